@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Read what a profiled process left behind: the recorder's side.
+ *
+ * A process that runs with CPPROF=record=DIR keeps its samples in shared files
+ * in DIR, one set per executed image, readable while it runs and after it
+ * ended, whatever ended it. `cpprof record` is made of this.
+ */
+#ifndef CPPROF_RECORDING_H
+#define CPPROF_RECORDING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cpprof/cpprof.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cpprof_recording; /* all recorded images of one directory */
+
+/* One executed image of one process. */
+struct cpprof_recorded_image {
+    int32_t pid;
+    uint32_t image;       /* 0, 1, ...: execs of the same pid, in order */
+    const char *name;     /* base name of the executable */
+    uint64_t n_samples;   /* delivered, overruns counted */
+    uint64_t n_lost;      /* samples that found no room */
+    uint64_t n_threads;   /* threads seen */
+    uint64_t start_ns;    /* CLOCK_REALTIME */
+    uint64_t duration_ns; /* until its end, or until now if it still runs */
+    const char *engine;   /* as in the profile's comment */
+};
+
+/*
+ * Map what is in directory now.
+ *
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_BAD_DATA (no file of ours).
+ * Owner:   the caller frees *recording with cpprof_recording_free().
+ * Safety:  OBJ.
+ */
+CPPROF_API enum cpprof_status
+cpprof_recording_open(const char *directory,
+                      struct cpprof_recording **recording,
+                      struct cpprof_error *error);
+CPPROF_API void
+cpprof_recording_free(struct cpprof_recording *recording);
+
+/* The images, ordered by pid and then by time. Strings live as long as the
+ * recording. Safety: OBJ. */
+CPPROF_API size_t
+cpprof_recording_n_images(const struct cpprof_recording *recording);
+CPPROF_API const struct cpprof_recorded_image *
+cpprof_recording_image(const struct cpprof_recording *recording, size_t index);
+
+/*
+ * Write one image's CPU profile, symbolized.
+ *
+ * Shape, units: as cpprof_start_cpu_profile().
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (a write failed).
+ * Owner:   the writer is closed by this call.
+ * Safety:  OBJ.
+ */
+CPPROF_API enum cpprof_status
+cpprof_recording_write(struct cpprof_recording *recording, size_t index,
+                       struct cpprof_writer writer,
+                       enum cpprof_symbolize symbolize,
+                       struct cpprof_error *error);
+
+/*
+ * Tell every process that records into directory to stop sampling; they do so
+ * within a second.
+ *
+ * Errors:  CPPROF_SYSTEM.
+ * Safety:  MT.
+ */
+CPPROF_API enum cpprof_status
+cpprof_recording_stop(const char *directory, struct cpprof_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

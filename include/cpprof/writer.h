@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where bytes go: a callback, or one of the ready ones below.
+ */
+#ifndef CPPROF_WRITER_H
+#define CPPROF_WRITER_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cpprof/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A sink of bytes.
+ *
+ * write    takes all n_bytes or fails: 0, or the errno that says why.
+ * close    called exactly once when the last byte was written (failed is 0) or
+ *          when no more will come (failed is 1); 0 or an errno. May be NULL.
+ *
+ * A writer given to cpprof is used from one thread at a time, not always the
+ * caller's.
+ */
+struct cpprof_writer {
+    int (*write)(void *ctx, const void *data, size_t n_bytes);
+    int (*close)(void *ctx, int failed);
+    void *ctx;
+};
+
+/*
+ * Write to an open descriptor or stream, which stays open.
+ *
+ * Shape:   bytes as they come; short writes and EINTR are handled; a stream is
+ *          flushed at the end.
+ * Errors:  of write(2) or fwrite(3), through the operation that writes.
+ * Owner:   fd and file stay the caller's and must outlive the writer's use.
+ * Safety:  MT.
+ */
+CPPROF_API struct cpprof_writer
+cpprof_fd_writer(int fd);
+CPPROF_API struct cpprof_writer
+cpprof_file_writer(FILE *file);
+
+/*
+ * Write to the file at path: under a temporary name beside it, renamed when
+ * the last byte is there, so that a partial file is never taken for a whole
+ * one.
+ *
+ * writer   filled on success.
+ *
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (the file cannot be created).
+ * Owner:   the writer owns its state and frees it in close; give it to one
+ *          call of cpprof, which always closes it.
+ * Safety:  MT.
+ */
+CPPROF_API enum cpprof_status
+cpprof_path_writer(const char *path, struct cpprof_writer *writer,
+                   struct cpprof_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/buffer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+cpprof__buffer_free(struct cpprof__buffer *b)
+{
+    free(b->data);
+    memset(b, 0, sizeof *b);
+}
+
+bool
+cpprof__buffer_reserve(struct cpprof__buffer *b, size_t n)
+{
+    size_t capacity = b->capacity ? b->capacity : 256;
+    uint8_t *data;
+
+    if (b->failed)
+        return false;
+    if (n <= b->capacity - b->n)
+        return true;
+    if (n > SIZE_MAX / 4 || b->n > SIZE_MAX / 4)
+        goto fail;
+    while (capacity < b->n + n)
+        capacity *= 2;
+    data = realloc(b->data, capacity);
+    if (!data)
+        goto fail;
+    b->data = data;
+    b->capacity = capacity;
+    return true;
+
+fail:
+    cpprof__buffer_free(b);
+    b->failed = true;
+    return false;
+}
+
+void
+cpprof__buffer_append(struct cpprof__buffer *b, const void *data, size_t n)
+{
+    if (n && cpprof__buffer_reserve(b, n)) {
+        memcpy(b->data + b->n, data, n);
+        b->n += n;
+    }
+}
+
+void
+cpprof__buffer_printf(struct cpprof__buffer *b, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n < 0 || !cpprof__buffer_reserve(b, (size_t)n + 1))
+        return;
+    va_start(args, format);
+    vsnprintf((char *)b->data + b->n, (size_t)n + 1, format, args);
+    va_end(args);
+    b->n += (size_t)n;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gzip in whole buffers, on libdeflate. A stream is a series of members, which
+ * every reader of gzip accepts (RFC 1952, 2.2).
+ */
+#ifndef BASE_GZIP_H
+#define BASE_GZIP_H
+
+#include "base/buffer.h"
+#include <cpprof/status.h>
+
+/* Append data as one gzip member to out; level 1 (fastest) to 12. */
+enum cpprof_status
+cpprof__gzip(struct cpprof__buffer *out, const void *data, size_t n, int level,
+             struct cpprof_error *error);
+
+/* Does data begin like gzip? */
+bool
+cpprof__is_gzip(const void *data, size_t n);
+
+/*
+ * Append what all members of data unpack to. More than max_bytes in out is
+ * CPPROF_LIMIT, found before that much memory is taken.
+ */
+enum cpprof_status
+cpprof__gunzip(struct cpprof__buffer *out, const void *data, size_t n,
+               size_t max_bytes, struct cpprof_error *error);
+
+#endif

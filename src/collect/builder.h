@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes one profile.proto as a stream: strings, functions and locations go
+ * out when they are first needed, samples as they are added, so memory grows
+ * with the code that was seen and not with the number of samples. The same
+ * builder serves every kind of profile.
+ *
+ * Source: github.com/google/pprof/proto/profile.proto; Go
+ * runtime/pprof/proto.go.
+ */
+#ifndef COLLECT_BUILDER_H
+#define COLLECT_BUILDER_H
+
+#include "object/build_id.h"
+#include "object/symbolizer.h"
+#include <cpprof/writer.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cpprof__builder;
+
+struct cpprof__value_type {
+    const char *type;
+    const char *unit;
+};
+
+/* What is known about a profile before its first sample. */
+struct cpprof__profile_head {
+    const struct cpprof__value_type *sample_types;
+    size_t n_sample_types; /* 1 to 8 */
+    struct cpprof__value_type period_type;
+    int64_t period;
+    int64_t time_ns;                 /* CLOCK_REALTIME, not 0 */
+    const char *default_sample_type; /* or NULL */
+    const char *drop_frames;         /* regular expression, or NULL */
+    const char *keep_frames;         /* or NULL */
+};
+
+/* One executable mapping. */
+struct cpprof__builder_mapping {
+    uint64_t start;
+    uint64_t limit;
+    uint64_t offset;
+    const char *path;     /* " (deleted)" already stripped */
+    const char *build_id; /* hex or "" */
+};
+
+#define CPPROF__NO_MAPPING UINT32_MAX
+
+/*
+ * A frame of a stack: an address inside its instruction and the mapping it was
+ * in. A pc below CPPROF__FRAME_END is not an address but one of the frames of
+ * our own making.
+ */
+struct cpprof__builder_frame {
+    uint64_t pc;
+    uint32_t mapping; /* index from add_mapping, or CPPROF__NO_MAPPING */
+};
+
+enum cpprof__own_frame {
+    CPPROF__FRAME_LOST = 1,  /* "[lost samples]": there was no room */
+    CPPROF__FRAME_TRUNCATED, /* "[truncated]": the stack goes on */
+    CPPROF__FRAME_BROKEN,    /* "[unwind failed]": it could not be followed */
+    CPPROF__FRAME_BLOCKED,   /* "[signal blocked]": CPU time of a thread that
+                              * blocks the sampling signal */
+    CPPROF__FRAME_EXITED,    /* "[short-lived thread]": CPU time a thread used
+                              * up before its first tick could come */
+    CPPROF__FRAME_END = 16
+};
+
+/* One label: text has str, a number has num and maybe a unit. */
+struct cpprof__builder_label {
+    const char *key;
+    const char *str; /* NULL: a number */
+    int64_t num;
+    const char *num_unit; /* or NULL */
+};
+
+/*
+ * head and writer are used until finish; strings of head are copied. The
+ * symbolizer may be NULL and stays the caller's; the builder adds its mappings
+ * to it. Everything is gzip-compressed on the way out.
+ */
+enum cpprof_status
+cpprof__builder_make(const struct cpprof__profile_head *head,
+                     struct cpprof_writer writer,
+                     const struct cpprof__symbolizer_ops *ops,
+                     struct cpprof__symbolizer *symbolizer,
+                     struct cpprof__builder **builder,
+                     struct cpprof_error *error);
+
+/* Mappings are written in the order they are added, all of them, used or not;
+ * the main binary first. Adding one that is there already (same start, limit,
+ * offset, path and build id) gives its index. CPPROF__NO_MAPPING: no memory. */
+uint32_t
+cpprof__builder_add_mapping(struct cpprof__builder *b,
+                            const struct cpprof__builder_mapping *mapping);
+
+/*
+ * Add one sample; stack is leaf first and may be empty (it then gets the frame
+ * CPPROF__FRAME_BROKEN: a sample is never without one). n values as in head.
+ * Failures are sticky and come out of finish.
+ */
+void
+cpprof__builder_add_sample(struct cpprof__builder *b, const int64_t *values,
+                           const struct cpprof__builder_frame *stack, size_t n,
+                           const struct cpprof__builder_label *labels,
+                           size_t n_labels);
+
+/* A line for the profile's comments; copied. */
+void
+cpprof__builder_add_comment(struct cpprof__builder *b, const char *text);
+
+/*
+ * Write what is left, mappings and strings last, close the writer (failed or
+ * not) and free the builder. The first failure of all is returned.
+ */
+enum cpprof_status
+cpprof__builder_finish(struct cpprof__builder *b, int64_t duration_ns,
+                       struct cpprof_error *error);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contract between the writer of a profile and libcpprof-symbol.so, which
+ * turns addresses into functions, files and lines. The plug-in is loaded with
+ * dlopen the first time a profile is written and found by the one symbol
+ * below; everything else about it is private.
+ */
+#ifndef OBJECT_SYMBOLIZER_H
+#define OBJECT_SYMBOLIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPPROF__SYMBOLIZER_ABI    1
+#define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
+
+/* One function of a location: the physical one, or one inlined into it. */
+struct cpprof__frame {
+    const char *name;        /* demangled; never NULL */
+    const char *system_name; /* as the linker knows it; never NULL */
+    const char *file;        /* or NULL */
+    int64_t start_line;      /* of the function's declaration, 0: unknown */
+    int64_t line;            /* 0: unknown */
+    int64_t column;          /* 0: unknown */
+};
+
+struct cpprof__symbolizer_options {
+    bool functions_only; /* names, no files, lines or inlined frames */
+    bool debuginfod;     /* ask the servers of $DEBUGINFOD_URLS */
+    int32_t pid;         /* for /tmp/perf-PID.map and the vdso */
+};
+
+struct cpprof__symbolizer_mapping {
+    uint64_t start;
+    uint64_t limit;
+    uint64_t offset;
+    const char *path;     /* "" for anonymous memory, "[vdso]" */
+    const char *build_id; /* hex, or "": an image on disk with another id is
+                           * not the one that ran and is not used */
+};
+
+struct cpprof__symbolizer; /* opaque, one thread at a time */
+
+struct cpprof__symbolizer_ops {
+    uint32_t abi; /* CPPROF__SYMBOLIZER_ABI */
+
+    /* NULL when out of memory. */
+    struct cpprof__symbolizer *(*make)(
+        const struct cpprof__symbolizer_options *options);
+
+    /* Copies *mapping; returns its index, 0, 1, ..., or SIZE_MAX. Cheap: the
+     * file is opened when the first address of the mapping is asked for. */
+    size_t (*add_mapping)(struct cpprof__symbolizer *s,
+                          const struct cpprof__symbolizer_mapping *mapping);
+
+    /*
+     * The frames of pc, innermost inlined function first, the physical
+     * function last; at most max. pc lies inside the instruction (callers are
+     * already return address - 1). 0 when nothing is known. Strings live until
+     * free. mapping SIZE_MAX: memory that no mapping lists (JIT code).
+     */
+    size_t (*resolve)(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
+                      struct cpprof__frame *frames, size_t max);
+
+    /* True when inlined frames of this mapping are known: it has DWARF with
+     * inline information and functions_only is off. */
+    bool (*knows_inlines)(struct cpprof__symbolizer *s, size_t mapping);
+
+    void (*free)(struct cpprof__symbolizer *s);
+};
+
+#endif
