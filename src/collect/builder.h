@@ -80,7 +80,10 @@ struct cpprof__builder_label {
 /*
  * head and writer are used until finish; strings of head are copied. The
  * symbolizer may be NULL and stays the caller's; the builder adds its mappings
- * to it. Everything is gzip-compressed on the way out.
+ * to it. Everything is gzip-compressed on the way out. The writer is the
+ * builder's from here on: when make fails it has closed it.
+ *
+ * Errors: CPPROF_NOMEM, CPPROF_INVALID (head).
  */
 enum cpprof_status
 cpprof__builder_make(const struct cpprof__profile_head *head,
