@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""The shape of the files: at most 1000 lines, plain ASCII, no tab in C, one
+licence line at the head of each source file, no trailing blanks, and every
+TODO names an issue.
+
+    shape.py ROOT
+    shape.py --self-test
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+MAX_LINES = 1000
+
+SOURCE = re.compile(r"\.(c|h|cc|cpp|hpp|S)$")
+TEXT = re.compile(r"(\.(c|h|cc|cpp|hpp|S|py|sh|lua|md|build|allow)|/dev|/run)$")
+# Made by a tool or kept as found: data, not ours to shape.
+DATA = re.compile(r"(^|/)(fixtures|golden|corpus)/")
+TODO = re.compile(r"\b(TODO|FIXME|XXX)\b(?!.*#\d+)")
+
+
+def paths_of(root):
+    """The files that git knows or would take; all files where there is none."""
+    listed = subprocess.run(
+        ["git", "-C", root, "ls-files", "-co", "--exclude-standard"],
+        capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        return sorted(set(listed.stdout.split("\n")) - {""})
+    return sorted(
+        os.path.relpath(os.path.join(folder, name), root)
+        for folder, _, names in os.walk(root) for name in names)
+
+
+def check_line(path, number, line):
+    if SOURCE.search(path) and "\t" in line:
+        yield "%s:%d: tab" % (path, number)
+    if line != line.rstrip():
+        yield "%s:%d: blank at the end" % (path, number)
+    if SOURCE.search(path) and TODO.search(line):
+        yield "%s:%d: TODO without an issue" % (path, number)
+
+
+def check_file(path, data):
+    try:
+        text = data.decode("ascii")
+    except UnicodeDecodeError as error:
+        line = data[:error.start].count(b"\n") + 1
+        if not path.endswith(".md"):
+            yield "%s:%d: not ASCII" % (path, line)
+        text = data.decode("utf-8", "replace")
+    lines = text.split("\n")
+    if lines[-1] != "":
+        yield "%s:%d: no newline at the end" % (path, len(lines))
+    else:
+        lines.pop()
+    if len(lines) > MAX_LINES and not path.endswith(".md"):
+        yield "%s: %d lines, more than %d" % (path, len(lines), MAX_LINES)
+    if SOURCE.search(path) and not any(
+            "SPDX-License-Identifier: MIT" in line for line in lines[:2]):
+        yield "%s:1: no SPDX licence line" % path
+    for number, line in enumerate(lines, 1):
+        yield from check_line(path, number, line)
+
+
+def check(root):
+    found = []
+    n_files = 0
+    for path in paths_of(root):
+        full = os.path.join(root, path)
+        if DATA.search(path) or not TEXT.search("/" + path) or \
+                not os.path.isfile(full):
+            continue
+        n_files += 1
+        with open(full, "rb") as data:
+            found.extend(check_file(path, data.read()))
+    if n_files == 0:
+        found.append("no files under %s" % root)
+    return found
+
+
+HEAD = "/* SPDX-License-Identifier: MIT */\n"
+BAD = {
+    "long.c": HEAD + "int x;\n" * MAX_LINES,
+    "tab.c": HEAD + "\tint x;\n",
+    "blank.h": HEAD + "int x; \n",
+    "licence.c": "int x;\n",
+    "ascii.c": HEAD + "/* \u00e9 */\n",
+    "todo.c": HEAD + "/* TO" + "DO: later */\n",
+    "newline.c": HEAD + "int x;",
+}
+GOOD = {
+    "good.c": HEAD + "int x;\n" * (MAX_LINES - 1),
+    "todo_issue.c": HEAD + "/* TO" + "DO #12: later */\n",
+    "fixtures/long.c": "\t" * 2000,
+}
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in {**BAD, **GOOD}.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)) or root,
+                        exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as out:
+                out.write(text)
+        caught = {line.split(":")[0] for line in check(root)}
+    missed = set(BAD) - caught
+    wrong = set(GOOD) & caught
+    for path in sorted(missed):
+        print("not caught: %s" % path)
+    for path in sorted(wrong):
+        print("caught wrongly: %s" % path)
+    return 1 if missed or wrong else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--self-test":
+        sys.exit(self_test())
+    problems = check(sys.argv[1])
+    print("\n".join(problems))
+    sys.exit(1 if problems else 0)
