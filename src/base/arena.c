@@ -57,6 +57,8 @@ cpprof__arena_alloc(struct cpprof__arena *arena, size_t n)
 
     if (n > SIZE_MAX / 2)
         return NULL;
+    if (n == 0)
+        n = 1; /* NULL means that there is no memory, and nothing else */
     if (pad > arena->left)
         pad = arena->left;
     arena->next += pad;
@@ -70,7 +72,8 @@ cpprof__arena_copy(struct cpprof__arena *arena, const char *text, size_t n)
     char *copy = n < SIZE_MAX / 2 ? take(arena, n + 1) : NULL;
 
     if (copy) {
-        memcpy(copy, text, n);
+        if (n) /* no text may have no address */
+            memcpy(copy, text, n);
         copy[n] = 0;
     }
     return copy;

@@ -58,10 +58,11 @@ member(struct libdeflate_decompressor *d, struct cpprof__buffer *out,
     for (;; room *= 2) {
         enum libdeflate_result result;
         size_t made;
-        bool last = room >= max_bytes - out->n;
+        size_t left = max_bytes > out->n ? max_bytes - out->n : 0;
+        bool last = room >= left;
 
         if (last)
-            room = max_bytes - out->n;
+            room = left;
         if (!cpprof__buffer_reserve(out, room))
             return cpprof__fail_nomem(error);
         result = libdeflate_gzip_decompress_ex(d, data, n, out->data + out->n,

@@ -16,7 +16,8 @@ cpprof__hash_bytes(const void *data, size_t n, uint64_t seed)
         h = cpprof__hash_u64(h ^ word) * 0x9e3779b97f4a7c15ULL;
     }
     word = 0;
-    memcpy(&word, p, n);
+    if (n) /* no bytes may have no address */
+        memcpy(&word, p, n);
     return cpprof__hash_u64(h ^ word);
 }
 

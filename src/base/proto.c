@@ -12,8 +12,8 @@ cpprof__proto_next(struct cpprof__reader *r, struct cpprof__field *field,
 {
     uint64_t tag;
 
-    *error = NULL;
-    if (r->next == r->end)
+    *error = r->bad ? "not enough data" : NULL;
+    if (r->bad || r->next == r->end)
         return false;
     memset(field, 0, sizeof *field);
     tag = cpprof__read_varint(r);
@@ -21,7 +21,8 @@ cpprof__proto_next(struct cpprof__reader *r, struct cpprof__field *field,
         *error = "bad varint";
         return false;
     }
-    field->number = (uint32_t)(tag >> 3);
+    /* A number too large for 32 bits must not become that of a known field. */
+    field->number = tag >> 3 < UINT32_MAX ? (uint32_t)(tag >> 3) : UINT32_MAX;
     field->wire = (enum cpprof__wire)(tag & 7);
     switch (tag & 7) {
     case CPPROF__WIRE_VARINT:

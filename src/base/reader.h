@@ -22,7 +22,7 @@ cpprof__reader(const void *data, size_t n)
 {
     const uint8_t *p = data;
 
-    return (struct cpprof__reader){p, p + n, false};
+    return (struct cpprof__reader){p, n ? p + n : p, false};
 }
 
 static inline size_t
