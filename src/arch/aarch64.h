@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AArch64: registers by DWARF number, raw system calls, and the few facts about
+ * calls and signals that the unwinder needs. Included through arch/regs.h.
+ *
+ * Source: AADWARF64 4.1 (register numbers), AAPCS64 6.1.1 (registers), 6.4.6
+ * (frame records).
+ */
+#ifndef ARCH_AARCH64_H
+#define ARCH_AARCH64_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+/* DWARF register numbers: x0 to x30, sp, pc. */
+#define CPPROF__REG_FP   29
+#define CPPROF__REG_LINK 30
+#define CPPROF__REG_SP   31
+#define CPPROF__REG_PC   32
+#define CPPROF__N_REGS   33
+
+/* Kept by a callee unless its rules say otherwise: x19 to x29. */
+#define CPPROF__CALLEE_SAVED (0x7ffull << 19)
+
+/* Registers whose rules are followed: x18 to x30 and sp. A signal frame, the
+ * only one that restores others, is read from the kernel's ucontext. */
+#define CPPROF__RULE_FIRST 18
+#define CPPROF__N_RULES    14
+
+/* A frame record may lie anywhere in its frame: the caller's stack pointer
+ * does not follow from it. */
+#define CPPROF__FP_GIVES_SP 0
+
+/* At a signal's return address, sp points at a siginfo_t, and the ucontext
+ * comes after it. */
+#define CPPROF__SIGNAL_UCONTEXT 128
+
+struct cpprof__regs {
+    union {
+        uintptr_t r[CPPROF__N_REGS]; /* by DWARF number */
+        struct {
+            uintptr_t x[29];
+            uintptr_t fp, link, sp, pc;
+        };
+    };
+    uint64_t known; /* bit n: r[n] is this frame's value */
+};
+
+/* Where the kernel puts register reg in a ucontext: bytes from its start. */
+static inline size_t
+cpprof__ucontext_offset(unsigned reg)
+{
+    return offsetof(ucontext_t, uc_mcontext.regs) + 8u * reg;
+}
+
+/*
+ * The registers of the caller, at a point inside this (inlined) function. Only
+ * those that outlive a call are taken, and x30, which only a leaf still needs.
+ */
+static inline __attribute__((always_inline)) void
+cpprof__regs_here(struct cpprof__regs *regs)
+{
+    uintptr_t t;
+
+    __asm__ volatile("adr %[t], 0f\n"
+                     "0:\tstr %[t], [%[to], #(8 * 32)]\n\t"
+                     "mov %[t], sp\n\t"
+                     "stp x30, %[t], [%[to], #(8 * 30)]\n\t"
+                     "stp x19, x20, [%[to], #(8 * 19)]\n\t"
+                     "stp x21, x22, [%[to], #(8 * 21)]\n\t"
+                     "stp x23, x24, [%[to], #(8 * 23)]\n\t"
+                     "stp x25, x26, [%[to], #(8 * 25)]\n\t"
+                     "stp x27, x28, [%[to], #(8 * 27)]\n\t"
+                     "str x29, [%[to], #(8 * 29)]"
+                     : [t] "=&r"(t)
+                     : [to] "r"(regs)
+                     : "memory");
+    regs->known = CPPROF__CALLEE_SAVED | 7ull << CPPROF__REG_LINK;
+}
+
+/* A system call without libc: leaves errno alone. -errno on failure. */
+static inline long
+cpprof__syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+
+    __asm__ volatile("svc #0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
+    return x0;
+}
+
+/*
+ * A return address as the program counter it stands for: without its pointer
+ * authentication code. xpaclri is a hint: nothing on a machine without PAC.
+ */
+static inline uintptr_t
+cpprof__strip_return_address(uintptr_t ra)
+{
+    register uintptr_t x30 __asm__("x30") = ra;
+
+    __asm__("hint #7" : "+r"(x30));
+    return x30;
+}
+
+/* Do these 8 bytes of code end in bl or blr (or blraa and its like)? */
+static inline bool
+cpprof__ends_in_call(const uint8_t code[8])
+{
+    uint32_t insn;
+
+    __builtin_memcpy(&insn, code + 4, sizeof insn);
+    return insn >> 26 == 0x25 || (insn & 0xfffffc1f) == 0xd63f0000 ||
+           (insn & 0xfefff800) == 0xd63f0800;
+}
+
+/* Is this the code that a signal handler returns to?
+ * mov x8, #__NR_rt_sigreturn; svc #0. */
+#define CPPROF__SIGRETURN_BYTES 8
+static inline bool
+cpprof__is_sigreturn(const uint8_t *code)
+{
+    static const uint8_t want[CPPROF__SIGRETURN_BYTES] = {
+        0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
+
+    return __builtin_memcmp(code, want, sizeof want) == 0;
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * x86-64: registers by DWARF number, raw system calls, and the few facts about
+ * calls and signals that the unwinder needs. Included through arch/regs.h.
+ *
+ * Source: System V ABI for AMD64, 3.2.1 (registers), 3.6.2 (DWARF numbers).
+ */
+#ifndef ARCH_X86_64_H
+#define ARCH_X86_64_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+/* DWARF register numbers. */
+#define CPPROF__REG_FP 6
+#define CPPROF__REG_SP 7
+#define CPPROF__REG_PC 16
+#define CPPROF__N_REGS 17
+
+/* Kept by a callee unless its rules say otherwise: rbx, rbp, r12 to r15. */
+#define CPPROF__CALLEE_SAVED (1u << 3 | 1u << 6 | 0xfu << 12)
+
+/* Registers whose rules are followed: all of them. */
+#define CPPROF__RULE_FIRST 0
+#define CPPROF__N_RULES    17
+
+/* A call pushes its return address: no register holds it. */
+#define CPPROF__REG_LINK (-1)
+
+/* The caller's stack pointer is 16 above a frame pointer: push, push. */
+#define CPPROF__FP_GIVES_SP 1
+
+/* At a signal's return address, sp points at this many bytes before the
+ * ucontext. */
+#define CPPROF__SIGNAL_UCONTEXT 0
+
+struct cpprof__regs {
+    union {
+        uintptr_t r[CPPROF__N_REGS]; /* by DWARF number */
+        struct {
+            uintptr_t rax, rdx, rcx, rbx, rsi, rdi;
+            uintptr_t fp, sp;
+            uintptr_t r8, r9, r10, r11, r12, r13, r14, r15;
+            uintptr_t pc;
+        };
+    };
+    uint64_t known; /* bit n: r[n] is this frame's value */
+};
+
+/* Where the kernel puts register reg in a ucontext: bytes from its start. */
+static inline size_t
+cpprof__ucontext_offset(unsigned reg)
+{
+    static const uint8_t greg[CPPROF__N_REGS] = {
+        REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+        REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+        REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+
+    return offsetof(ucontext_t, uc_mcontext.gregs) + 8u * greg[reg];
+}
+
+/*
+ * The registers of the caller, at a point inside this (inlined) function. Only
+ * those that outlive a call are taken.
+ */
+static inline __attribute__((always_inline)) void
+cpprof__regs_here(struct cpprof__regs *regs)
+{
+    uintptr_t pc;
+
+    __asm__ volatile("leaq 0f(%%rip), %[pc]\n"
+                     "0:\tmovq %[pc], %c[o_pc](%[to])\n\t"
+                     "movq %%rbx, %c[o_rbx](%[to])\n\t"
+                     "movq %%rbp, %c[o_fp](%[to])\n\t"
+                     "movq %%rsp, %c[o_sp](%[to])\n\t"
+                     "movq %%r12, %c[o_r12](%[to])\n\t"
+                     "movq %%r13, %c[o_r12]+8(%[to])\n\t"
+                     "movq %%r14, %c[o_r12]+16(%[to])\n\t"
+                     "movq %%r15, %c[o_r12]+24(%[to])"
+                     : [pc] "=&r"(pc)
+                     : [to] "r"(regs), [o_pc] "i"(8 * CPPROF__REG_PC),
+                       [o_rbx] "i"(8 * 3), [o_fp] "i"(8 * CPPROF__REG_FP),
+                       [o_sp] "i"(8 * CPPROF__REG_SP), [o_r12] "i"(8 * 12)
+                     : "memory");
+    regs->known =
+        CPPROF__CALLEE_SAVED | 1u << CPPROF__REG_SP | 1u << CPPROF__REG_PC;
+}
+
+/* A system call without libc: leaves errno alone. -errno on failure. */
+static inline long
+cpprof__syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long result;
+
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8),
+                       "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* A return address as the program counter it stands for. */
+static inline uintptr_t
+cpprof__strip_return_address(uintptr_t ra)
+{
+    return ra;
+}
+
+/*
+ * Do these 8 bytes of code end in a call? call rel32 is e8 and 4 bytes; call
+ * r/m64 is ff /2 and up to 5 bytes more. May say yes wrongly, never no.
+ */
+static inline bool
+cpprof__ends_in_call(const uint8_t code[8])
+{
+    size_t n;
+
+    if (code[3] == 0xe8)
+        return true;
+    for (n = 2; n <= 7; n++) {
+        if (code[8 - n] == 0xff && (code[9 - n] & 0x38) == 0x10)
+            return true;
+    }
+    return false;
+}
+
+/* Is this the code that a signal handler returns to?
+ * mov $__NR_rt_sigreturn, %rax (7 bytes); syscall. */
+#define CPPROF__SIGRETURN_BYTES 9
+static inline bool
+cpprof__is_sigreturn(const uint8_t *code)
+{
+    static const uint8_t want[CPPROF__SIGRETURN_BYTES] = {
+        0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
+    return __builtin_memcmp(code, want, sizeof want) == 0;
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/row_cache.h"
+#include "collect/signal/unwind.h"
+
+struct cpprof__row_slot cpprof__rows[CPPROF__ROW_PAIRS][2]
+    __attribute__((aligned(64)));
+uint32_t cpprof__row_generation = 1;
+
+_Static_assert(sizeof(struct cpprof__row) == 16, "a row is two words");
+
+/* Which of a pair to write: one that holds nothing of use, else the one that
+ * was written less often, so that they take turns. */
+static struct cpprof__row_slot *
+choose(struct cpprof__row_slot pair[2], uint64_t pc, uint32_t generation)
+{
+    uint64_t a = load_relaxed(&pair[0].version);
+    uint64_t b = load_relaxed(&pair[1].version);
+
+    if (a >> 32 != generation || load_relaxed(&pair[0].pc) == pc)
+        return &pair[0];
+    if (b >> 32 != generation || load_relaxed(&pair[1].pc) == pc)
+        return &pair[1];
+    return (uint32_t)a <= (uint32_t)b ? &pair[0] : &pair[1];
+}
+
+void
+cpprof__row_store(uint64_t pc, uint32_t generation,
+                  const struct cpprof__row *row)
+{
+    struct cpprof__row_slot *slot =
+        choose(cpprof__row_pair(pc), pc, generation);
+    uint64_t version = load_relaxed(&slot->version);
+    uint64_t words[2];
+
+    if ((version & 1) != 0 ||
+        !cas_acq_rel(&slot->version, &version, version | 1))
+        return;
+    __builtin_memcpy(words, row, sizeof words);
+    /* Release: none of these is seen before the odd version. */
+    store_release(&slot->pc, pc);
+    store_release(&slot->words[0], words[0]);
+    store_release(&slot->words[1], words[1]);
+    store_release(&slot->version, (uint64_t)generation << 32 |
+                                      (uint32_t)((uint32_t)version + 2));
+}
+
+void
+cpprof__unwind_forget(void)
+{
+    /* 0 is the generation of slots that were never written. */
+    if (__builtin_expect(add_relaxed(&cpprof__row_generation, 1) == UINT32_MAX,
+                         0))
+        add_relaxed(&cpprof__row_generation, 1);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps where there is no call-frame information: code made at run time, and
+ * assembly without it.
+ *
+ * The frame pointer is believed when it points at a frame record on the way up
+ * the stack whose return address follows a call instruction. A leaf may not
+ * have made a record, or never makes one; then the return address is where the
+ * call put it, or in the words above, where a leaf of assembly has pushed a few
+ * registers.
+ */
+#include "collect/signal/module.h"
+#include "collect/signal/walk.h"
+
+/* Bytes from a frame's sp to its frame record. A frame of run-time-made code
+ * is smaller; a stale fp usually points further. */
+#define MAX_FRAME ((uintptr_t)1 << 20)
+
+/* Words above a leaf's sp where its return address may be. More finds it
+ * above larger frames, and is wrong more often: it then finds an address that
+ * an earlier call left behind. */
+#define MAX_PUSHED 32
+
+/* Is there call-frame information for the code before ra, which follows a
+ * call? Then it is hardly a number that happens to be there. */
+static bool
+is_described_return(struct cpprof__walk *w, uintptr_t ra)
+{
+    struct cpprof__fde fde;
+
+    return cpprof__is_pc(ra) && cpprof__walk_find(w, ra - 1, &fde) &&
+           cpprof__walk_is_return(w, ra);
+}
+
+/* The caller's frame, when the return address was found at `at`. */
+static void
+go_to(struct cpprof__cursor *at, uintptr_t ra, uintptr_t sp, uintptr_t fp)
+{
+    *at = (struct cpprof__cursor){.key = ra - 1, .sp = sp, .fp = fp};
+}
+
+/* The call has just happened: nothing is on the stack but what it left. */
+static bool
+guess_entry(struct cpprof__walk *w, struct cpprof__cursor *at, uintptr_t link)
+{
+    uintptr_t ra = link;
+
+    if (CPPROF__REG_LINK < 0 && !stack_read(w->view, at->sp, &ra))
+        return false;
+    if (!is_described_return(w, ra))
+        return false;
+    go_to(at, ra, at->sp + (CPPROF__REG_LINK < 0 ? 8 : 0), at->fp);
+    return true;
+}
+
+/* By a frame record: the caller's fp, the return address. */
+static bool
+guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
+{
+    uintptr_t fp = at->fp;
+    uintptr_t next;
+    uintptr_t ra;
+
+    if (fp % 8 != 0 || fp - at->sp >= MAX_FRAME ||
+        !stack_read(w->view, fp, &next) || !stack_read(w->view, fp + 8, &ra))
+        return false;
+    ra = cpprof__strip_return_address(ra);
+    *root = ra == 0 && next == 0;
+    if (*root)
+        return true;
+    if (!cpprof__walk_is_return(w, ra))
+        return false;
+    go_to(at, ra, fp + 16, next);
+    at->sp_guessed = !CPPROF__FP_GIVES_SP;
+    return true;
+}
+
+/* Above a few pushed registers. */
+static bool
+guess_pushed(struct cpprof__walk *w, struct cpprof__cursor *at)
+{
+    unsigned i;
+
+    for (i = 1; i < MAX_PUSHED; i++) {
+        uintptr_t ra;
+
+        if (!stack_read(w->view, at->sp + 8 * i, &ra))
+            return false;
+        if (is_described_return(w, ra)) {
+            go_to(at, ra, at->sp + 8 * i + 8, at->fp);
+            return true;
+        }
+    }
+    return false;
+}
+
+enum cpprof__step
+cpprof__walk_guess(struct cpprof__walk *w, struct cpprof__cursor *at,
+                   uintptr_t link)
+{
+    bool root = false;
+
+    if (at->interrupted && guess_entry(w, at, link))
+        return CPPROF__STEP_ON;
+    if (guess_record(w, at, &root))
+        return root ? CPPROF__STEP_ROOT : CPPROF__STEP_ON;
+    if (at->interrupted && CPPROF__REG_LINK < 0 && guess_pushed(w, at))
+        return CPPROF__STEP_ON;
+    /* The ABI marks the outermost frame with a frame pointer of 0. */
+    if (!at->interrupted && at->fp == 0)
+        return CPPROF__STEP_ROOT;
+    return CPPROF__STEP_BROKEN;
+}
