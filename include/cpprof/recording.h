@@ -34,9 +34,21 @@ struct cpprof_recorded_image {
 };
 
 /*
- * Map what is in directory now.
+ * Make an empty directory ready to be recorded into; call it before the first
+ * process starts that does.
  *
- * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_BAD_DATA (no file of ours).
+ * Errors:  CPPROF_SYSTEM.
+ * Safety:  MT.
+ */
+CPPROF_API enum cpprof_status
+cpprof_recording_prepare(const char *directory, struct cpprof_error *error);
+
+/*
+ * Map what is in directory now; after cpprof_recording_stop() this first waits
+ * until live processes have stopped, for at most 1.5 s. A directory without
+ * any image is fine.
+ *
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM.
  * Owner:   the caller frees *recording with cpprof_recording_free().
  * Safety:  OBJ.
  */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The disposition of the sampling signal: ours in the kernel, the program's
+ * own on paper, so that both believe they have it.
+ */
+#ifndef COLLECT_ACTION_H
+#define COLLECT_ACTION_H
+
+#include <signal.h>
+
+/* Install our handler, for good; the program's becomes the one to pass foreign
+ * signals on to. 0 or an errno. */
+int
+cpprof__action_install(void);
+
+/*
+ * sigaction(2) as the program sees it. For every other signal, and before our
+ * handler is installed, the real one.
+ */
+int
+cpprof__action_swap(int signo, const struct sigaction *action,
+                    struct sigaction *old);
+
+#endif

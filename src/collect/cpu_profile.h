@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* A CPU profile as a file: from stores to the builder. */
+#ifndef COLLECT_CPU_PROFILE_H
+#define COLLECT_CPU_PROFILE_H
+
+#include "collect/builder.h"
+#include "collect/spool.h"
+#include <cpprof/cpprof.h>
+
+/* One being written. */
+struct cpprof__cpu_profile {
+    struct cpprof__builder *builder;
+    const struct cpprof__symbolizer_ops *ops;
+    struct cpprof__symbolizer *symbolizer;
+    uint64_t period_ns;
+    uint64_t n_samples; /* by weight */
+};
+
+/* Begin; the writer is the profile's from here on, also on failure. */
+enum cpprof_status
+cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
+                          const struct cpprof__spool_head *head,
+                          enum cpprof_symbolize symbolize,
+                          struct cpprof_writer writer,
+                          struct cpprof_error *error);
+
+/* Add all that a store holds. */
+void
+cpprof__cpu_profile_add(struct cpprof__cpu_profile *profile,
+                        const struct cpprof__store *store);
+
+/* Add what was lost, say how it was made, write the end, close the writer. */
+enum cpprof_status
+cpprof__cpu_profile_end(struct cpprof__cpu_profile *profile,
+                        const struct cpprof__spool_head *head, uint64_t lost,
+                        struct cpprof_error *error);
+
+/* "timer, 100 Hz" or, where the kernel delivers less, "timer, 1000 Hz asked,
+ * 250 Hz delivered". */
+void
+cpprof__cpu_profile_engine(const struct cpprof__spool_head *head,
+                           uint64_t n_samples, char *text, size_t n);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the ring into a store. The same code runs in the profiled process, with
+ * its mappings at hand, and in the recorder over what a process left behind.
+ */
+#ifndef COLLECT_DRAIN_H
+#define COLLECT_DRAIN_H
+
+#include "collect/mappings.h"
+#include "collect/signal/ring.h"
+
+struct cpprof__drain {
+    struct cpprof__ring *ring;
+    struct cpprof__store *store;
+    struct cpprof__mappings mappings;
+    bool live; /* label sets can be read */
+
+    /* The store is full: make drain->store an empty one. False: no way. */
+    bool (*next_store)(struct cpprof__drain *drain);
+    void *ctx;
+
+    uint64_t n_records; /* taken so far */
+    uint64_t n_lost;    /* samples that no store could take */
+    struct cpprof__ring_record record;
+    uint32_t record_mappings[CPPROF__RING_MAX_PCS];
+};
+
+/* Take all committed records. */
+void
+cpprof__drain_all(struct cpprof__drain *drain);
+
+#endif

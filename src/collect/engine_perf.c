@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * perf_event_open with the CPU clock of each thread: a timer interrupt of its
+ * own, exact at any rate, delivered as a signal by the descriptor (F_SETSIG,
+ * F_SETOWN_EX) without a buffer and without a call per sample. Containers
+ * refuse it. Descriptors are moved high, out of the way of programs that count
+ * theirs, and are never touched before it is clear that they are still ours.
+ *
+ * Source: perf_event_open(2), fcntl(2).
+ */
+#include "base/status.h"
+#include "collect/engine.h"
+#include "collect/signal/sampler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Descriptors go here if the limit allows: above what select(2) can take, low
+ * enough that the kernel's table of descriptors stays small. */
+#define HIGH_FD 4096
+
+static bool user_only;
+
+bool
+cpprof__perf_is_user_only(void)
+{
+    return user_only;
+}
+
+static int
+open_event(int32_t tid, uint64_t period_ns, bool exclude_kernel)
+{
+    struct perf_event_attr attr;
+
+    memset(&attr, 0, sizeof attr);
+    attr.size = sizeof attr;
+    attr.type = PERF_TYPE_SOFTWARE;
+    attr.config = PERF_COUNT_SW_CPU_CLOCK;
+    attr.sample_period = period_ns;
+    attr.disabled = 1;
+    attr.exclude_kernel = exclude_kernel;
+    attr.exclude_hv = 1;
+    attr.wakeup_events = 1;
+    return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1,
+                        PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Time in the kernel is sampled where that is allowed. */
+static enum cpprof_status
+perf_open(uint64_t period_ns, struct cpprof_error *error)
+{
+    int fd = open_event(0, period_ns, false);
+
+    user_only = fd < 0;
+    if (fd < 0)
+        fd = open_event(0, period_ns, true);
+    if (fd < 0)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, errno,
+                            "perf_event_open: %s", strerror(errno));
+    close(fd);
+    return CPPROF_OK;
+}
+
+static int
+move_high(int fd)
+{
+    struct rlimit limit;
+    int lowest = HIGH_FD, high;
+
+    if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < 2 * HIGH_FD)
+        lowest = (int)(limit.rlim_cur / 2);
+    high = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+static int
+deliver_to(int fd, int32_t tid)
+{
+    struct f_owner_ex owner = {F_OWNER_TID, tid};
+
+    if (fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) ||
+        fcntl(fd, F_SETSIG, CPPROF__SIGNAL) || fcntl(fd, F_SETOWN_EX, &owner) ||
+        ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+        return errno;
+    return 0;
+}
+
+static int
+perf_arm(struct cpprof__thread *t, uint64_t period_ns)
+{
+    int failed, fd = open_event(t->tid, t->phase_ns, user_only);
+
+    (void)period_ns; /* the handler sets it with the first tick */
+    if (fd < 0)
+        return errno;
+    fd = move_high(fd);
+    t->perf_fd = fd;
+    cpprof__sampler.uses_perf = true;
+    failed = deliver_to(fd, t->tid);
+    if (failed) {
+        close(fd);
+        t->perf_fd = -1;
+    }
+    return failed;
+}
+
+/* A descriptor that sends our signal to this thread is ours. */
+static bool
+perf_is_armed(const struct cpprof__thread *t)
+{
+    struct f_owner_ex owner;
+
+    return t->perf_fd >= 0 && fcntl(t->perf_fd, F_GETSIG) == CPPROF__SIGNAL &&
+           !fcntl(t->perf_fd, F_GETOWN_EX, &owner) &&
+           owner.type == F_OWNER_TID && owner.pid == t->tid;
+}
+
+static void
+perf_disarm(struct cpprof__thread *t)
+{
+    /* A forked child may hold a copy, which would keep the event alive. */
+    if (perf_is_armed(t))
+        ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
+    cpprof__perf_forget(t);
+}
+
+void
+cpprof__perf_forget(struct cpprof__thread *t)
+{
+    if (perf_is_armed(t))
+        close(t->perf_fd);
+    t->perf_fd = -1;
+}
+
+void
+cpprof__perf_pause(const struct cpprof__thread *t)
+{
+    if (perf_is_armed(t))
+        ioctl(t->perf_fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void
+cpprof__perf_go_on(const struct cpprof__thread *t)
+{
+    if (perf_is_armed(t))
+        ioctl(t->perf_fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+static void
+perf_close(void)
+{
+}
+
+const struct cpprof__engine cpprof__engine_perf = {
+    "perf", perf_open, perf_arm, perf_is_armed, perf_disarm, perf_close};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Small reads from /proc/self, outside handlers. */
+#ifndef COLLECT_PROC_H
+#define COLLECT_PROC_H
+
+#include "base/buffer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Append a whole file, and a terminator that is not counted. */
+bool
+cpprof__proc_read(const char *path, struct cpprof__buffer *out);
+
+/* The executable's path, " (deleted)" stripped; "" when it cannot be told. */
+void
+cpprof__proc_exe(char *path, size_t n);
+
+/* Its base name. */
+void
+cpprof__proc_name(char *name, size_t n);
+
+/* How many threads the kernel counts; 0 when it cannot be told. */
+uint32_t
+cpprof__proc_n_threads(void);
+
+/* Does thread tid block signal signo? */
+bool
+cpprof__proc_blocks(int32_t tid, int signo);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/sampler.h"
+
+#include "arch/atomic.h"
+#include "arch/regs.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+struct cpprof__sampler cpprof__sampler;
+struct cpprof__user_action cpprof__user_action;
+
+/* Frames of our own are small numbers in place of a pc; ORDER: enum
+ * cpprof__own_frame in collect/builder.h. */
+#define OWN_TRUNCATED 2
+#define OWN_BROKEN    3
+
+/* Where a signal came from. */
+enum source {
+    FROM_TIMER,
+    FROM_PERF,
+    FROM_ITIMER,
+    FROM_OTHERS, /* the program's own, or kill(1) */
+};
+
+uint64_t
+cpprof__clock_ns(int32_t clock)
+{
+    struct timespec t = {0, 0};
+
+    syscall(SYS_clock_gettime, clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t
+cpprof__ticks_due(const struct cpprof__thread *t, uint64_t cpu_ns,
+                  uint64_t period_ns)
+{
+    uint64_t used = cpu_ns - t->base_ns;
+
+    if (cpu_ns < t->base_ns || used < t->phase_ns)
+        return 0;
+    return 1 + (used - t->phase_ns) / period_ns;
+}
+
+void
+cpprof__ring_wake(struct cpprof__ring *ring)
+{
+    if (!swap_acq_rel(&ring->wake, 1))
+        syscall(SYS_futex, &ring->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static enum source
+source_of(const siginfo_t *info)
+{
+    if (info->si_code == SI_TIMER &&
+        (uint64_t)info->si_value.sival_ptr >> 40 == CPPROF__TIMER_MAGIC)
+        return FROM_TIMER;
+    if (info->si_code >= POLL_IN && info->si_code <= POLL_HUP &&
+        load_relaxed(&cpprof__sampler.uses_perf))
+        return FROM_PERF;
+    if (info->si_code == SI_KERNEL &&
+        load_relaxed(&cpprof__sampler.uses_itimer))
+        return FROM_ITIMER;
+    return FROM_OTHERS;
+}
+
+/* The place of the running thread, found by its tid once and kept. */
+static struct cpprof__thread *
+running_thread(uint32_t generation)
+{
+    struct cpprof__thread_self *self = &cpprof__self;
+
+    if (self->generation != generation) {
+        self->thread = cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
+        self->generation = self->thread ? generation : 0;
+    }
+    return self->thread;
+}
+
+static struct cpprof__thread *
+sampled_thread(enum source source, const siginfo_t *info, uint32_t generation)
+{
+    uint64_t value = (uint64_t)info->si_value.sival_ptr;
+    struct cpprof__thread *t;
+
+    if (source != FROM_TIMER)
+        t = running_thread(generation);
+    else if ((uint16_t)(value >> 24) == (uint16_t)generation)
+        t = cpprof__thread_at(value & 0xffffff);
+    else
+        return NULL;
+    if (!t || load_relaxed(&t->generation) != generation)
+        return NULL;
+    return t;
+}
+
+/* The first tick of a perf event comes after a random part of the period;
+ * from then on the period holds. */
+static void
+end_perf_phase(const struct cpprof__thread *t, const siginfo_t *info)
+{
+    uint64_t period = cpprof__sampler.period_ns;
+
+    if (info->si_fd == t->perf_fd)
+        syscall(SYS_ioctl, t->perf_fd, PERF_EVENT_IOC_PERIOD, &period);
+}
+
+/*
+ * How many ticks this signal stands for. A POSIX timer counts what it could
+ * not deliver; the others do not, so ask the clock that they follow.
+ */
+static uint64_t
+ticks(enum source source, const siginfo_t *info, struct cpprof__thread *t)
+{
+    struct cpprof__sampler *s = &cpprof__sampler;
+    uint64_t due, before;
+
+    switch (source) {
+    case FROM_TIMER:
+        return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+    case FROM_PERF:
+        if (!t->delivered)
+            end_perf_phase(t, info);
+        due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                                s->period_ns);
+        return due > t->delivered ? due - t->delivered : 0;
+    default:
+        due = (cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID) - s->itimer_base_ns) /
+              s->period_ns;
+        before = load_relaxed(&s->itimer_delivered);
+        while (due > before)
+            if (cas_acq_rel(&s->itimer_delivered, &before, due))
+                return due - before;
+        return 0;
+    }
+}
+
+/* Ticks that the scan charged already are not charged twice. */
+static uint64_t
+without_excused(struct cpprof__thread *t, uint64_t weight)
+{
+    uint64_t excused = load_relaxed(&t->excused);
+    uint64_t used = excused < weight ? excused : weight;
+
+    if (used)
+        add_relaxed(&t->excused, -used);
+    return weight - used;
+}
+
+static void
+push(struct cpprof__ring *ring, uint64_t weight, uint16_t flags,
+     const uintptr_t *pcs, size_t n)
+{
+    const void *labels = cpprof__sampler.labels ? cpprof__self.labels : NULL;
+
+    if (weight > UINT32_MAX)
+        weight = UINT32_MAX;
+    cpprof__ring_push(ring, (uint32_t)weight, flags, (uintptr_t)labels, pcs, n);
+    if (cpprof__ring_is_filling(ring))
+        cpprof__ring_wake(ring);
+}
+
+static void
+sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
+       const void *context)
+{
+    struct cpprof__regs regs;
+    enum cpprof__unwind_end end;
+    size_t n;
+
+    cpprof__regs_from_ucontext(&regs, context);
+    t->view.lo = t->view.hi = 0;
+    t->view.window_n = 0;
+    t->view.window_at = 0;
+    if (regs.sp >= load_relaxed(&t->stack_lo) &&
+        regs.sp < load_relaxed(&t->stack_hi)) {
+        t->view.lo = regs.sp & ~(uintptr_t)0xfff;
+        if (t->view.lo < t->stack_lo)
+            t->view.lo = t->stack_lo;
+        t->view.hi = t->stack_hi;
+    }
+    store_relaxed(&t->seen_sp, regs.sp);
+    store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
+    n = cpprof__unwind(&regs, &t->view, t->pcs, cpprof__sampler.max_depth,
+                       &end);
+    if (end == CPPROF__UNWIND_DEPTH)
+        t->pcs[n++] = OWN_TRUNCATED;
+    else if (end == CPPROF__UNWIND_BROKEN)
+        t->pcs[n++] = OWN_BROKEN;
+    push(ring, weight, (uint16_t)end, t->pcs, n);
+}
+
+static void
+tick(enum source source, const siginfo_t *info, const void *context)
+{
+    struct cpprof__ring *ring = load_acquire(&cpprof__sampler.ring);
+    struct cpprof__thread *t;
+    uint64_t weight;
+
+    if (!ring)
+        return;
+    t = sampled_thread(source, info, load_relaxed(&cpprof__sampler.generation));
+    if (!t)
+        return;
+    /* Threads made by a bare clone() may share a place for a moment. */
+    if (swap_acq_rel(&t->busy, 1)) {
+        add_relaxed(&ring->lost, 1);
+        return;
+    }
+    weight = ticks(source, info, t);
+    store_relaxed(&t->delivered, t->delivered + weight);
+    weight = without_excused(t, weight);
+    if (weight)
+        sample(ring, t, weight, context);
+    store_release(&t->busy, 0);
+}
+
+void
+cpprof__sampler_charge(uint32_t weight, uintptr_t own_frame, uintptr_t start)
+{
+    uintptr_t pcs[2] = {own_frame, start};
+    struct cpprof__ring *ring;
+
+    __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+    ring = __atomic_load_n(&cpprof__sampler.ring, __ATOMIC_SEQ_CST);
+    if (ring)
+        push(ring, weight, CPPROF__UNWIND_ROOT, pcs, start ? 2 : 1);
+    __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+}
+
+/* A copy of what the program asked for that was not torn by a writer. */
+static struct sigaction
+user_action(void)
+{
+    struct cpprof__user_action *u = &cpprof__user_action;
+    struct sigaction action;
+    uint32_t version;
+
+    do {
+        version = load_acquire(&u->version);
+        action = u->action;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while ((version & 1) || version != load_relaxed(&u->version));
+    return action;
+}
+
+/* What the kernel would have done: the default action of SIGPROF ends the
+ * process. */
+static void
+take_default_action(int signo)
+{
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } action = {0};
+    uint64_t only = 1ull << (signo - 1);
+
+    syscall(SYS_rt_sigaction, signo, &action, NULL, sizeof only);
+    syscall(SYS_tgkill, syscall(SYS_getpid), syscall(SYS_gettid), signo);
+    syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only, NULL, sizeof only);
+}
+
+/* Run the program's own handler under the mask it asked for. */
+static void
+pass_on(int signo, siginfo_t *info, void *context)
+{
+    struct sigaction action = user_action();
+    const ucontext_t *uc = context;
+    uint64_t mask, saved, asked;
+
+    if (action.sa_handler == SIG_IGN)
+        return;
+    if (action.sa_handler == SIG_DFL) {
+        take_default_action(signo);
+        return;
+    }
+    __builtin_memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    __builtin_memcpy(&asked, &action.sa_mask, sizeof asked);
+    mask |= asked;
+    if (!(action.sa_flags & SA_NODEFER))
+        mask |= 1ull << (signo - 1);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &saved, sizeof mask);
+    if (action.sa_flags & SA_SIGINFO)
+        action.sa_sigaction(signo, info, context);
+    else
+        action.sa_handler(signo);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof saved);
+}
+
+void
+cpprof__on_signal(int signo, siginfo_t *info, void *context)
+{
+    int saved_errno = errno;
+    enum source source = source_of(info);
+
+    if (source == FROM_OTHERS) {
+        pass_on(signo, info, context);
+    } else {
+        __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+        tick(source, info, context);
+        __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+    }
+    errno = saved_errno;
+}

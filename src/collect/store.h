@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Samples, counted: (stack, labels) -> count, and the mappings that their
+ * addresses lie in. Stacks are the leaves of a tree that grows from the root
+ * frame, so that stacks share what they have in common: 16 bytes for each
+ * frame that no earlier stack had.
+ *
+ * A store is one block of memory of a fixed layout without pointers, anonymous
+ * or a shared file. In a file it is readable by another process at any moment:
+ * entries are filled before the count that covers them is raised. The two
+ * hash indexes are the writer's own business; a reader rebuilds them if it
+ * wants to add.
+ *
+ * Bounds (tunables): more of any lets one store hold more and costs memory
+ * only when used. Together 7.2 MiB, so that a full store and its ring stay
+ * under the 8 MiB that docs/cpu.md states. When one of them is reached the
+ * store is full: the caller writes it out and goes on with an empty one.
+ */
+#ifndef COLLECT_STORE_H
+#define COLLECT_STORE_H
+
+#include <cpprof/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPPROF__STORE_NODES      (1u << 18)
+#define CPPROF__STORE_SAMPLES    (1u << 15)
+#define CPPROF__STORE_MAPPINGS   2048u
+#define CPPROF__STORE_LABEL_SETS 4096u
+#define CPPROF__STORE_TEXT       (256u * 1024)
+
+#define CPPROF__STORE_NO_MAPPING UINT32_MAX
+
+/* One frame under its caller. Node 0 is the root, above all stacks. */
+struct cpprof__store_node {
+    uint64_t pc;
+    uint32_t parent;  /* the caller; lower than this node's own number */
+    uint32_t mapping; /* index, or CPPROF__STORE_NO_MAPPING */
+};
+
+struct cpprof__store_sample {
+    uint32_t node;   /* the leaf */
+    uint32_t labels; /* label set + 1, or 0 */
+    uint64_t count;
+};
+
+/* An executable mapping that was there at some time. */
+struct cpprof__store_mapping {
+    uint64_t start;
+    uint64_t limit;
+    uint64_t offset;
+    uint64_t inode;
+    uint32_t path;     /* offset of terminated text */
+    uint32_t build_id; /* offset of terminated hex digits */
+    uint32_t is_gone;  /* another one or nothing is at its addresses now */
+    uint32_t pad;
+};
+
+/* A label set as text: see labels.h. */
+struct cpprof__store_labels {
+    uint64_t identity; /* address of the set in the process */
+    uint32_t text;     /* offset of n_bytes encoded bytes */
+    uint32_t n_bytes;
+};
+
+struct cpprof__store_head {
+    char magic[8];
+    uint32_t n_nodes;
+    uint32_t n_samples;
+    uint32_t n_mappings;
+    uint32_t n_label_sets;
+    uint32_t n_text;
+    uint32_t pad;
+    uint64_t total; /* sum of all counts */
+};
+
+/* A handle on the block: pointers into it, and the writer's indexes. */
+struct cpprof__store {
+    struct cpprof__store_head *head;
+    struct cpprof__store_mapping *mappings;
+    struct cpprof__store_labels *label_sets;
+    char *text;
+    struct cpprof__store_sample *samples;
+    struct cpprof__store_node *nodes;
+    uint32_t *sample_index; /* number + 1; 0: empty; open addressing */
+    uint32_t *node_index;
+    uint32_t sample_mask; /* capacity in use - 1; doubles as it fills */
+    uint32_t node_mask;
+    size_t ready[8];  /* bytes of each part that are backed by memory */
+    const char *path; /* of the file, or NULL */
+};
+
+/* Bytes of the block, most of them never touched. */
+size_t
+cpprof__store_bytes(void);
+
+/* Bytes of the block that another process may find in its file. */
+size_t
+cpprof__store_shared_bytes(void);
+
+/*
+ * Make a store in a zeroed block. path is the file that block is a shared
+ * mapping of, or NULL for private memory; it is needed because a hole in a
+ * file must be filled before it is touched (SIGBUS otherwise). The string must
+ * outlive the store.
+ */
+bool
+cpprof__store_make(struct cpprof__store *store, void *block, const char *path);
+
+/*
+ * Look at a block that another process wrote, in a private, writable copy: its
+ * counts are cut to what can be true. False when it is no store.
+ */
+bool
+cpprof__store_open(struct cpprof__store *store, void *block);
+
+/* Rebuild the indexes of an opened store, so that samples can be added. */
+bool
+cpprof__store_index(struct cpprof__store *store);
+
+/*
+ * Count a sample. pcs are leaf first and mappings[i] belongs to pcs[i]. False
+ * when the store is full; nothing was counted then.
+ */
+bool
+cpprof__store_add(struct cpprof__store *store, const uint64_t *pcs,
+                  const uint32_t *mappings, size_t n, uint32_t labels,
+                  uint64_t count);
+
+/* Append n bytes and a terminator to the text: its offset, or 0 when full. */
+uint32_t
+cpprof__store_add_text(struct cpprof__store *store, const char *text, size_t n);
+
+/* Index of the new mapping, or CPPROF__STORE_NO_MAPPING when full. */
+uint32_t
+cpprof__store_add_mapping(struct cpprof__store *store,
+                          const struct cpprof__store_mapping *mapping);
+
+/* Number + 1 of the set with that identity, adding encoded bytes for it if it
+ * is new; 0 when full. */
+uint32_t
+cpprof__store_add_labels(struct cpprof__store *store, uint64_t identity,
+                         const void *encoded, size_t n);
+
+/* Text at an offset, "" for anything that is not one. */
+const char *
+cpprof__store_text(const struct cpprof__store *store, uint32_t offset);
+
+#endif

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/threads.h"
+
+#include "arch/atomic.h"
+#include "base/buffer.h"
+#include "collect/builder.h"
+#include "collect/proc.h"
+#include "collect/signal/sampler.h"
+#include "object/maps.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE                  4096u
+#define THREAD_CPU_CLOCK(tid) ((int32_t)(~(uint32_t)(tid) << 3 | 6))
+
+/* A place that is announced but whose thread has not started yet. */
+#define TID_ANNOUNCED (-1)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Guarded by lock. */
+static struct cpprof__threads_plan plan; /* .engine NULL: no session */
+static uint32_t first_free;              /* place + 1; 0: none */
+static uint32_t n_seen;
+static uint32_t n_armed;
+static int32_t profiler_tid;
+static uint64_t random_state;
+
+static pthread_key_t exit_key;
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+static bool has_exit_key;
+
+/* splitmix64 */
+static uint64_t
+random_u64(void)
+{
+    uint64_t z;
+
+    if (!random_state &&
+        getrandom(&random_state, sizeof random_state, GRND_NONBLOCK) < 0)
+        random_state = cpprof__clock_ns(CLOCK_MONOTONIC);
+    z = random_state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Add a chunk of free places. */
+static bool
+add_places(void)
+{
+    uint32_t n = cpprof__n_places, i;
+    struct cpprof__thread *chunk;
+
+    if (n >= CPPROF__MAX_THREADS)
+        return false;
+    chunk = mmap(NULL, CPPROF__THREADS_PER_CHUNK * sizeof *chunk,
+                 PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (chunk == MAP_FAILED)
+        return false;
+    store_release(&cpprof__thread_chunks[n / CPPROF__THREADS_PER_CHUNK], chunk);
+    for (i = CPPROF__THREADS_PER_CHUNK; i--;) {
+        chunk[i].index = n + i;
+        chunk[i].perf_fd = -1;
+        chunk[i].next_free = first_free;
+        first_free = n + i + 1;
+    }
+    store_release(&cpprof__n_places, n + CPPROF__THREADS_PER_CHUNK);
+    return true;
+}
+
+static void
+set_tid(struct cpprof__thread *t, int32_t tid)
+{
+    store_release(&t->tid, tid);
+    store_release(&cpprof__thread_tids[t->index], tid);
+}
+
+static struct cpprof__thread *
+take_place(int32_t tid)
+{
+    struct cpprof__thread *t;
+
+    if (!first_free && !add_places())
+        return NULL;
+    t = cpprof__thread_at(first_free - 1);
+    first_free = t->next_free;
+    t->start = 0;
+    t->start_arg = NULL;
+    t->stack_lo = t->stack_hi = 0;
+    t->seen_ns = t->seen_delivered = 0;
+    t->delivered = t->excused = 0;
+    t->seen_sp = t->seen_tp = 0;
+    t->busy = 0;
+    store_relaxed(&t->generation, plan.generation);
+    set_tid(t, tid);
+    return t;
+}
+
+static void
+give_place(struct cpprof__thread *t)
+{
+    store_relaxed(&t->generation, 0);
+    set_tid(t, 0);
+    t->next_free = first_free;
+    first_free = t->index + 1;
+}
+
+/* Arm with the session's engine, or with the timer where that is refused for
+ * this one thread (descriptors or pending signals run out). */
+static void
+arm(struct cpprof__thread *t)
+{
+    t->phase_ns = 1 + random_u64() % plan.period_ns;
+    t->base_ns = cpprof__clock_ns(THREAD_CPU_CLOCK(t->tid));
+    t->seen_ns = t->base_ns;
+    if (!plan.engine->arm(t, plan.period_ns))
+        return;
+    if (plan.engine == &cpprof__engine_perf)
+        cpprof__engine_timer.arm(t, plan.period_ns);
+    else if (plan.engine == &cpprof__engine_timer)
+        cpprof__engine_perf.arm(t, plan.period_ns);
+}
+
+static void
+disarm(struct cpprof__thread *t)
+{
+    cpprof__engine_timer.disarm(t);
+    cpprof__engine_perf.disarm(t);
+}
+
+static struct cpprof__thread *
+adopt(int32_t tid)
+{
+    struct cpprof__thread *t = take_place(tid);
+
+    if (!t)
+        return NULL;
+    arm(t);
+    n_seen++;
+    n_armed++;
+    return t;
+}
+
+static void
+drop(struct cpprof__thread *t)
+{
+    disarm(t);
+    give_place(t);
+    n_armed--;
+}
+
+static int
+compare_tids(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The tids of the process, sorted, without the profiler's own; NULL when they
+ * cannot be read. */
+static int32_t *
+list_tids(size_t *n)
+{
+    struct cpprof__buffer tids = {0};
+    struct dirent *entry;
+    DIR *dir = opendir("/proc/self/task");
+
+    if (!dir)
+        return NULL;
+    while ((entry = readdir(dir))) {
+        int32_t tid = atoi(entry->d_name);
+
+        if (tid > 0 && tid != profiler_tid)
+            cpprof__buffer_append(&tids, &tid, sizeof tid);
+    }
+    closedir(dir);
+    *n = tids.n / sizeof(int32_t);
+    if (*n)
+        qsort(tids.data, *n, sizeof(int32_t), compare_tids);
+    return (int32_t *)(void *)tids.data;
+}
+
+/* Adopt the tids that have no place; forget places whose tid is not there. */
+static void
+reconcile(void)
+{
+    size_t n = 0, i;
+    int32_t *tids = list_tids(&n);
+    bool *known = tids ? calloc(n, 1) : NULL;
+    struct cpprof__thread *t;
+    uint32_t place;
+
+    for (place = 0; known && (t = cpprof__thread_at(place)); place++) {
+        int32_t *at;
+
+        if (t->tid <= 0)
+            continue;
+        at = bsearch(&t->tid, tids, n, sizeof *tids, compare_tids);
+        if (at)
+            known[at - tids] = true;
+        else
+            drop(t);
+    }
+    for (i = 0; known && i < n; i++)
+        if (!known[i])
+            adopt(tids[i]);
+    free(known);
+    free(tids);
+}
+
+/*
+ * CPU time that a thread used without a tick since the last scan, because it
+ * blocks the signal, is charged to a frame that says so. Should the ticks come
+ * later after all, the handler takes off what was charged here.
+ */
+static void
+charge_if_blocked(struct cpprof__thread *t)
+{
+    uint64_t delivered = load_relaxed(&t->delivered);
+    uint64_t now = cpprof__clock_ns(THREAD_CPU_CLOCK(t->tid));
+    uint64_t due = cpprof__ticks_due(t, now, plan.period_ns);
+    uint64_t had = delivered + load_relaxed(&t->excused);
+    bool idle = delivered == t->seen_delivered;
+
+    t->seen_delivered = delivered;
+    if (!idle || due <= had + 1 || plan.engine == &cpprof__engine_itimer)
+        return;
+    if (!cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
+        return;
+    add_relaxed(&t->excused, due - had);
+    cpprof__sampler_charge((uint32_t)(due - had), CPPROF__FRAME_BLOCKED,
+                           t->start);
+}
+
+/*
+ * The stack of a thread that was not announced: the mapping where its last
+ * sample's stack pointer was, if that is the thread's own and not a
+ * coroutine's, which may go away: the main thread's [stack], or the one that
+ * holds the thread's control block.
+ */
+static void
+learn_stack(struct cpprof__thread *t, const struct cpprof__map_line *line)
+{
+    uintptr_t sp = load_relaxed(&t->seen_sp);
+    bool is_main = line->n_path == 7 && !memcmp(line->path, "[stack]", 7);
+
+    if (sp < line->start || sp >= line->limit || line->perms[0] != 'r')
+        return;
+    if (!is_main && (t->seen_tp < line->start || t->seen_tp >= line->limit))
+        return;
+    store_relaxed(&t->stack_hi, line->limit);
+    store_relaxed(&t->stack_lo, line->start);
+}
+
+static bool
+needs_stack(const struct cpprof__thread *t)
+{
+    uintptr_t sp = load_relaxed(&t->seen_sp);
+
+    return t->tid > 0 && sp && (sp < t->stack_lo || sp >= t->stack_hi);
+}
+
+static void
+learn_stacks(void)
+{
+    struct cpprof__buffer maps = {0};
+    struct cpprof__map_line line;
+    struct cpprof__thread *t;
+    const char *p;
+    uint32_t i;
+    bool any = false;
+
+    for (i = 0; (t = cpprof__thread_at(i)) && !any; i++)
+        any = needs_stack(t);
+    if (!any || !cpprof__proc_read("/proc/self/maps", &maps))
+        return;
+    p = (char *)maps.data;
+    while (cpprof__maps_next(&p, (char *)maps.data + maps.n, &line))
+        for (i = 0; (t = cpprof__thread_at(i)); i++)
+            if (needs_stack(t))
+                learn_stack(t, &line);
+    cpprof__buffer_free(&maps);
+}
+
+static void
+look_after(struct cpprof__thread *t)
+{
+    if (plan.engine == &cpprof__engine_perf && !t->has_timer &&
+        !cpprof__engine_perf.is_armed(t))
+        cpprof__engine_timer.arm(t, plan.period_ns);
+    charge_if_blocked(t);
+}
+
+void
+cpprof__threads_scan(bool full)
+{
+    struct cpprof__thread *t;
+    uint32_t i;
+
+    pthread_mutex_lock(&lock);
+    if (plan.engine) {
+        /* The profiler's own thread is one more. */
+        if (full || cpprof__proc_n_threads() != n_armed + 1)
+            reconcile();
+        for (i = 0; (t = cpprof__thread_at(i)); i++)
+            if (t->tid > 0)
+                look_after(t);
+        learn_stacks();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+uint32_t
+cpprof__threads_seen(void)
+{
+    return load_relaxed(&n_seen);
+}
+
+void
+cpprof__threads_begin(const struct cpprof__threads_plan *new_plan,
+                      int32_t own_tid)
+{
+    pthread_mutex_lock(&lock);
+    plan = *new_plan;
+    profiler_tid = own_tid;
+    n_seen = n_armed = 0;
+    reconcile();
+    pthread_mutex_unlock(&lock);
+}
+
+void
+cpprof__threads_end(void)
+{
+    struct cpprof__thread *t;
+    uint32_t i;
+
+    pthread_mutex_lock(&lock);
+    for (i = 0; (t = cpprof__thread_at(i)); i++)
+        if (t->tid > 0)
+            drop(t);
+    plan.engine->close();
+    plan.engine = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+/*
+ * What a thread leaves behind. A CPU timer fires only on the scheduler's tick,
+ * so ticks that fell due between the last one and the end never came; a
+ * program of many short threads would lose much of its time. The clock says
+ * how many there were.
+ */
+static void
+charge_rest(struct cpprof__thread *t)
+{
+    uint64_t due, had;
+
+    due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                            plan.period_ns);
+    had = load_relaxed(&t->delivered) + load_relaxed(&t->excused);
+    if (due > had)
+        cpprof__sampler_charge((uint32_t)(due - had), CPPROF__FRAME_EXITED,
+                               t->start);
+}
+
+static void
+block_signal(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, CPPROF__SIGNAL);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+/* Runs as late as a thread's own code can, in the thread. */
+static void
+at_thread_exit(void *value)
+{
+    struct cpprof__thread *t = cpprof__self.thread;
+
+    (void)value;
+    block_signal();
+    pthread_mutex_lock(&lock);
+    if (t && plan.engine && t->generation == plan.generation &&
+        t->tid == (int32_t)syscall(SYS_gettid)) {
+        bool had_timer = t->has_timer;
+
+        disarm(t);
+        if (had_timer)
+            charge_rest(t);
+        drop(t);
+    }
+    cpprof__self.thread = NULL;
+    cpprof__self.generation = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static void
+make_exit_key(void)
+{
+    has_exit_key = !pthread_key_create(&exit_key, at_thread_exit);
+}
+
+struct cpprof__thread *
+cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes)
+{
+    struct cpprof__thread *t = NULL;
+
+    pthread_once(&exit_key_once, make_exit_key);
+    pthread_mutex_lock(&lock);
+    if (plan.engine && has_exit_key)
+        t = take_place(TID_ANNOUNCED);
+    if (t) {
+        t->start = start;
+        t->start_arg = arg;
+        t->stack_bytes = stack_bytes;
+        t->start_labels = cpprof__self.labels;
+    }
+    pthread_mutex_unlock(&lock);
+    return t;
+}
+
+void
+cpprof__thread_cancel(struct cpprof__thread *t)
+{
+    pthread_mutex_lock(&lock);
+    if (t->tid == TID_ANNOUNCED)
+        give_place(t);
+    pthread_mutex_unlock(&lock);
+}
+
+/* A thread that blocked the signal only because its creator did can be
+ * sampled; what it blocks itself later stays blocked. */
+static void
+unblock_signal(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, CPPROF__SIGNAL);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/*
+ * The thread pointer stands near the top of a thread's stack, so all between
+ * the two is its own. The lower end is known but for what the C library itself
+ * keeps there; MARGIN covers that and the guard.
+ */
+static void
+set_stack(struct cpprof__thread *t, size_t stack_bytes)
+{
+    const size_t margin = 16 * PAGE;
+    uintptr_t tp = (uintptr_t)__builtin_thread_pointer();
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    t->stack_lo = t->stack_hi = 0;
+    if (stack_bytes <= 2 * margin || here >= tp || tp - here > stack_bytes)
+        return;
+    t->stack_lo = tp - stack_bytes + margin;
+    t->stack_hi = tp;
+}
+
+void
+cpprof__thread_started(struct cpprof__thread *t)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    struct cpprof__thread *found;
+
+    set_stack(t, t->stack_bytes);
+    cpprof__self.labels = t->start_labels;
+    pthread_mutex_lock(&lock);
+    if (t->tid == TID_ANNOUNCED && plan.engine &&
+        t->generation == plan.generation) {
+        /* A scan that ran in between may have found the thread before it
+         * could say its name. */
+        found = cpprof__thread_of_tid(tid);
+        if (found)
+            drop(found);
+        set_tid(t, tid);
+        cpprof__self.thread = t;
+        cpprof__self.generation = t->generation;
+        arm(t);
+        n_seen += !found;
+        n_armed++;
+        pthread_setspecific(exit_key, t);
+    } else if (t->tid == TID_ANNOUNCED) {
+        give_place(t); /* the session ended before the thread started */
+    }
+    pthread_mutex_unlock(&lock);
+    unblock_signal();
+}
+
+void
+cpprof__threads_suspend(void)
+{
+    struct cpprof__thread *t =
+        cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
+
+    if (t)
+        cpprof__perf_pause(t);
+    if (plan.engine == &cpprof__engine_itimer)
+        cpprof__itimer_pause();
+}
+
+void
+cpprof__threads_resume(void)
+{
+    struct cpprof__thread *t =
+        cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
+
+    if (t)
+        cpprof__perf_go_on(t);
+    if (plan.engine == &cpprof__engine_itimer)
+        cpprof__itimer_go_on(plan.period_ns);
+}
+
+void
+cpprof__threads_fork_prepare(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void
+cpprof__threads_fork_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The child has one thread and none of the parent's timers. The descriptors of
+ * the parent's events were copied into it. */
+void
+cpprof__threads_fork_child(void)
+{
+    struct cpprof__thread *t;
+    uint32_t i;
+
+    for (i = 0; (t = cpprof__thread_at(i)); i++) {
+        if (!t->tid)
+            continue;
+        t->has_timer = false;
+        cpprof__perf_forget(t);
+        give_place(t);
+    }
+    plan.engine = NULL;
+    n_armed = n_seen = 0;
+    random_state = 0;
+    memset(&cpprof__self, 0, offsetof(struct cpprof__thread_self, labels));
+    pthread_mutex_init(&lock, NULL);
+}
