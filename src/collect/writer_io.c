@@ -9,6 +9,8 @@
  */
 #include <cpprof/writer.h>
 
+#include "arch/atomic.h"
+#include "base/buffer.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -149,14 +151,14 @@ create_temporary(struct path_writer *w)
     static unsigned counter;
 
     for (;;) {
-        unsigned n = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+        unsigned n = add_relaxed(&counter, 1);
+        struct cpprof__buffer name = {0};
 
         forget_temporary(w, 0);
-        if (asprintf(&w->temporary, "%s.%d-%u.tmp", w->path, (int)getpid(), n) <
-            0) {
-            w->temporary = NULL;
+        cpprof__buffer_printf(&name, "%s.%d-%u.tmp", w->path, (int)getpid(), n);
+        if (name.failed)
             return ENOMEM;
-        }
+        w->temporary = (char *)name.data;
         w->fd =
             open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (w->fd >= 0)
@@ -222,7 +224,8 @@ resolve_new(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    char *parent, *directory, *whole = NULL;
+    char *parent, *directory;
+    struct cpprof__buffer whole = {0};
 
     if (!*name) {
         errno = *path ? EISDIR : ENOENT;
@@ -230,11 +233,13 @@ resolve_new(const char *path)
     }
     parent = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
     directory = parent ? realpath(parent, NULL) : NULL;
-    if (directory && asprintf(&whole, "%s/%s", directory, name) < 0)
-        whole = NULL;
+    if (directory)
+        cpprof__buffer_printf(&whole, "%s/%s", directory, name);
     free(parent);
     free(directory);
-    return whole;
+    if (whole.failed)
+        errno = ENOMEM;
+    return (char *)whole.data;
 }
 
 static char *

@@ -1,0 +1,1086 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The properties of Go's TestTryAdd, TestConvertCPUProfile, TestMapping,
+ * TestEmptyStack and TestConvertMemProfile (runtime/pprof) with a symbolizer
+ * made up here, and what a stream has besides: failures of the writer and of
+ * every allocation, and memory that does not grow.
+ */
+#include "collect/builder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "oom.h"
+#include "profile_walk.h"
+
+#include <unistd.h>
+
+#define PERIOD_NS 2000000 /* 500 Hz */
+#define TIME_NS   1700000000123456789
+
+/* --- a writer into memory, which can fail ------------------------------- */
+
+struct sink {
+    struct cpprof__buffer bytes;
+    unsigned n_writes, n_closes;
+    int failed;       /* what close was told */
+    unsigned fail_at; /* the write that fails, from 1; 0: none */
+    int sys;          /* with this */
+    int close_sys;
+    bool discard;
+};
+
+static int
+sink_write(void *ctx, const void *data, size_t n_bytes)
+{
+    struct sink *s = ctx;
+
+    assert_int_equal(s->n_closes, 0);
+    assert_true(n_bytes > 0);
+    s->n_writes++;
+    assert_true(!s->fail_at || s->n_writes <= s->fail_at);
+    if (s->n_writes == s->fail_at)
+        return s->sys;
+    if (!s->discard)
+        cpprof__buffer_append(&s->bytes, data, n_bytes);
+    return s->bytes.failed ? ENOMEM : 0;
+}
+
+static int
+sink_close(void *ctx, int failed)
+{
+    struct sink *s = ctx;
+
+    s->n_closes++;
+    s->failed = failed;
+    return s->close_sys;
+}
+
+static struct cpprof_writer
+sink_writer(struct sink *s)
+{
+    return (struct cpprof_writer){sink_write, sink_close, s};
+}
+
+/* --- a symbolizer that knows a few addresses ----------------------------- */
+
+struct cpprof__symbolizer {
+    size_t n_mappings, max_mappings;
+    unsigned n_resolved;
+    bool no_inlines; /* of the first mapping */
+};
+
+struct known {
+    size_t mapping; /* SIZE_MAX: none */
+    uint64_t pc;
+    struct cpprof__frame frames[4];
+};
+
+/* 0x1010: two inlined into bottom; 0x1020: bottom itself; 0x1030 and 0x1040:
+ * a recursion that was inlined; 0x2010, 0x2020: incomplete knowledge. */
+static const struct known known[] = {
+    {0,
+     0x1010,
+     {{"leaf", "_Zleaf", "a.h", 7, 9, 3},
+      {"middle", "_Zmiddle", "a.h", 17, 19, 0},
+      {"bottom", "bottom", "a.c", 27, 29, 0}}},
+    {0, 0x1020, {{"bottom", "bottom", "a.c", 27, 30, 0}}},
+    {0,
+     0x1030,
+     {{"middle", "_Zmiddle", "a.h", 17, 20, 0},
+      {"top", "top", "a.c", 40, 41, 0},
+      {"bottom", "bottom", "a.c", 27, 31, 0}}},
+    {0,
+     0x1040,
+     {{"middle", "_Zmiddle", "a.h", 17, 20, 0},
+      {"top", "top", "a.c", 40, 41, 0},
+      {"main", "main", "a.c", 50, 51, 0}}},
+    {1, 0x2010, {{"no_file", "no_file", NULL, 0, 0, 0}}},
+    {1, 0x2020, {{"no_line", "no_line", "b.c", 1, 0, 0}}},
+    {1, 0x2030, {{"whole", "whole", "b.c", 1, 2, 0}}},
+    {SIZE_MAX, 0x9000, {{"jit", "jit", NULL, 0, 0, 0}}},
+};
+
+static size_t
+fake_add_mapping(struct cpprof__symbolizer *s,
+                 const struct cpprof__symbolizer_mapping *mapping)
+{
+    assert_non_null(mapping->path);
+    assert_non_null(mapping->build_id);
+    return s->n_mappings < s->max_mappings ? s->n_mappings++ : SIZE_MAX;
+}
+
+static size_t
+fake_resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
+             struct cpprof__frame *frames, size_t max)
+{
+    size_t i, n;
+
+    s->n_resolved++;
+    for (i = 0; i < sizeof known / sizeof *known; i++) {
+        if (known[i].mapping != mapping || known[i].pc != pc)
+            continue;
+        for (n = 0; n < 4 && n < max && known[i].frames[n].name; n++)
+            frames[n] = known[i].frames[n];
+        return n;
+    }
+    return 0;
+}
+
+static bool
+fake_knows_inlines(struct cpprof__symbolizer *s, size_t mapping)
+{
+    assert_true(mapping < s->n_mappings);
+    return mapping != 0 || !s->no_inlines;
+}
+
+static const struct cpprof__symbolizer_ops fake_ops = {
+    .abi = CPPROF__SYMBOLIZER_ABI,
+    .add_mapping = fake_add_mapping,
+    .resolve = fake_resolve,
+    .knows_inlines = fake_knows_inlines,
+};
+
+/* --- one profile in the making ------------------------------------------- */
+
+struct fixture {
+    struct sink sink;
+    struct cpprof__symbolizer symbolizer;
+    struct cpprof__builder *builder;
+    uint32_t a, b; /* mappings 0x1000-0x2000, 0x2000-0x3000 */
+};
+
+static const struct cpprof__value_type cpu_types[] = {{"samples", "count"},
+                                                      {"cpu", "nanoseconds"}};
+static const struct cpprof__profile_head cpu_head = {
+    .sample_types = cpu_types,
+    .n_sample_types = 2,
+    .period_type = {"cpu", "nanoseconds"},
+    .period = PERIOD_NS,
+    .time_ns = TIME_NS,
+};
+
+static void
+begin_without_mappings(struct fixture *f,
+                       const struct cpprof__profile_head *head)
+{
+    memset(f, 0, sizeof *f);
+    f->symbolizer.max_mappings = 16;
+    assert_int_equal(cpprof__builder_make(head, sink_writer(&f->sink),
+                                          &fake_ops, &f->symbolizer,
+                                          &f->builder, NULL),
+                     CPPROF_OK);
+}
+
+static void
+begin(struct fixture *f)
+{
+    begin_without_mappings(f, &cpu_head);
+    f->a = cpprof__builder_add_mapping(
+        f->builder, &(struct cpprof__builder_mapping){0x1000, 0x2000, 0x100,
+                                                      "/bin/a b", "abcd"});
+    f->b = cpprof__builder_add_mapping(
+        f->builder,
+        &(struct cpprof__builder_mapping){0x2000, 0x3000, 0, "/lib/b.so", ""});
+    assert_int_equal(f->a, 0);
+    assert_int_equal(f->b, 1);
+}
+
+/* A sample of count; pcs end with 0 and are in the mapping they fall into. */
+static void
+sample(struct fixture *f, int64_t count, const uint64_t *pcs)
+{
+    struct cpprof__builder_frame stack[16];
+    int64_t values[2] = {count, count * PERIOD_NS};
+    size_t n;
+
+    for (n = 0; pcs[n]; n++) {
+        stack[n].pc = pcs[n];
+        stack[n].mapping = CPPROF__NO_MAPPING;
+        if (pcs[n] >= 0x1000 && pcs[n] < 0x3000)
+            stack[n].mapping = pcs[n] < 0x2000 ? f->a : f->b;
+    }
+    cpprof__builder_add_sample(f->builder, values, stack, n, NULL, 0);
+}
+#define PCS(...) ((const uint64_t[]){__VA_ARGS__, 0})
+
+/* Finish without failure and read back what was written. */
+static struct walk *
+end(struct fixture *f)
+{
+    struct cpprof_error error;
+    struct walk *w;
+
+    assert_int_equal(cpprof__builder_finish(f->builder, 5000000000, &error),
+                     CPPROF_OK);
+    assert_int_equal(f->sink.n_closes, 1);
+    assert_int_equal(f->sink.failed, 0);
+    w = walk_profile(f->sink.bytes.data, f->sink.bytes.n);
+    cpprof__buffer_free(&f->sink.bytes);
+    return w;
+}
+
+/* Function names of a location's lines, "leaf middle bottom". */
+static void
+check_lines(const struct walk *w, size_t location, const char *want)
+{
+    const struct walk_location *l = &w->locations[location];
+    char text[400] = "";
+    size_t i;
+
+    for (i = 0; i < l->n_lines; i++) {
+        const struct walk_function *f = &w->functions[l->lines[i].function - 1];
+
+        assert_in_range(l->lines[i].function, 1, w->n_functions);
+        assert_int_equal(f->id, l->lines[i].function);
+        if (i)
+            strcat(text, " ");
+        strcat(text, walk_string(w, f->name));
+    }
+    assert_string_equal(text, want);
+}
+
+static void
+check_sample(const struct walk *w, size_t sample_index, uint64_t count,
+             const uint64_t *ids)
+{
+    const struct walk_sample *s = &w->samples[sample_index];
+    size_t i;
+
+    assert_int_equal(s->n_values, 2);
+    assert_int_equal(s->values[0], count);
+    assert_int_equal(s->values[1], count * PERIOD_NS);
+    for (i = 0; ids[i]; i++)
+        assert_int_equal(s->locations[i], ids[i]);
+    assert_int_equal(s->n_locations, i);
+}
+
+/* --- what is written ------------------------------------------------------ */
+
+static void
+profile_without_samples_has_types_period_and_times(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin_without_mappings(&f, &cpu_head);
+    w = end(&f);
+    assert_int_equal(w->n_samples, 0);
+    assert_int_equal(w->n_mappings, 0);
+    assert_int_equal(w->n_types, 2);
+    assert_string_equal(walk_string(w, w->types[0][0]), "samples");
+    assert_string_equal(walk_string(w, w->types[0][1]), "count");
+    assert_string_equal(walk_string(w, w->types[1][0]), "cpu");
+    assert_string_equal(walk_string(w, w->types[1][1]), "nanoseconds");
+    assert_string_equal(walk_string(w, w->period_type[0]), "cpu");
+    assert_string_equal(walk_string(w, w->period_type[1]), "nanoseconds");
+    assert_int_equal(w->scalar[12], PERIOD_NS);
+    assert_true(w->scalar[9] == TIME_NS);
+    assert_int_equal(w->n_seen[9], 1);
+    assert_true(w->scalar[10] == 5000000000);
+    assert_int_equal(w->n_seen[14], 0);
+    walk_free(w);
+}
+
+static void
+samples_refer_to_locations_with_the_address_as_given(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+    size_t i;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 20, PCS(0x1f00, 0x1f01));
+    sample(&f, 40, PCS(0x2f00, 0x2f01));
+    w = end(&f);
+    assert_int_equal(w->n_samples, 2);
+    check_sample(w, 0, 20, PCS(1, 2));
+    check_sample(w, 1, 40, PCS(3, 4));
+    assert_int_equal(w->n_locations, 4);
+    for (i = 0; i < 4; i++) {
+        assert_int_equal(w->locations[i].id, i + 1);
+        assert_int_equal(w->locations[i].mapping, i / 2 + 1);
+        assert_int_equal(w->locations[i].address,
+                         0x1f00 + i / 2 * 0x1000 + i % 2);
+        assert_int_equal(w->locations[i].n_lines, 0);
+    }
+    walk_free(w);
+}
+
+static void
+inlined_frames_are_lines_of_one_location_leaf_first(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+    const struct walk_function *leaf;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 50, PCS(0x1010));
+    w = end(&f);
+    check_sample(w, 0, 50, PCS(1));
+    assert_int_equal(w->n_locations, 1);
+    check_lines(w, 0, "leaf middle bottom");
+    leaf = &w->functions[w->locations[0].lines[0].function - 1];
+    assert_string_equal(walk_string(w, leaf->system_name), "_Zleaf");
+    assert_string_equal(walk_string(w, leaf->file), "a.h");
+    assert_int_equal(leaf->start_line, 7);
+    assert_int_equal(w->locations[0].lines[0].line, 9);
+    assert_int_equal(w->locations[0].lines[0].column, 3);
+    assert_int_equal(w->locations[0].lines[2].line, 29);
+    walk_free(w);
+}
+
+static void
+recursion_is_never_folded(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 30, PCS(0x1010, 0x1020, 0x1020, 0x1020, 0x1f00));
+    sample(&f, 40, PCS(0x1010, 0x1010));
+    w = end(&f);
+    check_sample(w, 0, 30, PCS(1, 2, 2, 2, 3));
+    check_sample(w, 1, 40, PCS(1, 1));
+    assert_int_equal(w->n_locations, 3);
+    walk_free(w);
+}
+
+static void
+inlined_recursion_shares_its_functions(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 10, PCS(0x1020, 0x1030, 0x1040));
+    w = end(&f);
+    check_sample(w, 0, 10, PCS(1, 2, 3));
+    check_lines(w, 0, "bottom");
+    check_lines(w, 1, "middle top bottom");
+    check_lines(w, 2, "middle top main");
+    assert_int_equal(w->n_functions, 4);
+    walk_free(w);
+}
+
+static void
+truncated_and_whole_stacks_share_their_locations(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 70, PCS(0x1010));
+    sample(&f, 80, PCS(0x1020, 0x1010));
+    sample(&f, 90, PCS(0x1010, 0x1020));
+    w = end(&f);
+    check_sample(w, 0, 70, PCS(1));
+    check_sample(w, 1, 80, PCS(2, 1));
+    check_sample(w, 2, 90, PCS(1, 2));
+    assert_int_equal(f.symbolizer.n_resolved, 2);
+    walk_free(w);
+}
+
+static void
+same_address_in_two_mappings_is_two_locations(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+    struct cpprof__builder_frame stack[] = {{0x1020, 0}, {0x1020, 1}};
+
+    (void)state;
+    begin(&f);
+    cpprof__builder_add_sample(f.builder, (int64_t[]){1, 1}, stack, 2, NULL, 0);
+    w = end(&f);
+    assert_int_equal(w->n_locations, 2);
+    assert_int_equal(w->locations[1].mapping, 2);
+    check_lines(w, 0, "bottom");
+    check_lines(w, 1, "");
+    walk_free(w);
+}
+
+static void
+own_frames_are_functions_without_a_mapping(void **state)
+{
+    static const struct {
+        uint64_t pc;
+        const char *name;
+    } own[] = {
+        {CPPROF__FRAME_LOST, "[lost samples]"},
+        {CPPROF__FRAME_TRUNCATED, "[truncated]"},
+        {CPPROF__FRAME_BROKEN, "[unwind failed]"},
+        {CPPROF__FRAME_BLOCKED, "[signal blocked]"},
+        {CPPROF__FRAME_EXITED, "[short-lived thread]"},
+        {CPPROF__FRAME_END - 1, "[unwind failed]"},
+    };
+    struct fixture f;
+    struct walk *w;
+    size_t i;
+
+    (void)state;
+    begin(&f);
+    for (i = 0; i < sizeof own / sizeof *own; i++) {
+        /* Whatever mapping comes with it. */
+        struct cpprof__builder_frame frame = {own[i].pc, f.a};
+
+        cpprof__builder_add_sample(f.builder, (int64_t[]){4242, 1}, &frame, 1,
+                                   NULL, 0);
+    }
+    w = end(&f);
+    assert_int_equal(w->samples[0].values[0], 4242);
+    assert_int_equal(w->n_locations, sizeof own / sizeof *own);
+    for (i = 0; i < w->n_locations; i++) {
+        assert_int_equal(w->locations[i].mapping, 0);
+        assert_int_equal(w->locations[i].address, 0);
+        check_lines(w, i, own[i].name);
+    }
+    assert_int_equal(f.symbolizer.n_resolved, 0);
+    walk_free(w);
+}
+
+static void
+empty_stack_gets_a_frame_of_our_own(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    cpprof__builder_add_sample(f.builder, (int64_t[]){1, PERIOD_NS}, NULL, 0,
+                               NULL, 0);
+    w = end(&f);
+    check_sample(w, 0, 1, PCS(1));
+    check_lines(w, 0, "[unwind failed]");
+    walk_free(w);
+}
+
+static void
+code_outside_all_mappings_is_resolved_as_such(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 1, PCS(0x9000, 0x9999));
+    w = end(&f);
+    assert_int_equal(w->locations[0].mapping, 0);
+    assert_int_equal(w->locations[0].address, 0x9000);
+    check_lines(w, 0, "jit");
+    check_lines(w, 1, "");
+    walk_free(w);
+}
+
+/* --- mappings --------------------------------------------------------------*/
+
+static void
+check_has(const struct walk *w, size_t mapping, const char *want)
+{
+    const uint64_t *has = w->mappings[mapping].has;
+    char text[5];
+    size_t i;
+
+    for (i = 0; i < 4; i++)
+        text[i] = has[i] ? "FNLI"[i] : '-';
+    text[4] = 0;
+    assert_string_equal(text, want);
+}
+
+static void
+mappings_are_written_in_order_used_or_not(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+    uint32_t again, other;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 1, PCS(0x2010));
+    again = cpprof__builder_add_mapping(
+        f.builder, &(struct cpprof__builder_mapping){0x1000, 0x2000, 0x100,
+                                                     "/bin/a b", "abcd"});
+    other = cpprof__builder_add_mapping(
+        f.builder, &(struct cpprof__builder_mapping){0x1000, 0x2000, 0x100,
+                                                     "/bin/a b", "abce"});
+    assert_int_equal(again, f.a);
+    assert_int_equal(other, 2);
+    w = end(&f);
+    assert_int_equal(w->n_mappings, 3);
+    assert_int_equal(w->mappings[0].id, 1);
+    assert_int_equal(w->mappings[0].start, 0x1000);
+    assert_int_equal(w->mappings[0].limit, 0x2000);
+    assert_int_equal(w->mappings[0].offset, 0x100);
+    assert_string_equal(walk_string(w, w->mappings[0].path), "/bin/a b");
+    assert_string_equal(walk_string(w, w->mappings[0].build_id), "abcd");
+    assert_int_equal(w->mappings[1].build_id, 0);
+    assert_string_equal(walk_string(w, w->mappings[2].build_id), "abce");
+    walk_free(w);
+}
+
+static void
+mapping_of_known_locations_has_all_bits(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 1, PCS(0x1010, 0x1020, 0x2030));
+    w = end(&f);
+    check_has(w, 0, "FNLI");
+    check_has(w, 1, "FNLI");
+    walk_free(w);
+}
+
+static void
+mapping_without_locations_has_no_bits(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 1, PCS(0x1010));
+    w = end(&f);
+    check_has(w, 1, "----");
+    walk_free(w);
+}
+
+static void
+one_unknown_location_takes_all_bits(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 1, PCS(0x1010, 0x1f00, 0x1020));
+    w = end(&f);
+    check_has(w, 0, "----");
+    check_lines(w, 0, "leaf middle bottom");
+    check_lines(w, 1, "");
+    walk_free(w);
+}
+
+static void
+bits_hold_only_for_what_every_location_has(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 1, PCS(0x2030, 0x2020));
+    w = end(&f);
+    check_has(w, 1, "FN-I");
+    walk_free(w);
+    begin(&f);
+    sample(&f, 1, PCS(0x2010, 0x2030));
+    w = end(&f);
+    check_has(w, 1, "F--I");
+    walk_free(w);
+    begin(&f);
+    f.symbolizer.no_inlines = true;
+    sample(&f, 1, PCS(0x1010, 0x2030));
+    w = end(&f);
+    check_has(w, 0, "FNL-");
+    check_has(w, 1, "FNLI");
+    walk_free(w);
+}
+
+static void
+without_a_symbolizer_there_are_addresses_only(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    memset(&f, 0, sizeof f);
+    assert_int_equal(cpprof__builder_make(&cpu_head, sink_writer(&f.sink), NULL,
+                                          NULL, &f.builder, NULL),
+                     CPPROF_OK);
+    f.a = cpprof__builder_add_mapping(
+        f.builder,
+        &(struct cpprof__builder_mapping){0x1000, 0x2000, 0, "/a", "01"});
+    sample(&f, 1, PCS(0x1010));
+    w = end(&f);
+    assert_int_equal(w->n_functions, 0);
+    check_has(w, 0, "----");
+    walk_free(w);
+}
+
+static void
+mapping_the_symbolizer_has_no_room_for_stays_unresolved(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin_without_mappings(&f, &cpu_head);
+    f.symbolizer.max_mappings = 0;
+    f.a = cpprof__builder_add_mapping(
+        f.builder,
+        &(struct cpprof__builder_mapping){0x1000, 0x2000, 0, "/a", "01"});
+    sample(&f, 1, PCS(0x1010));
+    w = end(&f);
+    assert_int_equal(w->n_mappings, 1);
+    assert_int_equal(f.symbolizer.n_resolved, 0);
+    check_has(w, 0, "----");
+    walk_free(w);
+}
+
+/* --- labels, other kinds, order ------------------------------------------- */
+
+static void
+labels_are_texts_or_numbers_with_units(void **state)
+{
+    struct cpprof__builder_label labels[] = {
+        {.key = "endpoint", .str = "/a b"},
+        {.key = "bytes", .num = 512, .num_unit = "bytes"},
+        {.key = "delta", .num = -3},
+    };
+    struct cpprof__builder_frame frame = {0x1010, 0};
+    struct fixture f;
+    struct walk *w;
+    const struct walk_label *l;
+
+    (void)state;
+    begin(&f);
+    cpprof__builder_add_sample(f.builder, (int64_t[]){1, 2}, &frame, 1, labels,
+                               3);
+    sample(&f, 1, PCS(0x1010));
+    w = end(&f);
+    l = w->samples[0].labels;
+    assert_int_equal(w->samples[0].n_labels, 3);
+    assert_string_equal(walk_string(w, l[0].key), "endpoint");
+    assert_string_equal(walk_string(w, l[0].str), "/a b");
+    assert_int_equal(l[0].num, 0);
+    assert_string_equal(walk_string(w, l[1].key), "bytes");
+    assert_int_equal(l[1].str, 0);
+    assert_int_equal(l[1].num, 512);
+    assert_string_equal(walk_string(w, l[1].unit), "bytes");
+    assert_true((int64_t)l[2].num == -3);
+    assert_int_equal(w->samples[1].n_labels, 0);
+    walk_free(w);
+}
+
+static void
+heap_profile_has_four_values_and_a_default_type(void **state)
+{
+    static const struct cpprof__value_type types[] = {
+        {"alloc_objects", "count"},
+        {"alloc_space", "bytes"},
+        {"inuse_objects", "count"},
+        {"inuse_space", "bytes"}};
+    static const struct cpprof__profile_head head = {
+        .sample_types = types,
+        .n_sample_types = 4,
+        .period_type = {"space", "bytes"},
+        .period = 524288,
+        .time_ns = TIME_NS,
+        .default_sample_type = "alloc_space",
+        .drop_frames = "malloc",
+        .keep_frames = "my_malloc",
+    };
+    struct cpprof__builder_label label = {
+        .key = "bytes", .num = 1024, .num_unit = "bytes"};
+    struct cpprof__builder_frame frame = {0x1010, 0};
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin_without_mappings(&f, &head);
+    cpprof__builder_add_sample(f.builder,
+                               (int64_t[]){1050, 537600, -1, INT64_MIN}, &frame,
+                               1, &label, 1);
+    w = end(&f);
+    assert_int_equal(w->samples[0].n_values, 4);
+    assert_int_equal(w->samples[0].values[0], 1050);
+    assert_true((int64_t)w->samples[0].values[2] == -1);
+    assert_true((int64_t)w->samples[0].values[3] == INT64_MIN);
+    assert_string_equal(walk_string(w, w->scalar[14]), "alloc_space");
+    assert_string_equal(walk_string(w, w->scalar[7]), "malloc");
+    assert_string_equal(walk_string(w, w->scalar[8]), "my_malloc");
+    walk_free(w);
+}
+
+static void
+head_comes_first_and_strings_come_last(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+    size_t i, k;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 1, PCS(0x1010));
+    cpprof__builder_add_comment(f.builder, "engine: timer");
+    cpprof__builder_add_comment(f.builder, "engine: timer");
+    w = end(&f);
+    assert_int_equal(w->first, 1);
+    assert_int_equal(w->last, 6);
+    assert_int_equal(w->n_comments, 2);
+    assert_string_equal(walk_string(w, w->comments[1]), "engine: timer");
+    for (i = 0; i < w->n_strings; i++)
+        for (k = i + 1; k < w->n_strings; k++)
+            assert_false(w->strings[i].n == w->strings[k].n &&
+                         memcmp(w->strings[i].text, w->strings[k].text,
+                                w->strings[i].n) == 0);
+    walk_free(w);
+}
+
+static void
+functions_differ_by_name_file_and_line(void **state)
+{
+    /* The same function by name, once with a line, once without a file. */
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    sample(&f, 1, PCS(0x1020, 0x1010, 0x1030, 0x1040));
+    w = end(&f);
+    /* bottom, leaf, middle, top, main: one entry each */
+    assert_int_equal(w->n_functions, 5);
+    walk_free(w);
+}
+
+static void
+stack_of_a_thousand_frames_is_kept(void **state)
+{
+    static struct cpprof__builder_frame stack[1024];
+    struct fixture f;
+    struct walk *w;
+    size_t i;
+
+    (void)state;
+    begin(&f);
+    for (i = 0; i < 1024; i++)
+        stack[i] = (struct cpprof__builder_frame){0x1000 + i % 40, 0};
+    cpprof__builder_add_sample(f.builder, (int64_t[]){1, 2}, stack, 1024, NULL,
+                               0);
+    w = end(&f);
+    assert_int_equal(w->samples[0].n_locations, 1024);
+    assert_int_equal(w->samples[0].locations[1023], 1023 % 40 + 1);
+    walk_free(w);
+}
+
+/* --- failures --------------------------------------------------------------*/
+
+/* Stacks that differ: about 20 bytes a sample in the stream. */
+static void
+many_samples(struct fixture *f, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        sample(f, (int64_t)i + 1,
+               PCS(0x1010, 0x1020 + i % 31, 0x2010 + i % 32, 0x1030));
+}
+
+static void
+unknown_head_is_refused_and_the_writer_closed(void **state)
+{
+    struct cpprof__profile_head bad = cpu_head;
+    struct cpprof__builder *b;
+    struct cpprof_error error;
+    struct sink sink = {0};
+
+    (void)state;
+    bad.time_ns = 0;
+    assert_int_equal(
+        cpprof__builder_make(&bad, sink_writer(&sink), NULL, NULL, &b, &error),
+        CPPROF_INVALID);
+    assert_int_equal(sink.n_closes, 1);
+    assert_int_equal(sink.failed, 1);
+    assert_int_equal(sink.n_writes, 0);
+}
+
+static void
+write_error_is_returned_and_nothing_follows_it(void **state)
+{
+    struct cpprof_error error;
+    struct fixture f;
+    unsigned n_writes, at;
+
+    (void)state;
+    begin(&f);
+    f.sink.discard = true;
+    many_samples(&f, 100000);
+    assert_int_equal(cpprof__builder_finish(f.builder, 1, &error), CPPROF_OK);
+    n_writes = f.sink.n_writes;
+    assert_true(n_writes >= 3);
+    for (at = 1; at <= n_writes; at++) {
+        begin(&f);
+        f.sink.discard = true;
+        f.sink.fail_at = at;
+        f.sink.sys = at == 2 ? EPIPE : ENOSPC;
+        many_samples(&f, 100000);
+        assert_int_equal(cpprof__builder_finish(f.builder, 1, &error),
+                         CPPROF_SYSTEM);
+        assert_string_equal(error.text, at == 2
+                                            ? "write: Broken pipe"
+                                            : "write: No space left on device");
+        assert_int_equal(error.sys, f.sink.sys);
+        assert_int_equal(f.sink.n_writes, at);
+        assert_int_equal(f.sink.n_closes, 1);
+        assert_int_equal(f.sink.failed, 1);
+    }
+}
+
+static void
+error_of_close_is_returned(void **state)
+{
+    struct cpprof_error error;
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    f.sink.discard = true;
+    f.sink.close_sys = EIO;
+    sample(&f, 1, PCS(0x1010));
+    assert_int_equal(cpprof__builder_finish(f.builder, 1, &error),
+                     CPPROF_SYSTEM);
+    assert_string_equal(error.text, "close: Input/output error");
+    assert_int_equal(f.sink.n_closes, 1);
+}
+
+static void
+writer_without_close_is_enough(void **state)
+{
+    struct fixture f;
+    struct cpprof_writer writer = {sink_write, NULL, &f.sink};
+
+    (void)state;
+    memset(&f, 0, sizeof f);
+    f.sink.discard = true;
+    assert_int_equal(
+        cpprof__builder_make(&cpu_head, writer, NULL, NULL, &f.builder, NULL),
+        CPPROF_OK);
+    assert_int_equal(cpprof__builder_finish(f.builder, 1, NULL), CPPROF_OK);
+    assert_int_equal(f.sink.n_writes, 1);
+}
+
+/* One of everything, and enough of it that tables grow. */
+static enum cpprof_status
+make_one_profile(struct fixture *f, struct cpprof_error *error)
+{
+    struct cpprof__builder_label label = {.key = "k", .str = "v"};
+    struct cpprof__builder_frame frame;
+    enum cpprof_status status;
+    uint64_t i;
+
+    memset(f, 0, sizeof *f);
+    f->sink.discard = true;
+    f->symbolizer.max_mappings = 16;
+    status = cpprof__builder_make(&cpu_head, sink_writer(&f->sink), &fake_ops,
+                                  &f->symbolizer, &f->builder, error);
+    if (status)
+        return status;
+    for (i = 0; i < 100; i++)
+        cpprof__builder_add_mapping(
+            f->builder, &(struct cpprof__builder_mapping){
+                            0x1000 * i, 0x1000 * i + 0x1000, 0, "/p", "ab"});
+    for (i = 0; i < 300; i++) {
+        frame = (struct cpprof__builder_frame){0x1000 + i, 0};
+        cpprof__builder_add_sample(f->builder, (int64_t[]){1, 2}, &frame, 1,
+                                   &label, 1);
+    }
+    cpprof__builder_add_comment(f->builder, "comment");
+    return cpprof__builder_finish(f->builder, 1, error);
+}
+
+static void
+every_allocation_may_fail(void **state)
+{
+    struct cpprof_error error;
+    struct fixture f;
+    long n, n_failed = 0;
+
+    (void)state;
+    for (n = 0;; n++) {
+        enum cpprof_status status;
+
+        oom_watch();
+        oom.countdown = n;
+        status = make_one_profile(&f, &error);
+        oom.countdown = -1;
+        assert_int_equal(f.sink.n_closes, 1);
+        assert_int_equal(oom.n_live, 0);
+        if (status == CPPROF_OK)
+            break;
+        n_failed++;
+        assert_int_equal(status, CPPROF_NOMEM);
+        assert_string_equal(error.text, "out of memory");
+        assert_int_equal(f.sink.failed, 1);
+        assert_int_equal(f.sink.n_writes, 0);
+    }
+    assert_int_equal(f.sink.failed, 0);
+    assert_true(n_failed > 20);
+}
+
+static void
+memory_does_not_grow_with_the_number_of_samples(void **state)
+{
+    struct fixture f;
+    size_t after_some;
+
+    (void)state;
+    oom_watch();
+    begin(&f);
+    f.sink.discard = true;
+    many_samples(&f, 100000);
+    after_some = oom.peak_bytes;
+    many_samples(&f, 900000);
+    assert_int_equal(oom.peak_bytes, after_some);
+    assert_true(oom.peak_bytes < 4 << 20);
+    assert_int_equal(cpprof__builder_finish(f.builder, 1, NULL), CPPROF_OK);
+    assert_int_equal(oom.n_live, 0);
+    assert_true(f.sink.n_writes > 30);
+}
+
+static void
+many_members_are_one_profile(void **state)
+{
+    struct fixture f;
+    struct walk *w;
+
+    (void)state;
+    begin(&f);
+    many_samples(&f, 100000);
+    w = end(&f);
+    assert_true(f.sink.n_writes >= 3);
+    assert_int_equal(w->n_samples, 100000);
+    walk_free(w);
+}
+
+/* --- the oracle ------------------------------------------------------------*/
+
+static void
+write_file(const char *path, const struct cpprof__buffer *bytes)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes->data, 1, bytes->n, f), bytes->n);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* What go tool pprof -raw says of a profile. */
+static void
+go_raw(const struct cpprof__buffer *bytes, char *text, size_t n)
+{
+    char path[] = "/tmp/cpprof-test-XXXXXX", command[200];
+    int fd = mkstemp(path);
+    FILE *f;
+
+    assert_true(fd >= 0);
+    close(fd);
+    write_file(path, bytes);
+    snprintf(command, sizeof command,
+             "go tool pprof -symbolize=none -raw %s 2>&1", path);
+    f = popen(command, "r");
+    assert_non_null(f);
+    n = fread(text, 1, n - 1, f);
+    text[n] = 0;
+    assert_int_equal(pclose(f), 0);
+    unlink(path);
+}
+
+static void
+go_tool_pprof_reads_the_same(void **state)
+{
+    struct cpprof__builder_label label = {.key = "job", .str = "one"};
+    struct cpprof__builder_frame frame = {CPPROF__FRAME_LOST, 0};
+    struct fixture f;
+    static char text[8000];
+
+    (void)state;
+    if (system("go version >/dev/null 2>&1") != 0) {
+        printf("# go is not installed\n");
+        skip();
+    }
+    begin(&f);
+    sample(&f, 20, PCS(0x1010, 0x1020, 0x2f00));
+    cpprof__builder_add_sample(f.builder, (int64_t[]){3, 6000000}, &frame, 1,
+                               &label, 1);
+    cpprof__builder_add_comment(f.builder, "a comment");
+    assert_int_equal(cpprof__builder_finish(f.builder, 5000000000, NULL),
+                     CPPROF_OK);
+    go_raw(&f.sink.bytes, text, sizeof text);
+    cpprof__buffer_free(&f.sink.bytes);
+    /* From the samples on; above there is the time in the local zone. */
+    assert_non_null(strstr(text, "Comment: a comment\n"));
+    assert_non_null(strstr(text, "PeriodType: cpu nanoseconds\n"
+                                 "Period: 2000000\n"));
+    assert_non_null(strstr(text, "Duration: 5s\n"));
+    assert_non_null(strstr(text, "Samples:\n"));
+    assert_string_equal(
+        strstr(text, "Samples:\n"),
+        "Samples:\n"
+        "samples/count cpu/nanoseconds\n"
+        "         20   40000000: 1 2 3 \n"
+        "          3    6000000: 4 \n"
+        "                job:[one]\n"
+        "Locations\n"
+        "     1: 0x1010 M=1 leaf a.h:9 s=7(_Zleaf)\n"
+        "             middle a.h:19 s=17(_Zmiddle)\n"
+        "             bottom a.c:29 s=27\n"
+        "     2: 0x1020 M=1 bottom a.c:30 s=27\n"
+        "     3: 0x2f00 M=2 \n"
+        "     4: 0x0 [lost samples] :0 s=0\n"
+        "Mappings\n"
+        "1: 0x1000/0x2000/0x100 /bin/a b abcd [FN][FL][LN][IN]\n"
+        "2: 0x2000/0x3000/0x0 /lib/b.so  \n");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(profile_without_samples_has_types_period_and_times),
+        cmocka_unit_test(samples_refer_to_locations_with_the_address_as_given),
+        cmocka_unit_test(inlined_frames_are_lines_of_one_location_leaf_first),
+        cmocka_unit_test(recursion_is_never_folded),
+        cmocka_unit_test(inlined_recursion_shares_its_functions),
+        cmocka_unit_test(truncated_and_whole_stacks_share_their_locations),
+        cmocka_unit_test(same_address_in_two_mappings_is_two_locations),
+        cmocka_unit_test(own_frames_are_functions_without_a_mapping),
+        cmocka_unit_test(empty_stack_gets_a_frame_of_our_own),
+        cmocka_unit_test(code_outside_all_mappings_is_resolved_as_such),
+        cmocka_unit_test(mappings_are_written_in_order_used_or_not),
+        cmocka_unit_test(mapping_of_known_locations_has_all_bits),
+        cmocka_unit_test(mapping_without_locations_has_no_bits),
+        cmocka_unit_test(one_unknown_location_takes_all_bits),
+        cmocka_unit_test(bits_hold_only_for_what_every_location_has),
+        cmocka_unit_test(without_a_symbolizer_there_are_addresses_only),
+        cmocka_unit_test(
+            mapping_the_symbolizer_has_no_room_for_stays_unresolved),
+        cmocka_unit_test(labels_are_texts_or_numbers_with_units),
+        cmocka_unit_test(heap_profile_has_four_values_and_a_default_type),
+        cmocka_unit_test(head_comes_first_and_strings_come_last),
+        cmocka_unit_test(functions_differ_by_name_file_and_line),
+        cmocka_unit_test(stack_of_a_thousand_frames_is_kept),
+        cmocka_unit_test(unknown_head_is_refused_and_the_writer_closed),
+        cmocka_unit_test(write_error_is_returned_and_nothing_follows_it),
+        cmocka_unit_test(error_of_close_is_returned),
+        cmocka_unit_test(writer_without_close_is_enough),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(memory_does_not_grow_with_the_number_of_samples),
+        cmocka_unit_test(many_members_are_one_profile),
+        cmocka_unit_test(go_tool_pprof_reads_the_same),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
