@@ -9,6 +9,10 @@
 #include "collect/signal/thread.h"
 #include <cpprof/cpprof.h>
 
+/* The CPU clock of any thread, as clock_gettime takes it. Source: the kernel's
+ * include/linux/posix-timers_types.h, CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED. */
+#define CPPROF__THREAD_CPU_CLOCK(tid) ((int32_t)(~(uint32_t)(tid) << 3 | 6))
+
 struct cpprof__engine {
     const char *name;
 

@@ -25,6 +25,11 @@
  * enough that the kernel's table of descriptors stays small. */
 #define HIGH_FD 4096
 
+/* No event is asked to fire sooner than this: its interrupt costs tens of
+ * microseconds on a virtual machine, and one that takes longer than its period
+ * leaves the processor no time for anything else, not even to stop it. */
+#define PERIOD_NS_MIN 100000u
+
 static bool user_only;
 
 bool
@@ -97,9 +102,13 @@ deliver_to(int fd, int32_t tid)
 static int
 perf_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
-    int failed, fd = open_event(t->tid, t->phase_ns, user_only);
+    uint64_t used = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
+    uint64_t first = t->base_ns + t->phase_ns;
+    int failed, fd;
 
     (void)period_ns; /* the handler sets it with the first tick */
+    first = first > used + PERIOD_NS_MIN ? first - used : PERIOD_NS_MIN;
+    fd = open_event(t->tid, first, user_only);
     if (fd < 0)
         return errno;
     fd = move_high(fd);

@@ -4,9 +4,7 @@
  * tick, so it costs nothing and delivers at most CONFIG_HZ; what it could not
  * deliver is in si_overrun. Raw system calls: glibc's wrapper allocates.
  *
- * Source: timer_create(2); the clock id of a thread from its tid is the
- * kernel's include/linux/posix-timers_types.h (CPUCLOCK_PERTHREAD |
- * CPUCLOCK_SCHED).
+ * Source: timer_create(2).
  */
 #include "base/status.h"
 #include "collect/engine.h"
@@ -19,8 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREAD_CPU_CLOCK(tid) ((int32_t)(~(uint32_t)(tid) << 3 | 6))
-
 static int
 create(int32_t tid, uint64_t value, int32_t *timer_id)
 {
@@ -31,7 +27,7 @@ create(int32_t tid, uint64_t value, int32_t *timer_id)
     event.sigev_signo = CPPROF__SIGNAL;
     event.sigev_value.sival_ptr = (void *)(uintptr_t)value;
     event._sigev_un._tid = tid;
-    return (int)syscall(SYS_timer_create, THREAD_CPU_CLOCK(tid), &event,
+    return (int)syscall(SYS_timer_create, CPPROF__THREAD_CPU_CLOCK(tid), &event,
                         timer_id);
 }
 
@@ -48,20 +44,25 @@ timer_open(uint64_t period_ns, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
+static struct timespec
+timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000u),
+                             (long)(ns % 1000000000u)};
+}
+
+/* The first tick is set as a reading of the thread's clock, so that one that
+ * is past already comes at once and counts what it missed. */
 static int
 timer_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
-    struct itimerspec when = {
-        .it_interval = {(time_t)(period_ns / 1000000000u),
-                        (long)(period_ns % 1000000000u)},
-        .it_value = {(time_t)(t->phase_ns / 1000000000u),
-                     (long)(t->phase_ns % 1000000000u)},
-    };
+    struct itimerspec when = {timespec_of(period_ns),
+                              timespec_of(t->base_ns + t->phase_ns)};
 
     if (create(t->tid, cpprof__timer_value(t), &t->timer_id))
         return errno;
     t->has_timer = true;
-    if (syscall(SYS_timer_settime, t->timer_id, 0, &when, NULL)) {
+    if (syscall(SYS_timer_settime, t->timer_id, TIMER_ABSTIME, &when, NULL)) {
         int failed = errno;
 
         cpprof__engine_timer.disarm(t);

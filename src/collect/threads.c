@@ -18,8 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE                  4096u
-#define THREAD_CPU_CLOCK(tid) ((int32_t)(~(uint32_t)(tid) << 3 | 6))
+#define PAGE 4096u
 
 /* A place that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
@@ -31,6 +30,7 @@ static struct cpprof__threads_plan plan; /* .engine NULL: no session */
 static uint32_t first_free;              /* place + 1; 0: none */
 static uint32_t n_seen;
 static uint32_t n_armed;
+static bool has_begun; /* the threads of the start are armed */
 static int32_t profiler_tid;
 static uint64_t random_state;
 
@@ -97,7 +97,7 @@ take_place(int32_t tid)
     t->start = 0;
     t->start_arg = NULL;
     t->stack_lo = t->stack_hi = 0;
-    t->seen_ns = t->seen_delivered = 0;
+    t->seen_delivered = UINT64_MAX; /* not idle before it was seen once */
     t->delivered = t->excused = 0;
     t->seen_sp = t->seen_tp = 0;
     t->busy = 0;
@@ -115,14 +115,18 @@ give_place(struct cpprof__thread *t)
     first_free = t->index + 1;
 }
 
-/* Arm with the session's engine, or with the timer where that is refused for
- * this one thread (descriptors or pending signals run out). */
+/*
+ * Arm with the session's engine, or with the timer where that is refused for
+ * this one thread (descriptors or pending signals run out). A thread that was
+ * there when the session started counts from now; a later one from its birth,
+ * whenever it is found.
+ */
 static void
 arm(struct cpprof__thread *t)
 {
     t->phase_ns = 1 + random_u64() % plan.period_ns;
-    t->base_ns = cpprof__clock_ns(THREAD_CPU_CLOCK(t->tid));
-    t->seen_ns = t->base_ns;
+    t->base_ns =
+        has_begun ? 0 : cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     if (!plan.engine->arm(t, plan.period_ns))
         return;
     if (plan.engine == &cpprof__engine_perf)
@@ -228,7 +232,7 @@ static void
 charge_if_blocked(struct cpprof__thread *t)
 {
     uint64_t delivered = load_relaxed(&t->delivered);
-    uint64_t now = cpprof__clock_ns(THREAD_CPU_CLOCK(t->tid));
+    uint64_t now = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     uint64_t due = cpprof__ticks_due(t, now, plan.period_ns);
     uint64_t had = delivered + load_relaxed(&t->excused);
     bool idle = delivered == t->seen_delivered;
@@ -335,7 +339,9 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan,
     plan = *new_plan;
     profiler_tid = own_tid;
     n_seen = n_armed = 0;
+    has_begun = false;
     reconcile();
+    has_begun = true;
     pthread_mutex_unlock(&lock);
 }
 
@@ -365,6 +371,8 @@ charge_rest(struct cpprof__thread *t)
 {
     uint64_t due, had;
 
+    if (plan.engine == &cpprof__engine_itimer)
+        return;
     due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
                             plan.period_ns);
     had = load_relaxed(&t->delivered) + load_relaxed(&t->excused);
@@ -394,11 +402,8 @@ at_thread_exit(void *value)
     pthread_mutex_lock(&lock);
     if (t && plan.engine && t->generation == plan.generation &&
         t->tid == (int32_t)syscall(SYS_gettid)) {
-        bool had_timer = t->has_timer;
-
         disarm(t);
-        if (had_timer)
-            charge_rest(t);
+        charge_rest(t);
         drop(t);
     }
     cpprof__self.thread = NULL;

@@ -135,29 +135,17 @@ enum {
     DW_EH_PE_omit = 0xff
 };
 
+/* Any format; cfi.c. */
+uintptr_t
+cpprof__cfi_any_value(struct cfi_bytes *b, uint8_t encoding);
+
+/* The one that compilers write first. */
 static inline uintptr_t
 cfi_encoded_value(struct cfi_bytes *b, uint8_t encoding)
 {
-    switch (encoding & DW_EH_PE_format) {
-    case DW_EH_PE_absptr:
-    case DW_EH_PE_udata8:
-    case DW_EH_PE_sdata8:
-        return cfi_u64(b);
-    case DW_EH_PE_uleb128:
-        return cfi_uleb(b);
-    case DW_EH_PE_udata2:
-        return cfi_u16(b);
-    case DW_EH_PE_udata4:
-        return cfi_u32(b);
-    case DW_EH_PE_sleb128:
-        return (uintptr_t)cfi_sleb(b);
-    case DW_EH_PE_sdata2:
-        return (uintptr_t)(intptr_t)(int16_t)cfi_u16(b);
-    case DW_EH_PE_sdata4:
+    if ((encoding & DW_EH_PE_format) == DW_EH_PE_sdata4)
         return (uintptr_t)(intptr_t)(int32_t)cfi_u32(b);
-    }
-    cfi_spoil(b);
-    return 0;
+    return cpprof__cfi_any_value(b, encoding);
 }
 
 /*

@@ -269,36 +269,42 @@ execute_rule(struct program *p, uint8_t op)
     cfi_spoil(code);
 }
 
-/* Execute one instruction. */
-static void
-execute(struct program *p)
+/* Execute an instruction that is not one of the frequent ones. */
+static __attribute__((noinline)) void
+execute(struct program *p, uint8_t op)
 {
-    uint8_t op = cfi_u8(&p->code);
-
-    switch (op & 0xc0) {
-    case DW_CFA_advance_loc:
-        p->location += (op & 0x3f) * p->fde->code_align;
-        return;
-    case DW_CFA_offset:
-        set_rule(p, op & 0x3f, CPPROF__RULE_AT_CFA,
-                 factored(p, (int64_t)cfi_uleb(&p->code)));
-        return;
-    case DW_CFA_restore:
+    if ((op & 0xc0) == DW_CFA_restore)
         restore_rule(p, op & 0x3f);
-        return;
-    }
-    if (!execute_cfa(p, op) && !execute_advance(p, op) && !execute_plain(p, op))
+    else if (!execute_cfa(p, op) && !execute_advance(p, op) &&
+             !execute_plain(p, op))
         execute_rule(p, op);
 }
 
-/* Execute code up to p->pc; false: refused. */
+/* Execute code up to p->pc; false: refused. What stands in nearly every
+ * program is done here, with a reader that lives in registers. */
 static bool
 execute_until(struct program *p, const uint8_t *code, const uint8_t *end)
 {
-    p->code = (struct cfi_bytes){code, end, false};
-    while (p->code.next < p->code.end && p->location <= p->pc)
-        execute(p);
-    return !p->code.bad;
+    struct cfi_bytes b = {code, end, false};
+
+    while (b.next < b.end && p->location <= p->pc) {
+        uint8_t op = *b.next++;
+
+        p->code = b;
+        if ((op & 0xc0) == DW_CFA_advance_loc) {
+            p->location += (op & 0x3f) * p->fde->code_align;
+            continue;
+        }
+        if ((op & 0xc0) == DW_CFA_offset)
+            set_rule(p, op & 0x3f, CPPROF__RULE_AT_CFA,
+                     factored(p, (int64_t)cfi_uleb(&p->code)));
+        else if (op == DW_CFA_def_cfa_offset)
+            set_cfa_offset(p, (int64_t)cfi_uleb(&p->code));
+        else
+            execute(p, op);
+        b = p->code;
+    }
+    return !b.bad;
 }
 
 bool

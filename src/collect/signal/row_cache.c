@@ -6,7 +6,9 @@ struct cpprof__row_slot cpprof__rows[CPPROF__ROW_PAIRS][2]
     __attribute__((aligned(64)));
 uint32_t cpprof__row_generation = 1;
 
-_Static_assert(sizeof(struct cpprof__row) == 16, "a row is two words");
+_Static_assert(sizeof(struct cpprof__row_slot) == 32, "two to a cache line");
+_Static_assert(sizeof cpprof__rows[0] == 1 << 6,
+               "as cpprof__row_pair() counts");
 
 /* Which of a pair to write: one that holds nothing of use, else the one that
  * was written less often, so that they take turns. */
@@ -30,16 +32,15 @@ cpprof__row_store(uint64_t pc, uint32_t generation,
     struct cpprof__row_slot *slot =
         choose(cpprof__row_pair(pc), pc, generation);
     uint64_t version = load_relaxed(&slot->version);
-    uint64_t words[2];
+    struct cpprof__row_words words = cpprof__row_pack(row);
 
     if ((version & 1) != 0 ||
         !cas_acq_rel(&slot->version, &version, version | 1))
         return;
-    __builtin_memcpy(words, row, sizeof words);
     /* Release: none of these is seen before the odd version. */
     store_release(&slot->pc, pc);
-    store_release(&slot->words[0], words[0]);
-    store_release(&slot->words[1], words[1]);
+    store_release(&slot->row.how_cfa, words.how_cfa);
+    store_release(&slot->row.ra_fp, words.ra_fp);
     store_release(&slot->version, (uint64_t)generation << 32 |
                                       (uint32_t)((uint32_t)version + 2));
 }

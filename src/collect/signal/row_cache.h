@@ -26,83 +26,107 @@
  * needed. More holds the call sites of larger programs; a program that uses
  * more than fit pays a search (about 70 ns) for each frame that is missing.
  */
-#define CPPROF__ROW_PAIRS 4096
+#define CPPROF__ROW_PAIRS 4096u
 
-/* Where the CFA of a frame is. */
-enum cpprof__row_cfa {
-    CPPROF__ROW_SP = 1,   /* sp + cfa_off */
-    CPPROF__ROW_FP,       /* fp + cfa_off */
-    CPPROF__ROW_FP_DEREF, /* what stands at fp + cfa_off */
-    CPPROF__ROW_FULL,     /* needs the call-frame information itself */
-    CPPROF__ROW_ROOT,     /* there is no caller */
-    CPPROF__ROW_SIGNAL,   /* the code that a signal handler returns to */
-    CPPROF__ROW_NONE,     /* code without call-frame information */
-    CPPROF__ROW_JUNK      /* not code, or not where a call returns to */
-};
-
-/* Where the caller's frame pointer is. */
-enum cpprof__row_fp {
-    CPPROF__ROW_FP_SAME,
-    CPPROF__ROW_FP_AT_CFA, /* at CFA + fp_off */
-    CPPROF__ROW_FP_AT_FP,  /* at fp + fp_off */
-    CPPROF__ROW_FP_LOST
-};
-
-/* Where the return address is. */
-enum cpprof__row_ra {
-    CPPROF__ROW_RA_AT_CFA, /* at CFA + ra_off */
-    CPPROF__ROW_RA_LINK    /* still in the link register */
-};
-
+/*
+ * How to get from a frame to its caller. Offsets are in bytes from a base,
+ * which is sp or fp; so that the three addresses do not wait for each other.
+ */
 struct cpprof__row {
-    uint8_t cfa; /* enum cpprof__row_cfa */
-    uint8_t fp;  /* enum cpprof__row_fp */
-    uint8_t ra;  /* enum cpprof__row_ra */
-    uint8_t zero;
-    int32_t cfa_off; /* bytes, as the other two */
-    int32_t ra_off;
-    int32_t fp_off;
+    uint32_t how;    /* CPPROF__ROW_*; 0 and the first two bits: plain rows */
+    int32_t cfa_off; /* the CFA, which becomes the caller's sp */
+    int32_t ra_off;  /* where the return address is */
+    int32_t fp_off;  /* where the caller's fp is; else as ra_off */
 };
+
+enum {
+    CPPROF__ROW_BY_FP = 1u << 0,    /* the base is fp, not sp */
+    CPPROF__ROW_FP_SAVED = 1u << 1, /* otherwise fp is the caller's, too */
+    CPPROF__ROW_PLAIN_MAX = 3,
+    /* A realigned frame: the CFA stands at fp + cfa_off, is the base, and the
+     * caller's fp stands at fp + fp_off. */
+    CPPROF__ROW_REALIGNED = 1u << 2,
+    CPPROF__ROW_FP_LOST = 1u << 3, /* nobody knows the caller's fp */
+    CPPROF__ROW_RA_LINK = 1u << 4, /* the return address is in a register */
+    /* The rest stand alone. */
+    CPPROF__ROW_FULL = 1u << 8,   /* needs the call-frame information itself */
+    CPPROF__ROW_ROOT = 2u << 8,   /* there is no caller */
+    CPPROF__ROW_SIGNAL = 3u << 8, /* the code that signal handlers return to */
+    CPPROF__ROW_NONE = 4u << 8,   /* code without call-frame information */
+    CPPROF__ROW_JUNK = 5u << 8,   /* not code, or not where a call returns */
+    CPPROF__ROW_ALONE = 0xffu << 8
+};
+
+/* A row in two registers. */
+struct cpprof__row_words {
+    uint64_t how_cfa; /* how, cfa_off << 32 */
+    uint64_t ra_fp;   /* ra_off, fp_off << 32 */
+};
+
+static inline struct cpprof__row_words
+cpprof__row_pack(const struct cpprof__row *row)
+{
+    return (struct cpprof__row_words){
+        row->how | (uint64_t)(uint32_t)row->cfa_off << 32,
+        (uint32_t)row->ra_off | (uint64_t)(uint32_t)row->fp_off << 32};
+}
+
+static inline struct cpprof__row
+cpprof__row_unpack(struct cpprof__row_words w)
+{
+    return (struct cpprof__row){(uint32_t)w.how_cfa, (int32_t)(w.how_cfa >> 32),
+                                (int32_t)w.ra_fp, (int32_t)(w.ra_fp >> 32)};
+}
 
 struct cpprof__row_slot {
     uint64_t version; /* generation << 32 | number of writes << 1 | writing */
     uint64_t pc;
-    uint64_t words[2]; /* a struct cpprof__row */
+    struct cpprof__row_words row;
 };
 
-extern struct cpprof__row_slot cpprof__rows[CPPROF__ROW_PAIRS][2];
+#define CPPROF__HIDDEN __attribute__((visibility("hidden")))
+
+extern CPPROF__HIDDEN struct cpprof__row_slot cpprof__rows[CPPROF__ROW_PAIRS]
+                                                          [2];
 
 /* The generation of rows that may be used now; never 0. */
-extern uint32_t cpprof__row_generation;
+extern CPPROF__HIDDEN uint32_t cpprof__row_generation;
 
-/* Code is dense: its low bits differ most. The shift tells modules apart,
- * which are aligned to pages. */
+/*
+ * Functions are aligned and many look alike, so that the low 4 bits of where
+ * calls return to may be the same for a whole module: the 12 above are folded
+ * in. The unwinder waits for this sum: shifted before it is masked, and made
+ * from pc + 1, the return address that it comes from in most frames, it takes
+ * 3 cycles.
+ */
 static inline struct cpprof__row_slot *
 cpprof__row_pair(uint64_t pc)
 {
-    return cpprof__rows[(pc ^ pc >> 12) & (CPPROF__ROW_PAIRS - 1)];
+    uint64_t ra = pc + 1;
+    uint64_t at = (ra << 6 ^ ra << 2) & (CPPROF__ROW_PAIRS - 1) << 6;
+
+    return (struct cpprof__row_slot *)((char *)cpprof__rows + at);
 }
 
 /* Take the row of a slot, if it is pc's and whole. */
 static inline bool
 cpprof__row_take(const struct cpprof__row_slot *slot, uint64_t pc,
-                 uint32_t generation, struct cpprof__row *row)
+                 uint32_t generation, struct cpprof__row_words *row)
 {
     uint64_t version = load_acquire(&slot->version);
-    uint64_t words[2];
 
     if (load_acquire(&slot->pc) != pc)
         return false;
-    words[0] = load_acquire(&slot->words[0]);
-    words[1] = load_acquire(&slot->words[1]);
-    __builtin_memcpy(row, words, sizeof *row);
+    row->how_cfa = load_acquire(&slot->row.how_cfa);
+    row->ra_fp = load_acquire(&slot->row.ra_fp);
     return load_relaxed(&slot->version) == version &&
-           version >> 32 == generation && (version & 1) == 0;
+           (version & ~(uint64_t)0xfffffffe) == (uint64_t)generation << 32;
 }
 
 /* Safety: AS. */
 static inline bool
-cpprof__row_find(uint64_t pc, uint32_t generation, struct cpprof__row *row)
+cpprof__row_find(uint64_t pc, uint32_t generation,
+                 struct cpprof__row_words *row)
 {
     const struct cpprof__row_slot *pair = cpprof__row_pair(pc);
 

@@ -29,7 +29,6 @@ struct cpprof__thread {
     int32_t perf_fd;          /* -1: none */
     uint64_t phase_ns;        /* CPU time until the first tick, 1 to period */
     uint64_t base_ns;         /* thread CPU time when it was armed */
-    uint64_t seen_ns;         /* thread CPU time at the last scan */
     uint64_t seen_delivered;  /* .delivered at the last scan */
     uintptr_t start;          /* address of the start routine, 0: unknown */
     void *start_arg;          /* for the wrapper that pthread_create starts */

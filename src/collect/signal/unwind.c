@@ -41,65 +41,74 @@ cpprof__walk_find(struct cpprof__walk *w, uintptr_t pc, struct cpprof__fde *fde)
     return find_module(w, pc) && cpprof__cfi_find(&w->module, pc, fde);
 }
 
-/* The way to the CFA as a row has it; false: it takes more than a row. */
+#define RULE_OF(full, reg) ((full)->rules[(reg)-CPPROF__RULE_FIRST])
+
+static int
+kind(int32_t rule)
+{
+    return rule & CPPROF__RULE_MASK;
+}
+
+/* Where the CFA is; false: it takes more than a row. */
 static bool
-row_cfa(const struct cpprof__fde *fde, const struct cpprof__cfi_row *full,
-        struct cpprof__row *row)
+shorten_cfa(const struct cpprof__fde *fde, const struct cpprof__cfi_row *full,
+            struct cpprof__row *row)
 {
     row->cfa_off = full->cfa_off;
-    if (full->cfa_reg == CPPROF__REG_SP)
-        row->cfa = CPPROF__ROW_SP;
-    else if (full->cfa_reg == CPPROF__REG_FP)
-        row->cfa = CPPROF__ROW_FP;
-    else if (full->cfa_reg == CPPROF__CFA_EXPRESSION &&
-             cpprof__cfi_is_breg(fde, full->cfa_off, CPPROF__REG_FP, true,
-                                 &row->cfa_off))
-        row->cfa = CPPROF__ROW_FP_DEREF;
-    else
-        return false;
-    return true;
-}
-
-static bool
-row_ra(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
-{
-    row->ra = CPPROF__ROW_RA_AT_CFA;
-    row->ra_off = rule >> CPPROF__RULE_BITS;
-    switch (rule & CPPROF__RULE_MASK) {
-    case CPPROF__RULE_AT_CFA:
+    switch (full->cfa_reg) {
+    case CPPROF__REG_FP:
+        row->how |= CPPROF__ROW_BY_FP;
         return true;
-    case CPPROF__RULE_NONE:
-    case CPPROF__RULE_SAME:
-        row->ra = CPPROF__ROW_RA_LINK;
-        return fde->ra_column == CPPROF__REG_LINK;
+    case CPPROF__REG_SP:
+        return true;
+    case CPPROF__CFA_EXPRESSION:
+        row->how |= CPPROF__ROW_REALIGNED;
+        return cpprof__cfi_is_breg(fde, full->cfa_off, CPPROF__REG_FP, true,
+                                   &row->cfa_off);
     }
     return false;
 }
 
-static bool
-row_fp(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
+/* What the offsets of rules, which count from the CFA, are from the base. */
+static int32_t
+base_offset(const struct cpprof__row *row)
 {
-    row->fp_off = rule >> CPPROF__RULE_BITS;
-    switch (rule & CPPROF__RULE_MASK) {
+    return row->how & CPPROF__ROW_REALIGNED ? 0 : row->cfa_off;
+}
+
+static bool
+shorten_ra(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
+{
+    if (kind(rule) == CPPROF__RULE_AT_CFA)
+        return !__builtin_add_overflow(rule >> CPPROF__RULE_BITS,
+                                       base_offset(row), &row->ra_off);
+    row->how |= CPPROF__ROW_RA_LINK;
+    return fde->ra_column == CPPROF__REG_LINK &&
+           (kind(rule) == CPPROF__RULE_NONE || kind(rule) == CPPROF__RULE_SAME);
+}
+
+static bool
+shorten_fp(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
+{
+    if (row->how & CPPROF__ROW_REALIGNED)
+        return kind(rule) == CPPROF__RULE_AT_EXPRESSION &&
+               cpprof__cfi_is_breg(fde, rule >> CPPROF__RULE_BITS,
+                                   CPPROF__REG_FP, false, &row->fp_off);
+    row->fp_off = row->ra_off; /* where there is something to be read */
+    switch (kind(rule)) {
     case CPPROF__RULE_NONE:
     case CPPROF__RULE_SAME:
-        row->fp = CPPROF__ROW_FP_SAME;
         return true;
     case CPPROF__RULE_UNDEFINED:
-        row->fp = CPPROF__ROW_FP_LOST;
+        row->how |= CPPROF__ROW_FP_LOST;
         return true;
     case CPPROF__RULE_AT_CFA:
-        row->fp = CPPROF__ROW_FP_AT_CFA;
-        return true;
-    case CPPROF__RULE_AT_EXPRESSION:
-        row->fp = CPPROF__ROW_FP_AT_FP;
-        return cpprof__cfi_is_breg(fde, row->fp_off, CPPROF__REG_FP, false,
-                                   &row->fp_off);
+        row->how |= CPPROF__ROW_FP_SAVED;
+        return !__builtin_add_overflow(rule >> CPPROF__RULE_BITS,
+                                       base_offset(row), &row->fp_off);
     }
     return false;
 }
-
-#define RULE_OF(full, reg) ((full)->rules[(reg)-CPPROF__RULE_FIRST])
 
 /* A full row in short, where that is possible. */
 static void
@@ -108,13 +117,13 @@ shorten(const struct cpprof__fde *fde, const struct cpprof__cfi_row *full,
 {
     int32_t ra_rule = RULE_OF(full, fde->ra_column);
 
-    if (ra_rule == CPPROF__RULE_UNDEFINED)
-        row->cfa = CPPROF__ROW_ROOT;
+    if (kind(ra_rule) == CPPROF__RULE_UNDEFINED)
+        row->how = CPPROF__ROW_ROOT;
     else if (fde->signal_frame ||
              RULE_OF(full, CPPROF__REG_SP) != CPPROF__RULE_NONE ||
-             !row_cfa(fde, full, row) || !row_ra(fde, ra_rule, row) ||
-             !row_fp(fde, RULE_OF(full, CPPROF__REG_FP), row))
-        row->cfa = CPPROF__ROW_FULL;
+             !shorten_cfa(fde, full, row) || !shorten_ra(fde, ra_rule, row) ||
+             !shorten_fp(fde, RULE_OF(full, CPPROF__REG_FP), row))
+        row->how = CPPROF__ROW_FULL;
 }
 
 static bool
@@ -133,7 +142,7 @@ ends_in_call(struct cpprof__walk *w, uintptr_t ra)
 
 /* What code without information is: something that called the frame below, or
  * the leaf itself, or what signal handlers return to, or no code at all. */
-static enum cpprof__row_cfa
+static uint32_t
 classify(struct cpprof__walk *w, uintptr_t key, bool interrupted)
 {
     if (is_sigreturn(w, key + 1))
@@ -144,91 +153,81 @@ classify(struct cpprof__walk *w, uintptr_t key, bool interrupted)
 }
 
 /* Find out about key, and keep it. */
-static __attribute__((noinline)) void
-make_row(struct cpprof__walk *w, uintptr_t key, bool interrupted,
-         struct cpprof__row *row)
+static __attribute__((noinline)) struct cpprof__row_words
+make_row(struct cpprof__walk *w, uintptr_t key, bool interrupted)
 {
+    struct cpprof__row row = {0};
     struct cpprof__cfi_row full;
     struct cpprof__fde fde;
 
-    *row = (struct cpprof__row){0};
     if (cpprof__walk_find(w, key, &fde) && cpprof__cfi_run(&fde, key, &full)) {
-        shorten(&fde, &full, row);
+        shorten(&fde, &full, &row);
         if (fde.signal_frame && is_sigreturn(w, key + 1))
-            row->cfa = CPPROF__ROW_SIGNAL;
+            row.how = CPPROF__ROW_SIGNAL;
     } else {
-        row->cfa = (uint8_t)classify(w, key, interrupted);
+        row.how = classify(w, key, interrupted);
     }
-    cpprof__row_store(key, w->generation, row);
-}
-
-static void
-get_row(struct cpprof__walk *w, uintptr_t key, bool interrupted,
-        struct cpprof__row *row)
-{
-    if (!cpprof__row_find(key, w->generation, row))
-        make_row(w, key, interrupted, row);
+    cpprof__row_store(key, w->generation, &row);
+    return cpprof__row_pack(&row);
 }
 
 bool
 cpprof__walk_is_return(struct cpprof__walk *w, uintptr_t ra)
 {
-    struct cpprof__row row;
+    struct cpprof__row_words words;
 
     if (!cpprof__is_pc(ra))
         return false;
-    if (cpprof__row_find(ra - 1, w->generation, &row))
-        return row.cfa != CPPROF__ROW_JUNK;
+    if (cpprof__row_find(ra - 1, w->generation, &words))
+        return cpprof__row_unpack(words).how != CPPROF__ROW_JUNK;
     return ends_in_call(w, ra);
 }
 
-/* The CFA of the current frame by its row; false: it cannot be had. */
+/* What the offsets of the current frame's row count from; false: it cannot be
+ * had. */
 static bool
-cfa_by_row(struct cpprof__walk *w, const struct cpprof__row *row,
-           uintptr_t *cfa)
+find_base(struct cpprof__walk *w, const struct cpprof__row *row,
+          uintptr_t *base)
 {
-    uintptr_t off = (uintptr_t)(intptr_t)row->cfa_off;
-
-    *cfa = w->at.fp + off;
-    if (row->cfa == CPPROF__ROW_FP)
+    *base = w->at.fp;
+    if (row->how & CPPROF__ROW_REALIGNED)
+        return stack_read(w->view, *base + (uintptr_t)(intptr_t)row->cfa_off,
+                          base);
+    if (row->how & CPPROF__ROW_BY_FP)
         return true;
-    if (row->cfa == CPPROF__ROW_FP_DEREF)
-        return stack_read(w->view, *cfa, cfa);
-    *cfa = w->at.sp + off;
+    *base = w->at.sp;
     if (!w->at.sp_guessed)
         return true;
-    /* The frame pointer points at the frame record, where it is saved. */
-    *cfa = w->at.fp - (uintptr_t)(intptr_t)row->fp_off;
-    return row->fp == CPPROF__ROW_FP_AT_CFA;
+    /* fp points at the frame record, which is where fp is saved. */
+    *base = w->at.fp - (uintptr_t)(intptr_t)row->fp_off;
+    return row->how & CPPROF__ROW_FP_SAVED;
 }
 
 static bool
-ra_by_row(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t cfa,
-          uintptr_t *ra)
+find_ra(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t base,
+        uintptr_t *ra)
 {
 #if CPPROF__REG_LINK >= 0
-    if (row->ra == CPPROF__ROW_RA_LINK) {
+    if (row->how & CPPROF__ROW_RA_LINK) {
         *ra = w->base.r[CPPROF__REG_LINK];
         return w->at.interrupted;
     }
 #endif
-    return stack_read(w->view, cfa + (uintptr_t)(intptr_t)row->ra_off, ra);
+    return stack_read(w->view, base + (uintptr_t)(intptr_t)row->ra_off, ra);
 }
 
 static bool
-fp_by_row(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t cfa,
-          uintptr_t *fp)
+find_fp(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t base,
+        uintptr_t *fp)
 {
     uintptr_t off = (uintptr_t)(intptr_t)row->fp_off;
 
-    switch (row->fp) {
-    case CPPROF__ROW_FP_AT_CFA:
-        return stack_read(w->view, cfa + off, fp);
-    case CPPROF__ROW_FP_AT_FP:
+    if (row->how & CPPROF__ROW_REALIGNED)
         return stack_read(w->view, *fp + off, fp);
-    case CPPROF__ROW_FP_LOST:
+    if (row->how & CPPROF__ROW_FP_SAVED)
+        return stack_read(w->view, base + off, fp);
+    if (row->how & CPPROF__ROW_FP_LOST)
         *fp = 0;
-    }
     return true;
 }
 
@@ -237,11 +236,17 @@ static enum cpprof__step
 step_by_row(struct cpprof__walk *w, const struct cpprof__row *row)
 {
     uintptr_t fp = w->at.fp;
+    uintptr_t base;
     uintptr_t cfa;
     uintptr_t ra;
 
-    if (!cfa_by_row(w, row, &cfa) || !cpprof__walk_accepts(w, &w->at, cfa) ||
-        !ra_by_row(w, row, cfa, &ra) || !fp_by_row(w, row, cfa, &fp))
+    if (!find_base(w, row, &base))
+        return CPPROF__STEP_BROKEN;
+    cfa = base;
+    if (!(row->how & CPPROF__ROW_REALIGNED))
+        cfa += (uintptr_t)(intptr_t)row->cfa_off;
+    if (!cpprof__walk_accepts(w, &w->at, cfa) || !find_ra(w, row, base, &ra) ||
+        !find_fp(w, row, base, &fp))
         return CPPROF__STEP_BROKEN;
     ra = cpprof__strip_return_address(ra);
     if (ra == 0)
@@ -262,28 +267,30 @@ link_of(const struct cpprof__walk *w)
 
 /* Rows are found by key alone. One that was made for a caller, at return
  * address - 1, may be met by a frame that was interrupted right there. */
-static enum cpprof__row_cfa
-kind_of(struct cpprof__walk *w, const struct cpprof__row *row)
+static uint32_t
+how_alone(struct cpprof__walk *w, const struct cpprof__row *row)
 {
-    if (row->cfa == CPPROF__ROW_JUNK && w->at.interrupted)
+    uint32_t how = row->how & CPPROF__ROW_ALONE;
+
+    if (how == CPPROF__ROW_JUNK && w->at.interrupted)
         return CPPROF__ROW_NONE;
-    if (row->cfa == CPPROF__ROW_SIGNAL &&
+    if (how == CPPROF__ROW_SIGNAL &&
         !is_sigreturn(w, w->at.key + !w->at.interrupted))
         return CPPROF__ROW_FULL;
-    return row->cfa;
+    return how;
 }
 
 /* One step from the current frame, whose row this is. *in_signal: it is the
  * code that signal handlers return to. */
 static __attribute__((noinline)) enum cpprof__step
-step(struct cpprof__walk *w, const struct cpprof__row *row, bool *in_signal)
+step(struct cpprof__walk *w, struct cpprof__row_words words, bool *in_signal)
 {
+    struct cpprof__row row = cpprof__row_unpack(words);
+
     *in_signal = false;
-    switch (kind_of(w, row)) {
-    case CPPROF__ROW_SP:
-    case CPPROF__ROW_FP:
-    case CPPROF__ROW_FP_DEREF:
-        return step_by_row(w, row);
+    switch (how_alone(w, &row)) {
+    case 0:
+        return step_by_row(w, &row);
     case CPPROF__ROW_ROOT:
         return CPPROF__STEP_ROOT;
     case CPPROF__ROW_FULL:
@@ -293,8 +300,6 @@ step(struct cpprof__walk *w, const struct cpprof__row *row, bool *in_signal)
         return cpprof__walk_sigreturn(w);
     case CPPROF__ROW_NONE:
         return cpprof__walk_guess(w, &w->at, link_of(w));
-    case CPPROF__ROW_JUNK:
-        break;
     }
     return CPPROF__STEP_JUNK;
 }
@@ -304,42 +309,50 @@ step(struct cpprof__walk *w, const struct cpprof__row *row, bool *in_signal)
  * the frames it finds; *row is the row of the last one. Returns how many
  * frames there are now.
  *
- * This is the loop that the cost of a sample is made of. What keeps a step
- * short: sp, fp and key in registers, one cache line of rows, no calls.
+ * This is the loop that the cost of a sample is made of: what a step waits for
+ * is the load of a return address, a mask, the load of a row, and a sum.
  */
-static size_t
+static __attribute__((noinline)) size_t
 follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
-            struct cpprof__row *row)
+            struct cpprof__row_words *row)
 {
     const uintptr_t lo = w->view->lo;
     const uintptr_t span = stack_span(w->view);
+    const uint32_t generation = w->generation;
     struct cpprof__cursor at = w->at;
 
     for (;;) {
+        struct cpprof__row_words r;
+        uintptr_t base;
         uintptr_t cfa;
         uintptr_t ra_at;
         uintptr_t ra;
+        uintptr_t fp_at;
+        uintptr_t fp;
 
-        get_row(w, at.key, at.interrupted, row);
-        if (row->cfa > CPPROF__ROW_FP || at.sp_guessed || n == max)
+        if (!cpprof__row_find(at.key, generation, &r))
+            r = make_row(w, at.key, at.interrupted);
+        *row = r;
+        if ((uint32_t)r.how_cfa > CPPROF__ROW_PLAIN_MAX || at.sp_guessed ||
+            n == max)
             break;
-        cfa = row->cfa == CPPROF__ROW_SP ? at.sp : at.fp;
-        cfa += (uintptr_t)(intptr_t)row->cfa_off;
-        ra_at = cfa + (uintptr_t)(intptr_t)row->ra_off;
-        if (cfa <= at.sp || ra_at - lo >= span ||
-            row->ra != CPPROF__ROW_RA_AT_CFA)
+        base = at.sp;
+        if (r.how_cfa & CPPROF__ROW_BY_FP)
+            base = at.fp;
+        cfa = base + (uintptr_t)((int64_t)r.how_cfa >> 32);
+        ra_at = base + (uintptr_t)(intptr_t)(int32_t)r.ra_fp;
+        if (cfa <= at.sp || ra_at - lo >= span)
             break;
+        fp_at = base + (uintptr_t)((int64_t)r.ra_fp >> 32);
+        if (fp_at - lo >= span)
+            break;
+        fp = stack_load(fp_at);
+        fp = r.how_cfa & CPPROF__ROW_FP_SAVED ? fp : at.fp;
         ra = cpprof__strip_return_address(stack_load(ra_at));
-        if (!cpprof__is_pc(ra))
+        if (ra == 0)
             break;
-        if (row->fp != CPPROF__ROW_FP_SAME) {
-            uintptr_t fp_at = cfa + (uintptr_t)(intptr_t)row->fp_off;
-
-            if (row->fp != CPPROF__ROW_FP_AT_CFA || fp_at - lo >= span)
-                break;
-            at.fp = stack_load(fp_at);
-        }
         at.sp = cfa;
+        at.fp = fp;
         at.key = ra - 1;
         at.interrupted = false;
         pcs[n++] = at.key;
@@ -384,7 +397,7 @@ cpprof__unwind(const struct cpprof__regs *regs, struct cpprof__stack_view *view,
                uintptr_t *pcs, size_t max, enum cpprof__unwind_end *end)
 {
     struct cpprof__walk w;
-    struct cpprof__row row;
+    struct cpprof__row_words row;
     enum cpprof__step last = CPPROF__STEP_ON;
     size_t n = 0;
 
@@ -397,7 +410,7 @@ cpprof__unwind(const struct cpprof__regs *regs, struct cpprof__stack_view *view,
         n = follow_rows(&w, pcs, n, max, &row);
         w.n = n - 1;
         interrupted = w.at.interrupted;
-        last = step(&w, &row, &in_signal);
+        last = step(&w, row, &in_signal);
         /* A handler returns to the first byte of this code: no call is
          * before it. */
         if (in_signal && !interrupted)
