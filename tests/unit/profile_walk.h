@@ -226,7 +226,7 @@ walk_free(struct walk *w)
 }
 
 /* A string of the table, in one of a few buffers that take turns. */
-static const char *
+static inline const char *
 walk_string(const struct walk *w, uint64_t index)
 {
     static char text[8][256];
