@@ -97,34 +97,12 @@ table_search(const struct table *t, uintptr_t pc)
     return lo > 0 ? lo - 1 : t->n;
 }
 
-/* The same for the encoding that all linkers use. */
-static size_t
-table_search_3b(const struct table *t, uintptr_t pc)
-{
-    intptr_t want = (intptr_t)(pc - t->data);
-    size_t first = 0;
-    size_t n = t->n;
-
-    if (n == 0 || want != (int32_t)want)
-        return t->n;
-    while (n > 1) {
-        size_t half = n / 2;
-        int32_t start;
-
-        __builtin_memcpy(&start, t->pairs + 8 * (first + half), sizeof start);
-        first = start <= want ? first + half : first;
-        n -= half;
-    }
-    return table_address(t, 2 * first) <= pc ? first : t->n;
-}
-
 /* The head of .eh_frame_hdr. *frames is .eh_frame, NULL where it is unknown. */
 static bool
 read_header(const struct cpprof__cfi *cfi, struct table *t,
             const uint8_t **frames)
 {
-    struct cfi_bytes b =
-        cfi_bytes(cfi->hdr, (size_t)(cfi->hi - cfi->hdr), cfi->lo, cfi->hi);
+    struct cfi_bytes b = {cfi->hdr, cfi->hi, false};
     uint8_t version = cfi_u8(&b);
     uint8_t frames_encoding = cfi_u8(&b);
     uint8_t count_encoding = cfi_u8(&b);
@@ -293,23 +271,64 @@ scan(const struct cpprof__cfi *cfi, const uint8_t *at, uintptr_t pc,
     return false;
 }
 
-bool
-cpprof__cfi_find(const struct cpprof__cfi *cfi, uintptr_t pc,
-                 struct cpprof__fde *fde)
+/* A header as linkers write it: version 1, .eh_frame by pcrel sdata4, count by
+ * udata4, table by datarel sdata4. */
+#define USUAL_HEADER 0x3b031b01u
+
+/* The FDE of pc in a usual table; NULL: none. The last pair that is not after
+ * pc, found without a branch that depends on what is compared. */
+static const uint8_t *
+search_usual(const struct cpprof__cfi *cfi, uintptr_t pc, struct cfi_bytes b)
+{
+    intptr_t want = (intptr_t)(pc - (uintptr_t)cfi->hdr);
+    uint32_t n = (cfi_u32(&b), cfi_u32(&b));
+    const uint8_t *pair = b.next;
+    int32_t at[2];
+
+    if (b.bad || n == 0 || n > cfi_left(&b) / 8)
+        return NULL;
+    while (n > 1) {
+        uint32_t half = n / 2;
+        int32_t start;
+
+        __builtin_memcpy(&start, pair + 8 * (size_t)half, sizeof start);
+        pair += start <= want ? 8 * (size_t)half : 0;
+        n -= half;
+    }
+    __builtin_memcpy(at, pair, sizeof at);
+    return at[0] <= want ? cfi->hdr + at[1] : NULL;
+}
+
+/* The FDE of pc by any other header; NULL: none. *fde may be written. */
+static const uint8_t *
+search_unusual(const struct cpprof__cfi *cfi, uintptr_t pc,
+               struct cpprof__fde *fde)
 {
     struct table t;
     const uint8_t *frames;
     size_t i;
 
-    if (cfi->hdr == NULL || !read_header(cfi, &t, &frames))
-        return false;
+    if (!read_header(cfi, &t, &frames))
+        return NULL;
     if (t.n == 0)
-        return frames != NULL && scan(cfi, frames, pc, fde);
-    if (t.encoding == (DW_EH_PE_datarel | DW_EH_PE_sdata4))
-        i = table_search_3b(&t, pc);
+        return frames != NULL && scan(cfi, frames, pc, fde) ? fde->at : NULL;
+    i = table_search(&t, pc);
+    return i < t.n ? (const uint8_t *)table_address(&t, 2 * i + 1) : NULL;
+}
+
+bool
+cpprof__cfi_find(const struct cpprof__cfi *cfi, uintptr_t pc,
+                 struct cpprof__fde *fde)
+{
+    const uint8_t *at;
+    struct cfi_bytes b;
+
+    if (cfi->hdr < cfi->lo || cfi->hdr >= cfi->hi)
+        return false;
+    b = (struct cfi_bytes){cfi->hdr, cfi->hi, false};
+    if (cfi_u32(&b) == USUAL_HEADER)
+        at = search_usual(cfi, pc, b);
     else
-        i = table_search(&t, pc);
-    return i < t.n &&
-           read_fde(cfi, (const uint8_t *)table_address(&t, 2 * i + 1), fde) &&
-           covers(fde, pc);
+        at = search_unusual(cfi, pc, fde);
+    return at != NULL && read_fde(cfi, at, fde) && covers(fde, pc);
 }

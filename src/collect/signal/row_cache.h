@@ -80,7 +80,7 @@ cpprof__row_unpack(struct cpprof__row_words w)
 
 struct cpprof__row_slot {
     uint64_t version; /* generation << 32 | number of writes << 1 | writing */
-    uint64_t pc;
+    uint64_t ra;
     struct cpprof__row_words row;
 };
 
@@ -95,27 +95,25 @@ extern CPPROF__HIDDEN uint32_t cpprof__row_generation;
 /*
  * Functions are aligned and many look alike, so that the low 4 bits of where
  * calls return to may be the same for a whole module: the 12 above are folded
- * in. The unwinder waits for this sum: shifted before it is masked, and made
- * from pc + 1, the return address that it comes from in most frames, it takes
- * 3 cycles.
+ * in. A walk waits for this sum: shifted before it is masked, it takes 3
+ * cycles.
  */
 static inline struct cpprof__row_slot *
-cpprof__row_pair(uint64_t pc)
+cpprof__row_pair(uint64_t ra)
 {
-    uint64_t ra = pc + 1;
     uint64_t at = (ra << 6 ^ ra << 2) & (CPPROF__ROW_PAIRS - 1) << 6;
 
     return (struct cpprof__row_slot *)((char *)cpprof__rows + at);
 }
 
-/* Take the row of a slot, if it is pc's and whole. */
+/* Take the row of a slot, if it is ra's and whole. */
 static inline bool
-cpprof__row_take(const struct cpprof__row_slot *slot, uint64_t pc,
+cpprof__row_take(const struct cpprof__row_slot *slot, uint64_t ra,
                  uint32_t generation, struct cpprof__row_words *row)
 {
     uint64_t version = load_acquire(&slot->version);
 
-    if (load_acquire(&slot->pc) != pc)
+    if (load_acquire(&slot->ra) != ra)
         return false;
     row->how_cfa = load_acquire(&slot->row.how_cfa);
     row->ra_fp = load_acquire(&slot->row.ra_fp);
@@ -123,20 +121,23 @@ cpprof__row_take(const struct cpprof__row_slot *slot, uint64_t pc,
            (version & ~(uint64_t)0xfffffffe) == (uint64_t)generation << 32;
 }
 
-/* Safety: AS. */
+/*
+ * The row of the code before return address ra (of a frame that was
+ * interrupted: pc + 1). Safety: AS.
+ */
 static inline bool
-cpprof__row_find(uint64_t pc, uint32_t generation,
+cpprof__row_find(uint64_t ra, uint32_t generation,
                  struct cpprof__row_words *row)
 {
-    const struct cpprof__row_slot *pair = cpprof__row_pair(pc);
+    const struct cpprof__row_slot *pair = cpprof__row_pair(ra);
 
-    return cpprof__row_take(&pair[0], pc, generation, row) ||
-           cpprof__row_take(&pair[1], pc, generation, row);
+    return cpprof__row_take(&pair[0], ra, generation, row) ||
+           cpprof__row_take(&pair[1], ra, generation, row);
 }
 
 /* Keep a row; may do nothing. Safety: AS. */
 void
-cpprof__row_store(uint64_t pc, uint32_t generation,
+cpprof__row_store(uint64_t ra, uint32_t generation,
                   const struct cpprof__row *row);
 
 #endif

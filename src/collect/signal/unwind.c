@@ -143,31 +143,32 @@ ends_in_call(struct cpprof__walk *w, uintptr_t ra)
 /* What code without information is: something that called the frame below, or
  * the leaf itself, or what signal handlers return to, or no code at all. */
 static uint32_t
-classify(struct cpprof__walk *w, uintptr_t key, bool interrupted)
+classify(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
 {
-    if (is_sigreturn(w, key + 1))
+    if (is_sigreturn(w, ra))
         return CPPROF__ROW_SIGNAL;
-    if (interrupted || ends_in_call(w, key + 1))
+    if (interrupted || ends_in_call(w, ra))
         return CPPROF__ROW_NONE;
     return CPPROF__ROW_JUNK;
 }
 
-/* Find out about key, and keep it. */
+/* Find out about the code before ra, and keep it. */
 static __attribute__((noinline)) struct cpprof__row_words
-make_row(struct cpprof__walk *w, uintptr_t key, bool interrupted)
+make_row(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
 {
     struct cpprof__row row = {0};
     struct cpprof__cfi_row full;
     struct cpprof__fde fde;
 
-    if (cpprof__walk_find(w, key, &fde) && cpprof__cfi_run(&fde, key, &full)) {
+    if (cpprof__walk_find(w, ra - 1, &fde) &&
+        cpprof__cfi_run(&fde, ra - 1, &full)) {
         shorten(&fde, &full, &row);
-        if (fde.signal_frame && is_sigreturn(w, key + 1))
+        if (fde.signal_frame && is_sigreturn(w, ra))
             row.how = CPPROF__ROW_SIGNAL;
     } else {
-        row.how = classify(w, key, interrupted);
+        row.how = classify(w, ra, interrupted);
     }
-    cpprof__row_store(key, w->generation, &row);
+    cpprof__row_store(ra, w->generation, &row);
     return cpprof__row_pack(&row);
 }
 
@@ -178,7 +179,7 @@ cpprof__walk_is_return(struct cpprof__walk *w, uintptr_t ra)
 
     if (!cpprof__is_pc(ra))
         return false;
-    if (cpprof__row_find(ra - 1, w->generation, &words))
+    if (cpprof__row_find(ra, w->generation, &words))
         return cpprof__row_unpack(words).how != CPPROF__ROW_JUNK;
     return ends_in_call(w, ra);
 }
@@ -251,7 +252,7 @@ step_by_row(struct cpprof__walk *w, const struct cpprof__row *row)
     ra = cpprof__strip_return_address(ra);
     if (ra == 0)
         return CPPROF__STEP_ROOT;
-    w->at = (struct cpprof__cursor){.key = ra - 1, .sp = cfa, .fp = fp};
+    w->at = (struct cpprof__cursor){.ra = ra, .sp = cfa, .fp = fp};
     return cpprof__is_pc(ra) ? CPPROF__STEP_ON : CPPROF__STEP_BROKEN;
 }
 
@@ -265,7 +266,7 @@ link_of(const struct cpprof__walk *w)
     return 0;
 }
 
-/* Rows are found by key alone. One that was made for a caller, at return
+/* Rows are found by ra alone. One that was made for a caller, at return
  * address - 1, may be met by a frame that was interrupted right there. */
 static uint32_t
 how_alone(struct cpprof__walk *w, const struct cpprof__row *row)
@@ -275,7 +276,7 @@ how_alone(struct cpprof__walk *w, const struct cpprof__row *row)
     if (how == CPPROF__ROW_JUNK && w->at.interrupted)
         return CPPROF__ROW_NONE;
     if (how == CPPROF__ROW_SIGNAL &&
-        !is_sigreturn(w, w->at.key + !w->at.interrupted))
+        !is_sigreturn(w, w->at.ra - w->at.interrupted))
         return CPPROF__ROW_FULL;
     return how;
 }
@@ -321,8 +322,9 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
     const uint32_t generation = w->generation;
     struct cpprof__cursor at = w->at;
 
+    struct cpprof__row_words r;
+
     for (;;) {
-        struct cpprof__row_words r;
         uintptr_t base;
         uintptr_t cfa;
         uintptr_t ra_at;
@@ -330,15 +332,18 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
         uintptr_t fp_at;
         uintptr_t fp;
 
-        if (!cpprof__row_find(at.key, generation, &r))
-            r = make_row(w, at.key, at.interrupted);
-        *row = r;
+        if (!cpprof__row_find(at.ra, generation, &r))
+            r = make_row(w, at.ra, at.interrupted);
         if ((uint32_t)r.how_cfa > CPPROF__ROW_PLAIN_MAX || at.sp_guessed ||
             n == max)
             break;
         base = at.sp;
-        if (r.how_cfa & CPPROF__ROW_BY_FP)
+        if (r.how_cfa & CPPROF__ROW_BY_FP) {
             base = at.fp;
+            /* A branch, which is guessed while the row is still on its way; a
+             * conditional move would wait for it. */
+            __asm__("" : "+r"(base));
+        }
         cfa = base + (uintptr_t)((int64_t)r.how_cfa >> 32);
         ra_at = base + (uintptr_t)(intptr_t)(int32_t)r.ra_fp;
         if (cfa <= at.sp || ra_at - lo >= span)
@@ -353,11 +358,12 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
             break;
         at.sp = cfa;
         at.fp = fp;
-        at.key = ra - 1;
+        at.ra = ra;
         at.interrupted = false;
-        pcs[n++] = at.key;
+        pcs[n++] = ra - 1;
     }
     w->at = at;
+    *row = r;
     return n;
 }
 
@@ -369,8 +375,10 @@ begin(struct cpprof__walk *w, const struct cpprof__regs *regs,
     w->generation = load_acquire(&cpprof__row_generation);
     w->switches_left = MAX_SWITCHES;
     w->module = (struct cpprof__cfi){NULL, NULL, NULL};
-    w->at = (struct cpprof__cursor){
-        .key = regs->pc, .sp = regs->sp, .fp = regs->fp, .interrupted = true};
+    w->at = (struct cpprof__cursor){.ra = regs->pc + 1,
+                                    .sp = regs->sp,
+                                    .fp = regs->fp,
+                                    .interrupted = true};
     w->n = 0;
     w->base_n = 0;
     w->base_interrupted = true;
@@ -406,7 +414,7 @@ cpprof__unwind(const struct cpprof__regs *regs, struct cpprof__stack_view *view,
         bool in_signal;
         bool interrupted;
 
-        pcs[n++] = w.at.key;
+        pcs[n++] = w.at.ra - 1;
         n = follow_rows(&w, pcs, n, max, &row);
         w.n = n - 1;
         interrupted = w.at.interrupted;

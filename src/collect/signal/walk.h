@@ -33,11 +33,11 @@ enum cpprof__step {
 
 /* A frame as far as the way by row follows it. */
 struct cpprof__cursor {
-    uintptr_t key; /* pc to look up: inside the instruction that runs */
+    uintptr_t ra; /* where the frame goes on; of an interrupted one, pc + 1:
+                   * the byte before it is inside the instruction that runs */
     uintptr_t sp;
     uintptr_t fp;
-    bool interrupted; /* key is the pc itself, not return address - 1, and
-                       * the frame may not have saved anything yet */
+    bool interrupted; /* the frame may not have saved anything yet */
     bool sp_guessed;  /* sp is only a lower bound */
 };
 

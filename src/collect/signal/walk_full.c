@@ -16,7 +16,7 @@ base_cursor(const struct cpprof__walk *w)
     const struct cpprof__regs *r = &w->base;
 
     return (struct cpprof__cursor){
-        .key = r->pc - !w->base_interrupted,
+        .ra = r->pc + w->base_interrupted,
         .sp = r->sp,
         .fp = r->known & BIT(CPPROF__REG_FP) ? r->fp : 0,
         .interrupted = w->base_interrupted,
@@ -37,7 +37,7 @@ guess_base(struct cpprof__walk *w)
         link = cpprof__strip_return_address(r->r[CPPROF__REG_LINK]);
 #endif
     result = cpprof__walk_guess(w, &at, link);
-    r->pc = at.key + 1;
+    r->pc = at.ra;
     r->sp = at.sp;
     r->fp = at.fp;
     r->known = BIT(CPPROF__REG_FP) | BIT(CPPROF__REG_PC);
@@ -117,7 +117,7 @@ cpprof__walk_full(struct cpprof__walk *w, bool *in_signal)
             return CPPROF__STEP_BROKEN;
     }
     w->switches_left = switches_left; /* those were counted before */
-    if (w->base.pc - !w->base_interrupted != w->at.key)
+    if (w->base.pc + w->base_interrupted != w->at.ra)
         return CPPROF__STEP_BROKEN;
     result = step_base(w, in_signal);
     go_on_from_base(w);

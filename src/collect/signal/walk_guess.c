@@ -36,7 +36,7 @@ is_described_return(struct cpprof__walk *w, uintptr_t ra)
 static void
 go_to(struct cpprof__cursor *at, uintptr_t ra, uintptr_t sp, uintptr_t fp)
 {
-    *at = (struct cpprof__cursor){.key = ra - 1, .sp = sp, .fp = fp};
+    *at = (struct cpprof__cursor){.ra = ra, .sp = sp, .fp = fp};
 }
 
 /* The call has just happened: nothing is on the stack but what it left. */
