@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reports from a profile, in the words and to the byte of `go tool pprof`.
+ */
+#ifndef CPPROF_REPORT_H
+#define CPPROF_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cpprof/pprof.h>
+#include <cpprof/status.h>
+#include <cpprof/writer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum cpprof_report_format {
+    CPPROF_REPORT_TOP = 0, /* a line per function: flat and cumulative value */
+};
+
+/* What a line of a report stands for. */
+enum cpprof_report_granularity {
+    CPPROF_REPORT_FUNCTIONS = 0,
+    CPPROF_REPORT_FILEFUNCTIONS, /* a function of a file */
+    CPPROF_REPORT_FILES,
+    CPPROF_REPORT_LINES,
+    CPPROF_REPORT_ADDRESSES,
+};
+
+/* struct cpprof_report_options flags */
+#define CPPROF_REPORT_CUM            1u   /* sort by cumulative value */
+#define CPPROF_REPORT_MEAN           2u   /* divide by the first value */
+#define CPPROF_REPORT_NO_TRIM        4u   /* show every node */
+#define CPPROF_REPORT_NO_INLINES     8u   /* leave out inlined functions */
+#define CPPROF_REPORT_COLUMNS        16u  /* line:column */
+#define CPPROF_REPORT_COMPACT_LABELS 32u  /* short heading */
+#define CPPROF_REPORT_RELATIVE       64u  /* percent of what filters leave */
+#define CPPROF_REPORT_DROP_NEGATIVE  128u /* no nodes of negative value */
+#define CPPROF_REPORT_CALL_TREE      256u /* accepted; for graphs */
+
+/*
+ * Every option of the reference by its name there. Fill with
+ * CPPROF_REPORT_DEFAULTS; strings may be NULL or "" for none.
+ */
+struct cpprof_report_options {
+    size_t size; /* sizeof (struct cpprof_report_options) */
+    enum cpprof_report_granularity granularity;
+    uint32_t flags;           /* CPPROF_REPORT_* */
+    int32_t nodecount;        /* most nodes shown; -1: the format's own */
+    double nodefraction;      /* hide nodes below this part of the total */
+    double edgefraction;      /* and edges below this one */
+    double divide_by;         /* every value; not 0 */
+    const char *unit;         /* "minimum", "auto", or a unit */
+    const char *sample_index; /* number or name of a sample type; none: the
+                               * profile's default, else its last */
+    /* Regular expressions over function, file and mapping names. */
+    const char *focus;      /* only samples with a match */
+    const char *ignore;     /* no samples with a match */
+    const char *hide;       /* no matching frames */
+    const char *show;       /* only matching frames */
+    const char *show_from;  /* nothing above the highest match */
+    const char *prune_from; /* nothing below the lowest match */
+    /* Labels: regular expressions, numeric ranges ("16kb:4mb"), "key=..." */
+    const char *tagfocus;
+    const char *tagignore;
+    /* Label keys: regular expressions. */
+    const char *tagshow;
+    const char *taghide;
+    /* Label keys, parted by commas, that become frames. */
+    const char *tagroot;
+    const char *tagleaf;
+    /* Source files: prefixes to cut, parted by colons; where to look. */
+    const char *trim_path;
+    const char *source_path;
+    /* Told of what the user may want to know: an expression that matched
+     * nothing. May be NULL. */
+    void (*warn)(void *ctx, const char *line);
+    void *warn_ctx;
+};
+
+#define CPPROF_REPORT_DEFAULTS                                                 \
+    {                                                                          \
+        .size = sizeof(struct cpprof_report_options), .nodecount = -1,         \
+        .nodefraction = 0.005, .edgefraction = 0.001, .divide_by = 1.0,        \
+        .unit = "minimum",                                                     \
+    }
+
+/*
+ * Write a report. The filters are applied to the profile itself: make another
+ * report of the same profile only with the same ones.
+ *
+ * options  NULL for CPPROF_REPORT_DEFAULTS.
+ * writer   receives the text.
+ * error    filled on failure; may be NULL.
+ *
+ * Shape:   TOP: heading lines, a line of column names, a line for each node
+ *          with flat, flat%, sum%, cum, cum%, name; largest first.
+ * Units:   of the sample type, scaled as options->unit says.
+ * Errors:  CPPROF_INVALID (an option), CPPROF_BAD_DATA (a regular expression,
+ *          a sample type the profile does not have), CPPROF_LIMIT (a regular
+ *          expression takes too long), CPPROF_SYSTEM (a write failed),
+ *          CPPROF_NOMEM.
+ * Owner:   the writer is closed by this call, whatever happens.
+ * Safety:  OBJ. Reads TZ for the time in the heading.
+ * Source:  internal/report, internal/graph, internal/driver.
+ */
+CPPROF_API enum cpprof_status
+cpprof_report_write(struct cpprof_pprof *profile,
+                    enum cpprof_report_format format,
+                    const struct cpprof_report_options *options,
+                    struct cpprof_writer writer, struct cpprof_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands share. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Exit statuses: of the reference, and of nearly every other tool. */
+#define CPPROF__EXIT_OK    0
+#define CPPROF__EXIT_ERROR 2
+
+/* ------------------------------------------------------------ errors ---- */
+
+/* Print "cpprof: TEXT" on stderr, as one line; returns CPPROF__EXIT_ERROR. */
+int
+cpprof__cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Print "cpprof: TEXT" on stderr, and go on. */
+void
+cpprof__cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ------------------------------------------------------------- flags ---- */
+
+enum cpprof__flag_kind {
+    CPPROF__FLAG_BOOL,   /* bool; -x, -x=false */
+    CPPROF__FLAG_INT,    /* int */
+    CPPROF__FLAG_DOUBLE, /* double */
+    CPPROF__FLAG_STRING, /* const char *, a part of argv */
+};
+
+/* A flag and where its value goes. A table of them ends with {0}. */
+struct cpprof__flag {
+    const char *name;
+    enum cpprof__flag_kind kind;
+    void *value;
+};
+
+/*
+ * Parse argv[1], ... as Go's package flag does: -x, --x, -x=v, -x v; the first
+ * word that is no flag ends them, and so does "--". *n_used is the index of
+ * the first word behind the flags.
+ *
+ * Returns false after printing what is wrong; *help is set for -h and -help,
+ * unless they are in the table.
+ */
+bool
+cpprof__cli_flags(int argc, char **argv, const struct cpprof__flag *flags,
+                  int *n_used, bool *help);
+
+/* ---------------------------------------------------------- commands ---- */
+
+/*
+ * Each gets the words from its own name on (argv[0]) and returns the exit
+ * status of the program.
+ */
+int
+cpprof__cli_record(int argc, char **argv);
+/* argv[0] is "top", and is made a flag like the others; or it is the name of
+ * the program, and the format is among the flags. */
+int
+cpprof__cli_report(int argc, char **argv);
+
+/* The text of `cpprof help report`. */
+void
+cpprof__cli_report_help(void);
+
+#endif

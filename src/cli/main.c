@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command: a table of words. A first word that is none of them, or a flag,
+ * is a report in the syntax of `go tool pprof`.
+ */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifndef CPPROF_VERSION
+#define CPPROF_VERSION "0.1.0"
+#endif
+
+static int
+help(int argc, char **argv);
+
+static int
+version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    puts("cpprof " CPPROF_VERSION);
+    return CPPROF__EXIT_OK;
+}
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *use;
+    const char *summary; /* NULL: another name of the one above */
+} commands[] = {
+    {"record", cpprof__cli_record, "record [flags] -- CMD ARGS",
+     "run a program and write its CPU profile"},
+    {"top", cpprof__cli_report, "top [flags] FILE",
+     "print where the time of a profile went; same as -top"},
+    {"text", cpprof__cli_report, NULL, NULL},
+    {"help", help, "help [report]", "print this, or the flags of reports"},
+    {"-h", help, NULL, NULL},
+    {"-help", help, NULL, NULL},
+    {"--help", help, NULL, NULL},
+    {"version", version, "version", "print the version"},
+    {"-version", version, NULL, NULL},
+    {"--version", version, NULL, NULL},
+};
+#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+static int
+help(int argc, char **argv)
+{
+    size_t i;
+
+    if (argc > 1 && strcmp(argv[1], "record") != 0) {
+        cpprof__cli_report_help();
+        return CPPROF__EXIT_OK;
+    }
+    puts("usage: cpprof COMMAND\n");
+    for (i = 0; i < N_COMMANDS; i++)
+        if (commands[i].summary)
+            printf("  %-28s %s\n", commands[i].use, commands[i].summary);
+    puts("\nReports take the flags of `go tool pprof`: cpprof -top -cum FILE.");
+    return CPPROF__EXIT_OK;
+}
+
+int
+main(int argc, char **argv)
+{
+    size_t i;
+
+    if (argc < 2)
+        return cpprof__cli_fail("no command given; see cpprof help");
+    for (i = 0; i < N_COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    if (argv[1][0] == '-')
+        return cpprof__cli_report(argc, argv);
+    return cpprof__cli_fail("unknown command \"%s\"; see cpprof help", argv[1]);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The flags of `go tool pprof`, from the command line into options. A flag
+ * that chooses one of several is a bool here, as there: two of them are a
+ * contradiction. Source: internal/driver/cli.go, config.go.
+ */
+#include "report_words.h"
+
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* Formats of the reference that are not made yet: flags, and flags that take a
+ * regular expression. */
+static const char *const later_formats[] = {
+    "tree", "traces", "raw",      "tags",      "comments",    "dot", "svg",
+    "png",  "gif",    "pdf",      "ps",        "web",         "gv",  "evince",
+    "eog",  "proto",  "topproto", "callgrind", "kcachegrind",
+};
+#define N_LATER (sizeof later_formats / sizeof later_formats[0])
+static const char *const later_searches[] = {"peek", "list", "disasm",
+                                             "weblist"};
+#define N_SEARCHES (sizeof later_searches / sizeof later_searches[0])
+
+/* A group of flags of which one may be set. */
+struct choice {
+    const char *name;
+    bool set;
+};
+
+/* Every flag as it is given. */
+struct given {
+    struct choice formats[3];       /* top, text */
+    struct choice granularities[6]; /* ORDER: enum cpprof_report_granularity */
+    struct choice sorts[3];         /* flat, cum */
+    struct choice later[N_LATER + 1];
+    const char *searches[N_SEARCHES];
+    struct choice types[8]; /* ORDER: type_names */
+    bool mean, trim, noinlines, showcolumns, compact_labels;
+    bool relative_percentages, drop_negative, call_tree, intel_syntax;
+    bool no_browser;
+    int nodecount, seconds, timeout;
+    const char *symbolize, *diff_base, *base, *tools, *http;
+};
+
+/* The sample type that each of given.types stands for. */
+static const char *const type_names[] = {
+    "delay",         "delay",       "contentions",   "inuse_space",
+    "inuse_objects", "alloc_space", "alloc_objects",
+};
+#define MEAN_DELAY 1
+
+#define MAX_FLAGS 96
+
+struct flag_table {
+    struct cpprof__flag flags[MAX_FLAGS];
+    size_t n;
+};
+
+static void
+add(struct flag_table *t, const char *name, enum cpprof__flag_kind kind,
+    void *value)
+{
+    if (t->n < MAX_FLAGS - 1)
+        t->flags[t->n++] = (struct cpprof__flag){name, kind, value};
+}
+
+static void
+add_choices(struct flag_table *t, struct choice *choices)
+{
+    for (; choices->name; choices++)
+        add(t, choices->name, CPPROF__FLAG_BOOL, &choices->set);
+}
+
+#define STRING(name, member) add(t, name, CPPROF__FLAG_STRING, &(member))
+#define BOOL(name)           add(t, #name, CPPROF__FLAG_BOOL, &g->name)
+
+static void
+add_option_flags(struct flag_table *t, struct cpprof_report_options *o,
+                 struct given *g)
+{
+    STRING("focus", o->focus);
+    STRING("ignore", o->ignore);
+    STRING("hide", o->hide);
+    STRING("show", o->show);
+    STRING("show_from", o->show_from);
+    STRING("prune_from", o->prune_from);
+    STRING("tagfocus", o->tagfocus);
+    STRING("tagignore", o->tagignore);
+    STRING("tagshow", o->tagshow);
+    STRING("taghide", o->taghide);
+    STRING("tagroot", o->tagroot);
+    STRING("tagleaf", o->tagleaf);
+    STRING("unit", o->unit);
+    STRING("sample_index", o->sample_index);
+    STRING("trim_path", o->trim_path);
+    STRING("source_path", o->source_path);
+    add(t, "nodefraction", CPPROF__FLAG_DOUBLE, &o->nodefraction);
+    add(t, "edgefraction", CPPROF__FLAG_DOUBLE, &o->edgefraction);
+    add(t, "divide_by", CPPROF__FLAG_DOUBLE, &o->divide_by);
+    add(t, "nodecount", CPPROF__FLAG_INT, &g->nodecount);
+    BOOL(mean);
+    BOOL(trim);
+    BOOL(noinlines);
+    BOOL(showcolumns);
+    BOOL(compact_labels);
+    BOOL(relative_percentages);
+    BOOL(drop_negative);
+    BOOL(call_tree);
+    BOOL(intel_syntax);
+}
+
+static void
+add_source_flags(struct flag_table *t, struct cpprof__report_words *w,
+                 struct given *g)
+{
+    STRING("output", w->output);
+    STRING("buildid", w->build_id);
+    STRING("add_comment", w->add_comment);
+    STRING("base", g->base);
+    STRING("diff_base", g->diff_base);
+    STRING("symbolize", g->symbolize);
+    STRING("tools", g->tools);
+    STRING("http", g->http);
+    add(t, "seconds", CPPROF__FLAG_INT, &g->seconds);
+    add(t, "timeout", CPPROF__FLAG_INT, &g->timeout);
+    add(t, "normalize", CPPROF__FLAG_BOOL, &w->normalize);
+    add(t, "all_frames", CPPROF__FLAG_BOOL, &w->all_frames);
+    BOOL(no_browser);
+}
+
+static void
+make_table(struct flag_table *t, struct cpprof__report_words *w,
+           struct given *g)
+{
+    size_t i;
+
+    add_choices(t, g->formats);
+    add_choices(t, g->granularities);
+    add_choices(t, g->sorts);
+    add_choices(t, g->types);
+    add_choices(t, g->later);
+    for (i = 0; i < N_SEARCHES; i++)
+        add(t, later_searches[i], CPPROF__FLAG_STRING, &g->searches[i]);
+    add_option_flags(t, &w->options, g);
+    add_source_flags(t, w, g);
+}
+
+static void
+begin(struct given *g)
+{
+    size_t i;
+
+    *g = (struct given){
+        .formats = {{"top", false}, {"text", false}},
+        .granularities = {{"functions", false},
+                          {"filefunctions", false},
+                          {"files", false},
+                          {"lines", false},
+                          {"addresses", false}},
+        .sorts = {{"flat", false}, {"cum", false}},
+        .types = {{"total_delay", false},
+                  {"mean_delay", false},
+                  {"contentions", false},
+                  {"inuse_space", false},
+                  {"inuse_objects", false},
+                  {"alloc_space", false},
+                  {"alloc_objects", false}},
+        .trim = true,
+        .nodecount = -1,
+    };
+    for (i = 0; i < N_LATER; i++)
+        g->later[i].name = later_formats[i];
+}
+
+/* ---------------------------------------------------- what they mean ---- */
+
+/* The index of the one that is set, -1 for none, -2 for several. */
+static int
+chosen(const struct choice *choices)
+{
+    int found = -1, i;
+
+    for (i = 0; choices[i].name; i++)
+        if (choices[i].set)
+            found = found == -1 ? i : -2;
+    return found;
+}
+
+static bool
+is_set(const char *text)
+{
+    return text && *text;
+}
+
+static bool
+choose_format(struct given *g, bool in_name)
+{
+    int n = in_name, later = -1;
+    size_t i;
+
+    n += g->formats[0].set + g->formats[1].set;
+    for (i = 0; i < N_LATER; i++)
+        if (g->later[i].set) {
+            later = (int)i;
+            n++;
+        }
+    for (i = 0; i < N_SEARCHES; i++)
+        if (is_set(g->searches[i])) {
+            later = (int)(N_LATER + i);
+            n++;
+        }
+    if (n > 1 && !(n == 2 && in_name && g->formats[0].set))
+        cpprof__cli_fail("must set at most one output format");
+    else if (later >= 0)
+        cpprof__cli_fail("-%s is not supported yet",
+                         later < (int)N_LATER
+                             ? later_formats[later]
+                             : later_searches[later - N_LATER]);
+    else if (n && is_set(g->http))
+        cpprof__cli_fail("-http is not compatible with an output format on "
+                         "the command line");
+    else if (g->no_browser && !is_set(g->http))
+        cpprof__cli_fail("-no_browser only makes sense with -http");
+    else if (is_set(g->http))
+        cpprof__cli_fail("-http is not supported yet");
+    else if (!n)
+        cpprof__cli_fail("no output format given, such as -top; the "
+                         "interactive shell is not supported yet");
+    else
+        return true;
+    return false;
+}
+
+static bool
+choose_one(const struct choice *choices, int *index)
+{
+    *index = chosen(choices);
+    if (*index == -2)
+        cpprof__cli_fail("conflicting options set: more than one of -%s, -%s%s",
+                         choices[0].name, choices[1].name,
+                         choices[2].name ? ", ..." : "");
+    return *index != -2;
+}
+
+/* -inuse_space and its like are other words for -sample_index. */
+static void
+choose_type(struct cpprof__report_words *w, struct given *g)
+{
+    size_t i;
+
+    for (i = 0; g->types[i].name; i++) {
+        if (!g->types[i].set)
+            continue;
+        if (is_set(w->options.sample_index))
+            cpprof__cli_warn("Multiple value selections, ignoring -%s",
+                             g->types[i].name);
+        else
+            w->options.sample_index = type_names[i];
+    }
+    if (g->types[MEAN_DELAY].set)
+        g->mean = true;
+}
+
+static uint32_t
+flags_of(const struct given *g, bool cum)
+{
+    return (cum ? CPPROF_REPORT_CUM : 0) | (g->mean ? CPPROF_REPORT_MEAN : 0) |
+           (g->trim ? 0 : CPPROF_REPORT_NO_TRIM) |
+           (g->noinlines ? CPPROF_REPORT_NO_INLINES : 0) |
+           (g->showcolumns ? CPPROF_REPORT_COLUMNS : 0) |
+           (g->compact_labels ? CPPROF_REPORT_COMPACT_LABELS : 0) |
+           (g->relative_percentages ? CPPROF_REPORT_RELATIVE : 0) |
+           (g->drop_negative ? CPPROF_REPORT_DROP_NEGATIVE : 0) |
+           (g->call_tree ? CPPROF_REPORT_CALL_TREE : 0);
+}
+
+/* One part of -symbolize=a:b:c. */
+static void
+symbolize_word(struct cpprof__symbolize *s, const char *word, size_t n)
+{
+    static const struct {
+        const char *word;
+        enum cpprof_pprof_demangle mode;
+    } modes[] = {{"demangle=full", CPPROF_PPROF_DEMANGLE_FULL},
+                 {"demangle=none", CPPROF_PPROF_DEMANGLE_NONE},
+                 {"demangle=templates", CPPROF_PPROF_DEMANGLE_TEMPLATES}};
+    static const char *const accepted[] = {"", "local", "fastlocal", "remote",
+                                           "demangle=default"};
+    size_t i;
+
+#define IS(text) (strlen(text) == n && strncasecmp(text, word, n) == 0)
+    for (i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (IS(modes[i].word)) {
+            s->demangle = modes[i].mode;
+            s->flags = CPPROF_PPROF_DEMANGLE_AGAIN;
+            return;
+        }
+    for (i = 0; i < sizeof accepted / sizeof accepted[0]; i++)
+        if (IS(accepted[i]))
+            return;
+    if (IS("none") || IS("no"))
+        s->none = true;
+    else if (IS("force"))
+        s->flags = CPPROF_PPROF_DEMANGLE_AGAIN;
+    else
+        cpprof__cli_warn("ignoring unrecognized symbolization option: %.*s",
+                         (int)n, word);
+#undef IS
+}
+
+static void
+parse_symbolize(struct cpprof__symbolize *s, const char *text)
+{
+    while (text && !s->none) {
+        size_t n = strcspn(text, ":");
+
+        symbolize_word(s, text, n);
+        text = text[n] ? text + n + 1 : NULL;
+    }
+}
+
+static bool
+choose_base(struct cpprof__report_words *w, const struct given *g)
+{
+    w->base = is_set(g->diff_base) ? g->diff_base : g->base;
+    w->diff_base = is_set(g->diff_base);
+    if (is_set(g->base) && is_set(g->diff_base))
+        cpprof__cli_fail("-base and -diff_base flags cannot both be specified");
+    else if (w->normalize && !is_set(w->base))
+        cpprof__cli_fail("must have base profile to normalize by");
+    else
+        return true;
+    return false;
+}
+
+static bool
+is_elf(const char *path)
+{
+    char magic[4] = "";
+    FILE *file = fopen(path, "rbe");
+    size_t n = file ? fread(magic, 1, sizeof magic, file) : 0;
+
+    if (file)
+        fclose(file);
+    return n == sizeof magic && memcmp(magic, "\177ELF", n) == 0;
+}
+
+/* The first of several words may be the program, or its build id. */
+static void
+take_binary(struct cpprof__report_words *w)
+{
+    const char *word = w->sources[0];
+
+    if (w->n_sources < 2)
+        return;
+    if (is_elf(word))
+        w->binary = word;
+    else if (!is_set(w->build_id) && access(word, F_OK) != 0 &&
+             strspn(word, "0123456789abcdefABCDEF") == strlen(word))
+        w->build_id = word;
+    else
+        return;
+    w->sources++;
+    w->n_sources--;
+}
+
+static bool
+interpret(struct cpprof__report_words *w, struct given *g, bool in_name)
+{
+    int granularity, sort;
+
+    if (!w->n_sources) {
+        cpprof__cli_fail("no profile source specified");
+        return false;
+    }
+    take_binary(w);
+    if (!choose_one(g->granularities, &granularity) ||
+        !choose_one(g->sorts, &sort) || !choose_format(g, in_name) ||
+        !choose_base(w, g))
+        return false;
+    if (granularity >= 0)
+        w->options.granularity = (enum cpprof_report_granularity)granularity;
+    choose_type(w, g);
+    w->options.flags = flags_of(g, sort == 1);
+    w->options.nodecount = g->nodecount;
+    parse_symbolize(&w->symbolize, g->symbolize);
+    return true;
+}
+
+bool
+cpprof__report_words(int argc, char **argv, bool in_name,
+                     struct cpprof__report_words *words)
+{
+    struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
+    struct flag_table table = {.n = 0};
+    struct given given;
+    int used;
+
+    memset(words, 0, sizeof *words);
+    words->options = defaults;
+    begin(&given);
+    make_table(&table, words, &given);
+    if (!cpprof__cli_flags(argc, argv, table.flags, &used, &words->help))
+        return false;
+    words->sources = argv + used;
+    words->n_sources = argc - used;
+    return words->help || interpret(words, &given, in_name);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What the command line of a report says. */
+#ifndef CLI_REPORT_WORDS_H
+#define CLI_REPORT_WORDS_H
+
+#include <cpprof/report.h>
+
+#include <stdbool.h>
+
+/* How names are demangled, from -symbolize. */
+struct cpprof__symbolize {
+    bool none;
+    enum cpprof_pprof_demangle demangle;
+    uint32_t flags; /* CPPROF_PPROF_DEMANGLE_* */
+};
+
+struct cpprof__report_words {
+    struct cpprof_report_options options;
+    struct cpprof__symbolize symbolize;
+    const char *output;      /* NULL: standard output */
+    const char *binary;      /* instead of the first mapping's file, or NULL */
+    const char *build_id;    /* instead of its build id, or NULL */
+    const char *add_comment; /* or NULL */
+    const char *base;        /* what to compare with, or NULL */
+    bool diff_base;          /* base is of -diff_base */
+    bool normalize;
+    bool all_frames; /* ignore drop_frames */
+    char **sources;
+    int n_sources;
+    bool help;
+};
+
+/* Parse; false after printing what is wrong. The format is in argv[0] when
+ * `in_name` is set, else it is a flag. */
+bool
+cpprof__report_words(int argc, char **argv, bool in_name,
+                     struct cpprof__report_words *words);
+
+#endif

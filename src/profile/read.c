@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a path, a descriptor or memory to a profile: read all, unpack if it is
+ * gzip, decode. Files are read, not mapped: one that shrinks meanwhile must
+ * not end the process.
+ */
+#include "base/gzip.h"
+#include "base/status.h"
+#include "profile/decode.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_MAX_BYTES ((uint64_t)4 << 30)
+#define READ_BYTES        ((size_t)64 << 10)
+
+static enum cpprof_status
+max_bytes_of(const struct cpprof_pprof_read_options *options, size_t *max_bytes,
+             struct cpprof_error *error)
+{
+    *max_bytes = DEFAULT_MAX_BYTES;
+    if (!options)
+        return CPPROF_OK;
+    if (options->size != sizeof *options)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "read options of %zu bytes, not %zu", options->size,
+                            sizeof *options);
+    if (options->max_bytes)
+        *max_bytes = options->max_bytes;
+    return CPPROF_OK;
+}
+
+/* The reference's words in front of what unpacking says. */
+static enum cpprof_status
+unpack(struct cpprof__buffer *out, const void *data, size_t n, size_t max_bytes,
+       struct cpprof_error *error)
+{
+    struct cpprof_error why;
+    enum cpprof_status status = cpprof__gunzip(out, data, n, max_bytes, &why);
+
+    if (status == CPPROF_NOMEM)
+        return cpprof__fail_nomem(error);
+    if (status != CPPROF_OK)
+        return cpprof__fail(error, status, 0, "decompressing profile: %s",
+                            why.text);
+    return status;
+}
+
+enum cpprof_status
+cpprof_pprof_read_data(const void *data, size_t n,
+                       const struct cpprof_pprof_read_options *options,
+                       struct cpprof_pprof **profile,
+                       struct cpprof_error *error)
+{
+    struct cpprof__buffer unpacked = {0};
+    enum cpprof_status status;
+    size_t max_bytes;
+
+    status = max_bytes_of(options, &max_bytes, error);
+    if (status != CPPROF_OK)
+        return status;
+    if (!cpprof__is_gzip(data, n))
+        return cpprof__decode((uint8_t *)data, n, false, profile, error);
+    status = unpack(&unpacked, data, n, max_bytes, error);
+    if (status == CPPROF_OK)
+        status =
+            cpprof__decode(unpacked.data, unpacked.n, true, profile, error);
+    cpprof__buffer_free(&unpacked);
+    return status;
+}
+
+/* What is packed is never larger than what it unpacks to, but for a few bytes;
+ * so the limit holds for the file as well. */
+static enum cpprof_status
+read_all(int fd, struct cpprof__buffer *b, size_t max_bytes,
+         struct cpprof_error *error)
+{
+    struct stat st;
+    ssize_t n = 1;
+
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+        return cpprof__fail(error, CPPROF_SYSTEM, EISDIR, "%s",
+                            strerror(EISDIR));
+    if (S_ISREG(st.st_mode) && st.st_size > 0 &&
+        (uint64_t)st.st_size <= max_bytes &&
+        !cpprof__buffer_reserve(b, (size_t)st.st_size + 1))
+        return cpprof__fail_nomem(error);
+    while (n > 0 || (n < 0 && errno == EINTR)) {
+        if (b->capacity == b->n && !cpprof__buffer_reserve(b, READ_BYTES))
+            return cpprof__fail_nomem(error);
+        n = read(fd, b->data + b->n, b->capacity - b->n);
+        b->n += n > 0 ? (size_t)n : 0;
+        if (b->n > max_bytes)
+            return cpprof__fail(error, CPPROF_LIMIT, 0,
+                                "file of more than %zu bytes", max_bytes);
+    }
+    return n == 0 ? CPPROF_OK
+                  : cpprof__fail(error, CPPROF_SYSTEM, errno, "%s",
+                                 strerror(errno));
+}
+
+enum cpprof_status
+cpprof_pprof_read_fd(int fd, const struct cpprof_pprof_read_options *options,
+                     struct cpprof_pprof **profile, struct cpprof_error *error)
+{
+    struct cpprof__buffer file = {0}, unpacked = {0}, *bytes = &file;
+    enum cpprof_status status;
+    size_t max_bytes;
+
+    status = max_bytes_of(options, &max_bytes, error);
+    if (status == CPPROF_OK)
+        status = read_all(fd, &file, max_bytes, error);
+    if (status == CPPROF_OK && cpprof__is_gzip(file.data, file.n)) {
+        bytes = &unpacked;
+        status = unpack(&unpacked, file.data, file.n, max_bytes, error);
+        cpprof__buffer_free(&file);
+    }
+    if (status == CPPROF_OK)
+        status = cpprof__decode(bytes->data, bytes->n, true, profile, error);
+    cpprof__buffer_free(&file);
+    cpprof__buffer_free(&unpacked);
+    return status;
+}
+
+enum cpprof_status
+cpprof_pprof_read_path(const char *path,
+                       const struct cpprof_pprof_read_options *options,
+                       struct cpprof_pprof **profile,
+                       struct cpprof_error *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    enum cpprof_status status;
+
+    if (fd < 0)
+        return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s", strerror(errno));
+    status = cpprof_pprof_read_fd(fd, options, profile, error);
+    close(fd);
+    return status;
+}

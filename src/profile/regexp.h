@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Regular expressions as users of pprof write them: RE2's, matched by PCRE2
+ * with a limit on the work, so that no expression can hang the program. What
+ * differs: PCRE2 knows more (look-around, back references), an expression that
+ * RE2 would finish may hit the limit, and a byte that is not UTF-8 matches
+ * nothing, not even a dot.
+ */
+#ifndef PROFILE_REGEXP_H
+#define PROFILE_REGEXP_H
+
+#include "profile/strings.h"
+#include <cpprof/status.h>
+
+struct cpprof__regexp;
+
+/*
+ * Compile a terminated expression; `what` names it in errors.
+ *
+ * Errors: CPPROF_BAD_DATA "parsing WHAT regexp: ...", CPPROF_NOMEM.
+ */
+enum cpprof_status
+cpprof__regexp_make(const char *expression, const char *what,
+                    struct cpprof__regexp **regexp, struct cpprof_error *error);
+void
+cpprof__regexp_free(struct cpprof__regexp *regexp);
+
+/* Does any part of the text match? False also when matching failed, which is
+ * remembered. */
+bool
+cpprof__regexp_matches(struct cpprof__regexp *regexp, const char *text,
+                       size_t n);
+
+/* The same for a string of a table; each is matched once and remembered. */
+bool
+cpprof__regexp_matches_string(struct cpprof__regexp *regexp,
+                              const struct cpprof__strings *strings,
+                              uint32_t string);
+
+/* What went wrong while matching; CPPROF_OK when nothing did, or for NULL. */
+enum cpprof_status
+cpprof__regexp_status(const struct cpprof__regexp *regexp,
+                      struct cpprof_error *error);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Filters by label. All they need is the label set, so each expression is
+ * tried once per set and not once per sample.
+ */
+#include "base/status.h"
+#include "profile/filter.h"
+#include "profile/unit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- units ---- */
+
+static struct cpprof__label_unit *
+find_unit(const struct cpprof__label_units *units, uint32_t key)
+{
+    size_t i;
+
+    for (i = 0; i < units->units.n; i++)
+        if (units->units.at[i].key == key)
+            return &units->units.at[i];
+    return NULL;
+}
+
+/* What a key without units suggests. */
+static uint32_t
+suggested_unit(struct cpprof_pprof *p, uint32_t key)
+{
+    const char *text = cpprof__strings_text(&p->strings, key);
+
+    if (strcmp(text, "alignment") == 0 || strcmp(text, "request") == 0)
+        return cpprof__strings_add_text(&p->strings, "bytes");
+    return key;
+}
+
+enum cpprof_status
+cpprof__label_units_make(struct cpprof_pprof *p,
+                         struct cpprof__label_units *units,
+                         struct cpprof_error *error)
+{
+    struct cpprof__label_unit *unit;
+    size_t i;
+
+    for (i = 0; i < p->labels.labels.n; i++) {
+        const struct cpprof_pprof_label *l = &p->labels.labels.at[i];
+
+        if (l->kind != CPPROF_PPROF_LABEL_NUMBER)
+            continue;
+        unit = find_unit(units, l->key);
+        if (!unit) {
+            unit = CPPROF__ARRAY_ADD(&units->units);
+            if (!unit)
+                return cpprof__fail_nomem(error);
+            *unit = (struct cpprof__label_unit){l->key, 0};
+        }
+        if (!unit->unit)
+            unit->unit = l->unit;
+    }
+    for (i = 0; i < units->units.n; i++) {
+        unit = &units->units.at[i];
+        if (!unit->unit)
+            unit->unit = suggested_unit(p, unit->key);
+        if (unit->unit == CPPROF__NO_STRING)
+            return cpprof__fail_nomem(error);
+    }
+    return CPPROF_OK;
+}
+
+void
+cpprof__label_units_free(struct cpprof__label_units *units)
+{
+    CPPROF__ARRAY_FREE(&units->units);
+}
+
+/* ------------------------------------------------------- expressions ---- */
+
+#define UNIT_TEXT 32
+
+/* The end of a range: digits with a sign, letters. */
+struct bound {
+    int64_t value;
+    char unit[UNIT_TEXT];
+};
+
+struct tag_filter {
+    const struct cpprof_pprof *p;
+    const struct cpprof__label_units *units;
+    bool any;     /* there is no expression: everything matches */
+    bool has_key; /* only labels of this key, which may be no string at all */
+    uint32_t key;
+    bool is_range;
+    double low, high;
+    char unit[UNIT_TEXT]; /* of the range */
+    CPPROF__ARRAY(struct cpprof__regexp *) regexps;
+};
+
+static void
+tag_filter_free(struct tag_filter *f)
+{
+    size_t i;
+
+    for (i = 0; i < f->regexps.n; i++)
+        cpprof__regexp_free(f->regexps.at[i]);
+    CPPROF__ARRAY_FREE(&f->regexps);
+}
+
+/* Parse one; NULL if there is none, or one past all measure. */
+static const char *
+parse_bound(const char *text, struct bound *bound)
+{
+    const char *digits = text + (*text == '+' || *text == '-');
+    size_t n_digits = strspn(digits, "0123456789");
+    const char *letters = digits + n_digits;
+    size_t n_letters =
+        strspn(letters, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+    if (!n_digits || n_letters >= sizeof bound->unit)
+        return NULL;
+    errno = 0;
+    bound->value = strtoll(text, NULL, 10);
+    memcpy(bound->unit, letters, n_letters);
+    bound->unit[n_letters] = 0;
+    return errno ? NULL : letters + n_letters;
+}
+
+/* "A", "A:", ":B", "A:B"; in the unit of the first bound. */
+static bool
+parse_range(struct tag_filter *f, const char *text)
+{
+    bool only_high = *text == ':';
+    struct bound first, second;
+    const char *rest = parse_bound(text + only_high, &first);
+
+    if (!rest)
+        return false;
+    snprintf(f->unit, sizeof f->unit, "%s",
+             cpprof__scale(first.value, first.unit, first.unit, &f->low));
+    f->high = f->low;
+    if (only_high)
+        f->low = -HUGE_VAL;
+    if (!*rest)
+        return true;
+    f->high = HUGE_VAL;
+    if (only_high || *rest != ':' || !rest[1])
+        return !only_high && *rest == ':';
+    rest = parse_bound(rest + 1, &second);
+    return rest && !*rest &&
+           strcmp(cpprof__scale(second.value, second.unit, f->unit, &f->high),
+                  f->unit) == 0;
+}
+
+/* Regexps parted by commas. */
+static enum cpprof_status
+parse_regexps(struct tag_filter *f, const char *text, const char *what,
+              struct cpprof_error *error)
+{
+    char *copy = strdup(text), *next = copy, *part;
+    enum cpprof_status status = CPPROF_OK;
+
+    if (!copy)
+        return cpprof__fail_nomem(error);
+    while (status == CPPROF_OK && (part = strsep(&next, ","))) {
+        struct cpprof__regexp *regexp = NULL;
+
+        status = cpprof__regexp_make(part, what, &regexp, error);
+        if (status == CPPROF_OK && CPPROF__ARRAY_ROOM(&f->regexps, 1)) {
+            f->regexps.at[f->regexps.n++] = regexp;
+        } else if (status == CPPROF_OK) {
+            cpprof__regexp_free(regexp);
+            status = cpprof__fail_nomem(error);
+        }
+    }
+    free(copy);
+    return status;
+}
+
+static enum cpprof_status
+parse_filter(struct tag_filter *f, const char *text, const char *what,
+             struct cpprof_error *error)
+{
+    const char *equals = text ? strchr(text, '=') : NULL;
+
+    f->any = !text || !*text;
+    if (f->any)
+        return CPPROF_OK;
+    if (equals) {
+        f->has_key = true;
+        f->key =
+            cpprof__strings_find(&f->p->strings, text, (size_t)(equals - text));
+        text = equals + 1;
+    }
+    f->is_range = parse_range(f, text);
+    return f->is_range ? CPPROF_OK : parse_regexps(f, text, what, error);
+}
+
+/* ---------------------------------------------------------- matching ---- */
+
+static bool
+number_matches(const struct tag_filter *f, const struct cpprof_pprof_label *l)
+{
+    const struct cpprof__label_unit *unit = find_unit(f->units, l->key);
+    const char *from =
+        unit ? cpprof__strings_text(&f->p->strings, unit->unit) : "";
+    double value;
+
+    return strcmp(cpprof__scale(l->num, from, f->unit, &value), f->unit) == 0 &&
+           value >= f->low && value <= f->high;
+}
+
+/* "KEY:VALUE", which is what an expression without key is matched with. */
+static bool
+pair_matches(const struct tag_filter *f, struct cpprof__regexp *r,
+             const struct cpprof_pprof_label *l)
+{
+    const struct cpprof__strings *s = &f->p->strings;
+    size_t n_key = cpprof__strings_n(s, l->key);
+    size_t n_text = cpprof__strings_n(s, l->text);
+    char *pair = malloc(n_key + n_text + 1);
+    bool matches;
+
+    if (!pair)
+        return false;
+    memcpy(pair, cpprof__strings_text(s, l->key), n_key);
+    pair[n_key] = ':';
+    memcpy(pair + n_key + 1, cpprof__strings_text(s, l->text), n_text);
+    matches = cpprof__regexp_matches(r, pair, n_key + 1 + n_text);
+    free(pair);
+    return matches;
+}
+
+static bool
+text_matches(const struct tag_filter *f, struct cpprof__regexp *r,
+             const struct cpprof_pprof_label *l)
+{
+    return f->has_key
+               ? cpprof__regexp_matches_string(r, &f->p->strings, l->text)
+               : pair_matches(f, r, l);
+}
+
+/* Does any label of the set match regexp r, or the range? */
+static bool
+any_label_matches(const struct tag_filter *f, struct cpprof__regexp *r,
+                  uint32_t set)
+{
+    size_t n, i;
+    const struct cpprof_pprof_label *l =
+        cpprof__label_set(&f->p->labels, set, &n);
+
+    for (i = 0; i < n; i++, l++) {
+        bool number = l->kind == CPPROF_PPROF_LABEL_NUMBER;
+
+        if ((f->has_key && l->key != f->key) || number != f->is_range)
+            continue;
+        if (number ? number_matches(f, l) : text_matches(f, r, l))
+            return true;
+    }
+    return false;
+}
+
+/* With a key one regexp is enough, without one all must match something. */
+static bool
+set_matches(const struct tag_filter *f, uint32_t set)
+{
+    size_t i;
+
+    if (f->is_range)
+        return any_label_matches(f, NULL, set);
+    for (i = 0; i < f->regexps.n; i++)
+        if (any_label_matches(f, f->regexps.at[i], set) == f->has_key)
+            return f->has_key;
+    return !f->has_key;
+}
+
+/* ----------------------------------------------------------- filters ---- */
+
+/* What is known of a set. */
+enum {
+    FOCUSED = 1,
+    IGNORED = 2,
+};
+
+struct keeper {
+    const uint8_t *what; /* by set */
+    bool focused, ignored;
+};
+
+static bool
+keep_tagged(void *ctx, struct cpprof__sample *sample)
+{
+    struct keeper *k = ctx;
+    uint8_t what = k->what[sample->labels];
+
+    k->focused |= what & FOCUSED;
+    k->ignored |= (what & IGNORED) != 0;
+    return what == FOCUSED;
+}
+
+static enum cpprof_status
+filter_status(const struct tag_filter *f, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    size_t i;
+
+    for (i = 0; i < f->regexps.n && status == CPPROF_OK; i++)
+        status = cpprof__regexp_status(f->regexps.at[i], error);
+    return status;
+}
+
+static enum cpprof_status
+apply(struct cpprof_pprof *p, const struct tag_filter *focus,
+      const struct tag_filter *ignore, bool matched[2],
+      struct cpprof_error *error)
+{
+    uint8_t *what = calloc(p->labels.sets.n, 1);
+    struct keeper keeper = {what, false, false};
+    enum cpprof_status status;
+    size_t i;
+
+    if (!what)
+        return cpprof__fail_nomem(error);
+    for (i = 0; i < p->labels.sets.n; i++) {
+        if (focus->any || set_matches(focus, (uint32_t)i))
+            what[i] |= FOCUSED;
+        if (!ignore->any && set_matches(ignore, (uint32_t)i))
+            what[i] |= IGNORED;
+    }
+    status = filter_status(focus, error);
+    if (status == CPPROF_OK)
+        status = filter_status(ignore, error);
+    if (status == CPPROF_OK) {
+        cpprof__keep_samples(p, keep_tagged, &keeper);
+        matched[0] = keeper.focused;
+        matched[1] = keeper.ignored;
+    }
+    free(what);
+    return status;
+}
+
+enum cpprof_status
+cpprof__filter_tags(struct cpprof_pprof *p,
+                    const struct cpprof__label_units *units, const char *focus,
+                    const char *ignore, bool matched[2],
+                    struct cpprof_error *error)
+{
+    struct tag_filter f = {.p = p, .units = units}, i = f;
+    enum cpprof_status status = parse_filter(&f, focus, "tagfocus", error);
+
+    if (status == CPPROF_OK)
+        status = parse_filter(&i, ignore, "tagignore", error);
+    matched[0] = matched[1] = true;
+    if (status == CPPROF_OK && !(f.any && i.any))
+        status = apply(p, &f, &i, matched, error);
+    tag_filter_free(&f);
+    tag_filter_free(&i);
+    return status;
+}
+
+enum cpprof_status
+cpprof__filter_tag_keys(struct cpprof_pprof *p, struct cpprof__regexp *show,
+                        struct cpprof__regexp *hide, bool matched[2],
+                        struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    size_t i, j;
+
+    matched[0] = matched[1] = false;
+    for (i = 0; (show || hide) && i < p->labels.sets.n; i++) {
+        struct cpprof__label_set *set = &p->labels.sets.at[i];
+        struct cpprof_pprof_label *l = p->labels.labels.at + set->first;
+        size_t kept = 0;
+
+        for (j = 0; j < set->n; j++) {
+            bool shown = !show || cpprof__regexp_matches_string(
+                                      show, &p->strings, l[j].key);
+            bool hidden = hide && cpprof__regexp_matches_string(
+                                      hide, &p->strings, l[j].key);
+
+            matched[0] |= shown;
+            matched[1] |= hidden;
+            if (shown && !hidden)
+                l[kept++] = l[j];
+        }
+        set->n = kept;
+    }
+    status = cpprof__regexp_status(show, error);
+    return status == CPPROF_OK ? cpprof__regexp_status(hide, error) : status;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes from locations. Granularity is applied here: what the report does not
+ * distinguish is left out of what makes a node, so that locations fall
+ * together.
+ *
+ * One thing is not as in the reference: a node without a name is told by its
+ * file, or by its mapping where it has no file, and never by the line where
+ * its function starts, which split one file into several lines of -files.
+ */
+#include "report/graph.h"
+
+#include "base/status.h"
+#include "profile/path.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What a node is made of, by granularity. */
+enum {
+    NAME = 1,
+    FILE_NAME = 2,
+    LINE = 4,
+    COLUMN = 8,
+    ADDRESS = 16,
+};
+
+struct maker {
+    struct cpprof__graph *g;
+    const struct cpprof__graph_options *options;
+    unsigned parts;  /* NAME, ... */
+    uint32_t *files; /* by function: its file as shown; CPPROF__NO_STRING: not
+                      * looked at yet */
+};
+
+static unsigned
+parts_of(const struct cpprof__graph_options *options)
+{
+    unsigned columns = options->flags & CPPROF_REPORT_COLUMNS ? COLUMN : 0;
+
+    switch (options->granularity) {
+    case CPPROF_REPORT_FUNCTIONS:
+        return NAME;
+    case CPPROF_REPORT_FILEFUNCTIONS:
+        return NAME | FILE_NAME;
+    case CPPROF_REPORT_FILES:
+        return FILE_NAME;
+    case CPPROF_REPORT_LINES:
+        return NAME | FILE_NAME | LINE | columns;
+    case CPPROF_REPORT_ADDRESSES:
+        break;
+    }
+    /* Addresses with inlined functions are left as they are, so they always
+     * show columns. */
+    if (!(options->flags & CPPROF_REPORT_NO_INLINES))
+        columns = COLUMN;
+    return NAME | FILE_NAME | LINE | columns | ADDRESS;
+}
+
+static bool
+same_node(const struct cpprof__node *a, const struct cpprof__node *b)
+{
+    return a->address == b->address && a->line == b->line &&
+           a->column == b->column && a->name == b->name && a->file == b->file &&
+           a->object == b->object;
+}
+
+struct wanted {
+    const struct cpprof__graph *g;
+    const struct cpprof__node *node;
+};
+
+static bool
+is_wanted(void *ctx, uint32_t value)
+{
+    const struct wanted *w = ctx;
+
+    return same_node(&w->g->nodes.at[value], w->node);
+}
+
+static uint64_t
+hash_node(const struct cpprof__node *n)
+{
+    uint64_t hash = cpprof__hash_u64(n->address);
+
+    hash = cpprof__hash_u64(hash ^ (uint64_t)n->line) + (uint64_t)n->column;
+    hash = cpprof__hash_u64(hash ^ ((uint64_t)n->name << 32 | n->file));
+    return cpprof__hash_u64(hash ^ n->object);
+}
+
+/* The number of the node, added if it is new, or CPPROF__NO_NODE. */
+static uint32_t
+intern_node(struct cpprof__graph *g, const struct cpprof__node *node)
+{
+    struct wanted wanted = {g, node};
+    uint64_t hash = hash_node(node);
+    uint32_t at = cpprof__index_find(&g->index, hash, is_wanted, &wanted);
+
+    if (at != CPPROF__INDEX_NONE)
+        return at;
+    at = (uint32_t)g->nodes.n;
+    if (g->nodes.n >= CPPROF__NO_NODE || !CPPROF__ARRAY_ROOM(&g->nodes, 1) ||
+        !cpprof__index_add(&g->index, hash, at))
+        return CPPROF__NO_NODE;
+    g->nodes.at[g->nodes.n++] = *node;
+    return at;
+}
+
+/* A function's file as it is shown, or CPPROF__NO_STRING. */
+static uint32_t
+shown_file(struct maker *m, uint32_t function)
+{
+    struct cpprof__strings *strings = &m->g->p->strings;
+    struct cpprof__buffer clean = {0};
+    uint32_t file = m->g->p->functions.at[function].file;
+    size_t n = cpprof__strings_n(strings, file), cut;
+
+    if (m->files[function] != CPPROF__NO_STRING)
+        return m->files[function];
+    cut = cpprof__path_trim(cpprof__strings_text(strings, file), n,
+                            m->options->trim_path, m->options->source_path);
+    if (cut < n)
+        cpprof__path_clean(cpprof__strings_text(strings, file) + cut, n - cut,
+                           &clean);
+    if (clean.failed)
+        file = CPPROF__NO_STRING;
+    else
+        file = clean.n
+                   ? cpprof__strings_add(strings, (char *)clean.data, clean.n)
+                   : 0;
+    cpprof__buffer_free(&clean);
+    return m->files[function] = file;
+}
+
+/* The node of a location without functions. */
+static uint32_t
+bare_node(struct maker *m, const struct cpprof_pprof_location *l)
+{
+    struct cpprof__node node = {0};
+
+    node.object = cpprof__location_file(m->g->p, l);
+    if (m->parts & ADDRESS)
+        node.address = l->address;
+    return intern_node(m->g, &node);
+}
+
+static uint32_t
+line_node(struct maker *m, const struct cpprof_pprof_location *l,
+          const struct cpprof_pprof_line *line)
+{
+    const struct cpprof_pprof *p = m->g->p;
+    struct cpprof__node node = {0};
+
+    if (m->parts & NAME)
+        node.name = p->functions.at[line->function].name;
+    if (m->parts & FILE_NAME)
+        node.file = shown_file(m, line->function);
+    if (node.file == CPPROF__NO_STRING)
+        return CPPROF__NO_NODE;
+    if (m->parts & LINE)
+        node.line = line->line;
+    if (m->parts & COLUMN)
+        node.column = line->column;
+    if (m->parts & ADDRESS)
+        node.address = l->address;
+    if (!node.name && !node.file)
+        node.object = cpprof__location_file(p, l);
+    return intern_node(m->g, &node);
+}
+
+static bool
+add_location(struct maker *m, const struct cpprof_pprof_location *l)
+{
+    struct cpprof__graph *g = m->g;
+    size_t n = l->n_lines, i = 0;
+
+    if (m->options->flags & CPPROF_REPORT_NO_INLINES && n)
+        i = n - 1;
+    if (!CPPROF__ARRAY_ROOM(&g->location_nodes, n + 1))
+        return false;
+    do {
+        uint32_t node = n ? line_node(m, l, &g->p->lines.at[l->first_line + i])
+                          : bare_node(m, l);
+
+        if (node == CPPROF__NO_NODE)
+            return false;
+        if (i + 1 < n)
+            g->nodes.at[node].inlinable = true;
+        g->location_nodes.at[g->location_nodes.n++] = node;
+    } while (++i < n);
+    return true;
+}
+
+enum cpprof_status
+cpprof__graph_make(struct cpprof__graph *g,
+                   const struct cpprof__graph_options *options,
+                   struct cpprof_error *error)
+{
+    struct maker maker = {g, options, parts_of(options), NULL};
+    size_t n = g->p->locations.n, n_functions = g->p->functions.n, i;
+    bool ok;
+
+    g->first_node = malloc((n + 1) * sizeof *g->first_node);
+    maker.files = malloc((n_functions + 1) * sizeof *maker.files);
+    ok = g->first_node && maker.files;
+    if (ok)
+        memset(maker.files, 0xff, n_functions * sizeof *maker.files);
+    for (i = 0; ok && i < n; i++) {
+        g->first_node[i] = g->location_nodes.n;
+        ok = add_location(&maker, &g->p->locations.at[i]);
+    }
+    if (ok)
+        g->first_node[n] = g->location_nodes.n;
+    free(maker.files);
+    return ok ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
+void
+cpprof__graph_free(struct cpprof__graph *g)
+{
+    CPPROF__ARRAY_FREE(&g->nodes);
+    cpprof__index_free(&g->index);
+    free(g->first_node);
+    g->first_node = NULL;
+    CPPROF__ARRAY_FREE(&g->location_nodes);
+    CPPROF__ARRAY_FREE(&g->edges);
+    cpprof__index_free(&g->edge_index);
+}
+
+static void
+append_string(const struct cpprof__graph *g, uint32_t string,
+              struct cpprof__buffer *out)
+{
+    const struct cpprof__strings *strings = &g->p->strings;
+
+    cpprof__buffer_append(out, cpprof__strings_text(strings, string),
+                          cpprof__strings_n(strings, string));
+}
+
+static void
+append_place(const struct cpprof__graph *g, const struct cpprof__node *node,
+             struct cpprof__buffer *out)
+{
+    append_string(g, node->file, out);
+    if (node->line)
+        cpprof__buffer_printf(out, ":%" PRId64, node->line);
+    if (node->line && node->column)
+        cpprof__buffer_printf(out, ":%" PRId64, node->column);
+}
+
+static void
+append_object(const struct cpprof__graph *g, const struct cpprof__node *node,
+              struct cpprof__buffer *out)
+{
+    const struct cpprof__strings *strings = &g->p->strings;
+    size_t n;
+    const char *base =
+        cpprof__path_base(cpprof__strings_text(strings, node->object),
+                          cpprof__strings_n(strings, node->object), &n);
+
+    cpprof__buffer_append(out, "[", 1);
+    cpprof__buffer_append(out, base, n);
+    cpprof__buffer_append(out, "]", 1);
+}
+
+void
+cpprof__node_name(const struct cpprof__graph *g,
+                  const struct cpprof__node *node, struct cpprof__buffer *out)
+{
+    size_t begin = out->n;
+
+    if (node->address)
+        cpprof__buffer_printf(out, "%016" PRIx64, node->address);
+    if (node->address && node->name)
+        cpprof__buffer_append(out, " ", 1);
+    append_string(g, node->name, out);
+    if (node->name && !node->line && !node->file)
+        return;
+    if (out->n > begin)
+        cpprof__buffer_append(out, " ", 1);
+    if (node->line || node->file)
+        append_place(g, node, out);
+    else if (node->object)
+        append_object(g, node, out);
+    else
+        cpprof__buffer_append(out, "<unknown>", 9);
+}
+
+/* As Go prints the struct of the reference that is a node's identity. */
+static void
+append_identity(const struct cpprof__graph *g, const struct cpprof__node *node,
+                struct cpprof__buffer *out)
+{
+    append_string(g, node->name, out);
+    cpprof__buffer_printf(out, "  %" PRIu64 " ", node->address);
+    append_string(g, node->file, out);
+    cpprof__buffer_printf(out, " 0 %" PRId64 " %" PRId64 " ", node->line,
+                          node->column);
+    append_string(g, node->object, out);
+    cpprof__buffer_append(out, "}", 1);
+}
+
+int
+cpprof__node_compare(const struct cpprof__graph *g,
+                     const struct cpprof__node *a, const struct cpprof__node *b)
+{
+    struct cpprof__buffer x = {0}, y = {0};
+    int order;
+
+    append_identity(g, a, &x);
+    append_identity(g, b, &y);
+    order = 0;
+    if (x.n && y.n)
+        order = memcmp(x.data, y.data, x.n < y.n ? x.n : y.n);
+    if (!order)
+        order = (x.n > y.n) - (x.n < y.n);
+    cpprof__buffer_free(&x);
+    cpprof__buffer_free(&y);
+    return order;
+}

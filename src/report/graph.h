@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What reports are made of: nodes, which are the lines of a report, and the
+ * values that samples bring them. Source: internal/graph/graph.go.
+ */
+#ifndef REPORT_GRAPH_H
+#define REPORT_GRAPH_H
+
+#include "base/buffer.h"
+#include "profile/model.h"
+#include <cpprof/report.h>
+
+/* Sums wrap around on overflow, as the reference's do. */
+struct cpprof__node {
+    /* What makes it this node; string numbers and addresses, 0 for unknown. */
+    uint64_t address;
+    int64_t line;
+    int64_t column;
+    uint32_t name;
+    uint32_t file;
+    uint32_t object; /* the mapping's file, where there is no name */
+
+    bool inlinable;         /* some location inlines it */
+    int64_t flat, flat_div; /* of samples that end in it */
+    int64_t cum, cum_div;   /* of samples that it is in, each once */
+};
+
+#define CPPROF__NO_NODE UINT32_MAX
+
+/* An edge into a node that may be inlined. */
+struct cpprof__edge {
+    uint32_t from, to;
+    uint32_t on_path; /* while walking: how often the path has it */
+    bool is_inline;   /* every call along it was inlined */
+    int64_t weight;
+};
+
+struct cpprof__graph {
+    struct cpprof_pprof *p;
+    size_t value;   /* which value of a sample */
+    size_t divisor; /* which one it is divided by, or CPPROF__NO_DIVISOR */
+
+    CPPROF__ARRAY(struct cpprof__node) nodes;
+    struct cpprof__index index; /* nodes by what makes them */
+
+    /* The nodes of location i, innermost first: location_nodes from
+     * first_node[i] up to first_node[i + 1]. */
+    size_t *first_node;
+    CPPROF__ARRAY(uint32_t) location_nodes;
+
+    CPPROF__ARRAY(struct cpprof__edge) edges;
+    struct cpprof__index edge_index;
+};
+
+#define CPPROF__NO_DIVISOR SIZE_MAX
+
+struct cpprof__graph_options {
+    enum cpprof_report_granularity granularity;
+    uint32_t flags; /* CPPROF_REPORT_* */
+    const char *trim_path;
+    const char *source_path;
+};
+
+/* Make the nodes of all locations of g->p. g is zero bytes but for p, value
+ * and divisor; free it in any case. */
+enum cpprof_status
+cpprof__graph_make(struct cpprof__graph *g,
+                   const struct cpprof__graph_options *options,
+                   struct cpprof_error *error);
+void
+cpprof__graph_free(struct cpprof__graph *g);
+
+/* Add up flat and cum of all nodes. */
+enum cpprof_status
+cpprof__graph_add_values(struct cpprof__graph *g, struct cpprof_error *error);
+
+/*
+ * Find the edges that end in an inlinable node of kept, which has a byte for
+ * each node: not 0 for those that the report shows. Nodes that are not kept
+ * are as if they were not on the stack.
+ */
+enum cpprof_status
+cpprof__graph_add_edges(struct cpprof__graph *g, const uint8_t *kept,
+                        struct cpprof_error *error);
+
+/* The mean where there is a divisor. */
+static inline int64_t
+cpprof__mean(int64_t sum, int64_t divisor)
+{
+    if (divisor == -1) /* the least number has no opposite */
+        return (int64_t) - (uint64_t)sum;
+    return divisor ? sum / divisor : sum;
+}
+
+/* The name of a node as it is printed; appended without a terminator. */
+void
+cpprof__node_name(const struct cpprof__graph *g,
+                  const struct cpprof__node *node, struct cpprof__buffer *out);
+
+/* The order of two nodes that are equal in all that is printed: by all they
+ * are made of, as text. */
+int
+cpprof__node_compare(const struct cpprof__graph *g,
+                     const struct cpprof__node *a,
+                     const struct cpprof__node *b);
+
+#endif

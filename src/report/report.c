@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From options to text: choose the sample type, apply the filters, make the
+ * report, write it. The order of the steps is the reference's
+ * (internal/driver/driver.go generateRawReport) and shows: totals are counted
+ * before the filters, unless percentages are to be relative.
+ */
+#include "report/report.h"
+
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+is_set(const char *text)
+{
+    return text && *text;
+}
+
+/* ------------------------------------------------------- sample type ---- */
+
+/* The index of the type of that name, or n_sample_types. */
+static size_t
+find_type(const struct cpprof_pprof *p, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < p->sample_types.n; i++)
+        if (strcmp(
+                cpprof__strings_text(&p->strings, p->sample_types.at[i].type),
+                name) == 0)
+            break;
+    return i;
+}
+
+/* "a b c" */
+static enum cpprof_status
+no_such_type(const struct cpprof__report *r, const char *name)
+{
+    struct cpprof__buffer types = {0};
+    enum cpprof_status status;
+    size_t i;
+
+    for (i = 0; i < r->p->sample_types.n; i++)
+        cpprof__buffer_printf(
+            &types, "%s%s", i ? " " : "",
+            cpprof__strings_text(&r->p->strings,
+                                 r->p->sample_types.at[i].type));
+    status = cpprof__fail(r->error, CPPROF_INVALID, 0,
+                          "sample_index \"%s\" must be one of: [%.*s]", name,
+                          (int)types.n, types.n ? (char *)types.data : "");
+    cpprof__buffer_free(&types);
+    return status;
+}
+
+static bool
+is_number(const char *text)
+{
+    text += *text == '+' || *text == '-';
+    return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* The first type that is called name, or "inuse_" in front of which is. */
+static size_t
+find_asked_type(const struct cpprof_pprof *p, const char *name)
+{
+    size_t without_prefix = p->sample_types.n, exact = find_type(p, name);
+
+    if (strncmp(name, "inuse_", 6) == 0)
+        without_prefix = find_type(p, name + 6);
+    return exact < without_prefix ? exact : without_prefix;
+}
+
+static enum cpprof_status
+choose_type(struct cpprof__report *r)
+{
+    const struct cpprof_pprof *p = r->p;
+    const char *name = r->options->sample_index;
+    size_t n = p->sample_types.n;
+
+    if (!n)
+        return cpprof__fail(r->error, CPPROF_BAD_DATA, 0,
+                            "profile has no samples");
+    if (is_set(name) && is_number(name)) {
+        long long number = strtoll(name, NULL, 10);
+
+        if (number < 0 || (unsigned long long)number >= n)
+            return cpprof__fail(r->error, CPPROF_INVALID, 0,
+                                "sample_index %s is outside the range "
+                                "[0..%zu]",
+                                name, n - 1);
+        r->value = (size_t)number;
+    } else if (is_set(name)) {
+        r->value = find_asked_type(p, name);
+        if (r->value == n)
+            return no_such_type(r, name);
+    } else {
+        r->value = n;
+        if (p->info.default_sample_type)
+            r->value =
+                find_type(p, cpprof__strings_text(&p->strings,
+                                                  p->info.default_sample_type));
+        if (r->value == n)
+            r->value = n - 1;
+    }
+    r->divisor =
+        r->options->flags & CPPROF_REPORT_MEAN ? 0 : CPPROF__NO_DIVISOR;
+    return CPPROF_OK;
+}
+
+/* ------------------------------------------------------------- total ---- */
+
+/* By label set: does it mark samples of the base of a comparison? */
+static bool
+is_diff_base(const struct cpprof_pprof *p, uint32_t set)
+{
+    size_t n, i;
+    const struct cpprof_pprof_label *l = cpprof__label_set(&p->labels, set, &n);
+
+    for (i = 0; i < n; i++)
+        if (l[i].kind == CPPROF_PPROF_LABEL_TEXT &&
+            strcmp(cpprof__strings_text(&p->strings, l[i].key),
+                   "pprof::base") == 0 &&
+            strcmp(cpprof__strings_text(&p->strings, l[i].text), "true") == 0)
+            return true;
+    return false;
+}
+
+struct sum {
+    uint64_t total, divisor;
+};
+
+static void
+add_to(struct sum *sum, const struct cpprof__report *r, const int64_t *values)
+{
+    sum->total += (uint64_t)cpprof__abs(values[r->value]);
+    if (r->divisor != CPPROF__NO_DIVISOR)
+        sum->divisor += (uint64_t)values[r->divisor];
+}
+
+/* The sum of all values without their signs; in a comparison with a base, of
+ * the base alone. */
+static enum cpprof_status
+compute_total(struct cpprof__report *r)
+{
+    const struct cpprof_pprof *p = r->p;
+    struct sum all = {0, 0}, base = {0, 0};
+    uint8_t *in_base = calloc(p->labels.sets.n, 1);
+    size_t i;
+
+    if (!in_base)
+        return cpprof__fail_nomem(r->error);
+    for (i = 0; i < p->labels.sets.n; i++)
+        in_base[i] = is_diff_base(p, (uint32_t)i);
+    for (i = 0; i < p->samples.n; i++) {
+        add_to(&all, r, cpprof__values(p, i));
+        if (in_base[p->samples.at[i].labels])
+            add_to(&base, r, cpprof__values(p, i));
+    }
+    free(in_base);
+    if ((int64_t)base.total > 0)
+        all = base;
+    r->total = cpprof__mean((int64_t)all.total, (int64_t)all.divisor);
+    return CPPROF_OK;
+}
+
+/* ----------------------------------------------------------- filters ---- */
+
+static void
+warn(const struct cpprof__report *r, const char *given, bool matched,
+     const char *line)
+{
+    if (is_set(given) && !matched && r->options->warn)
+        r->options->warn(r->options->warn_ctx, line);
+}
+
+/* All expressions of a report. */
+struct expressions {
+    struct cpprof__name_filter names;
+    struct cpprof__regexp *show_from, *prune_from, *tagshow, *taghide;
+};
+
+static enum cpprof_status
+compile(const struct cpprof__report *r, struct expressions *e)
+{
+    const struct cpprof_report_options *o = r->options;
+    const struct {
+        const char *what, *text;
+        struct cpprof__regexp **regexp;
+    } all[] = {
+        {"focus", o->focus, &e->names.focus},
+        {"ignore", o->ignore, &e->names.ignore},
+        {"hide", o->hide, &e->names.hide},
+        {"show", o->show, &e->names.show},
+        {"show_from", o->show_from, &e->show_from},
+        {"prune_from", o->prune_from, &e->prune_from},
+        {"tagshow", o->tagshow, &e->tagshow},
+        {"taghide", o->taghide, &e->taghide},
+    };
+    enum cpprof_status status = CPPROF_OK;
+    size_t i;
+
+    for (i = 0; i < sizeof all / sizeof all[0] && status == CPPROF_OK; i++)
+        if (is_set(all[i].text))
+            status = cpprof__regexp_make(all[i].text, all[i].what,
+                                         all[i].regexp, r->error);
+    return status;
+}
+
+static enum cpprof_status
+expressions_free(struct expressions *e, enum cpprof_status status,
+                 struct cpprof_error *error)
+{
+    struct cpprof__regexp *all[] = {
+        e->names.focus, e->names.ignore, e->names.hide, e->names.show,
+        e->show_from,   e->prune_from,   e->tagshow,    e->taghide};
+    size_t i;
+
+    for (i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (status == CPPROF_OK)
+            status = cpprof__regexp_status(all[i], error);
+        cpprof__regexp_free(all[i]);
+    }
+    return status;
+}
+
+static enum cpprof_status
+filter_names(struct cpprof__report *r, struct expressions *e)
+{
+    const struct cpprof_report_options *o = r->options;
+    struct cpprof__name_matches matches;
+    enum cpprof_status status;
+    bool matched = true;
+
+    status = cpprof__filter_names(r->p, &e->names, &matches, r->error);
+    if (status == CPPROF_OK)
+        status = cpprof__show_from(r->p, e->show_from, &matched, r->error);
+    if (status != CPPROF_OK)
+        return status;
+    warn(r, o->focus, matches.focus, "Focus expression matched no samples");
+    warn(r, o->ignore, matches.ignore, "Ignore expression matched no samples");
+    warn(r, o->hide, matches.hide, "Hide expression matched no samples");
+    warn(r, o->show, matches.show, "Show expression matched no samples");
+    warn(r, o->show_from, matched, "ShowFrom expression matched no samples");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+filter_tags(struct cpprof__report *r, struct expressions *e)
+{
+    const struct cpprof_report_options *o = r->options;
+    enum cpprof_status status;
+    bool tags[2], keys[2];
+
+    status = cpprof__filter_tags(r->p, &r->label_units, o->tagfocus,
+                                 o->tagignore, tags, r->error);
+    if (status == CPPROF_OK)
+        status = cpprof__filter_tag_keys(r->p, e->tagshow, e->taghide, keys,
+                                         r->error);
+    if (status != CPPROF_OK)
+        return status;
+    warn(r, o->tagfocus, tags[0], "TagFocus expression matched no samples");
+    warn(r, o->tagignore, tags[1], "TagIgnore expression matched no samples");
+    warn(r, o->tagshow, keys[0], "TagShow expression matched no samples");
+    warn(r, o->taghide, keys[1], "TagHide expression matched no samples");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+apply_filters(struct cpprof__report *r)
+{
+    struct expressions e = {0};
+    enum cpprof_status status = compile(r, &e);
+
+    if (status == CPPROF_OK)
+        status = filter_names(r, &e);
+    if (status == CPPROF_OK)
+        status = filter_tags(r, &e);
+    if (status == CPPROF_OK)
+        status = cpprof__prune_from(r->p, e.prune_from, r->error);
+    return expressions_free(&e, status, r->error);
+}
+
+static enum cpprof_status
+add_tag_frames(struct cpprof__report *r)
+{
+    const struct cpprof_report_options *o = r->options;
+    enum cpprof_status status;
+    bool matched[2];
+
+    if (!is_set(o->tagroot) && !is_set(o->tagleaf))
+        return CPPROF_OK;
+    status = cpprof__add_tag_frames(r->p, o->tagroot, o->tagleaf, o->unit,
+                                    matched, r->error);
+    if (status != CPPROF_OK)
+        return status;
+    warn(r, o->tagroot, matched[0], "TagRoot expression matched no samples");
+    warn(r, o->tagleaf, matched[1], "TagLeaf expression matched no samples");
+    return CPPROF_OK;
+}
+
+/* ------------------------------------------------------------ report ---- */
+
+static enum cpprof_status
+check_options(const struct cpprof__report *r)
+{
+    const struct cpprof_report_options *o = r->options;
+
+    if (o->size != sizeof *o)
+        return cpprof__fail(r->error, CPPROF_INVALID, 0,
+                            "report options of %zu bytes, not %zu", o->size,
+                            sizeof *o);
+    if (o->divide_by == 0)
+        return cpprof__fail(r->error, CPPROF_INVALID, 0,
+                            "zero divisor specified");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+prepare(struct cpprof__report *r)
+{
+    bool relative = r->options->flags & CPPROF_REPORT_RELATIVE;
+    enum cpprof_status status;
+    uint32_t unit;
+
+    status = cpprof__label_units_make(r->p, &r->label_units, r->error);
+    if (status == CPPROF_OK)
+        status = add_tag_frames(r);
+    if (status == CPPROF_OK && relative)
+        status = apply_filters(r);
+    if (status == CPPROF_OK)
+        status = choose_type(r);
+    if (status == CPPROF_OK)
+        status = compute_total(r);
+    if (status == CPPROF_OK && !relative)
+        status = apply_filters(r);
+    if (status != CPPROF_OK)
+        return status;
+    unit = r->p->sample_types.at[r->value].unit;
+    r->output_unit = r->options->unit ? r->options->unit : "minimum";
+    /* The graph may add strings and move them all; so this one is copied. */
+    r->sample_unit = strdup(cpprof__strings_text(&r->p->strings, unit));
+    return r->sample_unit ? CPPROF_OK : cpprof__fail_nomem(r->error);
+}
+
+static enum cpprof_status
+finish(struct cpprof__report *r, struct cpprof_writer writer,
+       enum cpprof_status status)
+{
+    int failure = 0, close_failure = 0;
+
+    if (status == CPPROF_OK && r->out.failed)
+        status = cpprof__fail_nomem(r->error);
+    if (status == CPPROF_OK)
+        failure = writer.write(writer.ctx, r->out.data, r->out.n);
+    if (writer.close)
+        close_failure = writer.close(writer.ctx, status || failure);
+    if (!failure)
+        failure = close_failure;
+    if (status == CPPROF_OK && failure)
+        status = cpprof__fail(r->error, CPPROF_SYSTEM, failure,
+                              "writing the report: %s", strerror(failure));
+    return status;
+}
+
+enum cpprof_status
+cpprof_report_write(struct cpprof_pprof *profile,
+                    enum cpprof_report_format format,
+                    const struct cpprof_report_options *options,
+                    struct cpprof_writer writer, struct cpprof_error *error)
+{
+    static const struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
+    struct cpprof__report r = {.p = profile, .error = error};
+    enum cpprof_status status;
+
+    r.options = options ? options : &defaults;
+    status = check_options(&r);
+    if (status == CPPROF_OK && format != CPPROF_REPORT_TOP)
+        status = cpprof__fail(error, CPPROF_INVALID, 0, "no such report");
+    if (status == CPPROF_OK)
+        status = prepare(&r);
+    if (status == CPPROF_OK)
+        status = cpprof__top(&r);
+    status = finish(&r, writer, status);
+    cpprof__buffer_free(&r.out);
+    cpprof__label_units_free(&r.label_units);
+    free((char *)r.sample_unit);
+    return status;
+}

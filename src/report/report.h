@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A report in the making: the profile, what is counted, and the text so far.
+ */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include "base/buffer.h"
+#include "profile/filter.h"
+#include "profile/unit.h"
+#include "report/graph.h"
+
+struct cpprof__report {
+    struct cpprof_pprof *p;
+    const struct cpprof_report_options *options;
+    struct cpprof_error *error;
+
+    size_t value;   /* the sample type that is shown */
+    size_t divisor; /* what it is divided by, or CPPROF__NO_DIVISOR */
+    int64_t total;  /* of all samples; percentages are of it */
+    const char *sample_unit;
+    const char *output_unit;
+    struct cpprof__label_units label_units;
+    struct cpprof__buffer out;
+};
+
+/* What a heading says about the graph. */
+struct cpprof__shown {
+    int64_t flat_sum;
+    size_t n_nodes;
+    size_t n_before;      /* nodes before -nodecount */
+    size_t n_low_dropped; /* nodes below -nodefraction */
+};
+
+/* Print a value of the report's sample type. */
+void
+cpprof__format_value(const struct cpprof__report *r, int64_t value,
+                     char text[CPPROF__LABEL_TEXT]);
+
+/* |v| * fraction, in whole units. */
+int64_t
+cpprof__cutoff(int64_t v, double fraction);
+
+/* Append the lines above a table. */
+void
+cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown);
+
+/* The table of -top. */
+enum cpprof_status
+cpprof__top(struct cpprof__report *r);
+
+static inline int64_t
+cpprof__abs(int64_t v)
+{
+    return v < 0 ? (int64_t) - (uint64_t)v : v;
+}
+
+#endif
