@@ -14,11 +14,18 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096u
+
+/* No more of the main thread's stack is taken for granted. */
+#define MAIN_STACK_MAX (64u << 20)
+
+/* Stacks learnt in one scan; the others can wait for the next. */
+#define NEEDY_MAX 256
 
 /* A place that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
@@ -96,7 +103,7 @@ take_place(int32_t tid)
     first_free = t->next_free;
     t->start = 0;
     t->start_arg = NULL;
-    t->stack_lo = t->stack_hi = 0;
+    t->stack_lo = t->stack_hi = t->stack_end = 0;
     t->seen_delivered = UINT64_MAX; /* not idle before it was seen once */
     t->delivered = t->excused = 0;
     t->seen_sp = t->seen_tp = 0;
@@ -247,6 +254,18 @@ charge_if_blocked(struct cpprof__thread *t)
                            t->start);
 }
 
+/* The main thread's stack can grow down to here. */
+static uintptr_t
+growth_limit(uintptr_t hi)
+{
+    struct rlimit limit;
+    uintptr_t room = MAIN_STACK_MAX;
+
+    if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
+        room = limit.rlim_cur;
+    return hi > room ? hi - room : 0;
+}
+
 /*
  * The stack of a thread that was not announced: the mapping where its last
  * sample's stack pointer was, if that is the thread's own and not a
@@ -265,6 +284,8 @@ learn_stack(struct cpprof__thread *t, const struct cpprof__map_line *line)
         return;
     store_relaxed(&t->stack_hi, line->limit);
     store_relaxed(&t->stack_lo, line->start);
+    if (is_main)
+        store_relaxed(&t->stack_end, growth_limit(line->limit));
 }
 
 static bool
@@ -275,26 +296,51 @@ needs_stack(const struct cpprof__thread *t)
     return t->tid > 0 && sp && (sp < t->stack_lo || sp >= t->stack_hi);
 }
 
+/* Up to max threads whose stack is to be learnt. */
+static size_t
+find_needy(struct cpprof__thread **needy, size_t max)
+{
+    struct cpprof__thread *t;
+    size_t n = 0;
+    uint32_t i;
+
+    for (i = 0; n < max && (t = cpprof__thread_at(i)); i++)
+        if (needs_stack(t))
+            needy[n++] = t;
+    return n;
+}
+
 static void
 learn_stacks(void)
 {
+    struct cpprof__thread *needy[NEEDY_MAX];
+    size_t i, n = find_needy(needy, NEEDY_MAX);
     struct cpprof__buffer maps = {0};
     struct cpprof__map_line line;
-    struct cpprof__thread *t;
     const char *p;
-    uint32_t i;
-    bool any = false;
 
-    for (i = 0; (t = cpprof__thread_at(i)) && !any; i++)
-        any = needs_stack(t);
-    if (!any || !cpprof__proc_read("/proc/self/maps", &maps))
+    if (!n || !cpprof__proc_read("/proc/self/maps", &maps)) {
+        cpprof__buffer_free(&maps);
         return;
+    }
     p = (char *)maps.data;
     while (cpprof__maps_next(&p, (char *)maps.data + maps.n, &line))
-        for (i = 0; (t = cpprof__thread_at(i)); i++)
-            if (needs_stack(t))
-                learn_stack(t, &line);
+        for (i = 0; i < n; i++)
+            learn_stack(needy[i], &line);
     cpprof__buffer_free(&maps);
+}
+
+/* The caller's stack can be learnt before its first sample. */
+static void
+note_own_stack(void)
+{
+    struct cpprof__thread *t =
+        cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
+
+    if (!t)
+        return;
+    store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
+    store_relaxed(&t->seen_sp, (uintptr_t)__builtin_frame_address(0));
 }
 
 static void
@@ -342,6 +388,8 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan,
     has_begun = false;
     reconcile();
     has_begun = true;
+    note_own_stack();
+    learn_stacks();
     pthread_mutex_unlock(&lock);
 }
 

@@ -151,7 +151,7 @@ read_augmentation(struct cfi_bytes *data, uint8_t letter,
         cfi_u8(data);
         return true;
     case 'S':
-        fde->signal_frame = true;
+        fde->origin.signal_frame = true;
         return true;
     case 'B': /* aarch64: return addresses signed with key B */
     case 'G': /* aarch64: tagged stack memory */
@@ -206,7 +206,7 @@ read_cie(const struct cpprof__cfi *cfi, const uint8_t *at,
     fde->data_align = cfi_sleb(&b);
     ra_column = version == 1 ? cfi_u8(&b) : cfi_uleb(&b);
     fde->encoding = DW_EH_PE_absptr;
-    fde->signal_frame = false;
+    fde->origin.signal_frame = false;
     *augmented = letters[0] == 'z';
     if (*augmented)
         read_augmentations(&b, letters + 1, fde);
@@ -214,7 +214,7 @@ read_cie(const struct cpprof__cfi *cfi, const uint8_t *at,
         return false;
     if (ra_column - CPPROF__RULE_FIRST >= CPPROF__N_RULES)
         return false;
-    fde->ra_column = (int8_t)ra_column;
+    fde->origin.ra_column = (int8_t)ra_column;
     fde->cie_code = b.next;
     fde->cie_end = b.end;
     return !b.bad;
@@ -238,8 +238,8 @@ read_fde(const struct cpprof__cfi *cfi, const uint8_t *at,
     fde->limit = fde->start + cfi_encoded_value(&b, fde->encoding);
     if (augmented)
         cfi_skip(&b, cfi_uleb(&b));
-    fde->at = at;
-    fde->hi = cfi->hi;
+    fde->origin.at = at;
+    fde->origin.hi = cfi->hi;
     fde->code = b.next;
     fde->end = b.end;
     return !b.bad;
@@ -300,7 +300,7 @@ search_usual(const struct cpprof__cfi *cfi, uintptr_t pc, struct cfi_bytes b)
 }
 
 /* The FDE of pc by any other header; NULL: none. *fde may be written. */
-static const uint8_t *
+static __attribute__((noinline)) const uint8_t *
 search_unusual(const struct cpprof__cfi *cfi, uintptr_t pc,
                struct cpprof__fde *fde)
 {
@@ -311,7 +311,8 @@ search_unusual(const struct cpprof__cfi *cfi, uintptr_t pc,
     if (!read_header(cfi, &t, &frames))
         return NULL;
     if (t.n == 0)
-        return frames != NULL && scan(cfi, frames, pc, fde) ? fde->at : NULL;
+        return frames != NULL && scan(cfi, frames, pc, fde) ? fde->origin.at
+                                                            : NULL;
     i = table_search(&t, pc);
     return i < t.n ? (const uint8_t *)table_address(&t, 2 * i + 1) : NULL;
 }

@@ -25,27 +25,32 @@ struct cpprof__cfi {
     const uint8_t *hdr; /* .eh_frame_hdr, or NULL: there is none */
 };
 
+/* Where a row comes from: what is needed to apply it. */
+struct cpprof__cfi_origin {
+    const uint8_t *at; /* the FDE: expressions are found from here */
+    const uint8_t *hi; /* end of what may be read */
+    int8_t ra_column;  /* a register whose rule is followed */
+    bool signal_frame; /* augmentation S: a handler returns through this */
+};
+
 /* A frame description entry, together with what its CIE says. */
 struct cpprof__fde {
     uintptr_t start; /* of the code that it describes */
     uintptr_t limit;
-    const uint8_t *at; /* the entry: expressions are found from here */
-    const uint8_t *hi; /* end of what may be read */
     const uint8_t *cie_code;
     const uint8_t *cie_end;
     const uint8_t *code;
     const uint8_t *end;
     uint64_t code_align;
     int64_t data_align;
-    uint8_t encoding;  /* of the operand of DW_CFA_set_loc */
-    int8_t ra_column;  /* a register whose rule is followed */
-    bool signal_frame; /* augmentation S: a handler returns through this */
+    uint8_t encoding; /* of the operand of DW_CFA_set_loc */
+    struct cpprof__cfi_origin origin;
 };
 
 /*
  * How to find a register's value in the caller. A rule is
  * (value << CPPROF__RULE_BITS) | kind; value counts bytes, or is a register,
- * or where an expression's length stands, in bytes from fde->at.
+ * or where an expression's length stands, in bytes from origin->at.
  */
 enum cpprof__rule {
     CPPROF__RULE_NONE,      /* no rule: kept if callee-saved, else lost */
@@ -80,12 +85,12 @@ cpprof__cfi_run(const struct cpprof__fde *fde, uintptr_t pc,
                 struct cpprof__cfi_row *row);
 
 /*
- * Evaluate the expression at fde->at + position. initial is what the stack
+ * Evaluate the expression at origin->at + position. initial is what the stack
  * begins with, or NULL. false: refused, it needs a register that is not known,
  * or memory that cannot be read.
  */
 bool
-cpprof__cfi_evaluate(const struct cpprof__fde *fde, int32_t position,
+cpprof__cfi_evaluate(const struct cpprof__cfi_origin *origin, int32_t position,
                      const struct cpprof__regs *regs,
                      struct cpprof__stack_view *view, const uintptr_t *initial,
                      uintptr_t *value);
@@ -95,17 +100,18 @@ cpprof__cfi_evaluate(const struct cpprof__fde *fde, int32_t position,
  * a deref? Then *offset is set.
  */
 bool
-cpprof__cfi_is_breg(const struct cpprof__fde *fde, int32_t position,
+cpprof__cfi_is_breg(const struct cpprof__cfi_origin *origin, int32_t position,
                     unsigned reg, bool deref, int32_t *offset);
 
 /*
- * From the registers of a frame to those of its caller by fde's row for pc. On
+ * From the registers of a frame to those of its caller by a row. On
  * success regs->pc is the return address; *root says that there is no caller
  * (then regs is as it was).
  */
 bool
 cpprof__cfi_step(const struct cpprof__cfi_row *row,
-                 const struct cpprof__fde *fde, struct cpprof__regs *regs,
-                 struct cpprof__stack_view *view, bool *root);
+                 const struct cpprof__cfi_origin *origin,
+                 struct cpprof__regs *regs, struct cpprof__stack_view *view,
+                 bool *root);
 
 #endif

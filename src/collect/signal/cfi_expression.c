@@ -341,7 +341,7 @@ execute_special(struct machine *m, uint8_t op)
     return false;
 }
 
-static void
+static __attribute__((noinline)) void
 execute(struct machine *m)
 {
     uint8_t op = cfi_u8(&m->code);
@@ -361,12 +361,12 @@ execute(struct machine *m)
         execute_binary(m, op);
 }
 
-/* The bytes of the expression whose length stands at fde->at + position. */
+/* The bytes of the expression whose length stands at origin->at + position. */
 static struct cfi_bytes
-open_expression(const struct cpprof__fde *fde, int32_t position)
+open_expression(const struct cpprof__cfi_origin *origin, int32_t position)
 {
-    const uint8_t *at = fde->at + position;
-    struct cfi_bytes b = {at, fde->hi, false};
+    const uint8_t *at = origin->at + position;
+    struct cfi_bytes b = {at, origin->hi, false};
     uint64_t n = cfi_uleb(&b);
 
     if (cfi_need(&b, n))
@@ -375,7 +375,7 @@ open_expression(const struct cpprof__fde *fde, int32_t position)
 }
 
 bool
-cpprof__cfi_evaluate(const struct cpprof__fde *fde, int32_t position,
+cpprof__cfi_evaluate(const struct cpprof__cfi_origin *origin, int32_t position,
                      const struct cpprof__regs *regs,
                      struct cpprof__stack_view *view, const uintptr_t *initial,
                      uintptr_t *value)
@@ -383,7 +383,7 @@ cpprof__cfi_evaluate(const struct cpprof__fde *fde, int32_t position,
     struct machine m;
     unsigned i;
 
-    m.code = open_expression(fde, position);
+    m.code = open_expression(origin, position);
     m.begin = m.code.next;
     m.regs = regs;
     m.view = view;
@@ -399,10 +399,10 @@ cpprof__cfi_evaluate(const struct cpprof__fde *fde, int32_t position,
 }
 
 bool
-cpprof__cfi_is_breg(const struct cpprof__fde *fde, int32_t position,
+cpprof__cfi_is_breg(const struct cpprof__cfi_origin *origin, int32_t position,
                     unsigned reg, bool deref, int32_t *offset)
 {
-    struct cfi_bytes b = open_expression(fde, position);
+    struct cfi_bytes b = open_expression(origin, position);
     int64_t v;
 
     if (cfi_u8(&b) != DW_OP_breg0 + reg)

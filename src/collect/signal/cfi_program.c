@@ -106,7 +106,7 @@ set_cfa_offset(struct program *p, int64_t offset)
 static int64_t
 take_expression(struct program *p)
 {
-    int64_t position = p->code.next - p->fde->at;
+    int64_t position = p->code.next - p->fde->origin.at;
 
     cfi_skip(&p->code, cfi_uleb(&p->code));
     return position;

@@ -11,11 +11,13 @@
 
 /* What the rules of one row are applied with. */
 struct step {
-    const struct cpprof__fde *fde;
+    const struct cpprof__cfi_origin *origin;
     struct cpprof__stack_view *view;
-    struct cpprof__regs old;
+    struct cpprof__regs *regs;
     uintptr_t cfa;
 };
+
+#define BIT(reg) (1ull << (reg))
 
 static bool
 is_known(const struct cpprof__regs *regs, int32_t reg)
@@ -27,11 +29,11 @@ static bool
 find_cfa(struct step *s, const struct cpprof__cfi_row *row)
 {
     if (row->cfa_reg == CPPROF__CFA_EXPRESSION)
-        return cpprof__cfi_evaluate(s->fde, row->cfa_off, &s->old, s->view,
+        return cpprof__cfi_evaluate(s->origin, row->cfa_off, s->regs, s->view,
                                     NULL, &s->cfa);
-    if (!is_known(&s->old, row->cfa_reg))
+    if (!is_known(s->regs, row->cfa_reg))
         return false;
-    s->cfa = s->old.r[row->cfa_reg] + (uintptr_t)(intptr_t)row->cfa_off;
+    s->cfa = s->regs->r[row->cfa_reg] + (uintptr_t)(intptr_t)row->cfa_off;
     return true;
 }
 
@@ -39,7 +41,7 @@ find_cfa(struct step *s, const struct cpprof__cfi_row *row)
 static bool
 evaluate(struct step *s, int32_t position, uintptr_t *value)
 {
-    return cpprof__cfi_evaluate(s->fde, position, &s->old, s->view, &s->cfa,
+    return cpprof__cfi_evaluate(s->origin, position, s->regs, s->view, &s->cfa,
                                 value);
 }
 
@@ -56,9 +58,9 @@ apply_rule(struct step *s, unsigned reg, int32_t rule, uintptr_t *value)
         n = (int32_t)reg;
         /* fall through */
     case CPPROF__RULE_REGISTER:
-        if (!is_known(&s->old, n))
+        if (!is_known(s->regs, n))
             return false;
-        *value = s->old.r[n];
+        *value = s->regs->r[n];
         return true;
     case CPPROF__RULE_AT_CFA:
         return stack_read(s->view, at, value);
@@ -73,49 +75,75 @@ apply_rule(struct step *s, unsigned reg, int32_t rule, uintptr_t *value)
     return false;
 }
 
+/* Registers that the rules of others count from: done after these. */
+#define BASES (BIT(CPPROF__REG_FP) | BIT(CPPROF__REG_SP))
+
+/*
+ * Apply the rules of the registers in `which`, in place: room for a second set
+ * of registers would be most of what a handler may use. What has been done
+ * counts as not known until all are, so that a rule that looks at it loses its
+ * register, instead of finding the caller's value. Bits of *found: registers
+ * that are known then.
+ */
 static void
-apply_rules(struct step *s, const struct cpprof__cfi_row *row,
-            struct cpprof__regs *regs)
+apply_rules(struct step *s, const struct cpprof__cfi_row *row, uint64_t which,
+            uint64_t *found)
 {
     unsigned i;
 
     for (i = 0; i < CPPROF__N_RULES; i++) {
         unsigned reg = CPPROF__RULE_FIRST + i;
-        uint64_t bit = 1ull << reg;
+        uintptr_t value;
 
-        if (row->rules[i] == CPPROF__RULE_NONE)
+        if (row->rules[i] == CPPROF__RULE_NONE || !(which & BIT(reg)))
             continue;
-        regs->known &= ~bit;
-        if (apply_rule(s, reg, row->rules[i], &regs->r[reg]))
-            regs->known |= bit;
+        *found &= ~BIT(reg);
+        if (apply_rule(s, reg, row->rules[i], &value)) {
+            s->regs->r[reg] = value;
+            *found |= BIT(reg);
+        }
+        s->regs->known &= ~BIT(reg);
     }
+}
+
+/* The registers that are known in the caller if there is no rule. */
+static uint64_t
+kept(const struct step *s)
+{
+    return s->origin->signal_frame ? s->regs->known
+                                   : s->regs->known & CPPROF__CALLEE_SAVED;
 }
 
 bool
 cpprof__cfi_step(const struct cpprof__cfi_row *row,
-                 const struct cpprof__fde *fde, struct cpprof__regs *regs,
-                 struct cpprof__stack_view *view, bool *root)
+                 const struct cpprof__cfi_origin *origin,
+                 struct cpprof__regs *regs, struct cpprof__stack_view *view,
+                 bool *root)
 {
-    int32_t ra_rule = row->rules[fde->ra_column - CPPROF__RULE_FIRST];
-    struct step s = {fde, view, *regs, 0};
+    int32_t ra_rule = row->rules[origin->ra_column - CPPROF__RULE_FIRST];
+    struct step s = {origin, view, regs, 0};
     uintptr_t ra;
+    uint64_t found;
 
     *root = ra_rule == CPPROF__RULE_UNDEFINED;
     if (*root)
         return true;
     if ((ra_rule == CPPROF__RULE_NONE || ra_rule == CPPROF__RULE_SAME) &&
-        fde->ra_column != CPPROF__REG_LINK)
+        origin->ra_column != CPPROF__REG_LINK)
         return false;
-    if (!find_cfa(&s, row) || !apply_rule(&s, fde->ra_column, ra_rule, &ra))
+    if (!find_cfa(&s, row) || !apply_rule(&s, origin->ra_column, ra_rule, &ra))
         return false;
-    /* DWARF leaves the rules of other registers to the ABI; the stack pointer
-     * is the CFA unless there is a rule. */
-    if (!fde->signal_frame)
-        regs->known &= CPPROF__CALLEE_SAVED;
-    regs->sp = s.cfa;
-    regs->known |= 1ull << CPPROF__REG_SP | 1ull << CPPROF__REG_PC;
-    apply_rules(&s, row, regs);
+    found = kept(&s);
+    apply_rules(&s, row, ~BASES, &found);
+    apply_rules(&s, row, BIT(CPPROF__REG_FP), &found);
+    /* DWARF leaves the stack pointer to the ABI: it is the CFA, unless there is
+     * a rule. */
+    if (row->rules[CPPROF__REG_SP - CPPROF__RULE_FIRST] == CPPROF__RULE_NONE) {
+        regs->sp = s.cfa;
+        found |= BIT(CPPROF__REG_SP);
+    }
+    apply_rules(&s, row, BIT(CPPROF__REG_SP), &found);
     regs->pc = cpprof__strip_return_address(ra);
-    regs->known |= 1ull << CPPROF__REG_PC;
+    regs->known = found | BIT(CPPROF__REG_PC);
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include "arch/atomic.h"
 #include "arch/regs.h"
+#include "collect/signal/stack_view.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -167,6 +168,16 @@ push(struct cpprof__ring *ring, uint64_t weight, uint16_t flags,
         cpprof__ring_wake(ring);
 }
 
+/* The main thread's stack has grown since it was learnt: all from the stack
+ * pointer up is mapped, if the stack pointer itself is. */
+static void
+grow_stack(struct cpprof__thread *t, uintptr_t sp)
+{
+    if (sp < t->stack_lo && t->stack_end && sp >= t->stack_end &&
+        cpprof__stack_fetch(&t->view, sp & ~(uintptr_t)7, 8))
+        store_relaxed(&t->stack_lo, sp & ~(uintptr_t)0xfff);
+}
+
 static void
 sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
        const void *context)
@@ -179,6 +190,7 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
     t->view.lo = t->view.hi = 0;
     t->view.window_n = 0;
     t->view.window_at = 0;
+    grow_stack(t, regs.sp);
     if (regs.sp >= load_relaxed(&t->stack_lo) &&
         regs.sp < load_relaxed(&t->stack_hi)) {
         t->view.lo = regs.sp & ~(uintptr_t)0xfff;

@@ -22,6 +22,9 @@
 
 #define WINDOW_BYTES sizeof((struct cpprof__stack_view *)0)->window
 
+/* Bytes below the first word wanted that are fetched with it. */
+#define BELOW 128u
+
 /* Set once process_vm_readv was refused; never cleared in production. */
 static uint32_t copy_refused;
 
@@ -106,23 +109,28 @@ window_holds(const struct cpprof__stack_view *view, uintptr_t at)
     return view->window_n >= 8 && at - view->window_at <= view->window_n - 8;
 }
 
-/* How much to fetch at `at`: as much as fits, but not into the next page,
- * which may be missing; a word at least. */
-static size_t
-fetch_size(uintptr_t at)
+/*
+ * Fetch what the walk is going to need from `at` on: the rest of the page, for
+ * the next page may be missing, and a little below, because the words of a
+ * frame are not read in the order of their addresses.
+ */
+static bool
+fetch_around(struct cpprof__stack_view *view, uintptr_t at)
 {
-    size_t to_page_end = PAGE_SIZE - (at & (PAGE_SIZE - 1));
-    size_t n = to_page_end < WINDOW_BYTES ? to_page_end : WINDOW_BYTES;
+    uintptr_t page = at & -PAGE_SIZE;
+    uintptr_t from = at - page > BELOW ? at - BELOW : page;
 
-    return n < 8 ? 8 : n;
+    if (at - page > PAGE_SIZE - 8)
+        return cpprof__stack_fetch(view, at, 8);
+    return cpprof__stack_fetch(view, from & ~(uintptr_t)7,
+                               page + PAGE_SIZE - (from & ~(uintptr_t)7));
 }
 
 bool
 cpprof__stack_read_far(struct cpprof__stack_view *view, uintptr_t at,
                        uintptr_t *value)
 {
-    if (!window_holds(view, at) &&
-        !cpprof__stack_fetch(view, at, fetch_size(at)))
+    if (!window_holds(view, at) && !fetch_around(view, at))
         return false;
     __builtin_memcpy(value, (const char *)view->window + (at - view->window_at),
                      sizeof *value);

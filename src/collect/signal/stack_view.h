@@ -34,7 +34,7 @@ stack_load(uintptr_t at)
     return *(const word *)at;
 }
 
-/* n <= 8 * 64 bytes at `at` into the view's window, which begins there. */
+/* n <= 4096 bytes at `at` into the view's window, which begins there. */
 bool
 cpprof__stack_fetch(struct cpprof__stack_view *view, uintptr_t at, size_t n);
 

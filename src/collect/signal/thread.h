@@ -39,6 +39,8 @@ struct cpprof__thread {
      * lives; 0, 0 while not known. */
     uintptr_t stack_lo;
     uintptr_t stack_hi;
+    uintptr_t stack_end; /* stack_lo may move down to here, when it is used;
+                          * 0: it does not */
 
     /* Written by the handler, read by the scan. */
     uint32_t busy;      /* a handler is using what is below */

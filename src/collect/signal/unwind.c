@@ -63,8 +63,8 @@ shorten_cfa(const struct cpprof__fde *fde, const struct cpprof__cfi_row *full,
         return true;
     case CPPROF__CFA_EXPRESSION:
         row->how |= CPPROF__ROW_REALIGNED;
-        return cpprof__cfi_is_breg(fde, full->cfa_off, CPPROF__REG_FP, true,
-                                   &row->cfa_off);
+        return cpprof__cfi_is_breg(&fde->origin, full->cfa_off, CPPROF__REG_FP,
+                                   true, &row->cfa_off);
     }
     return false;
 }
@@ -83,7 +83,7 @@ shorten_ra(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
         return !__builtin_add_overflow(rule >> CPPROF__RULE_BITS,
                                        base_offset(row), &row->ra_off);
     row->how |= CPPROF__ROW_RA_LINK;
-    return fde->ra_column == CPPROF__REG_LINK &&
+    return fde->origin.ra_column == CPPROF__REG_LINK &&
            (kind(rule) == CPPROF__RULE_NONE || kind(rule) == CPPROF__RULE_SAME);
 }
 
@@ -92,7 +92,7 @@ shorten_fp(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
 {
     if (row->how & CPPROF__ROW_REALIGNED)
         return kind(rule) == CPPROF__RULE_AT_EXPRESSION &&
-               cpprof__cfi_is_breg(fde, rule >> CPPROF__RULE_BITS,
+               cpprof__cfi_is_breg(&fde->origin, rule >> CPPROF__RULE_BITS,
                                    CPPROF__REG_FP, false, &row->fp_off);
     row->fp_off = row->ra_off; /* where there is something to be read */
     switch (kind(rule)) {
@@ -115,11 +115,11 @@ static void
 shorten(const struct cpprof__fde *fde, const struct cpprof__cfi_row *full,
         struct cpprof__row *row)
 {
-    int32_t ra_rule = RULE_OF(full, fde->ra_column);
+    int32_t ra_rule = RULE_OF(full, fde->origin.ra_column);
 
     if (kind(ra_rule) == CPPROF__RULE_UNDEFINED)
         row->how = CPPROF__ROW_ROOT;
-    else if (fde->signal_frame ||
+    else if (fde->origin.signal_frame ||
              RULE_OF(full, CPPROF__REG_SP) != CPPROF__RULE_NONE ||
              !shorten_cfa(fde, full, row) || !shorten_ra(fde, ra_rule, row) ||
              !shorten_fp(fde, RULE_OF(full, CPPROF__REG_FP), row))
@@ -163,7 +163,7 @@ make_row(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
     if (cpprof__walk_find(w, ra - 1, &fde) &&
         cpprof__cfi_run(&fde, ra - 1, &full)) {
         shorten(&fde, &full, &row);
-        if (fde.signal_frame && is_sigreturn(w, ra))
+        if (fde.origin.signal_frame && is_sigreturn(w, ra))
             row.how = CPPROF__ROW_SIGNAL;
     } else {
         row.how = classify(w, ra, interrupted);
@@ -210,7 +210,7 @@ find_ra(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t base,
 {
 #if CPPROF__REG_LINK >= 0
     if (row->how & CPPROF__ROW_RA_LINK) {
-        *ra = w->base.r[CPPROF__REG_LINK];
+        *ra = w->base->r[CPPROF__REG_LINK];
         return w->at.interrupted;
     }
 #endif
@@ -233,7 +233,7 @@ find_fp(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t base,
 }
 
 /* One step by a row, whatever its kind and wherever the stack is. */
-static enum cpprof__step
+static __attribute__((noinline)) enum cpprof__step
 step_by_row(struct cpprof__walk *w, const struct cpprof__row *row)
 {
     uintptr_t fp = w->at.fp;
@@ -261,7 +261,7 @@ link_of(const struct cpprof__walk *w)
 {
 #if CPPROF__REG_LINK >= 0
     if (w->at.interrupted)
-        return cpprof__strip_return_address(w->base.r[CPPROF__REG_LINK]);
+        return cpprof__strip_return_address(w->base->r[CPPROF__REG_LINK]);
 #endif
     return 0;
 }
@@ -382,7 +382,8 @@ begin(struct cpprof__walk *w, const struct cpprof__regs *regs,
     w->n = 0;
     w->base_n = 0;
     w->base_interrupted = true;
-    w->base = *regs;
+    w->base = &view->base;
+    view->base = *regs;
     view->window_at = 0;
     view->window_n = 0;
 }

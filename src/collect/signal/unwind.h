@@ -25,7 +25,8 @@ struct cpprof__stack_view {
     uintptr_t hi;
     uintptr_t window_at; /* address of the copied bytes, 0: none */
     size_t window_n;     /* how many of them are valid */
-    uint64_t window[64];
+    uint64_t window[512];
+    struct cpprof__regs base; /* the walk's own, to keep it off the stack */
 };
 
 /* Why a walk ended. */

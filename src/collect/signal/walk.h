@@ -48,9 +48,9 @@ struct cpprof__walk {
     struct cpprof__cfi module; /* the last one found; lo == hi: none */
     struct cpprof__cursor at;
     size_t n;      /* frames below the current one */
-    size_t base_n; /* frames below base */
+    size_t base_n; /* frames below that of base */
     bool base_interrupted;
-    struct cpprof__regs base;
+    struct cpprof__regs *base; /* in the view */
 };
 
 static inline bool

@@ -13,7 +13,7 @@
 static struct cpprof__cursor
 base_cursor(const struct cpprof__walk *w)
 {
-    const struct cpprof__regs *r = &w->base;
+    const struct cpprof__regs *r = w->base;
 
     return (struct cpprof__cursor){
         .ra = r->pc + w->base_interrupted,
@@ -24,11 +24,11 @@ base_cursor(const struct cpprof__walk *w)
 }
 
 /* The step of base where there is no call-frame information. */
-static enum cpprof__step
+static __attribute__((noinline)) enum cpprof__step
 guess_base(struct cpprof__walk *w)
 {
     struct cpprof__cursor at = base_cursor(w);
-    struct cpprof__regs *r = &w->base;
+    struct cpprof__regs *r = w->base;
     uintptr_t link = 0;
     enum cpprof__step result;
 
@@ -60,37 +60,52 @@ find_sp(struct cpprof__regs *r, const struct cpprof__cfi_row *row)
     r->known |= BIT(CPPROF__REG_SP);
 }
 
-/* Go on by fde's row, once that is found. */
+/* Go on by a row, once that is found. */
 static enum cpprof__step
-apply(struct cpprof__walk *w, const struct cpprof__fde *fde,
+apply(struct cpprof__walk *w, const struct cpprof__cfi_origin *origin,
       const struct cpprof__cfi_row *row)
 {
     struct cpprof__cursor at = base_cursor(w);
     bool root;
 
-    find_sp(&w->base, row);
-    if (!cpprof__cfi_step(row, fde, &w->base, w->view, &root))
+    find_sp(w->base, row);
+    if (!cpprof__cfi_step(row, origin, w->base, w->view, &root))
         return CPPROF__STEP_BROKEN;
-    if (root || w->base.pc == 0)
+    if (root || w->base->pc == 0)
         return CPPROF__STEP_ROOT;
-    if (!cpprof__is_pc(w->base.pc) || !(w->base.known & BIT(CPPROF__REG_SP)) ||
-        (!fde->signal_frame && !cpprof__walk_accepts(w, &at, w->base.sp)))
+    if (!cpprof__is_pc(w->base->pc) ||
+        !(w->base->known & BIT(CPPROF__REG_SP)) ||
+        (!origin->signal_frame && !cpprof__walk_accepts(w, &at, w->base->sp)))
         return CPPROF__STEP_BROKEN;
     return CPPROF__STEP_ON;
+}
+
+/* The row of the current pc of base. Of its FDE only the
+ * origin is kept: a step has no room for more. */
+static __attribute__((noinline)) bool
+find_row(struct cpprof__walk *w, struct cpprof__cfi_origin *origin,
+         struct cpprof__cfi_row *row)
+{
+    uintptr_t pc = w->base->pc - !w->base_interrupted;
+    struct cpprof__fde fde;
+
+    if (!cpprof__walk_find(w, pc, &fde) || !cpprof__cfi_run(&fde, pc, row))
+        return false;
+    *origin = fde.origin;
+    return true;
 }
 
 static enum cpprof__step
 step_base(struct cpprof__walk *w, bool *in_signal)
 {
+    struct cpprof__cfi_origin origin;
     struct cpprof__cfi_row row;
-    struct cpprof__fde fde;
     enum cpprof__step result;
-    uintptr_t key = w->base.pc - !w->base_interrupted;
 
     *in_signal = false;
-    if (cpprof__walk_find(w, key, &fde) && cpprof__cfi_run(&fde, key, &row)) {
-        result = apply(w, &fde, &row);
-        *in_signal = fde.signal_frame;
+    if (find_row(w, &origin, &row)) {
+        result = apply(w, &origin, &row);
+        *in_signal = origin.signal_frame;
     } else {
         result = guess_base(w);
     }
@@ -117,7 +132,7 @@ cpprof__walk_full(struct cpprof__walk *w, bool *in_signal)
             return CPPROF__STEP_BROKEN;
     }
     w->switches_left = switches_left; /* those were counted before */
-    if (w->base.pc + w->base_interrupted != w->at.ra)
+    if (w->base->pc + w->base_interrupted != w->at.ra)
         return CPPROF__STEP_BROKEN;
     result = step_base(w, in_signal);
     go_on_from_base(w);
@@ -134,10 +149,10 @@ cpprof__walk_sigreturn(struct cpprof__walk *w)
         return CPPROF__STEP_BROKEN;
     for (i = 0; i < CPPROF__N_REGS; i++) {
         if (!stack_read(w->view, context + cpprof__ucontext_offset(i),
-                        &w->base.r[i]))
+                        &w->base->r[i]))
             return CPPROF__STEP_BROKEN;
     }
-    w->base.known = BIT(CPPROF__N_REGS) - 1;
+    w->base->known = BIT(CPPROF__N_REGS) - 1;
     w->base_interrupted = true;
     w->base_n = w->n + 1;
     go_on_from_base(w);
