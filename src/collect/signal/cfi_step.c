@@ -75,30 +75,32 @@ apply_rule(struct step *s, unsigned reg, int32_t rule, uintptr_t *value)
     return false;
 }
 
-/* Registers that the rules of others count from: done after these. */
-#define BASES (BIT(CPPROF__REG_FP) | BIT(CPPROF__REG_SP))
-
 /*
- * Apply the rules of the registers in `which`, in place: room for a second set
- * of registers would be most of what a handler may use. What has been done
- * counts as not known until all are, so that a rule that looks at it loses its
- * register, instead of finding the caller's value. Bits of *found: registers
- * that are known then.
+ * Apply the rules in place: room for a second set of registers would be a good
+ * part of what a handler may use. What has been done counts as not known until
+ * all are, so that a rule that looks at it loses its register, instead of
+ * finding the caller's value. fp and sp, which rules do look at, come last.
+ * Bits of *found: registers that are known then.
  */
 static void
-apply_rules(struct step *s, const struct cpprof__cfi_row *row, uint64_t which,
-            uint64_t *found)
+apply_rules(struct step *s, const struct cpprof__cfi_row *row, uint64_t *found)
 {
     unsigned i;
 
-    for (i = 0; i < CPPROF__N_RULES; i++) {
+    for (i = 0; i < CPPROF__N_RULES + 2; i++) {
         unsigned reg = CPPROF__RULE_FIRST + i;
+        int32_t rule;
         uintptr_t value;
 
-        if (row->rules[i] == CPPROF__RULE_NONE || !(which & BIT(reg)))
+        if (reg == CPPROF__REG_FP || reg == CPPROF__REG_SP)
+            continue;
+        if (i >= CPPROF__N_RULES)
+            reg = i == CPPROF__N_RULES ? CPPROF__REG_FP : CPPROF__REG_SP;
+        rule = row->rules[reg - CPPROF__RULE_FIRST];
+        if (rule == CPPROF__RULE_NONE)
             continue;
         *found &= ~BIT(reg);
-        if (apply_rule(s, reg, row->rules[i], &value)) {
+        if (apply_rule(s, reg, rule, &value)) {
             s->regs->r[reg] = value;
             *found |= BIT(reg);
         }
@@ -134,15 +136,13 @@ cpprof__cfi_step(const struct cpprof__cfi_row *row,
     if (!find_cfa(&s, row) || !apply_rule(&s, origin->ra_column, ra_rule, &ra))
         return false;
     found = kept(&s);
-    apply_rules(&s, row, ~BASES, &found);
-    apply_rules(&s, row, BIT(CPPROF__REG_FP), &found);
+    apply_rules(&s, row, &found);
     /* DWARF leaves the stack pointer to the ABI: it is the CFA, unless there is
      * a rule. */
     if (row->rules[CPPROF__REG_SP - CPPROF__RULE_FIRST] == CPPROF__RULE_NONE) {
         regs->sp = s.cfa;
         found |= BIT(CPPROF__REG_SP);
     }
-    apply_rules(&s, row, BIT(CPPROF__REG_SP), &found);
     regs->pc = cpprof__strip_return_address(ra);
     regs->known = found | BIT(CPPROF__REG_PC);
     return true;

@@ -16,10 +16,10 @@
 #define MAX_SWITCHES 8
 
 bool
-cpprof__walk_accepts(struct cpprof__walk *w, const struct cpprof__cursor *at,
+cpprof__walk_accepts(struct cpprof__walk *w, uintptr_t from, bool interrupted,
                      uintptr_t sp)
 {
-    if (sp > at->sp || (sp == at->sp && at->interrupted))
+    if (sp > from || (sp == from && interrupted))
         return true;
     if (sp - w->view->lo < w->view->hi - w->view->lo || w->switches_left == 0)
         return false;
@@ -246,8 +246,8 @@ step_by_row(struct cpprof__walk *w, const struct cpprof__row *row)
     cfa = base;
     if (!(row->how & CPPROF__ROW_REALIGNED))
         cfa += (uintptr_t)(intptr_t)row->cfa_off;
-    if (!cpprof__walk_accepts(w, &w->at, cfa) || !find_ra(w, row, base, &ra) ||
-        !find_fp(w, row, base, &fp))
+    if (!cpprof__walk_accepts(w, w->at.sp, w->at.interrupted, cfa) ||
+        !find_ra(w, row, base, &ra) || !find_fp(w, row, base, &fp))
         return CPPROF__STEP_BROKEN;
     ra = cpprof__strip_return_address(ra);
     if (ra == 0)

@@ -60,13 +60,13 @@ cpprof__is_pc(uintptr_t pc)
 }
 
 /*
- * May the caller's stack pointer be `sp`, when the callee's is at->sp? On one
+ * May the caller's stack pointer be `sp`, when the frame's is `from`? On one
  * stack it grows; only a frame that was interrupted may have nothing on it. A
  * frame that runs on another stack than its caller may go down, outside what
  * the view knows to be one stack, and only so often.
  */
 bool
-cpprof__walk_accepts(struct cpprof__walk *w, const struct cpprof__cursor *at,
+cpprof__walk_accepts(struct cpprof__walk *w, uintptr_t from, bool interrupted,
                      uintptr_t sp);
 
 /* The FDE of pc. */

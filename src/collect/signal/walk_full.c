@@ -65,17 +65,19 @@ static enum cpprof__step
 apply(struct cpprof__walk *w, const struct cpprof__cfi_origin *origin,
       const struct cpprof__cfi_row *row)
 {
-    struct cpprof__cursor at = base_cursor(w);
+    uintptr_t from;
     bool root;
 
     find_sp(w->base, row);
+    from = w->base->sp;
     if (!cpprof__cfi_step(row, origin, w->base, w->view, &root))
         return CPPROF__STEP_BROKEN;
     if (root || w->base->pc == 0)
         return CPPROF__STEP_ROOT;
     if (!cpprof__is_pc(w->base->pc) ||
         !(w->base->known & BIT(CPPROF__REG_SP)) ||
-        (!origin->signal_frame && !cpprof__walk_accepts(w, &at, w->base->sp)))
+        (!origin->signal_frame &&
+         !cpprof__walk_accepts(w, from, w->base_interrupted, w->base->sp)))
         return CPPROF__STEP_BROKEN;
     return CPPROF__STEP_ON;
 }
