@@ -9,8 +9,8 @@
 
 #include <link.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct list {
@@ -146,8 +146,49 @@ by_address(const void *a, const void *b)
     return (x->lo > y->lo) - (x->lo < y->lo);
 }
 
+/* Room for n entries in a buffer that late readers may still be in. */
+static bool
+make_room(struct cpprof__module_buffer *b, size_t n)
+{
+    size_t capacity = b->capacity > 0 ? b->capacity : 128;
+    void *memory;
+
+    if (n <= b->capacity)
+        return true;
+    while (capacity < n)
+        capacity *= 2;
+    memory = mmap(NULL, capacity * sizeof *b->entries, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    store_release(&b->n, 0);
+    store_release(&b->entries, memory);
+    b->capacity = capacity;
+    return true;
+}
+
+/* Make l, which is sorted, the table. Out of memory: the old table stays. */
 static void
-publish(void)
+publish(const struct list *l)
+{
+    struct cpprof__module_table *t = &cpprof__module_table;
+    uint64_t version = load_relaxed(&t->version) + 1;
+    struct cpprof__module_buffer *b = &t->buffers[version & 1];
+    size_t i;
+
+    if (!make_room(b, l->n))
+        return;
+    for (i = 0; i < l->n; i++) {
+        store_release(&b->entries[i].lo, (uintptr_t)l->modules[i].lo);
+        store_release(&b->entries[i].hi, (uintptr_t)l->modules[i].hi);
+        store_release(&b->entries[i].hdr, (uintptr_t)l->modules[i].hdr);
+    }
+    store_release(&b->n, l->n);
+    store_release(&t->version, version);
+}
+
+static void
+list_and_publish(void)
 {
     struct list l = {0};
 
@@ -155,7 +196,7 @@ publish(void)
     add_vdso(&l);
     qsort(l.modules, l.n, sizeof *l.modules, by_address);
     if (!l.failed)
-        cpprof__module_publish(l.modules, l.n);
+        publish(&l);
     free(l.modules);
 }
 
@@ -179,7 +220,7 @@ cpprof__unwind_refresh_modules(void)
         return;
     dl_iterate_phdr(on_first_module, &l);
     if (cpprof__module_needs_table())
-        publish();
+        list_and_publish();
     if (l.changes != last_changes)
         cpprof__unwind_forget();
     last_changes = l.changes;

@@ -27,10 +27,38 @@ void
 cpprof__module_use_table(bool use);
 
 /*
- * Replace the table. modules are sorted by lo and do not overlap. One thread
- * at a time; false: out of memory, the old table stays. Not AS.
+ * The table: two buffers and a version, whose low bit says which buffer is
+ * current. The writer (collect/modules.c) fills the other one and then counts
+ * the version up; a reader that finds another version after its search than
+ * before may have read a buffer that was being refilled, and searches again.
+ * Nothing locks, and a thread that dies or forks inside a search leaves
+ * nothing behind.
+ *
+ * A reader may be late, and still in a buffer that changes. Arrays that became
+ * too small are therefore kept for ever; they double, so that all of them
+ * together are less than the current one. The writer sets n to 0 before it
+ * replaces an array, and a reader takes n first, so that a larger n never goes
+ * with the smaller array.
  */
-bool
-cpprof__module_publish(const struct cpprof__cfi *modules, size_t n);
+struct cpprof__module_entry {
+    uintptr_t lo; /* as in struct cpprof__cfi; sorted by this */
+    uintptr_t hi;
+    uintptr_t hdr;
+};
+
+struct cpprof__module_buffer {
+    /* Written by the writer, read by handlers. */
+    struct cpprof__module_entry *entries;
+    size_t n;
+    /* The writer's. */
+    size_t capacity;
+};
+
+struct cpprof__module_table {
+    struct cpprof__module_buffer buffers[2];
+    uint64_t version;
+};
+extern __attribute__((
+    visibility("hidden"))) struct cpprof__module_table cpprof__module_table;
 
 #endif

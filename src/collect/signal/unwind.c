@@ -27,12 +27,24 @@ cpprof__walk_accepts(struct cpprof__walk *w, uintptr_t from, bool interrupted,
     return true;
 }
 
+/* Our own table may still list a module that was unloaded. One that libc lists
+ * cannot go while code of it is on a stack. */
+static bool
+is_loaded(struct cpprof__walk *w)
+{
+    return !cpprof__module_needs_table() || w->module.hdr == NULL ||
+           cpprof__stack_fetch(w->view, (uintptr_t)w->module.hdr, 8);
+}
+
 static bool
 find_module(struct cpprof__walk *w, uintptr_t pc)
 {
     if (pc >= (uintptr_t)w->module.lo && pc < (uintptr_t)w->module.hi)
         return true;
-    return cpprof__module_find(pc, &w->module);
+    if (cpprof__module_find(pc, &w->module) && is_loaded(w))
+        return true;
+    w->module = (struct cpprof__cfi){NULL, NULL, NULL};
+    return false;
 }
 
 bool
