@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Is it true? Shares within 2 points of what was burnt, sums within 5 % of what
+ * getrusage() says, and the rate that was asked for.
+ */
+#include "load.h"
+#include "session.h"
+#include "tap.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#define N_HOGS 4
+
+/* CPU time that each hog burnt in the last run, and that the process used. */
+static uint64_t burnt_ns[N_HOGS];
+static uint64_t used_ns;
+static const char *const hog_names[N_HOGS] = {"hog_one", "hog_two", "hog_three",
+                                              "hog_four"};
+static void (*const hogs[N_HOGS])(uint64_t) = {hog_one, hog_two, hog_three,
+                                               hog_four};
+
+static void
+burn(unsigned which, double seconds)
+{
+    uint64_t before = thread_cpu_ns();
+
+    hogs[which]((uint64_t)(seconds * 1e9));
+    __atomic_fetch_add(&burnt_ns[which], thread_cpu_ns() - before,
+                       __ATOMIC_RELAXED);
+}
+
+static void
+forget(void)
+{
+    unsigned i;
+
+    for (i = 0; i < N_HOGS; i++)
+        burnt_ns[i] = 0;
+}
+
+static double
+share_seen(const struct profile *p, unsigned which)
+{
+    return 100.0 * (double)profile_cpu_in(p, hog_names[which]) /
+           (double)profile_cpu_ns(p);
+}
+
+static double
+share_burnt(unsigned which)
+{
+    double sum = 0;
+    unsigned i;
+
+    for (i = 0; i < N_HOGS; i++)
+        sum += (double)burnt_ns[i];
+    return 100.0 * (double)burnt_ns[which] / sum;
+}
+
+static bool
+shares_agree(const struct profile *p)
+{
+    unsigned i;
+
+    for (i = 0; i < N_HOGS; i++)
+        if (fabs(share_seen(p, i) - share_burnt(i)) > 2)
+            return false;
+    return true;
+}
+
+static void
+check_shares(const struct profile *p, const char *name)
+{
+    unsigned i;
+
+    check(shares_agree(p), name);
+    for (i = 0; i < N_HOGS; i++)
+        note("%s: %.2f %% seen, %.2f %% burnt", hog_names[i], share_seen(p, i),
+             share_burnt(i));
+}
+
+/* --- one thread, 50/30/20 --------------------------------------------------
+ */
+
+static void
+work_split(double seconds)
+{
+    int i;
+
+    forget();
+    for (i = 0; i < 4; i++) {
+        burn(0, seconds * 0.50 / 4);
+        burn(1, seconds * 0.30 / 4);
+        burn(2, seconds * 0.20 / 4);
+    }
+}
+
+/* The same in slices shorter than any period: chance decides which function a
+ * tick meets, so it needs more of them. The slices have no common length, since
+ * a program that keeps time with the sampler is seen at the same place always;
+ * no sampler of even period can help that. */
+static void
+work_slices(double seconds)
+{
+    uint64_t random = 88172645463325252u;
+    double done, unit;
+
+    forget();
+    for (done = 0; done < seconds; done += 10 * unit) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        unit = 0.0002 + (double)(random % 1000) * 0.0000003;
+        burn(0, 5 * unit);
+        burn(1, 3 * unit);
+        burn(2, 2 * unit);
+    }
+}
+
+/* --- four threads of unequal load ------------------------------------------
+ */
+
+static double thread_seconds;
+
+static void *
+thread_burn(void *which)
+{
+    static const double parts[N_HOGS] = {0.4, 0.3, 0.2, 0.1};
+    unsigned i = (unsigned)(uintptr_t)which;
+
+    burn(i, thread_seconds * parts[i]);
+    return NULL;
+}
+
+static void
+work_unequal(double seconds)
+{
+    pthread_t threads[N_HOGS];
+    uintptr_t i;
+
+    forget();
+    thread_seconds = seconds;
+    for (i = 0; i < N_HOGS; i++)
+        pthread_create(&threads[i], NULL, thread_burn, (void *)i);
+    for (i = 0; i < N_HOGS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* --- sums against getrusage() ----------------------------------------------
+ */
+
+static void
+work_serial(double seconds)
+{
+    uint64_t before = process_cpu_ns();
+
+    hog_one((uint64_t)(seconds * 1e9));
+    used_ns = process_cpu_ns() - before;
+}
+
+static void
+work_parallel(double seconds)
+{
+    uint64_t before = process_cpu_ns();
+
+    work_unequal(seconds);
+    used_ns = process_cpu_ns() - before;
+}
+
+static void *
+thread_short(void *arg)
+{
+    hog_two(3 * MS);
+    return NULL;
+}
+
+/* Threads of 3 ms each: most end before their first tick can come. */
+static void
+work_short_lived(double seconds)
+{
+    uint64_t before = process_cpu_ns();
+    double done;
+
+    for (done = 0; done < seconds; done += 4 * 0.003) {
+        pthread_t threads[4];
+        int i;
+
+        for (i = 0; i < 4; i++)
+            pthread_create(&threads[i], NULL, thread_short, NULL);
+        for (i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+    }
+    used_ns = process_cpu_ns() - before;
+}
+
+static double
+ratio(const struct profile *p)
+{
+    return (double)profile_cpu_ns(p) / (double)used_ns;
+}
+
+static bool
+sum_agrees(const struct profile *p)
+{
+    return fabs(ratio(p) - 1) <= 0.05;
+}
+
+static void
+test_sum(void (*work)(double), uint32_t rate_hz, const char *name)
+{
+    struct profile *p = session_until(rate_hz, 2, 8, work, sum_agrees);
+
+    check_near(ratio(p), 1, 0.05, name);
+    note("%.1f ms seen, %.1f ms used", (double)profile_cpu_ns(p) / 1e6,
+         (double)used_ns / 1e6);
+    if (!sum_agrees(p))
+        profile_note(p, 8);
+    profile_free(p);
+}
+
+/* --- the rate --------------------------------------------------------------
+ */
+
+static bool
+rate_agrees(const struct profile *p)
+{
+    double ticks = (double)profile_count(p);
+
+    return fabs(ticks / ((double)used_ns / 1e6) - 1) <= 0.02;
+}
+
+/* The tick of the kernel bounds the timers: they weigh, so the sum is right,
+ * but fewer stacks come. */
+static void
+test_rate_1000(void)
+{
+    struct profile *p = session_until(1000, 2, 4, work_serial, rate_agrees);
+    double hz = (double)profile_count(p) / ((double)used_ns / 1e9);
+
+    check_near(hz, 1000, 20, "1000 Hz asked for are 1000 Hz within 2 %");
+    check(profile_comment(p, "Hz"), "the profile says what it got");
+    profile_note(p, 2);
+    profile_free(p);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct profile *p;
+
+    session_engine(argc, argv);
+    p = session_until(0, 2, 8, work_split, shares_agree);
+    check_shares(p, "a split of 50/30/20 is seen within 2 points");
+    profile_free(p);
+    p = session_until(1000, 3, 12, work_slices, shares_agree);
+    check_shares(p, "the same in slices of some milliseconds");
+    profile_free(p);
+    p = session_until(0, 3, 12, work_unequal, shares_agree);
+    check_shares(p, "four threads of unequal load within 2 points");
+    profile_free(p);
+    test_sum(work_serial, 0, "one thread: the sum is what getrusage says");
+    test_sum(work_parallel, 0, "four threads: the sum is right");
+    test_sum(work_short_lived, 0, "short-lived threads: the sum is right");
+    test_rate_1000();
+    return check_done();
+}
