@@ -39,25 +39,27 @@ static uint32_t n_seen;
 static uint32_t n_armed;
 static bool has_begun; /* the threads of the start are armed */
 static int32_t profiler_tid;
-static uint64_t random_state;
+static uint64_t phase_state;
 
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static bool has_exit_key;
 
-/* splitmix64 */
+/*
+ * The CPU time until a thread's first tick: uniform over the period, and taken
+ * from a sequence that covers it evenly (steps of the golden ratio from a
+ * random start), so that the time of many short threads adds up to less noise
+ * than independent draws would give.
+ */
 static uint64_t
-random_u64(void)
+draw_phase(void)
 {
-    uint64_t z;
-
-    if (!random_state &&
-        getrandom(&random_state, sizeof random_state, GRND_NONBLOCK) < 0)
-        random_state = cpprof__clock_ns(CLOCK_MONOTONIC);
-    z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    if (!phase_state &&
+        getrandom(&phase_state, sizeof phase_state, GRND_NONBLOCK) < 0)
+        phase_state = cpprof__clock_ns(CLOCK_MONOTONIC);
+    phase_state += 0x9e3779b97f4a7c15u;
+    return 1 +
+           (uint64_t)((unsigned __int128)phase_state * plan.period_ns >> 64);
 }
 
 /* Add a chunk of free places. */
@@ -131,7 +133,7 @@ give_place(struct cpprof__thread *t)
 static void
 arm(struct cpprof__thread *t)
 {
-    t->phase_ns = 1 + random_u64() % plan.period_ns;
+    t->phase_ns = draw_phase();
     t->base_ns =
         has_begun ? 0 : cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     if (!plan.engine->arm(t, plan.period_ns))
@@ -607,7 +609,7 @@ cpprof__threads_fork_child(void)
     }
     plan.engine = NULL;
     n_armed = n_seen = 0;
-    random_state = 0;
+    phase_state = 0;
     memset(&cpprof__self, 0, offsetof(struct cpprof__thread_self, labels));
     pthread_mutex_init(&lock, NULL);
 }
