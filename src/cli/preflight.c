@@ -11,9 +11,11 @@
 #include "preflight.h"
 
 #include <elf.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -137,14 +139,19 @@ locate(struct check *c, const char *name, char path[PATH_MAX])
 /* --- privilege -------------------------------------------------------------
  */
 
-/* Capabilities of the file count unless the user is root already. */
+/* Does the file bring capabilities that make an exec a secure one? Not for
+ * root, who has them all (capabilities(7)). */
 static bool
 has_capabilities(int fd)
 {
-    char capabilities[64];
+    struct vfs_ns_cap_data c = {0};
+    bool any;
 
-    return getuid() != 0 && fgetxattr(fd, "security.capability", capabilities,
-                                      sizeof capabilities) > 0;
+    if (getuid() == 0 ||
+        fgetxattr(fd, "security.capability", &c, sizeof c) <= 0)
+        return false;
+    any = c.data[0].permitted || c.data[1].permitted;
+    return any || c.magic_etc & htole32(VFS_CAP_FLAGS_EFFECTIVE);
 }
 
 /* What execve would grant that the user does not have: the loader then takes
@@ -152,15 +159,15 @@ has_capabilities(int fd)
 static const char *
 privilege_gained(int fd, const struct stat *st)
 {
+    bool no_set_id = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
     struct statvfs fs;
 
-    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
-        return NULL;
     if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_NOSUID)
         return NULL;
-    if (st->st_mode & S_ISUID && st->st_uid != getuid())
+    if (!no_set_id && st->st_mode & S_ISUID && st->st_uid != getuid())
         return "set-user-ID";
-    if ((st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+    if (!no_set_id &&
+        (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
         st->st_gid != getgid())
         return "set-group-ID";
     return has_capabilities(fd) ? "file capabilities" : NULL;
@@ -276,10 +283,10 @@ check_elf(struct check *c, const char *path, int fd, const Elf64_Ehdr *e)
     if (e->e_ident[EI_CLASS] == ELFCLASS32)
         return refuse(c, CPPROF__EXIT_CANNOT_RUN,
                       "a 32-bit program; only 64-bit ones can be recorded");
-    if (own_machine() && machine != own_machine())
+    if (machine && own_machine() && machine != own_machine())
         return refuse(c, CPPROF__EXIT_CANNOT_RUN, "a program for %s, not %s",
                       machine_name(machine), machine_name(own_machine()));
-    if (e->e_type != ET_EXEC && e->e_type != ET_DYN)
+    if ((e->e_type != ET_EXEC && e->e_type != ET_DYN) || !e->e_phnum)
         return refuse(c, CPPROF__EXIT_CANNOT_RUN,
                       "an ELF file that is no program");
     return check_loader(c, path, fd, e);
@@ -405,7 +412,7 @@ check_content(struct check *c, const char *path, int fd, char next[PATH_MAX])
                gained);
         return KIND_REFUSED;
     }
-    if (memcmp(head.line, ELFMAG, SELFMAG) == 0)
+    if (memcmp(head.line, ELFMAG, SELFMAG) == 0 && n >= EI_NIDENT)
         return check_elf(c, path, fd, &head.elf) ? KIND_FINE : KIND_REFUSED;
     /* Neither: execvp gives it to the shell. */
     strcpy(next, "/bin/sh");
@@ -428,7 +435,7 @@ check_file(struct check *c, const char *path, char next[PATH_MAX])
 void
 cpprof__preflight(const char *command, struct cpprof__preflight *result)
 {
-    struct check c = {result, command};
+    struct check c = {result, *command ? command : "\"\""};
     char path[PATH_MAX], next[PATH_MAX];
     int n_followed = 0;
 

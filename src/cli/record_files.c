@@ -25,7 +25,7 @@ struct output {
     bool failed;
 };
 
-/* How many of an image's name can be told apart, NONE for an index. */
+/* No image has this index. */
 #define NONE SIZE_MAX
 
 /* The image that FILE is about: the last of the command's pid that has
@@ -224,8 +224,8 @@ cpprof__record_files_write(const struct cpprof__record_options *options,
     }
     main_image = find_main(out.recording, command);
     if (main_image == NONE) {
-        cpprof__cli_fail("%s: not written: %s ended before libcpprof.so was "
-                         "loaded, or did not load it",
+        cpprof__cli_fail("%s: not written: no samples of %s, which used no "
+                         "CPU time or did not load libcpprof.so",
                          options->out, options->command[0]);
         out.failed = true;
     } else {

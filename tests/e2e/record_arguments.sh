@@ -1,0 +1,51 @@
+#!/bin/bash
+# cpprof record: a wrong word is one clear line and status 2, and the command
+# does not run.
+. "$(dirname "$0")/tap.sh"
+start "$@"
+
+# refused PATTERN WORD...: the words are refused with a line like that.
+refused()
+{
+    local pattern=$1
+
+    shift
+    rm -f ran
+    run "$cpprof" record "$@"
+    check "record $*: status 2" same "$status" 2
+    check "record $*: one line" one_line err "cpprof: $pattern"
+    check "record $*: nothing ran" none ran
+}
+
+for rate in 0 -1 10001 99999999999999999999 x 1.5 "" " 5"; do
+    refused "record: -F takes 1 to 10000 Hz, not \"$rate\"" \
+        -F "$rate" -- touch ran
+done
+for seconds in 0 -1 x "" nan inf 1e99 1s; do
+    refused "record: -duration takes seconds, more than 0, not \"$seconds\"" \
+        --duration "$seconds" -- touch ran
+done
+refused 'record: -depth takes 1 to 1024 frames, not "1025"' \
+    -depth 1025 -- touch ran
+refused 'record: -e takes auto, perf, timer or itimer, not "tick"' \
+    -e tick -- touch ran
+refused 'record: -symbolize takes full, functions or none, not "all"' \
+    -symbolize all -- touch ran
+refused 'flag provided but not defined: -z' -z -- touch ran
+refused 'flag needs an argument: -F' -F
+refused 'record: no command given; .*'
+refused 'record: no command given; .*' -F 99 --
+refused 'record: /nonexistent/cpu.pb.gz: No such file or directory' \
+    -o /nonexistent/cpu.pb.gz -- touch ran
+mkdir folder
+refused 'record: folder: Is a directory' -o folder -- touch ran
+refused 'record: : No such file or directory' -o "" -- touch ran
+
+run "$cpprof" record -h
+check "record -h: status 0" same "$status" 0
+check "record -h: names every flag" \
+    same "$(grep -cE '^  -(F|o|duration|e|depth|symbolize) ' out)" 6
+
+check "nothing is left of all this" same "$(ls -A run)" ""
+check "no profile was written" none '*.gz'
+finish

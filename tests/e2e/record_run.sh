@@ -1,0 +1,164 @@
+#!/bin/bash
+# cpprof record: the command runs as it would alone, and each process that has
+# samples gets a file of its own.
+. "$(dirname "$0")/tap.sh"
+start "$@"
+
+line='[0-9]+ samples?, [0-9]+ threads?, [0-9.]+ s, none lost \(.* Hz.*\)'
+
+# samples FILE: how many, as the profile's own values say.
+samples()
+{
+    "$cpprof" top -sample_index=samples "$1" 2>/dev/null |
+        sed -n 's/.*of \([0-9]*\) total.*/\1/p'
+}
+
+# --- the command's own life -------------------------------------------------
+run "$cpprof" record -- "$victim" burn=300 return=7
+check "exit status is passed on" same "$status" 7
+check "one line says what was written" \
+    one_line err "cpprof: cpu\\.pb\\.gz: $line"
+check "samples are there" test "$(samples cpu.pb.gz)" -ge 20
+check "the sample files are gone" same "$(ls -A run)" ""
+for signal in 9 11 15; do
+    run "$cpprof" record -- "$victim" burn=100 kill=$signal
+    check "signal $signal is passed on" same "$status" $((128 + signal))
+done
+
+run "$cpprof" record -- sh -c 'cat; echo out; echo err >&2'
+check "output is the command's own" same "$(cat out)" out
+check "so are its errors" same "$(head -n 1 err)" err
+
+# Dispositions, mask and descriptors are inherited unchanged.
+show='grep -E "^Sig(Blk|Ign):" /proc/self/status; ls /proc/self/fd'
+run sh -c "trap '' HUP; $show"
+mv out alone
+run "$cpprof" record -- sh -c "trap '' HUP; $show"
+check "signals and descriptors are those of the command alone" \
+    same "$(cat out)" "$(cat alone)"
+
+# --- signals to the recorder ------------------------------------------------
+# Starts the recorder of a command that says when it is ready.
+begin()
+{
+    rm -f ready
+    "$cpprof" record -- sh -c "$1"'; : >ready; while :; do :; done' \
+        >out 2>err </dev/null &
+    recorder=$!
+    for _ in $(seq 200); do
+        [ ! -e ready ] || break
+        sleep 0.05
+    done
+}
+
+begin 'trap "exit 9" TERM'
+sleep 0.3
+kill -TERM "$recorder"
+wait "$recorder"
+check "SIGTERM goes to the command, which decides" same $? 9
+check "and the profile is written" \
+    one_line err "cpprof: cpu\\.pb\\.gz: $line"
+begin :
+sleep 0.3
+kill -HUP "$recorder"
+wait "$recorder" 2>/dev/null
+check "SIGHUP ends it as it would alone" same $? 129
+check "and the profile is written" \
+    one_line err "cpprof: cpu\\.pb\\.gz: $line"
+begin :
+kill -INT "$recorder"
+sleep 0.3
+check "SIGINT is the command's alone" kill -0 "$recorder"
+kill -TERM "$recorder"
+wait "$recorder" 2>/dev/null
+check "nothing is left of the killed" same "$(ls -A run)" ""
+
+# --- what the library is told -----------------------------------------------
+run "$cpprof" record -F 77 -e timer -depth 99 -symbolize none -- \
+    sh -c 'echo "$CPPROF"'
+check "flags reach the library" grep -qxE \
+    'record=.*,cpu=77,depth=99,engine=timer,symbolize=none' out
+run env LD_PRELOAD=libm.so.6 "$cpprof" record -- sh -c 'echo "$LD_PRELOAD"'
+check "what was preloaded stays, behind us" \
+    grep -qxE '/.*libcpprof\.so.*:libm\.so\.6' out
+run "$cpprof" record -- sh -c "stat -c '%a %F' run/*"
+check "the folder of the samples is private" same "$(cat out)" "700 directory"
+run env XDG_RUNTIME_DIR=/nonexistent "$cpprof" record -- \
+    sh -c 'echo "$CPPROF"'
+check "without XDG_RUNTIME_DIR there is another" \
+    grep -qE '^record=/(dev/shm|tmp)/' out
+
+# --- files ------------------------------------------------------------------
+rm -f ./*.gz
+run "$cpprof" record -- "$victim" burn=300 fork=300 return=0
+check "a child has its file, with name and pid" \
+    same "$(compgen -G 'cpu.victim.[0-9]*.pb.gz' | wc -l)" 1
+check "and its line" same "$(grep -cE "$line" err)" 2
+check "its samples are in it" \
+    test "$(samples "$(compgen -G 'cpu.victim.*.pb.gz')")" -ge 20
+
+rm -f ./*.gz
+run "$cpprof" record -o out.prof -- "$victim" burn=300 exec burn=300 return=0
+check "an earlier image has its file, with its number" \
+    same "$(compgen -G 'out.victim.*.0.prof' | wc -l)" 1
+check "the last image is FILE" test "$(samples out.prof)" -ge 20
+
+run "$cpprof" record -o many -- sh -c \
+    "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do \"$victim\" burn=100 & done; wait"
+check "twelve children have their files" \
+    same "$(compgen -G 'many.victim.*' | wc -l)" 12
+check "but not a line each" test "$(wc -l <err)" -le 12
+check "the rest is told in one" grep -qE '[0-9]+ more files' err
+
+rm -f many*
+run "$cpprof" record -o /dev/null -- "$victim" burn=200 fork=200 return=2
+check "FILE may be a device" same "$status" 2
+check "which is not replaced" test -c /dev/null
+check "and nothing is written beside it" none '/dev/null.*'
+check "which is said" grep -q 'is no file: 1 other process was not' err
+
+run "$cpprof" record -o /dev/full -- "$victim" burn=200 return=0
+check "a failed write is the status" same "$status" 1
+check "and the line" one_line err \
+    'cpprof: /dev/full: write: No space left on device'
+run "$cpprof" record -o /dev/full -- "$victim" burn=200 return=6
+check "unless the command failed itself" same "$status" 6
+
+echo old >cpu.pb.gz
+run "$cpprof" record -- ./no-such-command
+check "nothing recorded: the old profile stays" same "$(cat cpu.pb.gz)" old
+
+# --- a time limit -----------------------------------------------------------
+rm -f ./*.gz
+"$cpprof" record -duration 0.5 -- "$victim" burn=3000 out=done return=5 \
+    >out 2>err </dev/null &
+recorder=$!
+for _ in $(seq 250); do
+    [ ! -s err ] || break
+    sleep 0.01
+done
+check "-duration: the file is there before the end" test -s cpu.pb.gz
+check "and the command runs on" same "$(cat out)" ""
+wait "$recorder"
+check "to its own end" same "$? $(cat out)" "5 done"
+check "in one line" one_line err "cpprof: cpu\\.pb\\.gz: $line"
+
+# --- where the library is ---------------------------------------------------
+# An installation, and a path that LD_PRELOAD would take apart.
+build=$(dirname "$cpprof")
+for place in bin:lib bin:lib/any-linux-gnu "a b/bin:a b/lib"; do
+    bin=${place%:*} lib=${place##*:}
+    rm -rf tree
+    mkdir -p "tree/$bin" "tree/$lib"
+    cp "$cpprof" "tree/$bin/"
+    cp -L "$build/libcpprof.so" "tree/$lib/"
+    run "tree/$bin/cpprof" record -- "$victim" burn=200 return=3
+    check "installed in $bin and $lib" same "$status" 3
+    check "and it samples" test "$(samples cpu.pb.gz)" -ge 10
+done
+rm -rf "tree/$lib"
+run "tree/$bin/cpprof" record -- "$victim" burn=200 return=3
+check "without its library: status 2" same "$status" 2
+check "and one line" one_line err 'cpprof: record: libcpprof\.so is neither .*'
+check "nothing is left of all this" same "$(ls -A run)" ""
+finish
