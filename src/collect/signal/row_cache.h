@@ -54,6 +54,8 @@ enum {
     CPPROF__ROW_SIGNAL = 3u << 8, /* the code that signal handlers return to */
     CPPROF__ROW_NONE = 4u << 8,   /* code without call-frame information */
     CPPROF__ROW_JUNK = 5u << 8,   /* not code, or not where a call returns */
+    CPPROF__ROW_ENTRY = 6u << 8,  /* a function's first byte: returned to by
+                                   * a stack that was made by hand */
     CPPROF__ROW_ALONE = 0xffu << 8
 };
 

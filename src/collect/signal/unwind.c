@@ -152,19 +152,35 @@ ends_in_call(struct cpprof__walk *w, uintptr_t ra)
            cpprof__ends_in_call((const uint8_t *)w->view->window);
 }
 
-/* What code without information is: something that called the frame below, or
- * the leaf itself, or what signal handlers return to, or no code at all. */
-static uint32_t
-classify(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
+/* Is this the first byte of a function that has information? */
+static __attribute__((noinline)) bool
+is_entry(struct cpprof__walk *w, uintptr_t pc)
 {
-    if (is_sigreturn(w, ra))
-        return CPPROF__ROW_SIGNAL;
-    if (interrupted || ends_in_call(w, ra))
-        return CPPROF__ROW_NONE;
-    return CPPROF__ROW_JUNK;
+    struct cpprof__fde fde;
+
+    return cpprof__walk_find(w, pc, &fde) && fde.start == pc;
 }
 
-/* Find out about the code before ra, and keep it. */
+/* The FDE of the code before ra; not that of a function which just happens to
+ * end where the next one is returned to. */
+static bool
+find_before(struct cpprof__walk *w, uintptr_t ra, bool interrupted,
+            struct cpprof__fde *fde)
+{
+    return cpprof__walk_find(w, ra - 1, fde) &&
+           (interrupted || fde->limit != ra || ends_in_call(w, ra) ||
+            !is_entry(w, ra));
+}
+
+static struct cpprof__row_words
+keep_row(struct cpprof__walk *w, uintptr_t ra, const struct cpprof__row *row)
+{
+    cpprof__row_store(ra, w->generation, row);
+    return cpprof__row_pack(row);
+}
+
+/* Find out about the code before ra, and keep it. Without information there it
+ * is CPPROF__ROW_NONE, not kept. */
 static __attribute__((noinline)) struct cpprof__row_words
 make_row(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
 {
@@ -172,16 +188,34 @@ make_row(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
     struct cpprof__cfi_row full;
     struct cpprof__fde fde;
 
-    if (cpprof__walk_find(w, ra - 1, &fde) &&
-        cpprof__cfi_run(&fde, ra - 1, &full)) {
-        shorten(&fde, &full, &row);
-        if (fde.origin.signal_frame && is_sigreturn(w, ra))
-            row.how = CPPROF__ROW_SIGNAL;
-    } else {
-        row.how = classify(w, ra, interrupted);
+    if (!find_before(w, ra, interrupted, &fde) ||
+        !cpprof__cfi_run(&fde, ra - 1, &full)) {
+        row.how = CPPROF__ROW_NONE;
+        return cpprof__row_pack(&row);
     }
-    cpprof__row_store(ra, w->generation, &row);
-    return cpprof__row_pack(&row);
+    shorten(&fde, &full, &row);
+    if (fde.origin.signal_frame && is_sigreturn(w, ra))
+        row.how = CPPROF__ROW_SIGNAL;
+    return keep_row(w, ra, &row);
+}
+
+/*
+ * Find out about code without information: it called the frame below, or is
+ * the leaf, or is what signal handlers return to, or what makecontext() and its
+ * like let the first function of a stack return to, or is no code at all.
+ */
+static __attribute__((noinline)) struct cpprof__row_words
+classify(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
+{
+    struct cpprof__row row = {0};
+
+    if (is_sigreturn(w, ra))
+        row.how = CPPROF__ROW_SIGNAL;
+    else if (interrupted || ends_in_call(w, ra))
+        row.how = CPPROF__ROW_NONE;
+    else
+        row.how = is_entry(w, ra) ? CPPROF__ROW_ENTRY : CPPROF__ROW_JUNK;
+    return keep_row(w, ra, &row);
 }
 
 bool
@@ -287,29 +321,34 @@ how_alone(struct cpprof__walk *w, const struct cpprof__row *row)
 
     if (how == CPPROF__ROW_JUNK && w->at.interrupted)
         return CPPROF__ROW_NONE;
+    if (how == CPPROF__ROW_ENTRY && w->at.interrupted)
+        return CPPROF__ROW_FULL;
     if (how == CPPROF__ROW_SIGNAL &&
         !is_sigreturn(w, w->at.ra - w->at.interrupted))
         return CPPROF__ROW_FULL;
     return how;
 }
 
-/* One step from the current frame, whose row this is. *in_signal: it is the
- * code that signal handlers return to. */
+/* One step from the current frame, whose row this is. *at_entry: it is code
+ * that nothing called; its return address is its first byte. */
 static __attribute__((noinline)) enum cpprof__step
-step(struct cpprof__walk *w, struct cpprof__row_words words, bool *in_signal)
+step(struct cpprof__walk *w, struct cpprof__row_words words, bool *at_entry)
 {
     struct cpprof__row row = cpprof__row_unpack(words);
 
-    *in_signal = false;
+    *at_entry = false;
     switch (how_alone(w, &row)) {
     case 0:
         return step_by_row(w, &row);
     case CPPROF__ROW_ROOT:
         return CPPROF__STEP_ROOT;
     case CPPROF__ROW_FULL:
-        return cpprof__walk_full(w, in_signal);
+        return cpprof__walk_full(w, at_entry);
+    case CPPROF__ROW_ENTRY:
+        *at_entry = true;
+        return CPPROF__STEP_ROOT;
     case CPPROF__ROW_SIGNAL:
-        *in_signal = true;
+        *at_entry = true;
         return cpprof__walk_sigreturn(w);
     case CPPROF__ROW_NONE:
         return cpprof__walk_guess(w, &w->at, link_of(w));
@@ -344,8 +383,11 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
         uintptr_t fp_at;
         uintptr_t fp;
 
-        if (!cpprof__row_find(at.ra, generation, &r))
+        if (!cpprof__row_find(at.ra, generation, &r)) {
             r = make_row(w, at.ra, at.interrupted);
+            if (r.how_cfa == CPPROF__ROW_NONE)
+                r = classify(w, at.ra, at.interrupted);
+        }
         if ((uint32_t)r.how_cfa > CPPROF__ROW_PLAIN_MAX || at.sp_guessed ||
             n == max)
             break;
@@ -424,17 +466,15 @@ cpprof__unwind(const struct cpprof__regs *regs, struct cpprof__stack_view *view,
 
     begin(&w, regs, view);
     while (n < max && last == CPPROF__STEP_ON) {
-        bool in_signal;
+        bool at_entry;
         bool interrupted;
 
         pcs[n++] = w.at.ra - 1;
         n = follow_rows(&w, pcs, n, max, &row);
         w.n = n - 1;
         interrupted = w.at.interrupted;
-        last = step(&w, row, &in_signal);
-        /* A handler returns to the first byte of this code: no call is
-         * before it. */
-        if (in_signal && !interrupted)
+        last = step(&w, row, &at_entry);
+        if (at_entry && !interrupted)
             pcs[n - 1]++;
         if (last == CPPROF__STEP_JUNK && n > 1)
             n--;

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The unwinder on stacks of ordinary calls: every frame must return to where
+ * the compiler says that it returns to, and the last one is the outermost.
+ *
+ * Each function of a chain notes its return address in `truth`; a walk from
+ * the innermost must list exactly those after its own frame.
+ */
+#include "unwind_fixture.h"
+
+#include <alloca.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+static uintptr_t truth[MAX_FRAMES];
+static size_t n_truth;
+static struct walk result;
+static int direct = 1;
+static volatile int sink;
+
+/* The innermost function of all chains. */
+static NOINLINE void
+end_of_chain(void)
+{
+    truth[n_truth++] = RETURNS_TO();
+    walk_here(&result, direct);
+    NOT_A_TAIL_CALL();
+}
+
+/* truth was noted from the outermost to the innermost. */
+static void
+assert_walk_is_the_truth(void)
+{
+    size_t i;
+
+    assert_true(result.n > n_truth);
+    for (i = 0; i < n_truth; i++) {
+        if (result.pcs[1 + i] != truth[n_truth - 1 - i])
+            printf("# frame %zu of %zu\n", i + 1, result.n);
+        assert_int_equal(result.pcs[1 + i], truth[n_truth - 1 - i]);
+    }
+    assert_string_equal(end_name(result.end), "ROOT");
+}
+
+/* Functions that use their stack in different ways. */
+
+static NOINLINE void
+plain(int more)
+{
+    truth[n_truth++] = RETURNS_TO();
+    if (more > 0)
+        plain(more - 1);
+    else
+        end_of_chain();
+    NOT_A_TAIL_CALL();
+}
+
+static NOINLINE void
+with_alloca(int n)
+{
+    volatile char *p = alloca((size_t)n * 40 + 1);
+
+    truth[n_truth++] = RETURNS_TO();
+    p[n] = 1;
+    plain(2);
+    sink = p[n];
+}
+
+static NOINLINE void
+with_aligned_local(int n)
+{
+    volatile char p[256] __attribute__((aligned(128)));
+
+    truth[n_truth++] = RETURNS_TO();
+    assert_int_equal((uintptr_t)p % 128, 0);
+    p[n] = 1;
+    with_alloca(n);
+    sink = p[n];
+}
+
+/* Arguments on the stack below a realigned frame: the compiler needs a second
+ * pointer to find them, and its CFI becomes an expression. */
+static NOINLINE int
+with_aligned_local_and_arguments(int a, int b, int c, int d, int e, int f,
+                                 int g, int h, int n)
+{
+    volatile char p[256] __attribute__((aligned(64)));
+    volatile char *q = alloca((size_t)n * 8 + 1);
+
+    truth[n_truth++] = RETURNS_TO();
+    p[n] = q[n] = (char)(a + b + c);
+    with_aligned_local(n);
+    return p[n] + q[n] + d + e + f + g + h + n;
+}
+
+static NOINLINE void
+with_large_frame(int n)
+{
+    volatile char p[300000];
+
+    truth[n_truth++] = RETURNS_TO();
+    p[n] = p[sizeof p - 1 - (size_t)n] = 1;
+    sink = with_aligned_local_and_arguments(1, 2, 3, 4, 5, 6, 7, 8, n);
+    sink = p[n];
+}
+
+/* Enough values alive across the call to fill all registers that a callee has
+ * to keep. */
+static NOINLINE long
+with_all_registers(const volatile long *v)
+{
+    long a = v[0], b = v[1], c = v[2], d = v[3], e = v[4], f = v[5], g = v[6];
+    long h = v[7], i = v[8], j = v[9], k = v[10], l = v[11], m = v[12];
+
+    truth[n_truth++] = RETURNS_TO();
+    with_large_frame(3);
+    return a + b + c * d + e * f + g * h + i * j + k * l + m;
+}
+
+static void
+run_chain(void)
+{
+    static const volatile long values[13] = {1, 2, 3};
+
+    n_truth = 0;
+    sink = (int)with_all_registers(values);
+    NOT_A_TAIL_CALL();
+}
+
+static void
+every_kind_of_frame_is_followed_to_the_root(void **state)
+{
+    (void)state;
+    run_chain();
+    assert_walk_is_the_truth();
+}
+
+static void
+no_stack_in_view_gives_the_same_stack(void **state)
+{
+    (void)state;
+    direct = 0;
+    run_chain();
+    direct = 1;
+    assert_walk_is_the_truth();
+}
+
+static void
+refused_copy_gives_the_same_stack(void **state)
+{
+    (void)state;
+    cpprof__stack_view_refuse_copy(true);
+    direct = 0;
+    run_chain();
+    direct = 1;
+    cpprof__stack_view_refuse_copy(false);
+    assert_walk_is_the_truth();
+}
+
+static void
+own_module_table_gives_the_same_stack(void **state)
+{
+    (void)state;
+    cpprof__module_use_table(true);
+    cpprof__unwind_refresh_modules();
+    cpprof__unwind_forget();
+    run_chain();
+    assert_walk_is_the_truth();
+    cpprof__unwind_refresh_modules();
+    cpprof__module_use_table(false);
+    cpprof__unwind_forget();
+    run_chain();
+    assert_walk_is_the_truth();
+}
+
+static int
+compare_and_walk(const void *a, const void *b)
+{
+    if (result.n == 0) {
+        truth[0] = RETURNS_TO();
+        n_truth = 1;
+        end_of_chain();
+    }
+    return *(const int *)a - *(const int *)b;
+}
+
+static void
+callback_from_libc_is_followed_through_libc(void **state)
+{
+    int values[20] = {3, 1, 2};
+    struct walk here;
+
+    (void)state;
+    result.n = 0;
+    walk_here(&here, true);
+    qsort(values, 20, sizeof *values, compare_and_walk);
+    assert_walk_is_the_truth();
+    /* All that is outside of this function is outside of the callback. */
+    assert_true(result.n > here.n + 2);
+    assert_memory_equal(here.pcs + 1, result.pcs + result.n - here.n + 1,
+                        (here.n - 1) * sizeof *here.pcs);
+}
+
+/* Depth. */
+
+static struct cpprof__regs deep_regs;
+static uintptr_t pcs[MAX_FRAMES + 1];
+
+static NOINLINE int
+recurse(int n, void (*at_the_end)(void))
+{
+    volatile char pad[32];
+
+    pad[0] = (char)n;
+    if (n == 0)
+        at_the_end();
+    else
+        recurse(n - 1, at_the_end);
+    return pad[0];
+}
+
+static NOINLINE void
+walk_300(void)
+{
+    struct cpprof__stack_view view;
+    uintptr_t lo;
+    uintptr_t hi;
+    enum cpprof__unwind_end end;
+    size_t i;
+
+    own_stack(&lo, &hi);
+    cpprof__regs_here(&deep_regs);
+    view = view_from(deep_regs.sp, hi);
+    pcs[300] = 1234;
+    assert_int_equal(cpprof__unwind(&deep_regs, &view, pcs, 300, &end), 300);
+    assert_string_equal(end_name(end), "DEPTH");
+    assert_int_equal(pcs[300], 1234);
+    /* The recursion is never folded. */
+    for (i = 5; i < 300; i++)
+        assert_int_equal(pcs[i], pcs[4]);
+}
+
+static void
+deep_recursion_ends_by_depth(void **state)
+{
+    (void)state;
+    recurse(10000, walk_300);
+}
+
+static NOINLINE void
+walk_with_all_limits(void)
+{
+    struct cpprof__stack_view view;
+    struct cpprof__regs regs;
+    uintptr_t lo;
+    uintptr_t hi;
+    enum cpprof__unwind_end end;
+    size_t max;
+    struct walk all;
+
+    own_stack(&lo, &hi);
+    cpprof__regs_here(&regs);
+    view = view_from(regs.sp, hi);
+    walk_regs(&all, &regs, &view, MAX_FRAMES);
+    assert_string_equal(end_name(all.end), "ROOT");
+    for (max = 1; max <= all.n + 1; max++) {
+        size_t n = cpprof__unwind(&regs, &view, pcs, max, &end);
+
+        assert_int_equal(n, max < all.n ? max : all.n);
+        assert_memory_equal(pcs, all.pcs, n * sizeof *pcs);
+        assert_string_equal(end_name(end), max < all.n ? "DEPTH" : "ROOT");
+    }
+    assert_int_equal(cpprof__unwind(&regs, &view, pcs, 0, &end), 0);
+}
+
+static void
+limit_that_just_fits_ends_at_the_root(void **state)
+{
+    (void)state;
+    recurse(20, walk_with_all_limits);
+}
+
+/* Other stacks. */
+
+static void *
+thread(void *arg)
+{
+    (void)arg;
+    n_truth = 0;
+    plain(3);
+    return NULL;
+}
+
+static void
+thread_ends_at_its_start(void **state)
+{
+    pthread_t t;
+
+    (void)state;
+    assert_int_equal(pthread_create(&t, NULL, thread, NULL), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_walk_is_the_truth();
+    /* plain 4 times, the walk's function, thread, start_thread, clone */
+    assert_int_equal(result.n, 8);
+}
+
+static ucontext_t main_context;
+static ucontext_t coroutine;
+
+static void
+in_coroutine(void)
+{
+    n_truth = 0;
+    plain(3);
+    assert_int_equal(swapcontext(&coroutine, &main_context), 0);
+    n_truth = 0;
+    direct = 0;
+    plain(5);
+    direct = 1;
+}
+
+static void
+coroutine_ends_at_its_start(void **state)
+{
+    static char stack[65536];
+
+    (void)state;
+    assert_int_equal(getcontext(&coroutine), 0);
+    coroutine.uc_stack.ss_sp = stack;
+    coroutine.uc_stack.ss_size = sizeof stack;
+    coroutine.uc_link = &main_context;
+    makecontext(&coroutine, in_coroutine, 0);
+    assert_int_equal(swapcontext(&main_context, &coroutine), 0);
+    assert_walk_is_the_truth();
+    /* Leaf, plain 4 times, in_coroutine, where contexts start. */
+    assert_int_equal(result.n, 7);
+    assert_int_equal(swapcontext(&main_context, &coroutine), 0);
+    assert_walk_is_the_truth();
+    assert_int_equal(result.n, 9);
+}
+
+/* Registers of a context that was saved, as a handler would get them. */
+static void
+saved_context_is_walked_from_where_it_stopped(void **state)
+{
+    static char stack[65536];
+    struct cpprof__stack_view view = {0};
+    struct cpprof__regs regs;
+
+    (void)state;
+    assert_int_equal(getcontext(&coroutine), 0);
+    coroutine.uc_stack.ss_sp = stack;
+    coroutine.uc_stack.ss_size = sizeof stack;
+    coroutine.uc_link = &main_context;
+    makecontext(&coroutine, in_coroutine, 0);
+    assert_int_equal(swapcontext(&main_context, &coroutine), 0);
+    cpprof__regs_from_ucontext(&regs, &coroutine);
+    walk_regs(&result, &regs, &view, MAX_FRAMES);
+    assert_string_equal(end_name(result.end), "ROOT");
+    /* The return from swapcontext, and two frames that were found before. */
+    assert_true(result.n == 2 || result.n == 3);
+    assert_int_equal(swapcontext(&main_context, &coroutine), 0);
+}
+
+/* Promises. */
+
+static void
+errno_is_kept(void **state)
+{
+    struct cpprof__stack_view view = {0};
+    struct cpprof__regs regs = {0};
+
+    (void)state;
+    regs.pc = (uintptr_t)errno_is_kept + 4;
+    regs.sp = 8;
+    regs.known = ~0ull;
+    errno = 4711;
+    walk_regs(&result, &regs, &view, MAX_FRAMES);
+    assert_int_equal(errno, 4711);
+    assert_int_equal(result.n, 1);
+    assert_string_equal(end_name(result.end), "BROKEN");
+}
+
+static void
+forgetting_changes_nothing_but_the_time(void **state)
+{
+    int i;
+
+    (void)state;
+    for (i = 0; i < 100; i++) {
+        cpprof__unwind_forget();
+        run_chain();
+        assert_walk_is_the_truth();
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_frame_is_followed_to_the_root),
+        cmocka_unit_test(no_stack_in_view_gives_the_same_stack),
+        cmocka_unit_test(refused_copy_gives_the_same_stack),
+        cmocka_unit_test(own_module_table_gives_the_same_stack),
+        cmocka_unit_test(callback_from_libc_is_followed_through_libc),
+        cmocka_unit_test(deep_recursion_ends_by_depth),
+        cmocka_unit_test(limit_that_just_fits_ends_at_the_root),
+        cmocka_unit_test(thread_ends_at_its_start),
+        cmocka_unit_test(coroutine_ends_at_its_start),
+        cmocka_unit_test(saved_context_is_walked_from_where_it_stopped),
+        cmocka_unit_test(errno_is_kept),
+        cmocka_unit_test(forgetting_changes_nothing_but_the_time),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    cpprof__unwind_refresh_modules();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
