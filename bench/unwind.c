@@ -11,7 +11,7 @@
 #include "collect/signal/unwind.h"
 #include "arch/regs.h"
 
-#include <execinfo.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +23,14 @@
 #include <libunwind.h>
 #endif
 
-#define MAX_FRAMES  256
-#define ROUNDS      21
-#define ROUND_NS    1000000.0 /* one method in one round */
-#define CHAIN       100       /* distinct functions */
-#define MAX_METHODS 12
+#define MAX_FRAMES 256
+#define ROUNDS     201
+#define ROUND_NS   100000.0 /* one method in one round */
+#define CHAIN      100      /* distinct functions */
+
+/* What calls the methods keeps frame pointers, so that the one that follows
+ * them gets to main. */
+#pragma GCC optimize("no-omit-frame-pointer")
 
 static uintptr_t pcs[MAX_FRAMES];
 static struct cpprof__stack_view in_view;
@@ -79,7 +82,32 @@ by_cpprof_window(void)
     return walk(&no_view);
 }
 
+/* libunwind has functions of the same names as libgcc and libc, and would be
+ * called for them: all are looked up in the library they are meant to be of. */
+typedef _Unwind_Reason_Code
+backtrace_fn(_Unwind_Trace_Fn, void *);
+typedef uintptr_t
+get_ip_fn(struct _Unwind_Context *);
+
+static backtrace_fn *libgcc_backtrace;
+static get_ip_fn *libgcc_get_ip;
+static int (*glibc_backtrace)(void **, int);
+
+static void
+look_up(const char *library, const char *name, void *function)
+{
+    void *handle = dlopen(library, RTLD_NOW);
+    void *found = handle != NULL ? dlsym(handle, name) : NULL;
+
+    if (found == NULL) {
+        fprintf(stderr, "unwind: %s has no %s\n", library, name);
+        exit(1);
+    }
+    memcpy(function, &found, sizeof found);
+}
+
 struct trace {
+    get_ip_fn *get_ip;
     size_t n;
 };
 
@@ -90,23 +118,23 @@ on_frame(struct _Unwind_Context *context, void *arg)
 
     if (t->n == MAX_FRAMES)
         return _URC_END_OF_STACK;
-    pcs[t->n++] = _Unwind_GetIP(context);
+    pcs[t->n++] = t->get_ip(context);
     return _URC_NO_REASON;
 }
 
 static size_t
 by_libgcc(void)
 {
-    struct trace t = {0};
+    struct trace t = {.get_ip = libgcc_get_ip};
 
-    _Unwind_Backtrace(on_frame, &t);
+    libgcc_backtrace(on_frame, &t);
     return t.n;
 }
 
 static size_t
 by_glibc(void)
 {
-    return (size_t)backtrace((void **)pcs, MAX_FRAMES);
+    return (size_t)glibc_backtrace((void **)pcs, MAX_FRAMES);
 }
 
 static size_t
@@ -126,6 +154,18 @@ by_frame_pointer(void)
 }
 
 #ifdef HAVE_LIBUNWIND
+static backtrace_fn *libunwind_backtrace;
+static get_ip_fn *libunwind_get_ip;
+
+static size_t
+by_libunwind_gcc_name(void)
+{
+    struct trace t = {.get_ip = libunwind_get_ip};
+
+    libunwind_backtrace(on_frame, &t);
+    return t.n;
+}
+
 static size_t
 by_libunwind(void)
 {
@@ -151,6 +191,18 @@ by_libunwind_steps(void)
 }
 #endif
 
+static void
+look_up_peers(void)
+{
+    look_up("libgcc_s.so.1", "_Unwind_Backtrace", &libgcc_backtrace);
+    look_up("libgcc_s.so.1", "_Unwind_GetIP", &libgcc_get_ip);
+    look_up("libc.so.6", "backtrace", &glibc_backtrace);
+#ifdef HAVE_LIBUNWIND
+    look_up("libunwind.so.8", "_Unwind_Backtrace", &libunwind_backtrace);
+    look_up("libunwind.so.8", "_Unwind_GetIP", &libunwind_get_ip);
+#endif
+}
+
 struct method {
     const char *name;
     size_t (*walk)(void);
@@ -168,6 +220,7 @@ static struct method methods[] = {
 #ifdef HAVE_LIBUNWIND
     {.name = "libunwind unw_backtrace", .walk = by_libunwind},
     {.name = "libunwind unw_step", .walk = by_libunwind_steps},
+    {.name = "libunwind _Unwind_Backtrace", .walk = by_libunwind_gcc_name},
 #endif
     {.name = "libgcc _Unwind_Backtrace", .walk = by_libgcc},
     {.name = "glibc backtrace", .walk = by_glibc},
@@ -233,8 +286,8 @@ go_on(struct job *job, link *const *chain)
     return job->left == 0 ? at_the_end(job) : chain[--job->left](job);
 }
 
-#define KEEP_FP __attribute__((noinline, optimize("no-omit-frame-pointer")))
-#define NO_FP   __attribute__((noinline))
+#define KEEP_FP __attribute__((noinline))
+#define NO_FP   __attribute__((noinline, optimize("omit-frame-pointer")))
 #define LINK(n)                                                                \
     static NO_FP int link_##n(struct job *job)                                 \
     {                                                                          \
@@ -318,7 +371,7 @@ print_depth(void)
     for (i = 0; i < N_METHODS; i++) {
         const struct method *m = &methods[i];
 
-        printf("%-26s %7zu %10.0f %9.1f %9.2f\n", m->name, m->n_frames,
+        printf("%-28s %7zu %10.0f %9.1f %9.2f\n", m->name, m->n_frames,
                median(m), per_frame(m), per_frame(m) / ours);
     }
     putchar('\n');
@@ -350,8 +403,9 @@ main(void)
     unsigned round;
 
     find_stack();
+    look_up_peers();
     cpprof__unwind_refresh_modules();
-    printf("%-26s %7s %10s %9s %9s   (medians of %d rounds)\n", "unwinder",
+    printf("%-28s %7s %10s %9s %9s   (medians of %d rounds)\n", "unwinder",
            "frames", "ns/walk", "ns/frame", "ratio", ROUNDS);
     for (i = 0; i < sizeof depths / sizeof *depths; i++) {
         run(depths[i], PREPARE);
