@@ -276,6 +276,77 @@ cpprof_pprof_demangle(struct cpprof_pprof *profile,
                       enum cpprof_pprof_demangle mode, uint32_t flags,
                       struct cpprof_error *error);
 
+/*
+ * Multiply every value, that of sample type i by ratios[i], rounding to the
+ * nearest number. Samples of which all that was multiplied becomes 0 are
+ * dropped.
+ *
+ * Safety:  OBJ.
+ * Source:  profile.ScaleN.
+ */
+CPPROF_API void
+cpprof_pprof_scale(struct cpprof_pprof *profile, const double *ratios);
+
+/* The same with -1 for all. Errors: CPPROF_NOMEM. Safety: OBJ. */
+CPPROF_API enum cpprof_status
+cpprof_pprof_negate(struct cpprof_pprof *profile, struct cpprof_error *error);
+
+/*
+ * Scale a profile so that each sample type adds up to what it does in base.
+ *
+ * Errors:  CPPROF_INVALID (sample or period types differ), CPPROF_NOMEM.
+ * Safety:  OBJ.
+ * Source:  profile.Normalize.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_normalize(struct cpprof_pprof *profile,
+                       const struct cpprof_pprof *base,
+                       struct cpprof_error *error);
+
+/* Give every sample one label, instead of those it may have of that key.
+ * Errors: CPPROF_NOMEM. Safety: OBJ. */
+CPPROF_API enum cpprof_status
+cpprof_pprof_set_label(struct cpprof_pprof *profile, const char *key,
+                       const char *value, struct cpprof_error *error);
+
+/* ------------------------------------------------------------- merge ---- */
+
+struct cpprof_pprof_merger; /* the sum of the profiles added so far */
+
+/*
+ * Merge profiles: make a merger, add any number, finish, free.
+ *
+ * profile  to add: needed only during the call, and maybe changed by it, into
+ *          what can be merged with the others.
+ * result   filled by finish, once.
+ *
+ * Shape:   equal samples are one with the sum of their values, those that add
+ *          up to 0 are dropped; no mapping, location or function is there
+ *          twice, or without need. Ids count from 1. Sample types are those
+ *          that all have, in the finest unit. Time is the earliest, duration
+ *          the sum, period the largest; comments are kept once each.
+ * Errors:  CPPROF_INVALID with the reference's words: types that do not go
+ *          together, or none added; CPPROF_NOMEM. After a failure the merger
+ *          can only be freed.
+ * Owner:   the caller frees the merger, and the result.
+ * Safety:  OBJ.
+ * Source:  profile.Merge, profile.CompatibilizeSampleTypes,
+ *          measurement.ScaleProfiles.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_merger_make(struct cpprof_pprof_merger **merger,
+                         struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_merger_add(struct cpprof_pprof_merger *merger,
+                        struct cpprof_pprof *profile,
+                        struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_merger_finish(struct cpprof_pprof_merger *merger,
+                           struct cpprof_pprof **result,
+                           struct cpprof_error *error);
+CPPROF_API void
+cpprof_pprof_merger_free(struct cpprof_pprof_merger *merger);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reports on the command line: `cpprof -top [flags] FILE`, or `cpprof top`.
- * Reads the profile, prepares it as the reference does (internal/driver
- * fetch.go) and writes the report.
+ * Prepares the profile as the reference does (internal/driver/fetch.go) and
+ * writes the report.
  */
 #include "cli.h"
 #include "report_words.h"
@@ -81,9 +81,7 @@ prepare(struct cpprof_pprof *p, const struct cpprof__report_words *w,
 {
     enum cpprof_status status = CPPROF_OK;
 
-    if (w->binary || w->build_id)
-        status = cpprof_pprof_set_binary(p, w->binary, w->build_id, error);
-    if (status == CPPROF_OK && !w->symbolize.none)
+    if (!w->symbolize.none)
         status = cpprof_pprof_demangle(p, w->symbolize.demangle,
                                        w->symbolize.flags, error);
     if (status != CPPROF_OK)
@@ -123,24 +121,12 @@ write_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
                                : status;
 }
 
-/* One line that says which file, unless the text is about something else. */
-static int
-fail(const char *path, const struct cpprof_error *error)
-{
-    if (path && error->offset)
-        return cpprof__cli_fail("%s: %s at byte %llu", path, error->text,
-                                (unsigned long long)error->offset);
-    if (path)
-        return cpprof__cli_fail("%s: %s", path, error->text);
-    return cpprof__cli_fail("%s", error->text);
-}
-
 int
 cpprof__cli_report(int argc, char **argv)
 {
     struct cpprof_error error = {0};
     struct cpprof__report_words words;
-    struct cpprof_pprof *p = NULL;
+    struct cpprof_pprof *p;
     int status = CPPROF__EXIT_OK;
 
     if (!cpprof__report_words(argc, argv, argv[0][0] == 't', &words))
@@ -149,15 +135,12 @@ cpprof__cli_report(int argc, char **argv)
         cpprof__cli_report_help();
         return CPPROF__EXIT_OK;
     }
-    if (words.n_sources > 1)
-        return cpprof__cli_fail("merging several files is not supported yet");
-    if (words.base)
-        return cpprof__cli_fail("-base and -diff_base are not supported yet");
-    if (cpprof_pprof_read_path(words.sources[0], NULL, &p, &error) != CPPROF_OK)
-        status = fail(words.sources[0], &error);
-    else if (prepare(p, &words, &error) != CPPROF_OK ||
-             write_report(p, &words, &error) != CPPROF_OK)
-        status = fail(NULL, &error);
+    p = cpprof__read_sources(&words);
+    if (!p)
+        return CPPROF__EXIT_ERROR;
+    if (prepare(p, &words, &error) != CPPROF_OK ||
+        write_report(p, &words, &error) != CPPROF_OK)
+        status = cpprof__cli_fail("%s", error.text);
     cpprof_pprof_free(p);
     return status;
 }

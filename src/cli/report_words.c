@@ -326,11 +326,13 @@ parse_symbolize(struct cpprof__symbolize *s, const char *text)
 static bool
 choose_base(struct cpprof__report_words *w, const struct given *g)
 {
-    w->base = is_set(g->diff_base) ? g->diff_base : g->base;
     w->diff_base = is_set(g->diff_base);
+    w->base = is_set(g->base) ? g->base : NULL;
+    if (w->diff_base)
+        w->base = g->diff_base;
     if (is_set(g->base) && is_set(g->diff_base))
         cpprof__cli_fail("-base and -diff_base flags cannot both be specified");
-    else if (w->normalize && !is_set(w->base))
+    else if (w->normalize && !w->base)
         cpprof__cli_fail("must have base profile to normalize by");
     else
         return true;

@@ -36,4 +36,12 @@ bool
 cpprof__report_words(int argc, char **argv, bool in_name,
                      struct cpprof__report_words *words);
 
+/*
+ * Read the sources, and the base they are compared with, into one profile.
+ * A file that cannot be read is told of on stderr and left out, as long as
+ * there are others. NULL after printing what is wrong.
+ */
+struct cpprof_pprof *
+cpprof__read_sources(const struct cpprof__report_words *words);
+
 #endif

@@ -189,6 +189,18 @@ cpprof__percentage(char text[CPPROF__PERCENT_TEXT], int64_t value,
 }
 
 int64_t
+cpprof__round(double v)
+{
+    double size = v < 0 ? -v : v;
+    int64_t whole = cpprof__to_int64(size);
+
+    /* Larger ones have no fraction. */
+    if (size < 0x1p52 && size - (double)whole >= 0.5)
+        whole++;
+    return v < 0 ? (int64_t) - (uint64_t)whole : whole;
+}
+
+int64_t
 cpprof__to_int64(double v)
 {
     return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;

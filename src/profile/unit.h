@@ -42,4 +42,8 @@ cpprof__percentage(char text[CPPROF__PERCENT_TEXT], int64_t value,
 int64_t
 cpprof__to_int64(double v);
 
+/* The nearest number, of two the one further from 0. */
+int64_t
+cpprof__round(double v);
+
 #endif

@@ -191,6 +191,14 @@ add_location(struct maker *m, const struct cpprof_pprof_location *l)
     return true;
 }
 
+/* Of the location whose nodes are the last ones, from `first` on. */
+static uint32_t
+only_node(const struct cpprof__graph *g, size_t first)
+{
+    return g->location_nodes.n - first == 1 ? g->location_nodes.at[first]
+                                            : CPPROF__NO_NODE;
+}
+
 enum cpprof_status
 cpprof__graph_make(struct cpprof__graph *g,
                    const struct cpprof__graph_options *options,
@@ -202,12 +210,15 @@ cpprof__graph_make(struct cpprof__graph *g,
 
     g->first_node = malloc((n + 1) * sizeof *g->first_node);
     maker.files = malloc((n_functions + 1) * sizeof *maker.files);
-    ok = g->first_node && maker.files;
+    g->only_node = malloc((n + 1) * sizeof *g->only_node);
+    ok = g->first_node && g->only_node && maker.files;
     if (ok)
         memset(maker.files, 0xff, n_functions * sizeof *maker.files);
     for (i = 0; ok && i < n; i++) {
         g->first_node[i] = g->location_nodes.n;
         ok = add_location(&maker, &g->p->locations.at[i]);
+        if (ok)
+            g->only_node[i] = only_node(g, g->first_node[i]);
     }
     if (ok)
         g->first_node[n] = g->location_nodes.n;
@@ -221,10 +232,11 @@ cpprof__graph_free(struct cpprof__graph *g)
     CPPROF__ARRAY_FREE(&g->nodes);
     cpprof__index_free(&g->index);
     free(g->first_node);
+    free(g->only_node);
     g->first_node = NULL;
+    g->only_node = NULL;
     CPPROF__ARRAY_FREE(&g->location_nodes);
     CPPROF__ARRAY_FREE(&g->edges);
-    cpprof__index_free(&g->edge_index);
 }
 
 static void

@@ -47,9 +47,10 @@ struct cpprof__graph {
      * first_node[i] up to first_node[i + 1]. */
     size_t *first_node;
     CPPROF__ARRAY(uint32_t) location_nodes;
+    /* The node of location i, where it has but one; else CPPROF__NO_NODE. */
+    uint32_t *only_node;
 
     CPPROF__ARRAY(struct cpprof__edge) edges;
-    struct cpprof__index edge_index;
 };
 
 #define CPPROF__NO_DIVISOR SIZE_MAX
@@ -75,13 +76,13 @@ enum cpprof_status
 cpprof__graph_add_values(struct cpprof__graph *g, struct cpprof_error *error);
 
 /*
- * Find the edges that end in an inlinable node of kept, which has a byte for
- * each node: not 0 for those that the report shows. Nodes that are not kept
+ * Find the edges that end in an inlinable node that is shown. kept and shown
+ * have a byte for each node, not 0 for those that are; nodes that are not kept
  * are as if they were not on the stack.
  */
 enum cpprof_status
 cpprof__graph_add_edges(struct cpprof__graph *g, const uint8_t *kept,
-                        struct cpprof_error *error);
+                        const uint8_t *shown, struct cpprof_error *error);
 
 /* The mean where there is a divisor. */
 static inline int64_t

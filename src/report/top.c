@@ -27,8 +27,9 @@ struct table {
     CPPROF__ARRAY(struct row) rows;
     struct cpprof__buffer names;
     struct cpprof__shown shown;
-    uint8_t *kept; /* by node: it is shown */
-    bool rebuilt;  /* nodes were left out, and edges lead around them */
+    uint8_t *has_row; /* by node: it has a row */
+    uint8_t *all;   /* by node: 1 */
+    bool rebuilt;   /* nodes were left out, and edges lead around them */
     /* By node: has edges of inlined calls, of others. */
     uint8_t *calls;
     int64_t edge_cutoff;
@@ -166,15 +167,16 @@ find_calls(struct table *t)
     enum cpprof_status status;
     size_t i;
 
-    t->kept = calloc(t->g.nodes.n + 1, 1);
+    t->has_row = calloc(t->g.nodes.n + 1, 1);
+    t->all = malloc(t->g.nodes.n + 1);
     t->calls = calloc(t->g.nodes.n + 1, 1);
-    if (!t->kept || !t->calls)
+    if (!t->has_row || !t->all || !t->calls)
         return cpprof__fail_nomem(t->r->error);
-    if (!t->rebuilt)
-        memset(t->kept, 1, t->g.nodes.n);
+    memset(t->all, 1, t->g.nodes.n);
     for (i = 0; i < t->rows.n; i++)
-        t->kept[t->rows.at[i].node] = 1;
-    status = cpprof__graph_add_edges(&t->g, t->kept, t->r->error);
+        t->has_row[t->rows.at[i].node] = 1;
+    status = cpprof__graph_add_edges(&t->g, t->rebuilt ? t->has_row : t->all,
+                                     t->has_row, t->r->error);
     for (i = 0; i < t->g.edges.n; i++) {
         const struct cpprof__edge *e = &t->g.edges.at[i];
 
@@ -301,7 +303,8 @@ cpprof__top(struct cpprof__report *r)
     cpprof__graph_free(&t.g);
     CPPROF__ARRAY_FREE(&t.rows);
     cpprof__buffer_free(&t.names);
-    free(t.kept);
+    free(t.has_row);
+    free(t.all);
     free(t.calls);
     return status;
 }
