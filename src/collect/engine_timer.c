@@ -51,13 +51,15 @@ timespec_of(uint64_t ns)
                              (long)(ns % 1000000000u)};
 }
 
-/* The first tick is set as a reading of the thread's clock, so that one that
- * is past already comes at once and counts what it missed. */
+/* The next tick is set as a reading of the thread's clock, so that one that is
+ * past already comes at once and counts what it missed: the time before a
+ * thread was found, or since it lost its perf event. */
 static int
 timer_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
-    struct itimerspec when = {timespec_of(period_ns),
-                              timespec_of(t->base_ns + t->phase_ns)};
+    struct itimerspec when = {
+        timespec_of(period_ns),
+        timespec_of(t->base_ns + t->phase_ns + t->delivered * period_ns)};
 
     if (create(t->tid, cpprof__timer_value(t), &t->timer_id))
         return errno;

@@ -31,12 +31,14 @@
 #include <unistd.h>
 
 /* Tunables. The drainer wakes this often while samples come, less and less
- * often while none do, and at once when the ring is half full. More often
- * costs time, less often a larger ring. */
+ * often (down to the scan's pace) while none do, and at once when the ring is
+ * half full. More often costs time, less often a larger ring. */
 #define DRAIN_NS_MIN 100000000u
-#define DRAIN_NS_MAX 1000000000u
-/* Threads nobody announced are found this late. */
+/* Threads nobody announced are found this late; a descriptor that the program
+ * closed is missed sooner, as long as the threads are few. */
 #define SCAN_NS         1000000000u
+#define SCAN_NS_PERF    200000000u
+#define SCAN_FEW        256
 #define FULL_SCAN_EVERY 10
 /* Stop waits so long for handlers to leave; one that is held by a debugger
  * then keeps its memory. */
@@ -212,11 +214,19 @@ write_end(struct session *s)
 }
 
 static void
-scan(struct session *s, uint32_t n_scans)
+scan(uint32_t n_scans)
 {
-    (void)s;
     cpprof__unwind_refresh_modules();
     cpprof__threads_scan(n_scans % FULL_SCAN_EVERY == 1);
+}
+
+static uint64_t
+scan_interval(const struct session *s)
+{
+    return s->engine == &cpprof__engine_perf &&
+                   cpprof__threads_seen() <= SCAN_FEW
+               ? SCAN_NS_PERF
+               : SCAN_NS;
 }
 
 static void *
@@ -234,12 +244,12 @@ drainer(void *arg)
 
         wait_for_work(s->spool.ring, wait_ns);
         wait_ns = drain(s) ? DRAIN_NS_MIN : wait_ns * 2;
-        if (wait_ns > DRAIN_NS_MAX)
-            wait_ns = DRAIN_NS_MAX;
+        if (wait_ns > scan_interval(s))
+            wait_ns = scan_interval(s);
         now = now_ns(CLOCK_MONOTONIC);
-        if (!s->halted && (!n_scans || now - scanned >= SCAN_NS)) {
+        if (!s->halted && (!n_scans || now - scanned >= scan_interval(s))) {
             scanned = now;
-            scan(s, n_scans++);
+            scan(n_scans++);
         }
         if (cpprof__spool_is_stopped(&s->spool))
             halt(s);

@@ -240,14 +240,11 @@ reconcile(void)
 static void
 charge_if_blocked(struct cpprof__thread *t)
 {
-    uint64_t delivered = load_relaxed(&t->delivered);
     uint64_t now = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     uint64_t due = cpprof__ticks_due(t, now, plan.period_ns);
-    uint64_t had = delivered + load_relaxed(&t->excused);
-    bool idle = delivered == t->seen_delivered;
+    uint64_t had = load_relaxed(&t->delivered) + load_relaxed(&t->excused);
 
-    t->seen_delivered = delivered;
-    if (!idle || due <= had + 1 || plan.engine == &cpprof__engine_itimer)
+    if (due <= had + 1 || plan.engine == &cpprof__engine_itimer)
         return;
     if (!cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
         return;
@@ -348,10 +345,15 @@ note_own_stack(void)
 static void
 look_after(struct cpprof__thread *t)
 {
+    uint64_t delivered;
+
     if (plan.engine == &cpprof__engine_perf && !t->has_timer &&
         !cpprof__engine_perf.is_armed(t))
         cpprof__engine_timer.arm(t, plan.period_ns);
-    charge_if_blocked(t);
+    delivered = load_relaxed(&t->delivered);
+    if (delivered == t->seen_delivered)
+        charge_if_blocked(t);
+    t->seen_delivered = delivered;
 }
 
 void
@@ -402,9 +404,12 @@ cpprof__threads_end(void)
     uint32_t i;
 
     pthread_mutex_lock(&lock);
-    for (i = 0; (t = cpprof__thread_at(i)); i++)
-        if (t->tid > 0)
-            drop(t);
+    for (i = 0; (t = cpprof__thread_at(i)); i++) {
+        if (t->tid <= 0)
+            continue;
+        charge_if_blocked(t);
+        drop(t);
+    }
     plan.engine->close();
     plan.engine = NULL;
     pthread_mutex_unlock(&lock);
@@ -417,7 +422,7 @@ cpprof__threads_end(void)
  * how many there were.
  */
 static void
-charge_rest(struct cpprof__thread *t)
+charge_rest(struct cpprof__thread *t, bool blocked)
 {
     uint64_t due, had;
 
@@ -427,33 +432,52 @@ charge_rest(struct cpprof__thread *t)
                             plan.period_ns);
     had = load_relaxed(&t->delivered) + load_relaxed(&t->excused);
     if (due > had)
-        cpprof__sampler_charge((uint32_t)(due - had), CPPROF__FRAME_EXITED,
-                               t->start);
+        cpprof__sampler_charge(
+            (uint32_t)(due - had),
+            blocked ? CPPROF__FRAME_BLOCKED : CPPROF__FRAME_EXITED, t->start);
 }
 
-static void
+/* Was it blocked already? */
+static bool
 block_signal(void)
 {
-    sigset_t set;
+    sigset_t set, before;
 
     sigemptyset(&set);
+    sigemptyset(&before);
     sigaddset(&set, CPPROF__SIGNAL);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    return sigismember(&before, CPPROF__SIGNAL) == 1;
+}
+
+/* The place of the calling thread in this session, or NULL. */
+static struct cpprof__thread *
+own_place(void)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    struct cpprof__thread *t = cpprof__self.thread;
+
+    if (!plan.engine)
+        return NULL;
+    if (t && t->tid == tid && t->generation == plan.generation)
+        return t;
+    return cpprof__thread_of_tid(tid);
 }
 
 /* Runs as late as a thread's own code can, in the thread. */
 static void
 at_thread_exit(void *value)
 {
-    struct cpprof__thread *t = cpprof__self.thread;
+    bool blocked = block_signal();
+    struct cpprof__thread *t;
 
     (void)value;
-    block_signal();
     pthread_mutex_lock(&lock);
-    if (t && plan.engine && t->generation == plan.generation &&
-        t->tid == (int32_t)syscall(SYS_gettid)) {
+    t = own_place();
+    if (t) {
+        t->start = cpprof__self.start;
         disarm(t);
-        charge_rest(t);
+        charge_rest(t, blocked);
         drop(t);
     }
     cpprof__self.thread = NULL;
@@ -472,9 +496,8 @@ cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes)
 {
     struct cpprof__thread *t = NULL;
 
-    pthread_once(&exit_key_once, make_exit_key);
     pthread_mutex_lock(&lock);
-    if (plan.engine && has_exit_key)
+    if (plan.engine)
         t = take_place(TID_ANNOUNCED);
     if (t) {
         t->start = start;
@@ -527,13 +550,23 @@ set_stack(struct cpprof__thread *t, size_t stack_bytes)
 }
 
 void
+cpprof__thread_born(uintptr_t start, const void *labels)
+{
+    cpprof__self.start = start;
+    cpprof__self.labels = labels;
+    pthread_once(&exit_key_once, make_exit_key);
+    if (has_exit_key)
+        pthread_setspecific(exit_key, &cpprof__self);
+}
+
+void
 cpprof__thread_started(struct cpprof__thread *t)
 {
     int32_t tid = (int32_t)syscall(SYS_gettid);
     struct cpprof__thread *found;
 
     set_stack(t, t->stack_bytes);
-    cpprof__self.labels = t->start_labels;
+    cpprof__thread_born(t->start, t->start_labels);
     pthread_mutex_lock(&lock);
     if (t->tid == TID_ANNOUNCED && plan.engine &&
         t->generation == plan.generation) {
@@ -548,7 +581,6 @@ cpprof__thread_started(struct cpprof__thread *t)
         arm(t);
         n_seen += !found;
         n_armed++;
-        pthread_setspecific(exit_key, t);
     } else if (t->tid == TID_ANNOUNCED) {
         give_place(t); /* the session ended before the thread started */
     }

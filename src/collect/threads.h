@@ -46,9 +46,12 @@ cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes);
 void
 cpprof__thread_cancel(struct cpprof__thread *t);
 
-/* Called first thing by the announced thread itself. */
+/* Called first thing by a new thread: by the announced one, or by one that was
+ * created while there was no session. */
 void
 cpprof__thread_started(struct cpprof__thread *t);
+void
+cpprof__thread_born(uintptr_t start, const void *labels);
 
 /*
  * Around an exec by the calling thread: its perf event and the process timer

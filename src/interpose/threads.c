@@ -8,7 +8,9 @@
 #include "collect/real.h"
 #include <cpprof/status.h>
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <threads.h>
 
 /* POSIX has no word for the default stack size but an attribute object. */
@@ -27,6 +29,33 @@ stack_bytes_of(const pthread_attr_t *attr)
     return n;
 }
 
+/* What a thread created without a session takes with it. */
+struct note {
+    uintptr_t start;
+    void *arg;
+    const void *labels;
+};
+
+static struct note *
+make_note(uintptr_t start, void *arg)
+{
+    struct note *note = malloc(sizeof *note);
+
+    if (note)
+        *note = (struct note){start, arg, cpprof__self.labels};
+    return note;
+}
+
+static struct note
+take_note(void *arg)
+{
+    struct note note = *(struct note *)arg;
+
+    free(arg);
+    cpprof__thread_born(note.start, note.labels);
+    return note;
+}
+
 static void *
 run_pthread(void *place)
 {
@@ -38,19 +67,34 @@ run_pthread(void *place)
     return start(arg);
 }
 
+static void *
+run_pthread_later(void *arg)
+{
+    struct note note = take_note(arg);
+
+    return ((void *(*)(void *))note.start)(note.arg);
+}
+
 CPPROF_API int
 pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
                void *(*start)(void *), void *restrict arg)
 {
     struct cpprof__thread *t =
         cpprof__thread_announce((uintptr_t)start, arg, stack_bytes_of(attr));
+    struct note *note = t ? NULL : make_note((uintptr_t)start, arg);
     int failed;
 
-    if (!t)
-        return cpprof__real_pthread_create(thread, attr, start, arg);
-    failed = cpprof__real_pthread_create(thread, attr, run_pthread, t);
-    if (failed)
+    if (t)
+        failed = cpprof__real_pthread_create(thread, attr, run_pthread, t);
+    else if (note)
+        failed =
+            cpprof__real_pthread_create(thread, attr, run_pthread_later, note);
+    else
+        return EAGAIN;
+    if (failed && t)
         cpprof__thread_cancel(t);
+    if (failed)
+        free(note);
     return failed;
 }
 
@@ -65,6 +109,14 @@ run_thrd(void *place)
     return start(arg);
 }
 
+static int
+run_thrd_later(void *arg)
+{
+    struct note note = take_note(arg);
+
+    return ((thrd_start_t)note.start)(note.arg);
+}
+
 /* glibc's thrd_create reaches the creation of threads without a name that
  * could be taken over. */
 CPPROF_API int
@@ -74,12 +126,18 @@ thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
     create_fn *create = CPPROF__REAL(create_fn *, thrd_create);
     struct cpprof__thread *t =
         cpprof__thread_announce((uintptr_t)start, arg, stack_bytes_of(NULL));
+    struct note *note = t ? NULL : make_note((uintptr_t)start, arg);
     int failed;
 
-    if (!t)
-        return create(thread, start, arg);
-    failed = create(thread, run_thrd, t);
-    if (failed != thrd_success)
+    if (t)
+        failed = create(thread, run_thrd, t);
+    else if (note)
+        failed = create(thread, run_thrd_later, note);
+    else
+        return thrd_nomem;
+    if (failed != thrd_success && t)
         cpprof__thread_cancel(t);
+    if (failed != thrd_success)
+        free(note);
     return failed;
 }

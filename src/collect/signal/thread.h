@@ -60,6 +60,7 @@ struct cpprof__thread_self {
     struct cpprof__thread *thread;
     uint32_t generation; /* session for which .thread was found */
     const void *labels;  /* struct cpprof__label_set, immutable */
+    uintptr_t start;     /* address of the start routine, 0: unknown */
 };
 extern __thread struct cpprof__thread_self cpprof__self;
 
