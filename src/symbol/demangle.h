@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the linker's name of a function to the one in the source: C++ (Itanium
+ * ABI) and Rust (legacy and v0), by libiberty.
+ */
+#ifndef SYMBOL_DEMANGLE_H
+#define SYMBOL_DEMANGLE_H
+
+#include "base/buffer.h"
+
+/*
+ * How much of a symbol of n bytes is the function's name: without "@VERSION"
+ * and without what GCC and LLVM append to the copies they make (".cold",
+ * ".constprop.0", ".isra.0", ".part.0", ".llvm.123", ...).
+ */
+size_t
+cpprof__symbol_source_length(const char *symbol, size_t n);
+
+/*
+ * Append the demangled name; false, and nothing appended, when it is none of a
+ * mangled language, too long (16 KiB in, 64 KiB out), or memory ran out.
+ * C++ as c++filt prints it; Rust without the hash.
+ *
+ * Safety: MT. Names of up to 1 KiB take up to 256 KiB of the caller's stack at
+ *         worst, longer ones a stack of their own.
+ */
+bool
+cpprof__demangle(struct cpprof__buffer *out, const char *mangled, size_t n);
+
+#endif

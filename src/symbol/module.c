@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol/module.h"
+
+#include "object/maps.h"
+#include "symbol/debuginfod.h"
+#include "symbol/out_of_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE_MASK (~(uint64_t)4095)
+
+/* A vdso is two pages; what is copied at most. */
+#define LARGEST_VDSO (256 * 1024)
+
+static enum cpprof__elf_use
+use_of(const struct cpprof__symbolizer_options *options)
+{
+    return options->functions_only ? CPPROF__ELF_SYMBOLS : CPPROF__ELF_DWARF;
+}
+
+/* Does the link /proc/PID/exe name the module's file, also when deleted? */
+static bool
+is_named_by(const char *link, const char *path)
+{
+    char text[4096];
+    ssize_t n = readlink(link, text, sizeof text - 1);
+
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    return strncmp(text, path, strlen(path)) == 0 &&
+           (!text[strlen(path)] || !strcmp(text + strlen(path), " (deleted)"));
+}
+
+/*
+ * Where the kernel keeps the very file that runs, even when it was deleted or
+ * replaced: as the executable of the process, or, for whoever may look there,
+ * as a mapping.
+ */
+static bool
+open_from_proc(struct cpprof__module *module, int pid, enum cpprof__elf_use use)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    if ((*module->build_id || is_named_by(path, module->path)) &&
+        cpprof__elf_open(&module->image, path, module->build_id, use))
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", pid,
+             (unsigned long long)module->map_start,
+             (unsigned long long)module->map_limit);
+    return *module->build_id &&
+           cpprof__elf_open(&module->image, path, module->build_id, use);
+}
+
+/* The file at its path, as the process sees the file system or as we do. */
+static bool
+open_from_path(struct cpprof__module *module, int pid, enum cpprof__elf_use use)
+{
+    char path[4096 + 64];
+
+    if (module->path[0] != '/')
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/root%s", pid, module->path);
+    if (pid != getpid() &&
+        cpprof__elf_open(&module->image, path, module->build_id, use))
+        return true;
+    return cpprof__elf_open(&module->image, module->path, module->build_id,
+                            use);
+}
+
+/* The line of /proc/self/maps that is the vdso. */
+static bool
+find_vdso(struct cpprof__map_line *line)
+{
+    struct cpprof__buffer text = {0};
+    FILE *file = fopen("/proc/self/maps", "re");
+    const char *at;
+    bool found = false;
+    size_t n;
+
+    while (file && cpprof__buffer_reserve(&text, 4096) &&
+           (n = fread(text.data + text.n, 1, 4096, file)) > 0)
+        text.n += n;
+    if (file)
+        fclose(file);
+    at = (const char *)text.data;
+    while (!found && text.n &&
+           cpprof__maps_next(&at, (const char *)text.data + text.n, line))
+        found = line->n_path == 6 && !memcmp(line->path, "[vdso]", 6);
+    cpprof__buffer_free(&text);
+    return found;
+}
+
+/* Every process has the same one, this one's. */
+static bool
+open_vdso(struct cpprof__module *module)
+{
+    struct cpprof__map_line line;
+    void *copy;
+
+    if (!find_vdso(&line) || line.limit - line.start > LARGEST_VDSO)
+        return false;
+    copy = malloc(line.limit - line.start);
+    if (!copy)
+        return false;
+    memcpy(copy, (const void *)(uintptr_t)line.start, line.limit - line.start);
+    if (!cpprof__elf_open_memory(&module->image, copy, line.limit - line.start))
+        return false;
+    if (!*module->build_id ||
+        strcmp(module->build_id, module->image.build_id) == 0)
+        return true;
+    cpprof__elf_close(&module->image);
+    return false;
+}
+
+static bool
+open_image(struct cpprof__module *module,
+           const struct cpprof__symbolizer_options *options)
+{
+    enum cpprof__elf_use use = use_of(options);
+
+    if (strcmp(module->path, "[vdso]") == 0)
+        return open_vdso(module);
+    return open_from_path(module, options->pid, use) ||
+           open_from_proc(module, options->pid, use);
+}
+
+static bool
+has_section(const struct cpprof__elf_file *file, const char *name)
+{
+    GElf_Shdr header;
+
+    return file->elf && cpprof__elf_section(file, name, &header);
+}
+
+static bool
+needs_debug_file(const struct cpprof__module *module, enum cpprof__elf_use use)
+{
+    if (!module->image.elf)
+        return *module->build_id;
+    return !has_section(&module->image, ".symtab") ||
+           (use == CPPROF__ELF_DWARF && !module->image.dwarf);
+}
+
+static bool
+open_debug_file(struct cpprof__module *module,
+                const struct cpprof__symbolizer_options *options)
+{
+    enum cpprof__elf_use use = use_of(options);
+    const char *build_id = module->build_id;
+
+    if (!needs_debug_file(module, use))
+        return false;
+    if (module->image.elf) {
+        build_id = module->image.build_id;
+        if (cpprof__debug_file_open(&module->debug, &module->image,
+                                    module->path, use))
+            return true;
+    } else if (cpprof__debug_file_open_by_id(&module->debug, build_id, use)) {
+        return true;
+    }
+    return options->debuginfod &&
+           cpprof__debuginfod_open(&module->debug, build_id, use);
+}
+
+/* The file whose DWARF is read, or NULL. */
+static struct cpprof__elf_file *
+dwarf_file(struct cpprof__module *module)
+{
+    return module->image.dwarf   ? &module->image
+           : module->debug.dwarf ? &module->debug
+                                 : NULL;
+}
+
+/* False when only exported functions are known. */
+static bool
+open_symbols(struct cpprof__module *module)
+{
+    struct cpprof__symbols *symbols = &module->symbols;
+    const struct cpprof__ranges *code = &module->code;
+    bool is_whole =
+        cpprof__symbols_add(symbols, &module->image, SHT_SYMTAB, code) ||
+        cpprof__symbols_add(symbols, &module->debug, SHT_SYMTAB, code);
+
+    if (!is_whole) {
+        cpprof__symbols_add(symbols, &module->image, SHT_DYNSYM, code);
+        if (cpprof__debug_file_open_mini(&module->mini, &module->image))
+            cpprof__symbols_add(symbols, &module->mini, SHT_SYMTAB, code);
+    }
+    return cpprof__symbols_seal(symbols, code) && is_whole;
+}
+
+/* Functions alone come from a symbol table that lists them all; DWARF is read
+ * for them only where there is none. */
+static void
+open_units(struct cpprof__module *module, bool has_all_symbols)
+{
+    struct cpprof__elf_file *file;
+
+    if (!has_all_symbols) {
+        cpprof__elf_open_dwarf(&module->image);
+        cpprof__elf_open_dwarf(&module->debug);
+    }
+    file = dwarf_file(module);
+    if (!file)
+        return;
+    cpprof__debug_file_open_shared(&module->shared, file);
+    cpprof__units_open(&module->units, file, &module->code);
+}
+
+static void
+open_module(struct cpprof__module *module,
+            const struct cpprof__symbolizer_options *options)
+{
+    struct cpprof__elf_file *file = &module->image;
+
+    module->is_opened = true;
+    open_image(module, options);
+    open_debug_file(module, options);
+    if (!file->elf)
+        file = &module->debug;
+    if (!file->elf)
+        return;
+    cpprof__elf_code(file, &module->code);
+    if (module->code.n)
+        module->text_start = module->code.items[0].start & PAGE_MASK;
+    if (module->image.elf)
+        module->segments =
+            cpprof__elf_segments(&module->image, &module->n_segments);
+    open_units(module, open_symbols(module));
+}
+
+void
+cpprof__module_close(struct cpprof__module *module)
+{
+    cpprof__scopes_free(&module->scopes);
+    cpprof__units_close(&module->units);
+    cpprof__symbols_free(&module->symbols);
+    cpprof__ranges_free(&module->code);
+    free(module->segments);
+    cpprof__elf_close(&module->image);
+    cpprof__elf_close(&module->debug);
+    cpprof__elf_close(&module->shared);
+    cpprof__elf_close(&module->mini);
+    free(module->path);
+    memset(module, 0, sizeof *module);
+}
+
+/*
+ * From an address of the process to one of the image, by way of the offset in
+ * the file, which both know. The program headers of a debug file have lost
+ * their offsets; an image that only has one is mapped from the page on that
+ * its code begins in.
+ */
+static bool
+to_image(const struct cpprof__module *module,
+         const struct cpprof__symbolizer_mapping *mapping, uint64_t pc,
+         uint64_t *address)
+{
+    uint64_t offset = pc - mapping->start + mapping->offset;
+    size_t i;
+
+    for (i = 0; i < module->n_segments; i++) {
+        const struct cpprof__segment *segment = &module->segments[i];
+
+        if (offset >= segment->offset &&
+            offset - segment->offset < segment->n_bytes) {
+            *address = offset - segment->offset + segment->address;
+            return true;
+        }
+    }
+    *address = pc - mapping->start + module->text_start;
+    return !module->image.elf && module->debug.elf;
+}
+
+/* "FUNCTION@plt" of the first n bytes. */
+static const char *
+add_stub(struct cpprof__names *names, const char *function, size_t n)
+{
+    struct cpprof__buffer text = {0};
+    const char *name = NULL;
+
+    cpprof__buffer_printf(&text, "%.*s@plt", (int)n, function);
+    if (!text.failed)
+        name = cpprof__names_add(names, (char *)text.data, text.n);
+    cpprof__buffer_free(&text);
+    return name;
+}
+
+static size_t
+resolve_plt(struct cpprof__module *module, struct cpprof__names *names,
+            uint64_t address, struct cpprof__frame *frame)
+{
+    const char *function =
+        module->image.elf
+            ? cpprof__plt_find(&module->image, &module->symbols, address)
+            : NULL;
+    const char *demangled =
+        function ? cpprof__names_demangle(names, function, strlen(function))
+                 : NULL;
+
+    *frame = (struct cpprof__frame){0};
+    if (demangled) {
+        frame->name = add_stub(names, demangled, strlen(demangled));
+        frame->system_name = add_stub(names, function, strcspn(function, "@"));
+    }
+    return frame->name && frame->system_name;
+}
+
+/* A question to a module, as one argument for cpprof__without_exit(). */
+struct question {
+    struct cpprof__module *module;
+    const struct cpprof__symbolizer_options *options;
+    struct cpprof__names *names;
+    const struct cpprof__symbolizer_mapping *mapping;
+    uint64_t pc;
+    struct cpprof__frame *frames;
+    size_t max;
+    size_t n; /* the answer */
+};
+
+static size_t
+resolve_address(struct question *q, uint64_t address)
+{
+    struct cpprof__module *module = q->module;
+    struct cpprof__frame_source source = {
+        .names = q->names,
+        .units = &module->units,
+        .scopes = &module->scopes,
+        .code = &module->code,
+        .symbol = cpprof__symbols_find(&module->symbols, address)};
+    size_t n = 0;
+
+    if (!q->options->functions_only)
+        n = cpprof__frames_find(&source, address, q->frames, q->max);
+    if (!n && source.symbol)
+        n = cpprof__frame_of_symbol(q->names, source.symbol, q->frames);
+    if (!n && q->options->functions_only)
+        n = cpprof__frames_find_function(&source, address, q->frames);
+    if (!n)
+        n = resolve_plt(module, q->names, address, q->frames);
+    return n;
+}
+
+static void
+answer(void *arg)
+{
+    struct question *q = arg;
+    uint64_t address;
+
+    if (!q->module->is_opened)
+        open_module(q->module, q->options);
+    if (q->mapping && to_image(q->module, q->mapping, q->pc, &address))
+        q->n = resolve_address(q, address);
+}
+
+size_t
+cpprof__module_resolve(struct cpprof__module *module,
+                       const struct cpprof__symbolizer_options *options,
+                       struct cpprof__names *names,
+                       const struct cpprof__symbolizer_mapping *mapping,
+                       uint64_t pc, struct cpprof__frame *frames, size_t max)
+{
+    struct question q = {module, options, names, mapping, pc, frames, max, 0};
+
+    if (module->is_broken)
+        return 0;
+    if (!cpprof__without_exit(answer, &q)) {
+        module->is_broken = true;
+        return 0;
+    }
+    return q.n;
+}
+
+bool
+cpprof__module_knows_inlines(struct cpprof__module *module,
+                             const struct cpprof__symbolizer_options *options)
+{
+    struct question q = {.module = module, .options = options};
+
+    if (options->functions_only || module->is_broken)
+        return false;
+    if (!cpprof__without_exit(answer, &q))
+        module->is_broken = true;
+    return !module->is_broken && module->units.has_inlines;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that is known about one image that a process had loaded: its file, the
+ * files with its debug information, and the indexes made from them. Opened
+ * when the first address is asked for.
+ */
+#ifndef SYMBOL_MODULE_H
+#define SYMBOL_MODULE_H
+
+#include "symbol/debug_file.h"
+#include "symbol/frames.h"
+#include "symbol/names.h"
+#include "symbol/scopes.h"
+#include "symbol/symbols.h"
+#include "symbol/units.h"
+
+/* Zero bytes with path and build_id set is a module that is not open yet. */
+struct cpprof__module {
+    char *path;
+    char build_id[CPPROF__BUILD_ID_TEXT]; /* "": any image at path will do */
+    uint64_t map_start; /* of a mapping, for /proc/PID/map_files */
+    uint64_t map_limit;
+
+    bool is_opened;
+    bool is_broken; /* memory ran out while reading: good for closing only */
+    struct cpprof__elf_file image;
+    struct cpprof__elf_file debug;  /* the debug file of image, or alone */
+    struct cpprof__elf_file shared; /* what dwz moved out of them */
+    struct cpprof__elf_file mini;   /* MiniDebugInfo */
+
+    struct cpprof__segment *segments;
+    size_t n_segments;
+    uint64_t text_start; /* page of the code's first byte, if image is gone */
+    struct cpprof__ranges code;
+    struct cpprof__symbols symbols;
+    struct cpprof__units units;
+    struct cpprof__scopes scopes;
+};
+
+/*
+ * The frames of pc, which lies in a mapping of the module that starts at
+ * `start` and maps the file from `offset` on.
+ */
+size_t
+cpprof__module_resolve(struct cpprof__module *module,
+                       const struct cpprof__symbolizer_options *options,
+                       struct cpprof__names *names,
+                       const struct cpprof__symbolizer_mapping *mapping,
+                       uint64_t pc, struct cpprof__frame *frames, size_t max);
+
+bool
+cpprof__module_knows_inlines(struct cpprof__module *module,
+                             const struct cpprof__symbolizer_options *options);
+
+void
+cpprof__module_close(struct cpprof__module *module);
+
+#endif

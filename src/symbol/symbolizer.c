@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libcpprof-symbol.so: the operations of object/symbolizer.h. Each address
+ * goes to the module of its mapping and, if that says nothing, to the map that
+ * a JIT compiler left.
+ */
+#include "object/symbolizer.h"
+
+#include "symbol/array.h"
+#include "symbol/module.h"
+#include "symbol/perf_map.h"
+
+#include <cpprof/status.h>
+#include <string.h>
+#include <unistd.h>
+
+struct mapping {
+    struct cpprof__symbolizer_mapping as_given; /* strings: the module's */
+    struct cpprof__module *module;
+};
+
+struct cpprof__symbolizer {
+    struct cpprof__symbolizer_options options;
+    struct cpprof__names names;
+    struct cpprof__perf_map perf_map;
+    struct mapping *mappings;
+    uint32_t n_mappings;
+    uint32_t mappings_capacity;
+    struct cpprof__module **modules; /* one per (path, build id) */
+    uint32_t n_modules;
+    uint32_t modules_capacity;
+};
+
+static struct cpprof__symbolizer *
+make(const struct cpprof__symbolizer_options *options)
+{
+    struct cpprof__symbolizer *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    s->options = *options;
+    if (s->options.pid <= 0)
+        s->options.pid = getpid();
+    cpprof__perf_map_init(&s->perf_map, s->options.pid);
+    return s;
+}
+
+static void
+free_symbolizer(struct cpprof__symbolizer *s)
+{
+    size_t i;
+
+    if (!s)
+        return;
+    for (i = 0; i < s->n_modules; i++) {
+        cpprof__module_close(s->modules[i]);
+        free(s->modules[i]);
+    }
+    free(s->modules);
+    free(s->mappings);
+    cpprof__perf_map_free(&s->perf_map);
+    cpprof__names_free(&s->names);
+    free(s);
+}
+
+static struct cpprof__module *
+make_module(const struct cpprof__symbolizer_mapping *mapping)
+{
+    struct cpprof__module *module = calloc(1, sizeof *module);
+
+    if (!module)
+        return NULL;
+    module->path = strdup(mapping->path);
+    if (!module->path) {
+        free(module);
+        return NULL;
+    }
+    strncat(module->build_id, mapping->build_id, CPPROF__BUILD_ID_TEXT - 1);
+    module->map_start = mapping->start;
+    module->map_limit = mapping->limit;
+    return module;
+}
+
+static struct cpprof__module *
+find_module(const struct cpprof__symbolizer *s,
+            const struct cpprof__symbolizer_mapping *mapping)
+{
+    size_t i;
+
+    for (i = 0; i < s->n_modules; i++)
+        if (strcmp(s->modules[i]->path, mapping->path) == 0 &&
+            strncmp(s->modules[i]->build_id, mapping->build_id,
+                    CPPROF__BUILD_ID_TEXT - 1) == 0)
+            return s->modules[i];
+    return NULL;
+}
+
+static struct cpprof__module *
+find_or_make_module(struct cpprof__symbolizer *s,
+                    const struct cpprof__symbolizer_mapping *mapping)
+{
+    struct cpprof__module *module = find_module(s, mapping);
+
+    if (module || !cpprof__array_grow(&s->modules, s->n_modules,
+                                      &s->modules_capacity, sizeof *s->modules))
+        return module;
+    module = make_module(mapping);
+    if (module)
+        s->modules[s->n_modules++] = module;
+    return module;
+}
+
+static size_t
+add_mapping(struct cpprof__symbolizer *s,
+            const struct cpprof__symbolizer_mapping *mapping)
+{
+    struct mapping *added;
+
+    if (!cpprof__array_grow(&s->mappings, s->n_mappings, &s->mappings_capacity,
+                            sizeof *s->mappings))
+        return SIZE_MAX;
+    added = &s->mappings[s->n_mappings];
+    added->module = find_or_make_module(s, mapping);
+    if (!added->module)
+        return SIZE_MAX;
+    added->as_given = *mapping;
+    added->as_given.path = added->module->path;
+    added->as_given.build_id = added->module->build_id;
+    return s->n_mappings++;
+}
+
+static size_t
+resolve_jit(struct cpprof__symbolizer *s, uint64_t pc,
+            struct cpprof__frame *frame)
+{
+    size_t n;
+    const char *name = cpprof__perf_map_find(&s->perf_map, pc, &n);
+
+    *frame = (struct cpprof__frame){0};
+    if (name) {
+        frame->system_name = cpprof__names_add(&s->names, name, n);
+        frame->name = cpprof__names_demangle(&s->names, name, n);
+    }
+    return frame->name && frame->system_name;
+}
+
+static size_t
+resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
+        struct cpprof__frame *frames, size_t max)
+{
+    size_t n = 0;
+
+    if (!max)
+        return 0;
+    if (mapping < s->n_mappings)
+        n = cpprof__module_resolve(s->mappings[mapping].module, &s->options,
+                                   &s->names, &s->mappings[mapping].as_given,
+                                   pc, frames, max);
+    return n ? n : resolve_jit(s, pc, frames);
+}
+
+static bool
+knows_inlines(struct cpprof__symbolizer *s, size_t mapping)
+{
+    return mapping < s->n_mappings &&
+           cpprof__module_knows_inlines(s->mappings[mapping].module,
+                                        &s->options);
+}
+
+CPPROF_API extern const struct cpprof__symbolizer_ops cpprof__symbolizer;
+
+const struct cpprof__symbolizer_ops cpprof__symbolizer = {
+    .abi = CPPROF__SYMBOLIZER_ABI,
+    .make = make,
+    .add_mapping = add_mapping,
+    .resolve = resolve,
+    .knows_inlines = knows_inlines,
+    .free = free_symbolizer,
+};

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol/symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void
+cpprof__symbols_free(struct cpprof__symbols *symbols)
+{
+    free(symbols->items);
+    free(symbols->names);
+    cpprof__ranges_free(&symbols->ranges);
+    memset(symbols, 0, sizeof *symbols);
+}
+
+/* Labels for the assembler and, on ARM, for the disassembler ("$x"). */
+static bool
+is_label(const char *name)
+{
+    return !*name || *name == '$' || strncmp(name, ".L", 2) == 0;
+}
+
+static uint32_t
+preference_of(const GElf_Sym *symbol, const char *name)
+{
+    uint32_t type = GELF_ST_TYPE(symbol->st_info);
+    uint32_t binding = GELF_ST_BIND(symbol->st_info);
+    uint32_t underscores = (uint32_t)strspn(name, "_");
+
+    return (uint32_t)(type != STT_NOTYPE) << 4 |
+           (uint32_t)(binding != STB_LOCAL) << 3 |
+           (underscores < 3 ? 3 - underscores : 0) << 1 |
+           (uint32_t)(binding == STB_GLOBAL);
+}
+
+static bool
+make_room(struct cpprof__symbols *symbols, size_t n)
+{
+    size_t capacity = symbols->n + n;
+    struct cpprof__symbol *items;
+
+    if (capacity <= symbols->capacity)
+        return true;
+    items = realloc(symbols->items, capacity * sizeof *items);
+    if (!items)
+        return false;
+    symbols->items = items;
+    symbols->capacity = capacity;
+    return true;
+}
+
+static bool
+is_function(const GElf_Sym *symbol)
+{
+    uint32_t type = GELF_ST_TYPE(symbol->st_info);
+
+    return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
+           (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
+}
+
+/* A section full of symbols, opened. */
+struct source {
+    Elf *elf;
+    Elf_Data *data;
+    size_t names;  /* section of their names */
+    bool is_whole; /* lists all functions, not only exported ones */
+    const struct cpprof__ranges *code;
+};
+
+static void
+add_symbol(struct cpprof__symbols *symbols, const struct source *source,
+           const GElf_Sym *symbol)
+{
+    const char *name;
+
+    if (!is_function(symbol) || (!symbol->st_size && !source->is_whole))
+        return;
+    if (!cpprof__ranges_find(source->code, symbol->st_value))
+        return;
+    name = elf_strptr(source->elf, source->names, symbol->st_name);
+    if (!name || is_label(name))
+        return;
+    symbols->items[symbols->n++] = (struct cpprof__symbol){
+        symbol->st_value, symbol->st_size, name, preference_of(symbol, name)};
+}
+
+static bool
+open_source(struct source *source, const struct cpprof__elf_file *file,
+            uint32_t type)
+{
+    Elf_Scn *section = NULL;
+    GElf_Shdr header;
+
+    while ((section = elf_nextscn(file->elf, section)))
+        if (gelf_getshdr(section, &header) && header.sh_type == type &&
+            (source->data = elf_getdata(section, NULL)) &&
+            source->data->d_buf) {
+            source->elf = file->elf;
+            source->names = header.sh_link;
+            return true;
+        }
+    return false;
+}
+
+bool
+cpprof__symbols_add(struct cpprof__symbols *symbols,
+                    const struct cpprof__elf_file *file, uint32_t type,
+                    const struct cpprof__ranges *code)
+{
+    struct source source = {.is_whole = type == SHT_SYMTAB, .code = code};
+    GElf_Sym symbol;
+    size_t n_entries;
+    size_t i;
+
+    if (!file->elf || !open_source(&source, file, type))
+        return false;
+    n_entries =
+        source.data->d_size / gelf_fsize(file->elf, ELF_T_SYM, 1, EV_CURRENT);
+    if (!make_room(symbols, n_entries))
+        return false;
+    for (i = 0; i < n_entries && i <= INT32_MAX; i++)
+        if (gelf_getsym(source.data, (int)i, &symbol))
+            add_symbol(symbols, &source, &symbol);
+    return true;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+    const struct cpprof__symbol *x = a;
+    const struct cpprof__symbol *y = b;
+
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    if (x->preference != y->preference)
+        return x->preference > y->preference ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/*
+ * The range of items[i]: one with a size goes before one without. Ends with
+ * the section whatever the size says.
+ */
+static struct cpprof__range
+range_of(const struct cpprof__symbols *symbols, size_t i, uint64_t next,
+         const struct cpprof__ranges *code)
+{
+    const struct cpprof__symbol *symbol = &symbols->items[i];
+    const struct cpprof__range *section =
+        cpprof__ranges_find(code, symbol->start);
+    uint64_t limit = section ? section->limit : symbol->start;
+
+    if (symbol->size && symbol->size < limit - symbol->start)
+        limit = symbol->start + symbol->size;
+    else if (!symbol->size && next < limit)
+        limit = next;
+    return (struct cpprof__range){symbol->start, limit, (uint32_t)i,
+                                  symbol->size != 0};
+}
+
+static void
+add_ranges(struct cpprof__symbols *symbols, const struct cpprof__ranges *code)
+{
+    uint64_t next = UINT64_MAX;
+    size_t i;
+
+    for (i = symbols->n; i-- > 0;) {
+        if (i + 1 < symbols->n &&
+            symbols->items[i + 1].start != symbols->items[i].start)
+            next = symbols->items[i + 1].start;
+        cpprof__ranges_add(&symbols->ranges, range_of(symbols, i, next, code));
+        symbols->names[i] = symbols->items[i].name;
+    }
+}
+
+bool
+cpprof__symbols_seal(struct cpprof__symbols *symbols,
+                     const struct cpprof__ranges *code)
+{
+    if (!symbols->n)
+        return true;
+    qsort(symbols->items, symbols->n, sizeof *symbols->items, compare);
+    symbols->names = malloc(symbols->n * sizeof *symbols->names);
+    if (symbols->names)
+        add_ranges(symbols, code);
+    if (!symbols->names || !cpprof__ranges_seal(&symbols->ranges)) {
+        cpprof__symbols_free(symbols);
+        return false;
+    }
+    free(symbols->items);
+    symbols->items = NULL;
+    return true;
+}
+
+const char *
+cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address)
+{
+    const struct cpprof__range *range =
+        cpprof__ranges_find(&symbols->ranges, address);
+
+    return range ? symbols->names[range->value] : NULL;
+}
