@@ -11,8 +11,8 @@ n_failed=0
 
 start()
 {
-    cpprof=$1
-    victim=${2-}
+    cpprof=$(realpath "$1")
+    victim=${2:+$(realpath "$2")}
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     cd "$scratch" || exit 99
@@ -23,6 +23,12 @@ start()
     ulimit -c 0
 }
 
+# Words that are no result.
+comment()
+{
+    sed 's/^/#   /'
+}
+
 # check NAME COMMAND...: one TAP line.
 check()
 {
@@ -31,12 +37,12 @@ check()
     shift
     n_checks=$((n_checks + 1))
     if "$@"; then
-        echo "ok $n_checks - $name"
+        echo "ok $n_checks - ${name//#/}"
     else
         n_failed=$((n_failed + 1))
-        echo "not ok $n_checks - $name"
-        echo "#   failed: $*"
-        sed 's/^/#   err: /' err 2>/dev/null
+        echo "not ok $n_checks - ${name//#/}"
+        echo "failed: $*" | comment
+        sed 's/^/err: /' err 2>/dev/null | comment
     fi
 }
 
@@ -64,8 +70,7 @@ run()
 same()
 {
     [ "$1" = "$2" ] || {
-        echo "#   got:    $1"
-        echo "#   wanted: $2"
+        printf 'got:    %s\nwanted: %s\n' "$1" "$2" | comment
         return 1
     }
 }
