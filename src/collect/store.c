@@ -217,10 +217,20 @@ put(uint32_t *index, uint32_t mask, uint64_t hash, uint32_t number)
     index[i] = number + 1;
 }
 
-static bool
-grow_node_index(struct cpprof__store *store)
+/* The mask of a table that n entries fill at most half. */
+static uint32_t
+mask_for(uint32_t n)
 {
-    uint32_t mask = store->node_mask * 2 + 1;
+    uint32_t mask = FIRST_INDEX - 1;
+
+    while (n * 2 > mask)
+        mask = mask * 2 + 1;
+    return mask;
+}
+
+static bool
+index_nodes(struct cpprof__store *store, uint32_t mask)
+{
     uint32_t i;
 
     if (!ensure(store, NODE_INDEX, (mask + 1ul) * sizeof(uint32_t)))
@@ -237,9 +247,8 @@ grow_node_index(struct cpprof__store *store)
 }
 
 static bool
-grow_sample_index(struct cpprof__store *store)
+index_samples(struct cpprof__store *store, uint32_t mask)
 {
-    uint32_t mask = store->sample_mask * 2 + 1;
     uint32_t i;
 
     if (!ensure(store, SAMPLE_INDEX, (mask + 1ul) * sizeof(uint32_t)))
@@ -255,13 +264,8 @@ grow_sample_index(struct cpprof__store *store)
 bool
 cpprof__store_index(struct cpprof__store *store)
 {
-    while (store->head->n_nodes * 2 > store->node_mask)
-        if (!grow_node_index(store))
-            return false;
-    while (store->head->n_samples * 2 > store->sample_mask)
-        if (!grow_sample_index(store))
-            return false;
-    return true;
+    return index_nodes(store, mask_for(store->head->n_nodes)) &&
+           index_samples(store, mask_for(store->head->n_samples));
 }
 
 /* The node for pc under parent, made if need be; 0 when full. */
@@ -284,7 +288,8 @@ node_under(struct cpprof__store *store, uint32_t parent, uint64_t pc,
     if (n >= CPPROF__STORE_NODES ||
         !ensure(store, NODES, (n + 1) * sizeof *node))
         return 0;
-    if (n * 2 > store->node_mask && !grow_node_index(store))
+    if (n * 2 > store->node_mask &&
+        !index_nodes(store, store->node_mask * 2 + 1))
         return 0;
     node = &store->nodes[n];
     node->pc = pc;
@@ -312,7 +317,8 @@ sample_of(struct cpprof__store *store, uint32_t node, uint32_t labels)
     if (n >= CPPROF__STORE_SAMPLES ||
         !ensure(store, SAMPLES, (n + 1) * sizeof *sample))
         return NULL;
-    if (n * 2 > store->sample_mask && !grow_sample_index(store))
+    if (n * 2 > store->sample_mask &&
+        !index_samples(store, store->sample_mask * 2 + 1))
         return NULL;
     sample = &store->samples[n];
     sample->node = node;
