@@ -30,7 +30,8 @@ def paths_of(root):
         return sorted(set(listed.stdout.split("\n")) - {""})
     return sorted(
         os.path.relpath(os.path.join(folder, name), root)
-        for folder, _, names in os.walk(root) for name in names)
+        for folder, _, names in os.walk(root) for name in names
+        if not os.path.relpath(folder, root).startswith("build"))
 
 
 def check_line(path, number, line):
