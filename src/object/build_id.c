@@ -354,10 +354,17 @@ read_proc_mem(uintptr_t address, void *data, size_t n)
     return done;
 }
 
+/* A loaded image, and what its first bytes are: the headers and the notes of
+ * most images lie in there, and one read is cheaper than a dozen. */
+struct loaded {
+    uintptr_t base;
+    size_t n;
+    uint8_t first[1024];
+};
+
 static size_t
-read_memory(void *ctx, uint64_t offset, void *data, size_t n)
+copy_memory(uintptr_t address, void *data, size_t n)
 {
-    uintptr_t address = *(uintptr_t *)ctx + (uintptr_t)offset;
     struct iovec local = {data, n};
     struct iovec remote = {(void *)address, n};
     ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
@@ -367,11 +374,24 @@ read_memory(void *ctx, uint64_t offset, void *data, size_t n)
     return got < 0 ? 0 : (size_t)got;
 }
 
+static size_t
+read_memory(void *ctx, uint64_t offset, void *data, size_t n)
+{
+    const struct loaded *image = ctx;
+
+    if (offset >= image->n || n > image->n - offset)
+        return copy_memory(image->base + (uintptr_t)offset, data, n);
+    memcpy(data, image->first + offset, n);
+    return n;
+}
+
 enum cpprof_status
 cpprof__build_id_of_memory(uintptr_t address, char text[CPPROF__BUILD_ID_TEXT],
                            struct cpprof_error *error)
 {
-    struct cpprof__elf_source source = {read_memory, &address, 1};
+    struct loaded image = {.base = address};
+    struct cpprof__elf_source source = {read_memory, &image, 1};
 
+    image.n = copy_memory(address, image.first, sizeof image.first);
     return cpprof__build_id_read(&source, text, error);
 }
