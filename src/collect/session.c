@@ -375,6 +375,7 @@ start_sampling(struct session *s, struct cpprof_error *error)
     plan.period_ns = s->spool.head->period_ns;
     plan.generation = last_generation;
     cpprof__threads_begin(&plan, s->drainer_tid);
+    store_relaxed(&s->spool.head->n_threads, cpprof__threads_seen());
     return CPPROF_OK;
 }
 
