@@ -3,6 +3,7 @@
  * Filters by label. All they need is the label set, so each expression is
  * tried once per set and not once per sample.
  */
+#include "base/buffer.h"
 #include "base/status.h"
 #include "profile/filter.h"
 #include "profile/unit.h"
@@ -95,6 +96,7 @@ struct tag_filter {
     double low, high;
     char unit[UNIT_TEXT]; /* of the range */
     CPPROF__ARRAY(struct cpprof__regexp *) regexps;
+    struct cpprof__buffer pair; /* for matching; fails for want of memory */
 };
 
 static void
@@ -105,6 +107,7 @@ tag_filter_free(struct tag_filter *f)
     for (i = 0; i < f->regexps.n; i++)
         cpprof__regexp_free(f->regexps.at[i]);
     CPPROF__ARRAY_FREE(&f->regexps);
+    cpprof__buffer_free(&f->pair);
 }
 
 /* Parse one; NULL if there is none, or one past all measure. */
@@ -212,27 +215,23 @@ number_matches(const struct tag_filter *f, const struct cpprof_pprof_label *l)
 
 /* "KEY:VALUE", which is what an expression without key is matched with. */
 static bool
-pair_matches(const struct tag_filter *f, struct cpprof__regexp *r,
+pair_matches(struct tag_filter *f, struct cpprof__regexp *r,
              const struct cpprof_pprof_label *l)
 {
     const struct cpprof__strings *s = &f->p->strings;
-    size_t n_key = cpprof__strings_n(s, l->key);
-    size_t n_text = cpprof__strings_n(s, l->text);
-    char *pair = malloc(n_key + n_text + 1);
-    bool matches;
 
-    if (!pair)
-        return false;
-    memcpy(pair, cpprof__strings_text(s, l->key), n_key);
-    pair[n_key] = ':';
-    memcpy(pair + n_key + 1, cpprof__strings_text(s, l->text), n_text);
-    matches = cpprof__regexp_matches(r, pair, n_key + 1 + n_text);
-    free(pair);
-    return matches;
+    f->pair.n = 0;
+    cpprof__buffer_append(&f->pair, cpprof__strings_text(s, l->key),
+                          cpprof__strings_n(s, l->key));
+    cpprof__buffer_append(&f->pair, ":", 1);
+    cpprof__buffer_append(&f->pair, cpprof__strings_text(s, l->text),
+                          cpprof__strings_n(s, l->text));
+    return !f->pair.failed &&
+           cpprof__regexp_matches(r, (char *)f->pair.data, f->pair.n);
 }
 
 static bool
-text_matches(const struct tag_filter *f, struct cpprof__regexp *r,
+text_matches(struct tag_filter *f, struct cpprof__regexp *r,
              const struct cpprof_pprof_label *l)
 {
     return f->has_key
@@ -242,8 +241,7 @@ text_matches(const struct tag_filter *f, struct cpprof__regexp *r,
 
 /* Does any label of the set match regexp r, or the range? */
 static bool
-any_label_matches(const struct tag_filter *f, struct cpprof__regexp *r,
-                  uint32_t set)
+any_label_matches(struct tag_filter *f, struct cpprof__regexp *r, uint32_t set)
 {
     size_t n, i;
     const struct cpprof_pprof_label *l =
@@ -262,7 +260,7 @@ any_label_matches(const struct tag_filter *f, struct cpprof__regexp *r,
 
 /* With a key one regexp is enough, without one all must match something. */
 static bool
-set_matches(const struct tag_filter *f, uint32_t set)
+set_matches(struct tag_filter *f, uint32_t set)
 {
     size_t i;
 
@@ -304,15 +302,16 @@ filter_status(const struct tag_filter *f, struct cpprof_error *error)
     enum cpprof_status status = CPPROF_OK;
     size_t i;
 
+    if (f->pair.failed)
+        return cpprof__fail_nomem(error);
     for (i = 0; i < f->regexps.n && status == CPPROF_OK; i++)
         status = cpprof__regexp_status(f->regexps.at[i], error);
     return status;
 }
 
 static enum cpprof_status
-apply(struct cpprof_pprof *p, const struct tag_filter *focus,
-      const struct tag_filter *ignore, bool matched[2],
-      struct cpprof_error *error)
+apply(struct cpprof_pprof *p, struct tag_filter *focus,
+      struct tag_filter *ignore, bool matched[2], struct cpprof_error *error)
 {
     uint8_t *what = calloc(p->labels.sets.n, 1);
     struct keeper keeper = {what, false, false};

@@ -314,14 +314,15 @@ append_identity(const struct cpprof__graph *g, const struct cpprof__node *node,
 
 int
 cpprof__node_compare(const struct cpprof__graph *g,
-                     const struct cpprof__node *a, const struct cpprof__node *b)
+                     const struct cpprof__node *a, const struct cpprof__node *b,
+                     bool *failed)
 {
     struct cpprof__buffer x = {0}, y = {0};
-    int order;
+    int order = 0;
 
     append_identity(g, a, &x);
     append_identity(g, b, &y);
-    order = 0;
+    *failed |= x.failed || y.failed;
     if (x.n && y.n)
         order = memcmp(x.data, y.data, x.n < y.n ? x.n : y.n);
     if (!order)

@@ -84,6 +84,13 @@ enum cpprof_status
 cpprof__graph_add_edges(struct cpprof__graph *g, const uint8_t *kept,
                         const uint8_t *shown, struct cpprof_error *error);
 
+/* A sum that wraps around. */
+static inline int64_t
+cpprof__add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 /* The mean where there is a divisor. */
 static inline int64_t
 cpprof__mean(int64_t sum, int64_t divisor)
@@ -99,10 +106,10 @@ cpprof__node_name(const struct cpprof__graph *g,
                   const struct cpprof__node *node, struct cpprof__buffer *out);
 
 /* The order of two nodes that are equal in all that is printed: by all they
- * are made of, as text. */
+ * are made of, as text. *failed is set when there is no memory for it. */
 int
 cpprof__node_compare(const struct cpprof__graph *g,
-                     const struct cpprof__node *a,
-                     const struct cpprof__node *b);
+                     const struct cpprof__node *a, const struct cpprof__node *b,
+                     bool *failed);
 
 #endif

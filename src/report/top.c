@@ -28,11 +28,12 @@ struct table {
     struct cpprof__buffer names;
     struct cpprof__shown shown;
     uint8_t *has_row; /* by node: it has a row */
-    uint8_t *all;   /* by node: 1 */
-    bool rebuilt;   /* nodes were left out, and edges lead around them */
+    uint8_t *all;     /* by node: 1 */
+    bool rebuilt;     /* nodes were left out, and edges lead around them */
     /* By node: has edges of inlined calls, of others. */
     uint8_t *calls;
     int64_t edge_cutoff;
+    bool failed; /* no memory for comparing */
 };
 
 enum {
@@ -116,7 +117,7 @@ by_name(const struct table *t, const struct row *a, const struct row *b)
 static int
 compare(const void *x, const void *y, void *ctx)
 {
-    const struct table *t = ctx;
+    struct table *t = ctx;
     const struct row *a = x, *b = y;
     const struct cpprof__node *m = &t->g.nodes.at[a->node];
     const struct cpprof__node *n = &t->g.nodes.at[b->node];
@@ -127,7 +128,7 @@ compare(const void *x, const void *y, void *ctx)
         order = by_name(t, a, b);
     if (!order)
         order = cum ? by_size(m->flat, n->flat) : by_size(m->cum, n->cum);
-    return order ? order : cpprof__node_compare(&t->g, m, n);
+    return order ? order : cpprof__node_compare(&t->g, m, n, &t->failed);
 }
 
 /* Choose the rows, in order. */
@@ -141,7 +142,8 @@ choose(struct table *t)
     size_t i;
 
     for (i = 0; i < t->rows.n; i++)
-        flat_total += t->g.nodes.at[t->rows.at[i].node].flat;
+        flat_total =
+            cpprof__add(flat_total, t->g.nodes.at[t->rows.at[i].node].flat);
     cutoff = trim ? cpprof__cutoff(flat_total, o->nodefraction) : 0;
     t->edge_cutoff = trim ? cpprof__cutoff(flat_total, o->edgefraction) : 0;
     if (cutoff > 0)
@@ -152,6 +154,8 @@ choose(struct table *t)
     if (status != CPPROF_OK)
         return status;
     qsort_r(t->rows.at, t->rows.n, sizeof *t->rows.at, compare, t);
+    if (t->failed)
+        return cpprof__fail_nomem(t->r->error);
     if (trim && o->nodecount > 0 && (size_t)o->nodecount < t->rows.n) {
         t->rows.n = (size_t)o->nodecount;
         t->rebuilt = true;
@@ -262,7 +266,8 @@ print(struct table *t)
     for (i = 0; i < t->rows.n; i++) {
         const struct cpprof__node *n = &t->g.nodes.at[t->rows.at[i].node];
 
-        t->shown.flat_sum += cpprof__mean(n->flat, n->flat_div);
+        t->shown.flat_sum =
+            cpprof__add(t->shown.flat_sum, cpprof__mean(n->flat, n->flat_div));
     }
     cpprof__heading(t->r, &t->shown);
     cpprof__buffer_printf(&t->r->out, "%10s %5s%% %5s%% %10s %5s%%\n", "flat",
@@ -270,7 +275,7 @@ print(struct table *t)
     for (i = 0; i < t->rows.n; i++) {
         const struct cpprof__node *n = &t->g.nodes.at[t->rows.at[i].node];
 
-        flat_sum += cpprof__mean(n->flat, n->flat_div);
+        flat_sum = cpprof__add(flat_sum, cpprof__mean(n->flat, n->flat_div));
         print_row(t, &t->rows.at[i], flat_sum);
     }
 }

@@ -68,12 +68,6 @@ enum {
     WATCHED = 2, /* edges into it are wanted */
 };
 
-static int64_t
-add(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a + (uint64_t)b);
-}
-
 /* ------------------------------------------------------------- edges ---- */
 
 static struct edge_place *
@@ -148,16 +142,18 @@ leave_node(struct walk *w)
 
     w->on_path[step->node]--;
     if (w->steps.n)
-        step[-1].sum = add(step[-1].sum, step->sum);
+        step[-1].sum = cpprof__add(step[-1].sum, step->sum);
     if (step->edge & FIRST)
-        w->values.cum[step->node] = add(w->values.cum[step->node], step->sum);
+        w->values.cum[step->node] =
+            cpprof__add(w->values.cum[step->node], step->sum);
     if (!w->divisors.cum)
         return;
     if (w->steps.n)
-        step[-1].divisor_sum = add(step[-1].divisor_sum, step->divisor_sum);
+        step[-1].divisor_sum =
+            cpprof__add(step[-1].divisor_sum, step->divisor_sum);
     if (step->edge & FIRST)
         w->divisors.cum[step->node] =
-            add(w->divisors.cum[step->node], step->divisor_sum);
+            cpprof__add(w->divisors.cum[step->node], step->divisor_sum);
 }
 
 /* False when out of memory. */
@@ -189,13 +185,13 @@ leave_edge(struct walk *w)
     struct step *step = &w->steps.at[--w->steps.n];
 
     if (w->steps.n)
-        step[-1].sum = add(step[-1].sum, step->sum);
+        step[-1].sum = cpprof__add(step[-1].sum, step->sum);
     if (step->edge != NO_EDGE) {
         struct cpprof__edge *edge = &w->g->edges.at[step->edge & ~FIRST];
 
         edge->on_path--;
         if (step->edge & FIRST)
-            edge->weight = add(edge->weight, step->sum);
+            edge->weight = cpprof__add(edge->weight, step->sum);
     }
 }
 
@@ -288,13 +284,14 @@ add_sample(struct walk *w, size_t sample)
     if (!w->steps.n)
         return true;
     top = &w->steps.at[w->steps.n - 1];
-    top->sum = add(top->sum, value);
-    top->divisor_sum = add(top->divisor_sum, divisor);
+    top->sum = cpprof__add(top->sum, value);
+    top->divisor_sum = cpprof__add(top->divisor_sum, divisor);
     if (w->values.flat)
-        w->values.flat[top->node] = add(w->values.flat[top->node], value);
+        w->values.flat[top->node] =
+            cpprof__add(w->values.flat[top->node], value);
     if (w->divisors.flat)
         w->divisors.flat[top->node] =
-            add(w->divisors.flat[top->node], divisor);
+            cpprof__add(w->divisors.flat[top->node], divisor);
     return true;
 }
 

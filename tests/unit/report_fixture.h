@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Reports into memory. */
+#ifndef TESTS_REPORT_FIXTURE_H
+#define TESTS_REPORT_FIXTURE_H
+
+#include "base/buffer.h"
+#include <cpprof/report.h>
+
+#include <errno.h>
+#include <string.h>
+
+struct report_text {
+    struct cpprof__buffer bytes;
+    struct cpprof__buffer warnings; /* a line each */
+    int n_closed, failed;           /* how often closed; with what */
+};
+
+static inline int
+report_text_write(void *ctx, const void *data, size_t n)
+{
+    struct report_text *t = ctx;
+
+    cpprof__buffer_append(&t->bytes, data, n);
+    return t->bytes.failed ? ENOMEM : 0;
+}
+
+static inline int
+report_text_close(void *ctx, int failed)
+{
+    struct report_text *t = ctx;
+
+    t->n_closed++;
+    t->failed = failed;
+    return 0;
+}
+
+static inline void
+report_text_warn(void *ctx, const char *line)
+{
+    struct report_text *t = ctx;
+
+    cpprof__buffer_printf(&t->warnings, "%s\n", line);
+}
+
+static inline void
+report_text_free(struct report_text *t)
+{
+    cpprof__buffer_free(&t->bytes);
+    cpprof__buffer_free(&t->warnings);
+    memset(t, 0, sizeof *t);
+}
+
+/* Print -top of the profile into t, terminated; the status of doing so. */
+static inline enum cpprof_status
+report_text_top(struct cpprof_pprof *p, struct cpprof_report_options options,
+                struct report_text *t, struct cpprof_error *error)
+{
+    struct cpprof_writer writer = {report_text_write, report_text_close, t};
+    enum cpprof_status status;
+
+    options.warn = report_text_warn;
+    options.warn_ctx = t;
+    status = cpprof_report_write(p, CPPROF_REPORT_TOP, &options, writer, error);
+    cpprof__buffer_append(&t->bytes, "", 1);
+    cpprof__buffer_append(&t->warnings, "", 1);
+    return status;
+}
+
+#endif
