@@ -29,7 +29,8 @@ static inline void
 put(struct section *s, const void *data, size_t n)
 {
     assert(s->n + n <= SECTION_BYTES);
-    memcpy(s->bytes + s->n, data, n);
+    if (n > 0)
+        memcpy(s->bytes + s->n, data, n);
     s->n += n;
 }
 

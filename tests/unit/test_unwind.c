@@ -301,8 +301,9 @@ thread_ends_at_its_start(void **state)
     assert_int_equal(pthread_create(&t, NULL, thread, NULL), 0);
     assert_int_equal(pthread_join(t, NULL), 0);
     assert_walk_is_the_truth();
-    /* plain 4 times, the walk's function, thread, start_thread, clone */
-    assert_int_equal(result.n, 8);
+    /* plain 4 times, the walk's function, thread, start_thread, clone; a
+     * sanitizer adds its own */
+    assert_true(result.n >= 8);
 }
 
 static ucontext_t main_context;

@@ -349,6 +349,15 @@ static uintptr_t bad[2048];
 static size_t n_good;
 static struct cpprof__regs good_regs;
 
+CPPROF__NO_SANITIZE static NOINLINE void
+copy_words(uintptr_t *to, uintptr_t from, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        to[i] = stack_load(from + i * sizeof *to);
+}
+
 static NOINLINE void
 copy_stack(int more)
 {
@@ -361,7 +370,7 @@ copy_stack(int more)
         cpprof__regs_here(&good_regs);
         n_good = (stack_hi - good_regs.sp) / sizeof *good;
         n_good = n_good < 2048 ? n_good : 2048;
-        memcpy(good, (void *)good_regs.sp, n_good * sizeof *good);
+        copy_words(good, good_regs.sp, n_good);
     }
     pad[1] = pad[0];
 }

@@ -50,10 +50,16 @@ chain(int more)
 static void
 on_walk(int signal, siginfo_t *info, void *context)
 {
+    struct cpprof__stack_view view = {0};
+    struct cpprof__regs regs;
+
     (void)signal;
     (void)info;
     (void)context;
-    walk_here(&result, direct);
+    cpprof__regs_here(&regs);
+    if (direct && regs.sp >= stack_lo && regs.sp < stack_hi)
+        view = view_from(regs.sp, stack_hi);
+    walk_regs(&result, &regs, &view, MAX_FRAMES);
     NOT_A_TAIL_CALL();
 }
 
@@ -427,6 +433,14 @@ set_up(void **state)
     return 0;
 }
 
+/* ThreadSanitizer keeps signals back and calls handlers as plain functions,
+ * with a context that they do not return to. */
+#ifdef __SANITIZE_THREAD__
+#define HANDLERS_ARE_REAL 0
+#else
+#define HANDLERS_ARE_REAL 1
+#endif
+
 int
 main(void)
 {
@@ -438,6 +452,10 @@ main(void)
         cmocka_unit_test(vdso_is_followed_to_its_caller),
     };
 
+    if (!HANDLERS_ARE_REAL) {
+        puts("1..0 # SKIP signals are not delivered as they come");
+        return 0;
+    }
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
