@@ -8,9 +8,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool installed;
+static int32_t installed_pid; /* the process that has our handler; 0: none. A
+                               * vfork child shares this memory and has a
+                               * disposition of its own */
 
 /* The handler reads the action without a lock; no signal may come between the
  * two changes of the version, or it would wait for its own thread. */
@@ -29,19 +33,26 @@ set_user_action(const struct sigaction *action)
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
 }
 
-static int
-install(void)
+static struct sigaction
+our_action(void)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    struct sigaction old;
 
     ours.sa_sigaction = cpprof__on_signal;
     sigfillset(&ours.sa_mask);
+    return ours;
+}
+
+static int
+install(void)
+{
+    struct sigaction ours = our_action(), old;
+
     if (cpprof__real_sigaction(CPPROF__SIGNAL, &ours, &old))
         return errno;
     if (!(old.sa_flags & SA_SIGINFO) || old.sa_sigaction != cpprof__on_signal)
         set_user_action(&old);
-    store_release(&installed, true);
+    store_release(&installed_pid, (int32_t)getpid());
     return 0;
 }
 
@@ -56,13 +67,21 @@ cpprof__action_install(void)
     return failed;
 }
 
+static bool
+is_installed(void)
+{
+    int32_t pid = load_acquire(&installed_pid);
+
+    return pid && pid == (int32_t)getpid();
+}
+
 int
 cpprof__action_swap(int signo, const struct sigaction *action,
                     struct sigaction *old)
 {
     struct sigaction before;
 
-    if (signo != CPPROF__SIGNAL || !load_acquire(&installed))
+    if (signo != CPPROF__SIGNAL || !is_installed())
         return cpprof__real_sigaction(signo, action, old);
     pthread_mutex_lock(&lock);
     before = cpprof__user_action.action;
@@ -72,4 +91,38 @@ cpprof__action_swap(int signo, const struct sigaction *action,
         *old = before;
     pthread_mutex_unlock(&lock);
     return 0;
+}
+
+static bool
+is_ignored(void)
+{
+    return load_acquire(&installed_pid) &&
+           cpprof__user_action.action.sa_handler == SIG_IGN;
+}
+
+void
+cpprof__action_exec_begin(void)
+{
+    struct sigaction ignore = {0};
+
+    ignore.sa_handler = SIG_IGN;
+    if (is_ignored())
+        cpprof__real_sigaction(CPPROF__SIGNAL, &ignore, NULL);
+}
+
+void
+cpprof__action_exec_failed(void)
+{
+    struct sigaction ours = our_action();
+
+    if (is_ignored())
+        cpprof__real_sigaction(CPPROF__SIGNAL, &ours, NULL);
+}
+
+void
+cpprof__action_fork_child(void)
+{
+    if (installed_pid)
+        installed_pid = (int32_t)getpid();
+    pthread_mutex_init(&lock, NULL);
 }

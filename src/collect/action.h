@@ -21,4 +21,17 @@ int
 cpprof__action_swap(int signo, const struct sigaction *action,
                     struct sigaction *old);
 
+/*
+ * Around an exec, which resets handlers but lets an ignored signal stay
+ * ignored: what the program ignores on paper is ignored in the kernel too.
+ */
+void
+cpprof__action_exec_begin(void);
+void
+cpprof__action_exec_failed(void);
+
+/* In a forked child, which has the parent's handler. */
+void
+cpprof__action_fork_child(void);
+
 #endif

@@ -59,10 +59,10 @@ struct session {
     struct cpprof__drain drain;
     struct cpprof__cpu_profile profile;
     bool has_profile; /* begun */
-    bool unloaded;    /* since the maps were last read */
     enum cpprof_status failed;
     struct cpprof_error error;
 
+    bool unloaded; /* a module, since the maps were last read */
     uint64_t cpu_start_ns;
     pthread_t drainer;
     sem_t drainer_is_up;
@@ -144,23 +144,28 @@ update_head(struct session *s)
     store_relaxed(&head->last_mono_ns, now_ns(CLOCK_MONOTONIC));
 }
 
-/* Returns how many samples came. */
+/* Under drain_lock: returns how many samples came. */
+static uint64_t
+drain_locked(struct session *s)
+{
+    uint64_t before = s->drain.n_records;
+
+    if (swap_acq_rel(&s->unloaded, false))
+        cpprof__mappings_refresh(&s->drain.mappings);
+    cpprof__drain_all(&s->drain);
+    update_head(s);
+    return s->drain.n_records - before;
+}
+
 static uint64_t
 drain(struct session *s)
 {
-    uint64_t before;
+    uint64_t n;
 
     pthread_mutex_lock(&s->drain_lock);
-    before = s->drain.n_records;
-    if (s->unloaded) {
-        s->unloaded = false;
-        cpprof__mappings_refresh(&s->drain.mappings);
-    }
-    cpprof__drain_all(&s->drain);
-    update_head(s);
-    before = s->drain.n_records - before;
+    n = drain_locked(s);
     pthread_mutex_unlock(&s->drain_lock);
-    return before;
+    return n;
 }
 
 /* ---- the end of sampling ---------------------------------------------- */
@@ -537,14 +542,19 @@ cpprof__session_stop_hastily(unsigned seconds)
 
 /* ---- unloading -------------------------------------------------------- */
 
-/* The session cannot end between the look at the state and the work under
- * drain_lock: stop changes the state under `lock` first. */
+/*
+ * The session cannot end between the look at the state and the work: stop
+ * changes the state under `lock` first. The drainer is not waited for: it may
+ * be about to load the symbolizer, and the caller may hold the loader's lock.
+ */
 void
 cpprof__session_before_unload(void)
 {
     pthread_mutex_lock(&lock);
-    if (state == RUNNING)
-        drain(session);
+    if (state == RUNNING && !pthread_mutex_trylock(&session->drain_lock)) {
+        drain_locked(session);
+        pthread_mutex_unlock(&session->drain_lock);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -553,11 +563,8 @@ cpprof__session_after_unload(void)
 {
     cpprof__unwind_forget();
     pthread_mutex_lock(&lock);
-    if (state == RUNNING) {
-        pthread_mutex_lock(&session->drain_lock);
-        session->unloaded = true;
-        pthread_mutex_unlock(&session->drain_lock);
-    }
+    if (state == RUNNING)
+        store_release(&session->unloaded, true);
     pthread_mutex_unlock(&lock);
 }
 
@@ -594,6 +601,7 @@ cpprof__session_fork_child(void)
     cpprof__sampler.n_inside = 0;
     cpprof__sampler.itimer_base_ns = 0;
     cpprof__threads_fork_child();
+    cpprof__action_fork_child();
     if (session)
         cpprof__spool_free(&session->spool, true);
     session = NULL;
@@ -630,6 +638,7 @@ cpprof__session_exec_begin(void)
         cpprof__threads_suspend();
         take_pending();
     }
+    cpprof__action_exec_begin();
     errno = saved_errno;
 }
 
@@ -638,6 +647,7 @@ cpprof__session_exec_failed(void)
 {
     int saved_errno = errno;
 
+    cpprof__action_exec_failed();
     if (is_ours())
         cpprof__threads_resume();
     errno = saved_errno;

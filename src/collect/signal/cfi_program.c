@@ -84,6 +84,15 @@ factored(const struct program *p, int64_t offset)
     return (int64_t)((uint64_t)offset * (uint64_t)p->fde->data_align);
 }
 
+/* DWARF 5, 6.4.2.2: what changes one half of a register and offset does not
+ * follow an expression. */
+static void
+expect_cfa_register(struct program *p)
+{
+    if (p->row->cfa_reg == CPPROF__CFA_EXPRESSION)
+        cfi_spoil(&p->code);
+}
+
 static void
 set_cfa_register(struct program *p, uint64_t reg)
 {
@@ -203,12 +212,15 @@ execute_cfa(struct program *p, uint8_t op)
         set_cfa_offset(p, factored(p, cfi_sleb(&p->code)));
         return true;
     case DW_CFA_def_cfa_register:
+        expect_cfa_register(p);
         set_cfa_register(p, cfi_uleb(&p->code));
         return true;
     case DW_CFA_def_cfa_offset:
+        expect_cfa_register(p);
         set_cfa_offset(p, (int64_t)cfi_uleb(&p->code));
         return true;
     case DW_CFA_def_cfa_offset_sf:
+        expect_cfa_register(p);
         set_cfa_offset(p, factored(p, cfi_sleb(&p->code)));
         return true;
     case DW_CFA_def_cfa_expression:
@@ -298,7 +310,8 @@ execute_until(struct program *p, const uint8_t *code, const uint8_t *end)
         if ((op & 0xc0) == DW_CFA_offset)
             set_rule(p, op & 0x3f, CPPROF__RULE_AT_CFA,
                      factored(p, (int64_t)cfi_uleb(&p->code)));
-        else if (op == DW_CFA_def_cfa_offset)
+        else if (op == DW_CFA_def_cfa_offset &&
+                 p->row->cfa_reg != CPPROF__CFA_EXPRESSION)
             set_cfa_offset(p, (int64_t)cfi_uleb(&p->code));
         else
             execute(p, op);
