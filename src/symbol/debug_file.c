@@ -30,13 +30,21 @@ cpprof__debug_file_open_by_id(struct cpprof__elf_file *debug,
     return cpprof__elf_open(debug, path, build_id, use);
 }
 
+/* Has the file at path this checksum? */
 static bool
-has_crc(const struct cpprof__elf_file *file, GElf_Word crc)
+has_crc(const char *path, uint32_t wanted)
 {
+    FILE *file = fopen(path, "re");
+    uint32_t crc = 0;
+    char bytes[16384];
     size_t n;
-    const char *bytes = elf_rawfile(file->elf, &n);
 
-    return bytes && libdeflate_crc32(0, bytes, n) == crc;
+    if (!file)
+        return false;
+    while ((n = fread(bytes, 1, sizeof bytes, file)) > 0)
+        crc = libdeflate_crc32(crc, bytes, n);
+    fclose(file);
+    return crc == wanted;
 }
 
 /* What .gnu_debuglink of an image says. */
@@ -68,7 +76,7 @@ open_linked(struct cpprof__elf_file *debug, const struct link *link,
 
     if (!cpprof__elf_open(&file, path, id, link->use))
         return false;
-    if (is_useful(&file) && (*id || has_crc(&file, link->crc))) {
+    if (is_useful(&file) && (*id || has_crc(path, link->crc))) {
         *debug = file;
         return true;
     }
@@ -212,8 +220,7 @@ cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
     if (fd < 0)
         return false;
     file.elf = dwelf_elf_begin(fd);
-    if (file.elf && elf_kind(file.elf) == ELF_K_ELF &&
-        elf_cntl(file.elf, ELF_C_FDREAD) == 0)
+    if (file.elf && elf_kind(file.elf) == ELF_K_ELF)
         *mini = file;
     else
         cpprof__elf_close(&file);

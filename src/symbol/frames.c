@@ -69,13 +69,24 @@ is_mangled(const char *name)
     return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 }
 
-/* Is symbol the name itself, or that of a copy of it? */
+/*
+ * Is symbol the name itself, or that of a copy of it? A constructor is C4 in
+ * the DWARF of GCC and C1, C2 or C3 in the symbol table; D4 the same.
+ */
 static bool
 is_copy_of(const char *symbol, const char *name)
 {
     size_t n = cpprof__symbol_source_length(symbol, strlen(symbol));
+    size_t i;
 
-    return strlen(name) == n && memcmp(symbol, name, n) == 0;
+    if (strlen(name) != n)
+        return false;
+    for (i = 0; i < n; i++)
+        if (symbol[i] != name[i] &&
+            !(i > 0 && name[i] == '4' && symbol[i] < '4' &&
+              (name[i - 1] == 'C' || name[i - 1] == 'D')))
+            return false;
+    return true;
 }
 
 /* A symbol without its version. */

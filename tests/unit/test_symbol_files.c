@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which file the symbolizer reads: debug information apart from the image,
+ * images that are gone or not the ones that ran, and what is not ELF.
+ */
+#include "symbol_fixture.h"
+
+#include <sys/auxv.h>
+
+extern const char *cpprof__debug_root;
+
+static int
+make_library(void **state)
+{
+    if (make_folder(state))
+        return -1;
+    write_file("inline.c", INLINE_SOURCE);
+    return !run("gcc -O2 -fPIC -shared -g -Wl,--build-id=sha1 -o full.so "
+                "%s/inline.c",
+                folder);
+}
+
+/* name.so without debug information, and name.debug with it; what: the option
+ * of objcopy that takes it away. */
+static void
+make_stripped(const char *name, const char *what)
+{
+    need("objcopy");
+    assert_true(run("objcopy --only-keep-debug full.so %s.debug && "
+                    "objcopy %s full.so %s.so",
+                    name, what, name));
+}
+
+static void
+build_id_of(struct loaded *l)
+{
+    assert_int_equal(
+        cpprof__build_id_of_memory(l->mapping.start - l->mapping.offset,
+                                   l->build_id, NULL),
+        CPPROF_OK);
+}
+
+static void
+debug_link_beside_the_library_is_followed(void **state)
+{
+    make_stripped("linked", "--strip-all");
+    assert_true(run("objcopy --add-gnu-debuglink=linked.debug linked.so"));
+    check_library("linked.so", check_inlined);
+}
+
+static void
+debug_link_in_the_debug_folder_is_followed(void **state)
+{
+    make_stripped("below", "--strip-debug");
+    assert_true(run("objcopy --add-gnu-debuglink=below.debug below.so && "
+                    "mkdir .debug && mv below.debug .debug"));
+    check_library("below.so", check_inlined);
+}
+
+static void
+debug_link_below_the_debug_root_is_followed(void **state)
+{
+    char root[PATH_MAX];
+
+    make_stripped("rooted", "--strip-debug");
+    assert_true(run("objcopy --add-gnu-debuglink=rooted.debug rooted.so && "
+                    "mkdir -p root%s && mv rooted.debug root%s",
+                    folder, folder));
+    snprintf(root, sizeof root, "%s/root", folder);
+    cpprof__debug_root = root;
+    check_library("rooted.so", check_inlined);
+    cpprof__debug_root = "/usr/lib/debug";
+}
+
+static void
+build_id_below_the_debug_root_is_found(void **state)
+{
+    char root[PATH_MAX];
+
+    make_stripped("by-id", "--strip-all");
+    assert_true(run("id=$(readelf -n by-id.so | sed -n "
+                    "'s/.*Build ID: //p') && "
+                    "first=$(echo $id | cut -c1-2) && "
+                    "mkdir -p tree/.build-id/$first && mv by-id.debug "
+                    "tree/.build-id/$first/$(echo $id | cut -c3-).debug"));
+    snprintf(root, sizeof root, "%s/tree", folder);
+    cpprof__debug_root = root;
+    check_library("by-id.so", check_inlined);
+    cpprof__debug_root = "/usr/lib/debug";
+}
+
+static void
+debug_link_of_another_build_is_not_followed(void **state)
+{
+    make_stripped("other", "--strip-debug");
+    assert_true(run("gcc -O2 -fPIC -shared -g -DOTHER=1 "
+                    "-Wl,--build-id=0x1122334455667788 -o other.tmp inline.c &&"
+                    " objcopy --only-keep-debug other.tmp other.debug && "
+                    "objcopy --add-gnu-debuglink=other.debug other.so"));
+    check_library("other.so", check_symbol_only);
+}
+
+static void
+debug_link_without_build_id_needs_its_checksum(void **state)
+{
+    assert_true(run("gcc -O2 -fPIC -shared -g -Wl,--build-id=none -o full-n.so "
+                    "%s/inline.c",
+                    folder));
+    assert_true(run("objcopy --only-keep-debug full-n.so crc.debug && "
+                    "objcopy --strip-debug --add-gnu-debuglink=crc.debug "
+                    "full-n.so crc-right.so && "
+                    "cp crc-right.so crc-wrong.so"));
+    check_library("crc-right.so", check_inlined);
+    assert_true(run("printf x >> crc.debug"));
+    check_library("crc-wrong.so", check_symbol_only);
+}
+
+static void
+stripped_debug_information_leaves_the_symbol_table(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    make_stripped("symtab", "--strip-debug");
+    check_library("symtab.so", check_symbol_only);
+    load(&l, "symtab.so", "at_hidden");
+    symbolize(&l, false);
+    assert_int_equal(frames_at(&l, "at_hidden", frames), 1);
+    assert_string_equal(frames[0].name, "hidden");
+    unload(&l);
+}
+
+/* hidden() lies between exported functions and has no symbol any more: it is
+ * none of them. */
+static void
+stripped_symbol_table_leaves_what_is_exported(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    make_stripped("dynsym", "--strip-all");
+    check_library("dynsym.so", check_symbol_only);
+    load(&l, "dynsym.so", "at_hidden");
+    symbolize(&l, false);
+    assert_int_equal(frames_at(&l, "at_hidden", frames), 0);
+    unload(&l);
+}
+
+static void
+mini_debug_info_names_what_is_not_exported(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    need("xz");
+    make_stripped("mini", "--strip-all");
+    assert_true(run("objcopy --strip-debug full.so mini.symbols && "
+                    "xz -k mini.symbols && objcopy --add-section "
+                    ".gnu_debugdata=mini.symbols.xz mini.so"));
+    load(&l, "mini.so", "at_hidden");
+    symbolize(&l, false);
+    assert_int_equal(frames_at(&l, "at_hidden", frames), 1);
+    assert_string_equal(frames[0].name, "hidden");
+    unload(&l);
+}
+
+static void
+debug_information_shared_by_dwz_is_read(void **state)
+{
+    need("dwz");
+    assert_true(run("cp full.so dwz1.so && cp full.so dwz2.so && "
+                    "dwz -m %s/shared.dwz dwz1.so dwz2.so",
+                    folder));
+    check_library("dwz1.so", check_inlined);
+}
+
+static void
+image_of_another_build_id_is_not_used(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    assert_true(run("cp full.so wrong-id.so"));
+    load(&l, "wrong-id.so", "at_leaf");
+    build_id_of(&l);
+    symbolize(&l, false);
+    check_inlined(&l);
+    cpprof__symbolizer.free(l.symbolizer);
+    memset(l.build_id, 'a', 8);
+    symbolize(&l, false);
+    assert_int_equal(frames_at(&l, "at_leaf", frames), 0);
+    assert_false(cpprof__symbolizer.knows_inlines(l.symbolizer, l.index));
+    unload(&l);
+}
+
+/* What a package upgrade does: another file has the name now. */
+static void
+image_that_was_replaced_is_not_misread(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+    size_t n;
+
+    assert_true(run("cp full.so replaced.so && "
+                    "(echo 'int first(void) { return 1; }'; cat inline.c) > "
+                    "later.c && gcc -O2 -fPIC -shared -g "
+                    "-Wl,--build-id=sha1 -o later.so later.c"));
+    load(&l, "replaced.so", "at_leaf");
+    build_id_of(&l);
+    assert_true(run("mv later.so replaced.so"));
+    symbolize(&l, false);
+    n = frames_at(&l, "at_leaf", frames);
+    /* The kernel shows the file that runs to those who may look. */
+    if (n)
+        check_inlined(&l);
+    else
+        assert_int_not_equal(geteuid(), 0);
+    unload(&l);
+}
+
+static void
+image_that_was_deleted_is_no_harm(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    assert_true(run("cp full.so deleted.so"));
+    load(&l, "deleted.so", "at_leaf");
+    assert_int_equal(unlink("deleted.so"), 0);
+    symbolize(&l, false);
+    assert_int_equal(frames_at(&l, "at_leaf", frames), 0);
+    unload(&l);
+}
+
+static void
+image_that_is_gone_is_read_from_its_debug_file(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+    char root[PATH_MAX];
+
+    make_stripped("gone", "--strip-all");
+    assert_true(run("id=$(readelf -n gone.so | sed -n "
+                    "'s/.*Build ID: //p') && "
+                    "first=$(echo $id | cut -c1-2) && "
+                    "mkdir -p gone/.build-id/$first && mv gone.debug "
+                    "gone/.build-id/$first/$(echo $id | cut -c3-).debug"));
+    load(&l, "gone.so", "at_leaf");
+    build_id_of(&l);
+    snprintf(l.path, sizeof l.path, "/nowhere/gone.so");
+    l.mapping.limit = l.mapping.start; /* nor among its map_files */
+    snprintf(root, sizeof root, "%s/gone", folder);
+    cpprof__debug_root = root;
+    symbolize(&l, false);
+    assert_int_equal(frames_at(&l, "at_leaf", frames), 3);
+    check_frame(&frames[0], "leaf", "inline.c", 4, 2);
+    unload(&l);
+    cpprof__debug_root = "/usr/lib/debug";
+}
+
+/* Every length from nothing to all of it, in steps that are no multiple. */
+static void
+truncated_image_is_no_harm(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+    long n_bytes;
+    long n;
+    size_t n_named = 0;
+    FILE *file;
+
+    load(&l, "full.so", "at_leaf");
+    file = fopen("full.so", "r");
+    fseek(file, 0, SEEK_END);
+    n_bytes = ftell(file);
+    fclose(file);
+    snprintf(l.path, sizeof l.path, "%s/short.so", folder);
+    for (n = 0; n < n_bytes; n += 97) {
+        assert_true(run("head -c %ld full.so > short.so", n));
+        symbolize(&l, false);
+        n_named += frames_at(&l, "at_leaf", frames) > 0;
+        cpprof__symbolizer.free(l.symbolizer);
+    }
+    /* The section headers come last: without them there is nothing. */
+    assert_true(n_named <= 1);
+    dlclose(l.handle);
+}
+
+static void
+what_is_no_image_is_no_harm(void **state)
+{
+    static const char *const paths[] = {"/dev/zero",   "/dev/null", "/tmp",
+                                        "/etc/passwd", "/nowhere",  ""};
+    struct cpprof__frame frame;
+    struct loaded l;
+    size_t i;
+
+    assert_true(run("mkfifo fifo"));
+    for (i = 0; i <= sizeof paths / sizeof *paths; i++) {
+        memset(&l, 0, sizeof l);
+        snprintf(l.path, sizeof l.path, "%s/fifo", folder);
+        if (i < sizeof paths / sizeof *paths)
+            snprintf(l.path, sizeof l.path, "%s", paths[i]);
+        l.mapping = (struct cpprof__symbolizer_mapping){0x1000, 0x2000, 0,
+                                                        l.path, l.build_id};
+        symbolize(&l, false);
+        assert_int_equal(
+            cpprof__symbolizer.resolve(l.symbolizer, 0, 0x1800, &frame, 1), 0);
+        assert_false(cpprof__symbolizer.knows_inlines(l.symbolizer, 0));
+        unload(&l);
+    }
+}
+
+static void
+vdso_is_read_from_this_process(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l = {0};
+    void *clock;
+
+    l.handle = dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (!l.handle || !getauxval(AT_SYSINFO_EHDR)) {
+        print_message("# skipped: no vdso here\n");
+        skip();
+    }
+    clock = dlsym(l.handle, "__vdso_clock_gettime");
+    if (!clock)
+        clock = dlsym(l.handle, "__kernel_clock_gettime");
+    assert_non_null(clock);
+    find_mapping(&l, (uint64_t)(uintptr_t)clock);
+    assert_string_equal(l.path, "[vdso]");
+    symbolize(&l, false);
+    assert_int_equal(frames_of(&l, (uint64_t)(uintptr_t)clock + 1, frames), 1);
+    assert_non_null(strstr(frames[0].name, "clock_gettime"));
+    unload(&l);
+}
+
+/* The stubs have no symbols; each is named by what it jumps to. */
+static void
+plt_stub_has_the_name_of_its_function(void **state)
+{
+    struct cpprof__frame frame;
+    struct loaded l;
+    unsigned long address;
+    unsigned long n_bytes;
+    unsigned long i;
+    size_t n_stubs = 0;
+    uint64_t base;
+    FILE *sections;
+
+    write_file("calls.c",
+               "int getppid(void); int getpgrp(void);\n"
+               "int calls(void) { return getppid() + getpgrp(); }\n");
+    assert_true(run("gcc -O2 -fPIC -shared -fplt -o calls.so calls.c && "
+                    "readelf -SW calls.so | awk '{ sub(/^ *\\[ */, \"\"); "
+                    "if ($2 == \".plt.sec\" || $2 == \".plt\") "
+                    "print $4, $6 }' > calls.plt"));
+    load(&l, "calls.so", "calls");
+    base = l.mapping.start - l.mapping.offset;
+    symbolize(&l, false);
+    sections = fopen("calls.plt", "r");
+    while (fscanf(sections, "%lx %lx", &address, &n_bytes) == 2)
+        for (i = 0; i < n_bytes; i += 4)
+            if (cpprof__symbolizer.resolve(l.symbolizer, l.index,
+                                           base + address + i, &frame, 1)) {
+                assert_true(!strcmp(frame.name, "getppid@plt") ||
+                            !strcmp(frame.name, "getpgrp@plt") ||
+                            !strcmp(frame.name, "__cxa_finalize@plt"));
+                n_stubs++;
+            }
+    fclose(sections);
+    assert_true(n_stubs >= 8); /* two of 16 bytes */
+    unload(&l);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(debug_link_beside_the_library_is_followed),
+        cmocka_unit_test(debug_link_in_the_debug_folder_is_followed),
+        cmocka_unit_test(debug_link_below_the_debug_root_is_followed),
+        cmocka_unit_test(build_id_below_the_debug_root_is_found),
+        cmocka_unit_test(debug_link_of_another_build_is_not_followed),
+        cmocka_unit_test(debug_link_without_build_id_needs_its_checksum),
+        cmocka_unit_test(stripped_debug_information_leaves_the_symbol_table),
+        cmocka_unit_test(stripped_symbol_table_leaves_what_is_exported),
+        cmocka_unit_test(mini_debug_info_names_what_is_not_exported),
+        cmocka_unit_test(debug_information_shared_by_dwz_is_read),
+        cmocka_unit_test(image_of_another_build_id_is_not_used),
+        cmocka_unit_test(image_that_was_replaced_is_not_misread),
+        cmocka_unit_test(image_that_was_deleted_is_no_harm),
+        cmocka_unit_test(image_that_is_gone_is_read_from_its_debug_file),
+        cmocka_unit_test(truncated_image_is_no_harm),
+        cmocka_unit_test(what_is_no_image_is_no_harm),
+        cmocka_unit_test(vdso_is_read_from_this_process),
+        cmocka_unit_test(plt_stub_has_the_name_of_its_function),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, make_library, remove_folder);
+}

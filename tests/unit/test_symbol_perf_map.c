@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* Code made at run time: /tmp/perf-PID.map, as JIT compilers write it. */
+#include "symbol_fixture.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static char map_path[64];
+
+static int
+name_map(void **state)
+{
+    snprintf(map_path, sizeof map_path, "/tmp/perf-%d.map", getpid());
+    return 0;
+}
+
+static int
+remove_map(void **state)
+{
+    unlink(map_path);
+    return 0;
+}
+
+static struct cpprof__symbolizer *
+make_for(int pid)
+{
+    struct cpprof__symbolizer_options options = {.pid = pid};
+
+    return cpprof__symbolizer.make(&options);
+}
+
+/* What pc is called, or "none"; the symbolizer is asked without a mapping. */
+static const char *
+name_at(struct cpprof__symbolizer *s, uint64_t pc)
+{
+    struct cpprof__frame frame;
+
+    if (!cpprof__symbolizer.resolve(s, SIZE_MAX, pc, &frame, 1))
+        return "none";
+    assert_null(frame.file);
+    assert_int_equal(frame.line, 0);
+    return frame.name;
+}
+
+static void
+lines_of_the_map_name_their_code(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+
+    write_file(map_path, "7f0000001000 100 Function:~work /app/main.js:12\n"
+                         "0x7f0000002000 0x10 with prefix\n"
+                         "7F00000030A0 A upper\r\n"
+                         "7f0000004000 20 _ZN3app4workEi\n");
+    assert_string_equal(name_at(s, 0x7f0000000fff), "none");
+    assert_string_equal(name_at(s, 0x7f0000001000),
+                        "Function:~work /app/main.js:12");
+    assert_string_equal(name_at(s, 0x7f00000010ff),
+                        "Function:~work /app/main.js:12");
+    assert_string_equal(name_at(s, 0x7f0000001100), "none");
+    assert_string_equal(name_at(s, 0x7f000000200f), "with prefix");
+    assert_string_equal(name_at(s, 0x7f00000030a9), "upper");
+    assert_string_equal(name_at(s, 0x7f0000004010), "app::work(int)");
+    cpprof__symbolizer.free(s);
+}
+
+static void
+later_line_wins_over_an_earlier_one(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+
+    write_file(map_path, "1000 100 old\n"
+                         "1040 20 new\n"
+                         "1050 80 newest\n");
+    assert_string_equal(name_at(s, 0x103f), "old");
+    assert_string_equal(name_at(s, 0x104f), "new");
+    assert_string_equal(name_at(s, 0x1050), "newest");
+    assert_string_equal(name_at(s, 0x10cf), "newest");
+    assert_string_equal(name_at(s, 0x10d0), "old");
+    cpprof__symbolizer.free(s);
+}
+
+/* Several looks, since it is not looked at again at once. */
+static const char *
+name_at_soon(struct cpprof__symbolizer *s, uint64_t pc, const char *wanted)
+{
+    const char *name = name_at(s, pc);
+    int i;
+
+    for (i = 0; i < 100 && strcmp(name, wanted) != 0; i++) {
+        usleep(20000);
+        name = name_at(s, pc);
+    }
+    return name;
+}
+
+static void
+map_that_grew_is_read_again(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+    FILE *file;
+
+    write_file(map_path, "1000 100 first\n");
+    assert_string_equal(name_at(s, 0x1000), "first");
+    assert_string_equal(name_at(s, 0x2000), "none");
+    file = fopen(map_path, "a");
+    fputs("2000 100 second\n1000 100 third\n", file);
+    fclose(file);
+    assert_string_equal(name_at_soon(s, 0x2000, "second"), "second");
+    assert_string_equal(name_at(s, 0x1000), "third");
+    cpprof__symbolizer.free(s);
+}
+
+static void
+malformed_lines_are_skipped(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+
+    write_file(map_path, "\n"
+                         " \n"
+                         "1000\n"
+                         "1000 100\n"
+                         "1000 100 \n"
+                         "xyz 100 not hex\n"
+                         "1000 1g0 not hex\n"
+                         "11112222333344445 10 too long\n"
+                         "fffffffffffffff0 100 wraps\n"
+                         "5000 0 empty\n"
+                         "2000 100 good\n"
+                         "3000 100 cut off");
+    assert_string_equal(name_at(s, 0x1000), "none");
+    assert_string_equal(name_at(s, 0xfffffffffffffff8), "none");
+    assert_string_equal(name_at(s, 0x5000), "none");
+    assert_string_equal(name_at(s, 0x2000), "good");
+    assert_string_equal(name_at(s, 0x3000), "none"); /* still being written */
+    cpprof__symbolizer.free(s);
+}
+
+static void
+what_is_no_plain_file_is_not_read(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+
+    assert_int_equal(mkfifo(map_path, 0600), 0);
+    assert_string_equal(name_at(s, 0x1000), "none");
+    assert_int_equal(unlink(map_path), 0);
+    assert_int_equal(symlink("/etc/passwd", map_path), 0);
+    assert_string_equal(name_at_soon(s, 0x1000, "x"), "none");
+    cpprof__symbolizer.free(s);
+}
+
+static void
+file_of_another_user_is_not_read(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+
+    write_file(map_path, "1000 100 planted\n");
+    if (chown(map_path, 65534, 65534) != 0) {
+        print_message("# skipped: needs root\n");
+        cpprof__symbolizer.free(s);
+        skip();
+    }
+    assert_string_equal(name_at(s, 0x1000), "none");
+    cpprof__symbolizer.free(s);
+}
+
+static void
+random_bytes_are_no_harm(void **state)
+{
+    unsigned round;
+
+    srand(2);
+    for (round = 0; round < 200; round++) {
+        static const char alphabet[] = "0123456789abcdefx \n\n\r\xff\x01";
+        struct cpprof__symbolizer *s = make_for(0);
+        FILE *file = fopen(map_path, "w");
+        int i;
+
+        for (i = 0; i < 4000; i++)
+            fputc(alphabet[(size_t)rand() % (sizeof alphabet - 1)], file);
+        fclose(file);
+        for (i = 0; i < 4096; i += 7) {
+            const char *name = name_at(s, (uint64_t)i);
+
+            assert_null(strchr(name, '\x01'));
+            assert_null(strchr(name, '\xff'));
+        }
+        cpprof__symbolizer.free(s);
+    }
+}
+
+/* The map of another process, by its number there and here. */
+static void
+map_of_another_process_is_found(void **state)
+{
+    struct cpprof__symbolizer *s;
+    char path[64];
+    pid_t child = fork();
+
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", child);
+    write_file(path, "1000 100 theirs\n");
+    s = make_for(child);
+    assert_string_equal(name_at(s, 0x1000), "theirs");
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    unlink(path);
+    cpprof__symbolizer.free(s);
+}
+
+static void
+map_of_a_process_that_ended_is_found(void **state)
+{
+    struct cpprof__symbolizer *s;
+    char path[64];
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", child);
+    write_file(path, "1000 100 theirs\n");
+    s = make_for(child);
+    assert_string_equal(name_at(s, 0x1000), "theirs");
+    unlink(path);
+    cpprof__symbolizer.free(s);
+}
+
+static void
+mapping_without_a_file_is_looked_up_too(void **state)
+{
+    struct cpprof__symbolizer *s = make_for(0);
+    struct cpprof__symbolizer_mapping mapping = {0x1000, 0x2000, 0,
+                                                 "/memfd:jit", ""};
+    struct cpprof__frame frame;
+    size_t index = cpprof__symbolizer.add_mapping(s, &mapping);
+
+    write_file(map_path, "1000 100 made\n");
+    assert_int_equal(cpprof__symbolizer.resolve(s, index, 0x1010, &frame, 1),
+                     1);
+    assert_string_equal(frame.name, "made");
+    assert_string_equal(frame.system_name, "made");
+    assert_false(cpprof__symbolizer.knows_inlines(s, index));
+    cpprof__symbolizer.free(s);
+}
+
+int
+main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, name_map, remove_map)
+    static const struct CMUnitTest tests[] = {
+        CASE(lines_of_the_map_name_their_code),
+        CASE(later_line_wins_over_an_earlier_one),
+        CASE(map_that_grew_is_read_again),
+        CASE(malformed_lines_are_skipped),
+        CASE(what_is_no_plain_file_is_not_read),
+        CASE(file_of_another_user_is_not_read),
+        CASE(random_bytes_are_no_harm),
+        CASE(map_of_another_process_is_found),
+        CASE(map_of_a_process_that_ended_is_found),
+        CASE(mapping_without_a_file_is_looked_up_too),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
