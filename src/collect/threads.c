@@ -6,7 +6,7 @@
 #include "collect/builder.h"
 #include "collect/proc.h"
 #include "collect/signal/sampler.h"
-#include "object/maps.h"
+#include "collect/stacks.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -14,18 +14,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#define PAGE 4096u
-
-/* No more of the main thread's stack is taken for granted. */
-#define MAIN_STACK_MAX (64u << 20)
-
-/* Stacks learnt in one scan; the others can wait for the next. */
-#define NEEDY_MAX 256
 
 /* A place that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
@@ -253,95 +244,6 @@ charge_if_blocked(struct cpprof__thread *t)
                            t->start);
 }
 
-/* The main thread's stack can grow down to here. */
-static uintptr_t
-growth_limit(uintptr_t hi)
-{
-    struct rlimit limit;
-    uintptr_t room = MAIN_STACK_MAX;
-
-    if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
-        room = limit.rlim_cur;
-    return hi > room ? hi - room : 0;
-}
-
-/*
- * The stack of a thread that was not announced: the mapping where its last
- * sample's stack pointer was, if that is the thread's own and not a
- * coroutine's, which may go away: the main thread's [stack], or the one that
- * holds the thread's control block.
- */
-static void
-learn_stack(struct cpprof__thread *t, const struct cpprof__map_line *line)
-{
-    uintptr_t sp = load_relaxed(&t->seen_sp);
-    bool is_main = line->n_path == 7 && !memcmp(line->path, "[stack]", 7);
-
-    if (sp < line->start || sp >= line->limit || line->perms[0] != 'r')
-        return;
-    if (!is_main && (t->seen_tp < line->start || t->seen_tp >= line->limit))
-        return;
-    store_relaxed(&t->stack_hi, line->limit);
-    store_relaxed(&t->stack_lo, line->start);
-    if (is_main)
-        store_relaxed(&t->stack_end, growth_limit(line->limit));
-}
-
-static bool
-needs_stack(const struct cpprof__thread *t)
-{
-    uintptr_t sp = load_relaxed(&t->seen_sp);
-
-    return t->tid > 0 && sp && (sp < t->stack_lo || sp >= t->stack_hi);
-}
-
-/* Up to max threads whose stack is to be learnt. */
-static size_t
-find_needy(struct cpprof__thread **needy, size_t max)
-{
-    struct cpprof__thread *t;
-    size_t n = 0;
-    uint32_t i;
-
-    for (i = 0; n < max && (t = cpprof__thread_at(i)); i++)
-        if (needs_stack(t))
-            needy[n++] = t;
-    return n;
-}
-
-static void
-learn_stacks(void)
-{
-    struct cpprof__thread *needy[NEEDY_MAX];
-    size_t i, n = find_needy(needy, NEEDY_MAX);
-    struct cpprof__buffer maps = {0};
-    struct cpprof__map_line line;
-    const char *p;
-
-    if (!n || !cpprof__proc_read("/proc/self/maps", &maps)) {
-        cpprof__buffer_free(&maps);
-        return;
-    }
-    p = (char *)maps.data;
-    while (cpprof__maps_next(&p, (char *)maps.data + maps.n, &line))
-        for (i = 0; i < n; i++)
-            learn_stack(needy[i], &line);
-    cpprof__buffer_free(&maps);
-}
-
-/* The caller's stack can be learnt before its first sample. */
-static void
-note_own_stack(void)
-{
-    struct cpprof__thread *t =
-        cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
-
-    if (!t)
-        return;
-    store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
-    store_relaxed(&t->seen_sp, (uintptr_t)__builtin_frame_address(0));
-}
-
 static void
 look_after(struct cpprof__thread *t)
 {
@@ -370,7 +272,7 @@ cpprof__threads_scan(bool full)
         for (i = 0; (t = cpprof__thread_at(i)); i++)
             if (t->tid > 0)
                 look_after(t);
-        learn_stacks();
+        cpprof__stacks_learn();
     }
     pthread_mutex_unlock(&lock);
 }
@@ -392,8 +294,8 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan,
     has_begun = false;
     reconcile();
     has_begun = true;
-    note_own_stack();
-    learn_stacks();
+    cpprof__stack_note_own();
+    cpprof__stacks_learn();
     pthread_mutex_unlock(&lock);
 }
 
@@ -530,25 +432,6 @@ unblock_signal(void)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/*
- * The thread pointer stands near the top of a thread's stack, so all between
- * the two is its own. The lower end is known but for what the C library itself
- * keeps there; MARGIN covers that and the guard.
- */
-static void
-set_stack(struct cpprof__thread *t, size_t stack_bytes)
-{
-    const size_t margin = 16 * PAGE;
-    uintptr_t tp = (uintptr_t)__builtin_thread_pointer();
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-
-    t->stack_lo = t->stack_hi = 0;
-    if (stack_bytes <= 2 * margin || here >= tp || tp - here > stack_bytes)
-        return;
-    t->stack_lo = tp - stack_bytes + margin;
-    t->stack_hi = tp;
-}
-
 void
 cpprof__thread_born(uintptr_t start, const void *labels)
 {
@@ -565,7 +448,7 @@ cpprof__thread_started(struct cpprof__thread *t)
     int32_t tid = (int32_t)syscall(SYS_gettid);
     struct cpprof__thread *found;
 
-    set_stack(t, t->stack_bytes);
+    cpprof__stack_of_new_thread(t, t->stack_bytes);
     cpprof__thread_born(t->start, t->start_labels);
     pthread_mutex_lock(&lock);
     if (t->tid == TID_ANNOUNCED && plan.engine &&
