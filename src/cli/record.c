@@ -149,6 +149,8 @@ run(const struct cpprof__record_options *options,
     if (failed)
         return failed;
     ended = cpprof__record_child_wait(&child, options->duration_s);
+    if (ended)
+        cpprof__record_child_ended(folder);
     written = cpprof__record_files_write(options, folder, child.pid);
     if (!ended)
         cpprof__record_child_wait(&child, 0);

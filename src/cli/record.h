@@ -31,6 +31,7 @@ struct cpprof__record_folder {
 /* False after printing why. */
 bool
 cpprof__record_folder_make(struct cpprof__record_folder *folder);
+/* Safety: AS. */
 void
 cpprof__record_folder_remove(const struct cpprof__record_folder *folder);
 
@@ -57,6 +58,13 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
  * ever). True: it ended. */
 bool
 cpprof__record_child_wait(struct cpprof__record_child *child, double seconds);
+
+/*
+ * The command has ended: from here on signals are ours again. One that comes
+ * while the profile is written removes the folder and ends this program.
+ */
+void
+cpprof__record_child_ended(const struct cpprof__record_folder *folder);
 
 /* End as the command did: its exit status is returned, a signal is raised. */
 int

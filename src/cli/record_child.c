@@ -30,12 +30,21 @@ static const int waited_for[] = {SIGCHLD, SIGTERM, SIGHUP};
 static const int ignored[] = {SIGINT, SIGQUIT, SIGPIPE};
 #define N_IGNORED (sizeof ignored / sizeof *ignored)
 
+/* A signal to a process group reaches the command and us; by the time the
+ * command has died of it, ours may still be on its way. It is no reason not to
+ * write the profile. */
+#define GRACE_NS (NS_PER_S / 2)
+
 /* What the command inherits instead of our own. */
-struct inherited {
+static struct inherited {
     sigset_t mask;
     struct sigaction actions[N_IGNORED];
     struct sigaction on_child;
-};
+} inherited;
+
+/* For the handler of interruptions. */
+static const struct cpprof__record_folder *folder_to_remove;
+static int64_t ended_ns;
 
 static void
 fill_set(sigset_t *set)
@@ -48,7 +57,7 @@ fill_set(sigset_t *set)
 }
 
 static void
-take_signals(struct inherited *before)
+take_signals(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -56,22 +65,22 @@ take_signals(struct inherited *before)
     size_t i;
 
     fill_set(&set);
-    sigprocmask(SIG_BLOCK, &set, &before->mask);
+    sigprocmask(SIG_BLOCK, &set, &inherited.mask);
     for (i = 0; i < N_IGNORED; i++)
-        sigaction(ignored[i], &ignore, &before->actions[i]);
+        sigaction(ignored[i], &ignore, &inherited.actions[i]);
     /* Ignored, it would reap the command before we can wait for it. */
-    sigaction(SIGCHLD, &standard, &before->on_child);
+    sigaction(SIGCHLD, &standard, &inherited.on_child);
 }
 
 static void
-give_back_signals(const struct inherited *before)
+give_back_signals(void)
 {
     size_t i;
 
     for (i = 0; i < N_IGNORED; i++)
-        sigaction(ignored[i], &before->actions[i], NULL);
-    sigaction(SIGCHLD, &before->on_child, NULL);
-    sigprocmask(SIG_SETMASK, &before->mask, NULL);
+        sigaction(ignored[i], &inherited.actions[i], NULL);
+    sigaction(SIGCHLD, &inherited.on_child, NULL);
+    sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
 }
 
 static int64_t
@@ -121,13 +130,12 @@ set_preload(const char *library)
 /* Become the command; on failure tell the parent why, and end. */
 static void __attribute__((noreturn))
 become(const struct cpprof__record_options *options,
-       const struct cpprof__record_folder *folder,
-       const struct inherited *before, int report_fd)
+       const struct cpprof__record_folder *folder, int report_fd)
 {
     int sys;
 
     if (set_cpprof(options, folder->path) && set_preload(folder->library)) {
-        give_back_signals(before);
+        give_back_signals();
         execvp(options->command[0], options->command);
     }
     sys = errno;
@@ -161,17 +169,16 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
                            const struct cpprof__record_folder *folder,
                            struct cpprof__record_child *child)
 {
-    struct inherited before;
     int fds[2], sys;
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return cannot_run(options->command[0], errno);
-    take_signals(&before);
+    take_signals();
     child->start_ns = now_ns();
     child->status = 0;
     child->pid = fork();
     if (child->pid == 0)
-        become(options, folder, &before, fds[1]);
+        become(options, folder, fds[1]);
     sys = child->pid < 0 ? errno : 0;
     close(fds[1]);
     if (!sys)
@@ -219,6 +226,46 @@ cpprof__record_child_wait(struct cpprof__record_child *child, double seconds)
         if (signal == SIGTERM || signal == SIGHUP)
             kill(child->pid, signal);
     }
+}
+
+/* Were we started with this signal ignored? */
+static bool
+was_ignored(int signal)
+{
+    struct sigaction now;
+    size_t i;
+
+    for (i = 0; i < N_IGNORED; i++)
+        if (ignored[i] == signal)
+            return inherited.actions[i].sa_handler == SIG_IGN;
+    sigaction(signal, NULL, &now);
+    return now.sa_handler == SIG_IGN;
+}
+
+static void
+on_interruption(int signal)
+{
+    if (now_ns() - ended_ns < GRACE_NS)
+        return;
+    cpprof__record_folder_remove(folder_to_remove);
+    sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    raise(signal);
+}
+
+void
+cpprof__record_child_ended(const struct cpprof__record_folder *folder)
+{
+    static const int interruptions[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_interruption,
+                               .sa_flags = SA_RESTART};
+    size_t i;
+
+    folder_to_remove = folder;
+    ended_ns = now_ns();
+    for (i = 0; i < sizeof interruptions / sizeof *interruptions; i++)
+        if (!was_ignored(interruptions[i]))
+            sigaction(interruptions[i], &action, NULL);
+    sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
 }
 
 /* The core dump was the command's to make. */

@@ -144,17 +144,34 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
     return false;
 }
 
+/* readdir(3) allocates, which a signal handler must not. */
+static void
+remove_files(int folder)
+{
+    _Alignas(struct dirent64) char entries[8192];
+    ssize_t n, at;
+
+    lseek(folder, 0, SEEK_SET);
+    while ((n = getdents64(folder, entries, sizeof entries)) > 0)
+        for (at = 0; at < n;) {
+            struct dirent64 *entry = (void *)(entries + at);
+
+            /* "." and ".." stay: they are folders. */
+            unlinkat(folder, entry->d_name, 0);
+            at += entry->d_reclen;
+        }
+}
+
 void
 cpprof__record_folder_remove(const struct cpprof__record_folder *folder)
 {
-    DIR *dir = opendir(folder->path);
-    struct dirent *entry;
+    int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int n_tries = 3; /* a process that outlives the command may add a file */
 
-    if (!dir)
+    if (fd < 0)
         return;
-    while ((entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    closedir(dir);
-    rmdir(folder->path);
+    do
+        remove_files(fd);
+    while (rmdir(folder->path) < 0 && --n_tries);
+    close(fd);
 }

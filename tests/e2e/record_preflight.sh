@@ -59,8 +59,8 @@ cp "$victim" second/search-me
 mkdir first/and-a-folder
 cp "$victim" second/and-a-folder
 PATH=$PWD/first:$PWD/second:$PATH
-recorded 4 search-me burn=200 return=4
-recorded 5 and-a-folder burn=200 return=5
+recorded 4 search-me burn=400 return=4
+recorded 5 and-a-folder burn=400 return=5
 chmod 644 second/search-me
 refused 126 'search-me: Permission denied' search-me
 
@@ -97,7 +97,7 @@ refused 127 '\./orphan: its loader /nonexistent/ld\.so is missing' ./orphan
 # The loader as the command is no static program.
 loader=$(readelf -lW "$victim" |
     sed -n 's/.*interpreter: \(.*\)].*/\1/p')
-recorded 6 "$loader" "$victim" burn=200 return=6
+recorded 6 "$loader" "$victim" burn=400 return=6
 
 # --- scripts ----------------------------------------------------------------
 script no-interpreter '#!/nonexistent/sh'
@@ -112,13 +112,13 @@ refused 126 '\./nothing: a script without an interpreter' ./nothing
 script one '#!./two'
 script two '#!./one'
 refused 126 '\./one: interpreters name each other without end' ./one
-script good "#! /bin/sh -e" "\"$victim\" burn=200" 'exit 7'
+script good "#! /bin/sh -e" "\"$victim\" burn=400" 'exit 7'
 run "$cpprof" record -- ./good
 check "a script is recorded" same "$status" 7
 check "and what it starts gets its own file" \
     same "$(compgen -G 'cpu.victim.*.pb.gz' | wc -l)" 1
 rm -f ./*.gz
-script env-good "#!/usr/bin/env -S A=1 $victim burn=200 return=8"
+script env-good "#!/usr/bin/env -S A=1 $victim burn=400 return=8"
 recorded 8 ./env-good
 
 # --- privilege --------------------------------------------------------------
@@ -131,7 +131,7 @@ if [ "$(id -u)" = 0 ]; then
     refused 126 '\./set-group: gains privilege \(set-group-ID\), .*' \
         ./set-group
     cp "$victim" own-id && chmod 4755 own-id
-    recorded 9 ./own-id burn=200 return=9
+    recorded 9 ./own-id burn=400 return=9
 elif [ -u /usr/bin/su ]; then
     refused 126 '/usr/bin/su: gains privilege \(set-user-ID\), .*' /usr/bin/su
 else
