@@ -35,7 +35,7 @@ static const struct command {
     {"top", cpprof__cli_report, "top [flags] FILE",
      "print where the time of a profile went; same as -top"},
     {"text", cpprof__cli_report, NULL, NULL},
-    {"help", help, "help [report]", "print this, or the flags of reports"},
+    {"help", help, "help [COMMAND]", "print this, or the flags of a command"},
     {"-h", help, NULL, NULL},
     {"-help", help, NULL, NULL},
     {"--help", help, NULL, NULL},
@@ -48,9 +48,12 @@ static const struct command {
 static int
 help(int argc, char **argv)
 {
+    char *ask[] = {"record", "-help", NULL};
     size_t i;
 
-    if (argc > 1 && strcmp(argv[1], "record") != 0) {
+    if (argc > 1 && strcmp(argv[1], "record") == 0)
+        return cpprof__cli_record(2, ask);
+    if (argc > 1) {
         cpprof__cli_report_help();
         return CPPROF__EXIT_OK;
     }

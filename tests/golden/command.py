@@ -155,7 +155,7 @@ def test_rest(tap, cpprof):
 
 
 def test_help(tap, cpprof):
-    for words in (["help"], ["-h"], ["--help"], ["help", "top"],
+    for words in (["help"], ["-h"], ["--help"], ["help", "top"], ["help", "record"],
                   ["-top", "-help"], ["top", "-h"], ["version"],
                   ["--version"]):
         done = run(cpprof, words)
