@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define CPPROF__RING_HEAD_WORDS 2
-#define CPPROF__RING_MAX_PCS    1026 /* the deepest stack and frames of our own \
+#define CPPROF__RING_MAX_PCS    1026 /* the deepest stack and our own frames */
                                       */
 
 struct cpprof__ring {
