@@ -197,9 +197,10 @@ write_others(struct output *out, size_t main_image)
             n_skipped++;
     }
     if (out->n_written > LINES_MAX)
-        cpprof__cli_warn("%zu more files of other processes; all have %" PRIu64
-                         " samples",
-                         out->n_written - LINES_MAX, out->n_samples);
+        cpprof__cli_warn("and %zu more files; the %zu other processes have "
+                         "%" PRIu64 " samples in all",
+                         out->n_written - LINES_MAX, out->n_written,
+                         out->n_samples);
     if (n_skipped)
         cpprof__cli_warn("%s is no file: %zu other process%s not written",
                          out->options->out, n_skipped,

@@ -20,14 +20,14 @@
 #include <stdbool.h>
 
 /*
- * Raw bytes that make one gzip member. More costs that much memory once more
- * in the compressor and compresses a little better (below 64 KiB markedly
- * worse); less calls the writer more often.
+ * Raw bytes that make one gzip member. Twice as much takes twice the memory,
+ * here and in the compressor, and saves less than 0.1 %; 16 KiB loses 1 to
+ * 3 %. Measured on profiles of 76 KB and 8 MB.
  */
-#define CPPROF__MEMBER_BYTES (512 * 1024)
+#define CPPROF__MEMBER_BYTES (256 * 1024)
 
-/* libdeflate's level: 1 is as fast as memory is read, 6 takes twice the time
- * for a tenth less. */
+/* libdeflate's level. 6 takes 1.6 times as long (115 instead of 71 ms for
+ * 8 MB) and saves 1 to 7 %. */
 #define CPPROF__GZIP_LEVEL 1
 
 /* Inlined frames of one location; deeper inlining is cut at the outer end. */
