@@ -14,7 +14,7 @@
 
 /* Bytes to read before giving them back: seldom enough that the system calls
  * do not count, small beside what is worth giving back. */
-#define RELEASE_BYTES ((size_t)16 << 20)
+#define RELEASE_BYTES ((size_t)1 << 20)
 #define PAGE_BYTES    ((uintptr_t)4096)
 
 /* cpprof__proto_next(), with the fields of a sample inline. */
