@@ -410,10 +410,10 @@ cpprof_recording_write(struct cpprof_recording *recording, size_t index,
                                    error);
 }
 
-/* One word in DIR/control: 0 go on, 1 stop. */
+/* The words of DIR/control; n of them are written. */
 static enum cpprof_status
-write_control(const char *directory, int flags, uint32_t word,
-              struct cpprof_error *error)
+write_control(const char *directory, int flags, const uint32_t *words,
+              size_t n_words, struct cpprof_error *error)
 {
     char path[PATH_MAX + 16];
     ssize_t n;
@@ -425,9 +425,9 @@ write_control(const char *directory, int flags, uint32_t word,
         return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", path,
                             strerror(errno));
     errno = 0;
-    n = pwrite(fd, &word, sizeof word, 0);
+    n = pwrite(fd, words, n_words * sizeof *words, 0);
     close(fd);
-    if (n == sizeof word)
+    if (n == (ssize_t)(n_words * sizeof *words))
         return CPPROF_OK;
     return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", path,
                         errno ? strerror(errno) : "short write");
@@ -436,11 +436,15 @@ write_control(const char *directory, int flags, uint32_t word,
 enum cpprof_status
 cpprof_recording_prepare(const char *directory, struct cpprof_error *error)
 {
-    return write_control(directory, O_CREAT | O_EXCL, 0, error);
+    const uint32_t words[] = {0, (uint32_t)getpid()};
+
+    return write_control(directory, O_CREAT | O_EXCL, words, 2, error);
 }
 
 enum cpprof_status
 cpprof_recording_stop(const char *directory, struct cpprof_error *error)
 {
-    return write_control(directory, 0, 1, error);
+    const uint32_t stop = 1;
+
+    return write_control(directory, 0, &stop, 1, error);
 }

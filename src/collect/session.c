@@ -475,8 +475,10 @@ finish(struct session *s, struct cpprof_error *error)
     status = s->failed;
     if (status != CPPROF_OK && error)
         *error = s->error;
-    /* An image that brought no sample leaves nothing to read. */
-    keep = s->drain.n_records || lost(s);
+    /* An image that brought no sample leaves nothing to read, but for the
+     * command's own: its profile is written whatever is in it. */
+    keep =
+        s->drain.n_records || lost(s) || cpprof__spool_is_of_command(&s->spool);
     if (__atomic_load_n(&cpprof__sampler.n_inside, __ATOMIC_SEQ_CST))
         return status; /* a handler hangs in there: let it have the memory */
     cpprof__spool_free(&s->spool, keep);

@@ -275,6 +275,13 @@ cpprof__spool_free(struct cpprof__spool *spool, bool keep)
 }
 
 bool
+cpprof__spool_is_of_command(const struct cpprof__spool *spool)
+{
+    return spool->control &&
+           load_acquire(spool->control + 1) == (uint32_t)getppid();
+}
+
+bool
 cpprof__spool_is_stopped(const struct cpprof__spool *spool)
 {
     return spool->control && load_acquire(spool->control) != 0;

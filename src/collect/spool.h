@@ -6,7 +6,8 @@
  *
  *     PID.IMAGE         head and ring
  *     PID.IMAGE.STORE   a store; the next one is begun when it is full
- *     control           one word: 1 tells everybody to stop
+ *     control           two words: 1 tells everybody to stop; the recorder's
+ *                       pid
  *
  * IMAGE counts the execs of a pid, STORE the stores of an image, from 0.
  */
@@ -70,6 +71,10 @@ cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
 /* Put the store aside and begin an empty one. */
 bool
 cpprof__spool_next_store(struct cpprof__spool *spool);
+
+/* Is this process the command that the recorder started itself? */
+bool
+cpprof__spool_is_of_command(const struct cpprof__spool *spool);
 
 /* Unmap; keep says whether files stay. A fork's child lets go of the parent's
  * memory this way, keeping the files. */

@@ -3,8 +3,10 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PLUG_IN "libcpprof-symbol.so"
 
@@ -13,18 +15,26 @@
 static void *
 load_beside_us(void)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX + sizeof PLUG_IN], file[PATH_MAX];
     const char *slash;
+    struct link_map *map;
     Dl_info info;
+    ssize_t n;
 
-    if (!dladdr((void *)(uintptr_t)&cpprof__symbolizer_load, &info) ||
-        !info.dli_fname)
+    if (!dladdr1((void *)(uintptr_t)&cpprof__symbolizer_load, &info,
+                 (void **)&map, RTLD_DL_LINKMAP))
         return NULL;
-    slash = strrchr(info.dli_fname, '/');
+    /* The program itself has no name but argv[0], which may mean nothing. */
+    if (*map->l_name)
+        snprintf(file, sizeof file, "%s", map->l_name);
+    else if ((n = readlink("/proc/self/exe", file, sizeof file - 1)) >= 0)
+        file[n] = 0;
+    else
+        return NULL;
+    slash = strrchr(file, '/');
     if (!slash)
         return NULL;
-    snprintf(path, sizeof path, "%.*s/" PLUG_IN, (int)(slash - info.dli_fname),
-             info.dli_fname);
+    snprintf(path, sizeof path, "%.*s/" PLUG_IN, (int)(slash - file), file);
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 

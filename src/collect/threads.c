@@ -226,22 +226,26 @@ reconcile(void)
 /*
  * CPU time that a thread used without a tick since the last scan, because it
  * blocks the signal, is charged to a frame that says so. Should the ticks come
- * later after all, the handler takes off what was charged here.
+ * later after all, the handler takes off what was charged here. At stop, what
+ * no tick came for is charged however it came to that.
  */
 static void
-charge_if_blocked(struct cpprof__thread *t)
+charge_missing(struct cpprof__thread *t, bool at_stop)
 {
     uint64_t now = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     uint64_t due = cpprof__ticks_due(t, now, plan.period_ns);
     uint64_t had = load_relaxed(&t->delivered) + load_relaxed(&t->excused);
+    uintptr_t frame = CPPROF__FRAME_BLOCKED;
 
+    /* One may be on its way. */
     if (due <= had + 1 || plan.engine == &cpprof__engine_itimer)
         return;
     if (!cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
+        frame = at_stop ? CPPROF__FRAME_EXITED : 0;
+    if (!frame)
         return;
     add_relaxed(&t->excused, due - had);
-    cpprof__sampler_charge((uint32_t)(due - had), CPPROF__FRAME_BLOCKED,
-                           t->start);
+    cpprof__sampler_charge((uint32_t)(due - had), frame, t->start);
 }
 
 static void
@@ -254,7 +258,7 @@ look_after(struct cpprof__thread *t)
         cpprof__engine_timer.arm(t, plan.period_ns);
     delivered = load_relaxed(&t->delivered);
     if (delivered == t->seen_delivered)
-        charge_if_blocked(t);
+        charge_missing(t, false);
     t->seen_delivered = delivered;
 }
 
@@ -309,7 +313,7 @@ cpprof__threads_end(void)
     for (i = 0; (t = cpprof__thread_at(i)); i++) {
         if (t->tid <= 0)
             continue;
-        charge_if_blocked(t);
+        charge_missing(t, true);
         drop(t);
     }
     plan.engine->close();

@@ -25,9 +25,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Words before the pcs, and the deepest stack with the frames of our own. */
 #define CPPROF__RING_HEAD_WORDS 2
-#define CPPROF__RING_MAX_PCS    1026 /* the deepest stack and our own frames */
-                                      */
+#define CPPROF__RING_MAX_PCS    1026
 
 struct cpprof__ring {
     /* Written by handlers. */
