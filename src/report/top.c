@@ -153,7 +153,8 @@ choose(struct table *t)
     status = print_names(t);
     if (status != CPPROF_OK)
         return status;
-    qsort_r(t->rows.at, t->rows.n, sizeof *t->rows.at, compare, t);
+    if (t->rows.n)
+        qsort_r(t->rows.at, t->rows.n, sizeof *t->rows.at, compare, t);
     if (t->failed)
         return cpprof__fail_nomem(t->r->error);
     if (trim && o->nodecount > 0 && (size_t)o->nodecount < t->rows.n) {

@@ -354,6 +354,15 @@ empty_stack_counts_for_the_total_alone(void **state)
                  "     100ns 50.00% 50.00%      100ns 50.00%  a\n");
 }
 
+static void
+profile_without_samples_is_an_empty_table(void **state)
+{
+    struct fixture f = {0};
+
+    fixture_cpu(&f);
+    expect_table(&f, compact(), "");
+}
+
 /* ------------------------------------------------------------- errors ---- */
 
 static void
@@ -464,6 +473,7 @@ main(void)
         cmocka_unit_test(percentages_of_a_comparison_are_of_the_base),
         cmocka_unit_test(location_without_functions_is_its_mapping),
         cmocka_unit_test(empty_stack_counts_for_the_total_alone),
+        cmocka_unit_test(profile_without_samples_is_an_empty_table),
         cmocka_unit_test(wrong_option_is_an_error_and_closes_the_writer),
         cmocka_unit_test(write_error_is_returned),
         cmocka_unit_test(expression_that_matches_nothing_is_told),
