@@ -21,8 +21,8 @@ cpprof__symbol_source_length(const char *symbol, size_t n);
  * mangled language, too long (16 KiB in, 64 KiB out), or memory ran out.
  * C++ as c++filt prints it; Rust without the hash.
  *
- * Safety: MT. Names of up to 1 KiB take up to 256 KiB of the caller's stack at
- *         worst, longer ones a stack of their own.
+ * Safety: MT. Takes up to 128 KiB of the caller's stack; long names get one of
+ *         their own.
  */
 bool
 cpprof__demangle(struct cpprof__buffer *out, const char *mangled, size_t n);

@@ -7,6 +7,10 @@
  * linkage name, or the symbol that covers the address where that is the name
  * of a copy ("f.constprop.0", "f.cold").
  *
+ * A library calls its functions by names that only it uses ("__GI___poll" for
+ * poll): where such a one is known under a plainer name too, that is taken for
+ * both, as it would be from the library's symbols alone.
+ *
  * Units that clang writes with -gline-tables-only have no linkage names; there
  * the symbol gives both.
  */
@@ -110,17 +114,56 @@ cpprof__frame_of_symbol(struct cpprof__names *names, const char *symbol,
     return frame->name && frame->system_name;
 }
 
-/* The linker's name of a function: see the head of this file. */
+/* Is symbol a name for others of what its library calls by name? */
+static bool
+is_plainer(const char *symbol, const char *name)
+{
+    return !is_mangled(symbol) && !is_mangled(name) &&
+           (strspn(symbol, "_") < strspn(name, "_") ||
+            strncmp(name, "__GI_", 5) == 0);
+}
+
+/* Is symbol the one for where a part of the function starts? */
+static bool
+names_start_of(const struct cpprof__symbols *symbols, const char *symbol,
+               Dwarf_Die *die)
+{
+    Dwarf_Addr base;
+    Dwarf_Addr start;
+    Dwarf_Addr limit;
+    ptrdiff_t at = 0;
+
+    while ((at = dwarf_ranges(die, at, &base, &start, &limit)) > 0)
+        if (cpprof__symbols_find(symbols, start) == symbol)
+            return true;
+    return false;
+}
+
+/* The linker's name of a function: see the head of this file. symbol covers
+ * the address, and NULL is none. */
 static const char *
-system_name_of(const char *linkage, const char *name, const char *symbol)
+system_name_of(const struct cpprof__frame_source *source, Dwarf_Die *die,
+               const char *linkage, const char *name, const char *symbol)
 {
     const char *known = linkage ? linkage : name;
 
-    if (!known || (symbol && is_copy_of(symbol, known)))
+    if (!known || !symbol)
+        return known ? known : symbol;
+    if (is_copy_of(symbol, known) || (!linkage && is_mangled(symbol)))
         return symbol;
-    if (!linkage && symbol && is_mangled(symbol))
-        return symbol;
-    return known;
+    return is_plainer(symbol, known) &&
+                   names_start_of(source->symbols, symbol, die)
+               ? symbol
+               : known;
+}
+
+/* Is DW_AT_name what to call the function by? */
+static bool
+goes_by(const char *name, const char *system_name, const char *linkage)
+{
+    if (!name || is_mangled(system_name))
+        return false;
+    return is_copy_of(system_name, linkage ? linkage : name);
 }
 
 /* DW_AT_name, with its scopes in a language that has them. */
@@ -150,12 +193,13 @@ name_frame(const struct cpprof__frame_source *source,
 {
     const char *linkage = linkage_name_of(die);
     const char *name = dwarf_diename(die);
-    const char *system_name = system_name_of(linkage, name, symbol);
+    const char *system_name =
+        system_name_of(source, die, linkage, name, symbol);
 
     if (!system_name ||
         !cpprof__frame_of_symbol(source->names, system_name, frame))
         return false;
-    if (name && !is_mangled(system_name))
+    if (goes_by(name, system_name, linkage))
         frame->name = source_name_of(source, unit, die, name);
     frame->start_line = start_line_of(die);
     return frame->name != NULL;
@@ -256,16 +300,16 @@ add_inlined(const struct cpprof__frame_source *source,
 static bool
 name_function(const struct cpprof__frame_source *source,
               const struct cpprof__unit *unit,
-              const struct cpprof__function *function,
+              const struct cpprof__function *function, uint64_t address,
               struct cpprof__frame *frame)
 {
+    const char *symbol = cpprof__symbols_find(source->symbols, address);
     Dwarf_Die die;
 
     if (function && cpprof__unit_die(unit, function->offset, &die) &&
-        name_frame(source, unit, &die, source->symbol, frame))
+        name_frame(source, unit, &die, symbol, frame))
         return true;
-    return source->symbol &&
-           cpprof__frame_of_symbol(source->names, source->symbol, frame);
+    return symbol && cpprof__frame_of_symbol(source->names, symbol, frame);
 }
 
 size_t
@@ -287,7 +331,7 @@ cpprof__frames_find(const struct cpprof__frame_source *source, uint64_t address,
     if (inlines)
         n = add_inlined(source, unit, inlines, address, &position, frames,
                         max - 1);
-    if (!name_function(source, unit, function, &frames[n]))
+    if (!name_function(source, unit, function, address, &frames[n]))
         return 0;
     set_position(&frames[n], &position);
     return n + 1;
@@ -303,7 +347,7 @@ cpprof__frames_find_function(const struct cpprof__frame_source *source,
     if (!unit)
         return 0;
     function = cpprof__unit_find(unit, address, source->code);
-    if (!name_function(source, unit, function, frame))
+    if (!name_function(source, unit, function, address, frame))
         return 0;
     frame->start_line = 0;
     return 1;

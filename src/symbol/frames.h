@@ -9,6 +9,7 @@
 #include "object/symbolizer.h"
 #include "symbol/names.h"
 #include "symbol/scopes.h"
+#include "symbol/symbols.h"
 #include "symbol/units.h"
 
 /* Where the strings come from. */
@@ -17,8 +18,7 @@ struct cpprof__frame_source {
     struct cpprof__units *units;
     struct cpprof__scopes *scopes;
     const struct cpprof__ranges *code;
-    /* The linker's symbol for the address, or NULL. */
-    const char *symbol;
+    const struct cpprof__symbols *symbols;
 };
 
 /*

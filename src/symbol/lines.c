@@ -7,7 +7,7 @@
 #include <dwarf.h>
 #include <string.h>
 
-/* Operations of the extended opcodes and forms that a table may use. */
+/* Addresses of user space, and what a row has room for. */
 #define LARGEST_ADDRESS ((1ull << 48) - 1)
 
 /* Content types of an entry format that are kept; others are skipped. */

@@ -327,18 +327,18 @@ static size_t
 resolve_address(struct question *q, uint64_t address)
 {
     struct cpprof__module *module = q->module;
-    struct cpprof__frame_source source = {
-        .names = q->names,
-        .units = &module->units,
-        .scopes = &module->scopes,
-        .code = &module->code,
-        .symbol = cpprof__symbols_find(&module->symbols, address)};
+    struct cpprof__frame_source source = {.names = q->names,
+                                          .units = &module->units,
+                                          .scopes = &module->scopes,
+                                          .code = &module->code,
+                                          .symbols = &module->symbols};
+    const char *symbol = cpprof__symbols_find(&module->symbols, address);
     size_t n = 0;
 
     if (!q->options->functions_only)
         n = cpprof__frames_find(&source, address, q->frames, q->max);
-    if (!n && source.symbol)
-        n = cpprof__frame_of_symbol(q->names, source.symbol, q->frames);
+    if (!n && symbol)
+        n = cpprof__frame_of_symbol(q->names, symbol, q->frames);
     if (!n && q->options->functions_only)
         n = cpprof__frames_find_function(&source, address, q->frames);
     if (!n)

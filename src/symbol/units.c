@@ -43,14 +43,43 @@ add_ranges(struct cpprof__ranges *ranges, Dwarf_Die *die, uint32_t value,
                 ranges, (struct cpprof__range){start, limit, value, rank});
 }
 
+static void
+read_lines(const struct cpprof__units *units, Dwarf_Die *die,
+           const struct cpprof__ranges *code, struct cpprof__lines *lines)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word offset;
+
+    if (dwarf_formudata(dwarf_attr(die, DW_AT_stmt_list, &attribute),
+                        &offset) == 0)
+        cpprof__lines_read(lines, &units->sections, offset, code);
+}
+
 static bool
 is_assembly(Dwarf_Die *unit)
 {
     return dwarf_srclang(unit) == DW_LANG_Mips_Assembler;
 }
 
+/* Units that cannot say what they cover (DWARF 2 has only one range for each)
+ * cover what their line table does. */
 static void
-add_unit(struct cpprof__units *units, Dwarf_Die *die,
+add_line_ranges(struct cpprof__units *units, Dwarf_Die *die,
+                const struct cpprof__ranges *code)
+{
+    struct cpprof__lines lines = {0};
+    size_t i;
+
+    read_lines(units, die, code, &lines);
+    for (i = 0; i < lines.ranges.n; i++) {
+        lines.ranges.items[i].value = units->n;
+        cpprof__ranges_add(&units->ranges, lines.ranges.items[i]);
+    }
+    cpprof__lines_free(&lines);
+}
+
+static void
+add_unit(struct cpprof__units *units, Dwarf_Die *die, Dwarf_Half version,
          const struct cpprof__ranges *code)
 {
     size_t before = units->ranges.n;
@@ -59,6 +88,9 @@ add_unit(struct cpprof__units *units, Dwarf_Die *die,
                             sizeof *units->items))
         return;
     add_ranges(&units->ranges, die, units->n, 0, code);
+    if (!dwarf_hasattr(die, DW_AT_ranges) &&
+        (version < 3 || !dwarf_hasattr(die, DW_AT_high_pc)))
+        add_line_ranges(units, die, code);
     if (units->ranges.n == before)
         return;
     units->items[units->n] = (struct cpprof__unit){.die = *die};
@@ -100,14 +132,15 @@ cpprof__units_open(struct cpprof__units *units,
                    const struct cpprof__ranges *code)
 {
     Dwarf_CU *unit = NULL;
+    Dwarf_Half version;
     Dwarf_Die die;
     uint8_t type;
 
     open_sections(&units->sections, file);
-    while (dwarf_get_units(file->dwarf, unit, &unit, NULL, &type, &die, NULL) ==
-           0)
+    while (dwarf_get_units(file->dwarf, unit, &unit, &version, &type, &die,
+                           NULL) == 0)
         if (type == DW_UT_compile || type == DW_UT_skeleton)
-            add_unit(units, &die, code);
+            add_unit(units, &die, version, code);
     if (!cpprof__ranges_seal(&units->ranges))
         units->n = 0;
 }
@@ -287,17 +320,12 @@ const struct cpprof__lines *
 cpprof__unit_lines(struct cpprof__units *units, struct cpprof__unit *unit,
                    const struct cpprof__ranges *code)
 {
-    Dwarf_Attribute attribute;
-    Dwarf_Word offset;
-
     if (unit->has_lines)
         return &unit->lines;
     if (units->n_line_bytes > MOST_LINE_BYTES)
         forget_lines(units);
     unit->has_lines = true;
-    if (dwarf_formudata(dwarf_attr(&unit->die, DW_AT_stmt_list, &attribute),
-                        &offset) == 0)
-        cpprof__lines_read(&unit->lines, &units->sections, offset, code);
+    read_lines(units, &unit->die, code, &unit->lines);
     units->n_line_bytes += cpprof__lines_bytes(&unit->lines);
     return &unit->lines;
 }

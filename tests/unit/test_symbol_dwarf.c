@@ -214,6 +214,51 @@ cold_part_has_the_name_of_its_function(void **state)
     unload(&l);
 }
 
+/* As a library calls its own: the name that others use goes before it. */
+static void
+internal_name_gives_way_to_a_plainer_alias(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    need("gcc");
+    write_file("alias.c",
+               "int __work(int x)\n"
+               "{\n"
+               "    __asm__ volatile(\".globl at_work\\nat_work: nop\");\n"
+               "    return x + 1;\n"
+               "}\n"
+               "int work(int x) __attribute__((weak, alias(\"__work\")));\n");
+    assert_true(run("gcc -O2 -fPIC -shared -g -o alias.so alias.c"));
+    load(&l, "alias.so", "at_work");
+    symbolize(&l, false);
+    assert_int_equal(frames_at(&l, "at_work", frames), 1);
+    check_frame(&frames[0], "work", "alias.c", 3, 1);
+    assert_string_equal(frames[0].system_name, "work");
+    unload(&l);
+}
+
+/* A unit has one range at most, and a call no place. */
+static void
+strict_dwarf_2_names_functions(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+
+    need("gcc");
+    assert_true(run("gcc -O2 -fPIC -shared -gdwarf-2 -gstrict-dwarf "
+                    "-ffunction-sections -o dwarf2.so %s/inline.c",
+                    folder));
+    load(&l, "dwarf2.so", "at_leaf");
+    symbolize(&l, false);
+    assert_int_equal(frames_at(&l, "at_leaf", frames), 3);
+    check_frame(&frames[0], "leaf", "inline.c", 4, 2);
+    check_frame(&frames[2], "outer", "none", 0, 11);
+    assert_int_equal(frames_at(&l, "at_hidden", frames), 1);
+    check_frame(&frames[0], "hidden", "inline.c", 17, 15);
+    unload(&l);
+}
+
 static void
 assembly_has_its_symbol_and_line(void **state)
 {
@@ -321,6 +366,8 @@ main(void)
         cmocka_unit_test(relative_directories_are_made_absolute),
         cmocka_unit_test(function_inside_of_a_function_is_found),
         cmocka_unit_test(cold_part_has_the_name_of_its_function),
+        cmocka_unit_test(internal_name_gives_way_to_a_plainer_alias),
+        cmocka_unit_test(strict_dwarf_2_names_functions),
         cmocka_unit_test(assembly_has_its_symbol_and_line),
         cmocka_unit_test(fewer_frames_than_there_are_end_with_the_function),
         cmocka_unit_test(functions_only_gives_no_lines_and_no_inlined_frames),
