@@ -1,41 +1,55 @@
 #!/usr/bin/env python3
-"""Count the test cases of one meson run: count.py JUNIT.xml EXIT-STATUS
+"""Count the test cases of one meson run: count.py TESTLOG.json EXIT-STATUS
 
 Prints "passed failed skipped". A TAP program counts once for each of its
-lines. A run that ended with a failure, or that left no log, counts as at least
-one failure, whatever the log says: a check that cannot fail is none.
+lines, any other once. A program that ended badly counts as at least one
+failure whatever its lines say, and so does a run that ended badly or that left
+no log: a check that cannot fail is none.
 """
+import json
 import os
+import re
 import sys
-import xml.etree.ElementTree as ElementTree
+
+LINE = re.compile(r"^(not )?ok\b(?:.*?(#\s*SKIP))?", re.I)
+GOOD = {"OK", "EXPECTEDFAIL"}
 
 
-def count(path):
+def count_program(test):
+    """(passed, failed, skipped) of one entry of the log."""
     passed = failed = skipped = 0
-    for case in ElementTree.parse(path).getroot().iter("testcase"):
-        kinds = {child.tag for child in case}
-        if kinds & {"failure", "error"}:
-            failed += 1
-        elif "skipped" in kinds:
+    for line in (test.get("stdout") or "").split("\n"):
+        match = LINE.match(line)
+        if not match:
+            continue
+        if match.group(2):
             skipped += 1
+        elif match.group(1):
+            failed += 1
         else:
             passed += 1
-    for suite in ElementTree.parse(path).getroot().iter("testsuite"):
-        # A program that died after its last line has an error and no case.
-        if int(suite.get("errors", 0)) and not any(
-            child.tag in ("failure", "error")
-            for case in suite.iter("testcase")
-            for child in case
-        ):
-            failed += 1
+    if test["result"] == "SKIP" and not passed + failed + skipped:
+        skipped = 1
+    elif test["result"] not in GOOD | {"SKIP"}:
+        failed = max(failed, 1)
+    elif not passed + failed + skipped:
+        passed = 1
     return passed, failed, skipped
+
+
+def count(lines):
+    sums = (0, 0, 0)
+    for line in lines:
+        sums = tuple(map(sum, zip(sums, count_program(json.loads(line)))))
+    return sums
 
 
 def main():
     path, status = sys.argv[1], int(sys.argv[2])
     passed = failed = skipped = 0
     if os.path.exists(path):
-        passed, failed, skipped = count(path)
+        with open(path, encoding="utf-8") as lines:
+            passed, failed, skipped = count(lines)
     if (status != 0 or passed + failed + skipped == 0) and failed == 0:
         failed = 1
     print(passed, failed, skipped)

@@ -5,7 +5,7 @@
 #
 #     real.sh CPPROF INSPECT
 . "$(dirname "$0")/tap.sh"
-inspect=$2
+inspect=$(realpath "$2")
 start "$1"
 
 have()

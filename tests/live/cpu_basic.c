@@ -208,12 +208,12 @@ test_nothing(void)
  */
 
 static void
-expect_invalid(struct cpprof_cpu_options options, const char *name)
+expect_invalid(const struct cpprof_cpu_options *options, const char *name)
 {
     struct cpprof_writer writer = {count_write, count_close, NULL};
     struct cpprof_error error = {0};
 
-    if (!check_equal(cpprof_start_cpu_profile(writer, &options, &error),
+    if (!check_equal(cpprof_start_cpu_profile(writer, options, &error),
                      CPPROF_INVALID, name))
         cpprof_stop_cpu_profile(NULL);
     else if (!error.text[0] || strchr(error.text, '\n'))
@@ -225,19 +225,19 @@ test_options(void)
 {
     struct cpprof_cpu_options o = session_options(10001);
 
-    expect_invalid(o, "a rate above 10000 Hz is refused");
+    expect_invalid(&o, "a rate above 10000 Hz is refused");
     o = session_options(0);
     o.max_depth = 1025;
-    expect_invalid(o, "a depth above 1024 is refused");
+    expect_invalid(&o, "a depth above 1024 is refused");
     o = session_options(0);
     o.engine = (enum cpprof_engine)99;
-    expect_invalid(o, "an unknown engine is refused");
+    expect_invalid(&o, "an unknown engine is refused");
     o = session_options(0);
     o.symbolize = (enum cpprof_symbolize)99;
-    expect_invalid(o, "an unknown kind of symbols is refused");
+    expect_invalid(&o, "an unknown kind of symbols is refused");
     o = session_options(0);
     o.flags = 1u << 31;
-    expect_invalid(o, "an unknown flag is refused");
+    expect_invalid(&o, "an unknown flag is refused");
 }
 
 /* A caller that was built against an older or a newer header. */
@@ -261,7 +261,7 @@ test_option_sizes(void)
                 CPPROF_OK, "a longer struct with a zero tail is taken");
     cpprof_stop_cpu_profile(NULL);
     longer.tail[31] = 1;
-    expect_invalid(longer.options, "a longer struct with more in it is not");
+    expect_invalid(&longer.options, "a longer struct with more in it is not");
 }
 
 static void

@@ -126,8 +126,10 @@ profile_cpu_labelled(const struct profile *p, const char *key,
 const char *
 profile_comment(const struct profile *p, const char *part);
 
-/* Print the heaviest stacks as diagnostics. */
+/* Print the heaviest stacks as diagnostics: of all, or with this function. */
 void
 profile_note(const struct profile *p, size_t n);
+void
+profile_note_in(const struct profile *p, const char *name, size_t n);
 
 #endif

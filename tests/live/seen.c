@@ -190,14 +190,26 @@ note_sample(const struct profile *p, const struct sample *s)
 }
 
 void
-profile_note(const struct profile *p, size_t n)
+profile_note_in(const struct profile *p, const char *name, size_t n)
 {
     size_t i;
 
     qsort(p->samples, p->n_samples, sizeof *p->samples, by_cpu);
+    for (i = 0; i < p->n_samples && n; i++) {
+        if (name[0] && !is_in(&p->samples[i], name))
+            continue;
+        note_sample(p, &p->samples[i]);
+        n--;
+    }
+}
+
+void
+profile_note(const struct profile *p, size_t n)
+{
+    size_t i;
+
     note("%zu stacks, %.1f ms", p->n_samples, (double)profile_cpu_ns(p) / 1e6);
     for (i = 0; i < p->n_comments; i++)
         note("comment: %s", p->comments[i]);
-    for (i = 0; i < p->n_samples && i < n; i++)
-        note_sample(p, &p->samples[i]);
+    profile_note_in(p, "", n);
 }
