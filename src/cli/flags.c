@@ -12,9 +12,12 @@
 static void
 print_line(const char *format, va_list args)
 {
-    char text[1024];
+    char text[1024], *c;
 
     vsnprintf(text, sizeof text, format, args);
+    for (c = text; *c; c++) /* a line, whatever a file name brings with it */
+        if ((unsigned char)*c < ' ')
+            *c = '?';
     fprintf(stderr, "cpprof: %s\n", text);
 }
 

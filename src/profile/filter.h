@@ -46,11 +46,8 @@ cpprof__prune_from(struct cpprof_pprof *p, struct cpprof__regexp *prune_from,
 /* The unit of every numeric label key: the first one seen, or what the key
  * suggests. */
 struct cpprof__label_units {
-    CPPROF__ARRAY(struct cpprof__label_unit {
-        uint32_t key;
-        uint32_t unit;
-    })
-    units;
+    uint32_t *units; /* by key; CPPROF__NO_STRING: not such a key */
+    size_t n;
 };
 
 enum cpprof_status

@@ -29,7 +29,7 @@ struct placed_mapping {
 struct cpprof_pprof_merger {
     struct cpprof_pprof *out;
     size_t n_sources;
-    struct cpprof__index mappings, functions, locations, samples;
+    struct cpprof__index mappings, functions, locations, samples, comments;
 
     /* Of the source being added. */
     const struct cpprof_pprof *p;
@@ -439,24 +439,35 @@ begin_head(struct cpprof_pprof_merger *m)
            head->keep_frames != CPPROF__NO_STRING && copy_types(m);
 }
 
+static bool
+is_comment(void *ctx, uint32_t at)
+{
+    const struct wanted *w = ctx;
+
+    return w->out->comments.at[at] == *(const uint32_t *)w->record;
+}
+
 /* Each comment once. */
 static bool
 add_comments(struct cpprof_pprof_merger *m)
 {
-    size_t i, j;
+    struct cpprof_pprof *out = m->out;
+    size_t i;
 
     for (i = 0; i < m->p->comments.n; i++) {
         uint32_t string = place_string(m, m->p->comments.at[i]);
+        struct wanted wanted = {out, &string};
+        uint64_t hash = cpprof__hash_u64(string);
 
-        for (j = 0; j < m->out->comments.n; j++)
-            if (m->out->comments.at[j] == string)
-                break;
-        if (j < m->out->comments.n)
-            continue;
-        if (string == CPPROF__NO_STRING ||
-            !CPPROF__ARRAY_ROOM(&m->out->comments, 1))
+        if (string == CPPROF__NO_STRING)
             return false;
-        m->out->comments.at[m->out->comments.n++] = string;
+        if (cpprof__index_find(&m->comments, hash, is_comment, &wanted) !=
+            CPPROF__INDEX_NONE)
+            continue;
+        if (!CPPROF__ARRAY_ROOM(&out->comments, 1) ||
+            !cpprof__index_add(&m->comments, hash, (uint32_t)out->comments.n))
+            return false;
+        out->comments.at[out->comments.n++] = string;
     }
     return true;
 }
@@ -511,6 +522,7 @@ cpprof_pprof_merger_free(struct cpprof_pprof_merger *m)
     cpprof__index_free(&m->functions);
     cpprof__index_free(&m->locations);
     cpprof__index_free(&m->samples);
+    cpprof__index_free(&m->comments);
     free(m);
 }
 

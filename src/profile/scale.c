@@ -213,6 +213,10 @@ is_identity(const size_t *places, size_t n)
     return true;
 }
 
+/* More sample types than this are not compared with each other: the work grows
+ * with the square, and no profile has more than a dozen. */
+#define MOST_TYPES 4096
+
 /* Keep the types that both have, in the order of a. */
 static enum cpprof_status
 keep_common_types(struct cpprof_pprof *a, struct cpprof_pprof *b,
@@ -223,7 +227,7 @@ keep_common_types(struct cpprof_pprof *a, struct cpprof_pprof *b,
     size_t *in_b = malloc((n_a + 1) * sizeof *in_b);
     enum cpprof_status status = CPPROF_OK;
 
-    for (i = 0; in_a && in_b && i < n_a; i++) {
+    for (i = 0; in_a && in_b && i < n_a && n_a + n_b <= 2 * MOST_TYPES; i++) {
         size_t at = find_type(b, text(a, a->sample_types.at[i].type));
 
         if (at < n_b) {
@@ -233,6 +237,9 @@ keep_common_types(struct cpprof_pprof *a, struct cpprof_pprof *b,
     }
     if (!in_a || !in_b)
         status = cpprof__fail_nomem(error);
+    else if (n_a > MOST_TYPES || n_b > MOST_TYPES)
+        status = cpprof__fail(error, CPPROF_LIMIT, 0,
+                              "more than %d sample types", MOST_TYPES);
     else if (!n)
         status = cpprof__fail(error, CPPROF_INVALID, 0,
                               "profiles have empty common sample type list");

@@ -15,17 +15,6 @@
 
 /* ------------------------------------------------------------- units ---- */
 
-static struct cpprof__label_unit *
-find_unit(const struct cpprof__label_units *units, uint32_t key)
-{
-    size_t i;
-
-    for (i = 0; i < units->units.n; i++)
-        if (units->units.at[i].key == key)
-            return &units->units.at[i];
-    return NULL;
-}
-
 /* What a key without units suggests. */
 static uint32_t
 suggested_unit(struct cpprof_pprof *p, uint32_t key)
@@ -42,38 +31,35 @@ cpprof__label_units_make(struct cpprof_pprof *p,
                          struct cpprof__label_units *units,
                          struct cpprof_error *error)
 {
-    struct cpprof__label_unit *unit;
     size_t i;
 
+    units->n = p->strings.table.n;
+    units->units = malloc(units->n * sizeof *units->units);
+    if (!units->units)
+        return cpprof__fail_nomem(error);
+    memset(units->units, 0xff, units->n * sizeof *units->units);
     for (i = 0; i < p->labels.labels.n; i++) {
         const struct cpprof_pprof_label *l = &p->labels.labels.at[i];
+        uint32_t *unit = &units->units[l->key];
 
-        if (l->kind != CPPROF_PPROF_LABEL_NUMBER)
-            continue;
-        unit = find_unit(units, l->key);
-        if (!unit) {
-            unit = CPPROF__ARRAY_ADD(&units->units);
-            if (!unit)
+        if (l->kind == CPPROF_PPROF_LABEL_NUMBER &&
+            (*unit == CPPROF__NO_STRING || !*unit))
+            *unit = l->unit;
+    }
+    for (i = 0; i < units->n; i++)
+        if (!units->units[i]) {
+            units->units[i] = suggested_unit(p, (uint32_t)i);
+            if (units->units[i] == CPPROF__NO_STRING)
                 return cpprof__fail_nomem(error);
-            *unit = (struct cpprof__label_unit){l->key, 0};
         }
-        if (!unit->unit)
-            unit->unit = l->unit;
-    }
-    for (i = 0; i < units->units.n; i++) {
-        unit = &units->units.at[i];
-        if (!unit->unit)
-            unit->unit = suggested_unit(p, unit->key);
-        if (unit->unit == CPPROF__NO_STRING)
-            return cpprof__fail_nomem(error);
-    }
     return CPPROF_OK;
 }
 
 void
 cpprof__label_units_free(struct cpprof__label_units *units)
 {
-    CPPROF__ARRAY_FREE(&units->units);
+    free(units->units);
+    units->units = NULL;
 }
 
 /* ------------------------------------------------------- expressions ---- */
@@ -204,9 +190,8 @@ parse_filter(struct tag_filter *f, const char *text, const char *what,
 static bool
 number_matches(const struct tag_filter *f, const struct cpprof_pprof_label *l)
 {
-    const struct cpprof__label_unit *unit = find_unit(f->units, l->key);
-    const char *from =
-        unit ? cpprof__strings_text(&f->p->strings, unit->unit) : "";
+    uint32_t unit = f->units->units[l->key];
+    const char *from = cpprof__strings_text(&f->p->strings, unit);
     double value;
 
     return strcmp(cpprof__scale(l->num, from, f->unit, &value), f->unit) == 0 &&
