@@ -73,7 +73,7 @@ churn(uint64_t seed)
                                                                                \
         while (thread_cpu_ns() < end)                                          \
             x = mix(x, PASS_STEPS);                                            \
-        load_sink = x;                                                         \
+        __atomic_store_n(&load_sink, x, __ATOMIC_RELAXED);                     \
     }
 
 HOG(hog_one)
