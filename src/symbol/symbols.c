@@ -20,16 +20,34 @@ is_label(const char *name)
     return !*name || *name == '$' || strncmp(name, ".L", 2) == 0;
 }
 
+/* Of an older version, kept for programs that were linked long ago: "@" in
+ * the names of a .symtab, where "@@" is the default one. */
+static bool
+is_old_version(const char *name)
+{
+    const char *at = strchr(name, '@');
+
+    return at && at > name && at[1] != '@';
+}
+
+/* Leading underscores; many for "__GI_NAME", by which libc calls its own. */
 static uint32_t
-preference_of(const GElf_Sym *symbol, const char *name)
+count_underscores(const char *name)
+{
+    size_t n = strspn(name, "_");
+
+    return n < 3 && strncmp(name, "__GI_", 5) != 0 ? (uint32_t)n : 3;
+}
+
+static uint32_t
+preference_of(const GElf_Sym *symbol, const char *name, bool is_old)
 {
     uint32_t type = GELF_ST_TYPE(symbol->st_info);
     uint32_t binding = GELF_ST_BIND(symbol->st_info);
-    uint32_t underscores = (uint32_t)strspn(name, "_");
 
-    return (uint32_t)(type != STT_NOTYPE) << 4 |
-           (uint32_t)(binding != STB_LOCAL) << 3 |
-           (underscores < 3 ? 3 - underscores : 0) << 1 |
+    return (uint32_t)(type != STT_NOTYPE) << 5 |
+           (uint32_t)(binding != STB_LOCAL) << 4 |
+           (3 - count_underscores(name)) << 2 | (uint32_t)!is_old << 1 |
            (uint32_t)(binding == STB_GLOBAL);
 }
 
@@ -62,16 +80,29 @@ is_function(const GElf_Sym *symbol)
 struct source {
     Elf *elf;
     Elf_Data *data;
-    size_t names;  /* section of their names */
-    bool is_whole; /* lists all functions, not only exported ones */
+    size_t names;       /* section of their names */
+    Elf_Data *versions; /* SHT_GNU_versym, or NULL */
+    bool is_whole;      /* lists all functions, not only exported ones */
     const struct cpprof__ranges *code;
 };
 
+/* The version of symbol number i is hidden: not the default one. */
+static bool
+is_hidden(const struct source *source, size_t i)
+{
+    GElf_Versym version;
+
+    return source->versions &&
+           gelf_getversym(source->versions, (int)i, &version) &&
+           version & 0x8000;
+}
+
 static void
 add_symbol(struct cpprof__symbols *symbols, const struct source *source,
-           const GElf_Sym *symbol)
+           const GElf_Sym *symbol, size_t i)
 {
     const char *name;
+    bool is_old;
 
     if (!is_function(symbol) || (!symbol->st_size && !source->is_whole))
         return;
@@ -80,26 +111,35 @@ add_symbol(struct cpprof__symbols *symbols, const struct source *source,
     name = elf_strptr(source->elf, source->names, symbol->st_name);
     if (!name || is_label(name))
         return;
-    symbols->items[symbols->n++] = (struct cpprof__symbol){
-        symbol->st_value, symbol->st_size, name, preference_of(symbol, name)};
+    is_old = is_old_version(name) || is_hidden(source, i);
+    symbols->items[symbols->n++] =
+        (struct cpprof__symbol){symbol->st_value, symbol->st_size, name,
+                                preference_of(symbol, name, is_old)};
+}
+
+/* The first section of a type, or NULL. */
+static Elf_Data *
+find_data(Elf *elf, uint32_t type, GElf_Shdr *header)
+{
+    Elf_Scn *section = NULL;
+
+    while ((section = elf_nextscn(elf, section)))
+        if (gelf_getshdr(section, header) && header->sh_type == type)
+            return elf_getdata(section, NULL);
+    return NULL;
 }
 
 static bool
-open_source(struct source *source, const struct cpprof__elf_file *file,
-            uint32_t type)
+open_source(struct source *source, Elf *elf, uint32_t type)
 {
-    Elf_Scn *section = NULL;
     GElf_Shdr header;
 
-    while ((section = elf_nextscn(file->elf, section)))
-        if (gelf_getshdr(section, &header) && header.sh_type == type &&
-            (source->data = elf_getdata(section, NULL)) &&
-            source->data->d_buf) {
-            source->elf = file->elf;
-            source->names = header.sh_link;
-            return true;
-        }
-    return false;
+    source->elf = elf;
+    if (type == SHT_DYNSYM)
+        source->versions = find_data(elf, SHT_GNU_versym, &header);
+    source->data = find_data(elf, type, &header);
+    source->names = header.sh_link;
+    return source->data && source->data->d_buf;
 }
 
 bool
@@ -112,7 +152,7 @@ cpprof__symbols_add(struct cpprof__symbols *symbols,
     size_t n_entries;
     size_t i;
 
-    if (!file->elf || !open_source(&source, file, type))
+    if (!file->elf || !open_source(&source, file->elf, type))
         return false;
     n_entries =
         source.data->d_size / gelf_fsize(file->elf, ELF_T_SYM, 1, EV_CURRENT);
@@ -120,7 +160,7 @@ cpprof__symbols_add(struct cpprof__symbols *symbols,
         return false;
     for (i = 0; i < n_entries && i <= INT32_MAX; i++)
         if (gelf_getsym(source.data, (int)i, &symbol))
-            add_symbol(symbols, &source, &symbol);
+            add_symbol(symbols, &source, &symbol, i);
     return true;
 }
 
@@ -134,6 +174,9 @@ compare(const void *a, const void *b)
         return x->start < y->start ? -1 : 1;
     if (x->preference != y->preference)
         return x->preference > y->preference ? -1 : 1;
+    /* glob before glob64 */
+    if (strlen(x->name) != strlen(y->name))
+        return strlen(x->name) < strlen(y->name) ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 

@@ -47,9 +47,9 @@ cpprof__symbols_seal(struct cpprof__symbols *symbols,
                      const struct cpprof__ranges *code);
 
 /*
- * The symbol that covers address, or NULL. Of several at one address a name
- * with fewer leading underscores and not local goes first: write, not
- * __GI___libc_write.
+ * The symbol that covers address, or NULL. Of several at one address one that
+ * is not local and has fewer leading underscores goes first, and old versions
+ * last: write, not __GI___libc_write; free, not cfree.
  */
 const char *
 cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address);

@@ -88,6 +88,15 @@ need(const char *tool)
     }
 }
 
+/* clang or clang++, or the name that Debian's package gives it. */
+static inline const char *
+find_clang(bool is_cxx)
+{
+    if (run("command -v clang++ >/dev/null"))
+        return is_cxx ? "clang++" : "clang";
+    return is_cxx ? "clang++-14" : "clang-14";
+}
+
 /* A loaded library, and a symbolizer that knows its mapping. */
 struct loaded {
     void *handle;

@@ -41,13 +41,13 @@ dwarf_5_of_gcc_gives_inlined_frames_and_lines(void **state)
 static void
 dwarf_4_of_clang_without_aranges_is_read(void **state)
 {
-    check_compiled("clang", "-gdwarf-4", "clang4.so");
+    check_compiled(find_clang(false), "-gdwarf-4", "clang4.so");
 }
 
 static void
 dwarf_5_of_clang_without_aranges_is_read(void **state)
 {
-    check_compiled("clang", "-gdwarf-5", "clang5.so");
+    check_compiled(find_clang(false), "-gdwarf-5", "clang5.so");
 }
 
 static void
@@ -84,7 +84,8 @@ split_dwarf_4_is_found_beside_the_library(void **state)
 static void
 split_dwarf_of_clang_is_found(void **state)
 {
-    check_compiled("clang", "-gdwarf-5 -gsplit-dwarf", "split-clang.so");
+    check_compiled(find_clang(false), "-gdwarf-5 -gsplit-dwarf",
+                   "split-clang.so");
 }
 
 /* The library is used from where it was moved to; its .dwo lies beside it. */
@@ -130,10 +131,10 @@ line_tables_alone_give_inlined_frames(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need("clang");
-    assert_true(run("clang -O2 -fPIC -shared -gline-tables-only -o gmlt.so "
+    need(find_clang(false));
+    assert_true(run("%s -O2 -fPIC -shared -gline-tables-only -o gmlt.so "
                     "%s/inline.c",
-                    folder));
+                    find_clang(false), folder));
     load(&l, "gmlt.so", "at_leaf");
     symbolize(&l, false);
     assert_int_equal(frames_at(&l, "at_leaf", frames), 3);

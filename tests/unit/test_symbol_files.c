@@ -146,6 +146,37 @@ stripped_symbol_table_leaves_what_is_exported(void **state)
     unload(&l);
 }
 
+/* As cfree, which libc keeps for old programs, is where free is. */
+static void
+old_version_of_a_symbol_goes_last(void **state)
+{
+    struct cpprof__frame frames[MOST_FRAMES];
+    struct loaded l;
+    int stripped;
+
+    write_file("versions.c",
+               "int work(int x)\n"
+               "{\n"
+               "    __asm__ volatile(\".globl at_v\\nat_v: nop\");\n"
+               "    return x + 1;\n"
+               "}\n"
+               "int old_work(int x) __attribute__((alias(\"work\")));\n"
+               "__asm__(\".symver old_work,a@V1\");\n");
+    write_file("versions.map", "V1 { global: a; }; V2 { global: work; at_v; "
+                               "local: *; } V1;\n");
+    for (stripped = 0; stripped < 2; stripped++) {
+        assert_true(run("gcc -O2 -fPIC -shared %s -Wl,--version-script="
+                        "versions.map -o versions%d.so versions.c",
+                        stripped ? "-s" : "", stripped));
+        load(&l, stripped ? "versions1.so" : "versions0.so", "at_v");
+        symbolize(&l, false);
+        assert_int_equal(frames_at(&l, "at_v", frames), 1);
+        assert_string_equal(frames[0].name, "work");
+        assert_string_equal(frames[0].system_name, "work");
+        unload(&l);
+    }
+}
+
 static void
 mini_debug_info_names_what_is_not_exported(void **state)
 {
@@ -385,6 +416,7 @@ main(void)
         cmocka_unit_test(debug_link_without_build_id_needs_its_checksum),
         cmocka_unit_test(stripped_debug_information_leaves_the_symbol_table),
         cmocka_unit_test(stripped_symbol_table_leaves_what_is_exported),
+        cmocka_unit_test(old_version_of_a_symbol_goes_last),
         cmocka_unit_test(mini_debug_info_names_what_is_not_exported),
         cmocka_unit_test(debug_information_shared_by_dwz_is_read),
         cmocka_unit_test(image_of_another_build_id_is_not_used),

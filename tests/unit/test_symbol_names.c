@@ -265,7 +265,7 @@ inlined_names_of_gcc_have_their_scopes(void **state)
 static void
 inlined_names_of_clang_have_their_scopes(void **state)
 {
-    check_cxx("clang++", "scopes-clang.so");
+    check_cxx(find_clang(true), "scopes-clang.so");
 }
 
 int
