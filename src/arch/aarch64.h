@@ -24,10 +24,10 @@
 /* Kept by a callee unless its rules say otherwise: x19 to x29. */
 #define CPPROF__CALLEE_SAVED (0x7ffull << 19)
 
-/* Registers whose rules are followed: x18 to x30 and sp. A signal frame, the
+/* Registers whose rules are followed: x19 to x30 and sp. A signal frame, the
  * only one that restores others, is read from the kernel's ucontext. */
-#define CPPROF__RULE_FIRST 18
-#define CPPROF__N_RULES    14
+#define CPPROF__RULE_FIRST 19
+#define CPPROF__N_RULES    13
 
 /* A frame record may lie anywhere in its frame: the caller's stack pointer
  * does not follow from it. */

@@ -66,12 +66,15 @@ main(int argc, char **argv)
         int ok;
 
         if (names[i]->d_name[0] == '.')
-            continue;
+            continue; /* no input */
         snprintf(path, sizeof path, "%s/%s", argv[1], names[i]->d_name);
         ok = replay(path);
         n_failed += !ok;
         printf("%sok %u - %s\n", ok ? "" : "not ", ++n_tests, names[i]->d_name);
     }
+    while (n > 0)
+        free(names[--n]);
+    free(names);
     printf("1..%u\n", n_tests);
     return n_failed > 0 || n_tests == 0;
 }

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #define SECTION_BYTES 4096
-#define FRAMES_AT     1024 /* where .eh_frame begins */
+#ifndef FRAMES_AT
+#define FRAMES_AT 1024 /* where .eh_frame begins */
+#endif
 
 struct section {
     uint8_t bytes[SECTION_BYTES];

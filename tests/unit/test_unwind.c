@@ -341,7 +341,15 @@ coroutine_ends_at_its_start(void **state)
     assert_int_equal(result.n, 9);
 }
 
-/* Registers of a context that was saved, as a handler would get them. */
+/* Registers of a context that was saved, as a handler would get them. glibc
+ * for aarch64 saves a place inside swapcontext, with the return address in a
+ * register that no call-frame information names. */
+#if defined __x86_64__
+#define SAVED_CONTEXTS_ARE_WALKABLE 1
+#else
+#define SAVED_CONTEXTS_ARE_WALKABLE 0
+#endif
+
 static void
 saved_context_is_walked_from_where_it_stopped(void **state)
 {
@@ -350,6 +358,10 @@ saved_context_is_walked_from_where_it_stopped(void **state)
     struct cpprof__regs regs;
 
     (void)state;
+    if (!SAVED_CONTEXTS_ARE_WALKABLE) {
+        print_message("# libc saves contexts that cannot be walked\n");
+        skip();
+    }
     assert_int_equal(getcontext(&coroutine), 0);
     coroutine.uc_stack.ss_sp = stack;
     coroutine.uc_stack.ss_size = sizeof stack;
@@ -373,8 +385,8 @@ errno_is_kept(void **state)
     struct cpprof__regs regs = {0};
 
     (void)state;
+    memset(regs.r, 8, sizeof regs.r);
     regs.pc = (uintptr_t)errno_is_kept + 4;
-    regs.sp = 8;
     regs.known = ~0ull;
     errno = 4711;
     walk_regs(&result, &regs, &view, MAX_FRAMES);

@@ -344,13 +344,18 @@ allocate(void)
         free(p[i]);
 }
 
+/* Not on aarch64: there libgcc reads the code at a pc that it finds no module
+ * for, to see whether it is a signal's trampoline, and faults when there is
+ * none, as may be while a library is being loaded. */
 static void
 load(void)
 {
+#if !defined __aarch64__
     void *handle = dlopen("libresolv.so.2", RTLD_NOW);
 
     if (handle != NULL)
         dlclose(handle);
+#endif
     cpprof__unwind_forget();
 }
 

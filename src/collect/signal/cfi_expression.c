@@ -9,7 +9,7 @@
 #include "collect/signal/cfi_bytes.h"
 #include "collect/signal/stack_view.h"
 
-#define MAX_STACK 8   /* values; linkers and compilers need 3 */
+#define MAX_STACK 6   /* values; linkers and compilers need 3 */
 #define MAX_STEPS 256 /* operations; ends a loop made by DW_OP_skip */
 
 enum {

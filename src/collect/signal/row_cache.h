@@ -49,13 +49,14 @@ enum {
     CPPROF__ROW_FP_LOST = 1u << 3, /* nobody knows the caller's fp */
     CPPROF__ROW_RA_LINK = 1u << 4, /* the return address is in a register */
     /* The rest stand alone. */
-    CPPROF__ROW_FULL = 1u << 8,   /* needs the call-frame information itself */
-    CPPROF__ROW_ROOT = 2u << 8,   /* there is no caller */
-    CPPROF__ROW_SIGNAL = 3u << 8, /* the code that signal handlers return to */
-    CPPROF__ROW_NONE = 4u << 8,   /* code without call-frame information */
-    CPPROF__ROW_JUNK = 5u << 8,   /* not code, or not where a call returns */
-    CPPROF__ROW_ENTRY = 6u << 8,  /* a function's first byte: returned to by
-                                   * a stack that was made by hand */
+    CPPROF__ROW_FULL = 1u << 8,    /* needs the call-frame information itself */
+    CPPROF__ROW_ROOT = 2u << 8,    /* there is no caller */
+    CPPROF__ROW_SIGNAL = 3u << 8,  /* the code that signal handlers return to */
+    CPPROF__ROW_NONE = 4u << 8,    /* code without call-frame information */
+    CPPROF__ROW_JUNK = 5u << 8,    /* not code, or not where a call returns */
+    CPPROF__ROW_ENTRY = 6u << 8,   /* a function's first byte: returned to by
+                                    * a stack that was made by hand */
+    CPPROF__ROW_MISSING = 7u << 8, /* never stored: not found in the cache */
     CPPROF__ROW_ALONE = 0xffu << 8
 };
 

@@ -280,8 +280,10 @@ find_fp(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t base,
 
 /* One step by a row, whatever its kind and wherever the stack is. */
 static __attribute__((noinline)) enum cpprof__step
-step_by_row(struct cpprof__walk *w, const struct cpprof__row *row)
+step_by_row(struct cpprof__walk *w, struct cpprof__row_words words)
 {
+    const struct cpprof__row unpacked = cpprof__row_unpack(words);
+    const struct cpprof__row *row = &unpacked;
     uintptr_t fp = w->at.fp;
     uintptr_t base;
     uintptr_t cfa;
@@ -315,9 +317,9 @@ link_of(const struct cpprof__walk *w)
 /* Rows are found by ra alone. One that was made for a caller, at return
  * address - 1, may be met by a frame that was interrupted right there. */
 static uint32_t
-how_alone(struct cpprof__walk *w, const struct cpprof__row *row)
+how_alone(struct cpprof__walk *w, struct cpprof__row_words row)
 {
-    uint32_t how = row->how & CPPROF__ROW_ALONE;
+    uint32_t how = (uint32_t)row.how_cfa & CPPROF__ROW_ALONE;
 
     if (how == CPPROF__ROW_JUNK && w->at.interrupted)
         return CPPROF__ROW_NONE;
@@ -330,16 +332,16 @@ how_alone(struct cpprof__walk *w, const struct cpprof__row *row)
 }
 
 /* One step from the current frame, whose row this is. *at_entry: it is code
- * that nothing called; its return address is its first byte. */
+ * that nothing called; its return address is its first byte. Nothing here is
+ * kept on the stack, so that each of these calls takes the place of this one.
+ */
 static __attribute__((noinline)) enum cpprof__step
-step(struct cpprof__walk *w, struct cpprof__row_words words, bool *at_entry)
+step(struct cpprof__walk *w, struct cpprof__row_words row, bool *at_entry)
 {
-    struct cpprof__row row = cpprof__row_unpack(words);
-
     *at_entry = false;
-    switch (how_alone(w, &row)) {
+    switch (how_alone(w, row)) {
     case 0:
-        return step_by_row(w, &row);
+        return step_by_row(w, row);
     case CPPROF__ROW_ROOT:
         return CPPROF__STEP_ROOT;
     case CPPROF__ROW_FULL:
@@ -357,12 +359,15 @@ step(struct cpprof__walk *w, struct cpprof__row_words words, bool *at_entry)
 }
 
 /*
- * Follow rows for as long as they are plain and the stack is in view. Stores
- * the frames it finds; *row is the row of the last one. Returns how many
- * frames there are now.
+ * Follow rows for as long as they are there and plain and the stack is in view.
+ * *row is that of the current frame, or CPPROF__ROW_MISSING: to be looked up;
+ * and at the end that of the last frame, or missing: not found. Stores the
+ * frames it finds and returns how many there are now.
  *
  * This is the loop that the cost of a sample is made of: what a step waits for
- * is the load of a return address, a mask, the load of a row, and a sum.
+ * is the load of a return address, a mask, the load of a row, and a sum. It
+ * calls nothing, and is left for all that does: its registers would stand in
+ * the way on the stack.
  */
 static __attribute__((noinline)) size_t
 follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
@@ -372,22 +377,22 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
     const uintptr_t span = stack_span(w->view);
     const uint32_t generation = w->generation;
     struct cpprof__cursor at = w->at;
-
-    struct cpprof__row_words r;
+    struct cpprof__row_words r = *row;
+    bool have_row = r.how_cfa != CPPROF__ROW_MISSING;
 
     for (;;) {
         uintptr_t base;
         uintptr_t cfa;
         uintptr_t ra_at;
-        uintptr_t ra;
         uintptr_t fp_at;
+        uintptr_t ra;
         uintptr_t fp;
 
-        if (!cpprof__row_find(at.ra, generation, &r)) {
-            r = make_row(w, at.ra, at.interrupted);
-            if (r.how_cfa == CPPROF__ROW_NONE)
-                r = classify(w, at.ra, at.interrupted);
+        if (!have_row && !cpprof__row_find(at.ra, generation, &r)) {
+            r.how_cfa = CPPROF__ROW_MISSING;
+            break;
         }
+        have_row = false;
         if ((uint32_t)r.how_cfa > CPPROF__ROW_PLAIN_MAX || at.sp_guessed ||
             n == max)
             break;
@@ -400,18 +405,15 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
         }
         cfa = base + (uintptr_t)((int64_t)r.how_cfa >> 32);
         ra_at = base + (uintptr_t)(intptr_t)(int32_t)r.ra_fp;
-        if (cfa <= at.sp || ra_at - lo >= span)
-            break;
         fp_at = base + (uintptr_t)((int64_t)r.ra_fp >> 32);
-        if (fp_at - lo >= span)
+        if (cfa <= at.sp || ra_at - lo >= span || fp_at - lo >= span)
             break;
         fp = stack_load(fp_at);
-        fp = r.how_cfa & CPPROF__ROW_FP_SAVED ? fp : at.fp;
         ra = cpprof__strip_return_address(stack_load(ra_at));
         if (ra == 0)
             break;
         at.sp = cfa;
-        at.fp = fp;
+        at.fp = r.how_cfa & CPPROF__ROW_FP_SAVED ? fp : at.fp;
         at.ra = ra;
         at.interrupted = false;
         pcs[n++] = ra - 1;
@@ -419,6 +421,17 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
     w->at = at;
     *row = r;
     return n;
+}
+
+/* The row of the current frame, which the cache does not have. */
+static struct cpprof__row_words
+learn_row(struct cpprof__walk *w)
+{
+    struct cpprof__row_words row = make_row(w, w->at.ra, w->at.interrupted);
+
+    if (row.how_cfa == CPPROF__ROW_NONE)
+        row = classify(w, w->at.ra, w->at.interrupted);
+    return row;
 }
 
 static void
@@ -459,9 +472,9 @@ size_t
 cpprof__unwind(const struct cpprof__regs *regs, struct cpprof__stack_view *view,
                uintptr_t *pcs, size_t max, enum cpprof__unwind_end *end)
 {
-    struct cpprof__walk w;
-    struct cpprof__row_words row;
+    struct cpprof__row_words row = {CPPROF__ROW_MISSING, 0};
     enum cpprof__step last = CPPROF__STEP_ON;
+    struct cpprof__walk w;
     size_t n = 0;
 
     begin(&w, regs, view);
@@ -470,7 +483,12 @@ cpprof__unwind(const struct cpprof__regs *regs, struct cpprof__stack_view *view,
         bool interrupted;
 
         pcs[n++] = w.at.ra - 1;
+        row.how_cfa = CPPROF__ROW_MISSING;
         n = follow_rows(&w, pcs, n, max, &row);
+        while (row.how_cfa == CPPROF__ROW_MISSING) {
+            row = learn_row(&w);
+            n = follow_rows(&w, pcs, n, max, &row);
+        }
         w.n = n - 1;
         interrupted = w.at.interrupted;
         last = step(&w, row, &at_entry);
