@@ -10,23 +10,24 @@
 struct client;
 
 struct library {
-    void *handle;
     struct client *(*begin)(void);
     int (*find_debuginfo)(struct client *, const unsigned char *build_id,
                           int n_bytes, char **path);
     void (*end)(struct client *);
 };
 
+/* Stays loaded: the TLS library below it gives nothing back when unloaded. */
 static bool
 open_library(struct library *library)
 {
-    library->handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library->handle)
+    void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+
+    if (!handle)
         return false;
-    *(void **)&library->begin = dlsym(library->handle, "debuginfod_begin");
+    *(void **)&library->begin = dlsym(handle, "debuginfod_begin");
     *(void **)&library->find_debuginfo =
-        dlsym(library->handle, "debuginfod_find_debuginfo");
-    *(void **)&library->end = dlsym(library->handle, "debuginfod_end");
+        dlsym(handle, "debuginfod_find_debuginfo");
+    *(void **)&library->end = dlsym(handle, "debuginfod_end");
     return library->begin && library->find_debuginfo && library->end;
 }
 
@@ -59,7 +60,5 @@ cpprof__debuginfod_open(struct cpprof__elf_file *debug, const char *build_id,
     if (open_library(&library) && fetch(&library, build_id, &path))
         is_open = cpprof__elf_open(debug, path, build_id, use);
     free(path);
-    if (library.handle)
-        dlclose(library.handle);
     return is_open;
 }
