@@ -53,7 +53,20 @@ guess_entry(struct cpprof__walk *w, struct cpprof__cursor *at, uintptr_t link)
     return true;
 }
 
-/* By a frame record: the caller's fp, the return address. */
+/* What a frame record at fp says, which is on the way up from sp: the caller's
+ * fp, the return address. */
+static bool
+read_record(struct cpprof__walk *w, uintptr_t sp, uintptr_t fp, uintptr_t *next,
+            uintptr_t *ra)
+{
+    if (fp % 8 != 0 || fp - sp >= MAX_FRAME || !stack_read(w->view, fp, next) ||
+        !stack_read(w->view, fp + 8, ra))
+        return false;
+    *ra = cpprof__strip_return_address(*ra);
+    return true;
+}
+
+/* By the frame's own record. */
 static bool
 guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
 {
@@ -61,10 +74,8 @@ guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
     uintptr_t next;
     uintptr_t ra;
 
-    if (fp % 8 != 0 || fp - at->sp >= MAX_FRAME ||
-        !stack_read(w->view, fp, &next) || !stack_read(w->view, fp + 8, &ra))
+    if (!read_record(w, at->sp, fp, &next, &ra))
         return false;
-    ra = cpprof__strip_return_address(ra);
     *root = ra == 0 && next == 0;
     if (*root)
         return true;
@@ -73,6 +84,28 @@ guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
     go_to(at, ra, fp + 16, next);
     at->sp_guessed = !CPPROF__FP_GIVES_SP;
     return true;
+}
+
+/* The caller's fp, when a leaf has pushed n words: its own, unless that leads
+ * nowhere and one of the words does lead to a frame record. */
+static uintptr_t
+find_pushed_fp(struct cpprof__walk *w, const struct cpprof__cursor *at,
+               unsigned n)
+{
+    uintptr_t fp = at->fp;
+    unsigned i;
+
+    for (i = 0; i <= n; i++) {
+        uintptr_t next;
+        uintptr_t ra;
+
+        if (read_record(w, at->sp + 8 * n, fp, &next, &ra) &&
+            cpprof__walk_is_return(w, ra))
+            return fp;
+        if (!stack_read(w->view, at->sp + 8 * i, &fp))
+            break;
+    }
+    return at->fp;
 }
 
 /* Above a few pushed registers. */
@@ -87,7 +120,7 @@ guess_pushed(struct cpprof__walk *w, struct cpprof__cursor *at)
         if (!stack_read(w->view, at->sp + 8 * i, &ra))
             return false;
         if (is_described_return(w, ra)) {
-            go_to(at, ra, at->sp + 8 * i + 8, at->fp);
+            go_to(at, ra, at->sp + 8 * i + 8, find_pushed_fp(w, at, i));
             return true;
         }
     }
