@@ -184,19 +184,21 @@ add_location(struct maker *m, const struct cpprof_pprof_location *l)
 
         if (node == CPPROF__NO_NODE)
             return false;
-        if (i + 1 < n)
-            g->nodes.at[node].inlinable = true;
         g->location_nodes.at[g->location_nodes.n++] = node;
     } while (++i < n);
     return true;
 }
 
-/* Of the location whose nodes are the last ones, from `first` on. */
-static uint32_t
-only_node(const struct cpprof__graph *g, size_t first)
+/* Of the location whose nodes are the last ones. */
+static void
+count_nodes(struct cpprof__graph *g, size_t location)
 {
-    return g->location_nodes.n - first == 1 ? g->location_nodes.at[first]
-                                            : CPPROF__NO_NODE;
+    size_t first = g->first_node[location], n = g->location_nodes.n - first;
+
+    g->only_node[location] =
+        n == 1 ? g->location_nodes.at[first] : CPPROF__NO_NODE;
+    if (n > g->most_nodes)
+        g->most_nodes = n;
 }
 
 enum cpprof_status
@@ -218,7 +220,7 @@ cpprof__graph_make(struct cpprof__graph *g,
         g->first_node[i] = g->location_nodes.n;
         ok = add_location(&maker, &g->p->locations.at[i]);
         if (ok)
-            g->only_node[i] = only_node(g, g->first_node[i]);
+            count_nodes(g, i);
     }
     if (ok)
         g->first_node[n] = g->location_nodes.n;

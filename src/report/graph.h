@@ -20,18 +20,18 @@ struct cpprof__node {
     uint32_t file;
     uint32_t object; /* the mapping's file, where there is no name */
 
-    bool inlinable;         /* some location inlines it */
     int64_t flat, flat_div; /* of samples that end in it */
     int64_t cum, cum_div;   /* of samples that it is in, each once */
+    int64_t inlined;        /* of samples that it is inlined in, maybe more
+                             * than once */
 };
 
 #define CPPROF__NO_NODE UINT32_MAX
 
-/* An edge into a node that may be inlined. */
+/* The calls of one node by another. */
 struct cpprof__edge {
     uint32_t from, to;
-    uint32_t on_path; /* while walking: how often the path has it */
-    bool is_inline;   /* every call along it was inlined */
+    bool is_inline; /* every call along it was inlined */
     int64_t weight;
 };
 
@@ -49,6 +49,8 @@ struct cpprof__graph {
     CPPROF__ARRAY(uint32_t) location_nodes;
     /* The node of location i, where it has but one; else CPPROF__NO_NODE. */
     uint32_t *only_node;
+    size_t most_nodes; /* that any location has */
+    bool any_negative; /* some sample has a negative value */
 
     CPPROF__ARRAY(struct cpprof__edge) edges;
 };
@@ -71,18 +73,18 @@ cpprof__graph_make(struct cpprof__graph *g,
 void
 cpprof__graph_free(struct cpprof__graph *g);
 
-/* Add up flat and cum of all nodes. */
+/* Add up flat, cum and inlined of all nodes. */
 enum cpprof_status
 cpprof__graph_add_values(struct cpprof__graph *g, struct cpprof_error *error);
 
 /*
- * Find the edges that end in an inlinable node that is shown. kept and shown
- * have a byte for each node, not 0 for those that are; nodes that are not kept
- * are as if they were not on the stack.
+ * Find the edges that end in a node that is watched. kept and watched have a
+ * byte for each node, not 0 for those that are; nodes that are not kept are as
+ * if they were not on the stack.
  */
 enum cpprof_status
 cpprof__graph_add_edges(struct cpprof__graph *g, const uint8_t *kept,
-                        const uint8_t *shown, struct cpprof_error *error);
+                        const uint8_t *watched, struct cpprof_error *error);
 
 /* A sum that wraps around. */
 static inline int64_t

@@ -27,9 +27,7 @@ struct table {
     CPPROF__ARRAY(struct row) rows;
     struct cpprof__buffer names;
     struct cpprof__shown shown;
-    uint8_t *has_row; /* by node: it has a row */
-    uint8_t *all;     /* by node: 1 */
-    bool rebuilt;     /* nodes were left out, and edges lead around them */
+    bool rebuilt; /* nodes were left out, and edges lead around them */
     /* By node: has edges of inlined calls, of others. */
     uint8_t *calls;
     int64_t edge_cutoff;
@@ -165,29 +163,44 @@ choose(struct table *t)
     return CPPROF_OK;
 }
 
+/* May the node have an edge of inlined calls that is not below the cutoff? No
+ * edge has more than all of them together, if none is negative. */
+static bool
+may_be_inlined(const struct table *t, uint32_t node)
+{
+    return t->g.any_negative || !t->edge_cutoff ||
+           t->g.nodes.at[node].inlined >= t->edge_cutoff;
+}
+
 /* Which of the nodes that are shown were inlined, always or sometimes. */
 static enum cpprof_status
 find_calls(struct table *t)
 {
-    enum cpprof_status status;
-    size_t i;
+    size_t n = t->g.nodes.n + 1, i;
+    uint8_t *kept = malloc(n), *watched = calloc(n, 1), any = 0;
+    enum cpprof_status status = CPPROF_OK;
 
-    t->has_row = calloc(t->g.nodes.n + 1, 1);
-    t->all = malloc(t->g.nodes.n + 1);
-    t->calls = calloc(t->g.nodes.n + 1, 1);
-    if (!t->has_row || !t->all || !t->calls)
-        return cpprof__fail_nomem(t->r->error);
-    memset(t->all, 1, t->g.nodes.n);
-    for (i = 0; i < t->rows.n; i++)
-        t->has_row[t->rows.at[i].node] = 1;
-    status = cpprof__graph_add_edges(&t->g, t->rebuilt ? t->has_row : t->all,
-                                     t->has_row, t->r->error);
+    t->calls = calloc(n, 1);
+    if (!kept || !watched || !t->calls)
+        status = cpprof__fail_nomem(t->r->error);
+    if (status == CPPROF_OK)
+        memset(kept, !t->rebuilt, n);
+    for (i = 0; i < t->rows.n && status == CPPROF_OK; i++) {
+        uint32_t node = t->rows.at[i].node;
+
+        kept[node] = 1;
+        any |= watched[node] = may_be_inlined(t, node);
+    }
+    if (any)
+        status = cpprof__graph_add_edges(&t->g, kept, watched, t->r->error);
     for (i = 0; i < t->g.edges.n; i++) {
         const struct cpprof__edge *e = &t->g.edges.at[i];
 
         if (cpprof__abs(e->weight) >= t->edge_cutoff)
             t->calls[e->to] |= e->is_inline ? CALL_INLINE : CALL_OTHER;
     }
+    free(kept);
+    free(watched);
     return status;
 }
 
@@ -309,8 +322,6 @@ cpprof__top(struct cpprof__report *r)
     cpprof__graph_free(&t.g);
     CPPROF__ARRAY_FREE(&t.rows);
     cpprof__buffer_free(&t.names);
-    free(t.has_row);
-    free(t.all);
     free(t.calls);
     return status;
 }
