@@ -6,9 +6,10 @@
  *     inspect FILE FUNCTION...  "FUNCTION cpu_ms N" for each
  *
  * A stack is complete when its outermost frame is where a thread begins:
- * _start, clone, or the entry of an image without symbols; or when it is the
- * start of a thread in a libc without symbols. The stacks that are not are
- * printed, the heaviest first, as comments.
+ * _start (of the program or of the loader), clone, the entry of an image
+ * without symbols, the start of a thread in a libc without symbols; or when it
+ * is a start routine under a frame of the profiler's own. The stacks that are
+ * not are printed, the heaviest first, as comments.
  */
 #include "../live/profile.h"
 #include "../live/tap.h"
@@ -76,6 +77,9 @@ is_complete(const struct profile *p, const struct sample *s)
     for (i = 0; i < sizeof roots / sizeof roots[0]; i++)
         if (frame_is(root, roots[i]))
             return true;
+    if (s->frames[0].name[0] == '[' && s->n_frames == 2 &&
+        s->frames[0].mapping == NO_MAPPING)
+        return root->name[0] != '[';
     return !root->name[0] && (is_in_libc(p, root) || is_entry(p, root));
 }
 

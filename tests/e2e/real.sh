@@ -82,7 +82,7 @@ sees()
 
 record()
 {
-    run timeout -k 5 60 "$cpprof" record -F 500 -o "$@"
+    run timeout -k 5 60 "$cpprof" record -F 1000 -o "$@"
 }
 
 # --- sqlite3 ----------------------------------------------------------------
@@ -104,7 +104,7 @@ program='
 import json, re, threading
 def work(n):
     rows = [{"id": i, "name": "row %d" % i} for i in range(n)]
-    for _ in range(6):
+    for _ in range(10):
         text = json.dumps(sorted(rows, key=lambda r: r["name"]))
         rows = json.loads(text)
     return len(re.findall("[0-9]+", text))
@@ -130,7 +130,7 @@ fi
 # it is what it is called.
 if have redis-benchmark && have redis-check-rdb; then
     ln -s "$(command -v redis-check-rdb)" redis-server
-    timeout -k 5 60 "$cpprof" record -F 500 -o redis.pb.gz -- ./redis-server --port 0 \
+    timeout -k 5 60 "$cpprof" record -F 1000 -o redis.pb.gz -- ./redis-server --port 0 \
         --unixsocket "$scratch/socket" --save '' --appendonly no \
         --dir "$scratch" --logfile "$scratch/redis.log" >out 2>err &
     recorder=$!
