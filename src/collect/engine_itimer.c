@@ -5,6 +5,7 @@
  * and it survives an exec, where the signal would kill the new image
  * (collect/exec.c takes it away before).
  */
+#include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/engine.h"
 #include "collect/signal/sampler.h"
@@ -50,9 +51,10 @@ itimer_arm(struct cpprof__thread *t, uint64_t period_ns)
     (void)t;
     if (s->itimer_base_ns)
         return 0;
-    s->uses_itimer = true;
-    s->itimer_delivered = 0;
-    s->itimer_base_ns = cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    store_relaxed(&s->uses_itimer, true);
+    store_relaxed(&s->itimer_delivered, 0u);
+    store_relaxed(&s->itimer_base_ns,
+                  cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID));
     return set(period_ns);
 }
 
@@ -85,7 +87,7 @@ static void
 itimer_close(void)
 {
     set(0);
-    cpprof__sampler.itimer_base_ns = 0;
+    store_relaxed(&cpprof__sampler.itimer_base_ns, 0u);
 }
 
 const struct cpprof__engine cpprof__engine_itimer = {

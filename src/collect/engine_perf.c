@@ -8,6 +8,7 @@
  *
  * Source: perf_event_open(2), fcntl(2).
  */
+#include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/engine.h"
 #include "collect/signal/sampler.h"
@@ -112,12 +113,12 @@ perf_arm(struct cpprof__thread *t, uint64_t period_ns)
     if (fd < 0)
         return errno;
     fd = move_high(fd);
-    t->perf_fd = fd;
-    cpprof__sampler.uses_perf = true;
+    store_relaxed(&t->perf_fd, fd);
+    store_relaxed(&cpprof__sampler.uses_perf, true);
     failed = deliver_to(fd, t->tid);
     if (failed) {
         close(fd);
-        t->perf_fd = -1;
+        store_relaxed(&t->perf_fd, -1);
     }
     return failed;
 }
@@ -147,7 +148,7 @@ cpprof__perf_forget(struct cpprof__thread *t)
 {
     if (perf_is_armed(t))
         close(t->perf_fd);
-    t->perf_fd = -1;
+    store_relaxed(&t->perf_fd, -1);
 }
 
 void

@@ -60,11 +60,12 @@ static void
 learn_stack(struct cpprof__thread *t, const struct cpprof__map_line *line)
 {
     uintptr_t sp = load_relaxed(&t->seen_sp);
+    uintptr_t tp = load_relaxed(&t->seen_tp);
     bool is_main = line->n_path == 7 && !memcmp(line->path, "[stack]", 7);
 
     if (sp < line->start || sp >= line->limit || line->perms[0] != 'r')
         return;
-    if (!is_main && (t->seen_tp < line->start || t->seen_tp >= line->limit))
+    if (!is_main && (tp < line->start || tp >= line->limit))
         return;
     store_relaxed(&t->stack_hi, line->limit);
     store_relaxed(&t->stack_lo, line->start);
@@ -77,7 +78,9 @@ needs_stack(const struct cpprof__thread *t)
 {
     uintptr_t sp = load_relaxed(&t->seen_sp);
 
-    return t->tid > 0 && sp && (sp < t->stack_lo || sp >= t->stack_hi);
+    return t->tid > 0 && sp &&
+           (sp < load_relaxed(&t->stack_lo) ||
+            sp >= load_relaxed(&t->stack_hi));
 }
 
 /* Up to max threads whose stack is to be learnt. */

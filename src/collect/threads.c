@@ -101,7 +101,7 @@ take_place(int32_t tid)
     t->delivered = t->excused = 0;
     t->seen_sp = t->seen_tp = 0;
     t->busy = 0;
-    store_relaxed(&t->generation, plan.generation);
+    t->session = plan.generation;
     set_tid(t, tid);
     return t;
 }
@@ -127,6 +127,8 @@ arm(struct cpprof__thread *t)
     t->phase_ns = draw_phase();
     t->base_ns =
         has_begun ? 0 : cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
+    /* From here on a handler may use the place. */
+    store_release(&t->generation, plan.generation);
     if (!plan.engine->arm(t, plan.period_ns))
         return;
     if (plan.engine == &cpprof__engine_perf)
@@ -150,7 +152,7 @@ adopt(int32_t tid)
     if (!t)
         return NULL;
     arm(t);
-    n_seen++;
+    add_relaxed(&n_seen, 1u);
     n_armed++;
     return t;
 }
@@ -294,7 +296,8 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan,
     pthread_mutex_lock(&lock);
     plan = *new_plan;
     profiler_tid = own_tid;
-    n_seen = n_armed = 0;
+    store_relaxed(&n_seen, 0u);
+    n_armed = 0;
     has_begun = false;
     reconcile();
     has_begun = true;
@@ -456,7 +459,7 @@ cpprof__thread_started(struct cpprof__thread *t)
     cpprof__thread_born(t->start, t->start_labels);
     pthread_mutex_lock(&lock);
     if (t->tid == TID_ANNOUNCED && plan.engine &&
-        t->generation == plan.generation) {
+        t->session == plan.generation) {
         /* A scan that ran in between may have found the thread before it
          * could say its name. */
         found = cpprof__thread_of_tid(tid);
@@ -464,9 +467,9 @@ cpprof__thread_started(struct cpprof__thread *t)
             drop(found);
         set_tid(t, tid);
         cpprof__self.thread = t;
-        cpprof__self.generation = t->generation;
+        cpprof__self.generation = t->session;
         arm(t);
-        n_seen += !found;
+        add_relaxed(&n_seen, found ? 0u : 1u);
         n_armed++;
     } else if (t->tid == TID_ANNOUNCED) {
         give_place(t); /* the session ended before the thread started */

@@ -97,7 +97,7 @@ sampled_thread(enum source source, const siginfo_t *info, uint32_t generation)
         t = cpprof__thread_at(value & 0xffffff);
     else
         return NULL;
-    if (!t || load_relaxed(&t->generation) != generation)
+    if (!t || load_acquire(&t->generation) != generation)
         return NULL;
     return t;
 }
@@ -108,9 +108,10 @@ static void
 end_perf_phase(const struct cpprof__thread *t, const siginfo_t *info)
 {
     uint64_t period = cpprof__sampler.period_ns;
+    int32_t fd = load_relaxed(&t->perf_fd);
 
-    if (info->si_fd == t->perf_fd)
-        syscall(SYS_ioctl, t->perf_fd, PERF_EVENT_IOC_PERIOD, &period);
+    if (info->si_fd == fd)
+        syscall(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, &period);
 }
 
 /*
@@ -133,7 +134,8 @@ ticks(enum source source, const siginfo_t *info, struct cpprof__thread *t)
                                 s->period_ns);
         return due > t->delivered ? due - t->delivered : 0;
     default:
-        due = (cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID) - s->itimer_base_ns) /
+        due = (cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID) -
+               load_relaxed(&s->itimer_base_ns)) /
               s->period_ns;
         before = load_relaxed(&s->itimer_delivered);
         while (due > before)
@@ -173,7 +175,9 @@ push(struct cpprof__ring *ring, uint64_t weight, uint16_t flags,
 static void
 grow_stack(struct cpprof__thread *t, uintptr_t sp)
 {
-    if (sp < t->stack_lo && t->stack_end && sp >= t->stack_end &&
+    uintptr_t end = load_relaxed(&t->stack_end);
+
+    if (sp < load_relaxed(&t->stack_lo) && end && sp >= end &&
         cpprof__stack_fetch(&t->view, sp & ~(uintptr_t)7, 8))
         store_relaxed(&t->stack_lo, sp & ~(uintptr_t)0xfff);
 }
@@ -184,6 +188,7 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
 {
     struct cpprof__regs regs;
     enum cpprof__unwind_end end;
+    uintptr_t lo, hi, page;
     size_t n;
 
     cpprof__regs_from_ucontext(&regs, context);
@@ -191,12 +196,12 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
     t->view.window_n = 0;
     t->view.window_at = 0;
     grow_stack(t, regs.sp);
-    if (regs.sp >= load_relaxed(&t->stack_lo) &&
-        regs.sp < load_relaxed(&t->stack_hi)) {
-        t->view.lo = regs.sp & ~(uintptr_t)0xfff;
-        if (t->view.lo < t->stack_lo)
-            t->view.lo = t->stack_lo;
-        t->view.hi = t->stack_hi;
+    lo = load_relaxed(&t->stack_lo);
+    hi = load_relaxed(&t->stack_hi);
+    if (regs.sp >= lo && regs.sp < hi) {
+        page = regs.sp & ~(uintptr_t)0xfff;
+        t->view.lo = page > lo ? page : lo;
+        t->view.hi = hi;
     }
     store_relaxed(&t->seen_sp, regs.sp);
     store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());

@@ -22,8 +22,10 @@ struct cpprof__thread {
     int32_t tid;         /* 0: the place is free */
     uint32_t index;      /* of this place in the table, fixed */
     uint32_t next_free;  /* place + 1, while this one is free */
-    uint32_t generation; /* session it belongs to; a signal of another session
-                          * is stale */
+    uint32_t session;    /* that took the place */
+    uint32_t generation; /* the same, stored with release order when all that
+                          * a handler reads is set; a signal of another
+                          * session is stale */
     bool has_timer;
     int32_t timer_id;         /* kernel's id, when has_timer */
     int32_t perf_fd;          /* -1: none */
