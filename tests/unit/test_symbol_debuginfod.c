@@ -94,7 +94,7 @@ ask(bool debuginfod)
 static void
 no_server_is_asked_unless_the_user_asks(void **state)
 {
-    need("python3");
+    NEED("python3");
     start_server();
     set_environment();
     assert_int_equal(ask(false), 1);
@@ -107,11 +107,11 @@ debug_file_is_fetched_for_a_user_who_asks(void **state)
 {
     void *library;
 
-    need("python3");
+    NEED("python3");
     library = dlopen("libdebuginfod.so.1", RTLD_NOW);
     if (!library) {
-        print_message("# skipped: no libdebuginfod here\n");
-        skip();
+        say_skipped("libdebuginfod");
+        return;
     }
     dlclose(library);
     assert_int_equal(ask(true), 3);
@@ -121,7 +121,7 @@ debug_file_is_fetched_for_a_user_who_asks(void **state)
 static void
 server_that_does_not_have_it_is_no_harm(void **state)
 {
-    need("python3");
+    NEED("python3");
     assert_true(run("rm -rf buildid cache"));
     assert_int_equal(ask(true), 1);
 }

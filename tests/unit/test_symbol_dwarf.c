@@ -16,11 +16,11 @@ make_sources(void **state)
 static void
 check_compiled(const char *compiler, const char *flags, const char *name)
 {
-    need(compiler);
+    NEED(compiler);
     if (!run("%s -O2 -fPIC -shared %s -o %s %s/inline.c 2>%s.log", compiler,
              flags, name, folder, name)) {
-        print_message("# skipped: no %s %s here\n", compiler, flags);
-        skip();
+        say_skipped(flags);
+        return;
     }
     check_library(name, check_inlined);
 }
@@ -92,7 +92,6 @@ split_dwarf_of_clang_is_found(void **state)
 static void
 split_dwarf_that_moved_along_is_found(void **state)
 {
-    need("gcc");
     assert_true(run("mkdir old new && cd old && cp ../inline.c . && "
                     "gcc -O2 -fPIC -g -gsplit-dwarf -c inline.c && "
                     "gcc -shared -o moved.so inline.o && "
@@ -113,7 +112,6 @@ missing_split_file_leaves_function_and_line(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need("gcc");
     assert_true(run("gcc -O2 -fPIC -g -gsplit-dwarf -c inline.c -o lost.o && "
                     "gcc -shared -o lost.so lost.o && rm lost.dwo"));
     load(&l, "lost.so", "at_leaf");
@@ -131,7 +129,7 @@ line_tables_alone_give_inlined_frames(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need(find_clang(false));
+    NEED(find_clang(false));
     assert_true(run("%s -O2 -fPIC -shared -gline-tables-only -o gmlt.so "
                     "%s/inline.c",
                     find_clang(false), folder));
@@ -151,7 +149,6 @@ relative_directories_are_made_absolute(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need("gcc");
     assert_true(run("mkdir -p build && cd build && gcc -O2 -fPIC -shared -g "
                     "-o ../relative.so ../inline.c"));
     load(&l, "relative.so", "at_leaf");
@@ -169,7 +166,6 @@ function_inside_of_a_function_is_found(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need("gcc");
     write_file(
         "nested.c",
         "int nested(int x)\n"
@@ -196,7 +192,6 @@ cold_part_has_the_name_of_its_function(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need("gcc");
     write_file("cold.c", "void abort(void);\n"
                          "int warm(int x)\n"
                          "{\n"
@@ -222,7 +217,6 @@ internal_name_gives_way_to_a_plainer_alias(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need("gcc");
     write_file("alias.c",
                "int __work(int x)\n"
                "{\n"
@@ -246,7 +240,6 @@ strict_dwarf_2_names_functions(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need("gcc");
     assert_true(run("gcc -O2 -fPIC -shared -gdwarf-2 -gstrict-dwarf "
                     "-ffunction-sections -o dwarf2.so %s/inline.c",
                     folder));
@@ -266,7 +259,6 @@ assembly_has_its_symbol_and_line(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need("gcc");
     write_file("hand.S", ".text\n"
                          ".globl by_hand\n"
                          "by_hand:\n"
@@ -291,7 +283,6 @@ fewer_frames_than_there_are_end_with_the_function(void **state)
     struct cpprof__frame frames[2];
     struct loaded l;
 
-    need("gcc");
     assert_true(run("gcc -O2 -fPIC -shared -g -o few.so inline.c"));
     load(&l, "few.so", "at_leaf");
     symbolize(&l, false);
@@ -313,7 +304,6 @@ functions_only_gives_no_lines_and_no_inlined_frames(void **state)
 {
     struct loaded l;
 
-    need("gcc");
     assert_true(run("gcc -O2 -fPIC -shared -g -o functions.so inline.c"));
     load(&l, "functions.so", "at_leaf");
     symbolize(&l, true);
@@ -329,7 +319,6 @@ executable_at_a_fixed_address_is_read(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     uint64_t address;
 
-    need("gcc");
     assert_true(run("echo 'int entry(int); int main(int c, char **v) "
                     "{ return entry(c); }' > main.c && "
                     "gcc -O2 -g -no-pie -o fixed main.c inline.c"));

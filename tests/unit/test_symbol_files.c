@@ -25,7 +25,6 @@ make_library(void **state)
 static void
 make_stripped(const char *name, const char *what)
 {
-    need("objcopy");
     assert_true(run("objcopy --only-keep-debug full.so %s.debug && "
                     "objcopy %s full.so %s.so",
                     name, what, name));
@@ -183,7 +182,7 @@ mini_debug_info_names_what_is_not_exported(void **state)
     struct cpprof__frame frames[MOST_FRAMES];
     struct loaded l;
 
-    need("xz");
+    NEED("xz");
     make_stripped("mini", "--strip-all");
     assert_true(run("objcopy --strip-debug full.so mini.symbols && "
                     "xz -k mini.symbols && objcopy --add-section "
@@ -198,7 +197,7 @@ mini_debug_info_names_what_is_not_exported(void **state)
 static void
 debug_information_shared_by_dwz_is_read(void **state)
 {
-    need("dwz");
+    NEED("dwz");
     assert_true(run("cp full.so dwz1.so && cp full.so dwz2.so && "
                     "dwz -m %s/shared.dwz dwz1.so dwz2.so",
                     folder));
@@ -351,8 +350,8 @@ vdso_is_read_from_this_process(void **state)
 
     l.handle = dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (!l.handle || !getauxval(AT_SYSINFO_EHDR)) {
-        print_message("# skipped: no vdso here\n");
-        skip();
+        say_skipped("vdso");
+        return;
     }
     clock = dlsym(l.handle, "__vdso_clock_gettime");
     if (!clock)

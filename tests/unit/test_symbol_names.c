@@ -209,7 +209,7 @@ check_cxx(const char *compiler, const char *name)
     struct loaded l;
     size_t n;
 
-    need(compiler);
+    NEED(compiler);
     assert_true(run("%s -O2 -fPIC -shared -g -o %s scopes.cc", compiler, name));
     load(&l, name, "at_get");
     symbolize(&l, false);
