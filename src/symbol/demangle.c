@@ -131,9 +131,11 @@ cpprof__demangle(struct cpprof__buffer *out, const char *mangled, size_t n)
     else
         run_with_large_stack(&job);
     free(copy);
-    if (!job.done && !out->failed)
+    if (out->failed)
+        return false;
+    if (!job.done)
         out->n = job.n_before;
-    return job.done && !out->failed;
+    return out->n > job.n_before;
 }
 
 /* Components that compilers append to the names of copies. A number alone is

@@ -132,7 +132,7 @@ find_data(Elf *elf, uint32_t type, GElf_Shdr *header)
 static bool
 open_source(struct source *source, Elf *elf, uint32_t type)
 {
-    GElf_Shdr header;
+    GElf_Shdr header = {0};
 
     source->elf = elf;
     if (type == SHT_DYNSYM)
