@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,7 +40,9 @@ our_action(void)
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
 
     ours.sa_sigaction = cpprof__on_signal;
-    sigfillset(&ours.sa_mask);
+    /* All of them: sigfillset leaves out the signal of thread cancellation,
+     * which would unwind out of the handler. */
+    memset(&ours.sa_mask, 0xff, sizeof ours.sa_mask);
     return ours;
 }
 
@@ -67,6 +70,12 @@ cpprof__action_install(void)
     return failed;
 }
 
+bool
+cpprof__action_concerns(int signo)
+{
+    return signo == CPPROF__SIGNAL;
+}
+
 static bool
 is_installed(void)
 {
@@ -80,17 +89,32 @@ cpprof__action_swap(int signo, const struct sigaction *action,
                     struct sigaction *old)
 {
     struct sigaction before;
+    sigset_t all, saved;
 
     if (signo != CPPROF__SIGNAL || !is_installed())
         return cpprof__real_sigaction(signo, action, old);
+    /* A handler may call sigaction too. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
     pthread_mutex_lock(&lock);
     before = cpprof__user_action.action;
     if (action)
         set_user_action(action);
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
     if (old)
         *old = before;
-    pthread_mutex_unlock(&lock);
     return 0;
+}
+
+void
+cpprof__action_check(void)
+{
+    struct sigaction now;
+
+    if (is_installed() && !cpprof__real_sigaction(CPPROF__SIGNAL, NULL, &now) &&
+        (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != cpprof__on_signal))
+        cpprof__action_install();
 }
 
 static bool
@@ -122,7 +146,12 @@ cpprof__action_exec_failed(void)
 void
 cpprof__action_fork_child(void)
 {
+    struct cpprof__user_action *u = &cpprof__user_action;
+
     if (installed_pid)
         installed_pid = (int32_t)getpid();
+    /* Another thread may have been in the middle of a change. */
+    if (u->version & 1)
+        store_release(&u->version, u->version + 1);
     pthread_mutex_init(&lock, NULL);
 }

@@ -7,11 +7,16 @@
 #define COLLECT_ACTION_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 /* Install our handler, for good; the program's becomes the one to pass foreign
  * signals on to. 0 or an errno. */
 int
 cpprof__action_install(void);
+
+/* Is signo the sampling signal? */
+bool
+cpprof__action_concerns(int signo);
 
 /*
  * sigaction(2) as the program sees it. For every other signal, and before our
@@ -20,6 +25,11 @@ cpprof__action_install(void);
 int
 cpprof__action_swap(int signo, const struct sigaction *action,
                     struct sigaction *old);
+
+/* A program can change the disposition by ways that are not taken over, such
+ * as a bare system call: take the signal back, and what it wanted over. */
+void
+cpprof__action_check(void);
 
 /*
  * Around an exec, which resets handlers but lets an ignored signal stay

@@ -62,9 +62,10 @@ cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
 }
 
 static uint32_t *
-add_mappings(struct cpprof__builder *builder, const struct cpprof__store *store)
+add_mappings(struct cpprof__builder *builder, const struct cpprof__store *store,
+             uint32_t n)
 {
-    uint32_t i, n = store->head->n_mappings;
+    uint32_t i;
     uint32_t *numbers = calloc(n + 1, sizeof *numbers);
 
     for (i = 0; numbers && i < n; i++) {
@@ -80,7 +81,8 @@ add_mappings(struct cpprof__builder *builder, const struct cpprof__store *store)
 
 static size_t
 stack_of(const struct cpprof__store *store, uint32_t node,
-         const uint32_t *numbers, struct cpprof__builder_frame *frames)
+         const uint32_t *numbers, uint32_t n_mappings,
+         struct cpprof__builder_frame *frames)
 {
     size_t n = 0;
 
@@ -88,9 +90,8 @@ stack_of(const struct cpprof__store *store, uint32_t node,
         const struct cpprof__store_node *at = &store->nodes[node];
 
         frames[n].pc = at->pc;
-        frames[n].mapping = at->mapping == CPPROF__STORE_NO_MAPPING
-                                ? CPPROF__NO_MAPPING
-                                : numbers[at->mapping];
+        frames[n].mapping = at->mapping < n_mappings ? numbers[at->mapping]
+                                                     : CPPROF__NO_MAPPING;
         n++;
     }
     return n;
@@ -115,8 +116,8 @@ cpprof__cpu_profile_add(struct cpprof__cpu_profile *profile,
 {
     struct cpprof__builder_frame frames[CPPROF__RING_MAX_PCS];
     struct cpprof__builder_label labels[LABELS_MAX];
-    uint32_t *numbers = add_mappings(profile->builder, store);
-    uint32_t i;
+    uint32_t i, n = store->head->n_mappings;
+    uint32_t *numbers = add_mappings(profile->builder, store, n);
 
     for (i = 0; numbers && i < store->head->n_samples; i++) {
         const struct cpprof__store_sample *sample = &store->samples[i];
@@ -128,7 +129,7 @@ cpprof__cpu_profile_add(struct cpprof__cpu_profile *profile,
         profile->n_samples += sample->count;
         cpprof__builder_add_sample(
             profile->builder, values, frames,
-            stack_of(store, sample->node, numbers, frames), labels,
+            stack_of(store, sample->node, numbers, n, frames), labels,
             labels_of(store, sample->labels, labels));
     }
     free(numbers);

@@ -51,6 +51,11 @@ cpprof__engine_choose(enum cpprof_engine wanted, uint32_t rate_hz,
 void
 cpprof__perf_forget(struct cpprof__thread *t);
 
+/* Give the event its period, which the handler does with the first tick, in
+ * the stead of a thread that blocks the signal. */
+void
+cpprof__perf_end_phase(const struct cpprof__thread *t, uint64_t period_ns);
+
 /* Hold an engine still for an exec, and let it go on when that failed. */
 void
 cpprof__perf_pause(const struct cpprof__thread *t);

@@ -152,6 +152,13 @@ cpprof__perf_forget(struct cpprof__thread *t)
 }
 
 void
+cpprof__perf_end_phase(const struct cpprof__thread *t, uint64_t period_ns)
+{
+    if (perf_is_armed(t))
+        ioctl(t->perf_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
+}
+
+void
 cpprof__perf_pause(const struct cpprof__thread *t)
 {
     if (perf_is_armed(t))

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "collect/proc.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 static struct cpprof__environment environment;
 static bool is_on;          /* CPPROF was understood */
 static bool is_descendant;  /* of a process profiled by the same variable */
+static bool is_child;       /* made by fork from one */
 static int32_t started_pid; /* the process that a session was started in */
 
 static enum cpprof_status
@@ -206,6 +208,16 @@ open_out(struct cpprof_writer *writer, struct cpprof_error *error)
     return cpprof_path_writer(path, writer, error);
 }
 
+/* A child whose recorder is gone, or that may not reach the folder any more,
+ * is not recorded; it has nobody to tell. */
+static bool
+is_worth_a_line(const struct cpprof_error *error)
+{
+    return !*environment.directory || !is_child ||
+           (error->sys != ENOENT && error->sys != ENOTDIR &&
+            error->sys != EACCES);
+}
+
 static void
 start(void)
 {
@@ -221,7 +233,7 @@ start(void)
         status = cpprof__session_start(&plan, &error);
     if (status == CPPROF_OK)
         started_pid = getpid();
-    else
+    else if (is_worth_a_line(&error))
         complain(&error);
 }
 
@@ -262,7 +274,7 @@ cpprof__environment_start_child(void)
     started_pid = 0;
     if (!is_on)
         return;
-    is_descendant = true;
+    is_child = is_descendant = true;
     start();
 }
 

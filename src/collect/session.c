@@ -67,11 +67,15 @@ struct session {
     pthread_t drainer;
     sem_t drainer_is_up;
     int32_t drainer_tid;
-    bool finish; /* the drainer is to end */
-    bool halted; /* sampling ended; what was sampled is still there */
+    bool finish;  /* the drainer is to end */
+    bool started; /* all threads are armed */
+    bool halted;  /* sampling ended; what was sampled is still there */
 };
 
+static pthread_mutex_t loader_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* before lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool is_child;           /* made by fork, with the parent's modules */
 static enum state state;        /* guarded by lock */
 static struct session *session; /* set while RUNNING or STOPPING */
 static uint32_t last_generation;
@@ -218,10 +222,27 @@ write_end(struct session *s)
                                             &s->error);
 }
 
+/*
+ * The loader's lock is not reset in a forked child: it must not be held by a
+ * thread of ours when the program forks, and a child must not ask for it, since
+ * another thread of the parent may have held it. (The unwinder needs this only
+ * to notice what was unloaded behind our back.)
+ */
+static void
+refresh_modules(void)
+{
+    if (is_child)
+        return;
+    pthread_mutex_lock(&loader_lock);
+    cpprof__unwind_refresh_modules();
+    pthread_mutex_unlock(&loader_lock);
+}
+
 static void
 scan(uint32_t n_scans)
 {
-    cpprof__unwind_refresh_modules();
+    cpprof__action_check();
+    refresh_modules();
     cpprof__threads_scan(n_scans % FULL_SCAN_EVERY == 1);
 }
 
@@ -256,7 +277,7 @@ drainer(void *arg)
             scanned = now;
             scan(n_scans++);
         }
-        if (cpprof__spool_is_stopped(&s->spool))
+        if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
             halt(s);
     }
     halt(s);
@@ -370,7 +391,7 @@ start_sampling(struct session *s, struct cpprof_error *error)
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed, "sigaction: %s",
                             strerror(failed));
-    cpprof__unwind_refresh_modules();
+    refresh_modules();
     failed = start_drainer(s);
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed, "pthread_create: %s",
@@ -381,6 +402,7 @@ start_sampling(struct session *s, struct cpprof_error *error)
     plan.generation = last_generation;
     cpprof__threads_begin(&plan, s->drainer_tid);
     store_relaxed(&s->spool.head->n_threads, cpprof__threads_seen());
+    store_release(&s->started, true);
     return CPPROF_OK;
 }
 
@@ -479,6 +501,9 @@ finish(struct session *s, struct cpprof_error *error)
      * command's own: its profile is written whatever is in it. */
     keep =
         s->drain.n_records || lost(s) || cpprof__spool_is_of_command(&s->spool);
+    pthread_mutex_lock(&lock);
+    session = NULL; /* a fork from here on finds nothing to let go of */
+    pthread_mutex_unlock(&lock);
     if (__atomic_load_n(&cpprof__sampler.n_inside, __ATOMIC_SEQ_CST))
         return status; /* a handler hangs in there: let it have the memory */
     cpprof__spool_free(&s->spool, keep);
@@ -495,7 +520,6 @@ cpprof__session_stop(struct cpprof_error *error)
         return CPPROF_OK;
     status = finish(session, error);
     pthread_mutex_lock(&lock);
-    session = NULL;
     state = IDLE;
     pthread_mutex_unlock(&lock);
     return status;
@@ -579,6 +603,7 @@ cpprof__session_fork_prepare(void)
 {
     sigset_t set;
 
+    pthread_mutex_lock(&loader_lock);
     pthread_mutex_lock(&lock);
     cpprof__threads_fork_prepare();
     sigemptyset(&set);
@@ -592,6 +617,7 @@ cpprof__session_fork_parent(void)
     pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
     cpprof__threads_fork_parent();
     pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&loader_lock);
 }
 
 /* The child lets go of the parent's session: its thread is not here, its
@@ -608,7 +634,9 @@ cpprof__session_fork_child(void)
         cpprof__spool_free(&session->spool, true);
     session = NULL;
     state = IDLE;
+    is_child = true;
     pthread_mutex_init(&lock, NULL);
+    pthread_mutex_init(&loader_lock, NULL);
     pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
 }
 

@@ -193,6 +193,11 @@ cpprof__spool_next_store(struct cpprof__spool *spool)
     struct cpprof__store store;
     void *block;
 
+    /* Private memory is emptied in place, which cannot fail. */
+    if (!spool->in_files && spool->store_block) {
+        madvise(spool->store_block, cpprof__store_bytes(), MADV_DONTNEED);
+        return cpprof__store_make(&spool->store, spool->store_block, NULL);
+    }
     block = map_store(spool);
     if (!block)
         return false;

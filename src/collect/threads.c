@@ -18,6 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Threads on their way out that a scan has to know. */
+#define ENDED_MAX 64
+
 /* A place that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
 
@@ -28,6 +31,8 @@ static struct cpprof__threads_plan plan; /* .engine NULL: no session */
 static uint32_t first_free;              /* place + 1; 0: none */
 static uint32_t n_seen;
 static uint32_t n_armed;
+static int32_t ended[ENDED_MAX]; /* tids that ended since the last look */
+static uint32_t n_ended;
 static bool has_begun; /* the threads of the start are armed */
 static int32_t profiler_tid;
 static uint64_t phase_state;
@@ -197,6 +202,19 @@ list_tids(size_t *n)
     return (int32_t *)(void *)tids.data;
 }
 
+/* A thread that gave its place back runs on for a moment; a scan must not take
+ * it for a new one. */
+static bool
+has_ended(int32_t tid)
+{
+    size_t i;
+
+    for (i = 0; i < ENDED_MAX; i++)
+        if (ended[i] == tid)
+            return true;
+    return false;
+}
+
 /* Adopt the tids that have no place; forget places whose tid is not there. */
 static void
 reconcile(void)
@@ -219,8 +237,10 @@ reconcile(void)
             drop(t);
     }
     for (i = 0; known && i < n; i++)
-        if (!known[i])
+        if (!known[i] && !has_ended(tids[i]))
             adopt(tids[i]);
+    n_ended = 0;
+    memset(ended, 0, sizeof ended);
     free(known);
     free(tids);
 }
@@ -259,8 +279,10 @@ look_after(struct cpprof__thread *t)
         !cpprof__engine_perf.is_armed(t))
         cpprof__engine_timer.arm(t, plan.period_ns);
     delivered = load_relaxed(&t->delivered);
-    if (delivered == t->seen_delivered)
+    if (delivered == t->seen_delivered) {
+        cpprof__perf_end_phase(t, plan.period_ns);
         charge_missing(t, false);
+    }
     t->seen_delivered = delivered;
 }
 
@@ -313,13 +335,14 @@ cpprof__threads_end(void)
     uint32_t i;
 
     pthread_mutex_lock(&lock);
-    for (i = 0; (t = cpprof__thread_at(i)); i++) {
+    for (i = 0; plan.engine && (t = cpprof__thread_at(i)); i++) {
         if (t->tid <= 0)
             continue;
         charge_missing(t, true);
         drop(t);
     }
-    plan.engine->close();
+    if (plan.engine)
+        plan.engine->close();
     plan.engine = NULL;
     pthread_mutex_unlock(&lock);
 }
@@ -368,9 +391,9 @@ own_place(void)
 
     if (!plan.engine)
         return NULL;
-    if (t && t->tid == tid && t->generation == plan.generation)
-        return t;
-    return cpprof__thread_of_tid(tid);
+    if (!t || t->tid != tid || t->generation != plan.generation)
+        t = cpprof__thread_of_tid(tid);
+    return t;
 }
 
 /* Runs as late as a thread's own code can, in the thread. */
@@ -387,6 +410,7 @@ at_thread_exit(void *value)
         t->start = cpprof__self.start;
         disarm(t);
         charge_rest(t, blocked);
+        ended[n_ended++ % ENDED_MAX] = t->tid;
         drop(t);
     }
     cpprof__self.thread = NULL;

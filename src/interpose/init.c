@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The library's first and last steps in a process, and around its forks. */
+/* The library's first and last steps in a process. */
 #include "collect/environment.h"
-#include "collect/session.h"
+#include "interpose/fork.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
+/* glibc's quick_exit calls its own _exit. */
 static void
-in_child(void)
+at_quick_exit_(void)
 {
-    cpprof__session_fork_child();
-    cpprof__environment_start_child();
+    cpprof__environment_stop(true);
 }
 
 __attribute__((constructor)) static void
 first(void)
 {
-    pthread_atfork(cpprof__session_fork_prepare, cpprof__session_fork_parent,
-                   in_child);
+    pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
+                   cpprof__after_fork_in_child);
+    at_quick_exit(at_quick_exit_);
     cpprof__environment_start();
 }
 

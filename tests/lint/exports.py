@@ -19,7 +19,7 @@ LIST = os.path.join(HERE, "exports.txt")
 # exports.txt. A name outside both patterns never gets in by --update alone.
 LIBC = re.compile(
     r"^(pthread_create|pthread_exit|pthread_sigmask|sigprocmask|thrd_create|"
-    r"thrd_exit|sigaction|signal|__sysv_signal|sysv_signal|bsd_signal|ssignal|"
+    r"thrd_exit|sigaction|signal|__sysv_signal|sysv_signal|bsd_signal|ssignal|sigignore|"
     r"sigset|sigvec|execve|execv|execvp|execvpe|execl|execle|execlp|execveat|"
     r"fexecve|_exit|_Exit|quick_exit|dlclose|fork|vfork|setitimer|close|"
     r"close_range|closefrom|posix_spawn|posix_spawnp)$")

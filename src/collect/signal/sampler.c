@@ -72,13 +72,16 @@ source_of(const siginfo_t *info)
     return FROM_OTHERS;
 }
 
-/* The place of the running thread, found by its tid once and kept. */
+/* The place of the running thread, found by its tid once and kept; and once
+ * more when the event is not that place's: a bare clone() shares its maker's
+ * thread-local storage. fd is -1 when no descriptor is known. */
 static struct cpprof__thread *
-running_thread(uint32_t generation)
+running_thread(uint32_t generation, int32_t fd)
 {
     struct cpprof__thread_self *self = &cpprof__self;
 
-    if (self->generation != generation) {
+    if (self->generation != generation ||
+        (fd >= 0 && load_relaxed(&self->thread->perf_fd) != fd)) {
         self->thread = cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
         self->generation = self->thread ? generation : 0;
     }
@@ -92,7 +95,7 @@ sampled_thread(enum source source, const siginfo_t *info, uint32_t generation)
     struct cpprof__thread *t;
 
     if (source != FROM_TIMER)
-        t = running_thread(generation);
+        t = running_thread(generation, source == FROM_PERF ? info->si_fd : -1);
     else if ((uint16_t)(value >> 24) == (uint16_t)generation)
         t = cpprof__thread_at(value & 0xffffff);
     else

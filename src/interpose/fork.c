@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fork: our locks are taken before any handler of pthread_atfork runs and the
+ * child's own session is started after all of them have run, when the
+ * program's allocator works again. What forks without this name (daemon,
+ * forkpty) comes by the handlers that are registered in init.c.
+ */
+#include "interpose/fork.h"
+#include "collect/real.h"
+#include <cpprof/status.h>
+
+#include <stdbool.h>
+#include <unistd.h>
+
+static __thread bool in_fork;
+
+void
+cpprof__before_fork(void)
+{
+    if (!in_fork)
+        cpprof__session_fork_prepare();
+}
+
+void
+cpprof__after_fork_in_parent(void)
+{
+    if (!in_fork)
+        cpprof__session_fork_parent();
+}
+
+void
+cpprof__after_fork_in_child(void)
+{
+    if (in_fork)
+        return;
+    cpprof__session_fork_child();
+    cpprof__environment_start_child();
+}
+
+CPPROF_API pid_t
+fork(void)
+{
+    typedef pid_t fork_fn(void);
+    fork_fn *real = CPPROF__REAL(fork_fn *, fork);
+    pid_t pid;
+
+    cpprof__before_fork();
+    in_fork = true;
+    pid = real();
+    in_fork = false;
+    if (pid)
+        cpprof__after_fork_in_parent();
+    else
+        cpprof__after_fork_in_child();
+    return pid;
+}

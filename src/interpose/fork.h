@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens around a fork, by whichever way it comes. */
+#ifndef INTERPOSE_FORK_H
+#define INTERPOSE_FORK_H
+
+#include "collect/environment.h"
+#include "collect/session.h"
+
+void
+cpprof__before_fork(void);
+void
+cpprof__after_fork_in_parent(void);
+void
+cpprof__after_fork_in_child(void);
+
+#endif
