@@ -285,7 +285,9 @@ cpprof__environment_stop(bool hastily)
 
     if (!started_pid || started_pid != getpid())
         return;
-    if (hastily) {
+    /* A forked child may find the loader's lock taken for good, by a thread
+     * that only its parent has: it waits for symbols, but not for ever. */
+    if (hastily || is_child) {
         cpprof__session_stop_hastily(HASTE_SECONDS);
         return;
     }

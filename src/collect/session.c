@@ -97,11 +97,16 @@ now_ns(clockid_t clock)
 static void
 begin_profile(struct session *s)
 {
+    enum cpprof_symbolize symbolize = s->plan.options.symbolize;
+
     if (s->has_profile || s->plan.directory)
         return;
     s->has_profile = true;
-    s->failed = cpprof__cpu_profile_begin(&s->profile, s->spool.head,
-                                          s->plan.options.symbolize,
+    /* Nothing to look up: most forked children end without a sample, and must
+     * not ask for the loader's lock for nothing. */
+    if (!s->spool.store.head->total)
+        symbolize = CPPROF_SYMBOLIZE_NONE;
+    s->failed = cpprof__cpu_profile_begin(&s->profile, s->spool.head, symbolize,
                                           s->plan.writer, &s->error);
 }
 
