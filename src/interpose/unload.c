@@ -5,15 +5,21 @@
 #include <cpprof/status.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 CPPROF_API int
 dlclose(void *handle)
 {
     typedef int dlclose_fn(void *);
-    int result;
+    int result, cancel;
 
+    /* What we do here must not become a point of cancellation. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     cpprof__session_before_unload();
+    pthread_setcancelstate(cancel, NULL);
     result = CPPROF__REAL(dlclose_fn *, dlclose)(handle);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     cpprof__session_after_unload();
+    pthread_setcancelstate(cancel, NULL);
     return result;
 }
