@@ -177,10 +177,10 @@ add_comments(struct cpprof__cpu_profile *profile,
     snprintf(text, sizeof text, "cpprof: engine %s", engine);
     cpprof__builder_add_comment(profile->builder, text);
     snprintf(text, sizeof text,
-             "cpprof: %u threads, %.3f s of CPU time by the clock, %.3f s "
+             "cpprof: %u thread%s, %.3f s of CPU time by the clock, %.3f s "
              "sampled, %" PRIu64 " samples lost",
-             head->n_threads, (double)head->cpu_ns / 1e9,
-             (double)sampled_ns / 1e9, lost);
+             head->n_threads, head->n_threads == 1 ? "" : "s",
+             (double)head->cpu_ns / 1e9, (double)sampled_ns / 1e9, lost);
     cpprof__builder_add_comment(profile->builder, text);
 }
 
