@@ -6,6 +6,7 @@
  *
  * Source: timer_create(2).
  */
+#include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/engine.h"
 #include "collect/signal/sampler.h"
@@ -59,7 +60,8 @@ timer_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
     struct itimerspec when = {
         timespec_of(period_ns),
-        timespec_of(t->base_ns + t->phase_ns + t->delivered * period_ns)};
+        timespec_of(t->base_ns + t->phase_ns +
+                    load_relaxed(&t->delivered) * period_ns)};
 
     if (create(t->tid, cpprof__timer_value(t), &t->timer_id))
         return errno;
