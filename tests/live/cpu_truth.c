@@ -59,22 +59,41 @@ share_burnt(unsigned which)
 }
 
 static bool
-shares_agree(const struct profile *p)
+shares_within(const struct profile *p, double points)
 {
     unsigned i;
 
     for (i = 0; i < N_HOGS; i++)
-        if (fabs(share_seen(p, i) - share_burnt(i)) > 2)
+        if (fabs(share_seen(p, i) - share_burnt(i)) > points)
             return false;
     return true;
 }
 
+static bool
+shares_agree(const struct profile *p)
+{
+    return shares_within(p, 2);
+}
+
+/*
+ * Among threads that run at the same time. ITIMER_PROF is one timer for all of
+ * them: it runs out between two ticks of the kernel, and the processor whose
+ * tick comes next is the one that is asked, often the same for a long time. No
+ * number of samples makes up for that; it is why this engine is the last
+ * resort.
+ */
+static bool
+threads_agree(const struct profile *p)
+{
+    return shares_within(p, engine == CPPROF_ENGINE_ITIMER ? 5 : 2);
+}
+
 static void
-check_shares(const struct profile *p, const char *name)
+check_shares(const struct profile *p, bool ok, const char *name)
 {
     unsigned i;
 
-    check(shares_agree(p), name);
+    check(ok, name);
     for (i = 0; i < N_HOGS; i++)
         note("%s: %.2f %% seen, %.2f %% burnt", hog_names[i], share_seen(p, i),
              share_burnt(i));
@@ -251,15 +270,17 @@ main(int argc, char **argv)
 
     session_engine(argc, argv);
     p = session_until(0, 2, 8, work_split, shares_agree);
-    check_shares(p, "a split of 50/30/20 is seen within 2 points");
+    check_shares(p, shares_agree(p),
+                 "a split of 50/30/20 is seen within 2 points");
     profile_free(p);
     p = session_until(1000, 3, 12, work_slices, shares_agree);
-    check_shares(p, "the same in slices of some milliseconds");
+    check_shares(p, shares_agree(p), "the same in slices of some milliseconds");
     profile_free(p);
-    /* One timer for all threads: chance decides which thread a tick meets. */
-    p = session_until(engine == CPPROF_ENGINE_ITIMER ? 250 : 0, 3, 12,
-                      work_unequal, shares_agree);
-    check_shares(p, "four threads of unequal load within 2 points");
+    p = session_until(0, 3, 12, work_unequal, threads_agree);
+    check_shares(p, threads_agree(p),
+                 engine == CPPROF_ENGINE_ITIMER
+                     ? "four threads of unequal load within 5 points"
+                     : "four threads of unequal load within 2 points");
     profile_free(p);
     test_sum(work_serial, 0, "one thread: the sum is what getrusage says");
     test_sum(work_parallel, 0, "four threads: the sum is right");
