@@ -112,10 +112,30 @@ cpprof__strip_return_address(uintptr_t ra)
     return ra;
 }
 
-/*
- * Do these 8 bytes of code end in a call? call rel32 is e8 and 4 bytes; call
- * r/m64 is ff /2 and up to 5 bytes more. May say yes wrongly, never no.
- */
+/* Are these n >= 2 bytes one call r/m64 (ff /2)? Intel SDM, volume 2, 2.1.5
+ * (ModR/M and SIB). */
+static inline bool
+cpprof__is_indirect_call(const uint8_t *code, size_t n)
+{
+    unsigned mod = code[1] >> 6;
+    unsigned rm = code[1] & 7;
+    size_t length = 2;
+
+    if (code[0] != 0xff || (code[1] & 0x38) != 0x10)
+        return false;
+    if (mod != 3 && rm == 4 && n > 2) {
+        length++;
+        rm = code[2] & 7;
+    }
+    if (mod == 1)
+        length++;
+    else if (mod == 2 || (mod == 0 && rm == 5))
+        length += 4;
+    return n == length;
+}
+
+/* Do these 8 bytes of code end in a call? call rel32 is e8 and 4 bytes; others
+ * are indirect. Bytes that only look like one are said to be one, too. */
 static inline bool
 cpprof__ends_in_call(const uint8_t code[8])
 {
@@ -124,7 +144,7 @@ cpprof__ends_in_call(const uint8_t code[8])
     if (code[3] == 0xe8)
         return true;
     for (n = 2; n <= 7; n++) {
-        if (code[8 - n] == 0xff && (code[9 - n] & 0x38) == 0x10)
+        if (cpprof__is_indirect_call(code + 8 - n, n))
             return true;
     }
     return false;

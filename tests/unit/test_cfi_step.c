@@ -254,16 +254,42 @@ registers_that_are_not_kept_are_lost(void **state)
 static void
 rules_never_see_the_callers_registers(void **state)
 {
-    static const uint8_t program[] = {
-        0x0c, SP,       32, RA_RULE, 0x80 | A, 2, 0x16,      B,
-        2,    0x70 + A, 0,  0x16,    B + 1,    2, 0x70 + SP, 0};
+    static const uint8_t program[] = {0x0c,
+                                      SP,
+                                      32,
+                                      RA_RULE,
+                                      0x80 | A,
+                                      2,
+                                      0x80 | CPPROF__REG_FP,
+                                      2,
+                                      0x16,
+                                      B,
+                                      2,
+                                      0x70 + A,
+                                      0,
+                                      0x16,
+                                      B + 1,
+                                      2,
+                                      0x70 + SP,
+                                      0,
+                                      0x16,
+                                      B + 2,
+                                      2,
+                                      0x70 + CPPROF__REG_FP,
+                                      0};
     struct cpprof__regs regs = frame_regs();
     bool root;
 
     (void)state;
+    memory[2] = 0x2000;
     assert_true(step(program, sizeof program, &regs, &root));
     assert_true(!knows(&regs, B) || regs.r[B] == 100 + A);
     assert_int_equal(regs.r[B + 1], (uintptr_t)memory);
+    assert_true(knows(&regs, B + 1));
+    /* What expressions do look at, fp and sp, is always to be had. */
+    assert_int_equal(regs.r[B + 2], 100 + CPPROF__REG_FP);
+    assert_true(knows(&regs, B + 2));
+    assert_int_equal(regs.fp, 0x2000);
 }
 
 static void

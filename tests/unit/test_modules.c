@@ -127,8 +127,8 @@ vdso_is_found_where_it_is_not_listed(void **state)
 
     (void)state;
     if (at == 0) {
-        print_message("# there is no vdso\n");
-        skip();
+        printf("# skipped: there is no vdso\n");
+        return;
     }
     refresh(3);
     assert_true(cpprof__module_find(at, &cfi));

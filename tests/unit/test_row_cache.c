@@ -7,8 +7,13 @@
 #include "collect/signal/row_cache.h"
 #include "collect/signal/unwind.h"
 
+#if defined __x86_64__
+#include "trap_flag.h"
+#endif
+
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -142,6 +147,89 @@ aligned_code_spreads_over_the_table(void **state)
     assert_int_equal(n_used, CPPROF__ROW_PAIRS);
 }
 
+/* A slot that a writer is in, or died in. */
+static void
+slot_that_is_being_written_is_not_used(void **state)
+{
+    struct cpprof__row_slot *pair = cpprof__row_pair(64);
+    struct cpprof__row row;
+
+    (void)state;
+    cpprof__unwind_forget();
+    store(64, 0);
+    assert_true(finds(64, &row));
+    pair[0].version |= 1;
+    assert_false(finds(64, &row));
+    store(64, 0); /* does not wait, and does not write there */
+    assert_true(pair[0].version & 1);
+    pair[0].version &= ~(uint64_t)1;
+    assert_true(finds(64, &row));
+}
+
+#if defined __x86_64__ && !defined __SANITIZE_THREAD__
+/*
+ * A reader that is interrupted, once at each of its instructions, by a writer
+ * that replaces the row: it finds the old row, the new one or none.
+ */
+static volatile unsigned n_steps;
+static volatile unsigned write_at;
+
+static void
+on_step(int signal)
+{
+    (void)signal;
+    if (++n_steps == write_at)
+        store(64, 1);
+}
+
+static __attribute__((noinline)) bool
+find_interrupted(unsigned at, struct cpprof__row *row)
+{
+    bool found;
+
+    n_steps = 0;
+    write_at = at;
+    trap_flag_on();
+    found = finds(64, row);
+    trap_flag_off();
+    return found;
+}
+
+static void
+interrupted_reader_never_finds_half_a_row(void **state)
+{
+    struct sigaction action = {.sa_handler = on_step};
+    const struct cpprof__row old = row_of(64, 0);
+    const struct cpprof__row new = row_of(64, 1);
+    unsigned n_none = 0;
+    unsigned i;
+
+    (void)state;
+    assert_int_equal(sigaction(SIGTRAP, &action, NULL), 0);
+    for (i = 1; i == 1 || i <= n_steps; i++) {
+        struct cpprof__row row;
+
+        cpprof__unwind_forget();
+        store(64, 0);
+        if (!find_interrupted(i, &row))
+            n_none++;
+        else
+            assert_true(same(&row, &old) || same(&row, &new));
+    }
+    printf("# %u instructions, not found after %u of them\n", i, n_none);
+    assert_true(i > 20);
+    assert_true(n_none >= 2);
+}
+#else
+static void
+interrupted_reader_never_finds_half_a_row(void **state)
+{
+    (void)state;
+    printf("# skipped: needs the trap flag of x86-64\n");
+    return;
+}
+#endif
+
 /* Threads fight over few slots. A row may be either of two that were stored
  * for its address, and nothing else. */
 
@@ -227,6 +315,8 @@ main(void)
         cmocka_unit_test(row_of_an_older_generation_is_not_found),
         cmocka_unit_test(pair_holds_two_rows_and_replaces_in_turn),
         cmocka_unit_test(aligned_code_spreads_over_the_table),
+        cmocka_unit_test(slot_that_is_being_written_is_not_used),
+        cmocka_unit_test(interrupted_reader_never_finds_half_a_row),
         cmocka_unit_test(threads_never_find_half_a_row),
         cmocka_unit_test(no_slot_is_left_locked),
     };

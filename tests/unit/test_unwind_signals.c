@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <wchar.h>
 
@@ -35,6 +36,8 @@ static size_t n_truth;
 static struct walk result;
 static int first_signal;
 static bool direct;
+static uintptr_t handler_returns_to;
+static uintptr_t interrupted_at;
 
 static NOINLINE void
 chain(int more)
@@ -55,7 +58,9 @@ on_walk(int signal, siginfo_t *info, void *context)
 
     (void)signal;
     (void)info;
-    (void)context;
+    cpprof__regs_from_ucontext(&regs, context);
+    interrupted_at = regs.pc;
+    handler_returns_to = RETURNS_TO() + 1;
     cpprof__regs_here(&regs);
     if (direct && regs.sp >= stack_lo && regs.sp < stack_hi)
         view = view_from(regs.sp, stack_hi);
@@ -81,6 +86,11 @@ assert_chain_is_found(size_t between)
     size_t i = 0;
     size_t k;
 
+    /* Nothing called what handlers return to, nor what was interrupted: these
+     * addresses are exact. */
+    assert_true(result.n > 3);
+    assert_int_equal(result.pcs[1], handler_returns_to);
+    assert_int_equal(result.pcs[2], interrupted_at);
     while (i < result.n && result.pcs[i] != truth[n_truth - 1])
         i++;
     assert_true(i + n_truth < result.n);
@@ -144,6 +154,66 @@ handler_inside_handler_is_followed_through_both(void **state)
     signal_in_chain(SIGUSR2, true);
     assert_chain_is_found(6);
 }
+
+/* A program may bring the code that its handlers return to. This is not the
+ * one that the unwinder knows by sight: it has to go by the call-frame
+ * information, an expression for each register, as in glibc's. */
+#if defined __x86_64__
+void
+own_sigreturn(void);
+#define SAVED(reg, at)                                                         \
+    ".cfi_escape 0x10, " #reg ", 3, 0x77, (" #at ") % 128 | 128, " #at         \
+    " / 128\n\t"
+__asm__(".text\n\t"
+        ".cfi_startproc\n\t"
+        ".cfi_signal_frame\n\t"
+        ".cfi_escape 0x0f, 4, 0x77, 160 % 128 | 128, 160 / 128, 0x06\n\t" SAVED(
+            8, 40) SAVED(9, 48) SAVED(10, 56) SAVED(11, 64) SAVED(12, 72)
+            SAVED(13, 80) SAVED(14, 88) SAVED(15, 96) SAVED(5, 104)
+                SAVED(4, 112) SAVED(6, 120) SAVED(3, 128) SAVED(1, 136)
+                    SAVED(0, 144) SAVED(2, 152) SAVED(7, 160)
+                        SAVED(16, 168) "nop\n"
+                                       "own_sigreturn:\n\t"
+                                       "mov $15, %eax\n\t"
+                                       "syscall\n\t"
+                                       ".cfi_endproc\n");
+
+static void
+install_with_own_sigreturn(int signal)
+{
+    struct {
+        void (*handler)(int, siginfo_t *, void *);
+        unsigned long flags;
+        void (*restorer)(void);
+        unsigned long mask;
+    } action = {on_walk, SA_SIGINFO | 0x04000000 /* SA_RESTORER */,
+                own_sigreturn, 0};
+
+    assert_int_equal(
+        cpprof__syscall(SYS_rt_sigaction, signal, (long)&action, 0, 8, 0, 0),
+        0);
+}
+
+static void
+other_sigreturn_is_followed_by_its_information(void **state)
+{
+    (void)state;
+    install_with_own_sigreturn(SIGUSR1);
+    signal_in_chain(SIGUSR1, true);
+    assert_int_equal(handler_returns_to, (uintptr_t)own_sigreturn);
+    assert_chain_is_found(2);
+    signal_in_chain(SIGUSR1, false);
+    assert_chain_is_found(2);
+}
+#else
+static void
+other_sigreturn_is_followed_by_its_information(void **state)
+{
+    (void)state;
+    printf("# skipped: the kernel brings the code that handlers return to\n");
+    return;
+}
+#endif
 
 /* A timer hits a load at any instruction. */
 
@@ -419,8 +489,8 @@ vdso_is_followed_to_its_caller(void **state)
 {
     (void)state;
     if (vdso_lo == vdso_hi) {
-        print_message("# no vdso here\n");
-        skip();
+        printf("# skipped: no vdso here\n");
+        return;
     }
     storm_over(read_clocks, 1000);
     printf("# %zu in the vdso\n", storm.in_vdso);
@@ -453,6 +523,7 @@ main(void)
         cmocka_unit_test(handler_is_followed_to_what_it_interrupted),
         cmocka_unit_test(handler_on_alternate_stack_is_followed_to_the_other),
         cmocka_unit_test(handler_inside_handler_is_followed_through_both),
+        cmocka_unit_test(other_sigreturn_is_followed_by_its_information),
         cmocka_unit_test(random_points_agree_with_libgcc),
         cmocka_unit_test(vdso_is_followed_to_its_caller),
     };

@@ -18,6 +18,8 @@
 #if defined __x86_64__ && !defined __SANITIZE_ADDRESS__ &&                     \
     !defined __SANITIZE_THREAD__
 
+#include "trap_flag.h"
+
 #include <dlfcn.h>
 #include <regex.h>
 #include <signal.h>
@@ -40,31 +42,6 @@ static uintptr_t stack_lo;
 static uintptr_t stack_hi;
 static bool in_view;
 static bool ends_by_hand; /* on a stack that makecontext() made */
-
-/* In assembly, so that the push is in the call-frame information. */
-void
-trap_flag_on(void);
-void
-trap_flag_off(void);
-__asm__(".text\n"
-        "trap_flag_on:\n\t"
-        ".cfi_startproc\n\t"
-        "pushfq\n\t"
-        ".cfi_adjust_cfa_offset 8\n\t"
-        "orq $0x100, (%rsp)\n\t"
-        "popfq\n\t"
-        ".cfi_adjust_cfa_offset -8\n\t"
-        "ret\n\t"
-        ".cfi_endproc\n"
-        "trap_flag_off:\n\t"
-        ".cfi_startproc\n\t"
-        "pushfq\n\t"
-        ".cfi_adjust_cfa_offset 8\n\t"
-        "andq $~0x100, (%rsp)\n\t"
-        "popfq\n\t"
-        ".cfi_adjust_cfa_offset -8\n\t"
-        "ret\n\t"
-        ".cfi_endproc\n");
 
 /* Drop what libgcc saw of the handler itself. */
 static void
