@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -193,6 +194,15 @@ complain(const struct cpprof_error *error)
         return;
 }
 
+/* A device or a pipe has no place beside it. */
+static bool
+is_special(const char *path)
+{
+    struct stat st;
+
+    return !stat(path, &st) && !S_ISREG(st.st_mode);
+}
+
 /* Where this process writes: as asked, and kept apart from the ancestor that
  * writes there too when the pattern does not say the pid. */
 static enum cpprof_status
@@ -201,7 +211,10 @@ open_out(struct cpprof_writer *writer, struct cpprof_error *error)
     char pattern[PATH_MAX + 8], path[PATH_MAX];
 
     snprintf(pattern, sizeof pattern, "%s%s", environment.out,
-             is_descendant && !strstr(environment.out, "%p") ? ".%p" : "");
+             is_descendant && !strstr(environment.out, "%p") &&
+                     !is_special(environment.out)
+                 ? ".%p"
+                 : "");
     if (!cpprof__environment_path(pattern, path, sizeof path))
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: out= is too long; not profiling");
