@@ -201,6 +201,15 @@ looping_frame_pointers_end(void **state)
 /* The same by call-frame information: a module of the test's own, in whose code
  * the CFA counts from fp, or is an expression that needs all registers. */
 static uintptr_t frames[64];
+static struct cpprof__module_table real_table;
+
+static void
+leave_section(void)
+{
+    cpprof__module_table = real_table;
+    cpprof__module_use_table(false);
+    cpprof__unwind_forget();
+}
 
 static void
 use_section(const void *program, size_t n)
@@ -261,6 +270,7 @@ looping_call_frame_information_ends(void **state)
     size_t to;
 
     (void)state;
+    real_table = cpprof__module_table;
     for (to = 2; to <= 10; to += 8) {
         use_section(plain, sizeof plain);
         walk_to(to, true);
@@ -277,8 +287,7 @@ looping_call_frame_information_ends(void **state)
         assert_true(result.n <= 12);
         assert_string_equal(end_name(result.end), "BROKEN");
     }
-    cpprof__module_use_table(false);
-    cpprof__unwind_forget();
+    leave_section();
 }
 
 /* A jump to nowhere: the return address is where the call left it. */
