@@ -6,7 +6,9 @@ local function words(n)
     local seed = 42
     for i = 1, n do
         seed = (seed * 1103515245 + 12345) % 2147483648
-        list[i] = string.format("w%05d", seed % 50021)
+        local n = seed % 50021
+        list[i] = string.char(97 + n % 26, 97 + n // 26 % 26,
+            97 + n // 676 % 26, 97 + n // 17576)
     end
     return list
 end
