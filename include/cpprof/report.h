@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cpprof/pprof.h>
+#include <cpprof/profile_change.h>
 #include <cpprof/status.h>
 #include <cpprof/writer.h>
 

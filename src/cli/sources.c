@@ -126,9 +126,8 @@ subtract(struct cpprof_pprof *p, struct cpprof_pprof *base,
         status = cpprof_pprof_set_label(base, "pprof::base", "true", &error);
     if (status == CPPROF_OK && w->normalize)
         status = cpprof_pprof_normalize(p, base, &error);
-    if (status == CPPROF_OK)
-        status = cpprof_pprof_negate(base, &error);
     if (status == CPPROF_OK) {
+        cpprof_pprof_scale(base, -1);
         status = merge_two(p, base, &difference, &error);
     } else {
         cpprof_pprof_free(p);

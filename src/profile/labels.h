@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "profile/array.h"
 #include "profile/strings.h"
-#include <cpprof/pprof.h>
+#include <cpprof/profile.h>
 
 /* Not a set: out of memory, or too many. */
 #define CPPROF__NO_LABEL_SET UINT32_MAX

@@ -20,7 +20,7 @@
 #include "profile/array.h"
 #include "profile/labels.h"
 #include "profile/strings.h"
-#include <cpprof/pprof.h>
+#include <cpprof/profile_change.h>
 
 struct cpprof__sample {
     size_t first_frame; /* index into frames, leaf first */

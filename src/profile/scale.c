@@ -20,9 +20,16 @@ text(const struct cpprof_pprof *p, uint32_t string)
 
 struct scaler {
     struct cpprof_pprof *p;
-    const double *ratios;
-    size_t next; /* the sample that is asked about */
+    const double *ratios; /* one for each sample type, or NULL: */
+    double ratio;         /* this one for all of them */
+    size_t next;          /* the sample that is asked about */
 };
+
+static double
+ratio_of(const struct scaler *s, size_t type)
+{
+    return s->ratios ? s->ratios[type] : s->ratio;
+}
 
 /* Only what is scaled decides whether a sample is worth keeping. */
 static bool
@@ -33,25 +40,45 @@ scale_sample(void *ctx, struct cpprof__sample *sample)
     bool keep = false;
     size_t i;
 
-    for (i = 0; i < s->p->sample_types.n; i++)
-        if (s->ratios[i] != 1) {
-            values[i] = cpprof__round((double)values[i] * s->ratios[i]);
+    for (i = 0; i < s->p->sample_types.n; i++) {
+        double ratio = ratio_of(s, i);
+
+        if (ratio != 1) {
+            values[i] = cpprof__round((double)values[i] * ratio);
             keep |= values[i] != 0;
         }
+    }
     return keep;
 }
 
-void
-cpprof_pprof_scale(struct cpprof_pprof *p, const double *ratios)
+static void
+scale(struct scaler *s)
 {
-    struct scaler scaler = {p, ratios, 0};
     size_t i;
 
-    for (i = 0; i < p->sample_types.n; i++)
-        if (ratios[i] != 1)
+    for (i = 0; i < s->p->sample_types.n; i++)
+        if (ratio_of(s, i) != 1)
             break;
-    if (i < p->sample_types.n)
-        cpprof__keep_samples(p, scale_sample, &scaler);
+    if (i < s->p->sample_types.n)
+        cpprof__keep_samples(s->p, scale_sample, s);
+}
+
+void
+cpprof_pprof_scale(struct cpprof_pprof *p, double ratio)
+{
+    scale(&(struct scaler){p, NULL, ratio, 0});
+}
+
+enum cpprof_status
+cpprof_pprof_scale_types(struct cpprof_pprof *p, const double *ratios,
+                         size_t n_ratios, struct cpprof_error *error)
+{
+    if (n_ratios != p->sample_types.n)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "mismatched scale ratios, got %zu, want %zu",
+                            n_ratios, p->sample_types.n);
+    scale(&(struct scaler){p, ratios, 1, 0});
+    return CPPROF_OK;
 }
 
 static bool
@@ -129,24 +156,9 @@ cpprof_pprof_normalize(struct cpprof_pprof *p, const struct cpprof_pprof *base,
 
         ratios[i] = own ? (double)sum(base, i) / (double)own : 0;
     }
-    cpprof_pprof_scale(p, ratios);
+    status = cpprof_pprof_scale_types(p, ratios, p->sample_types.n, error);
     free(ratios);
-    return CPPROF_OK;
-}
-
-enum cpprof_status
-cpprof_pprof_negate(struct cpprof_pprof *p, struct cpprof_error *error)
-{
-    double *ratios = malloc((p->sample_types.n + 1) * sizeof *ratios);
-    size_t i;
-
-    if (!ratios)
-        return cpprof__fail_nomem(error);
-    for (i = 0; i < p->sample_types.n; i++)
-        ratios[i] = -1;
-    cpprof_pprof_scale(p, ratios);
-    free(ratios);
-    return CPPROF_OK;
+    return status;
 }
 
 /* ------------------------------------------------------ common types ---- */
@@ -340,8 +352,9 @@ common_units(struct cpprof_pprof *a, struct cpprof_pprof *b,
         in_b[i] = y.ratio;
     }
     if (status == CPPROF_OK) {
-        cpprof_pprof_scale(a, in_a);
-        cpprof_pprof_scale(b, in_b);
+        status = cpprof_pprof_scale_types(a, in_a, n, error);
+        if (status == CPPROF_OK)
+            status = cpprof_pprof_scale_types(b, in_b, n, error);
     }
     free(in_a);
     free(in_b);

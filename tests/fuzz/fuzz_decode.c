@@ -75,7 +75,7 @@ merge(struct cpprof_pprof *p, uint8_t choice)
         return p;
     if (cpprof_pprof_merger_add(merger, p, NULL) == CPPROF_OK) {
         if (choice & 1)
-            cpprof_pprof_negate(p, NULL);
+            cpprof_pprof_scale(p, -1);
         if (choice & 2)
             cpprof_pprof_set_label(p, "pprof::base", "true", NULL);
         must_be_valid(p);

@@ -7,7 +7,7 @@
 #define TESTS_PPROF_FIXTURE_H
 
 #include "base/proto.h"
-#include <cpprof/pprof.h>
+#include <cpprof/profile_change.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -98,7 +98,7 @@ profile_minus_itself_is_empty(void **state)
     struct cpprof_pprof *p;
 
     /* One sample each, so the counts cancel out as well. */
-    cpprof_pprof_negate(all[1], NULL);
+    cpprof_pprof_scale(all[1], -1);
     p = merge(all, 2, NULL);
     assert_int_equal(cpprof_pprof_info(p).n_samples, 0);
     assert_int_equal(cpprof_pprof_info(p).n_locations, 0);
@@ -274,12 +274,12 @@ values_are_rounded_and_zeros_dropped(void **state)
     struct cpprof_pprof *p = make(1, 1, "x");
     const double ratios[] = {1, 0.05};
 
-    cpprof_pprof_scale(p, ratios);
+    cpprof_pprof_scale_types(p, ratios, 2, NULL);
     assert_int_equal(cpprof_pprof_info(p).n_samples, 3);
     assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 1);
     assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 1); /* 0.5 */
     assert_int_equal(cpprof_pprof_sample(p, 2).values[1], 2); /* 1.5 */
-    cpprof_pprof_scale(p, (const double[]){1, 0.3});
+    cpprof_pprof_scale_types(p, (const double[]){1, 0.3}, 2, NULL);
     assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
     assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 1);
     cpprof_pprof_free(p);

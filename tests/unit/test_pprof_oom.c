@@ -82,7 +82,7 @@ change_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
     if (status == CPPROF_OK)
         status = cpprof_pprof_set_label(p, "key", "value", error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_negate(p, error);
+        cpprof_pprof_scale(p, -1);
     if (status == CPPROF_OK)
         status = cpprof_pprof_normalize(p, p, error);
     if (status == CPPROF_OK)
@@ -103,7 +103,7 @@ merge_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
         status =
             cpprof_pprof_read_data(packed->data, packed->n, NULL, &p, error);
         if (status == CPPROF_OK && i)
-            status = cpprof_pprof_negate(p, error);
+            cpprof_pprof_scale(p, -1);
         if (status == CPPROF_OK)
             status = cpprof_pprof_merger_add(merger, p, error);
         cpprof_pprof_free(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The profile as data: read a pprof file, look into it, merge, filter by its
- * own rules, check it.
+ * The profile as data: read any file that pprof reads, look into it, check it,
+ * write it. <cpprof/profile_change.h> filters, merges and changes.
  *
  *     struct cpprof_pprof *p;
  *
@@ -12,17 +12,19 @@
  *
  * A profile is a handful of flat tables that refer to each other by index, and
  * one table of strings. The numbers that a file uses as ids are kept (`id`) but
- * mean nothing inside.
+ * mean nothing inside. (The names say pprof, the format; cpprof_profile_...
+ * are the profiles that a running program keeps.)
  *
  * Source: github.com/google/pprof/proto/profile.proto and profile/.
  */
-#ifndef CPPROF_PPROF_H
-#define CPPROF_PPROF_H
+#ifndef CPPROF_PROFILE_H
+#define CPPROF_PROFILE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cpprof/status.h>
+#include <cpprof/writer.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -144,7 +146,10 @@ struct cpprof_pprof_read_options {
 /* ----------------------------------------------------- make and free ---- */
 
 /*
- * Read a profile: profile.proto, gzip-compressed (one member or many) or not.
+ * Read a profile: profile.proto, gzip-compressed (one member or many) or not;
+ * the formats that came before it: CPU profiles in binary (gperftools, Go to
+ * 1.8, Java), heap, growth, fragmentation, contention, thread and count
+ * profiles as text; the text of `perf script`; collapsed stacks.
  *
  * path     a file; or
  * fd       an open descriptor, read to its end, also a pipe; stays open; or
@@ -209,6 +214,71 @@ CPPROF_API struct cpprof_pprof_sample
 cpprof_pprof_sample(const struct cpprof_pprof *profile, size_t sample);
 
 /*
+ * What can be said of a profile as a whole, or of one of its parts.
+ *
+ * has_functions       every location has lines with functions.
+ * has_file_lines      every line has a file and a number.
+ * is_unsymbolizable   the mapping is no file with symbols: [vdso], //anon, ...
+ *
+ * Safety:  OBJ.
+ * Source:  profile.HasFunctions, HasFileLines, Mapping.Unsymbolizable.
+ */
+CPPROF_API int
+cpprof_pprof_has_functions(const struct cpprof_pprof *profile);
+CPPROF_API int
+cpprof_pprof_has_file_lines(const struct cpprof_pprof *profile);
+CPPROF_API int
+cpprof_pprof_is_unsymbolizable(const struct cpprof_pprof *profile,
+                               size_t mapping);
+
+/*
+ * The index of a sample type.
+ *
+ * name     a number, the name of a type, or with "inuse_" in front of that;
+ *          NULL or "": the profile's default, else the last.
+ *
+ * Errors:  CPPROF_INVALID "sample_index X is outside the range [0..N]",
+ *          "sample_index X must be one of: [...]"; CPPROF_BAD_DATA: the
+ *          profile has no sample types.
+ * Safety:  OBJ.
+ * Source:  profile.SampleIndexByName.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_sample_index(const struct cpprof_pprof *profile, const char *name,
+                          size_t *index, struct cpprof_error *error);
+
+/*
+ * Questions about the labels of a sample.
+ *
+ * has_label       is there a text label of that key and value?
+ * is_diff_base    does it come from the base of a comparison: has it the label
+ *                 "pprof::base" = "true"?
+ *
+ * Safety:  OBJ.
+ * Source:  Sample.HasLabel, Sample.DiffBaseSample.
+ */
+CPPROF_API int
+cpprof_pprof_has_label(const struct cpprof_pprof *profile, size_t sample,
+                       const char *key, const char *value);
+CPPROF_API int
+cpprof_pprof_is_diff_base(const struct cpprof_pprof *profile, size_t sample);
+
+/*
+ * The unit of the numbers of a label key: the first one that a sample gives,
+ * else "bytes" for "alignment" and "request", else the key itself.
+ *
+ * n_others  how many other units samples give, which are ignored; may be NULL.
+ *
+ * Owner:   the profile's or the caller's key; NULL when no sample has a number
+ *          of that key.
+ * Safety:  OBJ.
+ * Source:  profile.NumLabelUnits.
+ */
+CPPROF_API const char *
+cpprof_pprof_label_unit(const struct cpprof_pprof *profile, const char *key,
+                        size_t *n_others);
+
+/*
  * Check every invariant of a profile: ids are unique and not 0, every index
  * is inside its table.
  *
@@ -220,132 +290,49 @@ CPPROF_API enum cpprof_status
 cpprof_pprof_check(const struct cpprof_pprof *profile,
                    struct cpprof_error *error);
 
-/* ------------------------------------------------------------ change ---- */
+/* ------------------------------------------------------------- write ---- */
 
-/*
- * Take the given file, or build id, for that of the first mapping; makes a
- * mapping where there is none. NULL leaves it as it is.
- *
- * Errors:  CPPROF_NOMEM.
- * Safety:  OBJ.
- */
-CPPROF_API enum cpprof_status
-cpprof_pprof_set_binary(struct cpprof_pprof *profile, const char *file,
-                        const char *build_id, struct cpprof_error *error);
-
-/* Add a comment. Errors: CPPROF_NOMEM. Safety: OBJ. */
-CPPROF_API enum cpprof_status
-cpprof_pprof_add_comment(struct cpprof_pprof *profile, const char *text,
-                         struct cpprof_error *error);
-
-/*
- * Drop the frames that the profile itself calls uninteresting: below the
- * caller of a function that matches drop_frames and not keep_frames. Frames
- * of the root side that no other frame calls stay.
- *
- * Errors:  CPPROF_BAD_DATA (not a regular expression), CPPROF_LIMIT (matching
- *          takes too long), CPPROF_NOMEM. The profile is then unchanged.
- * Safety:  OBJ.
- * Source:  profile.RemoveUninteresting.
- */
-CPPROF_API enum cpprof_status
-cpprof_pprof_drop_frames(struct cpprof_pprof *profile,
-                         struct cpprof_error *error);
-
-/* How much of a C++ or Rust name is shown. */
-enum cpprof_pprof_demangle {
-    CPPROF_PPROF_DEMANGLE_SHORT = 0, /* no parameters or template arguments */
-    CPPROF_PPROF_DEMANGLE_TEMPLATES, /* no parameters */
-    CPPROF_PPROF_DEMANGLE_FULL,
-    CPPROF_PPROF_DEMANGLE_NONE, /* mangled */
+/* How a profile is written. */
+enum cpprof_pprof_format {
+    CPPROF_PPROF_GZIP = 0,    /* profile.proto, compressed */
+    CPPROF_PPROF_PLAIN,       /* profile.proto */
+    CPPROF_PPROF_TEXT,        /* all of it to be read: Profile.String() */
+    CPPROF_PPROF_COLLAPSED,   /* a line per stack: "root;...;leaf value" */
+    CPPROF_PPROF_PERF_SCRIPT, /* as `perf script` prints call chains */
 };
 
-/* cpprof_pprof_demangle() flags */
-#define CPPROF_PPROF_DEMANGLE_AGAIN 1u /* also names that are demangled */
+struct cpprof_pprof_write_options {
+    size_t size;         /* sizeof (struct cpprof_pprof_write_options) */
+    int32_t level;       /* GZIP: 1 (fastest) to 12; 0: 1 */
+    size_t sample_index; /* COLLAPSED, PERF_SCRIPT: the sample type, or
+                          * SIZE_MAX for the profile's default */
+};
 
 /*
- * Demangle the names of functions: those that are the system name, or none at
- * all; with CPPROF_PPROF_DEMANGLE_AGAIN all that have a system name.
+ * Write a profile.
  *
- * Errors:  CPPROF_NOMEM.
- * Safety:  OBJ.
- * Source:  internal/symbolizer.Demangle.
+ * format   one of the above.
+ * options  NULL for defaults.
+ * writer   receives the bytes.
+ * error    filled on failure; may be NULL.
+ *
+ * Shape:   GZIP, PLAIN: strings in the order of first use, ids as they are in
+ *          the profile; equal profiles give equal bytes. COLLAPSED: inlined
+ *          functions are frames; equal stacks are one line, in the order of
+ *          first appearance; labels are left out.
+ * Units:   of the sample type.
+ * Errors:  CPPROF_BAD_DATA (an invariant of cpprof_pprof_check() is broken),
+ *          CPPROF_INVALID (an option), CPPROF_SYSTEM (a write failed),
+ *          CPPROF_NOMEM.
+ * Owner:   the writer is closed by this call, whatever happens.
+ * Safety:  MT, as long as nobody changes the profile. TEXT reads TZ.
+ * Source:  profile.Write, WriteUncompressed, String.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_demangle(struct cpprof_pprof *profile,
-                      enum cpprof_pprof_demangle mode, uint32_t flags,
-                      struct cpprof_error *error);
-
-/*
- * Multiply every value, that of sample type i by ratios[i], rounding to the
- * nearest number. Samples of which all that was multiplied becomes 0 are
- * dropped.
- *
- * Safety:  OBJ.
- * Source:  profile.ScaleN.
- */
-CPPROF_API void
-cpprof_pprof_scale(struct cpprof_pprof *profile, const double *ratios);
-
-/* The same with -1 for all. Errors: CPPROF_NOMEM. Safety: OBJ. */
-CPPROF_API enum cpprof_status
-cpprof_pprof_negate(struct cpprof_pprof *profile, struct cpprof_error *error);
-
-/*
- * Scale a profile so that each sample type adds up to what it does in base.
- *
- * Errors:  CPPROF_INVALID (sample or period types differ), CPPROF_NOMEM.
- * Safety:  OBJ.
- * Source:  profile.Normalize.
- */
-CPPROF_API enum cpprof_status
-cpprof_pprof_normalize(struct cpprof_pprof *profile,
-                       const struct cpprof_pprof *base,
-                       struct cpprof_error *error);
-
-/* Give every sample one label, instead of those it may have of that key.
- * Errors: CPPROF_NOMEM. Safety: OBJ. */
-CPPROF_API enum cpprof_status
-cpprof_pprof_set_label(struct cpprof_pprof *profile, const char *key,
-                       const char *value, struct cpprof_error *error);
-
-/* ------------------------------------------------------------- merge ---- */
-
-struct cpprof_pprof_merger; /* the sum of the profiles added so far */
-
-/*
- * Merge profiles: make a merger, add any number, finish, free.
- *
- * profile  to add: needed only during the call, and maybe changed by it, into
- *          what can be merged with the others.
- * result   filled by finish, once.
- *
- * Shape:   equal samples are one with the sum of their values, those that add
- *          up to 0 are dropped; no mapping, location or function is there
- *          twice, or without need. Ids count from 1. Sample types are those
- *          that all have, in the finest unit. Time is the earliest, duration
- *          the sum, period the largest; comments are kept once each.
- * Errors:  CPPROF_INVALID with the reference's words: types that do not go
- *          together, or none added; CPPROF_NOMEM. After a failure the merger
- *          can only be freed.
- * Owner:   the caller frees the merger, and the result.
- * Safety:  OBJ.
- * Source:  profile.Merge, profile.CompatibilizeSampleTypes,
- *          measurement.ScaleProfiles.
- */
-CPPROF_API enum cpprof_status
-cpprof_pprof_merger_make(struct cpprof_pprof_merger **merger,
-                         struct cpprof_error *error);
-CPPROF_API enum cpprof_status
-cpprof_pprof_merger_add(struct cpprof_pprof_merger *merger,
-                        struct cpprof_pprof *profile,
-                        struct cpprof_error *error);
-CPPROF_API enum cpprof_status
-cpprof_pprof_merger_finish(struct cpprof_pprof_merger *merger,
-                           struct cpprof_pprof **result,
-                           struct cpprof_error *error);
-CPPROF_API void
-cpprof_pprof_merger_free(struct cpprof_pprof_merger *merger);
+cpprof_pprof_write(const struct cpprof_pprof *profile,
+                   enum cpprof_pprof_format format,
+                   const struct cpprof_pprof_write_options *options,
+                   struct cpprof_writer writer, struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changing profiles: filter, prune, aggregate, scale, label, compare, merge.
+ *
+ * Every call works in place and leaves a profile that cpprof_pprof_check()
+ * finds whole. Expressions are regular expressions in RE2's syntax as PCRE2
+ * matches it (docs/profile.md says where that differs), with a limit on the
+ * work, so that none can hang the program; NULL or "" stands for none. A
+ * profile is unchanged when an expression does not compile.
+ *
+ * Errors that all calls with an expression have: CPPROF_BAD_DATA "parsing WHAT
+ * regexp: ...", CPPROF_LIMIT (matching takes too long), CPPROF_NOMEM.
+ *
+ * Source: github.com/google/pprof/profile/.
+ */
+#ifndef CPPROF_PROFILE_CHANGE_H
+#define CPPROF_PROFILE_CHANGE_H
+
+#include <cpprof/profile.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------- filter samples ---- */
+
+/* Expressions over the names and files of functions, and files of mappings. */
+struct cpprof_pprof_name_filter {
+    size_t size;        /* sizeof (struct cpprof_pprof_name_filter) */
+    const char *focus;  /* keep samples with a matching frame */
+    const char *ignore; /* drop samples with a matching frame */
+    const char *hide;   /* drop matching frames */
+    const char *show;   /* drop all other frames */
+};
+
+/* Which expressions matched anything: bits of *matched below. */
+#define CPPROF_PPROF_MATCHED_FOCUS  1u
+#define CPPROF_PPROF_MATCHED_IGNORE 2u
+#define CPPROF_PPROF_MATCHED_HIDE   4u
+#define CPPROF_PPROF_MATCHED_SHOW   8u
+
+/*
+ * Filter by the names of frames.
+ *
+ * filter_names  all four expressions at once; samples without frames are
+ *               dropped when hide or show took the last one.
+ * show_from     drop the frames above the highest match, and samples without
+ *               one; matched is MATCHED_SHOW.
+ *
+ * matched  bits of what matched; may be NULL.
+ *
+ * Safety:  OBJ.
+ * Source:  profile.FilterSamplesByName, ShowFrom.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_filter_names(struct cpprof_pprof *profile,
+                          const struct cpprof_pprof_name_filter *filter,
+                          uint32_t *matched, struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_show_from(struct cpprof_pprof *profile, const char *show_from,
+                       uint32_t *matched, struct cpprof_error *error);
+
+/*
+ * Filter by labels.
+ *
+ * filter_tags      keep the samples whose labels match focus and not ignore.
+ *                  An expression is a range of numbers, "16kb:4mb", or regular
+ *                  expressions parted by commas that all must match; "KEY=" in
+ *                  front restricts it to one key, of which then any expression
+ *                  may match.
+ * filter_tag_keys  drop the labels whose key does not match show, or matches
+ *                  hide; samples stay.
+ *
+ * matched  bits FOCUS and IGNORE, or SHOW and HIDE; may be NULL.
+ *
+ * Safety:  OBJ.
+ * Source:  profile.FilterSamplesByTag, FilterTagsByName,
+ *          internal/driver/driver_focus.go.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_filter_tags(struct cpprof_pprof *profile, const char *focus,
+                         const char *ignore, uint32_t *matched,
+                         struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_filter_tag_keys(struct cpprof_pprof *profile, const char *show,
+                             const char *hide, uint32_t *matched,
+                             struct cpprof_error *error);
+
+/*
+ * Put a frame named after its labels at the root, or at the leaf, of every
+ * sample, one for each key of a comma-separated list.
+ *
+ * unit     numbers are printed in it: "minimum", "auto", a unit; NULL: the
+ *          first.
+ * matched  bits FOCUS and IGNORE: some sample has a root, leaf key.
+ *
+ * Errors:  CPPROF_NOMEM.
+ * Safety:  OBJ.
+ * Source:  internal/driver/tagroot.go.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_add_tag_frames(struct cpprof_pprof *profile, const char *root_keys,
+                            const char *leaf_keys, const char *unit,
+                            uint32_t *matched, struct cpprof_error *error);
+
+/* ------------------------------------------------------------- prune ---- */
+
+/*
+ * Drop frames below a function.
+ *
+ * prune       below the caller of a function that matches drop and not keep,
+ *             as whole, simplified names; frames of the root side that no
+ *             other frame calls stay.
+ * prune_from  below the lowest frame that matches anywhere in its name.
+ *
+ * Safety:  OBJ.
+ * Source:  profile.Prune, PruneFrom.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_prune(struct cpprof_pprof *profile, const char *drop,
+                   const char *keep, struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_prune_from(struct cpprof_pprof *profile, const char *prune_from,
+                        struct cpprof_error *error);
+
+/* --------------------------------------------------------- aggregate ---- */
+
+/* What cpprof_pprof_aggregate() keeps apart. */
+#define CPPROF_PPROF_KEEP_INLINES   1u  /* else only the outermost function */
+#define CPPROF_PPROF_KEEP_FUNCTIONS 2u  /* else names are cleared */
+#define CPPROF_PPROF_KEEP_FILES     4u  /* else file names are cleared */
+#define CPPROF_PPROF_KEEP_LINES     8u  /* else lines are 0 */
+#define CPPROF_PPROF_KEEP_COLUMNS   16u /* else columns are 0 */
+#define CPPROF_PPROF_KEEP_ADDRESSES 32u /* else addresses are 0 */
+
+/*
+ * Forget details, so that compact() or a merge makes equal what differed only
+ * in them. Samples and their number stay. The flags of mappings follow.
+ *
+ * keep     CPPROF_PPROF_KEEP_*.
+ *
+ * Errors:  CPPROF_NOMEM.
+ * Safety:  OBJ.
+ * Source:  profile.Aggregate.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_aggregate(struct cpprof_pprof *profile, uint32_t keep,
+                       struct cpprof_error *error);
+
+/*
+ * Merge a profile with itself: equal samples become one, what no sample needs
+ * goes, ids count from 1. copy leaves the original as it is and changes
+ * nothing.
+ *
+ * Errors:  CPPROF_NOMEM.
+ * Owner:   the caller frees *copy.
+ * Safety:  OBJ.
+ * Source:  profile.Compact, Copy.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_compact(struct cpprof_pprof *profile, struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_copy(const struct cpprof_pprof *profile,
+                  struct cpprof_pprof **copy, struct cpprof_error *error);
+
+/* ------------------------------------------------------------ labels ---- */
+
+/*
+ * Give every sample labels of one key, instead of those it may have of that
+ * key, or take them away.
+ *
+ * set_label     one text.         remove_label    its texts.
+ * set_number    one number.       remove_number   its numbers.
+ * unit          of the number; NULL or "" for none.
+ *
+ * Errors:  CPPROF_NOMEM.
+ * Safety:  OBJ.
+ * Source:  profile.SetLabel, RemoveLabel, SetNumLabel, RemoveNumLabel.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_set_label(struct cpprof_pprof *profile, const char *key,
+                       const char *value, struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_remove_label(struct cpprof_pprof *profile, const char *key,
+                          struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_set_number(struct cpprof_pprof *profile, const char *key,
+                        int64_t number, const char *unit,
+                        struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_remove_number(struct cpprof_pprof *profile, const char *key,
+                           struct cpprof_error *error);
+
+/* ---------------------------------------------------- names and sums ---- */
+
+/*
+ * Take the given file, or build id, for that of the first mapping; makes a
+ * mapping where there is none. NULL leaves it as it is.
+ *
+ * Errors:  CPPROF_NOMEM.
+ * Safety:  OBJ.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_set_binary(struct cpprof_pprof *profile, const char *file,
+                        const char *build_id, struct cpprof_error *error);
+
+/* Add a comment. Errors: CPPROF_NOMEM. Safety: OBJ. */
+CPPROF_API enum cpprof_status
+cpprof_pprof_add_comment(struct cpprof_pprof *profile, const char *text,
+                         struct cpprof_error *error);
+
+/*
+ * Drop the frames that the profile itself calls uninteresting: below the
+ * caller of a function that matches drop_frames and not keep_frames. Frames
+ * of the root side that no other frame calls stay.
+ *
+ * Errors:  CPPROF_BAD_DATA (not a regular expression), CPPROF_LIMIT (matching
+ *          takes too long), CPPROF_NOMEM. The profile is then unchanged.
+ * Safety:  OBJ.
+ * Source:  profile.RemoveUninteresting.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_drop_frames(struct cpprof_pprof *profile,
+                         struct cpprof_error *error);
+
+/* How much of a C++ or Rust name is shown. */
+enum cpprof_pprof_demangle {
+    CPPROF_PPROF_DEMANGLE_SHORT = 0, /* no parameters or template arguments */
+    CPPROF_PPROF_DEMANGLE_TEMPLATES, /* no parameters */
+    CPPROF_PPROF_DEMANGLE_FULL,
+    CPPROF_PPROF_DEMANGLE_NONE, /* mangled */
+};
+
+/* cpprof_pprof_demangle() flags */
+#define CPPROF_PPROF_DEMANGLE_AGAIN 1u /* also names that are demangled */
+
+/*
+ * Demangle the names of functions: those that are the system name, or none at
+ * all; with CPPROF_PPROF_DEMANGLE_AGAIN all that have a system name.
+ *
+ * Errors:  CPPROF_NOMEM.
+ * Safety:  OBJ.
+ * Source:  internal/symbolizer.Demangle.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_demangle(struct cpprof_pprof *profile,
+                      enum cpprof_pprof_demangle mode, uint32_t flags,
+                      struct cpprof_error *error);
+
+/*
+ * Multiply every value by one ratio; or that of sample type i by ratios[i] of
+ * n_ratios. Rounds to the nearest number. Samples of which all that was
+ * multiplied becomes 0 are dropped; a ratio of 1 multiplies nothing.
+ *
+ * Errors:  CPPROF_INVALID "mismatched scale ratios, got N, want M".
+ * Safety:  OBJ.
+ * Source:  profile.Scale, ScaleN.
+ */
+CPPROF_API void
+cpprof_pprof_scale(struct cpprof_pprof *profile, double ratio);
+CPPROF_API enum cpprof_status
+cpprof_pprof_scale_types(struct cpprof_pprof *profile, const double *ratios,
+                         size_t n_ratios, struct cpprof_error *error);
+
+/*
+ * Scale a profile so that each sample type adds up to what it does in base.
+ *
+ * Errors:  CPPROF_INVALID (sample or period types differ), CPPROF_NOMEM.
+ * Safety:  OBJ.
+ * Source:  profile.Normalize.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_normalize(struct cpprof_pprof *profile,
+                       const struct cpprof_pprof *base,
+                       struct cpprof_error *error);
+
+/* ------------------------------------------------------------- merge ---- */
+
+struct cpprof_pprof_merger; /* the sum of the profiles added so far */
+
+/*
+ * Merge profiles: make a merger, add any number, finish, free.
+ *
+ * profile  to add: needed only during the call, and maybe changed by it, into
+ *          what can be merged with the others.
+ * result   filled by finish, once.
+ *
+ * Shape:   equal samples are one with the sum of their values, those that add
+ *          up to 0 are dropped; no mapping, location or function is there
+ *          twice, or without need. Ids count from 1. Sample types are those
+ *          that all have, in the finest unit. Time is the earliest, duration
+ *          the sum, period the largest; comments are kept once each.
+ * Errors:  CPPROF_INVALID with the reference's words: types that do not go
+ *          together, or none added; CPPROF_NOMEM. After a failure the merger
+ *          can only be freed.
+ * Owner:   the caller frees the merger, and the result.
+ * Safety:  OBJ.
+ * Source:  profile.Merge, profile.CompatibilizeSampleTypes,
+ *          measurement.ScaleProfiles.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_merger_make(struct cpprof_pprof_merger **merger,
+                         struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_merger_add(struct cpprof_pprof_merger *merger,
+                        struct cpprof_pprof *profile,
+                        struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_pprof_merger_finish(struct cpprof_pprof_merger *merger,
+                           struct cpprof_pprof **result,
+                           struct cpprof_error *error);
+CPPROF_API void
+cpprof_pprof_merger_free(struct cpprof_pprof_merger *merger);
+
+/* Merge n profiles, which may be changed as merger_add() changes them. Errors:
+ * CPPROF_INVALID "no profiles to merge", and as above. Safety: OBJ. */
+CPPROF_API enum cpprof_status
+cpprof_pprof_merge(struct cpprof_pprof *const *profiles, size_t n,
+                   struct cpprof_pprof **result, struct cpprof_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

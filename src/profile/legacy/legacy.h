@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The formats that came before profile.proto. One file per family; each has
+ * one reader, which is shown the bytes in the order of the table in legacy.c.
+ *
+ * A reader that does not know the format says *recognized = false and leaves
+ * *p as it is. One that does fills the empty profile *p: sample types, period,
+ * samples, locations by address, then the memory map, which gives locations
+ * their mappings (maps.h); or it fails, and no other reader is asked.
+ *
+ * Source: profile/legacy_profile.go, legacy_java_profile.go.
+ */
+#ifndef PROFILE_LEGACY_LEGACY_H
+#define PROFILE_LEGACY_LEGACY_H
+
+#include "profile/model.h"
+
+typedef enum cpprof_status
+cpprof__legacy_reader(const char *data, size_t n, struct cpprof_pprof *p,
+                      bool *recognized, struct cpprof_error *error);
+
+cpprof__legacy_reader cpprof__read_cpu;        /* cpu.c; Java's too */
+cpprof__legacy_reader cpprof__read_heap;       /* heap.c; growth, fragments */
+cpprof__legacy_reader cpprof__read_count;      /* count.c: Go's "NAME profile" */
+cpprof__legacy_reader cpprof__read_threads;    /* threads.c: threadz */
+cpprof__legacy_reader cpprof__read_contention; /* contention.c */
+cpprof__legacy_reader cpprof__read_java;       /* java.c: heapz, contentionz */
+
+/*
+ * Read any of them.
+ *
+ * Errors: CPPROF_BAD_DATA with the reference's words, "unrecognized profile
+ *         format" when no reader knows the bytes; CPPROF_NOMEM.
+ */
+enum cpprof_status
+cpprof__read_legacy(const char *data, size_t n, struct cpprof_pprof **out,
+                    struct cpprof_error *error);
+
+/* Set drop_frames and keep_frames from the sample types, as is right for the
+ * family: the frames of allocators, locks, or the CPU profiler's handler. */
+enum cpprof_status
+cpprof__legacy_frames(struct cpprof_pprof *p, struct cpprof_error *error);
+
+#endif
