@@ -1,1 +1,123 @@
 /* SPDX-License-Identifier: MIT */
+#include "profile/legacy/lines.h"
+
+#include <string.h>
+
+bool
+cpprof__next_line(struct cpprof__lines *lines, struct cpprof__text *line)
+{
+    size_t left = (size_t)(lines->end - lines->next);
+    const char *end;
+
+    if (left == 0)
+        return false;
+    line->at = lines->next;
+    end = memchr(lines->next, '\n', left);
+    line->n = end ? (size_t)(end - lines->next) : left;
+    lines->next = end ? end + 1 : lines->end;
+    if (line->n && line->at[line->n - 1] == '\r')
+        line->n--;
+    return true;
+}
+
+static bool
+is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct cpprof__text
+cpprof__trim(struct cpprof__text text)
+{
+    while (text.n && is_space(text.at[0])) {
+        text.at++;
+        text.n--;
+    }
+    while (text.n && is_space(text.at[text.n - 1]))
+        text.n--;
+    return text;
+}
+
+bool
+cpprof__is_space_or_comment(struct cpprof__text line)
+{
+    line = cpprof__trim(line);
+    return line.n == 0 || line.at[0] == '#';
+}
+
+bool
+cpprof__contains(struct cpprof__text line, const char *text)
+{
+    return memmem(line.at, line.n, text, strlen(text)) != NULL;
+}
+
+bool
+cpprof__begins(struct cpprof__text line, const char *text)
+{
+    size_t n = strlen(text);
+
+    return line.n >= n && memcmp(line.at, text, n) == 0;
+}
+
+bool
+cpprof__is_maps_sentinel(struct cpprof__text line)
+{
+    return cpprof__contains(line, "--- Memory map: ---") ||
+           cpprof__contains(line, "MAPPED_LIBRARIES:");
+}
+
+/* The value of a lower-case digit, the only ones that addresses are written
+ * with; 16 for anything else. */
+static unsigned
+hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return (unsigned)(c - '0');
+    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
+}
+
+/* The digits at *at, which moves behind them; false when they are too many. */
+static bool
+read_hex(const char **at, const char *end, uint64_t *value)
+{
+    bool fits = true;
+    uint64_t v = 0;
+
+    for (; *at < end; ++*at) {
+        unsigned digit = hex_digit(**at);
+
+        if (digit > 15)
+            break;
+        fits = fits && v >> 60 == 0;
+        v = v << 4 | digit;
+    }
+    *value = v;
+    return fits;
+}
+
+bool
+cpprof__hex_addresses(struct cpprof__text text, struct cpprof__addresses *out,
+                      struct cpprof__text *failed_at)
+{
+    const char *at = text.at, *end = text.at + text.n;
+
+    while (end - at >= 3) {
+        const char *word = at++;
+        uint64_t value, *added;
+
+        if (word[0] != '0' || word[1] != 'x' || hex_digit(word[2]) > 15)
+            continue;
+        at = word + 2;
+        if (!read_hex(&at, end, &value)) {
+            *failed_at = (struct cpprof__text){word, (size_t)(at - word)};
+            return false;
+        }
+        added = CPPROF__ARRAY_ADD(&out->list);
+        if (!added) {
+            out->nomem = true;
+            return true;
+        }
+        *added = value;
+    }
+    return true;
+}

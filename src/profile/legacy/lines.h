@@ -21,7 +21,7 @@ struct cpprof__lines {
 bool
 cpprof__next_line(struct cpprof__lines *lines, struct cpprof__text *line);
 
-/* Without white space at both ends. */
+/* Without ASCII white space at both ends. */
 struct cpprof__text
 cpprof__trim(struct cpprof__text text);
 
@@ -40,8 +40,9 @@ bool
 cpprof__is_maps_sentinel(struct cpprof__text line);
 
 /*
- * All "0x..." numbers of a text, appended. False, with *failed_at the word,
- * when one does not fit 64 bits; *nomem when out of memory.
+ * All "0x..." numbers of a text, in lower-case digits, appended. False, with
+ * *failed_at the word, when one does not fit 64 bits; true and out->nomem when
+ * out of memory. The caller frees out->list.
  */
 struct cpprof__addresses {
     CPPROF__ARRAY(uint64_t) list;

@@ -18,13 +18,34 @@ enum cpprof_status
 cpprof__parse_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
                    struct cpprof_error *error);
 
+/* Join adjacent mappings, put the program's first. No location may have a
+ * mapping yet. */
+void
+cpprof__massage_maps(struct cpprof_pprof *p);
+
 /*
- * The same, then: join adjacent mappings, put the program's first, give every
- * location the mapping that it lies in, and those that lie in none one made
- * up for them.
+ * What ends the reading of every legacy profile, remap.c: locations and
+ * functions get the order of their first use and those without a use go; every
+ * location without a mapping whose address is not 0 gets one.
+ */
+enum cpprof_status
+cpprof__remap(struct cpprof_pprof *p, struct cpprof_error *error);
+
+/*
+ * All three: parse, massage, remap. Every location has the mapping that it lies
+ * in then, and those that lie in none one made up for them. Lines may be at
+ * their end: that is how a profile without a memory map is finished.
  */
 enum cpprof_status
 cpprof__read_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
                   struct cpprof_error *error);
+
+/*
+ * Skip the sections up to the one that a sentinel begins, and read_maps() that.
+ * `line` is the line that was read last: it may be the sentinel.
+ */
+enum cpprof_status
+cpprof__read_sections(struct cpprof__lines *lines, struct cpprof__text line,
+                      struct cpprof_pprof *p, struct cpprof_error *error);
 
 #endif

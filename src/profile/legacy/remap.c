@@ -1,1 +1,501 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What the reference does to every legacy profile once all of it is read, for
+ * writers that split mappings, miss the first part of one, or write none.
+ *
+ * A location belongs to the first mapping, in their order, that it lies in.
+ * Mappings may overlap and may be many, so that question is answered by a
+ * table: the address space cut at every start and limit, and the owner of each
+ * piece (struct ranges).
+ *
+ * Source: profile.go massageMappings, legacy_profile.go remapMappingIDs.
+ */
+#include "base/status.h"
+#include "profile/legacy/maps.h"
+
+#include <string.h>
+
+#define MAIN_START ((uint64_t)0x400000)
+
+/* What making the tables anew may cost, in mappings: a file in which every
+ * mapping misses its first part must not take a minute. */
+#define WORK_MAX ((size_t)4 << 20)
+
+/* -------------------------------------------------------- the mappings ---- */
+
+static bool
+differ(uint64_t a, uint64_t b)
+{
+    return a && b && a != b;
+}
+
+/* Is b the rest of a? What is not known does not differ. */
+static bool
+are_adjacent(const struct cpprof_pprof_mapping *a,
+             const struct cpprof_pprof_mapping *b)
+{
+    return !differ(a->file, b->file) && !differ(a->build_id, b->build_id) &&
+           a->limit == b->start &&
+           (!a->offset || !b->offset ||
+            a->offset + (a->limit - a->start) == b->offset);
+}
+
+static void
+join_adjacent(struct cpprof_pprof *p)
+{
+    struct cpprof_pprof_mapping *all = p->mappings.at;
+    size_t kept = 0, i;
+
+    for (i = 1; i < p->mappings.n; i++) {
+        if (!are_adjacent(&all[kept], &all[i])) {
+            all[++kept] = all[i];
+            continue;
+        }
+        all[kept].limit = all[i].limit;
+        if (all[i].file)
+            all[kept].file = all[i].file;
+        if (all[i].build_id)
+            all[kept].build_id = all[i].build_id;
+    }
+    p->mappings.n = p->mappings.n ? kept + 1 : 0;
+}
+
+/* [.]so$|[.]so[._][0-9]+ */
+static bool
+is_library(struct cpprof__text file)
+{
+    const char *at = file.at, *end = file.at + file.n;
+
+    while ((at = memmem(at, (size_t)(end - at), ".so", 3))) {
+        at += 3;
+        if (at == end)
+            return true;
+        if (end - at > 1 && (at[0] == '.' || at[0] == '_') && at[1] >= '0' &&
+            at[1] <= '9')
+            return true;
+    }
+    return false;
+}
+
+/* Without any "(deleted)" and what is around it then, a file name may be
+ * nothing or begin or end in another way. Copies into `room`. */
+static struct cpprof__text
+without_deleted(struct cpprof__text file, char *room)
+{
+    static const char word[] = "(deleted)";
+    struct cpprof__text rest = {room, 0};
+    size_t i = 0;
+
+    while (i < file.n) {
+        struct cpprof__text left = {file.at + i, file.n - i};
+
+        if (cpprof__begins(left, word))
+            i += sizeof word - 1;
+        else
+            room[rest.n++] = file.at[i++];
+    }
+    return cpprof__trim(rest);
+}
+
+static bool
+is_program(const struct cpprof_pprof *p, uint32_t file)
+{
+    struct cpprof__text name = {cpprof__strings_text(&p->strings, file),
+                                cpprof__strings_n(&p->strings, file)};
+    char *room = NULL;
+    bool is;
+
+    if (cpprof__contains(name, "(deleted)") && (room = malloc(name.n)))
+        name = without_deleted(name, room);
+    name = cpprof__trim(name);
+    is = name.n && name.at[0] != '[' && !is_library(name);
+    free(room);
+    return is;
+}
+
+static void
+number_mappings(struct cpprof_pprof *p)
+{
+    size_t i;
+
+    for (i = 0; i < p->mappings.n; i++)
+        p->mappings.at[i].id = i + 1;
+}
+
+void
+cpprof__massage_maps(struct cpprof_pprof *p)
+{
+    struct cpprof_pprof_mapping *all = p->mappings.at, main;
+    size_t i = 0;
+
+    join_adjacent(p);
+    while (i < p->mappings.n && !is_program(p, all[i].file))
+        i++;
+    if (i < p->mappings.n) {
+        main = all[i];
+        all[i] = all[0];
+        all[0] = main;
+    }
+    number_mappings(p);
+}
+
+/* The program's mapping, where its writer moved it to huge pages or gave the
+ * start of a section only. */
+static void
+mend_main(struct cpprof_pprof *p)
+{
+    struct cpprof_pprof_mapping *m = p->mappings.at;
+    struct cpprof__text file;
+
+    if (!p->mappings.n)
+        return;
+    file.at = cpprof__strings_text(&p->strings, m->file);
+    file.n = cpprof__strings_n(&p->strings, m->file);
+    if (cpprof__begins(file, "/anon_hugepage") && p->mappings.n > 1 &&
+        m[0].limit == m[1].start)
+        memmove(m, m + 1, --p->mappings.n * sizeof *m);
+    if (m->start - m->offset == MAIN_START) {
+        m->start = MAIN_START;
+        m->offset = 0;
+    }
+}
+
+/* --------------------------------------------- whose is this address? ---- */
+
+struct ranges {
+    uint64_t *bounds; /* sorted; piece i is [bounds[i], bounds[i + 1]) */
+    uint32_t *owner;  /* of each piece, or CPPROF_PPROF_NONE */
+    uint32_t *next;   /* the first piece from here on that nobody owns */
+    size_t n;         /* bounds */
+};
+
+static void
+ranges_free(struct ranges *r)
+{
+    free(r->bounds);
+    free(r->owner);
+    free(r->next);
+    memset(r, 0, sizeof *r);
+}
+
+static int
+compare_bounds(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The last bound at or below an address, or SIZE_MAX. */
+static size_t
+piece_of(const struct ranges *r, uint64_t address)
+{
+    size_t low = 0, high = r->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (r->bounds[middle] <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - 1;
+}
+
+/* Follow and shorten the chain of owned pieces. */
+static uint32_t
+next_free(struct ranges *r, uint32_t piece)
+{
+    while (r->next[piece] != piece) {
+        r->next[piece] = r->next[r->next[piece]];
+        piece = r->next[piece];
+    }
+    return piece;
+}
+
+static void
+claim(struct ranges *r, uint64_t start, uint64_t limit, uint32_t mapping)
+{
+    uint32_t piece = next_free(r, (uint32_t)piece_of(r, start));
+
+    while (r->bounds[piece] < limit) {
+        r->owner[piece] = mapping;
+        r->next[piece] = piece + 1;
+        piece = next_free(r, piece + 1);
+    }
+}
+
+/* The addresses of a mapping; or those in front of it which its offset says
+ * belong to it. False when there are none. */
+static bool
+inside(const struct cpprof_pprof_mapping *m, uint64_t *start, uint64_t *limit)
+{
+    *start = m->start;
+    *limit = m->limit;
+    return m->start < m->limit;
+}
+
+static bool
+before(const struct cpprof_pprof_mapping *m, uint64_t *start, uint64_t *limit)
+{
+    *start = m->start - m->offset;
+    *limit = m->start;
+    return m->offset && m->offset <= m->start;
+}
+
+typedef bool
+extent(const struct cpprof_pprof_mapping *m, uint64_t *start, uint64_t *limit);
+
+static bool
+ranges_make(struct ranges *r, const struct cpprof_pprof *p, extent *of)
+{
+    uint64_t start, limit;
+    size_t n = p->mappings.n, i;
+
+    ranges_free(r);
+    if (n > UINT32_MAX / 4)
+        return false;
+    r->bounds = calloc(2 * n + 1, sizeof *r->bounds);
+    r->owner = malloc((2 * n + 1) * sizeof *r->owner);
+    r->next = malloc((2 * n + 1) * sizeof *r->next);
+    if (!r->bounds || !r->owner || !r->next)
+        return false;
+    for (i = 0; i < n; i++) {
+        if (!of(&p->mappings.at[i], &start, &limit))
+            continue;
+        r->bounds[r->n++] = start;
+        r->bounds[r->n++] = limit;
+    }
+    if (r->n == 0)
+        return true;
+    qsort(r->bounds, r->n, sizeof *r->bounds, compare_bounds);
+    for (i = 0; i < r->n; i++) {
+        r->owner[i] = CPPROF_PPROF_NONE;
+        r->next[i] = (uint32_t)i;
+    }
+    for (i = 0; i < n; i++)
+        if (of(&p->mappings.at[i], &start, &limit))
+            claim(r, start, limit, (uint32_t)i);
+    return true;
+}
+
+static uint32_t
+owner_of(const struct ranges *r, uint64_t address)
+{
+    size_t piece = piece_of(r, address);
+
+    return piece == SIZE_MAX ? CPPROF_PPROF_NONE : r->owner[piece];
+}
+
+/* ------------------------------------------------ the locations' mapping ----
+ */
+
+struct remapping {
+    struct cpprof_pprof *p;
+    struct ranges inside, before;
+    size_t work;
+    uint32_t fake; /* mapping of addresses that lie in none */
+};
+
+static bool
+make_ranges(struct remapping *r)
+{
+    r->work += r->p->mappings.n;
+    return ranges_make(&r->inside, r->p, inside) &&
+           ranges_make(&r->before, r->p, before);
+}
+
+/* The address lies in the part of a mapping that was not written. */
+static bool
+extend(struct remapping *r, uint32_t mapping)
+{
+    struct cpprof_pprof_mapping *m = &r->p->mappings.at[mapping];
+
+    m->start -= m->offset;
+    m->offset = 0;
+    return make_ranges(r);
+}
+
+static bool
+add_fake(struct remapping *r)
+{
+    struct cpprof_pprof_mapping *m;
+
+    if (r->fake != CPPROF_PPROF_NONE)
+        return true;
+    m = CPPROF__ARRAY_ADD(&r->p->mappings);
+    if (!m)
+        return false;
+    memset(m, 0, sizeof *m);
+    m->limit = UINT64_MAX;
+    r->fake = (uint32_t)r->p->mappings.n - 1;
+    return true;
+}
+
+static bool
+find_mapping(struct remapping *r, struct cpprof_pprof_location *l)
+{
+    uint32_t found = owner_of(&r->inside, l->address);
+
+    /* Once there is a made-up mapping, everything else lies in that. */
+    if (found == CPPROF_PPROF_NONE && r->fake == CPPROF_PPROF_NONE &&
+        r->work < WORK_MAX) {
+        found = owner_of(&r->before, l->address);
+        if (found != CPPROF_PPROF_NONE && !extend(r, found))
+            return false;
+    }
+    if (found == CPPROF_PPROF_NONE) {
+        if (!add_fake(r))
+            return false;
+        found = r->fake;
+    }
+    l->mapping = found;
+    return true;
+}
+
+static bool
+find_mappings(struct cpprof_pprof *p)
+{
+    struct remapping r = {.p = p, .fake = CPPROF_PPROF_NONE};
+    size_t i;
+    bool ok;
+
+    ok = make_ranges(&r);
+    for (i = 0; i < p->locations.n && ok; i++) {
+        struct cpprof_pprof_location *l = &p->locations.at[i];
+
+        if (l->mapping == CPPROF_PPROF_NONE && l->address)
+            ok = find_mapping(&r, l);
+    }
+    ranges_free(&r.inside);
+    ranges_free(&r.before);
+    number_mappings(p);
+    return ok;
+}
+
+/* --------------------------------------------------- order of first use ----
+ */
+
+/* The new numbers of the elements of a table. */
+struct order {
+    uint32_t *number; /* CPPROF_PPROF_NONE: not used so far */
+    size_t n;
+    uint32_t used;
+};
+
+static bool
+order_make(struct order *o, size_t n)
+{
+    o->number = malloc((n + 1) * sizeof *o->number);
+    o->n = n;
+    o->used = 0;
+    if (o->number)
+        memset(o->number, 0xff, n * sizeof *o->number);
+    return o->number != NULL;
+}
+
+static uint32_t
+number_of(struct order *o, uint32_t old)
+{
+    if (o->number[old] == CPPROF_PPROF_NONE)
+        o->number[old] = o->used++;
+    return o->number[old];
+}
+
+static bool
+is_identity(const struct order *o)
+{
+    size_t i = 0;
+
+    while (i < o->n && o->number[i] == i)
+        i++;
+    return i == o->n;
+}
+
+/* Bring a table into the order; its elements begin with their id. */
+static bool
+rearrange(const struct order *o, void **table, size_t *n, size_t *capacity,
+          size_t stride)
+{
+    char *from = *table, *to;
+    size_t i;
+
+    *n = o->used;
+    if (!is_identity(o)) {
+        to = malloc((o->used + (size_t)1) * stride);
+        if (!to)
+            return false;
+        for (i = 0; i < o->n; i++)
+            if (o->number[i] != CPPROF_PPROF_NONE)
+                memcpy(to + o->number[i] * stride, from + i * stride, stride);
+        free(from);
+        *table = to;
+        *capacity = o->used + (size_t)1;
+    }
+    for (i = 0; i < o->used; i++) {
+        uint64_t id = i + 1;
+
+        memcpy((char *)*table + i * stride, &id, sizeof id);
+    }
+    return true;
+}
+
+#define REARRANGE(o, table)                                                    \
+    rearrange(o, (void **)&(table)->at, &(table)->n, &(table)->capacity,       \
+              sizeof *(table)->at)
+
+static bool
+order_locations(struct cpprof_pprof *p)
+{
+    struct order o;
+    size_t i, j;
+    bool ok;
+
+    if (!order_make(&o, p->locations.n))
+        return false;
+    for (i = 0; i < p->samples.n; i++) {
+        const struct cpprof__sample *s = &p->samples.at[i];
+        uint32_t *frames = p->frames.at + s->first_frame;
+
+        for (j = 0; j < s->n_frames; j++)
+            frames[j] = number_of(&o, frames[j]);
+    }
+    ok = REARRANGE(&o, &p->locations);
+    free(o.number);
+    return ok;
+}
+
+static bool
+order_functions(struct cpprof_pprof *p)
+{
+    struct order o;
+    size_t i, j;
+    bool ok;
+
+    if (!order_make(&o, p->functions.n))
+        return false;
+    for (i = 0; i < p->locations.n; i++) {
+        const struct cpprof_pprof_location *l = &p->locations.at[i];
+
+        for (j = 0; j < l->n_lines; j++) {
+            uint32_t *function = &p->lines.at[l->first_line + j].function;
+
+            *function = number_of(&o, *function);
+        }
+    }
+    ok = REARRANGE(&o, &p->functions);
+    free(o.number);
+    return ok;
+}
+
+enum cpprof_status
+cpprof__remap(struct cpprof_pprof *p, struct cpprof_error *error)
+{
+    if (!order_locations(p) || !order_functions(p))
+        return cpprof__fail_nomem(error);
+    mend_main(p);
+    if (!find_mappings(p))
+        return cpprof__fail_nomem(error);
+    return CPPROF_OK;
+}
