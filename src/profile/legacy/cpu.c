@@ -1,1 +1,383 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * CPU profiles of gperftools, Go up to 1.8, and Java: machine words of the
+ * program that wrote them, 4 or 8 bytes, in either order.
+ *
+ *     0, 3, 0 (1: Java), period in microseconds, 0
+ *     count, n, pc[0] ... pc[n - 1]      leaf first, any number of these
+ *     0, 1, 0                            the end; may be missing
+ *
+ * then as text the memory map, or the locations of Java. All but the leaf are
+ * return addresses, one is subtracted to come to the call; not so in Java.
+ *
+ * Source: profile/legacy_profile.go parseCPU, legacy_java_profile.go.
+ */
+#include "base/hash.h"
+#include "base/status.h"
+#include "profile/legacy/java.h"
+#include "profile/legacy/legacy.h"
+#include "profile/legacy/maps.h"
+#include "profile/make.h"
+
+#include <string.h>
+
+#define HEADER_WORDS 5
+
+/* A frame is the signal handler's if all samples have it but one in so many.
+ * There may be two of them. */
+#define SIMILAR_SAMPLES 32
+#define HANDLER_FRAMES  2
+
+/* ------------------------------------------------------------- words ---- */
+
+struct words {
+    const uint8_t *next, *end;
+    unsigned bytes;
+    bool is_big_endian;
+    bool bad; /* read behind the end */
+};
+
+static size_t
+bytes_left(const struct words *w)
+{
+    return (size_t)(w->end - w->next);
+}
+
+static uint64_t
+host_word(const struct words *w)
+{
+    uint64_t wide;
+    uint32_t narrow;
+
+    if (w->bytes == sizeof narrow) {
+        memcpy(&narrow, w->next, sizeof narrow);
+        return w->is_big_endian ? __builtin_bswap32(narrow) : narrow;
+    }
+    memcpy(&wide, w->next, sizeof wide);
+    return w->is_big_endian ? __builtin_bswap64(wide) : wide;
+}
+
+static uint64_t
+read_word(struct words *w)
+{
+    uint64_t word;
+
+    if (bytes_left(w) < w->bytes) {
+        w->bad = true;
+        w->next = w->end;
+        return 0;
+    }
+    word = host_word(w);
+    w->next += w->bytes;
+    return word;
+}
+
+/* ------------------------------------------- locations by their address ----
+ */
+
+struct reader {
+    struct cpprof_pprof *p;
+    struct words words;
+    bool is_java;
+    /* Open addressing; at most half of the places are in use. An index would
+     * look at the location for each frame: here it is one place. */
+    struct place {
+        uint64_t address;
+        uint32_t location; /* CPPROF_PPROF_NONE: empty */
+    } * places;
+    size_t n_places; /* 0 or a power of two */
+};
+
+static struct place *
+find_place(const struct reader *r, uint64_t address)
+{
+    size_t mask = r->n_places - 1;
+    size_t i = cpprof__hash_u64(address) & mask;
+
+    while (r->places[i].location != CPPROF_PPROF_NONE &&
+           r->places[i].address != address)
+        i = (i + 1) & mask;
+    return &r->places[i];
+}
+
+static bool
+grow_places(struct reader *r)
+{
+    size_t n = r->n_places ? 2 * r->n_places : 1024, i;
+    struct place *places = malloc(n * sizeof *places);
+
+    if (!places)
+        return false;
+    memset(places, 0xff, n * sizeof *places);
+    free(r->places);
+    r->places = places;
+    r->n_places = n;
+    for (i = 0; i < r->p->locations.n; i++) {
+        uint64_t address = r->p->locations.at[i].address;
+
+        *find_place(r, address) = (struct place){address, (uint32_t)i};
+    }
+    return true;
+}
+
+/* The location of an address, or CPPROF_PPROF_NONE. */
+static uint32_t
+location_of(struct reader *r, uint64_t address)
+{
+    struct cpprof_pprof_location *l;
+    struct place *place;
+
+    if (r->p->locations.n >= r->n_places / 2 && !grow_places(r))
+        return CPPROF_PPROF_NONE;
+    place = find_place(r, address);
+    if (place->location != CPPROF_PPROF_NONE)
+        return place->location;
+    if (r->p->locations.n == CPPROF_PPROF_NONE ||
+        !(l = CPPROF__ARRAY_ADD(&r->p->locations)))
+        return CPPROF_PPROF_NONE;
+    place->address = address;
+    place->location = (uint32_t)r->p->locations.n - 1;
+    *l = (struct cpprof_pprof_location){.id = r->p->locations.n,
+                                        .address = address,
+                                        .mapping = CPPROF_PPROF_NONE};
+    return place->location;
+}
+
+/* ------------------------------------------------------------ samples ---- */
+
+enum record {
+    RECORD_SAMPLE,
+    RECORD_END,
+    RECORD_BAD,
+    RECORD_NO_MEMORY,
+};
+
+static enum record
+add_sample(struct reader *r, uint64_t count, uint64_t n)
+{
+    struct cpprof_pprof *p = r->p;
+    struct cpprof__sample *s;
+    int64_t *values;
+    uint64_t i;
+
+    if (!CPPROF__ARRAY_ROOM(&p->frames, n) ||
+        !CPPROF__ARRAY_ROOM(&p->values, 2))
+        return RECORD_NO_MEMORY;
+    s = CPPROF__ARRAY_ADD(&p->samples);
+    if (!s)
+        return RECORD_NO_MEMORY;
+    *s = (struct cpprof__sample){p->frames.n, (uint32_t)n, 0};
+    values = p->values.at + p->values.n;
+    values[0] = (int64_t)count;
+    values[1] = (int64_t)(count * (uint64_t)p->info.period);
+    p->values.n += 2;
+    for (i = 0; i < n; i++) {
+        /* Words that are missing at the end count as 0. */
+        uint64_t address = read_word(&r->words) - (i && !r->is_java);
+        uint32_t location = location_of(r, address);
+
+        if (location == CPPROF_PPROF_NONE)
+            return RECORD_NO_MEMORY;
+        p->frames.at[p->frames.n++] = location;
+    }
+    return RECORD_SAMPLE;
+}
+
+static enum record
+read_record(struct reader *r)
+{
+    uint64_t count = read_word(&r->words), n = read_word(&r->words);
+    struct words ahead = r->words;
+
+    if (r->words.bad || n > bytes_left(&r->words) / 4 || n > UINT32_MAX)
+        return RECORD_BAD;
+    if (count == 0 && n == 1 && read_word(&ahead) == 0) {
+        r->words = ahead;
+        return RECORD_END;
+    }
+    return add_sample(r, count, n);
+}
+
+static enum record
+read_records(struct reader *r)
+{
+    enum record record = RECORD_SAMPLE;
+
+    while (record == RECORD_SAMPLE && bytes_left(&r->words))
+        record = read_record(r);
+    return record == RECORD_SAMPLE ? RECORD_END : record;
+}
+
+/* ------------------------------------------------------------ cleaning ---- */
+
+/* The frame above the leaf, or CPPROF_PPROF_NONE. */
+static uint32_t
+second_frame(const struct cpprof_pprof *p, size_t sample)
+{
+    const struct cpprof__sample *s = &p->samples.at[sample];
+
+    return s->n_frames > 1 ? p->frames.at[s->first_frame + 1]
+                           : CPPROF_PPROF_NONE;
+}
+
+static void
+drop_second_frame(struct cpprof_pprof *p, size_t sample)
+{
+    struct cpprof__sample *s = &p->samples.at[sample];
+
+    p->frames.at[s->first_frame + 1] = p->frames.at[s->first_frame];
+    s->first_frame++;
+    s->n_frames--;
+}
+
+/*
+ * The second frame that nearly all samples have, or CPPROF_PPROF_NONE. It is
+ * that of more than half, so there is one candidate (Boyer and Moore's vote).
+ */
+static uint32_t
+common_second_frame(const struct cpprof_pprof *p)
+{
+    size_t n = p->samples.n, votes = 0, same = 0, i;
+    uint32_t candidate = CPPROF_PPROF_NONE;
+
+    for (i = 0; i < n; i++) {
+        uint32_t frame = second_frame(p, i);
+
+        if (votes == 0)
+            candidate = frame;
+        if (frame == candidate)
+            votes++;
+        else
+            votes--;
+    }
+    for (i = 0; i < n; i++)
+        same += second_frame(p, i) == candidate;
+    return same >= n - n / SIMILAR_SAMPLES ? candidate : CPPROF_PPROF_NONE;
+}
+
+/* The signal handler's own frames. The leaf is right: it does not come from
+ * the stack but from where the signal struck. */
+static void
+drop_handler_frames(struct cpprof_pprof *p)
+{
+    unsigned pass;
+    size_t i;
+
+    for (pass = 0; pass < HANDLER_FRAMES; pass++) {
+        uint32_t common = common_second_frame(p);
+
+        if (common == CPPROF_PPROF_NONE)
+            return;
+        for (i = 0; i < p->samples.n; i++)
+            if (second_frame(p, i) == common)
+                drop_second_frame(p, i);
+    }
+}
+
+/* The leaf again, because the stack was walked from there; one lower, as if it
+ * were a call. */
+static void
+drop_second_leaves(struct cpprof_pprof *p)
+{
+    size_t i;
+
+    for (i = 0; i < p->samples.n; i++) {
+        const struct cpprof__sample *s = &p->samples.at[i];
+        uint32_t second = second_frame(p, i);
+
+        if (second != CPPROF_PPROF_NONE &&
+            p->locations.at[p->frames.at[s->first_frame]].address ==
+                p->locations.at[second].address + 1)
+            drop_second_frame(p, i);
+    }
+}
+
+/* ---------------------------------------------------------- the reader ---- */
+
+static bool
+is_header(struct words *w, bool *is_java, uint64_t *period)
+{
+    uint64_t word[HEADER_WORDS];
+    size_t i;
+
+    for (i = 0; i < HEADER_WORDS; i++)
+        word[i] = read_word(w);
+    *is_java = word[2] == 1;
+    *period = word[3];
+    return !w->bad && word[0] == 0 && word[1] == 3 && word[2] <= 1 &&
+           word[3] > 0 && word[4] == 0;
+}
+
+static bool
+find_header(const char *data, size_t n, struct reader *r, uint64_t *period)
+{
+    static const struct {
+        unsigned bytes;
+        bool is_big_endian;
+    } forms[] = {{4, false}, {4, true}, {8, false}, {8, true}};
+    size_t i;
+
+    for (i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const uint8_t *begin = (const uint8_t *)data;
+
+        r->words = (struct words){begin, begin + n, forms[i].bytes,
+                                  forms[i].is_big_endian, false};
+        if (is_header(&r->words, &r->is_java, period))
+            return true;
+    }
+    return false;
+}
+
+static bool
+describe(struct cpprof_pprof *p, uint64_t period_us)
+{
+    struct cpprof__maker m = {.p = p};
+
+    cpprof__make_sample_type(&m, "samples", "count");
+    cpprof__make_sample_type(&m, "cpu", "nanoseconds");
+    cpprof__make_period(&m, "cpu", "nanoseconds",
+                        (int64_t)(period_us * UINT64_C(1000)));
+    cpprof__maker_free(&m);
+    return !m.failed;
+}
+
+/* The text behind the records. */
+static enum cpprof_status
+finish(struct reader *r, struct cpprof_error *error)
+{
+    struct cpprof__lines lines = {(const char *)r->words.next,
+                                  (const char *)r->words.end};
+    enum cpprof_status status;
+    size_t i;
+
+    if (r->is_java) {
+        status = cpprof__read_java_locations(&lines, r->p, error);
+        for (i = 0; i < r->p->locations.n; i++)
+            r->p->locations.at[i].address = 0;
+        return status;
+    }
+    drop_handler_frames(r->p);
+    status = cpprof__read_maps(&lines, r->p, error);
+    if (status == CPPROF_OK)
+        drop_second_leaves(r->p);
+    return status;
+}
+
+enum cpprof_status
+cpprof__read_cpu(const char *data, size_t n, struct cpprof_pprof *p,
+                 bool *recognized, struct cpprof_error *error)
+{
+    struct reader r = {.p = p};
+    enum record end;
+    uint64_t period;
+
+    *recognized = find_header(data, n, &r, &period);
+    if (!*recognized)
+        return CPPROF_OK;
+    end = describe(p, period) ? read_records(&r) : RECORD_NO_MEMORY;
+    free(r.places);
+    *recognized = end != RECORD_BAD;
+    if (end == RECORD_NO_MEMORY)
+        return cpprof__fail_nomem(error);
+    return end == RECORD_END ? finish(&r, error) : CPPROF_OK;
+}

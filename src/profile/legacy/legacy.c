@@ -1,1 +1,74 @@
 /* SPDX-License-Identifier: MIT */
+#include "profile/legacy/legacy.h"
+
+#include "base/status.h"
+#include "profile/text/text.h"
+
+/* In the order in which they are asked: the reference's, then what only we
+ * read, whose frames are all worth seeing. */
+static const struct {
+    cpprof__legacy_reader *read;
+    bool has_frames_to_drop;
+} readers[] = {
+    {cpprof__read_cpu, true},          {cpprof__read_heap, true},
+    {cpprof__read_count, true},        {cpprof__read_threads, true},
+    {cpprof__read_contention, true},   {cpprof__read_java, true},
+    {cpprof__read_perf_script, false}, {cpprof__read_collapsed, false},
+};
+
+/* *out stays NULL when the reader does not know the bytes. It may have begun
+ * to fill its profile by then, so each gets one of its own. */
+static enum cpprof_status
+ask(cpprof__legacy_reader *read, const char *data, size_t n,
+    struct cpprof_pprof **out, struct cpprof_error *error)
+{
+    struct cpprof_pprof *p = cpprof__pprof_make();
+    enum cpprof_status status;
+    bool recognized = false;
+
+    if (!p)
+        return cpprof__fail_nomem(error);
+    status = read(data, n, p, &recognized, error);
+    if (status == CPPROF_OK && recognized) {
+        *out = p;
+        p = NULL;
+    }
+    cpprof_pprof_free(p);
+    return status;
+}
+
+/* Ask one after the other; *out stays NULL when none knows the bytes. */
+static enum cpprof_status
+ask_all(const char *data, size_t n, struct cpprof_pprof **out,
+        struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    size_t i;
+
+    for (i = 0; i < sizeof readers / sizeof *readers; i++) {
+        status = ask(readers[i].read, data, n, out, error);
+        if (status != CPPROF_OK || *out)
+            break;
+    }
+    if (*out && readers[i].has_frames_to_drop)
+        status = cpprof__legacy_frames(*out, error);
+    return status;
+}
+
+enum cpprof_status
+cpprof__read_legacy(const char *data, size_t n, struct cpprof_pprof **out,
+                    struct cpprof_error *error)
+{
+    struct cpprof_pprof *p = NULL;
+    enum cpprof_status status = ask_all(data, n, &p, error);
+
+    if (status == CPPROF_OK && !p)
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0, "%s",
+                            CPPROF__UNRECOGNIZED);
+    if (status != CPPROF_OK) {
+        cpprof_pprof_free(p);
+        return status;
+    }
+    *out = p;
+    return CPPROF_OK;
+}

@@ -19,18 +19,21 @@ typedef enum cpprof_status
 cpprof__legacy_reader(const char *data, size_t n, struct cpprof_pprof *p,
                       bool *recognized, struct cpprof_error *error);
 
-cpprof__legacy_reader cpprof__read_cpu;        /* cpu.c; Java's too */
-cpprof__legacy_reader cpprof__read_heap;       /* heap.c; growth, fragments */
-cpprof__legacy_reader cpprof__read_count;      /* count.c: Go's "NAME profile" */
-cpprof__legacy_reader cpprof__read_threads;    /* threads.c: threadz */
+cpprof__legacy_reader cpprof__read_cpu;     /* cpu.c; Java's too */
+cpprof__legacy_reader cpprof__read_heap;    /* heap.c; growth, fragments */
+cpprof__legacy_reader cpprof__read_count;   /* count.c: Go's "NAME profile" */
+cpprof__legacy_reader cpprof__read_threads; /* threads.c: threadz */
 cpprof__legacy_reader cpprof__read_contention; /* contention.c */
 cpprof__legacy_reader cpprof__read_java;       /* java.c: heapz, contentionz */
 
+#define CPPROF__UNRECOGNIZED "unrecognized profile format"
+
 /*
- * Read any of them.
+ * Read any of them, and the text formats of text/text.h. Texts of errors are
+ * the reference's without "parsing profile: ", which read.c puts in front.
  *
- * Errors: CPPROF_BAD_DATA with the reference's words, "unrecognized profile
- *         format" when no reader knows the bytes; CPPROF_NOMEM.
+ * Errors: CPPROF_BAD_DATA, with CPPROF__UNRECOGNIZED when no reader knows the
+ *         bytes; CPPROF_NOMEM.
  */
 enum cpprof_status
 cpprof__read_legacy(const char *data, size_t n, struct cpprof_pprof **out,
