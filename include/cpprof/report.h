@@ -74,6 +74,8 @@ struct cpprof_report_options {
     /* Source files: prefixes to cut, parted by colons; where to look. */
     const char *trim_path;
     const char *source_path;
+    /* A regular expression over printed names, that PEEK asks for. */
+    const char *symbol;
     /* Told of what the user may want to know: an expression that matched
      * nothing. May be NULL. */
     void (*warn)(void *ctx, const char *line);

@@ -16,12 +16,14 @@
 
 /* Open addressing; a power of two of places, at most three quarters in use. */
 struct place {
-    uint64_t ends; /* from << 32 | to, and OTHER; FREE: nothing here */
+    uint64_t ends; /* from << 32 | to, and bits; FREE: nothing here */
     int64_t weight;
 };
 
 #define FREE  UINT64_MAX
 #define OTHER (1ULL << 63) /* some call along it was not inlined */
+#define OVER  (1ULL << 62) /* some call along it went over others */
+#define BITS  (OTHER | OVER)
 
 /* What is known of a location: its only node, and bits; or one of these. */
 #define WATCHED    (1u << 31)        /* edges into the node are wanted */
@@ -36,7 +38,9 @@ struct walk {
     uint32_t *locations; /* by location */
     uint32_t *on_path;   /* by node: how many steps it has */
     struct place *places;
+    int64_t *divisors; /* by place; NULL where there is none */
     size_t n_places, n_edges;
+    bool over; /* the last node on the way here is left out */
 };
 
 /* ------------------------------------------------------------- table ---- */
@@ -52,28 +56,50 @@ find(const struct walk *w, uint64_t ends)
 {
     size_t i = place_of(w, ends);
 
-    while (w->places[i].ends != FREE && (w->places[i].ends & ~OTHER) != ends)
+    while (w->places[i].ends != FREE && (w->places[i].ends & ~BITS) != ends)
         i = (i + 1) & (w->n_places - 1);
     return &w->places[i];
+}
+
+static void
+move_places(struct walk *w, const struct walk *old)
+{
+    size_t i;
+
+    for (i = 0; i < old->n_places; i++) {
+        struct place *place;
+
+        if (old->places[i].ends == FREE)
+            continue;
+        place = find(w, old->places[i].ends & ~BITS);
+        *place = old->places[i];
+        if (w->divisors)
+            w->divisors[place - w->places] = old->divisors[i];
+    }
 }
 
 static bool
 grow(struct walk *w)
 {
-    struct place *old = w->places;
-    size_t n_old = w->n_places, n = n_old ? n_old * 2 : 1024, i;
+    struct walk old = *w;
+    size_t n = w->n_places ? w->n_places * 2 : 1024, i;
+    bool divide = w->g->divisor != CPPROF__NO_DIVISOR;
     struct place *places = malloc(n * sizeof *places);
+    int64_t *divisors = divide ? calloc(n, sizeof *divisors) : NULL;
 
-    if (!places)
+    if (!places || (divide && !divisors)) {
+        free(places);
+        free(divisors);
         return false;
+    }
     for (i = 0; i < n; i++)
         places[i].ends = FREE;
     w->places = places;
+    w->divisors = divisors;
     w->n_places = n;
-    for (i = 0; i < n_old; i++)
-        if (old[i].ends != FREE)
-            *find(w, old[i].ends & ~OTHER) = old[i];
-    free(old);
+    move_places(w, &old);
+    free(old.places);
+    free(old.divisors);
     return true;
 }
 
@@ -88,8 +114,11 @@ leave(struct walk *w)
     uint64_t ends;
 
     w->on_path[step->node]--;
-    if (w->path.steps.n)
+    if (w->path.steps.n) {
         step[-1].sum = cpprof__add(step[-1].sum, step->sum);
+        step[-1].divisor_sum =
+            cpprof__add(step[-1].divisor_sum, step->divisor_sum);
+    }
     if (!(step->flags & CPPROF__STEP_EDGE))
         return true;
     if (w->n_edges >= w->n_places / 4 * 3 && !grow(w))
@@ -102,6 +131,11 @@ leave(struct walk *w)
     }
     if (!(step->flags & CPPROF__STEP_INLINE))
         place->ends |= OTHER;
+    if (step->flags & CPPROF__STEP_OVER)
+        place->ends |= OVER;
+    if (w->divisors)
+        w->divisors[place - w->places] =
+            cpprof__add(w->divisors[place - w->places], step->divisor_sum);
     place->weight = cpprof__add(place->weight, step->sum);
     return true;
 }
@@ -139,8 +173,13 @@ enter(struct walk *w, uint32_t what, uint32_t flags)
     struct cpprof__step *step;
     uint64_t ends;
 
-    if (what == LEFT_OUT)
+    if (what == LEFT_OUT) {
+        w->over = true;
         return;
+    }
+    if (w->over)
+        flags |= CPPROF__STEP_OVER;
+    w->over = false;
     step = &w->path.steps.at[w->path.steps.n++];
     *step = (struct cpprof__step){.node = node, .flags = flags};
     w->on_path[node]++;
@@ -170,6 +209,17 @@ enter_location(struct walk *w, uint32_t location)
               i != last ? CPPROF__STEP_INLINE : 0);
 }
 
+/* Is the innermost node of a location left out? */
+static bool
+ends_left_out(const struct walk *w, uint32_t location)
+{
+    uint32_t what = w->locations[location];
+
+    if (what == SEVERAL)
+        what = w->nodes[w->g->location_nodes.at[w->g->first_node[location]]];
+    return what == LEFT_OUT;
+}
+
 static bool
 move_to(struct walk *w, const uint32_t *frames, size_t n)
 {
@@ -179,6 +229,7 @@ move_to(struct walk *w, const uint32_t *frames, size_t n)
     if (!leave_until(w, cpprof__path_steps(path, shared)) ||
         !cpprof__path_begin(path, frames, n, shared))
         return false;
+    w->over = shared && ends_left_out(w, frames[n - shared]);
     for (i = n - shared; i; i--) {
         if (!CPPROF__ARRAY_ROOM(&path->steps, w->g->most_nodes))
             return false;
@@ -208,6 +259,7 @@ walk_all(struct walk *w)
             continue;
         leaf = &w->path.steps.at[w->path.steps.n - 1];
         leaf->sum = cpprof__add(leaf->sum, value);
+        leaf->divisor_sum = cpprof__add(leaf->divisor_sum, divisor);
     }
     return leave_until(w, 0);
 }
@@ -250,10 +302,12 @@ to_edges(struct walk *w)
         if (place->ends == FREE)
             continue;
         g->edges.at[g->edges.n++] = (struct cpprof__edge){
-            .from = (uint32_t)((place->ends & ~OTHER) >> 32),
+            .from = (uint32_t)((place->ends & ~BITS) >> 32),
             .to = (uint32_t)place->ends,
             .is_inline = !(place->ends & OTHER),
+            .is_residual = place->ends & OVER,
             .weight = place->weight,
+            .divisor = w->divisors ? w->divisors[i] : 0,
         };
     }
     return true;
@@ -275,5 +329,6 @@ cpprof__graph_add_edges(struct cpprof__graph *g, const uint8_t *kept,
     free(w.locations);
     free(w.on_path);
     free(w.places);
+    free(w.divisors);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);
 }

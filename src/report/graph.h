@@ -31,8 +31,10 @@ struct cpprof__node {
 /* The calls of one node by another. */
 struct cpprof__edge {
     uint32_t from, to;
-    bool is_inline; /* every call along it was inlined */
+    bool is_inline;   /* every call along it was inlined */
+    bool is_residual; /* some call along it went over nodes that are left out */
     int64_t weight;
+    int64_t divisor; /* of the mean; 0 without one */
 };
 
 struct cpprof__graph {

@@ -130,8 +130,8 @@ duration_line(struct cpprof__report *r)
     LINE(r, "\n");
 }
 
-static void
-profile_lines(struct cpprof__report *r)
+void
+cpprof__profile_heading(struct cpprof__report *r)
 {
     binary_lines(r);
     comment_lines(r);
@@ -203,7 +203,7 @@ void
 cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown)
 {
     if (!(r->options->flags & CPPROF_REPORT_COMPACT_LABELS))
-        profile_lines(r);
+        cpprof__profile_heading(r);
     filter_lines(r);
     shown_lines(r, shown);
 }

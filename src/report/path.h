@@ -18,6 +18,7 @@
 #define CPPROF__STEP_FIRST  1u /* nearest to the root of what counts once */
 #define CPPROF__STEP_INLINE 2u /* its call was inlined */
 #define CPPROF__STEP_EDGE   4u /* the edge into it is wanted */
+#define CPPROF__STEP_OVER   8u /* nodes before it are left out */
 
 /* One node of the path. */
 struct cpprof__step {

@@ -28,8 +28,9 @@ struct cpprof__report {
 struct cpprof__shown {
     int64_t flat_sum;
     size_t n_nodes;
-    size_t n_before;      /* nodes before -nodecount */
-    size_t n_low_dropped; /* nodes below -nodefraction */
+    size_t n_before;        /* nodes before -nodecount */
+    size_t n_low_dropped;   /* nodes below -nodefraction */
+    size_t n_edges_dropped; /* edges below -edgefraction */
 };
 
 /* Print a value of the report's sample type. */
@@ -41,13 +42,26 @@ cpprof__format_value(const struct cpprof__report *r, int64_t value,
 int64_t
 cpprof__cutoff(int64_t v, double fraction);
 
-/* Append the lines above a table. */
+/* Append the lines above a table; and those of them that tell of the profile
+ * alone. */
 void
 cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown);
+void
+cpprof__profile_heading(struct cpprof__report *r);
 
 /* The table of -top. */
 enum cpprof_status
 cpprof__top(struct cpprof__report *r);
+
+/* The blocks of -tree, and of -peek: only nodes that match options->symbol. */
+enum cpprof_status
+cpprof__tree(struct cpprof__report *r);
+enum cpprof_status
+cpprof__peek(struct cpprof__report *r);
+
+/* The stacks of -traces. */
+enum cpprof_status
+cpprof__traces(struct cpprof__report *r);
 
 static inline int64_t
 cpprof__abs(int64_t v)

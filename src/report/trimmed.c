@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* Source: internal/report/report.go newTrimmedGraph, selectOutputUnit. */
+#include "report/trimmed.h"
+
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+is_negative(const struct cpprof__node *n)
+{
+    return n->flat < 0 || (n->flat == 0 && n->cum < 0);
+}
+
+/* All nodes with any value. */
+static enum cpprof_status
+collect(struct cpprof__trimmed *t)
+{
+    bool drop = t->r->options->flags & CPPROF_REPORT_DROP_NEGATIVE;
+    size_t i;
+
+    if (!CPPROF__ARRAY_ROOM(&t->rows, t->g.nodes.n))
+        return cpprof__fail_nomem(t->r->error);
+    for (i = 0; i < t->g.nodes.n; i++) {
+        const struct cpprof__node *n = &t->g.nodes.at[i];
+
+        if ((n->cum || n->flat) && !(drop && is_negative(n)))
+            t->rows.at[t->rows.n++] = (struct cpprof__row){.node = (uint32_t)i};
+    }
+    return CPPROF_OK;
+}
+
+/* Leave out what is below -nodefraction of the total. */
+static void
+drop_low(struct cpprof__trimmed *t, int64_t cutoff)
+{
+    size_t kept = 0, i;
+
+    for (i = 0; i < t->rows.n; i++)
+        if (cpprof__abs(t->g.nodes.at[t->rows.at[i].node].cum) >= cutoff)
+            t->rows.at[kept++] = t->rows.at[i];
+    t->shown.n_low_dropped = t->rows.n - kept;
+    t->rows.n = kept;
+}
+
+static enum cpprof_status
+print_names(struct cpprof__trimmed *t)
+{
+    size_t i;
+
+    for (i = 0; i < t->rows.n; i++) {
+        struct cpprof__row *row = &t->rows.at[i];
+
+        row->name = t->names.n;
+        cpprof__node_name(&t->g, &t->g.nodes.at[row->node], &t->names);
+        row->n_name = (uint32_t)(t->names.n - row->name);
+    }
+    return t->names.failed ? cpprof__fail_nomem(t->r->error) : CPPROF_OK;
+}
+
+static int
+by_size(int64_t a, int64_t b)
+{
+    uint64_t x = (uint64_t)cpprof__abs(a), y = (uint64_t)cpprof__abs(b);
+
+    /* The reference compares them signed, and so does this: the least number
+     * has no absolute value and sorts last. */
+    return ((int64_t)x < (int64_t)y) - ((int64_t)x > (int64_t)y);
+}
+
+static int
+by_name(const struct cpprof__trimmed *t, const struct cpprof__row *a,
+        const struct cpprof__row *b)
+{
+    const uint8_t *names = t->names.data;
+    int order = memcmp(names + a->name, names + b->name,
+                       a->n_name < b->n_name ? a->n_name : b->n_name);
+
+    return order ? order : (a->n_name > b->n_name) - (a->n_name < b->n_name);
+}
+
+/* Largest first, then by name, then by the other value. */
+static int
+compare(const void *x, const void *y, void *ctx)
+{
+    struct cpprof__trimmed *t = ctx;
+    const struct cpprof__row *a = x, *b = y;
+    const struct cpprof__node *m = &t->g.nodes.at[a->node];
+    const struct cpprof__node *n = &t->g.nodes.at[b->node];
+    bool cum = t->r->options->flags & CPPROF_REPORT_CUM;
+    int order = cum ? by_size(m->cum, n->cum) : by_size(m->flat, n->flat);
+
+    if (!order)
+        order = by_name(t, a, b);
+    if (!order)
+        order = cum ? by_size(m->flat, n->flat) : by_size(m->cum, n->cum);
+    return order ? order : cpprof__node_compare(&t->g, m, n, &t->failed);
+}
+
+/* Choose the rows, in order. */
+static enum cpprof_status
+choose(struct cpprof__trimmed *t, const struct cpprof__trim *wanted)
+{
+    const struct cpprof_report_options *o = t->r->options;
+    bool trim = !wanted->no_trim && !(o->flags & CPPROF_REPORT_NO_TRIM);
+    int32_t nodecount = o->nodecount < 0 ? wanted->nodecount : o->nodecount;
+    int64_t flat_total = 0, cutoff;
+    enum cpprof_status status;
+    size_t i;
+
+    for (i = 0; i < t->rows.n; i++)
+        flat_total =
+            cpprof__add(flat_total, t->g.nodes.at[t->rows.at[i].node].flat);
+    cutoff = trim ? cpprof__cutoff(flat_total, o->nodefraction) : 0;
+    t->edge_cutoff = trim ? cpprof__cutoff(flat_total, o->edgefraction) : 0;
+    if (cutoff > 0)
+        drop_low(t, cutoff);
+    t->rebuilt = t->shown.n_low_dropped != 0;
+    t->shown.n_before = t->rows.n;
+    status = print_names(t);
+    if (status != CPPROF_OK)
+        return status;
+    if (t->rows.n)
+        qsort_r(t->rows.at, t->rows.n, sizeof *t->rows.at, compare, t);
+    if (t->failed)
+        return cpprof__fail_nomem(t->r->error);
+    if (trim && nodecount > 0 && (size_t)nodecount < t->rows.n) {
+        t->rows.n = (size_t)nodecount;
+        t->rebuilt = true;
+    }
+    t->shown.n_nodes = t->rows.n;
+    return CPPROF_OK;
+}
+
+void
+cpprof__select_unit(struct cpprof__trimmed *t)
+{
+    struct cpprof__report *r = t->r;
+    double ratio = 1 / r->options->divide_by, scaled;
+    int64_t least = 0, most = r->total;
+    const char *unit, *unit_of_most;
+    size_t i;
+
+    if (strcmp(r->output_unit, "minimum") != 0 || !t->rows.n)
+        return;
+    for (i = 0; i < t->rows.n; i++) {
+        const struct cpprof__node *n = cpprof__row_node(t, i);
+        int64_t v = cpprof__abs(cpprof__mean(n->flat, n->flat_div));
+
+        if (!v)
+            v = cpprof__abs(cpprof__mean(n->cum, n->cum_div));
+        if (v > 0 && (!least || v < least))
+            least = v;
+    }
+    if (!least)
+        least = most;
+    if (ratio > 0 && ratio != 1) {
+        least = cpprof__to_int64((double)least * ratio);
+        most = cpprof__to_int64((double)most * ratio);
+    }
+    unit = cpprof__scale(least, r->sample_unit, "minimum", &scaled);
+    unit_of_most = cpprof__scale(most, r->sample_unit, "minimum", &scaled);
+    least = (int64_t)((uint64_t)least * 100);
+    if (strcmp(unit, unit_of_most) != 0 && least < most)
+        unit = cpprof__scale(least, r->sample_unit, "minimum", &scaled);
+    r->output_unit = *unit ? unit : r->sample_unit;
+}
+
+uint8_t *
+cpprof__trimmed_kept(const struct cpprof__trimmed *t)
+{
+    uint8_t *kept = malloc(t->g.nodes.n + 1);
+    size_t i;
+
+    if (!kept)
+        return NULL;
+    memset(kept, !t->rebuilt, t->g.nodes.n + 1);
+    for (i = 0; i < t->rows.n; i++)
+        kept[t->rows.at[i].node] = 1;
+    return kept;
+}
+
+static void
+sum_up(struct cpprof__trimmed *t)
+{
+    size_t i;
+
+    for (i = 0; i < t->rows.n; i++) {
+        const struct cpprof__node *n = cpprof__row_node(t, i);
+
+        t->shown.flat_sum =
+            cpprof__add(t->shown.flat_sum, cpprof__mean(n->flat, n->flat_div));
+    }
+}
+
+enum cpprof_status
+cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
+                     const struct cpprof__trim *trim)
+{
+    struct cpprof__graph_options options = {
+        r->options->granularity, r->options->flags, r->options->trim_path,
+        r->options->source_path};
+    enum cpprof_status status;
+
+    t->r = r;
+    t->g.p = r->p;
+    t->g.value = r->value;
+    t->g.divisor = r->divisor;
+    status = cpprof__graph_make(&t->g, &options, r->error);
+    if (status == CPPROF_OK)
+        status = cpprof__graph_add_values(&t->g, r->error);
+    if (status == CPPROF_OK)
+        status = collect(t);
+    if (status == CPPROF_OK)
+        status = choose(t, trim);
+    if (status == CPPROF_OK)
+        sum_up(t);
+    return status;
+}
+
+void
+cpprof__trimmed_free(struct cpprof__trimmed *t)
+{
+    cpprof__graph_free(&t->g);
+    CPPROF__ARRAY_FREE(&t->rows);
+    cpprof__buffer_free(&t->names);
+}

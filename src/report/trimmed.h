@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The part of a graph that a report shows: nodes that are large enough, in
+ * order, at most so many, and the edges between them.
+ *
+ * The reference builds its graph anew whenever it leaves out nodes. All that
+ * this changes is which edges there are; so here values are added up once, and
+ * edges once the nodes that will be shown are known.
+ */
+#ifndef REPORT_TRIMMED_H
+#define REPORT_TRIMMED_H
+
+#include "report/report.h"
+
+/* A node that is shown. */
+struct cpprof__row {
+    uint32_t node;
+    uint32_t n_name;
+    size_t name; /* offset in names */
+};
+
+struct cpprof__trimmed {
+    struct cpprof__report *r;
+    struct cpprof__graph g;
+    CPPROF__ARRAY(struct cpprof__row) rows; /* in the order of the report */
+    struct cpprof__buffer names;
+    struct cpprof__shown shown;
+    int64_t edge_cutoff; /* edges below it are not shown */
+    bool rebuilt;        /* nodes were left out, and edges lead around them */
+    bool failed;         /* no memory for comparing */
+};
+
+/* What a format wants of its graph. */
+struct cpprof__trim {
+    int32_t nodecount; /* where -nodecount says nothing; 0: no limit */
+    bool no_trim;      /* as if the user had said so */
+};
+
+/* Make the graph and choose its rows. t is zero bytes; free it in any case. */
+enum cpprof_status
+cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
+                     const struct cpprof__trim *trim);
+void
+cpprof__trimmed_free(struct cpprof__trimmed *t);
+
+static inline const struct cpprof__node *
+cpprof__row_node(const struct cpprof__trimmed *t, size_t row)
+{
+    return &t->g.nodes.at[t->rows.at[row].node];
+}
+
+/* One byte for each node that may be on a path: all, or where nodes were left
+ * out the rows alone. Freed by the caller; NULL when out of memory. */
+uint8_t *
+cpprof__trimmed_kept(const struct cpprof__trimmed *t);
+
+/*
+ * Fix the unit of the whole report: that of its smallest value, or one that
+ * lets it be 0.01 where the largest is in another unit.
+ */
+void
+cpprof__select_unit(struct cpprof__trimmed *t);
+
+#endif
