@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What Java's CPU profiles share with its heap and contention profiles. */
+/* The end of every legacy profile of Java: what its locations are called. */
 #ifndef PROFILE_LEGACY_JAVA_H
 #define PROFILE_LEGACY_JAVA_H
 
@@ -7,8 +7,13 @@
 #include "profile/model.h"
 
 /*
- * Read the lines "0xADDRESS function (file:line)" that end a profile: they name
- * the locations of these addresses. Then cpprof__remap().
+ * Read the table "0xADDRESS function (file:line)" to its end, and finish the
+ * profile: its locations, which so far are addresses and no two the same, get
+ * functions, order and mappings as cpprof__remap() gives them, and lose their
+ * addresses, which mean nothing outside the process.
+ *
+ * Errors: CPPROF_BAD_DATA "parsing sample LINE: ...", CPPROF_NOMEM.
+ * Source: legacy_java_profile.go parseJavaLocations.
  */
 enum cpprof_status
 cpprof__read_java_locations(struct cpprof__lines *lines, struct cpprof_pprof *p,
