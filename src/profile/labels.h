@@ -47,7 +47,7 @@ static inline const struct cpprof_pprof_label *
 cpprof__label_set(const struct cpprof__label_sets *s, uint32_t set, size_t *n)
 {
     *n = s->sets.at[set].n;
-    return s->labels.at + s->sets.at[set].first;
+    return *n ? s->labels.at + s->sets.at[set].first : NULL;
 }
 
 #endif
