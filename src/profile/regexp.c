@@ -2,31 +2,45 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "profile/regexp.h"
 
+#include "base/buffer.h"
 #include "base/status.h"
+#include "profile/regexp_syntax.h"
 
 #include <pcre2.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Steps of backtracking for one text. A sensible expression needs a few for
- * each character of a name; this many take some ten milliseconds. */
-#define MATCH_LIMIT 1000000
+/*
+ * Steps of backtracking. A sensible expression needs a few for each character
+ * of a name. A text that needs more than the few is tried again with many,
+ * which take some ten milliseconds; that is done for so many texts only, so
+ * that an expression cannot multiply its time by the number of names.
+ */
+#define FEW_STEPS  10000
+#define MANY_STEPS 1000000
+#define MAX_HARD   64
 /* KiB that the backtracking of one text may keep. */
 #define HEAP_LIMIT 20000
+/* Groups within each other: those of the syntax, and some are added. */
+#define MAX_NESTING 1000
 
 struct cpprof__regexp {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *context;
     char what[32];
-    int failure; /* a PCRE2_ERROR_*, or 0 */
+    int failure;                 /* a PCRE2_ERROR_*, or 0 */
+    unsigned n_hard;             /* texts that took many steps */
+    struct cpprof__buffer clean; /* a text made UTF-8 */
     /* By string number: 0 not matched yet, 1 does not match, 2 does. */
     CPPROF__ARRAY(uint8_t) known;
 };
 
-/* As RE2: $ is the end of the text, and only \n ends a line. */
+/* ----------------------------------------------------------- compile ---- */
+
+/* A PCRE2 expression; NULL and a PCRE2 error when it cannot be made. */
 static pcre2_code *
-compile(const char *expression, int *failure)
+compile(const struct cpprof__buffer *expression, int *failure)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     pcre2_code *code = NULL;
@@ -36,52 +50,132 @@ compile(const char *expression, int *failure)
     if (!context)
         return NULL;
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    code = pcre2_compile((PCRE2_SPTR)expression, PCRE2_ZERO_TERMINATED,
-                         PCRE2_UTF | PCRE2_MATCH_INVALID_UTF |
-                             PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C,
+    pcre2_set_parens_nest_limit(context, MAX_NESTING);
+    pcre2_set_compile_extra_options(context,
+                                    PCRE2_EXTRA_ALLOW_SURROGATE_ESCAPES);
+    code = pcre2_compile((PCRE2_SPTR)expression->data, expression->n,
+                         PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_DOLLAR_ENDONLY |
+                             PCRE2_NEVER_BACKSLASH_C,
                          failure, &offset, context);
     pcre2_compile_context_free(context);
     return code;
 }
 
-static enum cpprof_status
-bad_expression(const char *expression, const char *what, int failure,
-               struct cpprof_error *error)
+static bool
+is_property(const char *name)
 {
-    char text[120];
+    struct cpprof__buffer text = {0};
+    pcre2_code *code = NULL;
+    int failure;
 
-    if (failure == PCRE2_ERROR_NOMEMORY)
-        return cpprof__fail_nomem(error);
-    pcre2_get_error_message(failure, (PCRE2_UCHAR *)text, sizeof text);
-    return cpprof__fail(error, CPPROF_BAD_DATA, 0,
-                        "parsing %s regexp: %s: `%s`", what, text, expression);
+    cpprof__buffer_printf(&text, "\\p{%s}", name);
+    if (!text.failed)
+        code = compile(&text, &failure);
+    cpprof__buffer_free(&text);
+    pcre2_code_free(code);
+    return code != NULL;
+}
+
+/* Make the expression r's; a syntax error is filled in, with its place. */
+static enum cpprof_status
+set_expression(struct cpprof__regexp *r, const char *expression,
+               struct cpprof__syntax_error *syntax)
+{
+    struct cpprof__buffer translated = {0};
+    size_t n = strlen(expression);
+    enum cpprof_status status = cpprof__regexp_translate(
+        expression, n, is_property, &translated, syntax);
+    int failure;
+
+    /* An empty buffer has no data. */
+    cpprof__buffer_append(&translated, "", 1);
+    if (status == CPPROF_OK && translated.failed)
+        status = CPPROF_NOMEM;
+    if (status == CPPROF_OK) {
+        translated.n--;
+        r->code = compile(&translated, &failure);
+        if (!r->code && failure == PCRE2_ERROR_NOMEMORY)
+            status = CPPROF_NOMEM;
+        else if (!r->code)
+            status = CPPROF_BAD_DATA;
+        *syntax = (struct cpprof__syntax_error){"expression too large",
+                                                expression, n};
+    }
+    cpprof__buffer_free(&translated);
+    return status;
+}
+
+static enum cpprof_status
+make_match(struct cpprof__regexp *r)
+{
+    r->match = pcre2_match_data_create(1, NULL);
+    r->context = pcre2_match_context_create(NULL);
+    if (!r->match || !r->context)
+        return CPPROF_NOMEM;
+    pcre2_set_heap_limit(r->context, HEAP_LIMIT);
+    return CPPROF_OK;
+}
+
+/* The expression as given, or "^(...)$" of it; what is said of an error comes
+ * behind `head`. */
+static enum cpprof_status
+make(const char *expression, const char *what, struct cpprof__buffer *head,
+     struct cpprof__regexp **regexp, struct cpprof_error *error)
+{
+    struct cpprof__regexp *r = calloc(1, sizeof *r);
+    struct cpprof__syntax_error syntax = {"", "", 0};
+    enum cpprof_status status = r ? CPPROF_OK : CPPROF_NOMEM;
+
+    cpprof__buffer_append(head, "", 1);
+    if (status == CPPROF_OK && head->failed)
+        status = CPPROF_NOMEM;
+    if (status == CPPROF_OK)
+        status = set_expression(r, expression, &syntax);
+    if (status == CPPROF_OK)
+        status = make_match(r);
+    if (status == CPPROF_OK) {
+        snprintf(r->what, sizeof r->what, "%s", what);
+        *regexp = r;
+        r = NULL;
+    } else if (status == CPPROF_NOMEM) {
+        cpprof__fail_nomem(error);
+    } else {
+        cpprof__fail(error, status, 0, "%s: error parsing regexp: %s: `%.*s`",
+                     (char *)head->data, syntax.what,
+                     (int)(syntax.n < 1000 ? syntax.n : 1000), syntax.at);
+    }
+    cpprof__regexp_free(r);
+    cpprof__buffer_free(head);
+    return status;
 }
 
 enum cpprof_status
 cpprof__regexp_make(const char *expression, const char *what,
                     struct cpprof__regexp **regexp, struct cpprof_error *error)
 {
-    struct cpprof__regexp *r = calloc(1, sizeof *r);
-    int failure = 0;
+    struct cpprof__buffer head = {0};
 
-    if (!r)
+    cpprof__buffer_printf(&head, "parsing %s regexp", what);
+    return make(expression, what, &head, regexp, error);
+}
+
+enum cpprof_status
+cpprof__regexp_make_whole(const char *expression, const char *what,
+                          struct cpprof__regexp **regexp,
+                          struct cpprof_error *error)
+{
+    struct cpprof__buffer head = {0}, whole = {0};
+    enum cpprof_status status;
+
+    cpprof__buffer_printf(&head, "failed to compile regexp %s", expression);
+    cpprof__buffer_printf(&whole, "^(%s)$", expression);
+    if (whole.failed) {
+        cpprof__buffer_free(&head);
         return cpprof__fail_nomem(error);
-    snprintf(r->what, sizeof r->what, "%s", what);
-    r->code = compile(expression, &failure);
-    if (!r->code) {
-        cpprof__regexp_free(r);
-        return bad_expression(expression, what, failure, error);
     }
-    r->match = pcre2_match_data_create(1, NULL);
-    r->context = pcre2_match_context_create(NULL);
-    if (!r->match || !r->context) {
-        cpprof__regexp_free(r);
-        return cpprof__fail_nomem(error);
-    }
-    pcre2_set_match_limit(r->context, MATCH_LIMIT);
-    pcre2_set_heap_limit(r->context, HEAP_LIMIT);
-    *regexp = r;
-    return CPPROF_OK;
+    status = make((char *)whole.data, what, &head, regexp, error);
+    cpprof__buffer_free(&whole);
+    return status;
 }
 
 void
@@ -92,8 +186,53 @@ cpprof__regexp_free(struct cpprof__regexp *r)
     pcre2_code_free(r->code);
     pcre2_match_data_free(r->match);
     pcre2_match_context_free(r->context);
+    cpprof__buffer_free(&r->clean);
     CPPROF__ARRAY_FREE(&r->known);
     free(r);
+}
+
+/* ------------------------------------------------------------- match ---- */
+
+static size_t
+n_utf8(const char *text, size_t n)
+{
+    size_t at = 0, length;
+    uint32_t rune;
+
+    while (at < n && (length = cpprof__utf8_next(text + at, n - at, &rune)))
+        at += length;
+    return at;
+}
+
+/* The text with each byte that is not UTF-8 as U+FFFD, which is how Go reads
+ * it; NULL when out of memory. */
+static const char *
+make_clean(struct cpprof__regexp *r, const char *text, size_t *n)
+{
+    size_t good = n_utf8(text, *n), at = 0;
+
+    if (good == *n)
+        return text;
+    r->clean.n = 0;
+    while (at < *n) {
+        cpprof__buffer_append(&r->clean, text + at, good);
+        at += good;
+        if (at < *n) {
+            cpprof__buffer_append(&r->clean, "\xef\xbf\xbd", 3);
+            at++;
+        }
+        good = n_utf8(text + at, *n - at);
+    }
+    *n = r->clean.n;
+    return r->clean.failed ? NULL : (char *)r->clean.data;
+}
+
+static int
+match(struct cpprof__regexp *r, const char *text, size_t n, uint32_t steps)
+{
+    pcre2_set_match_limit(r->context, steps);
+    return pcre2_match(r->code, (PCRE2_SPTR)text, n, 0, PCRE2_NO_UTF_CHECK,
+                       r->match, r->context);
 }
 
 bool
@@ -103,8 +242,14 @@ cpprof__regexp_matches(struct cpprof__regexp *r, const char *text, size_t n)
 
     if (r->failure)
         return false;
-    result =
-        pcre2_match(r->code, (PCRE2_SPTR)text, n, 0, 0, r->match, r->context);
+    text = make_clean(r, text, &n);
+    if (!text) {
+        r->failure = PCRE2_ERROR_NOMEMORY;
+        return false;
+    }
+    result = match(r, text, n, FEW_STEPS);
+    if (result == PCRE2_ERROR_MATCHLIMIT && r->n_hard++ < MAX_HARD)
+        result = match(r, text, n, MANY_STEPS);
     if (result >= 0)
         return true;
     if (result != PCRE2_ERROR_NOMATCH)

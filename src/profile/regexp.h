@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regular expressions as users of pprof write them: RE2's, matched by PCRE2
- * with a limit on the work, so that no expression can hang the program. What
- * differs: PCRE2 knows more (look-around, back references), an expression that
- * RE2 would finish may hit the limit, and a byte that is not UTF-8 matches
- * nothing, not even a dot.
+ * Regular expressions as users of pprof write them: RE2's (regexp_syntax.h),
+ * matched by PCRE2 with a limit on the work, so that no expression can hang the
+ * program. A text may be any bytes; one that is not UTF-8 counts as U+FFFD.
+ * docs/profile.md says what still differs from RE2.
  */
 #ifndef PROFILE_REGEXP_H
 #define PROFILE_REGEXP_H
@@ -15,13 +14,19 @@
 struct cpprof__regexp;
 
 /*
- * Compile a terminated expression; `what` names it in errors.
+ * Compile a terminated expression; `what` names it in errors. make_whole():
+ * that must match the whole text.
  *
- * Errors: CPPROF_BAD_DATA "parsing WHAT regexp: ...", CPPROF_NOMEM.
+ * Errors: CPPROF_BAD_DATA "parsing WHAT regexp: ...", or of make_whole()
+ *         "failed to compile regexp EXPRESSION: ..."; CPPROF_NOMEM.
  */
 enum cpprof_status
 cpprof__regexp_make(const char *expression, const char *what,
                     struct cpprof__regexp **regexp, struct cpprof_error *error);
+enum cpprof_status
+cpprof__regexp_make_whole(const char *expression, const char *what,
+                          struct cpprof__regexp **regexp,
+                          struct cpprof_error *error);
 void
 cpprof__regexp_free(struct cpprof__regexp *regexp);
 
