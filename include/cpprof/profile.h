@@ -216,8 +216,8 @@ cpprof_pprof_sample(const struct cpprof_pprof *profile, size_t sample);
 /*
  * What can be said of a profile as a whole, or of one of its parts.
  *
- * has_functions       every location has lines with functions.
- * has_file_lines      every line has a file and a number.
+ * has_functions       the mappings of all locations say that they have them.
+ * has_file_lines      they say so of files and of line numbers.
  * is_unsymbolizable   the mapping is no file with symbols: [vdso], //anon, ...
  *
  * Safety:  OBJ.
@@ -267,13 +267,15 @@ cpprof_pprof_is_diff_base(const struct cpprof_pprof *profile, size_t sample);
  * The unit of the numbers of a label key: the first one that a sample gives,
  * else "bytes" for "alignment" and "request", else the key itself.
  *
- * n_others  how many other units samples give, which are ignored; may be NULL.
+ * n_others  how many other units samples give, which are ignored, at most
+ *           CPPROF_PPROF_MAX_UNITS - 1; may be NULL.
  *
  * Owner:   the profile's or the caller's key; NULL when no sample has a number
  *          of that key.
  * Safety:  OBJ.
  * Source:  profile.NumLabelUnits.
  */
+#define CPPROF_PPROF_MAX_UNITS 64
 CPPROF_API const char *
 cpprof_pprof_label_unit(const struct cpprof_pprof *profile, const char *key,
                         size_t *n_others);

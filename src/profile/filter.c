@@ -49,6 +49,26 @@ location_matches(const struct cpprof_pprof *p,
     return mapping_matches(p, l, r);
 }
 
+/* Match all names, which are then known; what follows cannot fail. */
+static enum cpprof_status
+match_names(const struct cpprof_pprof *p, struct cpprof__regexp *r,
+            struct cpprof_error *error)
+{
+    size_t i;
+
+    if (!r)
+        return CPPROF_OK;
+    for (i = 0; i < p->functions.n; i++) {
+        const struct cpprof_pprof_function *f = &p->functions.at[i];
+
+        cpprof__regexp_matches_string(r, &p->strings, f->name);
+        cpprof__regexp_matches_string(r, &p->strings, f->file);
+    }
+    for (i = 0; i < p->mappings.n; i++)
+        cpprof__regexp_matches_string(r, &p->strings, p->mappings.at[i].file);
+    return cpprof__regexp_status(r, error);
+}
+
 /* Keep the lines for which r matches, or does not. */
 static void
 keep_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
@@ -145,6 +165,22 @@ location_bytes(const struct cpprof_pprof *p)
     return calloc(p->locations.n + 1, 1);
 }
 
+static enum cpprof_status
+match_filter(const struct cpprof_pprof *p,
+             const struct cpprof__name_filter *filter,
+             struct cpprof_error *error)
+{
+    enum cpprof_status status = match_names(p, filter->focus, error);
+
+    if (status == CPPROF_OK)
+        status = match_names(p, filter->ignore, error);
+    if (status == CPPROF_OK)
+        status = match_names(p, filter->hide, error);
+    if (status == CPPROF_OK)
+        status = match_names(p, filter->show, error);
+    return status;
+}
+
 enum cpprof_status
 cpprof__filter_names(struct cpprof_pprof *p,
                      const struct cpprof__name_filter *filter,
@@ -152,6 +188,7 @@ cpprof__filter_names(struct cpprof_pprof *p,
                      struct cpprof_error *error)
 {
     struct keeper keeper = {p, NULL};
+    enum cpprof_status status;
     uint8_t *what;
     size_t i;
 
@@ -159,9 +196,13 @@ cpprof__filter_names(struct cpprof_pprof *p,
     matches->focus = !filter->focus;
     if (!filter->focus && !filter->ignore && !filter->hide && !filter->show)
         return CPPROF_OK;
+    status = match_filter(p, filter, error);
+    if (status != CPPROF_OK)
+        return status;
     keeper.what = what = location_bytes(p);
     if (!what)
         return cpprof__fail_nomem(error);
+    matches->focus = false;
     for (i = 0; i < p->locations.n; i++)
         what[i] = examine(p, &p->locations.at[i], filter, matches);
     cpprof__keep_samples(p, keep_named, &keeper);
@@ -202,12 +243,14 @@ cpprof__show_from(struct cpprof_pprof *p, struct cpprof__regexp *show_from,
                   bool *matched, struct cpprof_error *error)
 {
     struct keeper keeper = {p, NULL};
+    enum cpprof_status status;
     uint8_t *what;
     size_t i;
 
     *matched = false;
-    if (!show_from)
-        return CPPROF_OK;
+    status = match_names(p, show_from, error);
+    if (!show_from || status != CPPROF_OK)
+        return status;
     keeper.what = what = location_bytes(p);
     if (!what)
         return cpprof__fail_nomem(error);

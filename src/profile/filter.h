@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Leaving out samples, frames and labels. Each call changes the profile in
- * place. A regexp that fails while matching matches nothing; the caller asks
- * cpprof__regexp_status() once at the end.
+ * place, but first matches whatever it has to match, so that a profile is
+ * unchanged when that fails: CPPROF_LIMIT, CPPROF_NOMEM.
  *
  * Source: profile/filter.go, profile/prune.go, internal/driver/driver_focus.go,
  * internal/driver/tagroot.go.
@@ -38,13 +38,24 @@ enum cpprof_status
 cpprof__show_from(struct cpprof_pprof *p, struct cpprof__regexp *show_from,
                   bool *matched, struct cpprof_error *error);
 
+/* Drop all frames below the caller of a function that matches drop and not
+ * keep, which may be NULL. */
+enum cpprof_status
+cpprof__prune(struct cpprof_pprof *p, struct cpprof__regexp *drop,
+              struct cpprof__regexp *keep, struct cpprof_error *error);
+
 /* Drop all frames below the lowest matching one. */
 enum cpprof_status
 cpprof__prune_from(struct cpprof_pprof *p, struct cpprof__regexp *prune_from,
                    struct cpprof_error *error);
 
-/* The unit of every numeric label key: the first one seen, or what the key
- * suggests. */
+/* For each label set: has a sample got it? Bytes to be freed; NULL when out of
+ * memory. Sets that no sample has any more stay in the table. */
+uint8_t *
+cpprof__used_label_sets(const struct cpprof_pprof *p);
+
+/* The unit of every numeric label key: the first one that a sample gives, or
+ * what the key suggests. */
 struct cpprof__label_units {
     uint32_t *units; /* by key; CPPROF__NO_STRING: not such a key */
     size_t n;

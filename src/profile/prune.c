@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Cutting stacks off below a function: what a profile itself calls
- * uninteresting (drop_frames), and -prune_from.
+ * uninteresting (drop_frames), and -prune_from. A name is matched before
+ * anything is cut, so that a profile is unchanged when that fails.
  */
-#include "base/buffer.h"
 #include "base/status.h"
 #include "profile/filter.h"
 
@@ -121,9 +121,9 @@ prune_sample(const struct cpprof_pprof *p, struct cpprof__sample *sample,
     }
 }
 
-static enum cpprof_status
-prune(struct cpprof_pprof *p, struct cpprof__regexp *drop,
-      struct cpprof__regexp *keep, struct cpprof_error *error)
+enum cpprof_status
+cpprof__prune(struct cpprof_pprof *p, struct cpprof__regexp *drop,
+              struct cpprof__regexp *keep, struct cpprof_error *error)
 {
     uint8_t *dropped = find_dropped(p, drop, keep);
     uint8_t *what = calloc(p->locations.n + 1, 1);
@@ -149,41 +149,32 @@ prune(struct cpprof_pprof *p, struct cpprof__regexp *drop,
     return status;
 }
 
-/* "^(EXPRESSION)$" */
-static enum cpprof_status
-make_anchored(const struct cpprof_pprof *p, uint32_t expression,
-              const char *what, struct cpprof__regexp **regexp,
-              struct cpprof_error *error)
+enum cpprof_status
+cpprof_pprof_prune(struct cpprof_pprof *p, const char *drop_text,
+                   const char *keep_text, struct cpprof_error *error)
 {
-    struct cpprof__buffer text = {0};
+    struct cpprof__regexp *drop = NULL, *keep = NULL;
     enum cpprof_status status;
 
-    cpprof__buffer_printf(&text, "^(%s)$",
-                          cpprof__strings_text(&p->strings, expression));
-    status = text.failed
-                 ? cpprof__fail_nomem(error)
-                 : cpprof__regexp_make((char *)text.data, what, regexp, error);
-    cpprof__buffer_free(&text);
+    if (!drop_text || !*drop_text)
+        return CPPROF_OK;
+    status = cpprof__regexp_make_whole(drop_text, "drop_frames", &drop, error);
+    if (status == CPPROF_OK && keep_text && *keep_text)
+        status =
+            cpprof__regexp_make_whole(keep_text, "keep_frames", &keep, error);
+    if (status == CPPROF_OK)
+        status = cpprof__prune(p, drop, keep, error);
+    cpprof__regexp_free(drop);
+    cpprof__regexp_free(keep);
     return status;
 }
 
 enum cpprof_status
 cpprof_pprof_drop_frames(struct cpprof_pprof *p, struct cpprof_error *error)
 {
-    struct cpprof__regexp *drop = NULL, *keep = NULL;
-    enum cpprof_status status = CPPROF_OK;
-
-    if (!p->info.drop_frames)
-        return CPPROF_OK;
-    status = make_anchored(p, p->info.drop_frames, "drop_frames", &drop, error);
-    if (status == CPPROF_OK && p->info.keep_frames)
-        status =
-            make_anchored(p, p->info.keep_frames, "keep_frames", &keep, error);
-    if (status == CPPROF_OK)
-        status = prune(p, drop, keep, error);
-    cpprof__regexp_free(drop);
-    cpprof__regexp_free(keep);
-    return status;
+    return cpprof_pprof_prune(
+        p, cpprof__strings_text(&p->strings, p->info.drop_frames),
+        cpprof__strings_text(&p->strings, p->info.keep_frames), error);
 }
 
 /* Cut a location below the innermost function that matches. */
@@ -222,6 +213,7 @@ enum cpprof_status
 cpprof__prune_from(struct cpprof_pprof *p, struct cpprof__regexp *prune_from,
                    struct cpprof_error *error)
 {
+    enum cpprof_status status;
     uint8_t *dropped, *what;
     size_t i;
 
@@ -229,7 +221,9 @@ cpprof__prune_from(struct cpprof_pprof *p, struct cpprof__regexp *prune_from,
         return CPPROF_OK;
     dropped = find_dropped(p, prune_from, NULL);
     what = calloc(p->locations.n + 1, 1);
-    if (dropped && what) {
+    status = dropped && what ? cpprof__regexp_status(prune_from, error)
+                             : cpprof__fail_nomem(error);
+    if (status == CPPROF_OK) {
         for (i = 0; i < p->locations.n; i++)
             what[i] = prune_location_from(p, &p->locations.at[i], dropped);
         for (i = 0; i < p->samples.n; i++)
@@ -237,5 +231,5 @@ cpprof__prune_from(struct cpprof_pprof *p, struct cpprof__regexp *prune_from,
     }
     free(dropped);
     free(what);
-    return dropped && what ? CPPROF_OK : cpprof__fail_nomem(error);
+    return status;
 }

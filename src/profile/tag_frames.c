@@ -238,12 +238,9 @@ cpprof__add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
                        struct cpprof_error *error)
 {
     struct tag_frames t = {.p = p, .unit = unit};
-    uint8_t *used = calloc(p->labels.sets.n, 1);
+    uint8_t *used = cpprof__used_label_sets(p);
     enum cpprof_status status = used ? CPPROF_OK : cpprof__fail_nomem(error);
-    size_t i;
 
-    for (i = 0; used && i < p->samples.n; i++)
-        used[p->samples.at[i].labels] = 1;
     if (status == CPPROF_OK)
         status = parse_keys(&t, 0, root_keys, error);
     if (status == CPPROF_OK)

@@ -26,6 +26,52 @@ suggested_unit(struct cpprof_pprof *p, uint32_t key)
     return key;
 }
 
+uint8_t *
+cpprof__used_label_sets(const struct cpprof_pprof *p)
+{
+    uint8_t *used = calloc(p->labels.sets.n, 1);
+    size_t i;
+
+    for (i = 0; used && i < p->samples.n; i++)
+        used[p->samples.at[i].labels] = 1;
+    return used;
+}
+
+/* Note the first unit of each key of the set. */
+static void
+add_units(const struct cpprof_pprof *p, uint32_t set,
+          struct cpprof__label_units *units)
+{
+    size_t n, i;
+    const struct cpprof_pprof_label *l = cpprof__label_set(&p->labels, set, &n);
+
+    for (i = 0; i < n; i++) {
+        uint32_t *unit = &units->units[l[i].key];
+
+        if (l[i].kind == CPPROF_PPROF_LABEL_NUMBER &&
+            (*unit == CPPROF__NO_STRING || !*unit))
+            *unit = l[i].unit;
+    }
+}
+
+/* In the order of the samples: each set where it comes first. */
+static bool
+find_units(const struct cpprof_pprof *p, struct cpprof__label_units *units)
+{
+    uint8_t *seen = calloc(p->labels.sets.n, 1);
+    size_t i;
+
+    for (i = 0; seen && i < p->samples.n; i++) {
+        uint32_t set = p->samples.at[i].labels;
+
+        if (!seen[set])
+            add_units(p, set, units);
+        seen[set] = 1;
+    }
+    free(seen);
+    return seen != NULL;
+}
+
 enum cpprof_status
 cpprof__label_units_make(struct cpprof_pprof *p,
                          struct cpprof__label_units *units,
@@ -38,14 +84,8 @@ cpprof__label_units_make(struct cpprof_pprof *p,
     if (!units->units)
         return cpprof__fail_nomem(error);
     memset(units->units, 0xff, units->n * sizeof *units->units);
-    for (i = 0; i < p->labels.labels.n; i++) {
-        const struct cpprof_pprof_label *l = &p->labels.labels.at[i];
-        uint32_t *unit = &units->units[l->key];
-
-        if (l->kind == CPPROF_PPROF_LABEL_NUMBER &&
-            (*unit == CPPROF__NO_STRING || !*unit))
-            *unit = l->unit;
-    }
+    if (!find_units(p, units))
+        return cpprof__fail_nomem(error);
     for (i = 0; i < units->n; i++)
         if (!units->units[i]) {
             units->units[i] = suggested_unit(p, (uint32_t)i);
@@ -294,23 +334,35 @@ filter_status(const struct tag_filter *f, struct cpprof_error *error)
     return status;
 }
 
-static enum cpprof_status
-apply(struct cpprof_pprof *p, struct tag_filter *focus,
-      struct tag_filter *ignore, bool matched[2], struct cpprof_error *error)
+/* Make of what is used what is known. */
+static void
+examine(const struct cpprof_pprof *p, struct tag_filter *focus,
+        struct tag_filter *ignore, uint8_t *what)
 {
-    uint8_t *what = calloc(p->labels.sets.n, 1);
-    struct keeper keeper = {what, false, false};
-    enum cpprof_status status;
     size_t i;
 
-    if (!what)
-        return cpprof__fail_nomem(error);
     for (i = 0; i < p->labels.sets.n; i++) {
+        if (!what[i])
+            continue;
+        what[i] = 0;
         if (focus->any || set_matches(focus, (uint32_t)i))
             what[i] |= FOCUSED;
         if (!ignore->any && set_matches(ignore, (uint32_t)i))
             what[i] |= IGNORED;
     }
+}
+
+static enum cpprof_status
+apply(struct cpprof_pprof *p, struct tag_filter *focus,
+      struct tag_filter *ignore, bool matched[2], struct cpprof_error *error)
+{
+    uint8_t *what = cpprof__used_label_sets(p);
+    struct keeper keeper = {what, false, false};
+    enum cpprof_status status;
+
+    if (!what)
+        return cpprof__fail_nomem(error);
+    examine(p, focus, ignore, what);
     status = filter_status(focus, error);
     if (status == CPPROF_OK)
         status = filter_status(ignore, error);
@@ -342,33 +394,63 @@ cpprof__filter_tags(struct cpprof_pprof *p,
     return status;
 }
 
+/* The keys to show and to hide. */
+struct keys {
+    struct cpprof__regexp *show, *hide; /* may be NULL */
+    bool *matched;
+};
+
+static bool
+keeps_key(const struct cpprof_pprof *p, const struct keys *keys, uint32_t key)
+{
+    bool shown = !keys->show ||
+                 cpprof__regexp_matches_string(keys->show, &p->strings, key);
+    bool hidden = keys->hide &&
+                  cpprof__regexp_matches_string(keys->hide, &p->strings, key);
+
+    keys->matched[0] |= shown;
+    keys->matched[1] |= hidden;
+    return shown && !hidden;
+}
+
+/* What is left of a set; only looks at it, if it is not to be changed. */
+static void
+filter_set(struct cpprof_pprof *p, const struct keys *keys, size_t set,
+           bool change)
+{
+    struct cpprof__label_set *s = &p->labels.sets.at[set];
+    struct cpprof_pprof_label *l = p->labels.labels.at + s->first;
+    size_t kept = 0, i;
+
+    for (i = 0; i < s->n; i++)
+        if (keeps_key(p, keys, l[i].key) && change)
+            l[kept++] = l[i];
+    if (change)
+        s->n = kept;
+}
+
 enum cpprof_status
 cpprof__filter_tag_keys(struct cpprof_pprof *p, struct cpprof__regexp *show,
                         struct cpprof__regexp *hide, bool matched[2],
                         struct cpprof_error *error)
 {
-    enum cpprof_status status;
-    size_t i, j;
+    struct keys keys = {show, hide, matched};
+    uint8_t *used = cpprof__used_label_sets(p);
+    enum cpprof_status status = CPPROF_OK;
+    int change;
+    size_t i;
 
     matched[0] = matched[1] = false;
-    for (i = 0; (show || hide) && i < p->labels.sets.n; i++) {
-        struct cpprof__label_set *set = &p->labels.sets.at[i];
-        struct cpprof_pprof_label *l = p->labels.labels.at + set->first;
-        size_t kept = 0;
-
-        for (j = 0; j < set->n; j++) {
-            bool shown = !show || cpprof__regexp_matches_string(
-                                      show, &p->strings, l[j].key);
-            bool hidden = hide && cpprof__regexp_matches_string(
-                                      hide, &p->strings, l[j].key);
-
-            matched[0] |= shown;
-            matched[1] |= hidden;
-            if (shown && !hidden)
-                l[kept++] = l[j];
-        }
-        set->n = kept;
+    if (!used)
+        return cpprof__fail_nomem(error);
+    for (change = 0; change < 2 && status == CPPROF_OK; change++) {
+        for (i = 0; i < p->labels.sets.n; i++)
+            if (used[i])
+                filter_set(p, &keys, i, change);
+        status = cpprof__regexp_status(show, error);
+        if (status == CPPROF_OK)
+            status = cpprof__regexp_status(hide, error);
     }
-    status = cpprof__regexp_status(show, error);
-    return status == CPPROF_OK ? cpprof__regexp_status(hide, error) : status;
+    free(used);
+    return status;
 }
