@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Edges below the cutoff go, but only those into nodes that are listed. */
-static void
+static size_t
 drop_low(struct cpprof__trimmed *t, const uint8_t *listed)
 {
     size_t kept = 0, i;
@@ -19,8 +19,9 @@ drop_low(struct cpprof__trimmed *t, const uint8_t *listed)
         if (cpprof__abs(e->weight) >= t->edge_cutoff || !listed[e->to])
             t->g.edges.at[kept++] = *e;
     }
-    t->shown.n_edges_dropped = t->g.edges.n - kept;
+    i = t->g.edges.n - kept;
     t->g.edges.n = kept;
+    return i;
 }
 
 static void
@@ -129,27 +130,24 @@ sort(struct cpprof__calls *c, struct cpprof__graph *g)
 }
 
 enum cpprof_status
-cpprof__calls_make(struct cpprof__calls *c, struct cpprof__trimmed *t)
+cpprof__calls_make(struct cpprof__calls *c, struct cpprof__trimmed *t,
+                   size_t *n_dropped)
 {
-    uint8_t *kept = cpprof__trimmed_kept(t);
     uint8_t *listed = calloc(t->g.nodes.n + 1, 1);
-    enum cpprof_status status;
-    size_t i;
+    size_t n, i;
+    bool ok;
 
     c->t = t;
-    status = kept && listed ? CPPROF_OK : cpprof__fail_nomem(t->r->error);
-    if (status == CPPROF_OK)
-        status = cpprof__graph_add_edges(&t->g, kept, kept, t->r->error);
-    if (status == CPPROF_OK) {
-        for (i = 0; i < t->rows.n; i++)
-            listed[t->rows.at[i].node] = 1;
-        drop_low(t, listed);
-        if (!print_names(c) || !sort(c, &t->g))
-            status = cpprof__fail_nomem(t->r->error);
-    }
-    free(kept);
+    if (!listed)
+        return cpprof__fail_nomem(t->r->error);
+    for (i = 0; i < t->rows.n; i++)
+        listed[t->rows.at[i].node] = 1;
+    n = drop_low(t, listed);
     free(listed);
-    return status;
+    if (n_dropped)
+        *n_dropped = n;
+    ok = print_names(c) && sort(c, &t->g);
+    return ok ? CPPROF_OK : cpprof__fail_nomem(t->r->error);
 }
 
 void

@@ -24,9 +24,12 @@ struct cpprof__calls {
     bool failed;      /* no memory for comparing */
 };
 
-/* Find the edges of t's graph. c is zero bytes; free it in any case. */
+/* Order the edges of t's graph, without those that are too small; how many
+ * those were is *n_dropped, which may be NULL. c is zero bytes; free it in any
+ * case. */
 enum cpprof_status
-cpprof__calls_make(struct cpprof__calls *c, struct cpprof__trimmed *t);
+cpprof__calls_make(struct cpprof__calls *c, struct cpprof__trimmed *t,
+                   size_t *n_dropped);
 void
 cpprof__calls_free(struct cpprof__calls *c);
 

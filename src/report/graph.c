@@ -252,10 +252,23 @@ append_string(const struct cpprof__graph *g, uint32_t string,
 }
 
 static void
-append_place(const struct cpprof__graph *g, const struct cpprof__node *node,
-             struct cpprof__buffer *out)
+append_file(const struct cpprof__graph *g, uint32_t file, bool base,
+            struct cpprof__buffer *out)
 {
-    append_string(g, node->file, out);
+    const struct cpprof__strings *strings = &g->p->strings;
+    const char *text = cpprof__strings_text(strings, file);
+    size_t n = cpprof__strings_n(strings, file);
+
+    if (base && file)
+        text = cpprof__path_base(text, n, &n);
+    cpprof__buffer_append(out, text, n);
+}
+
+static void
+append_place(const struct cpprof__graph *g, const struct cpprof__node *node,
+             bool base, struct cpprof__buffer *out)
+{
+    append_file(g, node->file, base, out);
     if (node->line)
         cpprof__buffer_printf(out, ":%" PRId64, node->line);
     if (node->line && node->column)
@@ -263,41 +276,54 @@ append_place(const struct cpprof__graph *g, const struct cpprof__node *node,
 }
 
 static void
-append_object(const struct cpprof__graph *g, const struct cpprof__node *node,
-              struct cpprof__buffer *out)
+append_function(const struct cpprof__graph *g, uint32_t name,
+                const struct cpprof__name_style *style,
+                struct cpprof__buffer *out)
 {
     const struct cpprof__strings *strings = &g->p->strings;
-    size_t n;
-    const char *base =
-        cpprof__path_base(cpprof__strings_text(strings, node->object),
-                          cpprof__strings_n(strings, node->object), &n);
 
-    cpprof__buffer_append(out, "[", 1);
-    cpprof__buffer_append(out, base, n);
-    cpprof__buffer_append(out, "]", 1);
+    if (style->name && name)
+        style->name(cpprof__strings_text(strings, name),
+                    cpprof__strings_n(strings, name), out);
+    else
+        append_string(g, name, out);
+}
+
+void
+cpprof__node_name_in(const struct cpprof__graph *g,
+                     const struct cpprof__node *node,
+                     const struct cpprof__name_style *style,
+                     struct cpprof__buffer *out)
+{
+    size_t begin = out->n, n_separator = strlen(style->separator);
+
+    if (node->address)
+        cpprof__buffer_printf(out, "%016" PRIx64, node->address);
+    if (node->address && node->name)
+        cpprof__buffer_append(out, style->separator, n_separator);
+    append_function(g, node->name, style, out);
+    if (node->name && !node->line && !node->file)
+        return;
+    if (out->n > begin)
+        cpprof__buffer_append(out, style->separator, n_separator);
+    if (node->line || node->file) {
+        append_place(g, node, style->base_of_file, out);
+    } else if (node->object) {
+        cpprof__buffer_append(out, "[", 1);
+        append_file(g, node->object, true, out);
+        cpprof__buffer_append(out, "]", 1);
+    } else {
+        cpprof__buffer_append(out, "<unknown>", 9);
+    }
 }
 
 void
 cpprof__node_name(const struct cpprof__graph *g,
                   const struct cpprof__node *node, struct cpprof__buffer *out)
 {
-    size_t begin = out->n;
+    static const struct cpprof__name_style plain = {.separator = " "};
 
-    if (node->address)
-        cpprof__buffer_printf(out, "%016" PRIx64, node->address);
-    if (node->address && node->name)
-        cpprof__buffer_append(out, " ", 1);
-    append_string(g, node->name, out);
-    if (node->name && !node->line && !node->file)
-        return;
-    if (out->n > begin)
-        cpprof__buffer_append(out, " ", 1);
-    if (node->line || node->file)
-        append_place(g, node, out);
-    else if (node->object)
-        append_object(g, node, out);
-    else
-        cpprof__buffer_append(out, "<unknown>", 9);
+    cpprof__node_name_in(g, node, &plain, out);
 }
 
 /* As Go prints the struct of the reference that is a node's identity. */

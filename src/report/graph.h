@@ -104,7 +104,20 @@ cpprof__mean(int64_t sum, int64_t divisor)
     return divisor ? sum / divisor : sum;
 }
 
+/* What a node's name is printed with instead of as it is. NULL: nothing. */
+struct cpprof__name_style {
+    const char *separator; /* between the parts, instead of a blank */
+    /* Append a function's name. */
+    void (*name)(const char *text, size_t n, struct cpprof__buffer *out);
+    bool base_of_file; /* files without their folder */
+};
+
 /* The name of a node as it is printed; appended without a terminator. */
+void
+cpprof__node_name_in(const struct cpprof__graph *g,
+                     const struct cpprof__node *node,
+                     const struct cpprof__name_style *style,
+                     struct cpprof__buffer *out);
 void
 cpprof__node_name(const struct cpprof__graph *g,
                   const struct cpprof__node *node, struct cpprof__buffer *out);

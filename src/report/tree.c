@@ -112,7 +112,9 @@ print_tree(struct cpprof__report *r, const struct cpprof__trim *trim,
     enum cpprof_status status = cpprof__trimmed_make(&t, r, trim);
 
     if (status == CPPROF_OK)
-        status = cpprof__calls_make(&c, &t);
+        status = cpprof__trimmed_edges(&t);
+    if (status == CPPROF_OK)
+        status = cpprof__calls_make(&c, &t, NULL);
     if (status == CPPROF_OK) {
         cpprof__select_unit(&t);
         *n_matched = print(&c, matching);

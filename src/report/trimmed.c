@@ -33,12 +33,12 @@ collect(struct cpprof__trimmed *t)
 
 /* Leave out what is below -nodefraction of the total. */
 static void
-drop_low(struct cpprof__trimmed *t, int64_t cutoff)
+drop_low(struct cpprof__trimmed *t)
 {
     size_t kept = 0, i;
 
     for (i = 0; i < t->rows.n; i++)
-        if (cpprof__abs(t->g.nodes.at[t->rows.at[i].node].cum) >= cutoff)
+        if (cpprof__abs(cpprof__row_node(t, i)->cum) >= t->node_cutoff)
             t->rows.at[kept++] = t->rows.at[i];
     t->shown.n_low_dropped = t->rows.n - kept;
     t->rows.n = kept;
@@ -86,51 +86,47 @@ compare(const void *x, const void *y, void *ctx)
 {
     struct cpprof__trimmed *t = ctx;
     const struct cpprof__row *a = x, *b = y;
-    const struct cpprof__node *m = &t->g.nodes.at[a->node];
-    const struct cpprof__node *n = &t->g.nodes.at[b->node];
-    bool cum = t->r->options->flags & CPPROF_REPORT_CUM;
-    int order = cum ? by_size(m->cum, n->cum) : by_size(m->flat, n->flat);
+    int order = by_size(a->score, b->score);
 
     if (!order)
         order = by_name(t, a, b);
     if (!order)
-        order = cum ? by_size(m->flat, n->flat) : by_size(m->cum, n->cum);
-    return order ? order : cpprof__node_compare(&t->g, m, n, &t->failed);
+        order = by_size(a->second_score, b->second_score);
+    return order ? order
+                 : cpprof__node_compare(&t->g, &t->g.nodes.at[a->node],
+                                        &t->g.nodes.at[b->node], &t->failed);
 }
 
-/* Choose the rows, in order. */
+enum cpprof_status
+cpprof__trimmed_sort(struct cpprof__trimmed *t)
+{
+    if (t->rows.n)
+        qsort_r(t->rows.at, t->rows.n, sizeof *t->rows.at, compare, t);
+    return t->failed ? cpprof__fail_nomem(t->r->error) : CPPROF_OK;
+}
+
+/* What is large enough to be a row. */
 static enum cpprof_status
 choose(struct cpprof__trimmed *t, const struct cpprof__trim *wanted)
 {
     const struct cpprof_report_options *o = t->r->options;
     bool trim = !wanted->no_trim && !(o->flags & CPPROF_REPORT_NO_TRIM);
     int32_t nodecount = o->nodecount < 0 ? wanted->nodecount : o->nodecount;
-    int64_t flat_total = 0, cutoff;
-    enum cpprof_status status;
+    int64_t flat_total = 0;
     size_t i;
 
     for (i = 0; i < t->rows.n; i++)
-        flat_total =
-            cpprof__add(flat_total, t->g.nodes.at[t->rows.at[i].node].flat);
-    cutoff = trim ? cpprof__cutoff(flat_total, o->nodefraction) : 0;
-    t->edge_cutoff = trim ? cpprof__cutoff(flat_total, o->edgefraction) : 0;
-    if (cutoff > 0)
-        drop_low(t, cutoff);
+        flat_total = cpprof__add(flat_total, cpprof__row_node(t, i)->flat);
+    if (trim) {
+        t->node_cutoff = cpprof__cutoff(flat_total, o->nodefraction);
+        t->edge_cutoff = cpprof__cutoff(flat_total, o->edgefraction);
+        t->nodecount = nodecount > 0 ? (size_t)nodecount : 0;
+    }
+    if (t->node_cutoff > 0)
+        drop_low(t);
     t->rebuilt = t->shown.n_low_dropped != 0;
     t->shown.n_before = t->rows.n;
-    status = print_names(t);
-    if (status != CPPROF_OK)
-        return status;
-    if (t->rows.n)
-        qsort_r(t->rows.at, t->rows.n, sizeof *t->rows.at, compare, t);
-    if (t->failed)
-        return cpprof__fail_nomem(t->r->error);
-    if (trim && nodecount > 0 && (size_t)nodecount < t->rows.n) {
-        t->rows.n = (size_t)nodecount;
-        t->rebuilt = true;
-    }
-    t->shown.n_nodes = t->rows.n;
-    return CPPROF_OK;
+    return print_names(t);
 }
 
 void
@@ -181,22 +177,23 @@ cpprof__trimmed_kept(const struct cpprof__trimmed *t)
     return kept;
 }
 
-static void
-sum_up(struct cpprof__trimmed *t)
+enum cpprof_status
+cpprof__trimmed_edges(struct cpprof__trimmed *t)
 {
-    size_t i;
+    uint8_t *kept = cpprof__trimmed_kept(t);
+    enum cpprof_status status;
 
-    for (i = 0; i < t->rows.n; i++) {
-        const struct cpprof__node *n = cpprof__row_node(t, i);
-
-        t->shown.flat_sum =
-            cpprof__add(t->shown.flat_sum, cpprof__mean(n->flat, n->flat_div));
-    }
+    if (!kept)
+        return cpprof__fail_nomem(t->r->error);
+    t->g.edges.n = 0;
+    status = cpprof__graph_add_edges(&t->g, kept, kept, t->r->error);
+    free(kept);
+    return status;
 }
 
 enum cpprof_status
-cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
-                     const struct cpprof__trim *trim)
+cpprof__trimmed_begin(struct cpprof__trimmed *t, struct cpprof__report *r,
+                      const struct cpprof__trim *trim)
 {
     struct cpprof__graph_options options = {
         r->options->granularity, r->options->flags, r->options->trim_path,
@@ -212,10 +209,47 @@ cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
         status = cpprof__graph_add_values(&t->g, r->error);
     if (status == CPPROF_OK)
         status = collect(t);
+    return status == CPPROF_OK ? choose(t, trim) : status;
+}
+
+void
+cpprof__trimmed_end(struct cpprof__trimmed *t, size_t n)
+{
+    size_t i;
+
+    t->rebuilt |= n < t->rows.n;
+    t->rows.n = n;
+    t->shown.n_nodes = n;
+    t->shown.flat_sum = 0;
+    for (i = 0; i < n; i++) {
+        const struct cpprof__node *node = cpprof__row_node(t, i);
+
+        t->shown.flat_sum = cpprof__add(
+            t->shown.flat_sum, cpprof__mean(node->flat, node->flat_div));
+    }
+}
+
+enum cpprof_status
+cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
+                     const struct cpprof__trim *trim)
+{
+    enum cpprof_status status = cpprof__trimmed_begin(t, r, trim);
+    bool cum = r->options->flags & CPPROF_REPORT_CUM;
+    size_t i;
+
+    if (status != CPPROF_OK)
+        return status;
+    for (i = 0; i < t->rows.n; i++) {
+        const struct cpprof__node *n = cpprof__row_node(t, i);
+
+        t->rows.at[i].score = cum ? n->cum : n->flat;
+        t->rows.at[i].second_score = cum ? n->flat : n->cum;
+    }
+    status = cpprof__trimmed_sort(t);
     if (status == CPPROF_OK)
-        status = choose(t, trim);
-    if (status == CPPROF_OK)
-        sum_up(t);
+        cpprof__trimmed_end(t, t->nodecount && t->nodecount < t->rows.n
+                                   ? t->nodecount
+                                   : t->rows.n);
     return status;
 }
 

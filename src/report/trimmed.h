@@ -17,6 +17,8 @@ struct cpprof__row {
     uint32_t node;
     uint32_t n_name;
     size_t name; /* offset in names */
+    /* Rows are sorted by these, the largest without its sign first. */
+    int64_t score, second_score;
 };
 
 struct cpprof__trimmed {
@@ -25,7 +27,9 @@ struct cpprof__trimmed {
     CPPROF__ARRAY(struct cpprof__row) rows; /* in the order of the report */
     struct cpprof__buffer names;
     struct cpprof__shown shown;
+    int64_t node_cutoff; /* nodes and tags below it are not shown */
     int64_t edge_cutoff; /* edges below it are not shown */
+    size_t nodecount;    /* at most so many rows; 0: no limit */
     bool rebuilt;        /* nodes were left out, and edges lead around them */
     bool failed;         /* no memory for comparing */
 };
@@ -40,6 +44,25 @@ struct cpprof__trim {
 enum cpprof_status
 cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
                      const struct cpprof__trim *trim);
+
+/*
+ * The steps of that, for who sorts by other things: make the graph and leave
+ * out small nodes; sort the rows by their scores, then by name; keep the first
+ * n of them.
+ */
+enum cpprof_status
+cpprof__trimmed_begin(struct cpprof__trimmed *t, struct cpprof__report *r,
+                      const struct cpprof__trim *trim);
+enum cpprof_status
+cpprof__trimmed_sort(struct cpprof__trimmed *t);
+void
+cpprof__trimmed_end(struct cpprof__trimmed *t, size_t n);
+
+/* Find all edges between the nodes that are kept; those that were found before
+ * go. */
+enum cpprof_status
+cpprof__trimmed_edges(struct cpprof__trimmed *t);
+
 void
 cpprof__trimmed_free(struct cpprof__trimmed *t);
 
