@@ -3,16 +3,18 @@
 #ifndef PROFILE_ENCODE_H
 #define PROFILE_ENCODE_H
 
-#include "base/buffer.h"
 #include "profile/model.h"
 #include "profile/sink.h"
 
-/* Append profile.proto, not compressed. */
+/*
+ * Write all of a profile that cpprof_pprof_check() finds whole: as
+ * profile.proto, and as Profile.String() prints it.
+ *
+ * Errors:  CPPROF_NOMEM; failures of the sink are the sink's.
+ */
 enum cpprof_status
-cpprof__encode(const struct cpprof_pprof *p, struct cpprof__buffer *out,
+cpprof__encode(const struct cpprof_pprof *p, struct cpprof__sink *out,
                struct cpprof_error *error);
-
-/* Write all of a profile as text, as Profile.String() does. */
 enum cpprof_status
 cpprof__dump_text(const struct cpprof_pprof *p, struct cpprof__sink *out,
                   struct cpprof_error *error);
