@@ -305,7 +305,9 @@ enum cpprof_pprof_format {
 
 struct cpprof_pprof_write_options {
     size_t size;         /* sizeof (struct cpprof_pprof_write_options) */
-    int32_t level;       /* GZIP: 1 (fastest) to 12; 0: 1 */
+    int32_t level;       /* GZIP: 1 (fastest) to 12 (smallest); 0: 1, of
+                          * which 12 saves a fourteenth in 20 times the
+                          * time */
     size_t sample_index; /* COLLAPSED, PERF_SCRIPT: the sample type, or
                           * SIZE_MAX for the profile's default */
 };
@@ -319,7 +321,9 @@ struct cpprof_pprof_write_options {
  * error    filled on failure; may be NULL.
  *
  * Shape:   GZIP, PLAIN: strings in the order of first use, ids as they are in
- *          the profile; equal profiles give equal bytes. COLLAPSED: inlined
+ *          the profile; equal profiles give equal bytes, which are those of
+ *          Go's writer. GZIP: one gzip member, or one for every 32 MB of a
+ *          larger profile, so that memory is bounded. COLLAPSED: inlined
  *          functions are frames; equal stacks are one line, in the order of
  *          first appearance; labels are left out.
  * Units:   of the sample type.
@@ -327,7 +331,8 @@ struct cpprof_pprof_write_options {
  *          CPPROF_INVALID (an option), CPPROF_SYSTEM (a write failed),
  *          CPPROF_NOMEM.
  * Owner:   the writer is closed by this call, whatever happens.
- * Safety:  MT, as long as nobody changes the profile. TEXT reads TZ.
+ * Safety:  MT, as long as nobody changes the profile. TEXT prints a time of day
+ *          in the zone that tzset(3) read last.
  * Source:  profile.Write, WriteUncompressed, String.
  */
 CPPROF_API enum cpprof_status
