@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Whichever allocation fails, writing and copying say so and leave nothing. */
+#include "write_fixture.h"
+
+#include "oom.h"
+
+static int
+take_nothing(void *ctx, const void *data, size_t n)
+{
+    return 0;
+}
+
+static int n_closed;
+
+static int
+count_close(void *ctx, int failed)
+{
+    n_closed++;
+    return 0;
+}
+
+static enum cpprof_status
+write_it(const struct cpprof_pprof *p, int format, struct cpprof_error *error)
+{
+    struct cpprof_writer writer = {take_nothing, count_close, NULL};
+    enum cpprof_status status;
+
+    n_closed = 0;
+    status = cpprof_pprof_write(p, (enum cpprof_pprof_format)format, NULL,
+                                writer, error);
+    assert_int_equal(n_closed, 1);
+    return status;
+}
+
+static enum cpprof_status
+copy_it(const struct cpprof_pprof *p, int format, struct cpprof_error *error)
+{
+    struct cpprof_pprof *copy = NULL;
+    enum cpprof_status status = cpprof_pprof_copy(p, &copy, error);
+
+    assert_true((copy != NULL) == (status == CPPROF_OK));
+    cpprof_pprof_free(copy);
+    return status;
+}
+
+/* Let allocation 1, 2, ... fail, until the call needs no more of them. */
+static void
+survives(enum cpprof_status (*call)(const struct cpprof_pprof *p, int format,
+                                    struct cpprof_error *error),
+         int format)
+{
+    struct cpprof_pprof *p = make_odd();
+    enum cpprof_status status;
+    long n = -1;
+
+    do {
+        struct cpprof_error error = {0};
+
+        oom_watch();
+        oom.countdown = ++n;
+        status = call(p, format, &error);
+        oom.countdown = -1;
+        assert_int_equal(oom.n_live, 0);
+        if (status != CPPROF_OK) {
+            assert_int_equal(status, CPPROF_NOMEM);
+            assert_string_equal(error.text, "out of memory");
+        }
+    } while (status != CPPROF_OK);
+    assert_in_range(n, 3, 1000); /* it did allocate */
+    cpprof_pprof_free(p);
+}
+
+static void
+writing_survives_want_of_memory(void **state)
+{
+    int format;
+
+    for (format = 0; format <= CPPROF_PPROF_PERF_SCRIPT; format++)
+        survives(write_it, format);
+}
+
+static void
+copying_survives_want_of_memory(void **state)
+{
+    survives(copy_it, 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writing_survives_want_of_memory),
+        cmocka_unit_test(copying_survives_want_of_memory),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
