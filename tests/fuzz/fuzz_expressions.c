@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any text as what users write: regular expressions, tag expressions, lists of
+ * keys, units, names of sample types; tried on one small profile.
+ *
+ * The first byte chooses the call; the rest is its arguments, parted by line
+ * feeds. A hang is a fault: matching is bounded. By hand:
+ * tests/fuzz/run expressions SECONDS.
+ */
+#include "../unit/pprof_fixture.h"
+#include <cpprof/report.h>
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+#define N_ARGUMENTS 4
+#define MAX_BYTES   4096
+
+struct arguments {
+    char text[MAX_BYTES + 1];
+    const char *at[N_ARGUMENTS]; /* NULL where there are fewer */
+};
+
+static void
+expect(int holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void
+split(struct arguments *a, const uint8_t *data, size_t n)
+{
+    char *next = a->text;
+    int i;
+
+    memcpy(a->text, data, n);
+    a->text[n] = 0;
+    for (i = 0; i < N_ARGUMENTS; i++)
+        a->at[i] = strsep(&next, "\n");
+}
+
+/* Names that expressions have trouble with: templates, spaces, bytes that are
+ * no UTF-8, a text that backtracking takes long over. */
+static void
+build(struct fixture *f)
+{
+    fixture_cpu(f);
+    fixture_mapping(f, 1, 0x1000, "/usr/bin/prog", "1234");
+    fixture_stack(f, "a<b main", 5, "key=value bytes=12kb");
+    fixture_stack(f, "operator() ns::f(int) main", 7, "key=other bytes=3mb");
+    fixture_stack(f, "\xff\xfe\xc3\xa9 \xe2\x82\xac main", 9, "thread=t1");
+    fixture_stack(f, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab main", 1, "");
+    fixture_stack(f, "github.com/a/b.(*T).M[...] runtime.goexit", 2,
+                  "request=4096 pprof::base=true key=value,x");
+    fixture_strings(f);
+}
+
+static struct cpprof_pprof *
+read_it(void)
+{
+    static struct fixture f; /* made once */
+    struct cpprof_pprof *p = NULL;
+
+    if (!f.bytes.n)
+        build(&f);
+    expect(cpprof_pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL) ==
+           CPPROF_OK);
+    return p;
+}
+
+static enum cpprof_status
+filter_names(struct cpprof_pprof *p, const char *const *at,
+             struct cpprof_error *error)
+{
+    struct cpprof_pprof_name_filter filter = {sizeof filter, at[0], at[1],
+                                              at[2], at[3]};
+    uint32_t matched;
+
+    return cpprof_pprof_filter_names(p, &filter, &matched, error);
+}
+
+static enum cpprof_status
+ask(struct cpprof_pprof *p, const char *const *at, struct cpprof_error *error)
+{
+    size_t index = SIZE_MAX, n_others;
+    enum cpprof_status status;
+
+    cpprof_pprof_label_unit(p, at[0], &n_others);
+    if (at[1])
+        cpprof_pprof_has_label(p, 0, at[0], at[1]);
+    status = cpprof_pprof_sample_index(p, at[0], &index, error);
+    expect(status != CPPROF_OK || index < cpprof_pprof_info(p).n_sample_types);
+    return status;
+}
+
+static int
+forget(void *ctx, const void *data, size_t n)
+{
+    return 0;
+}
+
+static enum cpprof_status
+report(struct cpprof_pprof *p, const char *const *at,
+       struct cpprof_error *error)
+{
+    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct cpprof_writer writer = {forget, NULL, NULL};
+
+    options.unit = at[0];
+    options.trim_path = at[1];
+    options.tagleaf = at[2];
+    options.tagfocus = at[3];
+    return cpprof_report_write(p, CPPROF_REPORT_TOP, &options, writer, error);
+}
+
+static enum cpprof_status
+call(struct cpprof_pprof *p, unsigned choice, const char *const *at,
+     struct cpprof_error *error)
+{
+    uint32_t matched;
+
+    switch (choice) {
+    case 0:
+        return filter_names(p, at, error);
+    case 1:
+        return cpprof_pprof_show_from(p, at[0], &matched, error);
+    case 2:
+        return cpprof_pprof_filter_tags(p, at[0], at[1], &matched, error);
+    case 3:
+        return cpprof_pprof_filter_tag_keys(p, at[0], at[1], &matched, error);
+    case 4:
+        return cpprof_pprof_add_tag_frames(p, at[0], at[1], at[2], &matched,
+                                           error);
+    case 5:
+        return cpprof_pprof_prune(p, at[0], at[1], error);
+    case 6:
+        return cpprof_pprof_prune_from(p, at[0], error);
+    case 7:
+        return ask(p, at, error);
+    }
+    return report(p, at, error);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    static struct arguments arguments;
+    struct cpprof_error error = {0};
+    struct cpprof_pprof_info before;
+    enum cpprof_status status;
+    struct cpprof_pprof *p;
+
+    if (n < 1 || n > MAX_BYTES)
+        return 0;
+    split(&arguments, data + 1, n - 1);
+    p = read_it();
+    before = cpprof_pprof_info(p);
+    status = call(p, *data % 9, arguments.at, &error);
+    expect((status == CPPROF_OK) == !error.text[0]);
+    /* What does not compile changes nothing. */
+    if (status == CPPROF_BAD_DATA && *data % 9 < 8)
+        expect(cpprof_pprof_info(p).n_samples == before.n_samples);
+    expect(cpprof_pprof_check(p, NULL) == CPPROF_OK);
+    cpprof_pprof_free(p);
+    return 0;
+}
