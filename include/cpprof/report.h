@@ -17,7 +17,12 @@ extern "C" {
 #endif
 
 enum cpprof_report_format {
-    CPPROF_REPORT_TOP = 0, /* a line per function: flat and cumulative value */
+    CPPROF_REPORT_TOP = 0,  /* a line per function: flat and cumulative value */
+    CPPROF_REPORT_TAGS,     /* label keys and their values, with sums */
+    CPPROF_REPORT_COMMENTS, /* the comments, a line each */
+    CPPROF_REPORT_RAW,      /* all that is left of the profile, as text */
+    CPPROF_REPORT_PROTO,    /* the same as profile.proto, gzip-compressed */
+    CPPROF_REPORT_TOPPROTO, /* the table of TOP as profile.proto */
 };
 
 /* What a line of a report stands for. */
@@ -94,12 +99,22 @@ struct cpprof_report_options {
  * report of the same profile only with the same ones.
  *
  * options  NULL for CPPROF_REPORT_DEFAULTS.
- * writer   receives the text.
+ * writer   receives the report.
  * error    filled on failure; may be NULL.
  *
  * Shape:   TOP: heading lines, a line of column names, a line for each node
  *          with flat, flat%, sum%, cum, cum%, name; largest first.
- * Units:   of the sample type, scaled as options->unit says.
+ *          TAGS: a block for each label key, in the order of their names: its
+ *          sum, then a line for each of its values, largest sum first; an
+ *          empty line behind it. Percentages are of all samples.
+ *          COMMENTS: also those that TOP leaves out, which begin with #.
+ *          RAW, PROTO: what the filters leave, with every location and number;
+ *          granularity and the options of graphs do not matter, noinlines
+ *          does. divide_by is for PROTO.
+ *          TOPPROTO: a sample of one location for each line of TOP, in its
+ *          order, with the values cum and flat.
+ * Units:   of the sample type, scaled as options->unit says; RAW and PROTO as
+ *          they are in the profile.
  * Errors:  CPPROF_INVALID (an option), CPPROF_BAD_DATA (a regular expression,
  *          a sample type the profile does not have), CPPROF_LIMIT (a regular
  *          expression takes too long), CPPROF_SYSTEM (a write failed),

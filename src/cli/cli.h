@@ -56,10 +56,12 @@ cpprof__cli_flags(int argc, char **argv, const struct cpprof__flag *flags,
  */
 int
 cpprof__cli_record(int argc, char **argv);
-/* argv[0] is "top", and is made a flag like the others; or it is the name of
- * the program, and the format is among the flags. */
+/* A report whose format is argv[0], "top"; or "merge". */
 int
 cpprof__cli_report(int argc, char **argv);
+/* A report whose format is among the flags; argv[0] is the program. */
+int
+cpprof__cli_flag_report(int argc, char **argv);
 
 /* The text of `cpprof help report`. */
 void

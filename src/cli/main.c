@@ -35,6 +35,16 @@ static const struct command {
     {"top", cpprof__cli_report, "top [flags] FILE",
      "print where the time of a profile went; same as -top"},
     {"text", cpprof__cli_report, NULL, NULL},
+    {"tags", cpprof__cli_report, "tags [flags] FILE...",
+     "print the labels of a profile; same as -tags"},
+    {"comments", cpprof__cli_report, "comments FILE...",
+     "print the comments of a profile; same as -comments"},
+    {"raw", cpprof__cli_report, "raw [flags] FILE...",
+     "print all that is in a profile; same as -raw"},
+    {"merge", cpprof__cli_report, "merge [-output=FILE] FILE...",
+     "write the sum of profiles as a profile; same as -proto"},
+    {"proto", cpprof__cli_report, NULL, NULL},
+    {"topproto", cpprof__cli_report, NULL, NULL},
     {"help", help, "help [COMMAND]", "print this, or the flags of a command"},
     {"-h", help, NULL, NULL},
     {"-help", help, NULL, NULL},
@@ -76,6 +86,6 @@ main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
     if (argv[1][0] == '-')
-        return cpprof__cli_report(argc, argv);
+        return cpprof__cli_flag_report(argc, argv);
     return cpprof__cli_fail("unknown command \"%s\"; see cpprof help", argv[1]);
 }

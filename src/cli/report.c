@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports on the command line: `cpprof -top [flags] FILE`, or `cpprof top`.
+ * Reports on the command line: `cpprof -top [flags] FILE`, or `cpprof top`; and
+ * `cpprof merge`, which is -proto of several files.
  * Prepares the profile as the reference does (internal/driver/fetch.go) and
  * writes the report.
  */
@@ -8,6 +9,7 @@
 #include "report_words.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,13 +17,28 @@
 void
 cpprof__cli_report_help(void)
 {
-    puts("usage: cpprof -top [flags] [BINARY] FILE\n"
-         "       cpprof top [flags] [BINARY] FILE\n"
+    puts("usage: cpprof -FORMAT [flags] [BINARY] FILE...\n"
+         "       cpprof FORMAT [flags] [BINARY] FILE...\n"
+         "       cpprof merge [-output=FILE] FILE...\n"
          "\n"
-         "FILE is a profile in pprof's format, compressed or not.\n"
+         "FILE is a profile of any kind that pprof reads; \"-\" is standard\n"
+         "input. Several are added up. FORMAT is one of\n"
          "\n"
-         "  -top, -text           a line per function, the largest first\n"
-         "  -output=FILE          write there instead of standard output\n"
+         "  top, text             a line per function, the largest first\n"
+         "  tags                  labels, and what their samples add up to\n"
+         "  comments              the comments of the profile\n"
+         "  raw                   all that is left of the profile, as text\n"
+         "  proto                 the same as a profile\n"
+         "  topproto              the table of top as a profile\n"
+         "\n"
+         "  -output=FILE          write there instead of standard output;\n"
+         "                        profiles never go to a terminal, but into\n"
+         "                        profile001.pb.gz\n"
+         "\n"
+         "Comparing:\n"
+         "  -base=FILE            subtract this profile\n"
+         "  -diff_base=FILE       the same, with percentages of it\n"
+         "  -normalize            scale to the total of the base first\n"
          "\n"
          "What a line is:\n"
          "  -functions (default), -filefunctions, -files, -lines, -addresses\n"
@@ -95,14 +112,63 @@ prepare(struct cpprof_pprof *p, const struct cpprof__report_words *w,
                : CPPROF_OK;
 }
 
-/* Where the report goes. */
+/* ------------------------------------------------------------ output ---- */
+
+/* Where a report goes. */
+struct output {
+    const char *path; /* NULL: standard output */
+    bool made;        /* the file was made here, to have its name */
+    char numbered[sizeof "profile0000.pb.gz"];
+};
+
+/* The first name of profile001.pb.gz, ... that is free; makes the file. */
 static enum cpprof_status
-open_output(const char *path, struct cpprof_writer *writer,
-            struct cpprof_error *error)
+make_numbered(struct output *output, struct cpprof_error *error)
 {
-    if (path && *path) {
-        fprintf(stderr, "Generating report in %s\n", path);
-        return cpprof_path_writer(path, writer, error);
+    int i, fd;
+
+    for (i = 1; i < 10000; i++) {
+        snprintf(output->numbered, sizeof output->numbered, "profile%03d.pb.gz",
+                 i);
+        fd = open(output->numbered, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                  0666);
+        if (fd >= 0) {
+            close(fd);
+            output->path = output->numbered;
+            output->made = true;
+            return CPPROF_OK;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    error->status = CPPROF_SYSTEM;
+    error->sys = errno;
+    snprintf(error->text, sizeof error->text, "%s: %s", output->numbered,
+             strerror(errno));
+    return CPPROF_SYSTEM;
+}
+
+static bool
+is_binary(enum cpprof_report_format format)
+{
+    return format == CPPROF_REPORT_PROTO || format == CPPROF_REPORT_TOPPROTO;
+}
+
+static enum cpprof_status
+open_output(struct output *output, const struct cpprof__report_words *w,
+            struct cpprof_writer *writer, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    if (w->output && *w->output)
+        output->path = w->output;
+    else if (is_binary(w->format) && isatty(STDOUT_FILENO))
+        status = make_numbered(output, error);
+    if (status != CPPROF_OK)
+        return status;
+    if (output->path) {
+        fprintf(stderr, "Generating report in %s\n", output->path);
+        return cpprof_path_writer(output->path, writer, error);
     }
     *writer = cpprof_fd_writer(STDOUT_FILENO);
     return CPPROF_OK;
@@ -112,24 +178,29 @@ static enum cpprof_status
 write_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
              struct cpprof_error *error)
 {
+    struct output output = {NULL, false, ""};
     struct cpprof_writer writer;
-    enum cpprof_status status = open_output(w->output, &writer, error);
+    enum cpprof_status status = open_output(&output, w, &writer, error);
 
     w->options.warn = warn;
-    return status == CPPROF_OK ? cpprof_report_write(p, CPPROF_REPORT_TOP,
-                                                     &w->options, writer, error)
-                               : status;
+    if (status == CPPROF_OK)
+        status = cpprof_report_write(p, w->format, &w->options, writer, error);
+    if (status != CPPROF_OK && output.made)
+        unlink(output.path);
+    return status;
 }
 
-int
-cpprof__cli_report(int argc, char **argv)
+/* ---------------------------------------------------------- commands ---- */
+
+static int
+report(int argc, char **argv, const char *command)
 {
     struct cpprof_error error = {0};
     struct cpprof__report_words words;
     struct cpprof_pprof *p;
     int status = CPPROF__EXIT_OK;
 
-    if (!cpprof__report_words(argc, argv, argv[0][0] == 't', &words))
+    if (!cpprof__report_words(argc, argv, command, &words))
         return CPPROF__EXIT_ERROR;
     if (words.help) {
         cpprof__cli_report_help();
@@ -143,4 +214,16 @@ cpprof__cli_report(int argc, char **argv)
         status = cpprof__cli_fail("%s", error.text);
     cpprof_pprof_free(p);
     return status;
+}
+
+int
+cpprof__cli_report(int argc, char **argv)
+{
+    return report(argc, argv, argv[0]);
+}
+
+int
+cpprof__cli_flag_report(int argc, char **argv)
+{
+    return report(argc, argv, NULL);
 }

@@ -13,12 +13,23 @@
 #include <strings.h>
 #include <unistd.h>
 
+/* The words for formats; flags, and names of commands. */
+static const struct format_word {
+    const char *name;
+    enum cpprof_report_format format;
+} formats[] = {
+    {"top", CPPROF_REPORT_TOP},           {"text", CPPROF_REPORT_TOP},
+    {"tags", CPPROF_REPORT_TAGS},         {"comments", CPPROF_REPORT_COMMENTS},
+    {"raw", CPPROF_REPORT_RAW},           {"proto", CPPROF_REPORT_PROTO},
+    {"topproto", CPPROF_REPORT_TOPPROTO},
+};
+#define N_FORMATS (sizeof formats / sizeof formats[0])
+
 /* Formats of the reference that are not made yet: flags, and flags that take a
  * regular expression. */
 static const char *const later_formats[] = {
-    "tree", "traces", "raw",      "tags",      "comments",    "dot", "svg",
-    "png",  "gif",    "pdf",      "ps",        "web",         "gv",  "evince",
-    "eog",  "proto",  "topproto", "callgrind", "kcachegrind",
+    "tree", "traces", "dot", "svg",    "png", "gif",       "pdf",
+    "ps",   "web",    "gv",  "evince", "eog", "callgrind", "kcachegrind",
 };
 #define N_LATER (sizeof later_formats / sizeof later_formats[0])
 static const char *const later_searches[] = {"peek", "list", "disasm",
@@ -33,7 +44,7 @@ struct choice {
 
 /* Every flag as it is given. */
 struct given {
-    struct choice formats[3];       /* top, text */
+    struct choice formats[N_FORMATS + 1]; /* ORDER: formats */
     struct choice granularities[6]; /* ORDER: enum cpprof_report_granularity */
     struct choice sorts[3];         /* flat, cum */
     struct choice later[N_LATER + 1];
@@ -155,7 +166,6 @@ begin(struct given *g)
     size_t i;
 
     *g = (struct given){
-        .formats = {{"top", false}, {"text", false}},
         .granularities = {{"functions", false},
                           {"filefunctions", false},
                           {"files", false},
@@ -172,6 +182,8 @@ begin(struct given *g)
         .trim = true,
         .nodecount = -1,
     };
+    for (i = 0; i < N_FORMATS; i++)
+        g->formats[i].name = formats[i].name;
     for (i = 0; i < N_LATER; i++)
         g->later[i].name = later_formats[i];
 }
@@ -196,30 +208,60 @@ is_set(const char *text)
     return text && *text;
 }
 
-static bool
-choose_format(struct given *g, bool in_name)
+/* The format that a command is called after. */
+static enum cpprof_report_format
+named_format(const char *name)
 {
-    int n = in_name, later = -1;
     size_t i;
 
-    n += g->formats[0].set + g->formats[1].set;
+    for (i = 0; i < N_FORMATS; i++)
+        if (strcmp(formats[i].name, name) == 0)
+            return formats[i].format;
+    return CPPROF_REPORT_PROTO; /* of merge */
+}
+
+/* The name of the format flag that is set and not made yet, or NULL. *n is how
+ * many there are. */
+static const char *
+later_format(const struct given *g, int *n)
+{
+    const char *name = NULL;
+    size_t i;
+
     for (i = 0; i < N_LATER; i++)
         if (g->later[i].set) {
-            later = (int)i;
-            n++;
+            name = later_formats[i];
+            ++*n;
         }
     for (i = 0; i < N_SEARCHES; i++)
         if (is_set(g->searches[i])) {
-            later = (int)(N_LATER + i);
-            n++;
+            name = later_searches[i];
+            ++*n;
         }
-    if (n > 1 && !(n == 2 && in_name && g->formats[0].set))
+    return name;
+}
+
+static bool
+choose_format(struct cpprof__report_words *w, struct given *g,
+              const char *command)
+{
+    int n = command != NULL;
+    const char *later;
+    size_t i;
+
+    if (command)
+        w->format = named_format(command);
+    for (i = 0; i < N_FORMATS; i++) {
+        if (!g->formats[i].set || (command && formats[i].format == w->format))
+            continue;
+        w->format = formats[i].format;
+        n++;
+    }
+    later = later_format(g, &n);
+    if (n > 1)
         cpprof__cli_fail("must set at most one output format");
-    else if (later >= 0)
-        cpprof__cli_fail("-%s is not supported yet",
-                         later < (int)N_LATER
-                             ? later_formats[later]
-                             : later_searches[later - N_LATER]);
+    else if (later)
+        cpprof__cli_fail("-%s is not supported yet", later);
     else if (n && is_set(g->http))
         cpprof__cli_fail("-http is not compatible with an output format on "
                          "the command line");
@@ -371,7 +413,7 @@ take_binary(struct cpprof__report_words *w)
 }
 
 static bool
-interpret(struct cpprof__report_words *w, struct given *g, bool in_name)
+interpret(struct cpprof__report_words *w, struct given *g, const char *command)
 {
     int granularity, sort;
 
@@ -381,7 +423,7 @@ interpret(struct cpprof__report_words *w, struct given *g, bool in_name)
     }
     take_binary(w);
     if (!choose_one(g->granularities, &granularity) ||
-        !choose_one(g->sorts, &sort) || !choose_format(g, in_name) ||
+        !choose_one(g->sorts, &sort) || !choose_format(w, g, command) ||
         !choose_base(w, g))
         return false;
     if (granularity >= 0)
@@ -394,7 +436,7 @@ interpret(struct cpprof__report_words *w, struct given *g, bool in_name)
 }
 
 bool
-cpprof__report_words(int argc, char **argv, bool in_name,
+cpprof__report_words(int argc, char **argv, const char *command,
                      struct cpprof__report_words *words)
 {
     struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
@@ -410,5 +452,5 @@ cpprof__report_words(int argc, char **argv, bool in_name,
         return false;
     words->sources = argv + used;
     words->n_sources = argc - used;
-    return words->help || interpret(words, &given, in_name);
+    return words->help || interpret(words, &given, command);
 }

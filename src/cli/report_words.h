@@ -15,6 +15,7 @@ struct cpprof__symbolize {
 };
 
 struct cpprof__report_words {
+    enum cpprof_report_format format;
     struct cpprof_report_options options;
     struct cpprof__symbolize symbolize;
     const char *output;      /* NULL: standard output */
@@ -30,10 +31,10 @@ struct cpprof__report_words {
     bool help;
 };
 
-/* Parse; false after printing what is wrong. The format is in argv[0] when
- * `in_name` is set, else it is a flag. */
+/* Parse; false after printing what is wrong. `command` names the format, "raw",
+ * or is "merge"; when it is NULL a flag does. */
 bool
-cpprof__report_words(int argc, char **argv, bool in_name,
+cpprof__report_words(int argc, char **argv, const char *command,
                      struct cpprof__report_words *words);
 
 /*

@@ -6,6 +6,19 @@
 #include "cli.h"
 #include "report_words.h"
 
+#include <string.h>
+#include <unistd.h>
+
+/* "-" is the standard input. */
+static enum cpprof_status
+read_path(const char *path, struct cpprof_pprof **profile,
+          struct cpprof_error *error)
+{
+    return strcmp(path, "-") == 0
+               ? cpprof_pprof_read_fd(STDIN_FILENO, NULL, profile, error)
+               : cpprof_pprof_read_path(path, NULL, profile, error);
+}
+
 /* Read one, with the binary and build id of the command line. */
 static enum cpprof_status
 read_one(const char *path, const struct cpprof__report_words *w,
@@ -15,8 +28,9 @@ read_one(const char *path, const struct cpprof__report_words *w,
     struct cpprof_pprof *p = NULL;
     enum cpprof_status status;
 
-    status = cpprof_pprof_read_path(path, NULL, &p, &error);
-    if (status == CPPROF_OK && (w->binary || w->build_id))
+    status = read_path(path, &p, &error);
+    /* Also where neither is given: a profile without mappings gets one. */
+    if (status == CPPROF_OK)
         status = cpprof_pprof_set_binary(p, w->binary, w->build_id, &error);
     if (status == CPPROF_OK) {
         *profile = p;
@@ -31,87 +45,108 @@ read_one(const char *path, const struct cpprof__report_words *w,
     return status;
 }
 
-/* In a profile without negative values equal samples need not be added up
- * before they are shown. */
-static bool
-has_negative(const struct cpprof_pprof *p)
-{
-    struct cpprof_pprof_info info = cpprof_pprof_info(p);
-    size_t i, j;
+/* --------------------------------------------------------- adding up ---- */
 
-    for (i = 0; i < info.n_samples; i++) {
-        struct cpprof_pprof_sample sample = cpprof_pprof_sample(p, i);
+/* The sum of profiles. The only one of a command line stays as it is, which
+ * shows: merging numbers everything anew and adds up equal samples. */
+struct sum {
+    struct cpprof_pprof *only;          /* while there is but one */
+    struct cpprof_pprof_merger *merger; /* of several */
+    int n;
+};
 
-        for (j = 0; j < info.n_sample_types; j++)
-            if (sample.values[j] < 0)
-                return true;
-    }
-    return false;
-}
-
-/* Add n files to the merger; how many could be read, -1 if they do not go
- * together. */
-static int
-add_all(struct cpprof_pprof_merger *merger, char **paths, int n,
-        const struct cpprof__report_words *w)
-{
-    struct cpprof_error error = {0};
-    int n_read = 0, i;
-
-    for (i = 0; i < n; i++) {
-        struct cpprof_pprof *p;
-        enum cpprof_status status;
-
-        if (read_one(paths[i], w, &p) != CPPROF_OK)
-            continue;
-        status = cpprof_pprof_merger_add(merger, p, &error);
-        cpprof_pprof_free(p);
-        if (status != CPPROF_OK) {
-            cpprof__cli_fail("%s: %s", paths[i], error.text);
-            return -1;
-        }
-        n_read++;
-    }
-    if (n_read && n_read < n)
-        cpprof__cli_warn("read %d profiles out of %d", n_read, n);
-    return n_read;
-}
-
-static struct cpprof_pprof *
-merge_files(char **paths, int n, const struct cpprof__report_words *w)
-{
-    struct cpprof_error error = {0};
-    struct cpprof_pprof_merger *merger = NULL;
-    struct cpprof_pprof *merged = NULL;
-
-    if (cpprof_pprof_merger_make(&merger, &error) != CPPROF_OK)
-        cpprof__cli_fail("%s", error.text);
-    else if (add_all(merger, paths, n, w) > 0 &&
-             cpprof_pprof_merger_finish(merger, &merged, &error) != CPPROF_OK)
-        cpprof__cli_fail("%s", error.text);
-    cpprof_pprof_merger_free(merger);
-    return merged;
-}
-
-/* Add two profiles up; frees both. */
 static enum cpprof_status
-merge_two(struct cpprof_pprof *a, struct cpprof_pprof *b,
-          struct cpprof_pprof **merged, struct cpprof_error *error)
+add_to_merger(struct sum *sum, struct cpprof_pprof *p,
+              struct cpprof_error *error)
 {
-    struct cpprof_pprof_merger *merger = NULL;
-    enum cpprof_status status = cpprof_pprof_merger_make(&merger, error);
+    enum cpprof_status status = cpprof_pprof_merger_add(sum->merger, p, error);
 
-    if (status == CPPROF_OK)
-        status = cpprof_pprof_merger_add(merger, a, error);
-    cpprof_pprof_free(a);
-    if (status == CPPROF_OK)
-        status = cpprof_pprof_merger_add(merger, b, error);
-    cpprof_pprof_free(b);
-    if (status == CPPROF_OK)
-        status = cpprof_pprof_merger_finish(merger, merged, error);
-    cpprof_pprof_merger_free(merger);
+    cpprof_pprof_free(p);
     return status;
 }
+
+/* Add a profile; frees it. */
+static enum cpprof_status
+add(struct sum *sum, struct cpprof_pprof *p, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    if (sum->n++ == 0) {
+        sum->only = p;
+        return CPPROF_OK;
+    }
+    if (sum->only) {
+        status = cpprof_pprof_merger_make(&sum->merger, error);
+        if (status == CPPROF_OK)
+            status = add_to_merger(sum, sum->only, error);
+        else
+            cpprof_pprof_free(sum->only);
+        sum->only = NULL;
+    }
+    if (status == CPPROF_OK)
+        return add_to_merger(sum, p, error);
+    cpprof_pprof_free(p);
+    return status;
+}
+
+/* Frees the rest. */
+static enum cpprof_status
+take(struct sum *sum, enum cpprof_status status, struct cpprof_pprof **profile,
+     struct cpprof_error *error)
+{
+    if (status == CPPROF_OK && sum->merger)
+        status = cpprof_pprof_merger_finish(sum->merger, profile, error);
+    else if (status == CPPROF_OK)
+        *profile = sum->only;
+    else
+        cpprof_pprof_free(sum->only);
+    cpprof_pprof_merger_free(sum->merger);
+    return status;
+}
+
+/* Files to be added up. */
+struct group {
+    const char *what; /* "source" or "base" */
+    char **paths;
+    int n;
+};
+
+/* Tell how many files could not be read. */
+static void
+tell_missing(const struct group *group, int n_read)
+{
+    if (n_read && n_read < group->n)
+        cpprof__cli_warn("Fetched %d %s profiles out of %d", n_read,
+                         group->what, group->n);
+    if (!n_read && group->n > 1) /* of one file, all is said */
+        cpprof__cli_fail("failed to fetch any %s profiles", group->what);
+}
+
+/* One file after the other, so that no more than one is in memory. NULL after
+ * printing why there is nothing. */
+static struct cpprof_pprof *
+read_group(const struct group *group, const struct cpprof__report_words *w)
+{
+    struct cpprof_error error = {0};
+    struct cpprof_pprof *p, *all = NULL;
+    struct sum sum = {NULL, NULL, 0};
+    enum cpprof_status status = CPPROF_OK;
+    int i;
+
+    for (i = 0; i < group->n && status == CPPROF_OK; i++)
+        if (read_one(group->paths[i], w, &p) == CPPROF_OK)
+            status = add(&sum, p, &error);
+    if (status != CPPROF_OK)
+        cpprof__cli_fail("problem fetching %s profiles: %s: %s", group->what,
+                         group->paths[i - 1], error.text);
+    else
+        tell_missing(group, sum.n);
+    if (take(&sum, status, &all, &error) != CPPROF_OK && status == CPPROF_OK)
+        cpprof__cli_fail("%s", error.text);
+    return all;
+}
+
+/* -------------------------------------------------------------- base ---- */
 
 /* The profile minus its base; frees both. */
 static struct cpprof_pprof *
@@ -120,50 +155,40 @@ subtract(struct cpprof_pprof *p, struct cpprof_pprof *base,
 {
     struct cpprof_error error = {0};
     struct cpprof_pprof *difference = NULL;
+    struct sum sum = {NULL, NULL, 0};
     enum cpprof_status status = CPPROF_OK;
 
     if (w->diff_base)
         status = cpprof_pprof_set_label(base, "pprof::base", "true", &error);
     if (status == CPPROF_OK && w->normalize)
         status = cpprof_pprof_normalize(p, base, &error);
+    cpprof_pprof_scale(base, -1);
     if (status == CPPROF_OK) {
-        cpprof_pprof_scale(base, -1);
-        status = merge_two(p, base, &difference, &error);
-    } else {
-        cpprof_pprof_free(p);
-        cpprof_pprof_free(base);
+        status = add(&sum, p, &error);
+        p = NULL;
     }
-    if (status != CPPROF_OK)
+    if (status == CPPROF_OK) {
+        status = add(&sum, base, &error);
+        base = NULL;
+    }
+    cpprof_pprof_free(p);
+    cpprof_pprof_free(base);
+    if (take(&sum, status, &difference, &error) != CPPROF_OK)
         cpprof__cli_fail("%s", error.text);
     return difference;
-}
-
-static struct cpprof_pprof *
-read_only_source(const struct cpprof__report_words *w)
-{
-    struct cpprof_pprof *p = NULL;
-
-    if (read_one(w->sources[0], w, &p) != CPPROF_OK)
-        return NULL;
-    if (!has_negative(p))
-        return p;
-    cpprof_pprof_free(p);
-    return merge_files(w->sources, 1, w);
 }
 
 struct cpprof_pprof *
 cpprof__read_sources(const struct cpprof__report_words *w)
 {
-    struct cpprof_pprof *p, *base;
-    char *base_path;
+    char *base_path = (char *)w->base;
+    struct group sources = {"source", w->sources, w->n_sources};
+    struct group bases = {"base", &base_path, 1};
+    struct cpprof_pprof *p = read_group(&sources, w), *base;
 
-    if (w->n_sources == 1 && !w->base)
-        return read_only_source(w);
-    p = merge_files(w->sources, w->n_sources, w);
     if (!p || !w->base)
         return p;
-    base_path = (char *)w->base;
-    base = merge_files(&base_path, 1, w);
+    base = read_group(&bases, w);
     if (base)
         return subtract(p, base, w);
     cpprof_pprof_free(p);

@@ -18,97 +18,6 @@ is_set(const char *text)
     return text && *text;
 }
 
-/* ------------------------------------------------------- sample type ---- */
-
-/* The index of the type of that name, or n_sample_types. */
-static size_t
-find_type(const struct cpprof_pprof *p, const char *name)
-{
-    size_t i;
-
-    for (i = 0; i < p->sample_types.n; i++)
-        if (strcmp(
-                cpprof__strings_text(&p->strings, p->sample_types.at[i].type),
-                name) == 0)
-            break;
-    return i;
-}
-
-/* "a b c" */
-static enum cpprof_status
-no_such_type(const struct cpprof__report *r, const char *name)
-{
-    struct cpprof__buffer types = {0};
-    enum cpprof_status status;
-    size_t i;
-
-    for (i = 0; i < r->p->sample_types.n; i++)
-        cpprof__buffer_printf(
-            &types, "%s%s", i ? " " : "",
-            cpprof__strings_text(&r->p->strings,
-                                 r->p->sample_types.at[i].type));
-    status = cpprof__fail(r->error, CPPROF_INVALID, 0,
-                          "sample_index \"%s\" must be one of: [%.*s]", name,
-                          (int)types.n, types.n ? (char *)types.data : "");
-    cpprof__buffer_free(&types);
-    return status;
-}
-
-static bool
-is_number(const char *text)
-{
-    text += *text == '+' || *text == '-';
-    return *text && strspn(text, "0123456789") == strlen(text);
-}
-
-/* The first type that is called name, or "inuse_" in front of which is. */
-static size_t
-find_asked_type(const struct cpprof_pprof *p, const char *name)
-{
-    size_t without_prefix = p->sample_types.n, exact = find_type(p, name);
-
-    if (strncmp(name, "inuse_", 6) == 0)
-        without_prefix = find_type(p, name + 6);
-    return exact < without_prefix ? exact : without_prefix;
-}
-
-static enum cpprof_status
-choose_type(struct cpprof__report *r)
-{
-    const struct cpprof_pprof *p = r->p;
-    const char *name = r->options->sample_index;
-    size_t n = p->sample_types.n;
-
-    if (!n)
-        return cpprof__fail(r->error, CPPROF_BAD_DATA, 0,
-                            "profile has no samples");
-    if (is_set(name) && is_number(name)) {
-        long long number = strtoll(name, NULL, 10);
-
-        if (number < 0 || (unsigned long long)number >= n)
-            return cpprof__fail(r->error, CPPROF_INVALID, 0,
-                                "sample_index %s is outside the range "
-                                "[0..%zu]",
-                                name, n - 1);
-        r->value = (size_t)number;
-    } else if (is_set(name)) {
-        r->value = find_asked_type(p, name);
-        if (r->value == n)
-            return no_such_type(r, name);
-    } else {
-        r->value = n;
-        if (p->info.default_sample_type)
-            r->value =
-                find_type(p, cpprof__strings_text(&p->strings,
-                                                  p->info.default_sample_type));
-        if (r->value == n)
-            r->value = n - 1;
-    }
-    r->divisor =
-        r->options->flags & CPPROF_REPORT_MEAN ? 0 : CPPROF__NO_DIVISOR;
-    return CPPROF_OK;
-}
-
 /* ------------------------------------------------------------- total ---- */
 
 /* By label set: does it mark samples of the base of a comparison? */
@@ -317,6 +226,19 @@ check_options(const struct cpprof__report *r)
     return CPPROF_OK;
 }
 
+/* What is counted. */
+static enum cpprof_status
+choose_type(struct cpprof__report *r)
+{
+    r->divisor =
+        r->options->flags & CPPROF_REPORT_MEAN ? 0 : CPPROF__NO_DIVISOR;
+    if (!r->p->sample_types.n)
+        return cpprof__fail(r->error, CPPROF_BAD_DATA, 0,
+                            "profile has no samples");
+    return cpprof_pprof_sample_index(r->p, r->options->sample_index, &r->value,
+                                     r->error);
+}
+
 static enum cpprof_status
 prepare(struct cpprof__report *r)
 {
@@ -344,9 +266,34 @@ prepare(struct cpprof__report *r)
     return r->sample_unit ? CPPROF_OK : cpprof__fail_nomem(r->error);
 }
 
+/* ------------------------------------------------------------ formats ---- */
+
+/* How the bytes of a report come about. */
+enum output {
+    TEXT,    /* in `out` */
+    DUMP,    /* the profile as text */
+    PROFILE, /* the profile as profile.proto */
+};
+
+/* A new format is a line here, an enumerator, and a function in a file of its
+ * name. */
+static const struct format {
+    enum cpprof_status (*make)(struct cpprof__report *r);
+    enum output output;
+} formats[] = {
+    /* ORDER: enum cpprof_report_format */
+    {cpprof__top, TEXT},         /* TOP */
+    {cpprof__tags, TEXT},        /* TAGS */
+    {cpprof__comments, TEXT},    /* COMMENTS */
+    {cpprof__raw, DUMP},         /* RAW */
+    {cpprof__proto, PROFILE},    /* PROTO */
+    {cpprof__topproto, PROFILE}, /* TOPPROTO */
+};
+#define N_FORMATS (sizeof formats / sizeof formats[0])
+
 static enum cpprof_status
-finish(struct cpprof__report *r, struct cpprof_writer writer,
-       enum cpprof_status status)
+write_text(struct cpprof__report *r, struct cpprof_writer writer,
+           enum cpprof_status status)
 {
     int failure = 0, close_failure = 0;
 
@@ -364,6 +311,25 @@ finish(struct cpprof__report *r, struct cpprof_writer writer,
     return status;
 }
 
+static enum cpprof_status
+write_profile(struct cpprof__report *r, enum output output,
+              struct cpprof_writer writer)
+{
+    return cpprof_pprof_write(r->made ? r->made : r->p,
+                              output == DUMP ? CPPROF_PPROF_TEXT
+                                             : CPPROF_PPROF_GZIP,
+                              NULL, writer, r->error);
+}
+
+static void
+report_free(struct cpprof__report *r)
+{
+    cpprof__buffer_free(&r->out);
+    cpprof__label_units_free(&r->label_units);
+    free((char *)r->sample_unit);
+    cpprof_pprof_free(r->made);
+}
+
 enum cpprof_status
 cpprof_report_write(struct cpprof_pprof *profile,
                     enum cpprof_report_format format,
@@ -376,15 +342,16 @@ cpprof_report_write(struct cpprof_pprof *profile,
 
     r.options = options ? options : &defaults;
     status = check_options(&r);
-    if (status == CPPROF_OK && format != CPPROF_REPORT_TOP)
+    if (status == CPPROF_OK && (size_t)format >= N_FORMATS)
         status = cpprof__fail(error, CPPROF_INVALID, 0, "no such report");
     if (status == CPPROF_OK)
         status = prepare(&r);
     if (status == CPPROF_OK)
-        status = cpprof__top(&r);
-    status = finish(&r, writer, status);
-    cpprof__buffer_free(&r.out);
-    cpprof__label_units_free(&r.label_units);
-    free((char *)r.sample_unit);
+        status = formats[format].make(&r);
+    if (status == CPPROF_OK && formats[format].output != TEXT)
+        status = write_profile(&r, formats[format].output, writer);
+    else
+        status = write_text(&r, writer, status);
+    report_free(&r);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A report in the making: the profile, what is counted, and the text so far.
+ * A report in the making: the profile, what is counted, and what is to be
+ * written: the text so far, or a profile.
  */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
@@ -22,6 +23,9 @@ struct cpprof__report {
     const char *output_unit;
     struct cpprof__label_units label_units;
     struct cpprof__buffer out;
+
+    /* For formats that are a profile: the one to write, instead of `out`. */
+    struct cpprof_pprof *made; /* freed with the report; NULL: p itself */
 };
 
 /* What a heading says about the graph. */
@@ -49,9 +53,23 @@ cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown);
 void
 cpprof__profile_heading(struct cpprof__report *r);
 
-/* The table of -top. */
+/*
+ * The formats; each fills `out`, or prepares the profile to be written.
+ *
+ * ORDER: formats in report.c
+ */
 enum cpprof_status
 cpprof__top(struct cpprof__report *r);
+enum cpprof_status
+cpprof__tags(struct cpprof__report *r);
+enum cpprof_status
+cpprof__comments(struct cpprof__report *r);
+enum cpprof_status
+cpprof__raw(struct cpprof__report *r);
+enum cpprof_status
+cpprof__proto(struct cpprof__report *r);
+enum cpprof_status
+cpprof__topproto(struct cpprof__report *r);
 
 /* The blocks of -tree, and of -peek: only nodes that match options->symbol. */
 enum cpprof_status

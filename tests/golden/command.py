@@ -4,6 +4,7 @@ not. command.py CPPROF
 """
 import gzip
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -54,10 +55,21 @@ ERRORS = [
     (["-top", "-sample_index=7", CPU],
      "sample_index 7 is outside the range [0..1]"),
     (["-top", "-focus=(", CPU],
-     "parsing focus regexp: missing closing parenthesis: `(`"),
+     "parsing focus regexp: error parsing regexp: missing closing ): `(`"),
     (["-top", "nowhere1", "nowhere2"],
      "nowhere1: No such file or directory\n"
-     "cpprof: nowhere2: No such file or directory"),
+     "cpprof: nowhere2: No such file or directory\n"
+     "cpprof: failed to fetch any source profiles"),
+    (["-top", "-base=nowhere", CPU], "nowhere: No such file or directory"),
+    (["-raw", "-proto", CPU], "must set at most one output format"),
+    (["raw", "-tags", CPU], "must set at most one output format"),
+    (["merge", "-top", CPU], "must set at most one output format"),
+    (["merge"], "no profile source specified"),
+    (["merge", CPU, "other"],
+     "problem fetching source profiles: other: profiles have empty common "
+     "sample type list"),
+    (["-raw", "-sample_index=7", CPU],
+     "sample_index 7 is outside the range [0..1]"),
     (["-top", "-output=nodir/x", CPU], None),
 ]
 
@@ -68,6 +80,21 @@ ALIKE = [
     ["-top", "--", CPU], ["-top", "-trim=t", "-nodecount", "0", CPU],
     ["-top", "-symbolize=none", "-symbolize=local", CPU],
     ["-top", "packed.gz"], ["-top", "-output=", CPU], ["-top", "/dev/stdin"],
+    ["-top", "-"],
+]
+
+# Commands and flags that are the same.
+PAIRS = [
+    (["raw", CPU], ["-raw", CPU]),
+    (["raw", "-raw", CPU], ["-raw", CPU]),
+    (["tags", "-sample_index=samples", CPU],
+     ["-tags", "-sample_index=0", CPU]),
+    (["comments", CPU], ["-comments", CPU]),
+    (["merge", CPU, CPU], ["-proto", CPU, CPU]),
+    (["proto", CPU], ["-proto", CPU]),
+    (["topproto", "-lines", CPU], ["-topproto", "-lines", CPU]),
+    (["-raw", "-"], ["-raw", CPU]),
+    (["-raw", CPU, "nowhere"], ["-raw", CPU]),
 ]
 
 
@@ -98,7 +125,9 @@ def make_files():
     packed = gzip.compress(profile)
     for name, data in (("empty", b""), ("cut", b"\n\4\10\1\20\2\22\5\1"),
                        ("cut.gz", packed[:-5]), ("packed.gz", packed),
-                       ("text", b"{\n"), ("binary", b"\x7fELF....")):
+                       ("text", b"{\n"), ("binary", b"\x7fELF...."),
+                       ("other", b"\x32\0\x32\5space\x32\5bytes"
+                        b"\n\4\10\1\20\2\x5a\4\10\1\20\2")):
         with open(name, "wb") as file:
             file.write(data)
 
@@ -126,6 +155,95 @@ def test_alike(tap, cpprof):
                  "as -top: " + short(words), done.returncode, done.stderr)
 
 
+def test_pairs(tap, cpprof):
+    for one, other in PAIRS:
+        a, b = run(cpprof, one), run(cpprof, other)
+        tap.test(a.returncode == b.returncode == 0 and a.stdout and
+                 a.stdout == b.stdout, "same: %s and %s" % (short(one),
+                                                            short(other)),
+                 a.stderr, b.stderr)
+
+
+# As it is in the file.
+WHOLE = ["-symbolize=none", "-all_frames"]
+
+
+def raw_of(cpprof, profile):
+    return subprocess.run([cpprof, "-raw"] + WHOLE + ["-"], input=profile,
+                          capture_output=True, check=True,
+                          env=dict(os.environ, TZ="UTC")).stdout
+
+
+def test_profiles(tap, cpprof):
+    done = run(cpprof, ["-proto"] + WHOLE + [CPU])
+    tap.test(raw_of(cpprof, done.stdout) ==
+             run(cpprof, ["-raw"] + WHOLE + [CPU]).stdout,
+             "what -proto writes, -raw prints as before")
+    done = run(cpprof, ["merge"] + WHOLE + ["-output=sum.gz", CPU, "cut", "packed.gz"])
+    tap.test(done.returncode == 0 and not done.stdout and
+             done.stderr.decode() ==
+             "cpprof: cut: parsing profile: too much data at byte 6\n"
+             "cpprof: Fetched 2 source profiles out of 3\n"
+             "Generating report in sum.gz\n",
+             "merge leaves out what it cannot read", done.stderr)
+    done = run(cpprof, ["-top", "-diff_base=" + CPU, "sum.gz"])
+    tap.test(done.stdout.split(b"\n")[6:] ==
+             run(cpprof, ["-top", CPU]).stdout.split(b"\n")[6:],
+             "twice a profile minus itself is the profile", done.stdout)
+    done = run(cpprof, ["-raw", "-base=" + CPU, CPU])
+    tap.test(done.returncode == 0 and b"samples/count" in done.stdout and
+             b"Locations\nMappings\n" in done.stdout,
+             "a profile minus itself is empty", done.stdout[:300])
+
+
+def test_terminal(tap, cpprof):
+    leader, follower = os.openpty()
+    for name in ("profile001.pb.gz", "profile002.pb.gz"):
+        done = subprocess.run([cpprof, "-proto", CPU], stdout=follower,
+                              stderr=subprocess.PIPE, check=False)
+        tap.test(done.returncode == 0 and
+                 done.stderr.decode() == "Generating report in %s\n" % name and
+                 os.path.getsize(name) > 0,
+                 "a profile is not written to a terminal: " + name,
+                 done.stderr)
+    done = subprocess.run([cpprof, "-proto", "-divide_by=0", CPU],
+                          stdout=follower, stderr=subprocess.DEVNULL,
+                          check=False)
+    tap.test(done.returncode == 2 and not os.path.exists("profile003.pb.gz"),
+             "no file is left of a profile that failed")
+    os.close(leader)
+    os.close(follower)
+
+
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+
+
+def test_many(tap, cpprof):
+    """More files than may be open, and never many in memory."""
+    many = subprocess.run([cpprof, "merge"] + [CPU] * 1000,
+                          capture_output=True, check=False,
+                          preexec_fn=limit_files)
+    total = run(cpprof, ["-tags", "-unit=ns", "-symbolize=none", CPU]).stdout
+    ratio = subprocess.run([cpprof, "-tags", "-unit=ns", "-divide_by=1000",
+                            "-symbolize=none", "-"], input=many.stdout,
+                           capture_output=True, check=False).stdout
+    tap.test(many.returncode == 0 and total and ratio == total,
+             "a thousand files are a thousand times one", many.stderr)
+
+
+def test_full(tap, cpprof):
+    for words in (["-top", CPU], ["-raw", CPU], ["-tags", CPU],
+                  ["merge", CPU, CPU], ["-topproto", CPU]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([cpprof] + words, stdout=full,
+                                  stderr=subprocess.PIPE, check=False)
+        tap.test(done.returncode == 2 and done.stderr.count(b"\n") == 1 and
+                 b"No space left" in done.stderr,
+                 "a full disk is an error: " + short(words), done.returncode,
+                 done.stderr)
+
+
 def test_rest(tap, cpprof):
     done = run(cpprof, ["-top", "-output=made", CPU])
     with open("made", "rb") as made:
@@ -135,7 +253,7 @@ def test_rest(tap, cpprof):
     done = run(cpprof, ["-top", "nowhere", CPU])
     tap.test(done.returncode == 0 and
              done.stderr == b"cpprof: nowhere: No such file or directory\n"
-             b"cpprof: read 1 profiles out of 2\n" and
+             b"cpprof: Fetched 1 source profiles out of 2\n" and
              done.stdout == run(cpprof, ["-top", CPU]).stdout,
              "a file that is missing is left out", done.stderr)
     done = run(cpprof, ["-top", "binary", CPU])
@@ -147,15 +265,11 @@ def test_rest(tap, cpprof):
     done = run(cpprof, ["-top", "-focus=nothing", CPU])
     tap.test(done.stderr == b"cpprof: Focus expression matched no samples\n",
              "an expression that matches nothing is told", done.stderr)
-    with open("/dev/full", "wb") as full:
-        status = subprocess.run([cpprof, "-top", CPU], stdout=full,
-                                stderr=subprocess.DEVNULL,
-                                check=False).returncode
-    tap.test(status == 2, "a full disk is an error", status)
 
 
 def test_help(tap, cpprof):
     for words in (["help"], ["-h"], ["--help"], ["help", "top"], ["help", "record"],
+                  ["raw", "-help"], ["merge", "-h"],
                   ["-top", "-help"], ["top", "-h"], ["version"],
                   ["--version"]):
         done = run(cpprof, words)
@@ -171,6 +285,11 @@ def main():
         make_files()
         test_errors(tap, cpprof)
         test_alike(tap, cpprof)
+        test_pairs(tap, cpprof)
+        test_profiles(tap, cpprof)
+        test_terminal(tap, cpprof)
+        test_many(tap, cpprof)
+        test_full(tap, cpprof)
         test_rest(tap, cpprof)
         test_help(tap, cpprof)
         os.chdir("/")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The collected cases of the newer pprof tool, where they are at hand: every
--top of profiles in protobuf, and every error.
+"""The collected cases of the newer pprof tool, where they are at hand: those of
+the formats that are made, and every error.
 
     reference.py CPPROF
 
@@ -15,7 +15,8 @@ import tempfile
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FOLDER = os.environ.get("CPPROF_ORACLE",
                         os.path.join(ROOT, "..", "shared", "tools", "oracle"))
-TOP = {"-top", "--top", "-top=true", "-text"}
+FORMATS = {"-top", "--top", "-top=true", "-text", "-raw", "-tags", "-comments",
+           "-proto", "-topproto"}
 
 
 def is_ours(row):
@@ -24,7 +25,7 @@ def is_ours(row):
     if "medium" in row[3]:
         return False
     return row[1] == "fail" or (
-        row[1] in ("text", "text~") and TOP & set(words) and
+        row[1] in ("text", "text~", "proto") and FORMATS & set(words) and
         ".pb" in words[-1])
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `cpprof -top` prints for the profiles of this folder, flag by flag.
+"""What `cpprof` prints for the profiles of this folder, flag by flag.
 
     run.py CPPROF             compare with the texts that are kept, as TAP
     run.py --update CPPROF    keep what it prints now
@@ -7,7 +7,8 @@
                               where there is none
 
 FOLDER/cases has a line for each case: a name, and the flags. The text kept is
-FOLDER/NAME.txt. "%" in the flags is the folder of the profiles.
+FOLDER/NAME.txt. "%" in the flags is the folder of the profiles. A format comes
+first; else it is -top. What is a profile is shown by -raw.
 
 Debian's `go tool pprof` is older than what cpprof follows. What it prints
 otherwise is left out of the comparison: the form of the line "Time:", and the
@@ -18,7 +19,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 
+TEXTS = ("-top", "-tags", "-comments", "-raw")
+PROFILES = ("-proto", "-topproto")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -33,12 +37,23 @@ def cases():
                 yield folder, name.lstrip("-"), flags, name.startswith("-")
 
 
-def top(tool, folder, flags):
-    words = [word.replace("%", HERE) for word in shlex.split(flags)]
-    done = subprocess.run(
-        tool + ["-top"] + words + [os.path.join(HERE, folder, "profile.pb")],
-        stdin=subprocess.DEVNULL, capture_output=True, check=False,
+def run(tool, words):
+    return subprocess.run(
+        tool + words, stdin=subprocess.DEVNULL, capture_output=True,
+        check=False,
         env=dict(os.environ, TZ="UTC", PPROF_BINARY_PATH="/nonexistent"))
+
+
+def report(tool, folder, flags):
+    words = [word.replace("%", HERE) for word in shlex.split(flags)]
+    if not words or words[0] not in TEXTS + PROFILES:
+        words.insert(0, "-top")
+    done = run(tool, words + [os.path.join(HERE, folder, "profile.pb")])
+    if words[0] in PROFILES and done.returncode == 0:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(done.stdout)
+            file.flush()
+            done = run(tool, ["-raw", "-symbolize=none", file.name])
     return done.stdout.decode("utf-8", "replace"), done.returncode
 
 
@@ -62,9 +77,9 @@ def compare(cpprof, all_cases):
         with open(os.path.join(HERE, folder, name + ".txt"),
                   encoding="utf-8") as kept:
             want = kept.read()
-        got, status = top([cpprof], folder, flags)
+        got, status = report([cpprof], folder, flags)
         wrong += not tap(number, got == want and status == 0,
-                         "%s: -top %s" % (folder, flags), got, want)
+                         "%s: %s" % (folder, flags), got, want)
     return wrong
 
 
@@ -75,11 +90,11 @@ def compare_peer(cpprof, all_cases):
     wrong = 0
     both = [case for case in all_cases if not case[3]]
     for number, (folder, _, flags, _) in enumerate(both, 1):
-        got, status = top([cpprof], folder, flags)
-        want, peer_status = top(["go", "tool", "pprof"], folder, flags)
+        got, status = report([cpprof], folder, flags)
+        want, peer_status = report(["go", "tool", "pprof"], folder, flags)
         wrong += not tap(
             number, without_time(got) == without_time(want) and
-            status == peer_status == 0, "%s: -top %s" % (folder, flags), got,
+            status == peer_status == 0, "%s: %s" % (folder, flags), got,
             want)
     print("1..%d" % len(both))
     return wrong
@@ -87,9 +102,9 @@ def compare_peer(cpprof, all_cases):
 
 def update(cpprof, all_cases):
     for folder, name, flags, _ in all_cases:
-        text, status = top([cpprof], folder, flags)
+        text, status = report([cpprof], folder, flags)
         if status != 0:
-            sys.exit("%s: -top %s: exit status %d" % (folder, flags, status))
+            sys.exit("%s: %s: exit status %d" % (folder, flags, status))
         with open(os.path.join(HERE, folder, name + ".txt"), "w",
                   encoding="utf-8") as kept:
             kept.write(text)

@@ -50,20 +50,28 @@ report_text_free(struct report_text *t)
     memset(t, 0, sizeof *t);
 }
 
-/* Print -top of the profile into t, terminated; the status of doing so. */
+/* Write a report of the profile into t, terminated; the status of doing so. */
 static inline enum cpprof_status
-report_text_top(struct cpprof_pprof *p, struct cpprof_report_options options,
-                struct report_text *t, struct cpprof_error *error)
+report_text_of(struct cpprof_pprof *p, enum cpprof_report_format format,
+               struct cpprof_report_options options, struct report_text *t,
+               struct cpprof_error *error)
 {
     struct cpprof_writer writer = {report_text_write, report_text_close, t};
     enum cpprof_status status;
 
     options.warn = report_text_warn;
     options.warn_ctx = t;
-    status = cpprof_report_write(p, CPPROF_REPORT_TOP, &options, writer, error);
+    status = cpprof_report_write(p, format, &options, writer, error);
     cpprof__buffer_append(&t->bytes, "", 1);
     cpprof__buffer_append(&t->warnings, "", 1);
     return status;
+}
+
+static inline enum cpprof_status
+report_text_top(struct cpprof_pprof *p, struct cpprof_report_options options,
+                struct report_text *t, struct cpprof_error *error)
+{
+    return report_text_of(p, CPPROF_REPORT_TOP, options, t, error);
 }
 
 #endif
