@@ -238,7 +238,8 @@ cpprof__make_sample(struct cpprof__maker *m, const uint32_t *locations,
     s->labels = labels;
     if (n)
         memcpy(p->frames.at + p->frames.n, locations, n * sizeof *locations);
-    memcpy(p->values.at + p->values.n, values, n_values * sizeof *values);
+    if (n_values)
+        memcpy(p->values.at + p->values.n, values, n_values * sizeof *values);
     p->frames.n += n;
     p->values.n += n_values;
 }

@@ -1,1 +1,375 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Heap, growth and fragmentation profiles as text:
+ *
+ *     heap profile: 127: 12136 [146: 1062272] @ heap_v2/524288
+ *     100: 6400 [100: 6400] @ 0x6a665f 0x6a6993
+ *
+ * objects and bytes in use, and in brackets those ever allocated; in the first
+ * line their sums and, behind '@', who wrote it and how many bytes lie between
+ * two samples on average. Sums that say the same twice, or nothing in the
+ * brackets, mean that the profile has two columns only.
+ *
+ * Addresses without "0x" are read too, where all of a row are so: gperftools'
+ * own pprof reads them, the reference drops the stacks.
+ *
+ * Source: profile/legacy_profile.go parseHeap.
+ */
+#include "base/status.h"
+#include "profile/heap_scale.h"
+#include "profile/legacy/numbers.h"
+#include "profile/legacy/rows.h"
+#include "profile/legacy/scan.h"
+
+enum field { IN_USE_COUNT, IN_USE_BYTES, ALLOC_COUNT, ALLOC_BYTES, N_FIELDS };
+
+struct heap {
+    int64_t period;
+    bool is_sampled; /* counts are estimates to be made of the period */
+    bool has_alloc;  /* four sample types */
+    uint32_t bytes_key;
+};
+
+/* ---------------------------------------------------------- patterns ---- */
+
+/* -?\d+ */
+static struct cpprof__text
+take_signed(struct cpprof__text *text)
+{
+    struct cpprof__text taken = {text->at, 0};
+
+    taken.n = cpprof__take(text, "-");
+    taken.n += cpprof__take_digits(text).n;
+    return taken;
+}
+
+static bool
+is_number(struct cpprof__text text)
+{
+    return text.n && cpprof__is_digit(text.at[text.n - 1]);
+}
+
+/* The rest behind the first two numbers: " *\[ *(\d+): *(\d+) *\]" */
+static bool
+take_brackets(struct cpprof__text *at, struct cpprof__text *fields)
+{
+    cpprof__take_spaces(at);
+    if (!cpprof__take(at, "["))
+        return false;
+    cpprof__take_spaces(at);
+    fields[ALLOC_COUNT] = cpprof__take_digits(at);
+    if (!is_number(fields[ALLOC_COUNT]) || !cpprof__take(at, ":"))
+        return false;
+    cpprof__take_spaces(at);
+    fields[ALLOC_BYTES] = cpprof__take_digits(at);
+    cpprof__take_spaces(at);
+    return is_number(fields[ALLOC_BYTES]) && cpprof__take(at, "]");
+}
+
+/* (-?\d+): *(-?\d+) *\[ *(\d+): *(\d+) *\] */
+static bool
+take_fields(struct cpprof__text *at, struct cpprof__text *fields)
+{
+    fields[IN_USE_COUNT] = take_signed(at);
+    if (!is_number(fields[IN_USE_COUNT]) || !cpprof__take(at, ":"))
+        return false;
+    cpprof__take_spaces(at);
+    fields[IN_USE_BYTES] = take_signed(at);
+    return is_number(fields[IN_USE_BYTES]) && take_brackets(at, fields);
+}
+
+/* The fields wherever in the line they are, and the addresses behind them. */
+static bool
+find_row(struct cpprof__text line, struct cpprof__text *fields,
+         struct cpprof__text *stack)
+{
+    while (line.n) {
+        struct cpprof__text at = line;
+
+        if (take_fields(&at, fields) && cpprof__take(&at, " @")) {
+            *stack = cpprof__take_while(&at, cpprof__is_of_stack);
+            return true;
+        }
+        if (cpprof__take_digits(&line).n == 0)
+            cpprof__skip(&line, 1);
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------ header ---- */
+
+/* Behind "heap profile:" the fields, then what follows the bracket. */
+static bool
+take_header(struct cpprof__text *at, struct cpprof__text *fields)
+{
+    cpprof__take_spaces(at);
+    if (!at->n || at->at[0] == '-' || !take_fields(at, fields))
+        return false;
+    return fields[IN_USE_BYTES].at[0] != '-';
+}
+
+/* Find a header whose kind, behind '@', is accepted. */
+static bool
+find_header(struct cpprof__text line,
+            bool (*accept)(struct cpprof__text kind,
+                           const struct cpprof__text *fields, void *out),
+            void *out)
+{
+    static const char word[] = "heap profile:";
+    struct cpprof__text fields[N_FIELDS];
+    const char *found;
+
+    while ((found = memmem(line.at, line.n, word, sizeof word - 1))) {
+        struct cpprof__text at;
+
+        cpprof__skip(&line, (size_t)(found - line.at) + sizeof word - 1);
+        at = line;
+        if (take_header(&at, fields) && accept(at, fields, out))
+            return true;
+    }
+    return false;
+}
+
+/* heap[_a-z0-9]* */
+static bool
+is_of_kind(char c)
+{
+    return c == '_' || (c >= 'a' && c <= 'z') || cpprof__is_digit(c);
+}
+
+/* A number of objects or bytes in the brackets that says something new. */
+static bool
+differs(struct cpprof__text alloc, struct cpprof__text in_use)
+{
+    bool is_same =
+        alloc.n == in_use.n && memcmp(alloc.at, in_use.at, alloc.n) == 0;
+
+    return !is_same && !cpprof__is_text(alloc, "0");
+}
+
+struct heap_kind {
+    struct cpprof__text name, period;
+    bool has_alloc;
+};
+
+/* " *@ *(heap[_a-z0-9]*)/?(\d*)" */
+static bool
+accept_heap(struct cpprof__text at, const struct cpprof__text *fields,
+            void *out)
+{
+    struct heap_kind *kind = out;
+
+    cpprof__take_spaces(&at);
+    if (!cpprof__take(&at, "@"))
+        return false;
+    cpprof__take_spaces(&at);
+    if (!cpprof__begins(at, "heap"))
+        return false;
+    kind->name = cpprof__take_while(&at, is_of_kind);
+    cpprof__take(&at, "/");
+    kind->period = cpprof__take_digits(&at);
+    kind->has_alloc = differs(fields[ALLOC_COUNT], fields[IN_USE_COUNT]) ||
+                      differs(fields[ALLOC_BYTES], fields[IN_USE_BYTES]);
+    return true;
+}
+
+static bool
+accept_plain(struct cpprof__text at, const struct cpprof__text *fields,
+             void *out)
+{
+    (void)fields;
+    (void)out;
+    return cpprof__begins(at, " @ growth") ||
+           cpprof__begins(at, " @ fragmentation");
+}
+
+static bool
+understand_kind(const struct heap_kind *kind, struct heap *h)
+{
+    bool is_v2 = cpprof__is_text(kind->name, "heap_v2") ||
+                 cpprof__is_text(kind->name, "heapz_v2");
+
+    h->period = 0;
+    if (kind->period.n && cpprof__parse_int(kind->period, 10, &h->period))
+        return false;
+    h->has_alloc = kind->has_alloc;
+    h->is_sampled = true;
+    if (is_v2)
+        return true;
+    if (cpprof__is_text(kind->name, "heap")) {
+        h->period /= 2; /* an old habit of tcmalloc, which Go took over */
+        return true;
+    }
+    h->period = 1;
+    h->is_sampled = false;
+    return cpprof__is_text(kind->name, "heapprofile");
+}
+
+static bool
+read_header(struct cpprof__text line, struct heap *h)
+{
+    struct heap_kind kind;
+
+    if (find_header(line, accept_heap, &kind))
+        return understand_kind(&kind, h);
+    *h = (struct heap){.period = 1};
+    return find_header(line, accept_plain, NULL);
+}
+
+static void
+make_types(struct cpprof__maker *m, struct heap *h)
+{
+    if (h->has_alloc) {
+        /* In use last, so that it is what is shown by default. */
+        cpprof__make_sample_type(m, "alloc_objects", "count");
+        cpprof__make_sample_type(m, "alloc_space", "bytes");
+        cpprof__make_sample_type(m, "inuse_objects", "count");
+        cpprof__make_sample_type(m, "inuse_space", "bytes");
+    } else {
+        cpprof__make_sample_type(m, "objects", "count");
+        cpprof__make_sample_type(m, "space", "bytes");
+    }
+    cpprof__make_period(m, "space", "bytes", h->period);
+    h->bytes_key = cpprof__make_text(m, "bytes");
+}
+
+/* -------------------------------------------------------------- rows ---- */
+
+struct row {
+    struct cpprof__text line;
+    struct cpprof__text fields[N_FIELDS];
+    struct cpprof__text stack;
+    int64_t block_bytes; /* the mean size of an object */
+};
+
+static enum cpprof_status
+read_number(const struct row *row, enum field field, int64_t *value,
+            struct cpprof_error *error)
+{
+    const char *wrong = cpprof__parse_int(row->fields[field], 10, value);
+
+    if (!wrong)
+        return CPPROF_OK;
+    return cpprof__fail_number(
+        error, (struct cpprof__bad_number){.prefix = "malformed sample: ",
+                                           .function = "ParseInt",
+                                           .line = row->line,
+                                           .word = row->fields[field],
+                                           .wrong = wrong});
+}
+
+/* Objects and bytes, the fields `first` and the next. */
+static enum cpprof_status
+read_pair(const struct heap *h, struct row *row, enum field first,
+          int64_t *values, struct cpprof_error *error)
+{
+    const char *what = first == ALLOC_COUNT ? "allocation" : "inuse";
+    enum cpprof_status status;
+
+    status = read_number(row, first, &values[0], error);
+    if (status == CPPROF_OK)
+        status = read_number(row, first + 1, &values[1], error);
+    if (status != CPPROF_OK)
+        return status;
+    if (values[0] == 0 && values[1] != 0)
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                            "%s count was 0 but %s bytes was %lld", what, what,
+                            (long long)values[1]);
+    if (values[0] != 0) {
+        row->block_bytes = cpprof__wrapping_quotient(values[1], values[0]);
+        if (h->is_sampled)
+            cpprof__scale_heap_sample(&values[0], &values[1], h->period);
+    }
+    return CPPROF_OK;
+}
+
+static bool
+is_not_space(char c)
+{
+    return c != ' ';
+}
+
+/* Words of hexadecimal digits without "0x". */
+static enum cpprof_status
+read_bare_stack(struct cpprof__rows *rows, const struct row *row,
+                struct cpprof_error *error)
+{
+    struct cpprof__text at = row->stack, word;
+    const char *wrong;
+    uint64_t *added;
+
+    while (cpprof__take_spaces(&at), at.n) {
+        word = cpprof__take_while(&at, is_not_space);
+        added = CPPROF__ARRAY_ADD(&rows->stack.list);
+        if (!added) {
+            rows->maker.failed = true;
+            break;
+        }
+        wrong = cpprof__parse_uint(word, 16, added);
+        if (wrong)
+            return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                                "malformed sample: %.*s: failed to parse as "
+                                "hex 64-bit number: %.*s",
+                                cpprof__print_n(row->line), row->line.at,
+                                cpprof__print_n(word), word.at);
+    }
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+read_row(struct cpprof__rows *rows, const struct heap *h,
+         struct cpprof__text line, struct cpprof_error *error)
+{
+    struct row row = {.line = line};
+    enum cpprof_status status = CPPROF_OK;
+    int64_t values[4], *in_use = h->has_alloc ? values + 2 : values;
+
+    if (!find_row(line, row.fields, &row.stack))
+        return cpprof__fail(
+            error, CPPROF_BAD_DATA, 0,
+            "unexpected number of sample values: got 0, want 6");
+    if (h->has_alloc)
+        status = read_pair(h, &row, ALLOC_COUNT, values, error);
+    if (status == CPPROF_OK)
+        status = read_pair(h, &row, IN_USE_COUNT, in_use, error);
+    if (status == CPPROF_OK)
+        status = memchr(row.stack.at, 'x', row.stack.n)
+                     ? cpprof__rows_stack(rows, row.stack, line, error)
+                     : read_bare_stack(rows, &row, error);
+    if (status != CPPROF_OK)
+        return status;
+    cpprof__make_number(&rows->maker, h->bytes_key, row.block_bytes, 0);
+    cpprof__rows_sample(rows, CPPROF__STACK_RETURN, values);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    struct cpprof__text line;
+    struct heap h;
+
+    if (!cpprof__rows_next(rows) || !read_header(rows->line, &h))
+        return CPPROF_OK;
+    *recognized = true;
+    make_types(&rows->maker, &h);
+    while (status == CPPROF_OK && cpprof__rows_next(rows)) {
+        line = cpprof__trim(rows->line);
+        if (line.n == 0 || line.at[0] == '#')
+            continue;
+        if (cpprof__is_maps_sentinel(line))
+            break;
+        status = read_row(rows, &h, line, error);
+    }
+    return status == CPPROF_OK ? cpprof__rows_finish(rows, error) : status;
+}
+
+enum cpprof_status
+cpprof__read_heap(const char *data, size_t n, struct cpprof_pprof *p,
+                  bool *recognized, struct cpprof_error *error)
+{
+    struct cpprof__text text = {data, n};
+
+    return cpprof__read_rows(read, text, p, recognized, error);
+}

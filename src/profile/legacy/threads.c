@@ -1,1 +1,206 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The stacks of all threads, as text:
+ *
+ *     --- threadz 1 ---
+ *
+ *     --- Thread 7f794ab90940 (name: main/14748) stack: ---
+ *       PC:  0x00bc8f1c: helper(arg *)
+ *       0x0040be31: main
+ *     --- Thread 7f794964e700 (name: other/14751) stack: ---
+ *       [same as previous thread]
+ *     --- Memory map: ---
+ *
+ * One sample per thread; those that are as the one before are counted there.
+ * A file that ends without a memory map, or the line "---- no stack trace
+ * for ...", is not of this format.
+ *
+ * Source: profile/legacy_profile.go parseThread.
+ */
+#include "profile/legacy/rows.h"
+#include "profile/legacy/scan.h"
+
+static bool
+is_hex_of_either_case(char c)
+{
+    return cpprof__is_hex_digit(c) || (c >= 'A' && c <= 'F');
+}
+
+/* Find a word; the text goes on behind it. */
+static bool
+find_word(struct cpprof__text *text, const char *word)
+{
+    const char *found = memmem(text->at, text->n, word, strlen(word));
+
+    if (found)
+        cpprof__skip(text, (size_t)(found - text->at) + strlen(word));
+    return found != NULL;
+}
+
+/* --- threadz \d+ --- */
+static bool
+is_threadz(struct cpprof__text line)
+{
+    while (find_word(&line, "--- threadz ")) {
+        struct cpprof__text at = line;
+
+        if (cpprof__take_digits(&at).n && cpprof__begins(at, " ---"))
+            return true;
+    }
+    return false;
+}
+
+/* /(\d+)\) stack: --- */
+static bool
+has_thread_id(struct cpprof__text line)
+{
+    const char *begin = line.at, *word;
+
+    while (find_word(&line, ") stack: ---")) {
+        word = line.at - strlen(") stack: ---");
+        if (word == begin || !cpprof__is_digit(word[-1]))
+            continue;
+        while (word > begin && cpprof__is_digit(word[-1]))
+            word--;
+        if (word > begin && word[-1] == '/')
+            return true;
+    }
+    return false;
+}
+
+/* --- Thread ([[:xdigit:]]+) \(name: (.*)/(\d+)\) stack: --- */
+static bool
+is_thread(struct cpprof__text line)
+{
+    while (find_word(&line, "--- Thread ")) {
+        struct cpprof__text at = line;
+
+        /* What the rest lacks, the rest of the rest lacks as well. */
+        if (cpprof__take_while(&at, is_hex_of_either_case).n &&
+            cpprof__take(&at, " (name: "))
+            return has_thread_id(at);
+    }
+    return false;
+}
+
+/*
+ * The addresses of one thread, into the stack; none when it is as the previous
+ * one. *line is the first line behind them, or the last of the file.
+ */
+static enum cpprof_status
+read_stack(struct cpprof__rows *rows, struct cpprof__text *line,
+           struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    bool is_as_previous = false;
+
+    *line = (struct cpprof__text){rows->line.at, 0};
+    while (status == CPPROF_OK && cpprof__rows_next(rows)) {
+        *line = cpprof__trim(rows->line);
+        if (cpprof__begins(*line, "---"))
+            break;
+        if (cpprof__contains(*line, "same as previous thread"))
+            is_as_previous = true;
+        else
+            status = cpprof__rows_stack(rows, *line, *line, error);
+    }
+    if (is_as_previous)
+        rows->stack.list.n = 0;
+    return status;
+}
+
+static void
+add_thread(struct cpprof__rows *rows)
+{
+    struct cpprof_pprof *p = rows->p;
+    int64_t one = 1;
+
+    if (rows->stack.list.n)
+        cpprof__rows_sample(rows, CPPROF__STACK_CALLER, &one);
+    else if (p->values.n)
+        p->values.at[p->values.n - 1]++;
+}
+
+/* Thread after thread; `line` is the first one's. */
+static enum cpprof_status
+read_threads(struct cpprof__rows *rows, struct cpprof__text line,
+             bool *recognized, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    while (status == CPPROF_OK && !cpprof__is_maps_sentinel(line) &&
+           !cpprof__begins(line, "---- no stack trace for")) {
+        *recognized = is_thread(line);
+        if (!*recognized)
+            return CPPROF_OK;
+        status = read_stack(rows, &line, error);
+        if (status == CPPROF_OK)
+            add_thread(rows);
+    }
+    return status;
+}
+
+/* The leaf may be there twice, from the signal's context and from unwinding,
+ * which takes it for a return address. */
+static void
+drop_double_leaves(struct cpprof_pprof *p)
+{
+    size_t i;
+
+    for (i = 0; i < p->samples.n; i++) {
+        struct cpprof__sample *s = &p->samples.at[i];
+        uint32_t *frames = p->frames.at + s->first_frame;
+
+        if (s->n_frames < 2 || p->locations.at[frames[0]].address !=
+                                   p->locations.at[frames[1]].address + 1)
+            continue;
+        s->n_frames--;
+        memmove(frames + 1, frames + 2, (s->n_frames - 1) * sizeof *frames);
+    }
+}
+
+/* Skip comments and what stands between the first line and the first thread;
+ * *line is where threads begin. */
+static bool
+read_header(struct cpprof__rows *rows, struct cpprof__text *line)
+{
+    while (cpprof__rows_next(rows) && cpprof__is_space_or_comment(rows->line))
+        ;
+    *line = rows->line;
+    if (!is_threadz(*line))
+        return is_thread(*line);
+    while (cpprof__rows_next(rows)) {
+        *line = rows->line;
+        if (cpprof__is_maps_sentinel(*line) || cpprof__begins(*line, "-"))
+            break;
+    }
+    return true;
+}
+
+static enum cpprof_status
+read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    struct cpprof__text line;
+
+    *recognized = read_header(rows, &line);
+    if (!*recognized)
+        return CPPROF_OK;
+    cpprof__make_sample_type(&rows->maker, "thread", "count");
+    cpprof__make_period(&rows->maker, "thread", "count", 1);
+    status = read_threads(rows, line, recognized, error);
+    if (status == CPPROF_OK && *recognized)
+        status = cpprof__rows_finish(rows, error);
+    if (status == CPPROF_OK)
+        drop_double_leaves(rows->p);
+    return status;
+}
+
+enum cpprof_status
+cpprof__read_threads(const char *data, size_t n, struct cpprof_pprof *p,
+                     bool *recognized, struct cpprof_error *error)
+{
+    struct cpprof__text text = {data, n};
+
+    return cpprof__read_rows(read, text, p, recognized, error);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of locations that all of Java's legacy profiles end with:
+ *
+ *     0x0000000d com.example.Foo.bar (Foo.java:42)
+ *     0x0000000e [libjvm.so] (/usr/lib/libjvm.so)
+ *     0x0000000f GC
+ *
+ * Addresses are only what samples call their locations. A function is its
+ * name; what a location was called last counts, and lines that are no
+ * location, or that of an address without a sample, are skipped.
+ *
+ * Source: profile/legacy_java_profile.go parseJavaLocations.
+ */
+#include "profile/legacy/java.h"
+
+#include "base/status.h"
+#include "profile/legacy/maps.h"
+#include "profile/legacy/numbers.h"
+#include "profile/legacy/scan.h"
+#include "profile/make.h"
+
+struct table {
+    struct cpprof__maker maker;
+    struct cpprof__index locations; /* by address */
+    struct cpprof__index functions; /* by name */
+};
+
+struct wanted {
+    const struct cpprof_pprof *p;
+    uint64_t address;
+    uint32_t name;
+};
+
+static bool
+has_address(void *ctx, uint32_t location)
+{
+    const struct wanted *w = ctx;
+
+    return w->p->locations.at[location].address == w->address;
+}
+
+static bool
+has_name(void *ctx, uint32_t function)
+{
+    const struct wanted *w = ctx;
+
+    return w->p->functions.at[function].name == w->name;
+}
+
+static bool
+index_locations(struct table *t)
+{
+    const struct cpprof_pprof *p = t->maker.p;
+    size_t i;
+
+    for (i = 0; i < p->locations.n; i++)
+        if (!cpprof__index_add(&t->locations,
+                               cpprof__hash_u64(p->locations.at[i].address),
+                               (uint32_t)i))
+            return false;
+    return true;
+}
+
+/* The function of a name; it has the file that it came with first. */
+static uint32_t
+function_of(struct table *t, struct cpprof__text name, struct cpprof__text file)
+{
+    struct cpprof__maker *m = &t->maker;
+    struct wanted wanted = {.p = m->p};
+    uint32_t found, text;
+
+    wanted.name = text = cpprof__make_string(m, name.at, name.n);
+    found = cpprof__index_find(&t->functions, cpprof__hash_u64(text), has_name,
+                               &wanted);
+    if (found != CPPROF__INDEX_NONE || m->failed)
+        return found;
+    found = cpprof__make_function(m, text, text,
+                                  cpprof__make_string(m, file.at, file.n));
+    if (!m->failed &&
+        !cpprof__index_add(&t->functions, cpprof__hash_u64(text), found))
+        m->failed = true;
+    return found;
+}
+
+/* The one line of a location, in place of the one it may have. */
+static void
+set_line(struct cpprof_pprof *p, uint32_t location,
+         struct cpprof_pprof_line line, bool *failed)
+{
+    struct cpprof_pprof_location *l = &p->locations.at[location];
+
+    if (l->n_lines == 0) {
+        if (!CPPROF__ARRAY_ROOM(&p->lines, 1)) {
+            *failed = true;
+            return;
+        }
+        l->first_line = p->lines.n++;
+        l->n_lines = 1;
+    }
+    p->lines.at[l->first_line] = line;
+}
+
+/* Go's filepath.Base(). */
+static struct cpprof__text
+base_name(struct cpprof__text path)
+{
+    size_t n;
+
+    if (path.n == 0)
+        return (struct cpprof__text){".", 1};
+    while (path.n && path.at[path.n - 1] == '/')
+        path.n--;
+    if (path.n == 0)
+        return (struct cpprof__text){"/", 1};
+    for (n = path.n; n && path.at[n - 1] != '/'; n--)
+        ;
+    cpprof__skip(&path, n);
+    return path;
+}
+
+/* \s */
+static bool
+is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\f' || c == '\r';
+}
+
+/* ^(.*)\s+\((.*)\)$ with the last parenthesis in front of `limit` */
+static bool
+split_parenthesis(struct cpprof__text text, size_t limit,
+                  struct cpprof__text *name, struct cpprof__text *inner)
+{
+    size_t open = limit;
+
+    if (text.n == 0 || text.at[text.n - 1] != ')')
+        return false;
+    while (open-- > 1)
+        if (text.at[open] == '(' && is_space(text.at[open - 1])) {
+            *name = (struct cpprof__text){text.at, open - 1};
+            *inner =
+                (struct cpprof__text){text.at + open + 1, text.n - open - 2};
+            return true;
+        }
+    return false;
+}
+
+/* Where ":(-?[[:digit:]]+)\)$" begins, or 0. */
+static size_t
+line_number_at(struct cpprof__text text)
+{
+    size_t n = text.n, end = n ? n - 1 : 0;
+
+    if (n == 0 || text.at[end] != ')')
+        return 0;
+    for (n = end; n && cpprof__is_digit(text.at[n - 1]); n--)
+        ;
+    if (n == end)
+        return 0;
+    n -= n && text.at[n - 1] == '-';
+    return n && text.at[n - 1] == ':' ? n - 1 : 0;
+}
+
+struct named {
+    struct cpprof__text function, file;
+    int64_t line;
+};
+
+/* "function (file:line)", "function (path/of/library)", or only a name. */
+static struct named
+read_name(struct cpprof__text text)
+{
+    struct named named = {.function = text, .file = {"", 0}};
+    size_t colon = line_number_at(text);
+    struct cpprof__text inner;
+
+    if (colon > 1 &&
+        split_parenthesis(text, colon - 1, &named.function, &inner)) {
+        size_t file_n = (size_t)(text.at + colon - inner.at);
+
+        named.file = (struct cpprof__text){inner.at, file_n};
+        cpprof__skip(&inner, file_n + 1);
+        if (cpprof__parse_int(inner, 10, &named.line) || named.line < 0)
+            named.line = 0;
+    } else if (split_parenthesis(text, text.n, &named.function, &inner)) {
+        named.file = base_name(inner);
+    } else if (cpprof__contains(text, "generated stub/JIT")) {
+        named.function = (struct cpprof__text){"STUB", 4};
+    }
+    return named;
+}
+
+static bool
+is_hex_of_either_case(char c)
+{
+    return cpprof__is_hex_digit(c) || (c >= 'A' && c <= 'F');
+}
+
+static enum cpprof_status
+read_location(struct table *t, struct cpprof__text line,
+              struct cpprof_error *error)
+{
+    struct wanted wanted = {.p = t->maker.p};
+    struct cpprof__text at = line, hex;
+    struct named named;
+    const char *wrong;
+    uint32_t found, function;
+
+    if (!cpprof__take(&at, "0x"))
+        return CPPROF_OK;
+    hex = cpprof__take_while(&at, is_hex_of_either_case);
+    if (hex.n == 0 || cpprof__take_while(&at, is_space).n == 0)
+        return CPPROF_OK;
+    wrong = cpprof__parse_uint(hex, 16, &wanted.address);
+    if (wrong)
+        return cpprof__fail_number(
+            error, (struct cpprof__bad_number){.prefix = "parsing sample ",
+                                               .function = "ParseUint",
+                                               .line = line,
+                                               .word = hex,
+                                               .wrong = wrong});
+    found = cpprof__index_find(&t->locations, cpprof__hash_u64(wanted.address),
+                               has_address, &wanted);
+    if (found == CPPROF__INDEX_NONE)
+        return CPPROF_OK;
+    named = read_name(at);
+    function = function_of(t, named.function, named.file);
+    if (!t->maker.failed)
+        set_line(t->maker.p, found,
+                 (struct cpprof_pprof_line){.line = named.line,
+                                            .function = function},
+                 &t->maker.failed);
+    return CPPROF_OK;
+}
+
+/* Locations with a name lose their address first: they are in no mapping. */
+static enum cpprof_status
+finish(struct cpprof_pprof *p, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    size_t i;
+
+    for (i = 0; i < p->locations.n; i++)
+        if (p->locations.at[i].n_lines)
+            p->locations.at[i].address = 0;
+    status = cpprof__remap(p, error);
+    for (i = 0; i < p->locations.n; i++)
+        p->locations.at[i].address = 0;
+    return status;
+}
+
+enum cpprof_status
+cpprof__read_java_locations(struct cpprof__lines *lines, struct cpprof_pprof *p,
+                            struct cpprof_error *error)
+{
+    struct table t = {.maker.p = p};
+    enum cpprof_status status = CPPROF_OK;
+    struct cpprof__text line;
+
+    t.maker.failed = !index_locations(&t);
+    while (status == CPPROF_OK && !t.maker.failed &&
+           cpprof__next_line(lines, &line))
+        status = read_location(&t, cpprof__trim(line), error);
+    if (t.maker.failed)
+        status = cpprof__fail_nomem(error);
+    if (status == CPPROF_OK)
+        status = finish(p, error);
+    cpprof__index_free(&t.locations);
+    cpprof__index_free(&t.functions);
+    cpprof__maker_free(&t.maker);
+    return status;
+}

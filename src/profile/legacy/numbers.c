@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile/legacy/numbers.h"
+
+#include "base/status.h"
+
+static const char syntax[] = "invalid syntax";
+static const char range[] = "value out of range";
+
+/* The value of a digit, 36 for what is none. */
+static unsigned
+digit_of(char c)
+{
+    if (c >= '0' && c <= '9')
+        return (unsigned)(c - '0');
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10 : 36;
+}
+
+static void
+skip(struct cpprof__text *text, size_t n)
+{
+    text->at += n;
+    text->n -= n;
+}
+
+/* The base that a text which begins with 0 asks for; skips what says it. */
+static unsigned
+take_prefix(struct cpprof__text *text)
+{
+    unsigned base = 0;
+
+    if (text->n >= 3) {
+        char c = (char)(text->at[1] | 0x20);
+
+        base = c == 'x' ? 16 : c == 'o' ? 8 : c == 'b' ? 2 : 0;
+    }
+    skip(text, base ? 2 : 1);
+    return base ? base : 8;
+}
+
+/* One more digit, while everything before it was fine. */
+static const char *
+add_digit(uint64_t *value, unsigned base, unsigned digit)
+{
+    if (digit >= base)
+        return syntax;
+    if (__builtin_mul_overflow(*value, (uint64_t)base, value) ||
+        __builtin_add_overflow(*value, (uint64_t)digit, value))
+        return range;
+    return NULL;
+}
+
+const char *
+cpprof__parse_uint(struct cpprof__text text, unsigned base, uint64_t *value)
+{
+    bool may_underscore = base == 0, is_behind_digit = false, is_bad = false;
+    const char *wrong = NULL;
+
+    *value = 0;
+    if (text.n == 0)
+        return syntax;
+    if (base == 0) {
+        is_behind_digit = text.at[0] == '0';
+        base = is_behind_digit ? take_prefix(&text) : 10;
+    } else {
+        is_behind_digit = true;
+    }
+    for (; text.n && !wrong; skip(&text, 1)) {
+        if (may_underscore && text.at[0] == '_') {
+            is_bad = is_bad || !is_behind_digit;
+            is_behind_digit = false;
+            continue;
+        }
+        wrong = add_digit(value, base, digit_of(text.at[0]));
+        is_behind_digit = true;
+    }
+    return wrong ? wrong : is_bad || !is_behind_digit ? syntax : NULL;
+}
+
+const char *
+cpprof__parse_int(struct cpprof__text text, unsigned base, int64_t *value)
+{
+    bool is_negative = text.n && text.at[0] == '-';
+    const char *wrong;
+    uint64_t u;
+
+    if (is_negative || (text.n && text.at[0] == '+'))
+        skip(&text, 1);
+    wrong = cpprof__parse_uint(text, base, &u);
+    if (wrong)
+        return wrong;
+    if (u > (uint64_t)INT64_MAX + is_negative)
+        return range;
+    *value = (int64_t)(is_negative ? -u : u);
+    return NULL;
+}
+
+enum cpprof_status
+cpprof__fail_number(struct cpprof_error *error, struct cpprof__bad_number bad)
+{
+    return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                        "%s%.*s: strconv.%s: parsing \"%.*s\": %s", bad.prefix,
+                        cpprof__print_n(bad.line), bad.line.at, bad.function,
+                        cpprof__print_n(bad.word), bad.word.at, bad.wrong);
+}

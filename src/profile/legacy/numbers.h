@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers as Go reads and converts them: the same texts are numbers, the same
+ * are refused with the same words, and what does not fit wraps the same way.
+ *
+ * Source: Go's strconv.ParseInt, ParseUint; Go on amd64 for conversions.
+ */
+#ifndef PROFILE_LEGACY_NUMBERS_H
+#define PROFILE_LEGACY_NUMBERS_H
+
+#include "profile/legacy/lines.h"
+#include <cpprof/status.h>
+
+/*
+ * base  10 or 16; or 0: by the prefix 0x, 0o, 0b or 0, else 10, and underscores
+ *       between digits.
+ *
+ * Returns NULL, or what is wrong, "invalid syntax" or "value out of range".
+ */
+const char *
+cpprof__parse_uint(struct cpprof__text text, unsigned base, uint64_t *value);
+/* The same with a sign in front. */
+const char *
+cpprof__parse_int(struct cpprof__text text, unsigned base, int64_t *value);
+
+/* "PREFIXline: strconv.FUNCTION: parsing "word": WRONG" */
+struct cpprof__bad_number {
+    const char *prefix;
+    const char *function;
+    struct cpprof__text line;
+    struct cpprof__text word;
+    const char *wrong;
+};
+
+enum cpprof_status
+cpprof__fail_number(struct cpprof_error *error, struct cpprof__bad_number bad);
+
+/* For "%.*s", which takes an int: an error has no room for more anyway. */
+static inline int
+cpprof__print_n(struct cpprof__text text)
+{
+    return text.n < 4096 ? (int)text.n : 4096;
+}
+
+/* Towards zero; what is too large, or no number, is INT64_MIN. */
+static inline int64_t
+cpprof__truncate(double x)
+{
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
+static inline int64_t
+cpprof__wrapping_product(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+/* b is not 0. */
+static inline int64_t
+cpprof__wrapping_quotient(int64_t a, int64_t b)
+{
+    return b == -1 ? (int64_t) - (uint64_t)a : a / b;
+}
+
+#endif
