@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""`cpprof -raw` and `go tool pprof -raw` of random profiles, under every flag.
+
+    run.py CPPROF            200 profiles and 60 older ones, some flags each
+    run.py --all CPPROF      all of them under all flags, which takes long
+    run.py --seed N CPPROF   one profile under all flags
+    run.py --legacy --seed N CPPROF  the same for one of the older formats
+
+TAP, a line for each profile. Skipped where Go is missing. --keep=FOLDER leaves
+the profiles there.
+"""
+import argparse
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import flags
+import generate
+import legacy
+import normalise
+
+N_PROFILES = 200
+N_LEGACY = 60
+CASES_EACH = 8  # so that each of 120 flags meets 17 profiles
+ENVIRONMENT = dict(os.environ, TZ="UTC", LC_ALL="C", HOME="/nonexistent",
+                   PPROF_BINARY_PATH="/nonexistent",
+                   PPROF_TMPDIR="/nonexistent")
+
+
+def peer():
+    """Go's pprof itself, as `go tool` takes as long as pprof does."""
+    if not shutil.which("go"):
+        return None
+    folder = subprocess.run(["go", "env", "GOTOOLDIR"], capture_output=True,
+                            check=False, text=True).stdout.strip()
+    tool = os.path.join(folder, "pprof")
+    return tool if os.path.exists(tool) else None
+
+
+def run(tool, words):
+    try:
+        done = subprocess.run([tool] + words, stdin=subprocess.DEVNULL,
+                              capture_output=True, check=False, timeout=60,
+                              env=ENVIRONMENT)
+    except subprocess.TimeoutExpired:
+        return None, b"", b"takes too long"
+    return done.returncode, done.stdout, done.stderr
+
+
+def first_difference(got, want):
+    got, want = got.split(b"\n"), want.split(b"\n")
+    for i in range(max(len(got), len(want))):
+        ours = got[i] if i < len(got) else b"(end)"
+        theirs = want[i] if i < len(want) else b"(end)"
+        if ours != theirs:
+            return "line %d: got %r, want %r" % (i + 1, ours, theirs)
+    return "equal"
+
+
+def compare(cpprof, go_pprof, words):
+    """None, or what differs."""
+    want_status, want, want_said = run(go_pprof, words)
+    status, got, said = run(cpprof, words)
+    if (status == 0) != (want_status == 0) or status not in (0, 1, 2):
+        return "status %s and %r; the peer %s and %r" % (
+            status, said[-300:], want_status, want_said[-300:])
+    if status != 0:
+        return None
+    got = normalise.raw(got)
+    return None if got == want else first_difference(got, want)
+
+
+def make_profile(folder, seed):
+    paths = [os.path.join(folder, "%d%s.pb" % (seed, name))
+             for name in ("", "base")]
+    for path, data in zip(paths, generate.pair(seed)):
+        with open(path, "wb") as file:
+            file.write(data)
+    return "profile %d" % seed, paths
+
+
+def make_legacy(folder, seed):
+    """One profile, and the next of the same kind to compare it with."""
+    paths = []
+    for each in (seed, seed + len(legacy.KINDS)):
+        kind, data = legacy.profile(each)
+        paths.append(os.path.join(folder, "%d.%s" % (each, kind)))
+        with open(paths[-1], "wb") as file:
+            file.write(data)
+    return "%s %d" % (kind, seed), paths
+
+
+def cases_of(number, everything):
+    """Some of the flags, in rotation; the first case is always there."""
+    if everything:
+        return flags.CASES
+    n = len(flags.CASES) - 1
+    return [flags.CASES[0]] + [flags.CASES[1 + (number * CASES_EACH + i) % n]
+                               for i in range(CASES_EACH)]
+
+
+def test(job):
+    cpprof, go_pprof, folder, make, seed, everything = job
+    name, paths = make(folder, seed)
+    wrong = []
+    cases = cases_of(seed, everything)
+    for case in cases:
+        words = flags.words(case, *paths)
+        said = compare(cpprof, go_pprof, words)
+        if said:
+            wrong.append("%s\n#   %s" % (" ".join(words), said))
+    return "%s, %d sets of flags" % (name, len(cases)), wrong
+
+
+def jobs(options, go_pprof, folder):
+    cpprof = os.path.realpath(options.cpprof)
+    if options.seed is not None:
+        make = make_legacy if options.legacy else make_profile
+        return [(cpprof, go_pprof, folder, make, options.seed, True)]
+    return [(cpprof, go_pprof, folder, make, seed, options.all)
+            for make, n in ((make_profile, N_PROFILES), (make_legacy, N_LEGACY))
+            for seed in range(n)]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--legacy", action="store_true")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--keep")
+    parser.add_argument("-j", type=int, default=2)
+    parser.add_argument("cpprof")
+    options = parser.parse_args()
+    go_pprof = peer()
+    if not go_pprof:
+        print("1..0 # SKIP no go tool pprof")
+        return 0
+    failed = 0
+    with tempfile.TemporaryDirectory() as temporary, \
+            concurrent.futures.ThreadPoolExecutor(options.j) as pool:
+        all_jobs = jobs(options, go_pprof, options.keep or temporary)
+        print("1..%d" % len(all_jobs))
+        for number, (name, wrong) in enumerate(pool.map(test, all_jobs), 1):
+            failed += bool(wrong)
+            print("%s %d - %s" % ("not ok" if wrong else "ok", number, name))
+            for line in wrong:
+                print("# " + line, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
