@@ -3,22 +3,81 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+
+uint64_t cpprof__hash_key[2];
+
+/*
+ * The kernel gives every program 16 random bytes when it starts it, for the
+ * use of libc: no system call that could fail or block, and each thread that
+ * comes here finds the same. They also guard the stack; the key is a one-way
+ * function of them, and is itself never shown.
+ */
+void
+cpprof__hash_key_make(void)
+{
+    const void *random = (const void *)getauxval(AT_RANDOM);
+    uint64_t words[2] = {(uintptr_t)&cpprof__hash_key, (uintptr_t)&getauxval};
+
+    if (random)
+        memcpy(words, random, sizeof words);
+    /* Odd, and so not 0: a product with 0 is no hash. */
+    words[0] = cpprof__mix_u64(words[0] + cpprof__mix_u64(words[1])) | 1;
+    words[1] = cpprof__mix_u64(words[1] + words[0]) | 1;
+    __atomic_store_n(&cpprof__hash_key[0], words[0], __ATOMIC_RELAXED);
+    /* Last: it says that both are there. */
+    __atomic_store_n(&cpprof__hash_key[1], words[1], __ATOMIC_RELEASE);
+}
+
+static uint64_t
+load_u64(const unsigned char *p)
+{
+    uint64_t word;
+
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+static uint64_t
+load_u32(const unsigned char *p)
+{
+    uint32_t word;
+
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+/* The last 16 bytes or fewer in two words; words of short texts overlap, and
+ * the length, which is hashed too, says how. */
+static void
+load_tail(const unsigned char *p, size_t n, uint64_t words[2])
+{
+    words[0] = words[1] = 0;
+    if (n >= 8) {
+        words[0] = load_u64(p);
+        words[1] = load_u64(p + n - 8);
+    } else if (n >= 4) {
+        words[0] = load_u32(p);
+        words[1] = load_u32(p + n - 4);
+    } else if (n) { /* no bytes may have no address */
+        words[0] = (uint64_t)p[0] << 16 | (uint64_t)p[n / 2] << 8 | p[n - 1];
+    }
+}
 
 uint64_t
 cpprof__hash_bytes(const void *data, size_t n, uint64_t seed)
 {
+    uint64_t secret = cpprof__hash_key_word(1);
+    uint64_t h = seed ^ cpprof__hash_key_word(0);
     const unsigned char *p = data;
-    uint64_t h = seed ^ n * 0x9e3779b97f4a7c15ULL;
-    uint64_t word;
+    uint64_t tail[2];
+    size_t left = n;
 
-    for (; n >= sizeof word; n -= sizeof word, p += sizeof word) {
-        memcpy(&word, p, sizeof word);
-        h = cpprof__hash_u64(h ^ word) * 0x9e3779b97f4a7c15ULL;
-    }
-    word = 0;
-    if (n) /* no bytes may have no address */
-        memcpy(&word, p, n);
-    return cpprof__hash_u64(h ^ word);
+    for (; left > 16; left -= 16, p += 16)
+        h = cpprof__hash_multiply(load_u64(p) ^ secret, load_u64(p + 8) ^ h);
+    load_tail(p, left, tail);
+    h = cpprof__hash_multiply(tail[0] ^ secret, tail[1] ^ h);
+    return cpprof__hash_multiply(h ^ secret, n ^ 0x9e3779b97f4a7c15ULL);
 }
 
 static uint32_t

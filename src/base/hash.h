@@ -3,6 +3,12 @@
  * Hashing, and the one index that tables are built on: an open-addressing map
  * from a hash to a 32-bit number, which the caller compares with what it
  * stores under that number.
+ *
+ * Files that are read may be hostile. So hashes depend on a key that is random
+ * for each process: who does not know it cannot choose what falls together in
+ * a table. Nothing that is written may depend on a hash. Idea of the mixing:
+ * wyhash (Wang Yi): the two halves of a 128-bit product, with a secret in both
+ * factors.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -11,9 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A well-mixed 64-bit hash of a number (murmur3's finalizer). */
+/*
+ * A well-mixed 64-bit hash of a number, without a key (murmur3's finalizer):
+ * for what the process itself chooses, and where two processes must agree.
+ */
 static inline uint64_t
-cpprof__hash_u64(uint64_t x)
+cpprof__mix_u64(uint64_t x)
 {
     x ^= x >> 33;
     x *= 0xff51afd7ed558ccdULL;
@@ -22,7 +31,51 @@ cpprof__hash_u64(uint64_t x)
     return x ^ x >> 33;
 }
 
-/* Of bytes, not keyed: for tables, not against an adversary who aims at one. */
+/*
+ * The key: two words, 0 until hash_key_make() was called, which any thread may
+ * do at any time, as all find the same. Tests set words of their own.
+ */
+extern uint64_t cpprof__hash_key[2];
+
+void
+cpprof__hash_key_make(void);
+
+static inline uint64_t
+cpprof__hash_key_word(unsigned i)
+{
+    if (!__atomic_load_n(&cpprof__hash_key[1], __ATOMIC_ACQUIRE))
+        cpprof__hash_key_make();
+    return __atomic_load_n(&cpprof__hash_key[i], __ATOMIC_RELAXED);
+}
+
+/* Both halves of a product. */
+static inline uint64_t
+cpprof__hash_multiply(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product = (unsigned __int128)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Go on with one more number of a record; hash_u64() ends it. Sums of numbers,
+ * or their exclusive or, would fall together for whoever chooses both. */
+static inline uint64_t
+cpprof__hash_add(uint64_t hash, uint64_t x)
+{
+    return cpprof__hash_multiply(hash ^ cpprof__hash_key_word(0),
+                                 x ^ cpprof__hash_key_word(1));
+}
+
+/* Of a number. */
+static inline uint64_t
+cpprof__hash_u64(uint64_t x)
+{
+    /* Once more by a constant: a key may be unlucky, and spread neighbours in
+     * steps that a table's size divides. */
+    return cpprof__hash_multiply(cpprof__hash_add(0, x), 0x9e3779b97f4a7c15ULL);
+}
+
+/* Of bytes. */
 uint64_t
 cpprof__hash_bytes(const void *data, size_t n, uint64_t seed);
 

@@ -169,7 +169,7 @@ uint32_t
 cpprof__mappings_find(struct cpprof__mappings *m, uint64_t pc)
 {
     struct cpprof__mapping_cached *cached =
-        &m->cache[cpprof__hash_u64(pc) % CPPROF__MAPPING_CACHE];
+        &m->cache[cpprof__mix_u64(pc) % CPPROF__MAPPING_CACHE];
     uint32_t mapping;
 
     if (pc < CPPROF__FRAME_END)

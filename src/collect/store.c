@@ -197,14 +197,14 @@ cpprof__store_open(struct cpprof__store *store, void *block)
 static uint64_t
 node_hash(uint32_t parent, uint64_t pc, uint32_t mapping)
 {
-    return cpprof__hash_u64(pc ^ (uint64_t)parent << 40 ^
+    return cpprof__mix_u64(pc ^ (uint64_t)parent << 40 ^
                             (uint64_t)mapping << 32);
 }
 
 static uint64_t
 sample_hash(uint32_t node, uint32_t labels)
 {
-    return cpprof__hash_u64((uint64_t)labels << 32 | node);
+    return cpprof__mix_u64((uint64_t)labels << 32 | node);
 }
 
 static void

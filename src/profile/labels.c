@@ -118,10 +118,10 @@ hash_labels(const struct cpprof_pprof_label *labels, size_t n)
 
     for (i = 0; i < n; i++) {
         const struct cpprof_pprof_label *l = &labels[i];
-        uint64_t words = (uint64_t)l->key << 32 | l->text;
 
-        hash = cpprof__hash_u64(hash ^ words) + (uint64_t)l->num +
-               ((uint64_t)l->unit << 32 | l->kind);
+        hash = cpprof__hash_add(hash, (uint64_t)l->key << 32 | l->text);
+        hash = cpprof__hash_add(hash, (uint64_t)l->num);
+        hash = cpprof__hash_add(hash, (uint64_t)l->unit << 32 | l->kind);
     }
     return cpprof__hash_u64(hash);
 }

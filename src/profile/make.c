@@ -102,8 +102,8 @@ cpprof__make_function(struct cpprof__maker *m, uint32_t name,
                       uint32_t system_name, uint32_t file)
 {
     struct wanted_function wanted = {m->p, name, system_name, file};
-    uint64_t hash = cpprof__hash_u64(((uint64_t)name << 32 | file) +
-                                     cpprof__hash_u64(system_name));
+    uint64_t hash = cpprof__hash_u64(
+        cpprof__hash_add(system_name, (uint64_t)name << 32 | file));
     uint32_t found =
         cpprof__index_find(&m->functions, hash, is_function, &wanted);
     struct cpprof_pprof_function *f;
@@ -171,12 +171,12 @@ cpprof__make_location(struct cpprof__maker *m, uint32_t mapping,
                       uint64_t address, uint32_t function, int64_t line)
 {
     struct wanted_location wanted = {m->p, address, line, mapping, function};
-    uint64_t hash = cpprof__hash_u64(
-        address + cpprof__hash_u64((uint64_t)function << 32 | mapping) +
-        (uint64_t)line);
-    uint32_t found =
-        cpprof__index_find(&m->locations, hash, is_location, &wanted);
+    uint64_t hash =
+        cpprof__hash_add(address, (uint64_t)function << 32 | mapping);
+    uint32_t found;
 
+    hash = cpprof__hash_u64(hash ^ (uint64_t)line);
+    found = cpprof__index_find(&m->locations, hash, is_location, &wanted);
     if (found != CPPROF__INDEX_NONE)
         return found;
     found = add_location(m, &wanted);

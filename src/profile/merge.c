@@ -119,11 +119,11 @@ intern_mapping(struct cpprof_pprof_merger *m,
                const struct cpprof_pprof_mapping *mapping)
 {
     struct wanted wanted = {m->out, mapping};
-    uint64_t hash = cpprof__hash_u64(rounded_size(mapping) ^
-                                     cpprof__hash_u64(mapping->offset)) +
-                    name_of(mapping);
-    uint32_t at = cpprof__index_find(&m->mappings, hash, is_mapping, &wanted);
+    uint64_t hash = cpprof__hash_add(rounded_size(mapping), mapping->offset);
+    uint32_t at;
 
+    hash = cpprof__hash_u64(hash ^ name_of(mapping));
+    at = cpprof__index_find(&m->mappings, hash, is_mapping, &wanted);
     if (at != CPPROF__INDEX_NONE)
         return at;
     at = (uint32_t)m->out->mappings.n;
@@ -172,11 +172,12 @@ intern_function(struct cpprof_pprof_merger *m,
                 const struct cpprof_pprof_function *f)
 {
     struct wanted wanted = {m->out, f};
-    uint64_t names = (uint64_t)f->name << 32 | f->system_name;
-    uint64_t hash = cpprof__hash_u64(names) ^
-                    cpprof__hash_u64((uint64_t)f->start_line + f->file);
-    uint32_t at = cpprof__index_find(&m->functions, hash, is_function, &wanted);
+    uint64_t hash = cpprof__hash_add((uint64_t)f->start_line,
+                                     (uint64_t)f->name << 32 | f->system_name);
+    uint32_t at;
 
+    hash = cpprof__hash_u64(hash ^ f->file);
+    at = cpprof__index_find(&m->functions, hash, is_function, &wanted);
     if (at != CPPROF__INDEX_NONE)
         return at;
     at = (uint32_t)m->out->functions.n;
@@ -241,14 +242,14 @@ static uint64_t
 hash_location(const struct cpprof_pprof *out,
               const struct cpprof_pprof_location *l)
 {
-    uint64_t hash = cpprof__hash_u64(l->address) + l->mapping;
+    uint64_t hash = cpprof__hash_add(l->mapping, l->address);
     size_t i;
 
     for (i = 0; i < l->n_lines; i++) {
         const struct cpprof_pprof_line *x = &out->lines.at[l->first_line + i];
 
-        hash = cpprof__hash_u64(hash ^ ((uint64_t)x->function << 32)) +
-               (uint64_t)x->line + ((uint64_t)x->column << 32);
+        hash = cpprof__hash_add(hash ^ x->function, (uint64_t)x->line);
+        hash = cpprof__hash_add(hash, (uint64_t)x->column);
     }
     return cpprof__hash_u64(hash);
 }

@@ -81,11 +81,11 @@ is_wanted(void *ctx, uint32_t value)
 static uint64_t
 hash_node(const struct cpprof__node *n)
 {
-    uint64_t hash = cpprof__hash_u64(n->address);
+    uint64_t hash = cpprof__hash_add(n->object, n->address);
 
-    hash = cpprof__hash_u64(hash ^ (uint64_t)n->line) + (uint64_t)n->column;
-    hash = cpprof__hash_u64(hash ^ ((uint64_t)n->name << 32 | n->file));
-    return cpprof__hash_u64(hash ^ n->object);
+    hash = cpprof__hash_add(hash, (uint64_t)n->line);
+    hash = cpprof__hash_add(hash, (uint64_t)n->column);
+    return cpprof__hash_u64(hash ^ ((uint64_t)n->name << 32 | n->file));
 }
 
 /* The number of the node, added if it is new, or CPPROF__NO_NODE. */

@@ -54,6 +54,12 @@ check_all_found(uint64_t (*hash)(uint64_t key), uint32_t n)
 }
 
 static uint64_t
+keyed(uint64_t x)
+{
+    return cpprof__hash_u64(x);
+}
+
+static uint64_t
 same_for_all(uint64_t key)
 {
     (void)key;
@@ -64,7 +70,7 @@ static void
 index_finds_what_was_added_and_nothing_else(void **state)
 {
     (void)state;
-    check_all_found(cpprof__hash_u64, N_KEYS);
+    check_all_found(keyed, N_KEYS);
 }
 
 static void
@@ -109,20 +115,177 @@ hash_depends_on_every_byte_and_on_the_length(void **state)
     assert_true(cpprof__hash_bytes(NULL, 0, 1) == cpprof__hash_bytes("", 0, 1));
 }
 
+/* Keys that are neither random nor known to be good. */
+static const uint64_t some_keys[][2] = {
+    {1, 1},
+    {~0ull, ~0ull},
+    {0x123456789abcdef, 0xfedcba9876543211},
+    {1ull << 32, 1ull << 63 | 1},
+};
+
+static void
+set_key(const uint64_t key[2])
+{
+    memcpy(cpprof__hash_key, key, sizeof cpprof__hash_key);
+}
+
+static void
+key_is_made_once_and_is_the_same_for_every_caller(void **state)
+{
+    uint64_t zero[2] = {0, 0}, key[2];
+
+    (void)state;
+    set_key(zero);
+    assert_true(cpprof__hash_u64(1) != cpprof__hash_u64(2));
+    memcpy(key, cpprof__hash_key, sizeof key);
+    assert_true(key[0] % 2 == 1 && key[1] % 2 == 1);
+    set_key(zero);
+    cpprof__hash_key_make();
+    assert_memory_equal(key, cpprof__hash_key, sizeof key);
+}
+
+static void
+hashes_depend_on_the_key(void **state)
+{
+    uint64_t before[3], after[3];
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        uint64_t *out = i ? after : before;
+
+        set_key(some_keys[2 + i]);
+        out[0] = cpprof__hash_u64(7);
+        out[1] = cpprof__hash_add(7, 8);
+        out[2] = cpprof__hash_bytes("seven", 5, 0);
+    }
+    for (i = 0; i < 3; i++)
+        assert_true(before[i] != after[i]);
+    cpprof__hash_key_make();
+}
+
+/* The largest of n_places counts, of n_each expected. */
+static unsigned
+crowd(unsigned n_places, unsigned n_each, uint64_t step)
+{
+    unsigned *count = calloc(n_places, sizeof *count);
+    unsigned i, most = 0;
+
+    assert_non_null(count);
+    for (i = 0; i < n_places * n_each; i++)
+        count[cpprof__hash_u64(0x400000 + step * i) % n_places]++;
+    for (i = 0; i < n_places; i++)
+        most = count[i] > most ? count[i] : most;
+    free(count);
+    return most;
+}
+
 static void
 hashes_of_neighbours_spread_over_a_table(void **state)
 {
-    enum { n_places = 1024, n_each = 64 };
-    unsigned count[n_places] = {0};
-    unsigned i, most = 0;
+    static const uint64_t steps[] = {1, 4, 16, 4096, 1ull << 32};
+    unsigned key, step;
 
     (void)state;
-    for (i = 0; i < n_places * n_each; i++)
-        count[cpprof__hash_u64(0x400000 + 16ull * i) % n_places]++;
-    for (i = 0; i < n_places; i++)
-        most = count[i] > most ? count[i] : most;
-    /* 64 expected, standard deviation 8. */
-    assert_in_range(most, n_each, 2 * n_each);
+    for (key = 0; key < 50; key++) {
+        uint64_t words[2] = {cpprof__mix_u64(2 * key + 1) | 1,
+                             cpprof__mix_u64(2 * key + 2) | 1};
+
+        set_key(words);
+        /* 64 expected, standard deviation 8. */
+        for (step = 0; step < sizeof steps / sizeof *steps; step++)
+            assert_in_range(crowd(1024, 64, steps[step]), 64, 128);
+    }
+    cpprof__hash_key_make();
+}
+
+/* The number that cpprof__mix_u64() makes x of. */
+static uint64_t
+unmix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0x9cb4b2f8129337dbULL;
+    x ^= x >> 33;
+    x *= 0x4f74430c22a54005ULL;
+    return x ^ x >> 33;
+}
+
+/* How far an entry lies from where it belongs, on average. */
+static double
+probes(const struct cpprof__index *index)
+{
+    size_t mask = index->capacity - 1, sum = 0, i;
+
+    for (i = 0; i < index->capacity; i++)
+        if (index->places[i].value != CPPROF__INDEX_NONE)
+            sum += (i - index->places[i].hash) & mask;
+    return (double)sum / (double)index->n;
+}
+
+#define N_CHOSEN 10000
+
+/* Number i of those that the unkeyed hash puts in one place of an index. */
+static uint64_t
+chosen(uint64_t i)
+{
+    return unmix(i << 32 | (i ^ 4711));
+}
+
+static double
+probes_of_chosen(uint64_t (*hash)(uint64_t x))
+{
+    struct cpprof__index index = {0};
+    double found;
+    uint32_t i;
+
+    for (i = 0; i < N_CHOSEN; i++)
+        assert_true(cpprof__index_add(&index, hash(chosen(i)), i));
+    found = probes(&index);
+    cpprof__index_free(&index);
+    return found;
+}
+
+static uint64_t
+mix(uint64_t x)
+{
+    return cpprof__mix_u64(x);
+}
+
+/* As a text of two words, and as two numbers of a record. */
+static uint64_t
+keyed_text(uint64_t x)
+{
+    uint64_t words[2] = {x, ~x};
+
+    return cpprof__hash_bytes(words, sizeof words, 0);
+}
+
+static uint64_t
+keyed_record(uint64_t x)
+{
+    /* Equal sums. */
+    return cpprof__hash_u64(cpprof__hash_add(x, 4711 - x));
+}
+
+static void
+numbers_chosen_to_fall_together_do_not(void **state)
+{
+    uint64_t (*const hashes[])(uint64_t) = {keyed, keyed_text, keyed_record};
+    size_t key, i;
+
+    (void)state;
+    assert_true(unmix(cpprof__mix_u64(0x12345)) == 0x12345);
+    /* Half of all: the attack is one. */
+    assert_true(probes_of_chosen(mix) > N_CHOSEN / 4);
+    for (key = 0; key < 3; key++) {
+        cpprof__hash_key_make();
+        if (key)
+            set_key(some_keys[key + 1]);
+        for (i = 0; i < sizeof hashes / sizeof *hashes; i++)
+            /* 1.0 is expected at 3/4 full, half of that on average. */
+            assert_true(probes_of_chosen(hashes[i]) < 3);
+    }
+    cpprof__hash_key_make();
 }
 
 int
@@ -133,7 +296,10 @@ main(void)
         cmocka_unit_test(index_survives_hashes_that_are_all_the_same),
         cmocka_unit_test(empty_index_finds_nothing),
         cmocka_unit_test(hash_depends_on_every_byte_and_on_the_length),
+        cmocka_unit_test(key_is_made_once_and_is_the_same_for_every_caller),
+        cmocka_unit_test(hashes_depend_on_the_key),
         cmocka_unit_test(hashes_of_neighbours_spread_over_a_table),
+        cmocka_unit_test(numbers_chosen_to_fall_together_do_not),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
