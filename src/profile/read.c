@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From a path, a descriptor or memory to a profile: read all, unpack if it is
- * gzip, decode. Files are read, not mapped: one that shrinks meanwhile must
- * not end the process.
+ * gzip, decode; what is no profile.proto may be in an older format. Files are
+ * read, not mapped: one that shrinks meanwhile must not end the process.
  */
 #include "base/gzip.h"
 #include "base/status.h"
 #include "profile/decode.h"
+#include "profile/legacy/legacy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +50,80 @@ unpack(struct cpprof__buffer *out, const void *data, size_t n, size_t max_bytes,
     return status;
 }
 
+/* How much of a file is looked at to tell text from profile.proto. */
+#define GLANCE_BYTES ((size_t)256)
+
+/*
+ * Decoding destroys bytes; those that another reader may want must stay. They
+ * begin with a zero (CPU profiles in words) or are text. A profile.proto has
+ * control characters, the tags and lengths of its messages; should it have
+ * none where we look, it takes more memory to read.
+ */
+static bool
+may_be_legacy(const uint8_t *data, size_t n)
+{
+    size_t i;
+
+    if (n == 0 || data[0] == 0)
+        return true;
+    for (i = 0; i < n && i < GLANCE_BYTES; i++)
+        if (data[i] < ' ' && (data[i] < '\t' || data[i] > '\r'))
+            return false;
+    return true;
+}
+
+/* May bytes that failed to decode be in an older format? Not if they were
+ * decoded well, and what they say is wrong. */
+static bool
+is_worth_another_try(enum cpprof_status status, const struct cpprof_error *why)
+{
+    return status == CPPROF_BAD_DATA &&
+           strncmp(why->text, "malformed", strlen("malformed")) != 0 &&
+           strcmp(why->text, "parsing profile: empty input file") != 0 &&
+           strcmp(why->text,
+                  "parsing profile: concatenated profiles detected") != 0;
+}
+
+static enum cpprof_status
+read_legacy(const uint8_t *data, size_t n, uint64_t proto_failed_at,
+            struct cpprof_pprof **profile, struct cpprof_error *error)
+{
+    struct cpprof_pprof *p = NULL;
+    struct cpprof_error why = {0};
+    enum cpprof_status status =
+        cpprof__read_legacy((const char *)data, n, &p, &why);
+
+    if (status == CPPROF_NOMEM)
+        return cpprof__fail_nomem(error);
+    if (status != CPPROF_OK) {
+        if (strcmp(why.text, CPPROF__UNRECOGNIZED) == 0)
+            why.offset = proto_failed_at;
+        return cpprof__fail_at(error, why.offset, "parsing profile: %s",
+                               why.text);
+    }
+    status = cpprof_pprof_check(p, error);
+    if (status == CPPROF_OK)
+        *profile = p;
+    else
+        cpprof_pprof_free(p);
+    return status;
+}
+
+static enum cpprof_status
+decode(uint8_t *data, size_t n, bool consume, struct cpprof_pprof **profile,
+       struct cpprof_error *error)
+{
+    struct cpprof_error why = {0};
+    enum cpprof_status status = cpprof__decode(
+        data, n, consume && !may_be_legacy(data, n), profile, &why);
+
+    if (is_worth_another_try(status, &why))
+        return read_legacy(data, n, why.offset, profile, error);
+    if (status != CPPROF_OK && error)
+        *error = why;
+    return status;
+}
+
 enum cpprof_status
 cpprof_pprof_read_data(const void *data, size_t n,
                        const struct cpprof_pprof_read_options *options,
@@ -63,11 +138,10 @@ cpprof_pprof_read_data(const void *data, size_t n,
     if (status != CPPROF_OK)
         return status;
     if (!cpprof__is_gzip(data, n))
-        return cpprof__decode((uint8_t *)data, n, false, profile, error);
+        return decode((uint8_t *)data, n, false, profile, error);
     status = unpack(&unpacked, data, n, max_bytes, error);
     if (status == CPPROF_OK)
-        status =
-            cpprof__decode(unpacked.data, unpacked.n, true, profile, error);
+        status = decode(unpacked.data, unpacked.n, true, profile, error);
     cpprof__buffer_free(&unpacked);
     return status;
 }
@@ -119,7 +193,7 @@ cpprof_pprof_read_fd(int fd, const struct cpprof_pprof_read_options *options,
         cpprof__buffer_free(&file);
     }
     if (status == CPPROF_OK)
-        status = cpprof__decode(bytes->data, bytes->n, true, profile, error);
+        status = decode(bytes->data, bytes->n, true, profile, error);
     cpprof__buffer_free(&file);
     cpprof__buffer_free(&unpacked);
     return status;

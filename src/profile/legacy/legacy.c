@@ -2,6 +2,7 @@
 #include "profile/legacy/legacy.h"
 
 #include "base/status.h"
+#include "profile/legacy/symbolized.h"
 #include "profile/text/text.h"
 
 /* In the order in which they are asked: the reference's, then what only we
@@ -55,13 +56,29 @@ ask_all(const char *data, size_t n, struct cpprof_pprof **out,
     return status;
 }
 
+/* There may be names in front of a profile. */
+static enum cpprof_status
+ask_behind_names(const char *data, size_t n, struct cpprof__names *names,
+                 struct cpprof_pprof **out, struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof__read_names(&data, &n, names, error);
+
+    if (status == CPPROF_OK)
+        status = ask_all(data, n, out, error);
+    if (status == CPPROF_OK && *out)
+        status = cpprof__apply_names(names, *out, error);
+    return status;
+}
+
 enum cpprof_status
 cpprof__read_legacy(const char *data, size_t n, struct cpprof_pprof **out,
                     struct cpprof_error *error)
 {
+    struct cpprof__names names = {0};
     struct cpprof_pprof *p = NULL;
-    enum cpprof_status status = ask_all(data, n, &p, error);
+    enum cpprof_status status = ask_behind_names(data, n, &names, &p, error);
 
+    CPPROF__ARRAY_FREE(&names.list);
     if (status == CPPROF_OK && !p)
         return cpprof__fail(error, CPPROF_BAD_DATA, 0, "%s",
                             CPPROF__UNRECOGNIZED);

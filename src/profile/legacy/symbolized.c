@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile/legacy/symbolized.h"
+
+#include "base/status.h"
+#include "profile/make.h"
+
+#include <string.h>
+
+static bool
+equals(struct cpprof__text text, const char *word)
+{
+    return text.n == strlen(word) && memcmp(text.at, word, text.n) == 0;
+}
+
+/* "0x" and digits in front, or false. */
+static bool
+take_address(struct cpprof__text *line, uint64_t *address)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t v = 0;
+    size_t i = 2;
+
+    if (!cpprof__begins(*line, "0x"))
+        return false;
+    for (; i < line->n && i < 2 + 16; i++) {
+        const char *digit = memchr(digits, line->at[i], 16);
+
+        if (!digit)
+            break;
+        v = v << 4 | (uint64_t)(digit - digits);
+    }
+    *address = v;
+    line->at += i;
+    line->n -= i;
+    return i > 2 && line->n && (line->at[0] == ' ' || line->at[0] == '\t');
+}
+
+static bool
+add_line(struct cpprof__names *names, struct cpprof__text line)
+{
+    struct cpprof__name *added;
+    uint64_t address;
+
+    if (cpprof__begins(line, "binary=")) {
+        line.at += strlen("binary=");
+        line.n -= strlen("binary=");
+        names->binary = cpprof__trim(line);
+        return true;
+    }
+    if (!take_address(&line, &address))
+        return true;
+    added = CPPROF__ARRAY_ADD(&names->list);
+    if (added)
+        *added = (struct cpprof__name){address, cpprof__trim(line)};
+    return added != NULL;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    const struct cpprof__name *x = a, *y = b;
+
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+enum cpprof_status
+cpprof__read_names(const char **data, size_t *n, struct cpprof__names *out,
+                   struct cpprof_error *error)
+{
+    struct cpprof__lines lines = {*data, *data + *n};
+    struct cpprof__text line;
+    bool ok = true;
+
+    if (!cpprof__next_line(&lines, &line) || !equals(line, "--- symbol"))
+        return CPPROF_OK;
+    while (ok && cpprof__next_line(&lines, &line) && !equals(line, "---"))
+        ok = add_line(out, line);
+    if (!ok)
+        return cpprof__fail_nomem(error);
+    /* The heading of the profile; contention's is its own as well. */
+    if (cpprof__next_line(&lines, &line) && cpprof__begins(line, "--- ")) {
+        *n -= (size_t)(lines.next - *data);
+        *data = lines.next;
+    }
+    if (out->list.n)
+        qsort(out->list.at, out->list.n, sizeof *out->list.at, compare_names);
+    return CPPROF_OK;
+}
+
+static const struct cpprof__name *
+find(const struct cpprof__names *names, uint64_t address)
+{
+    struct cpprof__name wanted = {.address = address};
+
+    return names->list.n ? bsearch(&wanted, names->list.at, names->list.n,
+                                   sizeof wanted, compare_names)
+                         : NULL;
+}
+
+static bool
+add_name(struct cpprof__maker *m, const char *name, size_t n,
+         struct cpprof_pprof_location *l)
+{
+    uint32_t string = cpprof__make_string(m, name, n);
+    uint32_t function = cpprof__make_function(m, string, string, 0);
+    struct cpprof_pprof_line *line = CPPROF__ARRAY_ADD(&m->p->lines);
+
+    if (!line || m->failed)
+        return false;
+    *line = (struct cpprof_pprof_line){.function = function};
+    l->n_lines++;
+    return true;
+}
+
+/* A line for each name, the last one first: it is inlined deepest. */
+static bool
+add_names(struct cpprof__maker *m, struct cpprof__text names,
+          struct cpprof_pprof_location *l)
+{
+    const char *end = names.at + names.n, *at = end;
+    bool ok = true;
+
+    l->first_line = m->p->lines.n;
+    while (ok && end > names.at) {
+        while (at > names.at &&
+               !(at - names.at >= 2 && at[-1] == '-' && at[-2] == '-'))
+            at--;
+        if (at < end)
+            ok = add_name(m, at, (size_t)(end - at), l);
+        at -= at > names.at ? 2 : 0;
+        end = at;
+    }
+    return ok;
+}
+
+/* Addresses of calls were made one lower when the names were looked up, by
+ * old versions also in the profile: then it has been done twice by now. */
+static bool
+name_location(struct cpprof__maker *m, const struct cpprof__names *names,
+              struct cpprof_pprof_location *l)
+{
+    const struct cpprof__name *found = find(names, l->address);
+
+    if (!found)
+        found = find(names, l->address + 1);
+    if (!found || l->n_lines)
+        return true;
+    if (l->mapping != CPPROF_PPROF_NONE)
+        m->p->mappings.at[l->mapping].flags |= CPPROF_PPROF_HAS_FUNCTIONS;
+    return add_names(m, found->names, l);
+}
+
+enum cpprof_status
+cpprof__apply_names(const struct cpprof__names *names, struct cpprof_pprof *p,
+                    struct cpprof_error *error)
+{
+    struct cpprof__maker m = {.p = p};
+    bool ok = true;
+    size_t i;
+
+    for (i = 0; i < p->locations.n && ok && names->list.n; i++)
+        ok = name_location(&m, names, &p->locations.at[i]);
+    if (ok && names->binary.n && p->mappings.n && !p->mappings.at[0].file)
+        p->mappings.at[0].file =
+            cpprof__make_string(&m, names->binary.at, names->binary.n);
+    ok = ok && !m.failed;
+    cpprof__maker_free(&m);
+    return ok ? CPPROF_OK : cpprof__fail_nomem(error);
+}
