@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of frames, as the text formats can hold them. */
+#ifndef PROFILE_TEXT_FRAME_TEXT_H
+#define PROFILE_TEXT_FRAME_TEXT_H
+
+#include "base/buffer.h"
+#include "profile/model.h"
+
+/* The name of a function, or its linker name; 0 when it has none. */
+static inline uint32_t
+cpprof__function_text(const struct cpprof_pprof *p, uint32_t function)
+{
+    const struct cpprof_pprof_function *f = &p->functions.at[function];
+
+    return f->name ? f->name : f->system_name;
+}
+
+/* Append a string of the profile; control characters, which would end or blur
+ * a line, become spaces, and semicolons `semicolon`. */
+void
+cpprof__append_clean(struct cpprof__buffer *out, const struct cpprof_pprof *p,
+                     uint32_t string, char semicolon);
+
+/* The last element of a file name, also cleaned. */
+void
+cpprof__append_base(struct cpprof__buffer *out, const struct cpprof_pprof *p,
+                    uint32_t file, char semicolon);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mappings of the files that `perf script` prints. Where a file was in memory
+ * is not printed; so its mapping is the pages from its lowest to its highest
+ * address, at that same offset: perf prints offsets into files, and tools that
+ * look into them find the right place.
+ */
+#ifndef PROFILE_TEXT_PERF_MAPPINGS_H
+#define PROFILE_TEXT_PERF_MAPPINGS_H
+
+#include "profile/model.h"
+
+/*
+ * Finish mappings whose start is their lowest and whose limit is their highest
+ * address. First comes the one that is named like the process (comm: a string
+ * of p), else the first that is neither kernel nor library.
+ */
+void
+cpprof__perf_mappings(struct cpprof_pprof *p, uint32_t comm);
+
+#endif

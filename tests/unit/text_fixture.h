@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Text into a profile and a profile into text, for tests of text formats. */
+#ifndef TESTS_TEXT_FIXTURE_H
+#define TESTS_TEXT_FIXTURE_H
+
+#include "profile/text/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy of exactly n bytes: a sanitizer sees what is read behind them. */
+static inline struct cpprof_pprof *
+text_read(cpprof__legacy_reader *read, const char *text, size_t n,
+          enum cpprof_status *status, struct cpprof_error *error)
+{
+    struct cpprof_pprof *p = cpprof__pprof_make();
+    char *exact = malloc(n ? n : 1);
+    bool recognized = false;
+
+    memcpy(exact, text, n);
+    *status = read(exact, n, p, &recognized, error);
+    free(exact);
+    if (*status == CPPROF_OK && recognized)
+        return p;
+    cpprof_pprof_free(p);
+    return NULL;
+}
+
+/* Must succeed, and be whole. */
+static inline struct cpprof_pprof *
+text_must_read(cpprof__legacy_reader *read, const char *text)
+{
+    struct cpprof_error error = {0};
+    enum cpprof_status status;
+    struct cpprof_pprof *p =
+        text_read(read, text, strlen(text), &status, &error);
+
+    assert_string_equal(error.text, "");
+    assert_non_null(p);
+    assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_OK);
+    return p;
+}
+
+static inline int
+text_append(void *ctx, const void *data, size_t n)
+{
+    cpprof__buffer_append(ctx, data, n);
+    return 0;
+}
+
+typedef void
+text_writer(const struct cpprof_pprof *p, size_t type,
+            struct cpprof__sink *out);
+
+/* What a writer writes, terminated; the caller frees it. */
+static inline char *
+text_write(text_writer *write, const struct cpprof_pprof *p, size_t type)
+{
+    struct cpprof__buffer text = {0};
+    struct cpprof__sink sink = {.writer = {text_append, NULL, &text}};
+
+    write(p, type, &sink);
+    assert_int_equal(cpprof__sink_finish(&sink, CPPROF_OK, NULL), CPPROF_OK);
+    cpprof__buffer_append(&text, "", 1);
+    return (char *)text.data;
+}
+
+static inline const char *
+text_of(const struct cpprof_pprof *p, uint32_t string)
+{
+    return cpprof__strings_text(&p->strings, string);
+}
+
+#endif
