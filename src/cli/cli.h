@@ -63,6 +63,13 @@ cpprof__cli_report(int argc, char **argv);
 int
 cpprof__cli_flag_report(int argc, char **argv);
 
+int
+cpprof__cli_convert(int argc, char **argv);
+
+/* The text of `cpprof help convert`. */
+void
+cpprof__cli_convert_help(void);
+
 /* The text of `cpprof help report`. */
 void
 cpprof__cli_report_help(void);

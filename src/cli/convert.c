@@ -1,1 +1,295 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * `cpprof convert`: any profile that can be read, written in another format.
+ * What is read is told by its bytes, what is written by -to or by the ending
+ * of -o. Unlike a report, which shows what it can, a conversion that would
+ * leave out a file fails.
+ */
+#include "cli.h"
+
+#include <cpprof/profile_change.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct words {
+    const char *to, *output, *sample_index; /* NULL: not given */
+    enum cpprof_pprof_format format;
+    char **sources;
+    int n_sources;
+};
+
+/* Names of formats, the first one of each in the help; and endings of files,
+ * longer ones first. */
+static const struct {
+    const char *name;
+    enum cpprof_pprof_format format;
+} names[] =
+    {
+        {"pprof", CPPROF_PPROF_GZIP},
+        {"collapsed", CPPROF_PPROF_COLLAPSED},
+        {"folded", CPPROF_PPROF_COLLAPSED},
+        {"perf-script", CPPROF_PPROF_PERF_SCRIPT},
+        {"text", CPPROF_PPROF_TEXT},
+},
+  endings[] = {
+      {".gz", CPPROF_PPROF_GZIP},
+      {".pb", CPPROF_PPROF_PLAIN},
+      {".pprof", CPPROF_PPROF_GZIP},
+      {".prof", CPPROF_PPROF_GZIP},
+      {".collapsed", CPPROF_PPROF_COLLAPSED},
+      {".folded", CPPROF_PPROF_COLLAPSED},
+      {".perf", CPPROF_PPROF_PERF_SCRIPT},
+      {".txt", CPPROF_PPROF_TEXT},
+};
+#define N_NAMES   (sizeof names / sizeof names[0])
+#define N_ENDINGS (sizeof endings / sizeof endings[0])
+
+void
+cpprof__cli_convert_help(void)
+{
+    puts("usage: cpprof convert [flags] [FILE ...]\n"
+         "\n"
+         "FILE is a profile in pprof's format or an older one, the text of\n"
+         "`perf script`, or collapsed stacks; - or none is standard input.\n"
+         "Several are added up.\n"
+         "\n"
+         "  -to=pprof             profile.proto, compressed; not if -o ends\n"
+         "                        in .pb\n"
+         "  -to=collapsed         a line per stack, as flame graphs are made\n"
+         "                        of; also: folded\n"
+         "  -to=perf-script       as `perf script` prints it\n"
+         "  -to=text              everything, to be read\n"
+         "  -o FILE               write there instead of standard output; the\n"
+         "                        ending chooses the format: .pb.gz, .pb,\n"
+         "                        .pprof, .prof, .collapsed, .folded, .perf,\n"
+         "                        .txt\n"
+         "  -sample_index=N|NAME  the values of collapsed and perf-script\n"
+         "\n"
+         "Without -to and -o it is pprof, or collapsed on a terminal.");
+}
+
+/* ------------------------------------------------------------- words ---- */
+
+static bool
+ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+
+    return n > n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+static bool
+to_stdout(const struct words *w)
+{
+    return !w->output || strcmp(w->output, "-") == 0;
+}
+
+static bool
+format_of_name(struct words *w)
+{
+    size_t i;
+
+    for (i = 0; i < N_NAMES; i++)
+        if (strcmp(w->to, names[i].name) == 0) {
+            w->format = names[i].format;
+            if (w->format == CPPROF_PPROF_GZIP && !to_stdout(w) &&
+                ends_in(w->output, ".pb"))
+                w->format = CPPROF_PPROF_PLAIN;
+            return true;
+        }
+    cpprof__cli_fail("convert: no such format: -to=%s; it is pprof, "
+                     "collapsed, perf-script or text",
+                     w->to);
+    return false;
+}
+
+static bool
+format_of_ending(struct words *w)
+{
+    size_t i;
+
+    for (i = 0; i < N_ENDINGS; i++)
+        if (ends_in(w->output, endings[i].name)) {
+            w->format = endings[i].format;
+            return true;
+        }
+    cpprof__cli_fail("convert: %s: the ending tells no format; say -to=...",
+                     w->output);
+    return false;
+}
+
+static bool
+choose_format(struct words *w)
+{
+    bool terminal = to_stdout(w) && isatty(STDOUT_FILENO);
+
+    if (w->to) {
+        if (!format_of_name(w))
+            return false;
+    } else if (!to_stdout(w)) {
+        if (!format_of_ending(w))
+            return false;
+    } else {
+        w->format = terminal ? CPPROF_PPROF_COLLAPSED : CPPROF_PPROF_GZIP;
+    }
+    if (terminal && w->format <= CPPROF_PPROF_PLAIN) {
+        cpprof__cli_fail("convert: pprof is not for terminals; say -o FILE or "
+                         "-to=collapsed");
+        return false;
+    }
+    if (w->sample_index && w->format < CPPROF_PPROF_COLLAPSED) {
+        cpprof__cli_fail("convert: -sample_index is for collapsed and "
+                         "perf-script, the others have all sample types");
+        return false;
+    }
+    return true;
+}
+
+static bool
+choose_sources(struct words *w, int argc, char **argv)
+{
+    static char *standard_input[] = {"-", NULL};
+    int i;
+
+    w->sources = argc ? argv : standard_input;
+    w->n_sources = argc ? argc : 1;
+    if (!argc && isatty(STDIN_FILENO)) {
+        cpprof__cli_fail("convert: no file given; see cpprof convert -help");
+        return false;
+    }
+    for (i = 0; i < argc; i++)
+        if (argv[i][0] == '-' && argv[i][1]) {
+            cpprof__cli_fail("convert: flags come before files: %s; a file of "
+                             "that name is ./%s",
+                             argv[i], argv[i]);
+            return false;
+        }
+    return true;
+}
+
+/* ------------------------------------------------------------ reading ---- */
+
+static const char *
+name_of(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+static struct cpprof_pprof *
+read_one(const char *path)
+{
+    struct cpprof_error error = {0};
+    struct cpprof_pprof *p = NULL;
+    enum cpprof_status status;
+
+    if (strcmp(path, "-") == 0)
+        status = cpprof_pprof_read_fd(STDIN_FILENO, NULL, &p, &error);
+    else
+        status = cpprof_pprof_read_path(path, NULL, &p, &error);
+    if (status == CPPROF_OK)
+        return p;
+    if (error.offset)
+        cpprof__cli_fail("%s: %s at byte %llu", name_of(path), error.text,
+                         (unsigned long long)error.offset);
+    else
+        cpprof__cli_fail("%s: %s", name_of(path), error.text);
+    return NULL;
+}
+
+static bool
+add_all(struct cpprof_pprof_merger *merger, const struct words *w)
+{
+    struct cpprof_error error = {0};
+    int i;
+
+    for (i = 0; i < w->n_sources; i++) {
+        struct cpprof_pprof *p = read_one(w->sources[i]);
+        enum cpprof_status status;
+
+        if (!p)
+            return false;
+        status = cpprof_pprof_merger_add(merger, p, &error);
+        cpprof_pprof_free(p);
+        if (status != CPPROF_OK) {
+            cpprof__cli_fail("%s: %s", name_of(w->sources[i]), error.text);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A single profile need not be merged to be printed; but a profile in pprof's
+ * format has each stack once, which the texts have not. */
+static struct cpprof_pprof *
+read_all(const struct words *w)
+{
+    struct cpprof_error error = {0};
+    struct cpprof_pprof_merger *merger = NULL;
+    struct cpprof_pprof *merged = NULL;
+
+    if (w->n_sources == 1 && w->format > CPPROF_PPROF_PLAIN)
+        return read_one(w->sources[0]);
+    if (cpprof_pprof_merger_make(&merger, &error) != CPPROF_OK)
+        cpprof__cli_fail("%s", error.text);
+    else if (add_all(merger, w) &&
+             cpprof_pprof_merger_finish(merger, &merged, &error) != CPPROF_OK)
+        cpprof__cli_fail("%s", error.text);
+    cpprof_pprof_merger_free(merger);
+    return merged;
+}
+
+/* ------------------------------------------------------------ writing ---- */
+
+static enum cpprof_status
+write_profile(const struct cpprof_pprof *p, const struct words *w,
+              struct cpprof_error *error)
+{
+    struct cpprof_pprof_write_options options = {sizeof options, 0, SIZE_MAX};
+    struct cpprof_writer writer = cpprof_fd_writer(STDOUT_FILENO);
+    enum cpprof_status status = CPPROF_OK;
+
+    if (w->format >= CPPROF_PPROF_COLLAPSED)
+        status = cpprof_pprof_sample_index(p, w->sample_index,
+                                           &options.sample_index, error);
+    if (status == CPPROF_OK && !to_stdout(w))
+        status = cpprof_path_writer(w->output, &writer, error);
+    if (status != CPPROF_OK)
+        return status;
+    return cpprof_pprof_write(p, w->format, &options, writer, error);
+}
+
+int
+cpprof__cli_convert(int argc, char **argv)
+{
+    struct cpprof_error error = {0};
+    struct words w = {0};
+    const struct cpprof__flag flags[] = {
+        {"to", CPPROF__FLAG_STRING, &w.to},
+        {"o", CPPROF__FLAG_STRING, &w.output},
+        {"output", CPPROF__FLAG_STRING, &w.output},
+        {"sample_index", CPPROF__FLAG_STRING, &w.sample_index},
+        {0},
+    };
+    struct cpprof_pprof *p;
+    int status = CPPROF__EXIT_OK, n_used;
+    bool help;
+
+    if (!cpprof__cli_flags(argc, argv, flags, &n_used, &help))
+        return CPPROF__EXIT_ERROR;
+    if (help) {
+        cpprof__cli_convert_help();
+        return CPPROF__EXIT_OK;
+    }
+    if (!choose_format(&w) || !choose_sources(&w, argc - n_used, argv + n_used))
+        return CPPROF__EXIT_ERROR;
+    p = read_all(&w);
+    if (!p)
+        return CPPROF__EXIT_ERROR;
+    if (write_profile(p, &w, &error) != CPPROF_OK)
+        status = cpprof__cli_fail("convert: %s", error.text);
+    cpprof_pprof_free(p);
+    return status;
+}

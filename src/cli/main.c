@@ -45,6 +45,8 @@ static const struct command {
      "write the sum of profiles as a profile; same as -proto"},
     {"proto", cpprof__cli_report, NULL, NULL},
     {"topproto", cpprof__cli_report, NULL, NULL},
+    {"convert", cpprof__cli_convert, "convert [flags] [FILE ...]",
+     "write profiles in another format"},
     {"help", help, "help [COMMAND]", "print this, or the flags of a command"},
     {"-h", help, NULL, NULL},
     {"-help", help, NULL, NULL},
@@ -63,6 +65,10 @@ help(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "record") == 0)
         return cpprof__cli_record(2, ask);
+    if (argc > 1 && strcmp(argv[1], "convert") == 0) {
+        cpprof__cli_convert_help();
+        return CPPROF__EXIT_OK;
+    }
     if (argc > 1) {
         cpprof__cli_report_help();
         return CPPROF__EXIT_OK;
