@@ -23,6 +23,10 @@ enum cpprof_report_format {
     CPPROF_REPORT_RAW,      /* all that is left of the profile, as text */
     CPPROF_REPORT_PROTO,    /* the same as profile.proto, gzip-compressed */
     CPPROF_REPORT_TOPPROTO, /* the table of TOP as profile.proto */
+    CPPROF_REPORT_TREE,     /* each function between its callers and callees */
+    CPPROF_REPORT_PEEK,     /* the same of those that match options->symbol */
+    CPPROF_REPORT_TRACES,   /* every sample, a line per frame */
+    CPPROF_REPORT_DOT,      /* the graph of calls, for Graphviz */
 };
 
 /* What a line of a report stands for. */

@@ -21,14 +21,15 @@ static const struct format_word {
     {"top", CPPROF_REPORT_TOP},           {"text", CPPROF_REPORT_TOP},
     {"tags", CPPROF_REPORT_TAGS},         {"comments", CPPROF_REPORT_COMMENTS},
     {"raw", CPPROF_REPORT_RAW},           {"proto", CPPROF_REPORT_PROTO},
-    {"topproto", CPPROF_REPORT_TOPPROTO},
+    {"topproto", CPPROF_REPORT_TOPPROTO}, {"tree", CPPROF_REPORT_TREE},
+    {"traces", CPPROF_REPORT_TRACES},     {"dot", CPPROF_REPORT_DOT},
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
 /* Formats of the reference that are not made yet: flags, and flags that take a
  * regular expression. */
 static const char *const later_formats[] = {
-    "tree", "traces", "dot", "svg",    "png", "gif",       "pdf",
+    "svg",    "png", "gif",       "pdf",
     "ps",   "web",    "gv",  "evince", "eog", "callgrind", "kcachegrind",
 };
 #define N_LATER (sizeof later_formats / sizeof later_formats[0])

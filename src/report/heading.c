@@ -194,6 +194,12 @@ shown_lines(struct cpprof__report *r, const struct cpprof__shown *shown)
         LINE(r, "Dropped %zu node%s (cum <= %s)\n", shown->n_low_dropped,
              shown->n_low_dropped > 1 ? "s" : "", total);
     }
+    if (shown->n_edges_dropped) {
+        cpprof__format_value(
+            r, cpprof__cutoff(r->total, r->options->edgefraction), total);
+        LINE(r, "Dropped %zu edge%s (freq <= %s)\n", shown->n_edges_dropped,
+             shown->n_edges_dropped > 1 ? "s" : "", total);
+    }
     if (shown->n_nodes && shown->n_nodes < shown->n_before)
         LINE(r, "Showing top %zu nodes out of %zu\n", shown->n_nodes,
              shown->n_before);
@@ -204,6 +210,15 @@ cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown)
 {
     if (!(r->options->flags & CPPROF_REPORT_COMPACT_LABELS))
         cpprof__profile_heading(r);
+    filter_lines(r);
+    shown_lines(r, shown);
+}
+
+void
+cpprof__full_heading(struct cpprof__report *r,
+                     const struct cpprof__shown *shown)
+{
+    cpprof__profile_heading(r);
     filter_lines(r);
     shown_lines(r, shown);
 }

@@ -288,6 +288,10 @@ static const struct format {
     {cpprof__raw, DUMP},         /* RAW */
     {cpprof__proto, PROFILE},    /* PROTO */
     {cpprof__topproto, PROFILE}, /* TOPPROTO */
+    {cpprof__tree, TEXT},        /* TREE */
+    {cpprof__peek, TEXT},        /* PEEK */
+    {cpprof__traces, TEXT},      /* TRACES */
+    {cpprof__dot, TEXT},         /* DOT */
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

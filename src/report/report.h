@@ -52,6 +52,10 @@ void
 cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown);
 void
 cpprof__profile_heading(struct cpprof__report *r);
+/* The lines above a drawing: those of a table, -compact_labels or not. */
+void
+cpprof__full_heading(struct cpprof__report *r,
+                     const struct cpprof__shown *shown);
 
 /*
  * The formats; each fills `out`, or prepares the profile to be written.
@@ -76,6 +80,10 @@ enum cpprof_status
 cpprof__tree(struct cpprof__report *r);
 enum cpprof_status
 cpprof__peek(struct cpprof__report *r);
+
+/* The graph of -dot. */
+enum cpprof_status
+cpprof__dot(struct cpprof__report *r);
 
 /* The stacks of -traces. */
 enum cpprof_status

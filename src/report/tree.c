@@ -22,10 +22,10 @@ print_edge(const struct cpprof__calls *c, const struct cpprof__edge *e,
 {
     struct cpprof__buffer *out = &c->t->r->out;
     char value[CPPROF__LABEL_TEXT], percent[CPPROF__PERCENT_TEXT];
-    int64_t weight = cpprof__mean(e->weight, e->divisor);
 
-    cpprof__format_value(c->t->r, weight, value);
-    cpprof__percentage(percent, weight, cum);
+    /* Not the mean, even where there is one: as the reference has it. */
+    cpprof__format_value(c->t->r, e->weight, value);
+    cpprof__percentage(percent, e->weight, cum);
     cpprof__buffer_printf(out, "%50s %s |   ", value, percent);
     cpprof__calls_name(c, other, out);
     cpprof__buffer_printf(out, "%s\n", e->is_inline ? " (inline)" : "");
