@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "profile/regexp_syntax.h"
+#include "profile/utf8.h"
 
 #include <pcre2.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ struct cpprof__regexp {
 
 /* A PCRE2 expression; NULL and a PCRE2 error when it cannot be made. */
 static pcre2_code *
-compile(const struct cpprof__buffer *expression, int *failure)
+compile(const char *expression, size_t n, int *failure)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     pcre2_code *code = NULL;
@@ -53,7 +54,7 @@ compile(const struct cpprof__buffer *expression, int *failure)
     pcre2_set_parens_nest_limit(context, MAX_NESTING);
     pcre2_set_compile_extra_options(context,
                                     PCRE2_EXTRA_ALLOW_SURROGATE_ESCAPES);
-    code = pcre2_compile((PCRE2_SPTR)expression->data, expression->n,
+    code = pcre2_compile((PCRE2_SPTR)expression, n,
                          PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_DOLLAR_ENDONLY |
                              PCRE2_NEVER_BACKSLASH_C,
                          failure, &offset, context);
@@ -61,19 +62,19 @@ compile(const struct cpprof__buffer *expression, int *failure)
     return code;
 }
 
-static bool
-is_property(const char *name)
+static enum cpprof_status
+check_property(const char *name)
 {
-    struct cpprof__buffer text = {0};
-    pcre2_code *code = NULL;
+    char text[64];
     int failure;
+    pcre2_code *code;
 
-    cpprof__buffer_printf(&text, "\\p{%s}", name);
-    if (!text.failed)
-        code = compile(&text, &failure);
-    cpprof__buffer_free(&text);
+    snprintf(text, sizeof text, "\\p{%s}", name);
+    code = compile(text, strlen(text), &failure);
     pcre2_code_free(code);
-    return code != NULL;
+    if (code)
+        return CPPROF_OK;
+    return failure == PCRE2_ERROR_NOMEMORY ? CPPROF_NOMEM : CPPROF_BAD_DATA;
 }
 
 /* Make the expression r's; a syntax error is filled in, with its place. */
@@ -84,7 +85,7 @@ set_expression(struct cpprof__regexp *r, const char *expression,
     struct cpprof__buffer translated = {0};
     size_t n = strlen(expression);
     enum cpprof_status status = cpprof__regexp_translate(
-        expression, n, is_property, &translated, syntax);
+        expression, n, check_property, &translated, syntax);
     int failure;
 
     /* An empty buffer has no data. */
@@ -93,7 +94,7 @@ set_expression(struct cpprof__regexp *r, const char *expression,
         status = CPPROF_NOMEM;
     if (status == CPPROF_OK) {
         translated.n--;
-        r->code = compile(&translated, &failure);
+        r->code = compile((char *)translated.data, translated.n, &failure);
         if (!r->code && failure == PCRE2_ERROR_NOMEMORY)
             status = CPPROF_NOMEM;
         else if (!r->code)

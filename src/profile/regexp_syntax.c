@@ -2,6 +2,8 @@
 #include "profile/regexp_syntax.h"
 
 #include "profile/array.h"
+#include "profile/regexp_sets.h"
+#include "profile/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +42,7 @@ struct group {
 
 struct syntax {
     const char *all, *at, *end;
-    bool (*is_property)(const char *name);
+    cpprof__property_fn check_property;
     struct cpprof__buffer *out;
     struct flags flags;
     bool out_fold; /* does what is written so far fold? */
@@ -53,32 +55,6 @@ struct syntax {
     struct cpprof__syntax_error *error;
     bool no_memory;
 };
-
-size_t
-cpprof__utf8_next(const char *text, size_t n, uint32_t *rune)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char first = (unsigned char)*text;
-    size_t length, i;
-    uint32_t c;
-
-    *rune = first;
-    if (first < 0x80)
-        return 1;
-    length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || length > n)
-        return 0;
-    c = first & (0xff >> (length + 1));
-    for (i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (text[i] & 0x3f);
-    }
-    *rune = c;
-    if (c < least[length] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        return 0;
-    return length;
-}
 
 static bool
 fail(struct syntax *s, const char *what, const char *from, const char *to)
@@ -119,67 +95,12 @@ next_rune(struct syntax *s)
     return rune;
 }
 
-static bool
-is_digit(uint32_t c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool
-is_octal(uint32_t c)
-{
-    return c >= '0' && c <= '7';
-}
-
-static bool
-is_lower(uint32_t c)
-{
-    return c >= 'a' && c <= 'z';
-}
-
-static bool
-is_upper(uint32_t c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool
-is_alpha(uint32_t c)
-{
-    return is_lower(c) || is_upper(c);
-}
-
-static bool
-is_alnum(uint32_t c)
-{
-    return is_alpha(c) || is_digit(c);
-}
-
 /* ------------------------------------------------------------ output ---- */
 
 static void
 put(struct syntax *s, const char *text)
 {
     cpprof__buffer_append(s->out, text, strlen(text));
-}
-
-static void
-put_rune(struct syntax *s, uint32_t rune)
-{
-    if (is_alnum(rune))
-        cpprof__buffer_printf(s->out, "%c", (int)rune);
-    else
-        cpprof__buffer_printf(s->out, "\\x{%x}", (unsigned)rune);
-}
-
-static void
-put_range(struct syntax *s, uint32_t low, uint32_t high)
-{
-    put_rune(s, low);
-    if (high == low)
-        return;
-    put(s, "-");
-    put_rune(s, high);
 }
 
 /* What is written next is an atom. Case folding is switched only now, so that
@@ -208,129 +129,15 @@ static void
 put_literal(struct syntax *s, uint32_t rune)
 {
     begin_atom(s, ONE_ATOM);
-    put_rune(s, rune);
+    cpprof__put_rune(s->out, rune);
 }
 
-/* ------------------------------------------------------------- sets ----- */
+/* ------------------------------------------------------------- sets ---- */
 
-/* Sets of ASCII characters, whatever the locale. */
-
-static bool
-is_ascii(uint32_t c)
-{
-    return c < 0x80;
-}
-
-static bool
-is_blank(uint32_t c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static bool
-is_cntrl(uint32_t c)
-{
-    return c < 0x20 || c == 0x7f;
-}
-
-static bool
-is_graph(uint32_t c)
-{
-    return c > ' ' && c < 0x7f;
-}
-
-static bool
-is_print(uint32_t c)
-{
-    return c >= ' ' && c < 0x7f;
-}
-
-static bool
-is_punct(uint32_t c)
-{
-    return is_graph(c) && !is_alnum(c);
-}
-
-static bool
-is_space(uint32_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/* As \s: without the vertical tab. */
-static bool
-is_perl_space(uint32_t c)
-{
-    return is_space(c) && c != '\v';
-}
-
-static bool
-is_word(uint32_t c)
-{
-    return is_alnum(c) || c == '_';
-}
-
-static bool
-is_xdigit(uint32_t c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-typedef bool (*set_fn)(uint32_t c);
-
-static const struct {
-    const char *name;
-    set_fn has;
-} sets[] = {
-    {"alnum", is_alnum},  {"alpha", is_alpha},   {"ascii", is_ascii},
-    {"blank", is_blank},  {"cntrl", is_cntrl},   {"digit", is_digit},
-    {"graph", is_graph},  {"lower", is_lower},   {"print", is_print},
-    {"punct", is_punct},  {"space", is_space},   {"upper", is_upper},
-    {"word", is_word},    {"xdigit", is_xdigit}, {"d", is_digit},
-    {"s", is_perl_space}, {"w", is_word},
-};
-
-#define N_POSIX_SETS 14 /* the names that [:...:] may have */
-
-/* The two characters outside ASCII that fold to one of it. */
-#define LONG_S 0x17fu
-#define KELVIN 0x212au
-
-static bool
-set_has(const struct syntax *s, set_fn has, uint32_t c)
-{
-    if (s->flags.fold && c == LONG_S)
-        c = 's';
-    else if (s->flags.fold && c == KELVIN)
-        c = 'k';
-    if (c >= 0x80)
-        return false;
-    return has(c) || (s->flags.fold && is_alpha(c) && has(c ^ 0x20));
-}
-
-/* The members of a set, or all others, as ranges of a class. */
 static void
-put_set(struct syntax *s, set_fn has, bool negated)
+put_set(struct syntax *s, cpprof__set_fn has, bool negated)
 {
-    uint32_t c, start;
-
-    for (c = 0; c < 0x80; c++) {
-        if (set_has(s, has, c) == negated)
-            continue;
-        for (start = c; c + 1 < 0x80; c++)
-            if (set_has(s, has, c + 1) == negated)
-                break;
-        put_range(s, start, c);
-    }
-    if (!negated)
-        return;
-    put_range(s, 0x80, LONG_S - 1);
-    if (!set_has(s, has, LONG_S))
-        put_rune(s, LONG_S);
-    put_range(s, LONG_S + 1, KELVIN - 1);
-    if (!set_has(s, has, KELVIN))
-        put_rune(s, KELVIN);
-    put_range(s, KELVIN + 1, 0x10ffff);
+    cpprof__put_set(s->out, has, s->flags.fold, negated);
 }
 
 /* \d, \S and so on; false when there is none here. */
@@ -338,15 +145,14 @@ static bool
 perl_set(struct syntax *s)
 {
     char c = left(s) >= 2 && *s->at == '\\' ? s->at[1] : 0;
-    size_t i;
+    bool negated = is_upper((unsigned char)c);
+    cpprof__set_fn has = cpprof__perl_set(negated ? (char)(c | 0x20) : c);
 
-    for (i = N_POSIX_SETS; c && i < sizeof sets / sizeof sets[0]; i++)
-        if ((c | 0x20) == *sets[i].name && is_alpha((unsigned char)c)) {
-            put_set(s, sets[i].has, is_upper((unsigned char)c));
-            s->at += 2;
-            return true;
-        }
-    return false;
+    if (!has)
+        return false;
+    put_set(s, has, negated);
+    s->at += 2;
+    return true;
 }
 
 /* [:alpha:], [:^alpha:]; *found when there is one here. */
@@ -354,8 +160,8 @@ static bool
 posix_set(struct syntax *s, bool *found)
 {
     const char *start = s->at, *name = start + 2, *close;
+    cpprof__set_fn has;
     bool negated;
-    size_t n, i;
 
     *found = false;
     if (left(s) < 3 || start[0] != '[' || start[1] != ':')
@@ -363,16 +169,15 @@ posix_set(struct syntax *s, bool *found)
     close = memmem(name, (size_t)(s->end - name), ":]", 2);
     if (!close)
         return true;
-    negated = *name == '^';
-    name += negated;
-    n = (size_t)(close - name);
     s->at = close + 2;
-    for (i = 0; close >= name && i < N_POSIX_SETS; i++)
-        if (strlen(sets[i].name) == n && memcmp(sets[i].name, name, n) == 0) {
-            put_set(s, sets[i].has, negated);
-            *found = true;
-            return true;
-        }
+    negated = name < close && *name == '^';
+    name += negated;
+    has = cpprof__posix_set(name, (size_t)(close - name));
+    if (has) {
+        put_set(s, has, negated);
+        *found = true;
+        return true;
+    }
     return fail(s, "invalid character class range", start, s->at);
 }
 
@@ -382,6 +187,7 @@ static bool
 put_property(struct syntax *s, const char *name, size_t n, bool negated)
 {
     bool is_any = n == 3 && memcmp(name, "Any", 3) == 0;
+    enum cpprof_status status;
     char text[48];
     size_t i;
 
@@ -392,7 +198,9 @@ put_property(struct syntax *s, const char *name, size_t n, bool negated)
         return false;
     snprintf(text, sizeof text, "%s%.*s", n > 2 && !is_any ? SCRIPT : "",
              (int)n, name);
-    if (!s->is_property(text))
+    status = s->check_property(text);
+    s->no_memory |= status == CPPROF_NOMEM;
+    if (status != CPPROF_OK)
         return false;
     /* Upper, lower and title case are one when case is folded. */
     if (s->flags.fold && n == 2 && *name == 'L' && strchr("ult", name[1]))
@@ -595,7 +403,7 @@ class_range(struct syntax *s, const char *class_start)
         if (high < low)
             return fail(s, "invalid character class range", start, s->at);
     }
-    put_range(s, low, high);
+    cpprof__put_range(s->out, low, high);
     return true;
 }
 
@@ -961,7 +769,7 @@ translate(struct syntax *s)
 
 enum cpprof_status
 cpprof__regexp_translate(const char *expression, size_t n,
-                         bool (*is_property)(const char *name),
+                         cpprof__property_fn check_property,
                          struct cpprof__buffer *out,
                          struct cpprof__syntax_error *error)
 {
@@ -969,7 +777,7 @@ cpprof__regexp_translate(const char *expression, size_t n,
                        .at = expression,
                        .end = expression + n,
                        .out = out,
-                       .is_property = is_property,
+                       .check_property = check_property,
                        .weight = 1,
                        .error = error};
     bool ok = translate(&s);

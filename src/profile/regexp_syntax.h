@@ -23,6 +23,8 @@ struct cpprof__syntax_error {
     size_t n;
 };
 
+typedef enum cpprof_status (*cpprof__property_fn)(const char *name);
+
 /*
  * Write n bytes of expression anew; `out` is not terminated. is_property()
  * tells whether PCRE2 knows one as \p{NAME}.
@@ -31,13 +33,8 @@ struct cpprof__syntax_error {
  */
 enum cpprof_status
 cpprof__regexp_translate(const char *expression, size_t n,
-                         bool (*is_property)(const char *name),
+                         cpprof__property_fn check_property,
                          struct cpprof__buffer *out,
                          struct cpprof__syntax_error *error);
-
-/* The length of the character that n bytes, at least one, begin with, or 0
- * when they do not begin with one in UTF-8. */
-size_t
-cpprof__utf8_next(const char *text, size_t n, uint32_t *rune);
 
 #endif
