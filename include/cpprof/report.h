@@ -27,6 +27,7 @@ enum cpprof_report_format {
     CPPROF_REPORT_PEEK,     /* the same of those that match options->symbol */
     CPPROF_REPORT_TRACES,   /* every sample, a line per frame */
     CPPROF_REPORT_DOT,      /* the graph of calls, for Graphviz */
+    CPPROF_REPORT_CALLGRIND, /* the same for KCachegrind */
 };
 
 /* What a line of a report stands for. */

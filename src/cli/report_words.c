@@ -23,6 +23,7 @@ static const struct format_word {
     {"raw", CPPROF_REPORT_RAW},           {"proto", CPPROF_REPORT_PROTO},
     {"topproto", CPPROF_REPORT_TOPPROTO}, {"tree", CPPROF_REPORT_TREE},
     {"traces", CPPROF_REPORT_TRACES},     {"dot", CPPROF_REPORT_DOT},
+    {"callgrind", CPPROF_REPORT_CALLGRIND},
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
@@ -30,7 +31,7 @@ static const struct format_word {
  * regular expression. */
 static const char *const later_formats[] = {
     "svg",    "png", "gif",       "pdf",
-    "ps",   "web",    "gv",  "evince", "eog", "callgrind", "kcachegrind",
+    "ps",   "web",    "gv",  "evince", "eog", "kcachegrind",
 };
 #define N_LATER (sizeof later_formats / sizeof later_formats[0])
 static const char *const later_searches[] = {"peek", "list", "disasm",

@@ -62,7 +62,7 @@ same_node(const struct cpprof__node *a, const struct cpprof__node *b)
 {
     return a->address == b->address && a->line == b->line &&
            a->column == b->column && a->name == b->name && a->file == b->file &&
-           a->object == b->object;
+           a->object == b->object && a->start_line == b->start_line;
 }
 
 struct wanted {
@@ -85,6 +85,7 @@ hash_node(const struct cpprof__node *n)
 
     hash = cpprof__hash_add(hash, (uint64_t)n->line);
     hash = cpprof__hash_add(hash, (uint64_t)n->column);
+    hash = cpprof__hash_add(hash, (uint64_t)n->start_line);
     return cpprof__hash_u64(hash ^ ((uint64_t)n->name << 32 | n->file));
 }
 
@@ -163,8 +164,10 @@ line_node(struct maker *m, const struct cpprof_pprof_location *l,
         node.column = line->column;
     if (m->parts & ADDRESS)
         node.address = l->address;
-    if (!node.name && !node.file)
+    if (m->options->objects || (!node.name && !node.file))
         node.object = cpprof__location_file(p, l);
+    if (m->options->objects)
+        node.start_line = p->functions.at[line->function].start_line;
     return intern_node(m->g, &node);
 }
 
@@ -334,8 +337,8 @@ append_identity(const struct cpprof__graph *g, const struct cpprof__node *node,
     append_string(g, node->name, out);
     cpprof__buffer_printf(out, "  %" PRIu64 " ", node->address);
     append_string(g, node->file, out);
-    cpprof__buffer_printf(out, " 0 %" PRId64 " %" PRId64 " ", node->line,
-                          node->column);
+    cpprof__buffer_printf(out, " %" PRId64 " %" PRId64 " %" PRId64 " ",
+                          node->start_line, node->line, node->column);
     append_string(g, node->object, out);
     cpprof__buffer_append(out, "}", 1);
 }

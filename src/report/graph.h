@@ -18,7 +18,9 @@ struct cpprof__node {
     int64_t column;
     uint32_t name;
     uint32_t file;
-    uint32_t object; /* the mapping's file, where there is no name */
+    uint32_t object;    /* the mapping's file, where there is no name, or where
+                         * objects are asked for */
+    int64_t start_line; /* of the function, where objects are asked for */
 
     int64_t flat, flat_div; /* of samples that end in it */
     int64_t cum, cum_div;   /* of samples that it is in, each once */
@@ -64,6 +66,7 @@ struct cpprof__graph_options {
     uint32_t flags; /* CPPROF_REPORT_* */
     const char *trim_path;
     const char *source_path;
+    bool objects; /* equal functions of different files are different nodes */
 };
 
 /* Make the nodes of all locations of g->p. g is zero bytes but for p, value

@@ -292,6 +292,7 @@ static const struct format {
     {cpprof__peek, TEXT},        /* PEEK */
     {cpprof__traces, TEXT},      /* TRACES */
     {cpprof__dot, TEXT},         /* DOT */
+    {cpprof__callgrind, TEXT},   /* CALLGRIND */
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

@@ -85,6 +85,10 @@ cpprof__peek(struct cpprof__report *r);
 enum cpprof_status
 cpprof__dot(struct cpprof__report *r);
 
+/* The graph of -callgrind. */
+enum cpprof_status
+cpprof__callgrind(struct cpprof__report *r);
+
 /* The stacks of -traces. */
 enum cpprof_status
 cpprof__traces(struct cpprof__report *r);

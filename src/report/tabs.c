@@ -9,6 +9,7 @@
 #include "report/tabs.h"
 
 #include "profile/array.h"
+#include "profile/utf8.h"
 
 #include <string.h>
 
@@ -18,44 +19,18 @@ struct columns {
     CPPROF__ARRAY(size_t) open;   /* by column: its run in the line before */
 };
 
-static bool
-is_between(uint8_t c, uint8_t low, uint8_t high)
-{
-    return c >= low && c <= high;
-}
-
-/* The bytes of the character that begins at s; of what is none, 1. */
-static size_t
-character(const uint8_t *s, size_t n)
-{
-    uint8_t low = 0x80, high = 0xbf;
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2, i;
-
-    if (!is_between(s[0], 0xc2, 0xf4) || length > n)
-        return 1;
-    if (s[0] == 0xe0)
-        low = 0xa0;
-    else if (s[0] == 0xed)
-        high = 0x9f;
-    else if (s[0] == 0xf0)
-        low = 0x90;
-    else if (s[0] == 0xf4)
-        high = 0x8f;
-    if (!is_between(s[1], low, high))
-        return 1;
-    for (i = 2; i < length; i++)
-        if (!is_between(s[i], 0x80, 0xbf))
-            return 1;
-    return length;
-}
-
+/* In characters; a byte that is none counts as one. */
 static size_t
 width_of(const uint8_t *s, size_t n)
 {
-    size_t width = 0, at;
+    const char *text = (const char *)s;
+    size_t width = 0, at = 0, length;
+    uint32_t rune;
 
-    for (at = 0; at < n; at += character(s + at, n - at))
+    for (; at < n; at += length ? length : 1) {
+        length = cpprof__utf8_next(text + at, n - at, &rune);
         width++;
+    }
     return width;
 }
 

@@ -98,7 +98,7 @@ make_profile(struct cpprof__report *r, const struct cpprof__trimmed *t)
 enum cpprof_status
 cpprof__topproto(struct cpprof__report *r)
 {
-    struct cpprof__trim trim = {0, false};
+    struct cpprof__trim trim = {0};
     struct cpprof__trimmed t = {.r = NULL};
     enum cpprof_status status = cpprof__trimmed_make(&t, r, &trim);
 

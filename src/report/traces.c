@@ -206,7 +206,7 @@ cpprof__traces(struct cpprof__report *r)
 {
     struct cpprof__graph_options options = {
         r->options->granularity, r->options->flags, r->options->trim_path,
-        r->options->source_path};
+        r->options->source_path, false};
     struct traces t = {.r = r};
     enum cpprof_status status;
     size_t i;

@@ -129,8 +129,8 @@ choose(struct cpprof__trimmed *t, const struct cpprof__trim *wanted)
     return print_names(t);
 }
 
-void
-cpprof__select_unit(struct cpprof__trimmed *t)
+static void
+select_unit(struct cpprof__trimmed *t, bool whole)
 {
     struct cpprof__report *r = t->r;
     double ratio = 1 / r->options->divide_by, scaled;
@@ -158,9 +158,21 @@ cpprof__select_unit(struct cpprof__trimmed *t)
     unit = cpprof__scale(least, r->sample_unit, "minimum", &scaled);
     unit_of_most = cpprof__scale(most, r->sample_unit, "minimum", &scaled);
     least = (int64_t)((uint64_t)least * 100);
-    if (strcmp(unit, unit_of_most) != 0 && least < most)
+    if (strcmp(unit, unit_of_most) != 0 && least < most && !whole)
         unit = cpprof__scale(least, r->sample_unit, "minimum", &scaled);
     r->output_unit = *unit ? unit : r->sample_unit;
+}
+
+void
+cpprof__select_unit(struct cpprof__trimmed *t)
+{
+    select_unit(t, false);
+}
+
+void
+cpprof__select_whole_unit(struct cpprof__trimmed *t)
+{
+    select_unit(t, true);
 }
 
 uint8_t *
@@ -196,8 +208,13 @@ cpprof__trimmed_begin(struct cpprof__trimmed *t, struct cpprof__report *r,
                       const struct cpprof__trim *trim)
 {
     struct cpprof__graph_options options = {
-        r->options->granularity, r->options->flags, r->options->trim_path,
-        r->options->source_path};
+        .granularity =
+            trim->addresses ? CPPROF_REPORT_ADDRESSES : r->options->granularity,
+        .flags = r->options->flags,
+        .trim_path = r->options->trim_path,
+        .source_path = r->options->source_path,
+        .objects = trim->objects,
+    };
     enum cpprof_status status;
 
     t->r = r;

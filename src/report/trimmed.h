@@ -38,6 +38,8 @@ struct cpprof__trimmed {
 struct cpprof__trim {
     int32_t nodecount; /* where -nodecount says nothing; 0: no limit */
     bool no_trim;      /* as if the user had said so */
+    bool objects;      /* see struct cpprof__graph_options */
+    bool addresses;    /* whatever granularity is asked for */
 };
 
 /* Make the graph and choose its rows. t is zero bytes; free it in any case. */
@@ -79,9 +81,12 @@ cpprof__trimmed_kept(const struct cpprof__trimmed *t);
 
 /*
  * Fix the unit of the whole report: that of its smallest value, or one that
- * lets it be 0.01 where the largest is in another unit.
+ * lets it be 0.01 where the largest is in another unit. The second keeps the
+ * smallest value a whole number.
  */
 void
 cpprof__select_unit(struct cpprof__trimmed *t);
+void
+cpprof__select_whole_unit(struct cpprof__trimmed *t);
 
 #endif
