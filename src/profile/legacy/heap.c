@@ -289,7 +289,14 @@ is_not_space(char c)
     return c != ' ';
 }
 
-/* Words of hexadecimal digits without "0x". */
+/* Nothing but words of hexadecimal digits without "0x", up to the end? */
+static bool
+is_bare(const struct row *row)
+{
+    return row->stack.at + row->stack.n == row->line.at + row->line.n &&
+           !memchr(row->stack.at, 'x', row->stack.n);
+}
+
 static enum cpprof_status
 read_bare_stack(struct cpprof__rows *rows, const struct row *row,
                 struct cpprof_error *error)
@@ -333,9 +340,9 @@ read_row(struct cpprof__rows *rows, const struct heap *h,
     if (status == CPPROF_OK)
         status = read_pair(h, &row, IN_USE_COUNT, in_use, error);
     if (status == CPPROF_OK)
-        status = memchr(row.stack.at, 'x', row.stack.n)
-                     ? cpprof__rows_stack(rows, row.stack, line, error)
-                     : read_bare_stack(rows, &row, error);
+        status = is_bare(&row)
+                     ? read_bare_stack(rows, &row, error)
+                     : cpprof__rows_stack(rows, row.stack, line, error);
     if (status != CPPROF_OK)
         return status;
     cpprof__make_number(&rows->maker, h->bytes_key, row.block_bytes, 0);

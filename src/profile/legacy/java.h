@@ -12,7 +12,8 @@
  * functions, order and mappings as cpprof__remap() gives them, and lose their
  * addresses, which mean nothing outside the process.
  *
- * Errors: CPPROF_BAD_DATA "parsing sample LINE: ...", CPPROF_NOMEM.
+ * Errors: CPPROF_BAD_DATA "parsing sample LINE: ...", "missing sample type
+ *         information"; CPPROF_NOMEM.
  * Source: legacy_java_profile.go parseJavaLocations.
  */
 enum cpprof_status

@@ -246,6 +246,9 @@ finish(struct cpprof_pprof *p, struct cpprof_error *error)
     status = cpprof__remap(p, error);
     for (i = 0; i < p->locations.n; i++)
         p->locations.at[i].address = 0;
+    if (status == CPPROF_OK && p->samples.n && !p->sample_types.n)
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                            "missing sample type information");
     return status;
 }
 
