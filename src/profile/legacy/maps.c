@@ -403,10 +403,9 @@ cpprof__read_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
 {
     enum cpprof_status status = cpprof__parse_maps(lines, p, error);
 
-    if (status != CPPROF_OK)
-        return status;
-    cpprof__massage_maps(p);
-    return cpprof__remap(p, error);
+    if (status == CPPROF_OK)
+        status = cpprof__massage_maps(p, error);
+    return status == CPPROF_OK ? cpprof__remap(p, error) : status;
 }
 
 enum cpprof_status

@@ -20,8 +20,8 @@ cpprof__parse_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
 
 /* Join adjacent mappings, put the program's first. No location may have a
  * mapping yet. */
-void
-cpprof__massage_maps(struct cpprof_pprof *p);
+enum cpprof_status
+cpprof__massage_maps(struct cpprof_pprof *p, struct cpprof_error *error);
 
 /*
  * What ends the reading of every legacy profile, remap.c: locations and

@@ -98,19 +98,34 @@ without_deleted(struct cpprof__text file, char *room)
 }
 
 static bool
-is_program(const struct cpprof_pprof *p, uint32_t file)
+is_program(struct cpprof__text file)
 {
-    struct cpprof__text name = {cpprof__strings_text(&p->strings, file),
-                                cpprof__strings_n(&p->strings, file)};
-    char *room = NULL;
-    bool is;
+    return file.n && file.at[0] != '[' && !is_library(file);
+}
 
-    if (cpprof__contains(name, "(deleted)") && (room = malloc(name.n)))
-        name = without_deleted(name, room);
-    name = cpprof__trim(name);
-    is = name.n && name.at[0] != '[' && !is_library(name);
+/* The first mapping that may be the program's, or their number; false when out
+ * of memory. */
+static bool
+find_program(const struct cpprof_pprof *p, size_t *found)
+{
+    char *room = NULL;
+    size_t i;
+
+    for (i = 0; i < p->mappings.n; i++) {
+        uint32_t file = p->mappings.at[i].file;
+        struct cpprof__text name = {cpprof__strings_text(&p->strings, file),
+                                    cpprof__strings_n(&p->strings, file)};
+
+        free(room);
+        room = malloc(name.n + 1);
+        if (!room)
+            return false;
+        if (is_program(without_deleted(name, room)))
+            break;
+    }
     free(room);
-    return is;
+    *found = i;
+    return true;
 }
 
 static void
@@ -122,21 +137,22 @@ number_mappings(struct cpprof_pprof *p)
         p->mappings.at[i].id = i + 1;
 }
 
-void
-cpprof__massage_maps(struct cpprof_pprof *p)
+enum cpprof_status
+cpprof__massage_maps(struct cpprof_pprof *p, struct cpprof_error *error)
 {
-    struct cpprof_pprof_mapping *all = p->mappings.at, main;
-    size_t i = 0;
+    struct cpprof_pprof_mapping *all = p->mappings.at, program;
+    size_t i;
 
     join_adjacent(p);
-    while (i < p->mappings.n && !is_program(p, all[i].file))
-        i++;
+    if (!find_program(p, &i))
+        return cpprof__fail_nomem(error);
     if (i < p->mappings.n) {
-        main = all[i];
+        program = all[i];
         all[i] = all[0];
-        all[0] = main;
+        all[0] = program;
     }
     number_mappings(p);
+    return CPPROF_OK;
 }
 
 /* The program's mapping, where its writer moved it to huge pages or gave the
