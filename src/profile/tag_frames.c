@@ -182,20 +182,25 @@ make_set_frames(struct tag_frames *t, uint32_t set, uint32_t *frame,
     return CPPROF_OK;
 }
 
+/* In the order of the samples, which is the order of the new locations.
+ * wanted  a flag for each label set that has no frames yet. */
 static enum cpprof_status
-make_frames(struct tag_frames *t, const uint8_t *used,
-            struct cpprof_error *error)
+make_frames(struct tag_frames *t, uint8_t *wanted, struct cpprof_error *error)
 {
-    size_t n = t->keys[0].n + t->keys[1].n, set;
+    size_t n = t->keys[0].n + t->keys[1].n, i;
     enum cpprof_status status = CPPROF_OK;
 
-    t->frames = malloc(t->p->labels.sets.n * n * sizeof *t->frames);
+    t->frames = malloc((t->p->labels.sets.n + 1) * n * sizeof *t->frames);
     if (!t->frames)
         return cpprof__fail_nomem(error);
-    for (set = 0; set < t->p->labels.sets.n && status == CPPROF_OK; set++)
-        if (used[set])
-            status =
-                make_set_frames(t, (uint32_t)set, t->frames + set * n, error);
+    for (i = 0; i < t->p->samples.n && status == CPPROF_OK; i++) {
+        uint32_t set = t->p->samples.at[i].labels;
+
+        if (!wanted[set])
+            continue;
+        wanted[set] = 0;
+        status = make_set_frames(t, set, t->frames + set * n, error);
+    }
     return status;
 }
 
@@ -238,8 +243,8 @@ cpprof__add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
                        struct cpprof_error *error)
 {
     struct tag_frames t = {.p = p, .unit = unit};
-    uint8_t *used = cpprof__used_label_sets(p);
-    enum cpprof_status status = used ? CPPROF_OK : cpprof__fail_nomem(error);
+    uint8_t *wanted = cpprof__used_label_sets(p);
+    enum cpprof_status status = wanted ? CPPROF_OK : cpprof__fail_nomem(error);
 
     if (status == CPPROF_OK)
         status = parse_keys(&t, 0, root_keys, error);
@@ -247,13 +252,13 @@ cpprof__add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
         status = parse_keys(&t, 1, leaf_keys, error);
     if (status == CPPROF_OK && t.keys[0].n + t.keys[1].n) {
         find_next_ids(&t);
-        status = make_frames(&t, used, error);
+        status = make_frames(&t, wanted, error);
         if (status == CPPROF_OK)
             status = extend_samples(&t, error);
     }
     matched[0] = t.matched[0];
     matched[1] = t.matched[1];
-    free(used);
+    free(wanted);
     free(t.frames);
     CPPROF__ARRAY_FREE(&t.keys[0]);
     CPPROF__ARRAY_FREE(&t.keys[1]);

@@ -381,6 +381,32 @@ labels_become_frames_at_root_and_leaf(void **state)
                      " main  =3");
 }
 
+/* And not of the label sets, among which that of no labels is the first. */
+static void
+tag_frames_are_numbered_in_the_order_of_samples(void **state)
+{
+    static const char *const want[] = {"v1", "v2", ""};
+    struct cpprof_pprof *p = make("", "");
+    size_t n = cpprof_pprof_info(p).n_locations, i;
+    bool matched[2];
+
+    assert_int_equal(
+        cpprof__add_tag_frames(p, "k", "", "minimum", matched, NULL),
+        CPPROF_OK);
+    assert_int_equal(cpprof_pprof_info(p).n_locations, n + 3);
+    for (i = 0; i < 3; i++) {
+        const struct cpprof_pprof_location *l =
+            &cpprof_pprof_locations(p)[n + i];
+        uint32_t function = cpprof_pprof_lines(p)[l->first_line].function;
+
+        assert_string_equal(
+            cpprof_pprof_text(p, cpprof_pprof_functions(p)[function].name,
+                              NULL),
+            want[i]);
+    }
+    cpprof_pprof_free(p);
+}
+
 static void
 key_that_no_sample_has_is_told(void **state)
 {
@@ -408,6 +434,7 @@ main(void)
         cmocka_unit_test(numeric_labels_are_ranges_with_units),
         cmocka_unit_test(label_keys_are_shown_and_hidden),
         cmocka_unit_test(labels_become_frames_at_root_and_leaf),
+        cmocka_unit_test(tag_frames_are_numbered_in_the_order_of_samples),
         cmocka_unit_test(key_that_no_sample_has_is_told),
     };
 
