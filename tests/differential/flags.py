@@ -1,8 +1,7 @@
 """The flags under which both tools must print the same.
 
-Each case is the words of a command line; BASE stands for the file of the
-profile to compare with, and FILES for the profiles, which come last where the
-word is missing.
+Each case is the words of a command line; FILE stands for the profile, which
+comes last where the word is missing, and BASE for the one to compare with.
 
 Not here, because the newer pprof, which cpprof follows, is not alike:
 -noinlines (the older one ignores it with -raw), -showcolumns and -all_frames
@@ -77,12 +76,22 @@ CASES = [
 ]
 
 
+def sources(case):
+    """The words of a case that are files to read, not arguments of a flag."""
+    return [word for before, word in zip([""] + case, case)
+            if before not in ("-base", "-diff_base") and
+            (word in (FILE, BASE) or word.startswith("/"))]
+
+
+def is_merge(case):
+    """Are there several files, and nothing to be subtracted from them?"""
+    files = [word for word in sources(case) if word in (FILE, BASE)]
+    return len(files) > 1 and not {"-base", "-diff_base"} & set(case)
+
+
 def words(case, file, base):
     """The command line of a case, without the tool."""
     named = {FILE: file, BASE: base}
     line = [named.get(word, word) for word in case]
-    # A file at the end that is not the argument of a flag is a source.
-    has_source = any(word in (FILE, BASE) or word.startswith("/")
-                     for before, word in zip([""] + case, case)
-                     if before not in ("-base", "-diff_base"))
-    return ["-raw", "-symbolize=none"] + line + ([] if has_source else [file])
+    return ["-raw", "-symbolize=none"] + line + (
+        [] if sources(case) else [file])

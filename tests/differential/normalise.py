@@ -29,3 +29,9 @@ def raw(text):
                 continue
         out.append(line)
     return b"\n".join(out)
+
+
+def is_known_refusal(said):
+    """Profiles whose sample types differ: the newer pprof merges what they have
+    in common."""
+    return b"inconsistent samples type count: " in said

@@ -8,9 +8,15 @@
 
 TAP, a line for each profile. Skipped where Go is missing. --keep=FOLDER leaves
 the profiles there.
+
+The older pprof merges even a single file with itself: equal samples become one,
+those of zeros go, all is numbered anew. The newer one, which cpprof follows,
+keeps it as it is. So cpprof is given what it merged itself before
+(`cpprof convert`), except where the case is a merge.
 """
 import argparse
 import concurrent.futures
+import gzip
 import os
 import shutil
 import subprocess
@@ -60,11 +66,20 @@ def first_difference(got, want):
     return "equal"
 
 
-def compare(cpprof, go_pprof, words):
+def merged(cpprof, path):
+    """A file of the merged profile, or the same where it is refused."""
+    target = path + ".merged.pb"
+    status, _, _ = run(cpprof, ["convert", "-o", target, path])
+    return target if status == 0 else path
+
+
+def compare(cpprof, go_pprof, our_words, words):
     """None, or what differs."""
     want_status, want, want_said = run(go_pprof, words)
-    status, got, said = run(cpprof, words)
-    if (status == 0) != (want_status == 0) or status not in (0, 1, 2):
+    status, got, said = run(cpprof, our_words)
+    if normalise.is_known_refusal(want_said):
+        return None if status in (0, 2) else "status %s" % status
+    if (status == 0) != (want_status == 0) or status not in (0, 2):
         return "status %s and %r; the peer %s and %r" % (
             status, said[-300:], want_status, want_said[-300:])
     if status != 0:
@@ -87,6 +102,10 @@ def make_legacy(folder, seed):
     paths = []
     for each in (seed, seed + len(legacy.KINDS)):
         kind, data = legacy.profile(each)
+        # Not as they are: to Go's reader of object files, though not to that of
+        # the newer pprof, a first file that begins with zeros is a program.
+        if data.startswith(bytes(2)):
+            data = gzip.compress(data, mtime=0)
         paths.append(os.path.join(folder, "%d.%s" % (each, kind)))
         with open(paths[-1], "wb") as file:
             file.write(data)
@@ -105,11 +124,14 @@ def cases_of(number, everything):
 def test(job):
     cpprof, go_pprof, folder, make, seed, everything = job
     name, paths = make(folder, seed)
+    merged_paths = [merged(cpprof, path) for path in paths]
     wrong = []
     cases = cases_of(seed, everything)
     for case in cases:
         words = flags.words(case, *paths)
-        said = compare(cpprof, go_pprof, words)
+        ours = words if flags.is_merge(case) else flags.words(
+            case, *merged_paths)
+        said = compare(cpprof, go_pprof, ours, words)
         if said:
             wrong.append("%s\n#   %s" % (" ".join(words), said))
     return "%s, %d sets of flags" % (name, len(cases)), wrong
