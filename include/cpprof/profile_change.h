@@ -3,10 +3,10 @@
  * Changing profiles: filter, prune, aggregate, scale, label, compare, merge.
  *
  * Every call works in place and leaves a profile that cpprof_pprof_check()
- * finds whole. Expressions are regular expressions in RE2's syntax as PCRE2
- * matches it (docs/profile.md says where that differs), with a limit on the
- * work, so that none can hang the program; NULL or "" stands for none. A
- * profile is unchanged when an expression does not compile.
+ * finds whole. Expressions are regular expressions in RE2's syntax, matched
+ * by PCRE2 (docs/profile.md says what differs) with a limit on the work, so
+ * that none can hang the program; NULL or "" stands for none. A profile is
+ * unchanged when an expression does not compile, or takes too long.
  *
  * Errors that all calls with an expression have: CPPROF_BAD_DATA "parsing WHAT
  * regexp: ...", CPPROF_LIMIT (matching takes too long), CPPROF_NOMEM.
@@ -113,6 +113,8 @@ cpprof_pprof_add_tag_frames(struct cpprof_pprof *profile, const char *root_keys,
  *             other frame calls stay.
  * prune_from  below the lowest frame that matches anywhere in its name.
  *
+ * Errors:  of prune, CPPROF_BAD_DATA "failed to compile regexp EXPRESSION:
+ *          ...".
  * Safety:  OBJ.
  * Source:  profile.Prune, PruneFrom.
  */
@@ -137,9 +139,9 @@ cpprof_pprof_prune_from(struct cpprof_pprof *profile, const char *prune_from,
  * Forget details, so that compact() or a merge makes equal what differed only
  * in them. Samples and their number stay. The flags of mappings follow.
  *
- * keep     CPPROF_PPROF_KEEP_*.
+ * keep     CPPROF_PPROF_KEEP_*; without lines there are no columns.
  *
- * Errors:  CPPROF_NOMEM.
+ * Errors:  none.
  * Safety:  OBJ.
  * Source:  profile.Aggregate.
  */

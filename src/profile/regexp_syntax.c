@@ -194,7 +194,7 @@ put_property(struct syntax *s, const char *name, size_t n, bool negated)
     for (i = 0; i < n; i++)
         if (!is_alpha((unsigned char)name[i]) && !(i && name[i] == '_'))
             return false;
-    if (!n || n > sizeof text - 8)
+    if (!n || !is_upper((unsigned char)*name) || n > sizeof text - 8)
         return false;
     snprintf(text, sizeof text, "%s%.*s", n > 2 && !is_any ? SCRIPT : "",
              (int)n, name);

@@ -174,6 +174,7 @@ what_re2_refuses_is_refused_in_its_words(void **state)
         {"[z-a]", "invalid character class range: `z-a`"},
         {"[[:foo:]]", "invalid character class range: `[:foo:]`"},
         {"\\p{Foo}x", "invalid character class range: `\\p{Foo}`"},
+        {"\\p{lu}", "invalid character class range: `\\p{lu}`"},
         {"\\p{L&}", "invalid character class range: `\\p{L&}`"},
         {"\\p{Xan}", "invalid character class range: `\\p{Xan}`"},
         {"a**", "invalid nested repetition operator: `**`"},
