@@ -286,7 +286,8 @@ keep(struct maps *m, struct cpprof__text text)
 static bool
 add_attribute(struct maps *m, struct cpprof__text line)
 {
-    const char *equals = memchr(line.at, '=', line.n);
+    /* an empty line may have no address */
+    const char *equals = line.n ? memchr(line.at, '=', line.n) : NULL;
     struct cpprof__text name = {line.at, 0}, value;
     struct attribute *added;
 
