@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as stacks in lines of text: collapsed, or of perf script; and what
+ * is read written as both.
+ *
+ * The first byte chooses; the rest is the file. By hand:
+ * tests/fuzz/run text SECONDS.
+ */
+#include "profile/text/text.h"
+#include "rewrite.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static int64_t
+total(const struct cpprof_pprof *p)
+{
+    uint64_t sum = 0; /* wraps, as sums of values do */
+    size_t i;
+
+    for (i = 0; i < p->samples.n; i++)
+        sum += (uint64_t)cpprof__values(p, i)[0];
+    return (int64_t)sum;
+}
+
+/* What is written as text reads again. */
+static void
+convert(const struct cpprof_pprof *p, enum cpprof_pprof_format format)
+{
+    struct cpprof_pprof_write_options options = {sizeof options, 0, 0};
+    struct cpprof__buffer out = {0};
+    struct cpprof_writer writer = {rewrite_take, NULL, &out};
+    struct cpprof_pprof *again = NULL;
+
+    if (!p->sample_types.n)
+        return;
+    expect(cpprof_pprof_write(p, format, &options, writer, NULL) == CPPROF_OK);
+    if (cpprof_pprof_read_data(out.data, out.n, NULL, &again, NULL) ==
+        CPPROF_OK) {
+        must_survive_writing(again);
+        if (format == CPPROF_PPROF_COLLAPSED)
+            expect(total(again) == total(p));
+    }
+    cpprof_pprof_free(again);
+    cpprof__buffer_free(&out);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct cpprof_error error = {0};
+    struct cpprof_pprof *p;
+    enum cpprof_status status;
+    bool recognized = false;
+
+    if (!n)
+        return 0;
+    p = cpprof__pprof_make();
+    expect(p != NULL);
+    status = (*data & 1 ? cpprof__read_collapsed : cpprof__read_perf_script)(
+        (const char *)data + 1, n - 1, p, &recognized, &error);
+    expect((status == CPPROF_OK) == !error.text[0]);
+    if (status == CPPROF_OK && recognized) {
+        must_survive_writing(p);
+        convert(p,
+                *data & 2 ? CPPROF_PPROF_COLLAPSED : CPPROF_PPROF_PERF_SCRIPT);
+    }
+    cpprof_pprof_free(p);
+    return 0;
+}
