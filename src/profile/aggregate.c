@@ -47,9 +47,12 @@ static void
 forget_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
              uint32_t keep)
 {
-    struct cpprof_pprof_line *lines = p->lines.at + l->first_line;
+    struct cpprof_pprof_line *lines;
     size_t i;
 
+    if (!l->n_lines) /* there may be no table at all */
+        return;
+    lines = p->lines.at + l->first_line;
     for (i = 0; i < l->n_lines; i++) {
         if (!(keep & CPPROF_PPROF_KEEP_LINES))
             lines[i].line = lines[i].column = 0;

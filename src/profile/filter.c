@@ -74,9 +74,12 @@ static void
 keep_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
            struct cpprof__regexp *r, bool wanted)
 {
-    struct cpprof_pprof_line *lines = p->lines.at + l->first_line;
+    struct cpprof_pprof_line *lines;
     uint32_t kept = 0, i;
 
+    if (!l->n_lines) /* there may be no table at all */
+        return;
+    lines = p->lines.at + l->first_line;
     for (i = 0; i < l->n_lines; i++)
         if (line_matches(p, &lines[i], r) == wanted)
             lines[kept++] = lines[i];
@@ -141,10 +144,12 @@ static bool
 keep_named(void *ctx, struct cpprof__sample *sample)
 {
     const struct keeper *k = ctx;
-    uint32_t *frames = k->p->frames.at + sample->first_frame;
-    uint32_t kept = 0, i;
+    uint32_t kept = 0, i, *frames;
     uint8_t seen = 0;
 
+    if (!sample->n_frames)
+        return false;
+    frames = k->p->frames.at + sample->first_frame;
     for (i = 0; i < sample->n_frames; i++)
         seen |= k->what[frames[i]];
     if (!(seen & FOCUSED) || seen & IGNORED)
@@ -231,8 +236,11 @@ static bool
 keep_from(void *ctx, struct cpprof__sample *sample)
 {
     const struct keeper *k = ctx;
-    const uint32_t *frames = k->p->frames.at + sample->first_frame;
+    const uint32_t *frames;
 
+    if (!sample->n_frames)
+        return false;
+    frames = k->p->frames.at + sample->first_frame;
     while (sample->n_frames && !k->what[frames[sample->n_frames - 1]])
         sample->n_frames--;
     return sample->n_frames != 0;

@@ -103,10 +103,13 @@ static void
 prune_sample(const struct cpprof_pprof *p, struct cpprof__sample *sample,
              const uint8_t *what)
 {
-    const uint32_t *frames = p->frames.at + sample->first_frame;
+    const uint32_t *frames;
     bool found_user = false;
     uint32_t i;
 
+    if (!sample->n_frames)
+        return;
+    frames = p->frames.at + sample->first_frame;
     for (i = sample->n_frames; i; i--) {
         uint8_t w = what[frames[i - 1]];
 
@@ -198,9 +201,12 @@ static void
 prune_sample_from(const struct cpprof_pprof *p, struct cpprof__sample *sample,
                   const uint8_t *what)
 {
-    const uint32_t *frames = p->frames.at + sample->first_frame;
+    const uint32_t *frames;
     uint32_t i;
 
+    if (!sample->n_frames)
+        return;
+    frames = p->frames.at + sample->first_frame;
     for (i = 0; i < sample->n_frames; i++)
         if (what[frames[i]]) {
             sample->first_frame += i;

@@ -419,9 +419,12 @@ filter_set(struct cpprof_pprof *p, const struct keys *keys, size_t set,
            bool change)
 {
     struct cpprof__label_set *s = &p->labels.sets.at[set];
-    struct cpprof_pprof_label *l = p->labels.labels.at + s->first;
+    struct cpprof_pprof_label *l;
     size_t kept = 0, i;
 
+    if (!s->n) /* there may be no table at all */
+        return;
+    l = p->labels.labels.at + s->first;
     for (i = 0; i < s->n; i++)
         if (keeps_key(p, keys, l[i].key) && change)
             l[kept++] = l[i];
