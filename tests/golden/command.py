@@ -23,8 +23,9 @@ ERRORS = [
     (["-top", "empty"], "empty: parsing profile: empty input file"),
     (["-top", "cut.gz"],
      "cut.gz: decompressing profile: gzip: damaged or cut short"),
-    (["-top", "cut"], "cut: parsing profile: too much data at byte 6"),
-    (["-top", "text"], "text: parsing profile: unknown wire type"),
+    (["-top", "cut"],
+     "cut: parsing profile: unrecognized profile format at byte 6"),
+    (["-top", "text"], "text: parsing profile: unrecognized profile format"),
     (["-top", "-nosuch", CPU],
      "flag provided but not defined: -nosuch"),
     (["-top", "-nodecount=many", CPU],
@@ -40,7 +41,7 @@ ERRORS = [
      "-filefunctions, ..."),
     (["-top", "-text", CPU], "must set at most one output format"),
     (["-top", "-peek=x", CPU], "must set at most one output format"),
-    (["-tree", CPU], "-tree is not supported yet"),
+    (["-svg", CPU], "-svg is not supported yet"),
     (["-list=x", CPU], "-list is not supported yet"),
     (["-cum", CPU], "no output format given, such as -top; the interactive "
      "shell is not supported yet"),
@@ -182,7 +183,8 @@ def test_profiles(tap, cpprof):
     done = run(cpprof, ["merge"] + WHOLE + ["-output=sum.gz", CPU, "cut", "packed.gz"])
     tap.test(done.returncode == 0 and not done.stdout and
              done.stderr.decode() ==
-             "cpprof: cut: parsing profile: too much data at byte 6\n"
+             "cpprof: cut: parsing profile: unrecognized profile format "
+             "at byte 6\n"
              "cpprof: Fetched 2 source profiles out of 3\n"
              "Generating report in sum.gz\n",
              "merge leaves out what it cannot read", done.stderr)

@@ -25,8 +25,7 @@ def is_ours(row):
     if "medium" in row[3]:
         return False
     return row[1] == "fail" or (
-        row[1] in ("text", "text~", "proto") and FORMATS & set(words) and
-        ".pb" in words[-1])
+        row[1] in ("text", "text~", "proto") and FORMATS & set(words))
 
 
 def main():
