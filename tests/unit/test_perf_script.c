@@ -240,10 +240,10 @@ files_become_mappings_the_program_first(void **state)
 static void
 every_event_is_a_sample_type(void **state)
 {
-    struct cpprof_pprof *p = read_it("a 1 1.0: 10 cycles: \n"
+    struct cpprof_pprof *p = read_it("a 1 1.1: 3 instructions: \n"
                                      "\t1 f (/a)\n"
                                      "\n"
-                                     "a 1 1.1: 3 instructions: \n"
+                                     "a 1 1.0: 10 cycles: \n"
                                      "\t1 f (/a)\n"
                                      "\n"
                                      "a 1 1.2: 20 cycles: \n"
@@ -254,13 +254,16 @@ every_event_is_a_sample_type(void **state)
                                      "\n");
 
     assert_int_equal(p->sample_types.n, 4);
-    assert_string_equal(text_of(p, p->sample_types.at[1].type), "cycles");
+    assert_string_equal(text_of(p, p->sample_types.at[1].type), "instructions");
     assert_string_equal(text_of(p, p->sample_types.at[1].unit), "count");
+    assert_string_equal(text_of(p, p->sample_types.at[2].type), "cycles");
+    assert_string_equal(text_of(p, p->info.default_sample_type), "cycles");
+    assert_int_equal(p->info.period_type.type, p->sample_types.at[2].type);
     assert_string_equal(text_of(p, p->sample_types.at[3].type), "sched:wakeup");
     assert_int_equal(p->info.period, 0);
     assert_stacks(p, 0, "f 2\ng 1\nh 1\n");
-    assert_stacks(p, 1, "f 10\ng 20\n");
-    assert_stacks(p, 2, "f 3\n");
+    assert_stacks(p, 1, "f 3\n");
+    assert_stacks(p, 2, "f 10\ng 20\n");
     assert_stacks(p, 3, "h 1\n");
     cpprof_pprof_free(p);
 }

@@ -5,7 +5,7 @@
  * - Sample types: samples/count, then one for each event in the order of their
  *   first samples, which is the sum of its periods: EVENT/nanoseconds for
  *   cpu-clock and task-clock, else EVENT/count; an event without periods counts
- *   its samples. The first event is the default.
+ *   its samples. The default is the event with the most samples.
  * - Labels, named as perf_to_profile names them: comm; pid and tid, numbers.
  * - A file is a mapping (perf_mappings.h).
  * - Inlined functions are lines of the location of the frame below them.
@@ -25,6 +25,7 @@
 
 struct event {
     uint32_t name;
+    size_t n_samples;
     bool all_periods; /* every sample had one */
     bool same_period; /* and all were this one: */
     int64_t period;
@@ -261,7 +262,7 @@ find_event(struct script *s, struct cpprof__text text)
         s->many_events = true;
         return 0;
     }
-    s->events[i] = (struct event){name, true, true, s->header.period};
+    s->events[i] = (struct event){name, 0, true, true, s->header.period};
     s->n_events++;
     return (uint32_t)i;
 }
@@ -274,6 +275,7 @@ count(struct script *s)
     struct event *event = &s->events[number];
     struct count *added = CPPROF__ARRAY_ADD(&s->counts);
 
+    event->n_samples++;
     if (!h->has_period)
         event->all_periods = false;
     else if (h->period != event->period)
@@ -438,7 +440,8 @@ static void
 finish(struct script *s)
 {
     struct cpprof_pprof *p = s->maker.p;
-    const struct event *first = &s->events[0];
+    const struct event *most = &s->events[0];
+    size_t i;
 
     end_sample(s);
     if (s->maker.failed || s->many_events || !s->n_events)
@@ -447,10 +450,13 @@ finish(struct script *s)
     cpprof__perf_mappings(p, s->first_comm);
     if (s->maker.failed)
         return;
-    p->info.default_sample_type = first->name;
-    p->info.period_type = p->sample_types.at[1];
-    if (first->all_periods && first->same_period && first->period > 0)
-        p->info.period = first->period;
+    for (i = 1; i < s->n_events; i++)
+        if (s->events[i].n_samples > most->n_samples)
+            most = &s->events[i];
+    p->info.default_sample_type = most->name;
+    p->info.period_type = p->sample_types.at[1 + (most - s->events)];
+    if (most->all_periods && most->same_period && most->period > 0)
+        p->info.period = most->period;
     if (s->first_ns >= 0)
         p->info.duration_ns = s->last_ns - s->first_ns;
 }
