@@ -18,11 +18,16 @@ static const struct format_word {
     const char *name;
     enum cpprof_report_format format;
 } formats[] = {
-    {"top", CPPROF_REPORT_TOP},           {"text", CPPROF_REPORT_TOP},
-    {"tags", CPPROF_REPORT_TAGS},         {"comments", CPPROF_REPORT_COMMENTS},
-    {"raw", CPPROF_REPORT_RAW},           {"proto", CPPROF_REPORT_PROTO},
-    {"topproto", CPPROF_REPORT_TOPPROTO}, {"tree", CPPROF_REPORT_TREE},
-    {"traces", CPPROF_REPORT_TRACES},     {"dot", CPPROF_REPORT_DOT},
+    {"top", CPPROF_REPORT_TOP},
+    {"text", CPPROF_REPORT_TOP},
+    {"tags", CPPROF_REPORT_TAGS},
+    {"comments", CPPROF_REPORT_COMMENTS},
+    {"raw", CPPROF_REPORT_RAW},
+    {"proto", CPPROF_REPORT_PROTO},
+    {"topproto", CPPROF_REPORT_TOPPROTO},
+    {"tree", CPPROF_REPORT_TREE},
+    {"traces", CPPROF_REPORT_TRACES},
+    {"dot", CPPROF_REPORT_DOT},
     {"callgrind", CPPROF_REPORT_CALLGRIND},
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
@@ -30,8 +35,8 @@ static const struct format_word {
 /* Formats of the reference that are not made yet: flags, and flags that take a
  * regular expression. */
 static const char *const later_formats[] = {
-    "svg",    "png", "gif",       "pdf",
-    "ps",   "web",    "gv",  "evince", "eog", "kcachegrind",
+    "svg", "png", "gif",    "pdf", "ps",
+    "web", "gv",  "evince", "eog", "kcachegrind",
 };
 #define N_LATER (sizeof later_formats / sizeof later_formats[0])
 static const char *const later_searches[] = {"peek", "list", "disasm",
