@@ -120,9 +120,10 @@ intern_location(struct tag_frames *t, uint32_t name, uint32_t key)
     return at;
 }
 
+/* unit  of the report; "" where no number of that key has a unit. */
 static void
 append_value(const struct tag_frames *t, const struct cpprof_pprof_label *l,
-             struct cpprof__buffer *text)
+             const char *unit, struct cpprof__buffer *text)
 {
     const struct cpprof__strings *s = &t->p->strings;
     char number[CPPROF__LABEL_TEXT];
@@ -135,8 +136,21 @@ append_value(const struct tag_frames *t, const struct cpprof_pprof_label *l,
         return;
     }
     cpprof__scaled_label(number, l->num, cpprof__strings_text(s, l->unit),
-                         l->unit ? t->unit : "");
+                         unit);
     cpprof__buffer_append(text, number, strlen(number));
+}
+
+/* One number of a key with a unit is enough: the others are then padded. */
+static bool
+has_unit(const struct cpprof_pprof_label *l, size_t n, uint32_t key)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (l[i].key == key && l[i].kind == CPPROF_PPROF_LABEL_NUMBER &&
+            l[i].unit)
+            return true;
+    return false;
 }
 
 /* The frame of one key for one label set, or CPPROF_PPROF_NONE. */
@@ -147,12 +161,13 @@ frame_of(struct tag_frames *t, uint32_t set, uint32_t key, bool *matched)
     size_t n, i;
     const struct cpprof_pprof_label *l =
         cpprof__label_set(&t->p->labels, set, &n);
+    const char *unit = has_unit(l, n, key) ? t->unit : "";
     uint32_t name;
 
     for (i = 0; i < n; i++)
         if (l[i].key == key) {
             *matched = true;
-            append_value(t, &l[i], &text);
+            append_value(t, &l[i], unit, &text);
         }
     name = 0;
     if (text.failed)
