@@ -9,6 +9,7 @@ Not here, because the newer pprof, which cpprof follows, is not alike:
 """
 BASE = "BASE"
 FILE = "FILE"
+MISSING = "/nonexistent/file"
 
 GRANULARITIES = ["-functions", "-filefunctions", "-files", "-lines",
                  "-addresses"]
@@ -52,7 +53,7 @@ CASES = [
     ["-relative_percentages", "-focus=run"], ["-compact_labels"],
     ["-trim=false"], ["-nodecount=1", "-nodefraction=0.5"],
     ["-edgefraction=1"], ["-call_tree"],
-    ["-add_comment=a comment"], ["-buildid=feedbeef"],
+    ["-add_comment=a comment"],
     # Granularities; alone and with a filter.
     *([flag] for flag in GRANULARITIES),
     *([flag, "-focus=a", "-hide=e"] for flag in GRANULARITIES),
@@ -68,30 +69,32 @@ CASES = [
     # Several sources.
     [FILE, FILE], [FILE, BASE], [BASE, FILE], [FILE, BASE, FILE, BASE],
     ["-base", BASE, FILE, FILE], ["-diff_base", BASE, FILE, BASE],
-    [FILE, "/nonexistent/file"], ["/nonexistent/file", BASE],
-    ["-focus=a", "-tagignore=io", FILE, BASE],
+    [FILE, MISSING], [MISSING, BASE],
+    ["-focus=a", "-tagignore=io", FILE, BASE], ["-buildid=feedbeef", FILE, FILE],
     # What is wrong with the words.
     ["-focus=("], ["-tagfocus=("], ["-hide=*"], ["-tagshow=["],
     ["-prune_from=a{9999}"], ["-show_from=(?P<x"],
 ]
 
 
-def sources(case):
-    """The words of a case that are files to read, not arguments of a flag."""
+def named_sources(case):
+    """The words of a case that are profiles to read, not to subtract."""
     return [word for before, word in zip([""] + case, case)
-            if before not in ("-base", "-diff_base") and
-            (word in (FILE, BASE) or word.startswith("/"))]
+            if word in (FILE, BASE, MISSING) and
+            before not in ("-base", "-diff_base")]
 
 
-def is_merge(case):
-    """Are there several files, and nothing to be subtracted from them?"""
-    files = [word for word in sources(case) if word in (FILE, BASE)]
-    return len(files) > 1 and not {"-base", "-diff_base"} & set(case)
+def sources(case):
+    """Those of them that are there."""
+    return [word for word in named_sources(case) or [FILE] if word != MISSING]
 
 
-def words(case, file, base):
-    """The command line of a case, without the tool."""
-    named = {FILE: file, BASE: base}
-    line = [named.get(word, word) for word in case]
-    return ["-raw", "-symbolize=none"] + line + (
-        [] if sources(case) else [file])
+def words(case, paths, base_paths):
+    """The command line of a case, without the tool. The paths by their word, as
+    profiles to read and as those to subtract."""
+    out, before = ["-raw", "-symbolize=none"], ""
+    for word in case if named_sources(case) else case + [FILE]:
+        named = base_paths if before in ("-base", "-diff_base") else paths
+        out.append(named.get(word, word))
+        before = word
+    return out

@@ -12,7 +12,7 @@ the profiles there.
 The older pprof merges even a single file with itself: equal samples become one,
 those of zeros go, all is numbered anew. The newer one, which cpprof follows,
 keeps it as it is. So cpprof is given what it merged itself before
-(`cpprof convert`), except where the case is a merge.
+(`cpprof convert`), except for the sources of a merge.
 """
 import argparse
 import concurrent.futures
@@ -73,6 +73,16 @@ def merged(cpprof, path):
     return target if status == 0 else path
 
 
+def command_lines(case, paths, ours):
+    """Of cpprof and of the peer. paths are the files, ours the merged ones, by
+    their word in the case."""
+    readable = [word for word in flags.sources(case)
+                if ours[word] != paths[word]]
+    is_merge = len(readable) > 1
+    return (flags.words(case, paths if is_merge else ours, ours),
+            flags.words(case, paths, paths))
+
+
 def compare(cpprof, go_pprof, our_words, words):
     """None, or what differs."""
     want_status, want, want_said = run(go_pprof, words)
@@ -124,14 +134,13 @@ def cases_of(number, everything):
 def test(job):
     cpprof, go_pprof, folder, make, seed, everything = job
     name, paths = make(folder, seed)
-    merged_paths = [merged(cpprof, path) for path in paths]
+    paths = dict(zip((flags.FILE, flags.BASE), paths))
+    ours = {word: merged(cpprof, path) for word, path in paths.items()}
     wrong = []
     cases = cases_of(seed, everything)
     for case in cases:
-        words = flags.words(case, *paths)
-        ours = words if flags.is_merge(case) else flags.words(
-            case, *merged_paths)
-        said = compare(cpprof, go_pprof, ours, words)
+        our_words, words = command_lines(case, paths, ours)
+        said = compare(cpprof, go_pprof, our_words, words)
         if said:
             wrong.append("%s\n#   %s" % (" ".join(words), said))
     return "%s, %d sets of flags" % (name, len(cases)), wrong
