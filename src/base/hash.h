@@ -102,6 +102,15 @@ struct cpprof__index {
 uint32_t
 cpprof__index_find(const struct cpprof__index *index, uint64_t hash,
                    bool (*equal)(void *ctx, uint32_t value), void *ctx);
+/* Ask for the memory that a find() of that hash will look at first. */
+static inline void
+cpprof__index_prefetch(const struct cpprof__index *index, uint64_t hash)
+{
+    if (index->capacity)
+        __builtin_prefetch(&index->places[(uint32_t)(hash ^ hash >> 32) &
+                                          (index->capacity - 1)]);
+}
+
 /* Add a value that is not there yet; false when out of memory. */
 bool
 cpprof__index_add(struct cpprof__index *index, uint64_t hash, uint32_t value);

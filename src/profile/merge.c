@@ -13,6 +13,7 @@
 #include "profile/merge.h"
 
 #include "base/status.h"
+#include "profile/debug.h"
 
 #include <string.h>
 
@@ -330,21 +331,28 @@ is_sample(void *ctx, uint32_t at)
                    a->n_frames * sizeof *frames) == 0);
 }
 
-/* The frames of s are the last ones of the result; they stay if it is new.
- * Its values are then 0. */
+static uint64_t
+hash_sample(const struct cpprof_pprof *out, const struct cpprof__sample *s)
+{
+    uint64_t hash = cpprof__hash_u64(s->labels);
+
+    if (!s->n_frames)
+        return hash;
+    return cpprof__hash_bytes(out->frames.at + s->first_frame,
+                              s->n_frames * sizeof *out->frames.at, hash);
+}
+
+/* The frames of s lie behind those of the result; if it is new they become
+ * the last of them. Its values are then 0. */
 static uint32_t
-intern_sample(struct cpprof_pprof_merger *m, const struct cpprof__sample *s)
+intern_sample(struct cpprof_pprof_merger *m, const struct cpprof__sample *s,
+              uint64_t hash)
 {
     struct cpprof_pprof *out = m->out;
     struct wanted wanted = {out, s};
     size_t n_values = out->sample_types.n;
-    uint64_t hash = cpprof__hash_u64(s->labels);
-    uint32_t at;
+    uint32_t at = cpprof__index_find(&m->samples, hash, is_sample, &wanted);
 
-    if (s->n_frames)
-        hash = cpprof__hash_bytes(out->frames.at + s->first_frame,
-                                  s->n_frames * sizeof *out->frames.at, hash);
-    at = cpprof__index_find(&m->samples, hash, is_sample, &wanted);
     if (at != CPPROF__INDEX_NONE)
         return at;
     at = (uint32_t)out->samples.n;
@@ -352,40 +360,84 @@ intern_sample(struct cpprof_pprof_merger *m, const struct cpprof__sample *s)
         !CPPROF__ARRAY_ROOM(&out->values, n_values) ||
         !cpprof__index_add(&m->samples, hash, at))
         return NOWHERE;
-    out->frames.n += s->n_frames;
     memset(out->values.at + out->values.n, 0,
            n_values * sizeof *out->values.at);
     out->values.n += n_values;
-    out->samples.at[out->samples.n++] = *s;
+    out->samples.at[out->samples.n] = *s;
+    out->samples.at[out->samples.n++].first_frame = out->frames.n;
+    if (s->n_frames && s->first_frame != out->frames.n)
+        memmove(out->frames.at + out->frames.n, out->frames.at + s->first_frame,
+                s->n_frames * sizeof *out->frames.at);
+    out->frames.n += s->n_frames;
     return at;
 }
 
+/*
+ * A sample is looked up in a table too large for any cache. So several are
+ * made ready, and the memory for all of them asked for, before the first is
+ * looked up.
+ */
+#define BATCH 32
+
+struct batch {
+    struct ready {
+        struct cpprof__sample sample; /* of the result */
+        const int64_t *values;
+        uint64_t hash;
+    } ready[BATCH];
+    size_t n;
+    size_t frames_end; /* behind the frames of all of them */
+};
+
 static bool
-place_sample(struct cpprof_pprof_merger *m, size_t sample)
+make_ready(struct cpprof_pprof_merger *m, size_t sample, struct batch *batch)
 {
+    struct cpprof_pprof *out = m->out;
+    struct ready *ready = &batch->ready[batch->n++];
     struct cpprof__sample copy = m->p->samples.at[sample];
     const uint32_t *from = m->p->frames.at + copy.first_frame;
-    const int64_t *values = cpprof__values(m->p, sample);
-    uint32_t at, i;
-    int64_t *sums;
+    uint32_t i;
 
     copy.labels = place_labels(m, copy.labels);
     if (copy.labels == NOWHERE ||
-        !CPPROF__ARRAY_ROOM(&m->out->frames, copy.n_frames))
+        !CPPROF__ARRAY_ROOM(&out->frames,
+                            batch->frames_end - out->frames.n + copy.n_frames))
         return false;
-    copy.first_frame = m->out->frames.n;
+    copy.first_frame = batch->frames_end;
     for (i = 0; i < copy.n_frames; i++) {
-        at = place_location(m, from[i]);
+        uint32_t at = place_location(m, from[i]);
+
         if (at == NOWHERE)
             return false;
-        m->out->frames.at[copy.first_frame + i] = at;
+        out->frames.at[copy.first_frame + i] = at;
     }
-    at = intern_sample(m, &copy);
-    if (at == NOWHERE)
-        return false;
-    sums = cpprof__values(m->out, at);
-    for (i = 0; i < m->out->sample_types.n; i++)
-        sums[i] = (int64_t)((uint64_t)sums[i] + (uint64_t)values[i]);
+    batch->frames_end += copy.n_frames;
+    ready->sample = copy;
+    ready->values = cpprof__values(m->p, sample);
+    ready->hash = hash_sample(out, &copy);
+    cpprof__index_prefetch(&m->samples, ready->hash);
+    return true;
+}
+
+/* Add what is ready to the result. */
+static bool
+place_batch(struct cpprof_pprof_merger *m, struct batch *batch)
+{
+    size_t i, j;
+
+    for (i = 0; i < batch->n; i++) {
+        struct ready *ready = &batch->ready[i];
+        uint32_t at = intern_sample(m, &ready->sample, ready->hash);
+        int64_t *sums;
+
+        if (at == NOWHERE)
+            return false;
+        sums = cpprof__values(m->out, at);
+        for (j = 0; j < m->out->sample_types.n; j++)
+            sums[j] = (int64_t)((uint64_t)sums[j] + (uint64_t)ready->values[j]);
+    }
+    batch->n = 0;
+    batch->frames_end = m->out->frames.n;
     return true;
 }
 
@@ -570,18 +622,29 @@ end_source(struct cpprof_pprof_merger *m)
 }
 
 static bool
+add_samples(struct cpprof_pprof_merger *m)
+{
+    struct batch batch = {.frames_end = m->out->frames.n};
+    size_t i;
+
+    for (i = 0; i < m->p->samples.n; i++) {
+        if (!is_zero(m->p, i) && !make_ready(m, i, &batch))
+            return false;
+        if (batch.n == BATCH && !place_batch(m, &batch))
+            return false;
+    }
+    return place_batch(m, &batch);
+}
+
+static bool
 add_source(struct cpprof_pprof_merger *m)
 {
-    size_t i;
 
     if ((!m->n_sources && !begin_head(m)) || !add_head(m))
         return false;
     if (!m->out->mappings.n && m->p->mappings.n && !place_mapping(m, 0))
         return false;
-    for (i = 0; i < m->p->samples.n; i++)
-        if (!is_zero(m->p, i) && !place_sample(m, i))
-            return false;
-    return true;
+    return add_samples(m);
 }
 
 enum cpprof_status
@@ -592,6 +655,7 @@ cpprof_pprof_merger_add(struct cpprof_pprof_merger *m, struct cpprof_pprof *p,
 
     if (m->n_sources)
         status = cpprof__make_compatible(m->out, p, error);
+    cpprof__debug_check(p);
     if (status != CPPROF_OK)
         return status;
     if (!begin_source(m, p) || !add_source(m))
@@ -623,6 +687,7 @@ cpprof_pprof_merger_finish(struct cpprof_pprof_merger *m,
     if (!m->n_sources)
         return cpprof__fail(error, CPPROF_INVALID, 0, "no profiles to merge");
     if (!any_zero(m->out)) {
+        cpprof__debug_check(m->out);
         *profile = m->out;
         m->out = NULL;
         return CPPROF_OK;

@@ -173,8 +173,8 @@ find_or_add(struct maker *m, const struct cpprof__tag *tag)
 {
     struct cpprof__node_tags *tags = m->tags;
     struct wanted wanted = {tags, *tag};
-    uint64_t hash = cpprof__hash_u64(((uint64_t)tag->node << 32 | tag->name) +
-                                     cpprof__hash_u64(tag->labels));
+    uint64_t hash = cpprof__hash_u64(
+        cpprof__hash_add(cpprof__hash_add(tag->labels, tag->name), tag->node));
     uint32_t at = cpprof__index_find(&m->index, hash, is_tag, &wanted);
 
     if (at != CPPROF__INDEX_NONE)
