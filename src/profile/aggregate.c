@@ -3,6 +3,7 @@
  * Forgetting details: names, files, lines, addresses become empty in place, so
  * that a merge finds equal what differed in them alone.
  */
+#include "profile/debug.h"
 #include "profile/model.h"
 
 /* Each flag of mappings, and what must be kept for it to stay. */
@@ -80,5 +81,6 @@ cpprof_pprof_aggregate(struct cpprof_pprof *p, uint32_t keep,
         if (!(keep & CPPROF_PPROF_KEEP_ADDRESSES))
             l->address = 0;
     }
+    cpprof__debug_check(p);
     return CPPROF_OK;
 }

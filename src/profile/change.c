@@ -4,6 +4,7 @@
  * of them before anything is changed.
  */
 #include "base/status.h"
+#include "profile/debug.h"
 #include "profile/filter.h"
 
 static bool
@@ -77,6 +78,7 @@ cpprof_pprof_filter_names(struct cpprof_pprof *p,
     cpprof__regexp_free(filter.ignore);
     cpprof__regexp_free(filter.hide);
     cpprof__regexp_free(filter.show);
+    cpprof__debug_check(p);
     return status;
 }
 
@@ -93,6 +95,7 @@ cpprof_pprof_show_from(struct cpprof_pprof *p, const char *show_from,
     if (status == CPPROF_OK && matched)
         *matched = any ? CPPROF_PPROF_MATCHED_SHOW : 0;
     cpprof__regexp_free(r);
+    cpprof__debug_check(p);
     return status;
 }
 
@@ -106,6 +109,7 @@ cpprof_pprof_prune_from(struct cpprof_pprof *p, const char *prune_from,
     if (status == CPPROF_OK)
         status = cpprof__prune_from(p, r, error);
     cpprof__regexp_free(r);
+    cpprof__debug_check(p);
     return status;
 }
 
@@ -126,6 +130,7 @@ cpprof_pprof_filter_tags(struct cpprof_pprof *p, const char *focus,
         tell(matched, CPPROF_PPROF_MATCHED_FOCUS, CPPROF_PPROF_MATCHED_IGNORE,
              both);
     cpprof__label_units_free(&units);
+    cpprof__debug_check(p);
     return status;
 }
 
@@ -147,6 +152,7 @@ cpprof_pprof_filter_tag_keys(struct cpprof_pprof *p, const char *show,
              both);
     cpprof__regexp_free(shown);
     cpprof__regexp_free(hidden);
+    cpprof__debug_check(p);
     return status;
 }
 
@@ -162,6 +168,7 @@ cpprof_pprof_add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
     if (status == CPPROF_OK)
         tell(matched, CPPROF_PPROF_MATCHED_FOCUS, CPPROF_PPROF_MATCHED_IGNORE,
              both);
+    cpprof__debug_check(p);
     return status;
 }
 
@@ -195,5 +202,6 @@ cpprof_pprof_compact(struct cpprof_pprof *p, struct cpprof_error *error)
     *p = *merged;
     *merged = old;
     cpprof_pprof_free(merged);
+    cpprof__debug_check(p);
     return CPPROF_OK;
 }

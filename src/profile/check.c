@@ -98,8 +98,9 @@ check_samples(const struct cpprof_pprof *p, struct cpprof_error *error)
     if (!p->sample_types.n && p->samples.n)
         return BAD("missing sample type information");
     if (p->values.n != p->samples.n * p->sample_types.n)
-        return BAD("mismatch: %zu samples have %zu values vs. %zu types",
-                   p->samples.n, p->values.n, p->sample_types.n);
+        return BAD("mismatch: sample has %zu values vs. %zu types",
+                   p->samples.n ? p->values.n / p->samples.n : p->values.n,
+                   p->sample_types.n);
     for (i = 0; i < p->samples.n && status == CPPROF_OK; i++)
         status = check_sample(p, &p->samples.at[i], error);
     return status;
@@ -119,6 +120,40 @@ check_labels(const struct cpprof_pprof *p, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
+static enum cpprof_status
+check_head(const struct cpprof_pprof *p, struct cpprof_error *error)
+{
+    const struct cpprof_pprof_info *info = &p->info;
+    size_t n = p->strings.table.n, i;
+
+    if (info->period_type.type >= n || info->period_type.unit >= n ||
+        info->default_sample_type >= n || info->drop_frames >= n ||
+        info->keep_frames >= n || info->doc_url >= n)
+        return BAD("profile has no such string");
+    for (i = 0; i < p->sample_types.n; i++)
+        if (p->sample_types.at[i].type >= n || p->sample_types.at[i].unit >= n)
+            return BAD("sample type has no such string");
+    for (i = 0; i < p->comments.n; i++)
+        if (p->comments.at[i] >= n)
+            return BAD("comment is no such string");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+check_names(const struct cpprof_pprof *p, struct cpprof_error *error)
+{
+    size_t n = p->strings.table.n, i;
+
+    for (i = 0; i < p->mappings.n; i++)
+        if (p->mappings.at[i].file >= n || p->mappings.at[i].build_id >= n)
+            return BAD("mapping has no such string");
+    for (i = 0; i < p->functions.n; i++)
+        if (p->functions.at[i].name >= n ||
+            p->functions.at[i].system_name >= n || p->functions.at[i].file >= n)
+            return BAD("function has no such string");
+    return CPPROF_OK;
+}
+
 enum cpprof_status
 cpprof_pprof_check(const struct cpprof_pprof *p, struct cpprof_error *error)
 {
@@ -126,6 +161,10 @@ cpprof_pprof_check(const struct cpprof_pprof *p, struct cpprof_error *error)
 
     if (status == CPPROF_OK)
         status = check_labels(p, error);
+    if (status == CPPROF_OK)
+        status = check_head(p, error);
+    if (status == CPPROF_OK)
+        status = check_names(p, error);
     if (status == CPPROF_OK)
         status = cpprof__check_tables(p, error);
     return status;

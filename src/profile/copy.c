@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A copy of a profile: of its arrays as they are, so that all indices hold. */
 #include "base/status.h"
+#include "profile/debug.h"
 #include "profile/model.h"
 
 #include <string.h>
@@ -74,5 +75,6 @@ cpprof_pprof_copy(const struct cpprof_pprof *profile,
     }
     made->info = profile->info;
     *copy = made;
+    cpprof__debug_check(made);
     return CPPROF_OK;
 }

@@ -13,6 +13,7 @@
  */
 #include "base/buffer.h"
 #include "base/status.h"
+#include "profile/debug.h"
 #include "profile/model.h"
 
 #include <ctype.h>
@@ -240,5 +241,6 @@ cpprof_pprof_demangle(struct cpprof_pprof *p, enum cpprof_pprof_demangle mode,
             continue;
         status = name_function(p, f, mode, error);
     }
+    cpprof__debug_check(p);
     return status;
 }

@@ -4,6 +4,7 @@
  * each label set; the sets that samples had before stay in the table, unused.
  */
 #include "base/status.h"
+#include "profile/debug.h"
 #include "profile/filter.h"
 
 #include <string.h>
@@ -66,6 +67,7 @@ change_labels(struct change *c, struct cpprof_error *error)
     free(made);
     free(used);
     CPPROF__ARRAY_FREE(&c->spare);
+    cpprof__debug_check(c->p);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 

@@ -2,6 +2,7 @@
 #include "profile/model.h"
 
 #include "base/status.h"
+#include "profile/debug.h"
 
 #include <string.h>
 
@@ -142,6 +143,7 @@ cpprof_pprof_set_binary(struct cpprof_pprof *p, const char *file,
         m->file = file_id;
     if (build_id)
         m->build_id = id_id;
+    cpprof__debug_check(p);
     return CPPROF_OK;
 }
 
@@ -154,5 +156,6 @@ cpprof_pprof_add_comment(struct cpprof_pprof *p, const char *text,
     if (string == CPPROF__NO_STRING || !CPPROF__ARRAY_ROOM(&p->comments, 1))
         return cpprof__fail_nomem(error);
     p->comments.at[p->comments.n++] = string;
+    cpprof__debug_check(p);
     return CPPROF_OK;
 }

@@ -5,6 +5,7 @@
  * anything is cut, so that a profile is unchanged when that fails.
  */
 #include "base/status.h"
+#include "profile/debug.h"
 #include "profile/filter.h"
 
 #include <string.h>
@@ -169,6 +170,7 @@ cpprof_pprof_prune(struct cpprof_pprof *p, const char *drop_text,
         status = cpprof__prune(p, drop, keep, error);
     cpprof__regexp_free(drop);
     cpprof__regexp_free(keep);
+    cpprof__debug_check(p);
     return status;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "base/gzip.h"
 #include "base/status.h"
+#include "profile/debug.h"
 #include "profile/decode.h"
 #include "profile/legacy/legacy.h"
 
@@ -118,9 +119,11 @@ decode(uint8_t *data, size_t n, bool consume, struct cpprof_pprof **profile,
         data, n, consume && !may_be_legacy(data, n), profile, &why);
 
     if (is_worth_another_try(status, &why))
-        return read_legacy(data, n, why.offset, profile, error);
-    if (status != CPPROF_OK && error)
+        status = read_legacy(data, n, why.offset, profile, error);
+    else if (status != CPPROF_OK && error)
         *error = why;
+    if (status == CPPROF_OK)
+        cpprof__debug_check(*profile);
     return status;
 }
 

@@ -5,6 +5,7 @@
  * ScaleProfiles.
  */
 #include "base/status.h"
+#include "profile/debug.h"
 #include "profile/merge.h"
 #include "profile/unit.h"
 
@@ -61,6 +62,7 @@ scale(struct scaler *s)
             break;
     if (i < s->p->sample_types.n)
         cpprof__keep_samples(s->p, scale_sample, s);
+    cpprof__debug_check(s->p);
 }
 
 void
@@ -285,6 +287,17 @@ struct side {
     double ratio; /* what its values grow by */
 };
 
+static enum cpprof_status
+set_unit(struct side *side, const char *unit, struct cpprof_error *error)
+{
+    uint32_t string = cpprof__strings_add_text(&side->p->strings, unit);
+
+    if (string == CPPROF__NO_STRING)
+        return cpprof__fail_nomem(error);
+    side->type->unit = string;
+    return CPPROF_OK;
+}
+
 /* Give both the finer unit of theirs. */
 static enum cpprof_status
 common_unit(struct side *a, struct side *b, const char *what,
@@ -306,14 +319,9 @@ common_unit(struct side *a, struct side *b, const char *what,
     if (b->ratio < 1) {
         cpprof__scale(1, unit_a, unit_b, &a->ratio);
         b->ratio = 1;
-        a->type->unit = cpprof__strings_add_text(&a->p->strings, unit_b);
-    } else {
-        b->type->unit = cpprof__strings_add_text(&b->p->strings, unit_a);
+        return set_unit(a, unit_b, error);
     }
-    return a->type->unit != CPPROF__NO_STRING &&
-                   b->type->unit != CPPROF__NO_STRING
-               ? CPPROF_OK
-               : cpprof__fail_nomem(error);
+    return set_unit(b, unit_a, error);
 }
 
 static enum cpprof_status
