@@ -70,7 +70,8 @@ CASES = [
     [FILE, FILE], [FILE, BASE], [BASE, FILE], [FILE, BASE, FILE, BASE],
     ["-base", BASE, FILE, FILE], ["-diff_base", BASE, FILE, BASE],
     [FILE, MISSING], [MISSING, BASE],
-    ["-focus=a", "-tagignore=io", FILE, BASE], ["-buildid=feedbeef", FILE, FILE],
+    ["-focus=a", "-tagignore=io", FILE, BASE],
+    ["-buildid=feedbeef", FILE, FILE],
     # What is wrong with the words.
     ["-focus=("], ["-tagfocus=("], ["-hide=*"], ["-tagshow=["],
     ["-prune_from=a{9999}"], ["-show_from=(?P<x"],

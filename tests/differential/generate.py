@@ -81,7 +81,8 @@ class Message:
         field = self.rng.choice([99, 1000, 536870911])
         data = self.rng.choice([
             varint(field << 3) + varint(self.rng.getrandbits(64)),
-            varint(field << 3 | 1) + bytes(8), varint(field << 3 | 5) + bytes(4),
+            varint(field << 3 | 1) + bytes(8),
+            varint(field << 3 | 5) + bytes(4),
             chunk(field, b"unknown")])
         self.fields.append(data)
 

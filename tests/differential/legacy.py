@@ -104,14 +104,16 @@ def heap(rng):
     stacks, rows, sums = Stacks(rng), [], [0] * 4
     equal = rng.random() < 0.3
     for _ in range(rng.choice([0, 1, 12, 40])):
-        count, each = rng.choice([0, 1, 5, 300]), rng.choice([8, 24, 4096, 10 ** 6])
+        count = rng.choice([0, 1, 5, 300])
+        each = rng.choice([8, 24, 4096, 10 ** 6])
         more = 0 if equal else rng.choice([0, 1, 40])
         row = [count, count * each, count + more, (count + more) * each]
         sums = [a + b for a, b in zip(sums, row)]
         rows.append("%6d: %8d [%6d: %8d] @ %s" % (*row, stacks.text()))
     head = "heap profile: %6d: %8d [%6d: %8d] @ %s" % (*sums, kind)
-    tail = rng.choice(["\nMAPPED_LIBRARIES:\n", "\n# runtime.MemStats\n# Alloc ="
-                       " 1\n\nMAPPED_LIBRARIES:\n", "\n--- Memory map: ---\n"])
+    stats = "\n# runtime.MemStats\n# Alloc = 1\n"
+    tail = rng.choice(["\nMAPPED_LIBRARIES:\n", "\n--- Memory map: ---\n",
+                       stats + "\nMAPPED_LIBRARIES:\n"])
     return "\n".join([head] + rows + [tail + maps(rng)]).encode()
 
 
