@@ -20,10 +20,12 @@ threads_without_stacks_print_as_reference_does(void **state)
 #define THREAD(id) "--- Thread 7eFf0 (name: a/b/" id ") stack: ---\n"
 #define HEAD       "PeriodType: thread count\nPeriod: 1\nSamples:\nthread/count\n"
 
-static const char whole[] = "\n# comment\n--- threadz 1 ---\n\nany "
-                            "words\n" THREAD("1") "  PC: 0x401001 0x402001: "
-                                                  "main 0x403001\n" THREAD("2") "  [same as previous thread]\n" THREAD(
-                                                      "3") "  0x401001 "
+static const char whole[] =
+    "\n# comment\n--- threadz 1 ---\n\nany "
+    "words\n" THREAD("1") "  PC: 0x401001 0x402001: "
+                          "main 0x403001\n" THREAD(
+                              "2") "  [same as previous "
+                                   "thread]\n" THREAD("3") "  0x401001 "
                                                            "0x401001\n\n    "
                                                            "creator: "
                                                            "0x402001\n" MAP;
