@@ -21,14 +21,14 @@ threads_without_stacks_print_as_reference_does(void **state)
 #define HEAD       "PeriodType: thread count\nPeriod: 1\nSamples:\nthread/count\n"
 
 static const char whole[] =
-    "\n# comment\n--- threadz 1 ---\n\nany "
-    "words\n" THREAD("1") "  PC: 0x401001 0x402001: "
-                          "main 0x403001\n" THREAD(
-                              "2") "  [same as previous "
-                                   "thread]\n" THREAD("3") "  0x401001 "
-                                                           "0x401001\n\n    "
-                                                           "creator: "
-                                                           "0x402001\n" MAP;
+    "\n# comment\n--- threadz 1 ---\n\nany words\n"
+    "--- Thread 7eFf0 (name: a/b/1) stack: ---\n"
+    "  PC: 0x401001 0x402001: main 0x403001\n"
+    "--- Thread 7eFf1 (name: a/b/2) stack: ---\n"
+    "  [same as previous thread]\n"
+    "--- Thread 7eFf2 (name: a/b/3) stack: ---\n"
+    "  0x401001 0x401001\n\n    creator: 0x402001\n"
+    "--- Memory map: ---\n  00400000-00fcb000: /bin/demo\n";
 
 /* The leaf is exact, and there once; all others are return addresses. */
 static void
