@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a profile: read, check, change, merge, print.
+ * Any bytes as a profile: read, check, write, change, merge, print.
  *
- * The first byte chooses the report; the rest is the file. By hand, in the
- * root of the tree:
- *
- *     clang-14 -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined
- *         -Iinclude -Isrc tests/fuzz/fuzz_decode.c src/profile/[a-z]*.c
- *         src/report/[a-z]*.c src/base/[a-z]*.c -ldeflate -lpcre2-8 -liberty
- *         -o fuzz_decode
- *     ./fuzz_decode -max_len=4096 corpus-of-yours tests/fuzz/corpus/decode
+ * The first byte chooses what is done; the rest is the file. By hand:
+ * tests/fuzz/run decode SECONDS.
  */
+#include "rewrite.h"
 #include <cpprof/report.h>
-
-#include <stdlib.h>
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-/* Enough for what is tried, too little for a bomb. */
-#define MAX_BYTES (16 << 20)
 
 static int
 forget(void *ctx, const void *data, size_t n)
@@ -31,13 +21,6 @@ forget(void *ctx, const void *data, size_t n)
     for (i = 0; i < n; i++)
         *sum += p[i];
     return 0;
-}
-
-static void
-must_be_valid(const struct cpprof_pprof *p)
-{
-    if (cpprof_pprof_check(p, NULL) != CPPROF_OK)
-        abort();
 }
 
 static void
@@ -89,6 +72,76 @@ merge(struct cpprof_pprof *p, uint8_t choice)
     return merged;
 }
 
+/* As many samples and the same sums whether merged with itself or copied. */
+static void
+copy_and_compact(const struct cpprof_pprof *p)
+{
+    struct cpprof__buffer before = {0}, after = {0};
+    struct cpprof_pprof *copy = NULL;
+
+    expect(cpprof_pprof_copy(p, &copy, NULL) == CPPROF_OK);
+    rewrite_write(p, CPPROF_PPROF_PLAIN, &before);
+    rewrite_write(copy, CPPROF_PPROF_PLAIN, &after);
+    must_be_equal(&before, &after);
+    expect(cpprof_pprof_compact(copy, NULL) == CPPROF_OK);
+    expect(cpprof_pprof_info(copy).n_samples <= cpprof_pprof_info(p).n_samples);
+    must_survive_rewriting(copy);
+    cpprof_pprof_free(copy);
+    cpprof__buffer_free(&before);
+    cpprof__buffer_free(&after);
+}
+
+static void
+filter(struct cpprof_pprof *p, uint8_t choice)
+{
+    static const char *const words[] = {NULL, "", "a", ".", "main|[a-m]"};
+    struct cpprof_pprof_name_filter names = {
+        sizeof names, words[choice % 5], words[choice / 5 % 3],
+        words[choice / 15 % 3], words[choice / 45 % 5]};
+
+    cpprof_pprof_filter_names(p, &names, NULL, NULL);
+    cpprof_pprof_filter_tags(p, words[choice / 3 % 5], "1kb:", NULL, NULL);
+    cpprof_pprof_filter_tag_keys(p, words[choice / 7 % 5], "^b", NULL, NULL);
+    cpprof_pprof_show_from(p, words[choice / 11 % 5], NULL, NULL);
+    cpprof_pprof_prune_from(p, words[choice / 13 % 3], NULL);
+}
+
+static void
+change(struct cpprof_pprof *p, uint8_t choice)
+{
+    size_t index;
+
+    expect(cpprof_pprof_set_number(p, "n", choice, "bytes", NULL) == CPPROF_OK);
+    if (choice & 4)
+        expect(cpprof_pprof_remove_label(p, "key", NULL) == CPPROF_OK);
+    if (choice & 8)
+        expect(cpprof_pprof_remove_number(p, "n", NULL) == CPPROF_OK);
+    expect(cpprof_pprof_normalize(p, p, NULL) == CPPROF_OK);
+    if (cpprof_pprof_sample_index(p, NULL, &index, NULL) == CPPROF_OK)
+        expect(index < cpprof_pprof_info(p).n_sample_types);
+    cpprof_pprof_has_functions(p);
+    cpprof_pprof_has_file_lines(p);
+    filter(p, choice);
+    expect(cpprof_pprof_aggregate(p, choice & 63, NULL) == CPPROF_OK);
+    must_survive_rewriting(p);
+}
+
+/* Each way changes the profile, so an input goes one of them. */
+static struct cpprof_pprof *
+try(struct cpprof_pprof *p, uint8_t choice)
+{
+    if (choice & 64)
+        p = merge(p, choice);
+    must_be_valid(p);
+    if (choice & 128)
+        change(p, choice);
+    else
+        copy_and_compact(p);
+    report(p, choice);
+    must_be_valid(p);
+    return p;
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -102,16 +155,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (cpprof_pprof_read_data(data + 1, n - 1, &options, &p, NULL) !=
         CPPROF_OK)
         return 0;
-    must_be_valid(p);
+    /* It may be in an older format: then what it is written as counts. */
+    must_survive_writing(p);
     cpprof_pprof_demangle(p, (enum cpprof_pprof_demangle)(choice % 4),
                           choice & 1, NULL);
     cpprof_pprof_drop_frames(p, NULL);
     must_be_valid(p);
-    if (choice & 64)
-        p = merge(p, choice);
-    must_be_valid(p);
-    report(p, choice);
-    must_be_valid(p);
-    cpprof_pprof_free(p);
+    cpprof_pprof_free(try(p, choice));
     return 0;
 }
