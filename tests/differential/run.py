@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`cpprof -raw` and `go tool pprof -raw` of random profiles, under every flag.
 
-    run.py CPPROF            200 profiles and 60 older ones, some flags each
+    run.py CPPROF            200 profiles, 60 older ones and those of
+                             ../fixtures, some flags each
     run.py --all CPPROF      all of them under all flags, which takes long
     run.py --seed N CPPROF   one profile under all flags
     run.py --legacy --seed N CPPROF  the same for one of the older formats
@@ -98,12 +99,20 @@ def compare(cpprof, go_pprof, our_words, words):
     return None if got == want else first_difference(got, want)
 
 
+def write(path, data):
+    # Not as they are: to Go's reader of object files, though not to that of the
+    # newer pprof, a first file that begins with zeros is a program.
+    if data.startswith(bytes(2)):
+        data = gzip.compress(data, mtime=0)
+    with open(path, "wb") as file:
+        file.write(data)
+
+
 def make_profile(folder, seed):
     paths = [os.path.join(folder, "%d%s.pb" % (seed, name))
              for name in ("", "base")]
     for path, data in zip(paths, generate.pair(seed)):
-        with open(path, "wb") as file:
-            file.write(data)
+        write(path, data)
     return "profile %d" % seed, paths
 
 
@@ -112,14 +121,29 @@ def make_legacy(folder, seed):
     paths = []
     for each in (seed, seed + len(legacy.KINDS)):
         kind, data = legacy.profile(each)
-        # Not as they are: to Go's reader of object files, though not to that of
-        # the newer pprof, a first file that begins with zeros is a program.
-        if data.startswith(bytes(2)):
-            data = gzip.compress(data, mtime=0)
         paths.append(os.path.join(folder, "%d.%s" % (each, kind)))
-        with open(paths[-1], "wb") as file:
-            file.write(data)
+        write(paths[-1], data)
     return "%s %d" % (kind, seed), paths
+
+
+FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..",
+                        "fixtures")
+
+
+def make_fixture(folder, number):
+    """A file of ../fixtures, and its neighbour to compare it with."""
+    names = fixture_names()
+    paths = []
+    for name in (names[number], names[number - 1]):
+        paths.append(os.path.join(folder, "%d.%s" % (number, name)))
+        with open(os.path.join(FIXTURES, name), "rb") as file:
+            write(paths[-1], file.read())
+    return names[number], paths
+
+
+def fixture_names():
+    return sorted(name[:-len(".raw")] for name in os.listdir(FIXTURES)
+                  if name.endswith(".raw"))
 
 
 def cases_of(number, everything):
@@ -152,7 +176,8 @@ def jobs(options, go_pprof, folder):
         make = make_legacy if options.legacy else make_profile
         return [(cpprof, go_pprof, folder, make, options.seed, True)]
     return [(cpprof, go_pprof, folder, make, seed, options.all)
-            for make, n in ((make_profile, N_PROFILES), (make_legacy, N_LEGACY))
+            for make, n in ((make_profile, N_PROFILES), (make_legacy, N_LEGACY),
+                            (make_fixture, len(fixture_names())))
             for seed in range(n)]
 
 
