@@ -11,10 +11,11 @@ static const struct {
     cpprof__legacy_reader *read;
     bool has_frames_to_drop;
 } readers[] = {
-    {cpprof__read_cpu, true},          {cpprof__read_heap, true},
-    {cpprof__read_count, true},        {cpprof__read_threads, true},
-    {cpprof__read_contention, true},   {cpprof__read_java, true},
-    {cpprof__read_perf_script, false}, {cpprof__read_collapsed, false},
+    {cpprof__read_cpu, true},        {cpprof__read_heap, true},
+    {cpprof__read_count, true},      {cpprof__read_threads, true},
+    {cpprof__read_contention, true}, {cpprof__read_java, true},
+    {cpprof__read_jemalloc, true},   {cpprof__read_perf_script, false},
+    {cpprof__read_collapsed, false},
 };
 
 /* *out stays NULL when the reader does not know the bytes. It may have begun

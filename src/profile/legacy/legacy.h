@@ -25,6 +25,7 @@ cpprof__legacy_reader cpprof__read_count;   /* count.c: Go's "NAME profile" */
 cpprof__legacy_reader cpprof__read_threads; /* threads.c: threadz */
 cpprof__legacy_reader cpprof__read_contention; /* contention.c */
 cpprof__legacy_reader cpprof__read_java;       /* java.c: heapz, contentionz */
+cpprof__legacy_reader cpprof__read_jemalloc;   /* jemalloc.c */
 
 #define CPPROF__UNRECOGNIZED "unrecognized profile format"
 
