@@ -35,6 +35,8 @@ static const struct command {
     {"top", cpprof__cli_report, "top [flags] FILE",
      "print where the time of a profile went; same as -top"},
     {"text", cpprof__cli_report, NULL, NULL},
+    {"peek", cpprof__cli_report, "peek [flags] REGEXP FILE...",
+     "print functions with their callers and callees; same as -peek"},
     {"tags", cpprof__cli_report, "tags [flags] FILE...",
      "print the labels of a profile; same as -tags"},
     {"comments", cpprof__cli_report, "comments FILE...",

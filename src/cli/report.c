@@ -25,6 +25,8 @@ cpprof__cli_report_help(void)
          "input. Several are added up. FORMAT is one of\n"
          "\n"
          "  top, text             a line per function, the largest first\n"
+         "  peek=REGEXP           matching functions, their callers and "
+         "callees\n"
          "  tags                  labels, and what their samples add up to\n"
          "  comments              the comments of the profile\n"
          "  raw                   all that is left of the profile, as text\n"

@@ -32,6 +32,12 @@ static const struct format_word {
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
+/* Words for formats that take a regular expression: `-peek=RE`, `peek RE`. */
+static const struct format_word searches[] = {
+    {"peek", CPPROF_REPORT_PEEK},
+};
+#define N_SEARCHES (sizeof searches / sizeof searches[0])
+
 /* Formats of the reference that are not made yet: flags, and flags that take a
  * regular expression. */
 static const char *const later_formats[] = {
@@ -39,9 +45,8 @@ static const char *const later_formats[] = {
     "web", "gv",  "evince", "eog", "kcachegrind",
 };
 #define N_LATER (sizeof later_formats / sizeof later_formats[0])
-static const char *const later_searches[] = {"peek", "list", "disasm",
-                                             "weblist"};
-#define N_SEARCHES (sizeof later_searches / sizeof later_searches[0])
+static const char *const later_searches[] = {"list", "disasm", "weblist"};
+#define N_LATER_SEARCHES (sizeof later_searches / sizeof later_searches[0])
 
 /* A group of flags of which one may be set. */
 struct choice {
@@ -55,7 +60,8 @@ struct given {
     struct choice granularities[6]; /* ORDER: enum cpprof_report_granularity */
     struct choice sorts[3];         /* flat, cum */
     struct choice later[N_LATER + 1];
-    const char *searches[N_SEARCHES];
+    const char *searches[N_SEARCHES]; /* ORDER: searches */
+    const char *later_searches[N_LATER_SEARCHES];
     struct choice types[8]; /* ORDER: type_names */
     bool mean, trim, noinlines, showcolumns, compact_labels;
     bool relative_percentages, drop_negative, call_tree, intel_syntax;
@@ -162,7 +168,9 @@ make_table(struct flag_table *t, struct cpprof__report_words *w,
     add_choices(t, g->types);
     add_choices(t, g->later);
     for (i = 0; i < N_SEARCHES; i++)
-        add(t, later_searches[i], CPPROF__FLAG_STRING, &g->searches[i]);
+        add(t, searches[i].name, CPPROF__FLAG_STRING, &g->searches[i]);
+    for (i = 0; i < N_LATER_SEARCHES; i++)
+        add(t, later_searches[i], CPPROF__FLAG_STRING, &g->later_searches[i]);
     add_option_flags(t, &w->options, g);
     add_source_flags(t, w, g);
 }
@@ -224,7 +232,21 @@ named_format(const char *name)
     for (i = 0; i < N_FORMATS; i++)
         if (strcmp(formats[i].name, name) == 0)
             return formats[i].format;
+    for (i = 0; i < N_SEARCHES; i++)
+        if (strcmp(searches[i].name, name) == 0)
+            return searches[i].format;
     return CPPROF_REPORT_PROTO; /* of merge */
+}
+
+static bool
+is_search(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < N_SEARCHES; i++)
+        if (strcmp(searches[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 /* The name of the format flag that is set and not made yet, or NULL. *n is how
@@ -240,8 +262,8 @@ later_format(const struct given *g, int *n)
             name = later_formats[i];
             ++*n;
         }
-    for (i = 0; i < N_SEARCHES; i++)
-        if (is_set(g->searches[i])) {
+    for (i = 0; i < N_LATER_SEARCHES; i++)
+        if (is_set(g->later_searches[i])) {
             name = later_searches[i];
             ++*n;
         }
@@ -262,6 +284,13 @@ choose_format(struct cpprof__report_words *w, struct given *g,
         if (!g->formats[i].set || (command && formats[i].format == w->format))
             continue;
         w->format = formats[i].format;
+        n++;
+    }
+    for (i = 0; i < N_SEARCHES; i++) {
+        if (!is_set(g->searches[i]))
+            continue;
+        w->format = searches[i].format;
+        w->options.symbol = g->searches[i];
         n++;
     }
     later = later_format(g, &n);
@@ -419,11 +448,22 @@ take_binary(struct cpprof__report_words *w)
     w->n_sources--;
 }
 
+/* The first word behind a command that looks for something. */
+static void
+take_symbol(struct cpprof__report_words *w, const char *command)
+{
+    if (!command || !is_search(command) || !w->n_sources)
+        return;
+    w->options.symbol = *w->sources++;
+    w->n_sources--;
+}
+
 static bool
 interpret(struct cpprof__report_words *w, struct given *g, const char *command)
 {
     int granularity, sort;
 
+    take_symbol(w, command);
     if (!w->n_sources) {
         cpprof__cli_fail("no profile source specified");
         return false;
