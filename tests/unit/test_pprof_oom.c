@@ -7,6 +7,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -64,6 +66,59 @@ read_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
 }
 
 static enum cpprof_status
+read_it_from_a_file(const struct cpprof__buffer *packed,
+                    struct cpprof_error *error)
+{
+    int fd = memfd_create("profile", MFD_CLOEXEC);
+    struct cpprof_pprof *p = NULL;
+    enum cpprof_status status;
+    char path[64];
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, packed->data, packed->n), packed->n);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    status = cpprof_pprof_read_path(path, NULL, &p, error);
+    assert_true((p != NULL) == (status == CPPROF_OK));
+    cpprof_pprof_free(p);
+    close(fd);
+    return status;
+}
+
+/* What it says of a profile needs no memory, but for a wrong name. */
+static enum cpprof_status
+ask(const struct cpprof_pprof *p, struct cpprof_error *error)
+{
+    size_t index = 0, n_others = 0;
+
+    cpprof_pprof_has_functions(p);
+    cpprof_pprof_has_file_lines(p);
+    assert_int_equal(cpprof_pprof_is_diff_base(p, 0), 0);
+    assert_int_equal(cpprof_pprof_has_label(p, 0, "thread", "t0"), 1);
+    assert_non_null(cpprof_pprof_label_unit(p, "bytes", &n_others));
+    return cpprof_pprof_sample_index(p, "samples", &index, error);
+}
+
+static enum cpprof_status
+scale_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
+{
+    static const double ratios[] = {2, 0.5};
+    struct cpprof_pprof *p = NULL;
+    enum cpprof_status status =
+        cpprof_pprof_read_data(packed->data, packed->n, NULL, &p, error);
+
+    if (status == CPPROF_OK)
+        status = ask(p, error);
+    if (status == CPPROF_OK)
+        status = cpprof_pprof_scale_types(p, ratios, 2, error);
+    if (status == CPPROF_OK)
+        status = cpprof_pprof_aggregate(p, CPPROF_PPROF_KEEP_FILES, error);
+    if (status == CPPROF_OK)
+        status = cpprof_pprof_compact(p, error);
+    cpprof_pprof_free(p);
+    return status;
+}
+
+static enum cpprof_status
 change_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
 {
     struct cpprof_pprof *p = NULL;
@@ -116,6 +171,52 @@ merge_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
     return status;
 }
 
+/* Of a profile in other units, with one sample type more. */
+static struct cpprof__buffer other;
+
+static void
+make_other(void)
+{
+    struct fixture f = {0};
+
+    fixture_value_type(&f, 1, "sample", "count");
+    fixture_value_type(&f, 1, "cpu", "microseconds");
+    fixture_value_type(&f, 11, "cpu", "milliseconds");
+    cpprof__put_uint(&f.bytes, 12, 10);
+    fixture_mapping(&f, 1, 0x1000, "/bin/prog", "1234");
+    fixture_stack(&f, "x main", 3, "key=v");
+    fixture_strings(&f);
+    other = f.bytes;
+    memset(&f.bytes, 0, sizeof f.bytes);
+    fixture_free(&f);
+}
+
+/* Types get common units, and values are scaled; what fails in between leaves
+ * a profile that is whole. */
+static enum cpprof_status
+merge_units(const struct cpprof__buffer *packed, struct cpprof_error *error)
+{
+    struct cpprof_pprof *p[2] = {NULL, NULL}, *merged = NULL;
+    enum cpprof_status status =
+        cpprof_pprof_read_data(packed->data, packed->n, NULL, &p[0], error);
+    int i;
+
+    if (status == CPPROF_OK)
+        status =
+            cpprof_pprof_read_data(other.data, other.n, NULL, &p[1], error);
+    if (status == CPPROF_OK)
+        status = cpprof_pprof_merge(p, 2, &merged, error);
+    oom.countdown = -1;
+    for (i = 0; i < 2; i++)
+        assert_true(!p[i] || cpprof_pprof_check(p[i], NULL) == CPPROF_OK);
+    cpprof_pprof_free(p[0]);
+    cpprof_pprof_free(p[1]);
+    cpprof_pprof_free(merged);
+    return status;
+}
+
+static enum cpprof_report_format report_format;
+
 static enum cpprof_status
 report_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
 {
@@ -131,29 +232,35 @@ report_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
     options.ignore = options.hide = options.prune_from = "in1";
     options.tagfocus = "t[0-4]";
     options.tagignore = "bytes=5mb:";
-    options.tagshow = options.taghide = "thread";
+    if (report_format != CPPROF_REPORT_TAGS) /* none would be left */
+        options.tagshow = options.taghide = "thread";
     options.tagroot = "thread";
     options.tagleaf = "bytes";
+    if (report_format == CPPROF_REPORT_PEEK)
+        options.symbol = "main|in";
     if (status == CPPROF_OK)
-        status =
-            cpprof_report_write(p, CPPROF_REPORT_TOP, &options, writer, error);
-    assert_true((made != 0) == (status == CPPROF_OK));
+        status = cpprof_report_write(p, report_format, &options, writer, error);
+    /* Large reports are written bit by bit. */
+    assert_true(status == CPPROF_OK ? made != 0
+                                    : report_format != 0 || made == 0);
     cpprof_pprof_free(p);
     return status;
 }
 
+typedef enum cpprof_status
+a_call(const struct cpprof__buffer *file, struct cpprof_error *error);
+
 /* Let allocation 1, 2, ... fail, until the call needs no more of them. */
 static void
-    survives(enum cpprof_status (*call)(const struct cpprof__buffer *packed,
-                                        struct cpprof_error *error))
+survives_with(a_call *call, const struct cpprof__buffer *file)
 {
-    struct cpprof__buffer packed = {0};
+    struct cpprof_error why;
     uint64_t expected;
     long n;
 
-    make(&packed);
     made = 0;
-    assert_int_equal(call(&packed, NULL), CPPROF_OK);
+    if (call(file, &why) != CPPROF_OK)
+        fail_msg("%s", why.text);
     expected = made;
     for (n = 0;; n++) {
         struct cpprof_error error = {0};
@@ -162,7 +269,7 @@ static void
         oom_watch();
         oom.countdown = n;
         made = 0;
-        status = call(&packed, &error);
+        status = call(file, &error);
         oom.countdown = -1;
         assert_int_equal(oom.n_live, 0);
         if (status == CPPROF_OK)
@@ -173,6 +280,15 @@ static void
     assert_int_equal(made, expected);
     /* It did allocate, and often. */
     assert_in_range(n, 10, 10000);
+}
+
+static void
+survives(a_call *call)
+{
+    struct cpprof__buffer packed = {0};
+
+    make(&packed);
+    survives_with(call, &packed);
     cpprof__buffer_free(&packed);
 }
 
@@ -195,9 +311,75 @@ merging_survives_want_of_memory(void **state)
 }
 
 static void
+reading_a_file_survives_want_of_memory(void **state)
+{
+    survives(read_it_from_a_file);
+}
+
+static void
+scaling_survives_want_of_memory(void **state)
+{
+    survives(scale_it);
+}
+
+static void
+merging_other_units_survives_want_of_memory(void **state)
+{
+    make_other();
+    survives(merge_units);
+    cpprof__buffer_free(&other);
+}
+
+static void
 reporting_survives_want_of_memory(void **state)
 {
-    survives(report_it);
+    int format;
+
+    for (format = CPPROF_REPORT_TOP; format <= CPPROF_REPORT_CALLGRIND;
+         format++) {
+        report_format = (enum cpprof_report_format)format;
+        survives(report_it);
+    }
+    report_format = CPPROF_REPORT_TOP;
+}
+
+#define MAPS                                                                   \
+    "lib=/usr/lib\n"                                                           \
+    "10000-20000 r-xp 00000000 00:00 0 /bin/prog\n"                            \
+    "30000-40000: $lib/libc.so.6 (@10) abcd\n"
+
+static void
+reading_older_formats_survives_want_of_memory(void **state)
+{
+    static const char *const texts[] = {
+        "heap profile: 2: 96 [5: 4096] @ heap_v2/524288\n"
+        "1: 64 [3: 3000] @ 0x10010 0x30020\n"
+        "1: 32 [2: 1096] @ 0x10030\nMAPPED_LIBRARIES:\n" MAPS,
+        "goroutine profile: total 4\n3 @ 0x10010 0x30020\n"
+        "# labels: {\"key\":\"value\"}\n1 @ 0x10030\n",
+        "--- threadz 1 ---\n\n--- Thread 7f (name: main/1) stack: ---\n"
+        "  PC: 0x00010010: f\n  0x00030020: main\n"
+        "--- Thread 80 (name: t/2) stack: ---\n"
+        "  [same as previous thread]\n--- Memory map: ---\n" MAPS,
+        "--- contentionz 1 ---\ncycles/second = 1000000000\n"
+        "sampling period = 100\n27 1 @ 0x10010 0x30020\n"
+        "--- Memory map: ---\n" MAPS,
+        "--- contentionz 1 ---\nformat = java\nresolution = microseconds\n"
+        "sampling period = 100\nms since reset = 6019923\n"
+        "  1  1 @ 0x00000003 0x00000004\n\n\n"
+        " 0x0000003 com.example.f (source.java:03)\n 0x0000004 GC\n",
+        "main;a;b 3\nmain;c_[k] 4\nmain 1\n",
+        "prog 1/2 [001] 1.5: 250 cycles:u:\n\t 10010 f+0x4 (/bin/prog)\n"
+        "\t 30020 main+0x1 (/usr/lib/libc.so.6)\n\n",
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct cpprof__buffer file = {(uint8_t *)texts[i], strlen(texts[i]), 0,
+                                      false};
+
+        survives_with(read_it, &file);
+    }
 }
 
 /* Ten times the samples of the same stacks: not one allocation more but for
@@ -238,8 +420,12 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reading_survives_want_of_memory),
+        cmocka_unit_test(reading_a_file_survives_want_of_memory),
+        cmocka_unit_test(reading_older_formats_survives_want_of_memory),
         cmocka_unit_test(changing_survives_want_of_memory),
+        cmocka_unit_test(scaling_survives_want_of_memory),
         cmocka_unit_test(merging_survives_want_of_memory),
+        cmocka_unit_test(merging_other_units_survives_want_of_memory),
         cmocka_unit_test(reporting_survives_want_of_memory),
         cmocka_unit_test(samples_are_not_allocated_one_by_one),
     };
