@@ -28,6 +28,7 @@ enum cpprof_report_format {
     CPPROF_REPORT_TRACES,   /* every sample, a line per frame */
     CPPROF_REPORT_DOT,      /* the graph of calls, for Graphviz */
     CPPROF_REPORT_CALLGRIND, /* the same for KCachegrind */
+    CPPROF_REPORT_LIST, /* source of functions that match options->symbol */
 };
 
 /* What a line of a report stands for. */

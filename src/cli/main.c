@@ -37,6 +37,8 @@ static const struct command {
     {"text", cpprof__cli_report, NULL, NULL},
     {"peek", cpprof__cli_report, "peek [flags] REGEXP FILE...",
      "print functions with their callers and callees; same as -peek"},
+    {"list", cpprof__cli_report, "list [flags] REGEXP FILE...",
+     "print the source of functions, with values; same as -list"},
     {"tags", cpprof__cli_report, "tags [flags] FILE...",
      "print the labels of a profile; same as -tags"},
     {"comments", cpprof__cli_report, "comments FILE...",

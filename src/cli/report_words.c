@@ -35,6 +35,7 @@ static const struct format_word {
 /* Words for formats that take a regular expression: `-peek=RE`, `peek RE`. */
 static const struct format_word searches[] = {
     {"peek", CPPROF_REPORT_PEEK},
+    {"list", CPPROF_REPORT_LIST},
 };
 #define N_SEARCHES (sizeof searches / sizeof searches[0])
 
@@ -45,7 +46,7 @@ static const char *const later_formats[] = {
     "web", "gv",  "evince", "eog", "kcachegrind",
 };
 #define N_LATER (sizeof later_formats / sizeof later_formats[0])
-static const char *const later_searches[] = {"list", "disasm", "weblist"};
+static const char *const later_searches[] = {"disasm", "weblist"};
 #define N_LATER_SEARCHES (sizeof later_searches / sizeof later_searches[0])
 
 /* A group of flags of which one may be set. */

@@ -33,6 +33,16 @@ cpprof__format_value(const struct cpprof__report *r, int64_t value,
     cpprof__scaled_label(text, value, r->sample_unit, r->output_unit);
 }
 
+void
+cpprof__value_or_dot(const struct cpprof__report *r, int64_t value,
+                     char text[CPPROF__LABEL_TEXT])
+{
+    if (value)
+        cpprof__format_value(r, value, text);
+    else
+        memcpy(text, ".", 2);
+}
+
 int64_t
 cpprof__cutoff(int64_t v, double fraction)
 {

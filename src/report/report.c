@@ -293,6 +293,7 @@ static const struct format {
     {cpprof__traces, TEXT},      /* TRACES */
     {cpprof__dot, TEXT},         /* DOT */
     {cpprof__callgrind, TEXT},   /* CALLGRIND */
+    {cpprof__list, TEXT},        /* LIST */
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

@@ -42,6 +42,11 @@ void
 cpprof__format_value(const struct cpprof__report *r, int64_t value,
                      char text[CPPROF__LABEL_TEXT]);
 
+/* The same, and "." for nothing. */
+void
+cpprof__value_or_dot(const struct cpprof__report *r, int64_t value,
+                     char text[CPPROF__LABEL_TEXT]);
+
 /* |v| * fraction, in whole units. */
 int64_t
 cpprof__cutoff(int64_t v, double fraction);
@@ -80,6 +85,17 @@ enum cpprof_status
 cpprof__tree(struct cpprof__report *r);
 enum cpprof_status
 cpprof__peek(struct cpprof__report *r);
+
+/* The sources of -list. */
+enum cpprof_status
+cpprof__list(struct cpprof__report *r);
+
+/* The expression of -peek and -list; and that it matched nothing. */
+enum cpprof_status
+cpprof__symbol_regexp(const struct cpprof__report *r,
+                      struct cpprof__regexp **matching);
+enum cpprof_status
+cpprof__fail_no_match(const struct cpprof__report *r);
 
 /* The graph of -dot. */
 enum cpprof_status

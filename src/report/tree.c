@@ -134,13 +134,32 @@ cpprof__tree(struct cpprof__report *r)
 }
 
 enum cpprof_status
+cpprof__symbol_regexp(const struct cpprof__report *r,
+                      struct cpprof__regexp **matching)
+{
+    const char *symbol = r->options->symbol;
+
+    return cpprof__regexp_make(symbol ? symbol : "", "argument", matching,
+                               r->error);
+}
+
+enum cpprof_status
+cpprof__fail_no_match(const struct cpprof__report *r)
+{
+    const char *symbol = r->options->symbol;
+
+    return cpprof__fail(r->error, CPPROF_BAD_DATA, 0,
+                        "no matches found for regexp: %s",
+                        symbol ? symbol : "");
+}
+
+enum cpprof_status
 cpprof__peek(struct cpprof__report *r)
 {
     static const struct cpprof__trim everything = {.no_trim = true};
     struct cpprof__regexp *matching = NULL;
     size_t n_matched = 0;
-    enum cpprof_status status = cpprof__regexp_make(
-        r->options->symbol, "argument", &matching, r->error);
+    enum cpprof_status status = cpprof__symbol_regexp(r, &matching);
 
     if (status == CPPROF_OK)
         status = print_tree(r, &everything, matching, &n_matched);
@@ -148,8 +167,6 @@ cpprof__peek(struct cpprof__report *r)
         status = cpprof__regexp_status(matching, r->error);
     cpprof__regexp_free(matching);
     if (status == CPPROF_OK && !n_matched)
-        status =
-            cpprof__fail(r->error, CPPROF_BAD_DATA, 0,
-                         "no matches found for regexp: %s", r->options->symbol);
+        status = cpprof__fail_no_match(r);
     return status;
 }
