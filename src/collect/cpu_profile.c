@@ -3,7 +3,6 @@
 
 #include "collect/labels.h"
 #include "collect/signal/ring.h"
-#include "collect/symbols.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract between the writer of a profile and libcpprof-symbol.so, which
- * turns addresses into functions, files and lines. The plug-in is loaded with
- * dlopen the first time a profile is written and found by the one symbol
- * below; everything else about it is private.
+ * The contract between the writer of a profile, or who wants names for one that
+ * has none, and libcpprof-symbol.so, which turns addresses into functions,
+ * files and lines. The plug-in is loaded with dlopen when it is needed first
+ * and found by the one symbol below; everything else about it is private.
  */
 #ifndef OBJECT_SYMBOLIZER_H
 #define OBJECT_SYMBOLIZER_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    1
+#define CPPROF__SYMBOLIZER_ABI    2
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -28,6 +28,8 @@ struct cpprof__frame {
 struct cpprof__symbolizer_options {
     bool functions_only; /* names, no files, lines or inlined frames */
     bool debuginfod;     /* ask the servers of $DEBUGINFOD_URLS */
+    bool addresses;      /* a pc is an address as the image itself counts:
+                          * where mappings lie does not matter */
     int32_t pid;         /* for /tmp/perf-PID.map and the vdso */
 };
 
@@ -69,5 +71,10 @@ struct cpprof__symbolizer_ops {
 
     void (*free)(struct cpprof__symbolizer *s);
 };
+
+/* NULL when libcpprof-symbol.so is not there or is another version; profiles
+ * then have addresses and build ids. */
+const struct cpprof__symbolizer_ops *
+cpprof__symbolizer_load(void);
 
 #endif

@@ -350,11 +350,13 @@ static void
 answer(void *arg)
 {
     struct question *q = arg;
-    uint64_t address;
+    uint64_t address = q->pc;
 
     if (!q->module->is_opened)
         open_module(q->module, q->options);
-    if (q->mapping && to_image(q->module, q->mapping, q->pc, &address))
+    if (q->mapping &&
+        (q->options->addresses ||
+         to_image(q->module, q->mapping, q->pc, &address)))
         q->n = resolve_address(q, address);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "collect/symbols.h"
+/* Finds and loads the plug-in, for all who need names. */
+#include "object/symbolizer.h"
 
 #include <dlfcn.h>
 #include <limits.h>
