@@ -59,78 +59,83 @@ print_text(struct writer *w, const char *key, struct numbered *in,
 
 /* ------------------------------------------------- names that repeat ---- */
 
-static int
-compare_names(const struct cpprof__node *a, const struct cpprof__node *b)
-{
-    if (a->name != b->name)
-        return a->name < b->name ? -1 : 1;
-    return (a->file > b->file) - (a->file < b->file);
-}
+/* What a function is made of; its name and file alone, or all of it. */
+struct same {
+    const struct writer *w;
+    const struct cpprof__node *node;
+    bool whole;
+};
 
 static bool
-same_function(const struct cpprof__node *a, const struct cpprof__node *b)
+is_same(void *ctx, uint32_t value)
 {
-    return a->start_line == b->start_line && a->object == b->object;
+    const struct same *s = ctx;
+    const struct cpprof__node *n = &s->w->t.g.nodes.at[value];
+
+    return n->name == s->node->name && n->file == s->node->file &&
+           (!s->whole ||
+            (n->start_line == s->node->start_line &&
+             n->object == s->node->object && n->context == s->node->context));
 }
 
-/* By name and file, then in the order of the rows. */
-static int
-compare_rows(const void *x, const void *y, void *ctx)
+/* The first node that is the same; it is this one where there was none. */
+static uint32_t
+first_same(struct writer *w, struct cpprof__index *index, uint32_t at,
+           bool whole)
 {
-    const struct cpprof__trimmed *t = ctx;
-    size_t a = *(const size_t *)x, b = *(const size_t *)y;
-    int order = compare_names(cpprof__row_node(t, a), cpprof__row_node(t, b));
+    const struct cpprof__node *n = &w->t.g.nodes.at[at];
+    struct same same = {w, n, whole};
+    uint64_t hash = cpprof__hash_add(n->name, n->file);
+    uint32_t found;
 
-    return order ? order : (a > b) - (a < b);
+    if (whole)
+        hash = cpprof__hash_add(
+            cpprof__hash_add(cpprof__hash_add(hash, n->object), n->context),
+            (uint64_t)n->start_line);
+    hash = cpprof__hash_u64(hash);
+    found = cpprof__index_find(index, hash, is_same, &same);
+    if (found != CPPROF__INDEX_NONE)
+        return found;
+    w->failed |= !cpprof__index_add(index, hash, at);
+    return at;
 }
 
-/* Number the functions of rows[first] up to rows[last], which have the same
- * name and file. */
+/* Number the functions of each name and file in the order of the rows. While
+ * that goes on, n_same counts at the first node of a name. */
 static void
-number_functions(struct writer *w, const size_t *rows, size_t n)
+number_functions(struct writer *w, struct cpprof__index *names,
+                 struct cpprof__index *functions)
 {
-    uint32_t n_functions = 0;
-    size_t i, j;
+    size_t i;
 
-    for (i = 0; i < n; i++) {
-        const struct cpprof__node *node = cpprof__row_node(&w->t, rows[i]);
-        uint32_t at = w->t.rows.at[rows[i]].node;
+    for (i = 0; i < w->t.rows.n && !w->failed; i++) {
+        uint32_t at = w->t.rows.at[i].node;
+        uint32_t function = first_same(w, functions, at, true);
 
-        for (j = 0; j < i; j++)
-            if (same_function(node, cpprof__row_node(&w->t, rows[j])))
-                break;
-        w->which[at] =
-            j < i ? w->which[w->t.rows.at[rows[j]].node] : n_functions++;
+        w->which[at] = function == at
+                           ? w->n_same[first_same(w, names, at, false)]++
+                           : w->which[function];
     }
-    for (i = 0; i < n; i++)
-        w->n_same[w->t.rows.at[rows[i]].node] = n_functions;
+    for (i = 0; i < w->t.rows.n && !w->failed; i++) {
+        uint32_t at = w->t.rows.at[i].node;
+
+        w->n_same[at] = w->n_same[first_same(w, names, at, false)];
+    }
 }
 
 static bool
 find_same_names(struct writer *w)
 {
-    size_t n = w->t.rows.n, first, last, i;
-    size_t *rows = malloc((n + 1) * sizeof *rows);
+    struct cpprof__index names = {0}, functions = {0};
 
     w->which = calloc(w->t.g.nodes.n + 1, sizeof *w->which);
     w->n_same = calloc(w->t.g.nodes.n + 1, sizeof *w->n_same);
-    if (!rows || !w->which || !w->n_same) {
-        free(rows);
-        return false;
-    }
-    for (i = 0; i < n; i++)
-        rows[i] = i;
-    if (n)
-        qsort_r(rows, n, sizeof *rows, compare_rows, &w->t);
-    for (first = 0; first < n; first = last) {
-        for (last = first + 1; last < n; last++)
-            if (compare_names(cpprof__row_node(&w->t, rows[first]),
-                              cpprof__row_node(&w->t, rows[last])) != 0)
-                break;
-        number_functions(w, rows + first, last - first);
-    }
-    free(rows);
-    return true;
+    w->failed |= !w->which || !w->n_same;
+    if (!w->failed)
+        number_functions(w, &names, &functions);
+    cpprof__index_free(&names);
+    cpprof__index_free(&functions);
+    return !w->failed;
 }
 
 /* The name of a function, told from others of its name. */
@@ -248,7 +253,7 @@ enum cpprof_status
 cpprof__callgrind(struct cpprof__report *r)
 {
     static const struct cpprof__trim everything = {
-        .no_trim = true, .objects = true, .addresses = true};
+        .no_trim = true, .objects = true, .addresses = true, .call_tree = true};
     struct writer w = {.r = r};
     enum cpprof_status status = cpprof__trimmed_make(&w.t, r, &everything);
 

@@ -75,9 +75,13 @@ by_node(struct cpprof__calls *c, uint32_t a, uint32_t b)
 {
     const struct cpprof__node *nodes = c->t->g.nodes.at;
 
-    return a == b ? 0
-                  : cpprof__node_compare(&c->t->g, &nodes[a], &nodes[b],
-                                         &c->failed);
+    int order = 0;
+
+    if (a != b)
+        order =
+            cpprof__node_compare(&c->t->g, &nodes[a], &nodes[b], &c->failed);
+    /* Equal functions of a tree. */
+    return order ? order : (a > b) - (a < b);
 }
 
 static int

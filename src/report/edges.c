@@ -40,7 +40,8 @@ struct walk {
     struct place *places;
     int64_t *divisors; /* by place; NULL where there is none */
     size_t n_places, n_edges;
-    bool over; /* the last node on the way here is left out */
+    bool over;         /* the last node on the way here is left out */
+    bool over_inlined; /* and all such since one that is not were inlined */
 };
 
 /* ------------------------------------------------------------- table ---- */
@@ -174,9 +175,13 @@ enter(struct walk *w, uint32_t what, uint32_t flags)
     uint64_t ends;
 
     if (what == LEFT_OUT) {
+        w->over_inlined =
+            (!w->over || w->over_inlined) && flags & CPPROF__STEP_INLINE;
         w->over = true;
         return;
     }
+    if (w->over && w->g->view && !w->over_inlined)
+        flags &= ~CPPROF__STEP_INLINE;
     if (w->over)
         flags |= CPPROF__STEP_OVER;
     w->over = false;

@@ -242,6 +242,12 @@ cpprof__graph_free(struct cpprof__graph *g)
     g->only_node = NULL;
     CPPROF__ARRAY_FREE(&g->location_nodes);
     CPPROF__ARRAY_FREE(&g->edges);
+    if (g->view) {
+        free(g->view->samples.at);
+        free(g->view->frames.at);
+        free(g->view);
+        g->view = NULL;
+    }
 }
 
 static void
@@ -351,6 +357,8 @@ cpprof__node_compare(const struct cpprof__graph *g,
     struct cpprof__buffer x = {0}, y = {0};
     int order = 0;
 
+    if (same_node(a, b)) /* in a tree, for different callers */
+        return 0;
     append_identity(g, a, &x);
     append_identity(g, b, &y);
     *failed |= x.failed || y.failed;

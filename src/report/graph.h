@@ -20,6 +20,7 @@ struct cpprof__node {
     uint32_t file;
     uint32_t object;    /* the mapping's file, where there is no name, or where
                          * objects are asked for */
+    uint32_t context;   /* in a tree: the node that calls it, + 1; 0: a root */
     int64_t start_line; /* of the function, where objects are asked for */
 
     int64_t flat, flat_div; /* of samples that end in it */
@@ -57,6 +58,9 @@ struct cpprof__graph {
     bool any_negative; /* some sample has a negative value */
 
     CPPROF__ARRAY(struct cpprof__edge) edges;
+
+    /* The graph's own p, of a tree (call_tree.h); NULL otherwise. */
+    struct cpprof_pprof *view;
 };
 
 #define CPPROF__NO_DIVISOR SIZE_MAX

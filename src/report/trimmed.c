@@ -3,6 +3,7 @@
 #include "report/trimmed.h"
 
 #include "base/status.h"
+#include "report/call_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,9 +93,11 @@ compare(const void *x, const void *y, void *ctx)
         order = by_name(t, a, b);
     if (!order)
         order = by_size(a->second_score, b->second_score);
-    return order ? order
-                 : cpprof__node_compare(&t->g, &t->g.nodes.at[a->node],
-                                        &t->g.nodes.at[b->node], &t->failed);
+    if (!order)
+        order = cpprof__node_compare(&t->g, &t->g.nodes.at[a->node],
+                                     &t->g.nodes.at[b->node], &t->failed);
+    /* Equal functions of a tree: in the order of the samples. */
+    return order ? order : (a->node > b->node) - (a->node < b->node);
 }
 
 enum cpprof_status
@@ -222,6 +225,9 @@ cpprof__trimmed_begin(struct cpprof__trimmed *t, struct cpprof__report *r,
     t->g.value = r->value;
     t->g.divisor = r->divisor;
     status = cpprof__graph_make(&t->g, &options, r->error);
+    if (status == CPPROF_OK && trim->call_tree &&
+        r->options->flags & CPPROF_REPORT_CALL_TREE)
+        status = cpprof__call_tree(&t->g, r->error);
     if (status == CPPROF_OK)
         status = cpprof__graph_add_values(&t->g, r->error);
     if (status == CPPROF_OK)

@@ -40,6 +40,7 @@ struct cpprof__trim {
     bool no_trim;      /* as if the user had said so */
     bool objects;      /* see struct cpprof__graph_options */
     bool addresses;    /* whatever granularity is asked for */
+    bool call_tree;    /* -call_tree makes a tree of it */
 };
 
 /* Make the graph and choose its rows. t is zero bytes; free it in any case. */

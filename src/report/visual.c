@@ -209,7 +209,8 @@ drop_redundant(struct cpprof__visual *v)
 enum cpprof_status
 cpprof__visual_make(struct cpprof__visual *v, struct cpprof__report *r)
 {
-    static const struct cpprof__trim eighty = {.nodecount = 80};
+    static const struct cpprof__trim eighty = {.nodecount = 80,
+                                               .call_tree = true};
     enum cpprof_status status = cpprof__trimmed_begin(&v->t, r, &eighty);
     size_t n_dropped = 0, before = v->t.rows.n;
 
