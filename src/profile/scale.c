@@ -231,20 +231,39 @@ is_identity(const size_t *places, size_t n)
  * with the square, and no profile has more than a dozen. */
 #define MOST_TYPES 4096
 
-/* Keep the types that both have, in the order of a. */
+static bool
+same_names(const struct cpprof_pprof *a, const struct cpprof_pprof *b)
+{
+    size_t i;
+
+    if (a->sample_types.n != b->sample_types.n)
+        return false;
+    for (i = 0; i < a->sample_types.n; i++)
+        if (strcmp(text(a, a->sample_types.at[i].type),
+                   text(b, b->sample_types.at[i].type)) != 0)
+            return false;
+    return true;
+}
+
+/* Keep the types that both have, in the order of a; of several of one name
+ * the first. */
 static enum cpprof_status
 keep_common_types(struct cpprof_pprof *a, struct cpprof_pprof *b,
                   struct cpprof_error *error)
 {
     size_t n_a = a->sample_types.n, n_b = b->sample_types.n, n = 0, i;
-    size_t *in_a = malloc((n_a + 1) * sizeof *in_a);
-    size_t *in_b = malloc((n_a + 1) * sizeof *in_b);
+    size_t *in_a, *in_b;
     enum cpprof_status status = CPPROF_OK;
 
+    if (same_names(a, b))
+        return CPPROF_OK;
+    in_a = malloc((n_a + 1) * sizeof *in_a);
+    in_b = malloc((n_a + 1) * sizeof *in_b);
     for (i = 0; in_a && in_b && i < n_a && n_a + n_b <= 2 * MOST_TYPES; i++) {
-        size_t at = find_type(b, text(a, a->sample_types.at[i].type));
+        const char *name = text(a, a->sample_types.at[i].type);
+        size_t at = find_type(b, name);
 
-        if (at < n_b) {
+        if (at < n_b && find_type(a, name) == i) {
             in_a[n] = i;
             in_b[n++] = at;
         }

@@ -315,10 +315,64 @@ label_is_set_on_every_sample(void **state)
     cpprof_pprof_free(p);
 }
 
+/* A profile with one sample, of value 1, 2, ... for its types. */
+static struct cpprof_pprof *
+make_types(const char *const *types, size_t n)
+{
+    struct fixture f = {0};
+    size_t mark, i;
+
+    for (i = 0; i < n; i++)
+        fixture_value_type(&f, 1, types[i], "count");
+    mark = cpprof__put_begin(&f.bytes);
+    for (i = 0; i < n; i++)
+        cpprof__put_uint(&f.bytes, 2, i + 1);
+    cpprof__put_end(&f.bytes, 2, mark);
+    return finish(&f);
+}
+
+/* Two columns of one name once took two columns out of a profile with one, and
+ * wrote behind its values. */
+static void
+types_of_one_name_are_one_when_the_other_has_one(void **state)
+{
+    static const char *const two[] = {"cpu", "cpu"}, *const one[] = {"cpu"};
+    struct cpprof_pprof *all[] = {make_types(two, 2), make_types(one, 1)};
+    struct cpprof_pprof *p = merge(all, 2, NULL);
+
+    assert_non_null(p);
+    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 1);
+    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2);
+    cpprof_pprof_free(p);
+    all[0] = make_types(one, 1);
+    all[1] = make_types(two, 2);
+    p = merge(all, 2, NULL);
+    assert_non_null(p);
+    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 1);
+    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2);
+    cpprof_pprof_free(p);
+}
+
+static void
+types_of_one_name_stay_when_both_have_them(void **state)
+{
+    static const char *const two[] = {"cpu", "cpu"};
+    struct cpprof_pprof *all[] = {make_types(two, 2), make_types(two, 2)};
+    struct cpprof_pprof *p = merge(all, 2, NULL);
+
+    assert_non_null(p);
+    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 2);
+    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2);
+    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 4);
+    cpprof_pprof_free(p);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(types_of_one_name_are_one_when_the_other_has_one),
+        cmocka_unit_test(types_of_one_name_stay_when_both_have_them),
         cmocka_unit_test(equal_profiles_add_up),
         cmocka_unit_test(profile_minus_itself_is_empty),
         cmocka_unit_test(program_that_was_loaded_elsewhere_is_the_same),
