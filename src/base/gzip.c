@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/gzip.h"
 
+#include "base/inflate_size.h"
 #include "base/status.h"
 
 #include <libdeflate.h>
@@ -48,20 +49,56 @@ guess(const uint8_t *data, size_t n)
     return size < n || size / 1032 > n ? n * 4 : size;
 }
 
+/*
+ * Profiles shrink to a third or a tenth. What shrinks more than this much, to
+ * no mere trifle, may be a bomb: it is counted before memory is taken for it,
+ * which takes one more pass over what is packed. More of the ratio takes more
+ * memory for a bomb before it is known; less of it counts honest files.
+ */
+#define BOMB_RATIO 20
+#define BOMB_BYTES ((size_t)16 << 20)
+
+static bool
+may_be_bomb(size_t n, size_t room)
+{
+    return room > BOMB_BYTES && room / BOMB_RATIO > n;
+}
+
+static enum cpprof_status
+fail_damaged(struct cpprof_error *error)
+{
+    return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                        "gzip: damaged or cut short");
+}
+
+static enum cpprof_status
+fail_limit(size_t max_bytes, struct cpprof_error *error)
+{
+    return cpprof__fail(error, CPPROF_LIMIT, 0,
+                        "gzip: unpacks to more than %zu bytes", max_bytes);
+}
+
 static enum cpprof_status
 member(struct libdeflate_decompressor *d, struct cpprof__buffer *out,
        const uint8_t *data, size_t n, size_t max_bytes, size_t *used,
        struct cpprof_error *error)
 {
+    size_t left = max_bytes > out->n ? max_bytes - out->n : 0;
     size_t room = guess(data, n);
+    bool counted = false;
 
-    for (;; room *= 2) {
+    for (;; room = 2 * room + 1) {
         enum libdeflate_result result;
         size_t made;
-        size_t left = max_bytes > out->n ? max_bytes - out->n : 0;
-        bool last = room >= left;
 
-        if (last)
+        if (!counted && may_be_bomb(n, room)) {
+            if (!cpprof__inflate_size(data, n, left, &room))
+                return fail_damaged(error);
+            if (room > left)
+                return fail_limit(max_bytes, error);
+            counted = true;
+        }
+        if (room > left)
             room = left;
         if (!cpprof__buffer_reserve(out, room))
             return cpprof__fail_nomem(error);
@@ -72,12 +109,9 @@ member(struct libdeflate_decompressor *d, struct cpprof__buffer *out,
             return CPPROF_OK;
         }
         if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
-            return cpprof__fail(error, CPPROF_BAD_DATA, 0,
-                                "gzip: damaged or cut short");
-        if (last)
-            return cpprof__fail(error, CPPROF_LIMIT, 0,
-                                "gzip: unpacks to more than %zu bytes",
-                                max_bytes);
+            return fail_damaged(error);
+        if (room == left)
+            return fail_limit(max_bytes, error);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/gzip.h"
+#include "base/inflate_size.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -177,6 +178,115 @@ a_bomb_is_refused_before_the_memory_is_taken(void **state)
     free(zeros);
 }
 
+/* 64 MiB of zeros, packed to 64 KiB. */
+#define BOMB_BYTES ((size_t)64 << 20)
+
+static void
+make_bomb(struct cpprof__buffer *packed)
+{
+    uint8_t *zeros = calloc(1, BOMB_BYTES);
+
+    assert_non_null(zeros);
+    pack(packed, zeros, BOMB_BYTES, 6);
+    free(zeros);
+    assert_true(packed->n < 100000);
+}
+
+static void
+a_bomb_is_counted_before_any_memory_is_taken(void **state)
+{
+    struct cpprof__buffer packed = {0}, out = {0};
+    struct cpprof_error error;
+
+    (void)state;
+    make_bomb(&packed);
+    assert_int_equal(
+        cpprof__gunzip(&out, packed.data, packed.n, BOMB_BYTES - 1, &error),
+        CPPROF_LIMIT);
+    assert_string_equal(error.text,
+                        "gzip: unpacks to more than 67108863 bytes");
+    assert_int_equal(out.capacity, 0);
+    /* What is within the limit is no bomb, however small it was. */
+    assert_int_equal(
+        cpprof__gunzip(&out, packed.data, packed.n, BOMB_BYTES, &error),
+        CPPROF_OK);
+    assert_int_equal(out.n, BOMB_BYTES);
+    cpprof__buffer_free(&packed);
+    cpprof__buffer_free(&out);
+}
+
+static void
+a_bomb_that_lies_about_its_size_is_refused_in_little_memory(void **state)
+{
+    struct cpprof__buffer packed = {0}, out = {0};
+    struct cpprof_error error;
+
+    (void)state;
+    make_bomb(&packed);
+    memset(packed.data + packed.n - 4, 0, 4);
+    assert_int_equal(
+        cpprof__gunzip(&out, packed.data, packed.n, BOMB_BYTES - 1, &error),
+        CPPROF_LIMIT);
+    assert_true(out.capacity <= 16 << 20);
+    cpprof__buffer_free(&out);
+    /* Cut short, it has no end to count to. */
+    assert_int_equal(
+        cpprof__gunzip(&out, packed.data, packed.n / 2, BOMB_BYTES, &error),
+        CPPROF_BAD_DATA);
+    cpprof__buffer_free(&packed);
+    cpprof__buffer_free(&out);
+}
+
+static void
+what_a_member_unpacks_to_is_counted_without_it(void **state)
+{
+    static uint8_t data[300000];
+    size_t n, size;
+    int level;
+
+    (void)state;
+    fill(data, sizeof data / 2); /* zeros behind it: long matches */
+    for (level = 1; level <= 12; level++) {
+        for (n = 0; n <= sizeof data; n = n * 3 + 1) {
+            struct cpprof__buffer packed = {0};
+
+            pack(&packed, data, n, level);
+            assert_true(cpprof__inflate_size(packed.data, packed.n, n, &size));
+            assert_int_equal(size, n);
+            /* Enough is known earlier. */
+            if (n)
+                assert_true(
+                    cpprof__inflate_size(packed.data, packed.n, n / 2, &size));
+            assert_true(n == 0 || size > n / 2);
+            /* Not even its tail. */
+            assert_false(
+                cpprof__inflate_size(packed.data, 17, SIZE_MAX, &size));
+            cpprof__buffer_free(&packed);
+        }
+    }
+}
+
+/* All fields that a head may have, then a stored block of 5 bytes. */
+static void
+a_head_with_all_fields_is_skipped(void **state)
+{
+    static const uint8_t member[] =
+        "\x1f\x8b\x08\x1e\0\0\0\0\0\3" /* FHCRC FEXTRA FNAME FCOMMENT */
+        "\2\0xy"
+        "name\0"
+        "comment\0"
+        "\1\2"                /* the fields */
+        "\1\5\0\xfa\xffhello" /* the block */
+        "12345678";           /* the tail */
+    size_t n = sizeof member - 1, size = 0, cut;
+
+    (void)state;
+    assert_true(cpprof__inflate_size(member, n, SIZE_MAX, &size));
+    assert_int_equal(size, 5);
+    for (cut = 1; cut <= n; cut++)
+        assert_false(cpprof__inflate_size(member, n - cut, SIZE_MAX, &size));
+}
+
 static void
 a_bomb_of_many_members_is_refused(void **state)
 {
@@ -253,6 +363,11 @@ main(void)
         cmocka_unit_test(every_truncation_is_bad_data),
         cmocka_unit_test(every_flipped_byte_is_bad_data_or_harmless),
         cmocka_unit_test(a_bomb_is_refused_before_the_memory_is_taken),
+        cmocka_unit_test(a_bomb_is_counted_before_any_memory_is_taken),
+        cmocka_unit_test(
+            a_bomb_that_lies_about_its_size_is_refused_in_little_memory),
+        cmocka_unit_test(what_a_member_unpacks_to_is_counted_without_it),
+        cmocka_unit_test(a_head_with_all_fields_is_skipped),
         cmocka_unit_test(a_bomb_of_many_members_is_refused),
         cmocka_unit_test(the_limit_itself_is_allowed),
         cmocka_unit_test(garbage_behind_a_member_is_bad_data_at_its_offset),
