@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A file that was made to put all of its ids, or functions, into one place of
+ * a hash table: the tables stay sparse. And nothing that is written tells the
+ * key of the hashes.
+ */
+#include "base/hash.h"
+#include "pprof_fixture.h"
+#include "profile/id_map.h"
+#include "profile/make.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_IDS 20000
+
+static const uint64_t keys[][2] = {
+    {0x9e3779b97f4a7c15, 0xfedcba9876543211},
+    {1, 1},
+    {~0ull, 0x123456789abcdef},
+};
+#define N_KEYS (sizeof keys / sizeof *keys)
+
+static void
+set_key(const uint64_t key[2])
+{
+    memcpy(cpprof__hash_key, key, sizeof cpprof__hash_key);
+}
+
+/* The number that cpprof__mix_u64() makes x of. */
+static uint64_t
+unmix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= 0x9cb4b2f8129337dbULL;
+    x ^= x >> 33;
+    x *= 0x4f74430c22a54005ULL;
+    return x ^ x >> 33;
+}
+
+/* Without a key its two halves, folded, would be 4711, whatever i is. */
+static uint64_t
+chosen_id(uint64_t i)
+{
+    return unmix((i + 1) << 32 | ((i + 1) ^ 4711));
+}
+
+/* How many places a search passes, on average. */
+static double
+probes(const struct cpprof__index *index)
+{
+    size_t mask = index->capacity - 1, sum = 0, i;
+
+    for (i = 0; i < index->capacity; i++)
+        if (index->places[i].value != CPPROF__INDEX_NONE)
+            sum += (i - index->places[i].hash) & mask;
+    return (double)sum / (double)index->n;
+}
+
+static void
+ids_chosen_to_fall_together_do_not(void **state)
+{
+    uint64_t *ids = malloc(N_IDS * sizeof *ids);
+    struct cpprof__id_map map;
+    size_t i;
+
+    assert_non_null(ids);
+    for (i = 0; i < N_IDS; i++)
+        ids[i] = chosen_id(i);
+    cpprof__hash_key_make();
+    assert_true(cpprof__id_map_make(&map, ids, N_IDS, sizeof *ids));
+    assert_in_range(map.places.n, N_IDS - 10, N_IDS);
+    assert_true(probes(&map.places) < 3);
+    for (i = 0; i < N_IDS; i += 97)
+        assert_int_equal(cpprof__id_map_get(&map, ids[i]), i);
+    cpprof__id_map_free(&map);
+    free(ids);
+}
+
+/* As the addresses and lines of locations whose sum is always the same. */
+static void
+locations_chosen_to_fall_together_do_not(void **state)
+{
+    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct cpprof__maker m = {.p = p};
+    uint32_t function;
+    int i;
+
+    assert_non_null(p);
+    function = cpprof__make_function(&m, cpprof__make_text(&m, "f"), 0, 0);
+    for (i = 0; i < N_IDS; i++)
+        cpprof__make_location(&m, CPPROF_PPROF_NONE, (uint64_t)(N_IDS - i),
+                              function, i);
+    assert_false(m.failed);
+    assert_int_equal(p->locations.n, N_IDS);
+    assert_true(probes(&m.locations) < 3);
+    cpprof__maker_free(&m);
+    cpprof_pprof_free(p);
+}
+
+static int
+take(void *ctx, const void *data, size_t n)
+{
+    cpprof__buffer_append(ctx, data, n);
+    return 0;
+}
+
+/* Functions and locations with chosen ids, read, merged and written. */
+static void
+merge_and_write(enum cpprof_pprof_format format, struct cpprof__buffer *out)
+{
+    struct cpprof_writer writer = {take, NULL, out};
+    struct cpprof_pprof *p[2] = {NULL, NULL}, *merged = NULL;
+    const int64_t values[2] = {1, 10};
+    struct fixture f = {0};
+    uint64_t i;
+
+    fixture_cpu(&f);
+    for (i = 0; i < 500; i++) {
+        uint64_t id = chosen_id(i), stack[2] = {id, chosen_id(i / 2)};
+
+        fixture_function(&f, id, i % 3 ? "f" : "g", i % 5 ? "" : "h", "");
+        fixture_location(&f, id, 0, i, id);
+        fixture_sample(&f, stack, 2, values, i % 7 ? "key=a" : "bytes=3kb");
+    }
+    fixture_strings(&f);
+    for (i = 0; i < 2; i++)
+        assert_int_equal(
+            cpprof_pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p[i], NULL),
+            CPPROF_OK);
+    assert_int_equal(cpprof_pprof_merge(p, 2, &merged, NULL), CPPROF_OK);
+    assert_int_equal(cpprof_pprof_write(merged, format, NULL, writer, NULL),
+                     CPPROF_OK);
+    cpprof_pprof_free(p[0]);
+    cpprof_pprof_free(p[1]);
+    cpprof_pprof_free(merged);
+    fixture_free(&f);
+}
+
+static void
+what_is_written_does_not_depend_on_the_key(void **state)
+{
+    int format;
+    size_t i;
+
+    for (format = CPPROF_PPROF_GZIP; format <= CPPROF_PPROF_PERF_SCRIPT;
+         format++) {
+        struct cpprof__buffer first = {0};
+
+        cpprof__hash_key_make();
+        merge_and_write((enum cpprof_pprof_format)format, &first);
+        assert_true(first.n > 10);
+        for (i = 0; i < N_KEYS; i++) {
+            struct cpprof__buffer again = {0};
+
+            set_key(keys[i]);
+            merge_and_write((enum cpprof_pprof_format)format, &again);
+            assert_int_equal(again.n, first.n);
+            assert_memory_equal(again.data, first.data, first.n);
+            cpprof__buffer_free(&again);
+        }
+        cpprof__buffer_free(&first);
+    }
+    cpprof__hash_key_make();
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_chosen_to_fall_together_do_not),
+        cmocka_unit_test(locations_chosen_to_fall_together_do_not),
+        cmocka_unit_test(what_is_written_does_not_depend_on_the_key),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
