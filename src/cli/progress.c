@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Progress: a line on the terminal that tells what takes so long. A thread of
+ * its own prints it, so that what works needs no calls in its loops, and no
+ * signal interrupts system calls. Where stderr is no terminal there is none.
+ */
+#include "terminal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long nothing is said, and how often after that, in milliseconds. */
+#define FIRST_MS 1000
+#define NEXT_MS  500
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* Under the lock. */
+    char what[160];
+    bool shown;
+    bool ending;
+    bool running;
+    /* Of the caller. */
+    pthread_t thread;
+    struct timespec begin;
+} progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void
+hide(void)
+{
+    static const char clear[] = "\r\033[K";
+
+    if (progress.shown && write(STDERR_FILENO, clear, sizeof clear - 1) < 0)
+        return;
+    progress.shown = false;
+}
+
+static void
+show(void)
+{
+    unsigned columns = cpprof__terminal_columns(STDERR_FILENO);
+    char line[224];
+    struct timespec now;
+    int n;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    n = snprintf(line, sizeof line, "\r\033[K%.*s (%ld s)",
+                 columns > 20 ? (int)columns - 12 : 68, progress.what,
+                 (long)(now.tv_sec - progress.begin.tv_sec));
+    progress.shown = write(STDERR_FILENO, line, (size_t)n) == n;
+}
+
+static void
+add_ms(struct timespec *t, long ms)
+{
+    t->tv_nsec += ms * 1000000;
+    t->tv_sec += t->tv_nsec / 1000000000;
+    t->tv_nsec %= 1000000000;
+}
+
+static void *
+run(void *arg)
+{
+    struct timespec next = progress.begin;
+
+    (void)arg;
+    add_ms(&next, FIRST_MS);
+    pthread_mutex_lock(&progress.lock);
+    while (!progress.ending) {
+        if (pthread_cond_timedwait(&progress.changed, &progress.lock, &next) ==
+            0)
+            continue;
+        show();
+        add_ms(&next, NEXT_MS);
+    }
+    hide();
+    pthread_mutex_unlock(&progress.lock);
+    return NULL;
+}
+
+/* A thread that no signal goes to: handlers are for the one that works. */
+static void
+start(void)
+{
+    pthread_condattr_t attributes;
+    sigset_t all, before;
+
+    clock_gettime(CLOCK_MONOTONIC, &progress.begin);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&progress.changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    progress.ending = false;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    progress.running = pthread_create(&progress.thread, NULL, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void
+cpprof__progress(const char *format, ...)
+{
+    va_list args;
+    char *c;
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    pthread_mutex_lock(&progress.lock);
+    va_start(args, format);
+    vsnprintf(progress.what, sizeof progress.what, format, args);
+    va_end(args);
+    for (c = progress.what; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = '?';
+    pthread_mutex_unlock(&progress.lock);
+    if (!progress.running)
+        start();
+}
+
+void
+cpprof__progress_end(void)
+{
+    if (!progress.running)
+        return;
+    pthread_mutex_lock(&progress.lock);
+    progress.ending = true;
+    pthread_cond_signal(&progress.changed);
+    pthread_mutex_unlock(&progress.lock);
+    pthread_join(progress.thread, NULL);
+    progress.running = false;
+    pthread_cond_destroy(&progress.changed);
+}
+
+void
+cpprof__progress_hide(void)
+{
+    if (!progress.running)
+        return;
+    pthread_mutex_lock(&progress.lock);
+    hide();
+    pthread_mutex_unlock(&progress.lock);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Colours and the width of a terminal. A table is cut where its last column is
+ * a name: -top, -tree, -peek. What is left out is at the end of a line, and
+ * `| cat` brings it back.
+ */
+#include "terminal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static bool
+has_colors(int fd)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(fd) && !(no && *no) && term && *term &&
+           strcmp(term, "dumb") != 0;
+}
+
+const char *
+cpprof__color(int fd, const char *code)
+{
+    static char sequences[2][16];
+    char *sequence = sequences[*code ? 0 : 1];
+
+    if (!has_colors(fd))
+        return "";
+    snprintf(sequence, sizeof sequences[0], "\033[%sm", *code ? code : "0");
+    return sequence;
+}
+
+unsigned
+cpprof__terminal_columns(int fd)
+{
+    struct winsize size;
+
+    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* ------------------------------------------------------------ writer ---- */
+
+/* Standard output, a line after the other; there is but one. */
+static struct {
+    struct cpprof_writer to;
+    unsigned columns; /* 0: do not cut */
+    unsigned column;  /* of the next byte */
+    bool color;
+    bool in_title;
+    int error;
+} terminal;
+
+static void
+put(const char *text, size_t n)
+{
+    if (n && !terminal.error)
+        terminal.error = terminal.to.write(terminal.to.ctx, text, n);
+}
+
+static void
+put_word(const char *text)
+{
+    put(text, strlen(text));
+}
+
+/* How many bytes of text fit into the rest of the line; counts characters of
+ * UTF-8 as one column each. */
+static size_t
+fitting(const char *text, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        bool continues = ((unsigned char)text[i] & 0xc0) == 0x80;
+
+        if (!continues && terminal.column == terminal.columns)
+            break;
+        terminal.column += !continues;
+    }
+    return i;
+}
+
+static bool
+is_title(const char *line, size_t n)
+{
+    static const char words[] = "      flat  flat%";
+
+    return n >= sizeof words - 1 && memcmp(line, words, sizeof words - 1) == 0;
+}
+
+static int
+write_lines(void *ctx, const void *data, size_t n_bytes)
+{
+    const char *text = data;
+
+    (void)ctx;
+    cpprof__progress_end();
+    while (n_bytes && !terminal.error) {
+        const char *end = memchr(text, '\n', n_bytes);
+        size_t n = end ? (size_t)(end - text) : n_bytes;
+
+        if (terminal.color && !terminal.column && is_title(text, n)) {
+            terminal.in_title = true;
+            put_word("\033[1m");
+        }
+        put(text, terminal.columns ? fitting(text, n) : n);
+        if (end && terminal.in_title)
+            put_word("\033[0m");
+        if (end) {
+            put("\n", 1);
+            terminal.column = 0;
+            terminal.in_title = false;
+            n++;
+        }
+        text += n;
+        n_bytes -= n;
+    }
+    return terminal.error;
+}
+
+/* The first byte ends the progress, also in a pipe: its reader may be a pager
+ * on the same terminal. */
+static int
+write_plain(void *ctx, const void *data, size_t n_bytes)
+{
+    (void)ctx;
+    cpprof__progress_end();
+    return terminal.to.write(terminal.to.ctx, data, n_bytes);
+}
+
+static int
+close_terminal(void *ctx, int failed)
+{
+    (void)ctx;
+    cpprof__progress_end();
+    return terminal.to.close ? terminal.to.close(terminal.to.ctx, failed) : 0;
+}
+
+struct cpprof_writer
+cpprof__terminal_writer(enum cpprof_report_format format)
+{
+    bool table = format == CPPROF_REPORT_TOP || format == CPPROF_REPORT_TREE ||
+                 format == CPPROF_REPORT_PEEK;
+    struct cpprof_writer writer = {write_plain, close_terminal, NULL};
+
+    memset(&terminal, 0, sizeof terminal);
+    terminal.to = cpprof_fd_writer(STDOUT_FILENO);
+    terminal.columns = table ? cpprof__terminal_columns(STDOUT_FILENO) : 0;
+    terminal.color = table && has_colors(STDOUT_FILENO);
+    if (terminal.columns || terminal.color)
+        writer.write = write_lines;
+    return writer;
+}

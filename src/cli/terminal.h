@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a terminal gets that a pipe or a file does not: colours, lines that are
+ * not wider than it, and word of what takes long.
+ */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+#include <cpprof/report.h>
+
+#include <stdbool.h>
+
+/* The escape sequence for a colour ("31" is red), or to end it (""). Empty
+ * where fd is no terminal, TERM is dumb or NO_COLOR is set. */
+const char *
+cpprof__color(int fd, const char *code);
+
+/* Columns of the terminal at fd; 0: it is none, or does not say. */
+unsigned
+cpprof__terminal_columns(int fd);
+
+/*
+ * Standard output for a report. On a terminal, lines of tables whose last
+ * column is a name are cut to its width and their heading is bold; else bytes
+ * pass as they are.
+ */
+struct cpprof_writer
+cpprof__terminal_writer(enum cpprof_report_format format);
+
+/*
+ * Say on stderr, if that is a terminal, what is being done once it has taken a
+ * second: `what` and the seconds so far. Calls do not nest: the latest one
+ * counts. Ends with the first byte of a report, too.
+ *
+ * Safety: one thread at a time.
+ */
+void
+cpprof__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void
+cpprof__progress_end(void);
+
+/* Take the line away, as something else is to be printed. */
+void
+cpprof__progress_hide(void);
+
+#endif
