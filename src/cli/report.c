@@ -82,8 +82,12 @@ cpprof__cli_report_help(void)
          "  -all_frames           also those the profile says to drop\n"
          "\n"
          "Names:\n"
-         "  -symbolize=none       as they are in the file\n"
-         "  -symbolize=demangle=none|full|templates|default\n"
+         "  -symbolize=HOW        none: as they are in the file; local,\n"
+         "                        fastlocal (functions only), remote; force:\n"
+         "                        also where there are some; demangle=none,\n"
+         "                        full, templates or default: parts of C++\n"
+         "                        names; several are joined by colons. Binaries\n"
+         "                        are found by PPROF_BINARY_PATH, too.\n"
          "  -buildid=ID           of the program\n"
          "  -add_comment=TEXT     a line for the heading");
 }
@@ -99,11 +103,9 @@ static enum cpprof_status
 prepare(struct cpprof_pprof *p, const struct cpprof__report_words *w,
         struct cpprof_error *error)
 {
-    enum cpprof_status status = CPPROF_OK;
+    enum cpprof_status status =
+        cpprof__symbolize(p, &w->symbolize, NULL, error);
 
-    if (!w->symbolize.none)
-        status = cpprof_pprof_demangle(p, w->symbolize.demangle,
-                                       w->symbolize.flags, error);
     if (status != CPPROF_OK)
         return status;
     /* As the reference has it, a profile whose drop_frames are no expression

@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 /* The words for formats; flags, and names of commands. */
@@ -357,51 +356,6 @@ flags_of(const struct given *g, bool cum)
            (g->call_tree ? CPPROF_REPORT_CALL_TREE : 0);
 }
 
-/* One part of -symbolize=a:b:c. */
-static void
-symbolize_word(struct cpprof__symbolize *s, const char *word, size_t n)
-{
-    static const struct {
-        const char *word;
-        enum cpprof_pprof_demangle mode;
-    } modes[] = {{"demangle=full", CPPROF_PPROF_DEMANGLE_FULL},
-                 {"demangle=none", CPPROF_PPROF_DEMANGLE_NONE},
-                 {"demangle=templates", CPPROF_PPROF_DEMANGLE_TEMPLATES}};
-    static const char *const accepted[] = {"", "local", "fastlocal", "remote",
-                                           "demangle=default"};
-    size_t i;
-
-#define IS(text) (strlen(text) == n && strncasecmp(text, word, n) == 0)
-    for (i = 0; i < sizeof modes / sizeof modes[0]; i++)
-        if (IS(modes[i].word)) {
-            s->demangle = modes[i].mode;
-            s->flags = CPPROF_PPROF_DEMANGLE_AGAIN;
-            return;
-        }
-    for (i = 0; i < sizeof accepted / sizeof accepted[0]; i++)
-        if (IS(accepted[i]))
-            return;
-    if (IS("none") || IS("no"))
-        s->none = true;
-    else if (IS("force"))
-        s->flags = CPPROF_PPROF_DEMANGLE_AGAIN;
-    else
-        cpprof__cli_warn("ignoring unrecognized symbolization option: %.*s",
-                         (int)n, word);
-#undef IS
-}
-
-static void
-parse_symbolize(struct cpprof__symbolize *s, const char *text)
-{
-    while (text && !s->none) {
-        size_t n = strcspn(text, ":");
-
-        symbolize_word(s, text, n);
-        text = text[n] ? text + n + 1 : NULL;
-    }
-}
-
 static bool
 choose_base(struct cpprof__report_words *w, const struct given *g)
 {
@@ -479,7 +433,7 @@ interpret(struct cpprof__report_words *w, struct given *g, const char *command)
     choose_type(w, g);
     w->options.flags = flags_of(g, sort == 1);
     w->options.nodecount = g->nodecount;
-    parse_symbolize(&w->symbolize, g->symbolize);
+    cpprof__parse_symbolize(&w->symbolize, g->symbolize);
     return true;
 }
 

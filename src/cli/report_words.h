@@ -3,16 +3,11 @@
 #ifndef CLI_REPORT_WORDS_H
 #define CLI_REPORT_WORDS_H
 
+#include "symbols.h"
+
 #include <cpprof/report.h>
 
 #include <stdbool.h>
-
-/* How names are demangled, from -symbolize. */
-struct cpprof__symbolize {
-    bool none;
-    enum cpprof_pprof_demangle demangle;
-    uint32_t flags; /* CPPROF_PPROF_DEMANGLE_* */
-};
 
 struct cpprof__report_words {
     enum cpprof_report_format format;

@@ -29,6 +29,8 @@ read_one(const char *path, const struct cpprof__report_words *w,
     enum cpprof_status status;
 
     status = read_path(path, &p, &error);
+    if (status == CPPROF_OK)
+        status = cpprof__find_binaries(p, &error);
     /* Also where neither is given: a profile without mappings gets one. */
     if (status == CPPROF_OK)
         status = cpprof_pprof_set_binary(p, w->binary, w->build_id, &error);

@@ -354,9 +354,8 @@ answer(void *arg)
 
     if (!q->module->is_opened)
         open_module(q->module, q->options);
-    if (q->mapping &&
-        (q->options->addresses ||
-         to_image(q->module, q->mapping, q->pc, &address)))
+    if (q->mapping && (q->options->addresses ||
+                       to_image(q->module, q->mapping, q->pc, &address)))
         q->n = resolve_address(q, address);
 }
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names for profiles that have only addresses: gperftools, jemalloc and perf
+ * write such. The binaries are looked for on this machine, and read by
+ * libcpprof-symbol.so, which is loaded when there is something to read.
+ *
+ *     cpprof_pprof_find_binaries(p, NULL, &options, &error);
+ *     cpprof_pprof_symbolize(p, &options, &error);
+ *     cpprof_pprof_demangle(p, CPPROF_PPROF_DEMANGLE_SHORT, 0, &error);
+ */
+#ifndef CPPROF_SYMBOLIZE_H
+#define CPPROF_SYMBOLIZE_H
+
+#include <cpprof/profile.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------- types ---- */
+
+/* struct cpprof_pprof_symbolize_options flags */
+#define CPPROF_PPROF_SYMBOLIZE_FORCE 1u /* also what has names already */
+#define CPPROF_PPROF_SYMBOLIZE_FAST                                            \
+    2u /* functions only: no files, no lines,                                  \
+        * no inlined functions */
+
+struct cpprof_pprof_symbolize_options {
+    size_t size;    /* sizeof (struct cpprof_pprof_symbolize_options) */
+    uint32_t flags; /* CPPROF_PPROF_SYMBOLIZE_* */
+    void (*warn)(void *ctx, const char *text); /* told what is missing, maybe
+                                                * in several lines; or NULL */
+    void *ctx;                                 /* of warn */
+};
+
+/* --------------------------------------------------------------- use ---- */
+
+/*
+ * Look for the file of every mapping in a list of folders, and name the one
+ * that is found in the mapping, instead of the file that ran.
+ *
+ * folders  parted by colons; NULL: those of $PPROF_BINARY_PATH, or, where that
+ *          is not set or empty, $HOME/pprof/binaries.
+ * options  NULL for defaults.
+ *
+ * Shape:   in each folder, for a file /dir/name of build id abcdef:
+ *          abcdef/name, abcdef/ANYTHING, dir/name/abcdef, ab/cdef.debug; name,
+ *          dir/name, dir/name.debug, dir/.debug/name.debug,
+ *          usr/lib/debug/dir/name.debug. The first that is an ELF file of that
+ *          build id is taken; any, where the mapping has no build id. A file
+ *          of another build id is warned of.
+ * Errors:  CPPROF_NOMEM.
+ * Safety:  OBJ; reads the environment.
+ * Source:  internal/driver/fetch.go locateBinaries.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_find_binaries(struct cpprof_pprof *profile, const char *folders,
+                           const struct cpprof_pprof_symbolize_options *options,
+                           struct cpprof_error *error);
+
+/*
+ * Give the locations of every mapping that says to have no functions, files or
+ * lines those that its file, or the file of its debug information, knows.
+ *
+ * options  NULL for defaults.
+ *
+ * Shape:   a location has the functions inlined at its address, the deepest
+ *          first, and the function itself last. A function's name is the
+ *          linker's name, as is its system name; cpprof_pprof_demangle() makes
+ *          it readable. A mapping is marked as having what was found in it; a
+ *          location of which nothing is known stays as it is. Mappings that
+ *          are no files ([vdso]) are left alone; a file that is missing, is no
+ *          ELF file, or has another build id is warned of.
+ * Errors:  CPPROF_NOMEM; the profile is then whole, and some of it has names.
+ * Safety:  OBJ; loads a library.
+ * Source:  internal/symbolizer, internal/binutils, internal/elfexec.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_symbolize(struct cpprof_pprof *profile,
+                       const struct cpprof_pprof_symbolize_options *options,
+                       struct cpprof_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* -symbolize=...: what it says, and doing it. */
+#ifndef CLI_SYMBOLS_H
+#define CLI_SYMBOLS_H
+
+#include <cpprof/profile_change.h>
+
+#include <stdbool.h>
+
+/* Zero bytes is what -symbolize says that is not given. */
+struct cpprof__symbolize {
+    bool none;      /* names as they are, nothing below counts */
+    bool no_local;  /* not from binaries */
+    bool no_remote; /* not from where the profile was fetched */
+    bool fast;      /* functions only */
+    bool force;     /* also what has names */
+    enum cpprof_pprof_demangle demangle;
+    uint32_t flags; /* CPPROF_PPROF_DEMANGLE_* */
+};
+
+/* Parse "fastlocal:force:demangle=full"; NULL is fine. Parts that are unknown
+ * are told of on stderr and left out. */
+void
+cpprof__parse_symbolize(struct cpprof__symbolize *symbolize, const char *text);
+
+/*
+ * Look for the binaries of a profile in the folders of PPROF_BINARY_PATH. Part
+ * of reading it, whatever -symbolize says.
+ */
+enum cpprof_status
+cpprof__find_binaries(struct cpprof_pprof *profile, struct cpprof_error *error);
+
+/*
+ * Give a profile names, and demangle them. What is missing is told of on
+ * stderr.
+ *
+ * remote   asks the profile's sources for what is still without a name, unless
+ *          symbolize has no_remote; NULL: there is none.
+ */
+struct cpprof__remote {
+    enum cpprof_status (*symbolize)(void *ctx, struct cpprof_pprof *profile,
+                                    bool force, struct cpprof_error *error);
+    void *ctx;
+};
+
+enum cpprof_status
+cpprof__symbolize(struct cpprof_pprof *profile,
+                  const struct cpprof__symbolize *symbolize,
+                  const struct cpprof__remote *remote,
+                  struct cpprof_error *error);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbolize/image.h"
+
+#include "base/status.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Program headers that are read; the largest known images have some 20. */
+#define LOADS_MAX 1024
+
+struct file {
+    int fd;
+    const char *path;
+    bool is_64;
+    bool big_endian;
+};
+
+/* All n bytes at offset, or false. */
+static bool
+read_at(const struct file *file, uint64_t offset, void *data, size_t n)
+{
+    size_t done = 0;
+
+    while (done < n && offset <= INT64_MAX - n) {
+        ssize_t got = pread(file->fd, (char *)data + done, n - done,
+                            (off_t)(offset + done));
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return done == n;
+}
+
+/* A number of n bytes in the byte order of the file. */
+static uint64_t
+number(const struct file *file, const uint8_t *at, size_t n)
+{
+    uint64_t value = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        value = value << 8 | at[file->big_endian ? i : n - 1 - i];
+    return value;
+}
+
+/* A field of a header, by its name in both classes. */
+#define FIELD(file, header, kind, field)                                       \
+    ((file)->is_64 ? number(file, (header) + offsetof(Elf64_##kind, field),    \
+                            sizeof((Elf64_##kind *)0)->field)                  \
+                   : number(file, (header) + offsetof(Elf32_##kind, field),    \
+                            sizeof((Elf32_##kind *)0)->field))
+
+static enum cpprof_status
+fail_malformed(const struct file *file, struct cpprof_error *error)
+{
+    return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                        "error reading ELF file %s: malformed", file->path);
+}
+
+static void
+take_header(struct cpprof__image *image, const struct file *file,
+            const uint8_t *header)
+{
+    struct cpprof__load load = {
+        .offset = FIELD(file, header, Phdr, p_offset),
+        .address = FIELD(file, header, Phdr, p_vaddr),
+        .file_bytes = FIELD(file, header, Phdr, p_filesz),
+        .memory_bytes = FIELD(file, header, Phdr, p_memsz),
+        .executable = FIELD(file, header, Phdr, p_flags) & PF_X,
+    };
+
+    if (FIELD(file, header, Phdr, p_type) == PT_LOAD)
+        image->loads[image->n_loads++] = load;
+}
+
+static enum cpprof_status
+read_loads(struct cpprof__image *image, const struct file *file,
+           const uint8_t *head, struct cpprof_error *error)
+{
+    uint64_t at = FIELD(file, head, Ehdr, e_phoff);
+    uint64_t n = FIELD(file, head, Ehdr, e_phnum);
+    size_t n_bytes = file->is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+    uint8_t header[sizeof(Elf64_Phdr)];
+
+    if (n == 0)
+        return CPPROF_OK;
+    if (n > LOADS_MAX || FIELD(file, head, Ehdr, e_phentsize) != n_bytes)
+        return fail_malformed(file, error);
+    image->loads = calloc(n, sizeof *image->loads);
+    if (!image->loads)
+        return cpprof__fail_nomem(error);
+    for (; n > 0; n--, at += n_bytes) {
+        if (!read_at(file, at, header, n_bytes))
+            return fail_malformed(file, error);
+        take_header(image, file, header);
+    }
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+read_headers(struct cpprof__image *image, struct file *file,
+             struct cpprof_error *error)
+{
+    uint8_t head[sizeof(Elf64_Ehdr)];
+
+    if (!read_at(file, 0, head, SELFMAG))
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                            "error reading magic number from %s: EOF",
+                            file->path);
+    if (memcmp(head, ELFMAG, SELFMAG) != 0)
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                            "unrecognized binary format: %s", file->path);
+    if (!read_at(file, 0, head, EI_NIDENT))
+        return fail_malformed(file, error);
+    file->is_64 = head[EI_CLASS] == ELFCLASS64;
+    file->big_endian = head[EI_DATA] == ELFDATA2MSB;
+    if (!read_at(file, 0, head,
+                 file->is_64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)))
+        return fail_malformed(file, error);
+    image->type = (uint16_t)FIELD(file, head, Ehdr, e_type);
+    return read_loads(image, file, head, error);
+}
+
+/* Opening anything but a plain file may do things, or wait. */
+static enum cpprof_status
+open_regular(struct file *file, struct cpprof_error *error)
+{
+    struct stat st;
+
+    if (stat(file->path, &st) < 0)
+        return cpprof__fail(
+            error, CPPROF_SYSTEM, errno, "stat %s: %s", file->path,
+            errno == ENOENT ? "no such file or directory" : strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                            "unrecognized binary format: %s", file->path);
+    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return file->fd < 0 ? cpprof__fail(error, CPPROF_SYSTEM, errno,
+                                       "error opening %s: %m", file->path)
+                        : CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__image_open(struct cpprof__image *image, const char *path,
+                   struct cpprof_error *error)
+{
+    struct file file = {.fd = -1, .path = path};
+    struct cpprof__image opened = {0};
+    struct cpprof_error none;
+    enum cpprof_status status = open_regular(&file, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    status = read_headers(&opened, &file, error);
+    close(file.fd);
+    if (status != CPPROF_OK) {
+        cpprof__image_close(&opened);
+        return status;
+    }
+    /* Without one it is an image all the same. */
+    if (cpprof__build_id_of_file(path, opened.build_id, &none) != CPPROF_OK)
+        opened.build_id[0] = 0;
+    *image = opened;
+    return CPPROF_OK;
+}
+
+void
+cpprof__image_close(struct cpprof__image *image)
+{
+    free(image->loads);
+    memset(image, 0, sizeof *image);
+}

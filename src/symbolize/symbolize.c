@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names for the locations of a profile, from the binaries on this machine.
+ *
+ * Every mapping that wants names gets its image opened, as far as its headers:
+ * enough to say what is missing, and to turn addresses of the process into
+ * those of the image. Only when one was found the library is loaded that reads
+ * symbols and DWARF; it is asked by addresses of the image.
+ *
+ * Source: internal/symbolizer/symbolizer.go doLocalSymbolize, newMapping.
+ */
+#include "base/status.h"
+#include "object/symbolizer.h"
+#include "profile/debug.h"
+#include "profile/make.h"
+#include "profile/path.h"
+#include "symbolize/image.h"
+#include "symbolize/warn.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* Functions at one address; the deepest known have some 60. */
+#define MOST_FRAMES 256
+
+#define DEBUG_FOLDER "/usr/lib/debug/.build-id"
+
+/* A mapping of the profile. */
+struct source {
+    bool is_used; /* by a location */
+    bool is_open;
+    size_t number; /* the symbolizer's */
+    struct cpprof__place place;
+    struct cpprof__image image;
+};
+
+struct work {
+    struct cpprof_pprof *p;
+    const struct cpprof_pprof_symbolize_options *options;
+    uint32_t flags;
+    struct source *sources; /* one per mapping */
+    bool is_missing;        /* the file of some mapping */
+
+    const struct cpprof__symbolizer_ops *ops;
+    struct cpprof__symbolizer *symbolizer;
+    struct cpprof__maker maker;
+    struct cpprof__frame frames[MOST_FRAMES];
+};
+
+/* ---------------------------------------------------- what is missing ---- */
+
+/* What warnings call a mapping: "NAME", "NAME (build ID ID)". */
+struct title {
+    char text[PATH_MAX];
+};
+
+static struct title
+title_of(const struct cpprof_pprof *p, const struct cpprof_pprof_mapping *m)
+{
+    const char *file = cpprof__strings_text(&p->strings, m->file);
+    const char *id = cpprof__strings_text(&p->strings, m->build_id);
+    struct title title;
+    size_t n;
+    const char *name = cpprof__path_base(file, strlen(file), &n);
+
+    snprintf(title.text, sizeof title.text, "%.*s%s%s%s",
+             (int)(n < 1024 ? n : 1024), name, *id ? " (build ID " : "", id,
+             *id ? ")" : "");
+    return title;
+}
+
+/* Is that the place on the net that the profile came from? */
+static bool
+is_url(const char *file)
+{
+    static const char *const schemes[] = {"http:", "https:", "https+insecure:"};
+    size_t i;
+
+    for (i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (strncasecmp(file, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Is the mapping to be given names at all? */
+static bool
+is_wanted(struct work *w, size_t mapping)
+{
+    const struct cpprof_pprof_mapping *m = &w->p->mappings.at[mapping];
+    const uint32_t known = CPPROF_PPROF_HAS_FUNCTIONS |
+                           CPPROF_PPROF_HAS_FILENAMES |
+                           CPPROF_PPROF_HAS_LINE_NUMBERS;
+
+    if (!w->sources[mapping].is_used)
+        return false;
+    if (!(w->flags & CPPROF_PPROF_SYMBOLIZE_FORCE) && m->flags & known)
+        return false;
+    if (!m->file)
+        return true;
+    return !cpprof_pprof_is_unsymbolizable(w->p, mapping) &&
+           (m->build_id ||
+            !is_url(cpprof__strings_text(&w->p->strings, m->file)));
+}
+
+/* ------------------------------------------------------------- images ---- */
+
+static enum cpprof_status
+open_checked(struct source *source, const char *path, const char *build_id,
+             struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof__image_open(&source->image, path, error);
+    const char *id = source->image.build_id;
+
+    if (status != CPPROF_OK)
+        return status;
+    status = cpprof__image_fits(&source->image, path, &source->place, error);
+    if (status == CPPROF_OK && *build_id && *id &&
+        strncmp(id, build_id, CPPROF__BUILD_ID_TEXT - 1) != 0)
+        status = cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                              "build ID mismatch, the file has %s", id);
+    if (status != CPPROF_OK)
+        cpprof__image_close(&source->image);
+    return status;
+}
+
+/* The file of debug information that is installed for a build id. */
+static enum cpprof_status
+open_debug_file(struct source *source, const char *build_id, char *path,
+                size_t n_path)
+{
+    struct cpprof_error none;
+    size_t n = strlen(build_id);
+
+    if (n < 4 || n >= CPPROF__BUILD_ID_TEXT || strchr(build_id, '/'))
+        return CPPROF_BAD_DATA;
+    snprintf(path, n_path, "%s/%.2s/%s.debug", DEBUG_FOLDER, build_id,
+             build_id + 2);
+    return open_checked(source, path, build_id, &none);
+}
+
+static void
+warn_closed(struct work *w, size_t mapping, const struct cpprof_error *error)
+{
+    const struct cpprof_pprof_mapping *m = &w->p->mappings.at[mapping];
+
+    if (!m->file && mapping == 0) {
+        cpprof__symbolize_warn(w->options,
+                               "Main binary filename not available.");
+        return;
+    }
+    if (m->file)
+        cpprof__symbolize_warn(w->options,
+                               "Local symbolization failed for %s: %s",
+                               title_of(w->p, m).text, error->text);
+    w->is_missing |= !strstr(error->text, "build ID mismatch");
+}
+
+/* Open the image of a mapping; *path is where it is then. */
+static enum cpprof_status
+open_source(struct work *w, size_t mapping, char path[PATH_MAX])
+{
+    const struct cpprof_pprof_mapping *m = &w->p->mappings.at[mapping];
+    const char *file = cpprof__strings_text(&w->p->strings, m->file);
+    const char *build_id = cpprof__strings_text(&w->p->strings, m->build_id);
+    struct source *source = &w->sources[mapping];
+    enum cpprof_status status = CPPROF_BAD_DATA;
+    struct cpprof_error error = {0};
+
+    source->place = (struct cpprof__place){m->start, m->limit, m->offset};
+    if (*file)
+        status = open_checked(source, file, build_id, &error);
+    if (status == CPPROF_OK && !realpath(file, path)) {
+        cpprof__image_close(&source->image);
+        status = cpprof__fail(&error, CPPROF_SYSTEM, 0, "%m");
+    }
+    if (status != CPPROF_OK && status != CPPROF_NOMEM)
+        status = open_debug_file(source, build_id, path, PATH_MAX);
+    if (status != CPPROF_OK && status != CPPROF_NOMEM)
+        warn_closed(w, mapping, &error);
+    return status;
+}
+
+static bool
+load_symbolizer(struct work *w)
+{
+    struct cpprof__symbolizer_options options = {
+        .functions_only = w->flags & CPPROF_PPROF_SYMBOLIZE_FAST,
+        .addresses = true,
+    };
+
+    w->ops = cpprof__symbolizer_load();
+    if (!w->ops) {
+        cpprof__symbolize_warn(w->options,
+                               "local symbolization: libcpprof-symbol.so "
+                               "cannot be loaded");
+        return false;
+    }
+    w->symbolizer = w->ops->make(&options);
+    w->maker.failed |= !w->symbolizer;
+    return w->symbolizer;
+}
+
+/* Tell the symbolizer of a mapping's image; loads it for the first one. */
+static bool
+add_image(struct work *w, struct source *source, const char *path)
+{
+    struct cpprof__symbolizer_mapping mapping = {
+        .limit = UINT64_MAX,
+        .path = path,
+        .build_id = source->image.build_id,
+    };
+
+    if (!w->symbolizer && !load_symbolizer(w))
+        return false;
+    source->number = w->ops->add_mapping(w->symbolizer, &mapping);
+    source->is_open = source->number != SIZE_MAX;
+    w->maker.failed |= !source->is_open;
+    return source->is_open;
+}
+
+static void
+open_sources(struct work *w)
+{
+    struct cpprof_pprof *p = w->p;
+    char path[PATH_MAX];
+    size_t i;
+
+    for (i = 0; i < p->mappings.n && !w->maker.failed; i++) {
+        enum cpprof_status status;
+
+        if (!is_wanted(w, i))
+            continue;
+        status = open_source(w, i, path);
+        w->maker.failed |= status == CPPROF_NOMEM;
+        if (status == CPPROF_OK && !add_image(w, &w->sources[i], path))
+            return;
+    }
+    if (w->is_missing)
+        cpprof__symbolize_warn(
+            w->options,
+            "Some binary filenames not available. Symbolization may be "
+            "incomplete.\nTry setting PPROF_BINARY_PATH to the search path "
+            "for local binaries.");
+}
+
+/* ---------------------------------------------------------- locations ---- */
+
+static void
+add_line(struct work *w, const struct cpprof__frame *frame,
+         struct cpprof_pprof_mapping *m)
+{
+    struct cpprof_pprof *p = w->p;
+    uint32_t name = cpprof__make_text(&w->maker, frame->system_name);
+    uint32_t file =
+        cpprof__make_text(&w->maker, frame->file ? frame->file : "");
+    uint32_t function = cpprof__make_function(&w->maker, name, name, file);
+    struct cpprof_pprof_line *line = CPPROF__ARRAY_ADD(&p->lines);
+
+    if (!line || w->maker.failed) {
+        w->maker.failed = true;
+        return;
+    }
+    *line = (struct cpprof_pprof_line){frame->line, frame->column, function};
+    if (!p->functions.at[function].start_line)
+        p->functions.at[function].start_line = frame->start_line;
+    m->flags |= (name ? CPPROF_PPROF_HAS_FUNCTIONS : 0) |
+                (file ? CPPROF_PPROF_HAS_FILENAMES : 0) |
+                (frame->line ? CPPROF_PPROF_HAS_LINE_NUMBERS : 0) |
+                CPPROF_PPROF_HAS_INLINE_FRAMES;
+}
+
+static void
+name_location(struct work *w, struct cpprof_pprof_location *l)
+{
+    struct cpprof_pprof *p = w->p;
+    const struct source *source = &w->sources[l->mapping];
+    size_t first = p->lines.n, n, i;
+    uint64_t address;
+
+    if (!source->is_open ||
+        !cpprof__image_address(&source->image, &source->place, l->address,
+                               &address))
+        return;
+    n = w->ops->resolve(w->symbolizer, source->number, address, w->frames,
+                        MOST_FRAMES);
+    for (i = 0; i < n && !w->maker.failed; i++)
+        add_line(w, &w->frames[i], &p->mappings.at[l->mapping]);
+    if (n == 0 || w->maker.failed) {
+        p->lines.n = first;
+        return;
+    }
+    l->first_line = first;
+    l->n_lines = (uint32_t)n;
+    l->flags &= ~CPPROF_PPROF_FOLDED;
+}
+
+/* The maker numbers what it adds by its place in the table, which may be the
+ * id that another function came with. */
+static void
+number_functions(struct cpprof_pprof *p, size_t n_before)
+{
+    uint64_t last = n_before;
+    size_t i;
+
+    for (i = 0; i < n_before; i++)
+        if (p->functions.at[i].id > last)
+            last = p->functions.at[i].id;
+    if (last > UINT64_MAX - p->functions.n)
+        last = n_before = 0;
+    for (i = n_before; i < p->functions.n; i++)
+        p->functions.at[i].id = ++last;
+}
+
+static void
+name_locations(struct work *w)
+{
+    struct cpprof_pprof *p = w->p;
+    size_t n_before = p->functions.n, i;
+
+    for (i = 0; i < p->locations.n && !w->maker.failed; i++)
+        if (p->locations.at[i].mapping != CPPROF_PPROF_NONE)
+            name_location(w, &p->locations.at[i]);
+    number_functions(p, n_before);
+}
+
+/* --------------------------------------------------------- everything ---- */
+
+static void
+close_all(struct work *w)
+{
+    size_t i;
+
+    for (i = 0; w->sources && i < w->p->mappings.n; i++)
+        cpprof__image_close(&w->sources[i].image);
+    free(w->sources);
+    if (w->symbolizer)
+        w->ops->free(w->symbolizer);
+    cpprof__maker_free(&w->maker);
+}
+
+static bool
+begin(struct work *w)
+{
+    struct cpprof_pprof *p = w->p;
+    size_t i;
+
+    w->maker.p = p;
+    if (p->mappings.n == 0)
+        return true;
+    w->sources = calloc(p->mappings.n, sizeof *w->sources);
+    for (i = 0; w->sources && i < p->locations.n; i++)
+        if (p->locations.at[i].mapping != CPPROF_PPROF_NONE)
+            w->sources[p->locations.at[i].mapping].is_used = true;
+    return w->sources;
+}
+
+enum cpprof_status
+cpprof_pprof_symbolize(struct cpprof_pprof *p,
+                       const struct cpprof_pprof_symbolize_options *options,
+                       struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof__symbolize_check(options, error);
+    struct work *w;
+
+    if (status != CPPROF_OK)
+        return status;
+    w = calloc(1, sizeof *w);
+    if (!w)
+        return cpprof__fail_nomem(error);
+    w->p = p;
+    w->options = options;
+    w->flags = options ? options->flags : 0;
+    if (begin(w)) {
+        open_sources(w);
+        if (w->symbolizer)
+            name_locations(w);
+    } else {
+        w->maker.failed = true;
+    }
+    if (w->maker.failed)
+        status = cpprof__fail_nomem(error);
+    close_all(w);
+    free(w);
+    cpprof__debug_check(p);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What the calls of <cpprof/symbolize.h> share: options and warnings. */
+#ifndef SYMBOLIZE_WARN_H
+#define SYMBOLIZE_WARN_H
+
+#include <cpprof/symbolize.h>
+
+/* CPPROF_INVALID when the options, which may be NULL, are of another size. */
+enum cpprof_status
+cpprof__symbolize_check(const struct cpprof_pprof_symbolize_options *options,
+                        struct cpprof_error *error);
+
+/* Warn, if anybody wants to know. Of two KiB at most; longer texts are cut. */
+void
+cpprof__symbolize_warn(const struct cpprof_pprof_symbolize_options *options,
+                       const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif
