@@ -155,7 +155,7 @@ static enum cpprof_status
 read_all(int fd, struct cpprof__buffer *b, size_t max_bytes,
          struct cpprof_error *error)
 {
-    struct stat st;
+    struct stat st = {0};
     ssize_t n = 1;
 
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))

@@ -10,16 +10,28 @@
 #include <pcre2.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /*
- * Steps of backtracking. A sensible expression needs a few for each character
- * of a name. A text that needs more than the few is tried again with many,
- * which take some ten milliseconds; that is done for so many texts only, so
- * that an expression cannot multiply its time by the number of names.
+ * Steps of backtracking that a match may take from each place where it can
+ * begin. A sensible expression needs a few for each character of a name. A text
+ * that needs more than the few is tried again with many, which take some ten
+ * milliseconds; that is done for so many texts only, so that an expression
+ * cannot multiply its time by the number of names.
  */
 #define FEW_STEPS  10000
 #define MANY_STEPS 1000000
 #define MAX_HARD   64
+/*
+ * PCRE2 counts steps anew for each beginning, and some loops not at all, so a
+ * long text can take the square of its length. Texts up to this long, in
+ * bytes, are matched at once; in longer ones each beginning is a match of its
+ * own, and the clock is looked at in between.
+ */
+#define SHORT_TEXT 1024
+/* All the time that one expression may take, for all texts. Twenty thousand
+ * times what a name needs; a profile of a million names is far below it. */
+#define MOST_NS 10000000000
 /* KiB that the backtracking of one text may keep. */
 #define HEAP_LIMIT 20000
 /* Groups within each other: those of the syntax, and some are added. */
@@ -32,6 +44,8 @@ struct cpprof__regexp {
     char what[32];
     int failure;                 /* a PCRE2_ERROR_*, or 0 */
     unsigned n_hard;             /* texts that took many steps */
+    int64_t used_ns;             /* by all matches so far */
+    int64_t most_ns;             /* that they may use */
     struct cpprof__buffer clean; /* a text made UTF-8 */
     /* By string number: 0 not matched yet, 1 does not match, 2 does. */
     CPPROF__ARRAY(uint8_t) known;
@@ -136,6 +150,7 @@ make(const char *expression, const char *what, struct cpprof__buffer *head,
         status = make_match(r);
     if (status == CPPROF_OK) {
         snprintf(r->what, sizeof r->what, "%s", what);
+        r->most_ns = MOST_NS;
         *regexp = r;
         r = NULL;
     } else if (status == CPPROF_NOMEM) {
@@ -177,6 +192,12 @@ cpprof__regexp_make_whole(const char *expression, const char *what,
     status = make((char *)whole.data, what, &head, regexp, error);
     cpprof__buffer_free(&whole);
     return status;
+}
+
+void
+cpprof__regexp_limit(struct cpprof__regexp *r, int64_t most_ns)
+{
+    r->most_ns = most_ns;
 }
 
 void
@@ -228,12 +249,54 @@ make_clean(struct cpprof__regexp *r, const char *text, size_t *n)
     return r->clean.failed ? NULL : (char *)r->clean.data;
 }
 
+static int64_t
+now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* A match that begins at `from`, or with PCRE2_ANCHORED nowhere else. */
+static int
+match_from(struct cpprof__regexp *r, const char *text, size_t n, size_t from,
+           uint32_t how)
+{
+    return pcre2_match(r->code, (PCRE2_SPTR)text, n, from,
+                       PCRE2_NO_UTF_CHECK | how, r->match, r->context);
+}
+
+/* Each beginning for itself, as long as there is time. */
+static int
+match_long(struct cpprof__regexp *r, const char *text, size_t n)
+{
+    int64_t end = now_ns() + r->most_ns - r->used_ns;
+    int result = PCRE2_ERROR_NOMATCH;
+    size_t i;
+
+    for (i = 0; i <= n && result == PCRE2_ERROR_NOMATCH; i++) {
+        if (i < n && ((unsigned char)text[i] & 0xc0) == 0x80)
+            continue; /* inside of a character */
+        result = match_from(r, text, n, i, PCRE2_ANCHORED);
+        if (result == PCRE2_ERROR_NOMATCH && i % 16 == 0 && now_ns() > end)
+            result = PCRE2_ERROR_MATCHLIMIT;
+    }
+    return result;
+}
+
 static int
 match(struct cpprof__regexp *r, const char *text, size_t n, uint32_t steps)
 {
+    int64_t begin = now_ns();
+    int result;
+
     pcre2_set_match_limit(r->context, steps);
-    return pcre2_match(r->code, (PCRE2_SPTR)text, n, 0, PCRE2_NO_UTF_CHECK,
-                       r->match, r->context);
+    result =
+        n <= SHORT_TEXT ? match_from(r, text, n, 0, 0) : match_long(r, text, n);
+    r->used_ns += now_ns() - begin;
+    return r->used_ns > r->most_ns && result < 0 ? PCRE2_ERROR_MATCHLIMIT
+                                                 : result;
 }
 
 bool
@@ -249,7 +312,8 @@ cpprof__regexp_matches(struct cpprof__regexp *r, const char *text, size_t n)
         return false;
     }
     result = match(r, text, n, FEW_STEPS);
-    if (result == PCRE2_ERROR_MATCHLIMIT && r->n_hard++ < MAX_HARD)
+    if (result == PCRE2_ERROR_MATCHLIMIT && r->n_hard++ < MAX_HARD &&
+        r->used_ns < r->most_ns)
         result = match(r, text, n, MANY_STEPS);
     if (result >= 0)
         return true;

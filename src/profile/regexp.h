@@ -27,6 +27,9 @@ enum cpprof_status
 cpprof__regexp_make_whole(const char *expression, const char *what,
                           struct cpprof__regexp **regexp,
                           struct cpprof_error *error);
+/* Let all matches together take this long, instead of ten seconds. */
+void
+cpprof__regexp_limit(struct cpprof__regexp *regexp, int64_t most_ns);
 void
 cpprof__regexp_free(struct cpprof__regexp *regexp);
 

@@ -205,8 +205,11 @@ enum cpprof_status
 cpprof__traces(struct cpprof__report *r)
 {
     struct cpprof__graph_options options = {
-        r->options->granularity, r->options->flags, r->options->trim_path,
-        r->options->source_path, false};
+        .granularity = r->options->granularity,
+        .flags = r->options->flags,
+        .trim_path = r->options->trim_path,
+        .source_path = r->options->source_path,
+    };
     struct traces t = {.r = r};
     enum cpprof_status status;
     size_t i;

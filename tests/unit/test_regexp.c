@@ -326,6 +326,44 @@ expression_that_would_hang_is_given_up_soon(void **state)
     }
 }
 
+/* PCRE2 counts no steps in a loop that gives nothing back. */
+static void
+long_text_without_steps_is_given_up_when_its_time_is_over(void **state)
+{
+    size_t n = 4 << 20;
+    char *text = malloc(n);
+    double start = now();
+    struct cpprof__regexp *r = NULL;
+
+    assert_non_null(text);
+    memset(text, 'x', n);
+    assert_int_equal(cpprof__regexp_make("x*y", "focus", &r, NULL), CPPROF_OK);
+    cpprof__regexp_limit(r, 50000000);
+    assert_false(cpprof__regexp_matches(r, text, n));
+    assert_int_equal(cpprof__regexp_status(r, NULL), CPPROF_LIMIT);
+    assert_true(now() - start < 5);
+    cpprof__regexp_free(r);
+    free(text);
+}
+
+static void
+long_text_matches_wherever_it_begins(void **state)
+{
+    static char text[5000];
+    struct cpprof__regexp *r = NULL;
+
+    memset(text, 'x', sizeof text);
+    memcpy(text + 3000, "f\xc3\xbc", 3);
+    assert_int_equal(cpprof__regexp_make("f\xc3\xbcx+$", "focus", &r, NULL),
+                     CPPROF_OK);
+    assert_true(cpprof__regexp_matches(r, text, sizeof text));
+    assert_false(cpprof__regexp_matches(r, text, 2000));
+    cpprof__regexp_free(r);
+    assert_int_equal(cpprof__regexp_make("^f", "focus", &r, NULL), CPPROF_OK);
+    assert_false(cpprof__regexp_matches(r, text, sizeof text));
+    cpprof__regexp_free(r);
+}
+
 static void
 hard_texts_are_few(void **state)
 {
@@ -357,6 +395,9 @@ main(void)
         cmocka_unit_test(what_only_pcre2_knows_is_refused),
         cmocka_unit_test(expression_too_deep_or_too_large_is_refused),
         cmocka_unit_test(expression_that_would_hang_is_given_up_soon),
+        cmocka_unit_test(
+            long_text_without_steps_is_given_up_when_its_time_is_over),
+        cmocka_unit_test(long_text_matches_wherever_it_begins),
         cmocka_unit_test(hard_texts_are_few),
     };
 
