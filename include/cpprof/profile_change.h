@@ -206,6 +206,34 @@ CPPROF_API enum cpprof_status
 cpprof_pprof_set_binary(struct cpprof_pprof *profile, const char *file,
                         const char *build_id, struct cpprof_error *error);
 
+/* Change the file of a mapping, whose index must be below their count. Errors:
+ * CPPROF_NOMEM. Safety: OBJ. */
+CPPROF_API enum cpprof_status
+cpprof_pprof_set_mapping_file(struct cpprof_pprof *profile, size_t mapping,
+                              const char *file, struct cpprof_error *error);
+
+/* The function at an address. */
+struct cpprof_pprof_symbol {
+    uint64_t address;
+    const char *name; /* as the linker knows it */
+};
+
+/*
+ * Give the locations of a mapping the functions at their addresses, one line
+ * without a number each, in place of what they had. The mapping has functions
+ * from then on.
+ *
+ * symbols  sorted by address, each address once.
+ *
+ * Errors:  CPPROF_NOMEM. Locations then may have got some of the names.
+ * Safety:  OBJ.
+ * Source:  internal/symbolz.symbolizeMapping.
+ */
+CPPROF_API enum cpprof_status
+cpprof_pprof_set_symbols(struct cpprof_pprof *profile, size_t mapping,
+                         const struct cpprof_pprof_symbol *symbols, size_t n,
+                         struct cpprof_error *error);
+
 /* Add a comment. Errors: CPPROF_NOMEM. Safety: OBJ. */
 CPPROF_API enum cpprof_status
 cpprof_pprof_add_comment(struct cpprof_pprof *profile, const char *text,

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Names for the addresses of a profile that has none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <cpprof/profile_change.h>
+
+#include "oom.h"
+
+/* Call addresses are one behind the call: 0x1000, 0x1100, 0x2000. */
+static const char heap[] = "heap profile: 3: 300 [3: 300] @ heapprofile\n"
+                           "1: 100 [1: 100] @ 0x1001 0x2001\n"
+                           "2: 200 [2: 200] @ 0x1101 0x2001\n"
+                           "MAPPED_LIBRARIES:\n"
+                           "00001000-00002000 r-xp 00000000 00:00 0 /bin/x\n"
+                           "00002000-00003000 r-xp 00000000 00:00 0 /lib/y\n";
+
+static const struct cpprof_pprof_symbol symbols[] = {{0x0fff, "before"},
+                                                     {0x1000, "one"},
+                                                     {0x1001, "behind"},
+                                                     {0x1100, "one"},
+                                                     {0x2000, "other"}};
+#define N_SYMBOLS (sizeof symbols / sizeof *symbols)
+
+static struct cpprof_pprof *
+make(void)
+{
+    struct cpprof_error error = {0};
+    struct cpprof_pprof *p = NULL;
+
+    if (cpprof_pprof_read_data(heap, sizeof heap - 1, NULL, &p, &error) !=
+        CPPROF_OK)
+        fail_msg("%s", error.text);
+    return p;
+}
+
+/* The name at an address; "" for none. */
+static const char *
+name_at(const struct cpprof_pprof *p, uint64_t address)
+{
+    const struct cpprof_pprof_location *l = cpprof_pprof_locations(p);
+    size_t i;
+
+    for (i = 0; i < cpprof_pprof_info(p).n_locations; i++) {
+        if (l[i].address != address)
+            continue;
+        if (!l[i].n_lines)
+            return "";
+        assert_int_equal(l[i].n_lines, 1);
+        return cpprof_pprof_text(
+            p,
+            cpprof_pprof_functions(
+                p)[cpprof_pprof_lines(p)[l[i].first_line].function]
+                .name,
+            NULL);
+    }
+    fail_msg("no location at %#llx", (unsigned long long)address);
+    return NULL;
+}
+
+static void
+symbols_name_the_locations_of_their_mapping(void **state)
+{
+    struct cpprof_pprof *p = make();
+    (void)state;
+
+    assert_int_equal(cpprof_pprof_set_symbols(p, 0, symbols, N_SYMBOLS, NULL),
+                     CPPROF_OK);
+    assert_string_equal(name_at(p, 0x1000), "one");
+    assert_string_equal(name_at(p, 0x1100), "one");
+    assert_string_equal(name_at(p, 0x2000), "");
+    assert_int_equal(cpprof_pprof_info(p).n_functions, 1);
+    assert_true(cpprof_pprof_mappings(p)[0].flags & CPPROF_PPROF_HAS_FUNCTIONS);
+    assert_false(cpprof_pprof_mappings(p)[1].flags &
+                 CPPROF_PPROF_HAS_FUNCTIONS);
+    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    cpprof_pprof_free(p);
+}
+
+static void
+symbols_replace_names(void **state)
+{
+    static const struct cpprof_pprof_symbol again[] = {{0x1100, "two"}};
+    struct cpprof_pprof *p = make();
+    (void)state;
+
+    cpprof_pprof_set_symbols(p, 0, symbols, N_SYMBOLS, NULL);
+    assert_int_equal(cpprof_pprof_set_symbols(p, 0, again, 1, NULL), CPPROF_OK);
+    assert_string_equal(name_at(p, 0x1000), "one");
+    assert_string_equal(name_at(p, 0x1100), "two");
+    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    cpprof_pprof_free(p);
+}
+
+static void
+mapping_file_is_changed(void **state)
+{
+    struct cpprof_pprof *p = make();
+    (void)state;
+
+    assert_int_equal(cpprof_pprof_set_mapping_file(p, 1, "/new", NULL),
+                     CPPROF_OK);
+    assert_string_equal(
+        cpprof_pprof_text(p, cpprof_pprof_mappings(p)[1].file, NULL), "/new");
+    assert_string_equal(
+        cpprof_pprof_text(p, cpprof_pprof_mappings(p)[0].file, NULL), "/bin/x");
+    cpprof_pprof_free(p);
+}
+
+static void
+any_allocation_may_fail(void **state)
+{
+    enum cpprof_status status = CPPROF_NOMEM;
+    struct cpprof_error error;
+    struct cpprof_pprof *p;
+    long n;
+    (void)state;
+
+    for (n = 0; status != CPPROF_OK; n++) {
+        oom_watch();
+        p = make();
+        oom.countdown = n;
+        status = cpprof_pprof_set_mapping_file(p, 0, "/a/new/name", &error);
+        if (status == CPPROF_OK)
+            status = cpprof_pprof_set_symbols(p, 0, symbols, N_SYMBOLS, &error);
+        oom.countdown = -1;
+        if (status != CPPROF_OK)
+            assert_int_equal(error.status, CPPROF_NOMEM);
+        assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+        cpprof_pprof_free(p);
+        assert_int_equal(oom.n_live, 0);
+        assert_true(n < 100);
+    }
+    assert_true(n > 1);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(symbols_name_the_locations_of_their_mapping),
+        cmocka_unit_test(symbols_replace_names),
+        cmocka_unit_test(mapping_file_is_changed),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
