@@ -29,6 +29,7 @@ enum cpprof_report_format {
     CPPROF_REPORT_DOT,      /* the graph of calls, for Graphviz */
     CPPROF_REPORT_CALLGRIND, /* the same for KCachegrind */
     CPPROF_REPORT_LIST, /* source of functions that match options->symbol */
+    CPPROF_REPORT_DISASM, /* instructions of symbols that match it */
 };
 
 /* What a line of a report stands for. */
@@ -50,6 +51,7 @@ enum cpprof_report_granularity {
 #define CPPROF_REPORT_RELATIVE       64u  /* percent of what filters leave */
 #define CPPROF_REPORT_DROP_NEGATIVE  128u /* no nodes of negative value */
 #define CPPROF_REPORT_CALL_TREE      256u /* accepted; for graphs */
+#define CPPROF_REPORT_INTEL_SYNTAX   512u /* of instructions */
 
 /*
  * Every option of the reference by its name there. Fill with
@@ -85,8 +87,11 @@ struct cpprof_report_options {
     /* Source files: prefixes to cut, parted by colons; where to look. */
     const char *trim_path;
     const char *source_path;
-    /* A regular expression over printed names, that PEEK asks for. */
+    /* A regular expression over names, that PEEK, LIST and DISASM ask for;
+     * for DISASM an address, too. */
     const char *symbol;
+    /* Where programs of binutils are: "objdump:DIR,nm:DIR,DIR"; then PATH. */
+    const char *tools;
     /* Told of what the user may want to know: an expression that matched
      * nothing. May be NULL. */
     void (*warn)(void *ctx, const char *line);

@@ -39,6 +39,8 @@ static const struct command {
      "print functions with their callers and callees; same as -peek"},
     {"list", cpprof__cli_report, "list [flags] REGEXP FILE...",
      "print the source of functions, with values; same as -list"},
+    {"disasm", cpprof__cli_report, "disasm [flags] REGEXP FILE...",
+     "print the instructions of functions; same as -disasm"},
     {"tags", cpprof__cli_report, "tags [flags] FILE...",
      "print the labels of a profile; same as -tags"},
     {"comments", cpprof__cli_report, "comments FILE...",

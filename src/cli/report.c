@@ -30,6 +30,7 @@ cpprof__cli_report_help(void)
          "  tags                  labels, and what their samples add up to\n"
          "  comments              the comments of the profile\n"
          "  list=REGEXP           the source of matching functions\n"
+         "  disasm=REGEXP         the instructions of matching functions\n"
          "  raw                   all that is left of the profile, as text\n"
          "  proto                 the same as a profile\n"
          "  topproto              the table of top as a profile\n"

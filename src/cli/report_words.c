@@ -9,6 +9,7 @@
 #include "cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@ static const struct format_word {
 static const struct format_word searches[] = {
     {"peek", CPPROF_REPORT_PEEK},
     {"list", CPPROF_REPORT_LIST},
+    {"disasm", CPPROF_REPORT_DISASM},
 };
 #define N_SEARCHES (sizeof searches / sizeof searches[0])
 
@@ -45,7 +47,7 @@ static const char *const later_formats[] = {
     "web", "gv",  "evince", "eog", "kcachegrind",
 };
 #define N_LATER (sizeof later_formats / sizeof later_formats[0])
-static const char *const later_searches[] = {"disasm", "weblist"};
+static const char *const later_searches[] = {"weblist"};
 #define N_LATER_SEARCHES (sizeof later_searches / sizeof later_searches[0])
 
 /* A group of flags of which one may be set. */
@@ -67,7 +69,7 @@ struct given {
     bool relative_percentages, drop_negative, call_tree, intel_syntax;
     bool no_browser;
     int nodecount, seconds, timeout;
-    const char *symbolize, *diff_base, *base, *tools, *http;
+    const char *symbolize, *diff_base, *base, *http;
 };
 
 /* The sample type that each of given.types stands for. */
@@ -147,7 +149,7 @@ add_source_flags(struct flag_table *t, struct cpprof__report_words *w,
     STRING("base", g->base);
     STRING("diff_base", g->diff_base);
     STRING("symbolize", g->symbolize);
-    STRING("tools", g->tools);
+    STRING("tools", w->options.tools);
     STRING("http", g->http);
     add(t, "seconds", CPPROF__FLAG_INT, &g->seconds);
     add(t, "timeout", CPPROF__FLAG_INT, &g->timeout);
@@ -353,7 +355,8 @@ flags_of(const struct given *g, bool cum)
            (g->compact_labels ? CPPROF_REPORT_COMPACT_LABELS : 0) |
            (g->relative_percentages ? CPPROF_REPORT_RELATIVE : 0) |
            (g->drop_negative ? CPPROF_REPORT_DROP_NEGATIVE : 0) |
-           (g->call_tree ? CPPROF_REPORT_CALL_TREE : 0);
+           (g->call_tree ? CPPROF_REPORT_CALL_TREE : 0) |
+           (g->intel_syntax ? CPPROF_REPORT_INTEL_SYNTAX : 0);
 }
 
 static bool
@@ -448,6 +451,7 @@ cpprof__report_words(int argc, char **argv, const char *command,
 
     memset(words, 0, sizeof *words);
     words->options = defaults;
+    words->options.tools = getenv("PPROF_TOOLS");
     begin(&given);
     make_table(&table, words, &given);
     if (!cpprof__cli_flags(argc, argv, table.flags, &used, &words->help))

@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "profile/debug.h"
+#include "profile/demangle.h"
 #include "profile/model.h"
 
 #include <ctype.h>
@@ -205,6 +206,29 @@ simplify(const char *system_name, enum cpprof_pprof_demangle mode,
     remove_between((char *)out->data, '(', ')');
     if (!templates)
         remove_between((char *)out->data, '<', '>');
+}
+
+bool
+cpprof__demangled(const char *name, enum cpprof_pprof_demangle mode,
+                  struct cpprof__buffer *out)
+{
+    bool params = mode == CPPROF_PPROF_DEMANGLE_FULL;
+    enum language language = demangle(name, params, out);
+    const char *clone;
+
+    if (language == UNKNOWN || out->failed) {
+        out->n = 0;
+        return false;
+    }
+    cpprof__buffer_append(out, "", 1);
+    if (out->failed)
+        return false;
+    if (language == CXX && mode == CPPROF_PPROF_DEMANGLE_SHORT)
+        strip_templates(out);
+    clone = strstr((char *)out->data, " [clone ");
+    out->n = clone ? (size_t)(clone - (char *)out->data)
+                   : strlen((char *)out->data);
+    return true;
 }
 
 static enum cpprof_status

@@ -294,6 +294,7 @@ static const struct format {
     {cpprof__dot, TEXT},         /* DOT */
     {cpprof__callgrind, TEXT},   /* CALLGRIND */
     {cpprof__list, TEXT},        /* LIST */
+    {cpprof__disasm, TEXT},      /* DISASM */
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

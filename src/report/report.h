@@ -90,7 +90,11 @@ cpprof__peek(struct cpprof__report *r);
 enum cpprof_status
 cpprof__list(struct cpprof__report *r);
 
-/* The expression of -peek and -list; and that it matched nothing. */
+/* The instructions of -disasm. */
+enum cpprof_status
+cpprof__disasm(struct cpprof__report *r);
+
+/* The expression of -peek, -list and -disasm; and that it matched nothing. */
 enum cpprof_status
 cpprof__symbol_regexp(const struct cpprof__report *r,
                       struct cpprof__regexp **matching);

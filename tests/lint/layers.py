@@ -22,7 +22,7 @@ RULES = {
     "src/object": {"object", "base", "public"},
     "src/profile": {"profile", "profile/legacy", "profile/text", "base",
                     "public"},
-    "src/report": {"report", "profile", "base", "public"},
+    "src/report": {"report", "symbolize", "profile", "base", "public"},
     "src/symbolize": {"symbolize", "profile", "object", "base", "public"},
     "src/symbol": {"symbol", "object", "base", "public"},
     "src/collect": {"collect", "collect/signal", "base", "object", "arch",
