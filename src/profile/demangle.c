@@ -11,10 +11,10 @@
  *
  * Source: internal/symbolizer/symbolizer.go Demangle.
  */
+#include "profile/demangle.h"
 #include "base/buffer.h"
 #include "base/status.h"
 #include "profile/debug.h"
-#include "profile/demangle.h"
 #include "profile/model.h"
 
 #include <ctype.h>
@@ -161,24 +161,20 @@ looks_like_cxx(const char *name)
 static void
 remove_between(char *name, char open, char close)
 {
-    const char brackets[] = {open, close, 0};
-    char *first = NULL, *at = name;
+    char *to = name, *first = NULL;
+    const char *at;
     size_t nesting = 0;
 
-    while ((at = strpbrk(at, brackets))) {
-        if (*at == open) {
-            if (nesting++ == 0)
-                first = at;
-            at++;
-        } else if (nesting == 0) {
-            return;
-        } else if (--nesting == 0) {
-            memmove(first, at + 1, strlen(at + 1) + 1);
-            at = first;
-        } else {
-            at++;
-        }
+    for (at = name; *at; at++) {
+        if (*at == close && nesting == 0)
+            break; /* closes what was never opened: the rest stays */
+        if (*at == open && nesting++ == 0)
+            first = to;
+        *to++ = *at;
+        if (*at == close && --nesting == 0)
+            to = first;
     }
+    memmove(to, at, strlen(at) + 1);
 }
 
 /* ----------------------------------------------------------- profiles ---- */
@@ -226,8 +222,8 @@ cpprof__demangled(const char *name, enum cpprof_pprof_demangle mode,
     if (language == CXX && mode == CPPROF_PPROF_DEMANGLE_SHORT)
         strip_templates(out);
     clone = strstr((char *)out->data, " [clone ");
-    out->n = clone ? (size_t)(clone - (char *)out->data)
-                   : strlen((char *)out->data);
+    out->n =
+        clone ? (size_t)(clone - (char *)out->data) : strlen((char *)out->data);
     return true;
 }
 

@@ -80,6 +80,10 @@ cpprof__filter_tags(struct cpprof_pprof *p,
                     const char *ignore, bool matched[2],
                     struct cpprof_error *error);
 
+/* The part of such an expression that is a range, or NULL. */
+const char *
+cpprof__tag_range(const char *expression);
+
 /* Drop labels whose key does not match show or matches hide. */
 enum cpprof_status
 cpprof__filter_tag_keys(struct cpprof_pprof *p, struct cpprof__regexp *show,

@@ -653,6 +653,9 @@ cpprof_pprof_merger_add(struct cpprof_pprof_merger *m, struct cpprof_pprof *p,
 {
     enum cpprof_status status = CPPROF_OK;
 
+    if (!m->out)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "merger was finished before");
     if (m->n_sources)
         status = cpprof__make_compatible(m->out, p, error);
     cpprof__debug_check(p);
@@ -686,6 +689,9 @@ cpprof_pprof_merger_finish(struct cpprof_pprof_merger *m,
 
     if (!m->n_sources)
         return cpprof__fail(error, CPPROF_INVALID, 0, "no profiles to merge");
+    if (!m->out)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "merger was finished before");
     if (!any_zero(m->out)) {
         cpprof__debug_check(m->out);
         *profile = m->out;

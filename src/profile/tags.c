@@ -225,6 +225,16 @@ parse_filter(struct tag_filter *f, const char *text, const char *what,
     return f->is_range ? CPPROF_OK : parse_regexps(f, text, what, error);
 }
 
+const char *
+cpprof__tag_range(const char *expression)
+{
+    const char *equals = expression ? strchr(expression, '=') : NULL;
+    const char *text = equals ? equals + 1 : expression;
+    struct tag_filter filter = {0};
+
+    return text && *expression && parse_range(&filter, text) ? text : NULL;
+}
+
 /* ---------------------------------------------------------- matching ---- */
 
 static bool

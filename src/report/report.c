@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +156,21 @@ filter_names(struct cpprof__report *r, struct expressions *e)
     return CPPROF_OK;
 }
 
+/* Digits may be meant as a text. */
+static void
+warn_of_range(const struct cpprof__report *r, const char *name,
+              const char *expression)
+{
+    const char *range = cpprof__tag_range(expression);
+    char line[256];
+
+    if (!range || !r->options->warn)
+        return;
+    snprintf(line, sizeof line, "%s:Interpreted '%s' as range, not regexp",
+             name, range);
+    r->options->warn(r->options->warn_ctx, line);
+}
+
 static enum cpprof_status
 filter_tags(struct cpprof__report *r, struct expressions *e)
 {
@@ -162,6 +178,8 @@ filter_tags(struct cpprof__report *r, struct expressions *e)
     enum cpprof_status status;
     bool tags[2], keys[2];
 
+    warn_of_range(r, "tagfocus", o->tagfocus);
+    warn_of_range(r, "tagignore", o->tagignore);
     status = cpprof__filter_tags(r->p, &r->label_units, o->tagfocus,
                                  o->tagignore, tags, r->error);
     if (status == CPPROF_OK)
@@ -273,6 +291,7 @@ enum output {
     TEXT,    /* in `out` */
     DUMP,    /* the profile as text */
     PROFILE, /* the profile as profile.proto */
+    STREAM,  /* through `sink`, while it is made */
 };
 
 /* A new format is a line here, an enumerator, and a function in a file of its
@@ -282,19 +301,23 @@ static const struct format {
     enum output output;
 } formats[] = {
     /* ORDER: enum cpprof_report_format */
-    {cpprof__top, TEXT},         /* TOP */
-    {cpprof__tags, TEXT},        /* TAGS */
-    {cpprof__comments, TEXT},    /* COMMENTS */
-    {cpprof__raw, DUMP},         /* RAW */
-    {cpprof__proto, PROFILE},    /* PROTO */
-    {cpprof__topproto, PROFILE}, /* TOPPROTO */
-    {cpprof__tree, TEXT},        /* TREE */
-    {cpprof__peek, TEXT},        /* PEEK */
-    {cpprof__traces, TEXT},      /* TRACES */
-    {cpprof__dot, TEXT},         /* DOT */
-    {cpprof__callgrind, TEXT},   /* CALLGRIND */
-    {cpprof__list, TEXT},        /* LIST */
-    {cpprof__disasm, TEXT},      /* DISASM */
+    {cpprof__top, TEXT},           /* TOP */
+    {cpprof__tags, TEXT},          /* TAGS */
+    {cpprof__comments, TEXT},      /* COMMENTS */
+    {cpprof__raw, DUMP},           /* RAW */
+    {cpprof__proto, PROFILE},      /* PROTO */
+    {cpprof__topproto, PROFILE},   /* TOPPROTO */
+    {cpprof__tree, TEXT},          /* TREE */
+    {cpprof__peek, TEXT},          /* PEEK */
+    {cpprof__traces, TEXT},        /* TRACES */
+    {cpprof__dot, TEXT},           /* DOT */
+    {cpprof__callgrind, TEXT},     /* CALLGRIND */
+    {cpprof__list, TEXT},          /* LIST */
+    {cpprof__disasm, TEXT},        /* DISASM */
+    {cpprof__heading_alone, TEXT}, /* HEADING */
+    {cpprof__collapsed, STREAM},   /* COLLAPSED */
+    {cpprof__json, STREAM},        /* JSON */
+    {cpprof__flamegraph, STREAM},  /* FLAMEGRAPH */
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
@@ -332,6 +355,7 @@ static void
 report_free(struct cpprof__report *r)
 {
     cpprof__buffer_free(&r->out);
+    cpprof__buffer_free(&r->sink.buffer);
     cpprof__label_units_free(&r->label_units);
     free((char *)r->sample_unit);
     cpprof_pprof_free(r->made);
@@ -353,9 +377,12 @@ cpprof_report_write(struct cpprof_pprof *profile,
         status = cpprof__fail(error, CPPROF_INVALID, 0, "no such report");
     if (status == CPPROF_OK)
         status = prepare(&r);
+    r.sink.writer = writer;
     if (status == CPPROF_OK)
         status = formats[format].make(&r);
-    if (status == CPPROF_OK && formats[format].output != TEXT)
+    if (status == CPPROF_OK && formats[format].output == STREAM)
+        status = cpprof__sink_finish(&r.sink, status, error);
+    else if (status == CPPROF_OK && formats[format].output != TEXT)
         status = write_profile(&r, formats[format].output, writer);
     else
         status = write_text(&r, writer, status);

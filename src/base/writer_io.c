@@ -9,7 +9,6 @@
  */
 #include <cpprof/writer.h>
 
-#include "arch/atomic.h"
 #include "base/buffer.h"
 #include "base/status.h"
 
@@ -151,7 +150,7 @@ create_temporary(struct path_writer *w)
     static unsigned counter;
 
     for (;;) {
-        unsigned n = add_relaxed(&counter, 1);
+        unsigned n = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
         struct cpprof__buffer name = {0};
 
         forget_temporary(w, 0);

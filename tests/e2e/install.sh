@@ -1,0 +1,69 @@
+#!/bin/bash
+# What is installed is enough to build with, by pkg-config alone.
+#
+#     install.sh CPPROF BUILD-FOLDER
+build=$(realpath "$2")
+. "$(dirname "$0")/tap.sh"
+start "$1"
+
+run env DESTDIR="$scratch/root" meson install -C "$build" --no-rebuild
+check "everything installs" test "$status" = 0
+pc=$(find "$scratch/root" -name cpprof-profile.pc)
+export PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$scratch/root
+libdir=${pc%/pkgconfig/*}
+export LD_LIBRARY_PATH=$libdir
+
+cat >read.c <<'EOF'
+#include <cpprof/cpprof.h>
+#include <cpprof/profile.h>
+#include <cpprof/profile_change.h>
+#include <cpprof/recording.h>
+#include <cpprof/report.h>
+#include <stdio.h>
+
+int
+main(int argc, char **argv)
+{
+    struct cpprof_error error;
+    struct cpprof_pprof *p;
+
+    if (cpprof_pprof_read_path(argv[argc - 1], NULL, &p, &error)) {
+        puts(error.text);
+        return 1;
+    }
+    if (cpprof_pprof_write(p, CPPROF_PPROF_TEXT, NULL, cpprof_fd_writer(1),
+                           &error))
+        return 1;
+    cpprof_pprof_free(p);
+    return 0;
+}
+EOF
+cp read.c read.cc
+printf 'main;hog 7\nmain;other 3\n' >stacks.folded
+
+# builds NAME COMPILER SOURCE FLAG...: it compiles, links and reads.
+builds()
+{
+    local name=$1 compiler=$2 source=$3
+
+    shift 3
+    # shellcheck disable=SC2046
+    run "$compiler" -Wall -Werror "$source" -o read \
+        $(pkg-config --cflags cpprof-profile) "$@"
+    check "$name: builds" test "$status" = 0
+    run ./read stacks.folded
+    check "$name: reads a profile" grep -q ' 7: ' out
+}
+
+# shellcheck disable=SC2046
+builds "C, shared" cc read.c $(pkg-config --libs cpprof-profile)
+# shellcheck disable=SC2046
+builds "C++, shared" c++ read.cc $(pkg-config --libs cpprof-profile)
+# The library itself; those that it needs may be shared.
+# shellcheck disable=SC2046
+builds "C, static" cc read.c "$libdir/libcpprof-profile.a" \
+    $(pkg-config --static --libs cpprof-profile | sed 's/-lcpprof-profile//')
+run ldd read
+check "static: nothing of ours is loaded" \
+    test "$status" = 0 -a -z "$(grep cpprof out)"
+finish
