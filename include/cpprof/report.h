@@ -28,8 +28,12 @@ enum cpprof_report_format {
     CPPROF_REPORT_TRACES,   /* every sample, a line per frame */
     CPPROF_REPORT_DOT,      /* the graph of calls, for Graphviz */
     CPPROF_REPORT_CALLGRIND, /* the same for KCachegrind */
-    CPPROF_REPORT_LIST, /* source of functions that match options->symbol */
-    CPPROF_REPORT_DISASM, /* instructions of symbols that match it */
+    CPPROF_REPORT_LIST,    /* source of functions that match options->symbol */
+    CPPROF_REPORT_DISASM,  /* instructions of symbols that match it */
+    CPPROF_REPORT_HEADING, /* the lines about the profile above TOP */
+    CPPROF_REPORT_COLLAPSED,  /* a line per stack, for flame graph tools */
+    CPPROF_REPORT_JSON,       /* stacks, for other programs */
+    CPPROF_REPORT_FLAMEGRAPH, /* a page of HTML that needs nothing else */
 };
 
 /* What a line of a report stands for. */
@@ -50,7 +54,7 @@ enum cpprof_report_granularity {
 #define CPPROF_REPORT_COMPACT_LABELS 32u  /* short heading */
 #define CPPROF_REPORT_RELATIVE       64u  /* percent of what filters leave */
 #define CPPROF_REPORT_DROP_NEGATIVE  128u /* no nodes of negative value */
-#define CPPROF_REPORT_CALL_TREE      256u /* accepted; for graphs */
+#define CPPROF_REPORT_CALL_TREE      256u /* DOT, CALLGRIND: a node per way */
 #define CPPROF_REPORT_INTEL_SYNTAX   512u /* of instructions */
 
 /*

@@ -29,6 +29,9 @@ static const struct format_word {
     {"traces", CPPROF_REPORT_TRACES},
     {"dot", CPPROF_REPORT_DOT},
     {"callgrind", CPPROF_REPORT_CALLGRIND},
+    {"collapsed", CPPROF_REPORT_COLLAPSED},
+    {"json", CPPROF_REPORT_JSON},
+    {"flamegraph", CPPROF_REPORT_FLAMEGRAPH},
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

@@ -140,7 +140,7 @@ bare_node(struct maker *m, const struct cpprof_pprof_location *l)
     struct cpprof__node node = {0};
 
     node.object = cpprof__location_file(m->g->p, l);
-    if (m->parts & ADDRESS)
+    if (m->parts & ADDRESS || m->options->bare_addresses)
         node.address = l->address;
     return intern_node(m->g, &node);
 }

@@ -71,6 +71,7 @@ struct cpprof__graph_options {
     const char *trim_path;
     const char *source_path;
     bool objects; /* equal functions of different files are different nodes */
+    bool bare_addresses; /* nodes without functions are told by address */
 };
 
 /* Make the nodes of all locations of g->p. g is zero bytes but for p, value

@@ -155,6 +155,13 @@ cpprof__profile_heading(struct cpprof__report *r)
     duration_line(r);
 }
 
+enum cpprof_status
+cpprof__heading_alone(struct cpprof__report *r)
+{
+    cpprof__profile_heading(r);
+    return CPPROF_OK;
+}
+
 static void
 filter_lines(struct cpprof__report *r)
 {

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "profile/filter.h"
+#include "profile/sink.h"
 #include "profile/unit.h"
 #include "report/graph.h"
 
@@ -23,6 +24,7 @@ struct cpprof__report {
     const char *output_unit;
     struct cpprof__label_units label_units;
     struct cpprof__buffer out;
+    struct cpprof__sink sink; /* for formats that are written piece by piece */
 
     /* For formats that are a profile: the one to write, instead of `out`. */
     struct cpprof_pprof *made; /* freed with the report; NULL: p itself */
@@ -57,6 +59,9 @@ void
 cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown);
 void
 cpprof__profile_heading(struct cpprof__report *r);
+/* The same as a format of its own. */
+enum cpprof_status
+cpprof__heading_alone(struct cpprof__report *r);
 /* The lines above a drawing: those of a table, -compact_labels or not. */
 void
 cpprof__full_heading(struct cpprof__report *r,
@@ -108,6 +113,14 @@ cpprof__dot(struct cpprof__report *r);
 /* The graph of -callgrind. */
 enum cpprof_status
 cpprof__callgrind(struct cpprof__report *r);
+
+/* Stacks for other programs, and as a page. */
+enum cpprof_status
+cpprof__collapsed(struct cpprof__report *r);
+enum cpprof_status
+cpprof__json(struct cpprof__report *r);
+enum cpprof_status
+cpprof__flamegraph(struct cpprof__report *r);
 
 /* The stacks of -traces. */
 enum cpprof_status

@@ -234,12 +234,26 @@ space_before_digits(const uint8_t *text, size_t n)
     return i && i < n && text[i - 1] == ' ' ? i - 1 : n;
 }
 
+void
+cpprof__bend_collapsed(struct cpprof__buffer *b, size_t start)
+{
+    size_t space;
+
+    if (b->failed)
+        return;
+    if (b->n > start && b->data[start] == '#')
+        b->data[start] = '_';
+    space = space_before_digits(b->data + start, b->n - start);
+    if (space < b->n - start)
+        b->data[start + space] = '_';
+}
+
 static void
 write_stack(const struct folder *f, const struct stack *s,
             struct cpprof__sink *out)
 {
     struct cpprof__buffer *b = &out->buffer;
-    size_t start = b->n, space;
+    size_t start = b->n;
     uint32_t i;
 
     for (i = 0; i < s->n; i++) {
@@ -250,13 +264,7 @@ write_stack(const struct folder *f, const struct stack *s,
         cpprof__buffer_append(b, cpprof__strings_text(&f->names, frame),
                               cpprof__strings_n(&f->names, frame));
     }
-    if (!b->failed) {
-        if (b->n > start && b->data[start] == '#')
-            b->data[start] = '_';
-        space = space_before_digits(b->data + start, b->n - start);
-        if (space < b->n - start)
-            b->data[start + space] = '_';
-    }
+    cpprof__bend_collapsed(b, start);
     cpprof__buffer_printf(b, " %lld\n", (long long)s->value);
     cpprof__sink_mind(out);
 }

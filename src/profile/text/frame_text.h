@@ -21,6 +21,11 @@ void
 cpprof__append_clean(struct cpprof__buffer *out, const struct cpprof_pprof *p,
                      uint32_t string, char semicolon);
 
+/* Bend what would not be read as it is written in a collapsed stack, which
+ * begins there and ends with the buffer. */
+void
+cpprof__bend_collapsed(struct cpprof__buffer *b, size_t start);
+
 /* The last element of a file name, also cleaned. */
 void
 cpprof__append_base(struct cpprof__buffer *out, const struct cpprof_pprof *p,

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whole stacks, as -collapsed, -json and -flamegraph show them: of the nodes
+ * that granularity makes, from the root to the leaf, recursion and all.
+ */
+#ifndef REPORT_STACKS_H
+#define REPORT_STACKS_H
+
+#include "report/graph.h"
+#include "report/report.h"
+
+/* Make the nodes of a report. What has no function is told by its address. g
+ * is zero bytes; free it in any case. */
+enum cpprof_status
+cpprof__stacks_graph(struct cpprof__graph *g, struct cpprof__report *r);
+
+/* Append a node's name: that of other reports, or "[FILE <0xADDRESS>]". */
+void
+cpprof__stacks_name(const struct cpprof__graph *g,
+                    const struct cpprof__node *node,
+                    struct cpprof__buffer *out);
+
+/* ------------------------------------------------------- one by one ---- */
+
+/* The part of a sample's stack that is not read yet. */
+struct cpprof__stack_rest {
+    uint32_t n_frames; /* the last of them may be begun */
+    uint32_t n_nodes;  /* left in it; 0: not begun */
+};
+
+static inline struct cpprof__stack_rest
+cpprof__stack_begin(const struct cpprof__graph *g, size_t sample)
+{
+    return (struct cpprof__stack_rest){g->p->samples.at[sample].n_frames, 0};
+}
+
+/* The next node, from the root on, and whether its call was inlined; false at
+ * the end. */
+static inline bool
+cpprof__stack_next(const struct cpprof__graph *g, size_t sample,
+                   struct cpprof__stack_rest *rest, uint32_t *node,
+                   bool *is_inline)
+{
+    const struct cpprof_pprof *p = g->p;
+    size_t location, n;
+
+    if (!rest->n_frames)
+        return false;
+    location =
+        p->frames.at[p->samples.at[sample].first_frame + rest->n_frames - 1];
+    n = g->first_node[location + 1] - g->first_node[location];
+    if (!rest->n_nodes)
+        rest->n_nodes = (uint32_t)n;
+    *is_inline = rest->n_nodes < n;
+    *node = g->location_nodes.at[g->first_node[location] + --rest->n_nodes];
+    if (!rest->n_nodes)
+        rest->n_frames--;
+    return true;
+}
+
+/* ------------------------------------------------------------ equal ---- */
+
+#define CPPROF__STACKS_BY_LABELS 1u /* samples of different labels are */
+#define CPPROF__STACKS_BY_INLINE 2u /* different stacks; of inlining, too */
+
+/* Stacks that differ, each with the values of all of its samples. */
+struct cpprof__stacks {
+    const struct cpprof__graph *g;
+    uint32_t flags;
+    CPPROF__ARRAY(uint32_t) samples; /* the first sample of each */
+    CPPROF__ARRAY(int64_t) values;   /* as many each as a sample has */
+    struct cpprof__index index;
+};
+
+/* s is zero bytes; free it in any case. Samples whose values are all 0 are
+ * left out. */
+enum cpprof_status
+cpprof__stacks_make(struct cpprof__stacks *s, const struct cpprof__graph *g,
+                    uint32_t flags, struct cpprof_error *error);
+void
+cpprof__stacks_free(struct cpprof__stacks *s);
+
+#endif
