@@ -6,7 +6,8 @@
  * arrays of their own. Everything that changes a profile works in place; a
  * sample's frames only ever get shorter, or move to the end of `frames`.
  *
- * Invariants, checked by cpprof_pprof_check():
+ * Invariants; cpprof_pprof_check() looks at what can come from a file, debug.c at
+ * all of them:
  * - values.n is samples.n * sample_types.n;
  * - the frames of samples do not overlap and lie inside `frames`; each is an
  *   index into `locations`;
