@@ -20,6 +20,10 @@ cpprof__cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void
 cpprof__cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What stands in front of the text of both, instead of "cpprof: ". */
+void
+cpprof__cli_prefix(const char *text);
+
 /* ------------------------------------------------------------- flags ---- */
 
 enum cpprof__flag_kind {
@@ -47,6 +51,16 @@ struct cpprof__flag {
 bool
 cpprof__cli_flags(int argc, char **argv, const struct cpprof__flag *flags,
                   int *n_used, bool *help);
+
+/*
+ * The same for commands whose words may stand anywhere: flags are taken from
+ * among them, until "--". A lone "-" is a word. The words are moved to argv[1],
+ * ..., argv[*n_words].
+ */
+bool
+cpprof__cli_flags_among_words(int argc, char **argv,
+                              const struct cpprof__flag *flags, int *n_words,
+                              bool *help);
 
 /* ---------------------------------------------------------- commands ---- */
 

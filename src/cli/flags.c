@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Command-line flags in the syntax of Go's package flag. */
 #include "cli.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,6 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* In front of messages. */
+static const char *prefix = "cpprof: ";
 
 static void
 print_line(const char *format, va_list args)
@@ -18,7 +23,15 @@ print_line(const char *format, va_list args)
     for (c = text; *c; c++) /* a line, whatever a file name brings with it */
         if ((unsigned char)*c < ' ')
             *c = '?';
-    fprintf(stderr, "cpprof: %s\n", text);
+    cpprof__progress_hide();
+    fprintf(stderr, "%s%s%s%s\n", cpprof__color(STDERR_FILENO, "31"), prefix,
+            text, cpprof__color(STDERR_FILENO, ""));
+}
+
+void
+cpprof__cli_prefix(const char *text)
+{
+    prefix = text;
 }
 
 int
@@ -178,5 +191,27 @@ cpprof__cli_flags(int argc, char **argv, const struct cpprof__flag *flags,
             return false;
     }
     *n_used = at;
+    return true;
+}
+
+bool
+cpprof__cli_flags_among_words(int argc, char **argv,
+                              const struct cpprof__flag *flags, int *n_words,
+                              bool *help)
+{
+    int at = 1, n = 0;
+
+    *help = false;
+    while (at < argc && !*help) {
+        if (strcmp(argv[at], "--") == 0)
+            break;
+        if (!flag_name(argv[at]))
+            argv[1 + n++] = argv[at++]; /* never behind `at` */
+        else if (!parse_flag(argc, argv, flags, &at, help))
+            return false;
+    }
+    for (at++; at < argc && !*help; at++)
+        argv[1 + n++] = argv[at];
+    *n_words = n;
     return true;
 }

@@ -23,6 +23,9 @@ static const struct topic {
      "  traces                every sample, a line per frame\n"
      "  tags                  labels, and what their samples add up to\n"
      "  comments              the comments of the profile\n"
+     "  flamegraph            a page of HTML to zoom and to search\n"
+     "  collapsed             a line per stack\n"
+     "  json                  stacks, for other programs\n"
      "  raw                   all that is left of the profile, as text\n"
      "  dot                   the graph of calls, for Graphviz\n"
      "  callgrind             the same for KCachegrind\n"
@@ -36,6 +39,7 @@ static const struct topic {
      "Without a format the shell starts: cpprof help shell.\n"},
     {"sources", "where profiles come from",
      "  FILE                  a profile of any kind that pprof reads\n"
+     "  URL                   of a server that answers with one\n"
      "  FOLDER                every profile in it, but not in its folders\n"
      "  -                     standard input\n"
      "\n"

@@ -8,14 +8,17 @@
 
 const struct cpprof__help_command_words cpprof__help_commands[] = {
     {"callgrind", CPPROF__USE_GRAPH, "Outputs a graph in callgrind format"},
+    {"collapsed", CPPROF__USE_GRAPH, "Outputs a line per stack"},
     {"comments", CPPROF__USE_NOTHING, "Output all profile comments"},
     {"disasm", CPPROF__USE_LIST_FILE,
      "Output assembly listings annotated with samples"},
     {"dot", CPPROF__USE_GRAPH, "Outputs a graph in DOT format"},
     {"eog", CPPROF__USE_VIEWER, "Visualize graph through eog"},
     {"evince", CPPROF__USE_VIEWER, "Visualize graph through evince"},
+    {"flamegraph", CPPROF__USE_GRAPH, "Outputs a flame graph as an HTML page"},
     {"gif", CPPROF__USE_GRAPH, "Outputs a graph image in GIF format"},
     {"gv", CPPROF__USE_VIEWER, "Visualize graph through gv"},
+    {"json", CPPROF__USE_GRAPH, "Outputs stacks in JSON format"},
     {"kcachegrind", CPPROF__USE_VIEWER, "Visualize report in KCachegrind"},
     {"list", CPPROF__USE_LIST,
      "Output annotated source for functions matching regexp"},

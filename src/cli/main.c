@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command: a table of words. A first word that is none of them, or a flag,
- * is a report in the syntax of `go tool pprof`.
+ * The command: a table of words. A flag, or the name of a file, begins a report
+ * in the syntax of `go tool pprof`.
  */
 #include "cli.h"
+#include "help.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef CPPROF_VERSION
 #define CPPROF_VERSION "0.1.0"
@@ -53,7 +55,8 @@ static const struct command {
     {"topproto", cpprof__cli_report, NULL, NULL},
     {"convert", cpprof__cli_convert, "convert [flags] [FILE ...]",
      "write profiles in another format"},
-    {"help", help, "help [COMMAND]", "print this, or the flags of a command"},
+    {"help", help, "help [COMMAND|TOPIC]",
+     "print this, or more on a command or topic"},
     {"-h", help, NULL, NULL},
     {"-help", help, NULL, NULL},
     {"--help", help, NULL, NULL},
@@ -62,6 +65,24 @@ static const struct command {
     {"--version", version, NULL, NULL},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+/* On a topic; or on all of reports, for the names of reports and "report". */
+static int
+help_on(const char *word)
+{
+    size_t i;
+
+    if (cpprof__help_topic(word) ||
+        (*word == '-' && cpprof__help_word(word + 1 + (word[1] == '-'))))
+        return CPPROF__EXIT_OK;
+    for (i = 0; i < N_COMMANDS; i++)
+        if (strcmp(word, commands[i].name) == 0 ||
+            strcmp(word, "report") == 0) {
+            cpprof__cli_report_help();
+            return CPPROF__EXIT_OK;
+        }
+    return cpprof__cli_fail("no help on \"%s\"; see cpprof help", word);
+}
 
 static int
 help(int argc, char **argv)
@@ -75,15 +96,15 @@ help(int argc, char **argv)
         cpprof__cli_convert_help();
         return CPPROF__EXIT_OK;
     }
-    if (argc > 1) {
-        cpprof__cli_report_help();
-        return CPPROF__EXIT_OK;
-    }
+    if (argc > 1)
+        return help_on(argv[1]);
     puts("usage: cpprof COMMAND\n");
     for (i = 0; i < N_COMMANDS; i++)
         if (commands[i].summary)
             printf("  %-28s %s\n", commands[i].use, commands[i].summary);
-    puts("\nReports take the flags of `go tool pprof`: cpprof -top -cum FILE.");
+    puts("\nReports take the flags of `go tool pprof`: cpprof -top -cum FILE. "
+         "Without\na format, cpprof FILE starts a shell.");
+    cpprof__help_topics();
     return CPPROF__EXIT_OK;
 }
 
@@ -97,7 +118,9 @@ main(int argc, char **argv)
     for (i = 0; i < N_COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
-    if (argv[1][0] == '-')
+    /* "FILE -top", or a FILE for the shell. */
+    if (argv[1][0] == '-' || access(argv[1], F_OK) == 0 ||
+        strpbrk(argv[1], "/:"))
         return cpprof__cli_flag_report(argc, argv);
     return cpprof__cli_fail("unknown command \"%s\"; see cpprof help", argv[1]);
 }

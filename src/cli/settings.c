@@ -39,7 +39,7 @@ const struct cpprof__setting cpprof__settings_table[CPPROF__N_SETTINGS] = {
      granularities},
     STRING(hide),
     STRING(ignore),
-    {"intel_syntax", CPPROF__SETTING_BOOL, AT(intel_syntax), 0, NULL},
+    FLAG(intel_syntax, CPPROF_REPORT_INTEL_SYNTAX),
     FLAG(mean, CPPROF_REPORT_MEAN),
     {"nodecount", CPPROF__SETTING_INT, AT(options.nodecount), 0, NULL},
     DOUBLE(nodefraction),

@@ -5,18 +5,31 @@
  */
 #include "cli.h"
 #include "report_words.h"
+#include "terminal.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* "-" is the standard input. */
+/* "-" is the standard input. *url is where it came from, or NULL. */
 static enum cpprof_status
-read_path(const char *path, struct cpprof_pprof **profile,
+read_path(const char *path, const struct cpprof__report_words *w,
+          struct cpprof_pprof **profile, const char **url,
           struct cpprof_error *error)
 {
-    return strcmp(path, "-") == 0
-               ? cpprof_pprof_read_fd(STDIN_FILENO, NULL, profile, error)
-               : cpprof_pprof_read_path(path, NULL, profile, error);
+    struct cpprof__fetch *fetch = w->origins->fetch;
+    enum cpprof_status status;
+    char *file;
+
+    *url = NULL;
+    if (cpprof__fetch_is_next(fetch, path))
+        return cpprof__fetch_read(fetch, profile, url, error);
+    if (strcmp(path, "-") == 0)
+        return cpprof_pprof_read_fd(STDIN_FILENO, NULL, profile, error);
+    file = cpprof__file_url_path(path);
+    status = cpprof_pprof_read_path(file ? file : path, NULL, profile, error);
+    free(file);
+    return status;
 }
 
 /* Read one, with the binary and build id of the command line. */
@@ -27,13 +40,16 @@ read_one(const char *path, const struct cpprof__report_words *w,
     struct cpprof_error error = {0};
     struct cpprof_pprof *p = NULL;
     enum cpprof_status status;
+    const char *url;
 
-    status = read_path(path, &p, &error);
+    status = read_path(path, w, &p, &url, &error);
     if (status == CPPROF_OK)
         status = cpprof__find_binaries(p, &error);
     /* Also where neither is given: a profile without mappings gets one. */
     if (status == CPPROF_OK)
         status = cpprof_pprof_set_binary(p, w->binary, w->build_id, &error);
+    if (status == CPPROF_OK && url)
+        status = cpprof__origins_note(w->origins, p, url, &error);
     if (status == CPPROF_OK) {
         *profile = p;
         return status;
@@ -135,9 +151,12 @@ read_group(const struct group *group, const struct cpprof__report_words *w)
     enum cpprof_status status = CPPROF_OK;
     int i;
 
-    for (i = 0; i < group->n && status == CPPROF_OK; i++)
+    for (i = 0; i < group->n && status == CPPROF_OK; i++) {
+        cpprof__progress("reading %s (%d of %d)", group->paths[i], i + 1,
+                         group->n);
         if (read_one(group->paths[i], w, &p) == CPPROF_OK)
             status = add(&sum, p, &error);
+    }
     if (status != CPPROF_OK)
         cpprof__cli_fail("problem fetching %s profiles: %s: %s", group->what,
                          group->paths[i - 1], error.text);
@@ -180,14 +199,38 @@ subtract(struct cpprof_pprof *p, struct cpprof_pprof *base,
     return difference;
 }
 
+/* Ask for all URLs at once: those of the base are last. False after printing
+ * what is wrong. */
+static bool
+begin_fetching(const struct cpprof__report_words *w)
+{
+    size_t n = (size_t)w->n_sources;
+    char **all = malloc((n + 1) * sizeof *all);
+    struct cpprof_error error = {.text = "out of memory"};
+    enum cpprof_status status = CPPROF_NOMEM;
+
+    if (all) {
+        memcpy(all, w->sources, n * sizeof *all);
+        all[n] = (char *)w->base;
+        w->origins->options = &w->fetch;
+        status = cpprof__fetch_begin(all, n + (w->base ? 1 : 0), &w->fetch,
+                                     &w->origins->fetch, &error);
+    }
+    free(all);
+    if (status != CPPROF_OK)
+        cpprof__cli_fail("%s", error.text);
+    return status == CPPROF_OK;
+}
+
 struct cpprof_pprof *
 cpprof__read_sources(const struct cpprof__report_words *w)
 {
     char *base_path = (char *)w->base;
     struct group sources = {"source", w->sources, w->n_sources};
     struct group bases = {"base", &base_path, 1};
-    struct cpprof_pprof *p = read_group(&sources, w), *base;
+    struct cpprof_pprof *p, *base;
 
+    p = begin_fetching(w) ? read_group(&sources, w) : NULL;
     if (!p || !w->base)
         return p;
     base = read_group(&bases, w);

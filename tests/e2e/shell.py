@@ -1,0 +1,401 @@
+#!/usr/bin/env python3
+"""The shell: as a script drives it, and as somebody at a terminal does.
+
+    shell.py CPPROF       TAP
+
+The profiles are those of tests/golden. Help, options and messages are compared
+with `go tool pprof`, where there is one: it is older, so what the newer
+reference added is taken out first.
+"""
+import fcntl
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CPU = os.path.join(ROOT, "tests", "golden", "cpu", "profile.pb")
+HEAP = os.path.join(ROOT, "tests", "golden", "heap", "profile.pb")
+PROMPT = "(pprof) "
+PATIENCE = 20
+
+cpprof = os.path.realpath(sys.argv[1])
+checks = []
+
+
+def check(name, ok, *seen):
+    checks.append(bool(ok))
+    print("%sok %d - %s" % ("" if ok else "not ", len(checks), name))
+    if not ok:
+        for text in seen:
+            print("\n".join("# " + line for line in str(text).split("\n")))
+    sys.stdout.flush()
+
+
+def skip(name, why):
+    checks.append(True)
+    print("ok %d - %s # SKIP %s" % (len(checks), name, why))
+
+
+def environment(**more):
+    kept = {k: v for k, v in os.environ.items()
+            if k not in ("XDG_STATE_HOME", "NO_COLOR")}
+    kept.update(TZ="UTC", LC_ALL="C.UTF-8", TERM="xterm", HOME=os.getcwd(),
+                PPROF_BINARY_PATH="/nonexistent")
+    kept.update(more)
+    return kept
+
+
+# ------------------------------------------------------------- a script ----
+
+def script(lines, *words, tool=(cpprof, "-symbolize=none")):
+    """Standard output without prompts, messages, exit status."""
+    done = subprocess.run(
+        list(tool) + list(words or [CPU]), input="\n".join(lines) + "\n",
+        capture_output=True, text=True, check=False, env=environment(),
+        timeout=PATIENCE)
+    return (done.stdout.replace(PROMPT, ""), done.stderr, done.returncode)
+
+
+def flags(*words):
+    return subprocess.run(
+        [cpprof, "-symbolize=none"] + list(words), capture_output=True,
+        text=True, check=False, env=environment(), timeout=PATIENCE,
+        stdin=subprocess.DEVNULL)
+
+
+def test_reports():
+    out, err, status = script(["top"])
+    check("top prints ten lines of a short table",
+          out == flags("-top", "-compact_labels", "-nodecount=10", CPU).stdout,
+          out)
+    check("the shell begins with what the profile is",
+          err.startswith("File: ") and "Entering interactive mode" in err, err)
+    check("the end of the input ends the shell", status == 0, status)
+    out = script(["top 1 -cum"])[0]
+    check("words change one report",
+          out == flags("-top", "-compact_labels", "-nodecount=1", "-cum",
+                       CPU).stdout, out)
+    check("and not the next",
+          script(["top1 -cum", "top"])[0] == out + script(["top"])[0])
+    check("a number may be glued to a name",
+          script(["top1"])[0] == script(["top 1"])[0])
+    check("an assignment lasts",
+          script(["nodecount = 1 //: one", "top", "top"])[0] ==
+          2 * script(["top1"])[0])
+    check("a sample type is a command",
+          script(["samples", "top"])[0] ==
+          script(["sample_index=samples", "top"])[0] != script(["top"])[0])
+    check("a filter of one report does not harm the next",
+          script(["top ^main$", "traces -.", "top"])[0].endswith(
+              script(["top"])[0]))
+    check(": clears the filters",
+          script(["focus=main", "hide=main", ":", "top"])[0] ==
+          script(["top"])[0])
+
+
+def test_output():
+    err = script(["top >one", "tree > two"])[1]
+    with open("one", encoding="utf-8") as one:
+        check("> writes a file", one.read() == script(["top"])[0], err)
+    check("a blank may follow it", os.path.getsize("two") > 0)
+    check("and says so", "Generating report in one\n" in err, err)
+    out = script(["top | tr a-z A-Z"])[0]
+    check("| pipes to a program", out == script(["top"])[0].upper(), out)
+    out, err, _ = script(["top main|leaf"])
+    check("| in an expression is none", "accounting" in out, out, err)
+    err = script(["top |", "top >", "| cat"])[1]
+    check("| and > want something",
+          "unexpected end of line after |" in err and
+          "unexpected end of line after >" in err and
+          "no command before |" in err, err)
+    out, err, _ = script(["proto", "proto | wc -c"])
+    check("a profile goes to a file, or to a program",
+          os.path.exists("profile001.pb.gz") and int(out) > 100, out, err)
+
+
+def test_peer():
+    go = shutil.which("go")
+    if not go:
+        skip("the shell says what `go tool pprof` says", "no go here")
+        return
+    lines = ["o", "divide_by=1000000", "nodefraction=.00001", "o", "help",
+             "help sample_index", "help nosuch", "bogus", "focus x",
+             "nodecount", "nodecount=abc", "sample_index=bad",
+             "sample_index=7", "sort=bad", "cum=0", "cum=1", "lines",
+             "trim=maybe", "list", "top >", "help a b", "nodefraction=z",
+             "granularity=foo", "sort", "10", "mean_cpu", "o", "top nosuch",
+             "top (", "peek nosuch", "q"]
+    words = ["call_tree", "focus", "tagleaf", "unit", "top", "tags", "peek",
+             "list", "disasm", "svg", "web", "raw", "flat", "addresses"]
+    lines[6:6] = ["help " + word for word in words]
+    own = re.compile(r" *(showcolumns|flamegraph|collapsed|json) .*\n|Time: .*\n")
+    for name, profile in (("cpu", CPU), ("heap", HEAP)):
+        got = script(lines, profile)
+        want = script(lines, profile,
+                      tool=(go, "tool", "pprof", "-symbolize=none"))
+        check("the shell says what `go tool pprof` says, " + name,
+              own.sub("", got[1]) == own.sub("", want[1]), got[1], want[1])
+
+
+# ----------------------------------------------------------- a terminal ----
+
+class Terminal:
+    def __init__(self, *words, columns=100, **more):
+        self.seen = ""
+        argv = [cpprof, "-symbolize=none"] + list(words)
+        variables = environment(**more)
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(cpprof, argv, variables)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", 40, columns, 0, 0))
+
+    def read(self, seconds):
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.seen += data.decode("utf-8", "replace")
+        return bool(data)
+
+    def expect(self, text):
+        """What comes until text, without it; None: it does not."""
+        end = time.time() + PATIENCE
+        while text not in self.seen:
+            if time.time() > end or not self.read(end - time.time()):
+                return None
+        before, self.seen = self.seen.split(text, 1)
+        return before
+
+    def type(self, keys, text=PROMPT):
+        os.write(self.fd, keys.encode())
+        return self.expect(text)
+
+    def close(self, keys="\x04"):
+        os.write(self.fd, keys.encode())
+        end = time.time() + PATIENCE
+        while self.read(1) and time.time() < end:
+            pass
+        while time.time() < end:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                os.close(self.fd)
+                return status
+            time.sleep(0.02)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return "killed"
+
+
+def option(terminal, name):
+    text = terminal.type("o\r") or ""
+    found = re.search(r"^ *%s += (.*?) *(//:.*)?\r?$" % name, text, re.M)
+    return found.group(1) if found else text
+
+
+def test_terminal():
+    t = Terminal(CPU)
+    check("a terminal gets a prompt", t.expect(PROMPT) is not None, t.seen)
+    text = t.type("top\r")
+    check("and a report with a bold title",
+          text and "\x1b[1m" in text and "accounting" in text, text)
+    text = t.type("nonsense\r")
+    check("and messages in red",
+          text and "\x1b[31munrecognized command: \"nonsense\"" in text, text)
+    t.type("lines\r")
+    check("a choice is set by its name alone",
+          option(t, "granularity") == "lines", option(t, "granularity"))
+    check("quit ends the shell", t.close("quit\r") == 0)
+    t = Terminal(CPU)
+    t.expect(PROMPT)
+    check("so does Ctrl-D", t.close() == 0)
+    t = Terminal(CPU, TERM="dumb")
+    t.expect(PROMPT)
+    text = t.type("top\r")
+    check("a dumb terminal gets plain text",
+          text and "accounting" in text and "\x1b" not in text, text)
+    check("and may end, too", t.close() == 0)
+
+
+def test_width():
+    t = Terminal("-top", HEAP, columns=50)
+    t.expect("cum%")
+    while t.read(1):
+        pass
+    rows = re.sub(r"\x1b\[[0-9]*m", "", t.seen).split("\r\n")
+    t.close("")
+    wide = flags("-top", HEAP).stdout.split("\n")
+    check("names are cut to the width of the terminal",
+          max(map(len, rows)) == 50 < max(map(len, wide)),
+          "\n".join(rows), "\n".join(wide))
+
+
+def test_completion():
+    t = Terminal(CPU)
+    t.expect(PROMPT)
+    t.type("foc\tmain\r")
+    check("an option is completed, with its =", option(t, "focus") == "main",
+          option(t, "focus"))
+    t.type("sort=c\t\r")
+    check("so is its value", option(t, "sort") == "cum", option(t, "sort"))
+    t.type(":\r")
+    t.type("focus=run(\t\r")
+    check("and the name of a function, as an expression",
+          option(t, "focus") == "run\\(int,\\schar\\*\\*\\)",
+          option(t, "focus"))
+    check("that matches it", "0.70s" in (t.type("top\r") or ""), t.seen)
+    text = t.type("peek ous name\x7f\x7f\x7f\x7f\x7f.\r")
+    check("Backspace works", text and "anonymous namespace" in text, text)
+    text = t.type("peek nymous\t\r")
+    check("a part of a name is completed to all of it",
+          text and "| (anonymous namespace)::hash" in text, text)
+    text = t.type("to\t\t", "topproto")
+    check("what is not certain is listed", text is not None, t.seen)
+    text = t.type("\x15help tra\t\r", "Outputs all profile samples")
+    check("the words of help are completed", text is not None, t.seen)
+    t.expect(PROMPT)
+    check("nothing is completed to nothing",
+          "unrecognized" in (t.type("zzz\t\r") or ""), t.seen)
+    t.close()
+
+
+def history_lines():
+    path = os.path.join(os.getcwd(), ".local/state/cpprof/history")
+    try:
+        with open(path, encoding="utf-8") as lines:
+            return lines.read().split("\n"), os.stat(path).st_mode & 0o777
+    except OSError as error:
+        return [str(error)], 0
+
+
+def test_history():
+    t = Terminal(CPU)
+    t.expect(PROMPT)
+    t.type("unit=ms\r")
+    os.kill(t.pid, signal.SIGKILL)
+    t.close("")
+    lines, mode = history_lines()
+    check("a line is kept at once", "unit=ms" in lines, lines)
+    check("for the user alone", mode == 0o600, oct(mode))
+    t = Terminal(CPU)
+    t.expect(PROMPT)
+    t.type("\x1b[A\r")
+    check("the next shell brings it back", option(t, "unit") == "ms",
+          option(t, "unit"))
+    t.close()
+    os.mkdir("state")
+    t = Terminal(CPU, XDG_STATE_HOME=os.path.join(os.getcwd(), "state"))
+    t.expect(PROMPT)
+    t.type("unit=s\r")
+    t.close()
+    check("XDG_STATE_HOME says where",
+          os.path.exists("state/cpprof/history"))
+
+
+def test_interrupt():
+    with open("long.collapsed", "w", encoding="utf-8") as stacks:
+        stacks.writelines("main;f%d;g%d %d\n" % (i % 97, i, i + 1)
+                          for i in range(20000))
+    t = Terminal("long.collapsed")
+    t.expect(PROMPT)
+    check("Ctrl-C forgets a line", t.type("nonsense\x03") is not None, t.seen)
+    text = t.type("top 1\r")
+    check("and all of it", text and "accounting" in text, text)
+    os.write(t.fd, b"top | sleep 100\r")
+    time.sleep(0.7)
+    begin = time.time()
+    check("Ctrl-C ends a program that a report is piped to",
+          t.type("\x03") is not None and time.time() - begin < 5, t.seen)
+    # A report that is not read waits for the terminal.
+    os.write(t.fd, b"traces\r")
+    time.sleep(0.7)
+    check("Ctrl-C ends a report", "interrupted" in (t.type("\x03") or ""),
+          t.seen)
+    text = t.type("top 1\r")
+    check("and the shell goes on", text and "accounting" in text, text)
+    check("to its end", t.close() == 0)
+
+
+# -------------------------------------------------------------- sources ----
+
+def test_sources():
+    top = flags("-top", CPU).stdout
+    check("flags may follow the file", flags(CPU, "-top").stdout == top)
+    check("and stand around it",
+          flags("-cum", CPU, "-top").stdout == flags("-top", "-cum",
+                                                     CPU).stdout)
+    shutil.copy(CPU, "-top")
+    done = flags("-top", "--", "-top")
+    check("a file that begins with a dash comes behind --",
+          done.stdout == top, done.stderr)
+    with open(CPU, "rb") as data:
+        done = subprocess.run(
+            [cpprof, "-", "-top", "-symbolize=none"], stdin=data,
+            capture_output=True, text=True, check=False, env=environment())
+    check("- is standard input", done.stdout == top, done.stderr)
+    os.makedirs("folder/below")
+    shutil.copy(CPU, "folder/a")
+    shutil.copy(CPU, "folder/b")
+    shutil.copy(CPU, "folder/.hidden")
+    shutil.copy(CPU, "folder/below/c")
+    check("a folder is the profiles in it",
+          flags("-raw", "folder").stdout == flags("-raw", CPU, CPU).stdout)
+    with open("folder/README", "w", encoding="utf-8") as readme:
+        readme.write("nothing\n")
+    done = flags("-raw", "folder")
+    check("what is none there is told of and left out",
+          done.stdout == flags("-raw", CPU, CPU).stdout and
+          "folder/README" in done.stderr, done.stderr)
+    os.mkdir("empty")
+    done = flags("-top", "empty")
+    check("an empty folder is an error",
+          done.returncode == 2 and "empty: no files" in done.stderr,
+          done.stderr)
+    with open(CPU, "rb") as data:
+        done = subprocess.run(
+            ["setsid", cpprof, "-"], stdin=data, capture_output=True,
+            text=True, check=False, env=environment())
+    check("a shell needs a terminal when the profile is standard input",
+          done.returncode == 2 and "no terminal" in done.stderr, done.stderr)
+
+
+def test_help():
+    done = flags("-help")
+    check("-help tells of all reports", "-focus=RE" in done.stdout)
+    for word in ("filters", "shell", "sources", "formats"):
+        done = subprocess.run([cpprof, "help", word], capture_output=True,
+                              text=True, check=False)
+        check("help %s is a part of it" % word,
+              done.returncode == 0 and
+              0 < len(done.stdout) < len(flags("-help").stdout), done.stdout)
+    done = subprocess.run([cpprof, "help", "nosuch"], capture_output=True,
+                          text=True, check=False)
+    check("there is not help on everything", done.returncode == 2)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)
+        for test in (test_reports, test_output, test_peer, test_terminal,
+                     test_width, test_completion, test_history,
+                     test_interrupt, test_sources, test_help):
+            test()
+        os.chdir("/")
+    print("1..%d" % len(checks))
+    return not all(checks)
+
+
+sys.exit(main())
