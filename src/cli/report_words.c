@@ -313,11 +313,10 @@ choose_format(struct cpprof__report_words *w, struct given *g,
         cpprof__cli_fail("-no_browser only makes sense with -http");
     else if (is_set(g->http))
         cpprof__cli_fail("-http is not supported yet");
-    else if (!n)
-        cpprof__cli_fail("no output format given, such as -top; the "
-                         "interactive shell is not supported yet");
-    else
+    else {
+        w->interactive = n == 0;
         return true;
+    }
     return false;
 }
 
@@ -453,16 +452,37 @@ cpprof__report_words(int argc, char **argv, const char *command,
     struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
     struct flag_table table = {.n = 0};
     struct given given;
-    int used;
+    int n_words;
 
     memset(words, 0, sizeof *words);
     words->options = defaults;
     words->options.tools = getenv("PPROF_TOOLS");
     begin(&given);
     make_table(&table, words, &given);
-    if (!cpprof__cli_flags(argc, argv, table.flags, &used, &words->help))
+    if (!cpprof__cli_flags_among_words(argc, argv, table.flags, &n_words,
+                                       &words->help))
         return false;
-    words->sources = argv + used;
-    words->n_sources = argc - used;
+    words->sources = argv + 1;
+    words->n_sources = n_words;
     return words->help || interpret(words, &given, command);
+}
+
+/* ------------------------------------------------------ of the shell ---- */
+
+enum cpprof__report_word
+cpprof__report_word(struct cpprof__report_words *w, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < N_FORMATS; i++)
+        if (strcmp(formats[i].name, name) == 0) {
+            w->format = formats[i].format;
+            return CPPROF__WORD_REPORT;
+        }
+    for (i = 0; i < N_SEARCHES; i++)
+        if (strcmp(searches[i].name, name) == 0) {
+            w->format = searches[i].format;
+            return CPPROF__WORD_SEARCH;
+        }
+    return CPPROF__WORD_NONE;
 }

@@ -22,6 +22,7 @@ struct cpprof__report_words {
     bool diff_base;          /* base is of -diff_base */
     bool normalize;
     bool all_frames; /* ignore drop_frames */
+    bool interactive; /* no format: the shell */
     char **sources;
     int n_sources;
     struct cpprof__fetch_options fetch;
@@ -33,6 +34,23 @@ struct cpprof__report_words {
  * or is "merge"; when it is NULL a flag does. */
 bool
 cpprof__report_words(int argc, char **argv, const char *command,
+                     struct cpprof__report_words *words);
+
+/* What a command of the shell is. */
+enum cpprof__report_word {
+    CPPROF__WORD_NONE = 0,
+    CPPROF__WORD_REPORT,
+    CPPROF__WORD_SEARCH, /* and wants a regular expression */
+};
+
+/* Choose the format that a word names. */
+enum cpprof__report_word
+cpprof__report_word(struct cpprof__report_words *words, const char *name);
+
+/* Print a report, to words->output or standard output. Changes the profile.
+ * Returns the exit status. */
+int
+cpprof__print_report(struct cpprof_pprof *profile,
                      struct cpprof__report_words *words);
 
 /*
