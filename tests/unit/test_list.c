@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* -list: which lines are printed, and what happens to hostile file names. */
+#include "pprof_fixture.h"
+#include "report_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/cpprof-list-XXXXXX";
+static char source[64];
+
+/* Lines "1", "2", ... up to 30, some with a carriage return; the last one has
+ * no end. */
+static int
+make_folder(void **state)
+{
+    FILE *file;
+    int i;
+
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(source, sizeof source, "%s/file.c", folder);
+    file = fopen(source, "w");
+    for (i = 1; file && i <= 30; i++)
+        fprintf(file, "%d%s", i, i == 30 ? "" : i % 2 ? "\r\n" : "\n");
+    return file ? fclose(file) : -1;
+}
+
+static int
+remove_folder(void **state)
+{
+    (void)state;
+    unlink(source);
+    return rmdir(folder);
+}
+
+/* leaf is at lines 10 and 14, main at 11 and inlined at 14; all in
+ * /src/./file.c. */
+static struct cpprof_pprof *
+make(void)
+{
+    struct fixture f = {0};
+    struct cpprof_error error;
+    struct cpprof_pprof *p;
+
+    fixture_cpu(&f);
+    fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "");
+    fixture_stack(&f, "leaf main", 300000000, NULL);
+    fixture_stack(&f, "other cold leaf<main", 100000000, NULL);
+    p = fixture_read(&f, &error);
+    assert_non_null(p);
+    return p;
+}
+
+static struct cpprof_report_options
+options_of(const char *symbol)
+{
+    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+
+    options.symbol = symbol;
+    options.trim_path = "/src";
+    options.source_path = folder;
+    return options;
+}
+
+static enum cpprof_status
+list(struct cpprof_report_options options, struct report_text *t,
+     struct cpprof_error *error)
+{
+    struct cpprof_pprof *p = make();
+    enum cpprof_status status =
+        report_text_of(p, CPPROF_REPORT_LIST, options, t, error);
+
+    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    cpprof_pprof_free(p);
+    return status;
+}
+
+static void
+expect(struct cpprof_report_options options, const char *text)
+{
+    struct cpprof_error error = {0};
+    struct report_text t = {0};
+
+    if (list(options, &t, &error) != CPPROF_OK)
+        fail_msg("%s", error.text);
+    assert_string_equal((char *)t.bytes.data, text);
+    report_text_free(&t);
+}
+
+static void
+lines_around_values_are_printed(void **state)
+{
+    (void)state;
+    expect(options_of("^leaf$"),
+           "Total: 400ms\n"
+           "ROUTINE ======================== leaf in file.c\n"
+           "     300ms      400ms (flat, cum)   100% of Total\n"
+           "         .          .      5:5\n"
+           "         .          .      6:6\n"
+           "         .          .      7:7\n"
+           "         .          .      8:8\n"
+           "         .          .      9:9\n"
+           "     300ms      300ms     10:10\n"
+           "         .          .     11:11\n"
+           "         .          .     12:12\n"
+           "         .          .     13:13\n"
+           "         .      100ms     14:14\n"
+           "         .          .     15:15\n"
+           "         .          .     16:16\n"
+           "         .          .     17:17\n"
+           "         .          .     18:18\n"
+           "         .          .     19:19\n");
+}
+
+static void
+functions_are_in_order_of_their_names(void **state)
+{
+    struct cpprof_report_options options = options_of("cold|other");
+    struct cpprof_error error = {0};
+    struct report_text t = {0};
+    const char *cold, *other;
+
+    (void)state;
+    assert_int_equal(list(options, &t, &error), CPPROF_OK);
+    cold = strstr((char *)t.bytes.data, "=== cold in");
+    other = strstr((char *)t.bytes.data, "=== other in");
+    assert_non_null(cold);
+    assert_non_null(other);
+    assert_true(cold < other);
+    report_text_free(&t);
+}
+
+static void
+file_above_the_folder_is_found(void **state)
+{
+    struct cpprof_report_options options = options_of("^other$");
+    char below[64];
+
+    (void)state;
+    snprintf(below, sizeof below, "%s/no/such", folder);
+    options.source_path = below;
+    expect(options, "Total: 400ms\n"
+                    "ROUTINE ======================== other in file.c\n"
+                    "     100ms      100ms (flat, cum) 25.00% of Total\n"
+                    "         .          .      7:7\n"
+                    "         .          .      8:8\n"
+                    "         .          .      9:9\n"
+                    "         .          .     10:10\n"
+                    "         .          .     11:11\n"
+                    "     100ms      100ms     12:12\n"
+                    "         .          .     13:13\n"
+                    "         .          .     14:14\n"
+                    "         .          .     15:15\n"
+                    "         .          .     16:16\n"
+                    "         .          .     17:17\n");
+}
+
+static void
+missing_file_is_named(void **state)
+{
+    struct cpprof_report_options options = options_of("^other$");
+
+    (void)state;
+    options.trim_path = "/nowhere";
+    expect(options, "Total: 400ms\n"
+                    "ROUTINE ======================== other in /src/file.c\n"
+                    "     100ms      100ms (flat, cum) 25.00% of Total\n"
+                    " Error: open /src/file.c: no such file or directory\n");
+    options.trim_path = "/src";
+    options.source_path = "/nowhere";
+    expect(options, "Total: 400ms\n"
+                    "ROUTINE ======================== other in file.c\n"
+                    "     100ms      100ms (flat, cum) 25.00% of Total\n"
+                    " Error: could not find file file.c on path /nowhere\n");
+}
+
+static void
+pipe_is_not_waited_for(void **state)
+{
+    struct cpprof_report_options options = options_of("^other$");
+    char below[64], pipe[80];
+
+    (void)state;
+    snprintf(below, sizeof below, "%s/pipe", folder);
+    snprintf(pipe, sizeof pipe, "%s/file.c", below);
+    assert_int_equal(mkdir(below, 0700), 0);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    options.source_path = below; /* and the file above it is found */
+    expect(options, "Total: 400ms\n"
+                    "ROUTINE ======================== other in file.c\n"
+                    "     100ms      100ms (flat, cum) 25.00% of Total\n"
+                    "         .          .      7:7\n"
+                    "         .          .      8:8\n"
+                    "         .          .      9:9\n"
+                    "         .          .     10:10\n"
+                    "         .          .     11:11\n"
+                    "     100ms      100ms     12:12\n"
+                    "         .          .     13:13\n"
+                    "         .          .     14:14\n"
+                    "         .          .     15:15\n"
+                    "         .          .     16:16\n"
+                    "         .          .     17:17\n");
+    unlink(pipe);
+    rmdir(below);
+}
+
+static void
+no_match_is_an_error(void **state)
+{
+    struct cpprof_error error = {0};
+    struct report_text t = {0};
+
+    (void)state;
+    assert_int_equal(list(options_of("nosuch"), &t, &error), CPPROF_BAD_DATA);
+    assert_string_equal(error.text, "no matches found for regexp: nosuch");
+    assert_int_equal(t.bytes.n, 1);
+    report_text_free(&t);
+}
+
+static void
+bad_expression_is_an_error(void **state)
+{
+    struct cpprof_error error = {0};
+    struct report_text t = {0};
+
+    (void)state;
+    assert_int_equal(list(options_of("("), &t, &error), CPPROF_BAD_DATA);
+    assert_non_null(strstr(error.text, "parsing argument regexp"));
+    report_text_free(&t);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_around_values_are_printed),
+        cmocka_unit_test(functions_are_in_order_of_their_names),
+        cmocka_unit_test(file_above_the_folder_is_found),
+        cmocka_unit_test(missing_file_is_named),
+        cmocka_unit_test(pipe_is_not_waited_for),
+        cmocka_unit_test(no_match_is_an_error),
+        cmocka_unit_test(bad_expression_is_an_error),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
