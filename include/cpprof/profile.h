@@ -191,7 +191,7 @@ cpprof_pprof_free(struct cpprof_pprof *profile);
  * Owner:   the profile's; valid until it is changed or freed. Text is
  *          terminated; n_bytes, which may be NULL, tells its length, for text
  *          with zero bytes in it.
- * Safety:  OBJ.
+ * Safety:  MT, as long as nobody changes the profile.
  */
 CPPROF_API struct cpprof_pprof_info
 cpprof_pprof_info(const struct cpprof_pprof *profile);
@@ -220,7 +220,7 @@ cpprof_pprof_sample(const struct cpprof_pprof *profile, size_t sample);
  * has_file_lines      they say so of files and of line numbers.
  * is_unsymbolizable   the mapping is no file with symbols: [vdso], //anon, ...
  *
- * Safety:  OBJ.
+ * Safety:  MT, as long as nobody changes the profile.
  * Source:  profile.HasFunctions, HasFileLines, Mapping.Unsymbolizable.
  */
 CPPROF_API int
@@ -240,7 +240,7 @@ cpprof_pprof_is_unsymbolizable(const struct cpprof_pprof *profile,
  * Errors:  CPPROF_INVALID "sample_index X is outside the range [0..N]",
  *          "sample_index X must be one of: [...]"; CPPROF_BAD_DATA: the
  *          profile has no sample types.
- * Safety:  OBJ.
+ * Safety:  MT, as long as nobody changes the profile.
  * Source:  profile.SampleIndexByName.
  */
 CPPROF_API enum cpprof_status
@@ -254,7 +254,7 @@ cpprof_pprof_sample_index(const struct cpprof_pprof *profile, const char *name,
  * is_diff_base    does it come from the base of a comparison: has it the label
  *                 "pprof::base" = "true"?
  *
- * Safety:  OBJ.
+ * Safety:  MT, as long as nobody changes the profile.
  * Source:  Sample.HasLabel, Sample.DiffBaseSample.
  */
 CPPROF_API int
@@ -272,7 +272,7 @@ cpprof_pprof_is_diff_base(const struct cpprof_pprof *profile, size_t sample);
  *
  * Owner:   the profile's or the caller's key; NULL when no sample has a number
  *          of that key.
- * Safety:  OBJ.
+ * Safety:  MT, as long as nobody changes the profile.
  * Source:  profile.NumLabelUnits.
  */
 #define CPPROF_PPROF_MAX_UNITS 64
@@ -287,7 +287,7 @@ cpprof_pprof_label_unit(const struct cpprof_pprof *profile, const char *key,
  * Errors:  CPPROF_BAD_DATA "malformed profile: ..." with the words of the
  *          reference's CheckValid, where it has some; names are checked, too;
  *          CPPROF_NOMEM.
- * Safety:  OBJ.
+ * Safety:  MT, as long as nobody changes the profile.
  */
 CPPROF_API enum cpprof_status
 cpprof_pprof_check(const struct cpprof_pprof *profile,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls of <cpprof/cpprof.h>. */
+#include "base/options.h"
 #include "base/status.h"
 #include "collect/session.h"
 
@@ -12,24 +13,9 @@ static enum cpprof_status
 take_options(const struct cpprof_cpu_options *given,
              struct cpprof_cpu_options *options, struct cpprof_error *error)
 {
-    const unsigned char *bytes = (const unsigned char *)given;
-    size_t i;
-
     memset(options, 0, sizeof *options);
-    if (!given)
-        return CPPROF_OK;
-    if (given->size < sizeof given->size)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "cpprof_cpu_options.size %zu is not a size",
-                            given->size);
-    for (i = sizeof *options; i < given->size; i++)
-        if (bytes[i])
-            return cpprof__fail(error, CPPROF_INVALID, 0,
-                                "cpprof_cpu_options has fields that this "
-                                "version does not know");
-    memcpy(options, given,
-           given->size < sizeof *options ? given->size : sizeof *options);
-    return CPPROF_OK;
+    return cpprof__options(options, sizeof *options, given,
+                           "cpprof_cpu_options", error);
 }
 
 enum cpprof_status

@@ -3,6 +3,7 @@
  * The changes that callers ask for in words: expressions are compiled here, all
  * of them before anything is changed.
  */
+#include "base/options.h"
 #include "base/status.h"
 #include "profile/debug.h"
 #include "profile/filter.h"
@@ -61,15 +62,14 @@ cpprof_pprof_filter_names(struct cpprof_pprof *p,
                           const struct cpprof_pprof_name_filter *texts,
                           uint32_t *matched, struct cpprof_error *error)
 {
+    struct cpprof_pprof_name_filter all = {.size = sizeof all};
     struct cpprof__name_filter filter = {0};
     struct cpprof__name_matches matches;
-    enum cpprof_status status;
+    enum cpprof_status status =
+        cpprof__options(&all, sizeof all, texts, "name filter", error);
 
-    if (texts->size != sizeof *texts)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "name filter of %zu bytes, not %zu", texts->size,
-                            sizeof *texts);
-    status = compile_names(texts, &filter, error);
+    if (status == CPPROF_OK)
+        status = compile_names(&all, &filter, error);
     if (status == CPPROF_OK)
         status = cpprof__filter_names(p, &filter, &matches, error);
     if (status == CPPROF_OK && matched)

@@ -5,6 +5,7 @@
  * read, not mapped: one that shrinks meanwhile must not end the process.
  */
 #include "base/gzip.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "profile/debug.h"
 #include "profile/decode.h"
@@ -23,16 +24,12 @@ static enum cpprof_status
 max_bytes_of(const struct cpprof_pprof_read_options *options, size_t *max_bytes,
              struct cpprof_error *error)
 {
-    *max_bytes = DEFAULT_MAX_BYTES;
-    if (!options)
-        return CPPROF_OK;
-    if (options->size != sizeof *options)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "read options of %zu bytes, not %zu", options->size,
-                            sizeof *options);
-    if (options->max_bytes)
-        *max_bytes = options->max_bytes;
-    return CPPROF_OK;
+    struct cpprof_pprof_read_options o = {.size = sizeof o};
+    enum cpprof_status status =
+        cpprof__options(&o, sizeof o, options, "read options", error);
+
+    *max_bytes = o.max_bytes ? o.max_bytes : DEFAULT_MAX_BYTES;
+    return status;
 }
 
 /* The reference's words in front of what unpacking says. */

@@ -29,9 +29,11 @@
  * own, and the clock is looked at in between.
  */
 #define SHORT_TEXT 1024
-/* All the time that one expression may take, for all texts. Twenty thousand
- * times what a name needs; a profile of a million names is far below it. */
-#define MOST_NS 10000000000
+/* The time that one expression may take: some at once, and more for each byte
+ * that it is matched with, a hundred times what a sensible one needs. So a file
+ * cannot make its reader work longer than in proportion to its names. */
+#define MOST_NS     1000000000
+#define NS_PER_BYTE 5000
 /* KiB that the backtracking of one text may keep. */
 #define HEAP_LIMIT 20000
 /* Groups within each other: those of the syntax, and some are added. */
@@ -45,7 +47,8 @@ struct cpprof__regexp {
     int failure;                 /* a PCRE2_ERROR_*, or 0 */
     unsigned n_hard;             /* texts that took many steps */
     int64_t used_ns;             /* by all matches so far */
-    int64_t most_ns;             /* that they may use */
+    int64_t most_ns;             /* that they may use, */
+    int64_t ns_per_byte;         /* more with each byte */
     struct cpprof__buffer clean; /* a text made UTF-8 */
     /* By string number: 0 not matched yet, 1 does not match, 2 does. */
     CPPROF__ARRAY(uint8_t) known;
@@ -76,6 +79,14 @@ compile(const char *expression, size_t n, int *failure)
     return code;
 }
 
+/* Compiling has an error of its own for it. */
+static bool
+is_nomem(int failure)
+{
+    return failure == PCRE2_ERROR_NOMEMORY ||
+           failure == PCRE2_ERROR_HEAP_FAILED;
+}
+
 static enum cpprof_status
 check_property(const char *name)
 {
@@ -88,7 +99,7 @@ check_property(const char *name)
     pcre2_code_free(code);
     if (code)
         return CPPROF_OK;
-    return failure == PCRE2_ERROR_NOMEMORY ? CPPROF_NOMEM : CPPROF_BAD_DATA;
+    return is_nomem(failure) ? CPPROF_NOMEM : CPPROF_BAD_DATA;
 }
 
 /* Make the expression r's; a syntax error is filled in, with its place. */
@@ -109,7 +120,7 @@ set_expression(struct cpprof__regexp *r, const char *expression,
     if (status == CPPROF_OK) {
         translated.n--;
         r->code = compile((char *)translated.data, translated.n, &failure);
-        if (!r->code && failure == PCRE2_ERROR_NOMEMORY)
+        if (!r->code && is_nomem(failure))
             status = CPPROF_NOMEM;
         else if (!r->code)
             status = CPPROF_BAD_DATA;
@@ -151,6 +162,7 @@ make(const char *expression, const char *what, struct cpprof__buffer *head,
     if (status == CPPROF_OK) {
         snprintf(r->what, sizeof r->what, "%s", what);
         r->most_ns = MOST_NS;
+        r->ns_per_byte = NS_PER_BYTE;
         *regexp = r;
         r = NULL;
     } else if (status == CPPROF_NOMEM) {
@@ -195,9 +207,11 @@ cpprof__regexp_make_whole(const char *expression, const char *what,
 }
 
 void
-cpprof__regexp_limit(struct cpprof__regexp *r, int64_t most_ns)
+cpprof__regexp_limit(struct cpprof__regexp *r, int64_t most_ns,
+                     int64_t ns_per_byte)
 {
     r->most_ns = most_ns;
+    r->ns_per_byte = ns_per_byte;
 }
 
 void
@@ -288,9 +302,10 @@ match_long(struct cpprof__regexp *r, const char *text, size_t n)
 static int
 match(struct cpprof__regexp *r, const char *text, size_t n, uint32_t steps)
 {
-    int64_t begin = now_ns();
+    int64_t begin = now_ns(), more = (int64_t)n * r->ns_per_byte;
     int result;
 
+    r->most_ns += more;
     pcre2_set_match_limit(r->context, steps);
     result =
         n <= SHORT_TEXT ? match_from(r, text, n, 0, 0) : match_long(r, text, n);

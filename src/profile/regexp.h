@@ -27,9 +27,11 @@ enum cpprof_status
 cpprof__regexp_make_whole(const char *expression, const char *what,
                           struct cpprof__regexp **regexp,
                           struct cpprof_error *error);
-/* Let all matches together take this long, instead of ten seconds. */
+/* Let all matches together take this long: so much at once, and so much for
+ * each byte that is matched. */
 void
-cpprof__regexp_limit(struct cpprof__regexp *regexp, int64_t most_ns);
+cpprof__regexp_limit(struct cpprof__regexp *regexp, int64_t most_ns,
+                     int64_t ns_per_byte);
 void
 cpprof__regexp_free(struct cpprof__regexp *regexp);
 

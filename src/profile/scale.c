@@ -229,7 +229,7 @@ is_identity(const size_t *places, size_t n)
 
 /* More sample types than this are not compared with each other: the work grows
  * with the square, and no profile has more than a dozen. */
-#define MOST_TYPES 4096
+#define MOST_TYPES 256
 
 static bool
 same_names(const struct cpprof_pprof *a, const struct cpprof_pprof *b)

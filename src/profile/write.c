@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing a profile: the checks that all formats share, and the choice. */
+#include "base/options.h"
 #include "base/status.h"
 #include "profile/encode.h"
 #include "profile/text/text.h"
@@ -15,10 +16,6 @@ check_options(const struct cpprof_pprof *p, enum cpprof_pprof_format format,
     if ((unsigned)format > CPPROF_PPROF_PERF_SCRIPT)
         return cpprof__fail(error, CPPROF_INVALID, 0, "no such format: %d",
                             (int)format);
-    if (o->size != sizeof *o)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "write options of %zu bytes, not %zu", o->size,
-                            sizeof *o);
     if (o->level < 0 || o->level > LEVEL_MAX)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "compression level %d is outside the range [0..%d]",
@@ -58,9 +55,9 @@ cpprof_pprof_write(const struct cpprof_pprof *p,
     struct cpprof__sink out = {.writer = writer};
     enum cpprof_status status;
 
-    if (options)
-        o = *options;
-    status = check_options(p, format, &o, error);
+    status = cpprof__options(&o, sizeof o, options, "write options", error);
+    if (status == CPPROF_OK)
+        status = check_options(p, format, &o, error);
     if (status == CPPROF_OK)
         status = cpprof_pprof_check(p, error);
     if (status == CPPROF_OK && format == CPPROF_PPROF_GZIP)

@@ -7,6 +7,7 @@
  */
 #include "report/report.h"
 
+#include "base/options.h"
 #include "base/status.h"
 
 #include <stdio.h>
@@ -234,10 +235,6 @@ check_options(const struct cpprof__report *r)
 {
     const struct cpprof_report_options *o = r->options;
 
-    if (o->size != sizeof *o)
-        return cpprof__fail(r->error, CPPROF_INVALID, 0,
-                            "report options of %zu bytes, not %zu", o->size,
-                            sizeof *o);
     if (o->divide_by == 0)
         return cpprof__fail(r->error, CPPROF_INVALID, 0,
                             "zero divisor specified");
@@ -367,12 +364,13 @@ cpprof_report_write(struct cpprof_pprof *profile,
                     const struct cpprof_report_options *options,
                     struct cpprof_writer writer, struct cpprof_error *error)
 {
-    static const struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
-    struct cpprof__report r = {.p = profile, .error = error};
-    enum cpprof_status status;
+    struct cpprof_report_options all = CPPROF_REPORT_DEFAULTS;
+    struct cpprof__report r = {.p = profile, .options = &all, .error = error};
+    enum cpprof_status status =
+        cpprof__options(&all, sizeof all, options, "report options", error);
 
-    r.options = options ? options : &defaults;
-    status = check_options(&r);
+    if (status == CPPROF_OK)
+        status = check_options(&r);
     if (status == CPPROF_OK && (size_t)format >= N_FORMATS)
         status = cpprof__fail(error, CPPROF_INVALID, 0, "no such report");
     if (status == CPPROF_OK)

@@ -338,7 +338,7 @@ long_text_without_steps_is_given_up_when_its_time_is_over(void **state)
     assert_non_null(text);
     memset(text, 'x', n);
     assert_int_equal(cpprof__regexp_make("x*y", "focus", &r, NULL), CPPROF_OK);
-    cpprof__regexp_limit(r, 50000000);
+    cpprof__regexp_limit(r, 50000000, 0);
     assert_false(cpprof__regexp_matches(r, text, n));
     assert_int_equal(cpprof__regexp_status(r, NULL), CPPROF_LIMIT);
     assert_true(now() - start < 5);

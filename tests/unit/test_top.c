@@ -398,8 +398,8 @@ wrong_option_is_an_error_and_closes_the_writer(void **state)
     options.divide_by = 0;
     expect_error(options, CPPROF_INVALID, "zero divisor specified");
     options = compact();
-    options.size = 8;
-    snprintf(text, sizeof text, "report options of 8 bytes, not %zu",
+    options.size = 7;
+    snprintf(text, sizeof text, "report options of 7 bytes, not %zu",
              sizeof options);
     expect_error(options, CPPROF_INVALID, text);
     options = compact();
