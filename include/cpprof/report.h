@@ -46,16 +46,17 @@ enum cpprof_report_granularity {
 };
 
 /* struct cpprof_report_options flags */
-#define CPPROF_REPORT_CUM            1u   /* sort by cumulative value */
-#define CPPROF_REPORT_MEAN           2u   /* divide by the first value */
-#define CPPROF_REPORT_NO_TRIM        4u   /* show every node */
-#define CPPROF_REPORT_NO_INLINES     8u   /* leave out inlined functions */
-#define CPPROF_REPORT_COLUMNS        16u  /* line:column */
-#define CPPROF_REPORT_COMPACT_LABELS 32u  /* short heading */
-#define CPPROF_REPORT_RELATIVE       64u  /* percent of what filters leave */
-#define CPPROF_REPORT_DROP_NEGATIVE  128u /* no nodes of negative value */
-#define CPPROF_REPORT_CALL_TREE      256u /* DOT, CALLGRIND: a node per way */
-#define CPPROF_REPORT_INTEL_SYNTAX   512u /* of instructions */
+#define CPPROF_REPORT_CUM            1u    /* sort by cumulative value */
+#define CPPROF_REPORT_MEAN           2u    /* divide by the first value */
+#define CPPROF_REPORT_NO_TRIM        4u    /* show every node */
+#define CPPROF_REPORT_NO_INLINES     8u    /* leave out inlined functions */
+#define CPPROF_REPORT_COLUMNS        16u   /* line:column */
+#define CPPROF_REPORT_COMPACT_LABELS 32u   /* short heading */
+#define CPPROF_REPORT_RELATIVE       64u   /* percent of what filters leave */
+#define CPPROF_REPORT_DROP_NEGATIVE  128u  /* no nodes of negative value */
+#define CPPROF_REPORT_CALL_TREE      256u  /* DOT, CALLGRIND: a node per way */
+#define CPPROF_REPORT_INTEL_SYNTAX   512u  /* of instructions */
+#define CPPROF_REPORT_PICTURE        1024u /* DOT: not too dense to be drawn */
 
 /*
  * Every option of the reference by its name there. Fill with

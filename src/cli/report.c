@@ -7,12 +7,15 @@
  */
 #include "cli.h"
 #include "folder.h"
+#include "graphviz.h"
 #include "report_words.h"
 #include "shell.h"
 #include "terminal.h"
+#include "viewer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,8 +61,14 @@ struct output {
 
 /* The ending of files for a format that is no text to be read; NULL: it is. */
 static const char *
-file_ending(enum cpprof_report_format format)
+file_ending(const struct cpprof__report_words *w)
 {
+    enum cpprof_report_format format = w->format;
+
+    if (w->picture)
+        return w->picture;
+    if (format == CPPROF_REPORT_FLAMEGRAPH)
+        return "html";
     if (format == CPPROF_REPORT_PROTO || format == CPPROF_REPORT_TOPPROTO)
         return "pb.gz";
     return format == CPPROF_REPORT_CALLGRIND ? "callgraph.out" : NULL;
@@ -97,7 +106,7 @@ static enum cpprof_status
 open_output(struct output *output, const struct cpprof__report_words *w,
             struct cpprof_writer *writer, struct cpprof_error *error)
 {
-    const char *ending = file_ending(w->format);
+    const char *ending = file_ending(w);
     enum cpprof_status status = CPPROF_OK;
 
     if (w->output && *w->output)
@@ -108,7 +117,8 @@ open_output(struct output *output, const struct cpprof__report_words *w,
         return status;
     if (output->path) {
         cpprof__progress_hide();
-        fprintf(stderr, "Generating report in %s\n", output->path);
+        if (!w->viewer) /* the viewer tells where it is */
+            fprintf(stderr, "Generating report in %s\n", output->path);
         return cpprof_path_writer(output->path, writer, error);
     }
     *writer = cpprof__terminal_writer(w->format);
@@ -124,10 +134,33 @@ write_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
     enum cpprof_status status = open_output(&output, w, &writer, error);
 
     w->options.warn = warn;
-    if (status == CPPROF_OK)
+    if (status == CPPROF_OK && w->picture)
+        status = cpprof__draw(p, &w->options, w->picture, writer, error);
+    else if (status == CPPROF_OK)
         status = cpprof_report_write(p, w->format, &w->options, writer, error);
     if (status != CPPROF_OK && output.made)
         unlink(output.path);
+    return status;
+}
+
+/* Write a report into a file for a viewer, and start that. */
+static enum cpprof_status
+view_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
+            struct cpprof_error *error)
+{
+    struct cpprof__report_words to_file = *w;
+    char path[PATH_MAX];
+    enum cpprof_status status;
+
+    status =
+        cpprof__viewer_file(w->picture ? w->picture : "grind", path, error);
+    if (status != CPPROF_OK)
+        return status;
+    to_file.output = path;
+    status = write_report(p, &to_file, error);
+    if (status == CPPROF_OK)
+        return cpprof__view(w->viewer, path, error);
+    unlink(path);
     return status;
 }
 
@@ -138,7 +171,7 @@ cpprof__print_report(struct cpprof_pprof *p, struct cpprof__report_words *w)
     enum cpprof_status status;
 
     cpprof__progress("making the report");
-    status = write_report(p, w, &error);
+    status = w->viewer ? view_report(p, w, &error) : write_report(p, w, &error);
     cpprof__progress_end();
     return status == CPPROF_OK ? CPPROF__EXIT_OK
                                : cpprof__cli_fail("%s", error.text);

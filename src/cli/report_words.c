@@ -32,8 +32,30 @@ static const struct format_word {
     {"collapsed", CPPROF_REPORT_COLLAPSED},
     {"json", CPPROF_REPORT_JSON},
     {"flamegraph", CPPROF_REPORT_FLAMEGRAPH},
+    {"svg", CPPROF_REPORT_DOT},
+    {"png", CPPROF_REPORT_DOT},
+    {"gif", CPPROF_REPORT_DOT},
+    {"pdf", CPPROF_REPORT_DOT},
+    {"ps", CPPROF_REPORT_DOT},
+    {"web", CPPROF_REPORT_DOT},
+    {"gv", CPPROF_REPORT_DOT},
+    {"evince", CPPROF_REPORT_DOT},
+    {"eog", CPPROF_REPORT_DOT},
+    {"kcachegrind", CPPROF_REPORT_CALLGRIND},
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
+
+/* Of those, what Graphviz is to make of the graph, and what shows it. */
+static const struct picture_word {
+    const char *name, *picture, *viewer;
+} pictures[] = {
+    {"svg", "svg", NULL},  {"png", "png", NULL},
+    {"gif", "gif", NULL},  {"pdf", "pdf", NULL},
+    {"ps", "ps", NULL},    {"web", "svg", "web"},
+    {"gv", "ps", "gv"},    {"evince", "pdf", "evince"},
+    {"eog", "svg", "eog"}, {"kcachegrind", NULL, "kcachegrind"},
+};
+#define N_PICTURES (sizeof pictures / sizeof pictures[0])
 
 /* Words for formats that take a regular expression: `-peek=RE`, `peek RE`. */
 static const struct format_word searches[] = {
@@ -43,13 +65,7 @@ static const struct format_word searches[] = {
 };
 #define N_SEARCHES (sizeof searches / sizeof searches[0])
 
-/* Formats of the reference that are not made yet: flags, and flags that take a
- * regular expression. */
-static const char *const later_formats[] = {
-    "svg", "png", "gif",    "pdf", "ps",
-    "web", "gv",  "evince", "eog", "kcachegrind",
-};
-#define N_LATER (sizeof later_formats / sizeof later_formats[0])
+/* A format of the reference that is not made yet. */
 static const char *const later_searches[] = {"weblist"};
 #define N_LATER_SEARCHES (sizeof later_searches / sizeof later_searches[0])
 
@@ -64,7 +80,6 @@ struct given {
     struct choice formats[N_FORMATS + 1]; /* ORDER: formats */
     struct choice granularities[6]; /* ORDER: enum cpprof_report_granularity */
     struct choice sorts[3];         /* flat, cum */
-    struct choice later[N_LATER + 1];
     const char *searches[N_SEARCHES]; /* ORDER: searches */
     const char *later_searches[N_LATER_SEARCHES];
     struct choice types[8]; /* ORDER: type_names */
@@ -174,7 +189,6 @@ make_table(struct flag_table *t, struct cpprof__report_words *w,
     add_choices(t, g->granularities);
     add_choices(t, g->sorts);
     add_choices(t, g->types);
-    add_choices(t, g->later);
     for (i = 0; i < N_SEARCHES; i++)
         add(t, searches[i].name, CPPROF__FLAG_STRING, &g->searches[i]);
     for (i = 0; i < N_LATER_SEARCHES; i++)
@@ -207,8 +221,6 @@ begin(struct given *g)
     };
     for (i = 0; i < N_FORMATS; i++)
         g->formats[i].name = formats[i].name;
-    for (i = 0; i < N_LATER; i++)
-        g->later[i].name = later_formats[i];
 }
 
 /* ---------------------------------------------------- what they mean ---- */
@@ -231,19 +243,33 @@ is_set(const char *text)
     return text && *text;
 }
 
-/* The format that a command is called after. */
-static enum cpprof_report_format
-named_format(const char *name)
+static void
+take_format(struct cpprof__report_words *w, const struct format_word *word)
 {
     size_t i;
 
+    w->format = word->format;
+    w->picture = w->viewer = NULL;
+    for (i = 0; i < N_PICTURES; i++)
+        if (strcmp(pictures[i].name, word->name) == 0) {
+            w->picture = pictures[i].picture;
+            w->viewer = pictures[i].viewer;
+        }
+}
+
+/* Take the format that a command is called after. */
+static void
+name_format(struct cpprof__report_words *w, const char *name)
+{
+    size_t i;
+
+    w->format = CPPROF_REPORT_PROTO; /* of merge */
     for (i = 0; i < N_FORMATS; i++)
         if (strcmp(formats[i].name, name) == 0)
-            return formats[i].format;
+            take_format(w, &formats[i]);
     for (i = 0; i < N_SEARCHES; i++)
         if (strcmp(searches[i].name, name) == 0)
-            return searches[i].format;
-    return CPPROF_REPORT_PROTO; /* of merge */
+            take_format(w, &searches[i]);
 }
 
 static bool
@@ -265,11 +291,6 @@ later_format(const struct given *g, int *n)
     const char *name = NULL;
     size_t i;
 
-    for (i = 0; i < N_LATER; i++)
-        if (g->later[i].set) {
-            name = later_formats[i];
-            ++*n;
-        }
     for (i = 0; i < N_LATER_SEARCHES; i++)
         if (is_set(g->later_searches[i])) {
             name = later_searches[i];
@@ -287,11 +308,12 @@ choose_format(struct cpprof__report_words *w, struct given *g,
     size_t i;
 
     if (command)
-        w->format = named_format(command);
+        name_format(w, command);
     for (i = 0; i < N_FORMATS; i++) {
-        if (!g->formats[i].set || (command && formats[i].format == w->format))
+        if (!g->formats[i].set ||
+            (command && strcmp(formats[i].name, command) == 0))
             continue;
-        w->format = formats[i].format;
+        take_format(w, &formats[i]);
         n++;
     }
     for (i = 0; i < N_SEARCHES; i++) {
@@ -476,12 +498,12 @@ cpprof__report_word(struct cpprof__report_words *w, const char *name)
 
     for (i = 0; i < N_FORMATS; i++)
         if (strcmp(formats[i].name, name) == 0) {
-            w->format = formats[i].format;
+            take_format(w, &formats[i]);
             return CPPROF__WORD_REPORT;
         }
     for (i = 0; i < N_SEARCHES; i++)
         if (strcmp(searches[i].name, name) == 0) {
-            w->format = searches[i].format;
+            take_format(w, &searches[i]);
             return CPPROF__WORD_SEARCH;
         }
     return CPPROF__WORD_NONE;

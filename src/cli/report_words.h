@@ -12,6 +12,8 @@
 
 struct cpprof__report_words {
     enum cpprof_report_format format;
+    const char *picture; /* what Graphviz is to make of it, "svg"; or NULL */
+    const char *viewer;  /* what is to show it, "web"; or NULL */
     struct cpprof_report_options options;
     struct cpprof__symbolize symbolize;
     const char *output;      /* NULL: standard output */
@@ -21,7 +23,7 @@ struct cpprof__report_words {
     const char *base;        /* what to compare with, or NULL */
     bool diff_base;          /* base is of -diff_base */
     bool normalize;
-    bool all_frames; /* ignore drop_frames */
+    bool all_frames;  /* ignore drop_frames */
     bool interactive; /* no format: the shell */
     char **sources;
     int n_sources;

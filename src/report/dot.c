@@ -11,6 +11,7 @@
 #include "report/short_name.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -328,6 +329,26 @@ print_graph(struct drawing *d, uint8_t *has_tags, bool *failed)
     cpprof__buffer_printf(&d->r->out, "}\n");
 }
 
+/* For a picture: as many edges as can be laid out in a moment. */
+static void
+thin(struct drawing *d)
+{
+    const struct cpprof_report_options *o = d->r->options;
+    char line[160];
+    size_t n, n_left;
+
+    if (!(o->flags & CPPROF_REPORT_PICTURE) || o->flags & CPPROF_REPORT_NO_TRIM)
+        return;
+    n = cpprof__visual_thin(&d->v, &n_left);
+    if (!n || !o->warn)
+        return;
+    snprintf(line, sizeof line,
+             "Left out %zu of %zu edges, the lightest ones, to draw the graph "
+             "in a moment; -trim=false draws all",
+             n, n + n_left);
+    o->warn(o->warn_ctx, line);
+}
+
 enum cpprof_status
 cpprof__dot(struct cpprof__report *r)
 {
@@ -341,6 +362,7 @@ cpprof__dot(struct cpprof__report *r)
         status = cpprof__fail_nomem(r->error);
     if (status == CPPROF_OK) {
         cpprof__select_unit(&d.v.t);
+        thin(&d);
         number_nodes(&d);
         print_graph(&d, has_tags, &failed);
     }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs that show a report. */
+#ifndef CLI_VIEWER_H
+#define CLI_VIEWER_H
+
+#include <cpprof/status.h>
+
+/*
+ * Make a file for a report that `viewer` is to show, "web", "gv", "evince",
+ * "eog" or "kcachegrind", in $TMPDIR; path has room for PATH_MAX bytes.
+ */
+enum cpprof_status
+cpprof__viewer_file(const char *ending, char *path, struct cpprof_error *error);
+
+/* Show the file with the first program that is there. */
+enum cpprof_status
+cpprof__view(const char *viewer, const char *path, struct cpprof_error *error);
+
+#endif

@@ -1,0 +1,116 @@
+#!/bin/bash
+# Pictures and pages: -svg and its like, viewers, -flamegraph in a browser.
+#
+#     pictures.sh CPPROF
+fixtures=$(realpath "$(dirname "$0")/../fixtures")
+. "$(dirname "$0")/tap.sh"
+start "$1"
+profile=$fixtures/go.cpu.pb.gz
+
+begins_with()
+{
+    [ "$(head -c ${#2} "$1")" = "$2" ]
+}
+
+# The names of dot's own words are not looked for without it.
+no_dot_says_what_to_install()
+{
+    run env PATH=/nonexistent "$cpprof" -svg "$profile"
+    same "$status" 2 && grep -q "Is Graphviz installed?" err &&
+        grep -q "apt install graphviz" err && [ ! -s out ]
+}
+check "without dot a message says what to install" no_dot_says_what_to_install
+
+# A viewer that shows what it is given.
+viewer_gets_file()
+{
+    printf '#!/bin/sh\necho "$1" >"%s/shown"\n' "$scratch" >viewer
+    chmod +x viewer
+    run env TMPDIR="$scratch" BROWSER="$scratch/viewer --new" "$cpprof" -web \
+        "$profile"
+    same "$status" 0 && same "$(cat shown)" --new &&
+        grep -q "<svg" "$scratch"/pprof*.svg
+}
+
+kcachegrind_gets_callgrind()
+{
+    mkdir -p bin
+    printf '#!/bin/sh\ncp "$1" "%s/grind"\n' "$scratch" >bin/kcachegrind
+    chmod +x bin/kcachegrind
+    run env TMPDIR="$scratch" PATH="$scratch/bin:$PATH" "$cpprof" \
+        -kcachegrind "$profile"
+    same "$status" 0 && begins_with grind "positions: instr line"
+}
+check "kcachegrind gets the callgrind file" kcachegrind_gets_callgrind
+
+svg_can_be_moved()
+{
+    run "$cpprof" -svg "$profile"
+    same "$status" 0 && grep -q '<g id="viewport">' out &&
+        same "$(grep -c '<svg' out)" 1 && same "$(tail -n 1 out)" "</svg>" &&
+        python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' out
+}
+
+picture_begins_with()
+{
+    run "$cpprof" "-$1" -output="picture.$1" "$profile"
+    same "$status" 0 && grep -qa "^$2" "picture.$1"
+}
+
+# Nodes that all call each other: what Graphviz takes minutes for.
+dense_graph_is_drawn_in_a_moment()
+{
+    python3 - >dense.folded <<'PY'
+for i in range(70):
+    for j in range(70):
+        if i != j:
+            print(f"main;f{i};f{j};f{(i * 7 + j) % 70} {i * j + 1}")
+PY
+    run timeout 60 "$cpprof" -svg -nodefraction=0 -edgefraction=0 dense.folded
+    same "$status" 0 && grep -q "Left out [0-9]* of [0-9]* edges" err &&
+        grep -q "<svg" out
+}
+
+if command -v dot >/dev/null; then
+    check "svg is one document with a group to move" svg_can_be_moved
+    check "png is a PNG" picture_begins_with png $'\x89PNG'
+    check "pdf is a PDF" picture_begins_with pdf %PDF
+    check "ps is PostScript" picture_begins_with ps %!PS
+    check "browser gets a picture" viewer_gets_file
+    check "dense graph is drawn in a moment" dense_graph_is_drawn_in_a_moment
+else
+    skip "pictures" "no dot here: apt install graphviz"
+fi
+
+# The page as a browser shows it: boxes are there, and no name has become HTML.
+page_is_drawn()
+{
+    printf '%s\n' 'main;<b id=bad>x</b></script><script>alert(1)</script> 5' \
+        'main;plain 7' >names.folded
+    run "$cpprof" -flamegraph -output=page.html names.folded
+    same "$status" 0 || return 1
+    timeout 60 chromium --headless --no-sandbox --disable-gpu \
+        --virtual-time-budget=2000 --dump-dom "file://$PWD/page.html" \
+        >dom 2>/dev/null
+    same "$(grep -o 'class="b[ "]' dom | wc -l)" 4 &&
+        ! grep -q '<b id="*bad' dom && grep -q '>plain</div>' dom
+}
+if command -v chromium >/dev/null; then
+    check "flame graph is drawn by a browser" page_is_drawn
+else
+    skip "flame graph is drawn by a browser" "no chromium here"
+fi
+
+json_is_valid()
+{
+    run "$cpprof" -json "$profile"
+    same "$status" 0 && python3 - <<'PY'
+import json
+d = json.load(open("out"))
+total = sum(s["values"][d["shown"]] for s in d["stacks"])
+assert total == d["total"], (total, d["total"])
+assert all(f < len(d["frames"]) for s in d["stacks"] for f in s["frames"])
+PY
+}
+check "json is valid and adds up" json_is_valid
+finish
