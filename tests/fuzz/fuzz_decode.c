@@ -85,7 +85,7 @@ copy_and_compact(const struct cpprof_pprof *p)
     must_be_equal(&before, &after);
     expect(cpprof_pprof_compact(copy, NULL) == CPPROF_OK);
     expect(cpprof_pprof_info(copy).n_samples <= cpprof_pprof_info(p).n_samples);
-    must_survive_rewriting(copy);
+    must_survive_writing(copy);
     cpprof_pprof_free(copy);
     cpprof__buffer_free(&before);
     cpprof__buffer_free(&after);
@@ -123,7 +123,7 @@ change(struct cpprof_pprof *p, uint8_t choice)
     cpprof_pprof_has_file_lines(p);
     filter(p, choice);
     expect(cpprof_pprof_aggregate(p, choice & 63, NULL) == CPPROF_OK);
-    must_survive_rewriting(p);
+    must_survive_writing(p);
 }
 
 /* Each way changes the profile, so an input goes one of them. */

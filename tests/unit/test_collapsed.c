@@ -252,6 +252,23 @@ names_that_would_break_a_line_are_bent(void **state)
 }
 
 static void
+line_that_would_be_an_indented_comment_is_bent(void **state)
+{
+    struct fixture f = {0};
+    struct cpprof_pprof *p;
+    char *text;
+
+    fixture_cpu(&f);
+    fixture_mapping(&f, 1, 0x1000, "/bin/prog", "1234");
+    fixture_stack(&f, "leaf \n#root", 3, NULL);
+    p = made(&f);
+    text = text_write(cpprof__write_collapsed, p, 1);
+    assert_string_equal(text, " _root;leaf 3\n");
+    free(text);
+    cpprof_pprof_free(p);
+}
+
+static void
 many_stacks_survive_the_round_trip(void **state)
 {
     struct cpprof__buffer text = {0};
@@ -280,6 +297,7 @@ main(void)
         cmocka_unit_test(inlined_functions_are_frames),
         cmocka_unit_test(frames_without_names_are_addresses),
         cmocka_unit_test(names_that_would_break_a_line_are_bent),
+        cmocka_unit_test(line_that_would_be_an_indented_comment_is_bent),
         cmocka_unit_test(many_stacks_survive_the_round_trip),
     };
 

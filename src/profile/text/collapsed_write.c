@@ -237,12 +237,14 @@ space_before_digits(const uint8_t *text, size_t n)
 void
 cpprof__bend_collapsed(struct cpprof__buffer *b, size_t start)
 {
-    size_t space;
+    size_t space, first = start;
 
     if (b->failed)
         return;
-    if (b->n > start && b->data[start] == '#')
-        b->data[start] = '_';
+    while (first < b->n && b->data[first] == ' ')
+        first++;
+    if (first < b->n && b->data[first] == '#')
+        b->data[first] = '_';
     space = space_before_digits(b->data + start, b->n - start);
     if (space < b->n - start)
         b->data[start + space] = '_';
