@@ -5,6 +5,7 @@
  */
 #include "cli.h"
 #include "help.h"
+#include "report_words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,25 +35,8 @@ static const struct command {
 } commands[] = {
     {"record", cpprof__cli_record, "record [flags] -- CMD ARGS",
      "run a program and write its CPU profile"},
-    {"top", cpprof__cli_report, "top [flags] FILE",
-     "print where the time of a profile went; same as -top"},
-    {"text", cpprof__cli_report, NULL, NULL},
-    {"peek", cpprof__cli_report, "peek [flags] REGEXP FILE...",
-     "print functions with their callers and callees; same as -peek"},
-    {"list", cpprof__cli_report, "list [flags] REGEXP FILE...",
-     "print the source of functions, with values; same as -list"},
-    {"disasm", cpprof__cli_report, "disasm [flags] REGEXP FILE...",
-     "print the instructions of functions; same as -disasm"},
-    {"tags", cpprof__cli_report, "tags [flags] FILE...",
-     "print the labels of a profile; same as -tags"},
-    {"comments", cpprof__cli_report, "comments FILE...",
-     "print the comments of a profile; same as -comments"},
-    {"raw", cpprof__cli_report, "raw [flags] FILE...",
-     "print all that is in a profile; same as -raw"},
     {"merge", cpprof__cli_report, "merge [-output=FILE] FILE...",
      "write the sum of profiles as a profile; same as -proto"},
-    {"proto", cpprof__cli_report, NULL, NULL},
-    {"topproto", cpprof__cli_report, NULL, NULL},
     {"convert", cpprof__cli_convert, "convert [flags] [FILE ...]",
      "write profiles in another format"},
     {"help", help, "help [COMMAND|TOPIC]",
@@ -66,6 +50,15 @@ static const struct command {
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 
+/* Is it the name of a format? */
+static bool
+is_report(const char *word)
+{
+    struct cpprof__report_words words;
+
+    return cpprof__report_word(&words, word) != CPPROF__WORD_NONE;
+}
+
 /* On a topic; or on all of reports, for the names of reports and "report". */
 static int
 help_on(const char *word)
@@ -76,7 +69,7 @@ help_on(const char *word)
         (*word == '-' && cpprof__help_word(word + 1 + (word[1] == '-'))))
         return CPPROF__EXIT_OK;
     for (i = 0; i < N_COMMANDS; i++)
-        if (strcmp(word, commands[i].name) == 0 ||
+        if (strcmp(word, commands[i].name) == 0 || is_report(word) ||
             strcmp(word, "report") == 0) {
             cpprof__cli_report_help();
             return CPPROF__EXIT_OK;
@@ -98,10 +91,15 @@ help(int argc, char **argv)
     }
     if (argc > 1)
         return help_on(argv[1]);
-    puts("usage: cpprof COMMAND\n");
+    puts("usage: cpprof COMMAND\n"
+         "       cpprof [-FORMAT] [flags] [BINARY] SOURCE...\n");
     for (i = 0; i < N_COMMANDS; i++)
         if (commands[i].summary)
             printf("  %-28s %s\n", commands[i].use, commands[i].summary);
+    printf("  %-28s %s\n  %-28s %s\n", "FORMAT [flags] SOURCE...",
+           "print a report, such as top; same as -FORMAT",
+           "FORMAT [flags] RE SOURCE...",
+           "the same of functions, such as peek and list");
     puts("\nReports take the flags of `go tool pprof`: cpprof -top -cum FILE. "
          "Without\na format, cpprof FILE starts a shell.");
     cpprof__help_topics();
@@ -118,6 +116,8 @@ main(int argc, char **argv)
     for (i = 0; i < N_COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
+    if (is_report(argv[1]))
+        return cpprof__cli_report(argc - 1, argv + 1);
     /* "FILE -top", or a FILE for the shell. */
     if (argv[1][0] == '-' || access(argv[1], F_OK) == 0 ||
         strpbrk(argv[1], "/:"))
