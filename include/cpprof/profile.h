@@ -282,7 +282,7 @@ cpprof_pprof_label_unit(const struct cpprof_pprof *profile, const char *key,
 
 /*
  * Check every invariant of a profile: ids are unique and not 0, every index
- * is inside its table.
+ * is inside its table, tables, strings and labels lie as they should.
  *
  * Errors:  CPPROF_BAD_DATA "malformed profile: ..." with the words of the
  *          reference's CheckValid, where it has some; names are checked, too;

@@ -3,9 +3,9 @@
  * The invariants of a profile as code. Texts are those of the reference's
  * CheckValid, where the failure is one that it knows.
  */
+#include "profile/check.h"
 #include "base/status.h"
 #include "profile/id_map.h"
-#include "profile/model.h"
 
 #define BAD(...)                                                               \
     cpprof__fail(error, CPPROF_BAD_DATA, 0, "malformed profile: " __VA_ARGS__)
@@ -167,5 +167,7 @@ cpprof_pprof_check(const struct cpprof_pprof *p, struct cpprof_error *error)
         status = check_names(p, error);
     if (status == CPPROF_OK)
         status = cpprof__check_tables(p, error);
+    if (status == CPPROF_OK)
+        status = cpprof__check_layout(p, error);
     return status;
 }

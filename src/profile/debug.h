@@ -11,8 +11,7 @@
 #include "profile/model.h"
 
 #ifdef CPPROF_CHECKED
-/* What cpprof_pprof_check() looks at and what model.h, strings.h and labels.h
- * promise besides. A check that there is no memory for is left out. */
+/* A check that there is no memory for is left out. */
 void
 cpprof__debug_check(const struct cpprof_pprof *p);
 #else

@@ -17,6 +17,7 @@
 #include "profile/decode_internal.h"
 
 #include "base/status.h"
+#include "profile/check.h"
 
 #include <stddef.h>
 #include <string.h>

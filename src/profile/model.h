@@ -6,8 +6,7 @@
  * arrays of their own. Everything that changes a profile works in place; a
  * sample's frames only ever get shorter, or move to the end of `frames`.
  *
- * Invariants; cpprof_pprof_check() looks at what can come from a file, debug.c at
- * all of them:
+ * Invariants, checked by cpprof_pprof_check():
  * - values.n is samples.n * sample_types.n;
  * - the frames of samples do not overlap and lie inside `frames`; each is an
  *   index into `locations`;
@@ -63,11 +62,6 @@ cpprof__location_file(const struct cpprof_pprof *p,
     return l->mapping == CPPROF_PPROF_NONE ? 0
                                            : p->mappings.at[l->mapping].file;
 }
-
-/* The part of cpprof_pprof_check() that looks at mappings, locations, lines
- * and functions. */
-enum cpprof_status
-cpprof__check_tables(const struct cpprof_pprof *p, struct cpprof_error *error);
 
 /*
  * Keep the samples for which keep(ctx, sample) holds, in their order. It may

@@ -214,9 +214,7 @@ every_broken_invariant_has_its_words(void **state)
     }
 }
 
-/* ------------------------------------------- builds for debugging ---- */
-
-#ifdef CPPROF_CHECKED
+/* ------------------------------------------- what no file can break ---- */
 
 static void
 frames_overlap(struct cpprof_pprof *p)
@@ -257,6 +255,40 @@ labels_change_places(struct cpprof_pprof *p)
     l[n - 1] = first;
 }
 
+static const struct {
+    break_it *how;
+    const char *text;
+} deeper[] = {
+    {frames_overlap, "frames of two samples overlap"},
+    {lines_overlap, "lines of two locations overlap"},
+    {text_goes_on, "string is not terminated"},
+    {text_comes_twice, "string is not found"},
+    {labels_change_places, "labels are not sorted"},
+};
+
+static void
+every_broken_layout_has_its_words(void **state)
+{
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof deeper / sizeof *deeper; i++) {
+        struct cpprof_pprof *p = make();
+        struct cpprof_error error;
+        char text[112];
+
+        deeper[i].how(p);
+        assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_BAD_DATA);
+        snprintf(text, sizeof text, "inconsistent profile: %s", deeper[i].text);
+        assert_string_equal(error.text, text);
+        cpprof_pprof_free(p);
+    }
+}
+
+/* ------------------------------------------- builds for debugging ---- */
+
+#ifdef CPPROF_CHECKED
+
 /* What a child that changes the broken profile says when it dies. */
 static int
 die_of(break_it *how, char *said, size_t n)
@@ -288,18 +320,6 @@ die_of(break_it *how, char *said, size_t n)
 static void
 change_of_a_broken_profile_aborts_with_the_reason(void **state)
 {
-    static const struct {
-        break_it *how;
-        const char *text;
-    } deeper[] = {
-        {function_without_name,
-         "malformed profile: function has no such string"},
-        {frames_overlap, "frames of two samples overlap"},
-        {lines_overlap, "lines of two locations overlap"},
-        {text_goes_on, "string is not terminated"},
-        {text_comes_twice, "string is not found"},
-        {labels_change_places, "labels are not sorted"},
-    };
     size_t i;
 
     for (i = 0; i < sizeof deeper / sizeof *deeper; i++) {
@@ -308,7 +328,8 @@ change_of_a_broken_profile_aborts_with_the_reason(void **state)
 
         assert_true(WIFSIGNALED(status));
         assert_int_equal(WTERMSIG(status), SIGABRT);
-        snprintf(text, sizeof text, "cpprof: broken profile: %s\n",
+        snprintf(text, sizeof text,
+                 "cpprof: broken profile: inconsistent profile: %s\n",
                  deeper[i].text);
         assert_string_equal(said, text);
     }
@@ -330,6 +351,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_broken_invariant_has_its_words),
+        cmocka_unit_test(every_broken_layout_has_its_words),
         cmocka_unit_test(change_of_a_broken_profile_aborts_with_the_reason),
     };
 
