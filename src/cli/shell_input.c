@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #define PROMPT "(pprof) "
 
@@ -35,7 +36,7 @@ struct library {
     void (*end)(EditLine *);
     const char *(*gets)(EditLine *, int *);
     int (*set)(EditLine *, int, ...);
-    int (*get)(EditLine *, int, ...);
+    int (*wset)(EditLine *, int, ...);
     const LineInfo *(*line)(EditLine *);
     int (*insert)(EditLine *, const char *);
     void (*erase)(EditLine *, int);
@@ -158,7 +159,7 @@ load(struct library *edit)
         {"el_end", &edit->end},
         {"el_gets", &edit->gets},
         {"el_set", &edit->set},
-        {"el_get", &edit->get},
+        {"el_wset", &edit->wset},
         {"el_line", &edit->line},
         {"el_insertstr", &edit->insert},
         {"el_deletestr", &edit->erase},
@@ -202,12 +203,13 @@ open_history(struct cpprof__shell_input *in)
     in->edit.set(in->editor, EL_HIST, in->edit.history, in->history);
 }
 
+/* Names are wide here: el_set() would leak the copies it makes. */
 static void
-bind_key(struct cpprof__shell_input *in, const char *key, const char *name,
-         unsigned char (*function)(EditLine *, int))
+bind_key(struct cpprof__shell_input *in, const wchar_t *key,
+         const wchar_t *name, unsigned char (*function)(EditLine *, int))
 {
-    in->edit.set(in->editor, EL_ADDFN, name, name, function);
-    in->edit.set(in->editor, EL_BIND, key, name, NULL);
+    in->edit.wset(in->editor, EL_ADDFN, name, name, function);
+    in->edit.wset(in->editor, EL_BIND, key, name, NULL);
 }
 
 /* The prompt goes to stderr, so that `cpprof FILE >report` works. */
@@ -221,9 +223,9 @@ open_editor(struct cpprof__shell_input *in)
     in->edit.set(in->editor, EL_PROMPT, prompt);
     in->edit.set(in->editor, EL_EDITOR, "emacs");
     in->edit.set(in->editor, EL_SETTY, "-d", "-isig", NULL);
-    bind_key(in, "^C", "cpprof-forget-line", forget_line);
-    bind_key(in, "^Z", "cpprof-suspend", suspend);
-    bind_key(in, "^I", "cpprof-complete", complete);
+    bind_key(in, L"^C", L"cpprof-forget-line", forget_line);
+    bind_key(in, L"^Z", L"cpprof-suspend", suspend);
+    bind_key(in, L"^I", L"cpprof-complete", complete);
     in->edit.set(in->editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
     open_history(in);
 }
@@ -261,8 +263,7 @@ cpprof__shell_input_close(struct cpprof__shell_input *in)
         in->edit.end(in->editor);
     if (in->history)
         in->edit.history_end(in->history);
-    if (in->edit.handle)
-        dlclose(in->edit.handle);
+    /* The library stays: terminfo below it keeps what it read. */
     free(in->line);
     free(in);
     current = NULL;
