@@ -198,7 +198,7 @@ static uint64_t
 node_hash(uint32_t parent, uint64_t pc, uint32_t mapping)
 {
     return cpprof__mix_u64(pc ^ (uint64_t)parent << 40 ^
-                            (uint64_t)mapping << 32);
+                           (uint64_t)mapping << 32);
 }
 
 static uint64_t

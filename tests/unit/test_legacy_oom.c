@@ -40,7 +40,8 @@ assert_every_failure_is_told(const char *data, size_t n)
 #define WORD(x) x "\0\0\0"
 #define CPU_PROFILE                                                            \
     WORD("\0")                                                                 \
-    WORD("\3") WORD("\0") WORD("\1") WORD("\0")         /* header */           \
+    WORD("\3")                                                                 \
+    WORD("\0") WORD("\1") WORD("\0")                    /* header */           \
         WORD("\1") WORD("\2") WORD("\x10") WORD("\x21") /* samples */          \
         WORD("\2") WORD("\2") WORD("\x11") WORD("\x41") WORD("\0") WORD("\1")  \
             WORD("\0") /* the end */                                           \
