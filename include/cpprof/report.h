@@ -34,6 +34,7 @@ enum cpprof_report_format {
     CPPROF_REPORT_COLLAPSED,  /* a line per stack, for flame graph tools */
     CPPROF_REPORT_JSON,       /* stacks, for other programs */
     CPPROF_REPORT_FLAMEGRAPH, /* a page of HTML that needs nothing else */
+    CPPROF_REPORT_WEBLIST,    /* what LIST and DISASM show, as such a page */
 };
 
 /* What a line of a report stands for. */

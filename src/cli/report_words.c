@@ -62,12 +62,11 @@ static const struct format_word searches[] = {
     {"peek", CPPROF_REPORT_PEEK},
     {"list", CPPROF_REPORT_LIST},
     {"disasm", CPPROF_REPORT_DISASM},
+    {"weblist", CPPROF_REPORT_WEBLIST},
 };
 #define N_SEARCHES (sizeof searches / sizeof searches[0])
 
 /* A format of the reference that is not made yet. */
-static const char *const later_searches[] = {"weblist"};
-#define N_LATER_SEARCHES (sizeof later_searches / sizeof later_searches[0])
 
 /* A group of flags of which one may be set. */
 struct choice {
@@ -81,7 +80,6 @@ struct given {
     struct choice granularities[6]; /* ORDER: enum cpprof_report_granularity */
     struct choice sorts[3];         /* flat, cum */
     const char *searches[N_SEARCHES]; /* ORDER: searches */
-    const char *later_searches[N_LATER_SEARCHES];
     struct choice types[8]; /* ORDER: type_names */
     bool mean, trim, noinlines, showcolumns, compact_labels;
     bool relative_percentages, drop_negative, call_tree, intel_syntax;
@@ -191,8 +189,6 @@ make_table(struct flag_table *t, struct cpprof__report_words *w,
     add_choices(t, g->types);
     for (i = 0; i < N_SEARCHES; i++)
         add(t, searches[i].name, CPPROF__FLAG_STRING, &g->searches[i]);
-    for (i = 0; i < N_LATER_SEARCHES; i++)
-        add(t, later_searches[i], CPPROF__FLAG_STRING, &g->later_searches[i]);
     add_option_flags(t, &w->options, g);
     add_source_flags(t, w, g);
 }
@@ -283,28 +279,11 @@ is_search(const char *name)
     return false;
 }
 
-/* The name of the format flag that is set and not made yet, or NULL. *n is how
- * many there are. */
-static const char *
-later_format(const struct given *g, int *n)
-{
-    const char *name = NULL;
-    size_t i;
-
-    for (i = 0; i < N_LATER_SEARCHES; i++)
-        if (is_set(g->later_searches[i])) {
-            name = later_searches[i];
-            ++*n;
-        }
-    return name;
-}
-
 static bool
 choose_format(struct cpprof__report_words *w, struct given *g,
               const char *command)
 {
     int n = command != NULL;
-    const char *later;
     size_t i;
 
     if (command)
@@ -323,11 +302,8 @@ choose_format(struct cpprof__report_words *w, struct given *g,
         w->options.symbol = g->searches[i];
         n++;
     }
-    later = later_format(g, &n);
     if (n > 1)
         cpprof__cli_fail("must set at most one output format");
-    else if (later)
-        cpprof__cli_fail("-%s is not supported yet", later);
     else if (n && is_set(g->http))
         cpprof__cli_fail("-http is not compatible with an output format on "
                          "the command line");

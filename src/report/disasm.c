@@ -59,10 +59,10 @@ node_of(const struct disasm *d, size_t placed)
 
 /* ------------------------------------------------------------- binaries -- */
 
-/* The number that an expression is, as in a program's source; else 0. */
-static uint64_t
-address_of(const char *text)
+uint64_t
+cpprof__symbol_address(const struct cpprof__report *r)
 {
+    const char *text = r->options->symbol;
     char *end;
     uint64_t v;
 
@@ -413,7 +413,7 @@ disasm(struct disasm *d, struct cpprof__report *r)
     char total[CPPROF__LABEL_TEXT];
     size_t i;
 
-    d->address = address_of(r->options->symbol);
+    d->address = cpprof__symbol_address(r);
     if (status == CPPROF_OK)
         status = cpprof__trimmed_begin(&d->t, r, &trim);
     if (status == CPPROF_OK)

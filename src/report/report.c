@@ -315,6 +315,7 @@ static const struct format {
     {cpprof__collapsed, STREAM},   /* COLLAPSED */
     {cpprof__json, STREAM},        /* JSON */
     {cpprof__flamegraph, STREAM},  /* FLAMEGRAPH */
+    {cpprof__weblist, TEXT},       /* WEBLIST */
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 

@@ -99,6 +99,13 @@ cpprof__list(struct cpprof__report *r);
 enum cpprof_status
 cpprof__disasm(struct cpprof__report *r);
 
+/* The page of -weblist. */
+enum cpprof_status
+cpprof__weblist(struct cpprof__report *r);
+/* The number that the expression is, as in a program's source; else 0. */
+uint64_t
+cpprof__symbol_address(const struct cpprof__report *r);
+
 /* The expression of -peek, -list and -disasm; and that it matched nothing. */
 enum cpprof_status
 cpprof__symbol_regexp(const struct cpprof__report *r,
