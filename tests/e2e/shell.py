@@ -184,16 +184,20 @@ class Terminal:
         return self.expect(text)
 
     def close(self, keys="\x04"):
-        os.write(self.fd, keys.encode())
+        """Type what ends it; again, as a key that comes before the editor
+        listens is lost. Returns its status."""
         end = time.time() + PATIENCE
-        while self.read(1) and time.time() < end:
-            pass
         while time.time() < end:
+            try:
+                os.write(self.fd, keys.encode())
+            except OSError:
+                pass
+            while self.read(1) and time.time() < end:
+                pass
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 os.close(self.fd)
                 return status
-            time.sleep(0.02)
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         os.close(self.fd)
