@@ -56,7 +56,7 @@ assert_golden(const char *name)
 
     snprintf(path, sizeof path, "pprof/profile/testdata/%s", name);
     if (!shared_read(path, &in))
-        skip();
+        return;
     strcat(path, ".string");
     assert_true(shared_read(path, &want));
     cpprof__buffer_append(&want, "", 1);

@@ -530,7 +530,7 @@ file_and_memory_of_libc_agree(void **state)
 
     (void)state;
     if (!dl_iterate_phdr(find_libc, &libc))
-        skip();
+        return;
     assert_int_equal(cpprof__build_id_of_file(libc.path, of_file, &error),
                      CPPROF_OK);
     assert_int_equal(
@@ -547,7 +547,7 @@ vdso_has_an_id_in_memory(void **state)
 
     (void)state;
     if (!vdso)
-        skip();
+        return;
     assert_int_equal(cpprof__build_id_of_memory(vdso, text, NULL), CPPROF_OK);
     assert_int_equal(strlen(text), 40);
 }

@@ -116,7 +116,7 @@ check_folder(const char *folder, const char *ending, bool strip,
 
     if (!dir) {
         print_message("# %s is not here\n", folder);
-        skip();
+        return;
     }
     while ((entry = readdir(dir))) {
         char name[256];

