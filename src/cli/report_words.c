@@ -80,7 +80,7 @@ struct given {
     struct choice granularities[6]; /* ORDER: enum cpprof_report_granularity */
     struct choice sorts[3];         /* flat, cum */
     const char *searches[N_SEARCHES]; /* ORDER: searches */
-    struct choice types[8]; /* ORDER: type_names */
+    struct choice types[8];           /* ORDER: type_names */
     bool mean, trim, noinlines, showcolumns, compact_labels;
     bool relative_percentages, drop_negative, call_tree, intel_syntax;
     bool no_browser;
