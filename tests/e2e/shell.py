@@ -185,13 +185,15 @@ class Terminal:
 
     def close(self, keys="\x04"):
         """Type what ends it; again, as a key that comes before the editor
-        listens is lost. Returns its status."""
+        listens is lost, or a zero byte in its line, which Ctrl-U takes out.
+        Returns its status."""
         end = time.time() + PATIENCE
         while time.time() < end:
             try:
                 os.write(self.fd, keys.encode())
             except OSError:
                 pass
+            keys = "\x15" + keys.lstrip("\x15")
             while self.read(1) and time.time() < end:
                 pass
             pid, status = os.waitpid(self.pid, os.WNOHANG)
