@@ -152,6 +152,7 @@ def test_peer():
 class Terminal:
     def __init__(self, *words, columns=100, **more):
         self.seen = ""
+        self.edits = more.get("TERM") != "dumb"
         argv = [cpprof, "-symbolize=none"] + list(words)
         variables = environment(**more)
         self.pid, self.fd = pty.fork()
@@ -177,7 +178,18 @@ class Terminal:
             if time.time() > end or not self.read(end - time.time()):
                 return None
         before, self.seen = self.seen.split(text, 1)
+        if text == PROMPT:
+            self.settle()
         return before
+
+    def settle(self):
+        """The editor prints its prompt before it has the terminal; keys that
+        come in between are the terminal's. A dumb one has no editor."""
+        end = time.time() + (PATIENCE if self.edits else 0)
+        while time.time() < end:
+            if not termios.tcgetattr(self.fd)[3] & termios.ICANON:
+                return
+            time.sleep(0.005)
 
     def type(self, keys, text=PROMPT):
         os.write(self.fd, keys.encode())
