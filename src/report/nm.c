@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The symbols of a binary, from the lines that `nm -n` prints. */
+/*
+ * The symbols of a binary, from the lines that `nm -n` prints. Of a library
+ * that was stripped, as distributions ship them, those that it exports are
+ * left.
+ */
 #include "report/binutils.h"
 
 #include "base/status.h"
@@ -151,8 +155,8 @@ add_line(struct reader *r, const char *line, const char *end)
 }
 
 static enum cpprof_status
-run_nm(const char *tools, const char *path, struct cpprof__buffer *out,
-       struct cpprof_error *error)
+run_nm(const char *tools, const char *path, const char *which,
+       struct cpprof__buffer *out, struct cpprof_error *error)
 {
     static const char *const names[] = {"llvm-nm", "nm", NULL};
     struct cpprof__buffer nm = {0}, file = {0};
@@ -165,7 +169,7 @@ run_nm(const char *tools, const char *path, struct cpprof__buffer *out,
     if (status == CPPROF_OK && (nm.failed || file.failed))
         status = cpprof__fail_nomem(error);
     if (status == CPPROF_OK) {
-        const char *words[] = {(char *)nm.data, "-n", (char *)file.data, NULL};
+        const char *words[] = {(char *)nm.data, which, (char *)file.data, NULL};
         struct cpprof__tool_run run = {words, NULL, MOST_BYTES, TIMEOUT_S};
 
         status = cpprof__tool_run(&run, out, error);
@@ -184,9 +188,13 @@ cpprof__object_symbols_add(struct cpprof__object_symbols *symbols,
     struct reader r = {
         .symbols = symbols, .matching = matching, .address = address};
     struct cpprof__buffer out = {0};
-    enum cpprof_status status = run_nm(tools, path, &out, error);
-    const char *at = (char *)out.data, *end = at + out.n;
+    enum cpprof_status status = run_nm(tools, path, "-n", &out, error);
+    const char *at, *end;
 
+    if (status == CPPROF_OK && !out.n)
+        status = run_nm(tools, path, "-nD", &out, error);
+    at = (char *)out.data;
+    end = at + out.n;
     while (status == CPPROF_OK && at < end && !r.failed) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
 

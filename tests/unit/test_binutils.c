@@ -240,8 +240,18 @@ input_is_passed_on(void **state)
     cpprof__buffer_free(&out);
 }
 
+static const char symbol_lines[] = "cat <<'END'\n"
+                                   "                 U puts\n"
+                                   "0000000000000010 T _ZN2ns5firstEi\n"
+                                   "0000000000000010 t alias\n"
+                                   "0000000000000020 T second\n"
+                                   "nonsense\n"
+                                   "0000000000000030 B third\n"
+                                   "END";
+
 static void
-expect_symbols(const char *expression, uint64_t address, const char *expected)
+expect_symbols_of(const char *nm, const char *expression, uint64_t address,
+                  const char *expected)
 {
     struct cpprof__object_symbols s = {0};
     struct cpprof__regexp *matching = NULL;
@@ -249,14 +259,7 @@ expect_symbols(const char *expression, uint64_t address, const char *expected)
     struct cpprof_error error = {0};
     size_t i, k;
 
-    make_tool("nm", "cat <<'END'\n"
-                    "                 U puts\n"
-                    "0000000000000010 T _ZN2ns5firstEi\n"
-                    "0000000000000010 t alias\n"
-                    "0000000000000020 T second\n"
-                    "nonsense\n"
-                    "0000000000000030 B third\n"
-                    "END");
+    make_tool("nm", nm);
     assert_int_equal(cpprof__regexp_make(expression, "x", &matching, NULL),
                      CPPROF_OK);
     if (cpprof__object_symbols_add(&s, folder, "/bin/x", matching, address,
@@ -277,6 +280,21 @@ expect_symbols(const char *expression, uint64_t address, const char *expected)
     cpprof__regexp_free(matching);
     cpprof__object_symbols_free(&s);
     remove_tool("nm");
+}
+
+static void
+expect_symbols(const char *expression, uint64_t address, const char *expected)
+{
+    expect_symbols_of(symbol_lines, expression, address, expected);
+}
+
+static void
+stripped_library_has_what_it_exports(void **state)
+{
+    (void)state;
+    expect_symbols_of("case $1 in -n) echo 'no symbols' >&2 ;;\n"
+                      "-nD) echo '0000000000000010 T exported' ;; esac",
+                      "export", 0, "10-ffffffff exported\n");
 }
 
 static void
@@ -308,6 +326,7 @@ main(void)
         cmocka_unit_test(tool_that_hangs_is_stopped),
         cmocka_unit_test(tool_that_prints_for_ever_is_stopped),
         cmocka_unit_test(input_is_passed_on),
+        cmocka_unit_test(stripped_library_has_what_it_exports),
         cmocka_unit_test(symbols_match_by_name),
         cmocka_unit_test(symbol_of_an_address_has_all_its_names),
     };
