@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the memory of this process goes: a sample of its allocations, on
+ * whatever allocator it uses, and of memory that it hands out itself.
+ *
+ *     struct cpprof_writer out;
+ *
+ *     cpprof_path_writer("heap.pb.gz", &out, NULL);
+ *     cpprof_write_heap_profile(out, NULL, NULL);
+ *
+ * A program that is linked with libcpprof is sampled from its first allocation
+ * on, one in 512 KiB, as Go programs are; CPPROF= decides where it is set.
+ */
+#ifndef CPPROF_HEAP_H
+#define CPPROF_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cpprof/cpprof.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Sample one allocation in so many bytes on average (0: none, 1: all), from
+ * now on, in every thread. What was sampled before keeps the weight that it
+ * was given, so a change at any time leaves all values unbiased. A negative
+ * number changes nothing.
+ *
+ * Returns the rate before.
+ * Units:   bytes; 524288 at the start.
+ * Safety:  MT. AS.
+ * Source:  Go runtime.MemProfileRate.
+ */
+CPPROF_API int64_t
+cpprof_set_heap_rate(int64_t bytes);
+
+/* Memory of another kind than malloc's: a GPU's, a file's, an arena's. */
+struct cpprof_heap;
+
+/* struct cpprof_heap_options flags */
+#define CPPROF_HEAP_ALLOCS 1u /* default sample type alloc_space: "allocs" */
+#define CPPROF_HEAP_PEAK   2u /* in-use values at the moment of most in use */
+#define CPPROF_HEAP_LABELS 4u /* samples carry their thread's labels */
+
+struct cpprof_heap_options {
+    size_t size;   /* sizeof (struct cpprof_heap_options) */
+    int32_t debug; /* 0: gzipped protobuf; 1 and more: text */
+    enum cpprof_symbolize symbolize;
+    uint32_t flags;                 /* CPPROF_HEAP_* */
+    const struct cpprof_heap *heap; /* NULL: malloc and its family */
+};
+
+/*
+ * Write what was sampled up to now. The program's other threads run on.
+ *
+ * writer   receives the file; closed by this call.
+ * options  NULL for defaults.
+ * error    filled on failure; may be NULL.
+ *
+ * Shape:   one sample per (stack, size class), four values each:
+ *          alloc_objects, alloc_space, inuse_objects, inuse_space; the number
+ *          label "bytes" is the mean size of its objects.
+ * Units:   count, bytes, count, bytes; estimates of what the program did.
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (a write failed), CPPROF_INVALID,
+ *          CPPROF_UNSUPPORTED (the program's allocations do not come by us:
+ *          the text says whose malloc it is).
+ * Owner:   the writer is cpprof's.
+ * Safety:  MT. Not AS.
+ * Source:  Go runtime/pprof.WriteHeapProfile.
+ */
+CPPROF_API enum cpprof_status
+cpprof_write_heap_profile(struct cpprof_writer writer,
+                          const struct cpprof_heap_options *options,
+                          struct cpprof_error *error);
+
+/*
+ * Memory that the program hands out itself, out of an arena or a pool: as
+ * malloc(size) gave ptr, and as free(ptr). Sampled like any allocation.
+ * ptr is an address and is not read; it must not be live in the same heap.
+ * Releasing what was never recorded does nothing.
+ *
+ * Safety:  MT. AS.
+ */
+CPPROF_API void
+cpprof_heap_record(const void *ptr, size_t size);
+CPPROF_API void
+cpprof_heap_release(const void *ptr);
+
+/*
+ * A heap of its own, with a profile of its own. At most 63 of them; they are
+ * never freed.
+ *
+ * name     as in a file name; copied.
+ *
+ * Errors:  CPPROF_INVALID (no name, or one that is in use), CPPROF_NOMEM.
+ * Safety:  MT. Not AS.
+ */
+CPPROF_API enum cpprof_status
+cpprof_heap_new(const char *name, struct cpprof_heap **heap,
+                struct cpprof_error *error);
+
+/* As above, in that heap. Safety: MT. AS. */
+CPPROF_API void
+cpprof_heap_record_in(struct cpprof_heap *heap, const void *ptr, size_t size);
+CPPROF_API void
+cpprof_heap_release_in(struct cpprof_heap *heap, const void *ptr);
+
+/*
+ * What a count and a size of sampled objects, unscaled, stand for when one in
+ * rate bytes was sampled: for profiles in the old formats.
+ *
+ * Units:   count, bytes.
+ * Safety:  AS.
+ * Source:  Go runtime/pprof.scaleHeapSample.
+ */
+CPPROF_API void
+cpprof_scale_heap_sample(int64_t count, int64_t size, int64_t rate,
+                         int64_t *scaled_count, int64_t *scaled_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks, each stored once: a tree that grows from the root frame, to which
+ * any thread adds inside malloc, a lock call or a signal handler, without a
+ * lock. Shared by the profiles that keep tables (heap, block, mutex,
+ * threadcreate). Nodes are never removed.
+ *
+ * The nodes are one block of fixed layout without pointers, private or a
+ * shared file that another process reads at any moment: a node is whole before
+ * a number that refers to it is given out. The index (from parent and pc to
+ * node) is this process's own.
+ */
+#ifndef COLLECT_SIGNAL_STACK_TREE_H
+#define COLLECT_SIGNAL_STACK_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bound: 1 M nodes, 16 MiB, touched as they are used. */
+#define CPPROF__TREE_NODES (1u << 20)
+
+/* .mapping of a node; anything else is the mapping's number + 1. */
+#define CPPROF__TREE_UNRESOLVED 0u
+/* Or'ed in when the code was unloaded: the node is kept for what refers to it,
+ * and not found again for new stacks. */
+#define CPPROF__TREE_GONE 0x80000000u
+
+/* One frame under its caller. Node 0 is the root, above all stacks. */
+struct cpprof__tree_node {
+    uint64_t pc;
+    uint32_t parent;  /* lower than this node's own number */
+    uint32_t mapping; /* set outside handlers, by collect/tables.c */
+};
+
+struct cpprof__tree_head {
+    char magic[8];
+    uint32_t n_nodes;   /* given out, node 0 counted */
+    uint32_t n_refused; /* stacks that found no room */
+};
+
+struct cpprof__tree {
+    struct cpprof__tree_head *head;
+    struct cpprof__tree_node *nodes; /* CPPROF__TREE_NODES */
+    uint32_t *index;                 /* private */
+};
+
+/* Bytes of the block of head and nodes, and of the private index. */
+size_t
+cpprof__tree_bytes(void);
+size_t
+cpprof__tree_index_bytes(void);
+
+/* A tree in zeroed memory of these sizes. Call before any add. */
+void
+cpprof__tree_make(struct cpprof__tree *tree, void *block, void *index);
+
+/*
+ * The number of a stack, leaf first, n > 0; 0 when there is no room.
+ * Safety: AS, any thread, lock-free.
+ */
+uint32_t
+cpprof__tree_add(struct cpprof__tree *tree, const uintptr_t *pcs, size_t n);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the profiles that keep tables (heap; block, mutex, threadcreate) have
+ * in common: the tree of stacks, the mappings that its addresses lie in, and
+ * label sets by number. Made at the first use, private or in files of the
+ * recorder's directory, where another process reads them whatever becomes of
+ * this one:
+ *
+ *     PID.IMAGE.tree    the stack tree
+ *     PID.IMAGE.maps    a store (collect/store.h) of mappings and label sets
+ *     PID.IMAGE.heap    the heap's block (collect/signal/heap.h)
+ */
+#ifndef COLLECT_TABLES_H
+#define COLLECT_TABLES_H
+
+#include "collect/builder.h"
+#include "collect/signal/stack_tree.h"
+#include "collect/store.h"
+
+#include <stdbool.h>
+
+struct cpprof__tables {
+    struct cpprof__tree tree;
+    struct cpprof__store store; /* mappings and label sets only */
+};
+extern struct cpprof__tables cpprof__tables;
+
+/* Make the tables, once; later calls do nothing. directory NULL: private
+ * memory. Uses mmap and no allocator. Safety: MT. */
+enum cpprof_status
+cpprof__tables_make(const char *directory, struct cpprof_error *error);
+
+/*
+ * Find the mapping of every node that has none yet. Called before a profile is
+ * written, by the drainer now and then, and around dlclose, which makes
+ * addresses mean other code. Safety: MT. Not AS.
+ */
+void
+cpprof__tables_resolve(void);
+void
+cpprof__tables_before_unload(void);
+void
+cpprof__tables_after_unload(void);
+
+/* fork: the child goes on with a copy of its own of whatever is shared. Runs
+ * before any of the program's own handlers in the child. */
+void
+cpprof__tables_fork_prepare(void);
+void
+cpprof__tables_fork_parent(void);
+void
+cpprof__tables_fork_child(void);
+
+/*
+ * The frames of a stack, leaf first, for a builder whose mappings are those of
+ * the store in the same order (numbers[i] is the builder's for mapping i).
+ * Returns how many, at most max.
+ */
+size_t
+cpprof__tables_stack(const struct cpprof__tables *tables, uint32_t stack,
+                     const uint32_t *numbers,
+                     struct cpprof__builder_frame *frames, size_t max);
+
+#endif
