@@ -67,7 +67,7 @@ file_ending(const struct cpprof__report_words *w)
 
     if (w->picture)
         return w->picture;
-    if (format == CPPROF_REPORT_FLAMEGRAPH)
+    if (format == CPPROF_REPORT_FLAMEGRAPH || format == CPPROF_REPORT_WEBLIST)
         return "html";
     if (format == CPPROF_REPORT_PROTO || format == CPPROF_REPORT_TOPPROTO)
         return "pb.gz";
@@ -115,14 +115,15 @@ open_output(struct output *output, const struct cpprof__report_words *w,
         status = make_numbered(output, ending, error);
     if (status != CPPROF_OK)
         return status;
-    if (output->path) {
-        cpprof__progress_hide();
-        if (!w->viewer) /* the viewer tells where it is */
-            fprintf(stderr, "Generating report in %s\n", output->path);
-        return cpprof_path_writer(output->path, writer, error);
+    if (!output->path) {
+        *writer = cpprof__terminal_writer(w->format);
+        return CPPROF_OK;
     }
-    *writer = cpprof__terminal_writer(w->format);
-    return CPPROF_OK;
+    status = cpprof_path_writer(output->path, writer, error);
+    cpprof__progress_hide();
+    if (status == CPPROF_OK && !w->viewer) /* the viewer tells where it is */
+        fprintf(stderr, "Generating report in %s\n", output->path);
+    return status;
 }
 
 static enum cpprof_status
@@ -143,6 +144,16 @@ write_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
     return status;
 }
 
+/* A page of source and instructions is for a browser, unless it goes
+ * somewhere else. */
+static void
+choose_viewer(struct cpprof__report_words *w)
+{
+    if (w->format == CPPROF_REPORT_WEBLIST && !(w->output && *w->output) &&
+        (w->interactive || isatty(STDOUT_FILENO)))
+        w->viewer = "web";
+}
+
 /* Write a report into a file for a viewer, and start that. */
 static enum cpprof_status
 view_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
@@ -150,18 +161,32 @@ view_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
 {
     struct cpprof__report_words to_file = *w;
     char path[PATH_MAX];
+    const char *ending = file_ending(w);
     enum cpprof_status status;
 
-    status =
-        cpprof__viewer_file(w->picture ? w->picture : "grind", path, error);
+    if (w->format == CPPROF_REPORT_CALLGRIND)
+        ending = "grind";
+    status = cpprof__viewer_file(ending, path, error);
     if (status != CPPROF_OK)
         return status;
     to_file.output = path;
     status = write_report(p, &to_file, error);
+    cpprof__progress_end();
     if (status == CPPROF_OK)
         return cpprof__view(w->viewer, path, error);
     unlink(path);
     return status;
+}
+
+/* What went wrong, and where a report was to go that could not be written. */
+static int
+fail(const struct cpprof__report_words *w, enum cpprof_status status,
+     const struct cpprof_error *error)
+{
+    if (status == CPPROF_SYSTEM && w->output && *w->output &&
+        strncmp(error->text, "writing", strlen("writing")) == 0)
+        return cpprof__cli_fail("%s: %s", w->output, error->text);
+    return cpprof__cli_fail("%s", error->text);
 }
 
 int
@@ -171,10 +196,10 @@ cpprof__print_report(struct cpprof_pprof *p, struct cpprof__report_words *w)
     enum cpprof_status status;
 
     cpprof__progress("making the report");
+    choose_viewer(w);
     status = w->viewer ? view_report(p, w, &error) : write_report(p, w, &error);
     cpprof__progress_end();
-    return status == CPPROF_OK ? CPPROF__EXIT_OK
-                               : cpprof__cli_fail("%s", error.text);
+    return status == CPPROF_OK ? CPPROF__EXIT_OK : fail(w, status, &error);
 }
 
 /* ---------------------------------------------------------- commands ---- */

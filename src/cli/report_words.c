@@ -66,8 +66,6 @@ static const struct format_word searches[] = {
 };
 #define N_SEARCHES (sizeof searches / sizeof searches[0])
 
-/* A format of the reference that is not made yet. */
-
 /* A group of flags of which one may be set. */
 struct choice {
     const char *name;
@@ -310,7 +308,8 @@ choose_format(struct cpprof__report_words *w, struct given *g,
     else if (g->no_browser && !is_set(g->http))
         cpprof__cli_fail("-no_browser only makes sense with -http");
     else if (is_set(g->http))
-        cpprof__cli_fail("-http is not supported yet");
+        cpprof__cli_fail("-http: there is no web page yet; -flamegraph makes "
+                         "a file that a browser opens");
     else {
         w->interactive = n == 0;
         return true;
