@@ -77,33 +77,4 @@ cpprof__disassemble(struct cpprof__disassembly *d,
 void
 cpprof__disassembly_free(struct cpprof__disassembly *d);
 
-/* ------------------------------------------------------------ places ---- */
-
-/* A function that an address is in; mangled. Empty and 0 for unknown. */
-struct cpprof__frame {
-    struct cpprof__slice function, file;
-    int64_t line;
-};
-
-/* Zero bytes is a valid, empty one. */
-struct cpprof__places {
-    CPPROF__ARRAY(struct cpprof__frame) at;
-    CPPROF__ARRAY(size_t) first;  /* by address */
-    struct cpprof__buffer output; /* all slices are of it */
-};
-
-/* Look n addresses of the binary at path up. Errors: as of disassembling. */
-enum cpprof_status
-cpprof__places_find(struct cpprof__places *p, const char *tools,
-                    const char *path, const uint64_t *addresses, size_t n,
-                    struct cpprof_error *error);
-
-/* The *n functions that the i-th address is in, the innermost first: all but
- * the last are inlined. */
-const struct cpprof__frame *
-cpprof__places_of(const struct cpprof__places *p, size_t i, size_t *n);
-
-void
-cpprof__places_free(struct cpprof__places *p);
-
 #endif

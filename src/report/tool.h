@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that reports ask: objdump, nm, addr2line. They are run without a
+ * Programs that reports ask: objdump and nm. They are run without a
  * shell, and neither for ever nor for any amount of output.
  */
 #ifndef REPORT_TOOL_H

@@ -55,18 +55,14 @@ matches(struct cpprof__weblist *w, uint32_t string)
                                          string);
 }
 
-/* Ask for a function by its name, and that of which it is a clone, "f.isra.0"
- * of f: tools call it by either. */
+/* Ask for a function by its name. */
 static void
 want(struct cpprof__weblist *w, uint32_t string)
 {
-    const char *name = cpprof__strings_text(&w->r->p->strings, string);
-    size_t n = cpprof__strings_n(&w->r->p->strings, string);
-    const char *dot = n && *name == '_' ? memchr(name, '.', n) : NULL;
+    const struct cpprof__strings *s = &w->r->p->strings;
 
-    if (cpprof__strings_add(&w->wanted, name, n) == CPPROF__NO_STRING ||
-        (dot && cpprof__strings_add(&w->wanted, name, (size_t)(dot - name)) ==
-                    CPPROF__NO_STRING))
+    if (cpprof__strings_add(&w->wanted, cpprof__strings_text(s, string),
+                            cpprof__strings_n(s, string)) == CPPROF__NO_STRING)
         w->failed = true;
 }
 

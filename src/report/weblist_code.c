@@ -9,7 +9,9 @@
 #include "base/status.h"
 #include "profile/path.h"
 #include "symbolize/image.h"
+#include "symbolize/lookup.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +20,8 @@
 #define AROUND 500
 /* Only so many ranges are shown, those with the most value. */
 #define MOST_RANGES 25
-/* An instruction without a line has that of one not farther before it. */
+/* An instruction of a function but without a line has that of one not farther
+ * before it. What fills the room between functions is of none. */
 #define NEAR_BYTES 32
 
 struct range {
@@ -28,11 +31,30 @@ struct range {
     int64_t score;
 };
 
+/* A function that an instruction is in; texts are of w->names. */
+struct frame {
+    uint32_t function, file;
+    int64_t line;
+    bool wanted;
+};
+
+/* The file of a mapping. */
+struct binary {
+    bool is_tried, is_open;
+    struct cpprof__image image;
+    size_t number; /* for looking up */
+};
+
 struct maker {
     struct cpprof__weblist *w;
     CPPROF__ARRAY(struct range) ranges;
-    /* Of the last instruction that has a line. */
-    const struct cpprof__frame *last;
+    struct binary *binaries; /* one per mapping */
+    struct cpprof__lookup lookup;
+    struct cpprof__frame found[CPPROF__LOOKUP_FRAMES];
+
+    /* Functions of this instruction, and of the last one that has a line. */
+    struct frame frames[2][CPPROF__LOOKUP_FRAMES];
+    unsigned last; /* which of them */
     size_t n_last;
     uint64_t last_address;
     bool failed; /* out of memory */
@@ -41,10 +63,9 @@ struct maker {
 /* --------------------------------------------------------------- lines -- */
 
 static uint32_t
-intern(struct maker *m, struct cpprof__slice text)
+intern(struct maker *m, const char *text, size_t n)
 {
-    uint32_t at =
-        cpprof__strings_add(&m->w->names, text.n ? text.at : "", text.n);
+    uint32_t at = cpprof__strings_add(&m->w->names, n ? text : "", n);
 
     m->failed |= at == CPPROF__NO_STRING;
     return m->failed ? 0 : at;
@@ -52,75 +73,76 @@ intern(struct maker *m, struct cpprof__slice text)
 
 /* A file name without the detours that some builds leave in it. */
 static uint32_t
-intern_clean(struct maker *m, struct cpprof__slice text)
+intern_clean(struct maker *m, uint32_t file)
 {
     static const char *const fronts[] = {"/proc/self/cwd/", "./"};
+    const char *text = cpprof__strings_text(&m->w->names, file);
     struct cpprof__buffer clean = {0};
     uint32_t at = 0;
     size_t i;
 
-    for (i = 0; i < 2; i++) {
-        size_t n = strlen(fronts[i]);
-
-        if (text.n >= n && memcmp(text.at, fronts[i], n) == 0) {
-            text.at += n;
-            text.n -= n;
-        }
-    }
-    cpprof__path_clean(text.at, text.n, &clean);
+    for (i = 0; i < 2; i++)
+        if (strncmp(text, fronts[i], strlen(fronts[i])) == 0)
+            text += strlen(fronts[i]);
+    cpprof__path_clean(text, strlen(text), &clean);
     if (!clean.failed)
-        at = intern(m, (struct cpprof__slice){(char *)clean.data, clean.n});
+        at = intern(m, (char *)clean.data, clean.n);
     m->failed |= clean.failed;
     cpprof__buffer_free(&clean);
     return at;
 }
 
-/* A clone that the compiler made of a function, "f.isra.0", is that one. */
 static bool
-is_wanted(const struct cpprof__weblist *w, struct cpprof__slice function)
+is_wanted(const struct cpprof__weblist *w, const char *function)
 {
-    const char *name = function.n ? function.at : "";
-    const char *dot = memchr(name, '.', function.n);
+    return cpprof__strings_find(&w->wanted, function, strlen(function)) !=
+           CPPROF__NO_STRING;
+}
 
-    if (cpprof__strings_find(&w->wanted, name, function.n) != CPPROF__NO_STRING)
-        return true;
-    return dot &&
-           cpprof__strings_find(&w->wanted, name, (size_t)(dot - name)) !=
-               CPPROF__NO_STRING;
+/* The name that readers of the profile know a function by. */
+static uint32_t
+pretty_name(struct maker *m, const char *system_name, const char *name)
+{
+    const struct cpprof__strings *s = &m->w->r->p->strings;
+    uint32_t at = cpprof__strings_find(s, system_name, strlen(system_name));
+
+    if (at != CPPROF__NO_STRING && m->w->pretty[at] != CPPROF__NO_STRING)
+        name = cpprof__strings_text(s, m->w->pretty[at]);
+    return intern(m, name, strlen(name));
 }
 
 /* Show the last instruction under all functions it is in that are wanted. */
 static void
-show(struct maker *m, const struct cpprof__frame *frames, size_t n)
+show(struct maker *m, const struct frame *frames, size_t n)
 {
     struct cpprof__weblist *w = m->w;
     size_t i, j;
 
     for (i = 0; i < n && !m->failed; i++) {
-        struct cpprof__shown_code s = {.line = frames[i].line,
-                                       .code = w->codes.n - 1,
-                                       .first_call = w->calls.n,
-                                       .n_calls = i},
-                                  *slot;
+        struct cpprof__shown_code *slot;
 
-        if (!is_wanted(w, frames[i].function))
+        if (!frames[i].wanted)
             continue;
-        s.file = intern_clean(m, frames[i].file);
-        s.function = intern(m, frames[i].function);
         if (!CPPROF__ARRAY_ROOM(&w->calls, i) ||
             !(slot = CPPROF__ARRAY_ADD(&w->shown))) {
             m->failed = true;
             return;
         }
-        *slot = s;
+        *slot =
+            (struct cpprof__shown_code){.file = intern_clean(m, frames[i].file),
+                                        .function = frames[i].function,
+                                        .line = frames[i].line,
+                                        .code = w->codes.n - 1,
+                                        .first_call = w->calls.n,
+                                        .n_calls = i};
         for (j = i; j-- > 0;)
-            w->calls.at[w->calls.n++] = (struct cpprof__call){
-                intern(m, frames[j].file), frames[j].line};
+            w->calls.at[w->calls.n++] =
+                (struct cpprof__call){frames[j].file, frames[j].line};
     }
 }
 
 static struct cpprof__code *
-add_code(struct maker *m, const struct cpprof__frame *frames, size_t n)
+add_code(struct maker *m, const struct frame *frames, size_t n)
 {
     struct cpprof__code *code = CPPROF__ARRAY_ADD(&m->w->codes);
 
@@ -130,7 +152,7 @@ add_code(struct maker *m, const struct cpprof__frame *frames, size_t n)
     }
     memset(code, 0, sizeof *code);
     if (n) {
-        code->file = intern(m, frames->file);
+        code->file = frames->file;
         code->line = frames->line;
     }
     return code;
@@ -138,20 +160,13 @@ add_code(struct maker *m, const struct cpprof__frame *frames, size_t n)
 
 /* -------------------------------------------------------- no binary ---- */
 
-static struct cpprof__slice
-slice_of(const struct cpprof_pprof *p, uint32_t string)
-{
-    return (struct cpprof__slice){cpprof__strings_text(&p->strings, string),
-                                  cpprof__strings_n(&p->strings, string)};
-}
-
 /* A site whose binary is not there is shown as the profile has it. */
 static void
 add_site(struct maker *m, const struct cpprof__site *site)
 {
     const struct cpprof_pprof *p = m->w->r->p;
     const struct cpprof_pprof_location *l = &p->locations.at[site->location];
-    struct cpprof__frame *frames = calloc(l->n_lines + 1, sizeof *frames);
+    struct frame *frames = calloc(l->n_lines + 1, sizeof *frames);
     struct cpprof__code *code;
     uint32_t i;
 
@@ -159,9 +174,13 @@ add_site(struct maker *m, const struct cpprof__site *site)
         const struct cpprof_pprof_line *line = &p->lines.at[l->first_line + i];
         const struct cpprof_pprof_function *f =
             &p->functions.at[line->function];
+        const char *name = cpprof__strings_text(&p->strings, f->name);
+        const char *file = cpprof__strings_text(&p->strings, f->file);
 
-        frames[i] = (struct cpprof__frame){slice_of(p, f->name),
-                                           slice_of(p, f->file), line->line};
+        frames[i].function = intern(m, name, strlen(name));
+        frames[i].file = intern(m, file, strlen(file));
+        frames[i].line = line->line;
+        frames[i].wanted = is_wanted(m->w, name);
     }
     m->failed |= !frames;
     code = m->failed ? NULL : add_code(m, frames, l->n_lines);
@@ -175,31 +194,53 @@ add_site(struct maker *m, const struct cpprof__site *site)
 
 /* ------------------------------------------------------------- ranges -- */
 
-/* The image of a mapping's file, and where site is in it. */
+/* The file of a mapping; NULL when it cannot be read. */
+static struct binary *
+open_binary(struct maker *m, uint32_t mapping)
+{
+    const struct cpprof_pprof *p = m->w->r->p;
+    const char *path =
+        cpprof__strings_text(&p->strings, p->mappings.at[mapping].file);
+    struct binary *b = &m->binaries[mapping];
+    enum cpprof_status status;
+    bool nomem;
+
+    if (b->is_tried)
+        return b->is_open ? b : NULL;
+    b->is_tried = true;
+    status = cpprof__image_open(&b->image, path, NULL);
+    b->is_open = status == CPPROF_OK;
+    m->failed |= status == CPPROF_NOMEM;
+    if (!b->is_open)
+        return NULL;
+    b->number =
+        cpprof__lookup_binary(&m->lookup, path, b->image.build_id, &nomem);
+    m->failed |= nomem;
+    return b;
+}
+
+/* What to subtract from addresses near site, to have those of its binary. */
 static bool
 find_base(struct maker *m, const struct cpprof__site *site, uint32_t mapping,
           uint64_t *base)
 {
-    const struct cpprof_pprof *p = m->w->r->p;
     const struct cpprof_pprof_mapping *map;
-    struct cpprof__image image = {0};
+    const struct binary *binary;
     struct cpprof__place place;
     uint64_t address;
-    bool found = false;
 
     if (mapping == CPPROF_PPROF_NONE)
         return false;
-    map = &p->mappings.at[mapping];
+    map = &m->w->r->p->mappings.at[mapping];
     place = (struct cpprof__place){map->start, map->limit, map->offset};
     if (site->address < map->start || site->address >= map->limit)
         return false;
-    if (cpprof__image_open(&image, cpprof__strings_text(&p->strings, map->file),
-                           NULL) == CPPROF_OK)
-        found = cpprof__image_address(&image, &place, site->address, &address);
-    cpprof__image_close(&image);
-    if (found)
-        *base = site->address - address;
-    return found;
+    binary = open_binary(m, mapping);
+    if (!binary ||
+        !cpprof__image_address(&binary->image, &place, site->address, &address))
+        return false;
+    *base = site->address - address;
+    return true;
 }
 
 /* The range of the wanted site at `first`, with all that are near; returns the
@@ -265,26 +306,45 @@ by_score(const void *x, const void *y)
 
 /* ------------------------------------------------------- instructions -- */
 
-/* The functions of instruction i; where addr2line does not know, objdump may.
- */
-static const struct cpprof__frame *
-frames_of(const struct cpprof__places *places, bool found, size_t i,
-          const struct cpprof__instruction *in, struct cpprof__frame *one,
-          size_t *n)
+/* The functions of an instruction. Where the library cannot be loaded, objdump
+ * knows one. */
+static size_t
+find_frames(struct maker *m, const struct range *r,
+            const struct cpprof__instruction *in, struct frame *frames)
 {
-    if (found)
-        return cpprof__places_of(places, i, n);
-    *one = (struct cpprof__frame){in->function, in->file, in->line};
-    *n = 1;
-    return one;
+    size_t n, i;
+
+    if (m->lookup.no_library) {
+        struct cpprof__slice f = in->function;
+
+        frames->function = intern(m, f.at, f.n);
+        frames->file = intern(m, in->file.at, in->file.n);
+        frames->line = in->line;
+        frames->wanted = cpprof__strings_find(&m->w->wanted, f.n ? f.at : "",
+                                              f.n) != CPPROF__NO_STRING;
+        return 1;
+    }
+    n = cpprof__lookup_frames(&m->lookup, m->binaries[r->mapping].number,
+                              in->address, m->found);
+    for (i = 0; i < n; i++) {
+        const struct cpprof__frame *f = &m->found[i];
+
+        frames[i].function = pretty_name(m, f->system_name, f->name);
+        frames[i].file = f->file ? intern(m, f->file, strlen(f->file)) : 0;
+        frames[i].line = f->line;
+        frames[i].wanted =
+            is_wanted(m->w, f->system_name) || is_wanted(m->w, f->name);
+    }
+    return n;
 }
 
 static void
 add_instruction(struct maker *m, const struct range *r,
-                const struct cpprof__instruction *in, uint64_t next,
-                const struct cpprof__frame *frames, size_t n)
+                const struct cpprof__instruction *in, uint64_t next)
 {
     struct cpprof__weblist *w = m->w;
+    struct frame *frames = m->frames[!m->last];
+    size_t n = find_frames(m, r, in, frames);
     struct cpprof__code *code = add_code(m, frames, n);
 
     if (!code)
@@ -297,11 +357,12 @@ add_instruction(struct maker *m, const struct range *r,
     cpprof__buffer_append(&w->texts, in->text.at, in->text.n);
     m->failed |= w->texts.failed;
     if (n && frames->line) {
-        m->last = frames;
+        m->last = !m->last;
         m->n_last = n;
         m->last_address = code->address;
-    } else if (m->last && code->address - m->last_address <= NEAR_BYTES) {
-        frames = m->last;
+    } else if (n && m->n_last &&
+               code->address - m->last_address <= NEAR_BYTES) {
+        frames = m->frames[m->last];
         n = m->n_last;
     }
     show(m, frames, n);
@@ -309,45 +370,29 @@ add_instruction(struct maker *m, const struct range *r,
 
 static void
 add_instructions(struct maker *m, const struct range *r,
-                 const struct cpprof__disassembly *d,
-                 const struct cpprof__places *places, bool found)
+                 const struct cpprof__disassembly *d)
 {
-    struct cpprof__frame ones[2];
     uint64_t most = 0;
-    size_t i, n, turn = 0;
+    size_t i;
 
-    m->last = NULL;
+    m->n_last = 0;
     for (i = 0; i < d->at.n && !m->failed; i++) {
         const struct cpprof__instruction *in = &d->at.at[i];
-        uint64_t next = i + 1 < d->at.n ? in[1].address : 0;
-        const struct cpprof__frame *frames;
 
         if (in->address + r->base <= most)
             continue;
         most = in->address + r->base;
-        /* The one that m->last may be is left alone. */
-        turn = m->last == &ones[turn] ? !turn : turn;
-        frames = frames_of(places, found, i, in, &ones[turn], &n);
-        add_instruction(m, r, in, next, frames, n);
+        add_instruction(m, r, in, i + 1 < d->at.n ? in[1].address : 0);
     }
 }
 
-static bool
-find_places(struct maker *m, const char *path,
-            const struct cpprof__disassembly *d, struct cpprof__places *places)
+static void
+warn(const struct maker *m, const char *text)
 {
-    uint64_t *addresses = malloc((d->at.n + 1) * sizeof *addresses);
-    bool found = false;
-    size_t i;
+    const struct cpprof_report_options *o = m->w->r->options;
 
-    m->failed |= !addresses;
-    for (i = 0; addresses && i < d->at.n; i++)
-        addresses[i] = d->at.at[i].address;
-    if (addresses)
-        found = cpprof__places_find(places, m->w->r->options->tools, path,
-                                    addresses, d->at.n, NULL) == CPPROF_OK;
-    free(addresses);
-    return found && places->first.n == d->at.n;
+    if (o->warn)
+        o->warn(o->warn_ctx, text);
 }
 
 /* A range that cannot be disassembled is left out, as in the reference, but
@@ -366,19 +411,35 @@ read_range(struct maker *m, const struct range *r)
         .intel_syntax = o->flags & CPPROF_REPORT_INTEL_SYNTAX,
     };
     struct cpprof__disassembly d = {0};
-    struct cpprof__places places = {0};
     struct cpprof_error error = {0};
     enum cpprof_status status = cpprof__disassemble(&d, &what, &error);
 
     if (status == CPPROF_OK)
-        add_instructions(m, r, &d, &places,
-                         find_places(m, what.path, &d, &places));
+        add_instructions(m, r, &d);
     else if (status == CPPROF_NOMEM)
         m->failed = true;
-    else if (o->warn)
-        o->warn(o->warn_ctx, error.text);
+    else
+        warn(m, error.text);
     cpprof__disassembly_free(&d);
-    cpprof__places_free(&places);
+}
+
+static void
+read_ranges(struct maker *m)
+{
+    char text[96];
+    size_t i;
+
+    if (m->ranges.n)
+        qsort(m->ranges.at, m->ranges.n, sizeof *m->ranges.at, by_score);
+    if (m->ranges.n > MOST_RANGES) {
+        snprintf(text, sizeof text,
+                 "only %d of %zu pieces of code are shown, those with the most "
+                 "samples",
+                 MOST_RANGES, m->ranges.n);
+        warn(m, text);
+    }
+    for (i = 0; i < m->ranges.n && i < MOST_RANGES && !m->failed; i++)
+        read_range(m, &m->ranges.at[i]);
 }
 
 /* ------------------------------------------------------------- values -- */
@@ -434,19 +495,37 @@ by_place(const void *x, const void *y, void *ctx)
                  : (a->n_calls > b->n_calls) - (a->n_calls < b->n_calls);
 }
 
+static void
+maker_free(struct maker *m)
+{
+    size_t i;
+
+    for (i = 0; m->binaries && i < m->w->r->p->mappings.n; i++)
+        cpprof__image_close(&m->binaries[i].image);
+    free(m->binaries);
+    CPPROF__ARRAY_FREE(&m->ranges);
+    cpprof__lookup_free(&m->lookup);
+    free(m);
+}
+
 enum cpprof_status
 cpprof__weblist_code(struct cpprof__weblist *w)
 {
-    struct maker m = {.w = w};
-    size_t i;
+    struct maker *m = calloc(1, sizeof *m);
+    bool failed = true;
 
-    find_ranges(&m);
-    if (m.ranges.n)
-        qsort(m.ranges.at, m.ranges.n, sizeof *m.ranges.at, by_score);
-    for (i = 0; i < m.ranges.n && i < MOST_RANGES && !m.failed; i++)
-        read_range(&m, &m.ranges.at[i]);
-    CPPROF__ARRAY_FREE(&m.ranges);
-    if (m.failed)
+    if (m) {
+        m->w = w;
+        m->binaries = calloc(w->r->p->mappings.n + 1, sizeof *m->binaries);
+        m->failed = !m->binaries;
+        if (!m->failed)
+            find_ranges(m);
+        if (!m->failed)
+            read_ranges(m);
+        failed = m->failed;
+        maker_free(m);
+    }
+    if (failed)
         return cpprof__fail_nomem(w->r->error);
     add_values(w);
     if (w->shown.n)

@@ -213,7 +213,7 @@ print_codes(struct cpprof__weblist *w, size_t first, size_t end, size_t indent)
 struct piece {
     size_t first, end; /* of what is shown */
     int64_t begin_line, end_line;
-    struct cpprof__slice name;
+    uint32_t name;
     int64_t flat, cum;
 };
 
@@ -310,7 +310,8 @@ print_piece(struct cpprof__weblist *w, const struct piece *p)
     cpprof__format_value(w->r, p->cum, cum);
     cpprof__percentage(percent, p->cum, w->r->total);
     cpprof__buffer_printf(out, "<h2>");
-    escape(out, p->name.at, p->name.n);
+    escape(out, cpprof__strings_text(&w->names, p->name),
+           cpprof__strings_n(&w->names, p->name));
     cpprof__buffer_printf(out, "</h2><p class=\"filename\">");
     escape(out, cpprof__strings_text(&w->names, file),
            cpprof__strings_n(&w->names, file));
@@ -331,43 +332,20 @@ print_piece(struct cpprof__weblist *w, const struct piece *p)
 
 /* -------------------------------------------------------------- pieces -- */
 
-/* The name that readers know a function by. */
-static struct cpprof__slice
-pretty_name(const struct cpprof__weblist *w, uint32_t function)
-{
-    const struct cpprof__strings *s = &w->r->p->strings;
-    const char *name = cpprof__strings_text(&w->names, function);
-    size_t n = cpprof__strings_n(&w->names, function);
-    uint32_t at = cpprof__strings_find(s, name, n);
-
-    if (at == CPPROF__NO_STRING || w->pretty[at] == CPPROF__NO_STRING)
-        return (struct cpprof__slice){name, n};
-    at = w->pretty[at];
-    return (struct cpprof__slice){cpprof__strings_text(s, at),
-                                  cpprof__strings_n(s, at)};
-}
-
-static bool
-same(struct cpprof__slice a, struct cpprof__slice b)
-{
-    return a.n == b.n && memcmp(a.at, b.at, a.n) == 0;
-}
-
 /* The lines of one function from `first` on that are near to each other. */
 static struct piece
 take_piece(const struct cpprof__weblist *w, size_t first)
 {
     const struct cpprof__shown_code *s = w->shown.at;
-    struct piece p = {.first = first, .begin_line = s[first].line};
+    struct piece p = {
+        .first = first, .name = s[first].function, .begin_line = s[first].line};
     size_t i = first;
 
-    p.name = pretty_name(w, s[first].function);
     do {
         p.end_line = cpprof__add(s[i].line, 1);
         i += line_length(w, i);
     } while (i < w->shown.n && s[i].file == s[first].file &&
-             s[i].line - p.end_line < JOIN_LINES &&
-             same(pretty_name(w, s[i].function), p.name));
+             s[i].line - p.end_line < JOIN_LINES && s[i].function == p.name);
     p.end = i;
     sum(w, first, i, &p.flat, &p.cum);
     return p;
