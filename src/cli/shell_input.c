@@ -6,7 +6,11 @@
  * is missing the shell reads plain lines.
  *
  * The terminal sends no signals while a line is edited: Ctrl-C and Ctrl-Z are
- * keys like others, and no handler has to run inside the editor.
+ * keys like others, and no handler has to run inside the editor. That mode
+ * begins before the prompt is printed, so that whoever sees the prompt is
+ * heard; libedit itself would do it after. What is typed earlier, while a
+ * report is made, is the terminal's: an interrupt is for the report, and must
+ * not end a shell that has just stopped waiting for it.
  */
 #include "shell.h"
 
@@ -20,10 +24,12 @@
 #include <fcntl.h>
 #include <histedit.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -55,6 +61,7 @@ struct cpprof__shell_input {
     char *line; /* of getline() */
     size_t n_line;
     bool is_terminal;
+    struct sigaction before; /* of SIGINT, where it is a terminal */
 };
 
 /* -------------------------------------------------------------- keys ---- */
@@ -96,6 +103,16 @@ suspend(EditLine *editor, int key)
     raise(SIGTSTP);
     current->edit.set(editor, EL_PREP_TERM, 1);
     return CC_REDISPLAY;
+}
+
+/* What Ctrl-D has become that was typed before the editor listened, and its
+ * line with it: it is no key. */
+static unsigned char
+skip(EditLine *editor, int key)
+{
+    (void)editor;
+    (void)key;
+    return CC_NORM;
 }
 
 static void
@@ -226,6 +243,7 @@ open_editor(struct cpprof__shell_input *in)
     bind_key(in, L"^C", L"cpprof-forget-line", forget_line);
     bind_key(in, L"^Z", L"cpprof-suspend", suspend);
     bind_key(in, L"^I", L"cpprof-complete", complete);
+    bind_key(in, L"^@", L"cpprof-skip", skip);
     in->edit.set(in->editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
     open_history(in);
 }
@@ -236,6 +254,24 @@ is_dumb(void)
     const char *term = getenv("TERM");
 
     return !term || !*term || strcmp(term, "dumb") == 0;
+}
+
+static void
+ignore_signal(int number)
+{
+    (void)number;
+}
+
+/* An interrupt that comes when no report is made, ends a plain line and not the
+ * shell. A handler, not SIG_IGN, which programs would inherit. */
+static void
+survive_interrupts(struct cpprof__shell_input *in)
+{
+    struct sigaction action = {.sa_handler = ignore_signal,
+                               .sa_flags = in->editor ? SA_RESTART : 0};
+
+    if (in->is_terminal)
+        sigaction(SIGINT, &action, &in->before);
 }
 
 struct cpprof__shell_input *
@@ -253,6 +289,7 @@ cpprof__shell_input_open(const struct cpprof_pprof *profile)
         current = in;
         open_editor(in);
     }
+    survive_interrupts(in);
     return in;
 }
 
@@ -263,6 +300,8 @@ cpprof__shell_input_close(struct cpprof__shell_input *in)
         in->edit.end(in->editor);
     if (in->history)
         in->edit.history_end(in->history);
+    if (in->is_terminal)
+        sigaction(SIGINT, &in->before, NULL);
     /* The library stays: terminfo below it keeps what it read. */
     free(in->line);
     free(in);
@@ -283,14 +322,29 @@ cut_end(char *line)
     line[strcspn(line, "\n")] = '\0';
 }
 
+/* Was Ctrl-D typed already? Then the terminal has something for us, which is
+ * nothing; the editor would get a zero byte. */
+static bool
+at_end(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    int n = 1;
+
+    return poll(&input, 1, 0) == 1 && ioctl(STDIN_FILENO, FIONREAD, &n) == 0 &&
+           n == 0;
+}
+
 static const char *
 edited_line(struct cpprof__shell_input *in)
 {
-    const char *text;
+    const char *text = NULL;
     char *copy;
     int n = 0;
 
-    text = in->edit.gets(in->editor, &n);
+    if (!at_end()) {
+        in->edit.set(in->editor, EL_PREP_TERM, 1);
+        text = in->edit.gets(in->editor, &n);
+    }
     if (!text || n <= 0) {
         fputs("\n", stderr); /* after Ctrl-D */
         return NULL;
@@ -308,15 +362,26 @@ edited_line(struct cpprof__shell_input *in)
     return copy;
 }
 
+static const char *
+plain_line(struct cpprof__shell_input *in)
+{
+    for (;;) {
+        fputs(PROMPT, stdout);
+        fflush(stdout);
+        errno = 0;
+        if (getline(&in->line, &in->n_line, in->file) >= 0)
+            break;
+        if (errno != EINTR)
+            return NULL;
+        clearerr(in->file); /* Ctrl-C: another line */
+        fputs("\n", stdout);
+    }
+    cut_end(in->line);
+    return in->line;
+}
+
 const char *
 cpprof__shell_input_line(struct cpprof__shell_input *in)
 {
-    if (in->editor)
-        return edited_line(in);
-    fputs(PROMPT, stdout);
-    fflush(stdout);
-    if (getline(&in->line, &in->n_line, in->file) < 0)
-        return NULL;
-    cut_end(in->line);
-    return in->line;
+    return in->editor ? edited_line(in) : plain_line(in);
 }

@@ -152,7 +152,6 @@ def test_peer():
 class Terminal:
     def __init__(self, *words, columns=100, **more):
         self.seen = ""
-        self.edits = more.get("TERM") != "dumb"
         argv = [cpprof, "-symbolize=none"] + list(words)
         variables = environment(**more)
         self.pid, self.fd = pty.fork()
@@ -178,36 +177,18 @@ class Terminal:
             if time.time() > end or not self.read(end - time.time()):
                 return None
         before, self.seen = self.seen.split(text, 1)
-        if text == PROMPT:
-            self.settle()
         return before
-
-    def settle(self):
-        """The editor prints its prompt before it has the terminal; keys that
-        come in between are the terminal's. A dumb one has no editor."""
-        end = time.time() + (PATIENCE if self.edits else 0)
-        while time.time() < end:
-            if not termios.tcgetattr(self.fd)[3] & termios.ICANON:
-                return
-            time.sleep(0.005)
 
     def type(self, keys, text=PROMPT):
         os.write(self.fd, keys.encode())
         return self.expect(text)
 
     def close(self, keys="\x04"):
-        """Type what ends it; again, as a key that comes before the editor
-        listens is lost, or a zero byte in its line, which Ctrl-U takes out.
-        Returns its status."""
+        """Type what ends it. Returns its status."""
         end = time.time() + PATIENCE
+        os.write(self.fd, keys.encode())
         while time.time() < end:
-            try:
-                os.write(self.fd, keys.encode())
-            except OSError:
-                pass
-            keys = "\x15" + keys.lstrip("\x15")
-            while self.read(1) and time.time() < end:
-                pass
+            self.read(0.1)
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 os.close(self.fd)
@@ -347,6 +328,40 @@ def test_interrupt():
     check("to its end", t.close() == 0)
 
 
+def ends(term, keys, seconds):
+    """Statuses of shells that hear keys after so many seconds, or at once
+    when there is a prompt."""
+    statuses = []
+    for i in range(12):
+        t = Terminal(CPU, TERM=term)
+        if seconds is None:
+            t.expect(PROMPT)
+        else:
+            time.sleep(seconds * i)
+        statuses.append(t.close(keys))
+    return statuses
+
+
+def test_early_keys():
+    """The instants in which the editor begins to listen, or a report ends."""
+    for term in ("xterm", "dumb"):
+        seen = ends(term, "\x04", None)
+        check("Ctrl-D is heard with the prompt, " + term, not any(seen), seen)
+        seen = ends(term, "\x04", 0.001)
+        check("and before it, " + term, not any(seen), seen)
+        seen = []
+        for i in range(12):
+            t = Terminal(CPU, TERM=term)
+            t.expect(PROMPT)
+            if i % 2:
+                os.write(t.fd, b"top1\r")
+                time.sleep(0.0005 * i)
+            if t.type("\x03") is None or t.type("unit=ms\r") is None:
+                seen.append(t.seen)
+            seen.append(t.close("\rquit\r"))
+        check("Ctrl-C leaves the shell, " + term, not any(seen), seen)
+
+
 # -------------------------------------------------------------- sources ----
 
 def test_sources():
@@ -409,7 +424,7 @@ def main():
         os.chdir(scratch)
         for test in (test_reports, test_output, test_peer, test_terminal,
                      test_width, test_completion, test_history,
-                     test_interrupt, test_sources, test_help):
+                     test_interrupt, test_early_keys, test_sources, test_help):
             test()
         os.chdir("/")
     print("1..%d" % len(checks))
