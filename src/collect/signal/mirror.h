@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A copy of the tables in a file, where another process reads it whatever
+ * becomes of this one. The tables themselves stay private memory: a forked
+ * child has its own by copy on write, and nothing that the core touches can
+ * fault on a full file system.
+ *
+ * Whoever changed something says so, and its words are copied until they are
+ * seen to be the same; so the order in which threads say it does not matter,
+ * and the last state is what stays. Holes of the file are filled before they
+ * are touched; what finds no room is counted.
+ *
+ * The file is mapped by this process alone (MADV_DONTFORK), and what is known
+ * of it is gone in a child (MADV_WIPEONFORK), which makes a file of its own at
+ * its first sample. Nothing needs to be done around a fork, and a child that
+ * allocates little pays nothing.
+ *
+ * The file, each part at a multiple of 4096; ORDER: enum cpprof__mirror_part.
+ */
+#ifndef COLLECT_SIGNAL_MIRROR_H
+#define COLLECT_SIGNAL_MIRROR_H
+
+#include "arch/atomic.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPPROF__MIRROR_MAGIC "cpprofT1"
+
+enum cpprof__mirror_part {
+    CPPROF__MIRROR_HEAD,
+    CPPROF__MIRROR_STORE, /* as collect/store.h; mappings, labels, text */
+    CPPROF__MIRROR_TREE,  /* struct cpprof__tree_head */
+    CPPROF__MIRROR_NODES,
+    CPPROF__MIRROR_HEAP, /* struct cpprof__heap_head */
+    CPPROF__MIRROR_BLOCKS,
+    CPPROF__MIRROR_BUCKETS,
+    CPPROF__MIRROR_END,
+};
+
+enum cpprof__mirror_state {
+    CPPROF__MIRROR_RUNNING = 1,
+    CPPROF__MIRROR_ENDED = 2, /* in order, at .end_ns */
+};
+
+struct cpprof__mirror_head {
+    char magic[8];
+    int32_t pid;
+    uint32_t image; /* execs of a pid: the first number that was free */
+    uint32_t state; /* enum cpprof__mirror_state */
+    uint32_t is_forked;
+    uint64_t n_bytes;   /* of the whole layout: a check on versions */
+    uint64_t start_ns;  /* CLOCK_REALTIME */
+    uint64_t end_ns;    /* of the orderly end */
+    uint64_t n_refused; /* changes that found no room in the file */
+    char name[256];     /* of the executable, without its folder */
+    char owner[256];    /* whose malloc it is, when it is not ours */
+};
+
+/* Memory that is copied: a table with n_used entries of `each` bytes, or
+ * n_used NULL and one entry. */
+struct cpprof__mirror_area {
+    const char *from;
+    size_t n_bytes;
+    const uint32_t *n_used;
+    uint32_t each;
+    bool reason;     /* to make the file: entries are blocks */
+    uint64_t offset; /* in the file */
+};
+#define CPPROF__MIRROR_AREAS 16
+
+/* What the copy is made of, and where to. Set before .wanted is. */
+struct cpprof__mirror {
+    bool wanted;
+    char directory[PATH_MAX];
+    char name[256];
+    char owner[256];
+    uint64_t n_bytes; /* of the file */
+    int32_t first_pid;
+    const uint32_t *control; /* of the directory; != 0: stop. Or NULL */
+    struct cpprof__mirror_area areas[CPPROF__MIRROR_AREAS];
+    uint32_t n_areas;
+};
+extern struct cpprof__mirror cpprof__mirror_plan;
+
+/* The n bytes at p, in one of the areas and aligned to 8, have changed. */
+void
+cpprof__mirror_copy(const void *p, size_t n);
+
+/* The same: nothing but a load when nobody records. Safety: AS, lock-free. */
+static inline void
+cpprof__mirror(const void *p, size_t n)
+{
+    if (load_relaxed(&cpprof__mirror_plan.wanted))
+        cpprof__mirror_copy(p, n);
+}
+
+/* Memory for what is known of the file, once, outside handlers. */
+bool
+cpprof__mirror_prepare(void);
+
+/* Make the file now, and not at the first change: 0 or an errno. Safety: AS. */
+int
+cpprof__mirror_make(void);
+
+/* The head of this process's file, or NULL when there is none. Safety: AS. */
+struct cpprof__mirror_head *
+cpprof__mirror_head(void);
+
+/* DIRECTORY/PID.IMAGE.tables into path, of PATH_MAX + 32. Safety: AS. */
+void
+cpprof__mirror_path(char *path, const char *directory, int32_t pid,
+                    uint32_t image);
+
+#endif
