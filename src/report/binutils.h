@@ -61,7 +61,17 @@ struct cpprof__disassembly {
     struct cpprof__buffer output; /* all slices are of it */
 };
 
+/* The program, found at the first use. Zero bytes is a valid one. */
+struct cpprof__objdump {
+    struct cpprof__buffer path; /* terminated */
+    bool is_found, is_llvm;
+};
+
+void
+cpprof__objdump_free(struct cpprof__objdump *objdump);
+
 struct cpprof__disassemble {
+    struct cpprof__objdump *objdump; /* never NULL */
     const char *tools; /* the option -tools, or NULL */
     const char *path;
     uint64_t begin, end;

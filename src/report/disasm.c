@@ -40,6 +40,7 @@ struct disasm {
     uint64_t address; /* that is asked for instead of a name; or 0 */
     uint8_t *wanted;  /* by string: a mapping file of a node that matches */
 
+    struct cpprof__objdump objdump;
     struct cpprof__object_symbols symbols;
     CPPROF__ARRAY(struct placed) placed;
     CPPROF__ARRAY(struct routine) routines;
@@ -385,6 +386,7 @@ print_routine(struct disasm *d, const struct routine *r)
 {
     const struct cpprof_report_options *o = d->t.r->options;
     struct cpprof__disassemble what = {
+        .objdump = &d->objdump,
         .tools = o->tools,
         .path = string_of(d, d->t.g.p->mappings.at[r->mapping].file),
         .begin = r->symbol.start,
@@ -439,6 +441,7 @@ cpprof__disasm(struct cpprof__report *r)
     status = disasm(&d, r);
     r->options = given;
     cpprof__regexp_free(d.matching);
+    cpprof__objdump_free(&d.objdump);
     cpprof__object_symbols_free(&d.symbols);
     CPPROF__ARRAY_FREE(&d.placed);
     CPPROF__ARRAY_FREE(&d.routines);

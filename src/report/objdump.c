@@ -175,57 +175,62 @@ parse(struct cpprof__disassembly *d)
 
 /* --------------------------------------------------------------- running -- */
 
-enum kind {
-    NO_OBJDUMP,
-    GNU_OBJDUMP,
-    LLVM_OBJDUMP,
-};
-
-/* What a program says that it is. LLVM's before 8 takes other options. */
-static enum kind
-kind_of(const char *path)
+/* Which program it is, from what it says; false when it is none that can be
+ * used. LLVM's before 8 takes other options. */
+static enum cpprof_status
+ask_version(struct cpprof__objdump *objdump)
 {
-    const char *words[] = {path, "--version", NULL};
+    const char *words[] = {(char *)objdump->path.data, "--version", NULL};
     struct cpprof__tool_run run = {words, NULL, 64 << 10, 10};
     struct cpprof__buffer out = {0};
-    enum kind kind = NO_OBJDUMP;
+    enum cpprof_status status = cpprof__tool_run(&run, &out, NULL);
     const char *llvm;
 
-    if (cpprof__tool_run(&run, &out, NULL) == CPPROF_OK)
+    if (status == CPPROF_OK)
         cpprof__buffer_append(&out, "", 1);
-    else
-        out.n = 0;
-    llvm = out.n ? strstr((char *)out.data, "LLVM version ") : NULL;
-    if (llvm && atoi(llvm + strlen("LLVM version ")) >= 8)
-        kind = LLVM_OBJDUMP;
-    else if (out.n && strstr((char *)out.data, "GNU objdump"))
-        kind = GNU_OBJDUMP;
+    if (out.failed)
+        status = CPPROF_NOMEM;
+    if (status == CPPROF_OK) {
+        llvm = strstr((char *)out.data, "LLVM version ");
+        objdump->is_llvm = llvm && atoi(llvm + strlen("LLVM version ")) >= 8;
+        objdump->is_found =
+            objdump->is_llvm || strstr((char *)out.data, "GNU objdump");
+    }
     cpprof__buffer_free(&out);
-    return kind;
+    return status;
 }
 
-static enum kind
-find(const char *tools, struct cpprof__buffer *path)
+/* Find the program, if that was not done yet. */
+static enum cpprof_status
+find(struct cpprof__objdump *objdump, const char *tools,
+     struct cpprof_error *error)
 {
     static const char *const names[] = {"llvm-objdump", "objdump", NULL};
-    enum kind kind = NO_OBJDUMP;
+    enum cpprof_status status = CPPROF_OK;
     size_t i;
 
-    for (i = 0; i < 2 && kind == NO_OBJDUMP; i++) {
-        path->n = 0;
-        if (cpprof__tool_find(tools, "objdump", names + i, path))
-            kind = kind_of((char *)path->data);
+    for (i = 0; i < 2 && !objdump->is_found && status != CPPROF_NOMEM; i++) {
+        objdump->path.n = 0;
+        if (cpprof__tool_find(tools, "objdump", names + i, &objdump->path))
+            status = ask_version(objdump);
+        else if (objdump->path.failed)
+            status = CPPROF_NOMEM;
     }
-    return kind;
+    if (status == CPPROF_NOMEM)
+        return cpprof__fail_nomem(error);
+    return objdump->is_found
+               ? CPPROF_OK
+               : cpprof__fail(error, CPPROF_SYSTEM, 0,
+                              "cannot disasm: no objdump tool available");
 }
 
 static enum cpprof_status
 run(struct cpprof__disassembly *d, const struct cpprof__disassemble *what,
-    const char *objdump, const char *file, enum kind kind,
-    struct cpprof_error *error)
+    const char *file, struct cpprof_error *error)
 {
-    const char *words[12] = {objdump, "--disassemble", "--demangle",
-                             "--no-show-raw-insn", "--line-numbers"};
+    const char *words[12] = {(char *)what->objdump->path.data, "--disassemble",
+                             "--demangle", "--no-show-raw-insn",
+                             "--line-numbers"};
     struct cpprof__tool_run run = {words, NULL, MOST_BYTES, TIMEOUT_S};
     char begin[64], end[64];
     size_t n = 5;
@@ -234,7 +239,7 @@ run(struct cpprof__disassembly *d, const struct cpprof__disassemble *what,
     snprintf(end, sizeof end, "--stop-address=%#" PRIx64, what->end);
     words[n++] = begin;
     words[n++] = end;
-    if (what->intel_syntax && kind == LLVM_OBJDUMP) {
+    if (what->intel_syntax && what->objdump->is_llvm) {
         words[n++] = "--x86-asm-syntax=intel";
     } else if (what->intel_syntax) {
         words[n++] = "-M";
@@ -249,22 +254,18 @@ cpprof__disassemble(struct cpprof__disassembly *d,
                     const struct cpprof__disassemble *what,
                     struct cpprof_error *error)
 {
-    struct cpprof__buffer objdump = {0}, file = {0};
-    enum kind kind = find(what->tools, &objdump);
-    enum cpprof_status status = CPPROF_OK;
+    struct cpprof__buffer file = {0};
+    enum cpprof_status status = find(what->objdump, what->tools, error);
 
+    if (status != CPPROF_OK)
+        return status;
     cpprof__tool_file(what->path, &file);
-    if (objdump.failed || file.failed)
+    if (file.failed)
         status = cpprof__fail_nomem(error);
-    else if (kind == NO_OBJDUMP)
-        status = cpprof__fail(error, CPPROF_SYSTEM, 0,
-                              "cannot disasm: no objdump tool available");
     else
-        status =
-            run(d, what, (char *)objdump.data, (char *)file.data, kind, error);
+        status = run(d, what, (char *)file.data, error);
     if (status == CPPROF_OK && !parse(d))
         status = cpprof__fail_nomem(error);
-    cpprof__buffer_free(&objdump);
     cpprof__buffer_free(&file);
     return status;
 }
@@ -274,4 +275,11 @@ cpprof__disassembly_free(struct cpprof__disassembly *d)
 {
     CPPROF__ARRAY_FREE(&d->at);
     cpprof__buffer_free(&d->output);
+}
+
+void
+cpprof__objdump_free(struct cpprof__objdump *objdump)
+{
+    cpprof__buffer_free(&objdump->path);
+    memset(objdump, 0, sizeof *objdump);
 }

@@ -49,6 +49,7 @@ struct maker {
     struct cpprof__weblist *w;
     CPPROF__ARRAY(struct range) ranges;
     struct binary *binaries; /* one per mapping */
+    struct cpprof__objdump objdump;
     struct cpprof__lookup lookup;
     struct cpprof__frame found[CPPROF__LOOKUP_FRAMES];
 
@@ -403,6 +404,7 @@ read_range(struct maker *m, const struct range *r)
     const struct cpprof_report_options *o = m->w->r->options;
     const struct cpprof_pprof *p = m->w->r->p;
     struct cpprof__disassemble what = {
+        .objdump = &m->objdump,
         .tools = o->tools,
         .path =
             cpprof__strings_text(&p->strings, p->mappings.at[r->mapping].file),
@@ -504,6 +506,7 @@ maker_free(struct maker *m)
         cpprof__image_close(&m->binaries[i].image);
     free(m->binaries);
     CPPROF__ARRAY_FREE(&m->ranges);
+    cpprof__objdump_free(&m->objdump);
     cpprof__lookup_free(&m->lookup);
     free(m);
 }

@@ -75,13 +75,18 @@ expect_place(const struct cpprof__instruction *i, const char *function,
 static void
 disassemble(const char *script, struct cpprof__disassembly *d)
 {
-    struct cpprof__disassemble what = {
-        .tools = folder, .path = "/bin/x", .begin = 0x10, .end = 0x20};
+    struct cpprof__objdump objdump = {0};
+    struct cpprof__disassemble what = {.objdump = &objdump,
+                                       .tools = folder,
+                                       .path = "/bin/x",
+                                       .begin = 0x10,
+                                       .end = 0x20};
     struct cpprof_error error = {0};
 
     make_tool("objdump", script);
     if (cpprof__disassemble(d, &what, &error) != CPPROF_OK)
         fail_msg("%s", error.text);
+    cpprof__objdump_free(&objdump);
     remove_tool("objdump");
 }
 
@@ -159,7 +164,9 @@ file_name_is_no_option(void **state)
 static void
 failure_of_a_tool_is_told(void **state)
 {
-    struct cpprof__disassemble what = {.tools = folder, .path = "/bin/x"};
+    struct cpprof__objdump objdump = {0};
+    struct cpprof__disassemble what = {
+        .objdump = &objdump, .tools = folder, .path = "/bin/x"};
     struct cpprof__disassembly d = {0};
     struct cpprof_error error = {0};
 
@@ -167,6 +174,7 @@ failure_of_a_tool_is_told(void **state)
     make_tool("objdump", SAY_GNU "exit 3");
     assert_int_equal(cpprof__disassemble(&d, &what, &error), CPPROF_SYSTEM);
     assert_non_null(strstr(error.text, "objdump --disassemble"));
+    cpprof__objdump_free(&objdump);
     cpprof__disassembly_free(&d);
     remove_tool("objdump");
 }
@@ -174,7 +182,9 @@ failure_of_a_tool_is_told(void **state)
 static void
 missing_tool_is_named(void **state)
 {
-    struct cpprof__disassemble what = {.tools = folder, .path = "/bin/x"};
+    struct cpprof__objdump objdump = {0};
+    struct cpprof__disassemble what = {
+        .objdump = &objdump, .tools = folder, .path = "/bin/x"};
     struct cpprof__disassembly d = {0};
     struct cpprof_error error = {0};
     char *path = strdup(getenv("PATH"));
@@ -185,6 +195,7 @@ missing_tool_is_named(void **state)
     assert_string_equal(error.text, "cannot disasm: no objdump tool available");
     setenv("PATH", path, 1);
     free(path);
+    cpprof__objdump_free(&objdump);
     cpprof__disassembly_free(&d);
 }
 

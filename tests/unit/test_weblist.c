@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/* -weblist: which lines and instructions are on the page, under which values.
+ */
+#include "code_fixture.h"
+#include "pprof_fixture.h"
+#include "report_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+/* leaf at line 10, main at 11, cold in main at 12; as main begins at 0x10 of
+ * the binary, the call is what main is at, and cold is in the middle of mov. */
+static struct cpprof_pprof *
+make(const char *binary)
+{
+    struct fixture f = {0};
+    struct cpprof_error error;
+    struct cpprof_pprof *p;
+
+    fixture_cpu(&f);
+    fixture_mapping(&f, 1, 0x1000, binary, "");
+    fixture_stack(&f, "leaf main", 300000000, NULL);
+    fixture_stack(&f, "cold<main", 100000000, NULL);
+    fixture_stack(&f, "b>&", 50000000, NULL);
+    p = fixture_read(&f, &error);
+    assert_non_null(p);
+    return p;
+}
+
+static enum cpprof_status
+weblist(const char *binary, const char *symbol, struct report_text *t,
+        struct cpprof_error *error)
+{
+    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct cpprof_pprof *p = make(binary);
+    enum cpprof_status status;
+
+    options.symbol = symbol;
+    options.tools = code_folder;
+    options.trim_path = "/src";
+    options.source_path = code_folder;
+    status = report_text_of(p, CPPROF_REPORT_WEBLIST, options, t, error);
+    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    cpprof_pprof_free(p);
+    return status;
+}
+
+/* The page behind its head. */
+static const char *
+body(const struct report_text *t)
+{
+    const char *body = strstr((char *)t->bytes.data, "<body>");
+
+    assert_non_null(body);
+    return body;
+}
+
+static void
+expect_in(const struct report_text *t, const char *text)
+{
+    if (!strstr(body(t), text))
+        fail_msg("not there: %s", text);
+}
+
+static void
+expect_not_in(const struct report_text *t, const char *text)
+{
+    if (strstr(body(t), text))
+        fail_msg("there: %s", text);
+}
+
+static void
+page(const char *binary, const char *symbol, struct report_text *t)
+{
+    struct cpprof_error error = {0};
+
+    if (weblist(binary, symbol, t, &error) != CPPROF_OK)
+        fail_msg("%s", error.text);
+}
+
+static void
+instructions_are_under_their_lines(void **state)
+{
+    struct report_text t = {0};
+
+    (void)state;
+    page(code_path("prog"), "^leaf$", &t);
+    expect_in(&t, "<h2>leaf</h2><p class=\"filename\">/src/file.c</p>\n"
+                  "<pre onClick=\"pprof_toggle_asm(event)\">\n"
+                  "  Total:       300ms      300ms (flat, cum) 66.67%\n"
+                  "<span class=line>      5</span> <span class=nop>  "
+                  "         .          .           5 </span>\n");
+    expect_in(&t, "<span class=line>     10</span> <span class=livesrc>  "
+                  "     300ms      300ms           10 </span>"
+                  "<span class=asm>"
+                  "               300ms      300ms        0:     push "
+                  "&lt;&amp;&gt;   ");
+    expect_in(&t, "                   .          .        8:     ret  ");
+    expect_in(&t, "<span class=line>     15</span>");
+    expect_not_in(&t, "<span class=line>     16</span>");
+    expect_not_in(&t, "call");
+    report_text_free(&t);
+}
+
+static void
+inlined_code_is_under_its_caller(void **state)
+{
+    struct report_text t = {0};
+
+    (void)state;
+    page(code_path("prog"), "^main$", &t);
+    expect_in(&t, "  Total:       100ms      400ms (flat, cum) 88.89%\n");
+    /* Tabs are eight columns; what is inside is four more. */
+    expect_in(&t, "           \t &lt;11&gt; </span><span class=asm>"
+                  "                   .      300ms       10:              call"
+                  "       leaf ");
+    expect_in(&t, "<span class=inlinesrc>             3          ");
+    expect_in(&t, "</span> <span class=unimportant>file.c:3</span>\n");
+    report_text_free(&t);
+}
+
+static void
+sample_inside_an_instruction_is_its_own(void **state)
+{
+    struct report_text t = {0};
+
+    (void)state;
+    page(code_path("prog"), "^cold$", &t);
+    expect_in(&t, "<h2>cold</h2>");
+    expect_in(&t, "<span class=line>      3</span> <span class=livesrc>");
+    expect_not_in(&t, "<h2>main</h2>");
+    report_text_free(&t);
+}
+
+static void
+instruction_without_a_line_has_the_one_before(void **state)
+{
+    struct report_text t = {0};
+
+    (void)state;
+    page(code_path("prog"), "^main$", &t);
+    expect_in(&t, "       18:              nop ");
+    expect_in(&t, "<span class=unimportant>file.c:0</span>");
+    report_text_free(&t);
+}
+
+static void
+objdump_knows_functions_without_the_library(void **state)
+{
+    struct report_text t = {0};
+
+    (void)state;
+    code_no_library = true;
+    page(code_path("prog"), "^main$", &t);
+    code_no_library = false;
+    expect_in(&t, "<h2>main</h2>");
+    expect_in(&t, "       10:              call");
+    expect_not_in(&t, "class=inlinesrc>  ");
+    report_text_free(&t);
+}
+
+static void
+lines_are_shown_without_a_binary(void **state)
+{
+    struct report_text t = {0};
+
+    (void)state;
+    page("/nowhere/prog", "leaf|main", &t);
+    expect_in(&t, "<span class=line>     10</span> <span class=deadsrc>  "
+                  "     300ms      300ms           10 </span>\n");
+    /* What is inlined can be unfolded. */
+    expect_in(&t, "<span class=line>     12</span> <span class=livesrc>  "
+                  "     100ms      100ms           12 </span>"
+                  "<span class=asm>  ");
+    report_text_free(&t);
+}
+
+static void
+names_are_escaped(void **state)
+{
+    struct report_text t = {0};
+
+    (void)state;
+    page("/nowhere/prog", "^b>", &t);
+    expect_in(&t, "<h2>b&gt;&amp;</h2>");
+    expect_not_in(&t, "b>&");
+    report_text_free(&t);
+}
+
+static void
+address_stands_for_its_function(void **state)
+{
+    struct report_text t = {0};
+
+    (void)state;
+    page(code_path("prog"), "0x1000", &t);
+    expect_in(&t, "<h2>leaf</h2>");
+    expect_not_in(&t, "<h2>main</h2>");
+    report_text_free(&t);
+}
+
+static void
+failure_of_objdump_is_told(void **state)
+{
+    struct report_text t = {0};
+
+    (void)state;
+    assert_true(code_script("objdump", "#!/bin/sh\n"
+                                       "[ $1 = --version ] && "
+                                       "echo GNU objdump && exit\nexit 3\n"));
+    page(code_path("prog"), "^leaf$", &t);
+    assert_true(code_script("objdump", CODE_OBJDUMP));
+    assert_non_null(strstr((char *)t.warnings.data, "exit status 3"));
+    expect_not_in(&t, "<h2>");
+    report_text_free(&t);
+}
+
+/* 30 functions, each in a mapping of its own of the same binary. */
+static struct cpprof_pprof *
+make_scattered(void)
+{
+    struct fixture f = {0};
+    struct cpprof_error error;
+    struct cpprof_pprof *p;
+    uint64_t i;
+
+    fixture_cpu(&f);
+    for (i = 1; i <= 30; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "f%d", (int)i);
+        fixture_mapping(&f, i, i << 16, code_path("prog"), "");
+        fixture_function(&f, i, name, name, "/src/file.c");
+        fixture_location(&f, i, i, i << 16, i);
+        fixture_sample(&f, &i, 1, (const int64_t[]){1, (int64_t)i}, NULL);
+    }
+    p = fixture_read(&f, &error);
+    assert_non_null(p);
+    return p;
+}
+
+static void
+pieces_that_are_left_out_are_told_of(void **state)
+{
+    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct cpprof_pprof *p = make_scattered();
+    struct cpprof_error error = {0};
+    struct report_text t = {0};
+
+    (void)state;
+    options.symbol = "f";
+    options.tools = code_folder;
+    assert_int_equal(
+        report_text_of(p, CPPROF_REPORT_WEBLIST, options, &t, &error),
+        CPPROF_OK);
+    assert_string_equal((char *)t.warnings.data,
+                        "only 25 of 30 pieces of code are shown, those with "
+                        "the most samples\n");
+    report_text_free(&t);
+    cpprof_pprof_free(p);
+}
+
+static void
+no_match_is_an_error(void **state)
+{
+    struct cpprof_error error = {0};
+    struct report_text t = {0};
+
+    (void)state;
+    assert_int_equal(weblist(code_path("prog"), "nosuch", &t, &error),
+                     CPPROF_BAD_DATA);
+    assert_string_equal(error.text, "no matches found for regexp: nosuch");
+    report_text_free(&t);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(instructions_are_under_their_lines),
+        cmocka_unit_test(inlined_code_is_under_its_caller),
+        cmocka_unit_test(sample_inside_an_instruction_is_its_own),
+        cmocka_unit_test(instruction_without_a_line_has_the_one_before),
+        cmocka_unit_test(objdump_knows_functions_without_the_library),
+        cmocka_unit_test(lines_are_shown_without_a_binary),
+        cmocka_unit_test(names_are_escaped),
+        cmocka_unit_test(address_stands_for_its_function),
+        cmocka_unit_test(failure_of_objdump_is_told),
+        cmocka_unit_test(pieces_that_are_left_out_are_told_of),
+        cmocka_unit_test(no_match_is_an_error),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, code_make, code_remove);
+}
