@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The shell's help. Source: internal/driver/commands.go usage(), help(). */
+/* Help on words: of the shell, and flags of the command line. */
 #include "help.h"
 
 #include "settings.h"
@@ -23,10 +23,8 @@ find_command(const char *name)
 }
 
 static const struct cpprof__help_option_words *
-find_option(const char *name)
+find_option(const struct cpprof__help_option_words *o, const char *name)
 {
-    const struct cpprof__help_option_words *o = cpprof__help_options;
-
     while (o->name && strcmp(o->name, name) != 0)
         o++;
     return o->name ? o : NULL;
@@ -34,118 +32,135 @@ find_option(const char *name)
 
 /* ------------------------------------------------------------ of one ---- */
 
-static void
-print_use(const char *name, enum cpprof__help_use use)
+/* The line that a command is, its name left out. */
+static const char *
+words_of(enum cpprof__help_use use)
 {
-    static const char include[] =
-        "    Include samples matching focus_regex, and exclude ignore_regex.\n";
-    bool file = use == CPPROF__USE_TABLE || use == CPPROF__USE_GRAPH ||
-                use == CPPROF__USE_LIST_FILE;
-
     switch (use) {
-    case CPPROF__USE_NOTHING:
-        return;
-    case CPPROF__USE_TAGS:
-        fputs("  Usage:\n    tags [tag_regex]* [-ignore_regex]* [>file]\n"
-              "    List tags with key:value matching tag_regex and exclude "
-              "ignore_regex.\n",
-              stderr);
-        return;
-    case CPPROF__USE_PEEK:
-        fputs("  Usage:\n    peek func_regex\n"
-              "    Display callers and callees of functions matching "
-              "func_regex.\n",
-              stderr);
-        return;
+    case CPPROF__USE_TABLE:
+        return "[N] [RE]... [-RE]... [-cum] [>FILE]";
+    case CPPROF__USE_GRAPH:
+        return "[N] [RE]... [-RE]... [>FILE]";
+    case CPPROF__USE_VIEWER:
+        return "[N] [RE]... [-RE]...";
     case CPPROF__USE_LIST:
+        return "FUNCTIONS [RE]... [-RE]...";
     case CPPROF__USE_LIST_FILE:
-        fprintf(stderr,
-                "  Usage:\n"
-                "    %s<func_regex|address> [-focus_regex]* [-ignore_regex]*%s"
-                "\n"
-                "    Include functions matching func_regex, or including the "
-                "address specified.\n",
-                name, file ? " >f" : "");
-        break;
+        return "FUNCTIONS [RE]... [-RE]... [>FILE]";
+    case CPPROF__USE_PEEK:
+        return "FUNCTIONS";
+    case CPPROF__USE_TAGS:
+        return "[RE]... [-RE]... [>FILE]";
     default:
-        fprintf(stderr,
-                "  Usage:\n    %s [n] [focus_regex]* [-ignore_regex]*%s%s\n"
-                "    Include up to n samples\n",
-                name, use == CPPROF__USE_TABLE ? " [-cum]" : "",
-                file ? " >f" : "");
+        return "";
     }
-    fputs(include, stderr);
-    if (use == CPPROF__USE_TABLE)
-        fputs("    -cum sorts the output by cumulative weight\n", stderr);
-    if (file)
-        fputs("    Optionally save the report on the file f\n", stderr);
+}
+
+static void
+print_use(FILE *out, const char *name, enum cpprof__help_use use)
+{
+    const char *words = words_of(use);
+
+    if (!*words)
+        return;
+    fprintf(out, "  In the shell: %s %s\n", name, words);
+    if (*words == '[' && words[1] == 'N')
+        fputs("    N     at most this many lines or nodes\n", out);
+    if (*words == 'F')
+        fputs("    FUNCTIONS  an expression for their names, or an address\n",
+              out);
+    if (use == CPPROF__USE_TAGS)
+        fputs("    RE    only such labels; -RE no such labels\n", out);
+    else if (use != CPPROF__USE_PEEK)
+        fputs("    RE    only samples with a frame that matches; -RE none "
+              "with one\n",
+              out);
+    if (strstr(words, "-cum"))
+        fputs("    -cum  sorted by cumulative value\n", out);
+    if (strchr(words, '>'))
+        fputs("    FILE  where the report goes; or | and a program\n", out);
 }
 
 /* ------------------------------------------------------------ of all ---- */
 
 /* The first line of text. */
 static void
-print_short(const char *indent, const char *name, const char *text)
+print_short(FILE *out, const char *indent, const char *name, const char *text)
 {
-    fprintf(stderr, "%s    %-16s %.*s\n", indent, name,
-            (int)strcspn(text, "\n"), text);
+    fprintf(out, "%s    %-16s %.*s\n", indent, name, (int)strcspn(text, "\n"),
+            text);
 }
 
 static void
-print_groups(void)
+print_groups(FILE *out)
 {
     const struct cpprof__setting *s = cpprof__settings_table;
     const char *const *choice;
     size_t i;
 
-    fputs("  Option groups (only set one per group):\n", stderr);
+    fputs("  Options that are one of several words:\n", out);
     for (i = 0; i < CPPROF__N_SETTINGS; i++) {
         if (!s[i].choices)
             continue;
-        print_short("", s[i].name, "");
+        print_short(out, "", s[i].name, "");
         for (choice = s[i].choices; *choice; choice++)
-            print_short("  ", *choice, find_option(*choice)->text);
+            print_short(out, "  ", *choice,
+                        find_option(cpprof__help_options, *choice)->text);
     }
 }
 
 static void
-print_all(void)
+print_all(FILE *out)
 {
     const struct cpprof__help_command_words *c = cpprof__help_commands;
     const struct cpprof__setting *s = cpprof__settings_table;
     size_t i;
 
-    fputs("  Commands:\n", stderr);
+    fputs("  Commands:\n", out);
     for (; c->name; c++)
-        print_short("", c->name, c->text);
-    print_short("", "o/options", "List options and their current values");
-    print_short("", "q/quit/exit/^D", "Exit pprof");
-    fputs("\n  Options:\n", stderr);
+        print_short(out, "", c->name, c->text);
+    print_short(out, "", "o/options", "The options and their values");
+    print_short(out, "", "q/quit/exit/^D", "The end");
+    fputs("\n  Options:\n", out);
     for (i = 0; i < CPPROF__N_SETTINGS; i++)
         if (!s[i].choices)
-            print_short("", s[i].name, find_option(s[i].name)->text);
-    fputs("\n", stderr);
-    print_groups();
-    fputs("  :   Clear focus/ignore/hide/tagfocus/tagignore\n\n"
-          "  type \"help <cmd|option>\" for more information\n",
-          stderr);
+            print_short(out, "", s[i].name,
+                        find_option(cpprof__help_options, s[i].name)->text);
+    fputs("\n", out);
+    print_groups(out);
+    fputs("  :   no focus, ignore, hide, tagfocus, tagignore\n\n"
+          "  help WORD tells more of a command or an option\n",
+          out);
 }
 
 bool
-cpprof__help_word(const char *word)
+cpprof__help_word(FILE *out, const char *word)
 {
     const struct cpprof__help_command_words *c = find_command(word);
-    const struct cpprof__help_option_words *o = find_option(word);
+    const struct cpprof__help_option_words *o =
+        find_option(cpprof__help_options, word);
 
     if (!*word) {
-        print_all();
+        print_all(out);
     } else if (c) {
-        fprintf(stderr, "%s\n", c->text);
-        print_use(word, c->use);
+        fprintf(out, "%s\n", c->text);
+        print_use(out, word, c->use);
     } else if (o) {
-        fprintf(stderr, "%s", o->text);
+        fprintf(out, "%s", o->text);
     } else {
         return false;
     }
+    return true;
+}
+
+bool
+cpprof__help_flag(const char *name)
+{
+    const struct cpprof__help_option_words *o =
+        find_option(cpprof__help_flags, name);
+
+    if (!o)
+        return *name && cpprof__help_word(stdout, name);
+    fputs(o->text, stdout);
     return true;
 }

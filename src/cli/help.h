@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Help: in the shell on a command or an option, in the words and the layout of
- * the reference; on the command line by topic.
+ * Help: in the shell on a command or an option; on the command line by topic,
+ * or on a flag.
  */
 #ifndef CLI_HELP_H
 #define CLI_HELP_H
@@ -12,10 +12,10 @@
 
 /* ------------------------------------------------------- of the shell ---- */
 
-/* Print on stderr what a command or an option is, "" for a list of all.
- * Returns false, and prints nothing, when there is no such word. */
+/* Print what a command or an option is, "" for a list of all. Returns false,
+ * and prints nothing, when there is no such word. */
 bool
-cpprof__help_word(const char *word);
+cpprof__help_word(FILE *out, const char *word);
 
 /* The name of command i, in their order; NULL behind the last. */
 const char *
@@ -23,10 +23,14 @@ cpprof__help_command(size_t i);
 
 /* ------------------------------------------------- of the command line ---- */
 
-/* Print what `cpprof help WORD` says: on a topic, or on a command or option of
- * reports. Returns false when there is no such topic. */
+/* Print what `cpprof help WORD` says on a topic. Returns false when there is no
+ * such topic. */
 bool
 cpprof__help_topic(const char *word);
+
+/* The same for `cpprof help -NAME`. */
+bool
+cpprof__help_flag(const char *name);
 
 /* Print the names of the topics, with a line for each. */
 void
@@ -37,11 +41,11 @@ cpprof__help_topics(void);
 /* How a command is used, in the shell. */
 enum cpprof__help_use {
     CPPROF__USE_NOTHING,
-    CPPROF__USE_TABLE,     /* [n] [focus]* [-ignore]* [-cum] >f */
+    CPPROF__USE_TABLE,     /* number, expressions, -cum, file */
     CPPROF__USE_GRAPH,     /* the same without -cum */
-    CPPROF__USE_VIEWER,    /* and without >f */
-    CPPROF__USE_LIST,      /* <func> [-focus]* [-ignore]* */
-    CPPROF__USE_LIST_FILE, /* the same and >f */
+    CPPROF__USE_VIEWER,    /* and without a file */
+    CPPROF__USE_LIST,      /* functions, expressions */
+    CPPROF__USE_LIST_FILE, /* the same and a file */
     CPPROF__USE_PEEK,
     CPPROF__USE_TAGS,
 };
@@ -60,5 +64,7 @@ struct cpprof__help_option_words {
 /* In the order of their names; the last one has none. */
 extern const struct cpprof__help_command_words cpprof__help_commands[];
 extern const struct cpprof__help_option_words cpprof__help_options[];
+/* That the shell does not have. */
+extern const struct cpprof__help_option_words cpprof__help_flags[];
 
 #endif

@@ -66,7 +66,7 @@ help_on(const char *word)
     size_t i;
 
     if (cpprof__help_topic(word) ||
-        (*word == '-' && cpprof__help_word(word + 1 + (word[1] == '-'))))
+        (*word == '-' && cpprof__help_flag(word + 1 + (word[1] == '-'))))
         return CPPROF__EXIT_OK;
     for (i = 0; i < N_COMMANDS; i++)
         if (strcmp(word, commands[i].name) == 0 || is_report(word) ||

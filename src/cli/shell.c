@@ -184,7 +184,7 @@ help(const struct shell *sh, char *words)
     char *word = trimmed(words);
     size_t i;
 
-    if (!cpprof__help_word(word)) {
+    if (!cpprof__help_word(stderr, word)) {
         cpprof__shell_error("Unknown command: %s", word);
         return;
     }

@@ -362,19 +362,39 @@ edited_line(struct cpprof__shell_input *in)
     return copy;
 }
 
+/* Print the prompt and wait for a line; false: Ctrl-C came instead. The signal
+ * is kept back until the wait, or it would be missed between the two. */
+static bool
+wait_for_line(const struct cpprof__shell_input *in)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    sigset_t interrupt, before;
+    bool came = true;
+
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    fputs(PROMPT, stdout);
+    fflush(stdout);
+    if (in->is_terminal && ppoll(&input, 1, NULL, &before) < 0)
+        came = errno != EINTR;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return came;
+}
+
 static const char *
 plain_line(struct cpprof__shell_input *in)
 {
     for (;;) {
-        fputs(PROMPT, stdout);
-        fflush(stdout);
         errno = 0;
-        if (getline(&in->line, &in->n_line, in->file) >= 0)
-            break;
-        if (errno != EINTR)
-            return NULL;
-        clearerr(in->file); /* Ctrl-C: another line */
-        fputs("\n", stdout);
+        if (wait_for_line(in)) {
+            if (getline(&in->line, &in->n_line, in->file) >= 0)
+                break;
+            if (errno != EINTR)
+                return NULL;
+            clearerr(in->file);
+        }
+        fputs("\n", stdout); /* after "^C" */
     }
     cut_end(in->line);
     return in->line;
