@@ -21,7 +21,7 @@ _cpprof()
         tls_cert tls_key tls_ca'
     local commands="$formats $searches record merge convert help version"
     local topics='formats sources comparing lines values size filters names
-        shell environment report record convert'
+        shell environment flags report record convert'
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local flag=
 

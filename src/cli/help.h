@@ -32,6 +32,10 @@ cpprof__help_topic(const char *word);
 bool
 cpprof__help_flag(const char *name);
 
+/* Print every flag of reports, with a line for each. */
+void
+cpprof__help_all_flags(void);
+
 /* Print the names of the topics, with a line for each. */
 void
 cpprof__help_topics(void);

@@ -20,6 +20,7 @@ static const struct topic {
      "  peek=REGEXP           the same of matching functions alone\n"
      "  list=REGEXP           the source of matching functions\n"
      "  disasm=REGEXP         the instructions of matching functions\n"
+     "  weblist=REGEXP        source and instructions, as a page of HTML\n"
      "  traces                every sample, a line per frame\n"
      "  tags                  labels, and what their samples add up to\n"
      "  comments              the comments of the profile\n"
@@ -28,7 +29,11 @@ static const struct topic {
      "  json                  stacks, for other programs\n"
      "  raw                   all that is left of the profile, as text\n"
      "  dot                   the graph of calls, for Graphviz\n"
+     "  svg, png, gif, pdf, ps\n"
+     "                        the same as a picture\n"
+     "  web, evince, eog, gv  the same, shown by a browser or by that program\n"
      "  callgrind             the same for KCachegrind\n"
+     "  kcachegrind           the same, shown by it\n"
      "  proto                 what the filters leave, as a profile\n"
      "  topproto              the table of top as a profile\n"
      "\n"
@@ -51,6 +56,8 @@ static const struct topic {
      "\n"
      "  -seconds=N            how long a server is to measure\n"
      "  -timeout=N            how long to wait for it\n"
+     "  -tls_ca=FILE, -tls_cert=FILE, -tls_key=FILE\n"
+     "                        authorities to trust, and who asks, in PEM\n"
      "  -add_comment=TEXT     a line for the heading\n"},
     {"comparing", "two profiles",
      "  -base=FILE            subtract this profile\n"
@@ -157,7 +164,8 @@ cpprof__help_topics(void)
     puts("\nTopics for cpprof help:\n");
     for (i = 0; i < N_TOPICS; i++)
         printf("  %-12s %s\n", topics[i].name, topics[i].summary);
-    puts("  report       all of these in one piece\n"
+    puts("  flags        every flag of reports, in a line\n"
+         "  report       all of these in one piece\n"
          "  -FLAG        a flag of reports by its name");
 }
 
@@ -166,6 +174,10 @@ cpprof__help_topic(const char *word)
 {
     size_t i;
 
+    if (strcmp(word, "flags") == 0) {
+        cpprof__help_all_flags();
+        return true;
+    }
     for (i = 0; i < N_TOPICS; i++)
         if (strcmp(topics[i].name, word) == 0) {
             fputs(topics[i].text, stdout);

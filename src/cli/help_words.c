@@ -2,7 +2,7 @@
 /*
  * What the commands and options of the shell are, and the flags that only the
  * command line has. The first line of a text stands in lists;
- * tests/e2e/words.py checks that every flag has one.
+ * tests/e2e/completions.py checks that every flag has one.
  */
 #include "help.h"
 
@@ -142,9 +142,11 @@ const struct cpprof__help_option_words cpprof__help_flags[] = {
      "The build id of the program, instead of the one in the profile\n"},
     {"contentions", "The sample type contentions\n"},
     {"diff_base", "A profile to subtract; percentages are of its total\n"},
+    {"http", "A web page with all reports; it is not there yet\n"},
     {"inuse_objects", "The sample type inuse_objects\n"},
     {"inuse_space", "The sample type inuse_space\n"},
     {"mean_delay", "The sample type delay, divided by the first one\n"},
+    {"no_browser", "With -http: start no browser\n"},
     {"seconds", "How long a server is to measure\n"},
     {"symbolize",
      "Where names come from\n"

@@ -464,6 +464,22 @@ cpprof__report_words(int argc, char **argv, const char *command,
     return words->help || interpret(words, &given, command);
 }
 
+void
+cpprof__report_flags(void (*each)(void *ctx, const char *name, bool is_bool),
+                     void *ctx)
+{
+    struct cpprof__report_words words = {.help = false};
+    struct flag_table table = {.n = 0};
+    struct given given;
+    size_t i;
+
+    begin(&given);
+    make_table(&table, &words, &given);
+    for (i = 0; i < table.n; i++)
+        each(ctx, table.flags[i].name,
+             table.flags[i].kind == CPPROF__FLAG_BOOL);
+}
+
 /* ------------------------------------------------------ of the shell ---- */
 
 enum cpprof__report_word

@@ -38,6 +38,11 @@ bool
 cpprof__report_words(int argc, char **argv, const char *command,
                      struct cpprof__report_words *words);
 
+/* Call with every flag; a bool of it needs no value. */
+void
+cpprof__report_flags(void (*each)(void *ctx, const char *name, bool is_bool),
+                     void *ctx);
+
 /* What a command of the shell is. */
 enum cpprof__report_word {
     CPPROF__WORD_NONE = 0,
