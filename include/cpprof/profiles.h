@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The named profiles of this process: those that it always has (allocs, block,
+ * goroutine, heap, mutex, threadcreate) and those that the program makes
+ * itself, to count whatever it acquires and gives back.
+ *
+ *     struct cpprof_profile *files;
+ *
+ *     cpprof_profile_new("files", &files, NULL);
+ *     cpprof_profile_add(files, file, 0, NULL);      at fopen
+ *     cpprof_profile_remove(files, file);            at fclose
+ */
+#ifndef CPPROF_PROFILES_H
+#define CPPROF_PROFILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cpprof/cpprof.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cpprof_profile; /* never freed */
+
+/*
+ * Make a profile with that name, which is copied.
+ *
+ * Errors:  CPPROF_INVALID ("pprof: NewProfile with empty name", "pprof:
+ *          NewProfile name already in use: NAME"), CPPROF_NOMEM.
+ * Safety:  MT. Not AS.
+ * Source:  Go runtime/pprof.NewProfile.
+ */
+CPPROF_API enum cpprof_status
+cpprof_profile_new(const char *name, struct cpprof_profile **profile,
+                   struct cpprof_error *error);
+
+/* The profile of that name, or NULL. "threads" is another name of goroutine.
+ * Safety: MT. Not AS. Source: Go runtime/pprof.Lookup. */
+CPPROF_API struct cpprof_profile *
+cpprof_lookup(const char *name);
+
+/*
+ * All profiles, sorted by name: stores up to n and returns how many there are.
+ *
+ * Safety:  MT. Not AS.
+ * Source:  Go runtime/pprof.Profiles.
+ */
+CPPROF_API size_t
+cpprof_profiles(struct cpprof_profile **profiles, size_t n);
+
+/* Safety: MT. Source: Go Profile.Name, Profile.Count. */
+CPPROF_API const char *
+cpprof_profile_name(const struct cpprof_profile *profile);
+CPPROF_API size_t
+cpprof_profile_count(const struct cpprof_profile *profile);
+
+/*
+ * Add the current stack under a value: a pointer, which is not read, or n
+ * bytes, which are copied. skip 0: the stack begins with the caller; of a
+ * stack with fewer frames the one frame "[lost samples]" is kept.
+ *
+ * Errors:  CPPROF_INVALID ("pprof: Profile.Add called on built-in Profile
+ *          NAME", "pprof: Profile.Add of duplicate value", "pprof: use of
+ *          uninitialized Profile"), CPPROF_NOMEM.
+ * Safety:  MT. Not AS.
+ * Source:  Go Profile.Add.
+ */
+CPPROF_API enum cpprof_status
+cpprof_profile_add(struct cpprof_profile *profile, const void *value,
+                   unsigned skip, struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_profile_add_bytes(struct cpprof_profile *profile, const void *bytes,
+                         size_t n, unsigned skip, struct cpprof_error *error);
+
+/* Take a value out; nothing happens when it is not there. Safety: MT. Not AS.
+ * Source: Go Profile.Remove. */
+CPPROF_API void
+cpprof_profile_remove(struct cpprof_profile *profile, const void *value);
+CPPROF_API void
+cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
+                            size_t n);
+
+/* struct cpprof_profile_options flags */
+#define CPPROF_PROFILE_LABELS      1u /* heap, block, mutex: thread's labels */
+#define CPPROF_PROFILE_PEAK        2u /* heap: at the moment of most in use */
+#define CPPROF_PROFILE_IN_PROGRESS 4u /* block: waits that still go on, too */
+#define CPPROF_PROFILE_LEGACY      8u /* debug 0: the text of 2016, ungzipped */
+
+struct cpprof_profile_options {
+    size_t size;   /* sizeof (struct cpprof_profile_options) */
+    int32_t debug; /* 0: gzipped protobuf; 1: text with names; 2: of goroutine,
+                    * the stacks of all threads as a dump */
+    enum cpprof_symbolize symbolize;
+    uint32_t flags; /* CPPROF_PROFILE_* */
+};
+
+/*
+ * Write a profile as it is now.
+ *
+ * writer   receives the file; closed by this call.
+ * options  NULL for defaults.
+ * error    filled on failure; may be NULL.
+ *
+ * Shape, units: docs/profiles.md has a table; as Go's.
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (a write failed), CPPROF_INVALID
+ *          ("pprof: use of zero Profile"), CPPROF_UNSUPPORTED.
+ * Owner:   the writer is cpprof's.
+ * Safety:  MT. Not AS.
+ * Source:  Go Profile.WriteTo.
+ */
+CPPROF_API enum cpprof_status
+cpprof_profile_write(struct cpprof_profile *profile,
+                     struct cpprof_writer writer,
+                     const struct cpprof_profile_options *options,
+                     struct cpprof_error *error);
+
+/*
+ * block: record waits, one for each ns of waiting on average (0 off, 1 all);
+ * shorter ones are sampled and scaled. Negative: changes nothing.
+ *
+ * Returns the rate before; 0 at the start.
+ * Units:   nanoseconds.
+ * Safety:  MT. AS.
+ * Source:  Go runtime.SetBlockProfileRate.
+ */
+CPPROF_API int64_t
+cpprof_set_block_rate(int64_t ns);
+
+/*
+ * mutex: record one of n contended unlocks (0 off, 1 all). Negative: changes
+ * nothing.
+ *
+ * Returns the fraction before; 0 at the start.
+ * Safety:  MT. AS.
+ * Source:  Go runtime.SetMutexProfileFraction.
+ */
+CPPROF_API int
+cpprof_set_mutex_fraction(int n);
+
+/*
+ * A program's own locks and queues. Around a wait on lock (any address that
+ * stands for it) call begin and end, in the same thread, with a struct on its
+ * stack; when the lock is given up while others may wait, call released.
+ * A few nanoseconds while the profiles are off.
+ *
+ * Safety:  MT. AS.
+ */
+struct cpprof_wait {
+    uint64_t private_[8];
+};
+CPPROF_API void
+cpprof_wait_begin(struct cpprof_wait *wait, const void *lock);
+CPPROF_API void
+cpprof_wait_end(struct cpprof_wait *wait);
+CPPROF_API void
+cpprof_wait_released(const void *lock);
+
+/* Record a wait of ns that just ended, at the stack of the caller (skip 0).
+ * Safety: MT. AS. Source: Go runtime.blockevent. */
+CPPROF_API void
+cpprof_block_event(int64_t ns, unsigned skip);
+
+/*
+ * Sample all threads at a fixed rate, whether they run or wait, until
+ * cpprof_stop_wall_profile(); samples carry the text label "state".
+ *
+ * flags    CPPROF_WALL_OFF_CPU: only threads that do not run.
+ *
+ * Shape:   one sample per (stack, labels), two values: samples, wall.
+ * Units:   count, nanoseconds.
+ * Errors:  CPPROF_BUSY, CPPROF_INVALID, CPPROF_NOMEM, CPPROF_SYSTEM.
+ * Owner:   the writer is cpprof's until it is closed.
+ * Safety:  MT. Not AS.
+ */
+#define CPPROF_WALL_OFF_CPU   1u
+#define CPPROF_WALL_NO_LABELS 2u
+
+struct cpprof_wall_options {
+    size_t size;        /* sizeof (struct cpprof_wall_options) */
+    uint32_t rate_hz;   /* per thread, 1 to 1000; 0: 100; with many threads
+                         * each is sampled less often and weighed */
+    uint32_t max_depth; /* 1 to 1024; 0: 128 */
+    enum cpprof_symbolize symbolize;
+    uint32_t flags; /* CPPROF_WALL_* */
+};
+CPPROF_API enum cpprof_status
+cpprof_start_wall_profile(struct cpprof_writer writer,
+                          const struct cpprof_wall_options *options,
+                          struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_stop_wall_profile(struct cpprof_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
