@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""Pages and pictures, driven in a browser as somebody does who looks at them.
+
+    page.py CPPROF [PICTURE-FOLDER]      TAP
+
+Chromium is asked through a pipe (Chrome DevTools protocol); its keys and clicks
+come in where those of a person do. It reaches no host. With a folder, pictures
+of what was seen are left there.
+"""
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+cpprof = os.path.realpath(sys.argv[1])
+album = os.path.realpath(sys.argv[2]) if len(sys.argv) > 2 else None
+checks = []
+
+STACKS = """\
+main;parse;read 300
+main;parse;lex::next 200
+main;eval;call;read 400
+main;eval;<b>&"x" 90
+main;eval;call;rare 10
+"""
+BEFORE = STACKS.replace("read 400", "read 100").replace("next 200", "next 280")
+PATIENCE = 60
+
+
+def check(name, ok, *seen):
+    checks.append(bool(ok))
+    print("%sok %d - %s" % ("" if ok else "not ", len(checks), name))
+    if not ok:
+        for text in seen:
+            print("# %s" % (text,))
+    sys.stdout.flush()
+
+
+# -------------------------------------------------------------- browser ----
+
+class Browser:
+    """Chromium without a window, and one page in it."""
+
+    def __init__(self, program, home):
+        to_read, self.to = os.pipe()
+        self.answers, to_write = os.pipe()
+        copies = [os.dup(to_read), os.dup(to_write)]  # neither is 3 or 4
+        while min(copies) < 5:
+            copies = [os.dup(fd) for fd in copies]
+
+        def place():
+            os.dup2(copies[0], 3)
+            os.dup2(copies[1], 4)
+
+        self.process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu",
+             "--remote-debugging-pipe", "--user-data-dir=" + home,
+             "--no-first-run", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync",
+             "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND",
+             "--window-size=900,600", "about:blank"],
+            preexec_fn=place, pass_fds=(3, 4), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_read)
+        os.close(to_write)
+        self.n, self.session, self.rest, self.errors = 0, None, b"", []
+
+    def receive(self):
+        while b"\0" not in self.rest:
+            data = os.read(self.answers, 1 << 20)
+            if not data:
+                raise EOFError("the browser is gone")
+            self.rest += data
+        message, self.rest = self.rest.split(b"\0", 1)
+        message = json.loads(message)
+        if message.get("method") == "Runtime.exceptionThrown":
+            self.errors.append(message["params"]["exceptionDetails"])
+        return message
+
+    def ask(self, method, **params):
+        self.n += 1
+        message = {"id": self.n, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.to, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.receive()
+            if answer.get("id") == self.n:
+                if "error" in answer:
+                    raise RuntimeError("%s: %s" % (method, answer["error"]))
+                return answer["result"]
+
+    def open(self, path):
+        self.session = None
+        target = self.ask("Target.createTarget", url="about:blank")
+        self.session = self.ask("Target.attachToTarget", flatten=True,
+                                targetId=target["targetId"])["sessionId"]
+        self.ask("Runtime.enable")
+        self.ask("Page.enable")
+        self.ask("Emulation.setFocusEmulationEnabled", enabled=True)
+        self.ask("Page.navigate", url="file://" + path)
+        end = time.time() + PATIENCE
+        while self.tell("document.readyState + location.protocol") != \
+                "completefile:":
+            if time.time() > end:
+                raise RuntimeError("the page does not come: " + path)
+            time.sleep(0.05)
+
+    def tell(self, expression):
+        result = self.ask("Runtime.evaluate", expression=expression,
+                          returnByValue=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(result["exceptionDetails"])
+        return result["result"].get("value")
+
+    def key(self, name, text=None):
+        self.ask("Input.dispatchKeyEvent", key=name, type="keyDown",
+                 **({"text": text} if text else {}))
+        self.ask("Input.dispatchKeyEvent", key=name, type="keyUp")
+
+    def write(self, text):
+        for letter in text:
+            self.key(letter, letter)
+
+    def mouse(self, kind, x, y, **more):
+        self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def click(self, x, y):
+        self.mouse("mouseMoved", x, y)
+        self.mouse("mousePressed", x, y, button="left", clickCount=1)
+        self.mouse("mouseReleased", x, y, button="left", clickCount=1)
+
+    def picture(self, name):
+        if album:
+            data = self.ask("Page.captureScreenshot")["data"]
+            with open(os.path.join(album, name + ".png"), "wb") as file:
+                file.write(base64.b64decode(data))
+
+    def close(self):
+        self.session = None
+        try:
+            self.ask("Browser.close")
+        except (EOFError, OSError):
+            pass
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+# ---------------------------------------------------------- flame graph ----
+
+def boxes(b):
+    """By name: where the box is, and its classes. Equal names are numbered."""
+    found = {}
+    for title, left, top, width, words in json.loads(b.tell(
+            "JSON.stringify([...document.querySelectorAll('.b')].map(e => {"
+            "const r = e.getBoundingClientRect(); return [e.title, r.x, r.y,"
+            "r.width, e.className.split(' ')]}))")):
+        name = title.split("\n")[0]
+        while name in found:
+            name += "'"
+        found[name] = {"x": left, "y": top, "width": width, "words": words}
+    return found
+
+
+def click_box(b, name):
+    box = boxes(b)[name]
+    b.click(box["x"] + box["width"] / 2, box["y"] + 8)
+
+
+def info(b):
+    return b.tell("document.getElementById('info').textContent")
+
+
+def selected(b):
+    return [name for name, box in boxes(b).items() if "s" in box["words"]]
+
+
+def test_boxes(b):
+    all_boxes = boxes(b)
+    check("a page has a box for each call",
+          len(all_boxes) == 10 and '<b>&"x"' in all_boxes, all_boxes)
+    width = {name: box["width"] for name, box in all_boxes.items()}
+    check("as wide as its value", abs(width["parse"] * 2 - width["main"]) < 2
+          and abs(width["rare"] * 100 - width["main"]) < 100, width)
+    check("below its caller", all_boxes["parse"]["y"] ==
+          all_boxes["eval"]["y"] > all_boxes["main"]["y"], all_boxes)
+    check("names are no HTML", b.tell(
+        "document.querySelectorAll('main b').length") == 0)
+    b.mouse("mouseMoved", all_boxes["parse"]["x"] + 9,
+            all_boxes["parse"]["y"] + 8)
+    check("the pointer tells a value",
+          info(b).startswith("parse") and "50.00%" in info(b), info(b))
+    b.picture("flamegraph")
+
+
+def test_zoom(b):
+    whole = boxes(b)["main"]["width"]
+    click_box(b, "eval")
+    seen = boxes(b)
+    check("a click makes a box as wide as the page",
+          abs(seen["eval"]["width"] - whole) < 2 and "parse" not in seen, seen)
+    check("with its callers above it", "a" in seen["main"]["words"], seen)
+    b.picture("zoomed")
+    b.key("Backspace")
+    check("Backspace is one step out", "parse" in boxes(b), boxes(b))
+    click_box(b, "call")
+    b.key("Escape")
+    check("Escape is all of them", len(boxes(b)) == 10, boxes(b))
+
+
+def test_keys(b):
+    b.key("ArrowDown")
+    b.key("ArrowDown")
+    first = selected(b)
+    b.key("ArrowRight")
+    second = selected(b)
+    check("arrows go to the callee, and beside it",
+          sorted(first + second) == ["eval", "parse"], first, second)
+    b.key("ArrowLeft")
+    check("and back", selected(b) == first, selected(b))
+    b.key("Enter")
+    check("Enter zooms", len(boxes(b)) < 10, boxes(b))
+    b.key("ArrowUp")
+    check("Up goes to the caller", first[0] not in selected(b), selected(b))
+    b.key("Escape")
+    before = boxes(b)["main"]["y"]
+    b.write("f")
+    check("f turns it upside down", boxes(b)["main"]["y"] > before, boxes(b))
+    b.key("Escape")
+    b.key("ArrowUp")
+    b.key("ArrowUp")
+    check("and the arrows with it", selected(b) in (["eval"], ["parse"]),
+          selected(b))
+    b.write("f")
+    dark = b.tell("document.documentElement.className")
+    b.write("t")
+    check("t changes the colours",
+          b.tell("document.documentElement.className") != dark)
+    b.picture("dark")
+    b.write("t")
+    b.key("Escape")
+
+
+def test_search(b):
+    b.write("/")
+    b.write("^re")
+    found = b.tell("document.getElementById('found').textContent")
+    marked = [n for n, box in boxes(b).items() if "m" in box["words"]]
+    check("/ searches by expression", marked == ["read", "read'"], marked)
+    check("and adds up what it finds", "700" in found and "70.00%" in found,
+          found)
+    b.picture("search")
+    b.write("(")
+    check("an expression that is none is marked",
+          b.tell("document.getElementById('q').className") == "bad")
+    b.key("Escape")
+    check("Escape ends the search", not [
+        n for n, box in boxes(b).items() if "m" in box["words"]], boxes(b))
+    b.tell("document.getElementById('q').value = ''")
+    b.write("/")
+    b.write("main")
+    found = b.tell("document.getElementById('found').textContent")
+    check("what is inside a match is not counted twice", "100.00%" in found,
+          found)
+    b.key("Escape")
+
+
+def test_difference(b):
+    check("a difference tells both values",
+          b.tell("[...document.querySelectorAll('.b')].some(e =>"
+                 "e.title.includes('100 -> 400'))"),
+          b.tell("[...document.querySelectorAll('.b')].map(e => e.title)"))
+    hues = b.tell("[...document.querySelectorAll('.b')].map(e =>"
+                  "e.title.split('\\n')[0] + ' ' + e.style.background)")
+    red = [h for h in hues if h.startswith("read ") and "rgb" in h or "hsl" in h]
+    check("and shows it as a colour", red, hues)
+    b.picture("difference")
+
+
+# -------------------------------------------------------------- picture ----
+
+def place(b):
+    return b.tell("(() => {const r = document.querySelector('.node')"
+                  ".getBoundingClientRect();"
+                  "return [r.x, r.y, r.width]})()")
+
+
+def test_svg(b):
+    b.picture("graph")
+    begin = place(b)
+    b.mouse("mouseWheel", 300, 200, deltaX=0, deltaY=-240)
+    time.sleep(0.2)
+    check("the wheel makes a picture larger", place(b)[2] > begin[2] * 1.05,
+          begin, place(b))
+    b.write("0")
+    check("0 shows all of it again",
+          abs(place(b)[2] - begin[2]) < 1, begin, place(b))
+    b.write("+")
+    larger = place(b)
+    check("+ makes it larger", larger[2] > begin[2] * 1.05, begin, larger)
+    b.write("-")
+    check("- smaller", place(b)[2] < larger[2], larger, place(b))
+    b.write("0")
+    b.mouse("mousePressed", 300, 200, button="left", clickCount=1)
+    b.mouse("mouseMoved", 340, 250, button="left", buttons=1)
+    b.mouse("mouseReleased", 340, 250, button="left", clickCount=1)
+    moved = place(b)
+    check("it is dragged", abs(moved[0] - begin[0] - 40) < 3 and
+          abs(moved[1] - begin[1] - 50) < 3, begin, moved)
+
+
+# ------------------------------------------------------------------ all ----
+
+def make(name, *words):
+    subprocess.run([cpprof, "-symbolize=none", "-output=" + name] +
+                   list(words), check=True, capture_output=True, timeout=60)
+    return os.path.abspath(name)
+
+
+def run(program):
+    for name, stacks in (("now.folded", STACKS), ("before.folded", BEFORE)):
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(stacks)
+    b = Browser(program, os.path.abspath("home"))
+    try:
+        b.open(make("flame.html", "-flamegraph", "now.folded"))
+        for test in (test_boxes, test_zoom, test_keys, test_search):
+            test(b)
+        b.open(make("diff.html", "-flamegraph", "-diff_base=before.folded",
+                    "now.folded"))
+        test_difference(b)
+        if shutil.which("dot"):
+            b.open(make("graph.svg", "-svg", "now.folded"))
+            test_svg(b)
+        check("no script failed", not b.errors, b.errors)
+    finally:
+        b.close()
+
+
+def main():
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not program:
+        print("1..0 # SKIP no chromium here")
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)
+        run(program)
+        os.chdir("/")
+    print("1..%d" % len(checks))
+    return not all(checks)
+
+
+sys.exit(main())
