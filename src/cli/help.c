@@ -4,7 +4,6 @@
 
 #include "settings.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const char *
@@ -166,39 +165,8 @@ cpprof__help_flag(const char *name)
     return true;
 }
 
-/* --------------------------------------------------------- all flags ---- */
-
-#define MAX_FLAGS 128
-
-struct flag {
-    const char *name;
-    bool is_bool;
-};
-
-struct flags {
-    struct flag at[MAX_FLAGS];
-    size_t n;
-};
-
-static void
-add_flag(void *ctx, const char *name, bool is_bool)
-{
-    struct flags *flags = ctx;
-
-    if (flags->n < MAX_FLAGS)
-        flags->at[flags->n++] = (struct flag){name, is_bool};
-}
-
-static int
-by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct flag *)a)->name,
-                  ((const struct flag *)b)->name);
-}
-
-/* What help says of a flag; "" where it does not. */
-static const char *
-text_of(const char *name)
+const char *
+cpprof__help_flag_text(const char *name)
 {
     const struct cpprof__help_command_words *c = find_command(name);
     const struct cpprof__help_option_words *o =
@@ -209,22 +177,4 @@ text_of(const char *name)
     if (!o)
         o = find_option(cpprof__help_flags, name);
     return o ? o->text : "";
-}
-
-void
-cpprof__help_all_flags(void)
-{
-    struct flags flags = {.n = 0};
-    size_t i;
-
-    cpprof__report_flags(add_flag, &flags);
-    qsort(flags.at, flags.n, sizeof flags.at[0], by_name);
-    for (i = 0; i < flags.n; i++) {
-        const char *text = text_of(flags.at[i].name);
-        int n = printf("  -%s%s", flags.at[i].name,
-                       flags.at[i].is_bool ? "" : "=...");
-
-        printf("%*s %.*s\n", n < 25 ? 25 - n : 0, "", (int)strcspn(text, "\n"),
-               text);
-    }
 }

@@ -32,6 +32,10 @@ cpprof__help_topic(const char *word);
 bool
 cpprof__help_flag(const char *name);
 
+/* What help says of a flag; "" where it does not. */
+const char *
+cpprof__help_flag_text(const char *name);
+
 /* Print every flag of reports, with a line for each. */
 void
 cpprof__help_all_flags(void);

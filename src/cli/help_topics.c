@@ -3,8 +3,10 @@
 #include "help.h"
 
 #include "cli.h"
+#include "report_words.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct topic {
@@ -141,6 +143,56 @@ static const struct topic {
      "                        there, or in ~/.local/state\n"},
 };
 #define N_TOPICS (sizeof topics / sizeof topics[0])
+
+/* --------------------------------------------------------- all flags ---- */
+
+#define MAX_FLAGS 128
+
+struct flag {
+    const char *name;
+    bool is_bool;
+};
+
+struct flags {
+    struct flag at[MAX_FLAGS];
+    size_t n;
+};
+
+static void
+add_flag(void *ctx, const char *name, bool is_bool)
+{
+    struct flags *flags = ctx;
+
+    if (flags->n < MAX_FLAGS)
+        flags->at[flags->n++] = (struct flag){name, is_bool};
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct flag *)a)->name,
+                  ((const struct flag *)b)->name);
+}
+
+void
+cpprof__help_all_flags(void)
+{
+    struct flags flags = {.n = 0};
+    size_t i;
+
+    cpprof__report_flags(add_flag, &flags);
+    qsort(flags.at, flags.n, sizeof flags.at[0], by_name);
+    for (i = 0; i < flags.n; i++) {
+        const char *text = cpprof__help_flag_text(flags.at[i].name);
+        int n = printf("  -%s%s", flags.at[i].name,
+                       flags.at[i].is_bool ? "" : "=...");
+
+        printf("%*s %.*s\n", n < 25 ? 25 - n : 0, "", (int)strcspn(text, "\n"),
+               text);
+    }
+}
+
+/* ------------------------------------------------------------ topics ---- */
 
 void
 cpprof__cli_report_help(void)
