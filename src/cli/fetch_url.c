@@ -217,7 +217,22 @@ hex_digit(char c)
                                         : -1;
 }
 
-/* Undo %XX, and "+" for a blank; false when it cannot be. To be freed. */
+/* Are two digits behind each "%"? */
+static bool
+is_escaped(struct part part)
+{
+    size_t i;
+
+    for (i = 0; i < part.n; i++)
+        if (part.at[i] == '%' &&
+            (part.n - i < 3 || hex_digit(part.at[i + 1]) < 0 ||
+             hex_digit(part.at[i + 2]) < 0))
+            return false;
+    return true;
+}
+
+/* Undo %XX of what is_escaped(), and "+" for a blank; false without memory. To
+ * be freed. */
 static bool
 unescape(struct part part, bool plus, struct part *result)
 {
@@ -230,11 +245,6 @@ unescape(struct part part, bool plus, struct part *result)
         char c = part.at[i];
 
         if (c == '%') {
-            if (part.n - i < 3 || hex_digit(part.at[i + 1]) < 0 ||
-                hex_digit(part.at[i + 2]) < 0) {
-                free(out);
-                return false;
-            }
             c = (char)(hex_digit(part.at[i + 1]) * 16 +
                        hex_digit(part.at[i + 2]));
             i += 2;
@@ -270,8 +280,9 @@ query_free(struct query *q)
     q->n = 0;
 }
 
-/* A pair that is no pair is left out, as url.Values does. */
-static void
+/* A pair that is no pair is left out, as url.Values does; false without
+ * memory. */
+static bool
 add_pair(struct query *q, struct part text)
 {
     const char *equals = memchr(text.at, '=', text.n);
@@ -281,26 +292,32 @@ add_pair(struct query *q, struct part text)
     struct pair pair;
 
     if (!text.n || q->n == MAX_PAIRS || memchr(text.at, ';', text.n) ||
-        !unescape(key, true, &pair.key))
-        return;
+        !is_escaped(key) || !is_escaped(value))
+        return true;
+    if (!unescape(key, true, &pair.key))
+        return false;
     if (!unescape(value, true, &pair.value)) {
         free((void *)pair.key.at);
-        return;
+        return false;
     }
     q->pairs[q->n++] = pair;
+    return true;
 }
 
-static void
+static bool
 parse_query(struct query *q, struct part text)
 {
-    while (text.n) {
+    bool ok = true;
+
+    while (text.n && ok) {
         const char *and = memchr(text.at, '&', text.n);
         size_t n = and? (size_t)(and-text.at) : text.n;
 
-        add_pair(q, (struct part){text.at, n});
+        ok = add_pair(q, (struct part){text.at, n});
         n += and? 1 : 0;
         text = (struct part){text.at + n, text.n - n};
     }
+    return ok;
 }
 
 static int
@@ -370,9 +387,7 @@ set_seconds(struct query *q, int seconds)
         free((void *)q->pairs[q->n].value.at);
     }
     snprintf(text, sizeof text, SECONDS "=%d", seconds);
-    kept = q->n;
-    add_pair(q, (struct part){text, strlen(text)});
-    return q->n == kept + 1;
+    return add_pair(q, (struct part){text, strlen(text)});
 }
 
 static void
@@ -472,10 +487,9 @@ make(const struct parts *parts, const struct cpprof__fetch_options *options,
 {
     struct query q = {.n = 0};
     int seconds = options->seconds;
-    bool ok = true;
+    bool ok = parse_query(&q, parts->query);
 
-    parse_query(&q, parts->query);
-    if (seconds > 0)
+    if (ok && seconds > 0)
         ok = set_seconds(&q, seconds);
     else
         seconds = seconds_of(&q);
@@ -536,7 +550,7 @@ cpprof__file_url_path(const char *source)
         !split(source, &parts) || !part_is(parts.scheme, "file") ||
         strncasecmp(source, "file://", 7) != 0 ||
         (parts.host.n && !part_is(parts.host, "localhost")) ||
-        !unescape(parts.path, false, &path))
+        !is_escaped(parts.path) || !unescape(parts.path, false, &path))
         return NULL;
     return (char *)path.at;
 }
