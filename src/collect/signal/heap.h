@@ -8,7 +8,8 @@
  * sampled, and a block of n bytes with probability p = 1 - exp(-n / rate). A
  * sampled block stands for 1 / p blocks of its size (Horvitz and Thompson
  * 1952); that weight is stored with the block, so nothing depends on what the
- * rate is later, and sizes may be mixed on one stack.
+ * rate is later, and sizes may be mixed on one stack. A block of no bytes is
+ * taken as one of one byte where it is decided whether to sample it.
  *
  * free() of any pointer asks a filter (one byte for its address, counting
  * sampled blocks that fall on it) and only then the exact table. An entry is
@@ -18,6 +19,11 @@
  * What is in use is the sum over the live entries, and is right by
  * construction; what was ever allocated is summed up in buckets, one for each
  * (stack, size class, label set, heap).
+ *
+ * One concept per file: heap.c decides and strings the rest together,
+ * heap_random draws and weighs, heap_stack walks, heap_buckets sums up,
+ * heap_live finds a block by its address, heap_labels numbers label sets,
+ * heap_read is for those who look at the tables while they change.
  */
 #ifndef COLLECT_SIGNAL_HEAP_H
 #define COLLECT_SIGNAL_HEAP_H
@@ -31,13 +37,23 @@
 
 #define CPPROF__HEAP_RATE 524288
 
-/* Bounds: live sampled blocks, and buckets. What finds no room is counted as
- * lost and the weight of it is said in the profile. */
-#define CPPROF__HEAP_LIVE    (1u << 24)
+/* Higher rates are as this one, 1 TiB; so that sums cannot overflow. */
+#define CPPROF__HEAP_RATE_MAX ((int64_t)1 << 40)
+
+/* Larger blocks, of which there are none, are counted as this large. */
+#define CPPROF__HEAP_BYTES_MAX ((uint64_t)1 << 47)
+
+/* Bounds: live sampled blocks (128 MiB of addresses, touched as needed), and
+ * buckets. What finds no room is counted as lost, and the weight of it is said
+ * in the profile. */
+#define CPPROF__HEAP_LIVE    (1u << 22)
 #define CPPROF__HEAP_BUCKETS (1u << 19)
 
-/* Bytes of the filter, a power of two: 4 MiB of address space, of which pages
- * without a sampled block stay the kernel's page of zeros. */
+/* Heaps: malloc, which is 0, and the program's own. */
+#define CPPROF__HEAP_HEAPS 64
+
+/* Bytes of the filter, a power of two: 64 MiB of addresses before it begins
+ * anew. Pages without a sampled block stay the kernel's page of zeros. */
 #define CPPROF__HEAP_FILTER (1u << 22)
 
 /* Values are summed in 1/1024ths, since weights are fractions. */
@@ -45,18 +61,19 @@
 
 /* A live sampled block. */
 struct cpprof__heap_block {
-    uint64_t address; /* 0: the entry is free */
-    uint64_t bytes;
-    uint64_t weight; /* objects that it stands for, in fractions */
+    uint64_t address; /* 0: the entry is free, or its block not yet known */
+    uint64_t bytes;   /* while the entry is free: the next free one */
+    uint64_t weight;  /* objects that it stands for, in fractions */
     uint32_t bucket;
-    uint32_t next_free;
+    uint32_t use; /* low byte: the heap; the rest counts uses of the entry, so
+                   * that a reader knows when it changed under its eyes */
 };
 
 /* All samples of one stack, size class, label set and heap. The sums only
  * grow. */
 struct cpprof__heap_bucket {
     uint32_t stack;  /* node of the tree */
-    uint32_t labels; /* number + 1 in collect/tables.h, or 0 */
+    uint32_t labels; /* number + 1 in cpprof__heap_label_sets, or 0 */
     uint16_t size_class;
     uint16_t heap; /* 0: malloc */
     uint32_t pad;
@@ -73,20 +90,29 @@ struct cpprof__heap_bucket {
     uint64_t epoch;
 };
 
+/* How much of a heap is in use, and when it was most. */
+struct cpprof__heap_peak {
+    int64_t now_bytes; /* in fractions */
+    int64_t peak_bytes;
+    uint64_t epoch;   /* raised at every new peak */
+    uint64_t time_ns; /* CLOCK_REALTIME when the peak ended; 0: it lasts */
+};
+
 /* The head of the block that holds all of it; without pointers, so that
- * another process can read it. */
+ * another process can read a copy of it. */
 struct cpprof__heap_head {
     char magic[8];
     int64_t rate;
-    uint32_t n_blocks;   /* entries ever in use */
-    uint32_t n_buckets;  /* bucket 0 is never used */
+    uint64_t n_rates;    /* changes of the rate while something was sampled */
+    uint32_t n_blocks;   /* entries ever in use; entry 0 never is */
+    uint32_t n_buckets;  /* likewise; may be more than there are: clamp it */
     uint64_t free_block; /* list of free entries: tag << 32 | number */
-    uint64_t n_lost;     /* samples without room */
-    uint64_t lost_bytes; /* their weight */
-    int64_t now_bytes;   /* all heaps' malloc in use, fractions */
-    int64_t peak_bytes;
-    uint64_t peak_epoch;   /* raised at every new peak */
-    uint64_t peak_time_ns; /* CLOCK_REALTIME of it */
+    uint64_t n_lost;     /* samples without room: in no bucket */
+    uint64_t lost_bytes; /* their weight, in fractions */
+    uint64_t lost_objects;
+    uint64_t n_unfollowed; /* in a bucket, but without room as a live block, so
+                            * missing from what is in use */
+    struct cpprof__heap_peak peaks[CPPROF__HEAP_HEAPS];
 };
 
 struct cpprof__heap {
@@ -94,55 +120,84 @@ struct cpprof__heap {
     struct cpprof__heap_block *blocks;
     struct cpprof__heap_bucket *buckets;
     /* Private. */
-    uint8_t *filter;
     struct cpprof__tree *tree;
     void *live_index;
-    void *bucket_index;
+    uint32_t *bucket_index;
 };
-extern struct cpprof__heap cpprof__heap;
 
 /* Of the running thread. */
 struct cpprof__heap_self {
     int64_t left;    /* floor + bytes to the next sample */
     uint32_t exempt; /* > 0: in the profiler; nothing is sampled */
-    uint32_t seeded;
-    uint64_t random[2];
+    bool at_point;   /* at .left is a sample; else it is drawn there anew */
+    int64_t floor;   /* for which .left was drawn */
+    int64_t rate;    /* with which it was drawn */
+    uint64_t random; /* 0: not seeded */
+    /* Readable as long as the thread lives, from the stack pointer up, when
+     * that is in between; 0, 0: not known. See collect/heap_stacks.h. */
+    uintptr_t stack_lo;
+    uintptr_t stack_hi;
 };
+
+#pragma GCC visibility push(hidden)
+extern struct cpprof__heap cpprof__heap;
 extern __thread struct cpprof__heap_self cpprof__heap_self;
 
 /* Threads whose .left is below are due. A change of the rate raises it, which
  * makes every thread due at its next allocation: one load, no list of
- * threads. Arithmetic wraps. */
+ * threads. Far below all of them until the tables are made. Arithmetic wraps.
+ */
 extern int64_t cpprof__heap_floor;
 
-/* One byte for an address; the real one once the tables are there, until then
- * one page of zeros. */
-extern uint8_t *cpprof__heap_filter;
-extern uint64_t cpprof__heap_filter_mask;
+/* How many sampled blocks have an address that falls here; 255: many. */
+extern uint8_t cpprof__heap_filter[CPPROF__HEAP_FILTER];
 
-/* Count n bytes; true: look closer, in cpprof__heap_sample(). */
+/* Do labels of the thread tell buckets apart? Set by the first who asks for
+ * them. */
+extern uint32_t cpprof__heap_wants_labels;
+#pragma GCC visibility pop
+
+/*
+ * On every function that is between the program's call and the walk of the
+ * stack: leading frames in this section are ours, and are not in the stack. Not
+ * on what may be inlined elsewhere.
+ */
+#define CPPROF__HOOK __attribute__((section("cpprof_hooks"), noinline))
+
+/*
+ * Count n bytes; true: look closer, in cpprof__heap_sample(). Also true for 0
+ * and for more than a count-down can bear, which go without counting here.
+ */
 static inline bool
 cpprof__heap_due(size_t n)
 {
-    int64_t left = cpprof__heap_self.left - (int64_t)n;
+    uint64_t left = (uint64_t)cpprof__heap_self.left - n;
+    uint64_t beyond = left - (uint64_t)load_relaxed(&cpprof__heap_floor);
 
-    cpprof__heap_self.left = left;
-    return __builtin_expect(left - load_relaxed(&cpprof__heap_floor) < 0, 0);
+    cpprof__heap_self.left = (int64_t)left;
+    return __builtin_expect(((beyond | (n - 1)) >> 62) != 0, 0);
+}
+
+static inline uint8_t *
+cpprof__heap_filter_of(uintptr_t address)
+{
+    return &cpprof__heap_filter[(address >> 4) & (CPPROF__HEAP_FILTER - 1)];
 }
 
 /* May address be a sampled block? */
 static inline bool
 cpprof__heap_may_be_sampled(const void *address)
 {
-    uint64_t at = ((uintptr_t)address >> 4) & cpprof__heap_filter_mask;
-
-    return __builtin_expect(load_relaxed(&cpprof__heap_filter[at]) != 0, 0);
+    return __builtin_expect(
+        load_relaxed(cpprof__heap_filter_of((uintptr_t)address)) != 0, 0);
 }
 
 /*
  * After an allocation for which cpprof__heap_due() was true: sample it or only
- * draw anew. n is what was asked for; address NULL: the allocation failed, its
- * bytes are given back. Keeps errno. Safety: AS, lock-free.
+ * draw anew. n is what was asked for; address NULL: the allocation failed, and
+ * is not sampled. Calls nothing outside of this folder; keeps errno. A stack
+ * that did not end at its root has a frame of our own (collect/builder.h) at
+ * its root side. Safety: AS, lock-free.
  */
 void
 cpprof__heap_sample(const void *address, size_t n, uint16_t heap);
@@ -153,25 +208,33 @@ struct cpprof__heap_removed {
 };
 
 /* Before the real free, when the filter says so: take the block out of the
- * table if it is in it. Safety: AS, lock-free. */
+ * table if it is in it. removed may be NULL. Safety: AS, lock-free. */
 bool
 cpprof__heap_remove(const void *address, uint16_t heap,
                     struct cpprof__heap_removed *removed);
 void
 cpprof__heap_restore(const struct cpprof__heap_removed *removed);
 
-/* The rate: returns the old one; negative reads. Safety: AS. */
+/* The rate: returns the old one; negative reads. Until the tables are made it
+ * is only noted. Safety: AS. */
 int64_t
 cpprof__heap_set_rate(int64_t bytes);
 
-/* Bytes of the shared block, and of the private ones together. */
+/* Bytes of the block that can be copied, and of the private ones together. */
 size_t
 cpprof__heap_bytes(void);
 size_t
 cpprof__heap_private_bytes(void);
 
-/* Use this zeroed memory. Outside handlers, once. */
+/* Use this zeroed memory, both aligned to a page, and sample from now on, at
+ * the rate that was set. Outside handlers, once. */
 void
 cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree);
+
+/* In a child made by fork, by the thread that goes on: gives back what the
+ * other threads held, and draws anew, so that parent and child do not sample
+ * the same. Not needed for correctness. Safety: AS. */
+void
+cpprof__heap_forked(void);
 
 #endif

@@ -5,10 +5,10 @@
  * lock. Shared by the profiles that keep tables (heap, block, mutex,
  * threadcreate). Nodes are never removed.
  *
- * The nodes are one block of fixed layout without pointers, private or a
- * shared file that another process reads at any moment: a node is whole before
- * a number that refers to it is given out. The index (from parent and pc to
- * node) is this process's own.
+ * The nodes are one block of fixed layout without pointers, so that another
+ * process can read a copy of it: a node is whole before a number that refers
+ * to it is given out. The index (from parent and pc to node) is this process's
+ * own.
  */
 #ifndef COLLECT_SIGNAL_STACK_TREE_H
 #define COLLECT_SIGNAL_STACK_TREE_H
@@ -28,14 +28,15 @@
 
 /* One frame under its caller. Node 0 is the root, above all stacks. */
 struct cpprof__tree_node {
-    uint64_t pc;
+    uint64_t pc;      /* 0: not whole yet, or never used */
     uint32_t parent;  /* lower than this node's own number */
     uint32_t mapping; /* set outside handlers, by collect/tables.c */
 };
 
 struct cpprof__tree_head {
     char magic[8];
-    uint32_t n_nodes;   /* given out, node 0 counted */
+    uint32_t n_nodes;   /* given out, node 0 counted; may be a little more
+                         * than there are: see cpprof__tree_n_nodes() */
     uint32_t n_refused; /* stacks that found no room */
 };
 
@@ -56,10 +57,32 @@ void
 cpprof__tree_make(struct cpprof__tree *tree, void *block, void *index);
 
 /*
- * The number of a stack, leaf first, n > 0; 0 when there is no room.
+ * The number of a stack, leaf first, n > 0; 0 when there is no room. A pc of 0
+ * is left out.
  * Safety: AS, any thread, lock-free.
  */
 uint32_t
 cpprof__tree_add(struct cpprof__tree *tree, const uintptr_t *pcs, size_t n);
+
+/*
+ * Reading, while others add, here or in a copy of n bytes. Nothing that is
+ * read is trusted. Open fails on what is no tree, and gives one without index.
+ */
+bool
+cpprof__tree_open(struct cpprof__tree *tree, void *block, size_t n);
+
+/* Numbers below this may be nodes. */
+uint32_t
+cpprof__tree_n_nodes(const struct cpprof__tree *tree);
+
+/* A copy of a node; false: there is none, or it is not whole yet. */
+bool
+cpprof__tree_node(const struct cpprof__tree *tree, uint32_t number,
+                  struct cpprof__tree_node *node);
+
+/* Copies of a stack's nodes, leaf first; returns how many, at most max. */
+size_t
+cpprof__tree_stack(const struct cpprof__tree *tree, uint32_t number,
+                   struct cpprof__tree_node *nodes, size_t max);
 
 #endif

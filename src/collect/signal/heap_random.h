@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When the next sample is due, and what it stands for; without libm, which is
+ * not to be called inside malloc. The functions below are good to 1e-9, and
+ * raise no floating-point exception but "inexact".
+ */
+#ifndef COLLECT_SIGNAL_HEAP_RANDOM_H
+#define COLLECT_SIGNAL_HEAP_RANDOM_H
+
+#include <stdint.h>
+
+/* -ln(u), for 0 < u <= 1 that is no denormal. */
+double
+cpprof__minus_log(double u);
+
+/* 1 - exp(-x), for x >= 0. */
+double
+cpprof__one_minus_exp(double x);
+
+/* A seed that is another one each time, and in each thread. Safety: AS. */
+uint64_t
+cpprof__heap_seed(const void *self);
+
+/* The next random number of a state. */
+uint64_t
+cpprof__heap_random(uint64_t *state);
+
+/* Bytes that are passed over before the next sample: exponentially distributed
+ * with that mean, rounded down; a rate of 0 gives UINT64_MAX, one of 1 gives
+ * 0. */
+uint64_t
+cpprof__heap_distance(uint64_t *state, int64_t rate);
+
+/* How many blocks a sampled one of n bytes stands for, in fractions. */
+uint64_t
+cpprof__heap_weight(uint64_t n, int64_t rate);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/heap_stack.h"
+
+#include "arch/atomic.h"
+#include "arch/regs.h"
+#include "collect/signal/unwind.h"
+
+/* Frames of our own are small numbers in place of a pc; ORDER: enum
+ * cpprof__own_frame in collect/builder.h. */
+#define OWN_TRUNCATED 2
+#define OWN_BROKEN    3
+
+/* Frames of hooks that may stand before those of the program. */
+#define HOOK_FRAMES 8
+
+struct place {
+    const void *owner; /* the thread's cpprof__heap_self; NULL: free */
+    struct cpprof__stack_view view;
+    uintptr_t pcs[HOOK_FRAMES + CPPROF__HEAP_DEPTH + 1];
+};
+static struct place places[CPPROF__HEAP_PLACES];
+
+uintptr_t cpprof__heap_main_lo;
+uintptr_t cpprof__heap_main_hi;
+
+/* The linker's: where section cpprof_hooks begins and ends. */
+extern const char __start_cpprof_hooks[] __attribute__((visibility("hidden")));
+extern const char __stop_cpprof_hooks[] __attribute__((visibility("hidden")));
+
+/* A thread begins its search at a place of its own, which is in its cache. */
+static struct place *
+take_place(void)
+{
+    uintptr_t self = (uintptr_t)&cpprof__heap_self;
+    unsigned first = (unsigned)((self >> 12) * 0x9e3779b1u >> 16);
+    unsigned i;
+
+    for (i = 0; i < CPPROF__HEAP_PLACES; i++) {
+        struct place *p = &places[(first + i) % CPPROF__HEAP_PLACES];
+        const void *nobody = NULL;
+
+        if (!load_relaxed(&p->owner) &&
+            cas_acq_rel(&p->owner, &nobody, (const void *)self))
+            return p;
+    }
+    return NULL;
+}
+
+void
+cpprof__heap_walk_forked(void)
+{
+    unsigned i;
+
+    for (i = 0; i < CPPROF__HEAP_PLACES; i++)
+        if (load_relaxed(&places[i].owner) != &cpprof__heap_self)
+            store_release(&places[i].owner, NULL);
+}
+
+/* What can be read without asking the kernel: from sp up to the end of the
+ * stack that it is in. */
+static void
+see_stack(struct cpprof__stack_view *view, uintptr_t sp)
+{
+    const struct cpprof__heap_self *self = &cpprof__heap_self;
+
+    view->lo = view->hi = 0;
+    if (sp - self->stack_lo < self->stack_hi - self->stack_lo)
+        view->hi = self->stack_hi;
+    else if (sp - cpprof__heap_main_lo <
+             cpprof__heap_main_hi - cpprof__heap_main_lo)
+        view->hi = cpprof__heap_main_hi;
+    if (view->hi)
+        view->lo = sp;
+}
+
+static bool
+is_hook(uintptr_t pc)
+{
+    return pc - (uintptr_t)__start_cpprof_hooks <
+           (uintptr_t)__stop_cpprof_hooks - (uintptr_t)__start_cpprof_hooks;
+}
+
+/* The number of frames to leave out; none when nothing else would be left. */
+static size_t
+leading_hooks(const uintptr_t *pcs, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (!is_hook(pcs[i]))
+            return i;
+    return 0;
+}
+
+static uint32_t
+add(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
+    enum cpprof__unwind_end end)
+{
+    size_t skip = leading_hooks(pcs, n);
+
+    if (n - skip > CPPROF__HEAP_DEPTH) {
+        n = skip + CPPROF__HEAP_DEPTH;
+        end = CPPROF__UNWIND_DEPTH;
+    }
+    if (end == CPPROF__UNWIND_DEPTH)
+        pcs[n++] = OWN_TRUNCATED;
+    else if (end == CPPROF__UNWIND_BROKEN)
+        pcs[n++] = OWN_BROKEN;
+    return cpprof__tree_add(tree, pcs + skip, n - skip);
+}
+
+CPPROF__HOOK uint32_t
+cpprof__heap_walk(struct cpprof__tree *tree)
+{
+    struct place *p = take_place();
+    enum cpprof__unwind_end end;
+    struct cpprof__regs regs;
+    uint32_t stack;
+    size_t n;
+
+    if (!p)
+        return 0;
+    cpprof__regs_here(&regs);
+    see_stack(&p->view, regs.sp);
+    n = cpprof__unwind(&regs, &p->view, p->pcs,
+                       HOOK_FRAMES + CPPROF__HEAP_DEPTH, &end);
+    stack = add(tree, p->pcs, n, end);
+    store_release(&p->owner, NULL);
+    return stack;
+}
