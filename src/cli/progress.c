@@ -109,7 +109,7 @@ cpprof__progress(const char *format, ...)
     va_list args;
     char *c;
 
-    if (!isatty(STDERR_FILENO))
+    if (!isatty(STDERR_FILENO) || cpprof__terminal_is_dumb())
         return;
     pthread_mutex_lock(&progress.lock);
     va_start(args, format);

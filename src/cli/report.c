@@ -20,10 +20,16 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The same may be true of many functions one after the other. */
 static void
 warn(void *ctx, const char *line)
 {
+    static char last[256];
+
     (void)ctx;
+    if (strncmp(line, last, sizeof last - 1) == 0)
+        return;
+    snprintf(last, sizeof last, "%s", line);
     cpprof__cli_warn("%s", line);
 }
 

@@ -248,14 +248,6 @@ open_editor(struct cpprof__shell_input *in)
     open_history(in);
 }
 
-static bool
-is_dumb(void)
-{
-    const char *term = getenv("TERM");
-
-    return !term || !*term || strcmp(term, "dumb") == 0;
-}
-
 static void
 ignore_signal(int number)
 {
@@ -284,8 +276,8 @@ cpprof__shell_input_open(const struct cpprof_pprof *profile)
     in->profile = profile;
     in->file = stdin;
     in->is_terminal = isatty(STDIN_FILENO);
-    if (in->is_terminal && isatty(STDERR_FILENO) && !is_dumb() &&
-        load(&in->edit)) {
+    if (in->is_terminal && isatty(STDERR_FILENO) &&
+        !cpprof__terminal_is_dumb() && load(&in->edit)) {
         current = in;
         open_editor(in);
     }

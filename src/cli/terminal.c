@@ -12,13 +12,20 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+bool
+cpprof__terminal_is_dumb(void)
+{
+    const char *term = getenv("TERM");
+
+    return !term || !*term || strcmp(term, "dumb") == 0;
+}
+
 static bool
 has_colors(int fd)
 {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *no = getenv("NO_COLOR");
 
-    return isatty(fd) && !(no && *no) && term && *term &&
-           strcmp(term, "dumb") != 0;
+    return isatty(fd) && !(no && *no) && !cpprof__terminal_is_dumb();
 }
 
 const char *

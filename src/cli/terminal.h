@@ -15,6 +15,10 @@
 const char *
 cpprof__color(int fd, const char *code);
 
+/* Does TERM say that escape sequences mean nothing to it? */
+bool
+cpprof__terminal_is_dumb(void);
+
 /* Columns of the terminal at fd; 0: it is none, or does not say. */
 unsigned
 cpprof__terminal_columns(int fd);

@@ -372,6 +372,42 @@ def test_early_keys():
         check("Ctrl-C leaves the shell, " + term, not any(seen), seen)
 
 
+def slow_top(seconds, **more):
+    """What a terminal sees when the profile comes that late."""
+    t = Terminal("-top", "slow", **more)
+    time.sleep(seconds)
+    with open(CPU, "rb") as data, open("slow", "wb") as pipe:
+        pipe.write(data.read())
+    while t.read(1):
+        pass
+    t.close("")
+    return t.seen
+
+
+def test_progress():
+    os.mkfifo("slow")
+    seen = slow_top(1.6)
+    check("after a second a terminal sees what takes so long",
+          "reading slow" in seen and "accounting" in seen, seen)
+    check("and it is gone before the report",
+          0 < seen.find("reading slow") < seen.rfind("\r\x1b[K") <
+          seen.find("File: "), seen)
+    seen = slow_top(0.3)
+    check("what is quick tells nothing",
+          "reading" not in seen and "accounting" in seen, seen)
+    seen = slow_top(1.6, TERM="dumb")
+    check("nor does a dumb terminal",
+          "reading" not in seen and "accounting" in seen, seen)
+    done = subprocess.Popen(
+        [cpprof, "-symbolize=none", "-top", "slow"], env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.6)
+    with open(CPU, "rb") as data, open("slow", "wb") as pipe:
+        pipe.write(data.read())
+    out, err = done.communicate(timeout=PATIENCE)
+    check("nor a pipe", "accounting" in out and not err, err)
+
+
 # -------------------------------------------------------------- sources ----
 
 def test_sources():
@@ -435,7 +471,7 @@ def main():
         for test in (test_reports, test_output, test_peer, test_help,
                      test_terminal, test_width, test_completion,
                      test_history, test_interrupt, test_early_keys,
-                     test_sources, test_topics):
+                     test_progress, test_sources, test_topics):
             test()
         os.chdir("/")
     print("1..%d" % len(checks))
