@@ -129,6 +129,10 @@ uint64_t
 cpprof__builder_location_id(struct cpprof__builder *b,
                             struct cpprof__builder_frame frame);
 
+/* The name of a frame of our own making, by its pc. */
+const char *
+cpprof__own_frame_name(uint64_t pc);
+
 /* builder_stream.c */
 
 /* Remember the first failure. */

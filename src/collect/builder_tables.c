@@ -147,8 +147,8 @@ function_id(struct cpprof__builder *b, const struct cpprof__frame *frame)
     return index + 1ull;
 }
 
-static const char *
-own_frame_name(uint64_t pc)
+const char *
+cpprof__own_frame_name(uint64_t pc)
 {
     static const char *const names[] = {
         [CPPROF__FRAME_LOST] = "[lost samples]",
@@ -171,7 +171,7 @@ resolve(struct cpprof__builder *b, struct cpprof__builder_location frame)
 
     if (frame.pc < CPPROF__FRAME_END) {
         memset(&b->lines[0], 0, sizeof b->lines[0]);
-        b->lines[0].name = own_frame_name(frame.pc);
+        b->lines[0].name = cpprof__own_frame_name(frame.pc);
         b->lines[0].system_name = b->lines[0].name;
         return 1;
     }

@@ -9,6 +9,10 @@
  *     PID.IMAGE.tree    the stack tree
  *     PID.IMAGE.maps    a store (collect/store.h) of mappings and label sets
  *     PID.IMAGE.heap    the heap's block (collect/signal/heap.h)
+ *
+ * A node is given its mapping some time after it was made, by whoever holds
+ * the lock of the tables, and at the latest before the code that it lies in is
+ * unloaded. The mappings only grow, so a number stays what it was.
  */
 #ifndef COLLECT_TABLES_H
 #define COLLECT_TABLES_H
@@ -18,6 +22,9 @@
 #include "collect/store.h"
 
 #include <stdbool.h>
+
+/* .mapping of a node whose address no mapping lists. */
+#define CPPROF__TREE_NO_MAPPING 0x7fffffffu
 
 struct cpprof__tables {
     struct cpprof__tree tree;
@@ -31,16 +38,25 @@ enum cpprof_status
 cpprof__tables_make(const char *directory, struct cpprof_error *error);
 
 /*
- * Find the mapping of every node that has none yet. Called before a profile is
- * written, by the drainer now and then, and around dlclose, which makes
- * addresses mean other code. Safety: MT. Not AS.
+ * Find the mapping of every node that has none yet, and keep the text of label
+ * sets that are new, under their numbers in signal/heap_labels.h. Called before
+ * a profile is written, by the drainer now and then, and around dlclose, which
+ * makes addresses mean other code. Safety: MT. Not AS.
  */
 void
 cpprof__tables_resolve(void);
+/* Read the maps now, so that a recorder has them. Safety: MT. Not AS. */
+void
+cpprof__tables_read_maps(void);
 void
 cpprof__tables_before_unload(void);
 void
 cpprof__tables_after_unload(void);
+
+/* How often code was unloaded: what was known by address alone before is not
+ * to be trusted after. */
+uint32_t
+cpprof__tables_n_unloads(void);
 
 /* fork: the child goes on with a copy of its own of whatever is shared. Runs
  * before any of the program's own handlers in the child. */
@@ -52,13 +68,14 @@ void
 cpprof__tables_fork_child(void);
 
 /*
- * The frames of a stack, leaf first, for a builder whose mappings are those of
- * the store in the same order (numbers[i] is the builder's for mapping i).
- * Returns how many, at most max.
+ * The frames of a stack, leaf first, with the mappings' numbers as numbers[]
+ * has them (numbers[i], i < n_numbers, is the reader's for mapping i; nodes of
+ * later ones get CPPROF__NO_MAPPING). Returns how many, at most max. Trusts
+ * nothing that it reads in the tree.
  */
 size_t
 cpprof__tables_stack(const struct cpprof__tables *tables, uint32_t stack,
-                     const uint32_t *numbers,
+                     const uint32_t *numbers, size_t n_numbers,
                      struct cpprof__builder_frame *frames, size_t max);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__SYMBOLIZER_ABI    2
+#define CPPROF__SYMBOLIZER_ABI    3
 #define CPPROF__SYMBOLIZER_SYMBOL "cpprof__symbolizer"
 
 /* One function of a location: the physical one, or one inlined into it. */
@@ -23,6 +23,8 @@ struct cpprof__frame {
     int64_t start_line;      /* of the function's declaration, 0: unknown */
     int64_t line;            /* 0: unknown */
     int64_t column;          /* 0: unknown */
+    uint64_t entry;          /* pc of the first byte of the physical function,
+                              * the same in all frames; 0: unknown */
 };
 
 struct cpprof__symbolizer_options {

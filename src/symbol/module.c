@@ -346,6 +346,32 @@ resolve_address(struct question *q, uint64_t address)
     return n;
 }
 
+/* Where the function that covers address starts, or where the piece of it does
+ * that address lies in; 0 when that is not known. */
+static uint64_t
+start_of(struct cpprof__module *module, uint64_t address)
+{
+    const struct cpprof__range *range =
+        cpprof__ranges_find(&module->symbols.ranges, address);
+    struct cpprof__unit *unit;
+
+    if (range)
+        return range->start;
+    unit = cpprof__units_find(&module->units, address);
+    range = unit ? cpprof__ranges_find(&unit->ranges, address) : NULL;
+    return range ? range->start : 0;
+}
+
+static void
+set_entry(struct question *q, uint64_t address)
+{
+    uint64_t start = q->n ? start_of(q->module, address) : 0;
+    size_t i;
+
+    for (i = 0; i < q->n; i++)
+        q->frames[i].entry = start ? q->pc - (address - start) : 0;
+}
+
 static void
 answer(void *arg)
 {
@@ -355,8 +381,10 @@ answer(void *arg)
     if (!q->module->is_opened)
         open_module(q->module, q->options);
     if (q->mapping && (q->options->addresses ||
-                       to_image(q->module, q->mapping, q->pc, &address)))
+                       to_image(q->module, q->mapping, q->pc, &address))) {
         q->n = resolve_address(q, address);
+        set_entry(q, address);
+    }
 }
 
 size_t

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/heap_profile.h"
+
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/builder_internal.h"
+#include "collect/heap_hide.h"
+#include "collect/labels.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Frames and labels of one sample that are written; more are cut. */
+#define DEPTH_MAX  1024
+#define LABELS_MAX 64
+
+/* A profile being written. */
+struct work {
+    const struct cpprof__heap_source *source;
+    const struct cpprof_heap_options *options;
+    struct cpprof__symbolizer *symbolizer; /* or NULL */
+    struct cpprof__builder *builder;
+    uint32_t *numbers; /* the builder's, of the store's mappings */
+    size_t n_numbers;
+    struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__frame lines[CPPROF__LINES_MAX];
+};
+
+struct cpprof__symbolizer *
+cpprof__heap_symbolizer(const struct cpprof__heap_source *source,
+                        enum cpprof_symbolize symbolize)
+{
+    struct cpprof__symbolizer_options options = {
+        .functions_only = symbolize == CPPROF_SYMBOLIZE_FUNCTIONS,
+        .pid = source->pid,
+    };
+
+    if (symbolize == CPPROF_SYMBOLIZE_NONE || !source->ops)
+        return NULL;
+    return source->ops->make(&options);
+}
+
+static uint32_t
+mapping_at(const struct cpprof__store *store, uint64_t pc, size_t n)
+{
+    uint32_t i;
+
+    for (i = 0; i < n; i++)
+        if (pc >= store->mappings[i].start && pc < store->mappings[i].limit &&
+            !load_relaxed(&store->mappings[i].is_gone))
+            return i;
+    return CPPROF__NO_MAPPING;
+}
+
+size_t
+cpprof__heap_stack(const struct cpprof__heap_source *source, uint32_t stack,
+                   const uint32_t *numbers, size_t n_numbers,
+                   struct cpprof__builder_frame *frames, size_t max)
+{
+    size_t i, n = cpprof__tables_stack(source->tables, stack, numbers,
+                                       n_numbers, frames, max);
+
+    for (i = 0; i < n; i++) {
+        uint32_t found;
+
+        if (frames[i].mapping != CPPROF__NO_MAPPING ||
+            frames[i].pc < CPPROF__FRAME_END)
+            continue;
+        found = mapping_at(&source->tables->store, frames[i].pc, n_numbers);
+        if (found != CPPROF__NO_MAPPING)
+            frames[i].mapping = numbers[found];
+    }
+    return n;
+}
+
+static bool
+add_mappings(struct work *w)
+{
+    const struct cpprof__store *store = &w->source->tables->store;
+    size_t i, n = load_acquire(&store->head->n_mappings);
+
+    n = n < CPPROF__STORE_MAPPINGS ? n : CPPROF__STORE_MAPPINGS;
+    w->numbers = calloc(n + 1, sizeof *w->numbers);
+    if (!w->numbers)
+        return false;
+    w->n_numbers = n;
+    for (i = 0; i < n; i++) {
+        const struct cpprof__store_mapping *m = &store->mappings[i];
+        struct cpprof__builder_mapping mapping = {
+            m->start, m->limit, m->offset, cpprof__store_text(store, m->path),
+            cpprof__store_text(store, m->build_id)};
+
+        w->numbers[i] = cpprof__builder_add_mapping(w->builder, &mapping);
+    }
+    return true;
+}
+
+/* Is all that a frame stands for the allocator's or ours? */
+static bool
+is_hidden(struct work *w, const struct cpprof__builder_frame *frame)
+{
+    size_t mapping, i, n;
+
+    if (!w->symbolizer || frame->pc < CPPROF__FRAME_END ||
+        frame->mapping == CPPROF__NO_MAPPING)
+        return false;
+    mapping = cpprof__builder_mapping_at(w->builder, frame->mapping)
+                  ->symbolizer_index;
+    if (mapping == SIZE_MAX)
+        return false;
+    n = w->source->ops->resolve(w->symbolizer, mapping, frame->pc, w->lines,
+                                CPPROF__LINES_MAX);
+    for (i = 0; i < n; i++)
+        if (!cpprof__heap_hides(w->lines[i].name))
+            return false;
+    return n > 0;
+}
+
+/* Frames to leave out at the leaf; none, when there would be nothing else. */
+static size_t
+n_hidden(struct work *w, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && is_hidden(w, &w->stack[i]))
+        i++;
+    return i < n ? i : 0;
+}
+
+static size_t
+labels_of(const struct work *w, uint32_t labels,
+          struct cpprof__builder_label *out, size_t max)
+{
+    const struct cpprof__store *store = &w->source->tables->store;
+    const struct cpprof__store_labels *set;
+
+    if (!labels || labels > CPPROF__STORE_LABEL_SETS ||
+        labels > load_acquire(&store->head->n_label_sets))
+        return 0;
+    set = &store->label_sets[labels - 1];
+    if (set->text >= CPPROF__STORE_TEXT ||
+        set->n_bytes >= CPPROF__STORE_TEXT - set->text)
+        return 0;
+    return cpprof__labels_decode(store->text + set->text, set->n_bytes, out,
+                                 max);
+}
+
+static void
+add_row(struct work *w, const struct cpprof__heap_row *row)
+{
+    struct cpprof__builder_label labels[LABELS_MAX + 1] = {
+        {.key = "bytes",
+         .num = cpprof__heap_row_mean(row),
+         .num_unit = "bytes"},
+    };
+    size_t n = cpprof__heap_stack(w->source, row->stack, w->numbers,
+                                  w->n_numbers, w->stack, DEPTH_MAX);
+    size_t skip = n_hidden(w, n);
+
+    cpprof__builder_add_sample(
+        w->builder, row->values, w->stack + skip, n - skip, labels,
+        1 + labels_of(w, row->labels, labels + 1, LABELS_MAX));
+}
+
+static void
+add_lost(struct work *w, const struct cpprof__heap_rows *rows)
+{
+    struct cpprof__builder_frame frame = {CPPROF__FRAME_LOST,
+                                          CPPROF__NO_MAPPING};
+    int64_t values[CPPROF__HEAP_VALUES] = {rows->lost_objects,
+                                           rows->lost_bytes};
+
+    if (rows->n_lost)
+        cpprof__builder_add_sample(w->builder, values, &frame, 1, NULL, 0);
+}
+
+static void
+add_peak_comment(struct work *w, uint64_t peak_ns)
+{
+    time_t seconds = (time_t)(peak_ns / 1000000000u);
+    char text[128];
+    struct tm tm;
+
+    if (!seconds)
+        snprintf(text, sizeof text, "cpprof: in use is most now");
+    else if (!gmtime_r(&seconds, &tm) ||
+             !strftime(text, sizeof text,
+                       "cpprof: in use as when it was most, until "
+                       "%Y-%m-%d %H:%M:%S UTC",
+                       &tm))
+        return;
+    cpprof__builder_add_comment(w->builder, text);
+}
+
+static void
+add_comments(struct work *w, const struct cpprof__heap_rows *rows)
+{
+    char text[256];
+
+    if (w->source->name)
+        snprintf(text, sizeof text, "cpprof: heap %s, one in %" PRId64 " bytes",
+                 w->source->name, rows->rate);
+    else
+        snprintf(text, sizeof text,
+                 "cpprof: heap of malloc, one in %" PRId64 " bytes, %" PRId64
+                 " samples lost",
+                 rows->rate, rows->n_lost);
+    cpprof__builder_add_comment(w->builder, text);
+    if (rows->n_rates > 0)
+        cpprof__builder_add_comment(
+            w->builder, "cpprof: the rate was changed meanwhile; every sample "
+                        "has the weight of its own rate");
+    if (w->options->flags & CPPROF_HEAP_PEAK)
+        add_peak_comment(w, rows->peak_ns);
+}
+
+static enum cpprof_status
+begin(struct work *w, int64_t rate, struct cpprof_writer writer,
+      struct cpprof_error *error)
+{
+    static const struct cpprof__value_type types[CPPROF__HEAP_VALUES] = {
+        {"alloc_objects", "count"},
+        {"alloc_space", "bytes"},
+        {"inuse_objects", "count"},
+        {"inuse_space", "bytes"}};
+    struct cpprof__profile_head head = {
+        .sample_types = types,
+        .n_sample_types = CPPROF__HEAP_VALUES,
+        .period_type = {"space", "bytes"},
+        .period = rate,
+        .time_ns = w->source->time_ns,
+        .drop_frames = cpprof__heap_drop_frames,
+    };
+
+    if (w->options->flags & CPPROF_HEAP_ALLOCS)
+        head.default_sample_type = "alloc_space";
+    w->symbolizer = cpprof__heap_symbolizer(w->source, w->options->symbolize);
+    return cpprof__builder_make(&head, writer,
+                                w->symbolizer ? w->source->ops : NULL,
+                                w->symbolizer, &w->builder, error);
+}
+
+static void
+add_all(struct work *w, const struct cpprof__heap_rows *rows)
+{
+    size_t i;
+
+    if (!add_mappings(w)) {
+        cpprof__builder_fail_nomem(w->builder);
+        return;
+    }
+    for (i = 0; i < rows->n; i++)
+        add_row(w, &rows->rows[i]);
+    add_lost(w, rows);
+    add_comments(w, rows);
+}
+
+enum cpprof_status
+cpprof__heap_write_proto(const struct cpprof__heap_source *source,
+                         const struct cpprof_heap_options *options,
+                         const struct cpprof__heap_rows *rows,
+                         struct cpprof_writer writer,
+                         struct cpprof_error *error)
+{
+    struct work *w = calloc(1, sizeof *w);
+    enum cpprof_status status;
+
+    if (!w) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return cpprof__fail_nomem(error);
+    }
+    w->source = source;
+    w->options = options;
+    status = begin(w, rows->rate, writer, error);
+    if (status == CPPROF_OK) {
+        add_all(w, rows);
+        status = cpprof__builder_finish(w->builder, source->duration_ns, error);
+    }
+    if (w->symbolizer)
+        w->source->ops->free(w->symbolizer);
+    free(w->numbers);
+    free(w);
+    return status;
+}
+
+enum cpprof_status
+cpprof__heap_profile_write(const struct cpprof__heap_source *source,
+                           const struct cpprof_heap_options *options,
+                           struct cpprof_writer writer,
+                           struct cpprof_error *error)
+{
+    struct cpprof__heap_rows rows;
+    enum cpprof_status status = cpprof__heap_rows_take(
+        source->heap, source->number, options->flags, &rows, error);
+
+    if (status != CPPROF_OK) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return status;
+    }
+    if (source->is_self) /* after the rows: all that they refer to */
+        cpprof__tables_resolve();
+    if (options->debug > 0)
+        status = cpprof__heap_write_text(source, options, &rows, writer, error);
+    else
+        status =
+            cpprof__heap_write_proto(source, options, &rows, writer, error);
+    free(rows.rows);
+    return status;
+}
