@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <cpprof/cpprof.h>
+#include <cpprof/heap.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,6 +80,47 @@ cpprof_recording_write(struct cpprof_recording *recording, size_t index,
                        struct cpprof_writer writer,
                        enum cpprof_symbolize symbolize,
                        struct cpprof_error *error);
+
+/* The heap of one executed image; a forked child that sampled an allocation is
+ * one of its own, which goes on from what its parent had. */
+struct cpprof_recorded_heap {
+    int32_t pid;
+    uint32_t image;         /* as above; numbered apart from those */
+    uint32_t is_forked;     /* not the image's first process */
+    const char *name;       /* base name of the executable */
+    const char *owner;      /* whose malloc it is when it is not ours, or NULL:
+                             * then nothing was sampled */
+    uint64_t n_samples;     /* allocations that were sampled */
+    uint64_t n_lost;        /* those that found no room */
+    uint64_t alloc_bytes;   /* estimates, as in the profile */
+    uint64_t inuse_objects; /* when it ended, or now */
+    uint64_t inuse_bytes;
+    int64_t rate;      /* of the sampling, at the end */
+    uint64_t start_ns; /* CLOCK_REALTIME */
+    uint64_t end_ns;   /* 0: it did not end by exit, or runs */
+};
+
+/* The heaps, ordered by pid and then by time. Strings live as long as the
+ * recording. Safety: OBJ. */
+CPPROF_API size_t
+cpprof_recording_n_heaps(const struct cpprof_recording *recording);
+CPPROF_API const struct cpprof_recorded_heap *
+cpprof_recording_heap(const struct cpprof_recording *recording, size_t index);
+
+/*
+ * Write one heap profile, symbolized.
+ *
+ * Shape, units: as cpprof_write_heap_profile(). options->heap is not looked
+ *          at; NULL for defaults.
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_INVALID.
+ * Owner:   the writer is closed by this call.
+ * Safety:  OBJ.
+ */
+CPPROF_API enum cpprof_status
+cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
+                            struct cpprof_writer writer,
+                            const struct cpprof_heap_options *options,
+                            struct cpprof_error *error);
 
 /*
  * Tell every process that records into directory to stop sampling; they do so

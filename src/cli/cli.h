@@ -70,6 +70,8 @@ cpprof__cli_flags_among_words(int argc, char **argv,
  */
 int
 cpprof__cli_record(int argc, char **argv);
+int
+cpprof__cli_leaks(int argc, char **argv);
 /* A report whose format is argv[0], "top"; or "merge". */
 int
 cpprof__cli_report(int argc, char **argv);

@@ -34,7 +34,9 @@ static const struct command {
     const char *summary; /* NULL: another name of the one above */
 } commands[] = {
     {"record", cpprof__cli_record, "record [flags] -- CMD ARGS",
-     "run a program and write its CPU profile"},
+     "run a program and write its CPU or heap profile"},
+    {"leaks", cpprof__cli_leaks, "leaks [flags] -- CMD ARGS",
+     "run a program and print what it did not free"},
     {"merge", cpprof__cli_report, "merge [-output=FILE] FILE...",
      "write the sum of profiles as a profile; same as -proto"},
     {"convert", cpprof__cli_convert, "convert [flags] [FILE ...]",
@@ -85,6 +87,8 @@ help(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "record") == 0)
         return cpprof__cli_record(2, ask);
+    if (argc > 1 && strcmp(argv[1], "leaks") == 0)
+        return cpprof__cli_leaks(2, ask);
     if (argc > 1 && strcmp(argv[1], "convert") == 0) {
         cpprof__cli_convert_help();
         return CPPROF__EXIT_OK;
@@ -99,7 +103,7 @@ help(int argc, char **argv)
     printf("  %-28s %s\n  %-28s %s\n", "FORMAT [flags] SOURCE...",
            "print a report, such as top; same as -FORMAT",
            "FORMAT [flags] RE SOURCE...",
-           "the same of functions, such as peek and list");
+           "the same of functions: peek, list, disasm, weblist");
     puts("\nReports take the flags of `go tool pprof`: cpprof -top -cum FILE. "
          "Without\na format, cpprof FILE starts a shell.");
     cpprof__help_topics();

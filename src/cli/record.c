@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpprof record [-F HZ] [-o FILE] [-duration S] -- CMD ARGS
+ * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-duration S] -- CMD ARGS
  *
  * Runs a command with libcpprof.so preloaded and writes where its CPU time
- * went. The library keeps the samples in files that this process can read at
- * any moment, so nothing depends on how the command ends. All that is wrong
- * with the request is said before the command runs.
+ * went, where it allocated memory, or both. The library keeps the samples in
+ * files that this process can read at any moment, so nothing depends on how the
+ * command ends. All that is wrong with the request is said before the command
+ * runs.
  */
 #include "record.h"
 
@@ -16,33 +17,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_FILE   "cpu.pb.gz"
 #define RATE_MAX_HZ    10000
 #define DEPTH_MAX      1024
+#define BYTES_MAX      (1ul << 40)
 #define DURATION_MAX_S 1e9 /* 31 years: seconds still fit everywhere */
 
 /* Our own failure after the command ran well. */
 #define EXIT_NOT_WRITTEN 1
 
-/* The flags as they were given. */
-struct words {
-    const char *rate, *out, *duration, *engine, *depth, *symbolize;
-};
+/* Stacks that get a line each of what is in use at the end. */
+#define LINES_MAX 10
 
 static void
 print_help(void)
 {
-    puts("usage: cpprof record [flags] -- CMD ARGS\n"
-         "\n"
-         "Runs CMD, passes on its exit status, and writes where its CPU time\n"
-         "went; processes that it starts get files of their own beside FILE.\n"
-         "\n"
-         "  -F HZ          samples per second of CPU time, 1 to 10000 (100)\n"
-         "  -o FILE        the profile (" DEFAULT_FILE ")\n"
-         "  -duration S    stop and write after S seconds; CMD runs on\n"
-         "  -e ENGINE      auto, perf, timer or itimer (auto)\n"
-         "  -depth N       frames kept of a stack, 1 to 1024 (128)\n"
-         "  -symbolize HOW full, functions or none (full)");
+    puts(
+        "usage: cpprof record [flags] -- CMD ARGS\n"
+        "\n"
+        "Runs CMD, passes on its exit status, and writes where its CPU time\n"
+        "went or where it allocated memory; processes that it starts get\n"
+        "files of their own beside FILE.\n"
+        "\n"
+        "  -t KINDS       cpu, heap or cpu,heap (cpu)\n"
+        "  -o FILE        the profile (cpu.pb.gz, heap.pb.gz); of several, %k\n"
+        "                 in it is the kind, or else it gets one: FILE.cpu\n"
+        "  -duration S    stop and write after S seconds; CMD runs on\n"
+        "  -symbolize HOW full, functions or none (full)\n"
+        "\n"
+        "Of CPU profiles:\n"
+        "  -F HZ          samples per second of CPU time, 1 to 10000 (100)\n"
+        "  -e ENGINE      auto, perf, timer or itimer (auto)\n"
+        "  -depth N       frames kept of a stack, 1 to 1024 (128)\n"
+        "\n"
+        "Of heap profiles, which end with a line for each of the stacks that\n"
+        "hold most at the end:\n"
+        "  -heap BYTES    sample one allocation in BYTES, as in 64k (512k);\n"
+        "                 1: all\n"
+        "  -peak          in use when it was most, and not at the end");
 }
 
 static bool
@@ -109,82 +120,160 @@ parse_symbolize(const char *text, enum cpprof_symbolize *symbolize)
 }
 
 static bool
-understand(const struct words *w, struct cpprof__record_options *o)
+parse_kinds(const char *text, unsigned *kinds)
 {
+    const char *word = text;
+
+    *kinds = 0;
+    for (;;) {
+        size_t n = strcspn(word, ",");
+
+        if (n == 3 && !strncmp(word, "cpu", n))
+            *kinds |= CPPROF__RECORD_CPU;
+        else if (n == 4 && !strncmp(word, "heap", n))
+            *kinds |= CPPROF__RECORD_HEAP;
+        else
+            break;
+        if (!word[n])
+            return true;
+        word += n + 1;
+    }
+    cpprof__cli_fail("record: -t takes cpu, heap or cpu,heap, not \"%s\"",
+                     text);
+    return false;
+}
+
+bool
+cpprof__record_parse_bytes(const char *flag, const char *text, int64_t *bytes)
+{
+    static const char units[] = "kmg";
+    const char *unit;
+    char *end;
+    unsigned long v = strtoul(text, &end, 10);
+    unsigned shift = 0;
+
+    unit = *end ? strchr(units, *end | 0x20) : NULL;
+    if (unit) {
+        shift = 10 * (unsigned)(unit - units + 1);
+        end++;
+    }
+    if (*text < '0' || *text > '9' || *end || v < 1 || v > BYTES_MAX >> shift) {
+        cpprof__cli_fail("record: %s takes bytes, 1 to 1024g, not \"%s\"", flag,
+                         text);
+        return false;
+    }
+    *bytes = (int64_t)(v << shift);
+    return true;
+}
+
+bool
+cpprof__record_understand(const struct cpprof__record_words *w,
+                          struct cpprof__record_options *o)
+{
+    int64_t heap_rate;
+
     o->engine = w->engine;
-    o->out = w->out ? w->out : DEFAULT_FILE;
-    return (!w->rate ||
+    o->out = w->out;
+    o->heap_rate = w->heap;
+    return (!w->kinds || parse_kinds(w->kinds, &o->kinds)) &&
+           (!w->rate ||
             parse_number("-F", w->rate, RATE_MAX_HZ, "Hz", &o->rate_hz)) &&
            (!w->depth || parse_number("-depth", w->depth, DEPTH_MAX, "frames",
                                       &o->max_depth)) &&
            (!w->duration || parse_duration(w->duration, &o->duration_s)) &&
            (!w->engine || parse_engine(w->engine)) &&
-           (!w->symbolize || parse_symbolize(w->symbolize, &o->symbolize));
+           (!w->symbolize || parse_symbolize(w->symbolize, &o->symbolize)) &&
+           (!w->heap ||
+            cpprof__record_parse_bytes("-heap", w->heap, &heap_rate)) &&
+           (!w->min ||
+            cpprof__record_parse_bytes("-min", w->min, &o->min_bytes));
 }
 
 /* Can the profile be written when its time comes? */
 static bool
-check_file(const char *path)
+check_file(const struct cpprof__record_options *options, unsigned kind)
 {
     struct cpprof_writer writer;
     struct cpprof_error error;
+    bool can;
+    char *path;
 
-    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK) {
-        cpprof__cli_fail("record: %s", error.text);
-        return false;
-    }
-    writer.close(writer.ctx, 1);
-    return true;
+    if (!(options->kinds & kind))
+        return true;
+    path = cpprof__record_name(options, kind);
+    can = path && cpprof_path_writer(path, &writer, &error) == CPPROF_OK;
+    if (can)
+        writer.close(writer.ctx, 1);
+    else
+        cpprof__cli_fail("record: %s", path ? error.text : "out of memory");
+    free(path);
+    return can;
 }
 
-/* With a folder: run, write, tell. The exit status of the program. */
-static int
-run(const struct cpprof__record_options *options,
-    const struct cpprof__record_folder *folder)
+/* With a folder: run, write, tell. */
+static struct cpprof__record_result
+run(struct cpprof__record_options *options,
+    const struct cpprof__record_folder *folder, bool pass_on)
 {
+    struct cpprof__record_result result = {0};
     struct cpprof__record_child child;
-    int failed = cpprof__record_child_start(options, folder, &child);
-    bool ended, written;
+    bool ended;
 
-    if (failed)
-        return failed;
+    result.exit_status = cpprof__record_child_start(options, folder, &child);
+    if (result.exit_status)
+        return result;
+    result.is_started = true;
     ended = cpprof__record_child_wait(&child, options->duration_s);
     if (ended)
         cpprof__record_child_ended(folder);
-    written = cpprof__record_files_write(options, folder, child.pid);
+    result.is_written = cpprof__record_files_write(options, folder, child.pid);
     if (!ended)
         cpprof__record_child_wait(&child, 0);
     cpprof__record_folder_remove(folder);
-    failed = cpprof__record_child_pass_on(&child);
-    return failed || written ? failed : EXIT_NOT_WRITTEN;
+    result.exit_status = pass_on ? cpprof__record_child_pass_on(&child)
+                                 : cpprof__record_child_status(&child);
+    return result;
 }
 
-static int
-record(const struct cpprof__record_options *options)
+struct cpprof__record_result
+cpprof__record_run(struct cpprof__record_options *options, bool pass_on)
 {
+    struct cpprof__record_result result = {.exit_status = CPPROF__EXIT_ERROR};
     struct cpprof__record_folder folder;
     struct cpprof__preflight preflight;
-    int status;
 
-    if (!check_file(options->out))
-        return CPPROF__EXIT_ERROR;
+    if (!check_file(options, CPPROF__RECORD_CPU) ||
+        !check_file(options, CPPROF__RECORD_HEAP))
+        return result;
     cpprof__preflight(options->command[0], &preflight);
     if (preflight.exit_status) {
         cpprof__cli_fail("%s", preflight.text);
-        return preflight.exit_status;
+        result.exit_status = preflight.exit_status;
+        return result;
     }
     if (!cpprof__record_folder_make(&folder))
-        return CPPROF__EXIT_ERROR;
-    status = run(options, &folder);
+        return result;
+    result = run(options, &folder, pass_on);
     cpprof__record_folder_remove(&folder);
-    return status;
+    return result;
+}
+
+static int
+record(struct cpprof__record_options *options)
+{
+    struct cpprof__record_result result = cpprof__record_run(options, true);
+
+    if (result.exit_status || result.is_written)
+        return result.exit_status;
+    return EXIT_NOT_WRITTEN;
 }
 
 int
 cpprof__cli_record(int argc, char **argv)
 {
-    struct cpprof__record_options options = {0};
-    struct words w = {0};
+    struct cpprof__record_options options = {
+        .kinds = CPPROF__RECORD_CPU, .min_bytes = 1, .max_lines = LINES_MAX};
+    struct cpprof__record_words w = {0};
     const struct cpprof__flag flags[] = {
         {"F", CPPROF__FLAG_STRING, &w.rate},
         {"o", CPPROF__FLAG_STRING, &w.out},
@@ -192,6 +281,9 @@ cpprof__cli_record(int argc, char **argv)
         {"e", CPPROF__FLAG_STRING, &w.engine},
         {"depth", CPPROF__FLAG_STRING, &w.depth},
         {"symbolize", CPPROF__FLAG_STRING, &w.symbolize},
+        {"t", CPPROF__FLAG_STRING, &w.kinds},
+        {"heap", CPPROF__FLAG_STRING, &w.heap},
+        {"peak", CPPROF__FLAG_BOOL, &options.peak},
         {0},
     };
     bool help;
@@ -203,7 +295,7 @@ cpprof__cli_record(int argc, char **argv)
         print_help();
         return CPPROF__EXIT_OK;
     }
-    if (!understand(&w, &options))
+    if (!cpprof__record_understand(&w, &options))
         return CPPROF__EXIT_ERROR;
     if (n_used == argc)
         return cpprof__cli_fail("record: no command given; "

@@ -10,15 +10,45 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Kinds of profiles. */
+#define CPPROF__RECORD_CPU  1u
+#define CPPROF__RECORD_HEAP 2u
+
 struct cpprof__record_options {
-    unsigned rate_hz;   /* 0: the library's default */
-    unsigned max_depth; /* 0: the library's default */
-    const char *engine; /* as in CPPROF= */
+    unsigned kinds;        /* CPPROF__RECORD_* */
+    unsigned rate_hz;      /* 0: the library's default */
+    unsigned max_depth;    /* 0: the library's default */
+    const char *engine;    /* as in CPPROF= */
+    const char *heap_rate; /* as in CPPROF=heap=; NULL: its default */
+    bool peak;             /* heap in use when it was most */
     enum cpprof_symbolize symbolize;
-    const char *out;
+    const char *out;   /* NULL: cpu.pb.gz, heap.pb.gz */
     double duration_s; /* 0: until the command ends */
     char **command;    /* NULL-terminated */
+
+    /* What is still in use at the end. */
+    bool is_verdict;    /* leaks: of the command alone, without libc's own */
+    const char *ignore; /* regular expression of frames, or NULL */
+    int64_t min_bytes;  /* less of one stack is not told */
+    int max_lines;
+    int64_t leaked_bytes; /* result: of the stacks that are told */
 };
+
+/* -------------------------------------------------- record_names.c ------- */
+
+/* FILE of a kind; NULL without memory. The caller frees it. */
+char *
+cpprof__record_name(const struct cpprof__record_options *options,
+                    unsigned kind);
+
+/* FILE with name, pid and, unless it is NULL, image in it; likewise. */
+char *
+cpprof__record_name_beside(const char *file, const char *name, int32_t pid,
+                           const uint32_t *image);
+
+/* Files beside /dev/null would be files in /dev. */
+bool
+cpprof__record_has_room_beside(const char *path);
 
 /* ------------------------------------------------- record_folder.c ------- */
 
@@ -66,6 +96,10 @@ cpprof__record_child_wait(struct cpprof__record_child *child, double seconds);
 void
 cpprof__record_child_ended(const struct cpprof__record_folder *folder);
 
+/* Its exit status, or 128 and the signal as a shell would say it. */
+int
+cpprof__record_child_status(const struct cpprof__record_child *child);
+
 /* End as the command did: its exit status is returned, a signal is raised. */
 int
 cpprof__record_child_pass_on(const struct cpprof__record_child *child);
@@ -77,8 +111,50 @@ cpprof__record_child_pass_on(const struct cpprof__record_child *child);
  * say so. False after printing what went wrong.
  */
 bool
-cpprof__record_files_write(const struct cpprof__record_options *options,
+cpprof__record_files_write(struct cpprof__record_options *options,
                            const struct cpprof__record_folder *folder,
                            pid_t command);
+
+/* --------------------------------------------------- record_heap.c ------- */
+
+/* The same of heap profiles, and what is in use at the end. */
+bool
+cpprof__record_heap_write(struct cpprof__record_options *options,
+                          struct cpprof_recording *recording, pid_t command);
+
+/* ------------------------------------------------- record_in_use.c ------- */
+
+/* Read the command's heap profile back and print a line for each stack that
+ * holds most; options->leaked_bytes is what they hold. False after printing
+ * what went wrong. */
+bool
+cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
+                      bool is_estimate);
+
+/* ----------------------------------------------------- record.c ---------- */
+
+/* How a command under the recorder went. */
+struct cpprof__record_result {
+    int exit_status; /* to be passed on; of the recorder, when not started */
+    bool is_started;
+    bool is_written;
+};
+
+/* Run a command as the options say, which were checked. pass_on: a signal that
+ * ended the command ends this program, too. */
+struct cpprof__record_result
+cpprof__record_run(struct cpprof__record_options *options, bool pass_on);
+
+/* The flags that `record` and `leaks` share, as they were given, and their
+ * meaning; false after printing what is wrong with them. */
+struct cpprof__record_words {
+    const char *rate, *out, *duration, *engine, *depth, *symbolize;
+    const char *kinds, *heap, *min;
+};
+bool
+cpprof__record_understand(const struct cpprof__record_words *words,
+                          struct cpprof__record_options *options);
+bool
+cpprof__record_parse_bytes(const char *flag, const char *text, int64_t *bytes);
 
 #endif

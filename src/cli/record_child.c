@@ -98,14 +98,17 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
 {
     /* ORDER: enum cpprof_symbolize */
     static const char *const symbolize[] = {"full", "functions", "none"};
-    char text[PATH_MAX + 200], rate[16] = "", depth[32] = "";
+    char text[PATH_MAX + 300], cpu[32] = "", heap[64] = "", depth[32] = "";
 
-    if (o->rate_hz)
-        snprintf(rate, sizeof rate, "=%u", o->rate_hz);
+    if (o->kinds & CPPROF__RECORD_CPU)
+        snprintf(cpu, sizeof cpu, o->rate_hz ? ",cpu=%u" : ",cpu", o->rate_hz);
+    if (o->kinds & CPPROF__RECORD_HEAP)
+        snprintf(heap, sizeof heap, o->heap_rate ? ",heap=%s" : ",heap",
+                 o->heap_rate);
     if (o->max_depth)
         snprintf(depth, sizeof depth, ",depth=%u", o->max_depth);
-    snprintf(text, sizeof text, "record=%s,cpu%s%s,engine=%s,symbolize=%s",
-             folder, rate, depth, o->engine ? o->engine : "auto",
+    snprintf(text, sizeof text, "record=%s%s%s%s,engine=%s,symbolize=%s",
+             folder, cpu, heap, depth, o->engine ? o->engine : "auto",
              symbolize[o->symbolize]);
     return setenv("CPPROF", text, 1) == 0;
 }
@@ -286,10 +289,16 @@ die_of(int signal)
 }
 
 int
+cpprof__record_child_status(const struct cpprof__record_child *child)
+{
+    return WIFSIGNALED(child->status) ? 128 + WTERMSIG(child->status)
+                                      : WEXITSTATUS(child->status);
+}
+
+int
 cpprof__record_child_pass_on(const struct cpprof__record_child *child)
 {
-    if (!WIFSIGNALED(child->status))
-        return WEXITSTATUS(child->status);
-    die_of(WTERMSIG(child->status));
-    return 128 + WTERMSIG(child->status); /* as a shell would say it */
+    if (WIFSIGNALED(child->status))
+        die_of(WTERMSIG(child->status));
+    return cpprof__record_child_status(child);
 }

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Files that get a line each; of more only the number is said. A build starts
  * hundreds of processes. */
@@ -19,6 +18,7 @@
 
 struct output {
     const struct cpprof__record_options *options;
+    const char *path; /* FILE */
     struct cpprof_recording *recording;
     size_t n_written; /* besides FILE */
     uint64_t n_samples;
@@ -49,25 +49,6 @@ find_main(const struct cpprof_recording *recording, pid_t command)
     return found;
 }
 
-/* Where the part that names the kind of file begins: ".pb.gz". */
-static size_t
-suffix_at(const char *file)
-{
-    static const char *const known[] = {".pb.gz", ".pprof.gz", ".gz", ".pb"};
-    const char *slash = strrchr(file, '/');
-    const char *name = slash ? slash + 1 : file;
-    const char *dot = strrchr(name, '.');
-    size_t n = strlen(file), i;
-
-    for (i = 0; i < sizeof known / sizeof *known; i++) {
-        size_t n_known = strlen(known[i]);
-
-        if (strlen(name) > n_known && !strcmp(file + n - n_known, known[i]))
-            return n - n_known;
-    }
-    return dot && dot != name ? (size_t)(dot - file) : n;
-}
-
 /* Is there another image of the same name and pid? Then its number is told. */
 static bool
 is_one_of_many(const struct cpprof_recording *recording,
@@ -84,23 +65,12 @@ is_one_of_many(const struct cpprof_recording *recording,
     return n_same > 1;
 }
 
-/* FILE with name and pid in it; NULL without memory. */
 static char *
 name_beside(const struct output *out, const struct cpprof_recorded_image *image)
 {
-    const char *file = out->options->out;
-    size_t n = suffix_at(file);
-    char number[16] = "", *path, *p;
-
-    if (is_one_of_many(out->recording, image))
-        snprintf(number, sizeof number, ".%" PRIu32, image->image);
-    if (asprintf(&path, "%.*s.%s.%" PRId32 "%s%s", (int)n, file, image->name,
-                 image->pid, number, file + n) < 0)
-        return NULL;
-    for (p = path + n + 1; *p; p++)
-        if (*p == '/' || (unsigned char)*p < ' ')
-            *p = '_';
-    return path;
+    return cpprof__record_name_beside(
+        out->path, image->name, image->pid,
+        is_one_of_many(out->recording, image) ? &image->image : NULL);
 }
 
 static const char *
@@ -147,8 +117,8 @@ write_main(struct output *out, size_t index)
     const struct cpprof_recorded_image *image =
         cpprof_recording_image(out->recording, index);
 
-    if (write_image(out, index, out->options->out))
-        print_written(out->options->out, image);
+    if (write_image(out, index, out->path))
+        print_written(out->path, image);
     else
         out->failed = true;
 }
@@ -170,20 +140,11 @@ write_beside(struct output *out, size_t index)
     free(path);
 }
 
-/* Files beside /dev/null would be files in /dev. */
-static bool
-has_room_beside(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) < 0 || S_ISREG(st.st_mode);
-}
-
 static void
 write_others(struct output *out, size_t main_image)
 {
     size_t n = cpprof_recording_n_images(out->recording), i, n_skipped = 0;
-    bool room = has_room_beside(out->options->out);
+    bool room = cpprof__record_has_room_beside(out->path);
 
     for (i = 0; i < n; i++) {
         const struct cpprof_recorded_image *image =
@@ -203,36 +164,56 @@ write_others(struct output *out, size_t main_image)
                          out->n_samples);
     if (n_skipped)
         cpprof__cli_warn("%s is no file: %zu other process%s not written",
-                         out->options->out, n_skipped,
+                         out->path, n_skipped,
                          n_skipped == 1 ? " was" : "es were");
 }
 
-bool
-cpprof__record_files_write(const struct cpprof__record_options *options,
-                           const struct cpprof__record_folder *folder,
-                           pid_t command)
+static bool
+write_cpu(const struct cpprof__record_options *options,
+          struct cpprof_recording *recording, pid_t command)
 {
-    struct output out = {.options = options};
-    struct cpprof_error error;
-    size_t main_image;
+    struct output out = {.options = options, .recording = recording};
+    char *path = cpprof__record_name(options, CPPROF__RECORD_CPU);
+    size_t main_image = find_main(recording, command);
 
-    /* Whoever still runs has no one to sample for any more. */
-    if (cpprof_recording_stop(folder->path, &error) != CPPROF_OK ||
-        cpprof_recording_open(folder->path, &out.recording, &error) !=
-            CPPROF_OK) {
-        cpprof__cli_fail("record: %s", error.text);
+    out.path = path;
+    if (!path) {
+        cpprof__cli_fail("record: out of memory");
         return false;
     }
-    main_image = find_main(out.recording, command);
     if (main_image == NONE) {
         cpprof__cli_fail("%s: not written: no samples of %s, which used no "
                          "CPU time or did not load libcpprof.so",
-                         options->out, options->command[0]);
+                         path, options->command[0]);
         out.failed = true;
     } else {
         write_main(&out, main_image);
     }
     write_others(&out, main_image);
-    cpprof_recording_free(out.recording);
+    free(path);
     return !out.failed;
+}
+
+bool
+cpprof__record_files_write(struct cpprof__record_options *options,
+                           const struct cpprof__record_folder *folder,
+                           pid_t command)
+{
+    struct cpprof_recording *recording;
+    struct cpprof_error error;
+    bool written = true;
+
+    /* Whoever still runs has no one to sample for any more. */
+    if (cpprof_recording_stop(folder->path, &error) != CPPROF_OK ||
+        cpprof_recording_open(folder->path, &recording, &error) != CPPROF_OK) {
+        cpprof__cli_fail("record: %s", error.text);
+        return false;
+    }
+    if (options->kinds & CPPROF__RECORD_CPU)
+        written = write_cpu(options, recording, command);
+    if (options->kinds & CPPROF__RECORD_HEAP &&
+        !cpprof__record_heap_write(options, recording, command))
+        written = false;
+    cpprof_recording_free(recording);
+    return written;
 }

@@ -2,25 +2,32 @@
 /*
  * The variable CPPROF, which profiles a program without a line of code:
  *
- *     CPPROF=cpu=HZ,out=PATH      write a profile when the program ends
- *     CPPROF=record=DIR           keep samples in files for a recorder
+ *     CPPROF=cpu=HZ,heap=BYTES,out=PATH   write profiles when the program ends
+ *     CPPROF=cpu,heap,record=DIR          keep them in files for a recorder
  *
- * and in both engine=auto|perf|timer|itimer, depth=N,
- * symbolize=full|functions|none, labels=on|off. In PATH %p is the pid, %t the
- * time in seconds since 1970, %e the name of the executable, %% a percent
- * sign.
+ * Without the name of a kind it is cpu. In both engine=auto|perf|timer|itimer,
+ * depth=N, symbolize=full|functions|none, labels=on|off; of the heap also
+ * peak=on|off and debug=0|1|2. In PATH %k is the kind, %p the pid, %t the time
+ * in seconds since 1970, %e the name of the executable, %% a percent sign.
  */
 #ifndef COLLECT_ENVIRONMENT_H
 #define COLLECT_ENVIRONMENT_H
 
 #include "collect/session.h"
+#include <cpprof/heap.h>
 
 #include <limits.h>
 
+#define CPPROF__KIND_CPU  1u
+#define CPPROF__KIND_HEAP 2u
+
 struct cpprof__environment {
     struct cpprof__session_plan plan; /* without writer and directory */
-    char out[PATH_MAX];               /* pattern */
-    char directory[PATH_MAX];         /* "": not recording */
+    struct cpprof_heap_options heap;
+    int64_t heap_rate;        /* 0: off */
+    uint32_t kinds;           /* CPPROF__KIND_*, those that are on */
+    char out[PATH_MAX];       /* pattern */
+    char directory[PATH_MAX]; /* "": not recording */
 };
 
 /* Errors: CPPROF_INVALID with a line that names the word. */
@@ -28,18 +35,52 @@ enum cpprof_status
 cpprof__environment_parse(const char *text, struct cpprof__environment *env,
                           struct cpprof_error *error);
 
+/* ---------------------------------------------- environment_out.c -------- */
+
 /* Expand pattern; false when the result does not fit. */
 bool
 cpprof__environment_path(const char *pattern, char *path, size_t n);
 
-/* Start as CPPROF says. What is wrong is one line on standard error, and the
- * program goes on. */
+/* The pattern of one kind: its name for %k, or in front of the suffix when
+ * there are several kinds and no %k. False when the result does not fit. */
+bool
+cpprof__environment_pattern(const struct cpprof__environment *env,
+                            const char *kind, char *pattern, size_t n);
+
+/* Where this process writes: as asked, and kept apart from the ancestor that
+ * writes there too when the pattern does not say the pid. A relative path is
+ * one in folder, or NULL: in the current one. */
+enum cpprof_status
+cpprof__environment_open(const struct cpprof__environment *env,
+                         const char *kind, const char *folder,
+                         bool is_descendant, struct cpprof_writer *writer,
+                         struct cpprof_error *error);
+
+/* --------------------------------------------- environment_heap.c -------- */
+
+/* The heap profile of this process, from its start or from the fork that made
+ * it, to its end. */
+enum cpprof_status
+cpprof__environment_heap_start(const struct cpprof__environment *env,
+                               bool is_descendant, struct cpprof_error *error);
+void
+cpprof__environment_heap_start_child(void);
+enum cpprof_status
+cpprof__environment_heap_stop(bool hastily, struct cpprof_error *error);
+
+/* ------------------------------------------------- environment.c --------- */
+
+/* Read CPPROF and set the heap's rate as it says; allocates nothing. What is
+ * wrong is one line on standard error, and the program goes on. */
+void
+cpprof__environment_read(void);
+/* Start what it asks for. The tables are there. */
 void
 cpprof__environment_start(void);
 /* The same in a child made by fork, if this process was started so. */
 void
 cpprof__environment_start_child(void);
-/* Write the profile, if it was started so. hastily: the process ends by
+/* Write the profiles, if it was started so. hastily: the process ends by
  * _exit(). */
 void
 cpprof__environment_stop(bool hastily);

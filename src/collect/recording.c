@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "collect/cpu_profile.h"
 #include "collect/drain.h"
+#include "collect/recording_tables.h"
 #include "collect/spool.h"
 #include <cpprof/recording.h>
 
@@ -49,6 +50,7 @@ struct cpprof_recording {
     struct image *images;
     size_t n;
     size_t capacity;
+    struct cpprof__recorded_set set;
 };
 
 /* A private, writable copy of a file, at least n bytes long, zero behind its
@@ -336,9 +338,13 @@ cpprof_recording_open(const char *directory,
     snprintf(made->directory, sizeof made->directory, "%s", directory);
     wait_for_ends(directory, dir);
     rewinddir(dir);
-    while (status == CPPROF_OK && (entry = readdir(dir)))
+    while (status == CPPROF_OK && (entry = readdir(dir))) {
         if (is_image_name(entry->d_name))
             status = open_image(made, entry->d_name, error);
+        else if (cpprof__recorded_set_is_name(entry->d_name))
+            status = cpprof__recorded_set_add(&made->set, directory,
+                                              entry->d_name, error);
+    }
     closedir(dir);
     if (status != CPPROF_OK) {
         cpprof_recording_free(made);
@@ -348,6 +354,7 @@ cpprof_recording_open(const char *directory,
         describe(&made->images[i], drain_rest(&made->images[i]));
     if (made->n)
         qsort(made->images, made->n, sizeof *made->images, compare_images);
+    cpprof__recorded_set_sort(&made->set);
     for (i = 0; i < made->n; i++) /* in its place for good */
         made->images[i].public.engine = made->images[i].engine;
     *recording = made;
@@ -364,6 +371,7 @@ cpprof_recording_free(struct cpprof_recording *recording)
     for (i = 0; i < recording->n; i++)
         free_image(&recording->images[i]);
     free(recording->images);
+    cpprof__recorded_set_free(&recording->set);
     free(recording);
 }
 
@@ -377,6 +385,18 @@ const struct cpprof_recorded_image *
 cpprof_recording_image(const struct cpprof_recording *recording, size_t index)
 {
     return index < recording->n ? &recording->images[index].public : NULL;
+}
+
+size_t
+cpprof_recording_n_heaps(const struct cpprof_recording *recording)
+{
+    return recording->set.n;
+}
+
+const struct cpprof_recorded_heap *
+cpprof_recording_heap(const struct cpprof_recording *recording, size_t index)
+{
+    return cpprof__recorded_set_heap(&recording->set, index);
 }
 
 /* ---- writing ---------------------------------------------------------- */
@@ -408,6 +428,19 @@ cpprof_recording_write(struct cpprof_recording *recording, size_t index,
         cpprof__cpu_profile_add(&profile, &image->stores[i].store);
     return cpprof__cpu_profile_end(&profile, image->head, image->public.n_lost,
                                    error);
+}
+
+enum cpprof_status
+cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
+                            struct cpprof_writer writer,
+                            const struct cpprof_heap_options *options,
+                            struct cpprof_error *error)
+{
+    static const struct cpprof_heap_options defaults = {.size =
+                                                            sizeof defaults};
+
+    return cpprof__recorded_set_write(&recording->set, index, writer,
+                                      options ? options : &defaults, error);
 }
 
 /* The words of DIR/control; n of them are written. */

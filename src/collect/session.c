@@ -12,7 +12,9 @@
 #include "collect/action.h"
 #include "collect/cpu_profile.h"
 #include "collect/drain.h"
+#include "collect/exempt.h"
 #include "collect/real.h"
+#include "collect/recorded.h"
 #include "collect/signal/sampler.h"
 #include "collect/spool.h"
 #include "collect/threads.h"
@@ -247,6 +249,7 @@ static void
 scan(uint32_t n_scans)
 {
     cpprof__action_check();
+    cpprof__recorded_tick();
     refresh_modules();
     cpprof__threads_scan(n_scans % FULL_SCAN_EVERY == 1);
 }
@@ -267,6 +270,7 @@ drainer(void *arg)
     uint64_t wait_ns = DRAIN_NS_MIN, scanned = now_ns(CLOCK_MONOTONIC);
     uint32_t n_scans = 0;
 
+    cpprof__heap_self.exempt++;
     prctl(PR_SET_NAME, "cpprof");
     s->drainer_tid = (int32_t)syscall(SYS_gettid);
     sem_post(&s->drainer_is_up);
@@ -471,6 +475,7 @@ cpprof__session_start(const struct cpprof__session_plan *plan,
 {
     enum cpprof_status status;
     struct session *s = NULL;
+    CPPROF__EXEMPT;
 
     if (!change_state(IDLE, STARTING)) {
         close_failed(&plan->writer);
@@ -520,6 +525,7 @@ enum cpprof_status
 cpprof__session_stop(struct cpprof_error *error)
 {
     enum cpprof_status status;
+    CPPROF__EXEMPT;
 
     if (!change_state(RUNNING, STOPPING))
         return CPPROF_OK;

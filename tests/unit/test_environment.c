@@ -37,11 +37,61 @@ what_is_not_said_has_a_default(void **state)
     assert_int_equal(cpprof__environment_parse("cpu", &env, &error), CPPROF_OK);
     assert_int_equal(env.plan.options.rate_hz, 0);
     assert_int_equal(env.plan.options.engine, CPPROF_ENGINE_AUTO);
-    assert_string_equal(env.out, "cpu.%p.pb.gz");
+    assert_int_equal(env.kinds, CPPROF__KIND_CPU);
+    assert_string_equal(env.out, "%k.%p.pb.gz");
+    assert_int_equal(cpprof__environment_parse("depth=9", &env, &error),
+                     CPPROF_OK);
+    assert_int_equal(env.kinds, CPPROF__KIND_CPU);
     assert_int_equal(
         cpprof__environment_parse("record=/x,,cpu=1,", &env, &error),
         CPPROF_OK);
     assert_string_equal(env.directory, "/x");
+}
+
+static void
+kinds_are_those_that_are_named(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t kinds;
+        int64_t rate;
+    } cases[] = {
+        {"heap", CPPROF__KIND_HEAP, 524288},
+        {"heap=512k", CPPROF__KIND_HEAP, 524288},
+        {"heap=3M,out=x", CPPROF__KIND_HEAP, 3 << 20},
+        {"heap=1g", CPPROF__KIND_HEAP, 1 << 30},
+        {"heap=1", CPPROF__KIND_HEAP, 1},
+        {"heap=0", 0, 0},
+        {"heap,cpu", CPPROF__KIND_HEAP | CPPROF__KIND_CPU, 524288},
+        {"cpu=99,heap=64k", CPPROF__KIND_HEAP | CPPROF__KIND_CPU, 65536},
+        {"cpu,heap=0", CPPROF__KIND_CPU, 0},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(cpprof__environment_parse(cases[i].text, &env, &error),
+                         CPPROF_OK);
+        assert_int_equal(env.kinds, cases[i].kinds);
+        assert_int_equal(env.heap_rate, cases[i].rate);
+    }
+}
+
+static void
+heap_words_are_understood(void **state)
+{
+    (void)state;
+    assert_int_equal(cpprof__environment_parse("heap,peak=on,labels=on,debug=1,"
+                                               "symbolize=none",
+                                               &env, &error),
+                     CPPROF_OK);
+    assert_int_equal(env.heap.flags, CPPROF_HEAP_PEAK | CPPROF_HEAP_LABELS);
+    assert_int_equal(env.heap.debug, 1);
+    assert_int_equal(env.heap.symbolize, CPPROF_SYMBOLIZE_NONE);
+    assert_int_equal(cpprof__environment_parse("heap", &env, &error),
+                     CPPROF_OK);
+    assert_int_equal(env.heap.flags, 0);
+    assert_int_equal(env.plan.options.flags, 0);
 }
 
 static void
@@ -61,6 +111,14 @@ wrong_word_is_named_in_the_error(void **state)
         {"out=", "out="},
         {"record=", "record="},
         {"heat=5", "'heat'"},
+        {"heap=x", "heap=x"},
+        {"heap=-1", "heap=-1"},
+        {"heap=5kk", "heap=5kk"},
+        {"heap=1025g", "heap=1025g"},
+        {"heap=99999999999999999999", "heap=99999999999999999999"},
+        {"peak=1", "peak=1"},
+        {"debug=3", "debug=3"},
+        {"debug=", "debug="},
     };
     size_t i;
 
@@ -101,12 +159,46 @@ path_is_expanded(void **state)
     assert_string_equal(path, "");
 }
 
+static void
+expect_pattern(const char *text, const char *kind, const char *expected)
+{
+    char pattern[PATH_MAX];
+
+    assert_int_equal(cpprof__environment_parse(text, &env, &error), CPPROF_OK);
+    assert_true(
+        cpprof__environment_pattern(&env, kind, pattern, sizeof pattern));
+    assert_string_equal(pattern, expected);
+}
+
+static void
+kinds_get_files_of_their_own(void **state)
+{
+    char pattern[8];
+
+    (void)state;
+    expect_pattern("cpu", "cpu", "cpu.%p.pb.gz");
+    expect_pattern("heap", "heap", "heap.%p.pb.gz");
+    expect_pattern("heap,out=x.pb.gz", "heap", "x.pb.gz");
+    expect_pattern("cpu,heap,out=x.pb.gz", "heap", "x.heap.pb.gz");
+    expect_pattern("cpu,heap,out=x.y", "cpu", "x.y.cpu");
+    expect_pattern("cpu,heap,out=a/.pb.gz", "cpu", "a/.pb.cpu.gz");
+    expect_pattern("cpu,heap,out=%e.%p.%k.pb.gz", "heap", "%e.%p.heap.pb.gz");
+    expect_pattern("cpu,out=%k%%k%k", "cpu", "cpu%%kcpu");
+    expect_pattern("cpu,heap,out=/dev/null", "heap", "/dev/null");
+    assert_false(
+        cpprof__environment_pattern(&env, "heap", pattern, sizeof pattern));
+    assert_string_equal(pattern, "");
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_words_are_understood),
         cmocka_unit_test(what_is_not_said_has_a_default),
+        cmocka_unit_test(kinds_are_those_that_are_named),
+        cmocka_unit_test(heap_words_are_understood),
+        cmocka_unit_test(kinds_get_files_of_their_own),
         cmocka_unit_test(wrong_word_is_named_in_the_error),
         cmocka_unit_test(endless_text_is_refused),
         cmocka_unit_test(path_is_expanded),

@@ -245,22 +245,27 @@ copy_in(char *base, const struct cpprof__mirror_area *area, size_t at, size_t n)
 
 /* All that is in use, in pieces that are soon seen to be the same. */
 static void
-copy_all(char *base)
+copy_area(char *base, const struct cpprof__mirror_area *area)
 {
+    size_t n = area->n_bytes, at;
+
+    if (area->n_used)
+        n = ((size_t)load_acquire(area->n_used) * area->each + 7) / 8 * 8;
+    if (n > area->n_bytes)
+        n = area->n_bytes;
+    for (at = 0; at < n; at += 4096)
+        copy_in(base, area, at, n - at < 4096 ? n - at : 4096);
+}
+
+static void
+copy_parts(char *base, enum cpprof__mirror_part end)
+{
+    const struct cpprof__mirror *plan = &cpprof__mirror_plan;
     uint32_t i;
 
-    for (i = 0; i < cpprof__mirror_plan.n_areas; i++) {
-        const struct cpprof__mirror_area *area = &cpprof__mirror_plan.areas[i];
-        size_t n = area->n_bytes, at;
-
-        if (area->n_used)
-            n = (size_t)load_acquire(area->n_used) * area->each;
-        n = (n + 7) / 8 * 8;
-        if (n > area->n_bytes)
-            n = area->n_bytes;
-        for (at = 0; at < n; at += 4096)
-            copy_in(base, area, at, n - at < 4096 ? n - at : 4096);
-    }
+    for (i = 0; i < plan->n_areas; i++)
+        if (plan->areas[i].part < end)
+            copy_area(base, &plan->areas[i]);
 }
 
 /* The file, mapped and with its head; a negative errno. */
@@ -301,7 +306,7 @@ make_file(void)
      * no base has it copied here. */
     __atomic_store_n(&known->base, (char *)base, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    copy_all((char *)base);
+    copy_parts((char *)base, CPPROF__MIRROR_END);
     return 0;
 }
 
@@ -344,7 +349,8 @@ area_of(const char *p)
 static bool
 is_reason(const struct cpprof__mirror_area *area, const void *p)
 {
-    return area->reason && load_relaxed((const uint64_t *)p) != 0;
+    return area->part == CPPROF__MIRROR_BLOCKS &&
+           load_relaxed((const uint64_t *)p) != 0;
 }
 
 void
@@ -365,6 +371,33 @@ cpprof__mirror_copy(const void *p, size_t n)
         copy_in(base, area, (size_t)((const char *)p - area->from), n);
     else if (is_reason(area, p))
         cpprof__mirror_make(); /* copies everything */
+}
+
+/* Of the file, if there is one that is to be kept up to date. */
+static char *
+wanted_base(void)
+{
+    return load_relaxed(&cpprof__mirror_plan.wanted) && !is_stopped()
+               ? load_acquire(&known->base)
+               : NULL;
+}
+
+void
+cpprof__mirror_tables(void)
+{
+    char *base = wanted_base();
+
+    if (base)
+        copy_parts(base, CPPROF__MIRROR_HEAP);
+}
+
+void
+cpprof__mirror_all(void)
+{
+    char *base = wanted_base();
+
+    if (base)
+        copy_parts(base, CPPROF__MIRROR_END);
 }
 
 struct cpprof__mirror_head *

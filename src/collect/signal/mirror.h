@@ -66,7 +66,7 @@ struct cpprof__mirror_area {
     size_t n_bytes;
     const uint32_t *n_used;
     uint32_t each;
-    bool reason;     /* to make the file: entries are blocks */
+    enum cpprof__mirror_part part;
     uint64_t offset; /* in the file */
 };
 #define CPPROF__MIRROR_AREAS 16
@@ -96,6 +96,14 @@ cpprof__mirror(const void *p, size_t n)
     if (load_relaxed(&cpprof__mirror_plan.wanted))
         cpprof__mirror_copy(p, n);
 }
+
+/* Copy what is changed outside of handlers: store and nodes. Safety: MT. */
+void
+cpprof__mirror_tables(void);
+
+/* Copy all of it. Safety: MT. */
+void
+cpprof__mirror_all(void);
 
 /* Memory for what is known of the file, once, outside handlers. */
 bool

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread of ours beside the program: it does something now and then, and
+ * what takes long when the process ends by _exit(), where the caller may be in
+ * a handler and hold any lock. All signals stay blocked in it, and what it
+ * allocates is in no profile.
+ */
+#ifndef COLLECT_KEEPER_H
+#define COLLECT_KEEPER_H
+
+#include <stdbool.h>
+
+struct cpprof__keeper_plan {
+    bool (*tick)(void); /* false: the thread ends; NULL: nothing to do */
+    void (*last)(void); /* at the end, when asked; or NULL */
+};
+
+/* One at a time. 0 or an errno. */
+int
+cpprof__keeper_start(const struct cpprof__keeper_plan *plan);
+
+/* Have .last done, and wait for it at most that long. False: there is no
+ * keeper, or it was not done in time. */
+bool
+cpprof__keeper_finish(unsigned seconds);
+
+/* In a forked child: the thread is not here. */
+void
+cpprof__keeper_forget(void);
+
+#endif

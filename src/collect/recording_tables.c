@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/recording_tables.h"
+
+#include "base/status.h"
+#include "collect/heap_profile.h"
+#include "collect/recorded.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+struct cpprof__recorded_tables {
+    struct cpprof_recorded_heap public;
+    char path[PATH_MAX + 272];
+    char name[sizeof((struct cpprof__mirror_head *)0)->name];
+    char owner[sizeof((struct cpprof__mirror_head *)0)->owner];
+};
+
+/* One file in memory. */
+struct loaded {
+    char *base;
+    size_t n_bytes;
+    struct cpprof__mirror_head *head;
+    struct cpprof__heap heap;
+    struct cpprof__tables tables;
+};
+
+/* ---- reading a file --------------------------------------------------- */
+
+/* Read [at, end) of a file; what cannot be read stays zero. */
+static void
+read_range(int fd, char *base, off_t at, off_t end)
+{
+    while (at < end) {
+        ssize_t n = pread(fd, base + at, (size_t)(end - at), at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        at += n;
+    }
+}
+
+/* Holes stay what they are. */
+static void
+read_data(int fd, char *base, off_t n_bytes)
+{
+    off_t at = 0, end;
+
+    while (at < n_bytes) {
+        at = lseek(fd, at, SEEK_DATA);
+        if (at < 0 || at >= n_bytes)
+            return;
+        end = lseek(fd, at, SEEK_HOLE);
+        if (end <= at || end > n_bytes)
+            end = n_bytes;
+        read_range(fd, base, at, end);
+        at = end;
+    }
+}
+
+static bool
+head_makes_sense(const struct cpprof__mirror_head *head, size_t n_bytes)
+{
+    return !memcmp(head->magic, CPPROF__MIRROR_MAGIC, sizeof head->magic) &&
+           head->n_bytes == n_bytes && head->pid > 0 &&
+           memchr(head->name, 0, sizeof head->name) &&
+           memchr(head->owner, 0, sizeof head->owner);
+}
+
+/* The memory of a store, which ends with indexes that are not in the file. */
+static size_t
+memory_bytes(size_t n_bytes)
+{
+    return n_bytes + cpprof__store_bytes();
+}
+
+static void
+unload(struct loaded *l)
+{
+    if (l->base)
+        munmap(l->base, memory_bytes(l->n_bytes));
+    l->base = NULL;
+}
+
+static void
+set_pointers(struct loaded *l)
+{
+    char *base = l->base;
+
+    l->head = (void *)base;
+    l->tables.tree.head =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_TREE));
+    l->tables.tree.nodes =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_NODES));
+    l->heap.head =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_HEAP));
+    l->heap.blocks =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_BLOCKS));
+    l->heap.buckets =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS));
+    l->heap.tree = &l->tables.tree;
+}
+
+/* False: no recording, or no memory (errno ENOMEM). */
+static bool
+load(const char *path, struct loaded *l)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *p;
+
+    memset(l, 0, sizeof *l);
+    if (fd < 0)
+        return false;
+    l->n_bytes = cpprof__recorded_offset(CPPROF__MIRROR_END);
+    p = mmap(NULL, memory_bytes(l->n_bytes), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        close(fd);
+        errno = ENOMEM;
+        return false;
+    }
+    l->base = p;
+    read_data(fd, l->base, (off_t)l->n_bytes);
+    close(fd);
+    set_pointers(l);
+    if (head_makes_sense(l->head, l->n_bytes) &&
+        cpprof__store_open(&l->tables.store,
+                           l->base +
+                               cpprof__recorded_offset(CPPROF__MIRROR_STORE)))
+        return true;
+    unload(l);
+    errno = EINVAL;
+    return false;
+}
+
+/* ---- the set ---------------------------------------------------------- */
+
+bool
+cpprof__recorded_set_is_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return *name >= '1' && *name <= '9' && dot && !strcmp(dot, ".tables");
+}
+
+static uint64_t
+clamp(int64_t value)
+{
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static enum cpprof_status
+describe(struct cpprof__recorded_tables *tables, const struct loaded *l,
+         struct cpprof_error *error)
+{
+    struct cpprof_recorded_heap *public = &tables->public;
+    struct cpprof__heap_rows rows;
+    enum cpprof_status status =
+        cpprof__heap_rows_take(&l->heap, 0, 0, &rows, error);
+    size_t i;
+
+    if (status != CPPROF_OK)
+        return status;
+    public->pid = l->head->pid;
+    public->image = l->head->image;
+    public->is_forked = l->head->is_forked != 0;
+    public->start_ns = l->head->start_ns;
+    public->end_ns = l->head->end_ns;
+    public->rate = rows.rate;
+    public->n_lost = clamp(rows.n_lost) + l->head->n_refused;
+    for (i = 0; i < rows.n; i++) {
+        const struct cpprof__heap_row *row = &rows.rows[i];
+
+        public->n_samples += clamp(row->sampled[CPPROF__ALLOC_OBJECTS]);
+        public->alloc_bytes += clamp(row->values[CPPROF__ALLOC_BYTES]);
+        public->inuse_objects += clamp(row->values[CPPROF__INUSE_OBJECTS]);
+        public->inuse_bytes += clamp(row->values[CPPROF__INUSE_BYTES]);
+    }
+    free(rows.rows);
+    memcpy(tables->name, l->head->name, sizeof tables->name);
+    memcpy(tables->owner, l->head->owner, sizeof tables->owner);
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__recorded_set_add(struct cpprof__recorded_set *set,
+                         const char *directory, const char *name,
+                         struct cpprof_error *error)
+{
+    struct cpprof__recorded_tables *more, *tables;
+    enum cpprof_status status;
+    struct loaded l;
+
+    more = realloc(set->tables, (set->n + 1) * sizeof *more);
+    if (!more)
+        return cpprof__fail_nomem(error);
+    set->tables = more;
+    tables = &more[set->n];
+    memset(tables, 0, sizeof *tables);
+    snprintf(tables->path, sizeof tables->path, "%s/%s", directory, name);
+    if (!load(tables->path, &l))
+        return errno == ENOMEM ? cpprof__fail_nomem(error) : CPPROF_OK;
+    status = describe(tables, &l, error);
+    unload(&l);
+    if (status == CPPROF_OK)
+        set->n++;
+    return status;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+    const struct cpprof_recorded_heap *x =
+        &((const struct cpprof__recorded_tables *)a)->public;
+    const struct cpprof_recorded_heap *y =
+        &((const struct cpprof__recorded_tables *)b)->public;
+
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return (x->image > y->image) - (x->image < y->image);
+}
+
+void
+cpprof__recorded_set_sort(struct cpprof__recorded_set *set)
+{
+    size_t i;
+
+    if (set->n)
+        qsort(set->tables, set->n, sizeof *set->tables, compare);
+    for (i = 0; i < set->n; i++) { /* in its place for good */
+        struct cpprof__recorded_tables *tables = &set->tables[i];
+
+        tables->public.name = tables->name;
+        tables->public.owner = *tables->owner ? tables->owner : NULL;
+    }
+}
+
+const struct cpprof_recorded_heap *
+cpprof__recorded_set_heap(const struct cpprof__recorded_set *set, size_t index)
+{
+    return index < set->n ? &set->tables[index].public : NULL;
+}
+
+void
+cpprof__recorded_set_free(struct cpprof__recorded_set *set)
+{
+    free(set->tables);
+    memset(set, 0, sizeof *set);
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+static int64_t
+now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static enum cpprof_status
+fail(struct cpprof_writer writer, enum cpprof_status status)
+{
+    if (writer.close)
+        writer.close(writer.ctx, 1);
+    return status;
+}
+
+enum cpprof_status
+cpprof__recorded_set_write(const struct cpprof__recorded_set *set, size_t index,
+                           struct cpprof_writer writer,
+                           const struct cpprof_heap_options *options,
+                           struct cpprof_error *error)
+{
+    struct cpprof__heap_source source = {0};
+    enum cpprof_status status;
+    struct loaded l;
+
+    if (index >= set->n)
+        return fail(writer, cpprof__fail(error, CPPROF_INVALID, 0,
+                                         "heap %zu of a recording with %zu",
+                                         index, set->n));
+    if (!load(set->tables[index].path, &l))
+        return fail(writer,
+                    cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s",
+                                 set->tables[index].path, strerror(errno)));
+    source.heap = &l.heap;
+    source.tables = &l.tables;
+    source.pid = l.head->pid;
+    if (options->symbolize != CPPROF_SYMBOLIZE_NONE)
+        source.ops = cpprof__symbolizer_load();
+    source.time_ns = l.head->end_ns && l.head->end_ns < INT64_MAX
+                         ? (int64_t)l.head->end_ns
+                         : now_ns();
+    status = cpprof__heap_profile_write(&source, options, writer, error);
+    unload(&l);
+    return status;
+}

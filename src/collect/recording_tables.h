@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables that processes left in a directory (see collect/recorded.h), seen
+ * from the recorder. A file is read into private memory when it is needed, and
+ * as far as it holds data; nothing in it is trusted.
+ */
+#ifndef COLLECT_RECORDING_TABLES_H
+#define COLLECT_RECORDING_TABLES_H
+
+#include <cpprof/recording.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cpprof__recorded_tables; /* of one image */
+
+struct cpprof__recorded_set {
+    struct cpprof__recorded_tables *tables;
+    size_t n;
+};
+
+/* PID.IMAGE.tables? */
+bool
+cpprof__recorded_set_is_name(const char *name);
+
+/* Add a file to the set; one that is no recording is passed over. Errors:
+ * CPPROF_NOMEM. */
+enum cpprof_status
+cpprof__recorded_set_add(struct cpprof__recorded_set *set,
+                         const char *directory, const char *name,
+                         struct cpprof_error *error);
+
+/* All were added: by pid and then by time. */
+void
+cpprof__recorded_set_sort(struct cpprof__recorded_set *set);
+
+const struct cpprof_recorded_heap *
+cpprof__recorded_set_heap(const struct cpprof__recorded_set *set, size_t index);
+
+/* The writer is closed by this call. */
+enum cpprof_status
+cpprof__recorded_set_write(const struct cpprof__recorded_set *set, size_t index,
+                           struct cpprof_writer writer,
+                           const struct cpprof_heap_options *options,
+                           struct cpprof_error *error);
+
+void
+cpprof__recorded_set_free(struct cpprof__recorded_set *set);
+
+#endif
