@@ -6,7 +6,10 @@
  * forkpty) comes by the handlers that are registered in init.c.
  */
 #include "interpose/fork.h"
+#include "collect/exempt.h"
+#include "collect/names.h"
 #include "collect/real.h"
+#include "collect/tables.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>
@@ -14,25 +17,41 @@
 
 static __thread bool in_fork;
 
+/* The tables' lock is inside the session's: the drainer takes both. */
 void
 cpprof__before_fork(void)
 {
-    if (!in_fork)
-        cpprof__session_fork_prepare();
+    CPPROF__EXEMPT;
+
+    if (in_fork)
+        return;
+    cpprof__session_fork_prepare();
+    cpprof__tables_fork_prepare();
+    cpprof__names_fork_prepare();
 }
 
 void
 cpprof__after_fork_in_parent(void)
 {
-    if (!in_fork)
-        cpprof__session_fork_parent();
+    CPPROF__EXEMPT;
+
+    if (in_fork)
+        return;
+    cpprof__names_fork_parent();
+    cpprof__tables_fork_parent();
+    cpprof__session_fork_parent();
 }
 
 void
 cpprof__after_fork_in_child(void)
 {
+    CPPROF__EXEMPT;
+
     if (in_fork)
         return;
+    cpprof__names_fork_child();
+    cpprof__tables_fork_child();
+    cpprof__heap_forked();
     cpprof__session_fork_child();
     cpprof__environment_start_child();
 }

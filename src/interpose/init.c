@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The library's first and last steps in a process. */
 #include "collect/environment.h"
+#include "collect/exempt.h"
 #include "interpose/fork.h"
+#include "interpose/heap.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,9 +18,12 @@ at_quick_exit_(void)
 __attribute__((constructor)) static void
 first(void)
 {
+    CPPROF__EXEMPT;
+
     pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
                    cpprof__after_fork_in_child);
     at_quick_exit(at_quick_exit_);
+    cpprof__heap_start();
     cpprof__environment_start();
 }
 

@@ -5,6 +5,8 @@
  * no frame of ours stays on the thread's stack.
  */
 #include "collect/threads.h"
+#include "collect/exempt.h"
+#include "collect/heap_stacks.h"
 #include "collect/real.h"
 #include <cpprof/status.h>
 
@@ -34,15 +36,17 @@ struct note {
     uintptr_t start;
     void *arg;
     const void *labels;
+    size_t stack_bytes;
 };
 
 static struct note *
-make_note(uintptr_t start, void *arg)
+make_note(uintptr_t start, void *arg, size_t stack_bytes)
 {
+    CPPROF__EXEMPT;
     struct note *note = malloc(sizeof *note);
 
     if (note)
-        *note = (struct note){start, arg, cpprof__self.labels};
+        *note = (struct note){start, arg, cpprof__self.labels, stack_bytes};
     return note;
 }
 
@@ -52,8 +56,17 @@ take_note(void *arg)
     struct note note = *(struct note *)arg;
 
     free(arg);
+    cpprof__heap_thread_stack(note.stack_bytes);
     cpprof__thread_born(note.start, note.labels);
     return note;
+}
+
+static struct cpprof__thread *
+announce(uintptr_t start, void *arg, size_t stack_bytes)
+{
+    CPPROF__EXEMPT;
+
+    return cpprof__thread_announce(start, arg, stack_bytes);
 }
 
 static void *
@@ -63,6 +76,7 @@ run_pthread(void *place)
     void *(*start)(void *) = (void *(*)(void *))t->start;
     void *arg = t->start_arg;
 
+    cpprof__heap_thread_stack(t->stack_bytes);
     cpprof__thread_started(t);
     return start(arg);
 }
@@ -79,9 +93,10 @@ CPPROF_API int
 pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
                void *(*start)(void *), void *restrict arg)
 {
-    struct cpprof__thread *t =
-        cpprof__thread_announce((uintptr_t)start, arg, stack_bytes_of(attr));
-    struct note *note = t ? NULL : make_note((uintptr_t)start, arg);
+    size_t stack_bytes = stack_bytes_of(attr);
+    struct cpprof__thread *t = announce((uintptr_t)start, arg, stack_bytes);
+    struct note *note =
+        t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
     int failed;
 
     if (t)
@@ -105,6 +120,7 @@ run_thrd(void *place)
     thrd_start_t start = (thrd_start_t)t->start;
     void *arg = t->start_arg;
 
+    cpprof__heap_thread_stack(t->stack_bytes);
     cpprof__thread_started(t);
     return start(arg);
 }
@@ -124,9 +140,10 @@ thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
 {
     typedef int create_fn(thrd_t *, thrd_start_t, void *);
     create_fn *create = CPPROF__REAL(create_fn *, thrd_create);
-    struct cpprof__thread *t =
-        cpprof__thread_announce((uintptr_t)start, arg, stack_bytes_of(NULL));
-    struct note *note = t ? NULL : make_note((uintptr_t)start, arg);
+    size_t stack_bytes = stack_bytes_of(NULL);
+    struct cpprof__thread *t = announce((uintptr_t)start, arg, stack_bytes);
+    struct note *note =
+        t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
     int failed;
 
     if (t)

@@ -22,7 +22,11 @@ LIBC = re.compile(
     r"thrd_exit|sigaction|signal|__sysv_signal|sysv_signal|bsd_signal|ssignal|sigignore|"
     r"sigset|sigvec|execve|execv|execvp|execvpe|execl|execle|execlp|execveat|"
     r"fexecve|_exit|_Exit|quick_exit|dlclose|fork|vfork|setitimer|close|"
-    r"close_range|closefrom|posix_spawn|posix_spawnp)$")
+    r"close_range|closefrom|posix_spawn|posix_spawnp|malloc|calloc|realloc|"
+    r"reallocarray|free|cfree|free_sized|free_aligned_sized|posix_memalign|"
+    r"aligned_alloc|memalign|valloc|pvalloc|mmap|mmap64|mremap|munmap|"
+    r"_Zn[aw]m(St11align_val_t)?(RKSt9nothrow_t)?|"
+    r"_Zd[al]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?)$")
 
 
 def exported(library):

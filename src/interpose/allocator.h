@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One entry point of an allocator, taken over. The name itself is a jump
+ * through a pointer to one of
+ *
+ *     NAME_first    finds the next definition, calls it, and sees whether that
+ *                   came back to us by another name (libstdc++'s operator new
+ *                   calls malloc, tcmalloc's does not): then it was counted
+ *                   there, and from now on the pointer is
+ *     the next definition itself;      otherwise it is
+ *     NAME_counted  which counts and samples.
+ *
+ * So nothing is counted twice and nothing is missed, without a list of who does
+ * what. The pointers are never NULL: what calls before any constructor finds
+ * NAME_first, which needs neither locks nor memory.
+ */
+#ifndef INTERPOSE_ALLOCATOR_H
+#define INTERPOSE_ALLOCATOR_H
+
+#include "collect/next.h"
+#include "collect/signal/heap.h"
+#include <cpprof/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The sanitizers' allocators have to be first: they keep what surrounds each
+ * block. A library that is built with one leaves the names to it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define INTERPOSE_ALLOCATOR 0
+#else
+#define INTERPOSE_ALLOCATOR 1
+#endif
+
+/* Another's malloc is in front of ours: then the names that still come to us
+ * are not sampled, since their blocks may be freed behind our back. */
+extern bool cpprof__allocator_stands_back;
+
+/* Take a count back, until it is known what becomes of the call: it may fail,
+ * and operator new may throw. */
+static inline void
+uncount(size_t n)
+{
+    struct cpprof__heap_self *self = &cpprof__heap_self;
+
+    self->left = (int64_t)((uint64_t)self->left + n);
+}
+
+__attribute__((always_inline)) static inline void
+sample(const void *address, size_t n)
+{
+    uncount(-n);
+    cpprof__heap_sample(address, n, 0);
+}
+
+/*
+ * Was something counted by another of our names, since left was `before`? It
+ * was subtracted, or all was drawn anew. (A signal handler that allocates in
+ * the middle of the very first call would be taken for it.)
+ */
+static inline bool
+was_counted(int64_t before)
+{
+    return cpprof__heap_self.left != before || cpprof__allocator_stands_back;
+}
+
+/*
+ * Define `name`, which returns the address of a block of `bytes` bytes:
+ *
+ *     id          what its functions are called here
+ *     name        the symbol
+ *     parameters  in parentheses
+ *     arguments   the same without types
+ *     bytes       of the block, from the arguments
+ *     otherwise   what to call when nobody else defines it
+ *
+ * id_forget() goes back to the beginning and finds the next definition anew.
+ */
+#define ALLOCATOR(id, name, parameters, arguments, bytes, otherwise)           \
+    typedef void *id##_fn parameters;                                          \
+    static id##_fn id##_first;                                                 \
+    static id##_fn *id##_next, *id##_entry = id##_first;                       \
+                                                                               \
+    CPPROF_API id##_fn id##_exported __asm__(name);                            \
+                                                                               \
+    CPPROF__HOOK void *id##_exported parameters                                \
+    {                                                                          \
+        return load_relaxed(&id##_entry) arguments;                            \
+    }                                                                          \
+                                                                               \
+    CPPROF__HOOK static void *id##_sampled parameters                          \
+    {                                                                          \
+        void *address;                                                         \
+                                                                               \
+        uncount(bytes);                                                        \
+        address = load_relaxed(&id##_next) arguments;                          \
+        sample(address, bytes);                                                \
+        return address;                                                        \
+    }                                                                          \
+                                                                               \
+    CPPROF__HOOK static void *id##_counted parameters                          \
+    {                                                                          \
+        if (cpprof__heap_due(bytes))                                           \
+            return id##_sampled arguments;                                     \
+        return load_relaxed(&id##_next) arguments;                             \
+    }                                                                          \
+                                                                               \
+    CPPROF__HOOK static void *id##_first parameters                            \
+    {                                                                          \
+        id##_fn *next = load_relaxed(&id##_next);                              \
+        int64_t before = cpprof__heap_self.left;                               \
+        void *address;                                                         \
+                                                                               \
+        if (!next)                                                             \
+            next = (id##_fn *)cpprof__next_symbol(name);                       \
+        if (!next)                                                             \
+            next = otherwise;                                                  \
+        store_relaxed(&id##_next, next);                                       \
+        address = next arguments;                                              \
+        if (!address || !(bytes))                                              \
+            return address; /* tells nothing */                                \
+        if (was_counted(before)) {                                             \
+            store_release(&id##_entry, next);                                  \
+            return address;                                                    \
+        }                                                                      \
+        store_release(&id##_entry, id##_counted);                              \
+        if (cpprof__heap_due(bytes))                                           \
+            cpprof__heap_sample(address, bytes, 0);                            \
+        return address;                                                        \
+    }                                                                          \
+                                                                               \
+    static void id##_forget(void)                                              \
+    {                                                                          \
+        store_release(&id##_entry, id##_first);                                \
+        store_release(&id##_next, (id##_fn *)cpprof__next_symbol(name));       \
+    }
+
+/* Define `name`, which frees `address`, one of its parameters: out of the table
+ * first, since after the real free the address may be another thread's. */
+#define RELEASER(id, name, parameters, arguments, otherwise)                   \
+    typedef void id##_fn parameters;                                           \
+    static id##_fn id##_first;                                                 \
+    static id##_fn *id##_next = id##_first;                                    \
+                                                                               \
+    CPPROF_API id##_fn id##_exported __asm__(name);                            \
+                                                                               \
+    CPPROF__HOOK static void id##_sampled parameters                           \
+    {                                                                          \
+        cpprof__heap_remove(address, 0, NULL);                                 \
+        load_relaxed(&id##_next) arguments;                                    \
+    }                                                                          \
+                                                                               \
+    void id##_exported parameters                                              \
+    {                                                                          \
+        if (cpprof__heap_may_be_sampled(address))                              \
+            id##_sampled arguments;                                            \
+        else                                                                   \
+            load_relaxed(&id##_next) arguments;                                \
+    }                                                                          \
+                                                                               \
+    CPPROF__HOOK static void id##_first parameters                             \
+    {                                                                          \
+        id##_fn *next = (id##_fn *)cpprof__next_symbol(name);                  \
+                                                                               \
+        if (!next)                                                             \
+            next = otherwise;                                                  \
+        store_release(&id##_next, next);                                       \
+        next arguments;                                                        \
+    }                                                                          \
+                                                                               \
+    static void id##_forget(void)                                              \
+    {                                                                          \
+        id##_fn *next = (id##_fn *)cpprof__next_symbol(name);                  \
+                                                                               \
+        store_release(&id##_next, next ? next : id##_first);                   \
+    }
+
+/* Find the next definitions: once early, so that a later first call need not
+ * look through modules that come and go; and again when one went. */
+void
+cpprof__malloc_find(void);
+void
+cpprof__malloc_aligned_find(void);
+void
+cpprof__operators_find(void);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "interpose/heap.h"
+
+#include "collect/heap_owner.h"
+#include "collect/heap_stacks.h"
+#include "collect/tables.h"
+#include "interpose/allocator.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+bool cpprof__allocator_stands_back;
+
+/* Address space; pages come as they are touched, one by one: with huge ones a
+ * few samples would take megabytes. */
+static void *
+reserve(size_t n)
+{
+    void *block = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (block == MAP_FAILED)
+        return NULL;
+    madvise(block, n, MADV_NOHUGEPAGE);
+    return block;
+}
+
+static void
+make_heap(void)
+{
+    void *block = reserve(cpprof__heap_bytes());
+    void *private = reserve(cpprof__heap_private_bytes());
+
+    if (block && private) {
+        cpprof__heap_make(block, private, &cpprof__tables.tree);
+        return;
+    }
+    if (block)
+        munmap(block, cpprof__heap_bytes());
+    if (private)
+        munmap(private, cpprof__heap_private_bytes());
+}
+
+#if INTERPOSE_ALLOCATOR
+
+static bool
+another_is_in_front(void)
+{
+    const struct link_map *module;
+    void *first = cpprof__first_symbol("malloc", &module);
+
+    return first && (uintptr_t)first != cpprof__heap_our_malloc;
+}
+
+static void
+find_all(void)
+{
+    cpprof__malloc_find();
+    cpprof__malloc_aligned_find();
+    cpprof__operators_find();
+    cpprof__allocator_stands_back = another_is_in_front();
+}
+
+void
+cpprof__heap_after_unload(void)
+{
+    cpprof__operators_find();
+}
+
+#else
+
+static void
+find_all(void)
+{
+}
+
+void
+cpprof__heap_after_unload(void)
+{
+}
+
+#endif
+
+void
+cpprof__heap_start(void)
+{
+    find_all();
+    cpprof__heap_main_stack();
+    if (cpprof__tables_make(NULL, NULL) == CPPROF_OK)
+        make_heap();
+}

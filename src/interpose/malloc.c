@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * malloc, free and what is as old. Each is a subtraction or a load and a jump
+ * to the next definition; what is due, or may be sampled, goes the long way.
+ *
+ * Sources: malloc(3), ISO C23 7.24.3 (free_sized), reallocarray(3).
+ */
+#include "collect/heap_owner.h"
+#include "interpose/allocator.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#if INTERPOSE_ALLOCATOR
+
+typedef void *malloc_fn(size_t);
+typedef void *
+realloc_fn(void *, size_t);
+
+/* libc's own, for a program that is linked statically: no loader knows the
+ * names there. */
+extern malloc_fn __libc_malloc __attribute__((weak));
+extern realloc_fn __libc_realloc __attribute__((weak));
+extern void
+__libc_free(void *) __attribute__((weak));
+extern void *__libc_calloc(size_t, size_t) __attribute__((weak));
+
+static malloc_fn malloc_first;
+static realloc_fn realloc_first;
+
+static malloc_fn *real_malloc = malloc_first;
+static realloc_fn *real_realloc = realloc_first;
+
+/* ---- malloc ----------------------------------------------------------- */
+
+CPPROF__HOOK static void *
+malloc_first(size_t n)
+{
+    malloc_fn *next = (malloc_fn *)cpprof__next_symbol("malloc");
+
+    store_release(&real_malloc, next ? next : __libc_malloc);
+    return real_malloc(n);
+}
+
+CPPROF__HOOK static void *
+malloc_sampled(size_t n)
+{
+    void *address;
+
+    uncount(n);
+    address = load_relaxed(&real_malloc)(n);
+    sample(address, n);
+    return address;
+}
+
+CPPROF_API CPPROF__HOOK void *
+malloc(size_t n)
+{
+    if (cpprof__heap_due(n))
+        return malloc_sampled(n);
+    return load_relaxed(&real_malloc)(n);
+}
+
+/* ---- calloc ----------------------------------------------------------- */
+
+/* More than there can be counts as nothing: the call will fail. */
+static inline size_t
+product(size_t n, size_t each)
+{
+    size_t bytes;
+
+    return __builtin_mul_overflow(n, each, &bytes) ? 0 : bytes;
+}
+
+ALLOCATOR(calloc, "calloc", (size_t n, size_t each), (n, each),
+          product(n, each), __libc_calloc)
+
+/* ---- free ------------------------------------------------------------- */
+
+RELEASER(free, "free", (void *address), (address), __libc_free)
+
+/* Of old programs; gone from libc's headers. */
+CPPROF_API free_fn cfree __attribute__((alias("free")));
+
+/* Not in every libc: then what they add is only a promise of the caller's. */
+static void
+free_any_sized(void *address, size_t n)
+{
+    load_relaxed (&free_next)(address);
+}
+
+static void
+free_any_aligned(void *address, size_t alignment, size_t n)
+{
+    load_relaxed (&free_next)(address);
+}
+
+RELEASER(free_sized, "free_sized", (void *address, size_t n), (address, n),
+         free_any_sized)
+
+RELEASER(free_aligned_sized, "free_aligned_sized",
+         (void *address, size_t alignment, size_t n), (address, alignment, n),
+         free_any_aligned)
+
+/* ---- realloc ---------------------------------------------------------- */
+
+CPPROF__HOOK static void *
+realloc_first(void *old, size_t n)
+{
+    realloc_fn *next = (realloc_fn *)cpprof__next_symbol("realloc");
+
+    store_release(&real_realloc, next ? next : __libc_realloc);
+    return real_realloc(old, n);
+}
+
+/*
+ * The old block goes and a new one comes, in place too. Nothing is sampled
+ * inside: an allocator whose realloc calls malloc would have it sampled twice.
+ * NULL for no bytes means that the block was freed.
+ */
+CPPROF__HOOK static void *
+realloc_sampled(void *old, size_t n, bool due)
+{
+    struct cpprof__heap_removed removed = {.block.address = 0};
+    void *address;
+
+    if (old && cpprof__heap_may_be_sampled(old))
+        cpprof__heap_remove(old, 0, &removed);
+    if (due)
+        uncount(n);
+    cpprof__heap_self.exempt++;
+    address = load_relaxed(&real_realloc)(old, n);
+    cpprof__heap_self.exempt--;
+    if (!address && n && removed.block.address)
+        cpprof__heap_restore(&removed);
+    if (due)
+        sample(address, n);
+    return address;
+}
+
+CPPROF_API CPPROF__HOOK void *
+realloc(void *old, size_t n)
+{
+    bool due = cpprof__heap_due(n);
+
+    if (due || cpprof__heap_may_be_sampled(old))
+        return realloc_sampled(old, n, due);
+    return load_relaxed(&real_realloc)(old, n);
+}
+
+CPPROF_API CPPROF__HOOK void *
+reallocarray(void *old, size_t n, size_t each)
+{
+    size_t bytes;
+
+    if (__builtin_mul_overflow(n, each, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(old, bytes);
+}
+
+/* By a name that the linker cannot bind to another's malloc. */
+extern malloc_fn our_malloc
+    __attribute__((alias("malloc"), visibility("hidden"), nothrow, leaf, malloc,
+                   alloc_size(1)));
+
+void
+cpprof__malloc_find(void)
+{
+    cpprof__heap_our_malloc = (uintptr_t)our_malloc;
+    calloc_forget();
+    free_forget();
+    free_sized_forget();
+    free_aligned_sized_forget();
+}
+
+#endif
