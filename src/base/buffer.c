@@ -52,16 +52,22 @@ cpprof__buffer_append(struct cpprof__buffer *b, const void *data, size_t n)
 void
 cpprof__buffer_printf(struct cpprof__buffer *b, const char *format, ...)
 {
+    size_t room = b->capacity - b->n;
     va_list args;
     int n;
 
+    /* Mostly there is room, and it need not be done twice. */
     va_start(args, format);
-    n = vsnprintf(NULL, 0, format, args);
+    n = vsnprintf(room ? (char *)b->data + b->n : NULL, room, format, args);
     va_end(args);
-    if (n < 0 || !cpprof__buffer_reserve(b, (size_t)n + 1))
+    if (n < 0)
         return;
-    va_start(args, format);
-    vsnprintf((char *)b->data + b->n, (size_t)n + 1, format, args);
-    va_end(args);
+    if ((size_t)n >= room) {
+        if (!cpprof__buffer_reserve(b, (size_t)n + 1))
+            return;
+        va_start(args, format);
+        vsnprintf((char *)b->data + b->n, (size_t)n + 1, format, args);
+        va_end(args);
+    }
     b->n += (size_t)n;
 }

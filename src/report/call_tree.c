@@ -210,17 +210,12 @@ list_nodes(struct planter *p)
     size_t n = p->locations.at.n, begin = 0, i;
 
     tree->first_node = malloc((n + 1) * sizeof *tree->first_node);
-    tree->only_node = malloc((n + 1) * sizeof *tree->only_node);
-    if (!tree->first_node || !tree->only_node)
+    if (!tree->first_node)
         return false;
     for (i = 0; i < n; i++) {
         tree->first_node[i] = begin;
-        tree->only_node[i] = p->ends.at[i] - begin == 1
-                                 ? tree->location_nodes.at[begin]
-                                 : CPPROF__NO_NODE;
         begin = p->ends.at[i];
     }
-    tree->first_node[n] = begin;
     return true;
 }
 
@@ -269,17 +264,19 @@ cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error)
 {
     struct planter p = {.g = g};
     struct cpprof__graph old = *g;
-    bool ok;
+    enum cpprof_status status = CPPROF_OK;
 
     p.tree.value = g->value;
     p.tree.divisor = g->divisor;
-    p.tree.most_nodes = g->most_nodes;
     p.frames = malloc((g->p->frames.n + 1) * sizeof *p.frames);
-    ok = p.frames && plant_all(&p) && list_nodes(&p) && make_view(&p);
-    if (ok) {
+    if (!p.frames || !plant_all(&p) || !list_nodes(&p) || !make_view(&p))
+        status = cpprof__fail_nomem(error);
+    if (status == CPPROF_OK)
+        status = cpprof__graph_index(&p.tree, error);
+    if (status == CPPROF_OK) {
         *g = p.tree;
         p.tree = old;
     }
     planter_free(&p);
-    return ok ? CPPROF_OK : cpprof__fail_nomem(error);
+    return status;
 }

@@ -3,10 +3,14 @@
  * Samples into edges: from which callers a node is called, and whether all
  * calls from there were inlined.
  *
- * An edge that a stack has more than once gets a sample once. An edge is
- * looked up when its step is left, not when it is entered: the table's memory
- * was asked for in between, and nothing has to hold a place in a table that
- * grows.
+ * This goes from stack to stack as walk.c does, over edges instead of nodes;
+ * but frames are entered from the root on, because callers must be known. An
+ * edge that a stack has more than once gets a sample once; the call nearest to
+ * the root tells whether it was inlined.
+ *
+ * Of most locations nobody wants the edges; those cost a byte to look at and a
+ * level to write. The edges of the others are first listed, which asks for
+ * their memory, and then looked up.
  */
 #include "report/path.h"
 
@@ -18,30 +22,55 @@
 struct place {
     uint64_t ends; /* from << 32 | to, and bits; FREE: nothing here */
     int64_t weight;
+    int64_t divisor;
+    uint64_t on_path; /* how often it is there */
 };
 
-#define FREE  UINT64_MAX
+/* No edge leads from a node to itself. */
+#define FREE  0
 #define OTHER (1ULL << 63) /* some call along it was not inlined */
 #define OVER  (1ULL << 62) /* some call along it went over others */
 #define BITS  (OTHER | OVER)
 
-/* What is known of a location: its only node, and bits; or one of these. */
-#define WATCHED    (1u << 31)        /* edges into the node are wanted */
-#define LEFT_OUT   (UINT32_MAX - 1)  /* the node is not kept */
-#define SEVERAL    UINT32_MAX        /* look at location_nodes */
-#define MOST_NODES ((size_t)1 << 30) /* so that the bits fit */
+
+/* What a node is, and a location by the most that any of its nodes is. */
+enum {
+    LEFT_OUT,
+    KEPT,
+    WATCHED, /* edges into it are wanted */
+};
+
+/* An edge on the path. */
+struct step {
+    uint64_t edge; /* ends and bits */
+    size_t place;
+};
+
+/* A frame of the path. */
+struct level {
+    uint32_t kept;  /* the last location up to here that has a node that is
+                     * kept; NO_NODE: none */
+    uint32_t last;  /* this location */
+    size_t n_steps; /* up to here */
+};
 
 struct walk {
     struct cpprof__graph *g;
-    struct cpprof__path path;
-    uint32_t *nodes;     /* by node: itself, WATCHED; or LEFT_OUT */
-    uint32_t *locations; /* by location */
-    uint32_t *on_path;   /* by node: how many steps it has */
+    uint8_t *nodes;     /* by node: LEFT_OUT, KEPT, WATCHED */
+    uint8_t *locations; /* by location, the same */
     struct place *places;
-    int64_t *divisors; /* by place; NULL where there is none */
     size_t n_places, n_edges;
-    bool over;         /* the last node on the way here is left out */
-    bool over_inlined; /* and all such since one that is not were inlined */
+
+    struct cpprof__running running;
+    CPPROF__ARRAY(struct level) levels; /* of the path, from the root */
+    CPPROF__ARRAY(struct step) steps;
+};
+
+/* Where we are in a stack. */
+struct caller {
+    uint32_t node;     /* the last one that is kept, or NO_NODE */
+    bool over;         /* others since then are left out */
+    bool over_inlined; /* and all of them were inlined */
 };
 
 /* ------------------------------------------------------------- table ---- */
@@ -52,196 +81,182 @@ place_of(const struct walk *w, uint64_t ends)
     return cpprof__hash_u64(ends) & (w->n_places - 1);
 }
 
-static struct place *
+static size_t
 find(const struct walk *w, uint64_t ends)
 {
     size_t i = place_of(w, ends);
 
     while (w->places[i].ends != FREE && (w->places[i].ends & ~BITS) != ends)
         i = (i + 1) & (w->n_places - 1);
-    return &w->places[i];
+    return i;
 }
 
-static void
-move_places(struct walk *w, const struct walk *old)
-{
-    size_t i;
-
-    for (i = 0; i < old->n_places; i++) {
-        struct place *place;
-
-        if (old->places[i].ends == FREE)
-            continue;
-        place = find(w, old->places[i].ends & ~BITS);
-        *place = old->places[i];
-        if (w->divisors)
-            w->divisors[place - w->places] = old->divisors[i];
-    }
-}
-
+/* Double the table. Steps that are looked up already are so again. */
 static bool
-grow(struct walk *w)
+grow(struct walk *w, size_t n_looked_up)
 {
     struct walk old = *w;
     size_t n = w->n_places ? w->n_places * 2 : 1024, i;
-    bool divide = w->g->divisor != CPPROF__NO_DIVISOR;
-    struct place *places = malloc(n * sizeof *places);
-    int64_t *divisors = divide ? calloc(n, sizeof *divisors) : NULL;
 
-    if (!places || (divide && !divisors)) {
-        free(places);
-        free(divisors);
+    w->places = calloc(n, sizeof *w->places);
+    if (!w->places) {
+        w->places = old.places;
         return false;
     }
-    for (i = 0; i < n; i++)
-        places[i].ends = FREE;
-    w->places = places;
-    w->divisors = divisors;
     w->n_places = n;
-    move_places(w, &old);
+    for (i = 0; i < old.n_places; i++)
+        if (old.places[i].ends != FREE)
+            w->places[find(w, old.places[i].ends & ~BITS)] = old.places[i];
+    for (i = 0; i < n_looked_up; i++)
+        w->steps.at[i].place = find(w, w->steps.at[i].edge & ~BITS);
     free(old.places);
-    free(old.divisors);
     return true;
 }
 
 /* ------------------------------------------------------------- steps ---- */
 
-/* False when out of memory. */
-static bool
-leave(struct walk *w)
-{
-    struct cpprof__step *step = &w->path.steps.at[--w->path.steps.n];
-    struct place *place;
-    uint64_t ends;
-
-    w->on_path[step->node]--;
-    if (w->path.steps.n) {
-        step[-1].sum = cpprof__add(step[-1].sum, step->sum);
-        step[-1].divisor_sum =
-            cpprof__add(step[-1].divisor_sum, step->divisor_sum);
-    }
-    if (!(step->flags & CPPROF__STEP_EDGE))
-        return true;
-    if (w->n_edges >= w->n_places / 4 * 3 && !grow(w))
-        return false;
-    ends = (uint64_t)step[-1].node << 32 | step->node;
-    place = find(w, ends);
-    if (place->ends == FREE) {
-        *place = (struct place){ends, 0};
-        w->n_edges++;
-    }
-    if (!(step->flags & CPPROF__STEP_INLINE))
-        place->ends |= OTHER;
-    if (step->flags & CPPROF__STEP_OVER)
-        place->ends |= OVER;
-    if (w->divisors)
-        w->divisors[place - w->places] =
-            cpprof__add(w->divisors[place - w->places], step->divisor_sum);
-    place->weight = cpprof__add(place->weight, step->sum);
-    return true;
-}
-
-static bool
+static void
 leave_until(struct walk *w, size_t n_steps)
 {
-    while (w->path.steps.n > n_steps)
-        if (!leave(w))
+    while (w->steps.n > n_steps) {
+        struct place *p = &w->places[w->steps.at[--w->steps.n].place];
+
+        if (--p->on_path)
+            continue;
+        p->weight = cpprof__add(p->weight, w->running.value);
+        p->divisor = cpprof__add(p->divisor, w->running.divisor);
+    }
+}
+
+/* Look up the steps from n_steps on. */
+static bool
+enter_from(struct walk *w, size_t n_steps)
+{
+    for (; n_steps < w->steps.n; n_steps++) {
+        struct step *step = &w->steps.at[n_steps];
+        struct place *p;
+
+        if (w->n_edges >= w->n_places / 4 * 3 && !grow(w, n_steps))
             return false;
+        step->place = find(w, step->edge & ~BITS);
+        p = &w->places[step->place];
+        w->n_edges += p->ends == FREE;
+        if (p->on_path++)
+            continue;
+        p->ends |= step->edge;
+        p->weight = cpprof__subtract(p->weight, w->running.value);
+        p->divisor = cpprof__subtract(p->divisor, w->running.divisor);
+    }
     return true;
 }
 
-/* Is the edge between the last two steps on the path before them? */
-static bool
-is_repeated(const struct walk *w)
-{
-    const struct cpprof__step *steps = w->path.steps.at;
-    size_t last = w->path.steps.n - 1, i;
-
-    if (w->on_path[steps[last].node] == 1)
-        return false;
-    for (i = 1; i < last; i++)
-        if (steps[i].node == steps[last].node &&
-            steps[i - 1].node == steps[last - 1].node)
-            return true;
-    return false;
-}
-
-/* Enter a node as it stands in `nodes`. There is room. */
 static void
-enter(struct walk *w, uint32_t what, uint32_t flags)
+list_edge(struct walk *w, const struct caller *from, uint32_t node,
+          bool is_inline)
 {
-    uint32_t node = what & ~WATCHED;
-    struct cpprof__step *step;
-    uint64_t ends;
+    uint64_t ends = (uint64_t)from->node << 32 | node;
 
-    if (what == LEFT_OUT) {
-        w->over_inlined =
-            (!w->over || w->over_inlined) && flags & CPPROF__STEP_INLINE;
-        w->over = true;
-        return;
-    }
-    if (w->over && w->g->view && !w->over_inlined)
-        flags &= ~CPPROF__STEP_INLINE;
-    if (w->over)
-        flags |= CPPROF__STEP_OVER;
-    w->over = false;
-    step = &w->path.steps.at[w->path.steps.n++];
-    *step = (struct cpprof__step){.node = node, .flags = flags};
-    w->on_path[node]++;
-    if (!(what & WATCHED) || w->path.steps.n == 1 || step[-1].node == node ||
-        is_repeated(w))
-        return;
-    step->flags |= CPPROF__STEP_EDGE;
-    ends = (uint64_t)step[-1].node << 32 | node;
     __builtin_prefetch(&w->places[place_of(w, ends)], 1);
+    if (from->over && w->g->view && !from->over_inlined)
+        is_inline = false;
+    w->steps.at[w->steps.n++].edge =
+        ends | (is_inline ? 0 : OTHER) | (from->over ? OVER : 0);
 }
 
-/* Enter the nodes of a location, from the outermost function inwards. */
-static void
-enter_location(struct walk *w, uint32_t location)
-{
-    uint32_t what = w->locations[location];
-    size_t first, last, i;
+/* ------------------------------------------------------------- nodes ---- */
 
-    if (what != SEVERAL) {
-        enter(w, what, 0);
+/* Go on to a node. There is room for its edge. */
+static inline void
+enter_node(struct walk *w, struct caller *caller, uint32_t node, bool is_inline)
+{
+    if (w->nodes[node] == LEFT_OUT) {
+        caller->over_inlined =
+            (!caller->over || caller->over_inlined) && is_inline;
+        caller->over = true;
         return;
     }
-    first = w->g->first_node[location];
-    last = w->g->first_node[location + 1];
-    for (i = last; i > first; i--)
-        enter(w, w->nodes[w->g->location_nodes.at[i - 1]],
-              i != last ? CPPROF__STEP_INLINE : 0);
+    if (w->nodes[node] == WATCHED && caller->node != CPPROF__NO_NODE &&
+        caller->node != node)
+        list_edge(w, caller, node, is_inline);
+    caller->node = node;
+    caller->over = false;
 }
 
-/* Is the innermost node of a location left out? */
-static bool
-ends_left_out(const struct walk *w, uint32_t location)
+/* Behind a level: its last node that is kept. Inner ones of its location may
+ * be left out, and they are inlined; a location after it is left out whole,
+ * and its outermost node is not. */
+static struct caller
+caller_behind(const struct walk *w, const struct level *level)
 {
-    uint32_t what = w->locations[location];
+    const struct cpprof__graph *g = w->g;
+    struct caller caller = {level->kept, false, false};
+    size_t i;
 
-    if (what == SEVERAL)
-        what = w->nodes[w->g->location_nodes.at[w->g->first_node[location]]];
-    return what == LEFT_OUT;
-}
-
-static bool
-move_to(struct walk *w, const uint32_t *frames, size_t n)
-{
-    struct cpprof__path *path = &w->path;
-    size_t shared = cpprof__path_shared(path, frames, n), i;
-
-    if (!leave_until(w, cpprof__path_steps(path, shared)) ||
-        !cpprof__path_begin(path, frames, n, shared))
-        return false;
-    w->over = shared && ends_left_out(w, frames[n - shared]);
-    for (i = n - shared; i; i--) {
-        if (!CPPROF__ARRAY_ROOM(&path->steps, w->g->most_nodes))
-            return false;
-        enter_location(w, frames[i - 1]);
-        path->ends.at[path->ends.n++] = path->steps.n;
+    if (level->kept == CPPROF__NO_NODE)
+        return caller;
+    caller.node = g->only_node[level->kept];
+    if (caller.node & CPPROF__SEVERAL) {
+        for (i = caller.node & ~CPPROF__SEVERAL;
+             w->nodes[g->several.at[i] & ~CPPROF__OUTERMOST] == LEFT_OUT; i++)
+            caller.over = true;
+        caller.node = g->several.at[i] & ~CPPROF__OUTERMOST;
     }
+    caller.over_inlined = caller.over;
+    if (level->last != level->kept) {
+        caller.over = true;
+        caller.over_inlined = false;
+    }
+    return caller;
+}
+
+/* List the edges of a location, from the outermost function inwards. */
+static bool
+enter_location(struct walk *w, const struct level *before, uint32_t location)
+{
+    const uint32_t only = w->g->only_node[location], *first, *node;
+    struct caller caller = caller_behind(w, before);
+
+    if (!CPPROF__ARRAY_ROOM(&w->steps, w->g->most_nodes))
+        return false;
+    if (!(only & CPPROF__SEVERAL)) {
+        enter_node(w, &caller, only, false);
+        return true;
+    }
+    first = node = w->g->several.at + (only & ~CPPROF__SEVERAL);
+    while (!(*node & CPPROF__OUTERMOST))
+        node++;
+    enter_node(w, &caller, *node & ~CPPROF__OUTERMOST, false);
+    while (node > first)
+        enter_node(w, &caller, *--node, true);
     return true;
+}
+
+/* ----------------------------------------------------------- samples ---- */
+
+static bool
+move_to(struct walk *w, const uint32_t *frames, size_t n, size_t shared)
+{
+    size_t n_steps, i;
+    struct level level = {CPPROF__NO_NODE, CPPROF__NO_NODE, 0};
+
+    if (!CPPROF__ARRAY_ROOM(&w->levels, n))
+        return false;
+    if (shared)
+        level = w->levels.at[shared - 1];
+    leave_until(w, level.n_steps);
+    n_steps = w->steps.n;
+    for (i = shared; i < n; i++) {
+        uint32_t location = frames[n - 1 - i];
+        uint8_t what = w->locations[location];
+
+        if (what == WATCHED && !enter_location(w, &level, location))
+            return false;
+        level.kept = what ? location : level.kept;
+        level.last = location;
+        level.n_steps = w->steps.n;
+        w->levels.at[i] = level;
+    }
+    return enter_from(w, n_steps);
 }
 
 static bool
@@ -252,24 +267,34 @@ walk_all(struct walk *w)
 
     for (i = 0; i < p->samples.n; i++) {
         const struct cpprof__sample *s = &p->samples.at[i];
-        struct cpprof__step *leaf;
         int64_t value, divisor;
 
         value = cpprof__sample_value(w->g, i, &divisor);
         if (!value && !divisor)
             continue;
-        if (!move_to(w, p->frames.at + s->first_frame, s->n_frames))
+        if (!move_to(w, p->frames.at + s->first_frame, s->n_frames,
+                     w->g->shared[i]))
             return false;
-        if (!w->path.steps.n)
-            continue;
-        leaf = &w->path.steps.at[w->path.steps.n - 1];
-        leaf->sum = cpprof__add(leaf->sum, value);
-        leaf->divisor_sum = cpprof__add(leaf->divisor_sum, divisor);
+        cpprof__running_add(&w->running, value, divisor);
     }
-    return leave_until(w, 0);
+    leave_until(w, 0);
+    return true;
 }
 
 /* -------------------------------------------------------------- walk ---- */
+
+static uint8_t
+most_of(const struct walk *w, size_t location)
+{
+    const struct cpprof__graph *g = w->g;
+    uint8_t most = LEFT_OUT;
+    size_t i;
+
+    for (i = g->first_node[location]; i < g->first_node[location + 1]; i++)
+        if (w->nodes[g->location_nodes.at[i]] > most)
+            most = w->nodes[g->location_nodes.at[i]];
+    return most;
+}
 
 static bool
 walk_make(struct walk *w, const uint8_t *kept, const uint8_t *watched)
@@ -277,19 +302,14 @@ walk_make(struct walk *w, const uint8_t *kept, const uint8_t *watched)
     const struct cpprof__graph *g = w->g;
     size_t i;
 
-    w->path.frames = g->p->frames.at;
-    w->nodes = malloc((g->nodes.n + 1) * sizeof *w->nodes);
-    w->locations = malloc((g->p->locations.n + 1) * sizeof *w->locations);
-    w->on_path = calloc(g->nodes.n + 1, sizeof *w->on_path);
-    if (!w->nodes || !w->locations || !w->on_path || !grow(w))
+    w->nodes = malloc(g->nodes.n + 1);
+    w->locations = malloc(g->p->locations.n + 1);
+    if (!w->nodes || !w->locations || !grow(w, 0))
         return false;
     for (i = 0; i < g->nodes.n; i++)
-        w->nodes[i] =
-            kept[i] ? (uint32_t)i | (watched[i] ? WATCHED : 0) : LEFT_OUT;
+        w->nodes[i] = !kept[i] ? LEFT_OUT : watched[i] ? WATCHED : KEPT;
     for (i = 0; i < g->p->locations.n; i++)
-        w->locations[i] = g->only_node[i] == CPPROF__NO_NODE
-                              ? SEVERAL
-                              : w->nodes[g->only_node[i]];
+        w->locations[i] = most_of(w, i);
     return true;
 }
 
@@ -312,7 +332,7 @@ to_edges(struct walk *w)
             .is_inline = !(place->ends & OTHER),
             .is_residual = place->ends & OVER,
             .weight = place->weight,
-            .divisor = w->divisors ? w->divisors[i] : 0,
+            .divisor = place->divisor,
         };
     }
     return true;
@@ -325,15 +345,11 @@ cpprof__graph_add_edges(struct cpprof__graph *g, const uint8_t *kept,
     struct walk w = {.g = g};
     bool ok;
 
-    if (g->nodes.n > MOST_NODES)
-        return cpprof__fail(error, CPPROF_LIMIT, 0, "more than %zu nodes",
-                            MOST_NODES);
     ok = walk_make(&w, kept, watched) && walk_all(&w) && to_edges(&w);
-    cpprof__path_free(&w.path);
     free(w.nodes);
     free(w.locations);
-    free(w.on_path);
     free(w.places);
-    free(w.divisors);
+    CPPROF__ARRAY_FREE(&w.levels);
+    CPPROF__ARRAY_FREE(&w.steps);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);
 }

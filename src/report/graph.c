@@ -192,16 +192,42 @@ add_location(struct maker *m, const struct cpprof_pprof_location *l)
     return true;
 }
 
-/* Of the location whose nodes are the last ones. */
-static void
-count_nodes(struct cpprof__graph *g, size_t location)
+/* False when out of memory. */
+static bool
+index_location(struct cpprof__graph *g, size_t location)
 {
-    size_t first = g->first_node[location], n = g->location_nodes.n - first;
+    const uint32_t *nodes = g->location_nodes.at + g->first_node[location];
+    size_t n = g->first_node[location + 1] - g->first_node[location];
 
-    g->only_node[location] =
-        n == 1 ? g->location_nodes.at[first] : CPPROF__NO_NODE;
     if (n > g->most_nodes)
         g->most_nodes = n;
+    g->only_node[location] = nodes[0];
+    if (n == 1)
+        return true;
+    if (!CPPROF__ARRAY_ROOM(&g->several, n))
+        return false;
+    g->only_node[location] = (uint32_t)g->several.n | CPPROF__SEVERAL;
+    memcpy(g->several.at + g->several.n, nodes, n * sizeof *nodes);
+    g->several.n += n;
+    g->several.at[g->several.n - 1] |= CPPROF__OUTERMOST;
+    return true;
+}
+
+enum cpprof_status
+cpprof__graph_index(struct cpprof__graph *g, struct cpprof_error *error)
+{
+    size_t n = g->p->locations.n, i;
+
+    g->first_node[n] = g->location_nodes.n;
+    if (g->nodes.n >= CPPROF__MOST_NODES ||
+        g->location_nodes.n >= CPPROF__SEVERAL)
+        return cpprof__fail(error, CPPROF_LIMIT, 0, "more than %zu nodes",
+                            CPPROF__MOST_NODES);
+    g->only_node = malloc((n + 1) * sizeof *g->only_node);
+    for (i = 0; g->only_node && i < n; i++)
+        if (!index_location(g, i))
+            break;
+    return g->only_node && i == n ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
 enum cpprof_status
@@ -215,20 +241,15 @@ cpprof__graph_make(struct cpprof__graph *g,
 
     g->first_node = malloc((n + 1) * sizeof *g->first_node);
     maker.files = malloc((n_functions + 1) * sizeof *maker.files);
-    g->only_node = malloc((n + 1) * sizeof *g->only_node);
-    ok = g->first_node && g->only_node && maker.files;
+    ok = g->first_node && maker.files;
     if (ok)
         memset(maker.files, 0xff, n_functions * sizeof *maker.files);
     for (i = 0; ok && i < n; i++) {
         g->first_node[i] = g->location_nodes.n;
         ok = add_location(&maker, &g->p->locations.at[i]);
-        if (ok)
-            count_nodes(g, i);
     }
-    if (ok)
-        g->first_node[n] = g->location_nodes.n;
     free(maker.files);
-    return ok ? CPPROF_OK : cpprof__fail_nomem(error);
+    return ok ? cpprof__graph_index(g, error) : cpprof__fail_nomem(error);
 }
 
 void
@@ -240,6 +261,11 @@ cpprof__graph_free(struct cpprof__graph *g)
     free(g->only_node);
     g->first_node = NULL;
     g->only_node = NULL;
+    free(g->several_sums);
+    g->several_sums = NULL;
+    free(g->shared);
+    g->shared = NULL;
+    CPPROF__ARRAY_FREE(&g->several);
     CPPROF__ARRAY_FREE(&g->location_nodes);
     CPPROF__ARRAY_FREE(&g->edges);
     if (g->view) {

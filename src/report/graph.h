@@ -25,11 +25,14 @@ struct cpprof__node {
 
     int64_t flat, flat_div; /* of samples that end in it */
     int64_t cum, cum_div;   /* of samples that it is in, each once */
-    int64_t inlined;        /* of samples that it is inlined in, maybe more
-                             * than once */
 };
 
 #define CPPROF__NO_NODE UINT32_MAX
+
+/* Nodes are fewer than this, so that bits may be added to their numbers. */
+#define CPPROF__MOST_NODES ((size_t)1 << 30)
+#define CPPROF__SEVERAL    (1u << 31)
+#define CPPROF__OUTERMOST  (1u << 31)
 
 /* The calls of one node by another. */
 struct cpprof__edge {
@@ -52,10 +55,21 @@ struct cpprof__graph {
      * first_node[i] up to first_node[i + 1]. */
     size_t *first_node;
     CPPROF__ARRAY(uint32_t) location_nodes;
-    /* The node of location i, where it has but one; else CPPROF__NO_NODE. */
-    uint32_t *only_node;
     size_t most_nodes; /* that any location has */
+    /* The same once more, in little memory: the node of location i, where it
+     * has but one; else CPPROF__SEVERAL and where in `several` they begin; the
+     * last one has CPPROF__OUTERMOST. */
+    uint32_t *only_node;
+    CPPROF__ARRAY(uint32_t) several;
+
+    /* Filled in with the values. Of a location with several nodes, by half of
+     * where they begin: what the samples that it is in add up to, each as
+     * often as it has it. */
+    int64_t *several_sums;
     bool any_negative; /* some sample has a negative value */
+    /* By sample that counts for anything: how many frames, from the root, it
+     * has in common with the one before that does. */
+    uint32_t *shared;
 
     CPPROF__ARRAY(struct cpprof__edge) edges;
 
@@ -83,7 +97,12 @@ cpprof__graph_make(struct cpprof__graph *g,
 void
 cpprof__graph_free(struct cpprof__graph *g);
 
-/* Add up flat, cum and inlined of all nodes. */
+/* Fill in first_node[locations of p], only_node, several and most_nodes from
+ * the rest of first_node, and location_nodes. */
+enum cpprof_status
+cpprof__graph_index(struct cpprof__graph *g, struct cpprof_error *error);
+
+/* Add up flat and cum of all nodes. */
 enum cpprof_status
 cpprof__graph_add_values(struct cpprof__graph *g, struct cpprof_error *error);
 
@@ -101,6 +120,25 @@ static inline int64_t
 cpprof__add(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t
+cpprof__subtract(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+/* What a sample counts for; the divisor is 0 where there is none. */
+static inline int64_t
+cpprof__sample_value(const struct cpprof__graph *g, size_t sample,
+                     int64_t *divisor)
+{
+    const int64_t *values = cpprof__values(g->p, sample);
+
+    *divisor = 0;
+    if (g->divisor != CPPROF__NO_DIVISOR)
+        *divisor = values[g->divisor];
+    return values[g->value];
 }
 
 /* The mean where there is a divisor. */

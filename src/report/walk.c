@@ -2,12 +2,16 @@
 /*
  * Samples into nodes: flat and cum.
  *
- * A node that a stack has more than once gets a sample once: only the step
- * nearest to the root counts for it.
+ * The stacks of neighbouring samples mostly begin alike at the root. So this
+ * goes from one stack to the next by leaving and entering only the frames in
+ * which they differ (path.h). A node that a stack has more than once gets a
+ * sample once: a node counts how often it is on the path, and what it gets is
+ * the difference of the running total between its first entry and its last
+ * exit. So the order in which frames are entered does not matter, and none
+ * waits for another.
  *
- * This touches a node for every frame of a profile, so what it touches is
- * small, lies together, and is asked for before it is needed; the nodes
- * themselves are filled in at the end.
+ * This touches a node for every frame that changes, so what it touches is
+ * small and lies together; the nodes themselves are filled in at the end.
  */
 #include "report/path.h"
 
@@ -18,148 +22,156 @@
 /* What there is of a node while walking. */
 struct sum {
     int64_t cum;
-    uint32_t on_path; /* how many steps it has */
+    uint64_t on_path; /* how often it is there */
 };
 
 struct walk {
     struct cpprof__graph *g;
     struct cpprof__path path;
+    struct cpprof__running running;
     struct sum *sums;
     int64_t *flat;
-    int64_t *inlined;
     struct { /* only with a divisor */
         int64_t *flat, *cum;
     } divisors;
 };
 
-/* ------------------------------------------------------------- steps ---- */
+/* ------------------------------------------------------------ frames ---- */
 
-static void
-leave(struct walk *w)
+static inline void
+enter_node(struct walk *w, uint32_t node)
 {
-    struct cpprof__step *step = &w->path.steps.at[--w->path.steps.n];
-    struct sum *sum = &w->sums[step->node];
+    struct sum *sum = &w->sums[node];
 
-    sum->on_path--;
-    if (step->flags & CPPROF__STEP_FIRST)
-        sum->cum = cpprof__add(sum->cum, step->sum);
-    if (step->flags & CPPROF__STEP_INLINE)
-        w->inlined[step->node] = cpprof__add(w->inlined[step->node], step->sum);
-    if (w->path.steps.n)
-        step[-1].sum = cpprof__add(step[-1].sum, step->sum);
-    if (!w->divisors.cum)
+    if (sum->on_path++)
         return;
-    if (step->flags & CPPROF__STEP_FIRST)
-        w->divisors.cum[step->node] =
-            cpprof__add(w->divisors.cum[step->node], step->divisor_sum);
-    if (w->path.steps.n)
-        step[-1].divisor_sum =
-            cpprof__add(step[-1].divisor_sum, step->divisor_sum);
+    sum->cum = cpprof__subtract(sum->cum, w->running.value);
+    if (w->divisors.cum)
+        w->divisors.cum[node] =
+            cpprof__subtract(w->divisors.cum[node], w->running.divisor);
 }
 
-static void
-leave_until(struct walk *w, size_t n_steps)
+static inline void
+leave_node(struct walk *w, uint32_t node)
 {
-    while (w->path.steps.n > n_steps)
-        leave(w);
-}
+    struct sum *sum = &w->sums[node];
 
-/* Put a node on the path, without looking at it yet. There is room. */
-static void
-plan(struct walk *w, uint32_t node, uint32_t flags)
-{
-    __builtin_prefetch(&w->sums[node], 1);
-    w->path.steps.at[w->path.steps.n++] =
-        (struct cpprof__step){.node = node, .flags = flags};
-}
-
-/* Plan the nodes of a location, from the outermost function inwards. */
-static void
-plan_location(struct walk *w, uint32_t location)
-{
-    const uint32_t *nodes = w->g->location_nodes.at;
-    uint32_t only = w->g->only_node[location];
-    size_t first, last, i;
-
-    if (only != CPPROF__NO_NODE) {
-        plan(w, only, 0);
+    if (--sum->on_path)
         return;
-    }
-    first = w->g->first_node[location];
-    last = w->g->first_node[location + 1];
-    for (i = last; i > first; i--)
-        plan(w, nodes[i - 1], i != last ? CPPROF__STEP_INLINE : 0);
+    sum->cum = cpprof__add(sum->cum, w->running.value);
+    if (w->divisors.cum)
+        w->divisors.cum[node] =
+            cpprof__add(w->divisors.cum[node], w->running.divisor);
 }
 
-/* Enter what is planned. */
+/* The several nodes of a location. */
+
 static void
-enter_from(struct walk *w, size_t n_steps)
+enter_several(struct walk *w, uint32_t begin)
 {
-    for (; n_steps < w->path.steps.n; n_steps++) {
-        struct cpprof__step *step = &w->path.steps.at[n_steps];
+    const uint32_t *node = w->g->several.at + begin;
+    int64_t *sum = &w->g->several_sums[begin / 2];
 
-        if (w->sums[step->node].on_path++ == 0)
-            step->flags |= CPPROF__STEP_FIRST;
-    }
+    *sum = cpprof__subtract(*sum, w->running.value);
+    for (; !(*node & CPPROF__OUTERMOST); node++)
+        enter_node(w, *node);
+    enter_node(w, *node & ~CPPROF__OUTERMOST);
 }
 
-static bool
-move_to(struct walk *w, const uint32_t *frames, size_t n)
+static void
+leave_several(struct walk *w, uint32_t begin)
 {
-    struct cpprof__path *path = &w->path;
-    size_t shared = cpprof__path_shared(path, frames, n), i;
-    size_t n_steps = cpprof__path_steps(path, shared);
+    const uint32_t *node = w->g->several.at + begin;
+    int64_t *sum = &w->g->several_sums[begin / 2];
 
-    leave_until(w, n_steps);
-    if (!cpprof__path_begin(path, frames, n, shared))
-        return false;
-    for (i = n - shared; i; i--) {
-        if (!CPPROF__ARRAY_ROOM(&path->steps, w->g->most_nodes))
-            return false;
-        plan_location(w, frames[i - 1]);
-        path->ends.at[path->ends.n++] = path->steps.n;
-    }
-    enter_from(w, n_steps);
-    return true;
+    *sum = cpprof__add(*sum, w->running.value);
+    for (; !(*node & CPPROF__OUTERMOST); node++)
+        leave_node(w, *node);
+    leave_node(w, *node & ~CPPROF__OUTERMOST);
 }
 
-static bool
-add_sample(struct walk *w, size_t sample)
+static void
+enter(struct walk *w, const uint32_t *frames, size_t n)
 {
-    const struct cpprof__sample *s = &w->g->p->samples.at[sample];
-    struct cpprof__step *leaf;
-    int64_t value, divisor;
-
-    value = cpprof__sample_value(w->g, sample, &divisor);
-    if (value < 0)
-        w->g->any_negative = true;
-    if (!value && !divisor)
-        return true;
-    if (!move_to(w, w->g->p->frames.at + s->first_frame, s->n_frames))
-        return false;
-    if (!w->path.steps.n)
-        return true;
-    leaf = &w->path.steps.at[w->path.steps.n - 1];
-    leaf->sum = cpprof__add(leaf->sum, value);
-    leaf->divisor_sum = cpprof__add(leaf->divisor_sum, divisor);
-    w->flat[leaf->node] = cpprof__add(w->flat[leaf->node], value);
-    if (w->divisors.flat)
-        w->divisors.flat[leaf->node] =
-            cpprof__add(w->divisors.flat[leaf->node], divisor);
-    return true;
-}
-
-static bool
-walk_all(struct walk *w)
-{
+    const uint32_t *only_node = w->g->only_node;
     size_t i;
 
-    for (i = 0; i < w->g->p->samples.n; i++)
-        if (!add_sample(w, i))
-            return false;
-    leave_until(w, 0);
-    return true;
+    for (i = 0; i < n; i++) {
+        uint32_t node = only_node[frames[i]];
+
+        if (node & CPPROF__SEVERAL)
+            enter_several(w, node & ~CPPROF__SEVERAL);
+        else
+            enter_node(w, node);
+    }
 }
+
+static void
+leave(struct walk *w, const uint32_t *frames, size_t n)
+{
+    const uint32_t *only_node = w->g->only_node;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint32_t node = only_node[frames[i]];
+
+        if (node & CPPROF__SEVERAL)
+            leave_several(w, node & ~CPPROF__SEVERAL);
+        else
+            leave_node(w, node);
+    }
+}
+
+static void
+move_to(struct walk *w, const uint32_t *frames, size_t n, size_t shared)
+{
+    leave(w, w->path.frames, w->path.n_frames - shared);
+    enter(w, frames, n - shared);
+    w->path = (struct cpprof__path){frames, n};
+}
+
+/* ----------------------------------------------------------- samples ---- */
+
+static void
+add_leaf(struct walk *w, uint32_t location, int64_t value, int64_t divisor)
+{
+    uint32_t leaf = w->g->only_node[location];
+
+    if (leaf & CPPROF__SEVERAL)
+        leaf = w->g->several.at[leaf & ~CPPROF__SEVERAL];
+    w->flat[leaf] = cpprof__add(w->flat[leaf], value);
+    if (w->divisors.flat)
+        w->divisors.flat[leaf] = cpprof__add(w->divisors.flat[leaf], divisor);
+}
+
+static void
+walk_all(struct walk *w)
+{
+    const struct cpprof_pprof *p = w->g->p;
+    size_t i;
+
+    for (i = 0; i < p->samples.n; i++) {
+        const struct cpprof__sample *s = &p->samples.at[i];
+        const uint32_t *frames = p->frames.at + s->first_frame;
+        int64_t value, divisor;
+
+        value = cpprof__sample_value(w->g, i, &divisor);
+        if (value < 0)
+            w->g->any_negative = true;
+        if (!value && !divisor)
+            continue;
+        w->g->shared[i] =
+            (uint32_t)cpprof__path_shared(&w->path, frames, s->n_frames);
+        move_to(w, frames, s->n_frames, w->g->shared[i]);
+        if (!s->n_frames)
+            continue;
+        cpprof__running_add(&w->running, value, divisor);
+        add_leaf(w, frames[0], value, divisor);
+    }
+    move_to(w, NULL, 0, 0);
+}
+
+/* -------------------------------------------------------------- walk ---- */
 
 static bool
 walk_make(struct walk *w)
@@ -167,25 +179,26 @@ walk_make(struct walk *w)
     size_t n = w->g->nodes.n + 1;
     bool divide = w->g->divisor != CPPROF__NO_DIVISOR;
 
-    w->path.frames = w->g->p->frames.at;
     w->sums = calloc(n, sizeof *w->sums);
     w->flat = calloc(n, sizeof *w->flat);
-    w->inlined = calloc(n, sizeof *w->inlined);
+    free(w->g->shared);
+    w->g->shared = malloc((w->g->p->samples.n + 1) * sizeof *w->g->shared);
+    free(w->g->several_sums);
+    w->g->several_sums =
+        calloc(w->g->several.n / 2 + 1, sizeof *w->g->several_sums);
     if (divide) {
         w->divisors.flat = calloc(n, sizeof *w->divisors.flat);
         w->divisors.cum = calloc(n, sizeof *w->divisors.cum);
     }
-    return w->sums && w->flat && w->inlined &&
+    return w->sums && w->flat && w->g->shared && w->g->several_sums &&
            (!divide || (w->divisors.flat && w->divisors.cum));
 }
 
 static void
 walk_free(struct walk *w)
 {
-    cpprof__path_free(&w->path);
     free(w->sums);
     free(w->flat);
-    free(w->inlined);
     free(w->divisors.flat);
     free(w->divisors.cum);
 }
@@ -200,7 +213,6 @@ to_nodes(const struct walk *w)
 
         node->flat = w->flat[i];
         node->cum = w->sums[i].cum;
-        node->inlined = w->inlined[i];
         if (w->divisors.cum) {
             node->flat_div = w->divisors.flat[i];
             node->cum_div = w->divisors.cum[i];
@@ -212,10 +224,12 @@ enum cpprof_status
 cpprof__graph_add_values(struct cpprof__graph *g, struct cpprof_error *error)
 {
     struct walk w = {.g = g};
-    bool ok = walk_make(&w) && walk_all(&w);
+    bool ok = walk_make(&w);
 
-    if (ok)
+    if (ok) {
+        walk_all(&w);
         to_nodes(&w);
+    }
     walk_free(&w);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);
 }
