@@ -23,6 +23,7 @@ first(void)
     pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
                    cpprof__after_fork_in_child);
     at_quick_exit(at_quick_exit_);
+    cpprof__environment_read();
     cpprof__heap_start();
     cpprof__environment_start();
 }
