@@ -32,7 +32,6 @@ struct place {
 #define OVER  (1ULL << 62) /* some call along it went over others */
 #define BITS  (OTHER | OVER)
 
-
 /* What a node is, and a location by the most that any of its nodes is. */
 enum {
     LEFT_OUT,

@@ -306,7 +306,7 @@ static const struct format {
     {cpprof__topproto, PROFILE},   /* TOPPROTO */
     {cpprof__tree, TEXT},          /* TREE */
     {cpprof__peek, TEXT},          /* PEEK */
-    {cpprof__traces, TEXT},        /* TRACES */
+    {cpprof__traces, STREAM},      /* TRACES */
     {cpprof__dot, TEXT},           /* DOT */
     {cpprof__callgrind, TEXT},     /* CALLGRIND */
     {cpprof__list, TEXT},          /* LIST */

@@ -2,6 +2,10 @@
 /*
  * -traces: every sample with its labels, a line for each frame. Source:
  * internal/report/report.go printTraces.
+ *
+ * What is printed is many times the profile. So it is handed over while it is
+ * made, and it is put together from texts that are made once: the lines of
+ * each location and of each label set.
  */
 #include "report/report.h"
 
@@ -13,18 +17,32 @@
 #define RULE                                                                   \
     "-----------+-------------------------------------------------------\n"
 
-/* A text for each node or label set, made once. */
+/* A text for each location or label set, made once. */
 struct texts {
     struct cpprof__buffer bytes;
     size_t *at; /* [n + 1] */
 };
 
+/* A value as it was printed last. Small ones repeat, so a few are kept. */
+struct value_text {
+    int64_t value;
+    uint32_t n; /* 0: nothing here */
+    char text[CPPROF__LABEL_TEXT];
+};
+#define N_VALUES ((size_t)64)
+
 struct traces {
     struct cpprof__report *r;
     struct cpprof__graph g;
-    struct texts names;  /* by node */
+    struct texts lines;  /* by location, the value left blank */
     struct texts labels; /* by label set */
+    struct value_text values[N_VALUES];
 };
+
+/* What the value of a sample is printed in; of all but its first line it is
+ * blank. */
+#define N_VALUE_COLUMN 10
+#define N_MARGIN       (N_VALUE_COLUMN + 3)
 
 static bool
 texts_begin(struct texts *t, size_t n)
@@ -47,18 +65,34 @@ append_text(const struct texts *t, size_t i, struct cpprof__buffer *out)
                           t->at[i + 1] - t->at[i]);
 }
 
-static bool
-make_names(struct traces *t)
+/* The lines of a location's functions. */
+static void
+append_lines(struct traces *t, size_t location)
 {
-    size_t i;
+    struct cpprof__buffer *out = &t->lines.bytes;
+    size_t last = t->g.first_node[location + 1], i;
 
-    if (!texts_begin(&t->names, t->g.nodes.n))
-        return false;
-    for (i = 0; i < t->g.nodes.n; i++) {
-        cpprof__node_name(&t->g, &t->g.nodes.at[i], &t->names.bytes);
-        t->names.at[i + 1] = t->names.bytes.n;
+    for (i = t->g.first_node[location]; i < last; i++) {
+        uint32_t node = t->g.location_nodes.at[i];
+
+        cpprof__buffer_printf(out, "%*s", N_MARGIN, "");
+        cpprof__node_name(&t->g, &t->g.nodes.at[node], out);
+        cpprof__buffer_printf(out, "%s\n", i + 1 < last ? " (inline)" : "");
     }
-    return !t->names.bytes.failed;
+}
+
+static bool
+make_lines(struct traces *t)
+{
+    size_t n = t->r->p->locations.n, i;
+
+    if (!texts_begin(&t->lines, n))
+        return false;
+    for (i = 0; i < n; i++) {
+        append_lines(t, i);
+        t->lines.at[i + 1] = t->lines.bytes.n;
+    }
+    return !t->lines.bytes.failed;
 }
 
 /* ------------------------------------------------------------ labels ---- */
@@ -172,6 +206,37 @@ make_labels(struct traces *t)
 
 /* ----------------------------------------------------------- samples ---- */
 
+static const struct value_text *
+text_of(struct traces *t, int64_t value)
+{
+    struct value_text *v =
+        &t->values[cpprof__mix_u64((uint64_t)value) % N_VALUES];
+
+    if (!v->n || v->value != value) {
+        v->value = value;
+        cpprof__format_value(t->r, value, v->text);
+        v->n = (uint32_t)strlen(v->text);
+    }
+    return v;
+}
+
+/* The lines of the leaf, which begin with the value; it may be longer than its
+ * column. */
+static void
+print_leaf(struct traces *t, uint32_t location, int64_t value)
+{
+    struct cpprof__buffer *out = &t->r->sink.buffer;
+    const struct value_text *v = text_of(t, value);
+    size_t begin = t->lines.at[location] + N_MARGIN;
+
+    if (v->n < N_VALUE_COLUMN)
+        cpprof__buffer_append(out, "          ", N_VALUE_COLUMN - v->n);
+    cpprof__buffer_append(out, v->text, v->n);
+    cpprof__buffer_append(out, "   ", N_MARGIN - N_VALUE_COLUMN);
+    cpprof__buffer_append(out, t->lines.bytes.data + begin,
+                          t->lines.at[location + 1] - begin);
+}
+
 static void
 print_sample(struct traces *t, size_t sample)
 {
@@ -180,25 +245,33 @@ print_sample(struct traces *t, size_t sample)
     const int64_t *values = cpprof__values(t->r->p, sample);
     int64_t divisor =
         t->r->divisor == CPPROF__NO_DIVISOR ? 0 : values[t->r->divisor];
-    struct cpprof__buffer *out = &t->r->out;
-    char value[CPPROF__LABEL_TEXT];
-    size_t i, j;
+    struct cpprof__buffer *out = &t->r->sink.buffer;
+    size_t i;
 
-    cpprof__format_value(t->r, cpprof__mean(values[t->r->value], divisor),
-                         value);
-    cpprof__buffer_printf(out, "%s", RULE);
+    cpprof__buffer_append(out, RULE, strlen(RULE));
     append_text(&t->labels, s->labels, out);
-    for (i = 0; i < s->n_frames; i++) {
-        size_t first = t->g.first_node[frames[i]];
-        size_t last = t->g.first_node[frames[i] + 1];
+    print_leaf(t, frames[0], cpprof__mean(values[t->r->value], divisor));
+    for (i = 1; i < s->n_frames; i++)
+        append_text(&t->lines, frames[i], out);
+}
 
-        for (j = first; j < last; j++) {
-            cpprof__buffer_printf(out, "%10s   ", value);
-            append_text(&t->names, t->g.location_nodes.at[j], out);
-            cpprof__buffer_printf(out, "%s\n", j + 1 < last ? " (inline)" : "");
-            value[0] = 0;
+static enum cpprof_status
+print_all(struct traces *t)
+{
+    struct cpprof__sink *sink = &t->r->sink;
+    size_t i;
+
+    cpprof__profile_heading(t->r);
+    if (t->r->out.failed)
+        return cpprof__fail_nomem(t->r->error);
+    cpprof__buffer_append(&sink->buffer, t->r->out.data, t->r->out.n);
+    for (i = 0; i < t->r->p->samples.n && !cpprof__sink_broken(sink); i++)
+        if (t->r->p->samples.at[i].n_frames) {
+            print_sample(t, i);
+            cpprof__sink_mind(sink);
         }
-    }
+    cpprof__buffer_append(&sink->buffer, RULE, strlen(RULE));
+    return CPPROF_OK;
 }
 
 enum cpprof_status
@@ -212,23 +285,17 @@ cpprof__traces(struct cpprof__report *r)
     };
     struct traces t = {.r = r};
     enum cpprof_status status;
-    size_t i;
 
     t.g.p = r->p;
     t.g.value = r->value;
     t.g.divisor = r->divisor;
     status = cpprof__graph_make(&t.g, &options, r->error);
-    if (status == CPPROF_OK && (!make_names(&t) || !make_labels(&t)))
+    if (status == CPPROF_OK && (!make_lines(&t) || !make_labels(&t)))
         status = cpprof__fail_nomem(r->error);
-    if (status == CPPROF_OK) {
-        cpprof__profile_heading(r);
-        for (i = 0; i < r->p->samples.n; i++)
-            if (r->p->samples.at[i].n_frames)
-                print_sample(&t, i);
-        cpprof__buffer_printf(&r->out, "%s", RULE);
-    }
+    if (status == CPPROF_OK)
+        status = print_all(&t);
     cpprof__graph_free(&t.g);
-    texts_free(&t.names);
+    texts_free(&t.lines);
     texts_free(&t.labels);
     return status;
 }
