@@ -6,8 +6,13 @@ allows; the same seed gives the same bytes.
 
 profile(seed) and pair(seed) give the bytes to other scripts.
 """
+import os
 import random
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from protobuf import chunk, varint
 
 FUNCTIONS = [b"main", b"run", b"malloc", b"alloc_page", b"hash", b"parse",
              b"operator new(unsigned long)", b"runtime.mallocgc",
@@ -32,20 +37,6 @@ TYPES = [(b"samples", b"count"), (b"cpu", b"nanoseconds"),
          (b"wall", b"microseconds"), (b"space", b"kilobytes"), (b"odd", b"")]
 EXPRESSIONS = [b"", b"malloc|alloc.*", b"operator new|runtime\\..*", b"nosuch",
                b"leaf", b"run"]
-
-
-def varint(n):
-    n &= (1 << 64) - 1
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
-def chunk(field, data):
-    return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 class Message:

@@ -8,23 +8,13 @@ import os
 import random
 import sys
 
-
-def varint(n):
-    n &= (1 << 64) - 1
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from protobuf import chunk, varint
 
 
 def number(field, n):
     return varint(field << 3) + varint(n) if n else b""
-
-
-def chunk(field, data):
-    return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 class Profile:

@@ -142,12 +142,13 @@ static inline size_t
 code_resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
              struct cpprof__frame *frames, size_t max)
 {
-    static const struct cpprof__frame leaf = {"leaf", "leaf", "/src/./file.c",
-                                              9,      10,     0},
-                                      start = {"main", "main", "/src/./file.c",
-                                               10,     11,     0},
-                                      cold = {"cold", "cold", "/src/./file.c",
-                                              1,      3,      0};
+#define FRAME(text, at)                                                        \
+    {                                                                          \
+        .name = text, .system_name = text, .file = "/src/./file.c", .line = at \
+    }
+    static const struct cpprof__frame leaf = FRAME("leaf", 10),
+                                      start = FRAME("main", 11),
+                                      cold = FRAME("cold", 3);
     size_t n = 0;
 
     (void)s;

@@ -4,10 +4,16 @@
 #define TESTS_REPORT_FIXTURE_H
 
 #include "base/buffer.h"
+#include <cpprof/profile.h>
 #include <cpprof/report.h>
 
 #include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 struct report_text {
     struct cpprof__buffer bytes;
@@ -65,6 +71,22 @@ report_text_of(struct cpprof_pprof *p, enum cpprof_report_format format,
     cpprof__buffer_append(&t->bytes, "", 1);
     cpprof__buffer_append(&t->warnings, "", 1);
     return status;
+}
+
+/* The report of a profile that it has to leave as it was, and to end once. */
+static inline struct report_text
+must_report(struct cpprof_pprof *p, enum cpprof_report_format format,
+            struct cpprof_report_options options)
+{
+    struct cpprof_error error = {0};
+    struct report_text t = {0};
+
+    if (report_text_of(p, format, options, &t, &error) != CPPROF_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(t.n_closed, 1);
+    assert_int_equal(t.failed, 0);
+    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    return t;
 }
 
 static inline enum cpprof_status

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/hash.h"
+#include "hash_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,12 +124,6 @@ static const uint64_t some_keys[][2] = {
 };
 
 static void
-set_key(const uint64_t key[2])
-{
-    memcpy(cpprof__hash_key, key, sizeof cpprof__hash_key);
-}
-
-static void
 key_is_made_once_and_is_the_same_for_every_caller(void **state)
 {
     uint64_t zero[2] = {0, 0}, key[2];
@@ -197,29 +191,6 @@ hashes_of_neighbours_spread_over_a_table(void **state)
             assert_in_range(crowd(1024, 64, steps[step]), 64, 128);
     }
     cpprof__hash_key_make();
-}
-
-/* The number that cpprof__mix_u64() makes x of. */
-static uint64_t
-unmix(uint64_t x)
-{
-    x ^= x >> 33;
-    x *= 0x9cb4b2f8129337dbULL;
-    x ^= x >> 33;
-    x *= 0x4f74430c22a54005ULL;
-    return x ^ x >> 33;
-}
-
-/* How far an entry lies from where it belongs, on average. */
-static double
-probes(const struct cpprof__index *index)
-{
-    size_t mask = index->capacity - 1, sum = 0, i;
-
-    for (i = 0; i < index->capacity; i++)
-        if (index->places[i].value != CPPROF__INDEX_NONE)
-            sum += (i - index->places[i].hash) & mask;
-    return (double)sum / (double)index->n;
 }
 
 #define N_CHOSEN 10000

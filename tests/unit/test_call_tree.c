@@ -40,13 +40,10 @@ static struct report_text
 report(enum cpprof_report_format format, struct cpprof_report_options options)
 {
     struct cpprof_pprof *p = make();
-    struct cpprof_error error = {0};
-    struct report_text t = {0};
+    struct report_text t;
 
     options.flags |= CPPROF_REPORT_CALL_TREE;
-    if (report_text_of(p, format, options, &t, &error) != CPPROF_OK)
-        fail_msg("%s", error.text);
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    t = must_report(p, format, options);
     cpprof_pprof_free(p);
     return t;
 }

@@ -233,8 +233,9 @@ frames_without_names_are_addresses(void **state)
     cpprof_pprof_free(p);
 }
 
+/* One sample of 3 with that stack, written as a line. */
 static void
-names_that_would_break_a_line_are_bent(void **state)
+assert_stack_becomes(const char *stack, const char *line)
 {
     struct fixture f = {0};
     struct cpprof_pprof *p;
@@ -242,30 +243,25 @@ names_that_would_break_a_line_are_bent(void **state)
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/bin/prog", "1234");
-    fixture_stack(&f, "a;b c\nd #1", 3, NULL);
+    fixture_stack(&f, stack, 3, NULL);
     p = made(&f);
     text = text_write(cpprof__write_collapsed, p, 1);
-    assert_string_equal(text, "_1;c d;a:b 3\n");
-    assert_becomes(text, text);
+    assert_string_equal(text, line);
     free(text);
     cpprof_pprof_free(p);
 }
 
 static void
+names_that_would_break_a_line_are_bent(void **state)
+{
+    assert_stack_becomes("a;b c\nd #1", "_1;c d;a:b 3\n");
+    assert_becomes("_1;c d;a:b 3\n", "_1;c d;a:b 3\n");
+}
+
+static void
 line_that_would_be_an_indented_comment_is_bent(void **state)
 {
-    struct fixture f = {0};
-    struct cpprof_pprof *p;
-    char *text;
-
-    fixture_cpu(&f);
-    fixture_mapping(&f, 1, 0x1000, "/bin/prog", "1234");
-    fixture_stack(&f, "leaf \n#root", 3, NULL);
-    p = made(&f);
-    text = text_write(cpprof__write_collapsed, p, 1);
-    assert_string_equal(text, " _root;leaf 3\n");
-    free(text);
-    cpprof_pprof_free(p);
+    assert_stack_becomes("leaf \n#root", " _root;leaf 3\n");
 }
 
 static void

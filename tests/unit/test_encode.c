@@ -56,17 +56,6 @@ bytes_are_those_of_the_reference(void **state)
 }
 
 static void
-assert_same_text(const struct cpprof_pprof *a, const struct cpprof_pprof *b)
-{
-    struct written x = must_write(a, CPPROF_PPROF_TEXT);
-    struct written y = must_write(b, CPPROF_PPROF_TEXT);
-
-    assert_written(&x, y.bytes.data, y.bytes.n);
-    written_free(&x);
-    written_free(&y);
-}
-
-static void
 everything_comes_back(void **state)
 {
     struct cpprof_pprof *p = make_odd(), *again;
@@ -75,7 +64,7 @@ everything_comes_back(void **state)
     struct cpprof_pprof_sample sample;
 
     again = read_back(&w);
-    assert_same_text(p, again);
+    assert_same(p, again, CPPROF_PPROF_TEXT);
     b = cpprof_pprof_info(again);
     assert_int_equal(b.time_ns, a.time_ns);
     assert_int_equal(b.n_lines, a.n_lines);

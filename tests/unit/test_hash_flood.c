@@ -4,7 +4,7 @@
  * a hash table: the tables stay sparse. And nothing that is written tells the
  * key of the hashes.
  */
-#include "base/hash.h"
+#include "hash_fixture.h"
 #include "pprof_fixture.h"
 #include "profile/id_map.h"
 #include "profile/make.h"
@@ -25,40 +25,11 @@ static const uint64_t keys[][2] = {
 };
 #define N_KEYS (sizeof keys / sizeof *keys)
 
-static void
-set_key(const uint64_t key[2])
-{
-    memcpy(cpprof__hash_key, key, sizeof cpprof__hash_key);
-}
-
-/* The number that cpprof__mix_u64() makes x of. */
-static uint64_t
-unmix(uint64_t x)
-{
-    x ^= x >> 33;
-    x *= 0x9cb4b2f8129337dbULL;
-    x ^= x >> 33;
-    x *= 0x4f74430c22a54005ULL;
-    return x ^ x >> 33;
-}
-
 /* Without a key its two halves, folded, would be 4711, whatever i is. */
 static uint64_t
 chosen_id(uint64_t i)
 {
     return unmix((i + 1) << 32 | ((i + 1) ^ 4711));
-}
-
-/* How many places a search passes, on average. */
-static double
-probes(const struct cpprof__index *index)
-{
-    size_t mask = index->capacity - 1, sum = 0, i;
-
-    for (i = 0; i < index->capacity; i++)
-        if (index->places[i].value != CPPROF__INDEX_NONE)
-            sum += (i - index->places[i].hash) & mask;
-    return (double)sum / (double)index->n;
 }
 
 static void

@@ -56,6 +56,16 @@ put_all(struct words *w, const uint64_t *words, size_t n)
 #define PUT_HEADER(w) PUT(w, 0, 3, 0, 10000, 0)
 #define PUT_END(w)    PUT(w, 0, 1, 0)
 
+/* Words of a form, so far the header. */
+static struct words
+begin(size_t form)
+{
+    struct words w = forms[form];
+
+    PUT_HEADER(&w);
+    return w;
+}
+
 static void
 put_text(struct words *w, const char *text)
 {
@@ -213,9 +223,8 @@ header_alone_is_a_profile_without_samples(void **state)
 
     (void)state;
     for (i = 0; i < 4; i++) {
-        struct words w = forms[i];
+        struct words w = begin(i);
 
-        PUT_HEADER(&w);
         assert_samples(&w, "");
     }
 }
@@ -223,10 +232,9 @@ header_alone_is_a_profile_without_samples(void **state)
 static void
 missing_end_marker_is_no_failure(void **state)
 {
-    struct words w = forms[2];
+    struct words w = begin(2);
 
     (void)state;
-    PUT_HEADER(&w);
     PUT(&w, 5, 1, 0x10);
     assert_samples(&w, "5: 10;");
 }
@@ -234,15 +242,13 @@ missing_end_marker_is_no_failure(void **state)
 static void
 addresses_cut_off_count_as_0(void **state)
 {
-    struct words w = forms[2];
+    struct words w = begin(2);
 
     (void)state;
-    PUT_HEADER(&w);
     PUT(&w, 1, 1, 0x99);
     PUT(&w, 5, 3, 0x10, 0x21); /* 16 bytes: enough for 3 words of 4 */
     assert_samples(&w, "1: 99;5: 10 20 ffffffffffffffff;");
-    w = forms[2];
-    PUT_HEADER(&w);
+    w = begin(2);
     PUT(&w, 5, 5, 0x10, 0x21);
     assert_null(read_words(&w));
 }
@@ -250,14 +256,12 @@ addresses_cut_off_count_as_0(void **state)
 static void
 record_cut_off_is_not_recognized(void **state)
 {
-    struct words w = forms[0];
+    struct words w = begin(0);
 
     (void)state;
-    PUT_HEADER(&w);
     PUT(&w, 5, 1, 0x10, 7);
     assert_null(read_words(&w));
-    w = forms[2];
-    PUT_HEADER(&w);
+    w = begin(2);
     PUT(&w, 5, UINT64_MAX, 0x10);
     assert_null(read_words(&w));
 }
@@ -290,10 +294,9 @@ profile_cut_anywhere_is_read_or_refused(void **state)
 static void
 handler_frame_and_second_leaf_go(void **state)
 {
-    struct words w = forms[0];
+    struct words w = begin(0);
 
     (void)state;
-    PUT_HEADER(&w);
     PUT(&w, 1, 3, 100, 999, 100);
     PUT(&w, 1, 5, 200, 999, 200, 501, 502);
     PUT(&w, 1, 12, 300, 999, 300, 601, 602, 603, 604, 605, 606, 607, 608, 609);
@@ -305,10 +308,9 @@ handler_frame_and_second_leaf_go(void **state)
 static void
 at_most_two_handler_frames_go(void **state)
 {
-    struct words w = forms[0];
+    struct words w = begin(0);
 
     (void)state;
-    PUT_HEADER(&w);
     PUT(&w, 1, 5, 10, 20, 30, 40, 50);
     PUT(&w, 1, 5, 11, 20, 30, 40, 50);
     PUT_END(&w);

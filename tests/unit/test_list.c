@@ -88,13 +88,12 @@ list(struct cpprof_report_options options, struct report_text *t,
 static void
 expect(struct cpprof_report_options options, const char *text)
 {
-    struct cpprof_error error = {0};
-    struct report_text t = {0};
+    struct cpprof_pprof *p = make();
+    struct report_text t = must_report(p, CPPROF_REPORT_LIST, options);
 
-    if (list(options, &t, &error) != CPPROF_OK)
-        fail_msg("%s", error.text);
     assert_string_equal((char *)t.bytes.data, text);
     report_text_free(&t);
+    cpprof_pprof_free(p);
 }
 
 static void
@@ -140,6 +139,23 @@ functions_are_in_order_of_their_names(void **state)
     report_text_free(&t);
 }
 
+/* What is printed of "^other$" where its source is found. */
+#define OTHER                                                                  \
+    "Total: 400ms\n"                                                           \
+    "ROUTINE ======================== other in file.c\n"                       \
+    "     100ms      100ms (flat, cum) 25.00% of Total\n"                      \
+    "         .          .      7:7\n"                                         \
+    "         .          .      8:8\n"                                         \
+    "         .          .      9:9\n"                                         \
+    "         .          .     10:10\n"                                        \
+    "         .          .     11:11\n"                                        \
+    "     100ms      100ms     12:12\n"                                        \
+    "         .          .     13:13\n"                                        \
+    "         .          .     14:14\n"                                        \
+    "         .          .     15:15\n"                                        \
+    "         .          .     16:16\n"                                        \
+    "         .          .     17:17\n"
+
 static void
 file_above_the_folder_is_found(void **state)
 {
@@ -149,20 +165,7 @@ file_above_the_folder_is_found(void **state)
     (void)state;
     snprintf(below, sizeof below, "%s/no/such", folder);
     options.source_path = below;
-    expect(options, "Total: 400ms\n"
-                    "ROUTINE ======================== other in file.c\n"
-                    "     100ms      100ms (flat, cum) 25.00% of Total\n"
-                    "         .          .      7:7\n"
-                    "         .          .      8:8\n"
-                    "         .          .      9:9\n"
-                    "         .          .     10:10\n"
-                    "         .          .     11:11\n"
-                    "     100ms      100ms     12:12\n"
-                    "         .          .     13:13\n"
-                    "         .          .     14:14\n"
-                    "         .          .     15:15\n"
-                    "         .          .     16:16\n"
-                    "         .          .     17:17\n");
+    expect(options, OTHER);
 }
 
 static void
@@ -196,20 +199,7 @@ pipe_is_not_waited_for(void **state)
     assert_int_equal(mkdir(below, 0700), 0);
     assert_int_equal(mkfifo(pipe, 0600), 0);
     options.source_path = below; /* and the file above it is found */
-    expect(options, "Total: 400ms\n"
-                    "ROUTINE ======================== other in file.c\n"
-                    "     100ms      100ms (flat, cum) 25.00% of Total\n"
-                    "         .          .      7:7\n"
-                    "         .          .      8:8\n"
-                    "         .          .      9:9\n"
-                    "         .          .     10:10\n"
-                    "         .          .     11:11\n"
-                    "     100ms      100ms     12:12\n"
-                    "         .          .     13:13\n"
-                    "         .          .     14:14\n"
-                    "         .          .     15:15\n"
-                    "         .          .     16:16\n"
-                    "         .          .     17:17\n");
+    expect(options, OTHER);
     unlink(pipe);
     rmdir(below);
 }

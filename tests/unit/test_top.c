@@ -43,15 +43,9 @@ static void
 expect(struct cpprof_report_options options, const char *text)
 {
     struct cpprof_pprof *p = make();
-    struct cpprof_error error = {0};
-    struct report_text t = {0};
+    struct report_text t = must_report(p, CPPROF_REPORT_TOP, options);
 
-    if (report_text_top(p, options, &t, &error) != CPPROF_OK)
-        fail_msg("%s", error.text);
     assert_string_equal((char *)t.bytes.data, text);
-    assert_int_equal(t.n_closed, 1);
-    assert_int_equal(t.failed, 0);
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
     report_text_free(&t);
     cpprof_pprof_free(p);
 }

@@ -30,22 +30,16 @@ make(const char *binary)
     return p;
 }
 
-static enum cpprof_status
-weblist(const char *binary, const char *symbol, struct report_text *t,
-        struct cpprof_error *error)
+static struct cpprof_report_options
+options_of(const char *symbol)
 {
     struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct cpprof_pprof *p = make(binary);
-    enum cpprof_status status;
 
     options.symbol = symbol;
     options.tools = code_folder;
     options.trim_path = "/src";
     options.source_path = code_folder;
-    status = report_text_of(p, CPPROF_REPORT_WEBLIST, options, t, error);
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    cpprof_pprof_free(p);
-    return status;
+    return options;
 }
 
 /* The page behind its head. */
@@ -75,10 +69,10 @@ expect_not_in(const struct report_text *t, const char *text)
 static void
 page(const char *binary, const char *symbol, struct report_text *t)
 {
-    struct cpprof_error error = {0};
+    struct cpprof_pprof *p = make(binary);
 
-    if (weblist(binary, symbol, t, &error) != CPPROF_OK)
-        fail_msg("%s", error.text);
+    *t = must_report(p, CPPROF_REPORT_WEBLIST, options_of(symbol));
+    cpprof_pprof_free(p);
 }
 
 static void
@@ -245,17 +239,11 @@ make_scattered(void)
 static void
 pieces_that_are_left_out_are_told_of(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
     struct cpprof_pprof *p = make_scattered();
-    struct cpprof_error error = {0};
-    struct report_text t = {0};
+    struct report_text t =
+        must_report(p, CPPROF_REPORT_WEBLIST, options_of("f"));
 
     (void)state;
-    options.symbol = "f";
-    options.tools = code_folder;
-    assert_int_equal(
-        report_text_of(p, CPPROF_REPORT_WEBLIST, options, &t, &error),
-        CPPROF_OK);
     assert_string_equal((char *)t.warnings.data,
                         "only 25 of 30 pieces of code are shown, those with "
                         "the most samples\n");
@@ -266,14 +254,17 @@ pieces_that_are_left_out_are_told_of(void **state)
 static void
 no_match_is_an_error(void **state)
 {
+    struct cpprof_pprof *p = make(code_path("prog"));
     struct cpprof_error error = {0};
     struct report_text t = {0};
 
     (void)state;
-    assert_int_equal(weblist(code_path("prog"), "nosuch", &t, &error),
+    assert_int_equal(report_text_of(p, CPPROF_REPORT_WEBLIST,
+                                    options_of("nosuch"), &t, &error),
                      CPPROF_BAD_DATA);
     assert_string_equal(error.text, "no matches found for regexp: nosuch");
     report_text_free(&t);
+    cpprof_pprof_free(p);
 }
 
 int

@@ -91,6 +91,19 @@ assert_written(const struct written *w, const void *data, size_t n)
     assert_memory_equal(w->bytes.data, data, n);
 }
 
+/* Both are written to the same bytes. */
+static inline void
+assert_same(const struct cpprof_pprof *a, const struct cpprof_pprof *b,
+            enum cpprof_pprof_format format)
+{
+    struct written x = must_write(a, format);
+    struct written y = must_write(b, format);
+
+    assert_written(&x, y.bytes.data, y.bytes.n);
+    written_free(&x);
+    written_free(&y);
+}
+
 static inline void
 assert_written_text(struct written *w, const char *text)
 {
