@@ -1,0 +1,211 @@
+#!/bin/bash
+# Heap profiles of commands, whatever becomes of them: at the rate 1 every
+# value is known.
+. "$(dirname "$0")/tap.sh"
+start "$1"
+hoarder=$(realpath "$2")
+
+# objects FILE [TYPE]: of the stacks through keep_blocks, as the profile says.
+objects()
+{
+    "$cpprof" top -sample_index="${2:-inuse_objects}" -focus=keep_blocks \
+        "$1" 2>/dev/null |
+        sed -n 's/^Showing nodes accounting for \([0-9]*\),.*/\1/p'
+}
+
+# record WORD...: the hoarder, heap at the rate 1.
+record()
+{
+    rm -f ./*.gz
+    run "$cpprof" record -t heap -heap 1 -o h.pb.gz -- "$hoarder" "$@"
+}
+
+# --- every ending -----------------------------------------------------------
+for ending in exit=3 _exit=3 quick_exit=3; do
+    record keep=50 free=20 $ending
+    check "$ending: the status is passed on" same "$status" 3
+    check "$ending: what is in use" same "$(objects h.pb.gz)" 30
+    check "$ending: what was allocated" \
+        same "$(objects h.pb.gz alloc_objects)" 50
+done
+for ending in kill=9 kill=11 kill=15 abort; do
+    record keep=50 thread=7 free=20 $ending
+    check "$ending: what is in use" same "$(objects h.pb.gz)" 37
+    check "$ending: what was allocated" \
+        same "$(objects h.pb.gz alloc_objects)" 57
+    check "$ending: frames have names" \
+        grep -q 'keep_blocks' <("$cpprof" traces h.pb.gz 2>/dev/null)
+done
+check "nothing is left of all this" same "$(ls -A run)" ""
+
+record keep=50 free=20
+check "a line says what was written" grep -qxE \
+    'cpprof: h\.pb\.gz: [0-9]+ samples, .* MB in use, none lost \(1 in 1 bytes\)' \
+    err
+check "and a line each what is in use at the end" grep -qE \
+    'cpprof:   29\.3 KB in 30 objects: keep_blocks \(.*hoarder\.c:[0-9]+\)' err
+run "$cpprof" record -t heap -heap 1 -peak -o p.pb.gz -- "$hoarder" \
+    keep=50 free=50 keep=10
+check "-peak: in use when it was most" same "$(objects p.pb.gz)" 50
+
+# --- processes --------------------------------------------------------------
+record keep=10 fork keep=5 free=3 kill=9 join free=1
+check "a child leaves its parent's heap alone" same "$(objects h.pb.gz)" 9
+check "a child has what its parent had, and its own" \
+    same "$(objects h.hoarder.*.pb.gz)" 12
+record keep=10 fork fork keep=1 _exit=0 join keep=2 join
+check "so has its child" same \
+    "$(for f in h.hoarder.*; do objects "$f"; done | sort -n | xargs)" "11 12"
+record keep=10 fork free=10 _exit=0 join
+check "a child that allocates nothing has no file" none 'h.hoarder.*'
+check "and takes nothing away" same "$(objects h.pb.gz)" 10
+record keep=10 vfork keep=1
+check "vfork changes nothing" same "$(objects h.pb.gz)" 11
+record keep=10 exec keep=3 exec keep=4 _exit=0
+check "FILE is the last image" same "$(objects h.pb.gz)" 4
+check "images before it have files" same \
+    "$(for f in h.hoarder.*; do objects "$f"; done | xargs)" "10 3"
+rm -f ./*.gz
+run "$cpprof" record -t heap -heap 1 -o h.pb.gz -- \
+    sh -c "'$hoarder' keep=5 & '$hoarder' keep=6 kill=9; wait"
+check "processes of a shell have files" same \
+    "$(for f in h.hoarder.*; do objects "$f"; done | sort -n | xargs)" "5 6"
+
+# --- while it runs ----------------------------------------------------------
+rm -f ./*.gz ready
+"$cpprof" record -t heap -heap 1 -duration 0.5 -o h.pb.gz -- "$hoarder" \
+    keep=20 sleep=1500 keep=5 ready=ready 2>err
+check "-duration: what was in use then" same "$(objects h.pb.gz)" 20
+check "the command ran on" test -e ready
+rm -f ./*.gz ready
+set -m # or it would ignore SIGINT
+"$cpprof" record -t heap -heap 1 -o h.pb.gz -- \
+    "$hoarder" keep=20 ready=ready sleep=20000 2>err &
+set +m
+for _ in $(seq 200); do
+    [ ! -e ready ] || break
+    sleep 0.05
+done
+kill -INT "$(pgrep -P $!)"
+wait $! 2>/dev/null
+check "SIGINT ends it as it would alone" same $? 130
+check "and what was in use then is written" same "$(objects h.pb.gz)" 20
+
+# --- kinds and names --------------------------------------------------------
+rm -f ./*.gz
+run "$cpprof" record -t heap,cpu -heap 1 -- "$hoarder" keep=9
+check "two kinds, two files" same "$(echo *.gz)" "cpu.pb.gz heap.pb.gz"
+check "of which one is a heap" same "$(objects heap.pb.gz)" 9
+rm -f ./*.gz
+run "$cpprof" record -t cpu,heap -o a.pb.gz -- "$hoarder" keep=9
+check "FILE gets the kind" same "$(echo *.gz)" "a.cpu.pb.gz a.heap.pb.gz"
+rm -f ./*.gz
+run "$cpprof" record -t cpu,heap -o %k.a.gz -- "$hoarder" keep=9
+check "in the place of %k" same "$(echo *.gz)" "cpu.a.gz heap.a.gz"
+rm -f ./*.gz
+run "$cpprof" record -- "$hoarder" keep=9
+check "without -t it is the CPU" same "$(echo *.gz)" cpu.pb.gz
+run "$cpprof" record -t heap -o /dev/null -- "$hoarder" keep=9
+check "/dev/null is a file to write to" same "$status" 0
+
+# --- the variable -----------------------------------------------------------
+library=$(dirname "$cpprof")/libcpprof.so
+# preloaded VARIABLE WORD...
+preloaded()
+{
+    local variable=$1
+
+    shift
+    rm -f ./*.gz* ./*.txt
+    LD_PRELOAD=$library CPPROF=$variable run "$hoarder" "$@"
+}
+preloaded heap=1,out=x.pb.gz keep=8 free=2
+check "CPPROF=heap: written at the end" same "$(objects x.pb.gz)" 6
+check "and nothing is said" same "$(cat err)" ""
+preloaded heap=1,out=x.pb.gz keep=8 _exit=4
+check "CPPROF=heap: written at _exit" same "$(objects x.pb.gz)" 8
+check "the status is the program's" same "$status" 4
+preloaded cpu=99,heap=1,out=%e.%k.pb.gz keep=8
+check "CPPROF=cpu,heap: a file each" \
+    same "$(echo *.gz)" "hoarder.cpu.pb.gz hoarder.heap.pb.gz"
+preloaded heap=1,out=x.pb.gz keep=8 fork keep=1 _exit=0 join
+check "a child's file has its pid" same "$(objects x.pb.gz.*)" 9
+preloaded heap=1,out=x.pb.gz keep=8 fork free=1 _exit=0 join
+check "one that allocates nothing has none" same "$(echo x.pb.gz*)" x.pb.gz
+preloaded heap=1,debug=1,out=x.txt keep=8
+check "debug=1: text" grep -q '^heap profile: ' x.txt
+preloaded heap=0 keep=8
+check "heap=0: nothing is written" none '*.gz'
+preloaded cpu,heap=1,out=x.pb.gz signals
+check "SIGPROF is cpu's" same "$(($(cat out) & 1))" 1
+preloaded heap=1,out=x.pb.gz signals
+check "CPPROF=heap takes no signal" same "$(($(cat out) & 1))" 0
+for word in heap=5x heap= heap=-1 peak=1 debug=9 heat; do
+    [ "$word" != heap= ] || continue
+    preloaded "$word" keep=1 exit=6
+    check "CPPROF=$word: one line, and the program runs" one_line err \
+        "cpprof: CPPROF: .*${word%%=*}.*; not profiling"
+    check "CPPROF=$word: its status" same "$status" 6
+done
+preloaded heap,out=/nonexistent/x keep=1 exit=6
+check "a folder that is not there: one line" one_line err \
+    "cpprof: /nonexistent/x: No such file or directory"
+preloaded heap,record=/nonexistent keep=1 exit=6
+check "the same of record=" one_line err \
+    "cpprof: /nonexistent: no heap profile: No such file or directory"
+check "and the program runs" same "$status" 6
+
+# --- no room ----------------------------------------------------------------
+(
+    ulimit -f 1000
+    run "$cpprof" record -t heap -heap 1 -o h.pb.gz -- "$hoarder" keep=5 exit=4
+    echo "$status" >status
+    cp err limited
+)
+check "ulimit -f: the command runs" same "$(cat status)" 4
+check "and a line says why there is no profile" \
+    grep -q 'no heap profile: File too large' limited
+mkdir small
+if mount -t tmpfs -o size=300k tmpfs small 2>/dev/null; then
+    chmod 700 small
+    XDG_RUNTIME_DIR=$scratch/small run "$cpprof" record -t heap -heap 1 \
+        -o h.pb.gz -- "$hoarder" keep=50000 exit=4
+    umount small
+    check "a full file system: the command runs" same "$status" 4
+    check "what found no room is counted" grep -qE '[1-9][0-9]* lost' err
+else
+    skip "a full file system" "no right to mount one"
+fi
+
+# --- a verdict --------------------------------------------------------------
+rm -f ./*.gz
+run "$cpprof" leaks -- "$hoarder" keep=5 free=5
+check "leaks: nothing" same "$status" 0
+run "$cpprof" leaks -- "$hoarder" keep=5 free=4
+check "leaks: something" same "$status" 1
+check "leaks: a line says what" \
+    grep -qE '1000 bytes in 1 object: keep_blocks' err
+run "$cpprof" leaks -min 1001 -- "$hoarder" keep=5 free=4
+check "leaks: less than -min is nothing" same "$status" 0
+run "$cpprof" leaks -ignore keep_b -- "$hoarder" keep=5
+check "leaks: so is what -ignore names" same "$status" 0
+run "$cpprof" leaks -n 0 -- "$hoarder" keep=5 thread=1
+check "leaks: -n bounds the lines, not the verdict" same "$status" 1
+run "$cpprof" leaks -- "$hoarder" fork keep=5 _exit=0 join
+check "leaks: children are not judged" same "$status" 0
+check "leaks: and have no files" same "$(echo *.gz)" heap.pb.gz
+for words in exit=1 kill=9; do
+    run "$cpprof" leaks -- "$hoarder" $words
+    check "leaks: no verdict after $words" same "$status" 2
+    check "leaks: which is said" grep -q 'no verdict' err
+done
+run "$cpprof" leaks -- nonexistent-command
+check "leaks: none of what cannot be run" same "$status" 2
+run "$cpprof" leaks -ignore '(' -- "$hoarder"
+check "leaks: none with a wrong expression" same "$status" 2
+run "$cpprof" leaks
+check "leaks: no command" one_line err 'cpprof: leaks: no command given; .*'
+run "$cpprof" leaks -h
+check "leaks -h: names every flag" \
+    same "$(grep -cE '^  -(min|ignore|n|o|heap) ' out)" 5
+finish
