@@ -31,6 +31,13 @@ enum cpprof__flag_kind {
     CPPROF__FLAG_INT,    /* int */
     CPPROF__FLAG_DOUBLE, /* double */
     CPPROF__FLAG_STRING, /* const char *, a part of argv */
+    CPPROF__FLAG_LIST,   /* struct cpprof__flag_list: given several times */
+};
+
+/* Parts of argv, without empty ones. The array is to be freed. */
+struct cpprof__flag_list {
+    char **at;
+    int n;
 };
 
 /* A flag and where its value goes. A table of them ends with {0}. */

@@ -101,6 +101,23 @@ parse_double(const char *text, double *value)
 }
 
 static bool
+append(struct cpprof__flag_list *list, const char *text)
+{
+    char **at;
+
+    if (!*text)
+        return true;
+    at = reallocarray(list->at, (size_t)list->n + 1, sizeof *at);
+    if (!at) {
+        cpprof__cli_fail("out of memory");
+        return false;
+    }
+    list->at = at;
+    list->at[list->n++] = (char *)text;
+    return true;
+}
+
+static bool
 set(const struct cpprof__flag *flag, const char *text)
 {
     bool ok = true;
@@ -117,6 +134,9 @@ set(const struct cpprof__flag *flag, const char *text)
         break;
     case CPPROF__FLAG_STRING:
         *(const char **)flag->value = text;
+        break;
+    case CPPROF__FLAG_LIST:
+        return append(flag->value, text);
     }
     if (!ok)
         cpprof__cli_fail("invalid value \"%s\" for flag -%s: parse error", text,

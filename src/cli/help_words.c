@@ -137,7 +137,7 @@ const struct cpprof__help_option_words cpprof__help_flags[] = {
     {"all_frames", "Show frames that the profile says to drop\n"},
     {"alloc_objects", "The sample type alloc_objects\n"},
     {"alloc_space", "The sample type alloc_space\n"},
-    {"base", "A profile to subtract: a file or a URL\n"},
+    {"base", "A profile to subtract; several are added up\n"},
     {"buildid",
      "The build id of the program, instead of the one in the profile\n"},
     {"contentions", "The sample type contentions\n"},

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -238,19 +239,13 @@ report_on(struct cpprof_pprof *p, struct cpprof__report_words *w)
     return cpprof__shell(p, w);
 }
 
-/* Read what the words name, and report. */
 static int
 read_and_report(struct cpprof__report_words *w)
 {
-    struct cpprof__source_list list;
     struct cpprof__origins origins = {0};
     struct cpprof_pprof *p;
     int status = CPPROF__EXIT_ERROR;
 
-    if (!cpprof__source_list_make(w->sources, w->n_sources, &list))
-        return status;
-    w->sources = list.at;
-    w->n_sources = list.n;
     w->origins = &origins;
     p = cpprof__read_sources(w);
     if (p)
@@ -258,7 +253,28 @@ read_and_report(struct cpprof__report_words *w)
     cpprof__progress_end();
     cpprof_pprof_free(p);
     cpprof__origins_free(&origins);
-    cpprof__source_list_free(&list);
+    return status;
+}
+
+/* The same with the files of folders in their place. */
+static int
+expand_and_report(struct cpprof__report_words *w)
+{
+    struct cpprof__source_list sources, bases;
+    int status = CPPROF__EXIT_ERROR;
+
+    if (!cpprof__source_list_make(w->sources, w->n_sources, &sources))
+        return status;
+    if (cpprof__source_list_make(w->bases.at, w->bases.n, &bases)) {
+        struct cpprof__report_words expanded = *w;
+
+        expanded.sources = sources.at;
+        expanded.n_sources = sources.n;
+        expanded.bases = (struct cpprof__flag_list){bases.at, bases.n};
+        status = read_and_report(&expanded);
+        cpprof__source_list_free(&bases);
+    }
+    cpprof__source_list_free(&sources);
     return status;
 }
 
@@ -266,14 +282,16 @@ static int
 report(int argc, char **argv, const char *command)
 {
     struct cpprof__report_words words;
+    int status = CPPROF__EXIT_OK;
 
     if (!cpprof__report_words(argc, argv, command, &words))
         return CPPROF__EXIT_ERROR;
-    if (words.help) {
+    if (words.help)
         cpprof__cli_report_help();
-        return CPPROF__EXIT_OK;
-    }
-    return read_and_report(&words);
+    else
+        status = expand_and_report(&words);
+    free(words.bases.at);
+    return status;
 }
 
 int

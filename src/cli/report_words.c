@@ -83,7 +83,8 @@ struct given {
     bool relative_percentages, drop_negative, call_tree, intel_syntax;
     bool no_browser;
     int nodecount;
-    const char *symbolize, *diff_base, *base, *http;
+    const char *symbolize, *http;
+    struct cpprof__flag_list diff_bases, bases;
 };
 
 /* The sample type that each of given.types stands for. */
@@ -160,8 +161,8 @@ add_source_flags(struct flag_table *t, struct cpprof__report_words *w,
     STRING("output", w->output);
     STRING("buildid", w->build_id);
     STRING("add_comment", w->add_comment);
-    STRING("base", g->base);
-    STRING("diff_base", g->diff_base);
+    add(t, "base", CPPROF__FLAG_LIST, &g->bases);
+    add(t, "diff_base", CPPROF__FLAG_LIST, &g->diff_bases);
     STRING("symbolize", g->symbolize);
     STRING("tools", w->options.tools);
     STRING("http", g->http);
@@ -362,18 +363,21 @@ flags_of(const struct given *g, bool cum)
 }
 
 static bool
-choose_base(struct cpprof__report_words *w, const struct given *g)
+choose_base(struct cpprof__report_words *w, struct given *g)
 {
-    w->diff_base = is_set(g->diff_base);
-    w->base = is_set(g->base) ? g->base : NULL;
-    if (w->diff_base)
-        w->base = g->diff_base;
-    if (is_set(g->base) && is_set(g->diff_base))
+    w->diff_base = g->diff_bases.n > 0;
+    if (g->bases.n && g->diff_bases.n)
         cpprof__cli_fail("-base and -diff_base flags cannot both be specified");
-    else if (w->normalize && !w->base)
+    else if (w->normalize && !g->bases.n && !g->diff_bases.n)
         cpprof__cli_fail("must have base profile to normalize by");
-    else
+    else {
+        struct cpprof__flag_list *list =
+            w->diff_base ? &g->diff_bases : &g->bases;
+
+        w->bases = *list;
+        *list = (struct cpprof__flag_list){NULL, 0};
         return true;
+    }
     return false;
 }
 
@@ -449,6 +453,7 @@ cpprof__report_words(int argc, char **argv, const char *command,
     struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
     struct flag_table table = {.n = 0};
     struct given given;
+    bool ok;
     int n_words;
 
     memset(words, 0, sizeof *words);
@@ -456,12 +461,16 @@ cpprof__report_words(int argc, char **argv, const char *command,
     words->options.tools = getenv("PPROF_TOOLS");
     begin(&given);
     make_table(&table, words, &given);
-    if (!cpprof__cli_flags_among_words(argc, argv, table.flags, &n_words,
-                                       &words->help))
-        return false;
+    ok = cpprof__cli_flags_among_words(argc, argv, table.flags, &n_words,
+                                       &words->help);
     words->sources = argv + 1;
     words->n_sources = n_words;
-    return words->help || interpret(words, &given, command);
+    ok = ok && (words->help || interpret(words, &given, command));
+    free(given.bases.at);
+    free(given.diff_bases.at);
+    if (!ok)
+        free(words->bases.at);
+    return ok;
 }
 
 void

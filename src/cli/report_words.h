@@ -3,6 +3,7 @@
 #ifndef CLI_REPORT_WORDS_H
 #define CLI_REPORT_WORDS_H
 
+#include "cli.h"
 #include "fetch_origins.h"
 #include "symbols.h"
 
@@ -20,8 +21,8 @@ struct cpprof__report_words {
     const char *binary;      /* instead of the first mapping's file, or NULL */
     const char *build_id;    /* instead of its build id, or NULL */
     const char *add_comment; /* or NULL */
-    const char *base;        /* what to compare with, or NULL */
-    bool diff_base;          /* base is of -diff_base */
+    struct cpprof__flag_list bases; /* what to compare with; to be freed */
+    bool diff_base;                 /* bases are of -diff_base */
     bool normalize;
     bool all_frames;  /* ignore drop_frames */
     bool interactive; /* no format: the shell */
@@ -32,8 +33,9 @@ struct cpprof__report_words {
     bool help;
 };
 
-/* Parse; false after printing what is wrong. `command` names the format, "raw",
- * or is "merge"; when it is NULL a flag does. */
+/* Parse; false after printing what is wrong. words->bases.at is to be freed.
+ * `command` names the format, "raw", or is "merge"; when it is NULL a flag
+ * does. */
 bool
 cpprof__report_words(int argc, char **argv, const char *command,
                      struct cpprof__report_words *words);

@@ -204,16 +204,17 @@ subtract(struct cpprof_pprof *p, struct cpprof_pprof *base,
 static bool
 begin_fetching(const struct cpprof__report_words *w)
 {
-    size_t n = (size_t)w->n_sources;
-    char **all = malloc((n + 1) * sizeof *all);
+    size_t n = (size_t)w->n_sources, n_bases = (size_t)w->bases.n;
+    char **all = malloc((n + n_bases + 1) * sizeof *all);
     struct cpprof_error error = {.text = "out of memory"};
     enum cpprof_status status = CPPROF_NOMEM;
 
     if (all) {
         memcpy(all, w->sources, n * sizeof *all);
-        all[n] = (char *)w->base;
+        if (n_bases)
+            memcpy(all + n, w->bases.at, n_bases * sizeof *all);
         w->origins->options = &w->fetch;
-        status = cpprof__fetch_begin(all, n + (w->base ? 1 : 0), &w->fetch,
+        status = cpprof__fetch_begin(all, n + n_bases, &w->fetch,
                                      &w->origins->fetch, &error);
     }
     free(all);
@@ -225,13 +226,12 @@ begin_fetching(const struct cpprof__report_words *w)
 struct cpprof_pprof *
 cpprof__read_sources(const struct cpprof__report_words *w)
 {
-    char *base_path = (char *)w->base;
     struct group sources = {"source", w->sources, w->n_sources};
-    struct group bases = {"base", &base_path, 1};
+    struct group bases = {"base", w->bases.at, w->bases.n};
     struct cpprof_pprof *p, *base;
 
     p = begin_fetching(w) ? read_group(&sources, w) : NULL;
-    if (!p || !w->base)
+    if (!p || !w->bases.n)
         return p;
     base = read_group(&bases, w);
     if (base)

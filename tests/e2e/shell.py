@@ -432,6 +432,13 @@ def test_sources():
     shutil.copy(CPU, "folder/below/c")
     check("a folder is the profiles in it",
           flags("-raw", "folder").stdout == flags("-raw", CPU, CPU).stdout)
+    empty = flags("-top", "-base=folder", "folder").stdout
+    check("also as a base", "100% of 0 total" in empty or
+          "0% of 0 total" in empty, empty)
+    check("several bases are added up",
+          flags("-top", "-base=folder/a", "-base=folder/b",
+                "folder").stdout == empty)
+    check("none is no base", flags("-top", "-base=", CPU).stdout == top)
     with open("folder/README", "w", encoding="utf-8") as readme:
         readme.write("nothing\n")
     done = flags("-raw", "folder")
