@@ -6,6 +6,7 @@
  * leave out a file fails.
  */
 #include "cli.h"
+#include "output_file.h"
 
 #include <cpprof/profile_change.h>
 
@@ -255,7 +256,7 @@ write_profile(const struct cpprof_pprof *p, const struct words *w,
         status = cpprof_pprof_sample_index(p, w->sample_index,
                                            &options.sample_index, error);
     if (status == CPPROF_OK && !to_stdout(w))
-        status = cpprof_path_writer(w->output, &writer, error);
+        status = cpprof__output_file(w->output, &writer, error);
     if (status != CPPROF_OK)
         return status;
     return cpprof_pprof_write(p, w->format, &options, writer, error);

@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "folder.h"
 #include "graphviz.h"
+#include "output_file.h"
 #include "report_words.h"
 #include "shell.h"
 #include "terminal.h"
@@ -126,7 +127,7 @@ open_output(struct output *output, const struct cpprof__report_words *w,
         *writer = cpprof__terminal_writer(w->format);
         return CPPROF_OK;
     }
-    status = cpprof_path_writer(output->path, writer, error);
+    status = cpprof__output_file(output->path, writer, error);
     cpprof__progress_hide();
     if (status == CPPROF_OK && !w->viewer) /* the viewer tells where it is */
         fprintf(stderr, "Generating report in %s\n", output->path);

@@ -123,6 +123,28 @@ def test_output():
           os.path.exists("profile001.pb.gz") and int(out) > 100, out, err)
 
 
+def test_cut():
+    """A signal that comes while a file is written, or just before or after."""
+    with open("many.collapsed", "w", encoding="utf-8") as stacks:
+        stacks.writelines("main;f%d;g%d %d\n" % (i % 97, i, i + 1)
+                          for i in range(100000))
+    os.mkdir("cut")
+    ends = []
+    for number in 3 * (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for name in os.listdir("cut"):
+            os.unlink(os.path.join("cut", name))
+        run = subprocess.Popen(
+            [cpprof, "-raw", "-symbolize=none", "-output=cut/raw",
+             "many.collapsed"], env=environment(), stderr=subprocess.DEVNULL)
+        while run.poll() is None and not os.listdir("cut"):
+            time.sleep(0.001)
+        run.send_signal(number)
+        ends.append((run.wait(PATIENCE) + number, os.listdir("cut")))
+    check("a file that is cut short goes, and the signal ends the command",
+          (0, []) in ends and
+          all(not names or names == ["raw"] for _, names in ends), ends)
+
+
 def test_peer():
     go = shutil.which("go")
     if not go:
@@ -475,7 +497,7 @@ def test_topics():
 def main():
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
-        for test in (test_reports, test_output, test_peer, test_help,
+        for test in (test_reports, test_output, test_cut, test_peer, test_help,
                      test_terminal, test_width, test_completion,
                      test_history, test_interrupt, test_early_keys,
                      test_progress, test_sources, test_topics):
