@@ -16,12 +16,14 @@ _cpprof()
     local values='focus ignore hide show show_from prune_from tagfocus
         tagignore tagshow taghide tagroot tagleaf nodecount nodefraction
         edgefraction divide_by unit sample_index symbolize buildid
-        add_comment seconds timeout'
+        add_comment seconds timeout granularity sort'
     local files='output base diff_base tools source_path trim_path
         tls_cert tls_key tls_ca'
-    local commands="$formats $searches record merge convert help version"
+    local commands="$formats $searches record leaks merge convert
+        help version"
     local topics='formats sources comparing lines values size filters names
-        shell environment flags report record convert'
+        shell environment flags report record leaks
+        convert'
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local flag=
 
@@ -48,6 +50,15 @@ _cpprof()
             -- "$word"))
         return
         ;;
+    -granularity | granularity)
+        COMPREPLY=($(compgen -W 'functions filefunctions files lines
+            addresses' -- "$word"))
+        return
+        ;;
+    -sort | sort)
+        COMPREPLY=($(compgen -W 'flat cum' -- "$word"))
+        return
+        ;;
     -trim | trim)
         COMPREPLY=($(compgen -W 'true false' -- "$word"))
         return
@@ -60,7 +71,7 @@ _cpprof()
     esac
     if [ "$COMP_CWORD" = 2 ] && [ "$before" = help ]; then
         COMPREPLY=($(compgen -W "$topics" -- "$word"))
-    elif [ "${COMP_WORDS[1]}" = record ] && [ "$COMP_CWORD" -gt 1 ]; then
+    elif [[ ${COMP_WORDS[1]} =~ ^(record|leaks)$ ]] && [ "$COMP_CWORD" -gt 1 ]; then
         COMPREPLY=($(compgen -c -- "$word") $(compgen -f -- "$word"))
     elif [[ $word == -* ]]; then
         local f list=

@@ -3,9 +3,10 @@
 
 set -l first "test (count (commandline -opc)) -eq 1"
 set -l is_help "test (count (commandline -opc)) -eq 2; and contains -- help (commandline -opc)"
-set -l is_record "contains -- record (commandline -opc)"
+set -l is_record "contains -- record (commandline -opc); or contains -- leaks (commandline -opc)"
 
 complete -c cpprof -n $first -a record -d 'run a program and write its CPU profile'
+complete -c cpprof -n $first -a leaks -d 'run a program and print what it did not free'
 complete -c cpprof -n $first -a merge -d 'write the sum of profiles'
 complete -c cpprof -n $first -a convert -d 'write profiles in another format'
 complete -c cpprof -n $first -a help -d 'help on a command or topic'
@@ -77,6 +78,8 @@ complete -c cpprof -o lines -d 'a line per source line'
 complete -c cpprof -o addresses -d 'a line per address'
 complete -c cpprof -o noinlines -d 'leave out inlined functions'
 complete -c cpprof -o showcolumns -d 'line:column'
+complete -c cpprof -o granularity -x -a 'functions filefunctions files lines addresses' -d 'what a line is'
+complete -c cpprof -o sort -x -a 'flat cum' -d 'order'
 complete -c cpprof -o flat -d 'sort by own value'
 complete -c cpprof -o cum -d 'sort by cumulative value'
 complete -c cpprof -o call_tree -d 'a function once for each way to it'
@@ -124,5 +127,5 @@ complete -c cpprof -o tls_cert -r -d 'certificate'
 complete -c cpprof -o tls_key -r -d 'its key'
 complete -c cpprof -o tls_ca -r -d 'authority'
 complete -c cpprof -o help -d 'help'
-complete -c cpprof -n $is_help -f -a 'formats sources comparing lines values size filters names shell environment flags report record convert'
+complete -c cpprof -n $is_help -f -a 'formats sources comparing lines values size filters names shell environment flags report record leaks convert'
 complete -c cpprof -n $is_record -a '(__fish_complete_command)'

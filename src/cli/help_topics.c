@@ -68,6 +68,7 @@ static const struct topic {
      "  -drop_negative        no negative values\n"},
     {"lines", "what a line of a report is",
      "  -functions (default), -filefunctions, -files, -lines, -addresses\n"
+     "  -granularity=WORD     the same: functions, ...\n"
      "  -noinlines            leave out inlined functions\n"
      "  -showcolumns          line:column\n"
      "  -trim_path=DIR:...    cut these off source files\n"
@@ -83,6 +84,7 @@ static const struct topic {
      "  -unit=UNIT            minimum (default), auto, s, ms, MB, ...\n"},
     {"size", "how much is shown, and in which order",
      "  -flat (default), -cum sort by own or by cumulative value\n"
+     "  -sort=flat, -sort=cum the same\n"
      "  -nodecount=N          at most N lines\n"
      "  -nodefraction=X       nothing below X of the total (0.005)\n"
      "  -edgefraction=X       no calls below X of the total (0.001)\n"

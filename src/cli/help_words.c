@@ -142,12 +142,15 @@ const struct cpprof__help_option_words cpprof__help_flags[] = {
      "The build id of the program, instead of the one in the profile\n"},
     {"contentions", "The sample type contentions\n"},
     {"diff_base", "A profile to subtract; percentages are of its total\n"},
+    {"granularity", "What a line is: functions, filefunctions, files, lines or "
+                    "addresses\n"},
     {"http", "A web page with all reports; it is not there yet\n"},
     {"inuse_objects", "The sample type inuse_objects\n"},
     {"inuse_space", "The sample type inuse_space\n"},
     {"mean_delay", "The sample type delay, divided by the first one\n"},
     {"no_browser", "With -http: start no browser\n"},
     {"seconds", "How long a server is to measure\n"},
+    {"sort", "By flat or by cum\n"},
     {"symbolize",
      "Where names come from\n"
      "none, local, fastlocal (functions only), remote; force: also where there "

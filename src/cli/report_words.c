@@ -83,7 +83,7 @@ struct given {
     bool relative_percentages, drop_negative, call_tree, intel_syntax;
     bool no_browser;
     int nodecount;
-    const char *symbolize, *http;
+    const char *symbolize, *http, *granularity, *sort;
     struct cpprof__flag_list diff_bases, bases;
 };
 
@@ -164,6 +164,8 @@ add_source_flags(struct flag_table *t, struct cpprof__report_words *w,
     add(t, "base", CPPROF__FLAG_LIST, &g->bases);
     add(t, "diff_base", CPPROF__FLAG_LIST, &g->diff_bases);
     STRING("symbolize", g->symbolize);
+    STRING("granularity", g->granularity);
+    STRING("sort", g->sort);
     STRING("tools", w->options.tools);
     STRING("http", g->http);
     add(t, "seconds", CPPROF__FLAG_INT, &w->fetch.seconds);
@@ -329,6 +331,26 @@ choose_one(const struct choice *choices, int *index)
     return *index != -2;
 }
 
+/* `-sort=cum` is `-cum`. */
+static bool
+choose_named(struct choice *choices, const char *flag, const char *name)
+{
+    struct choice *c = choices;
+
+    if (!is_set(name))
+        return true;
+    while (c->name && strcmp(c->name, name) != 0)
+        c++;
+    if (c->name)
+        c->set = true;
+    else
+        cpprof__cli_fail("invalid value \"%s\" for flag -%s: it is one of "
+                         "%s, %s%s",
+                         name, flag, choices[0].name, choices[1].name,
+                         choices[2].name ? ", ..." : "");
+    return c->name != NULL;
+}
+
 /* -inuse_space and its like are other words for -sample_index. */
 static void
 choose_type(struct cpprof__report_words *w, struct given *g)
@@ -433,7 +455,9 @@ interpret(struct cpprof__report_words *w, struct given *g, const char *command)
         return false;
     }
     take_binary(w);
-    if (!choose_one(g->granularities, &granularity) ||
+    if (!choose_named(g->granularities, "granularity", g->granularity) ||
+        !choose_named(g->sorts, "sort", g->sort) ||
+        !choose_one(g->granularities, &granularity) ||
         !choose_one(g->sorts, &sort) || !choose_format(w, g, command) ||
         !choose_base(w, g))
         return false;

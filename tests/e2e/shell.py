@@ -434,6 +434,13 @@ def test_progress():
 
 def test_sources():
     top = flags("-top", CPU).stdout
+    check("options have their names of the shell",
+          flags("-top", "-sort=cum", "-granularity=lines", CPU).stdout ==
+          flags("-top", "-cum", "-lines", CPU).stdout)
+    err = flags("-top", "-sort=up", CPU).stderr
+    check("and their values", "invalid value \"up\" for flag -sort" in err, err)
+    err = flags("-top", "-sort=cum", "-flat", CPU).stderr
+    check("which may not contradict", "conflicting options" in err, err)
     check("flags may follow the file", flags(CPU, "-top").stdout == top)
     check("and stand around it",
           flags("-cum", CPU, "-top").stdout == flags("-top", "-cum",
