@@ -34,6 +34,7 @@ struct planter {
     struct places nodes;        /* of the tree, by node of the graph */
     CPPROF__ARRAY(size_t) ends; /* of each location in tree.location_nodes */
     uint32_t *frames;           /* as p->frames, of places in the tree */
+    uint32_t *origins; /* by node of the graph: the first one of the tree */
 };
 
 /* ------------------------------------------------------------ places ---- */
@@ -92,7 +93,10 @@ tree_node(struct planter *p, uint32_t parent, uint32_t node)
         return at;
     if (!CPPROF__ARRAY_ROOM(&tree->nodes, 1))
         return CPPROF__NO_NODE;
+    if (p->origins[node] == CPPROF__NO_NODE)
+        p->origins[node] = at;
     tree->nodes.at[tree->nodes.n] = p->g->nodes.at[node];
+    tree->nodes.at[tree->nodes.n].origin = p->origins[node];
     tree->nodes.at[tree->nodes.n++].context = parent + 1;
     return at;
 }
@@ -256,6 +260,7 @@ planter_free(struct planter *p)
     places_free(&p->nodes);
     CPPROF__ARRAY_FREE(&p->ends);
     free(p->frames);
+    free(p->origins);
     cpprof__graph_free(&p->tree);
 }
 
@@ -269,7 +274,11 @@ cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error)
     p.tree.value = g->value;
     p.tree.divisor = g->divisor;
     p.frames = malloc((g->p->frames.n + 1) * sizeof *p.frames);
-    if (!p.frames || !plant_all(&p) || !list_nodes(&p) || !make_view(&p))
+    p.origins = malloc((g->nodes.n + 1) * sizeof *p.origins);
+    if (p.origins)
+        memset(p.origins, 0xff, g->nodes.n * sizeof *p.origins);
+    if (!p.frames || !p.origins || !plant_all(&p) || !list_nodes(&p) ||
+        !make_view(&p))
         status = cpprof__fail_nomem(error);
     if (status == CPPROF_OK)
         status = cpprof__graph_index(&p.tree, error);

@@ -10,13 +10,13 @@
 #include "base/status.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Texts that have a number, counted from 1 in the order of their use. */
 struct numbered {
     struct cpprof__strings texts;
+    uint32_t *known; /* by string of the profile: its number, or 0 */
 };
 
 struct writer {
@@ -27,6 +27,7 @@ struct writer {
     /* By node: which one of the functions of its name and file it belongs to,
      * and how many there are. */
     uint32_t *which, *n_same;
+    uint32_t *callees; /* by node: the number of such a name, or 0 */
     const struct cpprof__node *previous;
     bool failed;
 };
@@ -37,24 +38,78 @@ text_of(const struct writer *w, uint32_t string)
     return cpprof__strings_text(&w->r->p->strings, string);
 }
 
-/* "KEY=(3) text" for a text that is new, else "KEY=(3)". */
+/* ----------------------------------------------------------- numbers ---- */
+
+#define N_DIGITS ((size_t)20)
+
+/* Most of the output are numbers, and printf is slow with them. */
 static void
+print_u64(struct cpprof__buffer *out, uint64_t value)
+{
+    char digits[N_DIGITS];
+    size_t i = N_DIGITS;
+
+    do {
+        digits[--i] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    cpprof__buffer_append(out, digits + i, N_DIGITS - i);
+}
+
+static void
+print_i64(struct cpprof__buffer *out, int64_t value)
+{
+    if (value < 0)
+        cpprof__buffer_append(out, "-", 1);
+    print_u64(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+static void
+print(struct writer *w, const char *text)
+{
+    cpprof__buffer_append(&w->r->sink.buffer, text, strlen(text));
+}
+
+/* "KEY=(3)\n" */
+static void
+print_number(struct writer *w, const char *key, uint32_t number)
+{
+    print(w, key);
+    print(w, "=(");
+    print_u64(&w->r->sink.buffer, number);
+    print(w, ")\n");
+}
+
+/* "KEY=(3) text" for a text that is new, else "KEY=(3)"; its number. */
+static uint32_t
 print_text(struct writer *w, const char *key, struct numbered *in,
            const char *text)
 {
     size_t n = in->texts.table.n;
-    uint32_t number = 0;
+    uint32_t number = cpprof__strings_add_text(&in->texts, text);
 
-    if (*text) {
-        number = cpprof__strings_add_text(&in->texts, text);
-        w->failed |= number == CPPROF__NO_STRING;
-    }
-    if (!*text)
-        cpprof__buffer_printf(&w->r->out, "%s=\n", key);
-    else if (number == n)
-        cpprof__buffer_printf(&w->r->out, "%s=(%u) %s\n", key, number, text);
+    w->failed |= number == CPPROF__NO_STRING;
+    if (number == n)
+        cpprof__buffer_printf(&w->r->sink.buffer, "%s=(%u) %s\n", key, number,
+                              text);
     else
-        cpprof__buffer_printf(&w->r->out, "%s=(%u)\n", key, number);
+        print_number(w, key, number);
+    return number;
+}
+
+/* The same for a string of the profile. */
+static void
+print_string(struct writer *w, const char *key, struct numbered *in,
+             uint32_t string)
+{
+    const char *text = text_of(w, string);
+
+    if (in->known[string])
+        print_number(w, key, in->known[string]);
+    else if (*text)
+        in->known[string] = print_text(w, key, in, text);
+    else
+        cpprof__buffer_printf(&w->r->sink.buffer, "%s=\n", key);
 }
 
 /* ------------------------------------------------- names that repeat ---- */
@@ -130,7 +185,8 @@ find_same_names(struct writer *w)
 
     w->which = calloc(w->t.g.nodes.n + 1, sizeof *w->which);
     w->n_same = calloc(w->t.g.nodes.n + 1, sizeof *w->n_same);
-    w->failed |= !w->which || !w->n_same;
+    w->callees = calloc(w->t.g.nodes.n + 1, sizeof *w->callees);
+    w->failed |= !w->which || !w->n_same || !w->callees;
     if (!w->failed)
         number_functions(w, &names, &functions);
     cpprof__index_free(&names);
@@ -142,40 +198,62 @@ find_same_names(struct writer *w)
 static void
 print_callee(struct writer *w, uint32_t at)
 {
-    const char *name = text_of(w, w->t.g.nodes.at[at].name);
+    uint32_t name = w->t.g.nodes.at[at].name;
     struct cpprof__buffer text = {0};
 
     if (w->n_same[at] <= 1) {
-        print_text(w, "cfn", &w->names, name);
+        print_string(w, "cfn", &w->names, name);
         return;
     }
-    cpprof__buffer_printf(&text, "%s [%u/%u]", name, w->which[at] + 1,
-                          w->n_same[at]);
+    if (w->callees[at]) {
+        print_number(w, "cfn", w->callees[at]);
+        return;
+    }
+    cpprof__buffer_printf(&text, "%s [%u/%u]", text_of(w, name),
+                          w->which[at] + 1, w->n_same[at]);
     cpprof__buffer_append(&text, "", 1);
     w->failed |= text.failed;
     if (!text.failed)
-        print_text(w, "cfn", &w->names, (const char *)text.data);
+        w->callees[at] =
+            print_text(w, "cfn", &w->names, (const char *)text.data);
     cpprof__buffer_free(&text);
 }
 
 /* ------------------------------------------------------------- lines ---- */
 
+/* How many digits a number has. */
+static unsigned
+n_digits(uint64_t value, unsigned base)
+{
+    unsigned n = 1;
+
+    while (value /= base)
+        n++;
+    return n;
+}
+
 /* An address, or how far it is from the previous one where that is shorter. */
 static void
 print_address(struct writer *w, uint64_t address)
 {
-    char absolute[32], relative[32];
+    struct cpprof__buffer *out = &w->r->sink.buffer;
+    int64_t by;
+    uint64_t size;
 
-    snprintf(absolute, sizeof absolute, "0x%" PRIx64, address);
-    if (w->previous)
-        snprintf(relative, sizeof relative, "%+" PRId64,
-                 (int64_t)(address - w->previous->address));
-    if (w->previous && w->previous->address == address)
-        cpprof__buffer_printf(&w->r->out, "*");
-    else if (w->previous && strlen(relative) < strlen(absolute))
-        cpprof__buffer_printf(&w->r->out, "%s", relative);
-    else
-        cpprof__buffer_printf(&w->r->out, "%s", absolute);
+    if (!w->previous) {
+        cpprof__buffer_printf(out, "0x%" PRIx64, address);
+        return;
+    }
+    by = (int64_t)(address - w->previous->address);
+    size = by < 0 ? 0 - (uint64_t)by : (uint64_t)by;
+    if (!by) {
+        print(w, "*");
+    } else if (1 + n_digits(size, 10) < 2 + n_digits(address, 16)) {
+        print(w, by < 0 ? "-" : "+");
+        print_u64(out, size);
+    } else {
+        cpprof__buffer_printf(out, "0x%" PRIx64, address);
+    }
 }
 
 static int64_t
@@ -191,50 +269,91 @@ static void
 print_call(struct writer *w, const struct cpprof__edge *e)
 {
     const struct cpprof__node *callee = &w->t.g.nodes.at[e->to];
+    struct cpprof__buffer *out = &w->r->sink.buffer;
 
-    print_text(w, "cfl", &w->files, text_of(w, callee->file));
+    print_string(w, "cfl", &w->files, callee->file);
     print_callee(w, e->to);
-    /* How often is not known. */
-    cpprof__buffer_printf(&w->r->out, "calls=0 ");
+    print(w, "calls=0 "); /* how often is not known */
     print_address(w, callee->address);
-    cpprof__buffer_printf(&w->r->out, " %" PRId64 "\n* * %" PRId64 "\n",
-                          callee->line, scaled(w, e->weight));
+    print(w, " ");
+    print_i64(out, callee->line);
+    print(w, "\n* * ");
+    print_i64(out, scaled(w, e->weight));
+    print(w, "\n");
+}
+
+/* What the calls of a node lead to lies anywhere; ask for all of it before it
+ * is waited for. */
+static void
+ask_for_calls(const struct writer *w, const uint32_t *calls, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        __builtin_prefetch(cpprof__edge(&w->calls, calls[i]));
+    for (i = 0; i < n; i++) {
+        uint32_t to = cpprof__edge(&w->calls, calls[i])->to;
+
+        __builtin_prefetch(&w->t.g.nodes.at[to]);
+        __builtin_prefetch(&w->n_same[to]);
+        __builtin_prefetch(&w->callees[to]);
+    }
 }
 
 static void
 print_node(struct writer *w, uint32_t at)
 {
     const struct cpprof__node *n = &w->t.g.nodes.at[at], *p = w->previous;
-    const struct cpprof__edge_lists *out = &w->calls.out;
+    const struct cpprof__edge_lists *calls = &w->calls.out;
     size_t i;
 
     if (!p || n->object != p->object || n->file != p->file ||
         n->name != p->name) {
-        cpprof__buffer_printf(&w->r->out, "\n");
-        print_text(w, "ob", &w->objects, text_of(w, n->object));
-        print_text(w, "fl", &w->files, text_of(w, n->file));
-        print_text(w, "fn", &w->names, text_of(w, n->name));
+        print(w, "\n");
+        print_string(w, "ob", &w->objects, n->object);
+        print_string(w, "fl", &w->files, n->file);
+        print_string(w, "fn", &w->names, n->name);
     }
     print_address(w, n->address);
-    cpprof__buffer_printf(&w->r->out, " %" PRId64 " %" PRId64 "\n", n->line,
+    cpprof__buffer_printf(&w->r->sink.buffer, " %" PRId64 " %" PRId64 "\n",
+                          n->line,
                           scaled(w, cpprof__mean(n->flat, n->flat_div)));
-    for (i = out->first[at]; i < out->first[at + 1]; i++)
-        print_call(w, cpprof__edge(&w->calls, out->list[i]));
+    ask_for_calls(w, calls->list + calls->first[at],
+                  calls->first[at + 1] - calls->first[at]);
+    for (i = calls->first[at]; i < calls->first[at + 1]; i++)
+        print_call(w, cpprof__edge(&w->calls, calls->list[i]));
     w->previous = n;
 }
 
 static void
-print(struct writer *w)
+print_all(struct writer *w)
 {
     const struct cpprof__report *r = w->r;
+    struct cpprof__sink *sink = &w->r->sink;
     size_t i;
 
     cpprof__buffer_printf(
-        &w->r->out, "positions: instr line\nevents: %s%s(%s)\n",
+        &sink->buffer, "positions: instr line\nevents: %s%s(%s)\n",
         r->divisor == CPPROF__NO_DIVISOR ? "" : "mean_",
         text_of(w, r->p->sample_types.at[r->value].type), r->output_unit);
-    for (i = 0; i < w->t.rows.n; i++)
+    for (i = 0; i < w->t.rows.n && !cpprof__sink_broken(sink); i++) {
         print_node(w, w->t.rows.at[i].node);
+        cpprof__sink_mind(sink);
+    }
+}
+
+static bool
+numbered_begin(struct numbered *n, const struct cpprof_pprof *p)
+{
+    n->known = calloc(p->strings.table.n + 1, sizeof *n->known);
+    return n->known && cpprof__strings_begin(&n->texts);
+}
+
+static void
+numbered_free(struct numbered *n)
+{
+    cpprof__strings_free(&n->texts);
+    free(n->known);
 }
 
 static void
@@ -242,11 +361,12 @@ writer_free(struct writer *w)
 {
     cpprof__calls_free(&w->calls);
     cpprof__trimmed_free(&w->t);
-    cpprof__strings_free(&w->objects.texts);
-    cpprof__strings_free(&w->files.texts);
-    cpprof__strings_free(&w->names.texts);
+    numbered_free(&w->objects);
+    numbered_free(&w->files);
+    numbered_free(&w->names);
     free(w->which);
     free(w->n_same);
+    free(w->callees);
 }
 
 enum cpprof_status
@@ -262,13 +382,12 @@ cpprof__callgrind(struct cpprof__report *r)
     if (status == CPPROF_OK)
         status = cpprof__calls_make(&w.calls, &w.t, NULL);
     if (status == CPPROF_OK &&
-        (!cpprof__strings_begin(&w.objects.texts) ||
-         !cpprof__strings_begin(&w.files.texts) ||
-         !cpprof__strings_begin(&w.names.texts) || !find_same_names(&w)))
+        (!numbered_begin(&w.objects, r->p) || !numbered_begin(&w.files, r->p) ||
+         !numbered_begin(&w.names, r->p) || !find_same_names(&w)))
         status = cpprof__fail_nomem(r->error);
     if (status == CPPROF_OK) {
         cpprof__select_whole_unit(&w.t);
-        print(&w);
+        print_all(&w);
     }
     if (w.failed)
         status = cpprof__fail_nomem(r->error);

@@ -27,11 +27,15 @@ drop_low(struct cpprof__trimmed *t, const uint8_t *listed)
 static void
 print_name(struct cpprof__calls *c, uint32_t node)
 {
-    if (c->n_name[node] != UINT32_MAX)
-        return;
-    c->name[node] = c->names.n;
-    cpprof__node_name(&c->t->g, &c->t->g.nodes.at[node], &c->names);
-    c->n_name[node] = (uint32_t)(c->names.n - c->name[node]);
+    uint32_t origin = c->t->g.nodes.at[node].origin;
+
+    if (c->n_name[origin] == UINT32_MAX) {
+        c->name[origin] = c->names.n;
+        cpprof__node_name(&c->t->g, &c->t->g.nodes.at[origin], &c->names);
+        c->n_name[origin] = (uint32_t)(c->names.n - c->name[origin]);
+    }
+    c->name[node] = c->name[origin];
+    c->n_name[node] = c->n_name[origin];
 }
 
 static bool
@@ -75,30 +79,79 @@ by_node(struct cpprof__calls *c, uint32_t a, uint32_t b)
 {
     const struct cpprof__node *nodes = c->t->g.nodes.at;
 
-    int order = 0;
+    return a == b ? 0
+                  : cpprof__node_compare(&c->t->g, &nodes[a], &nodes[b],
+                                         &c->failed);
+}
 
-    if (a != b)
-        order =
-            cpprof__node_compare(&c->t->g, &nodes[a], &nodes[b], &c->failed);
-    /* Equal functions of a tree. */
-    return order ? order : (a > b) - (a < b);
+static int
+compare_nodes(const void *x, const void *y, void *ctx)
+{
+    uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+    int order = by_name(ctx, a, b);
+
+    return order ? order : by_node(ctx, a, b);
+}
+
+/* Sort the n nodes that have names, but of those of a tree that are equal only
+ * the first, and number them: edges are many more, and are then compared by
+ * numbers. */
+static bool
+rank(struct cpprof__calls *c, uint32_t *nodes, size_t n)
+{
+    uint32_t name = 0;
+    size_t i;
+
+    if (n)
+        qsort_r(nodes, n, sizeof *nodes, compare_nodes, c);
+    for (i = 0; i < n; i++) {
+        if (i && by_name(c, nodes[i - 1], nodes[i]) != 0)
+            name = (uint32_t)i;
+        c->ranks[nodes[i]] = (struct cpprof__rank){name, (uint32_t)i};
+    }
+    return !c->failed;
+}
+
+static bool
+make_ranks(struct cpprof__calls *c)
+{
+    size_t n_nodes = c->t->g.nodes.n, n = 0, i;
+    uint32_t *nodes = malloc((n_nodes + 1) * sizeof *nodes);
+    bool ok;
+
+    c->ranks = calloc(n_nodes + 1, sizeof *c->ranks);
+    for (i = 0; nodes && i < n_nodes; i++)
+        if (c->n_name[i] != UINT32_MAX && c->t->g.nodes.at[i].origin == i)
+            nodes[n++] = (uint32_t)i;
+    ok = nodes && c->ranks && rank(c, nodes, n);
+    for (i = 0; ok && i < n_nodes; i++)
+        c->ranks[i] = c->ranks[c->t->g.nodes.at[i].origin];
+    free(nodes);
+    return ok;
 }
 
 static int
 compare(const void *x, const void *y, void *ctx)
 {
-    struct cpprof__calls *c = ctx;
     const struct cpprof__edge *a = x, *b = y;
+    const struct cpprof__rank *ranks = ctx, *af = &ranks[a->from],
+                              *bf = &ranks[b->from], *at = &ranks[a->to],
+                              *bt = &ranks[b->to];
     int64_t m = cpprof__abs(a->weight), n = cpprof__abs(b->weight);
-    int order = (m < n) - (m > n);
 
-    if (!order)
-        order = by_name(c, a->from, b->from);
-    if (!order)
-        order = by_name(c, a->to, b->to);
-    if (!order)
-        order = by_node(c, a->from, b->from);
-    return order ? order : by_node(c, a->to, b->to);
+    if (m != n)
+        return m < n ? 1 : -1;
+    if (af->name != bf->name)
+        return af->name < bf->name ? -1 : 1;
+    if (at->name != bt->name)
+        return at->name < bt->name ? -1 : 1;
+    if (af->node != bf->node)
+        return af->node < bf->node ? -1 : 1;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    if (at->node != bt->node)
+        return at->node < bt->node ? -1 : 1;
+    return (a->to > b->to) - (a->to < b->to);
 }
 
 /* Lists of edges by one of their ends, in the order of the edges. */
@@ -126,10 +179,12 @@ make_lists(const struct cpprof__graph *g, size_t end,
 static bool
 sort(struct cpprof__calls *c, struct cpprof__graph *g)
 {
+    if (!make_ranks(c))
+        return false;
     if (g->edges.n)
-        qsort_r(g->edges.at, g->edges.n, sizeof *g->edges.at, compare, c);
-    return !c->failed &&
-           make_lists(g, offsetof(struct cpprof__edge, to), &c->in) &&
+        qsort_r(g->edges.at, g->edges.n, sizeof *g->edges.at, compare,
+                c->ranks);
+    return make_lists(g, offsetof(struct cpprof__edge, to), &c->in) &&
            make_lists(g, offsetof(struct cpprof__edge, from), &c->out);
 }
 
@@ -163,5 +218,6 @@ cpprof__calls_free(struct cpprof__calls *c)
     free(c->out.list);
     free(c->name);
     free(c->n_name);
+    free(c->ranks);
     cpprof__buffer_free(&c->names);
 }

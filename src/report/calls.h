@@ -14,14 +14,20 @@ struct cpprof__edge_lists {
     uint32_t *list; /* indices into graph.edges */
 };
 
+/* Where a node stands among those with names: equal names have equal ones. */
+struct cpprof__rank {
+    uint32_t name, node;
+};
+
 struct cpprof__calls {
     const struct cpprof__trimmed *t;
     struct cpprof__edge_lists in, out;
     /* The printed names of all nodes that have edges or a row. */
     struct cpprof__buffer names;
-    size_t *name;     /* offset, by node */
-    uint32_t *n_name; /* bytes, by node */
-    bool failed;      /* no memory for comparing */
+    size_t *name;               /* offset, by node */
+    uint32_t *n_name;           /* bytes, by node */
+    struct cpprof__rank *ranks; /* by node */
+    bool failed;                /* no memory for comparing */
 };
 
 /* Order the edges of t's graph, without those that are too small; how many

@@ -103,7 +103,8 @@ intern_node(struct cpprof__graph *g, const struct cpprof__node *node)
     if (g->nodes.n >= CPPROF__NO_NODE || !CPPROF__ARRAY_ROOM(&g->nodes, 1) ||
         !cpprof__index_add(&g->index, hash, at))
         return CPPROF__NO_NODE;
-    g->nodes.at[g->nodes.n++] = *node;
+    g->nodes.at[g->nodes.n] = *node;
+    g->nodes.at[g->nodes.n++].origin = at;
     return at;
 }
 

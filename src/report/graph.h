@@ -22,6 +22,8 @@ struct cpprof__node {
                          * objects are asked for */
     uint32_t context;   /* in a tree: the node that calls it, + 1; 0: a root */
     int64_t start_line; /* of the function, where objects are asked for */
+    uint32_t origin;    /* in a tree: number of the first node like this but
+                         * for its context; else its own */
 
     int64_t flat, flat_div; /* of samples that end in it */
     int64_t cum, cum_div;   /* of samples that it is in, each once */

@@ -308,7 +308,7 @@ static const struct format {
     {cpprof__peek, TEXT},          /* PEEK */
     {cpprof__traces, STREAM},      /* TRACES */
     {cpprof__dot, TEXT},           /* DOT */
-    {cpprof__callgrind, TEXT},     /* CALLGRIND */
+    {cpprof__callgrind, STREAM},   /* CALLGRIND */
     {cpprof__list, TEXT},          /* LIST */
     {cpprof__disasm, TEXT},        /* DISASM */
     {cpprof__heading_alone, TEXT}, /* HEADING */

@@ -45,19 +45,35 @@ drop_low(struct cpprof__trimmed *t)
     t->rows.n = kept;
 }
 
+/* Equal nodes of a tree share theirs. `known` is, by node, the first row that
+ * has it, + 1. */
+static void
+print_name(struct cpprof__trimmed *t, size_t i, size_t *known)
+{
+    struct cpprof__row *row = &t->rows.at[i];
+    uint32_t origin = t->g.nodes.at[row->node].origin;
+
+    if (known[origin]) {
+        row->name = t->rows.at[known[origin] - 1].name;
+        row->n_name = t->rows.at[known[origin] - 1].n_name;
+        return;
+    }
+    known[origin] = i + 1;
+    row->name = t->names.n;
+    cpprof__node_name(&t->g, &t->g.nodes.at[row->node], &t->names);
+    row->n_name = (uint32_t)(t->names.n - row->name);
+}
+
 static enum cpprof_status
 print_names(struct cpprof__trimmed *t)
 {
-    size_t i;
+    size_t *known = calloc(t->g.nodes.n + 1, sizeof *known), i;
 
-    for (i = 0; i < t->rows.n; i++) {
-        struct cpprof__row *row = &t->rows.at[i];
-
-        row->name = t->names.n;
-        cpprof__node_name(&t->g, &t->g.nodes.at[row->node], &t->names);
-        row->n_name = (uint32_t)(t->names.n - row->name);
-    }
-    return t->names.failed ? cpprof__fail_nomem(t->r->error) : CPPROF_OK;
+    for (i = 0; known && i < t->rows.n; i++)
+        print_name(t, i, known);
+    free(known);
+    return !known || t->names.failed ? cpprof__fail_nomem(t->r->error)
+                                     : CPPROF_OK;
 }
 
 static int
@@ -75,9 +91,12 @@ by_name(const struct cpprof__trimmed *t, const struct cpprof__row *a,
         const struct cpprof__row *b)
 {
     const uint8_t *names = t->names.data;
-    int order = memcmp(names + a->name, names + b->name,
-                       a->n_name < b->n_name ? a->n_name : b->n_name);
+    int order;
 
+    if (a->name == b->name && a->n_name == b->n_name)
+        return 0;
+    order = memcmp(names + a->name, names + b->name,
+                   a->n_name < b->n_name ? a->n_name : b->n_name);
     return order ? order : (a->n_name > b->n_name) - (a->n_name < b->n_name);
 }
 
