@@ -10,6 +10,7 @@
 #include <cpprof/writer.h>
 
 #include "base/buffer.h"
+#include "base/own.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -25,6 +26,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+void (*cpprof__own_memory)(int by);
 
 /*
  * write(2) without SIGPIPE: a reader that went away is an error of the
@@ -283,9 +286,9 @@ fail_path(struct cpprof_error *error, const char *path, int sys)
                         strerror(sys));
 }
 
-enum cpprof_status
-cpprof_path_writer(const char *path, struct cpprof_writer *writer,
-                   struct cpprof_error *error)
+static enum cpprof_status
+make_path_writer(const char *path, struct cpprof_writer *writer,
+                 struct cpprof_error *error)
 {
     struct path_writer *w = calloc(1, sizeof *w);
     int sys;
@@ -301,4 +304,16 @@ cpprof_path_writer(const char *path, struct cpprof_writer *writer,
     }
     *writer = (struct cpprof_writer){path_write, path_close, w};
     return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_path_writer(const char *path, struct cpprof_writer *writer,
+                   struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    cpprof__own(1);
+    status = make_path_writer(path, writer, error);
+    cpprof__own(-1);
+    return status;
 }

@@ -87,6 +87,8 @@ free_builder(struct cpprof__builder *b)
         cpprof__index_free(&tables[i]->index);
     }
     cpprof__arena_free(&b->arena);
+    free(b->recent_locations.places);
+    free(b->recent_functions.places);
     cpprof__buffer_free(&b->out);
     cpprof__buffer_free(&b->packed);
     cpprof__buffer_free(&b->comments);
@@ -160,6 +162,7 @@ locate(struct cpprof__builder *b, const struct cpprof__builder_frame *stack,
     size_t i;
 
     b->location_ids.n = 0;
+    cpprof__builder_prefetch(b, stack, n);
     for (i = 0; i < n; i++) {
         uint64_t id = cpprof__builder_location_id(b, stack[i]);
 

@@ -94,6 +94,12 @@ struct cpprof__builder_table {
     struct cpprof__index index;
 };
 
+/* A table of guesses; sized like the table that it is in front of. */
+struct cpprof__builder_recent {
+    void *places;
+    size_t n; /* 0 or a power of two */
+};
+
 struct cpprof__builder {
     struct cpprof_writer writer;
     const struct cpprof__symbolizer_ops *ops; /* NULL: addresses only */
@@ -108,6 +114,13 @@ struct cpprof__builder {
     struct cpprof__builder_table functions;
     struct cpprof__builder_table locations;
     struct cpprof__builder_table mappings;
+
+    /* Where a location or a function is most likely found, one cache line
+     * away, while its index and its entry are two: by a hash of the address,
+     * and of where the name lies, since names live as long as the symbolizer.
+     * Four places for each of them, or none without memory. */
+    struct cpprof__builder_recent recent_locations;
+    struct cpprof__builder_recent recent_functions;
 
     struct cpprof__buffer comments; /* strings, uint32_t */
     uint32_t default_sample_type, drop_frames, keep_frames;
@@ -124,6 +137,10 @@ struct cpprof__builder {
 /* Index of text in the string table, 0 for "" and NULL. */
 uint32_t
 cpprof__builder_string(struct cpprof__builder *b, const char *text);
+/* Frames whose locations are about to be asked for. */
+void
+cpprof__builder_prefetch(const struct cpprof__builder *b,
+                         const struct cpprof__builder_frame *stack, size_t n);
 /* Id of the location of frame, which is written if it is new; 0 when failed. */
 uint64_t
 cpprof__builder_location_id(struct cpprof__builder *b,

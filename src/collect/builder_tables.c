@@ -8,6 +8,7 @@
 
 #include "base/proto.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Fields of profile.proto's Function, Location and Line. */
@@ -113,6 +114,41 @@ cpprof__builder_string(struct cpprof__builder *b, const char *text)
     return found != CPPROF__INDEX_NONE ? found : 0;
 }
 
+/* ---- guesses ---------------------------------------------------------- */
+
+struct recent_location {
+    uint64_t pc;
+    uint32_t mapping;
+    uint32_t id; /* 0: none */
+};
+
+struct recent_function {
+    const char *name, *system_name, *file;
+    int64_t start_line;
+    uint64_t id; /* 0: none */
+};
+
+/* Four places for each of n entries; what was there comes again. False when
+ * there are none. */
+static bool
+make_room(struct cpprof__builder_recent *recent, size_t n_place, uint64_t n)
+{
+    size_t more = recent->n ? recent->n * 4 : 1024;
+    void *places;
+
+    if (4 * n <= recent->n)
+        return true;
+    places = calloc(more, n_place);
+    if (!places)
+        return recent->n > 0;
+    free(recent->places);
+    recent->places = places;
+    recent->n = more;
+    return true;
+}
+
+/* ---- functions and locations ------------------------------------------ */
+
 static void
 put_function(struct cpprof__buffer *out, uint64_t id,
              const struct cpprof__builder_function *f)
@@ -127,9 +163,19 @@ put_function(struct cpprof__buffer *out, uint64_t id,
     cpprof__put_end(out, PROFILE_FUNCTION, mark);
 }
 
-/* Id of the function of a frame, which is written if it is new. */
+static struct recent_function *
+recent_function(const struct cpprof__builder *b,
+                const struct cpprof__frame *frame)
+{
+    struct recent_function *places = b->recent_functions.places;
+
+    return &places[cpprof__mix_u64((uintptr_t)frame->name) &
+                   (b->recent_functions.n - 1)];
+}
+
 static uint64_t
-function_id(struct cpprof__builder *b, const struct cpprof__frame *frame)
+find_or_put_function(struct cpprof__builder *b,
+                     const struct cpprof__frame *frame)
 {
     struct cpprof__builder_function f = {
         .name = cpprof__builder_string(b, frame->name),
@@ -144,7 +190,29 @@ function_id(struct cpprof__builder *b, const struct cpprof__frame *frame)
         return 0;
     if (added)
         put_function(&b->out, index + 1ull, &f);
+    if (make_room(&b->recent_functions, sizeof(struct recent_function),
+                  index + 1ull))
+        *recent_function(b, frame) = (struct recent_function){
+            frame->name, frame->system_name, frame->file, frame->start_line,
+            index + 1ull};
     return index + 1ull;
+}
+
+/* Id of the function of a frame, which is written if it is new. */
+static uint64_t
+function_id(struct cpprof__builder *b, const struct cpprof__frame *frame)
+{
+    const struct recent_function *recent;
+
+    if (b->recent_functions.n) {
+        recent = recent_function(b, frame);
+        if (recent->id && recent->name == frame->name &&
+            recent->system_name == frame->system_name &&
+            recent->file == frame->file &&
+            recent->start_line == frame->start_line)
+            return recent->id;
+    }
+    return find_or_put_function(b, frame);
 }
 
 const char *
@@ -238,6 +306,52 @@ put_location(struct cpprof__builder *b, uint64_t id,
     cpprof__put_end(out, PROFILE_LOCATION, mark);
 }
 
+static struct recent_location *
+recent_location(const struct cpprof__builder *b, uint64_t pc)
+{
+    struct recent_location *places = b->recent_locations.places;
+
+    return &places[cpprof__mix_u64(pc) & (b->recent_locations.n - 1)];
+}
+
+void
+cpprof__builder_prefetch(const struct cpprof__builder *b,
+                         const struct cpprof__builder_frame *stack, size_t n)
+{
+    size_t i;
+
+    for (i = 0; b->recent_locations.n && i < n; i++)
+        __builtin_prefetch(recent_location(b, stack[i].pc));
+}
+
+static void
+remember_location(struct cpprof__builder *b,
+                  const struct cpprof__builder_location *l, uint64_t id)
+{
+    if (make_room(&b->recent_locations, sizeof(struct recent_location), id))
+        *recent_location(b, l->pc) =
+            (struct recent_location){l->pc, l->mapping, (uint32_t)id};
+}
+
+static uint64_t
+find_or_put_location(struct cpprof__builder *b,
+                     struct cpprof__builder_location l)
+{
+    bool added;
+    uint32_t index = intern(b, &b->locations, &l, sizeof l, sizeof l, &added);
+    size_t n_lines;
+
+    if (index == CPPROF__INDEX_NONE)
+        return 0;
+    if (added) {
+        n_lines = resolve(b, l);
+        note_known(b, l.mapping, n_lines);
+        put_location(b, index + 1ull, l, n_lines);
+    }
+    remember_location(b, &l, index + 1ull);
+    return index + 1ull;
+}
+
 uint64_t
 cpprof__builder_location_id(struct cpprof__builder *b,
                             struct cpprof__builder_frame frame)
@@ -250,18 +364,14 @@ cpprof__builder_location_id(struct cpprof__builder *b,
         .mapping = !own && frame.mapping < n_mappings ? frame.mapping
                                                       : CPPROF__NO_MAPPING,
     };
-    bool added;
-    uint32_t index = intern(b, &b->locations, &l, sizeof l, sizeof l, &added);
-    size_t n_lines;
 
-    if (index == CPPROF__INDEX_NONE)
-        return 0;
-    if (added) {
-        n_lines = resolve(b, l);
-        note_known(b, l.mapping, n_lines);
-        put_location(b, index + 1ull, l, n_lines);
+    if (b->recent_locations.n) {
+        const struct recent_location *recent = recent_location(b, l.pc);
+
+        if (recent->id && recent->pc == l.pc && recent->mapping == l.mapping)
+            return recent->id;
     }
-    return index + 1ull;
+    return find_or_put_location(b, l);
 }
 
 /* A mapping that the symbolizer has no room for is written all the same. */

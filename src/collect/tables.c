@@ -2,6 +2,7 @@
 #include "collect/tables.h"
 
 #include "arch/atomic.h"
+#include "base/own.h"
 #include "base/status.h"
 #include "collect/labels.h"
 #include "collect/mappings.h"
@@ -74,7 +75,16 @@ anonymous(size_t n)
     void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    return p == MAP_FAILED ? NULL : p;
+    if (p == MAP_FAILED)
+        return NULL;
+    madvise(p, n, MADV_NOHUGEPAGE); /* a few stacks would take megabytes */
+    return p;
+}
+
+static void
+own_memory(int by)
+{
+    cpprof__heap_self.exempt += (uint32_t)by;
 }
 
 static bool
@@ -99,17 +109,17 @@ make_private(void)
 }
 
 enum cpprof_status
-cpprof__tables_make(const char *directory, struct cpprof_error *error)
+cpprof__tables_make(struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
     sigset_t old;
 
-    (void)directory;
     take_lock(&old);
     if (!is_made && !make_private())
         status = cpprof__fail_nomem(error);
     if (!is_made && status == CPPROF_OK) {
         cpprof__mappings_init(&mappings, &cpprof__tables.store, false);
+        __atomic_store_n(&cpprof__own_memory, own_memory, __ATOMIC_RELAXED);
         is_made = true;
     }
     give_lock(&old);

@@ -2,13 +2,8 @@
 /*
  * What the profiles that keep tables (heap; block, mutex, threadcreate) have
  * in common: the tree of stacks, the mappings that its addresses lie in, and
- * label sets by number. Made at the first use, private or in files of the
- * recorder's directory, where another process reads them whatever becomes of
- * this one:
- *
- *     PID.IMAGE.tree    the stack tree
- *     PID.IMAGE.maps    a store (collect/store.h) of mappings and label sets
- *     PID.IMAGE.heap    the heap's block (collect/signal/heap.h)
+ * label sets by number. They are this process's own, and a forked child has a
+ * copy; what a recorder is to see of them is copied (signal/mirror.h).
  *
  * A node is given its mapping some time after it was made, by whoever holds
  * the lock of the tables, and at the latest before the code that it lies in is
@@ -32,10 +27,10 @@ struct cpprof__tables {
 };
 extern struct cpprof__tables cpprof__tables;
 
-/* Make the tables, once; later calls do nothing. directory NULL: private
- * memory. Uses mmap and no allocator. Safety: MT. */
+/* Make the tables, once; later calls do nothing. Uses mmap and no allocator.
+ * Safety: MT. */
 enum cpprof_status
-cpprof__tables_make(const char *directory, struct cpprof_error *error);
+cpprof__tables_make(struct cpprof_error *error);
 
 /*
  * Find the mapping of every node that has none yet, and keep the text of label
@@ -58,8 +53,7 @@ cpprof__tables_after_unload(void);
 uint32_t
 cpprof__tables_n_unloads(void);
 
-/* fork: the child goes on with a copy of its own of whatever is shared. Runs
- * before any of the program's own handlers in the child. */
+/* Around a fork: the tables are whole in the child. */
 void
 cpprof__tables_fork_prepare(void);
 void

@@ -86,6 +86,6 @@ cpprof__heap_start(void)
 {
     find_all();
     cpprof__heap_main_stack();
-    if (cpprof__tables_make(NULL, NULL) == CPPROF_OK)
+    if (cpprof__tables_make(NULL) == CPPROF_OK)
         make_heap();
 }
