@@ -120,6 +120,23 @@ whole(uint64_t fractions)
     return (int64_t)(fractions / (2 * half) + (fractions % (2 * half) >= half));
 }
 
+/*
+ * Where a row goes up to the next whole number: anywhere, by chance, so that
+ * many rows of a sample or two add up to what they stand for. Rounded to the
+ * nearest, a thousand rows of 1.1 objects would be a thousand objects. The same
+ * row has always the same chance, so it never shrinks as it grows.
+ */
+static uint64_t
+threshold(const struct cpprof__heap_row *row)
+{
+    uint64_t x = (uint64_t)row->stack << 32 ^ (uint64_t)row->size_class << 16 ^
+                 row->labels;
+
+    x = (x ^ x >> 29) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 32) * 0x9e3779b97f4a7c15u;
+    return x >> (64 - CPPROF__HEAP_FRACTION_BITS);
+}
+
 /* A block may have come between the reading of blocks and of buckets, or the
  * other way round: what is in use was allocated. */
 static void
@@ -134,7 +151,8 @@ finish_row(struct cpprof__heap_row *row)
             row->sampled[i - CPPROF__INUSE_OBJECTS] = row->sampled[i];
     }
     for (i = 0; i < CPPROF__HEAP_VALUES; i++)
-        row->values[i] = whole(row->fractions[i]);
+        row->values[i] = (int64_t)((row->fractions[i] + threshold(row)) >>
+                                   CPPROF__HEAP_FRACTION_BITS);
 }
 
 static void

@@ -63,6 +63,8 @@ static struct cache {
     uint32_t n_profiles;
     uint32_t n_used; /* places that this profile asked for */
     bool is_full;
+    bool is_broken; /* memory ran out: a table lost its entries, and nothing
+                     * is looked up any more until all of it is emptied */
 } cache;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -131,7 +133,6 @@ cache_bytes(void)
            cache.frames.capacity;
 }
 
-/* Memory that ran out once is not asked for again until the next profile. */
 static bool
 is_full(void)
 {
@@ -145,12 +146,11 @@ add_entry(struct table *t, uint64_t hash, const void *entry, size_t n_bytes)
 {
     size_t n = t->entries.n / n_bytes;
 
-    if (t->entries.failed || n >= CPPROF__INDEX_NONE ||
-        !cpprof__buffer_reserve(&t->entries, n_bytes) ||
-        !cpprof__index_add(&t->index, hash, (uint32_t)n)) {
-        cache.is_full = true;
+    cache.is_broken |= cache.is_broken || n >= CPPROF__INDEX_NONE ||
+                       !cpprof__buffer_reserve(&t->entries, n_bytes) ||
+                       !cpprof__index_add(&t->index, hash, (uint32_t)n);
+    if (cache.is_broken)
         return CPPROF__INDEX_NONE;
-    }
     cpprof__buffer_append(&t->entries, entry, n_bytes);
     return (uint32_t)n;
 }
@@ -170,7 +170,7 @@ keep_text(const char *text)
     uint32_t found;
     const char *copy;
 
-    if (!text)
+    if (!text || cache.is_broken)
         return NULL;
     found = cpprof__index_find(&cache.texts.index, hash, equal_text,
                                (void *)(uintptr_t)text);
@@ -266,7 +266,8 @@ keep_frames(const struct cpprof__frame *frames, size_t n)
             return false;
         cpprof__buffer_append(&cache.frames, &copy, sizeof copy);
     }
-    return !cache.frames.failed;
+    cache.is_broken |= cache.frames.failed;
+    return !cache.is_broken;
 }
 
 /* old: the place, if it was known to have no frames. */
@@ -283,12 +284,8 @@ keep_place(const struct session *s, uint32_t image, uint64_t pc,
         .used_by = cache.n_profiles,
     };
 
-    if (n > FRAMES_MAX || is_full())
+    if (n > FRAMES_MAX || is_full() || !keep_frames(frames, n))
         return;
-    if (!keep_frames(frames, n)) {
-        cache.is_full = true;
-        return;
-    }
     cache.n_used++;
     if (old)
         *old = place;
@@ -326,7 +323,7 @@ give_cache(void)
 {
     size_t n = cache.places.entries.n / sizeof(struct place);
 
-    if (is_full() && cache.n_used < n / 2)
+    if (cache.is_broken || (is_full() && cache.n_used < n / 2))
         empty_cache();
     cache.is_full = false;
     pthread_mutex_unlock(&lock);
@@ -372,6 +369,12 @@ mapping_at(const struct session *s, size_t mapping)
     return mapping < s->mappings.n / sizeof(struct known_mapping)
                ? (struct known_mapping *)s->mappings.data + mapping
                : NULL;
+}
+
+static bool
+is_kept(const struct known_mapping *known)
+{
+    return known && known->image != NO_IMAGE && !cache.is_broken;
 }
 
 /* Ask underneath. known NULL: memory that no mapping lists. */
@@ -422,7 +425,7 @@ resolve(struct cpprof__symbolizer *symbolizer, size_t mapping, uint64_t pc,
     struct place *place;
     size_t n;
 
-    if (!known || known->image == NO_IMAGE)
+    if (!is_kept(known))
         return ask(s, known, pc, frames, max);
     place = find_place(known->image, pc);
     if (place && (place->n || s->now_ns - place->asked_ns < UNKNOWN_NS))
@@ -430,7 +433,7 @@ resolve(struct cpprof__symbolizer *symbolizer, size_t mapping, uint64_t pc,
     n = ask(s, known, pc, frames, max);
     if (max >= FRAMES_MAX)
         keep_place(s, known->image, pc, place, frames, n);
-    if (n)
+    if (n && is_kept(known))
         ((struct image *)cache.images.entries.data)[known->image]
             .knows_inlines = ask_inlines(s, known);
     return n;
@@ -444,7 +447,7 @@ knows_inlines(struct cpprof__symbolizer *symbolizer, size_t mapping)
 
     if (!known)
         return false;
-    if (known->image == NO_IMAGE)
+    if (!is_kept(known))
         return ask_inlines(s, known);
     return ((struct image *)cache.images.entries.data)[known->image]
         .knows_inlines;

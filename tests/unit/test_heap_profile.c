@@ -108,12 +108,12 @@ samples_are_newest_first_with_nothing_in_use_included(void **state)
     struct made m;
 
     make(&m);
-    add_samples(&m, PCS(0x10310, 0x10010), 4, 3, 1024, 512.5);
-    add_samples(&m, PCS(0x10320, 0x10010), 2, 0, 64, 8192.25);
+    add_samples(&m, PCS(0x10310, 0x10010), 4, 3, 1024, 512);
+    add_samples(&m, PCS(0x10320, 0x10010), 2, 0, 64, 8192);
     p = written(&m, NULL);
     assert_int_equal(cpprof_pprof_info(p).n_samples, 2);
-    assert_values(p, 0, 16385, 1048608, 0, 0); /* 16384.5 is rounded once */
-    assert_values(p, 1, 2050, 2099200, 1538, 1574400);
+    assert_values(p, 0, 16384, 1048576, 0, 0);
+    assert_values(p, 1, 2048, 2097152, 1536, 1572864);
     s = cpprof_pprof_sample(p, 1);
     assert_int_equal(s.n_labels, 1);
     assert_string_equal(text_of(p, s.labels[0].key), "bytes");
@@ -122,6 +122,31 @@ samples_are_newest_first_with_nothing_in_use_included(void **state)
     assert_int_equal(address_of(p, 1, 0), 0x10310);
     assert_int_equal(address_of(p, 1, 1), 0x10010);
     assert_string_equal(name_of(p, 1, 0), "grow");
+    cpprof_pprof_free(p);
+    unmake(&m);
+}
+
+/* To the nearest each would be one object, and a tenth of all missing. */
+static void
+rows_of_fractions_add_up_to_what_they_stand_for(void **state)
+{
+    struct cpprof_pprof *p;
+    int64_t objects = 0;
+    struct made m;
+    size_t i;
+
+    make(&m);
+    for (i = 0; i < 2000; i++)
+        add_samples(&m, PCS(0x20000 + i), 1, 1, 64, 1.1);
+    p = written(&m, NULL);
+    assert_int_equal(cpprof_pprof_info(p).n_samples, 2000);
+    for (i = 0; i < 2000; i++) {
+        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+
+        assert_int_equal(s.values[0], s.values[2]);
+        objects += s.values[0];
+    }
+    assert_in_range(objects, 2140, 2260); /* 2200, and 4 times its error */
     cpprof_pprof_free(p);
     unmake(&m);
 }
@@ -218,8 +243,8 @@ what_finds_no_room_becomes_a_frame(void **state)
 
     make(&m);
     m.heap.head->n_lost = 3;
-    m.heap.head->lost_objects = FRACTION(30.25);
-    m.heap.head->lost_bytes = FRACTION(1500000.5);
+    m.heap.head->lost_objects = FRACTION(30);
+    m.heap.head->lost_bytes = FRACTION(1500001);
     p = written(&m, NULL);
     assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
     assert_values(p, 0, 30, 1500001, 0, 0);
@@ -505,6 +530,7 @@ main(void)
         cmocka_unit_test(types_period_and_time_are_as_in_go),
         cmocka_unit_test(allocs_has_alloc_space_as_its_default),
         cmocka_unit_test(samples_are_newest_first_with_nothing_in_use_included),
+        cmocka_unit_test(rows_of_fractions_add_up_to_what_they_stand_for),
         cmocka_unit_test(one_stack_of_two_size_classes_is_two_samples),
         cmocka_unit_test(allocator_frames_at_the_leaf_are_hidden),
         cmocka_unit_test(allocator_frames_stay_when_there_are_no_others),

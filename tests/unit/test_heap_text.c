@@ -31,7 +31,7 @@ rows_are_unscaled_sorted_and_aligned_as_in_go(void **state)
     struct made m;
 
     make(&m);
-    add_samples(&m, PCS(0x10310, 0x1040f, 0x10010), 3, 1, 1024, 512.5);
+    add_samples(&m, PCS(0x10310, 0x1040f, 0x10010), 3, 1, 1024, 512);
     add_samples(&m, PCS(0x10110, 0x10320, 0x10010), 5, 4, 64, 8192.5);
     add_samples(&m, PCS(0x10320, 0x20010, 0x10010), 2, 2, 4096, 128.5);
     assert_rows(written_text(&m, 0),
@@ -117,10 +117,10 @@ rows_are_scaled_once_the_rate_has_changed(void **state)
     m.heap.head->n_lost = 2;
     m.heap.head->lost_objects = FRACTION(50);
     m.heap.head->lost_bytes = FRACTION(4000);
-    add_samples(&m, PCS(0x10010), 3, 1, 1024, 512.5);
+    add_samples(&m, PCS(0x10010), 3, 1, 1024, 512);
     assert_rows(written_text(&m, 0),
-                "heap profile: 513: 524800 [1588: 1578400] @ heap/2\n"
-                "513: 524800 [1538: 1574400] @ 0x10011\n"
+                "heap profile: 512: 524288 [1586: 1576864] @ heap/2\n"
+                "512: 524288 [1536: 1572864] @ 0x10011\n"
                 "#\t0x10010\tmain+0x10\t/src/a.c:16\n"
                 "\n"
                 "0: 0 [50: 4000] @ 0x2\n"
@@ -148,7 +148,7 @@ statistics_have_the_names_of_go(void **state)
 
     make(&m);
     m.source.is_self = true;
-    add_samples(&m, PCS(0x10010), 3, 1, 1024, 512.5);
+    add_samples(&m, PCS(0x10010), 3, 1, 1024, 512);
     text = written_text(&m, 0);
     at = strstr(text, "\n\n\n# runtime.MemStats\n");
     assert_non_null(at);
@@ -161,8 +161,8 @@ statistics_have_the_names_of_go(void **state)
         at += length_of_line(at) + 1;
     }
     assert_string_equal(at, "");
-    assert_non_null(strstr(text, "# TotalAlloc = 1574400\n"));
-    assert_non_null(strstr(text, "# HeapObjects = 513\n"));
+    assert_non_null(strstr(text, "# TotalAlloc = 1572864\n"));
+    assert_non_null(strstr(text, "# HeapObjects = 512\n"));
     assert_non_null(strstr(text, "# DebugGC = false\n"));
     assert_null(strstr(text, "# MaxRSS = 0\n"));
     free(text);
