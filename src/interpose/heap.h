@@ -3,6 +3,10 @@
 #ifndef INTERPOSE_HEAP_H
 #define INTERPOSE_HEAP_H
 
+/* Does nothing; stands beside the constructor, in init.c. */
+void
+cpprof__init(void);
+
 /* Make the tables and begin to sample at the rate that was set. Not enough
  * memory: nothing is sampled. */
 void

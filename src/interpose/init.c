@@ -15,6 +15,13 @@ at_quick_exit_(void)
     cpprof__environment_stop(true);
 }
 
+/* malloc.c refers to it: what is linked with the static library takes the
+ * constructor with it. */
+void
+cpprof__init(void)
+{
+}
+
 __attribute__((constructor)) static void
 first(void)
 {

@@ -7,9 +7,11 @@
  */
 #include "collect/heap_owner.h"
 #include "interpose/allocator.h"
+#include "interpose/heap.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #if INTERPOSE_ALLOCATOR
 
@@ -17,19 +19,26 @@ typedef void *malloc_fn(size_t);
 typedef void *
 realloc_fn(void *, size_t);
 
-/* libc's own, for a program that is linked statically: no loader knows the
- * names there. */
-extern malloc_fn __libc_malloc __attribute__((weak));
-extern realloc_fn __libc_realloc __attribute__((weak));
-extern void
-__libc_free(void *) __attribute__((weak));
-extern void *__libc_calloc(size_t, size_t) __attribute__((weak));
+__attribute__((used)) static void (*const linked_with)(void) = cpprof__init;
 
 static malloc_fn malloc_first;
 static realloc_fn realloc_first;
 
 static malloc_fn *real_malloc = malloc_first;
 static realloc_fn *real_realloc = realloc_first;
+
+/* Nobody else has an allocator: libc is part of the program. Without the loader
+ * there is nothing to find it by. */
+__attribute__((noreturn)) static void
+refuse(void)
+{
+    static const char line[] = "cpprof: a program that is linked statically "
+                               "with libc cannot be profiled\n";
+
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        _Exit(127);
+    abort();
+}
 
 /* ---- malloc ----------------------------------------------------------- */
 
@@ -38,7 +47,9 @@ malloc_first(size_t n)
 {
     malloc_fn *next = (malloc_fn *)cpprof__next_symbol("malloc");
 
-    store_release(&real_malloc, next ? next : __libc_malloc);
+    if (!next)
+        refuse();
+    store_release(&real_malloc, next);
     return real_malloc(n);
 }
 
@@ -72,12 +83,24 @@ product(size_t n, size_t each)
     return __builtin_mul_overflow(n, each, &bytes) ? 0 : bytes;
 }
 
+static void *
+no_calloc(size_t n, size_t each)
+{
+    refuse();
+}
+
 ALLOCATOR(calloc, "calloc", (size_t n, size_t each), (n, each),
-          product(n, each), __libc_calloc)
+          product(n, each), no_calloc)
 
 /* ---- free ------------------------------------------------------------- */
 
-RELEASER(free, "free", (void *address), (address), __libc_free)
+static void
+no_free(void *address)
+{
+    refuse();
+}
+
+RELEASER(free, "free", (void *address), (address), no_free)
 
 /* Of old programs; gone from libc's headers. */
 CPPROF_API free_fn cfree __attribute__((alias("free")));
@@ -109,7 +132,9 @@ realloc_first(void *old, size_t n)
 {
     realloc_fn *next = (realloc_fn *)cpprof__next_symbol("realloc");
 
-    store_release(&real_realloc, next ? next : __libc_realloc);
+    if (!next)
+        refuse();
+    store_release(&real_realloc, next);
     return real_realloc(old, n);
 }
 

@@ -8,51 +8,39 @@
 
 #if INTERPOSE_ALLOCATOR
 
-/* libc's own, for a program that is linked statically. */
-extern void *__libc_memalign(size_t, size_t) __attribute__((weak));
-
+/* An allocator without a name, of which the program knows: as when there is no
+ * memory. */
 static void *
-by_memalign(size_t alignment, size_t n)
+no_aligned(size_t alignment, size_t n)
 {
-    return __libc_memalign(alignment, n);
-}
-
-static size_t
-page_size(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
+    errno = ENOMEM;
+    return NULL;
 }
 
 static void *
-page_aligned(size_t n)
+no_pages(size_t n)
 {
-    return __libc_memalign(page_size(), n);
+    return no_aligned(0, n);
 }
 
 /* What pvalloc returns: whole pages; nothing when that is more than can be. */
 static size_t
 whole_pages(size_t n)
 {
-    size_t page = page_size();
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
     return n > SIZE_MAX - page ? 0 : (n + page - 1) & ~(page - 1);
 }
 
-static void *
-pages(size_t n)
-{
-    return whole_pages(n) || !n ? page_aligned(whole_pages(n)) : NULL;
-}
-
 ALLOCATOR(memalign, "memalign", (size_t alignment, size_t n), (alignment, n), n,
-          by_memalign)
+          no_aligned)
 
 ALLOCATOR(aligned_alloc, "aligned_alloc", (size_t alignment, size_t n),
-          (alignment, n), n, by_memalign)
+          (alignment, n), n, no_aligned)
 
-ALLOCATOR(valloc, "valloc", (size_t n), (n), n, page_aligned)
+ALLOCATOR(valloc, "valloc", (size_t n), (n), n, no_pages)
 
-ALLOCATOR(pvalloc, "pvalloc", (size_t n), (n), whole_pages(n), pages)
+ALLOCATOR(pvalloc, "pvalloc", (size_t n), (n), whole_pages(n), no_pages)
 
 /* ---- posix_memalign: as the others, but for how it returns ------------- */
 
@@ -90,18 +78,9 @@ posix_memalign_counted(void **address, size_t alignment, size_t n)
 }
 
 static int
-posix_by_memalign(void **address, size_t alignment, size_t n)
+no_posix_memalign(void **address, size_t alignment, size_t n)
 {
-    void *block;
-
-    if (alignment % sizeof(void *) || !alignment ||
-        (alignment & (alignment - 1)))
-        return EINVAL;
-    block = __libc_memalign(alignment, n);
-    if (!block)
-        return ENOMEM;
-    *address = block;
-    return 0;
+    return ENOMEM;
 }
 
 CPPROF__HOOK static int
@@ -114,7 +93,7 @@ posix_memalign_first(void **address, size_t alignment, size_t n)
     if (!next)
         next = (posix_memalign_fn *)cpprof__next_symbol("posix_memalign");
     if (!next)
-        next = posix_by_memalign;
+        next = no_posix_memalign;
     store_relaxed(&posix_memalign_next, next);
     failed = next(address, alignment, n);
     if (failed || !n)

@@ -367,31 +367,46 @@ release_all(void)
 /* ---- fork ------------------------------------------------------------- */
 
 /* A child of a process whose other threads were in the middle of something: it
- * allocates, its own blocks are in its table, and its children's too. */
+ * allocates, its own blocks are in its table, and its children's too. Returns
+ * bits for what went wrong. */
 static int
 child_works(int depth)
 {
     struct worker *w = &workers[0];
     struct block blocks[100];
-    size_t i, n_bad = 0, n_before = heap_n_live();
-    int status;
+    size_t i, n_before = heap_n_live();
+    int bad = 0, status;
     pid_t pid;
 
-    for (i = 0; i < 100; i++) {
+    w->n_wrong = 0;
+    for (i = 0; i < 100; i++)
         allocate(w, &blocks[i]);
-        n_bad += blocks[i].at == NULL;
-    }
-    n_bad += heap_n_live() != n_before + 100;
+    if (heap_n_live() != n_before + 100)
+        bad |= 1;
     if (depth) {
         pid = fork();
         if (!pid)
             _exit(child_works(depth - 1));
-        n_bad += pid < 0 || waitpid(pid, &status, 0) != pid || status;
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+            bad |= 2;
     }
     for (i = 0; i < 100; i++)
-        release(w, &blocks[i]);
-    n_bad += heap_n_live() != n_before;
-    return n_bad ? 1 : 0;
+        if (blocks[i].at)
+            release(w, &blocks[i]);
+    if (heap_n_live() != n_before)
+        bad |= 4;
+    return bad | (w->n_wrong ? 8 : 0);
+}
+
+static bool
+child_failed(pid_t pid)
+{
+    int status = -1;
+
+    if (pid > 0 && waitpid(pid, &status, 0) == pid && !status)
+        return false;
+    note("a child ended with %#x", (unsigned)status);
+    return true;
 }
 
 static size_t
@@ -399,18 +414,15 @@ fork_until(double seconds, size_t *n_forks)
 {
     struct timespec start, now;
     size_t n_bad = 0;
-    int status;
     pid_t pid;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
     do {
         pid = fork();
-        if (!pid) {
-            workers[0].n_wrong = 0;
-            _exit(child_works(1) || workers[0].n_wrong);
-        }
+        if (!pid)
+            _exit(child_works(1));
         ++*n_forks;
-        n_bad += pid < 0 || waitpid(pid, &status, 0) != pid || status;
+        n_bad += child_failed(pid);
         nanosleep(&(struct timespec){0, 5000000}, NULL);
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((double)(now.tv_sec - start.tv_sec) +
