@@ -129,28 +129,34 @@ count_down(struct cpprof__heap_self *self, uint64_t bytes)
     self->left = (int64_t)((uint64_t)self->floor + (bytes < FAR ? bytes : FAR));
 }
 
-/* Is a sample within the next n bytes? Counts down what follows them. */
-static bool
+/* Is a sample within the next n bytes? Then the rate, else 0. Counts down what
+ * follows them. */
+static int64_t
 draw(struct cpprof__heap_self *self, uint64_t n)
 {
-    uint64_t distance = cpprof__heap_distance(&self->random, self->rate);
+    int64_t rate = self->rate;
+    uint64_t distance = cpprof__heap_distance(&self->random, rate);
 
     if (distance >= n) {
         count_down(self, distance == UINT64_MAX ? distance : distance - n);
-        return false;
+        return 0;
     }
-    count_down(self, cpprof__heap_distance(&self->random, self->rate));
-    return true;
+    count_down(self, cpprof__heap_distance(&self->random, rate));
+    return rate;
 }
 
-/* Is an allocation of n bytes, which cpprof__heap_due() has counted, sampled?
- * Afterwards .rate is the rate that it was sampled with, and what follows is
- * counted down. */
-static bool
+/*
+ * Is an allocation of n bytes, which cpprof__heap_due() has counted, sampled?
+ * Then the rate that it was sampled with, else 0; and what follows is counted
+ * down. A signal handler may have allocated since, and have found the end of
+ * the count-down first: then it is decided anew.
+ */
+static int64_t
 decide(struct cpprof__heap_self *self, uint64_t n)
 {
     int64_t floor = load_acquire(&cpprof__heap_floor);
-    uint64_t beyond;
+    int64_t rate = self->rate;
+    int64_t beyond;
 
     if (!self->random)
         self->random = cpprof__heap_seed(self);
@@ -161,13 +167,13 @@ decide(struct cpprof__heap_self *self, uint64_t n)
     }
     if (n == 0)
         self->left--;
-    beyond = (uint64_t)floor - (uint64_t)self->left;
-    if ((int64_t)beyond <= 0)
-        return false;
+    beyond = (int64_t)((uint64_t)floor - (uint64_t)self->left);
+    if (beyond <= 0)
+        return n ? draw(self, n) : 0;
     if (!self->at_point)
-        return draw(self, beyond);
-    count_down(self, cpprof__heap_distance(&self->random, self->rate));
-    return true;
+        return draw(self, (uint64_t)beyond);
+    count_down(self, cpprof__heap_distance(&self->random, rate));
+    return rate;
 }
 
 static void
@@ -244,18 +250,19 @@ CPPROF__HOOK void
 cpprof__heap_sample(const void *address, size_t n, uint16_t heap)
 {
     struct cpprof__heap_self *self = &cpprof__heap_self;
+    int64_t rate;
 
     if (!load_acquire(&is_made)) {
         self->left = 0;
         return;
     }
-    if (!decide(self, n) || !address || self->exempt ||
-        heap >= CPPROF__HEAP_HEAPS)
+    rate = decide(self, n);
+    if (!rate || !address || self->exempt || heap >= CPPROF__HEAP_HEAPS)
         return;
     /* For a signal handler that comes in between and allocates. */
     self->exempt++;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    record(address, n, self->rate, heap);
+    record(address, n, rate, heap);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->exempt--;
 }

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* Buckets: what tells them apart, the peak, and reading bytes of any kind. */
+#include "collect/signal/heap_buckets.h"
+#include "collect/signal/heap_labels.h"
+#include "collect/signal/thread.h"
+
+#include "heap_core_fixture.h"
+
+static void
+size_classes_are_eighths_of_powers_of_two(void **state)
+{
+    uint16_t before = 0;
+    uint64_t n;
+
+    (void)state;
+    for (n = 1; n < 5000; n++) {
+        uint16_t c = cpprof__heap_size_class(n);
+
+        assert_in_range(c, before, before + 1);
+        before = c;
+    }
+    assert_int_not_equal(cpprof__heap_size_class(0),
+                         cpprof__heap_size_class(1));
+    assert_int_equal(cpprof__heap_size_class(64), cpprof__heap_size_class(71));
+    assert_int_equal(cpprof__heap_size_class(72),
+                     cpprof__heap_size_class(71) + 1);
+    assert_true(cpprof__heap_size_class(UINT64_MAX) >
+                cpprof__heap_size_class(UINT64_MAX / 2));
+}
+
+__attribute__((noinline)) static void
+allocate_here(uintptr_t address, size_t n)
+{
+    allocated(address, n);
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void
+allocate_there(uintptr_t address, size_t n)
+{
+    allocated(address, n);
+    __asm__ volatile("");
+}
+
+static uint32_t
+n_buckets(void)
+{
+    return cpprof__heap_n_buckets(&cpprof__heap) - 1;
+}
+
+static void
+buckets_differ_by_stack_and_size(void **state)
+{
+    struct cpprof__heap_bucket b;
+    int i;
+
+    (void)state;
+    fresh_heap(1);
+    for (i = 0; i < 10; i++) {
+        allocate_here(0x100000 + (uintptr_t)i * 64, 64);
+        allocate_here(0x200000 + (uintptr_t)i * 64, 300);
+        allocate_there(0x300000 + (uintptr_t)i * 64, 64);
+    }
+    assert_int_equal(n_buckets(), 3);
+    for (i = 1; i <= 3; i++) {
+        assert_true(cpprof__heap_read_bucket(&cpprof__heap, (uint32_t)i, &b));
+        assert_int_equal(b.n_sampled, 10);
+        assert_int_equal(b.heap, 0);
+        assert_int_equal(b.labels, 0);
+    }
+    assert_false(cpprof__heap_read_bucket(&cpprof__heap, 0, &b));
+    assert_false(cpprof__heap_read_bucket(&cpprof__heap, 4, &b));
+}
+
+/* The walk begins in the fixture's function: nothing of the core is in it. */
+static void
+stack_begins_where_the_program_allocates(void **state)
+{
+    struct cpprof__tree_node nodes[4];
+    struct cpprof__heap_bucket b;
+
+    (void)state;
+    fresh_heap(1);
+    allocate_here(0x100000, 64);
+    assert_true(cpprof__heap_read_bucket(&cpprof__heap, 1, &b));
+    assert_int_equal(cpprof__tree_stack(&heap_tree, b.stack, nodes, 4), 4);
+    assert_in_range(nodes[0].pc, (uintptr_t)allocated,
+                    (uintptr_t)allocated + 256);
+    assert_in_range(nodes[1].pc, (uintptr_t)allocate_here,
+                    (uintptr_t)allocate_here + 256);
+}
+
+static void
+labels_tell_buckets_apart_when_asked_for(void **state)
+{
+    static const int sets[2];
+    struct cpprof__heap_bucket b;
+    int i;
+
+    (void)state;
+    fresh_heap(1);
+    for (i = 0; i < 4; i++) {
+        /* One loop, not two made of it: the call is to have one address. */
+        __asm__ volatile("" : "+r"(i));
+        cpprof__heap_wants_labels = i >= 2;
+        cpprof__self.labels = &sets[i % 2];
+        allocate_here(0x100000 + (uintptr_t)i * 64, 64);
+    }
+    assert_int_equal(n_buckets(), 3);
+    assert_true(cpprof__heap_read_bucket(&cpprof__heap, 1, &b));
+    assert_int_equal(b.n_sampled, 2);
+    assert_int_equal(b.labels, 0);
+    for (i = 0; i < 2; i++) {
+        assert_true(
+            cpprof__heap_read_bucket(&cpprof__heap, (uint32_t)i + 2, &b));
+        assert_ptr_equal(cpprof__heap_label_sets[b.labels - 1], &sets[i]);
+    }
+    cpprof__heap_wants_labels = 0;
+    cpprof__self.labels = NULL;
+}
+
+static void
+label_sets_without_room_are_no_labels(void **state)
+{
+    uint32_t n = 0;
+    uintptr_t i;
+
+    (void)state;
+    for (i = 1; i <= 2 * CPPROF__HEAP_LABEL_SETS; i++)
+        n += cpprof__heap_label_number((void *)(i << 5)) != 0;
+    assert_in_range(n, CPPROF__HEAP_LABEL_SETS / 2, CPPROF__HEAP_LABEL_SETS);
+    assert_int_equal(cpprof__heap_label_number(NULL), 0);
+    assert_int_equal(cpprof__heap_label_number((void *)32),
+                     cpprof__heap_label_number((void *)32));
+}
+
+static void
+buckets_that_are_all_taken_lose_samples_and_count_them(void **state)
+{
+    struct cpprof__heap_key key = {1, 0, 1, 0};
+    uint32_t i, n = 0;
+
+    (void)state;
+    fresh_heap(1);
+    for (i = 0; i < CPPROF__HEAP_BUCKETS + 10; i++) {
+        key.stack = i + 1;
+        n += cpprof__heap_bucket_of(&cpprof__heap, &key) != 0;
+    }
+    assert_int_equal(n, CPPROF__HEAP_BUCKETS - 1);
+    allocate_here(0x100000, 100);
+    assert_int_equal(cpprof__heap.head->n_lost, 1);
+    assert_int_equal(cpprof__heap.head->lost_bytes, 100 * FRACTION);
+    assert_int_equal(cpprof__heap.head->lost_objects, FRACTION);
+    assert_false(freed(0x100000));
+    key.stack = 1;
+    assert_int_equal(cpprof__heap_bucket_of(&cpprof__heap, &key), 1);
+}
+
+static uint64_t
+peak_of(uint32_t bucket)
+{
+    uint64_t epoch = cpprof__heap.head->peaks[0].epoch;
+    struct cpprof__heap_bucket b;
+    struct cpprof__heap_sum sum;
+
+    assert_true(cpprof__heap_read_bucket(&cpprof__heap, bucket, &b));
+    cpprof__heap_at_peak(&b, epoch, &sum);
+    return sum.bytes / FRACTION;
+}
+
+/* From one call: buckets differ by size only. */
+static const struct step {
+    uintptr_t address;
+    size_t n;        /* 0: freed */
+    uint64_t peak_1; /* of the buckets, after it */
+    uint64_t peak_2;
+    bool lasts;
+} steps[] = {
+    {0x1000, 1000, 1000, 0, true},
+    {0x2000, 5000, 1000, 5000, true}, /* 6000 */
+    {0x2000, 0, 1000, 5000, false},
+    {0x3000, 1000, 1000, 5000, false},
+    {0x4000, 5000, 2000, 5000, true}, /* 7000 */
+    {0x1000, 0, 2000, 5000, false},
+    {0x3000, 0, 2000, 5000, false},
+    {0x5000, 5000, 0, 10000, true}, /* 10000 */
+    {0x5000, 0, 0, 10000, false},
+    {0x4000, 0, 0, 10000, false},
+};
+
+static void
+peak_is_that_of_all_buckets_at_one_moment(void **state)
+{
+    const struct cpprof__heap_peak *p;
+    unsigned i;
+
+    (void)state;
+    fresh_heap(1);
+    p = &cpprof__heap.head->peaks[0];
+    for (i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const struct step *step = &steps[i];
+
+        if (step->n)
+            allocate_here(step->address, step->n);
+        else
+            assert_true(freed(step->address));
+        assert_int_equal(peak_of(1), step->peak_1);
+        if (i > 0)
+            assert_int_equal(peak_of(2), step->peak_2);
+        assert_int_equal(p->time_ns == 0, step->lasts);
+    }
+    assert_int_equal(p->peak_bytes, 10000 * FRACTION);
+    assert_int_equal(p->now_bytes, 0);
+}
+
+static void
+heaps_have_peaks_of_their_own(void **state)
+{
+    (void)state;
+    fresh_heap(1);
+    allocated(0x1000, 1000);
+    assert_true(cpprof__heap_due(77));
+    cpprof__heap_sample((void *)0x1000, 77, 5);
+    assert_int_equal(cpprof__heap.head->peaks[0].peak_bytes, 1000 * FRACTION);
+    assert_int_equal(cpprof__heap.head->peaks[5].peak_bytes, 77 * FRACTION);
+}
+
+/* A copy as another process may have written it. */
+static void
+reading_bytes_of_any_kind_ends_within_bounds(void **state)
+{
+    size_t n = cpprof__heap_bytes();
+    struct cpprof__heap heap;
+    struct cpprof__heap_sum sum;
+    uint64_t random = 1;
+    uint8_t *bytes;
+    size_t i;
+
+    (void)state;
+    fresh_heap(1);
+    bytes = fresh_pages(n);
+    assert_false(cpprof__heap_open(&heap, bytes, n));
+    memcpy(bytes, cpprof__heap.head, 4096);
+    assert_true(cpprof__heap_open(&heap, bytes, n));
+    assert_false(cpprof__heap_open(&heap, bytes, n - 1));
+    for (i = 8; i < 4 << 20; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        bytes[i] = (uint8_t)(random >> 56);
+    }
+    for (i = 0; i < 1 << 20; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        ((uint8_t *)heap.buckets)[i] = (uint8_t)(random >> 56);
+    }
+    heap.head->n_blocks = heap.head->n_buckets = UINT32_MAX;
+    assert_int_equal(cpprof__heap_n_blocks(&heap), CPPROF__HEAP_LIVE);
+    assert_int_equal(cpprof__heap_n_buckets(&heap), CPPROF__HEAP_BUCKETS);
+    sum = in_use(&heap);
+    assert_in_range(sum.n_sampled, 1, CPPROF__HEAP_LIVE);
+    ever_allocated(&heap);
+    munmap(bytes, n);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(size_classes_are_eighths_of_powers_of_two),
+        cmocka_unit_test(buckets_differ_by_stack_and_size),
+        cmocka_unit_test(stack_begins_where_the_program_allocates),
+        cmocka_unit_test(labels_tell_buckets_apart_when_asked_for),
+        cmocka_unit_test(label_sets_without_room_are_no_labels),
+        cmocka_unit_test(
+            buckets_that_are_all_taken_lose_samples_and_count_them),
+        cmocka_unit_test(peak_is_that_of_all_buckets_at_one_moment),
+        cmocka_unit_test(heaps_have_peaks_of_their_own),
+        cmocka_unit_test(reading_bytes_of_any_kind_ends_within_bounds),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
