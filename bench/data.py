@@ -21,12 +21,10 @@ GOAL_MEMORY = 4    # times less
 GOAL_LARGE_MB = 500
 
 
-def make(maker, folder):
-    """The profiles by name, and those to be merged."""
+def make_profiles(maker, folder, wanted):
+    """Profiles by name, made with the given words; those that are there are
+    not made again."""
     os.makedirs(folder, exist_ok=True)
-    wanted = {name: ["--preset", name] for name in ("medium", "large")}
-    for i in range(N_MERGED):
-        wanted["small%d" % i] = ["--preset", "small", "--sample-seed", str(i)]
     paths = {}
     for name, words in wanted.items():
         paths[name] = os.path.join(folder, name + ".pb.gz")
@@ -37,6 +35,14 @@ def make(maker, folder):
                        stdout=subprocess.DEVNULL)
         os.rename(part, paths[name])
     return paths
+
+
+def make(maker, folder):
+    """The profiles by name, and those to be merged."""
+    wanted = {name: ["--preset", name] for name in ("medium", "large")}
+    for i in range(N_MERGED):
+        wanted["small%d" % i] = ["--preset", "small", "--sample-seed", str(i)]
+    return make_profiles(maker, folder, wanted)
 
 
 def cost(words):
