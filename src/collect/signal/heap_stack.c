@@ -51,9 +51,13 @@ cpprof__heap_walk_forked(void)
 {
     unsigned i;
 
-    for (i = 0; i < CPPROF__HEAP_PLACES; i++)
-        if (load_relaxed(&places[i].owner) != &cpprof__heap_self)
+    /* A store copies the page that the parent has: only where need be. */
+    for (i = 0; i < CPPROF__HEAP_PLACES; i++) {
+        const void *owner = load_relaxed(&places[i].owner);
+
+        if (owner && owner != &cpprof__heap_self)
             store_release(&places[i].owner, NULL);
+    }
 }
 
 /* What can be read without asking the kernel: from sp up to the end of the
