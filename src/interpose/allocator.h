@@ -4,8 +4,8 @@
  * through a pointer to one of
  *
  *     NAME_first    finds the next definition, calls it, and sees whether that
- *                   came back to us by another name (libstdc++'s operator new
- *                   calls malloc, tcmalloc's does not): then it was counted
+ *                   comes back to us by another name (libstdc++'s operator new
+ *                   calls malloc, tcmalloc's does not): then it is counted
  *                   there, and from now on the pointer is
  *     the next definition itself;      otherwise it is
  *     NAME_counted  which counts and samples.
@@ -47,22 +47,52 @@ uncount(size_t n)
     self->left = (int64_t)((uint64_t)self->left + n);
 }
 
+/* Of the running thread: a first call of some name is on its way, and is
+ * waiting to see whether another of our names is called for it. */
+extern __thread bool cpprof__allocator_probes
+    __attribute__((visibility("hidden")));
+
 __attribute__((always_inline)) static inline void
 sample(const void *address, size_t n)
 {
     uncount(-n);
-    cpprof__heap_sample(address, n, 0);
+    if (__builtin_expect(cpprof__allocator_probes, 0))
+        cpprof__allocator_probes = false;
+    else
+        cpprof__heap_sample(address, n, 0);
 }
 
 /*
- * Was something counted by another of our names, since left was `before`? It
- * was subtracted, or all was drawn anew. (A signal handler that allocates in
- * the middle of the very first call would be taken for it.)
+ * The first call: everything is due meanwhile, so that whatever is called for
+ * it ends in sample(). When it throws, the thread is left so; then its next
+ * allocation is taken for the answer, and the one after it is due: no more.
  */
-static inline bool
-was_counted(int64_t before)
+struct probe {
+    int64_t left;
+    bool is_inner; /* of another first call, which counts */
+};
+
+static inline struct probe
+probe_begin(void)
 {
-    return cpprof__heap_self.left != before || cpprof__allocator_stands_back;
+    struct cpprof__heap_self *self = &cpprof__heap_self;
+    struct probe probe = {self->left, cpprof__allocator_probes};
+
+    self->left =
+        (int64_t)((uint64_t)load_relaxed(&cpprof__heap_floor) - UINT64_C(1));
+    cpprof__allocator_probes = true;
+    return probe;
+}
+
+/* Did it come back to us by another name? */
+static inline bool
+probe_end(const struct probe *probe)
+{
+    bool was_called = !cpprof__allocator_probes;
+
+    cpprof__allocator_probes = false;
+    cpprof__heap_self.left = probe->left;
+    return was_called;
 }
 
 /*
@@ -109,7 +139,8 @@ was_counted(int64_t before)
     CPPROF__HOOK static void *id##_first parameters                            \
     {                                                                          \
         id##_fn *next = load_relaxed(&id##_next);                              \
-        int64_t before = cpprof__heap_self.left;                               \
+        struct probe probe;                                                    \
+        bool is_counted;                                                       \
         void *address;                                                         \
                                                                                \
         if (!next)                                                             \
@@ -117,15 +148,14 @@ was_counted(int64_t before)
         if (!next)                                                             \
             next = otherwise;                                                  \
         store_relaxed(&id##_next, next);                                       \
+        probe = probe_begin();                                                 \
         address = next arguments;                                              \
-        if (!address || !(bytes))                                              \
-            return address; /* tells nothing */                                \
-        if (was_counted(before)) {                                             \
-            store_release(&id##_entry, next);                                  \
-            return address;                                                    \
-        }                                                                      \
-        store_release(&id##_entry, id##_counted);                              \
-        if (cpprof__heap_due(bytes))                                           \
+        is_counted = probe_end(&probe) || cpprof__allocator_stands_back;       \
+        if (!address)                                                          \
+            return NULL;                                                       \
+        store_release(&id##_entry, is_counted ? next : id##_counted);          \
+        if (!probe.is_inner && !cpprof__allocator_stands_back &&               \
+            cpprof__heap_due(bytes))                                           \
             cpprof__heap_sample(address, bytes, 0);                            \
         return address;                                                        \
     }                                                                          \

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 bool cpprof__allocator_stands_back;
+__thread bool cpprof__allocator_probes;
 
 /* Address space; pages come as they are touched, one by one: with huge ones a
  * few samples would take megabytes. */

@@ -87,7 +87,8 @@ CPPROF__HOOK static int
 posix_memalign_first(void **address, size_t alignment, size_t n)
 {
     posix_memalign_fn *next = load_relaxed(&posix_memalign_next);
-    int64_t before = cpprof__heap_self.left;
+    struct probe probe;
+    bool is_counted;
     int failed;
 
     if (!next)
@@ -95,15 +96,15 @@ posix_memalign_first(void **address, size_t alignment, size_t n)
     if (!next)
         next = no_posix_memalign;
     store_relaxed(&posix_memalign_next, next);
+    probe = probe_begin();
     failed = next(address, alignment, n);
-    if (failed || !n)
-        return failed; /* tells nothing */
-    if (was_counted(before)) {
-        store_release(&posix_memalign_entry, next);
-        return 0;
-    }
-    store_release(&posix_memalign_entry, posix_memalign_counted);
-    if (cpprof__heap_due(n))
+    is_counted = probe_end(&probe) || cpprof__allocator_stands_back;
+    if (failed)
+        return failed;
+    store_release(&posix_memalign_entry,
+                  is_counted ? next : posix_memalign_counted);
+    if (!probe.is_inner && !cpprof__allocator_stands_back &&
+        cpprof__heap_due(n))
         cpprof__heap_sample(*address, n, 0);
     return 0;
 }

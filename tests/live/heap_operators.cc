@@ -96,18 +96,21 @@ void
 check_form(const form &f)
 {
     std::size_t bytes = 0, n_there, n_gone;
+    std::uint64_t n_before;
     int64_t before;
     void *p;
 
     cpprof_set_heap_rate(1);
+    n_before = heap_n_sampled();
     p = f.get(640);
     n_there = heap_entries_of(p, &bytes);
+    n_before = heap_n_sampled() - n_before;
     f.put(p, 640);
     n_gone = heap_entries_of(p, &bytes);
-    check((n_there == 1 && n_gone == 0), f.name);
-    if (n_there != 1 || n_gone != 0 || bytes < 640)
-        note("%s: %zu entries of %zu bytes, then %zu", f.name, n_there, bytes,
-             n_gone);
+    check(n_there == 1 && n_gone == 0 && n_before == 1, f.name);
+    if (n_there != 1 || n_gone != 0 || n_before != 1)
+        note("%zu entries of %zu bytes, then %zu; sampled %llu times", n_there,
+             bytes, n_gone, (unsigned long long)n_before);
     cpprof_set_heap_rate((int64_t)1 << 40);
     std::free(std::malloc(1)); // the new rate begins
     before = cpprof__heap_self.left;

@@ -103,6 +103,19 @@ heap_n_live(void)
     return found;
 }
 
+uint64_t
+heap_n_sampled(void)
+{
+    uint32_t i, n = cpprof__heap_n_buckets(&cpprof__heap);
+    struct cpprof__heap_bucket bucket;
+    uint64_t found = 0;
+
+    for (i = 1; i < n; i++)
+        if (cpprof__heap_read_bucket(&cpprof__heap, i, &bucket))
+            found += bucket.n_sampled;
+    return found;
+}
+
 static const void *
 base_of(void *f)
 {

@@ -40,6 +40,10 @@ heap_entries_of(const void *address, size_t *bytes);
 size_t
 heap_n_live(void);
 
+/* How many blocks were ever sampled. */
+uint64_t
+heap_n_sampled(void);
+
 /* Is the allocator underneath ours the one that the run is about (argv[1], as
  * in its file's name; "glibc" or none: libc's)? */
 bool

@@ -309,6 +309,18 @@ work(void *arg)
 
 /* ---- what must be ----------------------------------------------------- */
 
+/* A C++ runtime asks malloc for a byte more than none, and for whole
+ * alignments. */
+static bool
+is_size(const struct block *b, size_t bytes)
+{
+    size_t most = (b->n + b->alignment - 1) / b->alignment * b->alignment;
+
+    if (b->release < BY_DELETE)
+        return bytes == b->n;
+    return bytes >= b->n && bytes <= (most ? most : b->alignment);
+}
+
 static size_t
 check_block(const struct heap_table *table, const struct block *b)
 {
@@ -320,10 +332,10 @@ check_block(const struct heap_table *table, const struct block *b)
     if (n != 1)
         note("%p (%zu bytes, %d) is there %zu times", (void *)b->at, b->n,
              (int)b->release, n);
-    else if (bytes != b->n)
+    else if (!is_size(b, bytes))
         note("%p has %zu bytes, said to be %zu (%d)", (void *)b->at, b->n,
              bytes, (int)b->release);
-    return n != 1 || bytes != b->n;
+    return n != 1 || !is_size(b, bytes);
 }
 
 /* The blocks that are not as they should be in the table. */
