@@ -61,7 +61,7 @@ cpprof_profile_count(const struct cpprof_profile *profile);
  * bytes, which are copied. skip 0: the stack begins with the caller; of a
  * stack with fewer frames the one frame "[lost samples]" is kept.
  *
- * Errors:  CPPROF_INVALID ("pprof: Profile.Add called on built-in Profile
+ * Errors:  CPPROF_INVALID ("pprof: Add called on built-in Profile
  *          NAME", "pprof: Profile.Add of duplicate value", "pprof: use of
  *          uninitialized Profile"), CPPROF_NOMEM.
  * Safety:  MT. Not AS.

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gathers the records of a profile for <cpprof/records.h>: they are added one
+ * by one, and go into the caller's array when all of them fit.
+ */
+#ifndef COLLECT_RECORDS_H
+#define COLLECT_RECORDS_H
+
+#include "base/buffer.h"
+#include <cpprof/records.h>
+
+#define CPPROF__RECORD_VALUES 4
+
+struct cpprof__records {
+    struct cpprof__buffer heads; /* struct of records.c, one per record */
+    struct cpprof__buffer pcs;   /* uintptr_t */
+    size_t n;
+    bool not_in_use; /* heap: those of which nothing is in use, too */
+};
+
+/*
+ * values: of heap alloc_bytes, free_bytes, alloc_objects, free_objects; of
+ * block and mutex count, delay_ns; of others NULL. pcs: leaf first, each an
+ * address inside its instruction, or a frame of our own (builder.h). Failures
+ * are sticky, in the buffers.
+ */
+void
+cpprof__records_add(struct cpprof__records *r, const int64_t *values,
+                    const uint64_t *pcs, size_t n);
+
+/* The same for a stack of cpprof__tables.tree. */
+void
+cpprof__records_add_stack(struct cpprof__records *r, const int64_t *values,
+                          uint32_t stack);
+
+#endif

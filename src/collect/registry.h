@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The profiles of this process by name. Those that are always there each
+ * define one struct cpprof__builtin; what the program makes itself is a
+ * cpprof__custom (custom.h). The public calls of <cpprof/profiles.h> find the
+ * one or the other behind a struct cpprof_profile.
+ */
+#ifndef COLLECT_REGISTRY_H
+#define COLLECT_REGISTRY_H
+
+#include "collect/records.h"
+#include <cpprof/profiles.h>
+
+/* A profile that is always there. */
+struct cpprof__builtin {
+    const char *name;
+
+    /* As Go's Profile.Count: threads, buckets. */
+    size_t (*count)(void);
+
+    /*
+     * options are whole and in their range, the writer has a write function;
+     * it is closed by this call. The thread is exempt (exempt.h).
+     * debug: 0, 1, or more, which is for most profiles as 1.
+     */
+    enum cpprof_status (*write)(struct cpprof_writer writer,
+                                const struct cpprof_profile_options *options,
+                                struct cpprof_error *error);
+
+    /* Add every record there is (records.h). */
+    enum cpprof_status (*records)(struct cpprof__records *records,
+                                  struct cpprof_error *error);
+};
+
+/* Weak where nobody defines it yet: the registry goes without. Who defines one
+ * takes the word away. */
+#define CPPROF__LATER __attribute__((weak))
+
+extern const struct cpprof__builtin cpprof__builtin_allocs;
+extern const struct cpprof__builtin cpprof__builtin_heap;
+extern const struct cpprof__builtin cpprof__builtin_block CPPROF__LATER;
+extern const struct cpprof__builtin cpprof__builtin_mutex CPPROF__LATER;
+extern const struct cpprof__builtin cpprof__builtin_goroutine CPPROF__LATER;
+extern const struct cpprof__builtin cpprof__builtin_threadcreate CPPROF__LATER;
+
+/* Around a fork: names and entries are whole in the child. */
+void
+cpprof__registry_fork_prepare(void);
+void
+cpprof__registry_fork_parent(void);
+void
+cpprof__registry_fork_child(void);
+
+#endif
