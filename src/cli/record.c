@@ -284,6 +284,7 @@ cpprof__cli_record(int argc, char **argv)
         {"t", CPPROF__FLAG_STRING, &w.kinds},
         {"heap", CPPROF__FLAG_STRING, &w.heap},
         {"peak", CPPROF__FLAG_BOOL, &options.peak},
+        {"labels", CPPROF__FLAG_BOOL, &options.labels},
         {0},
     };
     bool help;

@@ -20,6 +20,7 @@ struct cpprof__record_options {
     unsigned max_depth;    /* 0: the library's default */
     const char *engine;    /* as in CPPROF= */
     const char *heap_rate; /* as in CPPROF=heap=; NULL: its default */
+    bool labels;           /* of threads, on samples of the heap */
     bool peak;             /* heap in use when it was most */
     enum cpprof_symbolize symbolize;
     const char *out;   /* NULL: cpu.pb.gz, heap.pb.gz */

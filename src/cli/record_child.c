@@ -107,9 +107,9 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
                  o->heap_rate);
     if (o->max_depth)
         snprintf(depth, sizeof depth, ",depth=%u", o->max_depth);
-    snprintf(text, sizeof text, "record=%s%s%s%s,engine=%s,symbolize=%s",
-             folder, cpu, heap, depth, o->engine ? o->engine : "auto",
-             symbolize[o->symbolize]);
+    snprintf(text, sizeof text, "record=%s%s%s%s%s,engine=%s,symbolize=%s",
+             folder, cpu, heap, o->labels ? ",labels=on" : "", depth,
+             o->engine ? o->engine : "auto", symbolize[o->symbolize]);
     return setenv("CPPROF", text, 1) == 0;
 }
 

@@ -85,7 +85,8 @@ write_heap(struct output *out, size_t index, const char *path)
     const struct cpprof_heap_options options = {
         .size = sizeof options,
         .symbolize = out->options->symbolize,
-        .flags = out->options->peak ? CPPROF_HEAP_PEAK : 0,
+        .flags = (out->options->peak ? CPPROF_HEAP_PEAK : 0) |
+                 (out->options->labels ? CPPROF_HEAP_LABELS : 0),
     };
     struct cpprof_writer writer;
     struct cpprof_error error;

@@ -102,6 +102,8 @@ cpprof__environment_read(void)
     is_on = true;
     if (environment.kinds & CPPROF__KIND_HEAP)
         cpprof__heap_set_rate(environment.heap_rate);
+    if (environment.heap.flags & CPPROF_HEAP_LABELS)
+        store_relaxed(&cpprof__heap_wants_labels, 1);
 }
 
 void
