@@ -72,7 +72,7 @@ cpprof__objdump_free(struct cpprof__objdump *objdump);
 
 struct cpprof__disassemble {
     struct cpprof__objdump *objdump; /* never NULL */
-    const char *tools; /* the option -tools, or NULL */
+    const char *tools;               /* the option -tools, or NULL */
     const char *path;
     uint64_t begin, end;
     bool intel_syntax;
