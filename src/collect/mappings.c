@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/mappings.h"
 
+#include "arch/atomic.h"
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "collect/builder.h"
@@ -105,7 +106,7 @@ is_known(struct cpprof__mappings *m, const struct cpprof__map_line *line)
         struct cpprof__store_mapping *known = &m->store->mappings[i];
 
         if (same(m->store, known, line)) {
-            known->is_gone = 0;
+            store_relaxed(&known->is_gone, 0);
             return true;
         }
     }
@@ -144,7 +145,7 @@ cpprof__mappings_refresh(struct cpprof__mappings *m)
         return;
     cpprof__proc_exe(exe, sizeof exe);
     for (i = 0; i < m->store->head->n_mappings; i++)
-        m->store->mappings[i].is_gone = 1;
+        store_relaxed(&m->store->mappings[i].is_gone, 1);
     add_new(m, (char *)text.data, (char *)text.data + text.n, exe, true);
     add_new(m, (char *)text.data, (char *)text.data + text.n, exe, false);
     cpprof__buffer_free(&text);

@@ -337,7 +337,7 @@ make(const struct cpprof__symbolizer_options *options)
     if (!s)
         return NULL;
     s->options = *options;
-    s->ops = inner_ops;
+    s->ops = __atomic_load_n(&inner_ops, __ATOMIC_ACQUIRE);
     s->now_ns = now_ns(CLOCK_MONOTONIC);
     s->has_cache = take_cache();
     return (struct cpprof__symbolizer *)s;
@@ -485,10 +485,20 @@ cpprof__names_over(const struct cpprof__symbolizer_ops *inner)
     return inner ? &ops : NULL;
 }
 
+/* Found once: asking again takes the loader's lock, which in a child of fork
+ * may be held for ever. */
 const struct cpprof__symbolizer_ops *
 cpprof__names_load(void)
 {
-    return cpprof__names_over(cpprof__symbolizer_load());
+    static const struct cpprof__symbolizer_ops *loaded;
+    const struct cpprof__symbolizer_ops *found =
+        __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
+
+    if (!found) {
+        found = cpprof__symbolizer_load();
+        __atomic_store_n(&loaded, found, __ATOMIC_RELEASE);
+    }
+    return cpprof__names_over(found);
 }
 
 /* ---- the rest --------------------------------------------------------- */

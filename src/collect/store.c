@@ -405,5 +405,6 @@ cpprof__store_add_labels(struct cpprof__store *store, uint64_t identity,
 const char *
 cpprof__store_text(const struct cpprof__store *store, uint32_t offset)
 {
-    return offset < store->head->n_text ? store->text + offset : "";
+    return offset < load_acquire(&store->head->n_text) ? store->text + offset
+                                                       : "";
 }
