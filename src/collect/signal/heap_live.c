@@ -5,26 +5,37 @@
 #include "collect/signal/window_index.h"
 
 #define NUMBER_BITS 22
-#define NUMBER_MASK ((uint64_t)CPPROF__HEAP_LIVE - 1)
+#define NUMBER_MASK (CPPROF__HEAP_LIVE - 1)
 
-#define LINE_SLOTS 7
+#define LINE_SLOTS 15
 
-#define SMALL_BITS 12 /* 256 KiB */
-#define LARGE_BITS 18 /* 16 MiB */
+/* Bytes of addresses that share a line, in a region; a power of two. */
+#define NEIGHBOUR_BITS 7
 
-/* Blocks up to which the small part is used: 4 to a line. At the default rate
+#define SMALL_BITS 11 /* 128 KiB */
+#define LARGE_BITS 17 /* 8 MiB */
+
+/* Blocks up to which the small part is used: 8 to a line. At the default rate
  * that is 8 GiB in use. */
-#define SMALL_MAX (4u << SMALL_BITS)
+#define SMALL_MAX (8u << SMALL_BITS)
 
-/* Lines that others go on in: enough for all blocks, were they to meet in one
- * line in eight. */
-#define MORE_LINES (1u << 20)
+/* Lines that others go on in: 32 MiB of addresses, for twice the blocks. */
+#define MORE_LINES (1u << 19)
 
 _Static_assert(CPPROF__HEAP_LIVE == 1u << NUMBER_BITS, "numbers fit a slot");
 
+/* Slots are also looked at four by four. */
+typedef uint32_t four __attribute__((vector_size(16)));
+typedef uint64_t two __attribute__((vector_size(16)));
+
 struct line {
-    uint64_t slots[LINE_SLOTS];
-    uint64_t next; /* line of .more, or 0 */
+    union {
+        struct {
+            uint32_t slots[LINE_SLOTS];
+            uint32_t next; /* line of .more, or 0 */
+        };
+        four fours[4];
+    };
 };
 
 struct part {
@@ -60,21 +71,23 @@ part_of(struct index *index, unsigned i)
 static struct line *
 line_of(struct part part, uintptr_t address)
 {
-    uint64_t at = address >> 6;
+    uint64_t at = address >> NEIGHBOUR_BITS;
     uint64_t region = at >> part.bits;
 
     at += region * 0x9e3779b97f4a7c15u >> 32;
     return &part.lines[at & ((1u << part.bits) - 1)];
 }
 
-/* A slot's upper bits. */
-static uint64_t
+/* A slot's upper bits; not 0, which is an empty slot's. */
+static uint32_t
 tag_of(uintptr_t address, uint16_t which)
 {
     uint64_t x = address ^ (uint64_t)which << 57;
+    uint32_t tag;
 
     x = (x ^ x >> 32) * 0x9e3779b97f4a7c15u;
-    return (x ^ x >> 32) & ~NUMBER_MASK;
+    tag = (uint32_t)(x >> 32) & ~NUMBER_MASK;
+    return tag ? tag : 1u << NUMBER_BITS;
 }
 
 /* The filter counts up to 254; what would be more stays there for good, since
@@ -163,10 +176,10 @@ clear_entry(struct cpprof__heap *heap, uint32_t number)
 static struct line *
 next_line(struct index *index, struct line *line)
 {
-    uint64_t next = load_acquire(&line->next);
+    uint32_t next = load_acquire(&line->next);
 
     if (!next) {
-        uint64_t made;
+        uint32_t made;
 
         if (load_relaxed(&index->n_more) >= MORE_LINES - 1)
             return NULL;
@@ -181,13 +194,13 @@ next_line(struct index *index, struct line *line)
 }
 
 static bool
-put_slot(struct index *index, struct line *line, uint64_t slot)
+put_slot(struct index *index, struct line *line, uint32_t slot)
 {
     unsigned i;
 
     for (; line; line = next_line(index, line)) {
         for (i = 0; i < LINE_SLOTS; i++) {
-            uint64_t empty = 0;
+            uint32_t empty = 0;
 
             if (!load_relaxed(&line->slots[i]) &&
                 cas_acq_rel(&line->slots[i], &empty, slot))
@@ -204,7 +217,7 @@ cpprof__live_add(struct cpprof__heap *heap,
     struct index *index = heap->live_index;
     unsigned i = load_relaxed(&index->n_live[0]) >= SMALL_MAX;
     uint32_t number = take_entry(heap);
-    uint64_t slot = tag_of(block->address, block->use & 0xff) | number;
+    uint32_t slot = tag_of(block->address, block->use & 0xff) | number;
 
     if (!number)
         return false;
@@ -220,7 +233,7 @@ cpprof__live_add(struct cpprof__heap *heap,
 }
 
 static bool
-is_block(const struct cpprof__heap *heap, uint64_t slot, uintptr_t address,
+is_block(const struct cpprof__heap *heap, uint32_t slot, uintptr_t address,
          uint16_t which)
 {
     const struct cpprof__heap_block *b = &heap->blocks[slot & NUMBER_MASK];
@@ -229,67 +242,117 @@ is_block(const struct cpprof__heap *heap, uint64_t slot, uintptr_t address,
            (load_relaxed(&b->use) & 0xff) == which;
 }
 
+/*
+ * Could one of a line's slots have this tag? Four are compared at once. Other
+ * threads may be writing their slots; but the one that is looked for was
+ * written before its address got here, and stays until its owner, which is who
+ * asks, takes it out. Whatever is read of the others does no harm.
+ */
+__attribute__((no_sanitize("thread"))) static inline bool
+may_hold(const struct line *line, uint32_t tag)
+{
+    const four bits = {~NUMBER_MASK, ~NUMBER_MASK, ~NUMBER_MASK, ~NUMBER_MASK};
+    const four tags = {tag, tag, tag, tag};
+    four same = (four)((line->fours[0] & bits) == tags) |
+                (four)((line->fours[1] & bits) == tags) |
+                (four)((line->fours[2] & bits) == tags) |
+                (four)((line->fours[3] & bits) == tags);
+    two any = (two)same;
+
+    return (any[0] | any[1]) != 0;
+}
+
+static __attribute__((noinline)) uint32_t *
+slot_in(const struct cpprof__heap *heap, struct line *line, uintptr_t address,
+        uint16_t which)
+{
+    uint32_t tag = tag_of(address, which);
+    unsigned i;
+
+    for (i = 0; i < LINE_SLOTS; i++) {
+        uint32_t slot = load_acquire(&line->slots[i]);
+
+        if ((slot & ~NUMBER_MASK) == tag &&
+            is_block(heap, slot, address, which))
+            return &line->slots[i];
+    }
+    return NULL;
+}
+
 /* The slot of a block in one part, or NULL. */
-static uint64_t *
+__attribute__((always_inline)) static inline uint32_t *
 find_slot(const struct cpprof__heap *heap, unsigned part, uintptr_t address,
           uint16_t which)
 {
     struct index *index = heap->live_index;
-    uint64_t tag = tag_of(address, which);
+    uint32_t tag = tag_of(address, which);
     struct line *line = line_of(part_of(index, part), address);
 
     for (;;) {
-        uint64_t next = load_acquire(&line->next);
-        unsigned i;
+        uint32_t next = load_acquire(&line->next);
+        uint32_t *found;
 
-        for (i = 0; i < LINE_SLOTS; i++) {
-            uint64_t slot = load_acquire(&line->slots[i]);
-
-            if ((slot & ~NUMBER_MASK) == tag && slot != 0 &&
-                is_block(heap, slot, address, which))
-                return &line->slots[i];
-        }
+        if (may_hold(line, tag) &&
+            (found = slot_in(heap, line, address, which)) != NULL)
+            return found;
         if (!next)
             return NULL;
         line = &index->more[next];
     }
 }
 
+/* Both parts are looked into; first the larger one, while it is in use. */
+static inline uint32_t *
+find(const struct cpprof__heap *heap, uintptr_t address, uint16_t which,
+     unsigned *part)
+{
+    const struct index *index = heap->live_index;
+    uint32_t *found = NULL;
+
+    *part = 1;
+    if (load_relaxed(&index->n_live[1]))
+        found = find_slot(heap, 1, address, which);
+    if (!found && load_relaxed(&index->n_live[0])) {
+        *part = 0;
+        found = find_slot(heap, 0, address, which);
+    }
+    return found;
+}
+
+static void
+take_out(struct cpprof__heap *heap, unsigned part, uintptr_t address,
+         uint32_t number)
+{
+    struct index *index = heap->live_index;
+
+    add_relaxed(&index->n_live[part], -1);
+    filter_remove(address);
+    clear_entry(heap, number);
+}
+
 bool
 cpprof__live_remove(struct cpprof__heap *heap, uintptr_t address,
                     uint16_t which, struct cpprof__heap_block *block)
 {
-    struct index *index = heap->live_index;
-    uint64_t *at, slot;
     unsigned part;
+    uint32_t *at = find(heap, address, which, &part);
+    uint32_t slot = at ? load_relaxed(at) : 0;
 
-    for (part = 2; part-- > 0;) {
-        if (!load_relaxed(&index->n_live[part]))
-            continue;
-        at = find_slot(heap, part, address, which);
-        slot = at ? load_relaxed(at) : 0;
-        if (!slot)
-            continue;
-        *block = heap->blocks[slot & NUMBER_MASK];
-        /* Of two that free it at once, which is wrong, one is right. */
-        if (!cas_acq_rel(at, &slot, 0))
-            return false;
-        add_relaxed(&index->n_live[part], -1);
-        filter_remove(address);
-        clear_entry(heap, (uint32_t)(slot & NUMBER_MASK));
-        return true;
-    }
-    return false;
+    if (!slot)
+        return false;
+    *block = heap->blocks[slot & NUMBER_MASK];
+    /* Of two that free it at once, which is wrong, one is right. */
+    if (!cas_acq_rel(at, &slot, 0))
+        return false;
+    take_out(heap, part, address, slot & NUMBER_MASK);
+    return true;
 }
 
 bool
 cpprof__live_has(const struct cpprof__heap *heap, uintptr_t address,
                  uint16_t which)
 {
-    const struct index *index = heap->live_index;
+    unsigned part;
 
-    return (load_relaxed(&index->n_live[1]) &&
-            find_slot(heap, 1, address, which)) ||
-           (load_relaxed(&index->n_live[0]) &&
-            find_slot(heap, 0, address, which));
+    return find(heap, address, which, &part) != NULL;
 }

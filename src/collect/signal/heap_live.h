@@ -2,16 +2,16 @@
 /*
  * The live sampled blocks: entries, and the way from an address to an entry.
  *
- * The index has lines of one cache line: 7 slots and the number of a line that
+ * The index has lines of one cache line: 15 slots and the number of a line that
  * goes on. The small part is used while few blocks are live, so that a program
  * of the usual size touches little; the large one from then on. In each, lines
- * follow addresses (one for 64 bytes), and regions as large as the whole index
+ * follow addresses (one for 128 bytes), and regions as large as the whole index
  * begin at lines of their own, by hash: neighbours in memory, which are
  * allocated and freed together, are neighbours here, and no stride can make
  * all of them meet.
  *
- * A slot holds the entry's number and 42 bits of the address's hash; so a
- * search that finds nothing looks at no entry. Slots are taken by
+ * A slot holds the entry's number and 10 bits of the address's hash; so a
+ * search that finds nothing hardly ever looks at an entry. Slots are taken by
  * compare-and-swap and set to 0 when the block is freed.
  */
 #ifndef COLLECT_SIGNAL_HEAP_LIVE_H
