@@ -69,27 +69,32 @@ sample(const void *address, size_t n)
  */
 struct probe {
     int64_t left;
-    bool is_inner; /* of another first call, which counts */
+    int64_t due;
+    bool is_inner; /* of another first call, or what was recorded by
+                    * cpprof_heap_record(): it is counted there */
 };
 
 static inline struct probe
 probe_begin(void)
 {
     struct cpprof__heap_self *self = &cpprof__heap_self;
-    struct probe probe = {self->left, cpprof__allocator_probes};
+    int64_t floor = load_relaxed(&cpprof__heap_floor);
+    struct probe probe = {self->left, (int64_t)((uint64_t)floor - 1),
+                          cpprof__allocator_probes};
 
-    self->left =
-        (int64_t)((uint64_t)load_relaxed(&cpprof__heap_floor) - UINT64_C(1));
+    self->left = probe.due;
     cpprof__allocator_probes = true;
     return probe;
 }
 
 /* Did it come back to us by another name? */
 static inline bool
-probe_end(const struct probe *probe)
+probe_end(struct probe *probe)
 {
     bool was_called = !cpprof__allocator_probes;
 
+    if (!was_called && cpprof__heap_self.left != probe->due)
+        probe->is_inner = was_called = true;
     cpprof__allocator_probes = false;
     cpprof__heap_self.left = probe->left;
     return was_called;
