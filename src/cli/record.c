@@ -53,7 +53,8 @@ print_help(void)
         "hold most at the end:\n"
         "  -heap BYTES    sample one allocation in BYTES, as in 64k (512k);\n"
         "                 1: all\n"
-        "  -peak          in use when it was most, and not at the end");
+        "  -peak          in use when it was most, and not at the end\n"
+        "  -labels        with the labels of the threads that allocated");
 }
 
 static bool

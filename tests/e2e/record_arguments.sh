@@ -31,6 +31,16 @@ refused 'record: -e takes auto, perf, timer or itimer, not "tick"' \
     -e tick -- touch ran
 refused 'record: -symbolize takes full, functions or none, not "all"' \
     -symbolize all -- touch ran
+for kinds in "" gpu cpu,gpu cpu, ,heap CPU; do
+    refused "record: -t takes cpu, heap or cpu,heap, not \"$kinds\"" \
+        -t "$kinds" -- touch ran
+done
+for bytes in 0 -1 "" x 5x 1kk 1025g 99999999999999999999; do
+    refused "record: -heap takes bytes, 1 to 1024g, not \"$bytes\"" \
+        -t heap -heap "$bytes" -- touch ran
+done
+refused 'record: /nonexistent/a.heap.pb.gz: No such file or directory' \
+    -t heap -o /nonexistent/a.%k.pb.gz -- touch ran
 refused 'flag provided but not defined: -z' -z -- touch ran
 refused 'flag needs an argument: -F' -F
 refused 'record: no command given; .*'
@@ -44,7 +54,8 @@ refused 'record: : No such file or directory' -o "" -- touch ran
 run "$cpprof" record -h
 check "record -h: status 0" same "$status" 0
 check "record -h: names every flag" \
-    same "$(grep -cE '^  -(F|o|duration|e|depth|symbolize) ' out)" 6
+    same "$(grep -cE \
+    '^  -(F|o|duration|e|depth|symbolize|t|heap|peak|labels) ' out)" 10
 
 check "nothing is left of all this" same "$(ls -A run)" ""
 check "no profile was written" none '*.gz'

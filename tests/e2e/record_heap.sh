@@ -155,6 +155,41 @@ check "the same of record=" one_line err \
     "cpprof: /nonexistent: no heap profile: No such file or directory"
 check "and the program runs" same "$status" 6
 
+# --- programs of others -----------------------------------------------------
+# alike NAME COMMAND...: says and returns what it does alone, and has a profile.
+alike()
+{
+    local name=$1
+
+    shift
+    if ! command -v "$1" >/dev/null; then
+        skip "$name" "not installed"
+        return
+    fi
+    rm -f ./*.gz
+    run "$@"
+    mv out alone
+    mv err alone_err
+    local alone=$status
+    run "$cpprof" record -t cpu,heap -heap 1 -o r.pb.gz -- "$@"
+    check "$name: its status" same "$status" "$alone"
+    check "$name: its words" cmp -s out alone
+    check "$name: a heap with something in it" grep -qE \
+        '^cpprof: r\.heap\.pb\.gz: [1-9][0-9]* samples,.* none lost' err
+    check "$name: which is well-formed" \
+        "$cpprof" -proto -output=again.pb.gz r.heap.pb.gz 2>/dev/null
+}
+alike sqlite3 sqlite3 :memory: 'create table t(a); with recursive
+    n(x) as (select 1 union all select x + 1 from n where x < 5000)
+    insert into t select x from n; select sum(a) from t'
+alike python3 /usr/bin/python3 -c \
+    'import json; print(len(json.dumps([str(i) for i in range(9999)])))'
+alike perl perl -e 'my %h; $h{$_} = "x" x 10 for 1..9999; print scalar %h'
+printf 'int main(void) { return 0; }\n' >empty.c
+alike gcc gcc -O1 -c empty.c -o empty.o
+alike git git --no-pager diff --no-index --stat /dev/null empty.c
+alike bash bash -c 'for i in 1 2 3; do (echo $i; :) | cat; done; exit 5'
+
 # --- no room ----------------------------------------------------------------
 (
     ulimit -f 1000
