@@ -82,9 +82,8 @@ static enum cpprof_status
 start_recording(struct cpprof_error *error)
 {
     char name[256];
-    enum cpprof_status status =
-        cpprof__recorded_start(environment->directory,
-                               cpprof__heap_owner(name, sizeof name), error);
+    enum cpprof_status status = cpprof__recorded_start(
+        environment->directory, cpprof__heap_owner(name, sizeof name), error);
 
     /* Beside a CPU profile, its thread sees to the tables. */
     if (status != CPPROF_OK || environment->kinds & CPPROF__KIND_CPU)
