@@ -111,7 +111,7 @@ cpprof__heap_set_rate(int64_t bytes)
     if (before == bytes || !load_acquire(&is_made))
         return before;
     store_relaxed(&cpprof__heap.head->rate, bytes);
-    if (before)
+    if (before && load_relaxed(&cpprof__heap.head->n_buckets) > 1)
         add_relaxed(&cpprof__heap.head->n_rates, 1);
     cpprof__mirror(cpprof__heap.head,
                    offsetof(struct cpprof__heap_head, n_blocks));

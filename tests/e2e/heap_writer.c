@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocates, frees some of it, and writes the heap as it then is: as a pprof
+ * file, as text, and both once more after the rate has changed.
+ *
+ *     heap_writer DIRECTORY
+ */
+#include <cpprof/heap.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N 2000
+
+static void *volatile kept[N];
+
+static __attribute__((noinline)) void
+allocate(int i, size_t n, int depth)
+{
+    if (depth > 0)
+        allocate(i, n, depth - 1);
+    else
+        kept[i] = malloc(n);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void
+work(void)
+{
+    static const size_t sizes[] = {24, 100, 1000, 5000, 40000, 300000};
+    int i;
+
+    for (i = 0; i < N; i++)
+        allocate(i, sizes[i % 6], i % 7);
+    for (i = 0; i < N; i += 3)
+        free(kept[i]);
+}
+
+static int
+write_to(const char *directory, const char *name, int32_t debug)
+{
+    struct cpprof_heap_options options = {.size = sizeof options,
+                                          .debug = debug};
+    struct cpprof_error error;
+    struct cpprof_writer out;
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (cpprof_path_writer(path, &out, &error) == CPPROF_OK &&
+        cpprof_write_heap_profile(out, &options, &error) == CPPROF_OK)
+        return 0;
+    fprintf(stderr, "%s\n", error.text);
+    return 1;
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc != 2)
+        return 2;
+    cpprof_set_heap_rate(4096);
+    work();
+    if (write_to(argv[1], "one.pb.gz", 0) || write_to(argv[1], "one.txt", 1))
+        return 1;
+    cpprof_set_heap_rate(512);
+    work();
+    return write_to(argv[1], "two.pb.gz", 0) || write_to(argv[1], "two.txt", 1);
+}
