@@ -2,7 +2,6 @@
 #include "collect/signal/heap_live.h"
 
 #include "collect/signal/mirror.h"
-#include "collect/signal/window_index.h"
 
 #define NUMBER_BITS 22
 #define NUMBER_MASK (CPPROF__HEAP_LIVE - 1)
