@@ -30,11 +30,15 @@ LIBC = re.compile(
 
 
 def exported(library):
-    """Dynamic symbols that are defined, without their version."""
-    text = subprocess.run(["nm", "-D", "--defined-only", "-P", library],
+    """Dynamic symbols that are defined, without their version. The linker
+    lists its own names for the ends of a section too, as hidden ones, which
+    nobody can bind to."""
+    text = subprocess.run(["readelf", "--dyn-syms", "-W", library],
                           capture_output=True, text=True, check=True).stdout
-    return {line.split()[0].split("@")[0]
-            for line in text.split("\n") if line}
+    rows = [line.split() for line in text.split("\n")]
+    return {row[7].split("@")[0] for row in rows
+            if len(row) > 7 and row[0][:-1].isdigit() and row[6] != "UND"
+            and row[5] in ("DEFAULT", "PROTECTED")}
 
 
 def read_list(path):
