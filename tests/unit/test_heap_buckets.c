@@ -90,10 +90,17 @@ stack_begins_where_the_program_allocates(void **state)
                     (uintptr_t)allocate_here + 256);
 }
 
+/* A label set, as far as it is looked at: two differ by their hashes. */
+struct set {
+    uint64_t counts;
+    uint64_t hash;
+    const char *bytes;
+};
+
 static void
 labels_tell_buckets_apart_when_asked_for(void **state)
 {
-    static const int sets[2];
+    static struct set sets[2] = {{0, 1, ""}, {0, 2, ""}};
     struct cpprof__heap_bucket b;
     int i;
 
@@ -122,16 +129,20 @@ labels_tell_buckets_apart_when_asked_for(void **state)
 static void
 label_sets_without_room_are_no_labels(void **state)
 {
+    static struct set sets[2 * CPPROF__HEAP_LABEL_SETS];
     uint32_t n = 0;
-    uintptr_t i;
+    uint32_t i;
 
     (void)state;
-    for (i = 1; i <= 2 * CPPROF__HEAP_LABEL_SETS; i++)
-        n += cpprof__heap_label_number((void *)(i << 5)) != 0;
+    for (i = 0; i < 2 * CPPROF__HEAP_LABEL_SETS; i++) {
+        sets[i] = (struct set){0, (i + 3) * 0x9e3779b97f4a7c15u, ""};
+        n += cpprof__heap_label_number(&sets[i]) != 0;
+    }
     assert_in_range(n, CPPROF__HEAP_LABEL_SETS / 2, CPPROF__HEAP_LABEL_SETS);
     assert_int_equal(cpprof__heap_label_number(NULL), 0);
-    assert_int_equal(cpprof__heap_label_number((void *)32),
-                     cpprof__heap_label_number((void *)32));
+    assert_int_not_equal(cpprof__heap_label_number(&sets[0]), 0);
+    assert_int_equal(cpprof__heap_label_number(&sets[0]),
+                     cpprof__heap_label_number(&sets[0]));
 }
 
 static void
