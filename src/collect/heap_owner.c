@@ -31,8 +31,8 @@ part(const struct file *file, uint64_t offset, uint64_t n)
     return file->bytes + offset;
 }
 
-/* Hidden symbols are local in a linked file, and keep their visibility; what
- * is only `static` in one of its sources is not what the program calls. */
+/* Hidden symbols are local in a linked file, and look like what is static in
+ * one of its sources: that too is called by some of the program. */
 static bool
 is_own_malloc(const ElfW(Sym) * s, const char *strings, size_t n)
 {
@@ -40,9 +40,6 @@ is_own_malloc(const ElfW(Sym) * s, const char *strings, size_t n)
 
     if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF ||
         s->st_name >= n || n - s->st_name < sizeof name)
-        return false;
-    if (ELF64_ST_BIND(s->st_info) == STB_LOCAL &&
-        ELF64_ST_VISIBILITY(s->st_other) == STV_DEFAULT)
         return false;
     return memcmp(strings + s->st_name, name, sizeof name) == 0;
 }

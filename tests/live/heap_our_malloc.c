@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* A program without a malloc of its own, that writes a heap profile to nowhere
+ * and says on standard output how that went. */
+#include <cpprof/heap.h>
+
+#include <stdio.h>
+
+static int
+drop(void *ctx, const void *data, size_t n)
+{
+    return 0;
+}
+
+int
+main(void)
+{
+    struct cpprof_writer writer = {drop, NULL, NULL};
+    struct cpprof_error error = {0};
+
+    if (cpprof_write_heap_profile(writer, NULL, &error))
+        printf("%d %s\n", (int)error.status, error.text);
+    else
+        printf("0 written\n");
+    return 0;
+}
