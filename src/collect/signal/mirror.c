@@ -25,6 +25,7 @@ enum making { NOT_MADE, MAKING, MADE, FAILED };
 struct known {
     char *base; /* of the file's mapping; NULL: not yet */
     uint32_t making;
+    char path[PATH_MAX + 32]; /* no room for it on a program's stack */
     uint8_t filled[STEPS_MAX];
 };
 
@@ -92,14 +93,14 @@ is_too_long(void)
 }
 
 static long
-create(int32_t pid, uint32_t *image, char *path)
+create(int32_t pid, uint32_t *image)
 {
     long fd = -EEXIST;
     uint32_t i;
 
     for (i = 0; i < IMAGES_MAX && fd == -EEXIST; i++) {
-        cpprof__mirror_path(path, cpprof__mirror_plan.directory, pid, i);
-        fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)path,
+        cpprof__mirror_path(known->path, cpprof__mirror_plan.directory, pid, i);
+        fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)known->path,
                              O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600, 0, 0);
         *image = i;
     }
@@ -129,9 +130,7 @@ map(long fd)
 static bool
 fill_step(char *base, size_t step)
 {
-    const struct cpprof__mirror_head *head = (void *)base;
     size_t at = step * STEP, n = STEP;
-    char path[PATH_MAX + 32];
     long failed, fd;
 
     if (n > cpprof__mirror_plan.n_bytes - at)
@@ -140,10 +139,8 @@ fill_step(char *base, size_t step)
         call3(SYS_madvise, (long)(base + at), (long)n, MADV_POPULATE_WRITE);
     if (failed != -EINVAL || !step)
         return !failed;
-    cpprof__mirror_path(path, cpprof__mirror_plan.directory, head->pid,
-                        head->image);
-    fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC,
-                         0, 0, 0);
+    fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)known->path,
+                         O_RDWR | O_CLOEXEC, 0, 0, 0);
     if (fd < 0)
         return false;
     failed = cpprof__syscall(SYS_fallocate, fd, 0, (long)at, (long)n, 0, 0);
@@ -272,13 +269,12 @@ copy_parts(char *base, enum cpprof__mirror_part end)
 static long
 open_file(int32_t pid)
 {
-    char path[PATH_MAX + 32];
     uint32_t image = 0;
     long fd, base;
 
     if (is_too_long())
         return -EFBIG;
-    fd = create(pid, &image, path);
+    fd = create(pid, &image);
     if (fd < 0)
         return fd;
     base = map(fd);
@@ -288,7 +284,7 @@ open_file(int32_t pid)
     }
     call3(SYS_close, fd, 0, 0);
     if (is_errno(base))
-        cpprof__syscall(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0);
+        cpprof__syscall(SYS_unlinkat, AT_FDCWD, (long)known->path, 0, 0, 0, 0);
     else
         fill_head((char *)base, pid, image);
     return base;
