@@ -7,9 +7,12 @@
 #include "collect/heap_owner.h"
 #include "collect/heap_profile.h"
 #include "collect/names.h"
+#include "collect/next.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -153,6 +156,24 @@ now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* The file name of the library underneath us, which stays. */
+static char allocator[128];
+static pthread_once_t allocator_once = PTHREAD_ONCE_INIT;
+
+static void
+find_allocator(void)
+{
+    void *next = cpprof__next_symbol("malloc");
+    const char *slash;
+    Dl_info info;
+
+    if (!next || !dladdr(next, &info) || !info.dli_fname)
+        return;
+    slash = strrchr(info.dli_fname, '/');
+    snprintf(allocator, sizeof allocator, "%s",
+             slash ? slash + 1 : info.dli_fname);
+}
+
 static enum cpprof_status
 write_profile(struct cpprof_writer writer,
               const struct cpprof_heap_options *options,
@@ -168,6 +189,7 @@ write_profile(struct cpprof_writer writer,
         .is_self = true,
         .number = options->heap ? options->heap->number : 0,
         .name = options->heap ? options->heap->name : NULL,
+        .allocator = *allocator ? allocator : NULL,
         .time_ns = now_ns(),
     };
 
@@ -185,6 +207,7 @@ cpprof_write_heap_profile(struct cpprof_writer writer,
     enum cpprof_status status;
 
     cpprof__heap_self.exempt++;
+    pthread_once(&allocator_once, find_allocator);
     status = check(&writer, given, &options, error);
     if (status == CPPROF_OK)
         status = write_profile(writer, &options, error);

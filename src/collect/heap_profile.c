@@ -196,23 +196,40 @@ add_peak_comment(struct work *w, uint64_t peak_ns)
 }
 
 static void
-add_comments(struct work *w, const struct cpprof__heap_rows *rows)
+add_losses(struct work *w, const struct cpprof__heap_rows *rows)
 {
     char text[256];
 
-    if (w->source->name)
-        snprintf(text, sizeof text, "cpprof: heap %s, one in %" PRId64 " bytes",
-                 w->source->name, rows->rate);
-    else
+    if (rows->n_unfollowed) {
         snprintf(text, sizeof text,
-                 "cpprof: heap of malloc, one in %" PRId64 " bytes, %" PRId64
-                 " samples lost",
-                 rows->rate, rows->n_lost);
-    cpprof__builder_add_comment(w->builder, text);
+                 "cpprof: %" PRIu64 " samples missing from what is in use",
+                 rows->n_unfollowed);
+        cpprof__builder_add_comment(w->builder, text);
+    }
     if (rows->n_rates > 0)
         cpprof__builder_add_comment(
             w->builder, "cpprof: the rate was changed meanwhile; every sample "
                         "has the weight of its own rate");
+}
+
+static void
+add_comments(struct work *w, const struct cpprof__heap_rows *rows)
+{
+    const struct cpprof__heap_source *source = w->source;
+    char text[256];
+
+    if (source->name)
+        snprintf(text, sizeof text, "cpprof: heap %s, one in %" PRId64 " bytes",
+                 source->name, rows->rate);
+    else
+        snprintf(text, sizeof text,
+                 "cpprof: heap of malloc%s%s, one in %" PRId64
+                 " bytes, %" PRId64 " samples lost",
+                 source->allocator ? " in " : "",
+                 source->allocator ? source->allocator : "", rows->rate,
+                 rows->n_lost);
+    cpprof__builder_add_comment(w->builder, text);
+    add_losses(w, rows);
     if (w->options->flags & CPPROF_HEAP_PEAK)
         add_peak_comment(w, rows->peak_ns);
 }

@@ -15,11 +15,12 @@ struct cpprof__heap_source {
     const struct cpprof__tables *tables;      /* nodes of the tree, store */
     const struct cpprof__symbolizer_ops *ops; /* NULL: no names */
     int32_t pid;                              /* for JIT maps and the vdso */
-    bool is_self;        /* tables and statistics are this process's */
-    uint16_t number;     /* of the heap: 0 is malloc's */
-    const char *name;    /* of a heap that is not malloc's, or NULL */
-    int64_t time_ns;     /* CLOCK_REALTIME, not 0 */
-    int64_t duration_ns; /* 0: not said */
+    bool is_self;          /* tables and statistics are this process's */
+    uint16_t number;       /* of the heap: 0 is malloc's */
+    const char *name;      /* of a heap that is not malloc's, or NULL */
+    const char *allocator; /* whose malloc is underneath, or NULL */
+    int64_t time_ns;       /* CLOCK_REALTIME, not 0 */
+    int64_t duration_ns;   /* 0: not said */
 };
 
 /* options: size is not looked at. The writer is closed by this call. */

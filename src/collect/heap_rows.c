@@ -165,6 +165,7 @@ read_head(const struct reading *r, struct cpprof__heap_rows *rows)
     rows->peak_ns = load_relaxed(&head->peaks[r->number].time_ns);
     if (r->number)
         return; /* losses are not counted by heap */
+    rows->n_unfollowed = load_relaxed(&head->n_unfollowed);
     rows->n_lost = (int64_t)load_relaxed(&head->n_lost);
     rows->lost_objects = whole(load_relaxed(&head->lost_objects));
     rows->lost_bytes = whole(load_relaxed(&head->lost_bytes));

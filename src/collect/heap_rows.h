@@ -37,7 +37,8 @@ struct cpprof__heap_rows {
     int64_t n_lost; /* samples that found no room */
     int64_t lost_objects;
     int64_t lost_bytes;
-    uint64_t peak_ns; /* CLOCK_REALTIME when the peak ended; 0: it lasts */
+    uint64_t n_unfollowed; /* allocated, but not known when freed */
+    uint64_t peak_ns;      /* CLOCK_REALTIME when the peak ended; 0: it lasts */
     int64_t rate;
     uint64_t n_rates; /* changes of it while something was sampled */
 };

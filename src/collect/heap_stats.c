@@ -2,6 +2,7 @@
 #include "collect/heap_stats.h"
 
 #include "base/buffer.h"
+#include "collect/next.h"
 #include "collect/proc.h"
 
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ static bool
 is_libc_malloc(void *function)
 {
     Dl_info of_libc, of_malloc;
-    void *next = dlsym(RTLD_NEXT, "malloc");
+    void *next = cpprof__next_symbol("malloc");
 
     return next && dladdr(function, &of_libc) && dladdr(next, &of_malloc) &&
            of_libc.dli_fbase == of_malloc.dli_fbase;
