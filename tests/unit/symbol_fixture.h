@@ -272,6 +272,9 @@ check_inlined(struct loaded *l)
     assert_string_equal(frames[1].file, file);
     assert_string_equal(frames[2].file, file);
     assert_true(cpprof__symbolizer.knows_inlines(l->symbolizer, l->index));
+    /* The physical function begins there, for all of them. */
+    assert_int_equal(frames[0].entry, address_of(l, "outer"));
+    assert_int_equal(frames[2].entry, address_of(l, "outer"));
 }
 
 /* What is known of at_leaf from a symbol table alone. */
