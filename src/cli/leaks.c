@@ -47,7 +47,11 @@ judge(struct cpprof__record_options *options)
                                 options->command[0], result.exit_status);
     if (!result.is_written)
         return CPPROF__EXIT_ERROR;
-    return options->leaked_bytes ? EXIT_LEAKS : CPPROF__EXIT_OK;
+    if (options->leaked_bytes)
+        return EXIT_LEAKS;
+    if (options->n_lost)
+        return cpprof__cli_fail("leaks: no verdict: samples were lost");
+    return CPPROF__EXIT_OK;
 }
 
 int
@@ -81,6 +85,8 @@ cpprof__cli_leaks(int argc, char **argv)
     if (options.max_lines < 0)
         return cpprof__cli_fail("leaks: -n takes 0 or more, not %d",
                                 options.max_lines);
+    if (w.out && !cpprof__record_has_room_beside(w.out))
+        return cpprof__cli_fail("leaks: %s is no file", w.out);
     if (n_used == argc)
         return cpprof__cli_fail("leaks: no command given; "
                                 "cpprof leaks [flags] -- CMD ARGS");

@@ -22,6 +22,7 @@ struct cpprof__record_options {
     const char *heap_rate; /* as in CPPROF=heap=; NULL: its default */
     bool labels;           /* of threads, on samples of the heap */
     bool peak;             /* heap in use when it was most */
+    bool legacy;           /* in the forms of gperftools and Go of 2016 */
     enum cpprof_symbolize symbolize;
     const char *out;   /* NULL: cpu.pb.gz, heap.pb.gz */
     double duration_s; /* 0: until the command ends */
@@ -33,6 +34,7 @@ struct cpprof__record_options {
     int64_t min_bytes;  /* less of one stack is not told */
     int max_lines;
     int64_t leaked_bytes; /* result: of the stacks that are told */
+    uint64_t n_lost;      /* result: samples that are missing */
 };
 
 /* -------------------------------------------------- record_names.c ------- */

@@ -61,6 +61,13 @@ is_one_of_many(const struct cpprof_recording *recording,
     return n_same > 1;
 }
 
+/* Nothing can be sampled of it, and an empty profile would not say so. */
+static bool
+is_blind(const struct cpprof_recorded_heap *heap)
+{
+    return heap->owner && !heap->n_samples;
+}
+
 static void
 print_written(const char *path, const struct cpprof_recorded_heap *heap)
 {
@@ -73,10 +80,6 @@ print_written(const char *path, const struct cpprof_recorded_heap *heap)
                      path, heap->n_samples, heap->n_samples == 1 ? "" : "s",
                      (double)heap->alloc_bytes / 1048576,
                      (double)heap->inuse_bytes / 1048576, lost, heap->rate);
-    if (heap->owner)
-        cpprof__cli_warn("%s: %s has a malloc of its own in %s, which is not "
-                         "sampled",
-                         path, heap->name, heap->owner);
 }
 
 static bool
@@ -143,6 +146,25 @@ write_others(struct output *out, size_t main_heap)
                          n_skipped == 1 ? " was" : "es were");
 }
 
+static void
+write_main(struct output *out, const struct cpprof_recorded_heap *heap,
+           size_t index)
+{
+    out->failed = true;
+    if (!heap) {
+        cpprof__cli_fail("%s: not written: nothing of %s, which did not load "
+                         "libcpprof.so or could not write where it is recorded",
+                         out->path, out->options->command[0]);
+    } else if (is_blind(heap)) {
+        cpprof__cli_fail("%s: not written: allocations of %s do not come by "
+                         "cpprof: malloc is that of %s",
+                         out->path, heap->name, heap->owner);
+    } else if (write_heap(out, index, out->path)) {
+        print_written(out->path, heap);
+        out->failed = false;
+    }
+}
+
 bool
 cpprof__record_heap_write(struct cpprof__record_options *options,
                           struct cpprof_recording *recording, pid_t command)
@@ -157,16 +179,8 @@ cpprof__record_heap_write(struct cpprof__record_options *options,
         return false;
     }
     heap = cpprof_recording_heap(recording, main_heap);
-    if (!heap) {
-        cpprof__cli_fail("%s: not written: nothing of %s, which did not load "
-                         "libcpprof.so or could not write where it is recorded",
-                         out.path, options->command[0]);
-        out.failed = true;
-    } else if (write_heap(&out, main_heap, out.path)) {
-        print_written(out.path, heap);
-    } else {
-        out.failed = true;
-    }
+    write_main(&out, heap, main_heap);
+    options->n_lost = heap ? heap->n_lost : 0;
     if (!options->is_verdict)
         write_others(&out, main_heap);
     if (heap && !out.failed && cpprof__record_has_room_beside(out.path) &&

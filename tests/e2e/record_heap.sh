@@ -205,11 +205,40 @@ if mount -t tmpfs -o size=300k tmpfs small 2>/dev/null; then
     chmod 700 small
     XDG_RUNTIME_DIR=$scratch/small run "$cpprof" record -t heap -heap 1 \
         -o h.pb.gz -- "$hoarder" keep=50000 exit=4
+    full=$status
+    cp err full_err
+    XDG_RUNTIME_DIR=$scratch/small run "$cpprof" leaks -min 100m -- \
+        "$hoarder" keep=50000
+    check "a full file system: no verdict" same "$status" 2
+    cp full_err err
     umount small
-    check "a full file system: the command runs" same "$status" 4
+    check "a full file system: the command runs" same "$full" 4
     check "what found no room is counted" grep -qE '[1-9][0-9]* lost' err
 else
     skip "a full file system" "no right to mount one"
+fi
+
+# --- a malloc that is not ours ----------------------------------------------
+cat >own.c <<'C'
+#include <stddef.h>
+#include <stdlib.h>
+static char pool[1 << 24];
+static size_t at;
+void *malloc(size_t n) { return pool + (at += (n + 31) & ~15ul) - n; }
+void free(void *p) { (void)p; }
+int main(void) { return malloc(5) == NULL; }
+C
+if cc -w -fno-builtin own.c -o own 2>/dev/null; then
+    rm -f ./*.gz
+    run "$cpprof" record -t heap -heap 1 -o h.pb.gz -- ./own
+    check "its own malloc: no empty profile" none '*.gz'
+    check "its own malloc: a line says whose" one_line err \
+        'cpprof: h.pb.gz: not written: allocations of own .*/own'
+    check "its own malloc: status 1" same "$status" 1
+    run "$cpprof" leaks -- ./own
+    check "leaks: no verdict without seeing" same "$status" 2
+else
+    skip "its own malloc" "no compiler"
 fi
 
 # --- a verdict --------------------------------------------------------------
@@ -240,6 +269,9 @@ run "$cpprof" leaks -ignore '(' -- "$hoarder"
 check "leaks: none with a wrong expression" same "$status" 2
 run "$cpprof" leaks
 check "leaks: no command" one_line err 'cpprof: leaks: no command given; .*'
+run "$cpprof" leaks -o /dev/null -- "$hoarder" keep=1
+check "leaks: what cannot be read back" one_line err \
+    'cpprof: leaks: /dev/null is no file'
 run "$cpprof" leaks -h
 check "leaks -h: names every flag" \
     same "$(grep -cE '^  -(min|ignore|n|o|heap) ' out)" 5
