@@ -99,6 +99,17 @@ cpprof__syscall(long number, long a, long b, long c, long d, long e, long f)
     return x0;
 }
 
+/* Is this the instruction that enters the kernel? svc #0. */
+#define CPPROF__SYSCALL_BYTES 4
+static inline bool
+cpprof__is_syscall(const uint8_t *code)
+{
+    uint32_t insn;
+
+    __builtin_memcpy(&insn, code, sizeof insn);
+    return insn == 0xd4000001;
+}
+
 /*
  * A return address as the program counter it stands for: without its pointer
  * authentication code. xpaclri is a hint: nothing on a machine without PAC.
@@ -134,5 +145,35 @@ cpprof__is_sigreturn(const uint8_t *code)
 
     return __builtin_memcmp(code, want, sizeof want) == 0;
 }
+
+/*
+ * cpprof__call_under(scope, fn, arg), see collect/labels_current.c: calls
+ * fn(arg) in a frame that holds scope so many bytes under its CFA.
+ */
+#define CPPROF__CALL_UNDER_PLACE 16
+#define CPPROF__CALL_UNDER                                                     \
+    ".pushsection .text\n"                                                     \
+    ".hidden cpprof__call_under\n"                                             \
+    ".globl cpprof__call_under\n"                                              \
+    ".type cpprof__call_under, %function\n"                                    \
+    "cpprof__call_under:\n"                                                    \
+    ".cfi_startproc\n"                                                         \
+    ".cfi_personality 0x1b, cpprof__call_under_personality\n"                  \
+    "    stp x29, x30, [sp, -32]!\n"                                           \
+    ".cfi_def_cfa_offset 32\n"                                                 \
+    ".cfi_offset 29, -32\n"                                                    \
+    ".cfi_offset 30, -24\n"                                                    \
+    "    str x0, [sp, 16]\n"                                                   \
+    "    mov x29, sp\n"                                                        \
+    "    mov x0, x2\n"                                                         \
+    "    blr x1\n"                                                             \
+    "    ldp x29, x30, [sp], 32\n"                                             \
+    ".cfi_restore 30\n"                                                        \
+    ".cfi_restore 29\n"                                                        \
+    ".cfi_def_cfa_offset 0\n"                                                  \
+    "    ret\n"                                                                \
+    ".cfi_endproc\n"                                                           \
+    ".size cpprof__call_under, . - cpprof__call_under\n"                       \
+    ".popsection\n"
 
 #endif

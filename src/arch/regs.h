@@ -16,9 +16,12 @@
  *   cpprof__ucontext_offset(reg)      where a ucontext holds a register
  *   cpprof__regs_here(regs)           the caller's own registers
  *   cpprof__syscall(n, a, b, c, d, e, f)
+ *   CPPROF__SYSCALL_BYTES             length of what enters the kernel
+ *   cpprof__is_syscall(code)
  *   cpprof__strip_return_address(ra)
  *   cpprof__ends_in_call(code)        8 bytes before a return address
  *   cpprof__is_sigreturn(code)
+ *   CPPROF__CALL_UNDER, _PLACE        a call whose frame has a personality
  *
  * All of them are async-signal-safe.
  */

@@ -105,6 +105,14 @@ cpprof__syscall(long number, long a, long b, long c, long d, long e, long f)
     return result;
 }
 
+/* Is this the instruction that enters the kernel? syscall: 0f 05. */
+#define CPPROF__SYSCALL_BYTES 2
+static inline bool
+cpprof__is_syscall(const uint8_t *code)
+{
+    return code[0] == 0x0f && code[1] == 0x05;
+}
+
 /* A return address as the program counter it stands for. */
 static inline uintptr_t
 cpprof__strip_return_address(uintptr_t ra)
@@ -161,5 +169,29 @@ cpprof__is_sigreturn(const uint8_t *code)
 
     return __builtin_memcmp(code, want, sizeof want) == 0;
 }
+
+/*
+ * cpprof__call_under(scope, fn, arg), see collect/labels_current.c: calls
+ * fn(arg) in a frame that holds scope so many bytes under its CFA.
+ */
+#define CPPROF__CALL_UNDER_PLACE 16
+#define CPPROF__CALL_UNDER                                                     \
+    ".pushsection .text\n"                                                     \
+    ".hidden cpprof__call_under\n"                                             \
+    ".globl cpprof__call_under\n"                                              \
+    ".type cpprof__call_under, @function\n"                                    \
+    "cpprof__call_under:\n"                                                    \
+    ".cfi_startproc\n"                                                         \
+    ".cfi_personality 0x1b, cpprof__call_under_personality\n"                  \
+    "    push %rdi\n"                                                          \
+    ".cfi_adjust_cfa_offset 8\n"                                               \
+    "    mov %rdx, %rdi\n"                                                     \
+    "    call *%rsi\n"                                                         \
+    "    pop %rdi\n"                                                           \
+    ".cfi_adjust_cfa_offset -8\n"                                              \
+    "    ret\n"                                                                \
+    ".cfi_endproc\n"                                                           \
+    ".size cpprof__call_under, . - cpprof__call_under\n"                       \
+    ".popsection\n"
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef COLLECT_DRAIN_H
 #define COLLECT_DRAIN_H
 
+#include "base/hash.h"
 #include "collect/mappings.h"
 #include "collect/signal/ring.h"
 
@@ -19,6 +20,10 @@ struct cpprof__drain {
     bool (*next_store)(struct cpprof__drain *drain);
     void *ctx;
 
+    /* The label sets of the store, by their bytes. */
+    struct cpprof__index labels;
+    uint32_t n_labels;
+
     uint64_t n_records; /* taken so far */
     uint64_t n_lost;    /* samples that no store could take */
     struct cpprof__ring_record record;
@@ -28,5 +33,9 @@ struct cpprof__drain {
 /* Take all committed records. */
 void
 cpprof__drain_all(struct cpprof__drain *drain);
+
+/* What it allocated; the rest is its maker's. */
+void
+cpprof__drain_free(struct cpprof__drain *drain);
 
 #endif

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* Label sets to and from bytes. */
 #include "collect/labels.h"
 
 #include "base/reader.h"
-#include "collect/signal/thread.h"
 
 #include <string.h>
 
-/* Encoding of a label: 's' key 0 text 0, or 'n' key 0 unit 0 and 8 bytes. */
 #define KIND_TEXT   's'
 #define KIND_NUMBER 'n'
-
-void
-cpprof__labels_set_current(const struct cpprof__label_set *set)
-{
-    cpprof__self.labels = set;
-}
 
 static void
 put_text(struct cpprof__buffer *out, const char *text)
@@ -24,23 +17,18 @@ put_text(struct cpprof__buffer *out, const char *text)
 
 void
 cpprof__labels_encode(struct cpprof__buffer *out,
-                      const struct cpprof__label_set *set)
+                      const struct cpprof_label *label)
 {
-    size_t i;
+    char kind = label->str ? KIND_TEXT : KIND_NUMBER;
 
-    for (i = 0; i < set->n; i++) {
-        const struct cpprof__builder_label *label = &set->labels[i];
-        char kind = label->str ? KIND_TEXT : KIND_NUMBER;
-
-        cpprof__buffer_append(out, &kind, 1);
-        put_text(out, label->key);
-        if (label->str) {
-            put_text(out, label->str);
-            continue;
-        }
-        put_text(out, label->num_unit ? label->num_unit : "");
-        cpprof__buffer_append(out, &label->num, sizeof label->num);
+    cpprof__buffer_append(out, &kind, 1);
+    put_text(out, label->key);
+    if (label->str) {
+        put_text(out, label->str);
+        return;
     }
+    put_text(out, label->unit ? label->unit : "");
+    cpprof__buffer_append(out, &label->num, sizeof label->num);
 }
 
 static const char *

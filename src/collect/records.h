@@ -19,10 +19,10 @@ struct cpprof__records {
 };
 
 /*
- * values: of heap alloc_bytes, free_bytes, alloc_objects, free_objects; of
- * block and mutex count, delay_ns; of others NULL. pcs: leaf first, each an
- * address inside its instruction, or a frame of our own (builder.h). Failures
- * are sticky, in the buffers.
+ * values: so many numbers, or NULL for none: of heap alloc_bytes, free_bytes,
+ * alloc_objects, free_objects; of block and mutex count, delay_ns, 0, 0. pcs:
+ * leaf first, each an address inside its instruction, or a frame of our own
+ * (builder.h). Failures are sticky, in the buffers.
  */
 void
 cpprof__records_add(struct cpprof__records *r, const int64_t *values,

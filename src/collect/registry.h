@@ -43,6 +43,10 @@ extern const struct cpprof__builtin cpprof__builtin_mutex CPPROF__LATER;
 extern const struct cpprof__builtin cpprof__builtin_goroutine CPPROF__LATER;
 extern const struct cpprof__builtin cpprof__builtin_threadcreate CPPROF__LATER;
 
+/* The one of that name, or NULL. */
+const struct cpprof__builtin *
+cpprof__registry_builtin(const char *name);
+
 /* Around a fork: names and entries are whole in the child. */
 void
 cpprof__registry_fork_prepare(void);

@@ -12,6 +12,7 @@
 #include "collect/action.h"
 #include "collect/cpu_profile.h"
 #include "collect/drain.h"
+#include "collect/labels.h"
 #include "collect/exempt.h"
 #include "collect/real.h"
 #include "collect/recorded.h"
@@ -60,6 +61,7 @@ struct session {
     pthread_mutex_t drain_lock; /* guards what follows */
     struct cpprof__drain drain;
     struct cpprof__cpu_profile profile;
+    struct cpprof__labels_reader labels_reader;
     bool has_profile; /* begun */
     enum cpprof_status failed;
     struct cpprof_error error;
@@ -159,12 +161,15 @@ update_head(struct session *s)
 static uint64_t
 drain_locked(struct session *s)
 {
-    uint64_t before = s->drain.n_records;
+    uint64_t before = s->drain.n_records, clock = cpprof__labels_clock();
+    uint64_t head = load_acquire(&s->spool.ring->head);
 
     if (swap_acq_rel(&s->unloaded, false))
         cpprof__mappings_refresh(&s->drain.mappings);
     cpprof__drain_all(&s->drain);
     update_head(s);
+    if (load_relaxed(&s->spool.ring->tail) >= head)
+        cpprof__labels_reader_passed(&s->labels_reader, clock);
     return s->drain.n_records - before;
 }
 
@@ -371,6 +376,7 @@ set_up_drain(struct session *s)
     s->drain.store = &s->spool.store;
     s->drain.live = true;
     s->drain.next_store = next_store;
+    cpprof__labels_reader_begin(&s->labels_reader);
     s->drain.ctx = s;
     cpprof__mappings_init(&s->drain.mappings, &s->spool.store, true);
     cpprof__mappings_refresh(&s->drain.mappings);
@@ -380,6 +386,13 @@ static void
 set_up_sampler(struct session *s)
 {
     struct cpprof__sampler *sampler = &cpprof__sampler;
+static void
+free_drain(struct session *s)
+{
+    cpprof__labels_reader_end(&s->labels_reader);
+    cpprof__drain_free(&s->drain);
+}
+
 
     if (!++last_generation)
         last_generation = 1;
@@ -445,6 +458,7 @@ start(const struct cpprof__session_plan *plan, struct session **out,
         free(s);
         return status;
     }
+        free_drain(s);
     *out = s;
     return CPPROF_OK;
 }
@@ -508,6 +522,7 @@ finish(struct session *s, struct cpprof_error *error)
     if (status != CPPROF_OK && error)
         *error = s->error;
     /* An image that brought no sample leaves nothing to read, but for the
+    free_drain(s);
      * command's own: its profile is written whatever is in it. */
     keep =
         s->drain.n_records || lost(s) || cpprof__spool_is_of_command(&s->spool);

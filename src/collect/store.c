@@ -380,15 +380,12 @@ cpprof__store_add_mapping(struct cpprof__store *store,
 }
 
 uint32_t
-cpprof__store_add_labels(struct cpprof__store *store, uint64_t identity,
-                         const void *encoded, size_t n)
+cpprof__store_add_labels(struct cpprof__store *store, const void *encoded,
+                         size_t n)
 {
     struct cpprof__store_labels *set;
-    uint32_t i, n_sets = store->head->n_label_sets;
+    uint32_t n_sets = store->head->n_label_sets;
 
-    for (i = 0; i < n_sets; i++)
-        if (store->label_sets[i].identity == identity)
-            return i + 1;
     if (n_sets >= CPPROF__STORE_LABEL_SETS ||
         !ensure(store, LABEL_SETS, (n_sets + 1) * sizeof *set))
         return 0;
@@ -397,7 +394,7 @@ cpprof__store_add_labels(struct cpprof__store *store, uint64_t identity,
     if (!set->text)
         return 0;
     set->n_bytes = (uint32_t)n;
-    set->identity = identity;
+    set->identity = 0;
     store_release(&store->head->n_label_sets, n_sets + 1);
     return n_sets + 1;
 }

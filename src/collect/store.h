@@ -60,7 +60,7 @@ struct cpprof__store_mapping {
 
 /* A label set as text: see labels.h. */
 struct cpprof__store_labels {
-    uint64_t identity; /* address of the set in the process */
+    uint64_t identity; /* address of the set in the process, or 0 */
     uint32_t text;     /* offset of n_bytes encoded bytes */
     uint32_t n_bytes;
 };
@@ -138,11 +138,11 @@ uint32_t
 cpprof__store_add_mapping(struct cpprof__store *store,
                           const struct cpprof__store_mapping *mapping);
 
-/* Number + 1 of the set with that identity, adding encoded bytes for it if it
- * is new; 0 when full. */
+/* Number + 1 of a new set of encoded bytes, which nothing identifies yet; 0
+ * when full. */
 uint32_t
-cpprof__store_add_labels(struct cpprof__store *store, uint64_t identity,
-                         const void *encoded, size_t n);
+cpprof__store_add_labels(struct cpprof__store *store, const void *encoded,
+                         size_t n);
 
 /* Text at an offset, "" for anything that is not one. */
 const char *

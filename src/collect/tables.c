@@ -4,10 +4,10 @@
 #include "arch/atomic.h"
 #include "base/own.h"
 #include "base/status.h"
-#include "collect/labels.h"
 #include "collect/mappings.h"
 #include "collect/signal/heap.h"
 #include "collect/signal/heap_labels.h"
+#include "collect/signal/label_set.h"
 #include "collect/signal/mirror.h"
 
 #include <errno.h>
@@ -130,22 +130,20 @@ cpprof__tables_make(struct cpprof_error *error)
 
 /* A set has the same number here as in the table of the hook. */
 static void
-keep_labels(uint32_t number, const void *set)
+keep_labels(uint32_t number, const struct cpprof__label_set *set)
 {
     struct cpprof__store *store = &cpprof__tables.store;
     struct cpprof__store_labels *kept = &store->label_sets[number];
-    struct cpprof__buffer text = {0};
 
-    cpprof__labels_encode(&text, set);
-    if (!text.failed && text.n + store->head->n_text < LABEL_TEXT)
-        kept->text = cpprof__store_add_text(store, (char *)text.data, text.n);
+    if ((uint64_t)set->n_encoded + store->head->n_text < LABEL_TEXT)
+        kept->text =
+            cpprof__store_add_text(store, set->encoded, set->n_encoded);
     if (kept->text) {
-        kept->n_bytes = (uint32_t)text.n;
+        kept->n_bytes = set->n_encoded;
         store_release(&kept->identity, (uint64_t)(uintptr_t)set);
         if (store->head->n_label_sets <= number)
             store_release(&store->head->n_label_sets, number + 1);
     }
-    cpprof__buffer_free(&text);
 }
 
 static void

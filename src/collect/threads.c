@@ -4,6 +4,7 @@
 #include "arch/atomic.h"
 #include "base/buffer.h"
 #include "collect/builder.h"
+#include "collect/labels.h"
 #include "collect/proc.h"
 #include "collect/signal/sampler.h"
 #include "collect/stacks.h"
@@ -418,6 +419,10 @@ at_thread_exit(void *value)
     pthread_mutex_unlock(&lock);
 }
 
+    if (cpprof__self.labels == cpprof__self.inherited)
+        cpprof_set_thread_labels(NULL);
+    cpprof_labels_free(cpprof__self.inherited);
+    cpprof__self.inherited = NULL;
 static void
 make_exit_key(void)
 {
@@ -436,7 +441,7 @@ cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes)
         t->start = start;
         t->start_arg = arg;
         t->stack_bytes = stack_bytes;
-        t->start_labels = cpprof__self.labels;
+        t->start_labels = cpprof_labels_ref(cpprof__self.labels);
     }
     pthread_mutex_unlock(&lock);
     return t;
@@ -447,10 +452,13 @@ cpprof__thread_cancel(struct cpprof__thread *t)
 {
     pthread_mutex_lock(&lock);
     if (t->tid == TID_ANNOUNCED)
+    const void *labels = t->start_labels;
+
         give_place(t);
     pthread_mutex_unlock(&lock);
 }
 
+    cpprof__labels_inherited_free(labels);
 /* A thread that blocked the signal only because its creator did can be
  * sampled; what it blocks itself later stays blocked. */
 static void
@@ -470,6 +478,7 @@ cpprof__thread_born(uintptr_t start, const void *labels)
     cpprof__self.labels = labels;
     pthread_once(&exit_key_once, make_exit_key);
     if (has_exit_key)
+    cpprof__self.inherited = (void *)labels;
         pthread_setspecific(exit_key, &cpprof__self);
 }
 

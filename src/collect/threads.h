@@ -47,7 +47,8 @@ void
 cpprof__thread_cancel(struct cpprof__thread *t);
 
 /* Called first thing by a new thread: by the announced one, or by one that was
- * created while there was no session. */
+ * created while there was no session, with a hold on labels that becomes the
+ * thread's. */
 void
 cpprof__thread_started(struct cpprof__thread *t);
 void

@@ -9,6 +9,7 @@
 #include "collect/exempt.h"
 #include "collect/names.h"
 #include "collect/real.h"
+#include "collect/registry.h"
 #include "collect/tables.h"
 #include <cpprof/status.h>
 
@@ -28,6 +29,7 @@ cpprof__before_fork(void)
     cpprof__session_fork_prepare();
     cpprof__tables_fork_prepare();
     cpprof__names_fork_prepare();
+    cpprof__registry_fork_prepare();
 }
 
 void
@@ -37,6 +39,7 @@ cpprof__after_fork_in_parent(void)
 
     if (in_fork)
         return;
+    cpprof__registry_fork_parent();
     cpprof__names_fork_parent();
     cpprof__tables_fork_parent();
     cpprof__session_fork_parent();
@@ -49,6 +52,7 @@ cpprof__after_fork_in_child(void)
 
     if (in_fork)
         return;
+    cpprof__registry_fork_child();
     cpprof__names_fork_child();
     cpprof__tables_fork_child();
     cpprof__heap_forked();

@@ -8,6 +8,7 @@
 #include "collect/exempt.h"
 #include "collect/heap_stacks.h"
 #include "collect/real.h"
+#include "collect/labels.h"
 #include <cpprof/status.h>
 
 #include <errno.h>
@@ -46,12 +47,21 @@ make_note(uintptr_t start, void *arg, size_t stack_bytes)
     struct note *note = malloc(sizeof *note);
 
     if (note)
-        *note = (struct note){start, arg, cpprof__self.labels, stack_bytes};
+        *note = (struct note){
+            start, arg, cpprof_labels_ref(cpprof__self.labels), stack_bytes};
     return note;
 }
 
 static struct note
 take_note(void *arg)
+static void
+drop_note(struct note *note)
+{
+    if (note)
+        cpprof__labels_inherited_free(note->labels);
+    free(note);
+}
+
 {
     struct note note = *(struct note *)arg;
 
@@ -109,7 +119,7 @@ pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
     if (failed && t)
         cpprof__thread_cancel(t);
     if (failed)
-        free(note);
+        drop_note(note);
     return failed;
 }
 
@@ -155,6 +165,6 @@ thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
     if (failed != thrd_success && t)
         cpprof__thread_cancel(t);
     if (failed != thrd_success)
-        free(note);
+        drop_note(note);
     return failed;
 }

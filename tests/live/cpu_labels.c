@@ -1,33 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Labels of a thread are on its samples, and on no other's; threads inherit
- * them from their maker (Go: TestCPUProfileLabel, TestLabelSystemstack). There
- * is no public call to set them yet, so this is linked with the inside of the
- * library.
+ * them from their maker (Go: TestCPUProfileLabel, TestLabelSystemstack).
  */
 #include "load.h"
 #include "session.h"
 #include "tap.h"
 
-#include "collect/labels.h"
+#include <cpprof/labels.h>
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* {key: text, "n": 42 bytes} */
-static const struct cpprof__label_set *
+static struct cpprof_labels *
 label_set(const char *key, const char *text)
 {
-    struct cpprof__label_set *set =
-        calloc(1, sizeof *set + 2 * sizeof set->labels[0]);
+    const struct cpprof_label labels[] = {
+        {.key = "n", .num = 42, .unit = "bytes"}, {.key = key, .str = text}};
+    struct cpprof_labels *set;
 
-    if (!set)
+    if (cpprof_labels_merge(NULL, labels, 2, &set, NULL) != CPPROF_OK)
         bail("out of memory");
-    set->n = 2;
-    set->labels[0] = (struct cpprof__builder_label){.key = key, .str = text};
-    set->labels[1] = (struct cpprof__builder_label){
-        .key = "n", .num = 42, .num_unit = "bytes"};
     return set;
 }
 
@@ -41,13 +36,15 @@ inherits(void *arg)
 static void *
 labelled(void *text)
 {
+    struct cpprof_labels *set = label_set("worker", text);
     pthread_t child;
 
-    cpprof__labels_set_current(label_set("worker", text));
+    cpprof_set_thread_labels(set);
     hog_one(200 * MS);
     pthread_create(&child, NULL, inherits, NULL);
+    cpprof_set_thread_labels(NULL);
+    cpprof_labels_free(set);
     pthread_join(child, NULL);
-    cpprof__labels_set_current(NULL);
     hog_four(200 * MS);
     return NULL;
 }
@@ -103,8 +100,8 @@ test_labels(void)
     for (i = 0; i < p->n_samples; i++)
         if (p->samples[i].n_labels)
             s = &p->samples[i];
-    check(s && s->n_labels == 2 && strcmp(s->labels[1].key, "n") == 0 &&
-              s->labels[1].number == 42,
+    check(s && s->n_labels == 2 && strcmp(s->labels[0].key, "n") == 0 &&
+              s->labels[0].number == 42,
           "a number is one");
     profile_note(p, 4);
     profile_free(p);

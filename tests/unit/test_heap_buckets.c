@@ -2,6 +2,7 @@
 /* Buckets: what tells them apart, the peak, and reading bytes of any kind. */
 #include "collect/signal/heap_buckets.h"
 #include "collect/signal/heap_labels.h"
+#include "collect/signal/label_set.h"
 #include "collect/signal/thread.h"
 
 #include "heap_core_fixture.h"
@@ -129,20 +130,38 @@ labels_tell_buckets_apart_when_asked_for(void **state)
 static void
 label_sets_without_room_are_no_labels(void **state)
 {
-    static struct set sets[2 * CPPROF__HEAP_LABEL_SETS];
-    uint32_t n = 0;
-    uint32_t i;
+    static struct cpprof__label_set sets[2 * CPPROF__HEAP_LABEL_SETS];
+    uint32_t n = 0, i;
 
     (void)state;
     for (i = 0; i < 2 * CPPROF__HEAP_LABEL_SETS; i++) {
-        sets[i] = (struct set){0, (i + 3) * 0x9e3779b97f4a7c15u, ""};
-        n += cpprof__heap_label_number(&sets[i]) != 0;
+        sets[i] = (struct cpprof__label_set){1, sizeof sets[i].hash,
+                                             i * 0x9e3779b97f4a7c15u,
+                                             (char *)&sets[i].hash};
+        if (cpprof__heap_label_number(&sets[i])) {
+            n++;
+            assert_int_equal(sets[i].refs, 2);
+        } else {
+            assert_int_equal(sets[i].refs, 1);
+        }
     }
     assert_in_range(n, CPPROF__HEAP_LABEL_SETS / 2, CPPROF__HEAP_LABEL_SETS);
     assert_int_equal(cpprof__heap_label_number(NULL), 0);
-    assert_int_not_equal(cpprof__heap_label_number(&sets[0]), 0);
-    assert_int_equal(cpprof__heap_label_number(&sets[0]),
-                     cpprof__heap_label_number(&sets[0]));
+}
+
+static void
+equal_label_sets_have_one_number(void **state)
+{
+    static struct cpprof__label_set a = {1, 3, 7, "one"};
+    static struct cpprof__label_set b = {1, 3, 7, "one"};
+    static struct cpprof__label_set c = {1, 3, 7, "two"}; /* same hash */
+    uint32_t number = cpprof__heap_label_number(&a);
+
+    (void)state;
+    assert_int_not_equal(number, 0);
+    assert_int_equal(cpprof__heap_label_number(&b), number);
+    assert_int_equal(b.refs, 1);
+    assert_int_not_equal(cpprof__heap_label_number(&c), number);
 }
 
 static void
@@ -279,6 +298,7 @@ main(void)
         cmocka_unit_test(buckets_differ_by_stack_and_size),
         cmocka_unit_test(stack_begins_where_the_program_allocates),
         cmocka_unit_test(labels_tell_buckets_apart_when_asked_for),
+        cmocka_unit_test(equal_label_sets_have_one_number),
         cmocka_unit_test(label_sets_without_room_are_no_labels),
         cmocka_unit_test(
             buckets_that_are_all_taken_lose_samples_and_count_them),

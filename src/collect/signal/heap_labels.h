@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers for label sets, which are immutable and never freed: each is put
- * into a table of fixed size the first time that a sample carries it. Where a
- * set finds no room, its samples go without.
+ * Numbers for label sets: each content is put into a table of fixed size the
+ * first time that a sample carries it, with a hold on the set that brought it,
+ * which is never given back. Where a set finds no room, its samples go
+ * without.
  */
 #ifndef COLLECT_SIGNAL_HEAP_LABELS_H
 #define COLLECT_SIGNAL_HEAP_LABELS_H
@@ -11,12 +12,13 @@
 
 #define CPPROF__HEAP_LABEL_SETS 4096u
 
-/* Places are filled in no order; NULL: free. */
+/* Of struct cpprof__label_set. Places are filled in no order; NULL: free. */
 #pragma GCC visibility push(hidden)
 extern const void *cpprof__heap_label_sets[CPPROF__HEAP_LABEL_SETS];
 #pragma GCC visibility pop
 
-/* The set's place + 1; 0 for no set, or no room. Safety: AS. */
+/* The place + 1 of a set that is not freed meanwhile; 0 for no set, or no
+ * room. Safety: AS. */
 uint32_t
 cpprof__heap_label_number(const void *set);
 

@@ -7,15 +7,14 @@
 
 /* Frames of our own are small numbers in place of a pc; ORDER: enum
  * cpprof__own_frame in collect/builder.h. */
+#define OWN_LOST      1
 #define OWN_TRUNCATED 2
 #define OWN_BROKEN    3
 
-/* Frames of hooks that may stand before those of the program. */
-#define HOOK_FRAMES 8
-
 struct place {
     struct cpprof__stack_view view;
-    uintptr_t pcs[HOOK_FRAMES + CPPROF__HEAP_DEPTH + 1];
+    uintptr_t pcs[CPPROF__HEAP_SKIP + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH +
+                  1];
 };
 static struct place places[CPPROF__HEAP_PLACES];
 
@@ -102,12 +101,17 @@ leading_hooks(const uintptr_t *pcs, size_t n)
     return 0;
 }
 
-static uint32_t
-add(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
-    enum cpprof__unwind_end end)
+uint32_t
+cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
+                       enum cpprof__unwind_end end, size_t skip)
 {
-    size_t skip = leading_hooks(pcs, n);
+    size_t hooks = leading_hooks(pcs, n);
 
+    if (skip && skip >= n - hooks) {
+        pcs[0] = OWN_LOST;
+        return cpprof__tree_add(tree, pcs, 1);
+    }
+    skip += hooks;
     if (n - skip > CPPROF__HEAP_DEPTH) {
         n = skip + CPPROF__HEAP_DEPTH;
         end = CPPROF__UNWIND_DEPTH;
@@ -122,6 +126,12 @@ add(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
 CPPROF__HOOK uint32_t
 cpprof__heap_walk(struct cpprof__tree *tree)
 {
+    return cpprof__heap_walk_skip(tree, 0);
+}
+
+CPPROF__HOOK uint32_t
+cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip)
+{
     struct place *p = take_place();
     enum cpprof__unwind_end end;
     struct cpprof__regs regs;
@@ -133,8 +143,8 @@ cpprof__heap_walk(struct cpprof__tree *tree)
     cpprof__regs_here(&regs);
     see_stack(&p->view, regs.sp);
     n = cpprof__unwind(&regs, &p->view, p->pcs,
-                       HOOK_FRAMES + CPPROF__HEAP_DEPTH, &end);
-    stack = add(tree, p->pcs, n, end);
+                       skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH, &end);
+    stack = cpprof__heap_add_stack(tree, p->pcs, n, end, skip);
     store_release(&owners[p - places].self, NULL);
     return stack;
 }

@@ -8,10 +8,16 @@
 #define COLLECT_SIGNAL_HEAP_STACK_H
 
 #include "collect/signal/heap.h"
+#include "collect/signal/unwind.h"
 
 #include <stdint.h>
 
 #define CPPROF__HEAP_DEPTH 128
+
+/* Frames of hooks that may stand before those of the program, and of the
+ * program's that may be skipped. */
+#define CPPROF__HEAP_HOOKS 8
+#define CPPROF__HEAP_SKIP  32
 
 /* Threads that walk at the same time; who finds no place loses its sample.
  * 1.3 MiB, of which what is never used is never touched. */
@@ -28,6 +34,16 @@ extern uintptr_t cpprof__heap_main_hi;
  * is no room. To be called from such a function. Safety: AS. */
 uint32_t
 cpprof__heap_walk(struct cpprof__tree *tree);
+
+/* The same without skip more frames, at most CPPROF__HEAP_SKIP. Of a stack
+ * that has no others there is the frame "[lost samples]". */
+uint32_t
+cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip);
+
+/* Of a stack that was walked; pcs has room for one more. */
+uint32_t
+cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
+                       enum cpprof__unwind_end end, size_t skip);
 
 /* Give back what other threads hold, in a child made by fork. */
 void

@@ -35,7 +35,7 @@ struct cpprof__thread {
     uintptr_t start;          /* address of the start routine, 0: unknown */
     void *start_arg;          /* for the wrapper that pthread_create starts */
     size_t stack_bytes;       /* as pthread_create was asked for */
-    const void *start_labels; /* of the creator, inherited */
+    const void *start_labels; /* of the creator, held for the new thread */
 
     /* The stack: readable from stack_lo to stack_hi as long as the thread
      * lives; 0, 0 while not known. */
@@ -64,6 +64,7 @@ struct cpprof__thread_self {
     const void *labels;  /* struct cpprof__label_set, immutable */
     uintptr_t start;     /* address of the start routine, 0: unknown */
 };
+                          * hold, or NULL */
 extern __thread struct cpprof__thread_self cpprof__self;
 
 #define CPPROF__MAX_THREADS (CPPROF__THREADS_PER_CHUNK * CPPROF__MAX_CHUNKS)

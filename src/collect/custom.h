@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a program counts itself: values, each with the stack that added it. A
+ * value is a pointer, which is not read, or some bytes; those of one kind are
+ * never equal to those of the other.
+ *
+ * The values lie in hash tables of 16 bytes an entry, several of them, each
+ * under a lock of its own, so that threads rarely meet and a table that grows
+ * holds up few. All are locked while a profile copies what is there.
+ */
+#ifndef COLLECT_CUSTOM_H
+#define COLLECT_CUSTOM_H
+
+#include <cpprof/profiles.h>
+
+#include <stdbool.h>
+
+struct cpprof__custom;
+
+struct cpprof__custom_value {
+    const void *value;
+    size_t n_bytes;
+    bool is_bytes; /* n_bytes at value; else the pointer */
+};
+
+/* NULL: no memory. Never freed. */
+struct cpprof__custom *
+cpprof__custom_make(void);
+
+/*
+ * stack: node of the tables' tree, 0 when there was no room for it.
+ *
+ * Errors: CPPROF_NOMEM, CPPROF_INVALID ("pprof: Profile.Add of duplicate
+ * value").
+ */
+enum cpprof_status
+cpprof__custom_add(struct cpprof__custom *custom,
+                   const struct cpprof__custom_value *value, uint32_t stack,
+                   struct cpprof_error *error);
+
+void
+cpprof__custom_remove(struct cpprof__custom *custom,
+                      const struct cpprof__custom_value *value);
+
+size_t
+cpprof__custom_count(const struct cpprof__custom *custom);
+
+/* As cpprof_profile_write(), with options that are whole. */
+enum cpprof_status
+cpprof__custom_write(struct cpprof__custom *custom, const char *name,
+                     const struct cpprof_profile_options *options,
+                     struct cpprof_writer writer, struct cpprof_error *error);
+
+void
+cpprof__custom_fork_prepare(struct cpprof__custom *custom);
+void
+cpprof__custom_fork_done(struct cpprof__custom *custom);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Labels as text, quoted as Go's %q does it: what is not printable is escaped.
+ * Which characters of Unicode are printable, Go has tables for; here it is all
+ * but controls, spaces that are not ASCII's, formatting characters, private
+ * use and what is no character.
+ *
+ * Source: Go strconv.Quote; runtime/pprof labelMap.String.
+ */
+#include "collect/labels.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Not printable, ascending. */
+static const struct range {
+    uint32_t first, last;
+} hidden[] = {
+    {0x80, 0xa0},       {0xad, 0xad},       {0x600, 0x605},
+    {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},
+    {0x1680, 0x1680},   {0x180e, 0x180e},   {0x2000, 0x200f},
+    {0x2028, 0x202f},   {0x205f, 0x206f},   {0x3000, 0x3000},
+    {0xe000, 0xf8ff},   {0xfdd0, 0xfdef},   {0xfeff, 0xfeff},
+    {0xfff0, 0xfffb},   {0xfffe, 0xffff},   {0x110bd, 0x110bd},
+    {0x1d173, 0x1d17a}, {0xe0000, 0xe00ff}, {0xe01f0, 0x10ffff},
+};
+
+static bool
+is_printable(uint32_t rune)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        if (rune >= hidden[i].first && rune <= hidden[i].last)
+            return false;
+    return (rune & 0xfffe) != 0xfffe;
+}
+
+/* The character of two bytes or more that text begins with, terminated: its
+ * length, or 0 when it is not UTF-8. */
+static size_t
+next_rune(const char *text, uint32_t *rune)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *at = (const unsigned char *)text;
+    size_t i, n = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
+
+    if (*at < 0xc2 || *at > 0xf4)
+        return 0;
+    *rune = *at & (0x7fu >> n);
+    for (i = 1; i < n; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        *rune = *rune << 6 | (at[i] & 0x3f);
+    }
+    if (*rune < least[n] || *rune > 0x10ffff || (*rune & ~0x7ffu) == 0xd800)
+        return 0;
+    return n;
+}
+
+static void
+put_ascii(struct cpprof__buffer *out, char c)
+{
+    static const char special[] = "\a\b\f\n\r\t\v\"\\";
+    static const char escapes[] = "abfnrtv\"\\";
+    const char *found = strchr(special, c);
+
+    if (found)
+        cpprof__buffer_printf(out, "\\%c", escapes[found - special]);
+    else if (c < ' ' || c == 0x7f)
+        cpprof__buffer_printf(out, "\\x%02x", (unsigned)c);
+    else
+        cpprof__buffer_append(out, &c, 1);
+}
+
+/* Returns how many bytes of text that was. */
+static size_t
+put_rune(struct cpprof__buffer *out, const char *text)
+{
+    uint32_t rune;
+    size_t n = next_rune(text, &rune);
+
+    if (!n) {
+        cpprof__buffer_printf(out, "\\x%02x", (unsigned)(unsigned char)*text);
+        return 1;
+    }
+    if (is_printable(rune))
+        cpprof__buffer_append(out, text, n);
+    else
+        cpprof__buffer_printf(out, rune < 0x10000 ? "\\u%04x" : "\\U%08x",
+                              rune);
+    return n;
+}
+
+static void
+put_quoted(struct cpprof__buffer *out, const char *text)
+{
+    cpprof__buffer_append(out, "\"", 1);
+    while (*text) {
+        if ((unsigned char)*text < 0x80)
+            put_ascii(out, *text++);
+        else
+            text += put_rune(out, text);
+    }
+    cpprof__buffer_append(out, "\"", 1);
+}
+
+static void
+put_number(struct cpprof__buffer *out, const struct cpprof__builder_label *l)
+{
+    struct cpprof__buffer text = {0};
+
+    if (!l->num_unit) {
+        cpprof__buffer_printf(out, "%" PRId64, l->num);
+        return;
+    }
+    cpprof__buffer_printf(&text, "%" PRId64 " %s", l->num, l->num_unit);
+    out->failed |= text.failed;
+    if (!text.failed)
+        put_quoted(out, (char *)text.data);
+    cpprof__buffer_free(&text);
+}
+
+void
+cpprof__labels_print(struct cpprof__buffer *out,
+                     const struct cpprof__builder_label *labels, size_t n)
+{
+    size_t i;
+
+    cpprof__buffer_append(out, "{", 1);
+    for (i = 0; i < n; i++) {
+        if (i)
+            cpprof__buffer_append(out, ", ", 2);
+        put_quoted(out, labels[i].key);
+        cpprof__buffer_append(out, ":", 1);
+        if (labels[i].str)
+            put_quoted(out, labels[i].str);
+        else
+            put_number(out, &labels[i]);
+    }
+    cpprof__buffer_append(out, "}", 1);
+}

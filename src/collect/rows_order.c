@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Go sorts rows by a text of their addresses and labels. The order of two
+ * numbers as hexadecimal texts is that of their digits from the left, so the
+ * texts need not be made; stacks are compared node by node, and where they meet
+ * they are the same from there to the root.
+ */
+#include "collect/rows_order.h"
+
+#include "arch/atomic.h"
+#include "collect/signal/heap_labels.h"
+#include "collect/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+size_t
+cpprof__row_labels(const struct cpprof__row *row,
+                   struct cpprof__builder_label labels[CPPROF__ROW_LABELS])
+{
+    const struct cpprof__label_set *set;
+
+    if (!row->labels || row->labels > CPPROF__HEAP_LABEL_SETS)
+        return 0;
+    set = load_acquire(&cpprof__heap_label_sets[row->labels - 1]);
+    if (!set)
+        return 0;
+    return cpprof__labels_decode(set->encoded, set->n_encoded, labels,
+                                 CPPROF__ROW_LABELS);
+}
+
+static int
+order(uint64_t x, uint64_t y)
+{
+    return (x > y) - (x < y);
+}
+
+/* As texts in hexadecimal: the digits from the left, then the shorter one. */
+static int
+order_of_texts(uint64_t x, uint64_t y)
+{
+    unsigned zeros_x = (unsigned)__builtin_clzll(x | 1) / 4;
+    unsigned zeros_y = (unsigned)__builtin_clzll(y | 1) / 4;
+    int digits = order(x << zeros_x * 4, y << zeros_y * 4);
+
+    return digits ? digits : order(zeros_y, zeros_x);
+}
+
+static int
+order_of_stacks(uint32_t x, uint32_t y)
+{
+    const struct cpprof__tree *tree = &cpprof__tables.tree;
+    struct cpprof__tree_node a, b;
+
+    while (x != y) {
+        bool is_x = cpprof__tree_node(tree, x, &a);
+        bool is_y = cpprof__tree_node(tree, y, &b);
+        int pcs;
+
+        if (!is_x || !is_y)
+            return is_x - is_y;
+        pcs = order_of_texts(a.pc + 1, b.pc + 1);
+        if (pcs)
+            return pcs;
+        x = a.parent;
+        y = b.parent;
+    }
+    return 0;
+}
+
+/* Numbers of sets are in no order. */
+static int
+order_of_labels(const struct cpprof__row *x, const struct cpprof__row *y)
+{
+    struct cpprof__builder_label labels[CPPROF__ROW_LABELS];
+    struct cpprof__buffer a = {0}, b = {0};
+    int found;
+
+    if (x->labels == y->labels || !x->labels || !y->labels)
+        return order(x->labels, y->labels);
+    cpprof__labels_print(&a, labels, cpprof__row_labels(x, labels));
+    cpprof__labels_print(&b, labels, cpprof__row_labels(y, labels));
+    cpprof__buffer_append(&a, "", 1);
+    cpprof__buffer_append(&b, "", 1);
+    if (a.failed || b.failed)
+        found = order(x->labels, y->labels);
+    else
+        found = strcmp((char *)a.data, (char *)b.data);
+    cpprof__buffer_free(&a);
+    cpprof__buffer_free(&b);
+    return found;
+}
+
+static int
+by_key(const void *a, const void *b)
+{
+    const struct cpprof__row *x = a, *y = b;
+    int stacks = order(x->stack, y->stack);
+
+    return stacks ? stacks : order(x->labels, y->labels);
+}
+
+static int
+by_value(const void *a, const void *b, void *value)
+{
+    const struct cpprof__row *x = a, *y = b;
+    int64_t in_x = x->values[*(size_t *)value];
+    int64_t in_y = y->values[*(size_t *)value];
+    int stacks;
+
+    if (in_x != in_y)
+        return in_x < in_y ? 1 : -1;
+    stacks = order_of_stacks(x->stack, y->stack);
+    if (!stacks)
+        stacks = order_of_labels(x, y);
+    return stacks ? stacks : by_key(a, b);
+}
+
+size_t
+cpprof__rows_merge(const struct cpprof__rows_form *form,
+                   struct cpprof__row *rows, size_t n)
+{
+    size_t i, kept = 0, value = form->n_types - 1;
+
+    qsort(rows, n, sizeof *rows, by_key);
+    for (i = 0; i < n; i++) {
+        if (kept && !by_key(&rows[kept - 1], &rows[i])) {
+            rows[kept - 1].values[0] += rows[i].values[0];
+            rows[kept - 1].values[1] += rows[i].values[1];
+        } else {
+            rows[kept++] = rows[i];
+        }
+    }
+    qsort_r(rows, kept, sizeof *rows, by_value, &value);
+    return kept;
+}

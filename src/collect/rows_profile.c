@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/rows_profile.h"
+
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/builder_internal.h"
+#include "collect/heap_profile.h"
+#include "collect/names.h"
+#include "collect/rows_order.h"
+#include "collect/text_profile.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Frames of one sample that are written; more are cut. */
+#define DEPTH_MAX 1024
+
+/* A profile being written, in either form. */
+struct work {
+    const struct cpprof__rows_form *form;
+    struct cpprof__heap_source source; /* the tables, and who has names */
+    struct cpprof__symbolizer *symbolizer;
+    struct cpprof__builder *builder;
+    uint32_t *numbers; /* the builder's, of the store's mappings */
+    size_t n_numbers;
+    struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__builder_label labels[CPPROF__ROW_LABELS];
+    struct cpprof__frame lines[CPPROF__LINES_MAX];
+    struct cpprof__text_profile text;
+};
+
+static int64_t
+now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static struct work *
+make_work(const struct cpprof__rows_form *form,
+          const struct cpprof_profile_options *options,
+          const struct cpprof_writer *writer, bool names,
+          struct cpprof_error *error)
+{
+    struct work *w = calloc(1, sizeof *w);
+
+    if (!w) {
+        if (writer->close)
+            writer->close(writer->ctx, 1);
+        cpprof__fail_nomem(error);
+        return NULL;
+    }
+    w->form = form;
+    w->source.tables = &cpprof__tables;
+    w->source.pid = (int32_t)getpid();
+    w->source.is_self = true;
+    w->source.time_ns = now_ns();
+    if (names && options->symbolize != CPPROF_SYMBOLIZE_NONE)
+        w->source.ops = cpprof__names_load();
+    if (w->source.ops)
+        w->symbolizer = cpprof__heap_symbolizer(&w->source, options->symbolize);
+    return w;
+}
+
+static void
+free_work(struct work *w)
+{
+    if (w->symbolizer)
+        w->source.ops->free(w->symbolizer);
+    free(w->numbers);
+    free(w);
+}
+
+/* ---- protobuf --------------------------------------------------------- */
+
+static bool
+add_mappings(struct work *w)
+{
+    const struct cpprof__store *store = &cpprof__tables.store;
+    size_t i, n = load_acquire(&store->head->n_mappings);
+
+    w->numbers = calloc(n + 1, sizeof *w->numbers);
+    if (!w->numbers)
+        return false;
+    w->n_numbers = n;
+    for (i = 0; i < n; i++) {
+        const struct cpprof__store_mapping *m = &store->mappings[i];
+        struct cpprof__builder_mapping mapping = {
+            m->start, m->limit, m->offset, cpprof__store_text(store, m->path),
+            cpprof__store_text(store, m->build_id)};
+
+        w->numbers[i] = cpprof__builder_add_mapping(w->builder, &mapping);
+    }
+    return true;
+}
+
+static bool
+is_hidden(struct work *w, const struct cpprof__builder_frame *frame)
+{
+    size_t mapping, i, n;
+
+    if (!w->form->hides || !w->symbolizer || frame->pc < CPPROF__FRAME_END ||
+        frame->mapping == CPPROF__NO_MAPPING)
+        return false;
+    mapping = cpprof__builder_mapping_at(w->builder, frame->mapping)
+                  ->symbolizer_index;
+    if (mapping == SIZE_MAX)
+        return false;
+    n = w->source.ops->resolve(w->symbolizer, mapping, frame->pc, w->lines,
+                               CPPROF__LINES_MAX);
+    for (i = 0; i < n; i++)
+        if (!w->form->hides(w->lines[i].name))
+            return false;
+    return n > 0;
+}
+
+/* Frames to leave out at the leaf; none, when there would be nothing else. */
+static size_t
+n_hidden(struct work *w, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && is_hidden(w, &w->stack[i]))
+        i++;
+    return i < n ? i : 0;
+}
+
+static void
+add_row(struct work *w, const struct cpprof__row *row)
+{
+    size_t n = cpprof__heap_stack(&w->source, row->stack, w->numbers,
+                                  w->n_numbers, w->stack, DEPTH_MAX);
+    size_t skip = n_hidden(w, n);
+
+    cpprof__builder_add_sample(w->builder, row->values, w->stack + skip,
+                               n - skip, w->labels,
+                               cpprof__row_labels(row, w->labels));
+}
+
+static void
+add_all(struct work *w, const struct cpprof__row *rows, size_t n)
+{
+    size_t i;
+
+    if (!add_mappings(w)) {
+        cpprof__builder_fail_nomem(w->builder);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        add_row(w, &rows[i]);
+}
+
+static enum cpprof_status
+write_proto(const struct cpprof__rows_form *form,
+            const struct cpprof__row *rows, size_t n,
+            const struct cpprof_profile_options *options,
+            struct cpprof_writer writer, struct cpprof_error *error)
+{
+    struct work *w = make_work(form, options, &writer, true, error);
+    struct cpprof__profile_head head = {
+        .sample_types = form->types,
+        .n_sample_types = form->n_types,
+        .period_type = form->period_type,
+        .period = form->period,
+        .drop_frames = form->drop_frames,
+    };
+    enum cpprof_status status;
+
+    if (!w)
+        return CPPROF_NOMEM;
+    head.time_ns = w->source.time_ns;
+    status = cpprof__builder_make(&head, writer,
+                                  w->symbolizer ? w->source.ops : NULL,
+                                  w->symbolizer, &w->builder, error);
+    if (status == CPPROF_OK) {
+        add_all(w, rows, n);
+        status = cpprof__builder_finish(w->builder, 0, error);
+    }
+    free_work(w);
+    return status;
+}
+
+/* ---- text ------------------------------------------------------------- */
+
+static void
+put_count(struct work *w, const struct cpprof__row *row, bool names)
+{
+    struct cpprof__text_profile *t = &w->text;
+    size_t n = cpprof__heap_stack(&w->source, row->stack, t->mappings,
+                                  t->n_mappings, w->stack, DEPTH_MAX);
+
+    cpprof__text_printf(t, "%" PRId64 " @", row->values[0]);
+    if (!n)
+        w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_BROKEN,
+                                                       CPPROF__NO_MAPPING};
+    cpprof__text_addresses(t, w->stack, n);
+    if (row->labels) {
+        cpprof__text_printf(t, "# labels: ");
+        cpprof__labels_print(&t->out, w->labels,
+                             cpprof__row_labels(row, w->labels));
+        cpprof__text_printf(t, "\n");
+    }
+    if (names)
+        cpprof__text_stack(t, w->stack, n);
+}
+
+/* The old form of debug 0 is that of 1 without names. */
+enum cpprof_status
+cpprof__rows_write_counts(const struct cpprof__rows_form *form,
+                          struct cpprof__row *rows, size_t n,
+                          const struct cpprof_profile_options *options,
+                          struct cpprof_writer writer,
+                          struct cpprof_error *error)
+{
+    bool names = options->debug > 0;
+    struct work *w = make_work(form, options, &writer, names, error);
+    enum cpprof_status status;
+    int64_t total = 0;
+    size_t i;
+
+    if (!w)
+        return CPPROF_NOMEM;
+    for (i = 0; i < n; i++)
+        total += rows[i].values[0];
+    cpprof__text_begin(&w->text, writer, w->source.ops, w->symbolizer);
+    w->text.hides = form->hides;
+    cpprof__text_add_mappings(&w->text, &cpprof__tables.store);
+    cpprof__buffer_append(&w->text.out, form->name, strlen(form->name));
+    cpprof__text_printf(&w->text, " profile: total %" PRId64 "\n", total);
+    for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
+        put_count(w, &rows[i], names);
+    status = cpprof__text_end(&w->text, error);
+    free_work(w);
+    return status;
+}
+
+enum cpprof_status
+cpprof__rows_write(const struct cpprof__rows_form *form,
+                   struct cpprof__row *rows, size_t n,
+                   const struct cpprof_profile_options *options,
+                   struct cpprof_writer writer, struct cpprof_error *error)
+{
+    bool is_text =
+        options->debug > 0 || (options->flags & CPPROF_PROFILE_LEGACY);
+
+    cpprof__tables_resolve(); /* after the rows: all that they refer to */
+    n = cpprof__rows_merge(form, rows, n);
+    if (!is_text)
+        return write_proto(form, rows, n, options, writer, error);
+    return (form->write_text ? form->write_text : cpprof__rows_write_counts)(
+        form, rows, n, options, writer, error);
+}
