@@ -63,7 +63,7 @@ struct cpprof__thread_self {
     uint32_t generation; /* session for which .thread was found */
     const void *labels;  /* struct cpprof__label_set, immutable */
     uintptr_t start;     /* address of the start routine, 0: unknown */
-};
+    void *inherited;     /* the set that it was born with, on which it has a
                           * hold, or NULL */
 extern __thread struct cpprof__thread_self cpprof__self;
 
