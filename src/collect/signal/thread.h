@@ -65,6 +65,7 @@ struct cpprof__thread_self {
     uintptr_t start;     /* address of the start routine, 0: unknown */
     void *inherited;     /* the set that it was born with, on which it has a
                           * hold, or NULL */
+};
 extern __thread struct cpprof__thread_self cpprof__self;
 
 #define CPPROF__MAX_THREADS (CPPROF__THREADS_PER_CHUNK * CPPROF__MAX_CHUNKS)
