@@ -60,8 +60,8 @@ struct session {
 
     pthread_mutex_t drain_lock; /* guards what follows */
     struct cpprof__drain drain;
-    struct cpprof__cpu_profile profile;
     struct cpprof__labels_reader labels_reader;
+    struct cpprof__cpu_profile profile;
     bool has_profile; /* begun */
     enum cpprof_status failed;
     struct cpprof_error error;
@@ -167,9 +167,9 @@ drain_locked(struct session *s)
     if (swap_acq_rel(&s->unloaded, false))
         cpprof__mappings_refresh(&s->drain.mappings);
     cpprof__drain_all(&s->drain);
-    update_head(s);
     if (load_relaxed(&s->spool.ring->tail) >= head)
         cpprof__labels_reader_passed(&s->labels_reader, clock);
+    update_head(s);
     return s->drain.n_records - before;
 }
 
@@ -372,20 +372,16 @@ static void
 set_up_drain(struct session *s)
 {
     pthread_mutex_init(&s->drain_lock, NULL);
+    cpprof__labels_reader_begin(&s->labels_reader);
     s->drain.ring = s->spool.ring;
     s->drain.store = &s->spool.store;
     s->drain.live = true;
     s->drain.next_store = next_store;
-    cpprof__labels_reader_begin(&s->labels_reader);
     s->drain.ctx = s;
     cpprof__mappings_init(&s->drain.mappings, &s->spool.store, true);
     cpprof__mappings_refresh(&s->drain.mappings);
 }
 
-static void
-set_up_sampler(struct session *s)
-{
-    struct cpprof__sampler *sampler = &cpprof__sampler;
 static void
 free_drain(struct session *s)
 {
@@ -393,6 +389,10 @@ free_drain(struct session *s)
     cpprof__drain_free(&s->drain);
 }
 
+static void
+set_up_sampler(struct session *s)
+{
+    struct cpprof__sampler *sampler = &cpprof__sampler;
 
     if (!++last_generation)
         last_generation = 1;
@@ -454,11 +454,11 @@ start(const struct cpprof__session_plan *plan, struct session **out,
         status = start_sampling(s, error);
     }
     if (status != CPPROF_OK) {
+        free_drain(s);
         cpprof__spool_free(&s->spool, false);
         free(s);
         return status;
     }
-        free_drain(s);
     *out = s;
     return CPPROF_OK;
 }
@@ -518,11 +518,11 @@ finish(struct session *s, struct cpprof_error *error)
     cpprof__ring_wake(s->spool.ring);
     pthread_join(s->drainer, NULL);
     sem_destroy(&s->drainer_is_up);
+    free_drain(s);
     status = s->failed;
     if (status != CPPROF_OK && error)
         *error = s->error;
     /* An image that brought no sample leaves nothing to read, but for the
-    free_drain(s);
      * command's own: its profile is written whatever is in it. */
     keep =
         s->drain.n_records || lost(s) || cpprof__spool_is_of_command(&s->spool);

@@ -417,12 +417,12 @@ at_thread_exit(void *value)
     cpprof__self.thread = NULL;
     cpprof__self.generation = 0;
     pthread_mutex_unlock(&lock);
-}
-
     if (cpprof__self.labels == cpprof__self.inherited)
         cpprof_set_thread_labels(NULL);
     cpprof_labels_free(cpprof__self.inherited);
     cpprof__self.inherited = NULL;
+}
+
 static void
 make_exit_key(void)
 {
@@ -450,15 +450,15 @@ cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes)
 void
 cpprof__thread_cancel(struct cpprof__thread *t)
 {
-    pthread_mutex_lock(&lock);
-    if (t->tid == TID_ANNOUNCED)
     const void *labels = t->start_labels;
 
+    pthread_mutex_lock(&lock);
+    if (t->tid == TID_ANNOUNCED)
         give_place(t);
     pthread_mutex_unlock(&lock);
+    cpprof__labels_inherited_free(labels);
 }
 
-    cpprof__labels_inherited_free(labels);
 /* A thread that blocked the signal only because its creator did can be
  * sampled; what it blocks itself later stays blocked. */
 static void
@@ -476,9 +476,9 @@ cpprof__thread_born(uintptr_t start, const void *labels)
 {
     cpprof__self.start = start;
     cpprof__self.labels = labels;
+    cpprof__self.inherited = (void *)labels;
     pthread_once(&exit_key_once, make_exit_key);
     if (has_exit_key)
-    cpprof__self.inherited = (void *)labels;
         pthread_setspecific(exit_key, &cpprof__self);
 }
 

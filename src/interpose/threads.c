@@ -7,8 +7,8 @@
 #include "collect/threads.h"
 #include "collect/exempt.h"
 #include "collect/heap_stacks.h"
-#include "collect/real.h"
 #include "collect/labels.h"
+#include "collect/real.h"
 #include <cpprof/status.h>
 
 #include <errno.h>
@@ -52,8 +52,6 @@ make_note(uintptr_t start, void *arg, size_t stack_bytes)
     return note;
 }
 
-static struct note
-take_note(void *arg)
 static void
 drop_note(struct note *note)
 {
@@ -62,6 +60,8 @@ drop_note(struct note *note)
     free(note);
 }
 
+static struct note
+take_note(void *arg)
 {
     struct note note = *(struct note *)arg;
 
