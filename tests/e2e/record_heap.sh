@@ -2,8 +2,8 @@
 # Heap profiles of commands, whatever becomes of them: at the rate 1 every
 # value is known.
 . "$(dirname "$0")/tap.sh"
-start "$1"
 hoarder=$(realpath "$2")
+start "$1"
 
 # objects FILE [TYPE]: of the stacks through keep_blocks, as the profile says.
 objects()
