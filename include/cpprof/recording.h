@@ -70,7 +70,9 @@ cpprof_recording_image(const struct cpprof_recording *recording, size_t index);
 /*
  * Write one image's CPU profile, symbolized.
  *
- * Shape, units: as cpprof_start_cpu_profile().
+ * Shape, units: as cpprof_start_cpu_profile(). Of options only symbolize and
+ *          the form (CPPROF_CPU_LEGACY, CPPROF_CPU_NO_DECOYS) are looked at;
+ *          NULL for defaults.
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (a write failed).
  * Owner:   the writer is closed by this call.
  * Safety:  OBJ.
@@ -78,7 +80,7 @@ cpprof_recording_image(const struct cpprof_recording *recording, size_t index);
 CPPROF_API enum cpprof_status
 cpprof_recording_write(struct cpprof_recording *recording, size_t index,
                        struct cpprof_writer writer,
-                       enum cpprof_symbolize symbolize,
+                       const struct cpprof_cpu_options *options,
                        struct cpprof_error *error);
 
 /* The heap of one executed image; a forked child that sampled an allocation is

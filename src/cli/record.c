@@ -43,6 +43,7 @@ print_help(void)
         "                 in it is the kind, or else it gets one: FILE.cpu\n"
         "  -duration S    stop and write after S seconds; CMD runs on\n"
         "  -symbolize HOW full, functions or none (full)\n"
+        "  -legacy        CPU profiles in the binary form of gperftools\n"
         "\n"
         "Of CPU profiles:\n"
         "  -F HZ          samples per second of CPU time, 1 to 10000 (100)\n"
@@ -286,6 +287,7 @@ cpprof__cli_record(int argc, char **argv)
         {"heap", CPPROF__FLAG_STRING, &w.heap},
         {"peak", CPPROF__FLAG_BOOL, &options.peak},
         {"labels", CPPROF__FLAG_BOOL, &options.labels},
+        {"legacy", CPPROF__FLAG_BOOL, &options.legacy},
         {0},
     };
     bool help;

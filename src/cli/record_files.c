@@ -96,6 +96,11 @@ print_written(const char *path, const struct cpprof_recorded_image *image)
 static bool
 write_image(struct output *out, size_t index, const char *path)
 {
+    const struct cpprof_cpu_options options = {
+        .size = sizeof options,
+        .symbolize = out->options->symbolize,
+        .flags = out->options->legacy ? CPPROF_CPU_LEGACY : 0,
+    };
     struct cpprof_writer writer;
     struct cpprof_error error;
 
@@ -103,8 +108,8 @@ write_image(struct output *out, size_t index, const char *path)
         cpprof__cli_fail("%s", error.text);
         return false;
     }
-    if (cpprof_recording_write(out->recording, index, writer,
-                               out->options->symbolize, &error) != CPPROF_OK) {
+    if (cpprof_recording_write(out->recording, index, writer, &options,
+                               &error) != CPPROF_OK) {
         cpprof__cli_fail("%s: %s", path, error.text);
         return false;
     }

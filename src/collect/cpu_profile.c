@@ -34,7 +34,7 @@ open_symbolizer(struct cpprof__cpu_profile *profile, int32_t pid,
 enum cpprof_status
 cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
                           const struct cpprof__spool_head *head,
-                          enum cpprof_symbolize symbolize,
+                          const struct cpprof_cpu_options *options,
                           struct cpprof_writer writer,
                           struct cpprof_error *error)
 {
@@ -51,7 +51,13 @@ cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
 
     memset(profile, 0, sizeof *profile);
     profile->period_ns = head->period_ns;
-    open_symbolizer(profile, head->pid, symbolize);
+    profile->is_legacy = options->flags & CPPROF_CPU_LEGACY;
+    if (profile->is_legacy) {
+        cpprof__cpu_legacy_begin(&profile->legacy, head->period_ns,
+                                 options->flags & CPPROF_CPU_NO_DECOYS, writer);
+        return CPPROF_OK;
+    }
+    open_symbolizer(profile, head->pid, options->symbolize);
     status = cpprof__builder_make(
         &shape, writer, profile->symbolizer ? profile->ops : NULL,
         profile->symbolizer, &profile->builder, error);
@@ -109,9 +115,9 @@ labels_of(const struct cpprof__store *store, uint32_t labels,
                                  LABELS_MAX);
 }
 
-void
-cpprof__cpu_profile_add(struct cpprof__cpu_profile *profile,
-                        const struct cpprof__store *store)
+static void
+add_samples(struct cpprof__cpu_profile *profile,
+            const struct cpprof__store *store)
 {
     struct cpprof__builder_frame frames[CPPROF__RING_MAX_PCS];
     struct cpprof__builder_label labels[LABELS_MAX];
@@ -132,6 +138,16 @@ cpprof__cpu_profile_add(struct cpprof__cpu_profile *profile,
             labels_of(store, sample->labels, labels));
     }
     free(numbers);
+}
+
+void
+cpprof__cpu_profile_add(struct cpprof__cpu_profile *profile,
+                        const struct cpprof__store *store)
+{
+    if (profile->is_legacy)
+        cpprof__cpu_legacy_add(&profile->legacy, store);
+    else
+        add_samples(profile, store);
 }
 
 static void
@@ -190,6 +206,8 @@ cpprof__cpu_profile_end(struct cpprof__cpu_profile *profile,
 {
     enum cpprof_status status;
 
+    if (profile->is_legacy)
+        return cpprof__cpu_legacy_end(&profile->legacy, lost, error);
     add_lost(profile, lost);
     add_comments(profile, head, lost);
     status = cpprof__builder_finish(

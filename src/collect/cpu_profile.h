@@ -4,11 +4,14 @@
 #define COLLECT_CPU_PROFILE_H
 
 #include "collect/builder.h"
+#include "collect/cpu_legacy.h"
 #include "collect/spool.h"
 #include <cpprof/cpprof.h>
 
 /* One being written. */
 struct cpprof__cpu_profile {
+    bool is_legacy; /* then that, or else what follows */
+    struct cpprof__cpu_legacy legacy;
     struct cpprof__builder *builder;
     const struct cpprof__symbolizer_ops *ops;
     struct cpprof__symbolizer *symbolizer;
@@ -16,11 +19,12 @@ struct cpprof__cpu_profile {
     uint64_t n_samples; /* by weight */
 };
 
-/* Begin; the writer is the profile's from here on, also on failure. */
+/* Begin, in the form and with the names that options say; nothing else in them
+ * is looked at. The writer is the profile's from here on, also on failure. */
 enum cpprof_status
 cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
                           const struct cpprof__spool_head *head,
-                          enum cpprof_symbolize symbolize,
+                          const struct cpprof_cpu_options *options,
                           struct cpprof_writer writer,
                           struct cpprof_error *error);
 

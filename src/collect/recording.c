@@ -404,9 +404,10 @@ cpprof_recording_heap(const struct cpprof_recording *recording, size_t index)
 enum cpprof_status
 cpprof_recording_write(struct cpprof_recording *recording, size_t index,
                        struct cpprof_writer writer,
-                       enum cpprof_symbolize symbolize,
+                       const struct cpprof_cpu_options *options,
                        struct cpprof_error *error)
 {
+    static const struct cpprof_cpu_options defaults = {.size = sizeof defaults};
     struct cpprof__cpu_profile profile;
     enum cpprof_status status;
     struct image *image;
@@ -420,8 +421,8 @@ cpprof_recording_write(struct cpprof_recording *recording, size_t index,
                             recording->n);
     }
     image = &recording->images[index];
-    status = cpprof__cpu_profile_begin(&profile, image->head, symbolize, writer,
-                                       error);
+    status = cpprof__cpu_profile_begin(
+        &profile, image->head, options ? options : &defaults, writer, error);
     if (status != CPPROF_OK)
         return status;
     for (i = 0; i < image->n_stores; i++)

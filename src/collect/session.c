@@ -101,7 +101,7 @@ now_ns(clockid_t clock)
 static void
 begin_profile(struct session *s)
 {
-    enum cpprof_symbolize symbolize = s->plan.options.symbolize;
+    struct cpprof_cpu_options options = s->plan.options;
 
     if (s->has_profile || s->plan.directory)
         return;
@@ -109,8 +109,8 @@ begin_profile(struct session *s)
     /* Nothing to look up: most forked children end without a sample, and must
      * not ask for the loader's lock for nothing. */
     if (!s->spool.store.head->total)
-        symbolize = CPPROF_SYMBOLIZE_NONE;
-    s->failed = cpprof__cpu_profile_begin(&s->profile, s->spool.head, symbolize,
+        options.symbolize = CPPROF_SYMBOLIZE_NONE;
+    s->failed = cpprof__cpu_profile_begin(&s->profile, s->spool.head, &options,
                                           s->plan.writer, &s->error);
 }
 
@@ -345,7 +345,8 @@ check_options(const struct cpprof_cpu_options *options,
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "unknown symbolization %d",
                             (int)checked->symbolize);
-    if (checked->flags & ~CPPROF_CPU_NO_LABELS)
+    if (checked->flags &
+        ~(CPPROF_CPU_NO_LABELS | CPPROF_CPU_LEGACY | CPPROF_CPU_NO_DECOYS))
         return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
                             checked->flags);
     (void)options;
