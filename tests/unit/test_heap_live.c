@@ -77,7 +77,7 @@ block_freed_behind_our_back_is_replaced(void **state)
 static void
 filter_that_is_full_at_a_place_still_tells_the_truth(void **state)
 {
-    const uintptr_t turn = (uintptr_t)CPPROF__HEAP_FILTER << 4;
+    const uintptr_t turn = (uintptr_t)CPPROF__HEAP_FILTER << 10;
     uintptr_t i;
 
     (void)state;

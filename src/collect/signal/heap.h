@@ -178,10 +178,12 @@ cpprof__heap_due(size_t n)
     return __builtin_expect(((beyond | (n - 1)) >> 62) != 0, 0);
 }
 
+/* One place for each KiB: at 512 KiB a sample few of them have one, and the
+ * places of a whole heap stay in the cache. */
 static inline uint8_t *
 cpprof__heap_filter_of(uintptr_t address)
 {
-    return &cpprof__heap_filter[(address >> 4) & (CPPROF__HEAP_FILTER - 1)];
+    return &cpprof__heap_filter[(address >> 10) & (CPPROF__HEAP_FILTER - 1)];
 }
 
 /* May address be a sampled block? */
