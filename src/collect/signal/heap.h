@@ -52,7 +52,7 @@
 /* Heaps: malloc, which is 0, and the program's own. */
 #define CPPROF__HEAP_HEAPS 64
 
-/* Bytes of the filter, a power of two: 64 MiB of addresses before it begins
+/* Bytes of the filter, a power of two: 4 GiB of addresses before it begins
  * anew. Pages without a sampled block stay the kernel's page of zeros. */
 #define CPPROF__HEAP_FILTER (1u << 22)
 
