@@ -84,6 +84,12 @@ is_installed(void)
     return pid && pid == (int32_t)getpid();
 }
 
+bool
+cpprof__action_is_ours(void)
+{
+    return is_installed();
+}
+
 int
 cpprof__action_swap(int signo, const struct sigaction *action,
                     struct sigaction *old)

@@ -14,6 +14,10 @@
 int
 cpprof__action_install(void);
 
+/* Is our handler installed in this process, which a vfork child is not? */
+bool
+cpprof__action_is_ours(void);
+
 /* Is signo the sampling signal? */
 bool
 cpprof__action_concerns(int signo);

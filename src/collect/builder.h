@@ -66,6 +66,10 @@ enum cpprof__own_frame {
                               * blocks the sampling signal */
     CPPROF__FRAME_EXITED,    /* "[short-lived thread]": CPU time a thread used
                               * up before its first tick could come */
+    CPPROF__FRAME_SILENT,    /* "[no answer]": a thread that was asked for its
+                              * stack and did not come to answer */
+    CPPROF__FRAME_MAIN,      /* "[main thread]": which nothing created */
+    CPPROF__FRAME_ORPHAN,    /* "[unknown creator]": a bare clone() */
     CPPROF__FRAME_END = 16
 };
 

@@ -224,6 +224,9 @@ cpprof__own_frame_name(uint64_t pc)
         [CPPROF__FRAME_BROKEN] = "[unwind failed]",
         [CPPROF__FRAME_BLOCKED] = "[signal blocked]",
         [CPPROF__FRAME_EXITED] = "[short-lived thread]",
+        [CPPROF__FRAME_SILENT] = "[no answer]",
+        [CPPROF__FRAME_MAIN] = "[main thread]",
+        [CPPROF__FRAME_ORPHAN] = "[unknown creator]",
     };
 
     if (pc < sizeof names / sizeof *names && names[pc])

@@ -3,6 +3,7 @@
 
 #include "arch/atomic.h"
 #include "collect/exempt.h"
+#include "collect/own_threads.h"
 #include "collect/real.h"
 
 #include <linux/futex.h>
@@ -33,6 +34,7 @@ keep(void *arg)
 
     (void)arg;
     cpprof__heap_self.exempt++;
+    cpprof__own_thread_begin();
     prctl(PR_SET_NAME, "cpprof");
     while (!load_acquire(&finish)) {
         syscall(SYS_futex, &finish, FUTEX_WAIT_PRIVATE, 0,
@@ -42,6 +44,7 @@ keep(void *arg)
     }
     if (load_acquire(&finish) && plan.last)
         plan.last();
+    cpprof__own_thread_end();
     return NULL;
 }
 

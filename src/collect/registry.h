@@ -40,8 +40,8 @@ extern const struct cpprof__builtin cpprof__builtin_allocs;
 extern const struct cpprof__builtin cpprof__builtin_heap;
 extern const struct cpprof__builtin cpprof__builtin_block CPPROF__LATER;
 extern const struct cpprof__builtin cpprof__builtin_mutex CPPROF__LATER;
-extern const struct cpprof__builtin cpprof__builtin_goroutine CPPROF__LATER;
-extern const struct cpprof__builtin cpprof__builtin_threadcreate CPPROF__LATER;
+extern const struct cpprof__builtin cpprof__builtin_goroutine;
+extern const struct cpprof__builtin cpprof__builtin_threadcreate;
 
 /* The one of that name, or NULL. */
 const struct cpprof__builtin *

@@ -12,8 +12,10 @@
 #include "collect/action.h"
 #include "collect/cpu_profile.h"
 #include "collect/drain.h"
+#include "collect/dump.h"
 #include "collect/labels.h"
 #include "collect/exempt.h"
+#include "collect/own_threads.h"
 #include "collect/real.h"
 #include "collect/recorded.h"
 #include "collect/signal/sampler.h"
@@ -250,6 +252,12 @@ refresh_modules(void)
     pthread_mutex_unlock(&loader_lock);
 }
 
+void
+cpprof__session_refresh_modules(void)
+{
+    refresh_modules();
+}
+
 static void
 scan(uint32_t n_scans)
 {
@@ -276,6 +284,7 @@ drainer(void *arg)
     uint32_t n_scans = 0;
 
     cpprof__heap_self.exempt++;
+    cpprof__own_thread_begin();
     prctl(PR_SET_NAME, "cpprof");
     s->drainer_tid = (int32_t)syscall(SYS_gettid);
     sem_post(&s->drainer_is_up);
@@ -296,6 +305,7 @@ drainer(void *arg)
     }
     halt(s);
     write_end(s);
+    cpprof__own_thread_end();
     return NULL;
 }
 
@@ -691,8 +701,10 @@ cpprof__session_exec_begin(void)
 {
     int saved_errno = errno;
 
-    if (is_ours()) {
+    if (is_ours())
         cpprof__threads_suspend();
+    if (cpprof__action_is_ours()) {
+        cpprof__dump_exec_begin();
         take_pending();
     }
     cpprof__action_exec_begin();
@@ -705,6 +717,8 @@ cpprof__session_exec_failed(void)
     int saved_errno = errno;
 
     cpprof__action_exec_failed();
+    if (cpprof__action_is_ours())
+        cpprof__dump_exec_failed();
     if (is_ours())
         cpprof__threads_resume();
     errno = saved_errno;

@@ -39,6 +39,11 @@ cpprof__session_before_unload(void);
 void
 cpprof__session_after_unload(void);
 
+/* cpprof__unwind_refresh_modules(), such that no fork happens while the loader
+ * is asked; nothing in a child made by fork. */
+void
+cpprof__session_refresh_modules(void);
+
 /* fork: what happens before, in the parent, in the child. The child has no
  * session. */
 void

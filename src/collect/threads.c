@@ -8,6 +8,7 @@
 #include "collect/proc.h"
 #include "collect/signal/sampler.h"
 #include "collect/stacks.h"
+#include "collect/threadcreate.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -405,6 +406,7 @@ at_thread_exit(void *value)
     struct cpprof__thread *t;
 
     (void)value;
+    cpprof__born_ended();
     pthread_mutex_lock(&lock);
     t = own_place();
     if (t) {

@@ -6,8 +6,10 @@
  * forkpty) comes by the handlers that are registered in init.c.
  */
 #include "interpose/fork.h"
+#include "collect/dump.h"
 #include "collect/exempt.h"
 #include "collect/names.h"
+#include "collect/own_threads.h"
 #include "collect/real.h"
 #include "collect/registry.h"
 #include "collect/tables.h"
@@ -26,10 +28,12 @@ cpprof__before_fork(void)
 
     if (in_fork)
         return;
+    cpprof__dump_fork_prepare();
     cpprof__session_fork_prepare();
     cpprof__tables_fork_prepare();
     cpprof__names_fork_prepare();
     cpprof__registry_fork_prepare();
+    cpprof__born_fork_prepare();
 }
 
 void
@@ -39,10 +43,12 @@ cpprof__after_fork_in_parent(void)
 
     if (in_fork)
         return;
+    cpprof__born_fork_parent();
     cpprof__registry_fork_parent();
     cpprof__names_fork_parent();
     cpprof__tables_fork_parent();
     cpprof__session_fork_parent();
+    cpprof__dump_fork_parent();
 }
 
 void
@@ -52,11 +58,14 @@ cpprof__after_fork_in_child(void)
 
     if (in_fork)
         return;
+    cpprof__born_fork_child();
+    cpprof__own_threads_fork_child();
     cpprof__registry_fork_child();
     cpprof__names_fork_child();
     cpprof__tables_fork_child();
     cpprof__heap_forked();
     cpprof__session_fork_child();
+    cpprof__dump_fork_child();
     cpprof__environment_start_child();
 }
 

@@ -6,6 +6,7 @@
  */
 #include "collect/threads.h"
 #include "collect/exempt.h"
+#include "collect/threadcreate.h"
 #include "collect/heap_stacks.h"
 #include "collect/labels.h"
 #include "collect/real.h"
@@ -38,6 +39,7 @@ struct note {
     void *arg;
     const void *labels;
     size_t stack_bytes;
+    struct cpprof__born *born;
 };
 
 static struct note *
@@ -48,7 +50,7 @@ make_note(uintptr_t start, void *arg, size_t stack_bytes)
 
     if (note)
         *note = (struct note){
-            start, arg, cpprof_labels_ref(cpprof__self.labels), stack_bytes};
+            start, arg, cpprof_labels_ref(cpprof__self.labels), stack_bytes, NULL};
     return note;
 }
 
@@ -66,6 +68,7 @@ take_note(void *arg)
     struct note note = *(struct note *)arg;
 
     free(arg);
+    cpprof__born_started(note.born);
     cpprof__heap_thread_stack(note.stack_bytes);
     cpprof__thread_born(note.start, note.labels);
     return note;
@@ -79,6 +82,18 @@ announce(uintptr_t start, void *arg, size_t stack_bytes)
     return cpprof__thread_announce(start, arg, stack_bytes);
 }
 
+/* Who created the thread goes with what it is started with. */
+static void
+set_born(struct cpprof__thread *t, struct note *note, struct cpprof__born *born)
+{
+    if (t)
+        t->born = born;
+    else if (note)
+        note->born = born;
+    else
+        cpprof__born_cancel(born);
+}
+
 static void *
 run_pthread(void *place)
 {
@@ -86,6 +101,7 @@ run_pthread(void *place)
     void *(*start)(void *) = (void *(*)(void *))t->start;
     void *arg = t->start_arg;
 
+    cpprof__born_started(t->born);
     cpprof__heap_thread_stack(t->stack_bytes);
     cpprof__thread_started(t);
     return start(arg);
@@ -99,7 +115,7 @@ run_pthread_later(void *arg)
     return ((void *(*)(void *))note.start)(note.arg);
 }
 
-CPPROF_API int
+CPPROF_API CPPROF__HOOK int
 pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
                void *(*start)(void *), void *restrict arg)
 {
@@ -107,8 +123,10 @@ pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
     struct cpprof__thread *t = announce((uintptr_t)start, arg, stack_bytes);
     struct note *note =
         t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
+    struct cpprof__born *born = cpprof__born_announce((uintptr_t)start);
     int failed;
 
+    set_born(t, note, born);
     if (t)
         failed = cpprof__real_pthread_create(thread, attr, run_pthread, t);
     else if (note)
@@ -116,6 +134,8 @@ pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
             cpprof__real_pthread_create(thread, attr, run_pthread_later, note);
     else
         return EAGAIN;
+    if (failed)
+        cpprof__born_cancel(born);
     if (failed && t)
         cpprof__thread_cancel(t);
     if (failed)
@@ -130,6 +150,7 @@ run_thrd(void *place)
     thrd_start_t start = (thrd_start_t)t->start;
     void *arg = t->start_arg;
 
+    cpprof__born_started(t->born);
     cpprof__heap_thread_stack(t->stack_bytes);
     cpprof__thread_started(t);
     return start(arg);
@@ -145,7 +166,7 @@ run_thrd_later(void *arg)
 
 /* glibc's thrd_create reaches the creation of threads without a name that
  * could be taken over. */
-CPPROF_API int
+CPPROF_API CPPROF__HOOK int
 thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
 {
     typedef int create_fn(thrd_t *, thrd_start_t, void *);
@@ -154,14 +175,18 @@ thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
     struct cpprof__thread *t = announce((uintptr_t)start, arg, stack_bytes);
     struct note *note =
         t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
+    struct cpprof__born *born = cpprof__born_announce((uintptr_t)start);
     int failed;
 
+    set_born(t, note, born);
     if (t)
         failed = create(thread, run_thrd, t);
     else if (note)
         failed = create(thread, run_thrd_later, note);
     else
         return thrd_nomem;
+    if (failed != thrd_success)
+        cpprof__born_cancel(born);
     if (failed != thrd_success && t)
         cpprof__thread_cancel(t);
     if (failed != thrd_success)

@@ -3,6 +3,7 @@
 
 #include "arch/atomic.h"
 #include "arch/regs.h"
+#include "collect/signal/dump.h"
 #include "collect/signal/stack_view.h"
 
 #include <errno.h>
@@ -322,7 +323,9 @@ cpprof__on_signal(int signo, siginfo_t *info, void *context)
     int saved_errno = errno;
     enum source source = source_of(info);
 
-    if (source == FROM_OTHERS) {
+    if (cpprof__dump_is_question(info)) {
+        cpprof__dump_answer(info, context);
+    } else if (source == FROM_OTHERS) {
         pass_on(signo, info, context);
     } else {
         __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);

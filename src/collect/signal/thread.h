@@ -35,6 +35,7 @@ struct cpprof__thread {
     uintptr_t start;          /* address of the start routine, 0: unknown */
     void *start_arg;          /* for the wrapper that pthread_create starts */
     size_t stack_bytes;       /* as pthread_create was asked for */
+    struct cpprof__born *born; /* who created it; collect/threadcreate.h */
     const void *start_labels; /* of the creator, held for the new thread */
 
     /* The stack: readable from stack_lo to stack_hi as long as the thread

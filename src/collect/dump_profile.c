@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* The profile goroutine: a record for each thread that lives. */
+#include "collect/dump.h"
+
+#include "collect/dump_text.h"
+#include "collect/own_threads.h"
+#include "collect/proc.h"
+#include "collect/registry.h"
+#include "collect/rows_profile.h"
+#include "collect/signal/heap_stack.h"
+#include "collect/tables.h"
+
+#include "base/status.h"
+
+#include <stdlib.h>
+
+static enum cpprof_status
+write_rows(const struct cpprof__dump *dump, struct cpprof_writer writer,
+           const struct cpprof_profile_options *options,
+           struct cpprof_error *error)
+{
+    static const struct cpprof__value_type types[] = {{"goroutine", "count"}};
+    const struct cpprof__rows_form form = {
+        .name = "goroutine",
+        .types = types,
+        .n_types = 1,
+        .period_type = {"goroutine", "count"},
+        .period = 1,
+    };
+    struct cpprof__row *rows = calloc(dump->n + 1, sizeof *rows);
+    enum cpprof_status status;
+    size_t i;
+
+    if (!rows) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return cpprof__fail_nomem(error);
+    }
+    for (i = 0; i < dump->n; i++)
+        rows[i] = (struct cpprof__row){.values = {1},
+                                       .stack = dump->threads[i].stack,
+                                       .labels = dump->threads[i].labels};
+    status = cpprof__rows_write(&form, rows, dump->n, options, writer, error);
+    free(rows);
+    return status;
+}
+
+static enum cpprof_status
+write_profile(struct cpprof_writer writer,
+              const struct cpprof_profile_options *options,
+              struct cpprof_error *error)
+{
+    const struct cpprof__dump_wanted wanted = {
+        .details = options->debug > 1,
+        .depth = options->debug > 1 ? CPPROF__MAX_DEPTH : CPPROF__HEAP_DEPTH,
+        .above = (uintptr_t)__builtin_return_address(0),
+    };
+    struct cpprof__dump dump;
+    enum cpprof_status status = cpprof__dump_take_all(&wanted, &dump, error);
+
+    if (status != CPPROF_OK) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return status;
+    }
+    if (options->debug > 1) {
+        cpprof__tables_resolve();
+        status =
+            cpprof__dump_write_text(&dump, options->symbolize, writer, error);
+    } else {
+        status = write_rows(&dump, writer, options, error);
+    }
+    cpprof__dump_free(&dump);
+    return status;
+}
+
+/* As the kernel counts them, without a list. */
+static size_t
+count(void)
+{
+    uint32_t n = cpprof__proc_n_threads(), own = cpprof__own_threads();
+
+    return n > own ? n - own : 0;
+}
+
+static enum cpprof_status
+add_records(struct cpprof__records *records, struct cpprof_error *error)
+{
+    const struct cpprof__dump_wanted wanted = {
+        .depth = CPPROF_RECORD_DEPTH,
+        .above = (uintptr_t)__builtin_return_address(0),
+    };
+    struct cpprof__dump dump;
+    enum cpprof_status status = cpprof__dump_take_all(&wanted, &dump, error);
+    size_t i;
+
+    if (status != CPPROF_OK)
+        return status;
+    for (i = 0; i < dump.n; i++)
+        cpprof__records_add_stack(records, NULL, dump.threads[i].stack);
+    cpprof__dump_free(&dump);
+    return CPPROF_OK;
+}
+
+const struct cpprof__builtin cpprof__builtin_goroutine = {
+    .name = "goroutine",
+    .count = count,
+    .write = write_profile,
+    .records = add_records,
+};

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/dump.h"
+
+#include "arch/atomic.h"
+#include "collect/signal/heap_labels.h"
+#include "collect/signal/heap_stack.h"
+#include "collect/signal/sampler.h"
+#include "collect/signal/stack_tree.h"
+#include "collect/signal/stack_view.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * A word, from bit 0: stack 24, labels 16, state 2, waited 1, free 5, sequence
+ * 16. A wait: since, in units of 1024 ns, 40, kind 8, sequence 16. A value:
+ * slot 23, user 1, sequence 16, magic 24.
+ */
+#define STACK_BITS  24
+#define LABELS_BITS 16
+#define STATE_AT    40
+#define WAITED_AT   42
+#define SEQUENCE_AT 48
+#define MAGIC       0x637064ull /* "cpd" */
+
+/* Frames of our own; ORDER: enum cpprof__own_frame in collect/builder.h. */
+#define OWN_TRUNCATED 2
+#define OWN_BROKEN    3
+
+struct place {
+    struct cpprof__stack_view view;
+    struct cpprof__regs regs;
+    uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
+};
+static struct place places[CPPROF__DUMP_PLACES];
+static const void *owners[CPPROF__DUMP_PLACES]; /* NULL: free */
+
+struct cpprof__dump_slot
+    *cpprof__dump_slots[CPPROF__DUMP_USERS][CPPROF__DUMP_CHUNKS];
+uint32_t cpprof__dump_depth[CPPROF__DUMP_USERS] = {128, 128};
+
+struct cpprof__tree *cpprof__dump_tree;
+static uint32_t n_used[CPPROF__DUMP_USERS]; /* slots below were asked once */
+
+static uint64_t
+word_of(uint64_t sequence, enum cpprof__dump_state state)
+{
+    return sequence << SEQUENCE_AT | (uint64_t)state << STATE_AT;
+}
+
+struct cpprof__dump_slot *
+cpprof__dump_slot(enum cpprof__dump_user user, uint32_t index)
+{
+    struct cpprof__dump_slot *chunk;
+
+    if (index >= CPPROF__MAX_THREADS)
+        return NULL;
+    chunk =
+        load_acquire(&cpprof__dump_slots[user][index / CPPROF__DUMP_PER_CHUNK]);
+    return chunk ? &chunk[index % CPPROF__DUMP_PER_CHUNK] : NULL;
+}
+
+uint64_t
+cpprof__dump_value(enum cpprof__dump_user user, uint32_t index)
+{
+    const struct cpprof__dump_slot *slot = cpprof__dump_slot(user, index);
+
+    return MAGIC << 40 | (load_acquire(&slot->word) >> SEQUENCE_AT) << 24 |
+           (uint64_t)user << 23 | index;
+}
+
+uint64_t
+cpprof__dump_ask(enum cpprof__dump_user user, uint32_t index, int32_t tid)
+{
+    struct cpprof__dump_slot *slot = cpprof__dump_slot(user, index);
+    uint64_t sequence = (load_acquire(&slot->word) >> SEQUENCE_AT) + 1;
+
+    store_relaxed(&slot->tid, tid);
+    if (index >= load_relaxed(&n_used[user]))
+        store_relaxed(&n_used[user], index + 1);
+    store_release(&slot->word, word_of(sequence & 0xffff, CPPROF__DUMP_ASKED));
+    return cpprof__dump_value(user, index);
+}
+
+enum cpprof__dump_state
+cpprof__dump_state(const struct cpprof__dump_slot *slot)
+{
+    return (enum cpprof__dump_state)(load_acquire(&slot->word) >> STATE_AT & 3);
+}
+
+struct cpprof__dump_answer
+cpprof__dump_take(struct cpprof__dump_slot *slot)
+{
+    uint64_t word = load_acquire(&slot->word);
+
+    store_release(&slot->word, word_of(word >> SEQUENCE_AT, CPPROF__DUMP_FREE));
+    return (struct cpprof__dump_answer){
+        .stack = word & ((1u << STACK_BITS) - 1),
+        .labels = word >> STACK_BITS & ((1u << LABELS_BITS) - 1),
+        .waited = word >> WAITED_AT & 1,
+    };
+}
+
+struct cpprof__dump_wait
+cpprof__dump_wait(const struct cpprof__dump_slot *slot)
+{
+    uint64_t wait = load_relaxed(&slot->wait);
+    uint64_t word = load_acquire(&slot->word);
+
+    if (wait >> SEQUENCE_AT != word >> SEQUENCE_AT)
+        wait = 0;
+    return (struct cpprof__dump_wait){
+        .kind = wait >> 40 & 0xff,
+        .since_ns = (wait & 0xffffffffff) * 1024,
+    };
+}
+
+const char *
+cpprof__dump_wait_name(uint32_t kind)
+{
+    return kind ? "a lock" : "";
+}
+
+bool
+cpprof__dump_give_up(struct cpprof__dump_slot *slot)
+{
+    uint64_t word = load_acquire(&slot->word);
+
+    while ((word >> STATE_AT & 3) != CPPROF__DUMP_ANSWERED)
+        if (cas_acq_rel(&slot->word, &word,
+                        word_of(word >> SEQUENCE_AT, CPPROF__DUMP_FREE)))
+            return true;
+    return false;
+}
+
+bool
+cpprof__dump_is_question(const siginfo_t *info)
+{
+    if (info->si_code == SI_USER && !info->si_pid && !info->si_uid)
+        return load_relaxed(&n_used[CPPROF__DUMP_ALL]) ||
+               load_relaxed(&n_used[CPPROF__DUMP_WALL]);
+    return info->si_code == CPPROF__DUMP_CODE &&
+           (uint64_t)info->si_value.sival_ptr >> 40 == MAGIC;
+}
+
+/* ---- in the thread that is asked -------------------------------------- */
+
+static struct place *
+take_place(void)
+{
+    unsigned first = (unsigned)((uintptr_t)&cpprof__self >> 12), i;
+
+    for (i = 0; i < CPPROF__DUMP_PLACES; i++) {
+        unsigned at = (first + i) % CPPROF__DUMP_PLACES;
+        const void *nobody = NULL;
+
+        if (!load_relaxed(&owners[at]) &&
+            cas_acq_rel(&owners[at], &nobody, (const void *)&cpprof__self))
+            return &places[at];
+    }
+    return NULL;
+}
+
+static void
+give_place(const struct place *p)
+{
+    store_release(&owners[p - places], NULL);
+}
+
+void
+cpprof__dump_forked(void)
+{
+    unsigned i;
+
+    for (i = 0; i < CPPROF__DUMP_PLACES; i++)
+        if (owners[i])
+            owners[i] = NULL;
+}
+
+/* What is known to be readable from sp up: the stack that it is in. */
+static void
+see_stack(struct cpprof__stack_view *view, uintptr_t sp)
+{
+    const struct cpprof__heap_self *self = &cpprof__heap_self;
+
+    view->window_at = 0;
+    view->window_n = 0;
+    view->lo = view->hi = 0;
+    if (sp - self->stack_lo < self->stack_hi - self->stack_lo)
+        view->hi = self->stack_hi;
+    else if (sp - cpprof__heap_main_lo <
+             cpprof__heap_main_hi - cpprof__heap_main_lo)
+        view->hi = cpprof__heap_main_hi;
+    if (view->hi)
+        view->lo = sp;
+}
+
+static uint32_t
+walk(struct place *p, size_t depth)
+{
+    enum cpprof__unwind_end end;
+    size_t n;
+
+    see_stack(&p->view, p->regs.sp);
+    if (depth > CPPROF__MAX_DEPTH)
+        depth = CPPROF__MAX_DEPTH;
+    n = cpprof__unwind(&p->regs, &p->view, p->pcs, depth, &end);
+    if (end == CPPROF__UNWIND_DEPTH)
+        p->pcs[n++] = OWN_TRUNCATED;
+    else if (end == CPPROF__UNWIND_BROKEN)
+        p->pcs[n++] = OWN_BROKEN;
+    return cpprof__tree_add(cpprof__dump_tree, p->pcs, n);
+}
+
+/*
+ * Did the signal end the sleep of a system call? Then the program counter
+ * stands before the call, to make it again, or after it with EINTR as the
+ * result. The code is read by the kernel: some cannot be read otherwise.
+ */
+static bool
+has_waited(struct place *p)
+{
+    uintptr_t pc = p->regs.pc;
+    uint8_t *code = (uint8_t *)p->view.window;
+
+    p->view.window_at = 0;
+    p->view.window_n = 0;
+    if (!cpprof__stack_fetch(&p->view, pc - CPPROF__SYSCALL_BYTES,
+                             2 * CPPROF__SYSCALL_BYTES))
+        return false;
+    return cpprof__is_syscall(code + CPPROF__SYSCALL_BYTES) ||
+           (cpprof__is_syscall(code) && (int64_t)p->regs.r[0] == -EINTR);
+}
+
+static uint64_t
+answer_word(struct place *p, enum cpprof__dump_user user)
+{
+    uint64_t waited = has_waited(p);
+    uint64_t stack = walk(p, cpprof__dump_depth[user]);
+    uint64_t labels =
+        cpprof__heap_label_number(load_relaxed(&cpprof__self.labels));
+
+    return waited << WAITED_AT | labels << STACK_BITS | stack;
+}
+
+static void
+answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
+       uint64_t sequence, const void *context)
+{
+    uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN), results;
+    struct place *p = take_place();
+
+    if (!p) {
+        cas_acq_rel(&slot->word, &taken, word_of(sequence, CPPROF__DUMP_ASKED));
+        return;
+    }
+    cpprof__regs_from_ucontext(&p->regs, context);
+    results = answer_word(p, user);
+    give_place(p);
+    if (user == CPPROF__DUMP_WALL)
+        store_relaxed(&slot->cpu_ns, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    cas_acq_rel(&slot->word, &taken,
+                word_of(sequence, CPPROF__DUMP_ANSWERED) | results);
+}
+
+static void
+answer_slot(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
+            uint64_t sequence, const void *context)
+{
+    uint64_t asked = word_of(sequence, CPPROF__DUMP_ASKED);
+
+    if (slot &&
+        cas_acq_rel(&slot->word, &asked, word_of(sequence, CPPROF__DUMP_TAKEN)))
+        answer(slot, user, sequence, context);
+}
+
+/* Look for what was asked of this thread. */
+static void
+answer_all(enum cpprof__dump_user user, const void *context)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    uint32_t i, n = load_relaxed(&n_used[user]);
+
+    for (i = 0; i < n; i++) {
+        struct cpprof__dump_slot *slot = cpprof__dump_slot(user, i);
+
+        if (slot && load_relaxed(&slot->tid) == tid)
+            answer_slot(slot, user, load_acquire(&slot->word) >> SEQUENCE_AT,
+                        context);
+    }
+}
+
+void
+cpprof__dump_answer(const siginfo_t *info, const void *context)
+{
+    uint64_t value = (uint64_t)info->si_value.sival_ptr;
+    enum cpprof__dump_user user = value >> 23 & 1;
+
+    if (info->si_code == CPPROF__DUMP_CODE) {
+        answer_slot(cpprof__dump_slot(user, value & 0x7fffff), user,
+                    value >> 24 & 0xffff, context);
+        return;
+    }
+    answer_all(CPPROF__DUMP_ALL, context);
+    answer_all(CPPROF__DUMP_WALL, context);
+}
+
+bool
+cpprof__dump_own(enum cpprof__dump_user user, struct cpprof__dump_answer *out)
+{
+    struct place *p = take_place();
+
+    if (!p)
+        return false;
+    cpprof__regs_here(&p->regs);
+    out->stack = walk(p, cpprof__dump_depth[user]);
+    out->labels = cpprof__heap_label_number(cpprof__self.labels);
+    out->waited = false;
+    give_place(p);
+    return true;
+}

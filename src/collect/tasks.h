@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads of this process as the kernel lists them (proc(5),
+ * /proc/self/task). Allocates by malloc; for use outside handlers.
+ */
+#ifndef COLLECT_TASKS_H
+#define COLLECT_TASKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the kernel says of a thread. */
+struct cpprof__task {
+    char comm[17];
+    char state;       /* R, S, D, T, t, Z, X, ...; 0: not known */
+    uint32_t blocked; /* signals 1 to 31, as bits */
+};
+
+/*
+ * The tids, sorted, without the profiler's own; from malloc. What ran all the
+ * while is in it, whatever else comes and goes: the kernel's list skips threads
+ * when others end meanwhile, so it is read until nothing new appears.
+ *
+ * extra: more tids that may be alive, which the caller knows of.
+ * NULL: no memory, or no /proc.
+ */
+int32_t *
+cpprof__tasks(const int32_t *extra, size_t n_extra, size_t *n);
+
+/* False: the thread is gone. */
+bool
+cpprof__task_look(int32_t tid, struct cpprof__task *task);
+
+/* Does it wait in sigwait() and its like? The signals that it waits for are
+ * then not blocked, and one of ours would end the wait. */
+bool
+cpprof__task_sigwaits(int32_t tid);
+
+/* What it sleeps in, in the kernel; "" when that cannot be told. */
+void
+cpprof__task_wchan(int32_t tid, char *name, size_t n);
+
+/* When it last ran, in the clock of the scheduler, in ns; 0: not known. */
+uint64_t
+cpprof__task_last_ran_ns(int32_t tid);
+
+static inline bool
+cpprof__task_blocks(const struct cpprof__task *task, int signo)
+{
+    return task->blocked >> (signo - 1) & 1;
+}
+
+#endif

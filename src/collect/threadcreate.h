@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who created which thread: a place for each thread that pthread_create or
+ * thrd_create made, from before it starts until after it has ended. And the
+ * profile threadcreate, of those that live.
+ */
+#ifndef COLLECT_THREADCREATE_H
+#define COLLECT_THREADCREATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cpprof__born;
+
+/* ---- for who creates threads ------------------------------------------ */
+
+/* The caller is about to create a thread with that start routine: to be called
+ * by a CPPROF__HOOK, the stack begins with its caller. NULL: no room. */
+struct cpprof__born *
+cpprof__born_announce(uintptr_t start);
+/* It was not created. NULL is fine. */
+void
+cpprof__born_cancel(struct cpprof__born *born);
+/* In the new thread, first thing; and last. */
+void
+cpprof__born_started(struct cpprof__born *born);
+void
+cpprof__born_ended(void);
+
+/* ---- for who reads ---------------------------------------------------- */
+
+struct cpprof__creation {
+    int32_t tid;
+    uint32_t stack;  /* node of cpprof__tables.tree; 0: not known */
+    uintptr_t start; /* routine */
+    bool has_ended;
+};
+
+/* All that are known, by tid, those that ended lately too; from malloc. NULL:
+ * there are none, or no memory. */
+struct cpprof__creation *
+cpprof__creations(size_t *n);
+const struct cpprof__creation *
+cpprof__creation_of(const struct cpprof__creation *creations, size_t n,
+                    int32_t tid);
+
+/* The threads that live: those that the kernel lists and those that were
+ * announced; sorted; from malloc, NULL: no memory. creations may be NULL. */
+int32_t *
+cpprof__live_threads(const struct cpprof__creation *creations,
+                     size_t n_creations, size_t *n);
+
+/* Changes whenever a thread starts or ends. */
+uint32_t
+cpprof__born_changes(void);
+
+void
+cpprof__born_fork_prepare(void);
+void
+cpprof__born_fork_parent(void);
+void
+cpprof__born_fork_child(void);
+
+#endif
