@@ -44,6 +44,7 @@ struct cpprof_heap;
 #define CPPROF_HEAP_ALLOCS 1u /* default sample type alloc_space: "allocs" */
 #define CPPROF_HEAP_PEAK   2u /* in-use values at the moment of most in use */
 #define CPPROF_HEAP_LABELS 4u /* samples carry their thread's labels */
+#define CPPROF_HEAP_LEGACY 8u /* debug 0: the text of 2016, ungzipped */
 
 struct cpprof_heap_options {
     size_t size;   /* sizeof (struct cpprof_heap_options) */

@@ -63,11 +63,11 @@ start_cpu(void)
 }
 
 static void
-start_heap(void)
+start_others(void)
 {
     struct cpprof_error error;
 
-    if (cpprof__environment_heap_start(&environment, is_descendant, &error) !=
+    if (cpprof__environment_end_start(&environment, is_descendant, &error) !=
             CPPROF_OK &&
         is_worth_a_line(&error))
         complain(&error);
@@ -115,8 +115,8 @@ cpprof__environment_start(void)
         return;
     if (!*environment.directory)
         note_owner();
-    if (environment.kinds & CPPROF__KIND_HEAP)
-        start_heap();
+    if (environment.kinds & ~CPPROF__KIND_CPU)
+        start_others();
     if (environment.kinds & CPPROF__KIND_CPU)
         start_cpu();
 }
@@ -130,7 +130,7 @@ cpprof__environment_start_child(void)
     if (!is_on)
         return;
     is_child = is_descendant = true;
-    cpprof__environment_heap_start_child();
+    cpprof__environment_end_start_child();
     if (environment.kinds & CPPROF__KIND_CPU)
         start_cpu();
 }
@@ -160,6 +160,6 @@ cpprof__environment_stop(bool hastily)
     CPPROF__EXEMPT;
 
     stop_cpu(hastily);
-    if (cpprof__environment_heap_stop(hastily, &error) != CPPROF_OK)
+    if (cpprof__environment_end(hastily, &error) != CPPROF_OK)
         complain(&error);
 }

@@ -5,26 +5,48 @@
  *     CPPROF=cpu=HZ,heap=BYTES,out=PATH   write profiles when the program ends
  *     CPPROF=cpu,heap,record=DIR          keep them in files for a recorder
  *
- * Without the name of a kind it is cpu. In both engine=auto|perf|timer|itimer,
- * depth=N, symbolize=full|functions|none, labels=on|off; of the heap also
- * peak=on|off and debug=0|1|2. In PATH %k is the kind, %p the pid, %t the time
- * in seconds since 1970, %e the name of the executable, %% a percent sign.
+ * The kinds are cpu=HZ, heap=BYTES, block=NS, mutex=N, wall=HZ or offcpu=HZ,
+ * goroutine (or threads) and threadcreate; without any of these words it is
+ * cpu. In all of them engine=auto|perf|timer|itimer, depth=N,
+ * symbolize=full|functions|none, labels=on|off, debug=0|1|2 (not of cpu and
+ * wall), legacy=on|off (not of wall); of the heap also peak=on|off. In PATH %k
+ * is the kind, %p the pid, %t the time in seconds since 1970, %e the name of
+ * the executable, %% a percent sign.
  */
 #ifndef COLLECT_ENVIRONMENT_H
 #define COLLECT_ENVIRONMENT_H
 
 #include "collect/session.h"
 #include <cpprof/heap.h>
+#include <cpprof/profiles.h>
 
 #include <limits.h>
 
-#define CPPROF__KIND_CPU  1u
-#define CPPROF__KIND_HEAP 2u
+/* ORDER: kinds[] of environment_words.c */
+#define CPPROF__KIND_CPU          1u
+#define CPPROF__KIND_HEAP         2u
+#define CPPROF__KIND_BLOCK        4u
+#define CPPROF__KIND_MUTEX        8u
+#define CPPROF__KIND_WALL         16u
+#define CPPROF__KIND_OFF_CPU      32u
+#define CPPROF__KIND_THREADS      64u
+#define CPPROF__KIND_THREADCREATE 128u
+
+/* Those whose tables a recorder can read. */
+#define CPPROF__KINDS_OF_TABLES                                                \
+    (CPPROF__KIND_HEAP | CPPROF__KIND_BLOCK | CPPROF__KIND_MUTEX)
+
+/* Those of every wall-clock profile. */
+#define CPPROF__KINDS_OF_WALL (CPPROF__KIND_WALL | CPPROF__KIND_OFF_CPU)
 
 struct cpprof__environment {
     struct cpprof__session_plan plan; /* without writer and directory */
     struct cpprof_heap_options heap;
+    struct cpprof_profile_options others; /* block, mutex, threads */
+    struct cpprof_wall_options wall;
     int64_t heap_rate;        /* 0: off */
+    int64_t block_rate;       /* nanoseconds; 0: off */
+    uint32_t mutex_fraction;  /* 0: off */
     uint32_t kinds;           /* CPPROF__KIND_*, those that are on */
     char out[PATH_MAX];       /* pattern */
     char directory[PATH_MAX]; /* "": not recording */
@@ -56,17 +78,17 @@ cpprof__environment_open(const struct cpprof__environment *env,
                          bool is_descendant, struct cpprof_writer *writer,
                          struct cpprof_error *error);
 
-/* --------------------------------------------- environment_heap.c -------- */
+/* ---------------------------------------------- environment_end.c -------- */
 
-/* The heap profile of this process, from its start or from the fork that made
- * it, to its end. */
+/* The kinds that are written when the process ends, from its start or from the
+ * fork that made it. Of several failures the first is told. */
 enum cpprof_status
-cpprof__environment_heap_start(const struct cpprof__environment *env,
-                               bool is_descendant, struct cpprof_error *error);
+cpprof__environment_end_start(const struct cpprof__environment *env,
+                              bool is_descendant, struct cpprof_error *error);
 void
-cpprof__environment_heap_start_child(void);
+cpprof__environment_end_start_child(void);
 enum cpprof_status
-cpprof__environment_heap_stop(bool hastily, struct cpprof_error *error);
+cpprof__environment_end(bool hastily, struct cpprof_error *error);
 
 /* ------------------------------------------------- environment.c --------- */
 

@@ -6,6 +6,7 @@
 #include "collect/signal/heap.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +96,95 @@ parse_cpu(struct cpprof__environment *env, const char *value,
                            "a number of Hz from 1 to 10000");
 }
 
+/* Tunables: what a profile without a number records. Waits that matter are
+ * longer than 10 us, and all of those are recorded. */
+#define BLOCK_RATE     10000
+#define MUTEX_FRACTION 1
+
+#define WALL_HZ_MAX 1000
+
+/* ORDER: CPPROF__KIND_*. threads is another name of goroutine. */
+static const char *const kinds[] = {
+    "cpu",    "heap",      "block",        "mutex",   "wall",
+    "offcpu", "goroutine", "threadcreate", "threads", NULL};
+
+static uint32_t
+kind_of(const char *word)
+{
+    int kind = parse_word(word, kinds);
+
+    if (kind < 0)
+        return 0;
+    return kinds[kind + 1] ? 1u << kind : CPPROF__KIND_THREADS;
+}
+
+static enum cpprof_status
+parse_block(struct cpprof__environment *env, const char *value,
+            struct cpprof_error *error)
+{
+    uint32_t rate = BLOCK_RATE;
+
+    if (*value && strcmp(value, "0") && !parse_number(value, INT_MAX, &rate))
+        return bad_value(error, "block", value,
+                         "a number of nanoseconds; 1: all waits, 0: none");
+    env->block_rate = strcmp(value, "0") ? rate : 0;
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_mutex(struct cpprof__environment *env, const char *value,
+            struct cpprof_error *error)
+{
+    env->mutex_fraction = MUTEX_FRACTION;
+    if (!strcmp(value, "0"))
+        env->mutex_fraction = 0;
+    else if (*value && !parse_number(value, INT_MAX, &env->mutex_fraction))
+        return bad_value(error, "mutex", value,
+                         "a number of unlocks to record one of; 1: all, 0: "
+                         "none");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_wall(struct cpprof__environment *env, const char *key, const char *value,
+           struct cpprof_error *error)
+{
+    if (env->kinds & CPPROF__KINDS_OF_WALL)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: %s beside another of wall and offcpu; not "
+                            "profiling",
+                            key);
+    return !*value || parse_number(value, WALL_HZ_MAX, &env->wall.rate_hz)
+               ? CPPROF_OK
+               : bad_value(error, key, value, "a number of Hz from 1 to 1000");
+}
+
+/* One of the kinds, with its rate. */
+static enum cpprof_status
+parse_kind(struct cpprof__environment *env, uint32_t kind, const char *key,
+           const char *value, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    if (kind == CPPROF__KIND_CPU)
+        return parse_cpu(env, value, error);
+    if (kind == CPPROF__KIND_HEAP)
+        return parse_heap(env, value, error);
+    if (kind == CPPROF__KIND_BLOCK)
+        status = parse_block(env, value, error);
+    else if (kind == CPPROF__KIND_MUTEX)
+        status = parse_mutex(env, value, error);
+    else if (kind & CPPROF__KINDS_OF_WALL)
+        status = parse_wall(env, key, value, error);
+    else if (*value)
+        status = bad_value(error, key, value, "a word without a value");
+    if (strcmp(value, "0"))
+        env->kinds |= kind;
+    else
+        env->kinds &= ~kind;
+    return status;
+}
+
 static enum cpprof_status
 parse_switch(uint32_t *flags, uint32_t flag, const char *key, const char *value,
              struct cpprof_error *error)
@@ -108,7 +198,13 @@ parse_switch(uint32_t *flags, uint32_t flag, const char *key, const char *value,
     return CPPROF_OK;
 }
 
-/* Both kinds have labels: of the CPU profile unless told not to, of the heap
+static void
+set_flag(uint32_t *flags, uint32_t flag, bool on)
+{
+    *flags = on ? *flags | flag : *flags & ~flag;
+}
+
+/* All kinds have labels: those of samples unless told not to, those of tables
  * when told so. */
 static enum cpprof_status
 parse_labels(struct cpprof__environment *env, const char *value,
@@ -116,11 +212,29 @@ parse_labels(struct cpprof__environment *env, const char *value,
 {
     enum cpprof_status status = parse_switch(
         &env->heap.flags, CPPROF_HEAP_LABELS, "labels", value, error);
+    bool on = env->heap.flags & CPPROF_HEAP_LABELS;
 
-    if (status == CPPROF_OK)
-        env->plan.options.flags =
-            env->heap.flags & CPPROF_HEAP_LABELS ? 0 : CPPROF_CPU_NO_LABELS;
-    return status;
+    if (status != CPPROF_OK)
+        return status;
+    set_flag(&env->plan.options.flags, CPPROF_CPU_NO_LABELS, !on);
+    set_flag(&env->wall.flags, CPPROF_WALL_NO_LABELS, !on);
+    set_flag(&env->others.flags, CPPROF_PROFILE_LABELS, on);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_legacy(struct cpprof__environment *env, const char *value,
+             struct cpprof_error *error)
+{
+    enum cpprof_status status = parse_switch(
+        &env->others.flags, CPPROF_PROFILE_LEGACY, "legacy", value, error);
+    bool on = env->others.flags & CPPROF_PROFILE_LEGACY;
+
+    if (status != CPPROF_OK)
+        return status;
+    set_flag(&env->plan.options.flags, CPPROF_CPU_LEGACY, on);
+    set_flag(&env->heap.flags, CPPROF_HEAP_LEGACY, on);
+    return CPPROF_OK;
 }
 
 static enum cpprof_status
@@ -129,7 +243,7 @@ parse_debug(struct cpprof__environment *env, const char *value,
 {
     if (*value < '0' || *value > '2' || value[1])
         return bad_value(error, "debug", value, "0, 1 or 2");
-    env->heap.debug = *value - '0';
+    env->heap.debug = env->others.debug = *value - '0';
     return CPPROF_OK;
 }
 
@@ -175,13 +289,14 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
            struct cpprof_error *error)
 {
     struct cpprof_cpu_options *options = &env->plan.options;
+    uint32_t kind = kind_of(key);
 
-    if (!strcmp(key, "cpu"))
-        return parse_cpu(env, value, error);
-    if (!strcmp(key, "heap"))
-        return parse_heap(env, value, error);
+    if (kind)
+        return parse_kind(env, kind, key, value, error);
     if (!strcmp(key, "labels"))
         return parse_labels(env, value, error);
+    if (!strcmp(key, "legacy"))
+        return parse_legacy(env, value, error);
     if (!strcmp(key, "peak"))
         return parse_switch(&env->heap.flags, CPPROF_HEAP_PEAK, key, value,
                             error);
@@ -201,14 +316,25 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
 
 /* Without the name of a kind it is the CPU profile. The profiles share what
  * is said of all of them. */
-static void
-finish(struct cpprof__environment *env, bool named)
+static enum cpprof_status
+finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
 {
+    const uint32_t recordable = CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES;
+
     if (!named)
         env->kinds = CPPROF__KIND_CPU;
+    if (*env->directory && env->kinds & ~recordable)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: record= takes cpu, heap, block and mutex; "
+                            "not profiling");
     if (!*env->out)
         strcpy(env->out, "%k.%p.pb.gz");
-    env->heap.symbolize = env->plan.options.symbolize;
+    if (env->kinds & CPPROF__KIND_OFF_CPU)
+        env->wall.flags |= CPPROF_WALL_OFF_CPU;
+    env->wall.max_depth = env->plan.options.max_depth;
+    env->heap.symbolize = env->others.symbolize = env->wall.symbolize =
+        env->plan.options.symbolize;
+    return CPPROF_OK;
 }
 
 enum cpprof_status
@@ -222,6 +348,8 @@ cpprof__environment_parse(const char *text, struct cpprof__environment *env,
     memset(env, 0, sizeof *env);
     env->heap_rate = CPPROF__HEAP_RATE;
     env->heap.size = sizeof env->heap;
+    env->others.size = sizeof env->others;
+    env->wall.size = sizeof env->wall;
     if (strlen(text) >= sizeof copy)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: longer than %zu bytes; not profiling",
@@ -232,11 +360,9 @@ cpprof__environment_parse(const char *text, struct cpprof__environment *env,
 
         if (value)
             *value++ = 0;
-        named = named || !strcmp(word, "cpu") || !strcmp(word, "heap");
+        named = named || kind_of(word);
         if (*word)
             status = parse_pair(env, word, value ? value : "", error);
     }
-    if (status == CPPROF_OK)
-        finish(env, named);
-    return status;
+    return status == CPPROF_OK ? finish(env, named, error) : status;
 }

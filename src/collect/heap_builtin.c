@@ -37,6 +37,8 @@ write(uint32_t flags, struct cpprof_writer writer,
         heap.flags |= CPPROF_HEAP_LABELS;
     if (options->flags & CPPROF_PROFILE_PEAK)
         heap.flags |= CPPROF_HEAP_PEAK;
+    if (options->flags & CPPROF_PROFILE_LEGACY)
+        heap.flags |= CPPROF_HEAP_LEGACY;
     return cpprof_write_heap_profile(writer, &heap, error);
 }
 

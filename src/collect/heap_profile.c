@@ -321,7 +321,7 @@ cpprof__heap_profile_write(const struct cpprof__heap_source *source,
     }
     if (source->is_self) /* after the rows: all that they refer to */
         cpprof__tables_resolve();
-    if (options->debug > 0)
+    if (options->debug > 0 || options->flags & CPPROF_HEAP_LEGACY)
         status = cpprof__heap_write_text(source, options, &rows, writer, error);
     else
         status =

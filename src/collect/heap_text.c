@@ -25,6 +25,7 @@ struct work {
     struct cpprof__text_profile text;
     const struct cpprof__heap_source *source;
     bool is_scaled;
+    bool names; /* of the frames, in comments */
     struct cpprof__builder_frame stack[DEPTH_MAX];
 };
 
@@ -142,7 +143,8 @@ put_row(struct work *w, const struct printed *p)
         n = cpprof__heap_stack(w->source, p->row->stack, w->text.mappings,
                                w->text.n_mappings, w->stack, DEPTH_MAX);
     cpprof__text_addresses(&w->text, w->stack, n);
-    cpprof__text_stack(&w->text, w->stack, n);
+    if (w->names)
+        cpprof__text_stack(&w->text, w->stack, n);
 }
 
 static void
@@ -182,7 +184,9 @@ cpprof__heap_write_text(const struct cpprof__heap_source *source,
         return cpprof__fail_nomem(error);
     }
     cpprof__heap_stats_take(source->is_self, rows, &stats);
-    symbolizer = cpprof__heap_symbolizer(source, options->symbolize);
+    w->names = options->debug > 0;
+    symbolizer = cpprof__heap_symbolizer(
+        source, w->names ? options->symbolize : CPPROF_SYMBOLIZE_NONE);
     w->source = source;
     w->is_scaled =
         rows->n_rates > 0 || (options->flags & CPPROF_HEAP_PEAK) != 0;

@@ -318,8 +318,10 @@ written(const struct made *m, const struct cpprof_heap_options *options)
 static char *
 written_text(const struct made *m, uint32_t flags)
 {
-    struct cpprof_heap_options options = {
-        .size = sizeof options, .debug = 1, .flags = flags};
+    struct cpprof_heap_options options = {.size = sizeof options,
+                                          .debug =
+                                              !(flags & CPPROF_HEAP_LEGACY),
+                                          .flags = flags};
     struct sink s;
 
     write_to(m, &options, &s);

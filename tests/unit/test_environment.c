@@ -95,6 +95,69 @@ heap_words_are_understood(void **state)
 }
 
 static void
+kinds_of_waits_have_rates(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t kinds;
+        int64_t block;
+        uint32_t mutex, wall;
+    } cases[] = {
+        {"block", CPPROF__KIND_BLOCK, 10000, 0, 0},
+        {"block=1", CPPROF__KIND_BLOCK, 1, 0, 0},
+        {"cpu,block=0", CPPROF__KIND_CPU, 0, 0, 0},
+        {"mutex", CPPROF__KIND_MUTEX, 0, 1, 0},
+        {"mutex=100", CPPROF__KIND_MUTEX, 0, 100, 0},
+        {"mutex=0", 0, 0, 0, 0},
+        {"wall", CPPROF__KIND_WALL, 0, 0, 0},
+        {"offcpu=20", CPPROF__KIND_OFF_CPU, 0, 0, 20},
+        {"goroutine", CPPROF__KIND_THREADS, 0, 0, 0},
+        {"threads", CPPROF__KIND_THREADS, 0, 0, 0},
+        {"threadcreate", CPPROF__KIND_THREADCREATE, 0, 0, 0},
+        {"block,wall=5,mutex=2",
+         CPPROF__KIND_BLOCK | CPPROF__KIND_MUTEX | CPPROF__KIND_WALL, 10000, 2,
+         5},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(cpprof__environment_parse(cases[i].text, &env, &error),
+                         CPPROF_OK);
+        assert_int_equal(env.kinds, cases[i].kinds);
+        assert_int_equal(env.block_rate, cases[i].block);
+        assert_int_equal(env.mutex_fraction, cases[i].mutex);
+        assert_int_equal(env.wall.rate_hz, cases[i].wall);
+    }
+}
+
+static void
+words_of_all_kinds_reach_all_of_them(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        cpprof__environment_parse("block,offcpu,labels=on,legacy=on,debug=2,"
+                                  "depth=7,symbolize=functions",
+                                  &env, &error),
+        CPPROF_OK);
+    assert_int_equal(env.others.flags,
+                     CPPROF_PROFILE_LABELS | CPPROF_PROFILE_LEGACY);
+    assert_int_equal(env.others.debug, 2);
+    assert_int_equal(env.others.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
+    assert_int_equal(env.heap.flags, CPPROF_HEAP_LABELS | CPPROF_HEAP_LEGACY);
+    assert_int_equal(env.plan.options.flags, CPPROF_CPU_LEGACY);
+    assert_int_equal(env.wall.flags, CPPROF_WALL_OFF_CPU);
+    assert_int_equal(env.wall.max_depth, 7);
+    assert_int_equal(env.wall.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
+    assert_int_equal(
+        cpprof__environment_parse("wall,labels=off,legacy=off", &env, &error),
+        CPPROF_OK);
+    assert_int_equal(env.wall.flags, CPPROF_WALL_NO_LABELS);
+    assert_int_equal(env.plan.options.flags, CPPROF_CPU_NO_LABELS);
+    assert_int_equal(env.others.flags, 0);
+}
+
+static void
 wrong_word_is_named_in_the_error(void **state)
 {
     static const char *const wrong[][2] = {
@@ -119,6 +182,15 @@ wrong_word_is_named_in_the_error(void **state)
         {"peak=1", "peak=1"},
         {"debug=3", "debug=3"},
         {"debug=", "debug="},
+        {"block=x", "block=x"},
+        {"block=-1", "block=-1"},
+        {"mutex=1.5", "mutex=1.5"},
+        {"wall=0", "wall=0"},
+        {"offcpu=1001", "offcpu=1001"},
+        {"wall,offcpu", "offcpu beside"},
+        {"goroutine=1", "goroutine=1"},
+        {"legacy", "legacy="},
+        {"goroutine,record=/x", "record= takes"},
     };
     size_t i;
 
@@ -198,6 +270,8 @@ main(void)
         cmocka_unit_test(what_is_not_said_has_a_default),
         cmocka_unit_test(kinds_are_those_that_are_named),
         cmocka_unit_test(heap_words_are_understood),
+        cmocka_unit_test(kinds_of_waits_have_rates),
+        cmocka_unit_test(words_of_all_kinds_reach_all_of_them),
         cmocka_unit_test(kinds_get_files_of_their_own),
         cmocka_unit_test(wrong_word_is_named_in_the_error),
         cmocka_unit_test(endless_text_is_refused),

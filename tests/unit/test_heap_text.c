@@ -55,6 +55,21 @@ rows_are_unscaled_sorted_and_aligned_as_in_go(void **state)
 }
 
 static void
+the_form_of_2016_has_addresses_alone(void **state)
+{
+    struct made m;
+
+    make(&m);
+    add_samples(&m, PCS(0x10310, 0x1040f, 0x10010), 3, 1, 1024, 512);
+    add_samples(&m, PCS(0x10320, 0x20010, 0x10010), 2, 2, 4096, 128.5);
+    assert_rows(written_text(&m, CPPROF_HEAP_LEGACY),
+                "heap profile: 3: 9216 [5: 11264] @ heap/1048576\n"
+                "2: 8192 [2: 8192] @ 0x10321 0x20011 0x10011\n"
+                "1: 1024 [3: 3072] @ 0x10311 0x10410 0x10011\n");
+    unmake(&m);
+}
+
+static void
 inlined_functions_have_lines_of_their_own(void **state)
 {
     struct made m;
@@ -264,6 +279,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_unscaled_sorted_and_aligned_as_in_go),
+        cmocka_unit_test(the_form_of_2016_has_addresses_alone),
         cmocka_unit_test(inlined_functions_have_lines_of_their_own),
         cmocka_unit_test(hidden_frames_are_shown_when_there_are_no_others),
         cmocka_unit_test(empty_profile_still_has_four_columns),
