@@ -59,7 +59,7 @@ class labels
     {
     }
 
-    labels(const cpprof_labels *parent,
+    labels(const struct cpprof_labels *parent,
            std::initializer_list<label> list) noexcept
     {
         cpprof_labels_merge(parent, list.begin(), list.size(), &set_, nullptr);
@@ -77,7 +77,7 @@ class labels
     labels &
     operator=(labels other) noexcept
     {
-        cpprof_labels *mine = set_;
+        struct cpprof_labels *mine = set_;
 
         set_ = other.set_;
         other.set_ = mine;
@@ -90,23 +90,23 @@ class labels
     }
 
     /* The set, as long as this is there; or the hold on it. */
-    cpprof_labels *
+    struct cpprof_labels *
     get() const noexcept
     {
         return set_;
     }
 
-    cpprof_labels *
+    struct cpprof_labels *
     release() noexcept
     {
-        cpprof_labels *set = set_;
+        struct cpprof_labels *set = set_;
 
         set_ = nullptr;
         return set;
     }
 
   private:
-    cpprof_labels *set_ = nullptr;
+    struct cpprof_labels *set_ = nullptr;
 };
 
 /* From here to the end of the block. Safety: one thread. */

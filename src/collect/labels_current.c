@@ -6,9 +6,9 @@
  * pthread_exit() or a cancellation goes through it. What would need a table of
  * cleanups and libgcc's routine for it is one call here (arch/regs.h,
  * CPPROF__CALL_UNDER) whose frame holds the address of the scope at a known
- * place under its canonical frame address, and a personality routine that
- * finds it there. All that it needs of the unwinder that is at work is one
- * function, which is asked for when that happens.
+ * place, and a personality routine that finds it there. All that it needs of
+ * the unwinder that is at work is one function, which is asked for when that
+ * happens.
  */
 #include "collect/labels.h"
 
@@ -117,7 +117,7 @@ cpprof__call_under_personality(int version, int actions,
         get_cfa = find_get_cfa();
         if (get_cfa)
             cpprof_label_scope_end(
-                *(struct cpprof_label_scope **)(get_cfa(context) -
+                *(struct cpprof_label_scope **)(get_cfa(context) +
                                                 CPPROF__CALL_UNDER_PLACE));
     }
     return UNWIND_CONTINUE;

@@ -284,8 +284,8 @@ read_types(struct decoder *d)
 {
     size_t i;
 
-    if (d->types.n != 2)
-        fail(d, "%zu sample types, want 2", d->types.n);
+    if (d->types.n != 1 && d->types.n != 2)
+        fail(d, "%zu sample types, want 1 or 2", d->types.n);
     for (i = 0; i < d->types.n; i++)
         d->p->types[i] = read_type(d, d->types.at[i]);
     d->p->n_types = d->types.n;
@@ -489,7 +489,7 @@ read_sample(struct decoder *d, struct piece piece, struct sample *s)
     if (n_ids == 0)
         fail(d, "sample with an empty stack");
     s->count = (int64_t)values[0];
-    s->cpu_ns = (int64_t)values[1];
+    s->cpu_ns = n_values > 1 ? (int64_t)values[1] : 0;
     expand(d, s, ids, n_ids);
     read_labels(d, piece, s);
 }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that make, set, reset and free label sets as fast as they can while
+ * all of them are sampled (Go: TestLabelRace, TestGoroutineProfileLabelRace):
+ * nothing is read after it was freed, every label is whole, memory stays
+ * bounded, and equal sets are one.
+ */
+#include "load.h"
+#include "session.h"
+#include "tap.h"
+
+#include <cpprof/labels.h>
+#include <cpprof/profiles.h>
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define THREADS 4
+
+static int stop;
+
+static void
+serve(void *arg)
+{
+    *(uint64_t *)arg = churn(*(uint64_t *)arg);
+}
+
+/* Each request has labels of its own; a few thousand are different. */
+static void *
+requests(void *arg)
+{
+    uint64_t seed = (uintptr_t)arg, i;
+
+    for (i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+        char number[24];
+        struct cpprof_labels *set;
+
+        snprintf(number, sizeof number, "%d", (int)(i % 1000));
+        set = cpprof_labels("request", number, "same", number, NULL);
+        cpprof_do(set, serve, &seed);
+        cpprof_set_thread_labels(set);
+        serve(&seed);
+        cpprof_set_thread_labels(NULL);
+        cpprof_labels_free(set);
+    }
+    return NULL;
+}
+
+/* A set that a new thread inherits and its maker frees at once. */
+static void *
+child(void *arg)
+{
+    uint64_t seed = (uintptr_t)arg;
+
+    serve(&seed);
+    return NULL;
+}
+
+static void *
+parents(void *arg)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        struct cpprof_labels *set =
+            cpprof_labels("request", "7", "same", "7", NULL);
+        pthread_t thread;
+        bool made;
+
+        cpprof_set_thread_labels(set);
+        made = !pthread_create(&thread, NULL, child, arg);
+        cpprof_set_thread_labels(NULL);
+        cpprof_labels_free(set);
+        if (made)
+            pthread_join(thread, NULL);
+    }
+    return NULL;
+}
+
+static void
+work(uint64_t wall)
+{
+    uint64_t end = wall_ns() + wall;
+    pthread_t threads[THREADS];
+    size_t i;
+
+    stop = 0;
+    for (i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, i ? requests : parents,
+                       (void *)(i + 1));
+    while (wall_ns() < end)
+        hog_one(10 * MS);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static bool
+is_whole(const struct sample *s)
+{
+    return s->n_labels == 0 ||
+           (s->n_labels == 2 && !strcmp(s->labels[0].key, "request") &&
+            !strcmp(s->labels[1].key, "same") &&
+            !strcmp(s->labels[0].text, s->labels[1].text));
+}
+
+int
+main(int argc, char **argv)
+{
+    size_t i, whole = 0, labelled = 0, hogs = 0;
+    struct profile *p;
+
+    session_engine(argc, argv);
+    session_start(500);
+    work(2 * SECOND);
+    p = session_stop();
+    for (i = 0; i < p->n_samples; i++) {
+        whole += is_whole(&p->samples[i]);
+        labelled += p->samples[i].n_labels > 0;
+        hogs += stack_matches(&p->samples[i], "hog_one") &&
+                p->samples[i].n_labels > 0;
+    }
+    check_equal((int64_t)whole, (int64_t)p->n_samples,
+                "labels of a sample belong together");
+    check_at_least((double)labelled, 20, "samples have labels");
+    check_equal((int64_t)hogs, 0, "threads without labels have none");
+    profile_free(p);
+    work(SECOND / 4);
+    check(!cpprof_thread_labels(), "without a session, too");
+    return check_done();
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Profiles by name: those that are there, and those that a program makes (Go:
+ * TestEmptyCallStack, TestGoroutineProfileTrivial's two calls).
+ */
+#include "session.h"
+#include "tap.h"
+
+#include <cpprof/heap.h>
+#include <cpprof/profiles.h>
+#include <cpprof/records.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct cpprof_error error;
+
+static struct cpprof_profile *
+new_profile(const char *name)
+{
+    struct cpprof_profile *profile = NULL;
+
+    if (cpprof_profile_new(name, &profile, &error) != CPPROF_OK)
+        bail("%s: %s", name, error.text);
+    return profile;
+}
+
+static struct profile *
+written(struct cpprof_profile *profile)
+{
+    const char *path = scratch_path("custom.pb.gz");
+    struct cpprof_writer writer;
+
+    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK ||
+        cpprof_profile_write(profile, writer, NULL, &error) != CPPROF_OK)
+        bail("%s", error.text);
+    return profile_load(path);
+}
+
+/* The text with debug, to be freed. */
+static char *
+text_of(struct cpprof_profile *profile, int debug)
+{
+    const struct cpprof_profile_options options = {.size = sizeof options,
+                                                   .debug = debug};
+    char *text = NULL;
+    size_t n;
+    FILE *file = open_memstream(&text, &n);
+
+    if (!file)
+        bail("out of memory");
+    if (cpprof_profile_write(profile, cpprof_file_writer(file), &options,
+                             &error) != CPPROF_OK)
+        bail("%s", error.text);
+    fclose(file);
+    return text;
+}
+
+__attribute__((noinline)) static void
+add_one(struct cpprof_profile *profile, const void *value, unsigned skip)
+{
+    if (cpprof_profile_add(profile, value, skip, &error) != CPPROF_OK)
+        bail("%s", error.text);
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void
+add_from(struct cpprof_profile *profile, const void *value, unsigned skip)
+{
+    add_one(profile, value, skip);
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void
+add_deep(struct cpprof_profile *profile, unsigned depth, unsigned skip)
+{
+    if (depth)
+        add_deep(profile, depth - 1, skip);
+    else
+        add_one(profile, "deep", skip);
+    __asm__ volatile("");
+}
+
+static void
+test_names(void)
+{
+    static const char *const always[] = {"allocs", "heap"};
+    struct cpprof_profile *profile = NULL, *found[64];
+    bool sorted = true;
+    size_t i, n;
+
+    check(!cpprof_lookup("live/names"), "nobody has that name yet");
+    profile = new_profile("live/names");
+    check(cpprof_lookup("live/names") == profile, "it is found by its name");
+    check_text(cpprof_profile_name(profile), "live/names", "and tells it");
+    check(cpprof_profile_new("live/names", &profile, &error) == CPPROF_INVALID,
+          "a name is used once");
+    check_text(error.text, "pprof: NewProfile name already in use: live/names",
+               "with Go's text");
+    check(cpprof_profile_new("heap", &profile, &error) == CPPROF_INVALID,
+          "heap is in use");
+    check(cpprof_profile_new("", &profile, &error) == CPPROF_INVALID,
+          "a name has letters");
+    check_text(error.text, "pprof: NewProfile with empty name",
+               "with Go's text");
+    for (i = 0; i < 2; i++)
+        check_text(cpprof_profile_name(cpprof_lookup(always[i])), always[i],
+                   always[i]);
+    check(cpprof_lookup("threads") == cpprof_lookup("goroutine"),
+          "threads is goroutine");
+    n = cpprof_profiles(found, 64);
+    for (i = 1; i < n; i++)
+        sorted &= strcmp(cpprof_profile_name(found[i - 1]),
+                         cpprof_profile_name(found[i])) < 0;
+    check(sorted && n >= 3, "profiles are listed by name");
+    check_equal((int64_t)cpprof_profiles(NULL, 0), (int64_t)n,
+                "or only counted");
+    profile = found[0];
+    check(cpprof_profiles(found, 1) == n && found[0] == profile,
+          "the first ones when there is no room for all");
+}
+
+static void
+test_errors(void)
+{
+    struct cpprof_profile *heap = cpprof_lookup("heap");
+    struct cpprof_profile *profile = new_profile("errors");
+    const struct cpprof_profile_options bad = {.size = sizeof bad, .debug = -1};
+
+    check(cpprof_profile_add(NULL, "", 0, &error) == CPPROF_INVALID,
+          "no profile takes no value");
+    check_text(error.text, "pprof: use of uninitialized Profile", "Go's text");
+    check(cpprof_profile_add(heap, "", 0, &error) == CPPROF_INVALID,
+          "a built-in one takes none either");
+    check_text(error.text, "pprof: Add called on built-in Profile heap",
+               "Go's text");
+    cpprof_profile_remove(heap, "");
+    cpprof_profile_remove(NULL, "");
+    check(cpprof_profile_write(NULL, cpprof_fd_writer(1), NULL, &error) ==
+              CPPROF_INVALID,
+          "no profile is not written");
+    check_text(error.text, "pprof: use of zero Profile", "Go's text");
+    check(cpprof_profile_write(profile, cpprof_fd_writer(1), &bad, &error) ==
+              CPPROF_INVALID,
+          "nor with options that make no sense");
+    check(cpprof_profile_write(profile, cpprof_fd_writer(-1), NULL, &error) ==
+              CPPROF_SYSTEM,
+          "a write error is said");
+}
+
+static void
+test_stacks(void)
+{
+    struct cpprof_profile *profile = new_profile("stacks");
+    static char values[8];
+    const struct sample *s;
+    struct profile *p;
+    size_t i;
+
+    for (i = 0; i < 5; i++)
+        add_one(profile, &values[i], 0);
+    add_from(profile, &values[5], 1);
+    check_equal((int64_t)cpprof_profile_count(profile), 6, "six values");
+    p = written(profile);
+    check_equal((int64_t)p->n_types, 1, "one type");
+    check_text(p->types[0].type, "stacks", "named as the profile");
+    check_text(p->types[0].unit, "count", "a count");
+    check_text(p->period_type.type, "stacks", "so is the period");
+    check_equal(p->period, 1, "of one");
+    check_equal((int64_t)p->n_samples, 2, "equal stacks are one sample");
+    s = &p->samples[0];
+    check_equal(s->count, 5, "that has them counted, most first");
+    check_text(s->frames[0].name, "add_one", "skip 0 begins at the caller");
+    check_text(p->samples[1].frames[0].name, "add_from",
+               "skip 1 at its caller");
+    profile_free(p);
+    for (i = 0; i < 6; i++)
+        cpprof_profile_remove(profile, &values[i]);
+    check_equal((int64_t)cpprof_profile_count(profile), 0, "all removed");
+    p = written(profile);
+    check_equal((int64_t)p->n_samples, 0, "nothing is left");
+    profile_free(p);
+}
+
+static void
+test_empty_stack(void)
+{
+    struct cpprof_profile *profile = new_profile("empty_stack");
+    char *text;
+
+    add_one(profile, "x", 47674);
+    text = text_of(profile, 1);
+    check(!strncmp(text, "empty_stack profile: total 1\n1 @ 0x", 34),
+          "a stack that is skipped whole is one row");
+    check_has(text, "[lost samples]", "with a frame that says so");
+    free(text);
+}
+
+static void
+test_deep(void)
+{
+    struct cpprof_profile *profile = new_profile("deep");
+    struct profile *p;
+
+    add_deep(profile, 300, 250);
+    p = written(profile);
+    check_text(p->samples[0].frames[0].name, "add_deep",
+               "frames are skipped of a deep stack as well");
+    check_at_least((double)p->samples[0].n_frames, 40, "and the rest is there");
+    profile_free(p);
+}
+
+static void
+test_bytes(void)
+{
+    struct cpprof_profile *profile = new_profile("bytes");
+    char key[] = "key";
+
+    check(!cpprof_profile_add_bytes(profile, key, 3, 0, NULL), "added");
+    check(cpprof_profile_add_bytes(profile, "key", 3, 0, &error) ==
+              CPPROF_INVALID,
+          "equal bytes are the same value");
+    check_text(error.text, "pprof: Profile.Add of duplicate value",
+               "Go's text");
+    cpprof_profile_remove_bytes(profile, "key", 3);
+    check_equal((int64_t)cpprof_profile_count(profile), 0, "removed");
+}
+
+static void
+test_text(void)
+{
+    struct cpprof_profile *profile = new_profile("text");
+    char *text;
+
+    add_one(profile, "x", 0);
+    text = text_of(profile, 1);
+    check(!strncmp(text, "text profile: total 1\n1 @ 0x", 28), "Go's head");
+    check_has(text, "\n#\t0x", "frames");
+    check_has(text, "\tadd_one+0x", "with names");
+    check_has(text, "/profiles.c:", "files and lines");
+    check(strstr(text, "cpprof_profile_add") == NULL, "none of them is ours");
+    free(text);
+}
+
+/* A fork with other threads inside, and both sides go on. */
+static void *
+adds(void *stop)
+{
+    struct cpprof_profile *profile = cpprof_lookup("forked");
+    char here;
+
+    while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED)) {
+        add_one(profile, &here, 0);
+        cpprof_profile_remove(profile, &here);
+    }
+    return NULL;
+}
+
+static void
+test_fork(void)
+{
+    struct cpprof_profile *profile = new_profile("forked");
+    int i, status, stop = 0, good = 0;
+    pthread_t threads[2];
+
+    add_one(profile, "mine", 0);
+    for (i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, adds, &stop);
+    for (i = 0; i < 50; i++) {
+        pid_t child = fork();
+
+        if (!child) {
+            alarm(20);
+            add_one(profile, "child's", 0);
+            free(text_of(profile, 1));
+            _exit(cpprof_profile_count(profile) < 2);
+        }
+        waitpid(child, &status, 0);
+        good += status == 0;
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    check_equal(good, 50, "children have what was there, and go on");
+    check_equal((int64_t)cpprof_profile_count(profile), 1,
+                "what they add is theirs");
+}
+
+static void
+test_records(void)
+{
+    struct cpprof_alloc_record *records, *r = NULL;
+    size_t i, n = 0, there = 0;
+    void *block;
+
+    cpprof_set_heap_rate(1);
+    block = malloc(123457);
+    __asm__ volatile("" : "+r"(block)); /* not left out */
+    cpprof_set_heap_rate(524288);
+    check(!cpprof_heap_records(NULL, 0, true, &n, &error) && n > 0,
+          "records are counted without an array");
+    records = calloc(n + 50, sizeof *records);
+    memset(records, 0x55, sizeof *records);
+    check(!cpprof_heap_records(records, n - 1, true, &there, &error) &&
+              records[0].alloc_bytes == 0x5555555555555555,
+          "one that is too short is left alone");
+    check(!cpprof_heap_records(records, n + 50, true, &there, &error) &&
+              there >= n,
+          "one that is long enough is filled");
+    for (i = 0; i < there; i++)
+        if (records[i].alloc_bytes == 123457)
+            r = &records[i];
+    check(r && r->alloc_objects == 1 && r->free_objects == 0,
+          "an allocation is in it");
+    check(r && r->stack[0] && !r->stack[CPPROF_RECORD_DEPTH - 1],
+          "with its stack and zeros after it");
+    free(block);
+    check(!cpprof_heap_records(records, n + 50, true, &there, &error), "again");
+    r = NULL;
+    for (i = 0; i < there; i++)
+        if (records[i].alloc_bytes == 123457)
+            r = &records[i];
+    check(r && r->free_bytes == 123457, "freed, it still is in it");
+    free(records);
+}
+
+int
+main(int argc, char **argv)
+{
+    session_engine(argc, argv);
+    test_names();
+    test_errors();
+    test_stacks();
+    test_empty_stack();
+    test_deep();
+    test_bytes();
+    test_text();
+    test_fork();
+    test_records();
+    return check_done();
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of custom profiles: what is in them, and that nothing else is. */
+#include "oom.h"
+
+#include "collect/custom.h"
+#include "collect/own_lock.h"
+#include "collect/tables.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STACK 1u
+
+static enum cpprof_status
+add(struct cpprof__custom *custom, uintptr_t value)
+{
+    const struct cpprof__custom_value v = {(void *)value, 0, false};
+
+    return cpprof__custom_add(custom, &v, STACK, NULL);
+}
+
+static void
+drop(struct cpprof__custom *custom, uintptr_t value)
+{
+    const struct cpprof__custom_value v = {(void *)value, 0, false};
+
+    cpprof__custom_remove(custom, &v);
+}
+
+static void
+a_value_is_in_once(void **state)
+{
+    struct cpprof__custom *custom = cpprof__custom_make();
+    const struct cpprof__custom_value one = {(void *)1, 0, false};
+    struct cpprof_error error = {0};
+
+    (void)state;
+    assert_int_equal(add(custom, 1), CPPROF_OK);
+    assert_int_equal(cpprof__custom_add(custom, &one, STACK, &error),
+                     CPPROF_INVALID);
+    assert_string_equal(error.text, "pprof: Profile.Add of duplicate value");
+    assert_int_equal(add(custom, 0), CPPROF_OK); /* NULL is a value, too */
+    assert_int_equal(cpprof__custom_count(custom), 2);
+    drop(custom, 1);
+    drop(custom, 1);
+    drop(custom, 2);
+    assert_int_equal(cpprof__custom_count(custom), 1);
+    assert_int_equal(add(custom, 1), CPPROF_OK);
+    drop(custom, 1);
+    drop(custom, 0);
+    assert_int_equal(cpprof__custom_count(custom), 0);
+}
+
+static void
+bytes_are_told_apart_by_what_they_are(void **state)
+{
+    struct cpprof__custom *custom = cpprof__custom_make();
+    char key[] = "one";
+    const struct cpprof__custom_value bytes = {key, 3, true};
+    const struct cpprof__custom_value shorter = {key, 2, true};
+    const struct cpprof__custom_value empty = {NULL, 0, true};
+    const struct cpprof__custom_value pointer = {key, 0, false};
+
+    (void)state;
+    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+                     CPPROF_OK);
+    assert_int_equal(cpprof__custom_add(custom, &shorter, STACK, NULL),
+                     CPPROF_OK);
+    assert_int_equal(cpprof__custom_add(custom, &empty, STACK, NULL),
+                     CPPROF_OK);
+    assert_int_equal(cpprof__custom_add(custom, &pointer, STACK, NULL),
+                     CPPROF_OK);
+    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+                     CPPROF_INVALID);
+    key[0] = 'O'; /* it was copied */
+    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+                     CPPROF_OK);
+    assert_int_equal(cpprof__custom_count(custom), 5);
+    cpprof__custom_remove(custom, &bytes);
+    key[0] = 'o';
+    cpprof__custom_remove(custom, &bytes);
+    cpprof__custom_remove(custom, &shorter);
+    cpprof__custom_remove(custom, &empty);
+    cpprof__custom_remove(custom, &pointer);
+    assert_int_equal(cpprof__custom_count(custom), 0);
+}
+
+/* Against an array that says what is in. */
+static void
+any_order_of_adds_and_removes_keeps_the_set(void **state)
+{
+    enum { VALUES = 20000, STEPS = 400000 };
+    struct cpprof__custom *custom = cpprof__custom_make();
+    bool *in = calloc(VALUES, sizeof *in);
+    uint64_t random = 1;
+    size_t i, n = 0;
+
+    (void)state;
+    for (i = 0; i < STEPS; i++) {
+        size_t value;
+
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        value = (random >> 33) % (i < STEPS / 2 ? VALUES : VALUES / 50);
+        if (random >> 63) {
+            assert_int_equal(add(custom, value * 8),
+                             in[value] ? CPPROF_INVALID : CPPROF_OK);
+            n += !in[value];
+            in[value] = true;
+        } else {
+            drop(custom, value * 8);
+            n -= in[value];
+            in[value] = false;
+        }
+        assert_int_equal(cpprof__custom_count(custom), n);
+    }
+    for (i = 0; i < VALUES; i++)
+        assert_int_equal(add(custom, i * 8),
+                         in[i] ? CPPROF_INVALID : CPPROF_OK);
+    for (i = 0; i < VALUES; i++)
+        drop(custom, i * 8);
+    assert_int_equal(cpprof__custom_count(custom), 0);
+    free(in);
+}
+
+static void
+bytes_without_memory_are_not_in(void **state)
+{
+    struct cpprof__custom *custom = cpprof__custom_make();
+    const struct cpprof__custom_value bytes = {"abc", 3, true};
+    struct cpprof_error error = {0};
+
+    (void)state;
+    oom_watch();
+    oom.countdown = 0;
+    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, &error),
+                     CPPROF_NOMEM);
+    oom.countdown = -1;
+    assert_int_equal(cpprof__custom_count(custom), 0);
+    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+                     CPPROF_OK);
+    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+                     CPPROF_INVALID);
+    assert_int_equal(oom.n_live, 1);
+    cpprof__custom_remove(custom, &bytes);
+    assert_int_equal(oom.n_live, 0);
+}
+
+/* ---- threads ---------------------------------------------------------- */
+
+struct job {
+    struct cpprof__custom *custom;
+    uintptr_t first;
+};
+
+static int
+drop_bytes(void *ctx, const void *data, size_t n)
+{
+    *(size_t *)ctx += n;
+    return 0;
+}
+
+static void *
+come_and_go(void *arg)
+{
+    const struct job *job = arg;
+    uintptr_t i;
+
+    for (i = 0; i < 20000; i++) {
+        add(job->custom, job->first + i);
+        if (i >= 100)
+            drop(job->custom, job->first + i - 100);
+    }
+    return NULL;
+}
+
+static void
+threads_add_and_remove_while_a_profile_is_written(void **state)
+{
+    const struct cpprof_profile_options options = {.symbolize =
+                                                       CPPROF_SYMBOLIZE_NONE};
+    struct cpprof__custom *custom = cpprof__custom_make();
+    struct job jobs[4];
+    pthread_t threads[4];
+    size_t i, n_bytes = 0;
+
+    (void)state;
+    assert_int_equal(cpprof__tables_make(NULL), CPPROF_OK);
+    for (i = 0; i < 4; i++) {
+        jobs[i] = (struct job){custom, i << 32};
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, come_and_go, &jobs[i]), 0);
+    }
+    for (i = 0; i < 20; i++)
+        assert_int_equal(
+            cpprof__custom_write(
+                custom, "x", &options,
+                (struct cpprof_writer){.write = drop_bytes, .ctx = &n_bytes},
+                NULL),
+            CPPROF_OK);
+    for (i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(cpprof__custom_count(custom), 400);
+    assert_true(n_bytes > 0);
+}
+
+static void
+a_fork_in_the_lock_of_its_own_thread_goes_on(void **state)
+{
+    struct cpprof__own_lock lock = {0};
+
+    (void)state;
+    cpprof__own_lock_take(&lock);
+    assert_false(cpprof__own_lock_take_for_fork(&lock));
+    cpprof__own_lock_give(&lock);
+    assert_true(cpprof__own_lock_take_for_fork(&lock));
+    assert_int_equal(lock.owner, (uintptr_t)&cpprof__self);
+    cpprof__own_lock_give(&lock);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_value_is_in_once),
+        cmocka_unit_test(bytes_are_told_apart_by_what_they_are),
+        cmocka_unit_test(any_order_of_adds_and_removes_keeps_the_set),
+        cmocka_unit_test(bytes_without_memory_are_not_in),
+        cmocka_unit_test(threads_add_and_remove_while_a_profile_is_written),
+        cmocka_unit_test(a_fork_in_the_lock_of_its_own_thread_goes_on),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

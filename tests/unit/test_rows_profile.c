@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows as a count profile: their order, what is merged, and the text, which
+ * is Go's to the byte (runtime/pprof printCountProfile).
+ */
+#include "collect/labels.h"
+#include "collect/rows_order.h"
+#include "collect/signal/heap_labels.h"
+#include "collect/tables.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct cpprof__value_type type = {"things", "count"};
+static const struct cpprof__rows_form form = {
+    .name = "things",
+    .types = &type,
+    .n_types = 1,
+    .period_type = {"things", "count"},
+    .period = 1,
+};
+
+/* Of stacks whose text is these return addresses. */
+static uint32_t
+stack(size_t n, ...)
+{
+    uintptr_t pcs[8];
+    va_list args;
+    size_t i;
+
+    va_start(args, n);
+    for (i = 0; i < n; i++)
+        pcs[i] = va_arg(args, uintptr_t) - 1;
+    va_end(args);
+    return cpprof__tree_add(&cpprof__tables.tree, pcs, n);
+}
+
+#define PC(x) ((uintptr_t)(x))
+
+static uint32_t
+labels(const char *key, const char *value)
+{
+    struct cpprof_labels *set = cpprof_labels(key, value, NULL);
+    uint32_t number = cpprof__heap_label_number(set);
+
+    assert_int_not_equal(number, 0);
+    cpprof_labels_free(set);
+    return number;
+}
+
+static int
+keep(void *ctx, const void *data, size_t n)
+{
+    cpprof__buffer_append(ctx, data, n);
+    return 0;
+}
+
+/* The text of rows without names, in static memory. */
+static const char *
+text_of(struct cpprof__row *rows, size_t n, int debug)
+{
+    const struct cpprof_profile_options options = {
+        .debug = debug,
+        .symbolize = CPPROF_SYMBOLIZE_NONE,
+        .flags = CPPROF_PROFILE_LEGACY};
+    static struct cpprof__buffer out;
+
+    out.n = 0;
+    assert_int_equal(
+        cpprof__rows_write(&form, rows, n, &options,
+                           (struct cpprof_writer){.write = keep, .ctx = &out},
+                           NULL),
+        CPPROF_OK);
+    cpprof__buffer_append(&out, "", 1);
+    return (char *)out.data;
+}
+
+static void
+rows_are_merged_and_sorted_by_count_then_text(void **state)
+{
+    struct cpprof__row rows[] = {
+        {{1}, stack(2, PC(0x20000), PC(0x10010)), 0},
+        {{1}, stack(2, PC(0x200000), PC(0x10010)), 0},
+        {{1}, stack(1, PC(0x20000)), 0},
+        {{1}, stack(2, PC(0x1f0000), PC(0x10010)), 0},
+        {{1}, stack(2, PC(0x20000), PC(0x9000)), 0},
+        {{1}, stack(1, PC(0xfffff)), 0},
+        {{1}, stack(1, PC(0xfffff)), 0},
+    };
+
+    (void)state;
+    assert_string_equal(text_of(rows, 7, 0), "things profile: total 7\n"
+                                             "2 @ 0xfffff\n"
+                                             "1 @ 0x1f0000 0x10010\n"
+                                             "1 @ 0x20000\n"
+                                             "1 @ 0x20000 0x10010\n"
+                                             "1 @ 0x20000 0x9000\n"
+                                             "1 @ 0x200000 0x10010\n");
+}
+
+static void
+labels_tell_rows_apart_and_sort_by_their_text(void **state)
+{
+    struct cpprof__row rows[] = {
+        {{2}, stack(1, PC(0x5000)), labels("k", "b")},
+        {{2}, stack(1, PC(0x5000)), 0},
+        {{1}, stack(1, PC(0x5000)), labels("k", "a\"")},
+        {{1}, stack(1, PC(0x5000)), labels("k", "a\"")},
+    };
+
+    (void)state;
+    assert_string_equal(text_of(rows, 4, 0),
+                        "things profile: total 6\n"
+                        "2 @ 0x5000\n"
+                        "2 @ 0x5000\n# labels: {\"k\":\"a\\\"\"}\n"
+                        "2 @ 0x5000\n# labels: {\"k\":\"b\"}\n");
+}
+
+static void
+debug_1_has_a_line_for_each_frame_and_an_empty_one(void **state)
+{
+    struct cpprof__row rows[] = {
+        {{3}, stack(2, PC(0x5000), PC(0x60000)), labels("k", "v")}};
+
+    (void)state;
+    assert_string_equal(text_of(rows, 1, 1), "things profile: total 3\n"
+                                             "3 @ 0x5000 0x60000\n"
+                                             "# labels: {\"k\":\"v\"}\n"
+                                             "#\t0x4fff\n"
+                                             "#\t0x5ffff\n"
+                                             "\n");
+}
+
+/* A row without an address is one that no reader takes. */
+static void
+a_row_is_never_without_a_frame(void **state)
+{
+    struct cpprof__row rows[] = {{{1}, 0, 0}};
+
+    (void)state;
+    assert_string_equal(text_of(rows, 1, 0), "things profile: total 1\n"
+                                             "1 @ 0x4\n");
+    assert_string_equal(text_of(rows, 1, 1),
+                        "things profile: total 1\n"
+                        "1 @ 0x4\n"
+                        "#\t0x3\t[unwind failed]+0x0\t?:0\n\n");
+}
+
+static void
+no_rows_are_a_profile_too(void **state)
+{
+    struct cpprof__row none[1];
+
+    (void)state;
+    assert_string_equal(text_of(none, 0, 1), "things profile: total 0\n");
+}
+
+/* The order is that of strcmp() over the addresses as text. */
+static void
+stacks_sort_as_their_texts_do(void **state)
+{
+    enum { N = 400 };
+    struct cpprof__row rows[N];
+    const char *text, *line;
+    char before[64] = "", now[64];
+    uint64_t random = 7;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < N; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        rows[i] = (struct cpprof__row){
+            {1}, stack(1, PC((random >> 8) >> (random % 45)) + 4096), 0};
+    }
+    text = text_of(rows, N, 0);
+    for (line = strchr(text, '\n') + 1; strncmp(line, "1 @", 3) != 0;)
+        line = strchr(line, '\n') + 1; /* those that came twice */
+    for (; *line; line = strchr(line, '\n') + 1) {
+        assert_int_equal(sscanf(line, "1 @ %63s", now), 1);
+        assert_true(strcmp(before, now) < 0);
+        memcpy(before, now, sizeof now);
+    }
+}
+
+static int
+make_tables(void **state)
+{
+    (void)state;
+    return cpprof__tables_make(NULL);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_merged_and_sorted_by_count_then_text),
+        cmocka_unit_test(labels_tell_rows_apart_and_sort_by_their_text),
+        cmocka_unit_test(debug_1_has_a_line_for_each_frame_and_an_empty_one),
+        cmocka_unit_test(a_row_is_never_without_a_frame),
+        cmocka_unit_test(no_rows_are_a_profile_too),
+        cmocka_unit_test(stacks_sort_as_their_texts_do),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, make_tables, NULL);
+}
