@@ -14,6 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the tables kept of a set, where the set itself is not. */
+static size_t
+kept_labels(const struct cpprof__store *store, uint32_t number,
+            struct cpprof__builder_label labels[CPPROF__ROW_LABELS])
+{
+    const struct cpprof__store_labels *set;
+
+    if (!number || number > CPPROF__STORE_LABEL_SETS ||
+        number > load_acquire(&store->head->n_label_sets))
+        return 0;
+    set = &store->label_sets[number - 1];
+    if (set->text >= CPPROF__STORE_TEXT ||
+        set->n_bytes >= CPPROF__STORE_TEXT - set->text)
+        return 0;
+    return cpprof__labels_decode(store->text + set->text, set->n_bytes, labels,
+                                 CPPROF__ROW_LABELS);
+}
+
 size_t
 cpprof__row_labels(const struct cpprof__row *row,
                    struct cpprof__builder_label labels[CPPROF__ROW_LABELS])
@@ -27,6 +45,16 @@ cpprof__row_labels(const struct cpprof__row *row,
         return 0;
     return cpprof__labels_decode(set->encoded, set->n_encoded, labels,
                                  CPPROF__ROW_LABELS);
+}
+
+size_t
+cpprof__form_labels(const struct cpprof__rows_form *form,
+                    const struct cpprof__row *row,
+                    struct cpprof__builder_label labels[CPPROF__ROW_LABELS])
+{
+    return form->source
+               ? kept_labels(&form->source->tables->store, row->labels, labels)
+               : cpprof__row_labels(row, labels);
 }
 
 static int
@@ -47,9 +75,8 @@ order_of_texts(uint64_t x, uint64_t y)
 }
 
 static int
-order_of_stacks(uint32_t x, uint32_t y)
+order_of_stacks(const struct cpprof__tree *tree, uint32_t x, uint32_t y)
 {
-    const struct cpprof__tree *tree = &cpprof__tables.tree;
     struct cpprof__tree_node a, b;
 
     while (x != y) {
@@ -70,7 +97,8 @@ order_of_stacks(uint32_t x, uint32_t y)
 
 /* Numbers of sets are in no order. */
 static int
-order_of_labels(const struct cpprof__row *x, const struct cpprof__row *y)
+order_of_labels(const struct cpprof__rows_form *form,
+                const struct cpprof__row *x, const struct cpprof__row *y)
 {
     struct cpprof__builder_label labels[CPPROF__ROW_LABELS];
     struct cpprof__buffer a = {0}, b = {0};
@@ -78,8 +106,8 @@ order_of_labels(const struct cpprof__row *x, const struct cpprof__row *y)
 
     if (x->labels == y->labels || !x->labels || !y->labels)
         return order(x->labels, y->labels);
-    cpprof__labels_print(&a, labels, cpprof__row_labels(x, labels));
-    cpprof__labels_print(&b, labels, cpprof__row_labels(y, labels));
+    cpprof__labels_print(&a, labels, cpprof__form_labels(form, x, labels));
+    cpprof__labels_print(&b, labels, cpprof__form_labels(form, y, labels));
     cpprof__buffer_append(&a, "", 1);
     cpprof__buffer_append(&b, "", 1);
     if (a.failed || b.failed)
@@ -101,18 +129,21 @@ by_key(const void *a, const void *b)
 }
 
 static int
-by_value(const void *a, const void *b, void *value)
+by_value(const void *a, const void *b, void *ctx)
 {
+    const struct cpprof__rows_form *form = ctx;
+    const struct cpprof__tables *tables =
+        form->source ? form->source->tables : &cpprof__tables;
     const struct cpprof__row *x = a, *y = b;
-    int64_t in_x = x->values[*(size_t *)value];
-    int64_t in_y = y->values[*(size_t *)value];
+    int64_t in_x = x->values[form->n_types - 1];
+    int64_t in_y = y->values[form->n_types - 1];
     int stacks;
 
     if (in_x != in_y)
         return in_x < in_y ? 1 : -1;
-    stacks = order_of_stacks(x->stack, y->stack);
+    stacks = order_of_stacks(&tables->tree, x->stack, y->stack);
     if (!stacks)
-        stacks = order_of_labels(x, y);
+        stacks = order_of_labels(form, x, y);
     return stacks ? stacks : by_key(a, b);
 }
 
@@ -120,7 +151,7 @@ size_t
 cpprof__rows_merge(const struct cpprof__rows_form *form,
                    struct cpprof__row *rows, size_t n)
 {
-    size_t i, kept = 0, value = form->n_types - 1;
+    size_t i, kept = 0;
 
     qsort(rows, n, sizeof *rows, by_key);
     for (i = 0; i < n; i++) {
@@ -131,6 +162,6 @@ cpprof__rows_merge(const struct cpprof__rows_form *form,
             rows[kept++] = rows[i];
         }
     }
-    qsort_r(rows, kept, sizeof *rows, by_value, &value);
+    qsort_r(rows, kept, sizeof *rows, by_value, (void *)form);
     return kept;
 }

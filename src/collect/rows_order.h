@@ -15,4 +15,10 @@ size_t
 cpprof__row_labels(const struct cpprof__row *row,
                    struct cpprof__builder_label labels[CPPROF__ROW_LABELS]);
 
+/* The same of what the form is of, maybe another process. */
+size_t
+cpprof__form_labels(const struct cpprof__rows_form *form,
+                    const struct cpprof__row *row,
+                    struct cpprof__builder_label labels[CPPROF__ROW_LABELS]);
+
 #endif

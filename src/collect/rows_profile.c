@@ -56,12 +56,16 @@ make_work(const struct cpprof__rows_form *form,
         return NULL;
     }
     w->form = form;
-    w->source.tables = &cpprof__tables;
-    w->source.pid = (int32_t)getpid();
-    w->source.is_self = true;
-    w->source.time_ns = now_ns();
-    if (names && options->symbolize != CPPROF_SYMBOLIZE_NONE)
-        w->source.ops = cpprof__names_load();
+    if (form->source) {
+        w->source = *form->source;
+    } else {
+        w->source.tables = &cpprof__tables;
+        w->source.pid = (int32_t)getpid();
+        w->source.is_self = true;
+        w->source.time_ns = now_ns();
+        if (names && options->symbolize != CPPROF_SYMBOLIZE_NONE)
+            w->source.ops = cpprof__names_load();
+    }
     if (w->source.ops)
         w->symbolizer = cpprof__heap_symbolizer(&w->source, options->symbolize);
     return w;
@@ -81,9 +85,10 @@ free_work(struct work *w)
 static bool
 add_mappings(struct work *w)
 {
-    const struct cpprof__store *store = &cpprof__tables.store;
+    const struct cpprof__store *store = &w->source.tables->store;
     size_t i, n = load_acquire(&store->head->n_mappings);
 
+    n = n < CPPROF__STORE_MAPPINGS ? n : CPPROF__STORE_MAPPINGS;
     w->numbers = calloc(n + 1, sizeof *w->numbers);
     if (!w->numbers)
         return false;
@@ -139,7 +144,7 @@ add_row(struct work *w, const struct cpprof__row *row)
 
     cpprof__builder_add_sample(w->builder, row->values, w->stack + skip,
                                n - skip, w->labels,
-                               cpprof__row_labels(row, w->labels));
+                               cpprof__form_labels(w->form, row, w->labels));
 }
 
 static void
@@ -202,7 +207,7 @@ put_count(struct work *w, const struct cpprof__row *row, bool names)
     if (row->labels) {
         cpprof__text_printf(t, "# labels: ");
         cpprof__labels_print(&t->out, w->labels,
-                             cpprof__row_labels(row, w->labels));
+                             cpprof__form_labels(w->form, row, w->labels));
         cpprof__text_printf(t, "\n");
     }
     if (names)
@@ -229,7 +234,7 @@ cpprof__rows_write_counts(const struct cpprof__rows_form *form,
         total += rows[i].values[0];
     cpprof__text_begin(&w->text, writer, w->source.ops, w->symbolizer);
     w->text.hides = form->hides;
-    cpprof__text_add_mappings(&w->text, &cpprof__tables.store);
+    cpprof__text_add_mappings(&w->text, &w->source.tables->store);
     cpprof__buffer_append(&w->text.out, form->name, strlen(form->name));
     cpprof__text_printf(&w->text, " profile: total %" PRId64 "\n", total);
     for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
@@ -248,7 +253,8 @@ cpprof__rows_write(const struct cpprof__rows_form *form,
     bool is_text =
         options->debug > 0 || (options->flags & CPPROF_PROFILE_LEGACY);
 
-    cpprof__tables_resolve(); /* after the rows: all that they refer to */
+    if (!form->source) /* after the rows: all that they refer to */
+        cpprof__tables_resolve();
     n = cpprof__rows_merge(form, rows, n);
     if (!is_text)
         return write_proto(form, rows, n, options, writer, error);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile of rows: stacks of this process's tables, each with one or two
- * numbers and maybe labels. What the small profiles (block, mutex, goroutine,
- * threadcreate, and those of the program) have in common when they are
- * written.
+ * A profile of rows: stacks of this process's tables, or of what another one
+ * left of its own, each with one or two numbers and maybe labels. What the
+ * small profiles (block, mutex, goroutine, threadcreate, and those of the
+ * program) have in common when they are written.
  *
  * Source: Go runtime/pprof/pprof.go (printCountProfile).
  */
@@ -11,13 +11,14 @@
 #define COLLECT_ROWS_PROFILE_H
 
 #include "collect/builder.h"
+#include "collect/heap_profile.h"
 #include <cpprof/profiles.h>
 
 #include <stdbool.h>
 
 struct cpprof__row {
     int64_t values[2];
-    uint32_t stack;  /* node of cpprof__tables.tree, 0: unknown */
+    uint32_t stack;  /* node of the tables' tree, 0: unknown */
     uint32_t labels; /* cpprof__heap_label_number(), or 0 */
 };
 
@@ -29,7 +30,8 @@ struct cpprof__rows_form {
     int64_t period;
     /* Of functions left out at the leaf, both forms; NULL: none. */
     bool (*hides)(const char *name);
-    const char *drop_frames; /* or NULL */
+    const char *drop_frames;                  /* or NULL */
+    const struct cpprof__heap_source *source; /* NULL: this process */
     /* The text of debug >= 1; NULL: cpprof__rows_write_counts(). */
     enum cpprof_status (*write_text)(
         const struct cpprof__rows_form *form, struct cpprof__row *rows,
