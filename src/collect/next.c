@@ -14,6 +14,7 @@ struct names {
     const char *strings;
     const uint32_t *gnu_hash;
     const uint32_t *hash;
+    const ElfW(Half) * versions; /* of each symbol, or NULL */
 };
 
 /* Some loaders relocate these pointers in place, some not, and none does so in
@@ -41,8 +42,17 @@ read_names(const struct link_map *m, struct names *names)
             names->gnu_hash = at;
         else if (d->d_tag == DT_HASH)
             names->hash = at;
+        else if (d->d_tag == DT_VERSYM)
+            names->versions = at;
     }
     return names->symbols && names->strings;
+}
+
+/* What old programs were linked with, and no new one is. */
+static bool
+is_old_version(const struct names *names, uint32_t i)
+{
+    return names->versions && names->versions[i] & 0x8000;
 }
 
 static bool
@@ -55,6 +65,7 @@ is_it(const struct names *names, uint32_t i, const char *name)
 
     return s->st_shndx != SHN_UNDEF && s->st_value && binding != STB_LOCAL &&
            (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+           !is_old_version(names, i) &&
            strcmp(names->strings + s->st_name, name) == 0;
 }
 

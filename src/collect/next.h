@@ -5,8 +5,7 @@
  * be asked inside malloc, before any constructor, or in a handler.
  *
  * The list is in load order, which for what is there at the start is the order
- * of lookup too. A lookup by version is not made: the names asked for have one
- * version each.
+ * of lookup too. Of a name that has several versions it is the default one.
  */
 #ifndef COLLECT_NEXT_H
 #define COLLECT_NEXT_H

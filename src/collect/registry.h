@@ -32,14 +32,10 @@ struct cpprof__builtin {
                                   struct cpprof_error *error);
 };
 
-/* Weak where nobody defines it yet: the registry goes without. Who defines one
- * takes the word away. */
-#define CPPROF__LATER __attribute__((weak))
-
 extern const struct cpprof__builtin cpprof__builtin_allocs;
 extern const struct cpprof__builtin cpprof__builtin_heap;
-extern const struct cpprof__builtin cpprof__builtin_block CPPROF__LATER;
-extern const struct cpprof__builtin cpprof__builtin_mutex CPPROF__LATER;
+extern const struct cpprof__builtin cpprof__builtin_block;
+extern const struct cpprof__builtin cpprof__builtin_mutex;
 extern const struct cpprof__builtin cpprof__builtin_goroutine;
 extern const struct cpprof__builtin cpprof__builtin_threadcreate;
 

@@ -12,6 +12,7 @@
 #include "collect/own_threads.h"
 #include "collect/real.h"
 #include "collect/registry.h"
+#include "collect/signal/waits.h"
 #include "collect/tables.h"
 #include <cpprof/status.h>
 
@@ -64,6 +65,7 @@ cpprof__after_fork_in_child(void)
     cpprof__names_fork_child();
     cpprof__tables_fork_child();
     cpprof__heap_forked();
+    cpprof__waits_forked();
     cpprof__session_fork_child();
     cpprof__dump_fork_child();
     cpprof__environment_start_child();

@@ -4,6 +4,7 @@
 #include "collect/exempt.h"
 #include "interpose/fork.h"
 #include "interpose/heap.h"
+#include "interpose/locks.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,6 +33,11 @@ first(void)
     at_quick_exit(at_quick_exit_);
     cpprof__environment_read();
     cpprof__heap_start();
+    cpprof__locks_find();
+    cpprof__rwlocks_find();
+    cpprof__conditions_find();
+    cpprof__semaphores_find();
+    cpprof__c11_locks_find();
     cpprof__environment_start();
 }
 

@@ -26,7 +26,11 @@ LIBC = re.compile(
     r"reallocarray|free|cfree|free_sized|free_aligned_sized|posix_memalign|"
     r"aligned_alloc|memalign|valloc|pvalloc|mmap|mmap64|mremap|munmap|"
     r"_Zn[aw]m(St11align_val_t)?(RKSt9nothrow_t)?|"
-    r"_Zd[al]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?)$")
+    r"_Zd[al]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?|"
+    r"pthread_(mutex_((timed|clock)?lock|unlock)|barrier_wait|"
+    r"rwlock_((timed|clock)?(rd|wr)lock|unlock)|cond_(timed|clock)?wait|"
+    r"join|(timed|clock)join_np)|sem_(timed|clock)?wait|"
+    r"mtx_((timed)?lock|unlock)|cnd_(timed)?wait|thrd_join)$")
 
 
 def exported(library):

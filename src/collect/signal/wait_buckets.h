@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How often and how long threads waited: sums by (profile, stack, label set),
+ * which only grow. Counts are fractions, since a sampled wait may stand for
+ * 12.3 of them.
+ *
+ * Head and buckets are one block of fixed layout without pointers, so that
+ * another process can read a copy of it (mirror.h). It is static memory, which
+ * costs nothing until it is touched.
+ */
+#ifndef COLLECT_SIGNAL_WAIT_BUCKETS_H
+#define COLLECT_SIGNAL_WAIT_BUCKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bound: 65 536 pairs of stack and labels, 2.5 MiB of addresses. What finds no
+ * room is counted as lost. */
+#define CPPROF__WAIT_BUCKETS (1u << 16)
+
+/* Counts are in 1/1024ths. */
+#define CPPROF__WAIT_FRACTION_BITS 10
+
+enum cpprof__wait_profile {
+    CPPROF__WAIT_BLOCK, /* where threads waited */
+    CPPROF__WAIT_MUTEX, /* where what they waited for was given up */
+    CPPROF__WAIT_PROFILES
+};
+
+struct cpprof__wait_bucket {
+    uint32_t stack;   /* node of the tree */
+    uint32_t labels;  /* number + 1 in cpprof__heap_label_sets, or 0 */
+    uint32_t profile; /* enum cpprof__wait_profile */
+    uint32_t pad;
+    uint64_t count; /* estimates; the count in fractions */
+    uint64_t delay_ns;
+};
+
+struct cpprof__waits_head {
+    char magic[8];
+    uint32_t n_buckets; /* given out, 0 is none */
+    uint32_t pad;
+    int64_t block_rate;     /* as they are now */
+    int64_t mutex_fraction; /* likewise */
+    /* By profile: without room for the stack. */
+    uint64_t lost_count[CPPROF__WAIT_PROFILES];
+    uint64_t lost_ns[CPPROF__WAIT_PROFILES];
+};
+
+struct cpprof__waits {
+    struct cpprof__waits_head *head;
+    struct cpprof__wait_bucket *buckets; /* CPPROF__WAIT_BUCKETS */
+};
+
+#pragma GCC visibility push(hidden)
+extern struct cpprof__waits cpprof__waits; /* this process's own */
+#pragma GCC visibility pop
+
+/* Bytes of the block. */
+size_t
+cpprof__waits_bytes(void);
+
+/* Add to the sums of a stack; stack 0: to what is lost. Safety: AS,
+ * lock-free. */
+void
+cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
+                   uint64_t count, uint64_t delay_ns);
+
+/*
+ * Reading, while others add, here or in a copy of n bytes. Nothing that is
+ * read is trusted.
+ */
+bool
+cpprof__waits_open(struct cpprof__waits *waits, void *block, size_t n);
+uint32_t
+cpprof__waits_n_buckets(const struct cpprof__waits *waits);
+
+/* A copy of a bucket; false: nothing was ever counted there. */
+bool
+cpprof__waits_read(const struct cpprof__waits *waits, uint32_t number,
+                   struct cpprof__wait_bucket *bucket);
+
+/* In a child made by fork: nobody has waited yet. */
+void
+cpprof__wait_buckets_forked(void);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who waits for which lock, so that the one who gives it up knows how long
+ * others have waited for it.
+ *
+ * For each lock that somebody waits for there is a slot with the number n of
+ * waiters and the sum S of the times at which they came; a waiter that leaves
+ * takes its leaving time out of S. So n t - S is, at any time t, how long all
+ * of them have waited together up to then, and it never jumps. Whoever gives
+ * the lock up is charged what that has grown by since the last time; nobody
+ * has to walk a list of waiters, and nobody has to wait: n and S share a word.
+ *
+ * What passes between the giving up of a lock and the waking of the one who
+ * gets it is nobody's fault: who leaves with the lock leaves as of the moment
+ * when it was given up last.
+ *
+ * Slots lie in stripes by the address of the lock. What a stripe counts says
+ * whether a look at its slots is worth it: that is all that unlocking costs
+ * when nobody waits.
+ */
+#ifndef COLLECT_SIGNAL_WAIT_TABLE_H
+#define COLLECT_SIGNAL_WAIT_TABLE_H
+
+#include "arch/atomic.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 1024 counts in 4 KiB. More: fewer locks look in vain for waiters that are
+ * another lock's; but unlocking touches more of the cache. */
+#define CPPROF__WAIT_STRIPE_BITS 10
+#define CPPROF__WAIT_STRIPES     (1u << CPPROF__WAIT_STRIPE_BITS)
+
+/* Locks of a stripe that somebody waits for at the same time; those beyond are
+ * not followed. */
+#define CPPROF__WAIT_SLOTS 8u
+
+#pragma GCC visibility push(hidden)
+/* Waiters in each stripe, and those who gave up and are not charged yet. */
+extern uint32_t cpprof__wait_stripes[CPPROF__WAIT_STRIPES];
+#pragma GCC visibility pop
+
+static inline uint32_t
+cpprof__wait_stripe(const void *lock)
+{
+    return (uint32_t)(((uintptr_t)lock >> 3) * 0x9e3779b97f4a7c15u >>
+                      (64 - CPPROF__WAIT_STRIPE_BITS));
+}
+
+/* May there be somebody to be charged for, at the giving up of this lock? */
+static inline bool
+cpprof__wait_may_charge(const void *lock)
+{
+    return __builtin_expect(
+        load_relaxed(&cpprof__wait_stripes[cpprof__wait_stripe(lock)]) != 0, 0);
+}
+
+/* A thread begins to wait for lock. Returns the number of the slot, or 0 when
+ * there is no room. Safety: AS, lock-free. */
+uint32_t
+cpprof__wait_enter(const void *lock, uint64_t now_ns);
+
+/* How a wait ends. */
+enum cpprof__wait_result {
+    CPPROF__WAIT_GOT,     /* the thread has what it waited for */
+    CPPROF__WAIT_GAVE_UP, /* it has not: a timeout, a cancellation */
+    CPPROF__WAIT_NONE,    /* it did not wait: an error */
+};
+
+/* It waits no longer. Safety: AS, lock-free. */
+void
+cpprof__wait_leave(uint32_t slot, enum cpprof__wait_result result,
+                   uint64_t start_ns, uint64_t now_ns);
+
+/* The lock is given up now: the nanoseconds that all have waited since the
+ * last time. Safety: AS, lock-free. */
+uint64_t
+cpprof__wait_charge(const void *lock, uint64_t now_ns);
+
+/* It was not given up after all. */
+void
+cpprof__wait_uncharge(const void *lock, uint64_t ns);
+
+/* In a child made by fork: the parent's other threads wait no more. */
+void
+cpprof__wait_table_forked(void);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Semaphores. Nobody holds one, so who posts is charged with nothing: of a
+ * queue that would be the producer, for every consumer that has nothing to do.
+ *
+ * Waiting is a point of cancellation whether it waits or not; trying is none.
+ *
+ * Source: sem_wait(3p), sem_clockwait (glibc manual).
+ */
+#include "interpose/locks.h"
+
+#include <semaphore.h>
+
+REAL(sem_wait, int, (sem_t * s), (s))
+REAL(sem_trywait, int, (sem_t * s), (s))
+REAL(sem_timedwait, int, (sem_t * s, const struct timespec *end), (s, end))
+REAL(sem_clockwait, int,
+     (sem_t * s, clockid_t clock, const struct timespec *end), (s, clock, end))
+
+/* Is there one to be had? */
+static bool
+try(sem_t *s)
+{
+    int before = errno;
+
+    pthread_testcancel();
+    if (real(sem_trywait)(s) == 0)
+        return true;
+    errno = before;
+    return false;
+}
+
+/* Whatever is recorded, errno is as the call left it. */
+#define WAIT_FOR_SEMAPHORE(s, call)                                            \
+    WAIT_CANCELLABLE(CPPROF__WAITS_SEMAPHORE, s, call, result_ ? errno : 0)
+
+CPPROF__HOOK static int
+wait_for(sem_t *s)
+{
+    return WAIT_FOR_SEMAPHORE(s, real(sem_wait)(s));
+}
+
+CPPROF_API int
+sem_wait(sem_t *s)
+{
+    int result;
+
+    if (cpprof__waits_are_off())
+        return real(sem_wait)(s);
+    result = try(s) ? 0 : wait_for(s);
+    FRAME;
+    return result;
+}
+
+CPPROF__HOOK static int
+wait_until(sem_t *s, const struct timespec *end)
+{
+    return WAIT_FOR_SEMAPHORE(s, real(sem_timedwait)(s, end));
+}
+
+CPPROF_API int
+sem_timedwait(sem_t *restrict s, const struct timespec *restrict end)
+{
+    int result;
+
+    if (cpprof__waits_are_off() || !is_time(end))
+        return real(sem_timedwait)(s, end);
+    result = try(s) ? 0 : wait_until(s, end);
+    FRAME;
+    return result;
+}
+
+CPPROF__HOOK static int
+wait_until_clock(sem_t *s, clockid_t clock, const struct timespec *end)
+{
+    return WAIT_FOR_SEMAPHORE(s, real(sem_clockwait)(s, clock, end));
+}
+
+CPPROF_API int
+sem_clockwait(sem_t *restrict s, clockid_t clock,
+              const struct timespec *restrict end)
+{
+    int result;
+
+    if (cpprof__waits_are_off() || !is_clock(clock) || !is_time(end))
+        return real(sem_clockwait)(s, clock, end);
+    result = try(s) ? 0 : wait_until_clock(s, clock, end);
+    FRAME;
+    return result;
+}
+
+void
+cpprof__semaphores_find(void)
+{
+    sem_wait_find();
+    sem_trywait_find();
+    sem_timedwait_find();
+    sem_clockwait_find();
+}
