@@ -13,6 +13,10 @@
  * So nothing is counted twice and nothing is missed, without a list of who does
  * what. The pointers are never NULL: what calls before any constructor finds
  * NAME_first, which needs neither locks nor memory.
+ *
+ * While the rate is 0 all pointers are the next definitions, so that a program
+ * that is not sampled pays for a jump; those of what frees only until something
+ * was sampled.
  */
 #ifndef INTERPOSE_ALLOCATOR_H
 #define INTERPOSE_ALLOCATOR_H
@@ -36,6 +40,11 @@
 /* Another's malloc is in front of ours: then the names that still come to us
  * are not sampled, since their blocks may be freed behind our back. */
 extern bool cpprof__allocator_stands_back;
+
+/* What a switch has to do is said here first, with sequential consistency:
+ * whoever sets a pointer afterwards looks here again. */
+extern bool cpprof__allocator_counts; /* the rate is not 0 */
+extern bool cpprof__allocator_checks; /* nor was it always */
 
 /* Take a count back, until it is known what becomes of the call: it may fail,
  * and operator new may throw. */
@@ -100,6 +109,9 @@ probe_end(struct probe *probe)
     return was_called;
 }
 
+#define read_switch(p)  __atomic_load_n(p, __ATOMIC_SEQ_CST)
+#define set_entry(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
+
 /*
  * Define `name`, which returns the address of a block of `bytes` bytes:
  *
@@ -141,6 +153,19 @@ probe_end(struct probe *probe)
         return load_relaxed(&id##_next) arguments;                             \
     }                                                                          \
                                                                                \
+    /* After the rate changed from or to 0. */                                 \
+    static void id##_switch(void)                                              \
+    {                                                                          \
+        id##_fn *next = load_relaxed(&id##_next);                              \
+                                                                               \
+        if (!next)                                                             \
+            return;                                                            \
+        if (!read_switch(&cpprof__allocator_counts))                           \
+            set_entry(&id##_entry, next);                                      \
+        if (read_switch(&cpprof__allocator_counts))                            \
+            set_entry(&id##_entry, id##_first);                                \
+    }                                                                          \
+                                                                               \
     CPPROF__HOOK static void *id##_first parameters                            \
     {                                                                          \
         id##_fn *next = load_relaxed(&id##_next);                              \
@@ -153,12 +178,18 @@ probe_end(struct probe *probe)
         if (!next)                                                             \
             next = otherwise;                                                  \
         store_relaxed(&id##_next, next);                                       \
+        if (!read_switch(&cpprof__allocator_counts)) {                         \
+            id##_switch();                                                     \
+            return next arguments;                                             \
+        }                                                                      \
         probe = probe_begin();                                                 \
         address = next arguments;                                              \
         is_counted = probe_end(&probe) || cpprof__allocator_stands_back;       \
         if (!address)                                                          \
             return NULL;                                                       \
         store_release(&id##_entry, is_counted ? next : id##_counted);          \
+        if (!read_switch(&cpprof__allocator_counts))                           \
+            id##_switch();                                                     \
         if (!probe.is_inner && !cpprof__allocator_stands_back &&               \
             cpprof__heap_due(bytes))                                           \
             cpprof__heap_sample(address, bytes, 0);                            \
@@ -176,9 +207,14 @@ probe_end(struct probe *probe)
 #define RELEASER(id, name, parameters, arguments, otherwise)                   \
     typedef void id##_fn parameters;                                           \
     static id##_fn id##_first;                                                 \
-    static id##_fn *id##_next = id##_first;                                    \
+    static id##_fn *id##_next = id##_first, *id##_entry = id##_first;          \
                                                                                \
     CPPROF_API id##_fn id##_exported __asm__(name);                            \
+                                                                               \
+    void id##_exported parameters                                              \
+    {                                                                          \
+        load_relaxed(&id##_entry) arguments;                                   \
+    }                                                                          \
                                                                                \
     CPPROF__HOOK static void id##_sampled parameters                           \
     {                                                                          \
@@ -186,12 +222,20 @@ probe_end(struct probe *probe)
         load_relaxed(&id##_next) arguments;                                    \
     }                                                                          \
                                                                                \
-    void id##_exported parameters                                              \
+    static void id##_checked parameters                                        \
     {                                                                          \
         if (cpprof__heap_may_be_sampled(address))                              \
             id##_sampled arguments;                                            \
         else                                                                   \
             load_relaxed(&id##_next) arguments;                                \
+    }                                                                          \
+                                                                               \
+    static void id##_switch(void)                                              \
+    {                                                                          \
+        if (!read_switch(&cpprof__allocator_checks))                           \
+            set_entry(&id##_entry, load_relaxed(&id##_next));                  \
+        if (read_switch(&cpprof__allocator_checks))                            \
+            set_entry(&id##_entry, id##_checked);                              \
     }                                                                          \
                                                                                \
     CPPROF__HOOK static void id##_first parameters                             \
@@ -201,6 +245,7 @@ probe_end(struct probe *probe)
         if (!next)                                                             \
             next = otherwise;                                                  \
         store_release(&id##_next, next);                                       \
+        id##_switch();                                                         \
         next arguments;                                                        \
     }                                                                          \
                                                                                \
@@ -209,7 +254,12 @@ probe_end(struct probe *probe)
         id##_fn *next = (id##_fn *)cpprof__next_symbol(name);                  \
                                                                                \
         store_release(&id##_next, next ? next : id##_first);                   \
+        id##_switch();                                                         \
     }
+
+/* For lists of the names of a file. */
+#define FORGET(id) id##_forget();
+#define SWITCH(id) id##_switch();
 
 /* Find the next definitions: once early, so that a later first call need not
  * look through modules that come and go; and again when one went. */
@@ -219,5 +269,13 @@ void
 cpprof__malloc_aligned_find(void);
 void
 cpprof__operators_find(void);
+
+/* Set all pointers anew after one of the switches above changed. Safety: AS. */
+void
+cpprof__malloc_switch(void);
+void
+cpprof__malloc_aligned_switch(void);
+void
+cpprof__operators_switch(void);
 
 #endif

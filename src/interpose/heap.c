@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 
 bool cpprof__allocator_stands_back;
+bool cpprof__allocator_counts = true;
+bool cpprof__allocator_checks = true;
 __thread bool cpprof__allocator_probes;
 
 /* Address space; pages come as they are touched, one by one: with huge ones a
@@ -62,6 +64,31 @@ find_all(void)
     cpprof__allocator_stands_back = another_is_in_front();
 }
 
+/* Bring the pointers to what the rate is now, whoever else changes it. */
+static void
+follow_rate(void)
+{
+    bool counts;
+
+    do {
+        counts = cpprof__heap_set_rate(-1) != 0;
+        if (counts)
+            set_entry(&cpprof__allocator_checks, true);
+        set_entry(&cpprof__allocator_counts, counts);
+        cpprof__malloc_switch();
+        cpprof__malloc_aligned_switch();
+        cpprof__operators_switch();
+    } while (counts != (cpprof__heap_set_rate(-1) != 0));
+}
+
+static void
+begin_to_follow(void)
+{
+    cpprof__allocator_checks = cpprof__heap_set_rate(-1) != 0;
+    cpprof__heap_rate_changed = follow_rate;
+    follow_rate();
+}
+
 void
 cpprof__heap_after_unload(void)
 {
@@ -72,6 +99,11 @@ cpprof__heap_after_unload(void)
 
 static void
 find_all(void)
+{
+}
+
+static void
+begin_to_follow(void)
 {
 }
 
@@ -89,4 +121,5 @@ cpprof__heap_start(void)
     cpprof__heap_main_stack();
     if (cpprof__tables_make(NULL) == CPPROF_OK)
         make_heap();
+    begin_to_follow();
 }

@@ -43,17 +43,6 @@ refuse(void)
 /* ---- malloc ----------------------------------------------------------- */
 
 CPPROF__HOOK static void *
-malloc_first(size_t n)
-{
-    malloc_fn *next = (malloc_fn *)cpprof__next_symbol("malloc");
-
-    if (!next)
-        refuse();
-    store_release(&real_malloc, next);
-    return real_malloc(n);
-}
-
-CPPROF__HOOK static void *
 malloc_sampled(size_t n)
 {
     void *address;
@@ -64,12 +53,45 @@ malloc_sampled(size_t n)
     return address;
 }
 
-CPPROF_API CPPROF__HOOK void *
-malloc(size_t n)
+CPPROF__HOOK static void *
+malloc_counted(size_t n)
 {
     if (cpprof__heap_due(n))
         return malloc_sampled(n);
     return load_relaxed(&real_malloc)(n);
+}
+
+static malloc_fn *malloc_entry = malloc_counted;
+
+static void
+malloc_switch(void)
+{
+    malloc_fn *real = load_relaxed(&real_malloc);
+
+    if (real == malloc_first)
+        return;
+    if (!read_switch(&cpprof__allocator_counts))
+        set_entry(&malloc_entry, real);
+    if (read_switch(&cpprof__allocator_counts))
+        set_entry(&malloc_entry, malloc_counted);
+}
+
+CPPROF__HOOK static void *
+malloc_first(size_t n)
+{
+    malloc_fn *next = (malloc_fn *)cpprof__next_symbol("malloc");
+
+    if (!next)
+        refuse();
+    store_release(&real_malloc, next);
+    malloc_switch();
+    return next(n);
+}
+
+CPPROF_API CPPROF__HOOK void *
+malloc(size_t n)
+{
+    return load_relaxed(&malloc_entry)(n);
 }
 
 /* ---- calloc ----------------------------------------------------------- */
@@ -190,14 +212,24 @@ extern malloc_fn our_malloc
     __attribute__((alias("malloc"), visibility("hidden"), nothrow, leaf, malloc,
                    alloc_size(1)));
 
+#define EACH(X)                                                                \
+    X(calloc)                                                                  \
+    X(free)                                                                    \
+    X(free_sized)                                                              \
+    X(free_aligned_sized)
+
 void
 cpprof__malloc_find(void)
 {
     cpprof__heap_our_malloc = (uintptr_t)our_malloc;
-    calloc_forget();
-    free_forget();
-    free_sized_forget();
-    free_aligned_sized_forget();
+    EACH(FORGET)
+}
+
+void
+cpprof__malloc_switch(void)
+{
+    malloc_switch();
+    EACH(SWITCH)
 }
 
 #endif

@@ -96,6 +96,8 @@ posix_memalign_first(void **address, size_t alignment, size_t n)
     if (!next)
         next = no_posix_memalign;
     store_relaxed(&posix_memalign_next, next);
+    if (!read_switch(&cpprof__allocator_counts))
+        return next(address, alignment, n);
     probe = probe_begin();
     failed = next(address, alignment, n);
     is_counted = probe_end(&probe) || cpprof__allocator_stands_back;
@@ -109,13 +111,22 @@ posix_memalign_first(void **address, size_t alignment, size_t n)
     return 0;
 }
 
+#define EACH(X)                                                                \
+    X(memalign)                                                                \
+    X(aligned_alloc)                                                           \
+    X(valloc)                                                                  \
+    X(pvalloc)
+
+void
+cpprof__malloc_aligned_switch(void)
+{
+    EACH(SWITCH)
+}
+
 void
 cpprof__malloc_aligned_find(void)
 {
-    memalign_forget();
-    aligned_alloc_forget();
-    valloc_forget();
-    pvalloc_forget();
+    EACH(FORGET)
     store_release(&posix_memalign_entry, posix_memalign_first);
     store_release(&posix_memalign_next,
                   (posix_memalign_fn *)cpprof__next_symbol("posix_memalign"));

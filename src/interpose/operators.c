@@ -156,29 +156,38 @@ RELEASER(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t",
          (void *address, size_t alignment, const void *nothrow),
          (address, alignment, nothrow), delete_with_nothrow)
 
+#define EACH(X)                                                                \
+    X(new_one)                                                                 \
+    X(new_array)                                                               \
+    X(new_one_nothrow)                                                         \
+    X(new_array_nothrow)                                                       \
+    X(new_one_aligned)                                                         \
+    X(new_array_aligned)                                                       \
+    X(new_one_aligned_nothrow)                                                 \
+    X(new_array_aligned_nothrow)                                               \
+    X(delete_one)                                                              \
+    X(delete_array)                                                            \
+    X(delete_one_sized)                                                        \
+    X(delete_array_sized)                                                      \
+    X(delete_one_nothrow)                                                      \
+    X(delete_array_nothrow)                                                    \
+    X(delete_one_aligned)                                                      \
+    X(delete_array_aligned)                                                    \
+    X(delete_one_sized_aligned)                                                \
+    X(delete_array_sized_aligned)                                              \
+    X(delete_one_aligned_nothrow)                                              \
+    X(delete_array_aligned_nothrow)
+
+void
+cpprof__operators_switch(void)
+{
+    EACH(SWITCH)
+}
+
 void
 cpprof__operators_find(void)
 {
-    new_one_forget();
-    new_array_forget();
-    new_one_nothrow_forget();
-    new_array_nothrow_forget();
-    new_one_aligned_forget();
-    new_array_aligned_forget();
-    new_one_aligned_nothrow_forget();
-    new_array_aligned_nothrow_forget();
-    delete_one_forget();
-    delete_array_forget();
-    delete_one_sized_forget();
-    delete_array_sized_forget();
-    delete_one_nothrow_forget();
-    delete_array_nothrow_forget();
-    delete_one_aligned_forget();
-    delete_array_aligned_forget();
-    delete_one_sized_aligned_forget();
-    delete_array_sized_aligned_forget();
-    delete_one_aligned_nothrow_forget();
-    delete_array_aligned_nothrow_forget();
+    EACH(FORGET)
 }
 
 #endif

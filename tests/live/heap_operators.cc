@@ -119,6 +119,27 @@ check_form(const form &f)
                 bytes >= 640 ? (int64_t)bytes : 640, "  is counted once");
 }
 
+// What is sampled goes although the rate is 0 when it is freed, and nothing
+// comes meanwhile.
+void
+check_off(const form &f)
+{
+    std::size_t bytes = 0;
+    std::uint64_t n_before;
+    void *sampled, *other;
+
+    cpprof_set_heap_rate(1);
+    sampled = f.get(640);
+    cpprof_set_heap_rate(0);
+    n_before = heap_n_sampled();
+    other = f.get(640);
+    check(heap_n_sampled() == n_before && !heap_entries_of(other, &bytes),
+          f.name);
+    f.put(sampled, 640);
+    check(!heap_entries_of(sampled, &bytes), "  is gone at rate 0");
+    f.put(other, 640);
+}
+
 bool cannot_throw;
 int n_handled;
 
@@ -205,6 +226,10 @@ main(int argc, char **argv)
                        std::string(argv[1]) == "asan";
     cpprof_set_heap_rate(512 << 10);
     test_exceptions("first calls fail");
+    for (const form &f : forms)
+        check_form(f);
+    for (const form &f : forms)
+        check_off(f);
     for (const form &f : forms)
         check_form(f);
     cpprof_set_heap_rate(1);

@@ -44,6 +44,7 @@ __thread struct cpprof__heap_self cpprof__heap_self;
 int64_t cpprof__heap_floor = INT64_MIN / 4;
 uint8_t cpprof__heap_filter[CPPROF__HEAP_FILTER] __attribute__((aligned(4096)));
 uint32_t cpprof__heap_wants_labels;
+void (*cpprof__heap_rate_changed)(void);
 
 /* What cpprof__heap_set_rate() was told; also in the head, once that is there.
  */
@@ -118,6 +119,8 @@ cpprof__heap_set_rate(int64_t bytes)
     /* After the rate: who sees this floor sees this rate, or a later one whose
      * floor is still to come. */
     __atomic_fetch_add(&cpprof__heap_floor, (int64_t)STEP, __ATOMIC_RELEASE);
+    if (cpprof__heap_rate_changed)
+        cpprof__heap_rate_changed();
     return before;
 }
 

@@ -217,6 +217,10 @@ cpprof__heap_remove(const void *address, uint16_t heap,
 void
 cpprof__heap_restore(const struct cpprof__heap_removed *removed);
 
+/* Called after the rate changed, when it is set: src/interpose takes itself out
+ * of the way while nothing is sampled. */
+extern void (*cpprof__heap_rate_changed)(void);
+
 /* The rate: returns the old one; negative reads. Until the tables are made it
  * is only noted. Safety: AS. */
 int64_t
