@@ -102,6 +102,20 @@ is_at(const struct place *place, const struct entry *entry)
            (!bytes->n || memcmp(bytes->at, place->value.value, bytes->n) == 0);
 }
 
+/* It is memory that is hardly ever in the cache, and there is a stack to be
+ * walked meanwhile. What is read here may be of another moment. */
+void
+cpprof__custom_prefetch(struct cpprof__custom *custom,
+                        const struct cpprof__custom_value *value)
+{
+    struct place place = place_of(custom, value);
+    uint32_t capacity = load_relaxed(&place.shard->capacity);
+    uintptr_t entries = (uintptr_t)load_relaxed(&place.shard->entries);
+    uint32_t at = (uint32_t)place.hash & (capacity - 1);
+
+    __builtin_prefetch((void *)(entries + at * sizeof(struct entry)), 1);
+}
+
 /* The value's entry, or the free one where it would be. */
 static struct entry *
 find(const struct place *place)
@@ -143,8 +157,8 @@ resize(struct shard *shard, uint32_t capacity)
     put_all(shard, entries, capacity - 1);
     if (shard->entries)
         munmap(shard->entries, shard->capacity * sizeof *entries);
-    shard->entries = entries;
-    shard->capacity = capacity;
+    store_relaxed(&shard->entries, entries);
+    store_relaxed(&shard->capacity, capacity);
     return true;
 }
 

@@ -27,6 +27,11 @@ struct cpprof__custom_value {
 struct cpprof__custom *
 cpprof__custom_make(void);
 
+/* That it will be added. */
+void
+cpprof__custom_prefetch(struct cpprof__custom *custom,
+                        const struct cpprof__custom_value *value);
+
 /*
  * stack: node of the tables' tree, 0 when there was no room for it.
  *

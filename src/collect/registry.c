@@ -250,10 +250,10 @@ cpprof_profile_add(struct cpprof_profile *profile, const void *value,
     enum cpprof_status status = check_add(profile, error);
     CPPROF__EXEMPT;
 
-    if (status == CPPROF_OK)
-        status =
-            cpprof__custom_add(profile->custom, &pointer, walk(skip), error);
-    return status;
+    if (status != CPPROF_OK)
+        return status;
+    cpprof__custom_prefetch(profile->custom, &pointer);
+    return cpprof__custom_add(profile->custom, &pointer, walk(skip), error);
 }
 
 CPPROF__HOOK enum cpprof_status

@@ -217,6 +217,37 @@ reading_bytes_of_any_kind_ends(void **state)
     unmake(&made);
 }
 
+static void
+a_stack_that_may_be_one_is_found_or_added(void **state)
+{
+    const uintptr_t a[] = {0x10, 0x20, 0x30}, b[] = {0x10, 0x20, 0x31};
+    const uintptr_t holes[] = {0x10, 0, 0x20, 0x30};
+    struct cpprof__tree tree;
+    uint32_t number, other;
+
+    (void)state;
+    make(&tree);
+    number = cpprof__tree_add_again(&tree, 0, a, 3);
+    assert_int_equal(cpprof__tree_n_nodes(&tree), 4);
+    assert_int_equal(cpprof__tree_add_again(&tree, number, a, 3), number);
+    other = cpprof__tree_add_again(&tree, number, b, 3);
+    assert_int_not_equal(other, number);
+    assert_int_equal(cpprof__tree_add_again(&tree, other, a, 3), number);
+    /* One that is longer, or shorter, or nowhere. */
+    assert_int_equal(cpprof__tree_add_again(&tree, number, a, 2),
+                     cpprof__tree_add(&tree, a, 2));
+    assert_int_equal(
+        cpprof__tree_add_again(&tree, cpprof__tree_add(&tree, a + 1, 2), a, 3),
+        number);
+    assert_int_equal(
+        cpprof__tree_add_again(&tree, CPPROF__TREE_NODES - 1, a, 3), number);
+    assert_int_equal(cpprof__tree_add_again(&tree, UINT32_MAX, a, 3), number);
+    assert_int_equal(cpprof__tree_add_again(&tree, number, holes, 4), number);
+    tree.nodes[number].mapping = 7 | CPPROF__TREE_GONE;
+    assert_int_not_equal(cpprof__tree_add_again(&tree, number, a, 3), number);
+    unmake(&tree);
+}
+
 int
 main(void)
 {
@@ -225,6 +256,7 @@ main(void)
         cmocka_unit_test(stacks_with_the_same_callers_share_their_nodes),
         cmocka_unit_test(frame_without_address_is_left_out),
         cmocka_unit_test(node_of_unloaded_code_is_kept_and_not_found_again),
+        cmocka_unit_test(a_stack_that_may_be_one_is_found_or_added),
         cmocka_unit_test(full_tree_refuses_and_counts_and_still_finds),
         cmocka_unit_test(threads_that_add_the_same_stacks_get_the_same_numbers),
         cmocka_unit_test(reading_bytes_of_any_kind_ends),

@@ -11,10 +11,14 @@
 #define OWN_TRUNCATED 2
 #define OWN_BROKEN    3
 
+/* Stacks that a place remembers. A power of two. */
+#define LAST_STACKS 16u
+
 struct place {
     struct cpprof__stack_view view;
-    uintptr_t pcs[CPPROF__HEAP_SKIP + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH +
-                  1];
+    uint32_t last[LAST_STACKS]; /* numbers that were found, by their leaves */
+    uintptr_t
+        pcs[CPPROF__HEAP_SKIP + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH + 1];
 };
 static struct place places[CPPROF__HEAP_PLACES];
 
@@ -101,15 +105,34 @@ leading_hooks(const uintptr_t *pcs, size_t n)
     return 0;
 }
 
-uint32_t
-cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
-                       enum cpprof__unwind_end end, size_t skip)
+/* Which of the last stacks of a place may be this one? */
+static uint32_t *
+last_of(uint32_t last[LAST_STACKS], uintptr_t leaf)
 {
-    size_t hooks = leading_hooks(pcs, n);
+    return &last[(uint32_t)leaf * 0x9e3779b1u >> 28];
+}
+
+static uint32_t
+add(struct cpprof__tree *tree, uint32_t last[LAST_STACKS], const uintptr_t *pcs,
+    size_t n)
+{
+    uint32_t *number = last_of(last, pcs[0]);
+
+    *number = cpprof__tree_add_again(tree, *number, pcs, n);
+    return *number;
+}
+
+/* Leave out what is to be left out and say how the stack ends: the first frame
+ * that stays; *n_pcs is how many there are. */
+static size_t
+finish(uintptr_t *pcs, size_t *n_pcs, enum cpprof__unwind_end end, size_t skip)
+{
+    size_t n = *n_pcs, hooks = leading_hooks(pcs, n);
 
     if (skip && skip >= n - hooks) {
         pcs[0] = OWN_LOST;
-        return cpprof__tree_add(tree, pcs, 1);
+        *n_pcs = 1;
+        return 0;
     }
     skip += hooks;
     if (n - skip > CPPROF__HEAP_DEPTH) {
@@ -120,7 +143,17 @@ cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
         pcs[n++] = OWN_TRUNCATED;
     else if (end == CPPROF__UNWIND_BROKEN)
         pcs[n++] = OWN_BROKEN;
-    return cpprof__tree_add(tree, pcs + skip, n - skip);
+    *n_pcs = n - skip;
+    return skip;
+}
+
+uint32_t
+cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
+                       enum cpprof__unwind_end end, size_t skip)
+{
+    size_t first = finish(pcs, &n, end, skip);
+
+    return cpprof__tree_add(tree, pcs + first, n);
 }
 
 CPPROF__HOOK uint32_t
@@ -136,7 +169,7 @@ cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip)
     enum cpprof__unwind_end end;
     struct cpprof__regs regs;
     uint32_t stack;
-    size_t n;
+    size_t n, first;
 
     if (!p)
         return 0;
@@ -144,7 +177,8 @@ cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip)
     see_stack(&p->view, regs.sp);
     n = cpprof__unwind(&regs, &p->view, p->pcs,
                        skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH, &end);
-    stack = cpprof__heap_add_stack(tree, p->pcs, n, end, skip);
+    first = finish(p->pcs, &n, end, skip);
+    stack = add(tree, p->last, p->pcs + first, n);
     store_release(&owners[p - places].self, NULL);
     return stack;
 }

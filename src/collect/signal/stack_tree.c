@@ -166,3 +166,29 @@ cpprof__tree_add(struct cpprof__tree *tree, const uintptr_t *pcs, size_t n)
     }
     return node;
 }
+
+static bool
+is_stack(const struct cpprof__tree *tree, uint32_t number, const uintptr_t *pcs,
+         size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n && number; i++) {
+        const struct cpprof__tree_node *node = &tree->nodes[number];
+
+        if (load_acquire(&node->pc) != pcs[i] ||
+            load_relaxed(&node->mapping) & CPPROF__TREE_GONE)
+            return false;
+        number = load_relaxed(&node->parent);
+    }
+    return i == n && !number;
+}
+
+uint32_t
+cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
+                       const uintptr_t *pcs, size_t n)
+{
+    if (maybe && maybe < CPPROF__TREE_NODES && is_stack(tree, maybe, pcs, n))
+        return maybe;
+    return cpprof__tree_add(tree, pcs, n);
+}

@@ -65,6 +65,15 @@ uint32_t
 cpprof__tree_add(struct cpprof__tree *tree, const uintptr_t *pcs, size_t n);
 
 /*
+ * The same for a stack that may be the one with this number, whatever that
+ * is: quicker when it is. Looked at from its leaf, node by node, where adding
+ * asks the index for each frame.
+ */
+uint32_t
+cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
+                       const uintptr_t *pcs, size_t n);
+
+/*
  * Reading, while others add, here or in a copy of n bytes. Nothing that is
  * read is trusted. Open fails on what is no tree, and gives one without index.
  */
