@@ -59,7 +59,8 @@ cpprof_profile_count(const struct cpprof_profile *profile);
 /*
  * Add the current stack under a value: a pointer, which is not read, or n
  * bytes, which are copied. skip 0: the stack begins with the caller; of a
- * stack with fewer frames the one frame "[lost samples]" is kept.
+ * stack with fewer frames the one frame "[lost samples]" is kept. A function
+ * that the compiler put into its caller is no frame to skip.
  *
  * Errors:  CPPROF_INVALID ("pprof: Add called on built-in Profile
  *          NAME", "pprof: Profile.Add of duplicate value", "pprof: use of
