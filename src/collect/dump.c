@@ -31,6 +31,8 @@
 #define PAUSE_MIN_NS 20000u
 #define PAUSE_MAX_NS 2000000u
 #define AGAIN_NS     20000000u
+/* Looks at the mask of a thread that runs. */
+#define MASK_TRIES 4
 
 static struct cpprof__own_lock lock; /* one dump at a time */
 static bool taken_for_fork;
@@ -190,6 +192,26 @@ is_dead(char state)
     return state == 'Z' || state == 'X' || state == 'x';
 }
 
+/* Is it not to be asked? In a handler, which it leaves soon, all signals are
+ * blocked: a thread that runs is looked at again. */
+static bool
+must_not_ask(struct cpprof__dump_thread *t)
+{
+    const struct timespec moment = {0, PAUSE_MIN_NS};
+    unsigned tries = 0;
+
+    if (t->task.state == 'S' && cpprof__task_sigwaits(t->tid))
+        return true;
+    while (cpprof__task_blocks(&t->task, CPPROF__SIGNAL)) {
+        if (t->task.state == 'S' || ++tries > MASK_TRIES)
+            return true;
+        nanosleep(&moment, NULL);
+        if (!cpprof__task_look(t->tid, &t->task))
+            return true;
+    }
+    return false;
+}
+
 static void
 look(struct cpprof__dump_thread *t, bool details, uint64_t now_ran)
 {
@@ -197,8 +219,7 @@ look(struct cpprof__dump_thread *t, bool details, uint64_t now_ran)
 
     if (!cpprof__task_look(t->tid, &t->task) || is_dead(t->task.state))
         t->how = CPPROF__DUMP_GONE;
-    else if (cpprof__task_blocks(&t->task, CPPROF__SIGNAL) ||
-             (t->task.state == 'S' && cpprof__task_sigwaits(t->tid)))
+    else if (must_not_ask(t))
         t->how = CPPROF__DUMP_BLOCKS;
     if (!details || t->how == CPPROF__DUMP_GONE)
         return;

@@ -14,6 +14,7 @@
 #include "collect/registry.h"
 #include "collect/signal/waits.h"
 #include "collect/tables.h"
+#include "collect/wall.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>
@@ -29,6 +30,7 @@ cpprof__before_fork(void)
 
     if (in_fork)
         return;
+    cpprof__wall_fork_prepare();
     cpprof__dump_fork_prepare();
     cpprof__session_fork_prepare();
     cpprof__tables_fork_prepare();
@@ -50,6 +52,7 @@ cpprof__after_fork_in_parent(void)
     cpprof__tables_fork_parent();
     cpprof__session_fork_parent();
     cpprof__dump_fork_parent();
+    cpprof__wall_fork_parent();
 }
 
 void
@@ -68,6 +71,7 @@ cpprof__after_fork_in_child(void)
     cpprof__waits_forked();
     cpprof__session_fork_child();
     cpprof__dump_fork_child();
+    cpprof__wall_fork_child();
     cpprof__environment_start_child();
 }
 

@@ -237,7 +237,7 @@ has_waited(struct place *p)
 static uint64_t
 answer_word(struct place *p, enum cpprof__dump_user user)
 {
-    uint64_t waited = has_waited(p);
+    uint64_t waited = user == CPPROF__DUMP_WALL && has_waited(p);
     uint64_t stack = walk(p, cpprof__dump_depth[user]);
     uint64_t labels =
         cpprof__heap_label_number(load_relaxed(&cpprof__self.labels));

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/wall.h"
+
+#include "arch/atomic.h"
+#include "base/options.h"
+#include "base/status.h"
+#include "collect/dump.h"
+#include "collect/exempt.h"
+#include "collect/own_lock.h"
+#include "collect/own_threads.h"
+#include "collect/real.h"
+#include "collect/wall_watch.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Tunables. Looks in a second: at some 0.5 us each, 0.2 % of a processor. More
+ * gives many threads more samples. */
+#define LOOKS_HZ 3200u
+/* A moment after its question a thread has answered if it could. */
+#define ANSWER_NS 200000u
+
+#define STACK (256 * 1024)
+
+struct wall {
+    struct cpprof_wall_options options;
+    struct cpprof_writer writer;
+    struct cpprof__wall_watch watch; /* guarded by busy */
+    int64_t time_ns;
+    uint64_t start_ns;
+    uint64_t random;
+    pthread_t thread;
+    uint32_t finish; /* futex */
+};
+
+enum state { IDLE, STARTING, RUNNING, STOPPING };
+
+static struct cpprof__own_lock lock; /* guards the two */
+static enum state state;
+static struct wall *wall;
+
+static struct cpprof__own_lock busy; /* a tick is being done */
+static bool lock_taken, busy_taken;  /* for a fork */
+
+static uint64_t
+now_ns(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Below n. */
+static uint64_t
+draw(struct wall *w, uint64_t n)
+{
+    w->random ^= w->random << 13;
+    w->random ^= w->random >> 7;
+    w->random ^= w->random << 17;
+    return w->random % n;
+}
+
+/* False: it is time to finish. */
+static bool
+sleep_until(struct wall *w, uint64_t until)
+{
+    while (!load_acquire(&w->finish)) {
+        uint64_t now = now_ns(CLOCK_MONOTONIC);
+        struct timespec timeout;
+
+        if (now >= until)
+            return true;
+        timeout.tv_sec = (time_t)((until - now) / 1000000000u);
+        timeout.tv_nsec = (long)((until - now) % 1000000000u);
+        syscall(SYS_futex, &w->finish, FUTEX_WAIT_PRIVATE, 0, &timeout, NULL,
+                0);
+    }
+    return false;
+}
+
+/* Answers that are there already are taken now: they tell who sleeps without
+ * being interruptible. */
+static void
+tick(struct wall *w)
+{
+    const struct timespec moment = {0, ANSWER_NS};
+    size_t n_asked;
+
+    cpprof__own_lock_take(&busy);
+    n_asked = cpprof__wall_tick(&w->watch);
+    cpprof__own_lock_give(&busy);
+    if (!n_asked)
+        return;
+    nanosleep(&moment, NULL);
+    cpprof__own_lock_take(&busy);
+    cpprof__wall_answers(&w->watch, true);
+    cpprof__own_lock_give(&busy);
+}
+
+/*
+ * Each tick comes at a random moment of its own period, so that what the
+ * program does at a steady pace is seen as often as it happens.
+ */
+static void *
+run(void *arg)
+{
+    struct wall *w = arg;
+    uint64_t period = w->watch.period_ns, begin = w->start_ns;
+
+    cpprof__heap_self.exempt++;
+    cpprof__own_thread_begin();
+    prctl(PR_SET_NAME, "cpprof-wall");
+    prctl(PR_SET_TIMERSLACK, 1000);
+    while (sleep_until(w, begin + draw(w, period))) {
+        uint64_t now;
+
+        tick(w);
+        begin += period;
+        now = now_ns(CLOCK_MONOTONIC);
+        if (now > begin + 2 * period)
+            begin = now; /* the process was stopped, or has no processor */
+    }
+    cpprof__own_thread_end();
+    return NULL;
+}
+
+static int
+start_thread(struct wall *w)
+{
+    sigset_t all, saved;
+    pthread_attr_t attr;
+    int failed;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    failed = cpprof__real_pthread_create(&w->thread, &attr, run, w);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_attr_destroy(&attr);
+    return failed;
+}
+
+/* ---- start ------------------------------------------------------------ */
+
+static enum cpprof_status
+check(const struct cpprof_writer *writer,
+      const struct cpprof_wall_options *given,
+      struct cpprof_wall_options *options, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    memset(options, 0, sizeof *options);
+    status = cpprof__options(options, sizeof *options, given,
+                             "cpprof_wall_options", error);
+    if (status != CPPROF_OK)
+        return status;
+    if (!writer->write)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "the writer has no write function");
+    if (!options->rate_hz)
+        options->rate_hz = 100;
+    if (!options->max_depth)
+        options->max_depth = 128;
+    if (options->rate_hz > 1000)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "rate %u Hz is outside 1 to 1000",
+                            options->rate_hz);
+    if (options->max_depth > CPPROF__MAX_DEPTH)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "stack depth %u is outside 1 to %u",
+                            options->max_depth, CPPROF__MAX_DEPTH);
+    if ((unsigned)options->symbolize > CPPROF_SYMBOLIZE_NONE)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "unknown symbolization %d",
+                            (int)options->symbolize);
+    if (options->flags & ~(CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS))
+        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
+                            options->flags);
+    return CPPROF_OK;
+}
+
+static void
+free_wall(struct wall *w)
+{
+    cpprof__wall_watch_free(&w->watch);
+    free(w);
+}
+
+static void
+set_up(struct wall *w)
+{
+    uint32_t rate = w->options.rate_hz;
+
+    w->watch.period_ns = 1000000000u / rate;
+    w->watch.flags = w->options.flags;
+    w->watch.max_looks = LOOKS_HZ > rate ? LOOKS_HZ / rate : 1;
+    w->time_ns = (int64_t)now_ns(CLOCK_REALTIME);
+    w->start_ns = now_ns(CLOCK_MONOTONIC);
+    w->random = w->start_ns | 1;
+    store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_WALL], w->options.max_depth);
+}
+
+static enum cpprof_status
+start(const struct cpprof_wall_options *options, struct cpprof_writer writer,
+      struct wall **out, struct cpprof_error *error)
+{
+    struct wall *w = calloc(1, sizeof *w);
+    enum cpprof_status status;
+    int failed;
+
+    if (!w)
+        return cpprof__fail_nomem(error);
+    w->options = *options;
+    w->writer = writer;
+    status = cpprof__dump_prepare(error);
+    set_up(w);
+    failed = status == CPPROF_OK ? start_thread(w) : 0;
+    if (failed)
+        status = cpprof__fail(error, CPPROF_SYSTEM, failed,
+                              "pthread_create: %s", strerror(failed));
+    if (status != CPPROF_OK)
+        free_wall(w);
+    else
+        *out = w;
+    return status;
+}
+
+static bool
+change_state(enum state from, enum state to)
+{
+    bool changed;
+
+    cpprof__own_lock_take(&lock);
+    changed = state == from;
+    if (changed)
+        state = to;
+    cpprof__own_lock_give(&lock);
+    return changed;
+}
+
+static void
+set_state(enum state to, struct wall *w)
+{
+    cpprof__own_lock_take(&lock);
+    state = to;
+    wall = w;
+    cpprof__own_lock_give(&lock);
+}
+
+static enum cpprof_status
+start_checked(const struct cpprof_wall_options *options,
+              struct cpprof_writer writer, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    struct wall *w = NULL;
+
+    if (!change_state(IDLE, STARTING))
+        return cpprof__fail(error, CPPROF_BUSY, 0,
+                            "wall profiling already in use");
+    status = start(options, writer, &w, error);
+    set_state(status == CPPROF_OK ? RUNNING : IDLE, w);
+    return status;
+}
+
+enum cpprof_status
+cpprof_start_wall_profile(struct cpprof_writer writer,
+                          const struct cpprof_wall_options *given,
+                          struct cpprof_error *error)
+{
+    struct cpprof_wall_options options;
+    enum cpprof_status status;
+    int cancel;
+    CPPROF__EXEMPT;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    status = check(&writer, given, &options, error);
+    if (status == CPPROF_OK)
+        status = start_checked(&options, writer, error);
+    if (status != CPPROF_OK && writer.close)
+        writer.close(writer.ctx, 1);
+    pthread_setcancelstate(cancel, &cancel);
+    return status;
+}
+
+/* ---- stop ------------------------------------------------------------- */
+
+static enum cpprof_status
+finish(struct wall *w, struct cpprof_error *error)
+{
+    struct cpprof__wall_summary summary = {.options = w->options,
+                                           .time_ns = w->time_ns};
+
+    store_release(&w->finish, 1u);
+    syscall(SYS_futex, &w->finish, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    pthread_join(w->thread, NULL);
+    cpprof__wall_finish(&w->watch);
+    summary.duration_ns = (int64_t)(now_ns(CLOCK_MONOTONIC) - w->start_ns);
+    summary.n_threads = w->watch.n_threads_max;
+    summary.n_looks = w->watch.n_looks;
+    summary.n_asked = w->watch.n_asked;
+    return cpprof__wall_write(&w->watch.counts, &summary, w->writer, error);
+}
+
+enum cpprof_status
+cpprof_stop_wall_profile(struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    struct wall *w;
+    int cancel;
+    CPPROF__EXEMPT;
+
+    if (!change_state(RUNNING, STOPPING))
+        return CPPROF_OK;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    w = wall;
+    status = finish(w, error);
+    set_state(IDLE, NULL);
+    free_wall(w);
+    pthread_setcancelstate(cancel, &cancel);
+    return status;
+}
+
+/* ---- fork ------------------------------------------------------------- */
+
+void
+cpprof__wall_fork_prepare(void)
+{
+    busy_taken = cpprof__own_lock_take_for_fork(&busy);
+    lock_taken = cpprof__own_lock_take_for_fork(&lock);
+}
+
+static void
+give_locks(void)
+{
+    if (lock_taken)
+        cpprof__own_lock_give(&lock);
+    if (busy_taken)
+        cpprof__own_lock_give(&busy);
+}
+
+void
+cpprof__wall_fork_parent(void)
+{
+    give_locks();
+}
+
+/* The thread is not here; who was starting or stopping may be the one that is:
+ * what it has is left to it. */
+void
+cpprof__wall_fork_child(void)
+{
+    if (state == RUNNING)
+        free_wall(wall);
+    wall = NULL;
+    state = IDLE;
+    give_locks();
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* The file that a wall profile becomes. */
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/builder.h"
+#include "collect/builder_internal.h"
+#include "collect/heap_profile.h"
+#include "collect/names.h"
+#include "collect/rows_order.h"
+#include "collect/wall_counts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define DEPTH_MAX 1026
+
+/* ORDER: enum cpprof__wall_state. */
+static const char *const state_names[] = {"running", "sleeping",
+                                          "uninterruptible"};
+
+struct work {
+    struct cpprof__heap_source source; /* the tables, and who has names */
+    struct cpprof__symbolizer *symbolizer;
+    struct cpprof__builder *builder;
+    uint32_t *numbers; /* the builder's, of the store's mappings */
+    size_t n_numbers;
+    struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__builder_label labels[CPPROF__ROW_LABELS + 1];
+};
+
+static bool
+add_mappings(struct work *w)
+{
+    const struct cpprof__store *store = &cpprof__tables.store;
+    size_t i, n = load_acquire(&store->head->n_mappings);
+
+    w->numbers = calloc(n + 1, sizeof *w->numbers);
+    if (!w->numbers)
+        return false;
+    w->n_numbers = n;
+    for (i = 0; i < n; i++) {
+        const struct cpprof__store_mapping *m = &store->mappings[i];
+        struct cpprof__builder_mapping mapping = {
+            m->start, m->limit, m->offset, cpprof__store_text(store, m->path),
+            cpprof__store_text(store, m->build_id)};
+
+        w->numbers[i] = cpprof__builder_add_mapping(w->builder, &mapping);
+    }
+    return true;
+}
+
+static void
+add_count(struct work *w, const struct cpprof__wall_count *count)
+{
+    const struct cpprof__row row = {.labels = count->labels};
+    const int64_t values[2] = {count->n, count->ns};
+    size_t n_labels = cpprof__row_labels(&row, w->labels);
+    size_t n = cpprof__heap_stack(&w->source, count->stack, w->numbers,
+                                  w->n_numbers, w->stack, DEPTH_MAX);
+
+    if (!count->stack)
+        w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
+                                                       CPPROF__NO_MAPPING};
+    w->labels[n_labels++] = (struct cpprof__builder_label){
+        .key = "state", .str = state_names[count->state]};
+    cpprof__builder_add_sample(w->builder, values, w->stack, n, w->labels,
+                               n_labels);
+}
+
+static int
+by_ns(const void *a, const void *b)
+{
+    const struct cpprof__wall_count *x = a, *y = b;
+
+    if (x->ns != y->ns)
+        return x->ns < y->ns ? 1 : -1;
+    if (x->stack != y->stack)
+        return x->stack < y->stack ? -1 : 1;
+    if (x->labels != y->labels)
+        return x->labels < y->labels ? -1 : 1;
+    return (x->state > y->state) - (x->state < y->state);
+}
+
+/* Heaviest first; free places, which have no time, are last and left out. */
+static void
+add_counts(struct work *w, const struct cpprof__wall_counts *counts)
+{
+    uint32_t i;
+
+    if (counts->n_places)
+        qsort(counts->places, counts->n_places, sizeof *counts->places, by_ns);
+    for (i = 0; i < counts->n_places; i++)
+        if (counts->places[i].n)
+            add_count(w, &counts->places[i]);
+    if (counts->lost_ns)
+        add_count(w,
+                  &(struct cpprof__wall_count){.n = 1, .ns = counts->lost_ns});
+}
+
+static void
+add_comments(struct work *w, const struct cpprof__wall_summary *summary)
+{
+    char text[200];
+
+    snprintf(text, sizeof text,
+             "cpprof: wall, %u Hz, %u thread%s, %" PRIu64 " looks, %" PRIu64
+             " of them by signal",
+             summary->options.rate_hz, summary->n_threads,
+             summary->n_threads == 1 ? "" : "s", summary->n_looks,
+             summary->n_asked);
+    cpprof__builder_add_comment(w->builder, text);
+    if (summary->options.flags & CPPROF_WALL_OFF_CPU)
+        cpprof__builder_add_comment(w->builder,
+                                    "cpprof: without threads that run");
+}
+
+static enum cpprof_status
+begin(struct work *w, const struct cpprof__wall_summary *summary,
+      struct cpprof_writer writer, struct cpprof_error *error)
+{
+    static const struct cpprof__value_type types[] = {{"samples", "count"},
+                                                      {"wall", "nanoseconds"}};
+    const struct cpprof__profile_head head = {
+        .sample_types = types,
+        .n_sample_types = 2,
+        .period_type = {"wall", "nanoseconds"},
+        .period = 1000000000 / summary->options.rate_hz,
+        .time_ns = summary->time_ns,
+    };
+    enum cpprof_symbolize symbolize = summary->options.symbolize;
+
+    w->source = (struct cpprof__heap_source){
+        .tables = &cpprof__tables, .pid = (int32_t)getpid(), .is_self = true};
+    if (symbolize != CPPROF_SYMBOLIZE_NONE)
+        w->source.ops = cpprof__names_load();
+    if (w->source.ops)
+        w->symbolizer = cpprof__heap_symbolizer(&w->source, symbolize);
+    return cpprof__builder_make(&head, writer,
+                                w->symbolizer ? w->source.ops : NULL,
+                                w->symbolizer, &w->builder, error);
+}
+
+enum cpprof_status
+cpprof__wall_write(const struct cpprof__wall_counts *counts,
+                   const struct cpprof__wall_summary *summary,
+                   struct cpprof_writer writer, struct cpprof_error *error)
+{
+    struct work *w = calloc(1, sizeof *w);
+    enum cpprof_status status;
+
+    if (!w) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return cpprof__fail_nomem(error);
+    }
+    cpprof__tables_resolve();
+    status = begin(w, summary, writer, error);
+    if (status == CPPROF_OK) {
+        if (add_mappings(w))
+            add_counts(w, counts);
+        else
+            cpprof__builder_fail_nomem(w->builder);
+        add_comments(w, summary);
+        status =
+            cpprof__builder_finish(w->builder, summary->duration_ns, error);
+    }
+    if (w->symbolizer)
+        w->source.ops->free(w->symbolizer);
+    free(w->numbers);
+    free(w);
+    return status;
+}
