@@ -65,6 +65,18 @@ cpprof__custom_make(void)
     return custom;
 }
 
+void
+cpprof__custom_free(struct cpprof__custom *custom)
+{
+    size_t i;
+
+    for (i = 0; custom && i < 2 * SHARDS; i++)
+        if (custom->shards[i].entries)
+            munmap(custom->shards[i].entries,
+                   custom->shards[i].capacity * sizeof(struct entry));
+    free(custom);
+}
+
 size_t
 cpprof__custom_count(const struct cpprof__custom *custom)
 {

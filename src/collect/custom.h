@@ -23,9 +23,12 @@ struct cpprof__custom_value {
     bool is_bytes; /* n_bytes at value; else the pointer */
 };
 
-/* NULL: no memory. Never freed. */
+/* NULL: no memory. What is freed has no values by bytes in it; a profile never
+ * is, once it has a name. */
 struct cpprof__custom *
 cpprof__custom_make(void);
+void
+cpprof__custom_free(struct cpprof__custom *custom);
 
 /* That it will be added. */
 void

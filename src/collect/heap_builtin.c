@@ -2,6 +2,8 @@
 /* heap and allocs as profiles with a name. */
 #include "collect/registry.h"
 
+#include "base/status.h"
+#include "collect/heap_owner.h"
 #include "collect/heap_rows.h"
 #include "collect/signal/heap.h"
 #include <cpprof/heap.h>
@@ -64,10 +66,17 @@ records(struct cpprof__records *records, struct cpprof_error *error)
 {
     struct cpprof__heap_rows rows;
     enum cpprof_status status;
+    char owner[256];
     size_t i;
 
+    if (cpprof__heap_owner(owner, sizeof owner))
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "allocations do not come by cpprof: malloc is "
+                            "that of %s",
+                            owner);
     if (!cpprof__heap.head)
-        return CPPROF_OK;
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "the heap profiler found no memory at the start");
     status = cpprof__heap_rows_take(&cpprof__heap, 0, 0, &rows, error);
     if (status != CPPROF_OK)
         return status;

@@ -169,11 +169,11 @@ cpprof_profile_new(const char *name, struct cpprof_profile **profile,
     if (!name || !*name)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "pprof: NewProfile with empty name");
-    made = make(name);
-    if (!made || cpprof__tables_make(NULL) != CPPROF_OK)
+    made = cpprof__tables_make(NULL) == CPPROF_OK ? make(name) : NULL;
+    if (!made)
         return cpprof__fail_nomem(error);
     if (!put_on_list(made)) {
-        free(made->custom);
+        cpprof__custom_free(made->custom);
         free(made);
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "pprof: NewProfile name already in use: %s", name);

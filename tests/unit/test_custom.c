@@ -54,6 +54,7 @@ a_value_is_in_once(void **state)
     drop(custom, 1);
     drop(custom, 0);
     assert_int_equal(cpprof__custom_count(custom), 0);
+    cpprof__custom_free(custom);
 }
 
 static void
@@ -88,6 +89,7 @@ bytes_are_told_apart_by_what_they_are(void **state)
     cpprof__custom_remove(custom, &empty);
     cpprof__custom_remove(custom, &pointer);
     assert_int_equal(cpprof__custom_count(custom), 0);
+    cpprof__custom_free(custom);
 }
 
 /* Against an array that says what is in. */
@@ -125,6 +127,7 @@ any_order_of_adds_and_removes_keeps_the_set(void **state)
         drop(custom, i * 8);
     assert_int_equal(cpprof__custom_count(custom), 0);
     free(in);
+    cpprof__custom_free(custom);
 }
 
 static void
@@ -148,6 +151,7 @@ bytes_without_memory_are_not_in(void **state)
     assert_int_equal(oom.n_live, 1);
     cpprof__custom_remove(custom, &bytes);
     assert_int_equal(oom.n_live, 0);
+    cpprof__custom_free(custom);
 }
 
 /* ---- threads ---------------------------------------------------------- */
@@ -206,6 +210,7 @@ threads_add_and_remove_while_a_profile_is_written(void **state)
         pthread_join(threads[i], NULL);
     assert_int_equal(cpprof__custom_count(custom), 400);
     assert_true(n_bytes > 0);
+    cpprof__custom_free(custom);
 }
 
 static void
