@@ -14,6 +14,7 @@
 
 #include <cpprof/cpprof.h>
 #include <cpprof/heap.h>
+#include <cpprof/profiles.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -123,6 +124,35 @@ cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
                             struct cpprof_writer writer,
                             const struct cpprof_heap_options *options,
                             struct cpprof_error *error);
+
+/* What threads waited for in the same process image, and index, as a heap. */
+struct cpprof_recorded_waits {
+    uint64_t n_block; /* waits, estimated */
+    uint64_t block_ns;
+    uint64_t n_mutex; /* of those charged to who held a lock */
+    uint64_t mutex_ns;
+    uint64_t n_lost; /* waits whose stack found no room; in the above, too */
+};
+
+/* Valid as long as the recording. Safety: OBJ. */
+CPPROF_API const struct cpprof_recorded_waits *
+cpprof_recording_waits(const struct cpprof_recording *recording, size_t index);
+
+/*
+ * Write the waits of one image as a profile.
+ *
+ * name     "block" or "mutex".
+ *
+ * Shape, units: as cpprof_profile_write(). NULL: default options.
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_INVALID.
+ * Owner:   the writer is closed by this call.
+ * Safety:  OBJ.
+ */
+CPPROF_API enum cpprof_status
+cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
+                             const char *name, struct cpprof_writer writer,
+                             const struct cpprof_profile_options *options,
+                             struct cpprof_error *error);
 
 /*
  * Tell every process that records into directory to stop sampling; they do so

@@ -13,6 +13,7 @@
 #include "cli.h"
 #include "preflight.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #define RATE_MAX_HZ    10000
 #define DEPTH_MAX      1024
 #define BYTES_MAX      (1ul << 40)
+#define RATE_NS_MAX    INT_MAX
 #define DURATION_MAX_S 1e9 /* 31 years: seconds still fit everywhere */
 
 /* Our own failure after the command ran well. */
@@ -35,15 +37,16 @@ print_help(void)
         "usage: cpprof record [flags] -- CMD ARGS\n"
         "\n"
         "Runs CMD, passes on its exit status, and writes where its CPU time\n"
-        "went or where it allocated memory; processes that it starts get\n"
-        "files of their own beside FILE.\n"
+        "went, where it allocated memory, or where its threads waited;\n"
+        "processes that it starts get files of their own beside FILE.\n"
         "\n"
-        "  -t KINDS       cpu, heap or cpu,heap (cpu)\n"
+        "  -t KINDS       of cpu, heap, block and mutex, as in cpu,heap (cpu)\n"
         "  -o FILE        the profile (cpu.pb.gz, heap.pb.gz); of several, %k\n"
         "                 in it is the kind, or else it gets one: FILE.cpu\n"
         "  -duration S    stop and write after S seconds; CMD runs on\n"
         "  -symbolize HOW full, functions or none (full)\n"
-        "  -legacy        CPU profiles in the binary form of gperftools\n"
+        "  -legacy        in the forms of 2016: of the CPU profile the binary\n"
+        "                 one of gperftools, of others text with addresses\n"
         "\n"
         "Of CPU profiles:\n"
         "  -F HZ          samples per second of CPU time, 1 to 10000 (100)\n"
@@ -55,7 +58,13 @@ print_help(void)
         "  -heap BYTES    sample one allocation in BYTES, as in 64k (512k);\n"
         "                 1: all\n"
         "  -peak          in use when it was most, and not at the end\n"
-        "  -labels        with the labels of the threads that allocated");
+        "  -labels        with the labels of threads; of waits, too\n"
+        "\n"
+        "Of block profiles, where threads waited, and mutex profiles, who "
+        "held\n"
+        "the locks that they waited for:\n"
+        "  -block NS      sample one wait in NS nanoseconds (10000); 1: all\n"
+        "  -mutex N       sample one contended unlock of N (1)");
 }
 
 static bool
@@ -129,18 +138,17 @@ parse_kinds(const char *text, unsigned *kinds)
     *kinds = 0;
     for (;;) {
         size_t n = strcspn(word, ",");
+        unsigned kind = cpprof__record_kind(word, n);
 
-        if (n == 3 && !strncmp(word, "cpu", n))
-            *kinds |= CPPROF__RECORD_CPU;
-        else if (n == 4 && !strncmp(word, "heap", n))
-            *kinds |= CPPROF__RECORD_HEAP;
-        else
+        if (!kind)
             break;
+        *kinds |= kind;
         if (!word[n])
             return true;
         word += n + 1;
     }
-    cpprof__cli_fail("record: -t takes cpu, heap or cpu,heap, not \"%s\"",
+    cpprof__cli_fail("record: -t takes cpu, heap, block and mutex, with commas "
+                     "between them, not \"%s\"",
                      text);
     return false;
 }
@@ -172,11 +180,14 @@ bool
 cpprof__record_understand(const struct cpprof__record_words *w,
                           struct cpprof__record_options *o)
 {
+    unsigned number;
     int64_t heap_rate;
 
     o->engine = w->engine;
     o->out = w->out;
     o->heap_rate = w->heap;
+    o->block_rate = w->block;
+    o->mutex_fraction = w->mutex;
     return (!w->kinds || parse_kinds(w->kinds, &o->kinds)) &&
            (!w->rate ||
             parse_number("-F", w->rate, RATE_MAX_HZ, "Hz", &o->rate_hz)) &&
@@ -187,6 +198,10 @@ cpprof__record_understand(const struct cpprof__record_words *w,
            (!w->symbolize || parse_symbolize(w->symbolize, &o->symbolize)) &&
            (!w->heap ||
             cpprof__record_parse_bytes("-heap", w->heap, &heap_rate)) &&
+           (!w->block || parse_number("-block", w->block, RATE_NS_MAX,
+                                      "nanoseconds", &number)) &&
+           (!w->mutex ||
+            parse_number("-mutex", w->mutex, INT_MAX, "unlocks", &number)) &&
            (!w->min ||
             cpprof__record_parse_bytes("-min", w->min, &o->min_bytes));
 }
@@ -243,10 +258,11 @@ cpprof__record_run(struct cpprof__record_options *options, bool pass_on)
     struct cpprof__record_result result = {.exit_status = CPPROF__EXIT_ERROR};
     struct cpprof__record_folder folder;
     struct cpprof__preflight preflight;
+    unsigned kind;
 
-    if (!check_file(options, CPPROF__RECORD_CPU) ||
-        !check_file(options, CPPROF__RECORD_HEAP))
-        return result;
+    for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
+        if (!check_file(options, kind))
+            return result;
     cpprof__preflight(options->command[0], &preflight);
     if (preflight.exit_status) {
         cpprof__cli_fail("%s", preflight.text);
@@ -285,6 +301,8 @@ cpprof__cli_record(int argc, char **argv)
         {"symbolize", CPPROF__FLAG_STRING, &w.symbolize},
         {"t", CPPROF__FLAG_STRING, &w.kinds},
         {"heap", CPPROF__FLAG_STRING, &w.heap},
+        {"block", CPPROF__FLAG_STRING, &w.block},
+        {"mutex", CPPROF__FLAG_STRING, &w.mutex},
         {"peak", CPPROF__FLAG_BOOL, &options.peak},
         {"labels", CPPROF__FLAG_BOOL, &options.labels},
         {"legacy", CPPROF__FLAG_BOOL, &options.legacy},

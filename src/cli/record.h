@@ -10,21 +10,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Kinds of profiles. */
-#define CPPROF__RECORD_CPU  1u
-#define CPPROF__RECORD_HEAP 2u
+/* Kinds of profiles. ORDER: names of record_names.c. */
+#define CPPROF__RECORD_CPU   1u
+#define CPPROF__RECORD_HEAP  2u
+#define CPPROF__RECORD_BLOCK 4u
+#define CPPROF__RECORD_MUTEX 8u
+#define CPPROF__RECORD_END   16u
 
 struct cpprof__record_options {
-    unsigned kinds;        /* CPPROF__RECORD_* */
-    unsigned rate_hz;      /* 0: the library's default */
-    unsigned max_depth;    /* 0: the library's default */
-    const char *engine;    /* as in CPPROF= */
-    const char *heap_rate; /* as in CPPROF=heap=; NULL: its default */
-    bool labels;           /* of threads, on samples of the heap */
-    bool peak;             /* heap in use when it was most */
-    bool legacy;           /* in the forms of gperftools and Go of 2016 */
+    unsigned kinds;             /* CPPROF__RECORD_* */
+    unsigned rate_hz;           /* 0: the library's default */
+    unsigned max_depth;         /* 0: the library's default */
+    const char *engine;         /* as in CPPROF= */
+    const char *heap_rate;      /* as in CPPROF=heap=; NULL: its default */
+    const char *block_rate;     /* as in CPPROF=block=, likewise */
+    const char *mutex_fraction; /* as in CPPROF=mutex=, likewise */
+    bool labels;                /* of threads, on samples of the heap */
+    bool peak;                  /* heap in use when it was most */
+    bool legacy;                /* in the forms of gperftools and Go of 2016 */
     enum cpprof_symbolize symbolize;
-    const char *out;   /* NULL: cpu.pb.gz, heap.pb.gz */
+    const char *out;   /* NULL: cpu.pb.gz, heap.pb.gz, ... */
     double duration_s; /* 0: until the command ends */
     char **command;    /* NULL-terminated */
 
@@ -38,6 +43,13 @@ struct cpprof__record_options {
 };
 
 /* -------------------------------------------------- record_names.c ------- */
+
+const char *
+cpprof__record_kind_name(unsigned kind);
+
+/* The kind of a word of n bytes; 0: none. */
+unsigned
+cpprof__record_kind(const char *word, size_t n);
 
 /* FILE of a kind; NULL without memory. The caller frees it. */
 char *
@@ -125,6 +137,19 @@ bool
 cpprof__record_heap_write(struct cpprof__record_options *options,
                           struct cpprof_recording *recording, pid_t command);
 
+/* Is there another image of the same name and pid? Then its number is told. */
+bool
+cpprof__record_is_one_of_many(const struct cpprof_recording *recording,
+                              const struct cpprof_recorded_heap *heap);
+
+/* -------------------------------------------------- record_waits.c ------- */
+
+/* The same of a profile of waits. */
+bool
+cpprof__record_waits_write(const struct cpprof__record_options *options,
+                           struct cpprof_recording *recording, unsigned kind,
+                           pid_t command);
+
 /* ------------------------------------------------- record_in_use.c ------- */
 
 /* Read the command's heap profile back and print a line for each stack that
@@ -152,7 +177,7 @@ cpprof__record_run(struct cpprof__record_options *options, bool pass_on);
  * meaning; false after printing what is wrong with them. */
 struct cpprof__record_words {
     const char *rate, *out, *duration, *engine, *depth, *symbolize;
-    const char *kinds, *heap, *min;
+    const char *kinds, *heap, *block, *mutex, *min;
 };
 bool
 cpprof__record_understand(const struct cpprof__record_words *words,

@@ -92,24 +92,36 @@ now_ns(void)
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
+/* ",heap" or ",heap=RATE", if the kind is wanted. */
+static void
+put_kind(char text[64], const struct cpprof__record_options *o, unsigned kind,
+         const char *rate)
+{
+    *text = 0;
+    if (o->kinds & kind)
+        snprintf(text, 64, rate ? ",%s=%s" : ",%s",
+                 cpprof__record_kind_name(kind), rate);
+}
+
 /* What the library reads at its start. */
 static bool
 set_cpprof(const struct cpprof__record_options *o, const char *folder)
 {
     /* ORDER: enum cpprof_symbolize */
     static const char *const symbolize[] = {"full", "functions", "none"};
-    char text[PATH_MAX + 300], cpu[32] = "", heap[64] = "", depth[32] = "";
+    char text[PATH_MAX + 400], cpu[32] = "", depth[32] = "";
+    char heap[64], block[64], mutex[64];
 
     if (o->kinds & CPPROF__RECORD_CPU)
         snprintf(cpu, sizeof cpu, o->rate_hz ? ",cpu=%u" : ",cpu", o->rate_hz);
-    if (o->kinds & CPPROF__RECORD_HEAP)
-        snprintf(heap, sizeof heap, o->heap_rate ? ",heap=%s" : ",heap",
-                 o->heap_rate);
+    put_kind(heap, o, CPPROF__RECORD_HEAP, o->heap_rate);
+    put_kind(block, o, CPPROF__RECORD_BLOCK, o->block_rate);
+    put_kind(mutex, o, CPPROF__RECORD_MUTEX, o->mutex_fraction);
     if (o->max_depth)
         snprintf(depth, sizeof depth, ",depth=%u", o->max_depth);
-    snprintf(text, sizeof text, "record=%s%s%s%s%s,engine=%s,symbolize=%s",
-             folder, cpu, heap, o->labels ? ",labels=on" : "", depth,
-             o->engine ? o->engine : "auto", symbolize[o->symbolize]);
+    snprintf(text, sizeof text, "record=%s%s%s%s%s%s%s,engine=%s,symbolize=%s",
+             folder, cpu, heap, block, mutex, o->labels ? ",labels=on" : "",
+             depth, o->engine ? o->engine : "auto", symbolize[o->symbolize]);
     return setenv("CPPROF", text, 1) == 0;
 }
 

@@ -207,6 +207,7 @@ cpprof__record_files_write(struct cpprof__record_options *options,
     struct cpprof_recording *recording;
     struct cpprof_error error;
     bool written = true;
+    unsigned kind;
 
     /* Whoever still runs has no one to sample for any more. */
     if (cpprof_recording_stop(folder->path, &error) != CPPROF_OK ||
@@ -219,6 +220,10 @@ cpprof__record_files_write(struct cpprof__record_options *options,
     if (options->kinds & CPPROF__RECORD_HEAP &&
         !cpprof__record_heap_write(options, recording, command))
         written = false;
+    for (kind = CPPROF__RECORD_BLOCK; kind <= CPPROF__RECORD_MUTEX; kind *= 2)
+        if (options->kinds & kind &&
+            !cpprof__record_waits_write(options, recording, kind, command))
+            written = false;
     cpprof_recording_free(recording);
     return written;
 }

@@ -45,10 +45,9 @@ find_main(const struct cpprof_recording *recording, pid_t command)
     return found;
 }
 
-/* Is there another image of the same name and pid? Then its number is told. */
-static bool
-is_one_of_many(const struct cpprof_recording *recording,
-               const struct cpprof_recorded_heap *heap)
+bool
+cpprof__record_is_one_of_many(const struct cpprof_recording *recording,
+                              const struct cpprof_recorded_heap *heap)
 {
     size_t n = cpprof_recording_n_heaps(recording), i, n_same = 0;
 
@@ -89,7 +88,8 @@ write_heap(struct output *out, size_t index, const char *path)
         .size = sizeof options,
         .symbolize = out->options->symbolize,
         .flags = (out->options->peak ? CPPROF_HEAP_PEAK : 0) |
-                 (out->options->labels ? CPPROF_HEAP_LABELS : 0),
+                 (out->options->labels ? CPPROF_HEAP_LABELS : 0) |
+                 (out->options->legacy ? CPPROF_HEAP_LEGACY : 0),
     };
     struct cpprof_writer writer;
     struct cpprof_error error;
@@ -113,7 +113,8 @@ write_beside(struct output *out, size_t index)
         cpprof_recording_heap(out->recording, index);
     char *path = cpprof__record_name_beside(
         out->path, heap->name, heap->pid,
-        is_one_of_many(out->recording, heap) ? &heap->image : NULL);
+        cpprof__record_is_one_of_many(out->recording, heap) ? &heap->image
+                                                            : NULL);
 
     if (!path || !write_heap(out, index, path))
         out->failed = true;

@@ -31,10 +31,24 @@ suffix_at(const char *file)
     return dot && dot != name ? (size_t)(dot - file) : n;
 }
 
-static const char *
-kind_name(unsigned kind)
+static const char *const names[] = {"cpu", "heap", "block", "mutex"};
+#define N_NAMES (sizeof names / sizeof *names)
+
+const char *
+cpprof__record_kind_name(unsigned kind)
 {
-    return kind == CPPROF__RECORD_HEAP ? "heap" : "cpu";
+    return names[__builtin_ctz(kind)];
+}
+
+unsigned
+cpprof__record_kind(const char *word, size_t n)
+{
+    unsigned i;
+
+    for (i = 0; i < N_NAMES; i++)
+        if (strlen(names[i]) == n && !strncmp(word, names[i], n))
+            return 1u << i;
+    return 0;
 }
 
 /* One name of several: in the place of %k, or in front of the suffix. */
@@ -63,8 +77,10 @@ cpprof__record_name(const struct cpprof__record_options *options, unsigned kind)
     if (options->out && is_one && !strstr(options->out, "%k"))
         return strdup(options->out);
     if (options->out)
-        return name_of_kind(options->out, kind_name(kind));
-    return asprintf(&path, "%s.pb.gz", kind_name(kind)) < 0 ? NULL : path;
+        return name_of_kind(options->out, cpprof__record_kind_name(kind));
+    return asprintf(&path, "%s.pb.gz", cpprof__record_kind_name(kind)) < 0
+               ? NULL
+               : path;
 }
 
 char *

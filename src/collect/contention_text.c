@@ -18,6 +18,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define DEPTH_MAX 1024
@@ -28,6 +29,12 @@ struct work {
     struct cpprof__builder_frame stack[DEPTH_MAX];
 };
 
+static bool
+is_mutex(const struct cpprof__rows_form *form)
+{
+    return !strcmp(form->name, cpprof__mutex_form.name);
+}
+
 /* What all rows are multiples of: the fraction, or 1. */
 static int64_t
 period_of(const struct cpprof__rows_form *form, const struct cpprof__row *rows,
@@ -36,7 +43,7 @@ period_of(const struct cpprof__rows_form *form, const struct cpprof__row *rows,
     int64_t period = cpprof__waits_set_mutex_fraction(-1);
     size_t i;
 
-    if (form != &cpprof__mutex_form || period < 2)
+    if (form->source || !is_mutex(form) || period < 2)
         return 1;
     for (i = 0; i < n; i++)
         if (rows[i].values[0] % period || rows[i].values[1] % period)
@@ -47,7 +54,7 @@ period_of(const struct cpprof__rows_form *form, const struct cpprof__row *rows,
 static void
 put_head(struct work *w, const struct cpprof__rows_form *form, int64_t period)
 {
-    if (form == &cpprof__mutex_form)
+    if (is_mutex(form))
         cpprof__text_printf(&w->text,
                             "--- mutex:\ncycles/second=1000000000\n"
                             "sampling period=%" PRId64 "\n",
@@ -75,6 +82,21 @@ put_row(struct work *w, const struct cpprof__row *row, int64_t period,
         cpprof__text_stack(t, w->stack, n);
 }
 
+static void
+set_source(struct work *w, const struct cpprof__rows_form *form,
+           const struct cpprof_profile_options *options)
+{
+    if (form->source) {
+        w->source = *form->source;
+        return;
+    }
+    w->source.tables = &cpprof__tables;
+    w->source.pid = (int32_t)getpid();
+    w->source.is_self = true;
+    if (options->debug > 0 && options->symbolize != CPPROF_SYMBOLIZE_NONE)
+        w->source.ops = cpprof__names_load();
+}
+
 /* The old form of debug 0 is that of 1 without names. */
 enum cpprof_status
 cpprof__contention_write(const struct cpprof__rows_form *form,
@@ -94,15 +116,11 @@ cpprof__contention_write(const struct cpprof__rows_form *form,
             writer.close(writer.ctx, 1);
         return cpprof__fail_nomem(error);
     }
-    w->source.tables = &cpprof__tables;
-    w->source.pid = (int32_t)getpid();
-    w->source.is_self = true;
-    if (options->debug > 0 && options->symbolize != CPPROF_SYMBOLIZE_NONE)
-        w->source.ops = cpprof__names_load();
+    set_source(w, form, options);
     if (w->source.ops)
         symbolizer = cpprof__heap_symbolizer(&w->source, options->symbolize);
     cpprof__text_begin(&w->text, writer, w->source.ops, symbolizer);
-    cpprof__text_add_mappings(&w->text, &cpprof__tables.store);
+    cpprof__text_add_mappings(&w->text, &w->source.tables->store);
     put_head(w, form, period);
     for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
         put_row(w, &rows[i], period, options->debug > 0);

@@ -15,12 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Until they are there. */
-#pragma weak cpprof_set_block_rate
-#pragma weak cpprof_set_mutex_fraction
-#pragma weak cpprof_start_wall_profile
-#pragma weak cpprof_stop_wall_profile
-
 /* How long _exit() may wait for the profiles to be written. */
 #define HASTE_SECONDS 10
 
@@ -28,8 +22,8 @@
 struct end {
     uint32_t kind;
     const char *name;
-    uint64_t (*n_records)(void); /* that grows with use; NULL: not of a child */
-    uint64_t n_at_fork;          /* before this process was made */
+    bool (*has_own)(void); /* of a child: something that its parent has not;
+                            * NULL: it is not written there */
     struct cpprof_writer writer; /* of the first process; .write NULL */
 };
 
@@ -38,6 +32,7 @@ static char folder[PATH_MAX]; /* the current one at the start */
 static int32_t started_pid;   /* 0: ended, or not started */
 static bool is_child;
 static bool has_wall; /* runs */
+static uint64_t n_sampled_at_fork;
 
 static uint64_t
 n_sampled(void)
@@ -50,22 +45,29 @@ n_sampled(void)
     return sum;
 }
 
-static uint64_t
-n_block(void)
+static bool
+has_sampled(void)
 {
-    return cpprof_profile_count(cpprof_lookup("block"));
+    return n_sampled() != n_sampled_at_fork;
 }
 
-static uint64_t
-n_mutex(void)
+/* Waits begin anew in a child. */
+static bool
+has_blocked(void)
 {
-    return cpprof_profile_count(cpprof_lookup("mutex"));
+    return cpprof_profile_count(cpprof_lookup("block")) > 0;
+}
+
+static bool
+has_held(void)
+{
+    return cpprof_profile_count(cpprof_lookup("mutex")) > 0;
 }
 
 static struct end ends[] = {
-    {.kind = CPPROF__KIND_HEAP, .name = "heap", .n_records = n_sampled},
-    {.kind = CPPROF__KIND_BLOCK, .name = "block", .n_records = n_block},
-    {.kind = CPPROF__KIND_MUTEX, .name = "mutex", .n_records = n_mutex},
+    {.kind = CPPROF__KIND_HEAP, .name = "heap", .has_own = has_sampled},
+    {.kind = CPPROF__KIND_BLOCK, .name = "block", .has_own = has_blocked},
+    {.kind = CPPROF__KIND_MUTEX, .name = "mutex", .has_own = has_held},
     {.kind = CPPROF__KIND_THREADS, .name = "goroutine"},
     {.kind = CPPROF__KIND_THREADCREATE, .name = "threadcreate"},
 };
@@ -88,7 +90,7 @@ write_end(struct end *end, struct cpprof_error *error)
     enum cpprof_status status;
 
     if (is_child) {
-        if (!end->n_records || end->n_records() == end->n_at_fork)
+        if (!end->has_own || !end->has_own())
             return CPPROF_OK;
         status = open_end(end, true, error);
         if (status != CPPROF_OK)
@@ -174,8 +176,7 @@ start_wall(bool is_descendant, struct cpprof_error *error)
     struct cpprof_writer writer;
     enum cpprof_status status;
 
-    if (!(environment->kinds & CPPROF__KINDS_OF_WALL) ||
-        !cpprof_start_wall_profile)
+    if (!(environment->kinds & CPPROF__KINDS_OF_WALL))
         return CPPROF_OK;
     status = cpprof__environment_open(environment, name, NULL, is_descendant,
                                       &writer, error);
@@ -218,9 +219,9 @@ start_writing(bool is_descendant, struct cpprof_error *error)
 static void
 set_rates(const struct cpprof__environment *env)
 {
-    if (env->kinds & CPPROF__KIND_BLOCK && cpprof_set_block_rate)
+    if (env->kinds & CPPROF__KIND_BLOCK)
         cpprof_set_block_rate(env->block_rate);
-    if (env->kinds & CPPROF__KIND_MUTEX && cpprof_set_mutex_fraction)
+    if (env->kinds & CPPROF__KIND_MUTEX)
         cpprof_set_mutex_fraction((int)env->mutex_fraction);
 }
 
@@ -247,16 +248,14 @@ void
 cpprof__environment_end_start_child(void)
 {
     struct cpprof_error error;
-    size_t i;
 
     if (!started_pid)
         return;
     started_pid = (int32_t)getpid();
     is_child = true;
     has_wall = false;
-    for (i = 0; i < N_ENDS; i++)
-        if (environment->kinds & ends[i].kind && ends[i].n_records)
-            ends[i].n_at_fork = ends[i].n_records();
+    if (environment->kinds & CPPROF__KIND_HEAP)
+        n_sampled_at_fork = n_sampled();
     cpprof__keeper_forget();
     if (*environment->directory)
         return;

@@ -4,6 +4,8 @@
 #include "base/status.h"
 #include "collect/proc.h"
 #include "collect/signal/heap.h"
+#include "collect/signal/wait_buckets.h"
+#include "collect/signal/waits.h"
 #include "collect/spool.h"
 #include "collect/tables.h"
 
@@ -30,6 +32,8 @@ part_bytes(enum cpprof__mirror_part part)
         return CPPROF__HEAP_LIVE * sizeof(struct cpprof__heap_block);
     case CPPROF__MIRROR_BUCKETS:
         return CPPROF__HEAP_BUCKETS * sizeof(struct cpprof__heap_bucket);
+    case CPPROF__MIRROR_WAITS:
+        return cpprof__waits_bytes();
     default:
         return PAGE;
     }
@@ -82,6 +86,21 @@ add_stored(const void *from, const uint32_t *n_used, uint32_t each, uint32_t n)
     cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].each = each;
 }
 
+/* Head and rows are one part; row 0 is not used, nor counted. */
+static void
+add_waits(void)
+{
+    const struct cpprof__waits *waits = &cpprof__waits;
+    struct cpprof__mirror *plan = &cpprof__mirror_plan;
+
+    add_area(CPPROF__MIRROR_WAITS, waits->head, waits->buckets + 1,
+             (CPPROF__WAIT_BUCKETS - 1) * sizeof *waits->buckets);
+    plan->areas[plan->n_areas - 1].n_used = &waits->head->n_buckets;
+    plan->areas[plan->n_areas - 1].each = sizeof *waits->buckets;
+    add_area(CPPROF__MIRROR_WAITS, waits->head, waits->head,
+             sizeof *waits->head);
+}
+
 static void
 plan_areas(void)
 {
@@ -105,12 +124,15 @@ plan_areas(void)
     add_table(CPPROF__MIRROR_BLOCKS, heap->blocks, &heap->head->n_blocks,
               sizeof *heap->blocks);
     add_area(CPPROF__MIRROR_HEAP, heap->head, heap->head, sizeof *heap->head);
+    add_waits();
 }
 
 _Static_assert(sizeof(struct cpprof__tree_head) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__heap_head) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__heap_block) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__heap_bucket) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__wait_bucket) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__waits_head) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__store_head) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__mirror_head) <= PAGE, "one page");
 
@@ -134,23 +156,36 @@ map_control(const char *directory)
 }
 
 static bool
-reads_empty(int fd)
+reads_zero(int fd, uint64_t offset, size_t n)
 {
-    uint64_t buckets = cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS);
-    struct cpprof__mirror_head head = {0};
-    uint64_t words[2 * sizeof(struct cpprof__heap_bucket) / 8] = {0};
+    char bytes[2 * sizeof(struct cpprof__heap_bucket)] = {0};
     size_t i;
 
-    if (read(fd, &head, sizeof head) != sizeof head ||
-        memcmp(head.magic, CPPROF__MIRROR_MAGIC, sizeof head.magic) ||
-        head.n_bytes != cpprof__recorded_offset(CPPROF__MIRROR_END) ||
-        *head.owner ||
-        pread(fd, words, sizeof words, (off_t)buckets) != sizeof words)
+    if (n > sizeof bytes || pread(fd, bytes, n, (off_t)offset) != (ssize_t)n)
         return false;
-    for (i = 0; i < sizeof words / sizeof *words; i++)
-        if (words[i])
+    for (i = 0; i < n; i++)
+        if (bytes[i])
             return false;
     return true;
+}
+
+/* Nothing in the first rows: no row is in use. */
+static bool
+reads_empty(int fd)
+{
+    size_t heap_bytes = 2 * sizeof(struct cpprof__heap_bucket);
+    const char *first = (const char *)(cpprof__waits.buckets + 1);
+    uint64_t waits = cpprof__recorded_offset(CPPROF__MIRROR_WAITS) +
+                     (uint64_t)(first - (const char *)cpprof__waits.head);
+    struct cpprof__mirror_head head = {0};
+
+    return read(fd, &head, sizeof head) == sizeof head &&
+           !memcmp(head.magic, CPPROF__MIRROR_MAGIC, sizeof head.magic) &&
+           head.n_bytes == cpprof__recorded_offset(CPPROF__MIRROR_END) &&
+           !*head.owner &&
+           reads_zero(fd, cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS),
+                      heap_bytes) &&
+           reads_zero(fd, waits, sizeof *cpprof__waits.buckets);
 }
 
 /* An earlier image of this pid in which nothing was sampled is not worth its
@@ -197,7 +232,7 @@ cpprof__recorded_start(const char *directory, const char *owner,
         failed = cpprof__mirror_make();
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed,
-                            "%s: no heap profile: %s", directory,
+                            "%s: not recording: %s", directory,
                             strerror(failed));
     __atomic_store_n(&plan->wanted, true, __ATOMIC_SEQ_CST);
     cpprof__mirror_all();
@@ -247,6 +282,8 @@ cpprof__recorded_tick(void)
         return true;
     store_relaxed(&cpprof__mirror_plan.wanted, false);
     cpprof__heap_set_rate(0);
+    cpprof__waits_set_block_rate(0);
+    cpprof__waits_set_mutex_fraction(0);
     mark_ended(head);
     return false;
 }

@@ -444,6 +444,26 @@ cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
                                       options ? options : &defaults, error);
 }
 
+const struct cpprof_recorded_waits *
+cpprof_recording_waits(const struct cpprof_recording *recording, size_t index)
+{
+    return cpprof__recorded_set_waits(&recording->set, index);
+}
+
+enum cpprof_status
+cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
+                             const char *name, struct cpprof_writer writer,
+                             const struct cpprof_profile_options *options,
+                             struct cpprof_error *error)
+{
+    static const struct cpprof_profile_options defaults = {.size =
+                                                               sizeof defaults};
+
+    return cpprof__recorded_set_write_waits(
+        &recording->set, index, name, writer, options ? options : &defaults,
+        error);
+}
+
 /* The words of DIR/control; n of them are written. */
 static enum cpprof_status
 write_control(const char *directory, int flags, const uint32_t *words,

@@ -2,6 +2,7 @@
 #include "collect/recording_tables.h"
 
 #include "base/status.h"
+#include "collect/block_profile.h"
 #include "collect/heap_profile.h"
 #include "collect/recorded.h"
 
@@ -16,6 +17,7 @@
 
 struct cpprof__recorded_tables {
     struct cpprof_recorded_heap public;
+    struct cpprof_recorded_waits waits;
     char path[PATH_MAX + 272];
     char name[sizeof((struct cpprof__mirror_head *)0)->name];
     char owner[sizeof((struct cpprof__mirror_head *)0)->owner];
@@ -28,6 +30,7 @@ struct loaded {
     struct cpprof__mirror_head *head;
     struct cpprof__heap heap;
     struct cpprof__tables tables;
+    struct cpprof__waits waits; /* .head NULL: nobody waited */
 };
 
 /* ---- reading a file --------------------------------------------------- */
@@ -106,6 +109,9 @@ set_pointers(struct loaded *l)
     l->heap.buckets =
         (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS));
     l->heap.tree = &l->tables.tree;
+    cpprof__waits_open(&l->waits,
+                       base + cpprof__recorded_offset(CPPROF__MIRROR_WAITS),
+                       cpprof__waits_bytes());
 }
 
 /* False: no recording, or no memory (errno ENOMEM). */
@@ -156,6 +162,52 @@ clamp(int64_t value)
     return value > 0 ? (uint64_t)value : 0;
 }
 
+/* The stack of what found no room is not in the file: the tree's root, which
+ * is no stack, stands for it. */
+static enum cpprof_status
+wait_rows(const struct loaded *l, enum cpprof__wait_profile profile,
+          struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    *rows = NULL;
+    *n = 0;
+    return l->waits.head
+               ? cpprof__block_rows(&l->waits, profile, 0, rows, n, error)
+               : CPPROF_OK;
+}
+
+static enum cpprof_status
+describe_waits(const struct loaded *l, enum cpprof__wait_profile profile,
+               uint64_t *count, uint64_t *ns, struct cpprof_error *error)
+{
+    struct cpprof__row *rows;
+    size_t i, n;
+    enum cpprof_status status = wait_rows(l, profile, &rows, &n, error);
+
+    for (i = 0; i < n; i++) {
+        *count += clamp(rows[i].values[0]);
+        *ns += clamp(rows[i].values[1]);
+    }
+    free(rows);
+    return status;
+}
+
+static enum cpprof_status
+describe_both(struct cpprof_recorded_waits *waits, const struct loaded *l,
+              struct cpprof_error *error)
+{
+    enum cpprof_status status = describe_waits(
+        l, CPPROF__WAIT_BLOCK, &waits->n_block, &waits->block_ns, error);
+
+    if (status == CPPROF_OK)
+        status = describe_waits(l, CPPROF__WAIT_MUTEX, &waits->n_mutex,
+                                &waits->mutex_ns, error);
+    if (l->waits.head)
+        waits->n_lost = (l->waits.head->lost_count[CPPROF__WAIT_BLOCK] +
+                         l->waits.head->lost_count[CPPROF__WAIT_MUTEX]) >>
+                        CPPROF__WAIT_FRACTION_BITS;
+    return status;
+}
+
 static enum cpprof_status
 describe(struct cpprof__recorded_tables *tables, const struct loaded *l,
          struct cpprof_error *error)
@@ -186,7 +238,7 @@ describe(struct cpprof__recorded_tables *tables, const struct loaded *l,
     free(rows.rows);
     memcpy(tables->name, l->head->name, sizeof tables->name);
     memcpy(tables->owner, l->head->owner, sizeof tables->owner);
-    return CPPROF_OK;
+    return describe_both(&tables->waits, l, error);
 }
 
 enum cpprof_status
@@ -248,6 +300,12 @@ cpprof__recorded_set_heap(const struct cpprof__recorded_set *set, size_t index)
     return index < set->n ? &set->tables[index].public : NULL;
 }
 
+const struct cpprof_recorded_waits *
+cpprof__recorded_set_waits(const struct cpprof__recorded_set *set, size_t index)
+{
+    return index < set->n ? &set->tables[index].waits : NULL;
+}
+
 void
 cpprof__recorded_set_free(struct cpprof__recorded_set *set)
 {
@@ -274,6 +332,79 @@ fail(struct cpprof_writer writer, enum cpprof_status status)
     return status;
 }
 
+static enum cpprof_status
+load_one(const struct cpprof__recorded_set *set, size_t index,
+         struct loaded *loaded, struct cpprof_error *error)
+{
+    if (index >= set->n)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "heap %zu of a recording with %zu", index, set->n);
+    if (!load(set->tables[index].path, loaded))
+        return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s",
+                            set->tables[index].path, strerror(errno));
+    return CPPROF_OK;
+}
+
+static void
+set_source(struct cpprof__heap_source *source, const struct loaded *l,
+           enum cpprof_symbolize symbolize)
+{
+    source->heap = &l->heap;
+    source->tables = &l->tables;
+    source->pid = l->head->pid;
+    if (symbolize != CPPROF_SYMBOLIZE_NONE)
+        source->ops = cpprof__symbolizer_load();
+    source->time_ns = l->head->end_ns && l->head->end_ns < INT64_MAX
+                          ? (int64_t)l->head->end_ns
+                          : now_ns();
+}
+
+static enum cpprof_status
+write_waits(const struct loaded *l, bool is_mutex, struct cpprof_writer writer,
+            const struct cpprof_profile_options *options,
+            struct cpprof_error *error)
+{
+    struct cpprof__rows_form form =
+        is_mutex ? cpprof__mutex_form : cpprof__block_form;
+    struct cpprof__heap_source source = {0};
+    struct cpprof__row *rows;
+    enum cpprof_status status;
+    size_t i, n;
+
+    status = wait_rows(l, is_mutex ? CPPROF__WAIT_MUTEX : CPPROF__WAIT_BLOCK,
+                       &rows, &n, error);
+    if (status != CPPROF_OK)
+        return fail(writer, status);
+    for (i = 0; i < n && !(options->flags & CPPROF_PROFILE_LABELS); i++)
+        rows[i].labels = 0;
+    set_source(&source, l, options->symbolize);
+    form.source = &source;
+    status = cpprof__rows_write(&form, rows, n, options, writer, error);
+    free(rows);
+    return status;
+}
+
+enum cpprof_status
+cpprof__recorded_set_write_waits(const struct cpprof__recorded_set *set,
+                                 size_t index, const char *name,
+                                 struct cpprof_writer writer,
+                                 const struct cpprof_profile_options *options,
+                                 struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    struct loaded l;
+
+    if (strcmp(name, "block") && strcmp(name, "mutex"))
+        return fail(writer, cpprof__fail(error, CPPROF_INVALID, 0,
+                                         "no waits are called %s", name));
+    status = load_one(set, index, &l, error);
+    if (status != CPPROF_OK)
+        return fail(writer, status);
+    status = write_waits(&l, !strcmp(name, "mutex"), writer, options, error);
+    unload(&l);
+    return status;
+}
+
 enum cpprof_status
 cpprof__recorded_set_write(const struct cpprof__recorded_set *set, size_t index,
                            struct cpprof_writer writer,
@@ -284,22 +415,10 @@ cpprof__recorded_set_write(const struct cpprof__recorded_set *set, size_t index,
     enum cpprof_status status;
     struct loaded l;
 
-    if (index >= set->n)
-        return fail(writer, cpprof__fail(error, CPPROF_INVALID, 0,
-                                         "heap %zu of a recording with %zu",
-                                         index, set->n));
-    if (!load(set->tables[index].path, &l))
-        return fail(writer,
-                    cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s",
-                                 set->tables[index].path, strerror(errno)));
-    source.heap = &l.heap;
-    source.tables = &l.tables;
-    source.pid = l.head->pid;
-    if (options->symbolize != CPPROF_SYMBOLIZE_NONE)
-        source.ops = cpprof__symbolizer_load();
-    source.time_ns = l.head->end_ns && l.head->end_ns < INT64_MAX
-                         ? (int64_t)l.head->end_ns
-                         : now_ns();
+    status = load_one(set, index, &l, error);
+    if (status != CPPROF_OK)
+        return fail(writer, status);
+    set_source(&source, &l, options->symbolize);
     status = cpprof__heap_profile_write(&source, options, writer, error);
     unload(&l);
     return status;

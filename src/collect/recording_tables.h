@@ -44,6 +44,18 @@ cpprof__recorded_set_write(const struct cpprof__recorded_set *set, size_t index,
                            const struct cpprof_heap_options *options,
                            struct cpprof_error *error);
 
+const struct cpprof_recorded_waits *
+cpprof__recorded_set_waits(const struct cpprof__recorded_set *set,
+                           size_t index);
+
+/* name: block or mutex. The writer is closed by this call. */
+enum cpprof_status
+cpprof__recorded_set_write_waits(const struct cpprof__recorded_set *set,
+                                 size_t index, const char *name,
+                                 struct cpprof_writer writer,
+                                 const struct cpprof_profile_options *options,
+                                 struct cpprof_error *error);
+
 void
 cpprof__recorded_set_free(struct cpprof__recorded_set *set);
 

@@ -152,7 +152,7 @@ check "a folder that is not there: one line" one_line err \
     "cpprof: /nonexistent/x: No such file or directory"
 preloaded heap,record=/nonexistent keep=1 exit=6
 check "the same of record=" one_line err \
-    "cpprof: /nonexistent: no heap profile: No such file or directory"
+    "cpprof: /nonexistent: not recording: No such file or directory"
 check "and the program runs" same "$status" 6
 
 # --- programs of others -----------------------------------------------------
@@ -199,7 +199,7 @@ alike bash bash -c 'for i in 1 2 3; do (echo $i; :) | cat; done; exit 5'
 )
 check "ulimit -f: the command runs" same "$(cat status)" 4
 check "and a line says why there is no profile" \
-    grep -q 'no heap profile: File too large' limited
+    grep -q 'not recording: File too large' limited
 mkdir small
 if mount -t tmpfs -o size=300k tmpfs small 2>/dev/null; then
     chmod 700 small

@@ -340,13 +340,15 @@ area_of(const char *p)
     return NULL;
 }
 
-/* A block that was sampled just now: its first word is its address. What a
- * child gives back of its parent's is no reason to make a file. */
+/* A block that was sampled just now: its first word is its address. Or a wait:
+ * not the head of the table, but a row. What a child gives back of its parent's
+ * is no reason to make a file. */
 static bool
 is_reason(const struct cpprof__mirror_area *area, const void *p)
 {
-    return area->part == CPPROF__MIRROR_BLOCKS &&
-           load_relaxed((const uint64_t *)p) != 0;
+    return (area->part == CPPROF__MIRROR_BLOCKS &&
+            load_relaxed((const uint64_t *)p) != 0) ||
+           (area->part == CPPROF__MIRROR_WAITS && area->n_used);
 }
 
 void

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__MIRROR_MAGIC "cpprofT1"
+#define CPPROF__MIRROR_MAGIC "cpprofT2"
 
 enum cpprof__mirror_part {
     CPPROF__MIRROR_HEAD,
@@ -37,6 +37,7 @@ enum cpprof__mirror_part {
     CPPROF__MIRROR_HEAP, /* struct cpprof__heap_head */
     CPPROF__MIRROR_BLOCKS,
     CPPROF__MIRROR_BUCKETS,
+    CPPROF__MIRROR_WAITS, /* as signal/wait_buckets.h */
     CPPROF__MIRROR_END,
 };
 

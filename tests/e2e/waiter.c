@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program whose waits are known: each round one thread waits for a lock that
+ * another one holds for 20 ms.
+ *
+ *     waiter WORD...
+ *
+ * N: so many rounds; fork: the rest is done by a child, which is waited for;
+ * kill: SIGKILL; _exit: as it says.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HELD_US 20000
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int is_there; /* a waiter, about to wait */
+
+static __attribute__((noinline)) void
+wait_for_it(void)
+{
+    pthread_mutex_lock(&lock);
+    __asm__ volatile("" ::: "memory");
+}
+
+static __attribute__((noinline)) void
+give_it_up(void)
+{
+    pthread_mutex_unlock(&lock);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void *
+waiter(void *arg)
+{
+    __atomic_store_n(&is_there, 1, __ATOMIC_RELEASE);
+    wait_for_it();
+    pthread_mutex_unlock(&lock);
+    return arg;
+}
+
+static void
+round_of_waiting(void)
+{
+    pthread_t thread;
+
+    pthread_mutex_lock(&lock);
+    __atomic_store_n(&is_there, 0, __ATOMIC_RELEASE);
+    if (pthread_create(&thread, NULL, waiter, NULL))
+        abort();
+    while (!__atomic_load_n(&is_there, __ATOMIC_ACQUIRE))
+        usleep(HELD_US / 20);
+    usleep(HELD_US);
+    give_it_up();
+    usleep(HELD_US / 4); /* so that the join below waits for nothing */
+    pthread_join(thread, NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+    int i, n;
+
+    for (i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "kill"))
+            raise(SIGKILL);
+        else if (!strcmp(argv[i], "_exit"))
+            _exit(0);
+        else if (!strcmp(argv[i], "fork") && fork()) {
+            wait(NULL);
+            return 0;
+        }
+        for (n = atoi(argv[i]); n > 0; n--)
+            round_of_waiting();
+    }
+    return 0;
+}
