@@ -1,40 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Labels as text, quoted as Go's %q does it: what is not printable is escaped.
- * Which characters of Unicode are printable, Go has tables for; here it is all
- * but controls, spaces that are not ASCII's, formatting characters, private
- * use and what is no character.
  *
  * Source: Go strconv.Quote; runtime/pprof labelMap.String.
  */
 #include "collect/labels.h"
 
+#include "collect/printable.h"
+
 #include <inttypes.h>
 #include <string.h>
-
-/* Not printable, ascending. */
-static const struct range {
-    uint32_t first, last;
-} hidden[] = {
-    {0x80, 0xa0},       {0xad, 0xad},       {0x600, 0x605},
-    {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},
-    {0x1680, 0x1680},   {0x180e, 0x180e},   {0x2000, 0x200f},
-    {0x2028, 0x202f},   {0x205f, 0x206f},   {0x3000, 0x3000},
-    {0xe000, 0xf8ff},   {0xfdd0, 0xfdef},   {0xfeff, 0xfeff},
-    {0xfff0, 0xfffb},   {0xfffe, 0xffff},   {0x110bd, 0x110bd},
-    {0x1d173, 0x1d17a}, {0xe0000, 0xe00ff}, {0xe01f0, 0x10ffff},
-};
-
-static bool
-is_printable(uint32_t rune)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof hidden / sizeof *hidden; i++)
-        if (rune >= hidden[i].first && rune <= hidden[i].last)
-            return false;
-    return (rune & 0xfffe) != 0xfffe;
-}
 
 /* The character of two bytes or more that text begins with, terminated: its
  * length, or 0 when it is not UTF-8. */
@@ -84,7 +59,7 @@ put_rune(struct cpprof__buffer *out, const char *text)
         cpprof__buffer_printf(out, "\\x%02x", (unsigned)(unsigned char)*text);
         return 1;
     }
-    if (is_printable(rune))
+    if (cpprof__is_printable(rune))
         cpprof__buffer_append(out, text, n);
     else
         cpprof__buffer_printf(out, rune < 0x10000 ? "\\u%04x" : "\\U%08x",

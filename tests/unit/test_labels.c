@@ -6,6 +6,7 @@
 #include "oom.h"
 
 #include "collect/labels.h"
+#include "collect/printable.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -260,6 +261,24 @@ without_memory_there_is_no_set_and_nothing_leaks(void **state)
     cpprof_labels_free(set);
 }
 
+/* As many, and with the same sum, as in Go 1.19 (strconv.IsPrint). */
+static void
+printable_characters_are_those_of_go(void **state)
+{
+    uint64_t n = 0, sum = 0;
+    uint32_t rune;
+
+    (void)state;
+    for (rune = 0; rune < 0x110100; rune++) {
+        if (!cpprof__is_printable(rune))
+            continue;
+        n++;
+        sum += rune;
+    }
+    assert_int_equal(n, 143680);
+    assert_int_equal(sum, 14795701354);
+}
+
 /* ---- readers ---------------------------------------------------------- */
 
 static void
@@ -395,6 +414,7 @@ main(void)
         cmocka_unit_test(labels_of_a_child_win_over_its_parents),
         cmocka_unit_test(many_labels_are_as_few),
         cmocka_unit_test(labels_print_as_in_go),
+        cmocka_unit_test(printable_characters_are_those_of_go),
         cmocka_unit_test(equal_sets_have_equal_bytes),
         cmocka_unit_test(labels_survive_encoding),
         cmocka_unit_test(labels_cut_anywhere_are_read_up_to_there),
