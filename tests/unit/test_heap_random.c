@@ -87,26 +87,41 @@ rates_that_are_no_mean_have_fixed_distances(void **state)
 }
 
 static void
-weight_is_the_inverse_of_the_probability(void **state)
+weight_is_the_inverse_of_the_probability_rounded_by_chance(void **state)
 {
     const int64_t rate = 524288;
-    uint64_t n;
+    uint64_t n, random = 7;
 
     (void)state;
     for (n = 1; n < 1ull << 40; n = n * 3 + 1) {
         double p = -expm1(-(double)n / (double)rate);
 
-        assert_true(
-            fabs((double)cpprof__heap_weight(n, rate) - (double)FRACTION / p) <=
-            0.5 + (double)FRACTION / p * GOOD);
+        assert_true(fabs((double)cpprof__heap_weight(&random, n, rate) -
+                         (double)FRACTION / p) <=
+                    1 + (double)FRACTION / p * GOOD);
     }
-    assert_int_equal(cpprof__heap_weight(0, rate),
-                     cpprof__heap_weight(1, rate));
-    assert_int_equal(cpprof__heap_weight(5, 1), FRACTION);
-    assert_int_equal(cpprof__heap_weight(UINT64_MAX, rate), FRACTION);
+    assert_int_equal(cpprof__heap_weight(&random, 5, 1), FRACTION);
+    assert_int_equal(cpprof__heap_weight(&random, UINT64_MAX, rate), FRACTION);
     /* The largest sum there can be of one sample. */
-    assert_true(cpprof__heap_weight(1, CPPROF__HEAP_RATE_MAX) <=
+    assert_true(cpprof__heap_weight(&random, 1, CPPROF__HEAP_RATE_MAX) <=
                 FRACTION * (uint64_t)(CPPROF__HEAP_RATE_MAX + 1));
+}
+
+/* Without chance all of these would be a third of a fraction too small. */
+static void
+weights_of_large_blocks_are_right_on_average(void **state)
+{
+    const int64_t rate = 524288;
+    const uint64_t n = 8 * 524288;
+    double exact = (double)FRACTION / -expm1(-8.0), sum = 0;
+    uint64_t random = 11;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 1000000; i++)
+        sum += (double)cpprof__heap_weight(&random, n, rate);
+    /* Five standard errors of a million draws between neighbours. */
+    assert_true(fabs(sum / 1e6 - exact) < 5 * 0.5 / 1e3);
 }
 
 static void
@@ -132,7 +147,9 @@ main(void)
         cmocka_unit_test(exponential_is_that_of_libm),
         cmocka_unit_test(distances_are_exponential),
         cmocka_unit_test(rates_that_are_no_mean_have_fixed_distances),
-        cmocka_unit_test(weight_is_the_inverse_of_the_probability),
+        cmocka_unit_test(
+            weight_is_the_inverse_of_the_probability_rounded_by_chance),
+        cmocka_unit_test(weights_of_large_blocks_are_right_on_average),
         cmocka_unit_test(seeds_differ_from_each_other),
     };
 

@@ -233,7 +233,8 @@ record(const void *address, uint64_t bytes, int64_t rate, uint16_t which)
 
     if (bytes > CPPROF__HEAP_BYTES_MAX)
         block.bytes = CPPROF__HEAP_BYTES_MAX;
-    block.weight = cpprof__heap_weight(block.bytes, rate);
+    block.weight =
+        cpprof__heap_weight(&cpprof__heap_self.random, block.bytes, rate);
     /* One that was freed behind our back. */
     if (cpprof__heap_may_be_sampled(address))
         cpprof__heap_remove(address, which, NULL);

@@ -128,14 +128,16 @@ cpprof__heap_distance(uint64_t *state, int64_t rate)
 }
 
 uint64_t
-cpprof__heap_weight(uint64_t n, int64_t rate)
+cpprof__heap_weight(uint64_t *state, uint64_t n, int64_t rate)
 {
     const uint64_t one = 1u << CPPROF__HEAP_FRACTION_BITS;
+    double chance, p;
 
     if (rate <= 1)
         return one;
     n += n == 0;
-    return (uint64_t)((double)one /
-                          cpprof__one_minus_exp((double)n / (double)rate) +
-                      0.5);
+    p = cpprof__one_minus_exp((double)n / (double)rate);
+    /* 0 to 1, without 1 */
+    chance = (double)(cpprof__heap_random(state) >> 11) * 0x1p-53;
+    return (uint64_t)((double)one / p + chance);
 }

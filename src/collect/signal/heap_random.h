@@ -31,8 +31,10 @@ cpprof__heap_random(uint64_t *state);
 uint64_t
 cpprof__heap_distance(uint64_t *state, int64_t rate);
 
-/* How many blocks a sampled one of n bytes stands for, in fractions. */
+/* How many blocks a sampled one of n bytes stands for, in fractions, up or down
+ * to a whole one by chance: rounded to the nearest, the blocks of one large
+ * size would all be wrong in the same direction. */
 uint64_t
-cpprof__heap_weight(uint64_t n, int64_t rate);
+cpprof__heap_weight(uint64_t *state, uint64_t n, int64_t rate);
 
 #endif
