@@ -5,6 +5,8 @@
 #include "collect/signal/heap.h"
 #include <cpprof/profiles.h>
 
+#include <stddef.h>
+
 #define AS_COMPILED __asm__ volatile("") /* the call above is no tail call */
 
 _Static_assert(sizeof(struct cpprof__wait) <= sizeof(struct cpprof_wait),
@@ -26,7 +28,7 @@ void
 cpprof_wait_begin(struct cpprof_wait *wait, const void *lock)
 {
     cpprof__wait_begin((struct cpprof__wait *)wait, CPPROF__WAITS_OTHER_LOCK,
-                       lock);
+                       lock, NULL);
 }
 
 CPPROF__HOOK void
@@ -44,7 +46,7 @@ cpprof_wait_released(const void *lock)
     if (cpprof__wait_may_charge(lock))
         waited = cpprof__wait_release(lock);
     if (waited)
-        cpprof__wait_released(waited);
+        cpprof__wait_released(waited, NULL);
     AS_COMPILED;
 }
 
@@ -52,6 +54,6 @@ CPPROF__HOOK void
 cpprof_block_event(int64_t ns, unsigned skip)
 {
     if (!cpprof__waits_are_off())
-        cpprof__wait_event(ns, skip);
+        cpprof__wait_event(ns, NULL, skip);
     AS_COMPILED;
 }

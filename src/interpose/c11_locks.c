@@ -9,14 +9,14 @@
 
 #include <threads.h>
 
-REAL(mtx_lock, int, (mtx_t * m), (m))
+TAKE_OVER(mtx_lock, int, (mtx_t * m), (m))
 REAL(mtx_trylock, int, (mtx_t * m), (m))
-REAL(mtx_timedlock, int, (mtx_t * m, const struct timespec *end), (m, end))
-REAL(mtx_unlock, int, (mtx_t * m), (m))
-REAL(cnd_wait, int, (cnd_t * c, mtx_t *m), (c, m))
-REAL(cnd_timedwait, int, (cnd_t * c, mtx_t *m, const struct timespec *end),
-     (c, m, end))
-REAL(thrd_join, int, (thrd_t thread, int *result), (thread, result))
+TAKE_OVER(mtx_timedlock, int, (mtx_t * m, const struct timespec *end), (m, end))
+TAKE_OVER(mtx_unlock, int, (mtx_t * m), (m))
+TAKE_OVER(cnd_wait, int, (cnd_t * c, mtx_t *m), (c, m))
+TAKE_OVER(cnd_timedwait, int, (cnd_t * c, mtx_t *m, const struct timespec *end),
+          (c, m, end))
+TAKE_OVER(thrd_join, int, (thrd_t thread, int *result), (thread, result))
 REAL(pthread_tryjoin_np, int, (pthread_t thread, void **result),
      (thread, result))
 
@@ -42,12 +42,12 @@ inside(const mtx_t *m)
     return (const pthread_mutex_t *)m;
 }
 
-#define WAIT_C11(kind, object, call)                                           \
+#define WAIT_C11(name, kind, object, call)                                     \
     ({                                                                         \
         struct cpprof__wait wait_;                                             \
         int result_;                                                           \
                                                                                \
-        cpprof__wait_begin(&wait_, kind, object);                              \
+        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
         result_ = (call);                                                      \
         cpprof__wait_end(&wait_, result_of(code_of(result_)));                 \
         result_;                                                               \
@@ -58,40 +58,37 @@ inside(const mtx_t *m)
 CPPROF__HOOK static int
 wait_for(mtx_t *m)
 {
-    return WAIT_C11(CPPROF__WAITS_MUTEX_LOCK, m, real(mtx_lock)(m));
+    return WAIT_C11(mtx_lock, CPPROF__WAITS_MUTEX_LOCK, m, real(mtx_lock)(m));
 }
 
-CPPROF_API int
-mtx_lock(mtx_t *m)
+CPPROF__HOOK static int
+mtx_lock_on(mtx_t *m)
 {
     int result;
 
-    if (cpprof__waits_are_off())
-        return real(mtx_lock)(m);
     result = real(mtx_trylock)(m);
     if (__builtin_expect(result == thrd_busy, 0))
         result = wait_for(m);
-    FRAME;
     return result;
 }
 
 CPPROF__HOOK static int
 wait_until(mtx_t *m, const struct timespec *end)
 {
-    return WAIT_C11(CPPROF__WAITS_MUTEX_LOCK, m, real(mtx_timedlock)(m, end));
+    return WAIT_C11(mtx_timedlock, CPPROF__WAITS_MUTEX_LOCK, m,
+                    real(mtx_timedlock)(m, end));
 }
 
-CPPROF_API int
-mtx_timedlock(mtx_t *restrict m, const struct timespec *restrict end)
+CPPROF__HOOK static int
+mtx_timedlock_on(mtx_t *m, const struct timespec *end)
 {
     int result;
 
-    if (cpprof__waits_are_off() || !is_time(end))
+    if (!is_time(end))
         return real(mtx_timedlock)(m, end);
     result = real(mtx_trylock)(m);
     if (__builtin_expect(result == thrd_busy, 0))
         result = wait_until(m, end);
-    FRAME;
     return result;
 }
 
@@ -100,19 +97,18 @@ unlock_waited_for(mtx_t *m)
 {
     if (is_locked_more_than_once(inside(m)))
         return real(mtx_unlock)(m);
-    return GIVE_UP(m, real(mtx_unlock)(m));
+    return GIVE_UP(mtx_unlock, m, real(mtx_unlock)(m));
 }
 
-CPPROF_API int
-mtx_unlock(mtx_t *m)
+CPPROF__HOOK static int
+mtx_unlock_on(mtx_t *m)
 {
     int result;
 
     _Static_assert(thrd_success == 0, "as GIVE_UP() takes it");
-    if (cpprof__waits_are_off() || !cpprof__wait_may_charge(m))
+    if (!cpprof__wait_may_charge(m))
         return real(mtx_unlock)(m);
     result = unlock_waited_for(m);
-    FRAME;
     return result;
 }
 
@@ -121,41 +117,36 @@ mtx_unlock(mtx_t *m)
 CPPROF__HOOK static int
 wait_for_condition(cnd_t *c, mtx_t *m)
 {
-    give_up_for_condition((pthread_mutex_t *)m);
-    return WAIT_CANCELLABLE(CPPROF__WAITS_CONDITION, c, real(cnd_wait)(c, m),
-                            code_of(result_));
+    give_up_for_condition((pthread_mutex_t *)m, cnd_wait_leaf);
+    return WAIT_CANCELLABLE(cnd_wait, CPPROF__WAITS_CONDITION, c,
+                            real(cnd_wait)(c, m), code_of(result_));
 }
 
-CPPROF_API int
-cnd_wait(cnd_t *c, mtx_t *m)
+CPPROF__HOOK static int
+cnd_wait_on(cnd_t *c, mtx_t *m)
 {
     int result;
 
-    if (cpprof__waits_are_off())
-        return real(cnd_wait)(c, m);
     result = wait_for_condition(c, m);
-    FRAME;
     return result;
 }
 
 CPPROF__HOOK static int
 wait_for_condition_until(cnd_t *c, mtx_t *m, const struct timespec *end)
 {
-    give_up_for_condition((pthread_mutex_t *)m);
-    return WAIT_CANCELLABLE(CPPROF__WAITS_CONDITION, c,
+    give_up_for_condition((pthread_mutex_t *)m, cnd_timedwait_leaf);
+    return WAIT_CANCELLABLE(cnd_timedwait, CPPROF__WAITS_CONDITION, c,
                             real(cnd_timedwait)(c, m, end), code_of(result_));
 }
 
-CPPROF_API int
-cnd_timedwait(cnd_t *restrict c, mtx_t *restrict m,
-              const struct timespec *restrict end)
+CPPROF__HOOK static int
+cnd_timedwait_on(cnd_t *c, mtx_t *m, const struct timespec *end)
 {
     int result;
 
-    if (cpprof__waits_are_off() || !is_time(end))
+    if (!is_time(end))
         return real(cnd_timedwait)(c, m, end);
     result = wait_for_condition_until(c, m, end);
-    FRAME;
     return result;
 }
 
@@ -164,36 +155,34 @@ cnd_timedwait(cnd_t *restrict c, mtx_t *restrict m,
 CPPROF__HOOK static int
 wait_for_end(thrd_t thread, int *result)
 {
-    return WAIT_CANCELLABLE(CPPROF__WAITS_JOIN, (void *)(uintptr_t)thread,
+    return WAIT_CANCELLABLE(thrd_join, CPPROF__WAITS_JOIN,
+                            (void *)(uintptr_t)thread,
                             real(thrd_join)(thread, result), code_of(result_));
 }
 
-CPPROF_API int
-thrd_join(thrd_t thread, int *result)
+CPPROF__HOOK static int
+thrd_join_on(thrd_t thread, int *result)
 {
     void *value;
     int code;
 
-    if (cpprof__waits_are_off())
-        return real(thrd_join)(thread, result);
     code = real(pthread_tryjoin_np)(thread, &value);
     if (code == 0 && result)
         *result = (int)(intptr_t)value;
     if (code)
         code = wait_for_end(thread, result);
-    FRAME;
     return code;
 }
 
 void
-cpprof__c11_locks_find(void)
+cpprof__c11_locks_set(bool on)
 {
-    mtx_lock_find();
+    mtx_lock_set(on);
     mtx_trylock_find();
-    mtx_timedlock_find();
-    mtx_unlock_find();
-    cnd_wait_find();
-    cnd_timedwait_find();
-    thrd_join_find();
+    mtx_timedlock_set(on);
+    mtx_unlock_set(on);
+    cnd_wait_set(on);
+    cnd_timedwait_set(on);
+    thrd_join_set(on);
     pthread_tryjoin_np_find();
 }

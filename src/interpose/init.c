@@ -33,11 +33,7 @@ first(void)
     at_quick_exit(at_quick_exit_);
     cpprof__environment_read();
     cpprof__heap_start();
-    cpprof__locks_find();
-    cpprof__rwlocks_find();
-    cpprof__conditions_find();
-    cpprof__semaphores_find();
-    cpprof__c11_locks_find();
+    cpprof__waits_start();
     cpprof__environment_start();
 }
 

@@ -2,15 +2,15 @@
 /*
  * What the functions that wait, or give up a lock, have in common.
  *
- * While no profile of waits is on, each is a load and a jump to the next
- * definition. While one is, a lock is tried first; only who finds it taken goes
- * the long way, around the real call. So every return code is the real one's:
- * of trying, unless that says EBUSY (a robust mutex whose owner died is locked
- * by then), or of the real call. Arguments that the real call may refuse, lock
- * or no lock, go to it untried.
+ * Each name is a jump through a pointer: to the next definition while no
+ * profile of waits is on, else to NAME_on. There a lock is tried first; only
+ * who finds it taken goes the long way, around the real call. So every return
+ * code is the real one's: of trying, unless that says EBUSY (a robust mutex
+ * whose owner died is locked by then), or of the real call. Arguments that the
+ * real call may refuse, lock or no lock, go to it untried.
  *
- * The function itself is the leaf of the stacks that are recorded, which so
- * tell what was waited for; hence FRAME, against calls that replace it.
+ * All of that is hooks, which are in no stack; the name's own address is put
+ * there as the leaf, and so tells what was waited for.
  */
 #ifndef INTERPOSE_LOCKS_H
 #define INTERPOSE_LOCKS_H
@@ -37,7 +37,11 @@ next_of(const char *name)
     return found;
 }
 
-/* Declares real_NAME, which finds the next definition when it is called before
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmissing-attributes"
+#endif
+
+/* Declares real(NAME), which finds the next definition when it is called before
  * NAME_find(). Neither takes a lock or memory. */
 #define REAL(name, result, parameters, arguments)                              \
     typedef result name##_fn parameters;                                       \
@@ -54,16 +58,38 @@ next_of(const char *name)
                                                                                \
     static void name##_find(void)                                              \
     {                                                                          \
-        name##_fn *next = (name##_fn *)cpprof__next_symbol(#name);             \
+        name##_fn *next = load_relaxed(&name##_next);                          \
                                                                                \
+        if (next == name##_first)                                              \
+            next = (name##_fn *)cpprof__next_symbol(#name);                    \
         if (next)                                                              \
             store_relaxed(&name##_next, next);                                 \
     }
 
-#define real(name) load_relaxed(&name##_next)
+/* The same, and defines the name; NAME_on is what it does while a profile is
+ * on, NAME_set() says whether one is. */
+#define TAKE_OVER(name, result, parameters, arguments)                         \
+    REAL(name, result, parameters, arguments)                                  \
+    static name##_fn name##_on;                                                \
+    static name##_fn *name##_entry = name##_first;                             \
+                                                                               \
+    CPPROF_API result name parameters                                          \
+    {                                                                          \
+        return load_relaxed(&name##_entry) arguments;                          \
+    }                                                                          \
+                                                                               \
+    extern name##_fn name##_ours                                               \
+        __attribute__((alias(#name), visibility("hidden")));                   \
+    static const void *const name##_leaf = (const void *)name##_ours;          \
+                                                                               \
+    static void name##_set(bool on)                                            \
+    {                                                                          \
+        name##_find();                                                         \
+        store_relaxed(&name##_entry,                                           \
+                      on ? name##_on : load_relaxed(&name##_next));            \
+    }
 
-/* After a call: it does not take the place of the caller's frame. */
-#define FRAME __asm__ volatile("")
+#define real(name) load_relaxed(&name##_next)
 
 static inline bool
 is_clock(clockid_t clock)
@@ -95,12 +121,12 @@ result_of(int code)
 }
 
 /* A call that waits, and is no point of cancellation. */
-#define WAIT(kind, object, call)                                               \
+#define WAIT(name, kind, object, call)                                         \
     ({                                                                         \
         struct cpprof__wait wait_;                                             \
         int code_;                                                             \
                                                                                \
-        cpprof__wait_begin(&wait_, kind, object);                              \
+        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
         code_ = (call);                                                        \
         cpprof__wait_end(&wait_, result_of(code_));                            \
         code_;                                                                 \
@@ -112,15 +138,14 @@ CPPROF__HOOK __attribute__((unused)) static void
 wait_was_cancelled(void *wait)
 {
     cpprof__wait_end(wait, CPPROF__WAIT_GAVE_UP);
-    FRAME;
 }
 
-#define WAIT_CANCELLABLE(kind, object, call, failed)                           \
+#define WAIT_CANCELLABLE(name, kind, object, call, failed)                     \
     ({                                                                         \
         struct cpprof__wait wait_;                                             \
         int result_;                                                           \
                                                                                \
-        cpprof__wait_begin(&wait_, kind, object);                              \
+        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
         pthread_cleanup_push(wait_was_cancelled, &wait_);                      \
         result_ = (call);                                                      \
         cpprof__wait_end(&wait_, result_of(failed));                           \
@@ -130,7 +155,7 @@ wait_was_cancelled(void *wait)
 
 /* Giving up a lock that others may wait for. What was charged is recorded when
  * they can go on already. */
-#define GIVE_UP(object, call)                                                  \
+#define GIVE_UP(name, object, call)                                            \
     ({                                                                         \
         uint64_t waited_ = cpprof__wait_release(object);                       \
         int code_ = (call);                                                    \
@@ -138,7 +163,7 @@ wait_was_cancelled(void *wait)
         if (waited_ && code_)                                                  \
             cpprof__wait_uncharge(object, waited_);                            \
         else if (waited_)                                                      \
-            cpprof__wait_released(waited_);                                    \
+            cpprof__wait_released(waited_, name##_leaf);                       \
         code_;                                                                 \
     })
 
@@ -170,27 +195,31 @@ inherits_priority(const pthread_mutex_t *m)
 
 /* The part of a wait for a condition that gives up the mutex. */
 CPPROF__HOOK __attribute__((unused)) static void
-give_up_for_condition(pthread_mutex_t *m)
+give_up_for_condition(pthread_mutex_t *m, const void *leaf)
 {
     uint64_t waited = 0;
 
     if (cpprof__wait_may_charge(m) && !is_locked_more_than_once(m))
         waited = cpprof__wait_release(m);
     if (waited)
-        cpprof__wait_released(waited);
-    FRAME;
+        cpprof__wait_released(waited, leaf);
 }
 
-/* Find the next definitions, early: later, modules come and go. */
+/* What the names do from now on; the first time, early, this finds the next
+ * definitions: later, modules come and go. */
 void
-cpprof__locks_find(void);
+cpprof__locks_set(bool on);
 void
-cpprof__rwlocks_find(void);
+cpprof__rwlocks_set(bool on);
 void
-cpprof__conditions_find(void);
+cpprof__conditions_set(bool on);
 void
-cpprof__semaphores_find(void);
+cpprof__semaphores_set(bool on);
 void
-cpprof__c11_locks_find(void);
+cpprof__c11_locks_set(bool on);
+
+/* All of them, by what is on; and again whenever that changes. */
+void
+cpprof__waits_start(void);
 
 #endif

@@ -8,39 +8,36 @@
  */
 #include "interpose/locks.h"
 
-REAL(pthread_rwlock_rdlock, int, (pthread_rwlock_t * l), (l))
-REAL(pthread_rwlock_wrlock, int, (pthread_rwlock_t * l), (l))
+TAKE_OVER(pthread_rwlock_rdlock, int, (pthread_rwlock_t * l), (l))
+TAKE_OVER(pthread_rwlock_wrlock, int, (pthread_rwlock_t * l), (l))
 REAL(pthread_rwlock_tryrdlock, int, (pthread_rwlock_t * l), (l))
 REAL(pthread_rwlock_trywrlock, int, (pthread_rwlock_t * l), (l))
-REAL(pthread_rwlock_unlock, int, (pthread_rwlock_t * l), (l))
-REAL(pthread_rwlock_timedrdlock, int,
-     (pthread_rwlock_t * l, const struct timespec *end), (l, end))
-REAL(pthread_rwlock_timedwrlock, int,
-     (pthread_rwlock_t * l, const struct timespec *end), (l, end))
-REAL(pthread_rwlock_clockrdlock, int,
-     (pthread_rwlock_t * l, clockid_t clock, const struct timespec *end),
-     (l, clock, end))
-REAL(pthread_rwlock_clockwrlock, int,
-     (pthread_rwlock_t * l, clockid_t clock, const struct timespec *end),
-     (l, clock, end))
+TAKE_OVER(pthread_rwlock_unlock, int, (pthread_rwlock_t * l), (l))
+TAKE_OVER(pthread_rwlock_timedrdlock, int,
+          (pthread_rwlock_t * l, const struct timespec *end), (l, end))
+TAKE_OVER(pthread_rwlock_timedwrlock, int,
+          (pthread_rwlock_t * l, const struct timespec *end), (l, end))
+TAKE_OVER(pthread_rwlock_clockrdlock, int,
+          (pthread_rwlock_t * l, clockid_t clock, const struct timespec *end),
+          (l, clock, end))
+TAKE_OVER(pthread_rwlock_clockwrlock, int,
+          (pthread_rwlock_t * l, clockid_t clock, const struct timespec *end),
+          (l, clock, end))
 
 /* Both ways to take one: try, then wait. */
 #define TAKE(kind, take, try)                                                  \
     CPPROF__HOOK static int take##_waits(pthread_rwlock_t *l)                  \
     {                                                                          \
-        return WAIT(kind, l, real(take)(l));                                   \
+        return WAIT(take, kind, l, real(take)(l));                             \
     }                                                                          \
                                                                                \
-    CPPROF_API int take(pthread_rwlock_t *l)                                   \
+    CPPROF__HOOK static int take##_on(pthread_rwlock_t *l)                     \
     {                                                                          \
         int code;                                                              \
                                                                                \
-        if (cpprof__waits_are_off())                                           \
-            return real(take)(l);                                              \
         code = real(try)(l);                                                   \
         if (__builtin_expect(code == EBUSY, 0))                                \
             code = take##_waits(l);                                            \
-        FRAME;                                                                 \
         return code;                                                           \
     }
 
@@ -51,20 +48,19 @@ TAKE(CPPROF__WAITS_WRITE_LOCK, pthread_rwlock_wrlock, pthread_rwlock_trywrlock)
     CPPROF__HOOK static int take##_waits(pthread_rwlock_t *l,                  \
                                          const struct timespec *end)           \
     {                                                                          \
-        return WAIT(kind, l, real(take)(l, end));                              \
+        return WAIT(take, kind, l, real(take)(l, end));                        \
     }                                                                          \
                                                                                \
-    CPPROF_API int take(pthread_rwlock_t *restrict l,                          \
-                        const struct timespec *restrict end)                   \
+    CPPROF__HOOK static int take##_on(pthread_rwlock_t *l,                     \
+                                      const struct timespec *end)              \
     {                                                                          \
         int code;                                                              \
                                                                                \
-        if (cpprof__waits_are_off() || !is_time(end))                          \
+        if (!is_time(end))                                                     \
             return real(take)(l, end);                                         \
         code = real(try)(l);                                                   \
         if (__builtin_expect(code == EBUSY, 0))                                \
             code = take##_waits(l, end);                                       \
-        FRAME;                                                                 \
         return code;                                                           \
     }
 
@@ -77,20 +73,19 @@ TAKE_UNTIL(CPPROF__WAITS_WRITE_LOCK, pthread_rwlock_timedwrlock,
     CPPROF__HOOK static int take##_waits(pthread_rwlock_t *l, clockid_t clock, \
                                          const struct timespec *end)           \
     {                                                                          \
-        return WAIT(kind, l, real(take)(l, clock, end));                       \
+        return WAIT(take, kind, l, real(take)(l, clock, end));                 \
     }                                                                          \
                                                                                \
-    CPPROF_API int take(pthread_rwlock_t *restrict l, clockid_t clock,         \
-                        const struct timespec *restrict end)                   \
+    CPPROF__HOOK static int take##_on(pthread_rwlock_t *l, clockid_t clock,    \
+                                      const struct timespec *end)              \
     {                                                                          \
         int code;                                                              \
                                                                                \
-        if (cpprof__waits_are_off() || !is_clock(clock) || !is_time(end))      \
+        if (!is_clock(clock) || !is_time(end))                                 \
             return real(take)(l, clock, end);                                  \
         code = real(try)(l);                                                   \
         if (__builtin_expect(code == EBUSY, 0))                                \
             code = take##_waits(l, clock, end);                                \
-        FRAME;                                                                 \
         return code;                                                           \
     }
 
@@ -102,31 +97,30 @@ TAKE_UNTIL_CLOCK(CPPROF__WAITS_WRITE_LOCK, pthread_rwlock_clockwrlock,
 CPPROF__HOOK static int
 unlock_waited_for(pthread_rwlock_t *l)
 {
-    return GIVE_UP(l, real(pthread_rwlock_unlock)(l));
+    return GIVE_UP(pthread_rwlock_unlock, l, real(pthread_rwlock_unlock)(l));
 }
 
-CPPROF_API int
-pthread_rwlock_unlock(pthread_rwlock_t *l)
+CPPROF__HOOK static int
+pthread_rwlock_unlock_on(pthread_rwlock_t *l)
 {
     int code;
 
-    if (cpprof__waits_are_off() || !cpprof__wait_may_charge(l))
+    if (!cpprof__wait_may_charge(l))
         return real(pthread_rwlock_unlock)(l);
     code = unlock_waited_for(l);
-    FRAME;
     return code;
 }
 
 void
-cpprof__rwlocks_find(void)
+cpprof__rwlocks_set(bool on)
 {
-    pthread_rwlock_rdlock_find();
-    pthread_rwlock_wrlock_find();
+    pthread_rwlock_rdlock_set(on);
+    pthread_rwlock_wrlock_set(on);
     pthread_rwlock_tryrdlock_find();
     pthread_rwlock_trywrlock_find();
-    pthread_rwlock_unlock_find();
-    pthread_rwlock_timedrdlock_find();
-    pthread_rwlock_timedwrlock_find();
-    pthread_rwlock_clockrdlock_find();
-    pthread_rwlock_clockwrlock_find();
+    pthread_rwlock_unlock_set(on);
+    pthread_rwlock_timedrdlock_set(on);
+    pthread_rwlock_timedwrlock_set(on);
+    pthread_rwlock_clockrdlock_set(on);
+    pthread_rwlock_clockwrlock_set(on);
 }

@@ -11,11 +11,12 @@
 
 #include <semaphore.h>
 
-REAL(sem_wait, int, (sem_t * s), (s))
+TAKE_OVER(sem_wait, int, (sem_t * s), (s))
 REAL(sem_trywait, int, (sem_t * s), (s))
-REAL(sem_timedwait, int, (sem_t * s, const struct timespec *end), (s, end))
-REAL(sem_clockwait, int,
-     (sem_t * s, clockid_t clock, const struct timespec *end), (s, clock, end))
+TAKE_OVER(sem_timedwait, int, (sem_t * s, const struct timespec *end), (s, end))
+TAKE_OVER(sem_clockwait, int,
+          (sem_t * s, clockid_t clock, const struct timespec *end),
+          (s, clock, end))
 
 /* Is there one to be had? */
 static bool
@@ -31,69 +32,65 @@ try(sem_t *s)
 }
 
 /* Whatever is recorded, errno is as the call left it. */
-#define WAIT_FOR_SEMAPHORE(s, call)                                            \
-    WAIT_CANCELLABLE(CPPROF__WAITS_SEMAPHORE, s, call, result_ ? errno : 0)
+#define WAIT_FOR_SEMAPHORE(name, s, call)                                      \
+    WAIT_CANCELLABLE(name, CPPROF__WAITS_SEMAPHORE, s, call,                   \
+                     result_ ? errno : 0)
 
 CPPROF__HOOK static int
 wait_for(sem_t *s)
 {
-    return WAIT_FOR_SEMAPHORE(s, real(sem_wait)(s));
+    return WAIT_FOR_SEMAPHORE(sem_wait, s, real(sem_wait)(s));
 }
 
-CPPROF_API int
-sem_wait(sem_t *s)
+CPPROF__HOOK static int
+sem_wait_on(sem_t *s)
 {
     int result;
 
-    if (cpprof__waits_are_off())
-        return real(sem_wait)(s);
     result = try(s) ? 0 : wait_for(s);
-    FRAME;
     return result;
 }
 
 CPPROF__HOOK static int
 wait_until(sem_t *s, const struct timespec *end)
 {
-    return WAIT_FOR_SEMAPHORE(s, real(sem_timedwait)(s, end));
+    return WAIT_FOR_SEMAPHORE(sem_timedwait, s, real(sem_timedwait)(s, end));
 }
 
-CPPROF_API int
-sem_timedwait(sem_t *restrict s, const struct timespec *restrict end)
+CPPROF__HOOK static int
+sem_timedwait_on(sem_t *s, const struct timespec *end)
 {
     int result;
 
-    if (cpprof__waits_are_off() || !is_time(end))
+    if (!is_time(end))
         return real(sem_timedwait)(s, end);
     result = try(s) ? 0 : wait_until(s, end);
-    FRAME;
     return result;
 }
 
 CPPROF__HOOK static int
 wait_until_clock(sem_t *s, clockid_t clock, const struct timespec *end)
 {
-    return WAIT_FOR_SEMAPHORE(s, real(sem_clockwait)(s, clock, end));
+    return WAIT_FOR_SEMAPHORE(sem_clockwait, s,
+                              real(sem_clockwait)(s, clock, end));
 }
 
-CPPROF_API int
-sem_clockwait(sem_t *restrict s, clockid_t clock,
-              const struct timespec *restrict end)
+CPPROF__HOOK static int
+sem_clockwait_on(sem_t *s, clockid_t clock, const struct timespec *end)
 {
     int result;
 
-    if (cpprof__waits_are_off() || !is_clock(clock) || !is_time(end))
+    if (!is_clock(clock) || !is_time(end))
         return real(sem_clockwait)(s, clock, end);
     result = try(s) ? 0 : wait_until_clock(s, clock, end);
-    FRAME;
     return result;
 }
 
 void
-cpprof__semaphores_find(void)
+cpprof__semaphores_set(bool on)
 {
-    sem_wait_find();
+    sem_wait_set(on);
     sem_trywait_find();
-    sem_timedwait_find();
-    sem_clockwait_find();
+    sem_timedwait_set(on);
+    sem_clockwait_set(on);
 }

@@ -192,3 +192,15 @@ cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
         return maybe;
     return cpprof__tree_add(tree, pcs, n);
 }
+
+uint32_t
+cpprof__tree_add_leaf(struct cpprof__tree *tree, uint32_t stack, uintptr_t pc)
+{
+    uint32_t node = frame(tree, stack, pc);
+
+    if (!node) {
+        add_relaxed(&tree->head->n_refused, 1);
+        cpprof__mirror(tree->head, sizeof *tree->head);
+    }
+    return node;
+}

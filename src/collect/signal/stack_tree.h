@@ -73,6 +73,11 @@ uint32_t
 cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
                        const uintptr_t *pcs, size_t n);
 
+/* The number of that stack with one more frame, pc not 0, called by its leaf.
+ * Safety: AS, lock-free. */
+uint32_t
+cpprof__tree_add_leaf(struct cpprof__tree *tree, uint32_t stack, uintptr_t pc);
+
 /*
  * Reading, while others add, here or in a copy of n bytes. Nothing that is
  * read is trusted. Open fails on what is no tree, and gives one without index.

@@ -37,11 +37,12 @@ static uint32_t
 make_bucket(const struct cpprof__wait_bucket *key)
 {
     struct cpprof__wait_bucket *b;
-    uint32_t number;
+    uint32_t number = 0;
 
-    if (load_relaxed(&block.head.n_buckets) + 1 >= CPPROF__WAIT_BUCKETS)
+    cas_acq_rel(&block.head.n_buckets, &number, 1); /* 0 is none */
+    if (load_relaxed(&block.head.n_buckets) >= CPPROF__WAIT_BUCKETS)
         return 0;
-    number = add_relaxed(&block.head.n_buckets, 1) + 1;
+    number = add_relaxed(&block.head.n_buckets, 1);
     if (number >= CPPROF__WAIT_BUCKETS)
         return 0;
     b = &block.buckets[number];
@@ -128,8 +129,7 @@ cpprof__waits_n_buckets(const struct cpprof__waits *waits)
 {
     uint32_t n = load_acquire(&waits->head->n_buckets);
 
-    /* Number 0 is counted here, but is not given out. */
-    return n < CPPROF__WAIT_BUCKETS ? n + 1 : CPPROF__WAIT_BUCKETS;
+    return n < CPPROF__WAIT_BUCKETS ? n : CPPROF__WAIT_BUCKETS;
 }
 
 bool

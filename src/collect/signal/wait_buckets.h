@@ -39,7 +39,7 @@ struct cpprof__wait_bucket {
 
 struct cpprof__waits_head {
     char magic[8];
-    uint32_t n_buckets; /* given out, 0 is none */
+    uint32_t n_buckets; /* the first that was never given out, or 0 */
     uint32_t pad;
     int64_t block_rate;     /* as they are now */
     int64_t mutex_fraction; /* likewise */
@@ -73,6 +73,8 @@ cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
  */
 bool
 cpprof__waits_open(struct cpprof__waits *waits, void *block, size_t n);
+
+/* Numbers from 1 to below this may be buckets. */
 uint32_t
 cpprof__waits_n_buckets(const struct cpprof__waits *waits);
 

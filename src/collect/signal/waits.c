@@ -26,6 +26,7 @@
 
 __thread struct cpprof__wait_self cpprof__wait_self;
 uint32_t cpprof__waits_on;
+void (*cpprof__waits_changed)(void);
 
 static int64_t block_rate;
 static int64_t mutex_fraction;
@@ -83,7 +84,7 @@ skip_frames(struct cpprof__tree *tree, uint32_t stack, unsigned skip)
 
 CPPROF__HOOK static void
 record(enum cpprof__wait_profile profile, uint64_t count, uint64_t delay_ns,
-       unsigned skip)
+       uintptr_t leaf, unsigned skip)
 {
     struct cpprof__tree *tree = cpprof__heap.tree;
     uint32_t stack = 0;
@@ -91,13 +92,15 @@ record(enum cpprof__wait_profile profile, uint64_t count, uint64_t delay_ns,
     cpprof__heap_self.exempt++;
     if (tree)
         stack = skip_frames(tree, cpprof__heap_walk(tree), skip);
+    if (stack && leaf)
+        stack = cpprof__tree_add_leaf(tree, stack, leaf);
     cpprof__wait_count(profile, stack, count, delay_ns);
     cpprof__heap_self.exempt--;
 }
 
 /* Source: Go runtime/mprof.go, blocksampled and saveblockevent. */
 CPPROF__HOOK void
-cpprof__wait_event(int64_t ns, unsigned skip)
+cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
 {
     uint64_t rate = (uint64_t)load_relaxed(&block_rate);
     uint64_t d = ns > 0 ? (uint64_t)ns : 1;
@@ -107,20 +110,22 @@ cpprof__wait_event(int64_t ns, unsigned skip)
     if (d > WAIT_MAX)
         d = WAIT_MAX;
     if (d >= rate)
-        record(CPPROF__WAIT_BLOCK, ONE, d, skip);
+        record(CPPROF__WAIT_BLOCK, ONE, d, (uintptr_t)leaf, skip);
     else if (random_number() % rate < d)
-        record(CPPROF__WAIT_BLOCK, (rate * ONE + d / 2) / d, rate, skip);
+        record(CPPROF__WAIT_BLOCK, (rate * ONE + d / 2) / d, rate,
+               (uintptr_t)leaf, skip);
     __asm__ volatile("");
 }
 
 CPPROF__HOOK void
-cpprof__wait_released(uint64_t waited_ns)
+cpprof__wait_released(uint64_t waited_ns, const void *leaf)
 {
     uint64_t n = (uint64_t)load_relaxed(&mutex_fraction);
 
     if (n && (n == 1 || random_number() % n == 0))
         record(CPPROF__WAIT_MUTEX, n * ONE,
-               n * (waited_ns < WAIT_MAX / n ? waited_ns : WAIT_MAX / n), 0);
+               n * (waited_ns < WAIT_MAX / n ? waited_ns : WAIT_MAX / n),
+               (uintptr_t)leaf, 0);
     __asm__ volatile("");
 }
 
@@ -134,7 +139,7 @@ can_be_held(enum cpprof__wait_kind kind)
 
 void
 cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
-                   const void *lock)
+                   const void *lock, const void *leaf)
 {
     struct cpprof__wait_now *now = &cpprof__wait_self.now;
 
@@ -144,6 +149,7 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
     wait->start_ns = now_ns();
     wait->outer = *now;
     wait->slot = 0;
+    wait->leaf = (uintptr_t)leaf;
     if (load_relaxed(&mutex_fraction) && can_be_held(kind))
         wait->slot = cpprof__wait_enter(lock, wait->start_ns);
     /* For a handler that looks in between. */
@@ -174,7 +180,8 @@ cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result)
     if (wait->slot)
         cpprof__wait_leave(wait->slot, result, wait->start_ns, end_ns);
     if (result != CPPROF__WAIT_NONE)
-        cpprof__wait_event((int64_t)(end_ns - wait->start_ns), 0);
+        cpprof__wait_event((int64_t)(end_ns - wait->start_ns),
+                           (const void *)wait->leaf, 0);
     __asm__ volatile("");
 }
 
@@ -200,6 +207,7 @@ set(int64_t *rate, int64_t to, int64_t max)
 {
     struct cpprof__waits_head *head = cpprof__waits.head;
     int64_t before;
+    void (*changed)(void);
     uint32_t on;
 
     if (to < 0)
@@ -210,6 +218,9 @@ set(int64_t *rate, int64_t to, int64_t max)
         on = which_are_on();
         store_release(&cpprof__waits_on, on);
     } while (on != which_are_on());
+    changed = load_acquire(&cpprof__waits_changed);
+    if (changed)
+        changed();
     store_relaxed(&head->block_rate, load_relaxed(&block_rate));
     store_relaxed(&head->mutex_fraction, load_relaxed(&mutex_fraction));
     cpprof__mirror(head, sizeof *head);

@@ -57,8 +57,11 @@ struct cpprof__wait_self {
 #pragma GCC visibility push(hidden)
 extern __thread struct cpprof__wait_self cpprof__wait_self;
 
-/* Which of both is on: all that a hook looks at while none is. */
+/* Which of both is on. */
 extern uint32_t cpprof__waits_on;
+
+/* Called after it changed; NULL: nobody asked. Safety of what it calls: AS. */
+extern void (*cpprof__waits_changed)(void);
 #pragma GCC visibility pop
 
 static inline bool
@@ -75,15 +78,16 @@ cpprof__wait_kind_name(uint32_t kind);
 struct cpprof__wait {
     struct cpprof__wait_now outer; /* restored at the end */
     uint64_t start_ns;
+    uintptr_t leaf;   /* function that waits, or 0: as hooks are in no stack */
     uint32_t slot;    /* in the table of waiters, or 0 */
     uint32_t is_seen; /* 0: the thread is exempt (collect/exempt.h) */
 };
 
 /* Around a wait that is about to begin. Functions between the program's call
- * and these are CPPROF__HOOK; what is not, is in the stack. Safety: AS. */
+ * and these are CPPROF__HOOK. Safety: AS. */
 void
 cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
-                   const void *lock);
+                   const void *lock, const void *leaf);
 void
 cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result);
 
@@ -95,11 +99,12 @@ cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result);
 uint64_t
 cpprof__wait_release(const void *lock);
 void
-cpprof__wait_released(uint64_t waited_ns);
+cpprof__wait_released(uint64_t waited_ns, const void *leaf);
 
-/* A wait that is over, skip frames above the first that is no hook's. */
+/* A wait that is over; leaf, or 0, as above; then skip frames are left out
+ * above the first that is no hook's. */
 void
-cpprof__wait_event(int64_t ns, unsigned skip);
+cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip);
 
 /* Set, when not negative; returns the one before. Safety: AS. */
 int64_t
