@@ -155,8 +155,8 @@ cpprof__labels_fork_parent(void)
         cpprof__own_lock_give(&lock);
 }
 
-/* The child has none of the parent's readers. What is in limbo goes with the
- * next set. */
+/* The child has none of the parent's readers. What is in limbo is freed when a
+ * reader of its own ends: the allocator may not be ready yet. */
 void
 cpprof__labels_fork_child(void)
 {

@@ -87,7 +87,8 @@ add_deep(struct cpprof_profile *profile, unsigned depth, unsigned skip)
 static void
 test_names(void)
 {
-    static const char *const always[] = {"allocs", "heap"};
+    static const char *const always[] = {"allocs", "block", "goroutine",
+                                         "heap",   "mutex", "threadcreate"};
     struct cpprof_profile *profile = NULL, *found[64];
     bool sorted = true;
     size_t i, n;
@@ -106,7 +107,7 @@ test_names(void)
           "a name has letters");
     check_text(error.text, "pprof: NewProfile with empty name",
                "with Go's text");
-    for (i = 0; i < 2; i++)
+    for (i = 0; i < sizeof always / sizeof *always; i++)
         check_text(cpprof_profile_name(cpprof_lookup(always[i])), always[i],
                    always[i]);
     check(cpprof_lookup("threads") == cpprof_lookup("goroutine"),
@@ -115,7 +116,7 @@ test_names(void)
     for (i = 1; i < n; i++)
         sorted &= strcmp(cpprof_profile_name(found[i - 1]),
                          cpprof_profile_name(found[i])) < 0;
-    check(sorted && n >= 3, "profiles are listed by name");
+    check(sorted && n >= 7, "profiles are listed by name");
     check_equal((int64_t)cpprof_profiles(NULL, 0), (int64_t)n,
                 "or only counted");
     profile = found[0];
@@ -331,6 +332,46 @@ test_records(void)
     free(records);
 }
 
+/* Of this thread and one more that waits. */
+static void *
+waits(void *end)
+{
+    pthread_mutex_lock(end);
+    pthread_mutex_unlock(end);
+    return NULL;
+}
+
+static void
+test_thread_records(void)
+{
+    pthread_mutex_t end = PTHREAD_MUTEX_INITIALIZER;
+    struct cpprof_stack_record records[16];
+    struct cpprof_wait_record wait;
+    pthread_t thread;
+    size_t n = 0;
+
+    pthread_mutex_lock(&end);
+    pthread_create(&thread, NULL, waits, &end);
+    check(!cpprof_goroutine_records(NULL, 0, &n, &error) && n == 2,
+          "two threads are two records");
+    memset(records, 0x55, sizeof records);
+    check(!cpprof_goroutine_records(records, 1, &n, &error) && n == 2 &&
+              records[0].stack[0] == 0x5555555555555555,
+          "which one alone has no room for");
+    check(!cpprof_goroutine_records(records, 16, &n, &error) && n == 2 &&
+              records[1].stack[0] && !records[1].stack[CPPROF_RECORD_DEPTH - 1],
+          "two have");
+    check(!cpprof_threadcreate_records(records, 16, &n, &error) && n >= 1 &&
+              records[0].stack[0],
+          "somebody created one of them");
+    check(!cpprof_block_records(&wait, 1, &n, &error) && n == 0,
+          "waits that are not asked for are not recorded");
+    check(!cpprof_mutex_records(&wait, 1, &n, &error) && n == 0,
+          "nor those that others made");
+    pthread_mutex_unlock(&end);
+    pthread_join(thread, NULL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -344,5 +385,6 @@ main(int argc, char **argv)
     test_text();
     test_fork();
     test_records();
+    test_thread_records();
     return check_done();
 }
