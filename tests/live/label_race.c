@@ -107,10 +107,12 @@ is_whole(const struct sample *s)
 int
 main(int argc, char **argv)
 {
-    size_t i, whole = 0, labelled = 0, hogs = 0;
+    size_t i, whole = 0, labelled = 0, hogs = 0, before;
     struct profile *p;
 
     session_engine(argc, argv);
+    work(SECOND / 10); /* what a first time allocates */
+    before = mallinfo2().uordblks;
     session_start(500);
     work(2 * SECOND);
     p = session_stop();
@@ -125,6 +127,8 @@ main(int argc, char **argv)
     check_at_least((double)labelled, 20, "samples have labels");
     check_equal((int64_t)hogs, 0, "threads without labels have none");
     profile_free(p);
+    check_at_most((double)mallinfo2().uordblks, (double)before + (4 << 20),
+                  "no set is kept");
     work(SECOND / 4);
     check(!cpprof_thread_labels(), "without a session, too");
     return check_done();
