@@ -8,6 +8,7 @@
 #include "collect/names.h"
 #include "collect/rows_order.h"
 #include "collect/signal/sampler.h"
+#include "collect/signal/waits.h"
 #include "collect/text_profile.h"
 
 #include <inttypes.h>
@@ -108,7 +109,7 @@ put_header(struct work *w, const struct cpprof__dump_thread *t)
         cpprof__text_printf(text, ", for %.3f s", (double)waited / 1e9);
     if (t->wait.kind)
         cpprof__text_printf(text, ", waits for %s",
-                            cpprof__dump_wait_name(t->wait.kind));
+                            cpprof__wait_kind_name(t->wait.kind));
     if (t->how == CPPROF__DUMP_BLOCKS)
         cpprof__text_printf(text, ", signal blocked");
     else if (t->how == CPPROF__DUMP_SILENT)

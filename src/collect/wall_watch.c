@@ -33,6 +33,7 @@ struct cpprof__wall_thread {
     uint32_t slot;
     uint64_t looked_ns; /* CLOCK_MONOTONIC; 0: never */
     uint64_t cpu_ns;    /* its clock at the last look or answer */
+    uint64_t first_ns;  /* what its first look stands for; 0: for the usual */
     uint64_t masked_ns; /* when its mask was looked up; 0: never */
 
     /* The last answer. */
@@ -115,6 +116,7 @@ add_thread(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
     memset(t, 0, sizeof *t);
     t->tid = tid;
     t->start = creation ? creation->start : 0;
+    t->first_ns = creation ? w->new_ns : 0;
     return take_slot(w, &t->slot);
 }
 
@@ -153,18 +155,47 @@ merge(struct cpprof__wall_watch *w, const int32_t *tids, size_t n,
         w->n_threads_max = (uint32_t)kept;
 }
 
-static void
-list_threads(struct cpprof__wall_watch *w, uint64_t now, uint32_t changes)
+/* The threads that were known and have not ended, and those that were created
+ * since: sorted, from malloc. */
+static int32_t *
+known_threads(const struct cpprof__wall_watch *w,
+              const struct cpprof__creation *creations, size_t n_creations,
+              size_t *n)
 {
+    int32_t *tids = calloc(w->n + n_creations + 1, sizeof *tids);
+    size_t i, old = 0;
+
+    *n = 0;
+    for (i = 0; tids && i < n_creations; i++) {
+        while (old < w->n && w->threads[old].tid < creations[i].tid)
+            tids[(*n)++] = w->threads[old++].tid;
+        if (old < w->n && w->threads[old].tid == creations[i].tid)
+            old++;
+        if (!creations[i].has_ended)
+            tids[(*n)++] = creations[i].tid;
+    }
+    while (tids && old < w->n)
+        tids[(*n)++] = w->threads[old++].tid;
+    return tids;
+}
+
+/* From /proc, or as far as it is known. */
+static void
+list_threads(struct cpprof__wall_watch *w, uint64_t now, bool all)
+{
+    uint32_t changes = cpprof__born_changes();
     size_t n = 0, n_creations = 0;
     struct cpprof__creation *creations = cpprof__creations(&n_creations);
-    int32_t *tids = cpprof__tasks(NULL, 0, &n);
+    int32_t *tids = all || !creations
+                        ? cpprof__tasks(NULL, 0, &n)
+                        : known_threads(w, creations, n_creations, &n);
 
+    w->new_ns = w->n ? now - w->listed_ns : 0;
     if (tids)
         merge(w, tids, n, creations, n_creations);
     free(tids);
     free(creations);
-    w->listed_ns = w->counted_ns = now;
+    w->listed_ns = now;
     w->listed_changes = changes;
     w->list_cost_ns = now_ns() - now;
 }
@@ -172,17 +203,21 @@ list_threads(struct cpprof__wall_watch *w, uint64_t now, uint32_t changes)
 static void
 keep_list(struct cpprof__wall_watch *w, uint64_t now)
 {
-    uint32_t changes = cpprof__born_changes();
-    uint64_t age = now - w->listed_ns;
-    bool differs = false;
+    bool differs = !w->n;
 
     if (now - w->counted_ns > COUNT_NS) {
         w->counted_ns = now;
-        differs = cpprof__proc_n_threads() != w->n + cpprof__own_threads();
+        differs |= cpprof__proc_n_threads() != w->n + cpprof__own_threads();
     }
-    if (!w->n || differs || age >= LIST_NS ||
-        (changes != w->listed_changes && age > LIST_SHARE * w->list_cost_ns))
-        list_threads(w, now, changes);
+    if (differs || now - w->all_listed_ns >= LIST_NS) {
+        w->all_listed_ns = now;
+        list_threads(w, now, true);
+    } else if (cpprof__born_changes() != w->listed_changes &&
+               now - w->listed_ns > LIST_SHARE * w->list_cost_ns) {
+        list_threads(w, now, false);
+    } else if (cpprof__born_changes() == w->listed_changes) {
+        w->listed_ns = now; /* nothing to list */
+    }
 }
 
 /* ---- one thread ------------------------------------------------------- */
@@ -334,8 +369,12 @@ look_at(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
         uint64_t now, uint64_t nominal_ns)
 {
     uint64_t cpu = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
-    int64_t ns = (int64_t)(t->looked_ns ? now - t->looked_ns : nominal_ns);
+    int64_t ns;
 
+    if (t->looked_ns)
+        ns = (int64_t)(now - t->looked_ns);
+    else
+        ns = (int64_t)(t->first_ns > nominal_ns ? t->first_ns : nominal_ns);
     w->n_looks++;
     t->looked_ns = now;
     if (t->is_asked) {

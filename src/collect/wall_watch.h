@@ -39,6 +39,9 @@ struct cpprof__wall_watch {
 
     /* When the list of threads was made, what it took, and of what. */
     uint64_t counted_ns;
+    uint64_t all_listed_ns;
+    uint64_t new_ns; /* between the last two times: a thread that is new
+                      * started in between */
     uint64_t listed_ns;
     uint64_t list_cost_ns;
     uint32_t listed_changes;

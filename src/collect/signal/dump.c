@@ -7,6 +7,7 @@
 #include "collect/signal/sampler.h"
 #include "collect/signal/stack_tree.h"
 #include "collect/signal/stack_view.h"
+#include "collect/signal/waits.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -115,12 +116,6 @@ cpprof__dump_wait(const struct cpprof__dump_slot *slot)
         .kind = wait >> 40 & 0xff,
         .since_ns = (wait & 0xffffffffff) * 1024,
     };
-}
-
-const char *
-cpprof__dump_wait_name(uint32_t kind)
-{
-    return kind ? "a lock" : "";
 }
 
 bool
@@ -245,6 +240,18 @@ answer_word(struct place *p, enum cpprof__dump_user user)
     return waited << WAITED_AT | labels << STACK_BITS | stack;
 }
 
+/* What the hooks of locks know of the interrupted code. */
+static void
+note_wait(struct cpprof__dump_slot *slot, uint64_t sequence)
+{
+    const struct cpprof__wait_now *now = &cpprof__wait_self.now;
+    uint64_t since = load_relaxed(&now->start_ns) / 1024;
+    uint64_t kind = load_relaxed(&now->kind) & 0xff;
+
+    store_relaxed(&slot->wait, sequence << SEQUENCE_AT | kind << 40 |
+                                   (since & 0xffffffffff));
+}
+
 static void
 answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
        uint64_t sequence, const void *context)
@@ -259,7 +266,9 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
     cpprof__regs_from_ucontext(&p->regs, context);
     results = answer_word(p, user);
     give_place(p);
-    if (user == CPPROF__DUMP_WALL)
+    if (user == CPPROF__DUMP_ALL)
+        note_wait(slot, sequence);
+    else
         store_relaxed(&slot->cpu_ns, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID));
     cas_acq_rel(&slot->word, &taken,
                 word_of(sequence, CPPROF__DUMP_ANSWERED) | results);

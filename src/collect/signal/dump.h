@@ -103,10 +103,6 @@ cpprof__dump_take(struct cpprof__dump_slot *slot);
 struct cpprof__dump_wait
 cpprof__dump_wait(const struct cpprof__dump_slot *slot);
 
-/* In words. */
-const char *
-cpprof__dump_wait_name(uint32_t kind);
-
 /* Give up; false: the answer came meanwhile. */
 bool
 cpprof__dump_give_up(struct cpprof__dump_slot *slot);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Everything that asks threads for their stacks, at the same time, while
+ * threads come and go and labels change: for the sanitizers, and for what
+ * hangs or crashes.
+ */
+#include "dump.h"
+#include "load.h"
+#include "tap.h"
+
+#include <cpprof/cpprof.h>
+#include <cpprof/labels.h>
+#include <cpprof/profiles.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static atomic_bool enough;
+static struct cpprof_labels *sets[2];
+
+static void *
+worker(void *arg)
+{
+    unsigned i = 0;
+
+    while (!atomic_load(&enough)) {
+        cpprof_set_thread_labels(sets[i++ % 2]);
+        load_sink += churn(i);
+        if (i % 64 == 0)
+            usleep(500);
+    }
+    cpprof_set_thread_labels(NULL);
+    return arg;
+}
+
+static void *
+guest(void *arg)
+{
+    usleep(200);
+    return arg;
+}
+
+static void *
+host(void *arg)
+{
+    while (!atomic_load(&enough)) {
+        pthread_t thread;
+
+        if (!pthread_create(&thread, NULL, guest, NULL))
+            pthread_join(thread, NULL);
+    }
+    return arg;
+}
+
+static atomic_int n_dumps;
+
+static void *
+dumper(void *arg)
+{
+    while (!atomic_load(&enough)) {
+        free(dump_text("goroutine", 1));
+        free(dump_text("threadcreate", 1));
+        free(dump_text("goroutine", 2));
+        atomic_fetch_add(&n_dumps, 1);
+    }
+    return arg;
+}
+
+static atomic_int n_walls;
+
+static void *
+waller(void *arg)
+{
+    while (!atomic_load(&enough)) {
+        const struct cpprof_wall_options options = {.size = sizeof options,
+                                                    .rate_hz = 1000,
+                                                    .symbolize =
+                                                        CPPROF_SYMBOLIZE_NONE};
+        struct cpprof_writer writer;
+
+        if (cpprof_path_writer("/dev/null", &writer, NULL) ||
+            cpprof_start_wall_profile(writer, &options, NULL))
+            bail("wall profile");
+        usleep(50000);
+        if (cpprof_stop_wall_profile(NULL))
+            bail("wall profile");
+        atomic_fetch_add(&n_walls, 1);
+    }
+    return arg;
+}
+
+int
+main(void)
+{
+    void *(*const roles[])(void *) = {worker, worker, host,
+                                      dumper, dumper, waller};
+    enum { N = sizeof roles / sizeof *roles };
+    pthread_t threads[N];
+    int i, status, failed = 0;
+
+    sets[0] = cpprof_labels("set", "0", NULL);
+    sets[1] = cpprof_labels("set", "1", NULL);
+    for (i = 0; i < N; i++)
+        if (pthread_create(&threads[i], NULL, roles[i], NULL))
+            bail("pthread_create");
+    for (i = 0; i < 20; i++) {
+        pid_t pid;
+
+        uint64_t until = wall_ns() + 150 * MS;
+
+        while (wall_ns() < until)
+            usleep(10000); /* which signals end */
+        pid = fork();
+        if (!pid)
+            _exit(0);
+        waitpid(pid, &status, 0);
+        failed += status != 0;
+    }
+    atomic_store(&enough, true);
+    for (i = 0; i < N; i++)
+        pthread_join(threads[i], NULL);
+    check_equal(failed, 0, "children_forked_meanwhile_end_well");
+    check_at_least(atomic_load(&n_dumps), 2, "dumps_were_taken");
+    check_at_least(atomic_load(&n_walls), 2, "wall_profiles_were_taken");
+    cpprof_labels_free(sets[0]);
+    cpprof_labels_free(sets[1]);
+    return check_done();
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The profile by wall time: every thread's time is in it, running or not, and
+ * who sleeps is not disturbed.
+ */
+#include "dump.h"
+#include "load.h"
+#include "session.h"
+#include "tap.h"
+
+#include <cpprof/cpprof.h>
+#include <cpprof/labels.h>
+#include <cpprof/profiles.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static void
+nap(double seconds)
+{
+    uint64_t until = wall_ns() + (uint64_t)(seconds * 1e9);
+
+    while (wall_ns() < until)
+        usleep(10000);
+}
+
+static void
+start(uint32_t rate_hz, uint32_t flags)
+{
+    const struct cpprof_wall_options options = {
+        .size = sizeof options, .rate_hz = rate_hz, .flags = flags};
+    struct cpprof_writer writer;
+    struct cpprof_error error;
+
+    if (cpprof_path_writer(scratch_path("wall.pb.gz"), &writer, &error) ||
+        cpprof_start_wall_profile(writer, &options, &error))
+        bail("start: %s", error.text);
+}
+
+static struct profile *
+stop(void)
+{
+    struct cpprof_error error;
+
+    if (cpprof_stop_wall_profile(&error))
+        bail("stop: %s", error.text);
+    return profile_load(scratch_path("wall.pb.gz"));
+}
+
+static double
+seconds_in(const struct profile *p, const char *function)
+{
+    return (double)profile_cpu_in(p, function) / 1e9;
+}
+
+/* In a function and a state. */
+static double
+seconds_in_state(const struct profile *p, const char *function,
+                 const char *state)
+{
+    double sum = 0;
+    size_t i, k;
+
+    for (i = 0; i < p->n_samples; i++) {
+        const struct sample *s = &p->samples[i];
+        bool is_in = false, has_state = false;
+
+        for (k = 0; k < s->n_frames; k++)
+            is_in |= frame_is(&s->frames[k], function);
+        for (k = 0; k < s->n_labels; k++)
+            has_state |= !strcmp(s->labels[k].key, "state") &&
+                         !strcmp(s->labels[k].text, state);
+        if (is_in && has_state)
+            sum += (double)s->cpu_ns / 1e9;
+    }
+    return sum;
+}
+
+static int64_t
+looks_by_signal(const struct profile *p)
+{
+    const char *comment = profile_comment(p, "by signal"), *at;
+
+    at = comment ? strstr(comment, "looks, ") : NULL;
+    return at ? atoll(at + 7) : -1;
+}
+
+/* ---- who sleeps ------------------------------------------------------- */
+
+NOINLINE static void *
+sleeper(void *arg)
+{
+    crowd_wait();
+    return arg;
+}
+
+static void
+sleepers_are_charged_undisturbed(void)
+{
+    struct crowd crowd = crowd_make(20, sleeper);
+    struct profile *p;
+
+    start(0, 0);
+    nap(2);
+    p = stop();
+    check_near(seconds_in(p, "sleeper"), 20 * (double)p->duration_ns / 1e9, 2,
+               "the_time_of_all_sleepers_is_in_it");
+    check_near(seconds_in_state(p, "sleeper", "sleeping"),
+               seconds_in(p, "sleeper"), 0.5, "as_sleeping");
+    /* each once or twice, and the main thread all the time */
+    check_at_most((double)looks_by_signal(p), 20 * 3 + 260,
+                  "and_hardly_any_of_them_gets_a_signal");
+    check_text(p->types[0].type, "samples", "the_first_value");
+    check_text(p->types[1].type, "wall", "the_second_value");
+    check_text(p->types[1].unit, "nanoseconds", "and_its_unit");
+    check_equal(p->period, 10000000, "the_period");
+    profile_free(p);
+    crowd_end(&crowd);
+}
+
+static void
+many_threads_share_the_looks(void)
+{
+    struct crowd crowd = crowd_make(300, sleeper);
+    struct profile *p;
+
+    start(0, 0);
+    nap(3);
+    p = stop();
+    check_near(seconds_in(p, "sleeper"), 300 * (double)p->duration_ns / 1e9,
+               0.05 * 300 * 3, "weights_make_up_for_looks_that_are_shared");
+    profile_free(p);
+    crowd_end(&crowd);
+}
+
+static atomic_int n_interrupted;
+static atomic_bool enough;
+
+NOINLINE static void *
+poller(void *arg)
+{
+    while (!atomic_load(&enough))
+        if (poll(NULL, 0, 3000) < 0)
+            atomic_fetch_add(&n_interrupted, errno == EINTR);
+    return arg;
+}
+
+static void
+a_poll_is_interrupted_once(void)
+{
+    pthread_t thread;
+
+    atomic_store(&enough, false);
+    pthread_create(&thread, NULL, poller, NULL);
+    usleep(20000);
+    start(0, 0);
+    nap(2);
+    profile_free(stop());
+    atomic_store(&enough, true);
+    pthread_join(thread, NULL);
+    check_at_most(atomic_load(&n_interrupted), 3,
+                  "a_poll_is_interrupted_at_the_first_look_only");
+}
+
+/* ---- who runs --------------------------------------------------------- */
+
+NOINLINE static void *
+spinner(void *arg)
+{
+    while (!atomic_load(&enough))
+        load_sink += churn(load_sink);
+    return arg;
+}
+
+/* Runs for about a third of the time, by the wall clock. */
+NOINLINE static void *
+worker(void *arg)
+{
+    uint64_t *slept = arg;
+
+    while (!atomic_load(&enough)) {
+        const struct timespec pause = {0, 14000000};
+        uint64_t begin = wall_ns(), woken;
+
+        nanosleep(&pause, NULL);
+        woken = wall_ns();
+        *slept += woken - begin;
+        while (wall_ns() - woken < 7 * MS)
+            load_sink += churn(load_sink);
+    }
+    return arg;
+}
+
+static void
+time_is_split_by_state(void)
+{
+    uint64_t slept = 0;
+    pthread_t threads[2];
+    struct profile *p;
+    double all;
+
+    atomic_store(&enough, false);
+    pthread_create(&threads[0], NULL, spinner, NULL);
+    pthread_create(&threads[1], NULL, worker, &slept);
+    start(0, 0);
+    nap(4);
+    p = stop();
+    atomic_store(&enough, true);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    all = (double)p->duration_ns / 1e9;
+    check_near(seconds_in(p, "spinner"), all, 0.1 * all,
+               "who_runs_has_all_of_its_time");
+    check_near(seconds_in_state(p, "spinner", "running"),
+               seconds_in(p, "spinner"), 0.1 * all, "as_running");
+    check_near(seconds_in(p, "worker"), all, 0.1 * all,
+               "who_does_both_has_all_of_its_time");
+    check_near(seconds_in_state(p, "worker", "sleeping"), (double)slept / 1e9,
+               0.15 * all, "and_as_much_of_it_asleep_as_it_slept");
+    profile_free(p);
+}
+
+static void
+off_cpu_is_without_who_runs(void)
+{
+    pthread_t thread;
+    struct profile *p;
+
+    atomic_store(&enough, false);
+    pthread_create(&thread, NULL, spinner, NULL);
+    start(0, CPPROF_WALL_OFF_CPU);
+    nap(1);
+    p = stop();
+    atomic_store(&enough, true);
+    pthread_join(thread, NULL);
+    check_at_most(seconds_in(p, "spinner"), 0.1,
+                  "without_who_runs_there_is_nothing_of_it");
+    check_at_least(seconds_in(p, "main"), 0.7, "and_who_sleeps_is_in_it");
+    profile_free(p);
+}
+
+/* Threads of 5 ms, one after the other: most of them are never looked at. */
+NOINLINE static void *
+brief(void *arg)
+{
+    const struct timespec pause = {0, 5000000};
+
+    nanosleep(&pause, NULL);
+    return arg;
+}
+
+static void
+short_threads_count_on_average(void)
+{
+    uint64_t until, lived = 0;
+    struct profile *p;
+
+    start(200, 0);
+    until = wall_ns() + 5 * SECOND;
+    while (wall_ns() < until) {
+        uint64_t begin = wall_ns();
+        pthread_t thread;
+
+        pthread_create(&thread, NULL, brief, NULL);
+        pthread_join(thread, NULL);
+        lived += wall_ns() - begin;
+    }
+    p = stop();
+    check_near(seconds_in(p, "brief"), (double)lived / 1e9, 1.7,
+               "short_threads_count_on_average");
+    profile_free(p);
+}
+
+/* ---- who cannot be asked ---------------------------------------------- */
+
+NOINLINE static void *
+deaf(void *arg)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    crowd_wait();
+    return arg;
+}
+
+NOINLINE static void *
+vforker(void *arg)
+{
+    while (!atomic_load(&enough)) {
+        pid_t pid = vfork();
+        int status;
+
+        if (!pid) {
+            const struct timespec pause = {0, 100000000};
+
+            syscall(SYS_nanosleep, &pause, NULL);
+            _exit(0);
+        }
+        waitpid(pid, &status, 0);
+    }
+    return arg;
+}
+
+static void
+who_cannot_be_asked_is_charged(void)
+{
+    struct crowd crowd = crowd_make(1, deaf);
+    pthread_t thread;
+    struct profile *p;
+
+    atomic_store(&enough, false);
+    pthread_create(&thread, NULL, vforker, NULL);
+    start(0, 0);
+    nap(2);
+    p = stop();
+    check_near(seconds_in(p, "[signal blocked]"), 2, 0.3,
+               "who_blocks_the_signal_is_charged");
+    check_at_least(seconds_in(p, "deaf"), 1.7, "to_its_start_routine");
+    check_at_least(seconds_in_state(p, "vforker", "uninterruptible"), 1.2,
+                   "an_uninterruptible_sleep_is_said_to_be_one");
+    profile_free(p);
+    atomic_store(&enough, true);
+    pthread_join(thread, NULL);
+    crowd_end(&crowd);
+}
+
+/* ---- the rest --------------------------------------------------------- */
+
+static void
+labels_come_along(void)
+{
+    struct cpprof_labels *set = cpprof_labels("who", "main", NULL);
+    struct profile *p;
+
+    cpprof_set_thread_labels(set);
+    start(0, 0);
+    nap(0.5);
+    p = stop();
+    check_at_least((double)profile_cpu_labelled(p, "who", "main") / 1e9, 0.3,
+                   "labels_come_along");
+    profile_free(p);
+    start(0, CPPROF_WALL_NO_LABELS);
+    nap(0.3);
+    p = stop();
+    check_equal(profile_cpu_labelled(p, "who", "main"), 0,
+                "without_labels_when_asked");
+    profile_free(p);
+    cpprof_set_thread_labels(NULL);
+    cpprof_labels_free(set);
+}
+
+static void
+one_at_a_time(void)
+{
+    const struct cpprof_wall_options fast = {.size = sizeof fast,
+                                             .rate_hz = 1001};
+    struct cpprof_writer writer;
+    struct cpprof_error error;
+
+    start(0, 0);
+    cpprof_path_writer("/dev/null", &writer, NULL);
+    check_equal(cpprof_start_wall_profile(writer, NULL, &error), CPPROF_BUSY,
+                "a_second_one_is_refused");
+    check_text(error.text, "wall profiling already in use", "and_says_why");
+    profile_free(stop());
+    check_equal(cpprof_stop_wall_profile(NULL), CPPROF_OK,
+                "to_stop_twice_does_no_harm");
+    cpprof_path_writer("/dev/null", &writer, NULL);
+    check_equal(cpprof_start_wall_profile(writer, &fast, &error),
+                CPPROF_INVALID, "a_rate_out_of_range_is_refused");
+    check_text(error.text, "rate 1001 Hz is outside 1 to 1000", "and_named");
+}
+
+static void
+children_have_none(void)
+{
+    int status = -1;
+    pid_t pid;
+
+    start(0, 0);
+    pid = fork();
+    if (!pid) {
+        struct cpprof_writer writer;
+
+        if (cpprof_stop_wall_profile(NULL) ||
+            cpprof_path_writer("/dev/null", &writer, NULL) ||
+            cpprof_start_wall_profile(writer, NULL, NULL))
+            _exit(1);
+        usleep(50000);
+        _exit(cpprof_stop_wall_profile(NULL) ? 1 : 0);
+    }
+    waitpid(pid, &status, 0);
+    check_equal(status, 0, "a_forked_child_can_start_its_own");
+    pid = fork();
+    if (!pid) {
+        execl("/bin/true", "true", (char *)NULL);
+        _exit(1);
+    }
+    waitpid(pid, &status, 0);
+    check_equal(status, 0, "an_exec_meanwhile_succeeds");
+    profile_free(stop());
+}
+
+int
+main(void)
+{
+    sleepers_are_charged_undisturbed();
+    many_threads_share_the_looks();
+    a_poll_is_interrupted_once();
+    time_is_split_by_state();
+    off_cpu_is_without_who_runs();
+    short_threads_count_on_average();
+    who_cannot_be_asked_is_charged();
+    labels_come_along();
+    one_at_a_time();
+    children_have_none();
+    return check_done();
+}
