@@ -71,6 +71,12 @@ _cpprof()
     esac
     if [ "$COMP_CWORD" = 2 ] && [ "$before" = help ]; then
         COMPREPLY=($(compgen -W "$topics" -- "$word"))
+    elif [ "${COMP_WORDS[1]}" = record ] && [ "$before" = -t ]; then
+        COMPREPLY=($(compgen -W "cpu heap block mutex cpu,heap
+            block,mutex cpu,heap,block,mutex" -- "$word"))
+    elif [ "${COMP_WORDS[1]}" = record ] && [[ $word == -* ]]; then
+        COMPREPLY=($(compgen -W "-t -o -duration -symbolize -legacy -F -e
+            -depth -heap -peak -labels -block -mutex --" -- "$word"))
     elif [[ ${COMP_WORDS[1]} =~ ^(record|leaks)$ ]] && [ "$COMP_CWORD" -gt 1 ]; then
         COMPREPLY=($(compgen -c -- "$word") $(compgen -f -- "$word"))
     elif [[ $word == -* ]]; then

@@ -5,7 +5,7 @@ set -l first "test (count (commandline -opc)) -eq 1"
 set -l is_help "test (count (commandline -opc)) -eq 2; and contains -- help (commandline -opc)"
 set -l is_record "contains -- record (commandline -opc); or contains -- leaks (commandline -opc)"
 
-complete -c cpprof -n $first -a record -d 'run a program and write its CPU or heap profile'
+complete -c cpprof -n $first -a record -d 'run a program and write its profiles'
 complete -c cpprof -n $first -a leaks -d 'run a program and print what it did not free'
 complete -c cpprof -n $first -a merge -d 'write the sum of profiles'
 complete -c cpprof -n $first -a convert -d 'write profiles in another format'
