@@ -6,10 +6,10 @@
  */
 #include "collect/threads.h"
 #include "collect/exempt.h"
-#include "collect/threadcreate.h"
 #include "collect/heap_stacks.h"
 #include "collect/labels.h"
 #include "collect/real.h"
+#include "collect/threadcreate.h"
 #include <cpprof/status.h>
 
 #include <errno.h>
@@ -49,8 +49,9 @@ make_note(uintptr_t start, void *arg, size_t stack_bytes)
     struct note *note = malloc(sizeof *note);
 
     if (note)
-        *note = (struct note){
-            start, arg, cpprof_labels_ref(cpprof__self.labels), stack_bytes, NULL};
+        *note =
+            (struct note){start, arg, cpprof_labels_ref(cpprof__self.labels),
+                          stack_bytes, NULL};
     return note;
 }
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long a dump of all threads takes, and what the wall profile costs a
+ * program that sleeps.
+ *
+ *     threads dump N [PID]   N sleeping threads: dumps in here
+ *     threads hold N         the same threads; says so, and sleeps
+ *     threads idle N HZ S    S seconds without and S with a wall profile
+ */
+#include <cpprof/cpprof.h>
+#include <cpprof/profiles.h>
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROUNDS 11
+
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+static void *
+sleeper(void *arg)
+{
+    pthread_mutex_lock(&held);
+    pthread_mutex_unlock(&held);
+    return arg;
+}
+
+static double
+seconds(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void
+make_threads(int n)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    int i;
+
+    pthread_mutex_lock(&held);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 64 * 1024);
+    for (i = 1; i < n; i++)
+        if (pthread_create(&thread, &attr, sleeper, NULL)) {
+            fprintf(stderr, "bench: thread %d of %d: not allowed\n", i, n);
+            _exit(3);
+        }
+    usleep(300000);
+}
+
+static int
+drop(void *ctx, const void *data, size_t n)
+{
+    *(size_t *)ctx += n;
+    return 0;
+}
+
+static double
+dump(int debug)
+{
+    const struct cpprof_profile_options options = {.size = sizeof options,
+                                                   .debug = debug,
+                                                   .symbolize =
+                                                       CPPROF_SYMBOLIZE_FULL};
+    size_t written = 0;
+    double begin = seconds(CLOCK_MONOTONIC);
+
+    if (cpprof_profile_write(cpprof_lookup("goroutine"),
+                             (struct cpprof_writer){drop, NULL, &written},
+                             &options, NULL) ||
+        !written)
+        abort();
+    return seconds(CLOCK_MONOTONIC) - begin;
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void
+print_dumps(const char *what, int debug)
+{
+    double t[ROUNDS], first = dump(debug);
+    int i;
+
+    for (i = 0; i < ROUNDS; i++)
+        t[i] = dump(debug);
+    qsort(t, ROUNDS, sizeof *t, by_value);
+    printf("  cpprof, %-22s %9.1f ms best %9.1f median %9.1f first\n", what,
+           t[0] * 1e3, t[ROUNDS / 2] * 1e3, first * 1e3);
+}
+
+/* CPU time of the process over some seconds, as a share of a processor. */
+static double
+share_while_asleep(double length)
+{
+    double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    double begin = seconds(CLOCK_MONOTONIC), now;
+
+    do {
+        usleep(200000);
+        now = seconds(CLOCK_MONOTONIC);
+    } while (now - begin < length);
+    return (seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (now - begin);
+}
+
+static int
+idle(int n, uint32_t rate_hz, double length)
+{
+    const struct cpprof_wall_options options = {.size = sizeof options,
+                                                .rate_hz = rate_hz};
+    struct cpprof_writer writer;
+    double without, with;
+
+    make_threads(n);
+    without = share_while_asleep(length);
+    if (cpprof_path_writer("/dev/null", &writer, NULL) ||
+        cpprof_start_wall_profile(writer, &options, NULL))
+        return 1;
+    usleep(500000); /* the first look at each */
+    with = share_while_asleep(length);
+    printf("  %5d threads, %4u Hz: %.2f %% of a processor (without: %.2f %%)\n",
+           n, rate_hz, 100 * with, 100 * without);
+    fflush(stdout);
+    cpprof_stop_wall_profile(NULL);
+    _exit(0);
+}
+
+int
+main(int argc, char **argv)
+{
+    int n = argc > 2 ? atoi(argv[2]) : 0;
+
+    if (argc > 4 && !strcmp(argv[1], "idle"))
+        return idle(n, (uint32_t)atoi(argv[3]), atof(argv[4]));
+    if (n < 1)
+        return 2;
+    make_threads(n);
+    if (!strcmp(argv[1], "hold")) {
+        puts("ready");
+        fflush(stdout);
+        sleep(600);
+        _exit(0);
+    }
+    printf("%d threads\n", n);
+    print_dumps("protobuf", 0);
+    print_dumps("readable (debug=2)", 2);
+    fflush(stdout);
+    _exit(0);
+}
