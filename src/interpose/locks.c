@@ -7,6 +7,8 @@
  */
 #include "interpose/locks.h"
 
+#include <unistd.h>
+
 TAKE_OVER(pthread_mutex_lock, int, (pthread_mutex_t * m), (m))
 REAL(pthread_mutex_trylock, int, (pthread_mutex_t * m), (m))
 TAKE_OVER(pthread_mutex_unlock, int, (pthread_mutex_t * m), (m))
@@ -15,6 +17,44 @@ TAKE_OVER(pthread_mutex_timedlock, int,
 TAKE_OVER(pthread_mutex_clocklock, int,
           (pthread_mutex_t * m, clockid_t clock, const struct timespec *end),
           (m, clock, end))
+
+/*
+ * glibc's trylock leaves a robust mutex that is not recoverable locked (2.36):
+ * such a mutex is only looked at. Its word is the owner's thread id, with one
+ * bit that says that the owner died.
+ */
+#define OWNER_DIED 0x40000000
+#define OWNER      0x3fffffff
+#define UNTRIED    (-1)
+
+static inline bool
+is_robust(const pthread_mutex_t *m)
+{
+#ifdef __GLIBC__
+    return __builtin_expect(m->__data.__kind & 16, 0);
+#else
+    return false;
+#endif
+}
+
+CPPROF__HOOK static int
+look_at_robust(const pthread_mutex_t *m)
+{
+#ifdef __GLIBC__
+    int word = load_relaxed(&m->__data.__lock);
+
+    if (word & OWNER && !(word & OWNER_DIED) && (word & OWNER) != gettid())
+        return EBUSY;
+#endif
+    return UNTRIED;
+}
+
+/* EBUSY: another has it; UNTRIED; else what locking it would have returned. */
+static inline int
+try(pthread_mutex_t *m)
+{
+    return is_robust(m) ? look_at_robust(m) : real(pthread_mutex_trylock)(m);
+}
 
 CPPROF__HOOK static int
 wait_for(pthread_mutex_t *m)
@@ -28,9 +68,11 @@ pthread_mutex_lock_on(pthread_mutex_t *m)
 {
     int code;
 
-    code = real(pthread_mutex_trylock)(m);
+    code = try(m);
     if (__builtin_expect(code == EBUSY, 0))
-        code = wait_for(m);
+        return wait_for(m);
+    if (code == UNTRIED)
+        return real(pthread_mutex_lock)(m);
     return code;
 }
 
@@ -48,9 +90,11 @@ pthread_mutex_timedlock_on(pthread_mutex_t *m, const struct timespec *end)
 
     if (!is_time(end))
         return real(pthread_mutex_timedlock)(m, end);
-    code = real(pthread_mutex_trylock)(m);
+    code = try(m);
     if (__builtin_expect(code == EBUSY, 0))
-        code = wait_until(m, end);
+        return wait_until(m, end);
+    if (code == UNTRIED)
+        return real(pthread_mutex_timedlock)(m, end);
     return code;
 }
 
@@ -71,9 +115,11 @@ pthread_mutex_clocklock_on(pthread_mutex_t *m, clockid_t clock,
     if (!is_clock(clock) || !is_time(end) ||
         (clock != CLOCK_REALTIME && inherits_priority(m)))
         return real(pthread_mutex_clocklock)(m, clock, end);
-    code = real(pthread_mutex_trylock)(m);
+    code = try(m);
     if (__builtin_expect(code == EBUSY, 0))
-        code = wait_until_clock(m, clock, end);
+        return wait_until_clock(m, clock, end);
+    if (code == UNTRIED)
+        return real(pthread_mutex_clocklock)(m, clock, end);
     return code;
 }
 

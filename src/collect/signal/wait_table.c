@@ -148,8 +148,7 @@ cpprof__wait_leave(uint32_t slot, enum cpprof__wait_result result,
         __atomic_fetch_sub(stripe_of(s), 1, __ATOMIC_RELAXED);
 }
 
-/* What is left of a difference when its sign is taken from its highest bit;
- * negative ones, of clocks that were read in another order, are nothing. */
+/* What is left of a difference when its sign is taken from its highest bit. */
 static uint64_t
 positive(uint64_t difference)
 {
@@ -158,13 +157,15 @@ positive(uint64_t difference)
     return signed_ > 0 ? (uint64_t)signed_ : 0;
 }
 
+/* Clocks are read in another order than the slot is changed, so the sum may
+ * seem to shrink: nothing is charged then until it has grown again. */
 static uint64_t
 charge(struct slot *s, uint64_t ticks)
 {
     uint64_t state = load_acquire(&s->state);
     uint64_t n = state & COUNT_MASK;
     uint64_t waited = (n * ticks - (state >> COUNT_BITS)) << COUNT_BITS;
-    uint64_t last;
+    uint64_t charged = load_acquire(&s->charged), last;
 
     if (n == CLAIMED)
         return 0;
@@ -172,7 +173,10 @@ charge(struct slot *s, uint64_t ticks)
     if (last & GAVE_UP)
         __atomic_fetch_sub(stripe_of(s), 1, __ATOMIC_RELAXED);
     waited >>= COUNT_BITS;
-    return positive(waited - swap_acq_rel(&s->charged, waited));
+    while (positive(waited - charged))
+        if (cas_acq_rel(&s->charged, &charged, waited))
+            return positive(waited - charged);
+    return 0;
 }
 
 uint64_t

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* Who waits for which lock: times are given, nothing waits. */
+#include "collect/signal/wait_table.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS      UINT64_C(1000000)
+#define ROUND   64 /* what a time may be off by: 16 ns, twice rounded */
+#define T(ms)   (1000 * 1000 * MS + (ms)*MS)
+#define N_LOCKS 100000
+
+static char locks[N_LOCKS];
+
+static int
+setup(void **state)
+{
+    cpprof__wait_table_forked();
+    return 0;
+}
+
+static void
+assert_near(uint64_t got, uint64_t want)
+{
+    assert_in_range(got, want > ROUND ? want - ROUND : 0, want + ROUND);
+}
+
+static void
+lock_nobody_waits_for_is_not_charged(void **state)
+{
+    assert_false(cpprof__wait_may_charge(locks));
+    assert_int_equal(cpprof__wait_charge(locks, T(5)), 0);
+}
+
+static void
+one_waiter_is_charged_until_the_release(void **state)
+{
+    uint32_t slot = cpprof__wait_enter(locks, T(0));
+
+    assert_int_not_equal(slot, 0);
+    assert_true(cpprof__wait_may_charge(locks));
+    assert_near(cpprof__wait_charge(locks, T(30)), 30 * MS);
+    /* It wakes up late: that is nobody's. */
+    cpprof__wait_leave(slot, CPPROF__WAIT_GOT, T(0), T(40));
+    assert_false(cpprof__wait_may_charge(locks));
+    assert_near(cpprof__wait_charge(locks, T(50)), 0);
+}
+
+static void
+all_waiters_are_charged_and_each_time_once(void **state)
+{
+    uint32_t slots[5];
+    unsigned i;
+
+    for (i = 0; i < 5; i++)
+        slots[i] = cpprof__wait_enter(locks, T(i));
+    /* 10 + 9 + 8 + 7 + 6 */
+    assert_near(cpprof__wait_charge(locks, T(10)), 40 * MS);
+    cpprof__wait_leave(slots[0], CPPROF__WAIT_GOT, T(0), T(11));
+    /* Four more for 5 ms. */
+    assert_near(cpprof__wait_charge(locks, T(15)), 20 * MS);
+    cpprof__wait_leave(slots[1], CPPROF__WAIT_GOT, T(1), T(16));
+    cpprof__wait_leave(slots[2], CPPROF__WAIT_GAVE_UP, T(2), T(17));
+    /* Two for 5 ms, and one that gave up after 2 ms. */
+    assert_near(cpprof__wait_charge(locks, T(20)), 12 * MS);
+    cpprof__wait_leave(slots[3], CPPROF__WAIT_GOT, T(3), T(20));
+    cpprof__wait_leave(slots[4], CPPROF__WAIT_GOT, T(4), T(20));
+    assert_false(cpprof__wait_may_charge(locks));
+}
+
+static void
+waiter_that_gave_up_is_charged_once_it_is_gone(void **state)
+{
+    uint32_t slot = cpprof__wait_enter(locks, T(0));
+
+    cpprof__wait_leave(slot, CPPROF__WAIT_GAVE_UP, T(0), T(7));
+    assert_true(cpprof__wait_may_charge(locks));
+    assert_near(cpprof__wait_charge(locks, T(50)), 7 * MS);
+    assert_false(cpprof__wait_may_charge(locks));
+}
+
+static void
+call_that_failed_did_not_wait(void **state)
+{
+    uint32_t slot = cpprof__wait_enter(locks, T(0));
+
+    cpprof__wait_leave(slot, CPPROF__WAIT_NONE, T(0), T(7));
+    assert_false(cpprof__wait_may_charge(locks));
+    assert_near(cpprof__wait_charge(locks, T(50)), 0);
+}
+
+static void
+release_that_failed_is_charged_to_the_next(void **state)
+{
+    uint32_t slot = cpprof__wait_enter(locks, T(0));
+    uint64_t charged = cpprof__wait_charge(locks, T(10));
+
+    assert_near(charged, 10 * MS);
+    cpprof__wait_uncharge(locks, charged);
+    assert_near(cpprof__wait_charge(locks, T(12)), 12 * MS);
+    cpprof__wait_leave(slot, CPPROF__WAIT_GOT, T(0), T(13));
+}
+
+static void
+slots_are_used_again_for_other_locks(void **state)
+{
+    unsigned i;
+
+    for (i = 0; i < N_LOCKS; i++) {
+        uint32_t slot = cpprof__wait_enter(&locks[i], T(i));
+
+        assert_int_not_equal(slot, 0);
+        assert_near(cpprof__wait_charge(&locks[i], T(i + 3)), 3 * MS);
+        cpprof__wait_leave(slot, CPPROF__WAIT_GOT, T(i), T(i + 3));
+    }
+    for (i = 0; i < CPPROF__WAIT_STRIPES; i++)
+        assert_int_equal(cpprof__wait_stripes[i], 0);
+}
+
+static void
+locks_beyond_a_stripes_slots_are_not_followed(void **state)
+{
+    uint32_t slots[64];
+    unsigned i, n = 0, refused = 0;
+
+    for (i = 0; i < N_LOCKS && n < 64; i++)
+        if (cpprof__wait_stripe(&locks[i]) == 3)
+            slots[n++] = cpprof__wait_enter(&locks[i], T(0));
+    assert_int_equal(n, 64);
+    for (i = 0; i < n; i++)
+        refused += !slots[i];
+    assert_int_equal(refused, n - CPPROF__WAIT_SLOTS);
+    for (i = 0; i < n; i++)
+        if (slots[i])
+            cpprof__wait_leave(slots[i], CPPROF__WAIT_GOT, T(0), T(1));
+    assert_int_equal(cpprof__wait_stripes[3], 0);
+}
+
+static void
+child_of_a_fork_knows_no_waiters(void **state)
+{
+    cpprof__wait_enter(locks, T(0));
+    cpprof__wait_table_forked();
+    assert_false(cpprof__wait_may_charge(locks));
+    assert_int_equal(cpprof__wait_charge(locks, T(9)), 0);
+}
+
+static void
+time_wraps_and_differences_stay_right(void **state)
+{
+    /* 2^50 ticks of 16 ns are 2^54 ns. */
+    uint64_t t = (UINT64_C(1) << 54) - 5 * MS;
+    uint32_t one = cpprof__wait_enter(locks, t);
+    uint32_t two = cpprof__wait_enter(locks, t + 2 * MS);
+
+    assert_near(cpprof__wait_charge(locks, t + 10 * MS), 18 * MS);
+    cpprof__wait_leave(one, CPPROF__WAIT_GOT, t, t + 10 * MS);
+    assert_near(cpprof__wait_charge(locks, t + 11 * MS), 1 * MS);
+    cpprof__wait_leave(two, CPPROF__WAIT_GOT, t, t + 11 * MS);
+}
+
+/* ---- threads ---------------------------------------------------------- */
+
+/* The clock of this test, so that sums can be known. */
+static uint64_t ticks = 1000;
+static uint64_t waited, charged;
+
+static void *
+hammer(void *arg)
+{
+    unsigned i, which = (unsigned)(uintptr_t)arg;
+
+    for (i = 0; i < 20000; i++) {
+        const void *lock = &locks[(i + which) % 16 * 8];
+        uint64_t start = add_relaxed(&ticks, 64), end;
+        uint32_t slot = cpprof__wait_enter(lock, start);
+
+        end = add_relaxed(&ticks, 64);
+        if (slot) {
+            cpprof__wait_leave(slot, CPPROF__WAIT_GAVE_UP, start, end);
+            add_relaxed(&waited, end - start);
+        }
+        if (i % 3 == 0)
+            add_relaxed(&charged,
+                        cpprof__wait_charge(lock, load_relaxed(&ticks)));
+    }
+    return NULL;
+}
+
+static void
+what_many_threads_wait_is_charged(void **state)
+{
+    pthread_t threads[8];
+    unsigned i;
+
+    ticks = 1000;
+    waited = charged = 0;
+    for (i = 0; i < 8; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, hammer, (void *)(uintptr_t)i), 0);
+    for (i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    for (i = 0; i < 16; i++)
+        charged += cpprof__wait_charge(&locks[i * 8], ticks);
+    for (i = 0; i < CPPROF__WAIT_STRIPES; i++)
+        assert_int_equal(cpprof__wait_stripes[i], 0);
+    /* Clocks that are read in another order than they are used are not exact,
+     * and a slot that passes to another lock takes some with it. */
+    assert_in_range(charged, waited * 8 / 10, waited * 12 / 10);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(lock_nobody_waits_for_is_not_charged, setup),
+        cmocka_unit_test_setup(one_waiter_is_charged_until_the_release, setup),
+        cmocka_unit_test_setup(all_waiters_are_charged_and_each_time_once,
+                               setup),
+        cmocka_unit_test_setup(waiter_that_gave_up_is_charged_once_it_is_gone,
+                               setup),
+        cmocka_unit_test_setup(call_that_failed_did_not_wait, setup),
+        cmocka_unit_test_setup(release_that_failed_is_charged_to_the_next,
+                               setup),
+        cmocka_unit_test_setup(slots_are_used_again_for_other_locks, setup),
+        cmocka_unit_test_setup(locks_beyond_a_stripes_slots_are_not_followed,
+                               setup),
+        cmocka_unit_test_setup(child_of_a_fork_knows_no_waiters, setup),
+        cmocka_unit_test_setup(time_wraps_and_differences_stay_right, setup),
+        cmocka_unit_test_setup(what_many_threads_wait_is_charged, setup),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

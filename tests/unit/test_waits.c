@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* Sampling of waits that are told, not waited, and the tables of them. */
+#include "collect/block_profile.h"
+#include "collect/signal/waits.h"
+#include "heap_core_fixture.h"
+#include <cpprof/profiles.h>
+
+#include <pthread.h>
+
+struct sums {
+    double count, delay_ns;
+    unsigned n_buckets;
+};
+
+static struct sums
+sums_of(enum cpprof__wait_profile profile)
+{
+    uint32_t i, n = cpprof__waits_n_buckets(&cpprof__waits);
+    struct sums sums = {0, 0, 0};
+    struct cpprof__wait_bucket b;
+
+    for (i = 1; i < n; i++) {
+        if (!cpprof__waits_read(&cpprof__waits, i, &b) || b.profile != profile)
+            continue;
+        sums.count += (double)b.count / (1 << CPPROF__WAIT_FRACTION_BITS);
+        sums.delay_ns += (double)b.delay_ns;
+        sums.n_buckets++;
+    }
+    return sums;
+}
+
+static int
+setup(void **state)
+{
+    fresh_heap(0);
+    cpprof__waits_forked();
+    cpprof_set_block_rate(0);
+    cpprof_set_mutex_fraction(0);
+    cpprof__wait_self.random = 20240229;
+    return 0;
+}
+
+__attribute__((noinline)) static void
+many_events(int n, int64_t ns)
+{
+    while (n-- > 0)
+        cpprof_block_event(ns, 0);
+    __asm__ volatile("");
+}
+
+static void
+rates_return_the_one_before_and_negative_ones_read(void **state)
+{
+    assert_int_equal(cpprof_set_block_rate(17), 0);
+    assert_int_equal(cpprof_set_block_rate(-1), 17);
+    assert_int_equal(cpprof_set_block_rate(0), 17);
+    assert_int_equal(cpprof_set_mutex_fraction(5), 0);
+    assert_int_equal(cpprof_set_mutex_fraction(-1), 5);
+    assert_int_equal(cpprof_set_mutex_fraction(0), 5);
+    assert_true(cpprof__waits_are_off());
+}
+
+static void
+nothing_is_recorded_at_rate_0(void **state)
+{
+    many_events(1000, 1000);
+    cpprof__wait_released(1000, NULL);
+    assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 0);
+    assert_true(sums_of(CPPROF__WAIT_MUTEX).count == 0);
+}
+
+static void
+everything_is_recorded_at_rate_1(void **state)
+{
+    struct sums sums;
+
+    cpprof_set_block_rate(1);
+    many_events(1000, 250);
+    cpprof_block_event(0, 0); /* as Go: at least 1 */
+    sums = sums_of(CPPROF__WAIT_BLOCK);
+    assert_true(sums.count == 1001);
+    assert_true(sums.delay_ns == 250001);
+}
+
+/* Go's TestBlockProfileBias asks for 20 %. */
+static void
+short_and_long_waits_are_sampled_without_bias(void **state)
+{
+    const double rate = 100000;
+    struct sums sums;
+
+    cpprof_set_block_rate((int64_t)rate);
+    many_events(100000, (int64_t)rate / 10);
+    sums = sums_of(CPPROF__WAIT_BLOCK);
+    assert_true(sums.count > 95000 && sums.count < 105000);
+    assert_true(sums.delay_ns > 9500 * rate && sums.delay_ns < 10500 * rate);
+    cpprof__waits_forked();
+    many_events(10000, (int64_t)rate);
+    sums = sums_of(CPPROF__WAIT_BLOCK);
+    assert_true(sums.count == 10000 && sums.delay_ns == 10000 * rate);
+}
+
+/* Go's TestMutexProfileRateAdjust. */
+static void
+mutex_sums_stay_when_the_fraction_changes(void **state)
+{
+    struct sums before, after;
+
+    cpprof_set_mutex_fraction(1);
+    cpprof__wait_released(7000, NULL);
+    before = sums_of(CPPROF__WAIT_MUTEX);
+    assert_true(before.count == 1 && before.delay_ns == 7000);
+    cpprof_set_mutex_fraction(100);
+    after = sums_of(CPPROF__WAIT_MUTEX);
+    assert_true(after.count == 1 && after.delay_ns == 7000);
+    cpprof_set_mutex_fraction(0);
+    after = sums_of(CPPROF__WAIT_MUTEX);
+    assert_true(after.count == 1 && after.delay_ns == 7000);
+}
+
+static void
+fraction_of_unlocks_stands_for_all(void **state)
+{
+    struct sums sums;
+    int i;
+
+    cpprof_set_mutex_fraction(10);
+    for (i = 0; i < 100000; i++)
+        cpprof__wait_released(500, NULL);
+    sums = sums_of(CPPROF__WAIT_MUTEX);
+    assert_true(sums.count > 95000 && sums.count < 105000);
+    assert_true(sums.delay_ns == 500 * sums.count);
+}
+
+/* Go's TestMutexBlockFullAggregation. */
+static void
+one_stack_is_one_bucket_in_each_profile(void **state)
+{
+    cpprof_set_block_rate(1);
+    cpprof_set_mutex_fraction(1);
+    many_events(1000, 5);
+    assert_int_equal(sums_of(CPPROF__WAIT_BLOCK).n_buckets, 1);
+    assert_int_equal(sums_of(CPPROF__WAIT_MUTEX).n_buckets, 0);
+}
+
+static void
+skipping_more_than_there_is_leaves_one_frame(void **state)
+{
+    struct cpprof__tree_node nodes[4];
+    struct cpprof__wait_bucket b;
+    uint32_t i, n;
+
+    cpprof_set_block_rate(1);
+    cpprof_block_event(100, 47674);
+    n = cpprof__waits_n_buckets(&cpprof__waits);
+    for (i = 1; i < n; i++)
+        if (cpprof__waits_read(&cpprof__waits, i, &b))
+            break;
+    assert_true(i < n);
+    assert_int_equal(cpprof__tree_stack(&heap_tree, b.stack, nodes, 4), 1);
+    assert_int_equal(nodes[0].pc, CPPROF__FRAME_LOST);
+}
+
+static void
+program_may_tell_of_its_own_waits(void **state)
+{
+    struct cpprof_wait wait, inner;
+    int lock = 0, other = 0;
+
+    cpprof_set_block_rate(1);
+    cpprof_set_mutex_fraction(1);
+    cpprof_wait_begin(&wait, &lock);
+    assert_int_equal(cpprof__wait_self.now.kind, CPPROF__WAITS_OTHER_LOCK);
+    assert_ptr_equal(cpprof__wait_self.now.lock, &lock);
+    cpprof_wait_begin(&inner, &other); /* in a signal handler */
+    assert_ptr_equal(cpprof__wait_self.now.lock, &other);
+    cpprof_wait_end(&inner);
+    assert_ptr_equal(cpprof__wait_self.now.lock, &lock);
+    cpprof_wait_released(&lock);
+    cpprof_wait_end(&wait);
+    assert_int_equal(cpprof__wait_self.now.kind, CPPROF__WAITS_NOT);
+    assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 2);
+    assert_true(sums_of(CPPROF__WAIT_MUTEX).count == 1);
+}
+
+static void
+waits_of_the_profiler_are_not_seen(void **state)
+{
+    struct cpprof_wait wait;
+    int lock = 0;
+
+    cpprof_set_block_rate(1);
+    cpprof__heap_self.exempt++;
+    cpprof_wait_begin(&wait, &lock);
+    cpprof_wait_end(&wait);
+    cpprof__heap_self.exempt--;
+    assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 0);
+}
+
+static void
+wait_that_began_at_rate_0_ends_in_peace(void **state)
+{
+    struct cpprof_wait wait;
+    int lock = 0;
+
+    cpprof_wait_begin(&wait, &lock);
+    cpprof_set_block_rate(1);
+    cpprof_wait_end(&wait);
+    assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 0);
+}
+
+static void
+what_finds_no_room_is_a_row_of_its_own(void **state)
+{
+    struct cpprof__row *rows;
+    size_t n;
+
+    cpprof__wait_count(CPPROF__WAIT_BLOCK, 0, 3 << CPPROF__WAIT_FRACTION_BITS,
+                       500);
+    assert_int_equal(cpprof__block_rows(&cpprof__waits, CPPROF__WAIT_BLOCK, 77,
+                                        &rows, &n, NULL),
+                     CPPROF_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(rows[0].stack, 77);
+    assert_int_equal(rows[0].values[0], 3);
+    assert_int_equal(rows[0].values[1], 500);
+    free(rows);
+}
+
+static void
+copy_of_the_tables_can_be_read_and_garbage_cannot(void **state)
+{
+    size_t n = cpprof__waits_bytes();
+    void *copy = fresh_pages(n);
+    struct cpprof__waits waits;
+    struct cpprof__wait_bucket b;
+
+    assert_false(cpprof__waits_open(&waits, copy, n));
+    cpprof__wait_count(CPPROF__WAIT_MUTEX, 1, 1, 2);
+    memcpy(copy, cpprof__waits.head, n);
+    assert_false(cpprof__waits_open(&waits, copy, n - 1));
+    assert_true(cpprof__waits_open(&waits, copy, n));
+    assert_int_equal(cpprof__waits_n_buckets(&waits),
+                     cpprof__waits_n_buckets(&cpprof__waits));
+    waits.head->n_buckets = UINT32_MAX;
+    assert_int_equal(cpprof__waits_n_buckets(&waits), CPPROF__WAIT_BUCKETS);
+    assert_false(cpprof__waits_read(&waits, CPPROF__WAIT_BUCKETS, &b));
+    assert_false(cpprof__waits_read(&waits, 0, &b));
+    munmap(copy, n);
+}
+
+static void *
+events_of_a_thread(void *arg)
+{
+    struct cpprof_wait wait;
+    int i;
+
+    for (i = 0; i < 2000; i++) {
+        cpprof_block_event(100, (unsigned)i % 2);
+        cpprof_wait_begin(&wait, arg);
+        cpprof_wait_released(arg);
+        cpprof_wait_end(&wait);
+        if (i % 100 == 0)
+            cpprof_set_mutex_fraction(1 + i % 3);
+    }
+    return NULL;
+}
+
+static void
+events_of_many_threads_are_all_counted(void **state)
+{
+    pthread_t threads[8];
+    int i, lock = 0;
+
+    cpprof_set_block_rate(1);
+    cpprof_set_mutex_fraction(1);
+    for (i = 0; i < 8; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, events_of_a_thread, &lock), 0);
+    for (i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    /* Each wait is one, too. */
+    assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 8 * 4000);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(
+            rates_return_the_one_before_and_negative_ones_read, setup),
+        cmocka_unit_test_setup(nothing_is_recorded_at_rate_0, setup),
+        cmocka_unit_test_setup(everything_is_recorded_at_rate_1, setup),
+        cmocka_unit_test_setup(short_and_long_waits_are_sampled_without_bias,
+                               setup),
+        cmocka_unit_test_setup(mutex_sums_stay_when_the_fraction_changes,
+                               setup),
+        cmocka_unit_test_setup(fraction_of_unlocks_stands_for_all, setup),
+        cmocka_unit_test_setup(one_stack_is_one_bucket_in_each_profile, setup),
+        cmocka_unit_test_setup(skipping_more_than_there_is_leaves_one_frame,
+                               setup),
+        cmocka_unit_test_setup(program_may_tell_of_its_own_waits, setup),
+        cmocka_unit_test_setup(waits_of_the_profiler_are_not_seen, setup),
+        cmocka_unit_test_setup(wait_that_began_at_rate_0_ends_in_peace, setup),
+        cmocka_unit_test_setup(what_finds_no_room_is_a_row_of_its_own, setup),
+        cmocka_unit_test_setup(
+            copy_of_the_tables_can_be_read_and_garbage_cannot, setup),
+        cmocka_unit_test_setup(events_of_many_threads_are_all_counted, setup),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
