@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "collect/exempt.h"
 #include "collect/heap_owner.h"
 #include "collect/heap_profile.h"
 #include "collect/names.h"
@@ -205,14 +206,13 @@ cpprof_write_heap_profile(struct cpprof_writer writer,
 {
     struct cpprof_heap_options options;
     enum cpprof_status status;
+    CPPROF__EXEMPT;
 
-    cpprof__heap_self.exempt++;
     pthread_once(&allocator_once, find_allocator);
     status = check(&writer, given, &options, error);
     if (status == CPPROF_OK)
         status = write_profile(writer, &options, error);
     else if (writer.close)
         writer.close(writer.ctx, 1);
-    cpprof__heap_self.exempt--;
     return status;
 }

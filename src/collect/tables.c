@@ -84,7 +84,7 @@ anonymous(size_t n)
 static void
 own_memory(int by)
 {
-    cpprof__heap_self.exempt += (uint32_t)by;
+    cpprof__heap_self.exempt += (uintptr_t)(intptr_t)by;
 }
 
 static bool

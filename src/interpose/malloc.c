@@ -169,15 +169,16 @@ CPPROF__HOOK static void *
 realloc_sampled(void *old, size_t n, bool due)
 {
     struct cpprof__heap_removed removed = {.block.address = 0};
+    struct cpprof__heap_exempt before;
     void *address;
 
     if (old && cpprof__heap_may_be_sampled(old))
         cpprof__heap_remove(old, 0, &removed);
     if (due)
         uncount(n);
-    cpprof__heap_self.exempt++;
+    before = cpprof__heap_exempt_begin((uintptr_t)__builtin_frame_address(0));
     address = load_relaxed(&real_realloc)(old, n);
-    cpprof__heap_self.exempt--;
+    cpprof__heap_exempt_end(&before);
     if (!address && n && removed.block.address)
         cpprof__heap_restore(&removed);
     if (due)

@@ -254,6 +254,8 @@ CPPROF__HOOK void
 cpprof__heap_sample(const void *address, size_t n, uint16_t heap)
 {
     struct cpprof__heap_self *self = &cpprof__heap_self;
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    struct cpprof__heap_exempt before;
     int64_t rate;
 
     if (!load_acquire(&is_made)) {
@@ -261,14 +263,13 @@ cpprof__heap_sample(const void *address, size_t n, uint16_t heap)
         return;
     }
     rate = decide(self, n);
-    if (!rate || !address || self->exempt || heap >= CPPROF__HEAP_HEAPS)
+    if (!rate || !address || heap >= CPPROF__HEAP_HEAPS ||
+        cpprof__heap_is_exempt(frame))
         return;
     /* For a signal handler that comes in between and allocates. */
-    self->exempt++;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    before = cpprof__heap_exempt_begin(frame);
     record(address, n, rate, heap);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    self->exempt--;
+    cpprof__heap_exempt_end(&before);
 }
 
 bool

@@ -23,6 +23,7 @@
  * One concept per file: heap.c decides and strings the rest together,
  * heap_random draws and weighs, heap_stack walks, heap_buckets sums up,
  * heap_live finds a block by its address, heap_labels numbers label sets,
+ * heap_exempt finds out when a thread has left the profiler by the back door,
  * heap_read is for those who look at the tables while they change.
  */
 #ifndef COLLECT_SIGNAL_HEAP_H
@@ -127,10 +128,13 @@ struct cpprof__heap {
 
 /* Of the running thread. */
 struct cpprof__heap_self {
-    int64_t left;    /* floor + bytes to the next sample */
-    uint32_t exempt; /* > 0: in the profiler; nothing is sampled */
-    bool at_point;   /* at .left is a sample; else it is drawn there anew */
+    int64_t left; /* floor + bytes to the next sample */
+    /* In the profiler, and nothing is sampled, unless 0: the frame that said
+     * so (collect/exempt.h), plus 1 for each time it was raised since. */
+    uintptr_t exempt;
+    uintptr_t exempt_return; /* where that frame returns to */
     int64_t floor;   /* for which .left was drawn */
+    bool at_point;   /* at .left is a sample; else it is drawn there anew */
     int64_t rate;    /* with which it was drawn */
     uint64_t random; /* 0: not seeded */
     /* Readable as long as the thread lives, from the stack pointer up, when
@@ -180,6 +184,65 @@ cpprof__heap_due(size_t n)
 
 /* One place for each KiB: at 512 KiB a sample few of them have one, and the
  * places of a whole heap stay in the cache. */
+/*
+ * Has the thread left the exempt frame without its end, by siglongjmp out of a
+ * handler, an exception or a cancellation? Then it is exempt no more, and what
+ * the frame held is given back. `frame` is that of the caller.
+ */
+bool
+cpprof__heap_exempt_was_left(uintptr_t frame);
+
+/* Is the thread exempt? */
+static inline bool
+cpprof__heap_is_exempt(uintptr_t frame)
+{
+    return cpprof__heap_self.exempt && !cpprof__heap_exempt_was_left(frame);
+}
+
+/* Where a frame returns to is beside the address of its caller's frame, on
+ * each of our architectures. */
+static inline uintptr_t *
+cpprof__heap_return_of(uintptr_t frame)
+{
+    return (uintptr_t *)frame + 1;
+}
+
+/* What a thread was before it became exempt. */
+struct cpprof__heap_exempt {
+    uintptr_t exempt;
+    uintptr_t exempt_return;
+};
+
+/* A handler that comes in between, and is exempt itself for a while, leaves
+ * both as they were. */
+static inline struct cpprof__heap_exempt
+cpprof__heap_exempt_begin(uintptr_t frame)
+{
+    struct cpprof__heap_self *self = &cpprof__heap_self;
+    struct cpprof__heap_exempt before = {0, self->exempt_return};
+
+    if (cpprof__heap_is_exempt(frame)) {
+        before.exempt = self->exempt;
+        return before;
+    }
+    self->exempt_return = *cpprof__heap_return_of(frame);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->exempt = frame;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return before;
+}
+
+static inline void
+cpprof__heap_exempt_end(struct cpprof__heap_exempt *before)
+{
+    struct cpprof__heap_self *self = &cpprof__heap_self;
+
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->exempt = before->exempt;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->exempt_return = before->exempt_return;
+}
+
 static inline uint8_t *
 cpprof__heap_filter_of(uintptr_t address)
 {

@@ -69,6 +69,16 @@ cpprof__heap_walk_forked(void)
     }
 }
 
+void
+cpprof__heap_walk_left(void)
+{
+    unsigned i;
+
+    for (i = 0; i < CPPROF__HEAP_PLACES; i++)
+        if (load_relaxed(&owners[i].self) == &cpprof__heap_self)
+            store_release(&owners[i].self, NULL);
+}
+
 /* What can be read without asking the kernel: from sp up to the end of the
  * stack that it is in. */
 static void

@@ -49,4 +49,8 @@ cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
 void
 cpprof__heap_walk_forked(void);
 
+/* Give back what this thread holds for a walk that it will never end. */
+void
+cpprof__heap_walk_left(void);
+
 #endif
