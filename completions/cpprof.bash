@@ -72,11 +72,11 @@ _cpprof()
     if [ "$COMP_CWORD" = 2 ] && [ "$before" = help ]; then
         COMPREPLY=($(compgen -W "$topics" -- "$word"))
     elif [ "${COMP_WORDS[1]}" = record ] && [ "$before" = -t ]; then
-        COMPREPLY=($(compgen -W "cpu heap block mutex cpu,heap
-            block,mutex cpu,heap,block,mutex" -- "$word"))
+        COMPREPLY=($(compgen -W "cpu heap block mutex wall offcpu
+            cpu,heap block,mutex cpu,heap,block,mutex,wall" -- "$word"))
     elif [ "${COMP_WORDS[1]}" = record ] && [[ $word == -* ]]; then
         COMPREPLY=($(compgen -W "-t -o -duration -symbolize -legacy -F -e
-            -depth -heap -peak -labels -block -mutex --" -- "$word"))
+            -depth -heap -peak -labels -block -mutex -wall --" -- "$word"))
     elif [[ ${COMP_WORDS[1]} =~ ^(record|leaks)$ ]] && [ "$COMP_CWORD" -gt 1 ]; then
         COMPREPLY=($(compgen -c -- "$word") $(compgen -f -- "$word"))
     elif [[ $word == -* ]]; then

@@ -131,6 +131,8 @@ struct cpprof_recorded_waits {
     uint64_t block_ns;
     uint64_t n_mutex; /* of those charged to who held a lock */
     uint64_t mutex_ns;
+    uint64_t n_wall; /* samples by wall time, and the time that they are */
+    uint64_t wall_ns;
     uint64_t n_lost; /* waits whose stack found no room; in the above, too */
 };
 
@@ -141,9 +143,10 @@ cpprof_recording_waits(const struct cpprof_recording *recording, size_t index);
 /*
  * Write the waits of one image as a profile.
  *
- * name     "block" or "mutex".
+ * name     "block" or "mutex"; "wall" or "offcpu": what was recorded of it.
  *
- * Shape, units: as cpprof_profile_write(). NULL: default options.
+ * Shape, units: as cpprof_profile_write() and cpprof_start_wall_profile().
+ *          NULL: default options; of wall only symbolize is looked at.
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_INVALID.
  * Owner:   the writer is closed by this call.
  * Safety:  OBJ.

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define RATE_MAX_HZ    10000
+#define WALL_HZ_MAX    1000
 #define DEPTH_MAX      1024
 #define BYTES_MAX      (1ul << 40)
 #define RATE_NS_MAX    INT_MAX
@@ -40,7 +41,9 @@ print_help(void)
         "went, where it allocated memory, or where its threads waited;\n"
         "processes that it starts get files of their own beside FILE.\n"
         "\n"
-        "  -t KINDS       of cpu, heap, block and mutex, as in cpu,heap (cpu)\n"
+        "  -t KINDS       of cpu, heap, block, mutex, and wall or offcpu, as "
+        "in\n"
+        "                 cpu,heap (cpu)\n"
         "  -o FILE        the profile (cpu.pb.gz, heap.pb.gz); of several, %k\n"
         "                 in it is the kind, or else it gets one: FILE.cpu\n"
         "  -duration S    stop and write after S seconds; CMD runs on\n"
@@ -64,7 +67,11 @@ print_help(void)
         "held\n"
         "the locks that they waited for:\n"
         "  -block NS      sample one wait in NS nanoseconds (10000); 1: all\n"
-        "  -mutex N       sample one contended unlock of N (1)");
+        "  -mutex N       sample one contended unlock of N (1)\n"
+        "\n"
+        "Of wall profiles, where all threads were, and offcpu profiles, where\n"
+        "they were while they did not run:\n"
+        "  -wall HZ       samples per second and thread, 1 to 1000 (100)");
 }
 
 static bool
@@ -143,12 +150,14 @@ parse_kinds(const char *text, unsigned *kinds)
         if (!kind)
             break;
         *kinds |= kind;
+        if (*kinds & CPPROF__RECORD_WALL && *kinds & CPPROF__RECORD_OFF_CPU)
+            break;
         if (!word[n])
             return true;
         word += n + 1;
     }
-    cpprof__cli_fail("record: -t takes cpu, heap, block and mutex, with commas "
-                     "between them, not \"%s\"",
+    cpprof__cli_fail("record: -t takes cpu, heap, block, mutex and wall or "
+                     "offcpu, with commas between them, not \"%s\"",
                      text);
     return false;
 }
@@ -188,6 +197,7 @@ cpprof__record_understand(const struct cpprof__record_words *w,
     o->heap_rate = w->heap;
     o->block_rate = w->block;
     o->mutex_fraction = w->mutex;
+    o->wall_rate = w->wall;
     return (!w->kinds || parse_kinds(w->kinds, &o->kinds)) &&
            (!w->rate ||
             parse_number("-F", w->rate, RATE_MAX_HZ, "Hz", &o->rate_hz)) &&
@@ -202,6 +212,8 @@ cpprof__record_understand(const struct cpprof__record_words *w,
                                       "nanoseconds", &number)) &&
            (!w->mutex ||
             parse_number("-mutex", w->mutex, INT_MAX, "unlocks", &number)) &&
+           (!w->wall ||
+            parse_number("-wall", w->wall, WALL_HZ_MAX, "Hz", &number)) &&
            (!w->min ||
             cpprof__record_parse_bytes("-min", w->min, &o->min_bytes));
 }
@@ -303,6 +315,7 @@ cpprof__cli_record(int argc, char **argv)
         {"heap", CPPROF__FLAG_STRING, &w.heap},
         {"block", CPPROF__FLAG_STRING, &w.block},
         {"mutex", CPPROF__FLAG_STRING, &w.mutex},
+        {"wall", CPPROF__FLAG_STRING, &w.wall},
         {"peak", CPPROF__FLAG_BOOL, &options.peak},
         {"labels", CPPROF__FLAG_BOOL, &options.labels},
         {"legacy", CPPROF__FLAG_BOOL, &options.legacy},

@@ -11,11 +11,13 @@
 #include <sys/types.h>
 
 /* Kinds of profiles. ORDER: names of record_names.c. */
-#define CPPROF__RECORD_CPU   1u
-#define CPPROF__RECORD_HEAP  2u
-#define CPPROF__RECORD_BLOCK 4u
-#define CPPROF__RECORD_MUTEX 8u
-#define CPPROF__RECORD_END   16u
+#define CPPROF__RECORD_CPU     1u
+#define CPPROF__RECORD_HEAP    2u
+#define CPPROF__RECORD_BLOCK   4u
+#define CPPROF__RECORD_MUTEX   8u
+#define CPPROF__RECORD_WALL    16u
+#define CPPROF__RECORD_OFF_CPU 32u
+#define CPPROF__RECORD_END     64u
 
 struct cpprof__record_options {
     unsigned kinds;             /* CPPROF__RECORD_* */
@@ -25,6 +27,7 @@ struct cpprof__record_options {
     const char *heap_rate;      /* as in CPPROF=heap=; NULL: its default */
     const char *block_rate;     /* as in CPPROF=block=, likewise */
     const char *mutex_fraction; /* as in CPPROF=mutex=, likewise */
+    const char *wall_rate;      /* as in CPPROF=wall= and offcpu=, likewise */
     bool labels;                /* of threads, on samples of the heap */
     bool peak;                  /* heap in use when it was most */
     bool legacy;                /* in the forms of gperftools and Go of 2016 */
@@ -144,7 +147,7 @@ cpprof__record_is_one_of_many(const struct cpprof_recording *recording,
 
 /* -------------------------------------------------- record_waits.c ------- */
 
-/* The same of a profile of waits. */
+/* The same of a profile of waits, or by wall time. */
 bool
 cpprof__record_waits_write(const struct cpprof__record_options *options,
                            struct cpprof_recording *recording, unsigned kind,
@@ -177,7 +180,7 @@ cpprof__record_run(struct cpprof__record_options *options, bool pass_on);
  * meaning; false after printing what is wrong with them. */
 struct cpprof__record_words {
     const char *rate, *out, *duration, *engine, *depth, *symbolize;
-    const char *kinds, *heap, *block, *mutex, *min;
+    const char *kinds, *heap, *block, *mutex, *wall, *min;
 };
 bool
 cpprof__record_understand(const struct cpprof__record_words *words,

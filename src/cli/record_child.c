@@ -110,17 +110,20 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
     /* ORDER: enum cpprof_symbolize */
     static const char *const symbolize[] = {"full", "functions", "none"};
     char text[PATH_MAX + 400], cpu[32] = "", depth[32] = "";
-    char heap[64], block[64], mutex[64];
+    char heap[64], block[64], mutex[64], wall[64], off_cpu[64];
 
     if (o->kinds & CPPROF__RECORD_CPU)
         snprintf(cpu, sizeof cpu, o->rate_hz ? ",cpu=%u" : ",cpu", o->rate_hz);
     put_kind(heap, o, CPPROF__RECORD_HEAP, o->heap_rate);
     put_kind(block, o, CPPROF__RECORD_BLOCK, o->block_rate);
     put_kind(mutex, o, CPPROF__RECORD_MUTEX, o->mutex_fraction);
+    put_kind(wall, o, CPPROF__RECORD_WALL, o->wall_rate);
+    put_kind(off_cpu, o, CPPROF__RECORD_OFF_CPU, o->wall_rate);
     if (o->max_depth)
         snprintf(depth, sizeof depth, ",depth=%u", o->max_depth);
-    snprintf(text, sizeof text, "record=%s%s%s%s%s%s%s,engine=%s,symbolize=%s",
-             folder, cpu, heap, block, mutex, o->labels ? ",labels=on" : "",
+    snprintf(text, sizeof text,
+             "record=%s%s%s%s%s%s%s%s%s,engine=%s,symbolize=%s", folder, cpu,
+             heap, block, mutex, wall, off_cpu, o->labels ? ",labels=on" : "",
              depth, o->engine ? o->engine : "auto", symbolize[o->symbolize]);
     return setenv("CPPROF", text, 1) == 0;
 }

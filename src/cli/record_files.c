@@ -220,7 +220,7 @@ cpprof__record_files_write(struct cpprof__record_options *options,
     if (options->kinds & CPPROF__RECORD_HEAP &&
         !cpprof__record_heap_write(options, recording, command))
         written = false;
-    for (kind = CPPROF__RECORD_BLOCK; kind <= CPPROF__RECORD_MUTEX; kind *= 2)
+    for (kind = CPPROF__RECORD_BLOCK; kind < CPPROF__RECORD_END; kind *= 2)
         if (options->kinds & kind &&
             !cpprof__record_waits_write(options, recording, kind, command))
             written = false;

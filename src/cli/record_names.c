@@ -31,7 +31,8 @@ suffix_at(const char *file)
     return dot && dot != name ? (size_t)(dot - file) : n;
 }
 
-static const char *const names[] = {"cpu", "heap", "block", "mutex"};
+static const char *const names[] = {"cpu",   "heap", "block",
+                                    "mutex", "wall", "offcpu"};
 #define N_NAMES (sizeof names / sizeof *names)
 
 const char *

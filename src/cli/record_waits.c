@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a recording to profiles of waits, block and mutex: the command's own is
- * FILE; every other process in which a thread waited gets a file beside it.
+ * From a recording to profiles of waits, block and mutex, and by wall time: the
+ * command's own is FILE; every other process that has samples gets a file
+ * beside it.
  */
 #include "record.h"
 
@@ -27,14 +28,21 @@ struct output {
     bool failed;
 };
 
-/* Waits of the kind that is written. */
+/* Waits, or samples, of the kind that is written. */
 static uint64_t
 n_waits(const struct output *out, size_t index)
 {
     const struct cpprof_recorded_waits *waits =
         cpprof_recording_waits(out->recording, index);
 
-    return out->kind == CPPROF__RECORD_BLOCK ? waits->n_block : waits->n_mutex;
+    switch (out->kind) {
+    case CPPROF__RECORD_BLOCK:
+        return waits->n_block;
+    case CPPROF__RECORD_MUTEX:
+        return waits->n_mutex;
+    default:
+        return waits->n_wall;
+    }
 }
 
 /* The last of the command's pid in which a thread waited, or else the last. */
@@ -61,6 +69,12 @@ print_written(const struct output *out, size_t index, const char *path)
     uint64_t n = n_waits(out, index);
     char lost[48] = "none lost";
 
+    if (out->kind >= CPPROF__RECORD_WALL) {
+        cpprof__cli_warn("%s: %" PRIu64 " sample%s, %.3f s of threads' time",
+                         path, n, n == 1 ? "" : "s",
+                         (double)waits->wall_ns * 1e-9);
+        return;
+    }
     if (waits->n_lost)
         snprintf(lost, sizeof lost, "%" PRIu64 " lost", waits->n_lost);
     cpprof__cli_warn(

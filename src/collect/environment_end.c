@@ -11,6 +11,7 @@
 #include "collect/keeper.h"
 #include "collect/recorded.h"
 #include "collect/signal/heap.h"
+#include "collect/wall.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -156,12 +157,26 @@ start_keeper(bool (*tick)(void), void (*at_end)(void),
 }
 
 static enum cpprof_status
+record_wall(struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    if (!(environment->kinds & CPPROF__KINDS_OF_WALL))
+        return CPPROF_OK;
+    status = cpprof__wall_record(&environment->wall, error);
+    has_wall = status == CPPROF_OK;
+    return status;
+}
+
+static enum cpprof_status
 start_recording(struct cpprof_error *error)
 {
     char name[256];
     enum cpprof_status status = cpprof__recorded_start(
         environment->directory, cpprof__heap_owner(name, sizeof name), error);
 
+    if (status == CPPROF_OK)
+        status = record_wall(error);
     /* Beside a CPU profile, its thread sees to the tables. */
     if (status != CPPROF_OK || environment->kinds & CPPROF__KIND_CPU)
         return status;
@@ -243,7 +258,8 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
     return CPPROF_OK;
 }
 
-/* A recorded child costs nothing until it samples: it has no thread. */
+/* A recorded child costs nothing until it samples: it has no thread but
+ * that of a wall profile. */
 void
 cpprof__environment_end_start_child(void)
 {
@@ -257,8 +273,10 @@ cpprof__environment_end_start_child(void)
     if (environment->kinds & CPPROF__KIND_HEAP)
         n_sampled_at_fork = n_sampled();
     cpprof__keeper_forget();
-    if (*environment->directory)
+    if (*environment->directory) {
+        record_wall(&error);
         return;
+    }
     start_keeper(NULL, last, &error);
     start_wall(true, &error);
 }
@@ -269,6 +287,8 @@ cpprof__environment_end(bool hastily, struct cpprof_error *error)
     if (!started_pid || started_pid != (int32_t)getpid())
         return CPPROF_OK;
     if (*environment->directory) {
+        if (has_wall && !hastily)
+            cpprof_stop_wall_profile(NULL);
         cpprof__recorded_end(hastily);
         return CPPROF_OK;
     }

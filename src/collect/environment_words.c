@@ -319,14 +319,16 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
 static enum cpprof_status
 finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
 {
-    const uint32_t recordable = CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES;
+    const uint32_t recordable =
+        CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES | CPPROF__KINDS_OF_WALL;
 
     if (!named)
         env->kinds = CPPROF__KIND_CPU;
     if (*env->directory && env->kinds & ~recordable)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "CPPROF: record= takes cpu, heap, block and mutex; "
-                            "not profiling");
+        return cpprof__fail(
+            error, CPPROF_INVALID, 0,
+            "CPPROF: record= takes cpu, heap, block, mutex, wall "
+            "and offcpu; not profiling");
     if (!*env->out)
         strcpy(env->out, "%k.%p.pb.gz");
     if (env->kinds & CPPROF__KIND_OFF_CPU)

@@ -8,6 +8,7 @@
 #include "collect/signal/waits.h"
 #include "collect/spool.h"
 #include "collect/tables.h"
+#include "collect/wall_counts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,8 @@ part_bytes(enum cpprof__mirror_part part)
         return CPPROF__HEAP_BUCKETS * sizeof(struct cpprof__heap_bucket);
     case CPPROF__MIRROR_WAITS:
         return cpprof__waits_bytes();
+    case CPPROF__MIRROR_WALL:
+        return sizeof cpprof__wall_kept;
     default:
         return PAGE;
     }
@@ -88,17 +91,43 @@ add_stored(const void *from, const uint32_t *n_used, uint32_t each, uint32_t n)
 
 /* Head and rows are one part; row 0 is not used, nor counted. */
 static void
+add_rows(enum cpprof__mirror_part part, const void *head, size_t n_head,
+         const void *rows, const struct cpprof__mirror_area *table)
+{
+    struct cpprof__mirror *plan = &cpprof__mirror_plan;
+
+    add_area(part, head, (const char *)rows + table->each,
+             table->n_bytes - table->each);
+    plan->areas[plan->n_areas - 1].n_used = table->n_used;
+    plan->areas[plan->n_areas - 1].each = table->each;
+    add_area(part, head, head, n_head);
+}
+
+static void
 add_waits(void)
 {
     const struct cpprof__waits *waits = &cpprof__waits;
-    struct cpprof__mirror *plan = &cpprof__mirror_plan;
+    const struct cpprof__mirror_area table = {
+        .n_bytes = CPPROF__WAIT_BUCKETS * sizeof *waits->buckets,
+        .n_used = &waits->head->n_buckets,
+        .each = sizeof *waits->buckets,
+    };
 
-    add_area(CPPROF__MIRROR_WAITS, waits->head, waits->buckets + 1,
-             (CPPROF__WAIT_BUCKETS - 1) * sizeof *waits->buckets);
-    plan->areas[plan->n_areas - 1].n_used = &waits->head->n_buckets;
-    plan->areas[plan->n_areas - 1].each = sizeof *waits->buckets;
-    add_area(CPPROF__MIRROR_WAITS, waits->head, waits->head,
-             sizeof *waits->head);
+    add_rows(CPPROF__MIRROR_WAITS, waits->head, sizeof *waits->head,
+             waits->buckets, &table);
+}
+
+static void
+add_wall(void)
+{
+    const struct cpprof__wall_kept *kept = &cpprof__wall_kept;
+    const struct cpprof__mirror_area table = {
+        .n_bytes = sizeof kept->rows,
+        .n_used = &kept->head.n_rows,
+        .each = sizeof kept->rows[0],
+    };
+
+    add_rows(CPPROF__MIRROR_WALL, kept, sizeof kept->head, kept->rows, &table);
 }
 
 static void
@@ -125,6 +154,7 @@ plan_areas(void)
               sizeof *heap->blocks);
     add_area(CPPROF__MIRROR_HEAP, heap->head, heap->head, sizeof *heap->head);
     add_waits();
+    add_wall();
 }
 
 _Static_assert(sizeof(struct cpprof__tree_head) % 8 == 0, "copied by words");
@@ -133,6 +163,8 @@ _Static_assert(sizeof(struct cpprof__heap_block) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__heap_bucket) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__wait_bucket) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__waits_head) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__wall_count) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__wall_kept_head) % 8 == 0, "by words");
 _Static_assert(sizeof(struct cpprof__store_head) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__mirror_head) <= PAGE, "one page");
 
@@ -185,7 +217,11 @@ reads_empty(int fd)
            !*head.owner &&
            reads_zero(fd, cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS),
                       heap_bytes) &&
-           reads_zero(fd, waits, sizeof *cpprof__waits.buckets);
+           reads_zero(fd, waits, sizeof *cpprof__waits.buckets) &&
+           reads_zero(fd,
+                      cpprof__recorded_offset(CPPROF__MIRROR_WALL) +
+                          offsetof(struct cpprof__wall_kept, rows[1]),
+                      sizeof cpprof__wall_kept.rows[0]);
 }
 
 /* An earlier image of this pid in which nothing was sampled is not worth its
@@ -284,6 +320,7 @@ cpprof__recorded_tick(void)
     cpprof__heap_set_rate(0);
     cpprof__waits_set_block_rate(0);
     cpprof__waits_set_mutex_fraction(0);
+    cpprof_stop_wall_profile(NULL);
     mark_ended(head);
     return false;
 }

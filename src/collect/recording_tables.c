@@ -5,6 +5,7 @@
 #include "collect/block_profile.h"
 #include "collect/heap_profile.h"
 #include "collect/recorded.h"
+#include "collect/wall_counts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,8 @@ struct loaded {
     struct cpprof__heap heap;
     struct cpprof__tables tables;
     struct cpprof__waits waits; /* .head NULL: nobody waited */
+    struct cpprof__wall_counts wall;
+    struct cpprof__wall_summary wall_summary; /* rate 0: there is none */
 };
 
 /* ---- reading a file --------------------------------------------------- */
@@ -112,6 +115,9 @@ set_pointers(struct loaded *l)
     cpprof__waits_open(&l->waits,
                        base + cpprof__recorded_offset(CPPROF__MIRROR_WAITS),
                        cpprof__waits_bytes());
+    cpprof__wall_kept_open(
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_WALL)), &l->wall,
+        &l->wall_summary);
 }
 
 /* False: no recording, or no memory (errno ENOMEM). */
@@ -191,6 +197,19 @@ describe_waits(const struct loaded *l, enum cpprof__wait_profile profile,
     return status;
 }
 
+static void
+describe_wall(struct cpprof_recorded_waits *waits, const struct loaded *l)
+{
+    uint32_t i;
+
+    for (i = 0; i < l->wall.n_places; i++) {
+        waits->n_wall += clamp(l->wall.places[i].n);
+        if (l->wall.places[i].n)
+            waits->wall_ns += clamp(l->wall.places[i].ns);
+    }
+    waits->wall_ns += clamp(l->wall.lost_ns);
+}
+
 static enum cpprof_status
 describe_both(struct cpprof_recorded_waits *waits, const struct loaded *l,
               struct cpprof_error *error)
@@ -201,6 +220,7 @@ describe_both(struct cpprof_recorded_waits *waits, const struct loaded *l,
     if (status == CPPROF_OK)
         status = describe_waits(l, CPPROF__WAIT_MUTEX, &waits->n_mutex,
                                 &waits->mutex_ns, error);
+    describe_wall(waits, l);
     if (l->waits.head)
         waits->n_lost = (l->waits.head->lost_count[CPPROF__WAIT_BLOCK] +
                          l->waits.head->lost_count[CPPROF__WAIT_MUTEX]) >>
@@ -384,6 +404,22 @@ write_waits(const struct loaded *l, bool is_mutex, struct cpprof_writer writer,
     return status;
 }
 
+static enum cpprof_status
+write_wall(struct loaded *l, struct cpprof_writer writer,
+           const struct cpprof_profile_options *options,
+           struct cpprof_error *error)
+{
+    struct cpprof__heap_source source = {0};
+
+    if (!l->wall_summary.options.rate_hz)
+        return fail(writer, cpprof__fail(error, CPPROF_INVALID, 0,
+                                         "no wall profile was recorded"));
+    set_source(&source, l, options->symbolize);
+    l->wall_summary.source = &source;
+    l->wall_summary.options.symbolize = options->symbolize;
+    return cpprof__wall_write(&l->wall, &l->wall_summary, writer, error);
+}
+
 enum cpprof_status
 cpprof__recorded_set_write_waits(const struct cpprof__recorded_set *set,
                                  size_t index, const char *name,
@@ -393,14 +429,17 @@ cpprof__recorded_set_write_waits(const struct cpprof__recorded_set *set,
 {
     enum cpprof_status status;
     struct loaded l;
+    bool is_wall = !strcmp(name, "wall") || !strcmp(name, "offcpu");
 
-    if (strcmp(name, "block") && strcmp(name, "mutex"))
+    if (strcmp(name, "block") && strcmp(name, "mutex") && !is_wall)
         return fail(writer, cpprof__fail(error, CPPROF_INVALID, 0,
                                          "no waits are called %s", name));
     status = load_one(set, index, &l, error);
     if (status != CPPROF_OK)
         return fail(writer, status);
-    status = write_waits(&l, !strcmp(name, "mutex"), writer, options, error);
+    status = is_wall ? write_wall(&l, writer, options, error)
+                     : write_waits(&l, !strcmp(name, "mutex"), writer, options,
+                                   error);
     unload(&l);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "collect/own_lock.h"
 #include "collect/own_threads.h"
 #include "collect/real.h"
+#include "collect/signal/heap.h"
 #include "collect/wall_watch.h"
 
 #include <linux/futex.h>
@@ -31,7 +32,7 @@
 
 struct wall {
     struct cpprof_wall_options options;
-    struct cpprof_writer writer;
+    struct cpprof_writer writer;     /* .write NULL: for a recorder */
     struct cpprof__wall_watch watch; /* guarded by busy */
     int64_t time_ns;
     uint64_t start_ns;
@@ -86,6 +87,27 @@ sleep_until(struct wall *w, uint64_t until)
     return false;
 }
 
+static struct cpprof__wall_summary
+summary_of(const struct wall *w)
+{
+    return (struct cpprof__wall_summary){
+        .options = w->options,
+        .time_ns = w->time_ns,
+        .duration_ns = (int64_t)(now_ns(CLOCK_MONOTONIC) - w->start_ns),
+        .n_threads = w->watch.n_threads_max,
+        .n_looks = w->watch.n_looks,
+        .n_asked = w->watch.n_asked,
+    };
+}
+
+static void
+keep_summary(const struct wall *w)
+{
+    const struct cpprof__wall_summary summary = summary_of(w);
+
+    cpprof__wall_keep_summary(&summary);
+}
+
 /* Answers that are there already are taken now: they tell who sleeps without
  * being interruptible. */
 static void
@@ -96,6 +118,8 @@ tick(struct wall *w)
 
     cpprof__own_lock_take(&busy);
     n_asked = cpprof__wall_tick(&w->watch);
+    if (w->watch.counts.is_kept)
+        keep_summary(w);
     cpprof__own_lock_give(&busy);
     if (!n_asked)
         return;
@@ -163,7 +187,7 @@ check(const struct cpprof_writer *writer,
                              "cpprof_wall_options", error);
     if (status != CPPROF_OK)
         return status;
-    if (!writer->write)
+    if (writer && !writer->write)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "the writer has no write function");
     if (!options->rate_hz)
@@ -223,6 +247,8 @@ start(const struct cpprof_wall_options *options, struct cpprof_writer writer,
     w->writer = writer;
     status = cpprof__dump_prepare(error);
     set_up(w);
+    if (!writer.write)
+        cpprof__wall_keep_begin(&w->watch.counts);
     failed = status == CPPROF_OK ? start_thread(w) : 0;
     if (failed)
         status = cpprof__fail(error, CPPROF_SYSTEM, failed,
@@ -291,22 +317,36 @@ cpprof_start_wall_profile(struct cpprof_writer writer,
     return status;
 }
 
+enum cpprof_status
+cpprof__wall_record(const struct cpprof_wall_options *given,
+                    struct cpprof_error *error)
+{
+    struct cpprof_wall_options options;
+    enum cpprof_status status = check(NULL, given, &options, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    if (!(options.flags & CPPROF_WALL_NO_LABELS)) /* the tables are to tell */
+        store_relaxed(&cpprof__heap_wants_labels, 1);
+    return start_checked(&options, (struct cpprof_writer){0}, error);
+}
+
 /* ---- stop ------------------------------------------------------------- */
 
 static enum cpprof_status
 finish(struct wall *w, struct cpprof_error *error)
 {
-    struct cpprof__wall_summary summary = {.options = w->options,
-                                           .time_ns = w->time_ns};
+    struct cpprof__wall_summary summary;
 
     store_release(&w->finish, 1u);
     syscall(SYS_futex, &w->finish, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     pthread_join(w->thread, NULL);
     cpprof__wall_finish(&w->watch);
-    summary.duration_ns = (int64_t)(now_ns(CLOCK_MONOTONIC) - w->start_ns);
-    summary.n_threads = w->watch.n_threads_max;
-    summary.n_looks = w->watch.n_looks;
-    summary.n_asked = w->watch.n_asked;
+    summary = summary_of(w);
+    if (w->watch.counts.is_kept) {
+        cpprof__wall_keep_summary(&summary);
+        return CPPROF_OK;
+    }
     return cpprof__wall_write(&w->watch.counts, &summary, w->writer, error);
 }
 
@@ -360,6 +400,7 @@ cpprof__wall_fork_child(void)
 {
     if (state == RUNNING)
         free_wall(wall);
+    cpprof__wall_keep_forked();
     wall = NULL;
     state = IDLE;
     give_locks();

@@ -6,6 +6,7 @@
 #ifndef COLLECT_WALL_COUNTS_H
 #define COLLECT_WALL_COUNTS_H
 
+#include "collect/heap_profile.h"
 #include <cpprof/profiles.h>
 
 #include <stdbool.h>
@@ -22,8 +23,8 @@ struct cpprof__wall_count {
     uint32_t stack;  /* node of cpprof__tables.tree; 0: no room */
     uint32_t labels; /* cpprof__heap_label_number(), or 0 */
     uint32_t state;
-    uint32_t pad;
-    int64_t n; /* samples; 0: the place is free */
+    uint32_t kept; /* number of its row in cpprof__wall_kept, or 0 */
+    int64_t n;     /* samples; 0: the place is free */
     int64_t ns;
 };
 
@@ -33,6 +34,7 @@ struct cpprof__wall_counts {
     uint32_t n_places; /* a power of two */
     uint32_t n;
     int64_t lost_ns; /* found no memory */
+    bool is_kept;
 };
 
 /* key: .stack, .labels, .state. */
@@ -46,12 +48,65 @@ cpprof__wall_counts_free(struct cpprof__wall_counts *counts);
 /* About the whole profile. */
 struct cpprof__wall_summary {
     struct cpprof_wall_options options;
-    int64_t time_ns; /* CLOCK_REALTIME of the start */
+    const struct cpprof__heap_source *source; /* NULL: this process */
+    int64_t time_ns;                          /* CLOCK_REALTIME of the start */
     int64_t duration_ns;
     uint32_t n_threads; /* at once, at most */
     uint64_t n_looks;
     uint64_t n_asked; /* of those, threads that were interrupted */
 };
+
+/* ---- for a recorder --------------------------------------------------- */
+
+/* Bound: 65 536 rows, 2 MiB of addresses; what finds no room is lost time. */
+#define CPPROF__WALL_ROWS (1u << 16)
+
+struct cpprof__wall_kept_head {
+    char magic[8];
+    uint32_t n_rows; /* row 0 is not used, nor counted */
+    uint32_t rate_hz;
+    uint32_t flags; /* CPPROF_WALL_* */
+    uint32_t n_threads;
+    uint64_t n_looks;
+    uint64_t n_asked;
+    int64_t time_ns;
+    int64_t duration_ns;
+    int64_t lost_ns;
+};
+
+/* One block of fixed layout without pointers, of which another process may read
+ * a copy (signal/mirror.h). */
+struct cpprof__wall_kept {
+    union {
+        struct cpprof__wall_kept_head head;
+        char page[4096];
+    };
+    struct cpprof__wall_count rows[CPPROF__WALL_ROWS];
+};
+#pragma GCC visibility push(hidden)
+extern struct cpprof__wall_kept cpprof__wall_kept;
+#pragma GCC visibility pop
+
+/* Keep from here on what is added to counts. */
+void
+cpprof__wall_keep_begin(struct cpprof__wall_counts *counts);
+
+/* What the head says of it now. */
+void
+cpprof__wall_keep_summary(const struct cpprof__wall_summary *summary);
+
+/* In a child made by fork: nothing is kept yet. */
+void
+cpprof__wall_keep_forked(void);
+
+/* A copy's counts and summary: false when it is none, or nothing in it. The
+ * places are of the copy and change their order. */
+bool
+cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
+                       struct cpprof__wall_counts *counts,
+                       struct cpprof__wall_summary *summary);
+
+/* ----------------------------------------------------------------------- */
 
 /* The writer is closed by this call. */
 enum cpprof_status

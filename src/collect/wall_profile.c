@@ -33,9 +33,10 @@ struct work {
 static bool
 add_mappings(struct work *w)
 {
-    const struct cpprof__store *store = &cpprof__tables.store;
+    const struct cpprof__store *store = &w->source.tables->store;
     size_t i, n = load_acquire(&store->head->n_mappings);
 
+    n = n < CPPROF__STORE_MAPPINGS ? n : CPPROF__STORE_MAPPINGS;
     w->numbers = calloc(n + 1, sizeof *w->numbers);
     if (!w->numbers)
         return false;
@@ -55,8 +56,10 @@ static void
 add_count(struct work *w, const struct cpprof__wall_count *count)
 {
     const struct cpprof__row row = {.labels = count->labels};
+    const struct cpprof__rows_form form = {
+        .source = w->source.is_self ? NULL : &w->source};
     const int64_t values[2] = {count->n, count->ns};
-    size_t n_labels = cpprof__row_labels(&row, w->labels);
+    size_t n_labels = cpprof__form_labels(&form, &row, w->labels);
     size_t n = cpprof__heap_stack(&w->source, count->stack, w->numbers,
                                   w->n_numbers, w->stack, DEPTH_MAX);
 
@@ -116,6 +119,19 @@ add_comments(struct work *w, const struct cpprof__wall_summary *summary)
                                     "cpprof: without threads that run");
 }
 
+static void
+set_source(struct work *w, const struct cpprof__wall_summary *summary)
+{
+    if (summary->source) {
+        w->source = *summary->source;
+        return;
+    }
+    w->source = (struct cpprof__heap_source){
+        .tables = &cpprof__tables, .pid = (int32_t)getpid(), .is_self = true};
+    if (summary->options.symbolize != CPPROF_SYMBOLIZE_NONE)
+        w->source.ops = cpprof__names_load();
+}
+
 static enum cpprof_status
 begin(struct work *w, const struct cpprof__wall_summary *summary,
       struct cpprof_writer writer, struct cpprof_error *error)
@@ -131,10 +147,7 @@ begin(struct work *w, const struct cpprof__wall_summary *summary,
     };
     enum cpprof_symbolize symbolize = summary->options.symbolize;
 
-    w->source = (struct cpprof__heap_source){
-        .tables = &cpprof__tables, .pid = (int32_t)getpid(), .is_self = true};
-    if (symbolize != CPPROF_SYMBOLIZE_NONE)
-        w->source.ops = cpprof__names_load();
+    set_source(w, summary);
     if (w->source.ops)
         w->symbolizer = cpprof__heap_symbolizer(&w->source, symbolize);
     return cpprof__builder_make(&head, writer,
@@ -155,7 +168,8 @@ cpprof__wall_write(const struct cpprof__wall_counts *counts,
             writer.close(writer.ctx, 1);
         return cpprof__fail_nomem(error);
     }
-    cpprof__tables_resolve();
+    if (!summary->source)
+        cpprof__tables_resolve();
     status = begin(w, summary, writer, error);
     if (status == CPPROF_OK) {
         if (add_mappings(w))

@@ -32,7 +32,7 @@ refused 'record: -e takes auto, perf, timer or itimer, not "tick"' \
 refused 'record: -symbolize takes full, functions or none, not "all"' \
     -symbolize all -- touch ran
 for kinds in "" gpu cpu,gpu cpu, ,heap CPU; do
-    refused "record: -t takes cpu, heap, block and mutex, with commas between them, not \"$kinds\"" \
+    refused "record: -t takes cpu, heap, block, mutex and wall or offcpu, with commas between them, not \"$kinds\"" \
         -t "$kinds" -- touch ran
 done
 for bytes in 0 -1 "" x 5x 1kk 1025g 99999999999999999999; do

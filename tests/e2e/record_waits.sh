@@ -57,6 +57,27 @@ check "a child has its own" \
 record 2 fork 0
 check "one that waits for nothing has no file" none 'mutex.waiter.*'
 
+# --- by wall time -----------------------------------------------------------
+# The main thread waits for 20 ms or is interrupted, and so does the other.
+for ending in 0 _exit kill; do
+    rm -f ./*.gz
+    run "$cpprof" record -t wall,cpu -wall 500 -- "$waiter" 15 $ending
+    check "wall, $ending: who waits" \
+        within "$(delay wall.pb.gz wait_for_it)" 15 3000
+    check "wall, $ending: and the one that sleeps meanwhile" \
+        within "$(delay wall.pb.gz round_of_waiting)" 15 3000
+    check "wall, $ending: the state is a label" grep -q 'sleeping$' \
+        <("$cpprof" tags wall.pb.gz 2>/dev/null)
+done
+check "wall: a line says how much" grep -qE \
+    "^cpprof: wall\.pb\.gz: [0-9]+ samples, [0-9.]+ s of threads' time\$" err
+rm -f ./*.gz
+run "$cpprof" record -t offcpu -wall 500 -- "$waiter" 3 fork 15 kill
+check "offcpu: a child has its own" \
+    within "$(delay "$(echo offcpu.waiter.*.pb.gz)" wait_for_it)" 15 3000
+check "offcpu: nobody runs" same \
+    "$("$cpprof" tags offcpu.pb.gz 2>/dev/null | grep -c 'running$')" 0
+
 # --- kinds ------------------------------------------------------------------
 rm -f ./*.gz
 run "$cpprof" record -t cpu,heap,block,mutex -o a.%k.gz -- "$waiter" 1
@@ -66,6 +87,8 @@ run "$cpprof" record -t block,mutex -legacy -block 1 -o %k.txt -- "$waiter" 2
 check "-legacy: text" same "$(head -1 block.txt) $(head -1 mutex.txt)" \
     "--- contention: --- mutex:"
 check "without names" same "$(grep -c '^#' block.txt)" 0
+run "$cpprof" record -t wall,offcpu -- "$waiter" 1
+check "wall and offcpu exclude each other" same "$status" 2
 run "$cpprof" record -t block,goroutine -- "$waiter" 1
 check "a kind that cannot be recorded is refused" same "$status" 2
 run "$cpprof" record -t block -block 0 -- "$waiter" 1

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HELD_US 20000
@@ -32,6 +33,16 @@ give_it_up(void)
 {
     pthread_mutex_unlock(&lock);
     __asm__ volatile("" ::: "memory");
+}
+
+/* All of it, whatever interrupts it. */
+static __attribute__((noinline)) void
+sleep_for(long us)
+{
+    struct timespec left = {0, us * 1000};
+
+    while (nanosleep(&left, &left))
+        continue;
 }
 
 static void *
@@ -54,9 +65,9 @@ round_of_waiting(void)
         abort();
     while (!__atomic_load_n(&is_there, __ATOMIC_ACQUIRE))
         usleep(HELD_US / 20);
-    usleep(HELD_US);
+    sleep_for(HELD_US);
     give_it_up();
-    usleep(HELD_US / 4); /* so that the join below waits for nothing */
+    sleep_for(HELD_US / 4); /* so that the join below waits for nothing */
     pthread_join(thread, NULL);
 }
 

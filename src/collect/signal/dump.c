@@ -206,7 +206,7 @@ walk(struct place *p, size_t depth)
         p->pcs[n++] = OWN_TRUNCATED;
     else if (end == CPPROF__UNWIND_BROKEN)
         p->pcs[n++] = OWN_BROKEN;
-    return cpprof__tree_add(cpprof__dump_tree, p->pcs, n);
+    return cpprof__tree_add(load_acquire(&cpprof__dump_tree), p->pcs, n);
 }
 
 /*

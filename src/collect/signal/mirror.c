@@ -348,7 +348,7 @@ is_reason(const struct cpprof__mirror_area *area, const void *p)
 {
     return (area->part == CPPROF__MIRROR_BLOCKS &&
             load_relaxed((const uint64_t *)p) != 0) ||
-           (area->part == CPPROF__MIRROR_WAITS && area->n_used);
+           (area->part >= CPPROF__MIRROR_WAITS && area->n_used);
 }
 
 void
