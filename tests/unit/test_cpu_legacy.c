@@ -352,5 +352,6 @@ main(void)
         cmocka_unit_test(a_failed_close_is_told),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

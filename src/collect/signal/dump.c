@@ -233,7 +233,7 @@ static uint64_t
 answer_word(struct place *p, enum cpprof__dump_user user)
 {
     uint64_t waited = user == CPPROF__DUMP_WALL && has_waited(p);
-    uint64_t stack = walk(p, cpprof__dump_depth[user]);
+    uint64_t stack = walk(p, load_relaxed(&cpprof__dump_depth[user]));
     uint64_t labels =
         cpprof__heap_label_number(load_relaxed(&cpprof__self.labels));
 

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* What a wall profile keeps for a recorder, and what a recorder makes of it. */
+#include "collect/wall_counts.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct cpprof__wall_summary kept_summary = {
+    .options = {.rate_hz = 250, .flags = CPPROF_WALL_OFF_CPU},
+    .time_ns = 1700000000000000000,
+    .duration_ns = 5000,
+    .n_threads = 3,
+    .n_looks = 9,
+    .n_asked = 4,
+};
+
+static struct cpprof__wall_kept copy;
+
+static void
+add(struct cpprof__wall_counts *counts, uint32_t stack, uint32_t labels,
+    enum cpprof__wall_state state, int64_t ns)
+{
+    const struct cpprof__wall_count key = {
+        .stack = stack, .labels = labels, .state = state};
+
+    cpprof__wall_add(counts, &key, ns);
+}
+
+/* Three rows, of which one grew after the others came. */
+static void
+keep_three(void)
+{
+    struct cpprof__wall_counts counts = {0};
+
+    cpprof__wall_keep_begin(&counts);
+    cpprof__wall_keep_summary(&kept_summary);
+    add(&counts, 7, 0, CPPROF__WALL_SLEEPING, 100);
+    add(&counts, 7, 2, CPPROF__WALL_SLEEPING, 10);
+    add(&counts, 7, 0, CPPROF__WALL_RUNNING, 1);
+    add(&counts, 7, 0, CPPROF__WALL_SLEEPING, 1000);
+    cpprof__wall_counts_free(&counts);
+    copy = cpprof__wall_kept;
+}
+
+static int64_t
+total_ns(const struct cpprof__wall_counts *counts)
+{
+    int64_t sum = 0;
+    uint32_t i;
+
+    for (i = 0; i < counts->n_places; i++)
+        sum += counts->places[i].n ? counts->places[i].ns : 0;
+    return sum;
+}
+
+static void
+rows_are_kept_as_they_are_counted(void **state)
+{
+    struct cpprof__wall_summary summary = {0};
+    struct cpprof__wall_counts counts;
+
+    (void)state;
+    keep_three();
+    assert_true(cpprof__wall_kept_open(&copy, &counts, &summary));
+    assert_int_equal(counts.n_places, 3);
+    assert_int_equal(counts.places[0].n, 2);
+    assert_int_equal(counts.places[0].ns, 1100);
+    assert_int_equal(counts.places[1].labels, 2);
+    assert_int_equal(counts.places[2].state, CPPROF__WALL_RUNNING);
+    assert_int_equal(summary.options.rate_hz, 250);
+    assert_int_equal(summary.options.flags, CPPROF_WALL_OFF_CPU);
+    assert_int_equal(summary.duration_ns, 5000);
+    assert_int_equal(summary.n_asked, 4);
+}
+
+static void
+rows_survive_the_growth_of_the_table(void **state)
+{
+    struct cpprof__wall_counts counts = {0}, read;
+    struct cpprof__wall_summary summary = {0};
+    uint32_t i, pass;
+
+    (void)state;
+    cpprof__wall_keep_begin(&counts);
+    cpprof__wall_keep_summary(&kept_summary);
+    for (pass = 0; pass < 2; pass++)
+        for (i = 1; i <= 5000; i++)
+            add(&counts, i, 0, CPPROF__WALL_SLEEPING, 3);
+    cpprof__wall_counts_free(&counts);
+    copy = cpprof__wall_kept;
+    assert_true(cpprof__wall_kept_open(&copy, &read, &summary));
+    assert_int_equal(read.n_places, 5000);
+    assert_int_equal(total_ns(&read), 30000);
+    assert_int_equal(read.lost_ns, 0);
+}
+
+static void
+what_finds_no_row_is_lost_time(void **state)
+{
+    struct cpprof__wall_counts counts = {0}, read;
+    struct cpprof__wall_summary summary = {0};
+    uint32_t i;
+
+    (void)state;
+    cpprof__wall_keep_begin(&counts);
+    cpprof__wall_keep_summary(&kept_summary);
+    for (i = 1; i <= CPPROF__WALL_ROWS + 9; i++)
+        add(&counts, i, 0, CPPROF__WALL_SLEEPING, 1);
+    cpprof__wall_counts_free(&counts);
+    copy = cpprof__wall_kept;
+    assert_true(cpprof__wall_kept_open(&copy, &read, &summary));
+    assert_int_equal(read.n_places, CPPROF__WALL_ROWS - 1);
+    assert_int_equal(total_ns(&read) + read.lost_ns, CPPROF__WALL_ROWS + 9);
+}
+
+static void
+a_forked_child_has_kept_nothing(void **state)
+{
+    struct cpprof__wall_summary summary = {0};
+    struct cpprof__wall_counts counts;
+
+    (void)state;
+    keep_three();
+    cpprof__wall_keep_forked();
+    copy = cpprof__wall_kept;
+    assert_false(cpprof__wall_kept_open(&copy, &counts, &summary));
+}
+
+static void
+rows_that_make_no_sense_are_left_out(void **state)
+{
+    struct cpprof__wall_summary summary = {0};
+    struct cpprof__wall_counts counts;
+
+    (void)state;
+    keep_three();
+    memset(&copy.rows[4], 0, sizeof copy.rows - 4 * sizeof copy.rows[0]);
+    copy.head.n_rows = UINT32_MAX;
+    copy.head.lost_ns = -5;
+    copy.rows[1].state = 3;
+    copy.rows[2].n = -1;
+    copy.rows[CPPROF__WALL_ROWS - 1].ns = -1;
+    assert_true(cpprof__wall_kept_open(&copy, &counts, &summary));
+    assert_int_equal(counts.n_places, CPPROF__WALL_ROWS - 1);
+    assert_int_equal(counts.lost_ns, 0);
+    assert_int_equal(total_ns(&counts), 1);
+}
+
+static void
+a_head_that_makes_no_sense_is_none(void **state)
+{
+    struct cpprof__wall_summary summary = {0};
+    struct cpprof__wall_counts counts;
+
+    (void)state;
+    keep_three();
+    copy.head.rate_hz = 0;
+    assert_false(cpprof__wall_kept_open(&copy, &counts, &summary));
+    copy.head.rate_hz = 1001;
+    assert_false(cpprof__wall_kept_open(&copy, &counts, &summary));
+    keep_three();
+    copy.head.time_ns = 0;
+    assert_false(cpprof__wall_kept_open(&copy, &counts, &summary));
+    memset(&copy, 0, sizeof copy.head);
+    assert_false(cpprof__wall_kept_open(&copy, &counts, &summary));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_kept_as_they_are_counted),
+        cmocka_unit_test(rows_survive_the_growth_of_the_table),
+        cmocka_unit_test(what_finds_no_row_is_lost_time),
+        cmocka_unit_test(a_forked_child_has_kept_nothing),
+        cmocka_unit_test(rows_that_make_no_sense_are_left_out),
+        cmocka_unit_test(a_head_that_makes_no_sense_is_none),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
