@@ -133,7 +133,7 @@ struct cpprof__heap_self {
      * so (collect/exempt.h), plus 1 for each time it was raised since. */
     uintptr_t exempt;
     uintptr_t exempt_return; /* where that frame returns to */
-    int64_t floor;   /* for which .left was drawn */
+    int64_t floor;           /* for which .left was drawn */
     bool at_point;   /* at .left is a sample; else it is drawn there anew */
     int64_t rate;    /* with which it was drawn */
     uint64_t random; /* 0: not seeded */

@@ -27,16 +27,16 @@ struct cpprof__thread {
                           * a handler reads is set; a signal of another
                           * session is stale */
     bool has_timer;
-    int32_t timer_id;         /* kernel's id, when has_timer */
-    int32_t perf_fd;          /* -1: none */
-    uint64_t phase_ns;        /* CPU time until the first tick, 1 to period */
-    uint64_t base_ns;         /* thread CPU time when it was armed */
-    uint64_t seen_delivered;  /* .delivered at the last scan */
-    uintptr_t start;          /* address of the start routine, 0: unknown */
-    void *start_arg;          /* for the wrapper that pthread_create starts */
-    size_t stack_bytes;       /* as pthread_create was asked for */
+    int32_t timer_id;          /* kernel's id, when has_timer */
+    int32_t perf_fd;           /* -1: none */
+    uint64_t phase_ns;         /* CPU time until the first tick, 1 to period */
+    uint64_t base_ns;          /* thread CPU time when it was armed */
+    uint64_t seen_delivered;   /* .delivered at the last scan */
+    uintptr_t start;           /* address of the start routine, 0: unknown */
+    void *start_arg;           /* for the wrapper that pthread_create starts */
+    size_t stack_bytes;        /* as pthread_create was asked for */
     struct cpprof__born *born; /* who created it; collect/threadcreate.h */
-    const void *start_labels; /* of the creator, held for the new thread */
+    const void *start_labels;  /* of the creator, held for the new thread */
 
     /* The stack: readable from stack_lo to stack_hi as long as the thread
      * lives; 0, 0 while not known. */
