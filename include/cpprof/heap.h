@@ -110,6 +110,18 @@ CPPROF_API void
 cpprof_heap_release_in(struct cpprof_heap *heap, const void *ptr);
 
 /*
+ * Follow mmap(), munmap() and mremap() from now on, in a heap of its own with
+ * the name "mmap": mappings without a file that can be touched (not PROT_NONE)
+ * when they are made, by the program and by the allocator that it has, unless
+ * that is libc's. The same heap each time.
+ *
+ * Errors:  CPPROF_INVALID (the name is in use), CPPROF_NOMEM.
+ * Safety:  MT. Not AS.
+ */
+CPPROF_API enum cpprof_status
+cpprof_heap_mmap(struct cpprof_heap **heap, struct cpprof_error *error);
+
+/*
  * What a count and a size of sampled objects, unscaled, stand for when one in
  * rate bytes was sampled: for profiles in the old formats.
  *

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "collect/exempt.h"
 #include "collect/own_lock.h"
 #include "collect/rows_profile.h"
 #include "collect/tables.h"
@@ -159,6 +160,7 @@ static bool
 resize(struct shard *shard, uint32_t capacity)
 {
     struct entry *entries;
+    CPPROF__EXEMPT;
 
     if (!capacity || capacity > UINT32_MAX / 2)
         return false;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "collect/exempt.h"
 #include "collect/dump.h"
 
 #include "arch/atomic.h"
@@ -64,6 +65,7 @@ bool
 cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n)
 {
     uint32_t i;
+    CPPROF__EXEMPT;
 
     if (n > CPPROF__MAX_THREADS)
         return false;

@@ -9,7 +9,8 @@
  * goroutine (or threads) and threadcreate; without any of these words it is
  * cpu. In all of them engine=auto|perf|timer|itimer, depth=N,
  * symbolize=full|functions|none, labels=on|off, debug=0|1|2 (not of cpu and
- * wall), legacy=on|off (not of wall); of the heap also peak=on|off. In PATH %k
+ * wall), legacy=on|off (not of wall); of the heap also peak=on|off, and
+ * mmap=on|off, which is a profile of its own (not with record=). In PATH %k
  * is the kind, %p the pid, %t the time in seconds since 1970, %e the name of
  * the executable, %% a percent sign.
  */
@@ -31,6 +32,8 @@
 #define CPPROF__KIND_OFF_CPU      32u
 #define CPPROF__KIND_THREADS      64u
 #define CPPROF__KIND_THREADCREATE 128u
+/* Beside the heap, when asked for. */
+#define CPPROF__KIND_MMAP 1024u
 
 /* Those whose tables a recorder can read. */
 #define CPPROF__KINDS_OF_TABLES                                                \

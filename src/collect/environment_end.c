@@ -32,7 +32,8 @@ static const struct cpprof__environment *environment; /* NULL: not started */
 static char folder[PATH_MAX]; /* the current one at the start */
 static int32_t started_pid;   /* 0: ended, or not started */
 static bool is_child;
-static bool has_wall; /* runs */
+static struct cpprof_heap *mappings; /* followed with mmap=on */
+static bool has_wall;                /* runs */
 static uint64_t n_sampled_at_fork;
 
 static uint64_t
@@ -67,6 +68,7 @@ has_held(void)
 
 static struct end ends[] = {
     {.kind = CPPROF__KIND_HEAP, .name = "heap", .has_own = has_sampled},
+    {.kind = CPPROF__KIND_MMAP, .name = "mmap", .has_own = has_sampled},
     {.kind = CPPROF__KIND_BLOCK, .name = "block", .has_own = has_blocked},
     {.kind = CPPROF__KIND_MUTEX, .name = "mutex", .has_own = has_held},
     {.kind = CPPROF__KIND_THREADS, .name = "goroutine"},
@@ -86,6 +88,15 @@ open_end(struct end *end, bool is_descendant, struct cpprof_error *error)
 }
 
 static enum cpprof_status
+write_mmap(struct cpprof_writer writer, struct cpprof_error *error)
+{
+    struct cpprof_heap_options options = environment->heap;
+
+    options.heap = mappings;
+    return cpprof_write_heap_profile(writer, &options, error);
+}
+
+static enum cpprof_status
 write_end(struct end *end, struct cpprof_error *error)
 {
     enum cpprof_status status;
@@ -102,6 +113,8 @@ write_end(struct end *end, struct cpprof_error *error)
     if (end->kind == CPPROF__KIND_HEAP)
         return cpprof_write_heap_profile(end->writer, &environment->heap,
                                          error);
+    if (end->kind == CPPROF__KIND_MMAP)
+        return write_mmap(end->writer, error);
     return cpprof_profile_write(cpprof_lookup(end->name), end->writer,
                                 &environment->others, error);
 }
@@ -222,6 +235,8 @@ start_writing(bool is_descendant, struct cpprof_error *error)
     for (i = 0; i < N_ENDS && status == CPPROF_OK; i++)
         if (environment->kinds & ends[i].kind)
             status = open_end(&ends[i], is_descendant, error);
+    if (status == CPPROF_OK && environment->kinds & CPPROF__KIND_MMAP)
+        status = cpprof_heap_mmap(&mappings, error);
     if (status == CPPROF_OK)
         status = start_keeper(NULL, last, error);
     if (status == CPPROF_OK)

@@ -300,6 +300,8 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
     if (!strcmp(key, "peak"))
         return parse_switch(&env->heap.flags, CPPROF_HEAP_PEAK, key, value,
                             error);
+    if (!strcmp(key, "mmap"))
+        return parse_switch(&env->kinds, CPPROF__KIND_MMAP, key, value, error);
     if (!strcmp(key, "debug"))
         return parse_debug(env, value, error);
     if (!strcmp(key, "depth"))
@@ -324,6 +326,8 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
 
     if (!named)
         env->kinds = CPPROF__KIND_CPU;
+    if (!(env->kinds & CPPROF__KIND_HEAP))
+        env->kinds &= ~CPPROF__KIND_MMAP;
     if (*env->directory && env->kinds & ~recordable)
         return cpprof__fail(
             error, CPPROF_INVALID, 0,

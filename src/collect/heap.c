@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/exempt.h"
+#include "collect/heap_number.h"
 #include "collect/heap_owner.h"
 #include "collect/heap_profile.h"
 #include "collect/names.h"
@@ -65,6 +66,12 @@ cpprof_heap_release_in(struct cpprof_heap *heap, const void *ptr)
 {
     if (cpprof__heap_may_be_sampled(ptr))
         cpprof__heap_remove(ptr, heap->number, NULL);
+}
+
+uint16_t
+cpprof__heap_number(const struct cpprof_heap *heap)
+{
+    return heap->number;
 }
 
 static bool

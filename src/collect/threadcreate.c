@@ -59,6 +59,7 @@ static struct cpprof__born *
 new_place(void)
 {
     void *chunk;
+    CPPROF__EXEMPT;
 
     if (n_places == PER_CHUNK * CHUNKS_MAX)
         return NULL;

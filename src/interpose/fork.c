@@ -8,6 +8,7 @@
 #include "interpose/fork.h"
 #include "collect/dump.h"
 #include "collect/exempt.h"
+#include "collect/heap_maps.h"
 #include "collect/names.h"
 #include "collect/own_threads.h"
 #include "collect/real.h"
@@ -37,6 +38,7 @@ cpprof__before_fork(void)
     cpprof__names_fork_prepare();
     cpprof__registry_fork_prepare();
     cpprof__born_fork_prepare();
+    cpprof__maps_fork_prepare();
 }
 
 void
@@ -46,6 +48,7 @@ cpprof__after_fork_in_parent(void)
 
     if (in_fork)
         return;
+    cpprof__maps_fork_done();
     cpprof__born_fork_parent();
     cpprof__registry_fork_parent();
     cpprof__names_fork_parent();
@@ -62,6 +65,7 @@ cpprof__after_fork_in_child(void)
 
     if (in_fork)
         return;
+    cpprof__maps_fork_done();
     cpprof__born_fork_child();
     cpprof__own_threads_fork_child();
     cpprof__registry_fork_child();

@@ -298,6 +298,26 @@ cpprof__heap_restore(const struct cpprof__heap_removed *removed)
 }
 
 void
+cpprof__heap_resize(const struct cpprof__heap_removed *removed,
+                    const void *address, size_t n)
+{
+    struct cpprof__heap *heap = &cpprof__heap;
+    struct cpprof__heap_block block = removed->block;
+    uint16_t which = (uint16_t)(block.use & 0xff);
+
+    block.address = (uintptr_t)address;
+    block.bytes = n < CPPROF__HEAP_BYTES_MAX ? n : CPPROF__HEAP_BYTES_MAX;
+    block.bucket = find_bucket(heap, heap->buckets[block.bucket].stack,
+                               block.bytes, which);
+    if (!block.bucket) {
+        lose(heap, block.bytes, block.weight);
+        return;
+    }
+    cpprof__heap_count_alloc(heap, block.bucket, block.bytes, block.weight);
+    follow(heap, &block);
+}
+
+void
 cpprof__heap_forked(void)
 {
     struct cpprof__heap_self *self = &cpprof__heap_self;

@@ -280,6 +280,11 @@ cpprof__heap_remove(const void *address, uint16_t heap,
 void
 cpprof__heap_restore(const struct cpprof__heap_removed *removed);
 
+/* Or, instead, as another block of the same stack and weight. */
+void
+cpprof__heap_resize(const struct cpprof__heap_removed *removed,
+                    const void *address, size_t n);
+
 /* Called after the rate changed, when it is set: src/interpose takes itself out
  * of the way while nothing is sampled. */
 extern void (*cpprof__heap_rate_changed)(void);
