@@ -111,6 +111,33 @@ check "without XDG_RUNTIME_DIR there is another" \
 
 # --- files ------------------------------------------------------------------
 rm -f ./*.gz
+# --- the binary form --------------------------------------------------------
+# milliseconds READER...: cumulative, of victim_burn.
+milliseconds()
+{
+    "$@" 2>/dev/null |
+        sed -nE 's/^.* ([0-9]+)(\.[0-9]+)?ms +[0-9.]+% +victim_burn$/\1/p'
+}
+for ending in return=0 kill=9; do
+    run "$cpprof" record -legacy -F 500 -o b.prof -- "$victim" burn=400 $ending
+    check "-legacy, $ending: machine words" same \
+        "$(od -A n -t u8 -N 40 b.prof | xargs)" "0 3 0 2000 0"
+    check "-legacy, $ending: mappings behind them" \
+        grep -aqE '^[0-9a-f]+-[0-9a-f]+ r-xp .*/victim$' b.prof
+    ms=$(milliseconds "$cpprof" top -unit=ms b.prof)
+    check "-legacy, $ending: what was used" \
+        test "${ms:-0}" -ge 300 -a "${ms:-0}" -le 600
+    check "-legacy, $ending: the one caller of all is there" \
+        grep -qE ' main$' <("$cpprof" top b.prof 2>/dev/null)
+    if command -v go >/dev/null; then
+        check "-legacy, $ending: go tool pprof says the same" same \
+            "$(milliseconds go tool pprof -top -unit=ms "$victim" b.prof)" "$ms"
+    else
+        skip "-legacy, $ending: go tool pprof" "there is no go"
+    fi
+done
+rm -f b.prof
+
 run "$cpprof" record -- "$victim" burn=500 fork=500 return=0
 check "a child has its file, with name and pid" \
     same "$(compgen -G 'cpu.victim.[0-9]*.pb.gz' | wc -l)" 1
