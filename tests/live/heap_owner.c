@@ -38,6 +38,11 @@ main(void)
               "a malloc that it hides is named too");
     check_has(output_of("heap_our_malloc", ""), "0 written",
               "without one a profile is written");
+    /* It allocates before our constructor and after our destructor. */
+    snprintf(behind, sizeof behind, "libcpprof.so.0:%s",
+             beside_path("libheap_plugin.so"));
+    check_has(output_of("heap_our_malloc", behind), "0 written",
+              "also with a library that starts before us and ends after us");
     output_of("heap_our_malloc", "libjemalloc.so.2");
     if (strstr(result.err, "cannot be preloaded")) {
         check_skip("an allocator in front", "no jemalloc is installed");
