@@ -142,7 +142,6 @@ run(void *arg)
     cpprof__heap_self.exempt++;
     cpprof__own_thread_begin();
     prctl(PR_SET_NAME, "cpprof-wall");
-    prctl(PR_SET_TIMERSLACK, 1000);
     while (sleep_until(w, begin + draw(w, period))) {
         uint64_t now;
 

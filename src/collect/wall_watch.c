@@ -21,6 +21,8 @@
 #define LIST_SHARE 100u
 /* Whether a thread blocks the signal is looked up this often, at most. */
 #define MASK_NS 1000000000u
+/* So often a thread that runs is seen to block it before that is believed. */
+#define MASK_LOOKS 10
 /* CPU time that a thread may use on its way from the end of our handler back
  * into the sleep that it interrupted. More takes work as short as this for
  * that; less asks a sleeping thread once more. */
@@ -184,15 +186,19 @@ static void
 list_threads(struct cpprof__wall_watch *w, uint64_t now, bool all)
 {
     uint32_t changes = cpprof__born_changes();
-    size_t n = 0, n_creations = 0;
+    size_t n = 0, n_creations = 0, i;
+    bool is_first;
     struct cpprof__creation *creations = cpprof__creations(&n_creations);
     int32_t *tids = all || !creations
                         ? cpprof__tasks(NULL, 0, &n)
                         : known_threads(w, creations, n_creations, &n);
 
     w->new_ns = w->n ? now - w->listed_ns : 0;
+    is_first = !w->n;
     if (tids)
         merge(w, tids, n, creations, n_creations);
+    for (i = 0; is_first && i < w->n; i++)
+        w->threads[i].looked_ns = now; /* their time begins here */
     free(tids);
     free(creations);
     w->listed_ns = now;
@@ -248,18 +254,19 @@ take_answer(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
     t->is_stuck = false;
 }
 
-/* Does it block the signal? In a handler it does, for a moment: only what is
- * seen twice in a row counts, but for a thread that sleeps. */
+/* Does it block the signal? In a handler it does, and may lose its processor
+ * there: of a thread that does not sleep only what is seen again and again
+ * counts. */
 static bool
 note_mask(struct cpprof__wall_thread *t, const struct cpprof__task *task)
 {
     if (!cpprof__task_blocks(task, CPPROF__SIGNAL))
         t->n_blocked = 0;
     else if (task->state == 'S')
-        t->n_blocked = 2;
-    else if (t->n_blocked < 2)
+        t->n_blocked = MASK_LOOKS;
+    else if (t->n_blocked < MASK_LOOKS)
         t->n_blocked++;
-    t->blocks = t->n_blocked == 2;
+    t->blocks = t->n_blocked == MASK_LOOKS;
     return t->blocks;
 }
 
@@ -442,23 +449,38 @@ cpprof__wall_tick(struct cpprof__wall_watch *w)
     return n_asked;
 }
 
+/* The time since the last look is charged where the thread stood then: who
+ * lived all the while has been charged for all of it. */
+static void
+charge_rest(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
+            uint64_t now)
+{
+    int64_t ns = (int64_t)(now - t->looked_ns);
+
+    if (t->is_gone || !t->looked_ns ||
+        !cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid)))
+        return;
+    if (t->is_asked &&
+        cpprof__dump_give_up(cpprof__dump_slot(CPPROF__DUMP_WALL, t->slot)))
+        charge_made_up(w, t, CPPROF__FRAME_SILENT,
+                       t->is_stuck ? CPPROF__WALL_UNINTERRUPTIBLE
+                                   : CPPROF__WALL_SLEEPING,
+                       t->owed_ns + ns);
+    else if (t->blocks)
+        charge_made_up(w, t, CPPROF__FRAME_BLOCKED, CPPROF__WALL_SLEEPING, ns);
+    else if (t->has_answer)
+        charge(w, &t->at, ns);
+}
+
 void
 cpprof__wall_finish(struct cpprof__wall_watch *w)
 {
+    uint64_t now = now_ns();
     size_t i;
 
     cpprof__wall_answers(w, false);
-    for (i = 0; i < w->n; i++) {
-        struct cpprof__wall_thread *t = &w->threads[i];
-
-        if (!t->is_asked || t->is_gone)
-            continue;
-        cpprof__dump_give_up(cpprof__dump_slot(CPPROF__DUMP_WALL, t->slot));
-        charge_made_up(
-            w, t, t->blocks ? CPPROF__FRAME_BLOCKED : CPPROF__FRAME_SILENT,
-            t->is_stuck ? CPPROF__WALL_UNINTERRUPTIBLE : CPPROF__WALL_SLEEPING,
-            t->owed_ns);
-    }
+    for (i = 0; i < w->n; i++)
+        charge_rest(w, &w->threads[i], now);
 }
 
 void

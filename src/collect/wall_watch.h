@@ -6,9 +6,9 @@
  * the thread slept all the time, and still stands where it stood: it is
  * charged without being disturbed. Else it is asked for its stack
  * (signal/dump.h) and charged when the answer comes. What is charged is the
- * time since the last look, and for a thread that is new what a look stands
- * for; the time after the last look of a thread that ends is nobody's, which
- * makes up for that on average.
+ * time since the last look, from the start of the profile to its end, and for a
+ * thread that is new what a look stands for; the time after the last look of a
+ * thread that ends is nobody's, which makes up for that on average.
  *
  * A tick looks at some threads in turn, so that its cost is bounded. Which
  * ones, and when, does not depend on what they do.

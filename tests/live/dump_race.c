@@ -24,10 +24,11 @@ static void *
 worker(void *arg)
 {
     unsigned i = 0;
+    volatile uint64_t seed = 1;
 
     while (!atomic_load(&enough)) {
         cpprof_set_thread_labels(sets[i++ % 2]);
-        load_sink += churn(i);
+        seed = churn(seed);
         if (i % 64 == 0)
             usleep(500);
     }

@@ -190,10 +190,12 @@ worker(void *arg)
     uint64_t *slept = arg;
 
     while (!atomic_load(&enough)) {
-        const struct timespec pause = {0, 14000000};
-        uint64_t begin = wall_ns(), woken;
+        uint64_t begin = wall_ns(), end = begin + 14 * MS, woken;
+        const struct timespec until = {(time_t)(end / SECOND),
+                                       (long)(end % SECOND)};
 
-        nanosleep(&pause, NULL);
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
+            continue; /* a sleep that a signal ended */
         woken = wall_ns();
         *slept += woken - begin;
         while (wall_ns() - woken < 7 * MS)

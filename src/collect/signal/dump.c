@@ -324,7 +324,7 @@ cpprof__dump_own(enum cpprof__dump_user user, struct cpprof__dump_answer *out)
     if (!p)
         return false;
     cpprof__regs_here(&p->regs);
-    out->stack = walk(p, cpprof__dump_depth[user]);
+    out->stack = walk(p, load_relaxed(&cpprof__dump_depth[user]));
     out->labels = cpprof__heap_label_number(cpprof__self.labels);
     out->waited = false;
     give_place(p);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Slots that threads answer into, and what a wall profile counts. */
+#include "arch/atomic.h"
+#include "collect/dump.h"
+#include "collect/own_threads.h"
+#include "collect/signal/sampler.h"
+#include "collect/tables.h"
+#include "collect/wall_counts.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SLOT 5
+
+static int32_t
+own_tid(void)
+{
+    return (int32_t)syscall(SYS_gettid);
+}
+
+static struct cpprof__dump_slot *
+slot_of(enum cpprof__dump_user user)
+{
+    return cpprof__dump_slot(user, SLOT);
+}
+
+static int
+set_up(void **state)
+{
+    (void)state;
+    return cpprof__dump_prepare(NULL) ||
+           !cpprof__dump_make_slots(CPPROF__DUMP_ALL, SLOT + 1) ||
+           !cpprof__dump_make_slots(CPPROF__DUMP_WALL, SLOT + 1);
+}
+
+static void
+a_question_is_answered_with_a_stack(void **state)
+{
+    uint64_t value = cpprof__dump_ask(CPPROF__DUMP_ALL, SLOT, own_tid());
+    struct cpprof__dump_answer answer;
+
+    (void)state;
+    assert_int_equal(cpprof__dump_state(slot_of(CPPROF__DUMP_ALL)),
+                     CPPROF__DUMP_ASKED);
+    assert_int_equal(cpprof__dump_send(own_tid(), value), 0);
+    assert_int_equal(cpprof__dump_state(slot_of(CPPROF__DUMP_ALL)),
+                     CPPROF__DUMP_ANSWERED);
+    answer = cpprof__dump_take(slot_of(CPPROF__DUMP_ALL));
+    assert_int_not_equal(answer.stack, 0);
+    assert_int_equal(answer.labels, 0);
+    assert_int_equal(cpprof__dump_state(slot_of(CPPROF__DUMP_ALL)),
+                     CPPROF__DUMP_FREE);
+}
+
+static void
+a_late_answer_writes_nowhere(void **state)
+{
+    uint64_t late = cpprof__dump_ask(CPPROF__DUMP_ALL, SLOT, own_tid());
+    uint64_t word;
+
+    (void)state;
+    assert_true(cpprof__dump_give_up(slot_of(CPPROF__DUMP_ALL)));
+    word = slot_of(CPPROF__DUMP_ALL)->word;
+    assert_int_equal(cpprof__dump_send(own_tid(), late), 0);
+    assert_int_equal(slot_of(CPPROF__DUMP_ALL)->word, word);
+
+    /* nor into the next question of the slot */
+    cpprof__dump_ask(CPPROF__DUMP_ALL, SLOT, own_tid());
+    word = slot_of(CPPROF__DUMP_ALL)->word;
+    assert_int_equal(cpprof__dump_send(own_tid(), late), 0);
+    assert_int_equal(slot_of(CPPROF__DUMP_ALL)->word, word);
+    assert_true(cpprof__dump_give_up(slot_of(CPPROF__DUMP_ALL)));
+}
+
+static void
+an_answer_is_not_given_up(void **state)
+{
+    uint64_t value = cpprof__dump_ask(CPPROF__DUMP_WALL, SLOT, own_tid());
+
+    (void)state;
+    cpprof__dump_send(own_tid(), value);
+    assert_false(cpprof__dump_give_up(slot_of(CPPROF__DUMP_WALL)));
+    assert_int_not_equal(slot_of(CPPROF__DUMP_WALL)->cpu_ns, 0);
+    cpprof__dump_take(slot_of(CPPROF__DUMP_WALL));
+}
+
+static void
+a_second_signal_finds_no_question(void **state)
+{
+    uint64_t value = cpprof__dump_ask(CPPROF__DUMP_ALL, SLOT, own_tid());
+    uint64_t word;
+
+    (void)state;
+    cpprof__dump_send(own_tid(), value);
+    word = slot_of(CPPROF__DUMP_ALL)->word;
+    cpprof__dump_send(own_tid(), value);
+    assert_int_equal(slot_of(CPPROF__DUMP_ALL)->word, word);
+    cpprof__dump_take(slot_of(CPPROF__DUMP_ALL));
+}
+
+static void
+signals_of_others_are_no_questions(void **state)
+{
+    siginfo_t info;
+
+    (void)state;
+    memset(&info, 0, sizeof info);
+    info.si_code = SI_QUEUE;
+    info.si_value.sival_ptr =
+        (void *)(uintptr_t)cpprof__dump_value(CPPROF__DUMP_ALL, SLOT);
+    assert_false(cpprof__dump_is_question(&info));
+    info.si_code = CPPROF__DUMP_CODE;
+    assert_true(cpprof__dump_is_question(&info));
+    info.si_value.sival_ptr = NULL;
+    assert_false(cpprof__dump_is_question(&info));
+}
+
+static void
+slots_beyond_the_table_are_refused(void **state)
+{
+    (void)state;
+    assert_false(
+        cpprof__dump_make_slots(CPPROF__DUMP_ALL, CPPROF__MAX_THREADS + 1));
+    assert_null(cpprof__dump_slot(CPPROF__DUMP_ALL, CPPROF__MAX_THREADS));
+}
+
+/* ---- tasks ------------------------------------------------------------ */
+
+static void
+a_task_is_told_from_proc(void **state)
+{
+    struct cpprof__task task;
+    sigset_t set, old;
+
+    (void)state;
+    pthread_setname_np(pthread_self(), "a) S (b");
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &set, &old);
+    assert_true(cpprof__task_look(own_tid(), &task));
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    assert_string_equal(task.comm, "a) S (b");
+    assert_int_equal(task.state, 'R');
+    assert_true(cpprof__task_blocks(&task, SIGUSR2));
+    assert_false(cpprof__task_blocks(&task, SIGUSR1));
+    assert_false(cpprof__task_look(0x7fffffff, &task));
+}
+
+static void
+own_threads_are_not_listed(void **state)
+{
+    const int32_t extra[2] = {own_tid(), 0x7ffffff0};
+    int32_t *tids;
+    size_t n = 0;
+
+    (void)state;
+    tids = cpprof__tasks(extra, 2, &n);
+    assert_non_null(tids);
+    assert_int_equal(n, 2);
+    assert_int_equal(tids[0], own_tid());
+    assert_int_equal(tids[1], 0x7ffffff0);
+    free(tids);
+    cpprof__own_thread_begin();
+    tids = cpprof__tasks(extra, 2, &n);
+    assert_int_equal(n, 1);
+    free(tids);
+    assert_int_equal(cpprof__own_threads(), 1);
+    cpprof__own_thread_end();
+    assert_int_equal(cpprof__own_threads(), 0);
+    assert_true(cpprof__is_own_thread(own_tid())); /* it lingers */
+    cpprof__own_threads_fork_child();
+    assert_false(cpprof__is_own_thread(own_tid()));
+}
+
+/* ---- counts ----------------------------------------------------------- */
+
+static void
+equal_keys_add_up_and_others_do_not(void **state)
+{
+    struct cpprof__wall_counts counts = {0};
+    int64_t n = 0, ns = 0;
+    uint32_t i;
+
+    (void)state;
+    for (i = 0; i < 9000; i++) {
+        const struct cpprof__wall_count key = {
+            .stack = i % 1500, .labels = i % 2, .state = i % 3};
+
+        cpprof__wall_add(&counts, &key, 10);
+    }
+    assert_int_equal(counts.n, 1500);
+    for (i = 0; i < counts.n_places; i++)
+        if (counts.places[i].n) {
+            assert_int_equal(counts.places[i].n, 6);
+            assert_int_equal(counts.places[i].ns, 60);
+            n += counts.places[i].n;
+            ns += counts.places[i].ns;
+        }
+    assert_int_equal(n, 9000);
+    assert_int_equal(ns, 90000);
+    cpprof__wall_counts_free(&counts);
+    assert_null(counts.places);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_question_is_answered_with_a_stack),
+        cmocka_unit_test(a_late_answer_writes_nowhere),
+        cmocka_unit_test(an_answer_is_not_given_up),
+        cmocka_unit_test(a_second_signal_finds_no_question),
+        cmocka_unit_test(signals_of_others_are_no_questions),
+        cmocka_unit_test(slots_beyond_the_table_are_refused),
+        cmocka_unit_test(a_task_is_told_from_proc),
+        cmocka_unit_test(own_threads_are_not_listed),
+        cmocka_unit_test(equal_keys_add_up_and_others_do_not),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
