@@ -9,6 +9,11 @@
 
 #include <unistd.h>
 
+#if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define HAS_SINGLE_THREADED
+#endif
+
 TAKE_OVER(pthread_mutex_lock, int, (pthread_mutex_t * m), (m))
 REAL(pthread_mutex_trylock, int, (pthread_mutex_t * m), (m))
 TAKE_OVER(pthread_mutex_unlock, int, (pthread_mutex_t * m), (m))
@@ -49,10 +54,25 @@ look_at_robust(const pthread_mutex_t *m)
     return UNTRIED;
 }
 
+/* Without threads, glibc's lock does without atomic instructions, its trylock
+ * not: what is seen to be free is taken by the former. Another process may come
+ * in between; then its wait is not seen. */
+static inline bool
+is_free_for_the_only_thread(const pthread_mutex_t *m)
+{
+#ifdef HAS_SINGLE_THREADED
+    return __libc_single_threaded && load_relaxed(&m->__data.__lock) == 0;
+#else
+    return false;
+#endif
+}
+
 /* EBUSY: another has it; UNTRIED; else what locking it would have returned. */
 static inline int
 try(pthread_mutex_t *m)
 {
+    if (is_free_for_the_only_thread(m))
+        return UNTRIED;
     return is_robust(m) ? look_at_robust(m) : real(pthread_mutex_trylock)(m);
 }
 
