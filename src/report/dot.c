@@ -37,13 +37,19 @@ append_title(struct cpprof__report *r)
         return;
     base = cpprof__path_base(cpprof__strings_text(&p->strings, file),
                              cpprof__strings_n(&p->strings, file), &n);
-    cpprof__buffer_append(&r->out, base, n);
+    cpprof__dot_escape(base, cpprof__cut(base, n, cpprof__dot_most(r, false)),
+                       &r->out);
 }
 
 static void
-append_escaped(struct drawing *d, const struct cpprof__buffer *text)
+append_escaped(struct drawing *d, const struct cpprof__buffer *text,
+               size_t most)
 {
-    cpprof__dot_escape(text->data, text->n, &d->r->out);
+    size_t n = cpprof__cut((const char *)text->data, text->n, most);
+
+    cpprof__dot_escape(text->data, n, &d->r->out);
+    if (n < text->n)
+        cpprof__buffer_printf(&d->r->out, "...");
 }
 
 /* The heading of other reports, in a box; its first line names the box. */
@@ -65,9 +71,13 @@ print_legend(struct drawing *d)
     end = text.n ? memchr(text.data, '\n', text.n) : NULL;
     cpprof__buffer_printf(out, "subgraph cluster_L { \"");
     if (end)
-        cpprof__dot_escape(text.data, (size_t)(end - text.data), out);
+        cpprof__dot_escape(text.data,
+                           cpprof__cut((const char *)text.data,
+                                       (size_t)(end - text.data),
+                                       cpprof__dot_most(d->r, false)),
+                           out);
     cpprof__buffer_printf(out, "\" [shape=box fontsize=16 label=\"");
-    append_escaped(d, &text);
+    append_escaped(d, &text, cpprof__dot_most(d->r, true));
     cpprof__buffer_printf(out, "\"");
     if (d->r->p->mappings.n && d->r->p->mappings.at[0].file) {
         cpprof__buffer_printf(out, " tooltip=\"");
@@ -119,6 +129,12 @@ append_lines(const char *name, size_t n, struct cpprof__buffer *out)
     cpprof__buffer_free(&text);
 }
 
+static void
+append_file(const char *name, size_t n, struct cpprof__buffer *out)
+{
+    cpprof__dot_escape(name, n, out);
+}
+
 /* "12.34%", without the blanks of a table. */
 static void
 append_percent(struct drawing *d, int64_t value)
@@ -132,11 +148,11 @@ append_percent(struct drawing *d, int64_t value)
 /* The values in a node; *text is how the larger one is printed. */
 static void
 print_values(struct drawing *d, int64_t flat, int64_t cum,
-             char text[CPPROF__LABEL_TEXT])
+             char text[CPPROF__DOT_VALUE])
 {
     struct cpprof__buffer *out = &d->r->out;
 
-    cpprof__format_value(d->r, flat, text);
+    cpprof__dot_value(d->r, flat, text);
     if (flat) {
         cpprof__buffer_printf(out, "%s ", text);
         append_percent(d, flat);
@@ -145,7 +161,7 @@ print_values(struct drawing *d, int64_t flat, int64_t cum,
     }
     if (cum == flat)
         return;
-    cpprof__format_value(d->r, cum, text);
+    cpprof__dot_value(d->r, cum, text);
     cpprof__buffer_printf(out, "%sof %s ", flat ? "\\n" : " ", text);
     append_percent(d, cum);
 }
@@ -174,7 +190,7 @@ append_name(struct drawing *d, uint32_t node)
     struct cpprof__buffer name = {0};
 
     cpprof__calls_name(&d->v.calls, node, &name);
-    append_escaped(d, &name);
+    append_escaped(d, &name, cpprof__dot_most(d->r, false));
     d->r->out.failed |= name.failed;
     cpprof__buffer_free(&name);
 }
@@ -182,12 +198,12 @@ append_name(struct drawing *d, uint32_t node)
 static void
 print_node(struct drawing *d, uint32_t at)
 {
-    static const struct cpprof__name_style in_lines = {"\\n", append_lines,
-                                                       true};
+    struct cpprof__name_style in_lines = {"\\n", append_lines, append_file,
+                                          cpprof__dot_most(d->r, false)};
     const struct cpprof__node *n = &d->v.t.g.nodes.at[at];
     int64_t flat = cpprof__mean(n->flat, n->flat_div);
     int64_t cum = cpprof__mean(n->cum, n->cum_div);
-    char value[CPPROF__LABEL_TEXT];
+    char value[CPPROF__DOT_VALUE];
     char strong[CPPROF__COLOR_TEXT], pale[CPPROF__COLOR_TEXT];
     struct cpprof__buffer *out = &d->r->out;
 
@@ -255,10 +271,10 @@ static void
 print_edge(struct drawing *d, const struct cpprof__edge *e, bool has_tags)
 {
     int64_t weight = cpprof__mean(e->weight, e->divisor);
-    char value[CPPROF__LABEL_TEXT];
+    char value[CPPROF__DOT_VALUE];
     struct cpprof__buffer *out = &d->r->out;
 
-    cpprof__format_value(d->r, weight, value);
+    cpprof__dot_value(d->r, weight, value);
     cpprof__buffer_printf(out, "N%zu -> N%zu [label=\" %s%s\"", d->id[e->from],
                           d->id[e->to], value,
                           e->is_inline ? "\\n (inline)" : "");

@@ -6,6 +6,8 @@
  */
 #include "report/dot_tags.h"
 
+#include "report/dot.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,8 @@ struct box {
     /* Of the whole range. */
     int64_t flat, flat_div, cum, cum_div;
     const struct cpprof__tag *least, *most;
-    char text[2 * CPPROF__LABEL_TEXT + 2];
+    const char *labels;                    /* escaped already; or NULL */
+    char text[2 * CPPROF__LABEL_TEXT + 2]; /* where there are no labels */
     bool is_range;
 };
 
@@ -30,6 +33,12 @@ static const char *
 unit_of(const struct boxes *b, const struct cpprof__tag *tag)
 {
     return cpprof__strings_text(&b->r->p->strings, tag->unit);
+}
+
+static const char *
+text_of(const struct box *box)
+{
+    return box->labels ? box->labels : box->text;
 }
 
 static int
@@ -51,7 +60,7 @@ compare(const void *x, const void *y, void *ctx)
         order = by_size(m->cum, n->cum);
     if (!order && m->flat != n->flat)
         order = by_size(m->flat, n->flat);
-    return order ? order : strcmp(m->text, n->text);
+    return order ? order : strcmp(text_of(m), text_of(n));
 }
 
 static void
@@ -83,9 +92,10 @@ collect(const struct boxes *b, uint32_t node, const uint32_t *labels, size_t *n)
         box->cum = tag->cum;
         box->cum_div = tag->cum_div;
         box->is_range = false;
+        box->labels =
+            labels ? NULL : cpprof__strings_text(&tags->texts, tag->labels);
         snprintf(box->text, sizeof box->text, "%s",
-                 cpprof__strings_text(&tags->texts,
-                                      labels ? tag->name : tag->labels));
+                 labels ? cpprof__strings_text(&tags->texts, tag->name) : "");
         ++*n;
     }
     return boxes;
@@ -180,20 +190,48 @@ collapse(const struct boxes *b, struct box *boxes, size_t n)
 
 /* ----------------------------------------------------------- drawing ---- */
 
+/* How much of an escaped text is shown: no escape is cut in two. */
+static size_t
+cut_escaped(const char *text, size_t most)
+{
+    size_t n = strlen(text), i = 0;
+
+    most = cpprof__cut(text, n, most);
+    while (i < most)
+        i += text[i] == '\\' ? 2 : 1;
+    return i > n ? n : i;
+}
+
+static void
+append_text(const struct boxes *b, const struct box *box)
+{
+    size_t most = cpprof__dot_most(b->r, false), n;
+
+    if (!box->labels) {
+        cpprof__dot_escape(box->text, strlen(box->text), &b->r->out);
+        return;
+    }
+    n = cut_escaped(box->labels, most);
+    cpprof__buffer_append(&b->r->out, box->labels, n);
+    if (box->labels[n])
+        cpprof__buffer_printf(&b->r->out, "...");
+}
+
 /* A box and the line to it from `source`. */
 static void
 draw(const struct boxes *b, const char *source, const char *prefix, size_t i,
      const struct box *box, int64_t value, const char *style)
 {
     struct cpprof__buffer *out = &b->r->out;
-    char weight[CPPROF__LABEL_TEXT];
+    char weight[CPPROF__DOT_VALUE];
 
-    cpprof__format_value(b->r, value, weight);
+    cpprof__dot_value(b->r, value, weight);
+    cpprof__buffer_printf(out, "%s%s_%zu [label = \"", prefix, source, i);
+    append_text(b, box);
     cpprof__buffer_printf(out,
-                          "%s%s_%zu [label = \"%s\" id=\"%s%s_%zu\" fontsize=8 "
-                          "shape=box3d tooltip=\"%s\"]\n",
-                          prefix, source, i, box->text, prefix, source, i,
-                          weight);
+                          "\" id=\"%s%s_%zu\" fontsize=8 shape=box3d "
+                          "tooltip=\"%s\"]\n",
+                          prefix, source, i, weight);
     cpprof__buffer_printf(out,
                           "%s -> %s%s_%zu [label=\" %s\" weight=100 "
                           "tooltip=\"%s\" labeltooltip=\"%s\"%s]\n",

@@ -10,6 +10,9 @@
 #define SHIFT 0.7
 /* Below this part of the whole they fade to grey. */
 #define FADING 0.2
+/* In pictures: a name is a box of at most some lines, a legend a page. */
+#define NAME_BYTES   500
+#define LEGEND_BYTES 4000
 
 void
 cpprof__dot_color(char text[CPPROF__COLOR_TEXT], double part, bool pale)
@@ -52,4 +55,28 @@ cpprof__dot_escape(const void *text, size_t n, struct cpprof__buffer *out)
         default:
             cpprof__buffer_append(out, p, 1);
         }
+}
+
+void
+cpprof__dot_value(const struct cpprof__report *r, int64_t value,
+                  char text[CPPROF__DOT_VALUE])
+{
+    char plain[CPPROF__LABEL_TEXT];
+    const char *p;
+
+    cpprof__format_value(r, value, plain);
+    for (p = plain; *p; p++) {
+        if (*p == '"' || *p == '\\' || *p == '\n')
+            *text++ = '\\';
+        *text++ = *p == '\n' ? 'l' : *p;
+    }
+    *text = 0;
+}
+
+size_t
+cpprof__dot_most(const struct cpprof__report *r, bool legend)
+{
+    if (!(r->options->flags & CPPROF_REPORT_PICTURE))
+        return 0;
+    return legend ? LEGEND_BYTES : NAME_BYTES;
 }

@@ -287,24 +287,53 @@ append_string(const struct cpprof__graph *g, uint32_t string,
                           cpprof__strings_n(strings, string));
 }
 
+size_t
+cpprof__cut(const char *text, size_t n, size_t most)
+{
+    if (!most || n <= most)
+        return n;
+    for (n = most; n && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
+        continue;
+    return n;
+}
+
+/* Append as much of a name as a style shows. */
 static void
-append_file(const struct cpprof__graph *g, uint32_t file, bool base,
-            struct cpprof__buffer *out)
+append_cut(const char *text, size_t n,
+           void (*append)(const char *, size_t, struct cpprof__buffer *),
+           size_t most, struct cpprof__buffer *out)
+{
+    size_t n_shown = cpprof__cut(text, n, most);
+
+    append(text, n_shown, out);
+    if (n_shown < n)
+        cpprof__buffer_append(out, "...", 3);
+}
+
+static void
+append_base(const struct cpprof__graph *g, uint32_t file,
+            const struct cpprof__name_style *style, struct cpprof__buffer *out)
 {
     const struct cpprof__strings *strings = &g->p->strings;
     const char *text = cpprof__strings_text(strings, file);
     size_t n = cpprof__strings_n(strings, file);
 
-    if (base && file)
+    if (file)
         text = cpprof__path_base(text, n, &n);
-    cpprof__buffer_append(out, text, n);
+    if (style->file)
+        append_cut(text, n, style->file, style->most, out);
+    else
+        cpprof__buffer_append(out, text, n);
 }
 
 static void
 append_place(const struct cpprof__graph *g, const struct cpprof__node *node,
-             bool base, struct cpprof__buffer *out)
+             const struct cpprof__name_style *style, struct cpprof__buffer *out)
 {
-    append_file(g, node->file, base, out);
+    if (style->file)
+        append_base(g, node->file, style, out);
+    else
+        append_string(g, node->file, out);
     if (node->line)
         cpprof__buffer_printf(out, ":%" PRId64, node->line);
     if (node->line && node->column)
@@ -319,8 +348,9 @@ append_function(const struct cpprof__graph *g, uint32_t name,
     const struct cpprof__strings *strings = &g->p->strings;
 
     if (style->name && name)
-        style->name(cpprof__strings_text(strings, name),
-                    cpprof__strings_n(strings, name), out);
+        append_cut(cpprof__strings_text(strings, name),
+                   cpprof__strings_n(strings, name), style->name, style->most,
+                   out);
     else
         append_string(g, name, out);
 }
@@ -343,10 +373,10 @@ cpprof__node_name_in(const struct cpprof__graph *g,
     if (out->n > begin)
         cpprof__buffer_append(out, style->separator, n_separator);
     if (node->line || node->file) {
-        append_place(g, node, style->base_of_file, out);
+        append_place(g, node, style, out);
     } else if (node->object) {
         cpprof__buffer_append(out, "[", 1);
-        append_file(g, node->object, true, out);
+        append_base(g, node->object, style, out);
         cpprof__buffer_append(out, "]", 1);
     } else {
         cpprof__buffer_append(out, "<unknown>", 9);

@@ -157,8 +157,15 @@ struct cpprof__name_style {
     const char *separator; /* between the parts, instead of a blank */
     /* Append a function's name. */
     void (*name)(const char *text, size_t n, struct cpprof__buffer *out);
-    bool base_of_file; /* files without their folder */
+    /* Append a file's name, which is then without its folder. */
+    void (*file)(const char *text, size_t n, struct cpprof__buffer *out);
+    size_t most; /* bytes of a name that are shown; 0: all */
 };
+
+/* How many of n bytes are shown where at most `most` are (0: all), without
+ * a half character at the end. */
+size_t
+cpprof__cut(const char *text, size_t n, size_t most);
 
 /* The name of a node as it is printed; appended without a terminator. */
 void

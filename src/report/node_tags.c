@@ -2,6 +2,7 @@
 #include "report/node_tags.h"
 
 #include "base/status.h"
+#include "report/dot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ is_shown(const struct maker *m, const struct cpprof_pprof_label *l)
                   "pprof::base") != 0;
 }
 
-/* The text labels of a set as one text. */
+/* The text labels of a set as one text, for inside of quotes. */
 static uint32_t
 join(struct maker *m, const struct cpprof_pprof_label *l, size_t n)
 {
@@ -91,8 +92,10 @@ join(struct maker *m, const struct cpprof_pprof_label *l, size_t n)
         }
     if (!m->failed && n_texts) {
         qsort(texts, n_texts, sizeof *texts, compare_texts);
-        for (i = 0; i < n_texts; i++)
-            cpprof__buffer_printf(&joined, "%s%s", i ? "\\n" : "", texts[i]);
+        for (i = 0; i < n_texts; i++) {
+            cpprof__buffer_printf(&joined, "%s", i ? "\\n" : "");
+            cpprof__dot_escape(texts[i], strlen(texts[i]), &joined);
+        }
         m->failed |= joined.failed;
         if (!m->failed)
             string = intern(m, joined.data, joined.n);

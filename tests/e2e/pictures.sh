@@ -2,7 +2,8 @@
 # Pictures and pages: -svg and its like, viewers, -flamegraph in a browser.
 #
 #     pictures.sh CPPROF
-fixtures=$(realpath "$(dirname "$0")/../fixtures")
+tests=$(realpath "$(dirname "$0")/..")
+fixtures=$tests/fixtures
 . "$(dirname "$0")/tap.sh"
 start "$1"
 profile=$fixtures/go.cpu.pb.gz
@@ -71,7 +72,61 @@ PY
         grep -q "<svg" out
 }
 
+# A profile whose names, labels and units are as bad as $1, in its file $2.
+make_profile_of()
+{
+    PYTHONPATH=$tests python3 - "$1" >"$2" <<'PY'
+import sys
+from protobuf import chunk, varint
+bad = sys.argv[1].encode()
+texts = [b"", b"t" + bad, b"count" + bad, b"/bin/" + bad, b"f" + bad,
+         b"/src/" + bad, b"k" + bad, b"v" + bad, b"bytes", b"u" + bad]
+def field(n, value):
+    return varint(n << 3) + varint(value)
+labels = (chunk(3, field(1, 6) + field(2, 7)) +
+          chunk(3, field(1, 8) + field(3, 5) + field(4, 9)))
+sys.stdout.buffer.write(
+    chunk(1, field(1, 1) + field(2, 2)) +
+    chunk(2, field(1, 1) + field(2, 10) + labels) +
+    chunk(3, field(1, 1) + field(2, 4096) + field(3, 8192) + field(5, 3)) +
+    chunk(4, field(1, 1) + field(2, 1) + field(3, 4097) +
+          chunk(4, field(1, 1) + field(2, 3))) +
+    chunk(5, field(1, 1) + field(2, 4) + field(4, 5)) +
+    b"".join(chunk(6, text) for text in texts))
+PY
+}
+
+# Every name, key, label, unit, type and file of a profile is only text.
+names_stay_text()
+{
+    local bad lines
+
+    for bad in 'a" URL="javascript:alert(1)" b="' \
+        'a" image="/etc/hostname" shapefile="/x.png' 'select "x" from t' \
+        'C:\dir\' 'x" ] } //' $'two\nlines\\' '\G \N "'; do
+        make_profile_of "$bad" bad.pb || return 1
+        for lines in -functions -lines -files -addresses; do
+            run "$cpprof" -svg "$lines" -symbolize=none bad.pb
+            same "$status" 0 && same "$(cat err)" "" &&
+                grep -q "<svg" out && ! grep -qE 'href="|<image' out ||
+                return 1
+        done
+    done
+}
+
+# Graphviz crashes at some, and needs seconds for others.
+long_texts_are_cut()
+{
+    make_profile_of "$(head -c 60000 /dev/zero | tr '\0' x)" long.pb ||
+        return 1
+    run timeout 60 "$cpprof" -svg -symbolize=none long.pb
+    same "$status" 0 && grep -q 'xxx\.\.\.' out && [ "$(wc -c <out)" -lt 60000 ] &&
+        [ "$("$cpprof" -dot -symbolize=none long.pb | wc -c)" -gt 60000 ]
+}
+
 if command -v dot >/dev/null; then
+    check "names and labels of a profile stay text" names_stay_text
+    check "long names and labels are cut" long_texts_are_cut
     check "svg is one document with a group to move" svg_can_be_moved
     check "png is a PNG" picture_begins_with png $'\x89PNG'
     check "pdf is a PDF" picture_begins_with pdf %PDF
