@@ -310,11 +310,11 @@ parse_query(struct query *q, struct part text)
     bool ok = true;
 
     while (text.n && ok) {
-        const char *and = memchr(text.at, '&', text.n);
-        size_t n = and? (size_t)(and-text.at) : text.n;
+        const char *end = memchr(text.at, '&', text.n);
+        size_t n = end ? (size_t)(end - text.at) : text.n;
 
         ok = add_pair(q, (struct part){text.at, n});
-        n += and? 1 : 0;
+        n += end ? 1 : 0;
         text = (struct part){text.at + n, text.n - n};
     }
     return ok;

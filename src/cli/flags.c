@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Command-line flags in the syntax of Go's package flag. */
 #include "cli.h"
+#include "password.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -17,9 +18,10 @@ static const char *prefix = "cpprof: ";
 static void
 print_line(const char *format, va_list args)
 {
-    char text[1024], *c;
+    char whole[2048], text[1024], *c;
 
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(whole, sizeof whole, format, args);
+    cpprof__hide_passwords(whole, text, sizeof text);
     for (c = text; *c; c++) /* a line, whatever a file name brings with it */
         if ((unsigned char)*c < ' ')
             *c = '?';

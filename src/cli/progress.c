@@ -4,6 +4,7 @@
  * its own prints it, so that what works needs no calls in its loops, and no
  * signal interrupts system calls. Where stderr is no terminal there is none.
  */
+#include "password.h"
 #include "terminal.h"
 
 #include <pthread.h>
@@ -107,14 +108,15 @@ void
 cpprof__progress(const char *format, ...)
 {
     va_list args;
-    char *c;
+    char whole[1024], *c;
 
     if (!isatty(STDERR_FILENO) || cpprof__terminal_is_dumb())
         return;
     pthread_mutex_lock(&progress.lock);
     va_start(args, format);
-    vsnprintf(progress.what, sizeof progress.what, format, args);
+    vsnprintf(whole, sizeof whole, format, args);
     va_end(args);
+    cpprof__hide_passwords(whole, progress.what, sizeof progress.what);
     for (c = progress.what; *c; c++)
         if ((unsigned char)*c < ' ')
             *c = '?';

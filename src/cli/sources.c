@@ -4,12 +4,16 @@
  * fetch.go.
  */
 #include "cli.h"
+#include "password.h"
 #include "report_words.h"
 #include "terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Of the name of a source, in messages. */
+#define SHOWN_BYTES 900
 
 /* "-" is the standard input. *url is where it came from, or NULL. */
 static enum cpprof_status
@@ -41,6 +45,7 @@ read_one(const char *path, const struct cpprof__report_words *w,
     struct cpprof_pprof *p = NULL;
     enum cpprof_status status;
     const char *url;
+    char shown[SHOWN_BYTES];
 
     status = read_path(path, w, &p, &url, &error);
     if (status == CPPROF_OK)
@@ -54,11 +59,12 @@ read_one(const char *path, const struct cpprof__report_words *w,
         *profile = p;
         return status;
     }
+    cpprof__hide_password(path, shown, sizeof shown);
     if (error.offset)
-        cpprof__cli_warn("%s: %s at byte %llu", path, error.text,
+        cpprof__cli_warn("%s: %s at byte %llu", shown, error.text,
                          (unsigned long long)error.offset);
     else
-        cpprof__cli_warn("%s: %s", path, error.text);
+        cpprof__cli_warn("%s: %s", shown, error.text);
     cpprof_pprof_free(p);
     return status;
 }
@@ -149,17 +155,18 @@ read_group(const struct group *group, const struct cpprof__report_words *w)
     struct cpprof_pprof *p, *all = NULL;
     struct sum sum = {NULL, NULL, 0};
     enum cpprof_status status = CPPROF_OK;
+    char shown[SHOWN_BYTES] = "";
     int i;
 
     for (i = 0; i < group->n && status == CPPROF_OK; i++) {
-        cpprof__progress("reading %s (%d of %d)", group->paths[i], i + 1,
-                         group->n);
+        cpprof__hide_password(group->paths[i], shown, sizeof shown);
+        cpprof__progress("reading %s (%d of %d)", shown, i + 1, group->n);
         if (read_one(group->paths[i], w, &p) == CPPROF_OK)
             status = add(&sum, p, &error);
     }
     if (status != CPPROF_OK)
         cpprof__cli_fail("problem fetching %s profiles: %s: %s", group->what,
-                         group->paths[i - 1], error.text);
+                         shown, error.text);
     else
         tell_missing(group, sum.n);
     if (take(&sum, status, &all, &error) != CPPROF_OK && status == CPPROF_OK)

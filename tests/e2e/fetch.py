@@ -302,6 +302,22 @@ def answers(tap, host):
     tap.has("no such scheme", r'unsupported protocol scheme "ftp"', got.err)
 
 
+def passwords(tap, host):
+    """What fails has no password in its message, either."""
+    dead = "http://u:secret@127.0.0.1:1/x"
+    missing = "http://u:secret@%s/missing" % host
+    for name, words in (
+            ("nobody there", [dead]), ("404", [missing]),
+            ("without a scheme", [missing[7:]]),
+            ("no such scheme", ["ftp" + missing[4:]]),
+            ("a slash in it", [dead.replace("cr", "/cr#")]),
+            ("one of several", [dead, missing, PROFILE]),
+            ("a base", ["-base=" + dead, PROFILE])):
+        got = Run(["-top", "-symbolize=none"] + words)
+        tap.ok("%s: no password is shown" % name,
+               "cret" not in got.err and "u:xxxxx@" in got.err, got.err)
+
+
 def urls(tap, host):
     """What is asked for, as go tool pprof has it."""
     cases = [([], host), ([], "%s/" % host), ([], "http://%s" % host),
@@ -328,6 +344,7 @@ def urls(tap, host):
     got = raw("http://user:secret@%s/profile" % host)
     tap.has("a password is not shown", "http://user:xxxxx@", got.err)
     tap.ok("nor elsewhere", "secret" not in got.err, got.err)
+    passwords(tap, host)
     os.mkdir("here:80")
     shutil.copy(PROFILE, "here:80/x")
     tap.same("a file of that name comes first", raw("here:80/x").errors(), [])
