@@ -40,8 +40,7 @@ enum cpprof_symbolize {
 /* struct cpprof_cpu_options flags */
 #define CPPROF_CPU_NO_LABELS 1u /* leave thread labels out of the samples */
 #define CPPROF_CPU_LEGACY    2u /* write the binary form of gperftools */
-#define CPPROF_CPU_NO_DECOYS 4u /* without records of no count (docs/cpu.md)   \
-                                 */
+#define CPPROF_CPU_NO_DECOYS 4u /* legacy: without those of docs/cpu.md */
 
 struct cpprof_cpu_options {
     size_t size;        /* sizeof (struct cpprof_cpu_options) */
