@@ -35,7 +35,7 @@ WRITTEN = ("-proto", "-topproto", "-weblist")  # with -output
 BASE = "BASE"
 OPTIONS = [
     ["-lines"], ["-addresses"], ["-files"], ["-filefunctions"], ["-cum"],
-    ["-noinlines"], ["-call_tree"], ["-sort=cum"], ["-functions", "-cum"],
+    ["-noinlines"], ["-call_tree"], ["-functions", "-cum"],
     ["-focus=a"], ["-ignore=a"], ["-hide=o"], ["-show=main|a"],
     ["-show_from=main"], ["-prune_from=a"], ["-focus=run|mix", "-cum"],
     ["-relative_percentages", "-focus=a"], ["-tagfocus=1kb:"],

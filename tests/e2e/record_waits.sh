@@ -1,8 +1,8 @@
 #!/bin/bash
 # Profiles of the waits of commands, whatever becomes of them.
 . "$(dirname "$0")/tap.sh"
-start "$1"
 waiter=$(realpath "$2")
+start "$1"
 
 # waits FILE FUNCTION: how many contentions there are below it.
 waits()
