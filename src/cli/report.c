@@ -181,7 +181,10 @@ view_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
     status = write_report(p, &to_file, error);
     cpprof__progress_end();
     if (status == CPPROF_OK)
-        return cpprof__view(w->viewer, path, error);
+        return cpprof__view(w->viewer, path,
+                            w->interactive ? CPPROF__VIEW_A_MOMENT
+                                           : CPPROF__VIEW_TO_THE_END,
+                            error);
     unlink(path);
     return status;
 }
@@ -249,8 +252,10 @@ read_and_report(struct cpprof__report_words *w)
 
     w->origins = &origins;
     p = cpprof__read_sources(w);
+    cpprof__viewer_begin();
     if (p)
         status = report_on(p, w);
+    cpprof__viewer_end();
     cpprof__progress_end();
     cpprof_pprof_free(p);
     cpprof__origins_free(&origins);

@@ -25,12 +25,36 @@ check "without dot a message says what to install" no_dot_says_what_to_install
 # A viewer that shows what it is given.
 viewer_gets_file()
 {
-    printf '#!/bin/sh\necho "$1" >"%s/shown"\n' "$scratch" >viewer
+    printf '#!/bin/sh\necho "$1" >"%s/shown"\ncp "$2" "%s/copy.svg"\n' \
+        "$scratch" "$scratch" >viewer
     chmod +x viewer
     run env TMPDIR="$scratch" BROWSER="$scratch/viewer --new" "$cpprof" -web \
         "$profile"
-    same "$status" 0 && same "$(cat shown)" --new &&
-        grep -q "<svg" "$scratch"/pprof*.svg
+    same "$status" 0 && same "$(cat shown)" --new && grep -q "<svg" copy.svg
+}
+
+# However it ends: with the viewer, with the shell, or with a report of it.
+viewer_files_are_removed()
+{
+    mkdir -p temporary
+    printf '#!/bin/sh\nls "%s/temporary" >>"%s/seen"\n' "$scratch" \
+        "$scratch" >lister
+    chmod +x lister
+    export TMPDIR=$scratch/temporary BROWSER=$scratch/lister
+    rm -f seen
+    run "$cpprof" -weblist=. -output= "$profile" # into a pipe: no file
+    run "$cpprof" -web "$profile"
+    same "$status" 0 && same "$(wc -l <seen)" 1 || return 1
+    printf 'web\nweblist .\n' | "$cpprof" "$profile" >out 2>err
+    same "$(wc -l <seen)" 4 && same "$(ls temporary)" "" &&
+        same "$(sort -u seen | wc -l)" 3
+    unset TMPDIR BROWSER
+}
+
+viewer_that_fails_is_told()
+{
+    run env TMPDIR="$scratch" BROWSER=false "$cpprof" -web "$profile"
+    same "$status" 2 && grep -q "the viewer has failed: false" err
 }
 
 kcachegrind_gets_callgrind()
@@ -132,6 +156,8 @@ if command -v dot >/dev/null; then
     check "pdf is a PDF" picture_begins_with pdf %PDF
     check "ps is PostScript" picture_begins_with ps %!PS
     check "browser gets a picture" viewer_gets_file
+    check "files of viewers are removed" viewer_files_are_removed
+    check "a viewer that fails is told of" viewer_that_fails_is_told
     check "dense graph is drawn in a moment" dense_graph_is_drawn_in_a_moment
 else
     skip "pictures" "no dot here: apt install graphviz"
