@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "collect/exempt.h"
 #include "collect/dump.h"
+#include "collect/exempt.h"
 
 #include "arch/atomic.h"
 #include "arch/regs.h"
