@@ -6,6 +6,7 @@
 #include "collect/tables.h"
 #include "interpose/allocator.h"
 
+#include <link.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -89,10 +90,19 @@ begin_to_follow(void)
     follow_rate();
 }
 
+static int
+find_operators(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    cpprof__operators_find();
+    return 1;
+}
+
+/* Inside a look at its list the loader takes nothing out of it: other threads
+ * may be unloading, too. */
 void
 cpprof__heap_after_unload(void)
 {
-    cpprof__operators_find();
+    dl_iterate_phdr(find_operators, NULL);
 }
 
 #else
