@@ -106,7 +106,7 @@ const char *const cpprof__flamegraph_end[] = {
     "    const d = way.length;\n",
     "    up[i] = d ? way[d - 1] : -1;\n",
     "    deep[i] = d;\n",
-    "      w[i] = plus(i) + minus(i);\n",
+    "    w[i] = plus(i) + minus(i);\n",
     "    x[i] = d ? edge[d - 1] : 0;\n",
     "    if (d) { edge[d - 1] += w[i]; left[d - 1]--; }\n",
     "    way.push(i); left.push(at(5 * i + 2)); edge.push(x[i]);\n",

@@ -23,6 +23,11 @@
 /* An instruction of a function but without a line has that of one not farther
  * before it. What fills the room between functions is of none. */
 #define NEAR_BYTES 32
+/* Inlined calls that are shown above an instruction, the outermost ones; and
+ * above all of them. Real chains are shorter than 30; a profile may claim any
+ * length, and each of its frames shows all that are outside of it. */
+#define MOST_CALLS     100
+#define MOST_ALL_CALLS (512 * 1024)
 
 struct range {
     uint64_t begin, end; /* in the process */
@@ -58,7 +63,8 @@ struct maker {
     unsigned last; /* which of them */
     size_t n_last;
     uint64_t last_address;
-    bool failed; /* out of memory */
+    bool few_calls; /* some were left out */
+    bool failed;    /* out of memory */
 };
 
 /* --------------------------------------------------------------- lines -- */
@@ -112,19 +118,32 @@ pretty_name(struct maker *m, const char *system_name, const char *name)
     return intern(m, name, strlen(name));
 }
 
+/* How many of n calls are shown. */
+static size_t
+shown_calls(struct maker *m, size_t n)
+{
+    size_t n_shown = n < MOST_CALLS ? n : MOST_CALLS;
+
+    if (n_shown > MOST_ALL_CALLS - m->w->calls.n)
+        n_shown = 0;
+    m->few_calls |= n_shown < n;
+    return n_shown;
+}
+
 /* Show the last instruction under all functions it is in that are wanted. */
 static void
 show(struct maker *m, const struct frame *frames, size_t n)
 {
     struct cpprof__weblist *w = m->w;
-    size_t i, j;
+    size_t i, j, n_calls;
 
     for (i = 0; i < n && !m->failed; i++) {
         struct cpprof__shown_code *slot;
 
         if (!frames[i].wanted)
             continue;
-        if (!CPPROF__ARRAY_ROOM(&w->calls, i) ||
+        n_calls = shown_calls(m, i);
+        if (!CPPROF__ARRAY_ROOM(&w->calls, n_calls) ||
             !(slot = CPPROF__ARRAY_ADD(&w->shown))) {
             m->failed = true;
             return;
@@ -135,8 +154,8 @@ show(struct maker *m, const struct frame *frames, size_t n)
                                         .line = frames[i].line,
                                         .code = w->codes.n - 1,
                                         .first_call = w->calls.n,
-                                        .n_calls = i};
-        for (j = i; j-- > 0;)
+                                        .n_calls = n_calls};
+        for (j = i; j-- > i - n_calls;)
             w->calls.at[w->calls.n++] =
                 (struct cpprof__call){frames[j].file, frames[j].line};
     }
@@ -525,6 +544,9 @@ cpprof__weblist_code(struct cpprof__weblist *w)
             find_ranges(m);
         if (!m->failed)
             read_ranges(m);
+        if (m->few_calls)
+            warn(m, "some chains of inlined calls are too long: their "
+                    "innermost calls are not shown");
         failed = m->failed;
         maker_free(m);
     }

@@ -251,6 +251,59 @@ pieces_that_are_left_out_are_told_of(void **state)
     cpprof_pprof_free(p);
 }
 
+/* A location with a function that is inlined into itself n - 1 times. */
+static struct cpprof_pprof *
+make_chain(uint64_t n)
+{
+    static const int64_t values[2] = {1, 1000};
+    static const uint64_t location = 1;
+    struct fixture f = {0};
+    struct cpprof_error error;
+    struct cpprof_pprof *p;
+    uint64_t i;
+    size_t mark;
+
+    fixture_cpu(&f);
+    fixture_mapping(&f, 1, 0x1000, "/nonexistent", "");
+    fixture_function(&f, 1, "f", "f", "/src/./file.c");
+    mark = cpprof__put_begin(&f.bytes);
+    cpprof__put_uint(&f.bytes, 1, location);
+    cpprof__put_uint(&f.bytes, 2, 1);
+    cpprof__put_uint(&f.bytes, 3, 0x1000);
+    for (i = 0; i < n; i++)
+        fixture_line(&f, 1, 10 + i);
+    cpprof__put_end(&f.bytes, 4, mark);
+    fixture_sample(&f, &location, 1, values, NULL);
+    p = fixture_read(&f, &error);
+    assert_non_null(p);
+    return p;
+}
+
+static void
+long_chains_of_inlined_calls_are_bounded(void **state)
+{
+    static const uint64_t lengths[] = {50, 600};
+    bool warned;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        struct cpprof_pprof *p = make_chain(lengths[i]);
+        struct report_text t =
+            must_report(p, CPPROF_REPORT_WEBLIST, options_of("^f"));
+
+        assert_true(t.bytes.n < 40u * 1000 * 1000);
+        expect_in(&t, "<span class=line>     59</span>");
+        warned = t.warnings.n && strstr((char *)t.warnings.data,
+                                        "some chains of inlined calls");
+        assert_int_equal(warned, i == 1);
+        if (i == 1)
+            expect_in(&t, "<span class=line>    609</span>");
+        report_text_free(&t);
+        cpprof_pprof_free(p);
+    }
+}
+
 static void
 no_match_is_an_error(void **state)
 {
@@ -281,6 +334,7 @@ main(void)
         cmocka_unit_test(address_stands_for_its_function),
         cmocka_unit_test(failure_of_objdump_is_told),
         cmocka_unit_test(pieces_that_are_left_out_are_told_of),
+        cmocka_unit_test(long_chains_of_inlined_calls_are_bounded),
         cmocka_unit_test(no_match_is_an_error),
     };
 
