@@ -202,6 +202,51 @@ search(const struct cpprof__source *s, const char *path,
     return failed;
 }
 
+/* The path of a machine that compiled it says little here: look for its end,
+ * the longest first, in the folders that the user names. */
+static int
+search_end(const struct cpprof__source *s, const char *path,
+           struct cpprof__source_file *f)
+{
+    struct cpprof__buffer name = {0};
+    const char *dir, *joined;
+    int failed = ENOENT;
+    size_t n;
+
+    while (failed && failed != ENOMEM && (path = strchr(path, '/'))) {
+        path++;
+        for (dir = s->search_path; *dir && failed && failed != ENOMEM;
+             dir += n + (dir[n] == ':')) {
+            n = strcspn(dir, ":");
+            joined = n ? join(&name, dir, n, path) : "";
+            failed = joined ? read_file(joined, f) : ENOMEM;
+        }
+    }
+    cpprof__buffer_free(&name);
+    return failed;
+}
+
+/* The same where a file was not found as it is named. */
+static int
+search_folders(const struct cpprof__source *s, const char *path,
+               struct cpprof__source_file *f)
+{
+    char *why = f->error, *whole = NULL;
+    int failed;
+
+    if (s->own_path)
+        return ENOENT;
+    f->error = NULL;
+    failed = search_end(s, path, f);
+    if (failed && failed != ENOMEM && *path == '/' && why &&
+        asprintf(&whole, "%s; nor found in %s", why, s->search_path) < 0)
+        failed = ENOMEM;
+    f->error = !failed ? NULL : *path == '/' ? whole : why;
+    if (f->error != why)
+        free(why);
+    return failed;
+}
+
 static bool
 load(struct cpprof__source *s, const char *path, size_t n,
      struct cpprof__source_file *f)
@@ -221,6 +266,8 @@ load(struct cpprof__source *s, const char *path, size_t n,
     } else {
         failed = search(s, path + cut, f);
     }
+    if (failed && failed != ENOMEM && failed != EINVAL)
+        failed = search_folders(s, path + cut, f);
     f->held = true;
     s->n_bytes += f->text.n;
     return failed != ENOMEM && (!failed || f->error);

@@ -175,6 +175,13 @@ missing_file_is_named(void **state)
 
     (void)state;
     options.trim_path = "/nowhere";
+    options.source_path = "/nowhere";
+    expect(options, "Total: 400ms\n"
+                    "ROUTINE ======================== other in /src/file.c\n"
+                    "     100ms      100ms (flat, cum) 25.00% of Total\n"
+                    " Error: open /src/file.c: no such file or directory; nor "
+                    "found in /nowhere\n");
+    options.source_path = NULL;
     expect(options, "Total: 400ms\n"
                     "ROUTINE ======================== other in /src/file.c\n"
                     "     100ms      100ms (flat, cum) 25.00% of Total\n"
@@ -185,6 +192,27 @@ missing_file_is_named(void **state)
                     "ROUTINE ======================== other in file.c\n"
                     "     100ms      100ms (flat, cum) 25.00% of Total\n"
                     " Error: could not find file file.c on path /nowhere\n");
+}
+
+/* The folder of the build is not here, and nobody says what to cut. */
+static void
+absolute_name_is_found_by_its_end(void **state)
+{
+    struct cpprof_report_options options = options_of("^other$");
+    struct cpprof_pprof *p = make();
+    struct report_text found, t;
+
+    (void)state;
+    found = must_report(p, CPPROF_REPORT_LIST, options);
+    options.trim_path = "/nowhere";
+    t = must_report(p, CPPROF_REPORT_LIST, options);
+    assert_non_null(strstr((char *)t.bytes.data, "/src/file.c\n"));
+    assert_non_null(strstr((char *)found.bytes.data, "     12:"));
+    assert_string_equal(strstr((char *)t.bytes.data, "Total\n"),
+                        strstr((char *)found.bytes.data, "Total\n"));
+    report_text_free(&found);
+    report_text_free(&t);
+    cpprof_pprof_free(p);
 }
 
 static void
@@ -237,6 +265,7 @@ main(void)
         cmocka_unit_test(functions_are_in_order_of_their_names),
         cmocka_unit_test(file_above_the_folder_is_found),
         cmocka_unit_test(missing_file_is_named),
+        cmocka_unit_test(absolute_name_is_found_by_its_end),
         cmocka_unit_test(pipe_is_not_waited_for),
         cmocka_unit_test(no_match_is_an_error),
         cmocka_unit_test(bad_expression_is_an_error),
