@@ -6,6 +6,7 @@
  */
 #include "shell.h"
 
+#include "clean.h"
 #include "cli.h"
 #include "help.h"
 #include "terminal.h"
@@ -92,8 +93,10 @@ greet(const struct shell *sh)
     heading.sample_index = o->sample_index;
     heading.unit = o->unit;
     heading.divide_by = o->divide_by;
-    if (cpprof_report_write(sh->profile, CPPROF_REPORT_HEADING, &heading,
-                            cpprof_file_writer(stderr), NULL) == CPPROF_OK &&
+    if (cpprof_report_write(
+            sh->profile, CPPROF_REPORT_HEADING, &heading,
+            cpprof__clean_writer(cpprof_file_writer(stderr), STDERR_FILENO),
+            NULL) == CPPROF_OK &&
         n_types(sh) > 1 && !has_values(sh))
         fputs("No samples were found with the default sample value type.\n"
               "Try \"sample_index\" command to analyze different sample "
@@ -139,13 +142,24 @@ print_choices(const char *const *choices)
     fputs("]\n", stderr);
 }
 
+/* Sample types are words of the profile. */
+static void
+print_type(const struct shell *sh, size_t i, const char *before)
+{
+    const char *c;
+
+    fputs(before, stderr);
+    for (c = type_name(sh, i); *c; c++)
+        fputc((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c, stderr);
+}
+
 static void
 print_types(const struct shell *sh)
 {
     size_t i;
 
     for (i = 0; i < n_types(sh); i++)
-        fprintf(stderr, "%s%s", i ? " | " : COMMENT " [", type_name(sh, i));
+        print_type(sh, i, i ? " | " : COMMENT " [");
     fputs("]\n", stderr);
 }
 
@@ -191,7 +205,7 @@ help(const struct shell *sh, char *words)
     if (strcmp(word, "sample_index") == 0) {
         fputs("Or use sample_index=name, with name in [", stderr);
         for (i = 0; i < n_types(sh); i++)
-            fprintf(stderr, "%s%s", i ? " " : "", type_name(sh, i));
+            print_type(sh, i, i ? " " : "");
         fputs("].\n", stderr);
     }
     if (*word)

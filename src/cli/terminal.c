@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Colours and the width of a terminal. A table is cut where its last column is
- * a name: -top, -tree, -peek. What is left out is at the end of a line, and
- * `| cat` brings it back.
+ * Colours and the width of a terminal. -top is cut to it, or to two rows where
+ * little of a name would be left. What is left out is at the end of a line, and
+ * `| cat` brings it back. Trees have lines of many kinds, and are not cut.
  */
 #include "terminal.h"
+
+#include "clean.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +92,18 @@ fitting(const char *text, size_t n)
     return i;
 }
 
+/* Where the names of -top begin, and how much of them is always shown. */
+#define NAME_COLUMN  50
+#define NAME_COLUMNS 40
+
+static unsigned
+columns_of_top(void)
+{
+    unsigned columns = cpprof__terminal_columns(STDOUT_FILENO);
+
+    return columns >= NAME_COLUMN + NAME_COLUMNS ? columns : 2 * columns;
+}
+
 static bool
 is_title(const char *line, size_t n)
 {
@@ -155,9 +169,9 @@ cpprof__terminal_writer(enum cpprof_report_format format)
 
     memset(&terminal, 0, sizeof terminal);
     terminal.to = cpprof_fd_writer(STDOUT_FILENO);
-    terminal.columns = table ? cpprof__terminal_columns(STDOUT_FILENO) : 0;
+    terminal.columns = format == CPPROF_REPORT_TOP ? columns_of_top() : 0;
     terminal.color = table && has_colors(STDOUT_FILENO);
     if (terminal.columns || terminal.color)
         writer.write = write_lines;
-    return writer;
+    return cpprof__clean_writer(writer, STDOUT_FILENO);
 }

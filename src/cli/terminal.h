@@ -24,9 +24,9 @@ unsigned
 cpprof__terminal_columns(int fd);
 
 /*
- * Standard output for a report. On a terminal, lines of tables whose last
- * column is a name are cut to its width and their heading is bold; else bytes
- * pass as they are.
+ * Standard output for a report. On a terminal, lines of -top are cut to its
+ * width, titles of tables are bold and control characters are shown; else
+ * bytes pass as they are.
  */
 struct cpprof_writer
 cpprof__terminal_writer(enum cpprof_report_format format);

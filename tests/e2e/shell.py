@@ -21,6 +21,9 @@ import tempfile
 import termios
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from protobuf import chunk, varint  # noqa: E402 pylint: disable=C0413
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CPU = os.path.join(ROOT, "tests", "golden", "cpu", "profile.pb")
@@ -262,16 +265,61 @@ def test_terminal():
 
 
 def test_width():
-    t = Terminal("-top", HEAP, columns=50)
-    t.expect("cum%")
+    with open("wide.collapsed", "w", encoding="utf-8") as stacks:
+        stacks.write("main;f%s 5\n" % ("x" * 300))
+    wide = flags("-top", "wide.collapsed").stdout.split("\n")
+    for columns, most in ((120, 120), (90, 90), (80, 160), (50, 100)):
+        rows = rows_of(columns, "-top")
+        check("names are cut to a terminal of %d columns, or two rows" %
+              columns, max(map(len, rows)) == most < max(map(len, wide)),
+              "\n".join(rows), "\n".join(wide))
+    for words in (["-tree"], ["-peek=f"]):
+        wide = flags(*words, "wide.collapsed").stdout.split("\n")
+        check("%s is not cut" % words[0], rows_of(60, *words) == wide,
+              rows_of(60, *words), wide)
+
+
+def rows_of(columns, *words):
+    t = Terminal(*words, "wide.collapsed", columns=columns)
     while t.read(1):
         pass
-    rows = re.sub(r"\x1b\[[0-9]*m", "", t.seen).split("\r\n")
     t.close("")
-    wide = flags("-top", HEAP).stdout.split("\n")
-    check("names are cut to the width of the terminal",
-          max(map(len, rows)) == 50 < max(map(len, wide)),
-          "\n".join(rows), "\n".join(wide))
+    return re.sub(r"\x1b\[[0-9]*m", "", t.seen).split("\r\n")
+
+
+def field(number, value):
+    return varint(number << 3) + varint(value)
+
+
+def test_control_characters():
+    """A terminal obeys no name, a pipe gets every byte."""
+    names = ("\x1b[31mred", "bell\x07", "c\u009b1m", "del\x7f", "cr\rx",
+             "caf\u00e9 \u65e5\u672c \U0001f600", "tab\there")
+    texts = ["", "cpu", "count"] + list(names)
+    with open("names.pb", "wb") as profile:
+        profile.write(chunk(1, field(1, 1) + field(2, 2)))
+        for n in range(1, len(names) + 1):
+            profile.write(chunk(2, field(1, n) + field(2, 5)) +
+                          chunk(4, field(1, n) + chunk(4, field(1, n))) +
+                          chunk(5, field(1, n) + field(2, n + 2)))
+        for text in texts:
+            profile.write(chunk(6, text.encode()))
+    for format in ("-top", "-traces", "-raw", "-tree", "-dot"):
+        t = Terminal(format, "names.pb", columns=200, TERM="dumb")
+        while t.read(1):
+            pass
+        t.close("")
+        check("%s: a terminal is shown control characters" % format,
+              not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", t.seen) and
+              not re.search("\r(?!\n)", t.seen) and
+              "\\x1b[31mred" in t.seen and "c\\x9b1m" in t.seen and
+              "caf\u00e9 \u65e5\u672c \U0001f600" in t.seen, t.seen)
+    done = subprocess.run([cpprof, "-raw", "-symbolize=none",
+                           "names.pb"], capture_output=True,
+                          env=environment(), check=False)
+    check("a pipe gets them as they are",
+          all(name.encode() in done.stdout for name in names[:4]),
+          done.stdout)
 
 
 def test_completion():
@@ -506,6 +554,7 @@ def main():
         os.chdir(scratch)
         for test in (test_reports, test_output, test_cut, test_peer, test_help,
                      test_terminal, test_width, test_completion,
+                     test_control_characters,
                      test_history, test_interrupt, test_early_keys,
                      test_progress, test_sources, test_topics):
             test()
