@@ -76,6 +76,8 @@ help_on(const char *word)
             cpprof__cli_report_help();
             return CPPROF__EXIT_OK;
         }
+    if (cpprof__help_flag(word))
+        return CPPROF__EXIT_OK;
     return cpprof__cli_fail("no help on \"%s\"; see cpprof help", word);
 }
 

@@ -8,9 +8,11 @@
 #include "output_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 #define N_SIGNALS (sizeof signals / sizeof signals[0])
@@ -66,11 +68,55 @@ close_file(void *ctx, int failed)
     return sys;
 }
 
+/* ---------------------------------------------------------- in place ---- */
+
+/* A file that may be written, in a folder that may not: there is no room for a
+ * temporary beside it. What fails leaves it empty. */
+static int in_place = -1;
+
+static int
+write_in_place(void *ctx, const void *data, size_t n_bytes)
+{
+    struct cpprof_writer writer = cpprof_fd_writer(in_place);
+
+    (void)ctx;
+    return writer.write(writer.ctx, data, n_bytes);
+}
+
+static int
+close_in_place(void *ctx, int failed)
+{
+    int sys = 0;
+
+    (void)ctx;
+    if (failed && ftruncate(in_place, 0) != 0)
+        sys = errno;
+    if (close(in_place) != 0)
+        sys = errno;
+    in_place = -1;
+    return sys;
+}
+
+static bool
+open_in_place(const char *path, struct cpprof_writer *writer)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    in_place = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    *writer = (struct cpprof_writer){write_in_place, close_in_place, NULL};
+    return in_place >= 0;
+}
+
+/* -------------------------------------------------------------- open ---- */
+
 /* That tries whether the file can be made, so no signal may end it. */
 static enum cpprof_status
 open_file(const char *path, struct cpprof_writer *writer,
           struct cpprof_error *error)
 {
+    struct cpprof_writer made;
     enum cpprof_status status;
     sigset_t kept_back, before;
     size_t i;
@@ -79,7 +125,12 @@ open_file(const char *path, struct cpprof_writer *writer,
     for (i = 0; i < N_SIGNALS; i++)
         sigaddset(&kept_back, signals[i]);
     sigprocmask(SIG_BLOCK, &kept_back, &before);
-    status = cpprof_path_writer(path, writer, error);
+    status = cpprof_path_writer(path, &made, error);
+    if (status == CPPROF_SYSTEM && error->sys == EACCES &&
+        open_in_place(path, &made))
+        status = CPPROF_OK;
+    if (status == CPPROF_OK)
+        *writer = made;
     sigprocmask(SIG_SETMASK, &before, NULL);
     return status;
 }

@@ -80,6 +80,20 @@ print_number(struct writer *w, const char *key, uint32_t number)
     print(w, ")\n");
 }
 
+/* What would end the line is a blank. */
+static void
+print_flat(struct writer *w, const char *text)
+{
+    struct cpprof__buffer *out = &w->r->sink.buffer;
+    size_t n;
+
+    for (; *text; text += n) {
+        n = strcspn(text, "\n\r");
+        cpprof__buffer_append(out, n ? text : " ", n ? n : 1);
+        n = n ? n : 1;
+    }
+}
+
 /* "KEY=(3) text" for a text that is new, else "KEY=(3)"; its number. */
 static uint32_t
 print_text(struct writer *w, const char *key, struct numbered *in,
@@ -89,11 +103,13 @@ print_text(struct writer *w, const char *key, struct numbered *in,
     uint32_t number = cpprof__strings_add_text(&in->texts, text);
 
     w->failed |= number == CPPROF__NO_STRING;
-    if (number == n)
-        cpprof__buffer_printf(&w->r->sink.buffer, "%s=(%u) %s\n", key, number,
-                              text);
-    else
+    if (number == n) {
+        cpprof__buffer_printf(&w->r->sink.buffer, "%s=(%u) ", key, number);
+        print_flat(w, text);
+        print(w, "\n");
+    } else {
         print_number(w, key, number);
+    }
     return number;
 }
 
@@ -332,10 +348,12 @@ print_all(struct writer *w)
     struct cpprof__sink *sink = &w->r->sink;
     size_t i;
 
-    cpprof__buffer_printf(
-        &sink->buffer, "positions: instr line\nevents: %s%s(%s)\n",
-        r->divisor == CPPROF__NO_DIVISOR ? "" : "mean_",
-        text_of(w, r->p->sample_types.at[r->value].type), r->output_unit);
+    print(w, "positions: instr line\nevents: ");
+    print(w, r->divisor == CPPROF__NO_DIVISOR ? "" : "mean_");
+    print_flat(w, text_of(w, r->p->sample_types.at[r->value].type));
+    print(w, "(");
+    print_flat(w, r->output_unit);
+    print(w, ")\n");
     for (i = 0; i < w->t.rows.n && !cpprof__sink_broken(sink); i++) {
         print_node(w, w->t.rows.at[i].node);
         cpprof__sink_mind(sink);

@@ -79,6 +79,8 @@ def test_help(known):
     check("help has a text for every flag", not silent, silent)
     silent = [flag for flag in known if not said("help", "-" + flag)]
     check("and for each by its name", not silent, silent)
+    silent = [flag for flag in known if not said("help", flag)]
+    check("also without the dash", not silent, silent)
     topics = said("help", "report")
     silent = [flag for flag in known if flag not in UNDONE and
               not re.search(r"(?<!\w)%s\b" % flag, topics)]

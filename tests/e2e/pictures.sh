@@ -148,6 +148,42 @@ long_texts_are_cut()
         [ "$("$cpprof" -dot -symbolize=none long.pb | wc -c)" -gt 60000 ]
 }
 
+# As another user where root is the one who tests, who may do all.
+file_in_closed_folder_is_written()
+{
+    local as=()
+
+    [ "$(id -u)" = 0 ] && as=(setpriv --reuid=65534 --clear-groups)
+    mkdir -p closed
+    echo before >closed/file
+    chmod 666 closed/file
+    chmod 755 . # of the scratch folder
+    chmod 555 closed
+    run "${as[@]}" "$cpprof" -top -symbolize=none -output=closed/file \
+        "$profile"
+    chmod 755 closed
+    same "$status" 0 && grep -q accounting closed/file &&
+        ! grep -q before closed/file && same "$(ls closed)" file
+}
+if [ "$(id -u)" != 0 ] || setpriv --reuid=65534 --clear-groups \
+    "$cpprof" version >out 2>&1; then
+    check "a file in a closed folder is written" \
+        file_in_closed_folder_is_written
+else
+    skip "a file in a closed folder is written" "no other user here"
+fi
+
+# A name cannot make lines of its own.
+callgrind_lines_stay_lines()
+{
+    make_profile_of $'x\nfn=(1) y\r\ncalls=1 1\n' lines.pb || return 1
+    run "$cpprof" -callgrind -symbolize=none lines.pb
+    same "$status" 0 && same "$(grep -c '^fn=' out)" 1 &&
+        same "$(grep -cE '^(calls|positions|events)' out)" 2 &&
+        ! grep -q $'\r' out
+}
+check "a name is one line of callgrind" callgrind_lines_stay_lines
+
 if command -v dot >/dev/null; then
     check "names and labels of a profile stay text" names_stay_text
     check "long names and labels are cut" long_texts_are_cut
