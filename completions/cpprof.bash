@@ -45,6 +45,16 @@ _cpprof()
             demangle=default' -- "$word"))
         return
         ;;
+    -sample_index | sample_index)
+        COMPREPLY=($(compgen -W 'cpu samples inuse_space inuse_objects
+            alloc_space alloc_objects contentions delay' -- "$word"))
+        return
+        ;;
+    -to | to)
+        COMPREPLY=($(compgen -W 'pprof collapsed perf-script text' \
+            -- "$word"))
+        return
+        ;;
     -unit | unit)
         COMPREPLY=($(compgen -W 'minimum auto ns us ms s B kB MB GB' \
             -- "$word"))
@@ -77,6 +87,11 @@ _cpprof()
     elif [ "${COMP_WORDS[1]}" = record ] && [[ $word == -* ]]; then
         COMPREPLY=($(compgen -W "-t -o -duration -symbolize -legacy -F -e
             -depth -heap -peak -labels -block -mutex -wall --" -- "$word"))
+    elif [ "${COMP_WORDS[1]}" = leaks ] && [[ $word == -* ]]; then
+        COMPREPLY=($(compgen -W "-min -ignore -n -o -heap --" -- "$word"))
+    elif [ "${COMP_WORDS[1]}" = convert ] && [[ $word == -* ]]; then
+        COMPREPLY=($(compgen -W "-to= -o -sample_index=" -- "$word"))
+        [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
     elif [[ ${COMP_WORDS[1]} =~ ^(record|leaks)$ ]] && [ "$COMP_CWORD" -gt 1 ]; then
         COMPREPLY=($(compgen -c -- "$word") $(compgen -f -- "$word"))
     elif [[ $word == -* ]]; then

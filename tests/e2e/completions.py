@@ -126,6 +126,16 @@ def main():
     check("and all topics of help", len(topics) > 8 and not missing, missing)
     test_help(known)
     test_manual(known)
+    for command in ("record", "leaks", "convert"):
+        text = said(command, "-help")
+        wanted = set(re.findall(r"^  (-\w+)", text, re.M))
+        got = {word.rstrip("=") for word in bash("cpprof", command, "-")}
+        check("%s has flags of its own" % command,
+              wanted and got - {"--"} == wanted, got ^ wanted)
+    check("values of -sample_index are sample types",
+          "inuse_space" in bash("cpprof", "-sample_index", "=", ""))
+    check("and of convert -to its forms",
+          bash("cpprof", "convert", "-to=pe") == ["perf-script"])
     check("a command is completed", "record" in bash("cpprof", "rec"))
     check("and a topic of help", bash("cpprof", "help", "fil") == ["filters"])
     check("files come behind flags",
