@@ -91,5 +91,6 @@ main(void)
         cmocka_unit_test(what_does_not_fit_is_cut),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
