@@ -4,6 +4,7 @@ programs that are compiled and recorded here, as cpprof and pprof print it.
 
     formats.py CPPROF          each format of each profile, under some options
     formats.py --all CPPROF    under all of them, which takes long
+    formats.py --first N CPPROF  under others: those from the Nth on
 
 TAP, a line for each profile and format. `go tool pprof` has another reader of
 binaries than pprof itself, so that is built out of the copy that Go carries
@@ -47,7 +48,7 @@ OPTIONS = [
     ["-source_path=/usr"], ["-trim_path=/usr"], ["-normalize"],
     ["-base", BASE], ["-diff_base", BASE], ["-add_comment=hello"],
 ]
-N_OPTIONS = 2  # for each profile and format, in rotation; and none
+N_OPTIONS = 1  # for each profile and format, in rotation; and none
 TRIES = 12
 
 MENDED = ("m.Start-begin >= expand", "begin-m.Start >= expand")
@@ -178,11 +179,11 @@ def undefined(form, options):
     return "-noinlines" in options and form in ("-raw", "-proto", "-callgrind")
 
 
-def cases(profile, number, everything):
+def cases(profile, number, everything, start):
     """Pairs of a format and options."""
     for place, form in enumerate(profile.formats):
         form = form % profile.symbol if "%s" in form else form
-        first = number * 7 + place * N_OPTIONS
+        first = start + number * 7 + place * N_OPTIONS
         some = OPTIONS if everything else itertools.islice(
             itertools.cycle(OPTIONS), first, first + N_OPTIONS)
         for options in itertools.chain([[]], some):
@@ -280,7 +281,7 @@ def prepare(cpprof, profiles, folder):
             profile.ours = merged
 
 
-def jobs(cpprof, folder, everything, named):
+def jobs(cpprof, folder, everything, start, named):
     peer = build_peer(folder)
     profiles = fixtures()
     if peer:
@@ -290,7 +291,8 @@ def jobs(cpprof, folder, everything, named):
     prepare(cpprof, profiles, folder)
     for number, profile in enumerate(profiles):
         for form, group in itertools.groupby(
-                cases(profile, number, everything), key=lambda case: case[0]):
+                cases(profile, number, everything, start),
+                key=lambda case: case[0]):
             if named not in "%s %s" % (profile.name, form):
                 continue
             yield (cpprof, peer or run.peer(), profile, form,
@@ -300,6 +302,7 @@ def jobs(cpprof, folder, everything, named):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--first", type=int, default=0, metavar="N")
     parser.add_argument("-k", default="", metavar="TEXT",
                         help="only profiles and formats with it")
     parser.add_argument("-j", type=int, default=2)
@@ -312,7 +315,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, \
             concurrent.futures.ThreadPoolExecutor(options.j) as pool:
         all_jobs = list(jobs(os.path.realpath(options.cpprof), folder,
-                             options.all, options.k))
+                             options.all, options.first, options.k))
         print("1..%d" % len(all_jobs))
         for number, (name, wrong) in enumerate(pool.map(test, all_jobs), 1):
             failed += bool(wrong)

@@ -278,7 +278,7 @@ main(int argc, char **argv)
 {
     session_engine(argc, argv);
     snprintf(plugin, sizeof plugin, "%s", beside_path("libplugin_a.so"));
-    run(argc > 2 ? atof(argv[2]) : 15);
+    run(argc > 2 ? atof(argv[2]) : 9);
     for (const kind &k : kinds) {
         char name[64];
 
