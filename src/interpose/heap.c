@@ -65,7 +65,16 @@ find_all(void)
     cpprof__allocator_stands_back = another_is_in_front();
 }
 
-/* Bring the pointers to what the rate is now, whoever else changes it. */
+static void
+switch_all(void)
+{
+    cpprof__malloc_switch();
+    cpprof__malloc_aligned_switch();
+    cpprof__operators_switch();
+}
+
+/* Bring the pointers to what the rate is now, whoever else changes it. What
+ * frees looks for samples before there can be one. */
 static void
 follow_rate(void)
 {
@@ -73,12 +82,12 @@ follow_rate(void)
 
     do {
         counts = cpprof__heap_set_rate(-1) != 0;
-        if (counts)
+        if (counts && !read_switch(&cpprof__allocator_checks)) {
             set_entry(&cpprof__allocator_checks, true);
+            switch_all();
+        }
         set_entry(&cpprof__allocator_counts, counts);
-        cpprof__malloc_switch();
-        cpprof__malloc_aligned_switch();
-        cpprof__operators_switch();
+        switch_all();
     } while (counts != (cpprof__heap_set_rate(-1) != 0));
 }
 

@@ -157,8 +157,12 @@ realloc_first(void *old, size_t n)
     if (!next)
         refuse();
     store_release(&real_realloc, next);
-    return real_realloc(old, n);
+    return next(old, n);
 }
+
+/* The allocator's realloc was seen to call malloc by its name, which counts the
+ * bytes once more: then every call takes the long way, which undoes that. */
+static bool realloc_comes_back;
 
 /*
  * The old block goes and a new one comes, in place too. Nothing is sampled
@@ -171,13 +175,19 @@ realloc_sampled(void *old, size_t n, bool due)
     struct cpprof__heap_removed removed = {.block.address = 0};
     struct cpprof__heap_exempt before;
     void *address;
+    int64_t left;
 
     if (old && cpprof__heap_may_be_sampled(old))
         cpprof__heap_remove(old, 0, &removed);
     if (due)
         uncount(n);
     before = cpprof__heap_exempt_begin((uintptr_t)__builtin_frame_address(0));
+    left = cpprof__heap_self.left;
     address = load_relaxed(&real_realloc)(old, n);
+    if (cpprof__heap_self.left != left) {
+        store_relaxed(&realloc_comes_back, true);
+        cpprof__heap_self.left = left;
+    }
     cpprof__heap_exempt_end(&before);
     if (!address && n && removed.block.address)
         cpprof__heap_restore(&removed);
@@ -186,14 +196,36 @@ realloc_sampled(void *old, size_t n, bool due)
     return address;
 }
 
-CPPROF_API CPPROF__HOOK void *
-realloc(void *old, size_t n)
+CPPROF__HOOK static void *
+realloc_counted(void *old, size_t n)
 {
     bool due = cpprof__heap_due(n);
 
-    if (due || cpprof__heap_may_be_sampled(old))
+    if (due || cpprof__heap_may_be_sampled(old) ||
+        load_relaxed(&realloc_comes_back))
         return realloc_sampled(old, n, due);
     return load_relaxed(&real_realloc)(old, n);
+}
+
+static realloc_fn *realloc_entry = realloc_counted;
+
+CPPROF_API CPPROF__HOOK void *
+realloc(void *old, size_t n)
+{
+    return load_relaxed(&realloc_entry)(old, n);
+}
+
+static void
+realloc_switch(void)
+{
+    realloc_fn *real = load_relaxed(&real_realloc);
+
+    if (real == realloc_first)
+        return;
+    if (!read_switch(&cpprof__allocator_checks))
+        set_entry(&realloc_entry, real);
+    if (read_switch(&cpprof__allocator_checks))
+        set_entry(&realloc_entry, realloc_counted);
 }
 
 CPPROF_API CPPROF__HOOK void *
@@ -222,7 +254,14 @@ extern malloc_fn our_malloc
 void
 cpprof__malloc_find(void)
 {
+    malloc_fn *next_malloc = (malloc_fn *)cpprof__next_symbol("malloc");
+    realloc_fn *next_realloc = (realloc_fn *)cpprof__next_symbol("realloc");
+
     cpprof__heap_our_malloc = (uintptr_t)our_malloc;
+    if (next_malloc)
+        store_release(&real_malloc, next_malloc);
+    if (next_realloc)
+        store_release(&real_realloc, next_realloc);
     EACH(FORGET)
 }
 
@@ -230,6 +269,7 @@ void
 cpprof__malloc_switch(void)
 {
     malloc_switch();
+    realloc_switch();
     EACH(SWITCH)
 }
 

@@ -120,6 +120,7 @@ posix_memalign_first(void **address, size_t alignment, size_t n)
 void
 cpprof__malloc_aligned_switch(void)
 {
+    set_entry(&posix_memalign_entry, posix_memalign_first);
     EACH(SWITCH)
 }
 
