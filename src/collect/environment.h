@@ -92,6 +92,9 @@ void
 cpprof__environment_end_start_child(void);
 enum cpprof_status
 cpprof__environment_end(bool hastily, struct cpprof_error *error);
+/* Will it write? */
+bool
+cpprof__environment_end_writes(void);
 
 /* ------------------------------------------------- environment.c --------- */
 

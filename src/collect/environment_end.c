@@ -158,10 +158,9 @@ last(void)
 /* ---- start ------------------------------------------------------------ */
 
 static enum cpprof_status
-start_keeper(bool (*tick)(void), void (*at_end)(void),
-             struct cpprof_error *error)
+start_keeper(struct cpprof_error *error)
 {
-    const struct cpprof__keeper_plan plan = {tick, at_end};
+    const struct cpprof__keeper_plan plan = {cpprof__recorded_tick, NULL};
     int failed = cpprof__keeper_start(&plan);
 
     return failed ? cpprof__fail(error, CPPROF_SYSTEM, failed,
@@ -193,7 +192,7 @@ start_recording(struct cpprof_error *error)
     /* Beside a CPU profile, its thread sees to the tables. */
     if (status != CPPROF_OK || environment->kinds & CPPROF__KIND_CPU)
         return status;
-    return start_keeper(cpprof__recorded_tick, NULL, error);
+    return start_keeper(error);
 }
 
 static enum cpprof_status
@@ -237,8 +236,6 @@ start_writing(bool is_descendant, struct cpprof_error *error)
             status = open_end(&ends[i], is_descendant, error);
     if (status == CPPROF_OK && environment->kinds & CPPROF__KIND_MMAP)
         status = cpprof_heap_mmap(&mappings, error);
-    if (status == CPPROF_OK)
-        status = start_keeper(NULL, last, error);
     if (status == CPPROF_OK)
         status = start_wall(is_descendant, error);
     if (status != CPPROF_OK)
@@ -292,8 +289,27 @@ cpprof__environment_end_start_child(void)
         record_wall(&error);
         return;
     }
-    start_keeper(NULL, last, &error);
     start_wall(true, &error);
+}
+
+bool
+cpprof__environment_end_writes(void)
+{
+    return started_pid && started_pid == (int32_t)getpid() &&
+           !*environment->directory;
+}
+
+/* A thread for it, which may have to be left behind: a lock that it needs may
+ * be held by who called _exit() in a handler, or for ever in a child. */
+static void
+write_apart(bool hastily)
+{
+    const struct cpprof__keeper_plan plan = {NULL, last};
+
+    if (!cpprof__keeper_start(&plan))
+        cpprof__keeper_finish(HASTE_SECONDS);
+    else if (!hastily) /* as after unshare(CLONE_NEWPID) */
+        last();
 }
 
 enum cpprof_status
@@ -309,7 +325,7 @@ cpprof__environment_end(bool hastily, struct cpprof_error *error)
     }
     started_pid = 0;
     if (hastily || is_child) {
-        cpprof__keeper_finish(HASTE_SECONDS);
+        write_apart(hastily);
         return CPPROF_OK;
     }
     return write_ends(error);

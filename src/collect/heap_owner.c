@@ -89,12 +89,14 @@ find_own_malloc(const struct file *file, uint64_t *value)
 static bool
 program_has_its_own(uintptr_t base)
 {
-    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int fd = open("/proc/thread-self/exe", O_RDONLY | O_CLOEXEC);
     struct file file = {NULL, 0};
     struct stat st;
     uint64_t value;
     bool found;
 
+    if (fd < 0) /* before Linux 3.17 */
+        fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     if (!fstat(fd, &st) && st.st_size > 0) {
@@ -114,7 +116,7 @@ static const char *
 say_program(char *name, size_t size)
 {
     char path[200];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    ssize_t n = readlink("/proc/thread-self/exe", path, sizeof path - 1);
 
     path[n > 0 ? n : 0] = 0;
     snprintf(name, size, "the program%s%s", *path ? " " : "", path);

@@ -41,6 +41,8 @@ keep(void *arg)
                 plan.tick ? &tick : NULL, NULL, 0);
         if (plan.tick && !plan.tick())
             break;
+        if (plan.tick && cpprof__own_threads_are_alone())
+            break;
     }
     if (load_acquire(&finish) && plan.last)
         plan.last();
@@ -62,6 +64,7 @@ cpprof__keeper_start(const struct cpprof__keeper_plan *wanted)
     pthread_attr_setstacksize(&attr, STACK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__own_threads_mask(&saved);
     failed = cpprof__real_pthread_create(&thread, &attr, keep, NULL);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attr);

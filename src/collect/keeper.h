@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread of ours beside the program: it does something now and then, and
- * what takes long when the process ends by _exit(), where the caller may be in
- * a handler and hold any lock. All signals stay blocked in it, and what it
+ * A thread of ours beside the program, which does something now and then; or
+ * one at its end, which does what takes long when the caller of _exit() may be
+ * in a handler and hold any lock. All signals stay blocked in it, and what it
  * allocates is in no profile.
  */
 #ifndef COLLECT_KEEPER_H

@@ -141,7 +141,7 @@ cpprof__mappings_refresh(struct cpprof__mappings *m)
     uint32_t i;
 
     m->refreshed = true;
-    if (!cpprof__proc_read("/proc/self/maps", &text))
+    if (!cpprof__proc_maps(&text))
         return;
     cpprof__proc_exe(exe, sizeof exe);
     for (i = 0; i < m->store->head->n_mappings; i++)

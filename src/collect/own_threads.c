@@ -2,7 +2,14 @@
 #include "collect/own_threads.h"
 
 #include "arch/atomic.h"
+#include "base/buffer.h"
+#include "collect/proc.h"
+#include "collect/signal/heap.h"
 
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,11 +21,17 @@
 /* A thread that said that it ends is still there for a moment. */
 #define LINGER_NS 1000000000u
 
+/* How often a thread looks whether it is alone. */
+#define LOOK_NS 1000000000u
+
 struct own {
     int32_t tid;       /* 0: free */
     uint64_t ended_ns; /* 0: it runs */
 };
 static struct own owns[OWN_MAX];
+
+static sigset_t program_mask;
+static __thread uint64_t looked_ns;
 
 static uint64_t
 now_ns(void)
@@ -35,6 +48,12 @@ is_over(const struct own *own)
     uint64_t ended = load_acquire(&own->ended_ns);
 
     return ended && now_ns() - ended > LINGER_NS;
+}
+
+void
+cpprof__own_threads_mask(const sigset_t *program)
+{
+    program_mask = *program;
 }
 
 void
@@ -55,6 +74,23 @@ cpprof__own_thread_begin(void)
     }
 }
 
+/* It stays in the list of threads, as a zombie, until the process ends. */
+static bool
+main_has_ended(void)
+{
+    struct cpprof__buffer stat = {0};
+    const char *state = NULL;
+    char path[64];
+    bool has;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
+    if (cpprof__proc_read(path, &stat))
+        state = strrchr((const char *)stat.data, ')');
+    has = state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
+    cpprof__buffer_free(&stat);
+    return has;
+}
+
 void
 cpprof__own_thread_end(void)
 {
@@ -64,6 +100,10 @@ cpprof__own_thread_end(void)
     for (i = 0; i < OWN_MAX; i++)
         if (load_acquire(&owns[i].tid) == tid)
             store_release(&owns[i].ended_ns, now_ns());
+    if (main_has_ended()) {
+        cpprof__heap_self.exempt = 0;
+        pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
+    }
 }
 
 bool
@@ -86,6 +126,34 @@ cpprof__own_threads(void)
     for (i = 0; i < OWN_MAX; i++)
         n += load_acquire(&owns[i].tid) && !load_acquire(&owns[i].ended_ns);
     return n;
+}
+
+static bool
+others_are_ours(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    struct dirent *entry;
+    bool all = dir != NULL;
+
+    while (all && (entry = readdir(dir))) {
+        int32_t tid = (int32_t)atoi(entry->d_name);
+
+        all = !tid || tid == (int32_t)getpid() || cpprof__is_own_thread(tid);
+    }
+    if (dir)
+        closedir(dir);
+    return all;
+}
+
+bool
+cpprof__own_threads_are_alone(void)
+{
+    uint64_t now = now_ns();
+
+    if (now - looked_ns < LOOK_NS)
+        return false;
+    looked_ns = now;
+    return main_has_ended() && others_are_ours();
 }
 
 void

@@ -2,18 +2,35 @@
 /*
  * The profiler's own threads, which are in no profile: each says so itself when
  * it starts and when it ends.
+ *
+ * libc ends a process by exit(0) when its last thread ends. Threads of ours
+ * must not keep it from that: once the main thread is gone and none but them
+ * are left, they end, too, and what they had to do at the end is left to the
+ * destructor, which then runs on the last of them.
  */
 #ifndef COLLECT_OWN_THREADS_H
 #define COLLECT_OWN_THREADS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The calling thread. Safety: MT. */
+/* The signals that the program blocked where it had us start a thread. */
+void
+cpprof__own_threads_mask(const sigset_t *program);
+
+/* The calling thread, at its beginning and as the last that it does: if the
+ * main thread is gone, exit handlers of the program may run on this one, with
+ * its signals, and in the heap profile. Safety: MT. */
 void
 cpprof__own_thread_begin(void);
 void
 cpprof__own_thread_end(void);
+
+/* Has the main thread ended, and are none left but our own? Looks once a
+ * second for each thread that asks, which then has to end. */
+bool
+cpprof__own_threads_are_alone(void);
 
 bool
 cpprof__is_own_thread(int32_t tid);

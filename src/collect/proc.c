@@ -30,13 +30,23 @@ cpprof__proc_read(const char *path, struct cpprof__buffer *out)
     return true;
 }
 
+bool
+cpprof__proc_maps(struct cpprof__buffer *out)
+{
+    /* The first since Linux 3.17. */
+    return cpprof__proc_read("/proc/thread-self/maps", out) ||
+           cpprof__proc_read("/proc/self/maps", out);
+}
+
 void
 cpprof__proc_exe(char *path, size_t n)
 {
     static const char deleted[] = " (deleted)";
-    ssize_t got = readlink("/proc/self/exe", path, n - 1);
+    ssize_t got = readlink("/proc/thread-self/exe", path, n - 1);
     size_t tail = sizeof deleted - 1;
 
+    if (got < 0)
+        got = readlink("/proc/self/exe", path, n - 1);
     if (got < 0)
         got = 0;
     path[got] = 0;

@@ -12,6 +12,11 @@
 bool
 cpprof__proc_read(const char *path, struct cpprof__buffer *out);
 
+/* The process's mappings; a main thread that has ended has none, so they are
+ * those of the calling thread. */
+bool
+cpprof__proc_maps(struct cpprof__buffer *out);
+
 /* The executable's path, " (deleted)" stripped; "" when it cannot be told. */
 void
 cpprof__proc_exe(char *path, size_t n);

@@ -74,6 +74,7 @@ struct session {
     sem_t drainer_is_up;
     int32_t drainer_tid;
     bool finish;  /* the drainer is to end */
+    bool ended;   /* it did, and wrote the profile */
     bool started; /* all threads are armed */
     bool halted;  /* sampling ended; what was sampled is still there */
 };
@@ -236,6 +237,17 @@ write_end(struct session *s)
                                             &s->error);
 }
 
+/* By the drainer, or by who stops the session when that has left. */
+static void
+end(struct session *s)
+{
+    if (s->ended)
+        return;
+    halt(s);
+    write_end(s);
+    s->ended = true;
+}
+
 /*
  * The loader's lock is not reset in a forked child: it must not be held by a
  * thread of ours when the program forks, and a child must not ask for it, since
@@ -302,9 +314,11 @@ drainer(void *arg)
         }
         if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
             halt(s);
+        if (cpprof__own_threads_are_alone())
+            break;
     }
-    halt(s);
-    write_end(s);
+    if (load_acquire(&s->finish))
+        end(s);
     cpprof__own_thread_end();
     return NULL;
 }
@@ -322,6 +336,7 @@ start_drainer(struct session *s)
     pthread_attr_setstacksize(&attr, DRAINER_STACK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__own_threads_mask(&saved);
     failed = cpprof__real_pthread_create(&s->drainer, &attr, drainer, s);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attr);
@@ -527,7 +542,9 @@ finish(struct session *s, struct cpprof_error *error)
 
     store_release(&s->finish, true);
     cpprof__ring_wake(s->spool.ring);
+    /* EDEADLK: this is the drainer, in exit(). */
     pthread_join(s->drainer, NULL);
+    end(s);
     sem_destroy(&s->drainer_is_up);
     free_drain(s);
     status = s->failed;
@@ -600,7 +617,8 @@ cpprof__session_stop_hastily(unsigned seconds)
     cpprof__ring_wake(session->spool.ring);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += seconds;
-    pthread_timedjoin_np(session->drainer, NULL, &until);
+    if (pthread_timedjoin_np(session->drainer, NULL, &until) != ETIMEDOUT)
+        end(session);
 }
 
 /* ---- unloading -------------------------------------------------------- */

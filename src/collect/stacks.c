@@ -106,7 +106,7 @@ cpprof__stacks_learn(void)
     struct cpprof__map_line line;
     const char *p;
 
-    if (!n || !cpprof__proc_read("/proc/self/maps", &maps)) {
+    if (!n || !cpprof__proc_maps(&maps)) {
         cpprof__buffer_free(&maps);
         return;
     }

@@ -146,6 +146,8 @@ run(void *arg)
         uint64_t now;
 
         tick(w);
+        if (cpprof__own_threads_are_alone())
+            break;
         begin += period;
         now = now_ns(CLOCK_MONOTONIC);
         if (now > begin + 2 * period)
@@ -166,6 +168,7 @@ start_thread(struct wall *w)
     pthread_attr_setstacksize(&attr, STACK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__own_threads_mask(&saved);
     failed = cpprof__real_pthread_create(&w->thread, &attr, run, w);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attr);
@@ -339,7 +342,7 @@ finish(struct wall *w, struct cpprof_error *error)
 
     store_release(&w->finish, 1u);
     syscall(SYS_futex, &w->finish, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    pthread_join(w->thread, NULL);
+    pthread_join(w->thread, NULL); /* EDEADLK: this is it, in exit() */
     cpprof__wall_finish(&w->watch);
     summary = summary_of(w);
     if (w->watch.counts.is_kept) {

@@ -344,9 +344,12 @@ cpprof__build_id_of_file(const char *path, char text[CPPROF__BUILD_ID_TEXT],
 static size_t
 read_proc_mem(uintptr_t address, void *data, size_t n)
 {
-    int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    /* That of the process is gone with its main thread. */
+    int fd = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
     size_t done;
 
+    if (fd < 0) /* before Linux 3.17 */
+        fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     done = read_fully(fd, address, data, n);

@@ -28,7 +28,9 @@ load_beside_us(void)
     /* The program itself has no name but argv[0], which may mean nothing. */
     if (*map->l_name)
         snprintf(file, sizeof file, "%s", map->l_name);
-    else if ((n = readlink("/proc/self/exe", file, sizeof file - 1)) >= 0)
+    else if ((n = readlink("/proc/thread-self/exe", file, sizeof file - 1)) >=
+                 0 ||
+             (n = readlink("/proc/self/exe", file, sizeof file - 1)) >= 0)
         file[n] = 0;
     else
         return NULL;

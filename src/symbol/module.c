@@ -77,11 +77,14 @@ static bool
 find_vdso(struct cpprof__map_line *line)
 {
     struct cpprof__buffer text = {0};
-    FILE *file = fopen("/proc/self/maps", "re");
+    /* That of the process is empty once its main thread has ended. */
+    FILE *file = fopen("/proc/thread-self/maps", "re");
     const char *at;
     bool found = false;
     size_t n;
 
+    if (!file)
+        file = fopen("/proc/self/maps", "re");
     while (file && cpprof__buffer_reserve(&text, 4096) &&
            (n = fread(text.data + text.n, 1, 4096, file)) > 0)
         text.n += n;

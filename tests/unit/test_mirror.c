@@ -218,6 +218,35 @@ last_state_stays_whoever_comes_last(void **state)
     assert_int_equal(sum, THREADS * ROUNDS);
 }
 
+static uint32_t has_enough;
+
+static void *
+change_always(void *unused)
+{
+    while (!load_relaxed(&has_enough))
+        add_relaxed(&table[9].value[0], 1u);
+    return unused;
+}
+
+static void
+copying_ends_while_others_change_it(void **state)
+{
+    pthread_t threads[THREADS];
+    int i;
+
+    (void)state;
+    for (i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, change_always, NULL),
+                         0);
+    for (i = 0; i < 1000; i++)
+        cpprof__mirror(&table[9], sizeof table[9]);
+    store_relaxed(&has_enough, 1u);
+    for (i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    cpprof__mirror(&table[9], sizeof table[9]);
+    assert_int_equal(in_file((int32_t)getpid(), 9).value[0], table[9].value[0]);
+}
+
 static void
 stop_ends_it(void **state)
 {
@@ -236,6 +265,7 @@ main(void)
         cmocka_unit_test(what_changes_is_copied),
         cmocka_unit_test(child_makes_a_file_of_its_own_at_its_first_block),
         cmocka_unit_test(last_state_stays_whoever_comes_last),
+        cmocka_unit_test(copying_ends_while_others_change_it),
         cmocka_unit_test(stop_ends_it),
     };
 

@@ -86,6 +86,7 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
 {
     struct cpprof__heap *heap = &cpprof__heap;
 
+    cpprof__heap_seed_process();
     lay_out(heap, block);
     heap->tree = tree;
     heap->live_index = private_memory;
@@ -323,6 +324,7 @@ cpprof__heap_forked(void)
     struct cpprof__heap_self *self = &cpprof__heap_self;
 
     cpprof__heap_walk_forked();
+    cpprof__heap_seed_process();
     self->random = cpprof__heap_seed(self);
     /* As a thread that has not drawn yet. */
     self->floor = 0;

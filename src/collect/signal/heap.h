@@ -207,6 +207,11 @@ cpprof__heap_return_of(uintptr_t frame)
     return (uintptr_t *)frame + 1;
 }
 
+/* Linkers make an instruction that sets no flags of the addition that makes the
+ * address of a thread-local variable, after which the sanitizer asks whether it
+ * was 0: a false alarm. */
+#define CPPROF__THREAD_LOCAL __attribute__((no_sanitize("null")))
+
 /* What a thread was before it became exempt. */
 struct cpprof__heap_exempt {
     uintptr_t exempt;
@@ -215,7 +220,7 @@ struct cpprof__heap_exempt {
 
 /* A handler that comes in between, and is exempt itself for a while, leaves
  * both as they were. */
-static inline struct cpprof__heap_exempt
+CPPROF__THREAD_LOCAL static inline struct cpprof__heap_exempt
 cpprof__heap_exempt_begin(uintptr_t frame)
 {
     struct cpprof__heap_self *self = &cpprof__heap_self;
@@ -232,7 +237,7 @@ cpprof__heap_exempt_begin(uintptr_t frame)
     return before;
 }
 
-static inline void
+CPPROF__THREAD_LOCAL static inline void
 cpprof__heap_exempt_end(struct cpprof__heap_exempt *before)
 {
     struct cpprof__heap_self *self = &cpprof__heap_self;

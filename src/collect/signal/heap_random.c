@@ -97,18 +97,29 @@ cpprof__heap_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-uint64_t
-cpprof__heap_seed(const void *self)
+/* Of the process; what its threads make of it needs no system call. */
+static uint64_t process_seed;
+
+void
+cpprof__heap_seed_process(void)
 {
-    static uint64_t n_seeds;
     struct timespec t = {0, 0};
-    uint64_t state = (uintptr_t)self;
+    uint64_t state = (uintptr_t)&t;
     long pid;
 
     cpprof__syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0, 0, 0, 0);
     pid = cpprof__syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
     state ^= (uint64_t)t.tv_sec << 40 ^ (uint64_t)t.tv_nsec << 10;
     state = cpprof__heap_random(&state) + (uint64_t)pid;
+    store_relaxed(&process_seed, cpprof__heap_random(&state));
+}
+
+uint64_t
+cpprof__heap_seed(const void *self)
+{
+    static uint64_t n_seeds;
+    uint64_t state = (uintptr_t)self + load_relaxed(&process_seed);
+
     state = cpprof__heap_random(&state) + add_relaxed(&n_seeds, 1);
     return cpprof__heap_random(&state) | 1;
 }

@@ -17,7 +17,13 @@ cpprof__minus_log(double u);
 double
 cpprof__one_minus_exp(double x);
 
-/* A seed that is another one each time, and in each thread. Safety: AS. */
+/* At the start and in a forked child: what tells processes apart in the seeds.
+ * Safety: AS. */
+void
+cpprof__heap_seed_process(void);
+
+/* A seed that is another one each time, and in each thread; makes no system
+ * call. Safety: AS. */
 uint64_t
 cpprof__heap_seed(const void *self);
 

@@ -19,6 +19,9 @@
 
 #define IMAGES_MAX 100000u
 
+/* Of copying a piece, which others change meanwhile. */
+#define ROUNDS_MAX 256u
+
 enum making { NOT_MADE, MAKING, MADE, FAILED };
 
 /* All zero in a child. */
@@ -207,10 +210,15 @@ fill_first(long fd, char *base)
 
 /* ---- copying ---------------------------------------------------------- */
 
-/* Until what is there is what is here, seen after it was written. */
+/*
+ * Until what is there is what is here, seen after it was written. Others that
+ * change the same words all the while copy them, too, and the last of them is
+ * not disturbed: after so many rounds it is left to them.
+ */
 static void
 copy_words(uint64_t *to, const uint64_t *from, size_t n)
 {
+    unsigned rounds = 0;
     bool same;
     size_t i;
 
@@ -221,7 +229,7 @@ copy_words(uint64_t *to, const uint64_t *from, size_t n)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         for (i = 0, same = true; i < n && same; i++)
             same = load_relaxed(&to[i]) == load_relaxed(&from[i]);
-    } while (!same);
+    } while (!same && ++rounds < ROUNDS_MAX);
 }
 
 static void

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a sampled program may do that forbids much to it: seccomp's strict mode,
+ * in which any system call kills, and a namespace that only a process of one
+ * thread may enter.
+ */
+#include "command.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECONDS 20
+#define N       32
+
+static void *blocks[N];
+
+static void
+replace_blocks(void)
+{
+    size_t i;
+
+    for (i = 0; i < N; i++) {
+        free(blocks[i]);
+        blocks[i] = malloc(60000);
+    }
+}
+
+/* Its memory is there before. */
+static int
+run_strict(void)
+{
+    int i;
+
+    replace_blocks();
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+        return 77;
+    for (i = 0; i < 1000; i++)
+        replace_blocks();
+    syscall(SYS_exit, 0);
+    return 1;
+}
+
+static int
+run_alone(void)
+{
+    struct stat st;
+
+    if (stat("/proc/self/task", &st))
+        return 77;
+    return st.st_nlink == 3 ? 0 : 1; /* ".", ".." and one thread */
+}
+
+/* _exit() in a handler that came in the middle of malloc() or free(). */
+static void
+end_here(int signo)
+{
+    (void)signo;
+    _exit(3);
+}
+
+static int
+run_interrupted(void)
+{
+    signal(SIGALRM, end_here);
+    ualarm(20000, 0);
+    for (;;)
+        replace_blocks();
+}
+
+static int
+run(const char *how, const char *words)
+{
+    const char *argv[] = {"/proc/self/exe", how, NULL};
+    const char *environment[] = {words, NULL};
+    struct result result;
+
+    run_command(argv, words ? environment : NULL, 2 * SECONDS, &result);
+    return result.status;
+}
+
+static void
+check_strict(const char *words, const char *name)
+{
+    int status = run("strict", words);
+
+    if (status == 77 << 8)
+        check_skip(name, "no seccomp here");
+    else
+        check_equal(status, 0, name);
+}
+
+int
+main(int argc, char **argv)
+{
+    static const char out[] = "/tmp/heap_quiet.gz";
+    int i, n_right = 0;
+
+    if (argc > 1 && !strcmp(argv[1], "strict"))
+        return run_strict();
+    if (argc > 1 && !strcmp(argv[1], "alone"))
+        return run_alone();
+    if (argc > 1)
+        return run_interrupted();
+    check_strict(NULL, "malloc and free make no system call");
+    check_strict("CPPROF=heap=64k,out=/tmp/heap_quiet.gz",
+                 "nor do they at a higher rate");
+    check_equal(run("alone", "CPPROF=heap,block,out=/tmp/heap_quiet.%k.gz"), 0,
+                "profiles that are written at the end need no thread");
+    for (i = 0; i < 10; i++)
+        n_right +=
+            run("interrupted", "CPPROF=heap,out=/tmp/heap_quiet.gz") == 3 << 8;
+    check_equal(n_right, 10, "_exit() in a handler ends the process");
+    unlink(out);
+    unlink("/tmp/heap_quiet.heap.gz");
+    unlink("/tmp/heap_quiet.block.gz");
+    return check_done();
+}
