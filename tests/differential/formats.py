@@ -223,6 +223,9 @@ def alike(form, options, text):
         text = re.sub(rb"(\S:\d+):\d+", rb"\1", text)
     if kind in ("-raw", "-proto", "-topproto"):
         text = normalise.raw(text)
+    # It does not escape them in labels, and prints what dot cannot read.
+    if kind == "-dot":
+        text = text.replace(b'\\"', b'"')
     # The page around them is our own; what fills the room behind functions is
     # of none.
     if kind == "-weblist":
