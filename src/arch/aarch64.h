@@ -99,6 +99,16 @@ cpprof__syscall(long number, long a, long b, long c, long d, long e, long f)
     return x0;
 }
 
+/* How far sp is below fp in a function that begins like this: frames are found
+ * by sp here, wherever that can be. */
+#define CPPROF__PROLOGUE_BYTES 4
+static inline int32_t
+cpprof__prologue_frame(const uint8_t *code)
+{
+    (void)code;
+    return -1;
+}
+
 /* Is this the instruction that enters the kernel? svc #0. */
 #define CPPROF__SYSCALL_BYTES 4
 static inline bool

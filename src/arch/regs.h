@@ -18,6 +18,8 @@
  *   cpprof__syscall(n, a, b, c, d, e, f)
  *   CPPROF__SYSCALL_BYTES             length of what enters the kernel
  *   cpprof__is_syscall(code)
+ *   CPPROF__PROLOGUE_BYTES            enough of a function's first bytes
+ *   cpprof__prologue_frame(code)      from sp to fp after those, or < 0
  *   cpprof__strip_return_address(ra)
  *   cpprof__ends_in_call(code)        8 bytes before a return address
  *   cpprof__is_sigreturn(code)

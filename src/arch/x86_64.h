@@ -158,6 +158,39 @@ cpprof__ends_in_call(const uint8_t code[8])
     return false;
 }
 
+/*
+ * How far sp is below fp in a function that begins like this, after that; < 0:
+ * it does not keep a frame pointer, or not as compilers do:
+ * endbr64 (f3 0f 1e fa)?, push %rbp (55), mov %rsp, %rbp (48 89 e5),
+ * push (5x, 41 5x)*, sub $n, %rsp (48 83 ec ib, 48 81 ec id)?
+ */
+#define CPPROF__PROLOGUE_BYTES 32
+static inline int32_t
+cpprof__prologue_frame(const uint8_t *code)
+{
+    static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    static const uint8_t set_up[] = {0x55, 0x48, 0x89, 0xe5};
+    int32_t pushed = 0, size = 0;
+
+    if (__builtin_memcmp(code, endbr, sizeof endbr) == 0)
+        code += sizeof endbr;
+    if (__builtin_memcmp(code, set_up, sizeof set_up) != 0)
+        return -1;
+    code += sizeof set_up;
+    for (; pushed < 5 * 8; pushed += 8) { /* those that are callee-saved */
+        if (code[0] == 0x41)
+            code += (code[1] & 0xf8) == 0x50;
+        if ((code[0] & 0xf8) != 0x50)
+            break;
+        code++;
+    }
+    if (code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xec)
+        size = (int8_t)code[3];
+    else if (code[0] == 0x48 && code[1] == 0x81 && code[2] == 0xec)
+        __builtin_memcpy(&size, code + 3, sizeof size);
+    return size < 0 || size > INT32_MAX - pushed ? -1 : size + pushed;
+}
+
 /* Is this the code that a signal handler returns to?
  * mov $__NR_rt_sigreturn, %rax (7 bytes); syscall. */
 #define CPPROF__SIGRETURN_BYTES 9

@@ -10,6 +10,7 @@
 #include "collect/own_lock.h"
 #include "collect/session.h"
 #include "collect/signal/sampler.h"
+#include "collect/sleeper.h"
 #include "collect/tables.h"
 
 #include <errno.h>
@@ -247,6 +248,25 @@ is_asked(const struct cpprof__dump *dump, size_t i)
     return dump->threads[i].how == CPPROF__DUMP_SILENT;
 }
 
+/* In a sleep that a question would end? Then it is looked at from outside. */
+static bool
+see_asleep(struct cpprof__dump *dump, struct cpprof__dump_thread *t)
+{
+    const struct cpprof__creation *creation =
+        cpprof__creation_of(dump->creations, dump->n_creations, t->tid);
+    struct cpprof__sleeper sleeper;
+
+    if (t->task.state != 'S' ||
+        cpprof__sleeper_look(CPPROF__DUMP_ALL, t->tid,
+                             cpprof__sleeper_self(t->tid, creation),
+                             &sleeper) != CPPROF__SLEEPER_SEEN)
+        return false;
+    t->stack = sleeper.answer.stack;
+    t->labels = sleeper.answer.labels;
+    t->wait = sleeper.wait;
+    return true;
+}
+
 /* Until the answer comes a thread counts as silent. */
 static void
 ask(struct cpprof__dump *dump, size_t i)
@@ -255,7 +275,8 @@ ask(struct cpprof__dump *dump, size_t i)
     uint64_t value;
     int failed;
 
-    if (t->how != CPPROF__DUMP_HAS_STACK || t->tid == dump->caller)
+    if (t->how != CPPROF__DUMP_HAS_STACK || t->tid == dump->caller ||
+        see_asleep(dump, t))
         return;
     value = cpprof__dump_ask(CPPROF__DUMP_ALL, (uint32_t)i, t->tid);
     failed = cpprof__dump_send(t->tid, value);

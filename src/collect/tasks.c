@@ -150,6 +150,30 @@ cpprof__task_sigwaits(int32_t tid)
            atoi(text) == SYS_rt_sigtimedwait;
 }
 
+bool
+cpprof__task_call(int32_t tid, struct cpprof__task_call *call)
+{
+    char text[256], *at = text, *end;
+    uintptr_t words[8];
+    unsigned i;
+
+    if (!read_file(tid, "syscall", text, sizeof text))
+        return false;
+    call->number = strtol(at, &end, 10);
+    if (end == at || call->number < 0)
+        return end != at;
+    for (i = 0; i < 8; i++) {
+        at = end;
+        words[i] = strtoul(at, &end, 16);
+        if (end == at)
+            return false;
+    }
+    memcpy(call->args, words, sizeof call->args);
+    call->sp = words[6];
+    call->pc = words[7];
+    return true;
+}
+
 void
 cpprof__task_wchan(int32_t tid, char *name, size_t n)
 {

@@ -37,6 +37,18 @@ cpprof__task_look(int32_t tid, struct cpprof__task *task);
 bool
 cpprof__task_sigwaits(int32_t tid);
 
+/* A system call in which a thread sleeps. */
+struct cpprof__task_call {
+    long number; /* < 0: it sleeps, but not in one */
+    uintptr_t args[6];
+    uintptr_t sp;
+    uintptr_t pc; /* behind the instruction */
+};
+
+/* False: it runs or is ready to, or is gone. */
+bool
+cpprof__task_call(int32_t tid, struct cpprof__task_call *call);
+
 /* What it sleeps in, in the kernel; "" when that cannot be told. */
 void
 cpprof__task_wchan(int32_t tid, char *name, size_t n);

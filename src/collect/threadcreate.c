@@ -31,6 +31,7 @@ struct cpprof__born {
     int32_t tid;
     uint32_t stack;
     uintptr_t start;
+    const struct cpprof__thread_self *self; /* once it has started */
     bool has_ended;
     struct cpprof__born *next; /* that ended later */
 };
@@ -155,6 +156,8 @@ cpprof__born_started(struct cpprof__born *born)
         return;
     cpprof__own_lock_take(&lock);
     born->tid = (int32_t)syscall(SYS_gettid);
+    born->self = &cpprof__self;
+    cpprof__self.tid = born->tid;
     n_changes++;
     cpprof__own_lock_give(&lock);
 }
@@ -162,6 +165,7 @@ cpprof__born_started(struct cpprof__born *born)
 void
 cpprof__born_ended(void)
 {
+    store_relaxed(&cpprof__self.tid, 0);
     if (!own)
         return;
     cpprof__own_lock_take(&lock);
@@ -252,8 +256,9 @@ copy_places(struct cpprof__creation *to, size_t max)
         const struct cpprof__born *born = place_at(i);
 
         if (born->tid > 0)
-            to[n++] = (struct cpprof__creation){born->tid, born->stack,
-                                                born->start, born->has_ended};
+            to[n++] =
+                (struct cpprof__creation){born->tid, born->stack, born->start,
+                                          born->self, born->has_ended};
     }
     return n;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct cpprof__born;
+struct cpprof__thread_self;
 
 /* ---- for who creates threads ------------------------------------------ */
 
@@ -34,6 +35,7 @@ struct cpprof__creation {
     int32_t tid;
     uint32_t stack;  /* node of cpprof__tables.tree; 0: not known */
     uintptr_t start; /* routine */
+    const struct cpprof__thread_self *self; /* its own, if it has not ended */
     bool has_ended;
 };
 

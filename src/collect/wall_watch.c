@@ -7,6 +7,7 @@
 #include "collect/own_threads.h"
 #include "collect/proc.h"
 #include "collect/signal/sampler.h"
+#include "collect/sleeper.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +28,14 @@
  * into the sleep that it interrupted. More takes work as short as this for
  * that; less asks a sleeping thread once more. */
 #define RETURN_NS 30000u
+/* Who sleeps now and then and has run for less than this since its last look
+ * runs for moments: a question would find it asleep again. More takes work for
+ * sleep, less ends more sleeps. */
+#define MOMENT_NS 60000u
+/* Looks in a row at a thread that sleeps now and then in what a signal ends,
+ * and is always found waiting for a processor, before it is asked all the same.
+ */
+#define PUT_OFF 8
 /* A question is repeated so late. */
 #define AGAIN_NS 20000000u
 
@@ -52,7 +61,9 @@ struct cpprof__wall_thread {
     bool blocks; /* the signal, or waits for it */
     uint8_t n_blocked;
     bool is_gone;
-    uintptr_t start; /* routine */
+    uintptr_t start;                        /* routine */
+    const struct cpprof__thread_self *self; /* NULL: not known yet */
+    uint32_t n_put_off;                     /* looks, which it may be */
 };
 
 static uint64_t
@@ -118,6 +129,7 @@ add_thread(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
     memset(t, 0, sizeof *t);
     t->tid = tid;
     t->start = creation ? creation->start : 0;
+    t->self = cpprof__sleeper_self(tid, creation);
     t->first_ns = creation ? w->new_ns : 0;
     return take_slot(w, &t->slot);
 }
@@ -197,8 +209,10 @@ list_threads(struct cpprof__wall_watch *w, uint64_t now, bool all)
     is_first = !w->n;
     if (tids)
         merge(w, tids, n, creations, n_creations);
-    for (i = 0; is_first && i < w->n; i++)
+    for (i = 0; is_first && i < w->n; i++) {
         w->threads[i].looked_ns = now; /* their time begins here */
+        w->threads[i].n_put_off = PUT_OFF;
+    }
     free(tids);
     free(creations);
     w->listed_ns = now;
@@ -238,6 +252,7 @@ take_answer(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
                                         .labels = answer.labels};
     t->at.state = answer.waited ? CPPROF__WALL_SLEEPING : CPPROF__WALL_RUNNING;
     t->cpu_ns = slot->cpu_ns;
+    t->self = slot->self;
     t->has_answer = t->is_fresh = true;
     t->is_asked = false;
     t->n_blocked = 0;
@@ -370,12 +385,45 @@ has_slept(const struct cpprof__wall_thread *t, uint64_t cpu)
            cpu - t->cpu_ns <= (t->is_fresh ? RETURN_NS : 0);
 }
 
+/*
+ * In a sleep that a question would end? Then it is looked at from outside.
+ * *later: it sleeps so now and then; and waits for a processor now, and may
+ * have such a sleep not quite behind it, or runs for a moment.
+ */
+static bool
+see_asleep(struct cpprof__wall_thread *t, uint64_t cpu, bool *later)
+{
+    struct cpprof__sleeper sleeper;
+    enum cpprof__sleeper_state state =
+        cpprof__sleeper_look(CPPROF__DUMP_WALL, t->tid, t->self, &sleeper);
+
+    bool ran = t->has_answer && cpu - t->cpu_ns >= MOMENT_NS;
+    bool is_ready = state == CPPROF__SLEEPER_READY;
+
+    *later = t->n_put_off && !ran && (is_ready || t->has_answer);
+    if (state != CPPROF__SLEEPER_SEEN) {
+        t->n_put_off -= *later;
+        return false;
+    }
+    *later = false;
+    t->at = (struct cpprof__wall_count){.stack = sleeper.answer.stack,
+                                        .labels = sleeper.answer.labels,
+                                        .state = CPPROF__WALL_SLEEPING};
+    t->cpu_ns = sleeper.cpu_ns;
+    t->has_answer = true;
+    t->is_fresh = false;
+    t->n_put_off = PUT_OFF;
+    return true;
+}
+
 /* nominal_ns: between two looks at a thread. True: it was asked. */
 static bool
 look_at(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
         uint64_t now, uint64_t nominal_ns)
 {
     uint64_t cpu = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
+    uint64_t before = t->looked_ns;
+    bool later;
     int64_t ns;
 
     if (t->looked_ns)
@@ -392,6 +440,14 @@ look_at(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
         t->cpu_ns = cpu;
         t->is_fresh = false;
         charge(w, &t->at, ns);
+        return false;
+    }
+    if (see_asleep(t, cpu, &later)) {
+        charge(w, &t->at, ns);
+        return false;
+    }
+    if (later) {
+        t->looked_ns = before;
         return false;
     }
     look_at_mask(t, now);

@@ -14,6 +14,7 @@
 #include "collect/real.h"
 #include "collect/registry.h"
 #include "collect/signal/waits.h"
+#include "collect/sleeper.h"
 #include "collect/tables.h"
 #include "collect/wall.h"
 #include <cpprof/status.h>
@@ -67,6 +68,7 @@ cpprof__after_fork_in_child(void)
         return;
     cpprof__maps_fork_done();
     cpprof__born_fork_child();
+    cpprof__sleeper_note_main();
     cpprof__own_threads_fork_child();
     cpprof__registry_fork_child();
     cpprof__names_fork_child();

@@ -2,6 +2,7 @@
 /* The library's first and last steps in a process. */
 #include "collect/environment.h"
 #include "collect/exempt.h"
+#include "collect/sleeper.h"
 #include "interpose/fork.h"
 #include "interpose/heap.h"
 #include "interpose/locks.h"
@@ -31,6 +32,7 @@ first(void)
     pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
                    cpprof__after_fork_in_child);
     at_quick_exit(at_quick_exit_);
+    cpprof__sleeper_note_main();
     cpprof__environment_read();
     cpprof__heap_start();
     cpprof__waits_start();

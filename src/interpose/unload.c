@@ -3,6 +3,7 @@
 #include "collect/exempt.h"
 #include "collect/real.h"
 #include "collect/session.h"
+#include "collect/sleeper.h"
 #include "collect/tables.h"
 #include "interpose/heap.h"
 #include <cpprof/status.h>
@@ -17,6 +18,7 @@ before_unload(void)
 
     cpprof__session_before_unload();
     cpprof__tables_before_unload();
+    cpprof__sleeper_unload_begin();
 }
 
 static void
@@ -24,6 +26,7 @@ after_unload(void)
 {
     CPPROF__EXEMPT;
 
+    cpprof__sleeper_unload_end();
     cpprof__session_after_unload();
     cpprof__tables_after_unload();
     cpprof__heap_after_unload();

@@ -192,6 +192,16 @@ see_stack(struct cpprof__stack_view *view, uintptr_t sp)
         view->lo = sp;
 }
 
+size_t
+cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
+{
+    if (end == CPPROF__UNWIND_DEPTH)
+        pcs[n++] = OWN_TRUNCATED;
+    else if (end == CPPROF__UNWIND_BROKEN)
+        pcs[n++] = OWN_BROKEN;
+    return n;
+}
+
 static uint32_t
 walk(struct place *p, size_t depth)
 {
@@ -202,10 +212,7 @@ walk(struct place *p, size_t depth)
     if (depth > CPPROF__MAX_DEPTH)
         depth = CPPROF__MAX_DEPTH;
     n = cpprof__unwind(&p->regs, &p->view, p->pcs, depth, &end);
-    if (end == CPPROF__UNWIND_DEPTH)
-        p->pcs[n++] = OWN_TRUNCATED;
-    else if (end == CPPROF__UNWIND_BROKEN)
-        p->pcs[n++] = OWN_BROKEN;
+    n = cpprof__dump_end_stack(p->pcs, n, end);
     return cpprof__tree_add(load_acquire(&cpprof__dump_tree), p->pcs, n);
 }
 
@@ -253,6 +260,15 @@ note_wait(struct cpprof__dump_slot *slot, uint64_t sequence)
 }
 
 static void
+note_self(struct cpprof__dump_slot *slot)
+{
+    store_relaxed(&cpprof__self.tid, (int32_t)syscall(SYS_gettid));
+    store_relaxed(&slot->self,
+                  (const struct cpprof__thread_self *)&cpprof__self);
+    store_relaxed(&slot->cpu_ns, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID));
+}
+
+static void
 answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
        uint64_t sequence, const void *context)
 {
@@ -269,7 +285,7 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
     if (user == CPPROF__DUMP_ALL)
         note_wait(slot, sequence);
     else
-        store_relaxed(&slot->cpu_ns, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID));
+        note_self(slot);
     cas_acq_rel(&slot->word, &taken,
                 word_of(sequence, CPPROF__DUMP_ANSWERED) | results);
 }

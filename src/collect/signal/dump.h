@@ -49,8 +49,9 @@ enum cpprof__dump_state {
 struct cpprof__dump_slot {
     uint64_t word;
     uint64_t cpu_ns; /* wall: the thread's CPU clock when it answered */
-    int32_t tid;     /* who is asked */
-    uint64_t wait;   /* dump: what it waits for, with the sequence number */
+    const struct cpprof__thread_self *self; /* wall: who answered */
+    int32_t tid;                            /* who is asked */
+    uint64_t wait; /* dump: what it waits for, with the sequence number */
 };
 
 /* A wait that the hooks of locks know of (signal/waits.h). */
@@ -121,6 +122,11 @@ cpprof__dump_answer(const siginfo_t *info, const void *context);
 bool
 cpprof__dump_own(enum cpprof__dump_user user,
                  struct cpprof__dump_answer *answer);
+
+/* A walk's program counters with a frame of our own that says why it ended, if
+ * there is something to say: how many. There is room for one more. */
+size_t
+cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end);
 
 /* In a forked child: other threads' places are free. */
 void

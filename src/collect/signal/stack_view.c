@@ -34,6 +34,12 @@ cpprof__stack_view_refuse_copy(bool refuse)
     store_relaxed(&copy_refused, refuse);
 }
 
+bool
+cpprof__stack_view_copies(void)
+{
+    return !load_relaxed(&copy_refused);
+}
+
 static long
 copy(void *to, uintptr_t from, size_t n)
 {

@@ -54,6 +54,11 @@ stack_read(struct cpprof__stack_view *view, uintptr_t at, uintptr_t *value)
     return cpprof__stack_read_far(view, at, value);
 }
 
+/* Does process_vm_readv serve, as far as is known? Else memory that goes while
+ * it is read is a fault. */
+bool
+cpprof__stack_view_copies(void);
+
 /*
  * For tests: behave as where process_vm_readv is refused (by seccomp, or by a
  * kernel without it).

@@ -66,6 +66,8 @@ struct cpprof__thread_self {
     uintptr_t start;     /* address of the start routine, 0: unknown */
     void *inherited;     /* the set that it was born with, on which it has a
                           * hold, or NULL */
+    int32_t tid;         /* set while others may look at this; collect/sleeper.h
+                          */
 };
 extern __thread struct cpprof__thread_self cpprof__self;
 

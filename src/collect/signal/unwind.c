@@ -241,7 +241,7 @@ find_base(struct cpprof__walk *w, const struct cpprof__row *row,
         return stack_read(w->view, *base + (uintptr_t)(intptr_t)row->cfa_off,
                           base);
     if (row->how & CPPROF__ROW_BY_FP)
-        return true;
+        return *base != CPPROF__UNKNOWN || cpprof__walk_find_fp(w, base);
     *base = w->at.sp;
     if (!w->at.sp_guessed)
         return true;

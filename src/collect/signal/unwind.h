@@ -29,6 +29,13 @@ struct cpprof__stack_view {
     struct cpprof__regs base; /* the walk's own, to keep it off the stack */
 };
 
+/*
+ * regs->fp when only sp and pc are known, those of a thread that is looked at
+ * from outside: no frame is there. Where a link register is known as this it is
+ * not known either.
+ */
+#define CPPROF__UNKNOWN ((uintptr_t)1)
+
 /* Why a walk ended. */
 enum cpprof__unwind_end {
     CPPROF__UNWIND_ROOT,   /* the outermost frame: _start, clone, coroutine */

@@ -95,4 +95,12 @@ enum cpprof__step
 cpprof__walk_guess(struct cpprof__walk *w, struct cpprof__cursor *at,
                    uintptr_t link);
 
+/*
+ * The frame pointer of the current frame, when it is not known (looked at from
+ * outside) and the frame is found by it: from what the function does first.
+ * base then is the current frame.
+ */
+bool
+cpprof__walk_find_fp(struct cpprof__walk *w, uintptr_t *fp);
+
 #endif

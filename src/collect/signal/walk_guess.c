@@ -144,3 +144,29 @@ cpprof__walk_guess(struct cpprof__walk *w, struct cpprof__cursor *at,
         return CPPROF__STEP_ROOT;
     return CPPROF__STEP_BROKEN;
 }
+
+bool
+cpprof__walk_find_fp(struct cpprof__walk *w, uintptr_t *fp)
+{
+    struct cpprof__fde fde;
+    uintptr_t ra, at;
+    int32_t n;
+
+    if (w->at.sp_guessed || !cpprof__walk_find(w, w->at.ra - 1, &fde) ||
+        !cpprof__stack_fetch(w->view, fde.start, CPPROF__PROLOGUE_BYTES))
+        return false;
+    n = cpprof__prologue_frame((const uint8_t *)w->view->window);
+    at = w->at.sp + (uintptr_t)(intptr_t)n;
+    if (n < 0 || at % 16 != 0 || !stack_read(w->view, at + 8, &ra) ||
+        !cpprof__walk_is_return(w, cpprof__strip_return_address(ra)))
+        return false;
+    *w->base = (struct cpprof__regs){.known = 1ull << CPPROF__REG_FP |
+                                              1ull << CPPROF__REG_SP |
+                                              1ull << CPPROF__REG_PC};
+    w->base->pc = w->at.ra - w->at.interrupted;
+    w->base->sp = w->at.sp;
+    w->base->fp = w->at.fp = *fp = at;
+    w->base_n = w->n;
+    w->base_interrupted = w->at.interrupted;
+    return true;
+}
