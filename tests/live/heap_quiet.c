@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SECONDS 20
@@ -72,10 +73,13 @@ end_here(int signo)
 static int
 run_interrupted(void)
 {
+    time_t start = time(NULL);
+
     signal(SIGALRM, end_here);
     ualarm(20000, 0);
-    for (;;)
+    while (time(NULL) - start < SECONDS)
         replace_blocks();
+    return 1;
 }
 
 static int

@@ -38,7 +38,8 @@
 
 #define CPPROF__HEAP_RATE 524288
 
-/* Higher rates are as this one, 1 TiB; so that sums cannot overflow. */
+/* Higher rates are as this one, 1 TiB; so that no single sample overflows a
+ * sum. Sums wrap at 2^54 bytes. */
 #define CPPROF__HEAP_RATE_MAX ((int64_t)1 << 40)
 
 /* Larger blocks, of which there are none, are counted as this large. */
