@@ -210,6 +210,25 @@ equal_keys_add_up_and_others_do_not(void **state)
     assert_null(counts.places);
 }
 
+/* 40 bits of 1024 ns are 13 days. */
+static void
+a_wait_began_when_it_did_however_long_the_host_is_up(void **state)
+{
+    const uint64_t day = 86400ull * 1000000000, second = 1000000000;
+    uint64_t up, ago;
+
+    (void)state;
+    for (up = day / 2; up < 4000 * day; up = up * 3 + 12345) {
+        for (ago = 0; ago < 12 * day && ago <= up; ago = ago * 7 + second) {
+            uint64_t began = up - ago;
+            uint64_t stored = began / 1024 & ((1ull << 40) - 1);
+            uint64_t since = cpprof__dump_since_ns(stored, up);
+
+            assert_true(since <= began && began - since < 1024);
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -222,6 +241,7 @@ main(void)
         cmocka_unit_test(slots_beyond_the_table_are_refused),
         cmocka_unit_test(a_task_is_told_from_proc),
         cmocka_unit_test(own_threads_are_not_listed),
+        cmocka_unit_test(a_wait_began_when_it_did_however_long_the_host_is_up),
         cmocka_unit_test(equal_keys_add_up_and_others_do_not),
     };
 

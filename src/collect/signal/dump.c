@@ -104,6 +104,19 @@ cpprof__dump_take(struct cpprof__dump_slot *slot)
     };
 }
 
+/* A slot has room for 40 bits of 1024 ns: 13 days, less than a host is up. The
+ * wait began before now, and not longer ago than that. */
+#define SINCE_BITS 40
+#define SINCE_MASK ((1ull << SINCE_BITS) - 1)
+
+uint64_t
+cpprof__dump_since_ns(uint64_t stored, uint64_t now_ns)
+{
+    uint64_t now = now_ns / 1024;
+
+    return (now - ((now - stored) & SINCE_MASK)) * 1024;
+}
+
 struct cpprof__dump_wait
 cpprof__dump_wait(const struct cpprof__dump_slot *slot)
 {
@@ -113,8 +126,9 @@ cpprof__dump_wait(const struct cpprof__dump_slot *slot)
     if (wait >> SEQUENCE_AT != word >> SEQUENCE_AT)
         wait = 0;
     return (struct cpprof__dump_wait){
-        .kind = wait >> 40 & 0xff,
-        .since_ns = (wait & 0xffffffffff) * 1024,
+        .kind = wait >> SINCE_BITS & 0xff,
+        .since_ns = cpprof__dump_since_ns(wait & SINCE_MASK,
+                                          cpprof__clock_ns(CLOCK_MONOTONIC)),
     };
 }
 
@@ -255,8 +269,8 @@ note_wait(struct cpprof__dump_slot *slot, uint64_t sequence)
     uint64_t since = load_relaxed(&now->start_ns) / 1024;
     uint64_t kind = load_relaxed(&now->kind) & 0xff;
 
-    store_relaxed(&slot->wait, sequence << SEQUENCE_AT | kind << 40 |
-                                   (since & 0xffffffffff));
+    store_relaxed(&slot->wait, sequence << SEQUENCE_AT | kind << SINCE_BITS |
+                                   (since & SINCE_MASK));
 }
 
 static void

@@ -100,6 +100,10 @@ cpprof__dump_state(const struct cpprof__dump_slot *slot);
 struct cpprof__dump_answer
 cpprof__dump_take(struct cpprof__dump_slot *slot);
 
+/* The start of a wait out of the low bits of it that a slot holds. */
+uint64_t
+cpprof__dump_since_ns(uint64_t stored, uint64_t now_ns);
+
 /* What the thread that answered waits for. Before the answer is taken. */
 struct cpprof__dump_wait
 cpprof__dump_wait(const struct cpprof__dump_slot *slot);
