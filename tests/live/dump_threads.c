@@ -94,10 +94,17 @@ labels_are_in_it(void)
 {
     struct crowd crowd;
     char *text;
+    int i;
 
     red = cpprof_labels("color", "red", NULL);
     crowd = crowd_make(3, labelled);
     text = dump_text("goroutine", 1);
+    /* Some may still be on their way into the wait. */
+    for (i = 0; i < 100 && !strstr(text, "\n3 @ 0x"); i++) {
+        usleep(10000);
+        free(text);
+        text = dump_text("goroutine", 1);
+    }
     check_has(text, "# labels: {\"color\":\"red\"}\n", "labels_are_written");
     check_has(text, "goroutine profile: total 4\n", "the_text_has_the_total");
     check_has(text, "\n3 @ 0x", "equal_stacks_and_labels_are_one_row");

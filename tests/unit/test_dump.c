@@ -245,5 +245,6 @@ main(void)
         cmocka_unit_test(equal_keys_add_up_and_others_do_not),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -122,5 +122,6 @@ main(void)
         cmocka_unit_test(every_allocation_may_fail),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -269,5 +269,6 @@ main(void)
         cmocka_unit_test(stop_ends_it),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

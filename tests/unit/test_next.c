@@ -133,5 +133,6 @@ main(void)
         cmocka_unit_test(own_module_is_the_program),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,5 +247,6 @@ main(void)
         cmocka_unit_test(unknown_format_and_type_are_refused),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -274,5 +274,6 @@ main(void)
         cmocka_unit_test(noise_does_no_harm),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -272,5 +272,6 @@ main(void)
         cmocka_unit_test(form_feed_ends_all_columns),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
