@@ -30,7 +30,8 @@ struct own {
 };
 static struct own owns[OWN_MAX];
 
-static sigset_t program_mask;
+/* The first word of a sigset_t: all signals that there are. */
+static uint64_t program_mask;
 static __thread uint64_t looked_ns;
 
 static uint64_t
@@ -50,10 +51,24 @@ is_over(const struct own *own)
     return ended && now_ns() - ended > LINGER_NS;
 }
 
+static void
+set_program_mask(void)
+{
+    uint64_t mask = load_relaxed(&program_mask);
+    sigset_t set;
+
+    sigemptyset(&set);
+    memcpy(&set, &mask, sizeof mask);
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
+}
+
 void
 cpprof__own_threads_mask(const sigset_t *program)
 {
-    program_mask = *program;
+    uint64_t mask;
+
+    memcpy(&mask, program, sizeof mask);
+    store_relaxed(&program_mask, mask);
 }
 
 void
@@ -102,7 +117,7 @@ cpprof__own_thread_end(void)
             store_release(&owns[i].ended_ns, now_ns());
     if (main_has_ended()) {
         cpprof__heap_self.exempt = 0;
-        pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
+        set_program_mask();
     }
 }
 

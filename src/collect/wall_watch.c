@@ -246,13 +246,15 @@ static void
 take_answer(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
             struct cpprof__dump_slot *slot)
 {
-    struct cpprof__dump_answer answer = cpprof__dump_take(slot);
+    struct cpprof__dump_answer answer;
 
+    /* Before the slot is free for another answer. */
+    t->cpu_ns = load_relaxed(&slot->cpu_ns);
+    t->self = load_relaxed(&slot->self);
+    answer = cpprof__dump_take(slot);
     t->at = (struct cpprof__wall_count){.stack = answer.stack,
                                         .labels = answer.labels};
     t->at.state = answer.waited ? CPPROF__WALL_SLEEPING : CPPROF__WALL_RUNNING;
-    t->cpu_ns = slot->cpu_ns;
-    t->self = slot->self;
     t->has_answer = t->is_fresh = true;
     t->is_asked = false;
     t->n_blocked = 0;
