@@ -3,6 +3,7 @@
 
 #include "collect/labels.h"
 #include "collect/signal/ring.h"
+#include "collect/store_numbers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,27 +67,9 @@ cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
     return status;
 }
 
-static uint32_t *
-add_mappings(struct cpprof__builder *builder, const struct cpprof__store *store,
-             uint32_t n)
-{
-    uint32_t i;
-    uint32_t *numbers = calloc(n + 1, sizeof *numbers);
-
-    for (i = 0; numbers && i < n; i++) {
-        const struct cpprof__store_mapping *m = &store->mappings[i];
-        struct cpprof__builder_mapping mapping = {
-            m->start, m->limit, m->offset, cpprof__store_text(store, m->path),
-            cpprof__store_text(store, m->build_id)};
-
-        numbers[i] = cpprof__builder_add_mapping(builder, &mapping);
-    }
-    return numbers;
-}
-
 static size_t
 stack_of(const struct cpprof__store *store, uint32_t node,
-         const uint32_t *numbers, uint32_t n_mappings,
+         const uint32_t *numbers, size_t n_mappings,
          struct cpprof__builder_frame *frames)
 {
     size_t n = 0;
@@ -121,8 +104,8 @@ add_samples(struct cpprof__cpu_profile *profile,
 {
     struct cpprof__builder_frame frames[CPPROF__RING_MAX_PCS];
     struct cpprof__builder_label labels[LABELS_MAX];
-    uint32_t i, n = store->head->n_mappings;
-    uint32_t *numbers = add_mappings(profile->builder, store, n);
+    size_t n = 0;
+    uint32_t i, *numbers = cpprof__store_numbers(store, profile->builder, &n);
 
     for (i = 0; numbers && i < store->head->n_samples; i++) {
         const struct cpprof__store_sample *sample = &store->samples[i];

@@ -7,6 +7,7 @@
 #include "collect/heap_profile.h"
 #include "collect/names.h"
 #include "collect/rows_order.h"
+#include "collect/store_numbers.h"
 #include "collect/text_profile.h"
 
 #include <inttypes.h>
@@ -85,23 +86,9 @@ free_work(struct work *w)
 static bool
 add_mappings(struct work *w)
 {
-    const struct cpprof__store *store = &w->source.tables->store;
-    size_t i, n = load_acquire(&store->head->n_mappings);
-
-    n = n < CPPROF__STORE_MAPPINGS ? n : CPPROF__STORE_MAPPINGS;
-    w->numbers = calloc(n + 1, sizeof *w->numbers);
-    if (!w->numbers)
-        return false;
-    w->n_numbers = n;
-    for (i = 0; i < n; i++) {
-        const struct cpprof__store_mapping *m = &store->mappings[i];
-        struct cpprof__builder_mapping mapping = {
-            m->start, m->limit, m->offset, cpprof__store_text(store, m->path),
-            cpprof__store_text(store, m->build_id)};
-
-        w->numbers[i] = cpprof__builder_add_mapping(w->builder, &mapping);
-    }
-    return true;
+    w->numbers = cpprof__store_numbers(&w->source.tables->store, w->builder,
+                                       &w->n_numbers);
+    return w->numbers != NULL;
 }
 
 static bool
