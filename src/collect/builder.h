@@ -15,6 +15,7 @@
 #include "object/symbolizer.h"
 #include <cpprof/writer.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -114,6 +115,15 @@ cpprof__builder_add_sample(struct cpprof__builder *b, const int64_t *values,
                            const struct cpprof__builder_frame *stack, size_t n,
                            const struct cpprof__builder_label *labels,
                            size_t n_labels);
+
+/*
+ * How many frames at the leaf are to be left out because hides() says so of
+ * all their names; 0 when nothing else would be left, or there are no names.
+ */
+size_t
+cpprof__builder_n_hidden(struct cpprof__builder *b,
+                         const struct cpprof__builder_frame *stack, size_t n,
+                         bool (*hides)(const char *name));
 
 /* A line for the profile's comments; copied. */
 void

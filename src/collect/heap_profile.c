@@ -27,7 +27,6 @@ struct work {
     uint32_t *numbers; /* the builder's, of the store's mappings */
     size_t n_numbers;
     struct cpprof__builder_frame stack[DEPTH_MAX];
-    struct cpprof__frame lines[CPPROF__LINES_MAX];
 };
 
 struct cpprof__symbolizer *
@@ -85,38 +84,6 @@ add_mappings(struct work *w)
     return w->numbers != NULL;
 }
 
-/* Is all that a frame stands for the allocator's or ours? */
-static bool
-is_hidden(struct work *w, const struct cpprof__builder_frame *frame)
-{
-    size_t mapping, i, n;
-
-    if (!w->symbolizer || frame->pc < CPPROF__FRAME_END ||
-        frame->mapping == CPPROF__NO_MAPPING)
-        return false;
-    mapping = cpprof__builder_mapping_at(w->builder, frame->mapping)
-                  ->symbolizer_index;
-    if (mapping == SIZE_MAX)
-        return false;
-    n = w->source->ops->resolve(w->symbolizer, mapping, frame->pc, w->lines,
-                                CPPROF__LINES_MAX);
-    for (i = 0; i < n; i++)
-        if (!cpprof__heap_hides(w->lines[i].name))
-            return false;
-    return n > 0;
-}
-
-/* Frames to leave out at the leaf; none, when there would be nothing else. */
-static size_t
-n_hidden(struct work *w, size_t n)
-{
-    size_t i = 0;
-
-    while (i < n && is_hidden(w, &w->stack[i]))
-        i++;
-    return i < n ? i : 0;
-}
-
 static size_t
 labels_of(const struct work *w, uint32_t labels,
           struct cpprof__builder_label *out, size_t max)
@@ -145,7 +112,8 @@ add_row(struct work *w, const struct cpprof__heap_row *row)
     };
     size_t n = cpprof__heap_stack(w->source, row->stack, w->numbers,
                                   w->n_numbers, w->stack, DEPTH_MAX);
-    size_t skip = n_hidden(w, n);
+    size_t skip =
+        cpprof__builder_n_hidden(w->builder, w->stack, n, cpprof__heap_hides);
 
     cpprof__builder_add_sample(
         w->builder, row->values, w->stack + skip, n - skip, labels,

@@ -29,7 +29,6 @@ struct work {
     size_t n_numbers;
     struct cpprof__builder_frame stack[DEPTH_MAX];
     struct cpprof__builder_label labels[CPPROF__ROW_LABELS];
-    struct cpprof__frame lines[CPPROF__LINES_MAX];
     struct cpprof__text_profile text;
 };
 
@@ -91,43 +90,13 @@ add_mappings(struct work *w)
     return w->numbers != NULL;
 }
 
-static bool
-is_hidden(struct work *w, const struct cpprof__builder_frame *frame)
-{
-    size_t mapping, i, n;
-
-    if (!w->form->hides || !w->symbolizer || frame->pc < CPPROF__FRAME_END ||
-        frame->mapping == CPPROF__NO_MAPPING)
-        return false;
-    mapping = cpprof__builder_mapping_at(w->builder, frame->mapping)
-                  ->symbolizer_index;
-    if (mapping == SIZE_MAX)
-        return false;
-    n = w->source.ops->resolve(w->symbolizer, mapping, frame->pc, w->lines,
-                               CPPROF__LINES_MAX);
-    for (i = 0; i < n; i++)
-        if (!w->form->hides(w->lines[i].name))
-            return false;
-    return n > 0;
-}
-
-/* Frames to leave out at the leaf; none, when there would be nothing else. */
-static size_t
-n_hidden(struct work *w, size_t n)
-{
-    size_t i = 0;
-
-    while (i < n && is_hidden(w, &w->stack[i]))
-        i++;
-    return i < n ? i : 0;
-}
-
 static void
 add_row(struct work *w, const struct cpprof__row *row)
 {
     size_t n = cpprof__heap_stack(&w->source, row->stack, w->numbers,
                                   w->n_numbers, w->stack, DEPTH_MAX);
-    size_t skip = n_hidden(w, n);
+    size_t skip =
+        cpprof__builder_n_hidden(w->builder, w->stack, n, w->form->hides);
 
     cpprof__builder_add_sample(w->builder, row->values, w->stack + skip,
                                n - skip, w->labels,
