@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Profiles of a stretch of time, as many at once as are asked for: captures of
+ * CPU or wall time, and the difference between two moments of a profile that
+ * counts up. What an HTTP handler or an agent is made of; a program that wants
+ * one CPU profile takes cpprof_start_cpu_profile().
+ */
+#ifndef CPPROF_CAPTURES_H
+#define CPPROF_CAPTURES_H
+
+#include <cpprof/cpprof.h>
+#include <cpprof/profiles.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cpprof_capture;
+
+/*
+ * Begin to capture. Several run at once, and beside the profile of
+ * cpprof_start_cpu_profile() (or _wall_): they are fed by one sampler. While
+ * one runs, its rate, depth and engine are those of a later capture, too, which
+ * says so by its period; a shape of its own has only what is written.
+ *
+ * writer   receives the file at the end; closed by cpprof_capture_end(), or by
+ *          this call when it fails.
+ * options  NULL for defaults.
+ *
+ * Shape, units: as cpprof_start_cpu_profile() and cpprof_start_wall_profile();
+ *          CPPROF_WALL_OFF_CPU is a choice of each capture.
+ * Errors:  CPPROF_BUSY (a limit of captures), CPPROF_INVALID, CPPROF_NOMEM,
+ *          CPPROF_SYSTEM, CPPROF_UNSUPPORTED.
+ * Owner:   the caller ends *capture with cpprof_capture_end(). In a child made
+ *          by fork it may only be ended, which then writes nothing and fails.
+ * Safety:  MT. Not AS.
+ */
+CPPROF_API enum cpprof_status
+cpprof_capture_cpu(struct cpprof_writer writer,
+                   const struct cpprof_cpu_options *options,
+                   struct cpprof_capture **capture, struct cpprof_error *error);
+CPPROF_API enum cpprof_status
+cpprof_capture_wall(struct cpprof_writer writer,
+                    const struct cpprof_wall_options *options,
+                    struct cpprof_capture **capture,
+                    struct cpprof_error *error);
+
+/*
+ * End a capture, write it, close its writer and free it.
+ *
+ * Errors:  CPPROF_SYSTEM (a write failed), CPPROF_NOMEM.
+ * Safety:  MT. Not AS.
+ */
+CPPROF_API enum cpprof_status
+cpprof_capture_end(struct cpprof_capture *capture, struct cpprof_error *error);
+
+/* The values of a profile at one moment. */
+struct cpprof_snapshot;
+
+/*
+ * Note where a profile stands: any but the CPU and wall profiles, those that
+ * the program made included.
+ *
+ * options  of flags CPPROF_PROFILE_LABELS is looked at; NULL for defaults.
+ *
+ * Errors:  CPPROF_NOMEM, CPPROF_INVALID, CPPROF_SYSTEM.
+ * Owner:   the caller frees *snapshot.
+ * Safety:  MT. Not AS.
+ */
+CPPROF_API enum cpprof_status
+cpprof_snapshot_take(struct cpprof_profile *profile,
+                     const struct cpprof_profile_options *options,
+                     struct cpprof_snapshot **snapshot,
+                     struct cpprof_error *error);
+
+/*
+ * Write what was added since (or is less: in-use values and counts of threads
+ * may be negative), gzipped protobuf, and have the snapshot stand at now.
+ *
+ * options  debug must be 0; NULL for defaults.
+ *
+ * Shape:   as cpprof_profile_write(), samples without any difference left out;
+ *          time is that of now, duration that since the snapshot.
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_INVALID; the snapshot is then
+ *          as it was.
+ * Owner:   the writer is closed by this call.
+ * Safety:  OBJ.
+ * Source:  Go net/http/pprof (serveDeltaProfile).
+ */
+CPPROF_API enum cpprof_status
+cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
+                            struct cpprof_writer writer,
+                            const struct cpprof_profile_options *options,
+                            struct cpprof_error *error);
+CPPROF_API void
+cpprof_snapshot_free(struct cpprof_snapshot *snapshot);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

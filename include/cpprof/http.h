@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * /debug/pprof/ for C: the profiles of this process over HTTP, as Go's
+ * net/http/pprof serves them.
+ *
+ *     cpprof_http_listen("127.0.0.1:6060", NULL, NULL);
+ *
+ * or, in a server that the program has already, cpprof_http_handle() for every
+ * path that begins with /debug/pprof/, /debug/fgprof or /pprof/.
+ */
+#ifndef CPPROF_HTTP_H
+#define CPPROF_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cpprof/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* struct cpprof_http_request flags */
+#define CPPROF_HTTP_ONE_CPU_CAPTURE 1u /* answer a second one as Go does: 500  \
+                                        */
+
+/* A request, as it came. */
+struct cpprof_http_request {
+    size_t size;        /* sizeof (struct cpprof_http_request) */
+    const char *method; /* "GET" */
+    const char *path;   /* decoded, "/debug/pprof/heap" */
+    const char *query;  /* what followed the '?', not decoded; NULL: nothing */
+    const char *content_type; /* of the body, or NULL */
+    const void *body;
+    size_t n_body;
+    uint32_t flags;       /* CPPROF_HTTP_* */
+    uint32_t max_seconds; /* longer captures are refused; 0: none are */
+
+    /*
+     * Wait until so many nanoseconds have passed, or the client has left: true.
+     * NULL: cpprof sleeps, and a client that left is noticed at the end.
+     */
+    bool (*wait)(void *ctx, uint64_t ns);
+    void *ctx;
+};
+
+struct cpprof_http_header {
+    const char *name;
+    const char *value;
+};
+
+/* Where the answer goes: both calls return 0 or an errno, after which no other
+ * call comes. */
+struct cpprof_http_response {
+    size_t size; /* sizeof (struct cpprof_http_response) */
+
+    /* Comes once and first, headers to be sent at once: a capture's body takes
+     * its time. n_body is the length of the body, or -1: not known. */
+    int (*begin)(void *ctx, int status,
+                 const struct cpprof_http_header *headers, size_t n_headers,
+                 int64_t n_body);
+    int (*write)(void *ctx, const void *data, size_t n_bytes);
+    void *ctx;
+};
+
+/*
+ * Answer a request; returns when it is answered, a capture when its time is
+ * over or the client left.
+ *
+ * Shape:   docs/http.md lists paths and parameters. Whatever is wrong with the
+ *          request is an answer with a status of 400 and more.
+ * Errors:  CPPROF_SYSTEM (begin or write failed, or a profile ended in the
+ *          middle: the connection is to be cut, so that the answer is not taken
+ *          for a whole one), CPPROF_INVALID (a struct without its functions).
+ * Owner:   everything stays the caller's.
+ * Safety:  MT. Not AS. Threads that call it appear in profiles as any other.
+ * Source:  Go net/http/pprof.
+ */
+CPPROF_API enum cpprof_status
+cpprof_http_handle(const struct cpprof_http_request *request,
+                   const struct cpprof_http_response *response,
+                   struct cpprof_error *error);
+
+/* struct cpprof_http_options flags */
+#define CPPROF_HTTP_INSECURE 2u /* any address without a token */
+
+struct cpprof_http_options {
+    size_t size;       /* sizeof (struct cpprof_http_options) */
+    uint32_t flags;    /* CPPROF_HTTP_* */
+    const char *token; /* asked for in "Authorization: Bearer"; NULL: none */
+    uint32_t max_connections; /* 0: 256; more wait in the queue of the kernel */
+    uint32_t max_captures;    /* with a duration, at once; 0: 128 */
+    uint32_t max_body;        /* bytes; 0: 1 MiB */
+    uint32_t header_seconds;  /* until a request must be there; 0: 10 */
+    uint32_t max_seconds;     /* of a capture; 0: 3600 */
+};
+
+/*
+ * Serve in the background, until the process ends or cpprof_http_close(). One
+ * server per process; its threads take no signals and are in no profile.
+ *
+ * address  "127.0.0.1:6060", "[::1]:6060", "localhost:6060", ":6060" (which is
+ *          every address), "unix:/path" (made with mode 0600; a socket there
+ *          that nobody listens on is replaced). Port 0: any that is free.
+ *
+ * Errors:  CPPROF_INVALID (not an address; not loopback, and neither token nor
+ *          CPPROF_HTTP_INSECURE), CPPROF_BUSY (listens already), CPPROF_SYSTEM
+ *          (of bind and listen), CPPROF_UNSUPPORTED (libcpprof-http.so is not
+ *          there), CPPROF_NOMEM.
+ * Safety:  MT. Not AS. A child made by fork() does not serve, and does not hold
+ *          the socket.
+ */
+CPPROF_API enum cpprof_status
+cpprof_http_listen(const char *address,
+                   const struct cpprof_http_options *options,
+                   struct cpprof_error *error);
+
+/* Where it listens, as above with the true port: stores at most n bytes with a
+ * NUL and returns the length, 0 when it does not. Safety: MT. Not AS. */
+CPPROF_API size_t
+cpprof_http_address(char *address, size_t n);
+
+/* Stop to serve: running captures end now and are answered. Safety: MT. Not
+ * AS. */
+CPPROF_API void
+cpprof_http_close(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
