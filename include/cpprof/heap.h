@@ -43,7 +43,9 @@ struct cpprof_heap;
 /* struct cpprof_heap_options flags */
 #define CPPROF_HEAP_ALLOCS 1u /* default sample type alloc_space: "allocs" */
 #define CPPROF_HEAP_PEAK   2u /* in-use values at the moment of most in use */
-#define CPPROF_HEAP_LABELS 4u /* samples carry their thread's labels */
+#define CPPROF_HEAP_LABELS 4u /* samples carry their thread's labels, kept from
+                               * the first such call on or
+                               * cpprof_keep_labels() */
 #define CPPROF_HEAP_LEGACY 8u /* debug 0: the text of 2016, ungzipped */
 
 struct cpprof_heap_options {

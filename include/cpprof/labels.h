@@ -91,6 +91,18 @@ CPPROF_API const struct cpprof_labels *
 cpprof_thread_labels(void);
 
 /*
+ * Heap, block and mutex: keep the labels of the thread with what is recorded
+ * from now on (1), or not (0). A negative number changes nothing. A profile
+ * that is written with labels turns it on, but what was recorded before has
+ * none. CPU, wall and goroutine profiles have labels in any case.
+ *
+ * Returns what was set before; 0 at the start.
+ * Safety:  MT. AS.
+ */
+CPPROF_API int
+cpprof_keep_labels(int on);
+
+/*
  * Call fn(arg) with the current labels and those of set over them, and restore
  * the current ones, also when fn ends by a C++ exception or pthread_exit().
  *

@@ -25,10 +25,12 @@ extern "C" {
 struct cpprof_profile; /* never freed */
 
 /*
- * Make a profile with that name, which is copied.
+ * Make a profile with that name, which is copied: printable characters of
+ * UTF-8 and no space, which readers of the text forms would stop at.
  *
  * Errors:  CPPROF_INVALID ("pprof: NewProfile with empty name", "pprof:
- *          NewProfile name already in use: NAME"), CPPROF_NOMEM.
+ *          NewProfile name already in use: NAME", "pprof: NewProfile with a
+ *          space or an unprintable character in the name"), CPPROF_NOMEM.
  * Safety:  MT. Not AS.
  * Source:  Go runtime/pprof.NewProfile.
  */
@@ -84,7 +86,9 @@ cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
                             size_t n);
 
 /* struct cpprof_profile_options flags */
-#define CPPROF_PROFILE_LABELS      1u /* heap, block, mutex: thread's labels */
+#define CPPROF_PROFILE_LABELS      1u /* heap, block, mutex: thread's labels,
+                                       * kept from the first such call on or
+                                       * cpprof_keep_labels() */
 #define CPPROF_PROFILE_PEAK        2u /* heap: at the moment of most in use */
 #define CPPROF_PROFILE_IN_PROGRESS 4u /* block: waits that still go on, too */
 #define CPPROF_PROFILE_LEGACY      8u /* debug 0: the text of 2016, ungzipped */

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "collect/heap_profile.h"
 #include "collect/names.h"
+#include "collect/row_labels.h"
 #include "collect/signal/waits.h"
 #include "collect/text_profile.h"
 
@@ -27,6 +28,7 @@ struct work {
     struct cpprof__text_profile text;
     struct cpprof__heap_source source;
     struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__label_list labels;
 };
 
 static bool
@@ -78,6 +80,7 @@ put_row(struct work *w, const struct cpprof__row *row, int64_t period,
         w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_BROKEN,
                                                        CPPROF__NO_MAPPING};
     cpprof__text_addresses(t, w->stack, n);
+    cpprof__row_labels_text(t, &w->source, row->labels, &w->labels);
     if (names)
         cpprof__text_stack(t, w->stack, n);
 }
@@ -127,6 +130,7 @@ cpprof__contention_write(const struct cpprof__rows_form *form,
     status = cpprof__text_end(&w->text, error);
     if (symbolizer)
         w->source.ops->free(symbolizer);
+    cpprof__label_list_free(&w->labels);
     free(w);
     return status;
 }

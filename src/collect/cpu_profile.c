@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/cpu_profile.h"
 
+#include "collect/builder_internal.h"
 #include "collect/labels.h"
 #include "collect/signal/ring.h"
 #include "collect/store_numbers.h"
@@ -9,9 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Labels of one sample that are written; more are cut. */
-#define LABELS_MAX 64
 
 /* Fewer samples than this say nothing about a rate. */
 #define RATE_MIN_SAMPLES 20
@@ -85,17 +83,20 @@ stack_of(const struct cpprof__store *store, uint32_t node,
     return n;
 }
 
-static size_t
-labels_of(const struct cpprof__store *store, uint32_t labels,
-          struct cpprof__builder_label *out)
+static void
+set_labels(struct cpprof__cpu_profile *profile,
+           const struct cpprof__store *store, uint32_t number,
+           struct cpprof__label_list *labels)
 {
     const struct cpprof__store_labels *set;
 
-    if (!labels)
-        return 0;
-    set = &store->label_sets[labels - 1];
-    return cpprof__labels_decode(store->text + set->text, set->n_bytes, out,
-                                 LABELS_MAX);
+    labels->n = 0;
+    if (!number)
+        return;
+    set = &store->label_sets[number - 1];
+    cpprof__labels_decode(store->text + set->text, set->n_bytes, labels);
+    if (labels->failed)
+        cpprof__builder_fail_nomem(profile->builder);
 }
 
 static void
@@ -103,7 +104,7 @@ add_samples(struct cpprof__cpu_profile *profile,
             const struct cpprof__store *store)
 {
     struct cpprof__builder_frame frames[CPPROF__RING_MAX_PCS];
-    struct cpprof__builder_label labels[LABELS_MAX];
+    struct cpprof__label_list labels = {0};
     size_t n = 0;
     uint32_t i, *numbers = cpprof__store_numbers(store, profile->builder, &n);
 
@@ -115,11 +116,13 @@ add_samples(struct cpprof__cpu_profile *profile,
         if (!sample->count)
             continue;
         profile->n_samples += sample->count;
+        set_labels(profile, store, sample->labels, &labels);
         cpprof__builder_add_sample(
             profile->builder, values, frames,
-            stack_of(store, sample->node, numbers, n, frames), labels,
-            labels_of(store, sample->labels, labels));
+            stack_of(store, sample->node, numbers, n, frames), labels.at,
+            labels.n);
     }
+    cpprof__label_list_free(&labels);
     free(numbers);
 }
 

@@ -2,7 +2,7 @@
 #include "collect/drain.h"
 
 #include "arch/atomic.h"
-#include "collect/signal/label_set.h"
+#include "collect/labels.h"
 
 #include <string.h>
 
@@ -75,8 +75,8 @@ labels_by_identity(const struct cpprof__drain *drain, uint64_t identity)
     return 0;
 }
 
-/* Sets that are longer go without: they would fill one store each. */
-#define BYTES_MAX (CPPROF__STORE_TEXT / 4)
+_Static_assert(CPPROF__LABELS_BYTES_MAX <= CPPROF__STORE_TEXT / 4,
+               "a store has room for more than one set");
 
 /* False: there would be room in an empty store. */
 static bool
@@ -92,8 +92,6 @@ find_labels(struct cpprof__drain *drain, uint32_t *labels)
         *labels = labels_by_identity(drain, identity);
         return true;
     }
-    if (set->n_encoded > BYTES_MAX)
-        return true;
     *labels = labels_by_content(drain, set, identity);
     return *labels != 0;
 }

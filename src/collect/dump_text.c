@@ -6,7 +6,7 @@
 #include "collect/builder_internal.h"
 #include "collect/heap_profile.h"
 #include "collect/names.h"
-#include "collect/rows_order.h"
+#include "collect/row_labels.h"
 #include "collect/signal/sampler.h"
 #include "collect/signal/waits.h"
 #include "collect/text_profile.h"
@@ -28,7 +28,7 @@ struct work {
     uint64_t now_ns;
     struct cpprof__builder_frame stack[DEPTH_MAX];
     struct cpprof__frame lines[LINES];
-    struct cpprof__builder_label labels[CPPROF__ROW_LABELS];
+    struct cpprof__label_list labels;
 };
 
 static void
@@ -84,12 +84,15 @@ waited_ns(const struct work *w, const struct cpprof__dump_thread *t)
 static void
 put_labels(struct work *w, uint32_t labels)
 {
-    const struct cpprof__row row = {.labels = labels};
     struct cpprof__buffer text = {0};
 
     if (!labels)
         return;
-    cpprof__labels_print(&text, w->labels, cpprof__row_labels(&row, w->labels));
+    w->labels.n = 0;
+    cpprof__row_labels(&w->source, labels, &w->labels);
+    cpprof__labels_print(&text, w->labels.at, w->labels.n);
+    if (text.failed || w->labels.failed)
+        cpprof__fail_nomem(&w->text.error);
     cpprof__text_printf(&w->text, ", labels ");
     put_plain(w, (const char *)text.data, text.n);
     cpprof__buffer_free(&text);
@@ -312,6 +315,7 @@ cpprof__dump_write_text(const struct cpprof__dump *dump,
     status = cpprof__text_end(&w->text, error);
     if (symbolizer)
         w->source.ops->free(symbolizer);
+    cpprof__label_list_free(&w->labels);
     free(w);
     return status;
 }

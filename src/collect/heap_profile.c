@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "collect/builder_internal.h"
 #include "collect/heap_hide.h"
-#include "collect/labels.h"
+#include "collect/row_labels.h"
 #include "collect/store_numbers.h"
 
 #include <inttypes.h>
@@ -14,9 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Frames and labels of one sample that are written; more are cut. */
-#define DEPTH_MAX  1024
-#define LABELS_MAX 64
+/* Frames of one sample that are written; more are cut. */
+#define DEPTH_MAX 1024
 
 /* A profile being written. */
 struct work {
@@ -27,6 +26,7 @@ struct work {
     uint32_t *numbers; /* the builder's, of the store's mappings */
     size_t n_numbers;
     struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__label_list labels;
 };
 
 struct cpprof__symbolizer *
@@ -84,40 +84,30 @@ add_mappings(struct work *w)
     return w->numbers != NULL;
 }
 
-static size_t
-labels_of(const struct work *w, uint32_t labels,
-          struct cpprof__builder_label *out, size_t max)
+static void
+set_labels(struct work *w, const struct cpprof__heap_row *row)
 {
-    const struct cpprof__store *store = &w->source->tables->store;
-    const struct cpprof__store_labels *set;
+    const struct cpprof__builder_label bytes = {
+        .key = "bytes", .num = row->block_bytes, .num_unit = "bytes"};
 
-    if (!labels || labels > CPPROF__STORE_LABEL_SETS ||
-        labels > load_acquire(&store->head->n_label_sets))
-        return 0;
-    set = &store->label_sets[labels - 1];
-    if (set->text >= CPPROF__STORE_TEXT ||
-        set->n_bytes >= CPPROF__STORE_TEXT - set->text)
-        return 0;
-    return cpprof__labels_decode(store->text + set->text, set->n_bytes, out,
-                                 max);
+    w->labels.n = 0;
+    cpprof__label_list_add(&w->labels, &bytes);
+    cpprof__row_labels(w->source, row->labels, &w->labels);
+    if (w->labels.failed)
+        cpprof__builder_fail_nomem(w->builder);
 }
 
 static void
 add_row(struct work *w, const struct cpprof__heap_row *row)
 {
-    struct cpprof__builder_label labels[LABELS_MAX + 1] = {
-        {.key = "bytes",
-         .num = cpprof__heap_row_mean(row),
-         .num_unit = "bytes"},
-    };
     size_t n = cpprof__heap_stack(w->source, row->stack, w->numbers,
                                   w->n_numbers, w->stack, DEPTH_MAX);
     size_t skip =
         cpprof__builder_n_hidden(w->builder, w->stack, n, cpprof__heap_hides);
 
-    cpprof__builder_add_sample(
-        w->builder, row->values, w->stack + skip, n - skip, labels,
-        1 + labels_of(w, row->labels, labels + 1, LABELS_MAX));
+    set_labels(w, row);
+    cpprof__builder_add_sample(w->builder, row->values, w->stack + skip,
+                               n - skip, w->labels.at, w->labels.n);
 }
 
 static void
@@ -254,6 +244,7 @@ cpprof__heap_write_proto(const struct cpprof__heap_source *source,
     }
     if (w->symbolizer)
         w->source->ops->free(w->symbolizer);
+    cpprof__label_list_free(&w->labels);
     free(w->numbers);
     free(w);
     return status;

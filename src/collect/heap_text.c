@@ -13,6 +13,7 @@
 #include "collect/heap_hide.h"
 #include "collect/heap_profile.h"
 #include "collect/heap_stats.h"
+#include "collect/row_labels.h"
 #include "collect/text_profile.h"
 
 #include <inttypes.h>
@@ -27,6 +28,7 @@ struct work {
     bool is_scaled;
     bool names; /* of the frames, in comments */
     struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__label_list labels;
 };
 
 /* A row as it is printed. */
@@ -143,6 +145,9 @@ put_row(struct work *w, const struct printed *p)
         n = cpprof__heap_stack(w->source, p->row->stack, w->text.mappings,
                                w->text.n_mappings, w->stack, DEPTH_MAX);
     cpprof__text_addresses(&w->text, w->stack, n);
+    if (p->row)
+        cpprof__row_labels_text(&w->text, w->source, p->row->labels,
+                                &w->labels);
     if (w->names)
         cpprof__text_stack(&w->text, w->stack, n);
 }
@@ -196,6 +201,7 @@ cpprof__heap_write_text(const struct cpprof__heap_source *source,
     status = cpprof__text_end(&w->text, error);
     if (symbolizer)
         source->ops->free(symbolizer);
+    cpprof__label_list_free(&w->labels);
     free(w);
     return status;
 }

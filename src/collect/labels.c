@@ -4,6 +4,7 @@
 
 #include "base/reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define KIND_TEXT   's'
@@ -45,30 +46,52 @@ get_text(struct cpprof__reader *r)
     return text;
 }
 
-size_t
+void
+cpprof__label_list_add(struct cpprof__label_list *list,
+                       const struct cpprof__builder_label *label)
+{
+    if (list->n == list->max) {
+        size_t max = list->max ? list->max * 2 : 16;
+        struct cpprof__builder_label *at = realloc(list->at, max * sizeof *at);
+
+        if (!at) {
+            list->failed = true;
+            return;
+        }
+        list->at = at;
+        list->max = max;
+    }
+    list->at[list->n++] = *label;
+}
+
+void
+cpprof__label_list_free(struct cpprof__label_list *list)
+{
+    free(list->at);
+    memset(list, 0, sizeof *list);
+}
+
+void
 cpprof__labels_decode(const char *data, size_t n,
-                      struct cpprof__builder_label *labels, size_t max)
+                      struct cpprof__label_list *list)
 {
     struct cpprof__reader r = cpprof__reader(data, n);
-    size_t n_labels = 0;
 
-    while (n_labels < max && cpprof__reader_left(&r)) {
-        struct cpprof__builder_label *label = &labels[n_labels];
+    while (cpprof__reader_left(&r)) {
+        struct cpprof__builder_label label = {0};
         uint8_t kind = cpprof__read_u8(&r);
         const char *value;
 
-        memset(label, 0, sizeof *label);
-        label->key = get_text(&r);
+        label.key = get_text(&r);
         value = get_text(&r);
         if (kind == KIND_TEXT) {
-            label->str = value;
+            label.str = value;
         } else {
-            label->num_unit = *value ? value : NULL;
-            label->num = (int64_t)cpprof__read_u64(&r);
+            label.num_unit = *value ? value : NULL;
+            label.num = (int64_t)cpprof__read_u64(&r);
         }
         if (r.bad)
             break;
-        n_labels++;
+        cpprof__label_list_add(list, &label);
     }
-    return n_labels;
 }

@@ -26,18 +26,33 @@ struct cpprof_labels {
     struct cpprof_labels *next;   /* in limbo */
     uint64_t freed_at;
     size_t n;
-    struct cpprof_label labels[]; /* by key; strings are in set.encoded */
+    struct cpprof_label labels[]; /* by key; strings are in the bytes behind
+                                   * them, mostly those of set.encoded */
 };
 
 /* Give back a hold that a thread's end or a failed start leaves. */
 void
 cpprof__labels_inherited_free(const void *labels);
 
-/* Up to max labels of encoded bytes; their strings are slices of data, which
- * ends in a terminator of its own. Returns how many. */
-size_t
+/* Labels of a sample that is about to be written; the list is used again for
+ * the next one (n = 0). */
+struct cpprof__label_list {
+    struct cpprof__builder_label *at;
+    size_t n;
+    size_t max;
+    bool failed; /* no memory: it is shorter than it should be */
+};
+void
+cpprof__label_list_add(struct cpprof__label_list *list,
+                       const struct cpprof__builder_label *label);
+void
+cpprof__label_list_free(struct cpprof__label_list *list);
+
+/* Add the labels of encoded bytes; their strings are slices of data, which
+ * ends in a terminator of its own. */
+void
 cpprof__labels_decode(const char *data, size_t n,
-                      struct cpprof__builder_label *labels, size_t max);
+                      struct cpprof__label_list *list);
 
 /*
  * The bytes that mean the same in another process. Of a label: 's' key 0 text
@@ -46,6 +61,13 @@ cpprof__labels_decode(const char *data, size_t n,
 void
 cpprof__labels_encode(struct cpprof__buffer *out,
                       const struct cpprof_label *label);
+
+/*
+ * Bound of what a set is to whoever samples, encoded. One that is larger is a
+ * single label that says so, {"labels":"[70000 bytes, too large]"}, in every
+ * form of every profile. Its labels can be looked at as ever.
+ */
+#define CPPROF__LABELS_BYTES_MAX (64u * 1024)
 
 /* As Go prints them: {"key":"text", "key":"text"}. A number is "4096 bytes",
  * or without a unit 4096. */

@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,9 +46,9 @@ keep_last(struct pick *picks, size_t n)
 
 /* The labels of a set, pointing into its own bytes. */
 static void
-point_inside(struct cpprof_labels *set, const struct pick *picks)
+point_inside(struct cpprof_labels *set, const char *at,
+             const struct pick *picks)
 {
-    const char *at = set->set.encoded;
     size_t i;
 
     for (i = 0; i < set->n; i++) {
@@ -65,26 +66,46 @@ point_inside(struct cpprof_labels *set, const struct pick *picks)
     }
 }
 
+/* Behind the bytes of a set that is too large, what stands in for them.
+ * Returns where it begins. */
+static size_t
+put_stand_in(struct cpprof__buffer *encoded)
+{
+    size_t begin = encoded->n;
+    char text[48];
+    const struct cpprof_label label = {.key = "labels", .str = text};
+
+    snprintf(text, sizeof text, "[%zu bytes, too large]", begin);
+    cpprof__labels_encode(encoded, &label);
+    return begin;
+}
+
 static struct cpprof_labels *
 make(const struct pick *picks, size_t n)
 {
     size_t i, head = sizeof(struct cpprof_labels) + n * sizeof *picks->label;
     struct cpprof__buffer encoded = {0};
     struct cpprof_labels *set = NULL;
+    size_t begin = 0; /* of what is sampled */
 
     for (i = 0; i < n; i++)
         cpprof__labels_encode(&encoded, picks[i].label);
-    if (!encoded.failed && encoded.n < UINT32_MAX)
+    if (encoded.n > CPPROF__LABELS_BYTES_MAX)
+        begin = put_stand_in(&encoded);
+    if (!encoded.failed)
         set = calloc(1, head + encoded.n + 1);
     if (set) {
+        char *bytes = (char *)set + head;
+
+        if (encoded.n)
+            memcpy(bytes, encoded.data, encoded.n);
         set->n = n;
         set->set.refs = 1;
-        set->set.encoded = (char *)set + head;
-        set->set.n_encoded = (uint32_t)encoded.n;
-        set->set.hash = cpprof__hash_bytes(encoded.data, encoded.n, 0);
-        if (encoded.n)
-            memcpy((char *)set + head, encoded.data, encoded.n);
-        point_inside(set, picks);
+        set->set.encoded = bytes + begin;
+        set->set.n_encoded = (uint32_t)(encoded.n - begin);
+        set->set.hash =
+            cpprof__hash_bytes(set->set.encoded, set->set.n_encoded, 0);
+        point_inside(set, bytes, picks);
     }
     cpprof__buffer_free(&encoded);
     return set;

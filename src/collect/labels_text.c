@@ -11,28 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The character of two bytes or more that text begins with, terminated: its
- * length, or 0 when it is not UTF-8. */
-static size_t
-next_rune(const char *text, uint32_t *rune)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *at = (const unsigned char *)text;
-    size_t i, n = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
-
-    if (*at < 0xc2 || *at > 0xf4)
-        return 0;
-    *rune = *at & (0x7fu >> n);
-    for (i = 1; i < n; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        *rune = *rune << 6 | (at[i] & 0x3f);
-    }
-    if (*rune < least[n] || *rune > 0x10ffff || (*rune & ~0x7ffu) == 0xd800)
-        return 0;
-    return n;
-}
-
 static void
 put_ascii(struct cpprof__buffer *out, char c)
 {
@@ -53,7 +31,7 @@ static size_t
 put_rune(struct cpprof__buffer *out, const char *text)
 {
     uint32_t rune;
-    size_t n = next_rune(text, &rune);
+    size_t n = cpprof__read_rune(text, &rune);
 
     if (!n) {
         cpprof__buffer_printf(out, "\\x%02x", (unsigned)(unsigned char)*text);

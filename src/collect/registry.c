@@ -8,6 +8,7 @@
 #include "collect/exempt.h"
 #include "collect/labels.h"
 #include "collect/own_lock.h"
+#include "collect/printable.h"
 #include "collect/signal/heap_stack.h"
 #include "collect/tables.h"
 
@@ -159,16 +160,39 @@ put_on_list(struct cpprof_profile *profile)
     return is_new;
 }
 
-enum cpprof_status
-cpprof_profile_new(const char *name, struct cpprof_profile **profile,
-                   struct cpprof_error *error)
+/* The first line of the text forms is read up to the first space. */
+static enum cpprof_status
+check_name(const char *name, struct cpprof_error *error)
 {
-    struct cpprof_profile *made;
-    CPPROF__EXEMPT;
+    uint32_t rune;
+    size_t n;
 
     if (!name || !*name)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "pprof: NewProfile with empty name");
+    for (; *name; name += n) {
+        n = 1;
+        if (*name > ' ' && *name < 0x7f)
+            continue;
+        n = cpprof__read_rune(name, &rune);
+        if (!n || !cpprof__is_printable(rune))
+            return cpprof__fail(error, CPPROF_INVALID, 0,
+                                "pprof: NewProfile with a space or an "
+                                "unprintable character in the name");
+    }
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_profile_new(const char *name, struct cpprof_profile **profile,
+                   struct cpprof_error *error)
+{
+    enum cpprof_status status = check_name(name, error);
+    struct cpprof_profile *made;
+    CPPROF__EXEMPT;
+
+    if (status != CPPROF_OK)
+        return status;
     made = cpprof__tables_make(NULL) == CPPROF_OK ? make(name) : NULL;
     if (!made)
         return cpprof__fail_nomem(error);

@@ -5,57 +5,14 @@
  * texts need not be made; stacks are compared node by node, and where they meet
  * they are the same from there to the root.
  */
-#include "collect/rows_order.h"
+#include "collect/rows_profile.h"
 
 #include "arch/atomic.h"
-#include "collect/signal/heap_labels.h"
+#include "collect/row_labels.h"
 #include "collect/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* What the tables kept of a set, where the set itself is not. */
-static size_t
-kept_labels(const struct cpprof__store *store, uint32_t number,
-            struct cpprof__builder_label labels[CPPROF__ROW_LABELS])
-{
-    const struct cpprof__store_labels *set;
-
-    if (!number || number > CPPROF__STORE_LABEL_SETS ||
-        number > load_acquire(&store->head->n_label_sets))
-        return 0;
-    set = &store->label_sets[number - 1];
-    if (set->text >= CPPROF__STORE_TEXT ||
-        set->n_bytes >= CPPROF__STORE_TEXT - set->text)
-        return 0;
-    return cpprof__labels_decode(store->text + set->text, set->n_bytes, labels,
-                                 CPPROF__ROW_LABELS);
-}
-
-size_t
-cpprof__row_labels(const struct cpprof__row *row,
-                   struct cpprof__builder_label labels[CPPROF__ROW_LABELS])
-{
-    const struct cpprof__label_set *set;
-
-    if (!row->labels || row->labels > CPPROF__HEAP_LABEL_SETS)
-        return 0;
-    set = load_acquire(&cpprof__heap_label_sets[row->labels - 1]);
-    if (!set)
-        return 0;
-    return cpprof__labels_decode(set->encoded, set->n_encoded, labels,
-                                 CPPROF__ROW_LABELS);
-}
-
-size_t
-cpprof__form_labels(const struct cpprof__rows_form *form,
-                    const struct cpprof__row *row,
-                    struct cpprof__builder_label labels[CPPROF__ROW_LABELS])
-{
-    return form->source
-               ? kept_labels(&form->source->tables->store, row->labels, labels)
-               : cpprof__row_labels(row, labels);
-}
 
 static int
 order(uint64_t x, uint64_t y)
@@ -95,21 +52,31 @@ order_of_stacks(const struct cpprof__tree *tree, uint32_t x, uint32_t y)
     return 0;
 }
 
+static void
+print_labels(struct cpprof__buffer *out, const struct cpprof__rows_form *form,
+             const struct cpprof__row *row)
+{
+    struct cpprof__label_list labels = {0};
+
+    cpprof__row_labels(form->source, row->labels, &labels);
+    cpprof__labels_print(out, labels.at, labels.n);
+    cpprof__buffer_append(out, "", 1);
+    out->failed |= labels.failed;
+    cpprof__label_list_free(&labels);
+}
+
 /* Numbers of sets are in no order. */
 static int
 order_of_labels(const struct cpprof__rows_form *form,
                 const struct cpprof__row *x, const struct cpprof__row *y)
 {
-    struct cpprof__builder_label labels[CPPROF__ROW_LABELS];
     struct cpprof__buffer a = {0}, b = {0};
     int found;
 
     if (x->labels == y->labels || !x->labels || !y->labels)
         return order(x->labels, y->labels);
-    cpprof__labels_print(&a, labels, cpprof__form_labels(form, x, labels));
-    cpprof__labels_print(&b, labels, cpprof__form_labels(form, y, labels));
-    cpprof__buffer_append(&a, "", 1);
-    cpprof__buffer_append(&b, "", 1);
+    print_labels(&a, form, x);
+    print_labels(&b, form, y);
     if (a.failed || b.failed)
         found = order(x->labels, y->labels);
     else

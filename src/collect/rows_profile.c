@@ -6,7 +6,7 @@
 #include "collect/builder_internal.h"
 #include "collect/heap_profile.h"
 #include "collect/names.h"
-#include "collect/rows_order.h"
+#include "collect/row_labels.h"
 #include "collect/store_numbers.h"
 #include "collect/text_profile.h"
 
@@ -28,7 +28,7 @@ struct work {
     uint32_t *numbers; /* the builder's, of the store's mappings */
     size_t n_numbers;
     struct cpprof__builder_frame stack[DEPTH_MAX];
-    struct cpprof__builder_label labels[CPPROF__ROW_LABELS];
+    struct cpprof__label_list labels;
     struct cpprof__text_profile text;
 };
 
@@ -76,6 +76,7 @@ free_work(struct work *w)
 {
     if (w->symbolizer)
         w->source.ops->free(w->symbolizer);
+    cpprof__label_list_free(&w->labels);
     free(w->numbers);
     free(w);
 }
@@ -98,9 +99,12 @@ add_row(struct work *w, const struct cpprof__row *row)
     size_t skip =
         cpprof__builder_n_hidden(w->builder, w->stack, n, w->form->hides);
 
+    w->labels.n = 0;
+    cpprof__row_labels(&w->source, row->labels, &w->labels);
+    if (w->labels.failed)
+        cpprof__builder_fail_nomem(w->builder);
     cpprof__builder_add_sample(w->builder, row->values, w->stack + skip,
-                               n - skip, w->labels,
-                               cpprof__form_labels(w->form, row, w->labels));
+                               n - skip, w->labels.at, w->labels.n);
 }
 
 static void
@@ -160,12 +164,7 @@ put_count(struct work *w, const struct cpprof__row *row, bool names)
         w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_BROKEN,
                                                        CPPROF__NO_MAPPING};
     cpprof__text_addresses(t, w->stack, n);
-    if (row->labels) {
-        cpprof__text_printf(t, "# labels: ");
-        cpprof__labels_print(&t->out, w->labels,
-                             cpprof__form_labels(w->form, row, w->labels));
-        cpprof__text_printf(t, "\n");
-    }
+    cpprof__row_labels_text(t, &w->source, row->labels, &w->labels);
     if (names)
         cpprof__text_stack(t, w->stack, n);
 }

@@ -151,8 +151,6 @@ resolve_labels(void)
 {
     uint32_t i;
 
-    if (!load_acquire(&cpprof__heap_wants_labels))
-        return;
     for (i = 0; i < CPPROF__HEAP_LABEL_SETS; i++) {
         const void *set = load_acquire(&cpprof__heap_label_sets[i]);
 

@@ -6,7 +6,7 @@
 #include "collect/builder_internal.h"
 #include "collect/heap_profile.h"
 #include "collect/names.h"
-#include "collect/rows_order.h"
+#include "collect/row_labels.h"
 #include "collect/store_numbers.h"
 #include "collect/wall_counts.h"
 
@@ -28,7 +28,7 @@ struct work {
     uint32_t *numbers; /* the builder's, of the store's mappings */
     size_t n_numbers;
     struct cpprof__builder_frame stack[DEPTH_MAX];
-    struct cpprof__builder_label labels[CPPROF__ROW_LABELS + 1];
+    struct cpprof__label_list labels;
 };
 
 static bool
@@ -42,21 +42,22 @@ add_mappings(struct work *w)
 static void
 add_count(struct work *w, const struct cpprof__wall_count *count)
 {
-    const struct cpprof__row row = {.labels = count->labels};
-    const struct cpprof__rows_form form = {
-        .source = w->source.is_self ? NULL : &w->source};
+    const struct cpprof__builder_label state = {
+        .key = "state", .str = state_names[count->state]};
     const int64_t values[2] = {count->n, count->ns};
-    size_t n_labels = cpprof__form_labels(&form, &row, w->labels);
     size_t n = cpprof__heap_stack(&w->source, count->stack, w->numbers,
                                   w->n_numbers, w->stack, DEPTH_MAX);
 
     if (!count->stack)
         w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
                                                        CPPROF__NO_MAPPING};
-    w->labels[n_labels++] = (struct cpprof__builder_label){
-        .key = "state", .str = state_names[count->state]};
-    cpprof__builder_add_sample(w->builder, values, w->stack, n, w->labels,
-                               n_labels);
+    w->labels.n = 0;
+    cpprof__row_labels(&w->source, count->labels, &w->labels);
+    cpprof__label_list_add(&w->labels, &state);
+    if (w->labels.failed)
+        cpprof__builder_fail_nomem(w->builder);
+    cpprof__builder_add_sample(w->builder, values, w->stack, n, w->labels.at,
+                               w->labels.n);
 }
 
 static int
@@ -169,6 +170,7 @@ cpprof__wall_write(const struct cpprof__wall_counts *counts,
     }
     if (w->symbolizer)
         w->source.ops->free(w->symbolizer);
+    cpprof__label_list_free(&w->labels);
     free(w->numbers);
     free(w);
     return status;

@@ -7,6 +7,7 @@
 #include "tap.h"
 
 #include <cpprof/heap.h>
+#include <cpprof/labels.h>
 #include <cpprof/profiles.h>
 #include <cpprof/records.h>
 
@@ -42,10 +43,10 @@ written(struct cpprof_profile *profile)
 
 /* The text with debug, to be freed. */
 static char *
-text_of(struct cpprof_profile *profile, int debug)
+text_with(struct cpprof_profile *profile, int debug, uint32_t flags)
 {
-    const struct cpprof_profile_options options = {.size = sizeof options,
-                                                   .debug = debug};
+    const struct cpprof_profile_options options = {
+        .size = sizeof options, .debug = debug, .flags = flags};
     char *text = NULL;
     size_t n;
     FILE *file = open_memstream(&text, &n);
@@ -57,6 +58,12 @@ text_of(struct cpprof_profile *profile, int debug)
         bail("%s", error.text);
     fclose(file);
     return text;
+}
+
+static char *
+text_of(struct cpprof_profile *profile, int debug)
+{
+    return text_with(profile, debug, 0);
 }
 
 __attribute__((noinline)) static void
@@ -89,6 +96,8 @@ test_names(void)
 {
     static const char *const always[] = {"allocs", "block", "goroutine",
                                          "heap",   "mutex", "threadcreate"};
+    static const char *const odd[] = {"a\nb", "a b", "\x7f", "\xff",
+                                      "a\xc2\x85"};
     struct cpprof_profile *profile = NULL, *found[64];
     bool sorted = true;
     size_t i, n;
@@ -107,6 +116,16 @@ test_names(void)
           "a name has letters");
     check_text(error.text, "pprof: NewProfile with empty name",
                "with Go's text");
+    for (i = 0; i < sizeof odd / sizeof *odd; i++) {
+        check(cpprof_profile_new(odd[i], &profile, &error) == CPPROF_INVALID,
+              "a name is one line of printable text without a space");
+        check_text(error.text,
+                   "pprof: NewProfile with a space or an unprintable "
+                   "character in the name",
+                   "and an error says so");
+    }
+    check(cpprof_profile_new("caf\u00e9/\u6f22", &profile, NULL) == CPPROF_OK,
+          "letters of any script are text");
     for (i = 0; i < sizeof always / sizeof *always; i++)
         check_text(cpprof_profile_name(cpprof_lookup(always[i])), always[i],
                    always[i]);
@@ -372,6 +391,96 @@ test_thread_records(void)
     pthread_join(thread, NULL);
 }
 
+/* How often a text is in another. */
+static int64_t
+times_in(const char *text, const char *wanted)
+{
+    int64_t n = 0;
+
+    while ((text = strstr(text, wanted))) {
+        text += strlen(wanted);
+        n++;
+    }
+    return n;
+}
+
+__attribute__((noinline)) static void
+wait_under(const char *value)
+{
+    struct cpprof_labels *set = cpprof_labels("k", value, NULL);
+    void *volatile block;
+
+    cpprof_set_thread_labels(set);
+    cpprof_block_event(1000000, 0);
+    block = malloc(1 << 20);
+    free(block);
+    cpprof_set_thread_labels(NULL);
+    cpprof_labels_free(set);
+}
+
+/* Before anybody wrote a profile with labels. */
+static void
+test_labels(void)
+{
+    struct cpprof_profile *block = cpprof_lookup("block");
+    struct cpprof_profile *heap = cpprof_lookup("heap");
+    static const char *const values[] = {"too early", "one", "two", "too late"};
+    char *text;
+    int i;
+
+    cpprof_set_block_rate(1);
+    cpprof_set_heap_rate(1);
+    check_equal(cpprof_keep_labels(-1), 0, "labels are not kept at the start");
+    for (i = 0; i < 4; i++) {
+        check_equal(cpprof_keep_labels(i == 1 || i == 2), i == 2 || i == 3,
+                    "what was set before is told");
+        wait_under(values[i]);
+    }
+    cpprof_set_block_rate(0);
+    cpprof_set_heap_rate(0);
+    text = text_with(block, 1, CPPROF_PROFILE_LABELS);
+    check_equal(times_in(text, "\n# labels: {\"k\":\"one\"}\n"), 1,
+                "waits have the labels that were kept");
+    check_equal(times_in(text, "\n# labels: {\"k\":\"two\"}\n"), 1, "by set");
+    check_equal(times_in(text, "too "), 0, "and no others");
+    check_equal(times_in(text, " @ "), 3, "in a row for each");
+    free(text);
+    text = text_of(block, 1);
+    check_equal(times_in(text, " @ "), 1, "without labels it is one");
+    check_equal(times_in(text, "# labels"), 0, "with no word of them");
+    free(text);
+    text = text_with(heap, 1, CPPROF_PROFILE_LABELS);
+    check_at_least(times_in(text, "\n# labels: {\"k\":\"one\"}\n"), 1,
+                   "and so have blocks of the heap");
+    check_equal(times_in(text, "too "), 0, "no others there, either");
+    free(text);
+}
+
+static void
+test_large_labels(void)
+{
+    struct cpprof_profile *threads = cpprof_lookup("goroutine");
+    char *value = calloc(1, 1000001), *text;
+    struct cpprof_labels *set;
+    int debug;
+
+    if (!value)
+        bail("out of memory");
+    memset(value, 'x', 1000000);
+    set = cpprof_labels("large", value, NULL);
+    cpprof_set_thread_labels(set);
+    for (debug = 1; debug <= 2; debug++) {
+        text = text_of(threads, debug);
+        check_equal(times_in(text, "1000008 bytes, too large"), 1,
+                    "a set that is too large says so");
+        check(strlen(text) < 100000, "and takes no room");
+        free(text);
+    }
+    cpprof_set_thread_labels(NULL);
+    cpprof_labels_free(set);
+    free(value);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -386,5 +495,7 @@ main(int argc, char **argv)
     test_fork();
     test_records();
     test_thread_records();
+    test_labels();
+    test_large_labels();
     return check_done();
 }

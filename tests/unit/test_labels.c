@@ -10,6 +10,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,17 +32,26 @@ make_set(void)
     return set;
 }
 
+static struct cpprof__label_list
+decoded(const struct cpprof_labels *set)
+{
+    struct cpprof__label_list list = {0};
+
+    cpprof__labels_decode(set->set.encoded, set->set.n_encoded, &list);
+    assert_false(list.failed);
+    return list;
+}
+
 /* As text, of static memory. */
 static const char *
 text_of(const struct cpprof_labels *set)
 {
     static char text[4096];
-    struct cpprof__builder_label labels[64];
+    struct cpprof__label_list list = decoded(set);
     struct cpprof__buffer out = {0};
 
-    cpprof__labels_print(&out, labels,
-                         cpprof__labels_decode(set->set.encoded,
-                                               set->set.n_encoded, labels, 64));
+    cpprof__labels_print(&out, list.at, list.n);
+    cpprof__label_list_free(&list);
     assert_false(out.failed);
     assert_true(out.n < sizeof text);
     memcpy(text, out.data, out.n);
@@ -189,12 +199,11 @@ static void
 labels_survive_encoding(void **state)
 {
     struct cpprof_labels *set = make_set();
-    struct cpprof__builder_label labels[4];
+    struct cpprof__label_list list = decoded(set);
+    const struct cpprof__builder_label *labels = list.at;
 
     (void)state;
-    assert_int_equal(
-        cpprof__labels_decode(set->set.encoded, set->set.n_encoded, labels, 4),
-        3);
+    assert_int_equal(list.n, 3);
     assert_string_equal(labels[0].key, "path");
     assert_string_equal(labels[0].str, "/index");
     assert_null(labels[1].str);
@@ -202,6 +211,7 @@ labels_survive_encoding(void **state)
     assert_null(labels[1].num_unit);
     assert_int_equal(labels[2].num, -5);
     assert_string_equal(labels[2].num_unit, "bytes");
+    cpprof__label_list_free(&list);
     cpprof_labels_free(set);
 }
 
@@ -209,7 +219,7 @@ static void
 labels_cut_anywhere_are_read_up_to_there(void **state)
 {
     struct cpprof_labels *set = make_set();
-    struct cpprof__builder_label labels[4];
+    struct cpprof__label_list list = {0};
     size_t n;
 
     (void)state;
@@ -218,23 +228,102 @@ labels_cut_anywhere_are_read_up_to_there(void **state)
 
         assert_non_null(cut);
         memcpy(cut, set->set.encoded, n);
-        assert_true(cpprof__labels_decode(cut, n, labels, 4) < 3);
+        list.n = 0;
+        cpprof__labels_decode(cut, n, &list);
+        assert_true(list.n < 3);
         free(cut);
     }
+    cpprof__label_list_free(&list);
+    cpprof_labels_free(set);
+}
+
+/* n labels "key 0": "value", ... */
+static struct cpprof_labels *
+make_many(size_t n, size_t n_value)
+{
+    struct cpprof_label *labels = calloc(n, sizeof *labels);
+    char(*keys)[16] = calloc(n, sizeof *keys);
+    char *value = malloc(n_value + 1);
+    struct cpprof_labels *set = NULL;
+    size_t i;
+
+    assert_true(labels && keys && value);
+    memset(value, 'x', n_value);
+    value[n_value] = 0;
+    for (i = 0; i < n; i++) {
+        snprintf(keys[i], sizeof *keys, "key %05zu", i);
+        labels[i] = (struct cpprof_label){.key = keys[i], .str = value};
+    }
+    assert_int_equal(cpprof_labels_merge(NULL, labels, n, &set, NULL),
+                     CPPROF_OK);
+    free(labels);
+    free(keys);
+    free(value);
+    return set;
+}
+
+static void
+all_labels_of_a_set_come_out(void **state)
+{
+    struct cpprof_labels *set = make_many(4096, 4);
+    struct cpprof__label_list list = decoded(set);
+    size_t i;
+
+    (void)state;
+    assert_int_equal(list.n, 4096);
+    for (i = 0; i < list.n; i++)
+        assert_string_equal(list.at[i].key, cpprof_labels_at(set, i)->key);
+    cpprof__label_list_free(&list);
     cpprof_labels_free(set);
 }
 
 static void
-more_labels_than_asked_for_are_cut(void **state)
+a_list_without_memory_says_so(void **state)
 {
-    struct cpprof_labels *set = make_set();
-    struct cpprof__builder_label labels[2];
+    struct cpprof_labels *set = make_many(40, 4);
+    struct cpprof__label_list list = {0};
 
     (void)state;
-    assert_int_equal(
-        cpprof__labels_decode(set->set.encoded, set->set.n_encoded, labels, 2),
-        2);
+    oom_watch();
+    oom.countdown = 1;
+    cpprof__labels_decode(set->set.encoded, set->set.n_encoded, &list);
+    assert_true(list.failed);
+    assert_true(list.n < 40);
+    oom.countdown = -1;
+    cpprof__label_list_free(&list);
     cpprof_labels_free(set);
+}
+
+/* Kind, key, two terminators. */
+#define AROUND                                                                 \
+    (sizeof "s"                                                                \
+            "key 00000" +                                                      \
+     1)
+
+static void
+a_set_that_is_too_large_says_so_where_it_is_sampled(void **state)
+{
+    const size_t most = CPPROF__LABELS_BYTES_MAX - AROUND;
+    struct cpprof_labels *whole = make_many(1, most);
+    struct cpprof_labels *large = make_many(1, most + 1), *child = NULL;
+    const struct cpprof_label more = {.key = "a", .str = "b"};
+
+    (void)state;
+    assert_int_equal(whole->set.n_encoded, CPPROF__LABELS_BYTES_MAX);
+    assert_string_equal(text_of(large),
+                        "{\"labels\":\"[65537 bytes, too large]\"}");
+    assert_int_equal(cpprof_labels_count(large), 1);
+    assert_int_equal(strlen(cpprof_labels_find(large, "key 00000")->str),
+                     most + 1);
+    assert_int_equal(cpprof_labels_merge(large, &more, 1, &child, NULL),
+                     CPPROF_OK);
+    assert_string_equal(text_of(child),
+                        "{\"labels\":\"[65542 bytes, too large]\"}");
+    assert_int_equal(cpprof_labels_count(child), 2);
+    assert_string_equal(cpprof_labels_find(child, "a")->str, "b");
+    cpprof_labels_free(child);
+    cpprof_labels_free(large);
+    cpprof_labels_free(whole);
 }
 
 static void
@@ -418,7 +507,9 @@ main(void)
         cmocka_unit_test(equal_sets_have_equal_bytes),
         cmocka_unit_test(labels_survive_encoding),
         cmocka_unit_test(labels_cut_anywhere_are_read_up_to_there),
-        cmocka_unit_test(more_labels_than_asked_for_are_cut),
+        cmocka_unit_test(all_labels_of_a_set_come_out),
+        cmocka_unit_test(a_list_without_memory_says_so),
+        cmocka_unit_test(a_set_that_is_too_large_says_so_where_it_is_sampled),
         cmocka_unit_test(without_memory_there_is_no_set_and_nothing_leaks),
         cmocka_unit_test(sets_are_freed_at_once_without_a_reader),
         cmocka_unit_test(sets_wait_for_the_reader_that_may_have_them),

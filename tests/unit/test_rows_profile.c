@@ -3,13 +3,15 @@
  * Rows as a count profile: their order, what is merged, and the text, which
  * is Go's to the byte (runtime/pprof printCountProfile).
  */
+#include "collect/block_profile.h"
 #include "collect/labels.h"
-#include "collect/rows_order.h"
+#include "collect/rows_profile.h"
 #include "collect/signal/heap_labels.h"
 #include "collect/tables.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +63,8 @@ keep(void *ctx, const void *data, size_t n)
 
 /* The text of rows without names, in static memory. */
 static const char *
-text_of(struct cpprof__row *rows, size_t n, int debug)
+form_text(const struct cpprof__rows_form *of, struct cpprof__row *rows,
+          size_t n, int debug)
 {
     const struct cpprof_profile_options options = {
         .debug = debug,
@@ -71,12 +74,18 @@ text_of(struct cpprof__row *rows, size_t n, int debug)
 
     out.n = 0;
     assert_int_equal(
-        cpprof__rows_write(&form, rows, n, &options,
+        cpprof__rows_write(of, rows, n, &options,
                            (struct cpprof_writer){.write = keep, .ctx = &out},
                            NULL),
         CPPROF_OK);
     cpprof__buffer_append(&out, "", 1);
     return (char *)out.data;
+}
+
+static const char *
+text_of(struct cpprof__row *rows, size_t n, int debug)
+{
+    return form_text(&form, rows, n, debug);
 }
 
 static void
@@ -118,6 +127,80 @@ labels_tell_rows_apart_and_sort_by_their_text(void **state)
                         "2 @ 0x5000\n"
                         "2 @ 0x5000\n# labels: {\"k\":\"a\\\"\"}\n"
                         "2 @ 0x5000\n# labels: {\"k\":\"b\"}\n");
+}
+
+static void
+waits_say_what_labels_tell_their_rows_apart(void **state)
+{
+    struct cpprof__row rows[] = {
+        {{1, 500}, stack(1, PC(0x5000)), labels("k", "a")},
+        {{1, 700}, stack(1, PC(0x5000)), labels("k", "b")},
+        {{1, 600}, stack(1, PC(0x5000)), 0},
+    };
+
+    (void)state;
+    assert_string_equal(form_text(&cpprof__block_form, rows, 3, 1),
+                        "--- contention:\ncycles/second=1000000000\n"
+                        "700 1 @ 0x5000\n# labels: {\"k\":\"b\"}\n"
+                        "#\t0x4fff\n\n"
+                        "600 1 @ 0x5000\n"
+                        "#\t0x4fff\n\n"
+                        "500 1 @ 0x5000\n# labels: {\"k\":\"a\"}\n"
+                        "#\t0x4fff\n\n");
+}
+
+static void
+labels_that_found_no_room_are_lost_and_said_so(void **state)
+{
+    struct cpprof__row rows[] = {
+        {{1}, stack(1, PC(0x5000)), CPPROF__HEAP_LABELS_LOST}};
+
+    (void)state;
+    assert_string_equal(text_of(rows, 1, 0),
+                        "things profile: total 1\n"
+                        "1 @ 0x5000\n# labels: {\"labels\":\"[lost]\"}\n");
+}
+
+/* There was a bound of 64. */
+static void
+all_of_300_labels_are_written(void **state)
+{
+    struct cpprof_label many[300];
+    struct cpprof_labels *set;
+    struct cpprof__row row = {{1}, stack(1, PC(0x5000)), 0};
+    char keys[300][8];
+    const char *text;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < 300; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%03zu", i);
+        many[i] = (struct cpprof_label){.key = keys[i], .str = "v"};
+    }
+    assert_int_equal(cpprof_labels_merge(NULL, many, 300, &set, NULL),
+                     CPPROF_OK);
+    row.labels = cpprof__heap_label_number(set);
+    text = text_of(&row, 1, 0);
+    for (i = 0; i < 300; i++)
+        assert_non_null(strstr(text, keys[i]));
+    cpprof_labels_free(set);
+}
+
+/* Last: nothing finds room any more. */
+static void
+a_full_table_of_labels_is_said(void **state)
+{
+    char text[16];
+    unsigned i, n_lost = 0;
+
+    (void)state;
+    for (i = 0; i < 2 * CPPROF__HEAP_LABEL_SETS; i++) {
+        snprintf(text, sizeof text, "%u", i);
+        n_lost += labels("number", text) == CPPROF__HEAP_LABELS_LOST;
+    }
+    assert_in_range(n_lost, CPPROF__HEAP_LABEL_SETS,
+                    CPPROF__HEAP_LABEL_SETS * 3 / 2);
+    assert_int_equal(cpprof__heap_label_number(NULL), 0);
 }
 
 static void
@@ -203,6 +286,10 @@ main(void)
         cmocka_unit_test(a_row_is_never_without_a_frame),
         cmocka_unit_test(no_rows_are_a_profile_too),
         cmocka_unit_test(stacks_sort_as_their_texts_do),
+        cmocka_unit_test(waits_say_what_labels_tell_their_rows_apart),
+        cmocka_unit_test(labels_that_found_no_room_are_lost_and_said_so),
+        cmocka_unit_test(all_of_300_labels_are_written),
+        cmocka_unit_test(a_full_table_of_labels_is_said),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -37,5 +37,5 @@ cpprof__heap_label_number(const void *wanted)
         if (cpprof__label_sets_equal(found, set))
             return at + 1;
     }
-    return 0;
+    return set ? CPPROF__HEAP_LABELS_LOST : 0;
 }
