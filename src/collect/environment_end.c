@@ -119,12 +119,24 @@ write_end(struct end *end, struct cpprof_error *error)
                                 &environment->others, error);
 }
 
+/* The profile by wall time ends first: what the others take to be written is
+ * not the program's. */
+static enum cpprof_status
+end_wall(struct cpprof_error *error)
+{
+    enum cpprof_status status =
+        has_wall ? cpprof_stop_wall_profile(error) : CPPROF_OK;
+
+    has_wall = false;
+    return status;
+}
+
 /* All of them, whatever becomes of one. */
 static enum cpprof_status
 write_ends(struct cpprof_error *error)
 {
-    enum cpprof_status status = CPPROF_OK;
-    struct cpprof_error *first = error, ignored;
+    enum cpprof_status status = end_wall(error);
+    struct cpprof_error ignored;
     size_t i;
 
     for (i = 0; i < N_ENDS; i++) {
@@ -132,18 +144,10 @@ write_ends(struct cpprof_error *error)
 
         if (!(environment->kinds & ends[i].kind))
             continue;
-        one = write_end(&ends[i], first);
-        if (status == CPPROF_OK && one != CPPROF_OK) {
+        one = write_end(&ends[i], status == CPPROF_OK ? error : &ignored);
+        if (status == CPPROF_OK)
             status = one;
-            first = &ignored;
-        }
     }
-    if (has_wall) {
-        enum cpprof_status one = cpprof_stop_wall_profile(first);
-
-        status = status == CPPROF_OK ? one : status;
-    }
-    has_wall = false;
     return status;
 }
 

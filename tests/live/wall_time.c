@@ -3,6 +3,7 @@
  * The profile by wall time: every thread's time is in it, running or not, and
  * who sleeps is not disturbed.
  */
+#include "command.h"
 #include "dump.h"
 #include "load.h"
 #include "session.h"
@@ -527,6 +528,31 @@ children_have_none(void)
     profile_free(stop());
 }
 
+/* What is written at the end takes longer than such a program runs. */
+static void
+what_is_written_is_not_in_it(void)
+{
+    const char *argv[] = {beside_path("victim"), "burn=100", "return=0", NULL};
+    char preload[4200], variable[1024];
+    const char *environment[] = {preload, variable, NULL};
+    struct result result;
+    struct profile *p;
+
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library_path());
+    snprintf(variable, sizeof variable,
+             "CPPROF=wall,heap=1,goroutine,threadcreate,out=%s",
+             scratch_path("at-end"));
+    run_command(argv, environment, 60, &result);
+    check_equal(result.status, 0, "a_program_with_all_profiles_ends_well");
+    p = profile_load(scratch_path("at-end.wall"));
+    check_at_least(seconds_in(p, "victim_burn"), 0.05,
+                   "what_it_does_is_in_its_wall_profile");
+    check_equal(profile_cpu_in(p, "cpprof_write_heap_profile"), 0,
+                "and_no_writing_of_others");
+    check_equal(profile_cpu_in(p, "cpprof_profile_write"), 0, "of_any_kind");
+    profile_free(p);
+}
+
 int
 main(void)
 {
@@ -541,5 +567,6 @@ main(void)
     labels_come_along();
     one_at_a_time();
     children_have_none();
+    what_is_written_is_not_in_it();
     return check_done();
 }
