@@ -317,8 +317,8 @@ ask_again(struct cpprof__dump *dump, size_t i)
     t->task.state = task.state;
     if (cpprof__task_blocks(&task, CPPROF__SIGNAL))
         return false;
-    if (cpprof__dump_send(
-            t->tid, cpprof__dump_value(CPPROF__DUMP_ALL, (uint32_t)i)) == ESRCH)
+    if (cpprof__dump_send(t->tid, cpprof__dump_repeat(CPPROF__DUMP_ALL,
+                                                      (uint32_t)i)) == ESRCH)
         t->how = CPPROF__DUMP_GONE;
     return !strchr("DTtIP", task.state);
 }

@@ -319,7 +319,7 @@ look_closer(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
     if (now - t->asked_ns < AGAIN_NS)
         return;
     t->asked_ns = now;
-    cpprof__dump_send(t->tid, cpprof__dump_value(CPPROF__DUMP_WALL, t->slot));
+    cpprof__dump_send(t->tid, cpprof__dump_repeat(CPPROF__DUMP_WALL, t->slot));
 }
 
 void

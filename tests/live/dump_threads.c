@@ -296,6 +296,15 @@ who_is_stopped_is_listed(void)
     crowd_end(&crowd);
 }
 
+static atomic_int n_own;
+
+static void
+on_own_signal(int signo)
+{
+    atomic_fetch_add(&n_own, signo == SIGPROF);
+}
+
+/* Signals of the program lose what they carry as those of a dump do. */
 static void
 a_full_queue_of_signals_loses_nobody(void)
 {
@@ -304,10 +313,18 @@ a_full_queue_of_signals_loses_nobody(void)
 
     getrlimit(RLIMIT_SIGPENDING, &old);
     none = (struct rlimit){0, old.rlim_max};
+    signal(SIGPROF, on_own_signal);
     setrlimit(RLIMIT_SIGPENDING, &none);
     check_equal(count_now("goroutine", "crowd_wait"), 5,
                 "a_full_queue_of_signals_loses_nobody");
+    check_equal(atomic_load(&n_own), 0, "nor_is_a_question_the_program_s");
+    raise(SIGPROF);
+    check_equal(atomic_load(&n_own), 1, "what_it_sends_itself_arrives");
+    pthread_kill(crowd.threads[0], SIGPROF);
+    nap(50);
+    check_equal(atomic_load(&n_own), 2, "and_what_it_sends_a_thread");
     setrlimit(RLIMIT_SIGPENDING, &old);
+    signal(SIGPROF, SIG_DFL);
     crowd_end(&crowd);
 }
 

@@ -44,6 +44,7 @@ uint32_t cpprof__dump_depth[CPPROF__DUMP_USERS] = {128, 128};
 
 struct cpprof__tree *cpprof__dump_tree;
 static uint32_t n_used[CPPROF__DUMP_USERS]; /* slots below were asked once */
+static uint32_t some_are_late; /* signals may come that find no question */
 
 static uint64_t
 word_of(uint64_t sequence, enum cpprof__dump_state state)
@@ -82,6 +83,13 @@ cpprof__dump_ask(enum cpprof__dump_user user, uint32_t index, int32_t tid)
     if (index >= load_relaxed(&n_used[user]))
         store_relaxed(&n_used[user], index + 1);
     store_release(&slot->word, word_of(sequence & 0xffff, CPPROF__DUMP_ASKED));
+    return cpprof__dump_value(user, index);
+}
+
+uint64_t
+cpprof__dump_repeat(enum cpprof__dump_user user, uint32_t index)
+{
+    store_relaxed(&some_are_late, 1);
     return cpprof__dump_value(user, index);
 }
 
@@ -137,6 +145,8 @@ cpprof__dump_give_up(struct cpprof__dump_slot *slot)
 {
     uint64_t word = load_acquire(&slot->word);
 
+    if ((word >> STATE_AT & 3) == CPPROF__DUMP_ASKED)
+        store_relaxed(&some_are_late, 1);
     while ((word >> STATE_AT & 3) != CPPROF__DUMP_ANSWERED)
         if (cas_acq_rel(&slot->word, &word,
                         word_of(word >> SEQUENCE_AT, CPPROF__DUMP_FREE)))
@@ -144,14 +154,53 @@ cpprof__dump_give_up(struct cpprof__dump_slot *slot)
     return false;
 }
 
+static bool
+has_value(const siginfo_t *info)
+{
+    return info->si_code != SI_USER || info->si_pid || info->si_uid;
+}
+
+/* What is asked of a thread: the first such slot from *at on, or NULL. */
+static struct cpprof__dump_slot *
+next_asked(enum cpprof__dump_user user, int32_t tid, uint32_t *at)
+{
+    while (*at < load_relaxed(&n_used[user])) {
+        struct cpprof__dump_slot *slot = cpprof__dump_slot(user, (*at)++);
+
+        if (slot && load_relaxed(&slot->tid) == tid &&
+            cpprof__dump_state(slot) == CPPROF__DUMP_ASKED)
+            return slot;
+    }
+    return NULL;
+}
+
+/* With questions by both, one signal may serve for two that were sent. */
+static bool
+is_asked(void)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    uint32_t i = 0, k = 0;
+    bool by_all = next_asked(CPPROF__DUMP_ALL, tid, &i) != NULL;
+    bool by_wall = next_asked(CPPROF__DUMP_WALL, tid, &k) != NULL;
+
+    if (by_all && by_wall)
+        store_relaxed(&some_are_late, 1);
+    return by_all || by_wall;
+}
+
 bool
 cpprof__dump_is_question(const siginfo_t *info)
 {
-    if (info->si_code == SI_USER && !info->si_pid && !info->si_uid)
-        return load_relaxed(&n_used[CPPROF__DUMP_ALL]) ||
-               load_relaxed(&n_used[CPPROF__DUMP_WALL]);
+    if (!has_value(info))
+        return is_asked();
     return info->si_code == CPPROF__DUMP_CODE &&
            (uint64_t)info->si_value.sival_ptr >> 40 == MAGIC;
+}
+
+bool
+cpprof__dump_may_be_late(const siginfo_t *info)
+{
+    return !has_value(info) && load_relaxed(&some_are_late);
 }
 
 /* ---- in the thread that is asked -------------------------------------- */
@@ -315,20 +364,16 @@ answer_slot(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
         answer(slot, user, sequence, context);
 }
 
-/* Look for what was asked of this thread. */
 static void
 answer_all(enum cpprof__dump_user user, const void *context)
 {
     int32_t tid = (int32_t)syscall(SYS_gettid);
-    uint32_t i, n = load_relaxed(&n_used[user]);
+    struct cpprof__dump_slot *slot;
+    uint32_t i = 0;
 
-    for (i = 0; i < n; i++) {
-        struct cpprof__dump_slot *slot = cpprof__dump_slot(user, i);
-
-        if (slot && load_relaxed(&slot->tid) == tid)
-            answer_slot(slot, user, load_acquire(&slot->word) >> SEQUENCE_AT,
-                        context);
-    }
+    while ((slot = next_asked(user, tid, &i)))
+        answer_slot(slot, user, load_acquire(&slot->word) >> SEQUENCE_AT,
+                    context);
 }
 
 void
@@ -337,7 +382,7 @@ cpprof__dump_answer(const siginfo_t *info, const void *context)
     uint64_t value = (uint64_t)info->si_value.sival_ptr;
     enum cpprof__dump_user user = value >> 23 & 1;
 
-    if (info->si_code == CPPROF__DUMP_CODE) {
+    if (has_value(info)) {
         answer_slot(cpprof__dump_slot(user, value & 0x7fffff), user,
                     value >> 24 & 0xffff, context);
         return;

@@ -93,6 +93,10 @@ cpprof__dump_ask(enum cpprof__dump_user user, uint32_t index, int32_t tid);
 uint64_t
 cpprof__dump_value(enum cpprof__dump_user user, uint32_t index);
 
+/* The same, to be sent again. */
+uint64_t
+cpprof__dump_repeat(enum cpprof__dump_user user, uint32_t index);
+
 enum cpprof__dump_state
 cpprof__dump_state(const struct cpprof__dump_slot *slot);
 
@@ -113,9 +117,14 @@ bool
 cpprof__dump_give_up(struct cpprof__dump_slot *slot);
 
 /* Is this signal a question? One that found the queue of signals full
- * (RLIMIT_SIGPENDING) comes without its value, as if from nobody. */
+ * (RLIMIT_SIGPENDING) comes without its value, as if from nobody: it is one if
+ * something is asked of this thread. Safety: AS. */
 bool
 cpprof__dump_is_question(const siginfo_t *info);
+
+/* One that is not may be all the same: without its value, and late. */
+bool
+cpprof__dump_may_be_late(const siginfo_t *info);
 
 /* The handler's part. Safety: AS. */
 void

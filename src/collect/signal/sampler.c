@@ -290,7 +290,8 @@ take_default_action(int signo)
     syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only, NULL, sizeof only);
 }
 
-/* Run the program's own handler under the mask it asked for. */
+/* Run the program's own handler under the mask it asked for. A signal of ours
+ * that cannot be told from the program's ends no process. */
 static void
 pass_on(int signo, siginfo_t *info, void *context)
 {
@@ -301,7 +302,8 @@ pass_on(int signo, siginfo_t *info, void *context)
     if (action.sa_handler == SIG_IGN)
         return;
     if (action.sa_handler == SIG_DFL) {
-        take_default_action(signo);
+        if (!cpprof__dump_may_be_late(info))
+            take_default_action(signo);
         return;
     }
     __builtin_memcpy(&mask, &uc->uc_sigmask, sizeof mask);
