@@ -40,12 +40,11 @@ cpprof_set_heap_rate(int64_t bytes);
 /* Memory of another kind than malloc's: a GPU's, a file's, an arena's. */
 struct cpprof_heap;
 
-/* struct cpprof_heap_options flags */
+/* struct cpprof_heap_options flags. Labels are there since the first call with
+ * LABELS, or since cpprof_keep_labels(). */
 #define CPPROF_HEAP_ALLOCS 1u /* default sample type alloc_space: "allocs" */
 #define CPPROF_HEAP_PEAK   2u /* in-use values at the moment of most in use */
-#define CPPROF_HEAP_LABELS 4u /* samples carry their thread's labels, kept from
-                               * the first such call on or
-                               * cpprof_keep_labels() */
+#define CPPROF_HEAP_LABELS 4u /* samples carry their thread's labels */
 #define CPPROF_HEAP_LEGACY 8u /* debug 0: the text of 2016, ungzipped */
 
 struct cpprof_heap_options {

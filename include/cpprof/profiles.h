@@ -85,10 +85,9 @@ CPPROF_API void
 cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
                             size_t n);
 
-/* struct cpprof_profile_options flags */
-#define CPPROF_PROFILE_LABELS      1u /* heap, block, mutex: thread's labels,
-                                       * kept from the first such call on or
-                                       * cpprof_keep_labels() */
+/* struct cpprof_profile_options flags. Labels are there since the first call
+ * with LABELS, or since cpprof_keep_labels(). */
+#define CPPROF_PROFILE_LABELS      1u /* heap, block, mutex: thread's labels */
 #define CPPROF_PROFILE_PEAK        2u /* heap: at the moment of most in use */
 #define CPPROF_PROFILE_IN_PROGRESS 4u /* block: waits that still go on, too */
 #define CPPROF_PROFILE_LEGACY      8u /* debug 0: the text of 2016, ungzipped */
