@@ -64,7 +64,7 @@ struct cpprof_heap_options {
  *
  * Shape:   one sample per (stack, size class), four values each:
  *          alloc_objects, alloc_space, inuse_objects, inuse_space; the number
- *          label "bytes" is the mean size of its objects.
+ *          label "bytes" is the size of its first object, for good.
  * Units:   count, bytes, count, bytes; estimates of what the program did.
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (a write failed), CPPROF_INVALID,
  *          CPPROF_UNSUPPORTED (the program's allocations do not come by us:

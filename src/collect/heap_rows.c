@@ -3,6 +3,7 @@
 
 #include "arch/atomic.h"
 #include "base/status.h"
+#include "collect/signal/heap_buckets.h"
 #include "collect/signal/heap_read.h"
 
 #include <stdlib.h>
@@ -30,6 +31,7 @@ set_row(const struct reading *r, const struct cpprof__heap_bucket *bucket,
         .stack = bucket->stack,
         .labels = r->flags & CPPROF_HEAP_LABELS ? bucket->labels : 0,
         .size_class = bucket->size_class,
+        .block_bytes = (int64_t)cpprof__heap_size_of_code(bucket->first_size),
         .fractions = {bucket->alloc_objects, bucket->alloc_bytes,
                       in_use.objects, in_use.bytes},
         .sampled = {(int64_t)bucket->n_sampled, (int64_t)bucket->bytes_sampled,
@@ -50,7 +52,7 @@ read_buckets(const struct reading *r, struct cpprof__heap_rows *rows)
             bucket.heap != r->number)
             continue;
         set_row(r, &bucket, &r->live[i], row);
-        row->bucket = i;
+        row->bucket = row->oldest = i;
         rows->n++;
     }
 }
@@ -90,6 +92,10 @@ add_row(struct cpprof__heap_row *to, const struct cpprof__heap_row *from)
     }
     if (from->bucket > to->bucket)
         to->bucket = from->bucket;
+    if (from->oldest < to->oldest) {
+        to->oldest = from->oldest;
+        to->block_bytes = from->block_bytes;
+    }
 }
 
 /* Buckets that differ only in what was not asked for become one row. */
@@ -210,12 +216,4 @@ cpprof__heap_rows_take(const struct cpprof__heap *heap, uint16_t number,
     }
     free(r.live);
     return status;
-}
-
-int64_t
-cpprof__heap_row_mean(const struct cpprof__heap_row *row)
-{
-    int64_t n = row->sampled[CPPROF__ALLOC_OBJECTS];
-
-    return n > 0 ? row->sampled[CPPROF__ALLOC_BYTES] / n : 0;
 }

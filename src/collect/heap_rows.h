@@ -24,7 +24,9 @@ struct cpprof__heap_row {
     uint32_t stack;  /* node of the tree */
     uint32_t labels; /* number + 1, or 0 */
     uint32_t bucket; /* the newest one of those in this row */
+    uint32_t oldest; /* likewise */
     uint32_t size_class;
+    int64_t block_bytes; /* size of the first block that was ever sampled */
     uint64_t fractions[CPPROF__HEAP_VALUES]; /* estimates, while summing up */
     int64_t values[CPPROF__HEAP_VALUES];     /* the same, rounded once */
     int64_t sampled[CPPROF__HEAP_VALUES];    /* as counted, without weights;
@@ -48,9 +50,5 @@ enum cpprof_status
 cpprof__heap_rows_take(const struct cpprof__heap *heap, uint16_t number,
                        uint32_t flags, struct cpprof__heap_rows *rows,
                        struct cpprof_error *error);
-
-/* The mean size of the objects of a row. */
-int64_t
-cpprof__heap_row_mean(const struct cpprof__heap_row *row);
 
 #endif

@@ -7,6 +7,7 @@
 #define TESTS_HEAP_FIXTURE_H
 
 #include "collect/heap_profile.h"
+#include "collect/signal/heap_buckets.h"
 #include "collect/signal/heap_read.h"
 
 #include <cpprof/profile.h>
@@ -255,6 +256,7 @@ add_samples(struct made *m, const uintptr_t *pcs, uint64_t n, uint64_t n_live,
 
     bucket->stack = add_stack(m, pcs);
     bucket->size_class = (uint16_t)bytes;
+    bucket->first_size = cpprof__heap_size_code(bytes);
     bucket->n_sampled = n;
     bucket->bytes_sampled = n * bytes;
     bucket->alloc_objects = n * FRACTION(weight);

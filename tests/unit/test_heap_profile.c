@@ -126,6 +126,44 @@ samples_are_newest_first_with_nothing_in_use_included(void **state)
     unmake(&m);
 }
 
+/* Scrapers that make differences tell samples apart by their labels: it must
+ * not move when another block of nearly that size is sampled. */
+static void
+bytes_is_the_size_of_the_first_block_for_good(void **state)
+{
+    struct cpprof_pprof *p;
+    struct made m;
+    uint32_t bucket;
+    int i;
+
+    make(&m);
+    bucket = add_samples(&m, PCS(0x10310, 0x10010), 1, 1, 1000, 1);
+    for (i = 0; i < 2; i++) {
+        p = written(&m, NULL);
+        assert_int_equal(cpprof_pprof_sample(p, 0).labels[0].num, 1000);
+        cpprof_pprof_free(p);
+        cpprof__heap_count_alloc(&m.heap, bucket, 1020, FRACTION(1));
+    }
+    unmake(&m);
+}
+
+static void
+sizes_of_32_bits_are_exact_or_near(void **state)
+{
+    static const uint64_t sizes[][2] = {{0, 0},
+                                        {1, 1},
+                                        {0x7fffffff, 0x7fffffff},
+                                        {0x80000000, 0x80000000},
+                                        {0x801fffff, 0x80100000},
+                                        {UINT64_MAX, 0x7fffffffull << 20}};
+    size_t i;
+
+    for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        assert_int_equal(
+            cpprof__heap_size_of_code(cpprof__heap_size_code(sizes[i][0])),
+            sizes[i][1]);
+}
+
 /* To the nearest each would be one object, and a tenth of all missing. */
 static void
 rows_of_fractions_add_up_to_what_they_stand_for(void **state)
@@ -530,6 +568,8 @@ main(void)
         cmocka_unit_test(types_period_and_time_are_as_in_go),
         cmocka_unit_test(allocs_has_alloc_space_as_its_default),
         cmocka_unit_test(samples_are_newest_first_with_nothing_in_use_included),
+        cmocka_unit_test(bytes_is_the_size_of_the_first_block_for_good),
+        cmocka_unit_test(sizes_of_32_bits_are_exact_or_near),
         cmocka_unit_test(rows_of_fractions_add_up_to_what_they_stand_for),
         cmocka_unit_test(one_stack_of_two_size_classes_is_two_samples),
         cmocka_unit_test(allocator_frames_at_the_leaf_are_hidden),

@@ -34,6 +34,23 @@ cpprof__heap_size_class(uint64_t n)
     return (uint16_t)(power * 8 + (n >> (power - 3) & 7) - 16);
 }
 
+#define MEBIBYTES 0x80000000u
+
+uint32_t
+cpprof__heap_size_code(uint64_t n)
+{
+    if (n < MEBIBYTES)
+        return (uint32_t)n;
+    return MEBIBYTES |
+           (n >> 20 < MEBIBYTES ? (uint32_t)(n >> 20) : MEBIBYTES - 1);
+}
+
+uint64_t
+cpprof__heap_size_of_code(uint32_t code)
+{
+    return code & MEBIBYTES ? (uint64_t)(code & ~MEBIBYTES) << 20 : code;
+}
+
 static bool
 is_key(const struct cpprof__heap_bucket *b, const struct cpprof__heap_key *key)
 {
@@ -101,7 +118,10 @@ cpprof__heap_count_alloc(struct cpprof__heap *heap, uint32_t bucket,
                          uint64_t bytes, uint64_t weight)
 {
     struct cpprof__heap_bucket *b = &heap->buckets[bucket];
+    uint32_t none = 0;
 
+    if (!load_relaxed(&b->first_size))
+        cas_acq_rel(&b->first_size, &none, cpprof__heap_size_code(bytes));
     add_release(&b->n_sampled, 1);
     add_release(&b->bytes_sampled, bytes);
     add_release(&b->alloc_objects, weight);

@@ -28,6 +28,12 @@ cpprof__bucket_index_bytes(void);
 uint16_t
 cpprof__heap_size_class(uint64_t n);
 
+/* A size in 32 bits: exact below 2 GiB, to the MiB above. */
+uint32_t
+cpprof__heap_size_code(uint64_t n);
+uint64_t
+cpprof__heap_size_of_code(uint32_t code);
+
 /* The number of a key's bucket; 0: there is no room. Safety: AS, lock-free. */
 uint32_t
 cpprof__heap_bucket_of(struct cpprof__heap *heap,

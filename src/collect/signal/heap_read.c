@@ -61,7 +61,7 @@ cpprof__heap_read_bucket(const struct cpprof__heap *heap, uint32_t number,
     bucket->labels = from->labels;
     bucket->size_class = from->size_class;
     bucket->heap = from->heap;
-    bucket->pad = 0;
+    bucket->first_size = load_relaxed(&from->first_size);
     bucket->epoch = load_acquire(&from->epoch);
     bucket->now_objects = load_relaxed(&from->now_objects);
     bucket->now_bytes = load_relaxed(&from->now_bytes);
