@@ -22,8 +22,8 @@ extern "C" {
 #endif
 
 /* struct cpprof_http_request flags */
-#define CPPROF_HTTP_ONE_CPU_CAPTURE 1u /* answer a second one as Go does: 500  \
-                                        */
+#define CPPROF_HTTP_ONE_CPU_CAPTURE 1u /* a second one is answered 500: Go */
+#define CPPROF_HTTP_NO_NAMES        4u /* addresses only: pprof asks for names */
 
 /* A request, as it came. */
 struct cpprof_http_request {
@@ -38,11 +38,16 @@ struct cpprof_http_request {
     uint32_t max_seconds; /* longer captures are refused; 0: none are */
 
     /*
-     * Wait until so many nanoseconds have passed, or the client has left: true.
-     * NULL: cpprof sleeps, and a client that left is noticed at the end.
+     * Wait until so many nanoseconds have passed: false; or until the client
+     * has left, or the server ends: true. NULL: cpprof sleeps, and a client
+     * that left is noticed at the end.
      */
     bool (*wait)(void *ctx, uint64_t ns);
     void *ctx;
+
+    /* Captures with a duration at once, in the whole process, of which this
+     * may be the last: others are answered 503. 0: 128. */
+    uint32_t max_captures;
 };
 
 struct cpprof_http_header {
@@ -51,12 +56,14 @@ struct cpprof_http_header {
 };
 
 /* Where the answer goes: both calls return 0 or an errno, after which no other
- * call comes. */
+ * call comes. They come one at a time, not always from the thread that called
+ * cpprof_http_handle(), and none after it has returned. */
 struct cpprof_http_response {
     size_t size; /* sizeof (struct cpprof_http_response) */
 
     /* Comes once and first, headers to be sent at once: a capture's body takes
-     * its time. n_body is the length of the body, or -1: not known. */
+     * its time. n_body is the length of the body, or -1: not known; to HEAD,
+     * what it would be, and write is not called. */
     int (*begin)(void *ctx, int status,
                  const struct cpprof_http_header *headers, size_t n_headers,
                  int64_t n_body);

@@ -32,7 +32,7 @@ RULES = {
     "src/interpose": {"interpose", "collect", "collect/signal/heap.h",
                       "collect/signal/waits.h", "arch",
                       "base/status.h", "public"},
-    "src/http": {"http", "collect", "base/status.h", "public"},
+    "src/http": {"http", "collect", "base", "public"},
     "src/vm": {"vm", "public"},
     "src/cli": {"cli", "public"},
     "bindings": {"public"},

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A request and its answer, and who answers what: one function for each kind
+ * of path. They return when the answer is whole, or failed.
+ */
+#ifndef HTTP_CALL_H
+#define HTTP_CALL_H
+
+#include "http/answer.h"
+#include "http/form.h"
+#include <cpprof/profiles.h>
+
+struct cpprof__call {
+    struct cpprof_http_request request; /* whole, with a method and a path */
+    struct cpprof__answer answer;
+    const char *name; /* what stands behind the last '/' of a known path */
+};
+
+void
+cpprof__http_index(struct cpprof__call *call);
+void
+cpprof__http_cmdline(struct cpprof__call *call);
+void
+cpprof__http_cmdline_lines(struct cpprof__call *call);
+void
+cpprof__http_symbol(struct cpprof__call *call);
+
+/* A profile that the program has by the name of the call, or 404. */
+void
+cpprof__http_profile(struct cpprof__call *call);
+
+/* labels= and the like, for the profile of that name. */
+void
+cpprof__http_profile_options(const struct cpprof__call *call,
+                             struct cpprof_profile_options *options);
+
+/* Go's mux has no such path. */
+void
+cpprof__http_not_found(struct cpprof__call *call);
+
+/* To another path, not escaped, with the query that came. */
+void
+cpprof__http_redirect(struct cpprof__call *call, const char *path);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* cpprof_http_handle(): who answers which path. */
+#include "base/options.h"
+#include "base/status.h"
+#include "collect/exempt.h"
+#include "http/call.h"
+#include "http/mux.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct route {
+    const char *path;
+    void (*serve)(struct cpprof__call *call);
+};
+
+/* Before the profiles that the program has. */
+static const struct route routes[] = {
+    {"/debug/pprof/", cpprof__http_index},
+    {"/debug/pprof/cmdline", cpprof__http_cmdline},
+    {"/debug/pprof/symbol", cpprof__http_symbol},
+};
+
+static const char folder[] = "/debug/pprof/";
+
+static const struct route *
+find(const struct route *among, size_t n, const char *path)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (strcmp(among[i].path, path) == 0)
+            return &among[i];
+    return NULL;
+}
+
+#define FIND(among, path) find(among, sizeof(among) / sizeof *(among), path)
+
+static void
+serve(struct cpprof__call *call)
+{
+    const char *path = call->request.path, *slash = strrchr(path, '/');
+    const struct route *route = FIND(routes, path);
+    bool is_inside = !strncmp(path, folder, sizeof folder - 1);
+
+    call->name = is_inside ? path + sizeof folder - 1 : slash ? slash + 1 : "";
+    if (route)
+        route->serve(call);
+    else if (is_inside)
+        cpprof__http_profile(call);
+    else
+        cpprof__http_not_found(call);
+}
+
+/* True: the answer was that it is to be asked for elsewhere. */
+static bool
+send_elsewhere(struct cpprof__call *call)
+{
+    const char *path = call->request.path;
+    struct cpprof__buffer clean = {0};
+    CPPROF__EXEMPT;
+
+    cpprof__mux_clean(&clean, path);
+    if (clean.failed)
+        cpprof__answer_error(&call->answer, 500, "out of memory");
+    else if (!strcmp((char *)clean.data, "/debug/pprof"))
+        cpprof__http_redirect(call, folder);
+    else if (strcmp((char *)clean.data, path) != 0)
+        cpprof__http_redirect(call, (char *)clean.data);
+    cpprof__buffer_free(&clean);
+    return call->answer.has_begun;
+}
+
+/* ---- structs ---------------------------------------------------------- */
+
+static enum cpprof_status
+take(struct cpprof__call *call, const struct cpprof_http_request *request,
+     const struct cpprof_http_response *response, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    memset(call, 0, sizeof *call);
+    status = cpprof__options(&call->request, sizeof call->request, request,
+                             "cpprof_http_request", error);
+    if (status == CPPROF_OK)
+        status = cpprof__options(&call->answer.response,
+                                 sizeof call->answer.response, response,
+                                 "cpprof_http_response", error);
+    if (status != CPPROF_OK)
+        return status;
+    if (!call->request.method || !call->request.path)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "the request has no method or no path");
+    if (!call->answer.response.begin || !call->answer.response.write)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "the response has no functions");
+    call->answer.is_head = strcmp(call->request.method, "HEAD") == 0;
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+outcome(const struct cpprof__answer *a, struct cpprof_error *error)
+{
+    if (a->sys)
+        return cpprof__fail(error, CPPROF_SYSTEM, a->sys,
+                            "the answer was not sent: %s", strerror(a->sys));
+    if (a->is_partial)
+        return cpprof__fail(error, CPPROF_SYSTEM, EIO,
+                            "the answer ended in the middle");
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_http_handle(const struct cpprof_http_request *request,
+                   const struct cpprof_http_response *response,
+                   struct cpprof_error *error)
+{
+    struct cpprof__call call;
+    enum cpprof_status status = take(&call, request, response, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    if (!strcmp(call.request.method, "CONNECT") || !send_elsewhere(&call))
+        serve(&call);
+    return outcome(&call.answer, error);
+}

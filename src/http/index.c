@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page at /debug/pprof/: Go's, byte for byte, with what cpprof adds in its
+ * places by name.
+ *
+ * Source: Go net/http/pprof (Index).
+ */
+#include "collect/exempt.h"
+#include "http/call.h"
+#include "http/text.h"
+
+#include <cpprof/profiles.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    const char *name;
+    const char *description;
+    size_t count;
+};
+
+static const struct entry fixed[] = {
+    {"cmdline", "The command line invocation of the current program", 0},
+    {"profile",
+     "CPU profile. You can specify the duration in the seconds GET parameter. "
+     "After you get the profile file, use the go tool pprof command to "
+     "investigate the profile.",
+     0},
+    {"trace",
+     "Not available: there is no execution trace of a native program. The "
+     "profiles wall and offcpu show where its threads wait.",
+     0},
+};
+#define N_FIXED (sizeof fixed / sizeof *fixed)
+
+/* Of profiles that are there by themselves. */
+static const struct entry described[] = {
+    {"allocs", "A sampling of all past memory allocations", 0},
+    {"block", "Stack traces that led to blocking on synchronization primitives",
+     0},
+    {"goroutine", "Stack traces of all current goroutines", 0},
+    {"heap",
+     "A sampling of memory allocations of live objects. You can specify the "
+     "gc GET parameter to run GC before taking the heap sample.",
+     0},
+    {"mutex", "Stack traces of holders of contended mutexes", 0},
+    {"threadcreate", "Stack traces that led to the creation of new OS threads",
+     0},
+};
+
+static const char head[] = "<html>\n"
+                           "<head>\n"
+                           "<title>/debug/pprof/</title>\n"
+                           "<style>\n"
+                           ".profile-name{\n"
+                           "\tdisplay:inline-block;\n"
+                           "\twidth:6rem;\n"
+                           "}\n"
+                           "</style>\n"
+                           "</head>\n"
+                           "<body>\n"
+                           "/debug/pprof/<br>\n"
+                           "<br>\n"
+                           "Types of profiles available:\n"
+                           "<table>\n"
+                           "<thead><td>Count</td><td>Profile</td></thead>\n";
+
+static const char middle[] =
+    "</table>\n"
+    "<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n"
+    "<br>\n"
+    "<p>\n"
+    "Profile Descriptions:\n"
+    "<ul>\n";
+
+static const char tail[] = "</ul>\n"
+                           "</p>\n"
+                           "</body>\n"
+                           "</html>";
+
+static const char *
+description_of(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof described / sizeof *described; i++)
+        if (strcmp(described[i].name, name) == 0)
+            return described[i].description;
+    return "";
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+/* All there is, sorted; NULL: no memory. */
+static struct entry *
+entries(size_t *n)
+{
+    size_t there = cpprof_profiles(NULL, 0), i;
+    struct cpprof_profile **profiles = calloc(there, sizeof *profiles);
+    struct entry *all = calloc(there + N_FIXED, sizeof *all);
+
+    if (!profiles || !all) {
+        free(profiles);
+        free(all);
+        return NULL;
+    }
+    *n = cpprof_profiles(profiles, there);
+    *n = *n < there ? *n : there; /* one was made meanwhile */
+    for (i = 0; i < *n; i++) {
+        const char *name = cpprof_profile_name(profiles[i]);
+
+        all[i] = (struct entry){name, description_of(name),
+                                cpprof_profile_count(profiles[i])};
+    }
+    free(profiles);
+    memcpy(all + *n, fixed, sizeof fixed);
+    *n += N_FIXED;
+    qsort(all, *n, sizeof *all, by_name);
+    return all;
+}
+
+static void
+add_row(struct cpprof__buffer *b, const struct entry *entry)
+{
+    cpprof__buffer_printf(b, "<tr><td>%zu</td><td><a href='", entry->count);
+    cpprof__text_path(b, entry->name);
+    cpprof__text_add(b, "?debug=1'>");
+    cpprof__text_html(b, entry->name);
+    cpprof__text_add(b, "</a></td></tr>\n");
+}
+
+static void
+add_description(struct cpprof__buffer *b, const struct entry *entry)
+{
+    cpprof__text_add(b, "<li><div class=profile-name>");
+    cpprof__text_html(b, entry->name);
+    cpprof__text_add(b, ": </div> ");
+    cpprof__text_html(b, entry->description);
+    cpprof__text_add(b, "</li>\n");
+}
+
+static void
+add_page(struct cpprof__buffer *b, const struct entry *all, size_t n)
+{
+    size_t i;
+
+    cpprof__text_add(b, head);
+    for (i = 0; i < n; i++)
+        add_row(b, &all[i]);
+    cpprof__text_add(b, middle);
+    for (i = 0; i < n; i++)
+        add_description(b, &all[i]);
+    cpprof__text_add(b, tail);
+}
+
+void
+cpprof__http_index(struct cpprof__call *call)
+{
+    struct cpprof__buffer page = {0};
+    size_t n = 0;
+    struct entry *all;
+    CPPROF__EXEMPT;
+
+    all = entries(&n);
+    if (all)
+        add_page(&page, all, n);
+    if (!all || page.failed)
+        cpprof__answer_error(&call->answer, 500, "out of memory");
+    else
+        cpprof__answer_text(&call->answer, CPPROF__HTML, page.data, page.n);
+    cpprof__buffer_free(&page);
+    free(all);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A profile by its name, as it is now.
+ *
+ * Source: Go net/http/pprof (handler.ServeHTTP), runtime/pprof (WriteTo).
+ */
+#include "http/call.h"
+
+#include <cpprof/profiles.h>
+
+#include <string.h>
+
+static bool
+is_heap(const char *name)
+{
+    return strcmp(name, "heap") == 0 || strcmp(name, "allocs") == 0;
+}
+
+/* A negative number is text to the two of the heap, and none to the others;
+ * which is text/plain all the same. */
+static int32_t
+debug_of(const char *name, int64_t debug)
+{
+    if (debug < 0)
+        return is_heap(name);
+    return debug < 2 ? (int32_t)debug : 2;
+}
+
+void
+cpprof__http_profile_options(const struct cpprof__call *call,
+                             struct cpprof_profile_options *options)
+{
+    const struct cpprof_http_request *request = &call->request;
+
+    *options = (struct cpprof_profile_options){.size = sizeof *options};
+    if (request->flags & CPPROF_HTTP_NO_NAMES)
+        options->symbolize = CPPROF_SYMBOLIZE_NONE;
+    if (cpprof__form_number(request, "labels") > 0)
+        options->flags |= CPPROF_PROFILE_LABELS;
+    if (strcmp(call->name, "block") == 0 &&
+        cpprof__form_number(request, "inprogress") > 0)
+        options->flags |= CPPROF_PROFILE_IN_PROGRESS;
+}
+
+static void
+answer(struct cpprof__call *call, struct cpprof_profile *profile)
+{
+    struct cpprof__answer_head head = {.status = 200, .n_body = -1};
+    int64_t debug = cpprof__form_number(&call->request, "debug");
+    struct cpprof_profile_options options;
+    struct cpprof_error error;
+    enum cpprof_status status;
+
+    head.content_type = debug ? CPPROF__PLAIN : CPPROF__BYTES;
+    head.file_name = debug ? NULL : call->name;
+    if (call->answer.is_head) {
+        cpprof__answer_begin(&call->answer, &head);
+        return;
+    }
+    cpprof__http_profile_options(call, &options);
+    options.debug = debug_of(call->name, debug);
+    status = cpprof_profile_write(
+        profile, cpprof__answer_writer(&call->answer, &head), &options, &error);
+    cpprof__answer_end(&call->answer, status, &error);
+}
+
+void
+cpprof__http_profile(struct cpprof__call *call)
+{
+    struct cpprof_profile *profile = cpprof_lookup(call->name);
+
+    if (!profile) {
+        cpprof__answer_error(&call->answer, 404, "Unknown profile");
+        return;
+    }
+    answer(call, profile);
+}
