@@ -57,13 +57,26 @@ cpprof_capture_end(struct cpprof_capture *capture, struct cpprof_error *error);
 /* The values of a profile at one moment. */
 struct cpprof_snapshot;
 
+/* struct cpprof_profile_options flags of a snapshot, beside
+ * CPPROF_PROFILE_LABELS, _PEAK and _IN_PROGRESS */
+#define CPPROF_SNAPSHOT_EMPTY                                                  \
+    0x100u /* stands at nothing: the first                                     \
+            * difference is the whole profile */
+#define CPPROF_SNAPSHOT_IN_USE                                                 \
+    0x200u /* heap: what is in use is written as it                            \
+            * is, not as a difference */
+
 /*
  * Note where a profile stands: any but the CPU and wall profiles, those that
  * the program made included.
  *
- * options  of flags CPPROF_PROFILE_LABELS is looked at; NULL for defaults.
+ * options  flags are those of all that is written later; debug must be 0; NULL
+ *          for defaults.
  *
- * Errors:  CPPROF_NOMEM, CPPROF_INVALID, CPPROF_SYSTEM.
+ * Units:   40 bytes for each stack and size class of a heap, 24 for a stack of
+ *          block and mutex, 16 of others.
+ * Errors:  CPPROF_NOMEM, CPPROF_INVALID, CPPROF_SYSTEM, CPPROF_UNSUPPORTED
+ *          (as cpprof_profile_write()).
  * Owner:   the caller frees *snapshot.
  * Safety:  MT. Not AS.
  */
@@ -77,10 +90,12 @@ cpprof_snapshot_take(struct cpprof_profile *profile,
  * Write what was added since (or is less: in-use values and counts of threads
  * may be negative), gzipped protobuf, and have the snapshot stand at now.
  *
- * options  debug must be 0; NULL for defaults.
+ * options  debug must be 0, flags 0 or those of the snapshot; NULL for
+ *          defaults.
  *
  * Shape:   as cpprof_profile_write(), samples without any difference left out;
- *          time is that of now, duration that since the snapshot.
+ *          time is that of now, duration that since the snapshot. In a child
+ *          made by fork block and mutex count from the fork on.
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_INVALID; the snapshot is then
  *          as it was.
  * Owner:   the writer is closed by this call.

@@ -175,24 +175,49 @@ own_rows(enum cpprof__wait_profile profile, struct cpprof__row **rows,
 }
 
 static enum cpprof_status
+asked_rows(enum cpprof__wait_profile profile,
+           const struct cpprof_profile_options *options,
+           struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    bool labels = options->flags & CPPROF_PROFILE_LABELS;
+    enum cpprof_status status;
+    size_t i;
+
+    if (labels)
+        store_release(&cpprof__heap_wants_labels, 1);
+    status = own_rows(profile, rows, n, error);
+    if (status == CPPROF_OK && profile == CPPROF__WAIT_BLOCK &&
+        options->flags & CPPROF_PROFILE_IN_PROGRESS)
+        status = add_waiting(labels, rows, n, error);
+    for (i = 0; i < *n && !labels; i++)
+        (*rows)[i].labels = 0;
+    return status;
+}
+
+static enum cpprof_status
+block_rows(const struct cpprof_profile_options *options, uintptr_t above,
+           struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    return asked_rows(CPPROF__WAIT_BLOCK, options, rows, n, error);
+}
+
+static enum cpprof_status
+mutex_rows(const struct cpprof_profile_options *options, uintptr_t above,
+           struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    return asked_rows(CPPROF__WAIT_MUTEX, options, rows, n, error);
+}
+
+static enum cpprof_status
 write_own(const struct cpprof__rows_form *form,
           enum cpprof__wait_profile profile, struct cpprof_writer writer,
           const struct cpprof_profile_options *options,
           struct cpprof_error *error)
 {
     struct cpprof__row *rows = NULL;
-    bool labels = options->flags & CPPROF_PROFILE_LABELS;
-    enum cpprof_status status;
-    size_t i, n = 0;
+    size_t n = 0;
+    enum cpprof_status status = asked_rows(profile, options, &rows, &n, error);
 
-    if (labels)
-        store_release(&cpprof__heap_wants_labels, 1);
-    status = own_rows(profile, &rows, &n, error);
-    if (status == CPPROF_OK && profile == CPPROF__WAIT_BLOCK &&
-        options->flags & CPPROF_PROFILE_IN_PROGRESS)
-        status = add_waiting(labels, &rows, &n, error);
-    for (i = 0; i < n && !labels; i++)
-        rows[i].labels = 0;
     if (status == CPPROF_OK)
         status = cpprof__rows_write(form, rows, n, options, writer, error);
     else if (writer.close)
@@ -289,6 +314,21 @@ mutex_records(struct cpprof__records *records, struct cpprof_error *error)
 }
 
 const struct cpprof__builtin cpprof__builtin_block = {
-    "block", count_block, write_block, block_records};
+    .name = "block",
+    .count = count_block,
+    .write = write_block,
+    .records = block_records,
+    .form = &cpprof__block_form,
+    .rows = block_rows,
+    .child_begins_anew = true,
+};
+
 const struct cpprof__builtin cpprof__builtin_mutex = {
-    "mutex", count_mutex, write_mutex, mutex_records};
+    .name = "mutex",
+    .count = count_mutex,
+    .write = write_mutex,
+    .records = mutex_records,
+    .form = &cpprof__mutex_form,
+    .rows = mutex_rows,
+    .child_begins_anew = true,
+};

@@ -347,23 +347,34 @@ rows_of(const uint32_t *counts, uint32_t n_nodes, size_t *n)
     return rows;
 }
 
-/* What is there now, as rows; NULL: no memory. */
-static struct cpprof__row *
-take_rows(struct cpprof__custom *custom, size_t *n)
+enum cpprof_status
+cpprof__custom_rows(struct cpprof__custom *custom, struct cpprof__row **rows,
+                    size_t *n, struct cpprof_error *error)
 {
     const uint32_t n_nodes = CPPROF__TREE_NODES; /* those that are made while
                                                   * we wait for locks, too */
     uint32_t *counts = calloc(n_nodes + 1, sizeof *counts);
-    struct cpprof__row *rows;
 
     if (!counts)
-        return NULL;
+        return cpprof__fail_nomem(error);
     lock_all(custom);
     count_all(custom, counts, n_nodes);
     unlock_all(custom);
-    rows = rows_of(counts, n_nodes, n);
+    *rows = rows_of(counts, n_nodes, n);
     free(counts);
-    return rows;
+    return *rows ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
+struct cpprof__rows_form
+cpprof__custom_form(const struct cpprof__value_type *type)
+{
+    return (struct cpprof__rows_form){
+        .name = type->type,
+        .types = type,
+        .n_types = 1,
+        .period_type = *type,
+        .period = 1,
+    };
 }
 
 enum cpprof_status
@@ -372,23 +383,15 @@ cpprof__custom_write(struct cpprof__custom *custom, const char *name,
                      struct cpprof_writer writer, struct cpprof_error *error)
 {
     const struct cpprof__value_type type = {name, "count"};
-    const struct cpprof__rows_form form = {
-        .name = name,
-        .types = &type,
-        .n_types = 1,
-        .period_type = type,
-        .period = 1,
-    };
-    enum cpprof_status status;
-    size_t n;
-    struct cpprof__row *rows = take_rows(custom, &n);
+    const struct cpprof__rows_form form = cpprof__custom_form(&type);
+    struct cpprof__row *rows = NULL;
+    size_t n = 0;
+    enum cpprof_status status = cpprof__custom_rows(custom, &rows, &n, error);
 
-    if (!rows) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
-        return cpprof__fail_nomem(error);
-    }
-    status = cpprof__rows_write(&form, rows, n, options, writer, error);
+    if (status == CPPROF_OK)
+        status = cpprof__rows_write(&form, rows, n, options, writer, error);
+    else if (writer.close)
+        writer.close(writer.ctx, 1);
     free(rows);
     return status;
 }

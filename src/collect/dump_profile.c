@@ -14,35 +14,62 @@
 
 #include <stdlib.h>
 
+static const struct cpprof__value_type types[] = {{"goroutine", "count"}};
+static const struct cpprof__rows_form form = {
+    .name = "goroutine",
+    .types = types,
+    .n_types = 1,
+    .period_type = {"goroutine", "count"},
+    .period = 1,
+};
+
+/* A row for each thread, from malloc; NULL: no memory. */
+static struct cpprof__row *
+rows_of(const struct cpprof__dump *dump)
+{
+    struct cpprof__row *rows = calloc(dump->n + 1, sizeof *rows);
+    size_t i;
+
+    for (i = 0; rows && i < dump->n; i++)
+        rows[i] = (struct cpprof__row){.values = {1},
+                                       .stack = dump->threads[i].stack,
+                                       .labels = dump->threads[i].labels};
+    return rows;
+}
+
 static enum cpprof_status
 write_rows(const struct cpprof__dump *dump, struct cpprof_writer writer,
            const struct cpprof_profile_options *options,
            struct cpprof_error *error)
 {
-    static const struct cpprof__value_type types[] = {{"goroutine", "count"}};
-    const struct cpprof__rows_form form = {
-        .name = "goroutine",
-        .types = types,
-        .n_types = 1,
-        .period_type = {"goroutine", "count"},
-        .period = 1,
-    };
-    struct cpprof__row *rows = calloc(dump->n + 1, sizeof *rows);
+    struct cpprof__row *rows = rows_of(dump);
     enum cpprof_status status;
-    size_t i;
 
     if (!rows) {
         if (writer.close)
             writer.close(writer.ctx, 1);
         return cpprof__fail_nomem(error);
     }
-    for (i = 0; i < dump->n; i++)
-        rows[i] = (struct cpprof__row){.values = {1},
-                                       .stack = dump->threads[i].stack,
-                                       .labels = dump->threads[i].labels};
     status = cpprof__rows_write(&form, rows, dump->n, options, writer, error);
     free(rows);
     return status;
+}
+
+static enum cpprof_status
+take_rows(const struct cpprof_profile_options *options, uintptr_t above,
+          struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    const struct cpprof__dump_wanted wanted = {.depth = CPPROF__HEAP_DEPTH,
+                                               .above = above};
+    struct cpprof__dump dump;
+    enum cpprof_status status = cpprof__dump_take_all(&wanted, &dump, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    *rows = rows_of(&dump);
+    *n = dump.n;
+    cpprof__dump_free(&dump);
+    return *rows ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
 static enum cpprof_status
@@ -107,4 +134,6 @@ const struct cpprof__builtin cpprof__builtin_goroutine = {
     .count = count,
     .write = write_profile,
     .records = add_records,
+    .form = &form,
+    .rows = take_rows,
 };

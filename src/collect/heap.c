@@ -133,7 +133,6 @@ check(const struct cpprof_writer *writer,
       const struct cpprof_heap_options *given,
       struct cpprof_heap_options *options, struct cpprof_error *error)
 {
-    char owner[256];
     enum cpprof_status status;
 
     memset(options, 0, sizeof *options);
@@ -144,6 +143,15 @@ check(const struct cpprof_writer *writer,
     if (!writer->write)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "the writer has no write function");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+check_heap(const struct cpprof_heap_options *options,
+           struct cpprof_error *error)
+{
+    char owner[256];
+
     if (!options->heap && cpprof__heap_owner(owner, sizeof owner))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "allocations do not come by cpprof: malloc is "
@@ -182,12 +190,17 @@ find_allocator(void)
              slash ? slash + 1 : info.dli_fname);
 }
 
-static enum cpprof_status
-write_profile(struct cpprof_writer writer,
-              const struct cpprof_heap_options *options,
-              struct cpprof_error *error)
+enum cpprof_status
+cpprof__heap_own_source(const struct cpprof_heap_options *options,
+                        struct cpprof__heap_source *source,
+                        struct cpprof_error *error)
 {
-    const struct cpprof__heap_source source = {
+    enum cpprof_status status = check_heap(options, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    pthread_once(&allocator_once, find_allocator);
+    *source = (struct cpprof__heap_source){
         .heap = &cpprof__heap,
         .tables = &cpprof__tables,
         .ops = options->symbolize == CPPROF_SYMBOLIZE_NONE
@@ -203,7 +216,7 @@ write_profile(struct cpprof_writer writer,
 
     if (options->flags & CPPROF_HEAP_LABELS)
         store_release(&cpprof__heap_wants_labels, 1);
-    return cpprof__heap_profile_write(&source, options, writer, error);
+    return CPPROF_OK;
 }
 
 enum cpprof_status
@@ -212,13 +225,15 @@ cpprof_write_heap_profile(struct cpprof_writer writer,
                           struct cpprof_error *error)
 {
     struct cpprof_heap_options options;
+    struct cpprof__heap_source source;
     enum cpprof_status status;
     CPPROF__EXEMPT;
 
-    pthread_once(&allocator_once, find_allocator);
     status = check(&writer, given, &options, error);
     if (status == CPPROF_OK)
-        status = write_profile(writer, &options, error);
+        status = cpprof__heap_own_source(&options, &source, error);
+    if (status == CPPROF_OK)
+        status = cpprof__heap_profile_write(&source, &options, writer, error);
     else if (writer.close)
         writer.close(writer.ctx, 1);
     return status;

@@ -23,6 +23,17 @@ struct cpprof__heap_source {
     int64_t duration_ns;   /* 0: not said */
 };
 
+/*
+ * This process's heap as it is to be written now: of options heap, symbolize
+ * and CPPROF_HEAP_LABELS are looked at, the last from now on.
+ *
+ * Errors: CPPROF_UNSUPPORTED.
+ */
+enum cpprof_status
+cpprof__heap_own_source(const struct cpprof_heap_options *options,
+                        struct cpprof__heap_source *source,
+                        struct cpprof_error *error);
+
 /* options: size is not looked at. The writer is closed by this call. */
 enum cpprof_status
 cpprof__heap_profile_write(const struct cpprof__heap_source *source,

@@ -81,6 +81,12 @@ cpprof__registry_builtin(const char *name)
     return profile ? profile->builtin : NULL;
 }
 
+struct cpprof__custom *
+cpprof__registry_custom(const struct cpprof_profile *profile)
+{
+    return profile->custom;
+}
+
 static int
 by_name(const void *a, const void *b)
 {

@@ -9,6 +9,7 @@
 #define COLLECT_REGISTRY_H
 
 #include "collect/records.h"
+#include "collect/rows_profile.h"
 #include <cpprof/profiles.h>
 
 /* A profile that is always there. */
@@ -30,6 +31,15 @@ struct cpprof__builtin {
     /* Add every record there is (records.h). */
     enum cpprof_status (*records)(struct cpprof__records *records,
                                   struct cpprof_error *error);
+
+    /* For snapshots: what there is now, as rows of a form, in any order and
+     * from malloc; the calling thread's own stack begins at the return address
+     * above. NULL: a heap, which has rows of its own. */
+    const struct cpprof__rows_form *form;
+    enum cpprof_status (*rows)(const struct cpprof_profile_options *options,
+                               uintptr_t above, struct cpprof__row **rows,
+                               size_t *n, struct cpprof_error *error);
+    bool child_begins_anew; /* its values are 0 after a fork */
 };
 
 extern const struct cpprof__builtin cpprof__builtin_allocs;
@@ -42,6 +52,11 @@ extern const struct cpprof__builtin cpprof__builtin_threadcreate;
 /* The one of that name, or NULL. */
 const struct cpprof__builtin *
 cpprof__registry_builtin(const char *name);
+
+/* Of a profile that the program made, or NULL. */
+struct cpprof__custom;
+struct cpprof__custom *
+cpprof__registry_custom(const struct cpprof_profile *profile);
 
 /* Around a fork: names and entries are whole in the child. */
 void

@@ -144,7 +144,7 @@ write_proto(const struct cpprof__rows_form *form,
                                   w->symbolizer, &w->builder, error);
     if (status == CPPROF_OK) {
         add_all(w, rows, n);
-        status = cpprof__builder_finish(w->builder, 0, error);
+        status = cpprof__builder_finish(w->builder, form->duration_ns, error);
     }
     free_work(w);
     return status;

@@ -30,6 +30,7 @@ struct cpprof__rows_form {
     int64_t period;
     /* Of functions left out at the leaf, both forms; NULL: none. */
     bool (*hides)(const char *name);
+    int64_t duration_ns;                      /* 0: not said */
     const char *drop_frames;                  /* or NULL */
     const struct cpprof__heap_source *source; /* NULL: this process */
     /* The text of debug >= 1; NULL: cpprof__rows_write_counts(). */

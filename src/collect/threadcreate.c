@@ -320,9 +320,17 @@ stack_of(int32_t tid, const struct cpprof__creation *creation)
                                               : CPPROF__FRAME_ORPHAN);
 }
 
-/* A row for each thread that lives; from malloc. */
+static const struct cpprof__value_type types[] = {{"threadcreate", "count"}};
+static const struct cpprof__rows_form form = {
+    .name = "threadcreate",
+    .types = types,
+    .n_types = 1,
+    .period_type = {"threadcreate", "count"},
+    .period = 1,
+};
+
 static enum cpprof_status
-take_rows(struct cpprof__row **out, size_t *n_rows, struct cpprof_error *error)
+read_rows(struct cpprof__row **out, size_t *n_rows, struct cpprof_error *error)
 {
     size_t n_creations, n = 0, i;
     struct cpprof__creation *creations = cpprof__creations(&n_creations);
@@ -345,26 +353,25 @@ take_rows(struct cpprof__row **out, size_t *n_rows, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
+/* A row for each thread that lives; from malloc. */
+static enum cpprof_status
+take_rows(const struct cpprof_profile_options *options, uintptr_t above,
+          struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof__tables_make(error);
+
+    return status == CPPROF_OK ? read_rows(rows, n, error) : status;
+}
+
 static enum cpprof_status
 write_profile(struct cpprof_writer writer,
               const struct cpprof_profile_options *options,
               struct cpprof_error *error)
 {
-    static const struct cpprof__value_type types[] = {
-        {"threadcreate", "count"}};
-    const struct cpprof__rows_form form = {
-        .name = "threadcreate",
-        .types = types,
-        .n_types = 1,
-        .period_type = {"threadcreate", "count"},
-        .period = 1,
-    };
     struct cpprof__row *rows = NULL;
-    enum cpprof_status status = cpprof__tables_make(error);
     size_t n = 0;
+    enum cpprof_status status = take_rows(options, 0, &rows, &n, error);
 
-    if (status == CPPROF_OK)
-        status = take_rows(&rows, &n, error);
     if (status == CPPROF_OK)
         status = cpprof__rows_write(&form, rows, n, options, writer, error);
     else if (writer.close)
@@ -385,12 +392,10 @@ count(void)
 static enum cpprof_status
 add_records(struct cpprof__records *records, struct cpprof_error *error)
 {
-    enum cpprof_status status = cpprof__tables_make(error);
     struct cpprof__row *rows = NULL;
     size_t i, n = 0;
+    enum cpprof_status status = take_rows(NULL, 0, &rows, &n, error);
 
-    if (status == CPPROF_OK)
-        status = take_rows(&rows, &n, error);
     for (i = 0; i < n; i++)
         cpprof__records_add_stack(records, NULL, rows[i].stack);
     free(rows);
@@ -402,4 +407,6 @@ const struct cpprof__builtin cpprof__builtin_threadcreate = {
     .count = count,
     .write = write_profile,
     .records = add_records,
+    .form = &form,
+    .rows = take_rows,
 };
