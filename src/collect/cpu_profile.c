@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/cpu_profile.h"
 
+#include "base/status.h"
 #include "collect/builder_internal.h"
 #include "collect/labels.h"
+#include "collect/names.h"
 #include "collect/signal/ring.h"
 #include "collect/store_numbers.h"
 
@@ -16,7 +18,7 @@
 
 static void
 open_symbolizer(struct cpprof__cpu_profile *profile, int32_t pid,
-                enum cpprof_symbolize symbolize)
+                enum cpprof_symbolize symbolize, enum cpprof__cpu_names names)
 {
     struct cpprof__symbolizer_options options = {
         .functions_only = symbolize == CPPROF_SYMBOLIZE_FUNCTIONS,
@@ -25,7 +27,9 @@ open_symbolizer(struct cpprof__cpu_profile *profile, int32_t pid,
 
     if (symbolize == CPPROF_SYMBOLIZE_NONE)
         return;
-    profile->ops = cpprof__symbolizer_load();
+    profile->ops = names == CPPROF__CPU_NAMES_REMEMBERED
+                       ? cpprof__names_load()
+                       : cpprof__symbolizer_load();
     if (profile->ops)
         profile->symbolizer = profile->ops->make(&options);
 }
@@ -34,6 +38,7 @@ enum cpprof_status
 cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
                           const struct cpprof__spool_head *head,
                           const struct cpprof_cpu_options *options,
+                          enum cpprof__cpu_names names,
                           struct cpprof_writer writer,
                           struct cpprof_error *error)
 {
@@ -56,7 +61,7 @@ cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
                                  options->flags & CPPROF_CPU_NO_DECOYS, writer);
         return CPPROF_OK;
     }
-    open_symbolizer(profile, head->pid, options->symbolize);
+    open_symbolizer(profile, head->pid, options->symbolize, names);
     status = cpprof__builder_make(
         &shape, writer, profile->symbolizer ? profile->ops : NULL,
         profile->symbolizer, &profile->builder, error);
@@ -134,6 +139,15 @@ cpprof__cpu_profile_add(struct cpprof__cpu_profile *profile,
         cpprof__cpu_legacy_add(&profile->legacy, store);
     else
         add_samples(profile, store);
+}
+
+void
+cpprof__cpu_profile_fail_nomem(struct cpprof__cpu_profile *profile)
+{
+    if (profile->is_legacy)
+        cpprof__fail_nomem(&profile->legacy.error);
+    else
+        cpprof__builder_fail_nomem(profile->builder);
 }
 
 static void

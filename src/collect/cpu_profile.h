@@ -19,12 +19,18 @@ struct cpprof__cpu_profile {
     uint64_t n_samples; /* by weight */
 };
 
+enum cpprof__cpu_names {
+    CPPROF__CPU_NAMES_APART,      /* by a symbolizer of its own */
+    CPPROF__CPU_NAMES_REMEMBERED, /* names.h: of this process */
+};
+
 /* Begin, in the form and with the names that options say; nothing else in them
  * is looked at. The writer is the profile's from here on, also on failure. */
 enum cpprof_status
 cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
                           const struct cpprof__spool_head *head,
                           const struct cpprof_cpu_options *options,
+                          enum cpprof__cpu_names names,
                           struct cpprof_writer writer,
                           struct cpprof_error *error);
 
@@ -32,6 +38,10 @@ cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
 void
 cpprof__cpu_profile_add(struct cpprof__cpu_profile *profile,
                         const struct cpprof__store *store);
+
+/* Something that was to be added found no memory: the end says so. */
+void
+cpprof__cpu_profile_fail_nomem(struct cpprof__cpu_profile *profile);
 
 /* Add what was lost, say how it was made, write the end, close the writer. */
 enum cpprof_status

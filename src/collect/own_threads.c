@@ -4,19 +4,23 @@
 #include "arch/atomic.h"
 #include "base/buffer.h"
 #include "collect/proc.h"
+#include "collect/real.h"
 #include "collect/signal/heap.h"
+#include "collect/uncancelled.h"
 
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-/* The drainer, the keeper, the ticker of the wall profile. */
-#define OWN_MAX 16
+/* The drainer, the keeper, the ticker of the wall profile, who writes, and the
+ * threads of servers: more than these are taken for the program's. */
+#define OWN_MAX 256
 
 /* A thread that said that it ends is still there for a moment. */
 #define LINGER_NS 1000000000u
@@ -29,6 +33,7 @@ struct own {
     uint64_t ended_ns; /* 0: it runs */
 };
 static struct own owns[OWN_MAX];
+static uint32_t n_used; /* places from the first that ever were taken */
 
 /* The first word of a sigset_t: all signals that there are. */
 static uint64_t program_mask;
@@ -71,6 +76,15 @@ cpprof__own_threads_mask(const sigset_t *program)
     store_relaxed(&program_mask, mask);
 }
 
+static void
+note_used(uint32_t n)
+{
+    uint32_t used = load_relaxed(&n_used);
+
+    while (used < n && !cas_acq_rel(&n_used, &used, n))
+        continue;
+}
+
 void
 cpprof__own_thread_begin(void)
 {
@@ -85,6 +99,7 @@ cpprof__own_thread_begin(void)
         if (!cas_acq_rel(&owns[i].tid, &found, tid))
             continue;
         store_release(&owns[i].ended_ns, (uint64_t)0);
+        note_used(i + 1);
         return;
     }
 }
@@ -112,7 +127,7 @@ cpprof__own_thread_end(void)
     int32_t tid = (int32_t)syscall(SYS_gettid);
     unsigned i;
 
-    for (i = 0; i < OWN_MAX; i++)
+    for (i = 0; i < load_acquire(&n_used); i++)
         if (load_acquire(&owns[i].tid) == tid)
             store_release(&owns[i].ended_ns, now_ns());
     if (main_has_ended()) {
@@ -126,8 +141,20 @@ cpprof__is_own_thread(int32_t tid)
 {
     unsigned i;
 
-    for (i = 0; i < OWN_MAX; i++)
+    for (i = 0; i < load_acquire(&n_used); i++)
         if (load_acquire(&owns[i].tid) == tid && !is_over(&owns[i]))
+            return true;
+    return false;
+}
+
+bool
+cpprof__own_thread_runs(int32_t tid)
+{
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (load_acquire(&owns[i].tid) == tid &&
+            !load_acquire(&owns[i].ended_ns))
             return true;
     return false;
 }
@@ -138,10 +165,67 @@ cpprof__own_threads(void)
     uint32_t n = 0;
     unsigned i;
 
-    for (i = 0; i < OWN_MAX; i++)
+    for (i = 0; i < load_acquire(&n_used); i++)
         n += load_acquire(&owns[i].tid) && !load_acquire(&owns[i].ended_ns);
     return n;
 }
+
+/* ---- one for a single piece of work ----------------------------------- */
+
+/* For libdw, which recurses over DIEs; touched as far as it is used. */
+#define STACK (1024 * 1024)
+
+struct errand {
+    void (*f)(void *arg);
+    void *arg;
+};
+
+static void *
+run_errand(void *arg)
+{
+    const struct errand *errand = arg;
+
+    cpprof__heap_self.exempt++;
+    cpprof__own_thread_begin();
+    prctl(PR_SET_NAME, "cpprof");
+    errand->f(errand->arg);
+    cpprof__own_thread_end();
+    return NULL;
+}
+
+static int
+start_errand(struct errand *errand, pthread_t *thread)
+{
+    sigset_t all, saved;
+    pthread_attr_t attr;
+    int failed;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__own_threads_mask(&saved);
+    failed = cpprof__real_pthread_create(thread, &attr, run_errand, errand);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_attr_destroy(&attr);
+    return failed;
+}
+
+void
+cpprof__own_thread_run(void (*f)(void *arg), void *arg)
+{
+    struct errand errand = {f, arg};
+    pthread_t thread;
+    CPPROF__UNCANCELLED;
+
+    if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)) ||
+        start_errand(&errand, &thread))
+        f(arg);
+    else
+        pthread_join(thread, NULL);
+}
+
+/* ---- the last thread -------------------------------------------------- */
 
 static bool
 others_are_ours(void)

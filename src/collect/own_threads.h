@@ -27,13 +27,21 @@ cpprof__own_thread_begin(void);
 void
 cpprof__own_thread_end(void);
 
+/* Run f on a thread of ours, with a stack for libdw, and wait for it; on the
+ * caller when that is one already, or there can be no other. Safety: MT. */
+void
+cpprof__own_thread_run(void (*f)(void *arg), void *arg);
+
 /* Has the main thread ended, and are none left but our own? Looks once a
  * second for each thread that asks, which then has to end. */
 bool
 cpprof__own_threads_are_alone(void);
 
+/* runs: but not one that has said that it ends. */
 bool
 cpprof__is_own_thread(int32_t tid);
+bool
+cpprof__own_thread_runs(int32_t tid);
 
 /* How many there are. */
 uint32_t

@@ -421,8 +421,9 @@ cpprof_recording_write(struct cpprof_recording *recording, size_t index,
                             recording->n);
     }
     image = &recording->images[index];
-    status = cpprof__cpu_profile_begin(
-        &profile, image->head, options ? options : &defaults, writer, error);
+    status = cpprof__cpu_profile_begin(&profile, image->head,
+                                       options ? options : &defaults,
+                                       CPPROF__CPU_NAMES_APART, writer, error);
     if (status != CPPROF_OK)
         return status;
     for (i = 0; i < image->n_stores; i++)

@@ -13,6 +13,7 @@
 #include "collect/exempt.h"
 #include "collect/signal/sampler.h"
 #include "collect/threads.h"
+#include "collect/uncancelled.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,16 +24,16 @@
 #include <unistd.h>
 
 struct cpprof__session_life cpprof__session_life = {
-    .lock = PTHREAD_MUTEX_INITIALIZER};
+    .change = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct cpprof__session_life *const life = &cpprof__session_life;
 static uint32_t last_generation;
 
 /* ---- start ------------------------------------------------------------ */
 
+/* Fills in defaults. */
 static enum cpprof_status
-check_options(const struct cpprof_cpu_options *options,
-              struct cpprof_cpu_options *checked, struct cpprof_error *error)
+check_options(struct cpprof_cpu_options *checked, struct cpprof_error *error)
 {
     if (!checked->rate_hz)
         checked->rate_hz = 100;
@@ -57,7 +58,6 @@ check_options(const struct cpprof_cpu_options *options,
         ~(CPPROF_CPU_NO_LABELS | CPPROF_CPU_LEGACY | CPPROF_CPU_NO_DECOYS))
         return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
                             checked->flags);
-    (void)options;
     return CPPROF_OK;
 }
 
@@ -117,8 +117,47 @@ start_sampling(struct cpprof__session *s, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
+/* The session's memory, and its first capture, which may be NULL. */
 static enum cpprof_status
-start(const struct cpprof__session_plan *plan, struct cpprof__session **out,
+prepare(struct cpprof__session *s, struct cpprof__cpu_capture *first,
+        struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof__engine_choose(
+        s->plan.options.engine, s->plan.options.rate_hz, &s->engine, error);
+
+    if (status == CPPROF_OK)
+        status = cpprof__spool_make(
+            &s->spool, s->plan.directory,
+            cpprof__spool_ring_words(s->plan.options.rate_hz,
+                                     s->plan.options.max_depth),
+            error);
+    if (status != CPPROF_OK)
+        return status;
+    fill_head(s);
+    cpprof__session_drain_begin(s);
+    if (first && !cpprof__cpu_capture_join(s, first, true))
+        return cpprof__fail_nomem(error);
+    return CPPROF_OK;
+}
+
+/* What is held on to by captures stays theirs. */
+static void
+free_session(struct cpprof__session *s, bool keep_files)
+{
+    cpprof__session_drain_free(s);
+    if (s->held) {
+        if (load_acquire(&s->held->n_holds) > 1)
+            cpprof__held_store_retire(s->held,
+                                      cpprof__spool_give_store(&s->spool));
+        cpprof__held_store_release(s->held);
+    }
+    cpprof__spool_free(&s->spool, keep_files);
+    free(s);
+}
+
+static enum cpprof_status
+start(const struct cpprof__session_plan *plan,
+      struct cpprof__cpu_capture *first, struct cpprof__session **out,
       struct cpprof_error *error)
 {
     struct cpprof__session *s = calloc(1, sizeof *s);
@@ -127,67 +166,53 @@ start(const struct cpprof__session_plan *plan, struct cpprof__session **out,
     if (!s)
         return cpprof__fail_nomem(error);
     s->plan = *plan;
-    status = check_options(&plan->options, &s->plan.options, error);
+    status = prepare(s, first, error);
     if (status == CPPROF_OK)
-        status = cpprof__engine_choose(
-            s->plan.options.engine, s->plan.options.rate_hz, &s->engine, error);
-    if (status == CPPROF_OK)
-        status = cpprof__spool_make(
-            &s->spool, plan->directory,
-            cpprof__spool_ring_words(s->plan.options.rate_hz,
-                                     s->plan.options.max_depth),
-            error);
-    if (status == CPPROF_OK) {
-        fill_head(s);
-        cpprof__session_drain_begin(s);
         status = start_sampling(s, error);
+    if (status == CPPROF_OK) {
+        *out = s;
+        return CPPROF_OK;
     }
-    if (status != CPPROF_OK) {
-        cpprof__session_drain_free(s);
-        cpprof__spool_free(&s->spool, false);
-        free(s);
-        return status;
+    if (first) {
+        first->is_counting = false;
+        cpprof__cpu_capture_free(first);
     }
-    *out = s;
-    return CPPROF_OK;
+    free_session(s, false);
+    return status;
 }
 
 static bool
-change_state(enum cpprof__session_state from, enum cpprof__session_state to)
+change_state(enum cpprof__session_state *state, enum cpprof__session_state from,
+             enum cpprof__session_state to)
 {
     bool changed;
 
     pthread_mutex_lock(&life->lock);
-    changed = life->state == from;
+    changed = *state == from;
     if (changed)
-        life->state = to;
+        *state = to;
     pthread_mutex_unlock(&life->lock);
     return changed;
 }
 
-static void
-close_failed(const struct cpprof_writer *writer)
+/* With `change` held, where there is no session. */
+static enum cpprof_status
+begin(const struct cpprof__session_plan *plan,
+      struct cpprof__cpu_capture *first, struct cpprof__ordinary *ordinary,
+      struct cpprof_error *error)
 {
-    if (writer->close)
-        writer->close(writer->ctx, 1);
-}
-
-enum cpprof_status
-cpprof__session_start(const struct cpprof__session_plan *plan,
-                      struct cpprof_error *error)
-{
-    enum cpprof_status status;
     struct cpprof__session *s = NULL;
-    CPPROF__EXEMPT;
+    enum cpprof_status status;
 
-    if (!change_state(CPPROF__SESSION_IDLE, CPPROF__SESSION_STARTING)) {
-        close_failed(&plan->writer);
-        return cpprof__fail(error, CPPROF_BUSY, 0,
-                            "cpu profiling already in use");
+    if (!change_state(&life->state, CPPROF__SESSION_IDLE,
+                      CPPROF__SESSION_STARTING))
+        return cpprof__fail(error, CPPROF_BUSY, 0, "the process is ending");
+    status = start(plan, first, &s, error);
+    if (s) {
+        pthread_mutex_lock(&s->drain_lock);
+        s->ordinary = ordinary;
+        pthread_mutex_unlock(&s->drain_lock);
     }
-    status = start(plan, &s, error);
-    if (status != CPPROF_OK)
-        close_failed(&plan->writer);
     pthread_mutex_lock(&life->lock);
     life->session = s;
     life->state =
@@ -198,10 +223,9 @@ cpprof__session_start(const struct cpprof__session_plan *plan,
 
 /* ---- stop ------------------------------------------------------------- */
 
-static enum cpprof_status
-finish(struct cpprof__session *s, struct cpprof_error *error)
+static void
+finish(struct cpprof__session *s)
 {
-    enum cpprof_status status;
     bool keep;
 
     store_release(&s->finish, true);
@@ -210,10 +234,6 @@ finish(struct cpprof__session *s, struct cpprof_error *error)
     pthread_join(s->drainer, NULL);
     cpprof__session_end(s);
     sem_destroy(&s->drainer_is_up);
-    cpprof__session_drain_free(s);
-    status = s->failed;
-    if (status != CPPROF_OK && error)
-        *error = s->error;
     /* An image that brought no sample leaves nothing to read, but for the
      * command's own: its profile is written whatever is in it. */
     keep = s->drain.n_records || cpprof__session_lost(s) ||
@@ -222,24 +242,224 @@ finish(struct cpprof__session *s, struct cpprof_error *error)
     life->session = NULL; /* a fork from here on finds nothing to let go of */
     pthread_mutex_unlock(&life->lock);
     if (__atomic_load_n(&cpprof__sampler.n_inside, __ATOMIC_SEQ_CST))
-        return status; /* a handler hangs in there: let it have the memory */
-    cpprof__spool_free(&s->spool, keep);
-    free(s);
+        cpprof__session_drain_free(s); /* a handler hangs in there: let it have
+                                        * the memory */
+    else
+        free_session(s, keep);
+}
+
+/* With `change` held. Nothing when the process ends in haste already. */
+static void
+end(void)
+{
+    if (!change_state(&life->state, CPPROF__SESSION_RUNNING,
+                      CPPROF__SESSION_STOPPING))
+        return;
+    finish(life->session);
+    change_state(&life->state, CPPROF__SESSION_STOPPING, CPPROF__SESSION_IDLE);
+}
+
+/* ---- captures --------------------------------------------------------- */
+
+/* CPU time that blocked signals kept back is told before the stretch changes;
+ * so are threads that are new. */
+static void
+settle(const struct cpprof__session *s)
+{
+    if (!load_acquire(&s->halted))
+        cpprof__threads_scan(true);
+}
+
+static enum cpprof_status
+join(struct cpprof__session *s, struct cpprof__cpu_capture *c,
+     struct cpprof__ordinary *ordinary, struct cpprof_error *error)
+{
+    bool joined;
+
+    if (!(c->options.flags & CPPROF_CPU_NO_LABELS))
+        store_relaxed(&cpprof__sampler.labels, true);
+    settle(s);
+    pthread_mutex_lock(&s->drain_lock);
+    joined = cpprof__cpu_capture_join(s, c, false);
+    if (joined && ordinary)
+        s->ordinary = ordinary;
+    pthread_mutex_unlock(&s->drain_lock);
+    return joined ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
+static enum cpprof_status
+enter(struct cpprof__cpu_capture *c, struct cpprof__ordinary *ordinary,
+      struct cpprof_error *error)
+{
+    const struct cpprof__session_plan plan = {.options = c->options};
+    enum cpprof_status status;
+
+    pthread_mutex_lock(&life->change);
+    if (life->session && load_acquire(&life->session->halted))
+        end(); /* its recorder has left */
+    if (life->session)
+        status = join(life->session, c, ordinary, error);
+    else
+        status = begin(&plan, c, ordinary, error);
+    pthread_mutex_unlock(&life->change);
     return status;
+}
+
+/* Is it the only one that the session is for? */
+static bool
+is_only(const struct cpprof__session *s, const struct cpprof__cpu_capture *c)
+{
+    return !s->plan.directory && s->captures == c && !c->next;
+}
+
+void
+cpprof__session_leave(struct cpprof__cpu_capture *c)
+{
+    struct cpprof__session *s;
+    bool only = false;
+
+    pthread_mutex_lock(&life->change);
+    s = life->session;
+    if (s) {
+        settle(s);
+        pthread_mutex_lock(&s->drain_lock);
+        only = is_only(s, c);
+        if (!only && c->is_counting) {
+            cpprof__session_drain_locked(s);
+            cpprof__cpu_capture_cut(s, c);
+        }
+        if (!only && s->ordinary && &s->ordinary->capture == c)
+            s->ordinary = NULL;
+        pthread_mutex_unlock(&s->drain_lock);
+    }
+    if (only)
+        end();
+    pthread_mutex_unlock(&life->change);
+}
+
+enum cpprof_status
+cpprof__session_enter(struct cpprof__cpu_capture *c, struct cpprof_error *error)
+{
+    enum cpprof_status status = check_options(&c->options, error);
+
+    return status == CPPROF_OK ? enter(c, NULL, error) : status;
+}
+
+/* ---- the ordinary profile --------------------------------------------- */
+
+static struct cpprof__ordinary *ordinary; /* RUNNING; NULL: in files */
+
+static void
+close_failed(const struct cpprof_writer *writer)
+{
+    if (writer->close)
+        writer->close(writer->ctx, 1);
+}
+
+static enum cpprof_status
+start_in_files(const struct cpprof__session_plan *plan,
+               struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    pthread_mutex_lock(&life->change);
+    if (life->session)
+        status =
+            cpprof__fail(error, CPPROF_BUSY, 0, "cpu profiling already in use");
+    else
+        status = begin(plan, NULL, NULL, error);
+    pthread_mutex_unlock(&life->change);
+    return status;
+}
+
+static enum cpprof_status
+start_ordinary(const struct cpprof__session_plan *plan,
+               struct cpprof_error *error)
+{
+    struct cpprof__ordinary *o = calloc(1, sizeof *o);
+    enum cpprof_status status;
+
+    if (!o)
+        return cpprof__fail_nomem(error);
+    o->capture.options = plan->options;
+    o->capture.streams = true;
+    o->out.writer = plan->writer;
+    status = enter(&o->capture, o, error);
+    if (status == CPPROF_OK)
+        ordinary = o;
+    else
+        free(o);
+    return status;
+}
+
+enum cpprof_status
+cpprof__session_start(const struct cpprof__session_plan *wanted,
+                      struct cpprof_error *error)
+{
+    struct cpprof__session_plan plan = *wanted;
+    enum cpprof_status status;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (!change_state(&life->ordinary, CPPROF__SESSION_IDLE,
+                      CPPROF__SESSION_STARTING)) {
+        close_failed(&plan.writer);
+        return cpprof__fail(error, CPPROF_BUSY, 0,
+                            "cpu profiling already in use");
+    }
+    status = check_options(&plan.options, error);
+    if (status == CPPROF_OK)
+        status = plan.directory ? start_in_files(&plan, error)
+                                : start_ordinary(&plan, error);
+    if (status != CPPROF_OK)
+        close_failed(&plan.writer);
+    change_state(&life->ordinary, CPPROF__SESSION_STARTING,
+                 status == CPPROF_OK ? CPPROF__SESSION_RUNNING
+                                     : CPPROF__SESSION_IDLE);
+    return status;
+}
+
+static enum cpprof_status
+stop_ordinary(struct cpprof__ordinary *o, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    cpprof__session_leave(&o->capture);
+    status = cpprof__cpu_output_finish_apart(&o->out, &o->capture);
+    if (status != CPPROF_OK && error)
+        *error = o->out.error;
+    free(o);
+    return status;
+}
+
+static void
+stop_in_files(void)
+{
+    pthread_mutex_lock(&life->change);
+    if (life->session && life->session->plan.directory)
+        end();
+    pthread_mutex_unlock(&life->change);
 }
 
 enum cpprof_status
 cpprof__session_stop(struct cpprof_error *error)
 {
-    enum cpprof_status status;
+    enum cpprof_status status = CPPROF_OK;
+    struct cpprof__ordinary *o;
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
-    if (!change_state(CPPROF__SESSION_RUNNING, CPPROF__SESSION_STOPPING))
+    if (!change_state(&life->ordinary, CPPROF__SESSION_RUNNING,
+                      CPPROF__SESSION_STOPPING))
         return CPPROF_OK;
-    status = finish(life->session, error);
-    pthread_mutex_lock(&life->lock);
-    life->state = CPPROF__SESSION_IDLE;
-    pthread_mutex_unlock(&life->lock);
+    o = ordinary;
+    ordinary = NULL;
+    if (o)
+        status = stop_ordinary(o, error);
+    else
+        stop_in_files();
+    change_state(&life->ordinary, CPPROF__SESSION_STOPPING,
+                 CPPROF__SESSION_IDLE);
     return status;
 }
 
@@ -269,8 +489,9 @@ cpprof__session_stop_hastily(unsigned seconds)
         return;
     if (cpprof__session_is_ours() && life->session->plan.directory) {
         mark_ended(life->session);
-    } else if (cpprof__session_is_ours()) {
+    } else if (cpprof__session_is_ours() && life->session->ordinary) {
         life->state = CPPROF__SESSION_STOPPING;
+        life->session->writes = true;
         ours = true;
     }
     pthread_mutex_unlock(&life->lock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one CPU profiling session of a process: its parts, and its life from
- * start to stop. cpprof_start_cpu_profile() and CPPROF= are thin layers on
- * this.
+ * The one CPU profiling session of a process: its parts, and its life. It is
+ * there for as long as somebody wants samples: the profile of
+ * cpprof_start_cpu_profile() and CPPROF=, which is one, and captures, which are
+ * many; the first one starts it, and the last one that leaves ends it.
  */
 #ifndef COLLECT_SESSION_H
 #define COLLECT_SESSION_H
@@ -18,11 +19,26 @@ struct cpprof__session_plan {
     const char *directory;       /* record into files there; no profile */
 };
 
+/* Of that one profile. */
 enum cpprof_status
 cpprof__session_start(const struct cpprof__session_plan *plan,
                       struct cpprof_error *error);
 enum cpprof_status
 cpprof__session_stop(struct cpprof_error *error);
+
+struct cpprof__cpu_capture;
+
+/*
+ * Count for a capture whose options are set, from here on; in a session that
+ * runs with its own rate, depth and engine, or else in a new one. Leave cuts
+ * it (cpu_capture.h); it is then the caller's to write or to free. What fails
+ * leaves nothing to be freed.
+ */
+enum cpprof_status
+cpprof__session_enter(struct cpprof__cpu_capture *c,
+                      struct cpprof_error *error);
+void
+cpprof__session_leave(struct cpprof__cpu_capture *c);
 
 /*
  * Stop for a process that ends by _exit(), maybe inside a signal handler:

@@ -7,6 +7,7 @@
 
 #include "arch/atomic.h"
 #include "collect/action.h"
+#include "collect/captures.h"
 #include "collect/dump.h"
 #include "collect/signal/sampler.h"
 #include "collect/threads.h"
@@ -107,9 +108,11 @@ cpprof__session_fork_child(void)
     if (life->session)
         cpprof__spool_free(&life->session->spool, true);
     life->session = NULL;
-    life->state = CPPROF__SESSION_IDLE;
+    life->state = life->ordinary = CPPROF__SESSION_IDLE;
     is_child = true;
+    cpprof__captures_fork_child();
     pthread_mutex_init(&life->lock, NULL);
+    pthread_mutex_init(&life->change, NULL);
     pthread_mutex_init(&loader_lock, NULL);
     pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
 }

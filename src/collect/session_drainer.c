@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The drainer: a thread that empties the ring into the store, looks for threads
- * that nobody announced, and writes the profile when sampling has ended. It
+ * that nobody announced, and writes what a full store has, and the profile
+ * of a process that ends in haste. It
  * ends with the last of the program's own threads.
  */
 #include "collect/session_internal.h"
@@ -42,32 +43,6 @@
 
 /* ---- samples ---------------------------------------------------------- */
 
-/* Begin the profile when there is something to put in it: at a full store, or
- * at the end. */
-static void
-begin_profile(struct cpprof__session *s)
-{
-    struct cpprof_cpu_options options = s->plan.options;
-
-    if (s->has_profile || s->plan.directory)
-        return;
-    s->has_profile = true;
-    /* Nothing to look up: most forked children end without a sample, and must
-     * not ask for the loader's lock for nothing. */
-    if (!s->spool.store.head->total)
-        options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    s->failed = cpprof__cpu_profile_begin(&s->profile, s->spool.head, &options,
-                                          s->plan.writer, &s->error);
-}
-
-static void
-write_store(struct cpprof__session *s)
-{
-    begin_profile(s);
-    if (!s->plan.directory && s->failed == CPPROF_OK)
-        cpprof__cpu_profile_add(&s->profile, &s->spool.store);
-}
-
 /* The store is full: its samples go out, and the mappings of now into the next
  * one. */
 static bool
@@ -75,8 +50,9 @@ next_store(struct cpprof__drain *drain)
 {
     struct cpprof__session *s = drain->ctx;
 
-    write_store(s);
-    if (!cpprof__spool_next_store(&s->spool))
+    if (s->ordinary && s->ordinary->capture.is_counting)
+        cpprof__cpu_output_stream(&s->ordinary->out, &s->ordinary->capture);
+    if (!cpprof__cpu_capture_next_store(s))
         return false;
     cpprof__mappings_init(&drain->mappings, drain->store, true);
     cpprof__mappings_refresh(&drain->mappings);
@@ -174,8 +150,11 @@ halt(struct cpprof__session *s)
     cpprof__threads_end();
     __atomic_store_n(&cpprof__sampler.ring, NULL, __ATOMIC_SEQ_CST);
     wait_until_quiet();
-    drain(s);
-    s->halted = true;
+    pthread_mutex_lock(&s->drain_lock);
+    cpprof__session_drain_locked(s);
+    cpprof__cpu_capture_cut_all(s);
+    store_release(&s->halted, true);
+    pthread_mutex_unlock(&s->drain_lock);
     store_release(&s->spool.head->state, (uint32_t)CPPROF__SPOOL_ENDED);
 }
 
@@ -191,22 +170,14 @@ wait_for_work(struct cpprof__ring *ring, uint64_t wait_ns)
     store_release(&ring->wake, 0u);
 }
 
-static void
-write_end(struct cpprof__session *s)
-{
-    write_store(s);
-    if (!s->plan.directory && s->failed == CPPROF_OK)
-        s->failed = cpprof__cpu_profile_end(&s->profile, s->spool.head,
-                                            cpprof__session_lost(s), &s->error);
-}
-
 void
 cpprof__session_end(struct cpprof__session *s)
 {
     if (s->ended)
         return;
     halt(s);
-    write_end(s);
+    if (s->writes && s->ordinary)
+        cpprof__cpu_output_finish(&s->ordinary->out, &s->ordinary->capture);
     s->ended = true;
 }
 

@@ -2,17 +2,17 @@
 /*
  * What the files of a session share: its parts, and which one there is.
  * session.c starts and stops it, session_drainer.c is its thread,
- * session_changes.c what it does when the process changes under it. See
- * session.h for what it is.
+ * cpu_capture.c counts for those who want profiles of it, session_changes.c
+ * what it does when the process changes under it. See session.h for what it is.
  *
- * Invariants: the ring is the handlers' until `halted`, the store and the
- * profile are the drainer's until it was joined. Nobody holds drain_lock when
- * asking for a lock of the program's or the loader's.
+ * Invariants: the ring is the handlers' until `halted`; who adds to the store
+ * or changes the list of captures holds drain_lock. Nobody holds drain_lock
+ * when asking for a lock of the program's or the loader's.
  */
 #ifndef COLLECT_SESSION_INTERNAL_H
 #define COLLECT_SESSION_INTERNAL_H
 
-#include "collect/cpu_profile.h"
+#include "collect/cpu_capture.h"
 #include "collect/drain.h"
 #include "collect/engine.h"
 #include "collect/labels.h"
@@ -30,10 +30,9 @@ struct cpprof__session {
     pthread_mutex_t drain_lock; /* guards what follows */
     struct cpprof__drain drain;
     struct cpprof__labels_reader labels_reader;
-    struct cpprof__cpu_profile profile;
-    bool has_profile; /* begun */
-    enum cpprof_status failed;
-    struct cpprof_error error;
+    struct cpprof__held_store *held;      /* the store, for captures; or NULL */
+    struct cpprof__cpu_capture *captures; /* that count with it */
+    struct cpprof__ordinary *ordinary; /* its capture is among them, or was */
 
     bool unloaded; /* a module, since the maps were last read */
     uint64_t cpu_start_ns;
@@ -41,7 +40,8 @@ struct cpprof__session {
     sem_t drainer_is_up;
     int32_t drainer_tid;
     bool finish;  /* the drainer is to end */
-    bool ended;   /* it did, and wrote the profile */
+    bool writes;  /* and to write the ordinary profile before */
+    bool ended;   /* it did */
     bool started; /* all threads are armed */
     bool halted;  /* sampling ended; what was sampled is still there */
 };
@@ -53,11 +53,21 @@ enum cpprof__session_state {
     CPPROF__SESSION_STOPPING,
 };
 
-/* The session of this process. Only the state is changed under the lock. */
+/* The profile of cpprof_start_cpu_profile(), of which there is one. */
+struct cpprof__ordinary {
+    struct cpprof__cpu_capture capture;
+    struct cpprof__cpu_output out;
+};
+
+/* The session of this process. Only the states are changed under the lock. Who
+ * starts or stops the session, or has captures come and go, holds `change`
+ * for as long as that takes; it is taken first. */
 struct cpprof__session_life {
+    pthread_mutex_t change;
     pthread_mutex_t lock;
     enum cpprof__session_state state;
-    struct cpprof__session *session; /* set while RUNNING or STOPPING */
+    struct cpprof__session *session;     /* set while RUNNING or STOPPING */
+    enum cpprof__session_state ordinary; /* of that profile */
 };
 
 extern struct cpprof__session_life cpprof__session_life;
@@ -82,7 +92,7 @@ cpprof__session_start_drainer(struct cpprof__session *s);
 uint64_t
 cpprof__session_drain_locked(struct cpprof__session *s);
 
-/* End sampling and write the profile: by the drainer, or by who stops the
+/* End sampling and cut all captures: by the drainer, or by who stops the
  * session when that has left. Once. */
 void
 cpprof__session_end(struct cpprof__session *s);

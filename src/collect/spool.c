@@ -188,13 +188,13 @@ map_store(struct cpprof__spool *spool)
 }
 
 bool
-cpprof__spool_next_store(struct cpprof__spool *spool)
+cpprof__spool_next_store(struct cpprof__spool *spool, void **old)
 {
     struct cpprof__store store;
     void *block;
 
     /* Private memory is emptied in place, which cannot fail. */
-    if (!spool->in_files && spool->store_block) {
+    if (!spool->in_files && spool->store_block && !old) {
         madvise(spool->store_block, cpprof__store_bytes(), MADV_DONTNEED);
         return cpprof__store_make(&spool->store, spool->store_block, NULL);
     }
@@ -206,12 +206,23 @@ cpprof__spool_next_store(struct cpprof__spool *spool)
         munmap(block, cpprof__store_bytes());
         return false;
     }
-    if (spool->store_block)
+    if (old)
+        *old = spool->store_block;
+    else if (spool->store_block)
         munmap(spool->store_block, cpprof__store_bytes());
     spool->store_block = block;
     spool->store = store;
     spool->n_stores++;
     return true;
+}
+
+void *
+cpprof__spool_give_store(struct cpprof__spool *spool)
+{
+    void *block = spool->store_block;
+
+    spool->store_block = NULL;
+    return block;
 }
 
 enum cpprof_status
@@ -239,7 +250,7 @@ cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
     memcpy(spool->head->magic, MAGIC, sizeof spool->head->magic);
     if (spool->in_files)
         map_control(spool);
-    if (!cpprof__spool_next_store(spool)) {
+    if (!cpprof__spool_next_store(spool, NULL)) {
         status = cpprof__fail(error, CPPROF_SYSTEM, errno,
                               "no memory for samples: %s", strerror(errno));
         cpprof__spool_free(spool, false);

@@ -68,9 +68,14 @@ enum cpprof_status
 cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
                    uint64_t ring_words, struct cpprof_error *error);
 
-/* Put the store aside and begin an empty one. */
+/* Put the store aside and begin an empty one. The memory of the old one is the
+ * caller's when it wants it in *old, to be unmapped: cpprof__store_bytes().
+ * False: nothing has changed. */
 bool
-cpprof__spool_next_store(struct cpprof__spool *spool);
+cpprof__spool_next_store(struct cpprof__spool *spool, void **old);
+/* Give the store away; there is none from here on. */
+void *
+cpprof__spool_give_store(struct cpprof__spool *spool);
 
 /* Is this process the command that the recorder started itself? */
 bool

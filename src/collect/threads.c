@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "collect/builder.h"
 #include "collect/labels.h"
+#include "collect/own_threads.h"
 #include "collect/proc.h"
 #include "collect/signal/sampler.h"
 #include "collect/stacks.h"
@@ -194,7 +195,7 @@ list_tids(size_t *n)
     while ((entry = readdir(dir))) {
         int32_t tid = atoi(entry->d_name);
 
-        if (tid > 0 && tid != profiler_tid)
+        if (tid > 0 && tid != profiler_tid && !cpprof__own_thread_runs(tid))
             cpprof__buffer_append(&tids, &tid, sizeof tid);
     }
     closedir(dir);
@@ -296,8 +297,7 @@ cpprof__threads_scan(bool full)
 
     pthread_mutex_lock(&lock);
     if (plan.engine) {
-        /* The profiler's own thread is one more. */
-        if (full || cpprof__proc_n_threads() != n_armed + 1)
+        if (full || cpprof__proc_n_threads() != n_armed + cpprof__own_threads())
             reconcile();
         for (i = 0; (t = cpprof__thread_at(i)); i++)
             if (t->tid > 0)
@@ -311,6 +311,17 @@ uint32_t
 cpprof__threads_seen(void)
 {
     return load_relaxed(&n_seen);
+}
+
+uint32_t
+cpprof__threads_armed(void)
+{
+    uint32_t n;
+
+    pthread_mutex_lock(&lock);
+    n = n_armed;
+    pthread_mutex_unlock(&lock);
+    return n;
 }
 
 void

@@ -39,6 +39,10 @@ cpprof__threads_scan(bool full);
 uint32_t
 cpprof__threads_seen(void);
 
+/* Threads that are armed now. */
+uint32_t
+cpprof__threads_armed(void);
+
 /* A place for a thread about to be created, or NULL when there is no session
  * or no room; give it back with cancel if the thread is not created. */
 struct cpprof__thread *
