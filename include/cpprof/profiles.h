@@ -170,7 +170,10 @@ cpprof_block_event(int64_t ns, unsigned skip);
  * Sample all threads at a fixed rate, whether they run or wait, until
  * cpprof_stop_wall_profile(); samples carry the text label "state".
  *
- * flags    CPPROF_WALL_OFF_CPU: only threads that do not run.
+ * flags    CPPROF_WALL_OFF_CPU: only threads that do not run;
+ *          CPPROF_WALL_FGPROF: "time" in place of "wall", the name that fgprof
+ *          gave it; CPPROF_WALL_FOLDED: text, a line "main;f;g 42" for each
+ *          stack, for flame graphs.
  *
  * Shape:   one sample per (stack, labels), two values: samples, wall.
  * Units:   count, nanoseconds.
@@ -180,6 +183,8 @@ cpprof_block_event(int64_t ns, unsigned skip);
  */
 #define CPPROF_WALL_OFF_CPU   1u
 #define CPPROF_WALL_NO_LABELS 2u
+#define CPPROF_WALL_FGPROF    4u
+#define CPPROF_WALL_FOLDED    8u
 
 struct cpprof_wall_options {
     size_t size;        /* sizeof (struct cpprof_wall_options) */

@@ -22,6 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#define WALL_FLAGS                                                             \
+    (CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS | CPPROF_WALL_FGPROF |        \
+     CPPROF_WALL_FOLDED)
+
 /* Tunables. Looks in a second: at some 0.5 us each, 0.2 % of a processor. More
  * gives many threads more samples. */
 #define LOOKS_HZ 3200u
@@ -208,7 +212,7 @@ check(const struct cpprof_writer *writer,
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "unknown symbolization %d",
                             (int)options->symbolize);
-    if (options->flags & ~(CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS))
+    if (options->flags & ~WALL_FLAGS)
         return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
                             options->flags);
     return CPPROF_OK;

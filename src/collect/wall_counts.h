@@ -114,4 +114,13 @@ cpprof__wall_write(const struct cpprof__wall_counts *counts,
                    const struct cpprof__wall_summary *summary,
                    struct cpprof_writer writer, struct cpprof_error *error);
 
+/* The same as folded stacks; the source's mappings are added to the symbolizer,
+ * which may be NULL. */
+enum cpprof_status
+cpprof__wall_write_folded(const struct cpprof__heap_source *source,
+                          struct cpprof__symbolizer *symbolizer,
+                          const struct cpprof__wall_counts *counts,
+                          struct cpprof_writer writer,
+                          struct cpprof_error *error);
+
 #endif

@@ -120,27 +120,53 @@ set_source(struct work *w, const struct cpprof__wall_summary *summary)
         w->source.ops = cpprof__names_load();
 }
 
+/* With who has names. */
+static void
+open_source(struct work *w, const struct cpprof__wall_summary *summary)
+{
+    if (!summary->source)
+        cpprof__tables_resolve();
+    set_source(w, summary);
+    if (w->source.ops)
+        w->symbolizer =
+            cpprof__heap_symbolizer(&w->source, summary->options.symbolize);
+}
+
 static enum cpprof_status
 begin(struct work *w, const struct cpprof__wall_summary *summary,
       struct cpprof_writer writer, struct cpprof_error *error)
 {
-    static const struct cpprof__value_type types[] = {{"samples", "count"},
-                                                      {"wall", "nanoseconds"}};
+    bool is_fgprof = summary->options.flags & CPPROF_WALL_FGPROF;
+    const struct cpprof__value_type types[] = {
+        {"samples", "count"}, {is_fgprof ? "time" : "wall", "nanoseconds"}};
     const struct cpprof__profile_head head = {
         .sample_types = types,
         .n_sample_types = 2,
-        .period_type = {"wall", "nanoseconds"},
+        .period_type = {is_fgprof ? "wallclock" : "wall", "nanoseconds"},
         .period = 1000000000 / summary->options.rate_hz,
         .time_ns = summary->time_ns,
     };
-    enum cpprof_symbolize symbolize = summary->options.symbolize;
 
-    set_source(w, summary);
-    if (w->source.ops)
-        w->symbolizer = cpprof__heap_symbolizer(&w->source, symbolize);
     return cpprof__builder_make(&head, writer,
                                 w->symbolizer ? w->source.ops : NULL,
                                 w->symbolizer, &w->builder, error);
+}
+
+static enum cpprof_status
+write_proto(struct work *w, const struct cpprof__wall_counts *counts,
+            const struct cpprof__wall_summary *summary,
+            struct cpprof_writer writer, struct cpprof_error *error)
+{
+    enum cpprof_status status = begin(w, summary, writer, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    if (add_mappings(w))
+        add_counts(w, counts);
+    else
+        cpprof__builder_fail_nomem(w->builder);
+    add_comments(w, summary);
+    return cpprof__builder_finish(w->builder, summary->duration_ns, error);
 }
 
 enum cpprof_status
@@ -156,18 +182,12 @@ cpprof__wall_write(const struct cpprof__wall_counts *counts,
             writer.close(writer.ctx, 1);
         return cpprof__fail_nomem(error);
     }
-    if (!summary->source)
-        cpprof__tables_resolve();
-    status = begin(w, summary, writer, error);
-    if (status == CPPROF_OK) {
-        if (add_mappings(w))
-            add_counts(w, counts);
-        else
-            cpprof__builder_fail_nomem(w->builder);
-        add_comments(w, summary);
-        status =
-            cpprof__builder_finish(w->builder, summary->duration_ns, error);
-    }
+    open_source(w, summary);
+    if (summary->options.flags & CPPROF_WALL_FOLDED)
+        status = cpprof__wall_write_folded(&w->source, w->symbolizer, counts,
+                                           writer, error);
+    else
+        status = write_proto(w, counts, summary, writer, error);
     if (w->symbolizer)
         w->source.ops->free(w->symbolizer);
     cpprof__label_list_free(&w->labels);
