@@ -29,6 +29,8 @@
 #define TIMEOUT_NS 1000000000u
 /* When all that are left are stopped or sleep uninterruptibly. */
 #define STUCK_NS 100000000u
+/* All in all: for programs of very many threads that run. */
+#define DEADLINE_NS 5000000000u
 /* Pauses between looks at the slots, and questions asked again. */
 #define PAUSE_MIN_NS 20000u
 #define PAUSE_MAX_NS 2000000u
@@ -198,68 +200,44 @@ is_dead(char state)
 /* Is it not to be asked? In a handler, which it leaves soon, all signals are
  * blocked: a thread that runs is looked at again. */
 static bool
-must_not_ask(struct cpprof__dump_thread *t)
+must_not_ask(int folder, struct cpprof__dump_thread *t)
 {
     const struct timespec moment = {0, PAUSE_MIN_NS};
     unsigned tries = 0;
 
-    if (t->task.state == 'S' && cpprof__task_sigwaits(t->tid))
+    if (t->task.state == 'S' && cpprof__task_sigwaits(folder, t->tid))
         return true;
     while (cpprof__task_blocks(&t->task, CPPROF__SIGNAL)) {
         if (t->task.state == 'S' || ++tries > MASK_TRIES)
             return true;
         nanosleep(&moment, NULL);
-        if (!cpprof__task_look(t->tid, &t->task))
+        if (!cpprof__task_look(folder, t->tid, &t->task))
             return true;
     }
     return false;
 }
 
-static void
-look(struct cpprof__dump_thread *t, bool details, uint64_t now_ran)
-{
-    uint64_t ran;
+/* ---- one look at each ------------------------------------------------- */
 
-    if (!cpprof__task_look(t->tid, &t->task) || is_dead(t->task.state))
-        t->how = CPPROF__DUMP_GONE;
-    else if (must_not_ask(t))
-        t->how = CPPROF__DUMP_BLOCKS;
-    if (!details || t->how == CPPROF__DUMP_GONE)
-        return;
-    cpprof__task_wchan(t->tid, t->wchan, sizeof t->wchan);
-    ran = t->task.state == 'R' ? 0 : cpprof__task_last_ran_ns(t->tid);
-    if (ran && now_ran > ran)
-        t->idle_ns = now_ran - ran;
-}
+struct looks {
+    struct cpprof__dump *dump;
+    bool details;
+    int folder;
+    uint64_t now_ran; /* as the scheduler's clock has it; 0: not known */
+};
 
-static void
-look_at_all(struct cpprof__dump *dump, bool details)
-{
-    uint64_t now_ran = details ? cpprof__task_last_ran_ns(dump->caller) : 0;
-    size_t i;
-
-    for (i = 0; i < dump->n; i++)
-        look(&dump->threads[i], details, now_ran);
-}
-
+/* Does it sleep? Then it is looked at from outside, and not disturbed. */
 static bool
-is_asked(const struct cpprof__dump *dump, size_t i)
-{
-    return dump->threads[i].how == CPPROF__DUMP_SILENT;
-}
-
-/* In a sleep that a question would end? Then it is looked at from outside. */
-static bool
-see_asleep(struct cpprof__dump *dump, struct cpprof__dump_thread *t)
+see_asleep(const struct looks *l, struct cpprof__dump_thread *t)
 {
     const struct cpprof__creation *creation =
-        cpprof__creation_of(dump->creations, dump->n_creations, t->tid);
+        cpprof__creation_of(l->dump->creations, l->dump->n_creations, t->tid);
+    const struct cpprof__sleeper_who who = {
+        l->folder, t->tid, cpprof__sleeper_self(t->tid, creation)};
     struct cpprof__sleeper sleeper;
 
-    if (t->task.state != 'S' ||
-        cpprof__sleeper_look(CPPROF__DUMP_ALL, t->tid,
-                             cpprof__sleeper_self(t->tid, creation),
-                             &sleeper) != CPPROF__SLEEPER_SEEN)
+    if (cpprof__sleeper_look(CPPROF__DUMP_ALL, &who, &sleeper) !=
+        CPPROF__SLEEPER_SEEN)
         return false;
     t->stack = sleeper.answer.stack;
     t->labels = sleeper.answer.labels;
@@ -269,18 +247,73 @@ see_asleep(struct cpprof__dump *dump, struct cpprof__dump_thread *t)
 
 /* Until the answer comes a thread counts as silent. */
 static void
-ask(struct cpprof__dump *dump, size_t i)
+ask(const struct looks *l, size_t i)
 {
-    struct cpprof__dump_thread *t = &dump->threads[i];
+    struct cpprof__dump_thread *t = &l->dump->threads[i];
     uint64_t value;
     int failed;
 
-    if (t->how != CPPROF__DUMP_HAS_STACK || t->tid == dump->caller ||
-        see_asleep(dump, t))
+    if (must_not_ask(l->folder, t)) {
+        t->how = CPPROF__DUMP_BLOCKS;
         return;
+    }
     value = cpprof__dump_ask(CPPROF__DUMP_ALL, (uint32_t)i, t->tid);
     failed = cpprof__dump_send(t->tid, value);
     t->how = failed == ESRCH ? CPPROF__DUMP_GONE : CPPROF__DUMP_SILENT;
+}
+
+static void
+add_details(const struct looks *l, struct cpprof__dump_thread *t)
+{
+    uint64_t ran = 0;
+
+    cpprof__task_wchan(l->folder, t->tid, t->wchan, sizeof t->wchan);
+    if (t->task.state != 'R' && !t->wait.kind)
+        ran = cpprof__task_last_ran_ns(l->folder, t->tid);
+    if (ran && l->now_ran > ran)
+        t->idle_ns = l->now_ran - ran;
+}
+
+static void
+look(const struct looks *l, size_t i)
+{
+    struct cpprof__dump_thread *t = &l->dump->threads[i];
+    bool is_seen = t->tid == l->dump->caller || see_asleep(l, t);
+
+    t->how = CPPROF__DUMP_HAS_STACK;
+    if (is_seen && !l->details)
+        return;
+    if (!cpprof__task_look(l->folder, t->tid, &t->task) ||
+        is_dead(t->task.state)) {
+        t->how = CPPROF__DUMP_GONE;
+        return;
+    }
+    if (l->details)
+        add_details(l, t);
+    if (!is_seen)
+        ask(l, i);
+}
+
+static void
+look_at_all(struct cpprof__dump *dump, bool details)
+{
+    struct looks looks = {dump, details, cpprof__tasks_folder(), 0};
+    size_t i;
+
+    if (details)
+        looks.now_ran = cpprof__task_last_ran_ns(looks.folder, dump->caller);
+    for (i = 0; i < dump->n; i++)
+        look(&looks, i);
+    if (looks.folder >= 0)
+        close(looks.folder);
+}
+
+/* ---- the answers ------------------------------------------------------ */
+
+static bool
+is_asked(const struct cpprof__dump *dump, size_t i)
+{
+    return dump->threads[i].how == CPPROF__DUMP_SILENT;
 }
 
 /* Take the answer, if it is there. */
@@ -310,7 +343,8 @@ ask_again(struct cpprof__dump *dump, size_t i)
     struct cpprof__dump_thread *t = &dump->threads[i];
     struct cpprof__task task;
 
-    if (!cpprof__task_look(t->tid, &task) || is_dead(task.state)) {
+    if (!cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task) ||
+        is_dead(task.state)) {
         t->how = CPPROF__DUMP_GONE;
         return false;
     }
@@ -351,7 +385,8 @@ ask_all_again(struct cpprof__dump *dump, size_t first)
 static void
 wait_for_answers(struct cpprof__dump *dump)
 {
-    uint64_t progress = now_ns(), asked = progress, pause = PAUSE_MIN_NS;
+    uint64_t begin = now_ns(), progress = begin, asked = begin;
+    uint64_t pause = PAUSE_MIN_NS;
     uint64_t timeout = TIMEOUT_NS;
     size_t first = 0;
 
@@ -363,7 +398,8 @@ wait_for_answers(struct cpprof__dump *dump)
         now = now_ns();
         if (n)
             progress = now;
-        if (first == dump->n || now - progress > timeout)
+        if (first == dump->n || now - progress > timeout ||
+            now - begin > DEADLINE_NS)
             return;
         if (now - asked > AGAIN_NS) {
             timeout = ask_all_again(dump, first) ? TIMEOUT_NS : STUCK_NS;
@@ -386,7 +422,8 @@ give_up(struct cpprof__dump *dump, size_t i)
         take(dump, i);
     if (t->how == CPPROF__DUMP_GONE)
         cpprof__dump_give_up(slot);
-    if (is_asked(dump, i) && !cpprof__task_look(t->tid, &t->task))
+    if (is_asked(dump, i) &&
+        !cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &t->task))
         t->how = CPPROF__DUMP_GONE;
 }
 
@@ -451,8 +488,6 @@ see_all(struct cpprof__dump *dump, const struct cpprof__dump_wanted *wanted)
 
     store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_ALL], wanted->depth);
     look_at_all(dump, wanted->details);
-    for (i = 0; i < dump->n; i++)
-        ask(dump, i);
     for (i = 0; i < dump->n; i++)
         if (dump->threads[i].tid == dump->caller)
             see_self(&dump->threads[i], wanted);

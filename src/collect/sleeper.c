@@ -150,9 +150,9 @@ fetch(const void *from, void *to, size_t n)
 }
 
 static size_t
-walk(const struct cpprof__task_call *call, uint32_t depth)
+walk(const struct cpprof__task_call *call, uint32_t depth,
+     enum cpprof__unwind_end *end)
 {
-    enum cpprof__unwind_end end;
     size_t n;
 
     memset(&place.regs, 0, sizeof place.regs);
@@ -166,8 +166,8 @@ walk(const struct cpprof__task_call *call, uint32_t depth)
     place.view.lo = place.view.hi = 0;
     if (depth > CPPROF__MAX_DEPTH)
         depth = CPPROF__MAX_DEPTH;
-    n = cpprof__unwind(&place.regs, &place.view, place.pcs, depth, &end);
-    return cpprof__dump_end_stack(place.pcs, n, end);
+    n = cpprof__unwind(&place.regs, &place.view, place.pcs, depth, end);
+    return cpprof__dump_end_stack(place.pcs, n, *end);
 }
 
 static bool
@@ -223,26 +223,30 @@ see_variables(int32_t tid, const struct cpprof__thread_self *self,
 
 /* *moved: it has run meanwhile. */
 static enum cpprof__sleeper_state
-look(enum cpprof__dump_user user, int32_t tid,
-     const struct cpprof__thread_self *self, struct cpprof__sleeper *out,
-     bool *moved)
+look(enum cpprof__dump_user user, const struct cpprof__sleeper_who *who,
+     struct cpprof__sleeper *out, bool *moved)
 {
+    enum cpprof__unwind_end end;
     struct cpprof__thread_self its;
     struct cpprof__task_call call;
+    bool is_left;
     size_t n;
 
     *moved = false;
-    if (!has_stood_still(tid, out->cpu_ns))
+    if (!has_stood_still(who->tid, out->cpu_ns))
         return CPPROF__SLEEPER_NOT; /* it runs */
-    if (!cpprof__task_call(tid, &call)) {
-        *moved = !has_stood_still(tid, out->cpu_ns);
+    if (!cpprof__task_call(who->folder, who->tid, &call)) {
+        *moved = !has_stood_still(who->tid, out->cpu_ns);
         return CPPROF__SLEEPER_READY;
     }
-    if (!ends_early(&call) || !see_variables(tid, self, &its, &out->wait))
+    is_left = call.number >= 0 && ends_early(&call);
+    if (call.number < 0 || (user == CPPROF__DUMP_WALL && !is_left) ||
+        !see_variables(who->tid, who->self, &its, &out->wait))
         return CPPROF__SLEEPER_NOT;
-    n = walk(&call, load_relaxed(&cpprof__dump_depth[user]));
-    *moved = !number_labels(&its, tid, out->cpu_ns, &out->answer.labels);
-    if (*moved || !cpprof__stack_view_copies())
+    n = walk(&call, load_relaxed(&cpprof__dump_depth[user]), &end);
+    *moved = !number_labels(&its, who->tid, out->cpu_ns, &out->answer.labels);
+    if (*moved || !cpprof__stack_view_copies() ||
+        (end == CPPROF__UNWIND_BROKEN && !is_left))
         return CPPROF__SLEEPER_NOT;
     out->answer.stack =
         cpprof__tree_add(load_acquire(&cpprof__dump_tree), place.pcs, n);
@@ -267,8 +271,8 @@ cpprof__sleeper_unload_end(void)
 }
 
 enum cpprof__sleeper_state
-cpprof__sleeper_look(enum cpprof__dump_user user, int32_t tid,
-                     const struct cpprof__thread_self *self,
+cpprof__sleeper_look(enum cpprof__dump_user user,
+                     const struct cpprof__sleeper_who *who,
                      struct cpprof__sleeper *out)
 {
     enum cpprof__sleeper_state state = CPPROF__SLEEPER_NOT;
@@ -276,15 +280,15 @@ cpprof__sleeper_look(enum cpprof__dump_user user, int32_t tid,
     unsigned i;
 
     memset(out, 0, sizeof *out);
-    if (!self)
+    if (!who->self)
         return state;
     cpprof__own_lock_take(&lock);
     __atomic_store_n(&is_walking, 1, __ATOMIC_SEQ_CST);
     for (i = 0;
          moved && i < TRIES && !__atomic_load_n(&n_unloading, __ATOMIC_SEQ_CST);
          i++) {
-        out->cpu_ns = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(tid));
-        state = look(user, tid, self, out, &moved);
+        out->cpu_ns = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(who->tid));
+        state = look(user, who, out, &moved);
     }
     __atomic_store_n(&is_walking, 0, __ATOMIC_SEQ_CST);
     cpprof__own_lock_give(&lock);

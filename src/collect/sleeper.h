@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that sleeps in a system call which any signal would end, looked at
- * from outside.
+ * A thread that sleeps in a system call, looked at from outside.
  *
  * nanosleep, poll, epoll_wait and some others return with EINTR after a handler
  * has run, whatever SA_RESTART says (signal(7)). A thread in one of those is
@@ -10,6 +9,11 @@
  * from there, by memory that the kernel copies. The thread may wake up
  * meanwhile. What was read is true if its CPU clock stood still all the while:
  * then it has not run.
+ *
+ * A dump of all threads looks so at any sleep, which costs half of what a
+ * question does and sees who blocks signals, too. But a walk that begins
+ * without most registers does not always come to the end: then who can be asked
+ * is.
  */
 #ifndef COLLECT_SLEEPER_H
 #define COLLECT_SLEEPER_H
@@ -27,6 +31,12 @@ struct cpprof__sleeper {
 const struct cpprof__thread_self *
 cpprof__sleeper_self(int32_t tid, const struct cpprof__creation *creation);
 
+struct cpprof__sleeper_who {
+    int folder; /* cpprof__tasks_folder() */
+    int32_t tid;
+    const struct cpprof__thread_self *self; /* NULL: nothing can be told */
+};
+
 enum cpprof__sleeper_state {
     CPPROF__SLEEPER_NOT,   /* it does not sleep so, or nothing can be told */
     CPPROF__SLEEPER_READY, /* it waits for a processor, perhaps to find out that
@@ -36,8 +46,8 @@ enum cpprof__sleeper_state {
 
 /* Whether SIGPROF is blocked does not matter. Not in handlers. */
 enum cpprof__sleeper_state
-cpprof__sleeper_look(enum cpprof__dump_user user, int32_t tid,
-                     const struct cpprof__thread_self *self,
+cpprof__sleeper_look(enum cpprof__dump_user user,
+                     const struct cpprof__sleeper_who *who,
                      struct cpprof__sleeper *sleeper);
 
 /* Around dlclose: from begin on nobody is looked at, because the information

@@ -88,16 +88,23 @@ cpprof__tasks(const int32_t *extra, size_t n_extra, size_t *n)
 
 /* ---- one thread ------------------------------------------------------- */
 
+int
+cpprof__tasks_folder(void)
+{
+    return open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* The text of a small file of a thread, terminated; the bytes of it. */
 static size_t
-read_file(int32_t tid, const char *name, char *text, size_t size)
+read_file(int folder, int32_t tid, const char *name, char *text, size_t size)
 {
+    const char *where = folder < 0 ? "/proc/self/task/" : "";
     char path[64];
     ssize_t n = -1;
     int fd;
 
-    snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s%d/%s", where, tid, name);
+    fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
         n = read(fd, text, size - 1);
         close(fd);
@@ -118,14 +125,14 @@ skip_fields(const char *at, unsigned n)
 }
 
 bool
-cpprof__task_look(int32_t tid, struct cpprof__task *task)
+cpprof__task_look(int folder, int32_t tid, struct cpprof__task *task)
 {
     char text[1024];
     const char *open, *end, *blocked;
     size_t n;
 
     memset(task, 0, sizeof *task);
-    if (!read_file(tid, "stat", text, sizeof text))
+    if (!read_file(folder, tid, "stat", text, sizeof text))
         return false;
     open = strchr(text, '(');
     end = strrchr(text, ')');
@@ -142,22 +149,22 @@ cpprof__task_look(int32_t tid, struct cpprof__task *task)
 }
 
 bool
-cpprof__task_sigwaits(int32_t tid)
+cpprof__task_sigwaits(int folder, int32_t tid)
 {
     char text[128];
 
-    return read_file(tid, "syscall", text, sizeof text) &&
+    return read_file(folder, tid, "syscall", text, sizeof text) &&
            atoi(text) == SYS_rt_sigtimedwait;
 }
 
 bool
-cpprof__task_call(int32_t tid, struct cpprof__task_call *call)
+cpprof__task_call(int folder, int32_t tid, struct cpprof__task_call *call)
 {
     char text[256], *at = text, *end;
     uintptr_t words[8];
     unsigned i;
 
-    if (!read_file(tid, "syscall", text, sizeof text))
+    if (!read_file(folder, tid, "syscall", text, sizeof text))
         return false;
     call->number = strtol(at, &end, 10);
     if (end == at || call->number < 0)
@@ -175,22 +182,22 @@ cpprof__task_call(int32_t tid, struct cpprof__task_call *call)
 }
 
 void
-cpprof__task_wchan(int32_t tid, char *name, size_t n)
+cpprof__task_wchan(int folder, int32_t tid, char *name, size_t n)
 {
-    read_file(tid, "wchan", name, n);
+    read_file(folder, tid, "wchan", name, n);
     name[strcspn(name, "\n")] = 0;
     if (!strcmp(name, "0"))
         *name = 0;
 }
 
 uint64_t
-cpprof__task_last_ran_ns(int32_t tid)
+cpprof__task_last_ran_ns(int folder, int32_t tid)
 {
     static const char key[] = "\nse.exec_start";
     char text[512], *at, *fraction;
     uint64_t ms, ns = 0;
 
-    read_file(tid, "sched", text, sizeof text);
+    read_file(folder, tid, "sched", text, sizeof text);
     at = strstr(text, key);
     at = at ? strchr(at, ':') : NULL;
     if (!at)

@@ -28,14 +28,23 @@ struct cpprof__task {
 int32_t *
 cpprof__tasks(const int32_t *extra, size_t n_extra, size_t *n);
 
+/*
+ * The folder of all threads, which saves the kernel a part of the way to each
+ * file: or CPPROF__NO_FOLDER, which serves as well. To be closed by the caller,
+ * and soon: a program may close descriptors that it does not know.
+ */
+#define CPPROF__NO_FOLDER (-1)
+int
+cpprof__tasks_folder(void);
+
 /* False: the thread is gone. */
 bool
-cpprof__task_look(int32_t tid, struct cpprof__task *task);
+cpprof__task_look(int folder, int32_t tid, struct cpprof__task *task);
 
 /* Does it wait in sigwait() and its like? The signals that it waits for are
  * then not blocked, and one of ours would end the wait. */
 bool
-cpprof__task_sigwaits(int32_t tid);
+cpprof__task_sigwaits(int folder, int32_t tid);
 
 /* A system call in which a thread sleeps. */
 struct cpprof__task_call {
@@ -47,15 +56,15 @@ struct cpprof__task_call {
 
 /* False: it runs or is ready to, or is gone. */
 bool
-cpprof__task_call(int32_t tid, struct cpprof__task_call *call);
+cpprof__task_call(int folder, int32_t tid, struct cpprof__task_call *call);
 
 /* What it sleeps in, in the kernel; "" when that cannot be told. */
 void
-cpprof__task_wchan(int32_t tid, char *name, size_t n);
+cpprof__task_wchan(int folder, int32_t tid, char *name, size_t n);
 
 /* When it last ran, in the clock of the scheduler, in ns; 0: not known. */
 uint64_t
-cpprof__task_last_ran_ns(int32_t tid);
+cpprof__task_last_ran_ns(int folder, int32_t tid);
 
 static inline bool
 cpprof__task_blocks(const struct cpprof__task *task, int signo)

@@ -307,7 +307,7 @@ look_closer(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
 {
     struct cpprof__task task;
 
-    if (!cpprof__task_look(t->tid, &task)) {
+    if (!cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task)) {
         t->is_gone = true;
         return;
     }
@@ -363,9 +363,10 @@ look_at_mask(struct cpprof__wall_thread *t, uint64_t now)
     if (t->masked_ns && now - t->masked_ns < MASK_NS)
         return;
     t->masked_ns = now;
-    t->is_gone = !cpprof__task_look(t->tid, &task);
+    t->is_gone = !cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task);
     if (!note_mask(t, &task))
-        t->blocks = task.state == 'S' && cpprof__task_sigwaits(t->tid);
+        t->blocks = task.state == 'S' &&
+                    cpprof__task_sigwaits(CPPROF__NO_FOLDER, t->tid);
 }
 
 /* No question: what it stands in is not known, but what it used. */
@@ -395,9 +396,10 @@ has_slept(const struct cpprof__wall_thread *t, uint64_t cpu)
 static bool
 see_asleep(struct cpprof__wall_thread *t, uint64_t cpu, bool *later)
 {
+    const struct cpprof__sleeper_who who = {CPPROF__NO_FOLDER, t->tid, t->self};
     struct cpprof__sleeper sleeper;
     enum cpprof__sleeper_state state =
-        cpprof__sleeper_look(CPPROF__DUMP_WALL, t->tid, t->self, &sleeper);
+        cpprof__sleeper_look(CPPROF__DUMP_WALL, &who, &sleeper);
 
     bool ran = t->has_answer && cpu - t->cpu_ns >= MOMENT_NS;
     bool is_ready = state == CPPROF__SLEEPER_READY;

@@ -149,19 +149,44 @@ deaf(void *arg)
     return arg;
 }
 
+static atomic_bool is_over;
+
+NOINLINE static void *
+deaf_spinner(void *arg)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    while (!atomic_load(&is_over))
+        load_sink += churn(load_sink);
+    return arg;
+}
+
+/* One that sleeps is looked at from outside. */
 static void
 who_blocks_every_signal_is_listed(void)
 {
     struct crowd crowd = crowd_make(2, deaf);
+    pthread_t thread;
+    struct profile *p;
     char *text;
 
-    check_equal(count_now("goroutine", "[signal blocked]"), 2,
+    pthread_create(&thread, NULL, deaf_spinner, NULL);
+    nap(20);
+    p = dump_take("goroutine");
+    check_equal(dump_count(p, "[signal blocked]"), 1,
                 "a_thread_that_blocks_every_signal_is_listed");
+    check_equal(dump_count(p, "crowd_wait"), 2, "with_its_stack_if_it_sleeps");
+    check_equal(dump_count(p, "[unwind failed]"), 0, "all_of_it");
+    profile_free(p);
     text = dump_text("goroutine", 2);
     check_has(text, "[sleeping, ", "with_its_state");
-    check_has(text, ", signal blocked, ", "and_why_it_has_no_stack");
-    check_has(text, "deaf(...)", "and_its_start_routine");
+    check_has(text, ", signal blocked, ", "and_why_another_has_no_stack");
+    check_has(text, "deaf_spinner(...)", "and_its_start_routine");
     free(text);
+    atomic_store(&is_over, true);
+    pthread_join(thread, NULL);
     crowd_end(&crowd);
 }
 

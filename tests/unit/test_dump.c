@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define SLOT 5
@@ -30,6 +31,15 @@ static struct cpprof__dump_slot *
 slot_of(enum cpprof__dump_user user)
 {
     return cpprof__dump_slot(user, SLOT);
+}
+
+static const void *
+own_context(void)
+{
+    static ucontext_t context;
+
+    getcontext(&context);
+    return &context;
 }
 
 static int
@@ -123,6 +133,27 @@ signals_of_others_are_no_questions(void **state)
     assert_false(cpprof__dump_is_question(&info));
 }
 
+/* Where the queue of signals is full they come as if from nobody. */
+static void
+a_signal_without_value_is_one_if_something_is_asked(void **state)
+{
+    siginfo_t info;
+
+    (void)state;
+    memset(&info, 0, sizeof info);
+    info.si_code = SI_USER;
+    assert_false(cpprof__dump_is_question(&info));
+    cpprof__dump_ask(CPPROF__DUMP_WALL, SLOT, own_tid());
+    assert_true(cpprof__dump_is_question(&info));
+    cpprof__dump_answer(&info, own_context());
+    assert_int_equal(cpprof__dump_state(slot_of(CPPROF__DUMP_WALL)),
+                     CPPROF__DUMP_ANSWERED);
+    assert_false(cpprof__dump_is_question(&info));
+    cpprof__dump_take(slot_of(CPPROF__DUMP_WALL));
+    info.si_pid = 1;
+    assert_false(cpprof__dump_may_be_late(&info));
+}
+
 static void
 slots_beyond_the_table_are_refused(void **state)
 {
@@ -145,13 +176,13 @@ a_task_is_told_from_proc(void **state)
     sigemptyset(&set);
     sigaddset(&set, SIGUSR2);
     pthread_sigmask(SIG_BLOCK, &set, &old);
-    assert_true(cpprof__task_look(own_tid(), &task));
+    assert_true(cpprof__task_look(CPPROF__NO_FOLDER, own_tid(), &task));
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     assert_string_equal(task.comm, "a) S (b");
     assert_int_equal(task.state, 'R');
     assert_true(cpprof__task_blocks(&task, SIGUSR2));
     assert_false(cpprof__task_blocks(&task, SIGUSR1));
-    assert_false(cpprof__task_look(0x7fffffff, &task));
+    assert_false(cpprof__task_look(CPPROF__NO_FOLDER, 0x7fffffff, &task));
 }
 
 static void
@@ -238,6 +269,7 @@ main(void)
         cmocka_unit_test(an_answer_is_not_given_up),
         cmocka_unit_test(a_second_signal_finds_no_question),
         cmocka_unit_test(signals_of_others_are_no_questions),
+        cmocka_unit_test(a_signal_without_value_is_one_if_something_is_asked),
         cmocka_unit_test(slots_beyond_the_table_are_refused),
         cmocka_unit_test(a_task_is_told_from_proc),
         cmocka_unit_test(own_threads_are_not_listed),
