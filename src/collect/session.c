@@ -347,6 +347,12 @@ cpprof__session_enter(struct cpprof__cpu_capture *c, struct cpprof_error *error)
 
 /* ---- the ordinary profile --------------------------------------------- */
 
+bool
+cpprof__session_is_busy(void)
+{
+    return load_acquire(&life->ordinary) != CPPROF__SESSION_IDLE;
+}
+
 static struct cpprof__ordinary *ordinary; /* RUNNING; NULL: in files */
 
 static void

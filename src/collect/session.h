@@ -26,6 +26,10 @@ cpprof__session_start(const struct cpprof__session_plan *plan,
 enum cpprof_status
 cpprof__session_stop(struct cpprof_error *error);
 
+/* Does it run, or begin, or end? Safety: MT. */
+bool
+cpprof__session_is_busy(void);
+
 struct cpprof__cpu_capture;
 
 /*

@@ -29,6 +29,38 @@ cpprof__http_symbol(struct cpprof__call *call);
 void
 cpprof__http_profile(struct cpprof__call *call);
 
+/* What it changes in that many seconds: a number, if it is one. */
+void
+cpprof__http_delta(struct cpprof__call *call, struct cpprof_profile *profile,
+                   struct cpprof__form_value seconds);
+
+/* delta_heap and the like: what has changed since it was asked for last. */
+void
+cpprof__http_since(struct cpprof__call *call);
+
+void
+cpprof__http_cpu(struct cpprof__call *call);
+void
+cpprof__http_wall(struct cpprof__call *call);
+void
+cpprof__http_off_cpu(struct cpprof__call *call);
+void
+cpprof__http_fgprof(struct cpprof__call *call);
+
+/* What others serve and we do not. */
+void
+cpprof__http_trace(struct cpprof__call *call);
+void
+cpprof__http_pmu(struct cpprof__call *call);
+
+/* The profile of contended locks. */
+void
+cpprof__http_contention(struct cpprof__call *call);
+
+/* The heap of mappings, if they are followed. */
+void
+cpprof__http_growth(struct cpprof__call *call);
+
 /* labels= and the like, for the profile of that name. */
 void
 cpprof__http_profile_options(const struct cpprof__call *call,

@@ -18,7 +18,28 @@ struct route {
 static const struct route routes[] = {
     {"/debug/pprof/", cpprof__http_index},
     {"/debug/pprof/cmdline", cpprof__http_cmdline},
+    {"/debug/pprof/profile", cpprof__http_cpu},
     {"/debug/pprof/symbol", cpprof__http_symbol},
+    {"/debug/pprof/trace", cpprof__http_trace},
+    {"/debug/fgprof", cpprof__http_fgprof},
+    /* gperftools */
+    {"/pprof/cmdline", cpprof__http_cmdline_lines},
+    {"/pprof/growth", cpprof__http_growth},
+    {"/pprof/heap", cpprof__http_profile},
+    {"/pprof/pmuprofile", cpprof__http_pmu},
+    {"/pprof/profile", cpprof__http_cpu},
+    {"/pprof/symbol", cpprof__http_symbol},
+    {"/pprof/wall", cpprof__http_wall},
+    {"/pprof/contention", cpprof__http_contention},
+};
+
+/* Behind them: what a program calls so itself is served to those who ask. */
+static const struct route additions[] = {
+    {"/debug/pprof/delta_block", cpprof__http_since},
+    {"/debug/pprof/delta_heap", cpprof__http_since},
+    {"/debug/pprof/delta_mutex", cpprof__http_since},
+    {"/debug/pprof/offcpu", cpprof__http_off_cpu},
+    {"/debug/pprof/wall", cpprof__http_wall},
 };
 
 static const char folder[] = "/debug/pprof/";
@@ -44,6 +65,8 @@ serve(struct cpprof__call *call)
     bool is_inside = !strncmp(path, folder, sizeof folder - 1);
 
     call->name = is_inside ? path + sizeof folder - 1 : slash ? slash + 1 : "";
+    if (!route && is_inside && !cpprof_lookup(call->name))
+        route = FIND(additions, path);
     if (route)
         route->serve(call);
     else if (is_inside)

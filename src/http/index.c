@@ -20,6 +20,19 @@ struct entry {
     size_t count;
 };
 
+/* Left out where the program has a profile of that name. ORDER: by name. */
+static const struct entry additions[] = {
+    {"offcpu",
+     "Where threads wait: wall time without that of running threads. You can "
+     "specify the duration in the seconds GET parameter.",
+     0},
+    {"wall",
+     "Wall time of all threads, whether they run or wait. You can specify the "
+     "duration in the seconds GET parameter.",
+     0},
+};
+#define N_ADDITIONS (sizeof additions / sizeof *additions)
+
 static const struct entry fixed[] = {
     {"cmdline", "The command line invocation of the current program", 0},
     {"profile",
@@ -104,7 +117,7 @@ entries(size_t *n)
 {
     size_t there = cpprof_profiles(NULL, 0), i;
     struct cpprof_profile **profiles = calloc(there, sizeof *profiles);
-    struct entry *all = calloc(there + N_FIXED, sizeof *all);
+    struct entry *all = calloc(there + N_FIXED + N_ADDITIONS, sizeof *all);
 
     if (!profiles || !all) {
         free(profiles);
@@ -122,6 +135,9 @@ entries(size_t *n)
     free(profiles);
     memcpy(all + *n, fixed, sizeof fixed);
     *n += N_FIXED;
+    for (i = 0; i < N_ADDITIONS; i++)
+        if (!cpprof_lookup(additions[i].name))
+            all[(*n)++] = additions[i];
     qsort(all, *n, sizeof *all, by_name);
     return all;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile by its name, as it is now.
+ * A profile by its name, as it is now; with ?seconds= what it will be in a
+ * while less that (delta.c).
  *
  * Source: Go net/http/pprof (handler.ServeHTTP), runtime/pprof (WriteTo).
  */
@@ -68,10 +69,22 @@ void
 cpprof__http_profile(struct cpprof__call *call)
 {
     struct cpprof_profile *profile = cpprof_lookup(call->name);
+    struct cpprof__form_value seconds;
 
     if (!profile) {
         cpprof__answer_error(&call->answer, 404, "Unknown profile");
         return;
     }
-    answer(call, profile);
+    seconds = cpprof__form_value(&call->request, "seconds");
+    if (seconds.n)
+        cpprof__http_delta(call, profile, seconds);
+    else
+        answer(call, profile);
+}
+
+void
+cpprof__http_contention(struct cpprof__call *call)
+{
+    call->name = "mutex";
+    cpprof__http_profile(call);
 }
