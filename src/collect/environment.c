@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "collect/exempt.h"
+#include "collect/uncancelled.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -110,6 +111,7 @@ void
 cpprof__environment_start(void)
 {
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     if (!is_on)
         return;
@@ -125,6 +127,7 @@ void
 cpprof__environment_start_child(void)
 {
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     started_pid = 0;
     if (!is_on)
@@ -158,6 +161,7 @@ cpprof__environment_stop(bool hastily)
 {
     struct cpprof_error error;
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     stop_cpu(hastily);
     if (cpprof__environment_end(hastily, &error) != CPPROF_OK)

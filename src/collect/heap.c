@@ -10,6 +10,7 @@
 #include "collect/heap_profile.h"
 #include "collect/names.h"
 #include "collect/next.h"
+#include "collect/uncancelled.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -228,6 +229,7 @@ cpprof_write_heap_profile(struct cpprof_writer writer,
     struct cpprof__heap_source source;
     enum cpprof_status status;
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     status = check(&writer, given, &options, error);
     if (status == CPPROF_OK)

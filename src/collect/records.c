@@ -5,6 +5,7 @@
 #include "collect/exempt.h"
 #include "collect/registry.h"
 #include "collect/tables.h"
+#include "collect/uncancelled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,7 @@ records(const struct request *request, void *out, size_t n, size_t *n_records,
     struct cpprof__records r = {0};
     enum cpprof_status status;
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     status = gather(&r, request, error);
     if (status == CPPROF_OK) {

@@ -11,6 +11,7 @@
 #include "collect/printable.h"
 #include "collect/signal/heap_stack.h"
 #include "collect/tables.h"
+#include "collect/uncancelled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -216,6 +217,7 @@ size_t
 cpprof_profile_count(const struct cpprof_profile *profile)
 {
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     if (!profile)
         return 0;
@@ -366,6 +368,7 @@ cpprof_profile_write(struct cpprof_profile *profile,
     enum cpprof_status status =
         check_write(profile, &writer, given, &options, error);
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     if (status != CPPROF_OK) {
         if (writer.close)

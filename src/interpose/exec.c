@@ -7,6 +7,7 @@
  */
 #include "collect/real.h"
 #include "collect/session.h"
+#include "collect/uncancelled.h"
 #include <cpprof/status.h>
 
 #include <stdarg.h>
@@ -16,13 +17,29 @@
 
 extern char **environ;
 
+static void
+begin(void)
+{
+    CPPROF__UNCANCELLED;
+
+    cpprof__session_exec_begin();
+}
+
+static void
+failed(void)
+{
+    CPPROF__UNCANCELLED;
+
+    cpprof__session_exec_failed();
+}
+
 #define EXEC(call)                                                             \
     ({                                                                         \
         int result_;                                                           \
                                                                                \
-        cpprof__session_exec_begin();                                          \
+        begin();                                                               \
         result_ = (call);                                                      \
-        cpprof__session_exec_failed();                                         \
+        failed();                                                              \
         result_;                                                               \
     })
 

@@ -16,6 +16,7 @@
 #include "collect/signal/waits.h"
 #include "collect/sleeper.h"
 #include "collect/tables.h"
+#include "collect/uncancelled.h"
 #include "collect/wall.h"
 #include <cpprof/status.h>
 
@@ -29,6 +30,7 @@ void
 cpprof__before_fork(void)
 {
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     if (in_fork)
         return;
@@ -46,6 +48,7 @@ void
 cpprof__after_fork_in_parent(void)
 {
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     if (in_fork)
         return;
@@ -63,6 +66,7 @@ void
 cpprof__after_fork_in_child(void)
 {
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     if (in_fork)
         return;

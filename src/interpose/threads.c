@@ -10,6 +10,7 @@
 #include "collect/labels.h"
 #include "collect/real.h"
 #include "collect/threadcreate.h"
+#include "collect/uncancelled.h"
 #include <cpprof/status.h>
 
 #include <errno.h>
@@ -79,6 +80,7 @@ static struct cpprof__thread *
 announce(uintptr_t start, void *arg, size_t stack_bytes)
 {
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     return cpprof__thread_announce(start, arg, stack_bytes);
 }

@@ -5,16 +5,17 @@
 #include "collect/session.h"
 #include "collect/sleeper.h"
 #include "collect/tables.h"
+#include "collect/uncancelled.h"
 #include "interpose/heap.h"
 #include <cpprof/status.h>
 
 #include <dlfcn.h>
-#include <pthread.h>
 
 static void
 before_unload(void)
 {
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     cpprof__session_before_unload();
     cpprof__tables_before_unload();
@@ -25,6 +26,7 @@ static void
 after_unload(void)
 {
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     cpprof__sleeper_unload_end();
     cpprof__session_after_unload();
@@ -36,15 +38,10 @@ CPPROF_API int
 dlclose(void *handle)
 {
     typedef int dlclose_fn(void *);
-    int result, cancel;
+    int result;
 
-    /* What we do here must not become a point of cancellation. */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     before_unload();
-    pthread_setcancelstate(cancel, NULL);
     result = CPPROF__REAL(dlclose_fn *, dlclose)(handle);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     after_unload();
-    pthread_setcancelstate(cancel, NULL);
     return result;
 }
