@@ -23,8 +23,8 @@ static bool is_descendant;  /* of a process profiled by the same variable */
 static bool is_child;       /* made by fork from one */
 static int32_t started_pid; /* the process that a session was started in */
 
-static void
-complain(const struct cpprof_error *error)
+void
+cpprof__environment_complain(const struct cpprof_error *error)
 {
     char line[sizeof error->text + 16];
     int n = snprintf(line, sizeof line, "cpprof: %s\n", error->text);
@@ -60,7 +60,7 @@ start_cpu(void)
     if (status == CPPROF_OK)
         started_pid = getpid();
     else if (is_worth_a_line(&error))
-        complain(&error);
+        cpprof__environment_complain(&error);
 }
 
 static void
@@ -71,7 +71,7 @@ start_others(void)
     if (cpprof__environment_end_start(&environment, is_descendant, &error) !=
             CPPROF_OK &&
         is_worth_a_line(&error))
-        complain(&error);
+        cpprof__environment_complain(&error);
 }
 
 static void
@@ -97,7 +97,7 @@ cpprof__environment_read(void)
         return;
     cpprof__heap_set_rate(0);
     if (cpprof__environment_parse(text, &environment, &error) != CPPROF_OK) {
-        complain(&error);
+        cpprof__environment_complain(&error);
         return;
     }
     is_on = true;
@@ -105,6 +105,23 @@ cpprof__environment_read(void)
         cpprof__heap_set_rate(environment.heap_rate);
     if (environment.heap.flags & CPPROF_HEAP_LABELS)
         store_relaxed(&cpprof__heap_wants_labels, 1);
+}
+
+const struct cpprof__environment *
+cpprof__environment_http(bool *descendant)
+{
+    *descendant = is_descendant;
+    return is_on && *environment.http ? &environment : NULL;
+}
+
+/* The heap's rate is set already. */
+static void
+start_recording_waits(void)
+{
+    if (environment.kinds & CPPROF__KIND_BLOCK)
+        cpprof_set_block_rate(environment.block_rate);
+    if (environment.kinds & CPPROF__KIND_MUTEX)
+        cpprof_set_mutex_fraction((int)environment.mutex_fraction);
 }
 
 void
@@ -117,6 +134,10 @@ cpprof__environment_start(void)
         return;
     if (!*environment.directory)
         note_owner();
+    if (environment.serves_only) {
+        start_recording_waits();
+        return;
+    }
     if (environment.kinds & ~CPPROF__KIND_CPU)
         start_others();
     if (environment.kinds & CPPROF__KIND_CPU)
@@ -133,6 +154,8 @@ cpprof__environment_start_child(void)
     if (!is_on)
         return;
     is_child = is_descendant = true;
+    if (environment.serves_only)
+        return;
     cpprof__environment_end_start_child();
     if (environment.kinds & CPPROF__KIND_CPU)
         start_cpu();
@@ -153,7 +176,7 @@ stop_cpu(bool hastily)
     }
     started_pid = 0;
     if (cpprof__session_stop(&error) != CPPROF_OK)
-        complain(&error);
+        cpprof__environment_complain(&error);
 }
 
 void
@@ -165,5 +188,5 @@ cpprof__environment_stop(bool hastily)
 
     stop_cpu(hastily);
     if (cpprof__environment_end(hastily, &error) != CPPROF_OK)
-        complain(&error);
+        cpprof__environment_complain(&error);
 }

@@ -4,6 +4,7 @@
  *
  *     CPPROF=cpu=HZ,heap=BYTES,out=PATH   write profiles when the program ends
  *     CPPROF=cpu,heap,record=DIR          keep them in files for a recorder
+ *     CPPROF=http=ADDRESS                 serve them, whenever they are asked
  *
  * The kinds are cpu=HZ, heap=BYTES, block=NS, mutex=N, wall=HZ or offcpu=HZ,
  * goroutine (or threads) and threadcreate; without any of these words it is
@@ -13,6 +14,12 @@
  * mmap=on|off, which is a profile of its own (not with record=). In PATH %k
  * is the kind, %p the pid, %t the time in seconds since 1970, %e the name of
  * the executable, %% a percent sign.
+ *
+ * With http= and neither out= nor record= nothing is written at the end: heap,
+ * block and mutex say what is recorded from the start (without any kind it is
+ * heap, as in Go), and the others are captured when they are asked for. Beside
+ * it http-token=TOKEN or http-token-file=PATH, and insecure; %p, %t and %e
+ * stand in unix:PATH, too.
  */
 #ifndef COLLECT_ENVIRONMENT_H
 #define COLLECT_ENVIRONMENT_H
@@ -53,6 +60,11 @@ struct cpprof__environment {
     uint32_t kinds;           /* CPPROF__KIND_*, those that are on */
     char out[PATH_MAX];       /* pattern */
     char directory[PATH_MAX]; /* "": not recording */
+    char http[PATH_MAX];      /* address, "": not serving */
+    char http_token[256];     /* "": none */
+    char http_token_file[PATH_MAX];
+    bool http_insecure;
+    bool serves_only; /* nothing is written or recorded */
 };
 
 /* Errors: CPPROF_INVALID with a line that names the word. */
@@ -102,6 +114,13 @@ cpprof__environment_end_writes(void);
  * wrong is one line on standard error, and the program goes on. */
 void
 cpprof__environment_read(void);
+/* What is asked for if it is to serve, or NULL; *is_descendant: a process that
+ * this one comes from was profiled by the same variable. */
+const struct cpprof__environment *
+cpprof__environment_http(bool *is_descendant);
+/* One line on standard error. */
+void
+cpprof__environment_complain(const struct cpprof_error *error);
 /* Start what it asks for. The tables are there. */
 void
 cpprof__environment_start(void);

@@ -284,15 +284,46 @@ parse_path(const char *key, const char *value, char out[PATH_MAX],
     return CPPROF_OK;
 }
 
+/* What the server is told; *known: it was such a word. */
+static enum cpprof_status
+parse_http(struct cpprof__environment *env, const char *key, const char *value,
+           bool *known, struct cpprof_error *error)
+{
+    *known = true;
+    if (!strcmp(key, "http"))
+        return parse_path(key, value, env->http, error);
+    if (!strcmp(key, "http-token-file"))
+        return parse_path(key, value, env->http_token_file, error);
+    if (!strcmp(key, "http-token")) {
+        /* The value is not shown. */
+        if (!*value || strlen(value) >= sizeof env->http_token)
+            return bad_value(error, key, "...", "a token of 1 to 255 bytes");
+        strcpy(env->http_token, value);
+        return CPPROF_OK;
+    }
+    if (!strcmp(key, "insecure")) {
+        env->http_insecure = true;
+        return *value ? bad_value(error, key, value, "a word without a value")
+                      : CPPROF_OK;
+    }
+    *known = false;
+    return CPPROF_OK;
+}
+
 static enum cpprof_status
 parse_pair(struct cpprof__environment *env, const char *key, const char *value,
            struct cpprof_error *error)
 {
     struct cpprof_cpu_options *options = &env->plan.options;
     uint32_t kind = kind_of(key);
+    enum cpprof_status status;
+    bool is_http;
 
     if (kind)
         return parse_kind(env, kind, key, value, error);
+    status = parse_http(env, key, value, &is_http, error);
+    if (is_http)
+        return status;
     if (!strcmp(key, "labels"))
         return parse_labels(env, value, error);
     if (!strcmp(key, "legacy"))
@@ -316,6 +347,26 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
     return parse_choice(options, key, value, error);
 }
 
+static enum cpprof_status
+finish_http(struct cpprof__environment *env, bool named,
+            struct cpprof_error *error)
+{
+    bool has_token = *env->http_token || *env->http_token_file;
+
+    if (!*env->http && (has_token || env->http_insecure))
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: %s without http=; not profiling",
+                            has_token ? "http-token" : "insecure");
+    if (*env->http_token && *env->http_token_file)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: http-token beside http-token-file; not "
+                            "profiling");
+    env->serves_only = *env->http && !*env->out && !*env->directory;
+    if (env->serves_only && !named)
+        env->kinds = CPPROF__KIND_HEAP;
+    return CPPROF_OK;
+}
+
 /* Without the name of a kind it is the CPU profile. The profiles share what
  * is said of all of them. */
 static enum cpprof_status
@@ -326,6 +377,8 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
 
     if (!named)
         env->kinds = CPPROF__KIND_CPU;
+    if (finish_http(env, named, error) != CPPROF_OK)
+        return CPPROF_INVALID;
     if (!(env->kinds & CPPROF__KIND_HEAP))
         env->kinds &= ~CPPROF__KIND_MMAP;
     if (*env->directory && env->kinds & ~recordable)

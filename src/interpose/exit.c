@@ -9,6 +9,7 @@
 #include "arch/atomic.h"
 #include "arch/regs.h"
 #include "collect/environment.h"
+#include "http/listen.h"
 #include <cpprof/status.h>
 
 #include <sched.h>
@@ -58,6 +59,7 @@ start_guard(int status)
 CPPROF_API void
 _exit(int status)
 {
+    cpprof__http_end();
     if (cpprof__environment_end_writes())
         start_guard(status);
     cpprof__environment_stop(true);

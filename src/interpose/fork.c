@@ -18,6 +18,7 @@
 #include "collect/tables.h"
 #include "collect/uncancelled.h"
 #include "collect/wall.h"
+#include "http/listen.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>
@@ -34,6 +35,7 @@ cpprof__before_fork(void)
 
     if (in_fork)
         return;
+    cpprof__http_fork_prepare();
     cpprof__wall_fork_prepare();
     cpprof__dump_fork_prepare();
     cpprof__session_fork_prepare();
@@ -60,6 +62,7 @@ cpprof__after_fork_in_parent(void)
     cpprof__session_fork_parent();
     cpprof__dump_fork_parent();
     cpprof__wall_fork_parent();
+    cpprof__http_fork_parent();
 }
 
 void
@@ -82,6 +85,7 @@ cpprof__after_fork_in_child(void)
     cpprof__session_fork_child();
     cpprof__dump_fork_child();
     cpprof__wall_fork_child();
+    cpprof__http_fork_child();
     cpprof__environment_start_child();
 }
 

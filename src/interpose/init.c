@@ -3,6 +3,7 @@
 #include "collect/environment.h"
 #include "collect/exempt.h"
 #include "collect/sleeper.h"
+#include "http/listen.h"
 #include "interpose/fork.h"
 #include "interpose/heap.h"
 #include "interpose/locks.h"
@@ -14,6 +15,7 @@
 static void
 at_quick_exit_(void)
 {
+    cpprof__http_end();
     cpprof__environment_stop(true);
 }
 
@@ -37,10 +39,12 @@ first(void)
     cpprof__heap_start();
     cpprof__waits_start();
     cpprof__environment_start();
+    cpprof__http_start();
 }
 
 __attribute__((destructor)) static void
 last(void)
 {
+    cpprof__http_end();
     cpprof__environment_stop(false);
 }

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* The server, as the program sees it: loads the plug-in and hands it what it
+ * needs. Nothing here happens, and no thread is made, until it is asked for. */
+#include "http/listen.h"
+
+#include "base/options.h"
+#include "base/status.h"
+#include "collect/environment.h"
+#include "collect/exempt.h"
+#include "collect/own_lock.h"
+#include "collect/own_threads.h"
+#include "collect/real.h"
+#include "collect/uncancelled.h"
+#include "http/plugin.h"
+#include "object/plug_in.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Names are looked up on these threads, too: see collect/keeper.c. */
+#define STACK (1024 * 1024)
+
+static struct cpprof__own_lock lock;
+static const struct cpprof__http_server_ops *ops; /* NULL: not loaded */
+static bool locked_for_fork;
+
+/* ---- threads --------------------------------------------------------------
+ */
+
+struct task {
+    void (*run)(void *arg);
+    void *arg;
+};
+
+static void *
+run_task(void *arg)
+{
+    struct task task = *(struct task *)arg;
+
+    cpprof__heap_self.exempt++;
+    cpprof__own_thread_begin();
+    free(arg);
+    task.run(task.arg);
+    cpprof__own_thread_end();
+    return NULL;
+}
+
+static int
+create(struct task *task)
+{
+    sigset_t all, saved;
+    pthread_attr_t attr;
+    pthread_t thread;
+    int failed;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    failed = cpprof__real_pthread_create(&thread, &attr, run_task, task);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_attr_destroy(&attr);
+    return failed;
+}
+
+static int
+start_thread(void (*run)(void *arg), void *arg)
+{
+    struct task *task = malloc(sizeof *task);
+    int failed;
+
+    if (!task)
+        return ENOMEM;
+    *task = (struct task){run, arg};
+    failed = create(task);
+    if (failed)
+        free(task);
+    return failed;
+}
+
+static const struct cpprof__http_host host = {
+    CPPROF__HTTP_ABI,
+    cpprof_http_handle,
+    start_thread,
+    cpprof__own_threads_are_alone,
+};
+
+/* ---- the plug-in ----------------------------------------------------------
+ */
+
+/* Not under the lock: the loader runs code of others. */
+static enum cpprof_status
+load(const struct cpprof__http_server_ops **loaded, struct cpprof_error *error)
+{
+    void *plug_in = cpprof__plug_in_load("libcpprof-http.so");
+    const struct cpprof__http_server_ops *found;
+    const char *why;
+
+    if (!plug_in) {
+        why = dlerror();
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "http: %s",
+                            why ? why : "libcpprof-http.so is not there");
+    }
+    found = dlsym(plug_in, CPPROF__HTTP_SYMBOL);
+    if (!found || found->abi != CPPROF__HTTP_ABI)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "http: libcpprof-http.so is of another version");
+    *loaded = found;
+    return CPPROF_OK;
+}
+
+/* A handler of the program that forks must not find the locks taken by the
+ * thread that it interrupted. */
+static void
+take_lock(sigset_t *saved)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, saved);
+    cpprof__own_lock_take(&lock);
+}
+
+static void
+give_lock(const sigset_t *saved)
+{
+    cpprof__own_lock_give(&lock);
+    pthread_sigmask(SIG_SETMASK, saved, NULL);
+}
+
+CPPROF_API enum cpprof_status
+cpprof_http_listen(const char *address, const struct cpprof_http_options *given,
+                   struct cpprof_error *error)
+{
+    struct cpprof_http_options options = {.size = sizeof options};
+    const struct cpprof__http_server_ops *loaded = NULL;
+    enum cpprof_status status;
+    sigset_t saved;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (!address)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "http: no address");
+    status = cpprof__options(&options, sizeof options, given,
+                             "struct cpprof_http_options", error);
+    if (status == CPPROF_OK)
+        status = load(&loaded, error);
+    if (status != CPPROF_OK)
+        return status;
+    take_lock(&saved);
+    if (!cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
+        cpprof__own_threads_mask(&saved);
+    ops = loaded;
+    status = ops->start(address, &options, &host, error);
+    give_lock(&saved);
+    return status;
+}
+
+CPPROF_API size_t
+cpprof_http_address(char *address, size_t n)
+{
+    size_t length = 0;
+    sigset_t saved;
+
+    if (n)
+        *address = 0;
+    take_lock(&saved);
+    if (ops)
+        length = ops->address(address, n);
+    give_lock(&saved);
+    return length;
+}
+
+/* Whoever is served cannot wait for itself. */
+CPPROF_API void
+cpprof_http_close(void)
+{
+    sigset_t saved;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
+        return;
+    take_lock(&saved);
+    if (ops)
+        ops->stop();
+    give_lock(&saved);
+}
+
+/* ---- the process ----------------------------------------------------------
+ */
+
+void
+cpprof__http_end(void)
+{
+    if (ops)
+        ops->end();
+}
+
+void
+cpprof__http_fork_prepare(void)
+{
+    locked_for_fork = cpprof__own_lock_take_for_fork(&lock);
+    if (ops)
+        ops->fork_prepare();
+}
+
+void
+cpprof__http_fork_parent(void)
+{
+    if (ops)
+        ops->fork_parent();
+    if (locked_for_fork)
+        cpprof__own_lock_give(&lock);
+}
+
+void
+cpprof__http_fork_child(void)
+{
+    if (ops)
+        ops->fork_child();
+    if (locked_for_fork)
+        cpprof__own_lock_give(&lock);
+}
+
+/* ---- CPPROF=http= ---------------------------------------------------------
+ */
+
+/* The first line of a file. */
+static enum cpprof_status
+read_token(const char *path, char *token, size_t n, struct cpprof_error *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length;
+
+    if (fd < 0)
+        return cpprof__fail(error, CPPROF_SYSTEM, errno,
+                            "http: cannot read the token: %.120s: %s", path,
+                            strerror(errno));
+    length = read(fd, token, n);
+    close(fd);
+    if (length > 0) {
+        token[(size_t)length < n ? (size_t)length : n - 1] = 0;
+        token[strcspn(token, "\r\n")] = 0;
+    }
+    if (length <= 0 || !*token || (size_t)length >= n)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "http: %.120s has no token of 1 to 255 bytes",
+                            path);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+listen_as_asked(const struct cpprof__environment *env,
+                struct cpprof_error *error)
+{
+    struct cpprof_http_options options = {.size = sizeof options};
+    char address[PATH_MAX], token[sizeof env->http_token];
+    enum cpprof_status status = CPPROF_OK;
+
+    strcpy(token, env->http_token);
+    if (*env->http_token_file)
+        status = read_token(env->http_token_file, token, sizeof token, error);
+    if (status != CPPROF_OK)
+        return status;
+    options.token = *token ? token : NULL;
+    options.flags = env->http_insecure ? CPPROF_HTTP_INSECURE : 0;
+    strcpy(address, env->http);
+    if (!strncmp(address, "unix:", 5) &&
+        !cpprof__environment_path(env->http, address, sizeof address))
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: http= is too long; not serving");
+    return cpprof_http_listen(address, &options, error);
+}
+
+/* A descendant that finds the address in use is not the one that was meant. */
+void
+cpprof__http_start(void)
+{
+    const struct cpprof__environment *env;
+    struct cpprof_error error;
+    bool is_descendant;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    env = cpprof__environment_http(&is_descendant);
+    if (!env || listen_as_asked(env, &error) == CPPROF_OK)
+        return;
+    if (!is_descendant || error.sys != EADDRINUSE)
+        cpprof__environment_complain(&error);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contract between libcpprof and libcpprof-http.so, the server: the plug-in
+ * is loaded when a program asks to be listened to, is found by the one symbol
+ * below, and never goes away. It calls nothing of libcpprof by name, since a
+ * program may have the static library in itself: what it needs it is given.
+ */
+#ifndef HTTP_PLUGIN_H
+#define HTTP_PLUGIN_H
+
+#include <cpprof/http.h>
+
+#define CPPROF__HTTP_ABI    1
+#define CPPROF__HTTP_SYMBOL "cpprof__http_server"
+
+/* What the server needs of the library; lives for ever. */
+struct cpprof__http_host {
+    uint32_t abi; /* CPPROF__HTTP_ABI */
+
+    /* cpprof_http_handle() */
+    enum cpprof_status (*handle)(const struct cpprof_http_request *request,
+                                 const struct cpprof_http_response *response,
+                                 struct cpprof_error *error);
+
+    /* Run it on a thread of the profiler's own: no signals, in no profile.
+     * Nobody waits for it. 0 or an errno. */
+    int (*start_thread)(void (*run)(void *arg), void *arg);
+
+    /* Are only the profiler's threads left? Then the server has to end. */
+    bool (*is_alone)(void);
+};
+
+/* One server per process; the caller sees to it that calls do not overlap. */
+struct cpprof__http_server_ops {
+    uint32_t abi; /* CPPROF__HTTP_ABI */
+
+    /* As cpprof_http_listen(); options are whole, 0 is a default. */
+    enum cpprof_status (*start)(const char *address,
+                                const struct cpprof_http_options *options,
+                                const struct cpprof__http_host *host,
+                                struct cpprof_error *error);
+
+    /* As cpprof_http_address(). */
+    size_t (*address)(char *address, size_t n);
+
+    /* As cpprof_http_close(). */
+    void (*stop)(void);
+
+    /* The process ends: remove what it made in the file system. Safety: AS. */
+    void (*end)(void);
+
+    /* Around a fork: descriptors do not come and go, and a child closes its
+     * copies. */
+    void (*fork_prepare)(void);
+    void (*fork_parent)(void);
+    void (*fork_child)(void);
+};
+
+#endif
