@@ -38,9 +38,10 @@ struct cpprof_http_request {
     uint32_t max_seconds; /* longer captures are refused; 0: none are */
 
     /*
-     * Wait until so many nanoseconds have passed: false; or until the client
-     * has left, or the server ends: true. NULL: cpprof sleeps, and a client
-     * that left is noticed at the end.
+     * Wait until so many nanoseconds have passed, or the answer is wanted now:
+     * false; or until the client has left: true, and what it asked for is
+     * dropped. NULL: cpprof sleeps, and a client that left is noticed at the
+     * end.
      */
     bool (*wait)(void *ctx, uint64_t ns);
     void *ctx;
@@ -90,13 +91,18 @@ cpprof_http_handle(const struct cpprof_http_request *request,
                    struct cpprof_error *error);
 
 /* struct cpprof_http_options flags */
-#define CPPROF_HTTP_INSECURE 2u /* any address without a token */
+/* Any address without a token; and with a loopback one without, any name in
+ * Host: else it is an address or localhost, or the answer 403, so that no page
+ * in a browser reads profiles by a name of its own that leads here. */
+#define CPPROF_HTTP_INSECURE 2u
 
 struct cpprof_http_options {
     size_t size;       /* sizeof (struct cpprof_http_options) */
     uint32_t flags;    /* CPPROF_HTTP_* */
     const char *token; /* asked for in "Authorization: Bearer"; NULL: none */
-    uint32_t max_connections; /* 0: 256; more wait in the queue of the kernel */
+    uint32_t max_connections; /* 0: 256. One more takes the place of that which
+                               * is the longest without a request; when all
+                               * are served it waits in the kernel's queue */
     uint32_t max_captures;    /* with a duration, at once; 0: 128 */
     uint32_t max_body;        /* bytes; 0: 1 MiB */
     uint32_t header_seconds;  /* until a request must be there; 0: 10 */

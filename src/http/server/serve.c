@@ -276,6 +276,7 @@ make_server(const struct cpprof_http_options *options,
     pthread_cond_init(&s->work, &monotonic);
     pthread_cond_init(&s->ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    s->pid = getpid();
     s->listen_fd = -1;
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->host = host;
@@ -360,15 +361,24 @@ start(const char *address, const struct cpprof_http_options *options,
     return status;
 }
 
+/* The one of this process: a child that was made behind our back (vfork, clone)
+ * has its parent's in its memory. Safety: AS. */
+static struct cpprof__http_server *
+here(void)
+{
+    return server && server->pid == getpid() ? server : NULL;
+}
+
 static size_t
 address_(char *address, size_t n)
 {
-    size_t length = server ? strlen(server->address_text) : 0;
+    const char *text = here() ? server->address_text : "";
+    size_t length = strlen(text);
 
     if (n) {
         size_t copied = length < n ? length : n - 1;
 
-        memcpy(address, server ? server->address_text : "", copied);
+        memcpy(address, text, copied);
         address[copied] = 0;
     }
     return length;
@@ -377,14 +387,14 @@ address_(char *address, size_t n)
 static void
 end(void)
 {
-    if (server && server->address.any.sa_family == AF_UNIX)
+    if (here() && server->address.any.sa_family == AF_UNIX)
         unlink(server->address.local.sun_path);
 }
 
 static void
 stop(void)
 {
-    struct cpprof__http_server *s = server;
+    struct cpprof__http_server *s = here();
 
     if (!s)
         return;

@@ -98,6 +98,7 @@ struct cpprof__http_server {
     bool is_over;       /* the thread that reads has ended */
 
     /* Fixed at the start. */
+    pid_t pid;
     const struct cpprof__http_host *host;
     struct cpprof_http_options options;
     char *token;

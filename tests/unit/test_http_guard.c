@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Who may ask, and where a server listens. */
+#include "http/server/address.h"
+#include "http/server/guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct cpprof__http_address address;
+static struct cpprof_error error;
+
+static void
+only_the_token_itself_is_the_token(void **state)
+{
+    (void)state;
+    assert_true(cpprof__http_token_is("Bearer secret", "secret"));
+    assert_true(cpprof__http_token_is("bearer  secret", "secret"));
+    assert_false(cpprof__http_token_is("Bearer secre", "secret"));
+    assert_false(cpprof__http_token_is("Bearer secrets", "secret"));
+    assert_false(cpprof__http_token_is("Bearer Secret", "secret"));
+    assert_false(cpprof__http_token_is("Bearer ", "secret"));
+    assert_false(cpprof__http_token_is("Basic secret", "secret"));
+    assert_false(cpprof__http_token_is("secret", "secret"));
+    assert_false(cpprof__http_token_is(NULL, "secret"));
+}
+
+static void
+a_name_that_is_no_address_is_not_here(void **state)
+{
+    static const char *const here[] = {
+        "127.0.0.1:6060", "127.0.0.1",       "[::1]:6060", "[::1]", "localhost",
+        "LOCALHOST:1",    "localhost.:6060", "10.0.0.1",   ""};
+    static const char *const elsewhere[] = {"evil.example",
+                                            "localhost.evil.example",
+                                            "127.0.0.1.evil.example:80",
+                                            "a",
+                                            "[evil]",
+                                            "1.2.3",
+                                            ":6060x.",
+                                            "localhostx"};
+    size_t i;
+
+    (void)state;
+    assert_true(cpprof__http_host_is_here(NULL));
+    for (i = 0; i < sizeof here / sizeof *here; i++)
+        assert_true(cpprof__http_host_is_here(here[i]));
+    for (i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (cpprof__http_host_is_here(elsewhere[i]))
+            fail_msg("here: %s", elsewhere[i]);
+}
+
+static void
+what_takes_time_is_known_by_its_path_or_seconds(void **state)
+{
+    (void)state;
+    assert_true(cpprof__http_takes_time("/debug/pprof/profile", NULL, NULL, 0));
+    assert_true(cpprof__http_takes_time("/debug/fgprof", "", NULL, 0));
+    assert_true(
+        cpprof__http_takes_time("/debug/pprof/heap", "a=b&seconds=1", NULL, 0));
+    assert_true(
+        cpprof__http_takes_time("/debug/pprof/heap", NULL, "seconds=1", 9));
+    assert_false(
+        cpprof__http_takes_time("/debug/pprof/heap", "xseconds=1", NULL, 0));
+    assert_false(
+        cpprof__http_takes_time("/debug/pprof/heap", NULL, "seconds=1", 7));
+    assert_false(cpprof__http_takes_time("/debug/pprof/", NULL, NULL, 0));
+}
+
+static bool
+parses(const char *text)
+{
+    return cpprof__http_address_parse(text, &address, &error) == CPPROF_OK;
+}
+
+static void
+addresses_are_read_and_told_again(void **state)
+{
+    static const struct {
+        const char *text, *told;
+        bool here;
+    } good[] = {
+        {"127.0.0.1:6060", "127.0.0.1:6060", true},
+        {"127.9.9.9:0", "127.9.9.9:0", true},
+        {"[::1]:6060", "[::1]:6060", true},
+        {"[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:1", true},
+        {"localhost:6060", "127.0.0.1:6060", true},
+        {":65535", ":65535", false},
+        {"0.0.0.0:6060", "0.0.0.0:6060", false},
+        {"[::]:6060", "[::]:6060", false},
+        {"10.1.2.3:80", "10.1.2.3:80", false},
+        {"unix:/tmp/x", "unix:/tmp/x", true},
+        {"unix:x:1", "unix:x:1", true},
+    };
+    char told[160];
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(parses(good[i].text));
+        cpprof__http_address_text(&address, told, sizeof told);
+        assert_string_equal(told, good[i].told);
+        assert_int_equal(cpprof__http_address_is_here(&address), good[i].here);
+    }
+}
+
+static void
+what_is_no_address_is_refused(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "6060",
+                                      "127.0.0.1",
+                                      "127.0.0.1:",
+                                      "127.0.0.1:65536",
+                                      "127.0.0.1:-1",
+                                      "127.0.0.1:1x",
+                                      "127.0.0.1:999999",
+                                      "::1:6060",
+                                      "[::1]",
+                                      "[]:1",
+                                      "[::1:1",
+                                      "example.com:80",
+                                      "unix:",
+                                      "256.0.0.1:1",
+                                      "[::1%lo]:1"};
+    char path[300];
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (parses(bad[i]))
+            fail_msg("taken: %s", bad[i]);
+    memset(path, 'p', sizeof path - 1);
+    memcpy(path, "unix:/", 6);
+    path[sizeof path - 1] = 0;
+    assert_false(parses(path));
+    assert_non_null(strstr(error.text, "at most 107 bytes, this one 294"));
+}
+
+static void
+a_socket_that_nobody_listens_on_is_replaced(void **state)
+{
+    char folder[] = "/tmp/cpprof-XXXXXX", text[64];
+    struct stat st;
+    mode_t before;
+    int fd, second;
+    FILE *file;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(text, sizeof text, "unix:%s/s", folder);
+    before = umask(0);
+    assert_true(parses(text));
+    assert_int_equal(cpprof__http_address_listen(&address, text, &fd, &error),
+                     CPPROF_OK);
+    umask(before);
+    assert_int_equal(stat(text + 5, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(
+        cpprof__http_address_listen(&address, text, &second, &error),
+        CPPROF_SYSTEM);
+    assert_non_null(strstr(error.text, "Address already in use"));
+    close(fd);
+    assert_int_equal(
+        cpprof__http_address_listen(&address, text, &second, &error),
+        CPPROF_OK);
+    close(second);
+    /* What is no socket stays. */
+    unlink(text + 5);
+    file = fopen(text + 5, "w");
+    fclose(file);
+    assert_int_equal(cpprof__http_address_listen(&address, text, &fd, &error),
+                     CPPROF_SYSTEM);
+    assert_int_equal(unlink(text + 5), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_token_itself_is_the_token),
+        cmocka_unit_test(a_name_that_is_no_address_is_not_here),
+        cmocka_unit_test(what_takes_time_is_known_by_its_path_or_seconds),
+        cmocka_unit_test(addresses_are_read_and_told_again),
+        cmocka_unit_test(what_is_no_address_is_refused),
+        cmocka_unit_test(a_socket_that_nobody_listens_on_is_replaced),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
