@@ -15,6 +15,7 @@
 #include "collect/exempt.h"
 #include "collect/kept_rows.h"
 #include "collect/registry.h"
+#include "collect/uncancelled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,7 @@ cpprof_snapshot_take(struct cpprof_profile *profile,
     enum cpprof_status status;
     struct moment m = {.above = (uintptr_t)__builtin_return_address(0)};
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     if (!profile)
         return cpprof__fail(error, CPPROF_INVALID, 0,
@@ -319,6 +321,7 @@ cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
     enum cpprof_status status =
         check_write(snapshot, &writer, given, &m.options, error);
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
     if (status == CPPROF_OK)
         status = take_now(snapshot, &m, error);
