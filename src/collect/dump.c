@@ -475,7 +475,7 @@ list(struct cpprof__dump *dump, struct cpprof_error *error)
         dump->threads[i].tid = tids[i];
     dump->n = n;
     free(tids);
-    if (!dump->threads ||
+    if (!dump->creations || !dump->threads ||
         !cpprof__dump_make_slots(CPPROF__DUMP_ALL, (uint32_t)n))
         return cpprof__fail_nomem(error);
     return CPPROF_OK;

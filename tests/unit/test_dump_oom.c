@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The n-th allocation and all after it fail while threads are dumped, or looked
+ * at for the profile by wall time: that is told, the writer is closed once,
+ * nothing is left behind, and the next one is whole.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "collect/dump.h"
+#include "collect/tables.h"
+#include "collect/wall_watch.h"
+#include "oom.h"
+#include <cpprof/profiles.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#define THREADS 5
+#define N_MAX   10000
+#define TICK_NS 10000000
+
+static pthread_t sleepers[THREADS];
+static int gate[2];
+
+static void *
+sleeper(void *arg)
+{
+    char c;
+
+    return read(gate[0], &c, 1) < 0 ? arg : NULL;
+}
+
+/* With what is made once made. */
+static int
+set_up(void **state)
+{
+    int i;
+
+    if (pipe(gate) || cpprof__dump_prepare(NULL))
+        return 1;
+    for (i = 0; i < THREADS; i++)
+        if (pthread_create(&sleepers[i], NULL, sleeper, *state))
+            return 1;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    int i;
+
+    (void)state;
+    close(gate[1]);
+    for (i = 0; i < THREADS; i++)
+        pthread_join(sleepers[i], NULL);
+    close(gate[0]);
+    return 0;
+}
+
+/* ---- dumps ------------------------------------------------------------ */
+
+struct sink {
+    int n_closes;
+    size_t n_bytes;
+    char text[65536];
+};
+
+static int
+sink_write(void *ctx, const void *data, size_t n)
+{
+    struct sink *s = ctx;
+
+    if (n < sizeof s->text - s->n_bytes)
+        memcpy(s->text + s->n_bytes, data, n);
+    s->n_bytes += n;
+    return 0;
+}
+
+static int
+sink_close(void *ctx, int failed)
+{
+    (void)failed;
+    ((struct sink *)ctx)->n_closes++;
+    return 0;
+}
+
+static enum cpprof_status
+write_once(const char *profile, int32_t debug, struct sink *s,
+           struct cpprof_error *error)
+{
+    const struct cpprof_profile_options options = {.size = sizeof options,
+                                                   .debug = debug,
+                                                   .symbolize =
+                                                       CPPROF_SYMBOLIZE_NONE};
+    const struct cpprof_writer writer = {sink_write, sink_close, s};
+
+    memset(s, 0, sizeof *s);
+    return cpprof_profile_write(cpprof_lookup(profile), writer, &options,
+                                error);
+}
+
+static void
+every_allocation_fails(const char *profile, int32_t debug)
+{
+    static struct sink s;
+    struct cpprof_error error;
+    enum cpprof_status status = CPPROF_NOMEM;
+    long n;
+
+    assert_int_equal(write_once(profile, debug, &s, &error), CPPROF_OK);
+    for (n = 0; n < N_MAX && status == CPPROF_NOMEM; n++) {
+        oom_watch();
+        oom.countdown = n;
+        status = write_once(profile, debug, &s, &error);
+        oom.countdown = -1;
+        if (status != CPPROF_OK)
+            assert_string_equal(error.text, "out of memory");
+        assert_int_equal(s.n_closes, 1);
+        assert_int_equal(oom.n_live, 0);
+    }
+    assert_int_equal(status, CPPROF_OK);
+    assert_true(n > 5);
+}
+
+static void
+a_dump_fails_cleanly(void **state)
+{
+    (void)state;
+    every_allocation_fails("goroutine", 0);
+    every_allocation_fails("goroutine", 1);
+    every_allocation_fails("goroutine", 2);
+}
+
+static void
+creators_fail_cleanly(void **state)
+{
+    (void)state;
+    every_allocation_fails("threadcreate", 0);
+    every_allocation_fails("threadcreate", 1);
+}
+
+static size_t
+count_blocks(const char *text)
+{
+    size_t n = 0;
+
+    while ((text = strstr(text, "goroutine ")) && text[10]) {
+        n += text[10] >= '0' && text[10] <= '9';
+        text += 10;
+    }
+    return n;
+}
+
+static void
+the_next_dump_has_all_threads(void **state)
+{
+    static struct sink s;
+
+    (void)state;
+    oom_watch();
+    oom.countdown = 3;
+    assert_int_equal(write_once("goroutine", 2, &s, NULL), CPPROF_NOMEM);
+    oom.countdown = -1;
+    assert_int_equal(write_once("goroutine", 2, &s, NULL), CPPROF_OK);
+    assert_int_equal(count_blocks(s.text), THREADS + 1);
+}
+
+/* ---- the profile by wall time ----------------------------------------- */
+
+static int64_t
+total_ns(const struct cpprof__wall_counts *counts)
+{
+    int64_t sum = counts->lost_ns;
+    uint32_t i;
+
+    for (i = 0; i < counts->n_places; i++)
+        sum += counts->places[i].n ? counts->places[i].ns : 0;
+    return sum;
+}
+
+static void
+tick(struct cpprof__wall_watch *w)
+{
+    cpprof__wall_tick(w);
+    usleep(2000);
+    cpprof__wall_answers(w, true);
+}
+
+/* Ticks without memory lose threads or time, which later ones do not. */
+static void
+ticks_do_without_memory(void **state)
+{
+    long n;
+
+    (void)state;
+    for (n = 0; n < 12; n++) {
+        struct cpprof__wall_watch w = {.period_ns = TICK_NS, .max_looks = 32};
+        int i;
+
+        oom_watch();
+        oom.countdown = n;
+        for (i = 0; i < 3; i++)
+            tick(&w);
+        oom.countdown = -1;
+        for (i = 0; i < 3; i++)
+            tick(&w);
+        assert_int_equal(w.n, THREADS + 1);
+        cpprof__wall_finish(&w);
+        assert_true(total_ns(&w.counts) > 0);
+        cpprof__wall_watch_free(&w);
+        assert_int_equal(oom.n_live, 0);
+    }
+}
+
+static void
+a_wall_profile_is_told_to_have_failed(void **state)
+{
+    const struct cpprof__wall_summary summary = {
+        .options = {.rate_hz = 100, .symbolize = CPPROF_SYMBOLIZE_NONE},
+        .time_ns = 1};
+    struct cpprof__wall_watch w = {.period_ns = TICK_NS, .max_looks = 32};
+    enum cpprof_status status = CPPROF_NOMEM;
+    static struct sink s;
+    long n, before;
+
+    (void)state;
+    oom_watch();
+    tick(&w);
+    tick(&w);
+    cpprof__wall_finish(&w);
+    before = oom.n_live;
+    for (n = 0; n < N_MAX && status == CPPROF_NOMEM; n++) {
+        const struct cpprof_writer writer = {sink_write, sink_close, &s};
+
+        memset(&s, 0, sizeof s);
+        oom.countdown = n;
+        status = cpprof__wall_write(&w.counts, &summary, writer, NULL);
+        oom.countdown = -1;
+        assert_int_equal(s.n_closes, 1);
+        assert_int_equal(oom.n_live, before);
+    }
+    assert_int_equal(status, CPPROF_OK);
+    assert_true(n > 5);
+    cpprof__wall_watch_free(&w);
+    assert_int_equal(oom.n_live, 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dump_fails_cleanly),
+        cmocka_unit_test(creators_fail_cleanly),
+        cmocka_unit_test(the_next_dump_has_all_threads),
+        cmocka_unit_test(ticks_do_without_memory),
+        cmocka_unit_test(a_wall_profile_is_told_to_have_failed),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
