@@ -13,8 +13,10 @@
 #include "base/status.h"
 #include "collect/cpu_capture.h"
 #include "collect/exempt.h"
+#include "collect/own_threads.h"
 #include "collect/session.h"
 #include "collect/uncancelled.h"
+#include "collect/wall.h"
 #include <cpprof/captures.h>
 
 #include <errno.h>
@@ -27,8 +29,12 @@
 
 struct cpprof_capture {
     int32_t pid; /* where it was begun */
+    bool is_wall;
     struct cpprof_writer writer;
-    struct cpprof__cpu_capture cpu;
+    union {
+        struct cpprof__cpu_capture cpu;
+        struct cpprof__wall_capture wall;
+    };
 };
 
 static uint32_t n_captures;
@@ -90,6 +96,20 @@ unmake(struct cpprof_capture *capture)
     free(capture);
 }
 
+static enum cpprof_status
+begun(struct cpprof_capture *capture, enum cpprof_status status,
+      const struct cpprof_writer *writer, struct cpprof_capture **out)
+{
+    if (status == CPPROF_OK) {
+        *out = capture;
+        return CPPROF_OK;
+    }
+    unmake(capture);
+    if (writer->close)
+        writer->close(writer->ctx, 1);
+    return status;
+}
+
 enum cpprof_status
 cpprof_capture_cpu(struct cpprof_writer writer,
                    const struct cpprof_cpu_options *options,
@@ -107,14 +127,27 @@ cpprof_capture_cpu(struct cpprof_writer writer,
                             options, "cpprof_cpu_options", error);
     if (status == CPPROF_OK)
         status = cpprof__session_enter(&capture->cpu, error);
-    if (status != CPPROF_OK) {
-        unmake(capture);
-        if (writer.close)
-            writer.close(writer.ctx, 1);
-        return status;
+    return begun(capture, status, &writer, out);
+}
+
+enum cpprof_status
+cpprof_capture_wall(struct cpprof_writer writer,
+                    const struct cpprof_wall_options *options,
+                    struct cpprof_capture **out, struct cpprof_error *error)
+{
+    struct cpprof_capture *capture = NULL;
+    enum cpprof_status status;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    status = make(&writer, &capture, error);
+    if (status == CPPROF_OK) {
+        capture->is_wall = true;
+        status = cpprof__wall_options(options, &capture->wall.options, error);
     }
-    *out = capture;
-    return CPPROF_OK;
+    if (status == CPPROF_OK)
+        status = cpprof__wall_enter(&capture->wall, error);
+    return begun(capture, status, &writer, out);
 }
 
 /* ---- end -------------------------------------------------------------- */
@@ -126,22 +159,63 @@ append(void *buffer, const void *data, size_t n)
     return ((struct cpprof__buffer *)buffer)->failed ? ENOMEM : 0;
 }
 
-static enum cpprof_status
-build(struct cpprof_capture *capture, struct cpprof__buffer *file,
-      struct cpprof_error *error)
-{
-    struct cpprof__cpu_output out = {.writer = {append, NULL, file}};
+/* What a thread of ours is to do. */
+struct work {
+    struct cpprof_capture *capture;
+    struct cpprof__buffer *file;
     enum cpprof_status status;
+    struct cpprof_error error;
+};
 
-    cpprof__session_leave(&capture->cpu);
+static void
+build(void *arg)
+{
+    struct work *work = arg;
+    struct cpprof_writer writer = {append, NULL, work->file};
+
+    if (work->capture->is_wall) {
+        work->status = cpprof__wall_capture_write(&work->capture->wall, writer,
+                                                  &work->error);
+    } else {
+        struct cpprof__cpu_output out = {.writer = writer};
+
+        work->status = cpprof__cpu_output_finish(&out, &work->capture->cpu);
+        work->error = out.error;
+    }
+    if (work->file->failed)
+        work->status = cpprof__fail_nomem(&work->error);
+}
+
+static enum cpprof_status
+build_apart(struct cpprof_capture *capture, struct cpprof__buffer *file,
+            struct cpprof_error *error)
+{
+    struct work work = {.capture = capture, .file = file};
+
     pthread_mutex_lock(&writing);
-    status = cpprof__cpu_output_finish_apart(&out, &capture->cpu);
+    cpprof__own_thread_run(build, &work);
     pthread_mutex_unlock(&writing);
-    if (file->failed)
-        return cpprof__fail_nomem(error);
-    if (status != CPPROF_OK && error)
-        *error = out.error;
-    return status;
+    if (work.status != CPPROF_OK && error)
+        *error = work.error;
+    return work.status;
+}
+
+static void
+leave(struct cpprof_capture *capture)
+{
+    if (capture->is_wall)
+        cpprof__wall_leave(&capture->wall);
+    else
+        cpprof__session_leave(&capture->cpu);
+}
+
+static void
+free_kind(struct cpprof_capture *capture)
+{
+    if (capture->is_wall)
+        cpprof__wall_capture_free(&capture->wall);
+    else
+        cpprof__cpu_capture_free(&capture->cpu);
 }
 
 /* Whatever came before, the writer is closed. */
@@ -166,7 +240,7 @@ hand_over(const struct cpprof_writer *writer, const struct cpprof__buffer *file,
 static enum cpprof_status
 end_elsewhere(struct cpprof_capture *capture, struct cpprof_error *error)
 {
-    cpprof__cpu_capture_free(&capture->cpu);
+    free_kind(capture);
     free(capture);
     return cpprof__fail(error, CPPROF_INVALID, 0,
                         "the capture was begun by another process");
@@ -184,9 +258,29 @@ cpprof_capture_end(struct cpprof_capture *capture, struct cpprof_error *error)
         return CPPROF_OK;
     if (capture->pid != (int32_t)getpid())
         return end_elsewhere(capture, error);
-    status = build(capture, &file, error);
+    leave(capture);
+    status = build_apart(capture, &file, error);
     status = hand_over(&capture->writer, &file, status, error);
     cpprof__buffer_free(&file);
     unmake(capture);
     return status;
+}
+
+void
+cpprof__capture_cancel(struct cpprof_capture *capture)
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (!capture)
+        return;
+    if (capture->pid != (int32_t)getpid()) {
+        end_elsewhere(capture, NULL);
+        return;
+    }
+    leave(capture);
+    free_kind(capture);
+    if (capture->writer.close)
+        capture->writer.close(capture->writer.ctx, 1);
+    unmake(capture);
 }

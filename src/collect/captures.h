@@ -3,6 +3,13 @@
 #ifndef COLLECT_CAPTURES_H
 #define COLLECT_CAPTURES_H
 
+struct cpprof_capture;
+
+/* End a capture that nobody waits for any more: nothing is written, its writer
+ * is closed as failed. Safety: MT. */
+void
+cpprof__capture_cancel(struct cpprof_capture *capture);
+
 /* In a child made by fork there are none: it may end those of the parent. */
 void
 cpprof__captures_fork_child(void);

@@ -10,6 +10,7 @@
 #include "collect/own_threads.h"
 #include "collect/real.h"
 #include "collect/signal/heap.h"
+#include "collect/uncancelled.h"
 #include "collect/wall_watch.h"
 
 #include <linux/futex.h>
@@ -34,10 +35,12 @@
 
 #define STACK (256 * 1024)
 
+/* The ticker, which is there for as long as somebody counts with it. */
 struct wall {
-    struct cpprof_wall_options options;
-    struct cpprof_writer writer;     /* .write NULL: for a recorder */
-    struct cpprof__wall_watch watch; /* guarded by busy */
+    struct cpprof_wall_options options;    /* whose rate and depth they are */
+    bool is_for_recorder;                  /* kept, and not only captured */
+    struct cpprof__wall_watch watch;       /* guarded by busy, */
+    struct cpprof__wall_capture *captures; /* as they are */
     int64_t time_ns;
     uint64_t start_ns;
     uint64_t random;
@@ -47,9 +50,19 @@ struct wall {
 
 enum state { IDLE, STARTING, RUNNING, STOPPING };
 
-static struct cpprof__own_lock lock; /* guards the two */
-static enum state state;
+static struct cpprof__own_lock lock; /* guards the three */
+static enum state state;             /* of the ticker */
+static enum state ordinary_state;
 static struct wall *wall;
+
+/* The profile of cpprof_start_wall_profile(), while that is RUNNING. */
+static struct ordinary {
+    struct cpprof__wall_capture capture;
+    struct cpprof_writer writer;
+} * ordinary;
+
+/* Held by who starts or ends the ticker, or has captures come and go. */
+static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 
 static struct cpprof__own_lock busy; /* a tick is being done */
 static bool lock_taken, busy_taken;  /* for a fork */
@@ -181,10 +194,10 @@ start_thread(struct wall *w)
 
 /* ---- start ------------------------------------------------------------ */
 
-static enum cpprof_status
-check(const struct cpprof_writer *writer,
-      const struct cpprof_wall_options *given,
-      struct cpprof_wall_options *options, struct cpprof_error *error)
+enum cpprof_status
+cpprof__wall_options(const struct cpprof_wall_options *given,
+                     struct cpprof_wall_options *options,
+                     struct cpprof_error *error)
 {
     enum cpprof_status status;
 
@@ -193,9 +206,6 @@ check(const struct cpprof_writer *writer,
                              "cpprof_wall_options", error);
     if (status != CPPROF_OK)
         return status;
-    if (writer && !writer->write)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "the writer has no write function");
     if (!options->rate_hz)
         options->rate_hz = 100;
     if (!options->max_depth)
@@ -231,7 +241,6 @@ set_up(struct wall *w)
     uint32_t rate = w->options.rate_hz;
 
     w->watch.period_ns = 1000000000u / rate;
-    w->watch.flags = w->options.flags;
     w->watch.max_looks = LOOKS_HZ > rate ? LOOKS_HZ / rate : 1;
     w->time_ns = (int64_t)now_ns(CLOCK_REALTIME);
     w->start_ns = now_ns(CLOCK_MONOTONIC);
@@ -239,9 +248,58 @@ set_up(struct wall *w)
     store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_WALL], w->options.max_depth);
 }
 
+static void
+link_capture(struct wall *w, struct cpprof__wall_capture *c)
+{
+    c->summary = summary_of(w);
+    c->summary.options.symbolize = c->options.symbolize;
+    c->summary.options.flags = c->options.flags;
+    c->start_ns = w->start_ns;
+    c->is_counting = true;
+    c->next = w->captures;
+    w->captures = c;
+}
+
+static void
+count_from_start(struct wall *w, struct cpprof__wall_capture *c)
+{
+    link_capture(w, c);
+    c->summary.n_looks = c->summary.n_asked = 0;
+}
+
+/* With busy held. */
+static void
+count_from_now(struct wall *w, struct cpprof__wall_capture *c)
+{
+    link_capture(w, c);
+    c->summary.time_ns = (int64_t)now_ns(CLOCK_REALTIME);
+    c->start_ns = now_ns(CLOCK_MONOTONIC);
+}
+
+/* With busy held, or without the ticker: count no more. */
+static void
+cut(struct wall *w, struct cpprof__wall_capture *c)
+{
+    struct cpprof__wall_capture **at = &w->captures;
+    struct cpprof__wall_summary *sum = &c->summary;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    c->is_counting = false;
+    sum->duration_ns = (int64_t)(now_ns(CLOCK_MONOTONIC) - c->start_ns);
+    sum->n_threads = w->watch.n_threads_max;
+    sum->n_looks = w->watch.n_looks - sum->n_looks;
+    sum->n_asked = w->watch.n_asked - sum->n_asked;
+    c->failed = !cpprof__wall_counts_since(&w->watch.counts, &c->base,
+                                           c->options.flags, &c->since);
+}
+
+/* first: NULL for a recorder. */
 static enum cpprof_status
-start(const struct cpprof_wall_options *options, struct cpprof_writer writer,
-      struct wall **out, struct cpprof_error *error)
+start(const struct cpprof_wall_options *options,
+      struct cpprof__wall_capture *first, struct wall **out,
+      struct cpprof_error *error)
 {
     struct wall *w = calloc(1, sizeof *w);
     enum cpprof_status status;
@@ -250,10 +308,12 @@ start(const struct cpprof_wall_options *options, struct cpprof_writer writer,
     if (!w)
         return cpprof__fail_nomem(error);
     w->options = *options;
-    w->writer = writer;
+    w->is_for_recorder = !first;
     status = cpprof__dump_prepare(error);
     set_up(w);
-    if (!writer.write)
+    if (first)
+        count_from_start(w, first);
+    else
         cpprof__wall_keep_begin(&w->watch.counts);
     failed = status == CPPROF_OK ? start_thread(w) : 0;
     if (failed)
@@ -267,14 +327,14 @@ start(const struct cpprof_wall_options *options, struct cpprof_writer writer,
 }
 
 static bool
-change_state(enum state from, enum state to)
+change_state(enum state *which, enum state from, enum state to)
 {
     bool changed;
 
     cpprof__own_lock_take(&lock);
-    changed = state == from;
+    changed = *which == from;
     if (changed)
-        state = to;
+        *which = to;
     cpprof__own_lock_give(&lock);
     return changed;
 }
@@ -288,18 +348,166 @@ set_state(enum state to, struct wall *w)
     cpprof__own_lock_give(&lock);
 }
 
+/* With `change` held, where there is no ticker. */
+static enum cpprof_status
+begin(const struct cpprof_wall_options *options,
+      struct cpprof__wall_capture *first, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    struct wall *w = NULL;
+
+    set_state(STARTING, NULL);
+    status = start(options, first, &w, error);
+    set_state(status == CPPROF_OK ? RUNNING : IDLE, w);
+    return status;
+}
+
+/* ---- stop ------------------------------------------------------------- */
+
+/* With `change` held. */
+static void
+end(void)
+{
+    struct wall *w = wall;
+
+    change_state(&state, RUNNING, STOPPING);
+    store_release(&w->finish, 1u);
+    syscall(SYS_futex, &w->finish, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    pthread_join(w->thread, NULL); /* EDEADLK: this is it, in exit() */
+    cpprof__wall_finish(&w->watch);
+    while (w->captures)
+        cut(w, w->captures);
+    if (w->watch.counts.is_kept)
+        keep_summary(w);
+    set_state(IDLE, NULL);
+    free_wall(w);
+}
+
+/* ---- captures --------------------------------------------------------- */
+
+static enum cpprof_status
+join(struct wall *w, struct cpprof__wall_capture *c, struct cpprof_error *error)
+{
+    bool joined;
+
+    cpprof__own_lock_take(&busy);
+    cpprof__wall_settle(&w->watch);
+    joined = cpprof__wall_base_take(&c->base, &w->watch.counts);
+    if (joined)
+        count_from_now(w, c);
+    cpprof__own_lock_give(&busy);
+    return joined ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
+enum cpprof_status
+cpprof__wall_enter(struct cpprof__wall_capture *c, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    pthread_mutex_lock(&change);
+    status = wall ? join(wall, c, error) : begin(&c->options, c, error);
+    pthread_mutex_unlock(&change);
+    return status;
+}
+
+void
+cpprof__wall_leave(struct cpprof__wall_capture *c)
+{
+    struct wall *w;
+    bool only = false;
+
+    pthread_mutex_lock(&change);
+    w = wall;
+    if (w && c->is_counting) {
+        cpprof__own_lock_take(&busy);
+        only = !w->is_for_recorder && w->captures == c && !c->next;
+        if (!only) {
+            cpprof__wall_settle(&w->watch);
+            cut(w, c);
+        }
+        cpprof__own_lock_give(&busy);
+    }
+    if (only)
+        end();
+    pthread_mutex_unlock(&change);
+}
+
+void
+cpprof__wall_capture_free(struct cpprof__wall_capture *c)
+{
+    cpprof__wall_base_free(&c->base);
+    cpprof__wall_counts_free(&c->since);
+}
+
+enum cpprof_status
+cpprof__wall_capture_write(struct cpprof__wall_capture *c,
+                           struct cpprof_writer writer,
+                           struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    if (c->failed) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        status = cpprof__fail_nomem(error);
+    } else {
+        status = cpprof__wall_write(&c->since, &c->summary, writer, error);
+    }
+    cpprof__wall_capture_free(c);
+    return status;
+}
+
+/* ---- the ordinary profile --------------------------------------------- */
+
+static enum cpprof_status
+fail_busy(struct cpprof_error *error)
+{
+    return cpprof__fail(error, CPPROF_BUSY, 0, "wall profiling already in use");
+}
+
+static enum cpprof_status
+start_ordinary(const struct cpprof_wall_options *options,
+               struct cpprof_writer writer, struct cpprof_error *error)
+{
+    struct ordinary *o = calloc(1, sizeof *o);
+    enum cpprof_status status;
+
+    if (!o)
+        return cpprof__fail_nomem(error);
+    o->capture.options = *options;
+    o->writer = writer;
+    status = cpprof__wall_enter(&o->capture, error);
+    if (status == CPPROF_OK)
+        ordinary = o;
+    else
+        free(o);
+    return status;
+}
+
+static enum cpprof_status
+start_for_recorder(const struct cpprof_wall_options *options,
+                   struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    pthread_mutex_lock(&change);
+    status = wall ? fail_busy(error) : begin(options, NULL, error);
+    pthread_mutex_unlock(&change);
+    return status;
+}
+
 static enum cpprof_status
 start_checked(const struct cpprof_wall_options *options,
               struct cpprof_writer writer, struct cpprof_error *error)
 {
     enum cpprof_status status;
-    struct wall *w = NULL;
 
-    if (!change_state(IDLE, STARTING))
-        return cpprof__fail(error, CPPROF_BUSY, 0,
-                            "wall profiling already in use");
-    status = start(options, writer, &w, error);
-    set_state(status == CPPROF_OK ? RUNNING : IDLE, w);
+    if (!change_state(&ordinary_state, IDLE, STARTING))
+        return fail_busy(error);
+    status = writer.write ? start_ordinary(options, writer, error)
+                          : start_for_recorder(options, error);
+    change_state(&ordinary_state, STARTING,
+                 status == CPPROF_OK ? RUNNING : IDLE);
     return status;
 }
 
@@ -310,16 +518,17 @@ cpprof_start_wall_profile(struct cpprof_writer writer,
 {
     struct cpprof_wall_options options;
     enum cpprof_status status;
-    int cancel;
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    status = check(&writer, given, &options, error);
+    status = cpprof__wall_options(given, &options, error);
+    if (status == CPPROF_OK && !writer.write)
+        status = cpprof__fail(error, CPPROF_INVALID, 0,
+                              "the writer has no write function");
     if (status == CPPROF_OK)
         status = start_checked(&options, writer, error);
     if (status != CPPROF_OK && writer.close)
         writer.close(writer.ctx, 1);
-    pthread_setcancelstate(cancel, &cancel);
     return status;
 }
 
@@ -328,7 +537,7 @@ cpprof__wall_record(const struct cpprof_wall_options *given,
                     struct cpprof_error *error)
 {
     struct cpprof_wall_options options;
-    enum cpprof_status status = check(NULL, given, &options, error);
+    enum cpprof_status status = cpprof__wall_options(given, &options, error);
 
     if (status != CPPROF_OK)
         return status;
@@ -337,41 +546,43 @@ cpprof__wall_record(const struct cpprof_wall_options *given,
     return start_checked(&options, (struct cpprof_writer){0}, error);
 }
 
-/* ---- stop ------------------------------------------------------------- */
-
 static enum cpprof_status
-finish(struct wall *w, struct cpprof_error *error)
+stop_ordinary(struct ordinary *o, struct cpprof_error *error)
 {
-    struct cpprof__wall_summary summary;
+    enum cpprof_status status;
 
-    store_release(&w->finish, 1u);
-    syscall(SYS_futex, &w->finish, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    pthread_join(w->thread, NULL); /* EDEADLK: this is it, in exit() */
-    cpprof__wall_finish(&w->watch);
-    summary = summary_of(w);
-    if (w->watch.counts.is_kept) {
-        cpprof__wall_keep_summary(&summary);
-        return CPPROF_OK;
-    }
-    return cpprof__wall_write(&w->watch.counts, &summary, w->writer, error);
+    cpprof__wall_leave(&o->capture);
+    status = cpprof__wall_capture_write(&o->capture, o->writer, error);
+    free(o);
+    return status;
+}
+
+static void
+stop_for_recorder(void)
+{
+    pthread_mutex_lock(&change);
+    if (wall && wall->is_for_recorder)
+        end();
+    pthread_mutex_unlock(&change);
 }
 
 enum cpprof_status
 cpprof_stop_wall_profile(struct cpprof_error *error)
 {
-    enum cpprof_status status;
-    struct wall *w;
-    int cancel;
+    enum cpprof_status status = CPPROF_OK;
+    struct ordinary *o;
     CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
-    if (!change_state(RUNNING, STOPPING))
+    if (!change_state(&ordinary_state, RUNNING, STOPPING))
         return CPPROF_OK;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    w = wall;
-    status = finish(w, error);
-    set_state(IDLE, NULL);
-    free_wall(w);
-    pthread_setcancelstate(cancel, &cancel);
+    o = ordinary;
+    ordinary = NULL;
+    if (o)
+        status = stop_ordinary(o, error);
+    else
+        stop_for_recorder();
+    change_state(&ordinary_state, STOPPING, IDLE);
     return status;
 }
 
@@ -408,6 +619,8 @@ cpprof__wall_fork_child(void)
         free_wall(wall);
     cpprof__wall_keep_forked();
     wall = NULL;
-    state = IDLE;
+    ordinary = NULL;
+    state = ordinary_state = IDLE;
+    pthread_mutex_init(&change, NULL);
     give_locks();
 }

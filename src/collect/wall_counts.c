@@ -57,30 +57,23 @@ mirror_head(void)
     cpprof__mirror(&cpprof__wall_kept.head, sizeof cpprof__wall_kept.head);
 }
 
-static uint32_t
-new_row(void)
-{
-    struct cpprof__wall_kept_head *head = &cpprof__wall_kept.head;
-
-    return head->n_rows + 1 < CPPROF__WALL_ROWS ? head->n_rows + 1 : 0;
-}
-
 /* The row before the head that counts it. */
 static void
 keep(const struct cpprof__wall_count *place, int64_t ns)
 {
     struct cpprof__wall_kept_head *head = &cpprof__wall_kept.head;
-    struct cpprof__wall_count *row = &cpprof__wall_kept.rows[place->kept];
+    struct cpprof__wall_count *row;
 
-    if (!place->kept) {
+    if (place->number >= CPPROF__WALL_ROWS) {
         head->lost_ns += ns;
         mirror_head();
         return;
     }
+    row = &cpprof__wall_kept.rows[place->number];
     *row = *place;
     cpprof__mirror(row, sizeof *row);
-    if (place->kept > head->n_rows) {
-        store_release(&head->n_rows, place->kept);
+    if (place->number > head->n_rows) {
+        store_release(&head->n_rows, place->number);
         mirror_head();
     }
 }
@@ -118,6 +111,13 @@ cpprof__wall_keep_forked(void)
 }
 
 static bool
+is_wanted(const struct cpprof__wall_count *count, uint32_t flags)
+{
+    return !(flags & CPPROF_WALL_OFF_CPU) ||
+           count->state != CPPROF__WALL_RUNNING;
+}
+
+static bool
 makes_sense(const struct cpprof__wall_count *row)
 {
     return row->n > 0 && row->ns >= 0 &&
@@ -137,7 +137,8 @@ cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
         return false;
     n = n < CPPROF__WALL_ROWS ? n : CPPROF__WALL_ROWS - 1;
     for (i = 1; i <= n; i++)
-        if (!makes_sense(&copy->rows[i]))
+        if (!makes_sense(&copy->rows[i]) ||
+            !is_wanted(&copy->rows[i], head->flags))
             copy->rows[i].n = 0;
     *counts = (struct cpprof__wall_counts){
         .places = copy->rows + 1,
@@ -155,27 +156,36 @@ cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
 
 /* ---- counting --------------------------------------------------------- */
 
-void
-cpprof__wall_add(struct cpprof__wall_counts *counts,
-                 const struct cpprof__wall_count *key, int64_t ns)
+/* NULL: no memory. */
+static struct cpprof__wall_count *
+add(struct cpprof__wall_counts *counts, const struct cpprof__wall_count *key,
+    int64_t n, int64_t ns)
 {
     struct cpprof__wall_count *p;
 
     if (2 * counts->n >= counts->n_places && !grow(counts) &&
-        counts->n + 1 >= counts->n_places) {
-        counts->lost_ns += ns;
-        return;
-    }
+        counts->n + 1 >= counts->n_places)
+        return NULL;
     p = place_of(counts, key);
     if (!p->n) {
         *p = *key;
         p->n = p->ns = 0;
-        p->kept = counts->is_kept ? new_row() : 0;
-        counts->n++;
+        p->number = ++counts->n;
     }
-    p->n++;
+    p->n += n;
     p->ns += ns;
-    if (counts->is_kept)
+    return p;
+}
+
+void
+cpprof__wall_add(struct cpprof__wall_counts *counts,
+                 const struct cpprof__wall_count *key, int64_t ns)
+{
+    const struct cpprof__wall_count *p = add(counts, key, 1, ns);
+
+    if (!p)
+        counts->lost_ns += ns;
+    else if (counts->is_kept)
         keep(p, ns);
 }
 
@@ -184,4 +194,58 @@ cpprof__wall_counts_free(struct cpprof__wall_counts *counts)
 {
     free(counts->places);
     *counts = (struct cpprof__wall_counts){0};
+}
+
+/* ---- a part ----------------------------------------------------------- */
+
+bool
+cpprof__wall_base_take(struct cpprof__wall_base *base,
+                       const struct cpprof__wall_counts *counts)
+{
+    uint32_t i;
+
+    *base = (struct cpprof__wall_base){.lost_ns = counts->lost_ns};
+    if (!counts->n)
+        return true;
+    base->at = calloc(counts->n, sizeof *base->at);
+    if (!base->at)
+        return false;
+    base->n = counts->n;
+    for (i = 0; i < counts->n_places; i++) {
+        const struct cpprof__wall_count *p = &counts->places[i];
+
+        if (p->n)
+            base->at[p->number - 1] = (struct cpprof__wall_sum){p->n, p->ns};
+    }
+    return true;
+}
+
+void
+cpprof__wall_base_free(struct cpprof__wall_base *base)
+{
+    free(base->at);
+    *base = (struct cpprof__wall_base){0};
+}
+
+bool
+cpprof__wall_counts_since(const struct cpprof__wall_counts *counts,
+                          const struct cpprof__wall_base *base, uint32_t flags,
+                          struct cpprof__wall_counts *since)
+{
+    uint32_t i;
+
+    since->lost_ns += counts->lost_ns - base->lost_ns;
+    for (i = 0; i < counts->n_places; i++) {
+        struct cpprof__wall_count p = counts->places[i];
+
+        if (p.n && p.number <= base->n) {
+            p.n -= base->at[p.number - 1].n;
+            p.ns -= base->at[p.number - 1].ns;
+        }
+        if (flags & CPPROF_WALL_NO_LABELS)
+            p.labels = 0;
+        if (p.n && is_wanted(&p, flags) && !add(since, &p, p.n, p.ns))
+            return false;
+    }
+    return true;
 }

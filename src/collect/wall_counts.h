@@ -23,8 +23,9 @@ struct cpprof__wall_count {
     uint32_t stack;  /* node of cpprof__tables.tree; 0: no room */
     uint32_t labels; /* cpprof__heap_label_number(), or 0 */
     uint32_t state;
-    uint32_t kept; /* number of its row in cpprof__wall_kept, or 0 */
-    int64_t n;     /* samples; 0: the place is free */
+    uint32_t number; /* in the order that they came, from 1 on; that of its row
+                      * in cpprof__wall_kept, too */
+    int64_t n;       /* samples; 0: the place is free */
     int64_t ns;
 };
 
@@ -44,6 +45,29 @@ cpprof__wall_add(struct cpprof__wall_counts *counts,
 
 void
 cpprof__wall_counts_free(struct cpprof__wall_counts *counts);
+
+/* What was counted until some moment. */
+struct cpprof__wall_base {
+    struct cpprof__wall_sum {
+        int64_t n;
+        int64_t ns;
+    } * at; /* by number - 1; NULL: nothing */
+    uint32_t n;
+    int64_t lost_ns;
+};
+/* False: no memory. */
+bool
+cpprof__wall_base_take(struct cpprof__wall_base *base,
+                       const struct cpprof__wall_counts *counts);
+void
+cpprof__wall_base_free(struct cpprof__wall_base *base);
+
+/* Add to since what came after base, as far as flags (CPPROF_WALL_*) want it.
+ * False: no memory. */
+bool
+cpprof__wall_counts_since(const struct cpprof__wall_counts *counts,
+                          const struct cpprof__wall_base *base, uint32_t flags,
+                          struct cpprof__wall_counts *since);
 
 /* About the whole profile. */
 struct cpprof__wall_summary {

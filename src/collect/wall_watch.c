@@ -76,14 +76,8 @@ static void
 charge(struct cpprof__wall_watch *w, const struct cpprof__wall_count *at,
        int64_t ns)
 {
-    struct cpprof__wall_count key = *at;
-
-    if (ns <= 0 ||
-        ((w->flags & CPPROF_WALL_OFF_CPU) && at->state == CPPROF__WALL_RUNNING))
-        return;
-    if (w->flags & CPPROF_WALL_NO_LABELS)
-        key.labels = 0;
-    cpprof__wall_add(&w->counts, &key, ns);
+    if (ns > 0)
+        cpprof__wall_add(&w->counts, at, ns);
 }
 
 static void
@@ -530,6 +524,24 @@ charge_rest(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
         charge_made_up(w, t, CPPROF__FRAME_BLOCKED, CPPROF__WALL_SLEEPING, ns);
     else if (t->has_answer)
         charge(w, &t->at, ns);
+}
+
+void
+cpprof__wall_settle(struct cpprof__wall_watch *w)
+{
+    uint64_t now = now_ns();
+    size_t i;
+
+    cpprof__wall_answers(w, false);
+    for (i = 0; i < w->n; i++) {
+        struct cpprof__wall_thread *t = &w->threads[i];
+
+        /* Who has not answered owes it all until then. */
+        if (t->is_asked || !(t->blocks || t->has_answer) || !t->looked_ns)
+            continue;
+        charge_rest(w, t, now);
+        t->looked_ns = now;
+    }
 }
 
 void

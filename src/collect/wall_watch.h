@@ -25,7 +25,6 @@ struct cpprof__wall_thread;
 struct cpprof__wall_watch {
     /* Set before the first tick. */
     uint64_t period_ns;
-    uint32_t flags;     /* CPPROF_WALL_* */
     uint32_t max_looks; /* in a tick */
 
     struct cpprof__wall_thread *threads; /* by tid */
@@ -60,6 +59,11 @@ cpprof__wall_tick(struct cpprof__wall_watch *watch);
  * not answered is looked at in /proc. */
 void
 cpprof__wall_answers(struct cpprof__wall_watch *watch, bool late);
+
+/* Charge what went by since the last looks, because somebody's stretch begins
+ * or ends now. */
+void
+cpprof__wall_settle(struct cpprof__wall_watch *watch);
 
 /* The end: what is still asked is charged without an answer. */
 void
