@@ -33,7 +33,7 @@ static struct since all[] = {
 
 /* ---- one request at a time -------------------------------------------- */
 
-#define LOOK_AGAIN_NS 10000000
+#define LOOK_AGAIN_NS 5000000
 
 /* False: the client has left. */
 static bool
@@ -41,9 +41,10 @@ wait_a_little(struct cpprof__call *call)
 {
     const struct timespec t = {0, LOOK_AGAIN_NS};
 
-    if (!call->request.wait)
-        nanosleep(&t, NULL);
-    else if (call->request.wait(call->request.ctx, LOOK_AGAIN_NS))
+    /* A server that ends does not wait. */
+    nanosleep(&t, NULL);
+    if (call->request.wait &&
+        call->request.wait(call->request.ctx, LOOK_AGAIN_NS))
         call->answer.sys = ECANCELED;
     return !call->answer.sys;
 }

@@ -1,0 +1,713 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The answers of cpprof_http_handle(): those that Go 1.19 gives, byte for byte,
+ * and those that only cpprof has.
+ */
+#include "http_fixture.h"
+
+#include <cpprof/cpprof.h>
+#include <cpprof/profiles.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PLAIN "Content-Type: text/plain; charset=utf-8\n"
+#define BYTES "Content-Type: application/octet-stream\n"
+#define HTML  "Content-Type: text/html; charset=utf-8\n"
+#define SAFE  "X-Content-Type-Options: nosniff\n"
+#define PPROF "X-Go-Pprof: 1\n"
+#define FILE_NAME(name)                                                        \
+    "Content-Disposition: attachment; filename=\"" name "\"\n"
+
+static void
+expect_head(int status, const char *headers)
+{
+    assert_int_equal(reply.n_begins, 1);
+    assert_int_equal(reply.status, status);
+    assert_string_equal(reply.headers, headers);
+    if (reply.said_bytes >= 0)
+        assert_int_equal(reply.said_bytes, reply.n_body);
+}
+
+static void
+expect(const char *address, int status, const char *headers, const char *body)
+{
+    assert_int_equal(get(address), CPPROF_OK);
+    expect_head(status, headers);
+    assert_string_equal(reply.body, body);
+}
+
+static void
+expect_error(const char *address, int status, const char *body)
+{
+    expect(address, status, PLAIN SAFE PPROF, body);
+}
+
+static void
+expect_profile(const char *address, const char *headers)
+{
+    assert_int_equal(get(address), CPPROF_OK);
+    expect_head(200, headers);
+    assert_true(reply.n_body > 20);
+    assert_memory_equal(reply.body, "\x1f\x8b", 2);
+}
+
+/* ---- Go's ------------------------------------------------------------- */
+
+static void
+profiles_come_with_their_names(void **state)
+{
+    (void)state;
+    expect_profile("/debug/pprof/block?debug=0", FILE_NAME("block") BYTES SAFE);
+    expect_profile("/debug/pprof/mutex?debug=x", FILE_NAME("mutex") BYTES SAFE);
+    expect_profile("/debug/pprof/goroutine", FILE_NAME("goroutine") BYTES SAFE);
+    expect_profile("/debug/pprof/threadcreate?seconds=",
+                   FILE_NAME("threadcreate") BYTES SAFE);
+}
+
+static void
+expect_text(const char *address, const char *begin)
+{
+    assert_int_equal(get(address), CPPROF_OK);
+    expect_head(200, PLAIN SAFE);
+    assert_memory_equal(reply.body, begin, strlen(begin));
+}
+
+static void
+debug_gives_text(void **state)
+{
+    (void)state;
+    expect_text("/debug/pprof/mutex?debug=2", "--- mutex:\n");
+    expect_text("/debug/pprof/block?debug=1", "--- contention:\n");
+    expect_text("/debug/pprof/goroutine?debug=1", "goroutine profile: total ");
+    expect_text("/debug/pprof/goroutine?debug=2", "goroutine ");
+    /* as Go: text by its type, and none by its content */
+    expect_text("/debug/pprof/goroutine?debug=-1", "\x1f\x8b");
+}
+
+/* A sanitizer has a malloc of its own. */
+static void
+the_heap_is_served_where_it_is_ours(void **state)
+{
+    (void)state;
+    get("/debug/pprof/heap");
+    if (reply.status == 500) {
+        assert_string_equal(reply.headers, PLAIN SAFE PPROF);
+        skip();
+    }
+    expect_profile("/debug/pprof/heap", FILE_NAME("heap") BYTES SAFE);
+    expect_profile("/debug/pprof/allocs?gc=1", FILE_NAME("allocs") BYTES SAFE);
+    expect_profile("/pprof/heap?labels=1", FILE_NAME("heap") BYTES SAFE);
+    expect_profile("/debug/pprof/delta_heap",
+                   FILE_NAME("heap.pprof.gz") BYTES SAFE);
+    expect_profile("/debug/pprof/delta_heap",
+                   FILE_NAME("heap.pprof.gz") BYTES SAFE);
+    expect_text("/debug/pprof/heap?debug=1", "heap profile: ");
+    expect_text("/debug/pprof/heap?debug=-1", "heap profile: ");
+    expect_text("/debug/pprof/heap?debug=99999999999999999999",
+                "heap profile: ");
+}
+
+static void
+what_is_not_there_is_said(void **state)
+{
+    (void)state;
+    expect_error("/debug/pprof/nope", 404, "Unknown profile\n");
+    expect_error("/debug/pprof/nope?seconds=x", 404, "Unknown profile\n");
+    expect_error("/debug/pprof/heap/", 404, "Unknown profile\n");
+    expect("/", 404, PLAIN SAFE, "404 page not found\n");
+    expect("/debug", 404, PLAIN SAFE, "404 page not found\n");
+    expect("/debug/fgprof/", 404, PLAIN SAFE, "404 page not found\n");
+    expect("/pprof/", 404, PLAIN SAFE, "404 page not found\n");
+}
+
+static void
+seconds_are_checked_in_the_order_of_go(void **state)
+{
+    static const char bad[] =
+        "invalid value for \"seconds\" - must be a positive integer\n";
+
+    (void)state;
+    expect_error("/debug/pprof/heap?seconds=0", 400, bad);
+    expect_error("/debug/pprof/heap?seconds=-1&debug=1", 400, bad);
+    expect_error("/debug/pprof/heap?seconds=1.5", 400, bad);
+    expect_error("/debug/pprof/heap?seconds=+1", 400, bad);
+    expect_error("/debug/pprof/heap?seconds=9223372036854775808", 400, bad);
+    expect_error("/debug/pprof/heap?seconds=1&debug=1", 400,
+                 "seconds and debug params are incompatible\n");
+    assert_int_equal(reply.n_waits, 0);
+}
+
+static void
+too_many_seconds_are_refused(void **state)
+{
+    struct cpprof_http_request request = {.method = "GET", .max_seconds = 5};
+    static const char *const paths[] = {"/debug/pprof/profile",
+                                        "/debug/pprof/heap", "/debug/fgprof",
+                                        "/pprof/profile"};
+    size_t i;
+
+    (void)state;
+    request.query = "seconds=6&debug=1";
+    for (i = 0; i < sizeof paths / sizeof *paths; i++) {
+        clear_reply();
+        request.path = paths[i];
+        assert_int_equal(send_request(request, NULL), CPPROF_OK);
+        expect_head(400, PLAIN SAFE PPROF);
+        assert_string_equal(reply.body,
+                            "profile duration exceeds server's WriteTimeout\n");
+    }
+    clear_reply();
+    request.path = "/debug/pprof/mutex";
+    request.query = "seconds=5";
+    assert_int_equal(send_request(request, NULL), CPPROF_OK);
+    expect_head(200, FILE_NAME("mutex-delta") BYTES SAFE);
+    assert_int_equal(reply.waited_ns, 5000000000);
+}
+
+static void
+the_mux_sends_to_clean_paths(void **state)
+{
+    (void)state;
+    expect("/debug/pprof", 301, HTML "Location: /debug/pprof/\n",
+           "<a href=\"/debug/pprof/\">Moved Permanently</a>.\n\n");
+    expect("/debug/pprof?a=b%20<", 301,
+           HTML "Location: /debug/pprof/?a=b%20<\n",
+           "<a href=\"/debug/pprof/?a=b%20&lt;\">Moved Permanently</a>.\n\n");
+    expect("//debug/./pprof/x/../heap", 301,
+           HTML "Location: /debug/pprof/heap\n",
+           "<a href=\"/debug/pprof/heap\">Moved Permanently</a>.\n\n");
+    assert_int_equal(ask("POST", "/debug/pprof"), CPPROF_OK);
+    expect_head(301, "Location: /debug/pprof/\n");
+    assert_int_equal(reply.n_body, 0);
+    assert_int_equal(ask("CONNECT", "/debug//pprof/"), CPPROF_OK);
+    expect_head(404, PLAIN SAFE);
+    assert_int_equal(ask("CONNECT", "host:80"), CPPROF_OK);
+    expect_head(404, PLAIN SAFE);
+}
+
+static void
+a_header_stays_one_line(void **state)
+{
+    (void)state;
+    assert_int_equal(get("/debug/pprof?\r\nX: y\xff"), CPPROF_OK);
+    expect_head(301, HTML "Location: /debug/pprof/?%0d%0aX: y%ff\n");
+}
+
+static void
+the_command_line_has_nul_between_its_words(void **state)
+{
+    size_t n;
+
+    (void)state;
+    assert_int_equal(get("/debug/pprof/cmdline?debug=1"), CPPROF_OK);
+    expect_head(200, PLAIN SAFE);
+    n = reply.n_body;
+    assert_true(n > 0);
+    assert_true(reply.body[n - 1] != 0); /* none at the end */
+    assert_int_equal(get("/pprof/cmdline"), CPPROF_OK);
+    expect_head(200, PLAIN SAFE);
+    assert_int_equal(reply.n_body, n + 1);
+    assert_int_equal(reply.body[n], '\n');
+}
+
+static void
+form_fields_are_parameters(void **state)
+{
+    (void)state;
+    post_form("/debug/pprof/block", "debug=0", FORM, "debug=%31");
+    expect_head(200, PLAIN SAFE);
+    post_form("/debug/pprof/block", "debug=0", "text/plain", "debug=1");
+    expect_head(200, FILE_NAME("block") BYTES SAFE);
+}
+
+/* ---- symbol ----------------------------------------------------------- */
+
+static void
+words_without_names_are_skipped(void **state)
+{
+    (void)state;
+    expect("/debug/pprof/symbol", 200, PLAIN SAFE, "num_symbols: 1\n");
+    expect("/debug/pprof/symbol?0x1+x+%30+99999999999999999999", 200,
+           PLAIN SAFE, "num_symbols: 1\n");
+    post_form("/debug/pprof/symbol", "0x1", NULL, "0+1+2");
+    expect_head(200, PLAIN SAFE);
+    assert_string_equal(reply.body, "num_symbols: 1\n");
+}
+
+/* bufio's buffer, and that the end of a body is known with its last byte. */
+static void
+a_word_that_is_too_long_ends_the_answer(void **state)
+{
+    static const char full[] =
+        "num_symbols: 1\nreading request: bufio: buffer full\n";
+    static char word[4098];
+    struct cpprof_http_request request = {
+        .method = "GET", .path = "/debug/pprof/symbol", .query = word};
+
+    (void)state;
+    memset(word, '1', 4095);
+    clear_reply();
+    send_request(request, NULL);
+    assert_string_equal(reply.body, "num_symbols: 1\n");
+    word[4095] = '1';
+    clear_reply();
+    send_request(request, NULL);
+    assert_string_equal(reply.body, full);
+    post_form(request.path, NULL, NULL, word);
+    assert_string_equal(reply.body, "num_symbols: 1\n");
+    word[4096] = '1';
+    post_form(request.path, NULL, NULL, word);
+    assert_string_equal(reply.body, full);
+    word[4095] = '+';
+    post_form(request.path, NULL, NULL, word);
+    assert_string_equal(reply.body, "num_symbols: 1\n");
+}
+
+/* ---- index ------------------------------------------------------------ */
+
+static void
+the_index_lists_what_there_is(void **state)
+{
+    static const char *const rows[] = {
+        "<tr><td>0</td><td><a href='cmdline?debug=1'>cmdline</a></td></tr>\n",
+        "<tr><td>1</td><td><a href='./x:y/z%3Fq?debug=1'>x:y/z?q</a></td>"
+        "</tr>\n",
+        "<tr><td>0</td><td><a href='a%27b%3Cc%3E&%22d?debug=1'>"
+        "a&#39;b&lt;c&gt;&amp;&#34;d</a></td></tr>\n",
+        "<li><div class=profile-name>a&#39;b&lt;c&gt;&amp;&#34;d: </div> "
+        "</li>\n",
+        "<li><div class=profile-name>mutex: </div> Stack traces of holders of "
+        "contended mutexes</li>\n"};
+    struct cpprof_profile *profile;
+    const char *last = reply.body, *at;
+    size_t i;
+
+    (void)state;
+    assert_int_equal(cpprof_profile_new("a'b<c>&\"d", &profile, NULL),
+                     CPPROF_OK);
+    assert_int_equal(cpprof_profile_new("x:y/z?q", &profile, NULL), CPPROF_OK);
+    assert_int_equal(cpprof_profile_add(profile, "x", 0, NULL), CPPROF_OK);
+    assert_int_equal(get("/debug/pprof/"), CPPROF_OK);
+    expect_head(200, HTML SAFE);
+    assert_memory_equal(reply.body, "<html>\n<head>\n<title>", 21);
+    for (i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strstr(reply.body, rows[i]))
+            fail_msg("%s is not in %s", rows[i], reply.body);
+    /* sorted by name, each with a row and a description */
+    for (i = 0; (at = strstr(last, "<tr><td>")); i++)
+        last = at + 1;
+    assert_int_equal(i, 13);
+    assert_memory_equal(reply.body + reply.n_body - 7, "</html>", 7);
+}
+
+/* ---- captures --------------------------------------------------------- */
+
+static void
+a_capture_takes_as_long_as_is_asked(void **state)
+{
+    (void)state;
+    expect_profile("/debug/pprof/profile?seconds=7",
+                   FILE_NAME("profile") BYTES SAFE);
+    assert_int_equal(reply.waited_ns, 7000000000);
+    expect_profile("/debug/pprof/profile?seconds=x&rate=1000&labels=0",
+                   FILE_NAME("profile") BYTES SAFE);
+    assert_int_equal(reply.waited_ns, 30000000000);
+    expect_profile("/pprof/profile?seconds=-1",
+                   FILE_NAME("profile") BYTES SAFE);
+    assert_int_equal(reply.waited_ns, 30000000000);
+    expect_profile("/debug/pprof/profile?seconds=9223372036854775807",
+                   FILE_NAME("profile") BYTES SAFE);
+    assert_int_equal(reply.waited_ns, INT64_MAX);
+}
+
+static bool began_first;
+
+static void
+look_at_headers(void)
+{
+    began_first = reply.n_begins == 1 && !reply.n_body;
+}
+
+static void
+headers_go_out_before_the_wait(void **state)
+{
+    static const char *const addresses[] = {"/debug/pprof/profile?seconds=1",
+                                            "/debug/pprof/block?seconds=1"};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        began_first = false;
+        reply.meanwhile = look_at_headers;
+        assert_int_equal(get(addresses[i]), CPPROF_OK);
+        reply.meanwhile = NULL;
+        assert_true(began_first);
+        assert_true(reply.n_body > 20);
+    }
+}
+
+static void
+a_rate_is_bounded(void **state)
+{
+    static const char bad[] =
+        "invalid value for \"rate\" - must be an integer from 1 to 1000\n";
+
+    (void)state;
+    expect_error("/debug/pprof/profile?rate=0", 400, bad);
+    expect_error("/debug/pprof/profile?rate=1001", 400, bad);
+    expect_error("/debug/pprof/wall?rate=x", 400, bad);
+    expect_error("/debug/fgprof?rate=-5", 400, bad);
+}
+
+static struct reply second;
+
+static void
+ask_for_a_second_one(void)
+{
+    const struct cpprof_http_request request = {
+        .method = "GET",
+        .path = "/debug/pprof/profile",
+        .query = "seconds=1",
+        .flags = CPPROF_HTTP_ONE_CPU_CAPTURE,
+    };
+
+    send_to(&second, request, NULL);
+}
+
+static void
+ask_for_a_second_one_that_may_be(void)
+{
+    const struct cpprof_http_request request = {
+        .method = "GET", .path = "/debug/pprof/profile", .query = "seconds=1"};
+
+    send_to(&second, request, NULL);
+}
+
+static void
+a_second_cpu_capture_is_served(void **state)
+{
+    (void)state;
+    memset(&second, 0, sizeof second);
+    reply.meanwhile = ask_for_a_second_one_that_may_be;
+    get("/debug/pprof/profile?seconds=1");
+    reply.meanwhile = NULL;
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(second.status, 200);
+    assert_memory_equal(second.body, "\x1f\x8b", 2);
+}
+
+static void
+a_second_cpu_capture_is_refused_as_go_does_if_asked(void **state)
+{
+    static const char busy[] =
+        "Could not enable CPU profiling: cpu profiling already in use\n";
+
+    (void)state;
+    memset(&second, 0, sizeof second);
+    reply.meanwhile = ask_for_a_second_one;
+    get("/debug/pprof/profile?seconds=1");
+    reply.meanwhile = NULL;
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(second.status, 500);
+    assert_string_equal(second.headers, PLAIN SAFE PPROF);
+    assert_string_equal(second.body, busy);
+    memset(&second, 0, sizeof second);
+    ask_for_a_second_one();
+    assert_int_equal(second.status, 200);
+}
+
+static int
+take_all(void *ctx, const void *data, size_t n)
+{
+    (void)ctx, (void)data, (void)n;
+    return 0;
+}
+
+static void
+the_profile_of_the_program_counts_as_one(void **state)
+{
+    const struct cpprof_writer writer = {take_all, NULL, NULL};
+
+    (void)state;
+    assert_int_equal(cpprof_start_cpu_profile(writer, NULL, NULL), CPPROF_OK);
+    memset(&second, 0, sizeof second);
+    ask_for_a_second_one();
+    assert_int_equal(second.status, 500);
+    memset(&second, 0, sizeof second);
+    ask_for_a_second_one_that_may_be();
+    assert_int_equal(second.status, 200);
+    assert_int_equal(cpprof_stop_cpu_profile(NULL), CPPROF_OK);
+    memset(&second, 0, sizeof second);
+    ask_for_a_second_one();
+    assert_int_equal(second.status, 200);
+}
+
+static void
+ask_beyond_the_limit(void)
+{
+    const struct cpprof_http_request request = {
+        .method = "GET",
+        .path = "/debug/pprof/goroutine",
+        .query = "seconds=1",
+        .max_captures = 1,
+    };
+
+    send_to(&second, request, NULL);
+}
+
+static void
+captures_are_counted(void **state)
+{
+    static const char full[] = "1 captures run already, which is the most "
+                               "that this server runs at once\n";
+
+    (void)state;
+    memset(&second, 0, sizeof second);
+    reply.meanwhile = ask_beyond_the_limit;
+    get("/debug/pprof/block?seconds=1");
+    reply.meanwhile = NULL;
+    assert_int_equal(second.status, 503);
+    assert_string_equal(second.headers, PLAIN SAFE PPROF);
+    assert_string_equal(second.body, full);
+    memset(&second, 0, sizeof second);
+    ask_beyond_the_limit();
+    assert_int_equal(second.status, 200);
+}
+
+static int child_status;
+
+static void
+fork_and_ask(void)
+{
+    pid_t child = fork();
+
+    if (!child) {
+        memset(&second, 0, sizeof second);
+        ask_beyond_the_limit();
+        _exit(second.status == 200 ? 0 : 1);
+    }
+    waitpid(child, &child_status, 0);
+}
+
+static void
+a_child_has_none_of_its_parents_captures(void **state)
+{
+    (void)state;
+    child_status = -1;
+    reply.meanwhile = fork_and_ask;
+    get("/debug/pprof/block?seconds=1");
+    reply.meanwhile = NULL;
+    assert_int_equal(child_status, 0);
+}
+
+/* ---- clients that leave ----------------------------------------------- */
+
+static void
+a_client_that_leaves_ends_its_capture(void **state)
+{
+    static const char *const addresses[] = {"/debug/pprof/profile",
+                                            "/debug/pprof/block?seconds=60"};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        reply.leaves = true;
+        assert_int_equal(get(addresses[i]), CPPROF_SYSTEM);
+        reply.leaves = false;
+        assert_int_equal(reply.n_waits, 1);
+        assert_int_equal(reply.n_body, 0);
+    }
+    ask_beyond_the_limit(); /* none is left */
+    assert_int_equal(second.status, 200);
+}
+
+static void
+nothing_is_called_after_a_write_that_failed(void **state)
+{
+    static const char *const addresses[] = {
+        "/debug/pprof/", "/debug/pprof/mutex?debug=1", "/debug/pprof/goroutine",
+        "/debug/pprof/nope", "/debug/pprof/profile?seconds=1"};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+        reply.fail_at = 1;
+        assert_int_equal(get(addresses[i]), CPPROF_SYSTEM);
+        reply.fail_at = 0;
+        assert_int_equal(reply.n_begins, 1);
+        assert_int_equal(reply.n_after, 0);
+    }
+}
+
+/* ---- HEAD ------------------------------------------------------------- */
+
+static void
+head_has_the_headers_alone(void **state)
+{
+    static const char *const addresses[] = {"/debug/pprof/",
+                                            "/debug/pprof/cmdline",
+                                            "/debug/pprof/symbol",
+                                            "/debug/pprof/nope",
+                                            "/debug/pprof/mutex",
+                                            "/debug/pprof/mutex?debug=1",
+                                            "/debug/pprof/profile",
+                                            "/debug/pprof/mutex?seconds=3",
+                                            "/debug/pprof/mutex?seconds=x",
+                                            "/debug/pprof/delta_block",
+                                            "/debug/pprof",
+                                            "/nope"};
+    static struct reply whole;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+        get(addresses[i]);
+        whole = reply;
+        assert_int_equal(ask("HEAD", addresses[i]), CPPROF_OK);
+        assert_int_equal(reply.status, whole.status);
+        assert_string_equal(reply.headers, whole.headers);
+        assert_int_equal(reply.n_body, 0);
+        assert_int_equal(reply.n_waits, 0);
+        assert_int_equal(reply.n_begins, 1);
+    }
+}
+
+/* ---- beyond Go -------------------------------------------------------- */
+
+static void
+a_programs_own_profile_can_be_a_difference(void **state)
+{
+    struct cpprof_profile *own;
+
+    (void)state;
+    assert_int_equal(cpprof_profile_new("own", &own, NULL), CPPROF_OK);
+    expect_profile("/debug/pprof/own?seconds=2",
+                   FILE_NAME("own-delta") BYTES SAFE);
+}
+
+static void
+what_changed_since_comes_under_its_file_name(void **state)
+{
+    (void)state;
+    expect_profile("/debug/pprof/delta_mutex",
+                   FILE_NAME("mutex.pprof.gz") BYTES SAFE);
+    expect_profile("/debug/pprof/delta_mutex",
+                   FILE_NAME("mutex.pprof.gz") BYTES SAFE);
+    expect_profile("/debug/pprof/delta_block",
+                   FILE_NAME("block.pprof.gz") BYTES SAFE);
+    expect_profile("/debug/pprof/delta_mutex",
+                   FILE_NAME("mutex.pprof.gz") BYTES SAFE);
+}
+
+static void
+what_is_not_made_is_said(void **state)
+{
+    (void)state;
+    expect_error("/debug/pprof/trace?seconds=1", 501,
+                 "There is no execution trace of a native program; wall and "
+                 "offcpu show where its threads wait\n");
+    expect_error("/pprof/pmuprofile", 501,
+                 "Hardware counters are not served; profile has CPU time\n");
+    expect_error("/pprof/growth", 404,
+                 "Mappings are not followed: CPPROF=mmap or "
+                 "cpprof_heap_mmap() has them followed\n");
+    expect_error("/debug/fgprof?seconds=x", 400,
+                 "invalid value for \"seconds\" - must be a positive "
+                 "integer\n");
+    expect_error("/debug/fgprof?format=svg", 400,
+                 "invalid value for \"format\" - must be pprof or folded\n");
+}
+
+static void
+gperftools_has_its_paths(void **state)
+{
+    (void)state;
+    expect_profile("/pprof/contention", FILE_NAME("mutex") BYTES SAFE);
+    expect("/pprof/symbol", 200, PLAIN SAFE, "num_symbols: 1\n");
+}
+
+/* Last: it stays. */
+static void
+a_profile_of_the_program_comes_before_an_addition(void **state)
+{
+    struct cpprof_profile *wall;
+
+    (void)state;
+    assert_int_equal(cpprof_profile_new("wall", &wall, NULL), CPPROF_OK);
+    expect_profile("/debug/pprof/wall", FILE_NAME("wall") BYTES SAFE);
+    assert_int_equal(reply.n_waits, 0);
+    get("/debug/pprof/");
+    assert_null(strstr(strstr(reply.body, "'wall?") + 1, "'wall?"));
+}
+
+/* ---- structs ---------------------------------------------------------- */
+
+static void
+structs_without_their_parts_are_refused(void **state)
+{
+    struct cpprof_http_request request = {.size = sizeof request,
+                                          .method = "GET"};
+    struct cpprof_http_response response = {sizeof response, reply_begin,
+                                            reply_write, &reply};
+    struct cpprof_error error;
+
+    (void)state;
+    clear_reply();
+    assert_int_equal(cpprof_http_handle(&request, &response, &error),
+                     CPPROF_INVALID);
+    request.path = "/";
+    response.write = NULL;
+    assert_int_equal(cpprof_http_handle(&request, &response, &error),
+                     CPPROF_INVALID);
+    response.write = reply_write;
+    request.size = 3;
+    assert_int_equal(cpprof_http_handle(&request, &response, &error),
+                     CPPROF_INVALID);
+    assert_int_equal(reply.n_begins, 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(profiles_come_with_their_names),
+        cmocka_unit_test(debug_gives_text),
+        cmocka_unit_test(the_heap_is_served_where_it_is_ours),
+        cmocka_unit_test(what_is_not_there_is_said),
+        cmocka_unit_test(seconds_are_checked_in_the_order_of_go),
+        cmocka_unit_test(too_many_seconds_are_refused),
+        cmocka_unit_test(the_mux_sends_to_clean_paths),
+        cmocka_unit_test(a_header_stays_one_line),
+        cmocka_unit_test(the_command_line_has_nul_between_its_words),
+        cmocka_unit_test(form_fields_are_parameters),
+        cmocka_unit_test(words_without_names_are_skipped),
+        cmocka_unit_test(a_word_that_is_too_long_ends_the_answer),
+        cmocka_unit_test(the_index_lists_what_there_is),
+        cmocka_unit_test(a_capture_takes_as_long_as_is_asked),
+        cmocka_unit_test(headers_go_out_before_the_wait),
+        cmocka_unit_test(a_rate_is_bounded),
+        cmocka_unit_test(a_second_cpu_capture_is_served),
+        cmocka_unit_test(a_second_cpu_capture_is_refused_as_go_does_if_asked),
+        cmocka_unit_test(the_profile_of_the_program_counts_as_one),
+        cmocka_unit_test(captures_are_counted),
+        cmocka_unit_test(a_child_has_none_of_its_parents_captures),
+        cmocka_unit_test(a_client_that_leaves_ends_its_capture),
+        cmocka_unit_test(nothing_is_called_after_a_write_that_failed),
+        cmocka_unit_test(head_has_the_headers_alone),
+        cmocka_unit_test(a_programs_own_profile_can_be_a_difference),
+        cmocka_unit_test(what_changed_since_comes_under_its_file_name),
+        cmocka_unit_test(what_is_not_made_is_said),
+        cmocka_unit_test(gperftools_has_its_paths),
+        cmocka_unit_test(a_profile_of_the_program_comes_before_an_addition),
+        cmocka_unit_test(structs_without_their_parts_are_refused),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
