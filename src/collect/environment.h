@@ -10,10 +10,11 @@
  * goroutine (or threads) and threadcreate; without any of these words it is
  * cpu. In all of them engine=auto|perf|timer|itimer, depth=N,
  * symbolize=full|functions|none, labels=on|off, debug=0|1|2 (not of cpu and
- * wall), legacy=on|off (not of wall); of the heap also peak=on|off, and
- * mmap=on|off, which is a profile of its own (not with record=). In PATH %k
- * is the kind, %p the pid, %t the time in seconds since 1970, %e the name of
- * the executable, %% a percent sign.
+ * wall), legacy=on|off (not of wall); of block inprogress=on|off; of the heap
+ * also peak=on|off, and mmap=on|off, which is a profile of its own (both
+ * inprogress and mmap not with record=). In PATH %k is the kind, %p the pid,
+ * %t the time in seconds since 1970, %e the name of the executable, %% a
+ * percent sign.
  *
  * With http= and neither out= nor record= nothing is written at the end: heap,
  * block and mutex say what is recorded from the start (without any kind it is

@@ -333,6 +333,9 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
                             error);
     if (!strcmp(key, "mmap"))
         return parse_switch(&env->kinds, CPPROF__KIND_MMAP, key, value, error);
+    if (!strcmp(key, "inprogress"))
+        return parse_switch(&env->others.flags, CPPROF_PROFILE_IN_PROGRESS, key,
+                            value, error);
     if (!strcmp(key, "debug"))
         return parse_debug(env, value, error);
     if (!strcmp(key, "depth"))
@@ -386,6 +389,10 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
             error, CPPROF_INVALID, 0,
             "CPPROF: record= takes cpu, heap, block, mutex, wall "
             "and offcpu; not profiling");
+    if (*env->directory && env->others.flags & CPPROF_PROFILE_IN_PROGRESS)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: inprogress=on beside record=; not "
+                            "profiling");
     if (!*env->out)
         strcpy(env->out, "%k.%p.pb.gz");
     if (env->kinds & CPPROF__KIND_OFF_CPU)

@@ -95,6 +95,20 @@ heap_words_are_understood(void **state)
 }
 
 static void
+waits_in_progress_come_when_asked_for(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        cpprof__environment_parse("block,inprogress=on", &env, &error),
+        CPPROF_OK);
+    assert_int_equal(env.others.flags, CPPROF_PROFILE_IN_PROGRESS);
+    assert_int_equal(cpprof__environment_parse(
+                         "block,inprogress=on,inprogress=off", &env, &error),
+                     CPPROF_OK);
+    assert_int_equal(env.others.flags, 0);
+}
+
+static void
 kinds_of_waits_have_rates(void **state)
 {
     static const struct {
@@ -191,6 +205,8 @@ wrong_word_is_named_in_the_error(void **state)
         {"goroutine=1", "goroutine=1"},
         {"legacy", "legacy="},
         {"goroutine,record=/x", "record= takes"},
+        {"inprogress=1", "inprogress=1"},
+        {"block,inprogress=on,record=/x", "inprogress=on beside record="},
     };
     size_t i;
 
@@ -271,6 +287,7 @@ main(void)
         cmocka_unit_test(kinds_are_those_that_are_named),
         cmocka_unit_test(heap_words_are_understood),
         cmocka_unit_test(kinds_of_waits_have_rates),
+        cmocka_unit_test(waits_in_progress_come_when_asked_for),
         cmocka_unit_test(words_of_all_kinds_reach_all_of_them),
         cmocka_unit_test(kinds_get_files_of_their_own),
         cmocka_unit_test(wrong_word_is_named_in_the_error),
