@@ -59,12 +59,8 @@ struct cpprof_snapshot;
 
 /* struct cpprof_profile_options flags of a snapshot, beside
  * CPPROF_PROFILE_LABELS, _PEAK and _IN_PROGRESS */
-#define CPPROF_SNAPSHOT_EMPTY                                                  \
-    0x100u /* stands at nothing: the first                                     \
-            * difference is the whole profile */
-#define CPPROF_SNAPSHOT_IN_USE                                                 \
-    0x200u /* heap: what is in use is written as it                            \
-            * is, not as a difference */
+#define CPPROF_SNAPSHOT_EMPTY  0x100u /* the first delta is all there is */
+#define CPPROF_SNAPSHOT_IN_USE 0x200u /* heap: in use as it is, no delta */
 
 /*
  * Note where a profile stands: any but the CPU and wall profiles, those that

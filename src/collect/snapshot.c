@@ -32,7 +32,7 @@ struct cpprof_snapshot {
     const struct cpprof__builtin *builtin; /* or NULL: a custom one */
     uint32_t flags;
     pid_t pid;
-    int64_t time_ns; /* CLOCK_BOOTTIME */
+    int64_t time_ns; /* CLOCK_BOOTTIME; 0: it was taken empty */
     struct cpprof__kept base;
 };
 
@@ -209,8 +209,8 @@ cpprof_snapshot_take(struct cpprof_profile *profile,
     status = take_now(made, &m, error);
     if (status == CPPROF_OK) {
         made->pid = getpid();
-        made->time_ns = m.time_ns;
         if (!(made->flags & CPPROF_SNAPSHOT_EMPTY)) {
+            made->time_ns = m.time_ns;
             made->base = m.now;
             m.now.rows = NULL;
         }
@@ -238,6 +238,8 @@ cpprof_snapshot_free(struct cpprof_snapshot *snapshot)
 static int64_t
 duration_ns(const struct cpprof_snapshot *s, const struct moment *m)
 {
+    if (!s->time_ns)
+        return 0;
     return m->time_ns > s->time_ns ? m->time_ns - s->time_ns : 1;
 }
 

@@ -345,10 +345,15 @@ static void
 an_empty_snapshot_begins_with_the_whole(void **state)
 {
     struct cpprof_snapshot *snapshot;
+    struct cpprof_pprof *p;
 
     add_and_remove(2, 0);
     snapshot = snapshot_of(things, CPPROF_SNAPSHOT_EMPTY);
-    assert_int_equal(sum_of(snapshot), 2);
+    p = delta_of(snapshot);
+    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
+    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2);
+    assert_int_equal(cpprof_pprof_info(p).duration_ns, 0);
+    cpprof_pprof_free(p);
     assert_no_difference(snapshot);
     add_and_remove(0, 2);
     cpprof_snapshot_free(snapshot);
