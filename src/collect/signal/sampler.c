@@ -165,7 +165,8 @@ static void
 push(struct cpprof__ring *ring, uint64_t weight, uint16_t flags,
      const uintptr_t *pcs, size_t n)
 {
-    const void *labels = cpprof__sampler.labels ? cpprof__self.labels : NULL;
+    const void *labels =
+        load_relaxed(&cpprof__sampler.labels) ? cpprof__self.labels : NULL;
 
     if (weight > UINT32_MAX)
         weight = UINT32_MAX;
