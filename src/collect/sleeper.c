@@ -7,6 +7,7 @@
 #include "collect/labels.h"
 #include "collect/own_lock.h"
 #include "collect/signal/heap_labels.h"
+#include "collect/signal/heap_stack.h"
 #include "collect/signal/sampler.h"
 #include "collect/signal/stack_view.h"
 #include "collect/signal/waits.h"
@@ -27,6 +28,8 @@ static struct cpprof__own_lock lock;
 static struct place {
     struct cpprof__stack_view view;
     struct cpprof__regs regs;
+    uintptr_t leaf; /* what the thread waits in, or 0 */
+    bool has_hook;  /* was in the stack */
     uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
 } place;
 
@@ -167,6 +170,7 @@ walk(const struct cpprof__task_call *call, uint32_t depth,
     if (depth > CPPROF__MAX_DEPTH)
         depth = CPPROF__MAX_DEPTH;
     n = cpprof__unwind(&place.regs, &place.view, place.pcs, depth, end);
+    n = cpprof__drop_hooks(place.pcs, n, place.leaf, &place.has_hook);
     return cpprof__dump_end_stack(place.pcs, n, *end);
 }
 
@@ -218,6 +222,7 @@ see_variables(int32_t tid, const struct cpprof__thread_self *self,
         return false;
     *wait = (struct cpprof__dump_wait){.kind = now.kind & 0xff,
                                        .since_ns = now.start_ns};
+    place.leaf = now.kind ? now.leaf : 0;
     return true;
 }
 
@@ -244,6 +249,9 @@ look(enum cpprof__dump_user user, const struct cpprof__sleeper_who *who,
         !see_variables(who->tid, who->self, &its, &out->wait))
         return CPPROF__SLEEPER_NOT;
     n = walk(&call, load_relaxed(&cpprof__dump_depth[user]), &end);
+    if (!cpprof__wait_is_true(out->wait.kind, place.has_hook) &&
+        end != CPPROF__UNWIND_BROKEN)
+        out->wait.kind = CPPROF__WAITS_NOT;
     *moved = !number_labels(&its, who->tid, out->cpu_ns, &out->answer.labels);
     if (*moved || !cpprof__stack_view_copies() ||
         (end == CPPROF__UNWIND_BROKEN && !is_left))

@@ -8,6 +8,7 @@
 #include "collect/own_threads.h"
 #include "collect/proc.h"
 #include "collect/signal/sampler.h"
+#include "collect/signal/waits.h"
 #include "collect/stacks.h"
 #include "collect/threadcreate.h"
 
@@ -417,6 +418,7 @@ at_thread_exit(void *value)
     struct cpprof__thread *t;
 
     (void)value;
+    cpprof__waits_thread_ended();
     cpprof__born_ended();
     pthread_mutex_lock(&lock);
     t = own_place();

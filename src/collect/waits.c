@@ -41,12 +41,12 @@ cpprof_wait_end(struct cpprof_wait *wait)
 CPPROF__HOOK void
 cpprof_wait_released(const void *lock)
 {
-    uint64_t waited = 0;
+    struct cpprof__wait_charged charged = {0, 0};
 
     if (cpprof__wait_may_charge(lock))
-        waited = cpprof__wait_release(lock);
-    if (waited)
-        cpprof__wait_released(waited, NULL);
+        charged = cpprof__wait_release(lock);
+    if (charged.ns)
+        cpprof__wait_released(charged, NULL);
     AS_COMPILED;
 }
 

@@ -16,6 +16,8 @@ TAKE_OVER(mtx_unlock, int, (mtx_t * m), (m))
 TAKE_OVER(cnd_wait, int, (cnd_t * c, mtx_t *m), (c, m))
 TAKE_OVER(cnd_timedwait, int, (cnd_t * c, mtx_t *m, const struct timespec *end),
           (c, m, end))
+TAKE_OVER(cnd_signal, int, (cnd_t * c), (c))
+TAKE_OVER(cnd_broadcast, int, (cnd_t * c), (c))
 TAKE_OVER(thrd_join, int, (thrd_t thread, int *result), (thread, result))
 REAL(pthread_tryjoin_np, int, (pthread_t thread, void **result),
      (thread, result))
@@ -97,7 +99,7 @@ unlock_waited_for(mtx_t *m)
 {
     if (is_locked_more_than_once(inside(m)))
         return real(mtx_unlock)(m);
-    return GIVE_UP(mtx_unlock, m, real(mtx_unlock)(m));
+    return GIVE_UP_MUTEX(mtx_unlock, m, inside(m), real(mtx_unlock)(m));
 }
 
 CPPROF__HOOK static int
@@ -117,9 +119,8 @@ mtx_unlock_on(mtx_t *m)
 CPPROF__HOOK static int
 wait_for_condition(cnd_t *c, mtx_t *m)
 {
-    give_up_for_condition((pthread_mutex_t *)m, cnd_wait_leaf);
-    return WAIT_CANCELLABLE(cnd_wait, CPPROF__WAITS_CONDITION, c,
-                            real(cnd_wait)(c, m), code_of(result_));
+    return WAIT_FOR_CONDITION(cnd_wait, c, m, real(cnd_wait)(c, m),
+                              code_of(result_));
 }
 
 CPPROF__HOOK static int
@@ -134,9 +135,8 @@ cnd_wait_on(cnd_t *c, mtx_t *m)
 CPPROF__HOOK static int
 wait_for_condition_until(cnd_t *c, mtx_t *m, const struct timespec *end)
 {
-    give_up_for_condition((pthread_mutex_t *)m, cnd_timedwait_leaf);
-    return WAIT_CANCELLABLE(cnd_timedwait, CPPROF__WAITS_CONDITION, c,
-                            real(cnd_timedwait)(c, m, end), code_of(result_));
+    return WAIT_FOR_CONDITION(cnd_timedwait, c, m,
+                              real(cnd_timedwait)(c, m, end), code_of(result_));
 }
 
 CPPROF__HOOK static int
@@ -148,6 +148,22 @@ cnd_timedwait_on(cnd_t *c, mtx_t *m, const struct timespec *end)
         return real(cnd_timedwait)(c, m, end);
     result = wait_for_condition_until(c, m, end);
     return result;
+}
+
+static int
+cnd_signal_on(cnd_t *c)
+{
+    if (cpprof__condition_may_wake(c))
+        cpprof__wait_wake(c, false);
+    return real(cnd_signal)(c);
+}
+
+static int
+cnd_broadcast_on(cnd_t *c)
+{
+    if (cpprof__condition_may_wake(c))
+        cpprof__wait_wake(c, true);
+    return real(cnd_broadcast)(c);
 }
 
 /* ---- joining ---------------------------------------------------------- */
@@ -183,6 +199,8 @@ cpprof__c11_locks_set(bool on)
     mtx_unlock_set(on);
     cnd_wait_set(on);
     cnd_timedwait_set(on);
+    cnd_signal_set(on);
+    cnd_broadcast_set(on);
     thrd_join_set(on);
     pthread_tryjoin_np_find();
 }

@@ -3,8 +3,9 @@
  * Condition variables, barriers, and the end of threads.
  *
  * A wait for a condition gives up the mutex, for which its holder is charged as
- * for unlocking it. The time in which it waits to have the mutex back, inside
- * of the C library, is part of the wait.
+ * for unlocking it. Who is woken up waits for the mutex, inside of the C
+ * library; whoever holds it is charged for that (signal/wait_conditions.h). In
+ * the block profile it is part of the wait for the condition.
  *
  * Sources: pthread_cond_wait(3p), pthread_barrier_wait(3p), pthread_join(3p),
  * pthread_tryjoin_np(3).
@@ -20,6 +21,8 @@ TAKE_OVER(pthread_cond_clockwait, int,
           (pthread_cond_t * c, pthread_mutex_t *m, clockid_t clock,
            const struct timespec *end),
           (c, m, clock, end))
+TAKE_OVER(pthread_cond_signal, int, (pthread_cond_t * c), (c))
+TAKE_OVER(pthread_cond_broadcast, int, (pthread_cond_t * c), (c))
 TAKE_OVER(pthread_barrier_wait, int, (pthread_barrier_t * b), (b))
 TAKE_OVER(pthread_join, int, (pthread_t thread, void **result),
           (thread, result))
@@ -38,9 +41,8 @@ TAKE_OVER(pthread_clockjoin_np, int,
 CPPROF__HOOK static int
 wait_for(pthread_cond_t *c, pthread_mutex_t *m)
 {
-    give_up_for_condition(m, pthread_cond_wait_leaf);
-    return WAIT_CANCELLABLE(pthread_cond_wait, CPPROF__WAITS_CONDITION, c,
-                            real(pthread_cond_wait)(c, m), result_);
+    return WAIT_FOR_CONDITION(pthread_cond_wait, c, m,
+                              real(pthread_cond_wait)(c, m), result_);
 }
 
 CPPROF__HOOK static int
@@ -55,9 +57,8 @@ pthread_cond_wait_on(pthread_cond_t *c, pthread_mutex_t *m)
 CPPROF__HOOK static int
 wait_until(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *end)
 {
-    give_up_for_condition(m, pthread_cond_timedwait_leaf);
-    return WAIT_CANCELLABLE(pthread_cond_timedwait, CPPROF__WAITS_CONDITION, c,
-                            real(pthread_cond_timedwait)(c, m, end), result_);
+    return WAIT_FOR_CONDITION(pthread_cond_timedwait, c, m,
+                              real(pthread_cond_timedwait)(c, m, end), result_);
 }
 
 CPPROF__HOOK static int
@@ -76,10 +77,9 @@ CPPROF__HOOK static int
 wait_until_clock(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
                  const struct timespec *end)
 {
-    give_up_for_condition(m, pthread_cond_clockwait_leaf);
-    return WAIT_CANCELLABLE(pthread_cond_clockwait, CPPROF__WAITS_CONDITION, c,
-                            real(pthread_cond_clockwait)(c, m, clock, end),
-                            result_);
+    return WAIT_FOR_CONDITION(pthread_cond_clockwait, c, m,
+                              real(pthread_cond_clockwait)(c, m, clock, end),
+                              result_);
 }
 
 CPPROF__HOOK static int
@@ -92,6 +92,22 @@ pthread_cond_clockwait_on(pthread_cond_t *c, pthread_mutex_t *m,
         return real(pthread_cond_clockwait)(c, m, clock, end);
     code = wait_until_clock(c, m, clock, end);
     return code;
+}
+
+static int
+pthread_cond_signal_on(pthread_cond_t *c)
+{
+    if (cpprof__condition_may_wake(c))
+        cpprof__wait_wake(c, false);
+    return real(pthread_cond_signal)(c);
+}
+
+static int
+pthread_cond_broadcast_on(pthread_cond_t *c)
+{
+    if (cpprof__condition_may_wake(c))
+        cpprof__wait_wake(c, true);
+    return real(pthread_cond_broadcast)(c);
 }
 
 /* ---- barriers --------------------------------------------------------- */
@@ -184,6 +200,8 @@ cpprof__conditions_set(bool on)
     pthread_cond_wait_set(on);
     pthread_cond_timedwait_set(on);
     pthread_cond_clockwait_set(on);
+    pthread_cond_signal_set(on);
+    pthread_cond_broadcast_set(on);
     pthread_barrier_wait_set(on);
     pthread_join_set(on);
     pthread_tryjoin_np_find();

@@ -7,8 +7,6 @@
  */
 #include "interpose/locks.h"
 
-#include <unistd.h>
-
 #if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #define HAS_SINGLE_THREADED
@@ -148,7 +146,8 @@ unlock_waited_for(pthread_mutex_t *m)
 {
     if (is_locked_more_than_once(m))
         return real(pthread_mutex_unlock)(m);
-    return GIVE_UP(pthread_mutex_unlock, m, real(pthread_mutex_unlock)(m));
+    return GIVE_UP_MUTEX(pthread_mutex_unlock, m, m,
+                         real(pthread_mutex_unlock)(m));
 }
 
 CPPROF__HOOK static int

@@ -17,13 +17,16 @@
 
 #include "collect/next.h"
 #include "collect/signal/heap.h"
+#include "collect/signal/wait_conditions.h"
 #include "collect/signal/waits.h"
 #include <cpprof/status.h>
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* The next definition of name; ends the process when there is none, since the
  * program has called a function that cannot be carried out. */
@@ -80,7 +83,8 @@ next_of(const char *name)
                                                                                \
     extern name##_fn name##_ours                                               \
         __attribute__((alias(#name), visibility("hidden")));                   \
-    static const void *const name##_leaf = (const void *)name##_ours;          \
+    __attribute__((unused)) static const void *const name##_leaf =             \
+        (const void *)name##_ours;                                             \
                                                                                \
     static void name##_set(bool on)                                            \
     {                                                                          \
@@ -155,15 +159,15 @@ wait_was_cancelled(void *wait)
 
 /* Giving up a lock that others may wait for. What was charged is recorded when
  * they can go on already. */
-#define GIVE_UP(name, object, call)                                            \
+#define GIVE_UP(name, object, charge, call)                                    \
     ({                                                                         \
-        uint64_t waited_ = cpprof__wait_release(object);                       \
+        struct cpprof__wait_charged charged_ = charge;                         \
         int code_ = (call);                                                    \
                                                                                \
-        if (waited_ && code_)                                                  \
-            cpprof__wait_uncharge(object, waited_);                            \
-        else if (waited_)                                                      \
-            cpprof__wait_released(waited_, name##_leaf);                       \
+        if (charged_.ns && code_)                                              \
+            cpprof__wait_uncharge(object, charged_.ns, charged_.arrived);      \
+        else if (charged_.ns)                                                  \
+            cpprof__wait_released(charged_, name##_leaf);                      \
         code_;                                                                 \
     })
 
@@ -193,17 +197,82 @@ inherits_priority(const pthread_mutex_t *m)
 #endif
 }
 
-/* The part of a wait for a condition that gives up the mutex. */
+/* Is the mutex, which the caller holds, waited for? Who waits says so in it
+ * before it sleeps. */
+static inline bool
+is_waited_for(const pthread_mutex_t *m)
+{
+#ifdef __GLIBC__
+    uint32_t word = (uint32_t)load_relaxed(&m->__data.__lock);
+
+    if (m->__data.__kind & (16 | 32)) /* robust, priority inheritance */
+        return word & 0x80000000;     /* FUTEX_WAITERS */
+    return (word & 0x7ffff) > 1;      /* above: the ceiling */
+#else
+    return true;
+#endif
+}
+
+/* Those whose unlocking may fail know who holds them. */
+static inline bool
+is_held_by_caller(const pthread_mutex_t *m)
+{
+#ifdef __GLIBC__
+    return m->__data.__kind == PTHREAD_MUTEX_TIMED_NP ||
+           m->__data.__owner == (int)syscall(SYS_gettid);
+#else
+    return true;
+#endif
+}
+
+#define GIVE_UP_MUTEX(name, object, m, call)                                   \
+    GIVE_UP(name, object,                                                      \
+            cpprof__wait_release_mutex(object, is_waited_for(m)), call)
+
+/*
+ * The part of a wait for a condition that gives up the mutex, if there is
+ * anybody to be charged for. It is recorded while the mutex is held: later is
+ * when the wait is over, and then it is held again.
+ */
 CPPROF__HOOK __attribute__((unused)) static void
 give_up_for_condition(pthread_mutex_t *m, const void *leaf)
 {
-    uint64_t waited = 0;
+    struct cpprof__wait_charged charged;
 
-    if (cpprof__wait_may_charge(m) && !is_locked_more_than_once(m))
-        waited = cpprof__wait_release(m);
-    if (waited)
-        cpprof__wait_released(waited, leaf);
+    if (!cpprof__wait_may_charge(m) || is_locked_more_than_once(m) ||
+        !is_held_by_caller(m))
+        return;
+    charged = cpprof__wait_release_mutex(m, is_waited_for(m));
+    if (charged.ns)
+        cpprof__wait_released(charged, leaf);
 }
+
+/* Around it. Conditions that processes share wake up others', too. */
+static inline bool
+is_shared(const pthread_cond_t *c)
+{
+#ifdef __GLIBC__
+    return c->__data.__wrefs & 1;
+#else
+    return false;
+#endif
+}
+
+#define WAIT_FOR_CONDITION(name, c, m, call, failed)                           \
+    ({                                                                         \
+        struct cpprof__wait wait_;                                             \
+        int result_;                                                           \
+                                                                               \
+        give_up_for_condition((pthread_mutex_t *)(m), name##_leaf);            \
+        cpprof__wait_begin_condition(                                          \
+            &wait_, c, is_shared((pthread_cond_t *)(c)) ? NULL : (m),          \
+            name##_leaf);                                                      \
+        pthread_cleanup_push(wait_was_cancelled, &wait_);                      \
+        result_ = (call);                                                      \
+        cpprof__wait_end(&wait_, result_of(failed));                           \
+        pthread_cleanup_pop(0);                                                \
+        result_;                                                               \
+    })
 
 /* What the names do from now on; the first time, early, this finds the next
  * definitions: later, modules come and go. */

@@ -168,10 +168,13 @@ protecting(void)
     say(pthread_mutex_unlock(&shared));
 }
 
+static volatile bool has_it;
+
 static void *
 die_with_it(void *arg)
 {
     say(pthread_mutex_lock(&shared));
+    has_it = true;
     if (arg)
         usleep(20000);
     return NULL;
@@ -188,8 +191,10 @@ robust(void)
     say(pthread_mutex_consistent(&shared));
     say(pthread_mutex_unlock(&shared));
     /* It dies while we wait. */
+    has_it = false;
     pthread_create(&owner, NULL, die_with_it, &shared);
-    usleep(5000);
+    while (!has_it)
+        usleep(1000);
     say(pthread_mutex_lock(&shared));
     pthread_join(owner, NULL);
     say(pthread_mutex_unlock(&shared));

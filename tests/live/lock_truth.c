@@ -428,6 +428,14 @@ wait_in_progress_is_seen_when_asked_for(void)
     sum = sum_in("block", CPPROF_PROFILE_IN_PROGRESS, "waits_for_long", NULL);
     check_equal(sum.count, 1, "it is when it is asked for");
     check_near((double)sum.delay_ns / 1e6, 50, 40, "for as long as it lasts");
+    check_equal(sum_in("block", CPPROF_PROFILE_IN_PROGRESS, "waits_for_long",
+                       "wait_for")
+                    .rows,
+                0, "no frame of ours is in its stack");
+    check_equal(sum_in("block", CPPROF_PROFILE_IN_PROGRESS, "waits_for_long",
+                       "sem_wait")
+                    .rows,
+                1, "what it waits in is, as when it is over");
     sem_post(&for_long);
     pthread_join(thread, NULL);
 }

@@ -33,6 +33,7 @@
 struct place {
     struct cpprof__stack_view view;
     struct cpprof__regs regs;
+    bool has_hook; /* was in the stack */
     uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
 };
 static struct place places[CPPROF__DUMP_PLACES];
@@ -268,6 +269,7 @@ cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
 static uint32_t
 walk(struct place *p, size_t depth)
 {
+    const struct cpprof__wait_now *now = &cpprof__wait_self.now;
     enum cpprof__unwind_end end;
     size_t n;
 
@@ -275,6 +277,8 @@ walk(struct place *p, size_t depth)
     if (depth > CPPROF__MAX_DEPTH)
         depth = CPPROF__MAX_DEPTH;
     n = cpprof__unwind(&p->regs, &p->view, p->pcs, depth, &end);
+    n = cpprof__drop_hooks(p->pcs, n, now->kind ? now->leaf : 0, &p->has_hook);
+    p->has_hook |= end == CPPROF__UNWIND_BROKEN; /* who knows */
     n = cpprof__dump_end_stack(p->pcs, n, end);
     return cpprof__tree_add(load_acquire(&cpprof__dump_tree), p->pcs, n);
 }
@@ -312,11 +316,14 @@ answer_word(struct place *p, enum cpprof__dump_user user)
 
 /* What the hooks of locks know of the interrupted code. */
 static void
-note_wait(struct cpprof__dump_slot *slot, uint64_t sequence)
+note_wait(struct cpprof__dump_slot *slot, uint64_t sequence, bool has_hook)
 {
     const struct cpprof__wait_now *now = &cpprof__wait_self.now;
     uint64_t since = load_relaxed(&now->start_ns) / 1024;
     uint64_t kind = load_relaxed(&now->kind) & 0xff;
+
+    if (!cpprof__wait_is_true((uint32_t)kind, has_hook))
+        kind = CPPROF__WAITS_NOT;
 
     store_relaxed(&slot->wait, sequence << SEQUENCE_AT | kind << SINCE_BITS |
                                    (since & SINCE_MASK));
@@ -337,6 +344,7 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
 {
     uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN), results;
     struct place *p = take_place();
+    bool has_hook;
 
     if (!p) {
         cas_acq_rel(&slot->word, &taken, word_of(sequence, CPPROF__DUMP_ASKED));
@@ -344,9 +352,10 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
     }
     cpprof__regs_from_ucontext(&p->regs, context);
     results = answer_word(p, user);
+    has_hook = p->has_hook;
     give_place(p);
     if (user == CPPROF__DUMP_ALL)
-        note_wait(slot, sequence);
+        note_wait(slot, sequence, has_hook);
     else
         note_self(slot);
     cas_acq_rel(&slot->word, &taken,

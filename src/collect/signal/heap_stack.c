@@ -103,6 +103,24 @@ is_hook(uintptr_t pc)
            (uintptr_t)__stop_cpprof_hooks - (uintptr_t)__start_cpprof_hooks;
 }
 
+size_t
+cpprof__drop_hooks(uintptr_t *pcs, size_t n, uintptr_t leaf, bool *has_hook)
+{
+    size_t i, kept = 0;
+
+    *has_hook = false;
+    for (i = 0; i < n; i++) {
+        if (!is_hook(pcs[i])) {
+            pcs[kept++] = pcs[i];
+            continue;
+        }
+        if (!*has_hook && leaf && kept)
+            pcs[kept - 1] = leaf;
+        *has_hook = true;
+    }
+    return kept ? kept : n;
+}
+
 /* The number of frames to leave out; none when nothing else would be left. */
 static size_t
 leading_hooks(const uintptr_t *pcs, size_t n)

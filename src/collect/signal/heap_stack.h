@@ -45,6 +45,15 @@ uint32_t
 cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
                        enum cpprof__unwind_end end, size_t skip);
 
+/*
+ * Leave out hooks wherever they are in a stack that others walked, unless
+ * nothing else is in it; returns how many frames there are then. What the
+ * innermost of them has called becomes leaf, unless that is 0: so the same wait
+ * has the same frames whether it goes on or is over. Safety: AS.
+ */
+size_t
+cpprof__drop_hooks(uintptr_t *pcs, size_t n, uintptr_t leaf, bool *has_hook);
+
 /* Give back what other threads hold, in a child made by fork. */
 void
 cpprof__heap_walk_forked(void);

@@ -108,8 +108,8 @@ cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
         return;
     }
     b = &block.buckets[number];
-    add_relaxed(&b->delay_ns, delay_ns);
-    /* Release, so that who sees the count sees the key, too. */
+    /* Release, so that who sees one of both sees the key, too. */
+    __atomic_fetch_add(&b->delay_ns, delay_ns, __ATOMIC_RELEASE);
     __atomic_fetch_add(&b->count, count, __ATOMIC_RELEASE);
     cpprof__mirror(b, sizeof *b);
 }
@@ -141,9 +141,9 @@ cpprof__waits_read(const struct cpprof__waits *waits, uint32_t number,
     if (number == 0 || number >= CPPROF__WAIT_BUCKETS)
         return false;
     bucket->count = load_acquire(&from->count);
-    if (!bucket->count)
+    bucket->delay_ns = load_acquire(&from->delay_ns);
+    if (!bucket->count && !bucket->delay_ns)
         return false;
-    bucket->delay_ns = load_relaxed(&from->delay_ns);
     bucket->stack = from->stack;
     bucket->labels = from->labels;
     bucket->profile = from->profile;

@@ -36,7 +36,8 @@
 #define CPPROF__WAIT_SLOTS 8u
 
 #pragma GCC visibility push(hidden)
-/* Waiters in each stripe, and those who gave up and are not charged yet. */
+/* Waiters in each stripe, and one for each slot with such as gave up and are
+ * not charged yet. */
 extern uint32_t cpprof__wait_stripes[CPPROF__WAIT_STRIPES];
 #pragma GCC visibility pop
 
@@ -55,10 +56,21 @@ cpprof__wait_may_charge(const void *lock)
         load_relaxed(&cpprof__wait_stripes[cpprof__wait_stripe(lock)]) != 0, 0);
 }
 
-/* A thread begins to wait for lock. Returns the number of the slot, or 0 when
+/*
+ * Whoever was woken up to take a lock, by a signal of a condition, has a slot
+ * apart: none but the C library knows whether it waits for the lock yet. As a
+ * lock's address is even, it is the one of this.
+ */
+static inline const void *
+cpprof__wait_woken_for(const void *lock)
+{
+    return (const void *)((uintptr_t)lock | 1);
+}
+
+/* n threads begin to wait for lock. Returns the number of the slot, or 0 when
  * there is no room. Safety: AS, lock-free. */
 uint32_t
-cpprof__wait_enter(const void *lock, uint64_t now_ns);
+cpprof__wait_enter(const void *lock, uint32_t n, uint64_t now_ns);
 
 /* How a wait ends. */
 enum cpprof__wait_result {
@@ -72,14 +84,34 @@ void
 cpprof__wait_leave(uint32_t slot, enum cpprof__wait_result result,
                    uint64_t start_ns, uint64_t now_ns);
 
+/* The same of those of n that were woken up for lock, at the latest then, and
+ * that are still known. */
+void
+cpprof__wait_leave_woken(const void *lock, uint32_t n, uint64_t woken_ns);
+
+/* Is there anybody to be charged for, woken up or not? Safety: AS. */
+bool
+cpprof__wait_is_followed(const void *lock);
+
+/* Locks of its stripe that nobody gave up since a waiter did long before now
+ * may not even exist any more. */
+void
+cpprof__wait_forget_gave_up(const void *lock, uint64_t now_ns);
+
 /* The lock is given up now: the nanoseconds that all have waited since the
- * last time. Safety: AS, lock-free. */
+ * last time; *arrived, unless NULL, grows by how many of them have not been
+ * charged before. Safety: AS, lock-free. */
 uint64_t
-cpprof__wait_charge(const void *lock, uint64_t now_ns);
+cpprof__wait_charge(const void *lock, uint64_t now_ns, uint32_t *arrived);
 
 /* It was not given up after all. */
 void
-cpprof__wait_uncharge(const void *lock, uint64_t ns);
+cpprof__wait_uncharge(const void *lock, uint64_t ns, uint32_t arrived);
+
+/* Nobody waits for the lock, as the lock itself says: who was woken up for it
+ * long before now was not. */
+void
+cpprof__wait_forget_woken(const void *lock, uint64_t now_ns);
 
 /* In a child made by fork: the parent's other threads wait no more. */
 void

@@ -7,6 +7,7 @@
 #include "collect/signal/mirror.h"
 #include "collect/signal/stack_tree.h"
 #include "collect/signal/wait_buckets.h"
+#include "collect/signal/wait_conditions.h"
 
 #include <time.h>
 
@@ -30,6 +31,7 @@ void (*cpprof__waits_changed)(void);
 
 static int64_t block_rate;
 static int64_t mutex_fraction;
+static uint32_t n_forks; /* that made this process */
 
 static uint64_t
 now_ns(void)
@@ -117,16 +119,179 @@ cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
     __asm__ volatile("");
 }
 
+/* When all are followed, an unlock is one; else there are only the waiters to
+ * go by, each of which is there for n. In the end that is the same, since each
+ * gets what it waits for from an unlock. */
 CPPROF__HOOK void
-cpprof__wait_released(uint64_t waited_ns, const void *leaf)
+cpprof__wait_released(struct cpprof__wait_charged charged, const void *leaf)
 {
     uint64_t n = (uint64_t)load_relaxed(&mutex_fraction);
 
-    if (n && (n == 1 || random_number() % n == 0))
-        record(CPPROF__WAIT_MUTEX, n * ONE,
-               n * (waited_ns < WAIT_MAX / n ? waited_ns : WAIT_MAX / n),
+    if (n)
+        record(CPPROF__WAIT_MUTEX, n == 1 ? ONE : n * charged.arrived * ONE,
+               n * (charged.ns < WAIT_MAX / n ? charged.ns : WAIT_MAX / n),
                (uintptr_t)leaf, 0);
     __asm__ volatile("");
+}
+
+/* ---- those that have not ended ---------------------------------------- */
+
+static bool
+is_in_own_stack(uintptr_t at)
+{
+    const struct cpprof__heap_self *self = &cpprof__heap_self;
+
+    return at - self->stack_lo < self->stack_hi - self->stack_lo ||
+           at - cpprof__heap_main_lo <
+               cpprof__heap_main_hi - cpprof__heap_main_lo;
+}
+
+/* Of a stack whose bounds are not known, frames that are so near above may be
+ * callers. */
+#define NEAR 16384
+
+/* Hooks that are called from one frame are not all as large. What a handler
+ * calls is further below. */
+#define HOOK_FRAMES 96
+
+/*
+ * By a frame that begins to wait, or gives something up. A handler may run on
+ * a stack of its own, which it can only be called on, and left from, again; so
+ * does a coroutine, which may go on later, but not within a call of a hook. A
+ * program's own wait may be one of several in a frame.
+ */
+static bool
+was_left(const struct cpprof__wait_entry *e, uintptr_t frame)
+{
+    bool was_own = is_in_own_stack(e->frame), is_own = is_in_own_stack(frame);
+    bool is_other = e->now.kind == CPPROF__WAITS_OTHER_LOCK;
+
+    if (!e->frame)
+        return false;
+    if (was_own != is_own)
+        return is_own && !is_other;
+    if (!is_own && frame + HOOK_FRAMES - e->frame > NEAR)
+        return false;
+    return is_other ? frame > e->frame : frame + HOOK_FRAMES >= e->frame;
+}
+
+/* For a handler that looks in between. */
+static void
+set_now(const struct cpprof__wait_now *to)
+{
+    struct cpprof__wait_now *now = &cpprof__wait_self.now;
+
+    store_relaxed(&now->kind, CPPROF__WAITS_NOT);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    now->lock = to->lock;
+    now->start_ns = to->start_ns;
+    now->leaf = to->leaf;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    store_relaxed(&now->kind, to->kind);
+}
+
+/* end_ns 0: it was left before, nobody knows when; so it is charged up to when
+ * the lock was given up last. */
+static void
+leave_slot(const struct cpprof__wait_entry *e, enum cpprof__wait_result result,
+           uint64_t end_ns)
+{
+    if (e->now.kind == CPPROF__WAITS_CONDITION)
+        cpprof__condition_leave(e->slot, end_ns ? result : CPPROF__WAIT_GAVE_UP,
+                                (uint32_t)random_number());
+    else
+        cpprof__wait_leave(e->slot, end_ns ? result : CPPROF__WAIT_GOT,
+                           e->now.start_ns, end_ns);
+}
+
+/* Entries from that one on wait no more; those above it were left before. Each
+ * is taken out before it leaves, so that a handler in between does not make it
+ * leave again. */
+static void
+drop_from(uint32_t first, enum cpprof__wait_result result, uint64_t end_ns)
+{
+    static const struct cpprof__wait_now none;
+    struct cpprof__wait_self *self = &cpprof__wait_self;
+
+    while (self->n > first) {
+        struct cpprof__wait_entry *e = &self->entries[self->n - 1], was = *e;
+
+        *e = (struct cpprof__wait_entry){.slot = 0};
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        self->n--;
+        set_now(self->n ? &self->entries[self->n - 1].now : &none);
+        if (was.slot)
+            leave_slot(&was, result, self->n == first ? end_ns : 0);
+    }
+}
+
+static void
+drop_left(uintptr_t frame)
+{
+    struct cpprof__wait_self *self = &cpprof__wait_self;
+    uint32_t n = self->n;
+
+    while (n && was_left(&self->entries[n - 1], frame))
+        n--;
+    if (n < self->n)
+        drop_from(n, CPPROF__WAIT_NONE, 0);
+}
+
+void
+cpprof__waits_thread_ended(void)
+{
+    if (cpprof__wait_self.n)
+        drop_from(0, CPPROF__WAIT_GAVE_UP, now_ns());
+}
+
+/* What calls the hook, or cpprof_wait_begin(), has its frame above. */
+#define OWN_FRAMES 64
+
+static struct cpprof__wait_entry *
+add_entry(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
+          const void *lock)
+{
+    struct cpprof__wait_self *self = &cpprof__wait_self;
+    struct cpprof__wait_entry *e;
+    uintptr_t frame = (uintptr_t)wait;
+
+    if (kind == CPPROF__WAITS_OTHER_LOCK)
+        frame = (uintptr_t)__builtin_frame_address(0) + OWN_FRAMES;
+    drop_left(frame);
+    if (self->n == CPPROF__WAITS_NESTED)
+        drop_from(0, CPPROF__WAIT_NONE, 0);
+    e = &self->entries[self->n++];
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    wait->serial = ++self->serial;
+    e->serial = wait->serial;
+    e->now.lock = lock;
+    e->now.kind = kind;
+    e->now.start_ns = wait->start_ns;
+    e->now.leaf = wait->leaf;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    e->wait = wait;
+    e->frame = frame;
+    set_now(&e->now);
+    return e;
+}
+
+/* False: it was found to be left, or belongs to another thread. */
+static bool
+end_entry(const struct cpprof__wait *wait, enum cpprof__wait_result result,
+          uint64_t end_ns)
+{
+    const struct cpprof__wait_self *self = &cpprof__wait_self;
+    uint32_t n = self->n;
+
+    for (; n; n--) {
+        const struct cpprof__wait_entry *e = &self->entries[n - 1];
+
+        if (e->wait != wait || e->serial != wait->serial)
+            continue;
+        drop_from(n - 1, result, end_ns);
+        return true;
+    }
+    return false;
 }
 
 /* ---- waits ------------------------------------------------------------ */
@@ -137,47 +302,66 @@ can_be_held(enum cpprof__wait_kind kind)
     return kind <= CPPROF__WAITS_OTHER_LOCK;
 }
 
+static bool
+is_one_of(uint64_t n)
+{
+    return n && (n == 1 || random_number() % n == 0);
+}
+
+static struct cpprof__wait_entry *
+begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind, const void *lock,
+      const void *leaf)
+{
+    wait->is_seen = !cpprof__heap_self.exempt && !cpprof__waits_are_off();
+    if (!wait->is_seen)
+        return NULL;
+    wait->start_ns = now_ns();
+    wait->slot = 0;
+    wait->n_forks = n_forks;
+    wait->leaf = (uintptr_t)leaf;
+    return add_entry(wait, kind, lock);
+}
+
 void
 cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
                    const void *lock, const void *leaf)
 {
-    struct cpprof__wait_now *now = &cpprof__wait_self.now;
+    struct cpprof__wait_entry *e = begin(wait, kind, lock, leaf);
+    uint32_t slot;
 
-    wait->is_seen = !cpprof__heap_self.exempt && !cpprof__waits_are_off();
-    if (!wait->is_seen)
+    if (!e || !can_be_held(kind) ||
+        !is_one_of((uint64_t)load_relaxed(&mutex_fraction)))
         return;
-    wait->start_ns = now_ns();
-    wait->outer = *now;
-    wait->slot = 0;
-    wait->leaf = (uintptr_t)leaf;
-    if (load_relaxed(&mutex_fraction) && can_be_held(kind))
-        wait->slot = cpprof__wait_enter(lock, wait->start_ns);
-    /* For a handler that looks in between. */
-    now->kind = CPPROF__WAITS_NOT;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    now->lock = lock;
-    now->start_ns = wait->start_ns;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    now->kind = kind;
+    slot = cpprof__wait_enter(lock, 1, wait->start_ns);
+    /* The program's own are its own to end, in another thread, too. */
+    if (kind == CPPROF__WAITS_OTHER_LOCK)
+        wait->slot = slot;
+    else
+        e->slot = slot;
+}
+
+void
+cpprof__wait_begin_condition(struct cpprof__wait *wait, const void *condition,
+                             const void *mutex, const void *leaf)
+{
+    struct cpprof__wait_entry *e =
+        begin(wait, CPPROF__WAITS_CONDITION, condition, leaf);
+
+    if (e && mutex && load_relaxed(&mutex_fraction))
+        e->slot = cpprof__condition_enter(condition, mutex);
 }
 
 CPPROF__HOOK void
 cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result)
 {
-    struct cpprof__wait_now *now = &cpprof__wait_self.now;
     uint64_t end_ns;
 
     if (!wait->is_seen)
         return;
     wait->is_seen = 0;
     end_ns = now_ns();
-    now->kind = CPPROF__WAITS_NOT;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    now->lock = wait->outer.lock;
-    now->start_ns = wait->outer.start_ns;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    now->kind = wait->outer.kind;
-    if (wait->slot)
+    end_entry(wait, result, end_ns);
+    if (wait->slot && wait->n_forks == n_forks)
         cpprof__wait_leave(wait->slot, result, wait->start_ns, end_ns);
     if (result != CPPROF__WAIT_NONE)
         cpprof__wait_event((int64_t)(end_ns - wait->start_ns),
@@ -185,12 +369,73 @@ cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result)
     __asm__ volatile("");
 }
 
-uint64_t
+static uint32_t
+sample(uint32_t n)
+{
+    uint64_t fraction = (uint64_t)load_relaxed(&mutex_fraction);
+
+    if (!fraction)
+        return 0;
+    return (uint32_t)(n / fraction +
+                      (n % fraction > random_number() % fraction));
+}
+
+void
+cpprof__wait_wake(const void *condition, bool all)
+{
+    if (!cpprof__heap_self.exempt && load_relaxed(&mutex_fraction))
+        cpprof__condition_wake(condition, all, now_ns(), sample);
+}
+
+/* ---- giving up -------------------------------------------------------- */
+
+/* One look in so many that find nobody is for those who gave up long ago. */
+#define VAIN_LOOKS 64
+
+/* Is there somebody to be charged for? The clock is read when there is. */
+static bool
+is_to_be_charged(const void *lock)
+{
+    struct cpprof__wait_self *self = &cpprof__wait_self;
+
+    if (cpprof__heap_self.exempt || !load_relaxed(&mutex_fraction))
+        return false;
+    if (self->n)
+        drop_left((uintptr_t)__builtin_frame_address(0));
+    if (cpprof__wait_is_followed(lock))
+        return true;
+    if (++self->vain % VAIN_LOOKS == 0)
+        cpprof__wait_forget_gave_up(lock, now_ns());
+    return false;
+}
+
+struct cpprof__wait_charged
 cpprof__wait_release(const void *lock)
 {
-    if (cpprof__heap_self.exempt || !load_relaxed(&mutex_fraction))
-        return 0;
-    return cpprof__wait_charge(lock, now_ns());
+    struct cpprof__wait_charged charged = {0, 0};
+
+    if (is_to_be_charged(lock))
+        charged.ns = cpprof__wait_charge(lock, now_ns(), &charged.arrived);
+    return charged;
+}
+
+struct cpprof__wait_charged
+cpprof__wait_release_mutex(const void *lock, bool is_waited_for)
+{
+    struct cpprof__wait_charged charged = {0, 0};
+    uint32_t *arrived = is_waited_for ? &charged.arrived : NULL;
+    uint64_t now, ns;
+
+    if (!is_to_be_charged(lock))
+        return charged;
+    now = now_ns();
+    ns = cpprof__wait_charge(lock, now, arrived) +
+         cpprof__wait_charge(cpprof__wait_woken_for(lock), now, arrived);
+    if (is_waited_for)
+        charged.ns = ns;
+    else
+        cpprof__wait_forget_woken(lock, now);
+    return charged;
 }
 
 /* ---- rates ------------------------------------------------------------ */
@@ -242,7 +487,13 @@ cpprof__waits_set_mutex_fraction(int64_t n)
 void
 cpprof__waits_forked(void)
 {
+    uint32_t i;
+
+    for (i = 0; i < CPPROF__WAITS_NESTED; i++)
+        cpprof__wait_self.entries[i].slot = 0;
+    n_forks++;
     cpprof__wait_table_forked();
+    cpprof__conditions_forked();
     cpprof__wait_buckets_forked();
     cpprof__wait_self.random = 0;
 }

@@ -5,10 +5,11 @@
  *
  * block: a wait of d nanoseconds is recorded with the probability
  * p = min(1, d / rate), and stands for 1 / p waits of d: so the sums are right
- * whatever the lengths are. mutex: of the times that a lock was given up for
- * which others waited one in n is recorded, and stands for n; its delay is what
- * all of them have waited for since the last time (wait_table.h). Weights are
- * applied when a wait is recorded, so the rates may change at any time.
+ * whatever the lengths are. mutex: one wait in n is followed, and stands for n;
+ * the others cost whoever gives the lock up nothing at all. The delay of giving
+ * it up is what all that are followed have waited since the last time
+ * (wait_table.h). Weights are applied when something is recorded, so the rates
+ * may change at any time.
  *
  * What is in progress is known to its own thread, for whoever looks at its
  * stack from a handler.
@@ -42,13 +43,45 @@ struct cpprof__wait_now {
     uint32_t kind;     /* enum cpprof__wait_kind; NOT: the rest means nothing */
     const void *lock;  /* what is waited for; of a join: the pthread_t */
     uint64_t start_ns; /* CLOCK_MONOTONIC */
+    uintptr_t leaf;    /* the function that waits, or 0 */
+};
+
+/* Of a thread in whose stack a hook is, or is none: is it true? Unless it is a
+ * program's own, only a hook waits; what was left by siglongjmp may still be
+ * said here. */
+static inline bool
+cpprof__wait_is_true(uint32_t kind, bool has_hook)
+{
+    return kind == CPPROF__WAITS_OTHER_LOCK || has_hook;
+}
+
+/* Waits of one thread: more than one when a handler waits that interrupted a
+ * wait, or when a program's own wait is made of others. */
+#define CPPROF__WAITS_NESTED 8u
+
+/*
+ * One that has not ended. Who leaves it by siglongjmp, or is cancelled in the
+ * midst of it, does not end it: that is found out when the thread waits the
+ * next time, or gives up a lock that is waited for, or ends.
+ */
+struct cpprof__wait_entry {
+    struct cpprof__wait_now now;
+    uintptr_t frame;  /* what is called from there is below; 0: nothing yet, or
+                       * no more */
+    const void *wait; /* the wait, whose memory may be used again */
+    uint32_t slot;    /* in a table of waiters, or 0 */
+    uint32_t serial;  /* the same as in the wait */
 };
 
 /* Of the running thread. A handler in the same thread may read .now at any
- * time: of nested waits (in a handler) it is the innermost. */
+ * time: of nested waits it is the innermost. */
 struct cpprof__wait_self {
     struct cpprof__wait_now now;
     uint64_t random; /* 0: not seeded */
+    uint32_t n;      /* entries in use, the outermost first */
+    uint32_t serial;
+    uint32_t vain; /* looks for waiters of a lock that had none */
+    struct cpprof__wait_entry entries[CPPROF__WAITS_NESTED];
 };
 
 #define CPPROF__WAITS_BLOCK 1u
@@ -76,10 +109,11 @@ cpprof__wait_kind_name(uint32_t kind);
 
 /* Of one wait; lies in the frame that waits. */
 struct cpprof__wait {
-    struct cpprof__wait_now outer; /* restored at the end */
     uint64_t start_ns;
     uintptr_t leaf;   /* function that waits, or 0: as hooks are in no stack */
-    uint32_t slot;    /* in the table of waiters, or 0 */
+    uint32_t slot;    /* in the table of waiters, when it has no entry */
+    uint32_t serial;  /* of its entry, or 0 */
+    uint32_t n_forks; /* that had been when it began */
     uint32_t is_seen; /* 0: the thread is exempt (collect/exempt.h) */
 };
 
@@ -91,15 +125,40 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
 void
 cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result);
 
+/* A wait for a condition, with the mutex that is given up for it. */
+void
+cpprof__wait_begin_condition(struct cpprof__wait *wait, const void *condition,
+                             const void *mutex, const void *leaf);
+
+/* Those who wait for the condition are about to be woken up: one of them, or
+ * all. From now on they wait for the mutex. */
+void
+cpprof__wait_wake(const void *condition, bool all);
+
+/* The running thread ends, and with it what it waits for. */
+void
+cpprof__waits_thread_ended(void);
+
+/* What there is to be charged for at the giving up of a lock. */
+struct cpprof__wait_charged {
+    uint64_t ns;      /* that others have waited for it; 0: nothing */
+    uint32_t arrived; /* how many of them were not charged before */
+};
+
 /*
- * A lock is about to be given up, and cpprof__wait_may_charge(): returns how
- * long others have waited for it. Afterwards, and outside of the lock, that is
- * to be recorded; or taken back, when the lock could not be given up.
+ * A lock is about to be given up, and cpprof__wait_may_charge(). Afterwards,
+ * and outside of the lock, what is returned is to be recorded; or taken back,
+ * when the lock could not be given up.
  */
-uint64_t
+struct cpprof__wait_charged
 cpprof__wait_release(const void *lock);
 void
-cpprof__wait_released(uint64_t waited_ns, const void *leaf);
+cpprof__wait_released(struct cpprof__wait_charged charged, const void *leaf);
+
+/* The same of a mutex, which itself knows whether somebody waits: if not,
+ * nobody is charged for what those did who should. */
+struct cpprof__wait_charged
+cpprof__wait_release_mutex(const void *lock, bool is_waited_for);
 
 /* A wait that is over; leaf, or 0, as above; then skip frames are left out
  * above the first that is no hook's. */

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waits for a lock that do not end as they should: left by siglongjmp or by
+ * asynchronous cancellation; and those that the C library makes itself, when
+ * a condition was signalled. Who holds the lock is charged for what others
+ * really waited, and for no more.
+ */
+#include "tap.h"
+
+#include <cpprof/profiles.h>
+#include <cpprof/records.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS 1000 /* of usleep() */
+
+static double
+mutex_ms(void)
+{
+    static struct cpprof_wait_record records[500];
+    size_t i, n = 0;
+    double sum = 0;
+
+    if (cpprof_mutex_records(records, 500, &n, NULL) || n > 500)
+        bail("no records");
+    for (i = 0; i < n; i++)
+        sum += (double)records[i].delay_ns / 1e6;
+    return sum;
+}
+
+static pthread_t
+started(void *(*f)(void *), void *arg)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, f, arg))
+        bail("no thread");
+    return thread;
+}
+
+/* ---- left ------------------------------------------------------------- */
+
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static mtx_t held_c11;
+static sigjmp_buf out;
+static sem_t go_on;
+static _Atomic int is_out;
+
+static struct timespec
+in_an_hour(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    t.tv_sec += 3600;
+    return t;
+}
+
+/* Each call that waits for a mutex. */
+static void
+wait_for_it(int which)
+{
+    struct timespec end = in_an_hour(CLOCK_REALTIME);
+    struct timespec monotonic = in_an_hour(CLOCK_MONOTONIC);
+
+    switch (which) {
+    case 0:
+        pthread_mutex_lock(&held);
+        break;
+    case 1:
+        pthread_mutex_timedlock(&held, &end);
+        break;
+    case 2:
+        pthread_mutex_clocklock(&held, CLOCK_MONOTONIC, &monotonic);
+        break;
+    case 3:
+        mtx_lock(&held_c11);
+        break;
+    case 4:
+        mtx_timedlock(&held_c11, &end);
+        break;
+    }
+}
+static const char *const calls[] = {
+    "pthread_mutex_lock", "pthread_mutex_timedlock", "pthread_mutex_clocklock",
+    "mtx_lock", "mtx_timedlock"};
+
+static void
+hold(int which, bool on)
+{
+    if (which >= 3)
+        on ? mtx_lock(&held_c11) : mtx_unlock(&held_c11);
+    else
+        on ? pthread_mutex_lock(&held) : pthread_mutex_unlock(&held);
+}
+
+static void *
+waits_to_be_cancelled(void *which)
+{
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    wait_for_it((int)(intptr_t)which);
+    return NULL;
+}
+
+static void
+jump(int signal)
+{
+    siglongjmp(out, 1);
+}
+
+static void
+wait_out(sem_t *s)
+{
+    while (sem_wait(s))
+        ;
+}
+
+static void *
+waits_to_jump(void *which)
+{
+    if (!sigsetjmp(out, 1))
+        wait_for_it((int)(intptr_t)which);
+    is_out = 1;
+    while (is_out < 2)
+        usleep(MS);
+    wait_out(&go_on);
+    return NULL;
+}
+
+/* What several uncontended unlocks are charged. */
+static double
+charged_without_waiters(int which)
+{
+    double before = mutex_ms();
+    int i;
+
+    for (i = 0; i < 5; i++) {
+        hold(which, true);
+        usleep(10 * MS);
+        hold(which, false);
+    }
+    return mutex_ms() - before;
+}
+
+static void
+cancelled_waiter_is_charged_once(int which)
+{
+    double before = mutex_ms(), waited;
+    pthread_t thread;
+    char name[100];
+
+    hold(which, true);
+    thread = started(waits_to_be_cancelled, (void *)(intptr_t)which);
+    usleep(30 * MS);
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    usleep(30 * MS);
+    hold(which, false);
+    waited = mutex_ms() - before;
+    snprintf(name, sizeof name, "%s cancelled: charged until then",
+             calls[which]);
+    check_near(waited, 30, 20, name);
+    snprintf(name, sizeof name, "%s cancelled: and no more", calls[which]);
+    check_at_most(charged_without_waiters(which), 1, name);
+}
+
+static void *
+locks_and_unlocks(void *which)
+{
+    hold((int)(intptr_t)which, true);
+    hold((int)(intptr_t)which, false);
+    return NULL;
+}
+
+/* A thread that waits for 30 ms is all that is charged, however long ago
+ * another was in there. */
+static double
+charged_for_another(int which)
+{
+    double before = mutex_ms();
+    pthread_t thread;
+
+    hold(which, true);
+    thread = started(locks_and_unlocks, (void *)(intptr_t)which);
+    usleep(30 * MS);
+    hold(which, false);
+    pthread_join(thread, NULL);
+    return mutex_ms() - before;
+}
+
+static int
+memory_write(void *file, const void *data, size_t n)
+{
+    return fwrite(data, 1, n, file) == n ? 0 : -1;
+}
+
+static int
+memory_close(void *file, int failed)
+{
+    return fclose(file);
+}
+
+/* How many threads wait for a mutex, as a dump has it. */
+static int
+n_waiting(void)
+{
+    struct cpprof_profile_options options = {.size = sizeof options,
+                                             .debug = 2};
+    char *text = NULL, *at;
+    int found = 0;
+    size_t n;
+    FILE *file = open_memstream(&text, &n);
+
+    if (!file || cpprof_profile_write(
+                     cpprof_lookup("goroutine"),
+                     (struct cpprof_writer){memory_write, memory_close, file},
+                     &options, NULL))
+        bail("no dump");
+    for (at = text; (at = strstr(at, "waits for mutex")); at++)
+        found++;
+    free(text);
+    return found;
+}
+
+static void
+waiter_that_jumps_out_is_forgotten(int which)
+{
+    pthread_t thread;
+    char name[100];
+
+    is_out = 0;
+    hold(which, true);
+    thread = started(waits_to_jump, (void *)(intptr_t)which);
+    usleep(30 * MS);
+    snprintf(name, sizeof name, "%s: a dump tells of its wait", calls[which]);
+    check_equal(n_waiting(), 1, name);
+    pthread_kill(thread, SIGUSR1);
+    while (!is_out)
+        usleep(MS);
+    snprintf(name, sizeof name, "%s left: a dump does not", calls[which]);
+    check_equal(n_waiting(), 0, name);
+    hold(which, false);
+    snprintf(name, sizeof name, "%s left: unlocks without waiters are free",
+             calls[which]);
+    check_at_most(charged_without_waiters(which), 1, name);
+    is_out = 2;
+    usleep(20 * MS);
+    snprintf(name, sizeof name, "%s left: others are charged for themselves",
+             calls[which]);
+    check_near(charged_for_another(which), 30, 15, name);
+    sem_post(&go_on);
+    pthread_join(thread, NULL);
+}
+
+/* ---- conditions ------------------------------------------------------- */
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static mtx_t guard_c11;
+static cnd_t condition_c11;
+static int n_tickets;
+static _Atomic int n_waiters;
+
+static void *
+waits_for_a_ticket(void *arg)
+{
+    pthread_mutex_lock(&guard);
+    n_waiters++;
+    while (!n_tickets)
+        pthread_cond_wait(&condition, &guard);
+    n_tickets--;
+    n_waiters--;
+    pthread_mutex_unlock(&guard);
+    return NULL;
+}
+
+static void *
+waits_for_a_c11_ticket(void *arg)
+{
+    mtx_lock(&guard_c11);
+    n_waiters++;
+    while (!n_tickets)
+        cnd_wait(&condition_c11, &guard_c11);
+    n_tickets--;
+    n_waiters--;
+    mtx_unlock(&guard_c11);
+    return NULL;
+}
+
+static void
+guarded(bool c11, bool on)
+{
+    if (c11)
+        on ? mtx_lock(&guard_c11) : mtx_unlock(&guard_c11);
+    else
+        on ? pthread_mutex_lock(&guard) : pthread_mutex_unlock(&guard);
+}
+
+/* n waiters, all of whom are in their wait. */
+static void
+start_waiters(pthread_t *threads, int n, bool c11)
+{
+    int i, there;
+
+    for (i = 0; i < n; i++)
+        threads[i] =
+            started(c11 ? waits_for_a_c11_ticket : waits_for_a_ticket, NULL);
+    do {
+        usleep(MS);
+        guarded(c11, true);
+        there = n_waiters;
+        guarded(c11, false);
+    } while (there < n);
+}
+
+static void
+tell(bool c11, bool all)
+{
+    if (c11)
+        all ? cnd_broadcast(&condition_c11) : cnd_signal(&condition_c11);
+    else
+        all ? pthread_cond_broadcast(&condition)
+            : pthread_cond_signal(&condition);
+}
+
+/* Kept out for 50 ms after they were told, all at once or one by one; as long
+ * as a busy machine lets them. */
+static double
+charged_to_who_keeps_out(int n, bool c11, bool all)
+{
+    pthread_t threads[32];
+    struct timespec t[2];
+    double before, held_ms;
+    int i;
+
+    start_waiters(threads, n, c11);
+    usleep(20 * MS);
+    before = mutex_ms();
+    guarded(c11, true);
+    n_tickets = n;
+    for (i = 0; i < (all ? 1 : n); i++)
+        tell(c11, all);
+    clock_gettime(CLOCK_MONOTONIC, &t[0]);
+    usleep(50 * MS);
+    clock_gettime(CLOCK_MONOTONIC, &t[1]);
+    guarded(c11, false);
+    held_ms = (double)(t[1].tv_sec - t[0].tv_sec) * 1e3 +
+              (double)(t[1].tv_nsec - t[0].tv_nsec) / 1e6;
+    for (i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    return (mutex_ms() - before) / (n * held_ms);
+}
+
+static void
+who_keeps_woken_waiters_out_is_charged(int n, bool c11, bool all)
+{
+    double off = 1;
+    char name[100];
+    int i;
+
+    for (i = 0; i < 5 && off > 0.05; i++) {
+        double ratio = charged_to_who_keeps_out(n, c11, all);
+
+        ratio = ratio < 1 ? 1 - ratio : ratio - 1;
+        off = ratio < off ? ratio : off;
+    }
+    snprintf(name, sizeof name, "%d waiters of %s, %s: charged within 5 %%", n,
+             c11 ? "cnd_t" : "a condition", all ? "all at once" : "one by one");
+    check_at_most(off, 0.05, name);
+}
+
+/* Four workers that wait for work nearly all the time. */
+static void
+waiting_for_work_is_not_charged(bool signal_inside)
+{
+    pthread_t threads[4];
+    double before;
+    int i;
+
+    start_waiters(threads, 4, false);
+    before = mutex_ms();
+    for (i = 0; i < 100; i++) {
+        pthread_mutex_lock(&guard);
+        if (signal_inside)
+            pthread_cond_signal(&condition);
+        pthread_mutex_unlock(&guard);
+        if (!signal_inside)
+            pthread_cond_signal(&condition);
+        usleep(3 * MS);
+    }
+    check_at_most(mutex_ms() - before, 25,
+                  signal_inside
+                      ? "1.2 s of waiting for work are not the mutex's"
+                      : "nor when the signal comes after the unlock");
+    pthread_mutex_lock(&guard);
+    n_tickets = 4;
+    pthread_cond_broadcast(&condition);
+    pthread_mutex_unlock(&guard);
+    for (i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static pthread_mutex_t checked;
+
+static void *
+waits_without_the_mutex(void *arg)
+{
+    struct timespec end = {0, 0};
+
+    *(int *)arg = pthread_cond_timedwait(&condition, &checked, &end);
+    return NULL;
+}
+
+static void *
+locks_checked(void *arg)
+{
+    pthread_mutex_lock(&checked);
+    pthread_mutex_unlock(&checked);
+    return NULL;
+}
+
+/* A mutex that a wait could not give up. */
+static void
+wait_that_is_not_permitted_is_not_charged(void)
+{
+    pthread_mutexattr_t attr;
+    pthread_t thread;
+    int code = 0;
+    double before;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&checked, &attr);
+    before = mutex_ms();
+    pthread_mutex_lock(&checked);
+    thread = started(locks_checked, NULL);
+    usleep(30 * MS);
+    pthread_join(started(waits_without_the_mutex, &code), NULL);
+    check_equal(code, EPERM, "waiting without the mutex is not permitted");
+    check_at_most(mutex_ms() - before, 0, "nor is it charged");
+    pthread_mutex_unlock(&checked);
+    pthread_join(thread, NULL);
+    check_near(mutex_ms() - before, 30, 15, "the real owner is");
+}
+
+int
+main(void)
+{
+    struct sigaction action = {.sa_handler = jump};
+    int i;
+
+    sigaction(SIGUSR1, &action, NULL);
+    mtx_init(&held_c11, mtx_timed);
+    mtx_init(&guard_c11, mtx_plain);
+    cnd_init(&condition_c11);
+    sem_init(&go_on, 0, 0);
+    cpprof_set_block_rate(1);
+    cpprof_set_mutex_fraction(1);
+    for (i = 0; i < 5; i++) {
+        cancelled_waiter_is_charged_once(i);
+        waiter_that_jumps_out_is_forgotten(i);
+    }
+    who_keeps_woken_waiters_out_is_charged(8, false, true);
+    who_keeps_woken_waiters_out_is_charged(8, true, true);
+    who_keeps_woken_waiters_out_is_charged(2, false, false);
+    who_keeps_woken_waiters_out_is_charged(32, false, true);
+    waiting_for_work_is_not_charged(true);
+    waiting_for_work_is_not_charged(false);
+    wait_that_is_not_permitted_is_not_charged();
+    return check_done();
+}
