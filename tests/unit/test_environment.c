@@ -278,6 +278,74 @@ kinds_get_files_of_their_own(void **state)
     assert_string_equal(pattern, "");
 }
 
+static void
+what_serves_only_writes_nothing(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t kinds;
+        bool serves_only;
+    } cases[] = {
+        {"http=127.0.0.1:6060", CPPROF__KIND_HEAP, true},
+        {"http=:1,insecure", CPPROF__KIND_HEAP, true},
+        {"http=:1,cpu,heap=0", CPPROF__KIND_CPU, true},
+        {"block,http=:1,http-token=x", CPPROF__KIND_BLOCK, true},
+        {"http=:1,out=/x", CPPROF__KIND_CPU, false},
+        {"http=:1,heap,record=/x", CPPROF__KIND_HEAP, false},
+        {"heap", CPPROF__KIND_HEAP, false},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(cpprof__environment_parse(cases[i].text, &env, &error),
+                         CPPROF_OK);
+        assert_int_equal(env.kinds, cases[i].kinds);
+        assert_int_equal(env.serves_only, cases[i].serves_only);
+    }
+}
+
+static void
+words_of_the_server_are_understood(void **state)
+{
+    (void)state;
+    assert_int_equal(cpprof__environment_parse(
+                         "http=unix:/tmp/%p,http-token=s3cret", &env, &error),
+                     CPPROF_OK);
+    assert_string_equal(env.http, "unix:/tmp/%p");
+    assert_string_equal(env.http_token, "s3cret");
+    assert_false(env.http_insecure);
+    assert_int_equal(cpprof__environment_parse(
+                         "http=:1,http-token-file=/t,insecure", &env, &error),
+                     CPPROF_OK);
+    assert_string_equal(env.http_token_file, "/t");
+    assert_true(env.http_insecure);
+}
+
+static void
+wrong_words_of_the_server_are_named(void **state)
+{
+    static const struct {
+        const char *text, *part;
+    } cases[] = {
+        {"http", "http= is not"},
+        {"http=:1,http-token=", "http-token=... is not a token"},
+        {"http=:1,insecure=1", "insecure=1 is not"},
+        {"cpu,http-token=x", "http-token without http="},
+        {"cpu,http-token-file=x", "http-token without http="},
+        {"cpu,insecure", "insecure without http="},
+        {"http=:1,http-token=x,http-token-file=y", "beside http-token-file"},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(cpprof__environment_parse(cases[i].text, &env, &error),
+                         CPPROF_INVALID);
+        assert_non_null(strstr(error.text, cases[i].part));
+    }
+}
+
 int
 main(void)
 {
@@ -293,6 +361,9 @@ main(void)
         cmocka_unit_test(wrong_word_is_named_in_the_error),
         cmocka_unit_test(endless_text_is_refused),
         cmocka_unit_test(path_is_expanded),
+        cmocka_unit_test(what_serves_only_writes_nothing),
+        cmocka_unit_test(words_of_the_server_are_understood),
+        cmocka_unit_test(wrong_words_of_the_server_are_named),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

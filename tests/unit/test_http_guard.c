@@ -193,5 +193,6 @@ main(void)
         cmocka_unit_test(a_socket_that_nobody_listens_on_is_replaced),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -358,5 +358,6 @@ main(void)
         cmocka_unit_test(random_bytes_are_read_or_refused),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

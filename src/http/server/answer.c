@@ -30,6 +30,12 @@ struct answer {
 /* ---- the socket -----------------------------------------------------------
  */
 
+static uint64_t
+least(uint64_t ns)
+{
+    return ns < CPPROF__STALL_NS ? ns : CPPROF__STALL_NS;
+}
+
 /* Wait until it takes more. ETIMEDOUT: the reader is too slow. */
 static int
 wait_for_reader(struct answer *a)
@@ -42,7 +48,7 @@ wait_for_reader(struct answer *a)
 
     if (a->stalled_ns < most) {
         store_relaxed(&a->c->stalled_ns, begun);
-        n = poll(&poll_fd, 1, (int)((most - a->stalled_ns) / 1000000) + 1);
+        n = poll(&poll_fd, 1, (int)(least(most - a->stalled_ns) / 1000000) + 1);
         store_relaxed(&a->c->stalled_ns, (uint64_t)0);
         a->stalled_ns += cpprof__http_now() - begun;
     }
@@ -215,8 +221,8 @@ write_body(void *ctx, const void *data, size_t n)
     return send_all(a, parts, 3, 0);
 }
 
-/* A client that left, or that says that it sends no more, as in Go. The server
- * that stops says it in its stead: it shuts the socket for reading. */
+/* A client that left, or that says that it sends no more, as in Go. A server
+ * that stops shuts the socket for reading itself, and wants an answer. */
 static bool
 wait_or_left(void *ctx, uint64_t ns)
 {
@@ -228,7 +234,7 @@ wait_or_left(void *ctx, uint64_t ns)
         uint64_t ms = (until - now + 999999) / 1000000;
 
         if (poll(&poll_fd, 1, ms < 1000000 ? (int)ms : 1000000) > 0)
-            return true;
+            return !load_acquire(&a->c->server->stops);
     }
     return false;
 }
@@ -247,6 +253,18 @@ finish(struct answer *a)
     if (a->left > 0)
         return EMSGSIZE;
     return a->is_chunked ? send_all(a, &part, 1, 0) : 0;
+}
+
+/* Before the client can know that it is over, and ask for the next one. */
+static void
+end_capture(struct cpprof__http_connection *c)
+{
+    if (!c->is_long)
+        return;
+    pthread_mutex_lock(&c->server->lock);
+    c->server->n_long--;
+    c->is_long = false;
+    pthread_mutex_unlock(&c->server->lock);
 }
 
 static void
@@ -285,6 +303,7 @@ cpprof__http_answer(struct cpprof__http_connection *c)
 
     c->keeps = c->head.keeps_alive && !load_acquire(&c->server->stops);
     status = c->server->host->handle(&request, &response, NULL);
+    end_capture(c);
     if (!a.has_begun)
         say_failure(&a);
     else if (status != CPPROF_OK || finish(&a))

@@ -262,8 +262,6 @@ begin_anew(struct cpprof__http_connection *c)
 void
 cpprof__http_served(struct cpprof__http_connection *c)
 {
-    c->server->n_long -= c->is_long;
-    c->is_long = false;
     if (c->is_cut) {
         cpprof__http_close_one(c);
     } else if (c->keeps) {

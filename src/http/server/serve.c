@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -234,10 +235,23 @@ or_default(uint32_t given, uint32_t otherwise, uint32_t most)
     return v < most ? v : most;
 }
 
+/* Unless it is told otherwise the server leaves the program most of its
+ * descriptors, whoever connects. */
+static uint32_t
+default_connections(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= 4 * 256)
+        return 256;
+    return files.rlim_cur >= 4 * 4 ? (uint32_t)files.rlim_cur / 4 : 4;
+}
+
 static void
 set_defaults(struct cpprof_http_options *o)
 {
-    o->max_connections = or_default(o->max_connections, 256, CPPROF__CONNECTED);
+    o->max_connections = or_default(o->max_connections, default_connections(),
+                                    CPPROF__CONNECTED);
     o->max_captures = or_default(o->max_captures, 128, UINT32_MAX);
     o->max_body = or_default(o->max_body, 1u << 20, 1u << 30);
     o->header_seconds = or_default(o->header_seconds, 10, 86400);

@@ -40,7 +40,7 @@
  * to hear that the connection is closed. */
 #define CPPROF__IDLE_NS   60000000000u
 #define CPPROF__STALL_NS  30000000000u
-#define CPPROF__PACE      2048 /* bytes a second */
+#define CPPROF__PACE      16384 /* bytes a second */
 #define CPPROF__LINGER_NS 1000000000u
 
 enum cpprof__http_state {

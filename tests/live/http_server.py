@@ -1,0 +1,824 @@
+#!/usr/bin/env python3
+"""The server of cpprof_http_listen(), and clients that do not behave.
+
+    http_server.py PROGRAM [asan|ubsan|tsan|none]
+
+PROGRAM is http_server.c. Prints TAP. A sanitizer makes times longer, and TSan
+comes without the names that are taken over, so without the hooks of fork and
+of the process's beginning and end.
+"""
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PROGRAM = os.path.abspath(sys.argv[1])
+SANITIZER = sys.argv[2] if len(sys.argv) > 2 else "none"
+HAS_HOOKS = SANITIZER != "tsan"
+SLOW = 1 if SANITIZER == "none" else 4
+FOLDER = tempfile.mkdtemp(prefix="cpprof-http-")
+CRLF = b"\r\n"
+
+
+# --------------------------------------------------------------------- TAP --
+
+class Tap:
+    def __init__(self):
+        self.n = self.failed = 0
+
+    def ok(self, name, good, *details):
+        self.n += 1
+        self.failed += not good
+        print("%s %d - %s" % ("ok" if good else "not ok", self.n, name),
+              flush=True)
+        for detail in details if not good else ():
+            print("# %s" % str(detail)[:2000].replace("\n", "\n# "))
+
+    def same(self, name, got, wanted):
+        self.ok(name, got == wanted, "got:    %r" % (got,),
+                "wanted: %r" % (wanted,))
+
+    def has(self, name, text, part):
+        self.ok(name, part in text, "no %r in: %r" % (part, text))
+
+    def less(self, name, got, most):
+        self.ok(name, got < most, "got: %s, at most: %s" % (got, most))
+
+
+TAP = Tap()
+
+
+# ----------------------------------------------------------- the program ----
+
+class Program:
+    """The server's process; address is where it listens, or what it said."""
+
+    def __init__(self, *args, env=None, before=()):
+        environment = dict(os.environ, **(env or {}))
+        if "CPPROF" not in (env or {}):
+            environment.pop("CPPROF", None)
+        environment.pop("CPPROF_OWNER", None)
+        environment.update((env or {}))
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            list(before) + [PROGRAM] + list(args), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self.errors, env=environment)
+        self.threads = self.line()
+        self.said = self.line()
+        self.address = self.said.partition(" ")[2]
+
+    def line(self, seconds=30):
+        data = b""
+        until = time.time() + seconds * SLOW
+        while not data.endswith(b"\n"):
+            left = until - time.time()
+            if left <= 0 or not select.select([self.process.stdout], [], [],
+                                              left)[0]:
+                return "nothing"
+            byte = os.read(self.process.stdout.fileno(), 1)
+            if not byte:
+                return "end"
+            data += byte
+        return data.decode().rstrip("\n")
+
+    def tell(self, command, answers=True):
+        self.process.stdin.write(command.encode() + b"\n")
+        self.process.stdin.flush()
+        return self.line() if answers else ""
+
+    def said_wrong(self):
+        self.errors.seek(0)
+        return self.errors.read().decode(errors="replace")
+
+    def end(self, seconds=20):
+        """Its status; -1000 when it does not end by itself."""
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass
+        try:
+            return self.process.wait(seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return -1000
+
+
+# --------------------------------------------------------------- clients ----
+
+def connect(address, timeout=20, small=False):
+    if address.startswith("unix:"):
+        s = socket.socket(socket.AF_UNIX)
+        where = address[5:]
+    else:
+        host, _, port = address.rpartition(":")
+        host = host.strip("[]") or "127.0.0.1"
+        s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        where = (host, int(port))
+    if small:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.settimeout(timeout * SLOW)
+    s.connect(where)
+    return s
+
+
+def read_all(s):
+    data = b""
+    try:
+        while True:
+            piece = s.recv(65536)
+            if not piece:
+                return data
+            data += piece
+    except ConnectionResetError:
+        return data + b"<reset>"
+    except socket.timeout:
+        return data + b"<timeout>"
+
+
+def read_head(s):
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = s.recv(1)
+        if not piece:
+            break
+        data += piece
+    return data
+
+
+def read_answer(s):
+    """One answer with a known length or in chunks: status, head, body."""
+    head = read_head(s)
+    if not head:
+        return 0, b"", b""
+    status = int(head.split(b" ")[1])
+    length = re.search(rb"Content-Length: (\d+)", head)
+    body = b""
+    if length:
+        while len(body) < int(length.group(1)):
+            piece = s.recv(int(length.group(1)) - len(body))
+            if not piece:
+                return status, head, body + b"<cut>"
+            body += piece
+    elif b"Transfer-Encoding: chunked" in head:
+        while True:
+            size = b""
+            while not size.endswith(CRLF):
+                piece = s.recv(1)
+                if not piece:
+                    return status, head, body + b"<cut>"
+                size += piece
+            left = int(size, 16) + 2
+            chunk = b""
+            while len(chunk) < left:
+                piece = s.recv(left - len(chunk))
+                if not piece:
+                    return status, head, body + b"<cut>"
+                chunk += piece
+            body += chunk[:-2]
+            if left == 2:
+                break
+    return status, head, body
+
+
+def request(path, *headers, method="GET", version="1.1", host="localhost"):
+    lines = ["%s %s HTTP/%s" % (method, path, version)]
+    if host:
+        lines.append("Host: " + host)
+    return "\r\n".join(lines + list(headers) + ["", ""]).encode()
+
+
+def ask(address, path, *headers, **how):
+    """status, head, body of a connection of its own."""
+    s = connect(address)
+    try:
+        s.sendall(request(path, *headers, **how))
+        return read_answer(s)
+    finally:
+        s.close()
+
+
+def raw(address, data):
+    s = connect(address)
+    try:
+        s.sendall(data)
+    except OSError:
+        pass
+    answer = read_all(s)
+    s.close()
+    return answer
+
+
+def status_of(answer):
+    return int(answer.split(b" ")[1]) if answer.startswith(b"HTTP/") else 0
+
+
+def memory_kib(pid):
+    with open("/proc/%d/status" % pid) as file:
+        return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))
+
+
+CMDLINE = "/debug/pprof/cmdline"
+
+
+# ---------------------------------------------------------------- groups ----
+
+def addresses():
+    has_six = os.path.exists("/proc/net/if_inet6") and \
+        os.path.getsize("/proc/net/if_inet6")
+    for text in ["127.0.0.1:0", "localhost:0"] + ["[::1]:0"] * bool(has_six):
+        p = Program(text)
+        TAP.same("no thread is there before " + text, p.threads, "threads 1")
+        TAP.ok(text + " gets a port", re.match(r"OK .*:[1-9]\d*$", p.said),
+               p.said)
+        TAP.same("it answers at " + text, ask(p.address, CMDLINE)[0], 200)
+        TAP.same("and ends", p.end(), 0)
+    path = "unix:" + os.path.join(FOLDER, "s")
+    p = Program(path)
+    TAP.same("a path is a socket", p.said, "OK " + path)
+    mode = os.stat(path[5:]).st_mode
+    TAP.same("only for its owner", (stat.S_ISSOCK(mode), mode & 0o777),
+             (True, 0o600))
+    TAP.same("it answers there, whatever the host", ask(
+        path, CMDLINE, host="anything")[0], 200)
+    TAP.has("twice is refused", Program(path).said, "Address already in use")
+    if HAS_HOOKS:
+        p.tell("vfork")
+        TAP.ok("a child of vfork that ends leaves it",
+               os.path.exists(path[5:]))
+        p.end()
+        TAP.ok("the end removes it", not os.path.exists(path[5:]))
+    p.process.kill()
+    p.process.wait()
+    p = Program(path)
+    p.process.kill()
+    p.process.wait()
+    TAP.ok("a kill does not", os.path.exists(path[5:]))
+    p = Program(path)
+    TAP.same("which the next one replaces", p.said, "OK " + path)
+    p.end()
+    for text, part in [
+            ("0.0.0.0:0", "INVALID http: other machines reach 0.0.0.0:0: a "
+             "token is needed, or to say insecure"),
+            (":0", "INVALID"), ("example.com:80", "INVALID"),
+            ("unix:/" + "p" * 200, "at most 107 bytes"),
+            ("unix:/does/not/exist", "SYSTEM"),
+            ("192.0.2.1:0", "INVALID"), ("127.0.0.1:65536", "INVALID")]:
+        p = Program(text)
+        TAP.has("refused: " + text[:30], p.said, part)
+        p.end()
+    p = Program(":0", "flags=2")
+    TAP.same("any address with insecure", ask(p.address, CMDLINE)[0], 200)
+    p.end()
+
+
+def token():
+    p = Program("127.0.0.1:0", "token=s3cret")
+    status, head, body = ask(p.address, CMDLINE)
+    TAP.same("without the token it is 401", status, 401)
+    TAP.has("which says how", head, b"WWW-Authenticate: Bearer\r\n")
+    TAP.has("and go tool pprof shows why", head, b"X-Go-Pprof: 1\r\n")
+    TAP.has("in words", body, b"Bearer")
+    for given, wanted in [("Bearer s3cret", 200), ("bearer s3cret", 200),
+                          ("Bearer s3cre", 401), ("Bearer s3crets", 401),
+                          ("Bearer ", 401), ("Basic s3cret", 401)]:
+        TAP.same("%s is %d" % (given, wanted), ask(
+            p.address, CMDLINE, "Authorization: " + given)[0], wanted)
+    TAP.same("with a token any host will do", ask(
+        p.address, CMDLINE, "Authorization: Bearer s3cret",
+        host="x.example")[0], 200)
+    body = b"x" * 100000
+    answer = raw(p.address, request(
+        "/debug/pprof/symbol", "Content-Length: 100000", "Expect: 100-continue",
+        method="POST") + body)
+    TAP.same("a body without the token is not waited for", status_of(answer),
+             401)
+    p.end()
+    p = Program("127.0.0.1:0")
+    for host, wanted in [("localhost:1", 200), ("127.0.0.1", 200),
+                         ("[::1]:9", 200), ("evil.example", 403)]:
+        TAP.same("a host of %s is %d" % (host, wanted), ask(
+            p.address, CMDLINE, host=host)[0], wanted)
+    TAP.same("also in the target", status_of(raw(
+        p.address, b"GET http://evil.example" + CMDLINE.encode() +
+        b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")), 403)
+    p.end()
+    p = Program("127.0.0.1:0", "flags=2")
+    TAP.same("not with insecure", ask(p.address, CMDLINE,
+                                      host="evil.example")[0], 200)
+    p.end()
+
+
+def protocol():
+    p = Program("127.0.0.1:0")
+    a = p.address
+    want = ask(a, CMDLINE)[2]
+    TAP.ok("the command line is the program's", want.startswith(
+        PROGRAM.encode()), want)
+    s = connect(a)
+    for _ in range(3):
+        s.sendall(request(CMDLINE))
+        TAP.same("a connection is kept", read_answer(s)[::2], (200, want))
+    s.sendall(request(CMDLINE) * 5)
+    TAP.same("five requests at once are answered in order",
+             [read_answer(s)[0] for _ in range(5)], [200] * 5)
+    s.sendall(request(CMDLINE, "Connection: close"))
+    answer = read_all(s)
+    TAP.has("Connection: close is", answer, b"\r\nConnection: close\r\n")
+    s.close()
+    answer = raw(a, request(CMDLINE, version="1.0", host=None))
+    TAP.ok("HTTP/1.0 needs no host and is closed",
+           status_of(answer) == 200 and answer.endswith(want), answer)
+    s = connect(a)
+    s.sendall(request("/debug/pprof/heap", "Connection: keep-alive",
+                      version="1.0"))
+    answer = read_all(s)
+    TAP.ok("HTTP/1.0 gets no chunks", status_of(answer) == 200 and
+           b"chunked" not in answer and
+           answer.partition(b"\r\n\r\n")[2][:2] == b"\x1f\x8b", answer[:300])
+    s.close()
+    s = connect(a)
+    s.sendall(request("/debug/pprof/", method="HEAD") + request(CMDLINE))
+    head = read_head(s)
+    status, _, body = read_answer(s)
+    TAP.ok("HEAD has headers alone", status_of(head) == 200 and
+           (status, body) == (200, want), head, status, body)
+    s.close()
+    for method in ["PUT", "DELETE", "OPTIONS", "BREW"]:
+        TAP.same("%s is as good as GET" % method, ask(
+            a, CMDLINE, method=method)[0], 200)
+    s = connect(a)
+    s.sendall(request("/debug/pprof/symbol", "Content-Length: 3",
+                      "Expect: 100-continue", method="POST"))
+    TAP.same("100-continue is said", read_head(s),
+             b"HTTP/1.1 100 Continue\r\n\r\n")
+    s.sendall(b"0x1")
+    TAP.same("and the body read", read_answer(s)[0::2],
+             (200, b"num_symbols: 1\n"))
+    s.sendall(request("/debug/pprof/symbol", "Transfer-Encoding: chunked",
+                      method="POST"))
+    for piece in [b"2\r", b"\n0x", b"\r\n1;a=b\r\n1\r\n", b"0\r\nA: b\r\n\r\n"]:
+        s.sendall(piece)
+        time.sleep(0.02)
+    TAP.same("a body of chunks, too", read_answer(s)[0::2],
+             (200, b"num_symbols: 1\n"))
+    s.close()
+    s = connect(a)
+    for byte in request(CMDLINE):
+        s.sendall(bytes([byte]))
+    TAP.same("byte by byte", read_answer(s)[0], 200)
+    s.close()
+    for name, data, wanted in [
+            ("garbage", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n", 400),
+            ("no host", b"GET / HTTP/1.1\r\n\r\n", 400),
+            ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+            ("a NUL", b"GET / HTTP/1.1\r\nHost: a\0\r\n\r\n", 400),
+            ("a folded header", b"GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
+             400),
+            ("two lengths", request("/", "Content-Length: 1",
+                                    "Content-Length: 2"), 400),
+            ("a length beside chunks", request(
+                "/", "Content-Length: 1", "Transfer-Encoding: chunked"), 400),
+            ("an unknown coding", request("/", "Transfer-Encoding: gzip"),
+             501),
+            ("a bad chunk", request("/", "Transfer-Encoding: chunked") +
+             b"zz\r\n", 400),
+            ("a size of a chunk without end", request(
+                "/", "Transfer-Encoding: chunked") + b"0" * 5000, 400),
+            ("a long target", b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n",
+             414),
+            ("long headers", request("/", "A: " + "a" * 9000), 431),
+            ("many headers", request("/", *["A: a"] * 2000), 431),
+            ("a large body", request("/", "Content-Length: 2000000",
+                                     method="POST"), 413),
+            ("a large body of chunks", request(
+                "/", "Transfer-Encoding: chunked", method="POST") +
+             b"20000\r\n" + b"a" * 0x20000 + CRLF +
+             b"100000\r\n" + b"a" * 0x100000, 413)]:
+        TAP.same("%s: %d" % (name, wanted), status_of(raw(a, data)), wanted)
+    answer = raw(a, b"GET / HTTP/1.1\r\n\r\n")
+    TAP.ok("as Go says it", answer.endswith(
+        b"\r\n\r\n400 Bad Request: missing required Host header"), answer)
+    TAP.same("it still answers", ask(a, CMDLINE)[0], 200)
+    TAP.same("no signal, no disposition is changed", p.tell("signals"),
+             "pipe default signals 0")
+    p.end()
+
+
+def slow_heads():
+    """500 who send a header for ever, and one who asks."""
+    p = Program("127.0.0.1:0", "header=3")
+    crowd = []
+    done = threading.Event()
+
+    def trickle():
+        while not done.is_set():
+            for s in list(crowd):
+                try:
+                    s.send(b"X-a: b\r\n")
+                except OSError:
+                    pass
+            done.wait(0.2)
+
+    def fill():
+        while len(crowd) < 500 and not done.is_set():
+            try:
+                s = connect(p.address)
+                s.sendall(b"GET / HTTP/1.1\r\n")
+                s.setblocking(False)
+                crowd.append(s)
+            except OSError:
+                pass
+
+    threads = [threading.Thread(target=trickle), threading.Thread(target=fill)]
+    for thread in threads:
+        thread.start()
+    times, statuses = [], []
+    while threads[1].is_alive() or len(times) < 20:
+        begun = time.time()
+        statuses.append(ask(p.address, "/debug/pprof/heap")[0])
+        times.append(time.time() - begun)
+        time.sleep(0.02)
+    TAP.ok("honest requests among 500 slow heads are answered",
+           set(statuses) == {200}, statuses)
+    TAP.less("within a second", max(times), SLOW)
+    TAP.less("in little memory", memory_kib(p.process.pid), 60000 * SLOW)
+    if crowd:
+        s = crowd[-1]
+        begun = time.time()
+        s.setblocking(True)
+        s.settimeout(20)
+        try:
+            while s.recv(100):
+                pass
+        except OSError:
+            pass
+        TAP.less("a slow head is closed at its deadline, in spite of bytes",
+                 time.time() - begun, 5 * SLOW)
+    done.set()
+    for thread in threads:
+        thread.join()
+    for s in crowd:
+        s.close()
+    TAP.same("and afterwards", ask(p.address, CMDLINE)[0], 200)
+    p.end()
+
+
+def idle_flood():
+    """Connections that say nothing, more than there is room for."""
+    p = Program("127.0.0.1:0", "connections=8", "header=60")
+    kept = connect(p.address)
+    kept.sendall(request(CMDLINE))
+    read_answer(kept)
+    crowd = [connect(p.address) for _ in range(50)]
+    begun = time.time()
+    TAP.same("who asks is served, though 50 of 8 are taken",
+             ask(p.address, CMDLINE)[0], 200)
+    TAP.less("at once", time.time() - begun, SLOW)
+    TAP.same("what was idle longest had to go", kept.recv(1), b"")
+    for s in crowd + [kept]:
+        s.close()
+    p.end()
+    # Descriptors, too, may be used up.
+    p = Program("127.0.0.1:0", "header=60",
+                before=["sh", "-c", 'ulimit -n 40; exec "$@"', "sh"])
+    crowd = [connect(p.address) for _ in range(60)]
+    begun = time.time()
+    TAP.same("without descriptors, too", ask(p.address, CMDLINE)[0], 200)
+    TAP.less("soon", time.time() - begun, 10 * SLOW)
+    with open("/proc/%d/stat" % p.process.pid) as file:
+        used = sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+    TAP.less("and without a busy loop (ticks of 10 ms)", used, 100 * SLOW)
+    for s in crowd:
+        s.close()
+    p.end()
+
+
+def slow_readers():
+    """Who asks for a long answer and does not take it. A socket with a path has
+    a buffer of known size. Returns one of them, for later."""
+    filler = ["F" * 100000] * 15
+    path = "unix:" + os.path.join(FOLDER, "slow")
+    p = Program(path, "connections=4", *filler)
+    crowd = []
+    for _ in range(4):
+        s = connect(path)
+        s.sendall(request(CMDLINE))
+        crowd.append(s)
+    time.sleep(1.2)
+    begun = time.time()
+    TAP.same("who asks while none of 4 reads is served",
+             ask(path, "/debug/pprof/")[0], 200)
+    TAP.less("soon", time.time() - begun, 5 * SLOW)
+    TAP.less("in little memory", memory_kib(p.process.pid), 60000 * SLOW)
+    for s in crowd:
+        s.close()
+    s = connect(path)
+    s.sendall(request(CMDLINE))
+    data = b""
+    while True:
+        piece = s.recv(20000)
+        if not piece:
+            break
+        data += piece
+        if len(data) > 1500000:
+            break
+        time.sleep(0.005)
+    TAP.ok("who reads slowly gets all of it", len(data) > 1500000, len(data))
+    s.close()
+    stalled = connect(path, timeout=60)
+    stalled.sendall(request(CMDLINE))
+    return p, stalled, time.time()
+
+
+def stalled_is_cut(p, s, begun):
+    left = begun + 33 - time.time()
+    if left > 0:
+        time.sleep(left)
+    data = read_all(s)
+    TAP.ok("who reads nothing for 30 s is cut", len(data) < 1400000 and
+           b"\r\n0\r\n\r\n" not in data[-10:], len(data))
+    TAP.same("and others are not", ask(p.address, "/debug/pprof/")[0], 200)
+    TAP.same("a reader that left is no SIGPIPE", p.tell("signals"),
+             "pipe default signals 0")
+    p.end()
+
+
+def captures():
+    p = Program("127.0.0.1:0", "captures=60", "seconds=20")
+    a = p.address
+    s = connect(a)
+    begun = time.time()
+    s.sendall(request("/debug/pprof/profile?seconds=3"))
+    head = read_head(s)
+    TAP.less("the head of a capture comes at once", time.time() - begun,
+             0.5 * SLOW)
+    TAP.same("with its status", status_of(head), 200)
+    others = [connect(a) for _ in range(50)]
+    for other in others:
+        other.sendall(request("/debug/pprof/profile?seconds=2"))
+    time.sleep(0.5)
+    TAP.same("51 captures run, and the index is answered",
+             ask(a, "/debug/pprof/")[0], 200)
+    text = ask(a, "/debug/pprof/goroutine?debug=1")[2]
+    TAP.ok("none of their threads is in a profile", re.match(
+        rb"goroutine profile: total 1\n", text), text[:200])
+    more = [connect(a) for _ in range(20)]
+    statuses = []
+    for other in more:
+        other.sendall(request("/debug/pprof/profile?seconds=2"))
+    time.sleep(1.0)
+    for other in more:
+        other.settimeout(10 * SLOW)
+        status, head, body = read_answer(other)
+        statuses.append(status)
+        if status == 503:
+            TAP.ok("one too many is told so", b"X-Go-Pprof: 1" in head and
+                   b"too many captures" in body, head, body)
+    TAP.same("of 71 captures 60 run", sorted(statuses), [200] * 9 + [503] * 11)
+    good = [read_answer(other) for other in others]
+    TAP.ok("50 captures at once are answered, whole", all(
+        g[0] == 200 and g[2][:2] == b"\x1f\x8b" and
+        not g[2].endswith(b"<cut>") for g in good), [g[0] for g in good])
+    for other in others + more + [s]:
+        other.close()
+    TAP.same("longer than allowed is 400",
+             ask(a, "/debug/pprof/profile?seconds=21")[0], 400)
+    p.end()
+
+
+def leaving():
+    """Who leaves ends the capture: the limit of captures tells."""
+    p = Program("127.0.0.1:0", "captures=1")
+    a = p.address
+    for how in ["closes", "resets", "says no more"]:
+        s = connect(a)
+        s.sendall(request("/debug/pprof/profile?seconds=1000"))
+        read_head(s)
+        TAP.same("another is one too many", ask(
+            a, "/debug/pprof/profile?seconds=1")[0], 503)
+        if how == "closes":
+            s.close()
+        elif how == "resets":
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                         b"\1\0\0\0\0\0\0\0")
+            s.close()
+        else:
+            s.shutdown(socket.SHUT_WR)
+        time.sleep(0.2 * SLOW)
+        begun = time.time()
+        status = 503
+        while status == 503 and time.time() - begun < 5 * SLOW:
+            status = ask(a, "/debug/pprof/heap?seconds=1")[0]
+        TAP.same("a client that %s ends its capture" % how, status, 200)
+        TAP.less("at once", time.time() - begun, 1 + 0.6 * SLOW)
+    p.end()
+
+
+def ends():
+    for how, wanted in [("exit", 3), ("_exit", 4)]:
+        p = Program("127.0.0.1:0")
+        s = connect(p.address)
+        s.sendall(request("/debug/pprof/profile?seconds=100"))
+        read_head(s)
+        begun = time.time()
+        p.tell(how, answers=False)
+        TAP.same("%s while a capture runs ends the process" % how, p.end(),
+                 wanted)
+        TAP.less("at once", time.time() - begun, 1.5 * SLOW)
+        body = read_all(s)
+        TAP.ok("and the capture is not taken for whole",
+               not body.endswith(b"0\r\n\r\n"), body)
+        s.close()
+        TAP.same("silently", p.said_wrong(), "")
+    p = Program("127.0.0.1:0")
+    s = connect(p.address)
+    s.sendall(request("/debug/pprof/profile?seconds=100"))
+    read_head(s)
+    begun = time.time()
+    TAP.same("close ends all threads", p.tell("close"), "closed 1")
+    TAP.less("soon", time.time() - begun, 3 * SLOW)
+    body = read_all(s)
+    TAP.ok("and has the capture answered", body.endswith(b"0\r\n\r\n"), body)
+    s.close()
+    try:
+        connect(p.address).close()
+        TAP.ok("nobody listens then", False)
+    except ConnectionRefusedError:
+        TAP.ok("nobody listens then", True)
+    TAP.has("it may listen again", p.tell("listen " + p.address), "OK ")
+    TAP.has("but not twice", p.tell("listen 127.0.0.1:0"),
+            "BUSY http: listens already")
+    TAP.same("and answers", ask(p.address, CMDLINE)[0], 200)
+    p.tell("close")
+    for _ in range(20):
+        p.tell("listen 127.0.0.1:0")
+        p.tell("close")
+    TAP.same("as often as one likes", p.tell("threads"), "threads 1")
+    p.end()
+
+
+def life():
+    p = Program("127.0.0.1:0")
+    s = connect(p.address)
+    s.sendall(request("/debug/pprof/profile?seconds=2"))
+    read_head(s)
+    said = p.tell("fork")
+    TAP.same("a child has none of our sockets and does not serve", said,
+             "child 0 0 0")
+    TAP.same("its parent does", ask(p.address, CMDLINE)[0], 200)
+    TAP.ok("and its capture goes on", read_all_chunks(s))
+    s.close()
+    p.tell("close")
+    TAP.has("the port is free though the child lives", p.tell(
+        "listen " + p.address), "OK ")
+    TAP.same("children may come and go", p.tell("reap"), "reaped")
+    done = threading.Event()
+    statuses = []
+
+    def busy():
+        while not done.is_set():
+            statuses.append(ask(p.address, "/debug/pprof/heap")[0])
+
+    threads = [threading.Thread(target=busy) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    TAP.same("200 forks while it serves: none has a socket, none hangs",
+             p.tell("forks"), "forks 0")
+    done.set()
+    for thread in threads:
+        thread.join()
+    TAP.same("and all are served", set(statuses), {200})
+    address = p.address
+    p.process.stdin.write(b"exec\n")
+    p.process.stdin.flush()
+    p.line()
+    said = p.line()
+    TAP.ok("after exec the same program listens anew",
+           re.match(r"OK 127.0.0.1:\d+$", said) and said != "OK " + address,
+           said)
+    try:
+        connect(address).close()
+        TAP.ok("and the old socket is gone", False)
+    except ConnectionRefusedError:
+        TAP.ok("and the old socket is gone", True)
+    p.end()
+    p = Program("127.0.0.1:0")
+    ask(p.address, CMDLINE)
+    p.tell("pthread_exit", answers=False)
+    TAP.same("the server does not keep a process whose threads have ended",
+             p.end(), 0)
+
+
+def read_all_chunks(s):
+    data = b""
+    while not data.endswith(b"\r\n0\r\n\r\n"):
+        piece = s.recv(65536)
+        if not piece:
+            return False
+        data += piece
+    return True
+
+
+def environment():
+    p = Program("-", env={"CPPROF": "http=127.0.0.1:0"})
+    TAP.has("CPPROF=http= listens", p.said, "OK 127.0.0.1:")
+    status, _, text = ask(p.address, "/debug/pprof/heap?debug=1")
+    TAP.ok("and the heap is recorded at its default rate", status == 200 and
+           b"@ heap/1048576" in text.splitlines()[0], text[:200])
+    folder = os.path.join(FOLDER, "none")
+    os.mkdir(folder)
+    TAP.same("nothing is written at the end", (p.end(), p.said_wrong(),
+                                               os.listdir(folder)), (0, "", []))
+    path = "unix:" + os.path.join(FOLDER, "%p")
+    p = Program("-", env={"CPPROF": "block,http=" + path})
+    TAP.same("%p is the pid", p.address, path.replace("%p", str(
+        p.process.pid)))
+    TAP.same("where it answers", ask(p.address, CMDLINE)[0], 200)
+    p.end()
+    secret = os.path.join(FOLDER, "token")
+    with open(secret, "w") as file:
+        file.write("s3cret\n")
+    p = Program("-", env={"CPPROF": "http=127.0.0.1:0,http-token-file=" +
+                          secret})
+    TAP.same("a token from a file", [ask(p.address, CMDLINE)[0], ask(
+        p.address, CMDLINE, "Authorization: Bearer s3cret")[0]], [401, 200])
+    second = Program("-", env={"CPPROF": "http=" + p.address})
+    TAP.same("an address in use is one line, and the program goes on",
+             (second.said, second.end(), second.said_wrong()),
+             ("nowhere", 0, "cpprof: http: cannot listen at %s: Address "
+              "already in use\n" % p.address))
+    third = Program("-", env={"CPPROF": "http=" + p.address,
+                              "CPPROF_OWNER": str(p.process.pid)})
+    TAP.same("a descendant says nothing", (third.said, third.end(),
+                                           third.said_wrong()),
+             ("nowhere", 0, ""))
+    p.end()
+    for text, part in [
+            ("http=:0", "a token is needed"),
+            ("http=127.0.0.1:0,http-token-file=/does/not/exist",
+             "/does/not/exist: No such file"),
+            ("http=nowhere", "is not an address"),
+            ("http-token=x", "without http=")]:
+        p = Program("-", env={"CPPROF": text})
+        said = (p.said, p.end())
+        wrong = p.said_wrong()
+        TAP.ok("one line: " + text, said == ("nowhere", 0) and
+               wrong.startswith("cpprof: ") and wrong.count("\n") == 1 and
+               part in wrong, said, wrong)
+
+
+def tools():
+    if not shutil.which("go") or not shutil.which("curl"):
+        return
+    p = Program("127.0.0.1:0")
+    run = subprocess.run(
+        ["go", "tool", "pprof", "-top", "-seconds=1",
+         "http://%s/debug/pprof/profile" % p.address],
+        capture_output=True, env=dict(os.environ, PPROF_TMPDIR=FOLDER,
+                                      HOME=FOLDER))
+    TAP.ok("go tool pprof reads a profile from it", run.returncode == 0 and
+           b"Type: cpu" in run.stdout, run.stdout, run.stderr)
+    p.end()
+    p = Program("127.0.0.1:0", "token=x")
+    run = subprocess.run(["go", "tool", "pprof", "-top",
+                          "http://%s/debug/pprof/heap" % p.address],
+                         capture_output=True, env=dict(
+                             os.environ, PPROF_TMPDIR=FOLDER, HOME=FOLDER))
+    TAP.has("and shows why it may not", run.stderr,
+            b"401 Unauthorized - Unauthorized: \"Authorization: Bearer")
+    p.end()
+
+
+def main():
+    signal.alarm(220)
+    try:
+        addresses()
+        late = slow_readers()
+        token()
+        protocol()
+        slow_heads()
+        idle_flood()
+        captures()
+        leaving()
+        ends()
+        if HAS_HOOKS:
+            life()
+            environment()
+        tools()
+        stalled_is_cut(*late)
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    print("1..%d" % TAP.n)
+    return TAP.failed != 0
+
+
+sys.exit(main())
