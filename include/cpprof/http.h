@@ -156,6 +156,62 @@ struct cpprof_http_options {
     size_t size;       /* sizeof (struct cpprof_http_options) */
     uint32_t flags;    /* CPPROF_HTTP_* */
     const char *token; /* asked for in "Authorization: Bearer"; NULL: none */
+    uint32_t max_connections; /* 0: 256, or a quarter of RLIMIT_NOFILE where
+                               * that is less. One more takes the place of the
+                               * one that is the longest without a request;
+                               * when all are served it waits in the kernel */
+    uint32_t max_captures;
+};
+
+struct cpprof_http_header {
+    const char *name;
+    const char *value;
+};
+
+/* Where the answer goes: both calls return 0 or an errno, after which no other
+ * call comes. They come one at a time, not always from the thread that called
+ * cpprof_http_handle(), and none after it has returned. */
+struct cpprof_http_response {
+    size_t size; /* sizeof (struct cpprof_http_response) */
+
+    /* Comes once and first, headers to be sent at once: a capture's body takes
+     * its time. n_body is the length of the body, or -1: not known; to HEAD,
+     * what it would be, and write is not called. */
+    int (*begin)(void *ctx, int status,
+                 const struct cpprof_http_header *headers, size_t n_headers,
+                 int64_t n_body);
+    int (*write)(void *ctx, const void *data, size_t n_bytes);
+    void *ctx;
+};
+
+/*
+ * Answer a request; returns when it is answered, a capture when its time is
+ * over or the client left.
+ *
+ * Shape:   docs/http.md lists paths and parameters. Whatever is wrong with the
+ *          request is an answer with a status of 400 and more.
+ * Errors:  CPPROF_SYSTEM (begin or write failed, or a profile ended in the
+ *          middle: the connection is to be cut, so that the answer is not taken
+ *          for a whole one), CPPROF_INVALID (a struct without its functions).
+ * Owner:   everything stays the caller's.
+ * Safety:  MT. Not AS. Threads that call it appear in profiles as any other.
+ * Source:  Go net/http/pprof.
+ */
+CPPROF_API enum cpprof_status
+cpprof_http_handle(const struct cpprof_http_request *request,
+                   const struct cpprof_http_response *response,
+                   struct cpprof_error *error);
+
+/* struct cpprof_http_options flags */
+/* Any address without a token; and with a loopback one without, any name in
+ * Host: else it is an address or localhost, or the answer 403, so that no page
+ * in a browser reads profiles by a name of its own that leads here. */
+#define CPPROF_HTTP_INSECURE 2u
+
+struct cpprof_http_options {
+    size_t size;       /* sizeof (struct cpprof_http_options) */
+    uint32_t flags;    /* CPPROF_HTTP_* */
+    const char *token; /* asked for in "Authorization: Bearer"; NULL: none */
     uint32_t max_connections; /* 0: 256, or a quarter of RLIMIT_NOFILE
                                * where that is less. One more takes the place of that which
                                * is the longest without a request; when all
