@@ -7,21 +7,12 @@
 #include "collect/dump.h"
 #include "collect/exempt.h"
 #include "collect/own_lock.h"
-#include "collect/own_threads.h"
-#include "collect/real.h"
-#include "collect/signal/heap.h"
 #include "collect/uncancelled.h"
-#include "collect/wall_watch.h"
+#include "collect/wall_ticker.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define WALL_FLAGS                                                             \
     (CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS | CPPROF_WALL_FGPROF |        \
@@ -30,30 +21,13 @@
 /* Tunables. Looks in a second: at some 0.5 us each, 0.2 % of a processor. More
  * gives many threads more samples. */
 #define LOOKS_HZ 3200u
-/* A moment after its question a thread has answered if it could. */
-#define ANSWER_NS 200000u
-
-#define STACK (256 * 1024)
-
-/* The ticker, which is there for as long as somebody counts with it. */
-struct wall {
-    struct cpprof_wall_options options;    /* whose rate and depth they are */
-    bool is_for_recorder;                  /* kept, and not only captured */
-    struct cpprof__wall_watch watch;       /* guarded by busy, */
-    struct cpprof__wall_capture *captures; /* as they are */
-    int64_t time_ns;
-    uint64_t start_ns;
-    uint64_t random;
-    pthread_t thread;
-    uint32_t finish; /* futex */
-};
 
 enum state { IDLE, STARTING, RUNNING, STOPPING };
 
 static struct cpprof__own_lock lock; /* guards the three */
 static enum state state;             /* of the ticker */
 static enum state ordinary_state;
-static struct wall *wall;
+static struct cpprof__wall_ticker *wall;
 
 /* The profile of cpprof_start_wall_profile(), while that is RUNNING. */
 static struct ordinary {
@@ -64,133 +38,7 @@ static struct ordinary {
 /* Held by who starts or ends the ticker, or has captures come and go. */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 
-static struct cpprof__own_lock busy; /* a tick is being done */
-static bool lock_taken, busy_taken;  /* for a fork */
-
-static uint64_t
-now_ns(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* Below n. */
-static uint64_t
-draw(struct wall *w, uint64_t n)
-{
-    w->random ^= w->random << 13;
-    w->random ^= w->random >> 7;
-    w->random ^= w->random << 17;
-    return w->random % n;
-}
-
-/* False: it is time to finish. */
-static bool
-sleep_until(struct wall *w, uint64_t until)
-{
-    while (!load_acquire(&w->finish)) {
-        uint64_t now = now_ns(CLOCK_MONOTONIC);
-        struct timespec timeout;
-
-        if (now >= until)
-            return true;
-        timeout.tv_sec = (time_t)((until - now) / 1000000000u);
-        timeout.tv_nsec = (long)((until - now) % 1000000000u);
-        syscall(SYS_futex, &w->finish, FUTEX_WAIT_PRIVATE, 0, &timeout, NULL,
-                0);
-    }
-    return false;
-}
-
-static struct cpprof__wall_summary
-summary_of(const struct wall *w)
-{
-    return (struct cpprof__wall_summary){
-        .options = w->options,
-        .time_ns = w->time_ns,
-        .duration_ns = (int64_t)(now_ns(CLOCK_MONOTONIC) - w->start_ns),
-        .n_threads = w->watch.n_threads_max,
-        .n_looks = w->watch.n_looks,
-        .n_asked = w->watch.n_asked,
-    };
-}
-
-static void
-keep_summary(const struct wall *w)
-{
-    const struct cpprof__wall_summary summary = summary_of(w);
-
-    cpprof__wall_keep_summary(&summary);
-}
-
-/* Answers that are there already are taken now: they tell who sleeps without
- * being interruptible. */
-static void
-tick(struct wall *w)
-{
-    const struct timespec moment = {0, ANSWER_NS};
-    size_t n_asked;
-
-    cpprof__own_lock_take(&busy);
-    n_asked = cpprof__wall_tick(&w->watch);
-    if (w->watch.counts.is_kept)
-        keep_summary(w);
-    cpprof__own_lock_give(&busy);
-    if (!n_asked)
-        return;
-    nanosleep(&moment, NULL);
-    cpprof__own_lock_take(&busy);
-    cpprof__wall_answers(&w->watch, true);
-    cpprof__own_lock_give(&busy);
-}
-
-/*
- * Each tick comes at a random moment of its own period, so that what the
- * program does at a steady pace is seen as often as it happens.
- */
-static void *
-run(void *arg)
-{
-    struct wall *w = arg;
-    uint64_t period = w->watch.period_ns, begin = w->start_ns;
-
-    cpprof__heap_self.exempt++;
-    cpprof__own_thread_begin();
-    prctl(PR_SET_NAME, "cpprof-wall");
-    while (sleep_until(w, begin + draw(w, period))) {
-        uint64_t now;
-
-        tick(w);
-        if (cpprof__own_threads_are_alone())
-            break;
-        begin += period;
-        now = now_ns(CLOCK_MONOTONIC);
-        if (now > begin + 2 * period)
-            begin = now; /* the process was stopped, or has no processor */
-    }
-    cpprof__own_thread_end();
-    return NULL;
-}
-
-static int
-start_thread(struct wall *w)
-{
-    sigset_t all, saved;
-    pthread_attr_t attr;
-    int failed;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
-    cpprof__own_threads_mask(&saved);
-    failed = cpprof__real_pthread_create(&w->thread, &attr, run, w);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    pthread_attr_destroy(&attr);
-    return failed;
-}
+static bool lock_taken, busy_taken; /* for a fork */
 
 /* ---- start ------------------------------------------------------------ */
 
@@ -229,29 +77,29 @@ cpprof__wall_options(const struct cpprof_wall_options *given,
 }
 
 static void
-free_wall(struct wall *w)
+free_wall(struct cpprof__wall_ticker *w)
 {
     cpprof__wall_watch_free(&w->watch);
     free(w);
 }
 
 static void
-set_up(struct wall *w)
+set_up(struct cpprof__wall_ticker *w)
 {
     uint32_t rate = w->options.rate_hz;
 
     w->watch.period_ns = 1000000000u / rate;
     w->watch.max_looks = LOOKS_HZ > rate ? LOOKS_HZ / rate : 1;
-    w->time_ns = (int64_t)now_ns(CLOCK_REALTIME);
-    w->start_ns = now_ns(CLOCK_MONOTONIC);
+    w->time_ns = (int64_t)cpprof__wall_now_ns(CLOCK_REALTIME);
+    w->start_ns = cpprof__wall_now_ns(CLOCK_MONOTONIC);
     w->random = w->start_ns | 1;
     store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_WALL], w->options.max_depth);
 }
 
 static void
-link_capture(struct wall *w, struct cpprof__wall_capture *c)
+link_capture(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
-    c->summary = summary_of(w);
+    c->summary = cpprof__wall_ticker_summary(w);
     c->summary.options.symbolize = c->options.symbolize;
     c->summary.options.flags = c->options.flags;
     c->start_ns = w->start_ns;
@@ -261,7 +109,7 @@ link_capture(struct wall *w, struct cpprof__wall_capture *c)
 }
 
 static void
-count_from_start(struct wall *w, struct cpprof__wall_capture *c)
+count_from_start(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
     link_capture(w, c);
     c->summary.n_looks = c->summary.n_asked = 0;
@@ -269,16 +117,16 @@ count_from_start(struct wall *w, struct cpprof__wall_capture *c)
 
 /* With busy held. */
 static void
-count_from_now(struct wall *w, struct cpprof__wall_capture *c)
+count_from_now(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
     link_capture(w, c);
-    c->summary.time_ns = (int64_t)now_ns(CLOCK_REALTIME);
-    c->start_ns = now_ns(CLOCK_MONOTONIC);
+    c->summary.time_ns = (int64_t)cpprof__wall_now_ns(CLOCK_REALTIME);
+    c->start_ns = cpprof__wall_now_ns(CLOCK_MONOTONIC);
 }
 
 /* With busy held, or without the ticker: count no more. */
 static void
-cut(struct wall *w, struct cpprof__wall_capture *c)
+cut(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
     struct cpprof__wall_capture **at = &w->captures;
     struct cpprof__wall_summary *sum = &c->summary;
@@ -287,7 +135,8 @@ cut(struct wall *w, struct cpprof__wall_capture *c)
         at = &(*at)->next;
     *at = c->next;
     c->is_counting = false;
-    sum->duration_ns = (int64_t)(now_ns(CLOCK_MONOTONIC) - c->start_ns);
+    sum->duration_ns =
+        (int64_t)(cpprof__wall_now_ns(CLOCK_MONOTONIC) - c->start_ns);
     sum->n_threads = w->watch.n_threads_max;
     sum->n_looks = w->watch.n_looks - sum->n_looks;
     sum->n_asked = w->watch.n_asked - sum->n_asked;
@@ -298,10 +147,10 @@ cut(struct wall *w, struct cpprof__wall_capture *c)
 /* first: NULL for a recorder. */
 static enum cpprof_status
 start(const struct cpprof_wall_options *options,
-      struct cpprof__wall_capture *first, struct wall **out,
+      struct cpprof__wall_capture *first, struct cpprof__wall_ticker **out,
       struct cpprof_error *error)
 {
-    struct wall *w = calloc(1, sizeof *w);
+    struct cpprof__wall_ticker *w = calloc(1, sizeof *w);
     enum cpprof_status status;
     int failed;
 
@@ -315,7 +164,7 @@ start(const struct cpprof_wall_options *options,
         count_from_start(w, first);
     else
         cpprof__wall_keep_begin(&w->watch.counts);
-    failed = status == CPPROF_OK ? start_thread(w) : 0;
+    failed = status == CPPROF_OK ? cpprof__wall_ticker_start(w) : 0;
     if (failed)
         status = cpprof__fail(error, CPPROF_SYSTEM, failed,
                               "pthread_create: %s", strerror(failed));
@@ -340,7 +189,7 @@ change_state(enum state *which, enum state from, enum state to)
 }
 
 static void
-set_state(enum state to, struct wall *w)
+set_state(enum state to, struct cpprof__wall_ticker *w)
 {
     cpprof__own_lock_take(&lock);
     state = to;
@@ -354,7 +203,7 @@ begin(const struct cpprof_wall_options *options,
       struct cpprof__wall_capture *first, struct cpprof_error *error)
 {
     enum cpprof_status status;
-    struct wall *w = NULL;
+    struct cpprof__wall_ticker *w = NULL;
 
     set_state(STARTING, NULL);
     status = start(options, first, &w, error);
@@ -368,17 +217,15 @@ begin(const struct cpprof_wall_options *options,
 static void
 end(void)
 {
-    struct wall *w = wall;
+    struct cpprof__wall_ticker *w = wall;
 
     change_state(&state, RUNNING, STOPPING);
-    store_release(&w->finish, 1u);
-    syscall(SYS_futex, &w->finish, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    pthread_join(w->thread, NULL); /* EDEADLK: this is it, in exit() */
+    cpprof__wall_ticker_stop(w);
     cpprof__wall_finish(&w->watch);
     while (w->captures)
         cut(w, w->captures);
     if (w->watch.counts.is_kept)
-        keep_summary(w);
+        cpprof__wall_ticker_keep(w);
     set_state(IDLE, NULL);
     free_wall(w);
 }
@@ -386,16 +233,17 @@ end(void)
 /* ---- captures --------------------------------------------------------- */
 
 static enum cpprof_status
-join(struct wall *w, struct cpprof__wall_capture *c, struct cpprof_error *error)
+join(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c,
+     struct cpprof_error *error)
 {
     bool joined;
 
-    cpprof__own_lock_take(&busy);
+    cpprof__own_lock_take(&cpprof__wall_busy);
     cpprof__wall_settle(&w->watch);
     joined = cpprof__wall_base_take(&c->base, &w->watch.counts);
     if (joined)
         count_from_now(w, c);
-    cpprof__own_lock_give(&busy);
+    cpprof__own_lock_give(&cpprof__wall_busy);
     return joined ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
@@ -413,19 +261,19 @@ cpprof__wall_enter(struct cpprof__wall_capture *c, struct cpprof_error *error)
 void
 cpprof__wall_leave(struct cpprof__wall_capture *c)
 {
-    struct wall *w;
+    struct cpprof__wall_ticker *w;
     bool only = false;
 
     pthread_mutex_lock(&change);
     w = wall;
     if (w && c->is_counting) {
-        cpprof__own_lock_take(&busy);
+        cpprof__own_lock_take(&cpprof__wall_busy);
         only = !w->is_for_recorder && w->captures == c && !c->next;
         if (!only) {
             cpprof__wall_settle(&w->watch);
             cut(w, c);
         }
-        cpprof__own_lock_give(&busy);
+        cpprof__own_lock_give(&cpprof__wall_busy);
     }
     if (only)
         end();
@@ -591,7 +439,7 @@ cpprof_stop_wall_profile(struct cpprof_error *error)
 void
 cpprof__wall_fork_prepare(void)
 {
-    busy_taken = cpprof__own_lock_take_for_fork(&busy);
+    busy_taken = cpprof__own_lock_take_for_fork(&cpprof__wall_busy);
     lock_taken = cpprof__own_lock_take_for_fork(&lock);
 }
 
@@ -601,7 +449,7 @@ give_locks(void)
     if (lock_taken)
         cpprof__own_lock_give(&lock);
     if (busy_taken)
-        cpprof__own_lock_give(&busy);
+        cpprof__own_lock_give(&cpprof__wall_busy);
 }
 
 void

@@ -136,10 +136,13 @@ cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
         head->rate_hz > 1000 || head->time_ns <= 0)
         return false;
     n = n < CPPROF__WALL_ROWS ? n : CPPROF__WALL_ROWS - 1;
-    for (i = 1; i <= n; i++)
+    for (i = 1; i <= n; i++) {
         if (!makes_sense(&copy->rows[i]) ||
             !is_wanted(&copy->rows[i], head->flags))
             copy->rows[i].n = 0;
+        if (head->flags & CPPROF_WALL_NO_LABELS)
+            copy->rows[i].labels = 0;
+    }
     *counts = (struct cpprof__wall_counts){
         .places = copy->rows + 1,
         .n_places = n,

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 static const struct cpprof__wall_summary kept_summary = {
-    .options = {.rate_hz = 250, .flags = CPPROF_WALL_OFF_CPU},
+    .options = {.rate_hz = 250, .flags = CPPROF_WALL_FGPROF},
     .time_ns = 1700000000000000000,
     .duration_ns = 5000,
     .n_threads = 3,
@@ -73,9 +73,57 @@ rows_are_kept_as_they_are_counted(void **state)
     assert_int_equal(counts.places[1].labels, 2);
     assert_int_equal(counts.places[2].state, CPPROF__WALL_RUNNING);
     assert_int_equal(summary.options.rate_hz, 250);
-    assert_int_equal(summary.options.flags, CPPROF_WALL_OFF_CPU);
+    assert_int_equal(summary.options.flags, CPPROF_WALL_FGPROF);
     assert_int_equal(summary.duration_ns, 5000);
     assert_int_equal(summary.n_asked, 4);
+}
+
+static void
+rows_that_are_not_wanted_are_left_out(void **state)
+{
+    struct cpprof__wall_summary summary = {0};
+    struct cpprof__wall_counts counts;
+
+    (void)state;
+    keep_three();
+    copy.head.flags = CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS;
+    assert_true(cpprof__wall_kept_open(&copy, &counts, &summary));
+    assert_int_equal(total_ns(&counts), 1110);
+    assert_int_equal(counts.places[1].labels, 0);
+    assert_int_equal(counts.places[2].n, 0);
+}
+
+/* Two captures on the counts of one ticker, with other flags. */
+static void
+counts_since_a_moment_are_what_was_added(void **state)
+{
+    struct cpprof__wall_counts counts = {0}, since = {0}, off = {0};
+    struct cpprof__wall_base base = {0};
+    const struct cpprof__wall_base nothing = {0};
+    uint32_t i;
+
+    (void)state;
+    add(&counts, 1, 5, CPPROF__WALL_RUNNING, 100);
+    add(&counts, 2, 0, CPPROF__WALL_SLEEPING, 100);
+    assert_true(cpprof__wall_base_take(&base, &counts));
+    add(&counts, 1, 5, CPPROF__WALL_RUNNING, 7);
+    add(&counts, 1, 6, CPPROF__WALL_SLEEPING, 1);
+    for (i = 10; i < 2000; i++)
+        add(&counts, i, 0, CPPROF__WALL_SLEEPING, 1);
+    counts.lost_ns = 3;
+    assert_true(cpprof__wall_counts_since(&counts, &base, 0, &since));
+    assert_int_equal(total_ns(&since), 7 + 1 + 1990);
+    assert_int_equal(since.n, 2 + 1990);
+    assert_int_equal(since.lost_ns, 3);
+    assert_true(cpprof__wall_counts_since(
+        &counts, &nothing, CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS, &off));
+    assert_int_equal(total_ns(&off), 100 + 1 + 1990);
+    for (i = 0; i < off.n_places; i++)
+        assert_int_equal(off.places[i].labels, 0);
+    cpprof__wall_base_free(&base);
+    cpprof__wall_counts_free(&counts);
+    cpprof__wall_counts_free(&since);
+    cpprof__wall_counts_free(&off);
 }
 
 static void
@@ -175,6 +223,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_kept_as_they_are_counted),
+        cmocka_unit_test(rows_that_are_not_wanted_are_left_out),
+        cmocka_unit_test(counts_since_a_moment_are_what_was_added),
         cmocka_unit_test(rows_survive_the_growth_of_the_table),
         cmocka_unit_test(what_finds_no_row_is_lost_time),
         cmocka_unit_test(a_forked_child_has_kept_nothing),

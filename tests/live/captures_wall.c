@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Several captures of wall time at once: each shows its own stretch, by its own
+ * flags, whatever the others begin and end.
+ */
+#include "load.h"
+#include "memory.h"
+#include "tap.h"
+
+#include <cpprof/captures.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct one {
+    struct memory file;
+    struct cpprof_capture *capture;
+};
+
+static void
+begin(struct one *c, uint32_t flags)
+{
+    struct cpprof_wall_options options = {.size = sizeof options,
+                                          .flags = flags};
+    struct cpprof_error error = {0};
+
+    if (cpprof_capture_wall(memory_writer(&c->file), &options, &c->capture,
+                            &error))
+        bail("capture: %s", error.text);
+}
+
+static struct profile *
+end(struct one *c)
+{
+    struct cpprof_error error = {0};
+    struct profile *p;
+
+    if (cpprof_capture_end(c->capture, &error))
+        bail("end: %s", error.text);
+    p = memory_profile(&c->file);
+    if (!p)
+        bail("that is no profile");
+    return p;
+}
+
+static double
+seconds_in(const struct profile *p, const char *name)
+{
+    return (double)profile_cpu_in(p, name) / 1e9;
+}
+
+/* Not the same, so that they are not made one. */
+__attribute__((noinline)) static void
+nap_one(void)
+{
+    usleep(300000);
+    load_sink++;
+}
+
+__attribute__((noinline)) static void
+nap_two(void)
+{
+    usleep(300000);
+    load_sink += 2;
+}
+
+__attribute__((noinline)) static void
+nap_three(void)
+{
+    usleep(300000);
+    load_sink += 3;
+}
+
+/* Two periods: where a nap begins and ends is seen by ticks. */
+#define EDGE 0.03
+
+static void
+test_overlap(void)
+{
+    struct one a, b;
+    struct profile *p, *q;
+
+    begin(&a, 0);
+    nap_one();
+    begin(&b, 0);
+    nap_two();
+    p = end(&a);
+    nap_three();
+    q = end(&b);
+    check_near(seconds_in(p, "nap_one"), 0.3, EDGE,
+               "the first capture has what came before the second");
+    check_near(seconds_in(p, "nap_two"), 0.3, EDGE,
+               "and what both were there for");
+    check_equal(profile_cpu_in(p, "nap_three"), 0, "but nothing of later");
+    check_near(seconds_in(q, "nap_one"), 0, EDGE,
+               "the second capture has nothing of before");
+    check_near(seconds_in(q, "nap_two"), 0.3, EDGE,
+               "it has what both were there for");
+    check_near(seconds_in(q, "nap_three"), 0.3, EDGE, "and what came later");
+    check_near((double)p->duration_ns / 1e9, 0.6, 0.1,
+               "each has a duration of its own");
+    profile_free(p);
+    profile_free(q);
+}
+
+static int stop_sleeper;
+
+__attribute__((noinline)) static void *
+sleeper(void *arg)
+{
+    while (!__atomic_load_n(&stop_sleeper, __ATOMIC_RELAXED))
+        usleep(50000);
+    return arg;
+}
+
+/* What is charged to two threads adds up to twice the time, in each part. */
+static void
+test_adjacent(void)
+{
+    struct one whole, part;
+    struct profile *p;
+    pthread_t thread;
+    int64_t ns_parts = 0, ns_time = 0;
+    int i;
+
+    pthread_create(&thread, NULL, sleeper, NULL);
+    begin(&whole, 0);
+    for (i = 0; i < 5; i++) {
+        begin(&part, 0);
+        usleep(100000);
+        p = end(&part);
+        ns_parts += profile_cpu_ns(p);
+        ns_time += p->duration_ns;
+        profile_free(p);
+    }
+    p = end(&whole);
+    note("%.3f s in parts of %.3f s, %.3f s in the whole of %.3f s",
+         (double)ns_parts / 1e9, (double)ns_time / 1e9,
+         (double)profile_cpu_ns(p) / 1e9, (double)p->duration_ns / 1e9);
+    check_near((double)ns_parts, 2.0 * (double)ns_time, 0.06 * 1e9,
+               "parts have the time of all threads");
+    check_near((double)profile_cpu_ns(p), 2.0 * (double)p->duration_ns,
+               0.06 * 1e9, "as the whole has");
+    profile_free(p);
+    __atomic_store_n(&stop_sleeper, 1, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+}
+
+static void
+test_off_cpu(void)
+{
+    struct one all, off;
+    struct profile *p, *q;
+
+    begin(&all, 0);
+    begin(&off, CPPROF_WALL_OFF_CPU);
+    hog_one(300 * MS);
+    nap_one();
+    q = end(&off);
+    p = end(&all);
+    check_at_least(seconds_in(p, "hog_one"), 0.25, "who wants all has it");
+    check_at_most(seconds_in(q, "hog_one") / ((double)profile_cpu_ns(p) / 1e9),
+                  0.4, "who wants only waits has no time on a processor");
+    check_near(seconds_in(q, "nap_one"), 0.3, EDGE, "but all waits");
+    check_equal(profile_cpu_labelled(q, "state", "running"), 0,
+                "and nothing that runs");
+    profile_free(p);
+    profile_free(q);
+}
+
+static void
+test_ordinary(void)
+{
+    struct memory file, refused;
+    struct cpprof_error error = {0};
+    struct profile *p, *q;
+    struct one c;
+
+    begin(&c, 0);
+    nap_one();
+    if (cpprof_start_wall_profile(memory_writer(&file), NULL, &error))
+        bail("start: %s", error.text);
+    check_equal(
+        cpprof_start_wall_profile(memory_writer(&refused), NULL, &error),
+        CPPROF_BUSY, "a second ordinary profile is refused");
+    nap_two();
+    if (cpprof_stop_wall_profile(&error))
+        bail("stop: %s", error.text);
+    nap_three();
+    q = end(&c);
+    p = memory_profile(&file);
+    if (!p)
+        bail("that is no profile");
+    check_near(seconds_in(p, "nap_two"), 0.3, EDGE,
+               "an ordinary profile within a capture has its own stretch");
+    check_near(seconds_in(p, "nap_one") + seconds_in(p, "nap_three"), 0, EDGE,
+               "and nothing else");
+    check_near(seconds_in(q, "nap_three"), 0.3, EDGE,
+               "its end does not end the capture");
+    profile_free(p);
+    profile_free(q);
+}
+
+static int
+in_child(struct one *parents)
+{
+    struct profile *p;
+    struct one own;
+
+    if (cpprof_capture_end(parents->capture, NULL) != CPPROF_INVALID ||
+        parents->file.n_closed)
+        return 1;
+    begin(&own, 0);
+    nap_two();
+    p = end(&own);
+    return seconds_in(p, "nap_two") < 0.2 ? 2 : 0;
+}
+
+static void
+test_fork(void)
+{
+    struct profile *p;
+    struct one c;
+    int status = -1;
+    pid_t child;
+
+    begin(&c, 0);
+    child = fork();
+    if (child == 0)
+        _exit(in_child(&c));
+    waitpid(child, &status, 0);
+    nap_one();
+    check_equal(status, 0,
+                "a child may end its parent's capture and begin its own");
+    p = end(&c);
+    check_near(seconds_in(p, "nap_one"), 0.3, EDGE, "the parent's goes on");
+    profile_free(p);
+}
+
+int
+main(void)
+{
+    test_overlap();
+    test_adjacent();
+    test_off_cpu();
+    test_ordinary();
+    test_fork();
+    return check_done();
+}
