@@ -103,6 +103,8 @@ take_place(int32_t tid)
         return NULL;
     t = cpprof__thread_at(first_free - 1);
     first_free = t->next_free;
+    /* Who had it has ended, with the last thing that its handlers stored. */
+    (void)load_acquire(&t->busy);
     t->start = 0;
     t->start_arg = NULL;
     t->stack_lo = t->stack_hi = t->stack_end = 0;

@@ -5,6 +5,7 @@
  * Nothing may hang, crash or be wrong.
  *
  *     stress_profiles [SECONDS]
+ *     STRESS_SECONDS=SECONDS stress_profiles
  */
 #include "command.h"
 #include "stress_cancel.h"
@@ -444,7 +445,8 @@ int
 main(int argc, char **argv)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    double seconds = argc > 1 ? atof(argv[1]) : SECONDS;
+    const char *wanted = argc > 1 ? argv[1] : getenv("STRESS_SECONDS");
+    double seconds = wanted ? atof(wanted) : SECONDS;
     char name[64];
     size_t i;
 
