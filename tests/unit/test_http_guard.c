@@ -56,23 +56,6 @@ a_name_that_is_no_address_is_not_here(void **state)
             fail_msg("here: %s", elsewhere[i]);
 }
 
-static void
-what_takes_time_is_known_by_its_path_or_seconds(void **state)
-{
-    (void)state;
-    assert_true(cpprof__http_takes_time("/debug/pprof/profile", NULL, NULL, 0));
-    assert_true(cpprof__http_takes_time("/debug/fgprof", "", NULL, 0));
-    assert_true(
-        cpprof__http_takes_time("/debug/pprof/heap", "a=b&seconds=1", NULL, 0));
-    assert_true(
-        cpprof__http_takes_time("/debug/pprof/heap", NULL, "seconds=1", 9));
-    assert_false(
-        cpprof__http_takes_time("/debug/pprof/heap", "xseconds=1", NULL, 0));
-    assert_false(
-        cpprof__http_takes_time("/debug/pprof/heap", NULL, "seconds=1", 7));
-    assert_false(cpprof__http_takes_time("/debug/pprof/", NULL, NULL, 0));
-}
-
 static bool
 parses(const char *text)
 {
@@ -187,7 +170,6 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_token_itself_is_the_token),
         cmocka_unit_test(a_name_that_is_no_address_is_not_here),
-        cmocka_unit_test(what_takes_time_is_known_by_its_path_or_seconds),
         cmocka_unit_test(addresses_are_read_and_told_again),
         cmocka_unit_test(what_is_no_address_is_refused),
         cmocka_unit_test(a_socket_that_nobody_listens_on_is_replaced),

@@ -255,18 +255,6 @@ finish(struct answer *a)
     return a->is_chunked ? send_all(a, &part, 1, 0) : 0;
 }
 
-/* Before the client can know that it is over, and ask for the next one. */
-static void
-end_capture(struct cpprof__http_connection *c)
-{
-    if (!c->is_long)
-        return;
-    pthread_mutex_lock(&c->server->lock);
-    c->server->n_long--;
-    c->is_long = false;
-    pthread_mutex_unlock(&c->server->lock);
-}
-
 static void
 say_failure(struct answer *a)
 {
@@ -292,8 +280,9 @@ cpprof__http_answer(struct cpprof__http_connection *c)
         .content_type = c->head.content_type,
         .body = c->body,
         .n_body = c->n_body,
-        .flags = options->flags & CPPROF_HTTP_ONE_CPU_CAPTURE,
+        .flags = options->flags & ~CPPROF_HTTP_INSECURE,
         .max_seconds = options->max_seconds,
+        .max_captures = options->max_captures,
         .wait = wait_or_left,
         .ctx = &a,
     };
@@ -303,7 +292,6 @@ cpprof__http_answer(struct cpprof__http_connection *c)
 
     c->keeps = c->head.keeps_alive && !load_acquire(&c->server->stops);
     status = c->server->host->handle(&request, &response, NULL);
-    end_capture(c);
     if (!a.has_begun)
         say_failure(&a);
     else if (status != CPPROF_OK || finish(&a))

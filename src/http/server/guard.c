@@ -53,35 +53,3 @@ cpprof__http_host_is_here(const char *host)
         name[n - 1] = 0;
     return !strcasecmp(name, "localhost") || is_address(name);
 }
-
-static bool
-has_seconds(const char *text, const char *end)
-{
-    static const char key[] = "seconds=";
-    const size_t n = sizeof key - 1;
-    const char *at = text;
-
-    while ((size_t)(end - at) >= n &&
-           (at = memmem(at, (size_t)(end - at), key, n))) {
-        if (at == text || at[-1] == '&' || at[-1] == ';')
-            return true;
-        at += n;
-    }
-    return false;
-}
-
-bool
-cpprof__http_takes_time(const char *path, const char *query, const void *body,
-                        unsigned long n_body)
-{
-    static const char *const names[] = {"/profile", "/wall", "/offcpu",
-                                        "/fgprof"};
-    const char *last = strrchr(path, '/');
-    size_t i;
-
-    for (i = 0; last && i < sizeof names / sizeof *names; i++)
-        if (!strcmp(last, names[i]))
-            return true;
-    return (query && has_seconds(query, query + strlen(query))) ||
-           (body && has_seconds(body, (const char *)body + n_body));
-}

@@ -21,9 +21,4 @@ cpprof__http_token_is(const char *authorization, const char *token);
 bool
 cpprof__http_host_is_here(const char *host);
 
-/* Is it, going by path and query or a form, answered after a while? */
-bool
-cpprof__http_takes_time(const char *path, const char *query, const void *body,
-                        unsigned long n_body);
-
 #endif

@@ -10,28 +10,12 @@
 
 /* ---- whole requests ----------------------------------------------------- */
 
-/* Go's words for a capture that cannot start are of this kind. */
-#define TOO_MANY "Could not start: too many captures at once"
-
 static void
 serve(struct cpprof__http_connection *c)
 {
-    struct cpprof__http_server *s = c->server;
-
-    c->is_long = cpprof__http_takes_time(c->head.path, c->head.query, c->body,
-                                         c->n_body);
-    if (c->is_long && s->n_long >= s->options.max_captures) {
-        c->is_long = false;
-        cpprof__http_refuse(c, 503, TOO_MANY);
-        return;
-    }
-    s->n_long += c->is_long;
     c->state = CPPROF__HTTP_SERVED;
-    if (!cpprof__http_queue(c))
-        return;
-    s->n_long -= c->is_long;
-    c->is_long = false;
-    cpprof__http_refuse(c, 503, "Could not start: no thread for it");
+    if (cpprof__http_queue(c))
+        cpprof__http_refuse(c, 503, "Could not start: no thread for it");
 }
 
 /* May it ask at all? False: it was told. */

@@ -59,7 +59,6 @@ struct cpprof__http_connection {
     uint64_t since_ns;    /* it waits for a request */
     uint64_t deadline_ns; /* until when it may */
     bool is_idle;         /* between two requests */
-    bool is_long;         /* counts as a capture */
 
     /* What was read: first the head, when there is one. */
     char *input;
@@ -91,7 +90,7 @@ struct cpprof__http_server {
     size_t n_connections;
     struct cpprof__http_connection *first, *last; /* wait for a worker */
     size_t n_queued, n_bodies;
-    uint32_t n_workers, n_idle_workers, n_long, n_threads;
+    uint32_t n_workers, n_idle_workers, n_threads;
     int listen_fd, wake_fd;
     uint64_t accept_ns; /* not before: out of descriptors */
     bool stops;         /* atomic */
