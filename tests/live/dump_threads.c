@@ -294,6 +294,36 @@ stopped(void *arg)
     return arg;
 }
 
+static atomic_bool is_idle;
+
+NOINLINE static void *
+busy(void *arg)
+{
+    while (!atomic_load(&is_idle))
+        load_sink += churn(load_sink);
+    return arg;
+}
+
+/* Far more than there are processors. */
+static void
+who_runs_is_waited_for(void)
+{
+    pthread_t threads[30];
+    uint64_t begin;
+    int i;
+
+    for (i = 0; i < 30; i++)
+        pthread_create(&threads[i], NULL, busy, NULL);
+    begin = wall_ns();
+    free(dump_text("goroutine", 2));
+    check_at_most((double)(wall_ns() - begin) / 1e9, 10,
+                  "a_dump_of_many_that_run_has_an_end");
+    check_equal(count_now("goroutine", "busy"), 30, "with_all_of_them");
+    atomic_store(&is_idle, true);
+    for (i = 0; i < 30; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void
 who_is_stopped_is_listed(void)
 {
@@ -676,6 +706,7 @@ main(void)
     who_waits_for_signals_is_left_alone();
     who_is_uninterruptible_is_listed();
     who_is_stopped_is_listed();
+    who_runs_is_waited_for();
     a_full_queue_of_signals_loses_nobody();
     nobody_is_missing_while_others_come_and_go();
     dumps_at_the_same_time_are_whole();
