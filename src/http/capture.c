@@ -5,7 +5,7 @@
  *
  * Source: Go net/http/pprof (Profile); fgprof (Handler).
  */
-#include "base/status.h"
+#include "collect/captures.h"
 #include "collect/session.h"
 #include "http/timed.h"
 
@@ -123,8 +123,10 @@ run(struct cpprof__call *call, const struct kind *kind, int64_t seconds,
         return;
     }
     cpprof__answer_begin(&call->answer, &head);
-    if (!call->answer.sys)
-        cpprof__timed_wait(call, seconds);
+    if (call->answer.sys || !cpprof__timed_wait(call, seconds)) {
+        cpprof__capture_cancel(capture);
+        return;
+    }
     status = cpprof_capture_end(capture, &error);
     cpprof__answer_end(&call->answer, status, &error);
 }
@@ -192,9 +194,6 @@ cpprof__http_cpu(struct cpprof__call *call)
 
 /* ---- wall ------------------------------------------------------------- */
 
-/* Until captures of wall time are linked in. */
-#pragma weak cpprof_capture_wall
-
 static enum cpprof_status
 begin_wall(struct cpprof__call *call, uint32_t rate_hz, uint32_t flags,
            struct cpprof_writer writer, struct cpprof_capture **capture,
@@ -207,9 +206,6 @@ begin_wall(struct cpprof__call *call, uint32_t rate_hz, uint32_t flags,
         .flags = flags | (wants_labels(call) ? 0 : CPPROF_WALL_NO_LABELS),
     };
 
-    if (!cpprof_capture_wall)
-        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "wall time is not captured yet");
     return cpprof_capture_wall(writer, &options, capture, error);
 }
 

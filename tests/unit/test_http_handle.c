@@ -511,12 +511,13 @@ a_child_has_none_of_its_parents_captures(void **state)
 static void
 a_client_that_leaves_ends_its_capture(void **state)
 {
-    static const char *const addresses[] = {"/debug/pprof/profile",
-                                            "/debug/pprof/block?seconds=60"};
+    static const char *const addresses[] = {
+        "/debug/pprof/profile", "/debug/pprof/block?seconds=60",
+        "/debug/pprof/wall", "/debug/fgprof?format=folded"};
     size_t i;
 
     (void)state;
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < 4; i++) {
         reply.leaves = true;
         assert_int_equal(get(addresses[i]), CPPROF_SYSTEM);
         reply.leaves = false;
@@ -632,6 +633,39 @@ gperftools_has_its_paths(void **state)
     expect("/pprof/symbol", 200, PLAIN SAFE, "num_symbols: 1\n");
 }
 
+static void
+rest(void)
+{
+    usleep(100000); /* ten ticks of this thread, which waits */
+}
+
+static void
+wall_time_comes_in_several_forms(void **state)
+{
+    const char *newline;
+
+    (void)state;
+    reply.meanwhile = rest;
+    expect_profile("/debug/pprof/wall?seconds=1&rate=200&labels=0",
+                   FILE_NAME("wall") BYTES SAFE);
+    expect_profile("/debug/pprof/offcpu?seconds=2",
+                   FILE_NAME("offcpu") BYTES SAFE);
+    assert_int_equal(reply.waited_ns, 2000000000);
+    expect_profile("/pprof/wall", FILE_NAME("wall") BYTES SAFE);
+    assert_int_equal(reply.waited_ns, 30000000000);
+    expect_profile("/debug/fgprof?format=pprof",
+                   FILE_NAME("fgprof") BYTES SAFE);
+    assert_int_equal(reply.waited_ns, 30000000000);
+    assert_int_equal(get("/debug/fgprof?seconds=1&format=folded"), CPPROF_OK);
+    reply.meanwhile = NULL;
+    expect_head(200, PLAIN SAFE);
+    /* a line: frames, a space, how often */
+    newline = strchr(reply.body, '\n');
+    assert_non_null(newline);
+    assert_true(newline[-1] >= '0' && newline[-1] <= '9');
+    assert_non_null(memchr(reply.body, ';', (size_t)(newline - reply.body)));
+}
+
 /* Last: it stays. */
 static void
 a_profile_of_the_program_comes_before_an_addition(void **state)
@@ -704,6 +738,7 @@ main(void)
         cmocka_unit_test(what_changed_since_comes_under_its_file_name),
         cmocka_unit_test(what_is_not_made_is_said),
         cmocka_unit_test(gperftools_has_its_paths),
+        cmocka_unit_test(wall_time_comes_in_several_forms),
         cmocka_unit_test(a_profile_of_the_program_comes_before_an_addition),
         cmocka_unit_test(structs_without_their_parts_are_refused),
     };

@@ -47,6 +47,8 @@ without_memory_there_is_an_answer_and_no_leak(void **state)
     expect_no_leak("/debug/pprof/mutex");
     expect_no_leak("/debug/pprof/goroutine");
     expect_no_leak("/debug/pprof/profile?seconds=1");
+    expect_no_leak("/debug/pprof/wall?seconds=1");
+    expect_no_leak("/debug/fgprof?seconds=1&format=folded");
     expect_no_leak("/debug/pprof?x");
     expect_no_leak("/debug/pprof/block?seconds=1");
     expect_no_leak("/debug/pprof/delta_mutex");

@@ -210,8 +210,13 @@ cpprof__heap_return_of(uintptr_t frame)
 
 /* Linkers make an instruction that sets no flags of the addition that makes the
  * address of a thread-local variable, after which the sanitizer asks whether it
- * was 0: a false alarm. */
-#define CPPROF__THREAD_LOCAL __attribute__((no_sanitize("null")))
+ * was 0: a false alarm, also where the function was put into its caller. */
+#ifdef CPPROF_CHECKED
+#define CPPROF__THREAD_LOCAL                                                   \
+    static __attribute__((no_sanitize("null"), noinline, unused))
+#else
+#define CPPROF__THREAD_LOCAL static inline
+#endif
 
 /* What a thread was before it became exempt. */
 struct cpprof__heap_exempt {
@@ -221,7 +226,7 @@ struct cpprof__heap_exempt {
 
 /* A handler that comes in between, and is exempt itself for a while, leaves
  * both as they were. */
-CPPROF__THREAD_LOCAL static inline struct cpprof__heap_exempt
+CPPROF__THREAD_LOCAL struct cpprof__heap_exempt
 cpprof__heap_exempt_begin(uintptr_t frame)
 {
     struct cpprof__heap_self *self = &cpprof__heap_self;
@@ -238,7 +243,7 @@ cpprof__heap_exempt_begin(uintptr_t frame)
     return before;
 }
 
-CPPROF__THREAD_LOCAL static inline void
+CPPROF__THREAD_LOCAL void
 cpprof__heap_exempt_end(struct cpprof__heap_exempt *before)
 {
     struct cpprof__heap_self *self = &cpprof__heap_self;
