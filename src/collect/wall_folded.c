@@ -3,6 +3,9 @@
  * A wall profile as folded stacks: a line for each, names from the root with
  * semicolons between them, and how many samples it has. Labels are left out.
  *
+ * Stacks of other addresses may have the same names; they are one line, unless
+ * there are more than LINES_BYTES of them in between.
+ *
  * Source: fgprof (FormatFolded); flamegraph.pl.
  */
 #include "base/status.h"
@@ -17,10 +20,21 @@
 
 #define DEPTH_MAX 1026
 
+/* Tunable: memory for lines that are gathered before they are written. */
+#define LINES_BYTES (4u << 20)
+
+struct line {
+    size_t at; /* of its names, terminated */
+    const char *names;
+    int64_t n;
+};
+
 struct work {
     struct cpprof__text_profile text;
     struct cpprof__builder_frame stack[DEPTH_MAX];
-    bool is_first; /* name of a line */
+    struct cpprof__buffer names;
+    struct cpprof__buffer lines; /* struct line */
+    bool is_first;               /* name of a line */
 };
 
 /* ---- rows ------------------------------------------------------------- */
@@ -66,21 +80,54 @@ merge(const struct cpprof__wall_counts *counts)
 
 /* ---- lines ------------------------------------------------------------ */
 
+static int
+by_names(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+
+    return strcmp(x->names, y->names);
+}
+
+/* Write what is gathered, sorted. */
+static void
+put_lines(struct work *w)
+{
+    struct line *lines = (void *)w->lines.data;
+    size_t i, n = w->lines.n / sizeof *lines;
+    int64_t sum = 0;
+
+    if (w->names.failed || w->lines.failed) {
+        cpprof__fail_nomem(&w->text.error);
+        n = 0;
+    }
+    for (i = 0; i < n; i++)
+        lines[i].names = (const char *)w->names.data + lines[i].at;
+    if (n)
+        qsort(lines, n, sizeof *lines, by_names);
+    for (i = 0; i < n; i++) {
+        sum += lines[i].n;
+        if (i + 1 < n && !by_names(&lines[i], &lines[i + 1]))
+            continue;
+        cpprof__buffer_append(&w->text.out, lines[i].names,
+                              strlen(lines[i].names));
+        cpprof__text_printf(&w->text, " %" PRId64 "\n", sum);
+        sum = 0;
+    }
+    w->names.n = 0;
+    w->lines.n = 0;
+}
+
 /* What ends a name or a line is none of its characters. */
 static void
 put_name(struct work *w, const char *name)
 {
-    size_t n = strlen(name), i;
-
     if (!w->is_first)
-        cpprof__buffer_append(&w->text.out, ";", 1);
+        cpprof__buffer_append(&w->names, ";", 1);
     w->is_first = false;
-    if (!cpprof__buffer_reserve(&w->text.out, n))
-        return;
-    for (i = 0; i < n; i++) {
-        char c = (unsigned char)name[i] < ' ' ? ' ' : name[i];
+    for (; *name; name++) {
+        char c = (unsigned char)*name < ' ' ? ' ' : *name;
 
-        cpprof__buffer_append(&w->text.out, c == ';' ? ":" : &c, 1);
+        cpprof__buffer_append(&w->names, c == ';' ? ":" : &c, 1);
     }
 }
 
@@ -115,6 +162,7 @@ put_row(struct work *w, const struct cpprof__heap_source *source,
 {
     size_t n = cpprof__heap_stack(source, row->stack, w->text.mappings,
                                   w->text.n_mappings, w->stack, DEPTH_MAX);
+    const struct line line = {w->names.n, NULL, row->n};
 
     if (!row->stack)
         w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
@@ -125,7 +173,10 @@ put_row(struct work *w, const struct cpprof__heap_source *source,
     w->is_first = true;
     while (n--)
         put_frame(w, &w->stack[n]);
-    cpprof__text_printf(&w->text, " %" PRId64 "\n", row->n);
+    cpprof__buffer_append(&w->names, "", 1);
+    cpprof__buffer_append(&w->lines, &line, sizeof line);
+    if (w->names.n >= LINES_BYTES || w->names.failed || w->lines.failed)
+        put_lines(w);
 }
 
 enum cpprof_status
@@ -151,7 +202,10 @@ cpprof__wall_write_folded(const struct cpprof__heap_source *source,
         put_row(w, source, &counts->places[i]);
     if (counts->lost_ns)
         put_row(w, source, &(struct cpprof__wall_count){.n = 1});
+    put_lines(w);
     status = cpprof__text_end(&w->text, error);
+    cpprof__buffer_free(&w->names);
+    cpprof__buffer_free(&w->lines);
     free(w);
     return status;
 }

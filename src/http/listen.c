@@ -273,6 +273,8 @@ listen_as_asked(const struct cpprof__environment *env,
         return status;
     options.token = *token ? token : NULL;
     options.flags = env->http_insecure ? CPPROF_HTTP_INSECURE : 0;
+    if (env->plan.options.symbolize == CPPROF_SYMBOLIZE_NONE)
+        options.flags |= CPPROF_HTTP_NO_NAMES;
     strcpy(address, env->http);
     if (!strncmp(address, "unix:", 5) &&
         !cpprof__environment_path(env->http, address, sizeof address))
