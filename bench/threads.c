@@ -146,7 +146,7 @@ idle(int n, uint32_t rate_hz, double length)
     if (cpprof_path_writer("/dev/null", &writer, NULL) ||
         cpprof_start_wall_profile(writer, &options, NULL))
         return 1;
-    usleep(500000); /* the first look at each */
+    usleep(500000 + 500 * (useconds_t)n); /* the first look at each */
     with = share_while_asleep(length);
     printf("  %5d threads, %4u Hz: %.2f %% of a processor (without: %.2f %%)\n",
            n, rate_hz, 100 * with, 100 * without);
