@@ -441,6 +441,33 @@ every_allocation_of_taking_fails_once(void **state)
     add_and_remove(0, 2);
 }
 
+static void
+rows_that_find_no_memory_leave_none_behind(void **state)
+{
+    const struct cpprof__kept nothing = {0};
+    struct cpprof__heap_rows rows;
+    struct cpprof__kept kept;
+    struct made m;
+    size_t n;
+
+    make(&m);
+    add_samples(&m, PCS(0x10310, 0x10010), 1, 1, 64, 1);
+    take(&m, 0, &rows);
+    oom_watch();
+    oom.countdown = 0;
+    assert_false(cpprof__kept_heap(&kept, &rows));
+    oom.countdown = 0;
+    assert_null(cpprof__kept_difference(&nothing, &nothing, &n));
+    oom.countdown = 1; /* it need not become shorter */
+    assert_true(cpprof__kept_heap(&kept, &rows));
+    oom.countdown = -1;
+    assert_int_equal(kept.n, 1);
+    cpprof__kept_free(&kept);
+    assert_int_equal(oom.n_live, 0);
+    free(rows.rows);
+    unmake(&m);
+}
+
 static int
 discard(void *ctx, const void *data, size_t n_bytes)
 {
@@ -495,6 +522,7 @@ main(void)
         cmocka_unit_test(an_empty_snapshot_begins_with_the_whole),
         cmocka_unit_test(misuse_is_told_and_the_writer_closed),
         cmocka_unit_test(after_a_failed_write_the_snapshot_is_as_it_was),
+        cmocka_unit_test(rows_that_find_no_memory_leave_none_behind),
         cmocka_unit_test(every_allocation_of_taking_fails_once),
         cmocka_unit_test(every_allocation_of_writing_fails_once),
     };
