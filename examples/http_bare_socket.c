@@ -103,11 +103,10 @@ main(int argc, char **argv)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     const struct timeval most = {10, 0};
-    int on = 1, fd, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     address.sin_port = htons((in_port_t)atoi(argc > 1 ? argv[1] : "8080"));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(listener, (struct sockaddr *)&address, sizeof address) ||
         listen(listener, 16))
         return 1;

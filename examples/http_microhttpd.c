@@ -5,25 +5,26 @@
  *     cc http_microhttpd.c -lmicrohttpd -lcpprof && ./a.out 8080
  *     go tool pprof http://localhost:8080/debug/pprof/heap
  *
- * libmicrohttpd takes an answer when it wants some, cpprof gives it when it has
- * some: so it is collected, and sent when it is whole. Each connection has a
- * thread, and a capture keeps nobody else waiting.
+ * An answer is collected, and sent when it is whole. Each connection has a
+ * thread, so a capture keeps nobody else waiting.
  */
 #include <cpprof/http.h>
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct call {
-    char *uri; /* as it came */
+    char uri[2048]; /* as it came */
     bool is_begun;
     char body[65536];
     size_t n_body;
     unsigned status;
     struct MHD_Response *response;
+    FILE *out; /* to the next two */
     char *answer;
     size_t n_answer;
 };
@@ -33,11 +34,9 @@ read_answer(void *ctx, uint64_t at, char *to, size_t n)
 {
     const struct call *c = ctx;
 
-    if (at >= c->n_answer)
-        return MHD_CONTENT_READER_END_OF_STREAM;
     n = n < c->n_answer - at ? n : c->n_answer - at;
     memcpy(to, c->answer + at, n);
-    return (ssize_t)n;
+    return n ? (ssize_t)n : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
 static int
@@ -58,26 +57,19 @@ begin(void *ctx, int status, const struct cpprof_http_header *headers,
 static int
 write_body(void *ctx, const void *data, size_t n)
 {
-    struct call *c = ctx;
-    char *answer = realloc(c->answer, c->n_answer + n);
-
-    if (!answer)
-        return ENOMEM;
-    memcpy(answer + c->n_answer, data, n);
-    c->answer = answer;
-    c->n_answer += n;
-    return 0;
+    return fwrite(data, 1, n, ((struct call *)ctx)->out) == n ? 0 : ENOMEM;
 }
 
-/* The target as it came, before anything else is known of the request. */
+/* First of all: the target. */
 static void *
 start_call(void *cls, const char *uri, struct MHD_Connection *connection)
 {
     struct call *c = calloc(1, sizeof *c);
 
-    (void)cls, (void)connection;
-    if (c)
-        c->uri = strdup(uri);
+    if (c) {
+        snprintf(c->uri, sizeof c->uri, "%s", uri);
+        c->out = open_memstream(&c->answer, &c->n_answer);
+    }
     return c;
 }
 
@@ -91,8 +83,7 @@ handle(void *cls, struct MHD_Connection *connection, const char *path,
     struct cpprof_http_request request = {
         .size = sizeof request, .method = method, .path = path};
 
-    (void)cls, (void)version;
-    if (!c || !c->uri || *n > sizeof c->body - c->n_body)
+    if (!c || !c->out || *n > sizeof c->body - c->n_body)
         return MHD_NO;
     memcpy(c->body + c->n_body, data ? data : "", *n);
     c->n_body += *n;
@@ -106,7 +97,7 @@ handle(void *cls, struct MHD_Connection *connection, const char *path,
         connection, MHD_HEADER_KIND, "Content-Type");
     request.body = c->body;
     request.n_body = c->n_body;
-    if (cpprof_http_handle(&request, &to, NULL) != CPPROF_OK)
+    if (cpprof_http_handle(&request, &to, NULL) != CPPROF_OK || fflush(c->out))
         return MHD_NO; /* cuts the connection */
     return MHD_queue_response(connection, c->status, c->response);
 }
@@ -117,13 +108,12 @@ end_call(void *cls, struct MHD_Connection *connection, void **ctx,
 {
     struct call *c = *ctx;
 
-    (void)cls, (void)connection, (void)how;
-    if (!c)
-        return;
-    if (c->response)
+    if (c && c->response)
         MHD_destroy_response(c->response);
-    free(c->answer);
-    free(c->uri);
+    if (c && c->out)
+        fclose(c->out);
+    if (c)
+        free(c->answer);
     free(c);
 }
 
@@ -135,12 +125,6 @@ main(int argc, char **argv)
         (uint16_t)atoi(argc > 1 ? argv[1] : "8080"), NULL, NULL, handle, NULL,
         MHD_OPTION_URI_LOG_CALLBACK, start_call, NULL,
         MHD_OPTION_NOTIFY_COMPLETED, end_call, NULL, MHD_OPTION_END);
-    char byte;
 
-    if (!server)
-        return 1;
-    while (read(0, &byte, 1) > 0) {
-    }
-    MHD_stop_daemon(server);
-    return 0;
+    return server ? pause() : 1;
 }
