@@ -140,11 +140,6 @@ bool
 cpprof__record_heap_write(struct cpprof__record_options *options,
                           struct cpprof_recording *recording, pid_t command);
 
-/* Is there another image of the same name and pid? Then its number is told. */
-bool
-cpprof__record_is_one_of_many(const struct cpprof_recording *recording,
-                              const struct cpprof_recorded_heap *heap);
-
 /* -------------------------------------------------- record_waits.c ------- */
 
 /* The same of a profile of waits, or by wall time. */

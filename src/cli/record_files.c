@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * From a recording to files: the command's own image is FILE; every other
- * process that has samples gets a file beside it, cpu.NAME.PID.pb.gz.
- */
-#include "record.h"
+/* From a recording to files: the CPU profiles, and then the other kinds. */
+#include "record_output.h"
 
 #include "cli.h"
 
@@ -12,65 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Files that get a line each; of more only the number is said. A build starts
- * hundreds of processes. */
-#define LINES_MAX 10
-
-struct output {
-    const struct cpprof__record_options *options;
-    const char *path; /* FILE */
-    struct cpprof_recording *recording;
-    size_t n_written; /* besides FILE */
-    uint64_t n_samples;
-    bool failed;
-};
-
-/* No image has this index. */
-#define NONE SIZE_MAX
-
-/* The image that FILE is about: the last of the command's pid that has
- * samples, or else the last. */
 static size_t
-find_main(const struct cpprof_recording *recording, pid_t command)
+n_images(const struct cpprof_recording *recording)
 {
-    size_t n = cpprof_recording_n_images(recording), i, found = NONE;
-    bool has_samples = false;
-
-    for (i = 0; i < n; i++) {
-        const struct cpprof_recorded_image *image =
-            cpprof_recording_image(recording, i);
-        bool any = image->n_samples || image->n_lost;
-
-        if (image->pid != command || (has_samples && !any))
-            continue;
-        found = i;
-        has_samples = any;
-    }
-    return found;
+    return cpprof_recording_n_images(recording);
 }
 
-/* Is there another image of the same name and pid? Then its number is told. */
-static bool
-is_one_of_many(const struct cpprof_recording *recording,
-               const struct cpprof_recorded_image *image)
+static struct cpprof__record_image
+image_at(const struct cpprof__record_output *out, size_t index)
 {
-    size_t n = cpprof_recording_n_images(recording), i, n_same = 0;
+    const struct cpprof_recorded_image *image =
+        cpprof_recording_image(out->recording, index);
 
-    for (i = 0; i < n; i++) {
-        const struct cpprof_recorded_image *other =
-            cpprof_recording_image(recording, i);
-
-        n_same += other->pid == image->pid && !strcmp(other->name, image->name);
-    }
-    return n_same > 1;
-}
-
-static char *
-name_beside(const struct output *out, const struct cpprof_recorded_image *image)
-{
-    return cpprof__record_name_beside(
-        out->path, image->name, image->pid,
-        is_one_of_many(out->recording, image) ? &image->image : NULL);
+    return (struct cpprof__record_image){
+        .name = image->name,
+        .pid = image->pid,
+        .image = &image->image,
+        .n_samples = image->n_samples,
+        .is_empty = !image->n_samples && !image->n_lost,
+    };
 }
 
 static const char *
@@ -80,8 +37,10 @@ plural(uint64_t n)
 }
 
 static void
-print_written(const char *path, const struct cpprof_recorded_image *image)
+print(const struct cpprof__record_output *out, size_t index, const char *path)
 {
+    const struct cpprof_recorded_image *image =
+        cpprof_recording_image(out->recording, index);
     char lost[48] = "none lost";
 
     if (image->n_lost)
@@ -93,109 +52,58 @@ print_written(const char *path, const struct cpprof_recorded_image *image)
                      (double)image->duration_ns * 1e-9, lost, image->engine);
 }
 
-static bool
-write_image(struct output *out, size_t index, const char *path)
+static void
+print_more(const struct cpprof__record_output *out, size_t n)
+{
+    cpprof__cli_warn("and %zu more files; the %zu other processes have "
+                     "%" PRIu64 " samples in all",
+                     n, out->n_written, out->n_samples);
+}
+
+static enum cpprof_status
+write_image(const struct cpprof__record_output *out, size_t index,
+            struct cpprof_writer writer, struct cpprof_error *error)
 {
     const struct cpprof_cpu_options options = {
         .size = sizeof options,
         .symbolize = out->options->symbolize,
         .flags = out->options->legacy ? CPPROF_CPU_LEGACY : 0,
     };
-    struct cpprof_writer writer;
-    struct cpprof_error error;
 
-    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK) {
-        cpprof__cli_fail("%s", error.text);
-        return false;
-    }
-    if (cpprof_recording_write(out->recording, index, writer, &options,
-                               &error) != CPPROF_OK) {
-        cpprof__cli_fail("%s: %s", path, error.text);
-        return false;
-    }
-    return true;
+    return cpprof_recording_write(out->recording, index, writer, &options,
+                                  error);
 }
 
-static void
-write_main(struct output *out, size_t index)
-{
-    const struct cpprof_recorded_image *image =
-        cpprof_recording_image(out->recording, index);
-
-    if (write_image(out, index, out->path))
-        print_written(out->path, image);
-    else
-        out->failed = true;
-}
-
-static void
-write_beside(struct output *out, size_t index)
-{
-    const struct cpprof_recorded_image *image =
-        cpprof_recording_image(out->recording, index);
-    char *path = name_beside(out, image);
-
-    if (!path || !write_image(out, index, path)) {
-        out->failed = true;
-    } else {
-        if (out->n_written++ < LINES_MAX)
-            print_written(path, image);
-        out->n_samples += image->n_samples;
-    }
-    free(path);
-}
-
-static void
-write_others(struct output *out, size_t main_image)
-{
-    size_t n = cpprof_recording_n_images(out->recording), i, n_skipped = 0;
-    bool room = cpprof__record_has_room_beside(out->path);
-
-    for (i = 0; i < n; i++) {
-        const struct cpprof_recorded_image *image =
-            cpprof_recording_image(out->recording, i);
-
-        if (i == main_image || !(image->n_samples || image->n_lost))
-            continue;
-        if (room)
-            write_beside(out, i);
-        else
-            n_skipped++;
-    }
-    if (out->n_written > LINES_MAX)
-        cpprof__cli_warn("and %zu more files; the %zu other processes have "
-                         "%" PRIu64 " samples in all",
-                         out->n_written - LINES_MAX, out->n_written,
-                         out->n_samples);
-    if (n_skipped)
-        cpprof__cli_warn("%s is no file: %zu other process%s not written",
-                         out->path, n_skipped,
-                         n_skipped == 1 ? " was" : "es were");
-}
+static const struct cpprof__record_way way = {n_images, image_at, write_image,
+                                              print, print_more};
 
 static bool
 write_cpu(const struct cpprof__record_options *options,
           struct cpprof_recording *recording, pid_t command)
 {
-    struct output out = {.options = options, .recording = recording};
-    char *path = cpprof__record_name(options, CPPROF__RECORD_CPU);
-    size_t main_image = find_main(recording, command);
+    struct cpprof__record_output out = {.options = options,
+                                        .recording = recording,
+                                        .kind = CPPROF__RECORD_CPU,
+                                        .way = &way};
+    size_t main_image = cpprof__record_find_main(&out, command);
 
-    out.path = path;
-    if (!path) {
+    out.path = cpprof__record_name(options, CPPROF__RECORD_CPU);
+    if (!out.path) {
         cpprof__cli_fail("record: out of memory");
         return false;
     }
-    if (main_image == NONE) {
+    if (main_image == CPPROF__RECORD_NO_IMAGE) {
         cpprof__cli_fail("%s: not written: no samples of %s, which used no "
                          "CPU time or did not load libcpprof.so",
-                         path, options->command[0]);
+                         out.path, options->command[0]);
         out.failed = true;
+    } else if (cpprof__record_write_image(&out, main_image, out.path)) {
+        print(&out, main_image, out.path);
     } else {
-        write_main(&out, main_image);
+        out.failed = true;
     }
-    write_others(&out, main_image);
-    free(path);
+    cpprof__record_write_others(&out, main_image);
+    free(out.path);
     return !out.failed;
 }
 

@@ -3,7 +3,7 @@
  * From a recording to heap profiles: the command's own heap is FILE; every
  * other process that sampled an allocation gets a file beside it.
  */
-#include "record.h"
+#include "record_output.h"
 
 #include "cli.h"
 
@@ -12,52 +12,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Files that get a line each; of more only the number is said. */
-#define LINES_MAX 10
-
-/* No heap has this index. */
-#define NONE SIZE_MAX
-
-struct output {
-    const struct cpprof__record_options *options;
-    struct cpprof_recording *recording;
-    char *path;
-    size_t n_written; /* besides FILE */
-    bool failed;
-};
-
-/* The last of the command's pid that sampled something, or else the last. */
 static size_t
-find_main(const struct cpprof_recording *recording, pid_t command)
+n_images(const struct cpprof_recording *recording)
 {
-    size_t n = cpprof_recording_n_heaps(recording), i, found = NONE;
-    bool has_samples = false;
-
-    for (i = 0; i < n; i++) {
-        const struct cpprof_recorded_heap *heap =
-            cpprof_recording_heap(recording, i);
-
-        if (heap->pid != command || (has_samples && !heap->n_samples))
-            continue;
-        found = i;
-        has_samples = heap->n_samples > 0;
-    }
-    return found;
+    return cpprof_recording_n_heaps(recording);
 }
 
-bool
-cpprof__record_is_one_of_many(const struct cpprof_recording *recording,
-                              const struct cpprof_recorded_heap *heap)
+static struct cpprof__record_image
+image_at(const struct cpprof__record_output *out, size_t index)
 {
-    size_t n = cpprof_recording_n_heaps(recording), i, n_same = 0;
+    const struct cpprof_recorded_heap *heap =
+        cpprof_recording_heap(out->recording, index);
 
-    for (i = 0; i < n; i++) {
-        const struct cpprof_recorded_heap *other =
-            cpprof_recording_heap(recording, i);
-
-        n_same += other->pid == heap->pid && !strcmp(other->name, heap->name);
-    }
-    return n_same > 1;
+    return (struct cpprof__record_image){
+        .name = heap->name,
+        .pid = heap->pid,
+        .image = &heap->image,
+        .n_samples = heap->n_samples,
+        .is_empty = !heap->n_samples,
+    };
 }
 
 /* Nothing can be sampled of it, and an empty profile would not say so. */
@@ -68,8 +41,10 @@ is_blind(const struct cpprof_recorded_heap *heap)
 }
 
 static void
-print_written(const char *path, const struct cpprof_recorded_heap *heap)
+print(const struct cpprof__record_output *out, size_t index, const char *path)
 {
+    const struct cpprof_recorded_heap *heap =
+        cpprof_recording_heap(out->recording, index);
     char lost[48] = "none lost";
 
     if (heap->n_lost)
@@ -81,8 +56,15 @@ print_written(const char *path, const struct cpprof_recorded_heap *heap)
                      (double)heap->inuse_bytes / 1048576, lost, heap->rate);
 }
 
-static bool
-write_heap(struct output *out, size_t index, const char *path)
+static void
+print_more(const struct cpprof__record_output *out, size_t n)
+{
+    cpprof__cli_warn("and %zu more heap profiles of other processes", n);
+}
+
+static enum cpprof_status
+write_heap(const struct cpprof__record_output *out, size_t index,
+           struct cpprof_writer writer, struct cpprof_error *error)
 {
     const struct cpprof_heap_options options = {
         .size = sizeof options,
@@ -91,65 +73,17 @@ write_heap(struct output *out, size_t index, const char *path)
                  (out->options->labels ? CPPROF_HEAP_LABELS : 0) |
                  (out->options->legacy ? CPPROF_HEAP_LEGACY : 0),
     };
-    struct cpprof_writer writer;
-    struct cpprof_error error;
 
-    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK) {
-        cpprof__cli_fail("%s", error.text);
-        return false;
-    }
-    if (cpprof_recording_write_heap(out->recording, index, writer, &options,
-                                    &error) != CPPROF_OK) {
-        cpprof__cli_fail("%s: %s", path, error.text);
-        return false;
-    }
-    return true;
+    return cpprof_recording_write_heap(out->recording, index, writer, &options,
+                                       error);
 }
 
-static void
-write_beside(struct output *out, size_t index)
-{
-    const struct cpprof_recorded_heap *heap =
-        cpprof_recording_heap(out->recording, index);
-    char *path = cpprof__record_name_beside(
-        out->path, heap->name, heap->pid,
-        cpprof__record_is_one_of_many(out->recording, heap) ? &heap->image
-                                                            : NULL);
-
-    if (!path || !write_heap(out, index, path))
-        out->failed = true;
-    else if (out->n_written++ < LINES_MAX)
-        print_written(path, heap);
-    free(path);
-}
+static const struct cpprof__record_way way = {n_images, image_at, write_heap,
+                                              print, print_more};
 
 static void
-write_others(struct output *out, size_t main_heap)
-{
-    size_t n = cpprof_recording_n_heaps(out->recording), i, n_skipped = 0;
-    bool room = cpprof__record_has_room_beside(out->path);
-
-    for (i = 0; i < n; i++) {
-        if (i == main_heap ||
-            !cpprof_recording_heap(out->recording, i)->n_samples)
-            continue;
-        if (room)
-            write_beside(out, i);
-        else
-            n_skipped++;
-    }
-    if (out->n_written > LINES_MAX)
-        cpprof__cli_warn("and %zu more heap profiles of other processes",
-                         out->n_written - LINES_MAX);
-    if (n_skipped)
-        cpprof__cli_warn("%s is no file: %zu other process%s not written",
-                         out->path, n_skipped,
-                         n_skipped == 1 ? " was" : "es were");
-}
-
-static void
-write_main(struct output *out, const struct cpprof_recorded_heap *heap,
-           size_t index)
+write_main(struct cpprof__record_output *out,
+           const struct cpprof_recorded_heap *heap, size_t index)
 {
     out->failed = true;
     if (!heap) {
@@ -160,8 +94,8 @@ write_main(struct output *out, const struct cpprof_recorded_heap *heap,
         cpprof__cli_fail("%s: not written: allocations of %s do not come by "
                          "cpprof: malloc is that of %s",
                          out->path, heap->name, heap->owner);
-    } else if (write_heap(out, index, out->path)) {
-        print_written(out->path, heap);
+    } else if (cpprof__record_write_image(out, index, out->path)) {
+        print(out, index, out->path);
         out->failed = false;
     }
 }
@@ -170,8 +104,11 @@ bool
 cpprof__record_heap_write(struct cpprof__record_options *options,
                           struct cpprof_recording *recording, pid_t command)
 {
-    struct output out = {.options = options, .recording = recording};
-    size_t main_heap = find_main(recording, command);
+    struct cpprof__record_output out = {.options = options,
+                                        .recording = recording,
+                                        .kind = CPPROF__RECORD_HEAP,
+                                        .way = &way};
+    size_t main_heap = cpprof__record_find_main(&out, command);
     const struct cpprof_recorded_heap *heap;
 
     out.path = cpprof__record_name(options, CPPROF__RECORD_HEAP);
@@ -183,7 +120,7 @@ cpprof__record_heap_write(struct cpprof__record_options *options,
     write_main(&out, heap, main_heap);
     options->n_lost = heap ? heap->n_lost : 0;
     if (!options->is_verdict)
-        write_others(&out, main_heap);
+        cpprof__record_write_others(&out, main_heap);
     if (heap && !out.failed && cpprof__record_has_room_beside(out.path) &&
         !cpprof__record_in_use(options, out.path, heap->rate != 1))
         out.failed = true;

@@ -4,7 +4,7 @@
  * command's own is FILE; every other process that has samples gets a file
  * beside it.
  */
-#include "record.h"
+#include "record_output.h"
 
 #include "cli.h"
 
@@ -12,25 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Files that get a line each; of more only the number is said. */
-#define LINES_MAX 10
-
-/* No image has this index. */
-#define NONE SIZE_MAX
-
-struct output {
-    const struct cpprof__record_options *options;
-    struct cpprof_recording *recording;
-    unsigned kind;
-    char *path;
-    size_t n_written; /* besides FILE */
-    size_t n_skipped;
-    bool failed;
-};
-
 /* Waits, or samples, of the kind that is written. */
 static uint64_t
-n_waits(const struct output *out, size_t index)
+n_waits(const struct cpprof__record_output *out, size_t index)
 {
     const struct cpprof_recorded_waits *waits =
         cpprof_recording_waits(out->recording, index);
@@ -45,23 +29,30 @@ n_waits(const struct output *out, size_t index)
     }
 }
 
-/* The last of the command's pid in which a thread waited, or else the last. */
 static size_t
-find_main(const struct output *out, pid_t command)
+n_images(const struct cpprof_recording *recording)
 {
-    size_t n = cpprof_recording_n_heaps(out->recording), i, found = NONE;
+    return cpprof_recording_n_heaps(recording);
+}
 
-    for (i = 0; i < n; i++) {
-        if (cpprof_recording_heap(out->recording, i)->pid != command ||
-            (found != NONE && n_waits(out, found) && !n_waits(out, i)))
-            continue;
-        found = i;
-    }
-    return found;
+static struct cpprof__record_image
+image_at(const struct cpprof__record_output *out, size_t index)
+{
+    const struct cpprof_recorded_heap *image =
+        cpprof_recording_heap(out->recording, index);
+    uint64_t n = n_waits(out, index);
+
+    return (struct cpprof__record_image){
+        .name = image->name,
+        .pid = image->pid,
+        .image = &image->image,
+        .n_samples = n,
+        .is_empty = !n,
+    };
 }
 
 static void
-print_written(const struct output *out, size_t index, const char *path)
+print(const struct cpprof__record_output *out, size_t index, const char *path)
 {
     const struct cpprof_recorded_waits *waits =
         cpprof_recording_waits(out->recording, index);
@@ -83,8 +74,16 @@ print_written(const struct output *out, size_t index, const char *path)
         (double)(is_block ? waits->block_ns : waits->mutex_ns) * 1e-9, lost);
 }
 
-static bool
-write_waits(const struct output *out, size_t index, const char *path)
+static void
+print_more(const struct cpprof__record_output *out, size_t n)
+{
+    cpprof__cli_warn("and %zu more %s profiles of other processes", n,
+                     cpprof__record_kind_name(out->kind));
+}
+
+static enum cpprof_status
+write_waits(const struct cpprof__record_output *out, size_t index,
+            struct cpprof_writer writer, struct cpprof_error *error)
 {
     const struct cpprof_profile_options options = {
         .size = sizeof options,
@@ -92,88 +91,40 @@ write_waits(const struct output *out, size_t index, const char *path)
         .flags = (out->options->labels ? CPPROF_PROFILE_LABELS : 0) |
                  (out->options->legacy ? CPPROF_PROFILE_LEGACY : 0),
     };
-    struct cpprof_writer writer;
-    struct cpprof_error error;
 
-    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK) {
-        cpprof__cli_fail("%s", error.text);
-        return false;
-    }
-    if (cpprof_recording_write_waits(out->recording, index,
-                                     cpprof__record_kind_name(out->kind),
-                                     writer, &options, &error) != CPPROF_OK) {
-        cpprof__cli_fail("%s: %s", path, error.text);
-        return false;
-    }
-    return true;
+    return cpprof_recording_write_waits(out->recording, index,
+                                        cpprof__record_kind_name(out->kind),
+                                        writer, &options, error);
 }
 
-static void
-write_beside(struct output *out, size_t index)
-{
-    const struct cpprof_recorded_heap *image =
-        cpprof_recording_heap(out->recording, index);
-    char *path = cpprof__record_name_beside(
-        out->path, image->name, image->pid,
-        cpprof__record_is_one_of_many(out->recording, image) ? &image->image
-                                                             : NULL);
-
-    if (!path || !write_waits(out, index, path))
-        out->failed = true;
-    else if (out->n_written++ < LINES_MAX)
-        print_written(out, index, path);
-    free(path);
-}
-
-static void
-write_others(struct output *out, size_t main_image)
-{
-    size_t n = cpprof_recording_n_heaps(out->recording), i;
-    bool room = cpprof__record_has_room_beside(out->path);
-
-    for (i = 0; i < n; i++) {
-        if (i == main_image || !n_waits(out, i))
-            continue;
-        if (room)
-            write_beside(out, i);
-        else
-            out->n_skipped++;
-    }
-    if (out->n_written > LINES_MAX)
-        cpprof__cli_warn("and %zu more %s profiles of other processes",
-                         out->n_written - LINES_MAX,
-                         cpprof__record_kind_name(out->kind));
-    if (out->n_skipped)
-        cpprof__cli_warn("%s is no file: %zu other process%s not written",
-                         out->path, out->n_skipped,
-                         out->n_skipped == 1 ? " was" : "es were");
-}
+static const struct cpprof__record_way way = {n_images, image_at, write_waits,
+                                              print, print_more};
 
 bool
 cpprof__record_waits_write(const struct cpprof__record_options *options,
                            struct cpprof_recording *recording, unsigned kind,
                            pid_t command)
 {
-    struct output out = {
-        .options = options, .recording = recording, .kind = kind};
-    size_t main_image = find_main(&out, command);
+    struct cpprof__record_output out = {
+        .options = options, .recording = recording, .kind = kind, .way = &way};
+    size_t main_image = cpprof__record_find_main(&out, command);
 
     out.path = cpprof__record_name(options, kind);
     if (!out.path) {
         cpprof__cli_fail("record: out of memory");
         return false;
     }
-    if (main_image == NONE) {
+    if (main_image == CPPROF__RECORD_NO_IMAGE) {
         cpprof__cli_fail("%s: not written: nothing of %s, which did not load "
                          "libcpprof.so or could not write where it is recorded",
                          out.path, options->command[0]);
         out.failed = true;
-    } else if (write_waits(&out, main_image, out.path)) {
-        print_written(&out, main_image, out.path);
+    } else if (cpprof__record_write_image(&out, main_image, out.path)) {
+        print(&out, main_image, out.path);
     } else {
         out.failed = true;
     }
-    write_others(&out, main_image);
+    cpprof__record_write_others(&out, main_image);
     free(out.path);
     return !out.failed;
 }
