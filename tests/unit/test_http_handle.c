@@ -666,6 +666,51 @@ wall_time_comes_in_several_forms(void **state)
     assert_non_null(memchr(reply.body, ';', (size_t)(newline - reply.body)));
 }
 
+#define N_THREADS 4
+#define N_ROUNDS  3
+
+static void *
+ask_for_everything(void *failures)
+{
+    static const char *const paths[] = {
+        "/debug/pprof/",        "/debug/pprof/delta_mutex",
+        "/debug/pprof/profile", "/debug/pprof/block",
+        "/debug/pprof/symbol",  "/debug/pprof/delta_block"};
+    struct reply *r = calloc(1, sizeof *r);
+    size_t i, n = N_ROUNDS * sizeof paths / sizeof *paths;
+
+    for (i = 0; r && i < n; i++) {
+        const struct cpprof_http_request request = {
+            .method = "GET",
+            .path = paths[i % (n / N_ROUNDS)],
+            .query = i % 2 ? "seconds=1" : "0x401000",
+        };
+
+        memset(r, 0, sizeof *r);
+        if (send_to(r, request, NULL) != CPPROF_OK || r->status != 200)
+            __atomic_fetch_add((int *)failures, 1, __ATOMIC_RELAXED);
+    }
+    free(r);
+    return NULL;
+}
+
+static void
+threads_ask_at_the_same_time(void **state)
+{
+    pthread_t threads[N_THREADS];
+    int failures = 0;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < N_THREADS; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, ask_for_everything, &failures),
+            0);
+    for (i = 0; i < N_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(failures, 0);
+}
+
 /* Last: it stays. */
 static void
 a_profile_of_the_program_comes_before_an_addition(void **state)
@@ -739,6 +784,7 @@ main(void)
         cmocka_unit_test(what_is_not_made_is_said),
         cmocka_unit_test(gperftools_has_its_paths),
         cmocka_unit_test(wall_time_comes_in_several_forms),
+        cmocka_unit_test(threads_ask_at_the_same_time),
         cmocka_unit_test(a_profile_of_the_program_comes_before_an_addition),
         cmocka_unit_test(structs_without_their_parts_are_refused),
     };
