@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define CPPROF__HEAP_LABEL_SETS 4096u
+#define CPPROF__HEAP_LABEL_SETS  4096u
 #define CPPROF__HEAP_LABELS_LOST (CPPROF__HEAP_LABEL_SETS + 1)
 
 /* Of struct cpprof__label_set. Places are filled in no order; NULL: free. */
