@@ -104,7 +104,7 @@ struct cpprof_http_options {
                                * that is less. One more takes the place of the
                                * one that is the longest without a request;
                                * when all are served it waits in the kernel */
-    uint32_t max_captures;    /* with a duration, at once; 0: 128 */
+    uint32_t max_captures;    /* at once; 0: 128, at most 176 */
     uint32_t max_body;        /* bytes; 0: 1 MiB */
     uint32_t header_seconds;  /* until a request must be there; 0: 10 */
     uint32_t max_seconds;     /* of a capture; 0: 3600 */

@@ -276,6 +276,14 @@ def addresses():
     p = Program(path)
     TAP.same("which the next one replaces", p.said, "OK " + path)
     p.end()
+    if HAS_HOOKS:
+        p = Program("unix:s", before=["sh", "-c", 'cd "$0"; exec "$@"',
+                                      FOLDER])
+        TAP.same("a path may be relative", p.said, "OK unix:s")
+        p.tell("chdir", answers=False)
+        p.end()
+        TAP.ok("and is removed from wherever the program went",
+               not os.path.exists(path[5:]))
     for text, part in [
             ("0.0.0.0:0", "INVALID http: other machines reach 0.0.0.0:0: a "
              "token is needed, or to say insecure"),
@@ -347,7 +355,7 @@ def protocol():
     s.close()
     answer = raw(a, request(CMDLINE, version="1.0", host=None))
     TAP.ok("HTTP/1.0 needs no host and is closed",
-           status_of(answer) == 200 and answer.endswith(want), answer)
+           answer.startswith(b"HTTP/1.0 200 OK") and answer.endswith(want), answer)
     s = connect(a)
     s.sendall(request(HEAP, "Connection: keep-alive",
                       version="1.0"))
@@ -530,6 +538,19 @@ def slow_readers():
              ask(path, "/debug/pprof/")[0], 200)
     TAP.less("soon", time.time() - begun, 5 * SLOW)
     TAP.less("in little memory", memory_kib(p.process.pid), 60000 * SLOW)
+    for s in crowd:
+        s.close()
+    p.end()
+    # 2 captures and 16 others are answered at once.
+    p = Program(path, "captures=2", *filler)
+    crowd = [connect(path) for _ in range(18)]
+    for s in crowd:
+        s.sendall(request(CMDLINE))
+    time.sleep(1.2)
+    begun = time.time()
+    TAP.same("who asks while no thread is left for it is served",
+             ask(path, "/debug/pprof/")[0], 200)
+    TAP.less("soon, too", time.time() - begun, 5 * SLOW)
     for s in crowd:
         s.close()
     s = connect(path)

@@ -181,7 +181,8 @@ begin(void *ctx, int status, const struct cpprof_http_header *headers,
         return EALREADY;
     a->has_body = strcmp(a->c->head.method, "HEAD") && !is_bare;
     a->left = is_bare ? -1 : n_body;
-    snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\n", status,
+    snprintf(line, sizeof line, "HTTP/1.%d %d %s\r\n",
+             a->c->head.has_version_0 ? 0 : 1, status,
              cpprof__http_status_text(status));
     add_text(&text, line);
     for (i = 0; i < n_headers; i++)

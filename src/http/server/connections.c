@@ -76,9 +76,9 @@ rank(const struct cpprof__http_connection *c)
     return c->is_idle ? 2 : 1;
 }
 
-/* A worker waits for this one's reader: it will see that it is closed. */
-static void
-leave_stalled(struct cpprof__http_server *s)
+/* Their workers will see it. */
+void
+cpprof__http_leave_stalled(struct cpprof__http_server *s)
 {
     uint64_t now = cpprof__http_now();
     size_t i;
@@ -105,7 +105,7 @@ cpprof__http_evict(struct cpprof__http_server *s)
             worst = c;
     }
     if (!worst) {
-        leave_stalled(s);
+        cpprof__http_leave_stalled(s);
         return false;
     }
     cpprof__http_close_one(worst);

@@ -85,13 +85,11 @@ cpprof__http_refuse(struct cpprof__http_connection *c, int status,
         n_body = snprintf(body, sizeof body, "%d %s", status, words);
     n = snprintf(
         answer, sizeof answer,
-        "HTTP/1.1 %d %s\r\nContent-Type: text/plain; "
-        "charset=utf-8\r\n%s%sContent-Length: %d\r\nConnection: "
-        "close\r\n\r\n%s",
-        status, words, status == 401 ? "WWW-Authenticate: Bearer\r\n" : "",
-        is_ours ? "X-Content-Type-Options: nosniff\r\n"
-                  "X-Go-Pprof: 1\r\n"
-                : "",
+        "HTTP/1.%d %d %s\r\nContent-Type: text/plain; charset=utf-8\r\n%s%s"
+        "Content-Length: %d\r\nConnection: close\r\n\r\n%s",
+        c->head.has_version_0 ? 0 : 1, status, words,
+        status == 401 ? "WWW-Authenticate: Bearer\r\n" : "",
+        is_ours ? "X-Content-Type-Options: nosniff\r\nX-Go-Pprof: 1\r\n" : "",
         n_body, c->head.method && !strcmp(c->head.method, "HEAD") ? "" : body);
     /* A socket that takes no 600 bytes has a client that reads nothing. */
     if (send(c->fd, answer, (size_t)n, MSG_NOSIGNAL) < 0)

@@ -2,7 +2,6 @@
 /*
  * The thread that accepts and reads, and the plug-in's one symbol.
  */
-#include "http/server/guard.h"
 #include "http/server/server.h"
 
 #include "arch/atomic.h"
@@ -11,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -156,6 +156,8 @@ round_(struct cpprof__http_server *s, struct pollfd *fds)
     if (fds[1].revents)
         eventfd_read(s->wake_fd, &ignored);
     look_at_all(s, fds);
+    if (s->first && s->n_workers == s->max_workers)
+        cpprof__http_leave_stalled(s);
     if (fds[0].revents) {
         pause_if_full(s);
         accept_some(s);
@@ -252,7 +254,8 @@ set_defaults(struct cpprof_http_options *o)
 {
     o->max_connections = or_default(o->max_connections, default_connections(),
                                     CPPROF__CONNECTED);
-    o->max_captures = or_default(o->max_captures, 128, UINT32_MAX);
+    o->max_captures =
+        or_default(o->max_captures, 128, CPPROF__WORKERS - CPPROF__OTHERS);
     o->max_body = or_default(o->max_body, 1u << 20, 1u << 30);
     o->header_seconds = or_default(o->header_seconds, 10, 86400);
     o->max_seconds = or_default(o->max_seconds, 3600, UINT32_MAX);
@@ -296,6 +299,7 @@ make_server(const struct cpprof_http_options *options,
     s->host = host;
     s->options = *options;
     set_defaults(&s->options);
+    s->max_workers = s->options.max_captures + CPPROF__OTHERS;
     s->connections = calloc(s->options.max_connections, sizeof *s->connections);
     if (options->token)
         s->token = strdup(options->token);
@@ -321,6 +325,21 @@ check(const struct cpprof__http_address *address, const char *text,
     return CPPROF_OK;
 }
 
+/* The program may be in another folder when the file is removed. */
+static void
+note_path(struct cpprof__http_server *s)
+{
+    const char *path = s->address.local.sun_path;
+    char folder[PATH_MAX - sizeof s->address.local.sun_path - 1];
+
+    if (s->address.any.sa_family != AF_UNIX)
+        return;
+    if (*path == '/')
+        strcpy(s->path, path);
+    else if (getcwd(folder, sizeof folder))
+        snprintf(s->path, sizeof s->path, "%s/%s", folder, path);
+}
+
 static enum cpprof_status
 open_server(struct cpprof__http_server *s, const char *text,
             struct cpprof_error *error)
@@ -336,12 +355,12 @@ open_server(struct cpprof__http_server *s, const char *text,
     s->guards_names = s->address.any.sa_family != AF_UNIX &&
                       cpprof__http_address_is_here(&s->address) && !s->token &&
                       !(s->options.flags & CPPROF_HTTP_INSECURE);
+    note_path(s);
     s->n_threads = 1;
     failed = s->host->start_thread(run, s);
     if (!failed)
         return CPPROF_OK;
-    if (s->address.any.sa_family == AF_UNIX)
-        unlink(s->address.local.sun_path);
+    unlink(s->path);
     return cpprof__fail(error, CPPROF_SYSTEM, failed,
                         "http: pthread_create: %s", strerror(failed));
 }
@@ -401,8 +420,8 @@ address_(char *address, size_t n)
 static void
 end(void)
 {
-    if (here() && server->address.any.sa_family == AF_UNIX)
-        unlink(server->address.local.sun_path);
+    if (here() && *server->path)
+        unlink(server->path);
 }
 
 static void

@@ -25,14 +25,16 @@
 #include "http/server/chunks.h"
 #include "http/server/head.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 /* Tunables. Memory is at most CPPROF__INPUT for each connection, and
  * CPPROF__BODIES bodies for all; a worker has a stack of its own. */
 #define CPPROF__HEAD_MAX  8192 /* bytes of a request line and headers: 431 */
 #define CPPROF__INPUT     16384
-#define CPPROF__BODIES    16 /* times max_body, of all connections */
-#define CPPROF__WORKERS   192
+#define CPPROF__BODIES    16   /* times max_body, of all connections */
+#define CPPROF__WORKERS   192  /* the most that there may be */
+#define CPPROF__OTHERS    16   /* workers beside those of captures */
 #define CPPROF__CONNECTED 4096 /* the most that may be asked for */
 
 /* How long a connection may do nothing between two requests, a client may take
@@ -101,9 +103,11 @@ struct cpprof__http_server {
     const struct cpprof__http_host *host;
     struct cpprof_http_options options;
     char *token;
+    uint32_t max_workers;
     struct cpprof__http_address address;
     char address_text[160];
-    bool guards_names; /* cpprof__http_host_is_here() */
+    char path[PATH_MAX]; /* of a unix socket: absolute; "" */
+    bool guards_names;   /* cpprof__http_host_is_here() */
 };
 
 uint64_t
@@ -130,6 +134,10 @@ void
 cpprof__http_open(struct cpprof__http_server *s, int fd);
 void
 cpprof__http_close_one(struct cpprof__http_connection *c);
+
+/* Of those that are being served, those whose reader takes nothing. */
+void
+cpprof__http_leave_stalled(struct cpprof__http_server *s);
 
 /* Make room for a new one. False: all are being served. */
 bool

@@ -89,7 +89,7 @@ cpprof__http_queue(struct cpprof__http_connection *c)
     struct cpprof__http_server *s = c->server;
     int failed = 0;
 
-    if (s->n_queued >= s->n_idle_workers && s->n_workers < CPPROF__WORKERS)
+    if (s->n_queued >= s->n_idle_workers && s->n_workers < s->max_workers)
         failed = start_worker(s);
     if (failed && !s->n_workers)
         return failed;
