@@ -199,6 +199,9 @@ main(int argc, char **argv)
     setrlimit(RLIMIT_CORE, &no_core);
     session_engine(argc, argv);
     test_ends();
+    /* auto is one of the others. */
+    if (engine == CPPROF_ENGINE_AUTO)
+        return check_done();
     test_threads_killed();
     test_children();
     test_exec();
