@@ -4,6 +4,7 @@
 #include "collect/dump.h"
 #include "collect/own_threads.h"
 #include "collect/signal/sampler.h"
+#include "collect/signal/stack_view.h"
 #include "collect/tables.h"
 #include "collect/wall_counts.h"
 
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -185,6 +187,35 @@ a_task_is_told_from_proc(void **state)
     assert_false(cpprof__task_look(CPPROF__NO_FOLDER, 0x7fffffff, &task));
 }
 
+/* Ends the process, with 0 if it can read memory. */
+static void *
+read_without_main(void *arg)
+{
+    static struct cpprof__stack_view view;
+    struct cpprof__task task = {.state = 0};
+
+    while (cpprof__task_look(CPPROF__NO_FOLDER, (int32_t)getpid(), &task) &&
+           task.state != 'Z')
+        usleep(1000);
+    _exit(cpprof__stack_fetch(&view, (uintptr_t)&task, 8) ? 0 : 1);
+    return arg;
+}
+
+static void
+memory_is_read_after_the_first_thread_has_ended(void **state)
+{
+    pthread_t thread;
+    int status = -1;
+    pid_t pid = fork();
+
+    if (!pid) {
+        pthread_create(&thread, NULL, read_without_main, *state);
+        pthread_exit(NULL);
+    }
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+}
+
 static void
 own_threads_are_not_listed(void **state)
 {
@@ -272,6 +303,7 @@ main(void)
         cmocka_unit_test(a_signal_without_value_is_one_if_something_is_asked),
         cmocka_unit_test(slots_beyond_the_table_are_refused),
         cmocka_unit_test(a_task_is_told_from_proc),
+        cmocka_unit_test(memory_is_read_after_the_first_thread_has_ended),
         cmocka_unit_test(own_threads_are_not_listed),
         cmocka_unit_test(a_wait_began_when_it_did_however_long_the_host_is_up),
         cmocka_unit_test(equal_keys_add_up_and_others_do_not),

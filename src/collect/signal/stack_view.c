@@ -45,9 +45,10 @@ copy(void *to, uintptr_t from, size_t n)
 {
     struct iovec local = {to, n};
     struct iovec remote = {(void *)from, n};
-    long pid = cpprof__syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    /* Not the process: its first thread may have ended, and has no memory. */
+    long tid = cpprof__syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 
-    return cpprof__syscall(SYS_process_vm_readv, pid, (long)&local, 1,
+    return cpprof__syscall(SYS_process_vm_readv, tid, (long)&local, 1,
                            (long)&remote, 1, 0);
 }
 
