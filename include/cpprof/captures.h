@@ -21,18 +21,22 @@ struct cpprof_capture;
  * Begin to capture. Several run at once, and beside the profile of
  * cpprof_start_cpu_profile() (or _wall_): they are fed by one sampler. While
  * one runs, its rate, depth and engine are those of a later capture, too, which
- * says so by its period; a shape of its own has only what is written.
+ * says so by its period; flags and symbolization are of each capture.
  *
- * writer   receives the file at the end; closed by cpprof_capture_end(), or by
- *          this call when it fails.
+ * writer   receives the whole file at the end; closed by cpprof_capture_end(),
+ *          or by this call when it fails.
  * options  NULL for defaults.
  *
  * Shape, units: as cpprof_start_cpu_profile() and cpprof_start_wall_profile();
- *          CPPROF_WALL_OFF_CPU is a choice of each capture.
- * Errors:  CPPROF_BUSY (a limit of captures), CPPROF_INVALID, CPPROF_NOMEM,
- *          CPPROF_SYSTEM, CPPROF_UNSUPPORTED.
+ *          time and duration are those of the capture.
+ * Memory:  8 bytes for each (stack, label set) sampled before (wall: 16) and 16
+ *          (40) for each of its own; of all CPU captures together at most 64
+ *          MiB of full tables: what comes before that is lost samples.
+ * Errors:  CPPROF_BUSY (128 captures are not yet ended and written),
+ *          CPPROF_INVALID, CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_UNSUPPORTED.
  * Owner:   the caller ends *capture with cpprof_capture_end(). In a child made
- *          by fork it may only be ended, which then writes nothing and fails.
+ *          by fork it may only be ended, which fails there with CPPROF_INVALID
+ *          and leaves the writer alone: it is the parent's.
  * Safety:  MT. Not AS.
  */
 CPPROF_API enum cpprof_status
@@ -46,7 +50,11 @@ cpprof_capture_wall(struct cpprof_writer writer,
                     struct cpprof_error *error);
 
 /*
- * End a capture, write it, close its writer and free it.
+ * End a capture, write it, close its writer and free it. Files are made by one
+ * thread of cpprof's after the other, in memory; the writer is then called by
+ * the caller's, which holds up nobody else.
+ *
+ * capture  NULL is fine.
  *
  * Errors:  CPPROF_SYSTEM (a write failed), CPPROF_NOMEM.
  * Safety:  MT. Not AS.

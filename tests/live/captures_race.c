@@ -24,11 +24,18 @@
 #define N_ROUNDS  40
 
 /* ThreadSanitizer comes without the names that are taken over: nobody tells of
- * forks, unloads and threads that end. */
+ * forks, unloads and threads that end. AddressSanitizer's malloc stays locked
+ * in a child when another thread had it. */
 #ifdef __SANITIZE_THREAD__
 #define ALL_NAMES 0
+#define MAY_FORK  0
 #else
 #define ALL_NAMES 1
+#ifdef __SANITIZE_ADDRESS__
+#define MAY_FORK 0
+#else
+#define MAY_FORK 1
+#endif
 #endif
 
 struct racer {
@@ -162,7 +169,7 @@ child(void)
 static void *
 fork_children(void *arg)
 {
-    while (!is_stopped() && ALL_NAMES) {
+    while (!is_stopped() && MAY_FORK) {
         int status = -1;
         pid_t pid = fork();
 
@@ -235,9 +242,9 @@ main(int argc, char **argv)
     check_equal(sum.n_ordinary, N_ROUNDS / 5,
                 "captures keep no ordinary profile from running");
     check_equal(n_bad_forks, 0, "children capture on their own");
-    if (ALL_NAMES) {
+    if (MAY_FORK)
         check_at_least(n_forks, 5, "there were children");
+    if (ALL_NAMES)
         check_at_least(n_loads, 20, "and libraries that came and went");
-    }
     return check_done();
 }
