@@ -67,6 +67,9 @@ def main():
         Row("off", program, ours, (0, 0), GOAL_OFF_NS, GOAL_PASS),
         Row("block 1 ms, mutex 1/100", program, ours, (1000000, 100),
             GOAL_ON_NS, GOAL_PASS),
+        Row("mutex 1/100", program, ours, (0, 100), GOAL_ON_NS, GOAL_PASS),
+        Row("block 10 us, mutex 1/100", program, ours, (10000, 100),
+            GOAL_ON_NS, GOAL_PASS),
         Row("block 10 us, mutex 1/10", program, ours, (10000, 10),
             GOAL_ON_NS, None),
         Row("block 1 ns, mutex 1/1", program, ours, (1, 1), GOAL_ON_NS, None)]
@@ -77,7 +80,7 @@ def main():
         end = time.monotonic() + seconds / len(questions)
         n = 0
         while n < 5 or time.monotonic() < end:
-            for row in rows[n % 6:] + rows[:n % 6]:
+            for row in rows[n % len(rows):] + rows[:n % len(rows)]:
                 row.times[what].append(row.ask(what))
             n += 1
     plain = rows[0]

@@ -133,7 +133,7 @@ CPPROF_API int64_t
 cpprof_set_block_rate(int64_t ns);
 
 /*
- * mutex: record one of n contended unlocks (0 off, 1 all). Negative: changes
+ * mutex: follow one of n waits for a lock (0 off, 1 all). Negative: changes
  * nothing.
  *
  * Returns the fraction before; 0 at the start.

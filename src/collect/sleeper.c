@@ -215,11 +215,13 @@ static bool
 see_variables(int32_t tid, const struct cpprof__thread_self *self,
               struct cpprof__thread_self *its, struct cpprof__dump_wait *wait)
 {
+    struct cpprof__wait_self waits;
     struct cpprof__wait_now now;
 
     if (!fetch(self, its, sizeof *its) || its->tid != tid ||
-        !fetch(other_of(self, &cpprof__wait_self.now), &now, sizeof now))
+        !fetch(other_of(self, &cpprof__wait_self), &waits, sizeof waits))
         return false;
+    now = cpprof__wait_now(&waits);
     *wait = (struct cpprof__dump_wait){.kind = now.kind & 0xff,
                                        .since_ns = now.start_ns};
     place.leaf = now.kind ? now.leaf : 0;

@@ -209,15 +209,17 @@ program_may_tell_of_its_own_waits(void **state)
     cpprof_set_block_rate(1);
     cpprof_set_mutex_fraction(1);
     cpprof_wait_begin(&wait, &lock);
-    assert_int_equal(cpprof__wait_self.now.kind, CPPROF__WAITS_OTHER_LOCK);
-    assert_ptr_equal(cpprof__wait_self.now.lock, &lock);
+    assert_int_equal(cpprof__wait_now(&cpprof__wait_self).kind,
+                     CPPROF__WAITS_OTHER_LOCK);
+    assert_ptr_equal(cpprof__wait_now(&cpprof__wait_self).lock, &lock);
     cpprof_wait_begin(&inner, &other); /* in a signal handler */
-    assert_ptr_equal(cpprof__wait_self.now.lock, &other);
+    assert_ptr_equal(cpprof__wait_now(&cpprof__wait_self).lock, &other);
     cpprof_wait_end(&inner);
-    assert_ptr_equal(cpprof__wait_self.now.lock, &lock);
+    assert_ptr_equal(cpprof__wait_now(&cpprof__wait_self).lock, &lock);
     cpprof_wait_released(&lock);
     cpprof_wait_end(&wait);
-    assert_int_equal(cpprof__wait_self.now.kind, CPPROF__WAITS_NOT);
+    assert_int_equal(cpprof__wait_now(&cpprof__wait_self).kind,
+                     CPPROF__WAITS_NOT);
     assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 2);
     assert_true(sums_of(CPPROF__WAIT_MUTEX).count == 1);
 }
@@ -300,7 +302,8 @@ wait_in_a_handler_leaves_the_outer_one_alone(void **state)
     cpprof__wait_begin(&wait, CPPROF__WAITS_MUTEX_LOCK, left_lock, NULL);
     wait_below();
     assert_true(cpprof__wait_may_charge(left_lock));
-    assert_int_equal(cpprof__wait_self.now.kind, CPPROF__WAITS_MUTEX_LOCK);
+    assert_int_equal(cpprof__wait_now(&cpprof__wait_self).kind,
+                     CPPROF__WAITS_MUTEX_LOCK);
     cpprof__wait_end(&wait, CPPROF__WAIT_GOT);
     assert_false(is_any_lock_waited_for());
 }

@@ -269,7 +269,7 @@ cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
 static uint32_t
 walk(struct place *p, size_t depth)
 {
-    const struct cpprof__wait_now *now = &cpprof__wait_self.now;
+    const struct cpprof__wait_now now = cpprof__wait_now(&cpprof__wait_self);
     enum cpprof__unwind_end end;
     size_t n;
 
@@ -277,7 +277,7 @@ walk(struct place *p, size_t depth)
     if (depth > CPPROF__MAX_DEPTH)
         depth = CPPROF__MAX_DEPTH;
     n = cpprof__unwind(&p->regs, &p->view, p->pcs, depth, &end);
-    n = cpprof__drop_hooks(p->pcs, n, now->kind ? now->leaf : 0, &p->has_hook);
+    n = cpprof__drop_hooks(p->pcs, n, now.kind ? now.leaf : 0, &p->has_hook);
     p->has_hook |= end == CPPROF__UNWIND_BROKEN; /* who knows */
     n = cpprof__dump_end_stack(p->pcs, n, end);
     return cpprof__tree_add(load_acquire(&cpprof__dump_tree), p->pcs, n);
@@ -318,9 +318,8 @@ answer_word(struct place *p, enum cpprof__dump_user user)
 static void
 note_wait(struct cpprof__dump_slot *slot, uint64_t sequence, bool has_hook)
 {
-    const struct cpprof__wait_now *now = &cpprof__wait_self.now;
-    uint64_t since = load_relaxed(&now->start_ns) / 1024;
-    uint64_t kind = load_relaxed(&now->kind) & 0xff;
+    const struct cpprof__wait_now now = cpprof__wait_now(&cpprof__wait_self);
+    uint64_t since = now.start_ns / 1024, kind = now.kind & 0xff;
 
     if (!cpprof__wait_is_true((uint32_t)kind, has_hook))
         kind = CPPROF__WAITS_NOT;

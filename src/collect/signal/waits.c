@@ -29,9 +29,12 @@ __thread struct cpprof__wait_self cpprof__wait_self;
 uint32_t cpprof__waits_on;
 void (*cpprof__waits_changed)(void);
 
-static int64_t block_rate;
-static int64_t mutex_fraction;
-static uint32_t n_forks; /* that made this process */
+/* Read by every wait, so in one cache line. */
+static struct {
+    int64_t block_rate;
+    int64_t mutex_fraction;
+    uint32_t n_forks; /* that made this process */
+} state __attribute__((aligned(64)));
 
 static uint64_t
 now_ns(void)
@@ -100,11 +103,19 @@ record(enum cpprof__wait_profile profile, uint64_t count, uint64_t delay_ns,
     cpprof__heap_self.exempt--;
 }
 
+/* With the probability d / rate; d < rate <= 2^40. Of 64 bits the upper ones of
+ * a product are as good as a remainder, which takes ten times as long. */
+static bool
+is_below(uint64_t d, uint64_t rate)
+{
+    return (unsigned __int128)random_number() * rate >> 64 < d;
+}
+
 /* Source: Go runtime/mprof.go, blocksampled and saveblockevent. */
 CPPROF__HOOK void
 cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
 {
-    uint64_t rate = (uint64_t)load_relaxed(&block_rate);
+    uint64_t rate = (uint64_t)load_relaxed(&state.block_rate);
     uint64_t d = ns > 0 ? (uint64_t)ns : 1;
 
     if (!rate)
@@ -113,7 +124,7 @@ cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
         d = WAIT_MAX;
     if (d >= rate)
         record(CPPROF__WAIT_BLOCK, ONE, d, (uintptr_t)leaf, skip);
-    else if (random_number() % rate < d)
+    else if (is_below(d, rate))
         record(CPPROF__WAIT_BLOCK, (rate * ONE + d / 2) / d, rate,
                (uintptr_t)leaf, skip);
     __asm__ volatile("");
@@ -125,7 +136,7 @@ cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
 CPPROF__HOOK void
 cpprof__wait_released(struct cpprof__wait_charged charged, const void *leaf)
 {
-    uint64_t n = (uint64_t)load_relaxed(&mutex_fraction);
+    uint64_t n = (uint64_t)load_relaxed(&state.mutex_fraction);
 
     if (n)
         record(CPPROF__WAIT_MUTEX, n == 1 ? ONE : n * charged.arrived * ONE,
@@ -175,21 +186,6 @@ was_left(const struct cpprof__wait_entry *e, uintptr_t frame)
     return is_other ? frame > e->frame : frame + HOOK_FRAMES >= e->frame;
 }
 
-/* For a handler that looks in between. */
-static void
-set_now(const struct cpprof__wait_now *to)
-{
-    struct cpprof__wait_now *now = &cpprof__wait_self.now;
-
-    store_relaxed(&now->kind, CPPROF__WAITS_NOT);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    now->lock = to->lock;
-    now->start_ns = to->start_ns;
-    now->leaf = to->leaf;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    store_relaxed(&now->kind, to->kind);
-}
-
 /* end_ns 0: it was left before, nobody knows when; so it is charged up to when
  * the lock was given up last. */
 static void
@@ -204,28 +200,34 @@ leave_slot(const struct cpprof__wait_entry *e, enum cpprof__wait_result result,
                            e->now.start_ns, end_ns);
 }
 
+static inline void
+take_out(struct cpprof__wait_self *self, struct cpprof__wait_entry *e)
+{
+    e->now.kind = CPPROF__WAITS_NOT;
+    e->frame = 0;
+    e->slot = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->n--;
+}
+
 /* Entries from that one on wait no more; those above it were left before. Each
  * is taken out before it leaves, so that a handler in between does not make it
  * leave again. */
-static void
+__attribute__((cold, noinline)) static void
 drop_from(uint32_t first, enum cpprof__wait_result result, uint64_t end_ns)
 {
-    static const struct cpprof__wait_now none;
     struct cpprof__wait_self *self = &cpprof__wait_self;
 
     while (self->n > first) {
         struct cpprof__wait_entry *e = &self->entries[self->n - 1], was = *e;
 
-        *e = (struct cpprof__wait_entry){.slot = 0};
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        self->n--;
-        set_now(self->n ? &self->entries[self->n - 1].now : &none);
+        take_out(self, e);
         if (was.slot)
             leave_slot(&was, result, self->n == first ? end_ns : 0);
     }
 }
 
-static void
+__attribute__((cold, noinline)) static void
 drop_left(uintptr_t frame)
 {
     struct cpprof__wait_self *self = &cpprof__wait_self;
@@ -247,7 +249,7 @@ cpprof__waits_thread_ended(void)
 /* What calls the hook, or cpprof_wait_begin(), has its frame above. */
 #define OWN_FRAMES 64
 
-static struct cpprof__wait_entry *
+static inline __attribute__((always_inline)) struct cpprof__wait_entry *
 add_entry(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
           const void *lock)
 {
@@ -257,41 +259,40 @@ add_entry(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
 
     if (kind == CPPROF__WAITS_OTHER_LOCK)
         frame = (uintptr_t)__builtin_frame_address(0) + OWN_FRAMES;
-    drop_left(frame);
+    if (self->n)
+        drop_left(frame);
     if (self->n == CPPROF__WAITS_NESTED)
         drop_from(0, CPPROF__WAIT_NONE, 0);
     e = &self->entries[self->n++];
+    /* For a handler that looks, or waits, in between. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     wait->serial = ++self->serial;
     e->serial = wait->serial;
+    e->wait = wait;
     e->now.lock = lock;
-    e->now.kind = kind;
     e->now.start_ns = wait->start_ns;
     e->now.leaf = wait->leaf;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    e->wait = wait;
+    e->now.kind = kind;
     e->frame = frame;
-    set_now(&e->now);
     return e;
 }
 
-/* False: it was found to be left, or belongs to another thread. */
-static bool
+/* Unless it was found to be left, or belongs to another thread. */
+static inline void
 end_entry(const struct cpprof__wait *wait, enum cpprof__wait_result result,
           uint64_t end_ns)
 {
-    const struct cpprof__wait_self *self = &cpprof__wait_self;
+    struct cpprof__wait_self *self = &cpprof__wait_self;
     uint32_t n = self->n;
 
-    for (; n; n--) {
-        const struct cpprof__wait_entry *e = &self->entries[n - 1];
-
-        if (e->wait != wait || e->serial != wait->serial)
-            continue;
+    while (n && (self->entries[n - 1].wait != wait ||
+                 self->entries[n - 1].serial != wait->serial))
+        n--;
+    if (n && n == self->n && !self->entries[n - 1].slot)
+        take_out(self, &self->entries[n - 1]);
+    else if (n)
         drop_from(n - 1, result, end_ns);
-        return true;
-    }
-    return false;
 }
 
 /* ---- waits ------------------------------------------------------------ */
@@ -305,10 +306,10 @@ can_be_held(enum cpprof__wait_kind kind)
 static bool
 is_one_of(uint64_t n)
 {
-    return n && (n == 1 || random_number() % n == 0);
+    return n && (n == 1 || is_below(1, n));
 }
 
-static struct cpprof__wait_entry *
+static inline __attribute__((always_inline)) struct cpprof__wait_entry *
 begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind, const void *lock,
       const void *leaf)
 {
@@ -317,7 +318,8 @@ begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind, const void *lock,
         return NULL;
     wait->start_ns = now_ns();
     wait->slot = 0;
-    wait->n_forks = n_forks;
+    wait->is_followed = false;
+    wait->n_forks = state.n_forks;
     wait->leaf = (uintptr_t)leaf;
     return add_entry(wait, kind, lock);
 }
@@ -330,9 +332,10 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
     uint32_t slot;
 
     if (!e || !can_be_held(kind) ||
-        !is_one_of((uint64_t)load_relaxed(&mutex_fraction)))
+        !is_one_of((uint64_t)load_relaxed(&state.mutex_fraction)))
         return;
     slot = cpprof__wait_enter(lock, 1, wait->start_ns);
+    wait->is_followed = slot != 0;
     /* The program's own are its own to end, in another thread, too. */
     if (kind == CPPROF__WAITS_OTHER_LOCK)
         wait->slot = slot;
@@ -347,23 +350,27 @@ cpprof__wait_begin_condition(struct cpprof__wait *wait, const void *condition,
     struct cpprof__wait_entry *e =
         begin(wait, CPPROF__WAITS_CONDITION, condition, leaf);
 
-    if (e && mutex && load_relaxed(&mutex_fraction))
+    if (e && mutex && load_relaxed(&state.mutex_fraction))
         e->slot = cpprof__condition_enter(condition, mutex);
+    wait->is_followed = e && e->slot;
 }
 
 CPPROF__HOOK void
 cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result)
 {
-    uint64_t end_ns;
+    uint64_t end_ns = 0;
+    bool is_timed;
 
     if (!wait->is_seen)
         return;
     wait->is_seen = 0;
-    end_ns = now_ns();
+    is_timed = wait->is_followed || load_relaxed(&state.block_rate);
+    if (is_timed)
+        end_ns = now_ns();
     end_entry(wait, result, end_ns);
-    if (wait->slot && wait->n_forks == n_forks)
+    if (wait->slot && wait->n_forks == state.n_forks)
         cpprof__wait_leave(wait->slot, result, wait->start_ns, end_ns);
-    if (result != CPPROF__WAIT_NONE)
+    if (is_timed && result != CPPROF__WAIT_NONE)
         cpprof__wait_event((int64_t)(end_ns - wait->start_ns),
                            (const void *)wait->leaf, 0);
     __asm__ volatile("");
@@ -372,7 +379,7 @@ cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result)
 static uint32_t
 sample(uint32_t n)
 {
-    uint64_t fraction = (uint64_t)load_relaxed(&mutex_fraction);
+    uint64_t fraction = (uint64_t)load_relaxed(&state.mutex_fraction);
 
     if (!fraction)
         return 0;
@@ -383,7 +390,7 @@ sample(uint32_t n)
 void
 cpprof__wait_wake(const void *condition, bool all)
 {
-    if (!cpprof__heap_self.exempt && load_relaxed(&mutex_fraction))
+    if (!cpprof__heap_self.exempt && load_relaxed(&state.mutex_fraction))
         cpprof__condition_wake(condition, all, now_ns(), sample);
 }
 
@@ -398,7 +405,7 @@ is_to_be_charged(const void *lock)
 {
     struct cpprof__wait_self *self = &cpprof__wait_self;
 
-    if (cpprof__heap_self.exempt || !load_relaxed(&mutex_fraction))
+    if (cpprof__heap_self.exempt || !load_relaxed(&state.mutex_fraction))
         return false;
     if (self->n)
         drop_left((uintptr_t)__builtin_frame_address(0));
@@ -443,8 +450,8 @@ cpprof__wait_release_mutex(const void *lock, bool is_waited_for)
 static uint32_t
 which_are_on(void)
 {
-    return (load_acquire(&block_rate) ? CPPROF__WAITS_BLOCK : 0) |
-           (load_acquire(&mutex_fraction) ? CPPROF__WAITS_MUTEX : 0);
+    return (load_acquire(&state.block_rate) ? CPPROF__WAITS_BLOCK : 0) |
+           (load_acquire(&state.mutex_fraction) ? CPPROF__WAITS_MUTEX : 0);
 }
 
 static int64_t
@@ -466,8 +473,8 @@ set(int64_t *rate, int64_t to, int64_t max)
     changed = load_acquire(&cpprof__waits_changed);
     if (changed)
         changed();
-    store_relaxed(&head->block_rate, load_relaxed(&block_rate));
-    store_relaxed(&head->mutex_fraction, load_relaxed(&mutex_fraction));
+    store_relaxed(&head->block_rate, load_relaxed(&state.block_rate));
+    store_relaxed(&head->mutex_fraction, load_relaxed(&state.mutex_fraction));
     cpprof__mirror(head, sizeof *head);
     return before;
 }
@@ -475,13 +482,13 @@ set(int64_t *rate, int64_t to, int64_t max)
 int64_t
 cpprof__waits_set_block_rate(int64_t ns)
 {
-    return set(&block_rate, ns, BLOCK_RATE_MAX);
+    return set(&state.block_rate, ns, BLOCK_RATE_MAX);
 }
 
 int64_t
 cpprof__waits_set_mutex_fraction(int64_t n)
 {
-    return set(&mutex_fraction, n, MUTEX_FRACTION_MAX);
+    return set(&state.mutex_fraction, n, MUTEX_FRACTION_MAX);
 }
 
 void
@@ -491,7 +498,7 @@ cpprof__waits_forked(void)
 
     for (i = 0; i < CPPROF__WAITS_NESTED; i++)
         cpprof__wait_self.entries[i].slot = 0;
-    n_forks++;
+    state.n_forks++;
     cpprof__wait_table_forked();
     cpprof__conditions_forked();
     cpprof__wait_buckets_forked();

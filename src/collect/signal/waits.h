@@ -73,16 +73,26 @@ struct cpprof__wait_entry {
     uint32_t serial;  /* the same as in the wait */
 };
 
-/* Of the running thread. A handler in the same thread may read .now at any
- * time: of nested waits it is the innermost. */
+/* Of the running thread. What a wait touches is one cache line. */
 struct cpprof__wait_self {
-    struct cpprof__wait_now now;
-    uint64_t random; /* 0: not seeded */
-    uint32_t n;      /* entries in use, the outermost first */
+    uint32_t n; /* entries in use, the outermost first */
     uint32_t serial;
-    uint32_t vain; /* looks for waiters of a lock that had none */
     struct cpprof__wait_entry entries[CPPROF__WAITS_NESTED];
-};
+    uint64_t random; /* 0: not seeded */
+    uint32_t vain;   /* looks for waiters of a lock that had none */
+} __attribute__((aligned(64)));
+
+/* The innermost of the thread whose that is, or a copy of it. A handler in the
+ * same thread may ask at any time. */
+static inline struct cpprof__wait_now
+cpprof__wait_now(const struct cpprof__wait_self *self)
+{
+    uint32_t n = load_relaxed(&self->n);
+
+    if (!n || n > CPPROF__WAITS_NESTED)
+        return (struct cpprof__wait_now){.kind = CPPROF__WAITS_NOT};
+    return self->entries[n - 1].now;
+}
 
 #define CPPROF__WAITS_BLOCK 1u
 #define CPPROF__WAITS_MUTEX 2u
@@ -114,7 +124,8 @@ struct cpprof__wait {
     uint32_t slot;    /* in the table of waiters, when it has no entry */
     uint32_t serial;  /* of its entry, or 0 */
     uint32_t n_forks; /* that had been when it began */
-    uint32_t is_seen; /* 0: the thread is exempt (collect/exempt.h) */
+    uint8_t is_seen;  /* 0: the thread is exempt (collect/exempt.h) */
+    bool is_followed; /* in a table of waiters */
 };
 
 /* Around a wait that is about to begin. Functions between the program's call
