@@ -3,11 +3,8 @@
 
     page.py CPPROF [PICTURE-FOLDER]      TAP
 
-Chromium is asked through a pipe (Chrome DevTools protocol); its keys and clicks
-come in where those of a person do. It reaches no host. With a folder, pictures
-of what was seen are left there.
+With a folder, pictures of what was seen are left there.
 """
-import base64
 import json
 import os
 import shutil
@@ -15,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from browser import Browser
 
 cpprof = os.path.realpath(sys.argv[1])
 album = os.path.realpath(sys.argv[2]) if len(sys.argv) > 2 else None
@@ -28,7 +27,6 @@ main;eval;<b>&"x" 90
 main;eval;call;rare 10
 """
 BEFORE = STACKS.replace("read 400", "read 100").replace("next 200", "next 280")
-PATIENCE = 60
 
 
 def check(name, ok, *seen):
@@ -38,119 +36,6 @@ def check(name, ok, *seen):
         for text in seen:
             print("# %s" % (text,))
     sys.stdout.flush()
-
-
-# -------------------------------------------------------------- browser ----
-
-class Browser:
-    """Chromium without a window, and one page in it."""
-
-    def __init__(self, program, home):
-        to_read, self.to = os.pipe()
-        self.answers, to_write = os.pipe()
-        copies = [os.dup(to_read), os.dup(to_write)]  # neither is 3 or 4
-        while min(copies) < 5:
-            copies = [os.dup(fd) for fd in copies]
-
-        def place():
-            os.dup2(copies[0], 3)
-            os.dup2(copies[1], 4)
-
-        self.process = subprocess.Popen(
-            [program, "--headless=new", "--no-sandbox", "--disable-gpu",
-             "--remote-debugging-pipe", "--user-data-dir=" + home,
-             "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync",
-             "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND",
-             "--window-size=900,600", "about:blank"],
-            preexec_fn=place, pass_fds=(3, 4), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(to_read)
-        os.close(to_write)
-        self.n, self.session, self.rest, self.errors = 0, None, b"", []
-
-    def receive(self):
-        while b"\0" not in self.rest:
-            data = os.read(self.answers, 1 << 20)
-            if not data:
-                raise EOFError("the browser is gone")
-            self.rest += data
-        message, self.rest = self.rest.split(b"\0", 1)
-        message = json.loads(message)
-        if message.get("method") == "Runtime.exceptionThrown":
-            self.errors.append(message["params"]["exceptionDetails"])
-        return message
-
-    def ask(self, method, **params):
-        self.n += 1
-        message = {"id": self.n, "method": method, "params": params}
-        if self.session:
-            message["sessionId"] = self.session
-        os.write(self.to, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self.receive()
-            if answer.get("id") == self.n:
-                if "error" in answer:
-                    raise RuntimeError("%s: %s" % (method, answer["error"]))
-                return answer["result"]
-
-    def open(self, path):
-        self.session = None
-        target = self.ask("Target.createTarget", url="about:blank")
-        self.session = self.ask("Target.attachToTarget", flatten=True,
-                                targetId=target["targetId"])["sessionId"]
-        self.ask("Runtime.enable")
-        self.ask("Page.enable")
-        self.ask("Emulation.setFocusEmulationEnabled", enabled=True)
-        self.ask("Page.navigate", url="file://" + path)
-        end = time.time() + PATIENCE
-        while self.tell("document.readyState + location.protocol") != \
-                "completefile:":
-            if time.time() > end:
-                raise RuntimeError("the page does not come: " + path)
-            time.sleep(0.05)
-
-    def tell(self, expression):
-        result = self.ask("Runtime.evaluate", expression=expression,
-                          returnByValue=True)
-        if "exceptionDetails" in result:
-            raise RuntimeError(result["exceptionDetails"])
-        return result["result"].get("value")
-
-    def key(self, name, text=None):
-        self.ask("Input.dispatchKeyEvent", key=name, type="keyDown",
-                 **({"text": text} if text else {}))
-        self.ask("Input.dispatchKeyEvent", key=name, type="keyUp")
-
-    def write(self, text):
-        for letter in text:
-            self.key(letter, letter)
-
-    def mouse(self, kind, x, y, **more):
-        self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
-
-    def click(self, x, y):
-        self.mouse("mouseMoved", x, y)
-        self.mouse("mousePressed", x, y, button="left", clickCount=1)
-        self.mouse("mouseReleased", x, y, button="left", clickCount=1)
-
-    def picture(self, name):
-        if album:
-            data = self.ask("Page.captureScreenshot")["data"]
-            with open(os.path.join(album, name + ".png"), "wb") as file:
-                file.write(base64.b64decode(data))
-
-    def close(self):
-        self.session = None
-        try:
-            self.ask("Browser.close")
-        except (EOFError, OSError):
-            pass
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 # ---------------------------------------------------------- flame graph ----
@@ -328,7 +213,7 @@ def run(program):
     for name, stacks in (("now.folded", STACKS), ("before.folded", BEFORE)):
         with open(name, "w", encoding="utf-8") as file:
             file.write(stacks)
-    b = Browser(program, os.path.abspath("home"))
+    b = Browser(program, os.path.abspath("home"), album)
     try:
         b.open(make("flame.html", "-flamegraph", "now.folded"))
         for test in (test_boxes, test_zoom, test_keys, test_search):
