@@ -5,6 +5,7 @@
  * again with the libraries preloaded.
  */
 #include "command.h"
+#include "heap_heading.h"
 #include "tap.h"
 
 #include <cpprof/heap.h>
@@ -17,38 +18,6 @@
 
 #define N     100
 #define BYTES 1000
-
-static char text[512];
-static size_t n_text;
-
-static int
-keep_head(void *ctx, const void *data, size_t n)
-{
-    if (n > sizeof text - 1 - n_text)
-        n = sizeof text - 1 - n_text;
-    memcpy(text + n_text, data, n);
-    n_text += n;
-    return 0;
-}
-
-/* What is in use, in the first line of the text form. */
-static int64_t
-in_use(void)
-{
-    struct cpprof_writer writer = {keep_head, NULL, NULL};
-    struct cpprof_heap_options options = {.size = sizeof options, .debug = 1};
-    struct cpprof_error error = {0};
-    long long objects, bytes;
-
-    options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    n_text = 0;
-    memset(text, 0, sizeof text);
-    if (cpprof_write_heap_profile(writer, &options, &error))
-        bail("%s", error.text);
-    if (sscanf(text, "heap profile: %lld: %lld", &objects, &bytes) != 2)
-        bail("no heap profile: %.60s", text);
-    return bytes;
-}
 
 static void *
 need(const char *name)
@@ -63,7 +32,8 @@ need(const char *name)
 static void
 check_change(int64_t before, int64_t want, const char *what)
 {
-    check_near((double)(in_use() - before), (double)want, 2000, what);
+    check_near((double)(heap_heading().inuse_bytes - before), (double)want,
+               2000, what);
 }
 
 static int
@@ -83,8 +53,8 @@ inside(void)
 
     cpprof_set_heap_rate(1);
     note("with jemalloc"); /* and stdio has its buffer */
-    in_use();
-    before = in_use();
+    heap_heading();
+    before = heap_heading().inuse_bytes;
     for (i = 0; i < N; i++)
         blocks[i] = mallocx(BYTES, 0);
     check_change(before, N * BYTES, "mallocx is seen");

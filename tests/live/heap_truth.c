@@ -15,6 +15,7 @@
  * by five of its errors, of which chance makes one in 1.7 million. The mean
  * square of the errors of single runs must be what the variance says, too.
  */
+#include "memory.h"
 #include "tap.h"
 
 #include <cpprof/heap.h>
@@ -32,41 +33,16 @@ static const char *const value_names[N_VALUES] = {
 
 /* --- reading what was written --------------------------------------------- */
 
-struct memory {
-    char *data;
-    size_t n;
-    FILE *file;
-};
-
-static int
-memory_write(void *ctx, const void *data, size_t n)
-{
-    struct memory *m = ctx;
-
-    return fwrite(data, 1, n, m->file) == n ? 0 : -1;
-}
-
-static int
-memory_close(void *ctx, int failed)
-{
-    return fclose(((struct memory *)ctx)->file);
-}
-
 static struct cpprof_pprof *
 profile_of(const struct cpprof_heap *heap, enum cpprof_symbolize symbolize)
 {
     struct cpprof_heap_options options = {
         .size = sizeof options, .symbolize = symbolize, .heap = heap};
-    struct memory memory = {NULL, 0, NULL};
+    struct memory memory;
     struct cpprof_pprof *profile;
     struct cpprof_error error;
 
-    memory.file = open_memstream(&memory.data, &memory.n);
-    if (!memory.file)
-        bail("no memory");
-    if (cpprof_write_heap_profile(
-            (struct cpprof_writer){memory_write, memory_close, &memory},
-            &options, &error))
+    if (cpprof_write_heap_profile(memory_writer(&memory), &options, &error))
         bail("write: %s", error.text);
     if (cpprof_pprof_read_data(memory.data, memory.n, NULL, &profile, &error))
         bail("read: %s", error.text);
