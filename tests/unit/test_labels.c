@@ -242,7 +242,7 @@ static struct cpprof_labels *
 make_many(size_t n, size_t n_value)
 {
     struct cpprof_label *labels = calloc(n, sizeof *labels);
-    char(*keys)[16] = calloc(n, sizeof *keys);
+    char(*keys)[32] = calloc(n, sizeof *keys);
     char *value = malloc(n_value + 1);
     struct cpprof_labels *set = NULL;
     size_t i;
