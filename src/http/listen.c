@@ -283,7 +283,8 @@ listen_as_asked(const struct cpprof__environment *env,
     return cpprof_http_listen(address, &options, error);
 }
 
-/* A descendant that finds the address in use is not the one that was meant. */
+/* A descendant that finds the address in use is not the one that was meant; of
+ * all else its ancestor has told. */
 void
 cpprof__http_start(void)
 {
@@ -296,6 +297,6 @@ cpprof__http_start(void)
     env = cpprof__environment_http(&is_descendant);
     if (!env || listen_as_asked(env, &error) == CPPROF_OK)
         return;
-    if (!is_descendant || error.sys != EADDRINUSE)
+    if (!is_descendant)
         cpprof__environment_complain(&error);
 }
