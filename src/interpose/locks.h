@@ -17,7 +17,6 @@
 
 #include "collect/next.h"
 #include "collect/signal/heap.h"
-#include "collect/signal/wait_conditions.h"
 #include "collect/signal/waits.h"
 #include <cpprof/status.h>
 

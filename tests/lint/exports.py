@@ -28,9 +28,10 @@ LIBC = re.compile(
     r"_Zn[aw]m(St11align_val_t)?(RKSt9nothrow_t)?|"
     r"_Zd[al]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?|"
     r"pthread_(mutex_((timed|clock)?lock|unlock)|barrier_wait|"
-    r"rwlock_((timed|clock)?(rd|wr)lock|unlock)|cond_(timed|clock)?wait|"
+    r"rwlock_((timed|clock)?(rd|wr)lock|unlock)|"
+    r"cond_((timed|clock)?wait|signal|broadcast)|"
     r"join|(timed|clock)join_np)|sem_(timed|clock)?wait|"
-    r"mtx_((timed)?lock|unlock)|cnd_(timed)?wait|thrd_join)$")
+    r"mtx_((timed)?lock|unlock)|cnd_((timed)?wait|signal|broadcast)|thrd_join)$")
 
 
 def exported(library):

@@ -20,6 +20,7 @@
 #define COLLECT_SIGNAL_WAITS_H
 
 #include "arch/atomic.h"
+#include "collect/signal/wait_conditions.h"
 #include "collect/signal/wait_table.h"
 
 #include <stdbool.h>
