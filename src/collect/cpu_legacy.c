@@ -68,6 +68,8 @@ is_there(const struct cpprof__cpu_legacy *l, const struct range *range,
     const struct range *ranges = (const void *)l->ranges.data;
     size_t i, n_path = strlen(path);
 
+    if (l->maps.failed)
+        return false;
     for (i = 0; i < l->ranges.n / sizeof *ranges; i++) {
         const struct range *other = &ranges[i];
 
