@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEADERS_MAX 5
+#define HEADERS_MAX 6
 
 /* A header is one line, whatever is in the name of a profile. */
 static void
@@ -40,6 +40,9 @@ gather(struct cpprof_http_header *headers,
     if (content_disposition)
         headers[n++] = (struct cpprof_http_header){"Content-Disposition",
                                                    content_disposition};
+    if (head->policy)
+        headers[n++] = (struct cpprof_http_header){"Content-Security-Policy",
+                                                   head->policy};
     if (head->content_type)
         headers[n++] =
             (struct cpprof_http_header){"Content-Type", head->content_type};

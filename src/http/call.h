@@ -47,6 +47,12 @@ cpprof__http_off_cpu(struct cpprof__call *call);
 void
 cpprof__http_fgprof(struct cpprof__call *call);
 
+/* The page for people, and the files it is made of. */
+void
+cpprof__http_page(struct cpprof__call *call);
+void
+cpprof__http_page_file(struct cpprof__call *call);
+
 /* What others serve and we do not. */
 void
 cpprof__http_trace(struct cpprof__call *call);

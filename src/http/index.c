@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The page at /debug/pprof/: Go's, byte for byte, with what cpprof adds in its
- * places by name.
+ * places by name, and a link to the page for people.
  *
  * Source: Go net/http/pprof (Index).
  */
@@ -82,6 +82,8 @@ static const char head[] = "<html>\n"
 static const char middle[] =
     "</table>\n"
     "<a href=\"goroutine?debug=2\">full goroutine stack dump</a>\n"
+    "<br>\n"
+    "<a href=\"ui\">flame graphs in the browser</a>\n"
     "<br>\n"
     "<p>\n"
     "Profile Descriptions:\n"

@@ -47,6 +47,8 @@ without_memory_there_is_an_answer_and_no_leak(void **state)
     assert_int_equal(cpprof__tables_make(NULL), CPPROF_OK);
     oom_watch();
     expect_no_leak("/debug/pprof/", 200);
+    expect_no_leak("/debug/pprof/ui", 200);
+    expect_no_leak("/debug/pprof/ui/page.js", 200);
     expect_no_leak("/debug/pprof/cmdline", 200);
     expect_no_leak("/debug/pprof/symbol?0x1", 200);
     expect_no_leak("/debug/pprof/nope", 404);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * /debug/pprof/ui: the page for people. What it says of the program is made
+ * here; its script, style and elements are the files of this folder and of
+ * src/page, as strings. Without scripts its forms still give files.
+ *
+ * Names come from the program and may be anything: in the page they are escaped
+ * here, or are text of an element. No script stands in the page itself, so that
+ * its policy can refuse all of them.
+ */
+#include "page/page.h"
+#include "collect/exempt.h"
+#include "http/call.h"
+#include "http/page/assets.h"
+#include "http/text.h"
+
+#include <cpprof/profiles.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POLICY                                                                 \
+    "default-src 'none'; script-src 'self'; style-src 'self'; "                \
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; "                \
+    "frame-ancestors 'none'"
+
+static const char head[] =
+    "<!DOCTYPE html>\n"
+    "<html lang=\"en\">\n"
+    "<head>\n"
+    "<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+    "<link rel=\"stylesheet\" href=\"ui/flamegraph.css\">\n"
+    "<link rel=\"stylesheet\" href=\"ui/page.css\">\n"
+    "<script src=\"ui/flamegraph.js\" defer></script>\n"
+    "<script src=\"ui/profile.js\" defer></script>\n"
+    "<script src=\"ui/page.js\" defer></script>\n";
+
+static const char links[] =
+    "<a href=\"goroutine?debug=2\">stacks of all threads</a>\n"
+    "<a href=\"cmdline\">command line</a>\n"
+    "<a href=\"./\">index</a></div>\n"
+    "<table id=\"profiles\">\n"
+    "<tr><th>count</th><th>profile</th><th>seconds</th><th></th></tr>\n";
+
+static const char middle[] =
+    "</table>\n"
+    "<div id=\"work\"><progress id=\"progress\" hidden></progress>\n"
+    "<span id=\"state\" role=\"status\"></span>\n"
+    "<button id=\"stop\" hidden>stop</button></div>\n"
+    "<noscript><p>Without JavaScript the buttons give files; cpprof and go "
+    "tool pprof show them.</p></noscript>\n"
+    "<section id=\"result\" hidden>\n"
+    "<div id=\"what\"><select id=\"type\" aria-label=\"value\"></select>\n"
+    "<a id=\"save\">save the profile</a></div>\n";
+
+static const char tail[] =
+    "<table id=\"top\"><thead><tr>\n"
+    "<th><button id=\"by-flat\">flat</button></th><th>%</th>\n"
+    "<th><button id=\"by-cum\">with callees</button></th><th>%</th>\n"
+    "<th></th></tr></thead><tbody></tbody></table>\n"
+    "</section>\n"
+    "</body>\n"
+    "</html>\n";
+
+/* What is taken while time passes. Left out, as in the index, where the program
+ * has a profile of that name. */
+static const struct {
+    const char *name, *label;
+} timed[] = {
+    {"profile", "CPU"},
+    {"wall", "wall time of all threads"},
+    {"offcpu", "where threads wait"},
+};
+
+static void
+add_title(struct cpprof__buffer *b)
+{
+    cpprof__text_add(b, "<title>");
+    cpprof__text_html(b, program_invocation_short_name);
+    cpprof__text_add(b, "</title>\n</head>\n<body>\n"
+                        "<div id=\"head\"><b id=\"program\">");
+    cpprof__text_html(b, program_invocation_short_name);
+    cpprof__buffer_printf(b, "</b> <span class=\"dim\">pid %d</span>\n",
+                          (int)getpid());
+}
+
+static void
+add_form(struct cpprof__buffer *b, const char *name)
+{
+    cpprof__text_add(b, "<form action=\"");
+    cpprof__text_path(b, name);
+    cpprof__text_add(b, "\" data-name=\"");
+    cpprof__text_html(b, name);
+    cpprof__text_add(b,
+                     "\"><input name=\"seconds\" type=\"number\" min=\"1\" ");
+}
+
+static void
+add_timed(struct cpprof__buffer *b, const char *name, const char *label)
+{
+    cpprof__text_add(b, "<tr><td></td><td>");
+    cpprof__text_html(b, label);
+    cpprof__text_add(b, "</td><td>");
+    add_form(b, name);
+    cpprof__text_add(b, "value=\"5\" required aria-label=\"seconds\"> "
+                        "<button>capture</button></form></td><td></td></tr>\n");
+}
+
+static void
+add_profile(struct cpprof__buffer *b, const struct cpprof_profile *profile)
+{
+    const char *name = cpprof_profile_name(profile);
+
+    cpprof__buffer_printf(b, "<tr><td class=\"n\">%zu</td><td>",
+                          cpprof_profile_count(profile));
+    cpprof__text_html(b, name);
+    cpprof__text_add(b, "</td><td>");
+    add_form(b, name);
+    cpprof__text_add(b, "placeholder=\"all\" title=\"only what changes in so "
+                        "many seconds\" aria-label=\"seconds\"> "
+                        "<button>show</button></form></td>"
+                        "<td><a href=\"");
+    cpprof__text_path(b, name);
+    cpprof__text_add(b, "?debug=1\">text</a></td></tr>\n");
+}
+
+/* False: no memory. */
+static bool
+add_profiles(struct cpprof__buffer *b)
+{
+    size_t room = cpprof_profiles(NULL, 0), n, i;
+    struct cpprof_profile **profiles = calloc(room + 1, sizeof *profiles);
+
+    if (!profiles)
+        return false;
+    n = cpprof_profiles(profiles, room);
+    n = n < room ? n : room; /* one was made meanwhile */
+    for (i = 0; i < n; i++)
+        add_profile(b, profiles[i]);
+    free(profiles);
+    return true;
+}
+
+static bool
+add_page(struct cpprof__buffer *b)
+{
+    size_t i;
+
+    cpprof__text_add(b, head);
+    add_title(b);
+    cpprof__text_add(b, links);
+    for (i = 0; i < sizeof timed / sizeof *timed; i++)
+        if (!cpprof_lookup(timed[i].name))
+            add_timed(b, timed[i].name, timed[i].label);
+    if (!add_profiles(b))
+        return false;
+    cpprof__text_add(b, middle);
+    cpprof__text_add(b, cpprof__flamegraph_html);
+    cpprof__text_add(b, tail);
+    return !b->failed;
+}
+
+static void
+answer(struct cpprof__call *call, const char *content_type, const void *data,
+       size_t n)
+{
+    const struct cpprof__answer_head whole = {
+        .status = 200,
+        .policy = POLICY,
+        .content_type = content_type,
+        .n_body = (int64_t)n,
+    };
+
+    cpprof__answer_begin(&call->answer, &whole);
+    cpprof__answer_write(&call->answer, data, n);
+}
+
+void
+cpprof__http_page(struct cpprof__call *call)
+{
+    struct cpprof__buffer page = {0};
+    CPPROF__EXEMPT;
+
+    if (add_page(&page))
+        answer(call, CPPROF__HTML, page.data, page.n);
+    else
+        cpprof__answer_error(&call->answer, 500, "out of memory");
+    cpprof__buffer_free(&page);
+}
+
+void
+cpprof__http_page_file(struct cpprof__call *call)
+{
+    static const struct {
+        const char *name, *content_type, *text;
+    } files[] = {
+        {"ui/flamegraph.css", "text/css", cpprof__flamegraph_css},
+        {"ui/flamegraph.js", "text/javascript", cpprof__flamegraph_js},
+        {"ui/page.css", "text/css", cpprof__page_css},
+        {"ui/page.js", "text/javascript", cpprof__page_js},
+        {"ui/profile.js", "text/javascript", cpprof__profile_js},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof files / sizeof *files; i++)
+        if (strcmp(files[i].name, call->name) == 0)
+            answer(call, files[i].content_type, files[i].text,
+                   strlen(files[i].text));
+}

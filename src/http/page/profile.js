@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// Reads profile.proto, and makes of one of its values what flameGraph.show()
+// draws and a table shows. Any bytes may come: what is no profile is an Error.
+'use strict';
+
+const readProfile = (function () {
+const text = new TextDecoder();
+
+function fields(bytes, use) {
+  let at = 0;
+  function varint() {
+    let low = 0, high = 0;
+    for (let i = 0; i < 10; i++) {
+      if (at >= bytes.length) throw new Error('the profile is cut off');
+      const b = bytes[at++], v = b & 127;
+      if (i < 5) low |= v << 7 * i;
+      if (i === 4) high |= v >> 4;
+      if (i > 4) high |= v << 7 * i - 32;
+      // Signed; ids, which are not, count from 1.
+      if (b < 128) return high * 4294967296 + (low >>> 0);
+    }
+    throw new Error('a number of the profile does not end');
+  }
+  while (at < bytes.length) {
+    const tag = varint(), kind = tag & 7;
+    let value = null;
+    if (kind === 0) value = varint();
+    else if (kind === 2) {
+      const n = varint(), end = at + n;
+      if (!(n >= 0 && end <= bytes.length))
+        throw new Error('the profile is cut off');
+      value = bytes.subarray(at, end);
+      at = end;
+    } else if (kind === 1) at += 8;
+    else if (kind === 5) at += 4;
+    else throw new Error('this is not a profile');
+    if (value !== null) use(Math.floor(tag / 8), value, varints);
+  }
+  function varints(value, to) {
+    if (typeof value === 'number') { to.push(value); return; }
+    const [b, a] = [bytes, at];
+    bytes = value; at = 0;
+    while (at < bytes.length) to.push(varint());
+    bytes = b; at = a;
+  }
+}
+
+// The fields of a message that are numbers, by their number; lists in [].
+function message(bytes, lists = {}, nested = {}) {
+  const m = {};
+  for (const k in lists) m[k] = [];
+  for (const k in nested) m[k] = [];
+  fields(bytes, (field, value, varints) => {
+    if (lists[field]) varints(value, m[field]);
+    else if (nested[field]) m[field].push(nested[field](value));
+    else m[field] = value;
+  });
+  return m;
+}
+
+return function (bytes) {
+  const m = message(bytes, {13: 1}, {
+    1: message, 11: message, 6: b => text.decode(b), 3: message, 5: message,
+    2: b => message(b, {1: 1, 2: 1}),
+    4: b => message(b, {}, {4: message}),
+  });
+  const string = i => m[6][i || 0] || '';
+  if (!m[1].length) throw new Error('this is not a profile');
+  return {
+    types: m[1].map(t => ({type: string(t[1]), unit: string(t[2])})),
+    samples: m[2].map(s => ({locations: s[1], values: s[2]})),
+    frames: framesOf(m, string),
+    byDefault: string(m[14]), time: m[9] || 0, duration: m[10] || 0,
+    comments: m[13].map(string),
+  };
+};
+
+// By location its names, the caller first, and whether they are inlined.
+function framesOf(m, string) {
+  const functions = new Map(m[5].map(f => [f[1], string(f[2])]));
+  const files = new Map(m[3].map(f => [f[1], string(f[5])]));
+  const frames = new Map();
+  for (const l of m[4]) {
+    const of = l[4].map((line, i) => ({
+      name: functions.get(line[1]) || '?', isInline: i + 1 < l[4].length,
+    })).reverse();
+    const file = (files.get(l[2]) || '').replace(/.*\//, '');
+    const address = l[3] < 0 ? l[3] + 18446744073709551616 : l[3] || 0;
+    frames.set(l[1], of.length ? of : [{
+      name: '0x' + address.toString(16) + (file ? ' [' + file + ']' : ''),
+      isInline: false,
+    }]);
+  }
+  return frames;
+}
+})();
+
+const stacksOf = (function () {
+// Below this part of the whole nothing can be seen, even when zoomed into.
+const PART = 0.0005;
+const UNITS = {
+  nanoseconds: [['ns', 1], ['us', 1e-3], ['ms', 1e-6], ['s', 1e-9]],
+  bytes: [['B', 1], ['kB', 1 / 1024], ['MB', 1 / 1048576],
+          ['GB', 1 / 1073741824]],
+};
+
+// Each name has a number, in the order of names.
+function number(names, numbers, name) {
+  let i = numbers.get(name);
+  if (i === undefined) {
+    i = names.push(name) - 1;
+    numbers.set(name, i);
+  }
+  return i;
+}
+
+// A tree of callers, and the functions, by the value of that number.
+return function (profile, k) {
+  const names = ['root'], numbers = new Map();
+  const ways = new Map(); // by location: names * 2 + inlined
+  for (const [id, frames] of profile.frames)
+    ways.set(id, frames.map(f =>
+      2 * number(names, numbers, f.name) + (f.isInline ? 1 : 0)));
+  const unknown = [2 * number(names, numbers, '?')];
+  const nodes = [{frame: 0, plus: 0, minus: 0, children: []}];
+  const known = new Map(), span = 2 * names.length;
+  const flat = new Float64Array(names.length);
+  const cum = new Float64Array(names.length);
+  const seen = new Int32Array(names.length).fill(-1);
+
+  profile.samples.forEach((sample, n) => {
+    const v = sample.values[k] || 0;
+    let at = 0, frame = 0;
+    if (!v) return;
+    const add = node => { if (v > 0) node.plus += v; else node.minus -= v; };
+    add(nodes[0]);
+    for (let i = sample.locations.length - 1; i >= 0; i--) {
+      for (frame of ways.get(sample.locations[i]) || unknown) {
+        const key = at * span + frame;
+        let to = known.get(key);
+        if (to === undefined) {
+          to = nodes.push({frame, plus: 0, minus: 0, children: []}) - 1;
+          known.set(key, to);
+          nodes[at].children.push(to);
+        }
+        at = to;
+        add(nodes[at]);
+        if (seen[frame >> 1] !== n) {
+          seen[frame >> 1] = n;
+          cum[frame >> 1] += v;
+        }
+      }
+    }
+    if (at) flat[frame >> 1] += v;
+  });
+  const functions = names.map((name, i) =>
+    ({name, flat: flat[i], cum: cum[i]})).filter(f => f.flat || f.cum);
+  return {data: drawn(nodes, names, profile, k), functions};
+};
+
+function drawn(nodes, names, profile, k) {
+  const {type, unit} = profile.types[k];
+  const weight = i => nodes[i].plus + nodes[i].minus;
+  const least = weight(0) * PART, boxes = [], left = [0];
+  while (left.length) {
+    const {frame, plus, minus, children} = nodes[left.pop()];
+    const shown = children.filter(c => weight(c) >= least)
+      .sort((a, b) => weight(a) - weight(b));
+    boxes.push(frame >> 1, frame & 1, shown.length, plus, minus);
+    left.push(...shown);
+  }
+  const time = profile.time ? new Date(profile.time / 1e6) : null;
+  return {
+    title: type, names, boxes, total: weight(0), diff: nodes[0].minus > 0,
+    cut: false, divide_by: 1, units: UNITS[unit] || [[unit, 1]],
+    lines: ['Type: ' + type + ' (' + unit + ')',
+            time ? 'Time: ' + time.toLocaleString() : '',
+            profile.duration ?
+              'Duration: ' + (profile.duration / 1e9).toFixed(2) + ' s' : '',
+            ...profile.comments].filter(line => line),
+  };
+}
+})();
