@@ -2,6 +2,7 @@
 #include "collect/cpu_capture.h"
 
 #include "arch/atomic.h"
+#include "collect/own_threads.h"
 #include "collect/session_internal.h"
 #include "collect/signal/sampler.h"
 #include "collect/threads.h"
@@ -66,7 +67,7 @@ note_session(const struct cpprof__session *s, struct cpprof__cpu_capture *c)
 {
     c->lost_before = cpprof__session_lost(s);
     c->records_before = s->drain.n_records;
-    c->cpu_before_ns = cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    c->cpu_before_ns = cpprof__program_cpu_ns();
     c->seen_before = cpprof__threads_seen();
     c->armed_before = cpprof__threads_armed();
     c->head.start_ns = cpprof__clock_ns(CLOCK_REALTIME);
@@ -103,6 +104,15 @@ unlink_capture(struct cpprof__session *s, struct cpprof__cpu_capture *c)
     c->is_counting = false;
 }
 
+/* Work of ours that began before is taken off as a whole. */
+static uint64_t
+cpu_since(uint64_t before_ns)
+{
+    uint64_t now = cpprof__program_cpu_ns();
+
+    return now > before_ns ? now - before_ns : 0;
+}
+
 void
 cpprof__cpu_capture_cut(struct cpprof__session *s,
                         struct cpprof__cpu_capture *c)
@@ -113,8 +123,7 @@ cpprof__cpu_capture_cut(struct cpprof__session *s,
     c->head.n_records = s->drain.n_records - c->records_before;
     c->head.n_threads =
         cpprof__threads_seen() - c->seen_before + c->armed_before;
-    c->head.cpu_ns =
-        cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID) - c->cpu_before_ns;
+    c->head.cpu_ns = cpu_since(c->cpu_before_ns);
     c->head.last_mono_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
     c->lost += cpprof__session_lost(s) - c->lost_before;
     if (c->failed || !cpprof__store_view_make(&c->last, &s->spool.store,

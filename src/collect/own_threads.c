@@ -33,19 +33,26 @@ struct own {
     uint64_t ended_ns; /* 0: it runs */
 };
 static struct own owns[OWN_MAX];
-static uint32_t n_used; /* places from the first that ever were taken */
+static uint64_t errands_ns; /* CPU time of those */
+static uint32_t n_used;     /* places from the first that ever were taken */
 
 /* The first word of a sigset_t: all signals that there are. */
 static uint64_t program_mask;
 static __thread uint64_t looked_ns;
 
 static uint64_t
-now_ns(void)
+clock_ns(clockid_t clock)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t
+cpprof__program_cpu_ns(void)
+{
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - load_relaxed(&errands_ns);
 }
 
 static bool
@@ -53,7 +60,7 @@ is_over(const struct own *own)
 {
     uint64_t ended = load_acquire(&own->ended_ns);
 
-    return ended && now_ns() - ended > LINGER_NS;
+    return ended && clock_ns(CLOCK_MONOTONIC) - ended > LINGER_NS;
 }
 
 static void
@@ -129,7 +136,7 @@ cpprof__own_thread_end(void)
 
     for (i = 0; i < load_acquire(&n_used); i++)
         if (load_acquire(&owns[i].tid) == tid)
-            store_release(&owns[i].ended_ns, now_ns());
+            store_release(&owns[i].ended_ns, clock_ns(CLOCK_MONOTONIC));
     if (main_has_ended()) {
         cpprof__heap_self.exempt = 0;
         set_program_mask();
@@ -189,6 +196,7 @@ run_errand(void *arg)
     cpprof__own_thread_begin();
     prctl(PR_SET_NAME, "cpprof");
     errand->f(errand->arg);
+    add_relaxed(&errands_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
     cpprof__own_thread_end();
     return NULL;
 }
@@ -247,7 +255,7 @@ others_are_ours(void)
 bool
 cpprof__own_threads_are_alone(void)
 {
-    uint64_t now = now_ns();
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
     if (now - looked_ns < LOOK_NS)
         return false;
@@ -259,4 +267,5 @@ void
 cpprof__own_threads_fork_child(void)
 {
     memset(owns, 0, sizeof owns);
+    errands_ns = 0; /* its clock begins anew */
 }

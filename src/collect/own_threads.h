@@ -47,6 +47,11 @@ cpprof__own_thread_runs(int32_t tid);
 uint32_t
 cpprof__own_threads(void);
 
+/* CPU time of the process without what cpprof__own_thread_run() took until it
+ * returned. */
+uint64_t
+cpprof__program_cpu_ns(void);
+
 /* In a forked child: none. */
 void
 cpprof__own_threads_fork_child(void);

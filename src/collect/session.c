@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "collect/action.h"
 #include "collect/exempt.h"
+#include "collect/own_threads.h"
 #include "collect/signal/sampler.h"
 #include "collect/threads.h"
 #include "collect/uncancelled.h"
@@ -74,7 +75,7 @@ fill_head(struct cpprof__session *s)
     head->start_ns = cpprof__clock_ns(CLOCK_REALTIME);
     head->start_mono_ns = head->last_mono_ns =
         cpprof__clock_ns(CLOCK_MONOTONIC);
-    s->cpu_start_ns = cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    s->cpu_start_ns = cpprof__program_cpu_ns();
     store_release(&head->state, (uint32_t)CPPROF__SPOOL_RUNNING);
 }
 

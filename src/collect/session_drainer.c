@@ -74,8 +74,7 @@ update_head(struct cpprof__session *s)
     store_relaxed(&head->n_threads, cpprof__threads_seen());
     if (s->halted)
         return;
-    store_relaxed(&head->cpu_ns,
-                  cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID) - s->cpu_start_ns);
+    store_relaxed(&head->cpu_ns, cpprof__program_cpu_ns() - s->cpu_start_ns);
     store_relaxed(&head->last_mono_ns, cpprof__clock_ns(CLOCK_MONOTONIC));
 }
 

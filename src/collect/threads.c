@@ -237,10 +237,14 @@ reconcile(void)
         if (t->tid <= 0)
             continue;
         at = bsearch(&t->tid, tids, n, sizeof *tids, compare_tids);
-        if (at)
+        if (at) {
             known[at - tids] = true;
-        else
-            drop(t);
+            continue;
+        }
+        /* One of ours that was found before it could say so. */
+        if (cpprof__own_thread_runs(t->tid))
+            add_relaxed(&n_seen, -1u);
+        drop(t);
     }
     for (i = 0; known && i < n; i++)
         if (!known[i] && !has_ended(tids[i]))
