@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Profiles of interpreted code: which line of the script, not where in the
+ * interpreter. An interpreter says what a frame is and how to walk its stack;
+ * the rest is here.
+ *
+ *     static const struct cpprof_vm_ops ops = {
+ *         .size = sizeof ops, .name = "toy", .stack = walk, .describe = tell,
+ *     };
+ *     cpprof_vm_register(&ops, &vm, NULL);
+ *     cpprof_vm_thread_new(vm, state, &t, NULL);
+ *
+ *     before = cpprof_vm_enter(t);  the host calls into the interpreter
+ *     cpprof_vm_span_begin(t);      in a call, when the callee's frame is there
+ *     ... interpret, cpprof_vm_poll(t) in loops ...
+ *     cpprof_vm_span_end(t);        at its return, while the frame is there
+ *     cpprof_vm_enter(before);
+ *
+ * with an end before, and a begin after, whatever the callee calls in turn: the
+ * time of a frame is without that of its callees. Spans are what mode SPAN goes
+ * by, polls are for TICK and CPU; an interpreter that does not want to do
+ * something at each call has only the latter. docs/vm.md tells more.
+ */
+#ifndef CPPROF_VM_H
+#define CPPROF_VM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cpprof/labels.h>
+#include <cpprof/status.h>
+#include <cpprof/writer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cpprof_vm; /* one kind of interpreter; never freed */
+
+/* struct cpprof_vm_frame flags: the run loop was entered for this frame; the
+ * C code that called it stands below (mixed stacks). */
+#define CPPROF_VM_ENTRY 1u
+
+/* A frame, as the interpreter has it. */
+struct cpprof_vm_frame {
+    const void *function; /* identity of its code, the same for all calls */
+    uint32_t pc;          /* of the instruction in the function, any count */
+    int32_t line;         /* of the source, 0: not known, -1: ask .line */
+    uint32_t flags;       /* CPPROF_VM_* of above */
+};
+
+/* What is told of a function; copied. Texts are cut at 4095 bytes. */
+struct cpprof_vm_function {
+    const char *name;        /* NULL, "": toplevel code, named as its file */
+    const char *system_name; /* NULL: as name */
+    const char *file;        /* NULL: none (a builtin) */
+    int64_t start_line;      /* 0: not known */
+};
+
+/* struct cpprof_vm_ops flags: .stack and .describe only read memory and may run
+ * in a handler that interrupted their own thread anywhere. */
+#define CPPROF_VM_SIGNAL_SAFE 1u
+
+/*
+ * All but .interrupt are called on the native thread that runs the interpreter,
+ * from a call of span_end, safepoint or stop, without a lock. They may allocate
+ * and collect garbage; a span or a poll in them does nothing.
+ */
+struct cpprof_vm_ops {
+    size_t size;      /* sizeof (struct cpprof_vm_ops) */
+    const char *name; /* "lua"; the mapping is then "[lua]" */
+    uint32_t flags;
+    /* The stack of a thread, leaf first; returns how many, at most max. */
+    size_t (*stack)(void *thread, struct cpprof_vm_frame *frames, size_t max);
+    /* Asked when a function is sampled first in a profile, and again when it
+     * was forgotten; the strings live until the next call. False: nothing is
+     * known. */
+    bool (*describe)(void *thread, const void *function,
+                     struct cpprof_vm_function *what);
+    /* NULL: lines are in the frames. */
+    int32_t (*line)(void *thread, const void *function, uint32_t pc);
+    /* NULL: the labels of the native thread. */
+    const struct cpprof_labels *(*labels)(void *thread);
+    /* Make the thread come to cpprof_vm_safepoint() soon; NULL: it polls.
+     * Called by a thread of cpprof's at every tick, as long as t is entered,
+     * or in a signal handler that interrupted it; calls nothing of cpprof. */
+    void (*interrupt)(void *thread);
+};
+
+/*
+ * Errors:  CPPROF_INVALID (no name, stack or describe), CPPROF_NOMEM.
+ * Owner:   ops and its strings live as long as the process.
+ * Safety:  MT. Not AS.
+ */
+CPPROF_API enum cpprof_status
+cpprof_vm_register(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
+                   struct cpprof_error *error);
+
+/* Native code that is the interpreter's run loop: in mixed stacks its frames
+ * are replaced by those of the script. Several may be named, up to 16; false:
+ * there were as many. Safety: MT. */
+CPPROF_API bool
+cpprof_vm_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes);
+
+/*
+ * One stack of an interpreter: a coroutine, a lua_State, a thread of Python.
+ * One native thread at a time uses it.
+ */
+struct cpprof_vm_thread {
+    uint32_t due; /* something is to be done at a safepoint */
+};
+
+/* Errors: CPPROF_NOMEM. Owner: the caller frees it when the stack ends; thread
+ * is handed back to ops. Safety: MT. */
+CPPROF_API enum cpprof_status
+cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
+                     struct cpprof_vm_thread **t, struct cpprof_error *error);
+/* NULL is fine. Time of it that is in no sample yet goes to the next stack of
+ * its interpreter that is sampled. Safety: MT, while nobody uses t. */
+CPPROF_API void
+cpprof_vm_thread_free(struct cpprof_vm_thread *t);
+
+/*
+ * The calling native thread runs t from here on (NULL: none), as at a resume or
+ * yield; returns which it ran before. Only the time of entered threads counts;
+ * of spans, too: the clock of one that runs stands still until t is entered
+ * again. One t that is never entered is taken to run always.
+ *
+ * Safety: MT. AS, but for the one that runs. A few nanoseconds.
+ */
+CPPROF_API struct cpprof_vm_thread *
+cpprof_vm_enter(struct cpprof_vm_thread *t);
+
+/* The code of a function is gone; its identity may come again for another.
+ * What was sampled keeps its name. Safety: MT. A few nanoseconds when no
+ * profile runs. */
+CPPROF_API void
+cpprof_vm_function_gone(struct cpprof_vm *vm, const void *function);
+
+/* Number of the profile that runs and counts spans; 0: none. */
+CPPROF_API extern uint32_t cpprof_vm_spans;
+
+CPPROF_API void
+cpprof_vm_span_begin_(struct cpprof_vm_thread *t);
+CPPROF_API void
+cpprof_vm_span_end_(struct cpprof_vm_thread *t);
+/* What poll calls, and what .interrupt leads to. */
+CPPROF_API void
+cpprof_vm_safepoint(struct cpprof_vm_thread *t);
+
+/* Safety: the thread that runs t. */
+static inline void
+cpprof_vm_span_begin(struct cpprof_vm_thread *t)
+{
+    if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
+                         0))
+        cpprof_vm_span_begin_(t);
+}
+
+static inline void
+cpprof_vm_span_end(struct cpprof_vm_thread *t)
+{
+    if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
+                         0))
+        cpprof_vm_span_end_(t);
+}
+
+static inline void
+cpprof_vm_poll(struct cpprof_vm_thread *t)
+{
+    if (__builtin_expect(__atomic_load_n(&t->due, __ATOMIC_RELAXED), 0))
+        cpprof_vm_safepoint(t);
+}
+
+enum cpprof_vm_mode {
+    CPPROF_VM_TICK = 0, /* a timer asks, the next safepoint answers, weighed by
+                         * the wall time since the last */
+    CPPROF_VM_SPAN,     /* every span is timed: wall time, exact */
+    CPPROF_VM_CPU,      /* as TICK, of each thread's CPU clock */
+};
+
+/* struct cpprof_vm_options flags: samples of the same stack and labels become
+ * one, which needs memory for each stack; else they go out as they come. */
+#define CPPROF_VM_MERGE 1u
+
+struct cpprof_vm_options {
+    size_t size; /* sizeof (struct cpprof_vm_options) */
+    enum cpprof_vm_mode mode;
+    uint32_t rate_hz;   /* 1 to 10000; 0: 100: quantum or tick of 10 ms */
+    uint32_t max_depth; /* 1 to 1024; 0: 128 */
+    uint32_t flags;
+    struct cpprof_vm *vm; /* NULL: all of them */
+};
+
+/*
+ * Profile interpreted code until cpprof_stop_vm_profile(), streaming into
+ * writer. options NULL: mode TICK at 100 Hz, of all interpreters.
+ *
+ * Shape:   one sample per quantum or tick, or merged; leaf first; one value,
+ *          "wall", in mode CPU "cpu"; no native frames. One mapping per
+ *          interpreter, "[lua]".
+ * Units:   nanoseconds; the period is the quantum or tick.
+ * Errors:  CPPROF_BUSY ("profiler already running"), CPPROF_INVALID,
+ *          CPPROF_NOMEM, CPPROF_SYSTEM (a thread cannot be created).
+ * Owner:   the writer is cpprof's until it is closed, here if this fails; a
+ *          slow one does not hold up the interpreter: time that finds no room
+ *          is "[lost samples]".
+ * Safety:  MT. Not AS. At any moment, from any thread; a forked child has none.
+ * Source:  starlark.StartProfile.
+ */
+CPPROF_API enum cpprof_status
+cpprof_start_vm_profile(struct cpprof_writer writer,
+                        const struct cpprof_vm_options *options,
+                        struct cpprof_error *error);
+
+/*
+ * Write what is left and close the writer. Harmless when no profile runs.
+ *
+ * Time that a thread has run without coming to a safepoint or the end of its
+ * span, if it is a quantum or more, is "[no answer]": its stack cannot be told
+ * from here. The calling thread's own is walked.
+ *
+ * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM: the first of the whole profile.
+ * Safety:  MT. Not AS.
+ * Source:  starlark.StopProfile.
+ */
+CPPROF_API enum cpprof_status
+cpprof_stop_vm_profile(struct cpprof_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
