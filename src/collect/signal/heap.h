@@ -77,8 +77,8 @@ struct cpprof__heap_bucket {
     uint32_t stack;  /* node of the tree */
     uint32_t labels; /* number + 1 in cpprof__heap_label_sets, or 0 */
     uint16_t size_class;
-    uint16_t heap; /* 0: malloc */
-    uint32_t first_size; /* cpprof__heap_size_code() of its first block */
+    uint16_t heap;          /* 0: malloc */
+    uint32_t first_size;    /* cpprof__heap_size_code() of its first block */
     uint64_t alloc_objects; /* estimates, in fractions */
     uint64_t alloc_bytes;
     uint64_t n_sampled; /* unweighted, for the text form */
