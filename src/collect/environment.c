@@ -114,6 +114,13 @@ cpprof__environment_http(bool *descendant)
     return is_on && *environment.http ? &environment : NULL;
 }
 
+const struct cpprof__environment *
+cpprof__environment_push(bool *descendant)
+{
+    *descendant = is_descendant;
+    return is_on && *environment.push.url ? &environment : NULL;
+}
+
 /* The heap's rate is set already. */
 static void
 start_recording_waits(void)

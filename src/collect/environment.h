@@ -5,6 +5,7 @@
  *     CPPROF=cpu=HZ,heap=BYTES,out=PATH   write profiles when the program ends
  *     CPPROF=cpu,heap,record=DIR          keep them in files for a recorder
  *     CPPROF=http=ADDRESS                 serve them, whenever they are asked
+ *     CPPROF=push=URL                     send them, every ten seconds
  *
  * The kinds are cpu=HZ, heap=BYTES, block=NS, mutex=N, wall=HZ or offcpu=HZ,
  * goroutine (or threads) and threadcreate; without any of these words it is
@@ -21,6 +22,11 @@
  * heap, as in Go), and the others are captured when they are asked for. Beside
  * it http-token=TOKEN or http-token-file=PATH, and insecure; %p, %t and %e
  * stand in unix:PATH, too.
+ *
+ * The same holds for push=, where without any kind it is cpu, heap, block,
+ * mutex and goroutine. Beside it push-name=, push-label=NAME=VALUE (as many as
+ * there are), push-interval=SECONDS, push-protocol=push|ingest, push-user=,
+ * push-token-file=, push-tenant=, and push-keep=N of files. docs/push.md
  */
 #ifndef COLLECT_ENVIRONMENT_H
 #define COLLECT_ENVIRONMENT_H
@@ -50,6 +56,19 @@
 /* Those of every wall-clock profile. */
 #define CPPROF__KINDS_OF_WALL (CPPROF__KIND_WALL | CPPROF__KIND_OFF_CPU)
 
+/* What push=... says; "" and 0: nothing. */
+struct cpprof__push_words {
+    char url[PATH_MAX];
+    char name[256];
+    char labels[1024]; /* with commas in between */
+    char user[256];
+    char token_file[PATH_MAX];
+    char tenant[256];
+    uint32_t interval_s;
+    uint32_t keep;
+    bool is_ingest;
+};
+
 struct cpprof__environment {
     struct cpprof__session_plan plan; /* without writer and directory */
     struct cpprof_heap_options heap;
@@ -66,6 +85,7 @@ struct cpprof__environment {
     char http_token_file[PATH_MAX];
     bool http_insecure;
     bool serves_only; /* nothing is written or recorded */
+    struct cpprof__push_words push;
 };
 
 /* Errors: CPPROF_INVALID with a line that names the word. */
@@ -119,6 +139,9 @@ cpprof__environment_read(void);
  * this one comes from was profiled by the same variable. */
 const struct cpprof__environment *
 cpprof__environment_http(bool *is_descendant);
+/* The same if it is to push. */
+const struct cpprof__environment *
+cpprof__environment_push(bool *is_descendant);
 /* One line on standard error. */
 void
 cpprof__environment_complain(const struct cpprof_error *error);

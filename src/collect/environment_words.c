@@ -311,18 +311,84 @@ parse_http(struct cpprof__environment *env, const char *key, const char *value,
 }
 
 static enum cpprof_status
+copy_word(const char *key, const char *value, char *to, size_t n,
+          struct cpprof_error *error)
+{
+    if (!*value || strlen(value) >= n)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: %s= wants 1 to %zu bytes; not profiling",
+                            key, n - 1);
+    strcpy(to, value);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_push_label(struct cpprof__push_words *push, const char *key,
+                 const char *value, struct cpprof_error *error)
+{
+    size_t n = strlen(push->labels);
+
+    if (!strchr(value, '='))
+        return bad_value(error, key, value, "a label such as region=eu");
+    if (n + 1 < sizeof push->labels && n)
+        push->labels[n++] = ',';
+    return copy_word(key, value, push->labels + n, sizeof push->labels - n,
+                     error);
+}
+
+/* Where profiles are pushed; *known: it was such a word. */
+static enum cpprof_status
+parse_push(struct cpprof__push_words *push, const char *key, const char *value,
+           bool *known, struct cpprof_error *error)
+{
+    static const char *const protocols[] = {"push", "ingest", NULL};
+
+    *known = true;
+    if (!strcmp(key, "push"))
+        return copy_word(key, value, push->url, sizeof push->url, error);
+    if (!strcmp(key, "push-name"))
+        return copy_word(key, value, push->name, sizeof push->name, error);
+    if (!strcmp(key, "push-label"))
+        return parse_push_label(push, key, value, error);
+    if (!strcmp(key, "push-user"))
+        return copy_word(key, value, push->user, sizeof push->user, error);
+    if (!strcmp(key, "push-token-file"))
+        return parse_path(key, value, push->token_file, error);
+    if (!strcmp(key, "push-tenant"))
+        return copy_word(key, value, push->tenant, sizeof push->tenant, error);
+    if (!strcmp(key, "push-interval"))
+        return parse_number(value, 3600, &push->interval_s)
+                   ? CPPROF_OK
+                   : bad_value(error, key, value, "1 to 3600 seconds");
+    if (!strcmp(key, "push-keep"))
+        return parse_number(value, INT_MAX, &push->keep)
+                   ? CPPROF_OK
+                   : bad_value(error, key, value, "a number of files");
+    if (!strcmp(key, "push-protocol")) {
+        push->is_ingest = parse_word(value, protocols) == 1;
+        return parse_word(value, protocols) >= 0
+                   ? CPPROF_OK
+                   : bad_value(error, key, value, "push or ingest");
+    }
+    *known = false;
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
 parse_pair(struct cpprof__environment *env, const char *key, const char *value,
            struct cpprof_error *error)
 {
     struct cpprof_cpu_options *options = &env->plan.options;
     uint32_t kind = kind_of(key);
     enum cpprof_status status;
-    bool is_http;
+    bool is_known;
 
     if (kind)
         return parse_kind(env, kind, key, value, error);
-    status = parse_http(env, key, value, &is_http, error);
-    if (is_http)
+    status = parse_http(env, key, value, &is_known, error);
+    if (!is_known)
+        status = parse_push(&env->push, key, value, &is_known, error);
+    if (is_known)
         return status;
     if (!strcmp(key, "labels"))
         return parse_labels(env, value, error);
@@ -364,9 +430,35 @@ finish_http(struct cpprof__environment *env, bool named,
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: http-token beside http-token-file; not "
                             "profiling");
-    env->serves_only = *env->http && !*env->out && !*env->directory;
+    env->serves_only =
+        (*env->http || *env->push.url) && !*env->out && !*env->directory;
     if (env->serves_only && !named)
         env->kinds = CPPROF__KIND_HEAP;
+    return CPPROF_OK;
+}
+
+/* What a server of profiles shows first: all but wall time. */
+static enum cpprof_status
+finish_push(struct cpprof__environment *env, bool named,
+            struct cpprof_error *error)
+{
+    static const struct cpprof__push_words none;
+
+    if (!*env->push.url) {
+        if (!memcmp(&env->push, &none, sizeof none))
+            return CPPROF_OK;
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: push-... without push=; not profiling");
+    }
+    if (*env->directory)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: push= beside record=; not profiling");
+    if (!env->serves_only || named)
+        return CPPROF_OK;
+    env->kinds =
+        CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES | CPPROF__KIND_THREADS;
+    env->block_rate = BLOCK_RATE;
+    env->mutex_fraction = MUTEX_FRACTION;
     return CPPROF_OK;
 }
 
@@ -380,7 +472,8 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
 
     if (!named)
         env->kinds = CPPROF__KIND_CPU;
-    if (finish_http(env, named, error) != CPPROF_OK)
+    if (finish_http(env, named, error) != CPPROF_OK ||
+        finish_push(env, named, error) != CPPROF_OK)
         return CPPROF_INVALID;
     if (!(env->kinds & CPPROF__KIND_HEAP))
         env->kinds &= ~CPPROF__KIND_MMAP;

@@ -10,6 +10,7 @@
 #include "arch/regs.h"
 #include "collect/environment.h"
 #include "http/listen.h"
+#include "push/process.h"
 #include <cpprof/status.h>
 
 #include <sched.h>
@@ -60,6 +61,7 @@ CPPROF_API void
 _exit(int status)
 {
     cpprof__http_end();
+    cpprof__push_end();
     if (cpprof__environment_end_writes())
         start_guard(status);
     cpprof__environment_stop(true);

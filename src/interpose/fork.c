@@ -19,6 +19,7 @@
 #include "collect/uncancelled.h"
 #include "collect/wall.h"
 #include "http/listen.h"
+#include "push/process.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>
@@ -86,7 +87,9 @@ cpprof__after_fork_in_child(void)
     cpprof__dump_fork_child();
     cpprof__wall_fork_child();
     cpprof__http_fork_child();
+    cpprof__push_fork_child();
     cpprof__environment_start_child();
+    cpprof__push_begin_child();
 }
 
 CPPROF_API pid_t

@@ -7,6 +7,7 @@
 #include "interpose/fork.h"
 #include "interpose/heap.h"
 #include "interpose/locks.h"
+#include "push/process.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ static void
 at_quick_exit_(void)
 {
     cpprof__http_end();
+    cpprof__push_end();
     cpprof__environment_stop(true);
 }
 
@@ -40,11 +42,13 @@ first(void)
     cpprof__waits_start();
     cpprof__environment_start();
     cpprof__http_start();
+    cpprof__push_begin();
 }
 
 __attribute__((destructor)) static void
 last(void)
 {
     cpprof__http_end();
+    cpprof__push_end();
     cpprof__environment_stop(false);
 }

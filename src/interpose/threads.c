@@ -8,6 +8,8 @@
 #include "collect/exempt.h"
 #include "collect/heap_stacks.h"
 #include "collect/labels.h"
+#include "collect/own_start.h"
+#include "collect/own_threads.h"
 #include "collect/real.h"
 #include "collect/threadcreate.h"
 #include "collect/uncancelled.h"
@@ -16,7 +18,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <threads.h>
+#include <unistd.h>
 
 /* POSIX has no word for the default stack size but an attribute object. */
 static size_t
@@ -118,17 +122,31 @@ run_pthread_later(void *arg)
     return ((void *(*)(void *))note.start)(note.arg);
 }
 
+/* A library on a thread of ours: the resolver, for instance. Threads of ours
+ * are exempt for good, so mostly it is not asked. */
+static bool
+is_ours(void)
+{
+    return cpprof__heap_self.exempt &&
+           cpprof__is_own_thread((int32_t)syscall(SYS_gettid));
+}
+
 CPPROF_API CPPROF__HOOK int
 pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
                void *(*start)(void *), void *restrict arg)
 {
-    size_t stack_bytes = stack_bytes_of(attr);
-    struct cpprof__thread *t = announce((uintptr_t)start, arg, stack_bytes);
-    struct note *note =
-        t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
-    struct cpprof__born *born = cpprof__born_announce((uintptr_t)start);
+    size_t stack_bytes;
+    struct cpprof__thread *t;
+    struct note *note;
+    struct cpprof__born *born;
     int failed;
 
+    if (is_ours())
+        return cpprof__own_thread_create(thread, attr, start, arg);
+    stack_bytes = stack_bytes_of(attr);
+    t = announce((uintptr_t)start, arg, stack_bytes);
+    note = t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
+    born = cpprof__born_announce((uintptr_t)start);
     set_born(t, note, born);
     if (t)
         failed = cpprof__real_pthread_create(thread, attr, run_pthread, t);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Continuous profiling: the profiles of every ten seconds, sent to a Pyroscope
+ * server, or kept as files of which the newest stay.
+ *
+ *     cpprof_push_start("http://pyroscope:4040", NULL, NULL);
+ *
+ * docs/push.md tells what is sent, and how; CPPROF=push=URL is the same without
+ * a line of code.
+ */
+#ifndef CPPROF_PUSH_H
+#define CPPROF_PUSH_H
+
+#include <cpprof/cpprof.h>
+#include <cpprof/profiles.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* struct cpprof_push_options kinds */
+#define CPPROF_PUSH_CPU       1u
+#define CPPROF_PUSH_HEAP      2u
+#define CPPROF_PUSH_BLOCK     4u /* nothing in it without cpprof_set_block_rate */
+#define CPPROF_PUSH_MUTEX     8u /* the same with cpprof_set_mutex_fraction */
+#define CPPROF_PUSH_WALL      16u
+#define CPPROF_PUSH_GOROUTINE 32u
+
+enum cpprof_push_protocol {
+    CPPROF_PUSH_V1 = 0, /* /push.v1.PusherService/Push: Pyroscope from 1.0 on */
+    CPPROF_PUSH_INGEST, /* /ingest: older ones too, and what imitates them */
+};
+
+struct cpprof_push_options {
+    size_t size;        /* sizeof (struct cpprof_push_options) */
+    const char *name;   /* of the application, letters, digits, "-./_:@"; NULL:
+                         * that of the executable */
+    const char *labels; /* of all profiles, "region=eu,host=a"; NULL: none. In
+                         * name and labels %p is the pid and %e the name of the
+                         * executable */
+    uint32_t kinds;     /* CPPROF_PUSH_*; 0: all but wall */
+    uint32_t interval_seconds; /* 1 to 3600; 0: 10 */
+    enum cpprof_push_protocol protocol;
+
+    /* Who asks: user and password are sent as basic authentication, a token
+     * alone as a bearer's. NULL: they stand in the URL, or nobody. */
+    const char *user;
+    const char *password;
+    const char *token;
+    const char *token_file; /* its first line is the token, or with a user the
+                             * password; read anew for every request */
+    const char *tenant;     /* X-Scope-OrgID; NULL: none */
+
+    uint32_t queue_bytes; /* kept for a server that is away, then the oldest
+                           * are dropped; 0: 16 MiB */
+    uint32_t keep;        /* files of each kind that stay; 0: 360 */
+
+    const struct cpprof_cpu_options *cpu; /* NULL: defaults */
+    const struct cpprof_wall_options *wall;
+    const struct cpprof_profile_options *profiles; /* of the others; debug 0 */
+
+    /* Told what goes wrong, a line at most once in a minute, from a thread of
+     * cpprof's. NULL: nobody is. */
+    void (*report)(void *ctx, const char *line);
+    void *ctx;
+};
+
+/*
+ * Begin to push, in the background, until cpprof_push_stop() or the end of the
+ * process, which sends what there is and takes no longer than two seconds.
+ *
+ * url      "http://host:4040", "https://host/pyroscope": a server. An absolute
+ *          path or "file:///dir": a folder, or a pattern with %k (the kind) and
+ *          %t (when its time began, seconds since 1970), and %p and %e.
+ * options  NULL for defaults; read by this call only.
+ *
+ * Shape:   one profile of each kind and interval. CPU, wall, allocations,
+ *          block and mutex: what was added in it; heap in use and goroutine: as
+ *          it stands at its end.
+ * Errors:  CPPROF_INVALID, CPPROF_BUSY (pushes already), CPPROF_UNSUPPORTED
+ *          (libcpprof-push.so or libcurl is not there), CPPROF_NOMEM,
+ *          CPPROF_SYSTEM. A server that is away is none.
+ * Safety:  MT. Not AS. A child made by fork() does not push.
+ * Source:  grafana/pyroscope api/push/v1, pkg/ingester/pyroscope.
+ */
+CPPROF_API enum cpprof_status
+cpprof_push_start(const char *url, const struct cpprof_push_options *options,
+                  struct cpprof_error *error);
+
+/* Send what there is, for two seconds at most, and end. Harmless when nothing
+ * is pushed. Safety: MT. Not AS. */
+CPPROF_API void
+cpprof_push_stop(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

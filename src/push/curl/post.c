@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libcpprof-push.so: requests by libcurl, one after the other on a connection
+ * that is kept. TLS, proxies and names are libcurl's.
+ *
+ * Credentials go to the host that they are meant for: no redirection is
+ * followed.
+ */
+#include "push/plugin.h"
+
+#include "arch/atomic.h"
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How often it looks whether it shall give up. */
+#define LOOK_MS 100
+
+struct connection {
+    CURLM *multi;
+    CURL *easy;
+};
+
+static void
+close_connection(void *arg)
+{
+    struct connection *c = arg;
+
+    curl_easy_cleanup(c->easy);
+    curl_multi_cleanup(c->multi);
+    free(c);
+}
+
+/* After libcurl, so that it is before what OpenSSL does at exit. */
+static bool
+start_once(void (*at_exit)(void))
+{
+    static bool started;
+
+    if (started)
+        return true;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT))
+        return false;
+    started = !atexit(at_exit);
+    return started;
+}
+
+static void *
+open_connection(void (*at_exit)(void))
+{
+    struct connection *c;
+
+    if (!start_once(at_exit))
+        return NULL;
+    c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->multi = curl_multi_init();
+    c->easy = curl_easy_init();
+    if (c->multi && c->easy)
+        return c;
+    close_connection(c);
+    return NULL;
+}
+
+/* ---- what comes back -------------------------------------------------- */
+
+static size_t
+note_text(char *data, size_t one, size_t n, void *arg)
+{
+    struct cpprof__push_reply *reply = arg;
+    size_t at = strlen(reply->text), i;
+
+    for (i = 0; i < n && at + 1 < sizeof reply->text; i++)
+        reply->text[at++] = data[i] >= ' ' && data[i] <= '~' ? data[i] : ' ';
+    return one * n;
+}
+
+static void
+note_status(CURL *easy, struct cpprof__push_reply *reply)
+{
+    curl_off_t seconds = 0;
+    long status = 0;
+
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    reply->status = (int)status;
+    if (!curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) && seconds > 0)
+        reply->retry_after_s =
+            seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
+}
+
+static void
+note_failure(struct cpprof__push_reply *reply, const char *why)
+{
+    reply->status = 0;
+    snprintf(reply->text, sizeof reply->text, "%s", why);
+}
+
+/* ---- one request ------------------------------------------------------ */
+
+static struct curl_slist *
+make_headers(const char *const *headers)
+{
+    struct curl_slist *list = NULL, *longer;
+
+    for (; *headers; headers++) {
+        longer = curl_slist_append(list, *headers);
+        if (!longer) {
+            curl_slist_free_all(list);
+            return NULL;
+        }
+        list = longer;
+    }
+    return list;
+}
+
+static void
+set_up(CURL *easy, const struct cpprof__push_post *post,
+       struct curl_slist *headers, struct cpprof__push_reply *reply)
+{
+    curl_easy_reset(easy);
+    curl_easy_setopt(easy, CURLOPT_URL, post->url);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)post->timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, post->body);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                     (curl_off_t)post->n_body);
+    if (post->user) {
+        curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+        curl_easy_setopt(easy, CURLOPT_USERNAME, post->user);
+        curl_easy_setopt(easy, CURLOPT_PASSWORD, post->password);
+    }
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, note_text);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, reply);
+}
+
+/* Until it is done; *result is its end. False: given up. */
+static bool
+wait_for(struct connection *c, const uint32_t *cancelled, CURLcode *result)
+{
+    int n_running = 1, n_left;
+    CURLMsg *message;
+
+    while (n_running) {
+        if (load_acquire(cancelled) ||
+            curl_multi_perform(c->multi, &n_running) != CURLM_OK)
+            return false;
+        if (n_running)
+            curl_multi_poll(c->multi, NULL, 0, LOOK_MS, NULL);
+    }
+    while ((message = curl_multi_info_read(c->multi, &n_left)))
+        if (message->msg == CURLMSG_DONE)
+            *result = message->data.result;
+    return true;
+}
+
+static void
+post(void *connection, const struct cpprof__push_post *post,
+     struct cpprof__push_reply *reply)
+{
+    struct curl_slist *headers = make_headers(post->headers);
+    struct connection *c = connection;
+    CURLcode result = CURLE_OUT_OF_MEMORY;
+    bool is_over;
+
+    memset(reply, 0, sizeof *reply);
+    if (!headers) {
+        note_failure(reply, curl_easy_strerror(result));
+        return;
+    }
+    set_up(c->easy, post, headers, reply);
+    curl_multi_add_handle(c->multi, c->easy);
+    is_over = wait_for(c, post->cancelled, &result);
+    if (is_over && result == CURLE_OK)
+        note_status(c->easy, reply);
+    else
+        note_failure(reply, is_over ? curl_easy_strerror(result) : "given up");
+    curl_multi_remove_handle(c->multi, c->easy);
+    curl_slist_free_all(headers);
+}
+
+extern const struct cpprof__push_http cpprof__push_http;
+
+__attribute__((visibility("default")))
+const struct cpprof__push_http cpprof__push_http = {
+    CPPROF__PUSH_ABI, open_connection, post, close_connection};

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "push/files.h"
+
+#include "base/status.h"
+#include "collect/proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000
+
+/* Two that began in the same second, after the clock was set back. */
+#define SECONDS_TRIED 100
+
+static enum cpprof_status
+failed(const char *what, const char *path, struct cpprof_error *error)
+{
+    return cpprof__fail(error, CPPROF_SYSTEM, errno, "push: %s %.150s: %s",
+                        what, path, strerror(errno));
+}
+
+/* ---- names ------------------------------------------------------------ */
+
+static bool
+expand(const char *pattern, const char *kind, int64_t seconds, char *path,
+       size_t room)
+{
+    struct cpprof__buffer out = {0};
+    char name[256];
+    bool fits;
+
+    cpprof__proc_name(name, sizeof name);
+    for (; *pattern; pattern++) {
+        const char *letter =
+            *pattern == '%' && pattern[1] ? strchr("kpte%", pattern[1]) : NULL;
+
+        pattern += letter != NULL;
+        if (!letter)
+            cpprof__buffer_append(&out, pattern, 1);
+        else if (*letter == 'p')
+            cpprof__buffer_printf(&out, "%d", (int)getpid());
+        else if (*letter == 't')
+            cpprof__buffer_printf(&out, "%lld", (long long)seconds);
+        else
+            cpprof__buffer_printf(&out, "%s",
+                                  *letter == 'k'   ? kind
+                                  : *letter == 'e' ? name
+                                                   : "%");
+    }
+    cpprof__buffer_append(&out, "", 1);
+    fits = !out.failed && out.n <= room;
+    if (fits)
+        memcpy(path, out.data, out.n);
+    cpprof__buffer_free(&out);
+    return fits;
+}
+
+/* Digits in front of *text, which goes behind them; -1: none, or too many. */
+static int64_t
+take_digits(const char **text)
+{
+    int64_t number = 0;
+    unsigned n = 0;
+
+    for (; **text >= '0' && **text <= '9' && n < 18; n++)
+        number = number * 10 + (*(*text)++ - '0');
+    return n ? number : -1;
+}
+
+static bool
+take_text(const char **name, const char *text)
+{
+    size_t n = strlen(text);
+
+    if (strncmp(*name, text, n))
+        return false;
+    *name += n;
+    return true;
+}
+
+int64_t
+cpprof__push_file_time(const char *pattern, const char *name, const char *kind)
+{
+    char exe[256], one[2] = "";
+    int64_t seconds = -1;
+
+    cpprof__proc_name(exe, sizeof exe);
+    for (; *pattern; pattern++) {
+        char letter = *pattern == '%' ? pattern[1] : 0;
+
+        one[0] = *pattern;
+        if (letter && strchr("kpte%", letter)) {
+            pattern++;
+            one[0] = '%';
+        } else {
+            letter = 0;
+        }
+        if (letter == 'p' && take_digits(&name) >= 0)
+            continue;
+        if (letter == 't' && (seconds = take_digits(&name)) >= 0)
+            continue;
+        if (letter == 'p' || letter == 't' ||
+            !take_text(&name, letter == 'k'   ? kind
+                              : letter == 'e' ? exe
+                                              : one))
+            return -1;
+    }
+    return *name ? -1 : seconds;
+}
+
+/* ---- the oldest go ---------------------------------------------------- */
+
+struct old {
+    int64_t seconds;
+    char *name;
+};
+
+struct olds {
+    struct old *all;
+    size_t n, capacity;
+    bool failed;
+};
+
+static void
+add(struct olds *olds, int64_t seconds, const char *name)
+{
+    size_t capacity = olds->capacity ? 2 * olds->capacity : 64;
+    struct old *all = olds->all;
+
+    if (olds->n == olds->capacity) {
+        all = realloc(all, capacity * sizeof *all);
+        if (!all) {
+            olds->failed = true;
+            return;
+        }
+        olds->all = all;
+        olds->capacity = capacity;
+    }
+    all[olds->n].seconds = seconds;
+    all[olds->n].name = strdup(name);
+    if (all[olds->n].name)
+        olds->n++;
+    else
+        olds->failed = true;
+}
+
+static int
+newest_first(const void *a, const void *b)
+{
+    const struct old *x = a, *y = b;
+
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? 1 : -1;
+    return strcmp(y->name, x->name);
+}
+
+static void
+look(DIR *dir, const char *pattern, const char *kind, struct olds *olds)
+{
+    struct dirent *entry;
+
+    while (!olds->failed && (entry = readdir(dir))) {
+        int64_t seconds = cpprof__push_file_time(pattern, entry->d_name, kind);
+
+        if (seconds >= 0)
+            add(olds, seconds, entry->d_name);
+    }
+}
+
+static void
+prune(const char *folder, const char *pattern, const char *kind, uint32_t keep)
+{
+    struct olds olds = {0};
+    DIR *dir = opendir(folder);
+    size_t i;
+
+    if (!dir)
+        return;
+    look(dir, pattern, kind, &olds);
+    /* Of some of them it cannot be said which are the oldest. */
+    if (!olds.failed && olds.n > keep) {
+        qsort(olds.all, olds.n, sizeof *olds.all, newest_first);
+        for (i = keep; i < olds.n; i++)
+            unlinkat(dirfd(dir), olds.all[i].name, 0);
+    }
+    closedir(dir);
+    for (i = 0; i < olds.n; i++)
+        free(olds.all[i].name);
+    free(olds.all);
+}
+
+/* ---- one file --------------------------------------------------------- */
+
+/* A name that nobody has yet. */
+static bool
+find_path(const struct cpprof__push_plan *plan, const char *kind,
+          int64_t seconds, char path[PATH_MAX])
+{
+    struct stat st;
+    unsigned i;
+
+    for (i = 0; i < SECONDS_TRIED; i++)
+        if (!expand(plan->pattern, kind, seconds + i, path, PATH_MAX))
+            return false;
+        else if (lstat(path, &st))
+            break;
+    return true;
+}
+
+static enum cpprof_status
+write_path(const char *path, const struct cpprof__push_profile *profile,
+           struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_path_writer(path, &writer, error);
+    int sys;
+
+    if (status != CPPROF_OK)
+        return status;
+    errno = writer.write(writer.ctx, profile->data, profile->n);
+    if (errno)
+        status = failed("cannot write", path, error);
+    sys = writer.close(writer.ctx, status != CPPROF_OK);
+    errno = sys;
+    return sys && status == CPPROF_OK ? failed("cannot write", path, error)
+                                      : status;
+}
+
+enum cpprof_status
+cpprof__push_file_write(const struct cpprof__push_plan *plan,
+                        const struct cpprof__push_profile *profile,
+                        struct cpprof_error *error)
+{
+    const char *kind = cpprof__push_kind_name(plan, profile->kind);
+    char path[PATH_MAX], folder[PATH_MAX];
+    enum cpprof_status status;
+
+    if (!find_path(plan, kind, profile->from_ns / NS_PER_S, path)) {
+        errno = ENAMETOOLONG;
+        return failed("cannot write", plan->pattern, error);
+    }
+    strcpy(folder, path);
+    *strrchr(folder, '/') = 0;
+    /* For its user alone; whoever wants it otherwise makes it before. */
+    if (*folder && mkdir(folder, 0700) && errno != EEXIST)
+        return failed("cannot make", folder, error);
+    status = write_path(path, profile, error);
+    if (status == CPPROF_OK)
+        prune(*folder ? folder : "/", strrchr(plan->pattern, '/') + 1, kind,
+              plan->keep);
+    return status;
+}

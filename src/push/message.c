@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Source: grafana/pyroscope api/push/v1/push.proto (RawProfileSeries),
+ * pkg/ingester/pyroscope/ingest_handler.go, pkg/og/convert/pprof (parts of the
+ * form), pkg/og/storage/tree/pprof.go (SampleTypeConfig); connectrpc.com,
+ * "Unary-Request".
+ */
+#include "push/message.h"
+
+#include "base/proto.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Sample types that Pyroscope would take for something else, or for counters
+ * since the start of the program, which it would subtract from each other. */
+#define HEAP_TYPES                                                             \
+    "{\"alloc_objects\":{\"units\":\"objects\",\"cumulative\":false},"         \
+    "\"alloc_space\":{\"units\":\"bytes\",\"cumulative\":false},"              \
+    "\"inuse_objects\":{\"units\":\"objects\",\"aggregation\":\"average\","    \
+    "\"cumulative\":false},"                                                   \
+    "\"inuse_space\":{\"units\":\"bytes\",\"aggregation\":\"average\","        \
+    "\"cumulative\":false}}"
+#define WAIT_TYPES(name)                                                       \
+    "{\"contentions\":{\"display-name\":\"" name "_count\","                   \
+    "\"units\":\"lock_samples\",\"cumulative\":false},"                        \
+    "\"delay\":{\"display-name\":\"" name "_duration\","                       \
+    "\"units\":\"lock_nanoseconds\",\"cumulative\":false}}"
+#define GOROUTINE_TYPES                                                        \
+    "{\"goroutine\":{\"display-name\":\"goroutines\","                         \
+    "\"units\":\"goroutines\",\"aggregation\":\"average\"}}"
+
+/* ORDER: CPPROF_PUSH_* */
+static const struct {
+    const char *name;   /* in files */
+    const char *series; /* __name__ */
+    const char *types;  /* sample_type_config; NULL: the server's own */
+} kinds[CPPROF__PUSH_KINDS] = {
+    {"cpu", "process_cpu", NULL},
+    {"heap", "memory", HEAP_TYPES},
+    {"block", "block", WAIT_TYPES("block")},
+    {"mutex", "mutex", WAIT_TYPES("mutex")},
+    {"wall", "wall", NULL},
+    {"goroutine", "goroutine", GOROUTINE_TYPES},
+};
+
+static unsigned
+number_of(uint32_t kind)
+{
+    return (unsigned)__builtin_ctz(kind);
+}
+
+const char *
+cpprof__push_kind_name(const struct cpprof__push_plan *plan, uint32_t kind)
+{
+    if (kind == CPPROF_PUSH_WALL && plan->wall.flags & CPPROF_WALL_OFF_CPU)
+        return "offcpu";
+    return kinds[number_of(kind)].name;
+}
+
+/* ---- random ----------------------------------------------------------- */
+
+/* Early after boot the kernel may have nothing yet, and is not waited for. */
+static void
+random_bytes(uint8_t bytes[16])
+{
+    static uint32_t n;
+    struct timespec now;
+
+    if (getrandom(bytes, 16, GRND_NONBLOCK) == 16)
+        return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    memset(bytes, 0, 16);
+    memcpy(bytes, &now.tv_nsec, 4);
+    memcpy(bytes + 4, &now.tv_sec, 4);
+    n++;
+    memcpy(bytes + 8, &n, 4);
+    n += (uint32_t)getpid() << 16;
+    memcpy(bytes + 12, &n, 4);
+}
+
+/* Version 4, RFC 4122. */
+static void
+make_uuid(char text[37])
+{
+    uint8_t b[16];
+
+    random_bytes(b);
+    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+    snprintf(text, 37,
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+             "%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10],
+             b[11], b[12], b[13], b[14], b[15]);
+}
+
+/* ---- /push.v1.PusherService/Push -------------------------------------- */
+
+static void
+put_label(struct cpprof__buffer *out, const char *name, size_t n_name,
+          const char *value, size_t n_value)
+{
+    size_t mark = cpprof__put_begin(out);
+
+    cpprof__put_bytes(out, 1, name, n_name);
+    cpprof__put_bytes(out, 2, value, n_value);
+    cpprof__put_end(out, 1, mark);
+}
+
+static void
+put_pair(struct cpprof__buffer *out, const char *name, const char *value)
+{
+    put_label(out, name, strlen(name), value, strlen(value));
+}
+
+static void
+put_series(struct cpprof__buffer *out, const struct cpprof__push_plan *plan,
+           const struct cpprof__push_profile *profile)
+{
+    const char *rest = plan->labels;
+    struct cpprof__push_label label;
+    char uuid[37];
+    size_t mark;
+
+    put_pair(out, "__name__", kinds[number_of(profile->kind)].series);
+    put_pair(out, "__delta__", "false");
+    put_pair(out, "service_name", plan->name);
+    put_pair(out, "pyroscope_spy", "cpprof");
+    while (cpprof__push_next_label(&rest, &label))
+        put_label(out, label.name, label.n_name, label.value, label.n_value);
+    mark = cpprof__put_begin(out);
+    cpprof__put_bytes(out, 1, profile->data, profile->n);
+    make_uuid(uuid);
+    cpprof__put_bytes(out, 2, uuid, strlen(uuid));
+    cpprof__put_end(out, 2, mark);
+}
+
+static void
+make_push(const struct cpprof__push_plan *plan,
+          const struct cpprof__push_profile *profile,
+          struct cpprof__push_item *item, struct cpprof__buffer *url)
+{
+    size_t mark = cpprof__put_begin(&item->body);
+
+    put_series(&item->body, plan, profile);
+    cpprof__put_end(&item->body, 1, mark);
+    cpprof__buffer_printf(url, "%s/push.v1.PusherService/Push", plan->url);
+    strcpy(item->type, "application/proto");
+}
+
+/* ---- /ingest ---------------------------------------------------------- */
+
+/* RFC 3986, 2.3. */
+static void
+put_escaped(struct cpprof__buffer *out, const char *text)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU"
+        "VWXYZ0123456789-._~";
+
+    for (; *text; text++)
+        if (strchr(plain, *text))
+            cpprof__buffer_append(out, text, 1);
+        else
+            cpprof__buffer_printf(out, "%%%02X", (unsigned char)*text);
+}
+
+static void
+put_query(struct cpprof__buffer *url, const struct cpprof__push_plan *plan,
+          const struct cpprof__push_profile *profile)
+{
+    uint32_t rate_hz = profile->kind == CPPROF_PUSH_WALL ? plan->wall.rate_hz
+                                                         : plan->cpu.rate_hz;
+
+    cpprof__buffer_printf(url, "%s/ingest?name=", plan->url);
+    put_escaped(url, plan->name);
+    put_escaped(url, "{");
+    put_escaped(url, plan->labels);
+    put_escaped(url, "}");
+    cpprof__buffer_printf(
+        url, "&from=%lld&until=%lld&spyName=cpprof&sampleRate=%u",
+        (long long)profile->from_ns, (long long)profile->until_ns,
+        rate_hz ? rate_hz : 100);
+}
+
+static void
+put_part(struct cpprof__buffer *out, const char *boundary, const char *name,
+         const char *file, const void *data, size_t n)
+{
+    cpprof__buffer_printf(out,
+                          "--%s\r\nContent-Disposition: form-data; "
+                          "name=\"%s\"; filename=\"%s\"\r\n"
+                          "Content-Type: application/octet-stream\r\n\r\n",
+                          boundary, name, file);
+    cpprof__buffer_append(out, data, n);
+    cpprof__buffer_append(out, "\r\n", 2);
+}
+
+static void
+make_ingest(const struct cpprof__push_plan *plan,
+            const struct cpprof__push_profile *profile,
+            struct cpprof__push_item *item, struct cpprof__buffer *url)
+{
+    const char *types = kinds[number_of(profile->kind)].types;
+    char boundary[37];
+
+    make_uuid(boundary);
+    put_part(&item->body, boundary, "profile", "profile.pprof", profile->data,
+             profile->n);
+    if (types)
+        put_part(&item->body, boundary, "sample_type_config",
+                 "sample_type_config.json", types, strlen(types));
+    cpprof__buffer_printf(&item->body, "--%s--\r\n", boundary);
+    put_query(url, plan, profile);
+    snprintf(item->type, sizeof item->type, "multipart/form-data; boundary=%s",
+             boundary);
+}
+
+/* ----------------------------------------------------------------------- */
+
+struct cpprof__push_item *
+cpprof__push_message(const struct cpprof__push_plan *plan,
+                     const struct cpprof__push_profile *profile)
+{
+    struct cpprof__push_item *item = calloc(1, sizeof *item);
+    struct cpprof__buffer url = {0};
+
+    if (!item)
+        return NULL;
+    /* At once, so that it is not twice what is needed. */
+    cpprof__buffer_reserve(&item->body, profile->n + 4096);
+    if (plan->is_ingest)
+        make_ingest(plan, profile, item, &url);
+    else
+        make_push(plan, profile, item, &url);
+    cpprof__buffer_append(&url, "", 1);
+    if (item->body.failed || url.failed) {
+        cpprof__buffer_free(&url);
+        cpprof__push_item_free(item);
+        return NULL;
+    }
+    item->url = (char *)url.data;
+    return item;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* A profile as Pyroscope takes it: /ingest or /push.v1.PusherService/Push. */
+#ifndef PUSH_MESSAGE_H
+#define PUSH_MESSAGE_H
+
+#include "push/plan.h"
+#include "push/queue.h"
+
+/* The profile of one kind and interval, gzipped. */
+struct cpprof__push_profile {
+    uint32_t kind; /* CPPROF_PUSH_* */
+    const void *data;
+    size_t n;
+    int64_t from_ns, until_ns; /* since 1970 */
+};
+
+/* Its name in files. */
+const char *
+cpprof__push_kind_name(const struct cpprof__push_plan *plan, uint32_t kind);
+
+/* The request that brings it, or NULL: no memory. Safety: MT. */
+struct cpprof__push_item *
+cpprof__push_message(const struct cpprof__push_plan *plan,
+                     const struct cpprof__push_profile *profile);
+
+#endif

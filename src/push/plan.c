@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+#include "push/plan.h"
+
+#include "base/options.h"
+#include "base/status.h"
+#include "collect/environment.h"
+#include "collect/proc.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* Defaults. A queue of 16 MiB is the profiles of some minutes; 360 files are
+ * an hour. */
+#define INTERVAL_SECONDS 10u
+#define QUEUE_BYTES      (16u << 20)
+#define KEEP             360u
+
+#define INTERVAL_MAX 3600u
+
+static const char *const letters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+static enum cpprof_status
+wrong(struct cpprof_error *error, const char *what)
+{
+    return cpprof__fail(error, CPPROF_INVALID, 0, "push: %s", what);
+}
+
+/* Headers are made of them. */
+static bool
+is_one_line(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return false;
+    return true;
+}
+
+static bool
+copy(char *to, size_t n, const char *from)
+{
+    if (!from)
+        from = "";
+    if (strlen(from) >= n || !is_one_line(from))
+        return false;
+    strcpy(to, from);
+    return true;
+}
+
+/* ---- where ------------------------------------------------------------ */
+
+/* Is the letter behind a percent sign in text? */
+static bool
+has_letter(const char *text, char letter)
+{
+    for (; *text; text++)
+        if (text[0] == '%' && *++text == letter)
+            return true;
+        else if (!*text)
+            break;
+    return false;
+}
+
+static enum cpprof_status
+take_pattern(const char *path, struct cpprof__push_plan *plan,
+             struct cpprof_error *error)
+{
+    static const char usual[] = "%k.%p.%t.pb.gz";
+    size_t n = strlen(path), room = sizeof plan->pattern;
+    bool is_folder = !has_letter(path, 'k') || !has_letter(path, 't');
+
+    if (n + sizeof usual + 1 > room)
+        return wrong(error, "the path is too long");
+    snprintf(plan->pattern, room, "%s%s%s", path,
+             is_folder && path[n - 1] != '/' ? "/" : "",
+             is_folder ? usual : "");
+    if (is_folder ? has_letter(path, 't')
+                  : !has_letter(strrchr(plan->pattern, '/'), 't'))
+        return wrong(error, "%t has its place in the name of a file, beside "
+                            "%k; not pushing");
+    snprintf(plan->shown, sizeof plan->shown, "%.255s", plan->pattern);
+    return CPPROF_OK;
+}
+
+static size_t
+scheme_length(const char *url)
+{
+    if (!strncasecmp(url, "http://", 7))
+        return 7;
+    return strncasecmp(url, "https://", 8) ? 0 : 8;
+}
+
+/* Everything between the scheme and the last @ before the path is secret. */
+static void
+hide_credentials(const char *url, size_t n_scheme, char *shown, size_t n)
+{
+    const char *host = url + n_scheme;
+    size_t n_authority = strcspn(host, "/");
+    const char *at = memrchr(host, '@', n_authority);
+
+    snprintf(shown, n, "%.*s%s", (int)n_scheme, url, at ? at + 1 : host);
+}
+
+static enum cpprof_status
+take_url(const char *url, struct cpprof__push_plan *plan,
+         struct cpprof_error *error)
+{
+    size_t n_scheme = scheme_length(url), n = strlen(url);
+
+    if (!n_scheme || !url[n_scheme] || url[n_scheme] == '/' ||
+        strpbrk(url, "?# "))
+        return wrong(error, "that is no http:// or https:// URL without a "
+                            "query, and no absolute path; not pushing");
+    if (!copy(plan->url, sizeof plan->url, url))
+        return wrong(error, "the URL is too long; not pushing");
+    while (plan->url[n - 1] == '/')
+        plan->url[--n] = 0;
+    hide_credentials(plan->url, n_scheme, plan->shown, sizeof plan->shown);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+take_place(const char *url, struct cpprof__push_plan *plan,
+           struct cpprof_error *error)
+{
+    if (!strncmp(url, "file:///", 8))
+        url += 7;
+    return *url == '/' ? take_pattern(url, plan, error)
+                       : take_url(url, plan, error);
+}
+
+/* ---- names ------------------------------------------------------------ */
+
+static bool
+is_name_character(char c)
+{
+    return c && (strchr(letters, c) || strchr("0123456789-./_:@", c));
+}
+
+static enum cpprof_status
+take_name(const char *given, struct cpprof__push_plan *plan,
+          struct cpprof_error *error)
+{
+    char *c = plan->name;
+
+    if (!given || !*given) {
+        cpprof__proc_name(plan->name, sizeof plan->name);
+        for (; *c; c++)
+            *c = is_name_character(*c) ? *c : '_';
+        if (!*plan->name)
+            strcpy(plan->name, "unknown");
+        return CPPROF_OK;
+    }
+    if (!cpprof__environment_path(given, plan->name, sizeof plan->name))
+        return wrong(error, "the name is too long; not pushing");
+    for (; *c; c++)
+        if (!is_name_character(*c))
+            return wrong(error, "a name has letters, digits and -./_:@; not "
+                                "pushing");
+    return CPPROF_OK;
+}
+
+bool
+cpprof__push_next_label(const char **labels, struct cpprof__push_label *label)
+{
+    const char *text = *labels;
+
+    if (!*text)
+        return false;
+    label->name = text;
+    label->n_name = strcspn(text, "=,");
+    text += label->n_name;
+    text += *text == '=';
+    label->value = text;
+    label->n_value = strcspn(text, ",");
+    text += label->n_value;
+    *labels = text + (*text == ',');
+    return true;
+}
+
+/* "__name__" and "service_name" are ours. */
+static bool
+is_label(const struct cpprof__push_label *label)
+{
+    static const char service[] = "service_name";
+    const char *name = label->name;
+    size_t i;
+
+    if (!label->n_name || !label->n_value || !strncmp(name, "__", 2) ||
+        (label->n_name == sizeof service - 1 &&
+         !memcmp(name, service, label->n_name)))
+        return false;
+    for (i = 0; i < label->n_name; i++)
+        if (!strchr(letters, name[i]) && name[i] != '_' &&
+            (!i || !strchr("0123456789", name[i])))
+            return false;
+    return !memchr(label->value, '}', label->n_value);
+}
+
+static bool
+is_in(const char *labels, const struct cpprof__push_label *label)
+{
+    struct cpprof__push_label other;
+
+    while (cpprof__push_next_label(&labels, &other) &&
+           other.name != label->name)
+        if (other.n_name == label->n_name &&
+            !memcmp(other.name, label->name, label->n_name))
+            return true;
+    return false;
+}
+
+static enum cpprof_status
+take_labels(const char *given, struct cpprof__push_plan *plan,
+            struct cpprof_error *error)
+{
+    const char *rest = plan->labels;
+    struct cpprof__push_label label;
+
+    if (!given || !*given)
+        return CPPROF_OK;
+    if (!cpprof__environment_path(given, plan->labels, sizeof plan->labels) ||
+        !is_one_line(plan->labels))
+        return wrong(error, "labels are 1023 bytes of one line at most; not "
+                            "pushing");
+    while (cpprof__push_next_label(&rest, &label))
+        if (!is_label(&label) || is_in(plan->labels, &label))
+            return cpprof__fail(error, CPPROF_INVALID, 0,
+                                "push: '%.*s' is no label, or its name is "
+                                "taken; not pushing",
+                                (int)(label.n_name + 1 + label.n_value),
+                                label.name);
+    return CPPROF_OK;
+}
+
+/* ---- all -------------------------------------------------------------- */
+
+static enum cpprof_status
+take_credentials(const struct cpprof_push_options *given,
+                 struct cpprof__push_plan *plan, struct cpprof_error *error)
+{
+    if (!copy(plan->user, sizeof plan->user, given->user) ||
+        !copy(plan->password, sizeof plan->password, given->password) ||
+        !copy(plan->token, sizeof plan->token, given->token) ||
+        !copy(plan->token_file, sizeof plan->token_file, given->token_file) ||
+        !copy(plan->tenant, sizeof plan->tenant, given->tenant))
+        return wrong(error, "a credential is too long, or not of one line; "
+                            "not pushing");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+take_numbers(const struct cpprof_push_options *given,
+             struct cpprof__push_plan *plan, struct cpprof_error *error)
+{
+    const uint32_t all = (1u << CPPROF__PUSH_KINDS) - 1;
+
+    if (given->kinds & ~all || given->protocol < CPPROF_PUSH_V1 ||
+        given->protocol > CPPROF_PUSH_INGEST ||
+        given->interval_seconds > INTERVAL_MAX)
+        return wrong(error, "an option is outside its range; not pushing");
+    plan->kinds = given->kinds ? given->kinds : all & ~CPPROF_PUSH_WALL;
+    plan->interval_s =
+        given->interval_seconds ? given->interval_seconds : INTERVAL_SECONDS;
+    plan->queue_bytes = given->queue_bytes ? given->queue_bytes : QUEUE_BYTES;
+    plan->keep = given->keep ? given->keep : KEEP;
+    plan->is_ingest = given->protocol == CPPROF_PUSH_INGEST;
+    plan->report = given->report;
+    plan->ctx = given->ctx;
+    return CPPROF_OK;
+}
+
+/* Text forms are no profiles to a server. */
+static enum cpprof_status
+take_options(const struct cpprof_push_options *given,
+             struct cpprof__push_plan *plan, struct cpprof_error *error)
+{
+    enum cpprof_status status =
+        cpprof__options(&plan->cpu, sizeof plan->cpu, given->cpu,
+                        "struct cpprof_cpu_options", error);
+
+    if (status == CPPROF_OK)
+        status = cpprof__options(&plan->wall, sizeof plan->wall, given->wall,
+                                 "struct cpprof_wall_options", error);
+    if (status == CPPROF_OK)
+        status = cpprof__options(&plan->profiles, sizeof plan->profiles,
+                                 given->profiles,
+                                 "struct cpprof_profile_options", error);
+    if (status != CPPROF_OK)
+        return status;
+    if (plan->cpu.flags & CPPROF_CPU_LEGACY ||
+        plan->wall.flags & (CPPROF_WALL_FOLDED | CPPROF_WALL_FGPROF) ||
+        plan->profiles.flags & CPPROF_PROFILE_LEGACY || plan->profiles.debug)
+        return wrong(error, "only protobuf is pushed; not pushing");
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__push_plan_make(const char *url,
+                       const struct cpprof_push_options *options,
+                       struct cpprof__push_plan *plan,
+                       struct cpprof_error *error)
+{
+    struct cpprof_push_options given = {.size = sizeof given};
+    enum cpprof_status status;
+
+    memset(plan, 0, sizeof *plan);
+    plan->cpu.size = sizeof plan->cpu;
+    plan->wall.size = sizeof plan->wall;
+    plan->profiles.size = sizeof plan->profiles;
+    status = cpprof__options(&given, sizeof given, options,
+                             "struct cpprof_push_options", error);
+    if (status == CPPROF_OK)
+        status = take_place(url, plan, error);
+    if (status == CPPROF_OK)
+        status = take_name(given.name, plan, error);
+    if (status == CPPROF_OK)
+        status = take_labels(given.labels, plan, error);
+    if (status == CPPROF_OK)
+        status = take_credentials(&given, plan, error);
+    if (status == CPPROF_OK)
+        status = take_numbers(&given, plan, error);
+    return status == CPPROF_OK ? take_options(&given, plan, error) : status;
+}

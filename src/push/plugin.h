@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contract between libcpprof and libcpprof-push.so, which is libcurl: the
+ * plug-in is loaded when a program pushes to a server, is found by the one
+ * symbol below, and never goes away. It calls nothing of libcpprof by name,
+ * since a program may have the static library in itself.
+ */
+#ifndef PUSH_PLUGIN_H
+#define PUSH_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPPROF__PUSH_ABI    1
+#define CPPROF__PUSH_SYMBOL "cpprof__push_http"
+
+/* One request: POST. */
+struct cpprof__push_post {
+    const char *url;
+    const char *const *headers; /* "Name: value", NULL behind the last */
+    const char *user;           /* basic authentication; NULL: none */
+    const char *password;
+    const void *body;
+    size_t n_body;
+    uint32_t timeout_ms;
+    const uint32_t
+        *cancelled; /* not 0: give up; looked at ten times a second */
+};
+
+struct cpprof__push_reply {
+    int status;             /* of HTTP; 0: none came, text says why */
+    uint32_t retry_after_s; /* what the server asked for; 0: nothing */
+    char text[160];         /* the beginning of the body; printable */
+};
+
+/* All are called by one thread. */
+struct cpprof__push_http {
+    uint32_t abi; /* CPPROF__PUSH_ABI */
+
+    /* A connection, NULL: no memory, or libcurl does not start. at_exit runs
+     * when the process ends, before what the TLS library does then. */
+    void *(*open)(void (*at_exit)(void));
+    void (*post)(void *connection, const struct cpprof__push_post *post,
+                 struct cpprof__push_reply *reply);
+    void (*close)(void *connection);
+};
+
+#endif

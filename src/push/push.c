@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Begin and end, and the thread that takes profiles.
+ *
+ * Who ends it, by cpprof_push_stop() or with the process, takes `current` away,
+ * so that one does; the struct goes with the last of its threads, since one
+ * that does not end in time is not waited for.
+ */
+#include "push/push.h"
+#include "push/process.h"
+
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/environment.h"
+#include "collect/exempt.h"
+#include "collect/own_start.h"
+#include "collect/own_threads.h"
+#include "collect/uncancelled.h"
+#include "push/files.h"
+#include "push/rounds.h"
+
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000ull
+
+/* How long the end may take, and then libcurl to give up. */
+#define END_NS    (2 * NS_PER_S)
+#define CANCEL_NS (NS_PER_S / 2)
+
+/* How often a thread looks at what does not wake it. */
+#define LOOK_NS NS_PER_S
+
+/* A forked child that execs or ends at once has no captures. */
+#define CHILD_NS NS_PER_S
+
+/* One line in so long. */
+#define NOTICE_NS (60 * NS_PER_S)
+
+static struct cpprof__push *current;   /* NULL: nothing is pushed */
+static struct cpprof__push *of_parent; /* what a child leaves alone */
+static uint32_t is_taken;              /* 1: somebody begins, or it goes on */
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void
+cpprof__push_wait(const uint32_t *word, uint32_t value, uint64_t ns)
+{
+    const struct timespec t = {(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, NULL, 0);
+}
+
+void
+cpprof__push_wake(const uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void
+let_go(struct cpprof__push *push)
+{
+    if (__atomic_sub_fetch(&push->n_users, 1u, __ATOMIC_ACQ_REL))
+        return;
+    cpprof__push_queue_clear(&push->queue);
+    explicit_bzero(push, sizeof *push);
+    free(push);
+}
+
+/* ---- what goes wrong -------------------------------------------------- */
+
+void
+cpprof__push_notice(struct cpprof__push *push, const char *line)
+{
+    cpprof__own_lock_take(&push->notice_lock);
+    if (!*push->notice)
+        snprintf(push->notice, sizeof push->notice, "%s", line);
+    cpprof__own_lock_give(&push->notice_lock);
+}
+
+static void
+tell_dropped(struct cpprof__push *push, uint64_t n)
+{
+    char line[sizeof push->notice];
+
+    snprintf(line, sizeof line,
+             "push: %llu profile%s dropped, which were for %.120s",
+             (unsigned long long)n, n == 1 ? " was" : "s were",
+             push->plan.shown);
+    push->plan.report(push->plan.ctx, line);
+}
+
+/* The first line is told at once, then the first of every minute. */
+static void
+tell(struct cpprof__push *push, uint64_t *told_ns)
+{
+    char line[sizeof push->notice];
+    uint64_t now = now_ns(), n_dropped;
+
+    if (*told_ns && now - *told_ns < NOTICE_NS)
+        return;
+    cpprof__own_lock_take(&push->notice_lock);
+    strcpy(line, push->notice);
+    *push->notice = 0;
+    cpprof__own_lock_give(&push->notice_lock);
+    n_dropped = cpprof__push_queue_dropped(&push->queue);
+    if (*line || n_dropped)
+        *told_ns = now;
+    if (!push->plan.report)
+        return;
+    if (*line)
+        push->plan.report(push->plan.ctx, line);
+    if (n_dropped)
+        tell_dropped(push, n_dropped);
+}
+
+/* ---- the thread that takes -------------------------------------------- */
+
+static void
+complain(void *ctx, const struct cpprof_error *error)
+{
+    char line[sizeof error->text + 8];
+
+    snprintf(line, sizeof line, "%s%s",
+             strncmp(error->text, "push: ", 6) ? "push: " : "", error->text);
+    cpprof__push_notice(ctx, line);
+}
+
+static void
+take_profile(void *ctx, const struct cpprof__push_profile *profile)
+{
+    struct cpprof__push_item *item = NULL;
+    struct cpprof__push *push = ctx;
+    struct cpprof_error error;
+
+    if (*push->plan.pattern) {
+        if (cpprof__push_file_write(&push->plan, profile, &error) != CPPROF_OK)
+            complain(push, &error);
+        return;
+    }
+    item = cpprof__push_message(&push->plan, profile);
+    if (!item) {
+        cpprof__fail_nomem(&error);
+        complain(push, &error);
+        return;
+    }
+    cpprof__push_queue_put(&push->queue, item);
+    add_relaxed(&push->n_queued, 1u);
+    cpprof__push_wake(&push->n_queued);
+}
+
+/* False: it is to end. */
+static bool
+sleep_until(struct cpprof__push *push, uint64_t until_ns, uint64_t *told_ns)
+{
+    uint64_t now;
+
+    while ((now = now_ns()) < until_ns) {
+        if (load_acquire(&push->stop) || load_acquire(&push->cancelled) ||
+            cpprof__own_threads_are_alone())
+            return false;
+        tell(push, told_ns);
+        cpprof__push_wait(&push->stop, 0,
+                          until_ns - now < LOOK_NS ? until_ns - now : LOOK_NS);
+    }
+    return !load_acquire(&push->stop) && !load_acquire(&push->cancelled);
+}
+
+/* Captures that take longer to be written than an interval leave one out. */
+static uint64_t
+next_end(uint64_t end_ns, uint64_t interval_ns)
+{
+    uint64_t now = now_ns();
+
+    end_ns += interval_ns;
+    return end_ns > now ? end_ns : now + interval_ns;
+}
+
+static void
+take_all(struct cpprof__push *push, uint64_t *told_ns)
+{
+    struct cpprof__push_rounds rounds = {
+        .plan = &push->plan,
+        .take = take_profile,
+        .complain = complain,
+        .ctx = push,
+    };
+    uint64_t interval_ns = push->plan.interval_s * NS_PER_S;
+    uint64_t end_ns = now_ns() + interval_ns;
+    unsigned n = 0;
+
+    cpprof__push_rounds_begin(&rounds);
+    for (; sleep_until(push, end_ns, told_ns);
+         end_ns = next_end(end_ns, interval_ns), n++)
+        cpprof__push_rounds_turn(&rounds, false);
+    if (load_acquire(&push->cancelled) || (!n && push->plan.is_descendant))
+        cpprof__push_rounds_drop(&rounds);
+    else
+        cpprof__push_rounds_turn(&rounds, true);
+}
+
+static void
+thread_ends(struct cpprof__push *push)
+{
+    __atomic_sub_fetch(&push->n_running, 1u, __ATOMIC_ACQ_REL);
+    cpprof__push_wake(&push->n_running);
+    let_go(push);
+}
+
+static void
+run_taker(void *arg)
+{
+    struct cpprof__push *push = arg;
+    uint64_t told_ns = 0;
+
+    if (!push->plan.is_descendant ||
+        sleep_until(push, now_ns() + CHILD_NS, &told_ns))
+        take_all(push, &told_ns);
+    /* When only threads of ours are left nobody else says so. */
+    store_release(&push->stop, 1u);
+    cpprof__push_wake(&push->stop);
+    store_release(&push->has_taken, 1u);
+    add_relaxed(&push->n_queued, 1u);
+    cpprof__push_wake(&push->n_queued);
+    thread_ends(push);
+}
+
+static void
+run_sender(void *arg)
+{
+    struct cpprof__push *push = arg;
+
+    cpprof__push_send_all(push, cpprof__push_end);
+    thread_ends(push);
+}
+
+/* ---- begin ------------------------------------------------------------ */
+
+static enum cpprof_status
+start_thread(struct cpprof__push *push, void (*run)(void *arg),
+             struct cpprof_error *error)
+{
+    int failed;
+
+    add_relaxed(&push->n_users, 1u);
+    add_relaxed(&push->n_running, 1u);
+    failed = cpprof__own_thread_start(run, push);
+    if (!failed)
+        return CPPROF_OK;
+    __atomic_sub_fetch(&push->n_users, 1u, __ATOMIC_ACQ_REL);
+    __atomic_sub_fetch(&push->n_running, 1u, __ATOMIC_ACQ_REL);
+    return cpprof__fail(error, CPPROF_SYSTEM, failed, "push: no thread: %s",
+                        strerror(failed));
+}
+
+static enum cpprof_status
+start_threads(struct cpprof__push *push, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    if (!*push->plan.pattern)
+        status = start_thread(push, run_sender, error);
+    if (status == CPPROF_OK)
+        status = start_thread(push, run_taker, error);
+    if (status == CPPROF_OK)
+        return status;
+    store_release(&push->has_taken, 1u);
+    store_release(&push->cancelled, 1u);
+    return status;
+}
+
+/* is_later: the plug-in is loaded when it is needed. */
+enum { CHILD = 1, LATER = 2 };
+
+static enum cpprof_status
+start(const char *url, const struct cpprof_push_options *options,
+      unsigned flags, struct cpprof_error *error)
+{
+    struct cpprof__push *push = calloc(1, sizeof *push);
+    enum cpprof_status status;
+
+    if (!push)
+        return cpprof__fail_nomem(error);
+    push->n_users = 1;
+    push->pid = (int32_t)getpid();
+    status = cpprof__push_plan_make(url, options, &push->plan, error);
+    push->plan.is_descendant = flags & CHILD;
+    push->queue.max_bytes = push->plan.queue_bytes;
+    if (status == CPPROF_OK && !*push->plan.pattern && !(flags & LATER))
+        status = cpprof__push_load(push, error);
+    if (status == CPPROF_OK)
+        status = start_threads(push, error);
+    if (status == CPPROF_OK)
+        store_release(&current, push);
+    else
+        let_go(push);
+    return status;
+}
+
+static enum cpprof_status
+begin(const char *url, const struct cpprof_push_options *options,
+      unsigned flags, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    if (swap_acq_rel(&is_taken, 1u))
+        return cpprof__fail(error, CPPROF_BUSY, 0,
+                            "push: this process pushes already");
+    status = start(url, options, flags, error);
+    if (status != CPPROF_OK)
+        store_release(&is_taken, 0u);
+    return status;
+}
+
+CPPROF_API enum cpprof_status
+cpprof_push_start(const char *url, const struct cpprof_push_options *options,
+                  struct cpprof_error *error)
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (!url || !*url)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "push: no URL");
+    return begin(url, options, 0, error);
+}
+
+/* ---- end -------------------------------------------------------------- */
+
+/* All threads end, or the time is over. */
+static void
+wait_for_threads(struct cpprof__push *push, uint64_t ns)
+{
+    uint64_t until = now_ns() + ns, now;
+    uint32_t n;
+
+    while ((n = load_acquire(&push->n_running)) && (now = now_ns()) < until)
+        cpprof__push_wait(&push->n_running, n, until - now);
+}
+
+static void
+finish(struct cpprof__push *push)
+{
+    uint64_t told_ns = 0;
+
+    store_release(&push->stop, 1u);
+    cpprof__push_wake(&push->stop);
+    wait_for_threads(push, END_NS);
+    store_release(&push->cancelled, 1u);
+    wait_for_threads(push, CANCEL_NS);
+    if (push->plan.report)
+        tell(push, &told_ns);
+}
+
+/* Whoever pushes cannot wait for itself. */
+CPPROF_API void
+cpprof_push_stop(void)
+{
+    struct cpprof__push *push;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
+        return;
+    push = swap_acq_rel(&current, (struct cpprof__push *)NULL);
+    if (!push)
+        return;
+    finish(push);
+    let_go(push);
+    store_release(&is_taken, 0u);
+}
+
+/* Not freed: it may be a handler of a signal that ends the process. The last
+ * thread may be one of ours, when nothing else is left to do. */
+void
+cpprof__push_end(void)
+{
+    struct cpprof__push *push = load_acquire(&current);
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (!push || push->pid != (int32_t)getpid())
+        return;
+    push = swap_acq_rel(&current, (struct cpprof__push *)NULL);
+    if (push)
+        finish(push);
+}
+
+/* ---- CPPROF=push= ----------------------------------------------------- */
+
+void
+cpprof__push_fork_child(void)
+{
+    of_parent = swap_acq_rel(&current, (struct cpprof__push *)NULL);
+    store_release(&is_taken, 0u);
+}
+
+static void
+report(void *ctx, const char *line)
+{
+    struct cpprof_error error;
+
+    (void)ctx;
+    cpprof__fail(&error, CPPROF_SYSTEM, 0, "%s", line);
+    cpprof__environment_complain(&error);
+}
+
+/* What the clients of Pyroscope take from there, too. */
+static const char *
+or_variable(const char *word, const char *variable)
+{
+    return *word ? word : secure_getenv(variable);
+}
+
+static uint32_t
+kinds_of(uint32_t env)
+{
+    /* ORDER: CPPROF_PUSH_* */
+    static const uint32_t kinds[CPPROF__PUSH_KINDS] = {
+        CPPROF__KIND_CPU,   CPPROF__KIND_HEAP,     CPPROF__KIND_BLOCK,
+        CPPROF__KIND_MUTEX, CPPROF__KINDS_OF_WALL, CPPROF__KIND_THREADS};
+    uint32_t found = 0;
+    unsigned i;
+
+    for (i = 0; i < CPPROF__PUSH_KINDS; i++)
+        if (env & kinds[i])
+            found |= 1u << i;
+    return found;
+}
+
+static enum cpprof_status
+push_as_asked(const struct cpprof__environment *env, bool is_descendant,
+              struct cpprof_error *error)
+{
+    const struct cpprof__push_words *words = &env->push;
+    struct cpprof_cpu_options cpu = env->plan.options;
+    struct cpprof_push_options options = {
+        .size = sizeof options,
+        .name = or_variable(words->name, "PYROSCOPE_APPLICATION_NAME"),
+        .labels = or_variable(words->labels, "PYROSCOPE_LABELS"),
+        .kinds = kinds_of(env->kinds),
+        .interval_seconds = words->interval_s,
+        .protocol = words->is_ingest ? CPPROF_PUSH_INGEST : CPPROF_PUSH_V1,
+        .user = or_variable(words->user, "PYROSCOPE_BASIC_AUTH_USER"),
+        .password = secure_getenv("PYROSCOPE_BASIC_AUTH_PASSWORD"),
+        .token_file = words->token_file,
+        .tenant = or_variable(words->tenant, "PYROSCOPE_TENANT_ID"),
+        .keep = words->keep,
+        .cpu = &cpu,
+        .wall = &env->wall,
+        .profiles = &env->others,
+        .report = report,
+    };
+
+    cpu.size = sizeof cpu;
+    if (!*words->token_file)
+        options.token = secure_getenv("PYROSCOPE_AUTH_TOKEN");
+    return begin(words->url, &options, LATER | (is_descendant ? CHILD : 0),
+                 error);
+}
+
+void
+cpprof__push_begin(void)
+{
+    const struct cpprof__environment *env;
+    struct cpprof_error error;
+    bool is_descendant;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    env = cpprof__environment_push(&is_descendant);
+    if (env && push_as_asked(env, is_descendant, &error) != CPPROF_OK)
+        cpprof__environment_complain(&error);
+}
+
+void
+cpprof__push_begin_child(void)
+{
+    if (of_parent)
+        cpprof__push_begin();
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pushing, while it goes on. Two threads of ours: one takes profiles, every
+ * interval; with a server, another sends them, and what it waits for holds up
+ * nothing.
+ */
+#ifndef PUSH_PUSH_H
+#define PUSH_PUSH_H
+
+#include "push/plan.h"
+#include "push/plugin.h"
+#include "push/queue.h"
+
+struct cpprof__push {
+    /* Fixed when the threads are made. */
+    struct cpprof__push_plan plan;
+    int32_t pid;
+
+    /* Shared. */
+    uint32_t stop;      /* futex; 1: send what there is, and end */
+    uint32_t cancelled; /* 1: the time for that is over */
+    uint32_t has_taken; /* 1: nothing more will be queued */
+    uint32_t n_queued;  /* futex: changes when something was */
+    uint32_t n_running; /* futex: threads */
+    uint32_t n_users;   /* threads and who has started them */
+    struct cpprof__push_queue queue;
+    struct cpprof__own_lock notice_lock;
+    char notice[240]; /* "": none; a line that waits to be told */
+
+    /* Of the sender. */
+    const struct cpprof__push_http *http; /* NULL: not loaded */
+};
+
+/* Errors: CPPROF_UNSUPPORTED. */
+enum cpprof_status
+cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error);
+
+/* The sender, a thread of ours. at_exit: see plugin.h. */
+void
+cpprof__push_send_all(struct cpprof__push *push, void (*at_exit)(void));
+
+/* Note a line to be told when there was none for a minute, by the thread that
+ * takes: the sender has no standard error. Safety: MT. */
+void
+cpprof__push_notice(struct cpprof__push *push, const char *line);
+
+/* Sleep on *word while it is value, for ns at most; wake all that do. */
+void
+cpprof__push_wait(const uint32_t *word, uint32_t value, uint64_t ns);
+void
+cpprof__push_wake(const uint32_t *word);
+
+#endif

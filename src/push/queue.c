@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "push/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void
+cpprof__push_item_free(struct cpprof__push_item *item)
+{
+    if (!item)
+        return;
+    free(item->url);
+    cpprof__buffer_free(&item->body);
+    free(item);
+}
+
+static void
+free_all(struct cpprof__push_item *item)
+{
+    while (item) {
+        struct cpprof__push_item *next = item->next;
+
+        cpprof__push_item_free(item);
+        item = next;
+    }
+}
+
+/* What was reserved and not needed is given back. */
+static void
+measure(struct cpprof__push_item *item)
+{
+    uint8_t *data = realloc(item->body.data, item->body.n);
+
+    if (data) {
+        item->body.data = data;
+        item->body.capacity = item->body.n;
+    }
+    item->n_bytes = sizeof *item + strlen(item->url) + 1 + item->body.capacity;
+}
+
+/* With the lock. */
+static struct cpprof__push_item *
+unlink_first(struct cpprof__push_queue *queue)
+{
+    struct cpprof__push_item *item = queue->first;
+
+    if (!item)
+        return NULL;
+    queue->first = item->next;
+    if (!queue->first)
+        queue->last = NULL;
+    item->next = NULL;
+    return item;
+}
+
+/* With the lock: the oldest go until there is room. */
+static struct cpprof__push_item *
+make_room(struct cpprof__push_queue *queue, size_t n_bytes)
+{
+    struct cpprof__push_item *gone = NULL, *item;
+
+    while (queue->n_bytes + n_bytes > queue->max_bytes &&
+           (item = unlink_first(queue))) {
+        queue->n_bytes -= item->n_bytes;
+        queue->n_dropped++;
+        item->next = gone;
+        gone = item;
+    }
+    return gone;
+}
+
+void
+cpprof__push_queue_put(struct cpprof__push_queue *queue,
+                       struct cpprof__push_item *item)
+{
+    struct cpprof__push_item *gone = NULL;
+
+    measure(item);
+    cpprof__own_lock_take(&queue->lock);
+    if (queue->n_taken + item->n_bytes <= queue->max_bytes)
+        gone = make_room(queue, item->n_bytes);
+    if (queue->n_bytes + item->n_bytes > queue->max_bytes) {
+        queue->n_dropped++;
+        item->next = gone;
+        gone = item;
+    } else {
+        queue->n_bytes += item->n_bytes;
+        if (queue->last)
+            queue->last->next = item;
+        else
+            queue->first = item;
+        queue->last = item;
+    }
+    cpprof__own_lock_give(&queue->lock);
+    free_all(gone);
+}
+
+struct cpprof__push_item *
+cpprof__push_queue_take(struct cpprof__push_queue *queue)
+{
+    struct cpprof__push_item *item;
+
+    cpprof__own_lock_take(&queue->lock);
+    item = unlink_first(queue);
+    if (item)
+        queue->n_taken += item->n_bytes;
+    cpprof__own_lock_give(&queue->lock);
+    return item;
+}
+
+void
+cpprof__push_queue_done(struct cpprof__push_queue *queue,
+                        struct cpprof__push_item *item, bool was_sent)
+{
+    cpprof__own_lock_take(&queue->lock);
+    queue->n_bytes -= item->n_bytes;
+    queue->n_taken -= item->n_bytes;
+    queue->n_dropped += !was_sent;
+    cpprof__own_lock_give(&queue->lock);
+    cpprof__push_item_free(item);
+}
+
+uint64_t
+cpprof__push_queue_dropped(struct cpprof__push_queue *queue)
+{
+    uint64_t n;
+
+    cpprof__own_lock_take(&queue->lock);
+    n = queue->n_dropped;
+    queue->n_dropped = 0;
+    cpprof__own_lock_give(&queue->lock);
+    return n;
+}
+
+void
+cpprof__push_queue_clear(struct cpprof__push_queue *queue)
+{
+    struct cpprof__push_item *all;
+
+    cpprof__own_lock_take(&queue->lock);
+    all = queue->first;
+    queue->first = queue->last = NULL;
+    queue->n_bytes = queue->n_taken;
+    cpprof__own_lock_give(&queue->lock);
+    free_all(all);
+}

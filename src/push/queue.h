@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests that wait for the server. What all of them take, the one that is
+ * being sent included, is bounded: the oldest go for the newest.
+ */
+#ifndef PUSH_QUEUE_H
+#define PUSH_QUEUE_H
+
+#include "base/buffer.h"
+#include "collect/own_lock.h"
+
+struct cpprof__push_item {
+    struct cpprof__push_item *next;
+    size_t n_bytes; /* of memory; set by put */
+    char *url;
+    char type[96]; /* Content-Type */
+    struct cpprof__buffer body;
+};
+
+struct cpprof__push_queue {
+    struct cpprof__own_lock lock;
+    struct cpprof__push_item *first, *last;
+    size_t n_bytes; /* of those in here and those taken */
+    size_t n_taken; /* of those taken */
+    size_t max_bytes;
+    uint64_t n_dropped; /* since it was asked for */
+};
+
+void
+cpprof__push_item_free(struct cpprof__push_item *item);
+
+/* The queue owns the item, and may drop it. */
+void
+cpprof__push_queue_put(struct cpprof__push_queue *queue,
+                       struct cpprof__push_item *item);
+
+/* The oldest, which is the caller's until it is done with; NULL: none. */
+struct cpprof__push_item *
+cpprof__push_queue_take(struct cpprof__push_queue *queue);
+void
+cpprof__push_queue_done(struct cpprof__push_queue *queue,
+                        struct cpprof__push_item *item, bool was_sent);
+
+/* How many were dropped since the last call. */
+uint64_t
+cpprof__push_queue_dropped(struct cpprof__push_queue *queue);
+
+void
+cpprof__push_queue_clear(struct cpprof__push_queue *queue);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "push/rounds.h"
+
+#include "base/status.h"
+#include "collect/captures.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define TIMED (CPPROF_PUSH_CPU | CPPROF_PUSH_WALL)
+
+static int64_t
+now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int
+append(void *buffer, const void *data, size_t n)
+{
+    cpprof__buffer_append(buffer, data, n);
+    return ((struct cpprof__buffer *)buffer)->failed ? ENOMEM : 0;
+}
+
+static struct cpprof_writer
+writer_to(struct cpprof__buffer *file)
+{
+    return (struct cpprof_writer){append, NULL, file};
+}
+
+/* Takes the file. */
+static void
+hand_over(struct cpprof__push_rounds *rounds, uint32_t kind, int64_t from_ns,
+          int64_t until_ns, struct cpprof__buffer *file)
+{
+    const struct cpprof__push_profile profile = {kind, file->data, file->n,
+                                                 from_ns, until_ns};
+
+    rounds->take(rounds->ctx, &profile);
+    cpprof__buffer_free(file);
+}
+
+/* ---- CPU and wall time ------------------------------------------------ */
+
+static void
+begin_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
+              struct cpprof__push_capture *c)
+{
+    const struct cpprof__push_plan *plan = rounds->plan;
+    enum cpprof_status status;
+    struct cpprof_error error;
+
+    *c = (struct cpprof__push_capture){.from_ns = now_ns()};
+    c->file = calloc(1, sizeof *c->file);
+    if (!c->file)
+        status = cpprof__fail_nomem(&error);
+    else if (kind == CPPROF_PUSH_CPU)
+        status = cpprof_capture_cpu(writer_to(c->file), &plan->cpu, &c->capture,
+                                    &error);
+    else
+        status = cpprof_capture_wall(writer_to(c->file), &plan->wall,
+                                     &c->capture, &error);
+    if (status == CPPROF_OK)
+        return;
+    rounds->complain(rounds->ctx, &error);
+    free(c->file);
+    memset(c, 0, sizeof *c);
+}
+
+static void
+end_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
+            struct cpprof__push_capture *c)
+{
+    int64_t until_ns = now_ns();
+    struct cpprof_error error;
+
+    if (!c->capture)
+        return;
+    if (cpprof_capture_end(c->capture, &error) == CPPROF_OK)
+        hand_over(rounds, kind, c->from_ns, until_ns, c->file);
+    else
+        rounds->complain(rounds->ctx, &error);
+    cpprof__buffer_free(c->file);
+    free(c->file);
+    memset(c, 0, sizeof *c);
+}
+
+static void
+turn_capture(struct cpprof__push_rounds *rounds, unsigned i, bool is_last)
+{
+    struct cpprof__push_capture ended = rounds->captures[i];
+    uint32_t kind = 1u << i;
+
+    memset(&rounds->captures[i], 0, sizeof ended);
+    if (!is_last)
+        begin_capture(rounds, kind, &rounds->captures[i]);
+    end_capture(rounds, kind, &ended);
+}
+
+/* ---- the others ------------------------------------------------------- */
+
+static struct cpprof_profile *
+lookup(const struct cpprof__push_rounds *rounds, uint32_t kind)
+{
+    return cpprof_lookup(cpprof__push_kind_name(rounds->plan, kind));
+}
+
+static void
+take_snapshot(struct cpprof__push_rounds *rounds, unsigned i)
+{
+    struct cpprof_profile_options options = rounds->plan->profiles;
+    uint32_t kind = 1u << i;
+    struct cpprof_error error;
+
+    options.flags |= kind == CPPROF_PUSH_HEAP ? CPPROF_SNAPSHOT_IN_USE : 0;
+    if (cpprof_snapshot_take(lookup(rounds, kind), &options,
+                             &rounds->snapshots[i], &error) != CPPROF_OK)
+        rounds->complain(rounds->ctx, &error);
+}
+
+static void
+turn_other(struct cpprof__push_rounds *rounds, unsigned i, int64_t until_ns)
+{
+    struct cpprof_profile_options options = rounds->plan->profiles;
+    uint32_t kind = 1u << i;
+    struct cpprof__buffer file = {0};
+    enum cpprof_status status;
+    struct cpprof_error error;
+
+    if (kind == CPPROF_PUSH_GOROUTINE) {
+        status = cpprof_profile_write(lookup(rounds, kind), writer_to(&file),
+                                      &options, &error);
+    } else if (!rounds->snapshots[i]) {
+        take_snapshot(rounds, i);
+        return;
+    } else {
+        options.flags = 0;
+        status = cpprof_snapshot_write_delta(
+            rounds->snapshots[i], writer_to(&file), &options, &error);
+    }
+    if (status == CPPROF_OK)
+        hand_over(rounds, kind, rounds->from_ns, until_ns, &file);
+    else
+        rounds->complain(rounds->ctx, &error);
+    cpprof__buffer_free(&file);
+}
+
+/* ----------------------------------------------------------------------- */
+
+void
+cpprof__push_rounds_begin(struct cpprof__push_rounds *rounds)
+{
+    unsigned i;
+
+    rounds->from_ns = now_ns();
+    for (i = 0; i < CPPROF__PUSH_KINDS; i++) {
+        uint32_t kind = rounds->plan->kinds & 1u << i;
+
+        if (kind & TIMED)
+            begin_capture(rounds, kind, &rounds->captures[i]);
+        else if (kind && kind != CPPROF_PUSH_GOROUTINE)
+            take_snapshot(rounds, i);
+    }
+}
+
+/* Captures first: what the others take to be written is not the program's. */
+void
+cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds, bool is_last)
+{
+    uint32_t kinds = rounds->plan->kinds;
+    int64_t until_ns = now_ns();
+    unsigned i;
+
+    for (i = 0; i < CPPROF__PUSH_KINDS; i++)
+        if (kinds & TIMED & 1u << i)
+            turn_capture(rounds, i, is_last);
+    for (i = 0; i < CPPROF__PUSH_KINDS; i++)
+        if (kinds & ~TIMED & 1u << i)
+            turn_other(rounds, i, until_ns);
+    rounds->from_ns = until_ns;
+    if (is_last)
+        cpprof__push_rounds_drop(rounds);
+}
+
+void
+cpprof__push_rounds_drop(struct cpprof__push_rounds *rounds)
+{
+    unsigned i;
+
+    for (i = 0; i < CPPROF__PUSH_KINDS; i++) {
+        struct cpprof__push_capture *c = &rounds->captures[i];
+
+        cpprof__capture_cancel(c->capture);
+        if (c->file)
+            cpprof__buffer_free(c->file);
+        free(c->file);
+        memset(c, 0, sizeof *c);
+        cpprof_snapshot_free(rounds->snapshots[i]);
+        rounds->snapshots[i] = NULL;
+    }
+}

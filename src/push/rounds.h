@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The profiles of one interval after another, of all kinds of a plan. The next
+ * capture begins before the last one ends: what is sampled between the two is
+ * in both rather than in none.
+ */
+#ifndef PUSH_ROUNDS_H
+#define PUSH_ROUNDS_H
+
+#include "base/buffer.h"
+#include "push/message.h"
+
+#include <cpprof/captures.h>
+
+/* Writes to file. */
+struct cpprof__push_capture {
+    struct cpprof_capture *capture; /* NULL: does not run */
+    struct cpprof__buffer *file;
+    int64_t from_ns;
+};
+
+struct cpprof__push_rounds {
+    const struct cpprof__push_plan *plan;
+
+    /* What is done with a profile; its memory is the caller's. */
+    void (*take)(void *ctx, const struct cpprof__push_profile *profile);
+    void (*complain)(void *ctx, const struct cpprof_error *error);
+    void *ctx;
+
+    struct cpprof__push_capture captures[CPPROF__PUSH_KINDS];
+    struct cpprof_snapshot *snapshots[CPPROF__PUSH_KINDS];
+    int64_t from_ns; /* when the interval began */
+};
+
+void
+cpprof__push_rounds_begin(struct cpprof__push_rounds *rounds);
+/* The end of an interval; is_last: no other begins. */
+void
+cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds, bool is_last);
+/* End without a profile. */
+void
+cpprof__push_rounds_drop(struct cpprof__push_rounds *rounds);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread that sends.
+ *
+ * It has a table of descriptors of its own, in which nothing is: sockets and
+ * what else libcurl and the resolver open are not in the program's way, no
+ * child inherits them, and a program that closes all it has closes none.
+ */
+#include "push/push.h"
+
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/own_threads.h"
+#include "object/plug_in.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Tunable: how long a server may take, and how long it is left alone when it
+ * could not: twice as long each time. */
+#define TIMEOUT_MS  10000
+#define PAUSE_MS    1000u
+#define PAUSE_MAX_S 60u
+
+#define NS_PER_MS 1000000ull
+#define LOOK_NS   (1000 * NS_PER_MS)
+
+/* ---- the plug-in ------------------------------------------------------ */
+
+enum cpprof_status
+cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error)
+{
+    void *plug_in = cpprof__plug_in_load("libcpprof-push.so");
+    const struct cpprof__push_http *found;
+    const char *why;
+
+    if (!plug_in) {
+        why = dlerror();
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "push: %s",
+                            why ? why : "libcpprof-push.so is not there");
+    }
+    found = dlsym(plug_in, CPPROF__PUSH_SYMBOL);
+    if (!found || found->abi != CPPROF__PUSH_ABI)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "push: libcpprof-push.so is of another version");
+    push->http = found;
+    return CPPROF_OK;
+}
+
+/* Where the kernel cannot (before 5.9) it is the table of all. Numbers 0 to 2
+ * are not for sockets. */
+static void
+leave_descriptors(void)
+{
+    unsigned i;
+
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE))
+        return;
+    for (i = 0; i < 3; i++)
+        if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+            return;
+#endif
+    (void)i;
+}
+
+/* ---- one request ------------------------------------------------------ */
+
+/* The first line of a file, which may change. */
+static bool
+read_line(const char *path, char *line, size_t n)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length;
+    size_t i;
+
+    if (fd < 0)
+        return false;
+    length = read(fd, line, n);
+    close(fd);
+    if (length <= 0)
+        return false;
+    line[(size_t)length < n ? (size_t)length : n - 1] = 0;
+    line[strcspn(line, "\r\n")] = 0;
+    for (i = 0; line[i]; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+            return false;
+    return *line && (size_t)length < n;
+}
+
+/* What a request says beside its body. */
+struct words {
+    char secret[4096]; /* the token, or the password of user */
+    char type[128];
+    char tenant[300];
+    char bearer[4200];
+    const char *headers[8];
+};
+
+static bool
+find_words(const struct cpprof__push_plan *plan, const char *type,
+           struct words *words)
+{
+    unsigned n = 0;
+
+    snprintf(words->secret, sizeof words->secret, "%s",
+             *plan->user ? plan->password : plan->token);
+    if (*plan->token_file &&
+        !read_line(plan->token_file, words->secret, sizeof words->secret))
+        return false;
+    snprintf(words->type, sizeof words->type, "Content-Type: %s", type);
+    words->headers[n++] = words->type;
+    words->headers[n++] = "User-Agent: cpprof";
+    words->headers[n++] = "Expect:";
+    if (!plan->is_ingest)
+        words->headers[n++] = "Connect-Protocol-Version: 1";
+    if (*plan->tenant) {
+        snprintf(words->tenant, sizeof words->tenant, "X-Scope-OrgID: %s",
+                 plan->tenant);
+        words->headers[n++] = words->tenant;
+    }
+    if (!*plan->user && *words->secret) {
+        snprintf(words->bearer, sizeof words->bearer,
+                 "Authorization: Bearer %s", words->secret);
+        words->headers[n++] = words->bearer;
+    }
+    words->headers[n] = NULL;
+    return true;
+}
+
+static void
+post(struct cpprof__push *push, void *connection,
+     const struct cpprof__push_item *item, struct cpprof__push_reply *reply)
+{
+    const struct cpprof__push_plan *plan = &push->plan;
+    struct cpprof__push_post post = {
+        .url = item->url,
+        .body = item->body.data,
+        .n_body = item->body.n,
+        .timeout_ms = TIMEOUT_MS,
+        .cancelled = &push->cancelled,
+    };
+    struct words words;
+
+    memset(reply, 0, sizeof *reply);
+    if (!find_words(plan, item->type, &words)) {
+        snprintf(reply->text, sizeof reply->text,
+                 "there is no token of one line in %.100s", plan->token_file);
+        return;
+    }
+    post.headers = words.headers;
+    if (*plan->user) {
+        post.user = plan->user;
+        post.password = words.secret;
+    }
+    push->http->post(connection, &post, reply);
+    explicit_bzero(&words, sizeof words);
+}
+
+/* ---- one after the other ---------------------------------------------- */
+
+enum outcome { SENT, AGAIN, REFUSED };
+
+static enum outcome
+outcome_of(int status)
+{
+    if (status >= 200 && status < 300)
+        return SENT;
+    return status == 0 || status == 408 || status == 429 || status >= 500
+               ? AGAIN
+               : REFUSED;
+}
+
+static void
+tell(struct cpprof__push *push, const struct cpprof__push_reply *reply,
+     enum outcome outcome)
+{
+    char line[sizeof push->notice], status[32] = "";
+
+    if (reply->status)
+        snprintf(status, sizeof status, "answers %d%s", reply->status,
+                 *reply->text ? ": " : "");
+    snprintf(line, sizeof line, "push: %.70s: %s%.80s; %s", push->plan.shown,
+             status, reply->text,
+             outcome == AGAIN ? "trying again" : "dropped");
+    cpprof__push_notice(push, line);
+}
+
+/* From what it is to half as much again, so that processes do not come
+ * together. */
+static uint64_t
+pause_ns(unsigned n_failures, uint32_t asked_s)
+{
+    uint64_t ms = (uint64_t)PAUSE_MS << (n_failures < 6 ? n_failures : 6);
+    uint16_t part = 0;
+
+    if (ms < asked_s * 1000ull)
+        ms = asked_s * 1000ull;
+    if (ms > PAUSE_MAX_S * 1000ull)
+        ms = PAUSE_MAX_S * 1000ull;
+    if (getrandom(&part, sizeof part, GRND_NONBLOCK) < 0)
+        part = (uint16_t)getpid();
+    return ms * NS_PER_MS + ms * NS_PER_MS / 2 * part / UINT16_MAX;
+}
+
+/* Until it is sent, refused, or too late. At the end of all each has one try,
+ * and a server that is away none after the first. */
+static bool
+send_one(struct cpprof__push *push, void *connection,
+         const struct cpprof__push_item *item)
+{
+    struct cpprof__push_reply reply;
+    enum outcome outcome;
+    unsigned n_failures = 0;
+
+    for (;;) {
+        post(push, connection, item, &reply);
+        outcome = outcome_of(reply.status);
+        if (outcome != SENT && !load_acquire(&push->cancelled))
+            tell(push, &reply, outcome);
+        if (outcome != AGAIN || load_acquire(&push->stop))
+            break;
+        cpprof__push_wait(&push->stop, 0,
+                          pause_ns(n_failures++, reply.retry_after_s));
+    }
+    if (outcome == AGAIN)
+        store_release(&push->cancelled, 1u);
+    return outcome == SENT;
+}
+
+/* What there is; false: there will be nothing more. */
+static bool
+send_queued(struct cpprof__push *push, void *connection)
+{
+    uint32_t seen = load_acquire(&push->n_queued);
+    bool is_last = load_acquire(&push->has_taken);
+    struct cpprof__push_item *item;
+
+    while (!load_acquire(&push->cancelled) &&
+           (item = cpprof__push_queue_take(&push->queue)))
+        cpprof__push_queue_done(&push->queue, item,
+                                send_one(push, connection, item));
+    if (is_last || load_acquire(&push->cancelled))
+        return false;
+    cpprof__push_wait(&push->n_queued, seen, LOOK_NS);
+    return true;
+}
+
+/* The library is loaded when there is something to send: a short-lived process
+ * has none of it. */
+static bool
+wait_for_first(struct cpprof__push *push)
+{
+    while (!load_acquire(&push->n_queued)) {
+        if (load_acquire(&push->has_taken) || load_acquire(&push->cancelled))
+            return false;
+        cpprof__push_wait(&push->n_queued, 0, LOOK_NS);
+    }
+    return true;
+}
+
+static void *
+open_connection(struct cpprof__push *push, void (*at_exit)(void))
+{
+    struct cpprof_error error;
+    void *connection = NULL;
+
+    if (!push->http && cpprof__push_load(push, &error) != CPPROF_OK)
+        cpprof__push_notice(push, error.text);
+    else if (!(connection = push->http->open(at_exit)))
+        cpprof__push_notice(push, "push: libcurl does not start");
+    return connection;
+}
+
+void
+cpprof__push_send_all(struct cpprof__push *push, void (*at_exit)(void))
+{
+    void *connection;
+
+    if (!wait_for_first(push))
+        return;
+    leave_descriptors();
+    connection = open_connection(push, at_exit);
+    if (!connection) {
+        store_release(&push->cancelled, 1u);
+        return;
+    }
+    while (send_queued(push, connection)) {
+    }
+    push->http->close(connection);
+}
