@@ -128,19 +128,22 @@ labels_tell_buckets_apart_when_asked_for(void **state)
 }
 
 static void
-label_sets_without_room_are_no_labels(void **state)
+label_sets_without_room_have_the_number_of_lost_ones(void **state)
 {
     static struct cpprof__label_set sets[2 * CPPROF__HEAP_LABEL_SETS];
-    uint32_t n = 0, i;
+    uint32_t n = 0, number, i;
 
     (void)state;
     for (i = 0; i < 2 * CPPROF__HEAP_LABEL_SETS; i++) {
         sets[i] = (struct cpprof__label_set){1, sizeof sets[i].hash,
                                              i * 0x9e3779b97f4a7c15u,
                                              (char *)&sets[i].hash};
-        if (cpprof__heap_label_number(&sets[i])) {
+        number = cpprof__heap_label_number(&sets[i]);
+        assert_in_range(number, 1, CPPROF__HEAP_LABELS_LOST);
+        if (number != CPPROF__HEAP_LABELS_LOST) {
             n++;
             assert_int_equal(sets[i].refs, 2);
+            assert_ptr_equal(cpprof__heap_label_sets[number - 1], &sets[i]);
         } else {
             assert_int_equal(sets[i].refs, 1);
         }
@@ -299,7 +302,7 @@ main(void)
         cmocka_unit_test(stack_begins_where_the_program_allocates),
         cmocka_unit_test(labels_tell_buckets_apart_when_asked_for),
         cmocka_unit_test(equal_label_sets_have_one_number),
-        cmocka_unit_test(label_sets_without_room_are_no_labels),
+        cmocka_unit_test(label_sets_without_room_have_the_number_of_lost_ones),
         cmocka_unit_test(
             buckets_that_are_all_taken_lose_samples_and_count_them),
         cmocka_unit_test(peak_is_that_of_all_buckets_at_one_moment),
