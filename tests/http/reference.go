@@ -1,4 +1,5 @@
 // What program.c serves, by net/http/pprof: the judge of handler.py.
+// Its argument is WriteTimeout in seconds.
 package main
 
 import (
@@ -37,6 +38,10 @@ func main() {
 		panic(err)
 	}
 	fmt.Println("OK", socket.Addr())
-	go http.Serve(socket, nil)
+	server := http.Server{}
+	if len(os.Args) > 1 {
+		server.WriteTimeout, _ = time.ParseDuration(os.Args[1] + "s")
+	}
+	go server.Serve(socket)
 	os.Stdin.Read(make([]byte, 1))
 }
