@@ -173,6 +173,26 @@ locate(struct cpprof__builder *b, const struct cpprof__builder_frame *stack,
 }
 
 void
+cpprof__builder_add_located(struct cpprof__builder *b, const int64_t *values,
+                            const struct cpprof__builder_ids *ids,
+                            const struct cpprof__builder_label *labels,
+                            size_t n_labels)
+{
+    size_t i, mark;
+
+    if (cpprof__builder_failed(b))
+        return;
+    mark = cpprof__put_begin(&b->out);
+    cpprof__put_uints(&b->out, SAMPLE_VALUE, (const uint64_t *)values,
+                      b->n_values);
+    cpprof__put_uints(&b->out, SAMPLE_LOCATION_ID, ids->at, ids->n);
+    for (i = 0; i < n_labels; i++)
+        put_label(b, &labels[i]);
+    cpprof__put_end(&b->out, PROFILE_SAMPLE, mark);
+    cpprof__builder_flush_full(b);
+}
+
+void
 cpprof__builder_add_sample(struct cpprof__builder *b, const int64_t *values,
                            const struct cpprof__builder_frame *stack, size_t n,
                            const struct cpprof__builder_label *labels,
@@ -180,23 +200,15 @@ cpprof__builder_add_sample(struct cpprof__builder *b, const int64_t *values,
 {
     static const struct cpprof__builder_frame no_stack = {CPPROF__FRAME_BROKEN,
                                                           CPPROF__NO_MAPPING};
-    size_t i, mark;
 
     if (cpprof__builder_failed(b))
         return;
     locate(b, n ? stack : &no_stack, n ? n : 1);
-    if (cpprof__builder_failed(b))
-        return;
-    mark = cpprof__put_begin(&b->out);
-    cpprof__put_uints(&b->out, SAMPLE_VALUE, (const uint64_t *)values,
-                      b->n_values);
-    cpprof__put_uints(&b->out, SAMPLE_LOCATION_ID,
-                      (const uint64_t *)b->location_ids.data,
-                      b->location_ids.n / sizeof(uint64_t));
-    for (i = 0; i < n_labels; i++)
-        put_label(b, &labels[i]);
-    cpprof__put_end(&b->out, PROFILE_SAMPLE, mark);
-    cpprof__builder_flush_full(b);
+    cpprof__builder_add_located(
+        b, values,
+        &(struct cpprof__builder_ids){(const uint64_t *)b->location_ids.data,
+                                      b->location_ids.n / sizeof(uint64_t)},
+        labels, n_labels);
 }
 
 void
@@ -245,6 +257,24 @@ put_strings(struct cpprof__builder *b)
         cpprof__put_bytes(&b->out, PROFILE_STRING_TABLE, s[i].text, s[i].n);
         cpprof__builder_flush_full(b);
     }
+}
+
+size_t
+cpprof__builder_in_tables(const struct cpprof__builder *b)
+{
+    return b->strings.entries.n + b->functions.entries.n +
+           b->locations.entries.n + b->arena.n_bytes;
+}
+
+/* Mappings have their strings by number. */
+void
+cpprof__builder_forget(struct cpprof__builder *b)
+{
+    if (cpprof__builder_failed(b))
+        return;
+    put_strings(b);
+    if (!cpprof__builder_failed(b))
+        cpprof__builder_clear_tables(b);
 }
 
 static void

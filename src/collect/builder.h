@@ -117,6 +117,44 @@ cpprof__builder_add_sample(struct cpprof__builder *b, const int64_t *values,
                            size_t n_labels);
 
 /*
+ * What is given and not looked up: code that has names, but no addresses that
+ * mean anything. The function goes out unless an equal one has; the location
+ * goes out, without an address. They return the number to refer to it by, for
+ * as long as the builder lives, 0 when it failed. Mappings are told what is
+ * known of all that is in them.
+ */
+uint64_t
+cpprof__builder_add_function(struct cpprof__builder *b, uint32_t mapping,
+                             const struct cpprof__frame *function);
+uint64_t
+cpprof__builder_add_location(struct cpprof__builder *b, uint32_t mapping,
+                             uint64_t function, int64_t line);
+uint64_t
+cpprof__builder_own_location(struct cpprof__builder *b,
+                             enum cpprof__own_frame frame);
+
+/* Add a sample of locations by their numbers, leaf first. */
+struct cpprof__builder_ids {
+    const uint64_t *at;
+    size_t n;
+};
+void
+cpprof__builder_add_located(struct cpprof__builder *b, const int64_t *values,
+                            const struct cpprof__builder_ids *ids,
+                            const struct cpprof__builder_label *labels,
+                            size_t n_labels);
+
+/*
+ * Bytes that strings, functions and locations take; and to write the strings
+ * and forget them all, so that memory has a bound. What comes again is written
+ * again, under another number.
+ */
+size_t
+cpprof__builder_in_tables(const struct cpprof__builder *b);
+void
+cpprof__builder_forget(struct cpprof__builder *b);
+
+/*
  * How many frames at the leaf are to be left out because hides() says so of
  * all their names; 0 when nothing else would be left, or there are no names.
  */

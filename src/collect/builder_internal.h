@@ -3,11 +3,12 @@
  * What the files of the builder share: the tables, and the stream they are
  * written to. See builder.h for what it does.
  *
- * Invariants: the tables only grow; ids in the file are index + 1, and a
- * function or a location is in the table exactly when its message is in the
- * stream. Strings are the exception: they are written last, because samples
- * and locations refer to them by index all the way through. Once `error` has
- * a status nothing is added and nothing is written.
+ * Invariants: the tables only grow, until they are forgotten; ids in the file
+ * are index + 1 + what was forgotten before, and a function or a location is in
+ * the table only if its message is in the stream. Strings are the exception:
+ * they are written last, or when they are forgotten, because samples and
+ * locations refer to them by index all the way through. Once `error` has a
+ * status nothing is added and nothing is written.
  */
 #ifndef COLLECT_BUILDER_INTERNAL_H
 #define COLLECT_BUILDER_INTERNAL_H
@@ -126,6 +127,12 @@ struct cpprof__builder {
     uint32_t default_sample_type, drop_frames, keep_frames;
     size_t n_values;
 
+    /* Entries that are in the file and not in the tables any more. */
+    struct {
+        uint32_t strings;
+        uint64_t functions, locations;
+    } n_forgotten;
+
     /* Room for one sample and one location while they are made. */
     struct cpprof__buffer location_ids; /* uint64_t */
     struct cpprof__frame lines[CPPROF__LINES_MAX];
@@ -145,6 +152,11 @@ cpprof__builder_prefetch(const struct cpprof__builder *b,
 uint64_t
 cpprof__builder_location_id(struct cpprof__builder *b,
                             struct cpprof__builder_frame frame);
+
+/* Make the tables but that of mappings empty; what was in them keeps its
+ * number. Strings have to be written before. */
+void
+cpprof__builder_clear_tables(struct cpprof__builder *b);
 
 /* The name of a frame of our own making, by its pc. */
 const char *

@@ -22,6 +22,9 @@ enum {
 enum { LOCATION_ID = 1, LOCATION_MAPPING_ID, LOCATION_ADDRESS, LOCATION_LINE };
 enum { LINE_FUNCTION_ID = 1, LINE_LINE, LINE_COLUMN };
 
+/* Mapping of a place in the table of locations that is nobody's key. */
+#define GIVEN (CPPROF__NO_MAPPING - 1)
+
 /* What is looked for while an index is searched. */
 struct lookup {
     const struct cpprof__buffer *entries;
@@ -100,18 +103,18 @@ cpprof__builder_string(struct cpprof__builder *b, const char *text)
     struct cpprof__builder_string s = {NULL, n};
     uint32_t found;
 
-    if (cpprof__builder_failed(b))
+    if (cpprof__builder_failed(b) || (!n && b->n_forgotten.strings))
         return 0;
     found = cpprof__index_find(&b->strings.index, hash, equal_string, &l);
     if (found != CPPROF__INDEX_NONE)
-        return found;
+        return found + b->n_forgotten.strings;
     s.text = cpprof__arena_copy(&b->arena, key, n);
     if (!s.text) {
         cpprof__builder_fail_nomem(b);
         return 0;
     }
     found = add_entry(b, &b->strings, hash, &s, sizeof s);
-    return found != CPPROF__INDEX_NONE ? found : 0;
+    return found != CPPROF__INDEX_NONE ? found + b->n_forgotten.strings : 0;
 }
 
 /* ---- guesses ---------------------------------------------------------- */
@@ -174,8 +177,7 @@ recent_function(const struct cpprof__builder *b,
 }
 
 static uint64_t
-find_or_put_function(struct cpprof__builder *b,
-                     const struct cpprof__frame *frame)
+intern_function(struct cpprof__builder *b, const struct cpprof__frame *frame)
 {
     struct cpprof__builder_function f = {
         .name = cpprof__builder_string(b, frame->name),
@@ -186,16 +188,27 @@ find_or_put_function(struct cpprof__builder *b,
     bool added;
     uint32_t index = intern(b, &b->functions, &f, sizeof f, sizeof f, &added);
 
+    uint64_t id = b->n_forgotten.functions + index + 1;
+
     if (index == CPPROF__INDEX_NONE)
         return 0;
     if (added)
-        put_function(&b->out, index + 1ull, &f);
-    if (make_room(&b->recent_functions, sizeof(struct recent_function),
-                  index + 1ull))
-        *recent_function(b, frame) = (struct recent_function){
-            frame->name, frame->system_name, frame->file, frame->start_line,
-            index + 1ull};
-    return index + 1ull;
+        put_function(&b->out, id, &f);
+    return id;
+}
+
+static uint64_t
+find_or_put_function(struct cpprof__builder *b,
+                     const struct cpprof__frame *frame)
+{
+    uint64_t id = intern_function(b, frame);
+
+    if (id && make_room(&b->recent_functions, sizeof(struct recent_function),
+                        id - b->n_forgotten.functions))
+        *recent_function(b, frame) =
+            (struct recent_function){frame->name, frame->system_name,
+                                     frame->file, frame->start_line, id};
+    return id;
 }
 
 /* Id of the function of a frame, which is written if it is new. */
@@ -282,6 +295,7 @@ note_known(struct cpprof__builder *b, uint32_t mapping, size_t n_lines)
     }
 }
 
+/* Its lines and their functions stand in b. */
 static void
 put_location(struct cpprof__builder *b, uint64_t id,
              struct cpprof__builder_location frame, size_t n_lines)
@@ -289,9 +303,6 @@ put_location(struct cpprof__builder *b, uint64_t id,
     struct cpprof__buffer *out = &b->out;
     size_t i, mark;
 
-    /* Functions are messages of their own, so they go out before. */
-    for (i = 0; i < n_lines; i++)
-        b->function_ids[i] = function_id(b, &b->lines[i]);
     mark = cpprof__put_begin(out);
     cpprof__put_uint_opt(out, LOCATION_ID, id);
     if (frame.mapping != CPPROF__NO_MAPPING)
@@ -331,7 +342,8 @@ static void
 remember_location(struct cpprof__builder *b,
                   const struct cpprof__builder_location *l, uint64_t id)
 {
-    if (make_room(&b->recent_locations, sizeof(struct recent_location), id))
+    if (make_room(&b->recent_locations, sizeof(struct recent_location),
+                  id - b->n_forgotten.locations))
         *recent_location(b, l->pc) =
             (struct recent_location){l->pc, l->mapping, (uint32_t)id};
 }
@@ -342,17 +354,21 @@ find_or_put_location(struct cpprof__builder *b,
 {
     bool added;
     uint32_t index = intern(b, &b->locations, &l, sizeof l, sizeof l, &added);
-    size_t n_lines;
+    uint64_t id = b->n_forgotten.locations + index + 1;
+    size_t n_lines, i;
 
     if (index == CPPROF__INDEX_NONE)
         return 0;
     if (added) {
         n_lines = resolve(b, l);
         note_known(b, l.mapping, n_lines);
-        put_location(b, index + 1ull, l, n_lines);
+        /* Functions are messages of their own, so they go out before. */
+        for (i = 0; i < n_lines; i++)
+            b->function_ids[i] = function_id(b, &b->lines[i]);
+        put_location(b, id, l, n_lines);
     }
-    remember_location(b, &l, index + 1ull);
-    return index + 1ull;
+    remember_location(b, &l, id);
+    return id;
 }
 
 uint64_t
@@ -375,6 +391,87 @@ cpprof__builder_location_id(struct cpprof__builder *b,
             return recent->id;
     }
     return find_or_put_location(b, l);
+}
+
+/* ---- what is given, not looked up ------------------------------------- */
+
+uint64_t
+cpprof__builder_own_location(struct cpprof__builder *b,
+                             enum cpprof__own_frame frame)
+{
+    const struct cpprof__builder_frame f = {frame, CPPROF__NO_MAPPING};
+
+    return cpprof__builder_location_id(b, f);
+}
+
+/* Names may lie where others lay before: no guess by their address. */
+uint64_t
+cpprof__builder_add_function(struct cpprof__builder *b, uint32_t mapping,
+                             const struct cpprof__frame *function)
+{
+    struct cpprof__builder_known_mapping *m;
+
+    if (mapping != CPPROF__NO_MAPPING) {
+        m = cpprof__builder_mapping_at(b, mapping);
+        m->used = true;
+        m->has_functions &= function->name[0] != 0;
+        m->has_filenames &= function->file && function->file[0];
+        m->has_inline_frames = false;
+    }
+    return intern_function(b, function);
+}
+
+/* It takes a place in the table that nothing is equal to, for its number. */
+uint64_t
+cpprof__builder_add_location(struct cpprof__builder *b, uint32_t mapping,
+                             uint64_t function, int64_t line)
+{
+    const struct cpprof__builder_location place = {.mapping = GIVEN};
+    const struct cpprof__builder_location l = {.mapping = mapping};
+    uint64_t hash = cpprof__mix_u64(b->locations.entries.n);
+    uint32_t index = add_entry(b, &b->locations, hash, &place, sizeof place);
+    uint64_t id = b->n_forgotten.locations + index + 1;
+
+    if (index == CPPROF__INDEX_NONE)
+        return 0;
+    memset(&b->lines[0], 0, sizeof b->lines[0]);
+    b->lines[0].line = line;
+    b->function_ids[0] = function;
+    if (mapping != CPPROF__NO_MAPPING)
+        cpprof__builder_mapping_at(b, mapping)->has_line_numbers &= line > 0;
+    put_location(b, id, l, 1);
+    return id;
+}
+
+static void
+clear_table(struct cpprof__builder_table *table)
+{
+    cpprof__buffer_free(&table->entries);
+    cpprof__index_free(&table->index);
+}
+
+static void
+clear_guesses(struct cpprof__builder_recent *recent)
+{
+    free(recent->places);
+    memset(recent, 0, sizeof *recent);
+}
+
+void
+cpprof__builder_clear_tables(struct cpprof__builder *b)
+{
+    b->n_forgotten.strings += (uint32_t)(b->strings.entries.n /
+                                         sizeof(struct cpprof__builder_string));
+    b->n_forgotten.functions +=
+        b->functions.entries.n / sizeof(struct cpprof__builder_function);
+    b->n_forgotten.locations +=
+        b->locations.entries.n / sizeof(struct cpprof__builder_location);
+    clear_table(&b->strings);
+    clear_table(&b->functions);
+    clear_table(&b->locations);
+    clear_guesses(&b->recent_functions);
+    clear_guesses(&b->recent_locations);
+    cpprof__arena_free(&b->arena);
 }
 
 /* A mapping that the symbolizer has no room for is written all the same. */
