@@ -298,7 +298,7 @@ cpprof__live_threads(const struct cpprof__creation *creations,
 
     for (i = 0; extra && i < n_creations; i++)
         extra[i] = creations[i].tid;
-    tids = cpprof__tasks(extra, extra ? n_creations : 0, n);
+    tids = extra ? cpprof__tasks(extra, n_creations, n) : NULL;
     free(extra);
     return tids;
 }
@@ -336,15 +336,16 @@ read_rows(struct cpprof__row **out, size_t *n_rows, struct cpprof_error *error)
     struct cpprof__creation *creations = cpprof__creations(&n_creations);
     int32_t *tids = cpprof__live_threads(NULL, 0, &n);
     struct cpprof__row *rows = calloc(n + 1, sizeof *rows);
+    bool ok = creations && tids && rows;
 
-    for (i = 0; tids && rows && i < n; i++)
+    for (i = 0; ok && i < n; i++)
         rows[i] = (struct cpprof__row){
             .values = {1},
             .stack = stack_of(
                 tids[i], cpprof__creation_of(creations, n_creations, tids[i]))};
     free(creations);
     free(tids);
-    if (!rows || !tids) {
+    if (!ok) {
         free(rows);
         return cpprof__fail_nomem(error);
     }

@@ -39,8 +39,8 @@ struct cpprof__creation {
     bool has_ended;
 };
 
-/* All that are known, by tid, those that ended lately too; from malloc. NULL:
- * there are none, or no memory. */
+/* All that are known, by tid, those that ended lately too; from malloc, NULL:
+ * no memory. */
 struct cpprof__creation *
 cpprof__creations(size_t *n);
 const struct cpprof__creation *

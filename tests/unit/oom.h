@@ -17,6 +17,7 @@
 
 static struct {
     long countdown; /* allocations that still succeed; -1: all */
+    bool once;      /* those after the one that fails, too */
     long n_live;    /* allocations not yet freed, since oom_watch() */
     size_t in_bytes;
     size_t peak_bytes;
@@ -57,6 +58,8 @@ oom_now(void)
         oom.countdown--;
         return false;
     }
+    if (oom.once)
+        oom.countdown = -1;
     errno = ENOMEM;
     return true;
 }

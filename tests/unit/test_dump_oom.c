@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The n-th allocation and all after it fail while threads are dumped, or looked
- * at for the profile by wall time: that is told, the writer is closed once,
- * nothing is left behind, and the next one is whole.
+ * The n-th allocation and all after it, or it alone, fail while threads are
+ * dumped, or looked at for the profile by wall time: that is told, the writer
+ * is closed once, nothing is left behind, and the next one is whole.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 
 #include "collect/dump.h"
 #include "collect/tables.h"
+#include "collect/threadcreate.h"
 #include "collect/wall_watch.h"
 #include "oom.h"
 #include <cpprof/profiles.h>
@@ -30,7 +31,11 @@ sleeper(void *arg)
 {
     char c;
 
-    return read(gate[0], &c, 1) < 0 ? arg : NULL;
+    cpprof__born_started(arg);
+    if (read(gate[0], &c, 1) < 0)
+        return arg;
+    cpprof__born_ended();
+    return NULL;
 }
 
 /* With what is made once made. */
@@ -39,10 +44,12 @@ set_up(void **state)
 {
     int i;
 
+    (void)state;
     if (pipe(gate) || cpprof__dump_prepare(NULL))
         return 1;
     for (i = 0; i < THREADS; i++)
-        if (pthread_create(&sleepers[i], NULL, sleeper, *state))
+        if (pthread_create(&sleepers[i], NULL, sleeper,
+                           cpprof__born_announce((uintptr_t)sleeper)))
             return 1;
     return 0;
 }
@@ -140,6 +147,34 @@ creators_fail_cleanly(void **state)
     (void)state;
     every_allocation_fails("threadcreate", 0);
     every_allocation_fails("threadcreate", 1);
+}
+
+/* With one allocation less, it is whole or none. */
+static void
+creators_are_told_without_one_allocation(void **state)
+{
+    static struct sink whole, s;
+    struct cpprof_error error;
+    long n, n_failed = 0;
+
+    (void)state;
+    assert_int_equal(write_once("threadcreate", 1, &whole, NULL), CPPROF_OK);
+    assert_null(strstr(whole.text, "unknown creator"));
+    oom.once = true;
+    for (n = 0, oom.countdown = 0; oom.countdown <= 0 && n < N_MAX; n++) {
+        oom_watch();
+        oom.countdown = n;
+        if (write_once("threadcreate", 1, &s, &error) == CPPROF_OK) {
+            assert_string_equal(s.text, whole.text);
+        } else {
+            assert_string_equal(error.text, "out of memory");
+            n_failed++;
+        }
+        assert_int_equal(oom.n_live, 0);
+    }
+    oom.once = false;
+    oom.countdown = -1;
+    assert_true(n_failed > 5);
 }
 
 static size_t
@@ -254,6 +289,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dump_fails_cleanly),
         cmocka_unit_test(creators_fail_cleanly),
+        cmocka_unit_test(creators_are_told_without_one_allocation),
         cmocka_unit_test(the_next_dump_has_all_threads),
         cmocka_unit_test(ticks_do_without_memory),
         cmocka_unit_test(a_wall_profile_is_told_to_have_failed),
