@@ -133,8 +133,9 @@ CPPROF_API int64_t
 cpprof_set_block_rate(int64_t ns);
 
 /*
- * mutex: follow one of n waits for a lock (0 off, 1 all). Negative: changes
- * nothing.
+ * mutex: follow one of n waits for a lock (0 off, 1 all), which stands for n.
+ * Contentions are unlocks that others waited for when n is 1, or else the
+ * waits. Negative: changes nothing.
  *
  * Returns the fraction before; 0 at the start.
  * Safety:  MT. AS.

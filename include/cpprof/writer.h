@@ -22,7 +22,9 @@ extern "C" {
  *          when no more will come (failed is 1); 0 or an errno. May be NULL.
  *
  * A writer given to cpprof is used from one thread at a time, not always the
- * caller's.
+ * caller's. Its functions return: an exception or longjmp() out of one leaves
+ * behind what the operation has, memory, locks and, where profiles of the
+ * running process are written, a thread whose cancellation is disabled.
  */
 struct cpprof_writer {
     int (*write)(void *ctx, const void *data, size_t n_bytes);

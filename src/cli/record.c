@@ -67,7 +67,7 @@ print_help(void)
         "held\n"
         "the locks that they waited for:\n"
         "  -block NS      sample one wait in NS nanoseconds (10000); 1: all\n"
-        "  -mutex N       sample one contended unlock of N (1)\n"
+        "  -mutex N       follow one wait for a lock of N (1)\n"
         "\n"
         "Of wall profiles, where all threads were, and offcpu profiles, where\n"
         "they were while they did not run:\n"
@@ -211,7 +211,7 @@ cpprof__record_understand(const struct cpprof__record_words *w,
            (!w->block || parse_number("-block", w->block, RATE_NS_MAX,
                                       "nanoseconds", &number)) &&
            (!w->mutex ||
-            parse_number("-mutex", w->mutex, INT_MAX, "unlocks", &number)) &&
+            parse_number("-mutex", w->mutex, INT_MAX, "waits", &number)) &&
            (!w->wall ||
             parse_number("-wall", w->wall, WALL_HZ_MAX, "Hz", &number)) &&
            (!w->min ||

@@ -70,7 +70,7 @@ print(const struct cpprof__record_output *out, size_t index, const char *path)
         snprintf(lost, sizeof lost, "%" PRIu64 " lost", waits->n_lost);
     cpprof__cli_warn(
         "%s: %" PRIu64 " %s%s, %.3f s of waiting, %s", path, n,
-        is_block ? "wait" : "contended unlock", n == 1 ? "" : "s",
+        is_block ? "wait" : "contention", n == 1 ? "" : "s",
         (double)(is_block ? waits->block_ns : waits->mutex_ns) * 1e-9, lost);
 }
 

@@ -45,7 +45,7 @@ record 2
 check "a line says what was written" grep -qxE \
     'cpprof: block\.pb\.gz: [0-9]+ waits, 0\.[0-9]+ s of waiting, none lost' err
 check "and of the other kind" grep -qxE \
-    'cpprof: mutex\.pb\.gz: 2 contended unlocks, 0\.[0-9]+ s of waiting, none lost' \
+    'cpprof: mutex\.pb\.gz: 2 contentions, 0\.[0-9]+ s of waiting, none lost' \
     err
 
 # --- processes --------------------------------------------------------------
