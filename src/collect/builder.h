@@ -163,6 +163,10 @@ cpprof__builder_n_hidden(struct cpprof__builder *b,
                          const struct cpprof__builder_frame *stack, size_t n,
                          bool (*hides)(const char *name));
 
+/* There was no memory for something that belongs into the profile. */
+void
+cpprof__builder_fail_nomem(struct cpprof__builder *b);
+
 /* A line for the profile's comments; copied. */
 void
 cpprof__builder_add_comment(struct cpprof__builder *b, const char *text);

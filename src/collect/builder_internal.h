@@ -164,9 +164,6 @@ cpprof__own_frame_name(uint64_t pc);
 
 /* builder_stream.c */
 
-/* Remember the first failure. */
-void
-cpprof__builder_fail_nomem(struct cpprof__builder *b);
 /* Write what is gathered as one gzip member; nothing when there is none. */
 void
 cpprof__builder_flush(struct cpprof__builder *b);

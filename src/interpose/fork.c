@@ -20,6 +20,7 @@
 #include "collect/wall.h"
 #include "http/listen.h"
 #include "push/process.h"
+#include "vm/session.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>
@@ -36,6 +37,7 @@ cpprof__before_fork(void)
 
     if (in_fork)
         return;
+    cpprof__vm_fork_prepare();
     cpprof__http_fork_prepare();
     cpprof__wall_fork_prepare();
     cpprof__dump_fork_prepare();

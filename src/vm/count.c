@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long which stack ran. Each thread of an interpreter has one clock: it
+ * runs since begun_ns, or stands still (0), and span_ns was gathered before and
+ * not charged to a stack yet.
+ *
+ * In mode SPAN it runs during spans; whole quanta are charged where a span
+ * ends. In modes TICK and CPU it runs while the thread is entered, and all of
+ * it is charged at the safepoint that follows a tick.
+ *
+ * A session that starts finds threads in the midst of something. Those that are
+ * entered have run since it started (base_ns): if the first that is heard of
+ * one is the end of a span, or a safepoint, that has all the time since. Of the
+ * others nothing is known, and nothing is counted before they are heard of.
+ */
+#include "vm/vm.h"
+
+uint32_t cpprof_vm_spans;
+uint32_t cpprof__vm_active;
+uint32_t cpprof__vm_mode;
+uint64_t cpprof__vm_quantum_ns;
+const struct cpprof_vm *cpprof__vm_only;
+
+/* ---- what others may read --------------------------------------------- */
+
+static void
+set_clock(struct cpprof__vm_thread *t, uint64_t begun_ns, uint64_t span_ns)
+{
+    uint32_t sequence = t->sequence;
+
+    store_relaxed(&t->sequence, sequence + 1);
+    store_release(&t->begun_ns, begun_ns);
+    store_release(&t->span_ns, span_ns);
+    store_release(&t->sequence, sequence + 2);
+}
+
+static void
+begin_epoch(struct cpprof__vm_thread *t, uint32_t epoch, uint64_t begun_ns)
+{
+    uint32_t sequence = t->sequence;
+
+    store_relaxed(&t->sequence, sequence + 1);
+    store_release(&t->epoch, epoch);
+    store_release(&t->begun_ns, begun_ns);
+    store_release(&t->span_ns, (uint64_t)0);
+    store_release(&t->sequence, sequence + 2);
+    t->is_paused = false;
+    t->native = (uintptr_t)&cpprof__self;
+}
+
+/* Tries before who writes must have lost its processor in between. */
+#define READ_TRIES 1000
+
+static struct cpprof__vm_thread
+read_clock(const struct cpprof__vm_thread *t)
+{
+    struct cpprof__vm_thread seen = {0};
+    uint32_t sequence;
+    unsigned tries = 0;
+
+    do {
+        sequence = load_acquire(&t->sequence);
+        seen.epoch = load_acquire(&t->epoch);
+        seen.begun_ns = load_acquire(&t->begun_ns);
+        seen.span_ns = load_acquire(&t->span_ns);
+    } while ((sequence % 2 || load_relaxed(&t->sequence) != sequence) &&
+             ++tries < READ_TRIES);
+    return seen;
+}
+
+/* ---- the clock -------------------------------------------------------- */
+
+/* NULL, or not among those that are profiled. */
+static bool
+is_out(const struct cpprof__vm_thread *t)
+{
+    const struct cpprof_vm *only = load_relaxed(&cpprof__vm_only);
+
+    return !t || t->is_busy || (only && only != t->vm);
+}
+
+/* Of the calling native thread, as the mode has it. */
+static uint64_t
+now_ns(void)
+{
+    return cpprof__vm_clock(load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU
+                                ? CLOCK_THREAD_CPUTIME_ID
+                                : CLOCK_MONOTONIC);
+}
+
+static uint64_t
+base_of(const struct cpprof__vm_thread *t, uint32_t epoch)
+{
+    if (!load_relaxed(&t->is_entered) || load_relaxed(&t->base_epoch) != epoch)
+        return 0;
+    return load_relaxed(&t->base_ns);
+}
+
+static inline void
+catch_up(struct cpprof__vm_thread *t, uint32_t epoch)
+{
+    if (t->epoch != epoch)
+        begin_epoch(t, epoch, base_of(t, epoch));
+}
+
+/* What it has run that is not charged. */
+static inline uint64_t
+span_until(const struct cpprof__vm_thread *t, uint64_t now)
+{
+    if (!t->begun_ns || now < t->begun_ns)
+        return t->span_ns;
+    return t->span_ns + (now - t->begun_ns);
+}
+
+static inline uint64_t
+take_orphan(struct cpprof_vm *vm)
+{
+    if (!load_relaxed(&vm->orphan_ns))
+        return 0;
+    return swap_acq_rel(&vm->orphan_ns, (uint64_t)0);
+}
+
+/* ---- spans ------------------------------------------------------------ */
+
+/* A span that runs was left by an error: its time goes on in this one. */
+void
+cpprof_vm_span_begin_(struct cpprof_vm_thread *public)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(public);
+    uint32_t epoch = load_acquire(&cpprof_vm_spans);
+    uint64_t now;
+
+    if (!epoch || is_out(t))
+        return;
+    now = cpprof__vm_clock(CLOCK_MONOTONIC);
+    if (t->epoch != epoch)
+        begin_epoch(t, epoch, now);
+    else
+        set_clock(t, now, span_until(t, now));
+}
+
+static void
+charge_quanta(struct cpprof__vm_thread *t, uint32_t epoch)
+{
+    uint64_t quantum = load_relaxed(&cpprof__vm_quantum_ns);
+
+    cpprof__vm_sample(t, epoch, t->span_ns - t->span_ns % quantum);
+}
+
+void
+cpprof_vm_span_end_(struct cpprof_vm_thread *public)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(public);
+    uint32_t epoch = load_acquire(&cpprof_vm_spans);
+
+    if (!epoch || is_out(t))
+        return;
+    catch_up(t, epoch);
+    if (!t->begun_ns)
+        return;
+    set_clock(t, 0,
+              span_until(t, cpprof__vm_clock(CLOCK_MONOTONIC)) +
+                  take_orphan(t->vm));
+    if (t->span_ns >= load_relaxed(&cpprof__vm_quantum_ns))
+        charge_quanta(t, epoch);
+}
+
+/* ---- safepoints ------------------------------------------------------- */
+
+/* Who is never entered may come by another native thread every time. */
+static void
+charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
+{
+    uint64_t now = now_ns();
+    bool is_moved = load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU &&
+                    t->native != (uintptr_t)&cpprof__self;
+
+    t->native = (uintptr_t)&cpprof__self;
+    set_clock(t, now, is_moved ? t->span_ns : span_until(t, now));
+    if (t->span_ns)
+        set_clock(t, now, t->span_ns + take_orphan(t->vm));
+    if (t->span_ns)
+        cpprof__vm_sample(t, epoch, t->span_ns);
+}
+
+void
+cpprof_vm_safepoint(struct cpprof_vm_thread *public)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(public);
+    uint32_t epoch = load_acquire(&cpprof__vm_active);
+
+    store_relaxed(&public->due, 0u);
+    if (!epoch || is_out(t) || load_relaxed(&cpprof__vm_mode) == CPPROF_VM_SPAN)
+        return;
+    catch_up(t, epoch);
+    charge_all(t, epoch);
+}
+
+/* ---- resume and yield ------------------------------------------------- */
+
+static void
+pause_clock(struct cpprof__vm_thread *t, uint64_t now)
+{
+    if (!t->begun_ns)
+        return;
+    set_clock(t, 0, span_until(t, now));
+    t->is_paused = true;
+}
+
+static void
+resume_clock(struct cpprof__vm_thread *t, uint64_t now)
+{
+    bool runs =
+        load_relaxed(&cpprof__vm_mode) != CPPROF_VM_SPAN || t->is_paused;
+
+    t->is_paused = false;
+    t->native = (uintptr_t)&cpprof__self;
+    if (runs)
+        set_clock(t, now, t->span_ns);
+}
+
+void
+cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to)
+{
+    uint32_t epoch = load_acquire(&cpprof__vm_active);
+    uint64_t now;
+
+    if (!epoch || (is_out(from) && is_out(to)))
+        return;
+    now = now_ns();
+    if (!is_out(from)) {
+        catch_up(from, epoch);
+        pause_clock(from, now);
+    }
+    if (is_out(to))
+        return;
+    if (to->epoch != epoch)
+        begin_epoch(to, epoch, 0);
+    resume_clock(to, now);
+}
+
+/* ---- the end ---------------------------------------------------------- */
+
+void
+cpprof__vm_charge_own(uint32_t epoch)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_current);
+
+    if (is_out(t))
+        return;
+    catch_up(t, epoch);
+    if (load_relaxed(&cpprof__vm_mode) != CPPROF_VM_SPAN) {
+        charge_all(t, epoch);
+        return;
+    }
+    set_clock(t, 0,
+              span_until(t, cpprof__vm_clock(CLOCK_MONOTONIC)) +
+                  take_orphan(t->vm));
+    if (t->span_ns >= load_relaxed(&cpprof__vm_quantum_ns))
+        charge_quanta(t, epoch);
+}
+
+/* The CPU clock of another thread is not to be had, and what a thread that is
+ * never entered did since its last safepoint is not known. */
+uint64_t
+cpprof__vm_rest(const struct cpprof__vm_thread *t, uint32_t epoch, uint64_t now)
+{
+    struct cpprof__vm_thread seen = read_clock(t);
+    uint32_t mode = load_relaxed(&cpprof__vm_mode);
+
+    if (mode == CPPROF_VM_CPU)
+        return seen.epoch == epoch ? seen.span_ns : 0;
+    if (seen.epoch != epoch) {
+        seen.begun_ns = base_of(t, epoch);
+        seen.span_ns = 0;
+    } else if (mode == CPPROF_VM_TICK && !load_relaxed(&t->was_entered)) {
+        seen.begun_ns = 0;
+    }
+    return span_until(&seen, now);
+}

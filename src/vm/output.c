@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "vm/output.h"
+
+#include "base/status.h"
+#include "vm/queue.h"
+#include "vm/vm.h"
+
+#include <string.h>
+
+/*
+ * Bytes of strings, functions and locations that are kept so as not to write
+ * them twice. More takes more memory; less makes the file of a program with
+ * much code larger.
+ */
+#define TABLES_BYTES (8u * 1024 * 1024)
+
+struct function {
+    uint64_t id; /* of the builder */
+    uint32_t mapping;
+    uint32_t zero;
+};
+
+enum cpprof_status
+cpprof__vm_output_make(struct cpprof__vm_output *output,
+                       struct cpprof_writer writer,
+                       const struct cpprof_vm_options *options,
+                       struct cpprof_error *error)
+{
+    struct cpprof__value_type type = {
+        options->mode == CPPROF_VM_CPU ? "cpu" : "wall", "nanoseconds"};
+    const struct cpprof__profile_head head = {
+        .sample_types = &type,
+        .n_sample_types = 1,
+        .period_type = type,
+        .period = 1000000000 / options->rate_hz,
+        .time_ns = (int64_t)cpprof__vm_clock(CLOCK_REALTIME),
+    };
+
+    memset(output, 0, sizeof *output);
+    output->is_merging = options->flags & CPPROF_VM_MERGE;
+    return cpprof__builder_make(&head, writer, NULL, NULL, &output->builder,
+                                error);
+}
+
+/* ---- samples ---------------------------------------------------------- */
+
+static void
+write_sample(struct cpprof__vm_output *output,
+             const struct cpprof__vm_merged_sample *sample, const char *labels)
+{
+    const struct cpprof__builder_ids ids = {sample->ids, sample->n_ids};
+
+    output->labels.n = 0;
+    cpprof__labels_decode(labels, sample->n_labels, &output->labels);
+    cpprof__builder_add_located(output->builder, &sample->value, &ids,
+                                output->labels.at, output->labels.n);
+    output->failed |= output->labels.failed;
+}
+
+static void
+add_sample(struct cpprof__vm_output *output,
+           const struct cpprof__vm_merged_sample *sample, const char *labels)
+{
+    if (!output->is_merging)
+        write_sample(output, sample, labels);
+    else if (!cpprof__vm_merged_add(&output->merged, sample, labels))
+        output->failed = true;
+}
+
+void
+cpprof__vm_output_own(struct cpprof__vm_output *output,
+                      enum cpprof__own_frame frame, uint64_t value_ns)
+{
+    uint64_t id;
+    struct cpprof__vm_merged_sample sample = {&id, 1, 0, (int64_t)value_ns};
+
+    if (!value_ns || output->failed)
+        return;
+    id = cpprof__builder_own_location(output->builder, frame);
+    if (id)
+        add_sample(output, &sample, "");
+}
+
+/* ---- records ---------------------------------------------------------- */
+
+static void
+keep(struct cpprof__vm_output *output, struct cpprof__buffer *numbers,
+     const void *entry, size_t n_bytes)
+{
+    cpprof__buffer_append(numbers, entry, n_bytes);
+    output->failed |= numbers->failed;
+}
+
+/* Toplevel code is named as its file. */
+static void
+note_function(struct cpprof__vm_output *output,
+              const struct cpprof__vm_record_function *r)
+{
+    const struct cpprof__builder_mapping mapping = {.path = r->mapping,
+                                                    .build_id = ""};
+    const char *name = (const char *)(r + 1), *system = name + r->n_name;
+    const char *file = system + r->n_system_name;
+    struct cpprof__frame f = {.start_line = r->start_line};
+    struct function function = {0};
+
+    f.file = r->n_file > 1 ? file : NULL;
+    f.name = r->n_name > 1 ? name : f.file ? f.file : "[unknown]";
+    f.system_name = r->n_system_name > 1 ? system : f.name;
+    function.mapping = cpprof__builder_add_mapping(output->builder, &mapping);
+    if (function.mapping != CPPROF__NO_MAPPING)
+        function.id =
+            cpprof__builder_add_function(output->builder, function.mapping, &f);
+    keep(output, &output->functions, &function, sizeof function);
+}
+
+static void
+note_location(struct cpprof__vm_output *output,
+              const struct cpprof__vm_record_location *r)
+{
+    const struct function *function =
+        (const struct function *)output->functions.data + r->function;
+    uint64_t id = cpprof__builder_add_location(
+        output->builder, function->mapping, function->id, r->line);
+
+    keep(output, &output->locations, &id, sizeof id);
+}
+
+static void
+gather_ids(struct cpprof__vm_output *output,
+           const struct cpprof__vm_record_sample *r)
+{
+    const uint64_t *locations = (const uint64_t *)output->locations.data;
+    const uint32_t *numbers = (const uint32_t *)(r + 1);
+    uint64_t own = 0;
+    uint32_t i;
+
+    output->ids.n = 0;
+    for (i = 0; i < r->n_frames; i++)
+        keep(output, &output->ids, &locations[numbers[i]], sizeof *locations);
+    if (r->is_truncated)
+        own = cpprof__builder_own_location(output->builder,
+                                           CPPROF__FRAME_TRUNCATED);
+    else if (!r->n_frames)
+        own =
+            cpprof__builder_own_location(output->builder, CPPROF__FRAME_BROKEN);
+    if (own)
+        keep(output, &output->ids, &own, sizeof own);
+}
+
+static void
+note_sample(struct cpprof__vm_output *output,
+            const struct cpprof__vm_record_sample *r)
+{
+    const char *labels =
+        (const char *)((const uint32_t *)(r + 1) + r->n_frames);
+    struct cpprof__vm_merged_sample sample = {
+        .n_labels = r->n_labels,
+        .value = (int64_t)r->value_ns,
+    };
+
+    gather_ids(output, r);
+    sample.ids = (const uint64_t *)output->ids.data;
+    sample.n_ids = (uint32_t)(output->ids.n / sizeof *sample.ids);
+    if (!output->failed)
+        add_sample(output, &sample, labels);
+}
+
+static void
+note(struct cpprof__vm_output *output, const struct cpprof__vm_record *r)
+{
+    switch ((enum cpprof__vm_record_type)r->type) {
+    case CPPROF__VM_RECORD_FUNCTION:
+        note_function(output, (const struct cpprof__vm_record_function *)r);
+        break;
+    case CPPROF__VM_RECORD_LOCATION:
+        note_location(output, (const struct cpprof__vm_record_location *)r);
+        break;
+    case CPPROF__VM_RECORD_SAMPLE:
+        note_sample(output, (const struct cpprof__vm_record_sample *)r);
+        break;
+    case CPPROF__VM_RECORD_FORGET:
+        output->functions.n = 0;
+        output->locations.n = 0;
+        break;
+    }
+}
+
+/* Without memory the numbers mean nothing any more: the rest is thrown away,
+ * and the profile fails. */
+void
+cpprof__vm_output_records(struct cpprof__vm_output *output, const uint8_t *data,
+                          size_t n_bytes)
+{
+    const uint8_t *end = data + n_bytes;
+
+    while (data < end && !output->failed) {
+        const struct cpprof__vm_record *r =
+            (const struct cpprof__vm_record *)data;
+
+        note(output, r);
+        data += r->n_bytes;
+        if (cpprof__builder_in_tables(output->builder) > TABLES_BYTES)
+            cpprof__builder_forget(output->builder);
+    }
+}
+
+/* ---- the end ---------------------------------------------------------- */
+
+static void
+write_merged(struct cpprof__vm_output *output)
+{
+    const struct cpprof__vm_merged_sample *samples =
+        (const struct cpprof__vm_merged_sample *)output->merged.samples.data;
+    size_t n = output->merged.samples.n / sizeof *samples, i;
+
+    for (i = 0; i < n && !output->failed; i++)
+        write_sample(output, &samples[i],
+                     (const char *)(samples[i].ids + samples[i].n_ids));
+}
+
+static void
+free_rooms(struct cpprof__vm_output *output)
+{
+    cpprof__buffer_free(&output->functions);
+    cpprof__buffer_free(&output->locations);
+    cpprof__buffer_free(&output->ids);
+    cpprof__label_list_free(&output->labels);
+    cpprof__vm_merged_free(&output->merged);
+}
+
+enum cpprof_status
+cpprof__vm_output_finish(struct cpprof__vm_output *output, int64_t duration_ns,
+                         struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    write_merged(output);
+    if (output->failed)
+        cpprof__builder_fail_nomem(output->builder);
+    status = cpprof__builder_finish(output->builder, duration_ns, error);
+    free_rooms(output);
+    return status;
+}
+
+void
+cpprof__vm_output_give_up(struct cpprof__vm_output *output)
+{
+    cpprof__builder_fail_nomem(output->builder);
+    cpprof__builder_finish(output->builder, 0, NULL);
+    free_rooms(output);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Records become a profile; used by one thread at a time. */
+#ifndef VM_OUTPUT_H
+#define VM_OUTPUT_H
+
+#include "collect/builder.h"
+#include "collect/labels.h"
+#include "vm/merged.h"
+#include <cpprof/vm.h>
+
+struct cpprof__vm_output {
+    struct cpprof__builder *builder;
+    bool is_merging;
+    bool failed; /* no memory, for what is not the builder's */
+
+    /* By the numbers of the records since they were forgotten. */
+    struct cpprof__buffer functions; /* struct function of output.c */
+    struct cpprof__buffer locations; /* uint64_t, numbers of the builder */
+
+    struct cpprof__vm_merged merged;
+
+    /* Room for one sample. */
+    struct cpprof__buffer ids;
+    struct cpprof__label_list labels;
+};
+
+/* options are complete. The writer is closed when this fails. */
+enum cpprof_status
+cpprof__vm_output_make(struct cpprof__vm_output *output,
+                       struct cpprof_writer writer,
+                       const struct cpprof_vm_options *options,
+                       struct cpprof_error *error);
+
+void
+cpprof__vm_output_records(struct cpprof__vm_output *output, const uint8_t *data,
+                          size_t n_bytes);
+
+/* Time without a stack; nothing when there is none. */
+void
+cpprof__vm_output_own(struct cpprof__vm_output *output,
+                      enum cpprof__own_frame frame, uint64_t value_ns);
+
+/* A profile that is not to be: close the writer as failed. */
+void
+cpprof__vm_output_give_up(struct cpprof__vm_output *output);
+
+/* Close the writer and give back all memory. */
+enum cpprof_status
+cpprof__vm_output_finish(struct cpprof__vm_output *output, int64_t duration_ns,
+                         struct cpprof_error *error);
+
+#endif

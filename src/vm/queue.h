@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the interpreters to the thread that writes: records in a block of memory
+ * of fixed size, which the writer takes away whole and gives back empty. It may
+ * be slow, so the block may be full; then the record is not taken.
+ *
+ * A function is told before its locations, a location before its samples; their
+ * numbers are how many came before since the last `forget`.
+ */
+#ifndef VM_QUEUE_H
+#define VM_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Bytes of each of the two blocks, touched as far as they are used. A sample is
+ * some 500 at a depth of 128: 2 000 of them, while the writer is busy. More
+ * takes more memory, less loses samples to shorter pauses of the writer.
+ */
+#define CPPROF__VM_QUEUE_BYTES (1024u * 1024)
+
+enum cpprof__vm_record_type {
+    CPPROF__VM_RECORD_FUNCTION,
+    CPPROF__VM_RECORD_LOCATION,
+    CPPROF__VM_RECORD_SAMPLE,
+    CPPROF__VM_RECORD_FORGET, /* all numbers from here on are new */
+};
+
+/* Each begins like this, at a multiple of 8. */
+struct cpprof__vm_record {
+    uint32_t type;
+    uint32_t n_bytes; /* with this, rounded up to 8 */
+};
+
+/* Followed by name, system name and file, each terminated. */
+struct cpprof__vm_record_function {
+    struct cpprof__vm_record record;
+    const char *mapping;
+    int64_t start_line;
+    uint32_t n_name, n_system_name, n_file; /* with the terminator; 0: none */
+    uint32_t is_known;
+};
+
+struct cpprof__vm_record_location {
+    struct cpprof__vm_record record;
+    uint32_t function;
+    int32_t line;
+};
+
+/* Followed by the numbers of the locations, uint32_t, leaf first, and by the
+ * encoded labels (collect/labels.h) with a terminator. */
+struct cpprof__vm_record_sample {
+    struct cpprof__vm_record record;
+    uint64_t value_ns;
+    uint32_t n_frames;
+    uint32_t n_labels; /* bytes */
+    uint32_t is_truncated;
+    uint32_t zero;
+};
+
+struct cpprof__vm_queue {
+    uint8_t *block;
+    uint8_t *spare; /* the writer's */
+    size_t n;       /* bytes in block */
+};
+
+/* False: no memory. */
+bool
+cpprof__vm_queue_make(struct cpprof__vm_queue *queue);
+void
+cpprof__vm_queue_free(struct cpprof__vm_queue *queue);
+
+/* Room for a record of n bytes, its head filled; NULL: the block is full. */
+void *
+cpprof__vm_queue_add(struct cpprof__vm_queue *queue,
+                     enum cpprof__vm_record_type type, size_t n_bytes);
+
+/* What is in it; the block is the caller's until it asks again. */
+const uint8_t *
+cpprof__vm_queue_take(struct cpprof__vm_queue *queue, size_t *n_bytes);
+
+/* Is it time to wake the writer? */
+static inline bool
+cpprof__vm_queue_is_filling(const struct cpprof__vm_queue *queue)
+{
+    return queue->n >= CPPROF__VM_QUEUE_BYTES / 4;
+}
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Interpreters, and the list of their threads. */
+#include "vm/vm.h"
+
+#include "base/options.h"
+#include "base/status.h"
+#include "collect/exempt.h"
+#include "collect/uncancelled.h"
+#include "vm/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cpprof__own_lock cpprof__vm_threads_lock;
+struct cpprof__vm_thread *cpprof__vm_threads;
+static struct cpprof_vm *vms; /* only grows, so that it can be reached */
+
+static enum cpprof_status
+read_ops(const struct cpprof_vm_ops *given, struct cpprof_vm_ops *ops,
+         struct cpprof_error *error)
+{
+    enum cpprof_status status =
+        cpprof__options(ops, sizeof *ops, given, "cpprof_vm_ops", error);
+
+    if (status == CPPROF_OK &&
+        (!given || !ops->name || !ops->stack || !ops->describe))
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "an interpreter needs .name, .stack, .describe");
+    return status;
+}
+
+enum cpprof_status
+cpprof_vm_register(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
+                   struct cpprof_error *error)
+{
+    struct cpprof_vm *made;
+    struct cpprof_vm_ops all = {0};
+    enum cpprof_status status = read_ops(ops, &all, error);
+    size_t n;
+    CPPROF__EXEMPT;
+
+    if (status != CPPROF_OK)
+        return status;
+    n = strlen(all.name) + sizeof "[]";
+    made = calloc(1, sizeof *made + n);
+    if (!made)
+        return cpprof__fail_nomem(error);
+    made->ops = all;
+    made->mapping = (char *)(made + 1);
+    snprintf(made->mapping, n, "[%s]", all.name);
+    made->next = load_relaxed(&vms);
+    while (!cas_acq_rel(&vms, &made->next, made))
+        continue;
+    *vm = made;
+    return CPPROF_OK;
+}
+
+/* The limit comes last: a place without one is not in use yet. */
+bool
+cpprof_vm_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes)
+{
+    uint32_t i = load_relaxed(&vm->n_run_loops);
+
+    do {
+        if (i >= CPPROF__VM_RUN_LOOPS)
+            return false;
+    } while (!cas_acq_rel(&vm->n_run_loops, &i, i + 1));
+    store_relaxed(&vm->run_loops[i].start, (uintptr_t)start);
+    store_release(&vm->run_loops[i].limit, (uintptr_t)start + n_bytes);
+    return true;
+}
+
+static void
+link_thread(struct cpprof__vm_thread *t)
+{
+    cpprof__own_lock_take(&cpprof__vm_threads_lock);
+    t->next = cpprof__vm_threads;
+    t->at = &cpprof__vm_threads;
+    if (t->next)
+        t->next->at = &t->next;
+    cpprof__vm_threads = t;
+    cpprof__own_lock_give(&cpprof__vm_threads_lock);
+}
+
+enum cpprof_status
+cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
+                     struct cpprof_vm_thread **t, struct cpprof_error *error)
+{
+    struct cpprof__vm_thread *made;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    made = calloc(1, sizeof *made);
+    if (!made)
+        return cpprof__fail_nomem(error);
+    made->vm = vm;
+    made->thread = thread;
+    link_thread(made);
+    *t = &made->public;
+    return CPPROF_OK;
+}
+
+/* What it ran goes to the next of its kind: threads may live for less than a
+ * quantum each, and take all the time there is. */
+static void
+leave_rest(struct cpprof__vm_thread *t)
+{
+    uint32_t epoch = load_acquire(&cpprof__vm_active);
+
+    if (epoch && t->epoch == epoch && t->span_ns)
+        add_relaxed(&t->vm->orphan_ns, t->span_ns);
+}
+
+void
+cpprof_vm_thread_free(struct cpprof_vm_thread *public)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(public);
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (!t)
+        return;
+    if (cpprof__vm_current == public)
+        cpprof_vm_enter(NULL);
+    cpprof__own_lock_take(&cpprof__vm_threads_lock);
+    *t->at = t->next;
+    if (t->next)
+        t->next->at = t->at;
+    leave_rest(t);
+    cpprof__own_lock_give(&cpprof__vm_threads_lock);
+    free(t);
+}
+
+uint64_t
+cpprof__vm_take_orphans(void)
+{
+    struct cpprof_vm *vm = load_acquire(&vms);
+    uint64_t sum = 0;
+
+    for (; vm; vm = vm->next)
+        sum += swap_acq_rel(&vm->orphan_ns, (uint64_t)0);
+    return sum;
+}
+
+void
+cpprof_vm_function_gone(struct cpprof_vm *vm, const void *function)
+{
+    if (__builtin_expect(load_relaxed(&cpprof__vm_active), 0))
+        cpprof__vm_session_forget(vm, function);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+#include "vm/session.h"
+
+#include "base/options.h"
+#include "base/status.h"
+#include "collect/exempt.h"
+#include "collect/uncancelled.h"
+#include "vm/output.h"
+#include "vm/ticker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_MAX 1024
+
+/* How often what is there is written, if nothing is in a hurry. */
+#define WRITE_NS 100000000u
+
+struct cpprof__vm_session cpprof__vm_session;
+static struct cpprof__vm_session *const session = &cpprof__vm_session;
+
+/* Guarded by control: one start or stop at a time. */
+static struct cpprof__own_lock control;
+static struct {
+    bool runs;
+    uint32_t epoch; /* of the last */
+    uint64_t start_ns;
+    struct cpprof_vm_options options;
+    struct cpprof__vm_output output; /* the writer's, while it runs */
+    struct cpprof__vm_worker writer;
+    struct cpprof__vm_worker ticker;
+} now;
+
+/* ---- the writer ------------------------------------------------------- */
+
+static void
+write_some(struct cpprof__vm_worker *worker)
+{
+    const uint8_t *data;
+    uint64_t lost_ns;
+    size_t n;
+
+    store_release(&session->wake, 0u);
+    cpprof__own_lock_take(&session->lock);
+    data = cpprof__vm_queue_take(&session->queue, &n);
+    lost_ns = session->lost_ns;
+    session->lost_ns = 0;
+    cpprof__own_lock_give(&session->lock);
+    cpprof__vm_output_records(&now.output, data, n);
+    cpprof__vm_output_own(&now.output, CPPROF__FRAME_LOST, lost_ns);
+}
+
+/* ---- start ------------------------------------------------------------ */
+
+static enum cpprof_status
+check_options(const struct cpprof_vm_options *o, struct cpprof_error *error)
+{
+    if ((unsigned)o->mode > CPPROF_VM_CPU)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "no such mode: %d",
+                            (int)o->mode);
+    if (o->rate_hz > 10000)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "rate %u Hz is outside 1 to 10000", o->rate_hz);
+    if (o->max_depth > DEPTH_MAX)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "depth %u is outside 1 to %d", o->max_depth,
+                            DEPTH_MAX);
+    if (o->flags & ~CPPROF_VM_MERGE)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags %#x",
+                            o->flags);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+read_options(const struct cpprof_vm_options *given,
+             struct cpprof_vm_options *options, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    memset(options, 0, sizeof *options);
+    status = cpprof__options(options, sizeof *options, given,
+                             "cpprof_vm_options", error);
+    if (status != CPPROF_OK)
+        return status;
+    if (!options->rate_hz)
+        options->rate_hz = 100;
+    if (!options->max_depth)
+        options->max_depth = 128;
+    return check_options(options, error);
+}
+
+/* Those that run something now have run it since. */
+static void
+note_running(uint32_t epoch)
+{
+    struct cpprof__vm_thread *t;
+
+    for (t = cpprof__vm_threads; t; t = t->next) {
+        if (!load_relaxed(&t->is_entered) || now.options.mode == CPPROF_VM_CPU)
+            continue;
+        store_relaxed(&t->base_ns, now.start_ns);
+        store_relaxed(&t->base_epoch, epoch);
+    }
+}
+
+/* From here on samples come. */
+static void
+open_session(void)
+{
+    uint32_t epoch = now.epoch + 1 ? now.epoch + 1 : 1;
+
+    now.epoch = epoch;
+    cpprof__vm_take_orphans();
+    cpprof__own_lock_take(&cpprof__vm_threads_lock);
+    cpprof__own_lock_take(&session->lock);
+    store_relaxed(&cpprof__vm_mode, (uint32_t)now.options.mode);
+    store_relaxed(&cpprof__vm_quantum_ns,
+                  (uint64_t)1000000000u / now.options.rate_hz);
+    store_relaxed(&cpprof__vm_only, (const struct cpprof_vm *)now.options.vm);
+    session->max_depth = now.options.max_depth;
+    session->lost_ns = 0;
+    session->silent_ns = 0;
+    session->epoch = epoch;
+    now.start_ns = cpprof__vm_clock(CLOCK_MONOTONIC);
+    note_running(epoch);
+    store_release(&cpprof__vm_active, epoch);
+    if (now.options.mode == CPPROF_VM_SPAN)
+        store_release(&cpprof_vm_spans, epoch);
+    cpprof__own_lock_give(&session->lock);
+    cpprof__own_lock_give(&cpprof__vm_threads_lock);
+}
+
+static int
+start_workers(void)
+{
+    int failed;
+
+    now.writer = (struct cpprof__vm_worker){.name = "cpprof-vm-out",
+                                            .turn = write_some,
+                                            .period_ns = WRITE_NS,
+                                            .wake = &session->wake};
+    now.ticker = (struct cpprof__vm_worker){.name = "cpprof-vm-tick",
+                                            .turn = cpprof__vm_tick,
+                                            .period_ns = 1000000000u /
+                                                         now.options.rate_hz};
+    failed = cpprof__vm_worker_start(&now.writer);
+    if (failed || now.options.mode == CPPROF_VM_SPAN)
+        return failed;
+    failed = cpprof__vm_worker_start(&now.ticker);
+    if (failed)
+        cpprof__vm_worker_stop(&now.writer);
+    return failed;
+}
+
+static void
+free_session(void)
+{
+    struct cpprof__vm_scratch *scratch = session->scratches;
+
+    while (scratch) {
+        struct cpprof__vm_scratch *next = scratch->next;
+
+        free(scratch);
+        scratch = next;
+    }
+    session->scratches = NULL;
+    cpprof__vm_table_clear(&session->table);
+    cpprof__vm_queue_free(&session->queue);
+    session->has_to_forget = false;
+}
+
+/* The writer is closed when this fails. */
+static enum cpprof_status
+start(struct cpprof_writer writer, struct cpprof_error *error)
+{
+    enum cpprof_status status =
+        cpprof__vm_output_make(&now.output, writer, &now.options, error);
+    int failed = 0;
+
+    if (status != CPPROF_OK)
+        return status;
+    if (!cpprof__vm_queue_make(&session->queue)) {
+        status = cpprof__fail_nomem(error);
+    } else {
+        failed = start_workers();
+        if (failed)
+            status = cpprof__fail(error, CPPROF_SYSTEM, failed, "thread: %s",
+                                  strerror(failed));
+    }
+    if (status == CPPROF_OK)
+        return status;
+    free_session();
+    cpprof__vm_output_give_up(&now.output);
+    return status;
+}
+
+static void
+refuse(struct cpprof_writer writer)
+{
+    if (writer.close)
+        writer.close(writer.ctx, 1);
+}
+
+enum cpprof_status
+cpprof_start_vm_profile(struct cpprof_writer writer,
+                        const struct cpprof_vm_options *options,
+                        struct cpprof_error *error)
+{
+    struct cpprof_vm_options all;
+    enum cpprof_status status = read_options(options, &all, error);
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (status != CPPROF_OK) {
+        refuse(writer);
+        return status;
+    }
+    cpprof__own_lock_take(&control);
+    if (now.runs) {
+        status =
+            cpprof__fail(error, CPPROF_BUSY, 0, "profiler already running");
+        refuse(writer);
+    } else {
+        now.options = all;
+        status = start(writer, error);
+        now.runs = status == CPPROF_OK;
+        if (now.runs)
+            open_session();
+    }
+    cpprof__own_lock_give(&control);
+    return status;
+}
+
+/* ---- stop ------------------------------------------------------------- */
+
+/* Less than a quantum of each thread is left out. */
+static uint64_t
+sum_of_rests(uint32_t epoch, uint64_t now_ns)
+{
+    uint64_t quantum = load_relaxed(&cpprof__vm_quantum_ns), sum = 0;
+    const struct cpprof_vm *only = load_relaxed(&cpprof__vm_only);
+    struct cpprof__vm_thread *t;
+
+    for (t = cpprof__vm_threads; t; t = t->next) {
+        uint64_t rest =
+            only && only != t->vm ? 0 : cpprof__vm_rest(t, epoch, now_ns);
+
+        if (rest >= quantum)
+            sum += rest - rest % quantum;
+    }
+    return sum;
+}
+
+/* No sample comes after this. Returns when it was. */
+static uint64_t
+close_session(void)
+{
+    uint64_t end_ns, orphans;
+
+    cpprof__own_lock_take(&cpprof__vm_threads_lock);
+    cpprof__own_lock_take(&session->lock);
+    end_ns = cpprof__vm_clock(CLOCK_MONOTONIC);
+    session->silent_ns = sum_of_rests(now.epoch, end_ns);
+    session->epoch = 0;
+    store_release(&cpprof_vm_spans, 0u);
+    store_release(&cpprof__vm_active, 0u);
+    cpprof__own_lock_give(&session->lock);
+    cpprof__own_lock_give(&cpprof__vm_threads_lock);
+    orphans = cpprof__vm_take_orphans();
+    if (orphans >= load_relaxed(&cpprof__vm_quantum_ns))
+        session->silent_ns += orphans;
+    return end_ns;
+}
+
+static enum cpprof_status
+stop(struct cpprof_error *error)
+{
+    uint64_t end_ns = close_session();
+    enum cpprof_status status;
+
+    if (now.options.mode != CPPROF_VM_SPAN)
+        cpprof__vm_worker_stop(&now.ticker);
+    cpprof__vm_worker_stop(&now.writer);
+    write_some(NULL);
+    cpprof__vm_output_own(&now.output, CPPROF__FRAME_SILENT,
+                          session->silent_ns);
+    status = cpprof__vm_output_finish(&now.output,
+                                      (int64_t)(end_ns - now.start_ns), error);
+    free_session();
+    now.runs = false;
+    return status;
+}
+
+/* Callbacks of the interpreter run without any lock. */
+enum cpprof_status
+cpprof_stop_vm_profile(struct cpprof_error *error)
+{
+    uint32_t epoch = load_acquire(&cpprof__vm_active);
+    enum cpprof_status status = CPPROF_OK;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (epoch)
+        cpprof__vm_charge_own(epoch);
+    cpprof__own_lock_take(&control);
+    if (now.runs)
+        status = stop(error);
+    cpprof__own_lock_give(&control);
+    return status;
+}
+
+/* ---- functions that go ------------------------------------------------ */
+
+void
+cpprof__vm_session_forget(const struct cpprof_vm *vm, const void *function)
+{
+    const struct cpprof__vm_function_key key = {vm, function};
+    CPPROF__UNCANCELLED;
+
+    cpprof__own_lock_take(&session->lock);
+    if (session->epoch)
+        cpprof__vm_table_gone(&session->table, &key);
+    cpprof__own_lock_give(&session->lock);
+}
+
+/* ---- fork ------------------------------------------------------------- */
+
+static bool threads_taken, session_taken;
+
+void
+cpprof__vm_fork_prepare(void)
+{
+    threads_taken = cpprof__own_lock_take_for_fork(&cpprof__vm_threads_lock);
+    session_taken = cpprof__own_lock_take_for_fork(&session->lock);
+}
+
+void
+cpprof__vm_fork_parent(void)
+{
+    if (session_taken)
+        cpprof__own_lock_give(&session->lock);
+    if (threads_taken)
+        cpprof__own_lock_give(&cpprof__vm_threads_lock);
+}
+
+/* The parent's writer and its memory are left alone: whoever used them may have
+ * been in the middle. Only the thread that forked runs anything. */
+void
+cpprof__vm_fork_child(void)
+{
+    uint32_t epoch = now.epoch;
+    struct cpprof__vm_thread *t;
+
+    store_relaxed(&cpprof_vm_spans, 0u);
+    store_relaxed(&cpprof__vm_active, 0u);
+    for (t = cpprof__vm_threads; t; t = t->next)
+        if (&t->public != cpprof__vm_current)
+            store_relaxed(&t->is_entered, 0u);
+    memset(session, 0, sizeof *session);
+    memset(&now, 0, sizeof now);
+    now.epoch = epoch;
+    store_relaxed(&control.owner, (uintptr_t)0);
+    if (threads_taken)
+        cpprof__own_lock_give(&cpprof__vm_threads_lock);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers of functions and of locations in them: dense, in the order in which
+ * they were met, found by hash. A function that is gone is found no more, and
+ * keeps its number and its locations for what was sampled.
+ *
+ * Memory has a bound: a table that is full is cleared, which makes it another
+ * generation. What is met again is then told again.
+ */
+#ifndef VM_TABLE_H
+#define VM_TABLE_H
+
+#include "base/buffer.h"
+#include "base/hash.h"
+
+/*
+ * Entries until a table is cleared: some 3 MB with what output.c has for them.
+ * More takes more memory; fewer makes a program of many lines be described more
+ * often than it changes.
+ */
+#define CPPROF__VM_FUNCTIONS_MAX 32768u
+#define CPPROF__VM_LOCATIONS_MAX 65536u
+
+#define CPPROF__VM_NONE UINT32_MAX
+
+struct cpprof__vm_function_key {
+    const void *vm;       /* NULL: gone */
+    const void *function; /* as the interpreter has it */
+};
+
+struct cpprof__vm_location_key {
+    uint32_t function;
+    uint32_t pc;
+    int32_t line; /* as the interpreter has it: -1 is asked for once */
+};
+
+struct cpprof__vm_table {
+    struct cpprof__buffer functions; /* keys, by number */
+    struct cpprof__buffer locations;
+    struct cpprof__index function_index;
+    struct cpprof__index location_index;
+    uint32_t generation;
+};
+
+/* Their numbers, CPPROF__VM_NONE: unknown. */
+uint32_t
+cpprof__vm_table_function(const struct cpprof__vm_table *table,
+                          const struct cpprof__vm_function_key *key);
+uint32_t
+cpprof__vm_table_location(const struct cpprof__vm_table *table,
+                          const struct cpprof__vm_location_key *key);
+
+/* Add what is not there yet; false without memory: the table has to be cleared
+ * then. */
+bool
+cpprof__vm_table_add_function(struct cpprof__vm_table *table,
+                              const struct cpprof__vm_function_key *key);
+bool
+cpprof__vm_table_add_location(struct cpprof__vm_table *table,
+                              const struct cpprof__vm_location_key *key);
+
+void
+cpprof__vm_table_gone(struct cpprof__vm_table *table,
+                      const struct cpprof__vm_function_key *key);
+
+bool
+cpprof__vm_table_is_full(const struct cpprof__vm_table *table);
+void
+cpprof__vm_table_clear(struct cpprof__vm_table *table);
+
+#endif

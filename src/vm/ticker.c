@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "vm/ticker.h"
+
+#include "collect/own_start.h"
+#include "collect/own_threads.h"
+#include "vm/vm.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define STACK (256 * 1024)
+
+/* Below n, which is not 0. */
+static uint64_t
+draw(struct cpprof__vm_worker *w, uint64_t n)
+{
+    w->random ^= w->random << 13;
+    w->random ^= w->random >> 7;
+    w->random ^= w->random << 17;
+    return w->random % n;
+}
+
+/* False: it is time to finish. */
+static bool
+sleep_until(struct cpprof__vm_worker *w, uint64_t until)
+{
+    while (!load_acquire(&w->finish)) {
+        uint64_t now = cpprof__vm_clock(CLOCK_MONOTONIC);
+        struct timespec timeout;
+
+        if (now >= until || load_acquire(w->wake))
+            return true;
+        timeout.tv_sec = (time_t)((until - now) / 1000000000u);
+        timeout.tv_nsec = (long)((until - now) % 1000000000u);
+        syscall(SYS_futex, w->wake, FUTEX_WAIT_PRIVATE, 0, &timeout, NULL, 0);
+    }
+    return false;
+}
+
+/*
+ * Each turn comes at a random moment of its own period, so that what the
+ * program does at a steady pace is seen as often as it happens.
+ */
+static void *
+run(void *arg)
+{
+    struct cpprof__vm_worker *w = arg;
+    uint64_t begin = cpprof__vm_clock(CLOCK_MONOTONIC), now;
+
+    w->random = begin | 1;
+    prctl(PR_SET_NAME, w->name);
+    while (sleep_until(w, begin + draw(w, w->period_ns))) {
+        w->turn(w);
+        if (cpprof__own_threads_are_alone())
+            break;
+        begin += w->period_ns;
+        now = cpprof__vm_clock(CLOCK_MONOTONIC);
+        if (now > begin + 2 * w->period_ns)
+            begin = now; /* the process was stopped, or has no processor */
+    }
+    return NULL;
+}
+
+int
+cpprof__vm_worker_start(struct cpprof__vm_worker *w)
+{
+    sigset_t all, saved;
+    pthread_attr_t attr;
+    int failed;
+
+    w->finish = 0;
+    if (!w->wake)
+        w->wake = &w->no_wake;
+    store_relaxed(w->wake, 0u);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__own_threads_mask(&saved);
+    failed = cpprof__own_thread_create(&w->thread, &attr, run, w);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_attr_destroy(&attr);
+    return failed;
+}
+
+void
+cpprof__vm_worker_stop(struct cpprof__vm_worker *w)
+{
+    store_release(&w->finish, 1u);
+    store_release(w->wake, 1u);
+    syscall(SYS_futex, w->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    pthread_join(w->thread, NULL); /* EDEADLK: this is it, in exit() */
+}
+
+/* ---- ticks ------------------------------------------------------------ */
+
+static void
+ask(struct cpprof__vm_thread *t)
+{
+    const struct cpprof_vm *only = load_relaxed(&cpprof__vm_only);
+
+    if (only && only != t->vm)
+        return;
+    if (!load_relaxed(&t->is_entered) && load_relaxed(&t->was_entered))
+        return;
+    store_relaxed(&t->public.due, 1u);
+    if (t->vm->ops.interrupt && load_relaxed(&t->is_entered))
+        t->vm->ops.interrupt(t->thread);
+}
+
+/* Under the list's lock: nobody is freed meanwhile. */
+void
+cpprof__vm_tick(struct cpprof__vm_worker *worker)
+{
+    struct cpprof__vm_thread *t;
+
+    cpprof__own_lock_take(&cpprof__vm_threads_lock);
+    for (t = cpprof__vm_threads; t; t = t->next)
+        ask(t);
+    cpprof__own_lock_give(&cpprof__vm_threads_lock);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads of the profiler that do something from time to time until they are
+ * told to end; and the one that asks the interpreters for samples.
+ */
+#ifndef VM_TICKER_H
+#define VM_TICKER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpprof__vm_worker {
+    pthread_t thread;
+    const char *name;
+    void (*turn)(struct cpprof__vm_worker *worker);
+    uint64_t period_ns;
+    uint32_t *wake; /* a futex: 1 ends a pause; its turn clears it */
+    uint32_t finish;
+    uint32_t no_wake; /* what wake is when nobody else does it */
+    uint64_t random;
+};
+
+/* 0 or an errno. */
+int
+cpprof__vm_worker_start(struct cpprof__vm_worker *worker);
+/* Wait for its end. */
+void
+cpprof__vm_worker_stop(struct cpprof__vm_worker *worker);
+
+/* A turn: whoever runs has to come to a safepoint. */
+void
+cpprof__vm_tick(struct cpprof__vm_worker *worker);
+
+#endif

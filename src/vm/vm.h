@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Profiles of interpreted code: what its files share. The way of a sample:
+ *
+ *   count.c    how long which stack of an interpreter ran: spans, or the time
+ *              since the last safepoint; on the interpreter's own thread
+ *   sample.c   walks the stack, finds the numbers of its locations in table.c,
+ *              tells what is new, and puts records into queue.c
+ *   output.c   a thread of ours takes them out and feeds collect/builder.h
+ *
+ * A session lasts from start to stop and has a number, its epoch. What the
+ * inline calls look at is one word, 0 or the epoch. Every thread notes which
+ * epoch its figures belong to, and all that reaches a session does so under its
+ * lock with the epoch compared; so there is no moment at which it would be
+ * wrong to start or stop.
+ *
+ * Locks, outer first: control (one start or stop at a time), threads (the list
+ * of them), session. No callback runs under the session's.
+ */
+#ifndef VM_VM_H
+#define VM_VM_H
+
+#include "arch/atomic.h"
+#include "collect/own_lock.h"
+#include <cpprof/vm.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define CPPROF__VM_RUN_LOOPS 16
+
+struct cpprof_vm {
+    struct cpprof_vm_ops ops;
+    char *mapping; /* "[lua]" */
+    struct cpprof_vm *next;
+
+    /* Time of threads that are gone, for the next that is charged. */
+    uint64_t orphan_ns;
+
+    /* Native code of the run loop; places are never taken back. */
+    struct {
+        uintptr_t start, limit;
+    } run_loops[CPPROF__VM_RUN_LOOPS];
+    uint32_t n_run_loops;
+};
+
+struct cpprof__vm_thread {
+    struct cpprof_vm_thread public;
+
+    /* Fixed. */
+    struct cpprof_vm *vm;
+    void *thread; /* as ops know it */
+
+    /* In the list, under its lock. */
+    struct cpprof__vm_thread *next, **at;
+
+    /* Written by whoever runs it. */
+    uint32_t is_entered;
+    uint32_t was_entered; /* ever */
+    bool is_busy;         /* a sample of it is being taken */
+    bool is_paused;       /* a span runs, but another thread is entered */
+    uintptr_t native;     /* whose CPU clock begun_ns is of */
+
+    /* Written by the same; may be read by others: odd while it changes. */
+    uint32_t sequence;
+    uint32_t epoch;    /* of what follows */
+    uint64_t begun_ns; /* of the span that runs; 0: none */
+    uint64_t span_ns;  /* not charged yet */
+
+    /* Written by start, if it was entered then: it runs since base_ns. */
+    uint32_t base_epoch;
+    uint64_t base_ns;
+};
+
+/* Of the session that runs. The word is what threads go by; the others are set
+ * before it, and what is done by an old one is found out by the epoch. */
+extern uint32_t cpprof__vm_active; /* epoch; 0: none */
+extern uint32_t cpprof__vm_mode;
+extern uint64_t cpprof__vm_quantum_ns;
+extern const struct cpprof_vm *cpprof__vm_only; /* NULL: all */
+
+/* register.c */
+extern struct cpprof__own_lock cpprof__vm_threads_lock;
+extern struct cpprof__vm_thread *cpprof__vm_threads; /* guarded by it */
+
+/* Take the time that threads left which are gone, of all interpreters. */
+uint64_t
+cpprof__vm_take_orphans(void);
+
+/* enter.c: what the native thread runs. */
+extern __thread struct cpprof_vm_thread *cpprof__vm_current;
+
+/* count.c */
+
+/* One native thread stops running `from` and begins with `to`; either may be
+ * NULL. Only while a session runs. */
+void
+cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to);
+
+/* The session is about to end: charge the calling thread for what it runs. */
+void
+cpprof__vm_charge_own(uint32_t epoch);
+
+/* Time of t that nobody was charged with in the session that ends now. */
+uint64_t
+cpprof__vm_rest(const struct cpprof__vm_thread *t, uint32_t epoch,
+                uint64_t now_ns);
+
+/* sample.c: charge the stack of t with value_ns, which then leaves its span_ns;
+ * nothing when the session is over. */
+void
+cpprof__vm_sample(struct cpprof__vm_thread *t, uint32_t epoch,
+                  uint64_t value_ns);
+
+static inline struct cpprof__vm_thread *
+cpprof__vm_inside(struct cpprof_vm_thread *t)
+{
+    return (struct cpprof__vm_thread *)t;
+}
+
+static inline uint64_t
+cpprof__vm_clock(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#endif
