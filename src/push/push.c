@@ -90,40 +90,46 @@ cpprof__push_notice(struct cpprof__push *push, const char *line)
     cpprof__own_lock_give(&push->notice_lock);
 }
 
-static void
-tell_dropped(struct cpprof__push *push, uint64_t n)
+/* The line that waits, with the number of profiles that were dropped; false:
+ * neither. */
+static bool
+make_line(struct cpprof__push *push, char *line, size_t n)
 {
-    char line[sizeof push->notice];
+    uint64_t n_dropped = cpprof__push_queue_dropped(&push->queue, true);
+    char notice[sizeof push->notice];
 
-    snprintf(line, sizeof line,
-             "push: %llu profile%s dropped, which were for %.120s",
-             (unsigned long long)n, n == 1 ? " was" : "s were",
-             push->plan.shown);
-    push->plan.report(push->plan.ctx, line);
-}
-
-/* The first line is told at once, then the first of every minute. */
-static void
-tell(struct cpprof__push *push, uint64_t *told_ns)
-{
-    char line[sizeof push->notice];
-    uint64_t now = now_ns(), n_dropped;
-
-    if (*told_ns && now - *told_ns < NOTICE_NS)
-        return;
     cpprof__own_lock_take(&push->notice_lock);
-    strcpy(line, push->notice);
+    strcpy(notice, push->notice);
     *push->notice = 0;
     cpprof__own_lock_give(&push->notice_lock);
-    n_dropped = cpprof__push_queue_dropped(&push->queue);
-    if (*line || n_dropped)
-        *told_ns = now;
-    if (!push->plan.report)
+    if (!n_dropped)
+        snprintf(line, n, "%s", notice);
+    else if (*notice)
+        snprintf(line, n, "%s (dropped: %llu)", notice,
+                 (unsigned long long)n_dropped);
+    else
+        snprintf(line, n, "push: %.120s: dropped: %llu", push->plan.shown,
+                 (unsigned long long)n_dropped);
+    return *line;
+}
+
+/* The first line is told at once, then the first of every minute; at the end
+ * what was dropped since. */
+static void
+tell(struct cpprof__push *push, bool is_last)
+{
+    char line[sizeof push->notice + 40];
+    uint64_t now = now_ns();
+    bool is_soon = push->told_ns && now - push->told_ns < NOTICE_NS;
+
+    if (!push->plan.report ||
+        (is_soon &&
+         !(is_last && cpprof__push_queue_dropped(&push->queue, false))))
         return;
-    if (*line)
-        push->plan.report(push->plan.ctx, line);
-    if (n_dropped)
-        tell_dropped(push, n_dropped);
+    if (!make_line(push, line, sizeof line))
+        return;
+    push->told_ns = now;
+    push->plan.report(push->plan.ctx, line);
 }
 
 /* ---- the thread that takes -------------------------------------------- */
@@ -163,7 +169,7 @@ take_profile(void *ctx, const struct cpprof__push_profile *profile)
 
 /* False: it is to end. */
 static bool
-sleep_until(struct cpprof__push *push, uint64_t until_ns, uint64_t *told_ns)
+sleep_until(struct cpprof__push *push, uint64_t until_ns)
 {
     uint64_t now;
 
@@ -171,7 +177,7 @@ sleep_until(struct cpprof__push *push, uint64_t until_ns, uint64_t *told_ns)
         if (load_acquire(&push->stop) || load_acquire(&push->cancelled) ||
             cpprof__own_threads_are_alone())
             return false;
-        tell(push, told_ns);
+        tell(push, false);
         cpprof__push_wait(&push->stop, 0,
                           until_ns - now < LOOK_NS ? until_ns - now : LOOK_NS);
     }
@@ -189,7 +195,7 @@ next_end(uint64_t end_ns, uint64_t interval_ns)
 }
 
 static void
-take_all(struct cpprof__push *push, uint64_t *told_ns)
+take_all(struct cpprof__push *push)
 {
     struct cpprof__push_rounds rounds = {
         .plan = &push->plan,
@@ -202,7 +208,7 @@ take_all(struct cpprof__push *push, uint64_t *told_ns)
     unsigned n = 0;
 
     cpprof__push_rounds_begin(&rounds);
-    for (; sleep_until(push, end_ns, told_ns);
+    for (; sleep_until(push, end_ns);
          end_ns = next_end(end_ns, interval_ns), n++)
         cpprof__push_rounds_turn(&rounds, false);
     if (load_acquire(&push->cancelled) || (!n && push->plan.is_descendant))
@@ -223,11 +229,9 @@ static void
 run_taker(void *arg)
 {
     struct cpprof__push *push = arg;
-    uint64_t told_ns = 0;
 
-    if (!push->plan.is_descendant ||
-        sleep_until(push, now_ns() + CHILD_NS, &told_ns))
-        take_all(push, &told_ns);
+    if (!push->plan.is_descendant || sleep_until(push, now_ns() + CHILD_NS))
+        take_all(push);
     /* When only threads of ours are left nobody else says so. */
     store_release(&push->stop, 1u);
     cpprof__push_wake(&push->stop);
@@ -352,15 +356,12 @@ wait_for_threads(struct cpprof__push *push, uint64_t ns)
 static void
 finish(struct cpprof__push *push)
 {
-    uint64_t told_ns = 0;
-
     store_release(&push->stop, 1u);
     cpprof__push_wake(&push->stop);
     wait_for_threads(push, END_NS);
     store_release(&push->cancelled, 1u);
     wait_for_threads(push, CANCEL_NS);
-    if (push->plan.report)
-        tell(push, &told_ns);
+    tell(push, true);
 }
 
 /* Whoever pushes cannot wait for itself. */

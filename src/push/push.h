@@ -27,6 +27,9 @@ struct cpprof__push {
     struct cpprof__own_lock notice_lock;
     char notice[240]; /* "": none; a line that waits to be told */
 
+    /* Of the taker, and at the end of who ends it. */
+    uint64_t told_ns; /* when a line was told; 0: none */
+
     /* Of the sender. */
     const struct cpprof__push_http *http; /* NULL: not loaded */
 };

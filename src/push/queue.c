@@ -121,13 +121,14 @@ cpprof__push_queue_done(struct cpprof__push_queue *queue,
 }
 
 uint64_t
-cpprof__push_queue_dropped(struct cpprof__push_queue *queue)
+cpprof__push_queue_dropped(struct cpprof__push_queue *queue, bool forget)
 {
     uint64_t n;
 
     cpprof__own_lock_take(&queue->lock);
     n = queue->n_dropped;
-    queue->n_dropped = 0;
+    if (forget)
+        queue->n_dropped = 0;
     cpprof__own_lock_give(&queue->lock);
     return n;
 }

@@ -23,7 +23,7 @@ struct cpprof__push_queue {
     size_t n_bytes; /* of those in here and those taken */
     size_t n_taken; /* of those taken */
     size_t max_bytes;
-    uint64_t n_dropped; /* since it was asked for */
+    uint64_t n_dropped; /* since they were forgotten */
 };
 
 void
@@ -41,9 +41,9 @@ void
 cpprof__push_queue_done(struct cpprof__push_queue *queue,
                         struct cpprof__push_item *item, bool was_sent);
 
-/* How many were dropped since the last call. */
+/* How many were dropped; forget: the next call counts from here. */
 uint64_t
-cpprof__push_queue_dropped(struct cpprof__push_queue *queue);
+cpprof__push_queue_dropped(struct cpprof__push_queue *queue, bool forget);
 
 void
 cpprof__push_queue_clear(struct cpprof__push_queue *queue);

@@ -346,6 +346,87 @@ wrong_words_of_the_server_are_named(void **state)
     }
 }
 
+static void
+push_words_are_understood(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        cpprof__environment_parse(
+            "push=http://a:1,push-name=n,push-label=a=b,push-label=c=d=e,"
+            "push-interval=5,push-user=u,push-token-file=/t,push-tenant=x,"
+            "push-protocol=ingest,push-keep=3",
+            &env, &error),
+        CPPROF_OK);
+    assert_string_equal(env.push.url, "http://a:1");
+    assert_string_equal(env.push.name, "n");
+    assert_string_equal(env.push.labels, "a=b,c=d=e");
+    assert_string_equal(env.push.user, "u");
+    assert_string_equal(env.push.token_file, "/t");
+    assert_string_equal(env.push.tenant, "x");
+    assert_int_equal(env.push.interval_s, 5);
+    assert_int_equal(env.push.keep, 3);
+    assert_true(env.push.is_ingest);
+    assert_true(env.serves_only);
+    assert_int_equal(env.kinds, CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES |
+                                    CPPROF__KIND_THREADS);
+    assert_int_equal(env.block_rate, 10000);
+    assert_int_equal(env.mutex_fraction, 1);
+}
+
+static void
+push_beside_kinds_or_files_takes_those(void **state)
+{
+    (void)state;
+    assert_int_equal(cpprof__environment_parse("push=/x,wall=5", &env, &error),
+                     CPPROF_OK);
+    assert_int_equal(env.kinds, CPPROF__KIND_WALL);
+    assert_int_equal(env.block_rate, 0);
+    assert_int_equal(cpprof__environment_parse("push=/x,out=/y", &env, &error),
+                     CPPROF_OK);
+    assert_int_equal(env.kinds, CPPROF__KIND_CPU);
+    assert_false(env.serves_only);
+}
+
+static void
+push_words_that_say_nothing_are_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "push=",
+        "push-keep=1",
+        "push-label=a=b",
+        "push=/x,push-label=a",
+        "push=/x,push-label=",
+        "push=/x,push-interval=0",
+        "push=/x,push-interval=3601",
+        "push=/x,push-interval=1s",
+        "push=/x,push-protocol=x",
+        "push=/x,push-keep=0",
+        "push=/x,record=/y",
+        "push=/x,push-unknown=1",
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (cpprof__environment_parse(wrong[i], &env, &error) != CPPROF_INVALID)
+            fail_msg("taken: %s", wrong[i]);
+}
+
+static void
+push_labels_that_are_too_long_are_refused(void **state)
+{
+    static const char word[] = ",push-label=abcdefgh=0123456789";
+    char text[64 * sizeof word] = "push=/x";
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 60; i++)
+        strcat(text, word);
+    assert_int_equal(cpprof__environment_parse(text, &env, &error),
+                     CPPROF_INVALID);
+    assert_true(strlen(env.push.labels) < sizeof env.push.labels);
+}
+
 int
 main(void)
 {
@@ -364,6 +445,10 @@ main(void)
         cmocka_unit_test(what_serves_only_writes_nothing),
         cmocka_unit_test(words_of_the_server_are_understood),
         cmocka_unit_test(wrong_words_of_the_server_are_named),
+        cmocka_unit_test(push_words_are_understood),
+        cmocka_unit_test(push_beside_kinds_or_files_takes_those),
+        cmocka_unit_test(push_words_that_say_nothing_are_refused),
+        cmocka_unit_test(push_labels_that_are_too_long_are_refused),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -80,6 +80,15 @@ note_text(char *data, size_t one, size_t n, void *arg)
 }
 
 static void
+trim(char *text)
+{
+    size_t n = strlen(text);
+
+    while (n && text[n - 1] == ' ')
+        text[--n] = 0;
+}
+
+static void
 note_status(CURL *easy, struct cpprof__push_reply *reply)
 {
     curl_off_t seconds = 0;
@@ -87,6 +96,7 @@ note_status(CURL *easy, struct cpprof__push_reply *reply)
 
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;
+    trim(reply->text);
     if (!curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) && seconds > 0)
         reply->retry_after_s =
             seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;

@@ -1,0 +1,688 @@
+#!/usr/bin/env python3
+"""Profiles that are pushed, and the servers that take them or do not.
+
+    push.py PROGRAM [B_SANITIZE]
+
+PROGRAM is push_worker.c. Prints TAP. What arrives is read by decoders of
+others: protoc with the published definitions, Python's parsers of multipart
+and of URLs, `go tool pprof`. TSan comes without the names that are taken over,
+so without the hooks of fork and of the process's beginning and end.
+"""
+import base64
+import email.parser
+import email.policy
+import gzip
+import http.server
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+PROGRAM = os.path.abspath(sys.argv[1])
+SANITIZER = sys.argv[2] if len(sys.argv) > 2 else "none"
+HAS_HOOKS = SANITIZER != "thread"
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
+FOLDER = tempfile.mkdtemp(prefix="cpprof-push-")
+PUSH = "/push.v1.PusherService/Push"
+KINDS = {"process_cpu", "memory", "block", "mutex", "goroutine"}
+TYPES = {
+    "process_cpu": ["samples", "cpu"],
+    "memory": ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"],
+    "block": ["contentions", "delay"],
+    "mutex": ["contentions", "delay"],
+    "goroutine": ["goroutine"],
+    "wall": ["samples", "wall"],
+}
+
+
+# --------------------------------------------------------------------- TAP --
+
+class Tap:
+    def __init__(self):
+        self.n = self.failed = 0
+
+    def ok(self, name, good, *details):
+        self.n += 1
+        self.failed += not good
+        print("%s %d - %s" % ("ok" if good else "not ok", self.n, name),
+              flush=True)
+        for detail in details if not good else ():
+            print("# %s" % str(detail)[:2000].replace("\n", "\n# "))
+
+    def same(self, name, got, wanted):
+        self.ok(name, got == wanted, "got:    %r" % (got,),
+                "wanted: %r" % (wanted,))
+
+    def near(self, name, got, wanted, most):
+        self.ok(name, abs(got - wanted) <= most, "got: %s, wanted: %s +- %s"
+                % (got, wanted, most))
+
+
+TAP = Tap()
+
+
+# -------------------------------------------------------------- the server --
+
+class Request:
+    def __init__(self, path, headers, body, answer):
+        self.path, self.headers, self.body = path, headers, body
+        self.answer, self.at = answer, time.time()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        keeper = self.server.keeper
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        with keeper.lock:
+            answer = keeper.answers.pop(0) if keeper.answers else 200
+            keeper.requests.append(Request(self.path, self.headers, body,
+                                           answer))
+        if answer == "silence":
+            keeper.over.wait(30)
+            return
+        text = b"no, and this is why\n" if answer >= 300 else b""
+        self.send_response(answer)
+        if answer == 429:
+            self.send_header("Retry-After", "1")
+        if answer == 302:
+            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *args):
+        pass
+
+
+class Quiet(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request, client_address):
+        pass
+
+
+class Server:
+    """Keeps what it gets; answers: what the first requests are told."""
+
+    def __init__(self, answers=(), port=0):
+        self.answers, self.requests = list(answers), []
+        self.lock, self.over = threading.Lock(), threading.Event()
+        self.http = Quiet(("127.0.0.1", port), Handler)
+        self.http.keeper = self
+        self.url = "http://127.0.0.1:%d" % self.http.server_address[1]
+        threading.Thread(target=self.http.serve_forever, args=(0.05,),
+                         daemon=True).start()
+
+    def close(self):
+        self.over.set()
+        self.http.shutdown()
+        self.http.server_close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.close()
+
+
+def closed_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+# ----------------------------------------------------------- the program ----
+
+class Ran:
+    def __init__(self, *args, env=None, timeout=120):
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith(("CPPROF", "PYROSCOPE"))
+                       and "proxy" not in key.lower()}
+        environment.update(env or {})
+        begun = time.time()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            self.status = subprocess.run(
+                [PROGRAM] + list(args), stdout=out, stderr=err,
+                env=environment, timeout=timeout, check=False).returncode
+            self.seconds = time.time() - begun
+            out.seek(0)
+            err.seek(0)
+            self.out = out.read().decode(errors="replace")
+            self.err = err.read().decode(errors="replace")
+
+    def word(self, name):
+        found = re.findall(r"^%s (.*)$" % name, self.out, re.M)
+        return found[0] if found else None
+
+
+def run_by(words, *args, **keys):
+    env = dict(keys.pop("env", {}), CPPROF=words)
+    return Ran("-", *args, env=env, **keys)
+
+
+# -------------------------------------------------------------- decoding ----
+
+def decode(data, message, proto):
+    done = subprocess.run(["protoc", "-I", DATA, "--decode=" + message, proto],
+                          input=data, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False)
+    return done.stdout.decode() if done.returncode == 0 else ""
+
+
+def unescape(text):
+    return text.encode("latin1").decode("unicode_escape").encode("latin1")
+
+
+class Pushed:
+    """One request to /push.v1, as protoc reads it."""
+
+    def __init__(self, request):
+        text = decode(request.body, "push.v1.PushRequest", "push.proto")
+        pairs = re.findall(r'labels \{\n\s+name: "(.*)"\n\s+value: "(.*)"\n',
+                           text)
+        self.request = request
+        self.n_labels, self.labels = len(pairs), dict(pairs)
+        self.ids = re.findall(r'^\s+ID: "(.*)"$', text, re.M)
+        raw = re.findall(r'^\s+raw_profile: "(.*)"$', text, re.M)
+        self.raw = unescape(raw[0]) if raw else b""
+        self.unknown = re.findall(r"^\s*\d+(?:: .*| \{)$", text, re.M)
+        self.kind = self.labels.get("__name__")
+
+
+def pushed(server):
+    return [Pushed(r) for r in server.requests if r.answer == 200]
+
+
+class Profile:
+    """What protoc reads of a profile: rows of (functions, values)."""
+
+    def __init__(self, raw):
+        text = decode(gzip.decompress(raw), "perftools.profiles.Profile",
+                      "profile.proto")
+        strings = [unescape(s).decode() for s in
+                   re.findall(r'^string_table: "(.*)"$', text, re.M)]
+        blocks = re.findall(r"^(\w+) \{\n(.*?)^\}$", text, re.M | re.S)
+        functions, places = {}, {}
+        self.rows, self.types = [], []
+        for kind, body in blocks:
+            numbers = [(k, int(v)) for k, v in
+                       re.findall(r"^\s+(\w+): (-?\d+)$", body, re.M)]
+            first = dict(reversed(numbers))
+            if kind == "sample_type":
+                self.types.append(strings[first["type"]])
+            elif kind == "function":
+                functions[first["id"]] = strings[first.get("name", 0)]
+            elif kind == "location":
+                places[first["id"]] = [v for k, v in numbers
+                                       if k == "function_id"]
+            elif kind == "sample":
+                self.rows.append(([v for k, v in numbers
+                                   if k == "location_id"],
+                                  [v for k, v in numbers if k == "value"]))
+        self.rows = [({functions.get(f) for p in stack
+                       for f in places.get(p, [])}, values)
+                     for stack, values in self.rows]
+        found = re.search(r"^duration_nanos: (\d+)$", text, re.M)
+        self.seconds = int(found[1]) / 1e9 if found else 0
+        found = re.search(r"^time_nanos: (\d+)$", text, re.M)
+        self.until = self.seconds + int(found[1]) / 1e9
+
+    def total(self, i, function=None):
+        return sum(values[i] for names, values in self.rows
+                   if function is None or function in names)
+
+
+def go_reads(raw):
+    path = os.path.join(FOLDER, "go.pb.gz")
+    with open(path, "wb") as out:
+        out.write(raw)
+    done = subprocess.run(["go", "tool", "pprof", "-raw", path],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=dict(os.environ, HOME=FOLDER), check=False)
+    return done.returncode == 0 and b"PeriodType" in done.stdout
+
+
+# ---------------------------------------------------------------- messages --
+
+def check_push():
+    with Server() as server:
+        ran = run_by("push=%s/base/,push-interval=1,push-name=shop.api,"
+                     "push-label=region=eu,push-label=pid=%%p,"
+                     "push-tenant=blue" % server.url, "work=2300")
+        all_ = pushed(server)
+    TAP.same("push: the program ends as it does, and says nothing",
+             (ran.status, ran.err), (0, ""))
+    TAP.ok("push: protoc knows every field, and there is one profile in each",
+           all_ and not any(p.unknown for p in all_)
+           and all(len(p.ids) == 1 and p.raw for p in all_))
+    TAP.same("push: kinds", {p.kind for p in all_}, KINDS)
+    counts = {kind: sum(p.kind == kind for p in all_) for kind in KINDS}
+    TAP.same("push: two intervals and what was left", counts,
+             dict.fromkeys(KINDS, 3))
+    labels = dict(all_[0].labels)
+    pid = labels.pop("pid", "")
+    labels.pop("__name__")
+    TAP.same("push: labels", labels, {
+        "__delta__": "false", "service_name": "shop.api",
+        "pyroscope_spy": "cpprof", "region": "eu"})
+    TAP.ok("push: %p in a label is the pid", pid.isdigit(), pid)
+    TAP.ok("push: no label twice", all(p.n_labels == len(p.labels)
+                                       for p in all_))
+    ids = [p.ids[0] for p in all_]
+    TAP.ok("push: ids are UUIDs of version 4, each another",
+           len(set(ids)) == len(ids) and all(re.fullmatch(
+               "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-"
+               "[0-9a-f]{12}", i) for i in ids), ids)
+    headers = all_[0].request.headers
+    TAP.same("push: headers", {name: headers.get(name) for name in (
+        "Content-Type", "Connect-Protocol-Version", "X-Scope-OrgID", "Expect",
+        "Authorization")}, {
+            "Content-Type": "application/proto",
+            "Connect-Protocol-Version": "1", "X-Scope-OrgID": "blue",
+            "Expect": None, "Authorization": None})
+    TAP.same("push: path", {p.request.path for p in all_}, {"/base" + PUSH})
+    profiles = [(p.kind, Profile(p.raw)) for p in all_]
+    TAP.ok("push: sample types", all(p.types == TYPES[kind]
+                                     for kind, p in profiles))
+    TAP.ok("push: the first is of one interval",
+           all(0.9 < p.seconds < 2 for kind, p in profiles[:5]
+               if kind != "goroutine"),
+           [(kind, p.seconds) for kind, p in profiles[:5]])
+    cpu = [p for kind, p in profiles if kind == "process_cpu"]
+    TAP.ok("push: every interval has the function that ran",
+           all(p.total(0, "burn_here") for p in cpu[:2]))
+    if shutil.which("go"):
+        TAP.ok("push: go tool pprof reads all of them",
+               all(go_reads(p.raw) for p in all_[:5]))
+
+
+def parts_of(request):
+    message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(
+        b"Content-Type: " + request.headers["Content-Type"].encode()
+        + b"\r\n\r\n" + request.body)
+    return {part.get_param("name", header="Content-Disposition"):
+            part.get_payload(decode=True) for part in message.iter_parts()}
+
+
+def check_ingest():
+    with Server() as server:
+        ran = run_by("push=%s,push-interval=1,push-protocol=ingest,"
+                     "push-name=shop,push-label=a=b c,wall=50,cpu,heap,block,"
+                     "mutex,goroutine" % server.url, "work=1400")
+        requests = list(server.requests)
+    TAP.same("ingest: the program ends as it does", (ran.status, ran.err),
+             (0, ""))
+    queries = [urllib.parse.parse_qs(urllib.parse.urlsplit(r.path).query)
+               for r in requests]
+    TAP.same("ingest: path", {urllib.parse.urlsplit(r.path).path
+                              for r in requests}, {"/ingest"})
+    TAP.ok("ingest: name, spy and rates",
+           all(q["name"] == ["shop{a=b c}"] and q["spyName"] == ["cpprof"]
+               and "format" not in q for q in queries)
+           and {q["sampleRate"][0] for q in queries} == {"100", "50"}, queries)
+    spans = [(int(q["until"][0]) - int(q["from"][0])) / 1e9 for q in queries]
+    TAP.ok("ingest: from and until are 19 digits, an interval apart",
+           all(len(q["from"][0]) == 19 for q in queries)
+           and all(0.9 < span < 2 for span in spans[:6]), spans)
+    by_type = {}
+    for r in requests:
+        parts = parts_of(r)
+        types = tuple(Profile(parts["profile"]).types)
+        config = json.loads(parts.get("sample_type_config", b"null"))
+        by_type.setdefault(types, []).append(config)
+    TAP.same("ingest: kinds", set(by_type),
+             {tuple(types) for types in TYPES.values()})
+    TAP.same("ingest: the server has what it needs for CPU and wall time",
+             [by_type[tuple(TYPES[kind])][0] for kind in ("process_cpu",
+                                                          "wall")],
+             [None, None])
+    heap = by_type[tuple(TYPES["memory"])][0]
+    TAP.ok("ingest: allocations are differences, what is in use an average",
+           all(not heap[name]["cumulative"] for name in TYPES["memory"])
+           and heap["inuse_space"]["aggregation"] == "average", heap)
+    names = {config["delay"]["display-name"]
+             for config in by_type[tuple(TYPES["block"])]}
+    TAP.same("ingest: block is told from mutex", names,
+             {"block_duration", "mutex_duration"})
+    TAP.same("ingest: threads", by_type[("goroutine",)][0]["goroutine"], {
+        "display-name": "goroutines", "units": "goroutines",
+        "aggregation": "average"})
+
+
+def check_sums():
+    """Intervals add up to the one profile of the whole time."""
+    with Server() as server:
+        ran = run_by("cpu=100,heap=1,block=1,mutex=1,out=%s/sum.%%k.pb.gz,"
+                     "push=%s,push-interval=1" % (FOLDER, server.url),
+                     "work=4300", "quiet=1200")
+        by_kind = {}
+        for p in pushed(server):
+            by_kind.setdefault(p.kind, []).append(Profile(p.raw))
+    whole = {}
+    for kind, name in (("process_cpu", "cpu"), ("memory", "heap"),
+                       ("block", "block"), ("mutex", "mutex")):
+        with open("%s/sum.%s.pb.gz" % (FOLDER, name), "rb") as file:
+            whole[kind] = Profile(file.read())
+
+    def both(kind, i, function=None):
+        return (sum(p.total(i, function) for p in by_kind[kind]),
+                whole[kind].total(i, function))
+
+    got, wanted = both("process_cpu", 0, "burn_here")
+    TAP.near("sums: CPU samples of %d intervals are those of one profile"
+             % len(by_kind["process_cpu"]), got, wanted,
+             2 * len(by_kind["process_cpu"]))
+    TAP.ok("sums: there were some", wanted > 10, wanted)
+    got, wanted = both("memory", 0, "allocate_here")
+    TAP.same("sums: allocations, to the last one", (got, wanted),
+             (int(ran.word("allocated")),) * 2)
+    for kind in ("block", "mutex"):
+        for i, unit in enumerate(TYPES[kind]):
+            got, wanted = both(kind, i, "hold")
+            TAP.ok("sums: %s of %s" % (unit, kind), got == wanted > 0,
+                   got, wanted)
+
+
+# ------------------------------------------------------------- credentials --
+
+def authorization(words, env=None, user_info=""):
+    with Server() as server:
+        ran = run_by("cpu,push=%s,push-interval=1,%s" % (
+            server.url.replace("//", "//" + user_info), words),
+            "quiet=300", env=env or {})
+        found = {r.headers.get("Authorization") for r in server.requests}
+        tenants = {r.headers.get("X-Scope-OrgID") for r in server.requests}
+    return found, tenants, ran
+
+
+def basic(text):
+    return {"Basic " + base64.b64encode(text.encode()).decode()}
+
+
+def check_credentials():
+    token = os.path.join(FOLDER, "token")
+    with open(token, "w", encoding="ascii") as file:
+        file.write("s3cret\nmore\n")
+    found = authorization("push-token-file=" + token)
+    TAP.same("credentials: the first line of a file", found[0],
+             {"Bearer s3cret"})
+    found = authorization("push-user=123,push-token-file=" + token)
+    TAP.same("credentials: with a user it is the password", found[0],
+             basic("123:s3cret"))
+    found = authorization("", {"PYROSCOPE_AUTH_TOKEN": "t1",
+                               "PYROSCOPE_TENANT_ID": "red"})
+    TAP.same("credentials: the token that Pyroscope's clients take",
+             found[:2], ({"Bearer t1"}, {"red"}))
+    found = authorization("", {"PYROSCOPE_BASIC_AUTH_USER": "me",
+                               "PYROSCOPE_BASIC_AUTH_PASSWORD": "pw"})
+    TAP.same("credentials: user and password of theirs", found[0],
+             basic("me:pw"))
+    found = authorization("", user_info="me:p%40w@")
+    TAP.same("credentials: in the URL", found[0], basic("me:p@w"))
+    found = authorization("push-token-file=%s/none" % FOLDER)
+    TAP.ok("credentials: without the file nothing is sent, and it is said",
+           not found[0] and "there is no token" in found[2].err,
+           found[2].err)
+    ran = run_by("cpu,push=http://me:hidden@127.0.0.1:%d,push-interval=1"
+                 % closed_port(), "quiet=200")
+    TAP.ok("credentials: are not in what is said",
+           "hidden" not in ran.err and "127.0.0.1" in ran.err
+           and ran.err.startswith("cpprof: push: "), ran.err)
+
+
+def check_rotation_of_tokens():
+    token = os.path.join(FOLDER, "changing")
+    with open(token, "w", encoding="ascii") as file:
+        file.write("one\n")
+
+    def change():
+        time.sleep(1.6)
+        with open(token, "w", encoding="ascii") as file:
+            file.write("two\n")
+
+    threading.Thread(target=change).start()
+    with Server() as server:
+        run_by("cpu,push=%s,push-interval=1,push-token-file=%s"
+               % (server.url, token), "quiet=2400")
+        found = [r.headers["Authorization"] for r in server.requests]
+    TAP.ok("credentials: a file that changes is read anew",
+           found[0] == "Bearer one" and found[-1] == "Bearer two", found)
+
+
+# ------------------------------------------------ servers that do not take --
+
+def check_try_again():
+    with Server([429, 503, 408]) as server:
+        ran = run_by("cpu,push=%s,push-interval=1" % server.url,
+                     "quiet=9000")
+        requests = list(server.requests)
+    ids = [Pushed(r).ids for r in requests[:4]]
+    TAP.ok("again: 429, 503 and 408 are tried again, under the same id",
+           len(requests) > 4 and ids[0] == ids[1] == ids[2] == ids[3], ids)
+    gaps = [b.at - a.at for a, b in zip(requests, requests[1:4])]
+    TAP.ok("again: after a second and more, and longer each time",
+           gaps[0] > 0.95 and gaps[1] > 1.9 and gaps[2] > 3.8, gaps)
+    TAP.same("again: one line for all of it", ran.err.count("\n"), 1)
+    TAP.ok("again: which says why", "answers 429: no, and this is why; trying "
+           "again" in ran.err, ran.err)
+    everything = {Pushed(r).ids[0] for r in requests}
+    TAP.ok("again: nothing is lost", len(everything) >= 9, len(everything))
+
+
+def check_refused():
+    with Server([400, 401, 302]) as server:
+        ran = run_by("cpu,push=%s,push-interval=1" % server.url,
+                     "quiet=3400")
+        ids = [Pushed(r).ids[0] for r in server.requests]
+    TAP.ok("refused: 400, 401 and redirections are not tried again",
+           len(set(ids)) == len(ids) == 4, ids)
+    TAP.ok("refused: that is said", "answers 400: no, and this is why; dropped"
+           in ran.err, ran.err)
+    lines = ran.err.splitlines()
+    TAP.ok("refused: once, with their number, and at the end the others",
+           len(lines) == 2 and "(dropped: 1)" in lines[0]
+           and "(dropped: 2)" in lines[1], ran.err)
+
+
+def check_away():
+    port = closed_port()
+    later = []
+
+    def come():
+        time.sleep(3.5)
+        later.append(Server(port=port))
+
+    thread = threading.Thread(target=come)
+    thread.start()
+    ran = run_by("cpu,push=http://127.0.0.1:%d,push-interval=1" % port,
+                 "work=9500")
+    thread.join()
+    all_ = pushed(later[0])
+    later[0].close()
+    seconds = [round(Profile(p.raw).seconds) for p in all_]
+    TAP.ok("away: what was taken meanwhile is sent later", len(all_) >= 9,
+           seconds)
+    TAP.ok("away: and that is said once", ran.err.count("\n") == 1
+           and "trying again" in ran.err, ran.err)
+
+
+def check_bound():
+    port, bound = closed_port(), 6000
+    later = []
+
+    def come():
+        time.sleep(8.2)
+        later.append(Server(port=port))
+
+    thread = threading.Thread(target=come)
+    thread.start()
+    ran = Ran("http://127.0.0.1:%d" % port, "queue=%d" % bound, "kinds=1",
+              "interval=1", "quiet=11500", "stop")
+    thread.join()
+    requests = later[0].requests
+    later[0].close()
+    early = [r for r in requests if Profile(Pushed(r).raw).until
+             < requests[0].at]
+    TAP.ok("bound: what waited was no more than it, and not nothing",
+           0 < sum(len(r.body) for r in early) <= bound,
+           [len(r.body) for r in requests])
+    TAP.ok("bound: drops are told to who asked", "dropped" in ran.out,
+           ran.out)
+    TAP.same("bound: nothing is printed", ran.err, "")
+
+
+def check_end():
+    ends = ["exit", "_exit", "quick"] if HAS_HOOKS else []
+    for how in ends:
+        with Server() as server:
+            ran = run_by("cpu,push=%s,push-interval=60" % server.url,
+                         "work=300", "end=" + how)
+            got = [Profile(p.raw).total(0) for p in pushed(server)]
+        TAP.ok("end: %s sends what there is" % how, ran.status == 7
+               and len(got) == 1 and got[0] > 3, ran.status, got, ran.err)
+    for how in ends:
+        with Server(["silence"] * 99) as server:
+            ran = run_by("push=%s,push-interval=1" % server.url, "work=1500",
+                         "end=" + how)
+        TAP.ok("end: %s does not wait for a server that is silent" % how,
+               ran.status == 7 and ran.seconds < 1.5 + 2 + 0.5 + 2,
+               ran.status, ran.seconds)
+    with Server(["silence"] * 99) as server:
+        ran = Ran(server.url, "interval=1", "work=1200", "stop", "again",
+                  "stop")
+    times = [float(t) for t in re.findall(r"^stop (.*)$", ran.out, re.M)]
+    TAP.ok("end: stop is bounded, and one may start again",
+           ran.out.count("start OK") == 2 and times and max(times) < 3.5,
+           ran.out)
+
+
+# -------------------------------------------------------------- processes ---
+
+def check_fork():
+    if not HAS_HOOKS:
+        return
+    with Server() as server:
+        ran = run_by("cpu,push=%s,push-interval=2,push-label=pid=%%p"
+                     % server.url, "fork=300", "fork=4000")
+        pids = [p.labels["pid"] for p in pushed(server)]
+    children = re.findall(r"^child (\d+)$", ran.out, re.M)
+    TAP.ok("fork: a child of less than an interval sends nothing",
+           children[0] not in pids, pids, children)
+    TAP.ok("fork: a longer one sends its own", children[1] in pids, pids,
+           children)
+    TAP.ok("fork: its parent goes on", len(set(pids) - set(children)) == 1,
+           pids, children)
+    with Server() as server:
+        ran = Ran(server.url, "interval=1", "labels=pid=%p", "fork=2500")
+        pids = {p.labels["pid"] for p in pushed(server)}
+    TAP.same("fork: a program that asked itself has not asked for children",
+             len(pids), 1)
+
+
+def check_manners():
+    with Server() as server:
+        ran = run_by("push=%s,push-interval=1" % server.url, "work=1500",
+                     "fds", "threads", "quiet=900", "maps=libcurl")
+        threads = [Profile(p.raw) for p in pushed(server)
+                   if p.kind == "goroutine"]
+    TAP.same("manners: no descriptor of the program's table", ran.word("fds"),
+             "3")
+    n, n_open = map(int, ran.word("threads").split())
+    TAP.ok("manners: threads block all signals", n >= 2 and n_open == 0,
+           ran.word("threads"))
+    TAP.same("manners: they are in no profile", threads[-1].total(0), 1)
+    TAP.same("manners: libcurl is there", ran.word("maps"), "libcurl yes")
+    ran = run_by("cpu,push=%s/quiet,push-interval=1" % FOLDER, "work=1200",
+                 "maps=libcurl")
+    TAP.same("manners: and not for files", ran.word("maps"), "libcurl no")
+
+
+def check_words():
+    wrong = {
+        "push=ftp://x": "neither", "push=rel/ative": "neither",
+        "push=http://": "neither", "push=http://a/?x=1": "neither",
+        "push=/x/%t/%k": "place", "push=http://a,push-name=a b": "a name has",
+        "push=http://a,push-label=9=x": "no label",
+        "push=http://a,push-label=a=1,push-label=a=2": "taken",
+        "push=http://a,push-interval=0": "1 to 3600",
+        "push=http://a,push-protocol=grpc": "push or ingest",
+        "push-name=x": "without push=", "push=http://a,record=/x": "beside",
+        "push=http://a,debug=1": "protobuf",
+    }
+    for words, part in wrong.items():
+        ran = run_by(words, "quiet=1")
+        part = part.replace("neither", "no http:// or https:// URL")
+        TAP.ok("words: %s" % words, ran.status == 0 and part in ran.err
+               and ran.err.count("\n") == 1, ran.err)
+    ran = Ran("http://127.0.0.1:1", "kinds=64", "quiet=1")
+    TAP.ok("words: a kind that there is not", "INVALID" in ran.out, ran.out)
+    with Server() as server:
+        ran = Ran(server.url, "interval=1", "again")
+    TAP.ok("words: once at a time", "BUSY" in ran.out, ran.out)
+
+
+# ------------------------------------------------------------------- files --
+
+def check_files():
+    folder = os.path.join(FOLDER, "kept")
+    ran = run_by("cpu,heap,push=%s,push-interval=1,push-keep=2" % folder,
+                 "work=4500")
+    names = sorted(os.listdir(folder))
+    TAP.same("files: the newest two of each kind, and nothing else",
+             [re.sub(r"\.\d+\.\d+\.", ".P.T.", name) for name in names],
+             ["cpu.P.T.pb.gz"] * 2 + ["heap.P.T.pb.gz"] * 2)
+    TAP.same("files: nothing is said", (ran.status, ran.err), (0, ""))
+    raws = []
+    for name in names:
+        with open(os.path.join(folder, name), "rb") as file:
+            raws.append(file.read())
+    if shutil.which("go"):
+        TAP.ok("files: go tool pprof reads each", all(map(go_reads, raws)))
+    TAP.same("files: a folder that is made is its user's alone",
+             oct(os.stat(folder).st_mode & 0o777), "0o700")
+    pattern = os.path.join(FOLDER, "%e-%k", "%p-%t.gz")
+    run_by("goroutine,push=file://%s,push-interval=1" % pattern, "work=1300")
+    made = os.listdir(os.path.join(FOLDER, "push_worker-goroutine"))
+    TAP.ok("files: a pattern", len(made) == 2 and all(
+        re.fullmatch(r"\d+-\d+\.gz", name) for name in made), made)
+    blocked = os.path.join(FOLDER, "blocked")
+    with open(blocked, "w", encoding="ascii"):
+        pass
+    ran = run_by("cpu,push=%s,push-interval=1" % blocked, "work=2300")
+    TAP.ok("files: where there can be none it is said once",
+           ran.status == 0 and ran.err.count("\n") == 1
+           and "Not a directory" in ran.err, ran.err)
+
+
+CHECKS = [check_push, check_ingest, check_sums, check_credentials,
+          check_rotation_of_tokens, check_try_again, check_refused,
+          check_away, check_bound, check_end, check_fork, check_manners,
+          check_words, check_files]
+
+
+def main():
+    if not shutil.which("protoc"):
+        print("1..0 # SKIP no protoc")
+        return 0
+    for check in CHECKS:
+        if len(sys.argv) > 3 and check.__name__ not in sys.argv[3:]:
+            continue
+        if HAS_HOOKS or check in (check_bound, check_end):
+            check()
+    print("1..%d" % TAP.n)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    return TAP.failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

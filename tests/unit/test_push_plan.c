@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* What may be asked for, and what of it is shown. */
+#include "push/files.h"
+#include "push/plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct cpprof__push_plan plan;
+static struct cpprof_error error;
+
+static enum cpprof_status
+make(const char *url, const struct cpprof_push_options *options)
+{
+    return cpprof__push_plan_make(url, options, &plan, &error);
+}
+
+static void
+a_url_loses_its_last_slashes_and_shows_no_credentials(void **state)
+{
+    (void)state;
+    assert_int_equal(make("http://host:4040", NULL), CPPROF_OK);
+    assert_string_equal(plan.url, "http://host:4040");
+    assert_string_equal(plan.pattern, "");
+    assert_int_equal(make("HTTPS://u:p@s@host/a@b//", NULL), CPPROF_OK);
+    assert_string_equal(plan.url, "HTTPS://u:p@s@host/a@b");
+    assert_string_equal(plan.shown, "HTTPS://host/a@b");
+}
+
+static void
+what_is_no_url_is_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "http://", "https:///x", "http://a?b", "http://a#b",    "http://a b",
+        "ftp://a", "host:4040",  "rel/ative",  "http://a\nb: c"};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (make(wrong[i], NULL) != CPPROF_INVALID)
+            fail_msg("taken: %s", wrong[i]);
+}
+
+static void
+a_folder_has_the_usual_names(void **state)
+{
+    (void)state;
+    assert_int_equal(make("/a", NULL), CPPROF_OK);
+    assert_string_equal(plan.pattern, "/a/%k.%p.%t.pb.gz");
+    assert_int_equal(make("file:///a/%e/", NULL), CPPROF_OK);
+    assert_string_equal(plan.pattern, "/a/%e/%k.%p.%t.pb.gz");
+    assert_int_equal(make("/a/%k/%t", NULL), CPPROF_OK);
+    assert_string_equal(plan.pattern, "/a/%k/%t");
+    assert_int_equal(make("/a/%%k", NULL), CPPROF_OK);
+    assert_string_equal(plan.pattern, "/a/%%k/%k.%p.%t.pb.gz");
+}
+
+static void
+a_time_has_its_place_in_the_name(void **state)
+{
+    (void)state;
+    assert_int_equal(make("/a/%t/%k", NULL), CPPROF_INVALID);
+    assert_int_equal(make("/a/%t", NULL), CPPROF_INVALID);
+}
+
+static void
+options_that_are_not_given_have_defaults(void **state)
+{
+    (void)state;
+    assert_int_equal(make("http://a", NULL), CPPROF_OK);
+    assert_int_equal(plan.interval_s, 10);
+    assert_int_equal(plan.kinds, CPPROF_PUSH_CPU | CPPROF_PUSH_HEAP |
+                                     CPPROF_PUSH_BLOCK | CPPROF_PUSH_MUTEX |
+                                     CPPROF_PUSH_GOROUTINE);
+    assert_int_equal(plan.queue_bytes, 16 << 20);
+    assert_string_equal(plan.name, "test_push_plan");
+    assert_int_equal(plan.cpu.size, sizeof plan.cpu);
+}
+
+static enum cpprof_status
+make_labels(const char *labels)
+{
+    struct cpprof_push_options options = {.size = sizeof options,
+                                          .labels = labels};
+
+    return make("http://a", &options);
+}
+
+static void
+labels_are_pairs_with_names_of_their_own(void **state)
+{
+    static const char *const wrong[] = {
+        "a",    "=b",    "a=",         "a=b,a=c",
+        "1a=b", "a.b=c", "__name__=x", "service_name=x",
+        "a=b}", "a=b\n", "a=b,,"};
+    size_t i;
+
+    (void)state;
+    assert_int_equal(make_labels("a=b=c,_d1=e f"), CPPROF_OK);
+    assert_int_equal(make_labels("service_name_=x"), CPPROF_OK);
+    assert_int_equal(make_labels(""), CPPROF_OK);
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (make_labels(wrong[i]) != CPPROF_INVALID)
+            fail_msg("taken: %s", wrong[i]);
+}
+
+static void
+pids_stand_in_names_and_labels(void **state)
+{
+    struct cpprof_push_options options = {
+        .size = sizeof options, .name = "a-%p", .labels = "pid=%p"};
+    char wanted[64];
+
+    (void)state;
+    assert_int_equal(make("http://a", &options), CPPROF_OK);
+    snprintf(wanted, sizeof wanted, "a-%d", (int)getpid());
+    assert_string_equal(plan.name, wanted);
+    snprintf(wanted, sizeof wanted, "pid=%d", (int)getpid());
+    assert_string_equal(plan.labels, wanted);
+}
+
+static void
+a_header_is_one_line(void **state)
+{
+    struct cpprof_push_options options = {.size = sizeof options,
+                                          .tenant = "a\r\nX: y"};
+
+    (void)state;
+    assert_int_equal(make("http://a", &options), CPPROF_INVALID);
+    options.tenant = NULL;
+    options.token = "secret\nb";
+    assert_int_equal(make("http://a", &options), CPPROF_INVALID);
+    assert_null(strstr(error.text, "secret"));
+}
+
+static void
+only_protobuf_is_pushed(void **state)
+{
+    struct cpprof_wall_options wall = {.size = sizeof wall,
+                                       .flags = CPPROF_WALL_FOLDED};
+    struct cpprof_push_options options = {.size = sizeof options,
+                                          .wall = &wall};
+
+    (void)state;
+    assert_int_equal(make("http://a", &options), CPPROF_INVALID);
+    wall.flags = CPPROF_WALL_OFF_CPU;
+    assert_int_equal(make("http://a", &options), CPPROF_OK);
+    assert_int_equal(plan.wall.flags, CPPROF_WALL_OFF_CPU);
+}
+
+static void
+a_file_is_ours_by_its_name(void **state)
+{
+    const char *usual = "%k.%p.%t.pb.gz";
+
+    (void)state;
+    assert_int_equal(cpprof__push_file_time(usual, "cpu.1.23.pb.gz", "cpu"),
+                     23);
+    assert_int_equal(cpprof__push_file_time(usual, "cpu.1.23.pb.gz", "heap"),
+                     -1);
+    assert_int_equal(cpprof__push_file_time(usual, "cpu.1.23.pb.gz.x", "cpu"),
+                     -1);
+    assert_int_equal(cpprof__push_file_time(usual, "cpu.x.23.pb.gz", "cpu"),
+                     -1);
+    assert_int_equal(cpprof__push_file_time(usual, "cpu.1..pb.gz", "cpu"), -1);
+    assert_int_equal(
+        cpprof__push_file_time(usual, "cpu.1.9999999999999999999.pb.gz", "cpu"),
+        -1);
+    assert_int_equal(
+        cpprof__push_file_time("%e%%%t-%k", "test_push_plan%7-cpu", "cpu"), 7);
+    assert_int_equal(cpprof__push_file_time("%k.%t%", "cpu.7%", "cpu"), 7);
+    assert_int_equal(cpprof__push_file_time("%k.%t", "", "cpu"), -1);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_url_loses_its_last_slashes_and_shows_no_credentials),
+        cmocka_unit_test(what_is_no_url_is_refused),
+        cmocka_unit_test(a_folder_has_the_usual_names),
+        cmocka_unit_test(a_time_has_its_place_in_the_name),
+        cmocka_unit_test(options_that_are_not_given_have_defaults),
+        cmocka_unit_test(labels_are_pairs_with_names_of_their_own),
+        cmocka_unit_test(pids_stand_in_names_and_labels),
+        cmocka_unit_test(a_header_is_one_line),
+        cmocka_unit_test(only_protobuf_is_pushed),
+        cmocka_unit_test(a_file_is_ours_by_its_name),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
