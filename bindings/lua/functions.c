@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a function is. The C API has no name for the code of a closure, so it is
+ * where it was defined: source, lines and shape; of a C function its address.
+ * That is the same for all closures of the code, for code that was dumped and
+ * loaded, and after the collector has moved on.
+ *
+ * A function is named once, when it is seen first: as the libraries know it
+ * ("string.rep"), else as the line of its definition does, else as the call
+ * that was seen, else by its place.
+ */
+#include "state.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Tunable: functions remembered by a state, some 200 bytes each; at more they
+ * are all forgotten, so that code that is made anew for ever is no leak. */
+#define FUNCTIONS_MAX 16384
+
+#define SLOTS_FIRST 256
+
+/* How much of a source is compared: of code that is loaded from a string it is
+ * the code. */
+#define SOURCE_MAX 256
+
+#define NAME_MAX_ 160
+
+struct function {
+    uint64_t hash;
+    lua_CFunction c_function; /* NULL: one of Lua */
+    size_t source_bytes;
+    int first_line;
+    int last_line;
+    uint32_t shape;
+    bool is_main;
+    char *file; /* into text; NULL: none */
+    char *source;
+    char text[]; /* name, source's front, file */
+};
+
+const struct function tail_called = {.text = "(...tail calls...)"};
+static const struct function unknown = {.text = "[unknown]"};
+
+/* ---- identity ---------------------------------------------------------- */
+
+static uint64_t
+mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+static size_t
+compared_bytes(size_t n)
+{
+    return n < SOURCE_MAX ? n : SOURCE_MAX;
+}
+
+static uint64_t
+hash_source(const char *source, size_t n)
+{
+    uint64_t hash = n, word;
+    size_t i;
+
+    n = compared_bytes(n);
+    for (i = 0; i + sizeof word <= n; i += sizeof word) {
+        memcpy(&word, source + i, sizeof word);
+        hash = mix(hash, word);
+    }
+    for (; i < n; i++)
+        hash = mix(hash, (unsigned char)source[i]);
+    return hash;
+}
+
+static void
+fill_key(struct function *key, lua_State *L, lua_Debug *ar)
+{
+    memset(key, 0, sizeof *key);
+    if (*ar->what == 'C') {
+        lua_getinfo(L, "f", ar);
+        key->c_function = lua_tocfunction(L, -1);
+        lua_pop(L, 1);
+        key->hash = mix(1, (uintptr_t)key->c_function);
+        return;
+    }
+    key->source = (char *)ar->source;
+    key->source_bytes = source_length(ar);
+    key->first_line = ar->linedefined;
+    key->last_line = ar->lastlinedefined;
+    key->shape = shape_of(ar);
+    key->is_main = *ar->what == 'm';
+    key->hash = hash_source(key->source, key->source_bytes);
+    key->hash = mix(key->hash, (uint64_t)(uint32_t)key->first_line << 32 |
+                                   (uint32_t)key->last_line);
+    key->hash = mix(key->hash, key->shape);
+}
+
+static bool
+is_same(const struct function *a, const struct function *b)
+{
+    return a->hash == b->hash && a->c_function == b->c_function &&
+           a->first_line == b->first_line && a->last_line == b->last_line &&
+           a->shape == b->shape && a->source_bytes == b->source_bytes &&
+           (!a->source ||
+            !memcmp(a->source, b->source, compared_bytes(a->source_bytes)));
+}
+
+/* ---- names ------------------------------------------------------------- */
+
+/* Is the value on top the function at index 1, of the table that text names? */
+static bool
+find_in(lua_State *L, const char *prefix, char *name)
+{
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING || !lua_rawequal(L, -1, 1))
+            continue;
+        snprintf(name, NAME_MAX_, "%s%s%s", prefix, *prefix ? "." : "",
+                 lua_tostring(L, -2));
+        lua_pop(L, 2);
+        return true;
+    }
+    return false;
+}
+
+/* (function, name): look through what was loaded; globals come first. */
+static int
+find_loaded(lua_State *L)
+{
+    char *name = lua_touserdata(L, 2);
+    bool found;
+
+    luaL_checkstack(L, 8, NULL);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    if (!lua_istable(L, -1))
+        return 0;
+    lua_pushliteral(L, "_G");
+    lua_rawget(L, -2);
+    found = lua_istable(L, -1) && find_in(L, "", name);
+    lua_pop(L, 1);
+    for (lua_pushnil(L); !found && lua_next(L, -2); lua_pop(L, 1))
+        if (lua_istable(L, -1) && lua_type(L, -2) == LUA_TSTRING)
+            found = find_in(L, lua_tostring(L, -2), name);
+    return 0;
+}
+
+/* The collector may run in here, and memory may be out. */
+static bool
+name_by_library(lua_State *L, lua_Debug *ar, char *name)
+{
+    *name = 0;
+    if (!lua_checkstack(L, 8))
+        return false;
+    lua_pushcfunction(L, find_loaded);
+    lua_getinfo(L, "f", ar);
+    lua_pushlightuserdata(L, name);
+    if (lua_pcall(L, 2, 0, 0))
+        lua_pop(L, 1);
+    return *name;
+}
+
+static bool
+name_by_call(lua_State *L, lua_Debug *ar, char *name)
+{
+    static const char iterator[] = "for iterator";
+
+    lua_getinfo(L, "n", ar);
+    if (!*ar->namewhat || !ar->name || !strcmp(ar->name, "?") ||
+        !strcmp(ar->namewhat, iterator) || !strcmp(ar->namewhat, "hook"))
+        return false;
+    snprintf(name, NAME_MAX_, "%s%s",
+             strcmp(ar->namewhat, "metamethod") ? "" : "__", ar->name);
+    return true;
+}
+
+static bool
+name_by_address(lua_CFunction function, char *name)
+{
+    Dl_info info;
+    void *address;
+
+    memcpy(&address, &function, sizeof address);
+    if (function == coroutine_wrapped)
+        strcpy(name, "coroutine.wrap");
+    else if (dladdr(address, &info) && info.dli_sname &&
+             info.dli_saddr == address)
+        snprintf(name, NAME_MAX_, "%s", info.dli_sname);
+    else
+        return false;
+    return true;
+}
+
+static void
+name_of_c(lua_State *L, lua_Debug *ar, lua_CFunction function, char *name)
+{
+    if (!name_by_library(L, ar, name) && !name_by_address(function, name) &&
+        !name_by_call(L, ar, name))
+        strcpy(name, "[C]");
+}
+
+/* Not in <>: readers take that for a C++ template and leave it out. */
+static void
+name_of_lua(lua_State *L, lua_Debug *ar, char *name)
+{
+    enum source_name source;
+
+    if (name_by_library(L, ar, name))
+        return;
+    source = name_by_source(ar, name, NAME_MAX_);
+    if (source == SOURCE_NAMED ||
+        (source == SOURCE_UNKNOWN && name_by_call(L, ar, name)))
+        return;
+    snprintf(name, NAME_MAX_, "function %s:%d", ar->short_src, ar->linedefined);
+}
+
+static void
+find_name(lua_State *L, lua_Debug *ar, const struct function *key, char *name)
+{
+    *name = 0;
+    if (key->c_function)
+        name_of_c(L, ar, key->c_function, name);
+    else if (!key->is_main)
+        name_of_lua(L, ar, name);
+}
+
+/* ---- the table --------------------------------------------------------- */
+
+/* A file as it was named; of code from elsewhere what Lua calls it. */
+static const char *
+file_of(const lua_Debug *ar)
+{
+    if (*ar->what == 'C')
+        return NULL;
+    return *ar->source == '@' ? ar->source + 1 : ar->short_src;
+}
+
+static struct function *
+make(lua_State *L, lua_Debug *ar, const struct function *key)
+{
+    char name[NAME_MAX_];
+    const char *file = file_of(ar);
+    size_t n_source = compared_bytes(key->source_bytes);
+    size_t n_file = file ? strlen(file) + 1 : 0, n_name;
+    struct function *f;
+
+    find_name(L, ar, key, name);
+    n_name = strlen(name) + 1;
+    f = malloc(sizeof *f + n_name + n_source + n_file);
+    if (!f)
+        return NULL;
+    *f = *key;
+    memcpy(f->text, name, n_name);
+    f->source = key->source ? f->text + n_name : NULL;
+    if (n_source)
+        memcpy(f->source, key->source, n_source);
+    f->file = file ? f->text + n_name + n_source : NULL;
+    if (file)
+        memcpy(f->file, file, n_file);
+    return f;
+}
+
+static struct function **
+find_slot(struct function **slots, uint32_t n_slots, const struct function *key)
+{
+    uint32_t i = (uint32_t)(key->hash >> 32) & (n_slots - 1);
+
+    while (slots[i] && !is_same(slots[i], key))
+        i = (i + 1) & (n_slots - 1);
+    return &slots[i];
+}
+
+/* Room for one more: three of four slots are taken at most. */
+static bool
+grow(struct functions *known)
+{
+    uint32_t n_slots = known->n_slots ? 2 * known->n_slots : SLOTS_FIRST, i;
+    struct function **slots;
+
+    if ((known->n + 1) * 4 <= known->n_slots * 3)
+        return true;
+    slots = calloc(n_slots, sizeof *slots);
+    if (!slots)
+        return false;
+    for (i = 0; i < known->n_slots; i++)
+        if (known->slots[i])
+            *find_slot(slots, n_slots, known->slots[i]) = known->slots[i];
+    free(known->slots);
+    known->slots = slots;
+    known->n_slots = n_slots;
+    return true;
+}
+
+const struct function *
+function_of(struct state *s, lua_State *L, lua_Debug *ar)
+{
+    struct functions *known = &s->functions;
+    struct function key, **slot;
+
+    fill_key(&key, L, ar);
+    if (!grow(known))
+        return &unknown;
+    slot = find_slot(known->slots, known->n_slots, &key);
+    if (!*slot) {
+        *slot = make(L, ar, &key);
+        known->n += *slot != NULL;
+        known->is_full = known->n >= FUNCTIONS_MAX;
+    }
+    return *slot ? *slot : &unknown;
+}
+
+void
+functions_begin(struct functions *known)
+{
+    if (known->is_full)
+        functions_free(known);
+}
+
+void
+functions_free(struct functions *known)
+{
+    uint32_t i;
+
+    for (i = 0; i < known->n_slots; i++) {
+        if (!known->slots[i])
+            continue;
+        cpprof_vm_function_gone(lua_vm, known->slots[i]);
+        free(known->slots[i]);
+    }
+    free(known->slots);
+    memset(known, 0, sizeof *known);
+}
+
+bool
+describe_function(void *state, const void *function,
+                  struct cpprof_vm_function *what)
+{
+    const struct function *f = function;
+
+    what->name = f->text;
+    what->system_name = NULL;
+    what->file = f->file;
+    what->start_line = f->first_line;
+    return true;
+}

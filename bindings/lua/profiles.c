@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cpprof.profile: what a program acquires and gives back, by any value of Lua.
+ * The values are kept, as Go keeps them, in a table that has a byte of memory
+ * for each; to the library it is the address of that. So equal is what Lua
+ * calls equal, and states that share a profile do not meet. Stacks are those of
+ * the native code.
+ *
+ * cpprof.heap: the heap profile of the process.
+ */
+#include "state.h"
+
+#include <cpprof/heap.h>
+#include <cpprof/profiles.h>
+#include <cpprof/writer.h>
+
+#include <stdio.h>
+
+#define TYPE "cpprof.profile"
+
+/* Frames of this file in front of a stack: the method. */
+#define OWN_FRAMES 1
+
+struct object {
+    struct cpprof_profile *profile;
+};
+
+int
+push_failure(lua_State *L, const struct cpprof_error *error)
+{
+    lua_pushnil(L);
+    lua_pushstring(L, error->text);
+    return 2;
+}
+
+bool
+writer_of(lua_State *L, int index, const char *otherwise,
+          struct cpprof_writer *writer, struct cpprof_error *error)
+{
+    const char *path = otherwise;
+    enum cpprof_status status;
+
+    if (lua_istable(L, index)) {
+        lua_getfield(L, index, "out");
+        path = luaL_optstring(L, -1, otherwise);
+    } else {
+        lua_pushnil(L);
+        path = luaL_optstring(L, index, otherwise);
+    }
+    status = cpprof_path_writer(path, writer, error);
+    lua_pop(L, 1);
+    return status == CPPROF_OK;
+}
+
+static int
+done(lua_State *L, enum cpprof_status status, const struct cpprof_error *error)
+{
+    if (status != CPPROF_OK)
+        return push_failure(L, error);
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+static int64_t
+number_field(lua_State *L, int index, const char *name, int64_t otherwise)
+{
+    int64_t value = otherwise;
+
+    if (!lua_istable(L, index))
+        return value;
+    lua_getfield(L, index, name);
+    if (!lua_isnil(L, -1))
+        value = (int64_t)luaL_checkinteger(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+static bool
+flag_field(lua_State *L, int index, const char *name)
+{
+    bool value = false;
+
+    if (lua_istable(L, index)) {
+        lua_getfield(L, index, name);
+        value = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+    }
+    return value;
+}
+
+/* ---- profiles ---------------------------------------------------------- */
+
+static struct object *
+check_object(lua_State *L)
+{
+    return luaL_checkudata(L, 1, TYPE);
+}
+
+/* value -> its byte, of one profile. */
+static void
+push_values(lua_State *L)
+{
+    static const char key;
+
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &key);
+    if (!lua_istable(L, -1)) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+    }
+    lua_pushlightuserdata(L, check_object(L)->profile);
+    lua_rawget(L, -2);
+    if (!lua_istable(L, -1)) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushlightuserdata(L, check_object(L)->profile);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, -4);
+    }
+    lua_remove(L, -2);
+}
+
+static int
+push_object(lua_State *L, struct cpprof_profile *profile)
+{
+    struct object *object = lua_newuserdata(L, sizeof *object);
+
+    object->profile = profile;
+    luaL_getmetatable(L, TYPE);
+    lua_setmetatable(L, -2);
+    return 1;
+}
+
+static int
+profile_new(lua_State *L)
+{
+    struct cpprof_profile *profile;
+    struct cpprof_error error;
+
+    if (cpprof_profile_new(luaL_checkstring(L, 1), &profile, &error) !=
+        CPPROF_OK)
+        return push_failure(L, &error);
+    return push_object(L, profile);
+}
+
+static int
+profile_lookup(lua_State *L)
+{
+    struct cpprof_profile *profile = cpprof_lookup(luaL_checkstring(L, 1));
+
+    if (!profile) {
+        lua_pushnil(L);
+        return 1;
+    }
+    return push_object(L, profile);
+}
+
+/* In the values on top, under the one at index 2: true, if it is new. */
+static bool
+find_or_make(lua_State *L, const void **address)
+{
+    lua_pushvalue(L, 2);
+    lua_rawget(L, -2);
+    *address = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    if (*address)
+        return false;
+    lua_pushvalue(L, 2);
+    *address = lua_newuserdata(L, 1);
+    lua_rawset(L, -3);
+    return true;
+}
+
+static void
+forget(lua_State *L)
+{
+    lua_pushvalue(L, 2);
+    lua_pushnil(L);
+    lua_rawset(L, -3);
+}
+
+static int
+profile_add(lua_State *L)
+{
+    struct object *object = check_object(L);
+    struct cpprof_error error;
+    enum cpprof_status status;
+    const void *address;
+    bool is_new;
+
+    luaL_argcheck(L, !lua_isnoneornil(L, 2), 2, "value expected");
+    push_values(L);
+    is_new = find_or_make(L, &address);
+    status = cpprof_profile_add(object->profile, address, OWN_FRAMES, &error);
+    if (status != CPPROF_OK && is_new)
+        forget(L);
+    return done(L, status, &error);
+}
+
+static int
+profile_remove(lua_State *L)
+{
+    struct object *object = check_object(L);
+
+    luaL_checkany(L, 2);
+    push_values(L);
+    lua_pushvalue(L, 2);
+    lua_rawget(L, -2);
+    if (lua_isuserdata(L, -1)) {
+        cpprof_profile_remove(object->profile, lua_touserdata(L, -1));
+        lua_pop(L, 1);
+        forget(L);
+    }
+    return 0;
+}
+
+static int
+profile_count(lua_State *L)
+{
+    lua_pushinteger(
+        L, (lua_Integer)cpprof_profile_count(check_object(L)->profile));
+    return 1;
+}
+
+static int
+profile_name(lua_State *L)
+{
+    lua_pushstring(L, cpprof_profile_name(check_object(L)->profile));
+    return 1;
+}
+
+/* profile:write(path), profile:write{out=, debug=, labels=} */
+static int
+profile_write(lua_State *L)
+{
+    struct object *object = check_object(L);
+    struct cpprof_profile_options options = {.size = sizeof options};
+    struct cpprof_writer writer;
+    struct cpprof_error error;
+    char path[160];
+
+    options.debug = (int32_t)number_field(L, 2, "debug", 0);
+    if (flag_field(L, 2, "labels"))
+        options.flags |= CPPROF_PROFILE_LABELS;
+    snprintf(path, sizeof path, "%s.%s", cpprof_profile_name(object->profile),
+             options.debug ? "txt" : "pb.gz");
+    if (!writer_of(L, 2, path, &writer, &error))
+        return push_failure(L, &error);
+    return done(L,
+                cpprof_profile_write(object->profile, writer, &options, &error),
+                &error);
+}
+
+/* heap{rate = bytes} samples so, heap{out = path, ...} writes. */
+static int
+heap(lua_State *L)
+{
+    struct cpprof_heap_options options = {.size = sizeof options};
+    struct cpprof_writer writer;
+    struct cpprof_error error;
+    int64_t rate;
+    bool writes;
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    rate = number_field(L, 1, "rate", -1);
+    if (rate >= 0)
+        cpprof_set_heap_rate(rate);
+    lua_getfield(L, 1, "out");
+    writes = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+    if (!writes)
+        return done(L, CPPROF_OK, NULL);
+    options.debug = (int32_t)number_field(L, 1, "debug", 0);
+    options.flags = (flag_field(L, 1, "peak") ? CPPROF_HEAP_PEAK : 0) |
+                    (flag_field(L, 1, "labels") ? CPPROF_HEAP_LABELS : 0);
+    if (!writer_of(L, 1, NULL, &writer, &error))
+        return push_failure(L, &error);
+    return done(L, cpprof_write_heap_profile(writer, &options, &error), &error);
+}
+
+void
+profiles_open(lua_State *L)
+{
+    static const luaL_Reg methods[] = {
+        {"add", profile_add},     {"remove", profile_remove},
+        {"count", profile_count}, {"name", profile_name},
+        {"write", profile_write}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"new", profile_new}, {"lookup", profile_lookup}, {NULL, NULL}};
+
+    if (luaL_newmetatable(L, TYPE)) {
+        push_library(L, methods);
+        lua_setfield(L, -2, "__index");
+    }
+    lua_pop(L, 1);
+    push_library(L, functions);
+    lua_setfield(L, -2, "profile");
+    lua_pushcfunction(L, heap);
+    lua_setfield(L, -2, "heap");
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* The states that are there, and the signal that ticks come as. */
+#include "state.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Signals that are tried, from the last real-time one down: who takes any
+ * begins at the other end. */
+#define SIGNALS_TRIED 8
+
+struct cpprof_vm *lua_vm;
+
+static struct state *states; /* only ever grows at the front */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int tick_signal; /* 0: none is free */
+
+static const char state_key; /* of the registry: the state's struct */
+static const char guard_key; /* ... what closes it */
+
+/* The last answer of state_of(). */
+static __thread lua_State *last_L;
+static __thread struct state *last;
+static __thread uint32_t last_serial;
+
+static __thread int own_tid;
+
+static int
+tid(void)
+{
+    if (!own_tid)
+        own_tid = (int)syscall(SYS_gettid);
+    return own_tid;
+}
+
+static void
+forget_tid(void)
+{
+    own_tid = 0;
+}
+
+/* ---- ticks ------------------------------------------------------------- */
+
+/* In the thread that runs the states which it arms. */
+static void
+on_tick(int number)
+{
+    int saved = errno, self = tid();
+    struct state *s;
+
+    for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
+        if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self ||
+            !__atomic_load_n(&s->is_armed, __ATOMIC_ACQUIRE))
+            continue;
+        if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
+            hook_for_spans(s, s->running);
+        else
+            hook_for_tick(s, s->running);
+    }
+    errno = saved;
+}
+
+/* Does it use a processor, or wait for one? */
+static bool
+is_running(int thread)
+{
+    char path[48], text[512], *name_end;
+    FILE *file;
+    size_t n = 0;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    file = fopen(path, "re");
+    if (file) {
+        n = fread(text, 1, sizeof text - 1, file);
+        fclose(file);
+    }
+    text[n] = 0;
+    name_end = strrchr(text, ')');
+    return name_end && name_end[1] && name_end[2] == 'R';
+}
+
+static void
+send_tick(struct state *s)
+{
+    int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
+
+    if (thread && tick_signal)
+        syscall(SYS_tgkill, getpid(), thread, tick_signal);
+}
+
+/* One signal for one answer: who sleeps in a C function is not woken twice. A
+ * thread that runs and does not answer may have had its hook taken away. */
+static void
+interrupt(void *state)
+{
+    struct state *s = state;
+    int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
+
+    if (!thread || (__atomic_exchange_n(&s->is_armed, 1, __ATOMIC_ACQ_REL) &&
+                    !is_running(thread)))
+        return;
+    send_tick(s);
+}
+
+void
+states_poke(void)
+{
+    struct state *s;
+
+    for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
+        __atomic_store_n(&s->is_armed, 1, __ATOMIC_RELEASE);
+        send_tick(s);
+    }
+}
+
+static void
+choose_signal(void)
+{
+    struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
+    struct sigaction there;
+    int number;
+
+    for (number = SIGRTMAX; number > SIGRTMAX - SIGNALS_TRIED; number--) {
+        if (sigaction(number, NULL, &there) || there.sa_flags & SA_SIGINFO ||
+            there.sa_handler != SIG_DFL)
+            continue;
+        if (!sigaction(number, &action, NULL))
+            tick_signal = number;
+        break;
+    }
+}
+
+/* ---- the library ------------------------------------------------------- */
+
+static const struct cpprof_vm_ops ops = {
+    .size = sizeof ops,
+    .name = "lua",
+    .stack = walk_stack,
+    .describe = describe_function,
+    .interrupt = interrupt,
+};
+
+static void
+register_vm(void)
+{
+    if (cpprof_vm_register(&ops, &lua_vm, NULL) != CPPROF_OK)
+        return;
+    choose_signal();
+    pthread_atfork(NULL, NULL, forget_tid);
+}
+
+/* ---- states ------------------------------------------------------------ */
+
+static struct state *
+take_state(void)
+{
+    struct state *s;
+
+    pthread_mutex_lock(&lock);
+    for (s = states; s && s->tid; s = s->next) {
+    }
+    if (!s && (s = calloc(1, sizeof *s))) {
+        s->next = states;
+        __atomic_store_n(&states, s, __ATOMIC_RELEASE);
+    }
+    if (s) {
+        s->serial++;
+        s->running = NULL;
+        s->is_armed = 0;
+        s->resumed = NULL;
+        s->uses_labels = false;
+        s->own_labels = NULL;
+        memset(&s->program, 0, sizeof s->program);
+    }
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+/* The handler must not find the state any more when the thread is freed. */
+static void
+close_state(struct state *s)
+{
+    struct cpprof_vm_thread *was = cpprof_vm_enter(NULL);
+
+    if (was != s->thread)
+        cpprof_vm_enter(was);
+    __atomic_store_n(&s->is_armed, 0, __ATOMIC_RELEASE);
+    s->running = NULL;
+    cpprof_vm_thread_free(s->thread);
+    s->thread = NULL;
+    functions_free(&s->functions);
+    if (last == s)
+        last_L = NULL;
+    __atomic_store_n(&s->serial, s->serial + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&s->tid, 0, __ATOMIC_RELEASE);
+}
+
+static int
+close_guard(lua_State *L)
+{
+    struct state **guard = lua_touserdata(L, 1);
+
+    if (*guard) {
+        lua_pushnil(L);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
+        close_state(*guard);
+        *guard = NULL;
+    }
+    return 0;
+}
+
+/* What closes it when the state does. */
+static struct state **
+push_guard(lua_State *L)
+{
+    struct state **guard = lua_newuserdata(L, sizeof *guard);
+
+    *guard = NULL;
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, close_guard);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    return guard;
+}
+
+/* The main coroutine, which lives as long as the state; where it is not to be
+ * had, the one that loads the module, kept alive. */
+static lua_State *
+main_of(lua_State *L)
+{
+    static const char kept_key;
+    lua_State *kept;
+
+#if LUA_VERSION_NUM >= 502
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+#else
+    lua_pushthread(L);
+#endif
+    kept = lua_tothread(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &kept_key);
+    return kept ? kept : L;
+}
+
+struct state *
+state_open(lua_State *L)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct state **guard, *s = state_of(L);
+    lua_State *main_L;
+
+    if (s)
+        return s;
+    pthread_once(&once, register_vm);
+    guard = push_guard(L);
+    main_L = main_of(L);
+    s = lua_vm ? take_state() : NULL;
+    if (!s || cpprof_vm_thread_new(lua_vm, s, &s->thread, NULL) != CPPROF_OK) {
+        luaL_error(L, "cpprof: out of memory");
+        return NULL;
+    }
+    s->running = main_L;
+    __atomic_store_n(&s->tid, tid(), __ATOMIC_RELEASE);
+    *guard = s;
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &guard_key);
+    lua_pushlightuserdata(L, s);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
+    cpprof_vm_enter(s->thread);
+    return s;
+}
+
+static struct state *
+look_up(lua_State *L)
+{
+    struct state *s;
+
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
+    s = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    if (!s)
+        return NULL;
+    /* A state may go on in another native thread. */
+    if (s->tid != tid())
+        __atomic_store_n(&s->tid, tid(), __ATOMIC_RELEASE);
+    last_L = L;
+    last = s;
+    last_serial = s->serial;
+    cpprof_vm_enter(s->thread);
+    return s;
+}
+
+struct state *
+state_of(lua_State *L)
+{
+    if (last_L == L &&
+        last_serial == __atomic_load_n(&last->serial, __ATOMIC_RELAXED))
+        return last;
+    return look_up(L);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One of these for each state (lua_newstate) that loaded the module. To the
+ * library it is one thread: the coroutines of a state never run at once, and
+ * which of them runs is known here, so nothing has to be known of when the
+ * garbage collector takes one away.
+ *
+ * Nothing is installed between samples. A tick comes as a signal to the thread
+ * that runs the state; its handler sets a debug hook on the coroutine that
+ * runs, which lua_sethook allows in a signal handler, and the hook samples and
+ * removes itself. In mode SPAN the hook stays, for calls and returns.
+ *
+ * The structs are never freed but used again, so that a handler may look at
+ * all of them at any time.
+ */
+#ifndef LUA_STATE_H
+#define LUA_STATE_H
+
+#include "compat.h"
+#include <cpprof/vm.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A resume that has not come back, on the C stack of who resumed. */
+struct resumption {
+    lua_State *from;
+    struct resumption *up;
+    const struct cpprof_labels *labels; /* of the native thread, then */
+};
+
+/* The hook that the program set itself. */
+struct program_hook {
+    lua_Hook hook; /* NULL: none */
+    int mask;
+    int count;
+};
+
+/* Known functions, functions.c. */
+struct functions {
+    struct function **slots;
+    uint32_t n_slots; /* a power of two */
+    uint32_t n;
+    bool is_full; /* forget all before the next walk */
+};
+
+struct state {
+    struct state *next; /* of all; fixed once it is in the list */
+
+    /* Read by handlers and by the ticking thread. */
+    int tid;            /* of the native thread that runs it; 0: closed */
+    uint32_t is_armed;  /* a signal is on its way, or the hook is set */
+    uint32_t serial;    /* of its life */
+    lua_State *running; /* coroutine whose hook a tick sets: alive */
+
+    /* Of the native thread that runs it. */
+    struct cpprof_vm_thread *thread;
+    struct resumption *resumed;
+    struct program_hook program;
+    struct functions functions;
+    bool uses_labels;
+    const struct cpprof_labels *own_labels; /* of the coroutine that runs */
+
+    /* What the next walk begins with. */
+    lua_State *at;
+    int level;
+    bool after_tail_call; /* of a function that has left its frame */
+};
+
+/* ---------------------------------------------------- state.c ------------ */
+
+extern struct cpprof_vm *lua_vm;
+
+/* Make the calling state known; raises errors. Idempotent. */
+struct state *
+state_open(lua_State *L);
+
+/* The state that L belongs to, or NULL. No error, no allocation. */
+struct state *
+state_of(lua_State *L);
+
+/* Set the hooks of all states, in each state's own thread. */
+void
+states_poke(void);
+
+/* ---------------------------------------------------- hooks.c ------------ */
+
+/* Set the hook that the running profile needs, keeping the program's own.
+ * May be called in a signal handler of the thread that runs L. */
+void
+hook_for_tick(struct state *s, lua_State *L);
+void
+hook_for_spans(struct state *s, lua_State *L);
+
+/* ----------------------------------------------------- walk.c ------------ */
+
+size_t
+walk_stack(void *state, struct cpprof_vm_frame *frames, size_t max);
+
+/* ------------------------------------------------ functions.c ------------ */
+
+/* Of a level that lua_getinfo has answered "Slu" for. Never NULL. */
+const struct function *
+function_of(struct state *s, lua_State *L, lua_Debug *ar);
+/* The frame that a tail call has replaced. */
+extern const struct function tail_called;
+/* Before a walk: there is a bound to what is remembered. */
+void
+functions_begin(struct functions *known);
+void
+functions_free(struct functions *known);
+bool
+describe_function(void *state, const void *function,
+                  struct cpprof_vm_function *what);
+
+/* ---------------------------------------------- source_name.c ------------ */
+
+enum source_name { SOURCE_UNKNOWN, SOURCE_ANONYMOUS, SOURCE_NAMED };
+
+/* Of a level that lua_getinfo has answered "S" for. */
+enum source_name
+name_by_source(const lua_Debug *ar, char *name, size_t n);
+
+/* ----------------------------------------------- coroutines.c ------------ */
+
+/* Put coroutine.resume and coroutine.wrap in the place of Lua's own: the same,
+ * and known is which coroutine runs. */
+void
+coroutines_open(lua_State *L);
+int
+coroutine_wrapped(lua_State *L);
+
+/* --------------------------------------------------- labels.c ------------ */
+
+/* labels({k = v}, fn, ...) */
+int
+labels_call(lua_State *L);
+/* Around a resume, when there are labels: those that the coroutine on top of L
+ * had when it yielded, and what they are now. Both take it off. */
+void
+labels_enter(lua_State *L, struct state *s);
+void
+labels_leave(lua_State *L, const struct cpprof_labels *own);
+
+/* ------------------------------------------------- profiles.c ------------ */
+
+/* profile.new, profile.lookup and the heap's, into the table on top. */
+void
+profiles_open(lua_State *L);
+/* nil, and the text. */
+int
+push_failure(lua_State *L, const struct cpprof_error *error);
+/* A writer for field "out" of the table at index; false: error is filled. */
+bool
+writer_of(lua_State *L, int index, const char *otherwise,
+          struct cpprof_writer *writer, struct cpprof_error *error);
+
+#endif
