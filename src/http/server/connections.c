@@ -2,9 +2,6 @@
 /* Which connections there are, and which has to go. */
 #include "http/server/server.h"
 
-#include "arch/atomic.h"
-
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -23,57 +20,69 @@ cpprof__http_now(void)
 }
 
 void
-cpprof__http_open(struct cpprof__http_server *s, int fd)
+cpprof__http_enter(struct cpprof__http_connection *c,
+                   enum cpprof__http_state state, uint64_t ns)
 {
-    struct cpprof__http_connection *c = calloc(1, sizeof *c);
-    char *input = malloc(CPPROF__INPUT);
-    int on = 1;
-
-    if (!c || !input) {
-        free(c);
-        free(input);
-        close(fd);
-        return;
-    }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    c->fd = fd;
-    c->input = input;
-    c->server = s;
+    c->state = state;
     c->since_ns = cpprof__http_now();
-    c->deadline_ns =
-        c->since_ns + s->options.header_seconds * UINT64_C(1000000000);
-    s->connections[s->n_connections++] = c;
+    c->deadline_ns = c->since_ns + ns;
 }
 
 void
-cpprof__http_close_one(struct cpprof__http_connection *c)
+cpprof__http_open(struct cpprof__http_server *s, int fd,
+                  const struct sockaddr *peer, socklen_t n_peer)
 {
-    const struct linger reset = {1, 0};
+    struct cpprof__http_connection *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        close(fd);
+        return;
+    }
+    c->fd = fd;
+    c->server = s;
+    cpprof__http_enter(c, CPPROF__HTTP_HEAD,
+                       s->options.header_seconds * UINT64_C(1000000000));
+    s->connections[s->n_connections++] = c;
+    s->comes = c;
+    /* On failure it closes fd. */
+    if (MHD_add_connection(s->mhd, fd, peer, n_peer) == MHD_NO && s->comes)
+        cpprof__http_forget(c);
+    s->comes = NULL;
+}
+
+void
+cpprof__http_forget(struct cpprof__http_connection *c)
+{
     struct cpprof__http_server *s = c->server;
     size_t i = 0;
 
     while (s->connections[i] != c)
         i++;
     s->connections[i] = s->connections[--s->n_connections];
-    /* What was cut short must not look whole. */
-    if (c->is_cut)
-        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    close(c->fd);
-    s->n_bodies -= c->body_room;
-    free(c->body);
-    free(c->input);
     free(c);
+}
+
+void
+cpprof__http_shut(struct cpprof__http_connection *c, int how)
+{
+    if (how == SHUT_RDWR)
+        c->is_shut = true;
+    shutdown(c->fd, how);
 }
 
 /* Who goes first: the higher. 0: stays. */
 static int
 rank(const struct cpprof__http_connection *c)
 {
-    if (c->state == CPPROF__HTTP_LINGER)
-        return 3;
-    if (c->state == CPPROF__HTTP_SERVED || c->state == CPPROF__HTTP_DONE)
-        return 0;
-    return c->is_idle ? 2 : 1;
+    static const int ranks[] = {
+        [CPPROF__HTTP_HEAD] = 1,
+        [CPPROF__HTTP_IDLE] = 2,
+        [CPPROF__HTTP_LINGER] = 3,
+    };
+
+    return c->is_shut || c->state >= sizeof ranks / sizeof *ranks
+               ? 0
+               : ranks[c->state];
 }
 
 /* Their workers will see it. */
@@ -84,10 +93,10 @@ cpprof__http_leave_stalled(struct cpprof__http_server *s)
     size_t i;
 
     for (i = 0; i < s->n_connections; i++) {
-        uint64_t stalled = load_relaxed(&s->connections[i]->stalled_ns);
+        struct cpprof__http_connection *c = s->connections[i];
 
-        if (stalled && now > stalled + STALLED_NS)
-            shutdown(s->connections[i]->fd, SHUT_RDWR);
+        if (c->state == CPPROF__HTTP_SENDING && now > c->since_ns + STALLED_NS)
+            cpprof__http_shut(c, SHUT_RDWR);
     }
 }
 
@@ -95,7 +104,7 @@ bool
 cpprof__http_evict(struct cpprof__http_server *s)
 {
     struct cpprof__http_connection *worst = NULL;
-    size_t i;
+    size_t i, n = s->n_connections;
 
     for (i = 0; i < s->n_connections; i++) {
         struct cpprof__http_connection *c = s->connections[i];
@@ -104,10 +113,10 @@ cpprof__http_evict(struct cpprof__http_server *s)
         if (worse > 0 || (!worse && worst && c->since_ns < worst->since_ns))
             worst = c;
     }
-    if (!worst) {
+    if (worst)
+        cpprof__http_shut(worst, SHUT_RDWR);
+    else
         cpprof__http_leave_stalled(s);
-        return false;
-    }
-    cpprof__http_close_one(worst);
-    return true;
+    MHD_run(s->mhd); /* closes what was shut */
+    return s->n_connections < n;
 }

@@ -2,55 +2,75 @@
 /*
  * The server's inside.
  *
- * One thread accepts connections and reads requests, never waiting for one of
- * them. A request that is whole is handed to a worker, with its connection: the
- * worker sends the answer itself, waits for a slow reader itself, and sees by
- * the socket that the client left. Nothing is queued but what the kernel keeps
- * for a socket. Then the connection goes back to be read again or closed.
+ * HTTP is libmicrohttpd's. It has no thread of its own here: ours accepts,
+ * waits, and runs it (serve.c), so that all it does is done on a thread of the
+ * profiler's, and under the lock. A request that is whole (request.c) is handed
+ * to a worker, and its connection suspended. What the worker writes
+ * (answer.c) is copied straight from there into the buffer that is sent, and
+ * the worker waits until that is done: nothing is queued but what the kernel
+ * keeps for a socket, and a slow reader holds up its own worker alone. That a
+ * client left is seen by the thread that waits.
  *
  * A connection that is not yet served can be closed at any time. When all are
  * taken and one comes, that one is closed that has kept us longest without a
  * request: so whoever sends one is served, however many others send none.
  *
- * Invariants, under the lock: a descriptor is in the table (or is listen_fd or
- * wake_fd) from its making to its closing, so that a forked child knows them
- * all; between SERVED and DONE only a worker touches a connection, but for
- * shutdown() of its socket.
+ * Invariants, under the lock: a descriptor is in the table (or is one of the
+ * server's) from its making to its closing, so that a forked child knows them
+ * all; only libmicrohttpd closes that of a connection, and others shut it. A
+ * request that a worker has is freed by the worker, or by who sees it end
+ * later.
  */
 #ifndef HTTP_SERVER_SERVER_H
 #define HTTP_SERVER_SERVER_H
 
 #include "http/plugin.h"
 #include "http/server/address.h"
-#include "http/server/chunks.h"
-#include "http/server/head.h"
+#include "http/server/target.h"
 
 #include <limits.h>
+#include <microhttpd.h>
+#include <poll.h>
 #include <pthread.h>
 
-/* Tunables. Memory is at most CPPROF__INPUT for each connection, and
+/* Descriptors that are waited for beside those of connections. */
+enum {
+    CPPROF__HTTP_LISTEN,
+    CPPROF__HTTP_WAKE,
+    CPPROF__HTTP_EPOLL,
+    CPPROF__HTTP_OWN
+};
+
+/* Tunables. Memory is at most CPPROF__POOL for each connection, and
  * CPPROF__BODIES bodies for all; a worker has a stack of its own. */
-#define CPPROF__HEAD_MAX  8192 /* bytes of a request line and headers: 431 */
-#define CPPROF__INPUT     16384
-#define CPPROF__BODIES    16   /* times max_body, of all connections */
-#define CPPROF__WORKERS   192  /* the most that there may be */
-#define CPPROF__OTHERS    16   /* workers beside those of captures */
-#define CPPROF__CONNECTED 4096 /* the most that may be asked for */
+#define CPPROF__HEAD_MAX  8192  /* bytes of a request line and headers: 431 */
+#define CPPROF__POOL      16384 /* what is read, then what is sent */
+#define CPPROF__BODIES    16    /* times max_body, of all connections */
+#define CPPROF__WORKERS   192   /* the most that there may be */
+#define CPPROF__OTHERS    16    /* workers beside those of captures */
+#define CPPROF__CONNECTED 4096  /* the most that may be asked for */
+
+/* It asks for another round at once also where a connection waits with a full
+ * buffer, as for the end of a chunk's size: after so many without a call of
+ * ours, which is more than it ever needs, it gets one in so many milliseconds.
+ */
+#define CPPROF__ROUNDS  16
+#define CPPROF__LULL_MS 10
 
 /* How long a connection may do nothing between two requests, a client may take
- * to fetch an answer without taking any of it, at which pace it has to, and
- * to hear that the connection is closed. */
+ * to fetch what is in the buffer, at which pace it has to fetch an answer, and
+ * how long it may take to hear that its request was refused. */
 #define CPPROF__IDLE_NS   60000000000u
 #define CPPROF__STALL_NS  30000000000u
 #define CPPROF__PACE      16384 /* bytes a second */
 #define CPPROF__LINGER_NS 1000000000u
 
 enum cpprof__http_state {
-    CPPROF__HTTP_HEAD,   /* waits for a request, or for the rest of it */
-    CPPROF__HTTP_BODY,   /* for the rest of its body */
-    CPPROF__HTTP_SERVED, /* by a worker, or waits for one */
-    CPPROF__HTTP_DONE,   /* back from it */
-    CPPROF__HTTP_LINGER, /* answered and shut; what still comes is dropped */
+    CPPROF__HTTP_HEAD,    /* waits for a request, or for the rest of it */
+    CPPROF__HTTP_IDLE,    /* the same, between two requests */
+    CPPROF__HTTP_SERVED,  /* by a worker, or waits for one */
+    CPPROF__HTTP_SENDING, /* its reader has to take what there is */
+    CPPROF__HTTP_LINGER,  /* refused; what still comes is dropped */
 };
 
 struct cpprof__http_server;
@@ -58,29 +78,45 @@ struct cpprof__http_server;
 struct cpprof__http_connection {
     int fd;
     enum cpprof__http_state state;
-    uint64_t since_ns;    /* it waits for a request */
-    uint64_t deadline_ns; /* until when it may */
-    bool is_idle;         /* between two requests */
-
-    /* What was read: first the head, when there is one. */
-    char *input;
-    size_t n_input;
-    size_t seen;   /* cpprof__http_head_length() */
-    size_t n_head; /* 0: not yet whole */
-
-    struct cpprof__http_head head;
-    struct cpprof__http_chunks chunks;
-    char *body;
-    size_t n_body;
-    size_t body_room;
-
-    /* Set by the worker. */
-    bool keeps; /* goes on after the answer */
-    bool is_cut;
-    uint64_t stalled_ns; /* atomic: since when it waits for a reader; 0 */
-
+    uint64_t since_ns;    /* it is in this state */
+    uint64_t deadline_ns; /* until when it may, unless it is SERVED */
+    bool is_shut;
+    struct MHD_Connection *mhd;
+    struct cpprof__http_request *request; /* or NULL */
     struct cpprof__http_server *server;
-    struct cpprof__http_connection *next; /* in the queue for a worker */
+};
+
+struct cpprof__http_request {
+    struct cpprof__http_server *server;
+    struct cpprof__http_connection *connection; /* NULL: gone */
+    struct cpprof__http_request *next;          /* in the queue for a worker */
+
+    /* What came. */
+    char *text; /* of the target */
+    struct cpprof__http_target target;
+    char *method;
+    char *content_type; /* or NULL */
+    bool has_version_0; /* HTTP/1.0 */
+    char *body;
+    size_t n_body, body_room;
+    bool is_checked; /* its head was */
+    bool is_served;  /* a worker has it, or had */
+    bool is_refused; /* in the middle: what still comes is dropped */
+
+    /* The answer. */
+    pthread_cond_t changed;        /* for its worker */
+    struct MHD_Response *response; /* made, not yet handed over */
+    unsigned status;
+    bool has_begun;
+    bool has_body;    /* may send one: not to HEAD, nor with 204 and 304 */
+    int64_t left;     /* of a length that was told; -1: none was */
+    const char *data; /* the worker waits until it is taken */
+    size_t n_data;
+    uint64_t n_sent, stalled_ns; /* in all */
+    bool is_suspended;
+    bool has_worker; /* or waits for one */
+    bool is_cut;     /* when that has ended: not whole */
+    bool has_left;   /* the client */
 };
 
 struct cpprof__http_server {
@@ -88,15 +124,18 @@ struct cpprof__http_server {
     pthread_cond_t work;  /* for workers: the queue, or the end */
     pthread_cond_t ended; /* a thread ended */
 
+    struct MHD_Daemon *mhd;
     struct cpprof__http_connection **connections; /* max_connections */
+    struct cpprof__http_connection *comes;        /* being handed over */
     size_t n_connections;
-    struct cpprof__http_connection *first, *last; /* wait for a worker */
+    struct pollfd *fds;                        /* for them and ours */
+    struct cpprof__http_request *first, *last; /* wait for a worker */
     size_t n_queued, n_bodies;
     uint32_t n_workers, n_idle_workers, n_threads;
-    int listen_fd, wake_fd;
+    int listen_fd, wake_fd, epoll_fd, itc_fd;
     uint64_t accept_ns; /* not before: out of descriptors */
-    bool stops;         /* atomic */
-    bool is_over;       /* the thread that reads has ended */
+    unsigned n_rounds;  /* since libmicrohttpd called us */
+    bool stops;
 
     /* Fixed at the start. */
     pid_t pid;
@@ -113,27 +152,36 @@ struct cpprof__http_server {
 uint64_t
 cpprof__http_now(void);
 
-/* ---- read.c: what a connection sends; under the lock -------------------- */
+/* ---- daemon.c: libmicrohttpd -------------------------------------------- */
 
-/* It can be read. */
-void
-cpprof__http_readable(struct cpprof__http_connection *c);
+/* NULL and errno. */
+struct MHD_Daemon *
+cpprof__http_daemon(struct cpprof__http_server *s);
 
-/* A worker has done with it. */
-void
-cpprof__http_served(struct cpprof__http_connection *c);
+/* ---- serve.c: the thread that waits -------------------------------------- */
 
-/* What was read may hold a whole request. */
 void
-cpprof__http_proceed(struct cpprof__http_connection *c);
+cpprof__http_serve(void *server);
+
+/* From any thread: have it look. */
+void
+cpprof__http_wake(struct cpprof__http_server *s);
 
 /* ---- connections.c; under the lock -------------------------------------- */
 
 /* Takes fd. */
 void
-cpprof__http_open(struct cpprof__http_server *s, int fd);
+cpprof__http_open(struct cpprof__http_server *s, int fd,
+                  const struct sockaddr *peer, socklen_t n_peer);
+
+/* It is closed when libmicrohttpd sees that. */
 void
-cpprof__http_close_one(struct cpprof__http_connection *c);
+cpprof__http_shut(struct cpprof__http_connection *c, int how);
+void
+cpprof__http_forget(struct cpprof__http_connection *c);
+void
+cpprof__http_enter(struct cpprof__http_connection *c,
+                   enum cpprof__http_state state, uint64_t ns);
 
 /* Of those that are being served, those whose reader takes nothing. */
 void
@@ -143,36 +191,52 @@ cpprof__http_leave_stalled(struct cpprof__http_server *s);
 bool
 cpprof__http_evict(struct cpprof__http_server *s);
 
-/* ---- reply.c ------------------------------------------------------------ */
+/* ---- request.c; under the lock ------------------------------------------ */
 
-/* A whole answer, in so few bytes that the socket takes them at once: text of
- * an error and "Connection: close". Then it lingers. */
+struct cpprof__http_request *
+cpprof__http_request(struct cpprof__http_connection *c, const char *target);
+
+/* The connection has done with it; it is freed when its worker has, too. */
 void
-cpprof__http_refuse(struct cpprof__http_connection *c, int status,
+cpprof__http_request_done(struct cpprof__http_request *r);
+void
+cpprof__http_request_free(struct cpprof__http_request *r);
+
+/* libmicrohttpd calls it with the head, with pieces of the body, at its end,
+ * and whenever the connection was resumed. */
+enum MHD_Result
+cpprof__http_take(struct cpprof__http_request *r, const char *method,
+                  const char *version, const char *data, size_t *n);
+
+/* ---- refuse.c; under the lock -------------------------------------------- */
+
+/* Text of an error and "Connection: close". */
+enum MHD_Result
+cpprof__http_refuse(struct cpprof__http_request *r, unsigned status,
                     const char *text);
 
-/* "Not Found" */
-const char *
-cpprof__http_status_text(int status);
-
-/* "Date: Mon, 02 Jan 2006 15:04:05 GMT\r\n" */
-size_t
-cpprof__http_date(char *text, size_t n);
-
-/* ---- answer.c: on a worker ---------------------------------------------- */
-
-/* Answer the request of c; sets keeps and is_cut. */
+/* The same while the body comes. */
 void
-cpprof__http_answer(struct cpprof__http_connection *c);
+cpprof__http_refuse_midway(struct cpprof__http_request *r, unsigned status);
+
+/* ---- answer.c ------------------------------------------------------------ */
+
+/* On a worker: answer the request. */
+void
+cpprof__http_answer(struct cpprof__http_request *r);
+
+/* Under the lock: has its connection something to do for it? */
+bool
+cpprof__http_answer_has_news(const struct cpprof__http_request *r);
+
+/* Bytes of the body, as libmicrohttpd asks for them. */
+ssize_t
+cpprof__http_answer_read(void *request, uint64_t at, char *to, size_t n);
 
 /* ---- workers.c ----------------------------------------------------------- */
 
 /* Under the lock. 0 or an errno: there is no thread for it. */
 int
-cpprof__http_queue(struct cpprof__http_connection *c);
-
-/* From any thread: have the reading thread look. */
-void
-cpprof__http_wake(struct cpprof__http_server *s);
+cpprof__http_queue(struct cpprof__http_request *r);
 
 #endif

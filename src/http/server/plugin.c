@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/* The plug-in's one symbol: the server's beginning, end, and forks. */
+#include "http/server/server.h"
+
+#include "base/status.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct cpprof__http_server *server; /* NULL: none runs */
+
+/* ---- making it ------------------------------------------------------------
+ */
+
+static uint32_t
+or_default(uint32_t given, uint32_t otherwise, uint32_t most)
+{
+    uint32_t v = given ? given : otherwise;
+
+    return v < most ? v : most;
+}
+
+/* Unless it is told otherwise the server leaves the program most of its
+ * descriptors, whoever connects. */
+static uint32_t
+default_connections(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= 4 * 256)
+        return 256;
+    return files.rlim_cur >= 4 * 4 ? (uint32_t)files.rlim_cur / 4 : 4;
+}
+
+static void
+set_defaults(struct cpprof_http_options *o)
+{
+    o->max_connections = or_default(o->max_connections, default_connections(),
+                                    CPPROF__CONNECTED);
+    o->max_captures =
+        or_default(o->max_captures, 128, CPPROF__WORKERS - CPPROF__OTHERS);
+    o->max_body = or_default(o->max_body, 1u << 20, 1u << 30);
+    o->header_seconds = or_default(o->header_seconds, 10, 86400);
+    o->max_seconds = or_default(o->max_seconds, 3600, UINT32_MAX);
+}
+
+static void
+free_server(struct cpprof__http_server *s)
+{
+    if (!s)
+        return;
+    if (s->listen_fd >= 0)
+        close(s->listen_fd);
+    if (s->wake_fd >= 0)
+        close(s->wake_fd);
+    if (s->mhd)
+        MHD_stop_daemon(s->mhd);
+    pthread_cond_destroy(&s->ended);
+    pthread_cond_destroy(&s->work);
+    pthread_mutex_destroy(&s->lock);
+    free(s->fds);
+    free(s->connections);
+    free(s->token);
+    free(s);
+}
+
+static struct cpprof__http_server *
+make_server(const struct cpprof_http_options *options,
+            const struct cpprof__http_host *host)
+{
+    struct cpprof__http_server *s = calloc(1, sizeof *s);
+    pthread_condattr_t monotonic;
+
+    if (!s)
+        return NULL;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->work, &monotonic);
+    pthread_cond_init(&s->ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    s->pid = getpid();
+    s->listen_fd = s->epoll_fd = s->itc_fd = -1;
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    s->host = host;
+    s->options = *options;
+    set_defaults(&s->options);
+    s->max_workers = s->options.max_captures + CPPROF__OTHERS;
+    s->connections = calloc(s->options.max_connections, sizeof *s->connections);
+    s->fds =
+        calloc(s->options.max_connections + CPPROF__HTTP_OWN, sizeof *s->fds);
+    if (options->token)
+        s->token = strdup(options->token);
+    if (s->connections && s->fds && (!options->token || s->token) &&
+        s->wake_fd >= 0)
+        return s;
+    free_server(s);
+    return NULL;
+}
+
+static enum cpprof_status
+check(const struct cpprof__http_address *address, const char *text,
+      const struct cpprof_http_options *options, struct cpprof_error *error)
+{
+    if (options->token && !*options->token)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "http: an empty token is none");
+    if (!cpprof__http_address_is_here(address) && !options->token &&
+        !(options->flags & CPPROF_HTTP_INSECURE))
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "http: other machines reach %.80s: a token is "
+                            "needed, or to say insecure",
+                            text);
+    return CPPROF_OK;
+}
+
+/* The program may be in another folder when the file is removed. */
+static void
+note_path(struct cpprof__http_server *s)
+{
+    const char *path = s->address.local.sun_path;
+    char folder[PATH_MAX - sizeof s->address.local.sun_path - 1];
+
+    if (s->address.any.sa_family != AF_UNIX)
+        return;
+    if (*path == '/')
+        strcpy(s->path, path);
+    else if (getcwd(folder, sizeof folder))
+        snprintf(s->path, sizeof s->path, "%s/%s", folder, path);
+}
+
+/* The other descriptor that libmicrohttpd makes, which it tells nobody of: all
+ * that is in its epoll set yet. -1: not known, and a forked child keeps it. */
+static int
+find_itc(int epoll_fd)
+{
+    char path[64], line[128];
+    FILE *file;
+    int fd = -1;
+
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll_fd);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file) &&
+           sscanf(line, "tfd: %d", &fd) != 1) {
+    }
+    if (file)
+        fclose(file);
+    return fd;
+}
+
+static enum cpprof_status
+start_mhd(struct cpprof__http_server *s, struct cpprof_error *error)
+{
+    errno = 0;
+    s->mhd = cpprof__http_daemon(s);
+    if (!s->mhd)
+        return cpprof__fail(error, CPPROF_SYSTEM, errno,
+                            "http: libmicrohttpd does not start: %s",
+                            strerror(errno));
+    s->epoll_fd =
+        MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    s->itc_fd = find_itc(s->epoll_fd);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+open_server(struct cpprof__http_server *s, const char *text,
+            struct cpprof_error *error)
+{
+    enum cpprof_status status = start_mhd(s, error);
+    int failed;
+
+    if (status == CPPROF_OK)
+        status = cpprof__http_address_listen(&s->address, text, &s->listen_fd,
+                                             error);
+    if (status != CPPROF_OK)
+        return status;
+    cpprof__http_address_text(&s->address, s->address_text,
+                              sizeof s->address_text);
+    s->guards_names = s->address.any.sa_family != AF_UNIX &&
+                      cpprof__http_address_is_here(&s->address) && !s->token &&
+                      !(s->options.flags & CPPROF_HTTP_INSECURE);
+    note_path(s);
+    s->n_threads = 1;
+    failed = s->host->start_thread(cpprof__http_serve, s);
+    if (!failed)
+        return CPPROF_OK;
+    unlink(s->path);
+    return cpprof__fail(error, CPPROF_SYSTEM, failed,
+                        "http: pthread_create: %s", strerror(failed));
+}
+
+static enum cpprof_status
+start(const char *address, const struct cpprof_http_options *options,
+      const struct cpprof__http_host *host, struct cpprof_error *error)
+{
+    struct cpprof__http_address where;
+    struct cpprof__http_server *s;
+    enum cpprof_status status;
+
+    if (server)
+        return cpprof__fail(error, CPPROF_BUSY, 0,
+                            "http: listens already at %s",
+                            server->address_text);
+    status = cpprof__http_address_parse(address, &where, error);
+    if (status == CPPROF_OK)
+        status = check(&where, address, options, error);
+    if (status != CPPROF_OK)
+        return status;
+    s = make_server(options, host);
+    if (!s)
+        return cpprof__fail(error, CPPROF_NOMEM, 0, "http: out of memory");
+    s->address = where;
+    status = open_server(s, address, error);
+    if (status == CPPROF_OK)
+        server = s;
+    else
+        free_server(s);
+    return status;
+}
+
+/* ---- what there is ---------------------------------------------------------
+ */
+
+/* The one of this process: a child that was made behind our back (vfork, clone)
+ * has its parent's in its memory. Safety: AS. */
+static struct cpprof__http_server *
+here(void)
+{
+    return server && server->pid == getpid() ? server : NULL;
+}
+
+static size_t
+address_(char *address, size_t n)
+{
+    const char *text = here() ? server->address_text : "";
+    size_t length = strlen(text);
+
+    if (n) {
+        size_t copied = length < n ? length : n - 1;
+
+        memcpy(address, text, copied);
+        address[copied] = 0;
+    }
+    return length;
+}
+
+static void
+end(void)
+{
+    if (here() && *server->path)
+        unlink(server->path);
+}
+
+static void
+stop(void)
+{
+    struct cpprof__http_server *s = here();
+
+    if (!s)
+        return;
+    end();
+    pthread_mutex_lock(&s->lock);
+    s->stops = true;
+    cpprof__http_wake(s);
+    while (s->n_threads)
+        pthread_cond_wait(&s->ended, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    server = NULL;
+    free_server(s);
+}
+
+static void
+fork_prepare(void)
+{
+    if (server)
+        pthread_mutex_lock(&server->lock);
+}
+
+static void
+fork_parent(void)
+{
+    if (server)
+        pthread_mutex_unlock(&server->lock);
+}
+
+/* What the parent's threads may have been in, libmicrohttpd above all, is left
+ * as it is. */
+static void
+fork_child(void)
+{
+    struct cpprof__http_server *s = server;
+    size_t i;
+
+    server = NULL;
+    if (!s)
+        return;
+    if (s->listen_fd >= 0)
+        close(s->listen_fd);
+    close(s->wake_fd);
+    close(s->epoll_fd);
+    if (s->itc_fd >= 0)
+        close(s->itc_fd);
+    for (i = 0; i < s->n_connections; i++)
+        close(s->connections[i]->fd);
+    pthread_mutex_unlock(&s->lock);
+}
+
+extern const struct cpprof__http_server_ops cpprof__http_server;
+
+CPPROF_API const struct cpprof__http_server_ops cpprof__http_server = {
+    CPPROF__HTTP_ABI, start,       address_,   stop, end,
+    fork_prepare,     fork_parent, fork_child,
+};

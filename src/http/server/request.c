@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests, as they come. */
+#include "http/server/guard.h"
+#include "http/server/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- its life -------------------------------------------------------------
+ */
+
+struct cpprof__http_request *
+cpprof__http_request(struct cpprof__http_connection *c, const char *target)
+{
+    struct cpprof__http_request *r = calloc(1, sizeof *r);
+    pthread_condattr_t monotonic;
+
+    if (!r)
+        return NULL;
+    r->text = strdup(target);
+    if (!r->text) {
+        free(r);
+        return NULL;
+    }
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    c->server->n_rounds = 0;
+    r->server = c->server;
+    r->connection = c;
+    r->left = -1;
+    c->request = r;
+    if (c->state == CPPROF__HTTP_IDLE)
+        cpprof__http_enter(c, CPPROF__HTTP_HEAD,
+                           c->server->options.header_seconds *
+                               UINT64_C(1000000000));
+    return r;
+}
+
+void
+cpprof__http_request_free(struct cpprof__http_request *r)
+{
+    if (r->response)
+        MHD_destroy_response(r->response);
+    r->server->n_bodies -= r->body_room;
+    pthread_cond_destroy(&r->changed);
+    free(r->body);
+    free(r->content_type);
+    free(r->method);
+    free(r->text);
+    free(r);
+}
+
+void
+cpprof__http_request_done(struct cpprof__http_request *r)
+{
+    struct cpprof__http_connection *c = r->connection;
+
+    c->request = NULL;
+    if (c->state != CPPROF__HTTP_LINGER)
+        cpprof__http_enter(c, CPPROF__HTTP_IDLE, CPPROF__IDLE_NS);
+    r->connection = NULL;
+    if (r->has_worker)
+        pthread_cond_signal(&r->changed);
+    else
+        cpprof__http_request_free(r);
+}
+
+/* ---- its head -------------------------------------------------------------
+ */
+
+/* What is looked at, and what is wrong with it. */
+struct headers {
+    const char *host;
+    const char *authorization; /* several are an error */
+    const char *content_type;
+    const char *content_length;
+    const char *transfer_encoding;
+    bool are_doubtful;
+};
+
+static enum MHD_Result
+note_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t n_name,
+            const char *value, size_t n_value)
+{
+    struct headers *h = ctx;
+    const struct {
+        const char *name;
+        const char **value;
+    } once[] = {
+        {"Host", &h->host},
+        {"Authorization", &h->authorization},
+        {"Content-Type", &h->content_type},
+        {"Content-Length", &h->content_length},
+        {"Transfer-Encoding", &h->transfer_encoding},
+    };
+    size_t i;
+
+    (void)kind;
+    (void)n_name;
+    (void)n_value;
+    value = value ? value : "";
+    for (i = 0; i < sizeof once / sizeof *once; i++) {
+        if (strcasecmp(name, once[i].name))
+            continue;
+        if (*once[i].value && strcmp(*once[i].value, value) != 0)
+            h->are_doubtful = true;
+        *once[i].value = value;
+    }
+    return MHD_YES;
+}
+
+/* Two readers of one request must not differ: 400 where they might. 0: none. */
+static unsigned
+find_fault(struct cpprof__http_request *r, const char *version,
+           struct headers *h, const char **why)
+{
+    const union MHD_ConnectionInfo *size;
+
+    r->has_version_0 = !strcmp(version, "HTTP/1.0");
+    MHD_get_connection_values_n(r->connection->mhd, MHD_HEADER_KIND,
+                                note_header, h);
+    size = MHD_get_connection_info(r->connection->mhd,
+                                   MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (strlen(r->text) > CPPROF__HEAD_MAX)
+        return 414;
+    if (size && size->header_size > CPPROF__HEAD_MAX)
+        return 431;
+    *why = "a header that is there twice";
+    if (h->are_doubtful)
+        return 400;
+    *why = "malformed target";
+    if (!cpprof__http_target_parse(r->text, &r->target))
+        return 400;
+    *why = "missing required Host header";
+    if (!h->host && !r->has_version_0)
+        return 400;
+    *why = "malformed length of the body";
+    if (h->transfer_encoding && (h->content_length || r->has_version_0))
+        return 400;
+    *why = "unsupported transfer encoding";
+    if (h->transfer_encoding && strcasecmp(h->transfer_encoding, "chunked"))
+        return 501;
+    *why = NULL;
+    return 0;
+}
+
+/* May it ask at all? 0: yes, or a status. */
+static unsigned
+find_denial(struct cpprof__http_request *r, const struct headers *h,
+            const char **why)
+{
+    const struct cpprof__http_server *s = r->server;
+
+    *why = "Unauthorized: \"Authorization: Bearer TOKEN\" is needed";
+    if (s->token && !cpprof__http_token_is(h->authorization, s->token))
+        return 401;
+    *why = "Forbidden: the Host header must be an address or localhost";
+    if (s->guards_names &&
+        !cpprof__http_host_is_here(r->target.host ? r->target.host : h->host))
+        return 403;
+    *why = NULL;
+    if (h->content_length &&
+        strtoull(h->content_length, NULL, 10) > s->options.max_body)
+        return 413;
+    return 0;
+}
+
+static enum MHD_Result
+take_head(struct cpprof__http_request *r, const char *method,
+          const char *version)
+{
+    struct headers h = {0};
+    const char *why = NULL;
+    unsigned status = find_fault(r, version, &h, &why);
+
+    r->is_checked = true;
+    if (!status)
+        status = find_denial(r, &h, &why);
+    if (status)
+        return cpprof__http_refuse(r, status, why);
+    r->method = strdup(method);
+    if (h.content_type)
+        r->content_type = strdup(h.content_type);
+    return r->method && (!h.content_type || r->content_type) ? MHD_YES : MHD_NO;
+}
+
+/* ---- its body -------------------------------------------------------------
+ */
+
+static unsigned
+grow_body(struct cpprof__http_request *r, size_t n)
+{
+    struct cpprof__http_server *s = r->server;
+    size_t room = r->body_room ? r->body_room : 1024;
+    char *body;
+
+    if (n > s->options.max_body - r->n_body)
+        return 413;
+    while (room < r->n_body + n)
+        room *= 2;
+    if (room == r->body_room)
+        return 0;
+    if (s->n_bodies + (room - r->body_room) >
+        (size_t)CPPROF__BODIES * (s->options.max_body + 4096u))
+        return 503;
+    body = realloc(r->body, room);
+    if (!body)
+        return 503;
+    s->n_bodies += room - r->body_room;
+    r->body = body;
+    r->body_room = room;
+    return 0;
+}
+
+static void
+add_body(struct cpprof__http_request *r, const char *data, size_t n)
+{
+    unsigned status = grow_body(r, n);
+
+    if (status) {
+        cpprof__http_refuse_midway(r, status);
+        return;
+    }
+    memcpy(r->body + r->n_body, data, n);
+    r->n_body += n;
+}
+
+/* ---- its end --------------------------------------------------------------
+ */
+
+static enum MHD_Result
+suspend(struct cpprof__http_request *r)
+{
+    r->is_suspended = true;
+    MHD_suspend_connection(r->connection->mhd);
+    return MHD_YES;
+}
+
+/* To a worker, or what that has made of it. */
+static enum MHD_Result
+serve(struct cpprof__http_request *r)
+{
+    struct MHD_Response *response = r->response;
+    enum MHD_Result result;
+
+    if (!r->is_served) {
+        r->is_served = r->has_worker = true;
+        if (cpprof__http_queue(r)) {
+            r->has_worker = false;
+            return cpprof__http_refuse(r, 503,
+                                       "Could not start: no thread for it");
+        }
+        cpprof__http_enter(r->connection, CPPROF__HTTP_SERVED, 0);
+    }
+    if (!response)
+        return r->has_worker ? suspend(r) : MHD_NO;
+    r->response = NULL;
+    cpprof__http_enter(r->connection, CPPROF__HTTP_SENDING, CPPROF__STALL_NS);
+    result = MHD_queue_response(r->connection->mhd, r->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+enum MHD_Result
+cpprof__http_take(struct cpprof__http_request *r, const char *method,
+                  const char *version, const char *data, size_t *n)
+{
+    r->server->n_rounds = 0;
+    if (!r->is_checked)
+        return take_head(r, method, version);
+    if (*n) {
+        if (!r->is_refused)
+            add_body(r, data, *n);
+        *n = 0;
+        return MHD_YES;
+    }
+    return r->is_refused ? MHD_NO : serve(r);
+}
