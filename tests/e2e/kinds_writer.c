@@ -53,11 +53,15 @@ spin(void)
         work++;
 }
 
+/* A thread that is there until all is written. */
+static int gate[2];
+
 static void *
 sleeper(void *arg)
 {
-    usleep(400000);
-    return arg;
+    char c;
+
+    return read(gate[0], &c, 1) < 0 ? arg : NULL;
 }
 
 static __attribute__((noinline)) void
@@ -91,7 +95,7 @@ write_named(struct cpprof_profile *profile)
         check(cpprof_snapshot_take(cpprof_lookup(names[i]), &options,
                                    &snapshots[i], &error),
               names[i]);
-    if (pthread_create(&thread, NULL, sleeper, NULL))
+    if (pipe(gate) || pthread_create(&thread, NULL, sleeper, NULL))
         exit(1);
     do_some_of_all(profile, names[1]);
     for (i = 0; i < N_NAMES; i++) {
@@ -103,6 +107,7 @@ write_named(struct cpprof_profile *profile)
               names[i]);
         cpprof_snapshot_free(snapshots[i]);
     }
+    close(gate[1]);
     pthread_join(thread, NULL);
 }
 
