@@ -195,26 +195,32 @@ next_end(uint64_t end_ns, uint64_t interval_ns)
 }
 
 static void
-take_all(struct cpprof__push *push)
+begin_rounds(struct cpprof__push *push)
 {
-    struct cpprof__push_rounds rounds = {
+    push->rounds = (struct cpprof__push_rounds){
         .plan = &push->plan,
         .take = take_profile,
         .complain = complain,
         .ctx = push,
     };
+    cpprof__push_rounds_begin(&push->rounds);
+}
+
+/* From the beginning of the first. */
+static void
+take_all(struct cpprof__push *push)
+{
     uint64_t interval_ns = push->plan.interval_s * NS_PER_S;
     uint64_t end_ns = now_ns() + interval_ns;
     unsigned n = 0;
 
-    cpprof__push_rounds_begin(&rounds);
     for (; sleep_until(push, end_ns);
          end_ns = next_end(end_ns, interval_ns), n++)
-        cpprof__push_rounds_turn(&rounds, false);
+        cpprof__push_rounds_turn(&push->rounds, false);
     if (load_acquire(&push->cancelled) || (!n && push->plan.is_descendant))
-        cpprof__push_rounds_drop(&rounds);
+        cpprof__push_rounds_drop(&push->rounds);
     else
-        cpprof__push_rounds_turn(&rounds, true);
+        cpprof__push_rounds_turn(&push->rounds, true);
 }
 
 static void
@@ -230,7 +236,9 @@ run_taker(void *arg)
 {
     struct cpprof__push *push = arg;
 
-    if (!push->plan.is_descendant || sleep_until(push, now_ns() + CHILD_NS))
+    if (push->plan.is_descendant && sleep_until(push, now_ns() + CHILD_NS))
+        begin_rounds(push);
+    if (push->rounds.plan)
         take_all(push);
     /* When only threads of ours are left nobody else says so. */
     store_release(&push->stop, 1u);
@@ -274,12 +282,17 @@ start_threads(struct cpprof__push *push, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
 
+    /* Here and not in the thread, so that what the program does next is in the
+     * first interval. */
+    if (!push->plan.is_descendant)
+        begin_rounds(push);
     if (!*push->plan.pattern)
         status = start_thread(push, run_sender, error);
     if (status == CPPROF_OK)
         status = start_thread(push, run_taker, error);
     if (status == CPPROF_OK)
         return status;
+    cpprof__push_rounds_drop(&push->rounds);
     store_release(&push->has_taken, 1u);
     store_release(&push->cancelled, 1u);
     return status;

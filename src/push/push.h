@@ -10,6 +10,7 @@
 #include "push/plan.h"
 #include "push/plugin.h"
 #include "push/queue.h"
+#include "push/rounds.h"
 
 struct cpprof__push {
     /* Fixed when the threads are made. */
@@ -26,6 +27,9 @@ struct cpprof__push {
     struct cpprof__push_queue queue;
     struct cpprof__own_lock notice_lock;
     char notice[240]; /* "": none; a line that waits to be told */
+
+    /* Of who starts it, and then of the taker. */
+    struct cpprof__push_rounds rounds;
 
     /* Of the taker, and at the end of who ends it. */
     uint64_t told_ns; /* when a line was told; 0: none */

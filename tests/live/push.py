@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -146,7 +147,8 @@ def closed_port():
 class Ran:
     def __init__(self, *args, env=None, timeout=120):
         environment = {key: value for key, value in os.environ.items()
-                       if not key.startswith(("CPPROF", "PYROSCOPE"))
+                       if not key.startswith(("CPPROF", "PYROSCOPE", "CURL_",
+                                           "SSL_"))
                        and "proxy" not in key.lower()}
         environment.update(env or {})
         begun = time.time()
@@ -267,8 +269,10 @@ def check_push():
            and all(len(p.ids) == 1 and p.raw for p in all_))
     TAP.same("push: kinds", {p.kind for p in all_}, KINDS)
     counts = {kind: sum(p.kind == kind for p in all_) for kind in KINDS}
-    TAP.same("push: two intervals and what was left", counts,
-             dict.fromkeys(KINDS, 3))
+    # A busy machine makes fewer of them, and they are longer.
+    TAP.ok("push: two intervals and what was left",
+           len(set(counts.values())) == 1 and counts["memory"] in (2, 3),
+           counts)
     labels = dict(all_[0].labels)
     pid = labels.pop("pid", "")
     labels.pop("__name__")
@@ -364,7 +368,7 @@ def check_sums():
     with Server() as server:
         ran = run_by("cpu=100,heap=1,block=1,mutex=1,out=%s/sum.%%k.pb.gz,"
                      "push=%s,push-interval=1" % (FOLDER, server.url),
-                     "work=4300", "quiet=1200")
+                     "work=2300", "burn=1000", "work=300", "quiet=1200")
         by_kind = {}
         for p in pushed(server):
             by_kind.setdefault(p.kind, []).append(Profile(p.raw))
@@ -382,7 +386,7 @@ def check_sums():
     TAP.near("sums: CPU samples of %d intervals are those of one profile"
              % len(by_kind["process_cpu"]), got, wanted,
              2 * len(by_kind["process_cpu"]))
-    TAP.ok("sums: there were some", wanted > 10, wanted)
+    TAP.ok("sums: there were some", wanted > 60, wanted)
     got, wanted = both("memory", 0, "allocate_here")
     TAP.same("sums: allocations, to the last one", (got, wanted),
              (int(ran.word("allocated")),) * 2)
@@ -566,6 +570,39 @@ def check_end():
            ran.out)
 
 
+# --------------------------------------------------------------------- TLS --
+
+def check_tls():
+    if not shutil.which("openssl"):
+        return
+    key, certificate = FOLDER + "/key.pem", FOLDER + "/certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days",
+         "1", "-subj", "/CN=localhost", "-addext", "subjectAltName="
+         "DNS:localhost", "-keyout", key, "-out", certificate], check=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with Server() as server:
+        server.http.socket = context.wrap_socket(server.http.socket,
+                                                 server_side=True)
+        words = "cpu,push=%s,push-interval=1" % server.url.replace(
+            "http://127.0.0.1", "https://localhost")
+        ran = run_by(words, "quiet=1300", "end=exit")
+        TAP.ok("TLS: a certificate that nobody vouches for is refused",
+               not server.requests and "certificate" in ran.err
+               and ran.status == 7, ran.err, ran.status)
+        ran = run_by(words, "quiet=1300", "end=exit",
+                     env={"SSL_CERT_FILE": certificate})
+        TAP.ok("TLS: and one that is believed is not", ran.status == 7
+               and len(server.requests) == 2 and not ran.err, ran.err)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ran = run_by("cpu,push=https://localhost:%d,push-interval=1"
+                     % silent.getsockname()[1], "quiet=1300", "end=exit")
+    TAP.ok("TLS: a process ends in the middle of a handshake",
+           ran.status == 7 and ran.seconds < 7, ran.status, ran.seconds)
+
+
 # -------------------------------------------------------------- processes ---
 
 def check_fork():
@@ -666,7 +703,7 @@ def check_files():
 
 CHECKS = [check_push, check_ingest, check_sums, check_credentials,
           check_rotation_of_tokens, check_try_again, check_refused,
-          check_away, check_bound, check_end, check_fork, check_manners,
+          check_away, check_bound, check_end, check_tls, check_fork, check_manners,
           check_words, check_files]
 
 

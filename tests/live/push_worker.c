@@ -5,7 +5,8 @@
  *     push_worker URL [OPTION=VALUE...] STEP...
  *
  * URL "-": only what CPPROF says. Options: name, labels, kinds, interval,
- * ingest, queue, keep. Steps, one after the other: work=MS, quiet=MS, fork=MS
+ * ingest, queue, keep. Steps, one after the other: work=MS, burn=MS (until it
+ * has used so much CPU time), quiet=MS, fork=MS
  * (a child that works so long), again (start again), stop, fds, threads,
  * maps=NAME, end=exit|_exit|quick|kill.
  */
@@ -100,10 +101,21 @@ work(int ms)
     }
 }
 
+static void
+burn(int ms)
+{
+    struct timespec t;
+
+    do {
+        burn_here();
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    } while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < ms);
+}
+
 /* ---- what it sees of itself ------------------------------------------- */
 
-static void
-print_descriptors(void)
+static int
+n_descriptors(void)
 {
     DIR *dir = opendir("/proc/self/fd");
     struct dirent *entry;
@@ -113,7 +125,21 @@ print_descriptors(void)
         n += entry->d_name[0] != '.' && atoi(entry->d_name) != dirfd(dir);
     if (dir)
         closedir(dir);
-    printf("fds %d\n", n);
+    return n;
+}
+
+/* Of many looks the least: what is read from /proc is open for a moment. */
+static void
+print_descriptors(void)
+{
+    int i, n, least = n_descriptors();
+
+    for (i = 0; i < 50; i++) {
+        usleep(5000);
+        n = n_descriptors();
+        least = n < least ? n : least;
+    }
+    printf("fds %d\n", least);
 }
 
 static void
@@ -222,6 +248,8 @@ step(const char *word)
 #define IS(name) (n == strlen(name) && !strncmp(word, name, n))
     if (IS("work"))
         work(atoi(value));
+    else if (IS("burn"))
+        burn(atoi(value));
     else if (IS("quiet"))
         sleep_ms(atoi(value));
     else if (IS("fork"))

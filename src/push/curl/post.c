@@ -111,6 +111,15 @@ note_failure(struct cpprof__push_reply *reply, const char *why)
 
 /* ---- one request ------------------------------------------------------ */
 
+/* Whose certificates are believed, as the command curl has it. */
+static const char *
+authorities(void)
+{
+    const char *path = secure_getenv("CURL_CA_BUNDLE");
+
+    return path && *path ? path : secure_getenv("SSL_CERT_FILE");
+}
+
 static struct curl_slist *
 make_headers(const char *const *headers)
 {
@@ -131,7 +140,11 @@ static void
 set_up(CURL *easy, const struct cpprof__push_post *post,
        struct curl_slist *headers, struct cpprof__push_reply *reply)
 {
+    const char *path = authorities();
+
     curl_easy_reset(easy);
+    if (path && *path)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, path);
     curl_easy_setopt(easy, CURLOPT_URL, post->url);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
