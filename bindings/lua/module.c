@@ -11,9 +11,6 @@
 
 #include <stdlib.h>
 
-CPPROF_API int
-luaopen_cpprof(lua_State *L);
-
 #define DEFAULT_OUT "lua.pb.gz"
 
 static uint32_t
@@ -130,6 +127,7 @@ luaopen_cpprof(lua_State *L)
                                          {NULL, NULL}};
     struct state *s = state_open(L);
 
+    init_give_back();
     coroutines_open(L);
     push_library(L, functions);
     profiles_open(L);

@@ -142,6 +142,17 @@ labels_enter(lua_State *L, struct state *s);
 void
 labels_leave(lua_State *L, const struct cpprof_labels *own);
 
+/* ----------------------------------------------------- init.c ------------ */
+
+/* LUA_INIT as it was before libcpprof.so changed it. */
+void
+init_give_back(void);
+
+/* --------------------------------------------------- module.c ------------ */
+
+CPPROF_API int
+luaopen_cpprof(lua_State *L);
+
 /* ------------------------------------------------- profiles.c ------------ */
 
 /* profile.new, profile.lookup and the heap's, into the table on top. */

@@ -115,6 +115,13 @@ cpprof__environment_http(bool *descendant)
 }
 
 const struct cpprof__environment *
+cpprof__environment_vm(bool *descendant)
+{
+    *descendant = is_descendant;
+    return is_on && environment.has_vm ? &environment : NULL;
+}
+
+const struct cpprof__environment *
 cpprof__environment_push(bool *descendant)
 {
     *descendant = is_descendant;

@@ -23,6 +23,10 @@
  * it http-token=TOKEN or http-token-file=PATH, and insecure; %p, %t and %e
  * stand in unix:PATH, too.
  *
+ * vm=tick|span|cpu, or vm=HZ, is a profile of interpreted code (<cpprof/vm.h>),
+ * which starts when there is an interpreter that can be profiled. It is written
+ * to PATH, also beside record=.
+ *
  * The same holds for push=, where without any kind it is cpu, heap, block,
  * mutex and goroutine. Beside it push-name=, push-label=NAME=VALUE (as many as
  * there are), push-interval=SECONDS, push-protocol=push|ingest, push-user=,
@@ -34,6 +38,7 @@
 #include "collect/session.h"
 #include <cpprof/heap.h>
 #include <cpprof/profiles.h>
+#include <cpprof/vm.h>
 
 #include <limits.h>
 
@@ -74,6 +79,8 @@ struct cpprof__environment {
     struct cpprof_heap_options heap;
     struct cpprof_profile_options others; /* block, mutex, threads */
     struct cpprof_wall_options wall;
+    struct cpprof_vm_options vm;
+    bool has_vm;
     int64_t heap_rate;        /* 0: off */
     int64_t block_rate;       /* nanoseconds; 0: off */
     uint32_t mutex_fraction;  /* 0: off */
@@ -139,6 +146,9 @@ cpprof__environment_read(void);
  * this one comes from was profiled by the same variable. */
 const struct cpprof__environment *
 cpprof__environment_http(bool *is_descendant);
+/* The same if it is to profile interpreted code. */
+const struct cpprof__environment *
+cpprof__environment_vm(bool *is_descendant);
 /* The same if it is to push. */
 const struct cpprof__environment *
 cpprof__environment_push(bool *is_descendant);

@@ -88,7 +88,8 @@ bool
 cpprof__environment_pattern(const struct cpprof__environment *env,
                             const char *kind, char *pattern, size_t n)
 {
-    bool is_one = !(env->kinds & (env->kinds - 1));
+    bool is_one =
+        !(env->kinds & (env->kinds - 1)) && !(env->kinds && env->has_vm);
     struct cpprof__buffer out = {0};
     const char *from = env->out, *at = find_kind(from);
     bool fits;

@@ -159,6 +159,24 @@ parse_wall(struct cpprof__environment *env, const char *key, const char *value,
                : bad_value(error, key, value, "a number of Hz from 1 to 1000");
 }
 
+static enum cpprof_status
+parse_vm(struct cpprof__environment *env, const char *value,
+         struct cpprof_error *error)
+{
+    /* ORDER: enum cpprof_vm_mode */
+    static const char *const modes[] = {"tick", "span", "cpu", NULL};
+    int mode = parse_word(value, modes);
+
+    env->has_vm = strcmp(value, "0") != 0;
+    if (mode >= 0)
+        env->vm.mode = (enum cpprof_vm_mode)mode;
+    else if (*value && env->has_vm &&
+             !parse_number(value, 10000, &env->vm.rate_hz))
+        return bad_value(error, "vm", value,
+                         "tick, span, cpu or a number of Hz from 1 to 10000");
+    return CPPROF_OK;
+}
+
 /* One of the kinds, with its rate. */
 static enum cpprof_status
 parse_kind(struct cpprof__environment *env, uint32_t kind, const char *key,
@@ -390,6 +408,8 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
         status = parse_push(&env->push, key, value, &is_known, error);
     if (is_known)
         return status;
+    if (!strcmp(key, "vm"))
+        return parse_vm(env, value, error);
     if (!strcmp(key, "labels"))
         return parse_labels(env, value, error);
     if (!strcmp(key, "legacy"))
@@ -490,7 +510,7 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
         strcpy(env->out, "%k.%p.pb.gz");
     if (env->kinds & CPPROF__KIND_OFF_CPU)
         env->wall.flags |= CPPROF_WALL_OFF_CPU;
-    env->wall.max_depth = env->plan.options.max_depth;
+    env->wall.max_depth = env->vm.max_depth = env->plan.options.max_depth;
     env->heap.symbolize = env->others.symbolize = env->wall.symbolize =
         env->plan.options.symbolize;
     return CPPROF_OK;
@@ -509,6 +529,8 @@ cpprof__environment_parse(const char *text, struct cpprof__environment *env,
     env->heap.size = sizeof env->heap;
     env->others.size = sizeof env->others;
     env->wall.size = sizeof env->wall;
+    env->vm.size = sizeof env->vm;
+    env->vm.flags = CPPROF_VM_MERGE;
     if (strlen(text) >= sizeof copy)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: longer than %zu bytes; not profiling",
@@ -519,7 +541,7 @@ cpprof__environment_parse(const char *text, struct cpprof__environment *env,
 
         if (value)
             *value++ = 0;
-        named = named || kind_of(word);
+        named = named || kind_of(word) || !strcmp(word, "vm");
         if (*word)
             status = parse_pair(env, word, value ? value : "", error);
     }

@@ -8,6 +8,7 @@
 #include "interpose/heap.h"
 #include "interpose/locks.h"
 #include "push/process.h"
+#include "vm/process.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ at_quick_exit_(void)
 {
     cpprof__http_end();
     cpprof__push_end();
+    cpprof__vm_end();
     cpprof__environment_stop(true);
 }
 
@@ -41,6 +43,7 @@ first(void)
     cpprof__heap_start();
     cpprof__waits_start();
     cpprof__environment_start();
+    cpprof__vm_begin();
     cpprof__http_start();
     cpprof__push_begin();
 }
@@ -50,5 +53,6 @@ last(void)
 {
     cpprof__http_end();
     cpprof__push_end();
+    cpprof__vm_end();
     cpprof__environment_stop(false);
 }

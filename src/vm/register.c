@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Interpreters, and the list of their threads. */
+#include "vm/process.h"
 #include "vm/vm.h"
 
 #include "base/options.h"
@@ -98,6 +99,7 @@ cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
     made->thread = thread;
     link_thread(made);
     *t = &made->public;
+    cpprof__vm_thread_made();
     return CPPROF_OK;
 }
 

@@ -33,7 +33,7 @@ RULES = {
     "src/interpose": {"interpose", "collect", "collect/signal/heap.h",
                       "collect/signal/waits.h", "arch",
                       "base/status.h", "http/listen.h", "push/process.h",
-                      "vm/session.h", "public"},
+                      "vm/process.h", "vm/session.h", "public"},
     "src/http": {"http", "collect", "base", "arch", "object/plug_in.h",
                  "public"},
     "src/http/page": {"http/page", "http", "page", "base", "collect/exempt.h",

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scripts that know nothing of us. The interpreter lua has its library inside,
+ * so that there is nothing to take over; but it runs what LUA_INIT says first.
+ * What we put there loads the module, which gives the variable back as it was
+ * and runs what was in it (bindings/lua/init.c).
+ */
+#include "vm/process.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* "=" and what the variable was; "": it was not set. ORDER: init.c. */
+#define FORMER_VARIABLE "CPPROF_LUA_INIT"
+
+struct language {
+    const char *version;
+    const char *variable;
+    const char *has; /* a name that only it exports */
+};
+
+/* LuaJIT has the names and the variable of 5.1. */
+static const struct language languages[] = {
+    {"5.4", "LUA_INIT_5_4", "lua_newuserdatauv"},
+    {"5.1", "LUA_INIT", "lua_getfenv"},
+};
+#define N_LANGUAGES (sizeof languages / sizeof *languages)
+
+static const struct language *
+find_language(void)
+{
+    size_t i;
+
+    if (!dlsym(RTLD_DEFAULT, "lua_newstate"))
+        return NULL;
+    for (i = 0; i < N_LANGUAGES; i++)
+        if (dlsym(RTLD_DEFAULT, languages[i].has))
+            return &languages[i];
+    return NULL;
+}
+
+/* Installed, or in the folder it was built in. */
+static bool
+find_module(const char *version, char path[PATH_MAX])
+{
+    static const char *const folders[] = {"lua", "bindings/lua"};
+    Dl_info info;
+    const char *slash;
+    size_t i;
+    int n;
+
+    if (!dladdr((const void *)cpprof__vm_set_lua_init, &info) ||
+        !(slash = strrchr(info.dli_fname, '/')))
+        return false;
+    for (i = 0; i < sizeof folders / sizeof *folders; i++) {
+        n = snprintf(path, PATH_MAX, "%.*s/%s/%s/cpprof.so",
+                     (int)(slash - info.dli_fname), info.dli_fname, folders[i],
+                     version);
+        if (n < PATH_MAX && !access(path, R_OK))
+            return true;
+    }
+    return false;
+}
+
+/* In a string of Lua, that is. */
+static bool
+can_be_quoted(const char *path)
+{
+    return !strpbrk(path, "\"\\\n");
+}
+
+void
+cpprof__vm_set_lua_init(void)
+{
+    const struct language *language = find_language();
+    char path[PATH_MAX], chunk[PATH_MAX + 128], *former = NULL;
+    const char *before;
+
+    if (!language || getenv(FORMER_VARIABLE) ||
+        !find_module(language->version, path) || !can_be_quoted(path))
+        return;
+    before = getenv(language->variable);
+    if (before && asprintf(&former, "=%s", before) < 0)
+        return;
+    snprintf(chunk, sizeof chunk,
+             "local f = package.loadlib(\"%s\", \"cpprof_lua_init\") "
+             "if f then f() end",
+             path);
+    setenv(FORMER_VARIABLE, former ? former : "", 1);
+    setenv(language->variable, chunk, 1);
+    free(former);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CPPROF=vm: the profile starts with the first thread of an interpreter, so
+ * that a program which has none is left alone and writes no file. It goes
+ * straight to its file, also under a recorder: what it knows is the
+ * interpreter's to tell, in its own process. A forked child has none.
+ */
+#include "vm/process.h"
+
+#include "arch/atomic.h"
+#include "collect/environment.h"
+#include <cpprof/vm.h>
+
+#include <unistd.h>
+
+static const struct cpprof__environment *environment; /* NULL: not asked for */
+static bool is_descendant;
+static uint32_t is_started; /* or has failed to */
+static int32_t started_pid;
+
+void
+cpprof__vm_begin(void)
+{
+    environment = cpprof__environment_vm(&is_descendant);
+    if (environment)
+        cpprof__vm_set_lua_init();
+}
+
+void
+cpprof__vm_thread_made(void)
+{
+    enum cpprof_status status;
+    struct cpprof_writer writer;
+    struct cpprof_error error;
+
+    if (!environment || swap_acq_rel(&is_started, 1u))
+        return;
+    status = cpprof__environment_open(environment, "vm", NULL, is_descendant,
+                                      &writer, &error);
+    if (status == CPPROF_OK)
+        status = cpprof_start_vm_profile(writer, &environment->vm, &error);
+    if (status != CPPROF_OK)
+        cpprof__environment_complain(&error);
+    else
+        store_relaxed(&started_pid, (int32_t)getpid());
+}
+
+void
+cpprof__vm_end(void)
+{
+    struct cpprof_error error;
+
+    if (load_relaxed(&started_pid) != (int32_t)getpid())
+        return;
+    store_relaxed(&started_pid, 0);
+    if (cpprof_stop_vm_profile(&error) != CPPROF_OK)
+        cpprof__environment_complain(&error);
+}

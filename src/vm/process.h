@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What the process does about CPPROF=vm: nothing, until there is an
+ * interpreter. */
+#ifndef VM_PROCESS_H
+#define VM_PROCESS_H
+
+/* Safety: ONCE; once CPPROF is read. */
+void
+cpprof__vm_begin(void);
+
+/* A thread of an interpreter was made: the first starts the profile. */
+void
+cpprof__vm_thread_made(void);
+
+/* Write it. Safety: MT. Not AS. */
+void
+cpprof__vm_end(void);
+
+/* lua_init.c: a Lua interpreter that starts in this process loads our module,
+ * if it is one that reads LUA_INIT. */
+void
+cpprof__vm_set_lua_init(void);
+
+#endif
