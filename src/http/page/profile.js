@@ -114,6 +114,37 @@ function number(names, numbers, name) {
   return i;
 }
 
+// Nodes of a tree of callers, found by their parent and frame. Half a million
+// of them are usual, so they are numbers in arrays.
+function makeTree() {
+  const frame = [0], parent = [0], plus = [0], minus = [0];
+  let slots = new Int32Array(1024); // 0: free, which the root never needs
+  function slotOf(at, f) {
+    const mask = slots.length - 1;
+    let h = Math.imul(at, 0x9e3779b1) ^ Math.imul(f, 0x85ebca6b);
+    h ^= h >>> 15;
+    for (let i = h & mask; ; i = i + 1 & mask) {
+      const n = slots[i];
+      if (!n || parent[n] === at && frame[n] === f) return i;
+    }
+  }
+  function grow() {
+    slots = new Int32Array(slots.length * 2);
+    for (let n = 1; n < frame.length; n++)
+      slots[slotOf(parent[n], frame[n])] = n;
+  }
+  function child(at, f) {
+    const i = slotOf(at, f);
+    let n = slots[i];
+    if (n) return n;
+    n = slots[i] = frame.length;
+    frame.push(f); parent.push(at); plus.push(0); minus.push(0);
+    if (n * 2 > slots.length) grow();
+    return n;
+  }
+  return {frame, parent, plus, minus, child};
+}
+
 // A tree of callers, and the functions, by the value of that number.
 return function (profile, k) {
   const names = ['root'], numbers = new Map();
@@ -122,29 +153,21 @@ return function (profile, k) {
     ways.set(id, frames.map(f =>
       2 * number(names, numbers, f.name) + (f.isInline ? 1 : 0)));
   const unknown = [2 * number(names, numbers, '?')];
-  const nodes = [{frame: 0, plus: 0, minus: 0, children: []}];
-  const known = new Map(), span = 2 * names.length;
+  const tree = makeTree();
   const flat = new Float64Array(names.length);
   const cum = new Float64Array(names.length);
   const seen = new Int32Array(names.length).fill(-1);
 
   profile.samples.forEach((sample, n) => {
-    const v = sample.values[k] || 0;
+    const v = sample.values[k] || 0, sums = v > 0 ? tree.plus : tree.minus;
+    const weight = Math.abs(v);
     let at = 0, frame = 0;
     if (!v) return;
-    const add = node => { if (v > 0) node.plus += v; else node.minus -= v; };
-    add(nodes[0]);
+    sums[0] += weight;
     for (let i = sample.locations.length - 1; i >= 0; i--) {
       for (frame of ways.get(sample.locations[i]) || unknown) {
-        const key = at * span + frame;
-        let to = known.get(key);
-        if (to === undefined) {
-          to = nodes.push({frame, plus: 0, minus: 0, children: []}) - 1;
-          known.set(key, to);
-          nodes[at].children.push(to);
-        }
-        at = to;
-        add(nodes[at]);
+        at = tree.child(at, frame);
+        sums[at] += weight;
         if (seen[frame >> 1] !== n) {
           seen[frame >> 1] = n;
           cum[frame >> 1] += v;
@@ -155,23 +178,34 @@ return function (profile, k) {
   });
   const functions = names.map((name, i) =>
     ({name, flat: flat[i], cum: cum[i]})).filter(f => f.flat || f.cum);
-  return {data: drawn(nodes, names, profile, k), functions};
+  return {data: drawn(tree, names, profile, k), functions};
 };
 
-function drawn(nodes, names, profile, k) {
-  const {type, unit} = profile.types[k];
-  const weight = i => nodes[i].plus + nodes[i].minus;
-  const least = weight(0) * PART, boxes = [], left = [0];
+// The boxes that can be seen, from the root on, the largest child first.
+function boxesOf({frame, parent, plus, minus}) {
+  const weight = i => plus[i] + minus[i], least = weight(0) * PART;
+  const children = new Map(), boxes = [], left = [0];
+  for (let i = 1; i < frame.length; i++) {
+    if (weight(i) < least) continue;
+    const beside = children.get(parent[i]);
+    if (beside) beside.push(i);
+    else children.set(parent[i], [i]);
+  }
   while (left.length) {
-    const {frame, plus, minus, children} = nodes[left.pop()];
-    const shown = children.filter(c => weight(c) >= least)
-      .sort((a, b) => weight(a) - weight(b));
-    boxes.push(frame >> 1, frame & 1, shown.length, plus, minus);
+    const i = left.pop();
+    const shown = (children.get(i) || []).sort((a, b) => weight(a) - weight(b));
+    boxes.push(frame[i] >> 1, frame[i] & 1, shown.length, plus[i], minus[i]);
     left.push(...shown);
   }
+  return boxes;
+}
+
+function drawn(tree, names, profile, k) {
+  const {type, unit} = profile.types[k];
   const time = profile.time ? new Date(profile.time / 1e6) : null;
   return {
-    title: type, names, boxes, total: weight(0), diff: nodes[0].minus > 0,
+    title: type, names, boxes: boxesOf(tree), total: tree.plus[0] +
+      tree.minus[0], diff: tree.minus[0] > 0,
     cut: false, divide_by: 1, units: UNITS[unit] || [[unit, 1]],
     lines: ['Type: ' + type + ' (' + unit + ')',
             time ? 'Time: ' + time.toLocaleString() : '',
