@@ -71,7 +71,10 @@ print_help(void)
         "\n"
         "Of wall profiles, where all threads were, and offcpu profiles, where\n"
         "they were while they did not run:\n"
-        "  -wall HZ       samples per second and thread, 1 to 1000 (100)");
+        "  -wall HZ       samples per second and thread, 1 to 1000 (100)\n"
+        "\n"
+        "Of a script that Lua 5.4, 5.1 or LuaJIT runs, beside cpu, wall and\n"
+        "offcpu: vm.pb.gz, or FILE.vm, by line of the script and wall time.");
 }
 
 static bool
@@ -246,6 +249,7 @@ run(struct cpprof__record_options *options,
 {
     struct cpprof__record_result result = {0};
     struct cpprof__record_child child;
+    time_t start = time(NULL);
     bool ended;
 
     result.exit_status = cpprof__record_child_start(options, folder, &child);
@@ -258,6 +262,7 @@ run(struct cpprof__record_options *options,
     result.is_written = cpprof__record_files_write(options, folder, child.pid);
     if (!ended)
         cpprof__record_child_wait(&child, 0);
+    cpprof__record_vm_tell(options, start);
     cpprof__record_folder_remove(folder);
     result.exit_status = pass_on ? cpprof__record_child_pass_on(&child)
                                  : cpprof__record_child_status(&child);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* Kinds of profiles. ORDER: names of record_names.c. */
 #define CPPROF__RECORD_CPU     1u
@@ -58,6 +59,10 @@ cpprof__record_kind(const char *word, size_t n);
 char *
 cpprof__record_name(const struct cpprof__record_options *options,
                     unsigned kind);
+
+/* The same of the profile of interpreted code. */
+char *
+cpprof__record_name_vm(const struct cpprof__record_options *options);
 
 /* FILE with name, pid and, unless it is NULL, image in it; likewise. */
 char *
@@ -121,6 +126,19 @@ cpprof__record_child_status(const struct cpprof__record_child *child);
 /* End as the command did: its exit status is returned, a signal is raised. */
 int
 cpprof__record_child_pass_on(const struct cpprof__record_child *child);
+
+/* ----------------------------------------------------- record_vm.c ------- */
+
+#define CPPROF__RECORD_VM_BYTES (2 * PATH_MAX + 64)
+
+/* What CPPROF says of interpreted code, from a comma on, or nothing. */
+void
+cpprof__record_vm_words(const struct cpprof__record_options *options,
+                        char text[CPPROF__RECORD_VM_BYTES]);
+/* Name the file, if it was written. */
+void
+cpprof__record_vm_tell(const struct cpprof__record_options *options,
+                       time_t since);
 
 /* -------------------------------------------------- record_files.c ------- */
 

@@ -109,7 +109,8 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
 {
     /* ORDER: enum cpprof_symbolize */
     static const char *const symbolize[] = {"full", "functions", "none"};
-    char text[PATH_MAX + 400], cpu[32] = "", depth[32] = "";
+    char text[PATH_MAX + 400 + CPPROF__RECORD_VM_BYTES];
+    char vm[CPPROF__RECORD_VM_BYTES], cpu[32] = "", depth[32] = "";
     char heap[64], block[64], mutex[64], wall[64], off_cpu[64];
 
     if (o->kinds & CPPROF__RECORD_CPU)
@@ -119,12 +120,14 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
     put_kind(mutex, o, CPPROF__RECORD_MUTEX, o->mutex_fraction);
     put_kind(wall, o, CPPROF__RECORD_WALL, o->wall_rate);
     put_kind(off_cpu, o, CPPROF__RECORD_OFF_CPU, o->wall_rate);
+    cpprof__record_vm_words(o, vm);
     if (o->max_depth)
         snprintf(depth, sizeof depth, ",depth=%u", o->max_depth);
     snprintf(text, sizeof text,
-             "record=%s%s%s%s%s%s%s%s%s,engine=%s,symbolize=%s", folder, cpu,
-             heap, block, mutex, wall, off_cpu, o->labels ? ",labels=on" : "",
-             depth, o->engine ? o->engine : "auto", symbolize[o->symbolize]);
+             "record=%s%s%s%s%s%s%s%s%s%s,engine=%s,symbolize=%s", folder, cpu,
+             heap, block, mutex, wall, off_cpu, vm,
+             o->labels ? ",labels=on" : "", depth,
+             o->engine ? o->engine : "auto", symbolize[o->symbolize]);
     return setenv("CPPROF", text, 1) == 0;
 }
 
@@ -152,6 +155,7 @@ become(const struct cpprof__record_options *options,
 {
     int sys;
 
+    unsetenv("CPPROF_OWNER");
     if (set_cpprof(options, folder->path) && set_preload(folder->library)) {
         give_back_signals();
         execvp(options->command[0], options->command);

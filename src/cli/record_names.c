@@ -85,6 +85,12 @@ cpprof__record_name(const struct cpprof__record_options *options, unsigned kind)
 }
 
 char *
+cpprof__record_name_vm(const struct cpprof__record_options *options)
+{
+    return options->out ? name_of_kind(options->out, "vm") : strdup("vm.pb.gz");
+}
+
+char *
 cpprof__record_name_beside(const char *file, const char *name, int32_t pid,
                            const uint32_t *image)
 {

@@ -146,7 +146,7 @@ cpprof__environment_start(void)
 
     if (!is_on)
         return;
-    if (!*environment.directory)
+    if (!*environment.directory || environment.has_vm)
         note_owner();
     if (environment.serves_only) {
         start_recording_waits();

@@ -88,8 +88,10 @@ bool
 cpprof__environment_pattern(const struct cpprof__environment *env,
                             const char *kind, char *pattern, size_t n)
 {
+    /* Under a recorder only the interpreter's is written here. */
     bool is_one =
-        !(env->kinds & (env->kinds - 1)) && !(env->kinds && env->has_vm);
+        (!(env->kinds & (env->kinds - 1)) && !(env->kinds && env->has_vm)) ||
+        *env->directory;
     struct cpprof__buffer out = {0};
     const char *from = env->out, *at = find_kind(from);
     bool fits;
