@@ -3,6 +3,7 @@
  * needs. Nothing here happens, and no thread is made, until it is asked for. */
 #include "http/listen.h"
 
+#include "arch/atomic.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/environment.h"
@@ -71,8 +72,8 @@ create(struct task *task)
     return failed;
 }
 
-static int
-start_thread(void (*run)(void *arg), void *arg)
+int
+cpprof__http_thread(void (*run)(void *arg), void *arg)
 {
     struct task *task = malloc(sizeof *task);
     int failed;
@@ -89,21 +90,27 @@ start_thread(void (*run)(void *arg), void *arg)
 static const struct cpprof__http_host host = {
     CPPROF__HTTP_ABI,
     cpprof_http_handle,
-    start_thread,
+    cpprof__http_thread,
     cpprof__own_threads_are_alone,
 };
 
 /* ---- the plug-in ----------------------------------------------------------
  */
 
-/* Not under the lock: the loader runs code of others. */
+/* Not under the lock: the loader runs code of others. Once, so that a forked
+ * child needs no lock of the loader's. */
 static enum cpprof_status
 load(const struct cpprof__http_server_ops **loaded, struct cpprof_error *error)
 {
-    void *plug_in = cpprof__plug_in_load("libcpprof-http.so");
-    const struct cpprof__http_server_ops *found;
+    const struct cpprof__http_server_ops *found = load_acquire(&ops);
     const char *why;
+    void *plug_in;
 
+    if (found) {
+        *loaded = found;
+        return CPPROF_OK;
+    }
+    plug_in = cpprof__plug_in_load("libcpprof-http.so");
     if (!plug_in) {
         why = dlerror();
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "http: %s",
@@ -158,7 +165,7 @@ cpprof_http_listen(const char *address, const struct cpprof_http_options *given,
     take_lock(&saved);
     if (!cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
         cpprof__own_threads_mask(&saved);
-    ops = loaded;
+    store_release(&ops, loaded);
     status = ops->start(address, &options, &host, error);
     give_lock(&saved);
     return status;
@@ -259,8 +266,7 @@ read_token(const char *path, char *token, size_t n, struct cpprof_error *error)
 }
 
 static enum cpprof_status
-listen_as_asked(const struct cpprof__environment *env,
-                struct cpprof_error *error)
+listen_for(const struct cpprof__environment *env, struct cpprof_error *error)
 {
     struct cpprof_http_options options = {.size = sizeof options};
     char address[PATH_MAX], token[sizeof env->http_token];
@@ -283,20 +289,28 @@ listen_as_asked(const struct cpprof__environment *env,
     return cpprof_http_listen(address, &options, error);
 }
 
-/* A descendant that finds the address in use is not the one that was meant; of
- * all else its ancestor has told. */
+bool
+cpprof__http_listen_as_asked(struct cpprof_error *error)
+{
+    bool is_descendant;
+
+    return listen_for(cpprof__environment_http(&is_descendant), error) ==
+           CPPROF_OK;
+}
+
+/* A descendant that finds the address in use is not the one that was meant. */
 void
 cpprof__http_start(void)
 {
-    const struct cpprof__environment *env;
     struct cpprof_error error;
     bool is_descendant;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    env = cpprof__environment_http(&is_descendant);
-    if (!env || listen_as_asked(env, &error) == CPPROF_OK)
+    if (!cpprof__environment_http(&is_descendant))
         return;
-    if (!is_descendant)
+    if (cpprof__http_listen_as_asked(&error))
+        cpprof__http_follow_note();
+    else if (!is_descendant || error.sys != EADDRINUSE)
         cpprof__environment_complain(&error);
 }

@@ -3,6 +3,10 @@
 #ifndef HTTP_LISTEN_H
 #define HTTP_LISTEN_H
 
+#include <cpprof/status.h>
+
+#include <stdbool.h>
+
 /* As CPPROF=http= says, if it does; what is wrong is one line on standard
  * error. Once, after cpprof__environment_start(). */
 void
@@ -12,12 +16,33 @@ cpprof__http_start(void);
 void
 cpprof__http_end(void);
 
-/* Around a fork; before all other locks. */
+/* Around a fork; before all other locks. begin_child comes when all of the
+ * library works again. */
 void
 cpprof__http_fork_prepare(void);
 void
 cpprof__http_fork_parent(void);
 void
 cpprof__http_fork_child(void);
+void
+cpprof__http_begin_child(void);
+
+/* This process has called setsid(). */
+void
+cpprof__http_daemonized(void);
+
+/* ---- between listen.c and follow.c --------------------------------------- */
+
+/* CPPROF had this process listen. */
+void
+cpprof__http_follow_note(void);
+
+/* As CPPROF=http= says. */
+bool
+cpprof__http_listen_as_asked(struct cpprof_error *error);
+
+/* On a thread of the profiler's own. 0 or an errno. */
+int
+cpprof__http_thread(void (*run)(void *arg), void *arg);
 
 #endif

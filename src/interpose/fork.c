@@ -91,6 +91,7 @@ cpprof__after_fork_in_child(void)
     cpprof__http_fork_child();
     cpprof__push_fork_child();
     cpprof__environment_start_child();
+    cpprof__http_begin_child();
     cpprof__push_begin_child();
 }
 

@@ -128,6 +128,39 @@ fork_often(void)
     printf("forks %d\n", bad);
 }
 
+/* As programs make themselves daemons; the first process ends. */
+static void
+become_daemon(const char *how)
+{
+    fflush(stdout);
+    if (!strcmp(how, "libc")) {
+        if (daemon(1, 1))
+            exit(1);
+    } else {
+        if (fork())
+            exit(0);
+        setsid();
+        if (!strcmp(how, "twice") && fork())
+            _exit(0);
+    }
+    printf("daemon %d\n", (int)getpid());
+}
+
+/* A child with a session of its own, whose parent stays. */
+static void
+fork_session(void)
+{
+    fflush(stdout);
+    child = fork();
+    if (child)
+        return;
+    setsid();
+    printf("session\n");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+
 /* A child that shares our memory and ends must end nothing of ours. */
 static void
 vfork_exit(void)
@@ -176,6 +209,10 @@ obey(char *line, char **argv)
         ask_disposition();
     else if (!strcmp(line, "fork"))
         fork_child();
+    else if (!strncmp(line, "daemon ", 7))
+        become_daemon(line + 7);
+    else if (!strcmp(line, "session"))
+        fork_session();
     else if (!strcmp(line, "forks"))
         fork_often();
     else if (!strcmp(line, "vfork"))

@@ -828,9 +828,14 @@ def environment():
               "already in use\n" % p.address))
     third = Program("-", env={"CPPROF": "http=" + p.address,
                               "CPPROF_OWNER": str(p.process.pid)})
-    TAP.same("a descendant says nothing", (third.said, third.end(),
-                                           third.said_wrong()),
+    TAP.same("a descendant says nothing of that", (third.said, third.end(),
+                                                   third.said_wrong()),
              ("nowhere", 0, ""))
+    third = Program("-", env={"CPPROF": "http=unix:/does/not/exist",
+                              "CPPROF_OWNER": str(p.process.pid)})
+    TAP.ok("but of all else", (third.said, third.end()) == ("nowhere", 0) and
+           third.said_wrong().startswith("cpprof: http: cannot listen at"),
+           third.said_wrong())
     p.end()
     for text, part in [
             ("http=:0", "a token is needed"),
@@ -844,6 +849,76 @@ def environment():
         TAP.ok("one line: " + text, said == ("nowhere", 0) and
                wrong.startswith("cpprof: ") and wrong.count("\n") == 1 and
                part in wrong, said, wrong)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def asked_within(address, seconds):
+    """The status, as soon as somebody answers there; 0: nobody."""
+    until = time.time() + seconds * SLOW
+    while time.time() < until:
+        try:
+            return ask(address, CMDLINE)[0]
+        except OSError:
+            time.sleep(0.02)
+    return 0
+
+
+def daemons():
+    for how in ["setsid", "twice", "libc"]:
+        for address in ["127.0.0.1:%d" % free_port(),
+                        "unix:" + os.path.join(FOLDER, "daemon-" + how)]:
+            p = Program("-", env={"CPPROF": "http=" + address})
+            s = connect(address)
+            s.sendall(request(CMDLINE))
+            read_answer(s)
+            said = p.tell("daemon " + how)
+            TAP.ok("%s makes a daemon" % how, re.match(r"daemon \d+$", said),
+                   said)
+            TAP.same("its first process ends", p.process.wait(10 * SLOW), 0)
+            TAP.same("and it serves at %s" % address.partition(":")[0],
+                     asked_within(address, 3), 200)
+            TAP.same("that connection of the first is closed", s.recv(1), b"")
+            s.close()
+            pid = int(said.partition(" ")[2])
+            p.end()
+            until = time.time() + 10 * SLOW
+            while os.path.exists("/proc/%d" % pid) and time.time() < until:
+                time.sleep(0.02)
+            if address.startswith("unix:"):
+                TAP.ok("its end removes the path",
+                       not os.path.exists(address[5:]))
+            TAP.same("silently", p.said_wrong(), "")
+    address = "127.0.0.1:%d" % free_port()
+    p = Program("-", env={"CPPROF": "http=" + address})
+    TAP.same("a child has a session of its own", p.tell("session"), "session")
+    p.tell("close")
+    TAP.same("it does not serve while its parent lives",
+             asked_within(address, 1), 0)
+    p.tell("reap")
+    p.end()
+    if HAS_HEAP and shutil.which("redis-server"):
+        redis_becomes_a_daemon()
+
+
+def redis_becomes_a_daemon():
+    library = os.path.join(os.environ["LD_LIBRARY_PATH"].split(":")[0],
+                           "libcpprof.so")
+    address = "127.0.0.1:%d" % free_port()
+    pid_file = os.path.join(FOLDER, "redis.pid")
+    subprocess.run(
+        ["redis-server", "--daemonize", "yes", "--port", "0", "--unixsocket",
+         "redis", "--dir", FOLDER, "--pidfile", pid_file, "--save", ""],
+        stdout=subprocess.DEVNULL,
+        env=dict(os.environ, LD_PRELOAD=library, CPPROF="http=" + address))
+    TAP.same("redis-server is served as a daemon", asked_within(address, 5),
+             200)
+    with open(pid_file) as file:
+        os.kill(int(file.read()), signal.SIGTERM)
 
 
 def tools():
@@ -893,6 +968,7 @@ def main():
         if HAS_HOOKS:
             life()
             environment()
+            daemons()
         tools()
         stalled_is_cut(*late)
         sanitizers_are_silent()

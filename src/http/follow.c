@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Daemons: a program that CPPROF=http= serves, and that makes itself one, has
+ * a child call setsid() and ends, often with another fork in between. The child
+ * then serves in its place: a thread waits for the parent's end and listens as
+ * the parent did. A child that calls setsid() while its parent stays is none,
+ * and does not.
+ */
+#include "http/listen.h"
+
+#include "arch/atomic.h"
+#include "collect/environment.h"
+#include "collect/exempt.h"
+#include "collect/uncancelled.h"
+
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Tunables. How long a parent may take to end, and its descriptors to close
+ * then; how often we look; and how soon after setsid() a fork is the second
+ * one of a daemon. */
+#define PATIENCE_NS 10000000000u
+#define CLOSING_NS  2000000000u
+#define LOOK_NS     20000000u
+#define CHAIN_NS    1000000000u
+
+/* Whose child this process is, if that served or was about to; 0: no such. And
+ * which process that is: a child of vfork has its parent's memory. */
+static _Atomic pid_t parent, self;
+
+/* This process serves, by CPPROF, or is about to: then which; and since when it
+ * does that for its parent, 0: from its beginning. */
+static _Atomic pid_t serving;
+static _Atomic uint64_t since_ns;
+
+static uint64_t
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void
+doze(void)
+{
+    const struct timespec look = {0, LOOK_NS};
+
+    nanosleep(&look, NULL);
+}
+
+void
+cpprof__http_follow_note(void)
+{
+    serving = getpid();
+}
+
+/* False: the parent stays. */
+static bool
+parent_ends(void)
+{
+    uint64_t until = now() + PATIENCE_NS;
+
+    while (getppid() == parent) {
+        if (now() > until)
+            return false;
+        doze();
+    }
+    return true;
+}
+
+static void
+follow(void *arg)
+{
+    struct cpprof_error error;
+    uint64_t until;
+
+    (void)arg;
+    if (!parent_ends()) {
+        serving = 0;
+        return;
+    }
+    for (until = now() + CLOSING_NS; !cpprof__http_listen_as_asked(&error);) {
+        if (error.sys != EADDRINUSE || now() > until) {
+            serving = 0;
+            if (error.sys != EADDRINUSE)
+                cpprof__environment_complain(&error);
+            return;
+        }
+        doze();
+    }
+}
+
+static void
+begin(void)
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    since_ns = now();
+    serving = getpid();
+    if (cpprof__http_thread(follow, NULL))
+        serving = 0;
+}
+
+void
+cpprof__http_daemonized(void)
+{
+    if (parent && !serving && self == getpid())
+        begin();
+}
+
+void
+cpprof__http_begin_child(void)
+{
+    bool is_second = since_ns && now() - since_ns < CHAIN_NS;
+
+    parent = serving;
+    self = getpid();
+    serving = 0;
+    since_ns = 0;
+    if (parent && is_second)
+        begin();
+}
