@@ -92,24 +92,26 @@ static const struct cpprof_vm_ops toy_ops = {
 
 /* ---- the interpreter --------------------------------------------------- */
 
-/* profile: the caller's span ends before, the callee's begins after. */
+/* profile: the caller's span ends, the callee's begins. */
 static void
 toy_push(struct toy *toy, const struct toy_function *function)
 {
     if (toy->depth)
-        cpprof_vm_span_end(toy->t);
+        cpprof_vm_span_next(toy->t);
+    else
+        cpprof_vm_span_begin(toy->t);
     toy->frames[toy->depth++] = (struct toy_frame){function, 0, 0};
-    cpprof_vm_span_begin(toy->t);
 }
 
 /* profile: the callee's span ends while its frame is there. */
 static void
 toy_pop(struct toy *toy)
 {
-    cpprof_vm_span_end(toy->t);
+    if (toy->depth > 1)
+        cpprof_vm_span_next(toy->t);
+    else
+        cpprof_vm_span_end(toy->t);
     toy->depth--;
-    if (toy->depth)
-        cpprof_vm_span_begin(toy->t);
 }
 
 static void

@@ -11,15 +11,19 @@
  *     cpprof_vm_thread_new(vm, state, &t, NULL);
  *
  *     before = cpprof_vm_enter(t);  the host calls into the interpreter
- *     cpprof_vm_span_begin(t);      in a call, when the callee's frame is there
+ *     cpprof_vm_span_begin(t);
  *     ... interpret, cpprof_vm_poll(t) in loops ...
- *     cpprof_vm_span_end(t);        at its return, while the frame is there
+ *     cpprof_vm_span_next(t);       a call: before the callee's frame is there
+ *     ...
+ *     cpprof_vm_span_next(t);       its return: while its frame is there
+ *     ...
+ *     cpprof_vm_span_end(t);
  *     cpprof_vm_enter(before);
  *
- * with an end before, and a begin after, whatever the callee calls in turn: the
- * time of a frame is without that of its callees. Spans are what mode SPAN goes
- * by, polls are for TICK and CPU; an interpreter that does not want to do
- * something at each call has only the latter. docs/vm.md tells more.
+ * so that the time of a frame is without that of its callees. An end and a
+ * later begin leave out what is between. Spans are what mode SPAN goes by,
+ * polls are for TICK and CPU; an interpreter that does not want to do something
+ * at each call has only the latter. docs/vm.md tells more.
  */
 #ifndef CPPROF_VM_H
 #define CPPROF_VM_H
@@ -64,8 +68,8 @@ struct cpprof_vm_function {
 
 /*
  * All but .interrupt are called on the native thread that runs the interpreter,
- * from a call of span_end, safepoint or stop, without a lock. They may allocate
- * and collect garbage; a span or a poll in them does nothing.
+ * from a call of span_end, span_next, safepoint or stop, without a lock. They
+ * may allocate and collect garbage; a span or a poll in them does nothing.
  */
 struct cpprof_vm_ops {
     size_t size;      /* sizeof (struct cpprof_vm_ops) */
@@ -144,6 +148,8 @@ CPPROF_API extern uint32_t cpprof_vm_spans;
 CPPROF_API void
 cpprof_vm_span_begin_(struct cpprof_vm_thread *t);
 CPPROF_API void
+cpprof_vm_span_next_(struct cpprof_vm_thread *t);
+CPPROF_API void
 cpprof_vm_span_end_(struct cpprof_vm_thread *t);
 /* What poll calls, and what .interrupt leads to. */
 CPPROF_API void
@@ -156,6 +162,16 @@ cpprof_vm_span_begin(struct cpprof_vm_thread *t)
     if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
                          0))
         cpprof_vm_span_begin_(t);
+}
+
+/* An end and a begin at once, while the stack is still that of the end: all
+ * time counts, and there is one look at the clock. */
+static inline void
+cpprof_vm_span_next(struct cpprof_vm_thread *t)
+{
+    if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
+                         0))
+        cpprof_vm_span_next_(t);
 }
 
 static inline void

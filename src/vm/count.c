@@ -139,12 +139,13 @@ cpprof_vm_span_begin_(struct cpprof_vm_thread *public)
         set_clock(t, now, span_until(t, now));
 }
 
-static void
+static inline void
 charge_quanta(struct cpprof__vm_thread *t, uint32_t epoch)
 {
     uint64_t quantum = load_relaxed(&cpprof__vm_quantum_ns);
 
-    cpprof__vm_sample(t, epoch, t->span_ns - t->span_ns % quantum);
+    if (t->span_ns >= quantum)
+        cpprof__vm_sample(t, epoch, t->span_ns - t->span_ns % quantum);
 }
 
 void
@@ -161,8 +162,23 @@ cpprof_vm_span_end_(struct cpprof_vm_thread *public)
     set_clock(t, 0,
               span_until(t, cpprof__vm_clock(CLOCK_MONOTONIC)) +
                   take_orphan(t->vm));
-    if (t->span_ns >= load_relaxed(&cpprof__vm_quantum_ns))
-        charge_quanta(t, epoch);
+    charge_quanta(t, epoch);
+}
+
+/* One reading of the clock for both: what the caller does in between counts. */
+void
+cpprof_vm_span_next_(struct cpprof_vm_thread *public)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(public);
+    uint32_t epoch = load_acquire(&cpprof_vm_spans);
+    uint64_t now;
+
+    if (!epoch || is_out(t))
+        return;
+    catch_up(t, epoch);
+    now = cpprof__vm_clock(CLOCK_MONOTONIC);
+    set_clock(t, now, span_until(t, now) + take_orphan(t->vm));
+    charge_quanta(t, epoch);
 }
 
 /* ---- safepoints ------------------------------------------------------- */
@@ -256,8 +272,7 @@ cpprof__vm_charge_own(uint32_t epoch)
     set_clock(t, 0,
               span_until(t, cpprof__vm_clock(CLOCK_MONOTONIC)) +
                   take_orphan(t->vm));
-    if (t->span_ns >= load_relaxed(&cpprof__vm_quantum_ns))
-        charge_quanta(t, epoch);
+    charge_quanta(t, epoch);
 }
 
 /* The CPU clock of another thread is not to be had, and what a thread that is

@@ -403,7 +403,8 @@ read_location(struct decoder *d, struct piece piece)
     }
 }
 
-/* An address lies in the mapping that the location names. */
+/* An address lies in the mapping that the location names; interpreted code has
+ * neither. */
 static void
 check_address(struct decoder *d, const struct frame *f)
 {
@@ -412,6 +413,8 @@ check_address(struct decoder *d, const struct frame *f)
     if (f->mapping == NO_MAPPING)
         return;
     m = &d->p->mappings[f->mapping];
+    if (!f->address && !m->limit)
+        return;
     if (f->address < m->start || f->address >= m->limit)
         fail(d, "address %llx outside its mapping %s",
              (unsigned long long)f->address, m->file);
