@@ -110,17 +110,24 @@ lookup(const struct cpprof__push_rounds *rounds, uint32_t kind)
     return cpprof_lookup(cpprof__push_kind_name(rounds->plan, kind));
 }
 
+/* The heap of a program whose allocator is its own will not come. */
 static void
 take_snapshot(struct cpprof__push_rounds *rounds, unsigned i)
 {
     struct cpprof_profile_options options = rounds->plan->profiles;
     uint32_t kind = 1u << i;
+    enum cpprof_status status;
     struct cpprof_error error;
 
+    if (rounds->absent & kind)
+        return;
     options.flags |= kind == CPPROF_PUSH_HEAP ? CPPROF_SNAPSHOT_IN_USE : 0;
-    if (cpprof_snapshot_take(lookup(rounds, kind), &options,
-                             &rounds->snapshots[i], &error) != CPPROF_OK)
+    status = cpprof_snapshot_take(lookup(rounds, kind), &options,
+                                  &rounds->snapshots[i], &error);
+    if (status != CPPROF_OK)
         rounds->complain(rounds->ctx, &error);
+    if (status == CPPROF_UNSUPPORTED)
+        rounds->absent |= kind;
 }
 
 static void

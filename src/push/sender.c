@@ -56,13 +56,13 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error)
 }
 
 /* Where the kernel cannot (before 5.9) it is the table of all. Numbers 0 to 2
- * are not for sockets. */
+ * are not for sockets. TSan knows of one table only. */
 static void
 leave_descriptors(void)
 {
     unsigned i;
 
-#ifdef SYS_close_range
+#if defined SYS_close_range && !defined __SANITIZE_THREAD__
     if (syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE))
         return;
     for (i = 0; i < 3; i++)
