@@ -66,6 +66,7 @@ cpprof__after_fork_in_parent(void)
     cpprof__dump_fork_parent();
     cpprof__wall_fork_parent();
     cpprof__http_fork_parent();
+    cpprof__vm_fork_parent();
 }
 
 void
@@ -89,6 +90,7 @@ cpprof__after_fork_in_child(void)
     cpprof__dump_fork_child();
     cpprof__wall_fork_child();
     cpprof__http_fork_child();
+    cpprof__vm_fork_child();
     cpprof__push_fork_child();
     cpprof__environment_start_child();
     cpprof__http_begin_child();

@@ -45,20 +45,26 @@ toy_start(enum cpprof_vm_mode mode, uint32_t rate_hz)
 
 /* Its one value is where those of CPU profiles have their time. */
 static inline struct profile *
-toy_stop(void)
+toy_read(void)
 {
-    struct cpprof_error error;
-    struct profile *p;
+    struct profile *p = memory_profile(&toy_memory);
     size_t i;
 
-    if (cpprof_stop_vm_profile(&error))
-        bail("stop: %s", error.text);
-    p = memory_profile(&toy_memory);
     if (!p)
         bail("no profile");
     for (i = 0; i < p->n_samples; i++)
         p->samples[i].cpu_ns = p->samples[i].count;
     return p;
+}
+
+static inline struct profile *
+toy_stop(void)
+{
+    struct cpprof_error error;
+
+    if (cpprof_stop_vm_profile(&error))
+        bail("stop: %s", error.text);
+    return toy_read();
 }
 
 static inline uint64_t
