@@ -130,9 +130,11 @@ take_snapshot(struct cpprof__push_rounds *rounds, unsigned i)
         rounds->absent |= kind;
 }
 
+/* Its interval ends when its turn comes. */
 static void
-turn_other(struct cpprof__push_rounds *rounds, unsigned i, int64_t until_ns)
+turn_other(struct cpprof__push_rounds *rounds, unsigned i)
 {
+    int64_t from_ns = rounds->from_ns[i], until_ns = now_ns();
     struct cpprof_profile_options options = rounds->plan->profiles;
     uint32_t kind = 1u << i;
     struct cpprof__buffer file = {0};
@@ -150,8 +152,9 @@ turn_other(struct cpprof__push_rounds *rounds, unsigned i, int64_t until_ns)
         status = cpprof_snapshot_write_delta(
             rounds->snapshots[i], writer_to(&file), &options, &error);
     }
+    rounds->from_ns[i] = until_ns;
     if (status == CPPROF_OK)
-        hand_over(rounds, kind, rounds->from_ns, until_ns, &file);
+        hand_over(rounds, kind, from_ns, until_ns, &file);
     else
         rounds->complain(rounds->ctx, &error);
     cpprof__buffer_free(&file);
@@ -164,10 +167,10 @@ cpprof__push_rounds_begin(struct cpprof__push_rounds *rounds)
 {
     unsigned i;
 
-    rounds->from_ns = now_ns();
     for (i = 0; i < CPPROF__PUSH_KINDS; i++) {
         uint32_t kind = rounds->plan->kinds & 1u << i;
 
+        rounds->from_ns[i] = now_ns();
         if (kind & TIMED)
             begin_capture(rounds, kind, &rounds->captures[i]);
         else if (kind && kind != CPPROF_PUSH_GOROUTINE)
@@ -180,7 +183,6 @@ void
 cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds, bool is_last)
 {
     uint32_t kinds = rounds->plan->kinds;
-    int64_t until_ns = now_ns();
     unsigned i;
 
     for (i = 0; i < CPPROF__PUSH_KINDS; i++)
@@ -188,8 +190,7 @@ cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds, bool is_last)
             turn_capture(rounds, i, is_last);
     for (i = 0; i < CPPROF__PUSH_KINDS; i++)
         if (kinds & ~TIMED & 1u << i)
-            turn_other(rounds, i, until_ns);
-    rounds->from_ns = until_ns;
+            turn_other(rounds, i);
     if (is_last)
         cpprof__push_rounds_drop(rounds);
 }

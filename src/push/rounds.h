@@ -29,7 +29,7 @@ struct cpprof__push_rounds {
 
     struct cpprof__push_capture captures[CPPROF__PUSH_KINDS];
     struct cpprof_snapshot *snapshots[CPPROF__PUSH_KINDS];
-    int64_t from_ns; /* when the interval began */
+    int64_t from_ns[CPPROF__PUSH_KINDS]; /* when its interval began */
     uint32_t absent; /* kinds that there cannot be here: told once */
 };
 

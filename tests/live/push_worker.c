@@ -128,13 +128,14 @@ n_descriptors(void)
     return n;
 }
 
-/* Of many looks the least: what is read from /proc is open for a moment. */
+/* Of many looks the least: what is read from /proc is open for a moment, and
+ * where names are looked up for as long as that takes. */
 static void
 print_descriptors(void)
 {
     int i, n, least = n_descriptors();
 
-    for (i = 0; i < 50; i++) {
+    for (i = 0; i < 600 && least > 3; i++) {
         usleep(5000);
         n = n_descriptors();
         least = n < least ? n : least;
