@@ -314,5 +314,6 @@ main(void)
         cmocka_unit_test(samples_that_the_ring_lost_are_of_who_was_there),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

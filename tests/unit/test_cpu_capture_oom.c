@@ -170,5 +170,6 @@ main(void)
         cmocka_unit_test(a_part_of_wall_counts_fails_cleanly),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

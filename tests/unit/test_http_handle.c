@@ -91,14 +91,21 @@ debug_gives_text(void **state)
 }
 
 /* A sanitizer has a malloc of its own. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define HAS_HEAP false
+#else
+#define HAS_HEAP true
+#endif
+
 static void
 the_heap_is_served_where_it_is_ours(void **state)
 {
     (void)state;
-    get("/debug/pprof/heap");
-    if (reply.status == 500) {
+    if (!HAS_HEAP) {
+        get("/debug/pprof/heap");
+        assert_int_equal(reply.status, 500);
         assert_string_equal(reply.headers, PLAIN SAFE PPROF);
-        skip();
+        return;
     }
     expect_profile("/debug/pprof/heap", FILE_NAME("heap") BYTES SAFE);
     expect_profile("/debug/pprof/allocs?gc=1", FILE_NAME("allocs") BYTES SAFE);

@@ -125,5 +125,6 @@ main(void)
         cmocka_unit_test_teardown(whatever_comes_stays_in_its_bytes, leave),
     };
 
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
