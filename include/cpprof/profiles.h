@@ -134,8 +134,9 @@ cpprof_set_block_rate(int64_t ns);
 
 /*
  * mutex: follow one of n waits for a lock (0 off, 1 all), which stands for n.
- * Contentions are unlocks that others waited for when n is 1, or else the
- * waits. Negative: changes nothing.
+ * Each is one contention, at the first unlock after it began; the delay of an
+ * unlock is what all have waited since the one before. Negative: changes
+ * nothing.
  *
  * Returns the fraction before; 0 at the start.
  * Safety:  MT. AS.

@@ -45,15 +45,7 @@ inside(const mtx_t *m)
 }
 
 #define WAIT_C11(name, kind, object, call)                                     \
-    ({                                                                         \
-        struct cpprof__wait wait_;                                             \
-        int result_;                                                           \
-                                                                               \
-        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
-        result_ = (call);                                                      \
-        cpprof__wait_end(&wait_, result_of(code_of(result_)));                 \
-        result_;                                                               \
-    })
+    WAIT_AS(name, kind, object, call, code_of(result_))
 
 /* ---- mutexes ---------------------------------------------------------- */
 

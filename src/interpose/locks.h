@@ -123,37 +123,70 @@ result_of(int code)
     }
 }
 
-/* A call that waits, and is no point of cancellation. */
-#define WAIT(name, kind, object, call)                                         \
-    ({                                                                         \
-        struct cpprof__wait wait_;                                             \
-        int code_;                                                             \
-                                                                               \
-        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
-        code_ = (call);                                                        \
-        cpprof__wait_end(&wait_, result_of(code_));                            \
-        code_;                                                                 \
-    })
-
-/* One that is: when the thread is cancelled in there, the wait ends, too.
- * failed: the code of a call that returned result_. */
-CPPROF__HOOK __attribute__((unused)) static void
-wait_was_cancelled(void *wait)
-{
-    cpprof__wait_end(wait, CPPROF__WAIT_GAVE_UP);
-}
-
-#define WAIT_CANCELLABLE(name, kind, object, call, failed)                     \
+/* A call that waits, and is no point of cancellation; failed: the code of a
+ * call that returned result_. */
+#define WAIT_AS(name, kind, object, call, failed)                              \
     ({                                                                         \
         struct cpprof__wait wait_;                                             \
         int result_;                                                           \
                                                                                \
         cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
-        pthread_cleanup_push(wait_was_cancelled, &wait_);                      \
         result_ = (call);                                                      \
         cpprof__wait_end(&wait_, result_of(failed));                           \
-        pthread_cleanup_pop(0);                                                \
         result_;                                                               \
+    })
+#define WAIT(name, kind, object, call)                                         \
+    WAIT_AS(name, kind, object, call, result_)
+
+/*
+ * One that is: when the thread is cancelled in there, or a handler jumps out,
+ * the wait ends, too. That is glibc's older kind of a cleanup handler, which is
+ * called from where the thread is cancelled, or by siglongjmp(). What
+ * pthread_cleanup_push() makes of C is a jmp_buf, which stays behind for a
+ * later cancellation when somebody jumps over it; of C++, what would take the
+ * library of the compiler. Elsewhere such waits are left (waits.h).
+ */
+#ifdef __GLIBC__
+/* NOLINTBEGIN(bugprone-reserved-identifier) */
+void
+_pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*f)(void *),
+                      void *arg);
+void
+_pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int call);
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+CPPROF__HOOK __attribute__((unused)) static void
+wait_was_unwound(void *wait)
+{
+    cpprof__wait_unwound(wait);
+}
+
+#define UNWOUND_BEGIN(wait)                                                    \
+    struct _pthread_cleanup_buffer unwound_;                                   \
+    _pthread_cleanup_push(&unwound_, wait_was_unwound, wait)
+#define UNWOUND_END _pthread_cleanup_pop(&unwound_, 0)
+#else
+#define UNWOUND_BEGIN(wait) (void)(wait)
+#define UNWOUND_END         (void)0
+#endif
+
+#define CALL_CANCELLABLE(wait, call, failed)                                   \
+    ({                                                                         \
+        int result_;                                                           \
+        UNWOUND_BEGIN(wait);                                                   \
+                                                                               \
+        result_ = (call);                                                      \
+        cpprof__wait_end(wait, result_of(failed));                             \
+        UNWOUND_END;                                                           \
+        result_;                                                               \
+    })
+
+#define WAIT_CANCELLABLE(name, kind, object, call, failed)                     \
+    ({                                                                         \
+        struct cpprof__wait wait_;                                             \
+                                                                               \
+        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
+        CALL_CANCELLABLE(&wait_, call, failed);                                \
     })
 
 /* Giving up a lock that others may wait for. What was charged is recorded when
@@ -260,17 +293,12 @@ is_shared(const pthread_cond_t *c)
 #define WAIT_FOR_CONDITION(name, c, m, call, failed)                           \
     ({                                                                         \
         struct cpprof__wait wait_;                                             \
-        int result_;                                                           \
                                                                                \
         give_up_for_condition((pthread_mutex_t *)(m), name##_leaf);            \
         cpprof__wait_begin_condition(                                          \
             &wait_, c, is_shared((pthread_cond_t *)(c)) ? NULL : (m),          \
             name##_leaf);                                                      \
-        pthread_cleanup_push(wait_was_cancelled, &wait_);                      \
-        result_ = (call);                                                      \
-        cpprof__wait_end(&wait_, result_of(failed));                           \
-        pthread_cleanup_pop(0);                                                \
-        result_;                                                               \
+        CALL_CANCELLABLE(&wait_, call, failed);                                \
     })
 
 /* What the names do from now on; the first time, early, this finds the next

@@ -171,6 +171,29 @@ fraction_of_waits_stands_for_all(void **state)
     assert_true(sums.count == 30 && sums.delay_ns == 10000);
 }
 
+/* As many contentions whichever the fraction is: waiters, not unlocks. */
+static void
+unlock_for_three_waiters_is_three_contentions(void **state)
+{
+    struct cpprof_wait waits[3];
+    struct sums sums;
+    int i, lock = 0;
+
+    cpprof_set_mutex_fraction(1);
+    for (i = 0; i < 3; i++)
+        cpprof_wait_begin(&waits[i], &lock);
+    usleep(1000);
+    cpprof_wait_released(&lock);
+    sums = sums_of(CPPROF__WAIT_MUTEX);
+    assert_true(sums.count == 3 && sums.delay_ns >= 3000000);
+    usleep(1000);
+    cpprof_wait_released(&lock);
+    sums = sums_of(CPPROF__WAIT_MUTEX);
+    assert_true(sums.delay_ns >= 6000000);
+    for (i = 0; i < 3; i++)
+        cpprof_wait_end(&waits[i]);
+}
+
 /* Go's TestMutexBlockFullAggregation. */
 static void
 one_stack_is_one_bucket_in_each_profile(void **state)
@@ -465,6 +488,8 @@ main(void)
         cmocka_unit_test_setup(mutex_sums_stay_when_the_fraction_changes,
                                setup),
         cmocka_unit_test_setup(fraction_of_waits_stands_for_all, setup),
+        cmocka_unit_test_setup(unlock_for_three_waiters_is_three_contentions,
+                               setup),
         cmocka_unit_test_setup(one_stack_is_one_bucket_in_each_profile, setup),
         cmocka_unit_test_setup(skipping_more_than_there_is_leaves_one_frame,
                                setup),

@@ -150,19 +150,32 @@ add(struct cpprof__tree *tree, uint32_t last[LAST_STACKS], const uintptr_t *pcs,
     return *number;
 }
 
+/* The same, of the next hooks, and of what they have called; n: there are
+ * none. */
+static size_t
+up_to_outer_hooks(const uintptr_t *pcs, size_t n)
+{
+    size_t i = leading_hooks(pcs, n);
+
+    while (i < n && !is_hook(pcs[i]))
+        i++;
+    while (i < n && is_hook(pcs[i]))
+        i++;
+    return i;
+}
+
 /* Leave out what is to be left out and say how the stack ends: the first frame
  * that stays; *n_pcs is how many there are. */
 static size_t
 finish(uintptr_t *pcs, size_t *n_pcs, enum cpprof__unwind_end end, size_t skip)
 {
-    size_t n = *n_pcs, hooks = leading_hooks(pcs, n);
+    size_t n = *n_pcs;
 
-    if (skip && skip >= n - hooks) {
+    if (skip && skip >= n) {
         pcs[0] = OWN_LOST;
         *n_pcs = 1;
         return 0;
     }
-    skip += hooks;
     if (n - skip > CPPROF__HEAP_DEPTH) {
         n = skip + CPPROF__HEAP_DEPTH;
         end = CPPROF__UNWIND_DEPTH;
@@ -179,7 +192,7 @@ uint32_t
 cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
                        enum cpprof__unwind_end end, size_t skip)
 {
-    size_t first = finish(pcs, &n, end, skip);
+    size_t first = finish(pcs, &n, end, skip + leading_hooks(pcs, n));
 
     return cpprof__tree_add(tree, pcs + first, n);
 }
@@ -190,8 +203,9 @@ cpprof__heap_walk(struct cpprof__tree *tree)
     return cpprof__heap_walk_skip(tree, 0);
 }
 
-CPPROF__HOOK uint32_t
-cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip)
+/* outside: what is inside of a hook is left out. */
+static inline __attribute__((always_inline)) uint32_t
+walk(struct cpprof__tree *tree, unsigned skip, bool outside)
 {
     struct place *p = take_place();
     enum cpprof__unwind_end end;
@@ -205,8 +219,22 @@ cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip)
     see_stack(&p->view, regs.sp);
     n = cpprof__unwind(&regs, &p->view, p->pcs,
                        skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH, &end);
-    first = finish(p->pcs, &n, end, skip);
+    first = outside ? up_to_outer_hooks(p->pcs, n)
+                    : skip + leading_hooks(p->pcs, n);
+    first = finish(p->pcs, &n, end, first);
     stack = add(tree, p->last, p->pcs + first, n);
     store_release(&owners[p - places].self, NULL);
     return stack;
+}
+
+CPPROF__HOOK uint32_t
+cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip)
+{
+    return walk(tree, skip, false);
+}
+
+CPPROF__HOOK uint32_t
+cpprof__heap_walk_outside(struct cpprof__tree *tree)
+{
+    return walk(tree, CPPROF__HEAP_SKIP, true);
 }

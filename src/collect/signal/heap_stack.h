@@ -40,6 +40,12 @@ cpprof__heap_walk(struct cpprof__tree *tree);
 uint32_t
 cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip);
 
+/* The same of a function that was called, however, by what a hook has called:
+ * the stack of whoever called that. Of a stack without such a hook there is the
+ * frame "[lost samples]". */
+uint32_t
+cpprof__heap_walk_outside(struct cpprof__tree *tree);
+
 /* Of a stack that was walked; pcs has room for one more. */
 uint32_t
 cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/waits.h"
 
+#include "arch/regs.h"
 #include "collect/signal/heap.h"
 #include "collect/signal/heap_random.h"
 #include "collect/signal/heap_stack.h"
@@ -9,6 +10,10 @@
 #include "collect/signal/wait_buckets.h"
 #include "collect/signal/wait_conditions.h"
 
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 /* Higher ones are as these: sums of 64 bits cannot overflow by one of them.
@@ -72,6 +77,10 @@ cpprof__wait_kind_name(uint32_t kind)
 
 /* ---- recording -------------------------------------------------------- */
 
+/* In place of a number of frames: the caller was called from what a hook has
+ * called. */
+#define INSIDE UINT_MAX
+
 /* The stack without its first frames. */
 static uint32_t
 skip_frames(struct cpprof__tree *tree, uint32_t stack, unsigned skip)
@@ -95,7 +104,9 @@ record(enum cpprof__wait_profile profile, uint64_t count, uint64_t delay_ns,
     uint32_t stack = 0;
 
     cpprof__heap_self.exempt++;
-    if (tree)
+    if (tree && skip == INSIDE)
+        stack = cpprof__heap_walk_outside(tree);
+    else if (tree)
         stack = skip_frames(tree, cpprof__heap_walk(tree), skip);
     if (stack && leaf)
         stack = cpprof__tree_add_leaf(tree, stack, leaf);
@@ -112,8 +123,8 @@ is_below(uint64_t d, uint64_t rate)
 }
 
 /* Source: Go runtime/mprof.go, blocksampled and saveblockevent. */
-CPPROF__HOOK void
-cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
+static inline __attribute__((always_inline)) void
+event(int64_t ns, uintptr_t leaf, unsigned skip)
 {
     uint64_t rate = (uint64_t)load_relaxed(&state.block_rate);
     uint64_t d = ns > 0 ? (uint64_t)ns : 1;
@@ -123,23 +134,28 @@ cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
     if (d > WAIT_MAX)
         d = WAIT_MAX;
     if (d >= rate)
-        record(CPPROF__WAIT_BLOCK, ONE, d, (uintptr_t)leaf, skip);
+        record(CPPROF__WAIT_BLOCK, ONE, d, leaf, skip);
     else if (is_below(d, rate))
-        record(CPPROF__WAIT_BLOCK, (rate * ONE + d / 2) / d, rate,
-               (uintptr_t)leaf, skip);
+        record(CPPROF__WAIT_BLOCK, (rate * ONE + d / 2) / d, rate, leaf, skip);
+}
+
+CPPROF__HOOK void
+cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
+{
+    event(ns, (uintptr_t)leaf, skip < INSIDE ? skip : INSIDE - 1);
     __asm__ volatile("");
 }
 
-/* When all are followed, an unlock is one; else there are only the waiters to
- * go by, each of which is there for n. In the end that is the same, since each
- * gets what it waits for from an unlock. */
+/* Who unlocks once for several waiters has as many contentions: the waiters are
+ * all there is to go by when not all are followed. Each counts once, as in Go,
+ * where it does so at the unlock that takes it out of the queue. */
 CPPROF__HOOK void
 cpprof__wait_released(struct cpprof__wait_charged charged, const void *leaf)
 {
     uint64_t n = (uint64_t)load_relaxed(&state.mutex_fraction);
 
     if (n)
-        record(CPPROF__WAIT_MUTEX, n == 1 ? ONE : n * charged.arrived * ONE,
+        record(CPPROF__WAIT_MUTEX, n * charged.arrived * ONE,
                n * (charged.ns < WAIT_MAX / n ? charged.ns : WAIT_MAX / n),
                (uintptr_t)leaf, 0);
     __asm__ volatile("");
@@ -184,6 +200,19 @@ was_left(const struct cpprof__wait_entry *e, uintptr_t frame)
     if (!is_own && frame + HOOK_FRAMES - e->frame > NEAR)
         return false;
     return is_other ? frame > e->frame : frame + HOOK_FRAMES >= e->frame;
+}
+
+/* Does a handler run on an alternate stack that the wait is not on? That stack
+ * may lie further up in the one it interrupted, in a variable of a caller.
+ * Source: sigaltstack(2). */
+static bool
+is_interrupted(const struct cpprof__wait_entry *e)
+{
+    stack_t other = {.ss_flags = 0};
+
+    cpprof__syscall(SYS_sigaltstack, 0, (long)&other, 0, 0, 0, 0);
+    return other.ss_flags & SS_ONSTACK &&
+           e->frame - (uintptr_t)other.ss_sp >= other.ss_size;
 }
 
 /* end_ns 0: it was left before, nobody knows when; so it is charged up to when
@@ -233,7 +262,8 @@ drop_left(uintptr_t frame)
     struct cpprof__wait_self *self = &cpprof__wait_self;
     uint32_t n = self->n;
 
-    while (n && was_left(&self->entries[n - 1], frame))
+    while (n && was_left(&self->entries[n - 1], frame) &&
+           !is_interrupted(&self->entries[n - 1]))
         n--;
     if (n < self->n)
         drop_from(n, CPPROF__WAIT_NONE, 0);
@@ -309,6 +339,24 @@ is_one_of(uint64_t n)
     return n && (n == 1 || is_below(1, n));
 }
 
+/* A thread that is cancelled asynchronously, but not by accident in the midst
+ * of being counted in or out, which would leave it counted for ever. */
+static inline int
+defer_cancellation(void)
+{
+    int type = PTHREAD_CANCEL_DEFERRED;
+
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+    return type;
+}
+
+static inline void
+cancel_as_before(int type)
+{
+    if (type != PTHREAD_CANCEL_DEFERRED)
+        pthread_setcanceltype(type, NULL);
+}
+
 static inline __attribute__((always_inline)) struct cpprof__wait_entry *
 begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind, const void *lock,
       const void *leaf)
@@ -330,10 +378,12 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
 {
     struct cpprof__wait_entry *e = begin(wait, kind, lock, leaf);
     uint32_t slot;
+    int type;
 
     if (!e || !can_be_held(kind) ||
         !is_one_of((uint64_t)load_relaxed(&state.mutex_fraction)))
         return;
+    type = defer_cancellation();
     slot = cpprof__wait_enter(lock, 1, wait->start_ns);
     wait->is_followed = slot != 0;
     /* The program's own are its own to end, in another thread, too. */
@@ -341,6 +391,7 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
         wait->slot = slot;
     else
         e->slot = slot;
+    cancel_as_before(type);
 }
 
 void
@@ -350,16 +401,22 @@ cpprof__wait_begin_condition(struct cpprof__wait *wait, const void *condition,
     struct cpprof__wait_entry *e =
         begin(wait, CPPROF__WAITS_CONDITION, condition, leaf);
 
-    if (e && mutex && load_relaxed(&state.mutex_fraction))
-        e->slot = cpprof__condition_enter(condition, mutex);
-    wait->is_followed = e && e->slot;
+    int type;
+
+    if (!e || !mutex || !load_relaxed(&state.mutex_fraction))
+        return;
+    type = defer_cancellation();
+    e->slot = cpprof__condition_enter(condition, mutex);
+    wait->is_followed = e->slot != 0;
+    cancel_as_before(type);
 }
 
-CPPROF__HOOK void
-cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result)
+static inline __attribute__((always_inline)) void
+end(struct cpprof__wait *wait, enum cpprof__wait_result result, unsigned skip)
 {
     uint64_t end_ns = 0;
     bool is_timed;
+    int type = 0;
 
     if (!wait->is_seen)
         return;
@@ -367,12 +424,28 @@ cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result)
     is_timed = wait->is_followed || load_relaxed(&state.block_rate);
     if (is_timed)
         end_ns = now_ns();
+    if (wait->is_followed)
+        type = defer_cancellation();
     end_entry(wait, result, end_ns);
     if (wait->slot && wait->n_forks == state.n_forks)
         cpprof__wait_leave(wait->slot, result, wait->start_ns, end_ns);
+    if (wait->is_followed)
+        cancel_as_before(type);
     if (is_timed && result != CPPROF__WAIT_NONE)
-        cpprof__wait_event((int64_t)(end_ns - wait->start_ns),
-                           (const void *)wait->leaf, 0);
+        event((int64_t)(end_ns - wait->start_ns), wait->leaf, skip);
+}
+
+CPPROF__HOOK void
+cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result)
+{
+    end(wait, result, 0);
+    __asm__ volatile("");
+}
+
+CPPROF__HOOK void
+cpprof__wait_unwound(struct cpprof__wait *wait)
+{
+    end(wait, CPPROF__WAIT_GAVE_UP, INSIDE);
     __asm__ volatile("");
 }
 

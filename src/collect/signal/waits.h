@@ -62,8 +62,9 @@ cpprof__wait_is_true(uint32_t kind, bool has_hook)
 
 /*
  * One that has not ended. Who leaves it by siglongjmp, or is cancelled in the
- * midst of it, does not end it: that is found out when the thread waits the
- * next time, or gives up a lock that is waited for, or ends.
+ * midst of it, does not end it, unless it is a point of cancellation: that is
+ * found out when the thread waits the next time, or gives up a lock that is
+ * waited for, or ends.
  */
 struct cpprof__wait_entry {
     struct cpprof__wait_now now;
@@ -136,6 +137,11 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
                    const void *lock, const void *leaf);
 void
 cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result);
+
+/* It ends because its thread is unwound: called, by a hook, from within the
+ * call that waits. */
+void
+cpprof__wait_unwound(struct cpprof__wait *wait);
 
 /* A wait for a condition, with the mutex that is given up for it. */
 void
