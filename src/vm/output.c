@@ -12,7 +12,7 @@
  * them twice. More takes more memory; less makes the file of a program with
  * much code larger.
  */
-#define TABLES_BYTES (8u * 1024 * 1024)
+#define TABLES_BYTES (4u * 1024 * 1024)
 
 struct function {
     uint64_t id; /* of the builder */
