@@ -331,7 +331,7 @@ close_slow(void *ctx, int failed)
 static void
 fill(struct toy *toy, uint64_t until)
 {
-    char value[2000];
+    char value[30000];
     unsigned i = 0;
 
     memset(value, 'x', sizeof value - 1);
