@@ -52,9 +52,9 @@ doze(void)
 }
 
 void
-cpprof__http_follow_note(void)
+cpprof__http_follow_note(bool serves)
 {
-    serving = getpid();
+    serving = serves ? getpid() : 0;
 }
 
 /* False: the parent stays. */

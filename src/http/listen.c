@@ -196,6 +196,7 @@ cpprof_http_close(void)
 
     if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
         return;
+    cpprof__http_follow_note(false);
     take_lock(&saved);
     if (ops)
         ops->stop();
@@ -310,7 +311,7 @@ cpprof__http_start(void)
     if (!cpprof__environment_http(&is_descendant))
         return;
     if (cpprof__http_listen_as_asked(&error))
-        cpprof__http_follow_note();
+        cpprof__http_follow_note(true);
     else if (!is_descendant || error.sys != EADDRINUSE)
         cpprof__environment_complain(&error);
 }

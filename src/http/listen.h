@@ -33,9 +33,9 @@ cpprof__http_daemonized(void);
 
 /* ---- between listen.c and follow.c --------------------------------------- */
 
-/* CPPROF had this process listen. */
+/* CPPROF had this process listen, or it does not listen any more. */
 void
-cpprof__http_follow_note(void);
+cpprof__http_follow_note(bool serves);
 
 /* As CPPROF=http= says. */
 bool

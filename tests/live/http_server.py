@@ -780,6 +780,21 @@ def life():
     except ConnectionRefusedError:
         TAP.ok("and the old socket is gone", True)
     p.end()
+    for path in ["/debug/pprof/profile?seconds=100", CMDLINE]:
+        p = Program("127.0.0.1:0")
+        s = connect(p.address)
+        s.sendall(request(path))
+        read_head(s)
+        TAP.same("a program may close what it does not know",
+                 p.tell("closefrom"), "closed")
+        time.sleep(1.5 * SLOW)
+        TAP.same("what it opens then is left alone", p.tell("files"),
+                 "wrong 0")
+        TAP.same("it is not served any more", p.tell("threads"),
+                 "threads %d" % ALONE)
+        TAP.has("and may listen again", p.tell("listen 127.0.0.1:0"), "OK ")
+        s.close()
+        TAP.same("and ends", p.end(), 0)
     p = Program("127.0.0.1:0")
     ask(p.address, CMDLINE)
     p.tell("pthread_exit", answers=False)

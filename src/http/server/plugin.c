@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -57,8 +56,10 @@ free_server(struct cpprof__http_server *s)
         return;
     if (s->listen_fd >= 0)
         close(s->listen_fd);
-    if (s->wake_fd >= 0)
+    if (s->wake_fd >= 0) {
         close(s->wake_fd);
+        close(s->waker_fd);
+    }
     if (s->mhd)
         MHD_stop_daemon(s->mhd);
     pthread_cond_destroy(&s->ended);
@@ -86,8 +87,7 @@ make_server(const struct cpprof_http_options *options,
     pthread_cond_init(&s->ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
     s->pid = getpid();
-    s->listen_fd = s->epoll_fd = s->itc_fd = -1;
-    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    s->listen_fd = s->wake_fd = s->epoll_fd = s->itc_fd = -1;
     s->host = host;
     s->options = *options;
     set_defaults(&s->options);
@@ -98,7 +98,7 @@ make_server(const struct cpprof_http_options *options,
     if (options->token)
         s->token = strdup(options->token);
     if (s->connections && s->fds && (!options->token || s->token) &&
-        s->wake_fd >= 0)
+        cpprof__http_make_wake(s))
         return s;
     free_server(s);
     return NULL;
@@ -135,25 +135,6 @@ note_path(struct cpprof__http_server *s)
         snprintf(s->path, sizeof s->path, "%s/%s", folder, path);
 }
 
-/* The other descriptor that libmicrohttpd makes, which it tells nobody of: all
- * that is in its epoll set yet. -1: not known, and a forked child keeps it. */
-static int
-find_itc(int epoll_fd)
-{
-    char path[64], line[128];
-    FILE *file;
-    int fd = -1;
-
-    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll_fd);
-    file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file) &&
-           sscanf(line, "tfd: %d", &fd) != 1) {
-    }
-    if (file)
-        fclose(file);
-    return fd;
-}
-
 static enum cpprof_status
 start_mhd(struct cpprof__http_server *s, struct cpprof_error *error)
 {
@@ -163,9 +144,7 @@ start_mhd(struct cpprof__http_server *s, struct cpprof_error *error)
         return cpprof__fail(error, CPPROF_SYSTEM, errno,
                             "http: libmicrohttpd does not start: %s",
                             strerror(errno));
-    s->epoll_fd =
-        MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-    s->itc_fd = find_itc(s->epoll_fd);
+    cpprof__http_note_mhd(s);
     return CPPROF_OK;
 }
 
@@ -181,6 +160,7 @@ open_server(struct cpprof__http_server *s, const char *text,
                                              error);
     if (status != CPPROF_OK)
         return status;
+    cpprof__http_note_listen(s);
     cpprof__http_address_text(&s->address, s->address_text,
                               sizeof s->address_text);
     s->guards_names = s->address.any.sa_family != AF_UNIX &&
@@ -196,6 +176,23 @@ open_server(struct cpprof__http_server *s, const char *text,
                         "http: pthread_create: %s", strerror(failed));
 }
 
+/* The program has closed its descriptors. */
+static void
+drop_ended(void)
+{
+    bool has_ended = false;
+
+    if (server) {
+        pthread_mutex_lock(&server->lock);
+        has_ended = !server->n_threads;
+        pthread_mutex_unlock(&server->lock);
+    }
+    if (has_ended) {
+        free_server(server);
+        server = NULL;
+    }
+}
+
 static enum cpprof_status
 start(const char *address, const struct cpprof_http_options *options,
       const struct cpprof__http_host *host, struct cpprof_error *error)
@@ -204,6 +201,7 @@ start(const char *address, const struct cpprof_http_options *options,
     struct cpprof__http_server *s;
     enum cpprof_status status;
 
+    drop_ended();
     if (server)
         return cpprof__fail(error, CPPROF_BUSY, 0,
                             "http: listens already at %s",
@@ -239,9 +237,12 @@ here(void)
 static size_t
 address_(char *address, size_t n)
 {
-    const char *text = here() ? server->address_text : "";
-    size_t length = strlen(text);
+    const char *text;
+    size_t length;
 
+    drop_ended();
+    text = here() ? server->address_text : "";
+    length = strlen(text);
     if (n) {
         size_t copied = length < n ? length : n - 1;
 
@@ -296,19 +297,11 @@ static void
 fork_child(void)
 {
     struct cpprof__http_server *s = server;
-    size_t i;
 
     server = NULL;
     if (!s)
         return;
-    if (s->listen_fd >= 0)
-        close(s->listen_fd);
-    close(s->wake_fd);
-    close(s->epoll_fd);
-    if (s->itc_fd >= 0)
-        close(s->itc_fd);
-    for (i = 0; i < s->n_connections; i++)
-        close(s->connections[i]->fd);
+    cpprof__http_close_all(s);
     pthread_mutex_unlock(&s->lock);
 }
 

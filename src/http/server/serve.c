@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,12 +21,6 @@
 
 /* A stopped server waits so long for readers of its last answers. */
 #define STOP_NS 2000000000u
-
-void
-cpprof__http_wake(struct cpprof__http_server *s)
-{
-    eventfd_write(s->wake_fd, 1);
-}
 
 /* ---- accepting ------------------------------------------------------------
  */
@@ -168,26 +161,32 @@ look_at_all(struct cpprof__http_server *s, const struct pollfd *fds)
     }
 }
 
-static void
+/* False: its descriptors are not ours any more. */
+static bool
 round_(struct cpprof__http_server *s)
 {
     struct pollfd *fds = s->fds;
     int ms = prepare(s, fds);
     size_t n = s->n_connections + CPPROF__HTTP_OWN;
-    eventfd_t ignored;
+    char bytes[64];
+    int n_ready;
 
     pthread_mutex_unlock(&s->lock);
-    poll(fds, n, ms);
+    n_ready = poll(fds, n, ms);
     pthread_mutex_lock(&s->lock);
+    if (!cpprof__http_is_intact(s))
+        return false;
     if (fds[CPPROF__HTTP_WAKE].revents)
-        eventfd_read(s->wake_fd, &ignored);
+        while (read(s->wake_fd, bytes, sizeof bytes) == sizeof bytes) {
+        }
     look_at_all(s, fds);
-    s->n_rounds++;
+    s->n_rounds = n_ready > 0 ? 0 : s->n_rounds + 1;
     MHD_run(s->mhd);
     if (s->first && s->n_workers == s->max_workers)
         cpprof__http_leave_stalled(s);
     if (fds[CPPROF__HTTP_LISTEN].revents)
         accept_some(s);
+    return true;
 }
 
 /* ---- the end --------------------------------------------------------------
@@ -220,36 +219,65 @@ is_sending(const struct cpprof__http_server *s)
     return false;
 }
 
-/* What is being answered is answered: captures end now. */
+/* Nothing that has a descriptor is touched, so what libmicrohttpd holds stays
+ * there; it would abort where it cannot close one. */
 static void
+abandon(struct cpprof__http_server *s)
+{
+    size_t i;
+
+    s->listen_fd = s->wake_fd = s->waker_fd = s->epoll_fd = s->itc_fd = -1;
+    s->mhd = NULL;
+    for (i = 0; i < s->n_connections; i++) {
+        struct cpprof__http_request *r = s->connections[i]->request;
+
+        if (r) {
+            r->connection = NULL;
+            pthread_cond_signal(&r->changed);
+        }
+    }
+    s->n_connections = 0;
+    pthread_cond_broadcast(&s->work);
+    while (s->n_workers)
+        pthread_cond_wait(&s->ended, &s->lock);
+}
+
+/* What is being answered is answered: captures end now. */
+static bool
 wind_up(struct cpprof__http_server *s)
 {
     uint64_t until = cpprof__http_now() + STOP_NS;
 
+    if (!cpprof__http_is_intact(s))
+        return false;
     close(s->listen_fd);
     s->listen_fd = -1;
     pthread_cond_broadcast(&s->work);
     while (s->n_workers || is_sending(s)) {
         shut_all(s, cpprof__http_now() >= until);
-        round_(s);
+        if (!round_(s))
+            return false;
     }
     MHD_stop_daemon(s->mhd);
     s->mhd = NULL;
+    return true;
 }
 
 void
 cpprof__http_serve(void *server)
 {
     struct cpprof__http_server *s = server;
+    bool is_intact = true;
 
     prctl(PR_SET_NAME, "cpprof-http");
     pthread_mutex_lock(&s->lock);
     while (!s->stops) {
-        round_(s);
-        s->stops |= s->host->is_alone();
+        is_intact = round_(s);
+        s->stops |= !is_intact || s->host->is_alone();
     }
-    wind_up(s);
+    if (!is_intact || !wind_up(s))
+        abandon(s);
     s->n_threads--;
-    pthread_cond_signal(&s->ended);
+    pthread_cond_broadcast(&s->ended);
     pthread_mutex_unlock(&s->lock);
 }

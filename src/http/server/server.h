@@ -32,6 +32,7 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/types.h>
 
 /* Descriptors that are waited for beside those of connections. */
 enum {
@@ -51,8 +52,9 @@ enum {
 #define CPPROF__CONNECTED 4096  /* the most that may be asked for */
 
 /* It asks for another round at once also where a connection waits with a full
- * buffer, as for the end of a chunk's size: after so many without a call of
- * ours, which is more than it ever needs, it gets one in so many milliseconds.
+ * buffer, as for the end of a chunk's size: after so many in which nothing came
+ * and nothing of ours was called, more than it ever needs, it gets one in so
+ * many milliseconds.
  */
 #define CPPROF__ROUNDS  16
 #define CPPROF__LULL_MS 10
@@ -132,9 +134,10 @@ struct cpprof__http_server {
     struct cpprof__http_request *first, *last; /* wait for a worker */
     size_t n_queued, n_bodies;
     uint32_t n_workers, n_idle_workers, n_threads;
-    int listen_fd, wake_fd, epoll_fd, itc_fd;
+    int listen_fd, wake_fd, waker_fd, epoll_fd, itc_fd;
+    ino_t listen_inode, wake_inode;
     uint64_t accept_ns; /* not before: out of descriptors */
-    unsigned n_rounds;  /* since libmicrohttpd called us */
+    unsigned n_rounds;  /* without a call or an event */
     bool stops;
 
     /* Fixed at the start. */
@@ -152,6 +155,30 @@ struct cpprof__http_server {
 uint64_t
 cpprof__http_now(void);
 
+/* ---- descriptors.c ------------------------------------------------------- */
+
+/* Are they ours, and not the program's that closed them? */
+bool
+cpprof__http_is_intact(const struct cpprof__http_server *s);
+
+/* What wakes the thread that waits; false and errno. */
+bool
+cpprof__http_make_wake(struct cpprof__http_server *s);
+
+/* From any thread: have it look. */
+void
+cpprof__http_wake(struct cpprof__http_server *s);
+
+/* There is one now that listens, or those of libmicrohttpd. */
+void
+cpprof__http_note_listen(struct cpprof__http_server *s);
+void
+cpprof__http_note_mhd(struct cpprof__http_server *s);
+
+/* In a forked child. */
+void
+cpprof__http_close_all(struct cpprof__http_server *s);
+
 /* ---- daemon.c: libmicrohttpd -------------------------------------------- */
 
 /* NULL and errno. */
@@ -162,10 +189,6 @@ cpprof__http_daemon(struct cpprof__http_server *s);
 
 void
 cpprof__http_serve(void *server);
-
-/* From any thread: have it look. */
-void
-cpprof__http_wake(struct cpprof__http_server *s);
 
 /* ---- connections.c; under the lock -------------------------------------- */
 

@@ -57,7 +57,7 @@ work(void *arg)
     }
     s->n_workers--;
     s->n_threads--;
-    pthread_cond_signal(&s->ended);
+    pthread_cond_broadcast(&s->ended);
     pthread_mutex_unlock(&s->lock);
 }
 
