@@ -106,6 +106,10 @@ on_tick(lua_State *L, lua_Debug *ar)
         return;
     }
     program = s->program;
+    if (s->is_left) {
+        s->is_left = false;
+        cpprof_vm_enter(s->thread);
+    }
     if (!(program.mask & LUA_MASKCOUNT))
         unhook(s, L);
     if (__atomic_exchange_n(&s->is_armed, 0, __ATOMIC_ACQ_REL)) {

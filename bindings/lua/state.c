@@ -46,6 +46,27 @@ forget_tid(void)
 
 /* ---- ticks ------------------------------------------------------------- */
 
+/* No function of it is there: the host does something else. */
+static bool
+is_idle(struct state *s)
+{
+    lua_Debug ar;
+
+    return !s->resumed && !lua_getstack(s->running, 0, &ar);
+}
+
+/* Its time does not count until the next call comes by the hook. */
+static void
+leave(struct state *s)
+{
+    struct cpprof_vm_thread *was = cpprof_vm_enter(NULL);
+
+    if (was == s->thread)
+        s->is_left = true;
+    else
+        cpprof_vm_enter(was);
+}
+
 /* In the thread that runs the states which it arms. */
 static void
 on_tick(int number)
@@ -57,10 +78,14 @@ on_tick(int number)
         if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self ||
             !__atomic_load_n(&s->is_armed, __ATOMIC_ACQUIRE))
             continue;
-        if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
+        if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
+            __atomic_store_n(&s->is_armed, 0, __ATOMIC_RELAXED);
             hook_for_spans(s, s->running);
-        else
-            hook_for_tick(s, s->running);
+            continue;
+        }
+        hook_for_tick(s, s->running);
+        if (is_idle(s))
+            leave(s);
     }
     errno = saved;
 }
@@ -174,6 +199,7 @@ take_state(void)
         s->is_armed = 0;
         s->resumed = NULL;
         s->uses_labels = false;
+        s->is_left = false;
         s->own_labels = NULL;
         memset(&s->program, 0, sizeof s->program);
     }

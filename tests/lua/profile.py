@@ -1,0 +1,101 @@
+"""Reads profile.proto: as much of it as a profile of scripts has."""
+import gzip
+
+
+def fields(data):
+    i = 0
+
+    def varint():
+        nonlocal i
+        n = shift = 0
+        while True:
+            byte = data[i]
+            i += 1
+            n |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return n
+
+    while i < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            assert key & 7 == 2, "wire type %d" % (key & 7)
+            n = varint()
+            yield key >> 3, data[i:i + n]
+            i += n
+
+
+def numbers(value):
+    """A repeated number, packed or not."""
+    if isinstance(value, int):
+        return [value]
+    out, n, shift = [], 0, 0
+    for byte in value:
+        n |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            out.append(n)
+            n = shift = 0
+    return out
+
+
+class Profile:
+    """samples: [(stack, value, labels)]; stack: [(name, file, line)], leaf
+    first."""
+
+    def __init__(self, path):
+        with gzip.open(path) as file:
+            data = file.read()
+        strings, functions, locations, raw = [], {}, {}, []
+        self.duration_ns = self.period = 0
+        for field, value in fields(data):
+            if field == 6:
+                strings.append(value.decode())
+            elif field == 5:
+                f = dict(fields(value))
+                functions[f[1]] = f
+            elif field == 4:
+                f = dict(fields(value))
+                locations[f[1]] = dict(fields(f.get(4, b"")))
+            elif field == 2:
+                raw.append(value)
+            elif field == 10:
+                self.duration_ns = value
+            elif field == 12:
+                self.period = value
+        self.files = {}
+
+        def frame(number):
+            line = locations[number]
+            f = functions[line[1]]
+            return (strings[f.get(2, 0)], strings[f.get(4, 0)],
+                    line.get(2, 0))
+
+        self.samples = []
+        for sample in raw:
+            stack, values, labels = [], [], {}
+            for field, value in fields(sample):
+                if field == 1:
+                    stack += [frame(n) for n in numbers(value)]
+                elif field == 2:
+                    values += numbers(value)
+                else:
+                    f = dict(fields(value))
+                    labels[strings[f[1]]] = \
+                        strings[f[2]] if 2 in f else f.get(3, 0)
+            self.samples.append((stack, values[0], labels))
+
+    def total(self):
+        return sum(value for _, value, _ in self.samples)
+
+    def time(self, test):
+        return sum(value for stack, value, labels in self.samples
+                   if test(stack, labels))
+
+    def flat(self, name):
+        return self.time(lambda stack, _: stack and stack[0][0] == name)
+
+    def cum(self, name):
+        return self.time(lambda stack, _: any(f[0] == name for f in stack))

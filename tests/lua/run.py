@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Scripts under the module, and what the profiles say of them.
+
+    run.py LUA MODULE-FOLDER [CPPROF]
+
+Prints TAP. LUA: lua5.4, or one of those with the C API of 5.1, which is asked
+for less.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from profile import Profile
+
+here = os.path.dirname(os.path.abspath(__file__))
+lua, folder = sys.argv[1], sys.argv[2]
+cpprof = sys.argv[3] if len(sys.argv) > 3 else None
+is_54 = os.path.basename(lua) == "lua5.4"
+n_checks = n_failed = 0
+
+
+def check(name, problems):
+    global n_checks, n_failed
+    n_checks += 1
+    n_failed += bool(problems)
+    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
+          flush=True)
+    for problem in list(problems)[:8]:
+        print("#", problem)
+
+
+def skip(name, why):
+    global n_checks
+    n_checks += 1
+    print("ok %d - %s # SKIP %s" % (n_checks, name, why))
+
+
+def run(*command, env=None, fails=False):
+    environment = {k: v for k, v in os.environ.items()
+                   if not k.startswith(("LUA_", "CPPROF", "LD_PRELOAD"))}
+    environment["LUA_CPATH"] = folder + "/?.so"
+    environment.update(env or {})
+    done = subprocess.run([str(word) for word in command], env=environment,
+                          capture_output=True, text=True, cwd=work)
+    if done.returncode and not fails:
+        raise SystemExit("Bail out! %s: %s" % (command, done.stderr))
+    return done.stdout
+
+
+def script(name, *words, **how):
+    return run(*lua.split(), os.path.join(here, name), *words, **how)
+
+
+def near(what, got, wanted, within):
+    return [] if abs(got - wanted) <= within else \
+        ["%s: %s, not %s +- %s" % (what, got, wanted, within)]
+
+
+def at_least(what, got, least):
+    return [] if got >= least else ["%s: %s < %s" % (what, got, least)]
+
+
+# ---- the test that Starlark has ---------------------------------------------
+
+def sum_is_wall(p, mode):
+    if mode == "cpu":
+        return at_least("wall beside cpu", p.duration_ns * 1.01, p.total())
+    return near("sum", p.total() / 1e6, p.duration_ns / 1e6,
+                p.period / 1e6 + 1)
+
+
+def fibonacci(mode):
+    script("fibonacci.lua", mode, "fib.pb.gz", 32)
+    p = Profile(work + "/fib.pb.gz")
+    top = run("go", "tool", "pprof", "-top", "fib.pb.gz")
+    problems = ["-top has no " + word
+                for word in ("flat%", "fibonacci", "fibonacci.lua",
+                             "Type: cpu" if mode == "cpu" else "Type: wall")
+                if word not in top]
+    return problems + sum_is_wall(p, mode) + at_least(
+        "share of fibonacci", p.cum("fibonacci") / p.total(), 0.9)
+
+
+# ---- truth ------------------------------------------------------------------
+
+def split(mode, hz):
+    """Again with twice the time, as chance may have it on a busy machine."""
+    for rounds in (150, 300, 600):
+        script("split.lua", mode, "split.pb.gz", rounds, hz)
+        p = Profile(work + "/split.pb.gz")
+        problems = []
+        for name, wanted in ("seventy", 70), ("twenty", 20), ("ten", 10):
+            problems += near(name, 100 * p.cum(name) / p.total(), wanted, 2)
+        if not problems:
+            break
+    return problems + sum_is_wall(p, mode)
+
+
+# ---- shapes -----------------------------------------------------------------
+
+def line_of(name, text):
+    with open(os.path.join(here, name)) as file:
+        for number, line in enumerate(file, 1):
+            if text in line:
+                return number
+
+
+def under(p, *names):
+    """Time of stacks that have these names in a row, leaf side first."""
+    def has(stack, _):
+        frames = [f[0] for f in stack]
+        return any(frames[i:i + len(names)] == list(names)
+                   for i in range(len(frames)))
+    return p.time(has)
+
+
+def shapes(mode):
+    out = script("shapes.lua", mode, "shapes.pb.gz", 1000)
+    p = Profile(work + "/shapes.pb.gz")
+    main = "shapes.lua"
+    body = "body"
+    anonymous = ["function %s:%d" % (short(), line_of("shapes.lua", text))
+                 for text in ("coroutine.create(function",
+                              "pcall(function() work")]
+    rows = {
+        "metamethod": ("work", "__add", path()),
+        "method": ("work", "thing:method", path()),
+        "field": ("work", "M.inner.deep", path()),
+        "tail call": ("work", "(...tail calls...)", path()),
+        "coroutine": ("work", body, "coroutine.wrap", path()),
+        "coroutine in a coroutine":
+            ("work", body, "coroutine.wrap", anonymous[0],
+             "coroutine.resume", path()),
+        "pcall": ("work", anonymous[1], "pcall", path()),
+        "after errors": ("work", path()),
+        "C function": ("os.execute", path()),
+        "garbage": ("collectgarbage", path()),
+    }
+    problems = []
+    for what, names in rows.items():
+        problems += at_least(what, under(p, *names), 1)
+    sleep = line_of("shapes.lua", "-- sleeps")
+    if mode != "cpu":
+        problems += near("the sleep, ms", p.time(
+            lambda stack, _: len(stack) > 1 and stack[0][0] == "os.execute" and
+            stack[1][2] == sleep) / 1e6, 400, 102)
+    stripped = p.time(lambda stack, _: stack[0][1] == "?")
+    chunk = p.time(lambda stack, _: stack[0][0].startswith("[string"))
+    problems += at_least("stripped", stripped, 1)
+    problems += at_least("chunk of a string", chunk, 1)
+    if "handled" not in out or "nil value" not in out:
+        problems.append("output: " + out)
+    if any(f[1] == "" and f[2] for s in p.samples for f in s[0]):
+        problems.append("a line without a file")
+    return problems + sum_is_wall(p, mode)
+
+
+def path():
+    return os.path.join(here, "shapes.lua")
+
+
+def short():
+    """short_src: 59 characters at most, the end of a longer path."""
+    text = path()
+    return text if len(text) < 60 else "..." + text[-56:]
+
+
+def listing():
+    text = run("go", "tool", "pprof", "-list", "^work$", "shapes.pb.gz")
+    traces = run("go", "tool", "pprof", "-traces", "shapes.pb.gz")
+    problems = [] if re.search(r"ms .*for i = 1, n do x = x \+ i", text) else \
+        ["no time beside the loop: " + text]
+    return problems + (["-traces: " + traces[:200]]
+                       if "coroutine.wrap" not in traces else [])
+
+
+# ---- what the program sees --------------------------------------------------
+
+def behaviour(mode):
+    alone = script("behaviour.lua", "none").splitlines()
+    under_ = script("behaviour.lua", mode, "b.pb.gz").splitlines()
+    return ["%s, not %s" % pair
+            for pair in zip(under_, alone) if pair[0] != pair[1]] or \
+        near("lines", len(under_), len(alone), 0)
+
+
+def interface():
+    out = script("interface.lua", work)
+    problems = [] if "done" in out else [out]
+    p = Profile(work + "/labels.pb.gz")
+
+    def spun(text, labels):
+        line = line_of("interface.lua", text)
+        return at_least(text, p.time(
+            lambda stack, found: found == labels and
+            any(f[2] == line for f in stack)), 1)
+
+    rows = [("-- without", {}), ("-- outer alone", {"outer": "o"}),
+            ("n = 7}, spin", {"outer": "o", "inner": "i", "n": 7}),
+            ("-- in the task", {"task": "t"}),
+            ("-- in the task, later", {"task": "t"}),
+            ("-- while the task waits", {}),
+            ("-- after the task", {"other": "x"})]
+    for row in rows:
+        problems += spun(*row)
+        line = line_of("interface.lua", row[0])
+        wrong = {str(l) for s, v, l in p.samples if l != row[1]
+                 and len(s) > 1 and s[0][0] == "spin" and s[1][2] == line}
+        problems += ["%s: also %s" % (row[0], w) for w in wrong]
+    own = run("go", "tool", "pprof", "-raw", "files.pb.gz")
+    if "files/count" not in own:
+        problems.append(own[:200])
+    return problems
+
+
+# ---- without a word in the script -------------------------------------------
+
+def by_environment():
+    fib = os.path.join(here, "plain.lua")
+    problems = []
+    out = run(*lua.split(), "-lcpprof", fib,
+              env={"CPPROF": "vm=span,out=e.pb.gz", "LUA_INIT": "former = 1"})
+    p = Profile(work + "/e.pb.gz")
+    problems += at_least("-lcpprof", p.cum("work"), 1)
+    if out.split() != ["1", "former", "=", "1", "nil"]:
+        problems.append("LUA_INIT after -lcpprof: " + out)
+    return problems
+
+
+def recorded():
+    fib = os.path.join(here, "plain.lua")
+    out = run(cpprof, "record", "-o", "r.pb.gz", "--", *lua.split(), fib,
+              env={"LUA_INIT": "former = 1"})
+    p = Profile(work + "/r.vm.pb.gz")
+    problems = at_least("record", p.cum("work") / p.total(), 0.8)
+    if out.split() != ["1", "former", "=", "1", "nil"]:
+        problems.append("LUA_INIT under record: " + out)
+    if not os.path.exists(work + "/r.pb.gz"):
+        problems.append("no CPU profile")
+    run(cpprof, "record", "-o", "none.pb.gz", "--", "true")
+    if os.path.exists(work + "/none.vm.pb.gz"):
+        problems.append("a file where there is no interpreter")
+    run(cpprof, "record", "-o", "c.pb.gz", "--", "sh", "-c",
+        "%s %s; true" % (lua, fib))
+    if not [n for n in os.listdir(work) if n.startswith("c.vm.pb.gz.")]:
+        problems.append("no file of a script that a shell started")
+    return problems
+
+
+def main():
+    modes = ["tick", "span", "cpu"]
+    for mode in modes:
+        check("fibonacci is seen in mode " + mode, fibonacci(mode))
+    for mode, hz in ("tick", 100), ("tick", 1000), ("span", 1000), ("cpu", 1000):
+        check("70, 20 and 10 are that in mode %s at %d Hz" % (mode, hz),
+              split(mode, hz))
+    if is_54:
+        for mode in modes:
+            check("stacks have their shapes in mode " + mode, shapes(mode))
+        check("go tool pprof lists lines of the script", listing())
+        for mode in modes:
+            check("a program behaves as without us in mode " + mode,
+                  behaviour(mode))
+        check("functions of the module do what they say", interface())
+    check("CPPROF profiles a script with -lcpprof", by_environment())
+    if cpprof:
+        check("record shows a script that knows nothing of it", recorded())
+    print("1..%d" % n_checks)
+    return n_failed != 0
+
+
+work = tempfile.mkdtemp(prefix="cpprof-lua.")
+try:
+    if not shutil.which("go"):
+        print("1..0 # SKIP no go tool pprof")
+        sys.exit(0)
+    status = main()
+finally:
+    shutil.rmtree(work)
+sys.exit(status)
