@@ -128,6 +128,9 @@ open_session(void)
         store_release(&cpprof_vm_spans, epoch);
     cpprof__own_lock_give(&session->lock);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
+    /* Interpreters that hook calls only while there is a profile. */
+    if (now.options.mode == CPPROF_VM_SPAN)
+        cpprof__vm_tick(NULL);
 }
 
 static int
