@@ -14,6 +14,9 @@
  * begins at the other end. */
 #define SIGNALS_TRIED 8
 
+/* A tid that no thread has: of a state that is being made. */
+#define TAKEN (-1)
+
 struct cpprof_vm *lua_vm;
 
 static struct state *states; /* only ever grows at the front */
@@ -114,7 +117,7 @@ send_tick(struct state *s)
 {
     int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
 
-    if (thread && tick_signal)
+    if (thread > 0 && tick_signal)
         syscall(SYS_tgkill, getpid(), thread, tick_signal);
 }
 
@@ -126,8 +129,9 @@ interrupt(void *state)
     struct state *s = state;
     int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
 
-    if (!thread || (__atomic_exchange_n(&s->is_armed, 1, __ATOMIC_ACQ_REL) &&
-                    !is_running(thread)))
+    if (thread <= 0 ||
+        (__atomic_exchange_n(&s->is_armed, 1, __ATOMIC_ACQ_REL) &&
+         !is_running(thread)))
         return;
     send_tick(s);
 }
@@ -187,13 +191,15 @@ take_state(void)
     struct state *s;
 
     pthread_mutex_lock(&lock);
-    for (s = states; s && s->tid; s = s->next) {
+    for (s = states; s && __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
+         s = s->next) {
     }
     if (!s && (s = calloc(1, sizeof *s))) {
         s->next = states;
         __atomic_store_n(&states, s, __ATOMIC_RELEASE);
     }
     if (s) {
+        __atomic_store_n(&s->tid, TAKEN, __ATOMIC_RELAXED);
         s->serial++;
         s->running = NULL;
         s->is_armed = 0;
@@ -285,7 +291,11 @@ state_open(lua_State *L)
     guard = push_guard(L);
     main_L = main_of(L);
     s = lua_vm ? take_state() : NULL;
-    if (!s || cpprof_vm_thread_new(lua_vm, s, &s->thread, NULL) != CPPROF_OK) {
+    if (s && cpprof_vm_thread_new(lua_vm, s, &s->thread, NULL) != CPPROF_OK) {
+        __atomic_store_n(&s->tid, 0, __ATOMIC_RELEASE);
+        s = NULL;
+    }
+    if (!s) {
         luaL_error(L, "cpprof: out of memory");
         return NULL;
     }
