@@ -5,10 +5,12 @@
  * here is called by a thread that must not wait: whoever finds the lock taken
  * for WAIT_NS goes on with a symbolizer of its own. That also unties the knot
  * of a writer that waits for the loader's lock while a constructor, which
- * holds that, waits to write.
+ * holds that, waits to write. Such a symbolizer reads all files again, so there
+ * are few of them at a time.
  */
 #include "collect/names.h"
 
+#include "arch/atomic.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/hash.h"
@@ -21,6 +23,11 @@
 
 #define WAIT_NS    200000000
 #define UNKNOWN_NS 60000000000u
+
+/* Symbolizers beside the cache, some megabytes each and more where there is
+ * much debug information; who finds as many waits on, so often at most. */
+#define ALONE_MAX 2u
+#define WAITS_MAX 300
 
 /* More frames of one address than this are not remembered. */
 #define FRAMES_MAX 256
@@ -68,6 +75,7 @@ static struct cache {
 } cache;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t n_alone;
 static bool locked_for_fork;
 static const struct cpprof__symbolizer_ops *inner_ops;
 
@@ -305,14 +313,45 @@ now_ns(clockid_t clock)
 }
 
 static bool
-take_cache(void)
+lock_cache(void)
 {
     uint64_t until_ns = now_ns(CLOCK_REALTIME) + WAIT_NS;
     const struct timespec until = {(time_t)(until_ns / 1000000000u),
                                    (long)(until_ns % 1000000000u)};
 
-    if (pthread_mutex_timedlock(&lock, &until))
-        return false;
+    return pthread_mutex_timedlock(&lock, &until) == 0;
+}
+
+static bool
+go_alone(uint32_t max)
+{
+    uint32_t old = load_relaxed(&n_alone);
+
+    do
+        if (old >= max)
+            return false;
+    while (!cas_acq_rel(&n_alone, &old, old + 1));
+    return true;
+}
+
+static void
+come_back(void)
+{
+    uint32_t old = load_relaxed(&n_alone);
+
+    while (old && !cas_acq_rel(&n_alone, &old, old - 1))
+        ;
+}
+
+/* False: alone. */
+static bool
+take_cache(void)
+{
+    int n;
+
+    for (n = 1; !lock_cache(); n++)
+        if (go_alone(n < WAITS_MAX ? ALONE_MAX : UINT32_MAX))
+            return false;
     cache.n_profiles++;
     cache.n_used = 0;
     return true;
@@ -464,6 +503,8 @@ free_session(struct cpprof__symbolizer *symbolizer)
         s->ops->free(s->inner);
     if (s->has_cache)
         give_cache();
+    else
+        come_back();
     cpprof__buffer_free(&s->mappings);
     cpprof__arena_free(&s->arena);
     free(s);
@@ -540,6 +581,7 @@ cpprof__names_fork_parent(void)
 void
 cpprof__names_fork_child(void)
 {
+    store_release(&n_alone, 0);
     if (locked_for_fork) {
         pthread_mutex_unlock(&lock);
         return;
