@@ -52,25 +52,34 @@ seconds_in(const struct profile *p, const char *name)
 }
 
 /* Not the same, so that they are not made one. */
+static double slept[3]; /* seconds, in the last of each */
+
+static inline __attribute__((always_inline)) void
+nap(int i)
+{
+    uint64_t begin = wall_ns();
+
+    usleep(300000);
+    slept[i] = (double)(wall_ns() - begin) / 1e9;
+    load_sink += (uint64_t)i;
+}
+
 __attribute__((noinline)) static void
 nap_one(void)
 {
-    usleep(300000);
-    load_sink++;
+    nap(0);
 }
 
 __attribute__((noinline)) static void
 nap_two(void)
 {
-    usleep(300000);
-    load_sink += 2;
+    nap(1);
 }
 
 __attribute__((noinline)) static void
 nap_three(void)
 {
-    usleep(300000);
-    load_sink += 3;
+    nap(2);
 }
 
 /* Two periods: where a nap begins and ends is seen by ticks. */
@@ -89,16 +98,17 @@ test_overlap(void)
     p = end(&a);
     nap_three();
     q = end(&b);
-    check_near(seconds_in(p, "nap_one"), 0.3, EDGE,
+    check_near(seconds_in(p, "nap_one"), slept[0], EDGE,
                "the first capture has what came before the second");
-    check_near(seconds_in(p, "nap_two"), 0.3, EDGE,
+    check_near(seconds_in(p, "nap_two"), slept[1], EDGE,
                "and what both were there for");
     check_equal(profile_cpu_in(p, "nap_three"), 0, "but nothing of later");
     check_near(seconds_in(q, "nap_one"), 0, EDGE,
                "the second capture has nothing of before");
-    check_near(seconds_in(q, "nap_two"), 0.3, EDGE,
+    check_near(seconds_in(q, "nap_two"), slept[1], EDGE,
                "it has what both were there for");
-    check_near(seconds_in(q, "nap_three"), 0.3, EDGE, "and what came later");
+    check_near(seconds_in(q, "nap_three"), slept[2], EDGE,
+               "and what came later");
     check_near((double)p->duration_ns / 1e9, 0.6, 0.1,
                "each has a duration of its own");
     profile_free(p);
@@ -163,7 +173,7 @@ test_off_cpu(void)
     check_at_least(seconds_in(p, "hog_one"), 0.25, "who wants all has it");
     check_at_most(seconds_in(q, "hog_one") / ((double)profile_cpu_ns(p) / 1e9),
                   0.4, "who wants only waits has no time on a processor");
-    check_near(seconds_in(q, "nap_one"), 0.3, EDGE, "but all waits");
+    check_near(seconds_in(q, "nap_one"), slept[0], EDGE, "but all waits");
     check_equal(profile_cpu_labelled(q, "state", "running"), 0,
                 "and nothing that runs");
     profile_free(p);
@@ -193,11 +203,11 @@ test_ordinary(void)
     p = memory_profile(&file);
     if (!p)
         bail("that is no profile");
-    check_near(seconds_in(p, "nap_two"), 0.3, EDGE,
+    check_near(seconds_in(p, "nap_two"), slept[1], EDGE,
                "an ordinary profile within a capture has its own stretch");
     check_near(seconds_in(p, "nap_one") + seconds_in(p, "nap_three"), 0, EDGE,
                "and nothing else");
-    check_near(seconds_in(q, "nap_three"), 0.3, EDGE,
+    check_near(seconds_in(q, "nap_three"), slept[2], EDGE,
                "its end does not end the capture");
     profile_free(p);
     profile_free(q);
@@ -235,7 +245,8 @@ test_fork(void)
     check_equal(status, 0,
                 "a child may end its parent's capture and begin its own");
     p = end(&c);
-    check_near(seconds_in(p, "nap_one"), 0.3, EDGE, "the parent's goes on");
+    check_near(seconds_in(p, "nap_one"), slept[0], EDGE,
+               "the parent's goes on");
     profile_free(p);
 }
 
