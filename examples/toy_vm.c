@@ -61,11 +61,10 @@ toy_stack(void *thread, struct cpprof_vm_frame *frames, size_t max)
         const struct toy_frame *f = &toy->frames[i - 1];
         const struct toy_code *code = f->function->code;
 
-        frames[n] =
-            (struct cpprof_vm_frame){.function = f->function,
-                                     .pc = f->pc,
-                                     .line = code ? code[f->pc].line : 0,
-                                     .flags = i == 1 ? CPPROF_VM_ENTRY : 0};
+        frames[n].function = f->function;
+        frames[n].pc = f->pc;
+        frames[n].line = code ? code[f->pc].line : 0;
+        frames[n].flags = i == 1 ? CPPROF_VM_ENTRY : 0;
     }
     return n;
 }
@@ -76,10 +75,7 @@ toy_describe(void *thread, const void *function,
 {
     const struct toy_function *f = function;
 
-    (void)thread;
-    what->name = f->name;
-    what->file = f->file;
-    what->start_line = f->line;
+    *what = (struct cpprof_vm_function){f->name, NULL, f->file, f->line};
     return true;
 }
 
@@ -103,7 +99,8 @@ toy_push(struct toy *toy, const struct toy_function *function)
     toy->frames[toy->depth++] = (struct toy_frame){function, 0, 0};
 }
 
-/* profile: the callee's span ends while its frame is there. */
+/* profile: the callee's span ends while its frame is there. The caller is at
+ * its call until then. */
 static void
 toy_pop(struct toy *toy)
 {
@@ -111,7 +108,8 @@ toy_pop(struct toy *toy)
         cpprof_vm_span_next(toy->t);
     else
         cpprof_vm_span_end(toy->t);
-    toy->depth--;
+    if (--toy->depth)
+        toy->frames[toy->depth - 1].pc++;
 }
 
 static void
@@ -160,38 +158,27 @@ toy_step(struct toy *toy, struct toy_frame *f)
     }
 }
 
-/* profile: the native thread runs this one from here to there. A caller's pc
- * stays at its call until the callee is gone. */
+/* profile: the native thread runs this one from here to there. */
 static inline void
 toy_run(struct toy *toy, const struct toy_function *function)
 {
     struct cpprof_vm_thread *before = cpprof_vm_enter(toy->t);
-    size_t depth;
 
     toy_push(toy, function);
-    while ((depth = toy->depth) > 0) {
-        const struct toy_frame *f = &toy->frames[depth - 1];
-        bool calls = f->function->code[f->pc].op == TOY_CALL;
-
-        toy_step(toy, &toy->frames[depth - 1]);
-        if ((calls && toy->depth == depth) || toy->depth < depth)
-            if (toy->depth)
-                toy->frames[toy->depth - 1].pc++;
-    }
+    while (toy->depth)
+        toy_step(toy, &toy->frames[toy->depth - 1]);
     cpprof_vm_enter(before);
 }
 
 #ifndef TOY_NO_MAIN
-static const struct toy_code seven[] = {{TOY_WORK, 11, 70000, NULL},
-                                        {TOY_RETURN, 12, 0, NULL}};
-static const struct toy_code two[] = {{TOY_WORK, 21, 20000, NULL},
-                                      {TOY_RETURN, 22, 0, NULL}};
-static const struct toy_code one[] = {{TOY_WORK, 31, 10000, NULL},
-                                      {TOY_RETURN, 32, 0, NULL}};
+static const struct toy_code work[][2] = {
+    {{TOY_WORK, 11, 70000, NULL}, {TOY_RETURN, 12, 0, NULL}},
+    {{TOY_WORK, 21, 20000, NULL}, {TOY_RETURN, 22, 0, NULL}},
+    {{TOY_WORK, 31, 10000, NULL}, {TOY_RETURN, 32, 0, NULL}}};
 static const struct toy_function functions[] = {
-    {"seven", "split.toy", 10, seven, NULL},
-    {"two", "split.toy", 20, two, NULL},
-    {"one", "split.toy", 30, one, NULL}};
+    {"seven", "split.toy", 10, work[0], NULL},
+    {"two", "split.toy", 20, work[1], NULL},
+    {"one", "split.toy", 30, work[2], NULL}};
 static const struct toy_code top[] = {{TOY_CALL, 1, 0, &functions[0]},
                                       {TOY_CALL, 2, 0, &functions[1]},
                                       {TOY_CALL, 3, 0, &functions[2]},

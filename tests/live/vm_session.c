@@ -202,21 +202,27 @@ static const struct toy_code resume_code[] = {{TOY_CALL, 21, 0, &resumer},
 static const struct toy_function resuming = {"resuming", "resume.toy", 20,
                                              resume_code, NULL};
 
+/* A tick may be late on a machine with much to do: up to three times. */
 static void
 coroutine(enum cpprof_vm_mode mode)
 {
-    struct profile *p;
+    struct profile *p = NULL;
     struct toy toy;
-    double seconds;
+    double seconds = 0;
     uint64_t begin;
+    unsigned i;
 
     toy_make(&toy);
     toy_make(&other);
-    toy_start(mode, 1000);
-    begin = toy_clock(CLOCK_MONOTONIC);
-    toy_run(&toy, &resuming);
-    seconds = seconds_since(begin);
-    p = toy_stop();
+    for (i = 0; i < 3 && (!p || profile_cpu_leaf(p, "[no answer]")); i++) {
+        if (p)
+            profile_free(p);
+        toy_start(mode, 1000);
+        begin = toy_clock(CLOCK_MONOTONIC);
+        toy_run(&toy, &resuming);
+        seconds = seconds_since(begin);
+        p = toy_stop();
+    }
     check_near((double)profile_cpu_ns(p) / 1e9, seconds, 0.01,
                named(mode, "counts_time_in_a_coroutine_once"));
     check_near((double)profile_cpu_root(p, "napper") / 1e9, seconds, 0.01,
