@@ -36,6 +36,8 @@ LIBRARY = os.path.join(os.path.abspath(sys.argv[1]), "libcpprof.so")
 SECONDS = float(os.environ.get("SOAK_SECONDS", "10"))
 IS_LONG = SECONDS >= 120
 TURN = 8 if IS_LONG else 2  # seconds of load
+# A few turns on a busy machine say little.
+SLOWER = 1.05 if IS_LONG else 1.5
 TICK = os.sysconf("SC_CLK_TCK")
 NAMES = ["heap", "allocs", "block", "mutex", "goroutine", "threadcreate",
          "cmdline", "", "profile?seconds=1", "mutex?seconds=1", "delta_heap",
@@ -227,8 +229,8 @@ def test_turns(plain, redis, port):
         say_ratios("  the plain server's to itself",
                    [t[2][k] / t[0][k] for t in turns if t[0][k]])
     main = statistics.median(ratios(turns, 2))
-    TAP.ok("the thread that serves is not slowed down", main < (
-        1.05 if IS_LONG else 1.25), main)
+    TAP.ok("the thread that serves is not slowed down", main < SLOWER,
+           main)
     is_flat("scraped", sizes)
 
 
@@ -325,7 +327,7 @@ def test_slow(plain, redis, port):
     scraper.has_no_failure("with 300 slow clients")
     main = statistics.median(ratios(turns, 2))
     print("# CPU time of the main thread, to the plain server's: %.3f" % main)
-    TAP.ok("which do not slow the program down", main < 1.25, main)
+    TAP.ok("which do not slow the program down", main < SLOWER, main)
     is_flat("slow clients", sizes)
 
 
