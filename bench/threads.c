@@ -6,6 +6,8 @@
  *     threads dump N [PID]   N sleeping threads: dumps in here
  *     threads hold N         the same threads; says so, and sleeps
  *     threads idle N HZ S    S seconds without and S with a wall profile
+ *     threads busy N HZ S    the same, by turns, of N threads that take what
+ *                            another puts into a queue, one at a time
  */
 #include <cpprof/cpprof.h>
 #include <cpprof/profiles.h>
@@ -155,6 +157,103 @@ idle(int n, uint32_t rate_hz, double length)
     _exit(0);
 }
 
+/* ---- a queue ---------------------------------------------------------- */
+
+#define QUEUE 10
+#define TURNS 24
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t more, fewer;
+    int n;
+    uint64_t taken;
+} queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER,
+           PTHREAD_COND_INITIALIZER, 0, 0};
+
+static void *
+take(void *arg)
+{
+    for (;;) {
+        pthread_mutex_lock(&queue.lock);
+        while (!queue.n)
+            pthread_cond_wait(&queue.more, &queue.lock);
+        queue.n--;
+        queue.taken++;
+        pthread_cond_signal(&queue.fewer);
+        pthread_mutex_unlock(&queue.lock);
+    }
+    return arg;
+}
+
+static void *
+put(void *arg)
+{
+    for (;;) {
+        pthread_mutex_lock(&queue.lock);
+        while (queue.n == QUEUE)
+            pthread_cond_wait(&queue.fewer, &queue.lock);
+        queue.n++;
+        pthread_cond_signal(&queue.more);
+        pthread_mutex_unlock(&queue.lock);
+    }
+    return arg;
+}
+
+struct turn {
+    double us;    /* of CPU time for each that was taken */
+    double share; /* of a processor */
+};
+
+static struct turn
+pass_on(double length)
+{
+    double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    double begin = seconds(CLOCK_MONOTONIC);
+    uint64_t n = __atomic_load_n(&queue.taken, __ATOMIC_RELAXED);
+
+    usleep((useconds_t)(length * 1e6));
+    cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    n = __atomic_load_n(&queue.taken, __ATOMIC_RELAXED) - n;
+    return (struct turn){cpu * 1e6 / (double)(n ? n : 1),
+                         cpu / (seconds(CLOCK_MONOTONIC) - begin)};
+}
+
+static int
+busy(int n, uint32_t rate_hz, double length)
+{
+    const struct cpprof_wall_options options = {.size = sizeof options,
+                                                .rate_hz = rate_hz};
+    double us[TURNS], ratio[TURNS], more[TURNS];
+    struct cpprof_writer writer;
+    pthread_t thread;
+    int i;
+
+    for (i = 0; i <= n; i++)
+        if (pthread_create(&thread, NULL, i ? take : put, NULL))
+            return 1;
+    for (i = 0; i < TURNS; i++) {
+        struct turn without = pass_on(length / TURNS), with;
+
+        if (cpprof_path_writer("/dev/null", &writer, NULL) ||
+            cpprof_start_wall_profile(writer, &options, NULL))
+            return 1;
+        with = pass_on(length / TURNS);
+        cpprof_stop_wall_profile(NULL);
+        us[i] = without.us;
+        ratio[i] = with.us / without.us;
+        more[i] = 100 * with.share * (1 - 1 / ratio[i]);
+    }
+    qsort(us, TURNS, sizeof *us, by_value);
+    qsort(ratio, TURNS, sizeof *ratio, by_value);
+    qsort(more, TURNS, sizeof *more, by_value);
+    printf("  %5d threads, %4u Hz: %.2f us each without, times %.2f with: "
+           "%.1f %% of a processor (half of the turns: %.1f to %.1f)\n",
+           n, rate_hz, us[TURNS / 2], ratio[TURNS / 2], more[TURNS / 2],
+           more[TURNS / 4], more[TURNS * 3 / 4]);
+    fflush(stdout);
+    _exit(0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -162,6 +261,8 @@ main(int argc, char **argv)
 
     if (argc > 4 && !strcmp(argv[1], "idle"))
         return idle(n, (uint32_t)atoi(argv[3]), atof(argv[4]));
+    if (argc > 4 && !strcmp(argv[1], "busy"))
+        return busy(n, (uint32_t)atoi(argv[3]), atof(argv[4]));
     if (n < 1)
         return 2;
     make_threads(n);
