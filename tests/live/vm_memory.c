@@ -93,6 +93,43 @@ many_functions(void)
     cpprof_vm_thread_free(toy.t);
 }
 
+/* Tables were forgotten several times: all that is referred to is there, in
+ * order, and nothing is taken for something else. */
+static void
+forgotten_functions(void)
+{
+    static struct toy_function functions[1024];
+    static char names[1024][64];
+    size_t n_wrong = 0, i, last = 0;
+    struct profile *p;
+    struct toy toy;
+
+    toy_make(&toy);
+    toy_start(CPPROF_VM_TICK, 1);
+    cpprof_vm_enter(toy.t);
+    for (i = 0; i < 150000; i++)
+        run_once(&toy, &functions[i % 1024], names[i % 1024], i);
+    cpprof_vm_enter(NULL);
+    p = toy_stop();
+    for (i = 0; i < p->n_samples; i++) {
+        const struct frame *f = &p->samples[i].frames[0];
+        size_t number = 0;
+
+        if (f->name[0] == '[') /* there was no room */
+            continue;
+        if (sscanf(f->name, "generated_function_number_%zu", &number) != 1 ||
+            f->line != 7 || f->start_line != (int64_t)(number % 1000) ||
+            strcmp(f->file, "generated.toy") != 0 || number < last)
+            n_wrong++;
+        last = number;
+    }
+    check_at_least((double)p->n_locations, 70000,
+                   "functions_are_more_than_tables_hold");
+    check_equal((int64_t)n_wrong, 0, "every_sample_has_its_own_function");
+    profile_free(p);
+    cpprof_vm_thread_free(toy.t);
+}
+
 /* ---- the reference reads it -------------------------------------------- */
 
 static const struct toy_code fib_code[] = {{TOY_WORK, 2, 4000000, NULL},
@@ -171,6 +208,7 @@ int
 main(void)
 {
     many_functions();
+    forgotten_functions();
     read_by_pprof();
     return check_done();
 }
