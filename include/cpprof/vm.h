@@ -87,8 +87,9 @@ struct cpprof_vm_ops {
     /* NULL: the labels of the native thread. */
     const struct cpprof_labels *(*labels)(void *thread);
     /* Make the thread come to cpprof_vm_safepoint() soon; NULL: it polls.
-     * Called by a thread of cpprof's at every tick, as long as t is entered,
-     * or in a signal handler that interrupted it; calls nothing of cpprof. */
+     * Called by a thread of cpprof's at every tick, as long as t is entered or
+     * if it never was, or in a signal handler that interrupted it; calls
+     * nothing of cpprof. */
     void (*interrupt)(void *thread);
 };
 
@@ -135,6 +136,17 @@ cpprof_vm_thread_free(struct cpprof_vm_thread *t);
  */
 CPPROF_API struct cpprof_vm_thread *
 cpprof_vm_enter(struct cpprof_vm_thread *t);
+
+/*
+ * An interpreter that has one lock for all its threads may let any that holds
+ * it come to the safepoints of the others, which are never entered then. The
+ * CPU time of t (mode CPU) is that of the native thread tid, as gettid() has
+ * it; without this, of who comes.
+ *
+ * Safety: who holds that lock.
+ */
+CPPROF_API void
+cpprof_vm_thread_runs_in(struct cpprof_vm_thread *t, int32_t tid);
 
 /* The code of a function is gone; its identity may come again for another.
  * What was sampled keeps its name. Safety: MT. A few nanoseconds when no

@@ -88,6 +88,23 @@ now_ns(void)
                                 : CLOCK_MONOTONIC);
 }
 
+/* The kernel's name for the CPU clock of a thread: CPUCLOCK_PERTHREAD |
+ * CPUCLOCK_SCHED. */
+static clockid_t
+clock_of(int32_t tid)
+{
+    return (clockid_t)(~(uint32_t)tid << 3 | 6);
+}
+
+/* Of the native thread that t runs in; 0: that has ended. */
+static uint64_t
+now_of(const struct cpprof__vm_thread *t)
+{
+    if (!t->tid || load_relaxed(&cpprof__vm_mode) != CPPROF_VM_CPU)
+        return now_ns();
+    return cpprof__vm_clock(clock_of(t->tid));
+}
+
 static uint64_t
 base_of(const struct cpprof__vm_thread *t, uint32_t epoch)
 {
@@ -187,9 +204,9 @@ cpprof_vm_span_next_(struct cpprof_vm_thread *public)
 static void
 charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
 {
-    uint64_t now = now_ns();
+    uint64_t now = now_of(t);
     bool is_moved = load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU &&
-                    t->native != (uintptr_t)&cpprof__self;
+                    !t->tid && t->native != (uintptr_t)&cpprof__self;
 
     t->native = (uintptr_t)&cpprof__self;
     set_clock(t, now, is_moved ? t->span_ns : span_until(t, now));

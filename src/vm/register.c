@@ -103,6 +103,12 @@ cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
     return CPPROF_OK;
 }
 
+void
+cpprof_vm_thread_runs_in(struct cpprof_vm_thread *t, int32_t tid)
+{
+    cpprof__vm_inside(t)->tid = tid;
+}
+
 /* What it ran goes to the next of its kind: threads may live for less than a
  * quantum each, and take all the time there is. */
 static void

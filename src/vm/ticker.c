@@ -107,7 +107,7 @@ ask(struct cpprof__vm_thread *t)
     if (!load_relaxed(&t->is_entered) && load_relaxed(&t->was_entered))
         return;
     store_relaxed(&t->public.due, 1u);
-    if (t->vm->ops.interrupt && load_relaxed(&t->is_entered))
+    if (t->vm->ops.interrupt)
         t->vm->ops.interrupt(t->thread);
 }
 

@@ -51,6 +51,7 @@ struct cpprof__vm_thread {
     /* Fixed. */
     struct cpprof_vm *vm;
     void *thread; /* as ops know it */
+    int32_t tid;  /* whose CPU clock counts; 0: of who comes */
 
     /* In the list, under its lock. */
     struct cpprof__vm_thread *next, **at;
@@ -122,7 +123,7 @@ cpprof__vm_inside(struct cpprof_vm_thread *t)
 static inline uint64_t
 cpprof__vm_clock(clockid_t clock)
 {
-    struct timespec t;
+    struct timespec t = {0};
 
     clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
