@@ -46,6 +46,8 @@ RULES = {
     "src/vm": {"vm", "collect", "base", "arch", "public"},
     "src/cli": {"cli", "public"},
     "bindings": {"public"},
+    "bindings/lua": {"bindings/lua", "public"},
+    "bindings/python": {"bindings/python", "public"},
     "examples": {"public"},
     "bench": EVERYTHING,
     "tests": EVERYTHING,
@@ -82,7 +84,7 @@ def targets(root, path, quote, name):
     else:
         found = os.path.join("src", name)
     inside = os.path.relpath(found, "src")
-    return [os.path.dirname(inside), inside]
+    return [os.path.dirname(inside), inside, os.path.dirname(found)]
 
 
 def check_file(root, path):
@@ -133,6 +135,7 @@ BAD = {
     "src/nowhere/x.c": "int x;",
     "include/cpprof/x.h": '#include "base/buffer.h"',
     "examples/x.c": '#include "base/buffer.h"',
+    "bindings/lua/x.c": '#include "../python/x.h"',
 }
 GOOD = {
     "src/base/y.c": '#include "base/buffer.h"\n#include <stdio.h>',
@@ -143,6 +146,9 @@ GOOD = {
                               '#include "y.h"\n#include "arch/regs.h"',
     "src/collect/signal/y.h": "",
     "src/interpose/y.c": '#include "base/status.h"',
+    "bindings/lua/y.c": '#include "y.h"',
+    "bindings/lua/y.h": "#include <cpprof/writer.h>",
+    "bindings/python/x.h": "",
     "tests/unit/y.c": '#include "profile/decode.h"',
 }
 
