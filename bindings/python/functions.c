@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a function is: its code object, held from the first sample on, so that
+ * its address is that of no other; of a C function its method definition, which
+ * is static, where the object that is called may be made for the call.
+ */
+#include "python.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tunable: functions held; at more all are given back, so that code that is
+ * made anew for ever is no leak. 24 bytes each, and the code. */
+#define FUNCTIONS_MAX 16384
+#define N_SLOTS       (2u * FUNCTIONS_MAX) /* a power of two */
+
+struct function {
+    const void *key;  /* NULL: free */
+    PyObject *object; /* code, or the name of a C function */
+};
+
+static struct function *slots;
+static uint32_t n_functions;
+
+static const char unknown;
+
+/* What the last description points into. */
+static PyObject *told_name, *told_file;
+
+static struct function *
+find(const void *key)
+{
+    uint64_t hash = (uintptr_t)key * 0x9e3779b97f4a7c15u;
+    uint32_t i = (uint32_t)(hash >> 32) & (N_SLOTS - 1);
+
+    while (slots[i].key && slots[i].key != key)
+        i = (i + 1) & (N_SLOTS - 1);
+    return &slots[i];
+}
+
+/* Where key is or shall be; NULL: no room. */
+static struct function *
+slot_of(const void *key)
+{
+    struct function *f;
+
+    if (!slots && !(slots = calloc(N_SLOTS, sizeof *slots)))
+        return NULL;
+    f = find(key);
+    if (!f->key && n_functions == FUNCTIONS_MAX + FUNCTIONS_MAX / 2)
+        return NULL;
+    return f;
+}
+
+static void
+keep(struct function *f, const void *key, PyObject *object)
+{
+    f->key = key;
+    f->object = object;
+    n_functions++;
+}
+
+const void *
+function_of_code(PyCodeObject *code)
+{
+    struct function *f = slot_of(code);
+
+    if (!f)
+        return &unknown;
+    if (!f->key)
+        keep(f, code, Py_NewRef((PyObject *)code));
+    return code;
+}
+
+/* "time.sleep", "list.append"; builtins without their module. */
+static PyObject *
+name_of_builtin(PyObject *function)
+{
+    PyObject *name = PyObject_GetAttrString(function, "__qualname__");
+    PyObject *module = ((PyCFunctionObject *)function)->m_module, *full;
+
+    if (!name || !module || !PyUnicode_Check(module) ||
+        !PyUnicode_CompareWithASCIIString(module, "builtins"))
+        return name;
+    full = PyUnicode_FromFormat("%U.%U", module, name);
+    Py_DECREF(name);
+    return full;
+}
+
+const void *
+function_of_builtin(PyObject *function)
+{
+    const void *key;
+    struct function *f;
+    PyObject *name;
+
+    if (!PyCFunction_Check(function))
+        return &unknown;
+    key = ((PyCFunctionObject *)function)->m_ml;
+    f = slot_of(key);
+    if (f && f->key)
+        return key;
+    name = f ? name_of_builtin(function) : NULL;
+    if (!name) {
+        PyErr_Clear();
+        return &unknown;
+    }
+    keep(f, key, name);
+    return key;
+}
+
+void
+functions_begin(void)
+{
+    if (n_functions >= FUNCTIONS_MAX)
+        functions_forget();
+}
+
+void
+functions_forget(void)
+{
+    struct function *old = slots;
+    uint32_t i;
+
+    slots = NULL;
+    n_functions = 0;
+    for (i = 0; old && i < N_SLOTS; i++) {
+        if (!old[i].key)
+            continue;
+        cpprof_vm_function_gone(python_vm, old[i].key);
+        Py_DECREF(old[i].object);
+    }
+    free(old);
+    Py_CLEAR(told_name);
+    Py_CLEAR(told_file);
+}
+
+/* ---- descriptions ------------------------------------------------------ */
+
+static const char *
+text_of(PyObject *string)
+{
+    const char *text =
+        string && PyUnicode_Check(string) ? PyUnicode_AsUTF8(string) : NULL;
+
+    if (!text)
+        PyErr_Clear();
+    return text;
+}
+
+/* Readers take what stands in <> for a C++ template and leave it out, but for
+ * names with a dot before. */
+static PyObject *
+name_outside(const char *name, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    const char *base = slash ? slash + 1 : file;
+    char front[128];
+
+    if (*base == '<')
+        snprintf(front, sizeof front, "[%.*s]", (int)strcspn(base + 1, ">"),
+                 base + 1);
+    else
+        snprintf(front, sizeof front, "%.*s", (int)strcspn(base, "."), base);
+    return PyUnicode_FromFormat("%s%s%s", front, *name ? "." : "", name);
+}
+
+/* Code of a module is named as its file. */
+static PyObject *
+name_of_code(PyObject *qualified, const char *file)
+{
+    const char *name = text_of(qualified);
+
+    if (!name || !file || *name != '<')
+        return Py_XNewRef(qualified);
+    if (strcmp(name, "<module>"))
+        return name_outside(name, file);
+    if (*file == '<')
+        return name_outside("", file);
+    return NULL;
+}
+
+static void
+describe_code(PyObject *code, struct cpprof_vm_function *what)
+{
+    PyObject *qualified = PyObject_GetAttrString(code, "co_qualname");
+
+    Py_XSETREF(told_file, PyObject_GetAttrString(code, "co_filename"));
+    what->file = text_of(told_file);
+    Py_XSETREF(told_name, name_of_code(qualified, what->file));
+    what->name = text_of(told_name);
+    what->start_line = ((PyCodeObject *)code)->co_firstlineno;
+    Py_XDECREF(qualified);
+    PyErr_Clear();
+}
+
+bool
+describe_function(void *thread, const void *function,
+                  struct cpprof_vm_function *what)
+{
+    struct function *f = slots ? find(function) : NULL;
+
+    if (!f || !f->key)
+        return false;
+    if (PyCode_Check(f->object))
+        describe_code(f->object, what);
+    else
+        what->name = text_of(f->object);
+    return true;
+}

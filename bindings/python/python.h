@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The module cpprof for CPython 3.11. docs/python.md tells what is done when.
+ *
+ * Whoever holds the GIL may look at the stacks of all threads, so one thread
+ * samples for all: no stack is ever entered (cpprof_vm_enter), and safepoints
+ * come by the main thread, in a pending call, or by a thread of the module when
+ * the main thread sleeps. Only spans are counted by each thread itself.
+ *
+ * All that is here is used under the GIL, but for what says so.
+ */
+#ifndef PYTHON_PYTHON_H
+#define PYTHON_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <cpprof/vm.h>
+#include <frameobject.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A C function that runs, and the frame that called it: not held, compared. */
+struct builtin {
+    const PyFrameObject *caller;
+    PyObject *function; /* held */
+};
+
+struct thread {
+    struct thread *next;
+    PyThreadState *state;
+    uint64_t id;                  /* of the state; the list falls by it */
+    struct cpprof_vm_thread *vm;  /* NULL: it runs no Python code */
+    struct cpprof_labels *labels; /* held; current in its native thread */
+
+    /* Spans. */
+    bool is_hooked;
+    uint32_t depth; /* frames of Python */
+    uint32_t skip;  /* frames of the next walk that do not count: leaf */
+    uint32_t n_builtins;
+    uint32_t max_builtins;
+    struct builtin *builtins; /* those that run, the last on top */
+};
+
+/* ---------------------------------------------------- threads.c ---------- */
+
+extern struct cpprof_vm *python_vm;
+extern struct thread *threads;
+
+/* Make the list what the interpreter's is. */
+void
+threads_update(void);
+/* NULL: no memory. */
+struct thread *
+thread_of_caller(void);
+/* Does it run Python code? Then vm is there, unless memory is out. */
+bool
+thread_wakes(struct thread *t);
+
+/* ------------------------------------------------------ ticks.c ---------- */
+
+/* ops.interrupt: without the GIL. */
+void
+ticks_interrupt(void *thread);
+/* Sample all threads, now. */
+void
+ticks_sample(void);
+/* A thread that samples while the main one does not come. False: errno. */
+bool
+ticks_start(void);
+/* Releases the GIL meanwhile. */
+void
+ticks_stop(void);
+void
+ticks_after_fork(void);
+
+/* ------------------------------------------------------ spans.c ---------- */
+
+void
+spans_hook_all(void);
+void
+spans_unhook_all(void);
+/* threading.setprofile() for new threads: spans_begin(frame, event, arg). */
+PyObject *
+spans_begin(PyObject *module, PyObject *args);
+
+/* ------------------------------------------------------- walk.c ---------- */
+
+size_t
+walk_stack(void *thread, struct cpprof_vm_frame *frames, size_t max);
+
+/* -------------------------------------------------- functions.c ---------- */
+
+/* Identities, which stay as long as functions_forget() is not called. */
+const void *
+function_of_code(PyCodeObject *code);
+const void *
+function_of_builtin(PyObject *function);
+/* Before a walk: there is a bound to what is held. */
+void
+functions_begin(void);
+void
+functions_forget(void);
+bool
+describe_function(void *thread, const void *function,
+                  struct cpprof_vm_function *what);
+
+/* ----------------------------------------- labels.c, profiles.c ---------- */
+
+extern PyTypeObject labels_type, profile_type;
+const struct cpprof_labels *
+labels_of_thread(void *thread);
+
+/* ----------------------------------------------------- module.c ---------- */
+
+PyMODINIT_FUNC
+PyInit_cpprof(void);
+
+/* Raises what fits; NULL. */
+PyObject *
+raise_failure(const struct cpprof_error *error);
+/* out: a path, as open() takes it. False: raised. */
+bool
+writer_of(PyObject *out, struct cpprof_writer *writer);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads of the interpreter that imported the module. Its list has the
+ * newest in front, with numbers that fall: so does ours, and both are gone
+ * through at once.
+ */
+#include "python.h"
+
+#include <stdlib.h>
+
+struct cpprof_vm *python_vm;
+struct thread *threads;
+
+/* Labels that are still set may be its native thread's, which may go on. */
+static void
+free_thread(struct thread *t)
+{
+    cpprof_vm_thread_free(t->vm);
+    while (t->n_builtins)
+        Py_DECREF(t->builtins[--t->n_builtins].function);
+    free(t->builtins);
+    free(t);
+}
+
+static struct thread *
+make_thread(PyThreadState *state, struct thread *next)
+{
+    struct thread *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return NULL;
+    t->state = state;
+    t->id = PyThreadState_GetID(state);
+    t->next = next;
+    return t;
+}
+
+void
+threads_update(void)
+{
+    PyInterpreterState *interpreter =
+        PyThreadState_GetInterpreter(PyThreadState_Get());
+    PyThreadState *state = PyInterpreterState_ThreadHead(interpreter);
+    struct thread **at = &threads, *gone;
+
+    if (interpreter != PyInterpreterState_Main())
+        return;
+    while (state || *at) {
+        uint64_t id = state ? PyThreadState_GetID(state) : 0;
+
+        if (*at && (*at)->id > id) {
+            gone = *at;
+            *at = gone->next;
+            free_thread(gone);
+            continue;
+        }
+        if (!*at || (*at)->id < id) {
+            struct thread *made = make_thread(state, *at);
+
+            if (made)
+                *at = made;
+        }
+        if (*at && (*at)->id == id)
+            at = &(*at)->next;
+        state = PyThreadState_Next(state);
+    }
+}
+
+struct thread *
+thread_of_caller(void)
+{
+    PyThreadState *state = PyThreadState_Get();
+    struct thread *t;
+
+    for (t = threads; t && t->state != state; t = t->next) {
+    }
+    if (t && t->id == PyThreadState_GetID(state))
+        return t;
+    threads_update();
+    for (t = threads; t && t->state != state; t = t->next) {
+    }
+    return t;
+}
+
+bool
+thread_wakes(struct thread *t)
+{
+    PyFrameObject *frame = PyThreadState_GetFrame(t->state);
+
+    if (!frame) {
+        cpprof_vm_thread_free(t->vm);
+        t->vm = NULL;
+        return false;
+    }
+    Py_DECREF(frame);
+    if (t->vm)
+        return true;
+    if (cpprof_vm_thread_new(python_vm, t, &t->vm, NULL) != CPPROF_OK)
+        return false;
+    cpprof_vm_thread_runs_in(t->vm, (int32_t)t->state->native_thread_id);
+    return true;
+}

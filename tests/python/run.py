@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Scripts under the module for CPython, and what the profiles say of them.
+
+    run.py PYTHON MODULE-FOLDER
+
+Prints TAP.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(here, "..", "lua"))
+from profile import Profile  # noqa: E402
+
+python, folder = sys.argv[1:]
+n_checks = n_failed = 0
+
+
+def check(name, problems):
+    global n_checks, n_failed
+    n_checks += 1
+    n_failed += bool(problems)
+    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
+          flush=True)
+    for problem in list(problems)[:12]:
+        print("#", problem)
+
+
+def run(*command, env=None):
+    environment = {k: v for k, v in os.environ.items()
+                   if not k.startswith(("PYTHON", "CPPROF", "LD_PRELOAD"))}
+    environment["PYTHONPATH"] = folder
+    environment.update(env or {})
+    done = subprocess.run([str(word) for word in command], env=environment,
+                          capture_output=True, text=True, cwd=work)
+    if done.returncode:
+        raise SystemExit("Bail out! %s: %s" % (command, done.stderr))
+    return done.stdout
+
+
+def script(name, *words, **how):
+    return run(python, os.path.join(here, name), *words, **how)
+
+
+def near(what, got, wanted, within):
+    return [] if abs(got - wanted) <= within else \
+        ["%s: %s, not %s +- %s" % (what, got, wanted, within)]
+
+
+def at_least(what, got, least):
+    return [] if got >= least else ["%s: %s < %s" % (what, got, least)]
+
+
+# ---- truth ------------------------------------------------------------------
+
+def split(mode, hz):
+    """Again with twice the time, as chance may have it on a busy machine. CPU
+    time is shared as the work is; wall time as the script has seen it."""
+    for rounds in (20, 40, 80):
+        took = list(map(float, script("split.py", mode, "split.pb.gz", rounds,
+                                      hz).split()))
+        p = Profile(work + "/split.pb.gz")
+        problems = []
+        for name, share, by_clock in zip(("seventy", "twenty", "ten"),
+                                         (70, 20, 10), took):
+            if mode != "cpu":
+                share = 100 * by_clock / sum(took)
+            problems += near(name, 100 * p.cum(name) / p.total(), share, 2)
+        if mode == "cpu":
+            problems += near("sum", p.total() / 1e6, sum(took) * 1e3,
+                             p.period / 1e6 + 5)
+        else:  # between the last sample and the end others may run
+            problems += near("sum", p.total() / 1e6, p.duration_ns / 1e6,
+                             p.period / 1e6 + 20)
+        if not problems:
+            break
+    return problems
+
+
+# ---- shapes -----------------------------------------------------------------
+
+def line_of(name, text):
+    with open(os.path.join(here, name)) as file:
+        for number, line in enumerate(file, 1):
+            if text in line:
+                return number
+
+
+def under(p, *names):
+    """Time of stacks that have these names of Python functions in a row, leaf
+    side first."""
+    def has(stack, _):
+        frames = [f[0] for f in stack if f[1]]
+        return any(frames[i:i + len(names)] == list(names)
+                   for i in range(len(frames)))
+    return p.time(has)
+
+
+def above(p, name, caller):
+    """The same, of any functions."""
+    return p.time(lambda stack, _: (name, caller) in
+                  zip([f[0] for f in stack], [f[0] for f in stack[1:]]))
+
+
+# Seconds of CPU time; a name and who must be right above it.
+SHAPES = [
+    (0.12, "work", "numbers", "consume"),
+    (0.1, "work", "coroutine", "drive"),
+    (0.1, "work", "raises", "catches"),
+    (0.05, "work", "catches"),
+    (0.1, "work", "Thing.__add__"),
+    (0.1, "work", "Thing.field"),
+    (0.1, "work", "key"),
+    (0.1, "work", "outer.<locals>.inner", "outer"),
+    (0.1, "work", "shapes.<lambda>"),
+    (0.1, "work", "[string]"),
+    (0.4, "work", "worker", "Thread.run"),
+]
+
+
+def sleeps(p, mode, wall):
+    """A C function that sleeps is on its caller's line; threads count each."""
+    line = line_of("shapes.py", "# the line of the nap")
+    nap = p.time(lambda stack, _: ("nap", line) in
+                 [(f[0], f[2]) for f in stack])
+    main = p.time(lambda stack, _: stack[-1][0].endswith("shapes.py"))
+    problems = near("nap", nap / 1e9, 0.3, 0.1)
+    problems += at_least("sleeper", p.cum("sleeper") / 1e9, 0.4)
+    problems += near("main thread", main / 1e9, wall, 0.02)
+    if mode == "span":
+        problems += near("time.sleep", above(p, "time.sleep", "nap") / 1e9,
+                         0.3, 0.1)
+        problems += at_least("key under sorted",
+                             above(p, "key", "sorted") / 1e9, 0.08)
+    return problems
+
+
+def spent(p, mode, cpu):
+    """Of a safepoint that comes late the time is at its place, so CPU time may
+    be a few milliseconds off, wall time only more."""
+    problems = []
+    for seconds, *names in SHAPES:
+        got = under(p, *names) / 1e9
+        problems += at_least(" < ".join(names), got, 0.7 * seconds)
+        if mode == "cpu":
+            problems += near(" < ".join(names), got, seconds,
+                             0.35 * seconds)
+    labelled = p.time(lambda _, labels: labels.get("kind") == "worker" and
+                      labels.get("number") == 7)
+    problems += at_least("labelled", labelled / 1e9, 0.3)
+    if mode == "cpu":
+        problems += near("CPU time", p.total() / 1e9, cpu, 0.05 * cpu + 0.03)
+    return problems
+
+
+def shapes(mode):
+    """A thread is first seen at a tick, which may be late, too."""
+    for _ in range(3):
+        wall, cpu = map(float, script("shapes.py", mode,
+                                      "shapes.pb.gz").split())
+        p = Profile(work + "/shapes.pb.gz")
+        problems = spent(p, mode, cpu)
+        if mode != "cpu":
+            problems += sleeps(p, mode, wall)
+        if not problems:
+            break
+    return problems
+
+
+# ---- go tool pprof ----------------------------------------------------------
+
+def pprof():
+    """-list finds the script; nothing is taken for a C++ template."""
+    script("shapes.py", "tick", "p.pb.gz")
+    pieces = {"-top": ["File: [python]", "Type: wall", "nap",
+                       "outer.<locals>.inner", "shapes.<lambda>", "[string]",
+                       "shapes.py"],
+              "-list=^nap$": ["# the line of the nap", "shapes.py"],
+              "-traces": ["number:  7", "kind:  worker", "Thing.__add__"]}
+    problems = []
+    for words, wanted in pieces.items():
+        text = run("go", "tool", "pprof", "-nodefraction=0", words, "p.pb.gz")
+        problems += ["%s has no %s" % (words, piece)
+                     for piece in wanted if piece not in text]
+    return problems
+
+
+def interface():
+    script("interface.py")
+    p = Profile(work + "/unstopped.pb.gz")
+    return at_least("a profile that nobody stops", p.total(), 1)
+
+
+with tempfile.TemporaryDirectory(prefix="cpprof-python-") as work:
+    check("what is accepted, refused, held and given back", interface())
+    for each, rate in ("tick", 1000), ("span", 1000), ("cpu", 250):
+        check("70/20/10 within 2 points, mode %s" % each, split(each, rate))
+    for each in "tick", "span", "cpu":
+        check("frames, threads, labels, mode %s" % each, shapes(each))
+    check("go tool pprof reads it", pprof())
+print("1..%d" % n_checks)
+sys.exit(n_failed != 0)
