@@ -206,6 +206,7 @@ take_state(void)
         s->resumed = NULL;
         s->uses_labels = false;
         s->is_left = false;
+        s->looked = 0;
         s->own_labels = NULL;
         memset(&s->program, 0, sizeof s->program);
     }

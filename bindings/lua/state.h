@@ -58,7 +58,8 @@ struct state {
     struct resumption *resumed;
     struct program_hook program;
     struct functions functions;
-    bool is_left; /* the host is at work, not a function of the state */
+    uint64_t looked; /* at the clock in mode SPAN, by the counter; 0: never */
+    bool is_left;    /* the host is at work, not a function of the state */
     bool uses_labels;
     const struct cpprof_labels *own_labels; /* of the coroutine that runs */
 

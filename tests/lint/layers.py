@@ -45,7 +45,7 @@ RULES = {
     "src/push/curl": {"push/plugin.h", "arch"},
     "src/vm": {"vm", "collect", "base", "arch", "public"},
     "src/cli": {"cli", "public"},
-    "bindings": {"public"},
+    "bindings": {"bindings", "public"},
     "bindings/lua": {"bindings/lua", "public"},
     "bindings/python": {"bindings/python", "public"},
     "examples": {"public"},
