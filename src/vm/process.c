@@ -22,8 +22,10 @@ void
 cpprof__vm_begin(void)
 {
     environment = cpprof__environment_vm(&is_descendant);
-    if (environment)
-        cpprof__vm_set_lua_init();
+    if (!environment)
+        return;
+    cpprof__vm_set_lua_init();
+    cpprof__vm_set_python_path();
 }
 
 void

@@ -21,4 +21,8 @@ cpprof__vm_end(void);
 void
 cpprof__vm_set_lua_init(void);
 
+/* python_path.c: the same for CPython, which reads PYTHONPATH. */
+void
+cpprof__vm_set_python_path(void);
+
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Scripts under the module for CPython, and what the profiles say of them.
 
-    run.py PYTHON MODULE-FOLDER
+    run.py PYTHON MODULE-FOLDER CPPROF
 
 Prints TAP.
 """
@@ -14,7 +14,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(here, "..", "lua"))
 from profile import Profile  # noqa: E402
 
-python, folder = sys.argv[1:]
+python, folder, cpprof = sys.argv[1:]
 n_checks = n_failed = 0
 
 
@@ -187,6 +187,41 @@ def pprof():
     return problems
 
 
+# ---- scripts that know nothing ----------------------------------------------
+
+def plain_environment():
+    """A folder with a sitecustomize of the user's own."""
+    mine = os.path.join(work, "mine")
+    os.makedirs(mine, exist_ok=True)
+    with open(os.path.join(mine, "sitecustomize.py"), "w") as file:
+        file.write("NAME = 'mine'\n")
+    return {"PYTHONPATH": mine}
+
+
+def recorded():
+    """What the script and its children see is as without us."""
+    env = plain_environment()
+    mine = env["PYTHONPATH"]
+    printed = run(cpprof, "record", "-o", "plain.pb.gz", "--", python,
+                  os.path.join(here, "plain.py"), "child", env=env)
+    p = Profile(work + "/plain.vm.pb.gz")
+    wanted = "%s False 0 mine\n%s\n" % (mine, mine)
+    problems = [] if printed == wanted else ["printed " + printed]
+    return problems + at_least("busy", p.cum("busy") / 1e9, 0.15)
+
+
+def by_variable(mode):
+    env = dict(plain_environment(), CPPROF="vm=%s,out=v.pb.gz" % mode,
+               LD_PRELOAD=os.path.join(os.path.dirname(cpprof),
+                                       "libcpprof.so"))
+    script("plain.py", env=env)
+    p = Profile(work + "/v.pb.gz")
+    problems = at_least("busy", p.cum("busy") / 1e9, 0.15)
+    if mode == "span":
+        problems += at_least("thread_time", p.cum("time.thread_time"), 1)
+    return problems
+
+
 def interface():
     script("interface.py")
     p = Profile(work + "/unstopped.pb.gz")
@@ -200,5 +235,8 @@ with tempfile.TemporaryDirectory(prefix="cpprof-python-") as work:
     for each in "tick", "span", "cpu":
         check("frames, threads, labels, mode %s" % each, shapes(each))
     check("go tool pprof reads it", pprof())
+    check("cpprof record, without touching the script", recorded())
+    for each in "tick", "span", "cpu":
+        check("CPPROF=vm=%s" % each, by_variable(each))
 print("1..%d" % n_checks)
 sys.exit(n_failed != 0)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Imported by an interpreter whose PYTHONPATH libcpprof.so has changed
+(src/vm/python_path.c): give the variable and the path back as they were, load
+the module, which joins the profile, and import the sitecustomize that would
+have been. A profiler is no reason for a program not to start."""
+import os
+import sys
+
+# ORDER: python_path.c
+FORMER_VARIABLE = "CPPROF_PYTHONPATH"
+
+
+def give_back():
+    former = os.environ.pop(FORMER_VARIABLE, "")
+    if former:
+        os.environ["PYTHONPATH"] = former[1:]
+    else:
+        os.environ.pop("PYTHONPATH", None)
+
+
+def load(folder):
+    from importlib import machinery, util
+
+    if sys.implementation.name != "cpython" or \
+            sys.version_info[:2] != (3, 11):
+        return
+    path = os.path.join(folder, "cpprof.so")
+    loader = machinery.ExtensionFileLoader("cpprof", path)
+    spec = util.spec_from_file_location("cpprof", path, loader=loader)
+    sys.modules["cpprof"] = util.module_from_spec(spec)
+    loader.exec_module(sys.modules["cpprof"])
+
+
+def begin():
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [folder for folder in sys.path
+                   if os.path.abspath(folder) != here]
+    sys.path_importer_cache.pop(here, None)
+    if FORMER_VARIABLE not in os.environ:
+        return
+    give_back()
+    try:
+        load(os.path.dirname(here))
+    except Exception:
+        sys.modules.pop("cpprof", None)
+
+
+begin()
+sys.modules.pop("sitecustomize", None)
+try:
+    import sitecustomize  # noqa: F401
+except ImportError as error:
+    if error.name != "sitecustomize":
+        raise

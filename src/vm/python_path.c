@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs in Python that know nothing of us. CPython imports sitecustomize
+ * before the program, if there is one on its path: a folder of ours with one
+ * goes to the front of PYTHONPATH. It gives the variable back as it was, loads
+ * the module and then imports the sitecustomize that it stood before.
+ */
+#include "vm/process.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VARIABLE "PYTHONPATH"
+
+/* "=" and what the variable was; "": it was not set. ORDER: sitecustomize.py */
+#define FORMER_VARIABLE "CPPROF_PYTHONPATH"
+
+/* Beside the library: installed, or in the folder it was built in. */
+static bool
+find_folder(char path[PATH_MAX])
+{
+    static const char *const folders[] = {"cpprof/python", "bindings/python"};
+    char file[PATH_MAX];
+    const char *slash;
+    Dl_info info;
+    size_t i;
+
+    if (!dladdr((const void *)cpprof__vm_set_python_path, &info) ||
+        !(slash = strrchr(info.dli_fname, '/')))
+        return false;
+    for (i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (snprintf(path, PATH_MAX, "%.*s/%s/start",
+                     (int)(slash - info.dli_fname), info.dli_fname,
+                     folders[i]) >= PATH_MAX ||
+            snprintf(file, PATH_MAX, "%s/sitecustomize.py", path) >= PATH_MAX)
+            continue;
+        if (!access(file, R_OK))
+            return true;
+    }
+    return false;
+}
+
+/* The variable has no way to quote a colon. */
+void
+cpprof__vm_set_python_path(void)
+{
+    const char *before = getenv(VARIABLE);
+    char folder[PATH_MAX], *path = NULL, *former = NULL;
+
+    if (!dlsym(RTLD_DEFAULT, "PyEval_SetProfile") || getenv(FORMER_VARIABLE) ||
+        !find_folder(folder) || strchr(folder, ':'))
+        return;
+    if (!before) {
+        setenv(FORMER_VARIABLE, "", 1);
+        setenv(VARIABLE, folder, 1);
+    } else if (asprintf(&former, "=%s", before) >= 0) {
+        if (asprintf(&path, "%s:%s", folder, before) >= 0) {
+            setenv(FORMER_VARIABLE, former, 1);
+            setenv(VARIABLE, path, 1);
+            free(path);
+        }
+        free(former);
+    }
+}
