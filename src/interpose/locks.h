@@ -153,12 +153,22 @@ _pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*f)(void *),
                       void *arg);
 void
 _pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int call);
+
+/* Frames of C that are unwound stay forbidden to who has the stack then. */
+#ifdef __SANITIZE_ADDRESS__
+void
+__asan_handle_no_return(void);
+#define FRAMES_END __asan_handle_no_return()
+#else
+#define FRAMES_END __asm__ volatile("") /* the call before is no tail call */
+#endif
 /* NOLINTEND(bugprone-reserved-identifier) */
 
 CPPROF__HOOK __attribute__((unused)) static void
 wait_was_unwound(void *wait)
 {
     cpprof__wait_unwound(wait);
+    FRAMES_END;
 }
 
 #define UNWOUND_BEGIN(wait)                                                    \
