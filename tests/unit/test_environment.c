@@ -347,6 +347,28 @@ wrong_words_of_the_server_are_named(void **state)
 }
 
 static void
+interpreters_are_profiled_when_named(void **state)
+{
+    (void)state;
+    assert_int_equal(cpprof__environment_parse("vm=span,depth=9", &env, &error),
+                     CPPROF_OK);
+    assert_true(env.has_vm);
+    assert_int_equal(env.vm.mode, CPPROF_VM_SPAN);
+    assert_int_equal(env.vm.max_depth, 9);
+    assert_int_equal(env.kinds, 0);
+    assert_int_equal(cpprof__environment_parse("cpu,vm=250", &env, &error),
+                     CPPROF_OK);
+    assert_int_equal(env.vm.rate_hz, 250);
+    assert_int_equal(env.kinds, CPPROF__KIND_CPU);
+    assert_int_equal(cpprof__environment_parse("cpu,vm=0", &env, &error),
+                     CPPROF_OK);
+    assert_false(env.has_vm);
+    assert_int_equal(cpprof__environment_parse("vm=fast", &env, &error),
+                     CPPROF_INVALID);
+    assert_non_null(strstr(error.text, "vm=fast is not tick, span, cpu"));
+}
+
+static void
 push_words_are_understood(void **state)
 {
     (void)state;
@@ -445,6 +467,7 @@ main(void)
         cmocka_unit_test(what_serves_only_writes_nothing),
         cmocka_unit_test(words_of_the_server_are_understood),
         cmocka_unit_test(wrong_words_of_the_server_are_named),
+        cmocka_unit_test(interpreters_are_profiled_when_named),
         cmocka_unit_test(push_words_are_understood),
         cmocka_unit_test(push_beside_kinds_or_files_takes_those),
         cmocka_unit_test(push_words_that_say_nothing_are_refused),
