@@ -34,8 +34,9 @@ struct thread {
 
     /* Spans. */
     bool is_hooked;
-    uint32_t depth; /* frames of Python */
-    uint32_t skip;  /* frames of the next walk that do not count: leaf */
+    uint64_t looked; /* at the clock, by the counter */
+    uint32_t depth;  /* frames of Python */
+    uint32_t skip;   /* frames of the next walk that do not count: leaf */
     uint32_t n_builtins;
     uint32_t max_builtins;
     struct builtin *builtins; /* those that run, the last on top */

@@ -6,7 +6,11 @@
  */
 #include "python.h"
 
+#include "counter.h"
+
 #include <stdlib.h>
+
+static uint64_t look; /* of the counter */
 
 static int
 on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
@@ -56,14 +60,28 @@ pop_builtins(struct thread *t, const PyFrameObject *caller, uint32_t most)
 
 /* ---- events ------------------------------------------------------------ */
 
+static inline bool
+may_be_due(struct thread *t)
+{
+    uint64_t now = counter_read();
+
+    if (now - t->looked < look)
+        return false;
+    t->looked = now;
+    return true;
+}
+
 /* The time until now was the caller's. */
 static void
 on_call(struct thread *t)
 {
     if (t->depth++ == 0) {
         cpprof_vm_span_begin(t->vm);
+        t->looked = counter_read();
         return;
     }
+    if (!may_be_due(t))
+        return;
     t->skip = 1;
     cpprof_vm_span_next(t->vm);
     t->skip = 0;
@@ -74,10 +92,10 @@ on_return(struct thread *t, const PyFrameObject *frame)
 {
     if (t->depth)
         t->depth--;
-    if (t->depth)
-        cpprof_vm_span_next(t->vm);
-    else
+    if (!t->depth)
         cpprof_vm_span_end(t->vm);
+    else if (may_be_due(t))
+        cpprof_vm_span_next(t->vm);
     pop_builtins(t, frame, UINT32_MAX);
 }
 
@@ -98,12 +116,14 @@ on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
         on_return(t, frame);
         break;
     case PyTrace_C_CALL:
-        cpprof_vm_span_next(t->vm);
+        if (may_be_due(t))
+            cpprof_vm_span_next(t->vm);
         push_builtin(t, frame, arg);
         break;
     case PyTrace_C_EXCEPTION:
     case PyTrace_C_RETURN:
-        cpprof_vm_span_next(t->vm);
+        if (may_be_due(t))
+            cpprof_vm_span_next(t->vm);
         pop_builtins(t, frame, 1);
         break;
     }
@@ -165,6 +185,8 @@ as_each(void (*what)(struct thread *t))
 void
 spans_hook_all(void)
 {
+    if (!look)
+        look = counter_measure();
     threads_update();
     as_each(hook);
 }
