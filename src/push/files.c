@@ -6,16 +6,18 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define NS_PER_S 1000000000
 
-/* Two that began in the same second, after the clock was set back. */
-#define SECONDS_TRIED 100
+/* Names that are tried, one for each second. */
+#define SECONDS_TRIED 1000
 
 static enum cpprof_status
 failed(const char *what, const char *path, struct cpprof_error *error)
@@ -196,22 +198,6 @@ prune(const char *folder, const char *pattern, const char *kind, uint32_t keep)
 
 /* ---- one file --------------------------------------------------------- */
 
-/* A name that nobody has yet. */
-static bool
-find_path(const struct cpprof__push_plan *plan, const char *kind,
-          int64_t seconds, char path[PATH_MAX])
-{
-    struct stat st;
-    unsigned i;
-
-    for (i = 0; i < SECONDS_TRIED; i++)
-        if (!expand(plan->pattern, kind, seconds + i, path, PATH_MAX))
-            return false;
-        else if (lstat(path, &st))
-            break;
-    return true;
-}
-
 static enum cpprof_status
 write_path(const char *path, const struct cpprof__push_profile *profile,
            struct cpprof_error *error)
@@ -231,25 +217,69 @@ write_path(const char *path, const struct cpprof__push_profile *profile,
                                       : status;
 }
 
+/* 0 or an errno: EEXIST, with nothing changed, where there is one already. */
+static int
+rename_new(const char *from, const char *to)
+{
+    if (!syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    if (!link(from, to))
+        return unlink(from) ? errno : 0;
+    if (errno != EPERM && errno != EOPNOTSUPP)
+        return errno;
+    /* A file system without either: others are not kept out. */
+    if (!access(to, F_OK))
+        return EEXIST;
+    return rename(from, to) ? errno : 0;
+}
+
+/* Give it the first name that nobody has: processes that were forked have the
+ * same second, and the clock may be set back. */
+static enum cpprof_status
+name_it(const struct cpprof__push_plan *plan, const char *kind, int64_t seconds,
+        const char *temporary, struct cpprof_error *error)
+{
+    char path[PATH_MAX] = "";
+    int sys = EEXIST;
+    unsigned i;
+
+    for (i = 0; sys == EEXIST && i < SECONDS_TRIED; i++)
+        if (expand(plan->pattern, kind, seconds + i, path, sizeof path))
+            sys = rename_new(temporary, path);
+        else
+            sys = ENAMETOOLONG;
+    if (!sys)
+        return CPPROF_OK;
+    unlink(temporary);
+    errno = sys;
+    return failed("cannot write", path, error);
+}
+
 enum cpprof_status
 cpprof__push_file_write(const struct cpprof__push_plan *plan,
                         const struct cpprof__push_profile *profile,
                         struct cpprof_error *error)
 {
     const char *kind = cpprof__push_kind_name(plan, profile->kind);
+    int64_t seconds = profile->from_ns / NS_PER_S;
     char path[PATH_MAX], folder[PATH_MAX];
     enum cpprof_status status;
 
-    if (!find_path(plan, kind, profile->from_ns / NS_PER_S, path)) {
+    if (!expand(plan->pattern, kind, seconds, folder, sizeof folder) ||
+        snprintf(path, sizeof path, "%s.%d.part", folder, (int)getpid()) >=
+            (int)sizeof path) {
         errno = ENAMETOOLONG;
         return failed("cannot write", plan->pattern, error);
     }
-    strcpy(folder, path);
     *strrchr(folder, '/') = 0;
     /* For its user alone; whoever wants it otherwise makes it before. */
     if (*folder && mkdir(folder, 0700) && errno != EEXIST)
         return failed("cannot make", folder, error);
     status = write_path(path, profile, error);
+    if (status == CPPROF_OK)
+        status = name_it(plan, kind, seconds, path, error);
     if (status == CPPROF_OK)
         prune(*folder ? folder : "/", strrchr(plan->pattern, '/') + 1, kind,
               plan->keep);

@@ -699,6 +699,18 @@ def check_files():
     made = os.listdir(os.path.join(FOLDER, "push_worker-goroutine"))
     TAP.ok("files: a pattern", len(made) == 2 and all(
         re.fullmatch(r"\d+-\d+\.gz", name) for name in made), made)
+    pattern = os.path.join(FOLDER, "shared", "%k-%t.gz")
+    threads = [threading.Thread(target=run_by, args=(
+        "goroutine,push=%s,push-interval=1" % pattern, "work=1300"))
+               for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made = os.listdir(os.path.join(FOLDER, "shared"))
+    TAP.ok("files: of processes with the same name and second none is lost",
+           len(made) >= 12 and all(re.fullmatch(r"goroutine-\d+\.gz", name)
+                                   for name in made), made)
     blocked = os.path.join(FOLDER, "blocked")
     with open(blocked, "w", encoding="ascii"):
         pass
