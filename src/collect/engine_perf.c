@@ -9,6 +9,7 @@
  * Source: perf_event_open(2), fcntl(2).
  */
 #include "arch/atomic.h"
+#include "base/descriptor.h"
 #include "base/status.h"
 #include "collect/engine.h"
 #include "collect/signal/sampler.h"
@@ -18,13 +19,8 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* Descriptors go here if the limit allows: above what select(2) can take, low
- * enough that the kernel's table of descriptors stays small. */
-#define HIGH_FD 4096
 
 /* No event is asked to fire sooner than this: its interrupt costs tens of
  * microseconds on a virtual machine, and one that takes longer than its period
@@ -74,21 +70,6 @@ perf_open(uint64_t period_ns, struct cpprof_error *error)
 }
 
 static int
-move_high(int fd)
-{
-    struct rlimit limit;
-    int lowest = HIGH_FD, high;
-
-    if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < 2 * HIGH_FD)
-        lowest = (int)(limit.rlim_cur / 2);
-    high = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
-    if (high < 0)
-        return fd;
-    close(fd);
-    return high;
-}
-
-static int
 deliver_to(int fd, int32_t tid)
 {
     struct f_owner_ex owner = {F_OWNER_TID, tid};
@@ -112,7 +93,9 @@ perf_arm(struct cpprof__thread *t, uint64_t period_ns)
     fd = open_event(t->tid, first, user_only);
     if (fd < 0)
         return errno;
-    fd = move_high(fd);
+    fd = cpprof__descriptor_high(fd);
+    if (fd < 0)
+        return errno;
     store_relaxed(&t->perf_fd, fd);
     store_relaxed(&cpprof__sampler.uses_perf, true);
     failed = deliver_to(fd, t->tid);

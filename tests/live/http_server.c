@@ -116,18 +116,53 @@ reap(void)
 
 /* Without malloc: ASan's does not work in every forked child. */
 static bool
-has_sockets(void)
+has_sockets_among(int fd, int end)
 {
     char path[64], target[64];
-    int fd;
 
-    for (fd = 0; fd < 1024; fd++) {
+    for (; fd < end; fd++) {
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         if (readlink(path, target, sizeof target) > 7 &&
             !strncmp(target, "socket:", 7))
             return true;
     }
     return false;
+}
+
+static bool
+has_sockets(void)
+{
+    long half = sysconf(_SC_OPEN_MAX) / 2;
+    int high = half < 4096 ? (int)half : 4096;
+
+    return has_sockets_among(0, 512) || has_sockets_among(high, high + 512);
+}
+
+/* As a program that closes what it was started with. */
+static void
+close_loop(void)
+{
+    int fd;
+
+    for (fd = 3; fd < 200; fd++)
+        close(fd);
+    printf("closed\n");
+}
+
+/* Of those that are the server's. */
+static void
+print_lowest(void)
+{
+    char path[64], target[64];
+    int fd, lowest = -1;
+
+    for (fd = 0; lowest < 0 && fd < 10000; fd++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        if (readlink(path, target, sizeof target) >= 7 &&
+            (!strncmp(target, "socket:", 7) || !strncmp(target, "anon_in", 7)))
+            lowest = fd;
+    }
+    printf("lowest %d\n", lowest);
 }
 
 static void
@@ -262,6 +297,10 @@ obey(char *line, char **argv)
         fork_session();
     else if (!strcmp(line, "closefrom"))
         close_from();
+    else if (!strcmp(line, "closeloop"))
+        close_loop();
+    else if (!strcmp(line, "lowest"))
+        print_lowest();
     else if (!strcmp(line, "files"))
         look_at_files();
     else if (!strcmp(line, "forks"))

@@ -283,6 +283,14 @@ def addresses():
     TAP.same("which the next one replaces", p.said, "OK " + path)
     p.end()
     if HAS_HOOKS:
+        p = Program(path)
+        os.unlink(path[5:])
+        other = Program(path)
+        p.end()
+        TAP.same("the end leaves a socket that another has there since",
+                 ask(path, CMDLINE)[0], 200)
+        other.end()
+    if HAS_HOOKS:
         p = Program("unix:s", before=["sh", "-c", 'cd "$0"; exec "$@"',
                                       FOLDER])
         TAP.same("a path may be relative", p.said, "OK unix:s")
@@ -795,6 +803,20 @@ def life():
         TAP.has("and may listen again", p.tell("listen 127.0.0.1:0"), "OK ")
         s.close()
         TAP.same("and ends", p.end(), 0)
+    p = Program("127.0.0.1:0")
+    TAP.same("one that closes low numbers does not meet the server's",
+             p.tell("closeloop"), "closed")
+    TAP.same("and is served", ask(p.address, CMDLINE)[0], 200)
+    TAP.same("and ends", p.end(), 0)
+    p = Program("127.0.0.1:0", before=["sh", "-c", 'exec "$@" 2>&-', "sh"])
+    s = connect(p.address)
+    s.sendall(request(CMDLINE))
+    read_head(s)
+    said = p.tell("lowest")
+    TAP.ok("without standard error, nothing of the server's is in its place",
+           int(said.split()[1]) >= 200, said)
+    s.close()
+    TAP.same("and the program ends", p.end(), 0)
     p = Program("127.0.0.1:0")
     ask(p.address, CMDLINE)
     p.tell("pthread_exit", answers=False)

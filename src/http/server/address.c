@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/server/address.h"
 
+#include "base/descriptor.h"
 #include "base/status.h"
 
 #include <arpa/inet.h>
@@ -216,6 +217,8 @@ try_listen(struct cpprof__http_address *address, int *out)
     int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
     int fd = socket(address->any.sa_family, type, 0), failed;
 
+    if (fd >= 0)
+        fd = cpprof__descriptor_high(fd);
     if (fd < 0)
         return errno;
     failed = address->any.sa_family == AF_UNIX ? bind_unix(fd, address)

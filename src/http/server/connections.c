@@ -39,6 +39,7 @@ cpprof__http_open(struct cpprof__http_server *s, int fd,
         return;
     }
     c->fd = fd;
+    c->inode = cpprof__http_inode(fd);
     c->server = s;
     cpprof__http_enter(c, CPPROF__HTTP_HEAD,
                        s->options.header_seconds * UINT64_C(1000000000));

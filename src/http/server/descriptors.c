@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's descriptors. A program may close them with all that it does not
- * know (closefrom(), a loop), and then has files of its own at their numbers:
- * the two that can be told apart, by their inodes, are looked at before any is
- * used. In a forked child they are closed.
+ * The server's descriptors: high ones, out of the way of a program that closes
+ * its messages' and all that it does not know, in a loop. Whoever closes them
+ * (closefrom()) has files of its own at their numbers then, so they are looked
+ * at before any is used: by their inodes, and those of libmicrohttpd by what
+ * its epoll set knows, for all sets have one inode. In a forked child they are
+ * closed.
  */
 #include "http/server/server.h"
+
+#include "base/descriptor.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,24 +27,55 @@ is_same(int fd, ino_t inode)
     return !fstat(fd, &now) && now.st_ino == inode;
 }
 
+ino_t
+cpprof__http_inode(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) ? 0 : st.st_ino;
+}
+
+/* The end to write to is in the set for this alone: nothing ever happens to
+ * it. */
+static bool
+is_set_same(const struct cpprof__http_server *s)
+{
+    struct epoll_event none = {0};
+
+    if (s->epoll_fd < 0)
+        return true;
+    if (epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->waker_fd, &none))
+        return false;
+    if (s->itc_fd < 0)
+        return true;
+    if (!epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->itc_fd, &none))
+        epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->itc_fd, NULL);
+    else if (errno == EEXIST)
+        return true;
+    return false;
+}
+
 bool
 cpprof__http_is_intact(const struct cpprof__http_server *s)
 {
     return is_same(s->wake_fd, s->wake_inode) &&
-           (s->listen_fd < 0 || is_same(s->listen_fd, s->listen_inode));
+           is_same(s->waker_fd, s->wake_inode) &&
+           (s->listen_fd < 0 || is_same(s->listen_fd, s->listen_inode)) &&
+           is_set_same(s);
 }
 
 bool
 cpprof__http_make_wake(struct cpprof__http_server *s)
 {
-    struct stat made;
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
         return false;
-    s->wake_fd = ends[0];
-    s->waker_fd = ends[1];
-    s->wake_inode = fstat(s->wake_fd, &made) ? 0 : made.st_ino;
+    s->wake_fd = cpprof__descriptor_high(ends[0]);
+    s->waker_fd = cpprof__descriptor_high(ends[1]);
+    if (s->wake_fd < 0 || s->waker_fd < 0)
+        return false;
+    s->wake_inode = cpprof__http_inode(s->wake_fd);
     return true;
 }
 
@@ -52,9 +90,7 @@ cpprof__http_wake(struct cpprof__http_server *s)
 void
 cpprof__http_note_listen(struct cpprof__http_server *s)
 {
-    struct stat made;
-
-    s->listen_inode = fstat(s->listen_fd, &made) ? 0 : made.st_ino;
+    s->listen_inode = cpprof__http_inode(s->listen_fd);
 }
 
 /* The other descriptor that libmicrohttpd makes, which it tells nobody of: all
@@ -79,9 +115,12 @@ find_itc(int epoll_fd)
 void
 cpprof__http_note_mhd(struct cpprof__http_server *s)
 {
+    struct epoll_event none = {0};
+
     s->epoll_fd =
         MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     s->itc_fd = find_itc(s->epoll_fd);
+    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->waker_fd, &none);
 }
 
 void
@@ -98,4 +137,24 @@ cpprof__http_close_all(struct cpprof__http_server *s)
             close(own[i]);
     for (i = 0; i < s->n_connections; i++)
         close(s->connections[i]->fd);
+}
+
+static void
+close_if_same(int fd, ino_t inode)
+{
+    if (inode && is_same(fd, inode))
+        close(fd);
+}
+
+void
+cpprof__http_close_own(struct cpprof__http_server *s)
+{
+    size_t i;
+
+    for (i = 0; i < s->n_connections; i++)
+        close_if_same(s->connections[i]->fd, s->connections[i]->inode);
+    close_if_same(s->listen_fd, s->listen_inode);
+    close_if_same(s->wake_fd, s->wake_inode);
+    close_if_same(s->waker_fd, s->wake_inode);
+    s->listen_fd = s->wake_fd = s->waker_fd = s->epoll_fd = s->itc_fd = -1;
 }

@@ -2,6 +2,7 @@
 /* The plug-in's one symbol: the server's beginning, end, and forks. */
 #include "http/server/server.h"
 
+#include "base/descriptor.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct cpprof__http_server *server; /* NULL: none runs */
@@ -56,10 +58,10 @@ free_server(struct cpprof__http_server *s)
         return;
     if (s->listen_fd >= 0)
         close(s->listen_fd);
-    if (s->wake_fd >= 0) {
+    if (s->wake_fd >= 0)
         close(s->wake_fd);
+    if (s->waker_fd >= 0)
         close(s->waker_fd);
-    }
     if (s->mhd)
         MHD_stop_daemon(s->mhd);
     pthread_cond_destroy(&s->ended);
@@ -87,7 +89,7 @@ make_server(const struct cpprof_http_options *options,
     pthread_cond_init(&s->ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
     s->pid = getpid();
-    s->listen_fd = s->wake_fd = s->epoll_fd = s->itc_fd = -1;
+    s->listen_fd = s->wake_fd = s->waker_fd = s->epoll_fd = s->itc_fd = -1;
     s->host = host;
     s->options = *options;
     set_defaults(&s->options);
@@ -126,6 +128,7 @@ note_path(struct cpprof__http_server *s)
 {
     const char *path = s->address.local.sun_path;
     char folder[PATH_MAX - sizeof s->address.local.sun_path - 1];
+    struct stat st;
 
     if (s->address.any.sa_family != AF_UNIX)
         return;
@@ -133,17 +136,38 @@ note_path(struct cpprof__http_server *s)
         strcpy(s->path, path);
     else if (getcwd(folder, sizeof folder))
         snprintf(s->path, sizeof s->path, "%s/%s", folder, path);
+    if (!lstat(s->path, &st)) {
+        s->path_device = st.st_dev;
+        s->path_inode = st.st_ino;
+    }
+}
+
+/* Unless somebody has put another one there. Safety: AS. */
+static void
+remove_path(const struct cpprof__http_server *s)
+{
+    struct stat st;
+
+    if (*s->path && !lstat(s->path, &st) && st.st_dev == s->path_device &&
+        st.st_ino == s->path_inode)
+        unlink(s->path);
 }
 
 static enum cpprof_status
 start_mhd(struct cpprof__http_server *s, struct cpprof_error *error)
 {
+    struct cpprof__descriptors_held held;
+    int why;
+
+    cpprof__descriptors_hold(&held);
     errno = 0;
     s->mhd = cpprof__http_daemon(s);
+    why = errno;
+    cpprof__descriptors_release(&held);
     if (!s->mhd)
-        return cpprof__fail(error, CPPROF_SYSTEM, errno,
+        return cpprof__fail(error, CPPROF_SYSTEM, why,
                             "http: libmicrohttpd does not start: %s",
-                            strerror(errno));
+                            strerror(why));
     cpprof__http_note_mhd(s);
     return CPPROF_OK;
 }
@@ -171,7 +195,7 @@ open_server(struct cpprof__http_server *s, const char *text,
     failed = s->host->start_thread(cpprof__http_serve, s);
     if (!failed)
         return CPPROF_OK;
-    unlink(s->path);
+    remove_path(s);
     return cpprof__fail(error, CPPROF_SYSTEM, failed,
                         "http: pthread_create: %s", strerror(failed));
 }
@@ -255,8 +279,8 @@ address_(char *address, size_t n)
 static void
 end(void)
 {
-    if (here() && *server->path)
-        unlink(server->path);
+    if (here())
+        remove_path(server);
 }
 
 static void

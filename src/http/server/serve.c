@@ -3,6 +3,8 @@
  * for what workers have, for clients that leave, and for deadlines. */
 #include "http/server/server.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -43,7 +45,9 @@ accept_one(struct cpprof__http_server *s)
         }
         return errno == ECONNABORTED || errno == EINTR;
     }
-    cpprof__http_open(s, fd, (struct sockaddr *)&peer, n);
+    fd = cpprof__descriptor_high(fd);
+    if (fd >= 0)
+        cpprof__http_open(s, fd, (struct sockaddr *)&peer, n);
     return true;
 }
 
@@ -219,14 +223,14 @@ is_sending(const struct cpprof__http_server *s)
     return false;
 }
 
-/* Nothing that has a descriptor is touched, so what libmicrohttpd holds stays
- * there; it would abort where it cannot close one. */
+/* What libmicrohttpd holds stays there: it would abort where it cannot close a
+ * descriptor. */
 static void
 abandon(struct cpprof__http_server *s)
 {
     size_t i;
 
-    s->listen_fd = s->wake_fd = s->waker_fd = s->epoll_fd = s->itc_fd = -1;
+    cpprof__http_close_own(s);
     s->mhd = NULL;
     for (i = 0; i < s->n_connections; i++) {
         struct cpprof__http_request *r = s->connections[i]->request;

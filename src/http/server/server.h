@@ -79,6 +79,7 @@ struct cpprof__http_server;
 
 struct cpprof__http_connection {
     int fd;
+    ino_t inode;
     enum cpprof__http_state state;
     uint64_t since_ns;    /* it is in this state */
     uint64_t deadline_ns; /* until when it may, unless it is SERVED */
@@ -149,7 +150,9 @@ struct cpprof__http_server {
     struct cpprof__http_address address;
     char address_text[160];
     char path[PATH_MAX]; /* of a unix socket: absolute; "" */
-    bool guards_names;   /* cpprof__http_host_is_here() */
+    dev_t path_device;   /* what is there, if it is ours */
+    ino_t path_inode;
+    bool guards_names; /* cpprof__http_host_is_here() */
 };
 
 uint64_t
@@ -175,9 +178,18 @@ cpprof__http_note_listen(struct cpprof__http_server *s);
 void
 cpprof__http_note_mhd(struct cpprof__http_server *s);
 
+/* 0: not known. */
+ino_t
+cpprof__http_inode(int fd);
+
 /* In a forked child. */
 void
 cpprof__http_close_all(struct cpprof__http_server *s);
+
+/* After some were closed by the program: those that still are ours, of clients
+ * as well, and so that they are told. */
+void
+cpprof__http_close_own(struct cpprof__http_server *s);
 
 /* ---- daemon.c: libmicrohttpd -------------------------------------------- */
 
