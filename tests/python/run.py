@@ -14,7 +14,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(here, "..", "lua"))
 from profile import Profile  # noqa: E402
 
-python, folder, cpprof = sys.argv[1:]
+python, folder, cpprof = map(os.path.abspath, sys.argv[1:])
 n_checks = n_failed = 0
 
 
