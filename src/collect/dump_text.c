@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 #define DEPTH_MAX (CPPROF__MAX_DEPTH + 2)
-#define LINES     64 /* of one address */
+/* Of one address: for less room than this, names are not kept (names.c). */
+#define LINES 256
 
 struct work {
     const struct cpprof__dump *dump;

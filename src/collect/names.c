@@ -26,7 +26,7 @@
 
 /* Symbolizers beside the cache, some megabytes each and more where there is
  * much debug information; who finds as many waits on, so often at most. */
-#define ALONE_MAX 2u
+#define ALONE_MAX 1u
 #define WAITS_MAX 300
 
 /* More frames of one address than this are not remembered. */

@@ -7,6 +7,7 @@
  */
 #include "base/buffer.h"
 #include "collect/exempt.h"
+#include "http/gate.h"
 #include "http/text.h"
 #include "http/timed.h"
 
@@ -36,13 +37,16 @@ answer_delta(struct cpprof__call *call, struct cpprof_snapshot *snapshot,
 {
     struct cpprof_error error;
     enum cpprof_status status;
+    struct cpprof__gate gate;
 
     cpprof__answer_begin(&call->answer, head);
     if (call->answer.sys || !cpprof__timed_wait(call, seconds))
         return;
-    status = cpprof_snapshot_write_delta(
-        snapshot, cpprof__answer_writer(&call->answer, head), options, &error);
-    cpprof__answer_end(&call->answer, status, &error);
+    if (!cpprof__gate_begin(&gate, call, head))
+        return;
+    status = cpprof_snapshot_write_delta(snapshot, cpprof__gate_writer(&gate),
+                                         options, &error);
+    cpprof__gate_end(&gate, status, &error);
 }
 
 static void

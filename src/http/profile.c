@@ -5,7 +5,7 @@
  *
  * Source: Go net/http/pprof (handler.ServeHTTP), runtime/pprof (WriteTo).
  */
-#include "http/call.h"
+#include "http/gate.h"
 
 #include <cpprof/profiles.h>
 
@@ -51,6 +51,7 @@ answer(struct cpprof__call *call, struct cpprof_profile *profile)
     struct cpprof_profile_options options;
     struct cpprof_error error;
     enum cpprof_status status;
+    struct cpprof__gate gate;
 
     head.content_type = debug ? CPPROF__PLAIN : CPPROF__BYTES;
     head.file_name = debug ? NULL : call->name;
@@ -60,9 +61,11 @@ answer(struct cpprof__call *call, struct cpprof_profile *profile)
     }
     cpprof__http_profile_options(call, &options);
     options.debug = debug_of(call->name, debug);
-    status = cpprof_profile_write(
-        profile, cpprof__answer_writer(&call->answer, &head), &options, &error);
-    cpprof__answer_end(&call->answer, status, &error);
+    if (!cpprof__gate_begin(&gate, call, &head))
+        return;
+    status = cpprof_profile_write(profile, cpprof__gate_writer(&gate), &options,
+                                  &error);
+    cpprof__gate_end(&gate, status, &error);
 }
 
 void

@@ -7,7 +7,7 @@
  * Source: grafana/pyroscope-go godeltaprof/http/pprof.
  */
 #include "arch/atomic.h"
-#include "http/call.h"
+#include "http/gate.h"
 
 #include <cpprof/captures.h>
 
@@ -94,15 +94,19 @@ answer(struct cpprof__call *call, struct since *since,
 {
     struct cpprof_profile_options options = {.size = sizeof options};
     struct cpprof_error error;
-    enum cpprof_status status = begin(since, &error);
+    enum cpprof_status status;
+    struct cpprof__gate gate;
 
+    if (!cpprof__gate_begin(&gate, call, head))
+        return;
+    gate.is_kept_unsent = true;
+    status = begin(since, &error);
     if (call->request.flags & CPPROF_HTTP_NO_NAMES)
         options.symbolize = CPPROF_SYMBOLIZE_NONE;
     if (status == CPPROF_OK)
         status = cpprof_snapshot_write_delta(
-            since->snapshot, cpprof__answer_writer(&call->answer, head),
-            &options, &error);
-    cpprof__answer_end(&call->answer, status, &error);
+            since->snapshot, cpprof__gate_writer(&gate), &options, &error);
+    cpprof__gate_end(&gate, status, &error);
 }
 
 static void

@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "collect/addresses.h"
 #include "collect/exempt.h"
-#include "http/call.h"
+#include "http/gate.h"
 #include "http/number.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 #define WORD_MAX 4096
 
 /* Bytes that are gathered before they are sent. */
-#define CHUNK (32u * 1024)
+#define CHUNK (256u * 1024)
 
 struct words {
     const char *at;
@@ -62,58 +62,74 @@ next_word(struct words *w, size_t *n)
     return word;
 }
 
+/* Of the next words, until that is a chunk. */
 static void
-add_names(struct cpprof__answer *a, struct cpprof__addresses *addresses,
-          struct words words, struct cpprof__buffer *b)
+add_names(struct cpprof__addresses *addresses, struct words *words,
+          struct cpprof__buffer *b)
 {
-    while (!words.is_over && !a->sys && !b->failed) {
+    while (!words->is_over && !b->failed && b->n < CHUNK) {
         size_t n;
-        const char *word = next_word(&words, &n), *name;
+        const char *word = next_word(words, &n), *name;
         uint64_t pc = cpprof__number(word, n);
 
         name = pc ? cpprof__addresses_name(addresses, pc) : NULL;
         if (name)
             cpprof__buffer_printf(b, "0x%" PRIx64 " %s\n", pc, name);
-        if (b->n < CHUNK)
-            continue;
-        cpprof__answer_begin(a, &a->expected);
-        cpprof__answer_write(a, b->data, b->n);
-        b->n = 0;
     }
-    if (words.is_full)
+    if (words->is_full)
         cpprof__buffer_printf(b, "reading request: bufio: buffer full\n");
 }
 
+/* One chunk is made at a turn, and sent when that is over: what names are read
+ * from is not held for the time that a reader takes. */
 static void
-answer(struct cpprof__answer *a, struct cpprof__addresses *addresses,
-       const struct cpprof_http_request *request)
+make_chunk(struct cpprof__call *call, struct words *words,
+           struct cpprof__buffer *b)
 {
-    struct cpprof__buffer b = {0};
+    struct cpprof__addresses *addresses;
 
-    a->expected = (struct cpprof__answer_head){
-        .status = 200, .content_type = CPPROF__PLAIN, .n_body = -1};
-    /* How many there are is not known; pprof cares whether it is 0. */
-    cpprof__buffer_printf(&b, "num_symbols: 1\n");
-    add_names(a, addresses, words_of(request), &b);
-    if (b.failed)
-        cpprof__answer_error(a, 500, "out of memory");
-    else if (!a->has_begun)
-        cpprof__answer_text(a, CPPROF__PLAIN, b.data, b.n);
+    if (!cpprof__gate_enter(call))
+        return;
+    addresses = cpprof__addresses_open();
+    if (addresses)
+        add_names(addresses, words, b);
     else
-        cpprof__answer_write(a, b.data, b.n);
-    cpprof__buffer_free(&b);
+        b->failed = true;
+    cpprof__addresses_close(addresses);
+    cpprof__gate_leave();
+}
+
+static void
+send_chunk(struct cpprof__answer *a, const struct words *words,
+           struct cpprof__buffer *b)
+{
+    if (b->failed)
+        cpprof__answer_error(a, 500, "out of memory");
+    else if (!a->has_begun && words->is_over)
+        cpprof__answer_text(a, CPPROF__PLAIN, b->data, b->n);
+    else {
+        cpprof__answer_begin(a, &a->expected);
+        cpprof__answer_write(a, b->data, b->n);
+    }
 }
 
 void
 cpprof__http_symbol(struct cpprof__call *call)
 {
-    struct cpprof__addresses *addresses;
+    struct words words = words_of(&call->request);
+    struct cpprof__answer *a = &call->answer;
+    struct cpprof__buffer b = {0};
     CPPROF__EXEMPT;
 
-    addresses = cpprof__addresses_open();
-    if (addresses)
-        answer(&call->answer, addresses, &call->request);
-    else
-        cpprof__answer_error(&call->answer, 500, "out of memory");
-    cpprof__addresses_close(addresses);
+    a->expected = (struct cpprof__answer_head){
+        .status = 200, .content_type = CPPROF__PLAIN, .n_body = -1};
+    /* How many there are is not known; pprof cares whether it is 0. */
+    cpprof__buffer_printf(&b, "num_symbols: 1\n");
+    do {
+        make_chunk(call, &words, &b);
+        if (!a->sys)
+            send_chunk(a, &words, &b);
+        b.n = 0;
+    } while (!words.is_over && !b.failed && !a->sys);
+    cpprof__buffer_free(&b);
 }
