@@ -343,8 +343,20 @@ def token():
     TAP.same("also in the target", status_of(raw(
         p.address, b"GET http://evil.example" + CMDLINE.encode() +
         b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")), 403)
+    for path, site, wanted in [
+            ("/debug/pprof/heap", "cross-site", 403),
+            ("/debug/pprof/profile?seconds=1", "cross-site", 403),
+            ("/debug/pprof/delta_heap", "Cross-Site", 403),
+            ("/debug/pprof/uix", "cross-site", 403),
+            ("/debug/pprof/ui", "cross-site", 200),
+            ("/debug/pprof/", "cross-site", 200),
+            (CMDLINE, "same-origin", 200), (CMDLINE, "none", 200)]:
+        TAP.same("%s for a page that is %s is %d" % (path, site, wanted), ask(
+            p.address, path, "Sec-Fetch-Site: " + site)[0], wanted)
     p.end()
     p = Program("127.0.0.1:0", "flags=2")
+    TAP.same("which is not asked for with insecure", ask(
+        p.address, CMDLINE, "Sec-Fetch-Site: cross-site")[0], 200)
     TAP.same("not with insecure", ask(p.address, CMDLINE,
                                       host="evil.example")[0], 200)
     p.end()

@@ -41,6 +41,8 @@ a_name_that_is_no_address_is_not_here(void **state)
                                             "localhost.evil.example",
                                             "127.0.0.1.evil.example:80",
                                             "a",
+                                            "[::1].evil.example",
+                                            "[::1",
                                             "[evil]",
                                             "1.2.3",
                                             ":6060x.",

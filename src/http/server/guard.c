@@ -34,6 +34,19 @@ is_address(const char *name)
 }
 
 bool
+cpprof__http_site_may_ask(const char *fetch_site, const char *path)
+{
+    static const char page[] = "/debug/pprof/ui";
+
+    if (!fetch_site || strcasecmp(fetch_site, "cross-site"))
+        return true;
+    return !strcmp(path, "/") || !strcmp(path, "/debug/pprof") ||
+           !strcmp(path, "/debug/pprof/") ||
+           (!strncmp(path, page, sizeof page - 1) &&
+            (!path[sizeof page - 1] || path[sizeof page - 1] == '/'));
+}
+
+bool
 cpprof__http_host_is_here(const char *host)
 {
     char name[64];
@@ -41,10 +54,13 @@ cpprof__http_host_is_here(const char *host)
 
     if (!host || !*host)
         return true;
-    if (*host == '[')
+    if (*host == '[') {
         n = strcspn(++host, "]");
-    else
+        if (host[n] != ']' || (host[n + 1] && host[n + 1] != ':'))
+            return false;
+    } else {
         n = strcspn(host, ":");
+    }
     if (n >= sizeof name)
         return false;
     memcpy(name, host, n);

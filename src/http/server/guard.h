@@ -21,4 +21,10 @@ cpprof__http_token_is(const char *authorization, const char *token);
 bool
 cpprof__http_host_is_here(const char *host);
 
+/* What browsers say of a request that a page of another site makes: that may
+ * lead to the lists, but not take a profile, nor what has changed since. NULL:
+ * no such header. */
+bool
+cpprof__http_site_may_ask(const char *fetch_site, const char *path);
+
 #endif

@@ -76,6 +76,7 @@ cpprof__http_request_done(struct cpprof__http_request *r)
 struct headers {
     const char *host;
     const char *authorization; /* several are an error */
+    const char *fetch_site;
     const char *content_type;
     const char *content_length;
     const char *transfer_encoding;
@@ -93,6 +94,7 @@ note_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t n_name,
     } once[] = {
         {"Host", &h->host},
         {"Authorization", &h->authorization},
+        {"Sec-Fetch-Site", &h->fetch_site},
         {"Content-Type", &h->content_type},
         {"Content-Length", &h->content_length},
         {"Transfer-Encoding", &h->transfer_encoding},
@@ -161,6 +163,10 @@ find_denial(struct cpprof__http_request *r, const struct headers *h,
     *why = "Forbidden: the Host header must be an address or localhost";
     if (s->guards_names &&
         !cpprof__http_host_is_here(r->target.host ? r->target.host : h->host))
+        return 403;
+    *why = "Forbidden: a page of another site asks";
+    if (s->guards_names &&
+        !cpprof__http_site_may_ask(h->fetch_site, r->target.path))
         return 403;
     *why = NULL;
     if (h->content_length &&
