@@ -102,6 +102,15 @@ hide_credentials(const char *url, size_t n_scheme, char *shown, size_t n)
     snprintf(shown, n, "%.*s%s", (int)n_scheme, url, at ? at + 1 : host);
 }
 
+/* One with a '/' in it, which begins the path: what is shown would have it. */
+static bool
+has_bare_password(const char *authority)
+{
+    size_t n = strcspn(authority, "/");
+
+    return !memchr(authority, '@', n) && strchr(authority + n, '@');
+}
+
 static enum cpprof_status
 take_url(const char *url, struct cpprof__push_plan *plan,
          struct cpprof_error *error)
@@ -112,6 +121,9 @@ take_url(const char *url, struct cpprof__push_plan *plan,
         strpbrk(url, "?# "))
         return wrong(error, "that is no http:// or https:// URL without a "
                             "query, and no absolute path; not pushing");
+    if (has_bare_password(url + n_scheme))
+        return wrong(error, "a / in the user or password of a URL is written "
+                            "%2F, and an @ in its path %40; not pushing");
     if (!copy(plan->url, sizeof plan->url, url))
         return wrong(error, "the URL is too long; not pushing");
     while (plan->url[n - 1] == '/')

@@ -654,6 +654,7 @@ def check_manners():
 def check_words():
     wrong = {
         "push=ftp://x": "neither", "push=rel/ative": "neither",
+        "push=http://me:pass/word@host": "is written %2F",
         "push=http://": "neither", "push=http://a/?x=1": "neither",
         "push=/x/%t/%k": "place", "push=http://a,push-name=a b": "a name has",
         "push=http://a,push-label=9=x": "no label",
@@ -667,6 +668,7 @@ def check_words():
         ran = run_by(words, "quiet=1")
         part = part.replace("neither", "no http:// or https:// URL")
         TAP.ok("words: %s" % words, ran.status == 0 and part in ran.err
+               and "pass/word" not in ran.err
                and ran.err.count("\n") == 1, ran.err)
     ran = Ran("http://127.0.0.1:1", "kinds=64", "quiet=1")
     TAP.ok("words: a kind that there is not", "INVALID" in ran.out, ran.out)

@@ -30,6 +30,9 @@ a_url_loses_its_last_slashes_and_shows_no_credentials(void **state)
     assert_int_equal(make("HTTPS://u:p@s@host/a@b//", NULL), CPPROF_OK);
     assert_string_equal(plan.url, "HTTPS://u:p@s@host/a@b");
     assert_string_equal(plan.shown, "HTTPS://host/a@b");
+    /* A password that looks like a path is not to be shown. */
+    assert_int_equal(make("http://u:hunter/2@host:1", NULL), CPPROF_INVALID);
+    assert_int_equal(make("http://host/a@b", NULL), CPPROF_INVALID);
 }
 
 static void
