@@ -5,6 +5,9 @@
  * then serves in its place: a thread waits for the parent's end and listens as
  * the parent did. A child that calls setsid() while its parent stays is none,
  * and does not.
+ *
+ * Workers: where each process has a socket of its own ("unix:/run/%p.sock"), a
+ * child that lives for a second serves, too.
  */
 #include "http/listen.h"
 
@@ -14,6 +17,7 @@
 #include "collect/uncancelled.h"
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,6 +28,9 @@
 #define CLOSING_NS  2000000000u
 #define LOOK_NS     20000000u
 #define CHAIN_NS    1000000000u
+
+/* How old a child is that serves beside its parent. */
+#define CHILD_NS 1000000000u
 
 /* Whose child this process is, if that served or was about to; 0: no such. And
  * which process that is: a child of vfork has its parent's memory. */
@@ -93,15 +100,47 @@ follow(void *arg)
     }
 }
 
+/* Is the name of the socket one for each process? */
+static bool
+is_for_each(void)
+{
+    bool is_descendant;
+    const struct cpprof__environment *env =
+        cpprof__environment_http(&is_descendant);
+    const char *at = env && !strncmp(env->http, "unix:", 5) ? env->http : "";
+
+    while ((at = strchr(at, '%')) && at[1])
+        if (at[1] == 'p')
+            return true;
+        else
+            at += 2;
+    return false;
+}
+
 static void
-begin(void)
+serve_beside(void *arg)
+{
+    uint64_t until = now() + CHILD_NS;
+    struct cpprof_error error;
+
+    (void)arg;
+    while (now() < until)
+        doze();
+    if (cpprof__http_listen_as_asked(&error))
+        return;
+    serving = 0;
+    cpprof__environment_complain(&error);
+}
+
+static void
+begin(void (*how)(void *arg))
 {
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
     since_ns = now();
     serving = getpid();
-    if (cpprof__http_thread(follow, NULL))
+    if (cpprof__http_thread(how, NULL))
         serving = 0;
 }
 
@@ -109,7 +148,7 @@ void
 cpprof__http_daemonized(void)
 {
     if (parent && !serving && self == getpid())
-        begin();
+        begin(follow);
 }
 
 void
@@ -121,6 +160,8 @@ cpprof__http_begin_child(void)
     self = getpid();
     serving = 0;
     since_ns = 0;
-    if (parent && is_second)
-        begin();
+    if (parent && is_for_each())
+        begin(serve_beside);
+    else if (parent && is_second)
+        begin(follow);
 }

@@ -862,6 +862,18 @@ def environment():
     TAP.same("%p is the pid", p.address, path.replace("%p", str(
         p.process.pid)))
     TAP.same("where it answers", ask(p.address, CMDLINE)[0], 200)
+    before = set(os.listdir(FOLDER))
+    p.tell("fork")
+    until = time.time() + 10 * SLOW
+    while set(os.listdir(FOLDER)) == before and time.time() < until:
+        time.sleep(0.05)
+    new = [name for name in set(os.listdir(FOLDER)) - before if name.isdigit()]
+    TAP.ok("a forked child that stays has its own", len(new) == 1, new)
+    time.sleep(0.2)
+    TAP.same("and answers there", [ask("unix:" + os.path.join(
+        FOLDER, name), CMDLINE)[0] for name in new], [200])
+    TAP.same("beside its parent", ask(p.address, CMDLINE)[0], 200)
+    p.tell("reap")
     p.end()
     secret = os.path.join(FOLDER, "token")
     with open(secret, "w") as file:
