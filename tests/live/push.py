@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Profiles that are pushed, and the servers that take them or do not.
 
-    push.py PROGRAM [B_SANITIZE]
+    push.py PROGRAM [B_SANITIZE [CHECK...]]
 
+Most of it is waiting, so checks run side by side, each in a process of its own.
 PROGRAM is push_worker.c. Prints TAP. What arrives is read by decoders of
 others: protoc with the published definitions, Python's parsers of multipart
 and of URLs, `go tool pprof`. TSan comes without the names that are taken over,
 so without the hooks of fork and of the process's beginning and end.
 """
 import base64
+import concurrent.futures
 import email.parser
 import email.policy
 import gzip
@@ -244,6 +246,12 @@ class Profile:
                    if function is None or function in names)
 
 
+def seconds_of(all_):
+    """Of all intervals together; sent twice is counted once."""
+    return sum(Profile(raw).seconds for raw in
+               {p.ids[0]: p.raw for p in all_}.values())
+
+
 def go_reads(raw):
     path = os.path.join(FOLDER, "go.pb.gz")
     with open(path, "wb") as out:
@@ -270,8 +278,9 @@ def check_push():
     TAP.same("push: kinds", {p.kind for p in all_}, KINDS)
     counts = {kind: sum(p.kind == kind for p in all_) for kind in KINDS}
     # A busy machine makes fewer of them, and they are longer.
-    TAP.ok("push: two intervals and what was left",
-           len(set(counts.values())) == 1 and counts["memory"] in (2, 3),
+    TAP.ok("push: two intervals and what was left, and nothing in between",
+           len(set(counts.values())) == 1 and counts["memory"] in (1, 2, 3)
+           and seconds_of(p for p in all_ if p.kind == "memory") > 2.2,
            counts)
     labels = dict(all_[0].labels)
     pid = labels.pop("pid", "")
@@ -322,7 +331,7 @@ def check_ingest():
     with Server() as server:
         ran = run_by("push=%s,push-interval=1,push-protocol=ingest,"
                      "push-name=shop,push-label=a=b c,wall=50,cpu,heap,block,"
-                     "mutex,goroutine" % server.url, "work=1400")
+                     "mutex,goroutine" % server.url, "work=2400")
         requests = list(server.requests)
     TAP.same("ingest: the program ends as it does", (ran.status, ran.err),
              (0, ""))
@@ -455,13 +464,14 @@ def check_rotation_of_tokens():
     with open(token, "w", encoding="ascii") as file:
         file.write("one\n")
 
-    def change():
-        time.sleep(1.6)
+    def change(server):
+        while not server.requests:
+            time.sleep(0.05)
         with open(token, "w", encoding="ascii") as file:
             file.write("two\n")
 
-    threading.Thread(target=change).start()
     with Server() as server:
+        threading.Thread(target=change, args=(server,), daemon=True).start()
         run_by("cpu,push=%s,push-interval=1,push-token-file=%s"
                % (server.url, token), "quiet=2400")
         found = [r.headers["Authorization"] for r in server.requests]
@@ -474,7 +484,7 @@ def check_rotation_of_tokens():
 def check_try_again():
     with Server([429, 503, 408]) as server:
         ran = run_by("cpu,push=%s,push-interval=1" % server.url,
-                     "quiet=9000")
+                     "quiet=12500")
         requests = list(server.requests)
     ids = [Pushed(r).ids for r in requests[:4]]
     TAP.ok("again: 429, 503 and 408 are tried again, under the same id",
@@ -485,17 +495,17 @@ def check_try_again():
     TAP.same("again: one line for all of it", ran.err.count("\n"), 1)
     TAP.ok("again: which says why", "answers 429: no, and this is why; trying "
            "again" in ran.err, ran.err)
-    everything = {Pushed(r).ids[0] for r in requests}
-    TAP.ok("again: nothing is lost", len(everything) >= 9, len(everything))
+    seconds = seconds_of(map(Pushed, requests))
+    TAP.ok("again: nothing is lost", seconds > 12.2, seconds)
 
 
 def check_refused():
     with Server([400, 401, 302]) as server:
         ran = run_by("cpu,push=%s,push-interval=1" % server.url,
-                     "quiet=3400")
+                     "quiet=4400")
         ids = [Pushed(r).ids[0] for r in server.requests]
     TAP.ok("refused: 400, 401 and redirections are not tried again",
-           len(set(ids)) == len(ids) == 4, ids)
+           len(set(ids)) == len(ids) >= 4, ids)
     TAP.ok("refused: that is said", "answers 400: no, and this is why; dropped"
            in ran.err, ran.err)
     lines = ran.err.splitlines()
@@ -519,8 +529,8 @@ def check_away():
     thread.join()
     all_ = pushed(later[0])
     later[0].close()
-    seconds = [round(Profile(p.raw).seconds) for p in all_]
-    TAP.ok("away: what was taken meanwhile is sent later", len(all_) >= 9,
+    seconds = seconds_of(all_)
+    TAP.ok("away: what was taken meanwhile is sent later", seconds > 9.2,
            seconds)
     TAP.ok("away: and that is said once", ran.err.count("\n") == 1
            and "trying again" in ran.err, ran.err)
@@ -552,28 +562,43 @@ def check_bound():
     TAP.same("bound: nothing is printed", ran.err, "")
 
 
+def end_by(how):
+    if not HAS_HOOKS:
+        return
+    with Server() as server:
+        ran = run_by("cpu,push=%s,push-interval=60" % server.url,
+                     "burn=300", "end=" + how)
+        got = [Profile(p.raw).total(0) for p in pushed(server)]
+    TAP.ok("end: %s sends what there is" % how, ran.status == 7
+           and len(got) == 1 and got[0] > 10, ran.status, got, ran.err)
+    with Server(["silence"] * 99) as server:
+        ran = run_by("push=%s,push-interval=1" % server.url, "work=1500",
+                     "end=" + how)
+    # It is silent for 30 s.
+    TAP.ok("end: %s does not wait for a server that is silent" % how,
+           ran.status == 7 and ran.seconds < 1.5 + 2 + 0.5 + 6,
+           ran.status, ran.seconds)
+
+
+def check_exit():
+    end_by("exit")
+
+
+def check_exit_at_once():
+    end_by("_exit")
+
+
+def check_quick_exit():
+    end_by("quick")
+
+
 def check_end():
-    ends = ["exit", "_exit", "quick"] if HAS_HOOKS else []
-    for how in ends:
-        with Server() as server:
-            ran = run_by("cpu,push=%s,push-interval=60" % server.url,
-                         "burn=300", "end=" + how)
-            got = [Profile(p.raw).total(0) for p in pushed(server)]
-        TAP.ok("end: %s sends what there is" % how, ran.status == 7
-               and len(got) == 1 and got[0] > 10, ran.status, got, ran.err)
-    for how in ends:
-        with Server(["silence"] * 99) as server:
-            ran = run_by("push=%s,push-interval=1" % server.url, "work=1500",
-                         "end=" + how)
-        TAP.ok("end: %s does not wait for a server that is silent" % how,
-               ran.status == 7 and ran.seconds < 1.5 + 2 + 0.5 + 2,
-               ran.status, ran.seconds)
     with Server(["silence"] * 99) as server:
         ran = Ran(server.url, "interval=1", "work=1200", "stop", "again",
                   "stop")
     times = [float(t) for t in re.findall(r"^stop (.*)$", ran.out, re.M)]
     TAP.ok("end: stop is bounded, and one may start again",
-           ran.out.count("start OK") == 2 and times and max(times) < 3.5,
+           ran.out.count("start OK") == 2 and times and max(times) < 6,
            ran.out)
 
 
@@ -607,7 +632,7 @@ def check_tls():
         ran = run_by("cpu,push=https://localhost:%d,push-interval=1"
                      % silent.getsockname()[1], "quiet=1300", "end=exit")
     TAP.ok("TLS: a process ends in the middle of a handshake",
-           ran.status == 7 and ran.seconds < 7, ran.status, ran.seconds)
+           ran.status == 7 and ran.seconds < 12, ran.status, ran.seconds)
 
 
 # -------------------------------------------------------------- processes ---
@@ -745,21 +770,49 @@ def runs(check):
                                                             check_end)
 
 
-CHECKS = [check_without_heap, check_push, check_ingest, check_sums, check_credentials,
-          check_rotation_of_tokens, check_try_again, check_refused,
-          check_away, check_bound, check_end, check_tls, check_fork, check_manners,
-          check_words, check_files]
+# The longest first.
+CHECKS = [check_bound, check_away, check_try_again, check_files, check_sums,
+          check_fork, check_tls, check_without_heap, check_exit,
+          check_exit_at_once, check_quick_exit, check_end, check_push,
+          check_ingest, check_credentials, check_rotation_of_tokens,
+          check_refused, check_manners, check_words]
+AT_ONCE = 5
+
+
+def run_alone(check):
+    return subprocess.run(
+        [sys.executable, os.path.abspath(__file__), PROGRAM, SANITIZER,
+         check.__name__], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        check=False)
+
+
+def tell_again(check, done):
+    """Under numbers of ours; that it broke off counts, too."""
+    for line in done.stdout.decode(errors="replace").splitlines():
+        found = re.match(r"(not )?ok \d+ - (.*)", line)
+        if found:
+            TAP.ok(found[2], not found[1])
+        elif line.startswith("#"):
+            print(line)
+    if not re.search(rb"^1\.\.\d+$", done.stdout, re.M):
+        TAP.ok("%s comes to its end" % check.__name__, False,
+               done.stderr.decode(errors="replace"))
 
 
 def main():
     if not shutil.which("protoc"):
         print("1..0 # SKIP no protoc")
         return 0
-    for check in CHECKS:
-        if len(sys.argv) > 3 and check.__name__ not in sys.argv[3:]:
-            continue
-        if runs(check):
-            check()
+    named = sys.argv[3:]
+    if named:
+        for check in CHECKS:
+            if check.__name__ in named:
+                check()
+    else:
+        checks = [check for check in CHECKS if runs(check)]
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            for check, done in zip(checks, pool.map(run_alone, checks)):
+                tell_again(check, done)
     print("1..%d" % TAP.n)
     shutil.rmtree(FOLDER, ignore_errors=True)
     return TAP.failed > 0
