@@ -39,7 +39,7 @@ RULES = {
     "src/http/page": {"http/page", "http", "page", "base", "collect/exempt.h",
                       "public"},
     "src/http/server": {"http/server", "http/plugin.h", "arch",
-                        "base/status.h", "public"},
+                        "base/descriptor.h", "base/status.h", "public"},
     "src/push": {"push", "collect", "base", "arch", "object/plug_in.h",
                  "public"},
     "src/push/curl": {"push/plugin.h", "arch"},
