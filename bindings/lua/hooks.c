@@ -178,7 +178,7 @@ measure_counter(void)
     uint64_t least = UINT32_MAX;
     int i;
 
-    if (look_ticks)
+    if (__atomic_load_n(&look_ticks, __ATOMIC_RELAXED))
         return;
     for (i = 0; i < 5; i++) {
         uint64_t begin_ns = now_ns(), begin = counter(), ticks;
@@ -197,7 +197,7 @@ may_be_due(struct state *s)
 {
     uint64_t now = counter();
 
-    if (now - s->looked < look_ticks)
+    if (now - s->looked < __atomic_load_n(&look_ticks, __ATOMIC_RELAXED))
         return false;
     s->looked = now;
     return true;
