@@ -46,9 +46,7 @@ def begin():
 
 
 begin()
+# Where there is no other the error is what site.py expects of none; to catch it
+# here would leave importlib without the module that it has just loaded.
 sys.modules.pop("sitecustomize", None)
-try:
-    import sitecustomize  # noqa: F401
-except ImportError as error:
-    if error.name != "sitecustomize":
-        raise
+import sitecustomize  # noqa: E402,F401
