@@ -140,7 +140,7 @@ parse_mutex(struct cpprof__environment *env, const char *value,
         env->mutex_fraction = 0;
     else if (*value && !parse_number(value, INT_MAX, &env->mutex_fraction))
         return bad_value(error, "mutex", value,
-                         "a number of unlocks to record one of; 1: all, 0: "
+                         "a number of waits to follow one of; 1: all, 0: "
                          "none");
     return CPPROF_OK;
 }
@@ -308,6 +308,9 @@ parse_http(struct cpprof__environment *env, const char *key, const char *value,
            bool *known, struct cpprof_error *error)
 {
     *known = true;
+    if (!strcmp(key, "http") && !*value)
+        return bad_value(error, key, value,
+                         "an address such as 127.0.0.1:6060 or unix:/path");
     if (!strcmp(key, "http"))
         return parse_path(key, value, env->http, error);
     if (!strcmp(key, "http-token-file"))
