@@ -3,12 +3,11 @@
 #include "collect/dump.h"
 
 #include "collect/dump_text.h"
-#include "collect/own_threads.h"
-#include "collect/proc.h"
 #include "collect/registry.h"
 #include "collect/rows_profile.h"
 #include "collect/signal/heap_stack.h"
 #include "collect/tables.h"
+#include "collect/tasks.h"
 
 #include "base/status.h"
 
@@ -101,13 +100,14 @@ write_profile(struct cpprof_writer writer,
     return status;
 }
 
-/* As the kernel counts them, without a list. */
+/* The kernel's count has those of ours in it that begin or end. */
 static size_t
 count(void)
 {
-    uint32_t n = cpprof__proc_n_threads(), own = cpprof__own_threads();
+    size_t n = 0;
 
-    return n > own ? n - own : 0;
+    free(cpprof__tasks(NULL, 0, &n));
+    return n;
 }
 
 static enum cpprof_status

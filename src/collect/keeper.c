@@ -4,7 +4,6 @@
 #include "arch/atomic.h"
 #include "collect/exempt.h"
 #include "collect/own_threads.h"
-#include "collect/real.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -65,7 +64,7 @@ cpprof__keeper_start(const struct cpprof__keeper_plan *wanted)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
     cpprof__own_threads_mask(&saved);
-    failed = cpprof__real_pthread_create(&thread, &attr, keep, NULL);
+    failed = cpprof__own_pthread_create(&thread, &attr, keep, NULL);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attr);
     is_running = !failed;

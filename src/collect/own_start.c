@@ -2,7 +2,6 @@
 #include "collect/own_start.h"
 
 #include "collect/own_threads.h"
-#include "collect/real.h"
 #include "collect/signal/heap.h"
 
 #include <errno.h>
@@ -49,7 +48,7 @@ create(pthread_t *thread, const pthread_attr_t *attr, struct begin begin)
     if (!copy)
         return EAGAIN;
     *copy = begin;
-    failed = cpprof__real_pthread_create(thread, attr, run, copy);
+    failed = cpprof__own_pthread_create(thread, attr, run, copy);
     if (failed)
         free(copy);
     return failed;

@@ -25,6 +25,11 @@
 /* A thread that said that it ends is still there for a moment. */
 #define LINGER_NS 1000000000u
 
+/* Tunables. Who waits for threads that are made looks so often, and so long:
+ * one that gets no processor for a second is shown rather than waited for. */
+#define SETTLE_PAUSE_NS 50000
+#define SETTLE_LOOKS    20000u
+
 /* How often a thread looks whether it is alone. */
 #define LOOK_NS 1000000000u
 
@@ -33,6 +38,7 @@ struct own {
     uint64_t ended_ns; /* 0: it runs */
 };
 static struct own owns[OWN_MAX];
+static uint32_t n_making;   /* that have not said yet that they began */
 static uint64_t errands_ns; /* CPU time of those */
 static uint32_t n_used;     /* places from the first that ever were taken */
 
@@ -92,10 +98,9 @@ note_used(uint32_t n)
         continue;
 }
 
-void
-cpprof__own_thread_begin(void)
+static void
+note_tid(int32_t tid)
 {
-    int32_t tid = (int32_t)syscall(SYS_gettid);
     unsigned i;
 
     for (i = 0; i < OWN_MAX; i++) {
@@ -109,6 +114,46 @@ cpprof__own_thread_begin(void)
         note_used(i + 1);
         return;
     }
+}
+
+/* One fewer is being made. */
+static void
+note_made(void)
+{
+    uint32_t n = load_relaxed(&n_making);
+
+    while (n && !cas_acq_rel(&n_making, &n, n - 1))
+        continue;
+}
+
+int
+cpprof__own_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+                           void *(*start)(void *), void *arg)
+{
+    int failed;
+
+    add_relaxed(&n_making, 1u);
+    failed = cpprof__real_pthread_create(thread, attr, start, arg);
+    if (failed)
+        note_made();
+    return failed;
+}
+
+void
+cpprof__own_thread_begin(void)
+{
+    note_tid((int32_t)syscall(SYS_gettid));
+    note_made();
+}
+
+void
+cpprof__own_threads_settle(void)
+{
+    const struct timespec pause = {0, SETTLE_PAUSE_NS};
+    unsigned i;
+
+    for (i = 0; load_acquire(&n_making) && i < SETTLE_LOOKS; i++)
+        syscall(SYS_nanosleep, &pause, NULL);
 }
 
 /* It stays in the list of threads, as a zombie, until the process ends. */
@@ -213,7 +258,7 @@ start_errand(struct errand *errand, pthread_t *thread)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
     cpprof__own_threads_mask(&saved);
-    failed = cpprof__real_pthread_create(thread, &attr, run_errand, errand);
+    failed = cpprof__own_pthread_create(thread, &attr, run_errand, errand);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attr);
     return failed;
@@ -267,5 +312,6 @@ void
 cpprof__own_threads_fork_child(void)
 {
     memset(owns, 0, sizeof owns);
+    n_making = 0;
     errands_ns = 0; /* its clock begins anew */
 }

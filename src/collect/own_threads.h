@@ -11,6 +11,7 @@
 #ifndef COLLECT_OWN_THREADS_H
 #define COLLECT_OWN_THREADS_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +19,17 @@
 /* The signals that the program blocked where it had us start a thread. */
 void
 cpprof__own_threads_mask(const sigset_t *program);
+
+/*
+ * As pthread_create() underneath, for a thread that begins by saying so. The
+ * kernel lists it before it can: who has read that list lets them settle, and
+ * only then asks which are ours.
+ */
+int
+cpprof__own_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+                           void *(*start)(void *), void *arg);
+void
+cpprof__own_threads_settle(void);
 
 /* The calling thread, at its beginning and as the last that it does: if the
  * main thread is gone, exit handlers of the program may run on this one, with

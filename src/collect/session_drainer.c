@@ -11,7 +11,6 @@
 #include "collect/action.h"
 #include "collect/exempt.h"
 #include "collect/own_threads.h"
-#include "collect/real.h"
 #include "collect/recorded.h"
 #include "collect/signal/sampler.h"
 #include "collect/threads.h"
@@ -247,7 +246,7 @@ cpprof__session_start_drainer(struct cpprof__session *s)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
     cpprof__own_threads_mask(&saved);
-    failed = cpprof__real_pthread_create(&s->drainer, &attr, drainer, s);
+    failed = cpprof__own_pthread_create(&s->drainer, &attr, drainer, s);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attr);
     while (!failed && sem_wait(&s->drainer_is_up))

@@ -28,7 +28,7 @@ by_tid(const void *a, const void *b)
 static void
 append(struct cpprof__buffer *tids, int32_t tid)
 {
-    if (tid > 0 && !cpprof__is_own_thread(tid))
+    if (tid > 0)
         cpprof__buffer_append(tids, &tid, sizeof tid);
 }
 
@@ -62,6 +62,19 @@ unite(struct cpprof__buffer *buffer)
     buffer->n = kept * sizeof *tids;
 }
 
+static void
+leave_out_own(struct cpprof__buffer *buffer)
+{
+    int32_t *tids = (int32_t *)(void *)buffer->data;
+    size_t i, n = buffer->n / sizeof *tids, kept = 0;
+
+    cpprof__own_threads_settle();
+    for (i = 0; i < n; i++)
+        if (!cpprof__is_own_thread(tids[i]))
+            tids[kept++] = tids[i];
+    buffer->n = kept * sizeof *tids;
+}
+
 int32_t *
 cpprof__tasks(const int32_t *extra, size_t n_extra, size_t *n)
 {
@@ -78,6 +91,7 @@ cpprof__tasks(const int32_t *extra, size_t n_extra, size_t *n)
             break;
         before = tids.n;
     }
+    leave_out_own(&tids);
     if (!ok || tids.failed || !tids.n) {
         cpprof__buffer_free(&tids);
         return NULL;

@@ -3,7 +3,6 @@
 
 #include "arch/atomic.h"
 #include "collect/own_threads.h"
-#include "collect/real.h"
 #include "collect/signal/heap.h"
 
 #include <linux/futex.h>
@@ -130,7 +129,7 @@ cpprof__wall_ticker_start(struct cpprof__wall_ticker *w)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
     cpprof__own_threads_mask(&saved);
-    failed = cpprof__real_pthread_create(&w->thread, &attr, run, w);
+    failed = cpprof__own_pthread_create(&w->thread, &attr, run, w);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attr);
     return failed;

@@ -10,7 +10,6 @@
 #include "collect/exempt.h"
 #include "collect/own_lock.h"
 #include "collect/own_threads.h"
-#include "collect/real.h"
 #include "collect/uncancelled.h"
 #include "http/plugin.h"
 #include "object/plug_in.h"
@@ -66,7 +65,7 @@ create(struct task *task)
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
-    failed = cpprof__real_pthread_create(&thread, &attr, run_task, task);
+    failed = cpprof__own_pthread_create(&thread, &attr, run_task, task);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attr);
     return failed;

@@ -113,25 +113,40 @@ labels_are_in_it(void)
     cpprof_labels_free(red);
 }
 
+/* At once: the kernel lists a thread before it can say that it is ours. */
+static int
+dump_beside_the_wall_profile(void)
+{
+    struct cpprof_writer wall;
+    struct profile *p;
+    int n;
+
+    if (cpprof_path_writer("/dev/null", &wall, NULL) ||
+        cpprof_start_wall_profile(wall, NULL, NULL))
+        bail("cannot start");
+    p = dump_take("goroutine");
+    n = (int)dump_count(p, NULL);
+    profile_free(p);
+    cpprof_stop_wall_profile(NULL);
+    return n;
+}
+
 static void
 our_own_threads_are_not(void)
 {
-    struct cpprof_writer cpu, wall;
+    struct cpprof_writer cpu;
     struct crowd crowd = crowd_make(2, stayer);
-    struct profile *p;
+    int i, n_wrong = 0, n_counted = 0;
 
     if (cpprof_path_writer("/dev/null", &cpu, NULL) ||
-        cpprof_path_writer("/dev/null", &wall, NULL) ||
-        cpprof_start_cpu_profile(cpu, NULL, NULL) ||
-        cpprof_start_wall_profile(wall, NULL, NULL))
+        cpprof_start_cpu_profile(cpu, NULL, NULL))
         bail("cannot start");
-    nap(50);
-    p = dump_take("goroutine");
-    check_equal(dump_count(p, NULL), 3, "threads_of_the_profiler_are_left_out");
-    check_equal((int64_t)cpprof_profile_count(cpprof_lookup("goroutine")), 3,
-                "and_are_not_counted");
-    profile_free(p);
-    cpprof_stop_wall_profile(NULL);
+    for (i = 0; i < 50; i++) {
+        n_wrong += dump_beside_the_wall_profile() != 3;
+        n_counted += cpprof_profile_count(cpprof_lookup("goroutine")) != 3;
+    }
+    check_equal(n_wrong, 0, "threads_of_the_profiler_are_left_out");
+    check_equal(n_counted, 0, "and_are_not_counted");
     cpprof_stop_cpu_profile(NULL);
     crowd_end(&crowd);
 }

@@ -242,6 +242,37 @@ own_threads_are_not_listed(void **state)
     assert_false(cpprof__is_own_thread(own_tid()));
 }
 
+static void *
+begin_late(void *arg)
+{
+    usleep(30000);
+    cpprof__own_thread_begin();
+    while (!__atomic_load_n((bool *)arg, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    cpprof__own_thread_end();
+    return NULL;
+}
+
+static void
+own_threads_are_not_listed_before_they_say_so(void **state)
+{
+    bool finish = false;
+    pthread_t thread;
+    int32_t *tids;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(
+        cpprof__own_pthread_create(&thread, NULL, begin_late, &finish), 0);
+    tids = cpprof__tasks(NULL, 0, &n);
+    __atomic_store_n(&finish, true, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    assert_int_equal(n, 1);
+    assert_int_equal(tids[0], own_tid());
+    free(tids);
+    cpprof__own_threads_fork_child();
+}
+
 /* ---- counts ----------------------------------------------------------- */
 
 static void
@@ -305,6 +336,7 @@ main(void)
         cmocka_unit_test(a_task_is_told_from_proc),
         cmocka_unit_test(memory_is_read_after_the_first_thread_has_ended),
         cmocka_unit_test(own_threads_are_not_listed),
+        cmocka_unit_test(own_threads_are_not_listed_before_they_say_so),
         cmocka_unit_test(a_wait_began_when_it_did_however_long_the_host_is_up),
         cmocka_unit_test(equal_keys_add_up_and_others_do_not),
     };
