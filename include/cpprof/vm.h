@@ -42,9 +42,11 @@ extern "C" {
 
 struct cpprof_vm; /* one kind of interpreter; never freed */
 
-/* struct cpprof_vm_frame flags: the run loop was entered for this frame; the
- * C code that called it stands below (mixed stacks). */
+/* struct cpprof_vm_frame and cpprof_vm_peek flags, for mixed stacks: the run
+ * loop was entered for this frame, so the native code that did stands below. */
 #define CPPROF_VM_ENTRY 1u
+/* ... its name is not known here; that of a later frame with its key counts. */
+#define CPPROF_VM_UNNAMED 2u
 
 /* A frame, as the interpreter has it. */
 struct cpprof_vm_frame {
@@ -62,12 +64,25 @@ struct cpprof_vm_function {
     int64_t start_line;      /* 0: not known */
 };
 
-/* struct cpprof_vm_ops flags: .stack and .describe only read memory and may run
- * in a handler that interrupted their own thread anywhere. */
+/* A frame with all that is told of it, valid during the call. */
+struct cpprof_vm_peek {
+    uint64_t key; /* the function's, the same for all calls and ever; 0: what
+                   * its texts and first line say */
+    struct cpprof_vm_function function;
+    int32_t line;   /* of the source, 0: not known */
+    uint32_t flags; /* CPPROF_VM_ENTRY, CPPROF_VM_UNNAMED */
+};
+
+/* False: that was enough. */
+typedef bool
+cpprof_vm_visit(void *ctx, const struct cpprof_vm_peek *frame);
+
+/* struct cpprof_vm_ops flags: .peek only reads memory that is there, and may
+ * run in a handler that interrupted its thread anywhere. */
 #define CPPROF_VM_SIGNAL_SAFE 1u
 
 /*
- * All but .interrupt are called on the native thread that runs the interpreter,
+ * All but .interrupt and .peek are called on the native thread that runs the interpreter,
  * from a call of span_end, span_next, safepoint or stop, without a lock. They
  * may allocate and collect garbage; a span or a poll in them does nothing.
  */
@@ -91,6 +106,15 @@ struct cpprof_vm_ops {
      * if it never was, or in a signal handler that interrupted it; calls
      * nothing of cpprof. */
     void (*interrupt)(void *thread);
+    /*
+     * For mixed stacks and the lines of heap profiles; NULL: not in them. Tell
+     * the stack, leaf first, and change nothing: no allocation, no lock, no
+     * collection of garbage. Called on the thread that runs it, at safepoints
+     * and wherever the interpreter or what it calls allocates; with
+     * CPPROF_VM_SIGNAL_SAFE also in signal handlers, else .interrupt is, and
+     * the safepoint that follows tells.
+     */
+    void (*peek)(void *thread, cpprof_vm_visit *visit, void *ctx);
 };
 
 /*
@@ -102,11 +126,29 @@ CPPROF_API enum cpprof_status
 cpprof_vm_register(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
                    struct cpprof_error *error);
 
-/* Native code that is the interpreter's run loop: in mixed stacks its frames
- * are replaced by those of the script. Several may be named, up to 16; false:
- * there were as many. Safety: MT. */
+/*
+ * Native code that is the interpreter's run loop: in mixed stacks a frame of it
+ * is replaced by those of the script that it runs, from a CPPROF_VM_ENTRY on.
+ * Several pieces may be named, up to 16; false: there were as many.
+ * Safety: MT.
+ */
 CPPROF_API bool
 cpprof_vm_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes);
+
+/* Native code that stands between the run loop and functions that it calls, or
+ * that call it: left out of mixed stacks. Up to 64. Safety: MT. */
+CPPROF_API bool
+cpprof_vm_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes);
+
+/*
+ * The same for who has no names for it: called by a native function that a
+ * script called, which the host started by calling the function at outer. What
+ * stands in between, outer as well, is the run loop (the largest) and plumbing.
+ * False: the stack could not be walked, or there was no room.
+ * Safety: MT.
+ */
+CPPROF_API bool
+cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *outer);
 
 /*
  * One stack of an interpreter: a coroutine, a lua_State, a thread of Python.

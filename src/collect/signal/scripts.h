@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Frames of scripts in native stacks. A place of a script (function and line)
+ * is one word that can stand where a program counter does: its highest bit is
+ * set, as in no address of user space, and the rest says where in a table the
+ * place is told. So the ring, the stores and the tree of stacks carry mixed
+ * stacks without knowing of it; who writes a profile asks here.
+ *
+ * The table is one block of fixed layout without pointers, and only grows;
+ * another process may read it at any moment (a file of the recorder's folder,
+ * see collect/script_file.h). Any thread adds, in a handler as well: an entry
+ * is whole before a number that leads to it is given out.
+ *
+ * Functions are known by the interpreter and a key, not by address: what is
+ * freed and comes again is no question here. A name may come later than the
+ * function; the last one counts.
+ */
+#ifndef COLLECT_SIGNAL_SCRIPTS_H
+#define COLLECT_SIGNAL_SCRIPTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPPROF__SCRIPT_PC ((uint64_t)1 << 63)
+
+/* Bound: 16 MiB, touched as they are used; some 100 000 places. A place that
+ * finds no room is CPPROF__SCRIPT_NO_ROOM, "[unknown]". */
+#define CPPROF__SCRIPTS_BYTES  (16u << 20)
+#define CPPROF__SCRIPT_NO_ROOM CPPROF__SCRIPT_PC
+
+struct cpprof__scripts {
+    struct cpprof__scripts_head *head; /* NULL: there are no scripts */
+    size_t n_bytes;                    /* of the block; of a copy maybe less */
+};
+
+/* What is known of a place; texts "" where nothing is. */
+struct cpprof__script {
+    const char *mapping; /* "[lua]" */
+    const char *name;    /* "": as its file */
+    const char *system_name;
+    const char *file;
+    int64_t start_line;
+    int64_t line; /* 0: not known */
+    uint64_t key; /* 0: by the texts and the first line */
+    bool has_name; /* false: a name that is there already stays */
+};
+
+#pragma GCC visibility push(hidden)
+extern struct cpprof__scripts cpprof__scripts; /* this process's */
+#pragma GCC visibility pop
+
+static inline bool
+cpprof__is_script(uint64_t pc)
+{
+    return pc & CPPROF__SCRIPT_PC;
+}
+
+/* A table in n_bytes of zeroed memory, CPPROF__SCRIPTS_BYTES. */
+void
+cpprof__scripts_make(struct cpprof__scripts *scripts, void *block);
+
+/* The word for a place, which is added if it is new. Texts are cut at 1023
+ * bytes. Safety: AS, any thread, lock-free. */
+uint64_t
+cpprof__scripts_add(struct cpprof__scripts *scripts,
+                    const struct cpprof__script *place);
+
+/* Look at a block that may be a copy of another process's, and anything;
+ * false: it is no table. */
+bool
+cpprof__scripts_open(struct cpprof__scripts *scripts, void *block, size_t n);
+
+/* What pc stands for; false: nothing, all is "" then. Trusts nothing. The texts
+ * live as long as the block. */
+bool
+cpprof__scripts_read(const struct cpprof__scripts *scripts, uint64_t pc,
+                     struct cpprof__script *place);
+
+#endif
