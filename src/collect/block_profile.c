@@ -8,6 +8,7 @@
 #include "collect/block_profile.h"
 
 #include "arch/atomic.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "collect/dump.h"
 #include "collect/registry.h"
@@ -98,21 +99,12 @@ cpprof__block_rows(const struct cpprof__waits *waits,
 
 /* ---- waits in progress ------------------------------------------------ */
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static size_t
 waiting_rows(const struct cpprof__dump *dump, bool labels,
              struct cpprof__row *rows)
 {
     const uint64_t one = 1u << CPPROF__WAIT_FRACTION_BITS;
-    uint64_t now = now_ns();
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
     size_t i, n = 0;
 
     for (i = 0; i < dump->n; i++) {

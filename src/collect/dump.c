@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/dump.h"
+#include "base/clock.h"
 #include "collect/exempt.h"
 
 #include "arch/atomic.h"
@@ -155,10 +156,7 @@ cpprof__dump_fork_child(void)
 static uint64_t
 now_ns(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
 /* The caller's stack without our own part of it: from the frame on that

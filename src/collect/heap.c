@@ -2,6 +2,7 @@
 /* The public calls of <cpprof/heap.h>. */
 #include "collect/signal/heap.h"
 
+#include "base/clock.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/exempt.h"
@@ -164,15 +165,6 @@ check_heap(const struct cpprof_heap_options *options,
     return CPPROF_OK;
 }
 
-static int64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* The file name of the library underneath us, which stays. */
 static char allocator[128];
 static pthread_once_t allocator_once = PTHREAD_ONCE_INIT;
@@ -212,7 +204,7 @@ cpprof__heap_own_source(const struct cpprof_heap_options *options,
         .number = options->heap ? options->heap->number : 0,
         .name = options->heap ? options->heap->name : NULL,
         .allocator = *allocator ? allocator : NULL,
-        .time_ns = now_ns(),
+        .time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME),
     };
 
     if (options->flags & CPPROF_HEAP_LABELS)

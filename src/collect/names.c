@@ -13,6 +13,7 @@
 #include "arch/atomic.h"
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "collect/tables.h"
 
@@ -303,19 +304,10 @@ keep_place(const struct session *s, uint32_t image, uint64_t pc,
 
 /* ---- the symbolizer --------------------------------------------------- */
 
-static uint64_t
-now_ns(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static bool
 lock_cache(void)
 {
-    uint64_t until_ns = now_ns(CLOCK_REALTIME) + WAIT_NS;
+    uint64_t until_ns = cpprof__now_ns(CLOCK_REALTIME) + WAIT_NS;
     const struct timespec until = {(time_t)(until_ns / 1000000000u),
                                    (long)(until_ns % 1000000000u)};
 
@@ -377,7 +369,7 @@ make(const struct cpprof__symbolizer_options *options)
         return NULL;
     s->options = *options;
     s->ops = __atomic_load_n(&inner_ops, __ATOMIC_ACQUIRE);
-    s->now_ns = now_ns(CLOCK_MONOTONIC);
+    s->now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     s->has_cache = take_cache();
     return (struct cpprof__symbolizer *)s;
 }

@@ -3,6 +3,7 @@
 
 #include "arch/atomic.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "collect/proc.h"
 #include "collect/real.h"
 #include "collect/signal/heap.h"
@@ -46,19 +47,10 @@ static uint32_t n_used;     /* places from the first that ever were taken */
 static uint64_t program_mask;
 static __thread uint64_t looked_ns;
 
-static uint64_t
-clock_ns(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 uint64_t
 cpprof__program_cpu_ns(void)
 {
-    return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - load_relaxed(&errands_ns);
+    return cpprof__now_ns(CLOCK_PROCESS_CPUTIME_ID) - load_relaxed(&errands_ns);
 }
 
 static bool
@@ -66,7 +58,7 @@ is_over(const struct own *own)
 {
     uint64_t ended = load_acquire(&own->ended_ns);
 
-    return ended && clock_ns(CLOCK_MONOTONIC) - ended > LINGER_NS;
+    return ended && cpprof__now_ns(CLOCK_MONOTONIC) - ended > LINGER_NS;
 }
 
 static void
@@ -181,7 +173,7 @@ cpprof__own_thread_end(void)
 
     for (i = 0; i < load_acquire(&n_used); i++)
         if (load_acquire(&owns[i].tid) == tid)
-            store_release(&owns[i].ended_ns, clock_ns(CLOCK_MONOTONIC));
+            store_release(&owns[i].ended_ns, cpprof__now_ns(CLOCK_MONOTONIC));
     if (main_has_ended()) {
         cpprof__heap_self.exempt = 0;
         set_program_mask();
@@ -241,7 +233,7 @@ run_errand(void *arg)
     cpprof__own_thread_begin();
     prctl(PR_SET_NAME, "cpprof");
     errand->f(errand->arg);
-    add_relaxed(&errands_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    add_relaxed(&errands_ns, cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID));
     cpprof__own_thread_end();
     return NULL;
 }
@@ -300,7 +292,7 @@ others_are_ours(void)
 bool
 cpprof__own_threads_are_alone(void)
 {
-    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
 
     if (now - looked_ns < LOOK_NS)
         return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/recorded.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "collect/proc.h"
 #include "collect/signal/heap.h"
@@ -290,11 +291,7 @@ own_head(void)
 static void
 mark_ended(struct cpprof__mirror_head *head)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    store_relaxed(&head->end_ns,
-                  (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+    store_relaxed(&head->end_ns, cpprof__now_ns(CLOCK_REALTIME));
     store_release(&head->state, (uint32_t)CPPROF__MIRROR_ENDED);
 }
 

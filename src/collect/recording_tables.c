@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/recording_tables.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "collect/block_profile.h"
 #include "collect/heap_profile.h"
@@ -335,15 +336,6 @@ cpprof__recorded_set_free(struct cpprof__recorded_set *set)
 
 /* ---- writing ---------------------------------------------------------- */
 
-static int64_t
-now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static enum cpprof_status
 fail(struct cpprof_writer writer, enum cpprof_status status)
 {
@@ -376,7 +368,7 @@ set_source(struct cpprof__heap_source *source, const struct loaded *l,
         source->ops = cpprof__symbolizer_load();
     source->time_ns = l->head->end_ns && l->head->end_ns < INT64_MAX
                           ? (int64_t)l->head->end_ns
-                          : now_ns();
+                          : (int64_t)cpprof__now_ns(CLOCK_REALTIME);
 }
 
 static enum cpprof_status

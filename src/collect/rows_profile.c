@@ -2,6 +2,7 @@
 #include "collect/rows_profile.h"
 
 #include "arch/atomic.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "collect/builder_internal.h"
 #include "collect/heap_profile.h"
@@ -32,15 +33,6 @@ struct work {
     struct cpprof__text_profile text;
 };
 
-static int64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static struct work *
 make_work(const struct cpprof__rows_form *form,
           const struct cpprof_profile_options *options,
@@ -62,7 +54,7 @@ make_work(const struct cpprof__rows_form *form,
         w->source.tables = &cpprof__tables;
         w->source.pid = (int32_t)getpid();
         w->source.is_self = true;
-        w->source.time_ns = now_ns();
+        w->source.time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
         if (names && options->symbolize != CPPROF_SYMBOLIZE_NONE)
             w->source.ops = cpprof__names_load();
     }

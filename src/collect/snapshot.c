@@ -9,6 +9,7 @@
  */
 #include <cpprof/captures.h>
 
+#include "base/clock.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/custom.h"
@@ -35,15 +36,6 @@ struct cpprof_snapshot {
     int64_t time_ns; /* CLOCK_BOOTTIME; 0: it was taken empty */
     struct cpprof__kept base;
 };
-
-static int64_t
-read_clock(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* What is known once a snapshot or a difference is being made. */
 struct moment {
@@ -123,7 +115,7 @@ static enum cpprof_status
 take_now(const struct cpprof_snapshot *s, struct moment *m,
          struct cpprof_error *error)
 {
-    m->time_ns = read_clock(CLOCK_BOOTTIME);
+    m->time_ns = (int64_t)cpprof__now_ns(CLOCK_BOOTTIME);
     m->options.flags =
         s->flags & ~(CPPROF_SNAPSHOT_EMPTY | CPPROF_SNAPSHOT_IN_USE);
     return is_heap(s) ? take_heap(s, m, error) : take_rows(s, m, error);

@@ -2,6 +2,7 @@
 #include "collect/wall.h"
 
 #include "arch/atomic.h"
+#include "base/clock.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/dump.h"
@@ -90,8 +91,8 @@ set_up(struct cpprof__wall_ticker *w)
 
     w->watch.period_ns = 1000000000u / rate;
     w->watch.max_looks = LOOKS_HZ > rate ? LOOKS_HZ / rate : 1;
-    w->time_ns = (int64_t)cpprof__wall_now_ns(CLOCK_REALTIME);
-    w->start_ns = cpprof__wall_now_ns(CLOCK_MONOTONIC);
+    w->time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
+    w->start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     w->random = w->start_ns | 1;
     store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_WALL], w->options.max_depth);
 }
@@ -120,8 +121,8 @@ static void
 count_from_now(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
     link_capture(w, c);
-    c->summary.time_ns = (int64_t)cpprof__wall_now_ns(CLOCK_REALTIME);
-    c->start_ns = cpprof__wall_now_ns(CLOCK_MONOTONIC);
+    c->summary.time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
+    c->start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
 /* With busy held, or without the ticker: count no more. */
@@ -135,8 +136,7 @@ cut(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
         at = &(*at)->next;
     *at = c->next;
     c->is_counting = false;
-    sum->duration_ns =
-        (int64_t)(cpprof__wall_now_ns(CLOCK_MONOTONIC) - c->start_ns);
+    sum->duration_ns = (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) - c->start_ns);
     sum->n_threads = w->watch.n_threads_max;
     sum->n_looks = w->watch.n_looks - sum->n_looks;
     sum->n_asked = w->watch.n_asked - sum->n_asked;

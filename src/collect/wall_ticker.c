@@ -2,6 +2,7 @@
 #include "collect/wall_ticker.h"
 
 #include "arch/atomic.h"
+#include "base/clock.h"
 #include "collect/own_threads.h"
 #include "collect/signal/heap.h"
 
@@ -33,7 +34,7 @@ static bool
 sleep_until(struct cpprof__wall_ticker *w, uint64_t until)
 {
     while (!load_acquire(&w->finish)) {
-        uint64_t now = cpprof__wall_now_ns(CLOCK_MONOTONIC);
+        uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
         struct timespec timeout;
 
         if (now >= until)
@@ -52,8 +53,7 @@ cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w)
     return (struct cpprof__wall_summary){
         .options = w->options,
         .time_ns = w->time_ns,
-        .duration_ns =
-            (int64_t)(cpprof__wall_now_ns(CLOCK_MONOTONIC) - w->start_ns),
+        .duration_ns = (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) - w->start_ns),
         .n_threads = w->watch.n_threads_max,
         .n_looks = w->watch.n_looks,
         .n_asked = w->watch.n_asked,
@@ -109,7 +109,7 @@ run(void *arg)
         if (cpprof__own_threads_are_alone())
             break;
         begin += period;
-        now = cpprof__wall_now_ns(CLOCK_MONOTONIC);
+        now = cpprof__now_ns(CLOCK_MONOTONIC);
         if (now > begin + 2 * period)
             begin = now; /* the process was stopped, or has no processor */
     }

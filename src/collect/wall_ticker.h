@@ -43,13 +43,4 @@ cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w);
 void
 cpprof__wall_ticker_keep(const struct cpprof__wall_ticker *w);
 
-static inline uint64_t
-cpprof__wall_now_ns(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 #endif

@@ -12,6 +12,7 @@
 #include "http/listen.h"
 
 #include "arch/atomic.h"
+#include "base/clock.h"
 #include "collect/environment.h"
 #include "collect/exempt.h"
 #include "collect/uncancelled.h"
@@ -44,10 +45,7 @@ static _Atomic uint64_t since_ns;
 static uint64_t
 now(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
 static void

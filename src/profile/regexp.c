@@ -3,6 +3,7 @@
 #include "profile/regexp.h"
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "profile/regexp_syntax.h"
 #include "profile/utf8.h"
@@ -266,10 +267,7 @@ make_clean(struct cpprof__regexp *r, const char *text, size_t *n)
 static int64_t
 now_ns(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (int64_t)cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
 /* A match that begins at `from`, or with PCRE2_ANCHORED nowhere else. */

@@ -7,6 +7,7 @@
  * that does not end in time is not waited for.
  */
 #include "push/push.h"
+#include "base/clock.h"
 #include "push/process.h"
 
 #include "arch/atomic.h"
@@ -49,10 +50,7 @@ static uint32_t is_taken;              /* 1: somebody begins, or it goes on */
 static uint64_t
 now_ns(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    return cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
 void

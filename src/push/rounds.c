@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "push/rounds.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "collect/captures.h"
 
@@ -14,10 +15,7 @@
 static int64_t
 now_ns(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return (int64_t)cpprof__now_ns(CLOCK_REALTIME);
 }
 
 static int

@@ -6,6 +6,7 @@
  */
 #include "symbol/perf_map.h"
 
+#include "base/clock.h"
 #include "symbol/array.h"
 
 #include <fcntl.h>
@@ -46,10 +47,7 @@ cpprof__perf_map_free(struct cpprof__perf_map *map)
 static uint64_t
 now_ns(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
 /* The pid as the process itself sees it: the last one of "NSpid:" in

@@ -22,6 +22,9 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(HERE, ".."))
+from tap import Tap  # noqa: E402
+
 FIXTURES = os.path.join(HERE, "..", "fixtures")
 PROFILE = os.path.join(FIXTURES, "go.cpu.pb.gz")
 OTHER = os.path.join(FIXTURES, "go.heap.pb.gz")
@@ -30,37 +33,6 @@ OTHER = os.path.join(FIXTURES, "go.heap.pb.gz")
 def read(path):
     with open(path, "rb") as file:
         return file.read()
-
-
-# --------------------------------------------------------------------- TAP --
-
-class Tap:
-    def __init__(self):
-        self.n = self.failed = 0
-
-    def ok(self, name, good, *details):
-        self.n += 1
-        self.failed += not good
-        print("%s %d - %s" % ("ok" if good else "not ok", self.n,
-                              name.replace("#", "")))
-        for detail in details if not good else ():
-            print("# %s" % str(detail)[:2000].replace("\n", "\n# "))
-
-    def same(self, name, got, wanted):
-        self.ok(name, got == wanted, "got:    %r" % (got,),
-                "wanted: %r" % (wanted,))
-
-    def has(self, name, pattern, text):
-        self.ok(name, re.search(pattern, text, re.M) is not None,
-                "no %s in: %s" % (pattern, text))
-
-    def skip(self, name, why):
-        self.n += 1
-        print("ok %d - %s # SKIP %s" % (self.n, name, why))
-
-    def finish(self):
-        print("1..%d" % self.n)
-        return 1 if self.failed else 0
 
 
 # ------------------------------------------------------------------ servers --
@@ -293,13 +265,15 @@ def answers(tap, host):
             "cpprof: %s: %s" % (re.escape(url), text.replace("?p", r"\?p")),
             got.errors()[0]), got.err)
     got = raw("http://%s/long_error" % host)
-    tap.has("a long error is cut", r": server response: 500 .* - x+$", got.err)
+    tap.matches("a long error is cut",
+                r": server response: 500 .* - x+$", got.err)
     got = raw("http://%s/profile" % serve_rubbish())
-    tap.has("not HTTP", r": http fetch: ", got.err)
+    tap.matches("not HTTP", r": http fetch: ", got.err)
     got = raw("http://127.0.0.1:1/profile")
-    tap.has("nobody there", r": http fetch: .*[Cc]onnect", got.err)
+    tap.matches("nobody there", r": http fetch: .*[Cc]onnect", got.err)
     got = raw("ftp://%s/profile" % host)
-    tap.has("no such scheme", r'unsupported protocol scheme "ftp"', got.err)
+    tap.matches("no such scheme", r'unsupported protocol scheme "ftp"',
+                got.err)
 
 
 def passwords(tap, host):
@@ -340,17 +314,17 @@ def urls(tap, host):
                  tool=["go", "tool", "pprof"])
         tap.same("%s: asked for as by go" % url, line, go.err.splitlines()[0])
     got = Run(["-raw", "-seconds=90", "http://%s/missing" % host])
-    tap.has("-seconds is told", r"^Please wait\.\.\. \(1m30s\)$", got.err)
+    tap.matches("-seconds is told", r"^Please wait\.\.\. \(1m30s\)$", got.err)
     got = raw("http://user:secret@%s/profile" % host)
-    tap.has("a password is not shown", "http://user:xxxxx@", got.err)
+    tap.matches("a password is not shown", "http://user:xxxxx@", got.err)
     tap.ok("nor elsewhere", "secret" not in got.err, got.err)
     passwords(tap, host)
     os.mkdir("here:80")
     shutil.copy(PROFILE, "here:80/x")
     tap.same("a file of that name comes first", raw("here:80/x").errors(), [])
     tap.same("file:///", raw("file://" + PROFILE).out, raw(PROFILE).out)
-    tap.has("neither file nor URL", "^cpprof: no:where: No such file",
-            raw("no:where").err)
+    tap.matches("neither file nor URL", "^cpprof: no:where: No such file",
+                raw("no:where").err)
     dead = {"HTTP_PROXY": "http://127.0.0.1:1", "http_proxy": "127.0.0.1:1"}
     got = Run(["-raw", "http://%s/profile" % host], env=dead)
     tap.same("no proxy for this machine", got.status, 0)
@@ -389,9 +363,9 @@ def slow(tap, host):
     took = time.monotonic() - begin
     tap.same("slow, but in time", got.status, 0)
     tap.ok("given up after -timeout and 5 s", 5 < took < 15, took)
-    tap.has("no answer", "/silent: http fetch: no answer in time", got.err)
-    tap.has("an answer byte by byte",
-            "/halting: http fetch: the answer came to a halt", got.err)
+    tap.matches("no answer", "/silent: http fetch: no answer in time", got.err)
+    tap.matches("an answer byte by byte",
+                "/halting: http fetch: the answer came to a halt", got.err)
 
 
 def saved(tap, host):
@@ -404,7 +378,8 @@ def saved(tap, host):
         tap.ok("copy %d is where it says" % n,
                name == os.path.join(folder, copies(folder)[n - 1]) and
                name.endswith(".%03d.pb.gz" % n), name, copies(folder))
-        tap.has("named after the types", r"/pprof\.[^/]*samples\.cpu\.", name)
+        tap.matches("named after the types",
+                    r"/pprof\.[^/]*samples\.cpu\.", name)
     tap.same("the copy opens", Run(["-top", name]).out,
              Run(["-top", url]).out)
     if shutil.which("go"):
@@ -423,7 +398,7 @@ def saved(tap, host):
     got = Run(["-top", url], env={"PPROF_TMPDIR": "/dev/null/x",
                                   "HOME": "/dev/null", "TMPDIR": "/dev/null"})
     tap.same("nowhere to keep it is no failure", got.status, 0)
-    tap.has("but told", "Could not use temp dir /dev/null/x: ", got.err)
+    tap.matches("but told", "Could not use temp dir /dev/null/x: ", got.err)
     got = Run(["-top", PROFILE], env={"PPROF_TMPDIR": "none"})
     tap.same("files are not copied", os.path.exists("none"), False)
 
@@ -456,17 +431,18 @@ def on_terminal(tap, host):
     except OSError:
         pass
     run.wait(60)
-    tap.has("a terminal shows progress", r"fetching the profile.* \(1 s\)",
-            text.decode())
+    tap.matches("a terminal shows progress", r"fetching the profile.* \(1 s\)",
+                text.decode())
 
 
 def symbols(tap, host):
     url = "http://%s/pprof/heap" % host
     del Handler.seen[:]
     got = Run(["-top", "-sample_index=inuse_space", url])
-    tap.has("a server names addresses", r"200B .* named_two$", got.out)
-    tap.has("the last name of an address", r"300B .* named_main$", got.out)
-    tap.has("a line that is cut off does not count", r" named_one$", got.out)
+    tap.matches("a server names addresses", r"200B .* named_two$", got.out)
+    tap.matches("the last name of an address", r"300B .* named_main$", got.out)
+    tap.matches("a line that is cut off does not count", r" named_one$",
+                got.out)
     tap.same("in one question", Handler.seen[1:], [
         ("POST", "/pprof/symbol", b"0x1000+0x2000+0x1100")])
     if shutil.which("go"):
@@ -485,8 +461,8 @@ def symbols(tap, host):
     del Handler.seen[:]
     got = Run(["-top", "http://%s/nameless/pprof/heap" % host])
     tap.same("without an answer the report is printed", got.status, 0)
-    tap.has("with a warning", "http post http://%s/nameless/pprof/symbol: "
-            "server response: 404 Not Found" % re.escape(host), got.err)
+    tap.matches("with a warning", "http post http://%s/nameless/pprof/symbol: "
+                "server response: 404 Not Found" % re.escape(host), got.err)
     got = Run(["-top", "http://%s/profile" % host])
     tap.ok("named profiles are not asked for",
            all(method == "GET" for method, _, _ in Handler.seen[2:]),
@@ -506,11 +482,11 @@ def tls(tap):
     context.load_cert_chain("cert.pem", "key.pem")
     host = serve(context)
     wanted = raw(PROFILE).out
-    tap.has("https looks at certificates", "http fetch: .*certificate",
-            raw("https://%s/profile" % host).err)
+    tap.matches("https looks at certificates", "http fetch: .*certificate",
+                raw("https://%s/profile" % host).err)
     got = raw("https+insecure://%s/profile" % host)
     tap.same("https+insecure does not", got.out, wanted)
-    tap.has("and is told as that", r"from https\+insecure://", got.err)
+    tap.matches("and is told as that", r"from https\+insecure://", got.err)
     got = raw("-tls_ca=cert.pem", "https://%s/profile" % host)
     tap.same("-tls_ca", got.out, wanted)
     context.verify_mode = ssl.CERT_REQUIRED
@@ -610,7 +586,7 @@ def main():
     go_server(tap)
     needed = Run([CPPROF], tool=["ldd"]).out
     tap.ok("libcurl is not loaded for files", "libcurl" not in needed, needed)
-    return tap.finish()
+    return tap.end()
 
 
 if __name__ == "__main__":

@@ -4,29 +4,11 @@ import subprocess
 import sys
 import threading
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from tap import Tap  # noqa: E402
+
 HOSTILE = "a'b<c>&\"d"  # one of the profiles of program.c
-
-
-class Tap:
-    def __init__(self):
-        self.n = self.failed = 0
-
-    def ok(self, name, good, *seen):
-        self.n += 1
-        self.failed += not good
-        print("%sok %d - %s" % ("" if good else "not ", self.n, name))
-        for text in seen if not good else ():
-            print("# " + str(text)[:3000].replace("\n", "\n# "))
-        sys.stdout.flush()
-        return good
-
-    def skip(self, name, why):
-        self.n += 1
-        print("ok %d - %s # SKIP %s" % (self.n, name, why), flush=True)
-
-    def end(self):
-        print("1..%d" % self.n)
-        return self.failed != 0
 
 
 class Server:

@@ -8,39 +8,16 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from tap import Tap  # noqa: E402
+
 PROGRAM = os.path.abspath(sys.argv[1])
 SANITIZER = sys.argv[2] if len(sys.argv) > 2 else "none"
 HAS_HOOKS = SANITIZER != "thread"
 SLOW = 1 if SANITIZER == "none" else 4
 FOLDER = tempfile.mkdtemp(prefix="cpprof-http-")
 CRLF = b"\r\n"
-
-
-# --------------------------------------------------------------------- TAP --
-
-class Tap:
-    def __init__(self):
-        self.n = self.failed = 0
-
-    def ok(self, name, good, *details):
-        self.n += 1
-        self.failed += not good
-        print("%s %d - %s" % ("ok" if good else "not ok", self.n, name),
-              flush=True)
-        for detail in details if not good else ():
-            print("# %s" % str(detail)[:2000].replace("\n", "\n# "))
-
-    def same(self, name, got, wanted):
-        self.ok(name, got == wanted, "got:    %r" % (got,),
-                "wanted: %r" % (wanted,))
-
-    def has(self, name, text, part):
-        self.ok(name, part in text, "no %r in: %r" % (part, text))
-
-    def less(self, name, got, most):
-        self.ok(name, got < most, "got: %s, at most: %s" % (got, most))
-
-
 TAP = Tap()
 
 

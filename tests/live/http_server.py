@@ -812,8 +812,7 @@ def main():
         sanitizers_are_silent()
     finally:
         shutil.rmtree(FOLDER, ignore_errors=True)
-    print("1..%d" % TAP.n)
-    return TAP.failed != 0
+    return TAP.end()
 
 
 sys.exit(main())

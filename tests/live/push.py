@@ -28,6 +28,10 @@ import threading
 import time
 import urllib.parse
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+from tap import Tap  # noqa: E402
+
 PROGRAM = os.path.abspath(sys.argv[1])
 SANITIZER = sys.argv[2] if len(sys.argv) > 2 else "none"
 HAS_HOOKS = SANITIZER != "thread"
@@ -43,31 +47,6 @@ TYPES = {
     "goroutine": ["goroutine"],
     "wall": ["samples", "wall"],
 }
-
-
-# --------------------------------------------------------------------- TAP --
-
-class Tap:
-    def __init__(self):
-        self.n = self.failed = 0
-
-    def ok(self, name, good, *details):
-        self.n += 1
-        self.failed += not good
-        print("%s %d - %s" % ("ok" if good else "not ok", self.n, name),
-              flush=True)
-        for detail in details if not good else ():
-            print("# %s" % str(detail)[:2000].replace("\n", "\n# "))
-
-    def same(self, name, got, wanted):
-        self.ok(name, got == wanted, "got:    %r" % (got,),
-                "wanted: %r" % (wanted,))
-
-    def near(self, name, got, wanted, most):
-        self.ok(name, abs(got - wanted) <= most, "got: %s, wanted: %s +- %s"
-                % (got, wanted, most))
-
-
 TAP = Tap()
 
 
@@ -813,9 +792,8 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             for check, done in zip(checks, pool.map(run_alone, checks)):
                 tell_again(check, done)
-    print("1..%d" % TAP.n)
     shutil.rmtree(FOLDER, ignore_errors=True)
-    return TAP.failed > 0
+    return TAP.end()
 
 
 if __name__ == "__main__":

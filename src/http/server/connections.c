@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which connections there are, and which has to go. */
+#include "base/clock.h"
 #include "http/server/server.h"
 
 #include <stdlib.h>
@@ -13,10 +14,7 @@
 uint64_t
 cpprof__http_now(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
 void

@@ -1,0 +1,49 @@
+"""TAP, as test scripts print it."""
+import re
+
+
+class Tap:
+    """Of a test that fails what it has seen comes behind its line."""
+
+    def __init__(self):
+        self.n = self.failed = 0
+
+    def ok(self, name, good, *details):
+        self.n += 1
+        self.failed += not good
+        print("%s %d - %s" % ("ok" if good else "not ok", self.n,
+                              name.replace("#", "")), flush=True)
+        for detail in details if not good else ():
+            print("# %s" % str(detail)[:3000].replace("\n", "\n# "),
+                  flush=True)
+        return good
+
+    def skip(self, name, why):
+        self.n += 1
+        print("ok %d - %s # SKIP %s" % (self.n, name, why), flush=True)
+
+    def none(self, name, problems):
+        self.ok(name, not problems, *list(problems)[:12])
+
+    def same(self, name, got, wanted):
+        self.ok(name, got == wanted, "got:    %r" % (got,),
+                "wanted: %r" % (wanted,))
+
+    def near(self, name, got, wanted, most):
+        self.ok(name, abs(got - wanted) <= most, "got: %s, wanted: %s +- %s"
+                % (got, wanted, most))
+
+    def less(self, name, got, most):
+        self.ok(name, got < most, "got: %s, at most: %s" % (got, most))
+
+    def has(self, name, text, part):
+        self.ok(name, part in text, "no %r in: %r" % (part, text))
+
+    def matches(self, name, pattern, text):
+        self.ok(name, re.search(pattern, text, re.M) is not None,
+                "no %s in: %s" % (pattern, text))
+
+    def end(self):
+        """The plan; true where a test failed."""
+        print("1..%d" % self.n, flush=True)
+        return self.failed != 0
