@@ -267,6 +267,12 @@ def test_leaving(ours):
 
 # --------------------------------------------------------- ours, decided ----
 
+def has_label(data):
+    """Are there samples with the label of run_busy()?"""
+    return any(("job", "busy", 0) in labels
+               for _, labels in Profile(data).samples)
+
+
 def decided(go, ours):
     """(the line of the document, request, what it is at Go, and here)"""
     yield ("`trace` is answered 501", ("GET", P + "/trace?seconds=1"),
@@ -310,11 +316,17 @@ def decided(go, ours):
     yield ("`rate=N`", ("GET", P + "/profile?seconds=1&rate=50"),
            lambda a: Profile(a[3]).period == 10000000,
            lambda a: Profile(a[3]).period == 20000000)
-    for query in ("labels=1", "labels=0"):
-        yield ("`%s`" % query, ("GET", P + "/heap?" + query),
-               lambda a: a[0] == 200, lambda a: a[0] == 200)
-    yield ("`inprogress=1`", ("GET", P + "/block?inprogress=1"),
-           lambda a: a[0] == 200, lambda a: a[0] == 200)
+    for path, are_there in (("heap?seconds=1&labels=1", True),
+                            ("heap?seconds=1", False),
+                            ("profile?seconds=1", True),
+                            ("profile?seconds=1&labels=0", False)):
+        yield ("`labels=%d`" % are_there, ("GET", P + "/" + path),
+               lambda a: a[0] == 200,
+               lambda a, are_there=are_there: has_label(a[3]) == are_there)
+    for query, is_there in (("", False), ("?inprogress=1", True)):
+        yield ("`inprogress=1`", ("GET", P + "/block" + query),
+               lambda a: a[0] == 200, lambda a, is_there=is_there: (
+                   "run_waiting" in Profile(a[3]).names()) == is_there)
     yield ("`format=folded`",
            ("GET", "/debug/fgprof?seconds=1&format=folded"),
            lambda a: a[0] == 404, lambda a: b"run_locking;" in a[3])

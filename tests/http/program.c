@@ -8,9 +8,11 @@
  * It says "OK ADDRESS", or what is wrong. ADDRESS "-": what CPPROF says.
  */
 #include <cpprof/http.h>
+#include <cpprof/labels.h>
 #include <cpprof/profiles.h>
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@ static const char *const names[] = {"a'b<c>&\"d", "x:y/z?q", "*",
                                     "brackets[1]!(2)", "~$,;=@+%zz"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sem_t never;
 static volatile unsigned long sink;
 static void *volatile kept;
 
@@ -65,7 +68,10 @@ hold_lock(void)
 static void *
 run_busy(void *arg)
 {
+    struct cpprof_labels *set = cpprof_labels("job", "busy", NULL);
+
     (void)arg;
+    cpprof_set_thread_labels(set);
     for (;;) {
         burn_time(4);
         allocate_much();
@@ -80,6 +86,16 @@ run_locking(void *arg)
     (void)arg;
     for (;;)
         hold_lock();
+    return NULL;
+}
+
+/* A wait that does not end. */
+static void *
+run_waiting(void *arg)
+{
+    (void)arg;
+    for (;;)
+        sem_wait(&never);
     return NULL;
 }
 
@@ -119,10 +135,12 @@ main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     cpprof_set_block_rate(1);
     cpprof_set_mutex_fraction(1);
+    sem_init(&never, 0, 0);
     make_profiles();
     start(run_busy);
     start(run_locking);
     start(run_locking);
+    start(run_waiting);
     options.flags = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
     options.max_seconds = argc > 3 ? (uint32_t)atoi(argv[3]) : 0;
     if (argc < 2 || (strcmp(argv[1], "-") != 0 &&

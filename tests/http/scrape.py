@@ -47,6 +47,14 @@ TYPES = {"/debug/pprof/profile": [("samples", "count"),
                                ("inuse_space", "bytes")],
          "/debug/pprof/goroutine": [("goroutine", "count")]}
 TYPES["/debug/pprof/allocs"] = TYPES["/debug/pprof/heap"]
+TYPES["/debug/pprof/delta_heap"] = TYPES["/debug/pprof/heap"]
+for name in ("block", "mutex"):
+    TYPES["/debug/pprof/" + name] = CUMULATIVE["/debug/pprof/" + name]
+    TYPES["/debug/pprof/delta_" + name] = CUMULATIVE["/debug/pprof/" + name]
+for name in ("wall", "offcpu"):
+    TYPES["/debug/pprof/" + name] = [("samples", "count"),
+                                     ("wall", "nanoseconds")]
+TYPES["/debug/fgprof"] = [("samples", "count"), ("time", "nanoseconds")]
 
 
 def scrape(server, path, seconds, agent):
@@ -135,9 +143,8 @@ def test_alloy(server):
         reasons = [alloy_refuses(r[path]) for r in rounds]
         TAP.ok("Alloy takes %s" % path, not any(reasons), reasons)
         kinds = {tuple(Profile(r[path][2]).types) for r in rounds}
-        TAP.ok("its types stay", len(kinds) == 1 and
-               list(kinds.pop()) == TYPES.get(path, Profile(
-                   rounds[0][path][2]).types), kinds)
+        TAP.ok("its types are those that series are named by, and stay",
+               kinds == {tuple(TYPES[path])}, kinds)
         if is_timed:
             durations = [Profile(r[path][2]).duration / 1e9 for r in rounds]
             TAP.ok("it has the seconds that were asked for", all(
@@ -192,7 +199,7 @@ def test_parca(server):
         TAP.ok("Parca takes %s" % path, not any(reasons), reasons)
         p = Profile(rounds[1][path][2])
         TAP.ok("its types are those that series are named by",
-               p.types == TYPES.get(path, CUMULATIVE.get(path)), p.types)
+               p.types == TYPES[path], p.types)
         # Whether it is a series of differences is told by that.
         TAP.ok("a stretch of time has a duration, a state has none",
                (p.duration >= DELTA_SECONDS * 1e9) == is_timed, p.duration)

@@ -109,8 +109,9 @@ def test_graph(b):
     b.tell("[...document.querySelectorAll('.b')].find(e =>"
            "e.title.startsWith('run_busy')).id = 'busy'")
     press(b, "document.getElementById('busy')")
+    # What is above it in the stack stays, as wide as all of it.
     TAP.ok("a click zooms in", "a" in b.tell(
-        "document.querySelector('.b').className.split(' ')") or
+        "document.querySelector('.b').className.split(' ')") and
         "run_busy" in b.tell("document.getElementById('info').textContent"))
     b.key("Escape")
     b.write("/")
