@@ -309,8 +309,7 @@ code_that_is_gone_has_the_names_that_it_had(void)
     cpprof_snapshot_free(snapshot);
 }
 
-/* ---- the others ------------------------------------------------------------
- */
+/* ---- the others ---------------------------------------------------------- */
 
 CODE static void
 wait_for(int64_t ns)
@@ -497,8 +496,7 @@ a_forked_child_has_them(void)
     cpprof_snapshot_free(block);
 }
 
-/* ---- scrapers
- * ---------------------------------------------------------------- */
+/* ---- scrapers ------------------------------------------------------------ */
 
 /* What a scraper knows a sample by. */
 static void

@@ -80,5 +80,5 @@ fails("built%-in Profile", cpprof.profile.lookup "heap":add(1))
 assert(cpprof.heap {rate = 4096})
 local keep = string.rep("x", 1e7)
 local ok, message = cpprof.heap {out = folder .. "/heap.pb.gz"}
-print(ok, message)
+assert(ok or message:find("do not come by cpprof", 1, true), message)
 print "done"
