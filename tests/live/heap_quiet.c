@@ -82,21 +82,37 @@ run_interrupted(void)
     return 1;
 }
 
+static char folder[] = "/tmp/heap_quiet.XXXXXX";
+
+/* kinds: those that CPPROF asks for, or NULL. */
 static int
-run(const char *how, const char *words)
+run(const char *how, const char *kinds)
 {
     const char *argv[] = {"/proc/self/exe", how, NULL};
+    char words[128];
     const char *environment[] = {words, NULL};
     struct result result;
 
-    run_command(argv, words ? environment : NULL, 2 * SECONDS, &result);
+    snprintf(words, sizeof words, "CPPROF=%s,out=%s/%%k.gz", kinds ? kinds : "",
+             folder);
+    run_command(argv, kinds ? environment : NULL, 2 * SECONDS, &result);
     return result.status;
 }
 
-static void
-check_strict(const char *words, const char *name)
+/* Was that profile written? It is gone then. */
+static bool
+is_written(const char *kind)
 {
-    int status = run("strict", words);
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/%s.gz", folder, kind);
+    return unlink(path) == 0;
+}
+
+static void
+check_strict(const char *kinds, const char *name)
+{
+    int status = run("strict", kinds);
 
     if (status == 77 << 8)
         check_skip(name, "no seccomp here");
@@ -107,8 +123,7 @@ check_strict(const char *words, const char *name)
 int
 main(int argc, char **argv)
 {
-    static const char out[] = "/tmp/heap_quiet.gz";
-    int i, n_right = 0;
+    int i, n_right = 0, n_written = 0;
 
     if (argc > 1 && !strcmp(argv[1], "strict"))
         return run_strict();
@@ -116,17 +131,19 @@ main(int argc, char **argv)
         return run_alone();
     if (argc > 1)
         return run_interrupted();
+    if (!mkdtemp(folder))
+        bail("mkdtemp");
     check_strict(NULL, "malloc and free make no system call");
-    check_strict("CPPROF=heap=64k,out=/tmp/heap_quiet.gz",
-                 "nor do they at a higher rate");
-    check_equal(run("alone", "CPPROF=heap,block,out=/tmp/heap_quiet.%k.gz"), 0,
+    check_strict("heap=64k", "nor do they at a higher rate");
+    check_equal(run("alone", "heap,block"), 0,
                 "profiles that are written at the end need no thread");
-    for (i = 0; i < 10; i++)
-        n_right +=
-            run("interrupted", "CPPROF=heap,out=/tmp/heap_quiet.gz") == 3 << 8;
+    check(is_written("heap") && is_written("block"), "and are written");
+    for (i = 0; i < 10; i++) {
+        n_right += run("interrupted", "heap") == 3 << 8;
+        n_written += is_written("heap");
+    }
     check_equal(n_right, 10, "_exit() in a handler ends the process");
-    unlink(out);
-    unlink("/tmp/heap_quiet.heap.gz");
-    unlink("/tmp/heap_quiet.block.gz");
+    check_equal(n_written, 10, "and has the profile written");
+    check_equal(rmdir(folder), 0, "nothing else is left");
     return check_done();
 }
