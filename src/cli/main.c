@@ -34,7 +34,7 @@ static const struct command {
     const char *summary; /* NULL: another name of the one above */
 } commands[] = {
     {"record", cpprof__cli_record, "record [flags] -- CMD ARGS",
-     "run a program and write its CPU or heap profile"},
+     "run a program and write its profiles"},
     {"leaks", cpprof__cli_leaks, "leaks [flags] -- CMD ARGS",
      "run a program and print what it did not free"},
     {"merge", cpprof__cli_report, "merge [-output=FILE] FILE...",
