@@ -24,47 +24,56 @@ const struct cpprof_vm *cpprof__vm_only;
 /* ---- what others may read --------------------------------------------- */
 
 static void
+write_clock(struct cpprof__vm_thread *t, struct cpprof__vm_clock written)
+{
+    uint32_t next = t->turn + 1;
+    struct cpprof__vm_clock *clock = &t->clocks[next % 2];
+
+    /* Each store after that of the turn before: who reads and sees one of them
+     * sees that turn, too. */
+    store_release(&clock->epoch, written.epoch);
+    store_release(&clock->begun_ns, written.begun_ns);
+    store_release(&clock->span_ns, written.span_ns);
+    store_release(&t->turn, next);
+}
+
+static void
 set_clock(struct cpprof__vm_thread *t, uint64_t begun_ns, uint64_t span_ns)
 {
-    uint32_t sequence = t->sequence;
-
-    store_relaxed(&t->sequence, sequence + 1);
-    store_release(&t->begun_ns, begun_ns);
-    store_release(&t->span_ns, span_ns);
-    store_release(&t->sequence, sequence + 2);
+    write_clock(t, (struct cpprof__vm_clock){cpprof__vm_clock_of(t)->epoch,
+                                             begun_ns, span_ns});
 }
 
 static void
 begin_epoch(struct cpprof__vm_thread *t, uint32_t epoch, uint64_t begun_ns)
 {
-    uint32_t sequence = t->sequence;
-
-    store_relaxed(&t->sequence, sequence + 1);
-    store_release(&t->epoch, epoch);
-    store_release(&t->begun_ns, begun_ns);
-    store_release(&t->span_ns, (uint64_t)0);
-    store_release(&t->sequence, sequence + 2);
+    write_clock(t, (struct cpprof__vm_clock){epoch, begun_ns, 0});
     t->is_paused = false;
     t->native = (uintptr_t)&cpprof__self;
 }
 
-/* Tries before who writes must have lost its processor in between. */
-#define READ_TRIES 1000
+void
+cpprof__vm_charged(struct cpprof__vm_thread *t, uint64_t value_ns)
+{
+    const struct cpprof__vm_clock *clock = cpprof__vm_clock_of(t);
 
-static struct cpprof__vm_thread
+    set_clock(t, clock->begun_ns, clock->span_ns - value_ns);
+}
+
+/* Again only when t has gone on meanwhile: that it lost its processor in the
+ * midst of a change, as threads do for long, is no reason to wait. */
+static struct cpprof__vm_clock
 read_clock(const struct cpprof__vm_thread *t)
 {
-    struct cpprof__vm_thread seen = {0};
-    uint32_t sequence;
-    unsigned tries = 0;
+    struct cpprof__vm_clock seen;
+    uint32_t turn;
 
     do {
-        sequence = load_acquire(&t->sequence);
-        seen.epoch = load_acquire(&t->epoch);
-        seen.begun_ns = load_acquire(&t->begun_ns);
-        seen.span_ns = load_acquire(&t->span_ns);
-    } while ((sequence % 2 || load_relaxed(&t->sequence) != sequence) &&
-             ++tries < READ_TRIES);
+        turn = load_acquire(&t->turn);
+        seen.epoch = load_acquire(&t->clocks[turn % 2].epoch);
+        seen.begun_ns = load_acquire(&t->clocks[turn % 2].begun_ns);
+        seen.span_ns = load_acquire(&t->clocks[turn % 2].span_ns);
+    } while (load_relaxed(&t->turn) != turn);
     return seen;
 }
 
@@ -116,17 +125,23 @@ base_of(const struct cpprof__vm_thread *t, uint32_t epoch)
 static inline void
 catch_up(struct cpprof__vm_thread *t, uint32_t epoch)
 {
-    if (t->epoch != epoch)
+    if (cpprof__vm_clock_of(t)->epoch != epoch)
         begin_epoch(t, epoch, base_of(t, epoch));
 }
 
 /* What it has run that is not charged. */
 static inline uint64_t
+run_until(const struct cpprof__vm_clock *clock, uint64_t now)
+{
+    if (!clock->begun_ns || now < clock->begun_ns)
+        return clock->span_ns;
+    return clock->span_ns + (now - clock->begun_ns);
+}
+
+static inline uint64_t
 span_until(const struct cpprof__vm_thread *t, uint64_t now)
 {
-    if (!t->begun_ns || now < t->begun_ns)
-        return t->span_ns;
-    return t->span_ns + (now - t->begun_ns);
+    return run_until(cpprof__vm_clock_of(t), now);
 }
 
 static inline uint64_t
@@ -150,7 +165,7 @@ cpprof_vm_span_begin_(struct cpprof_vm_thread *public)
     if (!epoch || is_out(t))
         return;
     now = cpprof__vm_clock(CLOCK_MONOTONIC);
-    if (t->epoch != epoch)
+    if (cpprof__vm_clock_of(t)->epoch != epoch)
         begin_epoch(t, epoch, now);
     else
         set_clock(t, now, span_until(t, now));
@@ -160,9 +175,10 @@ static inline void
 charge_quanta(struct cpprof__vm_thread *t, uint32_t epoch)
 {
     uint64_t quantum = load_relaxed(&cpprof__vm_quantum_ns);
+    uint64_t span_ns = cpprof__vm_clock_of(t)->span_ns;
 
-    if (t->span_ns >= quantum)
-        cpprof__vm_sample(t, epoch, t->span_ns - t->span_ns % quantum);
+    if (span_ns >= quantum)
+        cpprof__vm_sample(t, epoch, span_ns - span_ns % quantum);
 }
 
 void
@@ -174,7 +190,7 @@ cpprof_vm_span_end_(struct cpprof_vm_thread *public)
     if (!epoch || is_out(t))
         return;
     catch_up(t, epoch);
-    if (!t->begun_ns)
+    if (!cpprof__vm_clock_of(t)->begun_ns)
         return;
     set_clock(t, 0,
               span_until(t, cpprof__vm_clock(CLOCK_MONOTONIC)) +
@@ -204,16 +220,17 @@ cpprof_vm_span_next_(struct cpprof_vm_thread *public)
 static void
 charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
 {
-    uint64_t now = now_of(t);
+    uint64_t now = now_of(t), span_ns;
     bool is_moved = load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU &&
                     !t->tid && t->native != (uintptr_t)&cpprof__self;
 
     t->native = (uintptr_t)&cpprof__self;
-    set_clock(t, now, is_moved ? t->span_ns : span_until(t, now));
-    if (t->span_ns)
-        set_clock(t, now, t->span_ns + take_orphan(t->vm));
-    if (t->span_ns)
-        cpprof__vm_sample(t, epoch, t->span_ns);
+    span_ns = is_moved ? cpprof__vm_clock_of(t)->span_ns : span_until(t, now);
+    if (span_ns)
+        span_ns += take_orphan(t->vm);
+    set_clock(t, now, span_ns);
+    if (span_ns)
+        cpprof__vm_sample(t, epoch, span_ns);
 }
 
 void
@@ -234,7 +251,7 @@ cpprof_vm_safepoint(struct cpprof_vm_thread *public)
 static void
 pause_clock(struct cpprof__vm_thread *t, uint64_t now)
 {
-    if (!t->begun_ns)
+    if (!cpprof__vm_clock_of(t)->begun_ns)
         return;
     set_clock(t, 0, span_until(t, now));
     t->is_paused = true;
@@ -249,7 +266,7 @@ resume_clock(struct cpprof__vm_thread *t, uint64_t now)
     t->is_paused = false;
     t->native = (uintptr_t)&cpprof__self;
     if (runs)
-        set_clock(t, now, t->span_ns);
+        set_clock(t, now, cpprof__vm_clock_of(t)->span_ns);
 }
 
 void
@@ -267,7 +284,7 @@ cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to)
     }
     if (is_out(to))
         return;
-    if (to->epoch != epoch)
+    if (cpprof__vm_clock_of(to)->epoch != epoch)
         begin_epoch(to, epoch, 0);
     resume_clock(to, now);
 }
@@ -297,7 +314,7 @@ cpprof__vm_charge_own(uint32_t epoch)
 uint64_t
 cpprof__vm_rest(const struct cpprof__vm_thread *t, uint32_t epoch, uint64_t now)
 {
-    struct cpprof__vm_thread seen = read_clock(t);
+    struct cpprof__vm_clock seen = read_clock(t);
     uint32_t mode = load_relaxed(&cpprof__vm_mode);
 
     if (mode == CPPROF_VM_CPU)
@@ -308,5 +325,5 @@ cpprof__vm_rest(const struct cpprof__vm_thread *t, uint32_t epoch, uint64_t now)
     } else if (mode == CPPROF_VM_TICK && !load_relaxed(&t->was_entered)) {
         seen.begun_ns = 0;
     }
-    return span_until(&seen, now);
+    return run_until(&seen, now);
 }

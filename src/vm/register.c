@@ -115,9 +115,10 @@ static void
 leave_rest(struct cpprof__vm_thread *t)
 {
     uint32_t epoch = load_acquire(&cpprof__vm_active);
+    const struct cpprof__vm_clock *clock = cpprof__vm_clock_of(t);
 
-    if (epoch && t->epoch == epoch && t->span_ns)
-        add_relaxed(&t->vm->orphan_ns, t->span_ns);
+    if (epoch && clock->epoch == epoch && clock->span_ns)
+        add_relaxed(&t->vm->orphan_ns, clock->span_ns);
 }
 
 void

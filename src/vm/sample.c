@@ -349,7 +349,7 @@ commit(const struct taking *taking, bool has_room)
 
     if (!has_room || !put_sample(taking))
         session->lost_ns += taking->value_ns;
-    store_release(&taking->t->span_ns, taking->t->span_ns - taking->value_ns);
+    cpprof__vm_charged(taking->t, taking->value_ns);
     is_filling = cpprof__vm_queue_is_filling(&session->queue);
     unlock_session();
     if (is_filling)

@@ -45,6 +45,13 @@ struct cpprof_vm {
     uint32_t n_run_loops;
 };
 
+/* What a thread has run, in one session. */
+struct cpprof__vm_clock {
+    uint32_t epoch;
+    uint64_t begun_ns; /* of the span that runs; 0: none */
+    uint64_t span_ns;  /* before, and not charged yet */
+};
+
 struct cpprof__vm_thread {
     struct cpprof_vm_thread public;
 
@@ -63,11 +70,10 @@ struct cpprof__vm_thread {
     bool is_paused;       /* a span runs, but another thread is entered */
     uintptr_t native;     /* whose CPU clock begun_ns is of */
 
-    /* Written by the same; may be read by others: odd while it changes. */
-    uint32_t sequence;
-    uint32_t epoch;    /* of what follows */
-    uint64_t begun_ns; /* of the span that runs; 0: none */
-    uint64_t span_ns;  /* not charged yet */
+    /* Written by the same; may be read by others: the clock of an even or odd
+     * turn. A change is made in the other, so that one is always whole. */
+    struct cpprof__vm_clock clocks[2];
+    uint32_t turn;
 
     /* Written by start, if it was entered then: it runs since base_ns. */
     uint32_t base_epoch;
@@ -108,6 +114,10 @@ uint64_t
 cpprof__vm_rest(const struct cpprof__vm_thread *t, uint32_t epoch,
                 uint64_t now_ns);
 
+/* The session's lock is held: value_ns of t's span_ns was charged. */
+void
+cpprof__vm_charged(struct cpprof__vm_thread *t, uint64_t value_ns);
+
 /* sample.c: charge the stack of t with value_ns, which then leaves its span_ns;
  * nothing when the session is over. */
 void
@@ -118,6 +128,13 @@ static inline struct cpprof__vm_thread *
 cpprof__vm_inside(struct cpprof_vm_thread *t)
 {
     return (struct cpprof__vm_thread *)t;
+}
+
+/* For who runs t, and where nobody does. */
+static inline const struct cpprof__vm_clock *
+cpprof__vm_clock_of(const struct cpprof__vm_thread *t)
+{
+    return &t->clocks[t->turn % 2];
 }
 
 static inline uint64_t

@@ -59,21 +59,30 @@ interpret(void *arg)
     return NULL;
 }
 
+/* A thread of ours runs one stack at a time, all of it within the profile. */
 static bool
-looks_right(const struct profile *p, double n_threads)
+looks_right(const struct profile *p, enum cpprof_vm_mode mode)
 {
     size_t i;
 
     for (i = 0; i < p->n_samples; i++) {
         const struct sample *s = &p->samples[i];
+        const char *root = s->n_frames ? s->frames[s->n_frames - 1].name : "";
+        const char *leaf = s->n_frames ? s->frames[0].name : "";
 
-        if (s->cpu_ns <= 0 || !s->n_frames)
+        if (s->cpu_ns <= 0 || (*root != 'f' && *leaf != '[')) {
+            note("mode %d: %lld ns of %s under %s", (int)mode,
+                 (long long)s->cpu_ns, leaf, root);
             return false;
-        if (s->frames[s->n_frames - 1].name[0] != 'f' &&
-            s->frames[0].name[0] != '[')
-            return false;
+        }
     }
-    return (double)profile_cpu_ns(p) <= (double)p->duration_ns * n_threads;
+    if (profile_cpu_ns(p) <= p->duration_ns * N_THREADS)
+        return true;
+    note("mode %d: %lld ns, %lld without an answer, of %lld x %d", (int)mode,
+         (long long)profile_cpu_ns(p),
+         (long long)profile_cpu_leaf(p, "[no answer]"),
+         (long long)p->duration_ns, N_THREADS);
+    return false;
 }
 
 int
@@ -101,7 +110,7 @@ main(int argc, char **argv)
         toy_start_with(&options);
         usleep(n_profiles % 7 * 3000);
         p = toy_stop();
-        n_wrong += !looks_right(p, N_THREADS + 0.1);
+        n_wrong += !looks_right(p, options.mode);
         n_samples += (int64_t)p->n_samples;
         profile_free(p);
         n_profiles++;
