@@ -4,6 +4,7 @@
  * run with both off and with both on, and has to return the same. Then every
  * call that can be cancelled is.
  */
+#include "others.h"
 #include "tap.h"
 
 #include <cpprof/profiles.h>
@@ -518,7 +519,7 @@ cancel_in(int which)
 
     has_mutex = false;
     pthread_create(&thread, NULL, wait_in, (void *)(intptr_t)which);
-    usleep(20000);
+    let_others_sleep();
     pthread_cancel(thread);
     pthread_join(thread, &result);
     snprintf(name, sizeof name, "%s is cancelled", names[which]);
@@ -548,7 +549,7 @@ cancel_a_lock(void)
 
     pthread_mutex_lock(&cancel_mutex);
     pthread_create(&thread, NULL, lock_shared, NULL);
-    usleep(10000);
+    let_others_sleep();
     pthread_cancel(thread);
     usleep(10000);
     pthread_mutex_unlock(&cancel_mutex);

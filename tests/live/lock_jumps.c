@@ -6,6 +6,7 @@
  * jumped, which it does of its points of cancellation.
  */
 #include "lock_calls.h"
+#include "others.h"
 #include "tap.h"
 
 #include <cpprof/profiles.h>
@@ -174,7 +175,7 @@ holds_both(void *other)
     pthread_mutex_lock(&outer);
     pthread_mutex_lock(&inner);
     n_held++;
-    usleep(20 * MS);
+    let_others_sleep();
     pthread_kill(*(pthread_t *)other, SIGUSR2);
     usleep(20 * MS);
     pthread_mutex_unlock(&inner);

@@ -5,6 +5,7 @@
  * a condition was signalled. Who holds the lock is charged for what others
  * really waited, and for no more.
  */
+#include "others.h"
 #include "tap.h"
 
 #include <cpprof/profiles.h>
@@ -172,7 +173,7 @@ cancelled_waiter_is_charged_once(int which)
 
     hold(which, true);
     thread = started(waits_to_be_cancelled, (void *)(intptr_t)which);
-    usleep(30 * MS);
+    let_others_sleep();
     pthread_cancel(thread);
     pthread_join(thread, NULL);
     end = now_ms();
@@ -268,7 +269,7 @@ waiter_that_jumps_out_is_forgotten(int which)
     is_out = 0;
     hold(which, true);
     thread = started(waits_to_jump, (void *)(intptr_t)which);
-    usleep(30 * MS);
+    let_others_sleep();
     snprintf(name, sizeof name, "%s: a dump tells of its wait", calls[which]);
     check_equal(n_waiting(), 1, name);
     pthread_kill(thread, SIGUSR1);
@@ -360,24 +361,24 @@ tell(bool c11, bool all)
             : pthread_cond_signal(&condition);
 }
 
-/* Kept out for 50 ms after they were told, all at once or one by one; as long
- * as a busy machine lets them. */
+/* Kept out for so long after they were told, all at once or one by one; or
+ * longer, as a busy machine has it. */
 static double
-charged_to_who_keeps_out(int n, bool c11, bool all)
+charged_to_who_keeps_out(int n, bool c11, bool all, unsigned ms)
 {
     pthread_t threads[32];
     double before, start, held_ms;
     int i;
 
     start_waiters(threads, n, c11);
-    usleep(20 * MS);
+    let_others_sleep();
     before = mutex_ms();
     guarded(c11, true);
     n_tickets = n;
     for (i = 0; i < (all ? 1 : n); i++)
         tell(c11, all);
     start = now_ms();
-    usleep(50 * MS);
+    usleep(ms * MS);
     held_ms = now_ms() - start;
     guarded(c11, false);
     for (i = 0; i < n; i++)
@@ -392,8 +393,8 @@ who_keeps_woken_waiters_out_is_charged(int n, bool c11, bool all)
     char name[100];
     int i;
 
-    for (i = 0; i < 5 && off > 0.05; i++) {
-        double ratio = charged_to_who_keeps_out(n, c11, all);
+    for (i = 0; i < 6 && off > 0.05; i++) {
+        double ratio = charged_to_who_keeps_out(n, c11, all, 50u << i);
 
         ratio = ratio < 1 ? 1 - ratio : ratio - 1;
         off = ratio < off ? ratio : off;
@@ -485,6 +486,7 @@ wait_that_is_not_permitted_is_not_charged(void)
     before = mutex_ms();
     pthread_mutex_lock(&checked);
     thread = started(locks_checked, NULL);
+    let_others_sleep();
     usleep(30 * MS);
     pthread_join(started(waits_without_the_mutex, &code), NULL);
     check_equal(code, EPERM, "waiting without the mutex is not permitted");
