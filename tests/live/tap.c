@@ -9,13 +9,20 @@
 
 static int n_checks;
 static int n_failed;
+static FILE *tried; /* what a try prints; NULL: standard output */
+
+static FILE *
+output(void)
+{
+    return tried ? tried : stdout;
+}
 
 bool
 check(bool ok, const char *name)
 {
-    printf("%s %d - %s\n", ok ? "ok" : "not ok", ++n_checks, name);
+    fprintf(output(), "%s %d - %s\n", ok ? "ok" : "not ok", ++n_checks, name);
     n_failed += !ok;
-    fflush(stdout);
+    fflush(output());
     return ok;
 }
 
@@ -76,8 +83,8 @@ check_has(const char *text, const char *part, const char *name)
 void
 check_skip(const char *name, const char *why)
 {
-    printf("ok %d - %s # SKIP %s\n", ++n_checks, name, why);
-    fflush(stdout);
+    fprintf(output(), "ok %d - %s # SKIP %s\n", ++n_checks, name, why);
+    fflush(output());
 }
 
 /* TAP knows lines: each of the text gets its own "# ". */
@@ -89,10 +96,10 @@ print_comment(const char *text)
     while (*line) {
         size_t n = strcspn(line, "\n");
 
-        printf("# %.*s\n", (int)n, line);
+        fprintf(output(), "# %.*s\n", (int)n, line);
         line += n + (line[n] == '\n');
     }
-    fflush(stdout);
+    fflush(output());
 }
 
 void
@@ -119,6 +126,40 @@ bail(const char *format, ...)
     printf("Bail out! %s\n", text);
     fflush(stdout);
     exit(99);
+}
+
+/* Did all of its checks hold? Its lines, from malloc. */
+static bool
+try_once(void (*run)(unsigned length), unsigned length, char **lines)
+{
+    int failed = n_failed;
+    size_t n;
+
+    tried = open_memstream(lines, &n);
+    if (!tried)
+        bail("out of memory");
+    run(length);
+    fclose(tried);
+    tried = NULL;
+    return n_failed == failed;
+}
+
+void
+check_tries(unsigned tries, void (*run)(unsigned length))
+{
+    int checks = n_checks, failed = n_failed;
+    unsigned i = 0;
+    char *lines;
+
+    while (!try_once(run, 1u << i, &lines) && ++i < tries) {
+        print_comment(lines);
+        free(lines);
+        n_checks = checks;
+        n_failed = failed;
+    }
+    fputs(lines, stdout);
+    fflush(stdout);
+    free(lines);
 }
 
 int
