@@ -130,8 +130,14 @@ cpprof__environment_push(bool *descendant)
 
 /* The heap's rate is set already. */
 static void
-start_recording_waits(void)
+start_serving(void)
 {
+    struct cpprof_heap *mappings;
+    struct cpprof_error error;
+
+    if (environment.kinds & CPPROF__KIND_MMAP &&
+        cpprof_heap_mmap(&mappings, &error) != CPPROF_OK)
+        cpprof__environment_complain(&error);
     if (environment.kinds & CPPROF__KIND_BLOCK)
         cpprof_set_block_rate(environment.block_rate);
     if (environment.kinds & CPPROF__KIND_MUTEX)
@@ -149,7 +155,7 @@ cpprof__environment_start(void)
     if (!*environment.directory || environment.has_vm)
         note_owner();
     if (environment.serves_only) {
-        start_recording_waits();
+        start_serving();
         return;
     }
     if (environment.kinds & ~CPPROF__KIND_CPU)

@@ -492,14 +492,16 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
 {
     const uint32_t recordable =
         CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES | CPPROF__KINDS_OF_WALL;
+    const uint32_t mmap = env->kinds & CPPROF__KIND_MMAP;
 
     if (!named)
         env->kinds = CPPROF__KIND_CPU;
     if (finish_http(env, named, error) != CPPROF_OK ||
         finish_push(env, named, error) != CPPROF_OK)
         return CPPROF_INVALID;
-    if (!(env->kinds & CPPROF__KIND_HEAP))
-        env->kinds &= ~CPPROF__KIND_MMAP;
+    env->kinds &= ~CPPROF__KIND_MMAP;
+    if (env->kinds & CPPROF__KIND_HEAP)
+        env->kinds |= mmap;
     if (*env->directory && env->kinds & ~recordable)
         return cpprof__fail(
             error, CPPROF_INVALID, 0,

@@ -44,7 +44,7 @@ cpprof__http_growth(struct cpprof__call *call)
 
     if (!load_acquire(&cpprof__maps_heap)) {
         cpprof__answer_error(&call->answer, 404,
-                             "Mappings are not followed: CPPROF=mmap or "
+                             "Mappings are not followed: CPPROF=mmap=on or "
                              "cpprof_heap_mmap() has them followed");
         return;
     }

@@ -307,7 +307,7 @@ def decided(go, ours):
     yield ("`/pprof/`", ("GET", "/pprof/symbol"), lambda a: a[0] == 404,
            lambda a: a[3] == b"num_symbols: 1\n")
     yield ("`/pprof/`", ("GET", "/pprof/growth"), lambda a: a[0] == 404,
-           lambda a: a[0] == 404 and b"CPPROF=mmap" in a[3])
+           lambda a: a[0] == 404 and b"CPPROF=mmap=on" in a[3])
     yield ("`/pprof/`", ("GET", "/pprof/pmuprofile"), lambda a: a[0] == 404,
            lambda a: a[0] == 501)
     for query in ("rate=0", "rate=1001", "rate=x"):

@@ -129,6 +129,17 @@ def test_remote(name, tool):
         server.end()
 
 
+def test_growth(name, tool):
+    """What was mapped, where that is followed."""
+    server = Server(PROGRAM, "-", CPPROF="http=127.0.0.1:0,mmap=on")
+    try:
+        check("%s reads growth" % name,
+              run(*tool, "-top", "http://%s/pprof/growth" % server.address),
+              r"^Type: inuse_space", "map_much")
+    finally:
+        server.end()
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -203,6 +214,7 @@ def main():
                 test_seconds(name, tool, server)
                 test_base(name, tool, server.url)
                 test_remote(name, tool)
+                test_growth(name, tool)
             test_http(server.url)
             test_unix()
         finally:

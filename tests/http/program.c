@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -99,6 +100,16 @@ run_waiting(void *arg)
     return NULL;
 }
 
+/* Nothing of it is touched. */
+__attribute__((noinline)) static void
+map_much(void)
+{
+    if (mmap(NULL, 64 << 20, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+        exit(2);
+    sink++; /* no tail call */
+}
+
 static void
 start(void *(*run)(void *))
 {
@@ -137,6 +148,7 @@ main(int argc, char **argv)
     cpprof_set_mutex_fraction(1);
     sem_init(&never, 0, 0);
     make_profiles();
+    map_much();
     start(run_busy);
     start(run_locking);
     start(run_locking);

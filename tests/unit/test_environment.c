@@ -288,6 +288,8 @@ what_serves_only_writes_nothing(void **state)
     } cases[] = {
         {"http=127.0.0.1:6060", CPPROF__KIND_HEAP, true},
         {"http=:1,insecure", CPPROF__KIND_HEAP, true},
+        {"http=:1,mmap=on", CPPROF__KIND_HEAP | CPPROF__KIND_MMAP, true},
+        {"http=:1,cpu,mmap=on", CPPROF__KIND_CPU, true},
         {"http=:1,cpu,heap=0", CPPROF__KIND_CPU, true},
         {"block,http=:1,http-token=x", CPPROF__KIND_BLOCK, true},
         {"http=:1,out=/x", CPPROF__KIND_CPU, false},

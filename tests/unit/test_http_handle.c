@@ -336,7 +336,7 @@ what_is_not_made_is_said(void **state)
     expect_error("/pprof/pmuprofile", 501,
                  "Hardware counters are not served; profile has CPU time\n");
     expect_error("/pprof/growth", 404,
-                 "Mappings are not followed: CPPROF=mmap or "
+                 "Mappings are not followed: CPPROF=mmap=on or "
                  "cpprof_heap_mmap() has them followed\n");
     expect_error("/debug/fgprof?seconds=x", 400,
                  "invalid value for \"seconds\" - must be a positive "
