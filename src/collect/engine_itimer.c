@@ -3,7 +3,7 @@
  * setitimer(ITIMER_PROF): one timer for the process, whose signal lands on
  * some running thread. The last resort: its share between threads is skewed,
  * and it survives an exec, where the signal would kill the new image
- * (collect/exec.c takes it away before).
+ * (session_changes.c takes it away before).
  */
 #include "arch/atomic.h"
 #include "base/status.h"
