@@ -16,12 +16,6 @@ coroutine_at(lua_State *L, int index)
     return lua_tothread(L, index);
 }
 
-static bool
-spans_run(void)
-{
-    return __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED);
-}
-
 /* co on top of L. Its own stack may be full. */
 static void
 push_coroutine(lua_State *L, lua_State *co)
@@ -66,16 +60,14 @@ switch_to(lua_State *L, lua_State *co, int n_arguments, int *n_results)
         push_coroutine(L, co);
         labels_enter(L, s);
     }
-    if (spans_run())
-        hook_for_spans(s, co);
+    hook_for_switch(s, co);
     back.up = s->resumed;
     s->resumed = &back;
     status = resume_known(L, s, co, n_arguments, n_results);
     s->resumed = back.up;
     own = s->own_labels;
     s->own_labels = outer;
-    if (spans_run())
-        hook_for_spans(s, L);
+    hook_for_switch(s, L);
     if (s->uses_labels) {
         cpprof_set_thread_labels(back.labels);
         push_coroutine(L, co);

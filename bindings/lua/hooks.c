@@ -14,6 +14,12 @@
 #define TICK_MASK (LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT)
 #define SPAN_MASK (LUA_MASKCALL | LUA_MASKRET)
 
+/* Tunable: calls and returns that the hook of a tick stays for after a sleep,
+ * at some 50 ns each. More sees the next sleep in scripts that do more until
+ * then; ticks between which nobody slept soon make it less. */
+#define STAYS       200000
+#define STAYS_SHIFT 2
+
 static void
 on_tick(lua_State *L, lua_Debug *ar);
 static void
@@ -62,6 +68,40 @@ hook_for_spans(struct state *s, lua_State *L)
         lua_sethook(L, on_span, SPAN_MASK | s->program.mask, s->program.count);
 }
 
+static bool
+ticks_run(void)
+{
+    return __atomic_load_n(&cpprof_vm_ticks, __ATOMIC_RELAXED);
+}
+
+/* Sets it only where it is not: that takes as long as the stack is deep. */
+static void
+hook_to_stay(struct state *s, lua_State *L)
+{
+    int mask = SPAN_MASK | s->program.mask;
+
+    if (lua_gethook(L) != on_tick || lua_gethookmask(L) != mask)
+        lua_sethook(L, on_tick, mask, s->program.count);
+}
+
+void
+hook_for_sleeps(struct state *s)
+{
+    s->stays = ticks_run() ? STAYS : 0;
+}
+
+void
+hook_for_switch(struct state *s, lua_State *L)
+{
+    if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
+        hook_for_spans(s, L);
+    } else if (s->stays && ticks_run()) {
+        note_program(s, L);
+        if (!(s->program.mask & LUA_MASKCOUNT))
+            hook_to_stay(s, L);
+    }
+}
+
 static void
 unhook(struct state *s, lua_State *L)
 {
@@ -101,6 +141,44 @@ set_place(struct state *s, lua_State *L, const lua_Debug *ar)
     s->after_tail_call = ar->event == LUA_HOOKTAILCALL;
 }
 
+/* Is there something below the function that returns? */
+static bool
+has_caller(struct state *s, lua_State *L)
+{
+    lua_Debug below;
+
+    return s->resumed || lua_getstack(L, 1, &below);
+}
+
+static void
+answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
+{
+    if (__atomic_exchange_n(&s->has_slept, 0, __ATOMIC_ACQ_REL))
+        s->stays = STAYS;
+    else
+        s->stays >>= STAYS_SHIFT;
+    set_place(s, L, ar);
+    cpprof_vm_poll(s->thread);
+    s->at = NULL;
+}
+
+/* The hook stays, or goes until the next tick. While it stays, the sleep of a
+ * host between its calls is told from one in a function. */
+static void
+stay_or_go(struct state *s, lua_State *L, const lua_Debug *ar)
+{
+    if (s->stays)
+        s->stays--;
+    if (!s->stays || !ticks_run()) {
+        unhook(s, L);
+        return;
+    }
+    hook_to_stay(s, L);
+    if (mask_of(ar->event) == LUA_MASKRET && L == s->running &&
+        !has_caller(s, L))
+        state_leave(s);
+}
+
 static void
 on_tick(lua_State *L, lua_Debug *ar)
 {
@@ -116,23 +194,11 @@ on_tick(lua_State *L, lua_Debug *ar)
         s->is_left = false;
         cpprof_vm_enter(s->thread);
     }
+    if (__atomic_exchange_n(&s->is_armed, 0, __ATOMIC_ACQ_REL))
+        answer_tick(s, L, ar);
     if (!(program.mask & LUA_MASKCOUNT))
-        unhook(s, L);
-    if (__atomic_exchange_n(&s->is_armed, 0, __ATOMIC_ACQ_REL)) {
-        set_place(s, L, ar);
-        cpprof_vm_poll(s->thread);
-        s->at = NULL;
-    }
+        stay_or_go(s, L, ar);
     pass_on(&program, L, ar);
-}
-
-/* Is there something below the function that returns? */
-static bool
-has_caller(struct state *s, lua_State *L)
-{
-    lua_Debug below;
-
-    return s->resumed || lua_getstack(L, 1, &below);
 }
 
 /*

@@ -59,15 +59,16 @@ wants_merge(lua_State *L)
     return merge;
 }
 
-/* The coroutines that wait for this one have no hook yet. */
+/* A profile runs. The coroutines that wait for this one have no hook yet. */
 static void
 hook_all(struct state *s, lua_State *L)
 {
     struct resumption *up;
 
-    hook_for_spans(s, L);
+    hook_for_sleeps(s);
+    hook_for_switch(s, L);
     for (up = s->resumed; up; up = up->up)
-        hook_for_spans(s, up->from);
+        hook_for_switch(s, up->from);
 }
 
 static int
@@ -90,8 +91,8 @@ start(lua_State *L)
                    &error) ||
         cpprof_start_vm_profile(writer, &options, &error) != CPPROF_OK)
         return push_failure(L, &error);
+    hook_all(s, L);
     if (options.mode == CPPROF_VM_SPAN) {
-        hook_all(s, L);
         cpprof_vm_span_begin(s->thread);
         states_poke();
     }
@@ -131,9 +132,7 @@ luaopen_cpprof(lua_State *L)
     coroutines_open(L);
     push_library(L, functions);
     profiles_open(L);
-    if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
-        hook_all(s, L);
-        cpprof_vm_span_begin(s->thread);
-    }
+    hook_all(s, L);
+    cpprof_vm_span_begin(s->thread);
     return 1;
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -59,8 +58,8 @@ is_idle(struct state *s)
 }
 
 /* Its time does not count until the next call comes by the hook. */
-static void
-leave(struct state *s)
+void
+state_leave(struct state *s)
 {
     struct cpprof_vm_thread *was = cpprof_vm_enter(NULL);
 
@@ -88,28 +87,9 @@ on_tick(int number)
         }
         hook_for_tick(s, s->running);
         if (is_idle(s))
-            leave(s);
+            state_leave(s);
     }
     errno = saved;
-}
-
-/* Does it use a processor, or wait for one? */
-static bool
-is_running(int thread)
-{
-    char path[48], text[512], *name_end;
-    FILE *file;
-    size_t n = 0;
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-    file = fopen(path, "re");
-    if (file) {
-        n = fread(text, 1, sizeof text - 1, file);
-        fclose(file);
-    }
-    text[n] = 0;
-    name_end = strrchr(text, ')');
-    return name_end && name_end[1] && name_end[2] == 'R';
 }
 
 static void
@@ -121,19 +101,39 @@ send_tick(struct state *s)
         syscall(SYS_tgkill, getpid(), thread, tick_signal);
 }
 
-/* One signal for one answer: who sleeps in a C function is not woken twice. A
- * thread that runs and does not answer may have had its hook taken away. */
+/* The sample is taken when the sleep is over, if the hook is there, else at a
+ * tick that finds the thread awake. */
+static void
+arm_quietly(struct state *s)
+{
+    uint32_t none = 0;
+
+    __atomic_store_n(&s->has_slept, 1, __ATOMIC_RELEASE);
+    __atomic_compare_exchange_n(&s->is_armed, &none, ARMED_QUIETLY, false,
+                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* One signal for one answer: who sleeps in a C function is not woken twice, and
+ * not at all if it would notice. A thread that runs and does not answer may
+ * have had its hook taken away. In mode SPAN this is the only signal. */
 static void
 interrupt(void *state)
 {
     struct state *s = state;
     int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
+    enum cpprof_vm_sleep sleep;
 
-    if (thread <= 0 ||
-        (__atomic_exchange_n(&s->is_armed, 1, __ATOMIC_ACQ_REL) &&
-         !is_running(thread)))
+    if (thread <= 0)
         return;
-    send_tick(s);
+    sleep = __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)
+                ? CPPROF_VM_AWAKE
+                : cpprof_vm_sleep_of(thread, &s->slept_cpu_ns);
+    if (sleep == CPPROF_VM_ASLEEP_LIGHTLY)
+        arm_quietly(s);
+    else if (__atomic_exchange_n(&s->is_armed, ARMED, __ATOMIC_ACQ_REL) !=
+                 ARMED ||
+             sleep == CPPROF_VM_AWAKE)
+        send_tick(s);
 }
 
 void
@@ -142,7 +142,7 @@ states_poke(void)
     struct state *s;
 
     for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
-        __atomic_store_n(&s->is_armed, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&s->is_armed, ARMED, __ATOMIC_RELEASE);
         send_tick(s);
     }
 }
@@ -203,6 +203,9 @@ take_state(void)
         s->serial++;
         s->running = NULL;
         s->is_armed = 0;
+        s->has_slept = 0;
+        s->slept_cpu_ns = 0;
+        s->stays = 0;
         s->resumed = NULL;
         s->uses_labels = false;
         s->is_left = false;

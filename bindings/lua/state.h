@@ -10,6 +10,10 @@
  * runs, which lua_sethook allows in a signal handler, and the hook samples and
  * removes itself. In mode SPAN the hook stays, for calls and returns.
  *
+ * A thread that sleeps in a call which a signal would end gets none. So that
+ * the end of the sleep is seen, where it is still known who slept, the hook of
+ * a tick stays, too, for a while after it has seen a sleep and at the start.
+ *
  * The structs are never freed but used again, so that a handler may look at
  * all of them at any time.
  */
@@ -44,14 +48,21 @@ struct functions {
     bool is_full; /* forget all before the next walk */
 };
 
+enum {
+    ARMED_QUIETLY = 1, /* nobody was told: the hook may be there, or not */
+    ARMED = 2,         /* a signal is on its way, or the hook is set */
+};
+
 struct state {
     struct state *next; /* of all; fixed once it is in the list */
 
     /* Read by handlers and by the ticking thread. */
-    int tid;            /* of the native thread that runs it; 0: closed */
-    uint32_t is_armed;  /* a signal is on its way, or the hook is set */
-    uint32_t serial;    /* of its life */
-    lua_State *running; /* coroutine whose hook a tick sets: alive */
+    int tid;               /* of the native thread that runs it; 0: closed */
+    uint32_t is_armed;     /* a sample is due: one of below, or 0 */
+    uint32_t has_slept;    /* at a tick since the last sample, lightly */
+    uint32_t serial;       /* of its life */
+    uint64_t slept_cpu_ns; /* of the ticking thread: cpprof_vm_sleep_of() */
+    lua_State *running;    /* coroutine whose hook a tick sets: alive */
 
     /* Of the native thread that runs it. */
     struct cpprof_vm_thread *thread;
@@ -59,6 +70,7 @@ struct state {
     struct program_hook program;
     struct functions functions;
     uint64_t looked; /* at the clock in mode SPAN, by the counter; 0: never */
+    uint32_t stays;  /* events until the hook of a tick goes */
     bool is_left;    /* the host is at work, not a function of the state */
     bool uses_labels;
     const struct cpprof_labels *own_labels; /* of the coroutine that runs */
@@ -93,6 +105,16 @@ void
 hook_for_tick(struct state *s, lua_State *L);
 void
 hook_for_spans(struct state *s, lua_State *L);
+
+/* L is about to run: with the hook that the profile and s have now. */
+void
+hook_for_switch(struct state *s, lua_State *L);
+/* In mode TICK or CPU: see the end of sleeps from here on. */
+void
+hook_for_sleeps(struct state *s);
+/* The functions of L have all returned; the host goes on. */
+void
+state_leave(struct state *s);
 
 /* ----------------------------------------------------- walk.c ------------ */
 

@@ -82,9 +82,10 @@ cpprof_vm_visit(void *ctx, const struct cpprof_vm_peek *frame);
 #define CPPROF_VM_SIGNAL_SAFE 1u
 
 /*
- * All but .interrupt and .peek are called on the native thread that runs the interpreter,
- * from a call of span_end, span_next, safepoint or stop, without a lock. They
- * may allocate and collect garbage; a span or a poll in them does nothing.
+ * All but .interrupt and .peek are called on the native thread that runs the
+ * interpreter, from a call of span_end, span_next, safepoint or stop, without a
+ * lock. They may allocate and collect garbage; a span or a poll in them does
+ * nothing.
  */
 struct cpprof_vm_ops {
     size_t size;      /* sizeof (struct cpprof_vm_ops) */
@@ -104,7 +105,8 @@ struct cpprof_vm_ops {
     /* Make the thread come to cpprof_vm_safepoint() soon; NULL: it polls.
      * Called by a thread of cpprof's at every tick, as long as t is entered or
      * if it never was, or in a signal handler that interrupted it; calls
-     * nothing of cpprof. */
+     * nothing of cpprof but cpprof_vm_sleep_of(), if it means to send a
+     * signal. */
     void (*interrupt)(void *thread);
     /*
      * For mixed stacks and the lines of heap profiles; NULL: not in them. Tell
@@ -195,6 +197,28 @@ cpprof_vm_thread_runs_in(struct cpprof_vm_thread *t, int32_t tid);
  * profile runs. */
 CPPROF_API void
 cpprof_vm_function_gone(struct cpprof_vm *vm, const void *function);
+
+/* What a signal would do to a native thread; signal(7). */
+enum cpprof_vm_sleep {
+    CPPROF_VM_AWAKE,          /* it runs, waits for a processor, or is gone */
+    CPPROF_VM_ASLEEP,         /* the system call goes on after the handler */
+    CPPROF_VM_ASLEEP_LIGHTLY, /* the call would end early, with EINTR */
+};
+
+/*
+ * For .interrupt that is a signal: a thread that sleeps lightly is to be left
+ * alone. It may fall asleep between the look and the signal. One that was
+ * woken sleeps until it has run: *cpu_ns, at first 0, is kept between the looks
+ * at a thread to know that.
+ *
+ * Units:   tid as gettid() has it, of this process.
+ * Safety:  MT. It reads a small file of /proc, some microseconds.
+ */
+CPPROF_API enum cpprof_vm_sleep
+cpprof_vm_sleep_of(int32_t tid, uint64_t *cpu_ns);
+
+/* Number of the profile that runs and goes by ticks; 0: none. */
+CPPROF_API extern uint32_t cpprof_vm_ticks;
 
 /* Number of the profile that runs and counts spans; 0: none. */
 CPPROF_API extern uint32_t cpprof_vm_spans;

@@ -86,10 +86,8 @@ is_timed_futex(const struct cpprof__task_call *call)
             operation == FUTEX_WAIT_REQUEUE_PI);
 }
 
-/* Would a signal end it? signal(7), "Interruption of system calls and library
- * functions by signal handlers". */
-static bool
-ends_early(const struct cpprof__task_call *call)
+bool
+cpprof__sleeper_ends_early(const struct cpprof__task_call *call)
 {
     switch (call->number) {
 #ifdef SYS_poll
@@ -246,7 +244,7 @@ look(enum cpprof__dump_user user, const struct cpprof__sleeper_who *who,
         *moved = !has_stood_still(who->tid, out->cpu_ns);
         return CPPROF__SLEEPER_READY;
     }
-    is_left = call.number >= 0 && ends_early(&call);
+    is_left = call.number >= 0 && cpprof__sleeper_ends_early(&call);
     if (call.number < 0 || (user == CPPROF__DUMP_WALL && !is_left) ||
         !see_variables(who->tid, who->self, &its, &out->wait))
         return CPPROF__SLEEPER_NOT;

@@ -19,6 +19,7 @@
 #define COLLECT_SLEEPER_H
 
 #include "collect/signal/dump.h"
+#include "collect/tasks.h"
 #include "collect/threadcreate.h"
 
 struct cpprof__sleeper {
@@ -43,6 +44,11 @@ enum cpprof__sleeper_state {
                             * its sleep is over; a signal may come first */
     CPPROF__SLEEPER_SEEN,
 };
+
+/* Would a signal end this sleep? signal(7), "Interruption of system calls and
+ * library functions by signal handlers". AS. */
+bool
+cpprof__sleeper_ends_early(const struct cpprof__task_call *call);
 
 /* Whether SIGPROF is blocked does not matter. Not in handlers. */
 enum cpprof__sleeper_state

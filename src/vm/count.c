@@ -16,6 +16,7 @@
 #include "vm/vm.h"
 
 uint32_t cpprof_vm_spans;
+uint32_t cpprof_vm_ticks;
 uint32_t cpprof__vm_active;
 uint32_t cpprof__vm_mode;
 uint64_t cpprof__vm_quantum_ns;

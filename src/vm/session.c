@@ -124,8 +124,9 @@ open_session(void)
     now.start_ns = cpprof__vm_clock(CLOCK_MONOTONIC);
     note_running(epoch);
     store_release(&cpprof__vm_active, epoch);
-    if (now.options.mode == CPPROF_VM_SPAN)
-        store_release(&cpprof_vm_spans, epoch);
+    store_release(now.options.mode == CPPROF_VM_SPAN ? &cpprof_vm_spans
+                                                     : &cpprof_vm_ticks,
+                  epoch);
     cpprof__own_lock_give(&session->lock);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
     /* Interpreters that hook calls only while there is a profile. */
@@ -266,6 +267,7 @@ close_session(void)
     session->silent_ns = sum_of_rests(now.epoch, end_ns);
     session->epoch = 0;
     store_release(&cpprof_vm_spans, 0u);
+    store_release(&cpprof_vm_ticks, 0u);
     store_release(&cpprof__vm_active, 0u);
     cpprof__own_lock_give(&session->lock);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
@@ -355,6 +357,7 @@ cpprof__vm_fork_child(void)
     struct cpprof__vm_thread *t;
 
     store_relaxed(&cpprof_vm_spans, 0u);
+    store_relaxed(&cpprof_vm_ticks, 0u);
     store_relaxed(&cpprof__vm_active, 0u);
     for (t = cpprof__vm_threads; t; t = t->next)
         if (&t->public != cpprof__vm_current)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Scripts under the module, and what the profiles say of them.
 
-    run.py LUA MODULE-FOLDER [CPPROF]
+    run.py LUA MODULE-FOLDER [CPPROF NAPS-FOLDER]
 
 Prints TAP. LUA: lua5.4, or one of those with the C API of 5.1, which is asked
 for less.
@@ -18,6 +18,7 @@ from profile import Profile
 here = os.path.dirname(os.path.abspath(__file__))
 lua, folder = sys.argv[1], sys.argv[2]
 cpprof = os.path.abspath(sys.argv[3]) if len(sys.argv) > 3 else None
+naps_folder = sys.argv[4] if len(sys.argv) > 4 else None
 is_54 = os.path.basename(lua) == "lua5.4"
 n_checks = n_failed = 0
 
@@ -192,6 +193,20 @@ def behaviour(mode):
         near("lines", len(under_), len(alone), 0)
 
 
+def sleeps(how, hz):
+    """Who falls asleep as a tick looks may be woken: a few in a hundred, on a
+    busy machine. All of them were, once."""
+    out = script("naps.lua", naps_folder, how, 40, 50, 1000, "tick",
+                 "naps.pb.gz", hz)
+    p = Profile(work + "/naps.pb.gz")
+    line = line_of("naps.lua", "-- sleeps")
+    slept = p.time(lambda stack, _: len(stack) > 1 and stack[1][2] == line and
+                   stack[0][0] == "naps." + how)
+    return near("sleeps cut short", sum(map(int, out.split())), 0, 8) + \
+        at_least("share of the line that sleeps", slept / p.total(), 0.9) + \
+        sum_is_wall(p, "tick")
+
+
 def interface():
     out = script("interface.lua", work)
     problems = [] if "done" in out else [out]
@@ -269,6 +284,10 @@ def main():
         for mode in modes:
             check("a program behaves as without us in mode " + mode,
                   behaviour(mode))
+        for how, hz in ("nap", 100), ("nap", 1000), ("poll", 100):
+            if naps_folder:
+                check("a tick at %d Hz ends no %s of a C function" % (hz, how),
+                      sleeps(how, hz))
         check("functions of the module do what they say", interface())
     check("CPPROF profiles a script with -lcpprof", by_environment())
     if cpprof:

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether a signal may be sent to the native thread of an interpreter. The
+ * system call says it, which the kernel tells of those that sleep; where it
+ * does not, no sleep is disturbed.
+ */
+#include "vm/vm.h"
+
+#include "collect/engine.h"
+#include "collect/sleeper.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* Tunable: CPU time after a sleep within which a thread that waits for a
+ * processor may be at the end of another. More lets who works wait for its tick
+ * where there are too few processors; less wakes more sleepers. */
+#define GRACE_NS 1000000
+
+/* Has the kernel the files that cpprof__task_call() reads? */
+static bool
+tells_calls(void)
+{
+    static uint32_t known; /* 1: no, 2: yes */
+    uint32_t answer = load_relaxed(&known);
+
+    if (!answer) {
+        answer = access("/proc/self/syscall", R_OK) ? 1 : 2;
+        store_relaxed(&known, answer);
+    }
+    return answer == 2;
+}
+
+static enum cpprof_vm_sleep
+look(int32_t tid)
+{
+    struct cpprof__task_call call;
+    struct cpprof__task task;
+
+    if (!tells_calls())
+        return cpprof__task_look(CPPROF__NO_FOLDER, tid, &task) &&
+                       task.state != 'R'
+                   ? CPPROF_VM_ASLEEP_LIGHTLY
+                   : CPPROF_VM_AWAKE;
+    if (!cpprof__task_call(CPPROF__NO_FOLDER, tid, &call))
+        return CPPROF_VM_AWAKE;
+    return call.number >= 0 && cpprof__sleeper_ends_early(&call)
+               ? CPPROF_VM_ASLEEP_LIGHTLY
+               : CPPROF_VM_ASLEEP;
+}
+
+/* poll and its like look for signals before they see that their time is over.
+ */
+static bool
+is_waking(int32_t tid, uint64_t before, uint64_t slept)
+{
+    return slept && before - slept < GRACE_NS &&
+           cpprof__vm_clock(CPPROF__THREAD_CPU_CLOCK(tid)) == before;
+}
+
+enum cpprof_vm_sleep
+cpprof_vm_sleep_of(int32_t tid, uint64_t *cpu_ns)
+{
+    int saved = errno;
+    uint64_t before = cpprof__vm_clock(CPPROF__THREAD_CPU_CLOCK(tid));
+    enum cpprof_vm_sleep sleep = look(tid);
+
+    if (sleep == CPPROF_VM_ASLEEP_LIGHTLY)
+        *cpu_ns = before;
+    else if (sleep == CPPROF_VM_AWAKE && is_waking(tid, before, *cpu_ns))
+        sleep = CPPROF_VM_ASLEEP_LIGHTLY;
+    errno = saved;
+    return sleep;
+}
