@@ -7,9 +7,9 @@
  * stacks without knowing of it; who writes a profile asks here.
  *
  * The table is one block of fixed layout without pointers, and only grows;
- * another process may read it at any moment (a file of the recorder's folder,
- * see collect/script_file.h). Any thread adds, in a handler as well: an entry
- * is whole before a number that leads to it is given out.
+ * another process may read it at any moment, or add to it (a file of the
+ * recorder's folder, see collect/script_file.h). Any thread adds, in a handler
+ * as well: an entry is whole before a number that leads to it is given out.
  *
  * Functions are known by the interpreter and a key, not by address: what is
  * freed and comes again is no question here. A name may come later than the
@@ -32,6 +32,8 @@
 struct cpprof__scripts {
     struct cpprof__scripts_head *head; /* NULL: there are no scripts */
     size_t n_bytes;                    /* of the block; of a copy maybe less */
+    const char *path; /* of the file that it lies in; NULL: private memory */
+    uint32_t n_ready; /* of a file: bytes of the front that may be touched */
 };
 
 /* What is known of a place; texts "" where nothing is. */
@@ -41,8 +43,8 @@ struct cpprof__script {
     const char *system_name;
     const char *file;
     int64_t start_line;
-    int64_t line; /* 0: not known */
-    uint64_t key; /* 0: by the texts and the first line */
+    int64_t line;  /* 0: not known */
+    uint64_t key;  /* 0: by the texts and the first line */
     bool has_name; /* false: a name that is there already stays */
 };
 
@@ -56,9 +58,19 @@ cpprof__is_script(uint64_t pc)
     return pc & CPPROF__SCRIPT_PC;
 }
 
-/* A table in n_bytes of zeroed memory, CPPROF__SCRIPTS_BYTES. */
+/* A table in zeroed memory, CPPROF__SCRIPTS_BYTES; with a path, which stays the
+ * caller's, in the file of that name. False: there is no room for the file. */
+bool
+cpprof__scripts_make(struct cpprof__scripts *scripts, void *block,
+                     const char *path);
+/* The same for a file that another process has made, mapped shared. */
+bool
+cpprof__scripts_join(struct cpprof__scripts *scripts, void *block,
+                     const char *path);
+/* Give a table to others, who look at the head first. */
 void
-cpprof__scripts_make(struct cpprof__scripts *scripts, void *block);
+cpprof__scripts_set(struct cpprof__scripts *scripts,
+                    const struct cpprof__scripts *made);
 
 /* The word for a place, which is added if it is new. Texts are cut at 1023
  * bytes. Safety: AS, any thread, lock-free. */
@@ -70,6 +82,12 @@ cpprof__scripts_add(struct cpprof__scripts *scripts,
  * false: it is no table. */
 bool
 cpprof__scripts_open(struct cpprof__scripts *scripts, void *block, size_t n);
+
+/* Bytes from the block's front that open needs, and that hold all there is. */
+size_t
+cpprof__scripts_head_bytes(void);
+size_t
+cpprof__scripts_in_use(const struct cpprof__scripts *scripts);
 
 /* What pc stands for; false: nothing, all is "" then. Trusts nothing. The texts
  * live as long as the block. */
