@@ -18,7 +18,9 @@
  * at some 50 ns each. More sees the next sleep in scripts that do more until
  * then; ticks between which nobody slept soon make it less. */
 #define STAYS       200000
-#define STAYS_SHIFT 2
+#define STAYS_SHIFT 3
+/* ... and a host that was away for so long has slept. */
+#define AWAY_NS 5000000
 
 static void
 on_tick(lua_State *L, lua_Debug *ar);
@@ -141,6 +143,25 @@ set_place(struct state *s, lua_State *L, const lua_Debug *ar)
     s->after_tail_call = ar->event == LUA_HOOKTAILCALL;
 }
 
+static uint64_t
+now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* No tick asks while the host is at work. */
+static void
+come_back(struct state *s)
+{
+    s->is_left = false;
+    cpprof_vm_enter(s->thread);
+    if (now_ns() - s->left_ns >= AWAY_NS)
+        hook_for_sleeps(s);
+}
+
 /* Is there something below the function that returns? */
 static bool
 has_caller(struct state *s, lua_State *L)
@@ -155,8 +176,8 @@ answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
 {
     if (__atomic_exchange_n(&s->has_slept, 0, __ATOMIC_ACQ_REL))
         s->stays = STAYS;
-    else
-        s->stays >>= STAYS_SHIFT;
+    else if (s->stays)
+        s->stays -= (s->stays + (1u << STAYS_SHIFT) - 1) >> STAYS_SHIFT;
     set_place(s, L, ar);
     cpprof_vm_poll(s->thread);
     s->at = NULL;
@@ -175,8 +196,10 @@ stay_or_go(struct state *s, lua_State *L, const lua_Debug *ar)
     }
     hook_to_stay(s, L);
     if (mask_of(ar->event) == LUA_MASKRET && L == s->running &&
-        !has_caller(s, L))
+        !has_caller(s, L)) {
+        s->left_ns = now_ns();
         state_leave(s);
+    }
 }
 
 static void
@@ -190,10 +213,8 @@ on_tick(lua_State *L, lua_Debug *ar)
         return;
     }
     program = s->program;
-    if (s->is_left) {
-        s->is_left = false;
-        cpprof_vm_enter(s->thread);
-    }
+    if (s->is_left)
+        come_back(s);
     if (__atomic_exchange_n(&s->is_armed, 0, __ATOMIC_ACQ_REL))
         answer_tick(s, L, ar);
     if (!(program.mask & LUA_MASKCOUNT))
@@ -223,15 +244,6 @@ counter(void)
 #else
     return 0;
 #endif
-}
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static uint32_t look_ticks; /* of the counter; 0: not known */

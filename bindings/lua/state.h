@@ -69,9 +69,10 @@ struct state {
     struct resumption *resumed;
     struct program_hook program;
     struct functions functions;
-    uint64_t looked; /* at the clock in mode SPAN, by the counter; 0: never */
-    uint32_t stays;  /* events until the hook of a tick goes */
-    bool is_left;    /* the host is at work, not a function of the state */
+    uint64_t looked;  /* at the clock in mode SPAN, by the counter; 0: never */
+    uint32_t stays;   /* events until the hook of a tick goes */
+    uint64_t left_ns; /* the hook has seen it leave; CLOCK_MONOTONIC */
+    bool is_left;     /* the host is at work, not a function of the state */
     bool uses_labels;
     const struct cpprof_labels *own_labels; /* of the coroutine that runs */
 
