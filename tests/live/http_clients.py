@@ -128,14 +128,18 @@ def read_answer(s):
     head = read_head(s)
     if not head:
         return 0, b"", b""
-    status = int(head.split(b" ")[1])
+    return int(head.split(b" ")[1]), head, read_body(s, head)
+
+
+def read_body(s, head):
+    """What is behind that head; of one that is cut the end says so."""
     length = re.search(rb"Content-Length: (\d+)", head)
     body = b""
     if length:
         while len(body) < int(length.group(1)):
             piece = s.recv(int(length.group(1)) - len(body))
             if not piece:
-                return status, head, body + b"<cut>"
+                return body + b"<cut>"
             body += piece
     elif b"Transfer-Encoding: chunked" in head:
         while True:
@@ -143,19 +147,19 @@ def read_answer(s):
             while not size.endswith(CRLF):
                 piece = s.recv(1)
                 if not piece:
-                    return status, head, body + b"<cut>"
+                    return body + b"<cut>"
                 size += piece
             left = int(size, 16) + 2
             chunk = b""
             while len(chunk) < left:
                 piece = s.recv(left - len(chunk))
                 if not piece:
-                    return status, head, body + b"<cut>"
+                    return body + b"<cut>"
                 chunk += piece
             body += chunk[:-2]
             if left == 2:
                 break
-    return status, head, body
+    return body
 
 
 def request(path, *headers, method="GET", version="1.1", host="localhost"):

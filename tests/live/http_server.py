@@ -19,9 +19,12 @@ import threading
 import time
 
 from http_clients import (PROGRAM, HAS_HOOKS, SLOW, FOLDER, CRLF, TAP,
-    ALL_ERRORS, Program, connect, read_all, read_head, read_answer, request,
+    ALL_ERRORS, Program, connect, read_all, read_head, read_body, read_answer,
+    request,
     ask, raw, status_of, memory_kib, ticks, CMDLINE, HAS_HEAP, HEAP, ALONE)
 
+
+TRIES = 5  # of what a busy machine may put off
 
 # ---------------------------------------------------------------- groups ----
 
@@ -299,6 +302,15 @@ def slow_heads():
         statuses.append(ask(p.address, HEAP)[0])
         times.append(time.time() - begun)
         time.sleep(0.02)
+    # One may have waited for a processor: then all of 20 more must not.
+    for _ in range(TRIES):
+        if max(times) < SLOW:
+            break
+        times = []
+        while len(times) < 20:
+            begun = time.time()
+            statuses.append(ask(p.address, HEAP)[0])
+            times.append(time.time() - begun)
     TAP.ok("honest requests among 500 slow heads are answered",
            set(statuses) == {200}, statuses)
     TAP.less("within a second", max(times), SLOW)
@@ -324,21 +336,39 @@ def slow_heads():
     p.end()
 
 
-def idle_flood():
-    """Connections that say nothing, more than there is room for."""
+def flooded():
+    """Status and seconds of one who asks; what the oldest one reads."""
     p = Program("127.0.0.1:0", "connections=8", "header=60")
     kept = connect(p.address)
     kept.sendall(request(CMDLINE))
     read_answer(kept)
     crowd = [connect(p.address) for _ in range(50)]
     begun = time.time()
-    TAP.same("who asks is served, though 50 of 8 are taken",
-             ask(p.address, CMDLINE)[0], 200)
-    TAP.less("at once", time.time() - begun, SLOW)
-    TAP.same("what was idle longest had to go", kept.recv(1), b"")
+    status = ask(p.address, CMDLINE)[0]
+    seconds = time.time() - begun
+    last = kept.recv(1)
     for s in crowd + [kept]:
         s.close()
     p.end()
+    return status, seconds, last
+
+
+def quickest(act, most):
+    """What it returns, seconds second, when it is quick or for the last time:
+    on a busy machine one may have waited for a processor."""
+    for _ in range(TRIES):
+        found = act()
+        if found[1] < most:
+            break
+    return found
+
+
+def idle_flood():
+    """Connections that say nothing, more than there is room for."""
+    status, seconds, last = quickest(flooded, SLOW)
+    TAP.same("who asks is served, though 50 of 8 are taken", status, 200)
+    TAP.less("at once", seconds, SLOW)
+    TAP.same("what was idle longest had to go", last, b"")
     # Descriptors, too, may be used up.
     p = Program("127.0.0.1:0", "header=60",
                 before=["sh", "-c", 'ulimit -n 40; exec "$@"', "sh"])
@@ -415,75 +445,116 @@ def stalled_is_cut(p, s, begun):
     p.end()
 
 
+def begin_captures(address, n, seconds):
+    """Connections whose head has come."""
+    crowd = [connect(address) for _ in range(n)]
+    for s in crowd:
+        s.sendall(request("/debug/pprof/profile?seconds=%d" % seconds))
+    return crowd
+
+
+def crowded(seconds):
+    """71 captures of so long, where 60 may be. Was that long enough for all to
+    be asked for while the first ran? Else it is no test, but for the last."""
+    p = Program("127.0.0.1:0", "captures=60", "seconds=20")
+    a = p.address
+    begun = time.time()
+    others = begin_captures(a, 51, seconds)
+    heads = [read_head(s) for s in others]
+    index = ask(a, "/debug/pprof/")[0]
+    text = ask(a, "/debug/pprof/goroutine?debug=1")[2]
+    more = begin_captures(a, 20, seconds)
+    heads_of_more = [read_head(s) for s in more]
+    refused = [read_body(s, head) for s, head in zip(more, heads_of_more)
+               if status_of(head) == 503]
+    in_time = time.time() - begun < seconds or seconds == 20
+    if in_time:
+        check_crowded(heads, index, text, heads_of_more)
+        TAP.ok("one too many is told so", all(
+            b"captures run already" in body for body in refused), refused[:1])
+        bodies = [read_body(s, head) for s, head in zip(others, heads)]
+        TAP.ok("51 captures at once are answered, whole", all(
+            body[:2] == b"\x1f\x8b" and not body.endswith(b"<cut>")
+            for body in bodies), [body[-20:] for body in bodies])
+    for s in others + more:
+        s.close()
+    p.end()
+    return in_time
+
+
+def check_crowded(heads, index, text, heads_of_more):
+    TAP.same("51 captures run", [status_of(h) for h in heads], [200] * 51)
+    TAP.same("and the index is answered", index, 200)
+    if HAS_HOOKS:
+        TAP.ok("none of their threads is in a profile", re.match(
+            rb"goroutine profile: total 1\n", text), text[:200])
+    statuses = [status_of(head) for head in heads_of_more]
+    TAP.same("of 71 captures 60 run", sorted(statuses), [200] * 9 + [503] * 11)
+    refused = [h for h in heads_of_more if status_of(h) == 503]
+    TAP.ok("the others are refused as Go does it", all(
+        b"X-Go-Pprof: 1" in head for head in refused), refused[:1])
+
+
 def captures():
     p = Program("127.0.0.1:0", "captures=60", "seconds=20")
     a = p.address
-    s = connect(a)
-    begun = time.time()
-    s.sendall(request("/debug/pprof/profile?seconds=3"))
-    head = read_head(s)
-    TAP.less("the head of a capture comes at once", time.time() - begun,
-             0.5 * SLOW)
+    soon = []
+    for _ in range(TRIES):
+        begun = time.time()
+        s = connect(a)
+        s.sendall(request("/debug/pprof/profile?seconds=3"))
+        head = read_head(s)
+        soon.append(time.time() - begun)
+        s.close()
+        if soon[-1] < 0.5 * SLOW:
+            break
+    TAP.less("the head of a capture comes at once", min(soon), 0.5 * SLOW)
     TAP.same("with its status", status_of(head), 200)
-    others = [connect(a) for _ in range(50)]
-    for other in others:
-        other.sendall(request("/debug/pprof/profile?seconds=2"))
-    time.sleep(0.5)
-    TAP.same("51 captures run, and the index is answered",
-             ask(a, "/debug/pprof/")[0], 200)
-    if HAS_HOOKS:
-        text = ask(a, "/debug/pprof/goroutine?debug=1")[2]
-        TAP.ok("none of their threads is in a profile", re.match(
-            rb"goroutine profile: total 1\n", text), text[:200])
-    more = [connect(a) for _ in range(20)]
-    statuses = []
-    for other in more:
-        other.sendall(request("/debug/pprof/profile?seconds=2"))
-    time.sleep(1.0)
-    for other in more:
-        other.settimeout(10 * SLOW)
-        status, head, body = read_answer(other)
-        statuses.append(status)
-        if status == 503:
-            TAP.ok("one too many is told so", b"X-Go-Pprof: 1" in head and
-                   b"captures run already" in body, head, body)
-    TAP.same("of 71 captures 60 run", sorted(statuses), [200] * 9 + [503] * 11)
-    good = [read_answer(other) for other in others]
-    TAP.ok("50 captures at once are answered, whole", all(
-        g[0] == 200 and g[2][:2] == b"\x1f\x8b" and
-        not g[2].endswith(b"<cut>") for g in good), [g[0] for g in good])
-    for other in others + more + [s]:
-        other.close()
+    p.end()
+    for seconds in [3, 8, 20]:
+        if crowded(seconds):
+            break
+    p = Program("127.0.0.1:0", "captures=60", "seconds=20")
+    a = p.address
     TAP.same("longer than allowed is 400",
              ask(a, "/debug/pprof/profile?seconds=21")[0], 400)
     p.end()
 
 
+def leave(a, how):
+    """Status of the next capture, of a second; seconds until it was taken;
+    status of another while the first one is there."""
+    s = connect(a)
+    s.sendall(request("/debug/pprof/profile?seconds=1000"))
+    read_head(s)
+    another = ask(a, "/debug/pprof/profile?seconds=1")[0]
+    if how == "closes":
+        s.close()
+    elif how == "resets":
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                     b"\1\0\0\0\0\0\0\0")
+        s.close()
+    else:
+        s.shutdown(socket.SHUT_WR)
+    time.sleep(0.2 * SLOW)
+    begun = time.time()
+    status = 503
+    while status == 503 and time.time() - begun < 5 * SLOW:
+        status = ask(a, HEAP + "?seconds=1")[0]
+    seconds = time.time() - begun
+    s.close()
+    return status, seconds, another
+
+
 def leaving():
     """Who leaves ends the capture: the limit of captures tells."""
     p = Program("127.0.0.1:0", "captures=1")
-    a = p.address
     for how in ["closes", "resets", "says no more"]:
-        s = connect(a)
-        s.sendall(request("/debug/pprof/profile?seconds=1000"))
-        read_head(s)
-        TAP.same("another is one too many", ask(
-            a, "/debug/pprof/profile?seconds=1")[0], 503)
-        if how == "closes":
-            s.close()
-        elif how == "resets":
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                         b"\1\0\0\0\0\0\0\0")
-            s.close()
-        else:
-            s.shutdown(socket.SHUT_WR)
-        time.sleep(0.2 * SLOW)
-        begun = time.time()
-        status = 503
-        while status == 503 and time.time() - begun < 5 * SLOW:
-            status = ask(a, HEAP + "?seconds=1")[0]
+        status, seconds, another = quickest(lambda: leave(p.address, how),
+                                            1 + 0.6 * SLOW)
+        TAP.same("another is one too many", another, 503)
         TAP.same("a client that %s ends its capture" % how, status, 200)
-        TAP.less("at once", time.time() - begun, 1 + 0.6 * SLOW)
+        TAP.less("at once", seconds, 1 + 0.6 * SLOW)
     p.end()
 
 
@@ -760,7 +831,8 @@ def redis_becomes_a_daemon():
 
 
 def tools():
-    if not shutil.which("go") or not shutil.which("curl"):
+    if not shutil.which("go"):
+        TAP.skip("go tool pprof", "no go here")
         return
     p = Program("127.0.0.1:0")
     run = subprocess.run(
