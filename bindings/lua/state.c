@@ -97,8 +97,11 @@ send_tick(struct state *s)
 {
     int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
 
-    if (thread > 0 && tick_signal)
-        syscall(SYS_tgkill, getpid(), thread, tick_signal);
+    /* EAGAIN: the user's other processes have all signals that may be queued;
+     * the next tick tries again. */
+    if (thread > 0 && tick_signal &&
+        syscall(SYS_tgkill, getpid(), thread, tick_signal))
+        __atomic_store_n(&s->is_armed, ARMED_QUIETLY, __ATOMIC_RELEASE);
 }
 
 /* The sample is taken when the sleep is over, if the hook is there, else at a
