@@ -38,7 +38,7 @@ RULES = {
                  "public"},
     "src/http/page": {"http/page", "http", "page", "base", "collect/exempt.h",
                       "public"},
-    "src/http/server": {"http/server", "http/plugin.h", "arch",
+    "src/http/server": {"http/server", "http/plugin.h", "arch", "base/clock.h",
                         "base/descriptor.h", "base/status.h", "public"},
     "src/push": {"push", "collect", "base", "arch", "object/plug_in.h",
                  "public"},

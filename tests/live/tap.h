@@ -29,8 +29,9 @@ check_text(const char *got, const char *want, const char *name);
 bool
 check_has(const char *text, const char *part, const char *name);
 
-/* For what is sampled: runs checks again until all hold in one run, for a length
- * of 1, then 2, 4 and so on. The last run counts, others are comments. */
+/* For what is sampled: runs checks again until all hold in one run, for a
+ * length of 1, then 2, 4 and so on. The last run counts, others are comments.
+ */
 void
 check_tries(unsigned tries, void (*run)(unsigned length));
 
