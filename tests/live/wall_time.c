@@ -29,6 +29,8 @@
 
 #define NOINLINE __attribute__((noinline, noclone))
 
+#define TRIES 3 /* of what is sampled */
+
 static void
 nap(double seconds)
 {
@@ -109,20 +111,20 @@ sleeper(void *arg)
 }
 
 static void
-sleepers_are_charged_undisturbed(void)
+sleepers_are_charged_undisturbed(unsigned length)
 {
     struct crowd crowd = crowd_make(20, sleeper);
     struct profile *p;
 
     start(0, 0);
-    nap(2);
+    nap(2 * length);
     p = stop();
-    check_near(seconds_in(p, "sleeper"), 20 * (double)p->duration_ns / 1e9, 2,
-               "the_time_of_all_sleepers_is_in_it");
+    check_near(seconds_in(p, "sleeper"), 20 * (double)p->duration_ns / 1e9,
+               2 * length, "the_time_of_all_sleepers_is_in_it");
     check_near(seconds_in_state(p, "sleeper", "sleeping"),
-               seconds_in(p, "sleeper"), 0.5, "as_sleeping");
+               seconds_in(p, "sleeper"), 0.5 * length, "as_sleeping");
     /* each once or twice, and the main thread all the time */
-    check_at_most((double)looks_by_signal(p), 20 * 3 + 260,
+    check_at_most((double)looks_by_signal(p), 20 * 3 + 260 * length,
                   "and_hardly_any_of_them_gets_a_signal");
     check_text(p->types[0].type, "samples", "the_first_value");
     check_text(p->types[1].type, "wall", "the_second_value");
@@ -133,16 +135,17 @@ sleepers_are_charged_undisturbed(void)
 }
 
 static void
-many_threads_share_the_looks(void)
+many_threads_share_the_looks(unsigned length)
 {
     struct crowd crowd = crowd_make(300, sleeper);
     struct profile *p;
 
     start(0, 0);
-    nap(3);
+    nap(3 * length);
     p = stop();
     check_near(seconds_in(p, "sleeper"), 300 * (double)p->duration_ns / 1e9,
-               0.05 * 300 * 3, "weights_make_up_for_looks_that_are_shared");
+               0.05 * 300 * 3 * length,
+               "weights_make_up_for_looks_that_are_shared");
     profile_free(p);
     crowd_end(&crowd);
 }
@@ -318,7 +321,7 @@ worker(void *arg)
 }
 
 static void
-time_is_split_by_state(void)
+time_is_split_by_state(unsigned length)
 {
     uint64_t slept = 0;
     pthread_t threads[2];
@@ -329,7 +332,7 @@ time_is_split_by_state(void)
     pthread_create(&threads[0], NULL, spinner, NULL);
     pthread_create(&threads[1], NULL, worker, &slept);
     start(0, 0);
-    nap(4);
+    nap(4 * length);
     p = stop();
     atomic_store(&enough, true);
     pthread_join(threads[0], NULL);
@@ -347,7 +350,7 @@ time_is_split_by_state(void)
 }
 
 static void
-off_cpu_is_without_who_runs(void)
+off_cpu_is_without_who_runs(unsigned length)
 {
     pthread_t thread;
     struct profile *p;
@@ -355,13 +358,14 @@ off_cpu_is_without_who_runs(void)
     atomic_store(&enough, false);
     pthread_create(&thread, NULL, spinner, NULL);
     start(0, CPPROF_WALL_OFF_CPU);
-    nap(1);
+    nap(length);
     p = stop();
     atomic_store(&enough, true);
     pthread_join(thread, NULL);
-    check_at_most(seconds_in(p, "spinner"), 0.1,
+    check_at_most(seconds_in(p, "spinner"), 0.1 * length,
                   "without_who_runs_there_is_nothing_of_it");
-    check_at_least(seconds_in(p, "main"), 0.7, "and_who_sleeps_is_in_it");
+    check_at_least(seconds_in(p, "main"), 0.7 * length,
+                   "and_who_sleeps_is_in_it");
     profile_free(p);
 }
 
@@ -376,13 +380,13 @@ brief(void *arg)
 }
 
 static void
-short_threads_count_on_average(void)
+short_threads_count_on_average(unsigned length)
 {
     uint64_t until, lived = 0;
     struct profile *p;
 
     start(200, 0);
-    until = wall_ns() + 5 * SECOND;
+    until = wall_ns() + 5 * length * SECOND;
     while (wall_ns() < until) {
         uint64_t begin = wall_ns();
         pthread_t thread;
@@ -392,7 +396,7 @@ short_threads_count_on_average(void)
         lived += wall_ns() - begin;
     }
     p = stop();
-    check_near(seconds_in(p, "brief"), (double)lived / 1e9, 1.7,
+    check_near(seconds_in(p, "brief"), (double)lived / 1e9, 1.7 * length,
                "short_threads_count_on_average");
     profile_free(p);
 }
@@ -429,7 +433,7 @@ vforker(void *arg)
 }
 
 static void
-who_cannot_be_asked_is_charged(void)
+who_cannot_be_asked_is_charged(unsigned length)
 {
     struct crowd crowd = crowd_make(1, deaf);
     pthread_t thread;
@@ -438,13 +442,13 @@ who_cannot_be_asked_is_charged(void)
     atomic_store(&enough, false);
     pthread_create(&thread, NULL, vforker, NULL);
     start(0, 0);
-    nap(2);
+    nap(2 * length);
     p = stop();
-    check_near(seconds_in(p, "[signal blocked]"), 2, 0.3,
-               "who_blocks_the_signal_is_charged");
-    check_at_least(seconds_in(p, "deaf"), 1.7, "to_its_start_routine");
-    check_at_least(seconds_in_state(p, "vforker", "uninterruptible"), 1.2,
-                   "an_uninterruptible_sleep_is_said_to_be_one");
+    check_near(seconds_in(p, "[signal blocked]"), (double)p->duration_ns / 1e9,
+               0.3 * length, "who_blocks_the_signal_is_charged");
+    check_at_least(seconds_in(p, "deaf"), 1.7 * length, "to_its_start_routine");
+    check_at_least(seconds_in_state(p, "vforker", "uninterruptible"),
+                   1.2 * length, "an_uninterruptible_sleep_is_said_to_be_one");
     profile_free(p);
     atomic_store(&enough, true);
     pthread_join(thread, NULL);
@@ -556,14 +560,14 @@ what_is_written_is_not_in_it(void)
 int
 main(void)
 {
-    sleepers_are_charged_undisturbed();
-    many_threads_share_the_looks();
+    check_tries(TRIES, sleepers_are_charged_undisturbed);
+    check_tries(TRIES, many_threads_share_the_looks);
     a_poll_is_not_interrupted();
     short_sleeps_are_not_cut_short();
-    time_is_split_by_state();
-    off_cpu_is_without_who_runs();
-    short_threads_count_on_average();
-    who_cannot_be_asked_is_charged();
+    check_tries(TRIES, time_is_split_by_state);
+    check_tries(TRIES, off_cpu_is_without_who_runs);
+    check_tries(TRIES, short_threads_count_on_average);
+    check_tries(TRIES, who_cannot_be_asked_is_charged);
     labels_come_along();
     one_at_a_time();
     children_have_none();
