@@ -138,6 +138,13 @@ cpprof__builder_make(const struct cpprof__profile_head *head,
     return CPPROF_OK;
 }
 
+void
+cpprof__builder_use_scripts(struct cpprof__builder *b,
+                            const struct cpprof__scripts *scripts)
+{
+    b->scripts = scripts;
+}
+
 static void
 put_label(struct cpprof__builder *b, const struct cpprof__builder_label *label)
 {
@@ -278,17 +285,29 @@ cpprof__builder_forget(struct cpprof__builder *b)
 }
 
 static void
-put_tail(struct cpprof__builder *b, int64_t duration_ns)
+put_mappings(struct cpprof__builder *b, bool of_scripts)
 {
-    const uint32_t *comments = (const uint32_t *)b->comments.data;
     size_t n =
         b->mappings.entries.n / sizeof(struct cpprof__builder_known_mapping);
     size_t i;
 
     for (i = 0; i < n; i++) {
+        if (cpprof__builder_mapping_at(b, i)->is_script != of_scripts)
+            continue;
         put_mapping(&b->out, i + 1, cpprof__builder_mapping_at(b, i));
         cpprof__builder_flush_full(b);
     }
+}
+
+/* Readers take the first mapping for the main binary: scripts come last. */
+static void
+put_tail(struct cpprof__builder *b, int64_t duration_ns)
+{
+    const uint32_t *comments = (const uint32_t *)b->comments.data;
+    size_t i;
+
+    put_mappings(b, false);
+    put_mappings(b, true);
     for (i = 0; i < b->comments.n / sizeof *comments; i++)
         cpprof__put_uint(&b->out, PROFILE_COMMENT, comments[i]);
     cpprof__put_uint_opt(&b->out, PROFILE_DEFAULT_SAMPLE_TYPE,

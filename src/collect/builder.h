@@ -11,6 +11,7 @@
 #ifndef COLLECT_BUILDER_H
 #define COLLECT_BUILDER_H
 
+#include "collect/signal/scripts.h"
 #include "object/build_id.h"
 #include "object/symbolizer.h"
 #include <cpprof/writer.h>
@@ -52,7 +53,7 @@ struct cpprof__builder_mapping {
 /*
  * A frame of a stack: an address inside its instruction and the mapping it was
  * in. A pc below CPPROF__FRAME_END is not an address but one of the frames of
- * our own making.
+ * our own making; those of scripts are told by cpprof__is_script().
  */
 struct cpprof__builder_frame {
     uint64_t pc;
@@ -97,6 +98,15 @@ cpprof__builder_make(const struct cpprof__profile_head *head,
                      struct cpprof__symbolizer *symbolizer,
                      struct cpprof__builder **builder,
                      struct cpprof_error *error);
+
+/*
+ * Where frames of scripts are told, until finish; without it, and without a
+ * head, they are "[unknown]". They are written without an address, in a mapping
+ * of their own behind all others.
+ */
+void
+cpprof__builder_use_scripts(struct cpprof__builder *b,
+                            const struct cpprof__scripts *scripts);
 
 /* Mappings are written in the order they are added, all of them, used or not;
  * the main binary first. Adding one that is there already (same start, limit,

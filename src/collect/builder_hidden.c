@@ -9,7 +9,8 @@ is_hidden(struct cpprof__builder *b, const struct cpprof__builder_frame *frame,
 {
     size_t mapping, i, n;
 
-    if (frame->pc < CPPROF__FRAME_END || frame->mapping == CPPROF__NO_MAPPING)
+    if (frame->pc < CPPROF__FRAME_END || cpprof__is_script(frame->pc) ||
+        frame->mapping == CPPROF__NO_MAPPING)
         return false;
     mapping = cpprof__builder_mapping_at(b, frame->mapping)->symbolizer_index;
     if (mapping == SIZE_MAX)

@@ -87,7 +87,11 @@ struct cpprof__builder_known_mapping {
     bool has_line_numbers;
     bool has_inline_frames;
     bool used; /* a location of it was written */
+    bool is_script;
 };
+
+/* Interpreters in one process; those of more have a mapping each time. */
+#define CPPROF__SCRIPT_MAPPINGS 8
 
 /* An array and an index over it. */
 struct cpprof__builder_table {
@@ -115,6 +119,13 @@ struct cpprof__builder {
     struct cpprof__builder_table functions;
     struct cpprof__builder_table locations;
     struct cpprof__builder_table mappings;
+
+    const struct cpprof__scripts *scripts; /* or NULL */
+    struct {
+        const char *text;
+        uint32_t number;
+    } script_mappings[CPPROF__SCRIPT_MAPPINGS];
+    size_t n_script_mappings;
 
     /* Where a location or a function is most likely found, one cache line
      * away, while its index and its entry are two: by a hash of the address,

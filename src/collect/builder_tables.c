@@ -7,6 +7,7 @@
 #include "collect/builder_internal.h"
 
 #include "base/proto.h"
+#include "collect/script_frame.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -348,6 +349,9 @@ remember_location(struct cpprof__builder *b,
             (struct recent_location){l->pc, l->mapping, (uint32_t)id};
 }
 
+static void
+put_script(struct cpprof__builder *b, uint64_t id, uint64_t pc);
+
 static uint64_t
 find_or_put_location(struct cpprof__builder *b,
                      struct cpprof__builder_location l)
@@ -359,7 +363,9 @@ find_or_put_location(struct cpprof__builder *b,
 
     if (index == CPPROF__INDEX_NONE)
         return 0;
-    if (added) {
+    if (added && cpprof__is_script(l.pc)) {
+        put_script(b, id, l.pc);
+    } else if (added) {
         n_lines = resolve(b, l);
         note_known(b, l.mapping, n_lines);
         /* Functions are messages of their own, so they go out before. */
@@ -377,11 +383,12 @@ cpprof__builder_location_id(struct cpprof__builder *b,
 {
     size_t n_mappings =
         b->mappings.entries.n / sizeof(struct cpprof__builder_known_mapping);
-    bool own = frame.pc < CPPROF__FRAME_END;
+    bool has_mapping = frame.pc >= CPPROF__FRAME_END &&
+                       !cpprof__is_script(frame.pc) &&
+                       frame.mapping < n_mappings;
     struct cpprof__builder_location l = {
         .pc = frame.pc,
-        .mapping = !own && frame.mapping < n_mappings ? frame.mapping
-                                                      : CPPROF__NO_MAPPING,
+        .mapping = has_mapping ? frame.mapping : CPPROF__NO_MAPPING,
     };
 
     if (b->recent_locations.n) {
@@ -441,6 +448,53 @@ cpprof__builder_add_location(struct cpprof__builder *b, uint32_t mapping,
         cpprof__builder_mapping_at(b, mapping)->has_line_numbers &= line > 0;
     put_location(b, id, l, 1);
     return id;
+}
+
+/* Its number: by its text, as strings may have been forgotten. */
+static uint32_t
+script_mapping(struct cpprof__builder *b, const char *text)
+{
+    struct cpprof__builder_known_mapping m = {
+        .symbolizer_index = SIZE_MAX,
+        .has_functions = true,
+        .has_filenames = true,
+        .has_line_numbers = true,
+        .is_script = true,
+    };
+    size_t i, n = b->n_script_mappings;
+    bool added;
+    uint32_t number;
+
+    for (i = 0; i < n; i++)
+        if (!strcmp(b->script_mappings[i].text, text))
+            return b->script_mappings[i].number;
+    m.key.path = cpprof__builder_string(b, text);
+    number = intern(b, &b->mappings, &m, sizeof m, sizeof m.key, &added);
+    if (n < CPPROF__SCRIPT_MAPPINGS && number != CPPROF__INDEX_NONE) {
+        b->script_mappings[n].text = text;
+        b->script_mappings[n].number = number;
+        b->n_script_mappings++;
+    }
+    return number;
+}
+
+/* Write the location of a place in a script. */
+static void
+put_script(struct cpprof__builder *b, uint64_t id, uint64_t pc)
+{
+    struct cpprof__builder_location l = {.mapping = CPPROF__NO_MAPPING};
+    struct cpprof__frame frame;
+    const char *mapping;
+
+    cpprof__script_frame(b->scripts, pc, &frame, &mapping);
+    if (*mapping)
+        l.mapping = script_mapping(b, mapping);
+    b->function_ids[0] = cpprof__builder_add_function(b, l.mapping, &frame);
+    b->lines[0] = frame;
+    if (l.mapping != CPPROF__NO_MAPPING)
+        cpprof__builder_mapping_at(b, l.mapping)->has_line_numbers &=
+            frame.line > 0;
+    put_location(b, id, l, 1);
 }
 
 static void

@@ -123,7 +123,7 @@ cpprof__contention_write(const struct cpprof__rows_form *form,
     if (w->source.ops)
         symbolizer = cpprof__heap_symbolizer(&w->source, options->symbolize);
     cpprof__text_begin(&w->text, writer, w->source.ops, symbolizer);
-    cpprof__text_add_mappings(&w->text, &w->source.tables->store);
+    cpprof__text_add_mappings(&w->text, w->source.tables);
     put_head(w, form, period);
     for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
         put_row(w, &rows[i], period, options->debug > 0);

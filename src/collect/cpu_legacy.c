@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "collect/builder.h"
 #include "collect/signal/ring.h"
+#include "collect/signal/scripts.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -120,7 +121,8 @@ add_mappings(struct cpprof__cpu_legacy *l, const struct cpprof__store *store)
 /* ---- records ---------------------------------------------------------- */
 
 /*
- * The leaf as it is, callers as return addresses. A reader takes a caller that
+ * The leaf as it is, callers as return addresses; frames of scripts have none
+ * and no place in this form. A reader takes a caller that
  * returns to just where the leaf is for a second copy of the leaf; the byte
  * before it is of the same call, too.
  */
@@ -132,6 +134,8 @@ stack_of(const struct cpprof__store *store, uint32_t node, uint64_t *pcs)
     for (; node && n < CPPROF__RING_MAX_PCS; node = store->nodes[node].parent) {
         uint64_t pc = store->nodes[node].pc;
 
+        if (cpprof__is_script(pc))
+            continue;
         pcs[n] = n ? pc + 1 : pc;
         if (n == 1 && pcs[1] == pcs[0])
             pcs[1]--;

@@ -65,7 +65,9 @@ cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
     status = cpprof__builder_make(
         &shape, writer, profile->symbolizer ? profile->ops : NULL,
         profile->symbolizer, &profile->builder, error);
-    if (status != CPPROF_OK && profile->symbolizer)
+    if (status == CPPROF_OK)
+        cpprof__builder_use_scripts(profile->builder, &cpprof__scripts);
+    else if (profile->symbolizer)
         profile->ops->free(profile->symbolizer);
     return status;
 }

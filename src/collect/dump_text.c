@@ -186,6 +186,8 @@ resolve(struct work *w, const struct cpprof__builder_frame *frame)
     size_t mapping =
         frame->mapping == CPPROF__NO_MAPPING ? SIZE_MAX : frame->mapping;
 
+    if (cpprof__is_script(frame->pc))
+        return cpprof__text_script(&w->text, frame->pc, &w->lines[0]);
     if (!w->text.symbolizer)
         return 0;
     return w->text.ops->resolve(w->text.symbolizer, mapping, frame->pc,
@@ -311,7 +313,7 @@ cpprof__dump_write_text(const struct cpprof__dump *dump,
     if (w->source.ops)
         symbolizer = cpprof__heap_symbolizer(&w->source, symbolize);
     cpprof__text_begin(&w->text, writer, w->source.ops, symbolizer);
-    cpprof__text_add_mappings(&w->text, &cpprof__tables.store);
+    cpprof__text_add_mappings(&w->text, &cpprof__tables);
     put_all(w);
     status = cpprof__text_end(&w->text, error);
     if (symbolizer)

@@ -67,7 +67,7 @@ cpprof__heap_stack(const struct cpprof__heap_source *source, uint32_t stack,
         uint32_t found;
 
         if (frames[i].mapping != CPPROF__NO_MAPPING ||
-            frames[i].pc < CPPROF__FRAME_END)
+            frames[i].pc < CPPROF__FRAME_END || cpprof__is_script(frames[i].pc))
             continue;
         found = mapping_at(&source->tables->store, frames[i].pc, n_numbers);
         if (found != CPPROF__NO_MAPPING)
@@ -79,6 +79,7 @@ cpprof__heap_stack(const struct cpprof__heap_source *source, uint32_t stack,
 static bool
 add_mappings(struct work *w)
 {
+    cpprof__builder_use_scripts(w->builder, w->source->tables->scripts);
     w->numbers = cpprof__store_numbers(&w->source->tables->store, w->builder,
                                        &w->n_numbers);
     return w->numbers != NULL;

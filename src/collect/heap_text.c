@@ -165,7 +165,7 @@ put_all(struct work *w, const struct cpprof__heap_rows *rows,
         return;
     }
     put_head(w, all, n, rows->rate);
-    cpprof__text_add_mappings(&w->text, &w->source->tables->store);
+    cpprof__text_add_mappings(&w->text, w->source->tables);
     for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
         put_row(w, &all[i]);
     cpprof__heap_stats_print(stats, &w->text);

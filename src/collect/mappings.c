@@ -173,7 +173,7 @@ cpprof__mappings_find(struct cpprof__mappings *m, uint64_t pc)
         &m->cache[cpprof__mix_u64(pc) % CPPROF__MAPPING_CACHE];
     uint32_t mapping;
 
-    if (pc < CPPROF__FRAME_END)
+    if (pc < CPPROF__FRAME_END || cpprof__is_script(pc))
         return CPPROF__STORE_NO_MAPPING;
     if (cached->pc == pc)
         return cached->mapping;

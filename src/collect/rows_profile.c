@@ -78,6 +78,7 @@ free_work(struct work *w)
 static bool
 add_mappings(struct work *w)
 {
+    cpprof__builder_use_scripts(w->builder, w->source.tables->scripts);
     w->numbers = cpprof__store_numbers(&w->source.tables->store, w->builder,
                                        &w->n_numbers);
     return w->numbers != NULL;
@@ -181,7 +182,7 @@ cpprof__rows_write_counts(const struct cpprof__rows_form *form,
         total += rows[i].values[0];
     cpprof__text_begin(&w->text, writer, w->source.ops, w->symbolizer);
     w->text.hides = form->hides;
-    cpprof__text_add_mappings(&w->text, &w->source.tables->store);
+    cpprof__text_add_mappings(&w->text, w->source.tables);
     cpprof__buffer_append(&w->text.out, form->name, strlen(form->name));
     cpprof__text_printf(&w->text, " profile: total %" PRId64 "\n", total);
     for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)

@@ -25,7 +25,7 @@
 _Static_assert(CPPROF__HEAP_LABEL_SETS <= CPPROF__STORE_LABEL_SETS,
                "a set's number in the hook is its number in the store");
 
-struct cpprof__tables cpprof__tables;
+struct cpprof__tables cpprof__tables = {.scripts = &cpprof__scripts};
 
 /* Held for as long as it takes to read /proc/self/maps, and never while the
  * loader or the program is called; signals are blocked meanwhile, so that a
@@ -248,6 +248,25 @@ resolve_nodes(bool final)
     first_unresolved = first;
 }
 
+/* Scripts lie in none: is anything else new? */
+static bool
+resolve_scripts(void)
+{
+    uint32_t i, n = n_nodes();
+    bool others = false;
+
+    for (i = first_unresolved; i < n; i++) {
+        struct cpprof__tree_node *node = &cpprof__tables.tree.nodes[i];
+
+        if (cpprof__is_script(load_acquire(&node->pc)))
+            store_release(&node->mapping, CPPROF__TREE_NO_MAPPING);
+        others |= load_relaxed(&node->mapping) == CPPROF__TREE_UNRESOLVED;
+    }
+    if (!others)
+        first_unresolved = n;
+    return others;
+}
+
 static void
 resolve(void)
 {
@@ -258,8 +277,10 @@ resolve(void)
     n_sets = cpprof__tables.store.head->n_label_sets;
     resolve_labels();
     if (first_unresolved < n_nodes()) {
-        read_maps();
-        resolve_nodes(true);
+        if (resolve_scripts()) {
+            read_maps();
+            resolve_nodes(true);
+        }
     } else if (n_sets == cpprof__tables.store.head->n_label_sets) {
         return;
     }

@@ -4,6 +4,7 @@
 #include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/builder_internal.h"
+#include "collect/script_frame.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -30,10 +31,12 @@ cpprof__text_begin(struct cpprof__text_profile *t, struct cpprof_writer writer,
 
 void
 cpprof__text_add_mappings(struct cpprof__text_profile *t,
-                          const struct cpprof__store *store)
+                          const struct cpprof__tables *tables)
 {
+    const struct cpprof__store *store = &tables->store;
     size_t i, n = load_acquire(&store->head->n_mappings);
 
+    t->scripts = tables->scripts;
     n = n < CPPROF__STORE_MAPPINGS ? n : CPPROF__STORE_MAPPINGS;
     t->mappings = calloc(n + 1, sizeof *t->mappings);
     if (!t->mappings) {
@@ -97,11 +100,15 @@ void
 cpprof__text_addresses(struct cpprof__text_profile *t,
                        const struct cpprof__builder_frame *stack, size_t n)
 {
-    size_t i;
+    size_t i, n_put = 0;
 
-    for (i = 0; i < n; i++)
+    for (i = 0; i < n; i++) {
+        if (cpprof__is_script(stack[i].pc))
+            continue;
         cpprof__text_printf(t, " 0x%" PRIx64, stack[i].pc + 1);
-    if (!n)
+        n_put++;
+    }
+    if (!n_put)
         cpprof__text_printf(t, " 0x%x", CPPROF__FRAME_BROKEN + 1);
     cpprof__text_printf(t, "\n");
 }
@@ -131,6 +138,32 @@ cell_of(const struct cpprof__text_profile *t,
         const struct cpprof__text_line *line, size_t cell)
 {
     return (const char *)t->cells.data + line->cells[cell];
+}
+
+/* Texts of a program are anything. */
+static const char *
+plain(char to[1024], const char *text)
+{
+    size_t i;
+
+    for (i = 0; i < 1023 && text[i]; i++)
+        to[i] = (char)((unsigned char)text[i] < ' ' ? '?' : text[i]);
+    to[i] = 0;
+    return to;
+}
+
+size_t
+cpprof__text_script(struct cpprof__text_profile *t, uint64_t pc,
+                    struct cpprof__frame *frame)
+{
+    const char *mapping;
+
+    cpprof__script_frame(t->scripts, pc, frame, &mapping);
+    plain(t->script_texts[0], *mapping ? mapping : "-");
+    frame->name = plain(t->script_texts[1], frame->name);
+    if (frame->file)
+        frame->file = plain(t->script_texts[2], frame->file);
+    return 1;
 }
 
 /* What is known about a frame, in t->frames. */
@@ -173,14 +206,35 @@ add_named(struct cpprof__text_profile *t, uint64_t pc,
     add_line(t, &line);
 }
 
+/* Where others have an address it says whose script it is. */
+static void
+add_script(struct cpprof__text_profile *t, uint64_t pc)
+{
+    struct cpprof__text_line line = {0};
+    struct cpprof__frame frame;
+
+    cpprof__text_script(t, pc, &frame);
+    add_cell(t, &line, "%s", t->script_texts[0]);
+    add_cell(t, &line, "%s", frame.name);
+    add_cell(t, &line, "%s:%" PRId64, frame.file ? frame.file : "?",
+             frame.line);
+    add_line(t, &line);
+}
+
 /* Lines for one address; *show: something was shown, nothing is hidden from
  * there on. */
 static void
 add_frame(struct cpprof__text_profile *t,
           const struct cpprof__builder_frame *frame, bool *show)
 {
-    size_t i, n = resolve(t, frame);
+    size_t i, n;
 
+    if (cpprof__is_script(frame->pc)) {
+        *show = true;
+        add_script(t, frame->pc);
+        return;
+    }
+    n = resolve(t, frame);
     if (!n) {
         struct cpprof__text_line line = {0};
 

@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "collect/builder.h"
-#include "collect/store.h"
+#include "collect/tables.h"
 
 #include <stdbool.h>
 
@@ -33,10 +33,13 @@ struct cpprof__text_profile {
     uint32_t *mappings;
     size_t n_mappings;
 
+    const struct cpprof__scripts *scripts; /* or NULL */
+
     struct cpprof__buffer out;
     struct cpprof__buffer cells; /* of the stack being written */
     struct cpprof__buffer lines;
     struct cpprof__frame frames[256];
+    char script_texts[3][1024]; /* of a frame: mapping, name, file */
 };
 
 /* The writer is the profile's from here on; symbolizer and hides may be NULL.
@@ -46,17 +49,24 @@ cpprof__text_begin(struct cpprof__text_profile *t, struct cpprof_writer writer,
                    const struct cpprof__symbolizer_ops *ops,
                    struct cpprof__symbolizer *symbolizer);
 
-/* Make t->mappings. */
+/* Make t->mappings, and note where frames of scripts are told. */
 void
 cpprof__text_add_mappings(struct cpprof__text_profile *t,
-                          const struct cpprof__store *store);
+                          const struct cpprof__tables *tables);
+
+/* The one frame of a script's pc, as a symbolizer gives them; 1. In its texts,
+ * which live until the next call, nothing ends a line. */
+size_t
+cpprof__text_script(struct cpprof__text_profile *t, uint64_t pc,
+                    struct cpprof__frame *frame);
 
 void
 cpprof__text_printf(struct cpprof__text_profile *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* What stands behind the "@" of a row: return addresses. mapping of a frame is
- * one of t->mappings. A row is never without one. */
+ * one of t->mappings. Frames of scripts have none; a row is never without one.
+ */
 void
 cpprof__text_addresses(struct cpprof__text_profile *t,
                        const struct cpprof__builder_frame *stack, size_t n);

@@ -145,7 +145,9 @@ put_frame(struct work *w, const struct cpprof__builder_frame *frame)
         put_name(w, cpprof__own_frame_name(frame->pc));
         return;
     }
-    if (t->symbolizer)
+    if (cpprof__is_script(frame->pc))
+        n = cpprof__text_script(t, frame->pc, &t->frames[0]);
+    else if (t->symbolizer)
         n = t->ops->resolve(t->symbolizer, mapping, frame->pc, t->frames,
                             sizeof t->frames / sizeof *t->frames);
     if (!n) {
@@ -196,7 +198,7 @@ cpprof__wall_write_folded(const struct cpprof__heap_source *source,
         return cpprof__fail_nomem(error);
     }
     cpprof__text_begin(&w->text, writer, source->ops, symbolizer);
-    cpprof__text_add_mappings(&w->text, &source->tables->store);
+    cpprof__text_add_mappings(&w->text, source->tables);
     n = merge(counts);
     for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
         put_row(w, source, &counts->places[i]);

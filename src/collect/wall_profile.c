@@ -34,6 +34,7 @@ struct work {
 static bool
 add_mappings(struct work *w)
 {
+    cpprof__builder_use_scripts(w->builder, w->source.tables->scripts);
     w->numbers = cpprof__store_numbers(&w->source.tables->store, w->builder,
                                        &w->n_numbers);
     return w->numbers != NULL;
