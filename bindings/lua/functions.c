@@ -26,8 +26,6 @@
  * the code. */
 #define SOURCE_MAX 256
 
-#define NAME_MAX_ 160
-
 struct function {
     uint64_t hash;
     lua_CFunction c_function; /* NULL: one of Lua */
@@ -75,14 +73,23 @@ hash_source(const char *source, size_t n)
     return hash;
 }
 
+lua_CFunction
+c_function_at(lua_State *L, lua_Debug *ar)
+{
+    lua_CFunction function;
+
+    lua_getinfo(L, "f", ar);
+    function = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+    return function;
+}
+
 static void
-fill_key(struct function *key, lua_State *L, lua_Debug *ar)
+fill_key(struct function *key, const lua_Debug *ar, lua_CFunction c_function)
 {
     memset(key, 0, sizeof *key);
     if (*ar->what == 'C') {
-        lua_getinfo(L, "f", ar);
-        key->c_function = lua_tocfunction(L, -1);
-        lua_pop(L, 1);
+        key->c_function = c_function;
         key->hash = mix(1, (uintptr_t)key->c_function);
         return;
     }
@@ -117,7 +124,7 @@ find_in(lua_State *L, const char *prefix, char *name)
     for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING || !lua_rawequal(L, -1, 1))
             continue;
-        snprintf(name, NAME_MAX_, "%s%s%s", prefix, *prefix ? "." : "",
+        snprintf(name, FUNCTION_NAME_MAX, "%s%s%s", prefix, *prefix ? "." : "",
                  lua_tostring(L, -2));
         lua_pop(L, 2);
         return true;
@@ -161,7 +168,7 @@ name_by_library(lua_State *L, lua_Debug *ar, char *name)
     return *name;
 }
 
-static bool
+bool
 name_by_call(lua_State *L, lua_Debug *ar, char *name)
 {
     static const char iterator[] = "for iterator";
@@ -170,7 +177,7 @@ name_by_call(lua_State *L, lua_Debug *ar, char *name)
     if (!*ar->namewhat || !ar->name || !strcmp(ar->name, "?") ||
         !strcmp(ar->namewhat, iterator) || !strcmp(ar->namewhat, "hook"))
         return false;
-    snprintf(name, NAME_MAX_, "%s%s",
+    snprintf(name, FUNCTION_NAME_MAX, "%s%s",
              strcmp(ar->namewhat, "metamethod") ? "" : "__", ar->name);
     return true;
 }
@@ -186,7 +193,7 @@ name_by_address(lua_CFunction function, char *name)
         strcpy(name, "coroutine.wrap");
     else if (dladdr(address, &info) && info.dli_sname &&
              info.dli_saddr == address)
-        snprintf(name, NAME_MAX_, "%s", info.dli_sname);
+        snprintf(name, FUNCTION_NAME_MAX, "%s", info.dli_sname);
     else
         return false;
     return true;
@@ -208,11 +215,12 @@ name_of_lua(lua_State *L, lua_Debug *ar, char *name)
 
     if (name_by_library(L, ar, name))
         return;
-    source = name_by_source(ar, name, NAME_MAX_);
+    source = name_by_source(ar, name, FUNCTION_NAME_MAX);
     if (source == SOURCE_NAMED ||
         (source == SOURCE_UNKNOWN && name_by_call(L, ar, name)))
         return;
-    snprintf(name, NAME_MAX_, "function %s:%d", ar->short_src, ar->linedefined);
+    snprintf(name, FUNCTION_NAME_MAX, "function %s:%d", ar->short_src,
+             ar->linedefined);
 }
 
 static void
@@ -228,7 +236,7 @@ find_name(lua_State *L, lua_Debug *ar, const struct function *key, char *name)
 /* ---- the table --------------------------------------------------------- */
 
 /* A file as it was named; of code from elsewhere what Lua calls it. */
-static const char *
+const char *
 file_of(const lua_Debug *ar)
 {
     if (*ar->what == 'C')
@@ -239,7 +247,7 @@ file_of(const lua_Debug *ar)
 static struct function *
 make(lua_State *L, lua_Debug *ar, const struct function *key)
 {
-    char name[NAME_MAX_];
+    char name[FUNCTION_NAME_MAX];
     const char *file = file_of(ar);
     size_t n_source = compared_bytes(key->source_bytes);
     size_t n_file = file ? strlen(file) + 1 : 0, n_name;
@@ -298,7 +306,7 @@ function_of(struct state *s, lua_State *L, lua_Debug *ar)
     struct functions *known = &s->functions;
     struct function key, **slot;
 
-    fill_key(&key, L, ar);
+    fill_key(&key, ar, *ar->what == 'C' ? c_function_at(L, ar) : NULL);
     if (!grow(known))
         return &unknown;
     slot = find_slot(known->slots, known->n_slots, &key);
@@ -308,6 +316,19 @@ function_of(struct state *s, lua_State *L, lua_Debug *ar)
         known->is_full = known->n >= FUNCTIONS_MAX;
     }
     return *slot ? *slot : &unknown;
+}
+
+const struct function *
+function_known(const struct state *s, const lua_Debug *ar,
+               lua_CFunction c_function, uint64_t *hash)
+{
+    const struct functions *known = &s->functions;
+    struct function key;
+
+    fill_key(&key, ar, c_function);
+    *hash = key.hash ? key.hash : ~(uint64_t)0;
+    return known->n_slots ? *find_slot(known->slots, known->n_slots, &key)
+                          : NULL;
 }
 
 void

@@ -70,6 +70,16 @@ hook_for_spans(struct state *s, lua_State *L)
         lua_sethook(L, on_span, SPAN_MASK | s->program.mask, s->program.count);
 }
 
+void
+hook_for_instruction(struct state *s, lua_State *L)
+{
+    note_program(s, L);
+    if (!(s->program.mask & LUA_MASKCOUNT))
+        lua_sethook(L, on_span, TICK_MASK | s->program.mask, 1);
+    else if (lua_gethook(L) != on_span)
+        lua_sethook(L, on_span, SPAN_MASK | s->program.mask, s->program.count);
+}
+
 static bool
 ticks_run(void)
 {
@@ -171,6 +181,23 @@ has_caller(struct state *s, lua_State *L)
     return s->resumed || lua_getstack(L, 1, &below);
 }
 
+/* What mixed stacks need at a safepoint: functions have names then. */
+static void
+answer_mixed(struct state *s, lua_State *L, const lua_Debug *ar)
+{
+    set_place(s, L, ar);
+    walk_names(s);
+    cpprof_vm_poll(s->thread);
+    s->at = NULL;
+}
+
+static bool
+is_mixed(struct state *s)
+{
+    return __atomic_load_n(&s->is_mixed, __ATOMIC_RELAXED) &&
+           __atomic_exchange_n(&s->is_mixed, 0, __ATOMIC_ACQ_REL);
+}
+
 static void
 answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
 {
@@ -215,6 +242,8 @@ on_tick(lua_State *L, lua_Debug *ar)
     program = s->program;
     if (s->is_left)
         come_back(s);
+    if (is_mixed(s))
+        answer_mixed(s, L, ar);
     if (__atomic_exchange_n(&s->is_armed, 0, __ATOMIC_ACQ_REL))
         answer_tick(s, L, ar);
     if (!(program.mask & LUA_MASKCOUNT))
@@ -310,9 +339,13 @@ on_span(lua_State *L, lua_Debug *ar)
         return;
     }
     program = s->program;
+    if (is_mixed(s))
+        answer_mixed(s, L, ar);
     if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
         unhook(s, L);
     else if (mask_of(ar->event) & SPAN_MASK)
         end_span(s, L, ar);
+    else if (!(program.mask & LUA_MASKCOUNT))
+        lua_sethook(L, on_span, SPAN_MASK | program.mask, program.count);
     pass_on(&program, L, ar);
 }

@@ -116,6 +116,25 @@ arm_quietly(struct state *s)
                                 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+bool
+state_is_here(struct state *s)
+{
+    lua_State *L = __atomic_load_n(&s->running, __ATOMIC_ACQUIRE);
+
+    return L && __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == tid() &&
+           inside_runs_here(L);
+}
+
+void
+state_arm(struct state *s)
+{
+    __atomic_store_n(&s->is_mixed, 1, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
+        hook_for_instruction(s, s->running);
+    else
+        hook_for_tick(s, s->running);
+}
+
 /* One signal for one answer: who sleeps in a C function is not woken twice, and
  * not at all if it would notice. A thread that runs and does not answer may
  * have had its hook taken away. In mode SPAN this is the only signal. */
@@ -128,6 +147,11 @@ interrupt(void *state)
 
     if (thread <= 0)
         return;
+    if (thread == tid()) { /* in a handler that interrupted it */
+        if (state_is_here(s))
+            state_arm(s);
+        return;
+    }
     sleep = __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)
                 ? CPPROF_VM_AWAKE
                 : cpprof_vm_sleep_of(thread, &s->slept_cpu_ns);
@@ -175,13 +199,39 @@ static const struct cpprof_vm_ops ops = {
     .stack = walk_stack,
     .describe = describe_function,
     .interrupt = interrupt,
+    .peek = peek_stack,
 };
+
+#if LUA_VERSION_NUM < 502
+/* Only LuaJIT has it. */
+extern int
+luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
+#endif
+
+/* LuaJIT is assembly code without a frame for each call, and what runs as
+ * machine code is not in its stack: neither is to be had at any moment. */
+static bool
+can_mix(void)
+{
+#if LUA_VERSION_NUM < 502
+    return !luaJIT_setmode;
+#else
+    return true;
+#endif
+}
 
 static void
 register_vm(void)
 {
-    if (cpprof_vm_register(&ops, &lua_vm, NULL) != CPPROF_OK)
+    static struct cpprof_vm_ops own;
+
+    own = ops;
+    if (!can_mix())
+        own.peek = NULL;
+    if (cpprof_vm_register(&own, &lua_vm, NULL) != CPPROF_OK)
         return;
+    if (own.peek)
+        run_loop_learn();
     choose_signal();
     pthread_atfork(NULL, NULL, forget_tid);
 }
@@ -207,6 +257,7 @@ take_state(void)
         s->running = NULL;
         s->is_armed = 0;
         s->has_slept = 0;
+        s->is_mixed = 0;
         s->slept_cpu_ns = 0;
         s->stays = 0;
         s->resumed = NULL;

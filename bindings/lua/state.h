@@ -60,6 +60,7 @@ struct state {
     int tid;               /* of the native thread that runs it; 0: closed */
     uint32_t is_armed;     /* a sample is due: one of below, or 0 */
     uint32_t has_slept;    /* at a tick since the last sample, lightly */
+    uint32_t is_mixed;     /* the next event is a safepoint of mixed stacks */
     uint32_t serial;       /* of its life */
     uint64_t slept_cpu_ns; /* of the ticking thread: cpprof_vm_sleep_of() */
     lua_State *running;    /* coroutine whose hook a tick sets: alive */
@@ -94,6 +95,15 @@ state_open(lua_State *L);
 struct state *
 state_of(lua_State *L);
 
+/* Does the calling thread run it? */
+bool
+state_is_here(struct state *s);
+
+/* It is here: come to a safepoint at the next event, also when no profile of
+ * scripts runs. Safety: AS. */
+void
+state_arm(struct state *s);
+
 /* Set the hooks of all states, in each state's own thread. */
 void
 states_poke(void);
@@ -106,6 +116,9 @@ void
 hook_for_tick(struct state *s, lua_State *L);
 void
 hook_for_spans(struct state *s, lua_State *L);
+/* The same in mode SPAN, and the next instruction is an event. */
+void
+hook_for_instruction(struct state *s, lua_State *L);
 
 /* L is about to run: with the hook that the profile and s have now. */
 void
@@ -122,7 +135,59 @@ state_leave(struct state *s);
 size_t
 walk_stack(void *state, struct cpprof_vm_frame *frames, size_t max);
 
+/* Have the functions on the stack remembered, with their names. */
+void
+walk_names(struct state *s);
+
+/* ----------------------------------------------------- peek.c ------------ */
+
+void
+peek_stack(void *state, cpprof_vm_visit *visit, void *ctx);
+
+/* --------------------------------------------------- inside.c ------------ */
+/* Of a level that lua_getstack has filled in, or a coroutine that runs. They
+ * read memory, nothing else. */
+
+/* Its function is not to be looked at now. */
+bool
+inside_is_moving(const lua_Debug *ar);
+/* NULL: not known. */
+lua_CFunction
+inside_c_function(const lua_Debug *ar);
+/* 1 or 0: was the run loop entered for this function? -1: not known. */
+int
+inside_is_entry(const lua_Debug *ar);
+/* False: another native thread runs L. True: this one, or it is not known. */
+bool
+inside_runs_here(lua_State *L);
+/* Find out whether all this can be read. */
+void
+inside_look(lua_State *L, lua_CFunction light, lua_CFunction closure,
+            const void *high);
+
+/* ------------------------------------------------- run_loop.c ------------ */
+
+/* Once in a process; false: stacks stay native. */
+bool
+run_loop_learn(void);
+
 /* ------------------------------------------------ functions.c ------------ */
+
+#define FUNCTION_NAME_MAX 160
+
+/* Of a level of C; pushes and pops a value. */
+lua_CFunction
+c_function_at(lua_State *L, lua_Debug *ar);
+/* As function_of(), but only of what is remembered, and nothing is changed or
+ * pushed. NULL: it is not. hash: the same for the same function, not 0. */
+const struct function *
+function_known(const struct state *s, const lua_Debug *ar,
+               lua_CFunction c_function, uint64_t *hash);
+/* What the caller calls it; allocates nothing. */
+bool
+name_by_call(lua_State *L, lua_Debug *ar, char *name);
+const char *
+file_of(const lua_Debug *ar);
 
 /* Of a level that lua_getinfo has answered "Slu" for. Never NULL. */
 const struct function *

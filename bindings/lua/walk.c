@@ -54,3 +54,13 @@ walk_stack(void *state, struct cpprof_vm_frame *frames, size_t max)
         n += walk_levels(s, up->from, 0, frames + n, max - n);
     return n;
 }
+
+#define NAMES_MAX 64 /* functions from the leaf on that are looked for */
+
+void
+walk_names(struct state *s)
+{
+    struct cpprof_vm_frame frames[NAMES_MAX];
+
+    walk_stack(s, frames, NAMES_MAX);
+}
