@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "collect/proc.h"
+#include "collect/script_file.h"
 #include "collect/signal/heap.h"
 #include "collect/signal/wait_buckets.h"
 #include "collect/signal/waits.h"
@@ -261,6 +262,7 @@ cpprof__recorded_start(const char *directory, const char *owner,
     snprintf(plan->owner, sizeof plan->owner, "%s", owner ? owner : "");
     plan->n_bytes = cpprof__recorded_offset(CPPROF__MIRROR_END);
     plan->first_pid = (int32_t)getpid();
+    plan->scripts = cpprof__script_file_record(directory);
     plan_areas();
     map_control(directory);
     remove_empty(directory);

@@ -10,6 +10,7 @@
 #include "collect/cpu_profile.h"
 #include "collect/drain.h"
 #include "collect/recording_tables.h"
+#include "collect/script_file.h"
 #include "collect/spool.h"
 #include <cpprof/recording.h>
 
@@ -409,6 +410,7 @@ cpprof_recording_write(struct cpprof_recording *recording, size_t index,
 {
     static const struct cpprof_cpu_options defaults = {.size = sizeof defaults};
     struct cpprof__cpu_profile profile;
+    struct cpprof__scripts scripts;
     enum cpprof_status status;
     struct image *image;
     size_t i;
@@ -426,10 +428,16 @@ cpprof_recording_write(struct cpprof_recording *recording, size_t index,
                                        CPPROF__CPU_NAMES_APART, writer, error);
     if (status != CPPROF_OK)
         return status;
+    cpprof__script_file_read(&scripts, recording->directory,
+                             image->head->scripts);
+    if (!profile.is_legacy)
+        cpprof__builder_use_scripts(profile.builder, &scripts);
     for (i = 0; i < image->n_stores; i++)
         cpprof__cpu_profile_add(&profile, &image->stores[i].store);
-    return cpprof__cpu_profile_end(&profile, image->head, image->public.n_lost,
-                                   error);
+    status = cpprof__cpu_profile_end(&profile, image->head,
+                                     image->public.n_lost, error);
+    cpprof__script_file_free(&scripts);
+    return status;
 }
 
 enum cpprof_status

@@ -6,6 +6,7 @@
 #include "collect/block_profile.h"
 #include "collect/heap_profile.h"
 #include "collect/recorded.h"
+#include "collect/script_file.h"
 #include "collect/wall_counts.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ struct loaded {
     struct cpprof__mirror_head *head;
     struct cpprof__heap heap;
     struct cpprof__tables tables;
+    struct cpprof__scripts scripts;
     struct cpprof__waits waits; /* .head NULL: nobody waited */
     struct cpprof__wall_counts wall;
     struct cpprof__wall_summary wall_summary; /* rate 0: there is none */
@@ -94,6 +96,7 @@ unload(struct loaded *l)
     if (l->base)
         munmap(l->base, memory_bytes(l->n_bytes));
     l->base = NULL;
+    cpprof__script_file_free(&l->scripts);
 }
 
 static void
@@ -344,6 +347,23 @@ fail(struct cpprof_writer writer, enum cpprof_status status)
     return status;
 }
 
+/* Beside that file. */
+static void
+load_scripts(const char *path, struct loaded *loaded)
+{
+    char directory[PATH_MAX];
+    const char *end = strrchr(path, '/');
+    size_t n = end ? (size_t)(end - path) : 0;
+
+    if (!n || n >= sizeof directory)
+        return;
+    memcpy(directory, path, n);
+    directory[n] = 0;
+    cpprof__script_file_read(&loaded->scripts, directory,
+                             loaded->head->scripts);
+    loaded->tables.scripts = &loaded->scripts;
+}
+
 static enum cpprof_status
 load_one(const struct cpprof__recorded_set *set, size_t index,
          struct loaded *loaded, struct cpprof_error *error)
@@ -354,6 +374,7 @@ load_one(const struct cpprof__recorded_set *set, size_t index,
     if (!load(set->tables[index].path, loaded))
         return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s",
                             set->tables[index].path, strerror(errno));
+    load_scripts(set->tables[index].path, loaded);
     return CPPROF_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/proc.h"
+#include "collect/script_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -247,6 +248,8 @@ cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
     spool->head->image = image;
     spool->head->ring_words = ring_words;
     cpprof__proc_name(spool->head->name, sizeof spool->head->name);
+    if (spool->in_files)
+        spool->head->scripts = cpprof__script_file_record(directory);
     memcpy(spool->head->magic, MAGIC, sizeof spool->head->magic);
     if (spool->in_files)
         map_control(spool);

@@ -189,6 +189,7 @@ fill_head(char *base, int32_t pid, uint32_t image)
     head->image = image;
     head->is_forked = pid != plan->first_pid;
     head->n_bytes = plan->n_bytes;
+    head->scripts = plan->scripts;
     head->start_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     copy_name(head->name, plan->name, sizeof head->name);
     copy_name(head->owner, plan->owner, sizeof head->owner);

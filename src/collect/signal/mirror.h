@@ -59,6 +59,7 @@ struct cpprof__mirror_head {
     uint64_t n_refused; /* changes that found no room in the file */
     char name[256];     /* of the executable, without its folder */
     char owner[256];    /* whose malloc it is, when it is not ours */
+    uint64_t scripts;   /* see collect/script_file.h; 0: none */
 };
 
 /* Memory that is copied: a table with n_used entries of `each` bytes, or
@@ -81,6 +82,7 @@ struct cpprof__mirror {
     char owner[256];
     uint64_t n_bytes; /* of the file */
     int32_t first_pid;
+    uint64_t scripts;
     const uint32_t *control; /* of the directory; != 0: stop. Or NULL */
     struct cpprof__mirror_area areas[CPPROF__MIRROR_AREAS];
     uint32_t n_areas;
