@@ -55,27 +55,38 @@ def at_least(what, got, least):
 
 # ---- truth ------------------------------------------------------------------
 
+# Rounds of some 35 ms of work, each try twice as long as the one before.
+ROUNDS = (20, 40, 80, 160, 320)
+
+
+def shares(p, took):
+    """As the script has seen them by the clock of the mode."""
+    problems = []
+    for name, part in zip(("seventy", "twenty", "ten"), took):
+        problems += near(name, 100 * p.cum(name) / p.total(),
+                         100 * part / sum(took), 2)
+    return problems
+
+
 def split(mode, hz):
-    """Again with twice the time, as chance may have it on a busy machine. CPU
-    time is shared as the work is; wall time as the script has seen it."""
-    for rounds in (20, 40, 80):
+    """Again with more samples, as chance may have it on a busy machine."""
+    for rounds in ROUNDS:
         took = list(map(float, script("split.py", mode, "split.pb.gz", rounds,
                                       hz).split()))
         p = Profile(work + "/split.pb.gz")
-        problems = []
-        for name, share, by_clock in zip(("seventy", "twenty", "ten"),
-                                         (70, 20, 10), took):
-            if mode != "cpu":
-                share = 100 * by_clock / sum(took)
-            problems += near(name, 100 * p.cum(name) / p.total(), share, 2)
+        problems = shares(p, took)
         if mode == "cpu":
             problems += near("sum", p.total() / 1e6, sum(took) * 1e3,
                              p.period / 1e6 + 5)
-        else:  # between the last sample and the end others may run
-            problems += near("sum", p.total() / 1e6, p.duration_ns / 1e6,
-                             p.period / 1e6 + 20)
+        else:  # what the script saw between start and stop, and no more
+            problems += at_least("sum", p.total() / 1e6,
+                                 sum(took) * 1e3 - p.period / 1e6 - 1)
+            problems += at_least("duration", p.duration_ns / 1e6 + 1,
+                                 p.total() / 1e6)
         if not problems:
             break
+        print("# %d rounds, shares by the clock %s, %d samples: %s" %
+              (rounds, took, len(p.samples), problems))
     return problems
 
 
@@ -222,6 +233,35 @@ def by_variable(mode):
     return problems
 
 
+# As an interpreter without a sitecustomize finds ours: site.py says nothing of
+# an ImportError of that name, and prints any other.
+FINDS_OURS = """
+import os, sys, importlib.machinery, importlib.util, site
+sys.path[:] = sys.argv[1:]
+site.execsitecustomize()
+try:
+    import sitecustomize
+except ModuleNotFoundError as error:
+    print(error.name, "sitecustomize" in sys.modules, "cpprof" in sys.modules,
+          sys.path, "CPPROF_PYTHONPATH" in os.environ)
+"""
+
+
+def no_other_sitecustomize():
+    problems = []
+    for former in {}, {"CPPROF_PYTHONPATH": ""}:
+        done = subprocess.run(
+            [python, "-I", "-S", "-c", FINDS_OURS,
+             os.path.join(folder, "start")],
+            env=dict({"PATH": os.environ["PATH"]}, **former),
+            capture_output=True, text=True, cwd=work)
+        wanted = "sitecustomize False %s [] False\n" % bool(former)
+        if done.stdout != wanted or done.stderr or done.returncode:
+            problems.append("%s, not %s: %s" % (done.stdout, wanted,
+                                                done.stderr))
+    return problems
+
+
 def interface():
     script("interface.py")
     p = Profile(work + "/unstopped.pb.gz")
@@ -238,5 +278,7 @@ with tempfile.TemporaryDirectory(prefix="cpprof-python-") as work:
     check("cpprof record, without touching the script", recorded())
     for each in "tick", "span", "cpu":
         check("CPPROF=vm=%s" % each, by_variable(each))
+    check("an interpreter without another sitecustomize says nothing",
+          no_other_sitecustomize())
 print("1..%d" % n_checks)
 sys.exit(n_failed != 0)
