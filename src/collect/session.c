@@ -12,6 +12,7 @@
 #include "collect/action.h"
 #include "collect/exempt.h"
 #include "collect/own_threads.h"
+#include "collect/signal/mixed.h"
 #include "collect/signal/sampler.h"
 #include "collect/threads.h"
 #include "collect/uncancelled.h"
@@ -229,6 +230,7 @@ finish(struct cpprof__session *s)
 {
     bool keep;
 
+    cpprof__mixed_flush();
     store_release(&s->finish, true);
     cpprof__ring_wake(s->spool.ring);
     /* EDEADLK: this is the drainer, in exit(). */
@@ -263,12 +265,14 @@ end(void)
 /* ---- captures --------------------------------------------------------- */
 
 /* CPU time that blocked signals kept back is told before the stretch changes;
- * so are threads that are new. */
+ * so are threads that are new, and stacks that wait for a script. */
 static void
 settle(const struct cpprof__session *s)
 {
-    if (!load_acquire(&s->halted))
-        cpprof__threads_scan(true);
+    if (load_acquire(&s->halted))
+        return;
+    cpprof__threads_scan(true);
+    cpprof__mixed_flush();
 }
 
 static enum cpprof_status

@@ -12,6 +12,7 @@
 #include "collect/exempt.h"
 #include "collect/own_threads.h"
 #include "collect/recorded.h"
+#include "collect/signal/mixed.h"
 #include "collect/signal/sampler.h"
 #include "collect/threads.h"
 
@@ -146,6 +147,7 @@ halt(struct cpprof__session *s)
     if (s->halted)
         return;
     cpprof__threads_end();
+    cpprof__mixed_flush();
     __atomic_store_n(&cpprof__sampler.ring, NULL, __ATOMIC_SEQ_CST);
     wait_until_quiet();
     pthread_mutex_lock(&s->drain_lock);

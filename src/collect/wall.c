@@ -8,6 +8,7 @@
 #include "collect/dump.h"
 #include "collect/exempt.h"
 #include "collect/own_lock.h"
+#include "collect/signal/mixed.h"
 #include "collect/uncancelled.h"
 #include "collect/wall_ticker.h"
 
@@ -219,6 +220,7 @@ end(void)
 {
     struct cpprof__wall_ticker *w = wall;
 
+    cpprof__mixed_flush();
     change_state(&state, RUNNING, STOPPING);
     cpprof__wall_ticker_stop(w);
     cpprof__wall_finish(&w->watch);
@@ -238,6 +240,7 @@ join(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c,
 {
     bool joined;
 
+    cpprof__mixed_flush();
     cpprof__own_lock_take(&cpprof__wall_busy);
     cpprof__wall_settle(&w->watch);
     joined = cpprof__wall_base_take(&c->base, &w->watch.counts);
@@ -267,6 +270,7 @@ cpprof__wall_leave(struct cpprof__wall_capture *c)
     pthread_mutex_lock(&change);
     w = wall;
     if (w && c->is_counting) {
+        cpprof__mixed_flush();
         cpprof__own_lock_take(&cpprof__wall_busy);
         only = !w->is_for_recorder && w->captures == c && !c->next;
         if (!only) {

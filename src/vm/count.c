@@ -241,6 +241,7 @@ cpprof_vm_safepoint(struct cpprof_vm_thread *public)
     uint32_t epoch = load_acquire(&cpprof__vm_active);
 
     store_relaxed(&public->due, 0u);
+    cpprof__vm_flush(t);
     if (!epoch || is_out(t) || load_relaxed(&cpprof__vm_mode) == CPPROF_VM_SPAN)
         return;
     catch_up(t, epoch);

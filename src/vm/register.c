@@ -17,6 +17,12 @@ struct cpprof__own_lock cpprof__vm_threads_lock;
 struct cpprof__vm_thread *cpprof__vm_threads;
 static struct cpprof_vm *vms; /* only grows, so that it can be reached */
 
+struct cpprof_vm *
+cpprof__vm_first(void)
+{
+    return load_acquire(&vms);
+}
+
 static enum cpprof_status
 read_ops(const struct cpprof_vm_ops *given, struct cpprof_vm_ops *ops,
          struct cpprof_error *error)
@@ -53,23 +59,10 @@ cpprof_vm_register(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
     made->next = load_relaxed(&vms);
     while (!cas_acq_rel(&vms, &made->next, made))
         continue;
+    if (made->ops.peek)
+        cpprof__vm_mix_begin();
     *vm = made;
     return CPPROF_OK;
-}
-
-/* The limit comes last: a place without one is not in use yet. */
-bool
-cpprof_vm_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes)
-{
-    uint32_t i = load_relaxed(&vm->n_run_loops);
-
-    do {
-        if (i >= CPPROF__VM_RUN_LOOPS)
-            return false;
-    } while (!cas_acq_rel(&vm->n_run_loops, &i, i + 1));
-    store_relaxed(&vm->run_loops[i].start, (uintptr_t)start);
-    store_release(&vm->run_loops[i].limit, (uintptr_t)start + n_bytes);
-    return true;
 }
 
 static void
@@ -132,6 +125,7 @@ cpprof_vm_thread_free(struct cpprof_vm_thread *public)
         return;
     if (cpprof__vm_current == public)
         cpprof_vm_enter(NULL);
+    cpprof__vm_flush_end(t);
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
     *t->at = t->next;
     if (t->next)

@@ -366,6 +366,7 @@ cpprof__vm_fork_child(void)
     memset(&now, 0, sizeof now);
     now.epoch = epoch;
     store_relaxed(&control.owner, (uintptr_t)0);
+    cpprof__vm_mix_fork_child();
     if (threads_taken)
         cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }

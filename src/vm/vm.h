@@ -29,6 +29,12 @@
 #include <time.h>
 
 #define CPPROF__VM_RUN_LOOPS 16
+#define CPPROF__VM_PLUMBING  64
+
+/* Pieces of native code; places are never taken back. */
+struct cpprof__vm_code {
+    uintptr_t start, limit;
+};
 
 struct cpprof_vm {
     struct cpprof_vm_ops ops;
@@ -38,11 +44,10 @@ struct cpprof_vm {
     /* Time of threads that are gone, for the next that is charged. */
     uint64_t orphan_ns;
 
-    /* Native code of the run loop; places are never taken back. */
-    struct {
-        uintptr_t start, limit;
-    } run_loops[CPPROF__VM_RUN_LOOPS];
+    struct cpprof__vm_code run_loops[CPPROF__VM_RUN_LOOPS];
+    struct cpprof__vm_code plumbing[CPPROF__VM_PLUMBING];
     uint32_t n_run_loops;
+    uint32_t n_plumbing;
 };
 
 /* What a thread has run, in one session. */
@@ -75,6 +80,13 @@ struct cpprof__vm_thread {
     struct cpprof__vm_clock clocks[2];
     uint32_t turn;
 
+    /* Native stacks that wait for a safepoint (put_off.c). */
+    struct cpprof__vm_put_off *put_off;
+    struct cpprof__vm_put_off *spare;
+    void *put_off_block;
+    uint32_t is_flushing;
+    uint32_t wants_names; /* of functions that were peeked at */
+
     /* Written by start, if it was entered then: it runs since base_ns. */
     uint32_t base_epoch;
     uint64_t base_ns;
@@ -94,6 +106,29 @@ extern struct cpprof__vm_thread *cpprof__vm_threads; /* guarded by it */
 /* Take the time that threads left which are gone, of all interpreters. */
 uint64_t
 cpprof__vm_take_orphans(void);
+
+/* All interpreters: the first; only grows at the front. */
+struct cpprof_vm *
+cpprof__vm_first(void);
+
+/* code.c. Safety: AS. */
+bool
+cpprof__vm_is_run_loop(const struct cpprof_vm *vm, uintptr_t pc);
+bool
+cpprof__vm_is_plumbing(const struct cpprof_vm *vm, uintptr_t pc);
+
+/* mix.c: the interpreter tells frames, so stacks can be mixed. */
+void
+cpprof__vm_mix_begin(void);
+/* At a safepoint of t. */
+void
+cpprof__vm_flush(struct cpprof__vm_thread *t);
+/* t ends. */
+void
+cpprof__vm_flush_end(struct cpprof__vm_thread *t);
+/* In a forked child: what was put off was the parent's. */
+void
+cpprof__vm_mix_fork_child(void);
 
 /* enter.c: what the native thread runs. */
 extern __thread struct cpprof_vm_thread *cpprof__vm_current;

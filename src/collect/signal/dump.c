@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/dump.h"
+#include "collect/signal/mixed.h"
 
 #include "arch/atomic.h"
 #include "collect/signal/heap_labels.h"
@@ -34,6 +35,8 @@ struct place {
     struct cpprof__stack_view view;
     struct cpprof__regs regs;
     bool has_hook; /* was in the stack */
+    enum cpprof__unwind_end end;
+    size_t n;
     uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
 };
 static struct place places[CPPROF__DUMP_PLACES];
@@ -266,21 +269,30 @@ cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
     return n;
 }
 
-static uint32_t
+/* Into p->pcs, with the frames of the script that runs, if it can be asked. */
+static enum cpprof__mixed
 walk(struct place *p, size_t depth)
 {
     const struct cpprof__wait_now now = cpprof__wait_now(&cpprof__wait_self);
-    enum cpprof__unwind_end end;
-    size_t n;
+    const struct cpprof__mixer *mixer = load_acquire(&cpprof__mixer);
 
     see_stack(&p->view, p->regs.sp);
     if (depth > CPPROF__MAX_DEPTH)
         depth = CPPROF__MAX_DEPTH;
-    n = cpprof__unwind(&p->regs, &p->view, p->pcs, depth, &end);
-    n = cpprof__drop_hooks(p->pcs, n, now.kind ? now.leaf : 0, &p->has_hook);
-    p->has_hook |= end == CPPROF__UNWIND_BROKEN; /* who knows */
-    n = cpprof__dump_end_stack(p->pcs, n, end);
-    return cpprof__tree_add(load_acquire(&cpprof__dump_tree), p->pcs, n);
+    p->n = cpprof__unwind(&p->regs, &p->view, p->pcs, depth, &p->end);
+    p->n =
+        cpprof__drop_hooks(p->pcs, p->n, now.kind ? now.leaf : 0, &p->has_hook);
+    p->has_hook |= p->end == CPPROF__UNWIND_BROKEN; /* who knows */
+    if (!mixer)
+        return CPPROF__MIXED_NOT;
+    return mixer->mix(p->pcs, &p->n, CPPROF__MAX_DEPTH, &p->end, true);
+}
+
+static uint32_t
+add_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
+{
+    n = cpprof__dump_end_stack(pcs, n, end);
+    return cpprof__tree_add(load_acquire(&cpprof__dump_tree), pcs, n);
 }
 
 /*
@@ -303,16 +315,53 @@ has_waited(struct place *p)
            (cpprof__is_syscall(code) && (int64_t)p->regs.r[0] == -EINTR);
 }
 
-static uint64_t
-answer_word(struct place *p, enum cpprof__dump_user user)
+static void
+finish(struct cpprof__dump_slot *slot, uint64_t sequence, uint64_t waited,
+       uint64_t labels, uint64_t stack)
 {
-    uint64_t waited = user == CPPROF__DUMP_WALL && has_waited(p);
-    uint64_t stack = walk(p, load_relaxed(&cpprof__dump_depth[user]));
-    uint64_t labels =
-        cpprof__heap_label_number(load_relaxed(&cpprof__self.labels));
+    uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN);
 
-    return waited << WAITED_AT | labels << STACK_BITS | stack;
+    cas_acq_rel(&slot->word, &taken,
+                word_of(sequence, CPPROF__DUMP_ANSWERED) | waited << WAITED_AT |
+                    labels << STACK_BITS | stack);
 }
+
+static uint64_t
+label_number(void)
+{
+    return cpprof__heap_label_number(load_relaxed(&cpprof__self.labels));
+}
+
+/* ---- answers that wait for a script ----------------------------------- */
+
+/* A slot's address, which leaves these bits, and the sequence number. */
+#define COOKIE_AT 48
+
+static void
+take_mixed(uint64_t cookie, uint64_t waited, uintptr_t *pcs, size_t n,
+           enum cpprof__unwind_end end, bool is_own)
+{
+    struct cpprof__dump_slot *slot =
+        (void *)(uintptr_t)(cookie & (((uint64_t)1 << COOKIE_AT) - 1));
+
+    finish(slot, cookie >> COOKIE_AT, waited, is_own ? label_number() : 0,
+           add_stack(pcs, n, end));
+}
+
+static bool
+is_put_off(struct place *p, struct cpprof__dump_slot *slot, uint64_t sequence,
+           uint64_t waited)
+{
+    static const struct cpprof__mixed_sink sink = {take_mixed};
+    const struct cpprof__mixed_stack stack = {
+        &sink, (uintptr_t)slot | sequence << COOKIE_AT, waited, p->pcs, p->n,
+        p->end};
+
+    return (uintptr_t)slot >> COOKIE_AT == 0 &&
+           load_acquire(&cpprof__mixer)->put_off(&stack);
+}
+
+/* ----------------------------------------------------------------------- */
 
 /* What the hooks of locks know of the interrupted code. */
 static void
@@ -337,28 +386,32 @@ note_self(struct cpprof__dump_slot *slot)
     store_relaxed(&slot->cpu_ns, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
+/* In TAKEN until it is answered, here or later; a dump of all threads does not
+ * wait for scripts. */
 static void
 answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
        uint64_t sequence, const void *context)
 {
-    uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN), results;
+    uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN), waited;
     struct place *p = take_place();
-    bool has_hook;
+    enum cpprof__mixed mixed;
 
     if (!p) {
         cas_acq_rel(&slot->word, &taken, word_of(sequence, CPPROF__DUMP_ASKED));
         return;
     }
     cpprof__regs_from_ucontext(&p->regs, context);
-    results = answer_word(p, user);
-    has_hook = p->has_hook;
-    give_place(p);
+    waited = user == CPPROF__DUMP_WALL && has_waited(p);
+    mixed = walk(p, load_relaxed(&cpprof__dump_depth[user]));
     if (user == CPPROF__DUMP_ALL)
-        note_wait(slot, sequence, has_hook);
+        note_wait(slot, sequence, p->has_hook);
     else
         note_self(slot);
-    cas_acq_rel(&slot->word, &taken,
-                word_of(sequence, CPPROF__DUMP_ANSWERED) | results);
+    if (user != CPPROF__DUMP_WALL || mixed != CPPROF__MIXED_LATER ||
+        !is_put_off(p, slot, sequence, waited))
+        finish(slot, sequence, waited, label_number(),
+               add_stack(p->pcs, p->n, p->end));
+    give_place(p);
 }
 
 static void
@@ -407,7 +460,8 @@ cpprof__dump_own(enum cpprof__dump_user user, struct cpprof__dump_answer *out)
     if (!p)
         return false;
     cpprof__regs_here(&p->regs);
-    out->stack = walk(p, load_relaxed(&cpprof__dump_depth[user]));
+    walk(p, load_relaxed(&cpprof__dump_depth[user]));
+    out->stack = add_stack(p->pcs, p->n, p->end);
     out->labels = cpprof__heap_label_number(cpprof__self.labels);
     out->waited = false;
     give_place(p);

@@ -4,6 +4,7 @@
 #include "arch/atomic.h"
 #include "arch/regs.h"
 #include "collect/signal/dump.h"
+#include "collect/signal/mixed.h"
 #include "collect/signal/stack_view.h"
 
 #include <errno.h>
@@ -161,16 +162,22 @@ without_excused(struct cpprof__thread *t, uint64_t weight)
     return weight - used;
 }
 
+/* Of the calling thread, if samples have labels. */
+static uintptr_t
+own_labels(void)
+{
+    return load_relaxed(&cpprof__sampler.labels)
+               ? (uintptr_t)cpprof__self.labels
+               : 0;
+}
+
 static void
 push(struct cpprof__ring *ring, uint64_t weight, uint16_t flags,
-     const uintptr_t *pcs, size_t n)
+     uintptr_t labels, const uintptr_t *pcs, size_t n)
 {
-    const void *labels =
-        load_relaxed(&cpprof__sampler.labels) ? cpprof__self.labels : NULL;
-
     if (weight > UINT32_MAX)
         weight = UINT32_MAX;
-    cpprof__ring_push(ring, (uint32_t)weight, flags, (uintptr_t)labels, pcs, n);
+    cpprof__ring_push(ring, (uint32_t)weight, flags, labels, pcs, n);
     if (cpprof__ring_is_filling(ring))
         cpprof__ring_wake(ring);
 }
@@ -185,6 +192,52 @@ grow_stack(struct cpprof__thread *t, uintptr_t sp)
     if (sp < load_relaxed(&t->stack_lo) && end && sp >= end &&
         cpprof__stack_fetch(&t->view, sp & ~(uintptr_t)7, 8))
         store_relaxed(&t->stack_lo, sp & ~(uintptr_t)0xfff);
+}
+
+/* pcs has room for the frame that says how the stack ends. */
+static void
+push_stack(struct cpprof__ring *ring, uint64_t weight, uintptr_t labels,
+           uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
+{
+    if (end == CPPROF__UNWIND_DEPTH)
+        pcs[n++] = OWN_TRUNCATED;
+    else if (end == CPPROF__UNWIND_BROKEN)
+        pcs[n++] = OWN_BROKEN;
+    push(ring, weight, (uint16_t)end, labels, pcs, n);
+}
+
+/* A stack comes that waited for its script. The labels are those of now: a set
+ * of then may be gone. */
+static void
+take_mixed(uint64_t generation, uint64_t weight, uintptr_t *pcs, size_t n,
+           enum cpprof__unwind_end end, bool is_own)
+{
+    struct cpprof__ring *ring;
+
+    __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+    ring = __atomic_load_n(&cpprof__sampler.ring, __ATOMIC_SEQ_CST);
+    if (ring && load_relaxed(&cpprof__sampler.generation) == generation)
+        push_stack(ring, weight, is_own ? own_labels() : 0, pcs, n, end);
+    __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+}
+
+/* With the frames of the script that the thread runs, if it runs one; true: it
+ * comes to take_mixed() later. */
+static bool
+is_put_off(struct cpprof__thread *t, uint64_t weight, size_t *n,
+           enum cpprof__unwind_end *end)
+{
+    static const struct cpprof__mixed_sink sink = {take_mixed};
+    const struct cpprof__mixer *mixer = load_acquire(&cpprof__mixer);
+    struct cpprof__mixed_stack stack = {
+        &sink, load_relaxed(&cpprof__sampler.generation), weight, t->pcs, 0, 0};
+
+    if (!mixer || mixer->mix(t->pcs, n, CPPROF__MAX_DEPTH, end, true) !=
+                      CPPROF__MIXED_LATER)
+        return false;
+    stack.n = *n;
+    stack.end = *end;
+    return mixer->put_off(&stack);
 }
 
 static void
@@ -212,11 +265,8 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
     store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
     n = cpprof__unwind(&regs, &t->view, t->pcs, cpprof__sampler.max_depth,
                        &end);
-    if (end == CPPROF__UNWIND_DEPTH)
-        t->pcs[n++] = OWN_TRUNCATED;
-    else if (end == CPPROF__UNWIND_BROKEN)
-        t->pcs[n++] = OWN_BROKEN;
-    push(ring, weight, (uint16_t)end, t->pcs, n);
+    if (!is_put_off(t, weight, &n, &end))
+        push_stack(ring, weight, own_labels(), t->pcs, n, end);
 }
 
 static void
@@ -253,7 +303,8 @@ cpprof__sampler_charge(uint32_t weight, uintptr_t own_frame, uintptr_t start)
     __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
     ring = __atomic_load_n(&cpprof__sampler.ring, __ATOMIC_SEQ_CST);
     if (ring)
-        push(ring, weight, CPPROF__UNWIND_ROOT, pcs, start ? 2 : 1);
+        push(ring, weight, CPPROF__UNWIND_ROOT, own_labels(), pcs,
+             start ? 2 : 1);
     __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
 }
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which native code is an interpreter's own. Without symbols it is found by
+ * example: a native function that a script calls looks down its stack, and what
+ * stands between it and who called the interpreter is the run loop, by far the
+ * largest function there is, and what leads into and out of it. Where functions
+ * begin and end is in the call-frame information.
+ */
+#include "vm/vm.h"
+
+#include "arch/regs.h"
+#include "collect/signal/cfi.h"
+#include "collect/signal/module.h"
+#include "collect/signal/unwind.h"
+
+/* Frames of a probe: those of the interpreter and of the host that a probe
+ * walks through. */
+#define DEPTH 128
+
+/* The limit comes last: a place without one is not in use yet. */
+static bool
+add(struct cpprof__vm_code *codes, uint32_t *n_codes, uint32_t max,
+    struct cpprof__vm_code code)
+{
+    uint32_t i = load_relaxed(n_codes);
+
+    do {
+        if (i >= max)
+            return false;
+    } while (!cas_acq_rel(n_codes, &i, i + 1));
+    store_relaxed(&codes[i].start, code.start);
+    store_release(&codes[i].limit, code.limit);
+    return true;
+}
+
+static bool
+has(const struct cpprof__vm_code *codes, const uint32_t *n_codes, uintptr_t pc)
+{
+    uint32_t i, n = load_acquire(n_codes);
+
+    for (i = 0; i < n; i++) {
+        uintptr_t limit = load_acquire(&codes[i].limit);
+
+        if (pc < limit && pc >= load_relaxed(&codes[i].start))
+            return true;
+    }
+    return false;
+}
+
+bool
+cpprof__vm_is_run_loop(const struct cpprof_vm *vm, uintptr_t pc)
+{
+    return has(vm->run_loops, &vm->n_run_loops, pc);
+}
+
+bool
+cpprof__vm_is_plumbing(const struct cpprof_vm *vm, uintptr_t pc)
+{
+    return has(vm->plumbing, &vm->n_plumbing, pc);
+}
+
+static struct cpprof__vm_code
+code_at(const void *start, size_t n_bytes)
+{
+    return (struct cpprof__vm_code){(uintptr_t)start,
+                                    (uintptr_t)start + n_bytes};
+}
+
+bool
+cpprof_vm_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes)
+{
+    return add(vm->run_loops, &vm->n_run_loops, CPPROF__VM_RUN_LOOPS,
+               code_at(start, n_bytes));
+}
+
+bool
+cpprof_vm_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes)
+{
+    return add(vm->plumbing, &vm->n_plumbing, CPPROF__VM_PLUMBING,
+               code_at(start, n_bytes));
+}
+
+/* ---- by example ------------------------------------------------------- */
+
+static bool
+function_at(uintptr_t pc, struct cpprof__vm_code *code)
+{
+    struct cpprof__cfi module = {NULL, NULL, NULL};
+    struct cpprof__fde fde;
+
+    if (!cpprof__module_find(pc, &module) ||
+        !cpprof__cfi_find(&module, pc, &fde))
+        return false;
+    code->start = fde.start;
+    code->limit = fde.limit;
+    return true;
+}
+
+/* The functions from the one at pcs[0] up to that with outer in it: how many;
+ * 0: it is not there, or the way to it is not known. */
+static size_t
+functions_to(const uintptr_t *pcs, size_t n_pcs, uintptr_t outer,
+             struct cpprof__vm_code *codes)
+{
+    size_t n;
+
+    for (n = 0; n < n_pcs; n++) {
+        if (!function_at(pcs[n], &codes[n]))
+            return 0;
+        if (outer - codes[n].start < codes[n].limit - codes[n].start)
+            return n + 1;
+    }
+    return 0;
+}
+
+static bool
+learn(struct cpprof_vm *vm, struct cpprof__vm_code code, bool is_run_loop)
+{
+    if (cpprof__vm_is_run_loop(vm, code.start) ||
+        cpprof__vm_is_plumbing(vm, code.start))
+        return true;
+    return is_run_loop
+               ? add(vm->run_loops, &vm->n_run_loops, CPPROF__VM_RUN_LOOPS,
+                     code)
+               : add(vm->plumbing, &vm->n_plumbing, CPPROF__VM_PLUMBING, code);
+}
+
+static size_t
+largest_of(const struct cpprof__vm_code *codes, size_t n)
+{
+    size_t i, largest = 0;
+
+    for (i = 1; i < n; i++)
+        if (codes[i].limit - codes[i].start >
+            codes[largest].limit - codes[largest].start)
+            largest = i;
+    return largest;
+}
+
+/* Leave out this function and its caller. */
+#define SKIPPED 2
+
+bool
+cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *outer)
+{
+    struct cpprof__stack_view view = {.lo = 0};
+    struct cpprof__vm_code codes[DEPTH];
+    enum cpprof__unwind_end end;
+    struct cpprof__regs regs;
+    uintptr_t pcs[DEPTH];
+    size_t i, n, largest;
+
+    cpprof__unwind_refresh_modules();
+    cpprof__regs_here(&regs);
+    n = cpprof__unwind(&regs, &view, pcs, DEPTH, &end);
+    if (n <= SKIPPED)
+        return false;
+    n = functions_to(pcs + SKIPPED, n - SKIPPED, (uintptr_t)outer, codes);
+    largest = largest_of(codes, n);
+    for (i = 0; i < n; i++)
+        if (!learn(vm, codes[i], i == largest))
+            return false;
+    return n > 0;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mixed stacks: in a native stack, the frames of a run loop give place to those
+ * of the script that it runs. Each activation of the run loop, from the root
+ * on, has the frames from one that is marked as its entry up to before the next
+ * that is.
+ *
+ * An interpreter that can be asked in a handler is asked there. For another the
+ * native stack is put off (put_off.c) until it comes to a safepoint, before it
+ * has executed another instruction, so that both fit together.
+ */
+#include "vm/vm.h"
+
+#include "collect/script_file.h"
+#include "collect/signal/mixed.h"
+#include "collect/signal/scripts.h"
+#include "collect/signal/thread.h"
+#include "vm/put_off.h"
+
+#include <string.h>
+
+/* In a script's word, while it is not in a stack yet. */
+#define ENTRY ((uintptr_t)1 << 62)
+
+/* Working memory, so that a stack of a signal or a coroutine may be small.
+ * Stacks that are mixed at the same time: more go as they are. */
+#define PLACES 16u
+
+struct place {
+    uintptr_t native[CPPROF__MAX_DEPTH + 2];
+    uintptr_t script[CPPROF__MAX_DEPTH];
+};
+static struct place places[PLACES];
+static const void *owners[PLACES]; /* NULL: free */
+
+static struct place *
+take_place(void)
+{
+    unsigned i;
+
+    for (i = 0; i < PLACES; i++) {
+        const void *nobody = NULL;
+
+        if (!load_relaxed(&owners[i]) &&
+            cas_acq_rel(&owners[i], &nobody, (const void *)&cpprof__self))
+            return &places[i];
+    }
+    return NULL;
+}
+
+static void
+give_place(const struct place *place)
+{
+    store_release(&owners[place - places], NULL);
+}
+
+/* ---- the script's frames ---------------------------------------------- */
+
+struct peeking {
+    const struct cpprof_vm *vm;
+    uintptr_t *script;
+    size_t n;
+    size_t n_entries;
+    bool has_unnamed;
+};
+
+static const char *
+text_of(const char *text)
+{
+    return text ? text : "";
+}
+
+static bool
+add_frame(void *ctx, const struct cpprof_vm_peek *frame)
+{
+    struct peeking *p = ctx;
+    const struct cpprof_vm_function *function = &frame->function;
+    bool is_entry = frame->flags & CPPROF_VM_ENTRY;
+    const struct cpprof__script place = {
+        .mapping = p->vm->mapping,
+        .name = text_of(function->name),
+        .system_name = text_of(function->system_name),
+        .file = text_of(function->file),
+        .start_line = function->start_line,
+        .line = frame->line > 0 ? frame->line : 0,
+        .key = frame->key,
+        .has_name = !(frame->flags & CPPROF_VM_UNNAMED),
+    };
+    uintptr_t word = cpprof__scripts_add(&cpprof__scripts, &place);
+
+    p->has_unnamed |= !place.has_name;
+    p->n_entries += is_entry;
+    p->script[p->n++] = word | (is_entry ? ENTRY : 0);
+    return p->n < CPPROF__MAX_DEPTH;
+}
+
+static void
+peek(struct peeking *p, const struct cpprof_vm *vm, struct cpprof__vm_thread *t,
+     uintptr_t *script)
+{
+    *p = (struct peeking){.vm = vm, .script = script};
+    vm->ops.peek(t ? t->thread : NULL, add_frame, p);
+    if (p->has_unnamed && t) {
+        store_relaxed(&t->wants_names, 1u);
+        store_relaxed(&t->public.due, 1u);
+    }
+}
+
+/* ---- both together ---------------------------------------------------- */
+
+struct mixing {
+    const struct cpprof_vm *vm;
+    const struct peeking *script;
+    size_t taken; /* of the script's frames */
+    uintptr_t *out;
+    size_t n;
+    size_t max;
+    bool is_cut;
+};
+
+static void
+put(struct mixing *m, uintptr_t word)
+{
+    if (m->n < m->max)
+        m->out[m->n++] = word;
+    else
+        m->is_cut = true;
+}
+
+/* The frames of one activation; all: of those that are left. */
+static void
+put_script(struct mixing *m, bool all)
+{
+    bool is_entry = false;
+
+    while (m->taken < m->script->n && (all || !is_entry)) {
+        uintptr_t word = m->script->script[m->taken++];
+
+        is_entry = word & ENTRY;
+        put(m, word & ~ENTRY);
+    }
+}
+
+static void
+put_native(struct mixing *m, uintptr_t pc)
+{
+    if (!cpprof__vm_is_plumbing(m->vm, pc))
+        put(m, pc);
+}
+
+/* Where the activations cannot be told apart, they are one: what is native
+ * between them is left out. */
+static void
+put_all(struct mixing *m, const uintptr_t *pcs, size_t n, size_t n_loops)
+{
+    bool is_one = n_loops != m->script->n_entries;
+    size_t i, n_seen = 0;
+
+    for (i = 0; i < n; i++) {
+        if (!cpprof__vm_is_run_loop(m->vm, pcs[i])) {
+            if (!is_one || n_seen == 0 || n_seen == n_loops)
+                put_native(m, pcs[i]);
+            continue;
+        }
+        if (!is_one || !n_seen)
+            put_script(m, is_one);
+        if (++n_seen == n_loops)
+            put_script(m, true); /* what the host itself is to the script */
+    }
+}
+
+static size_t
+count_loops(const struct cpprof_vm *vm, const uintptr_t *pcs, size_t n)
+{
+    size_t i, n_loops = 0;
+
+    for (i = 0; i < n; i++)
+        n_loops += cpprof__vm_is_run_loop(vm, pcs[i]);
+    return n_loops;
+}
+
+/* Of a copy of the native stack, into pcs. */
+static void
+splice(const struct peeking *script, const uintptr_t *native, size_t *n,
+       uintptr_t *pcs, size_t max, enum cpprof__unwind_end *end)
+{
+    struct mixing m = {
+        .vm = script->vm, .script = script, .out = pcs, .max = max};
+
+    put_all(&m, native, *n, count_loops(script->vm, native, *n));
+    *n = m.n;
+    if (m.is_cut)
+        *end = CPPROF__UNWIND_DEPTH;
+}
+
+/* ---- samplers and allocations ----------------------------------------- */
+
+/* What the calling thread runs of vm, if that is known. */
+static struct cpprof__vm_thread *
+current_of(const struct cpprof_vm *vm)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_current);
+
+    return t && t->vm == vm ? t : NULL;
+}
+
+static enum cpprof__mixed
+mix_now(const struct cpprof_vm *vm, struct cpprof__vm_thread *t, uintptr_t *pcs,
+        size_t *n, size_t max, enum cpprof__unwind_end *end)
+{
+    struct place *place = take_place();
+    struct peeking script;
+
+    if (!place)
+        return CPPROF__MIXED_NOT;
+    peek(&script, vm, t, place->script);
+    if (script.n) {
+        memcpy(place->native, pcs, *n * sizeof *pcs);
+        splice(&script, place->native, n, pcs, max, end);
+    }
+    give_place(place);
+    return script.n ? CPPROF__MIXED_DONE : CPPROF__MIXED_NOT;
+}
+
+static enum cpprof__mixed
+mix_one(const struct cpprof_vm *vm, uintptr_t *pcs, size_t *n, size_t max,
+        enum cpprof__unwind_end *end, bool is_handler)
+{
+    bool is_safe = vm->ops.flags & CPPROF_VM_SIGNAL_SAFE;
+    struct cpprof__vm_thread *t = current_of(vm);
+
+    if ((!t && !is_safe) || (t && t->is_busy) || !count_loops(vm, pcs, *n))
+        return CPPROF__MIXED_NOT;
+    if (is_handler && !is_safe)
+        return CPPROF__MIXED_LATER;
+    return mix_now(vm, t, pcs, n, max, end);
+}
+
+static enum cpprof__mixed
+mix(uintptr_t *pcs, size_t *n, size_t max, enum cpprof__unwind_end *end,
+    bool is_handler)
+{
+    enum cpprof__mixed all = CPPROF__MIXED_NOT, one;
+    const struct cpprof_vm *vm;
+
+    if (*n > CPPROF__MAX_DEPTH + 2)
+        return CPPROF__MIXED_NOT;
+    for (vm = cpprof__vm_first(); vm; vm = vm->next) {
+        one = vm->ops.peek ? mix_one(vm, pcs, n, max, end, is_handler)
+                           : CPPROF__MIXED_NOT;
+        all = one > all ? one : all;
+    }
+    return all;
+}
+
+static bool
+put_off(const struct cpprof__mixed_stack *stack)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_current);
+
+    if (!cpprof__vm_put_off_add(t, stack))
+        return false;
+    store_relaxed(&t->public.due, 1u);
+    if (t->vm->ops.interrupt)
+        t->vm->ops.interrupt(t->thread);
+    return true;
+}
+
+/* ---- safepoints ------------------------------------------------------- */
+
+/* NULL: as they are. */
+static void
+give(const struct cpprof__mixed_stack *stack, const struct peeking *script,
+     uintptr_t *pcs, bool is_own)
+{
+    enum cpprof__unwind_end end = stack->end;
+    size_t n = stack->n;
+
+    if (script)
+        splice(script, stack->pcs, &n, pcs, CPPROF__MAX_DEPTH, &end);
+    else
+        memcpy(pcs, stack->pcs, n * sizeof *pcs);
+    stack->sink->take(stack->cookie, stack->value, pcs, n, end, is_own);
+}
+
+static void
+flush(struct cpprof__vm_thread *t, bool is_own)
+{
+    struct cpprof__vm_put_off *taken = cpprof__vm_put_off_take(t);
+    uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
+    struct cpprof__mixed_stack stack;
+    struct peeking script = {.n = 0};
+    struct place *place;
+    size_t at = 0;
+
+    if (!taken)
+        return;
+    place = is_own && !t->is_busy ? take_place() : NULL;
+    if (place)
+        peek(&script, t->vm, t, place->script);
+    while (cpprof__vm_put_off_next(taken, &at, &stack))
+        give(&stack, script.n ? &script : NULL, pcs, is_own);
+    if (place)
+        give_place(place);
+    cpprof__vm_put_off_give(t, taken);
+}
+
+/* Only to have their names in the table. */
+static void
+learn_names(struct cpprof__vm_thread *t)
+{
+    struct place *place;
+    struct peeking script;
+
+    if (!swap_acq_rel(&t->wants_names, 0u) || !(place = take_place()))
+        return;
+    peek(&script, t->vm, t, place->script);
+    give_place(place);
+    store_relaxed(&t->wants_names, 0u); /* no more can be known */
+}
+
+void
+cpprof__vm_flush(struct cpprof__vm_thread *t)
+{
+    if (t->is_busy || !t->vm->ops.peek)
+        return;
+    flush(t, true);
+    if (load_relaxed(&t->wants_names))
+        learn_names(t);
+}
+
+void
+cpprof__vm_flush_end(struct cpprof__vm_thread *t)
+{
+    flush(t, false);
+    cpprof__vm_put_off_free(t);
+}
+
+/* Under the list's lock, so that none is freed meanwhile. */
+static void
+flush_all(void)
+{
+    struct cpprof__vm_thread *t;
+
+    cpprof__own_lock_take(&cpprof__vm_threads_lock);
+    for (t = cpprof__vm_threads; t; t = t->next)
+        flush(t, &t->public == cpprof__vm_current);
+    cpprof__own_lock_give(&cpprof__vm_threads_lock);
+}
+
+void
+cpprof__vm_mix_begin(void)
+{
+    static const struct cpprof__mixer mixer = {mix, put_off, flush_all};
+
+    cpprof__script_file_make();
+    store_release(&cpprof__mixer, &mixer);
+}
+
+void
+cpprof__vm_mix_fork_child(void)
+{
+    struct cpprof__vm_thread *t;
+
+    memset(owners, 0, sizeof owners);
+    for (t = cpprof__vm_threads; t; t = t->next)
+        cpprof__vm_put_off_forked(t);
+}
