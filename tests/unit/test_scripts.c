@@ -6,6 +6,7 @@
 #include "heap_core_fixture.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #define N_THREADS 8
 #define N_PLACES  10000
@@ -191,6 +192,31 @@ full_table_refuses_new_places_and_keeps_the_old(void **state)
     place.key = 8;
     assert_true(cpprof__scripts_add(s, &place) == CPPROF__SCRIPT_NO_ROOM);
     assert_true(cpprof__scripts_in_use(s) <= CPPROF__SCRIPTS_BYTES);
+}
+
+/* The file ends where a file system would be full. */
+static void
+file_without_more_room_is_not_touched(void **state)
+{
+    struct cpprof__scripts s;
+    struct cpprof__script place = sort;
+    FILE *file = tmpfile();
+    char path[64];
+    void *block;
+
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), 1 << 20), 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(file));
+    block = mmap(NULL, CPPROF__SCRIPTS_BYTES, PROT_READ | PROT_WRITE,
+                 MAP_SHARED, fileno(file), 0);
+    assert_ptr_not_equal(block, MAP_FAILED);
+    assert_true(cpprof__scripts_make(&s, block, path));
+    while (place.line < 100000 &&
+           cpprof__scripts_add(&s, &place) != CPPROF__SCRIPT_NO_ROOM)
+        place.line++;
+    assert_in_range(place.line, 30000, 100000);
+    munmap(block, CPPROF__SCRIPTS_BYTES);
+    fclose(file);
 }
 
 static void
@@ -383,6 +409,7 @@ main(void)
         CASE(a_name_that_comes_later_counts_for_all_places),
         CASE(longer_text_is_cut_between_characters),
         CASE(full_table_refuses_new_places_and_keeps_the_old),
+        CASE(file_without_more_room_is_not_touched),
         CASE(what_is_no_place_reads_as_nothing),
         CASE(threads_that_add_the_same_places_find_the_same_words),
         CASE(copy_that_is_cut_off_reads_within_its_bounds),
