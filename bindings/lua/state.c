@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Signals that are tried, from the last real-time one down: who takes any
@@ -69,11 +70,27 @@ state_leave(struct state *s)
         cpprof_vm_enter(was);
 }
 
-/* In the thread that runs the states which it arms. */
-static void
-on_tick(int number)
+/* lua_sethook looks at every frame there is, twice for a sample. Where they are
+ * a hundred thousand, ticks come as much less often as keeps that at a percent
+ * or two of the time. */
+#define REST 100
+
+/* Tunable: ticks after which a signal that did not come is taken for lost, as
+ * when the state went on in another thread. */
+#define LOST 100
+
+static uint64_t
+now_ns(void)
 {
-    int saved = errno, self = tid();
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void
+arm_own_states(int self)
+{
     struct state *s;
 
     for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
@@ -89,7 +106,40 @@ on_tick(int number)
         if (is_idle(s))
             state_leave(s);
     }
+}
+
+/* In the thread that runs the states which it arms. */
+static void
+on_tick(int number)
+{
+    int saved = errno, self = tid();
+    uint64_t begin = now_ns(), end;
+    struct state *s;
+
+    arm_own_states(self);
+    end = now_ns();
+    for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
+        if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self)
+            continue;
+        __atomic_store_n(&s->rest_until_ns, end + REST * (end - begin),
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
+    }
     errno = saved;
+}
+
+/* Is the last signal on its way, so that another would only queue up behind it,
+ * or would one more keep the thread from its work? */
+static bool
+has_enough(struct state *s)
+{
+    uint32_t n = __atomic_load_n(&s->n_waiting, __ATOMIC_ACQUIRE);
+
+    if (n && n < LOST) {
+        __atomic_store_n(&s->n_waiting, n + 1, __ATOMIC_RELAXED);
+        return true;
+    }
+    return now_ns() < __atomic_load_n(&s->rest_until_ns, __ATOMIC_RELAXED);
 }
 
 static void
@@ -97,11 +147,15 @@ send_tick(struct state *s)
 {
     int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
 
+    if (thread <= 0 || !tick_signal)
+        return;
+    __atomic_store_n(&s->n_waiting, 1, __ATOMIC_RELEASE);
     /* EAGAIN: the user's other processes have all signals that may be queued;
      * the next tick tries again. */
-    if (thread > 0 && tick_signal &&
-        syscall(SYS_tgkill, getpid(), thread, tick_signal))
+    if (syscall(SYS_tgkill, getpid(), thread, tick_signal)) {
+        __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
         __atomic_store_n(&s->is_armed, ARMED_QUIETLY, __ATOMIC_RELEASE);
+    }
 }
 
 /* The sample is taken when the sleep is over, if the hook is there, else at a
@@ -144,6 +198,7 @@ interrupt(void *state)
     struct state *s = state;
     int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
     enum cpprof_vm_sleep sleep;
+    bool is_only;
 
     if (thread <= 0)
         return;
@@ -152,9 +207,11 @@ interrupt(void *state)
             state_arm(s);
         return;
     }
-    sleep = __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)
-                ? CPPROF_VM_AWAKE
-                : cpprof_vm_sleep_of(thread, &s->slept_cpu_ns);
+    is_only = __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED);
+    if (!is_only && has_enough(s))
+        return;
+    sleep = is_only ? CPPROF_VM_AWAKE
+                    : cpprof_vm_sleep_of(thread, &s->slept_cpu_ns);
     if (sleep == CPPROF_VM_ASLEEP_LIGHTLY)
         arm_quietly(s);
     else if (__atomic_exchange_n(&s->is_armed, ARMED, __ATOMIC_ACQ_REL) !=
@@ -257,6 +314,8 @@ take_state(void)
         s->running = NULL;
         s->is_armed = 0;
         s->has_slept = 0;
+        s->n_waiting = 0;
+        s->rest_until_ns = 0;
         s->is_mixed = 0;
         s->slept_cpu_ns = 0;
         s->stays = 0;

@@ -57,13 +57,16 @@ struct state {
     struct state *next; /* of all; fixed once it is in the list */
 
     /* Read by handlers and by the ticking thread. */
-    int tid;               /* of the native thread that runs it; 0: closed */
-    uint32_t is_armed;     /* a sample is due: one of below, or 0 */
-    uint32_t has_slept;    /* at a tick since the last sample, lightly */
-    uint32_t is_mixed;     /* the next event is a safepoint of mixed stacks */
-    uint32_t serial;       /* of its life */
-    uint64_t slept_cpu_ns; /* of the ticking thread: cpprof_vm_sleep_of() */
-    lua_State *running;    /* coroutine whose hook a tick sets: alive */
+    int tid;                /* of the native thread that runs it; 0: closed */
+    uint32_t is_armed;      /* a sample is due: one of below, or 0 */
+    uint32_t has_slept;     /* at a tick since the last sample, lightly */
+    uint32_t is_mixed;      /* the next event is a safepoint of mixed stacks */
+    uint32_t n_waiting;     /* ticks since a signal that was not taken yet; 0:
+                             * none is on its way */
+    uint32_t serial;        /* of its life */
+    uint64_t rest_until_ns; /* no tick before; CLOCK_MONOTONIC */
+    uint64_t slept_cpu_ns;  /* of the ticking thread: cpprof_vm_sleep_of() */
+    lua_State *running;     /* coroutine whose hook a tick sets: alive */
 
     /* Of the native thread that runs it. */
     struct cpprof_vm_thread *thread;
