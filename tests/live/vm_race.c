@@ -68,11 +68,11 @@ looks_right(const struct profile *p, enum cpprof_vm_mode mode)
     for (i = 0; i < p->n_samples; i++) {
         const struct sample *s = &p->samples[i];
         const char *root = s->n_frames ? s->frames[s->n_frames - 1].name : "";
-        const char *leaf = s->n_frames ? s->frames[0].name : "";
+        const char *top = s->n_frames ? s->frames[0].name : "";
 
-        if (s->cpu_ns <= 0 || (*root != 'f' && *leaf != '[')) {
+        if (s->cpu_ns <= 0 || (*root != 'f' && *top != '[')) {
             note("mode %d: %lld ns of %s under %s", (int)mode,
-                 (long long)s->cpu_ns, leaf, root);
+                 (long long)s->cpu_ns, top, root);
             return false;
         }
     }
