@@ -6,9 +6,7 @@
  */
 #include "python.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Tunable: functions held; at more all are given back, so that code that is
  * made anew for ever is no leak. 24 bytes each, and the code. */
@@ -149,49 +147,16 @@ text_of(PyObject *string)
     return text;
 }
 
-/* Readers take what stands in <> for a C++ template and leave it out, but for
- * names with a dot before. */
-static PyObject *
-name_outside(const char *name, const char *file)
-{
-    const char *slash = strrchr(file, '/');
-    const char *base = slash ? slash + 1 : file;
-    char front[128];
-
-    if (*base == '<')
-        snprintf(front, sizeof front, "[%.*s]", (int)strcspn(base + 1, ">"),
-                 base + 1);
-    else
-        snprintf(front, sizeof front, "%.*s", (int)strcspn(base, "."), base);
-    return PyUnicode_FromFormat("%s%s%s", front, *name ? "." : "", name);
-}
-
-/* Code of a module is named as its file. */
-static PyObject *
-name_of_code(PyObject *qualified, const char *file)
-{
-    const char *name = text_of(qualified);
-
-    if (!name || !file || *name != '<')
-        return Py_XNewRef(qualified);
-    if (strcmp(name, "<module>"))
-        return name_outside(name, file);
-    if (*file == '<')
-        return name_outside("", file);
-    return NULL;
-}
-
 static void
 describe_code(PyObject *code, struct cpprof_vm_function *what)
 {
-    PyObject *qualified = PyObject_GetAttrString(code, "co_qualname");
+    static char name[NAME_BYTES];
 
     Py_XSETREF(told_file, PyObject_GetAttrString(code, "co_filename"));
     what->file = text_of(told_file);
-    Py_XSETREF(told_name, name_of_code(qualified, what->file));
-    what->name = text_of(told_name);
+    Py_XSETREF(told_name, PyObject_GetAttrString(code, "co_qualname"));
+    what->name = name_in_profile(text_of(told_name), what->file, name);
     what->start_line = ((PyCodeObject *)code)->co_firstlineno;
-    Py_XDECREF(qualified);
     PyErr_Clear();
 }
 
