@@ -11,13 +11,15 @@
 
 #define DEFAULT_OUT "python.pb.gz"
 
-static const struct cpprof_vm_ops ops = {
+static struct cpprof_vm_ops ops = {
     .size = sizeof ops,
     .name = "python",
+    .flags = CPPROF_VM_SIGNAL_SAFE,
     .stack = walk_stack,
     .describe = describe_function,
     .labels = labels_of_thread,
     .interrupt = ticks_interrupt,
+    .peek = peek_stack,
 };
 
 PyObject *
@@ -222,22 +224,33 @@ register_vm(void)
 
     if (python_vm)
         return true;
+    if (!peek_works())
+        ops.peek = NULL;
     if (cpprof_vm_register(&ops, &python_vm, &error) != CPPROF_OK) {
         raise_failure(&error);
         return false;
     }
+    if (ops.peek)
+        learn_run_loop();
     pthread_atfork(NULL, NULL, ticks_after_fork);
     return true;
 }
 
+static bool
+is_profiled(void)
+{
+    return __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED) ||
+           __atomic_load_n(&cpprof_vm_ticks, __ATOMIC_RELAXED);
+}
+
 /* The main thread is known to the library from here on, which starts the
- * profile that CPPROF=vm asks for. */
+ * profile that CPPROF=vm asks for. For others it was enough to register. */
 static void
 join_environment(PyObject *module)
 {
     struct thread *t = thread_of_caller();
 
-    if (!getenv("CPPROF") || !t || !thread_wakes(t))
+    if (!getenv("CPPROF") || !t || !thread_wakes(t) || !is_profiled())
         return;
     ticks_start();
     begin(module);

@@ -7,6 +7,9 @@
  * come by the main thread, in a pending call, or by a thread of the module when
  * the main thread sleeps. Only spans are counted by each thread itself.
  *
+ * For stacks with native code in them each thread looks at its own, with or
+ * without the GIL (peek.c).
+ *
  * All that is here is used under the GIL, but for what says so.
  */
 #ifndef PYTHON_PYTHON_H
@@ -104,6 +107,32 @@ functions_forget(void);
 bool
 describe_function(void *thread, const void *function,
                   struct cpprof_vm_function *what);
+
+/* ------------------------------------------------------ names.c ---------- */
+
+/* Of names that are put together; more is cut. */
+#define NAME_BYTES 256
+
+/* qualified, as readers take it for what it is: maybe in out. NULL: named as
+ * its file. Safety: AS. */
+const char *
+name_in_profile(const char *qualified, const char *file, char out[NAME_BYTES]);
+
+/* ------------------------------------------------------- peek.c ---------- */
+
+/* ops.peek: of the calling native thread, whatever thread says. Safety: AS,
+ * with the GIL or without. */
+void
+peek_stack(void *thread, cpprof_vm_visit *visit, void *ctx);
+/* Does it tell what the interpreter tells of the caller's stack? */
+bool
+peek_works(void);
+
+/* --------------------------------------------------- run_loop.c ---------- */
+
+/* Tell python_vm what native code the interpreter runs scripts with. */
+void
+learn_run_loop(void);
 
 /* ----------------------------------------- labels.c, profiles.c ---------- */
 

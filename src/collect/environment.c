@@ -121,6 +121,15 @@ cpprof__environment_vm(bool *descendant)
     return is_on && environment.has_vm ? &environment : NULL;
 }
 
+bool
+cpprof__environment_asks_for_scripts(void)
+{
+    return is_on &&
+           (environment.has_vm || *environment.http || *environment.push.url ||
+            environment.kinds & (CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES |
+                                 CPPROF__KINDS_OF_WALL));
+}
+
 const struct cpprof__environment *
 cpprof__environment_push(bool *descendant)
 {

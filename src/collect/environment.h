@@ -149,6 +149,9 @@ cpprof__environment_http(bool *is_descendant);
 /* The same if it is to profile interpreted code. */
 const struct cpprof__environment *
 cpprof__environment_vm(bool *is_descendant);
+/* Is there to be a profile that can have frames of scripts in it? */
+bool
+cpprof__environment_asks_for_scripts(void);
 /* The same if it is to push. */
 const struct cpprof__environment *
 cpprof__environment_push(bool *is_descendant);

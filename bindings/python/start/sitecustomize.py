@@ -19,15 +19,18 @@ def give_back():
 
 
 def load(folder):
-    from importlib import machinery, util
-
     if sys.implementation.name != "cpython" or \
             sys.version_info[:2] != (3, 11):
         return
+    # What importlib takes its names from: there already, where importlib.util
+    # would take milliseconds, and be found imported by the program.
+    import _frozen_importlib
+    import _frozen_importlib_external as external
+
     path = os.path.join(folder, "cpprof.so")
-    loader = machinery.ExtensionFileLoader("cpprof", path)
-    spec = util.spec_from_file_location("cpprof", path, loader=loader)
-    sys.modules["cpprof"] = util.module_from_spec(spec)
+    loader = external.ExtensionFileLoader("cpprof", path)
+    spec = external.spec_from_file_location("cpprof", path, loader=loader)
+    sys.modules["cpprof"] = _frozen_importlib.module_from_spec(spec)
     loader.exec_module(sys.modules["cpprof"])
 
 
