@@ -156,6 +156,27 @@ the_form_is_header_records_trailer_and_mappings(void **state)
 }
 
 static void
+frames_of_scripts_are_left_out(void **state)
+{
+    static const uint64_t words[] = {
+        0, 3, 0, 10000, 0, 5, 2, 0x401010, 0x403000, 3, 1, 0x402000, 2, 1, 3,
+    };
+    const uint64_t script = CPPROF__SCRIPT_PC | 0x1000;
+    struct written w;
+    struct made m;
+
+    (void)state;
+    make(&m);
+    ADD(&m, 5, 0x401010, script, 0x402fff);
+    ADD(&m, 3, script, script + 8, 0x402000);
+    ADD(&m, 2, script);
+    write_store(&m, true, 0, &w);
+    assert_words(&w, words, sizeof words / sizeof *words);
+    written_free(&w);
+    free(m.block);
+}
+
+static void
 mappings_of_several_stores_are_written_once(void **state)
 {
     struct cpprof__cpu_legacy legacy;
@@ -340,6 +361,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_form_is_header_records_trailer_and_mappings),
+        cmocka_unit_test(frames_of_scripts_are_left_out),
         cmocka_unit_test(mappings_of_several_stores_are_written_once),
         cmocka_unit_test(one_stack_keeps_its_callers),
         cmocka_unit_test(without_decoys_readers_strip_the_caller_of_all),
