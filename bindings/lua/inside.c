@@ -21,11 +21,13 @@ struct value {
     union {
         lua_CFunction light;
         const struct c_closure *closure;
+        const struct lua_closure *lua;
     } of;
     unsigned char tag;
 };
 
 #define TAG_MASK      0x3f
+#define TAG_LUA       LUA_TFUNCTION
 #define TAG_LIGHT     (LUA_TFUNCTION | 1 << 4)
 #define TAG_C_CLOSURE (LUA_TFUNCTION | 2 << 4)
 
@@ -37,12 +39,29 @@ struct c_closure {
     lua_CFunction function;
 };
 
+/* LClosure, Proto. */
+struct lua_closure {
+    void *next;
+    unsigned char tt, marked, n_upvalues;
+    void *gray;
+    const struct prototype *prototype;
+};
+struct prototype {
+    void *next;
+    unsigned char tt, marked, n_parameters, is_vararg, max_stack;
+    int n_upvalues, n_constants, n_code, n_line_info, n_prototypes, n_locals,
+        n_lines, first_line, last_line;
+    const void *constants;
+    const uint32_t *code;
+};
+
 /* CallInfo: what lua_Debug.i_ci points to. */
 struct CallInfo {
     const struct value *function; /* 5.4.6, while it moves: an offset */
     const struct value *top;
     struct CallInfo *previous, *next;
-    intptr_t of_kind[3];
+    const uint32_t *saved_pc; /* of a Lua function: after what it does */
+    intptr_t of_kind[2];
     int other;
     short n_results;
     unsigned short status;
@@ -55,6 +74,16 @@ struct CallInfo {
 
 static uint32_t is_known;
 static uint32_t jump_at; /* lua_State.errorJmp, in words; 0: not known */
+
+/* Instructions that allocate and have not noted their place: table
+ * constructors. */
+#define OPCODE_MASK     0x7f
+#define OPCODE_NEWTABLE 19
+#define OPCODE_SETLIST  78
+#define OPCODE_EXTRA    82 /* follows them, at times */
+
+/* Of the run loop's frame; it has some 20 words. */
+#define FRAME_WORDS 64
 
 /* Words of a lua_State, which is some 200 bytes, that are looked through. */
 #define N_WORDS 25
@@ -140,6 +169,92 @@ inside_runs_here(lua_State *L)
     return !jump || is_on_this_stack(jump);
 }
 
+/* ---- table constructors ------------------------------------------------ */
+
+static const struct prototype *
+prototype_of(const struct CallInfo *call, const lua_Debug *ar)
+{
+    const struct value *value = call->function;
+    const struct prototype *p;
+
+    if ((value->tag & TAG_MASK) != TAG_LUA)
+        return NULL;
+    p = value->of.lua->prototype;
+    return p->first_line == ar->linedefined &&
+                   p->last_line == ar->lastlinedefined && p->n_code > 0 &&
+                   (uintptr_t)call->saved_pc - (uintptr_t)p->code <=
+                       sizeof *p->code * (unsigned)p->n_code
+               ? p
+               : NULL;
+}
+
+static bool
+has_opcode(const struct prototype *p, size_t at, uint32_t opcode)
+{
+    return at < (size_t)p->n_code && (p->code[at] & OPCODE_MASK) == opcode;
+}
+
+static bool
+is_constructor(const struct prototype *p, size_t at)
+{
+    return has_opcode(p, at, OPCODE_NEWTABLE) ||
+           has_opcode(p, at, OPCODE_SETLIST);
+}
+
+/* Does word point behind an instruction that constructs a table, or behind what
+ * that has as an extra? Where it is; NULL: no. */
+static const uint32_t *
+constructor_before(const struct prototype *p, uintptr_t word)
+{
+    uintptr_t from_code = word - (uintptr_t)p->code;
+    size_t at = from_code / sizeof *p->code;
+
+    if (from_code % sizeof *p->code || at > (size_t)p->n_code)
+        return NULL;
+    if (is_constructor(p, at - 1))
+        return &p->code[at - 1];
+    if (has_opcode(p, at - 1, OPCODE_EXTRA) && is_constructor(p, at - 2))
+        return &p->code[at - 2];
+    return NULL;
+}
+
+static const uint32_t *
+find_constructor(lua_State *L, const struct prototype *p)
+{
+    const void *high = (const void *)jump_of(L);
+    const uint32_t *found = NULL;
+    uintptr_t words[FRAME_WORDS];
+    size_t i, n;
+
+    n = is_on_this_stack((uintptr_t)high)
+            ? cpprof_vm_run_loop_words(lua_vm, high, words, FRAME_WORDS)
+            : 0;
+    for (i = 0; i < n && !found; i++)
+        found = constructor_before(p, words[i]);
+    return found;
+}
+
+/* Lua has the place that a call or the like has noted; for lua_getinfo it is,
+ * meanwhile, where a constructor would note it. */
+void
+inside_find_line(lua_State *L, lua_Debug *ar)
+{
+    struct CallInfo *call = ar->i_ci;
+    const struct prototype *p;
+    const uint32_t *noted, *found;
+
+    if (!can_read() || !__atomic_load_n(&jump_at, __ATOMIC_RELAXED))
+        return;
+    p = prototype_of(call, ar);
+    found = p ? find_constructor(L, p) : NULL;
+    if (!found)
+        return;
+    noted = call->saved_pc;
+    call->saved_pc = found + 1;
+    lua_getinfo(L, "l", ar);
+    call->saved_pc = noted;
+}
+
 /* ---- the look ---------------------------------------------------------- */
 
 /* The one word of L that points into the part of the C stack. */
@@ -189,7 +304,8 @@ inside_look(lua_State *L, lua_CFunction light, lua_CFunction closure,
     __atomic_store_n(&jump_at, find_jump(L, low, (uintptr_t)high),
                      __ATOMIC_RELAXED);
     __atomic_store_n(&is_known,
-                     is_c_function(L, 0, light) && is_fresh(L, 1, false) &&
+                     lua_version(L) == LUA_VERSION_NUM &&
+                         is_c_function(L, 0, light) && is_fresh(L, 1, false) &&
                          is_fresh(L, 2, true) && is_c_function(L, 3, closure),
                      __ATOMIC_RELEASE);
 }
@@ -217,6 +333,11 @@ bool
 inside_runs_here(lua_State *L)
 {
     return true;
+}
+
+void
+inside_find_line(lua_State *L, lua_Debug *ar)
+{
 }
 
 void

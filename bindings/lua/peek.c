@@ -160,7 +160,10 @@ tell_levels(struct telling *t, lua_State *L, int number)
     struct level levels[2], *level = &levels[0], *below = &levels[1], *spare;
     bool goes_on = true;
 
-    for (look_at(L, number, level); goes_on && level->is_there;) {
+    look_at(L, number, level);
+    if (!t->s->at && level->is_there && !is_c(level))
+        inside_find_line(L, &level->ar);
+    while (goes_on && level->is_there) {
         look_at(L, ++number, below);
         if (*level->ar.what == 't') /* "tail" of Lua 5.1 */
             goes_on = tell_tail_call(t);

@@ -4,7 +4,7 @@
  * own, which nobody else sees, functions are called in the ways there are, and
  * the innermost has the library look down the native stack. Known are then the
  * run loop and what stands between it, C functions and the API: for calls,
- * metamethods, iterators, coroutines.
+ * metamethods, iterators, coroutines; our own functions for these, too.
  *
  * What does work of its own is left as it is, such as concatenation and the
  * collector, which call metamethods seldom. Without memory, or where the stack
@@ -22,12 +22,16 @@
 #endif
 
 static const char script[] =
-    "local probe, relay, resume, yield, object, other, meta = ...\n"
+    "local probe, relay, resume, yield, create, object, other, meta = ...\n"
     "local function inner() probe() return 1 end\n"
     "local function outer() local x = inner() return x end\n"
     "relay(outer)\n"
     "resume(outer)\n"
     "resume(function() yield() inner() end)\n"
+    "if coroutine.wrap then\n"
+    " coroutine.wrap(outer)()\n"
+    " coroutine.resume(create(outer))\n"
+    "end\n"
     "meta.__index = inner; meta.__newindex = inner\n"
     "meta.__add = inner; meta.__unm = inner; meta.__len = inner\n"
     "meta.__lt = inner; meta.__le = inner; meta.__eq = inner\n"
@@ -91,6 +95,16 @@ yield(lua_State *L)
     return lua_yield(L, 0);
 }
 
+static int
+create(lua_State *L)
+{
+    lua_State *co = lua_newthread(L);
+
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 1);
+    return 1;
+}
+
 /* The arguments of the script. */
 static void
 push_arguments(lua_State *L)
@@ -102,13 +116,14 @@ push_arguments(lua_State *L)
     lua_pushcclosure(L, relay, 1);
     lua_pushcfunction(L, resume);
     lua_pushcfunction(L, yield);
+    lua_pushcfunction(L, create);
     lua_newtable(L);
     lua_newtable(L);
     lua_newtable(L);
-    lua_pushvalue(L, -1);
-    lua_setmetatable(L, top + 5);
     lua_pushvalue(L, -1);
     lua_setmetatable(L, top + 6);
+    lua_pushvalue(L, -1);
+    lua_setmetatable(L, top + 7);
 }
 
 static int
@@ -116,8 +131,11 @@ run(lua_State *L)
 {
     if (luaL_loadbuffer(L, script, sizeof script - 1, "=learn"))
         return lua_error(L);
+    lua_newtable(L);
+    lua_setglobal(L, "coroutine");
+    coroutines_open(L);
     push_arguments(L);
-    lua_call(L, 7, 0);
+    lua_call(L, 8, 0);
     return 0;
 }
 

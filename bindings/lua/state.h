@@ -163,6 +163,10 @@ inside_is_entry(const lua_Debug *ar);
 /* False: another native thread runs L. True: this one, or it is not known. */
 bool
 inside_runs_here(lua_State *L);
+/* In an allocation, of level 0, a Lua function: the line that runs, also where
+ * Lua has not noted it. */
+void
+inside_find_line(lua_State *L, lua_Debug *ar);
 /* Find out whether all this can be read. */
 void
 inside_look(lua_State *L, lua_CFunction light, lua_CFunction closure,

@@ -363,6 +363,7 @@ cpprof__vm_mix_fork_child(void)
     struct cpprof__vm_thread *t;
 
     memset(owners, 0, sizeof owners);
+    cpprof__vm_registers_forked();
     for (t = cpprof__vm_threads; t; t = t->next)
         cpprof__vm_put_off_forked(t);
 }

@@ -117,6 +117,10 @@ cpprof__vm_is_run_loop(const struct cpprof_vm *vm, uintptr_t pc);
 bool
 cpprof__vm_is_plumbing(const struct cpprof_vm *vm, uintptr_t pc);
 
+/* registers.c: in a forked child. */
+void
+cpprof__vm_registers_forked(void);
+
 /* mix.c: the interpreter tells frames, so stacks can be mixed. */
 void
 cpprof__vm_mix_begin(void);

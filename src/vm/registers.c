@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the run loop keeps in registers. An interpreter may note the place where
+ * it is only where it has to, and keep it in a register through a call that
+ * allocates; the functions below it have saved that, where the call-frame
+ * information says. Frames of the run loop hold what has no register.
+ */
+#include "vm/vm.h"
+
+#include "arch/regs.h"
+#include "collect/signal/cfi.h"
+#include "collect/signal/module.h"
+#include "collect/signal/stack_view.h"
+#include "collect/signal/thread.h"
+
+/* Frames between an allocation and the run loop, at most. */
+#define STEPS 64u
+
+/* Not on the stack, which may be small. More at the same time know nothing. */
+#define PLACES 16u
+
+static struct place {
+    struct cpprof__stack_view view;
+    const void *owner; /* NULL: free */
+} places[PLACES];
+
+static struct place *
+take_place(void)
+{
+    unsigned i;
+
+    for (i = 0; i < PLACES; i++) {
+        const void *nobody = NULL;
+
+        if (!load_relaxed(&places[i].owner) &&
+            cas_acq_rel(&places[i].owner, &nobody, (const void *)&cpprof__self))
+            return &places[i];
+    }
+    return NULL;
+}
+
+/* To the caller. pc is the return address; the byte before it is in the call.
+ */
+static bool
+step(struct cpprof__regs *regs, struct cpprof__stack_view *view, bool is_first)
+{
+    struct cpprof__cfi module = {NULL, NULL, NULL};
+    uintptr_t pc = regs->pc - !is_first;
+    struct cpprof__cfi_row row;
+    struct cpprof__fde fde;
+    bool is_root;
+
+    return cpprof__module_find(pc, &module) &&
+           cpprof__cfi_find(&module, pc, &fde) &&
+           cpprof__cfi_run(&fde, pc, &row) &&
+           cpprof__cfi_step(&row, &fde.origin, regs, view, &is_root) &&
+           !is_root && regs->sp > view->lo && regs->sp < view->hi;
+}
+
+static bool
+find(const struct cpprof_vm *vm, struct cpprof__regs *regs,
+     struct cpprof__stack_view *view)
+{
+    unsigned i;
+
+    for (i = 0; i < STEPS; i++) {
+        if (!step(regs, view, i == 0))
+            return false;
+        if (cpprof__vm_is_run_loop(vm, regs->pc - 1))
+            return true;
+    }
+    return false;
+}
+
+static size_t
+put_registers(const struct cpprof__regs *regs, uintptr_t *words, size_t max)
+{
+    size_t i, n = 0;
+
+    for (i = 0; i < CPPROF__N_REGS; i++)
+        if ((CPPROF__CALLEE_SAVED & regs->known) >> i & 1 && n < max)
+            words[n++] = regs->r[i];
+    return n;
+}
+
+/* From where its callee's arguments end up to its caller's frame. */
+static size_t
+put_frame(struct cpprof__regs regs, struct cpprof__stack_view *view,
+          uintptr_t *words, size_t max)
+{
+    uintptr_t at = regs.sp;
+    size_t n = 0;
+
+    if (!step(&regs, view, false))
+        return 0;
+    for (; at + sizeof *words < regs.sp && n < max; at += sizeof *words)
+        if (!stack_read(view, at, &words[n++]))
+            return n - 1;
+    return n;
+}
+
+size_t
+cpprof_vm_run_loop_words(const struct cpprof_vm *vm, const void *high,
+                         uintptr_t *words, size_t max)
+{
+    struct place *place = take_place();
+    struct cpprof__regs regs;
+    size_t n = 0;
+
+    if (!place)
+        return 0;
+    cpprof__regs_here(&regs);
+    place->view.lo = regs.sp;
+    place->view.hi = (uintptr_t)high;
+    place->view.window_n = 0;
+    if (find(vm, &regs, &place->view)) {
+        n = put_registers(&regs, words, max);
+        n += put_frame(regs, &place->view, words + n, max - n);
+    }
+    store_release(&place->owner, NULL);
+    return n;
+}
+
+void
+cpprof__vm_registers_forked(void)
+{
+    unsigned i;
+
+    for (i = 0; i < PLACES; i++)
+        places[i].owner = NULL;
+}
