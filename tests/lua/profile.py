@@ -43,12 +43,14 @@ def numbers(value):
 
 class Profile:
     """samples: [(stack, value, labels)]; stack: [(name, file, line)], leaf
-    first."""
+    first. Native code without a name has "" and its module. which: of several
+    values."""
 
-    def __init__(self, path):
+    def __init__(self, path, which=0):
         with gzip.open(path) as file:
             data = file.read()
         strings, functions, locations, raw = [], {}, {}, []
+        mappings = {0: {}}
         self.duration_ns = self.period = 0
         for field, value in fields(data):
             if field == 6:
@@ -57,8 +59,12 @@ class Profile:
                 f = dict(fields(value))
                 functions[f[1]] = f
             elif field == 4:
-                f = dict(fields(value))
-                locations[f[1]] = dict(fields(f.get(4, b"")))
+                f = list(fields(value))
+                locations[dict(f)[1]] = \
+                    dict(f).get(2, 0), [dict(fields(v)) for k, v in f if k == 4]
+            elif field == 3:
+                m = dict(fields(value))
+                mappings[m[1]] = m
             elif field == 2:
                 raw.append(value)
             elif field == 10:
@@ -67,25 +73,28 @@ class Profile:
                 self.period = value
         self.files = {}
 
-        def frame(number):
-            line = locations[number]
-            f = functions[line[1]]
-            return (strings[f.get(2, 0)], strings[f.get(4, 0)],
-                    line.get(2, 0))
+        def frames(number):
+            mapping, lines = locations[number]
+            for line in lines:
+                f = functions[line[1]]
+                yield (strings[f.get(2, 0)], strings[f.get(4, 0)],
+                       line.get(2, 0))
+            if not lines:
+                yield "", strings[mappings[mapping].get(5, 0)], 0
 
         self.samples = []
         for sample in raw:
             stack, values, labels = [], [], {}
             for field, value in fields(sample):
                 if field == 1:
-                    stack += [frame(n) for n in numbers(value)]
+                    stack += [f for n in numbers(value) for f in frames(n)]
                 elif field == 2:
                     values += numbers(value)
                 else:
                     f = dict(fields(value))
                     labels[strings[f[1]]] = \
                         strings[f[2]] if 2 in f else f.get(3, 0)
-            self.samples.append((stack, values[0], labels))
+            self.samples.append((stack, values[which], labels))
 
     def total(self):
         return sum(value for _, value, _ in self.samples)
