@@ -23,7 +23,7 @@
 
 struct cpprof__tables {
     struct cpprof__tree tree;
-    struct cpprof__store store; /* mappings and label sets only */
+    struct cpprof__store store;            /* mappings and label sets only */
     const struct cpprof__scripts *scripts; /* or NULL */
 };
 extern struct cpprof__tables cpprof__tables;
