@@ -100,10 +100,15 @@ peek(struct peeking *p, const struct cpprof_vm *vm, struct cpprof__vm_thread *t,
 {
     *p = (struct peeking){.vm = vm, .script = script};
     vm->ops.peek(t ? t->thread : NULL, add_frame, p);
-    if (p->has_unnamed && t) {
-        store_relaxed(&t->wants_names, 1u);
-        store_relaxed(&t->public.due, 1u);
-    }
+}
+
+/* The interpreter tells the names at a safepoint, to which it comes by itself
+ * in that case. */
+static void
+ask_for_names(struct cpprof__vm_thread *t)
+{
+    store_relaxed(&t->wants_names, 1u);
+    store_relaxed(&t->public.due, 1u);
 }
 
 /* ---- both together ---------------------------------------------------- */
@@ -214,6 +219,8 @@ mix_now(const struct cpprof_vm *vm, struct cpprof__vm_thread *t, uintptr_t *pcs,
     if (!place)
         return CPPROF__MIXED_NOT;
     peek(&script, vm, t, place->script);
+    if (script.has_unnamed && t)
+        ask_for_names(t);
     if (script.n) {
         memcpy(place->native, pcs, *n * sizeof *pcs);
         splice(&script, place->native, n, pcs, max, end);
@@ -316,7 +323,6 @@ learn_names(struct cpprof__vm_thread *t)
         return;
     peek(&script, t->vm, t, place->script);
     give_place(place);
-    store_relaxed(&t->wants_names, 0u); /* no more can be known */
 }
 
 void
