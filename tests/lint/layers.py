@@ -43,7 +43,7 @@ RULES = {
     "src/push": {"push", "collect", "base", "arch", "object/plug_in.h",
                  "public"},
     "src/push/curl": {"push/plugin.h", "arch"},
-    "src/vm": {"vm", "collect", "base", "arch", "public"},
+    "src/vm": {"vm", "collect", "collect/signal", "base", "arch", "public"},
     "src/cli": {"cli", "public"},
     "bindings": {"bindings", "public"},
     "bindings/lua": {"bindings/lua", "public"},
