@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+"""Stacks of Python and C: scripts that know nothing, under the samplers of the
+native code, and what the profiles say of them.
+
+    mixed.py PYTHON CPPROF
+
+Prints TAP.
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(here, "..", "lua"))
+from profile import Profile  # noqa: E402
+
+python, cpprof = map(os.path.abspath, sys.argv[1:])
+library = os.path.join(os.path.dirname(cpprof), "libcpprof.so")
+n_checks = n_failed = 0
+
+
+def check(name, problems):
+    global n_checks, n_failed
+    n_checks += 1
+    n_failed += bool(problems)
+    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
+          flush=True)
+    for problem in list(problems)[:12]:
+        print("#", problem)
+
+
+def run(*command, env=None, status=0):
+    environment = {k: v for k, v in os.environ.items()
+                   if not k.startswith(("PYTHON", "CPPROF", "LD_PRELOAD"))}
+    environment.update(env or {})
+    done = subprocess.run([str(word) for word in command], env=environment,
+                          capture_output=True, text=True, cwd=work)
+    if done.returncode != status:
+        raise SystemExit("Bail out! %s: %d %s" % (command, done.returncode,
+                                                  done.stderr))
+    return done.stdout
+
+
+def preloaded(words, *command, **env):
+    """With CPPROF=words."""
+    return run(python, *command, env=dict(env, CPPROF=words + ",out=p.pb.gz",
+                                          LD_PRELOAD=library))
+
+
+def profile(name="p.pb.gz", which=1):
+    return Profile(os.path.join(work, name), which)
+
+
+def write(name, text):
+    path = os.path.join(work, name)
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def line_of(path, text):
+    with open(path) as file:
+        for number, line in enumerate(file, 1):
+            if text in line:
+                return number
+
+
+def near(what, got, wanted, within):
+    return [] if abs(got - wanted) <= within else \
+        ["%s: %s, not %s +- %s" % (what, got, wanted, within)]
+
+
+def at_least(what, got, least):
+    return [] if got >= least else ["%s: %s < %s" % (what, got, least)]
+
+
+def script_only(stack):
+    """Names of the frames of Python."""
+    return [f[0] for f in stack if f[1].endswith((".py", ">"))]
+
+
+def under(p, *names):
+    """Seconds of stacks that have these functions of Python in a row, leaf side
+    first."""
+    def has(stack, _):
+        frames = script_only(stack)
+        return any(frames[i:i + len(names)] == list(names)
+                   for i in range(len(frames)))
+    return p.time(has) / 1e9
+
+
+def between(stack, leafward, rootward):
+    """Frames between the two, that are in this order; None: they are not."""
+    names = [f[0] for f in stack]
+    if leafward not in names or rootward not in names:
+        return None
+    i, j = names.index(leafward), names.index(rootward)
+    return stack[i + 1:j] if i < j else None
+
+
+def until_right(what):
+    """On a busy machine chance may have it otherwise."""
+    for turn in range(3):
+        problems = what(turn)
+        if not problems:
+            break
+    return problems
+
+
+# ---- shapes -----------------------------------------------------------------
+
+SHAPES = os.path.join(here, "mixed_shapes.py")
+
+# Seconds of CPU time; a name and who must be right above it.
+SPENT = [
+    (0.2, "work", "rank", "order", "main"),
+    (0.2, "dumps", "dump", "main"),
+    (0.2, "sub", "match", "main"),
+    (0.2, "work", "numbers", "consume"),
+    (0.2, "work", "inner", "outer"),
+    (0.2, "work", "Thing.__init__", "main"),
+    (0.2, "work", "Thing.__call__", "main"),
+    (0.2, "work", "Thing.__add__", "main"),
+    (0.2, "work", "Thing.field", "main"),
+    (0.2, "work", "raises", "catches"),
+    (0.2, "work", "catches", "main"),
+    (0.2, "work") + 41 * ("recurse",) + ("main",),
+    (0.2, "work", "compare", "callbacks"),
+    (0.2, "work", "[string]", "main"),
+    (0.2, "work", "main.<locals>.<lambda>", "main"),
+    (0.2, "work", "first", "Thread.run"),
+    (0.2, "work", "second", "Thread.run"),
+]
+
+# C code, leaf side first, that stands right below a line of Python.
+BELOW = [
+    ("deflate", "pack", "# the line of zlib"),
+    ("SHA256_Update", "digest", "# the line of hashlib"),
+]
+
+# Of the interpreter, and not of the script.
+NEVER = {"_PyEval_EvalFrameDefault", "_PyFunction_Vectorcall",
+         "_PyEval_Vector", "PyObject_Vectorcall", "_PyObject_MakeTpCall",
+         "_PyObject_Call", "PyVectorcall_Call"}
+
+
+def below(p):
+    problems = []
+    for native, function, text in BELOW:
+        line = line_of(SHAPES, text)
+
+        def stands(stack, _):
+            gap = between(stack, native, function)
+            return gap is not None and not script_only(gap) and \
+                (function, SHAPES, line) in stack
+        problems += at_least("%s below %s" % (native, function),
+                             p.time(stands) / 1e9, 0.1)
+    return problems
+
+
+def called_back(p):
+    """C code stands between the function that is called and who gave it."""
+    def has(leafward, rootward, name):
+        def stands(stack, _):
+            gap = between(stack, leafward, rootward)
+            return gap and not script_only(gap) and \
+                (not name or name in [f[0] for f in gap])
+        return p.time(stands) / 1e9
+    return at_least("list_sort below sorted", has("rank", "order", None),
+                    0.12) + \
+        at_least("qsort below ctypes", has("compare", "callbacks", "qsort_r"),
+                 0.12)
+
+
+def no_machinery(p):
+    """In stacks of the script; before it there was no module to know it."""
+    left = {}
+    for stack, _, _ in p.samples:
+        if not {"main", "first", "second"} & {f[0] for f in stack}:
+            continue
+        for name, _, _ in stack:
+            if name in NEVER:
+                left[name] = left.get(name, 0) + 1
+    return ["%s is left, %d times" % item for item in left.items()]
+
+
+def apart(p):
+    """Each thread its own stack."""
+    both = p.time(lambda stack, _: {"first", "second"} <=
+                  {f[0] for f in stack} or
+                  "main" in {f[0] for f in stack} and
+                  {"first", "second"} & {f[0] for f in stack})
+    return near("two threads in one stack", both, 0, 0)
+
+
+def spent(p):
+    problems = []
+    for seconds, *names in SPENT:
+        problems += near(" < ".join(names[:4]), under(p, *names), seconds,
+                         0.4 * seconds)
+    return problems
+
+
+def shapes(turn):
+    preloaded("cpu=250", SHAPES)
+    p = profile()
+    return spent(p) + below(p) + called_back(p) + no_machinery(p) + apart(p)
+
+
+# ---- truth ------------------------------------------------------------------
+
+SPLIT = """
+import sys
+def work(n):
+    x = 0
+    for i in range(n):
+        x = (x * 31 + i) % 65537
+    return x
+def split():
+    work(70000)  # seventy
+    work(20000)  # twenty
+    work(10000)  # ten
+for _ in range(int(sys.argv[1])):
+    split()
+"""
+
+
+def split(turn):
+    path = write("split.py", SPLIT)
+    preloaded("cpu=1000", path, 400 << turn)
+    p = profile()
+    inside = p.time(lambda stack, _: "split" in script_only(stack))
+    problems = []
+    for word, share in ("seventy", 70), ("twenty", 20), ("ten", 10):
+        frame = ("split", path, line_of(path, "# " + word))
+        got = p.time(lambda stack, _: frame in stack)
+        problems += near(word, 100 * got / inside, share, 2)
+    return problems
+
+
+# ---- wall -------------------------------------------------------------------
+
+WAITS = """
+import threading, time
+lock = threading.Lock()
+def nap():
+    time.sleep(1)  # the nap
+def wait():
+    lock.acquire()  # the wait
+lock.acquire()
+threads = [threading.Thread(target=f) for f in (nap, wait)]
+for thread in threads:
+    thread.start()
+threads[0].join()
+lock.release()
+threads[1].join()
+"""
+
+
+def waits(turn):
+    path = write("waits.py", WAITS)
+    preloaded("wall=100", path)
+    p = profile()
+    problems = []
+    for name in "nap", "wait":
+        frame = (name, path, line_of(path, "# the " + name))
+        got = p.time(lambda stack, _: frame in stack and
+                     "Thread.run" in script_only(stack)) / 1e9
+        problems += near(name, got, 1, 0.15)
+    return problems
+
+
+# ---- heap -------------------------------------------------------------------
+
+HEAP = """
+def make():
+    small = [bytes(100) for _ in range(5000)]  # small
+    large = [bytes(2000) for _ in range(1000)]  # large
+    return small, large
+kept = make()
+"""
+
+
+def heap():
+    """A bytes object has 33 bytes more than its contents."""
+    path = write("heap.py", HEAP)
+    preloaded("heap=1", path, PYTHONMALLOC="malloc")
+    space, objects = profile(), profile(which=0)
+    problems = []
+    for word, n, size in ("small", 5000, 133), ("large", 1000, 2033):
+        frame = ("make.<locals>.<listcomp>", path, line_of(path, "# " + word))
+
+        def has(stack, _):
+            return frame in stack
+        problems += near(word, space.time(has), n * size, 0.05 * n * size)
+        problems += near("number of " + word, objects.time(has), n, 0.01 * n)
+    return problems
+
+
+# ---- readers and recorders --------------------------------------------------
+
+def pprof():
+    preloaded("cpu=250", SHAPES)
+    pieces = {"-top": ["Type: cpu", "Thing.__init__", "deflate", "recurse"],
+              "-list=^pack$": ["# the line of zlib", "mixed_shapes.py"],
+              "-traces": ["callbacks", "qsort_r"]}
+    problems = []
+    for words, wanted in pieces.items():
+        text = run("go", "tool", "pprof", "-nodefraction=0", words, "p.pb.gz")
+        problems += ["%s has no %s" % (words, piece)
+                     for piece in wanted if piece not in text]
+    return problems
+
+
+KILLED = """
+import os, time, zlib
+def last():
+    end = time.thread_time() + 0.5
+    while time.thread_time() < end:
+        zlib.compress(bytes(100000))
+last()
+os.kill(os.getpid(), 9)
+"""
+
+
+def killed():
+    run(cpprof, "record", "-o", "killed.pb.gz", "--", python,
+        write("killed.py", KILLED), status=-signal.SIGKILL)
+    p = profile("killed.pb.gz")
+    return at_least("last", under(p, "last", work + "/killed.py"), 0.3) + \
+        at_least("deflate", p.cum("deflate") / 1e9, 0.1)
+
+
+# ---- stress -----------------------------------------------------------------
+
+def stress(words, seconds, **env):
+    """Does what it does without us, to the last byte."""
+    path = os.path.join(here, "mixed_stress.py")
+    wanted = run(python, path, 0.5)
+    got = preloaded(words, path, seconds, **env)
+    return [] if got == wanted else ["printed " + got]
+
+
+with tempfile.TemporaryDirectory(prefix="cpprof-mixed-") as work:
+    check("Python and C in one stack", until_right(shapes))
+    check("70/20/10 by line within 2 points", until_right(split))
+    check("sleeps and locks by line, wall", until_right(waits))
+    check("bytes by line, heap", heap())
+    check("go tool pprof reads it", pprof())
+    check("a script that is killed leaves its profile", killed())
+    check("code that comes and goes, cpu", stress("cpu=1000", float(os.environ.get("S", 5))))
+    check("code that comes and goes, cpu, wall and heap",
+          stress("cpu=1000,wall=200,heap=20000", float(os.environ.get("S", 5)), PYTHONMALLOC="malloc"))
+print("1..%d" % n_checks)
+sys.exit(n_failed != 0)
