@@ -44,13 +44,13 @@ def numbers(value):
 class Profile:
     """samples: [(stack, value, labels)]; stack: [(name, file, line)], leaf
     first. Native code without a name has "" and its module. which: of several
-    values."""
+    values. native: for each sample, what code it has: (file, place in it)."""
 
     def __init__(self, path, which=0):
         with gzip.open(path) as file:
             data = file.read()
         strings, functions, locations, raw = [], {}, {}, []
-        mappings = {0: {}}
+        mappings, places = {0: {}}, {}
         self.duration_ns = self.period = 0
         for field, value in fields(data):
             if field == 6:
@@ -60,6 +60,7 @@ class Profile:
                 functions[f[1]] = f
             elif field == 4:
                 f = list(fields(value))
+                places[dict(f)[1]] = dict(f).get(3, 0)
                 locations[dict(f)[1]] = \
                     dict(f).get(2, 0), [dict(fields(v)) for k, v in f if k == 4]
             elif field == 3:
@@ -72,6 +73,7 @@ class Profile:
             elif field == 12:
                 self.period = value
         self.files = {}
+        self.native = []
 
         def frames(number):
             mapping, lines = locations[number]
@@ -82,11 +84,18 @@ class Profile:
             if not lines:
                 yield "", strings[mappings[mapping].get(5, 0)], 0
 
+        def place(number):
+            m = mappings[locations[number][0]]
+            return (strings[m.get(5, 0)],
+                    places[number] - m.get(2, 0) + m.get(4, 0))
+
         self.samples = []
         for sample in raw:
             stack, values, labels = [], [], {}
+            native = []
             for field, value in fields(sample):
                 if field == 1:
+                    native += [place(n) for n in numbers(value) if places[n]]
                     stack += [f for n in numbers(value) for f in frames(n)]
                 elif field == 2:
                     values += numbers(value)
@@ -95,6 +104,7 @@ class Profile:
                     labels[strings[f[1]]] = \
                         strings[f[2]] if 2 in f else f.get(3, 0)
             self.samples.append((stack, values[which], labels))
+            self.native.append(native)
 
     def total(self):
         return sum(value for _, value, _ in self.samples)

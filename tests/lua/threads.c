@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * States of Lua in threads of their own, which come and go, while the main
- * thread starts and stops profiles in all modes. Each profile is one whole
- * file; what it says is looked at elsewhere.
+ * thread starts and stops profiles in all modes, and of CPU time with mixed
+ * stacks; one in 4096 bytes that are allocated tells its stack, too. Each
+ * profile is one whole file; what it says is looked at elsewhere.
  */
 #include "state.h"
+#include <cpprof/cpprof.h>
+#include <cpprof/heap.h>
 #include <cpprof/vm.h>
 
 #include <lualib.h>
@@ -94,28 +97,55 @@ count_close(void *ctx, int failed)
     return 0;
 }
 
-/* One after another, of any length. */
 static bool
-profile(unsigned round, size_t *n_bytes)
+start_scripts(unsigned round, struct file *file)
 {
-    struct file file = {0};
     const struct cpprof_vm_options options = {
         .size = sizeof options,
         .mode = (enum cpprof_vm_mode)(round % 3),
         .rate_hz = round % 2 ? 1000 : 100,
         .flags = round % 5 ? 0 : CPPROF_VM_MERGE,
     };
-    struct timespec length = {0, (long)(1 + round * 7 % 40) * 1000000};
 
-    if (cpprof_start_vm_profile(
-            (struct cpprof_writer){count_bytes, count_close, &file}, &options,
-            NULL) != CPPROF_OK)
+    return cpprof_start_vm_profile(
+               (struct cpprof_writer){count_bytes, count_close, file}, &options,
+               NULL) == CPPROF_OK;
+}
+
+static bool
+start_cpu(struct file *file)
+{
+    const struct cpprof_cpu_options options = {.size = sizeof options,
+                                               .rate_hz = 1000};
+
+    return cpprof_start_cpu_profile(
+               (struct cpprof_writer){count_bytes, count_close, file}, &options,
+               NULL) == CPPROF_OK;
+}
+
+static bool
+is_whole(const struct file *file)
+{
+    return file->n_closed == 1 && file->n_bytes > 0;
+}
+
+/* One after another, of any length: of scripts, of CPU time, or both. */
+static bool
+profile(unsigned round, size_t *n_bytes)
+{
+    struct file scripts = {0}, cpu = {0};
+    struct timespec length = {0, (long)(1 + round * 7 % 40) * 1000000};
+    bool has_scripts = round % 4 != 3, has_cpu = round % 4 != 0;
+
+    if ((has_scripts && !start_scripts(round, &scripts)) ||
+        (has_cpu && !start_cpu(&cpu)))
         return false;
     nanosleep(&length, NULL);
-    if (cpprof_stop_vm_profile(NULL) != CPPROF_OK)
+    if ((has_cpu && cpprof_stop_cpu_profile(NULL) != CPPROF_OK) ||
+        (has_scripts && cpprof_stop_vm_profile(NULL) != CPPROF_OK))
         return false;
-    *n_bytes += file.n_bytes;
-    return file.n_closed == 1 && file.n_bytes > 0;
+    *n_bytes += scripts.n_bytes + cpu.n_bytes;
+    return (!has_scripts || is_whole(&scripts)) && (!has_cpu || is_whole(&cpu));
 }
 
 static void
@@ -132,6 +162,7 @@ main(void)
     unsigned round = 0, n_wrong = 0, i;
     size_t n_bytes = 0;
 
+    cpprof_set_heap_rate(4096);
     for (i = 0; i < N_THREADS; i++)
         pthread_create(&threads[i], NULL, run_states, NULL);
     while (now() < end)

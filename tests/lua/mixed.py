@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Scripts in the stacks of native profiles, instead of their interpreter.
+
+    mixed.py LUA LIBRARY CPPROF [EMBED MODULE-FOLDER]
+
+Prints TAP. LUA: lua5.4, or lua5.1 and luajit, which are asked for less.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from profile import Profile
+
+here = os.path.dirname(os.path.abspath(__file__))
+lua, library, cpprof = sys.argv[1:4]
+embed = sys.argv[4:6]
+is_54 = os.path.basename(lua) == "lua5.4"
+path = os.path.join(here, "mixed.lua")
+n_checks = n_failed = 0
+
+
+def check(name, problems):
+    global n_checks, n_failed
+    n_checks += 1
+    n_failed += bool(problems)
+    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
+          flush=True)
+    for problem in list(problems)[:8]:
+        print("#", problem)
+
+
+def run(command, env=None, status=0):
+    """status: None: any."""
+    environment = {k: v for k, v in os.environ.items()
+                   if not k.startswith(("LUA_", "CPPROF", "LD_PRELOAD"))}
+    environment.update(env or {})
+    done = subprocess.run([str(word) for word in command], env=environment,
+                          capture_output=True, text=True, cwd=work)
+    if status is not None and done.returncode != status:
+        raise SystemExit("Bail out! %s: %d %s" % (command, done.returncode,
+                                                  done.stderr))
+    return done.stdout
+
+
+def preloaded(kinds, *words):
+    """The profile of each kind."""
+    out = run(lua.split() + [path] + list(words),
+              {"CPPROF": kinds + ",out=%k.pb.gz", "LD_PRELOAD": library})
+    assert out == "done\n", out
+
+
+def recorded(*words, status=0, kinds=()):
+    out = run([cpprof, "record", "-o", "cpu.pb.gz", *kinds, "--",
+               *lua.split(), path, *words], status=status)
+    assert status or out == "done\n", out
+
+
+def profile(kind="cpu", which=0):
+    return Profile(os.path.join(work, kind + ".pb.gz"), which)
+
+
+def line_of(comment):
+    with open(path) as file:
+        for number, line in enumerate(file, 1):
+            if line.rstrip().endswith("-- " + comment):
+                return number
+
+
+def at(p, comment):
+    line = line_of(comment)
+    return p.time(lambda stack, _: any(f[1] == path and f[2] == line
+                                       for f in stack))
+
+
+def near(what, got, wanted, within):
+    return [] if abs(got - wanted) <= within else \
+        ["%s: %s, not %s +- %s" % (what, got, wanted, within)]
+
+
+def has_in_order(stack, names):
+    rest = iter(f[0] for f in stack)
+    return all(any(name == wanted for name in rest) for wanted in names)
+
+
+def under(p, *names):
+    return p.time(lambda stack, _: has_in_order(stack, names))
+
+
+# ---- the run loop, without symbols ------------------------------------------
+
+def largest_function(file):
+    text = run(["readelf", "--debug-dump=frames", file], status=None)
+    ranges = [(int(a, 16), int(b, 16)) for a, b in
+              re.findall(r"pc=([0-9a-f]+)\.\.([0-9a-f]+)", text)]
+    return max(ranges, key=lambda r: r[1] - r[0])
+
+
+def load_bias(file):
+    """From a place in the file to an address as readelf has it."""
+    for line in run(["readelf", "-lW", file], status=None).splitlines():
+        words = line.split()
+        if words[:1] == ["LOAD"] and "E" in words[6:8]:
+            return int(words[2], 16) - int(words[1], 16)
+    return 0
+
+
+def run_loops(p):
+    """Of stacks that are not of our own start, in the program's LUA_INIT."""
+    first, limit = largest_function(lua_file)
+    bias = load_bias(lua_file)
+    found = []
+    for (stack, _, _), native in zip(p.samples, p.native):
+        is_there = any(first <= place + bias < limit and
+                       os.path.realpath(file) == os.path.realpath(lua_file)
+                       for file, place in native)
+        is_ours = any("cpprof" in file or "/ld-linux" in file
+                      for file, _ in native)
+        if is_there and not is_ours:
+            found.append("run loop: %s" % [hex(place) for _, place in native])
+    return found
+
+
+# ---- CPU --------------------------------------------------------------------
+
+def shares(collect, kind="cpu", of=None):
+    """Again with a longer run, as chance may have it on a busy machine."""
+    n = 2000000
+    for _ in range(5):
+        collect("lines", str(n))
+        p = profile(kind)
+        total = of(p) if of else p.total()
+        problems = []
+        for comment, share in ("seventy", 70), ("twenty", 20), ("ten", 10):
+            problems += near(comment, 100 * at(p, comment) / total, share, 2)
+        if not problems:
+            break
+        n *= 2
+    return problems + run_loops(p)
+
+
+def order(stack, line, function):
+    """Native frames, the function, the line that called it."""
+    names = [f[0] for f in stack]
+    i = names.index(function) if function in names else 0
+    return i > 0 and all(f[1] != path for f in stack[:i]) and \
+        stack[i + 1][1:] == (path, line)
+
+
+def libraries():
+    problems = []
+    for what, n, function, comment in (
+            ("texts", "300", "string.gsub", "replaces"),
+            ("texts", "300", "string.rep", "repeats"),
+            ("sorts", "300", "table.sort", "sorts")):
+        preloaded("cpu=1000", what, n)
+        p = profile()
+        line = line_of(comment)
+        if not p.time(lambda stack, _: order(stack, line, function)):
+            problems.append("nothing in %s at its line" % function)
+        problems += run_loops(p)
+    compares = line_of("compares")
+    if not p.time(lambda stack, _: stack[0][1:] == (path, compares) and
+                  has_in_order(stack[1:], ["table.sort", "sorts"])):
+        problems.append("no comparison below table.sort")
+    return problems
+
+
+def ways():
+    rows = {"index": "meta.__index", "newindex": "meta.__newindex",
+            "add": "meta.__add", "lt": "meta.__lt", "eq": "meta.__eq",
+            "len": "meta.__len", "concat": "meta.__concat",
+            "call": "meta.__call", "close": "meta.__close",
+            "closed_by_error": "meta.__close", "pcall": "pcall",
+            "tail": "(...tail calls...)", "iterator": None,
+            "replace": "string.gsub", "compare": "table.sort",
+            "wrap": "coroutine.wrap", "resume": "coroutine.resume",
+            "load": '[string "local burn, n = ... burn(n) return 1"]'}
+    rest = dict(rows)
+    n = 100000
+    for _ in range(5):
+        preloaded("cpu=1000", "all", str(n))
+        p = profile()
+        for way, name in list(rest.items()):
+            names = [name] if name else []
+            if way != "tail":
+                names += ["ways." + way]
+            if under(p, "burn", *names, "all"):
+                del rest[way]
+        if not rest:
+            break
+        n *= 2
+    nested = under(p, "burn", "coroutine.wrap", "table.sort",
+                   "coroutine.resume", "ways.resume", "all")
+    return ["not seen: " + way for way in rest] + run_loops(p) + \
+        ([] if nested else ["no coroutine in a coroutine"])
+
+
+def read_by_go():
+    preloaded("cpu=1000", "texts", "300")
+    problems = []
+    for option, wanted in (("-top", "string.gsub"), ("-traces", "string.rep"),
+                           ("-list=^texts$", r"ms .*-- replaces")):
+        text = run(["go", "tool", "pprof", option, "cpu.pb.gz"])
+        if not re.search(wanted, text):
+            problems.append("%s: %s" % (option, text[:300]))
+    return problems
+
+
+def after_kill():
+    recorded("killed", "3000000", status=-signal.SIGKILL)
+    p = profile()
+    return [] if at(p, "seventy") > p.total() / 3 else ["no lines of a script"]
+
+
+# ---- the others -------------------------------------------------------------
+
+def heap_lines():
+    """Sizes of Lua 5.4 for 64 bits."""
+    n = 20000
+    preloaded("heap=1", "memory", str(n))
+    p = profile("heap", 1)
+    sizes = {"text": 24 + 1001, "empty": 56, "three": 56 + 3 * 16,
+             "pair": 56 + 2 * 24, "closure": 32 + 8 + 40, "grows": 16}
+    problems = []
+    for comment, size in sizes.items():
+        problems += near(comment, at(p, comment), n * size, n * size * 0.01)
+    # 1000 and the digits of a number; numbers become texts first.
+    joined = at(p, "joined") / n
+    if not 24 + 1002 <= joined <= 24 + 1006 + 64:
+        problems.append("joined: %s" % joined)
+    return problems
+
+
+def heap_samples():
+    """The same by samples, within what chance allows."""
+    preloaded("heap=4096", "memory", "100000")
+    p = profile("heap", 1)
+    tables = at(p, "three")
+    texts = at(p, "text")
+    return near("texts for each byte of tables", texts / tables,
+                1025 / 104, 1.5)
+
+
+def wall():
+    def running(p):
+        return p.time(lambda stack, _: any(f[1] == path for f in stack))
+    problems = shares(lambda *words: preloaded("wall=1000", *words), "wall",
+                      running)
+    p = profile("wall")
+    return problems + ([] if running(p) > p.total() / 10
+                       else ["%s of %s" % (running(p), p.total())])
+
+
+def embedded():
+    program, folder = embed
+    for n in 4000000, 8000000, 16000000, 32000000:
+        run([program, path, "own.pb.gz"],
+            {"CPPROF": "cpu=1000,out=cpu.pb.gz", "LD_PRELOAD": library,
+             "LUA_CPATH": folder + "/?.so", "N": str(n)})
+        problems = []
+        for p in profile(), profile("own"):
+            for comment, share in ("seventy", 70), ("twenty", 20), ("ten", 10):
+                problems += near(comment, 100 * at(p, comment) / p.total(),
+                                 share, 3)
+        if not problems:
+            break
+    return problems
+
+
+def stays_native():
+    preloaded("cpu=1000,heap=1", "lines", "30000000")
+    p = profile()
+    return ["a frame of the script"] if at(p, "seventy") else []
+
+
+def main():
+    if "luajit" in lua:
+        check("LuaJIT has native stacks", stays_native())
+    else:
+        check("lines have their shares, preloaded",
+              shares(lambda *words: preloaded("cpu=1000", *words)))
+        check("script, function of a library, native frames", libraries())
+    if is_54:
+        check("lines have their shares, recorded", shares(recorded))
+        check("whatever calls whatever, the run loop is not seen", ways())
+        check("a line has the bytes it allocates", heap_lines())
+        check("... and by samples about that", heap_samples())
+        check("lines have their shares of the time that runs", wall())
+        check("go tool pprof reads it", read_by_go())
+        check("a script that is killed has its profile", after_kill())
+    if embed:
+        check("a host that embeds Lua has lines in its profile", embedded())
+    print("1..%d" % n_checks)
+    return n_failed != 0
+
+
+lua_file = shutil.which(lua.split()[0])
+work = tempfile.mkdtemp(prefix="cpprof-mixed.")
+try:
+    if not shutil.which("go") or not shutil.which("readelf"):
+        print("1..0 # SKIP no go tool pprof, or no readelf")
+        sys.exit(0)
+    sys.exit(main())
+finally:
+    shutil.rmtree(work)
