@@ -20,6 +20,7 @@ static struct cpprof_vm_ops ops = {
     .labels = labels_of_thread,
     .interrupt = ticks_interrupt,
     .peek = peek_stack,
+    .peek_asleep = peek_sleeper,
 };
 
 PyObject *
@@ -224,8 +225,10 @@ register_vm(void)
 
     if (python_vm)
         return true;
-    if (!peek_works())
+    if (!peek_works()) {
         ops.peek = NULL;
+        ops.peek_asleep = NULL;
+    }
     if (cpprof_vm_register(&ops, &python_vm, &error) != CPPROF_OK) {
         raise_failure(&error);
         return false;

@@ -13,6 +13,10 @@
  * references of 0, or the allocator's link in its place, which is 0 or no small
  * number. Where something makes no sense the walk ends.
  *
+ * A thread that sleeps is told of from another (peek_sleeper). It holds what
+ * its frames hold as long as it sleeps; should it wake up, nothing of that is
+ * used. So all of it is copied through the kernel first.
+ *
  * Source: CPython 3.11, Include/internal/pycore_frame.h, Objects/locations.md.
  */
 #include "python.h"
@@ -33,6 +37,12 @@
 /* Tunable: of names and files that are not ASCII; others are not copied. */
 #define TEXT_MAX 512
 
+/* Tunable: of the table of lines of code that a sleeper runs. */
+#define LINES_MAX 32768
+
+/* Threads of which one is looked for. */
+#define STATES_MAX 512
+
 /* A frame without its variables, and code without its instructions. */
 #define FRAME_BYTES offsetof(struct _PyInterpreterFrame, localsplus)
 #define CODE_BYTES  offsetof(PyCodeObject, co_code_adaptive)
@@ -43,7 +53,15 @@ struct place {
     bool is_entry;
 };
 
+/* Objects of a frame, copied. */
+struct copies {
+    char name[sizeof(PyCompactUnicodeObject) + TEXT_MAX];
+    char file[sizeof(PyCompactUnicodeObject) + TEXT_MAX];
+    char lines[sizeof(PyBytesObject) + LINES_MAX];
+};
+
 struct peek {
+    struct copies *copies;      /* NULL: the thread's own objects serve */
     const _PyStackChunk *chunk; /* of the data stack, where frames go on */
     const struct _PyInterpreterFrame *next;
     struct place places[BATCH];
@@ -276,20 +294,73 @@ text_of(PyObject *string, char *buffer)
     return buffer;
 }
 
+/* ---- objects of a sleeper ----------------------------------------------- */
+
+/* Of a string that is longer the begin. */
+static PyObject *
+copy_string(const PyObject *string, char *copy)
+{
+    PyASCIIObject *header = (PyASCIIObject *)(void *)copy;
+    size_t n_header = sizeof *header, n_bytes;
+    Py_ssize_t max;
+
+    if (!read_piece(header, string, sizeof *header) || header->length < 0)
+        return NULL;
+    if (!header->state.ascii)
+        n_header = sizeof(PyCompactUnicodeObject);
+    max = TEXT_MAX / (header->state.kind ? header->state.kind : 1) - 1;
+    if (header->length > max)
+        header->length = max;
+    n_bytes = (size_t)header->length * header->state.kind;
+    copy[n_header + n_bytes] = 0;
+    if (!read_piece(copy + sizeof *header,
+                    (const char *)string + sizeof *header,
+                    n_header - sizeof *header + n_bytes))
+        return NULL;
+    return (PyObject *)header;
+}
+
+static PyObject *
+copy_bytes(const PyObject *bytes, char *copy)
+{
+    PyVarObject *header = (PyVarObject *)(void *)copy;
+
+    if (!read_piece(header, bytes, sizeof *header) || header->ob_size < 0)
+        return NULL;
+    if (header->ob_size > LINES_MAX)
+        header->ob_size = LINES_MAX;
+    if (!read_piece(copy + sizeof *header, (const char *)bytes + sizeof *header,
+                    offsetof(PyBytesObject, ob_sval) - sizeof *header +
+                        (size_t)header->ob_size))
+        return NULL;
+    return (PyObject *)header;
+}
+
+static void
+use_copies(struct copies *copies, PyCodeObject *code)
+{
+    code->co_qualname = copy_string(code->co_qualname, copies->name);
+    code->co_filename = copy_string(code->co_filename, copies->file);
+    code->co_linetable = copy_bytes(code->co_linetable, copies->lines);
+}
+
 /* ---- the walk ---------------------------------------------------------- */
 
 static bool
 tell(struct peek *p, size_t i, cpprof_vm_visit *visit, void *ctx)
 {
-    const PyCodeObject *code = &p->codes[i].code;
-    const char *name = text_of(code->co_qualname, p->name);
+    PyCodeObject *code = &p->codes[i].code;
     struct cpprof_vm_peek frame = {
-        .line = line_at(code, offset_in(&p->places[i])),
         .flags = p->places[i].is_entry ? CPPROF_VM_ENTRY : 0,
-        .function.file = text_of(code->co_filename, p->file),
         .function.start_line = code->co_firstlineno,
     };
+    const char *name;
 
+    if (p->copies)
+        use_copies(p->copies, code);
+    name = text_of(code->co_qualname, p->name);
+    frame.line = line_at(code, offset_in(&p->places[i]));
+    frame.function.file = text_of(code->co_filename, p->file);
     frame.function.name =
         name_in_profile(name, frame.function.file, p->whole_name);
     return visit(ctx, &frame);
@@ -331,9 +402,48 @@ peek_stack(void *thread, cpprof_vm_visit *visit, void *ctx)
 
     if (!state || !state->cframe)
         return;
+    p.copies = NULL;
     p.chunk = state->datastack_chunk;
     p.next = state->cframe->current_frame;
     walk(&p, visit, ctx);
+    errno = saved;
+}
+
+/* ---- of another thread ------------------------------------------------- */
+
+/* The state of a native thread; the list changes meanwhile. */
+static bool
+find_state(int32_t tid, PyThreadState *copy)
+{
+    const PyThreadState *at =
+        PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+    unsigned i;
+
+    for (i = 0; at && i < STATES_MAX; i++, at = copy->next) {
+        if (!read_piece(copy, at, sizeof *copy))
+            return false;
+        if (copy->native_thread_id == (unsigned long)tid)
+            return true;
+    }
+    return false;
+}
+
+void
+peek_sleeper(int32_t tid, cpprof_vm_visit *visit, void *ctx)
+{
+    static struct copies copies; /* there is one caller at a time */
+    PyThreadState state;
+    _PyCFrame cframe;
+    int saved = errno;
+    struct peek p;
+
+    if (!_Py_IsFinalizing() && find_state(tid, &state) &&
+        read_piece(&cframe, state.cframe, sizeof cframe)) {
+        p.copies = &copies;
+        p.chunk = NULL;
+        p.next = cframe.current_frame;
+        walk(&p, visit, ctx);
+    }
     errno = saved;
 }
 

@@ -124,6 +124,9 @@ name_in_profile(const char *qualified, const char *file, char out[NAME_BYTES]);
  * with the GIL or without. */
 void
 peek_stack(void *thread, cpprof_vm_visit *visit, void *ctx);
+/* ops.peek_asleep; without the GIL. */
+void
+peek_sleeper(int32_t tid, cpprof_vm_visit *visit, void *ctx);
 /* Does it tell what the interpreter tells of the caller's stack? */
 bool
 peek_works(void);

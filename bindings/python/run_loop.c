@@ -317,7 +317,7 @@ static const void *outer; /* of the call that is under way */
 static PyObject *
 probe(PyObject *self, PyObject *unused)
 {
-    cpprof_vm_learn_run_loop(python_vm, outer);
+    cpprof_vm_learn_run_loop(python_vm, (const void *)probe, outer);
     Py_RETURN_NONE;
 }
 

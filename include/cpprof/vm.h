@@ -82,7 +82,7 @@ cpprof_vm_visit(void *ctx, const struct cpprof_vm_peek *frame);
 #define CPPROF_VM_SIGNAL_SAFE 1u
 
 /*
- * All but .interrupt and .peek are called on the native thread that runs the
+ * All but .interrupt and .peek... are called on the native thread that runs the
  * interpreter, from a call of span_end, span_next, safepoint or stop, without a
  * lock. They may allocate and collect garbage; a span or a poll in them does
  * nothing.
@@ -117,6 +117,13 @@ struct cpprof_vm_ops {
      * the safepoint that follows tells.
      */
     void (*peek)(void *thread, cpprof_vm_visit *visit, void *ctx);
+    /*
+     * The same of native thread tid, which sleeps in a call that a signal would
+     * end: wall-clock profiles ask from another thread, one at a time; NULL:
+     * those sleeps have no frames of scripts. It may wake up meanwhile; then
+     * what is told is not used, but memory may go while it is read.
+     */
+    void (*peek_asleep)(int32_t tid, cpprof_vm_visit *visit, void *ctx);
 };
 
 /*
@@ -143,14 +150,15 @@ CPPROF_API bool
 cpprof_vm_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes);
 
 /*
- * The same for who has no names for it: called by a native function that a
- * script called, which the host started by calling the function at outer. What
- * stands in between, outer as well, is the run loop (the largest) and plumbing.
- * False: the stack could not be walked, or there was no room.
+ * The same for who has no names for it: called by `inner`, a native function
+ * that a script called, which the host started by calling `outer`. What stands
+ * in between, outer as well, is the run loop (the largest) and plumbing. False:
+ * the stack could not be walked, or there was no room.
  * Safety: MT.
  */
 CPPROF_API bool
-cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *outer);
+cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *inner,
+                         const void *outer);
 
 /*
  * For .peek, of an interpreter that does not note its place in memory before it

@@ -8,6 +8,7 @@
 #include "collect/own_lock.h"
 #include "collect/signal/heap_labels.h"
 #include "collect/signal/heap_stack.h"
+#include "collect/signal/mixed.h"
 #include "collect/signal/sampler.h"
 #include "collect/signal/stack_view.h"
 #include "collect/signal/waits.h"
@@ -151,9 +152,10 @@ fetch(const void *from, void *to, size_t n)
 }
 
 static size_t
-walk(const struct cpprof__task_call *call, uint32_t depth,
+walk(int32_t tid, const struct cpprof__task_call *call, uint32_t depth,
      enum cpprof__unwind_end *end)
 {
+    const struct cpprof__mixer *mixer = load_acquire(&cpprof__mixer);
     size_t n;
 
     memset(&place.regs, 0, sizeof place.regs);
@@ -169,6 +171,8 @@ walk(const struct cpprof__task_call *call, uint32_t depth,
         depth = CPPROF__MAX_DEPTH;
     n = cpprof__unwind(&place.regs, &place.view, place.pcs, depth, end);
     n = cpprof__drop_hooks(place.pcs, n, place.leaf, &place.has_hook);
+    if (mixer)
+        mixer->mix_asleep(tid, place.pcs, &n, CPPROF__MAX_DEPTH, end);
     return cpprof__dump_end_stack(place.pcs, n, *end);
 }
 
@@ -248,7 +252,7 @@ look(enum cpprof__dump_user user, const struct cpprof__sleeper_who *who,
     if (call.number < 0 || (user == CPPROF__DUMP_WALL && !is_left) ||
         !see_variables(who->tid, who->self, &its, &out->wait))
         return CPPROF__SLEEPER_NOT;
-    n = walk(&call, load_relaxed(&cpprof__dump_depth[user]), &end);
+    n = walk(who->tid, &call, load_relaxed(&cpprof__dump_depth[user]), &end);
     if (!cpprof__wait_is_true(out->wait.kind, place.has_hook) &&
         end != CPPROF__UNWIND_BROKEN)
         out->wait.kind = CPPROF__WAITS_NOT;

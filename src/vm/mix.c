@@ -210,6 +210,18 @@ current_of(const struct cpprof_vm *vm)
 }
 
 static enum cpprof__mixed
+put_together(const struct peeking *script, struct place *place, uintptr_t *pcs,
+             size_t *n, size_t max, enum cpprof__unwind_end *end)
+{
+    if (script->n) {
+        memcpy(place->native, pcs, *n * sizeof *pcs);
+        splice(script, place->native, n, pcs, max, end);
+    }
+    give_place(place);
+    return script->n ? CPPROF__MIXED_DONE : CPPROF__MIXED_NOT;
+}
+
+static enum cpprof__mixed
 mix_now(const struct cpprof_vm *vm, struct cpprof__vm_thread *t, uintptr_t *pcs,
         size_t *n, size_t max, enum cpprof__unwind_end *end)
 {
@@ -221,12 +233,24 @@ mix_now(const struct cpprof_vm *vm, struct cpprof__vm_thread *t, uintptr_t *pcs,
     peek(&script, vm, t, place->script);
     if (script.has_unnamed && t)
         ask_for_names(t);
-    if (script.n) {
-        memcpy(place->native, pcs, *n * sizeof *pcs);
-        splice(&script, place->native, n, pcs, max, end);
-    }
-    give_place(place);
-    return script.n ? CPPROF__MIXED_DONE : CPPROF__MIXED_NOT;
+    return put_together(&script, place, pcs, n, max, end);
+}
+
+static enum cpprof__mixed
+mix_asleep(int32_t tid, uintptr_t *pcs, size_t *n, size_t max,
+           enum cpprof__unwind_end *end)
+{
+    const struct cpprof_vm *vm = cpprof__vm_first();
+    struct peeking script;
+    struct place *place;
+
+    while (vm && (!vm->ops.peek_asleep || !count_loops(vm, pcs, *n)))
+        vm = vm->next;
+    if (!vm || *n > CPPROF__MAX_DEPTH + 2 || !(place = take_place()))
+        return CPPROF__MIXED_NOT;
+    script = (struct peeking){.vm = vm, .script = place->script};
+    vm->ops.peek_asleep(tid, add_frame, &script);
+    return put_together(&script, place, pcs, n, max, end);
 }
 
 static enum cpprof__mixed
@@ -357,7 +381,8 @@ flush_all(void)
 void
 cpprof__vm_mix_begin(void)
 {
-    static const struct cpprof__mixer mixer = {mix, put_off, flush_all};
+    static const struct cpprof__mixer mixer = {mix, put_off, flush_all,
+                                               mix_asleep};
 
     cpprof__script_file_make();
     store_release(&cpprof__mixer, &mixer);

@@ -56,6 +56,10 @@ struct cpprof__mixer {
     /* Give all that was put off to its sinks: of the calling thread, mixed; of
      * others, as it is. Safety: MT. Not AS. */
     void (*flush)(void);
+    /* As mix, of another thread, which sleeps, or wakes up meanwhile: then it
+     * is anything. Not in handlers. */
+    enum cpprof__mixed (*mix_asleep)(int32_t tid, uintptr_t *pcs, size_t *n,
+                                     size_t max, enum cpprof__unwind_end *end);
 };
 
 #pragma GCC visibility push(hidden)
