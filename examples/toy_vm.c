@@ -79,11 +79,31 @@ toy_describe(void *thread, const void *function,
     return true;
 }
 
+/* The same for stacks of native profiles, with all that is known at once. */
+static void
+toy_peek(void *thread, cpprof_vm_visit *visit, void *ctx)
+{
+    const struct toy *toy = thread;
+    struct cpprof_vm_peek told = {0};
+    size_t i;
+
+    for (i = toy->depth; i > 0; i--) {
+        const struct toy_frame *f = &toy->frames[i - 1];
+
+        toy_describe(thread, f->function, &told.function);
+        told.line = f->function->code ? f->function->code[f->pc].line : 0;
+        told.flags = i == 1 ? CPPROF_VM_ENTRY : 0;
+        if (!visit(ctx, &told))
+            return;
+    }
+}
+
 static const struct cpprof_vm_ops toy_ops = {
     .size = sizeof(struct cpprof_vm_ops),
     .name = "toy",
     .stack = toy_stack,
     .describe = toy_describe,
+    .peek = toy_peek,
 };
 
 /* ---- the interpreter --------------------------------------------------- */
@@ -159,7 +179,7 @@ toy_step(struct toy *toy, struct toy_frame *f)
 }
 
 /* profile: the native thread runs this one from here to there. */
-static inline void
+__attribute__((noinline, unused)) static void
 toy_run(struct toy *toy, const struct toy_function *function)
 {
     struct cpprof_vm_thread *before = cpprof_vm_enter(toy->t);
@@ -168,6 +188,27 @@ toy_run(struct toy *toy, const struct toy_function *function)
     while (toy->depth)
         toy_step(toy, &toy->frames[toy->depth - 1]);
     cpprof_vm_enter(before);
+}
+
+/* profile: what of the above is the run loop, seen from a builtin. */
+static void
+toy_probe(int n, void *vm)
+{
+    cpprof_vm_learn_run_loop(vm, (const void *)toy_probe,
+                             (const void *)toy_run);
+}
+
+static inline void
+toy_learn(struct toy *toy, struct cpprof_vm *vm)
+{
+    static const struct toy_function probe = {"probe", NULL, 0, NULL,
+                                              toy_probe};
+    static const struct toy_code code[] = {{TOY_CALL, 1, 0, &probe},
+                                           {TOY_RETURN, 1, 0, NULL}};
+    static const struct toy_function once = {NULL, NULL, 0, code, NULL};
+
+    toy->arg = vm;
+    toy_run(toy, &once);
 }
 
 #ifndef TOY_NO_MAIN
@@ -201,6 +242,7 @@ main(int argc, char **argv)
         cpprof_path_writer(argc > 1 ? argv[1] : "toy.pb.gz", &writer, &error) ||
         cpprof_start_vm_profile(writer, &options, &error))
         return fprintf(stderr, "toy_vm: %s\n", error.text), 1;
+    toy_learn(&toy, vm);
     toy_run(&toy, &toplevel);
     if (cpprof_stop_vm_profile(&error))
         return fprintf(stderr, "toy_vm: %s\n", error.text), 1;

@@ -64,7 +64,7 @@ probe(lua_State *L)
     if (!has_looked)
         inside_look(L, probe, relay, high);
     has_looked = true;
-    if (!cpprof_vm_learn_run_loop(lua_vm, PCALL))
+    if (!cpprof_vm_learn_run_loop(lua_vm, (const void *)probe, PCALL))
         has_failed = true;
     return 0;
 }

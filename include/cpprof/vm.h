@@ -80,6 +80,9 @@ cpprof_vm_visit(void *ctx, const struct cpprof_vm_peek *frame);
 /* struct cpprof_vm_ops flags: .peek only reads memory that is there, and may
  * run in a handler that interrupted its thread anywhere. */
 #define CPPROF_VM_SIGNAL_SAFE 1u
+/* .interrupt finds out whether a thread runs, and where: it is called for those
+ * that are not entered, too, and in mode SPAN some times a second. */
+#define CPPROF_VM_FINDS 2u
 
 /*
  * All but .interrupt and .peek... are called on the native thread that runs the
@@ -104,9 +107,9 @@ struct cpprof_vm_ops {
     const struct cpprof_labels *(*labels)(void *thread);
     /* Make the thread come to cpprof_vm_safepoint() soon; NULL: it polls.
      * Called by a thread of cpprof's at every tick, as long as t is entered or
-     * if it never was, or in a signal handler that interrupted it; calls
-     * nothing of cpprof but cpprof_vm_sleep_of(), if it means to send a
-     * signal. */
+     * if it never was (CPPROF_VM_FINDS: always), or in a signal handler that
+     * interrupted it; calls nothing of cpprof but cpprof_vm_sleep_of(), if it
+     * means to send a signal. */
     void (*interrupt)(void *thread);
     /*
      * For mixed stacks and the lines of heap profiles; NULL: not in them. Tell
@@ -210,6 +213,26 @@ cpprof_vm_enter(struct cpprof_vm_thread *t);
  */
 CPPROF_API void
 cpprof_vm_thread_runs_in(struct cpprof_vm_thread *t, int32_t tid);
+
+/*
+ * For who looks at a native thread now and then instead of following it
+ * (CPPROF_VM_FINDS); modes TICK and CPU. What is found at a look has run since
+ * the look before.
+ *
+ * The calling native thread runs t: it is entered, and has the time that the
+ * one of its kind that was entered has not been charged with.
+ */
+CPPROF_API void
+cpprof_vm_found(struct cpprof_vm_thread *t);
+/* If the clock of t runs: until then, on CLOCK_MONOTONIC, the host was at work;
+ * 0: until now. */
+CPPROF_API void
+cpprof_vm_leave_out(struct cpprof_vm_thread *t, uint64_t until_ns);
+/* It went on in another native thread than was known: if it was asked and did
+ * not answer, the time until now is "[no answer]". Safety of all three: AS, on
+ * the native thread that runs t or would. */
+CPPROF_API void
+cpprof_vm_no_answer(struct cpprof_vm_thread *t);
 
 /* The code of a function is gone; its identity may come again for another.
  * What was sampled keeps its name. Safety: MT. A few nanoseconds when no
@@ -332,7 +355,8 @@ cpprof_start_vm_profile(struct cpprof_writer writer,
  *
  * Time that a thread has run without coming to a safepoint or the end of its
  * span, if it is a quantum or more, is "[no answer]": its stack cannot be told
- * from here. The calling thread's own is walked.
+ * from here. The calling thread's own is walked; with CPPROF_VM_FINDS, if it has
+ * let some ticks in a row go by, that is "[no answer]", too.
  *
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM: the first of the whole profile.
  * Safety:  MT. Not AS.

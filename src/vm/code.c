@@ -137,25 +137,35 @@ largest_of(const struct cpprof__vm_code *codes, size_t n)
     return largest;
 }
 
-/* Leave out this function and its caller. */
-#define SKIPPED 2
+static bool
+is_in(uintptr_t pc, uintptr_t function)
+{
+    struct cpprof__vm_code code;
 
+    return function_at(pc, &code) &&
+           function - code.start < code.limit - code.start;
+}
+
+/* inner is not on the stack when it ends in the call of this function. */
 bool
-cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *outer)
+cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *inner,
+                         const void *outer)
 {
     struct cpprof__stack_view view = {.lo = 0};
     struct cpprof__vm_code codes[DEPTH];
     enum cpprof__unwind_end end;
     struct cpprof__regs regs;
     uintptr_t pcs[DEPTH];
-    size_t i, n, largest;
+    size_t i, n, largest, skipped = 1; /* this function */
 
     cpprof__unwind_refresh_modules();
     cpprof__regs_here(&regs);
     n = cpprof__unwind(&regs, &view, pcs, DEPTH, &end);
-    if (n <= SKIPPED)
+    if (n > 1 && is_in(pcs[1], (uintptr_t)inner))
+        skipped++;
+    if (n <= skipped)
         return false;
-    n = functions_to(pcs + SKIPPED, n - SKIPPED, (uintptr_t)outer, codes);
+    n = functions_to(pcs + skipped, n - skipped, (uintptr_t)outer, codes);
     largest = largest_of(codes, n);
     for (i = 0; i < n; i++)
         if (!learn(vm, codes[i], i == largest))

@@ -438,7 +438,7 @@ static bool has_learnt;
 static __attribute__((noinline)) void
 probe(const void *outer)
 {
-    has_learnt = cpprof_vm_learn_run_loop(learner, outer);
+    has_learnt = cpprof_vm_learn_run_loop(learner, (const void *)probe, outer);
     __asm__ volatile("");
 }
 
