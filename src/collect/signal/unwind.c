@@ -453,6 +453,7 @@ begin(struct cpprof__walk *w, const struct cpprof__regs *regs,
     view->base = *regs;
     view->window_at = 0;
     view->window_n = 0;
+    view->has_handler = false;
 }
 
 static enum cpprof__unwind_end

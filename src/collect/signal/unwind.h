@@ -11,6 +11,7 @@
 
 #include "arch/regs.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ struct cpprof__stack_view {
     size_t window_n;     /* how many of them are valid */
     uint64_t window[512];
     struct cpprof__regs base; /* the walk's own, to keep it off the stack */
+    bool has_handler;         /* found by the walk: a signal handler's frames */
 };
 
 /*

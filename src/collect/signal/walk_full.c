@@ -112,6 +112,7 @@ step_base(struct cpprof__walk *w, bool *in_signal)
         result = guess_base(w);
     }
     w->base_interrupted = *in_signal;
+    w->view->has_handler |= *in_signal;
     w->base_n++;
     return result;
 }
@@ -156,6 +157,7 @@ cpprof__walk_sigreturn(struct cpprof__walk *w)
     }
     w->base->known = BIT(CPPROF__N_REGS) - 1;
     w->base_interrupted = true;
+    w->view->has_handler = true;
     w->base_n = w->n + 1;
     go_on_from_base(w);
     return CPPROF__STEP_ON;
