@@ -46,14 +46,14 @@ CPPROF__HOOK void
 cpprof_heap_record(const void *ptr, size_t size)
 {
     if (cpprof__heap_due(size) && ptr)
-        cpprof__heap_sample(ptr, size, 0);
+        cpprof__heap_sample_anywhere(ptr, size, 0);
 }
 
 CPPROF__HOOK void
 cpprof_heap_record_in(struct cpprof_heap *heap, const void *ptr, size_t size)
 {
     if (cpprof__heap_due(size) && ptr)
-        cpprof__heap_sample(ptr, size, heap->number);
+        cpprof__heap_sample_anywhere(ptr, size, heap->number);
 }
 
 void

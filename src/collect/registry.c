@@ -238,16 +238,17 @@ walk_deep(unsigned skip)
 {
     size_t max = skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH;
     struct deep *deep = calloc(1, sizeof *deep + (max + 1) * sizeof *deep->pcs);
-    enum cpprof__unwind_end end;
+    struct cpprof__heap_stack walked = {.max = max};
     struct cpprof__regs regs;
     uint32_t stack = 0;
-    size_t n;
 
     if (deep) {
         cpprof__regs_here(&regs);
-        n = cpprof__unwind(&regs, &deep->view, deep->pcs, max, &end);
-        stack = cpprof__heap_add_stack(&cpprof__tables.tree, deep->pcs, n, end,
-                                       skip);
+        walked.pcs = deep->pcs;
+        walked.n = cpprof__unwind(&regs, &deep->view, deep->pcs, max,
+                                  &walked.end);
+        walked.is_at_rest = !deep->view.has_handler;
+        stack = cpprof__heap_add_stack(&cpprof__tables.tree, &walked, skip);
     }
     free(deep);
     return stack;
@@ -257,7 +258,7 @@ CPPROF__HOOK static uint32_t
 walk(unsigned skip)
 {
     if (skip <= CPPROF__HEAP_SKIP)
-        return cpprof__heap_walk_skip(&cpprof__tables.tree, skip);
+        return cpprof__heap_walk_skip(&cpprof__tables.tree, skip, true);
     return walk_deep(skip < SKIP_MAX ? skip : SKIP_MAX);
 }
 

@@ -118,7 +118,7 @@ creation_stack(void)
     uint32_t stack = 0;
 
     if (cpprof__tables_make(NULL) == CPPROF_OK)
-        stack = cpprof__heap_walk(&cpprof__tables.tree);
+        stack = cpprof__heap_walk(&cpprof__tables.tree, true);
     return stack;
 }
 

@@ -71,6 +71,17 @@ sample(const void *address, size_t n)
         cpprof__heap_sample(address, n, 0);
 }
 
+/* The same before the call, of one that counts nothing in between and does not
+ * throw; cpprof__heap_sample_end() follows. */
+__attribute__((always_inline)) static inline void
+sample_begin(struct cpprof__heap_ahead *ahead, size_t n)
+{
+    if (__builtin_expect(cpprof__allocator_probes, 0))
+        cpprof__allocator_probes = false;
+    else
+        cpprof__heap_sample_begin(ahead, n);
+}
+
 /*
  * The first call: everything is due meanwhile, so that whatever is called for
  * it ends in sample(). When it throws, the thread is left so; then its next

@@ -168,11 +168,15 @@ static bool realloc_comes_back;
  * The old block goes and a new one comes, in place too. Nothing is sampled
  * inside: an allocator whose realloc calls malloc would have it sampled twice.
  * NULL for no bytes means that the block was freed.
+ *
+ * The stack is taken before: an interpreter that makes its own larger has it in
+ * the old block until this returns.
  */
 CPPROF__HOOK static void *
 realloc_sampled(void *old, size_t n, bool due)
 {
     struct cpprof__heap_removed removed = {.block.address = 0};
+    struct cpprof__heap_ahead ahead = {.rate = 0};
     struct cpprof__heap_exempt before;
     void *address;
     int64_t left;
@@ -180,7 +184,7 @@ realloc_sampled(void *old, size_t n, bool due)
     if (old && cpprof__heap_may_be_sampled(old))
         cpprof__heap_remove(old, 0, &removed);
     if (due)
-        uncount(n);
+        sample_begin(&ahead, n);
     before = cpprof__heap_exempt_begin((uintptr_t)__builtin_frame_address(0));
     left = cpprof__heap_self.left;
     address = load_relaxed(&real_realloc)(old, n);
@@ -191,8 +195,7 @@ realloc_sampled(void *old, size_t n, bool due)
     cpprof__heap_exempt_end(&before);
     if (!address && n && removed.block.address)
         cpprof__heap_restore(&removed);
-    if (due)
-        sample(address, n);
+    cpprof__heap_sample_end(&ahead, address, n);
     return address;
 }
 

@@ -80,7 +80,8 @@ mmap_followed(void *want, size_t n, int prot, int flags, int fd, off_t offset)
     forget(at, n);
     if (!(flags & MAP_ANONYMOUS) || prot == PROT_NONE || !cpprof__heap_due(n))
         return at;
-    cpprof__heap_sample(at, n, (uint16_t)load_relaxed(&cpprof__maps_heap));
+    cpprof__heap_sample_anywhere(at, n,
+                                 (uint16_t)load_relaxed(&cpprof__maps_heap));
     cpprof__maps_add((uintptr_t)at, n);
     return at;
 }

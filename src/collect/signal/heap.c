@@ -225,8 +225,9 @@ follow(struct cpprof__heap *heap, const struct cpprof__heap_block *block)
     }
 }
 
-CPPROF__HOOK static void
-record(const void *address, uint64_t bytes, int64_t rate, uint16_t which)
+static void
+record(const void *address, uint64_t bytes,
+       const struct cpprof__heap_ahead *ahead, uint16_t which)
 {
     struct cpprof__heap *heap = &cpprof__heap;
     struct cpprof__heap_block block = {
@@ -234,13 +235,12 @@ record(const void *address, uint64_t bytes, int64_t rate, uint16_t which)
 
     if (bytes > CPPROF__HEAP_BYTES_MAX)
         block.bytes = CPPROF__HEAP_BYTES_MAX;
-    block.weight =
-        cpprof__heap_weight(&cpprof__heap_self.random, block.bytes, rate);
+    block.weight = cpprof__heap_weight(&cpprof__heap_self.random, block.bytes,
+                                       ahead->rate);
     /* One that was freed behind our back. */
     if (cpprof__heap_may_be_sampled(address))
         cpprof__heap_remove(address, which, NULL);
-    block.bucket =
-        find_bucket(heap, cpprof__heap_walk(heap->tree), block.bytes, which);
+    block.bucket = find_bucket(heap, ahead->stack, block.bytes, which);
     /* Counted before it is live: who reads in the other order never finds more
      * in use than was allocated. */
     if (block.bucket)
@@ -251,25 +251,74 @@ record(const void *address, uint64_t bytes, int64_t rate, uint16_t which)
         lose(heap, block.bytes, block.weight);
 }
 
-CPPROF__HOOK void
-cpprof__heap_sample(const void *address, size_t n, uint16_t heap)
+/* The rate that an allocation is sampled with, or 0. */
+static int64_t
+decide_here(uint64_t n, uintptr_t frame)
 {
     struct cpprof__heap_self *self = &cpprof__heap_self;
-    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-    struct cpprof__heap_exempt before;
     int64_t rate;
 
     if (!load_acquire(&is_made)) {
         self->left = 0;
-        return;
+        return 0;
     }
     rate = decide(self, n);
-    if (!rate || !address || heap >= CPPROF__HEAP_HEAPS ||
-        cpprof__heap_is_exempt(frame))
+    return rate && !cpprof__heap_is_exempt(frame) ? rate : 0;
+}
+
+/* Exempt for a signal handler that comes in between and allocates. */
+static inline __attribute__((always_inline)) void
+sample(const void *address, size_t n, uint16_t heap, bool is_at_rest)
+{
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    struct cpprof__heap_ahead ahead = {.rate = decide_here(n, frame)};
+    struct cpprof__heap_exempt before;
+
+    if (!ahead.rate || !address || heap >= CPPROF__HEAP_HEAPS)
         return;
-    /* For a signal handler that comes in between and allocates. */
     before = cpprof__heap_exempt_begin(frame);
-    record(address, n, rate, heap);
+    ahead.stack = cpprof__heap_walk(cpprof__heap.tree, is_at_rest);
+    record(address, n, &ahead, heap);
+    cpprof__heap_exempt_end(&before);
+}
+
+CPPROF__HOOK void
+cpprof__heap_sample(const void *address, size_t n, uint16_t heap)
+{
+    sample(address, n, heap, true);
+}
+
+CPPROF__HOOK void
+cpprof__heap_sample_anywhere(const void *address, size_t n, uint16_t heap)
+{
+    sample(address, n, heap, false);
+}
+
+CPPROF__HOOK void
+cpprof__heap_sample_begin(struct cpprof__heap_ahead *ahead, size_t n)
+{
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    struct cpprof__heap_exempt before;
+
+    ahead->rate = decide_here(n, frame);
+    if (!ahead->rate)
+        return;
+    before = cpprof__heap_exempt_begin(frame);
+    ahead->stack = cpprof__heap_walk(cpprof__heap.tree, true);
+    cpprof__heap_exempt_end(&before);
+}
+
+void
+cpprof__heap_sample_end(const struct cpprof__heap_ahead *ahead,
+                        const void *address, size_t n)
+{
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    struct cpprof__heap_exempt before;
+
+    if (!ahead->rate || !address)
+        return;
+    before = cpprof__heap_exempt_begin(frame);
+    record(address, n, ahead, 0);
     cpprof__heap_exempt_end(&before);
 }
 

@@ -278,6 +278,24 @@ cpprof__heap_may_be_sampled(const void *address)
 void
 cpprof__heap_sample(const void *address, size_t n, uint16_t heap);
 
+/* The same of who may have freed what a script's interpreter stands on, and
+ * says so to it only afterwards: an allocator of the program's own. Only
+ * interpreters that can be asked in a handler are asked for their lines. */
+void
+cpprof__heap_sample_anywhere(const void *address, size_t n, uint16_t heap);
+
+/* The same in two parts, around a realloc, which may move the stack of the
+ * interpreter that calls it: the first of them asks. */
+struct cpprof__heap_ahead {
+    int64_t rate; /* 0: it is not sampled */
+    uint32_t stack;
+};
+void
+cpprof__heap_sample_begin(struct cpprof__heap_ahead *ahead, size_t n);
+void
+cpprof__heap_sample_end(const struct cpprof__heap_ahead *ahead,
+                        const void *address, size_t n);
+
 /* What a removed block was, to put it back when realloc fails. */
 struct cpprof__heap_removed {
     struct cpprof__heap_block block; /* .address 0: there was none */

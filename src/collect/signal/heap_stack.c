@@ -3,6 +3,7 @@
 
 #include "arch/atomic.h"
 #include "arch/regs.h"
+#include "collect/signal/mixed.h"
 #include "collect/signal/unwind.h"
 
 /* Frames of our own are small numbers in place of a pc; ORDER: enum
@@ -11,14 +12,20 @@
 #define OWN_TRUNCATED 2
 #define OWN_BROKEN    3
 
+/* Where scripts run most native frames may be those of interpreters, several to
+ * one of a script: more are walked than will be left. */
+#define WALK_MAX 512
+_Static_assert(WALK_MAX >=
+                   CPPROF__HEAP_SKIP + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH,
+               "as many as of others");
+
 /* Stacks that a place remembers. A power of two. */
 #define LAST_STACKS 16u
 
 struct place {
     struct cpprof__stack_view view;
     uint32_t last[LAST_STACKS]; /* numbers that were found, by their leaves */
-    uintptr_t
-        pcs[CPPROF__HEAP_SKIP + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH + 1];
+    uintptr_t pcs[WALK_MAX + 1];
 };
 static struct place places[CPPROF__HEAP_PLACES];
 
@@ -164,77 +171,103 @@ up_to_outer_hooks(const uintptr_t *pcs, size_t n)
     return i;
 }
 
-/* Leave out what is to be left out and say how the stack ends: the first frame
- * that stays; *n_pcs is how many there are. */
-static size_t
-finish(uintptr_t *pcs, size_t *n_pcs, enum cpprof__unwind_end end, size_t skip)
+/* The frames behind the first ones, which are left out; so the mixer sees what
+ * the program has called. */
+static __attribute__((noinline, cold)) void
+mix(const struct cpprof__mixer *mixer, struct cpprof__heap_stack *stack,
+    size_t first)
 {
-    size_t n = *n_pcs;
+    size_t n = stack->n - first;
 
-    if (skip && skip >= n) {
-        pcs[0] = OWN_LOST;
-        *n_pcs = 1;
+    mixer->mix(stack->pcs + first, &n, stack->max - first, &stack->end,
+               !stack->is_at_rest);
+    stack->n = first + n;
+}
+
+/* Leave out the first frames, and say how the stack ends: the first that stays;
+ * .n is how many there are then. */
+static size_t
+finish(struct cpprof__heap_stack *stack, size_t first)
+{
+    const struct cpprof__mixer *mixer = load_acquire(&cpprof__mixer);
+
+    if (first && first >= stack->n) {
+        stack->pcs[0] = OWN_LOST;
+        stack->n = 1;
         return 0;
     }
-    if (n - skip > CPPROF__HEAP_DEPTH) {
-        n = skip + CPPROF__HEAP_DEPTH;
-        end = CPPROF__UNWIND_DEPTH;
+    if (mixer)
+        mix(mixer, stack, first);
+    stack->n -= first;
+    if (stack->n > CPPROF__HEAP_DEPTH) {
+        stack->n = CPPROF__HEAP_DEPTH;
+        stack->end = CPPROF__UNWIND_DEPTH;
     }
-    if (end == CPPROF__UNWIND_DEPTH)
-        pcs[n++] = OWN_TRUNCATED;
-    else if (end == CPPROF__UNWIND_BROKEN)
-        pcs[n++] = OWN_BROKEN;
-    *n_pcs = n - skip;
-    return skip;
+    if (stack->end == CPPROF__UNWIND_DEPTH)
+        stack->pcs[first + stack->n++] = OWN_TRUNCATED;
+    else if (stack->end == CPPROF__UNWIND_BROKEN)
+        stack->pcs[first + stack->n++] = OWN_BROKEN;
+    return first;
 }
 
 uint32_t
-cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
-                       enum cpprof__unwind_end end, size_t skip)
+cpprof__heap_add_stack(struct cpprof__tree *tree,
+                       struct cpprof__heap_stack *stack, size_t skip)
 {
-    size_t first = finish(pcs, &n, end, skip + leading_hooks(pcs, n));
+    size_t first = finish(stack, skip + leading_hooks(stack->pcs, stack->n));
 
-    return cpprof__tree_add(tree, pcs + first, n);
+    return cpprof__tree_add(tree, stack->pcs + first, stack->n);
 }
 
 CPPROF__HOOK uint32_t
-cpprof__heap_walk(struct cpprof__tree *tree)
+cpprof__heap_walk(struct cpprof__tree *tree, bool is_at_rest)
 {
-    return cpprof__heap_walk_skip(tree, 0);
+    return cpprof__heap_walk_skip(tree, 0, is_at_rest);
+}
+
+static size_t
+frames_to_walk(unsigned skip)
+{
+    return load_relaxed(&cpprof__mixer)
+               ? WALK_MAX
+               : skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH;
 }
 
 /* outside: what is inside of a hook is left out. */
 static inline __attribute__((always_inline)) uint32_t
-walk(struct cpprof__tree *tree, unsigned skip, bool outside)
+walk(struct cpprof__tree *tree, unsigned skip, bool outside, bool is_at_rest)
 {
+    struct cpprof__heap_stack stack = {.max = WALK_MAX};
     struct place *p = take_place();
-    enum cpprof__unwind_end end;
     struct cpprof__regs regs;
-    uint32_t stack;
-    size_t n, first;
+    uint32_t number;
+    size_t first;
 
     if (!p)
         return 0;
     cpprof__regs_here(&regs);
     see_stack(&p->view, regs.sp);
-    n = cpprof__unwind(&regs, &p->view, p->pcs,
-                       skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH, &end);
-    first = outside ? up_to_outer_hooks(p->pcs, n)
-                    : skip + leading_hooks(p->pcs, n);
-    first = finish(p->pcs, &n, end, first);
-    stack = add(tree, p->last, p->pcs + first, n);
+    stack.pcs = p->pcs;
+    stack.n = cpprof__unwind(&regs, &p->view, p->pcs, frames_to_walk(skip),
+                             &stack.end);
+    stack.is_at_rest = is_at_rest && !p->view.has_handler;
+    first = outside ? up_to_outer_hooks(p->pcs, stack.n)
+                    : skip + leading_hooks(p->pcs, stack.n);
+    first = finish(&stack, first);
+    number = add(tree, p->last, p->pcs + first, stack.n);
     store_release(&owners[p - places].self, NULL);
-    return stack;
+    return number;
 }
 
 CPPROF__HOOK uint32_t
-cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip)
+cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip,
+                       bool is_at_rest)
 {
-    return walk(tree, skip, false);
+    return walk(tree, skip, false, is_at_rest);
 }
 
 CPPROF__HOOK uint32_t
 cpprof__heap_walk_outside(struct cpprof__tree *tree)
 {
-    return walk(tree, CPPROF__HEAP_SKIP, true);
+    return walk(tree, CPPROF__HEAP_SKIP, true, false);
 }

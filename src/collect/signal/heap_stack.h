@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stack of an allocation, as a number. What the walk needs, some 5 KiB, is
+ * The stack of an allocation, as a number. What the walk needs, some 9 KiB, is
  * not put on the program's stack, which may be small: it lies in one of a few
  * places, taken for that time.
+ *
+ * Where scripts run the stack has their frames, too (signal/mixed.h), if the
+ * caller is_at_rest: it is not in a handler, which the walk finds out, and has
+ * freed nothing that the interpreter of the calling thread may still look at.
+ * An interpreter that can be asked in a handler is asked always.
  */
 #ifndef COLLECT_SIGNAL_HEAP_STACK_H
 #define COLLECT_SIGNAL_HEAP_STACK_H
@@ -20,7 +25,7 @@
 #define CPPROF__HEAP_SKIP  32
 
 /* Threads that walk at the same time; who finds no place loses its sample.
- * 1.3 MiB, of which what is never used is never touched. */
+ * 2.2 MiB, of which what is never used is never touched. */
 #define CPPROF__HEAP_PLACES 256
 
 #pragma GCC visibility push(hidden)
@@ -33,12 +38,13 @@ extern uintptr_t cpprof__heap_main_hi;
 /* The stack of the caller, without leading frames of CPPROF__HOOK; 0: there
  * is no room. To be called from such a function. Safety: AS. */
 uint32_t
-cpprof__heap_walk(struct cpprof__tree *tree);
+cpprof__heap_walk(struct cpprof__tree *tree, bool is_at_rest);
 
-/* The same without skip more frames, at most CPPROF__HEAP_SKIP. Of a stack
- * that has no others there is the frame "[lost samples]". */
+/* The same without skip more native frames, at most CPPROF__HEAP_SKIP. Of a
+ * stack that has no others there is the frame "[lost samples]". */
 uint32_t
-cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip);
+cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip,
+                       bool is_at_rest);
 
 /* The same of a function that was called, however, by what a hook has called:
  * the stack of whoever called that. Of a stack without such a hook there is the
@@ -46,10 +52,17 @@ cpprof__heap_walk_skip(struct cpprof__tree *tree, unsigned skip);
 uint32_t
 cpprof__heap_walk_outside(struct cpprof__tree *tree);
 
-/* Of a stack that was walked; pcs has room for one more. */
+/* A stack that was walked, here. */
+struct cpprof__heap_stack {
+    uintptr_t *pcs;
+    size_t n;
+    size_t max; /* pcs has room for one more */
+    enum cpprof__unwind_end end;
+    bool is_at_rest;
+};
 uint32_t
-cpprof__heap_add_stack(struct cpprof__tree *tree, uintptr_t *pcs, size_t n,
-                       enum cpprof__unwind_end end, size_t skip);
+cpprof__heap_add_stack(struct cpprof__tree *tree,
+                       struct cpprof__heap_stack *stack, size_t skip);
 
 /*
  * Leave out hooks wherever they are in a stack that others walked, unless

@@ -107,7 +107,8 @@ record(enum cpprof__wait_profile profile, uint64_t count, uint64_t delay_ns,
     if (tree && skip == INSIDE)
         stack = cpprof__heap_walk_outside(tree);
     else if (tree)
-        stack = skip_frames(tree, cpprof__heap_walk(tree), skip);
+        /* Allocators wait, too, maybe after they have freed something. */
+        stack = skip_frames(tree, cpprof__heap_walk(tree, false), skip);
     if (stack && leaf)
         stack = cpprof__tree_add_leaf(tree, stack, leaf);
     cpprof__wait_count(profile, stack, count, delay_ns);
