@@ -7,11 +7,15 @@
 #include "state.h"
 
 #include <ctype.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-/* Tunable: lines beyond are not looked for. */
-#define LINES_MAX 200000
+/* Tunable, in bytes: how far a file is read, and how long a line may be; what
+ * is beyond has the names that callers use. */
+#define SOURCE_MAX     (16u << 20)
+#define LINE_MAX_BYTES (1u << 20)
 
 static const char keyword[] = "function";
 #define N_KEYWORD (sizeof keyword - 1)
@@ -79,47 +83,135 @@ parse(const char *line, char *name, size_t n)
     return copy(from, limit, name, n);
 }
 
-/* NULL: there is no such line, or no memory. To be freed. */
-static char *
-read_line(FILE *file, int number)
-{
-    char *line = NULL;
-    size_t n = 0;
+/* ---- the line ---------------------------------------------------------- */
 
-    while (number-- > 0)
-        if (getline(&line, &n, file) < 0) {
+/* Of a file, block by block, or of a source that is in memory. */
+struct reader {
+    int fd;      /* -1: memory */
+    size_t left; /* bytes of the file that may still be read */
+    const char *at, *limit;
+    char block[4096];
+};
+
+/* A name may be that of a pipe, a terminal or a device, where a look takes
+ * input away, waits, or does more: they are not even opened. */
+static int
+open_regular(const char *path)
+{
+    struct stat before, st;
+    int fd;
+
+    if (stat(path, &before) || !S_ISREG(before.st_mode))
+        return -1;
+    fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static bool
+begin(struct reader *r, const lua_Debug *ar)
+{
+    r->fd = -1;
+    r->left = SOURCE_MAX;
+    r->at = r->limit = r->block;
+    if (*ar->source == '@')
+        return (r->fd = open_regular(ar->source + 1)) >= 0;
+    if (*ar->source == '=')
+        return false;
+    r->at = ar->source;
+    r->limit = ar->source + source_length(ar);
+    return true;
+}
+
+/* Is there a byte at r->at? */
+static bool
+has_more(struct reader *r)
+{
+    size_t most = r->left < sizeof r->block ? r->left : sizeof r->block;
+    ssize_t n;
+
+    if (r->at < r->limit)
+        return true;
+    n = r->fd >= 0 && most ? read(r->fd, r->block, most) : 0;
+    if (n <= 0)
+        return false;
+    r->left -= (size_t)n;
+    r->at = r->block;
+    r->limit = r->block + n;
+    return true;
+}
+
+static const char *
+newline_in(const struct reader *r)
+{
+    return memchr(r->at, '\n', (size_t)(r->limit - r->at));
+}
+
+static bool
+skip_lines(struct reader *r, int n)
+{
+    while (n > 0) {
+        const char *newline = has_more(r) ? newline_in(r) : NULL;
+
+        if (r->at == r->limit)
+            return false;
+        r->at = newline ? newline + 1 : r->limit;
+        n -= newline != NULL;
+    }
+    return true;
+}
+
+/* NULL: there is none, it is too long, or no memory. To be freed. */
+static char *
+copy_line(struct reader *r)
+{
+    char *line = NULL, *larger;
+    const char *newline = NULL;
+    size_t n = 0, more;
+
+    while (!newline && has_more(r)) {
+        newline = newline_in(r);
+        more = (size_t)((newline ? newline : r->limit) - r->at);
+        larger = n + more < LINE_MAX_BYTES ? realloc(line, n + more + 1) : NULL;
+        if (!larger) {
             free(line);
             return NULL;
         }
+        line = larger;
+        memcpy(line + n, r->at, more);
+        n += more;
+        line[n] = 0;
+        r->at += more;
+    }
     return line;
 }
 
-static FILE *
-open_source(const lua_Debug *ar)
+static char *
+read_line(const lua_Debug *ar)
 {
-    if (*ar->source == '@')
-        return fopen(ar->source + 1, "re");
-    if (*ar->source == '=')
+    struct reader r;
+    char *line = NULL;
+
+    if (ar->linedefined < 1 || !begin(&r, ar))
         return NULL;
-    return fmemopen((char *)ar->source, source_length(ar), "r");
+    if (skip_lines(&r, ar->linedefined - 1))
+        line = copy_line(&r);
+    if (r.fd >= 0)
+        close(r.fd);
+    return line;
 }
 
 enum source_name
 name_by_source(const lua_Debug *ar, char *name, size_t n)
 {
     enum source_name answer = SOURCE_UNKNOWN;
-    FILE *file;
-    char *line;
+    char *line = read_line(ar);
 
-    if (ar->linedefined < 1 || ar->linedefined > LINES_MAX)
-        return SOURCE_UNKNOWN;
-    file = open_source(ar);
-    if (!file)
-        return SOURCE_UNKNOWN;
-    line = read_line(file, ar->linedefined);
     if (line)
         answer = parse(line, name, n) ? SOURCE_NAMED : SOURCE_ANONYMOUS;
     free(line);
-    fclose(file);
     return answer;
 }

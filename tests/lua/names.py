@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What functions are called: by the line that they are defined on, which is
+read, and by nothing that is another's.
+
+    names.py LUA MODULE-FOLDER
+
+Prints TAP. LUA: as for run.py.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+from profile import Profile
+
+lua, folder = sys.argv[1].split(), sys.argv[2]
+is_54 = os.path.basename(lua[0]) == "lua5.4"
+BUSY = "local t = os.clock() + %s while os.clock() < t do end"
+n_checks = n_failed = 0
+
+
+def check(name, problems):
+    global n_checks, n_failed
+    n_checks += 1
+    n_failed += bool(problems)
+    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
+          flush=True)
+    for problem in list(problems)[:8]:
+        print("#", problem)
+
+
+def run(text, file="script.lua", **how):
+    """The script's output; None: it did not end."""
+    with open(os.path.join(work, file), "w") as out:
+        out.write(text)
+    environment = {k: v for k, v in os.environ.items()
+                   if not k.startswith(("LUA_", "CPPROF", "LD_PRELOAD"))}
+    environment["LUA_CPATH"] = folder + "/?.so"
+    try:
+        done = subprocess.run(lua + [file], env=environment, cwd=work,
+                              capture_output=True, text=True, timeout=60,
+                              **how)
+    except subprocess.TimeoutExpired:
+        return None
+    return done.stdout + done.stderr
+
+
+def profiled(text):
+    return 'local cpprof = require "cpprof" ' \
+        'assert(cpprof.start {out = "p.pb.gz"}) %s assert(cpprof.stop())' % text
+
+
+# ---- files that are none ----------------------------------------------------
+
+def asks(source):
+    """A chunk of that name, in a function that no library knows."""
+    text = profiled("local f = (loadstring or load)(%r, %r) f()" %
+                    ("local function w() %s end w()" % BUSY % 0.2,
+                     "@" + source))
+    return text + " print('read', io.read('*l'))"
+
+
+def input_stays():
+    out = run(asks("/dev/stdin"), input="one\ntwo\n")
+    return [] if out == "read\tone\n" else ["output: %s" % out]
+
+
+def pipe_is_left():
+    """Nobody opens it: who waits for a reader goes on waiting."""
+    fifo = os.path.join(work, "fifo")
+    os.mkfifo(fifo)
+    opened = []
+
+    def wait():
+        with open(fifo, "w"):
+            opened.append(True)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    out = run(asks("fifo"), input="one\n")
+    problems = [] if out == "read\tone\n" else ["output: %s" % out]
+    problems += ["the pipe was opened"] * len(opened)
+    end = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    thread.join()
+    os.close(end)
+    return problems
+
+
+def folder_is_none():
+    out = run(asks("."), input="one\n")
+    return [] if out == "read\tone\n" else ["output: %s" % out]
+
+
+def main():
+    check("a source named as the input takes nothing of it", input_stays())
+    check("a source named as a pipe is not opened", pipe_is_left())
+    check("a source named as a folder has no lines", folder_is_none())
+    print("1..%d" % n_checks)
+    return n_failed != 0
+
+
+with tempfile.TemporaryDirectory(prefix="cpprof-lua.") as work:
+    status = main()
+sys.exit(status)
