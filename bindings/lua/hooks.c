@@ -188,6 +188,9 @@ answer_mixed(struct state *s, lua_State *L, const lua_Debug *ar)
     set_place(s, L, ar);
     walk_names(s);
     cpprof_vm_poll(s->thread);
+    if (s->waiting && s->waiting->thread)
+        cpprof_vm_poll(s->waiting->thread);
+    s->waiting = NULL;
     s->at = NULL;
 }
 

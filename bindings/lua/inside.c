@@ -169,6 +169,15 @@ inside_runs_here(lua_State *L)
     return !jump || is_on_this_stack(jump);
 }
 
+uintptr_t
+inside_depth(lua_State *L)
+{
+    uintptr_t jump =
+        __atomic_load_n(&jump_at, __ATOMIC_RELAXED) ? jump_of(L) : 0;
+
+    return jump && is_on_this_stack(jump) ? jump : 0;
+}
+
 /* ---- table constructors ------------------------------------------------ */
 
 static const struct prototype *
@@ -333,6 +342,12 @@ bool
 inside_runs_here(lua_State *L)
 {
     return true;
+}
+
+uintptr_t
+inside_depth(lua_State *L)
+{
+    return 0;
 }
 
 void

@@ -199,7 +199,13 @@ peek_stack(void *state, cpprof_vm_visit *visit, void *ctx)
 {
     struct telling t = {.s = state, .visit = visit, .ctx = ctx};
 
-    if (!state_is_here(t.s))
+    if (t.s->at && t.s->is_not_it) {
+        t.s->is_not_it = false;
+        return;
+    }
+    if (!t.s->at)
+        t.s = state_here(t.s);
+    if (!t.s)
         return;
     tell_all(&t);
     if (t.has_unnamed && !t.s->at)

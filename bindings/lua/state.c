@@ -170,13 +170,40 @@ arm_quietly(struct state *s)
                                 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-bool
-state_is_here(struct state *s)
+/* The state whose protected call is the deepest on this thread's stack. */
+static struct state *
+find_deepest(void)
+{
+    int self = tid();
+    uintptr_t depth, least = 0;
+    struct state *s, *found = NULL;
+
+    for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
+        lua_State *L = __atomic_load_n(&s->running, __ATOMIC_ACQUIRE);
+
+        if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self || !L)
+            continue;
+        depth = inside_depth(L);
+        if (depth && (!found || depth < least)) {
+            found = s;
+            least = depth;
+        }
+    }
+    return found;
+}
+
+struct state *
+state_here(struct state *s)
 {
     lua_State *L = __atomic_load_n(&s->running, __ATOMIC_ACQUIRE);
+    struct state *deepest = find_deepest();
 
+    if (deepest)
+        return deepest;
     return L && __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == tid() &&
-           inside_runs_here(L);
+                   inside_runs_here(L)
+               ? s
+               : NULL;
 }
 
 void
@@ -187,6 +214,35 @@ state_arm(struct state *s)
         hook_for_instruction(s, s->running);
     else
         hook_for_tick(s, s->running);
+}
+
+static bool
+scripts_are_profiled(void)
+{
+    return __atomic_load_n(&cpprof_vm_ticks, __ATOMIC_RELAXED) ||
+           __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED);
+}
+
+/* In a handler that interrupted the thread: a stack was put off for s. If
+ * another state runs, its next safepoint is that of s, too; but not where the
+ * time of s is counted, which would go on there. */
+static void
+interrupt_here(struct state *s)
+{
+    struct state *runs = state_here(s);
+
+    if (!runs || is_idle(runs)) {
+        s->is_not_it = true;
+        return;
+    }
+    if (runs != s) {
+        cpprof_vm_enter(runs->thread);
+        if (scripts_are_profiled())
+            s->is_not_it = true;
+        else
+            runs->waiting = s;
+    }
+    state_arm(runs);
 }
 
 /* One signal for one answer: who sleeps in a C function is not woken twice, and
@@ -202,9 +258,8 @@ interrupt(void *state)
 
     if (thread <= 0)
         return;
-    if (thread == tid()) { /* in a handler that interrupted it */
-        if (state_is_here(s))
-            state_arm(s);
+    if (thread == tid()) {
+        interrupt_here(s);
         return;
     }
     is_only = __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED);
@@ -323,6 +378,8 @@ take_state(void)
         s->uses_labels = false;
         s->is_left = false;
         s->looked = 0;
+        s->is_not_it = false;
+        s->waiting = NULL;
         s->own_labels = NULL;
         memset(&s->program, 0, sizeof s->program);
     }

@@ -83,7 +83,9 @@ struct state {
     /* What the next walk begins with. */
     lua_State *at;
     int level;
-    bool after_tail_call; /* of a function that has left its frame */
+    bool after_tail_call;  /* of a function that has left its frame */
+    bool is_not_it;        /* the stacks that wait for it are another's */
+    struct state *waiting; /* with stacks of this one; NULL: none */
 };
 
 /* ---------------------------------------------------- state.c ------------ */
@@ -98,9 +100,11 @@ state_open(lua_State *L);
 struct state *
 state_of(lua_State *L);
 
-/* Does the calling thread run it? */
-bool
-state_is_here(struct state *s);
+/* What the calling thread runs, if it is thought to run s: a host may call
+ * several states, one of them from another's function, too. NULL: none. Safety:
+ * AS. */
+struct state *
+state_here(struct state *s);
 
 /* It is here: come to a safepoint at the next event, also when no profile of
  * scripts runs. Safety: AS. */
@@ -163,6 +167,10 @@ inside_is_entry(const lua_Debug *ar);
 /* False: another native thread runs L. True: this one, or it is not known. */
 bool
 inside_runs_here(lua_State *L);
+/* Where on this thread's stack the innermost protected call of L is; 0: there
+ * is none, or it is not known. Less is deeper. */
+uintptr_t
+inside_depth(lua_State *L);
 /* In an allocation, of level 0, a Lua function: the line that runs, also where
  * Lua has not noted it. */
 void
