@@ -245,8 +245,8 @@ walk_deep(unsigned skip)
     if (deep) {
         cpprof__regs_here(&regs);
         walked.pcs = deep->pcs;
-        walked.n = cpprof__unwind(&regs, &deep->view, deep->pcs, max,
-                                  &walked.end);
+        walked.n =
+            cpprof__unwind(&regs, &deep->view, deep->pcs, max, &walked.end);
         walked.is_at_rest = !deep->view.has_handler;
         stack = cpprof__heap_add_stack(&cpprof__tables.tree, &walked, skip);
     }
