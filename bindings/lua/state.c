@@ -366,7 +366,7 @@ take_state(void)
     if (s) {
         __atomic_store_n(&s->tid, TAKEN, __ATOMIC_RELAXED);
         s->serial++;
-        s->running = NULL;
+        __atomic_store_n(&s->running, NULL, __ATOMIC_RELEASE);
         s->is_armed = 0;
         s->has_slept = 0;
         s->n_waiting = 0;
@@ -396,7 +396,7 @@ close_state(struct state *s)
     if (was != s->thread)
         cpprof_vm_enter(was);
     __atomic_store_n(&s->is_armed, 0, __ATOMIC_RELEASE);
-    s->running = NULL;
+    __atomic_store_n(&s->running, NULL, __ATOMIC_RELEASE);
     cpprof_vm_thread_free(s->thread);
     s->thread = NULL;
     functions_free(&s->functions);
@@ -473,7 +473,7 @@ state_open(lua_State *L)
         luaL_error(L, "cpprof: out of memory");
         return NULL;
     }
-    s->running = main_L;
+    __atomic_store_n(&s->running, main_L, __ATOMIC_RELEASE);
     __atomic_store_n(&s->tid, tid(), __ATOMIC_RELEASE);
     *guard = s;
     lua_rawsetp(L, LUA_REGISTRYINDEX, &guard_key);

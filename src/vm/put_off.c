@@ -71,7 +71,7 @@ append(struct cpprof__vm_put_off *buffer,
     *entry = (struct entry){stack->sink, stack->cookie, stack->value,
                             (uint32_t)stack->n, (uint32_t)stack->end};
     memcpy(entry->pcs, stack->pcs, stack->n * sizeof *stack->pcs);
-    buffer->used += n_words;
+    store_relaxed(&buffer->used, buffer->used + n_words);
     return true;
 }
 
@@ -96,7 +96,8 @@ cpprof__vm_put_off_take(struct cpprof__vm_thread *t)
 {
     struct cpprof__vm_put_off *buffer = load_acquire(&t->put_off), *spare;
 
-    if (!buffer || !buffer->used || swap_acq_rel(&t->is_flushing, 1u))
+    if (!buffer || !load_relaxed(&buffer->used) ||
+        swap_acq_rel(&t->is_flushing, 1u))
         return NULL;
     spare = load_acquire(&t->spare);
     buffer = load_acquire(&t->put_off);
@@ -112,7 +113,7 @@ void
 cpprof__vm_put_off_give(struct cpprof__vm_thread *t,
                         struct cpprof__vm_put_off *taken)
 {
-    taken->used = 0;
+    store_relaxed(&taken->used, 0);
     store_release(&t->spare, taken);
     store_release(&t->is_flushing, 0u);
 }
