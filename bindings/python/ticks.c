@@ -96,8 +96,10 @@ wait_for_tick(void)
 static void *
 help(void *unused)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
+    PyGILState_STATE gil;
 
+    cpprof_vm_own_thread_begin();
+    gil = PyGILState_Ensure();
     helper.state = PyThreadState_Get();
     for (;;) {
         bool goes_on;
@@ -115,6 +117,7 @@ help(void *unused)
     }
     helper.state = NULL;
     PyGILState_Release(gil);
+    cpprof_vm_own_thread_end();
     return NULL;
 }
 

@@ -259,6 +259,16 @@ enum cpprof_vm_sleep {
 CPPROF_API enum cpprof_vm_sleep
 cpprof_vm_sleep_of(int32_t tid, uint64_t *cpu_ns);
 
+/*
+ * A thread that serves profiles is in none of them: what makes an interpreter
+ * come to its safepoints, say. It calls the one first and the other last.
+ * Safety: MT.
+ */
+CPPROF_API void
+cpprof_vm_own_thread_begin(void);
+CPPROF_API void
+cpprof_vm_own_thread_end(void);
+
 /* Number of the profile that runs and goes by ticks; 0: none. */
 CPPROF_API extern uint32_t cpprof_vm_ticks;
 
