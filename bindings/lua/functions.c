@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a function is. The C API has no name for the code of a closure, so it is
- * where it was defined: source, lines and shape; of a C function its address.
+ * where it was defined: source, lines, shape; of a C function its address.
  * That is the same for all closures of the code, for code that was dumped and
  * loaded, and after the collector has moved on.
  *
@@ -22,21 +22,16 @@
 
 #define SLOTS_FIRST 256
 
-/* How much of a source is compared: of code that is loaded from a string it is
- * the code. */
-#define SOURCE_MAX 256
-
 struct function {
     uint64_t hash;
+    uint64_t source;          /* its hash */
     lua_CFunction c_function; /* NULL: one of Lua */
-    size_t source_bytes;
     int first_line;
     int last_line;
     uint32_t shape;
     bool is_main;
-    char *file; /* into text; NULL: none */
-    char *source;
-    char text[]; /* name, source's front, file */
+    char *file;  /* into text; NULL: none */
+    char text[]; /* name, file */
 };
 
 const struct function tail_called = {.text = "(...tail calls...)"};
@@ -51,28 +46,6 @@ mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-static size_t
-compared_bytes(size_t n)
-{
-    return n < SOURCE_MAX ? n : SOURCE_MAX;
-}
-
-static uint64_t
-hash_source(const char *source, size_t n)
-{
-    uint64_t hash = n, word;
-    size_t i;
-
-    n = compared_bytes(n);
-    for (i = 0; i + sizeof word <= n; i += sizeof word) {
-        memcpy(&word, source + i, sizeof word);
-        hash = mix(hash, word);
-    }
-    for (; i < n; i++)
-        hash = mix(hash, (unsigned char)source[i]);
-    return hash;
-}
-
 lua_CFunction
 c_function_at(lua_State *L, lua_Debug *ar)
 {
@@ -85,7 +58,8 @@ c_function_at(lua_State *L, lua_Debug *ar)
 }
 
 static void
-fill_key(struct function *key, const lua_Debug *ar, lua_CFunction c_function)
+fill_key(struct function *key, struct sources *sources, const lua_Debug *ar,
+         lua_CFunction c_function)
 {
     memset(key, 0, sizeof *key);
     if (*ar->what == 'C') {
@@ -93,15 +67,13 @@ fill_key(struct function *key, const lua_Debug *ar, lua_CFunction c_function)
         key->hash = mix(1, (uintptr_t)key->c_function);
         return;
     }
-    key->source = (char *)ar->source;
-    key->source_bytes = source_length(ar);
+    key->source = source_hash(sources, ar);
     key->first_line = ar->linedefined;
     key->last_line = ar->lastlinedefined;
     key->shape = shape_of(ar);
     key->is_main = *ar->what == 'm';
-    key->hash = hash_source(key->source, key->source_bytes);
-    key->hash = mix(key->hash, (uint64_t)(uint32_t)key->first_line << 32 |
-                                   (uint32_t)key->last_line);
+    key->hash = mix(key->source, (uint64_t)(uint32_t)key->first_line << 32 |
+                                     (uint32_t)key->last_line);
     key->hash = mix(key->hash, key->shape);
 }
 
@@ -110,9 +82,7 @@ is_same(const struct function *a, const struct function *b)
 {
     return a->hash == b->hash && a->c_function == b->c_function &&
            a->first_line == b->first_line && a->last_line == b->last_line &&
-           a->shape == b->shape && a->source_bytes == b->source_bytes &&
-           (!a->source ||
-            !memcmp(a->source, b->source, compared_bytes(a->source_bytes)));
+           a->shape == b->shape && a->source == b->source;
 }
 
 /* ---- names ------------------------------------------------------------- */
@@ -249,21 +219,17 @@ make(lua_State *L, lua_Debug *ar, const struct function *key)
 {
     char name[FUNCTION_NAME_MAX];
     const char *file = file_of(ar);
-    size_t n_source = compared_bytes(key->source_bytes);
     size_t n_file = file ? strlen(file) + 1 : 0, n_name;
     struct function *f;
 
     find_name(L, ar, key, name);
     n_name = strlen(name) + 1;
-    f = malloc(sizeof *f + n_name + n_source + n_file);
+    f = malloc(sizeof *f + n_name + n_file);
     if (!f)
         return NULL;
     *f = *key;
     memcpy(f->text, name, n_name);
-    f->source = key->source ? f->text + n_name : NULL;
-    if (n_source)
-        memcpy(f->source, key->source, n_source);
-    f->file = file ? f->text + n_name + n_source : NULL;
+    f->file = file ? f->text + n_name : NULL;
     if (file)
         memcpy(f->file, file, n_file);
     return f;
@@ -301,12 +267,13 @@ grow(struct functions *known)
 }
 
 const struct function *
-function_of(struct state *s, lua_State *L, lua_Debug *ar)
+function_of(struct state *s, struct sources *sources, lua_State *L,
+            lua_Debug *ar)
 {
     struct functions *known = &s->functions;
     struct function key, **slot;
 
-    fill_key(&key, ar, *ar->what == 'C' ? c_function_at(L, ar) : NULL);
+    fill_key(&key, sources, ar, *ar->what == 'C' ? c_function_at(L, ar) : NULL);
     if (!grow(known))
         return &unknown;
     slot = find_slot(known->slots, known->n_slots, &key);
@@ -319,13 +286,13 @@ function_of(struct state *s, lua_State *L, lua_Debug *ar)
 }
 
 const struct function *
-function_known(const struct state *s, const lua_Debug *ar,
-               lua_CFunction c_function, uint64_t *hash)
+function_known(const struct state *s, struct sources *sources,
+               const lua_Debug *ar, lua_CFunction c_function, uint64_t *hash)
 {
     const struct functions *known = &s->functions;
     struct function key;
 
-    fill_key(&key, ar, c_function);
+    fill_key(&key, sources, ar, c_function);
     *hash = key.hash ? key.hash : ~(uint64_t)0;
     return known->n_slots ? *find_slot(known->slots, known->n_slots, &key)
                           : NULL;

@@ -33,6 +33,7 @@
 
 struct telling {
     struct state *s;
+    struct sources sources;
     cpprof_vm_visit *visit;
     void *ctx;
     bool has_unnamed;
@@ -128,7 +129,8 @@ tell(struct telling *t, lua_State *L, struct level *level,
     const struct function *known;
     char name[FUNCTION_NAME_MAX] = "";
 
-    known = function_known(t->s, &level->ar, c_function, &frame.key);
+    known = function_known(t->s, &t->sources, &level->ar, c_function,
+                           &frame.key);
     if (is_c(level) && !c_function)
         frame.key = 0;
     if (known)

@@ -193,11 +193,20 @@ run_loop_learn(void);
 /* Of a level of C; pushes and pops a value. */
 lua_CFunction
 c_function_at(lua_State *L, lua_Debug *ar);
+/* Texts that one walk has hashed; all zero at its begin. */
+#define SOURCES_NOTED 8
+struct sources {
+    struct {
+        const char *source;
+        uint64_t hash;
+    } noted[SOURCES_NOTED];
+    uint32_t next;
+};
 /* As function_of(), but only of what is remembered, and nothing is changed or
  * pushed. NULL: it is not. hash: the same for the same function, not 0. */
 const struct function *
-function_known(const struct state *s, const lua_Debug *ar,
-               lua_CFunction c_function, uint64_t *hash);
+function_known(const struct state *s, struct sources *sources,
+               const lua_Debug *ar, lua_CFunction c_function, uint64_t *hash);
 /* What the caller calls it; allocates nothing. */
 bool
 name_by_call(lua_State *L, lua_Debug *ar, char *name);
@@ -206,7 +215,8 @@ file_of(const lua_Debug *ar);
 
 /* Of a level that lua_getinfo has answered "Slu" for. Never NULL. */
 const struct function *
-function_of(struct state *s, lua_State *L, lua_Debug *ar);
+function_of(struct state *s, struct sources *sources, lua_State *L,
+            lua_Debug *ar);
 /* The frame that a tail call has replaced. */
 extern const struct function tail_called;
 /* Before a walk: there is a bound to what is remembered. */
@@ -217,6 +227,12 @@ functions_free(struct functions *known);
 bool
 describe_function(void *state, const void *function,
                   struct cpprof_vm_function *what);
+
+/* ---------------------------------------------- source_hash.c ------------ */
+
+/* The same for the same chunk, and for no other but by chance. */
+uint64_t
+source_hash(struct sources *sources, const lua_Debug *ar);
 
 /* ---------------------------------------------- source_name.c ------------ */
 

@@ -92,10 +92,42 @@ def folder_is_none():
     return [] if out == "read\tone\n" else ["output: %s" % out]
 
 
+# ---- who is who -------------------------------------------------------------
+
+def shares(wanted):
+    """wanted: name -> seconds it ran. Of the time of them all, as others' time
+    may be in it on a busy machine."""
+    p = Profile(os.path.join(work, "p.pb.gz"))
+    total = sum(p.cum(name) for name in wanted) or 1
+    problems = []
+    for name, seconds in wanted.items():
+        share, right = p.cum(name) / total, seconds / sum(wanted.values())
+        if abs(share - right) > 0.1:
+            problems.append("%s has %.2f, not %.2f" % (name, share, right))
+    return problems and problems + \
+        [str(sorted({f[0] for s, v, l in p.samples for f in s}))]
+
+
+def generated():
+    """Chunks of one length that differ in the midst."""
+    text = """
+    local busy = %s
+    local function make(name)
+        return (loadstring or load)(("-- generated "):rep(50) ..
+            "\\nlocal function " .. name .. "(f, n) f(n) end return " .. name ..
+            ("-- generated "):rep(50))()
+    end
+    local a, b = make "aaa", make "bbb"
+    """ % ("function(n) %s end" % BUSY % "n")
+    run(text + profiled("a(busy, 0.3) b(busy, 0.9)"))
+    return shares({"aaa": 0.3, "bbb": 0.9})
+
+
 def main():
     check("a source named as the input takes nothing of it", input_stays())
     check("a source named as a pipe is not opened", pipe_is_left())
     check("a source named as a folder has no lines", folder_is_none())
+    check("chunks that differ in a word only are two", generated())
     print("1..%d" % n_checks)
     return n_failed != 0
 
