@@ -284,8 +284,8 @@ read_types(struct decoder *d)
 {
     size_t i;
 
-    if (d->types.n != 1 && d->types.n != 2)
-        fail(d, "%zu sample types, want 1 or 2", d->types.n);
+    if (d->types.n != 1 && d->types.n != 2 && d->types.n != 4)
+        fail(d, "%zu sample types, want 1, 2 or 4", d->types.n);
     for (i = 0; i < d->types.n; i++)
         d->p->types[i] = read_type(d, d->types.at[i]);
     d->p->n_types = d->types.n;

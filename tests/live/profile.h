@@ -37,7 +37,7 @@ struct label {
 
 struct sample {
     int64_t count;
-    int64_t cpu_ns;
+    int64_t cpu_ns; /* the second of several values, whatever it is */
     size_t n_frames;
     struct frame *frames; /* leaf first, inlined ones expanded */
     size_t n_labels;
