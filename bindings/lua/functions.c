@@ -3,7 +3,9 @@
  * What a function is. The C API has no name for the code of a closure, so it is
  * where it was defined: source, lines, shape; of a C function its address.
  * That is the same for all closures of the code, for code that was dumped and
- * loaded, and after the collector has moved on.
+ * loaded, and after the collector has moved on. Where a line defines several
+ * functions, it is also where Lua 5.4 has the code of each; in other versions
+ * they are one, that has no name but its place.
  *
  * A function is named once, when it is seen first: as the libraries know it
  * ("string.rep"), else as the line of its definition does, else as the call
@@ -29,9 +31,11 @@ struct function {
     int first_line;
     int last_line;
     uint32_t shape;
+    uint64_t code; /* of a crowded line: which of its functions, if known */
     bool is_main;
-    char *file;  /* into text; NULL: none */
-    char text[]; /* name, file */
+    bool is_crowded; /* stands for all of the line */
+    char *file;      /* into text; NULL: none */
+    char text[];     /* name, file */
 };
 
 const struct function tail_called = {.text = "(...tail calls...)"};
@@ -82,7 +86,7 @@ is_same(const struct function *a, const struct function *b)
 {
     return a->hash == b->hash && a->c_function == b->c_function &&
            a->first_line == b->first_line && a->last_line == b->last_line &&
-           a->shape == b->shape && a->source == b->source;
+           a->shape == b->shape && a->source == b->source && a->code == b->code;
 }
 
 /* ---- names ------------------------------------------------------------- */
@@ -177,17 +181,26 @@ name_of_c(lua_State *L, lua_Debug *ar, lua_CFunction function, char *name)
         strcpy(name, "[C]");
 }
 
-/* Not in <>: readers take that for a C++ template and leave it out. */
-static void
-name_of_lua(lua_State *L, lua_Debug *ar, char *name)
+static bool
+name_by_own(lua_State *L, lua_Debug *ar, char *name)
 {
+    char called[FUNCTION_NAME_MAX] = "";
     enum source_name source;
 
     if (name_by_library(L, ar, name))
-        return;
-    source = name_by_source(ar, name, FUNCTION_NAME_MAX);
-    if (source == SOURCE_NAMED ||
-        (source == SOURCE_UNKNOWN && name_by_call(L, ar, name)))
+        return true;
+    name_by_call(L, ar, called);
+    source = name_by_source(ar, called, name, FUNCTION_NAME_MAX);
+    if (source == SOURCE_UNKNOWN && *called)
+        strcpy(name, called);
+    return source == SOURCE_NAMED || (source == SOURCE_UNKNOWN && *called);
+}
+
+/* Not in <>: readers take that for a C++ template and leave it out. */
+static void
+name_of_lua(lua_State *L, lua_Debug *ar, const struct function *key, char *name)
+{
+    if (!key->is_crowded && name_by_own(L, ar, name))
         return;
     snprintf(name, FUNCTION_NAME_MAX, "function %s:%d", ar->short_src,
              ar->linedefined);
@@ -200,7 +213,7 @@ find_name(lua_State *L, lua_Debug *ar, const struct function *key, char *name)
     if (key->c_function)
         name_of_c(L, ar, key->c_function, name);
     else if (!key->is_main)
-        name_of_lua(L, ar, name);
+        name_of_lua(L, ar, key, name);
 }
 
 /* ---- the table --------------------------------------------------------- */
@@ -266,36 +279,81 @@ grow(struct functions *known)
     return true;
 }
 
+static const struct function *
+find(const struct functions *known, const struct function *key)
+{
+    return known->n_slots ? *find_slot(known->slots, known->n_slots, key)
+                          : NULL;
+}
+
+static const struct function *
+make_known(struct functions *known, lua_State *L, lua_Debug *ar,
+           const struct function *key)
+{
+    struct function *f = grow(known) ? make(L, ar, key) : NULL;
+
+    if (!f)
+        return &unknown;
+    *find_slot(known->slots, known->n_slots, f) = f;
+    known->n++;
+    known->is_full = known->n >= FUNCTIONS_MAX;
+    return f;
+}
+
+/* Where the line is not to be had, they are told apart if that can be done. */
+static bool
+is_crowded(const struct function *key, const lua_Debug *ar)
+{
+    return !key->c_function && !key->is_main &&
+           source_is_crowded(ar, inside_code(ar) != 0);
+}
+
+/* False: they cannot be told apart. */
+static bool
+add_code(struct function *key, const lua_Debug *ar)
+{
+    key->code = inside_code(ar);
+    if (!key->code)
+        return false;
+    key->is_crowded = false;
+    key->hash = mix(key->hash, key->code);
+    return true;
+}
+
+/* Where a line defines several functions, which look the same from outside, a
+ * function of its own stands for them, and tells that there are more. */
 const struct function *
 function_of(struct state *s, struct sources *sources, lua_State *L,
             lua_Debug *ar)
 {
-    struct functions *known = &s->functions;
-    struct function key, **slot;
+    const struct function *f;
+    struct function key;
 
     fill_key(&key, sources, ar, *ar->what == 'C' ? c_function_at(L, ar) : NULL);
-    if (!grow(known))
-        return &unknown;
-    slot = find_slot(known->slots, known->n_slots, &key);
-    if (!*slot) {
-        *slot = make(L, ar, &key);
-        known->n += *slot != NULL;
-        known->is_full = known->n >= FUNCTIONS_MAX;
+    f = find(&s->functions, &key);
+    if (!f) {
+        key.is_crowded = is_crowded(&key, ar);
+        f = make_known(&s->functions, L, ar, &key);
     }
-    return *slot ? *slot : &unknown;
+    if (!f->is_crowded || !add_code(&key, ar))
+        return f;
+    f = find(&s->functions, &key);
+    return f ? f : make_known(&s->functions, L, ar, &key);
 }
 
 const struct function *
 function_known(const struct state *s, struct sources *sources,
                const lua_Debug *ar, lua_CFunction c_function, uint64_t *hash)
 {
-    const struct functions *known = &s->functions;
+    const struct function *f;
     struct function key;
 
     fill_key(&key, sources, ar, c_function);
+    f = find(&s->functions, &key);
+    if (f && f->is_crowded && add_code(&key, ar))
+        f = find(&s->functions, &key);
     *hash = key.hash ? key.hash : ~(uint64_t)0;
-    return known->n_slots ? *find_slot(known->slots, known->n_slots, &key)
-                          : NULL;
+    return f;
 }
 
 void

@@ -178,7 +178,7 @@ inside_depth(lua_State *L)
     return jump && is_on_this_stack(jump) ? jump : 0;
 }
 
-/* ---- table constructors ------------------------------------------------ */
+/* ---- code -------------------------------------------------------------- */
 
 static const struct prototype *
 prototype_of(const struct CallInfo *call, const lua_Debug *ar)
@@ -196,6 +196,22 @@ prototype_of(const struct CallInfo *call, const lua_Debug *ar)
                ? p
                : NULL;
 }
+
+/* Memory comes again, but not often for code of the same size. */
+uint64_t
+inside_code(const lua_Debug *ar)
+{
+    const struct prototype *p = can_read() && !is_moving(call_of(ar))
+                                    ? prototype_of(call_of(ar), ar)
+                                    : NULL;
+
+    if (!p)
+        return 0;
+    return (uint64_t)(uintptr_t)p ^ (uint64_t)(unsigned)p->n_code << 48 ^
+           (uint64_t)(unsigned)p->n_constants << 56;
+}
+
+/* ---- table constructors ------------------------------------------------ */
 
 static bool
 has_opcode(const struct prototype *p, size_t at, uint32_t opcode)
@@ -330,6 +346,12 @@ lua_CFunction
 inside_c_function(const lua_Debug *ar)
 {
     return NULL;
+}
+
+uint64_t
+inside_code(const lua_Debug *ar)
+{
+    return 0;
 }
 
 int

@@ -2,7 +2,8 @@
 /*
  * The name that a function is defined under, from the line of its source: who
  * calls it may call it anything. "function a.b:c(", "local function f",
- * "f = function"; of two functions on a line nothing is told.
+ * "f = function". Of several functions on a line it is the one that has the
+ * name which its caller uses.
  */
 #include "state.h"
 
@@ -58,15 +59,12 @@ copy(const char *from, const char *limit, char *name, size_t n)
     return true;
 }
 
-/* What stands behind the word, or in front of "= function". */
+/* What stands behind the word at, or in front of "= function". */
 static bool
-parse(const char *line, char *name, size_t n)
+name_at(const char *line, const char *at, char *name, size_t n)
 {
-    const char *at = find_keyword(line, line), *from, *limit;
+    const char *from = at + N_KEYWORD, *limit;
 
-    if (!at || find_keyword(line, at + N_KEYWORD))
-        return false;
-    from = at + N_KEYWORD;
     from += strspn(from, " \t");
     for (limit = from; is_path(*limit); limit++) {
     }
@@ -81,6 +79,40 @@ parse(const char *line, char *name, size_t n)
     for (from = limit; from > line && is_path(from[-1]);)
         from--;
     return copy(from, limit, name, n);
+}
+
+static bool
+is_several(const char *line)
+{
+    const char *at = find_keyword(line, line);
+
+    return at && find_keyword(line, at + N_KEYWORD);
+}
+
+/* "c" is what "a.b:c" is called. */
+static bool
+ends_with(const char *path, const char *called)
+{
+    size_t n = strlen(path), n_called = strlen(called);
+
+    return n >= n_called && !strcmp(path + n - n_called, called) &&
+           (n == n_called || !is_name(path[n - n_called - 1]));
+}
+
+static bool
+parse(const char *line, const char *called, char *name, size_t n)
+{
+    const char *at = find_keyword(line, line);
+    char other[FUNCTION_NAME_MAX];
+    int n_found = 0;
+
+    if (!is_several(line))
+        return at && name_at(line, at, name, n);
+    for (; *called && at; at = find_keyword(line, at + N_KEYWORD))
+        if (name_at(line, at, other, sizeof other) &&
+            ends_with(other, called) && strlen(other) < n && !n_found++)
+            strcpy(name, other);
+    return n_found == 1;
 }
 
 /* ---- the line ---------------------------------------------------------- */
@@ -205,13 +237,23 @@ read_line(const lua_Debug *ar)
 }
 
 enum source_name
-name_by_source(const lua_Debug *ar, char *name, size_t n)
+name_by_source(const lua_Debug *ar, const char *called, char *name, size_t n)
 {
     enum source_name answer = SOURCE_UNKNOWN;
     char *line = read_line(ar);
 
     if (line)
-        answer = parse(line, name, n) ? SOURCE_NAMED : SOURCE_ANONYMOUS;
+        answer = parse(line, called, name, n) ? SOURCE_NAMED : SOURCE_ANONYMOUS;
     free(line);
     return answer;
+}
+
+bool
+source_is_crowded(const lua_Debug *ar, bool otherwise)
+{
+    char *line = read_line(ar);
+    bool is_crowded = line ? is_several(line) : otherwise;
+
+    free(line);
+    return is_crowded;
 }

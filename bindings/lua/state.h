@@ -161,6 +161,9 @@ inside_is_moving(const lua_Debug *ar);
 /* NULL: not known. */
 lua_CFunction
 inside_c_function(const lua_Debug *ar);
+/* What tells its code from all other while that is there; 0: not known. */
+uint64_t
+inside_code(const lua_Debug *ar);
 /* 1 or 0: was the run loop entered for this function? -1: not known. */
 int
 inside_is_entry(const lua_Debug *ar);
@@ -238,9 +241,13 @@ source_hash(struct sources *sources, const lua_Debug *ar);
 
 enum source_name { SOURCE_UNKNOWN, SOURCE_ANONYMOUS, SOURCE_NAMED };
 
-/* Of a level that lua_getinfo has answered "S" for. */
+/* Of a level that lua_getinfo has answered "S" for. called: what its caller
+ * calls it, which decides where the line defines several, or "". */
 enum source_name
-name_by_source(const lua_Debug *ar, char *name, size_t n);
+name_by_source(const lua_Debug *ar, const char *called, char *name, size_t n);
+/* Does the line define several? otherwise: where there is no such line. */
+bool
+source_is_crowded(const lua_Debug *ar, bool otherwise);
 
 /* ----------------------------------------------- coroutines.c ------------ */
 
