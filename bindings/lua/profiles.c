@@ -3,7 +3,8 @@
  * cpprof.profile: what a program acquires and gives back, by any value of Lua.
  * The values are kept, as Go keeps them, in a table that has a byte of memory
  * for each; to the library it is the address of that. So equal is what Lua
- * calls equal, and states that share a profile do not meet. Stacks are those of
+ * calls equal, and states that share a profile do not meet. A state that is
+ * closed takes its values out: their addresses come again. Stacks are those of
  * the native code.
  *
  * cpprof.heap: the heap profile of the process.
@@ -96,18 +97,18 @@ check_object(lua_State *L)
     return luaL_checkudata(L, 1, TYPE);
 }
 
-/* value -> its byte, of one profile. */
-static void
+/* Of the registry: profile -> its values; false, once the state closes. */
+static const char all_key;
+
+/* value -> its byte, of one profile; false: the state closes, and nothing is
+ * pushed. */
+static bool
 push_values(lua_State *L)
 {
-    static const char key;
-
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &key);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &all_key);
     if (!lua_istable(L, -1)) {
         lua_pop(L, 1);
-        lua_newtable(L);
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+        return false;
     }
     lua_pushlightuserdata(L, check_object(L)->profile);
     lua_rawget(L, -2);
@@ -119,6 +120,50 @@ push_values(lua_State *L)
         lua_rawset(L, -4);
     }
     lua_remove(L, -2);
+    return true;
+}
+
+/* Take the values on top out of profile. */
+static void
+remove_values(lua_State *L, struct cpprof_profile *profile)
+{
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+        cpprof_profile_remove(profile, lua_touserdata(L, -1));
+}
+
+/* The finalizer of a value that is there as long as the state. Those of older
+ * values run later, and find no table. */
+static int
+close_values(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &all_key);
+    if (!lua_istable(L, -1))
+        return 0;
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+        if (lua_istable(L, -1))
+            remove_values(L, lua_touserdata(L, -2));
+    lua_pushboolean(L, 0);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &all_key);
+    return 0;
+}
+
+/* Once in a state. The guard is in the table as well, under true. */
+static void
+open_values(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &all_key);
+    if (lua_isnil(L, -1)) {
+        lua_newtable(L);
+        lua_pushboolean(L, 1);
+        lua_newuserdata(L, 1);
+        lua_newtable(L);
+        lua_pushcfunction(L, close_values);
+        lua_setfield(L, -2, "__gc");
+        lua_setmetatable(L, -2);
+        lua_rawset(L, -3);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &all_key);
+    }
+    lua_pop(L, 1);
 }
 
 static int
@@ -190,7 +235,12 @@ profile_add(lua_State *L)
     bool is_new;
 
     luaL_argcheck(L, !lua_isnoneornil(L, 2), 2, "value expected");
-    push_values(L);
+    luaL_argcheck(L, lua_rawequal(L, 2, 2), 2, "not a number, equal to none");
+    if (!push_values(L)) {
+        lua_pushnil(L);
+        lua_pushliteral(L, "the state is being closed");
+        return 2;
+    }
     is_new = find_or_make(L, &address);
     status = cpprof_profile_add(object->profile, address, OWN_FRAMES, &error);
     if (status != CPPROF_OK && is_new)
@@ -204,7 +254,8 @@ profile_remove(lua_State *L)
     struct object *object = check_object(L);
 
     luaL_checkany(L, 2);
-    push_values(L);
+    if (!push_values(L))
+        return 0;
     lua_pushvalue(L, 2);
     lua_rawget(L, -2);
     if (lua_isuserdata(L, -1)) {
@@ -289,6 +340,7 @@ profiles_open(lua_State *L)
     static const luaL_Reg functions[] = {
         {"new", profile_new}, {"lookup", profile_lookup}, {NULL, NULL}};
 
+    open_values(L);
     if (luaL_newmetatable(L, TYPE)) {
         push_library(L, methods);
         lua_setfield(L, -2, "__index");
