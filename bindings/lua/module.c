@@ -13,52 +13,6 @@
 
 #define DEFAULT_OUT "lua.pb.gz"
 
-static uint32_t
-option(lua_State *L, const char *name, lua_Integer most)
-{
-    lua_Integer value = 0;
-
-    if (lua_istable(L, 1)) {
-        lua_getfield(L, 1, name);
-        if (!lua_isnil(L, -1)) {
-            value = luaL_checkinteger(L, -1);
-            if (value < 1 || value > most)
-                luaL_error(L, "cpprof.start: %s is not from 1 to %d", name,
-                           (int)most);
-        }
-        lua_pop(L, 1);
-    }
-    return (uint32_t)value;
-}
-
-static enum cpprof_vm_mode
-mode_option(lua_State *L)
-{
-    /* ORDER: enum cpprof_vm_mode */
-    static const char *const modes[] = {"tick", "span", "cpu", NULL};
-    int mode = 0;
-
-    if (lua_istable(L, 1)) {
-        lua_getfield(L, 1, "mode");
-        mode = luaL_checkoption(L, -1, modes[0], modes);
-        lua_pop(L, 1);
-    }
-    return (enum cpprof_vm_mode)mode;
-}
-
-static bool
-wants_merge(lua_State *L)
-{
-    bool merge = true;
-
-    if (lua_istable(L, 1)) {
-        lua_getfield(L, 1, "merge");
-        merge = lua_isnil(L, -1) || lua_toboolean(L, -1);
-        lua_pop(L, 1);
-    }
-    return merge;
-}
-
 /* A profile runs. The coroutines that wait for this one have no hook yet. */
 static void
 hook_all(struct state *s, lua_State *L)
@@ -71,6 +25,23 @@ hook_all(struct state *s, lua_State *L)
         hook_for_switch(s, up->from);
 }
 
+static void
+read_options(lua_State *L, struct cpprof_vm_options *options)
+{
+    static const char *const names[] = {"mode",  "hz",  "depth",
+                                        "merge", "out", NULL};
+    /* ORDER: enum cpprof_vm_mode */
+    static const char *const modes[] = {"tick", "span", "cpu", NULL};
+    static const struct whole hz = {1, 10000}, depth = {1, 1024};
+
+    fields_check(L, 1, names);
+    options->mode = (enum cpprof_vm_mode)field_word(L, 1, "mode", modes);
+    options->rate_hz = (uint32_t)field_whole(L, 1, "hz", 0, &hz);
+    options->max_depth = (uint32_t)field_whole(L, 1, "depth", 0, &depth);
+    options->flags = field_flag(L, 1, "merge", true) ? CPPROF_VM_MERGE : 0;
+    options->vm = lua_vm;
+}
+
 static int
 start(lua_State *L)
 {
@@ -81,11 +52,7 @@ start(lua_State *L)
 
     if (!lua_isnoneornil(L, 1))
         luaL_checktype(L, 1, LUA_TTABLE);
-    options.mode = mode_option(L);
-    options.rate_hz = option(L, "hz", 10000);
-    options.max_depth = option(L, "depth", 1024);
-    options.flags = wants_merge(L) ? CPPROF_VM_MERGE : 0;
-    options.vm = lua_vm;
+    read_options(L, &options);
     lua_settop(L, 1);
     if (!writer_of(L, lua_istable(L, 1) ? 1 : 2, DEFAULT_OUT, &writer,
                    &error) ||

@@ -38,16 +38,11 @@ bool
 writer_of(lua_State *L, int index, const char *otherwise,
           struct cpprof_writer *writer, struct cpprof_error *error)
 {
-    const char *path = otherwise;
+    const char *path = field_text(L, index, "out", otherwise);
     enum cpprof_status status;
 
-    if (lua_istable(L, index)) {
-        lua_getfield(L, index, "out");
-        path = luaL_optstring(L, -1, otherwise);
-    } else {
-        lua_pushnil(L);
+    if (!lua_istable(L, index))
         path = luaL_optstring(L, index, otherwise);
-    }
     status = cpprof_path_writer(path, writer, error);
     lua_pop(L, 1);
     return status == CPPROF_OK;
@@ -60,33 +55,6 @@ done(lua_State *L, enum cpprof_status status, const struct cpprof_error *error)
         return push_failure(L, error);
     lua_pushboolean(L, 1);
     return 1;
-}
-
-static int64_t
-number_field(lua_State *L, int index, const char *name, int64_t otherwise)
-{
-    int64_t value = otherwise;
-
-    if (!lua_istable(L, index))
-        return value;
-    lua_getfield(L, index, name);
-    if (!lua_isnil(L, -1))
-        value = (int64_t)luaL_checkinteger(L, -1);
-    lua_pop(L, 1);
-    return value;
-}
-
-static bool
-flag_field(lua_State *L, int index, const char *name)
-{
-    bool value = false;
-
-    if (lua_istable(L, index)) {
-        lua_getfield(L, index, name);
-        value = lua_toboolean(L, -1);
-        lua_pop(L, 1);
-    }
-    return value;
 }
 
 /* ---- profiles ---------------------------------------------------------- */
@@ -281,18 +249,22 @@ profile_name(lua_State *L)
     return 1;
 }
 
+static const struct whole debug_levels = {0, 2};
+
 /* profile:write(path), profile:write{out=, debug=, labels=} */
 static int
 profile_write(lua_State *L)
 {
+    static const char *const names[] = {"out", "debug", "labels", NULL};
     struct object *object = check_object(L);
     struct cpprof_profile_options options = {.size = sizeof options};
     struct cpprof_writer writer;
     struct cpprof_error error;
     char path[160];
 
-    options.debug = (int32_t)number_field(L, 2, "debug", 0);
-    if (flag_field(L, 2, "labels"))
+    fields_check(L, 2, names);
+    options.debug = (int32_t)field_whole(L, 2, "debug", 0, &debug_levels);
+    if (field_flag(L, 2, "labels", false))
         options.flags |= CPPROF_PROFILE_LABELS;
     snprintf(path, sizeof path, "%s.%s", cpprof_profile_name(object->profile),
              options.debug ? "txt" : "pb.gz");
@@ -307,6 +279,9 @@ profile_write(lua_State *L)
 static int
 heap(lua_State *L)
 {
+    static const char *const names[] = {"rate",   "out",   "peak",
+                                        "labels", "debug", NULL};
+    static const struct whole rates = {0, (int64_t)1 << 53};
     struct cpprof_heap_options options = {.size = sizeof options};
     struct cpprof_writer writer;
     struct cpprof_error error;
@@ -314,7 +289,8 @@ heap(lua_State *L)
     bool writes;
 
     luaL_checktype(L, 1, LUA_TTABLE);
-    rate = number_field(L, 1, "rate", -1);
+    fields_check(L, 1, names);
+    rate = field_whole(L, 1, "rate", -1, &rates);
     if (rate >= 0)
         cpprof_set_heap_rate(rate);
     lua_getfield(L, 1, "out");
@@ -322,9 +298,10 @@ heap(lua_State *L)
     lua_pop(L, 1);
     if (!writes)
         return done(L, CPPROF_OK, NULL);
-    options.debug = (int32_t)number_field(L, 1, "debug", 0);
-    options.flags = (flag_field(L, 1, "peak") ? CPPROF_HEAP_PEAK : 0) |
-                    (flag_field(L, 1, "labels") ? CPPROF_HEAP_LABELS : 0);
+    options.debug = (int32_t)field_whole(L, 1, "debug", 0, &debug_levels);
+    options.flags =
+        (field_flag(L, 1, "peak", false) ? CPPROF_HEAP_PEAK : 0) |
+        (field_flag(L, 1, "labels", false) ? CPPROF_HEAP_LABELS : 0);
     if (!writer_of(L, 1, NULL, &writer, &error))
         return push_failure(L, &error);
     return done(L, cpprof_write_heap_profile(writer, &options, &error), &error);

@@ -16,9 +16,16 @@ assert(not io.open(folder .. "/second.pb.gz"))
 assert(cpprof.stop())
 assert(io.open(folder .. "/a.pb.gz")):close()
 fails("No such file", cpprof.start {out = folder .. "/no/such/file"})
-fails("invalid option", pcall(cpprof.start, {mode = "fast"}))
-fails("hz is not from 1", pcall(cpprof.start, {hz = 0}))
-fails("depth is not from 1", pcall(cpprof.start, {depth = 5000}))
+for _, mode in ipairs {"fast", 5, true} do
+    fails("#1 .*mode is none of tick, span, cpu", pcall(cpprof.start, {mode = mode}))
+end
+for _, hz in ipairs {0, 2.5, "x", 0 / 0, 1e300, -1, {}} do
+    fails("#1 .*hz is not a whole number from 1 to 10000%)", pcall(cpprof.start, {hz = hz}))
+end
+fails("depth is not a whole number", pcall(cpprof.start, {depth = 5000}))
+fails("rate is no field", pcall(cpprof.start, {rate = 1000}))
+fails("a field has no name", pcall(cpprof.start, {"tick"}))
+fails("out is not a string", pcall(cpprof.start, {out = true}))
 fails("table expected", pcall(cpprof.start, 1))
 
 -- labels
@@ -75,6 +82,9 @@ fails("value expected", pcall(files.add, files, nil))
 fails("not a number, equal to none", pcall(files.add, files, 0 / 0))
 assert(files:write(folder .. "/files.pb.gz"))
 assert(files:write {out = folder .. "/files.txt", debug = 1})
+fails("debug is not a whole number", pcall(files.write, files, {debug = "x"}))
+fails("file is no field", pcall(files.write, files, {file = "x"}))
+fails("rate is not a whole number", pcall(cpprof.heap, {rate = -1}))
 fails("built%-in Profile", cpprof.profile.lookup "heap":add(1))
 
 -- the heap

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Fields of an argument that is a table. What is wrong is an error that says
+ * in which, also a field that there is not: a word that was mistyped. */
+#include "state.h"
+
+#include <stdio.h>
+
+static void
+refuse(lua_State *L, int index, const char *name, const char *why)
+{
+    luaL_argerror(L, index, lua_pushfstring(L, "%s %s", name, why));
+}
+
+static bool
+is_one_of(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name))
+        names++;
+    return *names;
+}
+
+void
+fields_check(lua_State *L, int index, const char *const *names)
+{
+    if (!lua_istable(L, index))
+        return;
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            luaL_argerror(L, index, "a field has no name");
+        if (!is_one_of(lua_tostring(L, -2), names))
+            refuse(L, index, lua_tostring(L, -2), "is no field");
+    }
+}
+
+/* The field on top, whatever it is. */
+static void
+push_field(lua_State *L, int index, const char *name)
+{
+    if (lua_istable(L, index))
+        lua_getfield(L, index, name);
+    else
+        lua_pushnil(L);
+}
+
+static void
+refuse_number(lua_State *L, int index, const char *name,
+              const struct whole *bounds)
+{
+    char why[80];
+
+    snprintf(why, sizeof why, "is not a whole number from %lld to %lld",
+             (long long)bounds->least, (long long)bounds->most);
+    refuse(L, index, name, why);
+}
+
+int64_t
+field_whole(lua_State *L, int index, const char *name, int64_t otherwise,
+            const struct whole *bounds)
+{
+    int64_t value = otherwise;
+    lua_Number number;
+
+    push_field(L, index, name);
+    if (!lua_isnil(L, -1)) {
+        number = lua_tonumber(L, -1);
+        if (!lua_isnumber(L, -1) || !(number >= (lua_Number)bounds->least) ||
+            !(number <= (lua_Number)bounds->most) ||
+            number != (lua_Number)(int64_t)number)
+            refuse_number(L, index, name, bounds);
+        value = (int64_t)number;
+    }
+    lua_pop(L, 1);
+    return value;
+}
+
+bool
+field_flag(lua_State *L, int index, const char *name, bool otherwise)
+{
+    bool value;
+
+    push_field(L, index, name);
+    value = lua_isnil(L, -1) ? otherwise : lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+int
+field_word(lua_State *L, int index, const char *name, const char *const *words)
+{
+    int i = 0;
+
+    push_field(L, index, name);
+    if (!lua_isnil(L, -1)) {
+        const char *word =
+            lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+
+        while (words[i] && strcmp(words[i], word))
+            i++;
+        if (!words[i])
+            refuse(L, index, name,
+                   lua_pushfstring(L, "is none of %s, %s, %s", words[0],
+                                   words[1], words[2]));
+    }
+    lua_pop(L, 1);
+    return i;
+}
+
+const char *
+field_text(lua_State *L, int index, const char *name, const char *otherwise)
+{
+    push_field(L, index, name);
+    if (lua_isnil(L, -1))
+        return otherwise;
+    if (!lua_isstring(L, -1))
+        refuse(L, index, name, "is not a string");
+    return lua_tostring(L, -1);
+}
