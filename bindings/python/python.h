@@ -53,6 +53,9 @@ extern struct thread *threads;
 /* Make the list what the interpreter's is. */
 void
 threads_update(void);
+/* NULL: not in the list yet. */
+struct thread *
+thread_find(void);
 /* NULL: no memory. */
 struct thread *
 thread_of_caller(void);
@@ -76,16 +79,22 @@ void
 ticks_stop(void);
 void
 ticks_after_fork(void);
+/* Sample if a tick has no answer yet. */
+void
+ticks_answer(void);
 
 /* ------------------------------------------------------ spans.c ---------- */
 
+/* Of sys.setprofile(), and of threading's for new threads. */
+extern PyTypeObject spans_type;
+
+void
+spans_begin(void);
+void
+spans_finish(void);
+/* Threads that nobody profiles. */
 void
 spans_hook_all(void);
-void
-spans_unhook_all(void);
-/* threading.setprofile() for new threads: spans_begin(frame, event, arg). */
-PyObject *
-spans_begin(PyObject *module, PyObject *args);
 
 /* ------------------------------------------------------- walk.c ---------- */
 
@@ -142,6 +151,18 @@ learn_run_loop(void);
 extern PyTypeObject labels_type, profile_type;
 const struct cpprof_labels *
 labels_of_thread(void *thread);
+
+/* ---------------------------------------------------- profile.c ---------- */
+
+PyObject *
+profile_start(PyObject *module, PyObject *args, PyObject *keywords);
+PyObject *
+profile_stop(PyObject *module, PyObject *unused);
+/* The profile that the library has started, if it has. */
+void
+profile_join(void);
+void
+profile_after_fork(void);
 
 /* ----------------------------------------------------- module.c ---------- */
 

@@ -3,29 +3,40 @@
  * Spans: the profile function of each thread, which CPython calls when a frame
  * comes or goes, for generators and coroutines at each resume and yield, and
  * around C functions. An error that leaves a function is a return of it.
+ *
+ * The program may set another meanwhile, save and restore ours by its object
+ * (sys.getprofile()), or have cProfile do so. An audit hook tells of it before:
+ * the spans of the thread end there, and begin anew where that has ended.
  */
 #include "python.h"
 
 #include "counter.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t look; /* of the counter */
+
+/* For sys.setprofile() and getprofile(). */
+struct spans {
+    PyObject_HEAD struct thread
+        *t; /* NULL: of threading, for whichever comes */
+};
+
+/* Who sets a profile function for us. */
+static PyThreadState *setting;
 
 static int
 on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
 
 static void
-unhook(struct thread *t)
+set_profile(Py_tracefunc function, PyObject *self)
 {
-    t->is_hooked = false;
-    while (t->n_builtins) {
-        PyObject *function = t->builtins[--t->n_builtins].function;
+    PyThreadState *outer = setting;
 
-        Py_DECREF(function);
-    }
-    if (t->state->c_profilefunc == on_event)
-        PyEval_SetProfile(NULL, NULL);
+    setting = PyThreadState_Get();
+    PyEval_SetProfile(function, self);
+    setting = outer;
 }
 
 /* ---- C functions that run ---------------------------------------------- */
@@ -56,6 +67,13 @@ pop_builtins(struct thread *t, const PyFrameObject *caller, uint32_t most)
 
         Py_DECREF(function);
     }
+}
+
+static void
+forget_builtins(struct thread *t)
+{
+    while (t->n_builtins)
+        Py_DECREF(t->builtins[--t->n_builtins].function);
 }
 
 /* ---- events ------------------------------------------------------------ */
@@ -99,15 +117,34 @@ on_return(struct thread *t, const PyFrameObject *frame)
     pop_builtins(t, frame, UINT32_MAX);
 }
 
-static int
-on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
+static uint32_t
+depth_of(PyThreadState *state)
 {
-    struct thread *t = PyCapsule_GetPointer(self, NULL);
+    PyFrameObject *frame = PyThreadState_GetFrame(state), *back;
+    uint32_t n = 0;
 
-    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
-        unhook(t);
-        return 0;
+    for (; frame; frame = back, n++) {
+        back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
     }
+    return n;
+}
+
+/* The clock of t begins. C functions that run already are not known. */
+static void
+begin_one(struct thread *t, uint32_t depth)
+{
+    forget_builtins(t);
+    t->depth = depth;
+    t->skip = 0;
+    t->is_hooked = true;
+    if (depth)
+        cpprof_vm_span_begin(t->vm);
+}
+
+static void
+handle(struct thread *t, PyFrameObject *frame, int what, PyObject *arg)
+{
     switch (what) {
     case PyTrace_CALL:
         on_call(t);
@@ -127,44 +164,59 @@ on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
         pop_builtins(t, frame, 1);
         break;
     }
+}
+
+static int
+on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
+{
+    struct thread *t = ((struct spans *)self)->t;
+
+    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
+        t->is_hooked = false;
+        forget_builtins(t);
+        set_profile(NULL, NULL);
+        return 0;
+    }
+    if (!t->is_hooked)
+        begin_one(t, depth_of(t->state) - (what == PyTrace_CALL));
+    handle(t, frame, what, arg);
     return 0;
 }
 
 /* ---- hooks ------------------------------------------------------------- */
 
-static uint32_t
-depth_of(PyThreadState *state)
+static PyObject *
+make_spans(struct thread *t)
 {
-    PyFrameObject *frame = PyThreadState_GetFrame(state), *back;
-    uint32_t n = 0;
+    struct spans *made = PyObject_New(struct spans, &spans_type);
 
-    for (; frame; frame = back, n++) {
-        back = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-    }
-    return n;
+    if (made)
+        made->t = t;
+    else
+        PyErr_Clear();
+    return (PyObject *)made;
 }
 
-/* Of the thread whose state is the current one. */
+/* In the place of what there is. Of the thread whose state is the current one.
+ * False: no memory, or an audit hook of the program's has refused. */
+static bool
+install(struct thread *t)
+{
+    PyObject *self = make_spans(t);
+
+    if (!self)
+        return false;
+    set_profile(on_event, self);
+    Py_DECREF(self);
+    return t->state->c_profilefunc == on_event;
+}
+
 static void
 hook(struct thread *t)
 {
-    PyObject *self;
-
-    if (t->is_hooked || t->state->c_profilefunc || !thread_wakes(t))
+    if (t->state->c_profilefunc || !thread_wakes(t) || !install(t))
         return;
-    self = PyCapsule_New(t, NULL, NULL);
-    if (!self) {
-        PyErr_Clear();
-        return;
-    }
-    t->depth = depth_of(t->state);
-    t->skip = 0;
-    PyEval_SetProfile(on_event, self);
-    Py_DECREF(self);
-    t->is_hooked = t->state->c_profilefunc == on_event;
-    if (t->is_hooked)
-        cpprof_vm_span_begin(t->vm);
+    begin_one(t, depth_of(t->state));
 }
 
 /* PyEval_SetProfile() is for the current thread: each is it for a moment. */
@@ -182,15 +234,6 @@ as_each(void (*what)(struct thread *t))
     }
 }
 
-void
-spans_hook_all(void)
-{
-    if (!look)
-        look = counter_measure();
-    threads_update();
-    as_each(hook);
-}
-
 /* What runs is charged to where it is. */
 static void
 end_one(struct thread *t)
@@ -199,25 +242,136 @@ end_one(struct thread *t)
         return;
     t->skip = 0;
     cpprof_vm_span_end(t->vm);
-    unhook(t);
+    t->is_hooked = false;
+    forget_builtins(t);
+}
+
+static void
+unhook(struct thread *t)
+{
+    if (t->state->c_profilefunc != on_event)
+        forget_builtins(t); /* of long ago, if nobody told */
+    end_one(t);
+    if (t->state->c_profilefunc == on_event)
+        set_profile(NULL, NULL);
+}
+
+/* Somebody else sets a profile function, or none: then the thread is looked at
+ * again soon. */
+static int
+on_audit(const char *event, PyObject *args, void *unused)
+{
+    struct thread *t;
+
+    if (strcmp(event, "sys.setprofile") ||
+        !__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED) ||
+        setting == PyThreadState_Get())
+        return 0;
+    t = thread_find();
+    if (t)
+        end_one(t);
+    ticks_interrupt(NULL);
+    return 0;
+}
+
+/* ---- the object -------------------------------------------------------- */
+
+static int
+event_of(PyObject *name)
+{
+    /* ORDER: PyTrace_CALL and others */
+    static const char *const names[] = {"call",     "exception", "line",
+                                        "return",   "c_call",    "c_exception",
+                                        "c_return", "opcode"};
+    int what = 0;
+
+    while (what < 8 && PyUnicode_CompareWithASCIIString(name, names[what]))
+        what++;
+    return what;
+}
+
+/* The profile function of the caller's thread, as the program or threading has
+ * set it; called for itself it does nothing. */
+static PyObject *
+call(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    PyThreadState *state = PyThreadState_Get();
+    PyObject *frame, *event, *arg;
+    struct thread *t;
+
+    if (!PyArg_ParseTuple(args, "O!UO:spans", &PyFrame_Type, &frame, &event,
+                          &arg))
+        return NULL;
+    if (state->c_profilefunc == on_event || state->c_profileobj != self)
+        Py_RETURN_NONE;
+    Py_INCREF(self); /* it may be nobody's any more */
+    t = thread_of_caller();
+    if (t && __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED) &&
+        thread_wakes(t) && install(t))
+        on_event(state->c_profileobj, (PyFrameObject *)frame, event_of(event),
+                 arg);
+    else
+        set_profile(NULL, NULL);
+    Py_DECREF(self);
+    Py_RETURN_NONE;
+}
+
+PyTypeObject spans_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpprof.spans",
+    .tp_doc = "The profile function of a profile in mode span.",
+    .tp_basicsize = sizeof(struct spans),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_call = call,
+};
+
+/* ---- new threads ------------------------------------------------------- */
+
+/* threading.setprofile(), if what there is is, or is not, ours: the program's
+ * own stays. */
+static void
+hook_new_threads(PyObject *hook, bool is_ours)
+{
+    PyObject *module = PyImport_ImportModule("threading"), *result = NULL;
+    PyObject *former =
+        module ? PyObject_CallMethod(module, "getprofile", NULL) : NULL;
+
+    if (former &&
+        (is_ours ? Py_IS_TYPE(former, &spans_type) : Py_IsNone(former)))
+        result = PyObject_CallMethod(module, "setprofile", "O", hook);
+    PyErr_Clear();
+    Py_XDECREF(result);
+    Py_XDECREF(former);
+    Py_XDECREF(module);
 }
 
 void
-spans_unhook_all(void)
+spans_begin(void)
 {
-    threads_update();
-    as_each(end_one);
+    static bool is_auditing;
+    PyObject *of_threading = make_spans(NULL);
+
+    if (!look)
+        look = counter_measure();
+    if (!is_auditing)
+        is_auditing = !PySys_AddAuditHook(on_audit, NULL);
+    PyErr_Clear();
+    if (of_threading)
+        hook_new_threads(of_threading, false);
+    Py_XDECREF(of_threading);
+    spans_hook_all();
 }
 
-PyObject *
-spans_begin(PyObject *module, PyObject *args)
+void
+spans_hook_all(void)
 {
-    struct thread *t = thread_of_caller();
+    threads_update();
+    as_each(hook);
+}
 
-    if (t && t->state->c_profilefunc != on_event) {
-        PyEval_SetProfile(NULL, NULL); /* this function */
-        if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
-            hook(t);
-    }
-    Py_RETURN_NONE;
+void
+spans_finish(void)
+{
+    hook_new_threads(Py_None, true);
+    threads_update();
+    as_each(unhook);
 }

@@ -6,6 +6,7 @@
  */
 #include "python.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 struct cpprof_vm *python_vm;
@@ -35,12 +36,26 @@ make_thread(PyThreadState *state, struct thread *next)
     return t;
 }
 
+/* A thread of C code makes its state without the GIL, under the lock of the
+ * list, and is in it before all is set. Any function that takes that lock comes
+ * back when it is; this one looks for a thread that there is not. */
+static PyThreadState *
+complete_head(PyInterpreterState *interpreter)
+{
+    PyThreadState *state = PyInterpreterState_ThreadHead(interpreter);
+
+    if (!threads || threads->state != state ||
+        threads->id != PyThreadState_GetID(state))
+        PyThreadState_SetAsyncExc(ULONG_MAX, NULL);
+    return state;
+}
+
 void
 threads_update(void)
 {
     PyInterpreterState *interpreter =
         PyThreadState_GetInterpreter(PyThreadState_Get());
-    PyThreadState *state = PyInterpreterState_ThreadHead(interpreter);
+    PyThreadState *state = complete_head(interpreter);
     struct thread **at = &threads, *gone;
 
     if (interpreter != PyInterpreterState_Main())
@@ -67,19 +82,25 @@ threads_update(void)
 }
 
 struct thread *
-thread_of_caller(void)
+thread_find(void)
 {
     PyThreadState *state = PyThreadState_Get();
     struct thread *t;
 
     for (t = threads; t && t->state != state; t = t->next) {
     }
-    if (t && t->id == PyThreadState_GetID(state))
+    return t && t->id == PyThreadState_GetID(state) ? t : NULL;
+}
+
+struct thread *
+thread_of_caller(void)
+{
+    struct thread *t = thread_find();
+
+    if (t)
         return t;
     threads_update();
-    for (t = threads; t && t->state != state; t = t->next) {
-    }
-    return t;
+    return thread_find();
 }
 
 bool

@@ -48,14 +48,25 @@ ticks_sample(void)
     is_sampling = false;
 }
 
+/* In mode span it is asked for hooks. */
+void
+ticks_answer(void)
+{
+    if (!__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE))
+        return;
+    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
+        ticks_sample();
+        return;
+    }
+    __atomic_store_n(&is_asked, 0, __ATOMIC_RELEASE);
+    spans_hook_all();
+}
+
 static int
 on_pending(void *unused)
 {
     __atomic_store_n(&is_queued, 0, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
-        spans_hook_all();
-    else if (__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE))
-        ticks_sample();
+    ticks_answer();
     return 0;
 }
 
@@ -111,9 +122,7 @@ help(void *unused)
         Py_END_ALLOW_THREADS;
         if (!goes_on)
             break;
-        if (__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE) &&
-            !__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
-            ticks_sample();
+        ticks_answer();
     }
     helper.state = NULL;
     PyGILState_Release(gil);

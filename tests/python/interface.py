@@ -22,6 +22,12 @@ cpprof.stop()  # harmless
 refuses(ValueError, "is not tick, span or cpu", cpprof.start, mode="x")
 refuses(ValueError, "outside 1 to 10000", cpprof.start, hz=20000)
 refuses(ValueError, "outside 1 to 1024", cpprof.start, depth=2000)
+for number in 0, -1, 2**32 + 50, 2**70:
+    refuses(ValueError, "rate %d Hz is outside 1 to 10000" % number,
+            cpprof.start, hz=number)
+    refuses(ValueError, "depth %d is outside 1 to 1024" % number,
+            cpprof.start, depth=number)
+refuses(TypeError, "", cpprof.start, hz=2.5)
 refuses(OSError, "", cpprof.start, out="/no/such/folder/x.pb.gz")
 refuses(TypeError, "", cpprof.start, "tick")
 
