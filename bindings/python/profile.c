@@ -119,6 +119,7 @@ begin(void)
         spans_begin();
     else
         ticks_sample();
+    collector_hook();
 }
 
 static enum cpprof_status
@@ -205,6 +206,8 @@ stop_controlled(struct cpprof_error *error)
         spans_finish();
     else
         ticks_sample();
+    collector_unhook();
+    spans_forget();
     Py_BEGIN_ALLOW_THREADS;
     status = cpprof_stop_vm_profile(error);
     Py_END_ALLOW_THREADS;

@@ -95,11 +95,27 @@ spans_finish(void);
 /* Threads that nobody profiles. */
 void
 spans_hook_all(void);
+/* All C functions that run. */
+void
+spans_forget(void);
+/* Around what counts as a C function and is none. */
+void
+spans_enter(struct thread *t, PyObject *function);
+void
+spans_leave(struct thread *t, PyObject *function);
 
 /* ------------------------------------------------------- walk.c ---------- */
 
 size_t
 walk_stack(void *thread, struct cpprof_vm_frame *frames, size_t max);
+
+/* -------------------------------------------------- collector.c ---------- */
+
+/* gc.callbacks has one of ours while a profile runs. */
+void
+collector_hook(void);
+void
+collector_unhook(void);
 
 /* -------------------------------------------------- functions.c ---------- */
 

@@ -183,6 +183,27 @@ on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
     return 0;
 }
 
+void
+spans_enter(struct thread *t, PyObject *function)
+{
+    PyFrameObject *frame = PyThreadState_GetFrame(t->state);
+
+    if (t->is_hooked && may_be_due(t))
+        cpprof_vm_span_next(t->vm);
+    if (frame)
+        push_builtin(t, frame, function);
+    Py_XDECREF(frame);
+}
+
+void
+spans_leave(struct thread *t, PyObject *function)
+{
+    if (t->is_hooked && may_be_due(t))
+        cpprof_vm_span_next(t->vm);
+    if (t->n_builtins && t->builtins[t->n_builtins - 1].function == function)
+        pop_builtins(t, t->builtins[t->n_builtins - 1].caller, 1);
+}
+
 /* ---- hooks ------------------------------------------------------------- */
 
 static PyObject *
@@ -374,4 +395,13 @@ spans_finish(void)
     hook_new_threads(Py_None, true);
     threads_update();
     as_each(unhook);
+}
+
+void
+spans_forget(void)
+{
+    struct thread *t;
+
+    for (t = threads; t; t = t->next)
+        forget_builtins(t);
 }

@@ -183,6 +183,36 @@ def shapes(mode):
     return problems
 
 
+# ---- the garbage collector --------------------------------------------------
+
+def garbage(mode):
+    """It stands above the line that allocated, finalizers above it."""
+    collector = "[garbage collection]"
+    line = line_of("garbage.py", "# the line that allocates")
+    for rounds in ROUNDS:
+        part = float(script("garbage.py", mode, "garbage.pb.gz", rounds))
+        p = Profile(work + "/garbage.pb.gz")
+
+        def here(stack, wanted):
+            names = [f[0] for f in stack]
+            return "finalizes" not in names and wanted in names
+
+        problems = near(
+            "part of the collector",
+            100 * p.time(lambda s, _: here(s, collector)) /
+            p.time(lambda s, _: here(s, s[-1][0])), 100 * part, 3)
+        problems += at_least("part as it is seen", part, 0.1)
+        problems += at_least("on the line that allocates", p.time(
+            lambda s, _: any(a[0] == collector and b[0] == "makes" and
+                             b[2] == line for a, b in zip(s, s[1:]))), 1)
+        problems += at_least(
+            "finalizers", above(p, "Finalized.__del__", collector) / 1e9, 0.18)
+        if not problems:
+            break
+        print("# %d rounds: %s" % (rounds, problems))
+    return problems
+
+
 # ---- other profile functions ------------------------------------------------
 
 def hooks():
@@ -295,6 +325,7 @@ with tempfile.TemporaryDirectory(prefix="cpprof-python-") as work:
         check("70/20/10 within 2 points, mode %s" % each, split(each, rate))
     for each in "tick", "span", "cpu":
         check("frames, threads, labels, mode %s" % each, shapes(each))
+        check("garbage collection, mode %s" % each, garbage(each))
     check("profile functions of the program stay in force", hooks())
     script("races.py", timeout=120)
     check("start and stop at once, in threads and signal handlers", [])

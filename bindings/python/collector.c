@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pauses of the garbage collector: a function of gc.callbacks, which the
+ * collector calls before and after, stands above the line that allocated as if
+ * that had called it, and finalizers above. Its name is the frame's.
+ *
+ * A tick that comes in between is answered at the end, so that as many ticks
+ * see the collector as it takes of the time; one from before has its answer
+ * before.
+ */
+#include "python.h"
+
+static PyObject *
+on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n);
+
+static PyMethodDef method = {"[garbage collection]",
+                             (PyCFunction)(void (*)(void))on_collection,
+                             METH_FASTCALL, NULL};
+
+static PyObject *callback;
+
+static PyObject *
+on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    /* Not to be made here: threads may be looked at just now. */
+    struct thread *t = thread_find();
+
+    if (!t || n != 2 || !PyUnicode_Check(args[0]))
+        Py_RETURN_NONE;
+    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
+        ticks_answer();
+    if (!PyUnicode_CompareWithASCIIString(args[0], "start"))
+        spans_enter(t, callback);
+    else
+        spans_leave(t, callback);
+    Py_RETURN_NONE;
+}
+
+/* ---- gc.callbacks ------------------------------------------------------ */
+
+/* NULL: there is none, or it is something else. */
+static PyObject *
+callbacks_of_collector(void)
+{
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *list = gc ? PyObject_GetAttrString(gc, "callbacks") : NULL;
+
+    Py_XDECREF(gc);
+    if (list && !PyList_CheckExact(list))
+        Py_CLEAR(list);
+    PyErr_Clear();
+    return list;
+}
+
+static Py_ssize_t
+place_in(PyObject *list)
+{
+    Py_ssize_t i = PyList_GET_SIZE(list);
+
+    while (i-- && PyList_GET_ITEM(list, i) != callback)
+        continue;
+    return i;
+}
+
+/* A forked child has it already. */
+void
+collector_hook(void)
+{
+    PyObject *list = callbacks_of_collector();
+
+    if (!callback)
+        callback = PyCFunction_New(&method, NULL);
+    if (list && callback && place_in(list) < 0)
+        PyList_Append(list, callback);
+    PyErr_Clear();
+    Py_XDECREF(list);
+}
+
+void
+collector_unhook(void)
+{
+    PyObject *list = callback ? callbacks_of_collector() : NULL;
+    Py_ssize_t i = list ? place_in(list) : -1;
+
+    if (i >= 0)
+        PyList_SetSlice(list, i, i + 1, NULL);
+    Py_XDECREF(list);
+}
