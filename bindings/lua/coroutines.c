@@ -12,8 +12,10 @@
 static lua_State *
 coroutine_at(lua_State *L, int index)
 {
-    luaL_checktype(L, index, LUA_TTHREAD);
-    return lua_tothread(L, index);
+    lua_State *co = lua_tothread(L, index);
+
+    luaL_argexpected(L, co, index, "coroutine");
+    return co;
 }
 
 /* co on top of L. Its own stack may be full. */
@@ -49,7 +51,7 @@ switch_to(lua_State *L, lua_State *co, int n_arguments, int *n_results)
 {
     struct state *s = state_of(L);
     struct resumption back = {L, NULL, cpprof_thread_labels()};
-    const struct cpprof_labels *outer, *own;
+    const struct cpprof_labels *outer;
     int status;
 
     if (!s)
@@ -65,14 +67,10 @@ switch_to(lua_State *L, lua_State *co, int n_arguments, int *n_results)
     s->resumed = &back;
     status = resume_known(L, s, co, n_arguments, n_results);
     s->resumed = back.up;
-    own = s->own_labels;
     s->own_labels = outer;
     hook_for_switch(s, L);
-    if (s->uses_labels) {
+    if (s->uses_labels)
         cpprof_set_thread_labels(back.labels);
-        push_coroutine(L, co);
-        labels_leave(L, own);
-    }
     return status;
 }
 

@@ -2,7 +2,8 @@
 /*
  * labels({k = v}, fn, ...): fn under the labels of the caller and these over
  * them. They are the native thread's while fn runs; a coroutine that yields in
- * between takes its own along, in a table with weak keys.
+ * between takes its own along: a table with weak keys holds what belongs to its
+ * innermost call, also when it is closed and never comes back.
  */
 #include "state.h"
 
@@ -13,9 +14,10 @@
 /* Tunable: labels of one call. */
 #define LABELS_MAX 64
 
-static const char sets_key; /* of the registry: coroutine -> its set */
+static const char scopes_key; /* of the registry: coroutine -> its scope */
 
-/* What one call of labels() holds on to, below fn on the stack. Outside of it
+/* What one call of labels() holds on to, below fn on the stack; below that is
+ * the one around it in the same coroutine, or nil. Outside of it
  * are the labels of a labels() around it in the same coroutine, or those that
  * whoever resumes it has by then. */
 struct scope {
@@ -76,6 +78,57 @@ read_labels(lua_State *L, int index, struct cpprof_label *labels)
     return n;
 }
 
+/* ---- the innermost call of each coroutine ------------------------------- */
+
+/* The table on top; false: there is none, and nothing is pushed. */
+static bool
+push_scopes(lua_State *L)
+{
+    if (!lua_checkstack(L, 8))
+        return false;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &scopes_key);
+    if (lua_istable(L, -1))
+        return true;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &scopes_key);
+    return true;
+}
+
+/* In the place of the table at index 1, from here on the scope at 2 is it. */
+static void
+begin_scope(lua_State *L)
+{
+    if (!push_scopes(L))
+        luaL_error(L, "cpprof.labels: stack overflow");
+    lua_pushthread(L);
+    lua_rawget(L, -2);
+    lua_replace(L, 1);
+    lua_pushthread(L);
+    lua_pushvalue(L, 2);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+/* No error: the key is there. */
+static void
+end_scope(lua_State *L)
+{
+    if (!push_scopes(L))
+        return;
+    lua_pushthread(L);
+    lua_pushvalue(L, 1);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+/* ---- calls ------------------------------------------------------------- */
+
 /* Of Lua 5.1 and later, with and without a continuation: what fn returned or
  * raised is above the scope. */
 static int
@@ -90,6 +143,7 @@ finish(lua_State *L, int status)
     if (s)
         s->own_labels = scope->outer;
     cpprof_set_thread_labels(outside);
+    end_scope(L);
     cpprof_labels_free(scope->set);
     scope->set = NULL;
     if (status != 0 && status != LUA_YIELD)
@@ -122,6 +176,7 @@ labels_call(lua_State *L)
     if (cpprof_labels_merge(cpprof_thread_labels(), labels, n, &scope->set,
                             &error) != CPPROF_OK)
         return luaL_error(L, "cpprof.labels: %s", error.text);
+    begin_scope(L);
     scope->before = cpprof_set_thread_labels(scope->set);
     s = state_of(L);
     if (s) {
@@ -139,55 +194,25 @@ labels_call(lua_State *L)
 
 /* ---- coroutines -------------------------------------------------------- */
 
-/* The table on top; false: there is none, and nothing is pushed. */
-static bool
-push_sets(lua_State *L)
+/* Only one that yielded is in a call still. */
+static const struct cpprof_labels *
+set_of(lua_State *co, const struct scope *scope)
 {
-    if (!lua_checkstack(L, 8))
-        return false;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &sets_key);
-    if (lua_istable(L, -1))
-        return true;
-    lua_pop(L, 1);
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &sets_key);
-    return true;
+    return co && scope && lua_status(co) == LUA_YIELD ? scope->set : NULL;
 }
 
 /* The own set of co, which is on top of the stack of L. */
 void
 labels_enter(lua_State *L, struct state *s)
 {
-    if (!lua_isthread(L, -1) || !push_sets(L)) {
+    if (!lua_isthread(L, -1) || !push_scopes(L)) {
         lua_pop(L, 1);
         return;
     }
     lua_pushvalue(L, -2);
     lua_rawget(L, -2);
-    s->own_labels = lua_touserdata(L, -1);
+    s->own_labels = set_of(lua_tothread(L, -3), lua_touserdata(L, -1));
     lua_pop(L, 3);
     if (s->own_labels)
         cpprof_set_thread_labels(s->own_labels);
-}
-
-/* Once the resumer's are current again. */
-void
-labels_leave(lua_State *L, const struct cpprof_labels *own)
-{
-    if (!lua_isthread(L, -1) || !push_sets(L)) {
-        lua_pop(L, 1);
-        return;
-    }
-    lua_insert(L, -2);
-    if (own)
-        lua_pushlightuserdata(L, (void *)own);
-    else
-        lua_pushnil(L);
-    lua_rawset(L, -3);
-    lua_pop(L, 1);
 }

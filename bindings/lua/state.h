@@ -263,12 +263,10 @@ coroutine_wrapped(lua_State *L);
 /* labels({k = v}, fn, ...) */
 int
 labels_call(lua_State *L);
-/* Around a resume, when there are labels: those that the coroutine on top of L
- * had when it yielded, and what they are now. Both take it off. */
+/* Before a resume, when there are labels: those that the coroutine on top of L
+ * had when it yielded. Takes it off. */
 void
 labels_enter(lua_State *L, struct state *s);
-void
-labels_leave(lua_State *L, const struct cpprof_labels *own);
 
 /* ----------------------------------------------------- init.c ------------ */
 
