@@ -33,6 +33,12 @@ extern const struct cpprof__engine cpprof__engine_timer;
 extern const struct cpprof__engine cpprof__engine_perf;
 extern const struct cpprof__engine cpprof__engine_itimer;
 
+/* A timer of the kernel on that clock, whose signal brings value to the thread;
+ * first at a reading of the clock. 0 or an errno. Safety: AS. */
+int
+cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
+                    uint64_t period_ns, int32_t *timer_id);
+
 /* CONFIG_HZ of the running kernel: what a CPU timer can deliver at most. */
 uint32_t
 cpprof__kernel_hz(void);

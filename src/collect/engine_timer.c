@@ -52,27 +52,35 @@ timespec_of(uint64_t ns)
                              (long)(ns % 1000000000u)};
 }
 
+int
+cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
+                    uint64_t period_ns, int32_t *timer_id)
+{
+    struct itimerspec when = {timespec_of(period_ns), timespec_of(at_ns)};
+    int failed;
+
+    if (create(tid, value, timer_id))
+        return errno;
+    if (!syscall(SYS_timer_settime, *timer_id, TIMER_ABSTIME, &when, NULL))
+        return 0;
+    failed = errno;
+    syscall(SYS_timer_delete, *timer_id);
+    return failed;
+}
+
 /* The next tick is set as a reading of the thread's clock, so that one that is
  * past already comes at once and counts what it missed: the time before a
  * thread was found, or since it lost its perf event. */
 static int
 timer_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
-    struct itimerspec when = {
-        timespec_of(period_ns),
-        timespec_of(t->base_ns + t->phase_ns +
-                    load_relaxed(&t->delivered) * period_ns)};
+    uint64_t at_ns =
+        t->base_ns + t->phase_ns + load_relaxed(&t->delivered) * period_ns;
+    int failed = cpprof__timer_start(t->tid, cpprof__timer_value(t), at_ns,
+                                     period_ns, &t->timer_id);
 
-    if (create(t->tid, cpprof__timer_value(t), &t->timer_id))
-        return errno;
-    t->has_timer = true;
-    if (syscall(SYS_timer_settime, t->timer_id, TIMER_ABSTIME, &when, NULL)) {
-        int failed = errno;
-
-        cpprof__engine_timer.disarm(t);
-        return failed;
-    }
-    return 0;
+    t->has_timer = !failed;
+    return failed;
 }
 
 static bool

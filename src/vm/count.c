@@ -15,6 +15,8 @@
  */
 #include "vm/vm.h"
 
+#include "vm/timers.h"
+
 uint32_t cpprof_vm_spans;
 uint32_t cpprof_vm_ticks;
 uint32_t cpprof__vm_active;
@@ -234,15 +236,42 @@ charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
         cpprof__vm_sample(t, epoch, span_ns);
 }
 
+/* What its timer's signal did not come for: the thread blocks that. */
+static void
+charge_missed(struct cpprof__vm_thread *t, uint32_t epoch, uint64_t value_ns)
+{
+    catch_up(t, epoch);
+    set_clock(t, 0, cpprof__vm_clock_of(t)->span_ns + value_ns);
+    cpprof__vm_sample(t, epoch, value_ns);
+}
+
+/* In mode CPU; true: that was all. Who comes to the safepoints of all may come
+ * to those of threads that were not to be asked. */
+static bool
+is_counted(struct cpprof__vm_thread *t, uint32_t epoch, bool was_due)
+{
+    uint64_t missed_ns;
+
+    if (cpprof__vm_timer_counts(t, epoch, &missed_ns)) {
+        if (missed_ns)
+            charge_missed(t, epoch, missed_ns);
+        return true;
+    }
+    return t->tid && !was_due && cpprof__vm_clock_of(t)->epoch == epoch;
+}
+
 void
 cpprof_vm_safepoint(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
     uint32_t epoch = load_acquire(&cpprof__vm_active);
+    bool was_due = swap_acq_rel(&public->due, 0u);
 
-    store_relaxed(&public->due, 0u);
     cpprof__vm_flush(t);
     if (!epoch || is_out(t) || load_relaxed(&cpprof__vm_mode) == CPPROF_VM_SPAN)
+        return;
+    if (load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU &&
+        is_counted(t, epoch, was_due))
         return;
     catch_up(t, epoch);
     charge_all(t, epoch);
@@ -289,6 +318,8 @@ cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to)
     if (cpprof__vm_clock_of(to)->epoch != epoch)
         begin_epoch(to, epoch, 0);
     resume_clock(to, now);
+    if (load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU)
+        cpprof__vm_timer_enter(to, epoch);
 }
 
 /* ---- the end ---------------------------------------------------------- */

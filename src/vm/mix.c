@@ -70,14 +70,13 @@ text_of(const char *text)
     return text ? text : "";
 }
 
-static bool
-add_frame(void *ctx, const struct cpprof_vm_peek *frame)
+uintptr_t
+cpprof__vm_word_of(const struct cpprof_vm *vm,
+                   const struct cpprof_vm_peek *frame)
 {
-    struct peeking *p = ctx;
     const struct cpprof_vm_function *function = &frame->function;
-    bool is_entry = frame->flags & CPPROF_VM_ENTRY;
     const struct cpprof__script place = {
-        .mapping = p->vm->mapping,
+        .mapping = vm->mapping,
         .name = text_of(function->name),
         .system_name = text_of(function->system_name),
         .file = text_of(function->file),
@@ -86,9 +85,18 @@ add_frame(void *ctx, const struct cpprof_vm_peek *frame)
         .key = frame->key,
         .has_name = !(frame->flags & CPPROF_VM_UNNAMED),
     };
-    uintptr_t word = cpprof__scripts_add(&cpprof__scripts, &place);
 
-    p->has_unnamed |= !place.has_name;
+    return cpprof__scripts_add(&cpprof__scripts, &place);
+}
+
+static bool
+add_frame(void *ctx, const struct cpprof_vm_peek *frame)
+{
+    struct peeking *p = ctx;
+    bool is_entry = frame->flags & CPPROF_VM_ENTRY;
+    uintptr_t word = cpprof__vm_word_of(p->vm, frame);
+
+    p->has_unnamed |= !!(frame->flags & CPPROF_VM_UNNAMED);
     p->n_entries += is_entry;
     p->script[p->n++] = word | (is_entry ? ENTRY : 0);
     return p->n < CPPROF__MAX_DEPTH;

@@ -2,6 +2,7 @@
 #include "vm/output.h"
 
 #include "base/status.h"
+#include "collect/script_frame.h"
 #include "vm/queue.h"
 #include "vm/vm.h"
 
@@ -185,6 +186,13 @@ note(struct cpprof__vm_output *output, const struct cpprof__vm_record *r)
     }
 }
 
+static void
+bound_tables(struct cpprof__vm_output *output)
+{
+    if (cpprof__builder_in_tables(output->builder) > TABLES_BYTES)
+        cpprof__builder_forget(output->builder);
+}
+
 /* Without memory the numbers mean nothing any more: the rest is thrown away,
  * and the profile fails. */
 void
@@ -199,9 +207,93 @@ cpprof__vm_output_records(struct cpprof__vm_output *output, const uint8_t *data,
 
         note(output, r);
         data += r->n_bytes;
-        if (cpprof__builder_in_tables(output->builder) > TABLES_BYTES)
-            cpprof__builder_forget(output->builder);
+        bound_tables(output);
     }
+}
+
+/* ---- stacks of words -------------------------------------------------- */
+
+struct told {
+    uint64_t word;
+    uint64_t location; /* of the builder */
+};
+
+struct wanted {
+    const struct told *all;
+    uint64_t word;
+};
+
+static bool
+is_wanted(void *ctx, uint32_t number)
+{
+    const struct wanted *wanted = ctx;
+
+    return wanted->all[number].word == wanted->word;
+}
+
+static uint64_t
+add_told(struct cpprof__vm_output *output, uint64_t word)
+{
+    struct cpprof__builder_mapping mapping = {.build_id = ""};
+    struct cpprof__frame frame;
+    uint32_t number = CPPROF__NO_MAPPING;
+
+    cpprof__script_frame(&cpprof__scripts, word, &frame, &mapping.path);
+    if (*mapping.path)
+        number = cpprof__builder_add_mapping(output->builder, &mapping);
+    return cpprof__builder_add_location(
+        output->builder, number,
+        cpprof__builder_add_function(output->builder, number, &frame),
+        frame.line);
+}
+
+static uint64_t
+location_of_word(struct cpprof__vm_output *output, uint64_t word)
+{
+    const struct told *all = (const struct told *)output->told.data;
+    struct wanted wanted = {all, word};
+    uint64_t hash = cpprof__hash_u64(word);
+    uint32_t number =
+        cpprof__index_find(&output->told_index, hash, is_wanted, &wanted);
+    struct told made = {word, 0};
+
+    if (number != CPPROF__INDEX_NONE)
+        return all[number].location;
+    number = (uint32_t)(output->told.n / sizeof made);
+    made.location = add_told(output, word);
+    keep(output, &output->told, &made, sizeof made);
+    if (!output->failed &&
+        !cpprof__index_add(&output->told_index, hash, number))
+        output->failed = true;
+    return made.location;
+}
+
+void
+cpprof__vm_output_told(struct cpprof__vm_output *output,
+                       const struct cpprof__vm_told *told)
+{
+    struct cpprof__vm_merged_sample sample = {
+        .n_labels = told->labels ? told->labels->n_encoded : 0,
+        .value = (int64_t)told->value_ns,
+    };
+    uint64_t id;
+    uint32_t i;
+
+    output->ids.n = 0;
+    for (i = 0; i < told->n && !output->failed; i++) {
+        id = location_of_word(output, told->words[i]);
+        keep(output, &output->ids, &id, sizeof id);
+    }
+    if (told->is_truncated) {
+        id = cpprof__builder_own_location(output->builder,
+                                          CPPROF__FRAME_TRUNCATED);
+        keep(output, &output->ids, &id, sizeof id);
+    }
+    sample.ids = (const uint64_t *)output->ids.data;
+    sample.n_ids = (uint32_t)(output->ids.n / sizeof id);
+    if (!output->failed)
+        add_sample(output, &sample, told->labels ? told->labels->encoded : "");
+    bound_tables(output);
 }
 
 /* ---- the end ---------------------------------------------------------- */
@@ -224,6 +316,8 @@ free_rooms(struct cpprof__vm_output *output)
     cpprof__buffer_free(&output->functions);
     cpprof__buffer_free(&output->locations);
     cpprof__buffer_free(&output->ids);
+    cpprof__buffer_free(&output->told);
+    cpprof__index_free(&output->told_index);
     cpprof__label_list_free(&output->labels);
     cpprof__vm_merged_free(&output->merged);
 }

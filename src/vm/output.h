@@ -17,6 +17,10 @@ struct cpprof__vm_output {
     struct cpprof__buffer functions; /* struct function of output.c */
     struct cpprof__buffer locations; /* uint64_t, numbers of the builder */
 
+    /* By their words: frames that are told by cpprof__scripts. */
+    struct cpprof__buffer told; /* struct told of output.c */
+    struct cpprof__index told_index;
+
     struct cpprof__vm_merged merged;
 
     /* Room for one sample. */
@@ -34,6 +38,18 @@ cpprof__vm_output_make(struct cpprof__vm_output *output,
 void
 cpprof__vm_output_records(struct cpprof__vm_output *output, const uint8_t *data,
                           size_t n_bytes);
+
+/* A stack of words of cpprof__scripts. */
+struct cpprof__vm_told {
+    uint64_t value_ns;
+    const uint64_t *words; /* leaf first */
+    uint32_t n;
+    bool is_truncated;
+    const struct cpprof__label_set *labels; /* NULL: none */
+};
+void
+cpprof__vm_output_told(struct cpprof__vm_output *output,
+                       const struct cpprof__vm_told *told);
 
 /* Time without a stack; nothing when there is none. */
 void

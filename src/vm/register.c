@@ -8,6 +8,7 @@
 #include "collect/exempt.h"
 #include "collect/uncancelled.h"
 #include "vm/session.h"
+#include "vm/timers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +132,7 @@ cpprof_vm_thread_free(struct cpprof_vm_thread *public)
     if (t->next)
         t->next->at = t->at;
     leave_rest(t);
+    cpprof__vm_timer_leave(t);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
     free(t);
 }

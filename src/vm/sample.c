@@ -333,8 +333,8 @@ put_sample(const struct taking *taking)
     return true;
 }
 
-static void
-wake_writer(void)
+void
+cpprof__vm_wake_writer(void)
 {
     if (swap_acq_rel(&session->wake, 1u) == 0)
         syscall(SYS_futex, &session->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
@@ -353,7 +353,7 @@ commit(const struct taking *taking, bool has_room)
     is_filling = cpprof__vm_queue_is_filling(&session->queue);
     unlock_session();
     if (is_filling)
-        wake_writer();
+        cpprof__vm_wake_writer();
 }
 
 static void

@@ -7,6 +7,7 @@
 #include "collect/uncancelled.h"
 #include "vm/output.h"
 #include "vm/ticker.h"
+#include "vm/timers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ write_some(struct cpprof__vm_worker *worker)
     cpprof__own_lock_give(&session->lock);
     cpprof__vm_output_records(&now.output, data, n);
     cpprof__vm_output_own(&now.output, CPPROF__FRAME_LOST, lost_ns);
+    cpprof__vm_timers_drain(&now.output);
 }
 
 /* ---- start ------------------------------------------------------------ */
@@ -124,6 +126,8 @@ open_session(void)
     now.start_ns = cpprof__vm_clock(CLOCK_MONOTONIC);
     note_running(epoch);
     store_release(&cpprof__vm_active, epoch);
+    if (now.options.mode == CPPROF_VM_CPU)
+        cpprof__vm_timers_open(epoch);
     store_release(now.options.mode == CPPROF_VM_SPAN ? &cpprof_vm_spans
                                                      : &cpprof_vm_ticks,
                   epoch);
@@ -147,6 +151,8 @@ start_workers(void)
                                             .turn = cpprof__vm_tick,
                                             .period_ns = 1000000000u /
                                                          now.options.rate_hz};
+    if (now.options.mode == CPPROF_VM_CPU)
+        cpprof__vm_timers_begin(now.ticker.period_ns, now.options.max_depth);
     failed = cpprof__vm_worker_start(&now.writer);
     if (failed || now.options.mode == CPPROF_VM_SPAN)
         return failed;
@@ -170,6 +176,7 @@ free_session(void)
     session->scratches = NULL;
     cpprof__vm_table_clear(&session->table);
     cpprof__vm_queue_free(&session->queue);
+    cpprof__vm_timers_free();
     session->has_to_forget = false;
 }
 
@@ -255,11 +262,18 @@ sum_of_rests(uint32_t epoch, uint64_t now_ns)
     return sum;
 }
 
-/* No sample comes after this. Returns when it was. */
+static void
+note_silent(uint64_t ns)
+{
+    if (ns >= load_relaxed(&cpprof__vm_quantum_ns))
+        session->silent_ns += ns;
+}
+
+/* No sample comes after this but those of timers. Returns when it was. */
 static uint64_t
 close_session(void)
 {
-    uint64_t end_ns, orphans;
+    uint64_t end_ns;
 
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
     cpprof__own_lock_take(&session->lock);
@@ -271,9 +285,7 @@ close_session(void)
     store_release(&cpprof__vm_active, 0u);
     cpprof__own_lock_give(&session->lock);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
-    orphans = cpprof__vm_take_orphans();
-    if (orphans >= load_relaxed(&cpprof__vm_quantum_ns))
-        session->silent_ns += orphans;
+    note_silent(cpprof__vm_take_orphans());
     return end_ns;
 }
 
@@ -285,6 +297,7 @@ stop(struct cpprof_error *error)
 
     if (now.options.mode != CPPROF_VM_SPAN)
         cpprof__vm_worker_stop(&now.ticker);
+    note_silent(cpprof__vm_timers_end());
     cpprof__vm_worker_stop(&now.writer);
     write_some(NULL);
     cpprof__vm_output_own(&now.output, CPPROF__FRAME_SILENT,
@@ -367,6 +380,7 @@ cpprof__vm_fork_child(void)
     now.epoch = epoch;
     store_relaxed(&control.owner, (uintptr_t)0);
     cpprof__vm_mix_fork_child();
+    cpprof__vm_timers_fork_child();
     if (threads_taken)
         cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }

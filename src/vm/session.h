@@ -34,6 +34,10 @@ struct cpprof__vm_session {
 };
 extern struct cpprof__vm_session cpprof__vm_session;
 
+/* Have it empty what there is. Safety: AS. */
+void
+cpprof__vm_wake_writer(void);
+
 /* The function is gone. */
 void
 cpprof__vm_session_forget(const struct cpprof_vm *vm, const void *function);

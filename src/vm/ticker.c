@@ -3,6 +3,7 @@
 
 #include "collect/own_start.h"
 #include "collect/own_threads.h"
+#include "vm/timers.h"
 #include "vm/vm.h"
 
 #include <linux/futex.h>
@@ -98,6 +99,24 @@ cpprof__vm_worker_stop(struct cpprof__vm_worker *w)
 /* ---- ticks ------------------------------------------------------------ */
 
 static void
+interrupt(struct cpprof__vm_thread *t)
+{
+    if (t->vm->ops.interrupt)
+        t->vm->ops.interrupt(t->thread);
+}
+
+/* CPU time goes to where a thread answers: that of one who sleeps would go to
+ * the sleep. */
+static bool
+is_asleep(struct cpprof__vm_thread *t)
+{
+    int32_t tid = t->tid ? t->tid : load_relaxed(&t->entered_in);
+
+    return load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU && tid &&
+           cpprof_vm_sleep_of(tid, &t->slept_cpu_ns) != CPPROF_VM_AWAKE;
+}
+
+static void
 ask(struct cpprof__vm_thread *t)
 {
     const struct cpprof_vm *only = load_relaxed(&cpprof__vm_only);
@@ -106,9 +125,13 @@ ask(struct cpprof__vm_thread *t)
         return;
     if (!load_relaxed(&t->is_entered) && load_relaxed(&t->was_entered))
         return;
-    store_relaxed(&t->public.due, 1u);
-    if (t->vm->ops.interrupt)
-        t->vm->ops.interrupt(t->thread);
+    if (cpprof__vm_is_timed(t)) {
+        if (t->tid)
+            interrupt(t); /* who has the lock finds new threads, too */
+    } else if (!is_asleep(t)) {
+        store_relaxed(&t->public.due, 1u);
+        interrupt(t);
+    }
 }
 
 /* Under the list's lock: nobody is freed meanwhile. */
@@ -117,6 +140,7 @@ cpprof__vm_tick(struct cpprof__vm_worker *worker)
 {
     struct cpprof__vm_thread *t;
 
+    cpprof__vm_timers_look_after();
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
     for (t = cpprof__vm_threads; t; t = t->next)
         ask(t);

@@ -87,6 +87,12 @@ struct cpprof__vm_thread {
     uint32_t is_flushing;
     uint32_t wants_names; /* of functions that were peeked at */
 
+    /* Mode CPU, in the session timed_epoch; timers.h. */
+    struct cpprof__vm_timer *timer; /* that of its native thread; NULL: none */
+    uint32_t timed_epoch;
+    int32_t entered_in;    /* the tid, where there is none */
+    uint64_t slept_cpu_ns; /* of the ticker: cpprof_vm_sleep_of() */
+
     /* Written by start, if it was entered then: it runs since base_ns. */
     uint32_t base_epoch;
     uint64_t base_ns;
@@ -124,6 +130,10 @@ cpprof__vm_registers_forked(void);
 /* mix.c: the interpreter tells frames, so stacks can be mixed. */
 void
 cpprof__vm_mix_begin(void);
+/* The word for a frame in a stack; collect/signal/scripts.h. Safety: AS. */
+uintptr_t
+cpprof__vm_word_of(const struct cpprof_vm *vm,
+                   const struct cpprof_vm_peek *frame);
 /* At a safepoint of t. */
 void
 cpprof__vm_flush(struct cpprof__vm_thread *t);

@@ -18,6 +18,7 @@
 
 struct cpprof__sampler cpprof__sampler;
 struct cpprof__user_action cpprof__user_action;
+void (*cpprof__script_tick)(uint64_t value);
 
 /* Frames of our own are small numbers in place of a pc; ORDER: enum
  * cpprof__own_frame in collect/builder.h. */
@@ -371,6 +372,14 @@ pass_on(int signo, siginfo_t *info, void *context)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof saved);
 }
 
+static bool
+is_script_tick(const siginfo_t *info)
+{
+    return info->si_code == SI_TIMER &&
+           (uint64_t)info->si_value.sival_ptr >> 40 == CPPROF__SCRIPT_MAGIC &&
+           load_relaxed(&cpprof__script_tick);
+}
+
 void
 cpprof__on_signal(int signo, siginfo_t *info, void *context)
 {
@@ -379,6 +388,8 @@ cpprof__on_signal(int signo, siginfo_t *info, void *context)
 
     if (cpprof__dump_is_question(info)) {
         cpprof__dump_answer(info, context);
+    } else if (is_script_tick(info)) {
+        load_acquire(&cpprof__script_tick)((uint64_t)info->si_value.sival_ptr);
     } else if (source == FROM_OTHERS) {
         pass_on(signo, info, context);
     } else {

@@ -59,6 +59,13 @@ cpprof__timer_value(const struct cpprof__thread *t)
            t->index;
 }
 
+/*
+ * A timer of src/vm has a value that begins with this one, and is answered
+ * there. NULL: it has none. Safety of the call: AS.
+ */
+#define CPPROF__SCRIPT_MAGIC 0x637076ull /* "cpv" */
+extern void (*cpprof__script_tick)(uint64_t value);
+
 /* The handler, for sigaction with SA_SIGINFO. Safety: AS. */
 void
 cpprof__on_signal(int signo, siginfo_t *info, void *context);

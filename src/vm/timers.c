@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: MIT */
+#include "vm/timers.h"
+
+#include "collect/action.h"
+#include "collect/engine.h"
+#include "collect/labels.h"
+#include "collect/proc.h"
+#include "collect/signal/ring.h"
+#include "collect/signal/sampler.h"
+#include "collect/signal/scripts.h"
+#include "vm/session.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Threads at a time; others are asked by ticks. */
+#define PLACES 16384u
+
+/* Words of the ring, touched as they are used: 1 MiB, some 1000 stacks of 128
+ * frames until the writer comes. */
+#define RING_WORDS (128u << 10)
+
+/* The kernel looks at a timer when its tick finds the thread at work. More: a
+ * thread that blocks the signal is found later; less: who works for less than a
+ * tick at a time is looked at in vain. */
+#define LATE_NS 20000000u
+
+struct cpprof__vm_timer {
+    uint32_t is_taken;
+    uint32_t epoch;  /* that it ticks in; 0: no signal is answered */
+    uint32_t serial; /* signals of another are stale */
+    int32_t id;      /* the kernel's, and one; 0: none */
+    int32_t tid;
+    const struct cpprof_vm *vm; /* to be peeked at; NULL: who is entered comes
+                                 * to a safepoint */
+    uint64_t counted_ns; /* reading of the thread's CPU clock: what was before
+                          * is in samples, or a signal came then */
+    uint32_t is_silent;  /* the thread blocks the signal */
+    uint32_t busy;       /* a handler has what is below */
+    uint32_t n_words;    /* of the last stack; 0: none yet */
+    bool is_truncated;
+    uintptr_t *words; /* the value, and the stack; kept with the place */
+};
+
+static struct cpprof__vm_timer places[PLACES];
+static uint32_t n_places; /* that were ever in use */
+
+static struct {
+    uint32_t epoch; /* 0: no timers are to be */
+    uint64_t period_ns;
+    uint32_t max_depth;
+    struct cpprof__ring *ring;
+    struct cpprof__labels_reader labels_reader;
+    uint64_t lost_ns;
+    uint64_t phase;
+    uint32_t n_inside; /* handlers */
+    uint32_t n_looks;
+} all;
+
+/* Of the calling thread: its place in a session, or that it could have none. */
+static __thread struct {
+    struct cpprof__vm_timer *timer;
+    uint32_t epoch;
+    int32_t tid;
+} own;
+
+static uint64_t
+clock_of(int32_t tid)
+{
+    return cpprof__vm_clock(CPPROF__THREAD_CPU_CLOCK(tid));
+}
+
+/* ---- places ------------------------------------------------------------ */
+
+static void
+note_used(uint32_t n)
+{
+    uint32_t before = load_relaxed(&n_places);
+
+    while (before < n && !cas_acq_rel(&n_places, &before, n))
+        continue;
+}
+
+static struct cpprof__vm_timer *
+take_place(void)
+{
+    uint32_t i;
+
+    for (i = 0; i < PLACES; i++) {
+        uint32_t nobody = 0;
+
+        if (load_relaxed(&places[i].is_taken) ||
+            !cas_acq_rel(&places[i].is_taken, &nobody, 1u))
+            continue;
+        note_used(i + 1);
+        return &places[i];
+    }
+    return NULL;
+}
+
+static void
+give_place(struct cpprof__vm_timer *timer)
+{
+    store_relaxed(&timer->epoch, 0u);
+    store_release(&timer->is_taken, 0u);
+}
+
+/* Who takes the number deletes it. */
+static void
+drop(struct cpprof__vm_timer *timer)
+{
+    int32_t id = swap_acq_rel(&timer->id, 0);
+
+    if (!id)
+        return;
+    syscall(SYS_timer_delete, id - 1);
+    give_place(timer);
+}
+
+/* ---- making them ------------------------------------------------------- */
+
+/* CPU time until the first signal: as collect/threads.c has it. */
+static uint64_t
+draw_phase(void)
+{
+    uint64_t step = 0x9e3779b97f4a7c15u;
+    uint64_t phase = add_relaxed(&all.phase, step) + step;
+
+    return 1 + (uint64_t)((unsigned __int128)phase * all.period_ns >> 64);
+}
+
+static bool
+has_words(struct cpprof__vm_timer *timer)
+{
+    void *block;
+
+    if (!timer->vm || timer->words)
+        return true;
+    block = (void *)syscall(
+        SYS_mmap, NULL, CPPROF__RING_MAX_PCS * sizeof *timer->words,
+        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED)
+        return false;
+    timer->words = block;
+    return true;
+}
+
+static uint64_t
+value_of(const struct cpprof__vm_timer *timer)
+{
+    return CPPROF__SCRIPT_MAGIC << 40 |
+           (uint64_t)(uint16_t)timer->serial << 24 | (uint64_t)(timer - places);
+}
+
+/* Is it the kernel's, and does it run? */
+static bool
+set(struct cpprof__vm_timer *timer)
+{
+    int32_t id;
+
+    if (!has_words(timer) ||
+        cpprof__timer_start(timer->tid, value_of(timer),
+                            timer->counted_ns + draw_phase(), all.period_ns,
+                            &id))
+        return false;
+    __atomic_store_n(&timer->id, id + 1, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+/* NULL: it cannot be, or the session is over. */
+static struct cpprof__vm_timer *
+make(int32_t tid, const struct cpprof_vm *vm, uint32_t epoch)
+{
+    struct cpprof__vm_timer *timer;
+    int saved = errno;
+
+    if (__atomic_load_n(&all.epoch, __ATOMIC_SEQ_CST) != epoch ||
+        !(timer = take_place()))
+        return NULL;
+    timer->tid = tid;
+    timer->vm = vm;
+    store_relaxed(&timer->n_words, 0u);
+    store_relaxed(&timer->is_silent, 0u);
+    store_relaxed(&timer->counted_ns, clock_of(tid));
+    store_relaxed(&timer->serial, timer->serial + 1);
+    store_release(&timer->epoch, epoch);
+    if (!set(timer)) {
+        give_place(timer);
+        timer = NULL;
+    } else if (__atomic_load_n(&all.epoch, __ATOMIC_SEQ_CST) != epoch) {
+        drop(timer); /* or the end of the session has */
+        timer = NULL;
+    }
+    errno = saved;
+    return timer;
+}
+
+static bool
+is_of(const struct cpprof__vm_timer *timer, uint32_t epoch)
+{
+    return timer && load_relaxed(&timer->epoch) == epoch;
+}
+
+/* again: also when it could not be, before. */
+static struct cpprof__vm_timer *
+own_timer(uint32_t epoch, bool again)
+{
+    if (own.epoch == epoch && (is_of(own.timer, epoch) || !again))
+        return own.timer;
+    own.tid = (int32_t)syscall(SYS_gettid);
+    own.timer = make(own.tid, NULL, epoch);
+    own.epoch = epoch;
+    return own.timer;
+}
+
+static void
+note(struct cpprof__vm_thread *t, struct cpprof__vm_timer *timer,
+     uint32_t epoch)
+{
+    store_relaxed(&t->timer, timer);
+    store_release(&t->timed_epoch, epoch);
+}
+
+/* NULL: it has none. */
+static struct cpprof__vm_timer *
+timer_of(const struct cpprof__vm_thread *t, uint32_t epoch)
+{
+    struct cpprof__vm_timer *timer;
+
+    if (load_acquire(&t->timed_epoch) != epoch)
+        return NULL;
+    timer = load_relaxed(&t->timer);
+    return is_of(timer, epoch) ? timer : NULL;
+}
+
+static void
+enter(struct cpprof__vm_thread *t, uint32_t epoch, bool again)
+{
+    note(t, own_timer(epoch, again), epoch);
+    store_relaxed(&t->entered_in, own.tid);
+}
+
+void
+cpprof__vm_timer_enter(struct cpprof__vm_thread *t, uint32_t epoch)
+{
+    enter(t, epoch, false);
+}
+
+/* ---- threads that are peeked at ---------------------------------------- */
+
+static bool
+can_peek(const struct cpprof__vm_thread *t)
+{
+    const struct cpprof_vm_ops *ops = &t->vm->ops;
+
+    return t->tid && ops->peek && ops->flags & CPPROF_VM_SIGNAL_SAFE &&
+           cpprof__scripts.head;
+}
+
+/* What the thread has run since; now is a reading of its clock. */
+static uint64_t
+take_time(struct cpprof__vm_timer *timer, uint64_t now)
+{
+    uint64_t before = load_relaxed(&timer->counted_ns);
+
+    while (before < now)
+        if (cas_acq_rel(&timer->counted_ns, &before, now))
+            return now - before;
+    return 0;
+}
+
+bool
+cpprof__vm_timer_counts(struct cpprof__vm_thread *t, uint32_t epoch,
+                        uint64_t *missed_ns)
+{
+    struct cpprof__vm_timer *timer = timer_of(t, epoch);
+
+    *missed_ns = 0;
+    if (!can_peek(t)) {
+        if (cpprof__vm_current == &t->public && !timer)
+            enter(t, epoch, true);
+        return false;
+    }
+    if (!timer) {
+        timer = make(t->tid, t->vm, epoch);
+        note(t, timer, epoch);
+    }
+    if (timer && load_relaxed(&timer->is_silent))
+        *missed_ns = take_time(timer, clock_of(t->tid));
+    return timer;
+}
+
+/* Nobody else has a timer that is peeked for t, so it is still t's. */
+void
+cpprof__vm_timer_leave(struct cpprof__vm_thread *t)
+{
+    uint32_t epoch = load_relaxed(&all.epoch);
+    struct cpprof__vm_timer *timer = epoch ? timer_of(t, epoch) : NULL;
+
+    if (timer && timer->vm)
+        drop(timer);
+}
+
+bool
+cpprof__vm_is_timed(const struct cpprof__vm_thread *t)
+{
+    uint32_t epoch = load_relaxed(&all.epoch);
+    const struct cpprof__vm_timer *timer = epoch ? timer_of(t, epoch) : NULL;
+
+    return timer && !load_relaxed(&timer->is_silent);
+}
+
+/* ---- the handler ------------------------------------------------------- */
+
+static void
+push(struct cpprof__vm_timer *timer, uint64_t value_ns, uintptr_t labels)
+{
+    struct cpprof__ring *ring = load_acquire(&all.ring);
+
+    if (!ring)
+        return;
+    timer->words[0] = value_ns;
+    if (!cpprof__ring_push(ring, 1, timer->is_truncated, labels, timer->words,
+                           timer->n_words + 1))
+        add_relaxed(&all.lost_ns, value_ns);
+    if (cpprof__ring_is_filling(ring))
+        cpprof__vm_wake_writer();
+}
+
+struct peeking {
+    struct cpprof__vm_timer *timer;
+    uint32_t n;
+};
+
+static bool
+add_word(void *ctx, const struct cpprof_vm_peek *frame)
+{
+    struct peeking *p = ctx;
+
+    p->timer->is_truncated = p->n == all.max_depth;
+    if (p->timer->is_truncated)
+        return false;
+    p->timer->words[1 + p->n++] = cpprof__vm_word_of(p->timer->vm, frame);
+    return true;
+}
+
+/* A thread that has no frames now runs no script; and where one is being made,
+ * its time goes to the next sample. */
+static void
+take_stack(struct cpprof__vm_timer *timer)
+{
+    struct peeking p = {timer, 0};
+    uint64_t value_ns;
+
+    timer->is_truncated = false;
+    timer->vm->ops.peek(NULL, add_word, &p);
+    if (!p.n)
+        return;
+    store_relaxed(&timer->n_words, p.n);
+    value_ns = take_time(timer, cpprof__vm_clock(CLOCK_THREAD_CPUTIME_ID));
+    if (value_ns)
+        push(timer, value_ns, (uintptr_t)cpprof__self.labels);
+}
+
+static void
+ask_own(struct cpprof__vm_timer *timer)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_current);
+    const struct cpprof_vm *only = load_relaxed(&cpprof__vm_only);
+
+    store_relaxed(&timer->counted_ns,
+                  cpprof__vm_clock(CLOCK_THREAD_CPUTIME_ID));
+    if (!t || (only && only != t->vm))
+        return;
+    store_relaxed(&t->public.due, 1u);
+    if (t->vm->ops.interrupt)
+        t->vm->ops.interrupt(t->thread);
+}
+
+static void
+tick(struct cpprof__vm_timer *timer)
+{
+    if (swap_acq_rel(&timer->busy, 1u))
+        return;
+    store_relaxed(&timer->is_silent, 0u);
+    if (timer->vm)
+        take_stack(timer);
+    else
+        ask_own(timer);
+    store_release(&timer->busy, 0u);
+}
+
+static void
+on_tick(uint64_t value)
+{
+    uint32_t index = value & 0xffffff, epoch;
+    struct cpprof__vm_timer *timer = &places[index < PLACES ? index : 0];
+
+    __atomic_add_fetch(&all.n_inside, 1, __ATOMIC_SEQ_CST);
+    epoch = __atomic_load_n(&all.epoch, __ATOMIC_SEQ_CST);
+    if (epoch && load_acquire(&timer->epoch) == epoch &&
+        (uint16_t)(value >> 24) == (uint16_t)load_relaxed(&timer->serial))
+        tick(timer);
+    __atomic_sub_fetch(&all.n_inside, 1, __ATOMIC_SEQ_CST);
+}
+
+/* ---- looking after them ------------------------------------------------ */
+
+/* A clock that stands at 0 is of a thread that is gone. */
+static void
+look_after(struct cpprof__vm_timer *timer)
+{
+    uint64_t counted = load_relaxed(&timer->counted_ns);
+    uint64_t now = clock_of(timer->tid);
+
+    if (!now && !timer->vm)
+        drop(timer);
+    else if (now > counted + 2 * all.period_ns + LATE_NS)
+        store_relaxed(&timer->is_silent,
+                      cpprof__proc_blocks(timer->tid, CPPROF__SIGNAL));
+}
+
+void
+cpprof__vm_timers_look_after(void)
+{
+    uint32_t epoch = load_relaxed(&all.epoch), i, n = load_acquire(&n_places);
+
+    if (!epoch)
+        return;
+    for (i = 0; i < n; i++)
+        if (load_acquire(&places[i].epoch) == epoch &&
+            load_relaxed(&places[i].id))
+            look_after(&places[i]);
+    if (++all.n_looks % 128 == 0)
+        cpprof__action_check();
+}
+
+/* ---- the session ------------------------------------------------------- */
+
+static struct cpprof__ring *
+make_ring(void)
+{
+    void *block =
+        mmap(NULL, cpprof__ring_bytes(RING_WORDS), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (block == MAP_FAILED)
+        return NULL;
+    cpprof__ring_init(block, RING_WORDS);
+    return block;
+}
+
+void
+cpprof__vm_timers_begin(uint64_t period_ns, uint32_t max_depth)
+{
+    store_release(&cpprof__script_tick, on_tick);
+    if (cpprof__action_install() || !(all.ring = make_ring()))
+        return;
+    all.period_ns = period_ns;
+    all.max_depth = max_depth;
+    all.lost_ns = 0;
+    all.phase ^= cpprof__vm_clock(CLOCK_MONOTONIC);
+    cpprof__labels_reader_begin(&all.labels_reader);
+}
+
+void
+cpprof__vm_timers_open(uint32_t epoch)
+{
+    if (all.ring)
+        __atomic_store_n(&all.epoch, epoch, __ATOMIC_SEQ_CST);
+}
+
+/* What a thread ran since its last sample goes to where it was then: less than
+ * a period, if the signal came. */
+static uint64_t
+end_one(struct cpprof__vm_timer *timer)
+{
+    uint64_t rest = timer->vm ? take_time(timer, clock_of(timer->tid)) : 0;
+    bool has_stack = load_relaxed(&timer->n_words);
+
+    if (rest && has_stack && !swap_acq_rel(&timer->busy, 1u)) {
+        push(timer, rest, 0);
+        store_release(&timer->busy, 0u);
+        rest = 0;
+    }
+    drop(timer);
+    return rest;
+}
+
+static void
+wait_until_quiet(void)
+{
+    const struct timespec a_while = {0, 100000};
+    int i;
+
+    for (i = 0; i < 10000; i++) {
+        if (!__atomic_load_n(&all.n_inside, __ATOMIC_SEQ_CST))
+            return;
+        nanosleep(&a_while, NULL);
+    }
+}
+
+uint64_t
+cpprof__vm_timers_end(void)
+{
+    uint32_t epoch = all.epoch, i, n;
+    uint64_t rest = 0;
+
+    if (!epoch)
+        return 0;
+    __atomic_store_n(&all.epoch, 0u, __ATOMIC_SEQ_CST);
+    wait_until_quiet();
+    n = load_acquire(&n_places);
+    for (i = 0; i < n; i++)
+        if (load_acquire(&places[i].epoch) == epoch &&
+            __atomic_load_n(&places[i].id, __ATOMIC_SEQ_CST))
+            rest += end_one(&places[i]);
+    return rest;
+}
+
+static void
+drain(struct cpprof__vm_output *output, struct cpprof__ring_record *record)
+{
+    struct cpprof__vm_told told = {
+        .value_ns = record->pcs[0],
+        .words = record->pcs + 1,
+        .n = record->n_pcs - 1u,
+        .is_truncated = record->flags,
+        .labels = (const void *)(uintptr_t)record->labels,
+    };
+
+    cpprof__vm_output_told(output, &told);
+}
+
+void
+cpprof__vm_timers_drain(struct cpprof__vm_output *output)
+{
+    static struct cpprof__ring_record record;
+    uint64_t clock, head;
+
+    if (!all.ring)
+        return;
+    clock = cpprof__labels_clock();
+    head = load_acquire(&all.ring->head);
+    while (cpprof__ring_pop(all.ring, &record))
+        drain(output, &record);
+    if (load_relaxed(&all.ring->tail) >= head)
+        cpprof__labels_reader_passed(&all.labels_reader, clock);
+    cpprof__vm_output_own(output, CPPROF__FRAME_LOST,
+                          swap_acq_rel(&all.lost_ns, (uint64_t)0));
+}
+
+/* A handler that hangs in there has the memory. */
+void
+cpprof__vm_timers_free(void)
+{
+    struct cpprof__ring *ring = all.ring;
+
+    all.ring = NULL;
+    if (!ring)
+        return;
+    cpprof__labels_reader_end(&all.labels_reader);
+    if (!__atomic_load_n(&all.n_inside, __ATOMIC_SEQ_CST))
+        munmap(ring, cpprof__ring_bytes(RING_WORDS));
+}
+
+/* The kernel gives it none of the parent's timers. */
+void
+cpprof__vm_timers_fork_child(void)
+{
+    uint32_t i, n = n_places;
+
+    for (i = 0; i < n; i++) {
+        places[i].id = 0;
+        places[i].busy = 0;
+        give_place(&places[i]);
+    }
+    if (all.ring)
+        munmap(all.ring, cpprof__ring_bytes(RING_WORDS));
+    memset(&all, 0, sizeof all);
+}

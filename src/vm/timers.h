@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mode CPU: a timer on the CPU clock of each native thread that runs an
+ * interpreter, so that the moments of samples are moments of CPU time. A tick
+ * of wall time would find the thread where it waits.
+ *
+ * The timer's signal comes to the thread itself. Its handler makes the stack
+ * that the thread has entered come to a safepoint, which charges the time. Of
+ * an interpreter whose threads are never entered (cpprof_vm_thread_runs_in) and
+ * can be peeked at anywhere (CPPROF_VM_SIGNAL_SAFE), the handler itself takes
+ * the stack and puts it into a ring, which the writer empties.
+ *
+ * Timers are made where a thread enters or comes to a safepoint first, and are
+ * gone with it, with the session, in a forked child and at an exec (where the
+ * kernel does it). Their places are never given back to the system, so that a
+ * signal that comes late finds one. Threads that have no timer, or that block
+ * its signal, are asked by ticks of wall time (ticker.c).
+ */
+#ifndef VM_TIMERS_H
+#define VM_TIMERS_H
+
+#include "vm/output.h"
+#include "vm/vm.h"
+
+/* Before a session. Where there is no memory or no signal, it has no timers. */
+void
+cpprof__vm_timers_begin(uint64_t period_ns, uint32_t max_depth);
+/* They are made from here on. Under the lock of the list of threads. */
+void
+cpprof__vm_timers_open(uint32_t epoch);
+/* All are gone, and no handler is inside. Returns time that is in no stack. */
+uint64_t
+cpprof__vm_timers_end(void);
+/* What handlers took goes into output. Safety: one thread at a time. */
+void
+cpprof__vm_timers_drain(struct cpprof__vm_output *output);
+/* After the last drain. */
+void
+cpprof__vm_timers_free(void);
+
+/* From time to time: find timers whose threads are gone, or block them. */
+void
+cpprof__vm_timers_look_after(void);
+
+/* The calling thread runs t: t is its timer's. Safety: AS. */
+void
+cpprof__vm_timer_enter(struct cpprof__vm_thread *t, uint32_t epoch);
+
+/*
+ * t is at a safepoint of any thread. False: its time is to be counted there.
+ * True: its timer does that, and *missed_ns is what it did not.
+ */
+bool
+cpprof__vm_timer_counts(struct cpprof__vm_thread *t, uint32_t epoch,
+                        uint64_t *missed_ns);
+
+/* t ends. Under the lock of the list. */
+void
+cpprof__vm_timer_leave(struct cpprof__vm_thread *t);
+
+/* Does a timer see to t? */
+bool
+cpprof__vm_is_timed(const struct cpprof__vm_thread *t);
+
+void
+cpprof__vm_timers_fork_child(void);
+
+#endif
