@@ -14,11 +14,11 @@ results = set()
 def made(n):
     """Code that was not there before, in a name that is not ASCII."""
     space = {}
-    exec("def größe_%d(x):\n"
+    exec("def gr\u00f6\u00dfe_%d(x):\n"
          "    def inner(y):\n"
          "        return y * x + sum(i for i in range(9))\n"
          "    return [inner(i) for i in range(5)]\n" % n, space)
-    return sum(space["größe_%d" % n](3))
+    return sum(space["gr\u00f6\u00dfe_%d" % n](3))
 
 
 def count(n):
