@@ -64,6 +64,10 @@ cpprof__record_name(const struct cpprof__record_options *options,
 char *
 cpprof__record_name_vm(const struct cpprof__record_options *options);
 
+/* Where the part that names the kind of file begins: ".pb.gz". */
+size_t
+cpprof__record_suffix_at(const char *file);
+
 /* FILE with name, pid and, unless it is NULL, image in it; likewise. */
 char *
 cpprof__record_name_beside(const char *file, const char *name, int32_t pid,

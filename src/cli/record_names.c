@@ -12,9 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Where the part that names the kind of file begins: ".pb.gz". */
-static size_t
-suffix_at(const char *file)
+size_t
+cpprof__record_suffix_at(const char *file)
 {
     static const char *const known[] = {".pb.gz", ".pprof.gz", ".gz", ".pb"};
     const char *slash = strrchr(file, '/');
@@ -57,7 +56,7 @@ static char *
 name_of_kind(const char *file, const char *kind)
 {
     const char *at = strstr(file, "%k");
-    size_t front = at ? (size_t)(at - file) : suffix_at(file);
+    size_t front = at ? (size_t)(at - file) : cpprof__record_suffix_at(file);
     struct stat st;
     char *path;
 
@@ -94,7 +93,7 @@ char *
 cpprof__record_name_beside(const char *file, const char *name, int32_t pid,
                            const uint32_t *image)
 {
-    size_t n = suffix_at(file);
+    size_t n = cpprof__record_suffix_at(file);
     char number[16] = "", *path, *p;
 
     if (image)

@@ -67,15 +67,22 @@ cpprof__record_vm_words(const struct cpprof__record_options *options,
     free(path);
 }
 
-/* Of the command itself, or FILE.PID of a process that it started. */
+/* Of the command itself, or FILE.NAME.PID of a process that it started. */
 static bool
 is_of(const char *name, const char *base)
 {
-    size_t n = strlen(base);
+    size_t n_front = cpprof__record_suffix_at(base), n = strlen(name);
+    size_t n_suffix = strlen(base) - n_front, end;
 
-    return !strncmp(name, base, n) &&
-           (!name[n] || (name[n] == '.' && name[n + 1] &&
-                         !name[n + 1 + strspn(name + n + 1, "0123456789")]));
+    if (!strcmp(name, base))
+        return true;
+    if (n <= n_front + n_suffix || strncmp(name, base, n_front) ||
+        name[n_front] != '.' || strcmp(name + n - n_suffix, base + n_front))
+        return false;
+    end = n - n_suffix;
+    while (end > n_front && strchr("0123456789", name[end - 1]))
+        end--;
+    return end < n - n_suffix && end > n_front + 1 && name[end - 1] == '.';
 }
 
 void

@@ -113,6 +113,25 @@ cpprof__environment_pattern(const struct cpprof__environment *env,
     return fits;
 }
 
+/* A process that another started. What it writes beside a recorder is named as
+ * the recorder names what is that process's: FILE.NAME.PID. */
+static void
+keep_apart(const struct cpprof__environment *env, char *pattern)
+{
+    static const char apart[] = ".%e.%p";
+    size_t n = strlen(pattern), at = suffix_at(pattern);
+    const char *slash = strrchr(pattern, '/'), *dot = strrchr(pattern, '.');
+
+    if (!*env->directory) {
+        strcat(pattern, ".%p");
+        return;
+    }
+    if (at == n && dot && dot > (slash ? slash + 1 : pattern))
+        at = (size_t)(dot - pattern);
+    memmove(pattern + at + sizeof apart - 1, pattern + at, n - at + 1);
+    memcpy(pattern + at, apart, sizeof apart - 1);
+}
+
 enum cpprof_status
 cpprof__environment_open(const struct cpprof__environment *env,
                          const char *kind, const char *folder,
@@ -124,7 +143,7 @@ cpprof__environment_open(const struct cpprof__environment *env,
     if (!cpprof__environment_pattern(env, kind, pattern, PATH_MAX))
         *pattern = 0;
     if (is_descendant && !strstr(pattern, "%p") && !is_special(pattern))
-        strcat(pattern, ".%p");
+        keep_apart(env, pattern);
     if (!cpprof__environment_path(pattern, path, sizeof path) || !*pattern)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: out= is too long; not profiling");

@@ -265,7 +265,8 @@ def recorded():
         problems.append("a file where there is no interpreter")
     run(cpprof, "record", "-o", "c.pb.gz", "--", "sh", "-c",
         "%s %s; true" % (lua, fib))
-    if not [n for n in os.listdir(work) if n.startswith("c.vm.pb.gz.")]:
+    if not [n for n in os.listdir(work)
+            if re.fullmatch(r"c\.vm\.lua5\.4\.\d+\.pb\.gz", n)]:
         problems.append("no file of a script that a shell started")
     return problems
 
