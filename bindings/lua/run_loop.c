@@ -22,7 +22,8 @@
 #endif
 
 static const char script[] =
-    "local probe, relay, resume, yield, create, object, other, meta = ...\n"
+    "local probe, relay, resume, yield, create, "
+    "litter, is_learnt, object, other, meta = ...\n"
     "local function inner() probe() return 1 end\n"
     "local function outer() local x = inner() return x end\n"
     "relay(outer)\n"
@@ -40,6 +41,11 @@ static const char script[] =
     "x = object.x; object.x = 1; x = object + 1; x = -object; x = #object\n"
     "x = object < other; x = object <= other; x = object == other\n"
     "x = object()\n"
+    "for i = 1, 20000 do\n"
+    " x = {}\n"
+    " if i % 100 == 1 then litter() end\n"
+    " if is_learnt() then break end\n"
+    "end\n"
     "for _ in function(_, i) if not i then inner() return 1 end end do end\n"
 #if LUA_VERSION_NUM >= 504
     "do local y <close> = object end\n"
@@ -50,6 +56,7 @@ static const char script[] =
 static const void *high; /* on the C stack, above all of it */
 static bool has_looked;
 static bool has_failed;
+static bool has_collected;
 
 static int
 relay(lua_State *L)
@@ -105,6 +112,33 @@ create(lua_State *L)
     return 1;
 }
 
+/* What is not needed any more has the collector call this. */
+static int
+probe_collector(lua_State *L)
+{
+    if (cpprof_vm_learn_collector(lua_vm))
+        has_collected = true;
+    return 0;
+}
+
+static int
+litter(lua_State *L)
+{
+    lua_newuserdata(L, 1);
+    lua_newtable(L);
+    lua_pushcfunction(L, probe_collector);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    return 0;
+}
+
+static int
+is_learnt(lua_State *L)
+{
+    lua_pushboolean(L, has_collected);
+    return 1;
+}
+
 /* The arguments of the script. */
 static void
 push_arguments(lua_State *L)
@@ -117,13 +151,15 @@ push_arguments(lua_State *L)
     lua_pushcfunction(L, resume);
     lua_pushcfunction(L, yield);
     lua_pushcfunction(L, create);
+    lua_pushcfunction(L, litter);
+    lua_pushcfunction(L, is_learnt);
     lua_newtable(L);
     lua_newtable(L);
     lua_newtable(L);
     lua_pushvalue(L, -1);
-    lua_setmetatable(L, top + 6);
+    lua_setmetatable(L, top + 8);
     lua_pushvalue(L, -1);
-    lua_setmetatable(L, top + 7);
+    lua_setmetatable(L, top + 9);
 }
 
 static int
@@ -135,7 +171,7 @@ run(lua_State *L)
     lua_setglobal(L, "coroutine");
     coroutines_open(L);
     push_arguments(L);
-    lua_call(L, 8, 0);
+    lua_call(L, 10, 0);
     return 0;
 }
 

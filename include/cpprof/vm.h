@@ -163,6 +163,12 @@ CPPROF_API bool
 cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *inner,
                          const void *outer);
 
+/* Called by what the collector of garbage calls, as a finalizer, where the run
+ * loop called the collector: the function there is "[garbage collection]" in
+ * mixed stacks. False: it is not found. Safety: MT. */
+CPPROF_API bool
+cpprof_vm_learn_collector(struct cpprof_vm *vm);
+
 /*
  * For .peek, of an interpreter that does not note its place in memory before it
  * allocates: what the registers that outlive a call have in the innermost frame

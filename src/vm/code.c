@@ -59,6 +59,12 @@ cpprof__vm_is_plumbing(const struct cpprof_vm *vm, uintptr_t pc)
     return has(vm->plumbing, &vm->n_plumbing, pc);
 }
 
+bool
+cpprof__vm_is_collector(const struct cpprof_vm *vm, uintptr_t pc)
+{
+    return has(vm->collectors, &vm->n_collectors, pc);
+}
+
 static struct cpprof__vm_code
 code_at(const void *start, size_t n_bytes)
 {
@@ -171,4 +177,26 @@ cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *inner,
         if (!learn(vm, codes[i], i == largest))
             return false;
     return n > 0;
+}
+
+/* What the innermost frame of the run loop has called. */
+bool
+cpprof_vm_learn_collector(struct cpprof_vm *vm)
+{
+    struct cpprof__stack_view view = {.lo = 0};
+    enum cpprof__unwind_end end;
+    struct cpprof__vm_code code;
+    struct cpprof__regs regs;
+    uintptr_t pcs[DEPTH];
+    size_t i, n;
+
+    cpprof__regs_here(&regs);
+    n = cpprof__unwind(&regs, &view, pcs, DEPTH, &end);
+    for (i = 0; i < n && !cpprof__vm_is_run_loop(vm, pcs[i]); i++) {
+    }
+    return i > 0 && i < n && function_at(pcs[i - 1], &code) &&
+           !cpprof__vm_is_plumbing(vm, code.start) &&
+           (cpprof__vm_is_collector(vm, code.start) ||
+            add(vm->collectors, &vm->n_collectors, CPPROF__VM_COLLECTORS,
+                code));
 }

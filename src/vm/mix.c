@@ -154,10 +154,27 @@ put_script(struct mixing *m, bool all)
     }
 }
 
+static uintptr_t
+word_of_collector(const struct cpprof_vm *vm)
+{
+    static const struct cpprof__script collector = {
+        .name = "[garbage collection]",
+        .system_name = "",
+        .file = "",
+        .has_name = true,
+    };
+    struct cpprof__script place = collector;
+
+    place.mapping = vm->mapping;
+    return cpprof__scripts_add(&cpprof__scripts, &place);
+}
+
 static void
 put_native(struct mixing *m, uintptr_t pc)
 {
-    if (!cpprof__vm_is_plumbing(m->vm, pc))
+    if (cpprof__vm_is_collector(m->vm, pc))
+        put(m, word_of_collector(m->vm));
+    else if (!cpprof__vm_is_plumbing(m->vm, pc))
         put(m, pc);
 }
 

@@ -28,8 +28,9 @@
 #include <stdint.h>
 #include <time.h>
 
-#define CPPROF__VM_RUN_LOOPS 16
-#define CPPROF__VM_PLUMBING  64
+#define CPPROF__VM_RUN_LOOPS  16
+#define CPPROF__VM_PLUMBING   64
+#define CPPROF__VM_COLLECTORS 4
 
 /* Pieces of native code; places are never taken back. */
 struct cpprof__vm_code {
@@ -46,8 +47,10 @@ struct cpprof_vm {
 
     struct cpprof__vm_code run_loops[CPPROF__VM_RUN_LOOPS];
     struct cpprof__vm_code plumbing[CPPROF__VM_PLUMBING];
+    struct cpprof__vm_code collectors[CPPROF__VM_COLLECTORS];
     uint32_t n_run_loops;
     uint32_t n_plumbing;
+    uint32_t n_collectors;
 };
 
 /* What a thread has run, in one session. */
@@ -122,6 +125,8 @@ bool
 cpprof__vm_is_run_loop(const struct cpprof_vm *vm, uintptr_t pc);
 bool
 cpprof__vm_is_plumbing(const struct cpprof_vm *vm, uintptr_t pc);
+bool
+cpprof__vm_is_collector(const struct cpprof_vm *vm, uintptr_t pc);
 
 /* registers.c: in a forked child. */
 void

@@ -118,13 +118,20 @@ local function memory(n)
     end
 end
 
+local function litter(n)
+    local kept = {}
+    for i = 1, n do
+        kept[i % 50000] = {i, {i}} -- litters
+    end
+end
+
 local function killed(n)
     lines(n)
     os.execute("kill -9 $PPID")
 end
 
 local what = {lines = lines, texts = texts, sorts = sorts, all = all,
-              memory = memory, killed = killed,
+              memory = memory, litter = litter, killed = killed,
               naps = function(n) lines(n) os.execute "sleep 0.3" end}
 local arg = arg or {"lines", os.getenv "N"} -- in a host
 what[arg[1]](tonumber(arg[2]))

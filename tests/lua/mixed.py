@@ -199,6 +199,17 @@ def ways():
         ([] if nested else ["no coroutine in a coroutine"])
 
 
+def collector():
+    preloaded("cpu=1000", "litter", "600000")
+    p = profile()
+    line = line_of("litters")
+    found = p.time(lambda stack, _: any(
+        a[0] == "[garbage collection]" and b[1:] == (path, line)
+        for a, b in zip(stack, stack[1:])))
+    return [] if found > p.total() / 5 else \
+        ["collector at its line: %s of %s" % (found, p.total())]
+
+
 def read_by_go():
     preloaded("cpu=1000", "texts", "300")
     problems = []
@@ -284,6 +295,8 @@ def main():
         check("lines have their shares, preloaded",
               shares(lambda *words: preloaded("cpu=1000", *words)))
         check("script, function of a library, native frames", libraries())
+        check("the collector is seen at the line that makes garbage",
+              collector())
     if is_54:
         check("lines have their shares, recorded", shares(recorded))
         check("whatever calls whatever, the run loop is not seen", ways())
