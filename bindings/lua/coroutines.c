@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * coroutine.resume and coroutine.wrap, as Lua 5.4 has them, that note which
- * coroutine runs and on whose behalf: the C API does not tell. In Lua 5.1 and
- * LuaJIT those of the language stay.
+ * coroutine runs and on whose behalf: the C API does not tell. And
+ * coroutine.create, which gives away the program's debug hook, not ours. In
+ * Lua 5.1 and LuaJIT those of the language stay.
  */
 #include "state.h"
 
@@ -142,15 +143,32 @@ coroutine_wrapped(lua_State *L)
     return n < 0 ? raise(L, co) : n;
 }
 
-static int
-coroutine_wrap(lua_State *L)
+/* Of the function that is the first argument, on top. */
+static void
+new_coroutine(lua_State *L)
 {
+    struct state *s = state_of(L);
     lua_State *co;
 
     luaL_checktype(L, 1, LUA_TFUNCTION);
     co = lua_newthread(L);
     lua_pushvalue(L, 1);
     lua_xmove(L, co, 1);
+    if (s)
+        hook_for_new(s, L, co);
+}
+
+static int
+coroutine_create(lua_State *L)
+{
+    new_coroutine(L);
+    return 1;
+}
+
+static int
+coroutine_wrap(lua_State *L)
+{
+    new_coroutine(L);
     lua_pushcclosure(L, coroutine_wrapped, 1);
     return 1;
 }
@@ -158,8 +176,10 @@ coroutine_wrap(lua_State *L)
 void
 coroutines_open(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"resume", coroutine_resume}, {"wrap", coroutine_wrap}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"create", coroutine_create},
+                                         {"resume", coroutine_resume},
+                                         {"wrap", coroutine_wrap},
+                                         {NULL, NULL}};
 
     lua_getglobal(L, "coroutine");
     if (lua_istable(L, -1))

@@ -30,22 +30,74 @@ on_span(lua_State *L, lua_Debug *ar);
 static void
 measure_counter(void);
 
+#if LUA_VERSION_NUM < 502
+extern int
+luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
+
+static bool
+hooks_are_shared(void)
+{
+    return luaJIT_setmode;
+}
+#else
+static bool
+hooks_are_shared(void)
+{
+    return false;
+}
+#endif
+
 static bool
 is_ours(lua_Hook hook)
 {
     return hook == on_tick || hook == on_span;
 }
 
-static void
-note_program(struct state *s, lua_State *L)
+bool
+hook_is_for_ticks(lua_State *L)
 {
+    return lua_gethook(L) == on_tick && lua_gethookmask(L);
+}
+
+bool
+hook_is_for_spans(lua_State *L)
+{
+    return lua_gethook(L) == on_span && lua_gethookmask(L);
+}
+
+/* One that counts for all coroutines, as LuaJIT's is. */
+static lua_State *
+owner(struct state *s, lua_State *L)
+{
+    return hooks_are_shared() ? s->main : L;
+}
+
+/* The program's hook of L; false: not now. It may be about to set one: the
+ * function is there first, the events come last. */
+static bool
+note_program(struct state *s, lua_State *L, struct program_hook *program)
+{
+    lua_State *of = owner(s, L);
     lua_Hook hook = lua_gethook(L);
 
-    if (is_ours(hook))
-        return;
-    s->program.hook = hook;
-    s->program.mask = hook ? lua_gethookmask(L) : 0;
-    s->program.count = hook ? lua_gethookcount(L) : 0;
+    if (is_ours(hook)) {
+        *program = program_of(s, of);
+        return true;
+    }
+    *program = (struct program_hook){of, hook, 0, 0};
+    if (hook) {
+        program->mask = lua_gethookmask(L);
+        program->count = lua_gethookcount(L);
+    }
+    return (!hook || program->mask) && program_put(s, program);
+}
+
+static void
+set(lua_State *L, lua_Hook hook, int mask, int count)
+{
+    if (lua_gethook(L) != hook || lua_gethookmask(L) != mask ||
+        lua_gethookcount(L) != count)
+        lua_sethook(L, hook, mask, count);
 }
 
 /* A count of the program's would begin anew at every change of the hook, and
@@ -54,30 +106,39 @@ note_program(struct state *s, lua_State *L)
 void
 hook_for_tick(struct state *s, lua_State *L)
 {
-    note_program(s, L);
-    if (!(s->program.mask & LUA_MASKCOUNT))
-        lua_sethook(L, on_tick, TICK_MASK | s->program.mask, 1);
+    struct program_hook program;
+
+    if (!note_program(s, L, &program))
+        return;
+    if (!(program.mask & LUA_MASKCOUNT))
+        set(L, on_tick, TICK_MASK | program.mask, 1);
     else if (!is_ours(lua_gethook(L)))
-        lua_sethook(L, on_tick, s->program.mask, s->program.count);
+        lua_sethook(L, on_tick, program.mask, program.count);
 }
 
 void
 hook_for_spans(struct state *s, lua_State *L)
 {
-    note_program(s, L);
+    struct program_hook program;
+
+    if (!note_program(s, L, &program))
+        return;
     measure_counter();
-    if (lua_gethook(L) != on_span)
-        lua_sethook(L, on_span, SPAN_MASK | s->program.mask, s->program.count);
+    if (!hook_is_for_spans(L))
+        lua_sethook(L, on_span, SPAN_MASK | program.mask, program.count);
 }
 
 void
 hook_for_instruction(struct state *s, lua_State *L)
 {
-    note_program(s, L);
-    if (!(s->program.mask & LUA_MASKCOUNT))
-        lua_sethook(L, on_span, TICK_MASK | s->program.mask, 1);
-    else if (lua_gethook(L) != on_span)
-        lua_sethook(L, on_span, SPAN_MASK | s->program.mask, s->program.count);
+    struct program_hook program;
+
+    if (!note_program(s, L, &program))
+        return;
+    if (!(program.mask & LUA_MASKCOUNT))
+        set(L, on_span, TICK_MASK | program.mask, 1);
+    else if (!hook_is_for_spans(L))
+        lua_sethook(L, on_span, SPAN_MASK | program.mask, program.count);
 }
 
 static bool
@@ -88,12 +149,16 @@ ticks_run(void)
 
 /* Sets it only where it is not: that takes as long as the stack is deep. */
 static void
-hook_to_stay(struct state *s, lua_State *L)
+hook_to_stay(lua_State *L, const struct program_hook *program)
 {
-    int mask = SPAN_MASK | s->program.mask;
+    set(L, on_tick, SPAN_MASK | program->mask, program->count);
+}
 
-    if (lua_gethook(L) != on_tick || lua_gethookmask(L) != mask)
-        lua_sethook(L, on_tick, mask, s->program.count);
+static bool
+has_to_stay(struct state *s)
+{
+    return ticks_run() &&
+           (s->stays || __atomic_load_n(&s->is_deaf, __ATOMIC_RELAXED));
 }
 
 void
@@ -105,19 +170,44 @@ hook_for_sleeps(struct state *s)
 void
 hook_for_switch(struct state *s, lua_State *L)
 {
-    if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
+    struct program_hook program;
+
+    programs_grow(s);
+    if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
         hook_for_spans(s, L);
-    } else if (s->stays && ticks_run()) {
-        note_program(s, L);
-        if (!(s->program.mask & LUA_MASKCOUNT))
-            hook_to_stay(s, L);
-    }
+    else if (has_to_stay(s) && note_program(s, L, &program) &&
+             !(program.mask & LUA_MASKCOUNT))
+        hook_to_stay(L, &program);
 }
 
-static void
-unhook(struct state *s, lua_State *L)
+void
+hook_remove(struct state *s, lua_State *L)
 {
-    lua_sethook(L, s->program.hook, s->program.mask, s->program.count);
+    struct program_hook program;
+
+    if (!is_ours(lua_gethook(L)))
+        return;
+    program = program_of(s, owner(s, L));
+    lua_sethook(L, program.hook, program.mask, program.count);
+    program_remove(s, owner(s, L));
+}
+
+void
+hook_again(struct state *s, lua_State *L)
+{
+    if (ticks_run() && __atomic_load_n(&s->is_armed, __ATOMIC_ACQUIRE))
+        hook_for_tick(s, L);
+    else
+        hook_for_switch(s, L);
+}
+
+void
+hook_for_new(struct state *s, lua_State *L, lua_State *co)
+{
+    struct program_hook program = program_of(s, L);
+
+    if (is_ours(lua_gethook(co)))
+        lua_sethook(co, program.hook, program.mask, program.count);
 }
 
 static int
@@ -144,6 +234,14 @@ pass_on(const struct program_hook *program, lua_State *L, lua_Debug *ar)
         program->hook(L, ar);
 }
 
+static bool
+runs_function(lua_State *L)
+{
+    lua_Debug ar;
+
+    return lua_getstack(L, 0, &ar);
+}
+
 /* The time up to a call was the caller's. */
 static void
 set_place(struct state *s, lua_State *L, const lua_Debug *ar)
@@ -162,7 +260,19 @@ now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* No tick asks while the host is at work. */
+/* Its time does not count until the next call comes by the hook. */
+static void
+leave(struct state *s)
+{
+    struct cpprof_vm_thread *was = cpprof_vm_enter(NULL);
+
+    if (was == s->thread)
+        s->is_left = true;
+    else
+        cpprof_vm_enter(was);
+}
+
+/* No tick is answered while the host is at work. */
 static void
 come_back(struct state *s)
 {
@@ -201,6 +311,24 @@ is_mixed(struct state *s)
            __atomic_exchange_n(&s->is_mixed, 0, __ATOMIC_ACQ_REL);
 }
 
+/* What the host calls has just begun: it was the host's time. */
+static bool
+is_first_call(struct state *s, lua_State *L, const lua_Debug *ar)
+{
+    return mask_of(ar->event) == LUA_MASKCALL && !has_caller(s, L) &&
+           (L == s->running || !runs_function(s->running));
+}
+
+/* Up to when the host is known to have been at work. */
+static void
+leave_out_host(struct state *s)
+{
+    uint64_t until = __atomic_exchange_n(&s->host_ns, 0, __ATOMIC_ACQ_REL);
+
+    if (until)
+        cpprof_vm_leave_out(s->thread, until);
+}
+
 static void
 answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
 {
@@ -208,27 +336,31 @@ answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
         s->stays = STAYS;
     else if (s->stays)
         s->stays -= (s->stays + (1u << STAYS_SHIFT) - 1) >> STAYS_SHIFT;
+    leave_out_host(s);
+    if (is_first_call(s, L, ar))
+        cpprof_vm_leave_out(s->thread, 0);
     set_place(s, L, ar);
-    cpprof_vm_poll(s->thread);
+    cpprof_vm_safepoint(s->thread);
     s->at = NULL;
 }
 
 /* The hook stays, or goes until the next tick. While it stays, the sleep of a
  * host between its calls is told from one in a function. */
 static void
-stay_or_go(struct state *s, lua_State *L, const lua_Debug *ar)
+stay_or_go(struct state *s, lua_State *L, const lua_Debug *ar,
+           const struct program_hook *program)
 {
     if (s->stays)
         s->stays--;
-    if (!s->stays || !ticks_run()) {
-        unhook(s, L);
+    if (!has_to_stay(s)) {
+        hook_remove(s, L);
         return;
     }
-    hook_to_stay(s, L);
+    hook_to_stay(L, program);
     if (mask_of(ar->event) == LUA_MASKRET && L == s->running &&
         !has_caller(s, L)) {
         s->left_ns = now_ns();
-        state_leave(s);
+        leave(s);
     }
 }
 
@@ -242,7 +374,8 @@ on_tick(lua_State *L, lua_Debug *ar)
         lua_sethook(L, NULL, 0, 0);
         return;
     }
-    program = s->program;
+    programs_grow(s);
+    program = program_of(s, owner(s, L));
     if (s->is_left)
         come_back(s);
     if (is_mixed(s))
@@ -250,7 +383,9 @@ on_tick(lua_State *L, lua_Debug *ar)
     if (__atomic_exchange_n(&s->is_armed, 0, __ATOMIC_ACQ_REL))
         answer_tick(s, L, ar);
     if (!(program.mask & LUA_MASKCOUNT))
-        stay_or_go(s, L, ar);
+        stay_or_go(s, L, ar, &program);
+    else if (!ticks_run())
+        hook_remove(s, L);
     pass_on(&program, L, ar);
 }
 
@@ -341,11 +476,12 @@ on_span(lua_State *L, lua_Debug *ar)
         lua_sethook(L, NULL, 0, 0);
         return;
     }
-    program = s->program;
+    programs_grow(s);
+    program = program_of(s, owner(s, L));
     if (is_mixed(s))
         answer_mixed(s, L, ar);
     if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
-        unhook(s, L);
+        hook_remove(s, L);
     else if (mask_of(ar->event) & SPAN_MASK)
         end_span(s, L, ar);
     else if (!(program.mask & LUA_MASKCOUNT))

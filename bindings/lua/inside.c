@@ -73,7 +73,8 @@ struct CallInfo {
 #define OFFSET_MAX ((uintptr_t)1 << 31)
 
 static uint32_t is_known;
-static uint32_t jump_at; /* lua_State.errorJmp, in words; 0: not known */
+static uint32_t jump_at;   /* lua_State.errorJmp, in words; 0: not known */
+static uint32_t global_at; /* ... .l_G; 0: not known */
 
 /* Instructions that allocate and have not noted their place: table
  * constructors. */
@@ -167,6 +168,22 @@ inside_runs_here(lua_State *L)
         __atomic_load_n(&jump_at, __ATOMIC_RELAXED) ? jump_of(L) : 0;
 
     return !jump || is_on_this_stack(jump);
+}
+
+int
+inside_is_run(lua_State *L)
+{
+    if (!__atomic_load_n(&jump_at, __ATOMIC_RELAXED))
+        return -1;
+    return jump_of(L) != 0;
+}
+
+bool
+inside_words(uint32_t *jump, uint32_t *global)
+{
+    *jump = __atomic_load_n(&jump_at, __ATOMIC_RELAXED);
+    *global = __atomic_load_n(&global_at, __ATOMIC_RELAXED);
+    return *jump && *global;
 }
 
 uintptr_t
@@ -299,6 +316,25 @@ find_jump(lua_State *L, uintptr_t low, uintptr_t high)
     return found;
 }
 
+/* The one word, after those that tell what it is, that two coroutines have in
+ * common. */
+static uint32_t
+find_global(lua_State *L)
+{
+    const uintptr_t *words = (const uintptr_t *)L;
+    const uintptr_t *others = (const uintptr_t *)lua_newthread(L);
+    uint32_t i, found = 0;
+
+    for (i = 2; i < 10; i++) {
+        if (!words[i] || words[i] != others[i])
+            continue;
+        if (found)
+            return 0;
+        found = i;
+    }
+    return found;
+}
+
 static bool
 is_c_function(lua_State *L, int level, lua_CFunction function)
 {
@@ -325,7 +361,10 @@ inside_look(lua_State *L, lua_CFunction light, lua_CFunction closure,
             const void *high)
 {
     uintptr_t low = (uintptr_t)__builtin_frame_address(0);
+    uint32_t global = find_global(L);
 
+    lua_pop(L, 1);
+    __atomic_store_n(&global_at, global, __ATOMIC_RELAXED);
     __atomic_store_n(&jump_at, find_jump(L, low, (uintptr_t)high),
                      __ATOMIC_RELAXED);
     __atomic_store_n(&is_known,
@@ -364,6 +403,18 @@ bool
 inside_runs_here(lua_State *L)
 {
     return true;
+}
+
+int
+inside_is_run(lua_State *L)
+{
+    return -1;
+}
+
+bool
+inside_words(uint32_t *jump, uint32_t *global)
+{
+    return false;
 }
 
 uintptr_t

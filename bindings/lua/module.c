@@ -50,6 +50,11 @@ start(lua_State *L)
     struct cpprof_writer writer;
     struct cpprof_error error;
 
+    if (!s) {
+        lua_pushnil(L);
+        lua_pushliteral(L, "the state is being closed");
+        return 2;
+    }
     if (!lua_isnoneornil(L, 1))
         luaL_checktype(L, 1, LUA_TTABLE);
     read_options(L, &options);
@@ -59,12 +64,23 @@ start(lua_State *L)
         cpprof_start_vm_profile(writer, &options, &error) != CPPROF_OK)
         return push_failure(L, &error);
     hook_all(s, L);
-    if (options.mode == CPPROF_VM_SPAN) {
+    if (options.mode == CPPROF_VM_SPAN)
         cpprof_vm_span_begin(s->thread);
-        states_poke();
-    }
     lua_pushboolean(L, 1);
     return 1;
+}
+
+static void
+begin_stop(struct state *s, lua_State *L)
+{
+    uint64_t host_ns = __atomic_exchange_n(&s->host_ns, 0, __ATOMIC_ACQ_REL);
+
+    if (host_ns)
+        cpprof_vm_leave_out(s->thread, host_ns);
+    s->at = L;
+    s->level = 0;
+    s->after_tail_call = false;
+    cpprof_vm_span_end(s->thread);
 }
 
 static int
@@ -74,12 +90,11 @@ stop(lua_State *L)
     enum cpprof_status status;
     struct cpprof_error error;
 
-    s->at = L;
-    s->level = 0;
-    s->after_tail_call = false;
-    cpprof_vm_span_end(s->thread);
+    if (s)
+        begin_stop(s, L);
     status = cpprof_stop_vm_profile(&error);
-    s->at = NULL;
+    if (s)
+        s->at = NULL;
     if (status != CPPROF_OK)
         return push_failure(L, &error);
     lua_pushboolean(L, 1);
@@ -97,9 +112,12 @@ luaopen_cpprof(lua_State *L)
 
     init_give_back();
     coroutines_open(L);
+    debugging_open(L);
     push_library(L, functions);
     profiles_open(L);
-    hook_all(s, L);
-    cpprof_vm_span_begin(s->thread);
+    if (s) {
+        hook_all(s, L);
+        cpprof_vm_span_begin(s->thread);
+    }
     return 1;
 }

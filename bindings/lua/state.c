@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The states that are there, and the signal that ticks come as. */
+/* The states that are there. */
 #include "state.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-
-/* Signals that are tried, from the last real-time one down: who takes any
- * begins at the other end. */
-#define SIGNALS_TRIED 8
-
-/* A tid that no thread has: of a state that is being made. */
-#define TAKEN (-1)
 
 struct cpprof_vm *lua_vm;
 
 static struct state *states; /* only ever grows at the front */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int tick_signal; /* 0: none is free */
 
-static const char state_key; /* of the registry: the state's struct */
+static const char state_key; /* of the registry: the state's struct, or */
+static char is_closing;      /* ... this */
 static const char guard_key; /* ... what closes it */
 
 /* The last answer of state_of(). */
@@ -33,274 +24,54 @@ static __thread uint32_t last_serial;
 
 static __thread int own_tid;
 
-static int
-tid(void)
+int
+own_thread(void)
 {
     if (!own_tid)
         own_tid = (int)syscall(SYS_gettid);
     return own_tid;
 }
 
-static void
-forget_tid(void)
-{
-    own_tid = 0;
-}
-
-/* ---- ticks ------------------------------------------------------------- */
-
-/* No function of it is there: the host does something else. */
-static bool
-is_idle(struct state *s)
-{
-    lua_Debug ar;
-
-    return !s->resumed && !lua_getstack(s->running, 0, &ar);
-}
-
-/* Its time does not count until the next call comes by the hook. */
-void
-state_leave(struct state *s)
-{
-    struct cpprof_vm_thread *was = cpprof_vm_enter(NULL);
-
-    if (was == s->thread)
-        s->is_left = true;
-    else
-        cpprof_vm_enter(was);
-}
-
-/* lua_sethook looks at every frame there is, twice for a sample. Where they are
- * a hundred thousand, ticks come as much less often as keeps that at a percent
- * or two of the time. */
-#define REST 100
-
-/* Tunable: ticks after which a signal that did not come is taken for lost, as
- * when the state went on in another thread. */
-#define LOST 100
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void
-arm_own_states(int self)
-{
-    struct state *s;
-
-    for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
-        if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self ||
-            !__atomic_load_n(&s->is_armed, __ATOMIC_ACQUIRE))
-            continue;
-        if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
-            __atomic_store_n(&s->is_armed, 0, __ATOMIC_RELAXED);
-            hook_for_spans(s, s->running);
-            continue;
-        }
-        hook_for_tick(s, s->running);
-        if (is_idle(s))
-            state_leave(s);
-    }
-}
-
-/* In the thread that runs the states which it arms. */
-static void
-on_tick(int number)
-{
-    int saved = errno, self = tid();
-    uint64_t begin = now_ns(), end;
-    struct state *s;
-
-    arm_own_states(self);
-    end = now_ns();
-    for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
-        if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self)
-            continue;
-        __atomic_store_n(&s->rest_until_ns, end + REST * (end - begin),
-                         __ATOMIC_RELAXED);
-        __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
-    }
-    errno = saved;
-}
-
-/* Is the last signal on its way, so that another would only queue up behind it,
- * or would one more keep the thread from its work? */
-static bool
-has_enough(struct state *s)
-{
-    uint32_t n = __atomic_load_n(&s->n_waiting, __ATOMIC_ACQUIRE);
-
-    if (n && n < LOST) {
-        __atomic_store_n(&s->n_waiting, n + 1, __ATOMIC_RELAXED);
-        return true;
-    }
-    return now_ns() < __atomic_load_n(&s->rest_until_ns, __ATOMIC_RELAXED);
-}
-
-static void
-send_tick(struct state *s)
-{
-    int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
-
-    if (thread <= 0 || !tick_signal)
-        return;
-    __atomic_store_n(&s->n_waiting, 1, __ATOMIC_RELEASE);
-    /* EAGAIN: the user's other processes have all signals that may be queued;
-     * the next tick tries again. */
-    if (syscall(SYS_tgkill, getpid(), thread, tick_signal)) {
-        __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
-        __atomic_store_n(&s->is_armed, ARMED_QUIETLY, __ATOMIC_RELEASE);
-    }
-}
-
-/* The sample is taken when the sleep is over, if the hook is there, else at a
- * tick that finds the thread awake. */
-static void
-arm_quietly(struct state *s)
-{
-    uint32_t none = 0;
-
-    __atomic_store_n(&s->has_slept, 1, __ATOMIC_RELEASE);
-    __atomic_compare_exchange_n(&s->is_armed, &none, ARMED_QUIETLY, false,
-                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
-/* The state whose protected call is the deepest on this thread's stack. */
-static struct state *
-find_deepest(void)
-{
-    int self = tid();
-    uintptr_t depth, least = 0;
-    struct state *s, *found = NULL;
-
-    for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
-        lua_State *L = __atomic_load_n(&s->running, __ATOMIC_ACQUIRE);
-
-        if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self || !L)
-            continue;
-        depth = inside_depth(L);
-        if (depth && (!found || depth < least)) {
-            found = s;
-            least = depth;
-        }
-    }
-    return found;
-}
-
 struct state *
-state_here(struct state *s)
+states_first(void)
 {
-    lua_State *L = __atomic_load_n(&s->running, __ATOMIC_ACQUIRE);
-    struct state *deepest = find_deepest();
+    return __atomic_load_n(&states, __ATOMIC_ACQUIRE);
+}
 
-    if (deepest)
-        return deepest;
-    return L && __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == tid() &&
-                   inside_runs_here(L)
-               ? s
-               : NULL;
+lua_State *
+state_hold(struct state *s)
+{
+    lua_State *L;
+
+    __atomic_add_fetch(&s->n_holders, 1, __ATOMIC_SEQ_CST);
+    L = __atomic_load_n(&s->running, __ATOMIC_SEQ_CST);
+    if (!L)
+        state_let_go(s);
+    return L;
 }
 
 void
-state_arm(struct state *s)
+state_let_go(struct state *s)
 {
-    __atomic_store_n(&s->is_mixed, 1, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
-        hook_for_instruction(s, s->running);
-    else
-        hook_for_tick(s, s->running);
+    __atomic_sub_fetch(&s->n_holders, 1, __ATOMIC_SEQ_CST);
 }
 
-static bool
-scripts_are_profiled(void)
-{
-    return __atomic_load_n(&cpprof_vm_ticks, __ATOMIC_RELAXED) ||
-           __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED);
-}
-
-/* In a handler that interrupted the thread: a stack was put off for s. If
- * another state runs, its next safepoint is that of s, too; but not where the
- * time of s is counted, which would go on there. */
+/* Other threads are not there any more, but this one may run their states. */
 static void
-interrupt_here(struct state *s)
+forked(void)
 {
-    struct state *runs = state_here(s);
-
-    if (!runs || is_idle(runs)) {
-        s->is_not_it = true;
-        return;
-    }
-    if (runs != s) {
-        cpprof_vm_enter(runs->thread);
-        if (scripts_are_profiled())
-            s->is_not_it = true;
-        else
-            runs->waiting = s;
-    }
-    state_arm(runs);
-}
-
-/* One signal for one answer: who sleeps in a C function is not woken twice, and
- * not at all if it would notice. A thread that runs and does not answer may
- * have had its hook taken away. In mode SPAN this is the only signal. */
-static void
-interrupt(void *state)
-{
-    struct state *s = state;
-    int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
-    enum cpprof_vm_sleep sleep;
-    bool is_only;
-
-    if (thread <= 0)
-        return;
-    if (thread == tid()) {
-        interrupt_here(s);
-        return;
-    }
-    is_only = __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED);
-    if (!is_only && has_enough(s))
-        return;
-    sleep = is_only ? CPPROF_VM_AWAKE
-                    : cpprof_vm_sleep_of(thread, &s->slept_cpu_ns);
-    if (sleep == CPPROF_VM_ASLEEP_LIGHTLY)
-        arm_quietly(s);
-    else if (__atomic_exchange_n(&s->is_armed, ARMED, __ATOMIC_ACQ_REL) !=
-                 ARMED ||
-             sleep == CPPROF_VM_AWAKE)
-        send_tick(s);
-}
-
-void
-states_poke(void)
-{
+    int parents = own_tid;
     struct state *s;
 
-    for (s = __atomic_load_n(&states, __ATOMIC_ACQUIRE); s; s = s->next) {
-        __atomic_store_n(&s->is_armed, ARMED, __ATOMIC_RELEASE);
-        send_tick(s);
+    own_tid = 0;
+    for (s = states; s; s = s->next) {
+        if (s->tid > 0)
+            s->tid = s->tid == parents ? own_thread() : NOWHERE;
+        s->is_armed = 0;
+        s->n_waiting = 0;
+        s->n_holders = 0;
     }
-}
-
-static void
-choose_signal(void)
-{
-    struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
-    struct sigaction there;
-    int number;
-
-    for (number = SIGRTMAX; number > SIGRTMAX - SIGNALS_TRIED; number--) {
-        if (sigaction(number, NULL, &there) || there.sa_flags & SA_SIGINFO ||
-            there.sa_handler != SIG_DFL)
-            continue;
-        if (!sigaction(number, &action, NULL))
-            tick_signal = number;
-        break;
-    }
+    pthread_mutex_init(&lock, NULL);
 }
 
 /* ---- the library ------------------------------------------------------- */
@@ -308,9 +79,10 @@ choose_signal(void)
 static const struct cpprof_vm_ops ops = {
     .size = sizeof ops,
     .name = "lua",
+    .flags = CPPROF_VM_FINDS,
     .stack = walk_stack,
     .describe = describe_function,
-    .interrupt = interrupt,
+    .interrupt = tick_interrupt,
     .peek = peek_stack,
 };
 
@@ -344,8 +116,8 @@ register_vm(void)
         return;
     if (own.peek)
         run_loop_learn();
-    choose_signal();
-    pthread_atfork(NULL, NULL, forget_tid);
+    tick_begin();
+    pthread_atfork(NULL, NULL, forked);
 }
 
 /* ---- states ------------------------------------------------------------ */
@@ -374,6 +146,12 @@ take_state(void)
         s->is_mixed = 0;
         s->slept_cpu_ns = 0;
         s->stays = 0;
+        s->is_deaf = 0;
+        s->is_elsewhere = 0;
+        s->n_until_search = 0;
+        s->n_between = 0;
+        s->host_ns = 0;
+        s->span_epoch = 0;
         s->resumed = NULL;
         s->uses_labels = false;
         s->is_left = false;
@@ -381,7 +159,7 @@ take_state(void)
         s->is_not_it = false;
         s->waiting = NULL;
         s->own_labels = NULL;
-        memset(&s->program, 0, sizeof s->program);
+        programs_clear(&s->programs);
     }
     pthread_mutex_unlock(&lock);
     return s;
@@ -396,7 +174,9 @@ close_state(struct state *s)
     if (was != s->thread)
         cpprof_vm_enter(was);
     __atomic_store_n(&s->is_armed, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&s->running, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&s->running, NULL, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&s->n_holders, __ATOMIC_SEQ_CST))
+        sched_yield();
     cpprof_vm_thread_free(s->thread);
     s->thread = NULL;
     functions_free(&s->functions);
@@ -412,7 +192,7 @@ close_guard(lua_State *L)
     struct state **guard = lua_touserdata(L, 1);
 
     if (*guard) {
-        lua_pushnil(L);
+        lua_pushlightuserdata(L, &is_closing);
         lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
         close_state(*guard);
         *guard = NULL;
@@ -420,7 +200,8 @@ close_guard(lua_State *L)
     return 0;
 }
 
-/* What closes it when the state does. */
+/* What closes it when the state does. Finalizers that run after that find none,
+ * and make none: nobody would close it again. */
 static struct state **
 push_guard(lua_State *L)
 {
@@ -452,29 +233,50 @@ main_of(lua_State *L)
     return kept ? kept : L;
 }
 
+/* Of the registry; NULL: there is none. */
+static struct state *
+find(lua_State *L, bool *closes)
+{
+    void *found;
+
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
+    found = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    *closes = found == &is_closing;
+    return *closes ? NULL : found;
+}
+
+static struct state *
+make(lua_State *L)
+{
+    struct state *s = lua_vm ? take_state() : NULL;
+
+    if (s && cpprof_vm_thread_new(lua_vm, s, &s->thread, NULL) == CPPROF_OK)
+        return s;
+    if (s)
+        __atomic_store_n(&s->tid, 0, __ATOMIC_RELEASE);
+    luaL_error(L, "cpprof: out of memory");
+    return NULL;
+}
+
 struct state *
 state_open(lua_State *L)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct state **guard, *s = state_of(L);
     lua_State *main_L;
+    bool closes;
 
-    if (s)
+    if (s || (!find(L, &closes) && closes))
         return s;
     pthread_once(&once, register_vm);
     guard = push_guard(L);
     main_L = main_of(L);
-    s = lua_vm ? take_state() : NULL;
-    if (s && cpprof_vm_thread_new(lua_vm, s, &s->thread, NULL) != CPPROF_OK) {
-        __atomic_store_n(&s->tid, 0, __ATOMIC_RELEASE);
-        s = NULL;
-    }
-    if (!s) {
-        luaL_error(L, "cpprof: out of memory");
-        return NULL;
-    }
+    s = make(L);
+    s->main = main_L;
     __atomic_store_n(&s->running, main_L, __ATOMIC_RELEASE);
-    __atomic_store_n(&s->tid, tid(), __ATOMIC_RELEASE);
+    __atomic_store_n(&s->tid, own_thread(), __ATOMIC_RELEASE);
+    s->is_deaf = tick_is_blocked();
     *guard = s;
     lua_rawsetp(L, LUA_REGISTRYINDEX, &guard_key);
     lua_pushlightuserdata(L, s);
@@ -483,19 +285,31 @@ state_open(lua_State *L)
     return s;
 }
 
+/* What another thread's ticks asked for in vain is nobody's. */
+void
+state_move_here(struct state *s)
+{
+    cpprof_vm_no_answer(s->thread);
+    __atomic_store_n(&s->tid, own_thread(), __ATOMIC_RELEASE);
+    __atomic_store_n(&s->is_elsewhere, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&s->is_deaf, 0, __ATOMIC_RELAXED);
+    s->n_until_search = 0;
+    s->n_between = 0;
+}
+
 static struct state *
 look_up(lua_State *L)
 {
-    struct state *s;
+    bool closes;
+    struct state *s = find(L, &closes);
 
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
-    s = lua_touserdata(L, -1);
-    lua_pop(L, 1);
     if (!s)
         return NULL;
-    /* A state may go on in another native thread. */
-    if (s->tid != tid())
-        __atomic_store_n(&s->tid, tid(), __ATOMIC_RELEASE);
+    if (s->tid != own_thread()) {
+        state_move_here(s);
+        __atomic_store_n(&s->is_deaf, tick_is_blocked(), __ATOMIC_RELAXED);
+    }
     last_L = L;
     last = s;
     last_serial = s->serial;
@@ -503,11 +317,18 @@ look_up(lua_State *L)
     return s;
 }
 
+/* The main coroutine is one as long as the state is; another's address may be
+ * that of one of another state by now. */
+static bool
+is_last(lua_State *L)
+{
+    return last_L == L && last->main == L &&
+           last_serial == __atomic_load_n(&last->serial, __ATOMIC_RELAXED) &&
+           __atomic_load_n(&last->tid, __ATOMIC_RELAXED) == own_thread();
+}
+
 struct state *
 state_of(lua_State *L)
 {
-    if (last_L == L &&
-        last_serial == __atomic_load_n(&last->serial, __ATOMIC_RELAXED))
-        return last;
-    return look_up(L);
+    return is_last(L) ? last : look_up(L);
 }

@@ -33,11 +33,21 @@ struct resumption {
     const struct cpprof_labels *labels; /* of the native thread, then */
 };
 
-/* The hook that the program set itself. */
+/* The hook that the program set itself, which ours has replaced. */
 struct program_hook {
+    lua_State *of; /* the coroutine; NULL: no entry */
     lua_Hook hook; /* NULL: none */
     int mask;
     int count;
+};
+
+/* Those that there are, programs.c. Few coroutines have one. */
+struct programs {
+    struct program_hook *slots; /* NULL: own */
+    uint32_t n_slots, n_used;   /* n_used: from the first on; may be free */
+    uint32_t is_changing;       /* a handler is to leave it alone */
+    uint32_t is_full;
+    struct program_hook own[4];
 };
 
 /* Known functions, functions.c. */
@@ -53,6 +63,10 @@ enum {
     ARMED = 2,         /* a signal is on its way, or the hook is set */
 };
 
+/* A tid that no thread has. */
+#define TAKEN   (-1) /* of a state that is being made */
+#define NOWHERE (-2) /* it is not known which thread runs it */
+
 struct state {
     struct state *next; /* of all; fixed once it is in the list */
 
@@ -67,12 +81,20 @@ struct state {
     uint64_t rest_until_ns; /* no tick before; CLOCK_MONOTONIC */
     uint64_t slept_cpu_ns;  /* of the ticking thread: cpprof_vm_sleep_of() */
     lua_State *running;     /* coroutine whose hook a tick sets: alive */
+    uint32_t n_holders;     /* who look at running: it is not freed meanwhile */
+    uint32_t is_elsewhere;  /* another thread than tid runs it */
+    uint32_t is_deaf;       /* tid blocks the signal */
+    uint32_t n_until_search; /* ticks; and how many until the one after */
+    uint32_t n_between;
+    uint32_t span_epoch; /* the profile whose hook was asked for */
+    uint64_t host_ns;    /* no function of it was there; 0: not seen */
 
     /* Of the native thread that runs it. */
     struct cpprof_vm_thread *thread;
     struct resumption *resumed;
-    struct program_hook program;
+    struct programs programs;
     struct functions functions;
+    lua_State *main;  /* one coroutine as long as it is there */
     uint64_t looked;  /* at the clock in mode SPAN, by the counter; 0: never */
     uint32_t stays;   /* events until the hook of a tick goes */
     uint64_t left_ns; /* the hook has seen it leave; CLOCK_MONOTONIC */
@@ -92,13 +114,47 @@ struct state {
 
 extern struct cpprof_vm *lua_vm;
 
-/* Make the calling state known; raises errors. Idempotent. */
+/* Make the calling state known; raises errors. Idempotent. NULL: it is being
+ * closed. */
 struct state *
 state_open(lua_State *L);
 
 /* The state that L belongs to, or NULL. No error, no allocation. */
 struct state *
 state_of(lua_State *L);
+
+/* The calling native thread. Safety: AS. */
+int
+own_thread(void);
+
+/* The list of all, closed ones too. */
+struct state *
+states_first(void);
+
+/* Its running coroutine, which is there until it is let go; NULL: it is closed,
+ * and not held. Safety: MT, AS. */
+lua_State *
+state_hold(struct state *s);
+void
+state_let_go(struct state *s);
+
+/* The calling thread runs it, and was not known to. Safety: AS. */
+void
+state_move_here(struct state *s);
+
+/* ---------------------------------------------------- ticks.c ------------ */
+
+/* Once in a process. */
+void
+tick_begin(void);
+
+/* Does the calling thread block the signal? */
+bool
+tick_is_blocked(void);
+
+/* cpprof_vm_ops.interrupt */
+void
+tick_interrupt(void *state);
 
 /* What the calling thread runs, if it is thought to run s: a host may call
  * several states, one of them from another's function, too. NULL: none. Safety:
@@ -111,9 +167,33 @@ state_here(struct state *s);
 void
 state_arm(struct state *s);
 
-/* Set the hooks of all states, in each state's own thread. */
+/* ---------------------------------------------------- search.c ----------- */
+
+/* Have the threads that run and take it sent the signal. Not of the caller's
+ * and of not. Safety: MT. */
 void
-states_poke(void);
+search_threads(int number, int not );
+/* Does that thread block the signal? */
+bool
+search_is_blocked(int thread, int number);
+
+/* -------------------------------------------------- programs.c ----------- */
+
+/* Of L, while ours is there; hook NULL: it has none. Safety: AS, in handlers
+ * that interrupted the thread of s; so have all of these. */
+struct program_hook
+program_of(const struct state *s, lua_State *L);
+/* False: there is no room now, or L is being changed. */
+bool
+program_put(struct state *s, const struct program_hook *program);
+/* L has its own hook again. */
+void
+program_remove(struct state *s, lua_State *L);
+/* More room, if that was wanted. Not AS. */
+void
+programs_grow(struct state *s);
+void
+programs_clear(struct programs *programs);
 
 /* ---------------------------------------------------- hooks.c ------------ */
 
@@ -133,9 +213,33 @@ hook_for_switch(struct state *s, lua_State *L);
 /* In mode TICK or CPU: see the end of sleeps from here on. */
 void
 hook_for_sleeps(struct state *s);
-/* The functions of L have all returned; the host goes on. */
+/* Is it there? */
+bool
+hook_is_for_ticks(lua_State *L);
+bool
+hook_is_for_spans(lua_State *L);
+/* Put the program's own in its place, and put it there again. */
 void
-state_leave(struct state *s);
+hook_remove(struct state *s, lua_State *L);
+void
+hook_again(struct state *s, lua_State *L);
+/* co was made by L: it has the program's hook of L, not ours. */
+void
+hook_for_new(struct state *s, lua_State *L, lua_State *co);
+
+/* -------------------------------------------------- debugging.c ---------- */
+
+/* debug.sethook and debug.gethook that are about the program's hook. */
+void
+debugging_open(lua_State *L);
+
+/* --------------------------------------------------- scan.c -------------- */
+
+/* The innermost coroutine of the state of L that the calling thread runs,
+ * looked for on its stack from low on; not L itself. NULL: none, or it cannot
+ * be found. Safety: AS. */
+lua_State *
+scan_stack(lua_State *L, uintptr_t low);
 
 /* ----------------------------------------------------- walk.c ------------ */
 
@@ -170,6 +274,13 @@ inside_is_entry(const lua_Debug *ar);
 /* False: another native thread runs L. True: this one, or it is not known. */
 bool
 inside_runs_here(lua_State *L);
+/* Is it in a protected call, of any thread? 1 or 0; -1: not known. */
+int
+inside_is_run(lua_State *L);
+/* Words of lua_State, to find coroutines by: where a protected call is noted,
+ * and which state it is of. False: not known. */
+bool
+inside_words(uint32_t *jump, uint32_t *global);
 /* Where on this thread's stack the innermost protected call of L is; 0: there
  * is none, or it is not known. Less is deeper. */
 uintptr_t

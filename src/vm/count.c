@@ -267,6 +267,7 @@ cpprof_vm_safepoint(struct cpprof_vm_thread *public)
     uint32_t epoch = load_acquire(&cpprof__vm_active);
     bool was_due = swap_acq_rel(&public->due, 0u);
 
+    store_relaxed(&t->n_asked, 0u);
     cpprof__vm_flush(t);
     if (!epoch || is_out(t) || load_relaxed(&cpprof__vm_mode) == CPPROF_VM_SPAN)
         return;
@@ -288,6 +289,15 @@ pause_clock(struct cpprof__vm_thread *t, uint64_t now)
     t->is_paused = true;
 }
 
+/* Who ran it has not left it: it has run since. CPU clocks are another for each
+ * thread. */
+static bool
+runs_elsewhere(const struct cpprof__vm_thread *t)
+{
+    return load_relaxed(&cpprof__vm_mode) != CPPROF_VM_CPU &&
+           load_relaxed(&t->is_entered) && cpprof__vm_clock_of(t)->begun_ns;
+}
+
 static void
 resume_clock(struct cpprof__vm_thread *t, uint64_t now)
 {
@@ -296,7 +306,8 @@ resume_clock(struct cpprof__vm_thread *t, uint64_t now)
 
     t->is_paused = false;
     t->native = (uintptr_t)&cpprof__self;
-    if (runs)
+    store_relaxed(&t->n_asked, 0u);
+    if (runs && !runs_elsewhere(t))
         set_clock(t, now, cpprof__vm_clock_of(t)->span_ns);
 }
 
@@ -322,17 +333,114 @@ cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to)
         cpprof__vm_timer_enter(to, epoch);
 }
 
+/* ---- looks ------------------------------------------------------------ */
+
+/* Tunable: ticks that go by before it is no accident that none is answered. */
+#define UNANSWERED 3
+
+static uint64_t unknown_ns; /* nobody can say whose it was */
+
+uint64_t
+cpprof__vm_take_unknown(void)
+{
+    return swap_acq_rel(&unknown_ns, (uint64_t)0);
+}
+
+static bool
+goes_by_ticks(uint32_t epoch)
+{
+    return epoch && load_relaxed(&cpprof__vm_mode) != CPPROF_VM_SPAN;
+}
+
+/* Takes what is not charged. */
+static uint64_t
+take_rest(struct cpprof__vm_thread *t, uint32_t epoch)
+{
+    uint64_t rest;
+
+    catch_up(t, epoch);
+    rest = span_until(t, now_ns());
+    set_clock(t, 0, 0);
+    return rest;
+}
+
+void
+cpprof_vm_found(struct cpprof_vm_thread *public)
+{
+    struct cpprof__vm_thread *to = cpprof__vm_inside(public);
+    struct cpprof__vm_thread *from = cpprof__vm_inside(cpprof__vm_entered());
+    uint32_t epoch = load_acquire(&cpprof__vm_active);
+    uint64_t rest = 0;
+
+    if (from == to)
+        return;
+    if (goes_by_ticks(epoch) && !is_out(from) && !is_out(to) &&
+        from->vm == to->vm)
+        rest = take_rest(from, epoch);
+    cpprof_vm_enter(public);
+    if (rest)
+        set_clock(to, cpprof__vm_clock_of(to)->begun_ns,
+                  cpprof__vm_clock_of(to)->span_ns + rest);
+}
+
+void
+cpprof_vm_leave_out(struct cpprof_vm_thread *public, uint64_t until_ns)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(public);
+    uint32_t epoch = load_acquire(&cpprof__vm_active);
+    uint64_t begun, now;
+
+    if (!goes_by_ticks(epoch) || is_out(t) ||
+        (until_ns && load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU))
+        return;
+    catch_up(t, epoch);
+    begun = cpprof__vm_clock_of(t)->begun_ns;
+    if (!begun || (until_ns && until_ns < begun))
+        return;
+    store_relaxed(&t->n_asked, 0u);
+    now = now_of(t);
+    set_clock(t, until_ns && until_ns < now ? until_ns : now, 0);
+}
+
+static bool
+is_unanswered(const struct cpprof__vm_thread *t, uint64_t span_ns)
+{
+    return load_relaxed(&t->n_asked) >= UNANSWERED &&
+           span_ns >= UNANSWERED * load_relaxed(&cpprof__vm_quantum_ns);
+}
+
+void
+cpprof_vm_no_answer(struct cpprof_vm_thread *public)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(public);
+    uint32_t epoch = load_acquire(&cpprof__vm_active);
+    uint64_t now, span_ns;
+
+    if (!epoch || is_out(t) || load_relaxed(&cpprof__vm_mode) != CPPROF_VM_TICK)
+        return;
+    catch_up(t, epoch);
+    now = now_ns();
+    span_ns = span_until(t, now);
+    if (!is_unanswered(t, span_ns))
+        return;
+    store_relaxed(&t->n_asked, 0u);
+    add_relaxed(&unknown_ns, span_ns);
+    set_clock(t, cpprof__vm_clock_of(t)->begun_ns ? now : 0, 0);
+}
+
 /* ---- the end ---------------------------------------------------------- */
 
 void
 cpprof__vm_charge_own(uint32_t epoch)
 {
-    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_current);
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_entered());
 
     if (is_out(t))
         return;
     catch_up(t, epoch);
     if (load_relaxed(&cpprof__vm_mode) != CPPROF_VM_SPAN) {
+        if (t->vm->ops.flags & CPPROF_VM_FINDS)
+            cpprof_vm_no_answer(&t->public);
         charge_all(t, epoch);
         return;
     }

@@ -229,7 +229,7 @@ splice(const struct peeking *script, const uintptr_t *native, size_t *n,
 static struct cpprof__vm_thread *
 current_of(const struct cpprof_vm *vm)
 {
-    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_current);
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_entered());
 
     return t && t->vm == vm ? t : NULL;
 }
@@ -312,7 +312,7 @@ mix(uintptr_t *pcs, size_t *n, size_t max, enum cpprof__unwind_end *end,
 static bool
 put_off(const struct cpprof__mixed_stack *stack)
 {
-    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_current);
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_entered());
 
     if (!cpprof__vm_put_off_add(t, stack))
         return false;

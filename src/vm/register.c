@@ -16,6 +16,7 @@
 
 struct cpprof__own_lock cpprof__vm_threads_lock;
 struct cpprof__vm_thread *cpprof__vm_threads;
+static struct cpprof__vm_thread *kept; /* under the same lock */
 static struct cpprof_vm *vms; /* only grows, so that it can be reached */
 
 struct cpprof_vm *
@@ -78,6 +79,34 @@ link_thread(struct cpprof__vm_thread *t)
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }
 
+/* Native threads that a stack has left without their knowledge have pointers to
+ * it, to compare: memory that has been such a stack only becomes another. */
+static bool
+keep(struct cpprof__vm_thread *t)
+{
+    if (!t->has_moved && !load_relaxed(&t->runner))
+        return false;
+    memset(t, 0, sizeof *t);
+    t->next = kept;
+    kept = t;
+    return true;
+}
+
+static struct cpprof__vm_thread *
+take_kept(void)
+{
+    struct cpprof__vm_thread *t;
+
+    cpprof__own_lock_take(&cpprof__vm_threads_lock);
+    t = kept;
+    if (t)
+        kept = t->next;
+    cpprof__own_lock_give(&cpprof__vm_threads_lock);
+    if (t)
+        memset(t, 0, sizeof *t);
+    return t;
+}
+
 enum cpprof_status
 cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
                      struct cpprof_vm_thread **t, struct cpprof_error *error)
@@ -86,7 +115,9 @@ cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    made = calloc(1, sizeof *made);
+    made = take_kept();
+    if (!made)
+        made = calloc(1, sizeof *made);
     if (!made)
         return cpprof__fail_nomem(error);
     made->vm = vm;
@@ -119,22 +150,25 @@ void
 cpprof_vm_thread_free(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
+    bool is_kept;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
     if (!t)
         return;
-    if (cpprof__vm_current == public)
+    if (cpprof__vm_entered() == public)
         cpprof_vm_enter(NULL);
-    cpprof__vm_flush_end(t);
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
+    cpprof__vm_flush_end(t); /* under the lock: see flush_all() */
     *t->at = t->next;
     if (t->next)
         t->next->at = t->at;
     leave_rest(t);
     cpprof__vm_timer_leave(t);
+    is_kept = keep(t);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
-    free(t);
+    if (!is_kept)
+        free(t);
 }
 
 uint64_t

@@ -16,6 +16,8 @@
 
 /* How often what is there is written, if nothing is in a hurry. */
 #define WRITE_NS 100000000u
+/* ... and, in mode SPAN, interpreters look whether their hooks are there. */
+#define SPAN_TICK_NS 100000000u
 
 struct cpprof__vm_session cpprof__vm_session;
 static struct cpprof__vm_session *const session = &cpprof__vm_session;
@@ -30,6 +32,7 @@ static struct {
     struct cpprof__vm_output output; /* the writer's, while it runs */
     struct cpprof__vm_worker writer;
     struct cpprof__vm_worker ticker;
+    bool has_ticker;
 } now;
 
 /* ---- the writer ------------------------------------------------------- */
@@ -113,6 +116,7 @@ open_session(void)
 
     now.epoch = epoch;
     cpprof__vm_take_orphans();
+    cpprof__vm_take_unknown();
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
     cpprof__own_lock_take(&session->lock);
     store_relaxed(&cpprof__vm_mode, (uint32_t)now.options.mode);
@@ -138,6 +142,22 @@ open_session(void)
         cpprof__vm_tick(NULL);
 }
 
+/* In mode SPAN: does any interpreter want ticks? */
+static bool
+wants_ticks(void)
+{
+    const struct cpprof_vm *vm = now.options.vm;
+
+    if (now.options.mode != CPPROF_VM_SPAN)
+        return true;
+    if (vm)
+        return vm->ops.flags & CPPROF_VM_FINDS;
+    for (vm = cpprof__vm_first(); vm; vm = vm->next)
+        if (vm->ops.flags & CPPROF_VM_FINDS)
+            return true;
+    return false;
+}
+
 static int
 start_workers(void)
 {
@@ -153,8 +173,11 @@ start_workers(void)
                                                          now.options.rate_hz};
     if (now.options.mode == CPPROF_VM_CPU)
         cpprof__vm_timers_begin(now.ticker.period_ns, now.options.max_depth);
+    if (now.options.mode == CPPROF_VM_SPAN)
+        now.ticker.period_ns = SPAN_TICK_NS;
     failed = cpprof__vm_worker_start(&now.writer);
-    if (failed || now.options.mode == CPPROF_VM_SPAN)
+    now.has_ticker = !failed && wants_ticks();
+    if (!now.has_ticker)
         return failed;
     failed = cpprof__vm_worker_start(&now.ticker);
     if (failed)
@@ -278,7 +301,8 @@ close_session(void)
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
     cpprof__own_lock_take(&session->lock);
     end_ns = cpprof__vm_clock(CLOCK_MONOTONIC);
-    session->silent_ns = sum_of_rests(now.epoch, end_ns);
+    session->silent_ns =
+        sum_of_rests(now.epoch, end_ns) + cpprof__vm_take_unknown();
     session->epoch = 0;
     store_release(&cpprof_vm_spans, 0u);
     store_release(&cpprof_vm_ticks, 0u);
@@ -295,7 +319,7 @@ stop(struct cpprof_error *error)
     uint64_t end_ns = close_session();
     enum cpprof_status status;
 
-    if (now.options.mode != CPPROF_VM_SPAN)
+    if (now.has_ticker)
         cpprof__vm_worker_stop(&now.ticker);
     note_silent(cpprof__vm_timers_end());
     cpprof__vm_worker_stop(&now.writer);

@@ -116,15 +116,25 @@ is_asleep(struct cpprof__vm_thread *t)
            cpprof_vm_sleep_of(tid, &t->slept_cpu_ns) != CPPROF_VM_AWAKE;
 }
 
-static void
-ask(struct cpprof__vm_thread *t)
+static bool
+is_out(const struct cpprof__vm_thread *t, bool is_first)
 {
     const struct cpprof_vm *only = load_relaxed(&cpprof__vm_only);
 
     if (only && only != t->vm)
+        return true;
+    if (t->vm->ops.flags & CPPROF_VM_FINDS)
+        return false;
+    return (!load_relaxed(&t->is_entered) && load_relaxed(&t->was_entered)) ||
+           (!is_first && load_relaxed(&cpprof__vm_mode) == CPPROF_VM_SPAN);
+}
+
+static void
+ask(struct cpprof__vm_thread *t, bool is_first)
+{
+    if (is_out(t, is_first))
         return;
-    if (!load_relaxed(&t->is_entered) && load_relaxed(&t->was_entered))
-        return;
+    store_relaxed(&t->n_asked, load_relaxed(&t->n_asked) + 1);
     if (cpprof__vm_is_timed(t)) {
         if (t->tid)
             interrupt(t); /* who has the lock finds new threads, too */
@@ -143,6 +153,6 @@ cpprof__vm_tick(struct cpprof__vm_worker *worker)
     cpprof__vm_timers_look_after();
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
     for (t = cpprof__vm_threads; t; t = t->next)
-        ask(t);
+        ask(t, !worker);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }

@@ -28,8 +28,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#define CPPROF__VM_RUN_LOOPS  16
-#define CPPROF__VM_PLUMBING   64
+#define CPPROF__VM_RUN_LOOPS 16
+#define CPPROF__VM_PLUMBING  64
 #define CPPROF__VM_COLLECTORS 4
 
 /* Pieces of native code; places are never taken back. */
@@ -77,6 +77,11 @@ struct cpprof__vm_thread {
     bool is_busy;         /* a sample of it is being taken */
     bool is_paused;       /* a span runs, but another thread is entered */
     uintptr_t native;     /* whose CPU clock begun_ns is of */
+    uintptr_t runner;     /* the native thread that entered it; 0: none */
+    bool has_moved;       /* another than left it, which may still point here */
+
+    /* Ticks since the last safepoint. */
+    uint32_t n_asked;
 
     /* Written by the same; may be read by others: the clock of an even or odd
      * turn. A change is made in the other, so that one is always whole. */
@@ -151,6 +156,9 @@ cpprof__vm_mix_fork_child(void);
 
 /* enter.c: what the native thread runs. */
 extern __thread struct cpprof_vm_thread *cpprof__vm_current;
+/* ... if no other thread has entered it since; NULL: none. */
+struct cpprof_vm_thread *
+cpprof__vm_entered(void);
 
 /* count.c */
 
@@ -162,6 +170,10 @@ cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to);
 /* The session is about to end: charge the calling thread for what it runs. */
 void
 cpprof__vm_charge_own(uint32_t epoch);
+
+/* Take the time that was given up as unknown. */
+uint64_t
+cpprof__vm_take_unknown(void);
 
 /* Time of t that nobody was charged with in the session that ends now. */
 uint64_t
