@@ -129,8 +129,8 @@ tell(struct telling *t, lua_State *L, struct level *level,
     const struct function *known;
     char name[FUNCTION_NAME_MAX] = "";
 
-    known = function_known(t->s, &t->sources, &level->ar, c_function,
-                           &frame.key);
+    known =
+        function_known(t->s, &t->sources, &level->ar, c_function, &frame.key);
     if (is_c(level) && !c_function)
         frame.key = 0;
     if (known)
