@@ -28,7 +28,8 @@ walk_levels(struct state *s, struct sources *sources, lua_State *L, int level,
         if (*ar.what == 't') /* "tail" of Lua 5.1 */
             n += put(&frames[n], &tail_called, 0);
         else
-            n += put(&frames[n], function_of(s, sources, L, &ar), ar.currentline);
+            n += put(&frames[n], function_of(s, sources, L, &ar),
+                     ar.currentline);
         if (is_tail_called(&ar) && n < max)
             n += put(&frames[n], &tail_called, 0);
     }
