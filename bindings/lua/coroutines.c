@@ -13,10 +13,8 @@
 static lua_State *
 coroutine_at(lua_State *L, int index)
 {
-    lua_State *co = lua_tothread(L, index);
-
-    luaL_argexpected(L, co, index, "coroutine");
-    return co;
+    luaL_checktype(L, index, LUA_TTHREAD);
+    return lua_tothread(L, index);
 }
 
 /* co on top of L. Its own stack may be full. */

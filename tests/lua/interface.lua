@@ -59,8 +59,6 @@ fails("value expected", pcall(cpprof.labels, {}))
 fails("not a string", pcall(cpprof.labels, {[1] = "x"}, spin))
 fails("neither a string nor", pcall(cpprof.labels, {x = {}}, spin))
 
-fails("coroutine expected, got number", pcall(coroutine.resume, 1))
-
 -- profiles of the program's own
 local files = assert(cpprof.profile.new "files")
 fails("already in use", cpprof.profile.new "files")
