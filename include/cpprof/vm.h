@@ -371,8 +371,8 @@ cpprof_start_vm_profile(struct cpprof_writer writer,
  *
  * Time that a thread has run without coming to a safepoint or the end of its
  * span, if it is a quantum or more, is "[no answer]": its stack cannot be told
- * from here. The calling thread's own is walked; with CPPROF_VM_FINDS, if it has
- * let some ticks in a row go by, that is "[no answer]", too.
+ * from here. The calling thread's own is walked; with CPPROF_VM_FINDS, if it
+ * has let some ticks in a row go by, that is "[no answer]", too.
  *
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM: the first of the whole profile.
  * Safety:  MT. Not AS.
