@@ -234,6 +234,15 @@ pass_on(const struct program_hook *program, lua_State *L, lua_Debug *ar)
         program->hook(L, ar);
 }
 
+/* Is there something below the function that returns? */
+static bool
+has_caller(struct state *s, lua_State *L)
+{
+    lua_Debug below;
+
+    return s->resumed || lua_getstack(L, 1, &below);
+}
+
 static bool
 runs_function(lua_State *L)
 {
@@ -242,12 +251,12 @@ runs_function(lua_State *L)
     return lua_getstack(L, 0, &ar);
 }
 
-/* The time up to a call was the caller's. */
+/* The time up to a call was the caller's, if there is one. */
 static void
 set_place(struct state *s, lua_State *L, const lua_Debug *ar)
 {
     s->at = L;
-    s->level = ar->event == LUA_HOOKCALL || ar->event == LUA_HOOKTAILCALL;
+    s->level = mask_of(ar->event) == LUA_MASKCALL && has_caller(s, L);
     s->after_tail_call = ar->event == LUA_HOOKTAILCALL;
 }
 
@@ -280,15 +289,6 @@ come_back(struct state *s)
     cpprof_vm_enter(s->thread);
     if (now_ns() - s->left_ns >= AWAY_NS)
         hook_for_sleeps(s);
-}
-
-/* Is there something below the function that returns? */
-static bool
-has_caller(struct state *s, lua_State *L)
-{
-    lua_Debug below;
-
-    return s->resumed || lua_getstack(L, 1, &below);
 }
 
 /* What mixed stacks need at a safepoint: functions have names then. */

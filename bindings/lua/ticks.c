@@ -393,8 +393,9 @@ ask(struct state *s, lua_State *L, int thread)
         send_tick(s, thread);
 }
 
-/* In mode SPAN there is one signal, at the start, and whenever the program has
- * put its own hook into the place of ours. */
+/* In mode SPAN there is one signal, at the start, and one whenever the program
+ * has put its own hook into the place of ours, or the host is at work: that may
+ * be a coroutine that has no hook yet. */
 static void
 ask_for_spans(struct state *s, lua_State *L, int thread)
 {
@@ -402,7 +403,7 @@ ask_for_spans(struct state *s, lua_State *L, int thread)
     bool is_first = s->span_epoch != epoch;
 
     s->span_epoch = epoch;
-    if (hook_is_for_spans(L))
+    if (hook_is_for_spans(L) && (inside_is_run(L) || has_frames(s, L)))
         return;
     if (thread < 0) {
         if (inside_is_run(L) > 0)
