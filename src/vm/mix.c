@@ -403,11 +403,22 @@ flush_all(void)
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }
 
+static void
+left(void)
+{
+    unsigned i;
+
+    for (i = 0; i < PLACES; i++)
+        if (load_relaxed(&owners[i]) == &cpprof__self)
+            store_release(&owners[i], NULL);
+    cpprof__vm_registers_left();
+}
+
 void
 cpprof__vm_mix_begin(void)
 {
     static const struct cpprof__mixer mixer = {mix, put_off, flush_all,
-                                               mix_asleep};
+                                               mix_asleep, left};
 
     cpprof__script_file_make();
     store_release(&cpprof__mixer, &mixer);

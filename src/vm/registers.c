@@ -122,6 +122,16 @@ cpprof_vm_run_loop_words(const struct cpprof_vm *vm, const void *high,
 }
 
 void
+cpprof__vm_registers_left(void)
+{
+    unsigned i;
+
+    for (i = 0; i < PLACES; i++)
+        if (load_relaxed(&places[i].owner) == &cpprof__self)
+            store_release(&places[i].owner, NULL);
+}
+
+void
 cpprof__vm_registers_forked(void)
 {
     unsigned i;

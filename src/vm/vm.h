@@ -28,8 +28,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#define CPPROF__VM_RUN_LOOPS 16
-#define CPPROF__VM_PLUMBING  64
+#define CPPROF__VM_RUN_LOOPS  16
+#define CPPROF__VM_PLUMBING   64
 #define CPPROF__VM_COLLECTORS 4
 
 /* Pieces of native code; places are never taken back. */
@@ -133,9 +133,11 @@ cpprof__vm_is_plumbing(const struct cpprof_vm *vm, uintptr_t pc);
 bool
 cpprof__vm_is_collector(const struct cpprof_vm *vm, uintptr_t pc);
 
-/* registers.c: in a forked child. */
+/* registers.c: in a forked child; the calling thread has jumped out of it. */
 void
 cpprof__vm_registers_forked(void);
+void
+cpprof__vm_registers_left(void);
 
 /* mix.c: the interpreter tells frames, so stacks can be mixed. */
 void

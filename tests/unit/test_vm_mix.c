@@ -430,6 +430,42 @@ a_forked_child_has_nothing_of_its_parent(void **state)
     assert_int_equal(taken.n, 1);
 }
 
+/* ---- left by a jump ---------------------------------------------------- */
+
+static jmp_buf way_out;
+
+static void
+jump(void *thread, cpprof_vm_visit *visit, void *ctx)
+{
+    longjmp(way_out, 1);
+}
+
+static void
+jumps_out_of_it_use_nothing_up(void **state)
+{
+    static const struct cpprof_vm_ops jumps = {.size = sizeof jumps,
+                                               .name = "jumps",
+                                               .stack = no_stack,
+                                               .describe = describe,
+                                               .peek = jump,
+                                               .flags = CPPROF_VM_SIGNAL_SAFE};
+    enum cpprof__unwind_end end = CPPROF__UNWIND_ROOT;
+    static struct cpprof_vm *other;
+    static uintptr_t pcs[1];
+    static unsigned i;
+    size_t n = 1;
+
+    assert_int_equal(cpprof_vm_register(&jumps, &other, NULL), CPPROF_OK);
+    assert_true(cpprof_vm_run_loop(other, (void *)0x50000, 1));
+    for (i = 0; i < 100; i++) {
+        pcs[0] = 0x50000;
+        if (!setjmp(way_out))
+            cpprof__mixer->mix(pcs, &n, 1, &end, false);
+        cpprof__mixed_left();
+    }
+    assert_string_equal(mixed_stack("aLb", "X"), "a(x)b");
+}
+
 /* ---- by example ------------------------------------------------------- */
 
 static struct cpprof_vm *learner;
@@ -513,6 +549,7 @@ main(void)
         cmocka_unit_test(another_thread_gives_it_as_it_is),
         cmocka_unit_test(a_thread_that_ends_leaves_nothing),
         cmocka_unit_test(a_forked_child_has_nothing_of_its_parent),
+        cmocka_unit_test(jumps_out_of_it_use_nothing_up),
         cmocka_unit_test(what_stands_between_a_probe_and_its_host_is_learnt),
     };
 

@@ -14,6 +14,7 @@
 #include "arch/regs.h"
 #include "collect/signal/heap.h"
 #include "collect/signal/heap_stack.h"
+#include "collect/signal/mixed.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -66,5 +67,6 @@ cpprof__heap_exempt_was_left(uintptr_t frame)
         return false;
     self->exempt = 0;
     cpprof__heap_walk_left();
+    cpprof__mixed_left();
     return true;
 }

@@ -60,6 +60,8 @@ struct cpprof__mixer {
      * is anything. Not in handlers. */
     enum cpprof__mixed (*mix_asleep)(int32_t tid, uintptr_t *pcs, size_t *n,
                                      size_t max, enum cpprof__unwind_end *end);
+    /* The calling thread has jumped out of any of the above, or of all. */
+    void (*left)(void);
 };
 
 #pragma GCC visibility push(hidden)
@@ -74,6 +76,16 @@ cpprof__mixed_flush(void)
 
     if (mixer)
         mixer->flush();
+}
+
+/* Safety: AS. */
+static inline void
+cpprof__mixed_left(void)
+{
+    const struct cpprof__mixer *mixer = load_acquire(&cpprof__mixer);
+
+    if (mixer)
+        mixer->left();
 }
 
 #endif
