@@ -13,11 +13,34 @@
 static PyObject *
 on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
-static PyMethodDef method = {"[garbage collection]",
+static PyMethodDef method = {COLLECTOR_NAME,
                              (PyCFunction)(void (*)(void))on_collection,
                              METH_FASTCALL, NULL};
 
 static PyObject *callback;
+
+/* There is one at a time. */
+static struct {
+    PyThreadState *state; /* NULL: none */
+    const struct _PyInterpreterFrame *caller;
+} now;
+
+static void
+note_caller(PyThreadState *state)
+{
+    if (state)
+        __atomic_store_n(&now.caller, state->cframe->current_frame,
+                         __ATOMIC_RELAXED);
+    __atomic_store_n(&now.state, state, __ATOMIC_RELEASE);
+}
+
+const struct _PyInterpreterFrame *
+collector_caller(const PyThreadState *state)
+{
+    return __atomic_load_n(&now.state, __ATOMIC_ACQUIRE) == state
+               ? __atomic_load_n(&now.caller, __ATOMIC_RELAXED)
+               : NULL;
+}
 
 static PyObject *
 on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n)
@@ -29,10 +52,13 @@ on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n)
         Py_RETURN_NONE;
     if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
         ticks_answer();
-    if (!PyUnicode_CompareWithASCIIString(args[0], "start"))
+    if (!PyUnicode_CompareWithASCIIString(args[0], "start")) {
         spans_enter(t, callback);
-    else
+        note_caller(t->state);
+    } else {
+        note_caller(NULL);
         spans_leave(t, callback);
+    }
     Py_RETURN_NONE;
 }
 
@@ -82,6 +108,7 @@ collector_unhook(void)
     PyObject *list = callback ? callbacks_of_collector() : NULL;
     Py_ssize_t i = list ? place_in(list) : -1;
 
+    note_caller(NULL);
     if (i >= 0)
         PyList_SetSlice(list, i, i + 1, NULL);
     Py_XDECREF(list);

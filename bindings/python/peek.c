@@ -50,6 +50,7 @@
 struct place {
     const PyCodeObject *code;
     const _Py_CODEUNIT *at;
+    const struct _PyInterpreterFrame *frame;
     bool is_entry;
 };
 
@@ -64,6 +65,7 @@ struct peek {
     struct copies *copies;      /* NULL: the thread's own objects serve */
     const _PyStackChunk *chunk; /* of the data stack, where frames go on */
     const struct _PyInterpreterFrame *next;
+    const struct _PyInterpreterFrame *collects; /* its line does; NULL: none */
     struct place places[BATCH];
     union {
         PyCodeObject code;
@@ -129,8 +131,8 @@ read_frames(struct peek *p)
     size_t n = 0;
 
     while (n < BATCH && p->next && read_frame(p, &frame)) {
-        p->places[n++] =
-            (struct place){frame.f_code, frame.prev_instr, frame.is_entry & 1};
+        p->places[n++] = (struct place){frame.f_code, frame.prev_instr, p->next,
+                                        frame.is_entry & 1};
         p->next = frame.previous;
     }
     return n;
@@ -366,6 +368,16 @@ tell(struct peek *p, size_t i, cpprof_vm_visit *visit, void *ctx)
     return visit(ctx, &frame);
 }
 
+/* Above the line that made it run. */
+static bool
+tell_collector(const struct peek *p, size_t i, cpprof_vm_visit *visit,
+               void *ctx)
+{
+    const struct cpprof_vm_peek frame = {.function.name = COLLECTOR_NAME};
+
+    return p->places[i].frame != p->collects || visit(ctx, &frame);
+}
+
 static void
 walk(struct peek *p, cpprof_vm_visit *visit, void *ctx)
 {
@@ -375,7 +387,7 @@ walk(struct peek *p, cpprof_vm_visit *visit, void *ctx)
         n = read_frames(p);
         n_good = n ? read_codes(p, n) : 0;
         for (i = 0; i < n_good; i++)
-            if (!tell(p, i, visit, ctx))
+            if (!tell_collector(p, i, visit, ctx) || !tell(p, i, visit, ctx))
                 return;
         sum += n;
     } while (n_good == BATCH && sum < FRAMES_MAX);
@@ -405,6 +417,7 @@ peek_stack(void *thread, cpprof_vm_visit *visit, void *ctx)
     p.copies = NULL;
     p.chunk = state->datastack_chunk;
     p.next = state->cframe->current_frame;
+    p.collects = collector_caller(state);
     walk(&p, visit, ctx);
     errno = saved;
 }
@@ -442,6 +455,7 @@ peek_sleeper(int32_t tid, cpprof_vm_visit *visit, void *ctx)
         p.copies = &copies;
         p.chunk = NULL;
         p.next = cframe.current_frame;
+        p.collects = NULL;
         walk(&p, visit, ctx);
     }
     errno = saved;

@@ -111,6 +111,11 @@ walk_stack(void *thread, struct cpprof_vm_frame *frames, size_t max);
 
 /* -------------------------------------------------- collector.c ---------- */
 
+#define COLLECTOR_NAME "[garbage collection]"
+/* The frame whose line made the collector run in the thread of state; NULL: it
+ * does not. Safety: AS, in that thread. */
+const struct _PyInterpreterFrame *
+collector_caller(const PyThreadState *state);
 /* gc.callbacks has one of ours while a profile runs. */
 void
 collector_hook(void);
