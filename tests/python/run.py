@@ -93,6 +93,38 @@ def split(mode, hz):
     return problems
 
 
+
+class Beside:
+    """Others that are at work, more than there are processors."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __enter__(self):
+        self.loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+                      for _ in range(self.n)]
+
+    def __exit__(self, *_):
+        for loop in self.loops:
+            loop.kill()
+            loop.wait()
+
+
+def naps(n_beside):
+    """A moment of CPU time is none of a sleep; which takes 2 in a hundred."""
+    with Beside(n_beside):
+        for rounds in 200, 400, 800, 1600:
+            cpu = float(script("naps.py", "naps.pb.gz", rounds))
+            p = Profile(work + "/naps.pb.gz")
+            problems = at_least("share of who computes",
+                                p.cum("compute") / p.total(), 0.95)
+            problems += near("sum", p.total() / 1e6, cpu * 1e3,
+                             p.period / 1e6 + 5)
+            if not problems:
+                break
+    return problems
+
+
 # ---- shapes -----------------------------------------------------------------
 
 def line_of(name, text):
@@ -323,6 +355,8 @@ with tempfile.TemporaryDirectory(prefix="cpprof-python-") as work:
     check("what is accepted, refused, held and given back", interface())
     for each, rate in ("tick", 1000), ("span", 1000), ("cpu", 250):
         check("70/20/10 within 2 points, mode %s" % each, split(each, rate))
+    for n in 0, 4:
+        check("who sleeps has no CPU time, %d busy loops beside" % n, naps(n))
     for each in "tick", "span", "cpu":
         check("frames, threads, labels, mode %s" % each, shapes(each))
         check("garbage collection, mode %s" % each, garbage(each))
