@@ -389,7 +389,7 @@ cpprof__on_signal(int signo, siginfo_t *info, void *context)
     if (cpprof__dump_is_question(info)) {
         cpprof__dump_answer(info, context);
     } else if (is_script_tick(info)) {
-        load_acquire(&cpprof__script_tick)((uint64_t)info->si_value.sival_ptr);
+        load_acquire (&cpprof__script_tick)((uint64_t)info->si_value.sival_ptr);
     } else if (source == FROM_OTHERS) {
         pass_on(signo, info, context);
     } else {
