@@ -316,23 +316,19 @@ find_jump(lua_State *L, uintptr_t low, uintptr_t high)
     return found;
 }
 
-/* The one word, after those that tell what it is, that two coroutines have in
- * common. */
+/* The first word, after those that tell what it is, that two coroutines have in
+ * common: before it is only the top of the stack. */
 static uint32_t
 find_global(lua_State *L)
 {
     const uintptr_t *words = (const uintptr_t *)L;
     const uintptr_t *others = (const uintptr_t *)lua_newthread(L);
-    uint32_t i, found = 0;
+    uint32_t i;
 
-    for (i = 2; i < 10; i++) {
-        if (!words[i] || words[i] != others[i])
-            continue;
-        if (found)
-            return 0;
-        found = i;
-    }
-    return found;
+    for (i = 2; i < 10; i++)
+        if (words[i] && words[i] == others[i])
+            return i;
+    return 0;
 }
 
 static bool
