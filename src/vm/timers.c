@@ -280,7 +280,7 @@ cpprof__vm_timer_counts(struct cpprof__vm_thread *t, uint32_t epoch,
 
     *missed_ns = 0;
     if (!can_peek(t)) {
-        if (cpprof__vm_current == &t->public && !timer)
+        if (cpprof__vm_entered() == &t->public && !timer)
             enter(t, epoch, true);
         return false;
     }
@@ -368,7 +368,7 @@ take_stack(struct cpprof__vm_timer *timer)
 static void
 ask_own(struct cpprof__vm_timer *timer)
 {
-    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_current);
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_entered());
     const struct cpprof_vm *only = load_relaxed(&cpprof__vm_only);
 
     store_relaxed(&timer->counted_ns,
