@@ -72,6 +72,17 @@ owner(struct state *s, lua_State *L)
     return hooks_are_shared() ? s->main : L;
 }
 
+/* At an event: most programs have none. */
+static inline struct program_hook
+program_now(struct state *s, lua_State *L)
+{
+    if (s->programs.is_full)
+        programs_grow(s);
+    if (!s->programs.n_used)
+        return (struct program_hook){.of = L};
+    return program_of(s, owner(s, L));
+}
+
 /* The program's hook of L; false: not now. It may be about to set one: the
  * function is there first, the events come last. */
 static bool
@@ -374,8 +385,7 @@ on_tick(lua_State *L, lua_Debug *ar)
         lua_sethook(L, NULL, 0, 0);
         return;
     }
-    programs_grow(s);
-    program = program_of(s, owner(s, L));
+    program = program_now(s, L);
     if (s->is_left)
         come_back(s);
     if (is_mixed(s))
@@ -476,8 +486,7 @@ on_span(lua_State *L, lua_Debug *ar)
         lua_sethook(L, NULL, 0, 0);
         return;
     }
-    programs_grow(s);
-    program = program_of(s, owner(s, L));
+    program = program_now(s, L);
     if (is_mixed(s))
         answer_mixed(s, L, ar);
     if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))

@@ -178,6 +178,14 @@ inside_is_run(lua_State *L)
     return jump_of(L) != 0;
 }
 
+uintptr_t
+inside_global(lua_State *L)
+{
+    uint32_t at = __atomic_load_n(&global_at, __ATOMIC_RELAXED);
+
+    return at ? ((const uintptr_t *)L)[at] : 0;
+}
+
 bool
 inside_words(uint32_t *jump, uint32_t *global)
 {
@@ -405,6 +413,12 @@ int
 inside_is_run(lua_State *L)
 {
     return -1;
+}
+
+uintptr_t
+inside_global(lua_State *L)
+{
+    return 0;
 }
 
 bool

@@ -274,6 +274,7 @@ state_open(lua_State *L)
     main_L = main_of(L);
     s = make(L);
     s->main = main_L;
+    s->global = inside_global(main_L);
     __atomic_store_n(&s->running, main_L, __ATOMIC_RELEASE);
     __atomic_store_n(&s->tid, own_thread(), __ATOMIC_RELEASE);
     s->is_deaf = tick_is_blocked();
@@ -317,12 +318,21 @@ look_up(lua_State *L)
     return s;
 }
 
+static bool
+is_of_last(lua_State *L)
+{
+    uintptr_t global = inside_global(L);
+
+    return global && global == last->global;
+}
+
 /* The main coroutine is one as long as the state is; another's address may be
- * that of one of another state by now. */
+ * that of one of another state by now. L runs, so it can be read; main may be
+ * freed, but is not looked into: which state it is of was noted. */
 static bool
 is_last(lua_State *L)
 {
-    return last_L == L && last->main == L &&
+    return last_L == L && (last->main == L || is_of_last(L)) &&
            last_serial == __atomic_load_n(&last->serial, __ATOMIC_RELAXED) &&
            __atomic_load_n(&last->tid, __ATOMIC_RELAXED) == own_thread();
 }

@@ -95,6 +95,7 @@ struct state {
     struct programs programs;
     struct functions functions;
     lua_State *main;  /* one coroutine as long as it is there */
+    uintptr_t global; /* inside_global() of all its coroutines */
     uint64_t looked;  /* at the clock in mode SPAN, by the counter; 0: never */
     uint32_t stays;   /* events until the hook of a tick goes */
     uint64_t left_ns; /* the hook has seen it leave; CLOCK_MONOTONIC */
@@ -277,6 +278,9 @@ inside_runs_here(lua_State *L);
 /* Is it in a protected call, of any thread? 1 or 0; -1: not known. */
 int
 inside_is_run(lua_State *L);
+/* The same for all coroutines of a state, and for no other; 0: not known. */
+uintptr_t
+inside_global(lua_State *L);
 /* Words of lua_State, to find coroutines by: where a protected call is noted,
  * and which state it is of. False: not known. */
 bool

@@ -1,4 +1,4 @@
--- Recursion to the end of Lua's stack: deep.lua OUT
+-- Recursion to the end of Lua's stack: deep.lua OUT SECONDS
 local cpprof = require "cpprof"
 assert(cpprof.start {hz = 1000, out = arg[1]})
 local function inf() return 1 + inf() end
@@ -8,5 +8,5 @@ local function work(s)
     while os.clock() < t do end
     return 1
 end
-work(2)
+work(tonumber(arg[2]))
 assert(cpprof.stop())

@@ -97,11 +97,15 @@ def hooks(mode):
 
 
 def deep():
-    done = run(lua, here + "/deep.lua", "d.pb.gz")
-    if done.returncode:
-        return [done.stderr]
-    share = Profile(work + "/d.pb.gz").cum("work")
-    return [] if share > 1e8 else ["work has %d ns" % share]
+    """It ends, and after a rest ticks come as before."""
+    for seconds in 1, 3, 9:
+        done = run(lua, here + "/deep.lua", "d.pb.gz", seconds)
+        if done.returncode:
+            return [done.stderr]
+        share = Profile(work + "/d.pb.gz").cum("work")
+        if share > 1e8:
+            return []
+    return ["work has %d ns" % share]
 
 
 def check(name, function, *words, **how):
