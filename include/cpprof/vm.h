@@ -112,7 +112,9 @@ struct cpprof_vm_ops {
      * means to send a signal. */
     void (*interrupt)(void *thread);
     /*
-     * For mixed stacks and the lines of heap profiles; NULL: not in them. Tell
+     * For mixed stacks and the lines of heap profiles; NULL: not in them. With
+     * CPPROF_VM_SIGNAL_SAFE for mode CPU, too: of threads that are never
+     * entered, thread is NULL then, and the calling one's is meant. Tell
      * the stack, leaf first, and change nothing: no allocation, no lock, no
      * collection of garbage. Called on the thread that runs it, at safepoints
      * and wherever the interpreter or what it calls allocates; with
@@ -329,7 +331,8 @@ enum cpprof_vm_mode {
     CPPROF_VM_TICK = 0, /* a timer asks, the next safepoint answers, weighed by
                          * the wall time since the last */
     CPPROF_VM_SPAN,     /* every span is timed: wall time, exact */
-    CPPROF_VM_CPU,      /* as TICK, of each thread's CPU clock */
+    CPPROF_VM_CPU,      /* as TICK, of each thread's CPU clock: the timer's, by
+                         * SIGPROF, and the time's */
 };
 
 /* struct cpprof_vm_options flags: samples of the same stack and labels become
