@@ -347,7 +347,8 @@ peeked_stacks(void)
         bail("no interpreter");
     cpprof_vm_thread_runs_in(locked.t, gettid());
     cpprof_set_thread_labels(set);
-    for (i = 0; i < 4 && at_work < 0.95; i++) {
+    /* What is left at the end has none. */
+    for (i = 0; i < 4 && (at_work < 0.95 || labelled < 0.9 * seconds); i++) {
         toy_start(CPPROF_VM_CPU, 250);
         seconds = run_locked();
         p = toy_stop();
