@@ -100,12 +100,12 @@ make(const struct pick *picks, size_t n)
         if (encoded.n)
             memcpy(bytes, encoded.data, encoded.n);
         set->n = n;
-        set->set.refs = 1;
         set->set.encoded = bytes + begin;
         set->set.n_encoded = (uint32_t)(encoded.n - begin);
         set->set.hash =
             cpprof__hash_bytes(set->set.encoded, set->set.n_encoded, 0);
         point_inside(set, bytes, picks);
+        store_release(&set->set.refs, 1u); /* acquired by collect/sleeper.c */
     }
     cpprof__buffer_free(&encoded);
     return set;

@@ -182,6 +182,16 @@ has_stood_still(int32_t tid, uint64_t cpu)
     return cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(tid)) == cpu;
 }
 
+/* What the thread that made it has written is to be seen here. */
+static const struct cpprof__label_set *
+seen_set(const void *labels)
+{
+    const struct cpprof__label_set *set = labels;
+
+    (void)load_acquire(&set->refs);
+    return set;
+}
+
 /* The number of its labels; false: it has run meanwhile. A set that is its own
  * when the reader has begun is not freed before the reader ends. */
 static bool
@@ -197,7 +207,7 @@ number_labels(const struct cpprof__thread_self *self, int32_t tid, uint64_t cpu,
     cpprof__labels_reader_begin(&reader);
     stood_still = has_stood_still(tid, cpu);
     if (stood_still)
-        *number = cpprof__heap_label_number(self->labels);
+        *number = cpprof__heap_label_number(seen_set(self->labels));
     cpprof__labels_reader_end(&reader);
     return stood_still;
 }

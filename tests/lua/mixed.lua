@@ -7,9 +7,11 @@ end
 
 local function lines(n)
     local x = 0
-    for i = 1, 7 * n do x = x + i % 7 end -- seventy
-    for i = 1, 2 * n do x = x + i % 7 end -- twenty
-    for i = 1, n do x = x + i % 7 end -- ten
+    for _ = 1, n / 1000 do -- in turns, so that each is interrupted as often
+        for i = 1, 7000 do x = x + i % 7 end -- seventy
+        for i = 1, 2000 do x = x + i % 7 end -- twenty
+        for i = 1, 1000 do x = x + i % 7 end -- ten
+    end
     return x
 end
 

@@ -16,8 +16,9 @@ import tempfile
 from profile import Profile
 
 here = os.path.dirname(os.path.abspath(__file__))
-lua, library, cpprof = sys.argv[1:4]
-embed = sys.argv[4:6]
+lua = sys.argv[1]
+library, cpprof = map(os.path.abspath, sys.argv[2:4])
+embed = list(map(os.path.abspath, sys.argv[4:6]))
 is_54 = os.path.basename(lua) == "lua5.4"
 path = os.path.join(here, "mixed.lua")
 n_checks = n_failed = 0
@@ -298,7 +299,8 @@ def main():
         check("the collector is seen at the line that makes garbage",
               collector())
     if is_54:
-        check("lines have their shares, recorded", shares(recorded))
+        check("lines have their shares, recorded",
+              shares(lambda *words: recorded(*words, kinds=("-F", "1000"))))
         check("whatever calls whatever, the run loop is not seen", ways())
         check("a line has the bytes it allocates", heap_lines())
         check("... and by samples about that", heap_samples())
