@@ -100,10 +100,10 @@ def split(mode, hz):
         problems = []
         for name, wanted in ("seventy", 70), ("twenty", 20), ("ten", 10):
             problems += near(name, 100 * p.cum(name) / p.total(), wanted, 2)
+        problems += sum_is_wall(p, mode)
         if not problems:
             break
-    return problems + sum_is_wall(p, mode)
-
+    return problems
 
 
 class Beside:
@@ -315,7 +315,8 @@ def main():
     modes = ["tick", "span", "cpu"]
     for mode in modes:
         check("fibonacci is seen in mode " + mode, fibonacci(mode))
-    for mode, hz in ("tick", 100), ("tick", 1000), ("span", 1000), ("cpu", 1000):
+    # So often that two points are many samples after a second or two.
+    for mode, hz in ("tick", 1000), ("span", 1000), ("cpu", 1000):
         check("70, 20 and 10 are that in mode %s at %d Hz" % (mode, hz),
               split(mode, hz))
     if is_54:

@@ -22,6 +22,10 @@ library = os.path.join(os.path.dirname(cpprof), "libcpprof.so")
 n_checks = n_failed = 0
 
 
+# Seconds of code that comes and goes under signals.
+STRESS_S = float(os.environ.get("STRESS_SECONDS", 8))
+
+
 def check(name, problems):
     global n_checks, n_failed
     n_checks += 1
@@ -360,8 +364,9 @@ with tempfile.TemporaryDirectory(prefix="cpprof-mixed-") as work:
         n_checks += 1
         print("ok %d - go tool pprof reads it # SKIP no go" % n_checks)
     check("a script that is killed leaves its profile", killed())
-    check("code that comes and goes, cpu", stress("cpu=1000", 20))
+    check("code that comes and goes, cpu", stress("cpu=1000", STRESS_S))
     check("code that comes and goes, cpu, wall and heap",
-          stress("cpu=1000,wall=200,heap=20000", 10, PYTHONMALLOC="malloc"))
+          stress("cpu=1000,wall=200,heap=20000", STRESS_S / 2,
+                 PYTHONMALLOC="malloc"))
 print("1..%d" % n_checks)
 sys.exit(n_failed != 0)
