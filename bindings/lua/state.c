@@ -276,8 +276,8 @@ state_open(lua_State *L)
     s->main = main_L;
     s->global = inside_global(main_L);
     __atomic_store_n(&s->running, main_L, __ATOMIC_RELEASE);
+    __atomic_store_n(&s->is_deaf, tick_is_blocked(), __ATOMIC_RELAXED);
     __atomic_store_n(&s->tid, own_thread(), __ATOMIC_RELEASE);
-    s->is_deaf = tick_is_blocked();
     *guard = s;
     lua_rawsetp(L, LUA_REGISTRYINDEX, &guard_key);
     lua_pushlightuserdata(L, s);
