@@ -63,9 +63,9 @@ switch_to(lua_State *L, lua_State *co, int n_arguments, int *n_results)
     }
     hook_for_switch(s, co);
     back.up = s->resumed;
-    s->resumed = &back;
+    __atomic_store_n(&s->resumed, &back, __ATOMIC_RELAXED);
     status = resume_known(L, s, co, n_arguments, n_results);
-    s->resumed = back.up;
+    __atomic_store_n(&s->resumed, back.up, __ATOMIC_RELAXED);
     s->own_labels = outer;
     hook_for_switch(s, L);
     if (s->uses_labels)

@@ -84,7 +84,8 @@ has_frames(struct state *s, lua_State *L)
 {
     lua_Debug ar;
 
-    return s->resumed || lua_getstack(L, 0, &ar);
+    return __atomic_load_n(&s->resumed, __ATOMIC_RELAXED) ||
+           lua_getstack(L, 0, &ar);
 }
 
 /* Held, in the thread self. */
