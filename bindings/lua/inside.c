@@ -113,6 +113,21 @@ inside_is_moving(const lua_Debug *ar)
     return can_read() && is_moving(call_of(ar));
 }
 
+/* The last one is no call but what all began with. */
+int
+inside_caller(const lua_Debug *ar, lua_Debug *caller)
+{
+    struct CallInfo *call;
+
+    if (!can_read())
+        return -1;
+    call = call_of(ar)->previous;
+    if (!call || !call->previous)
+        return 0;
+    caller->i_ci = call;
+    return 1;
+}
+
 static lua_CFunction
 function_of_call(const struct CallInfo *call)
 {
@@ -383,6 +398,12 @@ bool
 inside_is_moving(const lua_Debug *ar)
 {
     return false;
+}
+
+int
+inside_caller(const lua_Debug *ar, lua_Debug *caller)
+{
+    return -1;
 }
 
 lua_CFunction

@@ -45,11 +45,17 @@ struct level {
     bool is_there;
 };
 
+/* above: the level that it called, or NULL. lua_getstack goes all the way from
+ * the top, so a thousand levels would be half a million steps. */
 static void
-look_at(lua_State *L, int number, struct level *level)
+look_at(lua_State *L, int number, const struct level *above,
+        struct level *level)
 {
-    level->is_there =
-        lua_getstack(L, number, &level->ar) && !inside_is_moving(&level->ar);
+    int is_there = above ? inside_caller(&above->ar, &level->ar) : -1;
+
+    if (is_there < 0)
+        is_there = lua_getstack(L, number, &level->ar);
+    level->is_there = is_there && !inside_is_moving(&level->ar);
     if (level->is_there)
         lua_getinfo(L, LUA_VERSION_NUM >= 502 ? "Slut" : "Slu", &level->ar);
 }
@@ -162,11 +168,11 @@ tell_levels(struct telling *t, lua_State *L, int number)
     struct level levels[2], *level = &levels[0], *below = &levels[1], *spare;
     bool goes_on = true;
 
-    look_at(L, number, level);
+    look_at(L, number, NULL, level);
     if (!t->s->at && level->is_there && !is_c(level))
         inside_find_line(L, &level->ar);
     while (goes_on && level->is_there) {
-        look_at(L, ++number, below);
+        look_at(L, ++number, level, below);
         if (*level->ar.what == 't') /* "tail" of Lua 5.1 */
             goes_on = tell_tail_call(t);
         else

@@ -78,7 +78,7 @@ struct state {
     uint32_t n_waiting;     /* ticks since a signal that was not taken yet; 0:
                              * none is on its way */
     uint32_t serial;        /* of its life */
-    uint64_t rest_until_ns; /* no tick before; CLOCK_MONOTONIC */
+    uint64_t rest_until_ns; /* no hook before; CLOCK_MONOTONIC */
     uint64_t slept_cpu_ns;  /* of the ticking thread: cpprof_vm_sleep_of() */
     lua_State *running;     /* coroutine whose hook a tick sets: alive */
     uint32_t n_holders;     /* who look at running: it is not freed meanwhile */
@@ -164,8 +164,9 @@ struct state *
 state_here(struct state *s);
 
 /* It is here: come to a safepoint at the next event, also when no profile of
- * scripts runs. Safety: AS. */
-void
+ * scripts runs. False: that was dear a moment ago, and is not done. Safety:
+ * AS. */
+bool
 state_arm(struct state *s);
 
 /* ---------------------------------------------------- search.c ----------- */
@@ -263,6 +264,10 @@ peek_stack(void *state, cpprof_vm_visit *visit, void *ctx);
 /* Its function is not to be looked at now. */
 bool
 inside_is_moving(const lua_Debug *ar);
+/* The level that called it, without going there from the top: 1; there is none:
+ * 0; not known: -1. */
+int
+inside_caller(const lua_Debug *ar, lua_Debug *caller);
 /* NULL: not known. */
 lua_CFunction
 inside_c_function(const lua_Debug *ar);

@@ -33,6 +33,9 @@
  * or two of the time. */
 #define REST 100
 
+/* Tunable: what a hook of a mixed stack may take before it counts as that. */
+#define DEAR_NS 20000
+
 /* Tunable: ticks after which a signal that did not come is taken for lost, and
  * after which it is looked at why. */
 #define LOST  100
@@ -288,6 +291,12 @@ is_deaf(struct state *s)
     return __atomic_load_n(&s->is_deaf, __ATOMIC_RELAXED);
 }
 
+static bool
+is_resting(struct state *s)
+{
+    return now_ns() < __atomic_load_n(&s->rest_until_ns, __ATOMIC_RELAXED);
+}
+
 /* Is the last signal on its way, so that another would only queue up behind it,
  * or would one more keep the thread from its work? */
 static bool
@@ -301,7 +310,7 @@ has_enough(struct state *s, int thread)
         __atomic_store_n(&s->n_waiting, n + 1, __ATOMIC_RELAXED);
         return true;
     }
-    return now_ns() < __atomic_load_n(&s->rest_until_ns, __ATOMIC_RELAXED);
+    return is_resting(s);
 }
 
 static void
@@ -458,14 +467,23 @@ state_here(struct state *s)
                : NULL;
 }
 
-void
+bool
 state_arm(struct state *s)
 {
+    uint64_t begin = read_ns(CLOCK_THREAD_CPUTIME_ID), took;
+
+    if (is_resting(s))
+        return false;
     __atomic_store_n(&s->is_mixed, 1, __ATOMIC_RELEASE);
     if (spans_run())
         hook_for_instruction(s, s->running);
     else
         hook_for_tick(s, s->running);
+    took = read_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+    if (took > DEAR_NS)
+        __atomic_store_n(&s->rest_until_ns, now_ns() + REST * took,
+                         __ATOMIC_RELAXED);
+    return true;
 }
 
 /* A stack was put off for s, or its timer ticks. If another state runs, its
@@ -490,7 +508,8 @@ interrupt_here(struct state *s)
         else
             runs->waiting = s;
     }
-    state_arm(runs);
+    /* Else the stack goes as it is. */
+    s->is_not_it = !state_arm(runs);
 }
 
 void

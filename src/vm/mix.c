@@ -60,6 +60,7 @@ struct peeking {
     const struct cpprof_vm *vm;
     uintptr_t *script;
     size_t n;
+    size_t max; /* more would be cut off */
     size_t n_entries;
     bool has_unnamed;
 };
@@ -99,14 +100,16 @@ add_frame(void *ctx, const struct cpprof_vm_peek *frame)
     p->has_unnamed |= !!(frame->flags & CPPROF_VM_UNNAMED);
     p->n_entries += is_entry;
     p->script[p->n++] = word | (is_entry ? ENTRY : 0);
-    return p->n < CPPROF__MAX_DEPTH;
+    return p->n < p->max;
 }
 
 static void
 peek(struct peeking *p, const struct cpprof_vm *vm, struct cpprof__vm_thread *t,
-     uintptr_t *script)
+     uintptr_t *script, size_t max)
 {
-    *p = (struct peeking){.vm = vm, .script = script};
+    if (max > CPPROF__MAX_DEPTH)
+        max = CPPROF__MAX_DEPTH;
+    *p = (struct peeking){.vm = vm, .script = script, .max = max};
     vm->ops.peek(t ? t->thread : NULL, add_frame, p);
 }
 
@@ -255,7 +258,7 @@ mix_now(const struct cpprof_vm *vm, struct cpprof__vm_thread *t, uintptr_t *pcs,
 
     if (!place)
         return CPPROF__MIXED_NOT;
-    peek(&script, vm, t, place->script);
+    peek(&script, vm, t, place->script, max);
     if (script.has_unnamed && t)
         ask_for_names(t);
     return put_together(&script, place, pcs, n, max, end);
@@ -273,7 +276,8 @@ mix_asleep(int32_t tid, uintptr_t *pcs, size_t *n, size_t max,
         vm = vm->next;
     if (!vm || *n > CPPROF__MAX_DEPTH + 2 || !(place = take_place()))
         return CPPROF__MIXED_NOT;
-    script = (struct peeking){.vm = vm, .script = place->script};
+    script = (struct peeking){
+        .vm = vm, .script = place->script, .max = CPPROF__MAX_DEPTH};
     vm->ops.peek_asleep(tid, add_frame, &script);
     return put_together(&script, place, pcs, n, max, end);
 }
@@ -353,7 +357,7 @@ flush(struct cpprof__vm_thread *t, bool is_own)
         return;
     place = is_own && !t->is_busy ? take_place() : NULL;
     if (place)
-        peek(&script, t->vm, t, place->script);
+        peek(&script, t->vm, t, place->script, CPPROF__MAX_DEPTH);
     while (cpprof__vm_put_off_next(taken, &at, &stack))
         give(&stack, script.n ? &script : NULL, pcs, is_own);
     if (place)
@@ -370,7 +374,7 @@ learn_names(struct cpprof__vm_thread *t)
 
     if (!swap_acq_rel(&t->wants_names, 0u) || !(place = take_place()))
         return;
-    peek(&script, t->vm, t, place->script);
+    peek(&script, t->vm, t, place->script, CPPROF__MAX_DEPTH);
     give_place(place);
 }
 
