@@ -50,6 +50,13 @@ complete_head(PyInterpreterState *interpreter)
     return state;
 }
 
+/* An interpreter that is started again counts from the beginning again. */
+static bool
+is_gone(const struct thread *t, const PyThreadState *state, uint64_t id)
+{
+    return t->id > id || (t->id == id && t->state != state);
+}
+
 void
 threads_update(void)
 {
@@ -63,7 +70,7 @@ threads_update(void)
     while (state || *at) {
         uint64_t id = state ? PyThreadState_GetID(state) : 0;
 
-        if (*at && (*at)->id > id) {
+        if (*at && is_gone(*at, state, id)) {
             gone = *at;
             *at = gone->next;
             free_thread(gone);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A host that starts and ends Python more than once, with threads of its own
+ * and a second interpreter in each; the module is imported anew every time.
+ *
+ *     embed ROUNDS
+ *
+ * Prints TAP.
+ */
+#include <Python.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char work[] = "import json\n"
+                           "for _ in range(300):\n"
+                           "    json.dumps([list(range(50))] * 3)\n";
+
+static const char profile[] =
+    "import cpprof, json\n"
+    "try:\n"
+    "    cpprof.start(hz=1000, out='embed.pb.gz')\n"
+    "except RuntimeError:\n"
+    "    pass\n" /* CPPROF has started one */
+    "for _ in range(3000):\n"
+    "    json.dumps([list(range(50))] * 3)\n";
+
+static void
+run(const char *text)
+{
+    if (PyRun_SimpleString(text))
+        exit(1);
+}
+
+static void *
+thread(void *unused)
+{
+    int i;
+
+    for (i = 0; i < 20; i++) {
+        PyGILState_STATE gil = PyGILState_Ensure();
+
+        run(work);
+        PyGILState_Release(gil);
+    }
+    return NULL;
+}
+
+static void
+run_threads(void)
+{
+    PyThreadState *state = PyEval_SaveThread();
+    pthread_t threads[3];
+    int i;
+
+    for (i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, thread, NULL);
+    for (i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    PyEval_RestoreThread(state);
+}
+
+static void
+run_second_interpreter(void)
+{
+    PyThreadState *state = PyThreadState_Get();
+    PyThreadState *second = Py_NewInterpreter();
+
+    run(work);
+    Py_EndInterpreter(second);
+    PyThreadState_Swap(state);
+}
+
+int
+main(int argc, char **argv)
+{
+    int i, n = argc > 1 ? atoi(argv[1]) : 3;
+
+    for (i = 0; i < n; i++) {
+        Py_Initialize();
+        run(profile);
+        run_threads();
+        run_second_interpreter();
+        if (Py_FinalizeEx())
+            return 2;
+    }
+    puts("ok 1 - Python starts and ends again, with the module\n1..1");
+    return 0;
+}
