@@ -10,6 +10,7 @@
 #include "collect/uncancelled.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -287,6 +288,23 @@ others_are_ours(void)
     if (dir)
         closedir(dir);
     return all;
+}
+
+#define JOIN_NS 50000000
+
+void
+cpprof__own_thread_join(pthread_t thread, const uint32_t *was_alone)
+{
+    struct timespec until;
+    int failed;
+
+    do {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += JOIN_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        failed = pthread_timedjoin_np(thread, NULL, &until);
+    } while (failed == ETIMEDOUT && !load_acquire(was_alone));
 }
 
 bool

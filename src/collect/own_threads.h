@@ -49,6 +49,11 @@ cpprof__own_thread_run(void (*f)(void *arg), void *arg);
 bool
 cpprof__own_threads_are_alone(void);
 
+/* pthread_join() of one of ours. *was_alone, set where the call above said yes:
+ * exit() may be running on it, and may be waiting for who joins it here. */
+void
+cpprof__own_thread_join(pthread_t thread, const uint32_t *was_alone);
+
 /* runs: but not one that has said that it ends. */
 bool
 cpprof__is_own_thread(int32_t tid);

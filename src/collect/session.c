@@ -233,8 +233,7 @@ finish(struct cpprof__session *s)
     cpprof__mixed_flush();
     store_release(&s->finish, true);
     cpprof__ring_wake(s->spool.ring);
-    /* EDEADLK: this is the drainer, in exit(). */
-    pthread_join(s->drainer, NULL);
+    cpprof__own_thread_join(s->drainer, &s->was_alone);
     cpprof__session_end(s);
     sem_destroy(&s->drainer_is_up);
     /* An image that brought no sample leaves nothing to read, but for the

@@ -226,8 +226,10 @@ drainer(void *arg)
         }
         if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
             halt(s);
-        if (cpprof__own_threads_are_alone())
+        if (cpprof__own_threads_are_alone()) {
+            store_release(&s->was_alone, 1u);
             break;
+        }
     }
     if (load_acquire(&s->finish))
         cpprof__session_end(s);

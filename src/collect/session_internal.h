@@ -39,11 +39,12 @@ struct cpprof__session {
     pthread_t drainer;
     sem_t drainer_is_up;
     int32_t drainer_tid;
-    bool finish;  /* the drainer is to end */
-    bool writes;  /* and to write the ordinary profile before */
-    bool ended;   /* it did */
-    bool started; /* all threads are armed */
-    bool halted;  /* sampling ended; what was sampled is still there */
+    uint32_t was_alone; /* see cpprof__own_thread_join() */
+    bool finish;        /* the drainer is to end */
+    bool writes;        /* and to write the ordinary profile before */
+    bool ended;         /* it did */
+    bool started;       /* all threads are armed */
+    bool halted;        /* sampling ended; what was sampled is still there */
 };
 
 enum cpprof__session_state {

@@ -106,8 +106,10 @@ run(void *arg)
         uint64_t now;
 
         tick(w);
-        if (cpprof__own_threads_are_alone())
+        if (cpprof__own_threads_are_alone()) {
+            store_release(&w->was_alone, 1u);
             break;
+        }
         begin += period;
         now = cpprof__now_ns(CLOCK_MONOTONIC);
         if (now > begin + 2 * period)
@@ -140,5 +142,5 @@ cpprof__wall_ticker_stop(struct cpprof__wall_ticker *w)
 {
     store_release(&w->finish, 1u);
     syscall(SYS_futex, &w->finish, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    pthread_join(w->thread, NULL); /* EDEADLK: this is it, in exit() */
+    cpprof__own_thread_join(w->thread, &w->was_alone);
 }

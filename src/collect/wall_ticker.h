@@ -23,7 +23,8 @@ struct cpprof__wall_ticker {
     uint64_t start_ns;
     uint64_t random;
     pthread_t thread;
-    uint32_t finish; /* futex */
+    uint32_t finish;    /* futex */
+    uint32_t was_alone; /* see cpprof__own_thread_join() */
 };
 
 /* Held while a tick is being done. */

@@ -55,8 +55,10 @@ run(void *arg)
     prctl(PR_SET_NAME, w->name);
     while (sleep_until(w, begin + draw(w, w->period_ns))) {
         w->turn(w);
-        if (cpprof__own_threads_are_alone())
+        if (cpprof__own_threads_are_alone()) {
+            store_release(&w->was_alone, 1u);
             break;
+        }
         begin += w->period_ns;
         now = cpprof__vm_clock(CLOCK_MONOTONIC);
         if (now > begin + 2 * w->period_ns)
@@ -73,6 +75,7 @@ cpprof__vm_worker_start(struct cpprof__vm_worker *w)
     int failed;
 
     w->finish = 0;
+    w->was_alone = 0;
     if (!w->wake)
         w->wake = &w->no_wake;
     store_relaxed(w->wake, 0u);
@@ -93,7 +96,7 @@ cpprof__vm_worker_stop(struct cpprof__vm_worker *w)
     store_release(&w->finish, 1u);
     store_release(w->wake, 1u);
     syscall(SYS_futex, w->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    pthread_join(w->thread, NULL); /* EDEADLK: this is it, in exit() */
+    cpprof__own_thread_join(w->thread, &w->was_alone);
 }
 
 /* ---- ticks ------------------------------------------------------------ */

@@ -17,7 +17,8 @@ struct cpprof__vm_worker {
     uint64_t period_ns;
     uint32_t *wake; /* a futex: 1 ends a pause; its turn clears it */
     uint32_t finish;
-    uint32_t no_wake; /* what wake is when nobody else does it */
+    uint32_t was_alone; /* see cpprof__own_thread_join() */
+    uint32_t no_wake;   /* what wake is when nobody else does it */
     uint64_t random;
 };
 

@@ -5,6 +5,7 @@
  * and its profiles are written.
  */
 #include "command.h"
+#include "load.h"
 #include "tap.h"
 
 #include <dirent.h>
@@ -83,9 +84,30 @@ leave_in_child(void)
     printf("child %d\n", status);
 }
 
+/* The child's only thread is none that main() returns from. */
+static void *
+fork_and_return(void *unused)
+{
+    pid_t child = fork();
+    int status = -1;
+
+    if (child) {
+        waitpid(child, &status, 0);
+        printf("child %d\n", status);
+    }
+    return unused;
+}
+
 static int
 run_program(const char *how)
 {
+    pthread_t thread;
+
+    if (!strcmp(how, "thread")) {
+        pthread_create(&thread, NULL, fork_and_return, NULL);
+        pthread_join(thread, NULL);
+        return 0;
+    }
     if (!strcmp(how, "child")) {
         leave_in_child();
         return 0;
@@ -174,6 +196,19 @@ check_child(const char *kinds)
     check_text(result.out, "child 0\n", "and exited with 0");
 }
 
+/* Which of our threads is the last, and runs exit(), is chance; it waited for
+ * one that waited for it, for ten seconds. */
+static void
+check_thread_of_child(const char *kinds)
+{
+    struct result result;
+    uint64_t begin = wall_ns();
+
+    run_under(kinds, "thread", &result);
+    check_text(result.out, "child 0\n", "a child of a thread exits with 0");
+    check_at_most((double)(wall_ns() - begin) / 1e9, 8, "and soon");
+}
+
 static void
 check_signal(void)
 {
@@ -239,6 +274,9 @@ main(int argc, char **argv)
     check_all_at_once();
     check_child("heap");
     check_child("cpu");
+    check_thread_of_child("wall");
+    check_thread_of_child("cpu,wall");
+    check_thread_of_child("cpu");
     check_signal();
     check_recorded();
     empty_folder();
