@@ -158,6 +158,8 @@ cpprof_vm_thread_free(struct cpprof_vm_thread *public)
         return;
     if (cpprof__vm_entered() == public)
         cpprof_vm_enter(NULL);
+    if (cpprof__vm_current == public) /* it was left in another way */
+        cpprof__vm_current = NULL;
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
     cpprof__vm_flush_end(t); /* under the lock: see flush_all() */
     *t->at = t->next;
