@@ -132,9 +132,38 @@ cpprof__own_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
     return failed;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+extern void
+__asan_unpoison_memory_region(const volatile void *start, size_t n);
+
+/* A thread that is not made by way of the sanitizer's pthread_create() may have
+ * the stack of one that was, with what it has said of that. */
+static void
+begin_clean(void)
+{
+    const char *here = __builtin_frame_address(0);
+    pthread_attr_t attr;
+    void *stack;
+    size_t n;
+
+    if (pthread_getattr_np(pthread_self(), &attr))
+        return;
+    if (!pthread_attr_getstack(&attr, &stack, &n) &&
+        here > (const char *)stack && here < (const char *)stack + n)
+        __asan_unpoison_memory_region(stack, (size_t)(here - (char *)stack));
+    pthread_attr_destroy(&attr);
+}
+#else
+static void
+begin_clean(void)
+{
+}
+#endif
+
 void
 cpprof__own_thread_begin(void)
 {
+    begin_clean();
     note_tid((int32_t)syscall(SYS_gettid));
     note_made();
 }
