@@ -17,14 +17,13 @@ static const char work[] = "import json\n"
                            "for _ in range(300):\n"
                            "    json.dumps([list(range(50))] * 3)\n";
 
-static const char profile[] =
-    "import cpprof, json\n"
-    "try:\n"
-    "    cpprof.start(hz=1000, out='embed.pb.gz')\n"
-    "except RuntimeError:\n"
-    "    pass\n" /* CPPROF has started one */
-    "for _ in range(3000):\n"
-    "    json.dumps([list(range(50))] * 3)\n";
+static const char profile[] = "import cpprof, json\n"
+                              "try:\n"
+                              "    cpprof.start(hz=1000, out='embed.pb.gz')\n"
+                              "except RuntimeError:\n"
+                              "    pass\n" /* CPPROF has started one */
+                              "for _ in range(3000):\n"
+                              "    json.dumps([list(range(50))] * 3)\n";
 
 static void
 run(const char *text)
