@@ -94,9 +94,10 @@ many_functions(void)
 }
 
 /* Tables were forgotten several times: all that is referred to is there, in
- * order, and nothing is taken for something else. */
+ * order, and nothing is taken for something else. The writer gets some time
+ * for each half of what can wait for it. */
 static void
-forgotten_functions(void)
+forgotten_functions(unsigned length)
 {
     static struct toy_function functions[1024];
     static char names[1024][64];
@@ -107,8 +108,11 @@ forgotten_functions(void)
     toy_make(&toy);
     toy_start(CPPROF_VM_TICK, 1);
     cpprof_vm_enter(toy.t);
-    for (i = 0; i < 150000; i++)
+    for (i = 0; i < 150000; i++) {
         run_once(&toy, &functions[i % 1024], names[i % 1024], i);
+        if (i % 4096 == 0)
+            usleep(2000 * length);
+    }
     cpprof_vm_enter(NULL);
     p = toy_stop();
     for (i = 0; i < p->n_samples; i++) {
@@ -208,7 +212,7 @@ int
 main(void)
 {
     many_functions();
-    forgotten_functions();
+    check_tries(5, forgotten_functions);
     read_by_pprof();
     return check_done();
 }
