@@ -143,6 +143,7 @@ take_state(void)
         s->has_slept = 0;
         s->n_waiting = 0;
         s->rest_until_ns = 0;
+        s->mixed_rest_until_ns = 0;
         s->is_mixed = 0;
         s->slept_cpu_ns = 0;
         s->stays = 0;

@@ -78,7 +78,7 @@ struct state {
     uint32_t n_waiting;     /* ticks since a signal that was not taken yet; 0:
                              * none is on its way */
     uint32_t serial;        /* of its life */
-    uint64_t rest_until_ns; /* no hook before; CLOCK_MONOTONIC */
+    uint64_t rest_until_ns; /* no tick before; CLOCK_MONOTONIC */
     uint64_t slept_cpu_ns;  /* of the ticking thread: cpprof_vm_sleep_of() */
     lua_State *running;     /* coroutine whose hook a tick sets: alive */
     uint32_t n_holders;     /* who look at running: it is not freed meanwhile */
@@ -94,8 +94,9 @@ struct state {
     struct resumption *resumed;
     struct programs programs;
     struct functions functions;
-    lua_State *main;  /* one coroutine as long as it is there */
-    uintptr_t global; /* inside_global() of all its coroutines */
+    lua_State *main;              /* one coroutine as long as it is there */
+    uintptr_t global;             /* inside_global() of all its coroutines */
+    uint64_t mixed_rest_until_ns; /* as rest_until_ns, for mixed stacks */
     uint64_t looked;  /* at the clock in mode SPAN, by the counter; 0: never */
     uint32_t stays;   /* events until the hook of a tick goes */
     uint64_t left_ns; /* the hook has seen it leave; CLOCK_MONOTONIC */

@@ -34,7 +34,7 @@
 #define REST 100
 
 /* Tunable: what a hook of a mixed stack may take before it counts as that. */
-#define DEAR_NS 20000
+#define DEAR_NS 50000
 
 /* Tunable: ticks after which a signal that did not come is taken for lost, and
  * after which it is looked at why. */
@@ -291,12 +291,6 @@ is_deaf(struct state *s)
     return __atomic_load_n(&s->is_deaf, __ATOMIC_RELAXED);
 }
 
-static bool
-is_resting(struct state *s)
-{
-    return now_ns() < __atomic_load_n(&s->rest_until_ns, __ATOMIC_RELAXED);
-}
-
 /* Is the last signal on its way, so that another would only queue up behind it,
  * or would one more keep the thread from its work? */
 static bool
@@ -310,7 +304,7 @@ has_enough(struct state *s, int thread)
         __atomic_store_n(&s->n_waiting, n + 1, __ATOMIC_RELAXED);
         return true;
     }
-    return is_resting(s);
+    return now_ns() < __atomic_load_n(&s->rest_until_ns, __ATOMIC_RELAXED);
 }
 
 static void
@@ -472,7 +466,7 @@ state_arm(struct state *s)
 {
     uint64_t begin = read_ns(CLOCK_THREAD_CPUTIME_ID), took;
 
-    if (is_resting(s))
+    if (now_ns() < s->mixed_rest_until_ns)
         return false;
     __atomic_store_n(&s->is_mixed, 1, __ATOMIC_RELEASE);
     if (spans_run())
@@ -481,8 +475,7 @@ state_arm(struct state *s)
         hook_for_tick(s, s->running);
     took = read_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     if (took > DEAR_NS)
-        __atomic_store_n(&s->rest_until_ns, now_ns() + REST * took,
-                         __ATOMIC_RELAXED);
+        s->mixed_rest_until_ns = now_ns() + REST * took;
     return true;
 }
 
