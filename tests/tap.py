@@ -47,3 +47,14 @@ class Tap:
         """The plan; true where a test failed."""
         print("1..%d" % self.n, flush=True)
         return self.failed != 0
+
+
+# ---- what is wrong, as a list of texts for Tap.none() -----------------------
+
+def near(what, got, wanted, within):
+    return [] if abs(got - wanted) <= within else \
+        ["%s: %s, not %s +- %s" % (what, got, wanted, within)]
+
+
+def at_least(what, got, least):
+    return [] if got >= least else ["%s: %s < %s" % (what, got, least)]

@@ -16,22 +16,16 @@ import tempfile
 from profile import Profile
 
 here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(here, ".."))
+from tap import near, Tap  # noqa: E402
+
 lua = sys.argv[1]
 library, cpprof = map(os.path.abspath, sys.argv[2:4])
 embed = list(map(os.path.abspath, sys.argv[4:6]))
 is_54 = os.path.basename(lua) == "lua5.4"
 path = os.path.join(here, "mixed.lua")
-n_checks = n_failed = 0
-
-
-def check(name, problems):
-    global n_checks, n_failed
-    n_checks += 1
-    n_failed += bool(problems)
-    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
-          flush=True)
-    for problem in list(problems)[:8]:
-        print("#", problem)
+tap = Tap()
+check = tap.none
 
 
 def run(command, env=None, status=0):
@@ -75,11 +69,6 @@ def at(p, comment):
     line = line_of(comment)
     return p.time(lambda stack, _: any(f[1] == path and f[2] == line
                                        for f in stack))
-
-
-def near(what, got, wanted, within):
-    return [] if abs(got - wanted) <= within else \
-        ["%s: %s, not %s +- %s" % (what, got, wanted, within)]
 
 
 def has_in_order(stack, names):
@@ -309,8 +298,7 @@ def main():
         check("a script that is killed has its profile", after_kill())
     if embed:
         check("a host that embeds Lua has lines in its profile", embedded())
-    print("1..%d" % n_checks)
-    return n_failed != 0
+    return tap.end()
 
 
 lua_file = shutil.which(lua.split()[0])

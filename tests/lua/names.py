@@ -14,20 +14,15 @@ import threading
 
 from profile import Profile
 
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(here, ".."))
+from tap import Tap  # noqa: E402
+
 lua, folder = sys.argv[1].split(), sys.argv[2]
 is_54 = os.path.basename(lua[0]) == "lua5.4"
 BUSY = "local t = os.clock() + %s while os.clock() < t do end"
-n_checks = n_failed = 0
-
-
-def check(name, problems):
-    global n_checks, n_failed
-    n_checks += 1
-    n_failed += bool(problems)
-    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
-          flush=True)
-    for problem in list(problems)[:8]:
-        print("#", problem)
+tap = Tap()
+check = tap.none
 
 
 def run(text, file="script.lua", **how):
@@ -176,8 +171,7 @@ def main():
     check("a library's function names none beside it", library_on_a_line())
     if is_54:
         check("stripped functions of two chunks are two", stripped())
-    print("1..%d" % n_checks)
-    return n_failed != 0
+    return tap.end()
 
 
 with tempfile.TemporaryDirectory(prefix="cpprof-lua.") as work:

@@ -16,27 +16,17 @@ import tempfile
 from profile import Profile
 
 here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(here, ".."))
+from busy import Beside  # noqa: E402
+from tap import at_least, near, Tap  # noqa: E402
+
 lua, folder = sys.argv[1], sys.argv[2]
 cpprof = os.path.abspath(sys.argv[3]) if len(sys.argv) > 3 else None
 naps_folder = sys.argv[4] if len(sys.argv) > 4 else None
 is_54 = os.path.basename(lua) == "lua5.4"
-n_checks = n_failed = 0
-
-
-def check(name, problems):
-    global n_checks, n_failed
-    n_checks += 1
-    n_failed += bool(problems)
-    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
-          flush=True)
-    for problem in list(problems)[:8]:
-        print("#", problem)
-
-
-def skip(name, why):
-    global n_checks
-    n_checks += 1
-    print("ok %d - %s # SKIP %s" % (n_checks, name, why))
+tap = Tap()
+check = tap.none
+skip = tap.skip
 
 
 def run(*command, env=None, fails=False):
@@ -53,15 +43,6 @@ def run(*command, env=None, fails=False):
 
 def script(name, *words, **how):
     return run(*lua.split(), os.path.join(here, name), *words, **how)
-
-
-def near(what, got, wanted, within):
-    return [] if abs(got - wanted) <= within else \
-        ["%s: %s, not %s +- %s" % (what, got, wanted, within)]
-
-
-def at_least(what, got, least):
-    return [] if got >= least else ["%s: %s < %s" % (what, got, least)]
 
 
 # ---- the test that Starlark has ---------------------------------------------
@@ -104,22 +85,6 @@ def split(mode, hz):
         if not problems:
             break
     return problems
-
-
-class Beside:
-    """Others that are at work, more than there are processors."""
-
-    def __init__(self, n):
-        self.n = n
-
-    def __enter__(self):
-        self.loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
-                      for _ in range(self.n)]
-
-    def __exit__(self, *_):
-        for loop in self.loops:
-            loop.kill()
-            loop.wait()
 
 
 def cpu_naps(n_beside):
@@ -338,8 +303,7 @@ def main():
     check("CPPROF profiles a script with -lcpprof", by_environment())
     if cpprof:
         check("record shows a script that knows nothing of it", recorded())
-    print("1..%d" % n_checks)
-    return n_failed != 0
+    return tap.end()
 
 
 work = tempfile.mkdtemp(prefix="cpprof-lua.")

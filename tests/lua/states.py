@@ -14,8 +14,11 @@ import tempfile
 from profile import Profile
 
 here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(here, ".."))
+from tap import Tap  # noqa: E402
+
 lua, folder, program = [os.path.abspath(path) for path in sys.argv[1:4]]
-n_checks = n_failed = 0
+tap = Tap()
 
 
 def run(*command):
@@ -109,17 +112,11 @@ def deep():
 
 
 def check(name, function, *words, **how):
-    global n_checks, n_failed
     try:
         problems = function(*words, **how)
     except subprocess.TimeoutExpired as late:
         problems = [str(late)]
-    n_checks += 1
-    n_failed += bool(problems)
-    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
-          flush=True)
-    for problem in problems:
-        print("#", problem)
+    tap.none(name, problems)
 
 
 def main():
@@ -145,8 +142,7 @@ def main():
           replaced)
     check("a state that is being closed starts nothing", closed)
     check("a deep stack does not stop the program", deep)
-    print("1..%d" % n_checks)
-    return n_failed != 0
+    return tap.end()
 
 
 work = tempfile.mkdtemp(prefix="cpprof-states.")

@@ -14,26 +14,18 @@ import sys
 import tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(1, os.path.join(here, "..", "lua"))
+sys.path[1:1] = [os.path.join(here, "..", "lua"), os.path.join(here, "..")]
 from profile import Profile  # noqa: E402
+from tap import at_least, near, Tap  # noqa: E402
 
 python, cpprof = map(os.path.abspath, sys.argv[1:])
 library = os.path.join(os.path.dirname(cpprof), "libcpprof.so")
-n_checks = n_failed = 0
+tap = Tap()
+check = tap.none
 
 
 # Seconds of code that comes and goes under signals.
 STRESS_S = float(os.environ.get("STRESS_SECONDS", 8))
-
-
-def check(name, problems):
-    global n_checks, n_failed
-    n_checks += 1
-    n_failed += bool(problems)
-    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
-          flush=True)
-    for problem in list(problems)[:12]:
-        print("#", problem)
 
 
 def run(*command, env=None, status=0):
@@ -70,15 +62,6 @@ def line_of(path, text):
         for number, line in enumerate(file, 1):
             if text in line:
                 return number
-
-
-def near(what, got, wanted, within):
-    return [] if abs(got - wanted) <= within else \
-        ["%s: %s, not %s +- %s" % (what, got, wanted, within)]
-
-
-def at_least(what, got, least):
-    return [] if got >= least else ["%s: %s < %s" % (what, got, least)]
 
 
 def script_only(stack):
@@ -361,12 +344,10 @@ with tempfile.TemporaryDirectory(prefix="cpprof-mixed-") as work:
     if shutil.which("go"):
         check("go tool pprof reads it", pprof())
     else:
-        n_checks += 1
-        print("ok %d - go tool pprof reads it # SKIP no go" % n_checks)
+        tap.skip("go tool pprof reads it", "no go")
     check("a script that is killed leaves its profile", killed())
     check("code that comes and goes, cpu", stress("cpu=1000", STRESS_S))
     check("code that comes and goes, cpu, wall and heap",
           stress("cpu=1000,wall=200,heap=20000", STRESS_S / 2,
                  PYTHONMALLOC="malloc"))
-print("1..%d" % n_checks)
-sys.exit(n_failed != 0)
+sys.exit(tap.end())

@@ -12,27 +12,15 @@ import sys
 import tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(1, os.path.join(here, "..", "lua"))
+sys.path[1:1] = [os.path.join(here, "..", "lua"), os.path.join(here, "..")]
+from busy import Beside  # noqa: E402
 from profile import Profile  # noqa: E402
+from tap import at_least, near, Tap  # noqa: E402
 
 python, folder, cpprof = map(os.path.abspath, sys.argv[1:])
-n_checks = n_failed = 0
-
-
-def check(name, problems):
-    global n_checks, n_failed
-    n_checks += 1
-    n_failed += bool(problems)
-    print("%s %d - %s" % ("not ok" if problems else "ok", n_checks, name),
-          flush=True)
-    for problem in list(problems)[:12]:
-        print("#", problem)
-
-
-def skip(name, reason):
-    global n_checks
-    n_checks += 1
-    print("ok %d - %s # SKIP %s" % (n_checks, name, reason), flush=True)
+tap = Tap()
+check = tap.none
+skip = tap.skip
 
 
 def run(*command, env=None, timeout=None):
@@ -51,15 +39,6 @@ def run(*command, env=None, timeout=None):
 
 def script(name, *words, **how):
     return run(python, os.path.join(here, name), *words, **how)
-
-
-def near(what, got, wanted, within):
-    return [] if abs(got - wanted) <= within else \
-        ["%s: %s, not %s +- %s" % (what, got, wanted, within)]
-
-
-def at_least(what, got, least):
-    return [] if got >= least else ["%s: %s < %s" % (what, got, least)]
 
 
 # ---- truth ------------------------------------------------------------------
@@ -91,23 +70,6 @@ def split(mode, hz):
         print("# %d rounds, shares by the clock %s, %d samples: %s" %
               (rounds, took, len(p.samples), problems))
     return problems
-
-
-
-class Beside:
-    """Others that are at work, more than there are processors."""
-
-    def __init__(self, n):
-        self.n = n
-
-    def __enter__(self):
-        self.loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
-                      for _ in range(self.n)]
-
-    def __exit__(self, *_):
-        for loop in self.loops:
-            loop.kill()
-            loop.wait()
 
 
 def naps(n_beside):
@@ -372,5 +334,4 @@ with tempfile.TemporaryDirectory(prefix="cpprof-python-") as work:
         check("CPPROF=vm=%s" % each, by_variable(each))
     check("an interpreter without another sitecustomize says nothing",
           no_other_sitecustomize())
-print("1..%d" % n_checks)
-sys.exit(n_failed != 0)
+sys.exit(tap.end())
