@@ -279,10 +279,12 @@ idle(void)
     lua_State *L = open_state();
     int i;
 
+    /* Up to a tick at each call is not seen (docs/lua.md): few, so that this
+     * is little when there is more time. */
     start(L);
-    for (i = 0; i < 40; i++) {
-        call(L, "alpha", seconds / 80);
-        work(seconds / 80);
+    for (i = 0; i < 8; i++) {
+        call(L, "alpha", seconds / 16);
+        work(seconds / 16);
     }
     stop(L);
     lua_close(L);
