@@ -9,6 +9,8 @@
  */
 #include "state.h"
 
+#include "../counter.h"
+
 #include <time.h>
 
 #define TICK_MASK (LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT)
@@ -399,58 +401,26 @@ on_tick(lua_State *L, lua_Debug *ar)
     pass_on(&program, L, ar);
 }
 
-/*
- * Spans follow each other without a gap, so their sum is the time that passes,
- * and who is charged is decided only where a quantum is full. The clock is read
- * when that may be so; in between, the counter of the processor says that it
- * may not. It costs a fifth of the clock, which would be half of all that spans
- * cost. A counter that goes wrong only makes the look late, or early.
- */
-#define LOOK_NS 20000 /* tunable: how late; 1/500 of the usual quantum */
-
-static uint64_t
-counter(void)
-{
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    uint64_t n;
-
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(n));
-    return n;
-#else
-    return 0;
-#endif
-}
-
 static uint32_t look_ticks; /* of the counter; 0: not known */
 
-/* AS, and MT: all find about the same. A processor that was lost in between
- * makes it too long: the shortest of some counts. */
+/* AS, and MT: all find about the same. */
 static void
 measure_counter(void)
 {
-    uint64_t least = UINT32_MAX;
-    int i;
+    uint64_t least;
 
     if (__atomic_load_n(&look_ticks, __ATOMIC_RELAXED))
         return;
-    for (i = 0; i < 5; i++) {
-        uint64_t begin_ns = now_ns(), begin = counter(), ticks;
-
-        while (now_ns() < begin_ns + LOOK_NS) {
-        }
-        ticks = counter() - begin;
-        if (ticks < least)
-            least = ticks;
-    }
+    least = counter_measure();
+    if (least > UINT32_MAX)
+        least = UINT32_MAX;
     __atomic_store_n(&look_ticks, (uint32_t)least, __ATOMIC_RELAXED);
 }
 
 static inline bool
 may_be_due(struct state *s)
 {
-    uint64_t now = counter();
+    uint64_t now = counter_read();
 
     if (now - s->looked < __atomic_load_n(&look_ticks, __ATOMIC_RELAXED))
         return false;

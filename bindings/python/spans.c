@@ -10,7 +10,7 @@
  */
 #include "python.h"
 
-#include "counter.h"
+#include "../counter.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,12 +2,12 @@
 /*
  * When to read the clock. Spans follow each other without a gap, so their sum
  * is the time that passes, and who is charged is decided only where a quantum
- * is full. The counter of the processor, which costs a fraction of the clock,
+ * is full. The counter of the processor, which costs a fifth of the clock,
  * says that this may not be so yet. One that goes wrong makes the look late, or
  * early; no time is lost.
  */
-#ifndef PYTHON_COUNTER_H
-#define PYTHON_COUNTER_H
+#ifndef BINDINGS_COUNTER_H
+#define BINDINGS_COUNTER_H
 
 #include <stdbool.h>
 #include <stdint.h>
