@@ -5,8 +5,8 @@
  * of -o. Unlike a report, which shows what it can, a conversion that would
  * leave out a file fails.
  */
-#include "cli.h"
-#include "output_file.h"
+#include "cli/cli.h"
+#include "cli/output_file.h"
 
 #include <cpprof/profile_change.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Command-line flags in the syntax of Go's package flag. */
-#include "cli.h"
-#include "password.h"
-#include "terminal.h"
+#include "cli/cli.h"
+#include "cli/hide_password.h"
+#include "cli/terminal.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,9 +3,9 @@
  * The command: a table of words. A flag, or the name of a file, begins a report
  * in the syntax of `go tool pprof`.
  */
-#include "cli.h"
-#include "help.h"
-#include "report_words.h"
+#include "cli/cli.h"
+#include "cli/report/help.h"
+#include "cli/report/report_flags.h"
 
 #include <stdio.h>
 #include <string.h>

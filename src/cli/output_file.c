@@ -5,7 +5,7 @@
  * raised again where nobody listens. What is no regular file has no temporary,
  * and may keep a write waiting: there signals do what they always do.
  */
-#include "output_file.h"
+#include "cli/output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  * its own prints it, so that what works needs no calls in its loops, and no
  * signal interrupts system calls. Where stderr is no terminal there is none.
  */
-#include "password.h"
-#include "terminal.h"
+#include "cli/hide_password.h"
+#include "cli/terminal.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -4,9 +4,9 @@
  * little of a name would be left. What is left out is at the end of a line, and
  * `| cat` brings it back. Trees have lines of many kinds, and are not cut.
  */
-#include "terminal.h"
+#include "cli/terminal.h"
 
-#include "clean.h"
+#include "cli/clean_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

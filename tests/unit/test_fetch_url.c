@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/fetch_url.h"
+#include "cli/fetch/url.h"
 
 #include "oom.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/password.h"
+#include "cli/hide_password.h"
 
 static void
 expect_message(const char *text, const char *expected)

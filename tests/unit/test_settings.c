@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/settings.h"
+#include "cli/report/settings.h"
 
 #include "oom.h"
 

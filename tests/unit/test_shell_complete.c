@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/shell_complete.h"
+#include "cli/shell/complete.h"
 
 #include "oom.h"
 

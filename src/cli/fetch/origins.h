@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of profiles that came from URLs: which server can name the
+ * addresses of which mapping; and that a copy is to be kept. Source:
+ * internal/driver/fetch.go, internal/symbolz.
+ */
+#ifndef CLI_FETCH_ORIGINS_H
+#define CLI_FETCH_ORIGINS_H
+
+#include "cli/fetch/fetch.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zero bytes is a valid one without profiles. */
+struct cpprof__origins {
+    const struct cpprof__fetch_options *options;
+    struct cpprof__fetch *fetch; /* what is under way, or NULL */
+    size_t n_profiles;           /* that were read from URLs */
+    struct cpprof__origin {
+        char *key; /* build id, else file, else the URL */
+        char *url; /* of the profile */
+        uint64_t start;
+    } * mappings;
+    size_t n;
+    size_t capacity;
+};
+
+/*
+ * Note where the mappings of a profile came from. A mapping that has neither
+ * build id nor file gets the URL for its file, so that merging keeps those of
+ * different servers apart.
+ */
+enum cpprof_status
+cpprof__origins_note(struct cpprof__origins *origins,
+                     struct cpprof_pprof *profile, const char *url,
+                     struct cpprof_error *error);
+
+/*
+ * Ask the servers for the names of addresses that have none; ctx is the struct
+ * cpprof__origins. What does not work is told of on stderr. `force` asks for
+ * mappings with names, too.
+ */
+enum cpprof_status
+cpprof__origins_symbolize(void *ctx, struct cpprof_pprof *profile, bool force,
+                          struct cpprof_error *error);
+
+/* Take the URLs away that cpprof__origins_note() gave to mappings. */
+enum cpprof_status
+cpprof__origins_forget(const struct cpprof__origins *origins,
+                       struct cpprof_pprof *profile,
+                       struct cpprof_error *error);
+
+/*
+ * Keep a copy as pprof.BINARY.TYPES.NNN.pb.gz in $PPROF_TMPDIR, ~/pprof or
+ * /tmp, if a profile came from a URL, and say so on stderr. Failing is no
+ * failure of the command.
+ */
+void
+cpprof__origins_save(const struct cpprof__origins *origins,
+                     const struct cpprof_pprof *profile);
+
+/* Ends what is under way, too. */
+void
+cpprof__origins_free(struct cpprof__origins *origins);
+
+#endif

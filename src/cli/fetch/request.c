@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/fetch/request.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+/* As Go's client. */
+#define MAX_REDIRECTS 10
+/* What is shown of the body of a failure. */
+#define ERROR_BYTES 1024
+/* An answer that brings less than this in the time to its first byte is given
+ * up; without a bound, a server that sends a byte a minute holds us forever. */
+#define SLOWEST_BYTES (16 * 1024)
+
+static enum cpprof_status
+fail(struct cpprof_error *error, enum cpprof_status status, const char *format,
+     ...) __attribute__((format(printf, 3, 4)));
+
+static enum cpprof_status
+fail(struct cpprof_error *error, enum cpprof_status status, const char *format,
+     ...)
+{
+    va_list args;
+
+    error->status = status;
+    error->sys = 0;
+    error->offset = 0;
+    va_start(args, format);
+    vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+    return status;
+}
+
+static int64_t
+now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ----------------------------------------------------------- answers ---- */
+
+static bool
+is_ok(const struct cpprof__request *r)
+{
+    return strncmp(r->status, "200", 3) == 0 &&
+           (r->status[3] == 0 || r->status[3] == ' ');
+}
+
+/* Is there "name:" in front of the line? Then its value. */
+static bool
+header(const char *line, const char *name, const char **value)
+{
+    size_t n = strlen(name);
+
+    if (strncasecmp(line, name, n) != 0 || line[n] != ':')
+        return false;
+    *value = line + n + 1 + strspn(line + n + 1, " \t");
+    return true;
+}
+
+/* Each answer, of which redirections make several, begins with its status. */
+static size_t
+take_header(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct cpprof__request *r = ctx;
+    char line[256];
+    const char *value;
+    size_t used = size * n < sizeof line ? size * n : sizeof line - 1;
+
+    memcpy(line, bytes, used);
+    line[used] = 0;
+    line[strcspn(line, "\r\n")] = 0;
+    if (strncmp(line, "HTTP/", 5) == 0) {
+        value = line + strcspn(line, " ");
+        value += strspn(value, " ");
+        snprintf(r->status, sizeof r->status, "%s", value);
+        r->verbose_status = r->is_text = false;
+    } else if (header(line, "X-Go-Pprof", &value)) {
+        r->verbose_status = *value != 0;
+    } else if (header(line, "Content-Type", &value)) {
+        r->is_text = strcasestr(value, "text/plain") != NULL;
+    }
+    return size * n;
+}
+
+/* Room for n more bytes and a zero. */
+static bool
+grow(struct cpprof__request *r, size_t n)
+{
+    size_t wanted = r->n + n + 1;
+    size_t capacity = r->capacity ? r->capacity : 16 * 1024;
+    char *body;
+
+    if (wanted <= r->capacity)
+        return true;
+    while (capacity < wanted)
+        capacity *= 2;
+    body = realloc(r->body, capacity);
+    if (!body)
+        return false;
+    r->body = body;
+    r->capacity = capacity;
+    return true;
+}
+
+static size_t
+give_up(struct cpprof__request *r, const char *why)
+{
+    r->stopped = why;
+    return 0; /* to curl: a failure */
+}
+
+static size_t
+take_body(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct cpprof__request *r = ctx;
+    size_t n_bytes = size * n, max = is_ok(r) ? r->max_bytes : ERROR_BYTES;
+
+    if (r->budget && !r->is_next && r->budget->used >= r->budget->max) {
+        r->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    if (n_bytes > max - r->n) {
+        if (is_ok(r))
+            return give_up(r, "the answer is too long");
+        n_bytes = max - r->n;
+    }
+    if (!grow(r, n_bytes))
+        return give_up(r, "out of memory");
+    memcpy(r->body + r->n, bytes, n_bytes);
+    r->n += n_bytes;
+    r->body[r->n] = 0;
+    if (r->budget)
+        r->budget->used += n_bytes;
+    return n_bytes < size * n ? 0 : n_bytes; /* enough of a failure */
+}
+
+/* Called every second and with every piece. */
+static int
+look_at_clock(void *ctx, curl_off_t down_total, curl_off_t down,
+              curl_off_t up_total, curl_off_t up)
+{
+    struct cpprof__request *r = ctx;
+    int64_t now = now_ms();
+    (void)down_total;
+    (void)down;
+    (void)up_total;
+    (void)up;
+
+    if (!r->since_ms || r->paused ||
+        (r->n > r->since_n &&
+         (r->since_n == 0 || r->n - r->since_n >= SLOWEST_BYTES))) {
+        r->since_ms = now;
+        r->since_n = r->n;
+    }
+    if (now - r->since_ms <= (int64_t)r->timeout_s * 1000)
+        return 0;
+    r->stopped = r->n ? "the answer came to a halt" : "no answer in time";
+    return 1;
+}
+
+/* ---------------------------------------------------------- requests ---- */
+
+/* Go's rules for proxies: HTTP_PROXY counts in capitals, too, but not in a
+ * CGI, where it is a header of the request; and this machine needs none. */
+static void
+set_proxy(struct cpprof__request *r, const struct cpprof__url *url)
+{
+    const char *proxy = getenv("HTTP_PROXY");
+
+    if (url->loopback)
+        r->curl->easy_setopt(r->easy, CURLOPT_PROXY, "");
+    else if (strncmp(url->text, "http:", 5) == 0 && proxy && *proxy &&
+             !getenv("http_proxy") && !getenv("REQUEST_METHOD"))
+        r->curl->easy_setopt(r->easy, CURLOPT_PROXY, proxy);
+}
+
+static bool
+given(const char *text)
+{
+    return text && *text;
+}
+
+static void
+set_tls(struct cpprof__request *r, const struct cpprof__url *url,
+        const struct cpprof__fetch_options *options)
+{
+    const struct cpprof__curl *curl = r->curl;
+
+    if (url->insecure) {
+        curl->easy_setopt(r->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl->easy_setopt(r->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (given(options->tls_ca)) { /* instead of the system's */
+        curl->easy_setopt(r->easy, CURLOPT_CAINFO, options->tls_ca);
+        curl->easy_setopt(r->easy, CURLOPT_CAPATH, NULL);
+    }
+    if (given(options->tls_cert)) {
+        curl->easy_setopt(r->easy, CURLOPT_SSLCERT, options->tls_cert);
+        curl->easy_setopt(r->easy, CURLOPT_SSLKEY, options->tls_key);
+    }
+}
+
+static void
+set_callbacks(struct cpprof__request *r)
+{
+    const struct cpprof__curl *curl = r->curl;
+
+    curl->easy_setopt(r->easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl->easy_setopt(r->easy, CURLOPT_HEADERDATA, (void *)r);
+    curl->easy_setopt(r->easy, CURLOPT_WRITEFUNCTION, take_body);
+    curl->easy_setopt(r->easy, CURLOPT_WRITEDATA, (void *)r);
+    curl->easy_setopt(r->easy, CURLOPT_XFERINFOFUNCTION, look_at_clock);
+    curl->easy_setopt(r->easy, CURLOPT_XFERINFODATA, (void *)r);
+    curl->easy_setopt(r->easy, CURLOPT_NOPROGRESS, 0L);
+    curl->easy_setopt(r->easy, CURLOPT_ERRORBUFFER, r->curl_text);
+    curl->easy_setopt(r->easy, CURLOPT_PRIVATE, (void *)r);
+}
+
+/* Without the "+insecure" that curl does not know. */
+static bool
+set_url(struct cpprof__request *r, const struct cpprof__url *url)
+{
+    char *text;
+    bool ok;
+
+    if (!url->insecure)
+        return r->curl->easy_setopt(r->easy, CURLOPT_URL, url->text) ==
+               CURLE_OK;
+    if (asprintf(&text, "https%s", url->text + strcspn(url->text, ":")) < 0)
+        return false;
+    ok = r->curl->easy_setopt(r->easy, CURLOPT_URL, text) == CURLE_OK;
+    free(text);
+    return ok;
+}
+
+/* HTTP/1.1, as the reference: its answers have a status in words. */
+static bool
+set_all(struct cpprof__request *r, const struct cpprof__url *url,
+        const struct cpprof__fetch_options *options)
+{
+    const struct cpprof__curl *curl = r->curl;
+
+    set_callbacks(r);
+    set_proxy(r, url);
+    set_tls(r, url, options);
+    curl->easy_setopt(r->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl->easy_setopt(r->easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl->easy_setopt(r->easy, CURLOPT_FOLLOWLOCATION, 1L);
+    curl->easy_setopt(r->easy, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
+    curl->easy_setopt(r->easy, CURLOPT_HTTP_VERSION,
+                      (long)CURL_HTTP_VERSION_1_1);
+    curl->easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT, (long)url->timeout_s);
+    curl->easy_setopt(r->easy, CURLOPT_MAXFILESIZE_LARGE,
+                      (curl_off_t)r->max_bytes);
+    return curl->easy_setopt(r->easy, CURLOPT_ACCEPT_ENCODING, "gzip") ==
+               CURLE_OK &&
+           curl->easy_setopt(r->easy, CURLOPT_USERAGENT, "cpprof") ==
+               CURLE_OK &&
+           set_url(r, url);
+}
+
+static bool
+set_post(struct cpprof__request *r, const char *post)
+{
+    const struct cpprof__curl *curl = r->curl;
+
+    if (!post)
+        return true;
+    r->headers =
+        curl->slist_append(NULL, "Content-Type: application/octet-stream");
+    curl->easy_setopt(r->easy, CURLOPT_POST, 1L);
+    curl->easy_setopt(r->easy, CURLOPT_POSTFIELDS, post);
+    curl->easy_setopt(r->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                      (curl_off_t)strlen(post));
+    return r->headers && curl->easy_setopt(r->easy, CURLOPT_HTTPHEADER,
+                                           r->headers) == CURLE_OK;
+}
+
+enum cpprof_status
+cpprof__request_begin(struct cpprof__request *r,
+                      const struct cpprof__curl *curl,
+                      const struct cpprof__url *url,
+                      const struct cpprof__fetch_options *options,
+                      const char *post, struct cpprof_error *error)
+{
+    memset(r, 0, sizeof *r);
+    r->curl = curl;
+    r->timeout_s = url->timeout_s;
+    r->max_bytes = CPPROF__FETCH_MAX_BYTES;
+    r->easy = curl->easy_init();
+    if (r->easy && set_all(r, url, options) && set_post(r, post))
+        return CPPROF_OK;
+    cpprof__request_free(r);
+    return fail(error, CPPROF_NOMEM, "out of memory");
+}
+
+void
+cpprof__request_free(struct cpprof__request *r)
+{
+    if (r->easy)
+        r->curl->easy_cleanup(r->easy);
+    if (r->headers)
+        r->curl->slist_free_all(r->headers);
+    if (r->budget)
+        r->budget->used -= r->n;
+    free(r->body);
+    memset(r, 0, sizeof *r);
+}
+
+/* ------------------------------------------------------------ errors ---- */
+
+/* The body of a failure without the blanks behind it. */
+static const char *
+error_body(struct cpprof__request *r)
+{
+    while (r->n && strchr(" \t\r\n", r->body[r->n - 1])) {
+        r->body[--r->n] = 0;
+        if (r->budget)
+            r->budget->used--;
+    }
+    return r->n ? r->body : "";
+}
+
+enum cpprof_status
+cpprof__request_result(struct cpprof__request *r, CURLcode code,
+                       const struct cpprof__url *url,
+                       struct cpprof_error *error)
+{
+    const char *why = r->stopped      ? r->stopped
+                      : *r->curl_text ? r->curl_text
+                                      : r->curl->easy_strerror(code);
+    bool answered =
+        code == CURLE_OK || (code == CURLE_WRITE_ERROR && !r->stopped);
+
+    if (answered && is_ok(r) && code == CURLE_OK)
+        return CPPROF_OK;
+    if (answered && !is_ok(r) && r->verbose_status && r->is_text)
+        return fail(error, CPPROF_BAD_DATA, "server response: %s - %s",
+                    r->status, error_body(r));
+    if (answered && !is_ok(r))
+        return fail(error, CPPROF_BAD_DATA, "server response: %s", r->status);
+    if (code == CURLE_UNSUPPORTED_PROTOCOL && r->status[0] == 0)
+        return fail(error, CPPROF_BAD_DATA,
+                    "http fetch: unsupported protocol scheme \"%.*s\"",
+                    (int)strcspn(url->text, ":"), url->text);
+    return fail(error, CPPROF_BAD_DATA, "http fetch: %s", why);
+}
+
+/* --------------------------------------------------------------- tls ---- */
+
+static bool
+readable(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+enum cpprof_status
+cpprof__fetch_check_tls(const struct cpprof__fetch_options *options,
+                        struct cpprof_error *error)
+{
+    const char *cert = options->tls_cert, *key = options->tls_key;
+    const char *missing;
+
+    if (given(key) && !given(cert))
+        return fail(
+            error, CPPROF_INVALID,
+            "-tls_key is specified, so -tls_cert must also be specified");
+    if (given(cert) && !given(key))
+        return fail(
+            error, CPPROF_INVALID,
+            "-tls_cert is specified, so -tls_key must also be specified");
+    missing = given(cert) && !readable(cert) ? cert
+              : given(key) && !readable(key) ? key
+                                             : NULL;
+    if (missing)
+        return fail(error, CPPROF_SYSTEM,
+                    "could not load certificate/key pair specified by "
+                    "-tls_cert and -tls_key: open %s: %s",
+                    missing, strerror(errno));
+    if (given(options->tls_ca) && !readable(options->tls_ca))
+        return fail(error, CPPROF_SYSTEM,
+                    "could not load CA specified by -tls_ca: open %s: %s",
+                    options->tls_ca, strerror(errno));
+    return CPPROF_OK;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command as a child: started with the library preloaded, waited for
+ * without getting between it and the terminal, and imitated in how it ended.
+ */
+#include "cli/record/record.h"
+
+#include "cli/cli.h"
+#include "cli/record/preflight.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000
+
+/* Taken with sigtimedwait(), so that nothing is ever interrupted. */
+static const int waited_for[] = {SIGCHLD, SIGTERM, SIGHUP};
+
+/* SIGINT and SIGQUIT come from the terminal to the command as well, and it
+ * alone decides what they mean; a closed stderr is no reason to die. */
+static const int ignored[] = {SIGINT, SIGQUIT, SIGPIPE};
+#define N_IGNORED (sizeof ignored / sizeof *ignored)
+
+/* A signal to a process group reaches the command and us; by the time the
+ * command has died of it, ours may still be on its way. It is no reason not to
+ * write the profile. */
+#define GRACE_NS (NS_PER_S / 2)
+
+/* What the command inherits instead of our own. */
+static struct inherited {
+    sigset_t mask;
+    struct sigaction actions[N_IGNORED];
+    struct sigaction on_child;
+} inherited;
+
+/* For the handler of interruptions. */
+static const struct cpprof__record_folder *folder_to_remove;
+static int64_t ended_ns;
+
+static void
+fill_set(sigset_t *set)
+{
+    size_t i;
+
+    sigemptyset(set);
+    for (i = 0; i < sizeof waited_for / sizeof *waited_for; i++)
+        sigaddset(set, waited_for[i]);
+}
+
+static void
+take_signals(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t set;
+    size_t i;
+
+    fill_set(&set);
+    sigprocmask(SIG_BLOCK, &set, &inherited.mask);
+    for (i = 0; i < N_IGNORED; i++)
+        sigaction(ignored[i], &ignore, &inherited.actions[i]);
+    /* Ignored, it would reap the command before we can wait for it. */
+    sigaction(SIGCHLD, &standard, &inherited.on_child);
+}
+
+static void
+give_back_signals(void)
+{
+    size_t i;
+
+    for (i = 0; i < N_IGNORED; i++)
+        sigaction(ignored[i], &inherited.actions[i], NULL);
+    sigaction(SIGCHLD, &inherited.on_child, NULL);
+    sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
+}
+
+static int64_t
+now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+/* ",heap" or ",heap=RATE", if the kind is wanted. */
+static void
+put_kind(char text[64], const struct cpprof__record_options *o, unsigned kind,
+         const char *rate)
+{
+    *text = 0;
+    if (o->kinds & kind)
+        snprintf(text, 64, rate ? ",%s=%s" : ",%s",
+                 cpprof__record_kind_name(kind), rate);
+}
+
+/* What the library reads at its start. */
+static bool
+set_cpprof(const struct cpprof__record_options *o, const char *folder)
+{
+    /* ORDER: enum cpprof_symbolize */
+    static const char *const symbolize[] = {"full", "functions", "none"};
+    char text[PATH_MAX + 400 + CPPROF__RECORD_VM_BYTES];
+    char vm[CPPROF__RECORD_VM_BYTES], cpu[32] = "", depth[32] = "";
+    char heap[64], block[64], mutex[64], wall[64], off_cpu[64];
+
+    if (o->kinds & CPPROF__RECORD_CPU)
+        snprintf(cpu, sizeof cpu, o->rate_hz ? ",cpu=%u" : ",cpu", o->rate_hz);
+    put_kind(heap, o, CPPROF__RECORD_HEAP, o->heap_rate);
+    put_kind(block, o, CPPROF__RECORD_BLOCK, o->block_rate);
+    put_kind(mutex, o, CPPROF__RECORD_MUTEX, o->mutex_fraction);
+    put_kind(wall, o, CPPROF__RECORD_WALL, o->wall_rate);
+    put_kind(off_cpu, o, CPPROF__RECORD_OFF_CPU, o->wall_rate);
+    cpprof__record_vm_words(o, vm);
+    if (o->max_depth)
+        snprintf(depth, sizeof depth, ",depth=%u", o->max_depth);
+    snprintf(text, sizeof text,
+             "record=%s%s%s%s%s%s%s%s%s,engine=%s,symbolize=%s%s", folder, cpu,
+             heap, block, mutex, wall, off_cpu, o->labels ? ",labels=on" : "",
+             depth, o->engine ? o->engine : "auto", symbolize[o->symbolize],
+             vm);
+    return setenv("CPPROF", text, 1) == 0;
+}
+
+/* In front of what is preloaded already. */
+static bool
+set_preload(const char *library)
+{
+    const char *before = getenv("LD_PRELOAD");
+    char *text;
+    bool done;
+
+    if (!before || !*before)
+        return setenv("LD_PRELOAD", library, 1) == 0;
+    if (asprintf(&text, "%s:%s", library, before) < 0)
+        return false;
+    done = setenv("LD_PRELOAD", text, 1) == 0;
+    free(text);
+    return done;
+}
+
+/* Become the command; on failure tell the parent why, and end. */
+static void __attribute__((noreturn))
+become(const struct cpprof__record_options *options,
+       const struct cpprof__record_folder *folder, int report_fd)
+{
+    int sys;
+
+    unsetenv("CPPROF_OWNER");
+    if (set_cpprof(options, folder->path) && set_preload(folder->library)) {
+        give_back_signals();
+        execvp(options->command[0], options->command);
+    }
+    sys = errno;
+    while (write(report_fd, &sys, sizeof sys) < 0 && errno == EINTR)
+        ;
+    _exit(CPPROF__EXIT_NOT_FOUND);
+}
+
+/* The errno with which exec failed, or 0 when it closed the pipe. */
+static int
+exec_result(int fd)
+{
+    int sys = 0;
+    ssize_t n;
+
+    do
+        n = read(fd, &sys, sizeof sys);
+    while (n < 0 && errno == EINTR);
+    return n == sizeof sys ? sys : 0;
+}
+
+static int
+cannot_run(const char *command, int sys)
+{
+    cpprof__cli_fail("%s: %s", command, strerror(sys));
+    return sys == ENOENT ? CPPROF__EXIT_NOT_FOUND : CPPROF__EXIT_CANNOT_RUN;
+}
+
+int
+cpprof__record_child_start(const struct cpprof__record_options *options,
+                           const struct cpprof__record_folder *folder,
+                           struct cpprof__record_child *child)
+{
+    int fds[2], sys;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return cannot_run(options->command[0], errno);
+    take_signals();
+    child->start_ns = now_ns();
+    child->status = 0;
+    child->pid = fork();
+    if (child->pid == 0)
+        become(options, folder, fds[1]);
+    sys = child->pid < 0 ? errno : 0;
+    close(fds[1]);
+    if (!sys)
+        sys = exec_result(fds[0]);
+    close(fds[0]);
+    if (!sys)
+        return 0;
+    if (child->pid > 0)
+        waitpid(child->pid, NULL, 0);
+    return cannot_run(options->command[0], sys);
+}
+
+/* The next signal that concerns us; 0 when left_ns are over. */
+static int
+next_signal(int64_t left_ns)
+{
+    struct timespec left = {(time_t)(left_ns / NS_PER_S),
+                            (long)(left_ns % NS_PER_S)};
+    sigset_t set;
+    int signal;
+
+    fill_set(&set);
+    do
+        signal = sigtimedwait(&set, NULL, &left);
+    while (signal < 0 && errno == EINTR);
+    return signal > 0 ? signal : 0;
+}
+
+bool
+cpprof__record_child_wait(struct cpprof__record_child *child, double seconds)
+{
+    int64_t end_ns = seconds > 0
+                         ? child->start_ns + (int64_t)(seconds * NS_PER_S)
+                         : INT64_MAX;
+
+    for (;;) {
+        int64_t left_ns = end_ns - now_ns();
+        int signal;
+
+        if (waitpid(child->pid, &child->status, WNOHANG) == child->pid)
+            return true;
+        if (left_ns <= 0)
+            return false;
+        signal = next_signal(left_ns);
+        if (signal == SIGTERM || signal == SIGHUP)
+            kill(child->pid, signal);
+    }
+}
+
+/* Were we started with this signal ignored? */
+static bool
+was_ignored(int signal)
+{
+    struct sigaction now;
+    size_t i;
+
+    for (i = 0; i < N_IGNORED; i++)
+        if (ignored[i] == signal)
+            return inherited.actions[i].sa_handler == SIG_IGN;
+    sigaction(signal, NULL, &now);
+    return now.sa_handler == SIG_IGN;
+}
+
+static void
+on_interruption(int signal)
+{
+    if (now_ns() - ended_ns < GRACE_NS)
+        return;
+    cpprof__record_folder_remove(folder_to_remove);
+    sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    raise(signal);
+}
+
+void
+cpprof__record_child_ended(const struct cpprof__record_folder *folder)
+{
+    static const int interruptions[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_interruption,
+                               .sa_flags = SA_RESTART};
+    size_t i;
+
+    folder_to_remove = folder;
+    ended_ns = now_ns();
+    for (i = 0; i < sizeof interruptions / sizeof *interruptions; i++)
+        if (!was_ignored(interruptions[i]))
+            sigaction(interruptions[i], &action, NULL);
+    sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
+}
+
+/* The core dump was the command's to make. */
+static void
+die_of(int signal)
+{
+    struct rlimit none = {0, 0};
+    sigset_t set;
+
+    setrlimit(RLIMIT_CORE, &none);
+    prctl(PR_SET_DUMPABLE, 0);
+    fflush(NULL);
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    raise(signal);
+}
+
+int
+cpprof__record_child_status(const struct cpprof__record_child *child)
+{
+    return WIFSIGNALED(child->status) ? 128 + WTERMSIG(child->status)
+                                      : WEXITSTATUS(child->status);
+}
+
+int
+cpprof__record_child_pass_on(const struct cpprof__record_child *child)
+{
+    if (WIFSIGNALED(child->status))
+        die_of(WTERMSIG(child->status));
+    return cpprof__record_child_status(child);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* From a recording to files: the CPU profiles, and then the other kinds. */
+#include "cli/record/output.h"
+
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t
+n_images(const struct cpprof_recording *recording)
+{
+    return cpprof_recording_n_images(recording);
+}
+
+static struct cpprof__record_image
+image_at(const struct cpprof__record_output *out, size_t index)
+{
+    const struct cpprof_recorded_image *image =
+        cpprof_recording_image(out->recording, index);
+
+    return (struct cpprof__record_image){
+        .name = image->name,
+        .pid = image->pid,
+        .image = &image->image,
+        .n_samples = image->n_samples,
+        .is_empty = !image->n_samples && !image->n_lost,
+    };
+}
+
+static const char *
+plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void
+print(const struct cpprof__record_output *out, size_t index, const char *path)
+{
+    const struct cpprof_recorded_image *image =
+        cpprof_recording_image(out->recording, index);
+    char lost[48] = "none lost";
+
+    if (image->n_lost)
+        snprintf(lost, sizeof lost, "%" PRIu64 " lost", image->n_lost);
+    cpprof__cli_warn("%s: %" PRIu64 " sample%s, %" PRIu64
+                     " thread%s, %.1f s, %s (%s)",
+                     path, image->n_samples, plural(image->n_samples),
+                     image->n_threads, plural(image->n_threads),
+                     (double)image->duration_ns * 1e-9, lost, image->engine);
+}
+
+static void
+print_more(const struct cpprof__record_output *out, size_t n)
+{
+    cpprof__cli_warn("and %zu more files; the %zu other processes have "
+                     "%" PRIu64 " samples in all",
+                     n, out->n_written, out->n_samples);
+}
+
+static enum cpprof_status
+write_image(const struct cpprof__record_output *out, size_t index,
+            struct cpprof_writer writer, struct cpprof_error *error)
+{
+    const struct cpprof_cpu_options options = {
+        .size = sizeof options,
+        .symbolize = out->options->symbolize,
+        .flags = out->options->legacy ? CPPROF_CPU_LEGACY : 0,
+    };
+
+    return cpprof_recording_write(out->recording, index, writer, &options,
+                                  error);
+}
+
+static const struct cpprof__record_way way = {n_images, image_at, write_image,
+                                              print, print_more};
+
+static bool
+write_cpu(const struct cpprof__record_options *options,
+          struct cpprof_recording *recording, pid_t command)
+{
+    struct cpprof__record_output out = {.options = options,
+                                        .recording = recording,
+                                        .kind = CPPROF__RECORD_CPU,
+                                        .way = &way};
+    size_t main_image = cpprof__record_find_main(&out, command);
+
+    out.path = cpprof__record_name(options, CPPROF__RECORD_CPU);
+    if (!out.path) {
+        cpprof__cli_fail("record: out of memory");
+        return false;
+    }
+    if (main_image == CPPROF__RECORD_NO_IMAGE) {
+        cpprof__cli_fail("%s: not written: no samples of %s, which used no "
+                         "CPU time or did not load libcpprof.so",
+                         out.path, options->command[0]);
+        out.failed = true;
+    } else if (cpprof__record_write_image(&out, main_image, out.path)) {
+        print(&out, main_image, out.path);
+    } else {
+        out.failed = true;
+    }
+    cpprof__record_write_others(&out, main_image);
+    free(out.path);
+    return !out.failed;
+}
+
+bool
+cpprof__record_files_write(struct cpprof__record_options *options,
+                           const struct cpprof__record_folder *folder,
+                           pid_t command)
+{
+    struct cpprof_recording *recording;
+    struct cpprof_error error;
+    bool written = true;
+    unsigned kind;
+
+    /* Whoever still runs has no one to sample for any more. */
+    if (cpprof_recording_stop(folder->path, &error) != CPPROF_OK ||
+        cpprof_recording_open(folder->path, &recording, &error) != CPPROF_OK) {
+        cpprof__cli_fail("record: %s", error.text);
+        return false;
+    }
+    if (options->kinds & CPPROF__RECORD_CPU)
+        written = write_cpu(options, recording, command);
+    if (options->kinds & CPPROF__RECORD_HEAP &&
+        !cpprof__record_heap_write(options, recording, command))
+        written = false;
+    for (kind = CPPROF__RECORD_BLOCK; kind < CPPROF__RECORD_END; kind *= 2)
+        if (options->kinds & kind &&
+            !cpprof__record_waits_write(options, recording, kind, command))
+            written = false;
+    cpprof_recording_free(recording);
+    return written;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is still in use at the end, a line for each stack: read back from the
+ * profile that was written, whose names are those that every report shows. The
+ * frame that is told is the first, from the leaf, of code that is the
+ * program's: not of a file in the system's library folders.
+ */
+#include "cli/record/record.h"
+
+#include "cli/cli.h"
+
+#include <cpprof/profile.h>
+#include <cpprof/profile_change.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of heap profiles: see cpprof/heap.h. */
+#define OBJECTS 2
+#define BYTES   3
+
+/* Memory that libc keeps for as long as the process lives: the buffers of
+ * streams, of locales, and the TLS of threads whose stack is kept for the
+ * next one. It is no leak of the program. */
+#define KEPT_BY_LIBC "^(_IO_file_doallocate|_dl_allocate_tls|setlocale)$"
+
+/* Samples of one stack, of whatever size. */
+struct stack {
+    const uint32_t *locations;
+    size_t n;
+    int64_t objects;
+    int64_t bytes;
+};
+
+static int
+compare_stacks(const void *a, const void *b)
+{
+    const struct stack *x = a, *y = b;
+
+    if (x->n != y->n)
+        return x->n < y->n ? -1 : 1;
+    return memcmp(x->locations, y->locations, x->n * sizeof *x->locations);
+}
+
+static int
+compare_bytes(const void *a, const void *b)
+{
+    const struct stack *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return compare_stacks(a, b);
+}
+
+static size_t
+take_stacks(const struct cpprof_pprof *profile, struct stack *stacks)
+{
+    size_t n = cpprof_pprof_info(profile).n_samples, i, n_taken = 0;
+
+    for (i = 0; i < n; i++) {
+        struct cpprof_pprof_sample sample = cpprof_pprof_sample(profile, i);
+
+        if (sample.values[BYTES] <= 0 && sample.values[OBJECTS] <= 0)
+            continue;
+        stacks[n_taken++] =
+            (struct stack){sample.locations, sample.n_locations,
+                           sample.values[OBJECTS], sample.values[BYTES]};
+    }
+    return n_taken;
+}
+
+/* Add up those of one stack: returns how many there are. */
+static size_t
+join_stacks(struct stack *stacks, size_t n)
+{
+    size_t i, n_joined = 0;
+
+    qsort(stacks, n, sizeof *stacks, compare_stacks);
+    for (i = 0; i < n; i++) {
+        if (!n_joined || compare_stacks(&stacks[n_joined - 1], &stacks[i])) {
+            stacks[n_joined++] = stacks[i];
+            continue;
+        }
+        stacks[n_joined - 1].objects += stacks[i].objects;
+        stacks[n_joined - 1].bytes += stacks[i].bytes;
+    }
+    qsort(stacks, n_joined, sizeof *stacks, compare_bytes);
+    return n_joined;
+}
+
+static bool
+is_systems(const struct cpprof_pprof *profile, uint32_t mapping)
+{
+    static const char *const folders[] = {"/lib", "/usr/lib", "["};
+    const char *file, *slash;
+    size_t i;
+
+    if (mapping == CPPROF_PPROF_NONE)
+        return true;
+    file = cpprof_pprof_text(
+        profile, cpprof_pprof_mappings(profile)[mapping].file, NULL);
+    for (i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (!strncmp(file, folders[i], strlen(folders[i])))
+            return true;
+    slash = strrchr(file, '/');
+    return slash && !strncmp(slash + 1, "libcpprof.so", 12);
+}
+
+/* The first location, from the leaf, that says something about the program. */
+static const struct cpprof_pprof_location *
+location_of(const struct cpprof_pprof *profile, const struct stack *stack)
+{
+    const struct cpprof_pprof_location *all = cpprof_pprof_locations(profile);
+    size_t i;
+
+    for (i = 0; i < stack->n; i++) {
+        const struct cpprof_pprof_location *at = &all[stack->locations[i]];
+
+        if (!is_systems(profile, at->mapping))
+            return at;
+    }
+    return stack->n ? &all[stack->locations[0]] : NULL;
+}
+
+/* "libx.so+0x51", as in the file. */
+static void
+describe_address(const struct cpprof_pprof *profile,
+                 const struct cpprof_pprof_location *at, char *text,
+                 size_t n_text)
+{
+    const struct cpprof_pprof_mapping *mapping;
+    const char *file, *slash;
+
+    if (!at || at->mapping == CPPROF_PPROF_NONE) {
+        snprintf(text, n_text, "0x%" PRIx64, at ? at->address : 0);
+        return;
+    }
+    mapping = &cpprof_pprof_mappings(profile)[at->mapping];
+    file = cpprof_pprof_text(profile, mapping->file, NULL);
+    slash = strrchr(file, '/');
+    snprintf(text, n_text, "%s+0x%" PRIx64, slash ? slash + 1 : file,
+             at->address - mapping->start + mapping->offset);
+}
+
+/* "make_node (tree.c:51)", as far as it is known. */
+static void
+describe(const struct cpprof_pprof *profile, const struct stack *stack,
+         char *text, size_t n_text)
+{
+    const struct cpprof_pprof_location *at = location_of(profile, stack);
+    const struct cpprof_pprof_line *line;
+    const struct cpprof_pprof_function *function;
+    const char *file;
+
+    if (!at || !at->n_lines) {
+        describe_address(profile, at, text, n_text);
+        return;
+    }
+    line = &cpprof_pprof_lines(profile)[at->first_line];
+    function = &cpprof_pprof_functions(profile)[line->function];
+    file = cpprof_pprof_text(profile, function->file, NULL);
+    if (*file && line->line)
+        snprintf(text, n_text, "%s (%s:%" PRId64 ")",
+                 cpprof_pprof_text(profile, function->name, NULL), file,
+                 line->line);
+    else
+        snprintf(text, n_text, "%s",
+                 cpprof_pprof_text(profile, function->name, NULL));
+}
+
+static void
+print_size(int64_t bytes, char *text, size_t n)
+{
+    if (bytes < 10 * 1024)
+        snprintf(text, n, "%" PRId64 " bytes", bytes);
+    else if (bytes < 10 * 1024 * 1024)
+        snprintf(text, n, "%.1f KB", (double)bytes / 1024);
+    else
+        snprintf(text, n, "%.1f MB", (double)bytes / 1048576);
+}
+
+static void
+print_stacks(struct cpprof__record_options *options,
+             const struct cpprof_pprof *profile, const struct stack *stacks,
+             size_t n, bool is_estimate)
+{
+    char size[32], where[700];
+    int64_t objects = 0;
+    size_t i, n_told;
+
+    for (n_told = 0; n_told < n; n_told++) {
+        if (stacks[n_told].bytes < options->min_bytes)
+            break;
+        options->leaked_bytes += stacks[n_told].bytes;
+        objects += stacks[n_told].objects;
+    }
+    if (!n_told)
+        return;
+    print_size(options->leaked_bytes, size, sizeof size);
+    cpprof__cli_warn("in use at the end: %s%s in %" PRId64
+                     " objects of %zu stack%s",
+                     is_estimate ? "about " : "", size, objects, n_told,
+                     n_told == 1 ? "" : "s");
+    for (i = 0; i < n_told && i < (size_t)options->max_lines; i++) {
+        print_size(stacks[i].bytes, size, sizeof size);
+        describe(profile, &stacks[i], where, sizeof where);
+        cpprof__cli_warn("  %s in %" PRId64 " object%s: %s", size,
+                         stacks[i].objects, stacks[i].objects == 1 ? "" : "s",
+                         where);
+    }
+    if (i < n_told)
+        cpprof__cli_warn("  and %zu more; see cpprof top", n_told - i);
+}
+
+static enum cpprof_status
+ignore(struct cpprof_pprof *profile, const char *expression,
+       struct cpprof_error *error)
+{
+    const struct cpprof_pprof_name_filter names = {.size = sizeof names,
+                                                   .ignore = expression};
+
+    return expression ? cpprof_pprof_filter_names(profile, &names, NULL, error)
+                      : CPPROF_OK;
+}
+
+static enum cpprof_status
+filter(struct cpprof_pprof *profile,
+       const struct cpprof__record_options *options, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    if (options->is_verdict)
+        status = ignore(profile, KEPT_BY_LIBC, error);
+    return status == CPPROF_OK ? ignore(profile, options->ignore, error)
+                               : status;
+}
+
+bool
+cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
+                      bool is_estimate)
+{
+    struct cpprof_pprof *profile = NULL;
+    struct cpprof_error error;
+    struct stack *stacks = NULL;
+    bool done = false;
+
+    options->leaked_bytes = 0;
+    if (cpprof_pprof_read_path(path, NULL, &profile, &error) != CPPROF_OK ||
+        filter(profile, options, &error) != CPPROF_OK) {
+        cpprof__cli_fail("%s: %s", path, error.text);
+        goto done;
+    }
+    if (cpprof_pprof_info(profile).n_sample_types != 4) {
+        cpprof__cli_fail("%s: no heap profile", path);
+        goto done;
+    }
+    stacks = calloc(cpprof_pprof_info(profile).n_samples + 1, sizeof *stacks);
+    if (!stacks) {
+        cpprof__cli_fail("%s: out of memory", path);
+        goto done;
+    }
+    print_stacks(options, profile, stacks,
+                 join_stacks(stacks, take_stacks(profile, stacks)),
+                 is_estimate);
+    done = true;
+done:
+    free(stacks);
+    cpprof_pprof_free(profile);
+    return done;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/record/output.h"
+
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Files that get a line each; of more only the number is said. A build starts
+ * hundreds of processes. */
+#define LINES_MAX 10
+
+static struct cpprof__record_image
+image_at(const struct cpprof__record_output *out, size_t index)
+{
+    return out->way->image(out, index);
+}
+
+size_t
+cpprof__record_find_main(const struct cpprof__record_output *out, pid_t command)
+{
+    size_t n = out->way->n_images(out->recording), i;
+    size_t found = CPPROF__RECORD_NO_IMAGE;
+    bool has_samples = false;
+
+    for (i = 0; i < n; i++) {
+        struct cpprof__record_image image = image_at(out, i);
+
+        if (image.pid != command || (has_samples && image.is_empty))
+            continue;
+        found = i;
+        has_samples = !image.is_empty;
+    }
+    return found;
+}
+
+bool
+cpprof__record_write_image(const struct cpprof__record_output *out,
+                           size_t index, const char *path)
+{
+    struct cpprof_writer writer;
+    struct cpprof_error error;
+
+    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK) {
+        cpprof__cli_fail("%s", error.text);
+        return false;
+    }
+    if (out->way->write(out, index, writer, &error) != CPPROF_OK) {
+        cpprof__cli_fail("%s: %s", path, error.text);
+        return false;
+    }
+    return true;
+}
+
+/* Is there another image of the same name and pid? Then its number is told. */
+static bool
+is_one_of_many(const struct cpprof__record_output *out,
+               const struct cpprof__record_image *image)
+{
+    size_t n = out->way->n_images(out->recording), i, n_same = 0;
+
+    for (i = 0; i < n; i++) {
+        struct cpprof__record_image other = image_at(out, i);
+
+        n_same += other.pid == image->pid && !strcmp(other.name, image->name);
+    }
+    return n_same > 1;
+}
+
+static void
+write_beside(struct cpprof__record_output *out, size_t index)
+{
+    struct cpprof__record_image image = image_at(out, index);
+    char *path = cpprof__record_name_beside(
+        out->path, image.name, image.pid,
+        is_one_of_many(out, &image) ? image.image : NULL);
+
+    if (!path || !cpprof__record_write_image(out, index, path)) {
+        out->failed = true;
+    } else {
+        if (out->n_written++ < LINES_MAX)
+            out->way->print(out, index, path);
+        out->n_samples += image.n_samples;
+    }
+    free(path);
+}
+
+void
+cpprof__record_write_others(struct cpprof__record_output *out,
+                            size_t main_image)
+{
+    size_t n = out->way->n_images(out->recording), i, n_skipped = 0;
+    bool room = cpprof__record_has_room_beside(out->path);
+
+    for (i = 0; i < n; i++) {
+        if (i == main_image || image_at(out, i).is_empty)
+            continue;
+        if (room)
+            write_beside(out, i);
+        else
+            n_skipped++;
+    }
+    if (out->n_written > LINES_MAX)
+        out->way->print_more(out, out->n_written - LINES_MAX);
+    if (n_skipped)
+        cpprof__cli_warn("%s is no file: %zu other process%s not written",
+                         out->path, n_skipped,
+                         n_skipped == 1 ? " was" : "es were");
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looks at a command the way execve(2) and the dynamic loader will: where it
+ * is, whether it may run, through which interpreters (`#!`), whether it gains
+ * privilege (then the loader ignores LD_PRELOAD: ld.so(8), secure-execution
+ * mode), and whether there is a loader at all (PT_INTERP).
+ *
+ * What cannot be looked at, such as a file that may be executed but not read,
+ * is let through.
+ */
+#include "cli/record/preflight.h"
+
+#include <elf.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* Scripts that name scripts: as many as the kernel follows (fs/exec.c). */
+#define INTERPRETERS_MAX 5
+
+/* How much of a script's first line counts (BINPRM_BUF_SIZE). */
+#define FIRST_LINE_BYTES 256
+
+/* Where execvp(3) looks when there is no PATH. */
+#define DEFAULT_PATH "/bin:/usr/bin"
+
+struct check {
+    struct cpprof__preflight *result;
+    const char *command; /* as the user gave it: how every line begins */
+};
+
+static bool __attribute__((format(printf, 3, 4)))
+refuse(struct check *c, int exit_status, const char *format, ...)
+{
+    struct cpprof__preflight *r = c->result;
+    va_list args;
+    int n = snprintf(r->text, sizeof r->text, "%s: ", c->command);
+
+    if (n < 0 || (size_t)n >= sizeof r->text)
+        n = 0;
+    va_start(args, format);
+    vsnprintf(r->text + n, sizeof r->text - (size_t)n, format, args);
+    va_end(args);
+    for (n = 0; r->text[n]; n++)
+        if ((unsigned char)r->text[n] < ' ')
+            r->text[n] = '?';
+    r->exit_status = exit_status;
+    return false;
+}
+
+/* --- where the command is --------------------------------------------------
+ */
+
+/* 0 or the errno with which execve would fail. */
+static int
+may_run(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return errno;
+    if (S_ISDIR(st.st_mode))
+        return EISDIR;
+    if (!S_ISREG(st.st_mode))
+        return EACCES;
+    return eaccess(path, X_OK) < 0 ? errno : 0;
+}
+
+/* The first of PATH that may run; otherwise why the best of them may not. */
+static int
+search_path(const char *name, char path[PATH_MAX])
+{
+    const char *next = getenv("PATH");
+    int sys = ENOENT;
+
+    for (next = next ? next : DEFAULT_PATH; next;) {
+        size_t n = strcspn(next, ":");
+        char candidate[PATH_MAX];
+        int failed;
+
+        /* An empty element is the current directory. */
+        if (snprintf(candidate, sizeof candidate, "%.*s%s%s", (int)n, next,
+                     n ? "/" : "", name) >= (int)sizeof candidate)
+            failed = ENOENT;
+        else
+            failed = may_run(candidate);
+        if (!failed) {
+            strcpy(path, candidate);
+            return 0;
+        }
+        if (failed != ENOENT && failed != ENOTDIR && failed != EISDIR)
+            sys = failed;
+        next = next[n] ? next + n + 1 : NULL;
+    }
+    return sys;
+}
+
+/* The file that execvp runs for a name; 0 or an errno. */
+static int
+find_command(const char *name, char path[PATH_MAX])
+{
+    if (!*name)
+        return ENOENT;
+    if (!strchr(name, '/'))
+        return search_path(name, path);
+    if (strlen(name) >= PATH_MAX)
+        return ENAMETOOLONG;
+    strcpy(path, name);
+    return may_run(path);
+}
+
+static bool
+locate(struct check *c, const char *name, char path[PATH_MAX])
+{
+    int sys = find_command(name, path);
+
+    if (!sys)
+        return true;
+    if (sys == ENOENT && !strchr(name, '/'))
+        return refuse(c, CPPROF__EXIT_NOT_FOUND, "command not found");
+    return refuse(
+        c, sys == ENOENT ? CPPROF__EXIT_NOT_FOUND : CPPROF__EXIT_CANNOT_RUN,
+        "%s", strerror(sys));
+}
+
+/* --- privilege -------------------------------------------------------------
+ */
+
+/* Does the file bring capabilities that make an exec a secure one? Not for
+ * root, who has them all (capabilities(7)). */
+static bool
+has_capabilities(int fd)
+{
+    struct vfs_ns_cap_data c = {0};
+    bool any;
+
+    if (getuid() == 0 ||
+        fgetxattr(fd, "security.capability", &c, sizeof c) <= 0)
+        return false;
+    any = c.data[0].permitted || c.data[1].permitted;
+    return any || c.magic_etc & htole32(VFS_CAP_FLAGS_EFFECTIVE);
+}
+
+/* What execve would grant that the user does not have: the loader then takes
+ * nothing from the environment. */
+static const char *
+privilege_gained(int fd, const struct stat *st)
+{
+    bool no_set_id = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+    struct statvfs fs;
+
+    if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_NOSUID)
+        return NULL;
+    if (!no_set_id && st->st_mode & S_ISUID && st->st_uid != getuid())
+        return "set-user-ID";
+    if (!no_set_id &&
+        (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+        st->st_gid != getgid())
+        return "set-group-ID";
+    return has_capabilities(fd) ? "file capabilities" : NULL;
+}
+
+/* --- ELF -------------------------------------------------------------------
+ */
+
+static const char *
+machine_name(unsigned machine)
+{
+    static const struct {
+        unsigned machine;
+        const char *name;
+    } known[] = {
+        {EM_386, "i386"},        {EM_X86_64, "x86-64"}, {EM_ARM, "ARM"},
+        {EM_AARCH64, "aarch64"}, {EM_RISCV, "RISC-V"},  {EM_PPC64, "PowerPC64"},
+        {EM_S390, "s390"},       {EM_MIPS, "MIPS"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].machine == machine)
+            return known[i].name;
+    return "another machine";
+}
+
+/* The machine this program is made for, from its own file. */
+static unsigned
+own_machine(void)
+{
+    static unsigned machine;
+    Elf64_Ehdr e;
+    int fd;
+
+    if (machine)
+        return machine;
+    fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && pread(fd, &e, sizeof e, 0) == (ssize_t)sizeof e)
+        machine = e.e_machine;
+    if (fd >= 0)
+        close(fd);
+    return machine;
+}
+
+/* The loader itself may be the command: it has no PT_INTERP and is no static
+ * program. */
+static bool
+is_loader(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+
+    return !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5) ||
+           !strncmp(name, "ld64.so", 7);
+}
+
+/* The PT_INTERP text of an image; "" when there is none. False: unreadable. */
+static bool
+read_interpreter(int fd, const Elf64_Ehdr *e, char interpreter[PATH_MAX])
+{
+    Elf64_Phdr p;
+    unsigned i;
+
+    *interpreter = 0;
+    for (i = 0; e->e_phentsize == sizeof p && i < e->e_phnum; i++) {
+        if (pread(fd, &p, sizeof p, (off_t)(e->e_phoff + i * sizeof p)) !=
+            (ssize_t)sizeof p)
+            return false;
+        if (p.p_type != PT_INTERP)
+            continue;
+        if (p.p_filesz < 2 || p.p_filesz > PATH_MAX ||
+            pread(fd, interpreter, p.p_filesz, (off_t)p.p_offset) !=
+                (ssize_t)p.p_filesz)
+            return false;
+        interpreter[p.p_filesz - 1] = 0;
+        return true;
+    }
+    return true;
+}
+
+static bool
+check_loader(struct check *c, const char *path, int fd, const Elf64_Ehdr *e)
+{
+    char loader[PATH_MAX];
+    const char *slash;
+
+    if (!read_interpreter(fd, e, loader))
+        return refuse(c, CPPROF__EXIT_CANNOT_RUN, "malformed ELF binary");
+    if (!*loader)
+        return is_loader(path) ||
+               refuse(c, CPPROF__EXIT_CANNOT_RUN,
+                      "a static program; only programs with a dynamic loader "
+                      "can be recorded (link it with libcpprof.a instead)");
+    slash = strrchr(loader, '/');
+    if (!strncmp(slash ? slash + 1 : loader, "ld-musl-", 8))
+        return refuse(c, CPPROF__EXIT_CANNOT_RUN,
+                      "a program for musl libc, which is not supported");
+    if (access(loader, F_OK) < 0)
+        return refuse(c, CPPROF__EXIT_NOT_FOUND, "its loader %s is missing",
+                      loader);
+    return true;
+}
+
+static bool
+check_elf(struct check *c, const char *path, int fd, const Elf64_Ehdr *e)
+{
+    unsigned machine = e->e_machine;
+
+    if (e->e_ident[EI_DATA] !=
+        (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB))
+        machine = __builtin_bswap16(e->e_machine);
+    if (e->e_ident[EI_CLASS] == ELFCLASS32)
+        return refuse(c, CPPROF__EXIT_CANNOT_RUN,
+                      "a 32-bit program; only 64-bit ones can be recorded");
+    if (machine && own_machine() && machine != own_machine())
+        return refuse(c, CPPROF__EXIT_CANNOT_RUN, "a program for %s, not %s",
+                      machine_name(machine), machine_name(own_machine()));
+    if ((e->e_type != ET_EXEC && e->e_type != ET_DYN) || !e->e_phnum)
+        return refuse(c, CPPROF__EXIT_CANNOT_RUN,
+                      "an ELF file that is no program");
+    return check_loader(c, path, fd, e);
+}
+
+/* --- scripts ---------------------------------------------------------------
+ */
+
+/* A word of env's arguments that is not yet the command: an option that takes
+ * nothing, or a variable. */
+static bool
+is_env_prefix(const char *word)
+{
+    return strchr(word, '=') ||
+           (word[0] == '-' && (!word[1] || strchr("iS0v", word[1])));
+}
+
+/*
+ * The command in "#!/usr/bin/env command", with -S "env -S A=1 command -x".
+ * The text is cut up. NULL when there is none, or env was told things that are
+ * not understood here.
+ */
+static const char *
+env_command(char *text)
+{
+    char *word;
+
+    while ((word = strsep(&text, " \t"))) {
+        if (!strncmp(word, "-S", 2) && word[2])
+            word += 2; /* -Scommand */
+        if (!*word || is_env_prefix(word))
+            continue;
+        return word[0] == '-' ? NULL : word;
+    }
+    return NULL;
+}
+
+/* Split "#! interpreter argument" as the kernel does (fs/binfmt_script.c). */
+static bool
+split_script(char *line, char **interpreter, char **argument)
+{
+    char *end;
+
+    line[strcspn(line, "\n")] = 0;
+    *interpreter = line + 2 + strspn(line + 2, " \t");
+    end = *interpreter + strcspn(*interpreter, " \t");
+    *argument = end + strspn(end, " \t");
+    *end = 0;
+    return **interpreter != 0;
+}
+
+static bool
+is_env(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !strcmp(slash ? slash + 1 : path, "env");
+}
+
+/* What a file turns out to be. */
+enum kind { KIND_FINE, KIND_REFUSED, KIND_SCRIPT };
+
+/* A script names the next path to look at. */
+static enum kind
+follow_script(struct check *c, char *line, char next[PATH_MAX])
+{
+    char *interpreter, *argument;
+    const char *command;
+    int sys;
+
+    if (!split_script(line, &interpreter, &argument)) {
+        refuse(c, CPPROF__EXIT_CANNOT_RUN, "a script without an interpreter");
+        return KIND_REFUSED;
+    }
+    sys = may_run(interpreter);
+    if (sys) {
+        refuse(c,
+               sys == ENOENT ? CPPROF__EXIT_NOT_FOUND : CPPROF__EXIT_CANNOT_RUN,
+               "its interpreter %s: %s", interpreter, strerror(sys));
+        return KIND_REFUSED;
+    }
+    strcpy(next, interpreter);
+    if (!is_env(interpreter))
+        return KIND_SCRIPT;
+    /* env hands the environment on, so it is its command that matters. */
+    command = env_command(argument);
+    if (!command)
+        return KIND_FINE;
+    sys = find_command(command, next);
+    if (!sys)
+        return KIND_SCRIPT;
+    refuse(c, sys == ENOENT ? CPPROF__EXIT_NOT_FOUND : CPPROF__EXIT_CANNOT_RUN,
+           "its interpreter %s: %s", command,
+           sys == ENOENT ? "command not found" : strerror(sys));
+    return KIND_REFUSED;
+}
+
+/* --- one file --------------------------------------------------------------
+ */
+
+static enum kind
+check_content(struct check *c, const char *path, int fd, char next[PATH_MAX])
+{
+    union {
+        Elf64_Ehdr elf;
+        char line[FIRST_LINE_BYTES + 1];
+    } head;
+    const char *gained;
+    struct stat st;
+    ssize_t n;
+
+    memset(&head, 0, sizeof head);
+    n = pread(fd, &head, FIRST_LINE_BYTES, 0);
+    if (n < 0 || fstat(fd, &st) < 0)
+        return KIND_FINE;
+    if (!strncmp(head.line, "#!", 2))
+        return follow_script(c, head.line, next);
+    gained = privilege_gained(fd, &st);
+    if (gained) {
+        refuse(c, CPPROF__EXIT_CANNOT_RUN,
+               "gains privilege (%s), so the loader would not load "
+               "libcpprof.so",
+               gained);
+        return KIND_REFUSED;
+    }
+    if (memcmp(head.line, ELFMAG, SELFMAG) == 0 && n >= EI_NIDENT)
+        return check_elf(c, path, fd, &head.elf) ? KIND_FINE : KIND_REFUSED;
+    /* Neither: execvp gives it to the shell. */
+    strcpy(next, "/bin/sh");
+    return KIND_SCRIPT;
+}
+
+static enum kind
+check_file(struct check *c, const char *path, char next[PATH_MAX])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    enum kind kind = KIND_FINE;
+
+    if (fd >= 0) {
+        kind = check_content(c, path, fd, next);
+        close(fd);
+    }
+    return kind;
+}
+
+void
+cpprof__preflight(const char *command, struct cpprof__preflight *result)
+{
+    struct check c = {result, *command ? command : "\"\""};
+    char path[PATH_MAX], next[PATH_MAX];
+    int n_followed = 0;
+
+    result->exit_status = 0;
+    *result->text = 0;
+    if (!locate(&c, command, path))
+        return;
+    while (check_file(&c, path, next) == KIND_SCRIPT) {
+        if (++n_followed > INTERPRETERS_MAX) {
+            refuse(&c, CPPROF__EXIT_CANNOT_RUN,
+                   "interpreters name each other without end");
+            return;
+        }
+        strcpy(path, next);
+    }
+}

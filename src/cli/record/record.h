@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of `cpprof record`: options, the child and its folder, files. */
+#ifndef CLI_RECORD_H
+#define CLI_RECORD_H
+
+#include <cpprof/recording.h>
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+/* Kinds of profiles. ORDER: names of names.c. */
+#define CPPROF__RECORD_CPU     1u
+#define CPPROF__RECORD_HEAP    2u
+#define CPPROF__RECORD_BLOCK   4u
+#define CPPROF__RECORD_MUTEX   8u
+#define CPPROF__RECORD_WALL    16u
+#define CPPROF__RECORD_OFF_CPU 32u
+#define CPPROF__RECORD_END     64u
+
+struct cpprof__record_options {
+    unsigned kinds;             /* CPPROF__RECORD_* */
+    unsigned rate_hz;           /* 0: the library's default */
+    unsigned max_depth;         /* 0: the library's default */
+    const char *engine;         /* as in CPPROF= */
+    const char *heap_rate;      /* as in CPPROF=heap=; NULL: its default */
+    const char *block_rate;     /* as in CPPROF=block=, likewise */
+    const char *mutex_fraction; /* as in CPPROF=mutex=, likewise */
+    const char *wall_rate;      /* as in CPPROF=wall= and offcpu=, likewise */
+    bool labels;                /* of threads, on samples of the heap */
+    bool peak;                  /* heap in use when it was most */
+    bool legacy;                /* in the forms of gperftools and Go of 2016 */
+    enum cpprof_symbolize symbolize;
+    const char *out;   /* NULL: cpu.pb.gz, heap.pb.gz, ... */
+    double duration_s; /* 0: until the command ends */
+    char **command;    /* NULL-terminated */
+
+    /* What is still in use at the end. */
+    bool is_verdict;    /* leaks: of the command alone, without libc's own */
+    const char *ignore; /* regular expression of frames, or NULL */
+    int64_t min_bytes;  /* less of one stack is not told */
+    int max_lines;
+    int64_t leaked_bytes; /* result: of the stacks that are told */
+    uint64_t n_lost;      /* result: samples that are missing */
+};
+
+/* ------------------------------------------------------ names.c ------- */
+
+const char *
+cpprof__record_kind_name(unsigned kind);
+
+/* The kind of a word of n bytes; 0: none. */
+unsigned
+cpprof__record_kind(const char *word, size_t n);
+
+/* FILE of a kind; NULL without memory. The caller frees it. */
+char *
+cpprof__record_name(const struct cpprof__record_options *options,
+                    unsigned kind);
+
+/* The same of the profile of interpreted code. */
+char *
+cpprof__record_name_vm(const struct cpprof__record_options *options);
+
+/* Where the part that names the kind of file begins: ".pb.gz". */
+size_t
+cpprof__record_suffix_at(const char *file);
+
+/* FILE with name, pid and, unless it is NULL, image in it; likewise. */
+char *
+cpprof__record_name_beside(const char *file, const char *name, int32_t pid,
+                           const uint32_t *image);
+
+/* Files beside /dev/null would be files in /dev. */
+bool
+cpprof__record_has_room_beside(const char *path);
+
+/* ----------------------------------------------------- folder.c ------- */
+
+/* Where the samples are while the command runs, and what it preloads. */
+struct cpprof__record_folder {
+    char path[PATH_MAX];
+    char library[PATH_MAX];
+};
+
+/* False after printing why. */
+bool
+cpprof__record_folder_make(struct cpprof__record_folder *folder);
+/* Safety: AS. */
+void
+cpprof__record_folder_remove(const struct cpprof__record_folder *folder);
+
+/* ------------------------------------------------------ child.c ------- */
+
+struct cpprof__record_child {
+    pid_t pid;
+    int status;       /* of waitpid, once it ended */
+    int64_t start_ns; /* CLOCK_MONOTONIC */
+};
+
+/*
+ * Start the command under the library. From here on SIGINT and SIGQUIT are the
+ * command's alone, and SIGTERM and SIGHUP are passed on to it.
+ *
+ * Returns 0, or the exit status after printing why it could not be run.
+ */
+int
+cpprof__record_child_start(const struct cpprof__record_options *options,
+                           const struct cpprof__record_folder *folder,
+                           struct cpprof__record_child *child);
+
+/* Wait until the command ended, or until seconds after its start (0: for
+ * ever). True: it ended. */
+bool
+cpprof__record_child_wait(struct cpprof__record_child *child, double seconds);
+
+/*
+ * The command has ended: from here on signals are ours again. One that comes
+ * while the profile is written removes the folder and ends this program.
+ */
+void
+cpprof__record_child_ended(const struct cpprof__record_folder *folder);
+
+/* Its exit status, or 128 and the signal as a shell would say it. */
+int
+cpprof__record_child_status(const struct cpprof__record_child *child);
+
+/* End as the command did: its exit status is returned, a signal is raised. */
+int
+cpprof__record_child_pass_on(const struct cpprof__record_child *child);
+
+/* --------------------------------------------------------- vm.c ------- */
+
+#define CPPROF__RECORD_VM_BYTES (2 * PATH_MAX + 64)
+
+/* What CPPROF says of interpreted code, from a comma on, or nothing. */
+void
+cpprof__record_vm_words(const struct cpprof__record_options *options,
+                        char text[CPPROF__RECORD_VM_BYTES]);
+/* Name the file, if it was written. */
+void
+cpprof__record_vm_tell(const struct cpprof__record_options *options,
+                       time_t since);
+
+/* ------------------------------------------------------ files.c ------- */
+
+/*
+ * Write what was recorded of the command and of every process it started, and
+ * say so. False after printing what went wrong.
+ */
+bool
+cpprof__record_files_write(struct cpprof__record_options *options,
+                           const struct cpprof__record_folder *folder,
+                           pid_t command);
+
+/* ------------------------------------------------------- heap.c ------- */
+
+/* The same of heap profiles, and what is in use at the end. */
+bool
+cpprof__record_heap_write(struct cpprof__record_options *options,
+                          struct cpprof_recording *recording, pid_t command);
+
+/* ------------------------------------------------------ waits.c ------- */
+
+/* The same of a profile of waits, or by wall time. */
+bool
+cpprof__record_waits_write(const struct cpprof__record_options *options,
+                           struct cpprof_recording *recording, unsigned kind,
+                           pid_t command);
+
+/* ----------------------------------------------------- in_use.c ------- */
+
+/* Read the command's heap profile back and print a line for each stack that
+ * holds most; options->leaked_bytes is what they hold. False after printing
+ * what went wrong. */
+bool
+cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
+                      bool is_estimate);
+
+/* ----------------------------------------------------- record.c ------- */
+
+/* How a command under the recorder went. */
+struct cpprof__record_result {
+    int exit_status; /* to be passed on; of the recorder, when not started */
+    bool is_started;
+    bool is_written;
+};
+
+/* Run a command as the options say, which were checked. pass_on: a signal that
+ * ended the command ends this program, too. */
+struct cpprof__record_result
+cpprof__record_run(struct cpprof__record_options *options, bool pass_on);
+
+/* The flags that `record` and `leaks` share, as they were given, and their
+ * meaning; false after printing what is wrong with them. */
+struct cpprof__record_words {
+    const char *rate, *out, *duration, *engine, *depth, *symbolize;
+    const char *kinds, *heap, *block, *mutex, *wall, *min;
+};
+bool
+cpprof__record_understand(const struct cpprof__record_words *words,
+                          struct cpprof__record_options *options);
+bool
+cpprof__record_parse_bytes(const char *flag, const char *text, int64_t *bytes);
+
+#endif

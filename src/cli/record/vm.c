@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scripts beside a CPU or wall profile: the process itself writes what its
+ * interpreter ran, where we say, if it has one that is known (CPPROF=vm=).
+ */
+#include "cli/record/record.h"
+
+#include "cli/cli.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A tick is a signal to the interpreter. */
+#define HZ_MAX 1000
+
+static bool
+is_wanted(const struct cpprof__record_options *o)
+{
+    return o->kinds & (CPPROF__RECORD_CPU | CPPROF__RECORD_WALL |
+                       CPPROF__RECORD_OFF_CPU) &&
+           !o->is_verdict && !o->legacy;
+}
+
+/* As the command may see it from another folder; NULL: there is none. */
+static char *
+path_of(const struct cpprof__record_options *options)
+{
+    char *name, *path = NULL, folder[PATH_MAX];
+
+    if (!is_wanted(options))
+        return NULL;
+    name = cpprof__record_name_vm(options);
+    if (name && cpprof__record_has_room_beside(name)) {
+        if (*name == '/')
+            path = strdup(name);
+        else if (getcwd(folder, sizeof folder) &&
+                 asprintf(&path, "%s/%s", folder, name) < 0)
+            path = NULL;
+    }
+    free(name);
+    return path;
+}
+
+/* A comma ends a word of CPPROF, and a percent sign stands for something. */
+void
+cpprof__record_vm_words(const struct cpprof__record_options *options,
+                        char text[CPPROF__RECORD_VM_BYTES])
+{
+    char *path = path_of(options), *from, *to, hz[16] = "";
+
+    *text = 0;
+    if (path && !strchr(path, ',') && strlen(path) < PATH_MAX) {
+        if (options->rate_hz && options->rate_hz <= HZ_MAX)
+            snprintf(hz, sizeof hz, "=%u", options->rate_hz);
+        to = text + sprintf(text, ",vm%s,out=", hz);
+        for (from = path; *from; from++) {
+            *to++ = *from;
+            if (*from == '%')
+                *to++ = '%';
+        }
+        *to = 0;
+    }
+    free(path);
+}
+
+/* Of the command itself, or FILE.NAME.PID of a process that it started. */
+static bool
+is_of(const char *name, const char *base)
+{
+    size_t n_front = cpprof__record_suffix_at(base), n = strlen(name);
+    size_t n_suffix = strlen(base) - n_front, end;
+
+    if (!strcmp(name, base))
+        return true;
+    if (n <= n_front + n_suffix || strncmp(name, base, n_front) ||
+        name[n_front] != '.' || strcmp(name + n - n_suffix, base + n_front))
+        return false;
+    end = n - n_suffix;
+    while (end > n_front && strchr("0123456789", name[end - 1]))
+        end--;
+    return end < n - n_suffix && end > n_front + 1 && name[end - 1] == '.';
+}
+
+void
+cpprof__record_vm_tell(const struct cpprof__record_options *options,
+                       time_t since)
+{
+    char *path = path_of(options), *slash = path ? strrchr(path, '/') : NULL;
+    const struct dirent *entry;
+    struct stat st;
+    DIR *folder;
+
+    if (!slash)
+        return;
+    *slash = 0;
+    folder = opendir(*path ? path : "/");
+    while (folder && (entry = readdir(folder)))
+        if (is_of(entry->d_name, slash + 1) &&
+            !fstatat(dirfd(folder), entry->d_name, &st, 0) &&
+            S_ISREG(st.st_mode) && st.st_mtim.tv_sec >= since)
+            cpprof__cli_warn("%s: what the interpreter ran, by wall time",
+                             entry->d_name);
+    if (folder)
+        closedir(folder);
+    free(path);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names for profiles without: from binaries, from where the profile came, and
+ * made readable. Source: internal/symbolizer/symbolizer.go Symbolize.
+ */
+#include "cli/report/symbols.h"
+
+#include "cli/cli.h"
+
+#include <cpprof/symbolize.h>
+
+#include <string.h>
+#include <strings.h>
+
+/* ------------------------------------------------------------- words ---- */
+
+/* Is the word of n bytes that text? */
+static bool
+is(const char *word, size_t n, const char *text)
+{
+    return strlen(text) == n && strncasecmp(text, word, n) == 0;
+}
+
+/* demangle=full and its like, of which all but the default are meant for names
+ * that are demangled already, too. */
+static bool
+parse_demangle(struct cpprof__symbolize *s, const char *word, size_t n)
+{
+    static const struct {
+        const char *word;
+        enum cpprof_pprof_demangle mode;
+    } modes[] = {{"full", CPPROF_PPROF_DEMANGLE_FULL},
+                 {"none", CPPROF_PPROF_DEMANGLE_NONE},
+                 {"templates", CPPROF_PPROF_DEMANGLE_TEMPLATES}};
+    const size_t n_prefix = strlen("demangle=");
+    size_t i;
+
+    if (n > n_prefix && is(word, n_prefix, "demangle=")) {
+        word += n_prefix;
+        n -= n_prefix;
+    }
+    for (i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (is(word, n, modes[i].word)) {
+            s->demangle = modes[i].mode;
+            s->force = true;
+            return true;
+        }
+    return is(word, n, "default");
+}
+
+/* One part; false when it is none. */
+static bool
+parse_part(struct cpprof__symbolize *s, const char *word, size_t n)
+{
+    bool local = is(word, n, "local"), fast = is(word, n, "fastlocal");
+    bool remote = is(word, n, "remote");
+
+    if (local || fast || remote) {
+        s->no_local = remote;
+        s->no_remote = !remote;
+        s->fast |= fast;
+    } else if (is(word, n, "none") || is(word, n, "no")) {
+        s->none = true;
+    } else if (is(word, n, "force")) {
+        s->force = true;
+    } else {
+        return n == 0 || parse_demangle(s, word, n);
+    }
+    return true;
+}
+
+void
+cpprof__parse_symbolize(struct cpprof__symbolize *s, const char *text)
+{
+    const char *part = text;
+
+    while (part && !s->none) {
+        size_t n = strcspn(part, ":");
+
+        if (!parse_part(s, part, n)) {
+            cpprof__cli_warn("ignoring unrecognized symbolization option: %s",
+                             text);
+            cpprof__cli_warn("expecting -symbolize=[local|fastlocal|remote|"
+                             "none][:force][:demangle=[none|full|templates|"
+                             "default]");
+        }
+        part = part[n] ? part + n + 1 : NULL;
+    }
+    s->flags = s->force ? CPPROF_PPROF_DEMANGLE_AGAIN : 0;
+}
+
+/* ------------------------------------------------------------- names ---- */
+
+/* Each line of a warning is one on stderr. */
+static void
+warn(void *ctx, const char *text)
+{
+    (void)ctx;
+    while (text) {
+        size_t n = strcspn(text, "\n");
+
+        cpprof__cli_warn("%.*s", (int)n, text);
+        text = text[n] ? text + n + 1 : NULL;
+    }
+}
+
+enum cpprof_status
+cpprof__find_binaries(struct cpprof_pprof *profile, struct cpprof_error *error)
+{
+    struct cpprof_pprof_symbolize_options options = {
+        .size = sizeof options,
+        .warn = warn,
+    };
+
+    return cpprof_pprof_find_binaries(profile, NULL, &options, error);
+}
+
+enum cpprof_status
+cpprof__symbolize(struct cpprof_pprof *profile,
+                  const struct cpprof__symbolize *s,
+                  const struct cpprof__remote *remote,
+                  struct cpprof_error *error)
+{
+    struct cpprof_pprof_symbolize_options options = {
+        .size = sizeof options,
+        .flags = (s->force ? CPPROF_PPROF_SYMBOLIZE_FORCE : 0) |
+                 (s->fast ? CPPROF_PPROF_SYMBOLIZE_FAST : 0),
+        .warn = warn,
+    };
+    enum cpprof_status status = CPPROF_OK;
+
+    if (s->none)
+        return CPPROF_OK;
+    if (!s->no_local)
+        status = cpprof_pprof_symbolize(profile, &options, error);
+    if (status == CPPROF_OK && remote && !s->no_remote)
+        status = remote->symbolize(remote->ctx, profile, s->force, error);
+    if (status == CPPROF_OK)
+        status = cpprof_pprof_demangle(profile, s->demangle, s->flags, error);
+    return status;
+}

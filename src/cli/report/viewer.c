@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The programs and their order are those of the reference
+ * (internal/driver/commands.go). $BROWSER may have arguments.
+ */
+#include "cli/report/viewer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define MAX_PROGRAMS 8
+#define MAX_WORDS    16
+
+static enum cpprof_status
+fail(struct cpprof_error *error, int sys, const char *what, const char *why)
+{
+    error->status = CPPROF_SYSTEM;
+    error->sys = sys;
+    error->offset = 0;
+    snprintf(error->text, sizeof error->text, "%s%s", what, why);
+    return CPPROF_SYSTEM;
+}
+
+/* ------------------------------------------------------------- files ---- */
+
+/* So many are kept; with more, the oldest ones go. */
+#define MOST_FILES 32
+
+/* In memory that is shared with children: the reports of a shell are made by
+ * them, one after the other. */
+static struct {
+    unsigned n;
+    char paths[MOST_FILES][PATH_MAX];
+} * files;
+
+void
+cpprof__viewer_begin(void)
+{
+    files = mmap(NULL, sizeof *files, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (files == MAP_FAILED)
+        files = NULL;
+}
+
+static void
+remove_file(char *path)
+{
+    if (*path)
+        unlink(path);
+    *path = 0;
+}
+
+void
+cpprof__viewer_end(void)
+{
+    unsigned i;
+
+    for (i = 0; files && i < files->n && i < MOST_FILES; i++)
+        remove_file(files->paths[i]);
+    if (files)
+        munmap(files, sizeof *files);
+    files = NULL;
+}
+
+static void
+remember(const char *path)
+{
+    char *slot;
+
+    if (!files)
+        return;
+    slot = files->paths[files->n++ % MOST_FILES];
+    remove_file(slot);
+    snprintf(slot, PATH_MAX, "%s", path);
+}
+
+enum cpprof_status
+cpprof__viewer_file(const char *ending, char *path, struct cpprof_error *error)
+{
+    const char *folder = getenv("TMPDIR");
+    int fd;
+
+    snprintf(path, PATH_MAX, "%s/pprofXXXXXX.%s",
+             folder && *folder ? folder : "/tmp", ending);
+    fd = mkstemps(path, (int)strlen(ending) + 1);
+    if (fd < 0)
+        return fail(error, errno,
+                    "cannot make a temporary file: ", strerror(errno));
+    close(fd);
+    remember(path);
+    return CPPROF_OK;
+}
+
+/* ---------------------------------------------------------- programs ---- */
+
+static size_t
+browsers(const char *programs[MAX_PROGRAMS])
+{
+    static const char *const known[] = {"chrome", "google-chrome", "chromium",
+                                        "firefox", "sensible-browser"};
+    const char *own = getenv("BROWSER"), *display = getenv("DISPLAY");
+    size_t n = 0, i;
+
+    if (own && *own)
+        programs[n++] = own;
+    for (i = 0; i < sizeof known / sizeof known[0]; i++)
+        programs[n++] = known[i];
+    if (display && *display) /* of a desktop only */
+        programs[n++] = "xdg-open";
+    return n;
+}
+
+static size_t
+programs_of(const char *viewer, const char *programs[MAX_PROGRAMS])
+{
+    if (strcmp(viewer, "web") == 0)
+        return browsers(programs);
+    programs[0] = strcmp(viewer, "gv") == 0 ? "gv --noantialias" : viewer;
+    return 1;
+}
+
+/* Start "PROGRAM ARGUMENTS" with a file; 0 or an errno. */
+static int
+start(const char *program, const char *path, pid_t *pid)
+{
+    char *words = strdup(program), *next = words, *word;
+    char *argv[MAX_WORDS + 2];
+    size_t n = 0;
+    int failure;
+
+    if (!words)
+        return ENOMEM;
+    while ((word = strsep(&next, " ")) && n < MAX_WORDS)
+        if (*word)
+            argv[n++] = word;
+    argv[n] = (char *)path;
+    argv[n + 1] = NULL;
+    failure =
+        n ? posix_spawnp(pid, argv[0], NULL, NULL, argv, environ) : ENOENT;
+    free(words);
+    return failure;
+}
+
+static enum cpprof_status
+wait_for(pid_t pid, const char *program, struct cpprof_error *error)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return status ? fail(error, 0, "the viewer has failed: ", program)
+                  : CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__view(const char *viewer, const char *path, enum cpprof__view_wait wait,
+             struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    pid_t pid = 0;
+    const char *programs[MAX_PROGRAMS];
+    size_t n = programs_of(viewer, programs), i;
+    int failure = ENOENT;
+
+    for (i = 0; i < n && failure; i++)
+        failure = start(programs[i], path, &pid);
+    if (failure && n > 1)
+        return fail(error, failure, "no browser found; set BROWSER, or open ",
+                    path);
+    if (failure)
+        return fail(error, failure, "cannot start the viewer: ", programs[0]);
+    if (wait == CPPROF__VIEW_TO_THE_END)
+        status = wait_for(pid, programs[i - 1], error);
+    /* Many only tell another program to open it, and then end. */
+    sleep(1);
+    return status;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command of the shell: the name of a report, maybe with a number glued to
+ * it; the expression that some want; then numbers, expressions to focus on and
+ * "-expressions" to ignore, "-cum", and where the report goes. Source:
+ * internal/driver/interactive.go; " | program" is an addition: there, a lone
+ * "|" is an expression that matches everything.
+ */
+#include "cli/shell/shell.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLANKS " \t\n\v\f\r"
+
+/* The rest of a line, taken word by word. */
+struct words {
+    char *next;
+};
+
+static char *
+take(struct words *words)
+{
+    char *word = words->next + strspn(words->next, BLANKS);
+
+    if (!*word)
+        return NULL;
+    words->next = word + strcspn(word, BLANKS);
+    if (*words->next)
+        *words->next++ = '\0';
+    return word;
+}
+
+/* strconv.ParseInt(text, 10, 32) */
+static bool
+parse_number(const char *text, int32_t *number)
+{
+    const char *digits = text + (*text == '-' || *text == '+');
+    long n;
+
+    if (!*digits || digits[strspn(digits, "0123456789")])
+        return false;
+    errno = 0;
+    n = strtol(text, NULL, 10);
+    if (errno || n < INT32_MIN || n > INT32_MAX)
+        return false;
+    *number = (int32_t)n;
+    return true;
+}
+
+/* -------------------------------------------------------------- name ---- */
+
+/* Cut the digits off "top10"; false where there are none, or nothing else. */
+static bool
+split_digits(char *name, int32_t *number)
+{
+    size_t n = strlen(name), i = n;
+
+    while (i && name[i - 1] >= '0' && name[i - 1] <= '9')
+        i--;
+    if (i == 0 || i == n || !parse_number(name + i, number))
+        return false;
+    name[i] = '\0';
+    return true;
+}
+
+static void
+unknown(const char *name, const char *value)
+{
+    const struct cpprof__setting *s = cpprof__setting_find(name);
+    char quoted[128];
+
+    /* The name of a group has no text of its own. */
+    if (s && !(s->choices && strcmp(s->name, name) == 0))
+        cpprof__shell_error("did you mean: %s=%s", name,
+                            value ? value : "<val>");
+    else
+        cpprof__shell_error("unrecognized command: %s",
+                            cpprof__quoted(name, quoted, sizeof quoted));
+}
+
+static bool
+take_name(struct words *words, struct cpprof__report_words *w)
+{
+    char *name = take(words);
+    enum cpprof__report_word word = cpprof__report_word(w, name);
+    int32_t number;
+
+    if (word == CPPROF__WORD_NONE && split_digits(name, &number)) {
+        word = cpprof__report_word(w, name);
+        /* A command that wants an expression gets the number as that. */
+        if (word == CPPROF__WORD_SEARCH) {
+            cpprof__shell_error("command %s requires an argument", name);
+            return false;
+        }
+        w->options.nodecount = number;
+    }
+    if (word == CPPROF__WORD_NONE) {
+        unknown(name, take(words));
+        return false;
+    }
+    if (word != CPPROF__WORD_SEARCH)
+        return true;
+    w->options.symbol = take(words);
+    if (!w->options.symbol)
+        cpprof__shell_error("command %s requires an argument", name);
+    return w->options.symbol != NULL;
+}
+
+/* --------------------------------------------------------- arguments ---- */
+
+/* Add an alternative: "a|b". */
+static bool
+add_expression(char **all, const char *one)
+{
+    char *sum;
+
+    if (!*one)
+        return true;
+    if (asprintf(&sum, "%s%s%s", *all ? *all : "", *all ? "|" : "", one) < 0)
+        return false;
+    free(*all);
+    *all = sum;
+    return true;
+}
+
+static bool
+take_output(struct words *words, const char *word,
+            struct cpprof__report_words *w)
+{
+    w->output = word[1] ? word + 1 : take(words);
+    if (!w->output)
+        cpprof__shell_error("unexpected end of line after >");
+    return w->output != NULL;
+}
+
+static bool
+take_arguments(struct words *words, struct cpprof__shell_command *c)
+{
+    struct cpprof__report_words *w = &c->words;
+    bool ok = true;
+    char *word;
+
+    while (ok && (word = take(words)) != NULL) {
+        if (parse_number(word, &w->options.nodecount))
+            continue;
+        if (*word == '>')
+            return take_output(words, word, w) && take_arguments(words, c);
+        if (strcmp(word, "-cum") == 0 || strcmp(word, "--cum") == 0)
+            w->options.flags |= CPPROF_REPORT_CUM;
+        else if (*word == '-')
+            ok = add_expression(&c->ignore, word + 1);
+        else
+            ok = add_expression(&c->focus, word);
+    }
+    if (!ok)
+        cpprof__shell_error("out of memory");
+    return ok;
+}
+
+/* What was asked for, in place of what is set. */
+static void
+apply(struct cpprof__shell_command *c)
+{
+    struct cpprof_report_options *o = &c->words.options;
+    bool tags = c->words.format == CPPROF_REPORT_TAGS;
+
+    if (c->focus)
+        *(tags ? &o->tagfocus : &o->focus) = c->focus;
+    if (c->ignore)
+        *(tags ? &o->tagignore : &o->ignore) = c->ignore;
+    if (o->nodecount == -1 && c->words.format == CPPROF_REPORT_TOP)
+        o->nodecount = 10;
+}
+
+/* -------------------------------------------------------------- line ---- */
+
+/* Cut " | program" off: a "|" behind a blank, or in the name of the command,
+ * where no expression can be. */
+static const char *
+split_program(char *line)
+{
+    char *c = line + strspn(line, BLANKS), *end = c + strcspn(c, BLANKS);
+
+    for (; *c; c++) {
+        if (*c != '|' || (c > end && !strchr(BLANKS, c[-1])))
+            continue;
+        *c++ = '\0';
+        return c + strspn(c, BLANKS);
+    }
+    return NULL;
+}
+
+static bool
+parse(struct cpprof__shell_command *c)
+{
+    struct words words = {c->line};
+
+    c->program = split_program(c->line);
+    if (!c->line[strspn(c->line, BLANKS)]) {
+        cpprof__shell_error("no command before |");
+        return false;
+    }
+    if (!take_name(&words, &c->words) || !take_arguments(&words, c))
+        return false;
+    if (c->program && !*c->program) {
+        cpprof__shell_error("unexpected end of line after |");
+        return false;
+    }
+    if (c->program)
+        c->words.output = NULL; /* a pipe is where it goes */
+    apply(c);
+    return true;
+}
+
+bool
+cpprof__shell_parse(const char *line, const struct cpprof__settings *settings,
+                    struct cpprof__shell_command *c)
+{
+    memset(c, 0, sizeof *c);
+    c->words = settings->words;
+    c->line = strdup(line);
+    if (!c->line) {
+        cpprof__shell_error("out of memory");
+        return false;
+    }
+    if (parse(c))
+        return true;
+    cpprof__shell_command_free(c);
+    return false;
+}
+
+void
+cpprof__shell_command_free(struct cpprof__shell_command *c)
+{
+    free(c->line);
+    free(c->focus);
+    free(c->ignore);
+    memset(c, 0, sizeof *c);
+}

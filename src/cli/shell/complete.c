@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Completion. A function is found by the beginning of its name, or where none
+ * begins so, by any part of it. It is written as an expression that matches
+ * just that text: with a backslash before what means something in expressions,
+ * and "\s" for a blank, which would end the word.
+ */
+#include "cli/shell/complete.h"
+
+#include "cli/report/help.h"
+#include "cli/report/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLANKS  " \t\n\v\f\r"
+#define SPECIAL "\\.+*?()|[]{}^$"
+
+/* Matches so far. */
+struct matches {
+    struct cpprof__completion *c;
+    const char *word; /* what is written, unescaped */
+    size_t n_word;
+    size_t n_common; /* bytes that all matches share with the first */
+    bool inside;     /* also in the middle of names */
+};
+
+static void
+add(struct matches *m, const char *name)
+{
+    struct cpprof__completion *c = m->c;
+    size_t i;
+
+    if (m->inside ? !strstr(name, m->word)
+                  : strncmp(name, m->word, m->n_word) != 0)
+        return;
+    for (i = 0; i < c->n_listed; i++)
+        if (strcmp(c->listed[i], name) == 0)
+            return;
+    if (c->n_matches++ == 0)
+        m->n_common = strlen(name);
+    else
+        for (i = 0; i <= m->n_common; i++)
+            if (i == m->n_common || name[i] != c->listed[0][i]) {
+                m->n_common = i;
+                break;
+            }
+    if (c->n_listed < CPPROF__MAX_LISTED)
+        c->listed[c->n_listed++] = name;
+}
+
+/* -------------------------------------------------------- candidates ---- */
+
+static void
+add_settings(struct matches *m)
+{
+    const char *const *choice;
+    size_t i;
+
+    for (i = 0; i < CPPROF__N_SETTINGS; i++) {
+        add(m, cpprof__settings_table[i].name);
+        choice = cpprof__settings_table[i].choices;
+        for (; choice && *choice; choice++)
+            add(m, *choice);
+    }
+}
+
+static void
+add_commands(struct matches *m)
+{
+    const char *name;
+    size_t i;
+
+    for (i = 0; (name = cpprof__help_command(i)) != NULL; i++)
+        add(m, name);
+}
+
+static void
+add_types(struct matches *m, const struct cpprof_pprof *p)
+{
+    size_t n = cpprof_pprof_info(p).n_sample_types, i;
+
+    for (i = 0; i < n; i++)
+        add(m,
+            cpprof_pprof_text(p, cpprof_pprof_sample_types(p)[i].type, NULL));
+}
+
+static void
+add_first_words(struct matches *m, const struct cpprof_pprof *p)
+{
+    static const char *const own[] = {"help", "options", "quit", "exit"};
+    size_t i;
+
+    add_commands(m);
+    add_settings(m);
+    for (i = 0; i < sizeof own / sizeof own[0]; i++)
+        add(m, own[i]);
+    if (m->n_word) /* else they would hide among the rest */
+        add_types(m, p);
+}
+
+static void
+add_functions(struct matches *m, const struct cpprof_pprof *p)
+{
+    const struct cpprof_pprof_function *f = cpprof_pprof_functions(p);
+    size_t n = cpprof_pprof_info(p).n_functions, i;
+
+    for (i = 0; i < n; i++)
+        add(m, cpprof_pprof_text(p, f[i].name, NULL));
+    if (m->c->n_matches || !m->n_word)
+        return;
+    m->inside = true;
+    for (i = 0; i < n; i++)
+        add(m, cpprof_pprof_text(p, f[i].name, NULL));
+}
+
+/* Is the value of an option an expression over functions? */
+static bool
+takes_functions(const char *name)
+{
+    static const char *const names[] = {"focus", "ignore",    "hide",
+                                        "show",  "show_from", "prune_from"};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Returns whether the matches are functions. */
+static bool
+add_values(struct matches *m, const struct cpprof_pprof *p, const char *name)
+{
+    const struct cpprof__setting *s = cpprof__setting_find(name);
+    const char *const *choice = s ? s->choices : NULL;
+
+    for (; choice && *choice; choice++)
+        add(m, *choice);
+    if (strcmp(name, "sample_index") == 0)
+        add_types(m, p);
+    else if (s && !s->choices && cpprof__setting_is_bool(s, name)) {
+        add(m, "true");
+        add(m, "false");
+    } else if (takes_functions(name)) {
+        add_functions(m, p);
+        return true;
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------- words ---- */
+
+/* The text that an expression of ours stands for, in place. */
+static void
+unescape(char *text)
+{
+    char *to = text;
+
+    for (; *text; text++) {
+        if (*text == '\\' && text[1] == 's') {
+            *to++ = ' ';
+            text++;
+        } else if (*text == '\\' && text[1] && strchr(SPECIAL, text[1]))
+            *to++ = *++text;
+        else
+            *to++ = *text;
+    }
+    *to = '\0';
+}
+
+/* The first n bytes of a name, as an expression if `escape`. Room for `end`. */
+static char *
+made_text(const char *name, size_t n, bool escape, const char *end)
+{
+    char *text = malloc(2 * n + strlen(end) + 1), *to = text;
+    size_t i;
+
+    for (i = 0; text && i < n; i++) {
+        bool blank = strchr(BLANKS, name[i]) != NULL;
+
+        if (escape && (blank || strchr(SPECIAL, name[i])))
+            *to++ = '\\';
+        *to++ = name[i];
+        if (escape && blank)
+            to[-1] = 's';
+    }
+    if (text)
+        strcpy(to, end);
+    return text;
+}
+
+/* Where the line is parted. */
+struct place {
+    char *line;  /* a copy up to the cursor */
+    char *first; /* its first word, cut */
+    char *word;  /* what is to be completed */
+    char *name;  /* what is assigned to, or NULL */
+    bool is_first;
+};
+
+static bool
+find_place(struct place *place, const char *line, size_t cursor)
+{
+    char *equals;
+
+    place->line = strndup(line, cursor);
+    if (!place->line)
+        return false;
+    place->name = NULL;
+    place->first = place->line + strspn(place->line, BLANKS);
+    equals = strchr(place->first, '=');
+    place->word = place->line + strlen(place->line);
+    while (place->word > place->first && !strchr(BLANKS, place->word[-1]))
+        place->word--;
+    place->is_first = place->word == place->first;
+    place->first[strcspn(place->first, BLANKS "=")] =
+        place->is_first && !equals ? place->first[strlen(place->first)] : '\0';
+    if (equals && cpprof__setting_find(place->first)) {
+        place->name = place->first;
+        if (place->word <= equals)
+            place->word = equals + 1;
+        place->is_first = false;
+    }
+    return true;
+}
+
+static bool
+takes_no_functions(const char *command)
+{
+    return strcmp(command, "tags") == 0 || strcmp(command, "o") == 0 ||
+           strcmp(command, "options") == 0;
+}
+
+/* Fill matches for what stands there; returns whether they are functions. */
+static bool
+find_matches(struct matches *m, const struct place *place,
+             const struct cpprof_pprof *p)
+{
+    if (place->name)
+        return add_values(m, p, place->name);
+    if (place->is_first) {
+        add_first_words(m, p);
+        return false;
+    }
+    if (strcmp(place->first, "help") == 0) {
+        add_commands(m);
+        add_settings(m);
+        return false;
+    }
+    if (takes_no_functions(place->first))
+        return false;
+    add_functions(m, p);
+    return true;
+}
+
+/* What follows a whole word: "=" an option that needs a value. */
+static const char *
+ending(const struct place *place, const char *word)
+{
+    const struct cpprof__setting *s;
+
+    if (!place->is_first)
+        return place->name ? "" : " ";
+    s = cpprof__setting_find(word);
+    return s && !cpprof__setting_is_bool(s, word) ? "=" : " ";
+}
+
+bool
+cpprof__complete(const struct cpprof_pprof *profile, const char *line,
+                 size_t cursor, struct cpprof__completion *c)
+{
+    struct matches m = {.c = c};
+    struct place place;
+    bool functions, ok = true;
+
+    memset(c, 0, sizeof *c);
+    if (!find_place(&place, line, cursor))
+        return false;
+    if (*place.word == '-' && !place.is_first && !place.name)
+        place.word++;
+    c->n_replaced = strlen(place.word);
+    unescape(place.word);
+    m.word = place.word;
+    m.n_word = strlen(place.word);
+    functions = find_matches(&m, &place, profile);
+    if (c->n_matches == 1 ||
+        (c->n_matches && !m.inside && m.n_common > m.n_word)) {
+        const char *name = c->listed[0];
+
+        c->text = made_text(name, m.n_common, functions,
+                            c->n_matches == 1 ? ending(&place, name) : "");
+        ok = c->text != NULL;
+    }
+    free(place.line);
+    return ok;
+}
+
+void
+cpprof__completion_free(struct cpprof__completion *c)
+{
+    free(c->text);
+    c->text = NULL;
+}
