@@ -69,32 +69,4 @@ cpprof__cli_flags_among_words(int argc, char **argv,
                               const struct cpprof__flag *flags, int *n_words,
                               bool *help);
 
-/* ---------------------------------------------------------- commands ---- */
-
-/*
- * Each gets the words from its own name on (argv[0]) and returns the exit
- * status of the program.
- */
-int
-cpprof__cli_record(int argc, char **argv);
-int
-cpprof__cli_leaks(int argc, char **argv);
-/* A report whose format is argv[0], "top"; or "merge". */
-int
-cpprof__cli_report(int argc, char **argv);
-/* A report whose format is among the flags; argv[0] is the program. */
-int
-cpprof__cli_flag_report(int argc, char **argv);
-
-int
-cpprof__cli_convert(int argc, char **argv);
-
-/* The text of `cpprof help convert`. */
-void
-cpprof__cli_convert_help(void);
-
-/* The text of `cpprof help report`. */
-void
-cpprof__cli_report_help(void);
-
 #endif

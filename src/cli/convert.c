@@ -6,6 +6,7 @@
  * leave out a file fails.
  */
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/output_file.h"
 
 #include <cpprof/profile_change.h>
@@ -48,8 +49,8 @@ static const struct {
 #define N_NAMES   (sizeof names / sizeof names[0])
 #define N_ENDINGS (sizeof endings / sizeof endings[0])
 
-void
-cpprof__cli_convert_help(void)
+static void
+print_help(void)
 {
     puts("usage: cpprof convert [flags] [FILE ...]\n"
          "\n"
@@ -281,7 +282,7 @@ cpprof__cli_convert(int argc, char **argv)
     if (!cpprof__cli_flags(argc, argv, flags, &n_used, &help))
         return CPPROF__EXIT_ERROR;
     if (help) {
-        cpprof__cli_convert_help();
+        print_help();
         return CPPROF__EXIT_OK;
     }
     if (!choose_format(&w) || !choose_sources(&w, argc - n_used, argv + n_used))

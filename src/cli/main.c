@@ -4,8 +4,7 @@
  * in the syntax of `go tool pprof`.
  */
 #include "cli/cli.h"
-#include "cli/report/help.h"
-#include "cli/report/report_flags.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,34 +31,26 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *use;
     const char *summary; /* NULL: another name of the one above */
+    bool has_help;       /* of its own: -help */
 } commands[] = {
     {"record", cpprof__cli_record, "record [flags] -- CMD ARGS",
-     "run a program and write its profiles"},
+     "run a program and write its profiles", true},
     {"leaks", cpprof__cli_leaks, "leaks [flags] -- CMD ARGS",
-     "run a program and print what it did not free"},
+     "run a program and print what it did not free", true},
     {"merge", cpprof__cli_report, "merge [-output=FILE] FILE...",
-     "write the sum of profiles as a profile; same as -proto"},
+     "write the sum of profiles as a profile; same as -proto", false},
     {"convert", cpprof__cli_convert, "convert [flags] [FILE ...]",
-     "write profiles in another format"},
+     "write profiles in another format", true},
     {"help", help, "help [COMMAND|TOPIC]",
-     "print this, or more on a command or topic"},
-    {"-h", help, NULL, NULL},
-    {"-help", help, NULL, NULL},
-    {"--help", help, NULL, NULL},
-    {"version", version, "version", "print the version"},
-    {"-version", version, NULL, NULL},
-    {"--version", version, NULL, NULL},
+     "print this, or more on a command or topic", false},
+    {"-h", help, NULL, NULL, false},
+    {"-help", help, NULL, NULL, false},
+    {"--help", help, NULL, NULL, false},
+    {"version", version, "version", "print the version", false},
+    {"-version", version, NULL, NULL, false},
+    {"--version", version, NULL, NULL, false},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
-
-/* Is it the name of a format? */
-static bool
-is_report(const char *word)
-{
-    struct cpprof__report_words words;
-
-    return cpprof__report_word(&words, word) != CPPROF__WORD_NONE;
-}
 
 /* On a topic; or on all of reports, for the names of reports and "report". */
 static int
@@ -71,8 +62,8 @@ help_on(const char *word)
         (*word == '-' && cpprof__help_flag(word + 1 + (word[1] == '-'))))
         return CPPROF__EXIT_OK;
     for (i = 0; i < N_COMMANDS; i++)
-        if (strcmp(word, commands[i].name) == 0 || is_report(word) ||
-            strcmp(word, "report") == 0) {
+        if (strcmp(word, commands[i].name) == 0 ||
+            cpprof__cli_is_report(word) || strcmp(word, "report") == 0) {
             cpprof__cli_report_help();
             return CPPROF__EXIT_OK;
         }
@@ -84,17 +75,14 @@ help_on(const char *word)
 static int
 help(int argc, char **argv)
 {
-    char *ask[] = {"record", "-help", NULL};
+    char *ask[] = {NULL, "-help", NULL};
     size_t i;
 
-    if (argc > 1 && strcmp(argv[1], "record") == 0)
-        return cpprof__cli_record(2, ask);
-    if (argc > 1 && strcmp(argv[1], "leaks") == 0)
-        return cpprof__cli_leaks(2, ask);
-    if (argc > 1 && strcmp(argv[1], "convert") == 0) {
-        cpprof__cli_convert_help();
-        return CPPROF__EXIT_OK;
-    }
+    for (i = 0; argc > 1 && i < N_COMMANDS; i++)
+        if (commands[i].has_help && strcmp(argv[1], commands[i].name) == 0) {
+            ask[0] = argv[1];
+            return commands[i].run(2, ask);
+        }
     if (argc > 1)
         return help_on(argv[1]);
     puts("usage: cpprof COMMAND\n"
@@ -122,7 +110,7 @@ main(int argc, char **argv)
     for (i = 0; i < N_COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
-    if (is_report(argv[1]))
+    if (cpprof__cli_is_report(argv[1]))
         return cpprof__cli_report(argc - 1, argv + 1);
     /* "FILE -top", or a FILE for the shell. */
     if (argv[1][0] == '-' || access(argv[1], F_OK) == 0 ||

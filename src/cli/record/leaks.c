@@ -8,6 +8,7 @@
  * there is no verdict.
  */
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/record/record.h"
 
 #include <stdio.h>

@@ -11,6 +11,7 @@
 #include "cli/record/record.h"
 
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/record/preflight.h"
 
 #include <limits.h>

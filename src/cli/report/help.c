@@ -2,6 +2,7 @@
 /* Help on words: of the shell, and flags of the command line. */
 #include "cli/report/help.h"
 
+#include "cli/commands.h"
 #include "cli/report/settings.h"
 
 #include <string.h>

@@ -23,15 +23,6 @@ cpprof__help_command(size_t i);
 
 /* ------------------------------------------------- of the command line ---- */
 
-/* Print what `cpprof help WORD` says on a topic. Returns false when there is no
- * such topic. */
-bool
-cpprof__help_topic(const char *word);
-
-/* The same for `cpprof help -NAME`. */
-bool
-cpprof__help_flag(const char *name);
-
 /* What help says of a flag; "" where it does not. */
 const char *
 cpprof__help_flag_text(const char *name);
@@ -39,10 +30,6 @@ cpprof__help_flag_text(const char *name);
 /* Print every flag of reports, with a line for each. */
 void
 cpprof__help_all_flags(void);
-
-/* Print the names of the topics, with a line for each. */
-void
-cpprof__help_topics(void);
 
 /* --------------------------------------------------------- the words ---- */
 

@@ -2,7 +2,7 @@
 /* `cpprof help TOPIC`. The same texts are the help on reports, in one piece. */
 #include "cli/report/help.h"
 
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/report/report_flags.h"
 
 #include <stdio.h>

@@ -6,12 +6,12 @@
  * writes the report.
  */
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/output_file.h"
 #include "cli/report/graphviz.h"
 #include "cli/report/report_flags.h"
 #include "cli/report/source_list.h"
 #include "cli/report/viewer.h"
-#include "cli/shell/shell.h"
 #include "cli/terminal.h"
 
 #include <errno.h>

@@ -7,6 +7,7 @@
 #include "cli/report/report_flags.h"
 
 #include "cli/cli.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -531,4 +532,12 @@ cpprof__report_word(struct cpprof__report_words *w, const char *name)
             return CPPROF__WORD_SEARCH;
         }
     return CPPROF__WORD_NONE;
+}
+
+bool
+cpprof__cli_is_report(const char *word)
+{
+    struct cpprof__report_words words;
+
+    return cpprof__report_word(&words, word) != CPPROF__WORD_NONE;
 }

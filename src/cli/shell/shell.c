@@ -8,6 +8,7 @@
 
 #include "cli/clean_writer.h"
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/report/help.h"
 #include "cli/terminal.h"
 

@@ -12,12 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Run it until `quit` or the end of its input. Returns the exit status of the
- * program. */
-int
-cpprof__shell(struct cpprof_pprof *profile,
-              const struct cpprof__report_words *words);
-
 /* Print a message of the shell on stderr: red on a terminal. */
 void
 cpprof__shell_error(const char *format, ...)
