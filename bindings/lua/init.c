@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaded by what libcpprof.so put into LUA_INIT (src/vm/lua_init.c): give the
- * variable back, so that the script and what it starts see what they would have
- * seen, and run what was in it, as lua.c does.
+ * Loaded by what libcpprof.so put into LUA_INIT (src/vm/load/lua_init.c): give
+ * the variable back, so that the script and what it starts see what they would
+ * have seen, and run what was in it, as lua.c does.
  */
 #include "state.h"
 

@@ -20,7 +20,7 @@
 #include "collect/wall.h"
 #include "http/listen.h"
 #include "push/process.h"
-#include "vm/session.h"
+#include "vm/profile/session.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>

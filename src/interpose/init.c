@@ -8,7 +8,7 @@
 #include "interpose/heap.h"
 #include "interpose/locks.h"
 #include "push/process.h"
-#include "vm/process.h"
+#include "vm/load/process.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * system call says it, which the kernel tells of those that sleep; where it
  * does not, no sleep is disturbed.
  */
-#include "vm/vm.h"
+#include "vm/state/vm.h"
 
 #include "collect/engine.h"
 #include "collect/sleeper.h"

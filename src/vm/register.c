@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Interpreters, and the list of their threads. */
-#include "vm/process.h"
-#include "vm/vm.h"
+#include "vm/load/process.h"
+#include "vm/state/vm.h"
 
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/exempt.h"
 #include "collect/uncancelled.h"
-#include "vm/session.h"
-#include "vm/timers.h"
+#include "vm/profile/session.h"
+#include "vm/profile/timers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * not charged yet is no more than what passed, and no less.
  */
 #include "trap_flag.h"
-#include "vm/session.h"
+#include "vm/profile/session.h"
 
 #include <setjmp.h>
 #include <signal.h>

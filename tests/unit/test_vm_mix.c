@@ -5,7 +5,7 @@
  */
 #include "collect/signal/mixed.h"
 #include "collect/signal/scripts.h"
-#include "vm/vm.h"
+#include "vm/state/vm.h"
 
 #include <cpprof/vm.h>
 

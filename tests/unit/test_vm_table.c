@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of functions and locations (vm/table.h), and the records' queue. */
-#include "vm/queue.h"
-#include "vm/table.h"
+/* Numbers of functions and locations (vm/profile/table.h), and the records'
+ * queue. */
+#include "vm/profile/queue.h"
+#include "vm/profile/table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

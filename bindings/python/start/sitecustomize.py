@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Imported by an interpreter whose PYTHONPATH libcpprof.so has changed
-(src/vm/python_path.c): give the variable and the path back as they were, load
+(src/vm/load/python_path.c): give the variable and the path back as they were, load
 the module, which joins the profile, and import the sitecustomize that would
 have been. A profiler is no reason for a program not to start."""
 import os

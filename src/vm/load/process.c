@@ -5,7 +5,7 @@
  * straight to its file, also under a recorder: what it knows is the
  * interpreter's to tell, in its own process. A forked child has none.
  */
-#include "vm/process.h"
+#include "vm/load/process.h"
 
 #include "arch/atomic.h"
 #include "collect/environment.h"

@@ -5,7 +5,7 @@
  * allocates; the functions below it have saved that, where the call-frame
  * information says. Frames of the run loop hold what has no register.
  */
-#include "vm/vm.h"
+#include "vm/state/vm.h"
 
 #include "arch/regs.h"
 #include "collect/signal/cfi.h"

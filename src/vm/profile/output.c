@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "vm/output.h"
+#include "vm/profile/output.h"
 
 #include "base/status.h"
 #include "collect/script_frame.h"
-#include "vm/queue.h"
-#include "vm/vm.h"
+#include "vm/profile/queue.h"
+#include "vm/state/vm.h"
 
 #include <string.h>
 

@@ -19,8 +19,8 @@
 #ifndef VM_TIMERS_H
 #define VM_TIMERS_H
 
-#include "vm/output.h"
-#include "vm/vm.h"
+#include "vm/profile/output.h"
+#include "vm/state/vm.h"
 
 /* Before a session. Where there is no memory or no signal, it has no timers. */
 void

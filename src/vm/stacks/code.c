@@ -6,7 +6,7 @@
  * largest function there is, and what leads into and out of it. Where functions
  * begin and end is in the call-frame information.
  */
-#include "vm/vm.h"
+#include "vm/state/vm.h"
 
 #include "arch/regs.h"
 #include "collect/signal/cfi.h"

@@ -13,9 +13,9 @@
  * one is the end of a span, or a safepoint, that has all the time since. Of the
  * others nothing is known, and nothing is counted before they are heard of.
  */
-#include "vm/vm.h"
+#include "vm/state/vm.h"
 
-#include "vm/timers.h"
+#include "vm/profile/timers.h"
 
 uint32_t cpprof_vm_spans;
 uint32_t cpprof_vm_ticks;

@@ -5,7 +5,7 @@
  * goes to the front of PYTHONPATH. It gives the variable back as it was, loads
  * the module and then imports the sitecustomize that it stood before.
  */
-#include "vm/process.h"
+#include "vm/load/process.h"
 
 #include <dlfcn.h>
 #include <limits.h>

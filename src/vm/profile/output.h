@@ -5,7 +5,7 @@
 
 #include "collect/builder.h"
 #include "collect/labels.h"
-#include "vm/merged.h"
+#include "vm/profile/merged.h"
 #include <cpprof/vm.h>
 
 struct cpprof__vm_output {

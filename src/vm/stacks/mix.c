@@ -9,13 +9,13 @@
  * native stack is put off (put_off.c) until it comes to a safepoint, before it
  * has executed another instruction, so that both fit together.
  */
-#include "vm/vm.h"
+#include "vm/state/vm.h"
 
 #include "collect/script_file.h"
 #include "collect/signal/mixed.h"
 #include "collect/signal/scripts.h"
 #include "collect/signal/thread.h"
-#include "vm/put_off.h"
+#include "vm/stacks/put_off.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "vm/put_off.h"
+#include "vm/stacks/put_off.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "vm/ticker.h"
+#include "vm/profile/ticker.h"
 
 #include "collect/own_start.h"
 #include "collect/own_threads.h"
-#include "vm/timers.h"
-#include "vm/vm.h"
+#include "vm/profile/timers.h"
+#include "vm/state/vm.h"
 
 #include <linux/futex.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "vm/queue.h"
+#include "vm/profile/queue.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "vm/session.h"
+#include "vm/profile/session.h"
 
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/exempt.h"
 #include "collect/uncancelled.h"
-#include "vm/output.h"
-#include "vm/ticker.h"
-#include "vm/timers.h"
+#include "vm/profile/output.h"
+#include "vm/profile/ticker.h"
+#include "vm/profile/timers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * What we put there loads the module, which gives the variable back as it was
  * and runs what was in it (bindings/lua/init.c).
  */
-#include "vm/process.h"
+#include "vm/load/process.h"
 
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "vm/merged.h"
+#include "vm/profile/merged.h"
 
 #include <string.h>
 

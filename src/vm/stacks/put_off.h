@@ -12,7 +12,7 @@
 #define VM_PUT_OFF_H
 
 #include "collect/signal/mixed.h"
-#include "vm/vm.h"
+#include "vm/state/vm.h"
 
 /* Bound for each buffer, touched as it is used: some 1000 stacks. */
 #define CPPROF__VM_PUT_OFF_BYTES (256u << 10)

@@ -6,12 +6,12 @@
  * table be cleared meanwhile: that is looked at each time the lock is taken
  * again.
  */
-#include "vm/vm.h"
+#include "vm/state/vm.h"
 
 #include "collect/exempt.h"
 #include "collect/labels.h"
 #include "collect/uncancelled.h"
-#include "vm/session.h"
+#include "vm/profile/session.h"
 
 #include <errno.h>
 #include <linux/futex.h>

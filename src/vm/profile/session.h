@@ -4,9 +4,9 @@
 #define VM_SESSION_H
 
 #include "base/own.h"
-#include "vm/queue.h"
-#include "vm/table.h"
-#include "vm/vm.h"
+#include "vm/profile/queue.h"
+#include "vm/profile/table.h"
+#include "vm/state/vm.h"
 
 /* Working memory of one sample; kept for the next. */
 struct cpprof__vm_scratch {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "vm/timers.h"
+#include "vm/profile/timers.h"
 
 #include "collect/action.h"
 #include "collect/engine.h"
@@ -8,7 +8,7 @@
 #include "collect/signal/ring.h"
 #include "collect/signal/sampler.h"
 #include "collect/signal/scripts.h"
-#include "vm/session.h"
+#include "vm/profile/session.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "vm/table.h"
+#include "vm/profile/table.h"
 
 #include <string.h>
 
