@@ -11,6 +11,7 @@
 #ifndef COLLECT_BUILDER_H
 #define COLLECT_BUILDER_H
 
+#include "collect/frame.h"
 #include "collect/signal/scripts.h"
 #include "object/build_id.h"
 #include "object/symbolizer.h"
@@ -37,50 +38,6 @@ struct cpprof__profile_head {
     const char *default_sample_type; /* or NULL */
     const char *drop_frames;         /* regular expression, or NULL */
     const char *keep_frames;         /* or NULL */
-};
-
-/* One executable mapping. */
-struct cpprof__builder_mapping {
-    uint64_t start;
-    uint64_t limit;
-    uint64_t offset;
-    const char *path;     /* " (deleted)" already stripped */
-    const char *build_id; /* hex or "" */
-};
-
-#define CPPROF__NO_MAPPING UINT32_MAX
-
-/*
- * A frame of a stack: an address inside its instruction and the mapping it was
- * in. A pc below CPPROF__FRAME_END is not an address but one of the frames of
- * our own making; those of scripts are told by cpprof__is_script().
- */
-struct cpprof__builder_frame {
-    uint64_t pc;
-    uint32_t mapping; /* index from add_mapping, or CPPROF__NO_MAPPING */
-};
-
-enum cpprof__own_frame {
-    CPPROF__FRAME_LOST = 1,  /* "[lost samples]": there was no room */
-    CPPROF__FRAME_TRUNCATED, /* "[truncated]": the stack goes on */
-    CPPROF__FRAME_BROKEN,    /* "[unwind failed]": it could not be followed */
-    CPPROF__FRAME_BLOCKED,   /* "[signal blocked]": CPU time of a thread that
-                              * blocks the sampling signal */
-    CPPROF__FRAME_EXITED,    /* "[short-lived thread]": CPU time a thread used
-                              * up before its first tick could come */
-    CPPROF__FRAME_SILENT,    /* "[no answer]": a thread that was asked for its
-                              * stack and did not come to answer */
-    CPPROF__FRAME_MAIN,      /* "[main thread]": which nothing created */
-    CPPROF__FRAME_ORPHAN,    /* "[unknown creator]": a bare clone() */
-    CPPROF__FRAME_END = 16
-};
-
-/* One label: text has str, a number has num and maybe a unit. */
-struct cpprof__builder_label {
-    const char *key;
-    const char *str; /* NULL: a number */
-    int64_t num;
-    const char *num_unit; /* or NULL */
 };
 
 /*

@@ -11,10 +11,10 @@
 #include "collect/block_profile.h"
 
 #include "base/status.h"
-#include "collect/heap_profile.h"
 #include "collect/names.h"
 #include "collect/row_labels.h"
 #include "collect/signal/waits.h"
+#include "collect/source.h"
 #include "collect/text_profile.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@
 
 struct work {
     struct cpprof__text_profile text;
-    struct cpprof__heap_source source;
+    struct cpprof__source source;
     struct cpprof__builder_frame stack[DEPTH_MAX];
     struct cpprof__label_list labels;
 };
@@ -71,8 +71,8 @@ put_row(struct work *w, const struct cpprof__row *row, int64_t period,
         bool names)
 {
     struct cpprof__text_profile *t = &w->text;
-    size_t n = cpprof__heap_stack(&w->source, row->stack, t->mappings,
-                                  t->n_mappings, w->stack, DEPTH_MAX);
+    size_t n = cpprof__source_stack(&w->source, row->stack, t->mappings,
+                                    t->n_mappings, w->stack, DEPTH_MAX);
 
     cpprof__text_printf(t, "%" PRId64 " %" PRId64 " @", row->values[1] / period,
                         row->values[0] / period);
@@ -121,7 +121,7 @@ cpprof__contention_write(const struct cpprof__rows_form *form,
     }
     set_source(w, form, options);
     if (w->source.ops)
-        symbolizer = cpprof__heap_symbolizer(&w->source, options->symbolize);
+        symbolizer = cpprof__source_symbolizer(&w->source, options->symbolize);
     cpprof__text_begin(&w->text, writer, w->source.ops, symbolizer);
     cpprof__text_add_mappings(&w->text, w->source.tables);
     put_head(w, form, period);

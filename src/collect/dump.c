@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "collect/action.h"
 #include "collect/builder.h"
+#include "collect/loader.h"
 #include "collect/own_lock.h"
 #include "collect/session.h"
 #include "collect/signal/sampler.h"
@@ -57,7 +58,7 @@ cpprof__dump_prepare(struct cpprof_error *error)
     if (status != CPPROF_OK)
         return status;
     store_release(&cpprof__dump_tree, &cpprof__tables.tree);
-    cpprof__session_refresh_modules();
+    cpprof__loader_refresh();
     failed = cpprof__action_install();
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed, "sigaction: %s",

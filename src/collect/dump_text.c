@@ -4,11 +4,11 @@
 #include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/builder_internal.h"
-#include "collect/heap_profile.h"
 #include "collect/names.h"
 #include "collect/row_labels.h"
 #include "collect/signal/sampler.h"
 #include "collect/signal/waits.h"
+#include "collect/source.h"
 #include "collect/text_profile.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 
 struct work {
     const struct cpprof__dump *dump;
-    struct cpprof__heap_source source; /* the tables, and who has names */
+    struct cpprof__source source; /* the tables, and who has names */
     struct cpprof__text_profile text;
     uint64_t now_ns;
     struct cpprof__builder_frame stack[DEPTH_MAX];
@@ -239,8 +239,8 @@ put_frame(struct work *w, const struct cpprof__builder_frame *frame)
 static size_t
 frames_of(struct work *w, uint32_t stack)
 {
-    return cpprof__heap_stack(&w->source, stack, w->text.mappings,
-                              w->text.n_mappings, w->stack, DEPTH_MAX);
+    return cpprof__source_stack(&w->source, stack, w->text.mappings,
+                                w->text.n_mappings, w->stack, DEPTH_MAX);
 }
 
 /* The function that made the call, as the last of those at its address. */
@@ -306,12 +306,12 @@ cpprof__dump_write_text(const struct cpprof__dump *dump,
     }
     w->dump = dump;
     w->now_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
-    w->source = (struct cpprof__heap_source){
+    w->source = (struct cpprof__source){
         .tables = &cpprof__tables, .pid = (int32_t)getpid(), .is_self = true};
     if (symbolize != CPPROF_SYMBOLIZE_NONE)
         w->source.ops = cpprof__names_load();
     if (w->source.ops)
-        symbolizer = cpprof__heap_symbolizer(&w->source, symbolize);
+        symbolizer = cpprof__source_symbolizer(&w->source, symbolize);
     cpprof__text_begin(&w->text, writer, w->source.ops, symbolizer);
     cpprof__text_add_mappings(&w->text, &cpprof__tables);
     put_all(w);

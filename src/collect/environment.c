@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "collect/exempt.h"
+#include "collect/recorded.h"
 #include "collect/uncancelled.h"
 
 #include <errno.h>
@@ -50,11 +51,13 @@ start_cpu(void)
     enum cpprof_status status = CPPROF_OK;
     struct cpprof_error error;
 
-    if (*environment.directory)
+    if (*environment.directory) {
         plan.directory = environment.directory;
-    else
+        plan.at_scan = cpprof__recorded_tick;
+    } else {
         status = cpprof__environment_open(&environment, "cpu", NULL,
                                           is_descendant, &plan.writer, &error);
+    }
     if (status == CPPROF_OK)
         status = cpprof__session_start(&plan, &error);
     if (status == CPPROF_OK)

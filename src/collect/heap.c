@@ -185,7 +185,7 @@ find_allocator(void)
 
 enum cpprof_status
 cpprof__heap_own_source(const struct cpprof_heap_options *options,
-                        struct cpprof__heap_source *source,
+                        struct cpprof__source *source,
                         struct cpprof_error *error)
 {
     enum cpprof_status status = check_heap(options, error);
@@ -193,7 +193,7 @@ cpprof__heap_own_source(const struct cpprof_heap_options *options,
     if (status != CPPROF_OK)
         return status;
     pthread_once(&allocator_once, find_allocator);
-    *source = (struct cpprof__heap_source){
+    *source = (struct cpprof__source){
         .heap = &cpprof__heap,
         .tables = &cpprof__tables,
         .ops = options->symbolize == CPPROF_SYMBOLIZE_NONE
@@ -218,7 +218,7 @@ cpprof_write_heap_profile(struct cpprof_writer writer,
                           struct cpprof_error *error)
 {
     struct cpprof_heap_options options;
-    struct cpprof__heap_source source;
+    struct cpprof__source source;
     enum cpprof_status status;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;

@@ -19,7 +19,7 @@
 
 /* A profile being written. */
 struct work {
-    const struct cpprof__heap_source *source;
+    const struct cpprof__source *source;
     const struct cpprof_heap_options *options;
     struct cpprof__symbolizer *symbolizer; /* or NULL */
     struct cpprof__builder *builder;
@@ -28,53 +28,6 @@ struct work {
     struct cpprof__builder_frame stack[DEPTH_MAX];
     struct cpprof__label_list labels;
 };
-
-struct cpprof__symbolizer *
-cpprof__heap_symbolizer(const struct cpprof__heap_source *source,
-                        enum cpprof_symbolize symbolize)
-{
-    struct cpprof__symbolizer_options options = {
-        .functions_only = symbolize == CPPROF_SYMBOLIZE_FUNCTIONS,
-        .pid = source->pid,
-    };
-
-    if (symbolize == CPPROF_SYMBOLIZE_NONE || !source->ops)
-        return NULL;
-    return source->ops->make(&options);
-}
-
-static uint32_t
-mapping_at(const struct cpprof__store *store, uint64_t pc, size_t n)
-{
-    uint32_t i;
-
-    for (i = 0; i < n; i++)
-        if (pc >= store->mappings[i].start && pc < store->mappings[i].limit &&
-            !load_relaxed(&store->mappings[i].is_gone))
-            return i;
-    return CPPROF__NO_MAPPING;
-}
-
-size_t
-cpprof__heap_stack(const struct cpprof__heap_source *source, uint32_t stack,
-                   const uint32_t *numbers, size_t n_numbers,
-                   struct cpprof__builder_frame *frames, size_t max)
-{
-    size_t i, n = cpprof__tables_stack(source->tables, stack, numbers,
-                                       n_numbers, frames, max);
-
-    for (i = 0; i < n; i++) {
-        uint32_t found;
-
-        if (frames[i].mapping != CPPROF__NO_MAPPING ||
-            frames[i].pc < CPPROF__FRAME_END || cpprof__is_script(frames[i].pc))
-            continue;
-        found = mapping_at(&source->tables->store, frames[i].pc, n_numbers);
-        if (found != CPPROF__NO_MAPPING)
-            frames[i].mapping = numbers[found];
-    }
-    return n;
-}
 
 static bool
 add_mappings(struct work *w)
@@ -101,8 +54,8 @@ set_labels(struct work *w, const struct cpprof__heap_row *row)
 static void
 add_row(struct work *w, const struct cpprof__heap_row *row)
 {
-    size_t n = cpprof__heap_stack(w->source, row->stack, w->numbers,
-                                  w->n_numbers, w->stack, DEPTH_MAX);
+    size_t n = cpprof__source_stack(w->source, row->stack, w->numbers,
+                                    w->n_numbers, w->stack, DEPTH_MAX);
     size_t skip =
         cpprof__builder_n_hidden(w->builder, w->stack, n, cpprof__heap_hides);
 
@@ -161,7 +114,7 @@ add_losses(struct work *w, const struct cpprof__heap_rows *rows)
 static void
 add_comments(struct work *w, const struct cpprof__heap_rows *rows)
 {
-    const struct cpprof__heap_source *source = w->source;
+    const struct cpprof__source *source = w->source;
     char text[256];
 
     if (source->name)
@@ -200,7 +153,7 @@ begin(struct work *w, int64_t rate, struct cpprof_writer writer,
 
     if (w->options->flags & CPPROF_HEAP_ALLOCS)
         head.default_sample_type = "alloc_space";
-    w->symbolizer = cpprof__heap_symbolizer(w->source, w->options->symbolize);
+    w->symbolizer = cpprof__source_symbolizer(w->source, w->options->symbolize);
     return cpprof__builder_make(&head, writer,
                                 w->symbolizer ? w->source->ops : NULL,
                                 w->symbolizer, &w->builder, error);
@@ -222,7 +175,7 @@ add_all(struct work *w, const struct cpprof__heap_rows *rows)
 }
 
 enum cpprof_status
-cpprof__heap_write_proto(const struct cpprof__heap_source *source,
+cpprof__heap_write_proto(const struct cpprof__source *source,
                          const struct cpprof_heap_options *options,
                          const struct cpprof__heap_rows *rows,
                          struct cpprof_writer writer,
@@ -252,7 +205,7 @@ cpprof__heap_write_proto(const struct cpprof__heap_source *source,
 }
 
 enum cpprof_status
-cpprof__heap_profile_write(const struct cpprof__heap_source *source,
+cpprof__heap_profile_write(const struct cpprof__source *source,
                            const struct cpprof_heap_options *options,
                            struct cpprof_writer writer,
                            struct cpprof_error *error)

@@ -24,7 +24,7 @@
 
 struct work {
     struct cpprof__text_profile text;
-    const struct cpprof__heap_source *source;
+    const struct cpprof__source *source;
     bool is_scaled;
     bool names; /* of the frames, in comments */
     struct cpprof__builder_frame stack[DEPTH_MAX];
@@ -142,8 +142,8 @@ put_row(struct work *w, const struct printed *p)
     w->stack[0] =
         (struct cpprof__builder_frame){CPPROF__FRAME_LOST, CPPROF__NO_MAPPING};
     if (p->row)
-        n = cpprof__heap_stack(w->source, p->row->stack, w->text.mappings,
-                               w->text.n_mappings, w->stack, DEPTH_MAX);
+        n = cpprof__source_stack(w->source, p->row->stack, w->text.mappings,
+                                 w->text.n_mappings, w->stack, DEPTH_MAX);
     cpprof__text_addresses(&w->text, w->stack, n);
     if (p->row)
         cpprof__row_labels_text(&w->text, w->source, p->row->labels,
@@ -173,7 +173,7 @@ put_all(struct work *w, const struct cpprof__heap_rows *rows,
 }
 
 enum cpprof_status
-cpprof__heap_write_text(const struct cpprof__heap_source *source,
+cpprof__heap_write_text(const struct cpprof__source *source,
                         const struct cpprof_heap_options *options,
                         const struct cpprof__heap_rows *rows,
                         struct cpprof_writer writer, struct cpprof_error *error)
@@ -190,7 +190,7 @@ cpprof__heap_write_text(const struct cpprof__heap_source *source,
     }
     cpprof__heap_stats_take(source->is_self, rows, &stats);
     w->names = options->debug > 0;
-    symbolizer = cpprof__heap_symbolizer(
+    symbolizer = cpprof__source_symbolizer(
         source, w->names ? options->symbolize : CPPROF_SYMBOLIZE_NONE);
     w->source = source;
     w->is_scaled =

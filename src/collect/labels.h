@@ -17,7 +17,7 @@
 #define COLLECT_LABELS_H
 
 #include "base/buffer.h"
-#include "collect/builder.h"
+#include "collect/frame.h"
 #include "collect/signal/label_set.h"
 #include <cpprof/labels.h>
 

@@ -4,8 +4,9 @@
 #include "arch/atomic.h"
 #include "base/buffer.h"
 #include "base/hash.h"
-#include "collect/builder.h"
+#include "collect/frame.h"
 #include "collect/proc.h"
+#include "collect/signal/scripts.h"
 #include "object/build_id.h"
 #include "object/maps.h"
 

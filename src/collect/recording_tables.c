@@ -379,7 +379,7 @@ load_one(const struct cpprof__recorded_set *set, size_t index,
 }
 
 static void
-set_source(struct cpprof__heap_source *source, const struct loaded *l,
+set_source(struct cpprof__source *source, const struct loaded *l,
            enum cpprof_symbolize symbolize)
 {
     source->heap = &l->heap;
@@ -399,7 +399,7 @@ write_waits(const struct loaded *l, bool is_mutex, struct cpprof_writer writer,
 {
     struct cpprof__rows_form form =
         is_mutex ? cpprof__mutex_form : cpprof__block_form;
-    struct cpprof__heap_source source = {0};
+    struct cpprof__source source = {0};
     struct cpprof__row *rows;
     enum cpprof_status status;
     size_t i, n;
@@ -422,7 +422,7 @@ write_wall(struct loaded *l, struct cpprof_writer writer,
            const struct cpprof_profile_options *options,
            struct cpprof_error *error)
 {
-    struct cpprof__heap_source source = {0};
+    struct cpprof__source source = {0};
 
     if (!l->wall_summary.options.rate_hz)
         return fail(writer, cpprof__fail(error, CPPROF_INVALID, 0,
@@ -463,7 +463,7 @@ cpprof__recorded_set_write(const struct cpprof__recorded_set *set, size_t index,
                            const struct cpprof_heap_options *options,
                            struct cpprof_error *error)
 {
-    struct cpprof__heap_source source = {0};
+    struct cpprof__source source = {0};
     enum cpprof_status status;
     struct loaded l;
 

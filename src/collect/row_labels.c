@@ -48,7 +48,7 @@ add_kept(const struct cpprof__store *store, uint32_t number,
 }
 
 void
-cpprof__row_labels(const struct cpprof__heap_source *source, uint32_t number,
+cpprof__row_labels(const struct cpprof__source *source, uint32_t number,
                    struct cpprof__label_list *labels)
 {
     if (!number)
@@ -61,8 +61,8 @@ cpprof__row_labels(const struct cpprof__heap_source *source, uint32_t number,
 
 void
 cpprof__row_labels_text(struct cpprof__text_profile *text,
-                        const struct cpprof__heap_source *source,
-                        uint32_t number, struct cpprof__label_list *labels)
+                        const struct cpprof__source *source, uint32_t number,
+                        struct cpprof__label_list *labels)
 {
     if (!number)
         return;

@@ -8,21 +8,21 @@
 #ifndef COLLECT_ROW_LABELS_H
 #define COLLECT_ROW_LABELS_H
 
-#include "collect/heap_profile.h"
 #include "collect/labels.h"
+#include "collect/source.h"
 #include "collect/text_profile.h"
 
 /* Add the labels of a number, 0 for none, to a list; they are valid as long as
  * the tables. source NULL: this process. */
 void
-cpprof__row_labels(const struct cpprof__heap_source *source, uint32_t number,
+cpprof__row_labels(const struct cpprof__source *source, uint32_t number,
                    struct cpprof__label_list *labels);
 
 /* "# labels: {...}" and a new line, when there are any. labels is room for
  * them, kept from row to row. */
 void
 cpprof__row_labels_text(struct cpprof__text_profile *text,
-                        const struct cpprof__heap_source *source,
-                        uint32_t number, struct cpprof__label_list *labels);
+                        const struct cpprof__source *source, uint32_t number,
+                        struct cpprof__label_list *labels);
 
 #endif

@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "collect/builder_internal.h"
-#include "collect/heap_profile.h"
 #include "collect/names.h"
 #include "collect/row_labels.h"
+#include "collect/source.h"
 #include "collect/store_numbers.h"
 #include "collect/text_profile.h"
 
@@ -23,7 +23,7 @@
 /* A profile being written, in either form. */
 struct work {
     const struct cpprof__rows_form *form;
-    struct cpprof__heap_source source; /* the tables, and who has names */
+    struct cpprof__source source; /* the tables, and who has names */
     struct cpprof__symbolizer *symbolizer;
     struct cpprof__builder *builder;
     uint32_t *numbers; /* the builder's, of the store's mappings */
@@ -59,7 +59,8 @@ make_work(const struct cpprof__rows_form *form,
             w->source.ops = cpprof__names_load();
     }
     if (w->source.ops)
-        w->symbolizer = cpprof__heap_symbolizer(&w->source, options->symbolize);
+        w->symbolizer =
+            cpprof__source_symbolizer(&w->source, options->symbolize);
     return w;
 }
 
@@ -87,8 +88,8 @@ add_mappings(struct work *w)
 static void
 add_row(struct work *w, const struct cpprof__row *row)
 {
-    size_t n = cpprof__heap_stack(&w->source, row->stack, w->numbers,
-                                  w->n_numbers, w->stack, DEPTH_MAX);
+    size_t n = cpprof__source_stack(&w->source, row->stack, w->numbers,
+                                    w->n_numbers, w->stack, DEPTH_MAX);
     size_t skip =
         cpprof__builder_n_hidden(w->builder, w->stack, n, w->form->hides);
 
@@ -149,8 +150,8 @@ static void
 put_count(struct work *w, const struct cpprof__row *row, bool names)
 {
     struct cpprof__text_profile *t = &w->text;
-    size_t n = cpprof__heap_stack(&w->source, row->stack, t->mappings,
-                                  t->n_mappings, w->stack, DEPTH_MAX);
+    size_t n = cpprof__source_stack(&w->source, row->stack, t->mappings,
+                                    t->n_mappings, w->stack, DEPTH_MAX);
 
     cpprof__text_printf(t, "%" PRId64 " @", row->values[0]);
     if (!n)

@@ -11,7 +11,7 @@
 #define COLLECT_ROWS_PROFILE_H
 
 #include "collect/builder.h"
-#include "collect/heap_profile.h"
+#include "collect/source.h"
 #include <cpprof/profiles.h>
 
 #include <stdbool.h>
@@ -30,9 +30,9 @@ struct cpprof__rows_form {
     int64_t period;
     /* Of functions left out at the leaf, both forms; NULL: none. */
     bool (*hides)(const char *name);
-    int64_t duration_ns;                      /* 0: not said */
-    const char *drop_frames;                  /* or NULL */
-    const struct cpprof__heap_source *source; /* NULL: this process */
+    int64_t duration_ns;                 /* 0: not said */
+    const char *drop_frames;             /* or NULL */
+    const struct cpprof__source *source; /* NULL: this process */
     /* The text of debug >= 1; NULL: cpprof__rows_write_counts(). */
     enum cpprof_status (*write_text)(
         const struct cpprof__rows_form *form, struct cpprof__row *rows,

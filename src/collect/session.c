@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "collect/action.h"
 #include "collect/exempt.h"
+#include "collect/loader.h"
 #include "collect/own_threads.h"
 #include "collect/signal/mixed.h"
 #include "collect/signal/sampler.h"
@@ -104,7 +105,7 @@ start_sampling(struct cpprof__session *s, struct cpprof_error *error)
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed, "sigaction: %s",
                             strerror(failed));
-    cpprof__session_refresh_modules();
+    cpprof__loader_refresh();
     failed = cpprof__session_start_drainer(s);
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed, "pthread_create: %s",

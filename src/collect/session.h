@@ -17,6 +17,7 @@ struct cpprof__session_plan {
     struct cpprof_cpu_options options;
     struct cpprof_writer writer; /* where the profile goes at the end, or: */
     const char *directory;       /* record into files there; no profile */
+    bool (*at_scan)(void);       /* now and then, by its thread; or NULL */
 };
 
 /* Of that one profile. */
@@ -58,11 +59,6 @@ void
 cpprof__session_before_unload(void);
 void
 cpprof__session_after_unload(void);
-
-/* cpprof__unwind_refresh_modules(), such that no fork happens while the loader
- * is asked; nothing in a child made by fork. */
-void
-cpprof__session_refresh_modules(void);
 
 /* fork: what happens before, in the parent, in the child. The child has no
  * session. */

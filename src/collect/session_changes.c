@@ -9,6 +9,7 @@
 #include "collect/action.h"
 #include "collect/captures.h"
 #include "collect/dump.h"
+#include "collect/loader.h"
 #include "collect/signal/sampler.h"
 #include "collect/threads.h"
 
@@ -19,28 +20,9 @@
 #include <unistd.h>
 
 static struct cpprof__session_life *const life = &cpprof__session_life;
-static pthread_mutex_t loader_lock =
-    PTHREAD_MUTEX_INITIALIZER; /* before the lock of `life` */
-static bool is_child;          /* made by fork, with the parent's modules */
 static __thread sigset_t mask_before_fork;
 
 /* ---- the loader ------------------------------------------------------- */
-
-/*
- * The loader's lock is not reset in a forked child: it must not be held by a
- * thread of ours when the program forks, and a child must not ask for it, since
- * another thread of the parent may have held it. (The unwinder needs this only
- * to notice what was unloaded behind our back.)
- */
-void
-cpprof__session_refresh_modules(void)
-{
-    if (is_child)
-        return;
-    pthread_mutex_lock(&loader_lock);
-    cpprof__unwind_refresh_modules();
-    pthread_mutex_unlock(&loader_lock);
-}
 
 /*
  * The session cannot end between the look at the state and the work: stop
@@ -78,7 +60,7 @@ cpprof__session_fork_prepare(void)
 {
     sigset_t set;
 
-    pthread_mutex_lock(&loader_lock);
+    cpprof__loader_fork_prepare();
     pthread_mutex_lock(&life->lock);
     cpprof__threads_fork_prepare();
     sigemptyset(&set);
@@ -92,7 +74,7 @@ cpprof__session_fork_parent(void)
     pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
     cpprof__threads_fork_parent();
     pthread_mutex_unlock(&life->lock);
-    pthread_mutex_unlock(&loader_lock);
+    cpprof__loader_fork_parent();
 }
 
 /* The child lets go of the parent's session: its thread is not here, its
@@ -109,11 +91,10 @@ cpprof__session_fork_child(void)
         cpprof__spool_free(&life->session->spool, true);
     life->session = NULL;
     life->state = life->ordinary = CPPROF__SESSION_IDLE;
-    is_child = true;
     cpprof__captures_fork_child();
     pthread_mutex_init(&life->lock, NULL);
     pthread_mutex_init(&life->change, NULL);
-    pthread_mutex_init(&loader_lock, NULL);
+    cpprof__loader_fork_child();
     pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
 }
 

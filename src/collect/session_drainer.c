@@ -10,8 +10,8 @@
 #include "arch/atomic.h"
 #include "collect/action.h"
 #include "collect/exempt.h"
+#include "collect/loader.h"
 #include "collect/own_threads.h"
-#include "collect/recorded.h"
 #include "collect/signal/mixed.h"
 #include "collect/signal/sampler.h"
 #include "collect/threads.h"
@@ -182,11 +182,12 @@ cpprof__session_end(struct cpprof__session *s)
 }
 
 static void
-scan(uint32_t n_scans)
+scan(const struct cpprof__session *s, uint32_t n_scans)
 {
     cpprof__action_check();
-    cpprof__recorded_tick();
-    cpprof__session_refresh_modules();
+    if (s->plan.at_scan)
+        s->plan.at_scan();
+    cpprof__loader_refresh();
     cpprof__threads_scan(n_scans % FULL_SCAN_EVERY == 1);
 }
 
@@ -222,7 +223,7 @@ drainer(void *arg)
         now = cpprof__clock_ns(CLOCK_MONOTONIC);
         if (!s->halted && (!n_scans || now - scanned >= scan_interval(s))) {
             scanned = now;
-            scan(n_scans++);
+            scan(s, n_scans++);
         }
         if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
             halt(s);

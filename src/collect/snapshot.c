@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "collect/custom.h"
 #include "collect/exempt.h"
+#include "collect/heap_profile.h"
 #include "collect/kept_rows.h"
 #include "collect/registry.h"
 #include "collect/uncancelled.h"
@@ -77,7 +78,7 @@ take_heap(const struct cpprof_snapshot *s, struct moment *m,
           struct cpprof_error *error)
 {
     struct cpprof_heap_options options = heap_options(s, &m->options);
-    struct cpprof__heap_source source;
+    struct cpprof__source source;
     enum cpprof_status status;
 
     options.symbolize = CPPROF_SYMBOLIZE_NONE; /* not yet */
@@ -241,7 +242,7 @@ write_heap(const struct cpprof_snapshot *s, struct moment *m,
            struct cpprof_error *error)
 {
     struct cpprof_heap_options options = heap_options(s, &m->options);
-    struct cpprof__heap_source source;
+    struct cpprof__source source;
     enum cpprof_status status =
         cpprof__heap_own_source(&options, &source, error);
 

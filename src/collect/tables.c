@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/tables.h"
+#include "collect/signal/scripts.h"
 
 #include "arch/atomic.h"
 #include "base/own.h"

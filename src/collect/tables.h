@@ -12,7 +12,7 @@
 #ifndef COLLECT_TABLES_H
 #define COLLECT_TABLES_H
 
-#include "collect/builder.h"
+#include "collect/frame.h"
 #include "collect/signal/stack_tree.h"
 #include "collect/store.h"
 

@@ -6,7 +6,7 @@
 #ifndef COLLECT_WALL_COUNTS_H
 #define COLLECT_WALL_COUNTS_H
 
-#include "collect/heap_profile.h"
+#include "collect/source.h"
 #include <cpprof/profiles.h>
 
 #include <stdbool.h>
@@ -72,8 +72,8 @@ cpprof__wall_counts_since(const struct cpprof__wall_counts *counts,
 /* About the whole profile. */
 struct cpprof__wall_summary {
     struct cpprof_wall_options options;
-    const struct cpprof__heap_source *source; /* NULL: this process */
-    int64_t time_ns;                          /* CLOCK_REALTIME of the start */
+    const struct cpprof__source *source; /* NULL: this process */
+    int64_t time_ns;                     /* CLOCK_REALTIME of the start */
     int64_t duration_ns;
     uint32_t n_threads; /* at once, at most */
     uint64_t n_looks;
@@ -141,7 +141,7 @@ cpprof__wall_write(const struct cpprof__wall_counts *counts,
 /* The same as folded stacks; the source's mappings are added to the symbolizer,
  * which may be NULL. */
 enum cpprof_status
-cpprof__wall_write_folded(const struct cpprof__heap_source *source,
+cpprof__wall_write_folded(const struct cpprof__source *source,
                           struct cpprof__symbolizer *symbolizer,
                           const struct cpprof__wall_counts *counts,
                           struct cpprof_writer writer,

@@ -159,11 +159,11 @@ put_frame(struct work *w, const struct cpprof__builder_frame *frame)
 }
 
 static void
-put_row(struct work *w, const struct cpprof__heap_source *source,
+put_row(struct work *w, const struct cpprof__source *source,
         const struct cpprof__wall_count *row)
 {
-    size_t n = cpprof__heap_stack(source, row->stack, w->text.mappings,
-                                  w->text.n_mappings, w->stack, DEPTH_MAX);
+    size_t n = cpprof__source_stack(source, row->stack, w->text.mappings,
+                                    w->text.n_mappings, w->stack, DEPTH_MAX);
     const struct line line = {w->names.n, NULL, row->n};
 
     if (!row->stack)
@@ -182,7 +182,7 @@ put_row(struct work *w, const struct cpprof__heap_source *source,
 }
 
 enum cpprof_status
-cpprof__wall_write_folded(const struct cpprof__heap_source *source,
+cpprof__wall_write_folded(const struct cpprof__source *source,
                           struct cpprof__symbolizer *symbolizer,
                           const struct cpprof__wall_counts *counts,
                           struct cpprof_writer writer,

@@ -4,9 +4,9 @@
 #include "base/status.h"
 #include "collect/builder.h"
 #include "collect/builder_internal.h"
-#include "collect/heap_profile.h"
 #include "collect/names.h"
 #include "collect/row_labels.h"
+#include "collect/source.h"
 #include "collect/store_numbers.h"
 #include "collect/wall_counts.h"
 
@@ -22,7 +22,7 @@ static const char *const state_names[] = {"running", "sleeping",
                                           "uninterruptible"};
 
 struct work {
-    struct cpprof__heap_source source; /* the tables, and who has names */
+    struct cpprof__source source; /* the tables, and who has names */
     struct cpprof__symbolizer *symbolizer;
     struct cpprof__builder *builder;
     uint32_t *numbers; /* the builder's, of the store's mappings */
@@ -46,8 +46,8 @@ add_count(struct work *w, const struct cpprof__wall_count *count)
     const struct cpprof__builder_label state = {
         .key = "state", .str = state_names[count->state]};
     const int64_t values[2] = {count->n, count->ns};
-    size_t n = cpprof__heap_stack(&w->source, count->stack, w->numbers,
-                                  w->n_numbers, w->stack, DEPTH_MAX);
+    size_t n = cpprof__source_stack(&w->source, count->stack, w->numbers,
+                                    w->n_numbers, w->stack, DEPTH_MAX);
 
     if (!count->stack)
         w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
@@ -115,7 +115,7 @@ set_source(struct work *w, const struct cpprof__wall_summary *summary)
         w->source = *summary->source;
         return;
     }
-    w->source = (struct cpprof__heap_source){
+    w->source = (struct cpprof__source){
         .tables = &cpprof__tables, .pid = (int32_t)getpid(), .is_self = true};
     if (summary->options.symbolize != CPPROF_SYMBOLIZE_NONE)
         w->source.ops = cpprof__names_load();
@@ -130,7 +130,7 @@ open_source(struct work *w, const struct cpprof__wall_summary *summary)
     set_source(w, summary);
     if (w->source.ops)
         w->symbolizer =
-            cpprof__heap_symbolizer(&w->source, summary->options.symbolize);
+            cpprof__source_symbolizer(&w->source, summary->options.symbolize);
 }
 
 static enum cpprof_status

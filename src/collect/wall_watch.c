@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/wall_watch.h"
 
+#include "arch/atomic.h"
 #include "collect/builder.h"
 #include "collect/dump.h"
 #include "collect/engine.h"
