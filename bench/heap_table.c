@@ -3,7 +3,7 @@
  * A table of a million live samples: what it costs free() to look into it, and
  * what memory it takes. All blocks are sampled, at made-up addresses.
  */
-#include "collect/signal/heap.h"
+#include "collect/signal/heap/heap.h"
 #include <cpprof/heap.h>
 
 #include <stdint.h>

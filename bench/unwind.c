@@ -8,7 +8,7 @@
  * follows them. Methods take turns within a round, so that a slow moment of the
  * machine meets all of them; the table shows the medians of the rounds.
  */
-#include "collect/signal/unwind.h"
+#include "collect/signal/unwind/unwind.h"
 #include "arch/regs.h"
 
 #include <dlfcn.h>

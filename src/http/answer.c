@@ -2,7 +2,7 @@
 #include "http/answer.h"
 
 #include "base/buffer.h"
-#include "collect/exempt.h"
+#include "collect/runtime/exempt.h"
 
 #include <stdio.h>
 #include <string.h>

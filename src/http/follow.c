@@ -13,9 +13,9 @@
 
 #include "arch/atomic.h"
 #include "base/clock.h"
-#include "collect/environment.h"
-#include "collect/exempt.h"
-#include "collect/uncancelled.h"
+#include "collect/process/environment.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/uncancelled.h"
 
 #include <errno.h>
 #include <string.h>

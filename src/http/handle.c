@@ -2,7 +2,7 @@
 /* cpprof_http_handle(): who answers which path. */
 #include "base/options.h"
 #include "base/status.h"
-#include "collect/exempt.h"
+#include "collect/runtime/exempt.h"
 #include "http/call.h"
 #include "http/mux.h"
 

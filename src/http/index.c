@@ -5,7 +5,7 @@
  *
  * Source: Go net/http/pprof (Index).
  */
-#include "collect/exempt.h"
+#include "collect/runtime/exempt.h"
 #include "http/call.h"
 #include "http/text.h"
 

@@ -5,7 +5,7 @@
  * Source: Go net/http (ServeMux.Handler, Redirect, NotFound), path (Clean).
  */
 #include "http/mux.h"
-#include "collect/exempt.h"
+#include "collect/runtime/exempt.h"
 #include "http/call.h"
 #include "http/text.h"
 

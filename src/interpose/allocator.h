@@ -21,8 +21,8 @@
 #ifndef INTERPOSE_ALLOCATOR_H
 #define INTERPOSE_ALLOCATOR_H
 
-#include "collect/next.h"
-#include "collect/signal/heap.h"
+#include "collect/runtime/next.h"
+#include "collect/signal/heap/heap.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a program makes itself a daemon: http/follow.c. */
-#include "collect/real.h"
+#include "collect/runtime/real.h"
 #include "http/listen.h"
 
 #include <unistd.h>

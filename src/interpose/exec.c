@@ -5,9 +5,9 @@
  * over. Between vfork and exec this runs in a child that shares the parent's
  * memory; the session checks the pid.
  */
-#include "collect/real.h"
-#include "collect/session.h"
-#include "collect/uncancelled.h"
+#include "collect/cpu/session.h"
+#include "collect/runtime/real.h"
+#include "collect/runtime/uncancelled.h"
 #include <cpprof/status.h>
 
 #include <stdarg.h>

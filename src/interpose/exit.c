@@ -8,7 +8,7 @@
  */
 #include "arch/atomic.h"
 #include "arch/regs.h"
-#include "collect/environment.h"
+#include "collect/process/environment.h"
 #include "http/listen.h"
 #include "push/process.h"
 #include <cpprof/status.h>

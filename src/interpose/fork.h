@@ -3,8 +3,8 @@
 #ifndef INTERPOSE_FORK_H
 #define INTERPOSE_FORK_H
 
-#include "collect/environment.h"
-#include "collect/session.h"
+#include "collect/cpu/session.h"
+#include "collect/process/environment.h"
 
 void
 cpprof__before_fork(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "interpose/heap.h"
 
-#include "collect/heap_owner.h"
-#include "collect/heap_stacks.h"
-#include "collect/tables.h"
+#include "collect/heap/heap_owner.h"
+#include "collect/heap/heap_stacks.h"
+#include "collect/store/tables.h"
 #include "interpose/allocator.h"
 
 #include <link.h>

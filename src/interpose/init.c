@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The library's first and last steps in a process. */
-#include "collect/environment.h"
-#include "collect/exempt.h"
-#include "collect/sleeper.h"
+#include "collect/dump/sleeper.h"
+#include "collect/process/environment.h"
+#include "collect/runtime/exempt.h"
 #include "http/listen.h"
 #include "interpose/fork.h"
 #include "interpose/heap.h"

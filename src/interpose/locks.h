@@ -15,9 +15,9 @@
 #ifndef INTERPOSE_LOCKS_H
 #define INTERPOSE_LOCKS_H
 
-#include "collect/next.h"
-#include "collect/signal/heap.h"
-#include "collect/signal/waits.h"
+#include "collect/runtime/next.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/signal/waits/waits.h"
 #include <cpprof/status.h>
 
 #include <errno.h>

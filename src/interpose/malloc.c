@@ -5,7 +5,7 @@
  *
  * Sources: malloc(3), ISO C23 7.24.3 (free_sized), reallocarray(3).
  */
-#include "collect/heap_owner.h"
+#include "collect/heap/heap_owner.h"
 #include "interpose/allocator.h"
 #include "interpose/heap.h"
 

@@ -5,9 +5,9 @@
  *
  * Sources: mmap(2), mremap(2).
  */
-#include "collect/heap_maps.h"
-#include "collect/next.h"
-#include "collect/signal/heap.h"
+#include "collect/heap/heap_maps.h"
+#include "collect/runtime/next.h"
+#include "collect/signal/heap/heap.h"
 #include <cpprof/status.h>
 
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  * The program's own handler for the sampling signal: accepted, reported back,
  * and called for every signal that is not ours. Source: signal(2), sigset(3).
  */
-#include "collect/action.h"
-#include "collect/real.h"
+#include "collect/runtime/real.h"
+#include "collect/threads/action.h"
 #include <cpprof/status.h>
 
 #include <signal.h>

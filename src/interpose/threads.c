@@ -4,15 +4,15 @@
  * runs the program's start routine. The wrapper ends in a tail call, so that
  * no frame of ours stays on the thread's stack.
  */
-#include "collect/threads.h"
-#include "collect/exempt.h"
-#include "collect/heap_stacks.h"
-#include "collect/labels.h"
-#include "collect/own_start.h"
-#include "collect/own_threads.h"
-#include "collect/real.h"
-#include "collect/threadcreate.h"
-#include "collect/uncancelled.h"
+#include "collect/threads/threads.h"
+#include "collect/heap/heap_stacks.h"
+#include "collect/labels/labels.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/own_start.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/runtime/real.h"
+#include "collect/runtime/uncancelled.h"
+#include "collect/threads/threadcreate.h"
 #include <cpprof/status.h>
 
 #include <errno.h>

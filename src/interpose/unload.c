@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* dlclose: after it, addresses may mean other code. */
-#include "collect/exempt.h"
-#include "collect/real.h"
-#include "collect/session.h"
-#include "collect/sleeper.h"
-#include "collect/tables.h"
-#include "collect/uncancelled.h"
+#include "collect/cpu/session.h"
+#include "collect/dump/sleeper.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/real.h"
+#include "collect/runtime/uncancelled.h"
+#include "collect/store/tables.h"
 #include "interpose/heap.h"
 #include <cpprof/status.h>
 

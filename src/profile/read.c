@@ -7,9 +7,9 @@
 #include "base/gzip.h"
 #include "base/options.h"
 #include "base/status.h"
-#include "profile/debug.h"
-#include "profile/decode.h"
 #include "profile/legacy/legacy.h"
+#include "profile/model/debug.h"
+#include "profile/proto/decode.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* Writing a profile: the checks that all formats share, and the choice. */
 #include "base/options.h"
 #include "base/status.h"
-#include "profile/encode.h"
+#include "profile/proto/encode.h"
 #include "profile/text/text.h"
 
 #define LEVEL_DEFAULT 1

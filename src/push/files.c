@@ -2,7 +2,7 @@
 #include "push/files.h"
 
 #include "base/status.h"
-#include "collect/proc.h"
+#include "collect/runtime/proc.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "collect/environment.h"
-#include "collect/proc.h"
+#include "collect/process/environment.h"
+#include "collect/runtime/proc.h"
 
 #include <stdio.h>
 #include <string.h>

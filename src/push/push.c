@@ -12,11 +12,11 @@
 
 #include "arch/atomic.h"
 #include "base/status.h"
-#include "collect/environment.h"
-#include "collect/exempt.h"
-#include "collect/own_start.h"
-#include "collect/own_threads.h"
-#include "collect/uncancelled.h"
+#include "collect/process/environment.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/own_start.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/runtime/uncancelled.h"
 #include "push/files.h"
 #include "push/rounds.h"
 

@@ -7,7 +7,7 @@
 #define PUSH_QUEUE_H
 
 #include "base/buffer.h"
-#include "collect/own_lock.h"
+#include "collect/runtime/own_lock.h"
 
 struct cpprof__push_item {
     struct cpprof__push_item *next;

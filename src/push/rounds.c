@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "collect/captures.h"
+#include "collect/capture/captures.h"
 
 #include <errno.h>
 #include <stdlib.h>

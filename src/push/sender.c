@@ -10,7 +10,7 @@
 
 #include "arch/atomic.h"
 #include "base/status.h"
-#include "collect/own_threads.h"
+#include "collect/runtime/own_threads.h"
 #include "object/plug_in.h"
 
 #include <dlfcn.h>

@@ -11,7 +11,7 @@
 #include "report/graph.h"
 
 #include "base/status.h"
-#include "profile/path.h"
+#include "profile/model/path.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #define REPORT_GRAPH_H
 
 #include "base/buffer.h"
-#include "profile/model.h"
+#include "profile/model/model.h"
 #include <cpprof/report.h>
 
 /* Sums wrap around on overflow, as the reference's do. */

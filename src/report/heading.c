@@ -5,7 +5,7 @@
  */
 #include "report/report.h"
 
-#include "profile/path.h"
+#include "profile/model/path.h"
 
 #include <string.h>
 #include <time.h>

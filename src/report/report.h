@@ -7,9 +7,9 @@
 #define REPORT_REPORT_H
 
 #include "base/buffer.h"
-#include "profile/filter.h"
-#include "profile/sink.h"
-#include "profile/unit.h"
+#include "profile/filter/filter.h"
+#include "profile/model/unit.h"
+#include "profile/proto/sink.h"
 #include "report/graph.h"
 
 struct cpprof__report {

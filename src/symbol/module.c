@@ -2,8 +2,8 @@
 #include "symbol/module.h"
 
 #include "object/maps.h"
-#include "symbol/debuginfod.h"
-#include "symbol/out_of_memory.h"
+#include "symbol/elf/debuginfod.h"
+#include "symbol/elf/out_of_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

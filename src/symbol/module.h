@@ -7,12 +7,12 @@
 #ifndef SYMBOL_MODULE_H
 #define SYMBOL_MODULE_H
 
-#include "symbol/debug_file.h"
-#include "symbol/frames.h"
-#include "symbol/names.h"
-#include "symbol/scopes.h"
-#include "symbol/symbols.h"
-#include "symbol/units.h"
+#include "symbol/dwarf/frames.h"
+#include "symbol/dwarf/names.h"
+#include "symbol/dwarf/scopes.h"
+#include "symbol/dwarf/units.h"
+#include "symbol/elf/debug_file.h"
+#include "symbol/elf/symbols.h"
 
 /* Zero bytes with path and build_id set is a module that is not open yet. */
 struct cpprof__module {

@@ -7,7 +7,7 @@
 #include "symbol/perf_map.h"
 
 #include "base/clock.h"
-#include "symbol/array.h"
+#include "symbol/elf/array.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  */
 #include "object/symbolizer.h"
 
-#include "symbol/array.h"
+#include "symbol/elf/array.h"
 #include "symbol/module.h"
 #include "symbol/perf_map.h"
 

@@ -8,8 +8,8 @@
  * Information in Separate Files".
  */
 #include "base/status.h"
-#include "profile/debug.h"
-#include "profile/path.h"
+#include "profile/model/debug.h"
+#include "profile/model/path.h"
 #include "symbolize/image.h"
 #include "symbolize/warn.h"
 

@@ -11,9 +11,9 @@
  */
 #include "base/status.h"
 #include "object/symbolizer.h"
-#include "profile/debug.h"
-#include "profile/make.h"
-#include "profile/path.h"
+#include "profile/model/debug.h"
+#include "profile/model/make.h"
+#include "profile/model/path.h"
 #include "symbolize/image.h"
 #include "symbolize/warn.h"
 

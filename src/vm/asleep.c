@@ -6,8 +6,8 @@
  */
 #include "vm/state/vm.h"
 
-#include "collect/engine.h"
-#include "collect/sleeper.h"
+#include "collect/dump/sleeper.h"
+#include "collect/threads/engine.h"
 
 #include <errno.h>
 #include <unistd.h>

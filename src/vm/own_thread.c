@@ -2,8 +2,8 @@
 /* Threads of interpreters' modules that serve profiles. */
 #include <cpprof/vm.h>
 
-#include "collect/own_threads.h"
-#include "collect/signal/heap.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/signal/heap/heap.h"
 
 /* No end of a function ends what is exempt here: that is the thread's own. */
 void

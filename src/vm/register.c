@@ -5,8 +5,8 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "collect/exempt.h"
-#include "collect/uncancelled.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/uncancelled.h"
 #include "vm/profile/session.h"
 #include "vm/profile/timers.h"
 

@@ -21,9 +21,9 @@
  * Of the corpus, seed_cfi.c made the files with names; found-* are what the
  * fuzzer found beyond them, as few as keep its coverage (-set_cover_merge=1).
  */
-#include "collect/signal/cfi.h"
-#include "collect/signal/module.h"
-#include "collect/signal/unwind.h"
+#include "collect/signal/unwind/cfi.h"
+#include "collect/signal/unwind/module.h"
+#include "collect/signal/unwind/unwind.h"
 
 #include <stdint.h>
 #include <stdlib.h>

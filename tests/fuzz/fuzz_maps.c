@@ -7,7 +7,7 @@
  * is the map. By hand: tests/fuzz/run maps SECONDS.
  */
 #include "profile/legacy/maps.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
 #include "rewrite.h"
 
 int

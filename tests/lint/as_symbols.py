@@ -123,12 +123,14 @@ def compile_all(cc, root, folder):
     """Every handler source of root, compiled by cc into folder."""
     found = []
     top = os.path.join(root, FOLDER)
-    for name in sorted(os.listdir(top)):
-        if name.endswith((".c", ".S")):
+    for room, _, names in sorted(os.walk(top)):
+        for name in sorted(names):
+            if not name.endswith((".c", ".S")):
+                continue
             path = os.path.join(folder, name + ".o")
             run(cc, *FLAGS, "-I" + os.path.join(root, "include"),
                 "-I" + os.path.join(root, "src"), "-c",
-                os.path.join(top, name), "-o", path)
+                os.path.join(room, name), "-o", path)
             found.append(path)
     return found
 

@@ -8,9 +8,9 @@
 #include "heap_table.h"
 #include "tap.h"
 
-#include "collect/exempt.h"
-#include "collect/next.h"
-#include "collect/signal/heap.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/next.h"
+#include "collect/signal/heap/heap.h"
 #include <cpprof/heap.h>
 
 #include <dlfcn.h>

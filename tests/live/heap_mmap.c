@@ -5,9 +5,9 @@
  */
 #include "tap.h"
 
-#include "collect/heap_maps.h"
-#include "collect/signal/heap.h"
-#include "collect/signal/heap_read.h"
+#include "collect/heap/heap_maps.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/signal/heap/heap_read.h"
 #include <cpprof/heap.h>
 
 #include <errno.h>

@@ -9,10 +9,10 @@
 #include "profile.h"
 #include "tap.h"
 
-#include "collect/script_file.h"
-#include "collect/signal/heap_stack.h"
-#include "collect/signal/mixed.h"
-#include "collect/signal/scripts.h"
+#include "collect/signal/heap/heap_stack.h"
+#include "collect/signal/tables/mixed.h"
+#include "collect/signal/tables/scripts.h"
+#include "collect/store/script_file.h"
 #include <cpprof/heap.h>
 #include <cpprof/profiles.h>
 

@@ -9,7 +9,7 @@
 #include "tap.h"
 
 #include "../unit/trap_flag.h"
-#include "collect/signal/heap.h"
+#include "collect/signal/heap/heap.h"
 #include <cpprof/heap.h>
 
 #include <dlfcn.h>

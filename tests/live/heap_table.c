@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "heap_table.h"
 
-#include "collect/next.h"
-#include "collect/signal/heap_read.h"
+#include "collect/runtime/next.h"
+#include "collect/signal/heap/heap_read.h"
 #include "tap.h"
 
 #include <dlfcn.h>

@@ -10,8 +10,8 @@
 #include "heap_table.h"
 #include "tap.h"
 
-#include "collect/exempt.h"
-#include "collect/signal/heap.h"
+#include "collect/runtime/exempt.h"
+#include "collect/signal/heap/heap.h"
 #include <cpprof/heap.h>
 
 #include <malloc.h>

@@ -6,7 +6,7 @@
 #ifndef TESTS_BUILDER_FIXTURE_H
 #define TESTS_BUILDER_FIXTURE_H
 
-#include "collect/builder.h"
+#include "collect/encode/builder.h"
 
 #include <errno.h>
 #include <setjmp.h>

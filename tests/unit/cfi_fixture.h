@@ -6,7 +6,7 @@
 #ifndef CFI_FIXTURE_H
 #define CFI_FIXTURE_H
 
-#include "collect/signal/cfi.h"
+#include "collect/signal/unwind/cfi.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -4,9 +4,9 @@
 #ifndef TESTS_HEAP_CORE_FIXTURE_H
 #define TESTS_HEAP_CORE_FIXTURE_H
 
-#include "collect/signal/heap.h"
-#include "collect/signal/heap_read.h"
-#include "collect/signal/heap_stack.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/signal/heap/heap_read.h"
+#include "collect/signal/heap/heap_stack.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

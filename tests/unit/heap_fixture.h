@@ -6,9 +6,9 @@
 #ifndef TESTS_HEAP_FIXTURE_H
 #define TESTS_HEAP_FIXTURE_H
 
-#include "collect/heap_profile.h"
-#include "collect/signal/heap_buckets.h"
-#include "collect/signal/heap_read.h"
+#include "collect/heap/heap_profile.h"
+#include "collect/signal/heap/heap_buckets.h"
+#include "collect/signal/heap/heap_read.h"
 
 #include <cpprof/profile.h>
 
@@ -158,7 +158,7 @@ static const struct cpprof__symbolizer_ops fake_ops = {
 struct made {
     struct cpprof__heap heap;
     struct cpprof__tables tables;
-    struct cpprof__heap_source source;
+    struct cpprof__source source;
     void *blocks[4];
 };
 
@@ -205,7 +205,7 @@ make(struct made *m)
     m->heap.head->n_blocks = 1;
     add_mapping(m, 0x10000, "/bin/program");
     add_mapping(m, 0x20000, "/lib/library.so");
-    m->source = (struct cpprof__heap_source){
+    m->source = (struct cpprof__source){
         .heap = &m->heap,
         .tables = &m->tables,
         .ops = &fake_ops,

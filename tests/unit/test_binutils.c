@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is made of the output of nm and objdump, which here are scripts. */
-#include "report/binutils.h"
-#include "report/tool.h"
+#include "report/code/binutils.h"
+#include "report/code/tool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

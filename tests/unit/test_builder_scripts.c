@@ -3,8 +3,8 @@
  * their own behind the others, which says the truth about them. */
 #include "builder_fixture.h"
 
-#include "collect/mappings.h"
-#include "collect/signal/scripts.h"
+#include "collect/signal/tables/scripts.h"
+#include "collect/store/mappings.h"
 
 static struct cpprof__scripts scripts;
 static void *block;

@@ -7,7 +7,7 @@
  * Also counted: how many rows are short enough for the cache. The others cost a
  * walk its slow way.
  */
-#include "collect/signal/cfi.h"
+#include "collect/signal/unwind/cfi.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>

@@ -4,7 +4,7 @@
  * row to a frame's registers.
  */
 #include "cfi_fixture.h"
-#include "collect/signal/stack_view.h"
+#include "collect/signal/unwind/stack_view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

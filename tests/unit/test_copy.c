@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A copy is equal to its original and independent of it. */
-#include "profile/make.h"
+#include "profile/model/make.h"
 #include "write_fixture.h"
 
 static void

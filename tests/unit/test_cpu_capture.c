@@ -4,8 +4,8 @@
  * too many of them are put aside, and when captures begin and end in between.
  * No session runs: samples are put into its ring by hand.
  */
-#include "collect/cpu_capture.h"
-#include "collect/session_internal.h"
+#include "collect/cpu/cpu_capture.h"
+#include "collect/cpu/session_internal.h"
 #include <cpprof/labels.h>
 
 #include <setjmp.h>

@@ -4,9 +4,9 @@
  * is cut and written: that is told, the writer is closed once, and nothing is
  * left behind.
  */
-#include "collect/cpu_capture.h"
-#include "collect/session_internal.h"
-#include "collect/wall.h"
+#include "collect/cpu/cpu_capture.h"
+#include "collect/cpu/session_internal.h"
+#include "collect/wall/wall.h"
 #include "oom.h"
 
 #include <setjmp.h>

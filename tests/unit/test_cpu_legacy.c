@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* CPU profiles in the binary form, to the word, and as a reader sees them. */
-#include "collect/cpu_legacy.h"
+#include "collect/cpu/cpu_legacy.h"
 #include "write_fixture.h"
 
-#include "collect/builder.h"
+#include "collect/encode/builder.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /* The tables of custom profiles: what is in them, and that nothing else is. */
 #include "oom.h"
 
-#include "collect/custom.h"
-#include "collect/own_lock.h"
-#include "collect/tables.h"
+#include "collect/registry/custom.h"
+#include "collect/runtime/own_lock.h"
+#include "collect/store/tables.h"
 
 #include <pthread.h>
 #include <setjmp.h>

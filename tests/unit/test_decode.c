@@ -2,7 +2,7 @@
 /* profile.proto is read as the reference reads it, and refused in its words. */
 #include "base/gzip.h"
 #include "pprof_fixture.h"
-#include "profile/decode.h"
+#include "profile/proto/decode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  * From the ring into stores: whose labels a sample has, when sets are equal,
  * when the store has no room for another one, and when it has no room for any.
  */
-#include "collect/drain.h"
-#include "collect/labels.h"
+#include "collect/cpu/drain.h"
+#include "collect/labels/labels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

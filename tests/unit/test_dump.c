@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Slots that threads answer into, and what a wall profile counts. */
 #include "arch/atomic.h"
-#include "collect/dump.h"
-#include "collect/own_threads.h"
-#include "collect/signal/sampler.h"
-#include "collect/signal/stack_view.h"
-#include "collect/tables.h"
-#include "collect/wall_counts.h"
+#include "collect/dump/dump.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/signal/unwind/stack_view.h"
+#include "collect/store/tables.h"
+#include "collect/wall/wall_counts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,10 +8,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "collect/dump.h"
-#include "collect/tables.h"
-#include "collect/threadcreate.h"
-#include "collect/wall_watch.h"
+#include "collect/dump/dump.h"
+#include "collect/store/tables.h"
+#include "collect/threads/threadcreate.h"
+#include "collect/wall/wall_watch.h"
 #include "oom.h"
 #include <cpprof/profiles.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Profiles are written as the reference writes them, byte for byte. */
-#include "profile/make.h"
+#include "profile/model/make.h"
 #include "write_fixture.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "collect/environment.h"
+#include "collect/process/environment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

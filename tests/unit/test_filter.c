@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the filters leave of stacks and labels. */
 #include "pprof_fixture.h"
-#include "profile/filter.h"
+#include "profile/filter/filter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,8 +6,8 @@
  */
 #include "hash_fixture.h"
 #include "pprof_fixture.h"
-#include "profile/id_map.h"
-#include "profile/make.h"
+#include "profile/model/id_map.h"
+#include "profile/model/make.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Buckets: what tells them apart, the peak, and reading bytes of any kind. */
-#include "collect/signal/heap_buckets.h"
-#include "collect/signal/heap_labels.h"
-#include "collect/signal/label_set.h"
-#include "collect/signal/thread.h"
+#include "collect/signal/heap/heap_buckets.h"
+#include "collect/signal/tables/heap_labels.h"
+#include "collect/signal/tables/label_set.h"
+#include "collect/signal/tables/thread.h"
 
 #include "heap_core_fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of live blocks: found exactly by address and heap, put back, full,
  * crowded, and no larger than promised. */
-#include "collect/signal/heap_live.h"
+#include "collect/signal/heap/heap_live.h"
 
 #include "heap_core_fixture.h"
 

@@ -5,7 +5,7 @@
  */
 #include "heap_fixture.h"
 
-#include "collect/names.h"
+#include "collect/encode/names.h"
 #include "oom.h"
 
 static void

@@ -2,7 +2,7 @@
 /* A heap's tables as a pprof file: what the reader finds in it. */
 #include "heap_fixture.h"
 
-#include "collect/heap_hide.h"
+#include "collect/heap/heap_hide.h"
 
 #include <regex.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Distances and weights, against libm and against their expectations. */
-#include "collect/signal/heap_random.h"
+#include "collect/signal/heap/heap_random.h"
 
 #include "heap_core_fixture.h"
 

@@ -5,7 +5,7 @@
  */
 #include "heap_fixture.h"
 
-#include "collect/text_profile.h"
+#include "collect/encode/text_profile.h"
 
 static size_t
 length_of_line(const char *text)

@@ -6,8 +6,8 @@
  */
 #include "heap_fixture.h"
 
-#include "collect/names.h"
-#include "collect/tables.h"
+#include "collect/encode/names.h"
+#include "collect/store/tables.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -2,9 +2,9 @@
 /* Turns of those that make profiles (http/gate.h). */
 #include "http_fixture.h"
 
-#include "collect/tables.h"
-#include "http/gate.h"
-#include "http/timed.h"
+#include "collect/store/tables.h"
+#include "http/profiles/gate.h"
+#include "http/profiles/timed.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #include "http_fixture.h"
 #include "oom.h"
 
-#include "collect/tables.h"
+#include "collect/store/tables.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -5,8 +5,8 @@
  */
 #include "oom.h"
 
-#include "collect/labels.h"
-#include "collect/printable.h"
+#include "collect/labels/labels.h"
+#include "collect/store/printable.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

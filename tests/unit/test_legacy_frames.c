@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which frames of a legacy profile are uninteresting: the kind decides. */
 #include "legacy_fixture.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
 
 /* The drop_frames that sample types, parted by spaces, get: how they begin. */
 static void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory map of a legacy profile, and which location lies where. */
 #include "profile/legacy/maps.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "change_fixture.h"
-#include "profile/id_map.h"
-#include "profile/model.h"
+#include "profile/model/id_map.h"
+#include "profile/model/model.h"
 
 static struct cpprof_pprof *
 make(void)

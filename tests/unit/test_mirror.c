@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "collect/signal/mirror.h"
+#include "collect/signal/tables/mirror.h"
 
 #include <fcntl.h>
 #include <pthread.h>

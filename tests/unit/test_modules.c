@@ -7,9 +7,9 @@
  * The loader's list is made here: dl_iterate_phdr is wrapped.
  */
 #include "arch/atomic.h"
-#include "collect/signal/module.h"
-#include "collect/signal/row_cache.h"
-#include "collect/signal/unwind.h"
+#include "collect/signal/unwind/module.h"
+#include "collect/signal/unwind/row_cache.h"
+#include "collect/signal/unwind/unwind.h"
 
 #include <link.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /* Names that are remembered, over a symbolizer that counts what it is asked. */
 #include "heap_fixture.h"
 
-#include "collect/names.h"
+#include "collect/encode/names.h"
 
 #include <pthread.h>
 

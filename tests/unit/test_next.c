@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a name is defined, without the loader: as the loader says it. */
-#include "collect/next.h"
+#include "collect/runtime/next.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>

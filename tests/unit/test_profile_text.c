@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Units, percentages, paths, regular expressions: text in, text out. */
-#include "profile/path.h"
-#include "profile/regexp.h"
-#include "profile/unit.h"
+#include "profile/filter/regexp.h"
+#include "profile/model/path.h"
+#include "profile/model/unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the recorder makes of files that a process left behind. */
-#include "collect/recorded.h"
-#include "collect/recording_tables.h"
-#include "collect/signal/heap.h"
-#include "collect/tables.h"
+#include "collect/recording/recorded.h"
+#include "collect/recording/recording_tables.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/store/tables.h"
 
 #include <fcntl.h>
 #include <limits.h>

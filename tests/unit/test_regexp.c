@@ -3,7 +3,7 @@
  * Expressions mean what they mean in RE2, and what RE2 refuses is refused. The
  * expected results and texts are those of Go's regexp package.
  */
-#include "profile/regexp.h"
+#include "profile/filter/regexp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

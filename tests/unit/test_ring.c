@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The properties of Go's TestProfBuf, as far as this ring has them. */
-#include "collect/signal/ring.h"
+#include "collect/signal/sample/ring.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -4,8 +4,8 @@
  * threads that write the same slots at once never see half of a row. Under
  * ThreadSanitizer this is also the proof that nothing in it is a data race.
  */
-#include "collect/signal/row_cache.h"
-#include "collect/signal/unwind.h"
+#include "collect/signal/unwind/row_cache.h"
+#include "collect/signal/unwind/unwind.h"
 
 #if defined __x86_64__
 #include "trap_flag.h"

@@ -3,11 +3,11 @@
  * Rows as a count profile: their order, what is merged, and the text, which
  * is Go's to the byte (runtime/pprof printCountProfile).
  */
-#include "collect/block_profile.h"
-#include "collect/labels.h"
-#include "collect/rows_profile.h"
-#include "collect/signal/heap_labels.h"
-#include "collect/tables.h"
+#include "collect/contention/block_profile.h"
+#include "collect/encode/rows_profile.h"
+#include "collect/labels/labels.h"
+#include "collect/signal/tables/heap_labels.h"
+#include "collect/store/tables.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,12 +2,12 @@
 /* Where the table of script places lies, and that a recorder finds in it what
  * a process had that was killed. Each case is a process of its own: the table
  * is the process's. */
-#include "collect/script_file.h"
+#include "collect/store/script_file.h"
 
-#include "collect/recorded.h"
-#include "collect/signal/heap.h"
-#include "collect/spool.h"
-#include "collect/tables.h"
+#include "collect/recording/recorded.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/store/spool.h"
+#include "collect/store/tables.h"
 #include <cpprof/recording.h>
 
 #include <dirent.h>

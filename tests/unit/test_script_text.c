@@ -3,9 +3,9 @@
  * names stand, and left out where only addresses do. */
 #include "heap_fixture.h"
 
-#include "collect/block_profile.h"
-#include "collect/dump_text.h"
-#include "collect/wall_counts.h"
+#include "collect/contention/block_profile.h"
+#include "collect/dump/dump_text.h"
+#include "collect/wall/wall_counts.h"
 
 static struct cpprof__scripts scripts;
 static void *block;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of script places: the same place has one word, whoever adds it,
  * and reading trusts nothing. */
-#include "collect/signal/scripts.h"
+#include "collect/signal/tables/scripts.h"
 
 #include "heap_core_fixture.h"
 

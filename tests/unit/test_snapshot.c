@@ -6,9 +6,9 @@
  */
 #include "heap_fixture.h"
 
-#include "collect/kept_rows.h"
-#include "collect/names.h"
-#include "collect/tables.h"
+#include "collect/capture/kept_rows.h"
+#include "collect/encode/names.h"
+#include "collect/store/tables.h"
 #include "oom.h"
 
 #include <cpprof/captures.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tree of stacks: the same stack has one number, whoever adds it, and
  * reading trusts nothing. */
-#include "collect/signal/stack_tree.h"
+#include "collect/signal/tables/stack_tree.h"
 
 #include "heap_core_fixture.h"
 

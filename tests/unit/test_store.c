@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "collect/store.h"
+#include "collect/store/store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

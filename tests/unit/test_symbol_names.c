@@ -2,8 +2,8 @@
 /* The names of functions: C++ and Rust, copies, scopes, and odd bytes. */
 #include "symbol_fixture.h"
 
-#include "symbol/demangle.h"
-#include "symbol/names.h"
+#include "symbol/dwarf/names.h"
+#include "symbol/elf/demangle.h"
 
 /* What the symbolizer calls the function of a linker symbol. */
 static void

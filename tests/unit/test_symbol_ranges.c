@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol/ranges.h"
+#include "symbol/elf/ranges.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

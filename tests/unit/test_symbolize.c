@@ -3,7 +3,7 @@
  * Where an address lies in an image, which files are images at all, and where
  * they are looked for. Names themselves: tests/e2e/symbolize.sh.
  */
-#include "profile/make.h"
+#include "profile/model/make.h"
 #include "symbolize/image.h"
 #include <cpprof/symbolize.h>
 

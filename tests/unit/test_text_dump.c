@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The text of a profile is what the reference's Profile.String() returns. */
-#include "profile/go_time.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
+#include "profile/text/go_time.h"
 #include "write_fixture.h"
 
 #include <stdlib.h>

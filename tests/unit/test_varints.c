@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/proto.h"
-#include "profile/varints.h"
+#include "profile/proto/varints.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  * Stacks of a made-up interpreter, mixed. Its run loop and plumbing are
  * addresses that no code has, and its frames are those of a list.
  */
-#include "collect/signal/mixed.h"
-#include "collect/signal/scripts.h"
+#include "collect/signal/tables/mixed.h"
+#include "collect/signal/tables/scripts.h"
 #include "vm/state/vm.h"
 
 #include <cpprof/vm.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Who waits for which lock: times are given, nothing waits. */
-#include "collect/signal/wait_conditions.h"
-#include "collect/signal/wait_table.h"
+#include "collect/signal/waits/wait_conditions.h"
+#include "collect/signal/waits/wait_table.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sampling of waits that are told, not waited, and the tables of them. */
-#include "collect/block_profile.h"
-#include "collect/signal/waits.h"
+#include "collect/contention/block_profile.h"
+#include "collect/signal/waits/waits.h"
 #include "heap_core_fixture.h"
 #include <cpprof/profiles.h>
 

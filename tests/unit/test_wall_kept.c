@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a wall profile keeps for a recorder, and what a recorder makes of it. */
-#include "collect/wall_counts.h"
+#include "collect/wall/wall_counts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

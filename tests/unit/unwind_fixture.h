@@ -8,9 +8,9 @@
 #define UNWIND_FIXTURE_H
 
 #include "arch/regs.h"
-#include "collect/signal/module.h"
-#include "collect/signal/stack_view.h"
-#include "collect/signal/unwind.h"
+#include "collect/signal/unwind/module.h"
+#include "collect/signal/unwind/stack_view.h"
+#include "collect/signal/unwind/unwind.h"
 
 #include <pthread.h>
 #include <stdarg.h>

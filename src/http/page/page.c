@@ -9,7 +9,7 @@
  * its policy can refuse all of them.
  */
 #include "page/page.h"
-#include "collect/exempt.h"
+#include "collect/runtime/exempt.h"
 #include "http/call.h"
 #include "http/page/assets.h"
 #include "http/text.h"

@@ -17,7 +17,7 @@
 #include "profile/legacy/java.h"
 #include "profile/legacy/legacy.h"
 #include "profile/legacy/maps.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
  * Source: profile/legacy_profile.go parseHeap.
  */
 #include "base/status.h"
-#include "profile/heap_scale.h"
+#include "profile/legacy/heap_scale.h"
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
 #include "profile/legacy/scan.h"

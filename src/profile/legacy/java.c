@@ -22,7 +22,7 @@
 #include "profile/legacy/java.h"
 
 #include "base/status.h"
-#include "profile/heap_scale.h"
+#include "profile/legacy/heap_scale.h"
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
 #include "profile/legacy/scan.h"

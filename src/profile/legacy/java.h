@@ -4,7 +4,7 @@
 #define PROFILE_LEGACY_JAVA_H
 
 #include "profile/legacy/lines.h"
-#include "profile/model.h"
+#include "profile/model/model.h"
 
 /*
  * Read the table "0xADDRESS function (file:line)" to its end, and finish the

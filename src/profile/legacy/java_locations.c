@@ -18,7 +18,7 @@
 #include "profile/legacy/maps.h"
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/scan.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
 
 struct table {
     struct cpprof__maker maker;

@@ -21,7 +21,7 @@
  * same numbers in tcmalloc's form. Source: jemalloc's prof_data.c, jeprof.
  */
 #include "base/status.h"
-#include "profile/heap_scale.h"
+#include "profile/legacy/heap_scale.h"
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
 #include "profile/legacy/scan.h"

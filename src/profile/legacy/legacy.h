@@ -13,7 +13,7 @@
 #ifndef PROFILE_LEGACY_LEGACY_H
 #define PROFILE_LEGACY_LEGACY_H
 
-#include "profile/model.h"
+#include "profile/model/model.h"
 
 typedef enum cpprof_status
 cpprof__legacy_reader(const char *data, size_t n, struct cpprof_pprof *p,

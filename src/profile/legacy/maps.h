@@ -11,7 +11,7 @@
 #define PROFILE_LEGACY_MAPS_H
 
 #include "profile/legacy/lines.h"
-#include "profile/model.h"
+#include "profile/model/model.h"
 
 /* Append the executable mappings of the lines to p->mappings. */
 enum cpprof_status

@@ -12,7 +12,7 @@
 
 #include "profile/legacy/legacy.h"
 #include "profile/legacy/lines.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
 
 struct cpprof__rows {
     struct cpprof__lines lines;

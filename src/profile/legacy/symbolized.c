@@ -2,7 +2,7 @@
 #include "profile/legacy/symbolized.h"
 
 #include "base/status.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
 
 #include <string.h>
 

@@ -15,7 +15,7 @@
 #define PROFILE_LEGACY_SYMBOLIZED_H
 
 #include "profile/legacy/lines.h"
-#include "profile/model.h"
+#include "profile/model/model.h"
 
 struct cpprof__name {
     uint64_t address;

@@ -19,7 +19,7 @@
  */
 #include "base/status.h"
 #include "profile/legacy/lines.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
 #include "profile/text/text.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "profile/text/frame_text.h"
 
-#include "profile/path.h"
+#include "profile/model/path.h"
 
 static void
 append_text(struct cpprof__buffer *out, const char *text, size_t n,

@@ -4,7 +4,7 @@
 #define PROFILE_TEXT_FRAME_TEXT_H
 
 #include "base/buffer.h"
-#include "profile/model.h"
+#include "profile/model/model.h"
 
 /* The name of a function, or its linker name; 0 when it has none. */
 static inline uint32_t

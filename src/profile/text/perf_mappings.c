@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "profile/text/perf_mappings.h"
 
-#include "profile/path.h"
+#include "profile/model/path.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #ifndef PROFILE_TEXT_PERF_MAPPINGS_H
 #define PROFILE_TEXT_PERF_MAPPINGS_H
 
-#include "profile/model.h"
+#include "profile/model/model.h"
 
 /*
  * Finish mappings whose start is their lowest and whose limit is their highest

@@ -13,7 +13,7 @@
  * Frames are collected until the header or the empty line behind them.
  */
 #include "base/status.h"
-#include "profile/make.h"
+#include "profile/model/make.h"
 #include "profile/text/perf_line.h"
 #include "profile/text/perf_mappings.h"
 #include "profile/text/text.h"

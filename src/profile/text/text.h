@@ -7,7 +7,7 @@
 #define PROFILE_TEXT_TEXT_H
 
 #include "profile/legacy/legacy.h"
-#include "profile/sink.h"
+#include "profile/proto/sink.h"
 
 cpprof__legacy_reader cpprof__read_collapsed;   /* collapsed.c */
 cpprof__legacy_reader cpprof__read_perf_script; /* perf_script.c */

@@ -8,7 +8,7 @@
 #include "vm/load/process.h"
 
 #include "arch/atomic.h"
-#include "collect/environment.h"
+#include "collect/process/environment.h"
 #include <cpprof/vm.h>
 
 #include <unistd.h>

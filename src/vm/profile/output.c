@@ -2,7 +2,7 @@
 #include "vm/profile/output.h"
 
 #include "base/status.h"
-#include "collect/script_frame.h"
+#include "collect/encode/script_frame.h"
 #include "vm/profile/queue.h"
 #include "vm/state/vm.h"
 

@@ -3,8 +3,8 @@
 #ifndef VM_OUTPUT_H
 #define VM_OUTPUT_H
 
-#include "collect/builder.h"
-#include "collect/labels.h"
+#include "collect/encode/builder.h"
+#include "collect/labels/labels.h"
 #include "vm/profile/merged.h"
 #include <cpprof/vm.h>
 

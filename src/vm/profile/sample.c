@@ -8,9 +8,9 @@
  */
 #include "vm/state/vm.h"
 
-#include "collect/exempt.h"
-#include "collect/labels.h"
-#include "collect/uncancelled.h"
+#include "collect/labels/labels.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/uncancelled.h"
 #include "vm/profile/session.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "collect/exempt.h"
-#include "collect/uncancelled.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/uncancelled.h"
 #include "vm/profile/output.h"
 #include "vm/profile/ticker.h"
 #include "vm/profile/timers.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "vm/profile/ticker.h"
 
-#include "collect/own_start.h"
-#include "collect/own_threads.h"
+#include "collect/runtime/own_start.h"
+#include "collect/runtime/own_threads.h"
 #include "vm/profile/timers.h"
 #include "vm/state/vm.h"
 

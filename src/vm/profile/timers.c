@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "vm/profile/timers.h"
 
-#include "collect/action.h"
-#include "collect/engine.h"
-#include "collect/labels.h"
-#include "collect/proc.h"
-#include "collect/signal/ring.h"
-#include "collect/signal/sampler.h"
-#include "collect/signal/scripts.h"
+#include "collect/labels/labels.h"
+#include "collect/runtime/proc.h"
+#include "collect/signal/sample/ring.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/signal/tables/scripts.h"
+#include "collect/threads/action.h"
+#include "collect/threads/engine.h"
 #include "vm/profile/session.h"
 
 #include <errno.h>

@@ -9,9 +9,9 @@
 #include "vm/state/vm.h"
 
 #include "arch/regs.h"
-#include "collect/signal/cfi.h"
-#include "collect/signal/module.h"
-#include "collect/signal/unwind.h"
+#include "collect/signal/unwind/cfi.h"
+#include "collect/signal/unwind/module.h"
+#include "collect/signal/unwind/unwind.h"
 
 /* Frames of a probe: those of the interpreter and of the host that a probe
  * walks through. */

@@ -11,10 +11,10 @@
  */
 #include "vm/state/vm.h"
 
-#include "collect/script_file.h"
-#include "collect/signal/mixed.h"
-#include "collect/signal/scripts.h"
-#include "collect/signal/thread.h"
+#include "collect/signal/tables/mixed.h"
+#include "collect/signal/tables/scripts.h"
+#include "collect/signal/tables/thread.h"
+#include "collect/store/script_file.h"
 #include "vm/stacks/put_off.h"
 
 #include <string.h>

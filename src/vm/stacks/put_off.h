@@ -11,7 +11,7 @@
 #ifndef VM_PUT_OFF_H
 #define VM_PUT_OFF_H
 
-#include "collect/signal/mixed.h"
+#include "collect/signal/tables/mixed.h"
 #include "vm/state/vm.h"
 
 /* Bound for each buffer, touched as it is used: some 1000 stacks. */

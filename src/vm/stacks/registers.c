@@ -8,10 +8,10 @@
 #include "vm/state/vm.h"
 
 #include "arch/regs.h"
-#include "collect/signal/cfi.h"
-#include "collect/signal/module.h"
-#include "collect/signal/stack_view.h"
-#include "collect/signal/thread.h"
+#include "collect/signal/tables/thread.h"
+#include "collect/signal/unwind/cfi.h"
+#include "collect/signal/unwind/module.h"
+#include "collect/signal/unwind/stack_view.h"
 
 /* Frames between an allocation and the run loop, at most. */
 #define STEPS 64u

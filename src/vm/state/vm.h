@@ -21,7 +21,7 @@
 #define VM_VM_H
 
 #include "arch/atomic.h"
-#include "collect/own_lock.h"
+#include "collect/runtime/own_lock.h"
 #include <cpprof/vm.h>
 
 #include <stdbool.h>

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The second half of <cpprof/captures.h>. A snapshot is rows of numbers: what
+ * they refer to (stacks, label sets, mappings) is kept by the tables for good,
+ * so nothing else need be, whatever is unloaded meanwhile.
+ *
+ * The difference is written by what writes the whole profile: the heap's
+ * writer or the one of rows.
+ */
+#include <cpprof/captures.h>
+
+#include "base/clock.h"
+#include "base/options.h"
+#include "base/status.h"
+#include "collect/capture/kept_rows.h"
+#include "collect/heap/heap_profile.h"
+#include "collect/registry/custom.h"
+#include "collect/registry/registry.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/uncancelled.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FLAGS                                                                  \
+    (CPPROF_PROFILE_LABELS | CPPROF_PROFILE_PEAK |                             \
+     CPPROF_PROFILE_IN_PROGRESS | CPPROF_SNAPSHOT_EMPTY |                      \
+     CPPROF_SNAPSHOT_IN_USE)
+
+struct cpprof_snapshot {
+    struct cpprof_profile *profile;
+    const struct cpprof__builtin *builtin; /* or NULL: a custom one */
+    uint32_t flags;
+    pid_t pid;
+    int64_t time_ns; /* CLOCK_BOOTTIME; 0: it was taken empty */
+    struct cpprof__kept base;
+};
+
+/* What is known once a snapshot or a difference is being made. */
+struct moment {
+    struct cpprof_profile_options options;
+    uintptr_t above; /* return address of the public call */
+    int64_t time_ns;
+    struct cpprof__kept now;
+    struct cpprof__heap_rows heap; /* of a heap */
+};
+
+/* ---- rows of now ------------------------------------------------------ */
+
+static bool
+is_heap(const struct cpprof_snapshot *s)
+{
+    return s->builtin && !s->builtin->rows;
+}
+
+static struct cpprof_heap_options
+heap_options(const struct cpprof_snapshot *s,
+             const struct cpprof_profile_options *options)
+{
+    struct cpprof_heap_options heap = {
+        .size = sizeof heap,
+        .symbolize = options->symbolize,
+    };
+
+    if (s->builtin == &cpprof__builtin_allocs)
+        heap.flags |= CPPROF_HEAP_ALLOCS;
+    if (s->flags & CPPROF_PROFILE_LABELS)
+        heap.flags |= CPPROF_HEAP_LABELS;
+    if (s->flags & CPPROF_PROFILE_PEAK)
+        heap.flags |= CPPROF_HEAP_PEAK;
+    return heap;
+}
+
+static enum cpprof_status
+take_heap(const struct cpprof_snapshot *s, struct moment *m,
+          struct cpprof_error *error)
+{
+    struct cpprof_heap_options options = heap_options(s, &m->options);
+    struct cpprof__source source;
+    enum cpprof_status status;
+
+    options.symbolize = CPPROF_SYMBOLIZE_NONE; /* not yet */
+    status = cpprof__heap_own_source(&options, &source, error);
+    if (status == CPPROF_OK)
+        status = cpprof__heap_rows_take(source.heap, source.number,
+                                        options.flags, &m->heap, error);
+    if (status == CPPROF_OK && !cpprof__kept_heap(&m->now, &m->heap))
+        status = cpprof__fail_nomem(error);
+    return status;
+}
+
+static enum cpprof_status
+take_rows(const struct cpprof_snapshot *s, struct moment *m,
+          struct cpprof_error *error)
+{
+    struct cpprof__row *rows = NULL;
+    enum cpprof_status status;
+    size_t n = 0;
+
+    if (s->builtin)
+        status = s->builtin->rows(&m->options, m->above, &rows, &n, error);
+    else
+        status = cpprof__custom_rows(cpprof__registry_custom(s->profile), &rows,
+                                     &n, error);
+    if (status == CPPROF_OK &&
+        !cpprof__kept_rows(&m->now, rows, n,
+                           s->builtin ? s->builtin->form->n_types : 1))
+        status = cpprof__fail_nomem(error);
+    free(rows);
+    return status;
+}
+
+static enum cpprof_status
+take_now(const struct cpprof_snapshot *s, struct moment *m,
+         struct cpprof_error *error)
+{
+    m->time_ns = (int64_t)cpprof__now_ns(CLOCK_BOOTTIME);
+    m->options.flags =
+        s->flags & ~(CPPROF_SNAPSHOT_EMPTY | CPPROF_SNAPSHOT_IN_USE);
+    return is_heap(s) ? take_heap(s, m, error) : take_rows(s, m, error);
+}
+
+static void
+free_moment(struct moment *m)
+{
+    cpprof__kept_free(&m->now);
+    free(m->heap.rows);
+}
+
+/* ---- options ---------------------------------------------------------- */
+
+static enum cpprof_status
+check_options(const struct cpprof_profile_options *given,
+              struct cpprof_profile_options *options,
+              struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    memset(options, 0, sizeof *options);
+    status = cpprof__options(options, sizeof *options, given,
+                             "cpprof_profile_options", error);
+    if (status != CPPROF_OK)
+        return status;
+    if (options->debug)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "a difference has no text form");
+    if ((unsigned)options->symbolize > CPPROF_SYMBOLIZE_NONE)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "symbolize is outside its range");
+    if (options->flags & ~FLAGS)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
+                            options->flags & ~FLAGS);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+check_write(const struct cpprof_snapshot *s, const struct cpprof_writer *writer,
+            const struct cpprof_profile_options *given,
+            struct cpprof_profile_options *options, struct cpprof_error *error)
+{
+    enum cpprof_status status = check_options(given, options, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    if (options->flags && options->flags != s->flags)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "flags are not those of the snapshot");
+    if (!writer->write)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "the writer has no write function");
+    return CPPROF_OK;
+}
+
+/* ---- taking ----------------------------------------------------------- */
+
+enum cpprof_status
+cpprof_snapshot_take(struct cpprof_profile *profile,
+                     const struct cpprof_profile_options *given,
+                     struct cpprof_snapshot **snapshot,
+                     struct cpprof_error *error)
+{
+    struct cpprof_snapshot *made = NULL;
+    enum cpprof_status status;
+    struct moment m = {.above = (uintptr_t)__builtin_return_address(0)};
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (!profile)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "pprof: use of zero Profile");
+    status = check_options(given, &m.options, error);
+    if (status != CPPROF_OK)
+        return status;
+    made = calloc(1, sizeof *made);
+    if (!made)
+        return cpprof__fail_nomem(error);
+    made->profile = profile;
+    made->builtin = cpprof__registry_builtin(cpprof_profile_name(profile));
+    made->flags = m.options.flags;
+    status = take_now(made, &m, error);
+    if (status == CPPROF_OK) {
+        made->pid = getpid();
+        if (!(made->flags & CPPROF_SNAPSHOT_EMPTY)) {
+            made->time_ns = m.time_ns;
+            made->base = m.now;
+            m.now.rows = NULL;
+        }
+        *snapshot = made;
+        made = NULL;
+    }
+    free_moment(&m);
+    free(made);
+    return status;
+}
+
+void
+cpprof_snapshot_free(struct cpprof_snapshot *snapshot)
+{
+    CPPROF__EXEMPT;
+
+    if (snapshot)
+        cpprof__kept_free(&snapshot->base);
+    free(snapshot);
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+/* At least one, or a reader would take it for not said. */
+static int64_t
+duration_ns(const struct cpprof_snapshot *s, const struct moment *m)
+{
+    if (!s->time_ns)
+        return 0;
+    return m->time_ns > s->time_ns ? m->time_ns - s->time_ns : 1;
+}
+
+static enum cpprof_status
+write_heap(const struct cpprof_snapshot *s, struct moment *m,
+           const struct cpprof__kept *base, struct cpprof_writer writer,
+           struct cpprof_error *error)
+{
+    struct cpprof_heap_options options = heap_options(s, &m->options);
+    struct cpprof__source source;
+    enum cpprof_status status =
+        cpprof__heap_own_source(&options, &source, error);
+
+    if (status != CPPROF_OK) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return status;
+    }
+    source.duration_ns = duration_ns(s, m);
+    cpprof__kept_subtract_heap(&m->heap, base,
+                               !(s->flags & CPPROF_SNAPSHOT_IN_USE));
+    cpprof__tables_resolve(); /* after the rows: all that they refer to */
+    return cpprof__heap_write_proto(&source, &options, &m->heap, writer, error);
+}
+
+static enum cpprof_status
+write_rows(const struct cpprof_snapshot *s, const struct moment *m,
+           const struct cpprof__kept *base, struct cpprof_writer writer,
+           struct cpprof_error *error)
+{
+    const struct cpprof__value_type type = {cpprof_profile_name(s->profile),
+                                            "count"};
+    struct cpprof__rows_form form =
+        s->builtin ? *s->builtin->form : cpprof__custom_form(&type);
+    enum cpprof_status status;
+    struct cpprof__row *rows;
+    size_t n;
+
+    rows = cpprof__kept_difference(&m->now, base, &n);
+    if (!rows) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return cpprof__fail_nomem(error);
+    }
+    form.duration_ns = duration_ns(s, m);
+    status = cpprof__rows_write(&form, rows, n, &m->options, writer, error);
+    free(rows);
+    return status;
+}
+
+static enum cpprof_status
+write_difference(const struct cpprof_snapshot *s, struct moment *m,
+                 struct cpprof_writer writer, struct cpprof_error *error)
+{
+    const struct cpprof__kept nothing = {0};
+    const struct cpprof__kept *base = &s->base;
+
+    if (s->builtin && s->builtin->child_begins_anew && s->pid != getpid())
+        base = &nothing;
+    return is_heap(s) ? write_heap(s, m, base, writer, error)
+                      : write_rows(s, m, base, writer, error);
+}
+
+static void
+stand_at(struct cpprof_snapshot *s, struct moment *m)
+{
+    cpprof__kept_free(&s->base);
+    s->base = m->now;
+    m->now.rows = NULL;
+    s->time_ns = m->time_ns;
+    s->pid = getpid();
+}
+
+enum cpprof_status
+cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
+                            struct cpprof_writer writer,
+                            const struct cpprof_profile_options *given,
+                            struct cpprof_error *error)
+{
+    struct moment m = {.above = (uintptr_t)__builtin_return_address(0)};
+    enum cpprof_status status =
+        check_write(snapshot, &writer, given, &m.options, error);
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (status == CPPROF_OK)
+        status = take_now(snapshot, &m, error);
+    if (status == CPPROF_OK)
+        status = write_difference(snapshot, &m, writer, error);
+    else if (writer.close)
+        writer.close(writer.ctx, 1);
+    if (status == CPPROF_OK)
+        stand_at(snapshot, &m);
+    free_moment(&m);
+    return status;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waits that still go on are asked of the threads themselves, as a dump of all
+ * threads asks them; they have no weight, since each is there once.
+ *
+ * Source: Go runtime/pprof/pprof.go (writeProfileInternal).
+ */
+#include "collect/contention/block_profile.h"
+
+#include "arch/atomic.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "collect/dump/dump.h"
+#include "collect/registry/registry.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/signal/waits/waits.h"
+#include "collect/store/tables.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static const struct cpprof__value_type types[] = {{"contentions", "count"},
+                                                  {"delay", "nanoseconds"}};
+
+const struct cpprof__rows_form cpprof__block_form = {
+    .name = "block",
+    .types = types,
+    .n_types = 2,
+    .period_type = {"contentions", "count"},
+    .period = 1,
+    .write_text = cpprof__contention_write,
+};
+
+const struct cpprof__rows_form cpprof__mutex_form = {
+    .name = "mutex",
+    .types = types,
+    .n_types = 2,
+    .period_type = {"contentions", "count"},
+    .period = 1,
+    .write_text = cpprof__contention_write,
+};
+
+/* ---- rows ------------------------------------------------------------- */
+
+/* To the nearest, and at least one. */
+static int64_t
+whole(uint64_t fractions)
+{
+    uint64_t n = fractions + (1u << (CPPROF__WAIT_FRACTION_BITS - 1));
+
+    n >>= CPPROF__WAIT_FRACTION_BITS;
+    return n ? (int64_t)n : 1;
+}
+
+static void
+set_row(struct cpprof__row *row, uint32_t stack, uint32_t labels,
+        uint64_t count, uint64_t delay_ns)
+{
+    *row = (struct cpprof__row){
+        .values = {whole(count), (int64_t)delay_ns},
+        .stack = stack,
+        .labels = labels,
+    };
+}
+
+static size_t
+read_rows(const struct cpprof__waits *waits, enum cpprof__wait_profile profile,
+          uint32_t n_buckets, uint32_t lost, struct cpprof__row *rows)
+{
+    uint64_t lost_count = load_relaxed(&waits->head->lost_count[profile]);
+    struct cpprof__wait_bucket b;
+    uint32_t i;
+    size_t n = 0;
+
+    for (i = 1; i < n_buckets; i++)
+        if (cpprof__waits_read(waits, i, &b) && b.profile == profile)
+            set_row(&rows[n++], b.stack, b.labels, b.count, b.delay_ns);
+    if (lost_count)
+        set_row(&rows[n++], lost, 0, lost_count,
+                load_relaxed(&waits->head->lost_ns[profile]));
+    return n;
+}
+
+enum cpprof_status
+cpprof__block_rows(const struct cpprof__waits *waits,
+                   enum cpprof__wait_profile profile, uint32_t lost,
+                   struct cpprof__row **rows, size_t *n,
+                   struct cpprof_error *error)
+{
+    uint32_t n_buckets = cpprof__waits_n_buckets(waits);
+    struct cpprof__row *made = calloc(n_buckets + 1ul, sizeof *made);
+
+    if (!made)
+        return cpprof__fail_nomem(error);
+    *n = read_rows(waits, profile, n_buckets, lost, made);
+    *rows = made;
+    return CPPROF_OK;
+}
+
+/* ---- waits in progress ------------------------------------------------ */
+
+static size_t
+waiting_rows(const struct cpprof__dump *dump, bool labels,
+             struct cpprof__row *rows)
+{
+    const uint64_t one = 1u << CPPROF__WAIT_FRACTION_BITS;
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
+    size_t i, n = 0;
+
+    for (i = 0; i < dump->n; i++) {
+        const struct cpprof__dump_thread *t = &dump->threads[i];
+        uint64_t since = t->wait.since_ns;
+
+        if (t->wait.kind != CPPROF__WAITS_NOT && since < now)
+            set_row(&rows[n++], t->stack, labels ? t->labels : 0, one,
+                    now - since);
+    }
+    return n;
+}
+
+/* Add them to rows, which become longer. */
+static enum cpprof_status
+add_waiting(bool labels, struct cpprof__row **rows, size_t *n,
+            struct cpprof_error *error)
+{
+    struct cpprof__dump_wanted wanted = {.depth = CPPROF_RECORD_DEPTH};
+    struct cpprof__row *more;
+    struct cpprof__dump dump;
+    enum cpprof_status status;
+
+    status = cpprof__dump_take_all(&wanted, &dump, error);
+    if (status != CPPROF_OK)
+        return status;
+    more = realloc(*rows, (*n + dump.n + 1) * sizeof *more);
+    if (more) {
+        *rows = more;
+        *n += waiting_rows(&dump, labels, more + *n);
+    } else {
+        status = cpprof__fail_nomem(error);
+    }
+    cpprof__dump_free(&dump);
+    return status;
+}
+
+/* ---- the profiles of this process ------------------------------------- */
+
+/* The stack of what found no room; 0 when there is none even for that. */
+static uint32_t
+lost_stack(void)
+{
+    static const uintptr_t frame[] = {CPPROF__FRAME_LOST};
+
+    return cpprof__tables.tree.head
+               ? cpprof__tree_add(&cpprof__tables.tree, frame, 1)
+               : 0;
+}
+
+static enum cpprof_status
+own_rows(enum cpprof__wait_profile profile, struct cpprof__row **rows,
+         size_t *n, struct cpprof_error *error)
+{
+    if (!cpprof__tables.tree.head)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "there was no memory for stacks at the start");
+    return cpprof__block_rows(&cpprof__waits, profile, lost_stack(), rows, n,
+                              error);
+}
+
+static enum cpprof_status
+asked_rows(enum cpprof__wait_profile profile,
+           const struct cpprof_profile_options *options,
+           struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    bool labels = options->flags & CPPROF_PROFILE_LABELS;
+    enum cpprof_status status;
+    size_t i;
+
+    if (labels)
+        store_release(&cpprof__heap_wants_labels, 1);
+    status = own_rows(profile, rows, n, error);
+    if (status == CPPROF_OK && profile == CPPROF__WAIT_BLOCK &&
+        options->flags & CPPROF_PROFILE_IN_PROGRESS)
+        status = add_waiting(labels, rows, n, error);
+    for (i = 0; i < *n && !labels; i++)
+        (*rows)[i].labels = 0;
+    return status;
+}
+
+static enum cpprof_status
+block_rows(const struct cpprof_profile_options *options, uintptr_t above,
+           struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    return asked_rows(CPPROF__WAIT_BLOCK, options, rows, n, error);
+}
+
+static enum cpprof_status
+mutex_rows(const struct cpprof_profile_options *options, uintptr_t above,
+           struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    return asked_rows(CPPROF__WAIT_MUTEX, options, rows, n, error);
+}
+
+static enum cpprof_status
+write_own(const struct cpprof__rows_form *form,
+          enum cpprof__wait_profile profile, struct cpprof_writer writer,
+          const struct cpprof_profile_options *options,
+          struct cpprof_error *error)
+{
+    struct cpprof__row *rows = NULL;
+    size_t n = 0;
+    enum cpprof_status status = asked_rows(profile, options, &rows, &n, error);
+
+    if (status == CPPROF_OK)
+        status = cpprof__rows_write(form, rows, n, options, writer, error);
+    else if (writer.close)
+        writer.close(writer.ctx, 1);
+    free(rows);
+    return status;
+}
+
+static enum cpprof_status
+write_block(struct cpprof_writer writer,
+            const struct cpprof_profile_options *options,
+            struct cpprof_error *error)
+{
+    return write_own(&cpprof__block_form, CPPROF__WAIT_BLOCK, writer, options,
+                     error);
+}
+
+static enum cpprof_status
+write_mutex(struct cpprof_writer writer,
+            const struct cpprof_profile_options *options,
+            struct cpprof_error *error)
+{
+    return write_own(&cpprof__mutex_form, CPPROF__WAIT_MUTEX, writer, options,
+                     error);
+}
+
+/* One for each stack, as Go counts them: label sets are not told apart. */
+static enum cpprof_status
+merged_rows(enum cpprof__wait_profile profile, struct cpprof__row **rows,
+            size_t *n, struct cpprof_error *error)
+{
+    enum cpprof_status status = own_rows(profile, rows, n, error);
+    size_t i;
+
+    if (status != CPPROF_OK)
+        return status;
+    for (i = 0; i < *n; i++)
+        (*rows)[i].labels = 0;
+    *n = cpprof__rows_merge(profile == CPPROF__WAIT_BLOCK ? &cpprof__block_form
+                                                          : &cpprof__mutex_form,
+                            *rows, *n);
+    return status;
+}
+
+static size_t
+count(enum cpprof__wait_profile profile)
+{
+    struct cpprof__row *rows = NULL;
+    size_t n = 0;
+
+    if (merged_rows(profile, &rows, &n, NULL) != CPPROF_OK)
+        n = 0;
+    free(rows);
+    return n;
+}
+
+static size_t
+count_block(void)
+{
+    return count(CPPROF__WAIT_BLOCK);
+}
+
+static size_t
+count_mutex(void)
+{
+    return count(CPPROF__WAIT_MUTEX);
+}
+
+static enum cpprof_status
+add_records(enum cpprof__wait_profile profile, struct cpprof__records *records,
+            struct cpprof_error *error)
+{
+    struct cpprof__row *rows = NULL;
+    enum cpprof_status status;
+    size_t i, n = 0;
+
+    status = merged_rows(profile, &rows, &n, error);
+    for (i = 0; i < n; i++)
+        cpprof__records_add_stack(records, rows[i].values, rows[i].stack);
+    free(rows);
+    return status;
+}
+
+static enum cpprof_status
+block_records(struct cpprof__records *records, struct cpprof_error *error)
+{
+    return add_records(CPPROF__WAIT_BLOCK, records, error);
+}
+
+static enum cpprof_status
+mutex_records(struct cpprof__records *records, struct cpprof_error *error)
+{
+    return add_records(CPPROF__WAIT_MUTEX, records, error);
+}
+
+const struct cpprof__builtin cpprof__builtin_block = {
+    .name = "block",
+    .count = count_block,
+    .write = write_block,
+    .records = block_records,
+    .form = &cpprof__block_form,
+    .rows = block_rows,
+    .child_begins_anew = true,
+};
+
+const struct cpprof__builtin cpprof__builtin_mutex = {
+    .name = "mutex",
+    .count = count_mutex,
+    .write = write_mutex,
+    .records = mutex_records,
+    .form = &cpprof__mutex_form,
+    .rows = mutex_rows,
+    .child_begins_anew = true,
+};

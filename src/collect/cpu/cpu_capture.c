@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/cpu/cpu_capture.h"
+
+#include "arch/atomic.h"
+#include "collect/cpu/session_internal.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/threads/threads.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- parts ------------------------------------------------------------ */
+
+static struct cpprof__cpu_part *
+last_part(struct cpprof__cpu_capture *c)
+{
+    return &c->parts[c->n_parts - 1];
+}
+
+static void
+free_part(struct cpprof__cpu_part *part)
+{
+    free(part->base.counts);
+    cpprof__held_store_release(part->held);
+    *part = (struct cpprof__cpu_part){0};
+}
+
+static void
+free_parts(struct cpprof__cpu_capture *c)
+{
+    uint32_t i;
+
+    for (i = 0; i < c->n_parts; i++)
+        free_part(&c->parts[i]);
+    c->n_parts = 0;
+}
+
+void
+cpprof__cpu_capture_free(struct cpprof__cpu_capture *c)
+{
+    cpprof__store_view_free(&c->last);
+    free_parts(c);
+}
+
+/* Count with the store of now; there is room for a part. */
+static bool
+add_part(struct cpprof__session *s, struct cpprof__cpu_capture *c,
+         bool from_start)
+{
+    struct cpprof__cpu_part part = {0};
+
+    if (!s->held)
+        s->held = cpprof__held_store_make(&s->spool.store);
+    if (!s->held ||
+        (!from_start && !cpprof__store_base_take(&part.base, &s->spool.store)))
+        return false;
+    part.held = cpprof__held_store_take(s->held);
+    c->parts[c->n_parts++] = part;
+    return true;
+}
+
+/* ---- begin and end ---------------------------------------------------- */
+
+static void
+note_session(const struct cpprof__session *s, struct cpprof__cpu_capture *c)
+{
+    c->lost_before = cpprof__session_lost(s);
+    c->records_before = s->drain.n_records;
+    c->cpu_before_ns = cpprof__program_cpu_ns();
+    c->seen_before = cpprof__threads_seen();
+    c->armed_before = cpprof__threads_armed();
+    c->head.start_ns = cpprof__clock_ns(CLOCK_REALTIME);
+    c->head.start_mono_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
+}
+
+bool
+cpprof__cpu_capture_join(struct cpprof__session *s,
+                         struct cpprof__cpu_capture *c, bool from_start)
+{
+    if (!from_start)
+        cpprof__session_drain_locked(s);
+    if (!add_part(s, c, from_start))
+        return false;
+    c->head = *s->spool.head;
+    c->cpu_before_ns = s->cpu_start_ns;
+    if (!from_start)
+        note_session(s, c);
+    c->is_counting = true;
+    c->next = s->captures;
+    s->captures = c;
+    return true;
+}
+
+static void
+unlink_capture(struct cpprof__session *s, struct cpprof__cpu_capture *c)
+{
+    struct cpprof__cpu_capture **at = &s->captures;
+
+    while (*at && *at != c)
+        at = &(*at)->next;
+    if (*at)
+        *at = c->next;
+    c->is_counting = false;
+}
+
+/* Work of ours that began before is taken off as a whole. */
+static uint64_t
+cpu_since(uint64_t before_ns)
+{
+    uint64_t now = cpprof__program_cpu_ns();
+
+    return now > before_ns ? now - before_ns : 0;
+}
+
+void
+cpprof__cpu_capture_cut(struct cpprof__session *s,
+                        struct cpprof__cpu_capture *c)
+{
+    if (!c->is_counting)
+        return;
+    unlink_capture(s, c);
+    c->head.n_records = s->drain.n_records - c->records_before;
+    c->head.n_threads =
+        cpprof__threads_seen() - c->seen_before + c->armed_before;
+    c->head.cpu_ns = cpu_since(c->cpu_before_ns);
+    c->head.last_mono_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
+    c->lost += cpprof__session_lost(s) - c->lost_before;
+    if (c->failed || !cpprof__store_view_make(&c->last, &s->spool.store,
+                                              &last_part(c)->base))
+        c->failed = true;
+}
+
+void
+cpprof__cpu_capture_cut_all(struct cpprof__session *s)
+{
+    while (s->captures)
+        cpprof__cpu_capture_cut(s, s->captures);
+}
+
+/* ---- a full store ----------------------------------------------------- */
+
+static void
+fail_all(struct cpprof__session *s)
+{
+    struct cpprof__cpu_capture *c;
+
+    for (c = s->captures; c; c = c->next) {
+        free_parts(c);
+        c->failed = true;
+    }
+}
+
+/* The oldest store that is put aside is given up. */
+static void
+drop_oldest(struct cpprof__session *s, const struct cpprof__held_store *oldest)
+{
+    struct cpprof__cpu_capture *c;
+    uint32_t i;
+
+    for (c = s->captures; c; c = c->next) {
+        if (!c->n_parts || c->parts[0].held != oldest)
+            continue;
+        c->lost += oldest->store.head->total - c->parts[0].base.total;
+        free_part(&c->parts[0]);
+        c->n_parts--;
+        for (i = 0; i < c->n_parts; i++)
+            c->parts[i] = c->parts[i + 1];
+        c->parts[i] = (struct cpprof__cpu_part){0};
+    }
+}
+
+/* Parts are runs of stores up to the newest one, so who has most has all. */
+static struct cpprof__cpu_capture *
+longest(struct cpprof__session *s)
+{
+    struct cpprof__cpu_capture *c, *found = s->captures;
+
+    for (c = s->captures; c; c = c->next)
+        if (c->n_parts > found->n_parts)
+            found = c;
+    return found;
+}
+
+static void
+keep_bounds(struct cpprof__session *s)
+{
+    for (;;) {
+        struct cpprof__cpu_capture *c = longest(s);
+        size_t i, n_bytes = 0;
+
+        for (i = 0; i < c->n_parts; i++)
+            n_bytes += cpprof__held_store_bytes(c->parts[i].held);
+        if (n_bytes <= CPPROF__CAPTURE_BYTES &&
+            c->n_parts < CPPROF__CAPTURE_PARTS)
+            return;
+        drop_oldest(s, c->parts[0].held);
+    }
+}
+
+/* Those that stream have written theirs. */
+static void
+forget_streamed(struct cpprof__session *s)
+{
+    struct cpprof__cpu_capture *c;
+
+    for (c = s->captures; c; c = c->next)
+        if (c->streams)
+            free_parts(c);
+}
+
+static bool
+put_aside(struct cpprof__session *s)
+{
+    void *block;
+
+    if (!cpprof__spool_next_store(&s->spool, &block))
+        return false;
+    cpprof__held_store_retire(s->held, block);
+    return true;
+}
+
+static bool
+is_held(const struct cpprof__session *s)
+{
+    return s->held && load_acquire(&s->held->n_holds) > 1;
+}
+
+bool
+cpprof__cpu_capture_next_store(struct cpprof__session *s)
+{
+    struct cpprof__cpu_capture *c;
+
+    forget_streamed(s);
+    if (is_held(s) && !put_aside(s))
+        fail_all(s);
+    /* Who is being written still reads the store. */
+    if (!s->held || !s->held->block) {
+        if (is_held(s) || !cpprof__spool_next_store(&s->spool, NULL))
+            return false;
+    }
+    cpprof__held_store_release(s->held);
+    s->held = NULL;
+    if (s->captures)
+        keep_bounds(s);
+    for (c = s->captures; c; c = c->next)
+        if (!c->failed && !add_part(s, c, true))
+            c->failed = true;
+    return true;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* What a CPU capture becomes: from the parts that it holds to a file. */
+#include "base/status.h"
+#include "collect/cpu/cpu_capture.h"
+#include "collect/runtime/own_threads.h"
+
+#include <pthread.h>
+
+/* Begin the profile when there is something to put in it: at a full store, or
+ * at the end. is_empty: there is nothing to look up. Most forked children end
+ * without a sample, and must not ask for the loader's lock for nothing. */
+static void
+begin_profile(struct cpprof__cpu_output *out,
+              const struct cpprof__cpu_capture *c, bool is_empty,
+              enum cpprof__cpu_names names)
+{
+    struct cpprof_cpu_options options = c->options;
+
+    if (out->has_profile)
+        return;
+    out->has_profile = true;
+    if (is_empty)
+        options.symbolize = CPPROF_SYMBOLIZE_NONE;
+    out->failed = cpprof__cpu_profile_begin(&out->profile, &c->head, &options,
+                                            names, out->writer, &out->error);
+}
+
+static void
+add_view(struct cpprof__cpu_output *out, const struct cpprof__cpu_capture *c,
+         struct cpprof__store_view *view)
+{
+    if (c->options.flags & CPPROF_CPU_NO_LABELS)
+        cpprof__store_view_drop_labels(view);
+    cpprof__cpu_profile_add(&out->profile, &view->store);
+    cpprof__store_view_free(view);
+}
+
+static void
+add_part(struct cpprof__cpu_output *out, struct cpprof__cpu_capture *c,
+         const struct cpprof__cpu_part *part)
+{
+    struct cpprof__store_view view;
+
+    if (cpprof__store_view_make(&view, &part->held->store, &part->base))
+        add_view(out, c, &view);
+    else
+        c->failed = true;
+}
+
+/* The names stay in use until the profile ends, so they are not those that
+ * others wait for. */
+void
+cpprof__cpu_output_stream(struct cpprof__cpu_output *out,
+                          struct cpprof__cpu_capture *c)
+{
+    begin_profile(out, c, false, CPPROF__CPU_NAMES_APART);
+    if (out->failed == CPPROF_OK && c->n_parts)
+        add_part(out, c, &c->parts[c->n_parts - 1]);
+}
+
+static bool
+is_empty(const struct cpprof__cpu_capture *c)
+{
+    return c->failed || (c->n_parts <= 1 && !c->last.store.head->total);
+}
+
+static void
+add_parts(struct cpprof__cpu_output *out, struct cpprof__cpu_capture *c)
+{
+    uint32_t i;
+
+    for (i = 0; i + 1 < c->n_parts && !c->failed; i++)
+        add_part(out, c, &c->parts[i]);
+    if (c->last.store.head)
+        add_view(out, c, &c->last);
+}
+
+enum cpprof_status
+cpprof__cpu_output_finish(struct cpprof__cpu_output *out,
+                          struct cpprof__cpu_capture *c)
+{
+    begin_profile(out, c, is_empty(c), CPPROF__CPU_NAMES_REMEMBERED);
+    if (out->failed == CPPROF_OK) {
+        add_parts(out, c);
+        if (c->failed)
+            cpprof__cpu_profile_fail_nomem(&out->profile);
+        out->failed = cpprof__cpu_profile_end(&out->profile, &c->head, c->lost,
+                                              &out->error);
+    }
+    cpprof__cpu_capture_free(c);
+    return out->failed;
+}
+
+/* ---- on a thread of ours ---------------------------------------------- */
+
+struct work {
+    struct cpprof__cpu_output *out;
+    struct cpprof__cpu_capture *c;
+};
+
+static void
+run(void *arg)
+{
+    const struct work *work = arg;
+
+    cpprof__cpu_output_finish(work->out, work->c);
+}
+
+enum cpprof_status
+cpprof__cpu_output_finish_apart(struct cpprof__cpu_output *out,
+                                struct cpprof__cpu_capture *c)
+{
+    struct work work = {out, c};
+
+    cpprof__own_thread_run(run, &work);
+    return out->failed;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/cpu/drain.h"
+
+#include "arch/atomic.h"
+#include "collect/labels/labels.h"
+
+#include <string.h>
+
+/* ---- labels ----------------------------------------------------------- */
+
+struct wanted {
+    const struct cpprof__store *store;
+    const struct cpprof__label_set *set;
+};
+
+static bool
+is_wanted(void *ctx, uint32_t number)
+{
+    const struct wanted *wanted = ctx;
+    const struct cpprof__store_labels *at = &wanted->store->label_sets[number];
+
+    return at->n_bytes == wanted->set->n_encoded &&
+           memcmp(wanted->store->text + at->text, wanted->set->encoded,
+                  at->n_bytes) == 0;
+}
+
+/* Under an address stands the set that is there now: who reads the ring after
+ * this process knows no more of it. In memory that is nobody. */
+static void
+keep_identity(struct cpprof__store *store, uint32_t number, uint64_t identity)
+{
+    uint32_t i;
+
+    if (!store->path || store->label_sets[number].identity == identity)
+        return;
+    for (i = 0; i < store->head->n_label_sets; i++)
+        if (store->label_sets[i].identity == identity)
+            store_relaxed(&store->label_sets[i].identity, (uint64_t)0);
+    store_relaxed(&store->label_sets[number].identity, identity);
+}
+
+/* The number + 1 of a set in the store, which is added if it is new; 0: there
+ * is no room. */
+static uint32_t
+labels_by_content(struct cpprof__drain *drain,
+                  const struct cpprof__label_set *set, uint64_t identity)
+{
+    struct cpprof__store *store = drain->store;
+    struct wanted wanted = {store, set};
+    uint32_t number;
+
+    if (store->head->n_label_sets < drain->n_labels)
+        cpprof__index_free(&drain->labels); /* it is another store */
+    number = cpprof__index_find(&drain->labels, set->hash, is_wanted, &wanted);
+    if (number == CPPROF__INDEX_NONE) {
+        number = cpprof__store_add_labels(store, set->encoded, set->n_encoded);
+        if (!number--)
+            return 0;
+        cpprof__index_add(&drain->labels, set->hash, number);
+    }
+    drain->n_labels = store->head->n_label_sets;
+    keep_identity(store, number, identity);
+    return number + 1;
+}
+
+/* What another process left: only what it had seen itself. */
+static uint32_t
+labels_by_identity(const struct cpprof__drain *drain, uint64_t identity)
+{
+    uint32_t i;
+
+    for (i = 0; i < drain->store->head->n_label_sets; i++)
+        if (drain->store->label_sets[i].identity == identity)
+            return i + 1;
+    return 0;
+}
+
+_Static_assert(CPPROF__LABELS_BYTES_MAX <= CPPROF__STORE_TEXT / 4,
+               "a store has room for more than one set");
+
+/* False: there would be room in an empty store. */
+static bool
+find_labels(struct cpprof__drain *drain, uint32_t *labels)
+{
+    uint64_t identity = drain->record.labels;
+    const struct cpprof__label_set *set = (void *)(uintptr_t)identity;
+
+    *labels = 0;
+    if (!identity)
+        return true;
+    if (!drain->live) {
+        *labels = labels_by_identity(drain, identity);
+        return true;
+    }
+    *labels = labels_by_content(drain, set, identity);
+    return *labels != 0;
+}
+
+/* ---- samples ---------------------------------------------------------- */
+
+/* even_so: without its labels, when they find no room. */
+static bool
+add_record(struct cpprof__drain *drain, bool even_so)
+{
+    const struct cpprof__ring_record *record = &drain->record;
+    uint32_t labels;
+    size_t i;
+
+    if (!find_labels(drain, &labels) && !even_so)
+        return false;
+    for (i = 0; i < record->n_pcs; i++)
+        drain->record_mappings[i] =
+            cpprof__mappings_find(&drain->mappings, record->pcs[i]);
+    return cpprof__store_add(drain->store, record->pcs, drain->record_mappings,
+                             record->n_pcs, labels, record->weight);
+}
+
+static bool
+has_next_store(struct cpprof__drain *drain)
+{
+    return drain->next_store && drain->next_store(drain);
+}
+
+void
+cpprof__drain_all(struct cpprof__drain *drain)
+{
+    cpprof__mappings_begin(&drain->mappings);
+    while (cpprof__ring_pop(drain->ring, &drain->record)) {
+        drain->n_records++;
+        if (add_record(drain, false))
+            continue;
+        has_next_store(drain);
+        if (!add_record(drain, true))
+            drain->n_lost += drain->record.weight;
+    }
+}
+
+void
+cpprof__drain_free(struct cpprof__drain *drain)
+{
+    cpprof__index_free(&drain->labels);
+}

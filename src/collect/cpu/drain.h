@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the ring into a store. The same code runs in the profiled process, with
+ * its mappings at hand, and in the recorder over what a process left behind.
+ */
+#ifndef COLLECT_DRAIN_H
+#define COLLECT_DRAIN_H
+
+#include "base/hash.h"
+#include "collect/signal/sample/ring.h"
+#include "collect/store/mappings.h"
+
+struct cpprof__drain {
+    struct cpprof__ring *ring;
+    struct cpprof__store *store;
+    struct cpprof__mappings mappings;
+    bool live; /* label sets can be read */
+
+    /* The store is full: make drain->store an empty one. False: no way. */
+    bool (*next_store)(struct cpprof__drain *drain);
+    void *ctx;
+
+    /* The label sets of the store, by their bytes. */
+    struct cpprof__index labels;
+    uint32_t n_labels;
+
+    uint64_t n_records; /* taken so far */
+    uint64_t n_lost;    /* samples that no store could take */
+    struct cpprof__ring_record record;
+    uint32_t record_mappings[CPPROF__RING_MAX_PCS];
+};
+
+/* Take all committed records. */
+void
+cpprof__drain_all(struct cpprof__drain *drain);
+
+/* What it allocated; the rest is its maker's. */
+void
+cpprof__drain_free(struct cpprof__drain *drain);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The drainer: a thread that empties the ring into the store, looks for threads
+ * that nobody announced, and writes what a full store has, and the profile
+ * of a process that ends in haste. It
+ * ends with the last of the program's own threads.
+ */
+#include "collect/cpu/session_internal.h"
+
+#include "arch/atomic.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/loader.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/signal/tables/mixed.h"
+#include "collect/threads/action.h"
+#include "collect/threads/threads.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Tunables. The drainer wakes this often while samples come, less and less
+ * often (down to the scan's pace) while none do, and at once when the ring is
+ * half full. More often costs time, less often a larger ring. */
+#define DRAIN_NS_MIN 100000000u
+/* Threads nobody announced are found this late; a descriptor that the program
+ * closed is missed sooner, as long as the threads are few. */
+#define SCAN_NS         1000000000u
+#define SCAN_NS_PERF    200000000u
+#define SCAN_FEW        256
+#define FULL_SCAN_EVERY 10
+/* Stop waits so long for handlers to leave; one that is held by a debugger
+ * then keeps its memory. */
+#define QUIET_TRIES 2000
+#define QUIET_NS    1000000
+
+/* For libdw, which recurses over DIEs; touched as far as it is used. */
+#define DRAINER_STACK (1024 * 1024)
+
+/* ---- samples ---------------------------------------------------------- */
+
+/* The store is full: its samples go out, and the mappings of now into the next
+ * one. */
+static bool
+next_store(struct cpprof__drain *drain)
+{
+    struct cpprof__session *s = drain->ctx;
+
+    if (s->ordinary && s->ordinary->capture.is_counting)
+        cpprof__cpu_output_stream(&s->ordinary->out, &s->ordinary->capture);
+    if (!cpprof__cpu_capture_next_store(s))
+        return false;
+    cpprof__mappings_init(&drain->mappings, drain->store, true);
+    cpprof__mappings_refresh(&drain->mappings);
+    return true;
+}
+
+uint64_t
+cpprof__session_lost(const struct cpprof__session *s)
+{
+    return load_relaxed(&s->spool.ring->lost) + s->drain.n_lost;
+}
+
+static void
+update_head(struct cpprof__session *s)
+{
+    struct cpprof__spool_head *head = s->spool.head;
+
+    store_relaxed(&head->n_records, s->drain.n_records);
+    store_relaxed(&head->n_threads, cpprof__threads_seen());
+    if (s->halted)
+        return;
+    store_relaxed(&head->cpu_ns, cpprof__program_cpu_ns() - s->cpu_start_ns);
+    store_relaxed(&head->last_mono_ns, cpprof__clock_ns(CLOCK_MONOTONIC));
+}
+
+uint64_t
+cpprof__session_drain_locked(struct cpprof__session *s)
+{
+    uint64_t before = s->drain.n_records, clock = cpprof__labels_clock();
+    uint64_t head = load_acquire(&s->spool.ring->head);
+
+    if (swap_acq_rel(&s->unloaded, false))
+        cpprof__mappings_refresh(&s->drain.mappings);
+    cpprof__drain_all(&s->drain);
+    if (load_relaxed(&s->spool.ring->tail) >= head)
+        cpprof__labels_reader_passed(&s->labels_reader, clock);
+    update_head(s);
+    return s->drain.n_records - before;
+}
+
+static uint64_t
+drain(struct cpprof__session *s)
+{
+    uint64_t n;
+
+    pthread_mutex_lock(&s->drain_lock);
+    n = cpprof__session_drain_locked(s);
+    pthread_mutex_unlock(&s->drain_lock);
+    return n;
+}
+
+void
+cpprof__session_drain_begin(struct cpprof__session *s)
+{
+    pthread_mutex_init(&s->drain_lock, NULL);
+    cpprof__labels_reader_begin(&s->labels_reader);
+    s->drain.ring = s->spool.ring;
+    s->drain.store = &s->spool.store;
+    s->drain.live = true;
+    s->drain.next_store = next_store;
+    s->drain.ctx = s;
+    cpprof__mappings_init(&s->drain.mappings, &s->spool.store, true);
+    cpprof__mappings_refresh(&s->drain.mappings);
+}
+
+void
+cpprof__session_drain_free(struct cpprof__session *s)
+{
+    cpprof__labels_reader_end(&s->labels_reader);
+    cpprof__drain_free(&s->drain);
+}
+
+/* ---- the end of sampling ---------------------------------------------- */
+
+static void
+wait_until_quiet(void)
+{
+    const struct timespec pause = {0, QUIET_NS};
+    int i;
+
+    for (i = 0; i < QUIET_TRIES; i++) {
+        if (!__atomic_load_n(&cpprof__sampler.n_inside, __ATOMIC_SEQ_CST))
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* After this no handler touches the session's memory. */
+static void
+halt(struct cpprof__session *s)
+{
+    if (s->halted)
+        return;
+    cpprof__threads_end();
+    cpprof__mixed_flush();
+    __atomic_store_n(&cpprof__sampler.ring, NULL, __ATOMIC_SEQ_CST);
+    wait_until_quiet();
+    pthread_mutex_lock(&s->drain_lock);
+    cpprof__session_drain_locked(s);
+    cpprof__cpu_capture_cut_all(s);
+    store_release(&s->halted, true);
+    pthread_mutex_unlock(&s->drain_lock);
+    store_release(&s->spool.head->state, (uint32_t)CPPROF__SPOOL_ENDED);
+}
+
+/* ---- the drainer ------------------------------------------------------ */
+
+static void
+wait_for_work(struct cpprof__ring *ring, uint64_t wait_ns)
+{
+    struct timespec timeout = {(time_t)(wait_ns / 1000000000u),
+                               (long)(wait_ns % 1000000000u)};
+
+    syscall(SYS_futex, &ring->wake, FUTEX_WAIT, 0, &timeout, NULL, 0);
+    store_release(&ring->wake, 0u);
+}
+
+void
+cpprof__session_end(struct cpprof__session *s)
+{
+    if (s->ended)
+        return;
+    halt(s);
+    if (s->writes && s->ordinary)
+        cpprof__cpu_output_finish(&s->ordinary->out, &s->ordinary->capture);
+    s->ended = true;
+}
+
+static void
+scan(const struct cpprof__session *s, uint32_t n_scans)
+{
+    cpprof__action_check();
+    if (s->plan.at_scan)
+        s->plan.at_scan();
+    cpprof__loader_refresh();
+    cpprof__threads_scan(n_scans % FULL_SCAN_EVERY == 1);
+}
+
+static uint64_t
+scan_interval(const struct cpprof__session *s)
+{
+    return s->engine == &cpprof__engine_perf &&
+                   cpprof__threads_seen() <= SCAN_FEW
+               ? SCAN_NS_PERF
+               : SCAN_NS;
+}
+
+static void *
+drainer(void *arg)
+{
+    struct cpprof__session *s = arg;
+    uint64_t wait_ns = DRAIN_NS_MIN,
+             scanned = cpprof__clock_ns(CLOCK_MONOTONIC);
+    uint32_t n_scans = 0;
+
+    cpprof__heap_self.exempt++;
+    cpprof__own_thread_begin();
+    prctl(PR_SET_NAME, "cpprof");
+    s->drainer_tid = (int32_t)syscall(SYS_gettid);
+    sem_post(&s->drainer_is_up);
+    while (!load_acquire(&s->finish)) {
+        uint64_t now;
+
+        wait_for_work(s->spool.ring, wait_ns);
+        wait_ns = drain(s) ? DRAIN_NS_MIN : wait_ns * 2;
+        if (wait_ns > scan_interval(s))
+            wait_ns = scan_interval(s);
+        now = cpprof__clock_ns(CLOCK_MONOTONIC);
+        if (!s->halted && (!n_scans || now - scanned >= scan_interval(s))) {
+            scanned = now;
+            scan(s, n_scans++);
+        }
+        if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
+            halt(s);
+        if (cpprof__own_threads_are_alone()) {
+            store_release(&s->was_alone, 1u);
+            break;
+        }
+    }
+    if (load_acquire(&s->finish))
+        cpprof__session_end(s);
+    cpprof__own_thread_end();
+    return NULL;
+}
+
+int
+cpprof__session_start_drainer(struct cpprof__session *s)
+{
+    sigset_t all, saved;
+    pthread_attr_t attr;
+    int failed;
+
+    sem_init(&s->drainer_is_up, 0, 0);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, DRAINER_STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__own_threads_mask(&saved);
+    failed = cpprof__own_pthread_create(&s->drainer, &attr, drainer, s);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_attr_destroy(&attr);
+    while (!failed && sem_wait(&s->drainer_is_up))
+        continue;
+    return failed;
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/dump/dump.h"
+#include "base/clock.h"
+#include "collect/runtime/exempt.h"
+
+#include "arch/atomic.h"
+#include "arch/regs.h"
+#include "base/status.h"
+#include "collect/dump/sleeper.h"
+#include "collect/encode/builder.h"
+#include "collect/runtime/loader.h"
+#include "collect/runtime/own_lock.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/store/tables.h"
+#include "collect/threads/action.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Tunables. A thread that runs answers when it gets a processor: wait for that
+ * as long as answers come, and this long after the last one. More helps on a
+ * machine that is very busy and delays a dump in which somebody is silent. */
+#define TIMEOUT_NS 1000000000u
+/* When all that are left are stopped or sleep uninterruptibly. */
+#define STUCK_NS 100000000u
+/* All in all: for programs of very many threads that run. */
+#define DEADLINE_NS 5000000000u
+/* Pauses between looks at the slots, and questions asked again. */
+#define PAUSE_MIN_NS 20000u
+#define PAUSE_MAX_NS 2000000u
+#define AGAIN_NS     20000000u
+/* Looks at the mask of a thread that runs. */
+#define MASK_TRIES 4
+
+static struct cpprof__own_lock lock; /* one dump at a time */
+static bool taken_for_fork;
+
+/* Questions being sent, and whether none must be. */
+static uint32_t n_sending;
+static uint32_t is_suspended;
+
+/* ---- asking ----------------------------------------------------------- */
+
+enum cpprof_status
+cpprof__dump_prepare(struct cpprof_error *error)
+{
+    enum cpprof_status status = cpprof__tables_make(error);
+    int failed;
+
+    if (status != CPPROF_OK)
+        return status;
+    store_release(&cpprof__dump_tree, &cpprof__tables.tree);
+    cpprof__loader_refresh();
+    failed = cpprof__action_install();
+    if (failed)
+        return cpprof__fail(error, CPPROF_SYSTEM, failed, "sigaction: %s",
+                            strerror(failed));
+    return CPPROF_OK;
+}
+
+bool
+cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n)
+{
+    uint32_t i;
+    CPPROF__EXEMPT;
+
+    if (n > CPPROF__MAX_THREADS)
+        return false;
+    for (i = 0; i * CPPROF__DUMP_PER_CHUNK < n; i++) {
+        void *chunk;
+
+        if (load_relaxed(&cpprof__dump_slots[user][i]))
+            continue;
+        chunk = mmap(
+            NULL, CPPROF__DUMP_PER_CHUNK * sizeof(struct cpprof__dump_slot),
+            PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (chunk == MAP_FAILED)
+            return false;
+        store_release(&cpprof__dump_slots[user][i], chunk);
+    }
+    return true;
+}
+
+int
+cpprof__dump_send(int32_t tid, uint64_t value)
+{
+    siginfo_t info;
+    long failed = 0;
+
+    memset(&info, 0, sizeof info);
+    info.si_signo = CPPROF__SIGNAL;
+    info.si_code = CPPROF__DUMP_CODE;
+    info.si_pid = getpid();
+    info.si_value.sival_ptr = (void *)(uintptr_t)value;
+    __atomic_add_fetch(&n_sending, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&is_suspended, __ATOMIC_SEQ_CST))
+        failed = syscall(SYS_rt_tgsigqueueinfo, info.si_pid, tid,
+                         CPPROF__SIGNAL, &info);
+    __atomic_sub_fetch(&n_sending, 1, __ATOMIC_SEQ_CST);
+    return failed ? errno : 0;
+}
+
+uint32_t
+cpprof__dump_made_up(uintptr_t frame, uintptr_t start)
+{
+    uintptr_t pcs[2] = {frame, start};
+
+    return cpprof__tree_add(&cpprof__tables.tree, pcs, start ? 2 : 1);
+}
+
+void
+cpprof__dump_exec_begin(void)
+{
+    __atomic_store_n(&is_suspended, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&n_sending, __ATOMIC_SEQ_CST))
+        sched_yield();
+}
+
+void
+cpprof__dump_exec_failed(void)
+{
+    __atomic_store_n(&is_suspended, 0, __ATOMIC_SEQ_CST);
+}
+
+void
+cpprof__dump_fork_prepare(void)
+{
+    taken_for_fork = cpprof__own_lock_take_for_fork(&lock);
+}
+
+void
+cpprof__dump_fork_parent(void)
+{
+    if (taken_for_fork)
+        cpprof__own_lock_give(&lock);
+}
+
+void
+cpprof__dump_fork_child(void)
+{
+    n_sending = 0;
+    cpprof__dump_forked();
+    if (taken_for_fork)
+        cpprof__own_lock_give(&lock);
+}
+
+/* ---- a dump ----------------------------------------------------------- */
+
+static uint64_t
+now_ns(void)
+{
+    return cpprof__now_ns(CLOCK_MONOTONIC);
+}
+
+/* The caller's stack without our own part of it: from the frame on that
+ * returns to that address. */
+static uint32_t
+cut_at(uint32_t stack, uintptr_t above)
+{
+    struct cpprof__tree_node node;
+    uint32_t number = stack;
+
+    above = cpprof__strip_return_address(above);
+    while (number && cpprof__tree_node(&cpprof__tables.tree, number, &node)) {
+        if (node.pc == above - 1)
+            return number;
+        number = node.parent;
+    }
+    return stack;
+}
+
+static void
+see_self(struct cpprof__dump_thread *t,
+         const struct cpprof__dump_wanted *wanted)
+{
+    struct cpprof__dump_answer answer;
+
+    t->how = CPPROF__DUMP_HAS_STACK;
+    if (!cpprof__dump_own(CPPROF__DUMP_ALL, &answer))
+        return;
+    t->stack = cut_at(answer.stack, wanted->above);
+    t->labels = answer.labels;
+}
+
+static bool
+is_dead(char state)
+{
+    return state == 'Z' || state == 'X' || state == 'x';
+}
+
+/* Is it not to be asked? In a handler, which it leaves soon, all signals are
+ * blocked: a thread that runs is looked at again. */
+static bool
+must_not_ask(int folder, struct cpprof__dump_thread *t)
+{
+    const struct timespec moment = {0, PAUSE_MIN_NS};
+    unsigned tries = 0;
+
+    if (t->task.state == 'S' && cpprof__task_sigwaits(folder, t->tid))
+        return true;
+    while (cpprof__task_blocks(&t->task, CPPROF__SIGNAL)) {
+        if (t->task.state == 'S' || ++tries > MASK_TRIES)
+            return true;
+        nanosleep(&moment, NULL);
+        if (!cpprof__task_look(folder, t->tid, &t->task))
+            return true;
+    }
+    return false;
+}
+
+/* ---- one look at each ------------------------------------------------- */
+
+struct looks {
+    struct cpprof__dump *dump;
+    bool details;
+    int folder;
+    uint64_t now_ran; /* as the scheduler's clock has it; 0: not known */
+};
+
+/* Does it sleep? Then it is looked at from outside, and not disturbed. */
+static bool
+see_asleep(const struct looks *l, struct cpprof__dump_thread *t)
+{
+    const struct cpprof__creation *creation =
+        cpprof__creation_of(l->dump->creations, l->dump->n_creations, t->tid);
+    const struct cpprof__sleeper_who who = {
+        l->folder, t->tid, cpprof__sleeper_self(t->tid, creation)};
+    struct cpprof__sleeper sleeper;
+
+    if (cpprof__sleeper_look(CPPROF__DUMP_ALL, &who, &sleeper) !=
+        CPPROF__SLEEPER_SEEN)
+        return false;
+    t->stack = sleeper.answer.stack;
+    t->labels = sleeper.answer.labels;
+    t->wait = sleeper.wait;
+    return true;
+}
+
+/* Until the answer comes a thread counts as silent. */
+static void
+ask(const struct looks *l, size_t i)
+{
+    struct cpprof__dump_thread *t = &l->dump->threads[i];
+    uint64_t value;
+    int failed;
+
+    if (must_not_ask(l->folder, t)) {
+        t->how = CPPROF__DUMP_BLOCKS;
+        return;
+    }
+    value = cpprof__dump_ask(CPPROF__DUMP_ALL, (uint32_t)i, t->tid);
+    failed = cpprof__dump_send(t->tid, value);
+    t->how = failed == ESRCH ? CPPROF__DUMP_GONE : CPPROF__DUMP_SILENT;
+}
+
+static void
+add_details(const struct looks *l, struct cpprof__dump_thread *t)
+{
+    uint64_t ran = 0;
+
+    cpprof__task_wchan(l->folder, t->tid, t->wchan, sizeof t->wchan);
+    if (t->task.state != 'R' && !t->wait.kind)
+        ran = cpprof__task_last_ran_ns(l->folder, t->tid);
+    if (ran && l->now_ran > ran)
+        t->idle_ns = l->now_ran - ran;
+}
+
+static void
+look(const struct looks *l, size_t i)
+{
+    struct cpprof__dump_thread *t = &l->dump->threads[i];
+    bool is_seen = t->tid == l->dump->caller || see_asleep(l, t);
+
+    t->how = CPPROF__DUMP_HAS_STACK;
+    if (is_seen && !l->details)
+        return;
+    if (!cpprof__task_look(l->folder, t->tid, &t->task) ||
+        is_dead(t->task.state)) {
+        t->how = CPPROF__DUMP_GONE;
+        return;
+    }
+    if (l->details)
+        add_details(l, t);
+    if (!is_seen)
+        ask(l, i);
+}
+
+static void
+look_at_all(struct cpprof__dump *dump, bool details)
+{
+    struct looks looks = {dump, details, cpprof__tasks_folder(), 0};
+    size_t i;
+
+    if (details)
+        looks.now_ran = cpprof__task_last_ran_ns(looks.folder, dump->caller);
+    for (i = 0; i < dump->n; i++)
+        look(&looks, i);
+    if (looks.folder >= 0)
+        close(looks.folder);
+}
+
+/* ---- the answers ------------------------------------------------------ */
+
+static bool
+is_asked(const struct cpprof__dump *dump, size_t i)
+{
+    return dump->threads[i].how == CPPROF__DUMP_SILENT;
+}
+
+/* Take the answer, if it is there. */
+static bool
+take(struct cpprof__dump *dump, size_t i)
+{
+    struct cpprof__dump_slot *slot =
+        cpprof__dump_slot(CPPROF__DUMP_ALL, (uint32_t)i);
+    struct cpprof__dump_thread *t = &dump->threads[i];
+    struct cpprof__dump_answer answer;
+
+    if (cpprof__dump_state(slot) != CPPROF__DUMP_ANSWERED)
+        return false;
+    t->wait = cpprof__dump_wait(slot);
+    answer = cpprof__dump_take(slot);
+    t->stack = answer.stack;
+    t->labels = answer.labels;
+    t->how = CPPROF__DUMP_HAS_STACK;
+    return true;
+}
+
+/* A second look at who does not answer, and the question again, in case that
+ * the kernel dropped it. Returns whether it may still answer soon. */
+static bool
+ask_again(struct cpprof__dump *dump, size_t i)
+{
+    struct cpprof__dump_thread *t = &dump->threads[i];
+    struct cpprof__task task;
+
+    if (!cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task) ||
+        is_dead(task.state)) {
+        t->how = CPPROF__DUMP_GONE;
+        return false;
+    }
+    t->task.state = task.state;
+    if (cpprof__task_blocks(&task, CPPROF__SIGNAL))
+        return false;
+    if (cpprof__dump_send(t->tid, cpprof__dump_repeat(CPPROF__DUMP_ALL,
+                                                      (uint32_t)i)) == ESRCH)
+        t->how = CPPROF__DUMP_GONE;
+    return !strchr("DTtIP", task.state);
+}
+
+/* What came since the last look; *first: nothing before it is open. */
+static size_t
+take_answers(struct cpprof__dump *dump, size_t *first)
+{
+    size_t i, n = 0;
+
+    for (i = *first; i < dump->n; i++)
+        if (is_asked(dump, i))
+            n += take(dump, i);
+    while (*first < dump->n && !is_asked(dump, *first))
+        ++*first;
+    return n;
+}
+
+static size_t
+ask_all_again(struct cpprof__dump *dump, size_t first)
+{
+    size_t i, n = 0;
+
+    for (i = first; i < dump->n; i++)
+        if (is_asked(dump, i))
+            n += ask_again(dump, i);
+    return n;
+}
+
+static void
+wait_for_answers(struct cpprof__dump *dump)
+{
+    uint64_t begin = now_ns(), progress = begin, asked = begin;
+    uint64_t pause = PAUSE_MIN_NS;
+    uint64_t timeout = TIMEOUT_NS;
+    size_t first = 0;
+
+    for (;;) {
+        struct timespec sleep = {0, (long)pause};
+        uint64_t now;
+        size_t n = take_answers(dump, &first);
+
+        now = now_ns();
+        if (n)
+            progress = now;
+        if (first == dump->n || now - progress > timeout ||
+            now - begin > DEADLINE_NS)
+            return;
+        if (now - asked > AGAIN_NS) {
+            timeout = ask_all_again(dump, first) ? TIMEOUT_NS : STUCK_NS;
+            asked = now_ns();
+        }
+        nanosleep(&sleep, NULL);
+        pause = n || 2 * pause > PAUSE_MAX_NS ? pause : 2 * pause;
+    }
+}
+
+/* Who is still silent gets a made-up stack, and may answer into nothing. */
+static void
+give_up(struct cpprof__dump *dump, size_t i)
+{
+    struct cpprof__dump_thread *t = &dump->threads[i];
+    struct cpprof__dump_slot *slot =
+        cpprof__dump_slot(CPPROF__DUMP_ALL, (uint32_t)i);
+
+    if (is_asked(dump, i) && !cpprof__dump_give_up(slot))
+        take(dump, i);
+    if (t->how == CPPROF__DUMP_GONE)
+        cpprof__dump_give_up(slot);
+    if (is_asked(dump, i) &&
+        !cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &t->task))
+        t->how = CPPROF__DUMP_GONE;
+}
+
+static void
+make_up(struct cpprof__dump *dump, size_t i)
+{
+    struct cpprof__dump_thread *t = &dump->threads[i];
+    const struct cpprof__creation *creation =
+        cpprof__creation_of(dump->creations, dump->n_creations, t->tid);
+    uintptr_t frame = CPPROF__FRAME_LOST;
+
+    if (t->how == CPPROF__DUMP_HAS_STACK && t->stack)
+        return;
+    if (t->how == CPPROF__DUMP_BLOCKS)
+        frame = CPPROF__FRAME_BLOCKED;
+    else if (t->how == CPPROF__DUMP_SILENT)
+        frame = CPPROF__FRAME_SILENT;
+    t->stack = cpprof__dump_made_up(frame, creation ? creation->start : 0);
+}
+
+static void
+finish(struct cpprof__dump *dump)
+{
+    size_t i, kept = 0;
+
+    for (i = 0; i < dump->n; i++) {
+        if (dump->threads[i].tid != dump->caller)
+            give_up(dump, i);
+        make_up(dump, i);
+    }
+    for (i = 0; i < dump->n; i++)
+        if (dump->threads[i].how != CPPROF__DUMP_GONE)
+            dump->threads[kept++] = dump->threads[i];
+    dump->n = kept;
+}
+
+static enum cpprof_status
+list(struct cpprof__dump *dump, struct cpprof_error *error)
+{
+    size_t i, n = 0;
+    int32_t *tids;
+
+    dump->creations = cpprof__creations(&dump->n_creations);
+    tids = cpprof__live_threads(dump->creations, dump->n_creations, &n);
+    if (tids && n > CPPROF__MAX_THREADS)
+        n = CPPROF__MAX_THREADS;
+    dump->threads = tids ? calloc(n, sizeof *dump->threads) : NULL;
+    for (i = 0; dump->threads && i < n; i++)
+        dump->threads[i].tid = tids[i];
+    dump->n = n;
+    free(tids);
+    if (!dump->creations || !dump->threads ||
+        !cpprof__dump_make_slots(CPPROF__DUMP_ALL, (uint32_t)n))
+        return cpprof__fail_nomem(error);
+    return CPPROF_OK;
+}
+
+static void
+see_all(struct cpprof__dump *dump, const struct cpprof__dump_wanted *wanted)
+{
+    size_t i;
+
+    store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_ALL], wanted->depth);
+    look_at_all(dump, wanted->details);
+    for (i = 0; i < dump->n; i++)
+        if (dump->threads[i].tid == dump->caller)
+            see_self(&dump->threads[i], wanted);
+    wait_for_answers(dump);
+    finish(dump);
+}
+
+enum cpprof_status
+cpprof__dump_take_all(const struct cpprof__dump_wanted *wanted,
+                      struct cpprof__dump *dump, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    int cancel;
+
+    memset(dump, 0, sizeof *dump);
+    dump->caller = (int32_t)syscall(SYS_gettid);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    cpprof__own_lock_take(&lock);
+    status = cpprof__dump_prepare(error);
+    if (status == CPPROF_OK)
+        status = list(dump, error);
+    if (status == CPPROF_OK)
+        see_all(dump, wanted);
+    cpprof__own_lock_give(&lock);
+    pthread_setcancelstate(cancel, &cancel);
+    if (status != CPPROF_OK)
+        cpprof__dump_free(dump);
+    return status;
+}
+
+void
+cpprof__dump_free(struct cpprof__dump *dump)
+{
+    free(dump->threads);
+    free(dump->creations);
+    memset(dump, 0, sizeof *dump);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All threads at one moment: every thread is asked for its stack at once, by
+ * the sampling signal, and answers in its handler (signal/dump.h). One that
+ * cannot is listed all the same, with what /proc says of it.
+ */
+#ifndef COLLECT_DUMP_H
+#define COLLECT_DUMP_H
+
+#include "collect/signal/sample/dump.h"
+#include "collect/threads/tasks.h"
+#include "collect/threads/threadcreate.h"
+#include <cpprof/status.h>
+
+#include <stdbool.h>
+
+enum cpprof__dump_how {
+    CPPROF__DUMP_HAS_STACK,
+    CPPROF__DUMP_BLOCKS, /* it blocks the signal: is not asked */
+    CPPROF__DUMP_SILENT, /* it did not answer in time */
+    CPPROF__DUMP_GONE,   /* it ended meanwhile: not in the result */
+};
+
+struct cpprof__dump_thread {
+    int32_t tid;
+    uint32_t stack;  /* always a node; without an answer a made-up one */
+    uint32_t labels; /* cpprof__heap_label_number(), or 0 */
+    enum cpprof__dump_how how;
+    struct cpprof__task task; /* before it was asked */
+    struct cpprof__dump_wait wait;
+    /* With details: */
+    char wchan[40];
+    uint64_t idle_ns; /* since it last ran, if it sleeps; 0: not known */
+};
+
+struct cpprof__dump {
+    struct cpprof__dump_thread *threads; /* by tid */
+    size_t n;
+    struct cpprof__creation *creations; /* or NULL */
+    size_t n_creations;
+    int32_t caller; /* tid */
+};
+
+struct cpprof__dump_wanted {
+    bool details;
+    uint32_t depth;  /* frames of a stack, at most */
+    uintptr_t above; /* return address: the caller's own stack begins there */
+};
+
+/*
+ * The stacks are nodes of cpprof__tables.tree. Takes a second at most after
+ * the last answer.
+ *
+ * Errors: CPPROF_NOMEM, CPPROF_SYSTEM.
+ */
+enum cpprof_status
+cpprof__dump_take_all(const struct cpprof__dump_wanted *wanted,
+                      struct cpprof__dump *dump, struct cpprof_error *error);
+
+void
+cpprof__dump_free(struct cpprof__dump *dump);
+
+/* ---- asking, for the wall profile too --------------------------------- */
+
+/* Handler and tables are there after this. */
+enum cpprof_status
+cpprof__dump_prepare(struct cpprof_error *error);
+
+/* Slots below n exist; one caller at a time for each user. */
+bool
+cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n);
+
+/* Send thread tid a question's value: 0 or an errno, ESRCH when it is gone. */
+int
+cpprof__dump_send(int32_t tid, uint64_t value);
+
+/* The stack of a thread that does not answer: a frame of our own (builder.h)
+ * over its start routine. */
+uint32_t
+cpprof__dump_made_up(uintptr_t frame, uintptr_t start);
+
+/* Around an exec by the calling thread: from begin on no question is sent,
+ * and none is under way to it that it does not block. */
+void
+cpprof__dump_exec_begin(void);
+void
+cpprof__dump_exec_failed(void);
+
+void
+cpprof__dump_fork_prepare(void);
+void
+cpprof__dump_fork_parent(void);
+void
+cpprof__dump_fork_child(void);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/dump/dump_text.h"
+
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/encode/builder_internal.h"
+#include "collect/encode/names.h"
+#include "collect/encode/row_labels.h"
+#include "collect/encode/source.h"
+#include "collect/encode/text_profile.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/signal/waits/waits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEPTH_MAX (CPPROF__MAX_DEPTH + 2)
+/* Of one address: for less room than this, names are not kept (names.c). */
+#define LINES 256
+
+struct work {
+    const struct cpprof__dump *dump;
+    struct cpprof__source source; /* the tables, and who has names */
+    struct cpprof__text_profile text;
+    uint64_t now_ns;
+    struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__frame lines[LINES];
+    struct cpprof__label_list labels;
+};
+
+static void
+put(struct work *w, const char *text, size_t n)
+{
+    cpprof__buffer_append(&w->text.out, text, n);
+}
+
+/* What could be taken for the end of the brackets or of the line is not. */
+static void
+put_plain(struct work *w, const char *text, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        char c = text[i];
+
+        if ((unsigned char)c < ' ' || c == ']')
+            c = '?';
+        put(w, &c, 1);
+    }
+}
+
+/* ---- the line in front ------------------------------------------------ */
+
+static const char *
+state_of(const struct work *w, const struct cpprof__dump_thread *t)
+{
+    if (t->tid == w->dump->caller)
+        return "running";
+    switch (t->task.state) {
+    case 'R':
+        return "running";
+    case 'D':
+        return "uninterruptible";
+    case 'T':
+        return "stopped";
+    case 't':
+        return "traced";
+    default:
+        return "sleeping";
+    }
+}
+
+static uint64_t
+waited_ns(const struct work *w, const struct cpprof__dump_thread *t)
+{
+    if (t->wait.kind && w->now_ns > t->wait.since_ns)
+        return w->now_ns - t->wait.since_ns;
+    return t->idle_ns;
+}
+
+static void
+put_labels(struct work *w, uint32_t labels)
+{
+    struct cpprof__buffer text = {0};
+
+    if (!labels)
+        return;
+    w->labels.n = 0;
+    cpprof__row_labels(&w->source, labels, &w->labels);
+    cpprof__labels_print(&text, w->labels.at, w->labels.n);
+    if (text.failed || w->labels.failed)
+        cpprof__fail_nomem(&w->text.error);
+    cpprof__text_printf(&w->text, ", labels ");
+    put_plain(w, (const char *)text.data, text.n);
+    cpprof__buffer_free(&text);
+}
+
+static void
+put_header(struct work *w, const struct cpprof__dump_thread *t)
+{
+    struct cpprof__text_profile *text = &w->text;
+    uint64_t waited = waited_ns(w, t);
+
+    cpprof__text_printf(text, "goroutine %d [%s", t->tid, state_of(w, t));
+    if (waited >= 60 * UINT64_C(1000000000))
+        cpprof__text_printf(text, ", %" PRIu64 " minutes",
+                            waited / (60 * UINT64_C(1000000000)));
+    if (waited)
+        cpprof__text_printf(text, ", for %.3f s", (double)waited / 1e9);
+    if (t->wait.kind)
+        cpprof__text_printf(text, ", waits for %s",
+                            cpprof__wait_kind_name(t->wait.kind));
+    if (t->how == CPPROF__DUMP_BLOCKS)
+        cpprof__text_printf(text, ", signal blocked");
+    else if (t->how == CPPROF__DUMP_SILENT)
+        cpprof__text_printf(text, ", no answer");
+    cpprof__text_printf(text, ", name \"");
+    put_plain(w, t->task.comm, strlen(t->task.comm));
+    cpprof__text_printf(text, "\"");
+    if (*t->wchan) {
+        cpprof__text_printf(text, ", wchan ");
+        put_plain(w, t->wchan, strlen(t->wchan));
+    }
+    put_labels(w, t->labels);
+    cpprof__text_printf(text, "]:\n");
+}
+
+/* ---- frames ----------------------------------------------------------- */
+
+/* The bytes of a function's name without the list of its parameters: readers
+ * take what stands in the last parentheses for values. */
+static size_t
+without_parameters(const char *name)
+{
+    size_t n = strlen(name), i = n;
+    int depth = 0;
+
+    while (i > 0 && name[i - 1] != ')')
+        i--;
+    while (i > 0) {
+        char c = name[--i];
+
+        depth += c == ')';
+        depth -= c == '(';
+        if (!depth)
+            break;
+    }
+    /* "(anonymous namespace)::f", "operator()" */
+    if (!i || name[i] != '(' || strchr(name + i, ':') ||
+        (i >= 8 && !strncmp(name + i - 8, "operator", 8)))
+        return n;
+    return i;
+}
+
+static void
+put_place(struct work *w, const struct cpprof__frame *frame, uint64_t pc)
+{
+    const char *file = frame && frame->file ? frame->file : "??";
+    uint64_t entry = frame ? frame->entry : 0;
+
+    put(w, "\t", 1);
+    put(w, file, strlen(file));
+    cpprof__text_printf(&w->text, ":%" PRId64 " +0x%" PRIx64 "\n",
+                        frame ? frame->line : 0,
+                        entry && entry <= pc ? pc - entry : 0);
+}
+
+static void
+put_function(struct work *w, const char *before, const char *name, size_t n,
+             const char *after)
+{
+    put(w, before, strlen(before));
+    put(w, name, n);
+    put(w, after, strlen(after));
+    put(w, "\n", 1);
+}
+
+/* What is known of an address, in w->lines: how many. */
+static size_t
+resolve(struct work *w, const struct cpprof__builder_frame *frame)
+{
+    size_t mapping =
+        frame->mapping == CPPROF__NO_MAPPING ? SIZE_MAX : frame->mapping;
+
+    if (cpprof__is_script(frame->pc))
+        return cpprof__text_script(&w->text, frame->pc, &w->lines[0]);
+    if (!w->text.symbolizer)
+        return 0;
+    return w->text.ops->resolve(w->text.symbolizer, mapping, frame->pc,
+                                w->lines, LINES);
+}
+
+static void
+put_own_frame(struct work *w, uint64_t pc)
+{
+    const char *name = cpprof__own_frame_name(pc);
+
+    if (pc == CPPROF__FRAME_TRUNCATED) {
+        put_function(w, "...additional frames elided...", "", 0, "");
+    } else if (pc == CPPROF__FRAME_BLOCKED || pc == CPPROF__FRAME_SILENT) {
+        put_function(w,
+                     "\tgoroutine running on other thread; stack unavailable",
+                     "", 0, "");
+    } else {
+        put_function(w, "", name, strlen(name), "(...)");
+        put_place(w, NULL, 0);
+    }
+}
+
+static void
+put_frame(struct work *w, const struct cpprof__builder_frame *frame)
+{
+    size_t i, n;
+
+    if (frame->pc < CPPROF__FRAME_END) {
+        put_own_frame(w, frame->pc);
+        return;
+    }
+    n = resolve(w, frame);
+    for (i = 0; i < n; i++) {
+        const char *name = w->lines[i].name;
+
+        put_function(w, "", name, without_parameters(name), "(...)");
+        put_place(w, &w->lines[i], frame->pc);
+    }
+    if (n)
+        return;
+    cpprof__text_printf(&w->text,
+                        "?"
+                        "?(0x%" PRIx64 ")\n",
+                        frame->pc);
+    put_place(w, NULL, 0);
+}
+
+static size_t
+frames_of(struct work *w, uint32_t stack)
+{
+    return cpprof__source_stack(&w->source, stack, w->text.mappings,
+                                w->text.n_mappings, w->stack, DEPTH_MAX);
+}
+
+/* The function that made the call, as the last of those at its address. */
+static void
+put_creator(struct work *w, const struct cpprof__dump_thread *t)
+{
+    const struct cpprof__creation *creation =
+        cpprof__creation_of(w->dump->creations, w->dump->n_creations, t->tid);
+    size_t n = creation ? frames_of(w, creation->stack) : 0;
+
+    if (!n || w->stack[0].pc < CPPROF__FRAME_END)
+        return;
+    if (!resolve(w, &w->stack[0])) {
+        cpprof__text_printf(&w->text, "created by 0x%" PRIx64 "\n",
+                            w->stack[0].pc);
+        put_place(w, NULL, 0);
+        return;
+    }
+    put_function(w, "created by ", w->lines[0].name,
+                 without_parameters(w->lines[0].name), "");
+    put_place(w, &w->lines[0], w->stack[0].pc);
+}
+
+static void
+put_thread(struct work *w, const struct cpprof__dump_thread *t)
+{
+    size_t i, n;
+
+    put_header(w, t);
+    n = frames_of(w, t->stack);
+    for (i = 0; i < n; i++)
+        put_frame(w, &w->stack[i]);
+    put_creator(w, t);
+    cpprof__text_printf(&w->text, "\n");
+}
+
+static void
+put_all(struct work *w)
+{
+    const struct cpprof__dump *dump = w->dump;
+    int of_caller;
+    size_t i;
+
+    for (of_caller = 1; of_caller >= 0; of_caller--)
+        for (i = 0; i < dump->n && w->text.error.status == CPPROF_OK; i++)
+            if ((dump->threads[i].tid == dump->caller) == of_caller)
+                put_thread(w, &dump->threads[i]);
+}
+
+enum cpprof_status
+cpprof__dump_write_text(const struct cpprof__dump *dump,
+                        enum cpprof_symbolize symbolize,
+                        struct cpprof_writer writer, struct cpprof_error *error)
+{
+    struct work *w = calloc(1, sizeof *w);
+    struct cpprof__symbolizer *symbolizer = NULL;
+    enum cpprof_status status;
+
+    if (!w) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return cpprof__fail_nomem(error);
+    }
+    w->dump = dump;
+    w->now_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
+    w->source = (struct cpprof__source){
+        .tables = &cpprof__tables, .pid = (int32_t)getpid(), .is_self = true};
+    if (symbolize != CPPROF_SYMBOLIZE_NONE)
+        w->source.ops = cpprof__names_load();
+    if (w->source.ops)
+        symbolizer = cpprof__source_symbolizer(&w->source, symbolize);
+    cpprof__text_begin(&w->text, writer, w->source.ops, symbolizer);
+    cpprof__text_add_mappings(&w->text, &cpprof__tables);
+    put_all(w);
+    status = cpprof__text_end(&w->text, error);
+    if (symbolizer)
+        w->source.ops->free(symbolizer);
+    cpprof__label_list_free(&w->labels);
+    free(w);
+    return status;
+}

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Invariants: `cache` is used by who holds `lock`, from make() to free(), and
+ * only grows between; so strings live as long as the symbolizer does. Nothing
+ * here is called by a thread that must not wait: whoever finds the lock taken
+ * for WAIT_NS goes on with a symbolizer of its own. That also unties the knot
+ * of a writer that waits for the loader's lock while a constructor, which
+ * holds that, waits to write. Such a symbolizer reads all files again, so there
+ * are few of them at a time.
+ */
+#include "collect/encode/names.h"
+
+#include "arch/atomic.h"
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "collect/store/tables.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WAIT_NS    200000000
+#define UNKNOWN_NS 60000000000u
+
+/* Symbolizers beside the cache, some megabytes each and more where there is
+ * much debug information; who finds as many waits on, so often at most. */
+#define ALONE_MAX 1u
+#define WAITS_MAX 300
+
+/* More frames of one address than this are not remembered. */
+#define FRAMES_MAX 256
+
+/* What a mapping is known by; without padding, so that memory can be
+ * compared. */
+struct image_key {
+    uint64_t start, limit, offset;
+    const char *path, *build_id; /* in the arena, each text once */
+    uint32_t n_unloads;          /* 0 when there is a build id */
+    uint32_t functions_only;
+};
+
+struct image {
+    struct image_key key;
+    bool knows_inlines;
+};
+
+struct place {
+    uint64_t pc;
+    uint64_t asked_ns; /* of a place without frames */
+    uint32_t image;
+    uint32_t first; /* in frames */
+    uint32_t n;
+    uint32_t used_by; /* .n_profiles when it was asked for last */
+};
+
+/* An array with an index over it. */
+struct table {
+    struct cpprof__buffer entries;
+    struct cpprof__index index;
+};
+
+static struct cache {
+    struct cpprof__arena arena;
+    struct table texts;  /* const char * */
+    struct table images; /* struct image */
+    struct table places; /* struct place */
+    struct cpprof__buffer frames;
+    uint32_t n_profiles;
+    uint32_t n_used; /* places that this profile asked for */
+    bool is_full;
+    bool is_broken; /* memory ran out: a table lost its entries, and nothing
+                     * is looked up any more until all of it is emptied */
+} cache;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t n_alone;
+static bool locked_for_fork;
+static const struct cpprof__symbolizer_ops *inner_ops;
+
+#define NO_IMAGE UINT32_MAX
+
+struct known_mapping {
+    struct cpprof__symbolizer_mapping as_given; /* strings in arena */
+    size_t in_inner;                            /* SIZE_MAX: not told yet */
+    uint32_t image;                             /* or NO_IMAGE */
+};
+
+/* What is handed out as a struct cpprof__symbolizer. */
+struct session {
+    struct cpprof__symbolizer_options options;
+    const struct cpprof__symbolizer_ops *ops;
+    struct cpprof__symbolizer *inner; /* NULL: not needed yet */
+    bool has_cache;
+    uint64_t now_ns;
+    struct cpprof__arena arena;
+    struct cpprof__buffer mappings; /* struct known_mapping */
+};
+
+static struct session *
+session_of(struct cpprof__symbolizer *s)
+{
+    return (struct session *)s;
+}
+
+/* ---- the cache -------------------------------------------------------- */
+
+static void
+free_table(struct table *t)
+{
+    cpprof__buffer_free(&t->entries);
+    cpprof__index_free(&t->index);
+}
+
+static void
+empty_cache(void)
+{
+    uint32_t n_profiles = cache.n_profiles;
+
+    free_table(&cache.texts);
+    free_table(&cache.images);
+    free_table(&cache.places);
+    cpprof__buffer_free(&cache.frames);
+    cpprof__arena_free(&cache.arena);
+    memset(&cache, 0, sizeof cache);
+    cache.n_profiles = n_profiles;
+}
+
+static size_t
+table_bytes(const struct table *t)
+{
+    return t->entries.capacity + t->index.capacity * sizeof *t->index.places;
+}
+
+static size_t
+cache_bytes(void)
+{
+    return cache.arena.n_bytes + table_bytes(&cache.texts) +
+           table_bytes(&cache.images) + table_bytes(&cache.places) +
+           cache.frames.capacity;
+}
+
+static bool
+is_full(void)
+{
+    cache.is_full |= cache_bytes() >= CPPROF__NAMES_BYTES;
+    return cache.is_full;
+}
+
+/* Number of the new entry, or CPPROF__INDEX_NONE. */
+static uint32_t
+add_entry(struct table *t, uint64_t hash, const void *entry, size_t n_bytes)
+{
+    size_t n = t->entries.n / n_bytes;
+
+    cache.is_broken |= cache.is_broken || n >= CPPROF__INDEX_NONE ||
+                       !cpprof__buffer_reserve(&t->entries, n_bytes) ||
+                       !cpprof__index_add(&t->index, hash, (uint32_t)n);
+    if (cache.is_broken)
+        return CPPROF__INDEX_NONE;
+    cpprof__buffer_append(&t->entries, entry, n_bytes);
+    return (uint32_t)n;
+}
+
+static bool
+equal_text(void *text, uint32_t number)
+{
+    return !strcmp(((const char **)cache.texts.entries.data)[number], text);
+}
+
+/* The one copy of a text; NULL for NULL, and without memory. */
+static const char *
+keep_text(const char *text)
+{
+    size_t n = text ? strlen(text) : 0;
+    uint64_t hash = cpprof__hash_bytes(text ? text : "", n, 0);
+    uint32_t found;
+    const char *copy;
+
+    if (!text || cache.is_broken)
+        return NULL;
+    found = cpprof__index_find(&cache.texts.index, hash, equal_text,
+                               (void *)(uintptr_t)text);
+    if (found != CPPROF__INDEX_NONE)
+        return ((const char **)cache.texts.entries.data)[found];
+    copy = cpprof__arena_copy(&cache.arena, text, n);
+    if (!copy ||
+        add_entry(&cache.texts, hash, &copy, sizeof copy) == CPPROF__INDEX_NONE)
+        return NULL;
+    return copy;
+}
+
+static bool
+equal_image(void *key, uint32_t number)
+{
+    const struct image *images =
+        (const struct image *)cache.images.entries.data;
+
+    return !memcmp(&images[number].key, key, sizeof images->key);
+}
+
+/* Can its addresses mean something else later on? */
+static bool
+is_lasting(const struct cpprof__symbolizer_mapping *m)
+{
+    if (!*m->build_id && !strncmp(m->path, "/memfd:", 7))
+        return false;
+    return *m->path == '/' || !strcmp(m->path, "[vdso]");
+}
+
+static uint32_t
+image_of(const struct session *s, const struct cpprof__symbolizer_mapping *m)
+{
+    struct image image = {
+        .key = {m->start, m->limit, m->offset, keep_text(m->path),
+                keep_text(m->build_id),
+                *m->build_id ? 0 : cpprof__tables_n_unloads(),
+                s->options.functions_only},
+    };
+    uint64_t hash = cpprof__hash_bytes(&image.key, sizeof image.key, 0);
+    uint32_t found;
+
+    if (!is_lasting(m) || !image.key.path || !image.key.build_id)
+        return NO_IMAGE;
+    found =
+        cpprof__index_find(&cache.images.index, hash, equal_image, &image.key);
+    return found != CPPROF__INDEX_NONE
+               ? found
+               : add_entry(&cache.images, hash, &image, sizeof image);
+}
+
+static uint64_t
+place_hash(uint32_t image, uint64_t pc)
+{
+    return cpprof__hash_u64(cpprof__hash_add(image, pc));
+}
+
+static bool
+equal_place(void *key, uint32_t number)
+{
+    const struct place *place =
+        (const struct place *)cache.places.entries.data + number;
+    const struct place *wanted = key;
+
+    return place->pc == wanted->pc && place->image == wanted->image;
+}
+
+static struct place *
+find_place(uint32_t image, uint64_t pc)
+{
+    struct place key = {.pc = pc, .image = image};
+    uint32_t found = cpprof__index_find(
+        &cache.places.index, place_hash(image, pc), equal_place, &key);
+
+    return found != CPPROF__INDEX_NONE
+               ? (struct place *)cache.places.entries.data + found
+               : NULL;
+}
+
+/* Append to cache.frames; false without memory. */
+static bool
+keep_frames(const struct cpprof__frame *frames, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        struct cpprof__frame copy = frames[i];
+
+        copy.name = keep_text(frames[i].name);
+        copy.system_name = keep_text(frames[i].system_name);
+        copy.file = keep_text(frames[i].file);
+        if (!copy.name || !copy.system_name || !copy.file != !frames[i].file)
+            return false;
+        cpprof__buffer_append(&cache.frames, &copy, sizeof copy);
+    }
+    cache.is_broken |= cache.frames.failed;
+    return !cache.is_broken;
+}
+
+/* old: the place, if it was known to have no frames. */
+static void
+keep_place(const struct session *s, uint32_t image, uint64_t pc,
+           struct place *old, const struct cpprof__frame *frames, size_t n)
+{
+    struct place place = {
+        .pc = pc,
+        .image = image,
+        .first = (uint32_t)(cache.frames.n / sizeof *frames),
+        .n = (uint32_t)n,
+        .asked_ns = s->now_ns,
+        .used_by = cache.n_profiles,
+    };
+
+    if (n > FRAMES_MAX || is_full() || !keep_frames(frames, n))
+        return;
+    cache.n_used++;
+    if (old)
+        *old = place;
+    else
+        add_entry(&cache.places, place_hash(image, pc), &place, sizeof place);
+}
+
+/* ---- the symbolizer --------------------------------------------------- */
+
+static bool
+lock_cache(void)
+{
+    uint64_t until_ns = cpprof__now_ns(CLOCK_REALTIME) + WAIT_NS;
+    const struct timespec until = {(time_t)(until_ns / 1000000000u),
+                                   (long)(until_ns % 1000000000u)};
+
+    return pthread_mutex_timedlock(&lock, &until) == 0;
+}
+
+static bool
+go_alone(uint32_t max)
+{
+    uint32_t old = load_relaxed(&n_alone);
+
+    do
+        if (old >= max)
+            return false;
+    while (!cas_acq_rel(&n_alone, &old, old + 1));
+    return true;
+}
+
+static void
+come_back(void)
+{
+    uint32_t old = load_relaxed(&n_alone);
+
+    while (old && !cas_acq_rel(&n_alone, &old, old - 1))
+        ;
+}
+
+/* False: alone. */
+static bool
+take_cache(void)
+{
+    int n;
+
+    for (n = 1; !lock_cache(); n++)
+        if (go_alone(n < WAITS_MAX ? ALONE_MAX : UINT32_MAX))
+            return false;
+    cache.n_profiles++;
+    cache.n_used = 0;
+    return true;
+}
+
+static void
+give_cache(void)
+{
+    size_t n = cache.places.entries.n / sizeof(struct place);
+
+    if (cache.is_broken || (is_full() && cache.n_used < n / 2))
+        empty_cache();
+    cache.is_full = false;
+    pthread_mutex_unlock(&lock);
+}
+
+static struct cpprof__symbolizer *
+make(const struct cpprof__symbolizer_options *options)
+{
+    struct session *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    s->options = *options;
+    s->ops = __atomic_load_n(&inner_ops, __ATOMIC_ACQUIRE);
+    s->now_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    s->has_cache = take_cache();
+    return (struct cpprof__symbolizer *)s;
+}
+
+static size_t
+add_mapping(struct cpprof__symbolizer *symbolizer,
+            const struct cpprof__symbolizer_mapping *mapping)
+{
+    struct session *s = session_of(symbolizer);
+    struct known_mapping known = {*mapping, SIZE_MAX, NO_IMAGE};
+
+    known.as_given.path =
+        cpprof__arena_copy(&s->arena, mapping->path, strlen(mapping->path));
+    known.as_given.build_id = cpprof__arena_copy(&s->arena, mapping->build_id,
+                                                 strlen(mapping->build_id));
+    if (!known.as_given.path || !known.as_given.build_id ||
+        !cpprof__buffer_reserve(&s->mappings, sizeof known))
+        return SIZE_MAX;
+    if (s->has_cache)
+        known.image = image_of(s, mapping);
+    cpprof__buffer_append(&s->mappings, &known, sizeof known);
+    return s->mappings.n / sizeof known - 1;
+}
+
+static struct known_mapping *
+mapping_at(const struct session *s, size_t mapping)
+{
+    return mapping < s->mappings.n / sizeof(struct known_mapping)
+               ? (struct known_mapping *)s->mappings.data + mapping
+               : NULL;
+}
+
+static bool
+is_kept(const struct known_mapping *known)
+{
+    return known && known->image != NO_IMAGE && !cache.is_broken;
+}
+
+/* Ask underneath. known NULL: memory that no mapping lists. */
+static size_t
+ask(struct session *s, struct known_mapping *known, uint64_t pc,
+    struct cpprof__frame *frames, size_t max)
+{
+    if (!s->inner)
+        s->inner = s->ops->make(&s->options);
+    if (!s->inner)
+        return 0;
+    if (!known)
+        return s->ops->resolve(s->inner, SIZE_MAX, pc, frames, max);
+    if (known->in_inner == SIZE_MAX)
+        known->in_inner = s->ops->add_mapping(s->inner, &known->as_given);
+    if (known->in_inner == SIZE_MAX)
+        return 0;
+    return s->ops->resolve(s->inner, known->in_inner, pc, frames, max);
+}
+
+static bool
+ask_inlines(struct session *s, struct known_mapping *known)
+{
+    return s->inner && known->in_inner != SIZE_MAX &&
+           s->ops->knows_inlines(s->inner, known->in_inner);
+}
+
+static size_t
+recall(struct place *place, struct cpprof__frame *frames, size_t max)
+{
+    size_t n = place->n < max ? place->n : max;
+
+    if (place->used_by != cache.n_profiles)
+        cache.n_used++;
+    place->used_by = cache.n_profiles;
+    if (n)
+        memcpy(frames, (struct cpprof__frame *)cache.frames.data + place->first,
+               n * sizeof *frames);
+    return n;
+}
+
+static size_t
+resolve(struct cpprof__symbolizer *symbolizer, size_t mapping, uint64_t pc,
+        struct cpprof__frame *frames, size_t max)
+{
+    struct session *s = session_of(symbolizer);
+    struct known_mapping *known = mapping_at(s, mapping);
+    struct place *place;
+    size_t n;
+
+    if (!is_kept(known))
+        return ask(s, known, pc, frames, max);
+    place = find_place(known->image, pc);
+    if (place && (place->n || s->now_ns - place->asked_ns < UNKNOWN_NS))
+        return recall(place, frames, max);
+    n = ask(s, known, pc, frames, max);
+    if (max >= FRAMES_MAX)
+        keep_place(s, known->image, pc, place, frames, n);
+    if (n && is_kept(known))
+        ((struct image *)cache.images.entries.data)[known->image]
+            .knows_inlines = ask_inlines(s, known);
+    return n;
+}
+
+static bool
+knows_inlines(struct cpprof__symbolizer *symbolizer, size_t mapping)
+{
+    struct session *s = session_of(symbolizer);
+    struct known_mapping *known = mapping_at(s, mapping);
+
+    if (!known)
+        return false;
+    if (!is_kept(known))
+        return ask_inlines(s, known);
+    return ((struct image *)cache.images.entries.data)[known->image]
+        .knows_inlines;
+}
+
+static void
+free_session(struct cpprof__symbolizer *symbolizer)
+{
+    struct session *s = session_of(symbolizer);
+
+    if (!s)
+        return;
+    if (s->inner)
+        s->ops->free(s->inner);
+    if (s->has_cache)
+        give_cache();
+    else
+        come_back();
+    cpprof__buffer_free(&s->mappings);
+    cpprof__arena_free(&s->arena);
+    free(s);
+}
+
+static const struct cpprof__symbolizer_ops ops = {
+    .abi = CPPROF__SYMBOLIZER_ABI,
+    .make = make,
+    .add_mapping = add_mapping,
+    .resolve = resolve,
+    .knows_inlines = knows_inlines,
+    .free = free_session,
+};
+
+const struct cpprof__symbolizer_ops *
+cpprof__names_over(const struct cpprof__symbolizer_ops *inner)
+{
+    __atomic_store_n(&inner_ops, inner, __ATOMIC_RELEASE);
+    return inner ? &ops : NULL;
+}
+
+/* Found once: asking again takes the loader's lock, which in a child of fork
+ * may be held for ever. */
+const struct cpprof__symbolizer_ops *
+cpprof__names_load(void)
+{
+    static const struct cpprof__symbolizer_ops *loaded;
+    const struct cpprof__symbolizer_ops *found =
+        __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
+
+    if (!found) {
+        found = cpprof__symbolizer_load();
+        __atomic_store_n(&loaded, found, __ATOMIC_RELEASE);
+    }
+    return cpprof__names_over(found);
+}
+
+/* ---- the rest --------------------------------------------------------- */
+
+void
+cpprof__names_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    empty_cache();
+    pthread_mutex_unlock(&lock);
+}
+
+size_t
+cpprof__names_held(void)
+{
+    size_t n;
+
+    pthread_mutex_lock(&lock);
+    n = cache_bytes();
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+void
+cpprof__names_fork_prepare(void)
+{
+    locked_for_fork = pthread_mutex_trylock(&lock) == 0;
+}
+
+void
+cpprof__names_fork_parent(void)
+{
+    if (locked_for_fork)
+        pthread_mutex_unlock(&lock);
+}
+
+/* In use by a thread that is not here: left to itself, half-changed as it may
+ * be. */
+void
+cpprof__names_fork_child(void)
+{
+    store_release(&n_alone, 0);
+    if (locked_for_fork) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    memset(&cache, 0, sizeof cache);
+    pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What those who write profiles make of a place in a script. */
+#ifndef COLLECT_SCRIPT_FRAME_H
+#define COLLECT_SCRIPT_FRAME_H
+
+#include "collect/signal/tables/scripts.h"
+#include "object/symbolizer.h"
+
+/*
+ * The frame that pc, of a script, stands for, and the text of its mapping.
+ * Without a name it is called as its file; what is not in the table, or
+ * scripts NULL, is "[unknown]", in no mapping (""). The texts live as long as
+ * the table's block.
+ */
+void
+cpprof__script_frame(const struct cpprof__scripts *scripts, uint64_t pc,
+                     struct cpprof__frame *frame, const char **mapping);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A profile as text, as Go's runtime/pprof writes it with debug=1: lines, and
+ * under the line of a stack one for each of its frames, aligned as
+ * text/tabwriter does (minimal width 1, tabs of 8, padding 1).
+ *
+ * Source: Go runtime/pprof/pprof.go (printStackRecord), text/tabwriter.
+ */
+#ifndef COLLECT_TEXT_PROFILE_H
+#define COLLECT_TEXT_PROFILE_H
+
+#include "base/buffer.h"
+#include "collect/encode/builder.h"
+#include "collect/store/tables.h"
+
+#include <stdbool.h>
+
+/* One frame's line: tab-terminated cells, then the rest of it. */
+struct cpprof__text_line {
+    uint32_t cells[3]; /* offsets of text in .cells */
+    uint32_t n_cells;  /* the last is not followed by a tab */
+};
+
+struct cpprof__text_profile {
+    struct cpprof_writer writer;
+    const struct cpprof__symbolizer_ops *ops;
+    struct cpprof__symbolizer *symbolizer; /* or NULL: no names */
+    bool (*hides)(const char *name); /* of functions left out at the leaf */
+    struct cpprof_error error;       /* the first failure; sticky */
+
+    /* The symbolizer's number of each mapping of a store, or
+     * CPPROF__NO_MAPPING. */
+    uint32_t *mappings;
+    size_t n_mappings;
+
+    const struct cpprof__scripts *scripts; /* or NULL */
+
+    struct cpprof__buffer out;
+    struct cpprof__buffer cells; /* of the stack being written */
+    struct cpprof__buffer lines;
+    struct cpprof__frame frames[256];
+    char script_texts[3][1024]; /* of a frame: mapping, name, file */
+};
+
+/* The writer is the profile's from here on; symbolizer and hides may be NULL.
+ */
+void
+cpprof__text_begin(struct cpprof__text_profile *t, struct cpprof_writer writer,
+                   const struct cpprof__symbolizer_ops *ops,
+                   struct cpprof__symbolizer *symbolizer);
+
+/* Make t->mappings, and note where frames of scripts are told. */
+void
+cpprof__text_add_mappings(struct cpprof__text_profile *t,
+                          const struct cpprof__tables *tables);
+
+/* The one frame of a script's pc, as a symbolizer gives them; 1. In its texts,
+ * which live until the next call, nothing ends a line. */
+size_t
+cpprof__text_script(struct cpprof__text_profile *t, uint64_t pc,
+                    struct cpprof__frame *frame);
+
+void
+cpprof__text_printf(struct cpprof__text_profile *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* What stands behind the "@" of a row: return addresses. mapping of a frame is
+ * one of t->mappings. Frames of scripts have none; a row is never without one.
+ */
+void
+cpprof__text_addresses(struct cpprof__text_profile *t,
+                       const struct cpprof__builder_frame *stack, size_t n);
+
+/* A comment for each frame, inlined ones too, and an empty line. Frames that
+ * are hidden are left out at the leaf, unless there are no others. */
+void
+cpprof__text_stack(struct cpprof__text_profile *t,
+                   const struct cpprof__builder_frame *stack, size_t n);
+
+/* Write what is left, close the writer, free: the first failure of all. */
+enum cpprof_status
+cpprof__text_end(struct cpprof__text_profile *t, struct cpprof_error *error);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls of <cpprof/heap.h>. */
+#include "collect/signal/heap/heap.h"
+
+#include "base/clock.h"
+#include "base/options.h"
+#include "base/status.h"
+#include "collect/encode/names.h"
+#include "collect/heap/heap_number.h"
+#include "collect/heap/heap_owner.h"
+#include "collect/heap/heap_profile.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/next.h"
+#include "collect/runtime/uncancelled.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HEAPS_MAX  63
+#define NAME_BYTES 64
+
+struct cpprof_heap {
+    uint16_t number;
+    char name[NAME_BYTES];
+};
+
+/* A heap is never taken back, and is whole before n_heaps counts it. */
+static struct cpprof_heap heaps[HEAPS_MAX];
+static uint32_t n_heaps;
+static pthread_mutex_t heaps_lock = PTHREAD_MUTEX_INITIALIZER;
+
+int64_t
+cpprof_set_heap_rate(int64_t bytes)
+{
+    return cpprof__heap_set_rate(bytes);
+}
+
+/* ---- memory of the program's own -------------------------------------- */
+
+CPPROF__HOOK void
+cpprof_heap_record(const void *ptr, size_t size)
+{
+    if (cpprof__heap_due(size) && ptr)
+        cpprof__heap_sample_anywhere(ptr, size, 0);
+}
+
+CPPROF__HOOK void
+cpprof_heap_record_in(struct cpprof_heap *heap, const void *ptr, size_t size)
+{
+    if (cpprof__heap_due(size) && ptr)
+        cpprof__heap_sample_anywhere(ptr, size, heap->number);
+}
+
+void
+cpprof_heap_release(const void *ptr)
+{
+    if (cpprof__heap_may_be_sampled(ptr))
+        cpprof__heap_remove(ptr, 0, NULL);
+}
+
+void
+cpprof_heap_release_in(struct cpprof_heap *heap, const void *ptr)
+{
+    if (cpprof__heap_may_be_sampled(ptr))
+        cpprof__heap_remove(ptr, heap->number, NULL);
+}
+
+uint16_t
+cpprof__heap_number(const struct cpprof_heap *heap)
+{
+    return heap->number;
+}
+
+static bool
+is_in_use(const char *name)
+{
+    uint32_t i;
+
+    for (i = 0; i < n_heaps; i++)
+        if (strcmp(heaps[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static enum cpprof_status
+add_heap(const char *name, struct cpprof_heap **heap,
+         struct cpprof_error *error)
+{
+    struct cpprof_heap *made = &heaps[n_heaps];
+
+    if (is_in_use(name))
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "heap name already in use: %s", name);
+    if (n_heaps == HEAPS_MAX)
+        return cpprof__fail(error, CPPROF_NOMEM, 0, "there are %d heaps",
+                            HEAPS_MAX);
+    made->number = (uint16_t)(n_heaps + 1);
+    memcpy(made->name, name, strlen(name) + 1);
+    n_heaps++;
+    *heap = made;
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_heap_new(const char *name, struct cpprof_heap **heap,
+                struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    sigset_t all, old;
+
+    if (!name || !*name)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "a heap needs a name");
+    if (strlen(name) >= NAME_BYTES)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "a heap's name has at most %d bytes",
+                            NAME_BYTES - 1);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_mutex_lock(&heaps_lock);
+    status = add_heap(name, heap, error);
+    pthread_mutex_unlock(&heaps_lock);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return status;
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+static enum cpprof_status
+check(const struct cpprof_writer *writer,
+      const struct cpprof_heap_options *given,
+      struct cpprof_heap_options *options, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    memset(options, 0, sizeof *options);
+    status = cpprof__options(options, sizeof *options, given,
+                             "cpprof_heap_options", error);
+    if (status != CPPROF_OK)
+        return status;
+    if (!writer->write)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "the writer has no write function");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+check_heap(const struct cpprof_heap_options *options,
+           struct cpprof_error *error)
+{
+    char owner[256];
+
+    if (!options->heap && cpprof__heap_owner(owner, sizeof owner))
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "allocations do not come by cpprof: malloc is "
+                            "that of %s",
+                            owner);
+    if (!cpprof__heap.head)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "the heap profiler found no memory at the start");
+    return CPPROF_OK;
+}
+
+/* The file name of the library underneath us, which stays. */
+static char allocator[128];
+static pthread_once_t allocator_once = PTHREAD_ONCE_INIT;
+
+static void
+find_allocator(void)
+{
+    void *next = cpprof__next_symbol("malloc");
+    const char *slash;
+    Dl_info info;
+
+    if (!next || !dladdr(next, &info) || !info.dli_fname)
+        return;
+    slash = strrchr(info.dli_fname, '/');
+    snprintf(allocator, sizeof allocator, "%s",
+             slash ? slash + 1 : info.dli_fname);
+}
+
+enum cpprof_status
+cpprof__heap_own_source(const struct cpprof_heap_options *options,
+                        struct cpprof__source *source,
+                        struct cpprof_error *error)
+{
+    enum cpprof_status status = check_heap(options, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    pthread_once(&allocator_once, find_allocator);
+    *source = (struct cpprof__source){
+        .heap = &cpprof__heap,
+        .tables = &cpprof__tables,
+        .ops = options->symbolize == CPPROF_SYMBOLIZE_NONE
+                   ? NULL
+                   : cpprof__names_load(),
+        .pid = (int32_t)getpid(),
+        .is_self = true,
+        .number = options->heap ? options->heap->number : 0,
+        .name = options->heap ? options->heap->name : NULL,
+        .allocator = *allocator ? allocator : NULL,
+        .time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME),
+    };
+
+    if (options->flags & CPPROF_HEAP_LABELS)
+        store_release(&cpprof__heap_wants_labels, 1);
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_write_heap_profile(struct cpprof_writer writer,
+                          const struct cpprof_heap_options *given,
+                          struct cpprof_error *error)
+{
+    struct cpprof_heap_options options;
+    struct cpprof__source source;
+    enum cpprof_status status;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    status = check(&writer, given, &options, error);
+    if (status == CPPROF_OK)
+        status = cpprof__heap_own_source(&options, &source, error);
+    if (status == CPPROF_OK)
+        status = cpprof__heap_profile_write(&source, &options, writer, error);
+    else if (writer.close)
+        writer.close(writer.ctx, 1);
+    return status;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* heap and allocs as profiles with a name. */
+#include "collect/registry/registry.h"
+
+#include "base/status.h"
+#include "collect/heap/heap_owner.h"
+#include "collect/heap/heap_rows.h"
+#include "collect/signal/heap/heap.h"
+#include <cpprof/heap.h>
+
+#include <stdlib.h>
+
+static size_t
+count(void)
+{
+    struct cpprof__heap_rows rows;
+    size_t n;
+
+    if (!cpprof__heap.head ||
+        cpprof__heap_rows_take(&cpprof__heap, 0, 0, &rows, NULL) != CPPROF_OK)
+        return 0;
+    n = rows.n;
+    free(rows.rows);
+    return n;
+}
+
+static enum cpprof_status
+write(uint32_t flags, struct cpprof_writer writer,
+      const struct cpprof_profile_options *options, struct cpprof_error *error)
+{
+    struct cpprof_heap_options heap = {
+        .size = sizeof heap,
+        .debug = options->debug,
+        .symbolize = options->symbolize,
+        .flags = flags,
+    };
+
+    if (options->flags & CPPROF_PROFILE_LABELS)
+        heap.flags |= CPPROF_HEAP_LABELS;
+    if (options->flags & CPPROF_PROFILE_PEAK)
+        heap.flags |= CPPROF_HEAP_PEAK;
+    if (options->flags & CPPROF_PROFILE_LEGACY)
+        heap.flags |= CPPROF_HEAP_LEGACY;
+    return cpprof_write_heap_profile(writer, &heap, error);
+}
+
+static enum cpprof_status
+write_heap(struct cpprof_writer writer,
+           const struct cpprof_profile_options *options,
+           struct cpprof_error *error)
+{
+    return write(0, writer, options, error);
+}
+
+static enum cpprof_status
+write_allocs(struct cpprof_writer writer,
+             const struct cpprof_profile_options *options,
+             struct cpprof_error *error)
+{
+    return write(CPPROF_HEAP_ALLOCS, writer, options, error);
+}
+
+/* Unscaled, as Go's: who wants estimates has a call for it. */
+static enum cpprof_status
+records(struct cpprof__records *records, struct cpprof_error *error)
+{
+    struct cpprof__heap_rows rows;
+    enum cpprof_status status;
+    char owner[256];
+    size_t i;
+
+    if (cpprof__heap_owner(owner, sizeof owner))
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "allocations do not come by cpprof: malloc is "
+                            "that of %s",
+                            owner);
+    if (!cpprof__heap.head)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "the heap profiler found no memory at the start");
+    status = cpprof__heap_rows_take(&cpprof__heap, 0, 0, &rows, error);
+    if (status != CPPROF_OK)
+        return status;
+    for (i = 0; i < rows.n; i++) {
+        const int64_t *n = rows.rows[i].sampled;
+        const int64_t values[CPPROF__RECORD_VALUES] = {
+            n[CPPROF__ALLOC_BYTES],
+            n[CPPROF__ALLOC_BYTES] - n[CPPROF__INUSE_BYTES],
+            n[CPPROF__ALLOC_OBJECTS],
+            n[CPPROF__ALLOC_OBJECTS] - n[CPPROF__INUSE_OBJECTS]};
+
+        if (records->not_in_use || n[CPPROF__INUSE_OBJECTS])
+            cpprof__records_add_stack(records, values, rows.rows[i].stack);
+    }
+    free(rows.rows);
+    return CPPROF_OK;
+}
+
+const struct cpprof__builtin cpprof__builtin_heap = {
+    .name = "heap",
+    .count = count,
+    .write = write_heap,
+    .records = records,
+};
+
+const struct cpprof__builtin cpprof__builtin_allocs = {
+    .name = "allocs",
+    .count = count,
+    .write = write_allocs,
+    .records = records,
+};

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/heap/heap_maps.h"
+
+#include "base/status.h"
+#include "collect/heap/heap_number.h"
+#include "collect/runtime/own_lock.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/signal/heap/heap_live.h"
+#include <cpprof/heap.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct piece {
+    uintptr_t lo, hi;
+    uintptr_t block; /* address in the table of live blocks */
+};
+
+uint32_t cpprof__maps_heap;
+uint32_t cpprof__maps_n;
+
+static struct piece *pieces; /* by address */
+static struct cpprof__own_lock lock;
+static bool locked_for_fork;
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void
+cpprof__maps_lock(sigset_t *old)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, old);
+    cpprof__own_lock_take(&lock);
+}
+
+void
+cpprof__maps_unlock(const sigset_t *old)
+{
+    cpprof__own_lock_give(&lock);
+    pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* The first piece that ends behind this address. */
+static uint32_t
+first_after(uintptr_t at)
+{
+    uint32_t lo = 0, hi = cpprof__maps_n;
+
+    while (lo < hi) {
+        uint32_t middle = lo + (hi - lo) / 2;
+
+        if (pieces[middle].hi <= at)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo;
+}
+
+static bool
+insert(uintptr_t lo, uintptr_t hi, uintptr_t block)
+{
+    uint32_t at = first_after(lo);
+
+    if (cpprof__maps_n == CPPROF__MAPS_MAX)
+        return false;
+    memmove(&pieces[at + 1], &pieces[at],
+            (cpprof__maps_n - at) * sizeof *pieces);
+    pieces[at] = (struct piece){lo, hi, block};
+    store_relaxed(&cpprof__maps_n, cpprof__maps_n + 1);
+    return true;
+}
+
+static void
+take_out(uint32_t at)
+{
+    store_relaxed(&cpprof__maps_n, cpprof__maps_n - 1);
+    memmove(&pieces[at], &pieces[at + 1],
+            (cpprof__maps_n - at) * sizeof *pieces);
+}
+
+/* A block has another piece's address: the one it had may be mapped anew. */
+static uintptr_t
+rename_block(uintptr_t block)
+{
+    uintptr_t name = 0;
+    uint32_t i;
+
+    for (i = 0; i < cpprof__maps_n; i++) {
+        if (pieces[i].block != block)
+            continue;
+        if (!name)
+            name = pieces[i].lo;
+        pieces[i].block = name;
+    }
+    return name;
+}
+
+static void
+shrink(uintptr_t block, size_t n_gone)
+{
+    struct cpprof__heap_removed removed;
+
+    if (!cpprof__heap_remove((void *)block, (uint16_t)cpprof__maps_heap,
+                             &removed))
+        return;
+    if (removed.block.bytes <= n_gone)
+        return;
+    removed.block.bytes -= n_gone;
+    removed.block.address = rename_block(block);
+    cpprof__heap_restore(&removed);
+}
+
+static void
+cut_piece(uint32_t i, uintptr_t lo, uintptr_t hi)
+{
+    struct piece p = pieces[i];
+    size_t n_left = 0;
+
+    take_out(i);
+    if (p.lo < lo && insert(p.lo, lo, p.block))
+        n_left += lo - p.lo;
+    if (p.hi > hi && insert(hi, p.hi, p.block))
+        n_left += p.hi - hi;
+    shrink(p.block, p.hi - p.lo - n_left);
+}
+
+void
+cpprof__maps_cut(uintptr_t at, size_t n)
+{
+    uint32_t i;
+
+    if (n > UINTPTR_MAX - at)
+        n = UINTPTR_MAX - at;
+    for (;;) {
+        i = first_after(at);
+        if (i == cpprof__maps_n || pieces[i].lo >= at + n)
+            return;
+        cut_piece(i, at, at + n);
+    }
+}
+
+void
+cpprof__maps_add(uintptr_t at, size_t n)
+{
+    uint16_t heap = (uint16_t)cpprof__maps_heap;
+    sigset_t old;
+
+    if (!cpprof__live_has(&cpprof__heap, at, heap))
+        return;
+    cpprof__maps_lock(&old);
+    if (!insert(at, at + n, at)) {
+        cpprof__heap_remove((void *)at, heap, NULL);
+        add_relaxed(&cpprof__heap.head->n_unfollowed, 1);
+    }
+    cpprof__maps_unlock(&old);
+}
+
+/* Of what was only a part of a mapping nothing is known at its new place. */
+void
+cpprof__maps_move(uintptr_t from, size_t n, uintptr_t to, size_t n_now)
+{
+    uint32_t i = first_after(from);
+    bool is_whole = i < cpprof__maps_n && pieces[i].lo == from &&
+                    pieces[i].hi == from + n && pieces[i].block == from;
+    struct cpprof__heap_removed removed = {.block.address = 0};
+
+    is_whole =
+        is_whole && cpprof__heap_remove((void *)from,
+                                        (uint16_t)cpprof__maps_heap, &removed);
+    if (is_whole && removed.block.bytes == n) {
+        take_out(i);
+        cpprof__maps_cut(to, n_now);
+        if (insert(to, to + n_now, to))
+            cpprof__heap_resize(&removed, (void *)to, n_now);
+        return;
+    }
+    cpprof__heap_restore(&removed);
+    cpprof__maps_cut(from, n);
+    cpprof__maps_cut(to, n_now);
+}
+
+/* ---- the rest --------------------------------------------------------- */
+
+static enum cpprof_status
+start(struct cpprof_heap **heap, struct cpprof_error *error)
+{
+    size_t n = CPPROF__MAPS_MAX * sizeof *pieces;
+    enum cpprof_status status;
+
+    if (!pieces) {
+        void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        if (p == MAP_FAILED)
+            return cpprof__fail(error, CPPROF_NOMEM, errno, "out of memory");
+        pieces = p;
+    }
+    status = cpprof_heap_new("mmap", heap, error);
+    if (status == CPPROF_OK)
+        store_release(&cpprof__maps_heap, cpprof__heap_number(*heap));
+    return status;
+}
+
+enum cpprof_status
+cpprof_heap_mmap(struct cpprof_heap **heap, struct cpprof_error *error)
+{
+    static struct cpprof_heap *made;
+    enum cpprof_status status = CPPROF_OK;
+
+    pthread_mutex_lock(&start_lock);
+    if (!made)
+        status = start(&made, error);
+    *heap = made;
+    pthread_mutex_unlock(&start_lock);
+    return status;
+}
+
+void
+cpprof__maps_fork_prepare(void)
+{
+    locked_for_fork = cpprof__own_lock_take_for_fork(&lock);
+}
+
+void
+cpprof__maps_fork_done(void)
+{
+    if (locked_for_fork)
+        cpprof__own_lock_give(&lock);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/heap/heap_profile.h"
+
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/encode/builder_internal.h"
+#include "collect/encode/row_labels.h"
+#include "collect/encode/store_numbers.h"
+#include "collect/heap/heap_hide.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Frames of one sample that are written; more are cut. */
+#define DEPTH_MAX 1024
+
+/* A profile being written. */
+struct work {
+    const struct cpprof__source *source;
+    const struct cpprof_heap_options *options;
+    struct cpprof__symbolizer *symbolizer; /* or NULL */
+    struct cpprof__builder *builder;
+    uint32_t *numbers; /* the builder's, of the store's mappings */
+    size_t n_numbers;
+    struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__label_list labels;
+};
+
+static bool
+add_mappings(struct work *w)
+{
+    cpprof__builder_use_scripts(w->builder, w->source->tables->scripts);
+    w->numbers = cpprof__store_numbers(&w->source->tables->store, w->builder,
+                                       &w->n_numbers);
+    return w->numbers != NULL;
+}
+
+static void
+set_labels(struct work *w, const struct cpprof__heap_row *row)
+{
+    const struct cpprof__builder_label bytes = {
+        .key = "bytes", .num = row->block_bytes, .num_unit = "bytes"};
+
+    w->labels.n = 0;
+    cpprof__label_list_add(&w->labels, &bytes);
+    cpprof__row_labels(w->source, row->labels, &w->labels);
+    if (w->labels.failed)
+        cpprof__builder_fail_nomem(w->builder);
+}
+
+static void
+add_row(struct work *w, const struct cpprof__heap_row *row)
+{
+    size_t n = cpprof__source_stack(w->source, row->stack, w->numbers,
+                                    w->n_numbers, w->stack, DEPTH_MAX);
+    size_t skip =
+        cpprof__builder_n_hidden(w->builder, w->stack, n, cpprof__heap_hides);
+
+    set_labels(w, row);
+    cpprof__builder_add_sample(w->builder, row->values, w->stack + skip,
+                               n - skip, w->labels.at, w->labels.n);
+}
+
+static void
+add_lost(struct work *w, const struct cpprof__heap_rows *rows)
+{
+    struct cpprof__builder_frame frame = {CPPROF__FRAME_LOST,
+                                          CPPROF__NO_MAPPING};
+    int64_t values[CPPROF__HEAP_VALUES] = {rows->lost_objects,
+                                           rows->lost_bytes};
+
+    if (rows->n_lost)
+        cpprof__builder_add_sample(w->builder, values, &frame, 1, NULL, 0);
+}
+
+static void
+add_peak_comment(struct work *w, uint64_t peak_ns)
+{
+    time_t seconds = (time_t)(peak_ns / 1000000000u);
+    char text[128];
+    struct tm tm;
+
+    if (!seconds)
+        snprintf(text, sizeof text, "cpprof: in use is most now");
+    else if (!gmtime_r(&seconds, &tm) ||
+             !strftime(text, sizeof text,
+                       "cpprof: in use as when it was most, until "
+                       "%Y-%m-%d %H:%M:%S UTC",
+                       &tm))
+        return;
+    cpprof__builder_add_comment(w->builder, text);
+}
+
+static void
+add_losses(struct work *w, const struct cpprof__heap_rows *rows)
+{
+    char text[256];
+
+    if (rows->n_unfollowed) {
+        snprintf(text, sizeof text,
+                 "cpprof: %" PRIu64 " samples missing from what is in use",
+                 rows->n_unfollowed);
+        cpprof__builder_add_comment(w->builder, text);
+    }
+    if (rows->n_rates > 0)
+        cpprof__builder_add_comment(
+            w->builder, "cpprof: the rate was changed meanwhile; every sample "
+                        "has the weight of its own rate");
+}
+
+static void
+add_comments(struct work *w, const struct cpprof__heap_rows *rows)
+{
+    const struct cpprof__source *source = w->source;
+    char text[256];
+
+    if (source->name)
+        snprintf(text, sizeof text, "cpprof: heap %s, one in %" PRId64 " bytes",
+                 source->name, rows->rate);
+    else
+        snprintf(text, sizeof text,
+                 "cpprof: heap of malloc%s%s, one in %" PRId64
+                 " bytes, %" PRId64 " samples lost",
+                 source->allocator ? " in " : "",
+                 source->allocator ? source->allocator : "", rows->rate,
+                 rows->n_lost);
+    cpprof__builder_add_comment(w->builder, text);
+    add_losses(w, rows);
+    if (w->options->flags & CPPROF_HEAP_PEAK)
+        add_peak_comment(w, rows->peak_ns);
+}
+
+static enum cpprof_status
+begin(struct work *w, int64_t rate, struct cpprof_writer writer,
+      struct cpprof_error *error)
+{
+    static const struct cpprof__value_type types[CPPROF__HEAP_VALUES] = {
+        {"alloc_objects", "count"},
+        {"alloc_space", "bytes"},
+        {"inuse_objects", "count"},
+        {"inuse_space", "bytes"}};
+    struct cpprof__profile_head head = {
+        .sample_types = types,
+        .n_sample_types = CPPROF__HEAP_VALUES,
+        .period_type = {"space", "bytes"},
+        .period = rate,
+        .time_ns = w->source->time_ns,
+        .drop_frames = cpprof__heap_drop_frames,
+    };
+
+    if (w->options->flags & CPPROF_HEAP_ALLOCS)
+        head.default_sample_type = "alloc_space";
+    w->symbolizer = cpprof__source_symbolizer(w->source, w->options->symbolize);
+    return cpprof__builder_make(&head, writer,
+                                w->symbolizer ? w->source->ops : NULL,
+                                w->symbolizer, &w->builder, error);
+}
+
+static void
+add_all(struct work *w, const struct cpprof__heap_rows *rows)
+{
+    size_t i;
+
+    if (!add_mappings(w)) {
+        cpprof__builder_fail_nomem(w->builder);
+        return;
+    }
+    for (i = 0; i < rows->n; i++)
+        add_row(w, &rows->rows[i]);
+    add_lost(w, rows);
+    add_comments(w, rows);
+}
+
+enum cpprof_status
+cpprof__heap_write_proto(const struct cpprof__source *source,
+                         const struct cpprof_heap_options *options,
+                         const struct cpprof__heap_rows *rows,
+                         struct cpprof_writer writer,
+                         struct cpprof_error *error)
+{
+    struct work *w = calloc(1, sizeof *w);
+    enum cpprof_status status;
+
+    if (!w) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return cpprof__fail_nomem(error);
+    }
+    w->source = source;
+    w->options = options;
+    status = begin(w, rows->rate, writer, error);
+    if (status == CPPROF_OK) {
+        add_all(w, rows);
+        status = cpprof__builder_finish(w->builder, source->duration_ns, error);
+    }
+    if (w->symbolizer)
+        w->source->ops->free(w->symbolizer);
+    cpprof__label_list_free(&w->labels);
+    free(w->numbers);
+    free(w);
+    return status;
+}
+
+enum cpprof_status
+cpprof__heap_profile_write(const struct cpprof__source *source,
+                           const struct cpprof_heap_options *options,
+                           struct cpprof_writer writer,
+                           struct cpprof_error *error)
+{
+    struct cpprof__heap_rows rows;
+    enum cpprof_status status = cpprof__heap_rows_take(
+        source->heap, source->number, options->flags, &rows, error);
+
+    if (status != CPPROF_OK) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return status;
+    }
+    if (source->is_self) /* after the rows: all that they refer to */
+        cpprof__tables_resolve();
+    if (options->debug > 0 || options->flags & CPPROF_HEAP_LEGACY)
+        status = cpprof__heap_write_text(source, options, &rows, writer, error);
+    else
+        status =
+            cpprof__heap_write_proto(source, options, &rows, writer, error);
+    free(rows.rows);
+    return status;
+}

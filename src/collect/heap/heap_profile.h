@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A heap profile as a file: from a heap's tables, this process's or what
+ * another one left of its own, to the builder or to text.
+ */
+#ifndef COLLECT_HEAP_PROFILE_H
+#define COLLECT_HEAP_PROFILE_H
+
+#include "collect/encode/source.h"
+#include "collect/heap/heap_rows.h"
+
+/*
+ * This process's heap as it is to be written now: of options heap, symbolize
+ * and CPPROF_HEAP_LABELS are looked at, the last from now on.
+ *
+ * Errors: CPPROF_UNSUPPORTED.
+ */
+enum cpprof_status
+cpprof__heap_own_source(const struct cpprof_heap_options *options,
+                        struct cpprof__source *source,
+                        struct cpprof_error *error);
+
+/* options: size is not looked at. The writer is closed by this call. */
+enum cpprof_status
+cpprof__heap_profile_write(const struct cpprof__source *source,
+                           const struct cpprof_heap_options *options,
+                           struct cpprof_writer writer,
+                           struct cpprof_error *error);
+
+/* Its two halves, of rows that were taken. */
+enum cpprof_status
+cpprof__heap_write_proto(const struct cpprof__source *source,
+                         const struct cpprof_heap_options *options,
+                         const struct cpprof__heap_rows *rows,
+                         struct cpprof_writer writer,
+                         struct cpprof_error *error);
+enum cpprof_status
+cpprof__heap_write_text(const struct cpprof__source *source,
+                        const struct cpprof_heap_options *options,
+                        const struct cpprof__heap_rows *rows,
+                        struct cpprof_writer writer,
+                        struct cpprof_error *error);
+
+#endif

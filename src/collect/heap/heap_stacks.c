@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/heap/heap_stacks.h"
+
+#include "collect/signal/heap/heap_stack.h"
+
+#include <sys/auxv.h>
+#include <sys/resource.h>
+
+/* No more of the main thread's stack is taken for granted: the kernel maps
+ * nothing of its own choice in the 128 MiB below the stack's end. */
+#define MAIN_STACK_MAX ((uintptr_t)64 << 20)
+
+/* What the C library keeps for itself in a thread's stack, and its guard. */
+#define MARGIN ((size_t)16 * 4096)
+
+/* The kernel puts its random bytes above everything that is ever pushed, and
+ * what lies between the stack pointer and them is one mapping. */
+void
+cpprof__heap_main_stack(void)
+{
+    uintptr_t hi = getauxval(AT_RANDOM) & ~(uintptr_t)7;
+    uintptr_t room = MAIN_STACK_MAX;
+    struct rlimit limit;
+
+    if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
+        room = limit.rlim_cur;
+    if (hi <= room)
+        return;
+    cpprof__heap_main_lo = hi - room;
+    cpprof__heap_main_hi = hi;
+}
+
+/* The thread pointer stands near the top of a thread's stack, so all between
+ * the two is its own. */
+void
+cpprof__heap_thread_stack(size_t stack_bytes)
+{
+    uintptr_t tp = (uintptr_t)__builtin_thread_pointer();
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    struct cpprof__heap_self *self = &cpprof__heap_self;
+
+    if (stack_bytes <= 2 * MARGIN || here >= tp || tp - here > stack_bytes)
+        return;
+    self->stack_lo = tp - stack_bytes + MARGIN;
+    self->stack_hi = tp;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The heap profile as text. Rows are what was sampled, unscaled, and the
+ * header says at which rate, as long as there was one rate only: the reader
+ * scales them. Once the rate has changed, and for a peak, of which only
+ * estimates are known, rows are estimates and the header says that everything
+ * was sampled.
+ *
+ * Source: Go runtime/pprof/pprof.go, writeHeapInternal.
+ */
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/encode/row_labels.h"
+#include "collect/encode/text_profile.h"
+#include "collect/heap/heap_hide.h"
+#include "collect/heap/heap_profile.h"
+#include "collect/heap/heap_stats.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_MAX 1024
+
+struct work {
+    struct cpprof__text_profile text;
+    const struct cpprof__source *source;
+    bool is_scaled;
+    bool names; /* of the frames, in comments */
+    struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__label_list labels;
+};
+
+/* A row as it is printed. */
+struct printed {
+    int64_t values[CPPROF__HEAP_VALUES];
+    const struct cpprof__heap_row *row; /* NULL: lost samples */
+};
+
+static int
+by_inuse(const void *a, const void *b)
+{
+    const struct printed *x = a, *y = b;
+    int64_t in_x = x->values[CPPROF__INUSE_BYTES];
+    int64_t in_y = y->values[CPPROF__INUSE_BYTES];
+
+    if (in_x != in_y)
+        return in_x < in_y ? 1 : -1;
+    if (!x->row || !y->row)
+        return !x->row - !y->row;
+    return (y->row->bucket > x->row->bucket) -
+           (y->row->bucket < x->row->bucket);
+}
+
+/*
+ * The bytes of n sampled objects that a reader will scale to that many: of the
+ * size s with s / (1 - exp(-s / rate)) = scaled / n, which grows with s.
+ */
+static int64_t
+unscale(int64_t n, int64_t scaled, int64_t rate)
+{
+    int64_t lo = n, hi = scaled > n ? scaled : n;
+
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2, count, size;
+
+        cpprof_scale_heap_sample(n, mid, rate, &count, &size);
+        if (size < scaled)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void
+set_lost(struct printed *p, const struct work *w,
+         const struct cpprof__heap_rows *rows)
+{
+    memset(p, 0, sizeof *p);
+    p->values[CPPROF__ALLOC_OBJECTS] =
+        w->is_scaled ? rows->lost_objects : rows->n_lost;
+    p->values[CPPROF__ALLOC_BYTES] =
+        w->is_scaled ? rows->lost_bytes
+                     : unscale(rows->n_lost, rows->lost_bytes, rows->rate);
+}
+
+static struct printed *
+sort_rows(const struct work *w, const struct cpprof__heap_rows *rows, size_t *n)
+{
+    struct printed *all = calloc(rows->n + 1, sizeof *all);
+    size_t i;
+
+    if (!all)
+        return NULL;
+    for (i = 0; i < rows->n; i++) {
+        all[i].row = &rows->rows[i];
+        memcpy(all[i].values,
+               w->is_scaled ? rows->rows[i].values : rows->rows[i].sampled,
+               sizeof all[i].values);
+    }
+    *n = rows->n;
+    if (rows->n_lost)
+        set_lost(&all[(*n)++], w, rows);
+    qsort(all, *n, sizeof *all, by_inuse);
+    return all;
+}
+
+/*
+ * Readers take a profile whose totals are the same for one that knows no
+ * allocations; Go then says one byte more, and so do we.
+ */
+static void
+put_head(struct work *w, const struct printed *all, size_t n, int64_t rate)
+{
+    int64_t total[CPPROF__HEAP_VALUES] = {0};
+    size_t i, value;
+
+    for (i = 0; i < n; i++)
+        for (value = 0; value < CPPROF__HEAP_VALUES; value++)
+            total[value] += all[i].values[value];
+    if (total[CPPROF__INUSE_BYTES] == total[CPPROF__ALLOC_BYTES])
+        total[CPPROF__ALLOC_BYTES]++;
+    cpprof__text_printf(
+        &w->text,
+        "heap profile: %" PRId64 ": %" PRId64 " [%" PRId64 ": %" PRId64
+        "] @ heap/%" PRId64 "\n",
+        total[CPPROF__INUSE_OBJECTS], total[CPPROF__INUSE_BYTES],
+        total[CPPROF__ALLOC_OBJECTS], total[CPPROF__ALLOC_BYTES],
+        2 * (w->is_scaled || rate < 1 ? 1 : rate));
+}
+
+static void
+put_row(struct work *w, const struct printed *p)
+{
+    size_t n = 1;
+
+    cpprof__text_printf(
+        &w->text, "%" PRId64 ": %" PRId64 " [%" PRId64 ": %" PRId64 "] @",
+        p->values[CPPROF__INUSE_OBJECTS], p->values[CPPROF__INUSE_BYTES],
+        p->values[CPPROF__ALLOC_OBJECTS], p->values[CPPROF__ALLOC_BYTES]);
+    w->stack[0] =
+        (struct cpprof__builder_frame){CPPROF__FRAME_LOST, CPPROF__NO_MAPPING};
+    if (p->row)
+        n = cpprof__source_stack(w->source, p->row->stack, w->text.mappings,
+                                 w->text.n_mappings, w->stack, DEPTH_MAX);
+    cpprof__text_addresses(&w->text, w->stack, n);
+    if (p->row)
+        cpprof__row_labels_text(&w->text, w->source, p->row->labels,
+                                &w->labels);
+    if (w->names)
+        cpprof__text_stack(&w->text, w->stack, n);
+}
+
+static void
+put_all(struct work *w, const struct cpprof__heap_rows *rows,
+        const struct cpprof__heap_stats *stats)
+{
+    struct printed *all;
+    size_t i, n;
+
+    all = sort_rows(w, rows, &n);
+    if (!all) {
+        cpprof__fail_nomem(&w->text.error);
+        return;
+    }
+    put_head(w, all, n, rows->rate);
+    cpprof__text_add_mappings(&w->text, w->source->tables);
+    for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
+        put_row(w, &all[i]);
+    cpprof__heap_stats_print(stats, &w->text);
+    free(all);
+}
+
+enum cpprof_status
+cpprof__heap_write_text(const struct cpprof__source *source,
+                        const struct cpprof_heap_options *options,
+                        const struct cpprof__heap_rows *rows,
+                        struct cpprof_writer writer, struct cpprof_error *error)
+{
+    struct work *w = calloc(1, sizeof *w);
+    struct cpprof__symbolizer *symbolizer;
+    struct cpprof__heap_stats stats;
+    enum cpprof_status status;
+
+    if (!w) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return cpprof__fail_nomem(error);
+    }
+    cpprof__heap_stats_take(source->is_self, rows, &stats);
+    w->names = options->debug > 0;
+    symbolizer = cpprof__source_symbolizer(
+        source, w->names ? options->symbolize : CPPROF_SYMBOLIZE_NONE);
+    w->source = source;
+    w->is_scaled =
+        rows->n_rates > 0 || (options->flags & CPPROF_HEAP_PEAK) != 0;
+    cpprof__text_begin(&w->text, writer, source->ops, symbolizer);
+    w->text.hides = cpprof__heap_hides;
+    put_all(w, rows, &stats);
+    status = cpprof__text_end(&w->text, error);
+    if (symbolizer)
+        source->ops->free(symbolizer);
+    cpprof__label_list_free(&w->labels);
+    free(w);
+    return status;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/process/environment.h"
+
+#include "base/status.h"
+#include "collect/recording/recorded.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/uncancelled.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Set to the pid of the first profiled process, so that its descendants can
+ * tell that a path without %p is not theirs. */
+#define OWNER_VARIABLE "CPPROF_OWNER"
+
+/* How long _exit() may wait for the profile to be written. */
+#define HASTE_SECONDS 10
+
+static struct cpprof__environment environment;
+static bool is_on;          /* CPPROF was understood */
+static bool is_descendant;  /* of a process profiled by the same variable */
+static bool is_child;       /* made by fork from one */
+static int32_t started_pid; /* the process that a session was started in */
+
+void
+cpprof__environment_complain(const struct cpprof_error *error)
+{
+    char line[sizeof error->text + 16];
+    int n = snprintf(line, sizeof line, "cpprof: %s\n", error->text);
+
+    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+        return;
+}
+
+/* A child whose recorder is gone, or that may not reach the folder any more,
+ * is not recorded; it has nobody to tell. */
+static bool
+is_worth_a_line(const struct cpprof_error *error)
+{
+    return !*environment.directory || !is_child ||
+           (error->sys != ENOENT && error->sys != ENOTDIR &&
+            error->sys != EACCES);
+}
+
+static void
+start_cpu(void)
+{
+    struct cpprof__session_plan plan = environment.plan;
+    enum cpprof_status status = CPPROF_OK;
+    struct cpprof_error error;
+
+    if (*environment.directory) {
+        plan.directory = environment.directory;
+        plan.at_scan = cpprof__recorded_tick;
+    } else {
+        status = cpprof__environment_open(&environment, "cpu", NULL,
+                                          is_descendant, &plan.writer, &error);
+    }
+    if (status == CPPROF_OK)
+        status = cpprof__session_start(&plan, &error);
+    if (status == CPPROF_OK)
+        started_pid = getpid();
+    else if (is_worth_a_line(&error))
+        cpprof__environment_complain(&error);
+}
+
+static void
+start_others(void)
+{
+    struct cpprof_error error;
+
+    if (cpprof__environment_end_start(&environment, is_descendant, &error) !=
+            CPPROF_OK &&
+        is_worth_a_line(&error))
+        cpprof__environment_complain(&error);
+}
+
+static void
+note_owner(void)
+{
+    const char *owner = getenv(OWNER_VARIABLE);
+    char pid[16];
+
+    is_descendant = owner && atoi(owner) != getpid();
+    if (owner)
+        return;
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    setenv(OWNER_VARIABLE, pid, 1);
+}
+
+void
+cpprof__environment_read(void)
+{
+    const char *text = secure_getenv("CPPROF");
+    struct cpprof_error error;
+
+    if (!text || !*text)
+        return;
+    cpprof__heap_set_rate(0);
+    if (cpprof__environment_parse(text, &environment, &error) != CPPROF_OK) {
+        cpprof__environment_complain(&error);
+        return;
+    }
+    is_on = true;
+    if (environment.kinds & CPPROF__KIND_HEAP)
+        cpprof__heap_set_rate(environment.heap_rate);
+    if (environment.heap.flags & CPPROF_HEAP_LABELS)
+        store_relaxed(&cpprof__heap_wants_labels, 1);
+}
+
+const struct cpprof__environment *
+cpprof__environment_http(bool *descendant)
+{
+    *descendant = is_descendant;
+    return is_on && *environment.http ? &environment : NULL;
+}
+
+const struct cpprof__environment *
+cpprof__environment_vm(bool *descendant)
+{
+    *descendant = is_descendant;
+    return is_on && environment.has_vm ? &environment : NULL;
+}
+
+bool
+cpprof__environment_asks_for_scripts(void)
+{
+    return is_on &&
+           (environment.has_vm || *environment.http || *environment.push.url ||
+            environment.kinds & (CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES |
+                                 CPPROF__KINDS_OF_WALL));
+}
+
+const struct cpprof__environment *
+cpprof__environment_push(bool *descendant)
+{
+    *descendant = is_descendant;
+    return is_on && *environment.push.url ? &environment : NULL;
+}
+
+/* The heap's rate is set already. */
+static void
+start_serving(void)
+{
+    struct cpprof_heap *mappings;
+    struct cpprof_error error;
+
+    if (environment.kinds & CPPROF__KIND_MMAP &&
+        cpprof_heap_mmap(&mappings, &error) != CPPROF_OK)
+        cpprof__environment_complain(&error);
+    if (environment.kinds & CPPROF__KIND_BLOCK)
+        cpprof_set_block_rate(environment.block_rate);
+    if (environment.kinds & CPPROF__KIND_MUTEX)
+        cpprof_set_mutex_fraction((int)environment.mutex_fraction);
+}
+
+void
+cpprof__environment_start(void)
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (!is_on)
+        return;
+    if (!*environment.directory || environment.has_vm)
+        note_owner();
+    if (environment.serves_only) {
+        start_serving();
+        return;
+    }
+    if (environment.kinds & ~CPPROF__KIND_CPU)
+        start_others();
+    if (environment.kinds & CPPROF__KIND_CPU)
+        start_cpu();
+}
+
+void
+cpprof__environment_start_child(void)
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    started_pid = 0;
+    if (!is_on)
+        return;
+    is_child = is_descendant = true;
+    if (environment.serves_only)
+        return;
+    cpprof__environment_end_start_child();
+    if (environment.kinds & CPPROF__KIND_CPU)
+        start_cpu();
+}
+
+static void
+stop_cpu(bool hastily)
+{
+    struct cpprof_error error;
+
+    if (!started_pid || started_pid != getpid())
+        return;
+    /* A forked child may find the loader's lock taken for good, by a thread
+     * that only its parent has: it waits for symbols, but not for ever. */
+    if (hastily || is_child) {
+        cpprof__session_stop_hastily(HASTE_SECONDS);
+        return;
+    }
+    started_pid = 0;
+    if (cpprof__session_stop(&error) != CPPROF_OK)
+        cpprof__environment_complain(&error);
+}
+
+void
+cpprof__environment_stop(bool hastily)
+{
+    struct cpprof_error error;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    stop_cpu(hastily);
+    if (cpprof__environment_end(hastily, &error) != CPPROF_OK)
+        cpprof__environment_complain(&error);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The variable CPPROF, which profiles a program without a line of code:
+ *
+ *     CPPROF=cpu=HZ,heap=BYTES,out=PATH   write profiles when the program ends
+ *     CPPROF=cpu,heap,record=DIR          keep them in files for a recorder
+ *     CPPROF=http=ADDRESS                 serve them, whenever they are asked
+ *     CPPROF=push=URL                     send them, every ten seconds
+ *
+ * The kinds are cpu=HZ, heap=BYTES, block=NS, mutex=N, wall=HZ or offcpu=HZ,
+ * goroutine (or threads) and threadcreate; without any of these words it is
+ * cpu. In all of them engine=auto|perf|timer|itimer, depth=N,
+ * symbolize=full|functions|none, labels=on|off, debug=0|1|2 (not of cpu and
+ * wall), legacy=on|off (not of wall); of block inprogress=on|off; of the heap
+ * also peak=on|off, and mmap=on|off, which is a profile of its own (both
+ * inprogress and mmap not with record=). In PATH %k is the kind, %p the pid,
+ * %t the time in seconds since 1970, %e the name of the executable, %% a
+ * percent sign.
+ *
+ * With http= and neither out= nor record= nothing is written at the end: heap,
+ * block and mutex say what is recorded from the start (without any kind it is
+ * heap, as in Go), and the others are captured when they are asked for. Beside
+ * it http-token=TOKEN or http-token-file=PATH, and insecure; %p, %t and %e
+ * stand in unix:PATH, too.
+ *
+ * vm=tick|span|cpu, or vm=HZ, is a profile of interpreted code (<cpprof/vm.h>),
+ * which starts when there is an interpreter that can be profiled. It is written
+ * to PATH, also beside record=.
+ *
+ * The same holds for push=, where without any kind it is cpu, heap, block,
+ * mutex and goroutine. Beside it push-name=, push-label=NAME=VALUE (as many as
+ * there are), push-interval=SECONDS, push-protocol=push|ingest, push-user=,
+ * push-token-file=, push-tenant=, and push-keep=N of files. docs/push.md
+ */
+#ifndef COLLECT_ENVIRONMENT_H
+#define COLLECT_ENVIRONMENT_H
+
+#include "collect/cpu/session.h"
+#include <cpprof/heap.h>
+#include <cpprof/profiles.h>
+#include <cpprof/vm.h>
+
+#include <limits.h>
+
+/* ORDER: kinds[] of environment_words.c */
+#define CPPROF__KIND_CPU          1u
+#define CPPROF__KIND_HEAP         2u
+#define CPPROF__KIND_BLOCK        4u
+#define CPPROF__KIND_MUTEX        8u
+#define CPPROF__KIND_WALL         16u
+#define CPPROF__KIND_OFF_CPU      32u
+#define CPPROF__KIND_THREADS      64u
+#define CPPROF__KIND_THREADCREATE 128u
+/* Beside the heap, when asked for. */
+#define CPPROF__KIND_MMAP 1024u
+
+/* Those whose tables a recorder can read. */
+#define CPPROF__KINDS_OF_TABLES                                                \
+    (CPPROF__KIND_HEAP | CPPROF__KIND_BLOCK | CPPROF__KIND_MUTEX)
+
+/* Those of every wall-clock profile. */
+#define CPPROF__KINDS_OF_WALL (CPPROF__KIND_WALL | CPPROF__KIND_OFF_CPU)
+
+/* What push=... says; "" and 0: nothing. */
+struct cpprof__push_words {
+    char url[PATH_MAX];
+    char name[256];
+    char labels[1024]; /* with commas in between */
+    char user[256];
+    char token_file[PATH_MAX];
+    char tenant[256];
+    uint32_t interval_s;
+    uint32_t keep;
+    bool is_ingest;
+};
+
+struct cpprof__environment {
+    struct cpprof__session_plan plan; /* without writer and directory */
+    struct cpprof_heap_options heap;
+    struct cpprof_profile_options others; /* block, mutex, threads */
+    struct cpprof_wall_options wall;
+    struct cpprof_vm_options vm;
+    bool has_vm;
+    int64_t heap_rate;        /* 0: off */
+    int64_t block_rate;       /* nanoseconds; 0: off */
+    uint32_t mutex_fraction;  /* 0: off */
+    uint32_t kinds;           /* CPPROF__KIND_*, those that are on */
+    char out[PATH_MAX];       /* pattern */
+    char directory[PATH_MAX]; /* "": not recording */
+    char http[PATH_MAX];      /* address, "": not serving */
+    char http_token[256];     /* "": none */
+    char http_token_file[PATH_MAX];
+    bool http_insecure;
+    bool serves_only; /* nothing is written or recorded */
+    struct cpprof__push_words push;
+};
+
+/* Errors: CPPROF_INVALID with a line that names the word. */
+enum cpprof_status
+cpprof__environment_parse(const char *text, struct cpprof__environment *env,
+                          struct cpprof_error *error);
+
+/* ---------------------------------------------- environment_out.c -------- */
+
+/* Expand pattern; false when the result does not fit. */
+bool
+cpprof__environment_path(const char *pattern, char *path, size_t n);
+
+/* The pattern of one kind: its name for %k, or in front of the suffix when
+ * there are several kinds and no %k. False when the result does not fit. */
+bool
+cpprof__environment_pattern(const struct cpprof__environment *env,
+                            const char *kind, char *pattern, size_t n);
+
+/* Where this process writes: as asked, and kept apart from the ancestor that
+ * writes there too when the pattern does not say the pid. A relative path is
+ * one in folder, or NULL: in the current one. */
+enum cpprof_status
+cpprof__environment_open(const struct cpprof__environment *env,
+                         const char *kind, const char *folder,
+                         bool is_descendant, struct cpprof_writer *writer,
+                         struct cpprof_error *error);
+
+/* ---------------------------------------------- environment_end.c -------- */
+
+/* The kinds that are written when the process ends, from its start or from the
+ * fork that made it. Of several failures the first is told. */
+enum cpprof_status
+cpprof__environment_end_start(const struct cpprof__environment *env,
+                              bool is_descendant, struct cpprof_error *error);
+void
+cpprof__environment_end_start_child(void);
+enum cpprof_status
+cpprof__environment_end(bool hastily, struct cpprof_error *error);
+/* Will it write? */
+bool
+cpprof__environment_end_writes(void);
+
+/* ------------------------------------------------- environment.c --------- */
+
+/* Read CPPROF and set the heap's rate as it says; allocates nothing. What is
+ * wrong is one line on standard error, and the program goes on. */
+void
+cpprof__environment_read(void);
+/* What is asked for if it is to serve, or NULL; *is_descendant: a process that
+ * this one comes from was profiled by the same variable. */
+const struct cpprof__environment *
+cpprof__environment_http(bool *is_descendant);
+/* The same if it is to profile interpreted code. */
+const struct cpprof__environment *
+cpprof__environment_vm(bool *is_descendant);
+/* Is there to be a profile that can have frames of scripts in it? */
+bool
+cpprof__environment_asks_for_scripts(void);
+/* The same if it is to push. */
+const struct cpprof__environment *
+cpprof__environment_push(bool *is_descendant);
+/* One line on standard error. */
+void
+cpprof__environment_complain(const struct cpprof_error *error);
+/* Start what it asks for. The tables are there. */
+void
+cpprof__environment_start(void);
+/* The same in a child made by fork, if this process was started so. */
+void
+cpprof__environment_start_child(void);
+/* Write the profiles, if it was started so. hastily: the process ends by
+ * _exit(). */
+void
+cpprof__environment_stop(bool hastily);
+
+#endif

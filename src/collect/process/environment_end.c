@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CPPROF=heap,block,...: what is written when the process ends, or recorded
+ * until then. A child made by fork goes on with the tables of its parent, and
+ * has something to tell once it has something of its own in them.
+ */
+#include "collect/process/environment.h"
+
+#include "base/status.h"
+#include "collect/heap/heap_owner.h"
+#include "collect/recording/recorded.h"
+#include "collect/runtime/keeper.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/wall/wall.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* How long _exit() may wait for the profiles to be written. */
+#define HASTE_SECONDS 10
+
+/* A profile that is written at the end. */
+struct end {
+    uint32_t kind;
+    const char *name;
+    bool (*has_own)(void); /* of a child: something that its parent has not;
+                            * NULL: it is not written there */
+    struct cpprof_writer writer; /* of the first process; .write NULL */
+};
+
+static const struct cpprof__environment *environment; /* NULL: not started */
+static char folder[PATH_MAX]; /* the current one at the start */
+static int32_t started_pid;   /* 0: ended, or not started */
+static bool is_child;
+static struct cpprof_heap *mappings; /* followed with mmap=on */
+static bool has_wall;                /* runs */
+static uint64_t n_sampled_at_fork;
+
+static uint64_t
+n_sampled(void)
+{
+    uint32_t i, n = load_acquire(&cpprof__heap.head->n_buckets);
+    uint64_t sum = 0;
+
+    for (i = 0; i < n && i < CPPROF__HEAP_BUCKETS; i++)
+        sum += load_relaxed(&cpprof__heap.buckets[i].n_sampled);
+    return sum;
+}
+
+static bool
+has_sampled(void)
+{
+    return n_sampled() != n_sampled_at_fork;
+}
+
+/* Waits begin anew in a child. */
+static bool
+has_blocked(void)
+{
+    return cpprof_profile_count(cpprof_lookup("block")) > 0;
+}
+
+static bool
+has_held(void)
+{
+    return cpprof_profile_count(cpprof_lookup("mutex")) > 0;
+}
+
+static struct end ends[] = {
+    {.kind = CPPROF__KIND_HEAP, .name = "heap", .has_own = has_sampled},
+    {.kind = CPPROF__KIND_MMAP, .name = "mmap", .has_own = has_sampled},
+    {.kind = CPPROF__KIND_BLOCK, .name = "block", .has_own = has_blocked},
+    {.kind = CPPROF__KIND_MUTEX, .name = "mutex", .has_own = has_held},
+    {.kind = CPPROF__KIND_THREADS, .name = "goroutine"},
+    {.kind = CPPROF__KIND_THREADCREATE, .name = "threadcreate"},
+};
+#define N_ENDS (sizeof ends / sizeof *ends)
+
+/* ---- writing ---------------------------------------------------------- */
+
+/* Where a child writes is known when it has something to write. */
+static enum cpprof_status
+open_end(struct end *end, bool is_descendant, struct cpprof_error *error)
+{
+    return cpprof__environment_open(environment, end->name,
+                                    is_child ? folder : NULL, is_descendant,
+                                    &end->writer, error);
+}
+
+static enum cpprof_status
+write_mmap(struct cpprof_writer writer, struct cpprof_error *error)
+{
+    struct cpprof_heap_options options = environment->heap;
+
+    options.heap = mappings;
+    return cpprof_write_heap_profile(writer, &options, error);
+}
+
+static enum cpprof_status
+write_end(struct end *end, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    if (is_child) {
+        if (!end->has_own || !end->has_own())
+            return CPPROF_OK;
+        status = open_end(end, true, error);
+        if (status != CPPROF_OK)
+            return status;
+    }
+    if (!end->writer.write)
+        return CPPROF_OK;
+    if (end->kind == CPPROF__KIND_HEAP)
+        return cpprof_write_heap_profile(end->writer, &environment->heap,
+                                         error);
+    if (end->kind == CPPROF__KIND_MMAP)
+        return write_mmap(end->writer, error);
+    return cpprof_profile_write(cpprof_lookup(end->name), end->writer,
+                                &environment->others, error);
+}
+
+/* The profile by wall time ends first: what the others take to be written is
+ * not the program's. */
+static enum cpprof_status
+end_wall(struct cpprof_error *error)
+{
+    enum cpprof_status status =
+        has_wall ? cpprof_stop_wall_profile(error) : CPPROF_OK;
+
+    has_wall = false;
+    return status;
+}
+
+/* All of them, whatever becomes of one. */
+static enum cpprof_status
+write_ends(struct cpprof_error *error)
+{
+    enum cpprof_status status = end_wall(error);
+    struct cpprof_error ignored;
+    size_t i;
+
+    for (i = 0; i < N_ENDS; i++) {
+        enum cpprof_status one;
+
+        if (!(environment->kinds & ends[i].kind))
+            continue;
+        one = write_end(&ends[i], status == CPPROF_OK ? error : &ignored);
+        if (status == CPPROF_OK)
+            status = one;
+    }
+    return status;
+}
+
+static void
+last(void)
+{
+    struct cpprof_error error;
+
+    write_ends(&error);
+}
+
+/* ---- start ------------------------------------------------------------ */
+
+static enum cpprof_status
+start_keeper(struct cpprof_error *error)
+{
+    const struct cpprof__keeper_plan plan = {cpprof__recorded_tick, NULL};
+    int failed = cpprof__keeper_start(&plan);
+
+    return failed ? cpprof__fail(error, CPPROF_SYSTEM, failed,
+                                 "pthread_create: %s", strerror(failed))
+                  : CPPROF_OK;
+}
+
+static enum cpprof_status
+record_wall(struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    if (!(environment->kinds & CPPROF__KINDS_OF_WALL))
+        return CPPROF_OK;
+    status = cpprof__wall_record(&environment->wall, error);
+    has_wall = status == CPPROF_OK;
+    return status;
+}
+
+static enum cpprof_status
+start_recording(struct cpprof_error *error)
+{
+    char name[256];
+    enum cpprof_status status = cpprof__recorded_start(
+        environment->directory, cpprof__heap_owner(name, sizeof name), error);
+
+    if (status == CPPROF_OK)
+        status = record_wall(error);
+    /* Beside a CPU profile, its thread sees to the tables. */
+    if (status != CPPROF_OK || environment->kinds & CPPROF__KIND_CPU)
+        return status;
+    return start_keeper(error);
+}
+
+static enum cpprof_status
+start_wall(bool is_descendant, struct cpprof_error *error)
+{
+    const char *name =
+        environment->kinds & CPPROF__KIND_WALL ? "wall" : "offcpu";
+    struct cpprof_writer writer;
+    enum cpprof_status status;
+
+    if (!(environment->kinds & CPPROF__KINDS_OF_WALL))
+        return CPPROF_OK;
+    status = cpprof__environment_open(environment, name, NULL, is_descendant,
+                                      &writer, error);
+    if (status == CPPROF_OK)
+        status = cpprof_start_wall_profile(writer, &environment->wall, error);
+    has_wall = status == CPPROF_OK;
+    return status;
+}
+
+static void
+close_all(void)
+{
+    size_t i;
+
+    for (i = 0; i < N_ENDS; i++)
+        if (ends[i].writer.write)
+            ends[i].writer.close(ends[i].writer.ctx, 1);
+}
+
+static enum cpprof_status
+start_writing(bool is_descendant, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    size_t i;
+
+    if (!getcwd(folder, sizeof folder))
+        strcpy(folder, "/");
+    for (i = 0; i < N_ENDS && status == CPPROF_OK; i++)
+        if (environment->kinds & ends[i].kind)
+            status = open_end(&ends[i], is_descendant, error);
+    if (status == CPPROF_OK && environment->kinds & CPPROF__KIND_MMAP)
+        status = cpprof_heap_mmap(&mappings, error);
+    if (status == CPPROF_OK)
+        status = start_wall(is_descendant, error);
+    if (status != CPPROF_OK)
+        close_all();
+    return status;
+}
+
+static void
+set_rates(const struct cpprof__environment *env)
+{
+    if (env->kinds & CPPROF__KIND_BLOCK)
+        cpprof_set_block_rate(env->block_rate);
+    if (env->kinds & CPPROF__KIND_MUTEX)
+        cpprof_set_mutex_fraction((int)env->mutex_fraction);
+}
+
+enum cpprof_status
+cpprof__environment_end_start(const struct cpprof__environment *env,
+                              bool is_descendant, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    environment = env;
+    status = *env->directory ? start_recording(error)
+                             : start_writing(is_descendant, error);
+    if (status != CPPROF_OK) {
+        cpprof__heap_set_rate(0);
+        return status;
+    }
+    set_rates(env);
+    started_pid = (int32_t)getpid();
+    return CPPROF_OK;
+}
+
+/* A recorded child costs nothing until it samples: it has no thread but
+ * that of a wall profile. */
+void
+cpprof__environment_end_start_child(void)
+{
+    struct cpprof_error error;
+
+    if (!started_pid)
+        return;
+    started_pid = (int32_t)getpid();
+    is_child = true;
+    has_wall = false;
+    if (environment->kinds & CPPROF__KIND_HEAP)
+        n_sampled_at_fork = n_sampled();
+    cpprof__keeper_forget();
+    if (*environment->directory) {
+        record_wall(&error);
+        return;
+    }
+    start_wall(true, &error);
+}
+
+bool
+cpprof__environment_end_writes(void)
+{
+    return started_pid && started_pid == (int32_t)getpid() &&
+           !*environment->directory;
+}
+
+/* A thread for it, which may have to be left behind: a lock that it needs may
+ * be held by who called _exit() in a handler, or for ever in a child. */
+static void
+write_apart(bool hastily)
+{
+    const struct cpprof__keeper_plan plan = {NULL, last};
+
+    if (!cpprof__keeper_start(&plan))
+        cpprof__keeper_finish(HASTE_SECONDS);
+    else if (!hastily) /* as after unshare(CLONE_NEWPID) */
+        last();
+}
+
+enum cpprof_status
+cpprof__environment_end(bool hastily, struct cpprof_error *error)
+{
+    if (!started_pid || started_pid != (int32_t)getpid())
+        return CPPROF_OK;
+    if (*environment->directory) {
+        if (has_wall && !hastily)
+            cpprof_stop_wall_profile(NULL);
+        cpprof__recorded_end(hastily);
+        return CPPROF_OK;
+    }
+    started_pid = 0;
+    if (hastily || is_child) {
+        write_apart(hastily);
+        return CPPROF_OK;
+    }
+    return write_ends(error);
+}

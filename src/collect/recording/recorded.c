@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/recording/recorded.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "collect/runtime/proc.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/signal/waits/wait_buckets.h"
+#include "collect/signal/waits/waits.h"
+#include "collect/store/script_file.h"
+#include "collect/store/spool.h"
+#include "collect/store/tables.h"
+#include "collect/wall/wall_counts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+
+static size_t
+part_bytes(enum cpprof__mirror_part part)
+{
+    switch (part) {
+    case CPPROF__MIRROR_STORE:
+        return cpprof__store_shared_bytes();
+    case CPPROF__MIRROR_NODES:
+        return CPPROF__TREE_NODES * sizeof(struct cpprof__tree_node);
+    case CPPROF__MIRROR_BLOCKS:
+        return CPPROF__HEAP_LIVE * sizeof(struct cpprof__heap_block);
+    case CPPROF__MIRROR_BUCKETS:
+        return CPPROF__HEAP_BUCKETS * sizeof(struct cpprof__heap_bucket);
+    case CPPROF__MIRROR_WAITS:
+        return cpprof__waits_bytes();
+    case CPPROF__MIRROR_WALL:
+        return sizeof cpprof__wall_kept;
+    default:
+        return PAGE;
+    }
+}
+
+uint64_t
+cpprof__recorded_offset(enum cpprof__mirror_part part)
+{
+    uint64_t offset = 0;
+    int i;
+
+    for (i = 0; i < (int)part; i++)
+        offset +=
+            (part_bytes((enum cpprof__mirror_part)i) + PAGE - 1) / PAGE * PAGE;
+    return offset;
+}
+
+/* ---- what is copied --------------------------------------------------- */
+
+static void
+add_area(enum cpprof__mirror_part part, const void *part_start,
+         const void *from, size_t n_bytes)
+{
+    struct cpprof__mirror *plan = &cpprof__mirror_plan;
+    struct cpprof__mirror_area *area = &plan->areas[plan->n_areas++];
+
+    area->part = part;
+    area->from = from;
+    area->n_bytes = n_bytes;
+    area->offset = cpprof__recorded_offset(part) +
+                   (uint64_t)((const char *)from - (const char *)part_start);
+}
+
+static void
+add_table(enum cpprof__mirror_part part, const void *from,
+          const uint32_t *n_used, uint32_t each)
+{
+    add_area(part, from, from, part_bytes(part));
+    cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].n_used = n_used;
+    cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].each = each;
+}
+
+/* A table of the store, which is a part as a whole. */
+static void
+add_stored(const void *from, const uint32_t *n_used, uint32_t each, uint32_t n)
+{
+    add_area(CPPROF__MIRROR_STORE, cpprof__tables.store.head, from,
+             (size_t)each * n);
+    cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].n_used = n_used;
+    cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].each = each;
+}
+
+/* Head and rows are one part; row 0 is not used, nor counted. */
+static void
+add_rows(enum cpprof__mirror_part part, const void *head, size_t n_head,
+         const void *rows, const struct cpprof__mirror_area *table)
+{
+    struct cpprof__mirror *plan = &cpprof__mirror_plan;
+
+    add_area(part, head, (const char *)rows + table->each,
+             table->n_bytes - table->each);
+    plan->areas[plan->n_areas - 1].n_used = table->n_used;
+    plan->areas[plan->n_areas - 1].each = table->each;
+    add_area(part, head, head, n_head);
+}
+
+static void
+add_waits(void)
+{
+    const struct cpprof__waits *waits = &cpprof__waits;
+    const struct cpprof__mirror_area table = {
+        .n_bytes = CPPROF__WAIT_BUCKETS * sizeof *waits->buckets,
+        .n_used = &waits->head->n_buckets,
+        .each = sizeof *waits->buckets,
+    };
+
+    add_rows(CPPROF__MIRROR_WAITS, waits->head, sizeof *waits->head,
+             waits->buckets, &table);
+}
+
+static void
+add_wall(void)
+{
+    const struct cpprof__wall_kept *kept = &cpprof__wall_kept;
+    const struct cpprof__mirror_area table = {
+        .n_bytes = sizeof kept->rows,
+        .n_used = &kept->head.n_rows,
+        .each = sizeof kept->rows[0],
+    };
+
+    add_rows(CPPROF__MIRROR_WALL, kept, sizeof kept->head, kept->rows, &table);
+}
+
+static void
+plan_areas(void)
+{
+    const struct cpprof__store *store = &cpprof__tables.store;
+    const struct cpprof__tree *tree = &cpprof__tables.tree;
+    const struct cpprof__heap *heap = &cpprof__heap;
+
+    /* The tables of the store before the head that counts them. */
+    add_stored(store->text, &store->head->n_text, 1, CPPROF__STORE_TEXT);
+    add_stored(store->mappings, &store->head->n_mappings,
+               sizeof *store->mappings, CPPROF__STORE_MAPPINGS);
+    add_stored(store->label_sets, &store->head->n_label_sets,
+               sizeof *store->label_sets, CPPROF__STORE_LABEL_SETS);
+    add_area(CPPROF__MIRROR_STORE, store->head, store->head,
+             sizeof *store->head);
+    add_table(CPPROF__MIRROR_NODES, tree->nodes, &tree->head->n_nodes,
+              sizeof *tree->nodes);
+    add_area(CPPROF__MIRROR_TREE, tree->head, tree->head, sizeof *tree->head);
+    add_table(CPPROF__MIRROR_BUCKETS, heap->buckets, &heap->head->n_buckets,
+              sizeof *heap->buckets);
+    add_table(CPPROF__MIRROR_BLOCKS, heap->blocks, &heap->head->n_blocks,
+              sizeof *heap->blocks);
+    add_area(CPPROF__MIRROR_HEAP, heap->head, heap->head, sizeof *heap->head);
+    add_waits();
+    add_wall();
+}
+
+_Static_assert(sizeof(struct cpprof__tree_head) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__heap_head) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__heap_block) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__heap_bucket) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__wait_bucket) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__waits_head) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__wall_count) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__wall_kept_head) % 8 == 0, "by words");
+_Static_assert(sizeof(struct cpprof__store_head) % 8 == 0, "copied by words");
+_Static_assert(sizeof(struct cpprof__mirror_head) <= PAGE, "one page");
+
+/* ---- start ------------------------------------------------------------ */
+
+static void
+map_control(const char *directory)
+{
+    char path[PATH_MAX + 16];
+    void *p;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/control", directory);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    if (p != MAP_FAILED)
+        cpprof__mirror_plan.control = p;
+    close(fd);
+}
+
+static bool
+reads_zero(int fd, uint64_t offset, size_t n)
+{
+    char bytes[2 * sizeof(struct cpprof__heap_bucket)] = {0};
+    size_t i;
+
+    if (n > sizeof bytes || pread(fd, bytes, n, (off_t)offset) != (ssize_t)n)
+        return false;
+    for (i = 0; i < n; i++)
+        if (bytes[i])
+            return false;
+    return true;
+}
+
+/* Nothing in the first rows: no row is in use. */
+static bool
+reads_empty(int fd)
+{
+    size_t heap_bytes = 2 * sizeof(struct cpprof__heap_bucket);
+    const char *first = (const char *)(cpprof__waits.buckets + 1);
+    uint64_t waits = cpprof__recorded_offset(CPPROF__MIRROR_WAITS) +
+                     (uint64_t)(first - (const char *)cpprof__waits.head);
+    struct cpprof__mirror_head head = {0};
+
+    return read(fd, &head, sizeof head) == sizeof head &&
+           !memcmp(head.magic, CPPROF__MIRROR_MAGIC, sizeof head.magic) &&
+           head.n_bytes == cpprof__recorded_offset(CPPROF__MIRROR_END) &&
+           !*head.owner &&
+           reads_zero(fd, cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS),
+                      heap_bytes) &&
+           reads_zero(fd, waits, sizeof *cpprof__waits.buckets) &&
+           reads_zero(fd,
+                      cpprof__recorded_offset(CPPROF__MIRROR_WALL) +
+                          offsetof(struct cpprof__wall_kept, rows[1]),
+                      sizeof cpprof__wall_kept.rows[0]);
+}
+
+/* An earlier image of this pid in which nothing was sampled is not worth its
+ * file: what a shell leaves behind that only execs. */
+static void
+remove_empty(const char *directory)
+{
+    char path[PATH_MAX + 32];
+    uint32_t image;
+    int fd;
+
+    for (image = 0;; image++) {
+        cpprof__mirror_path(path, directory, (int32_t)getpid(), image);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return;
+        if (reads_empty(fd))
+            unlink(path);
+        close(fd);
+    }
+}
+
+enum cpprof_status
+cpprof__recorded_start(const char *directory, const char *owner,
+                       struct cpprof_error *error)
+{
+    struct cpprof__mirror *plan = &cpprof__mirror_plan;
+    int failed = ENOMEM;
+
+    if (strlen(directory) >= sizeof plan->directory)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "path too long");
+    if (!cpprof__heap.head || !cpprof__tables.tree.head)
+        return cpprof__fail_nomem(error);
+    strcpy(plan->directory, directory);
+    cpprof__proc_name(plan->name, sizeof plan->name);
+    snprintf(plan->owner, sizeof plan->owner, "%s", owner ? owner : "");
+    plan->n_bytes = cpprof__recorded_offset(CPPROF__MIRROR_END);
+    plan->first_pid = (int32_t)getpid();
+    plan->scripts = cpprof__script_file_record(directory);
+    plan_areas();
+    map_control(directory);
+    remove_empty(directory);
+    cpprof__tables_read_maps();
+    if (cpprof__mirror_prepare())
+        failed = cpprof__mirror_make();
+    if (failed)
+        return cpprof__fail(error, CPPROF_SYSTEM, failed,
+                            "%s: not recording: %s", directory,
+                            strerror(failed));
+    __atomic_store_n(&plan->wanted, true, __ATOMIC_SEQ_CST);
+    cpprof__mirror_all();
+    return CPPROF_OK;
+}
+
+/* ---- while it runs, and the end --------------------------------------- */
+
+/* The file of this process. A child that shares the memory of its parent until
+ * it execs has none; its raw pid tells. */
+static struct cpprof__mirror_head *
+own_head(void)
+{
+    struct cpprof__mirror_head *head = cpprof__mirror_head();
+
+    return head && head->pid == (int32_t)syscall(SYS_getpid) ? head : NULL;
+}
+
+static void
+mark_ended(struct cpprof__mirror_head *head)
+{
+    store_relaxed(&head->end_ns, cpprof__now_ns(CLOCK_REALTIME));
+    store_release(&head->state, (uint32_t)CPPROF__MIRROR_ENDED);
+}
+
+static bool
+is_stopped(void)
+{
+    const uint32_t *control = cpprof__mirror_plan.control;
+
+    return control && load_acquire(control) != 0;
+}
+
+bool
+cpprof__recorded_tick(void)
+{
+    struct cpprof__mirror_head *head = own_head();
+
+    if (!head || !load_relaxed(&cpprof__mirror_plan.wanted))
+        return false;
+    cpprof__tables_resolve();
+    if (!is_stopped())
+        return true;
+    store_relaxed(&cpprof__mirror_plan.wanted, false);
+    cpprof__heap_set_rate(0);
+    cpprof__waits_set_block_rate(0);
+    cpprof__waits_set_mutex_fraction(0);
+    cpprof_stop_wall_profile(NULL);
+    mark_ended(head);
+    return false;
+}
+
+/* Of a process that the recorder did not start itself, a file in which there
+ * is nothing. */
+static void
+remove_if_empty(const struct cpprof__mirror_head *head)
+{
+    const uint32_t *control = cpprof__mirror_plan.control;
+    char path[PATH_MAX + 32];
+    int fd;
+
+    if (!control || load_acquire(control + 1) == (uint32_t)getppid())
+        return;
+    cpprof__mirror_path(path, cpprof__mirror_plan.directory, head->pid,
+                        head->image);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && reads_empty(fd))
+        unlink(path);
+    if (fd >= 0)
+        close(fd);
+}
+
+void
+cpprof__recorded_end(bool hastily)
+{
+    struct cpprof__mirror_head *head = own_head();
+
+    if (!head || !load_relaxed(&cpprof__mirror_plan.wanted))
+        return;
+    if (!hastily)
+        cpprof__tables_resolve();
+    mark_ended(head);
+    remove_if_empty(head);
+}

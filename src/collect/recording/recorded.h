@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of this process for a recorder: CPPROF=record=DIR,heap. A copy in
+ * DIR/PID.IMAGE.tables is kept up to date by whoever changes a table (see
+ * signal/mirror.h); what is here starts that, has mappings found for new
+ * stacks now and then, and ends it.
+ */
+#ifndef COLLECT_RECORDED_H
+#define COLLECT_RECORDED_H
+
+#include "collect/signal/tables/mirror.h"
+#include <cpprof/status.h>
+
+#include <stdbool.h>
+
+/* Where a part lies in the file; the whole length for CPPROF__MIRROR_END. */
+uint64_t
+cpprof__recorded_offset(enum cpprof__mirror_part part);
+
+/* owner: whose malloc it is when it is not ours, or NULL. Outside handlers,
+ * once, with the tables made. */
+enum cpprof_status
+cpprof__recorded_start(const char *directory, const char *owner,
+                       struct cpprof_error *error);
+
+/* Now and then, by a thread of ours: see to new stacks, and whether somebody
+ * asked for an end. False when there is nothing left to do. */
+bool
+cpprof__recorded_tick(void);
+
+/* The process ends. The copy goes on: destructors may still give memory back.
+ * hastily: by _exit(), maybe in a handler. */
+void
+cpprof__recorded_end(bool hastily);
+
+#endif

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recorder's side of the spool: map the files of a directory privately,
+ * finish what the processes could not (drain their rings), and write each
+ * image as a profile. Nothing in the files is trusted to make sense: a program
+ * that runs wild may have written into them.
+ */
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/cpu/cpu_profile.h"
+#include "collect/cpu/drain.h"
+#include "collect/recording/recording_tables.h"
+#include "collect/store/script_file.h"
+#include "collect/store/spool.h"
+#include <cpprof/recording.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAGIC "cpprofR1"
+
+/* Live processes are given this long to end their sampling. */
+#define END_TRIES    150
+#define END_PAUSE_NS 10000000
+
+struct stored {
+    void *block;
+    struct cpprof__store store;
+};
+
+struct image {
+    struct cpprof_recorded_image public;
+    struct cpprof__spool_head *head;
+    size_t block_bytes;
+    struct stored *stores;
+    size_t n_stores;
+    char engine[160];
+};
+
+struct cpprof_recording {
+    char directory[PATH_MAX];
+    struct image *images;
+    size_t n;
+    size_t capacity;
+    struct cpprof__recorded_set set;
+};
+
+/* A private, writable copy of a file, at least n bytes long, zero behind its
+ * end; NULL when it cannot be read. */
+static void *
+map_copy(const char *path, size_t n, size_t *n_file)
+{
+    struct stat st;
+    char *p = MAP_FAILED;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return NULL;
+    if (!fstat(fd, &st) && st.st_size > 0) {
+        *n_file = (size_t)st.st_size < n || !n ? (size_t)st.st_size : n;
+        if (!n)
+            n = *n_file;
+        p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    if (p != MAP_FAILED && mmap(p, *n_file, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        munmap(p, n);
+        p = MAP_FAILED;
+    }
+    close(fd);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static bool
+head_makes_sense(const struct cpprof__spool_head *head, size_t n_file)
+{
+    uint64_t words;
+
+    if (n_file < CPPROF__SPOOL_RING_OFFSET + sizeof(struct cpprof__ring) ||
+        memcmp(head->magic, MAGIC, sizeof head->magic))
+        return false;
+    words = head->ring_words;
+    return words && !(words & (words - 1)) && words < 1u << 24 &&
+           n_file >= CPPROF__SPOOL_RING_OFFSET + cpprof__ring_bytes(words) &&
+           head->rate_hz && head->period_ns &&
+           memchr(head->name, 0, sizeof head->name) &&
+           memchr(head->engine, 0, sizeof head->engine);
+}
+
+/* ---- reading ---------------------------------------------------------- */
+
+static void
+free_image(struct image *image)
+{
+    size_t i;
+
+    for (i = 0; i < image->n_stores; i++)
+        munmap(image->stores[i].block, cpprof__store_bytes());
+    free(image->stores);
+    munmap(image->head, image->block_bytes);
+}
+
+static bool
+add_store(struct image *image, void *block)
+{
+    struct stored *more =
+        realloc(image->stores, (image->n_stores + 1) * sizeof *more);
+
+    if (!more) {
+        munmap(block, cpprof__store_bytes());
+        return false;
+    }
+    image->stores = more;
+    more[image->n_stores].block = block;
+    if (!cpprof__store_open(&more[image->n_stores].store, block)) {
+        munmap(block, cpprof__store_bytes());
+        return true; /* not begun yet when the process ended */
+    }
+    image->n_stores++;
+    return true;
+}
+
+static bool
+open_stores(struct image *image, const char *directory)
+{
+    uint32_t i;
+
+    for (i = 0;; i++) {
+        char path[PATH_MAX + 48];
+        size_t n_file;
+        void *block;
+
+        snprintf(path, sizeof path, "%s/%d.%u.%u", directory,
+                 (int)image->head->pid, image->head->image, i);
+        block = map_copy(path, cpprof__store_bytes(), &n_file);
+        if (!block)
+            return true;
+        if (!add_store(image, block))
+            return false;
+    }
+}
+
+/* Samples that were committed to the ring but not yet drained. */
+static uint64_t
+drain_rest(struct image *image)
+{
+    struct cpprof__drain *drain;
+    uint64_t lost;
+
+    drain = image->n_stores ? calloc(1, sizeof *drain) : NULL;
+    if (!drain)
+        return 0;
+    drain->ring = (void *)((char *)image->head + CPPROF__SPOOL_RING_OFFSET);
+    drain->ring->mask = image->head->ring_words - 1;
+    drain->store = &image->stores[image->n_stores - 1].store;
+    cpprof__mappings_init(&drain->mappings, drain->store, false);
+    if (cpprof__store_index(drain->store))
+        cpprof__drain_all(drain);
+    image->head->n_records += drain->n_records;
+    lost = drain->n_lost + drain->ring->lost;
+    free(drain);
+    return lost;
+}
+
+static void
+describe(struct image *image, uint64_t lost)
+{
+    const struct cpprof__spool_head *head = image->head;
+    struct cpprof_recorded_image *public = &image->public;
+    size_t i;
+
+    public->pid = head->pid;
+    public->image = head->image;
+    public->name = head->name;
+    for (i = 0; i < image->n_stores; i++)
+    public->n_samples += image->stores[i].store.head->total;
+    public->n_lost = lost;
+    public->n_threads = head->n_threads;
+    public->start_ns = head->start_ns;
+    if (head->last_mono_ns > head->start_mono_ns)
+    public->duration_ns = head->last_mono_ns - head->start_mono_ns;
+    cpprof__cpu_profile_engine(head, public->n_samples, image->engine,
+                               sizeof image->engine);
+}
+
+static bool
+add_image(struct cpprof_recording *recording, struct image *image)
+{
+    if (recording->n == recording->capacity) {
+        size_t capacity = recording->capacity * 2 + 8;
+        struct image *more =
+            realloc(recording->images, capacity * sizeof *more);
+
+        if (!more)
+            return false;
+        recording->images = more;
+        recording->capacity = capacity;
+    }
+    recording->images[recording->n++] = *image;
+    return true;
+}
+
+/* A file that is not a recording, or not yet one, is passed over. */
+static enum cpprof_status
+open_image(struct cpprof_recording *recording, const char *name,
+           struct cpprof_error *error)
+{
+    struct image image = {0};
+    char path[PATH_MAX + 272];
+
+    snprintf(path, sizeof path, "%s/%s", recording->directory, name);
+    image.head = map_copy(path, 0, &image.block_bytes);
+    if (!image.head)
+        return CPPROF_OK;
+    if (!head_makes_sense(image.head, image.block_bytes)) {
+        munmap(image.head, image.block_bytes);
+        return CPPROF_OK;
+    }
+    if (!open_stores(&image, recording->directory) ||
+        !add_image(recording, &image)) {
+        free_image(&image);
+        return cpprof__fail_nomem(error);
+    }
+    return CPPROF_OK;
+}
+
+/* PID.IMAGE, and not PID.IMAGE.STORE or something else. */
+static bool
+is_image_name(const char *name)
+{
+    const char *dot = strchr(name, '.');
+
+    return *name >= '1' && *name <= '9' && dot && dot[1] &&
+           !strchr(dot + 1, '.');
+}
+
+static int
+compare_images(const void *a, const void *b)
+{
+    const struct cpprof_recorded_image *x = &((const struct image *)a)->public;
+    const struct cpprof_recorded_image *y = &((const struct image *)b)->public;
+
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return (x->image > y->image) - (x->image < y->image);
+}
+
+static bool
+is_stopped(const char *directory)
+{
+    char path[PATH_MAX + 16];
+    uint32_t word = 0;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/control", directory);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (read(fd, &word, sizeof word) != sizeof word)
+        word = 0;
+    close(fd);
+    return word != 0;
+}
+
+/* Does the process behind this file still write to it? */
+static bool
+is_alive(const char *path)
+{
+    struct cpprof__spool_head head = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    if (read(fd, &head, sizeof head) != sizeof head)
+        head.state = CPPROF__SPOOL_ENDED;
+    close(fd);
+    return head.state == CPPROF__SPOOL_RUNNING && head.pid > 0 &&
+           (!kill(head.pid, 0) || errno == EPERM);
+}
+
+static bool
+any_alive(const char *directory, DIR *dir)
+{
+    struct dirent *entry;
+    bool any = false;
+
+    rewinddir(dir);
+    while (!any && (entry = readdir(dir))) {
+        char path[PATH_MAX + 272];
+
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        any = is_image_name(entry->d_name) && is_alive(path);
+    }
+    return any;
+}
+
+/* Once they were told to stop, processes that live get the time to do so. */
+static void
+wait_for_ends(const char *directory, DIR *dir)
+{
+    const struct timespec pause = {0, END_PAUSE_NS};
+    int i;
+
+    if (!is_stopped(directory))
+        return;
+    for (i = 0; i < END_TRIES && any_alive(directory, dir); i++)
+        nanosleep(&pause, NULL);
+}
+
+enum cpprof_status
+cpprof_recording_open(const char *directory,
+                      struct cpprof_recording **recording,
+                      struct cpprof_error *error)
+{
+    struct cpprof_recording *made;
+    enum cpprof_status status = CPPROF_OK;
+    struct dirent *entry;
+    DIR *dir = opendir(directory);
+    size_t i;
+
+    if (!dir)
+        return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", directory,
+                            strerror(errno));
+    made = calloc(1, sizeof *made);
+    if (!made) {
+        closedir(dir);
+        return cpprof__fail_nomem(error);
+    }
+    snprintf(made->directory, sizeof made->directory, "%s", directory);
+    wait_for_ends(directory, dir);
+    rewinddir(dir);
+    while (status == CPPROF_OK && (entry = readdir(dir))) {
+        if (is_image_name(entry->d_name))
+            status = open_image(made, entry->d_name, error);
+        else if (cpprof__recorded_set_is_name(entry->d_name))
+            status = cpprof__recorded_set_add(&made->set, directory,
+                                              entry->d_name, error);
+    }
+    closedir(dir);
+    if (status != CPPROF_OK) {
+        cpprof_recording_free(made);
+        return status;
+    }
+    for (i = 0; i < made->n; i++)
+        describe(&made->images[i], drain_rest(&made->images[i]));
+    if (made->n)
+        qsort(made->images, made->n, sizeof *made->images, compare_images);
+    cpprof__recorded_set_sort(&made->set);
+    for (i = 0; i < made->n; i++) /* in its place for good */
+        made->images[i].public.engine = made->images[i].engine;
+    *recording = made;
+    return CPPROF_OK;
+}
+
+void
+cpprof_recording_free(struct cpprof_recording *recording)
+{
+    size_t i;
+
+    if (!recording)
+        return;
+    for (i = 0; i < recording->n; i++)
+        free_image(&recording->images[i]);
+    free(recording->images);
+    cpprof__recorded_set_free(&recording->set);
+    free(recording);
+}
+
+size_t
+cpprof_recording_n_images(const struct cpprof_recording *recording)
+{
+    return recording->n;
+}
+
+const struct cpprof_recorded_image *
+cpprof_recording_image(const struct cpprof_recording *recording, size_t index)
+{
+    return index < recording->n ? &recording->images[index].public : NULL;
+}
+
+size_t
+cpprof_recording_n_heaps(const struct cpprof_recording *recording)
+{
+    return recording->set.n;
+}
+
+const struct cpprof_recorded_heap *
+cpprof_recording_heap(const struct cpprof_recording *recording, size_t index)
+{
+    return cpprof__recorded_set_heap(&recording->set, index);
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+enum cpprof_status
+cpprof_recording_write(struct cpprof_recording *recording, size_t index,
+                       struct cpprof_writer writer,
+                       const struct cpprof_cpu_options *options,
+                       struct cpprof_error *error)
+{
+    static const struct cpprof_cpu_options defaults = {.size = sizeof defaults};
+    struct cpprof__cpu_profile profile;
+    struct cpprof__scripts scripts;
+    enum cpprof_status status;
+    struct image *image;
+    size_t i;
+
+    if (index >= recording->n) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "image %zu of a recording with %zu", index,
+                            recording->n);
+    }
+    image = &recording->images[index];
+    status = cpprof__cpu_profile_begin(&profile, image->head,
+                                       options ? options : &defaults,
+                                       CPPROF__CPU_NAMES_APART, writer, error);
+    if (status != CPPROF_OK)
+        return status;
+    cpprof__script_file_read(&scripts, recording->directory,
+                             image->head->scripts);
+    if (!profile.is_legacy)
+        cpprof__builder_use_scripts(profile.builder, &scripts);
+    for (i = 0; i < image->n_stores; i++)
+        cpprof__cpu_profile_add(&profile, &image->stores[i].store);
+    status = cpprof__cpu_profile_end(&profile, image->head,
+                                     image->public.n_lost, error);
+    cpprof__script_file_free(&scripts);
+    return status;
+}
+
+enum cpprof_status
+cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
+                            struct cpprof_writer writer,
+                            const struct cpprof_heap_options *options,
+                            struct cpprof_error *error)
+{
+    static const struct cpprof_heap_options defaults = {.size =
+                                                            sizeof defaults};
+
+    return cpprof__recorded_set_write(&recording->set, index, writer,
+                                      options ? options : &defaults, error);
+}
+
+const struct cpprof_recorded_waits *
+cpprof_recording_waits(const struct cpprof_recording *recording, size_t index)
+{
+    return cpprof__recorded_set_waits(&recording->set, index);
+}
+
+enum cpprof_status
+cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
+                             const char *name, struct cpprof_writer writer,
+                             const struct cpprof_profile_options *options,
+                             struct cpprof_error *error)
+{
+    static const struct cpprof_profile_options defaults = {.size =
+                                                               sizeof defaults};
+
+    return cpprof__recorded_set_write_waits(
+        &recording->set, index, name, writer, options ? options : &defaults,
+        error);
+}
+
+/* The words of DIR/control; n of them are written. */
+static enum cpprof_status
+write_control(const char *directory, int flags, const uint32_t *words,
+              size_t n_words, struct cpprof_error *error)
+{
+    char path[PATH_MAX + 16];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/control", directory);
+    fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0600);
+    if (fd < 0)
+        return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", path,
+                            strerror(errno));
+    errno = 0;
+    n = pwrite(fd, words, n_words * sizeof *words, 0);
+    close(fd);
+    if (n == (ssize_t)(n_words * sizeof *words))
+        return CPPROF_OK;
+    return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", path,
+                        errno ? strerror(errno) : "short write");
+}
+
+enum cpprof_status
+cpprof_recording_prepare(const char *directory, struct cpprof_error *error)
+{
+    const uint32_t words[] = {0, (uint32_t)getpid()};
+
+    return write_control(directory, O_CREAT | O_EXCL, words, 2, error);
+}
+
+enum cpprof_status
+cpprof_recording_stop(const char *directory, struct cpprof_error *error)
+{
+    const uint32_t stop = 1;
+
+    return write_control(directory, 0, &stop, 1, error);
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/recording/recording_tables.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "collect/contention/block_profile.h"
+#include "collect/heap/heap_profile.h"
+#include "collect/recording/recorded.h"
+#include "collect/store/script_file.h"
+#include "collect/wall/wall_counts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+struct cpprof__recorded_tables {
+    struct cpprof_recorded_heap public;
+    struct cpprof_recorded_waits waits;
+    char path[PATH_MAX + 272];
+    char name[sizeof((struct cpprof__mirror_head *)0)->name];
+    char owner[sizeof((struct cpprof__mirror_head *)0)->owner];
+};
+
+/* One file in memory. */
+struct loaded {
+    char *base;
+    size_t n_bytes;
+    struct cpprof__mirror_head *head;
+    struct cpprof__heap heap;
+    struct cpprof__tables tables;
+    struct cpprof__scripts scripts;
+    struct cpprof__waits waits; /* .head NULL: nobody waited */
+    struct cpprof__wall_counts wall;
+    struct cpprof__wall_summary wall_summary; /* rate 0: there is none */
+};
+
+/* ---- reading a file --------------------------------------------------- */
+
+/* Read [at, end) of a file; what cannot be read stays zero. */
+static void
+read_range(int fd, char *base, off_t at, off_t end)
+{
+    while (at < end) {
+        ssize_t n = pread(fd, base + at, (size_t)(end - at), at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        at += n;
+    }
+}
+
+/* Holes stay what they are. */
+static void
+read_data(int fd, char *base, off_t n_bytes)
+{
+    off_t at = 0, end;
+
+    while (at < n_bytes) {
+        at = lseek(fd, at, SEEK_DATA);
+        if (at < 0 || at >= n_bytes)
+            return;
+        end = lseek(fd, at, SEEK_HOLE);
+        if (end <= at || end > n_bytes)
+            end = n_bytes;
+        read_range(fd, base, at, end);
+        at = end;
+    }
+}
+
+static bool
+head_makes_sense(const struct cpprof__mirror_head *head, size_t n_bytes)
+{
+    return !memcmp(head->magic, CPPROF__MIRROR_MAGIC, sizeof head->magic) &&
+           head->n_bytes == n_bytes && head->pid > 0 &&
+           memchr(head->name, 0, sizeof head->name) &&
+           memchr(head->owner, 0, sizeof head->owner);
+}
+
+/* The memory of a store, which ends with indexes that are not in the file. */
+static size_t
+memory_bytes(size_t n_bytes)
+{
+    return n_bytes + cpprof__store_bytes();
+}
+
+static void
+unload(struct loaded *l)
+{
+    if (l->base)
+        munmap(l->base, memory_bytes(l->n_bytes));
+    l->base = NULL;
+    cpprof__script_file_free(&l->scripts);
+}
+
+static void
+set_pointers(struct loaded *l)
+{
+    char *base = l->base;
+
+    l->head = (void *)base;
+    l->tables.tree.head =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_TREE));
+    l->tables.tree.nodes =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_NODES));
+    l->heap.head =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_HEAP));
+    l->heap.blocks =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_BLOCKS));
+    l->heap.buckets =
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_BUCKETS));
+    l->heap.tree = &l->tables.tree;
+    cpprof__waits_open(&l->waits,
+                       base + cpprof__recorded_offset(CPPROF__MIRROR_WAITS),
+                       cpprof__waits_bytes());
+    cpprof__wall_kept_open(
+        (void *)(base + cpprof__recorded_offset(CPPROF__MIRROR_WALL)), &l->wall,
+        &l->wall_summary);
+}
+
+/* False: no recording, or no memory (errno ENOMEM). */
+static bool
+load(const char *path, struct loaded *l)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *p;
+
+    memset(l, 0, sizeof *l);
+    if (fd < 0)
+        return false;
+    l->n_bytes = cpprof__recorded_offset(CPPROF__MIRROR_END);
+    p = mmap(NULL, memory_bytes(l->n_bytes), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        close(fd);
+        errno = ENOMEM;
+        return false;
+    }
+    l->base = p;
+    read_data(fd, l->base, (off_t)l->n_bytes);
+    close(fd);
+    set_pointers(l);
+    if (head_makes_sense(l->head, l->n_bytes) &&
+        cpprof__store_open(&l->tables.store,
+                           l->base +
+                               cpprof__recorded_offset(CPPROF__MIRROR_STORE)))
+        return true;
+    unload(l);
+    errno = EINVAL;
+    return false;
+}
+
+/* ---- the set ---------------------------------------------------------- */
+
+bool
+cpprof__recorded_set_is_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return *name >= '1' && *name <= '9' && dot && !strcmp(dot, ".tables");
+}
+
+static uint64_t
+clamp(int64_t value)
+{
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+/* The stack of what found no room is not in the file: the tree's root, which
+ * is no stack, stands for it. */
+static enum cpprof_status
+wait_rows(const struct loaded *l, enum cpprof__wait_profile profile,
+          struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+{
+    *rows = NULL;
+    *n = 0;
+    return l->waits.head
+               ? cpprof__block_rows(&l->waits, profile, 0, rows, n, error)
+               : CPPROF_OK;
+}
+
+static enum cpprof_status
+describe_waits(const struct loaded *l, enum cpprof__wait_profile profile,
+               uint64_t *count, uint64_t *ns, struct cpprof_error *error)
+{
+    struct cpprof__row *rows;
+    size_t i, n;
+    enum cpprof_status status = wait_rows(l, profile, &rows, &n, error);
+
+    for (i = 0; i < n; i++) {
+        *count += clamp(rows[i].values[0]);
+        *ns += clamp(rows[i].values[1]);
+    }
+    free(rows);
+    return status;
+}
+
+static void
+describe_wall(struct cpprof_recorded_waits *waits, const struct loaded *l)
+{
+    uint32_t i;
+
+    for (i = 0; i < l->wall.n_places; i++) {
+        waits->n_wall += clamp(l->wall.places[i].n);
+        if (l->wall.places[i].n)
+            waits->wall_ns += clamp(l->wall.places[i].ns);
+    }
+    waits->wall_ns += clamp(l->wall.lost_ns);
+}
+
+static enum cpprof_status
+describe_both(struct cpprof_recorded_waits *waits, const struct loaded *l,
+              struct cpprof_error *error)
+{
+    enum cpprof_status status = describe_waits(
+        l, CPPROF__WAIT_BLOCK, &waits->n_block, &waits->block_ns, error);
+
+    if (status == CPPROF_OK)
+        status = describe_waits(l, CPPROF__WAIT_MUTEX, &waits->n_mutex,
+                                &waits->mutex_ns, error);
+    describe_wall(waits, l);
+    if (l->waits.head)
+        waits->n_lost = (l->waits.head->lost_count[CPPROF__WAIT_BLOCK] +
+                         l->waits.head->lost_count[CPPROF__WAIT_MUTEX]) >>
+                        CPPROF__WAIT_FRACTION_BITS;
+    return status;
+}
+
+static enum cpprof_status
+describe(struct cpprof__recorded_tables *tables, const struct loaded *l,
+         struct cpprof_error *error)
+{
+    struct cpprof_recorded_heap *public = &tables->public;
+    struct cpprof__heap_rows rows;
+    enum cpprof_status status =
+        cpprof__heap_rows_take(&l->heap, 0, 0, &rows, error);
+    size_t i;
+
+    if (status != CPPROF_OK)
+        return status;
+    public->pid = l->head->pid;
+    public->image = l->head->image;
+    public->is_forked = l->head->is_forked != 0;
+    public->start_ns = l->head->start_ns;
+    public->end_ns = l->head->end_ns;
+    public->rate = rows.rate;
+    public->n_lost = clamp(rows.n_lost) + l->head->n_refused;
+    for (i = 0; i < rows.n; i++) {
+        const struct cpprof__heap_row *row = &rows.rows[i];
+
+        public->n_samples += clamp(row->sampled[CPPROF__ALLOC_OBJECTS]);
+        public->alloc_bytes += clamp(row->values[CPPROF__ALLOC_BYTES]);
+        public->inuse_objects += clamp(row->values[CPPROF__INUSE_OBJECTS]);
+        public->inuse_bytes += clamp(row->values[CPPROF__INUSE_BYTES]);
+    }
+    free(rows.rows);
+    memcpy(tables->name, l->head->name, sizeof tables->name);
+    memcpy(tables->owner, l->head->owner, sizeof tables->owner);
+    return describe_both(&tables->waits, l, error);
+}
+
+enum cpprof_status
+cpprof__recorded_set_add(struct cpprof__recorded_set *set,
+                         const char *directory, const char *name,
+                         struct cpprof_error *error)
+{
+    struct cpprof__recorded_tables *more, *tables;
+    enum cpprof_status status;
+    struct loaded l;
+
+    more = realloc(set->tables, (set->n + 1) * sizeof *more);
+    if (!more)
+        return cpprof__fail_nomem(error);
+    set->tables = more;
+    tables = &more[set->n];
+    memset(tables, 0, sizeof *tables);
+    snprintf(tables->path, sizeof tables->path, "%s/%s", directory, name);
+    if (!load(tables->path, &l))
+        return errno == ENOMEM ? cpprof__fail_nomem(error) : CPPROF_OK;
+    status = describe(tables, &l, error);
+    unload(&l);
+    if (status == CPPROF_OK)
+        set->n++;
+    return status;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+    const struct cpprof_recorded_heap *x =
+        &((const struct cpprof__recorded_tables *)a)->public;
+    const struct cpprof_recorded_heap *y =
+        &((const struct cpprof__recorded_tables *)b)->public;
+
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return (x->image > y->image) - (x->image < y->image);
+}
+
+void
+cpprof__recorded_set_sort(struct cpprof__recorded_set *set)
+{
+    size_t i;
+
+    if (set->n)
+        qsort(set->tables, set->n, sizeof *set->tables, compare);
+    for (i = 0; i < set->n; i++) { /* in its place for good */
+        struct cpprof__recorded_tables *tables = &set->tables[i];
+
+        tables->public.name = tables->name;
+        tables->public.owner = *tables->owner ? tables->owner : NULL;
+    }
+}
+
+const struct cpprof_recorded_heap *
+cpprof__recorded_set_heap(const struct cpprof__recorded_set *set, size_t index)
+{
+    return index < set->n ? &set->tables[index].public : NULL;
+}
+
+const struct cpprof_recorded_waits *
+cpprof__recorded_set_waits(const struct cpprof__recorded_set *set, size_t index)
+{
+    return index < set->n ? &set->tables[index].waits : NULL;
+}
+
+void
+cpprof__recorded_set_free(struct cpprof__recorded_set *set)
+{
+    free(set->tables);
+    memset(set, 0, sizeof *set);
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+static enum cpprof_status
+fail(struct cpprof_writer writer, enum cpprof_status status)
+{
+    if (writer.close)
+        writer.close(writer.ctx, 1);
+    return status;
+}
+
+/* Beside that file. */
+static void
+load_scripts(const char *path, struct loaded *loaded)
+{
+    char directory[PATH_MAX];
+    const char *end = strrchr(path, '/');
+    size_t n = end ? (size_t)(end - path) : 0;
+
+    if (!n || n >= sizeof directory)
+        return;
+    memcpy(directory, path, n);
+    directory[n] = 0;
+    cpprof__script_file_read(&loaded->scripts, directory,
+                             loaded->head->scripts);
+    loaded->tables.scripts = &loaded->scripts;
+}
+
+static enum cpprof_status
+load_one(const struct cpprof__recorded_set *set, size_t index,
+         struct loaded *loaded, struct cpprof_error *error)
+{
+    if (index >= set->n)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "heap %zu of a recording with %zu", index, set->n);
+    if (!load(set->tables[index].path, loaded))
+        return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s",
+                            set->tables[index].path, strerror(errno));
+    load_scripts(set->tables[index].path, loaded);
+    return CPPROF_OK;
+}
+
+static void
+set_source(struct cpprof__source *source, const struct loaded *l,
+           enum cpprof_symbolize symbolize)
+{
+    source->heap = &l->heap;
+    source->tables = &l->tables;
+    source->pid = l->head->pid;
+    if (symbolize != CPPROF_SYMBOLIZE_NONE)
+        source->ops = cpprof__symbolizer_load();
+    source->time_ns = l->head->end_ns && l->head->end_ns < INT64_MAX
+                          ? (int64_t)l->head->end_ns
+                          : (int64_t)cpprof__now_ns(CLOCK_REALTIME);
+}
+
+static enum cpprof_status
+write_waits(const struct loaded *l, bool is_mutex, struct cpprof_writer writer,
+            const struct cpprof_profile_options *options,
+            struct cpprof_error *error)
+{
+    struct cpprof__rows_form form =
+        is_mutex ? cpprof__mutex_form : cpprof__block_form;
+    struct cpprof__source source = {0};
+    struct cpprof__row *rows;
+    enum cpprof_status status;
+    size_t i, n;
+
+    status = wait_rows(l, is_mutex ? CPPROF__WAIT_MUTEX : CPPROF__WAIT_BLOCK,
+                       &rows, &n, error);
+    if (status != CPPROF_OK)
+        return fail(writer, status);
+    for (i = 0; i < n && !(options->flags & CPPROF_PROFILE_LABELS); i++)
+        rows[i].labels = 0;
+    set_source(&source, l, options->symbolize);
+    form.source = &source;
+    status = cpprof__rows_write(&form, rows, n, options, writer, error);
+    free(rows);
+    return status;
+}
+
+static enum cpprof_status
+write_wall(struct loaded *l, struct cpprof_writer writer,
+           const struct cpprof_profile_options *options,
+           struct cpprof_error *error)
+{
+    struct cpprof__source source = {0};
+
+    if (!l->wall_summary.options.rate_hz)
+        return fail(writer, cpprof__fail(error, CPPROF_INVALID, 0,
+                                         "no wall profile was recorded"));
+    set_source(&source, l, options->symbolize);
+    l->wall_summary.source = &source;
+    l->wall_summary.options.symbolize = options->symbolize;
+    return cpprof__wall_write(&l->wall, &l->wall_summary, writer, error);
+}
+
+enum cpprof_status
+cpprof__recorded_set_write_waits(const struct cpprof__recorded_set *set,
+                                 size_t index, const char *name,
+                                 struct cpprof_writer writer,
+                                 const struct cpprof_profile_options *options,
+                                 struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    struct loaded l;
+    bool is_wall = !strcmp(name, "wall") || !strcmp(name, "offcpu");
+
+    if (strcmp(name, "block") && strcmp(name, "mutex") && !is_wall)
+        return fail(writer, cpprof__fail(error, CPPROF_INVALID, 0,
+                                         "no waits are called %s", name));
+    status = load_one(set, index, &l, error);
+    if (status != CPPROF_OK)
+        return fail(writer, status);
+    status = is_wall ? write_wall(&l, writer, options, error)
+                     : write_waits(&l, !strcmp(name, "mutex"), writer, options,
+                                   error);
+    unload(&l);
+    return status;
+}
+
+enum cpprof_status
+cpprof__recorded_set_write(const struct cpprof__recorded_set *set, size_t index,
+                           struct cpprof_writer writer,
+                           const struct cpprof_heap_options *options,
+                           struct cpprof_error *error)
+{
+    struct cpprof__source source = {0};
+    enum cpprof_status status;
+    struct loaded l;
+
+    status = load_one(set, index, &l, error);
+    if (status != CPPROF_OK)
+        return fail(writer, status);
+    set_source(&source, &l, options->symbolize);
+    status = cpprof__heap_profile_write(&source, options, writer, error);
+    unload(&l);
+    return status;
+}

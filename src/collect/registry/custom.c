@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/registry/custom.h"
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "collect/encode/rows_profile.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/own_lock.h"
+#include "collect/store/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Tunable: tables of each kind of value. More let more threads add at a time,
+ * and take a page each once they are used. */
+#define SHARDS 16
+
+/* Entries of a new table: a page of them. A power of two. */
+#define ENTRIES_MIN 256u
+
+/* The stack of an entry, in place of a node; 0 is a free entry. */
+#define STACK_UNKNOWN UINT32_MAX
+
+struct entry {
+    uintptr_t key; /* the pointer, or that of a struct bytes */
+    uint32_t hash;
+    uint32_t stack;
+};
+
+struct bytes {
+    size_t n;
+    char at[];
+};
+
+/* Open addressing, in memory of its own and not malloc's, which the program
+ * may be about to count. At most 3/4 of the entries are in use. */
+struct shard {
+    struct cpprof__own_lock lock;
+    struct entry *entries;
+    uint32_t capacity;
+    uint32_t n;
+    bool taken_for_fork;
+} __attribute__((aligned(64)));
+
+struct cpprof__custom {
+    struct shard shards[2 * SHARDS]; /* pointers, then bytes */
+    size_t n;
+};
+
+/* A value, its hash and its shard. */
+struct place {
+    struct cpprof__custom_value value;
+    uint64_t hash;
+    struct shard *shard;
+};
+
+struct cpprof__custom *
+cpprof__custom_make(void)
+{
+    struct cpprof__custom *custom =
+        aligned_alloc(_Alignof(struct cpprof__custom), sizeof *custom);
+
+    if (custom)
+        memset(custom, 0, sizeof *custom);
+    return custom;
+}
+
+void
+cpprof__custom_free(struct cpprof__custom *custom)
+{
+    size_t i;
+
+    for (i = 0; custom && i < 2 * SHARDS; i++)
+        if (custom->shards[i].entries)
+            munmap(custom->shards[i].entries,
+                   custom->shards[i].capacity * sizeof(struct entry));
+    free(custom);
+}
+
+size_t
+cpprof__custom_count(const struct cpprof__custom *custom)
+{
+    return load_relaxed(&custom->n);
+}
+
+/* ---- tables ----------------------------------------------------------- */
+
+static struct place
+place_of(struct cpprof__custom *custom,
+         const struct cpprof__custom_value *value)
+{
+    struct place place = {*value, 0, custom->shards};
+
+    if (value->is_bytes) {
+        place.hash = cpprof__hash_bytes(value->value, value->n_bytes, 0);
+        place.shard += SHARDS;
+    } else {
+        place.hash = cpprof__hash_u64((uintptr_t)value->value);
+    }
+    place.shard += place.hash >> 32 & (SHARDS - 1);
+    return place;
+}
+
+static bool
+is_at(const struct place *place, const struct entry *entry)
+{
+    const struct bytes *bytes = (void *)entry->key;
+
+    if (entry->hash != (uint32_t)place->hash)
+        return false;
+    if (!place->value.is_bytes)
+        return entry->key == (uintptr_t)place->value.value;
+    return bytes->n == place->value.n_bytes &&
+           (!bytes->n || memcmp(bytes->at, place->value.value, bytes->n) == 0);
+}
+
+/* It is memory that is hardly ever in the cache, and there is a stack to be
+ * walked meanwhile. What is read here may be of another moment. */
+void
+cpprof__custom_prefetch(struct cpprof__custom *custom,
+                        const struct cpprof__custom_value *value)
+{
+    struct place place = place_of(custom, value);
+    uint32_t capacity = load_relaxed(&place.shard->capacity);
+    uintptr_t entries = (uintptr_t)load_relaxed(&place.shard->entries);
+    uint32_t at = (uint32_t)place.hash & (capacity - 1);
+
+    __builtin_prefetch((void *)(entries + at * sizeof(struct entry)), 1);
+}
+
+/* The value's entry, or the free one where it would be. */
+static struct entry *
+find(const struct place *place)
+{
+    const struct shard *shard = place->shard;
+    uint32_t mask = shard->capacity - 1, at = (uint32_t)place->hash & mask;
+
+    while (shard->entries[at].stack && !is_at(place, &shard->entries[at]))
+        at = (at + 1) & mask;
+    return &shard->entries[at];
+}
+
+static void
+put_all(const struct shard *from, struct entry *to, uint32_t mask)
+{
+    uint32_t i, at;
+
+    for (i = 0; i < from->capacity; i++) {
+        if (!from->entries[i].stack)
+            continue;
+        at = from->entries[i].hash & mask;
+        while (to[at].stack)
+            at = (at + 1) & mask;
+        to[at] = from->entries[i];
+    }
+}
+
+static bool
+resize(struct shard *shard, uint32_t capacity)
+{
+    struct entry *entries;
+    CPPROF__EXEMPT;
+
+    if (!capacity || capacity > UINT32_MAX / 2)
+        return false;
+    entries = mmap(NULL, capacity * sizeof *entries, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (entries == MAP_FAILED)
+        return false;
+    put_all(shard, entries, capacity - 1);
+    if (shard->entries)
+        munmap(shard->entries, shard->capacity * sizeof *entries);
+    store_relaxed(&shard->entries, entries);
+    store_relaxed(&shard->capacity, capacity);
+    return true;
+}
+
+static bool
+has_room(struct shard *shard)
+{
+    if (!shard->capacity)
+        return resize(shard, ENTRIES_MIN);
+    return shard->n < shard->capacity / 4 * 3 ||
+           resize(shard, shard->capacity * 2);
+}
+
+/* Free an entry; those after it that it was in the way of move up. */
+static void
+take_out(struct shard *shard, struct entry *entry)
+{
+    uint32_t mask = shard->capacity - 1;
+    uint32_t hole = (uint32_t)(entry - shard->entries), at = hole;
+
+    for (;;) {
+        at = (at + 1) & mask;
+        entry = &shard->entries[at];
+        if (!entry->stack)
+            break;
+        if (((at - entry->hash) & mask) >= ((at - hole) & mask)) {
+            shard->entries[hole] = *entry;
+            hole = at;
+        }
+    }
+    shard->entries[hole].stack = 0;
+    shard->n--;
+    if (shard->capacity > ENTRIES_MIN && shard->n < shard->capacity / 8)
+        resize(shard, shard->capacity / 2);
+}
+
+/* ---- values ----------------------------------------------------------- */
+
+static struct bytes *
+copy(const struct cpprof__custom_value *value)
+{
+    struct bytes *bytes = NULL;
+
+    if (value->n_bytes <= SIZE_MAX - sizeof *bytes)
+        bytes = malloc(sizeof *bytes + value->n_bytes);
+    if (bytes) {
+        bytes->n = value->n_bytes;
+        if (value->n_bytes)
+            memcpy(bytes->at, value->value, value->n_bytes);
+    }
+    return bytes;
+}
+
+static enum cpprof_status
+add(const struct place *place, uintptr_t key, uint32_t stack)
+{
+    struct shard *shard = place->shard;
+    enum cpprof_status status = CPPROF_NOMEM;
+    struct entry *entry;
+
+    cpprof__own_lock_take(&shard->lock);
+    if (has_room(shard)) {
+        entry = find(place);
+        status = entry->stack ? CPPROF_INVALID : CPPROF_OK;
+        if (status == CPPROF_OK) {
+            *entry = (struct entry){key, (uint32_t)place->hash, stack};
+            shard->n++;
+        }
+    }
+    cpprof__own_lock_give(&shard->lock);
+    return status;
+}
+
+enum cpprof_status
+cpprof__custom_add(struct cpprof__custom *custom,
+                   const struct cpprof__custom_value *value, uint32_t stack,
+                   struct cpprof_error *error)
+{
+    struct place place = place_of(custom, value);
+    struct bytes *bytes = value->is_bytes ? copy(value) : NULL;
+    uintptr_t key =
+        value->is_bytes ? (uintptr_t)bytes : (uintptr_t)value->value;
+    enum cpprof_status status = CPPROF_NOMEM;
+
+    if (bytes || !value->is_bytes)
+        status = add(&place, key, stack ? stack : STACK_UNKNOWN);
+    if (status == CPPROF_OK) {
+        add_relaxed(&custom->n, (size_t)1);
+        return CPPROF_OK;
+    }
+    free(bytes);
+    if (status == CPPROF_NOMEM)
+        return cpprof__fail_nomem(error);
+    return cpprof__fail(error, status, 0,
+                        "pprof: Profile.Add of duplicate value");
+}
+
+void
+cpprof__custom_remove(struct cpprof__custom *custom,
+                      const struct cpprof__custom_value *value)
+{
+    struct place place = place_of(custom, value);
+    struct shard *shard = place.shard;
+    struct entry *entry, found = {0};
+
+    cpprof__own_lock_take(&shard->lock);
+    if (shard->capacity) {
+        entry = find(&place);
+        found = *entry;
+        if (found.stack)
+            take_out(shard, entry);
+    }
+    cpprof__own_lock_give(&shard->lock);
+    if (found.stack)
+        add_relaxed(&custom->n, (size_t)-1);
+    if (found.stack && value->is_bytes)
+        free((void *)found.key);
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+static void
+lock_all(struct cpprof__custom *custom)
+{
+    size_t i;
+
+    for (i = 0; i < 2 * SHARDS; i++)
+        cpprof__own_lock_take(&custom->shards[i].lock);
+}
+
+static void
+unlock_all(struct cpprof__custom *custom)
+{
+    size_t i;
+
+    for (i = 0; i < 2 * SHARDS; i++)
+        cpprof__own_lock_give(&custom->shards[i].lock);
+}
+
+/* Values by stack: counts[] by node, the last for those without. */
+static void
+count_all(const struct cpprof__custom *custom, uint32_t *counts, uint32_t n)
+{
+    size_t i, at;
+
+    for (i = 0; i < 2 * SHARDS; i++) {
+        const struct shard *shard = &custom->shards[i];
+
+        for (at = 0; at < shard->capacity; at++) {
+            uint32_t stack = shard->entries[at].stack;
+
+            if (stack)
+                counts[stack < n ? stack : n]++;
+        }
+    }
+}
+
+static struct cpprof__row *
+rows_of(const uint32_t *counts, uint32_t n_nodes, size_t *n)
+{
+    struct cpprof__row *rows;
+    uint32_t i;
+
+    *n = 0;
+    for (i = 1; i <= n_nodes; i++)
+        *n += counts[i] != 0;
+    rows = calloc(*n + 1, sizeof *rows);
+    *n = 0;
+    for (i = 1; rows && i <= n_nodes; i++)
+        if (counts[i])
+            rows[(*n)++] = (struct cpprof__row){.values = {counts[i]},
+                                                .stack = i < n_nodes ? i : 0};
+    return rows;
+}
+
+enum cpprof_status
+cpprof__custom_rows(struct cpprof__custom *custom, struct cpprof__row **rows,
+                    size_t *n, struct cpprof_error *error)
+{
+    const uint32_t n_nodes = CPPROF__TREE_NODES; /* those that are made while
+                                                  * we wait for locks, too */
+    uint32_t *counts = calloc(n_nodes + 1, sizeof *counts);
+
+    if (!counts)
+        return cpprof__fail_nomem(error);
+    lock_all(custom);
+    count_all(custom, counts, n_nodes);
+    unlock_all(custom);
+    *rows = rows_of(counts, n_nodes, n);
+    free(counts);
+    return *rows ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
+struct cpprof__rows_form
+cpprof__custom_form(const struct cpprof__value_type *type)
+{
+    return (struct cpprof__rows_form){
+        .name = type->type,
+        .types = type,
+        .n_types = 1,
+        .period_type = *type,
+        .period = 1,
+    };
+}
+
+enum cpprof_status
+cpprof__custom_write(struct cpprof__custom *custom, const char *name,
+                     const struct cpprof_profile_options *options,
+                     struct cpprof_writer writer, struct cpprof_error *error)
+{
+    const struct cpprof__value_type type = {name, "count"};
+    const struct cpprof__rows_form form = cpprof__custom_form(&type);
+    struct cpprof__row *rows = NULL;
+    size_t n = 0;
+    enum cpprof_status status = cpprof__custom_rows(custom, &rows, &n, error);
+
+    if (status == CPPROF_OK)
+        status = cpprof__rows_write(&form, rows, n, options, writer, error);
+    else if (writer.close)
+        writer.close(writer.ctx, 1);
+    free(rows);
+    return status;
+}
+
+/* ---- fork ------------------------------------------------------------- */
+
+void
+cpprof__custom_fork_prepare(struct cpprof__custom *custom)
+{
+    size_t i;
+
+    for (i = 0; i < 2 * SHARDS; i++)
+        custom->shards[i].taken_for_fork =
+            cpprof__own_lock_take_for_fork(&custom->shards[i].lock);
+}
+
+void
+cpprof__custom_fork_done(struct cpprof__custom *custom)
+{
+    size_t i;
+
+    for (i = 0; i < 2 * SHARDS; i++)
+        if (custom->shards[i].taken_for_fork)
+            cpprof__own_lock_give(&custom->shards[i].lock);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a program counts itself: values, each with the stack that added it. A
+ * value is a pointer, which is not read, or some bytes; those of one kind are
+ * never equal to those of the other.
+ *
+ * The values lie in hash tables of 16 bytes an entry, several of them, each
+ * under a lock of its own, so that threads rarely meet and a table that grows
+ * holds up few. All are locked while a profile copies what is there.
+ */
+#ifndef COLLECT_CUSTOM_H
+#define COLLECT_CUSTOM_H
+
+#include "collect/encode/rows_profile.h"
+#include <cpprof/profiles.h>
+
+#include <stdbool.h>
+
+struct cpprof__custom;
+
+struct cpprof__custom_value {
+    const void *value;
+    size_t n_bytes;
+    bool is_bytes; /* n_bytes at value; else the pointer */
+};
+
+/* NULL: no memory. What is freed has no values by bytes in it; a profile never
+ * is, once it has a name. */
+struct cpprof__custom *
+cpprof__custom_make(void);
+void
+cpprof__custom_free(struct cpprof__custom *custom);
+
+/* That it will be added. */
+void
+cpprof__custom_prefetch(struct cpprof__custom *custom,
+                        const struct cpprof__custom_value *value);
+
+/*
+ * stack: node of the tables' tree, 0 when there was no room for it.
+ *
+ * Errors: CPPROF_NOMEM, CPPROF_INVALID ("pprof: Profile.Add of duplicate
+ * value").
+ */
+enum cpprof_status
+cpprof__custom_add(struct cpprof__custom *custom,
+                   const struct cpprof__custom_value *value, uint32_t stack,
+                   struct cpprof_error *error);
+
+void
+cpprof__custom_remove(struct cpprof__custom *custom,
+                      const struct cpprof__custom_value *value);
+
+size_t
+cpprof__custom_count(const struct cpprof__custom *custom);
+
+/* What is there now, by stack, and how it is written; type is {NAME, "count"}.
+ * Errors: CPPROF_NOMEM. Owner: *rows is the caller's, from malloc. */
+enum cpprof_status
+cpprof__custom_rows(struct cpprof__custom *custom, struct cpprof__row **rows,
+                    size_t *n, struct cpprof_error *error);
+struct cpprof__rows_form
+cpprof__custom_form(const struct cpprof__value_type *type);
+
+/* As cpprof_profile_write(), with options that are whole. */
+enum cpprof_status
+cpprof__custom_write(struct cpprof__custom *custom, const char *name,
+                     const struct cpprof_profile_options *options,
+                     struct cpprof_writer writer, struct cpprof_error *error);
+
+void
+cpprof__custom_fork_prepare(struct cpprof__custom *custom);
+void
+cpprof__custom_fork_done(struct cpprof__custom *custom);
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls of <cpprof/profiles.h> on profiles of any kind. */
+#include "collect/registry/registry.h"
+
+#include "base/options.h"
+#include "base/status.h"
+#include "collect/labels/labels.h"
+#include "collect/registry/custom.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/own_lock.h"
+#include "collect/runtime/uncancelled.h"
+#include "collect/signal/heap/heap_stack.h"
+#include "collect/store/printable.h"
+#include "collect/store/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Frames that can be skipped at all. */
+#define SKIP_MAX 65536u
+
+struct cpprof_profile {
+    const struct cpprof__builtin *builtin; /* or NULL: */
+    struct cpprof__custom *custom;
+    struct cpprof_profile *next;
+    char name[];
+};
+
+static const struct cpprof_profile allocs = {&cpprof__builtin_allocs, 0, 0, {}};
+static const struct cpprof_profile block = {&cpprof__builtin_block, 0, 0, {}};
+static const struct cpprof_profile goroutine = {
+    &cpprof__builtin_goroutine, 0, 0, {}};
+static const struct cpprof_profile heap = {&cpprof__builtin_heap, 0, 0, {}};
+static const struct cpprof_profile mutex = {&cpprof__builtin_mutex, 0, 0, {}};
+static const struct cpprof_profile threadcreate = {
+    &cpprof__builtin_threadcreate, 0, 0, {}};
+
+static const struct cpprof_profile *const builtins[] = {
+    &allocs, &block, &goroutine, &heap, &mutex, &threadcreate};
+#define N_BUILTINS (sizeof builtins / sizeof *builtins)
+
+/* Profiles of the program: added at the front, never removed. */
+static struct cpprof_profile *first;
+static struct cpprof__own_lock lock; /* of those who add */
+static bool taken_for_fork;
+
+/* ---- the list --------------------------------------------------------- */
+
+const char *
+cpprof_profile_name(const struct cpprof_profile *profile)
+{
+    if (!profile)
+        return "";
+    return profile->builtin ? profile->builtin->name : profile->name;
+}
+
+struct cpprof_profile *
+cpprof_lookup(const char *name)
+{
+    struct cpprof_profile *profile;
+    size_t i;
+
+    if (!name)
+        return NULL;
+    if (strcmp(name, "threads") == 0)
+        name = "goroutine";
+    for (i = 0; i < N_BUILTINS; i++)
+        if (builtins[i]->builtin &&
+            strcmp(builtins[i]->builtin->name, name) == 0)
+            return (struct cpprof_profile *)builtins[i];
+    profile = load_acquire(&first);
+    while (profile && strcmp(profile->name, name) != 0)
+        profile = profile->next;
+    return profile;
+}
+
+const struct cpprof__builtin *
+cpprof__registry_builtin(const char *name)
+{
+    const struct cpprof_profile *profile = cpprof_lookup(name);
+
+    return profile ? profile->builtin : NULL;
+}
+
+struct cpprof__custom *
+cpprof__registry_custom(const struct cpprof_profile *profile)
+{
+    return profile->custom;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    const struct cpprof_profile *const *x = a, *const *y = b;
+
+    return strcmp(cpprof_profile_name(*x), cpprof_profile_name(*y));
+}
+
+/* Up to n of them; returns how many there are. */
+static size_t
+gather(struct cpprof_profile **profiles, size_t n)
+{
+    struct cpprof_profile *profile = load_acquire(&first);
+    size_t i, found = 0;
+
+    for (i = 0; i < N_BUILTINS; i++)
+        if (builtins[i]->builtin && found++ < n)
+            profiles[found - 1] = (struct cpprof_profile *)builtins[i];
+    for (; profile; profile = profile->next)
+        if (found++ < n)
+            profiles[found - 1] = profile;
+    return found;
+}
+
+/* Which ones fit is decided by name: all are sorted. */
+size_t
+cpprof_profiles(struct cpprof_profile **profiles, size_t n)
+{
+    size_t there = gather(NULL, 0), taken;
+    struct cpprof_profile **all;
+    CPPROF__EXEMPT;
+
+    if (!n)
+        return there;
+    all = calloc(there, sizeof(struct cpprof_profile *));
+    if (!all) /* no order is better than nothing */
+        return gather(profiles, n);
+    taken = gather(all, there);
+    taken = taken < there ? taken : there;
+    qsort(all, taken, sizeof(struct cpprof_profile *), by_name);
+    memcpy(profiles, all,
+           (n < taken ? n : taken) * sizeof(struct cpprof_profile *));
+    free(all);
+    return taken;
+}
+
+static struct cpprof_profile *
+make(const char *name)
+{
+    size_t n = strlen(name) + 1;
+    struct cpprof_profile *profile = malloc(sizeof *profile + n);
+
+    if (!profile)
+        return NULL;
+    *profile = (struct cpprof_profile){.custom = cpprof__custom_make()};
+    memcpy(profile->name, name, n);
+    if (!profile->custom) {
+        free(profile);
+        return NULL;
+    }
+    return profile;
+}
+
+/* False: the name is in use. */
+static bool
+put_on_list(struct cpprof_profile *profile)
+{
+    bool is_new;
+
+    cpprof__own_lock_take(&lock);
+    is_new = !cpprof_lookup(profile->name);
+    if (is_new) {
+        profile->next = first;
+        store_release(&first, profile);
+    }
+    cpprof__own_lock_give(&lock);
+    return is_new;
+}
+
+/* The first line of the text forms is read up to the first space. */
+static enum cpprof_status
+check_name(const char *name, struct cpprof_error *error)
+{
+    uint32_t rune;
+    size_t n;
+
+    if (!name || !*name)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "pprof: NewProfile with empty name");
+    for (; *name; name += n) {
+        n = 1;
+        if (*name > ' ' && *name < 0x7f)
+            continue;
+        n = cpprof__read_rune(name, &rune);
+        if (!n || !cpprof__is_printable(rune))
+            return cpprof__fail(error, CPPROF_INVALID, 0,
+                                "pprof: NewProfile with a space or an "
+                                "unprintable character in the name");
+    }
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_profile_new(const char *name, struct cpprof_profile **profile,
+                   struct cpprof_error *error)
+{
+    enum cpprof_status status = check_name(name, error);
+    struct cpprof_profile *made;
+    CPPROF__EXEMPT;
+
+    if (status != CPPROF_OK)
+        return status;
+    made = cpprof__tables_make(NULL) == CPPROF_OK ? make(name) : NULL;
+    if (!made)
+        return cpprof__fail_nomem(error);
+    if (!put_on_list(made)) {
+        cpprof__custom_free(made->custom);
+        free(made);
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "pprof: NewProfile name already in use: %s", name);
+    }
+    *profile = made;
+    return CPPROF_OK;
+}
+
+size_t
+cpprof_profile_count(const struct cpprof_profile *profile)
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (!profile)
+        return 0;
+    return profile->builtin ? profile->builtin->count()
+                            : cpprof__custom_count(profile->custom);
+}
+
+/* ---- adding ----------------------------------------------------------- */
+
+/* More frames to skip than the place of a quick walk has room for. */
+struct deep {
+    struct cpprof__stack_view view;
+    uintptr_t pcs[];
+};
+
+CPPROF__HOOK static uint32_t
+walk_deep(unsigned skip)
+{
+    size_t max = skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH;
+    struct deep *deep = calloc(1, sizeof *deep + (max + 1) * sizeof *deep->pcs);
+    struct cpprof__heap_stack walked = {.max = max};
+    struct cpprof__regs regs;
+    uint32_t stack = 0;
+
+    if (deep) {
+        cpprof__regs_here(&regs);
+        walked.pcs = deep->pcs;
+        walked.n =
+            cpprof__unwind(&regs, &deep->view, deep->pcs, max, &walked.end);
+        walked.is_at_rest = !deep->view.has_handler;
+        stack = cpprof__heap_add_stack(&cpprof__tables.tree, &walked, skip);
+    }
+    free(deep);
+    return stack;
+}
+
+CPPROF__HOOK static uint32_t
+walk(unsigned skip)
+{
+    if (skip <= CPPROF__HEAP_SKIP)
+        return cpprof__heap_walk_skip(&cpprof__tables.tree, skip, true);
+    return walk_deep(skip < SKIP_MAX ? skip : SKIP_MAX);
+}
+
+static enum cpprof_status
+check_add(const struct cpprof_profile *profile, struct cpprof_error *error)
+{
+    if (!profile)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "pprof: use of uninitialized Profile");
+    if (profile->builtin)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "pprof: Add called on built-in Profile %s",
+                            profile->builtin->name);
+    return CPPROF_OK;
+}
+
+CPPROF__HOOK enum cpprof_status
+cpprof_profile_add(struct cpprof_profile *profile, const void *value,
+                   unsigned skip, struct cpprof_error *error)
+{
+    const struct cpprof__custom_value pointer = {value, 0, false};
+    enum cpprof_status status = check_add(profile, error);
+    CPPROF__EXEMPT;
+
+    if (status != CPPROF_OK)
+        return status;
+    cpprof__custom_prefetch(profile->custom, &pointer);
+    return cpprof__custom_add(profile->custom, &pointer, walk(skip), error);
+}
+
+CPPROF__HOOK enum cpprof_status
+cpprof_profile_add_bytes(struct cpprof_profile *profile, const void *bytes,
+                         size_t n, unsigned skip, struct cpprof_error *error)
+{
+    const struct cpprof__custom_value value = {bytes, n, true};
+    enum cpprof_status status = check_add(profile, error);
+    CPPROF__EXEMPT;
+
+    if (status == CPPROF_OK)
+        status = cpprof__custom_add(profile->custom, &value, walk(skip), error);
+    return status;
+}
+
+void
+cpprof_profile_remove(struct cpprof_profile *profile, const void *value)
+{
+    const struct cpprof__custom_value pointer = {value, 0, false};
+    CPPROF__EXEMPT;
+
+    if (profile && profile->custom)
+        cpprof__custom_remove(profile->custom, &pointer);
+}
+
+void
+cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
+                            size_t n)
+{
+    const struct cpprof__custom_value value = {bytes, n, true};
+    CPPROF__EXEMPT;
+
+    if (profile && profile->custom)
+        cpprof__custom_remove(profile->custom, &value);
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+#define FLAGS                                                                  \
+    (CPPROF_PROFILE_LABELS | CPPROF_PROFILE_PEAK |                             \
+     CPPROF_PROFILE_IN_PROGRESS | CPPROF_PROFILE_LEGACY)
+
+static enum cpprof_status
+check_write(const struct cpprof_profile *profile,
+            const struct cpprof_writer *writer,
+            const struct cpprof_profile_options *given,
+            struct cpprof_profile_options *options, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    if (!profile)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "pprof: use of zero Profile");
+    memset(options, 0, sizeof *options);
+    status = cpprof__options(options, sizeof *options, given,
+                             "cpprof_profile_options", error);
+    if (status != CPPROF_OK)
+        return status;
+    if (options->debug < 0)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "debug is negative");
+    if ((unsigned)options->symbolize > CPPROF_SYMBOLIZE_NONE)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "symbolize is outside its range");
+    if (options->flags & ~FLAGS)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
+                            options->flags & ~FLAGS);
+    if (!writer->write)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "the writer has no write function");
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_profile_write(struct cpprof_profile *profile,
+                     struct cpprof_writer writer,
+                     const struct cpprof_profile_options *given,
+                     struct cpprof_error *error)
+{
+    struct cpprof_profile_options options;
+    enum cpprof_status status =
+        check_write(profile, &writer, given, &options, error);
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    if (status != CPPROF_OK) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return status;
+    }
+    if (profile->builtin)
+        return profile->builtin->write(writer, &options, error);
+    return cpprof__custom_write(profile->custom, profile->name, &options,
+                                writer, error);
+}
+
+/* ---- fork ------------------------------------------------------------- */
+
+void
+cpprof__registry_fork_prepare(void)
+{
+    struct cpprof_profile *profile;
+
+    taken_for_fork = cpprof__own_lock_take_for_fork(&lock);
+    for (profile = first; profile; profile = profile->next)
+        cpprof__custom_fork_prepare(profile->custom);
+    cpprof__labels_fork_prepare();
+}
+
+static void
+give_all(void)
+{
+    struct cpprof_profile *profile;
+
+    for (profile = first; profile; profile = profile->next)
+        cpprof__custom_fork_done(profile->custom);
+    if (taken_for_fork)
+        cpprof__own_lock_give(&lock);
+}
+
+void
+cpprof__registry_fork_parent(void)
+{
+    cpprof__labels_fork_parent();
+    give_all();
+}
+
+void
+cpprof__registry_fork_child(void)
+{
+    cpprof__labels_fork_child();
+    give_all();
+}

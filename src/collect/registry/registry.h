@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The profiles of this process by name. Those that are always there each
+ * define one struct cpprof__builtin; what the program makes itself is a
+ * cpprof__custom (custom.h). The public calls of <cpprof/profiles.h> find the
+ * one or the other behind a struct cpprof_profile.
+ */
+#ifndef COLLECT_REGISTRY_H
+#define COLLECT_REGISTRY_H
+
+#include "collect/encode/rows_profile.h"
+#include "collect/registry/records.h"
+#include <cpprof/profiles.h>
+
+/* A profile that is always there. */
+struct cpprof__builtin {
+    const char *name;
+
+    /* As Go's Profile.Count: threads, buckets. */
+    size_t (*count)(void);
+
+    /*
+     * options are whole and in their range, the writer has a write function;
+     * it is closed by this call. The thread is exempt (exempt.h).
+     * debug: 0, 1, or more, which is for most profiles as 1.
+     */
+    enum cpprof_status (*write)(struct cpprof_writer writer,
+                                const struct cpprof_profile_options *options,
+                                struct cpprof_error *error);
+
+    /* Add every record there is (records.h). */
+    enum cpprof_status (*records)(struct cpprof__records *records,
+                                  struct cpprof_error *error);
+
+    /* For snapshots: what there is now, as rows of a form, in any order and
+     * from malloc; the calling thread's own stack begins at the return address
+     * above. NULL: a heap, which has rows of its own. */
+    const struct cpprof__rows_form *form;
+    enum cpprof_status (*rows)(const struct cpprof_profile_options *options,
+                               uintptr_t above, struct cpprof__row **rows,
+                               size_t *n, struct cpprof_error *error);
+    bool child_begins_anew; /* its values are 0 after a fork */
+};
+
+extern const struct cpprof__builtin cpprof__builtin_allocs;
+extern const struct cpprof__builtin cpprof__builtin_heap;
+extern const struct cpprof__builtin cpprof__builtin_block;
+extern const struct cpprof__builtin cpprof__builtin_mutex;
+extern const struct cpprof__builtin cpprof__builtin_goroutine;
+extern const struct cpprof__builtin cpprof__builtin_threadcreate;
+
+/* The one of that name, or NULL. */
+const struct cpprof__builtin *
+cpprof__registry_builtin(const char *name);
+
+/* Of a profile that the program made, or NULL. */
+struct cpprof__custom;
+struct cpprof__custom *
+cpprof__registry_custom(const struct cpprof_profile *profile);
+
+/* Around a fork: names and entries are whole in the child. */
+void
+cpprof__registry_fork_prepare(void);
+void
+cpprof__registry_fork_parent(void);
+void
+cpprof__registry_fork_child(void);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Source: ELF gABI 5 (symbol table, hash table); "GNU hash" as in glibc. */
+#include "collect/runtime/next.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* What a module's dynamic section says about its symbols. */
+struct names {
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const uint32_t *gnu_hash;
+    const uint32_t *hash;
+    const ElfW(Half) * versions; /* of each symbol, or NULL */
+};
+
+/* Some loaders relocate these pointers in place, some not, and none does so in
+ * the vdso. */
+static const void *
+address_in(const struct link_map *m, ElfW(Addr) value)
+{
+    return (const void *)(value < m->l_addr ? value + m->l_addr : value);
+}
+
+static bool
+read_names(const struct link_map *m, struct names *names)
+{
+    const ElfW(Dyn) *d = m->l_ld;
+
+    memset(names, 0, sizeof *names);
+    for (; d && d->d_tag != DT_NULL; d++) {
+        const void *at = address_in(m, d->d_un.d_ptr);
+
+        if (d->d_tag == DT_SYMTAB)
+            names->symbols = at;
+        else if (d->d_tag == DT_STRTAB)
+            names->strings = at;
+        else if (d->d_tag == DT_GNU_HASH)
+            names->gnu_hash = at;
+        else if (d->d_tag == DT_HASH)
+            names->hash = at;
+        else if (d->d_tag == DT_VERSYM)
+            names->versions = at;
+    }
+    return names->symbols && names->strings;
+}
+
+/* What old programs were linked with, and no new one is. */
+static bool
+is_old_version(const struct names *names, uint32_t i)
+{
+    return names->versions && names->versions[i] & 0x8000;
+}
+
+static bool
+is_it(const struct names *names, uint32_t i, const char *name)
+{
+    const ElfW(Sym) *s = &names->symbols[i];
+    /* The low bits mean the same in both classes. */
+    unsigned type = ELF64_ST_TYPE(s->st_info);
+    unsigned binding = ELF64_ST_BIND(s->st_info);
+
+    return s->st_shndx != SHN_UNDEF && s->st_value && binding != STB_LOCAL &&
+           (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+           !is_old_version(names, i) &&
+           strcmp(names->strings + s->st_name, name) == 0;
+}
+
+static const ElfW(Sym) *
+    find_by_gnu_hash(const struct names *names, const char *name)
+{
+    const uint32_t *t = names->gnu_hash;
+    uint32_t n_buckets = t[0], first = t[1], n_words = t[2], shift = t[3];
+    const ElfW(Addr) *bloom = (const ElfW(Addr) *)(t + 4);
+    const uint32_t *buckets = (const uint32_t *)(bloom + n_words);
+    const uint32_t *chain = buckets + n_buckets;
+    const unsigned bits = 8 * sizeof *bloom;
+    uint32_t h = 5381, i;
+    ElfW(Addr) word;
+    const char *c;
+
+    for (c = name; *c; c++)
+        h = h * 33 + (unsigned char)*c;
+    if (!n_buckets || !n_words)
+        return NULL;
+    word = bloom[(h / bits) & (n_words - 1)];
+    if (!((word >> (h % bits)) & (word >> ((h >> shift) % bits)) & 1))
+        return NULL;
+    i = buckets[h % n_buckets];
+    if (i < first)
+        return NULL;
+    for (;; i++) {
+        uint32_t of_this = chain[i - first];
+
+        if ((of_this | 1) == (h | 1) && is_it(names, i, name))
+            return &names->symbols[i];
+        if (of_this & 1)
+            return NULL;
+    }
+}
+
+static const ElfW(Sym) *
+    find_by_hash(const struct names *names, const char *name)
+{
+    const uint32_t *t = names->hash;
+    const uint32_t *buckets = t + 2, *chain = buckets + t[0];
+    uint32_t h = 0, i;
+    const char *c;
+
+    for (c = name; *c; c++) {
+        h = (h << 4) + (unsigned char)*c;
+        h = (h ^ ((h & 0xf0000000) >> 24)) & 0x0fffffff;
+    }
+    if (!t[0])
+        return NULL;
+    for (i = buckets[h % t[0]]; i; i = chain[i])
+        if (is_it(names, i, name))
+            return &names->symbols[i];
+    return NULL;
+}
+
+static void *
+symbol_in(const struct link_map *m, const char *name)
+{
+    typedef void *resolver_fn(void);
+    const ElfW(Sym) *s = NULL;
+    struct names names;
+    uintptr_t at;
+
+    if (!read_names(m, &names))
+        return NULL;
+    if (names.gnu_hash)
+        s = find_by_gnu_hash(&names, name);
+    else if (names.hash)
+        s = find_by_hash(&names, name);
+    if (!s)
+        return NULL;
+    at = m->l_addr + s->st_value;
+    if (ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC)
+        return ((resolver_fn *)at)();
+    return (void *)at;
+}
+
+const struct link_map *
+cpprof__own_module(void)
+{
+    struct dl_find_object found;
+
+    if (_dl_find_object((void *)cpprof__own_module, &found))
+        return NULL;
+    return found.dlfo_link_map;
+}
+
+static const struct link_map *
+first_of(const struct link_map *m)
+{
+    while (m && m->l_prev)
+        m = m->l_prev;
+    return m;
+}
+
+void *
+cpprof__next_symbol(const char *name)
+{
+    const struct link_map *own = cpprof__own_module(), *m;
+    void *found = NULL;
+
+    for (m = own ? own->l_next : NULL; m && !found; m = m->l_next)
+        found = symbol_in(m, name);
+    for (m = first_of(own); m && m != own && !found; m = m->l_next)
+        found = symbol_in(m, name);
+    return found;
+}
+
+void *
+cpprof__first_symbol(const char *name, const struct link_map **module)
+{
+    const struct link_map *m = first_of(cpprof__own_module());
+    void *found = NULL;
+
+    for (; m && !found; m = m->l_next) {
+        found = symbol_in(m, name);
+        *module = m;
+    }
+    return found;
+}

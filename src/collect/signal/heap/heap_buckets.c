@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/heap/heap_buckets.h"
+
+#include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/window_index.h"
+
+#include <time.h>
+
+#define NUMBER_BITS 19
+#define NUMBER_MASK (CPPROF__HEAP_BUCKETS - 1)
+#define LEVELS      5
+
+_Static_assert(CPPROF__HEAP_BUCKETS == 1u << NUMBER_BITS, "numbers fit a slot");
+_Static_assert(sizeof(struct cpprof__heap_bucket) % 8 == 0, "whole words");
+
+/* Release, so that who sees the sum sees the key, too. */
+#define add_release(p, v) __atomic_fetch_add(p, v, __ATOMIC_RELEASE)
+
+size_t
+cpprof__bucket_index_bytes(void)
+{
+    return WINDOW_INDEX_SLOTS(LEVELS) * sizeof(uint32_t);
+}
+
+uint16_t
+cpprof__heap_size_class(uint64_t n)
+{
+    unsigned power;
+
+    if (n < 16)
+        return (uint16_t)n;
+    /* The highest bit, and the three below it. */
+    power = 63 - (unsigned)__builtin_clzll(n);
+    return (uint16_t)(power * 8 + (n >> (power - 3) & 7) - 16);
+}
+
+#define MEBIBYTES 0x80000000u
+
+uint32_t
+cpprof__heap_size_code(uint64_t n)
+{
+    if (n < MEBIBYTES)
+        return (uint32_t)n;
+    return MEBIBYTES |
+           (n >> 20 < MEBIBYTES ? (uint32_t)(n >> 20) : MEBIBYTES - 1);
+}
+
+uint64_t
+cpprof__heap_size_of_code(uint32_t code)
+{
+    return code & MEBIBYTES ? (uint64_t)(code & ~MEBIBYTES) << 20 : code;
+}
+
+static bool
+is_key(const struct cpprof__heap_bucket *b, const struct cpprof__heap_key *key)
+{
+    return b->stack == key->stack && b->labels == key->labels &&
+           b->size_class == key->size_class && b->heap == key->heap;
+}
+
+static uint64_t
+hash_of(const struct cpprof__heap_key *key)
+{
+    uint64_t kind = (uint64_t)key->labels << 32 |
+                    (uint32_t)key->size_class << 16 | key->heap;
+
+    return window_mix(window_mix(kind) + key->stack);
+}
+
+static uint32_t
+make_bucket(struct cpprof__heap *heap, const struct cpprof__heap_key *key)
+{
+    struct cpprof__heap_bucket *b;
+    uint32_t number;
+
+    if (load_relaxed(&heap->head->n_buckets) >= CPPROF__HEAP_BUCKETS)
+        return 0;
+    number = add_relaxed(&heap->head->n_buckets, 1);
+    if (number >= CPPROF__HEAP_BUCKETS)
+        return 0;
+    b = &heap->buckets[number];
+    b->stack = key->stack;
+    b->labels = key->labels;
+    b->size_class = key->size_class;
+    b->heap = key->heap;
+    cpprof__mirror(&heap->head->n_blocks, 8);
+    return number;
+}
+
+uint32_t
+cpprof__heap_bucket_of(struct cpprof__heap *heap,
+                       const struct cpprof__heap_key *key)
+{
+    uint64_t hash = hash_of(key);
+    uint32_t tag = window_tag(hash, NUMBER_BITS);
+    uint32_t made = 0;
+    unsigned i;
+
+    for (i = 0; i < LEVELS * WINDOW_SLOTS; i++) {
+        uint32_t *slot = window_slot(heap->bucket_index, hash, i);
+        uint32_t found = load_acquire(slot);
+
+        if (!found) {
+            if (!made)
+                made = make_bucket(heap, key);
+            if (!made || cas_acq_rel(slot, &found, tag | made))
+                return made;
+        }
+        if ((found & ~NUMBER_MASK) == tag &&
+            is_key(&heap->buckets[found & NUMBER_MASK], key))
+            return found & NUMBER_MASK;
+    }
+    return 0;
+}
+
+void
+cpprof__heap_count_alloc(struct cpprof__heap *heap, uint32_t bucket,
+                         uint64_t bytes, uint64_t weight)
+{
+    struct cpprof__heap_bucket *b = &heap->buckets[bucket];
+    uint32_t none = 0;
+
+    if (!load_relaxed(&b->first_size))
+        cas_acq_rel(&b->first_size, &none, cpprof__heap_size_code(bytes));
+    add_release(&b->n_sampled, 1);
+    add_release(&b->bytes_sampled, bytes);
+    add_release(&b->alloc_objects, weight);
+    add_release(&b->alloc_bytes, weight * bytes);
+}
+
+/* The bucket is about to change: what it is now, it was at the last peak, if
+ * that came after its last change. */
+static void
+keep_peak(struct cpprof__heap_bucket *b, uint64_t epoch)
+{
+    uint64_t seen = load_relaxed(&b->epoch);
+    int64_t objects = load_relaxed(&b->now_objects);
+    int64_t bytes = load_relaxed(&b->now_bytes);
+
+    if (seen == epoch || !cas_acq_rel(&b->epoch, &seen, epoch))
+        return;
+    store_relaxed(&b->peak_objects, objects);
+    store_relaxed(&b->peak_bytes, bytes);
+}
+
+static void
+raise_peak(struct cpprof__heap_peak *p, int64_t now)
+{
+    int64_t peak = load_relaxed(&p->peak_bytes);
+
+    while (now > peak) {
+        if (cas_acq_rel(&p->peak_bytes, &peak, now)) {
+            add_relaxed(&p->epoch, 1);
+            store_relaxed(&p->time_ns, 0);
+            return;
+        }
+    }
+}
+
+/* The first that leaves after a peak tells when it ended. By libc's function,
+ * which reads the vdso's page: programs under seccomp may make no system call
+ * in free(). The coarse clock, since the processor's, too, is forbidden in
+ * seccomp's strict mode. */
+static void
+end_peak(struct cpprof__heap_peak *p)
+{
+    struct timespec t = {0, 0};
+
+    if (load_relaxed(&p->time_ns) || !load_relaxed(&p->epoch))
+        return;
+    /* Another's clock_gettime() may allocate. */
+    cpprof__heap_self.exempt++;
+    clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    cpprof__heap_self.exempt--;
+    store_relaxed(&p->time_ns,
+                  (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
+}
+
+void
+cpprof__heap_count_use(struct cpprof__heap *heap, uint32_t bucket,
+                       int64_t objects, int64_t bytes)
+{
+    struct cpprof__heap_bucket *b = &heap->buckets[bucket];
+    struct cpprof__heap_peak *p =
+        &heap->head->peaks[b->heap % CPPROF__HEAP_HEAPS];
+
+    if (bytes < 0)
+        end_peak(p);
+    keep_peak(b, load_relaxed(&p->epoch));
+    add_relaxed(&b->now_objects, objects);
+    add_relaxed(&b->now_bytes, bytes);
+    raise_peak(p, add_relaxed(&p->now_bytes, bytes) + bytes);
+    cpprof__mirror(b, sizeof *b);
+    cpprof__mirror(p, sizeof *p);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sums by (stack, size class, label set, heap), and the peak.
+ *
+ * The peak of a heap is the moment when its estimated bytes in use were
+ * highest. Copying all buckets at each new peak would be far too much, so a
+ * peak only raises an epoch; a bucket that is changed later, and first sees
+ * that, keeps what it was as its value at the peak. Threads that meet there
+ * may be off by the samples that they are adding at that moment.
+ */
+#ifndef COLLECT_SIGNAL_HEAP_BUCKETS_H
+#define COLLECT_SIGNAL_HEAP_BUCKETS_H
+
+#include "collect/signal/heap/heap.h"
+
+struct cpprof__heap_key {
+    uint32_t stack;
+    uint32_t labels;
+    uint16_t size_class;
+    uint16_t heap;
+};
+
+/* Bytes of the index, private. */
+size_t
+cpprof__bucket_index_bytes(void);
+
+/* Sizes that are near each other: 8 classes for each power of two. */
+uint16_t
+cpprof__heap_size_class(uint64_t n);
+
+/* A size in 32 bits: exact below 2 GiB, to the MiB above. */
+uint32_t
+cpprof__heap_size_code(uint64_t n);
+uint64_t
+cpprof__heap_size_of_code(uint32_t code);
+
+/* The number of a key's bucket; 0: there is no room. Safety: AS, lock-free. */
+uint32_t
+cpprof__heap_bucket_of(struct cpprof__heap *heap,
+                       const struct cpprof__heap_key *key);
+
+/* A block was allocated: into the sums that only grow. */
+void
+cpprof__heap_count_alloc(struct cpprof__heap *heap, uint32_t bucket,
+                         uint64_t bytes, uint64_t weight);
+
+/* Objects (in fractions) and their bytes came into use, or, negative, left. */
+void
+cpprof__heap_count_use(struct cpprof__heap *heap, uint32_t bucket,
+                       int64_t objects, int64_t bytes);
+
+#endif

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/sample/dump.h"
+#include "collect/signal/tables/mixed.h"
+
+#include "arch/atomic.h"
+#include "collect/signal/heap/heap_stack.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/signal/tables/heap_labels.h"
+#include "collect/signal/tables/stack_tree.h"
+#include "collect/signal/unwind/stack_view.h"
+#include "collect/signal/waits/waits.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * A word, from bit 0: stack 24, labels 16, state 2, waited 1, free 5, sequence
+ * 16. A wait: since, in units of 1024 ns, 40, kind 8, sequence 16. A value:
+ * slot 23, user 1, sequence 16, magic 24.
+ */
+#define STACK_BITS  24
+#define LABELS_BITS 16
+#define STATE_AT    40
+#define WAITED_AT   42
+#define SEQUENCE_AT 48
+#define MAGIC       0x637064ull /* "cpd" */
+
+/* Frames of our own; ORDER: enum cpprof__own_frame in collect/builder.h. */
+#define OWN_TRUNCATED 2
+#define OWN_BROKEN    3
+
+struct place {
+    struct cpprof__stack_view view;
+    struct cpprof__regs regs;
+    bool has_hook; /* was in the stack */
+    enum cpprof__unwind_end end;
+    size_t n;
+    uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
+};
+static struct place places[CPPROF__DUMP_PLACES];
+static const void *owners[CPPROF__DUMP_PLACES]; /* NULL: free */
+
+struct cpprof__dump_slot
+    *cpprof__dump_slots[CPPROF__DUMP_USERS][CPPROF__DUMP_CHUNKS];
+uint32_t cpprof__dump_depth[CPPROF__DUMP_USERS] = {128, 128};
+
+struct cpprof__tree *cpprof__dump_tree;
+static uint32_t n_used[CPPROF__DUMP_USERS]; /* slots below were asked once */
+static uint32_t some_are_late; /* signals may come that find no question */
+
+static uint64_t
+word_of(uint64_t sequence, enum cpprof__dump_state state)
+{
+    return sequence << SEQUENCE_AT | (uint64_t)state << STATE_AT;
+}
+
+struct cpprof__dump_slot *
+cpprof__dump_slot(enum cpprof__dump_user user, uint32_t index)
+{
+    struct cpprof__dump_slot *chunk;
+
+    if (index >= CPPROF__MAX_THREADS)
+        return NULL;
+    chunk =
+        load_acquire(&cpprof__dump_slots[user][index / CPPROF__DUMP_PER_CHUNK]);
+    return chunk ? &chunk[index % CPPROF__DUMP_PER_CHUNK] : NULL;
+}
+
+uint64_t
+cpprof__dump_value(enum cpprof__dump_user user, uint32_t index)
+{
+    const struct cpprof__dump_slot *slot = cpprof__dump_slot(user, index);
+
+    return MAGIC << 40 | (load_acquire(&slot->word) >> SEQUENCE_AT) << 24 |
+           (uint64_t)user << 23 | index;
+}
+
+uint64_t
+cpprof__dump_ask(enum cpprof__dump_user user, uint32_t index, int32_t tid)
+{
+    struct cpprof__dump_slot *slot = cpprof__dump_slot(user, index);
+    uint64_t sequence = (load_acquire(&slot->word) >> SEQUENCE_AT) + 1;
+
+    store_relaxed(&slot->tid, tid);
+    if (index >= load_relaxed(&n_used[user]))
+        store_relaxed(&n_used[user], index + 1);
+    store_release(&slot->word, word_of(sequence & 0xffff, CPPROF__DUMP_ASKED));
+    return cpprof__dump_value(user, index);
+}
+
+uint64_t
+cpprof__dump_repeat(enum cpprof__dump_user user, uint32_t index)
+{
+    store_relaxed(&some_are_late, 1);
+    return cpprof__dump_value(user, index);
+}
+
+enum cpprof__dump_state
+cpprof__dump_state(const struct cpprof__dump_slot *slot)
+{
+    return (enum cpprof__dump_state)(load_acquire(&slot->word) >> STATE_AT & 3);
+}
+
+struct cpprof__dump_answer
+cpprof__dump_take(struct cpprof__dump_slot *slot)
+{
+    uint64_t word = load_acquire(&slot->word);
+
+    store_release(&slot->word, word_of(word >> SEQUENCE_AT, CPPROF__DUMP_FREE));
+    return (struct cpprof__dump_answer){
+        .stack = word & ((1u << STACK_BITS) - 1),
+        .labels = word >> STACK_BITS & ((1u << LABELS_BITS) - 1),
+        .waited = word >> WAITED_AT & 1,
+    };
+}
+
+/* A slot has room for 40 bits of 1024 ns: 13 days, less than a host is up. The
+ * wait began before now, and not longer ago than that. */
+#define SINCE_BITS 40
+#define SINCE_MASK ((1ull << SINCE_BITS) - 1)
+
+uint64_t
+cpprof__dump_since_ns(uint64_t stored, uint64_t now_ns)
+{
+    uint64_t now = now_ns / 1024;
+
+    return (now - ((now - stored) & SINCE_MASK)) * 1024;
+}
+
+struct cpprof__dump_wait
+cpprof__dump_wait(const struct cpprof__dump_slot *slot)
+{
+    uint64_t wait = load_relaxed(&slot->wait);
+    uint64_t word = load_acquire(&slot->word);
+
+    if (wait >> SEQUENCE_AT != word >> SEQUENCE_AT)
+        wait = 0;
+    return (struct cpprof__dump_wait){
+        .kind = wait >> SINCE_BITS & 0xff,
+        .since_ns = cpprof__dump_since_ns(wait & SINCE_MASK,
+                                          cpprof__clock_ns(CLOCK_MONOTONIC)),
+    };
+}
+
+bool
+cpprof__dump_give_up(struct cpprof__dump_slot *slot)
+{
+    uint64_t word = load_acquire(&slot->word);
+
+    if ((word >> STATE_AT & 3) == CPPROF__DUMP_ASKED)
+        store_relaxed(&some_are_late, 1);
+    while ((word >> STATE_AT & 3) != CPPROF__DUMP_ANSWERED)
+        if (cas_acq_rel(&slot->word, &word,
+                        word_of(word >> SEQUENCE_AT, CPPROF__DUMP_FREE)))
+            return true;
+    return false;
+}
+
+static bool
+has_value(const siginfo_t *info)
+{
+    return info->si_code != SI_USER || info->si_pid || info->si_uid;
+}
+
+/* What is asked of a thread: the first such slot from *at on, or NULL. */
+static struct cpprof__dump_slot *
+next_asked(enum cpprof__dump_user user, int32_t tid, uint32_t *at)
+{
+    while (*at < load_relaxed(&n_used[user])) {
+        struct cpprof__dump_slot *slot = cpprof__dump_slot(user, (*at)++);
+
+        if (slot && load_relaxed(&slot->tid) == tid &&
+            cpprof__dump_state(slot) == CPPROF__DUMP_ASKED)
+            return slot;
+    }
+    return NULL;
+}
+
+/* With questions by both, one signal may serve for two that were sent. */
+static bool
+is_asked(void)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    uint32_t i = 0, k = 0;
+    bool by_all = next_asked(CPPROF__DUMP_ALL, tid, &i) != NULL;
+    bool by_wall = next_asked(CPPROF__DUMP_WALL, tid, &k) != NULL;
+
+    if (by_all && by_wall)
+        store_relaxed(&some_are_late, 1);
+    return by_all || by_wall;
+}
+
+bool
+cpprof__dump_is_question(const siginfo_t *info)
+{
+    if (!has_value(info))
+        return is_asked();
+    return info->si_code == CPPROF__DUMP_CODE &&
+           (uint64_t)info->si_value.sival_ptr >> 40 == MAGIC;
+}
+
+bool
+cpprof__dump_may_be_late(const siginfo_t *info)
+{
+    return !has_value(info) && load_relaxed(&some_are_late);
+}
+
+/* ---- in the thread that is asked -------------------------------------- */
+
+static struct place *
+take_place(void)
+{
+    unsigned first = (unsigned)((uintptr_t)&cpprof__self >> 12), i;
+
+    for (i = 0; i < CPPROF__DUMP_PLACES; i++) {
+        unsigned at = (first + i) % CPPROF__DUMP_PLACES;
+        const void *nobody = NULL;
+
+        if (!load_relaxed(&owners[at]) &&
+            cas_acq_rel(&owners[at], &nobody, (const void *)&cpprof__self))
+            return &places[at];
+    }
+    return NULL;
+}
+
+static void
+give_place(const struct place *p)
+{
+    store_release(&owners[p - places], NULL);
+}
+
+void
+cpprof__dump_forked(void)
+{
+    unsigned i;
+
+    for (i = 0; i < CPPROF__DUMP_PLACES; i++)
+        if (owners[i])
+            owners[i] = NULL;
+}
+
+/* What is known to be readable from sp up: the stack that it is in. */
+static void
+see_stack(struct cpprof__stack_view *view, uintptr_t sp)
+{
+    const struct cpprof__heap_self *self = &cpprof__heap_self;
+
+    view->window_at = 0;
+    view->window_n = 0;
+    view->lo = view->hi = 0;
+    if (sp - self->stack_lo < self->stack_hi - self->stack_lo)
+        view->hi = self->stack_hi;
+    else if (sp - cpprof__heap_main_lo <
+             cpprof__heap_main_hi - cpprof__heap_main_lo)
+        view->hi = cpprof__heap_main_hi;
+    if (view->hi)
+        view->lo = sp;
+}
+
+size_t
+cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
+{
+    if (end == CPPROF__UNWIND_DEPTH)
+        pcs[n++] = OWN_TRUNCATED;
+    else if (end == CPPROF__UNWIND_BROKEN)
+        pcs[n++] = OWN_BROKEN;
+    return n;
+}
+
+/* Into p->pcs, with the frames of the script that runs, if it can be asked. */
+static enum cpprof__mixed
+walk(struct place *p, size_t depth)
+{
+    const struct cpprof__wait_now now = cpprof__wait_now(&cpprof__wait_self);
+    const struct cpprof__mixer *mixer = load_acquire(&cpprof__mixer);
+
+    see_stack(&p->view, p->regs.sp);
+    if (depth > CPPROF__MAX_DEPTH)
+        depth = CPPROF__MAX_DEPTH;
+    p->n = cpprof__unwind(&p->regs, &p->view, p->pcs, depth, &p->end);
+    p->n =
+        cpprof__drop_hooks(p->pcs, p->n, now.kind ? now.leaf : 0, &p->has_hook);
+    p->has_hook |= p->end == CPPROF__UNWIND_BROKEN; /* who knows */
+    if (!mixer)
+        return CPPROF__MIXED_NOT;
+    return mixer->mix(p->pcs, &p->n, CPPROF__MAX_DEPTH, &p->end, true);
+}
+
+static uint32_t
+add_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
+{
+    n = cpprof__dump_end_stack(pcs, n, end);
+    return cpprof__tree_add(load_acquire(&cpprof__dump_tree), pcs, n);
+}
+
+/*
+ * Did the signal end the sleep of a system call? Then the program counter
+ * stands before the call, to make it again, or after it with EINTR as the
+ * result. The code is read by the kernel: some cannot be read otherwise.
+ */
+static bool
+has_waited(struct place *p)
+{
+    uintptr_t pc = p->regs.pc;
+    uint8_t *code = (uint8_t *)p->view.window;
+
+    p->view.window_at = 0;
+    p->view.window_n = 0;
+    if (!cpprof__stack_fetch(&p->view, pc - CPPROF__SYSCALL_BYTES,
+                             2 * CPPROF__SYSCALL_BYTES))
+        return false;
+    return cpprof__is_syscall(code + CPPROF__SYSCALL_BYTES) ||
+           (cpprof__is_syscall(code) && (int64_t)p->regs.r[0] == -EINTR);
+}
+
+static void
+finish(struct cpprof__dump_slot *slot, uint64_t sequence, uint64_t waited,
+       uint64_t labels, uint64_t stack)
+{
+    uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN);
+
+    cas_acq_rel(&slot->word, &taken,
+                word_of(sequence, CPPROF__DUMP_ANSWERED) | waited << WAITED_AT |
+                    labels << STACK_BITS | stack);
+}
+
+static uint64_t
+label_number(void)
+{
+    return cpprof__heap_label_number(load_relaxed(&cpprof__self.labels));
+}
+
+/* ---- answers that wait for a script ----------------------------------- */
+
+/* A slot's address, which leaves these bits, and the sequence number. */
+#define COOKIE_AT 48
+
+static void
+take_mixed(uint64_t cookie, uint64_t waited, uintptr_t *pcs, size_t n,
+           enum cpprof__unwind_end end, bool is_own)
+{
+    struct cpprof__dump_slot *slot =
+        (void *)(uintptr_t)(cookie & (((uint64_t)1 << COOKIE_AT) - 1));
+
+    finish(slot, cookie >> COOKIE_AT, waited, is_own ? label_number() : 0,
+           add_stack(pcs, n, end));
+}
+
+static bool
+is_put_off(struct place *p, struct cpprof__dump_slot *slot, uint64_t sequence,
+           uint64_t waited)
+{
+    static const struct cpprof__mixed_sink sink = {take_mixed};
+    const struct cpprof__mixed_stack stack = {
+        &sink, (uintptr_t)slot | sequence << COOKIE_AT, waited, p->pcs, p->n,
+        p->end};
+
+    return (uintptr_t)slot >> COOKIE_AT == 0 &&
+           load_acquire(&cpprof__mixer)->put_off(&stack);
+}
+
+/* ----------------------------------------------------------------------- */
+
+/* What the hooks of locks know of the interrupted code. */
+static void
+note_wait(struct cpprof__dump_slot *slot, uint64_t sequence, bool has_hook)
+{
+    const struct cpprof__wait_now now = cpprof__wait_now(&cpprof__wait_self);
+    uint64_t since = now.start_ns / 1024, kind = now.kind & 0xff;
+
+    if (!cpprof__wait_is_true((uint32_t)kind, has_hook))
+        kind = CPPROF__WAITS_NOT;
+
+    store_relaxed(&slot->wait, sequence << SEQUENCE_AT | kind << SINCE_BITS |
+                                   (since & SINCE_MASK));
+}
+
+static void
+note_self(struct cpprof__dump_slot *slot)
+{
+    store_relaxed(&cpprof__self.tid, (int32_t)syscall(SYS_gettid));
+    store_relaxed(&slot->self,
+                  (const struct cpprof__thread_self *)&cpprof__self);
+    store_relaxed(&slot->cpu_ns, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID));
+}
+
+/* In TAKEN until it is answered, here or later; a dump of all threads does not
+ * wait for scripts. */
+static void
+answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
+       uint64_t sequence, const void *context)
+{
+    uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN), waited;
+    struct place *p = take_place();
+    enum cpprof__mixed mixed;
+
+    if (!p) {
+        cas_acq_rel(&slot->word, &taken, word_of(sequence, CPPROF__DUMP_ASKED));
+        return;
+    }
+    cpprof__regs_from_ucontext(&p->regs, context);
+    waited = user == CPPROF__DUMP_WALL && has_waited(p);
+    mixed = walk(p, load_relaxed(&cpprof__dump_depth[user]));
+    if (user == CPPROF__DUMP_ALL)
+        note_wait(slot, sequence, p->has_hook);
+    else
+        note_self(slot);
+    if (user != CPPROF__DUMP_WALL || mixed != CPPROF__MIXED_LATER ||
+        !is_put_off(p, slot, sequence, waited))
+        finish(slot, sequence, waited, label_number(),
+               add_stack(p->pcs, p->n, p->end));
+    give_place(p);
+}
+
+static void
+answer_slot(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
+            uint64_t sequence, const void *context)
+{
+    uint64_t asked = word_of(sequence, CPPROF__DUMP_ASKED);
+
+    if (slot &&
+        cas_acq_rel(&slot->word, &asked, word_of(sequence, CPPROF__DUMP_TAKEN)))
+        answer(slot, user, sequence, context);
+}
+
+static void
+answer_all(enum cpprof__dump_user user, const void *context)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    struct cpprof__dump_slot *slot;
+    uint32_t i = 0;
+
+    while ((slot = next_asked(user, tid, &i)))
+        answer_slot(slot, user, load_acquire(&slot->word) >> SEQUENCE_AT,
+                    context);
+}
+
+void
+cpprof__dump_answer(const siginfo_t *info, const void *context)
+{
+    uint64_t value = (uint64_t)info->si_value.sival_ptr;
+    enum cpprof__dump_user user = value >> 23 & 1;
+
+    if (has_value(info)) {
+        answer_slot(cpprof__dump_slot(user, value & 0x7fffff), user,
+                    value >> 24 & 0xffff, context);
+        return;
+    }
+    answer_all(CPPROF__DUMP_ALL, context);
+    answer_all(CPPROF__DUMP_WALL, context);
+}
+
+bool
+cpprof__dump_own(enum cpprof__dump_user user, struct cpprof__dump_answer *out)
+{
+    struct place *p = take_place();
+
+    if (!p)
+        return false;
+    cpprof__regs_here(&p->regs);
+    walk(p, load_relaxed(&cpprof__dump_depth[user]));
+    out->stack = add_stack(p->pcs, p->n, p->end);
+    out->labels = cpprof__heap_label_number(cpprof__self.labels);
+    out->waited = false;
+    give_place(p);
+    return true;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The handler of the sampling signal, and the state it works on.
+ *
+ * One session at a time. `ring` is what makes the handler sample: it is set
+ * last when a session starts and cleared first when it ends, and the one who
+ * clears it waits until no handler is inside before it takes the memory away.
+ * The handler stays installed for good once it was: a signal that comes late
+ * is recognised and swallowed.
+ */
+#ifndef COLLECT_SIGNAL_SAMPLER_H
+#define COLLECT_SIGNAL_SAMPLER_H
+
+#include "collect/signal/sample/ring.h"
+#include "collect/signal/tables/thread.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CPPROF__SIGNAL SIGPROF
+
+struct cpprof__sampler {
+    /* Written by start and stop, read by handlers. */
+    struct cpprof__ring *ring; /* NULL: not sampling */
+    uint32_t generation;       /* of the session, never 0 */
+    uint32_t max_depth;
+    uint64_t period_ns;
+    bool labels;
+    bool uses_itimer; /* this or an earlier session did */
+    bool uses_perf;
+
+    /* Written by handlers. */
+    uint32_t n_inside;
+    uint64_t itimer_base_ns; /* process CPU time when ITIMER_PROF was set */
+    uint64_t itimer_delivered;
+};
+extern struct cpprof__sampler cpprof__sampler;
+
+/* What the program itself wants to happen on the signal; guarded by version,
+ * which is odd while it is being written. */
+struct cpprof__user_action {
+    uint32_t version;
+    struct sigaction action;
+};
+extern struct cpprof__user_action cpprof__user_action;
+
+/*
+ * The value that our timers carry: 24 bits that recognise them, 16 bits of the
+ * session and 24 bits of the thread's place, so that a signal that was pending
+ * since an earlier session is told from one of this.
+ */
+#define CPPROF__TIMER_MAGIC 0x637066ull /* "cpf" */
+
+static inline uint64_t
+cpprof__timer_value(const struct cpprof__thread *t)
+{
+    return CPPROF__TIMER_MAGIC << 40 | (uint64_t)(uint16_t)t->generation << 24 |
+           t->index;
+}
+
+/*
+ * A timer of src/vm has a value that begins with this one, and is answered
+ * there. NULL: it has none. Safety of the call: AS.
+ */
+#define CPPROF__SCRIPT_MAGIC 0x637076ull /* "cpv" */
+extern void (*cpprof__script_tick)(uint64_t value);
+
+/* The handler, for sigaction with SA_SIGINFO. Safety: AS. */
+void
+cpprof__on_signal(int signo, siginfo_t *info, void *context);
+
+/*
+ * Charge `weight` ticks of this session to a made-up stack of this thread:
+ * one frame of our own over the start routine. Safety: AS.
+ */
+void
+cpprof__sampler_charge(uint32_t weight, uintptr_t own_frame, uintptr_t start);
+
+/* Ticks that are due to a thread that has used cpu_ns of CPU time. */
+uint64_t
+cpprof__ticks_due(const struct cpprof__thread *t, uint64_t cpu_ns,
+                  uint64_t period_ns);
+
+/* CPU time of a clock, in ns. Safety: AS. */
+uint64_t
+cpprof__clock_ns(int32_t clock);
+
+/* Wake the drainer. Safety: AS. */
+void
+cpprof__ring_wake(struct cpprof__ring *ring);
+
+#endif

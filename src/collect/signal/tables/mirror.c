@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/tables/mirror.h"
+
+#include "arch/regs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* The file is filled this much at a time. More: fewer system calls at the
+ * rate 1; less: less memory for the many processes that sample little. */
+#define STEP 16384u
+
+/* The whole layout in steps, rounded up; see areas in collect/recorded.c. */
+#define STEPS_MAX (768u * 1024 * 1024 / STEP)
+
+#define IMAGES_MAX 100000u
+
+/* Of copying a piece, which others change meanwhile. */
+#define ROUNDS_MAX 256u
+
+enum making { NOT_MADE, MAKING, MADE, FAILED };
+
+/* All zero in a child. */
+struct known {
+    char *base; /* of the file's mapping; NULL: not yet */
+    uint32_t making;
+    char path[PATH_MAX + 32]; /* no room for it on a program's stack */
+    uint8_t filled[STEPS_MAX];
+};
+
+struct cpprof__mirror cpprof__mirror_plan;
+static struct known *known;
+
+static long
+call3(long number, long a, long b, long c)
+{
+    return cpprof__syscall(number, a, b, c, 0, 0, 0);
+}
+
+static bool
+is_errno(long result)
+{
+    return result < 0 && result > -4096;
+}
+
+static char *
+append_text(char *to, const char *text)
+{
+    while (*text)
+        *to++ = *text++;
+    return to;
+}
+
+static char *
+append_number(char *to, uint32_t n)
+{
+    char digits[12];
+    size_t i = 0;
+
+    do
+        digits[i++] = (char)('0' + n % 10);
+    while ((n /= 10));
+    while (i)
+        *to++ = digits[--i];
+    return to;
+}
+
+void
+cpprof__mirror_path(char *path, const char *directory, int32_t pid,
+                    uint32_t image)
+{
+    char *to = append_text(path, directory);
+
+    *to++ = '/';
+    to = append_number(to, (uint32_t)pid);
+    *to++ = '.';
+    to = append_number(to, image);
+    *append_text(to, ".tables") = 0;
+}
+
+/* ---- the file --------------------------------------------------------- */
+
+/* Longer than a process may make a file: the kernel would send a signal. */
+static bool
+is_too_long(void)
+{
+    struct rlimit limit;
+
+    return !cpprof__syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0,
+                            0) &&
+           limit.rlim_cur < cpprof__mirror_plan.n_bytes;
+}
+
+static long
+create(int32_t pid, uint32_t *image)
+{
+    long fd = -EEXIST;
+    uint32_t i;
+
+    for (i = 0; i < IMAGES_MAX && fd == -EEXIST; i++) {
+        cpprof__mirror_path(known->path, cpprof__mirror_plan.directory, pid, i);
+        fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)known->path,
+                             O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600, 0, 0);
+        *image = i;
+    }
+    return fd;
+}
+
+/* The mapping of an empty file; a negative errno. */
+static long
+map(long fd)
+{
+    size_t n = cpprof__mirror_plan.n_bytes;
+    long base = call3(SYS_ftruncate, fd, (long)n, 0);
+
+    if (!base)
+        base = cpprof__syscall(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (!is_errno(base))
+        call3(SYS_madvise, base, (long)n, MADV_DONTFORK);
+    return base;
+}
+
+/*
+ * Back a step of the file with memory. Before Linux 5.14 that is not known to
+ * madvise, and the file is extended by its name, because a program may have
+ * closed any descriptor that was kept.
+ */
+static bool
+fill_step(char *base, size_t step)
+{
+    size_t at = step * STEP, n = STEP;
+    long failed, fd;
+
+    if (n > cpprof__mirror_plan.n_bytes - at)
+        n = cpprof__mirror_plan.n_bytes - at;
+    failed =
+        call3(SYS_madvise, (long)(base + at), (long)n, MADV_POPULATE_WRITE);
+    if (failed != -EINVAL || !step)
+        return !failed;
+    fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)known->path,
+                         O_RDWR | O_CLOEXEC, 0, 0, 0);
+    if (fd < 0)
+        return false;
+    failed = cpprof__syscall(SYS_fallocate, fd, 0, (long)at, (long)n, 0, 0);
+    call3(SYS_close, fd, 0, 0);
+    return !failed;
+}
+
+static bool
+fill(char *base, uint64_t at, size_t n)
+{
+    size_t step;
+
+    for (step = at / STEP; step * STEP < at + n; step++) {
+        if (load_acquire(&known->filled[step]))
+            continue;
+        if (!fill_step(base, step))
+            return false;
+        store_release(&known->filled[step], 1);
+    }
+    return true;
+}
+
+static void
+copy_name(char *to, const char *from, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i + 1 < n && from[i]; i++)
+        to[i] = from[i];
+}
+
+static void
+fill_head(char *base, int32_t pid, uint32_t image)
+{
+    struct cpprof__mirror_head *head = (void *)base;
+    const struct cpprof__mirror *plan = &cpprof__mirror_plan;
+    static const char magic[] = CPPROF__MIRROR_MAGIC;
+    struct timespec now = {0, 0};
+    size_t i;
+
+    call3(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0);
+    head->pid = pid;
+    head->image = image;
+    head->is_forked = pid != plan->first_pid;
+    head->n_bytes = plan->n_bytes;
+    head->scripts = plan->scripts;
+    head->start_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    copy_name(head->name, plan->name, sizeof head->name);
+    copy_name(head->owner, plan->owner, sizeof head->owner);
+    head->state = CPPROF__MIRROR_RUNNING;
+    for (i = 0; i < sizeof head->magic; i++)
+        head->magic[i] = magic[i];
+}
+
+/* There is no name to find it by yet. */
+static bool
+fill_first(long fd, char *base)
+{
+    if (!fill_step(base, 0) &&
+        cpprof__syscall(SYS_fallocate, fd, 0, 0, STEP, 0, 0))
+        return false;
+    store_release(&known->filled[0], 1);
+    return true;
+}
+
+/* ---- copying ---------------------------------------------------------- */
+
+/*
+ * Until what is there is what is here, seen after it was written. Others that
+ * change the same words all the while copy them, too, and the last of them is
+ * not disturbed: after so many rounds it is left to them.
+ */
+static void
+copy_words(uint64_t *to, const uint64_t *from, size_t n)
+{
+    unsigned rounds = 0;
+    bool same;
+    size_t i;
+
+    do {
+        for (i = 0; i < n; i++)
+            if (load_relaxed(&to[i]) != load_relaxed(&from[i]))
+                store_relaxed(&to[i], load_relaxed(&from[i]));
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        for (i = 0, same = true; i < n && same; i++)
+            same = load_relaxed(&to[i]) == load_relaxed(&from[i]);
+    } while (!same && ++rounds < ROUNDS_MAX);
+}
+
+static void
+copy_in(char *base, const struct cpprof__mirror_area *area, size_t at, size_t n)
+{
+    struct cpprof__mirror_head *head = (void *)base;
+
+    if (n > area->n_bytes - at)
+        n = area->n_bytes - at;
+    if (!n)
+        return;
+    if (fill(base, area->offset + at, n))
+        copy_words((void *)(base + area->offset + at),
+                   (const void *)(area->from + at), n / 8);
+    else
+        add_relaxed(&head->n_refused, 1u);
+}
+
+/* All that is in use, in pieces that are soon seen to be the same. */
+static void
+copy_area(char *base, const struct cpprof__mirror_area *area)
+{
+    size_t n = area->n_bytes, at;
+
+    if (area->n_used)
+        n = ((size_t)load_acquire(area->n_used) * area->each + 7) / 8 * 8;
+    if (n > area->n_bytes)
+        n = area->n_bytes;
+    for (at = 0; at < n; at += 4096)
+        copy_in(base, area, at, n - at < 4096 ? n - at : 4096);
+}
+
+static void
+copy_parts(char *base, enum cpprof__mirror_part end)
+{
+    const struct cpprof__mirror *plan = &cpprof__mirror_plan;
+    uint32_t i;
+
+    for (i = 0; i < plan->n_areas; i++)
+        if (plan->areas[i].part < end)
+            copy_area(base, &plan->areas[i]);
+}
+
+/* The file, mapped and with its head; a negative errno. */
+static long
+open_file(int32_t pid)
+{
+    uint32_t image = 0;
+    long fd, base;
+
+    if (is_too_long())
+        return -EFBIG;
+    fd = create(pid, &image);
+    if (fd < 0)
+        return fd;
+    base = map(fd);
+    if (!is_errno(base) && !fill_first(fd, (char *)base)) {
+        call3(SYS_munmap, base, (long)cpprof__mirror_plan.n_bytes, 0);
+        base = -ENOSPC;
+    }
+    call3(SYS_close, fd, 0, 0);
+    if (is_errno(base))
+        cpprof__syscall(SYS_unlinkat, AT_FDCWD, (long)known->path, 0, 0, 0, 0);
+    else
+        fill_head((char *)base, pid, image);
+    return base;
+}
+
+static int
+make_file(void)
+{
+    int32_t pid = (int32_t)call3(SYS_getpid, 0, 0, 0);
+    long base = open_file(pid);
+
+    if (is_errno(base))
+        return (int)-base;
+    /* Who changes something from here on copies it; who did so before and saw
+     * no base has it copied here. */
+    __atomic_store_n(&known->base, (char *)base, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    copy_parts((char *)base, CPPROF__MIRROR_END);
+    return 0;
+}
+
+int
+cpprof__mirror_make(void)
+{
+    uint32_t expected = NOT_MADE;
+    int failed;
+
+    if (!known || !cas_acq_rel(&known->making, &expected, (uint32_t)MAKING))
+        return 0;
+    failed = make_file();
+    store_release(&known->making, (uint32_t)(failed ? FAILED : MADE));
+    return failed;
+}
+
+static bool
+is_stopped(void)
+{
+    const uint32_t *control = cpprof__mirror_plan.control;
+
+    return control && load_relaxed(control) != 0;
+}
+
+static const struct cpprof__mirror_area *
+area_of(const char *p)
+{
+    const struct cpprof__mirror *plan = &cpprof__mirror_plan;
+    uint32_t i;
+
+    for (i = 0; i < plan->n_areas; i++)
+        if (p >= plan->areas[i].from &&
+            p < plan->areas[i].from + plan->areas[i].n_bytes)
+            return &plan->areas[i];
+    return NULL;
+}
+
+/* A block that was sampled just now: its first word is its address. Or a wait:
+ * not the head of the table, but a row. What a child gives back of its parent's
+ * is no reason to make a file. */
+static bool
+is_reason(const struct cpprof__mirror_area *area, const void *p)
+{
+    return (area->part == CPPROF__MIRROR_BLOCKS &&
+            load_relaxed((const uint64_t *)p) != 0) ||
+           (area->part >= CPPROF__MIRROR_WAITS && area->n_used);
+}
+
+void
+cpprof__mirror_copy(const void *p, size_t n)
+{
+    const struct cpprof__mirror_area *area = area_of(p);
+    char *base;
+
+    if (!area)
+        return;
+    if (is_stopped()) {
+        store_relaxed(&cpprof__mirror_plan.wanted, false);
+        return;
+    }
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    base = load_acquire(&known->base);
+    if (base)
+        copy_in(base, area, (size_t)((const char *)p - area->from), n);
+    else if (is_reason(area, p))
+        cpprof__mirror_make(); /* copies everything */
+}
+
+/* Of the file, if there is one that is to be kept up to date. */
+static char *
+wanted_base(void)
+{
+    return load_relaxed(&cpprof__mirror_plan.wanted) && !is_stopped()
+               ? load_acquire(&known->base)
+               : NULL;
+}
+
+void
+cpprof__mirror_tables(void)
+{
+    char *base = wanted_base();
+
+    if (base)
+        copy_parts(base, CPPROF__MIRROR_HEAP);
+}
+
+void
+cpprof__mirror_all(void)
+{
+    char *base = wanted_base();
+
+    if (base)
+        copy_parts(base, CPPROF__MIRROR_END);
+}
+
+struct cpprof__mirror_head *
+cpprof__mirror_head(void)
+{
+    return known ? (void *)load_acquire(&known->base) : NULL;
+}
+
+bool
+cpprof__mirror_prepare(void)
+{
+    long p =
+        cpprof__syscall(SYS_mmap, 0, sizeof *known, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (is_errno(p))
+        return false;
+    if (call3(SYS_madvise, p, sizeof *known, MADV_WIPEONFORK)) {
+        call3(SYS_munmap, p, sizeof *known, 0);
+        return false;
+    }
+    known = (void *)p;
+    return true;
+}

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Three kinds of entries, each in chains of its own that begin in the head:
+ * texts, which are there once; functions, which refer to texts; places, which
+ * refer to functions. A new entry is made in three steps: take room, fill it,
+ * and put it at the front of its chain by compare-and-swap. Who loses that
+ * race looks at what came in front meanwhile, so nothing is there twice; the
+ * room of an entry that was not needed, or that a dead process left, stays
+ * unused. Nobody waits.
+ *
+ * The chains serve those who add. A reader goes from the place on by offsets,
+ * each of which is checked. Who adds checks them too: the block may be shared
+ * with a process that runs wild.
+ */
+#include "collect/signal/tables/scripts.h"
+
+#include "arch/atomic.h"
+#include "arch/regs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define MAGIC "cpprofP1"
+
+#define TEXTS     (1u << 13)
+#define FUNCTIONS (1u << 13)
+#define PLACES    (1u << 15)
+
+/* A longer way to an entry counts as no room: some 20 times what a full table
+ * of the smallest entries takes. */
+#define CHAIN_MAX 1024u
+
+#define TEXT_MAX 1023u
+
+/* A hole in a file is filled this much at a time. */
+#define STEP (64u * 1024)
+
+struct cpprof__scripts_head {
+    char magic[8];
+    uint32_t n_used;    /* bytes given out, this head counted; may be a little
+                         * more than there are */
+    uint32_t n_refused; /* entries that found no room */
+    /* Offsets of the first entry, 0: none. */
+    uint32_t texts[TEXTS];
+    uint32_t functions[FUNCTIONS];
+    uint32_t places[PLACES];
+};
+
+enum kind { TEXT = 0x54584554, FUNCTION = 0x434e5546, PLACE = 0x43414c50 };
+
+/* What all entries begin with; they lie at multiples of 8. */
+struct entry {
+    uint32_t next;
+    uint32_t kind;
+};
+
+struct text {
+    struct entry entry;
+    uint32_t n;
+    char bytes[]; /* n and a 0 */
+};
+
+struct function {
+    struct entry entry;
+    uint64_t key;
+    int64_t start_line;
+    uint32_t mapping, name, system_name, file; /* texts; 0: "" */
+};
+
+struct place {
+    struct entry entry;
+    int64_t line;
+    uint32_t function;
+    uint32_t zero;
+};
+
+_Static_assert(sizeof(struct cpprof__scripts_head) % 8 == 0, "aligned");
+_Static_assert(sizeof(struct function) == 40, "no padding");
+_Static_assert(sizeof(struct place) == 24, "no padding");
+
+struct cpprof__scripts cpprof__scripts;
+
+/* ---- bounds ----------------------------------------------------------- */
+
+/* The n bytes there, or NULL. */
+static void *
+bytes_at(const struct cpprof__scripts *s, uint64_t at, size_t n)
+{
+    if (at < sizeof *s->head || at % 8 || at > s->n_bytes ||
+        n > s->n_bytes - at)
+        return NULL;
+    return (char *)s->head + at;
+}
+
+static void *
+entry_at(const struct cpprof__scripts *s, uint64_t at, size_t n, enum kind kind)
+{
+    struct entry *entry = bytes_at(s, at, n);
+
+    return entry && load_relaxed(&entry->kind) == (uint32_t)kind ? entry : NULL;
+}
+
+static const struct text *
+text_at(const struct cpprof__scripts *s, uint32_t at)
+{
+    const struct text *text = entry_at(s, at, sizeof *text, TEXT);
+    size_t n = text ? text->n : 0;
+
+    if (!text || n > TEXT_MAX || !bytes_at(s, at, sizeof *text + n + 1) ||
+        text->bytes[n])
+        return NULL;
+    return text;
+}
+
+/* ---- room ------------------------------------------------------------- */
+
+/*
+ * Back a part of the file with memory, so that touching it cannot fault on a
+ * full file system. Before Linux 5.14 madvise does not know that, and the file
+ * is extended by its name: a program may have closed any descriptor that was
+ * kept.
+ */
+static bool
+fill_hole(const struct cpprof__scripts *s, uint32_t at, uint32_t n)
+{
+    long failed, fd;
+
+    failed = cpprof__syscall(SYS_madvise, (long)((char *)s->head + at), (long)n,
+                             MADV_POPULATE_WRITE, 0, 0, 0);
+    if (failed != -EINVAL)
+        return !failed;
+    fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)s->path,
+                         O_RDWR | O_CLOEXEC, 0, 0, 0);
+    if (fd < 0)
+        return false;
+    failed = cpprof__syscall(SYS_fallocate, fd, 0, (long)at, (long)n, 0, 0);
+    cpprof__syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+    return !failed;
+}
+
+/* May the first n bytes be touched? Who fills the same hole does no harm. */
+static bool
+is_ready(struct cpprof__scripts *s, uint32_t n)
+{
+    uint32_t ready = load_acquire(&s->n_ready);
+    uint32_t to = (n + STEP - 1) / STEP * STEP;
+
+    if (!s->path || n <= ready)
+        return true;
+    if (!fill_hole(s, ready, to - ready))
+        return false;
+    while (ready < to && !cas_acq_rel(&s->n_ready, &ready, to))
+        ;
+    return true;
+}
+
+/* Where a new entry of n bytes is, as yet in no chain; 0: there is no room. */
+static uint32_t
+reserve(struct cpprof__scripts *s, size_t n, enum kind kind)
+{
+    struct cpprof__scripts_head *head = s->head;
+    struct entry *entry = NULL;
+    uint32_t at = 0;
+
+    n = (n + 7) / 8 * 8;
+    /* Looked at first, so that the count stays near the bound. */
+    if (load_relaxed(&head->n_used) <= s->n_bytes - n) {
+        at = add_relaxed(&head->n_used, (uint32_t)n);
+        entry = bytes_at(s, at, n);
+    }
+    if (!entry || !is_ready(s, at + (uint32_t)n)) {
+        add_relaxed(&head->n_refused, 1u);
+        return 0;
+    }
+    entry->kind = kind;
+    return at;
+}
+
+/* ---- chains ----------------------------------------------------------- */
+
+/* What is looked for, and how it is made when it is not there: its offset, or
+ * 0 without room. */
+struct wanted {
+    bool (*is)(const struct cpprof__scripts *s, uint32_t at, const void *ctx);
+    uint32_t (*make)(struct cpprof__scripts *s, const void *ctx);
+    const void *ctx;
+};
+
+/* From an entry on up to another, or to the end. False: it takes too long, or
+ * leads out of the table; *found stays 0 when it is not there. */
+static bool
+find(const struct cpprof__scripts *s, uint32_t at, uint32_t end,
+     const struct wanted *w, uint32_t *found)
+{
+    const struct entry *entry;
+    unsigned i;
+
+    for (i = 0; at && at != end && i < CHAIN_MAX; i++) {
+        entry = bytes_at(s, at, sizeof *entry);
+        if (!entry)
+            return false;
+        if (w->is(s, at, w->ctx)) {
+            *found = at;
+            return true;
+        }
+        at = load_relaxed(&entry->next);
+    }
+    return i < CHAIN_MAX;
+}
+
+/* The entry in that chain, made if it is not there; 0 without room. */
+static uint32_t
+intern(struct cpprof__scripts *s, uint32_t *first, const struct wanted *w)
+{
+    uint32_t front = load_acquire(first), seen = 0, found = 0, made = 0;
+
+    for (;;) {
+        if (!find(s, front, seen, w, &found))
+            return 0;
+        if (found)
+            return found;
+        if (!made)
+            made = w->make(s, w->ctx);
+        if (!made)
+            return 0;
+        ((struct entry *)bytes_at(s, made, sizeof(struct entry)))->next = front;
+        seen = front;
+        if (cas_acq_rel(first, &front, made))
+            return made;
+    }
+}
+
+static uint64_t
+mix(uint64_t hash, uint64_t x)
+{
+    hash = (hash ^ x) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+}
+
+/* ---- texts ------------------------------------------------------------ */
+
+struct piece {
+    const char *text;
+    size_t n;
+};
+
+static bool
+goes_on(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* Of a longer text whole characters stay, if it is UTF-8. */
+static struct piece
+piece_of(const char *text)
+{
+    struct piece piece = {text ? text : "", 0};
+    size_t n = TEXT_MAX;
+
+    while (piece.n <= TEXT_MAX && piece.text[piece.n])
+        piece.n++;
+    if (piece.n <= TEXT_MAX)
+        return piece;
+    while (n > TEXT_MAX - 3 && goes_on(piece.text[n]))
+        n--;
+    piece.n = n;
+    return piece;
+}
+
+static bool
+is_piece(const struct cpprof__scripts *s, uint32_t at, const void *ctx)
+{
+    const struct piece *piece = ctx;
+    const struct text *text = at ? text_at(s, at) : NULL;
+    size_t i;
+
+    if (!at)
+        return !piece->n;
+    if (!text || text->n != piece->n)
+        return false;
+    for (i = 0; i < piece->n && text->bytes[i] == piece->text[i]; i++)
+        ;
+    return i == piece->n;
+}
+
+static uint32_t
+make_text(struct cpprof__scripts *s, const void *ctx)
+{
+    const struct piece *piece = ctx;
+    uint32_t at = reserve(s, sizeof(struct text) + piece->n + 1, TEXT);
+    struct text *text = (void *)((char *)s->head + at);
+
+    if (!at)
+        return 0;
+    text->n = (uint32_t)piece->n;
+    __builtin_memcpy(text->bytes, piece->text, piece->n);
+    text->bytes[piece->n] = 0;
+    return at;
+}
+
+/* False: there is no room. */
+static bool
+intern_text(struct cpprof__scripts *s, const char *text, uint32_t *at)
+{
+    struct piece piece = piece_of(text);
+    const struct wanted wanted = {is_piece, make_text, &piece};
+    uint64_t hash = piece.n;
+    size_t i;
+
+    *at = 0;
+    if (!piece.n)
+        return true;
+    for (i = 0; i < piece.n; i++)
+        hash = (hash ^ (unsigned char)piece.text[i]) * 0x100000001b3u;
+    *at = intern(s, &s->head->texts[mix(hash, 0) % TEXTS], &wanted);
+    return *at != 0;
+}
+
+/* ---- functions -------------------------------------------------------- */
+
+/* By its key, or by all of it. */
+static bool
+is_function(const struct cpprof__scripts *s, uint32_t at, const void *ctx)
+{
+    const struct function *f = ctx;
+    const struct function *found = entry_at(s, at, sizeof *found, FUNCTION);
+
+    if (!found || found->key != f->key || found->mapping != f->mapping)
+        return false;
+    return f->key ||
+           (found->start_line == f->start_line && found->file == f->file &&
+            load_relaxed(&found->name) == f->name &&
+            load_relaxed(&found->system_name) == f->system_name);
+}
+
+static uint32_t
+make_function(struct cpprof__scripts *s, const void *ctx)
+{
+    uint32_t at = reserve(s, sizeof(struct function), FUNCTION);
+
+    if (at)
+        __builtin_memcpy((char *)s->head + at, ctx, sizeof(struct function));
+    return at;
+}
+
+static uint64_t
+function_hash(const struct function *f)
+{
+    uint64_t hash = mix(f->mapping, f->key);
+
+    return f->key ? hash
+                  : mix(mix(mix(mix(hash, f->name), f->system_name), f->file),
+                        (uint64_t)f->start_line);
+}
+
+/* A name that is known by now. Both are seen, or one of them for a moment. */
+static void
+rename_function(struct cpprof__scripts *s, struct function *f,
+                const struct cpprof__script *place)
+{
+    struct piece name = piece_of(place->name);
+    struct piece system_name = piece_of(place->system_name);
+    uint32_t at;
+
+    if (!is_piece(s, load_relaxed(&f->name), &name) &&
+        intern_text(s, place->name, &at))
+        store_release(&f->name, at);
+    if (!is_piece(s, load_relaxed(&f->system_name), &system_name) &&
+        intern_text(s, place->system_name, &at))
+        store_release(&f->system_name, at);
+}
+
+static bool
+all_texts(struct cpprof__scripts *s, const struct cpprof__script *place,
+          struct function *f)
+{
+    return intern_text(s, place->name, &f->name) &&
+           intern_text(s, place->system_name, &f->system_name) &&
+           intern_text(s, place->file, &f->file);
+}
+
+/* Its offset; 0 without room. */
+static uint32_t
+function_of(struct cpprof__scripts *s, const struct cpprof__script *place)
+{
+    struct function f = {.entry.kind = FUNCTION,
+                         .key = place->key,
+                         .start_line = place->start_line};
+    const struct wanted wanted = {is_function, make_function, &f};
+    uint32_t *first, found = 0;
+
+    if (!intern_text(s, place->mapping, &f.mapping) ||
+        (!f.key && !all_texts(s, place, &f)))
+        return 0;
+    first = &s->head->functions[function_hash(&f) % FUNCTIONS];
+    if (!find(s, load_acquire(first), 0, &wanted, &found) ||
+        (!found && f.key && !all_texts(s, place, &f)))
+        return 0;
+    if (!found)
+        found = intern(s, first, &wanted);
+    if (found && f.key && place->has_name)
+        rename_function(s, (void *)((char *)s->head + found), place);
+    return found;
+}
+
+/* ---- places ----------------------------------------------------------- */
+
+static bool
+is_place(const struct cpprof__scripts *s, uint32_t at, const void *ctx)
+{
+    const struct place *p = ctx;
+    const struct place *found = entry_at(s, at, sizeof *found, PLACE);
+
+    return found && found->function == p->function && found->line == p->line;
+}
+
+static uint32_t
+make_place(struct cpprof__scripts *s, const void *ctx)
+{
+    uint32_t at = reserve(s, sizeof(struct place), PLACE);
+
+    if (at)
+        __builtin_memcpy((char *)s->head + at, ctx, sizeof(struct place));
+    return at;
+}
+
+uint64_t
+cpprof__scripts_add(struct cpprof__scripts *s,
+                    const struct cpprof__script *place)
+{
+    struct place p = {.entry.kind = PLACE, .line = place->line};
+    const struct wanted wanted = {is_place, make_place, &p};
+    uint64_t hash;
+
+    if (!load_acquire(&s->head))
+        return CPPROF__SCRIPT_NO_ROOM;
+    p.function = function_of(s, place);
+    if (!p.function)
+        return CPPROF__SCRIPT_NO_ROOM;
+    hash = mix(mix(0, p.function), (uint64_t)p.line);
+    return CPPROF__SCRIPT_PC |
+           intern(s, &s->head->places[hash % PLACES], &wanted);
+}
+
+/* ---- making and reading ----------------------------------------------- */
+
+bool
+cpprof__scripts_make(struct cpprof__scripts *s, void *block, const char *path)
+{
+    struct cpprof__scripts_head *head = block;
+
+    s->head = head;
+    s->n_bytes = CPPROF__SCRIPTS_BYTES;
+    s->path = path;
+    s->n_ready = 0;
+    if (!is_ready(s, sizeof *head))
+        return false;
+    head->n_used = sizeof *head;
+    __builtin_memcpy(head->magic, MAGIC, sizeof head->magic);
+    return true;
+}
+
+bool
+cpprof__scripts_open(struct cpprof__scripts *s, void *block, size_t n)
+{
+    const struct cpprof__scripts_head *head = block;
+
+    if (n < sizeof *head || (uintptr_t)block % 8 ||
+        __builtin_memcmp(head->magic, MAGIC, sizeof head->magic) != 0)
+        return false;
+    s->head = block;
+    s->n_bytes = n < CPPROF__SCRIPTS_BYTES ? n : CPPROF__SCRIPTS_BYTES;
+    s->path = NULL;
+    s->n_ready = 0;
+    return true;
+}
+
+/* All that is in use is there already, and mapped at once. */
+bool
+cpprof__scripts_join(struct cpprof__scripts *s, void *block, const char *path)
+{
+    if (!cpprof__scripts_open(s, block, CPPROF__SCRIPTS_BYTES))
+        return false;
+    s->path = path;
+    return is_ready(s, (uint32_t)cpprof__scripts_in_use(s));
+}
+
+void
+cpprof__scripts_set(struct cpprof__scripts *s,
+                    const struct cpprof__scripts *made)
+{
+    s->n_bytes = made->n_bytes;
+    s->path = made->path;
+    s->n_ready = made->n_ready;
+    store_release(&s->head, made->head);
+}
+
+size_t
+cpprof__scripts_head_bytes(void)
+{
+    return sizeof(struct cpprof__scripts_head);
+}
+
+size_t
+cpprof__scripts_in_use(const struct cpprof__scripts *s)
+{
+    uint32_t n = load_acquire(&s->head->n_used);
+
+    return n < CPPROF__SCRIPTS_BYTES ? n : CPPROF__SCRIPTS_BYTES;
+}
+
+static bool
+read_text(const struct cpprof__scripts *s, uint32_t at, const char **to)
+{
+    const struct text *text = at ? text_at(s, at) : NULL;
+
+    if (text)
+        *to = text->bytes;
+    return !at || text;
+}
+
+static bool
+read_function(const struct cpprof__scripts *s, const struct function *f,
+              struct cpprof__script *place)
+{
+    place->key = f->key;
+    place->start_line = f->start_line;
+    return read_text(s, f->mapping, &place->mapping) &&
+           read_text(s, load_acquire(&f->name), &place->name) &&
+           read_text(s, load_acquire(&f->system_name), &place->system_name) &&
+           read_text(s, f->file, &place->file);
+}
+
+bool
+cpprof__scripts_read(const struct cpprof__scripts *s, uint64_t pc,
+                     struct cpprof__script *place)
+{
+    const struct cpprof__script nothing = {"", "", "", "", 0, 0, 0, false};
+    const struct place *p = NULL;
+    const struct function *f;
+
+    *place = nothing;
+    if (cpprof__is_script(pc) && load_acquire(&s->head))
+        p = entry_at(s, pc & ~CPPROF__SCRIPT_PC, sizeof *p, PLACE);
+    f = p ? entry_at(s, p->function, sizeof *f, FUNCTION) : NULL;
+    if (!f || !read_function(s, f, place)) {
+        *place = nothing;
+        return false;
+    }
+    place->line = p->line;
+    place->has_name = *place->name != 0;
+    return true;
+}

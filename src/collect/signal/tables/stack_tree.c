@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A frame that is not there yet is made in three steps: take a node's number,
+ * fill the node, and put its number into the index by compare-and-swap. Who
+ * loses that race uses the winner's node; its own stays unused, as does that
+ * of a thread that fork left behind between the steps. Nobody waits.
+ */
+#include "collect/signal/tables/stack_tree.h"
+
+#include "arch/atomic.h"
+#include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/window_index.h"
+
+#define NUMBER_BITS 20
+#define NUMBER_MASK (CPPROF__TREE_NODES - 1)
+#define LEVELS      6
+
+#define MAGIC "cpprofT1"
+
+/* The nodes begin on a page of their own. */
+#define HEAD_BYTES 4096
+
+_Static_assert(CPPROF__TREE_NODES == 1u << NUMBER_BITS, "numbers fit a slot");
+_Static_assert(sizeof(struct cpprof__tree_node) == 16, "no padding");
+
+size_t
+cpprof__tree_bytes(void)
+{
+    return HEAD_BYTES + CPPROF__TREE_NODES * sizeof(struct cpprof__tree_node);
+}
+
+size_t
+cpprof__tree_index_bytes(void)
+{
+    return WINDOW_INDEX_SLOTS(LEVELS) * sizeof(uint32_t);
+}
+
+void
+cpprof__tree_make(struct cpprof__tree *tree, void *block, void *index)
+{
+    tree->head = block;
+    tree->nodes = (void *)((char *)block + HEAD_BYTES);
+    tree->index = index;
+    __builtin_memcpy(tree->head->magic, MAGIC, sizeof tree->head->magic);
+    tree->head->n_nodes = 1;
+}
+
+bool
+cpprof__tree_open(struct cpprof__tree *tree, void *block, size_t n)
+{
+    const struct cpprof__tree_head *head = block;
+
+    if (n < cpprof__tree_bytes() ||
+        __builtin_memcmp(head->magic, MAGIC, sizeof head->magic) != 0)
+        return false;
+    tree->head = block;
+    tree->nodes = (void *)((char *)block + HEAD_BYTES);
+    tree->index = NULL;
+    return true;
+}
+
+uint32_t
+cpprof__tree_n_nodes(const struct cpprof__tree *tree)
+{
+    uint32_t n = load_acquire(&tree->head->n_nodes);
+
+    return n < CPPROF__TREE_NODES ? n : CPPROF__TREE_NODES;
+}
+
+bool
+cpprof__tree_node(const struct cpprof__tree *tree, uint32_t number,
+                  struct cpprof__tree_node *node)
+{
+    const struct cpprof__tree_node *from;
+
+    if (number == 0 || number >= CPPROF__TREE_NODES)
+        return false;
+    from = &tree->nodes[number];
+    node->pc = load_acquire(&from->pc);
+    node->parent = load_relaxed(&from->parent);
+    node->mapping = load_relaxed(&from->mapping);
+    return node->pc != 0 && node->parent < number;
+}
+
+size_t
+cpprof__tree_stack(const struct cpprof__tree *tree, uint32_t number,
+                   struct cpprof__tree_node *nodes, size_t max)
+{
+    size_t n = 0;
+
+    while (n < max && cpprof__tree_node(tree, number, &nodes[n]))
+        number = nodes[n++].parent;
+    return n;
+}
+
+/* Is this node that frame, and its code still there? */
+static bool
+is_frame(const struct cpprof__tree_node *node, uint32_t parent, uint64_t pc)
+{
+    return load_relaxed(&node->pc) == pc &&
+           load_relaxed(&node->parent) == parent &&
+           !(load_relaxed(&node->mapping) & CPPROF__TREE_GONE);
+}
+
+/* A new node, whole; 0: there is no room. */
+static uint32_t
+make_node(struct cpprof__tree *tree, uint32_t parent, uint64_t pc)
+{
+    struct cpprof__tree_node *node;
+    uint32_t number;
+
+    /* Looked at first, so that the count stays near the bound. */
+    if (load_relaxed(&tree->head->n_nodes) >= CPPROF__TREE_NODES)
+        return 0;
+    number = add_relaxed(&tree->head->n_nodes, 1);
+    if (number >= CPPROF__TREE_NODES)
+        return 0;
+    node = &tree->nodes[number];
+    store_relaxed(&node->parent, parent);
+    store_release(&node->pc, pc);
+    cpprof__mirror(node, sizeof *node);
+    cpprof__mirror(tree->head, sizeof *tree->head);
+    return number;
+}
+
+/* The node of a frame under parent; 0: there is no room. */
+static uint32_t
+frame(struct cpprof__tree *tree, uint32_t parent, uint64_t pc)
+{
+    uint64_t hash = window_mix(pc ^ (uint64_t)parent << 40 ^ parent * 0x9e37u);
+    uint32_t tag = window_tag(hash, NUMBER_BITS);
+    uint32_t made = 0;
+    unsigned i;
+
+    for (i = 0; i < LEVELS * WINDOW_SLOTS; i++) {
+        uint32_t *slot = window_slot(tree->index, hash, i);
+        uint32_t found = load_acquire(slot);
+
+        if (!found) {
+            if (!made)
+                made = make_node(tree, parent, pc);
+            if (!made || cas_acq_rel(slot, &found, tag | made))
+                return made;
+        }
+        if ((found & ~NUMBER_MASK) == tag &&
+            is_frame(&tree->nodes[found & NUMBER_MASK], parent, pc))
+            return found & NUMBER_MASK;
+    }
+    return 0;
+}
+
+uint32_t
+cpprof__tree_add(struct cpprof__tree *tree, const uintptr_t *pcs, size_t n)
+{
+    uint32_t node = 0;
+
+    while (n-- > 0) {
+        if (!pcs[n])
+            continue;
+        node = frame(tree, node, pcs[n]);
+        if (!node) {
+            add_relaxed(&tree->head->n_refused, 1);
+            cpprof__mirror(tree->head, sizeof *tree->head);
+            return 0;
+        }
+    }
+    return node;
+}
+
+static bool
+is_stack(const struct cpprof__tree *tree, uint32_t number, const uintptr_t *pcs,
+         size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n && number; i++) {
+        const struct cpprof__tree_node *node = &tree->nodes[number];
+
+        if (load_acquire(&node->pc) != pcs[i] ||
+            load_relaxed(&node->mapping) & CPPROF__TREE_GONE)
+            return false;
+        number = load_relaxed(&node->parent);
+    }
+    return i == n && !number;
+}
+
+uint32_t
+cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
+                       const uintptr_t *pcs, size_t n)
+{
+    if (maybe && maybe < CPPROF__TREE_NODES && is_stack(tree, maybe, pcs, n))
+        return maybe;
+    return cpprof__tree_add(tree, pcs, n);
+}
+
+uint32_t
+cpprof__tree_add_leaf(struct cpprof__tree *tree, uint32_t stack, uintptr_t pc)
+{
+    uint32_t node = frame(tree, stack, pc);
+
+    if (!node) {
+        add_relaxed(&tree->head->n_refused, 1);
+        cpprof__mirror(tree->head, sizeof *tree->head);
+    }
+    return node;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/tables/thread.h"
+
+#include "arch/atomic.h"
+
+__thread struct cpprof__thread_self cpprof__self;
+struct cpprof__thread *cpprof__thread_chunks[CPPROF__MAX_CHUNKS];
+int32_t cpprof__thread_tids[CPPROF__MAX_THREADS];
+uint32_t cpprof__n_places;
+
+struct cpprof__thread *
+cpprof__thread_at(uint32_t index)
+{
+    struct cpprof__thread *chunk;
+
+    if (index >= CPPROF__MAX_THREADS)
+        return NULL;
+    chunk =
+        load_acquire(&cpprof__thread_chunks[index / CPPROF__THREADS_PER_CHUNK]);
+    return chunk ? &chunk[index % CPPROF__THREADS_PER_CHUNK] : NULL;
+}
+
+struct cpprof__thread *
+cpprof__thread_of_tid(int32_t tid)
+{
+    uint32_t i, n = load_acquire(&cpprof__n_places);
+
+    for (i = 0; i < n; i++)
+        if (load_acquire(&cpprof__thread_tids[i]) == tid)
+            return cpprof__thread_at(i);
+    return NULL;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps where there is no call-frame information: code made at run time, and
+ * assembly without it.
+ *
+ * The frame pointer is believed when it points at a frame record on the way up
+ * the stack whose return address follows a call instruction. A leaf may not
+ * have made a record, or never makes one; then the return address is where the
+ * call put it, or in the words above, where a leaf of assembly has pushed a few
+ * registers.
+ */
+#include "collect/signal/unwind/module.h"
+#include "collect/signal/unwind/walk.h"
+
+/* Bytes from a frame's sp to its frame record. A frame of run-time-made code
+ * is smaller; a stale fp usually points further. */
+#define MAX_FRAME ((uintptr_t)1 << 20)
+
+/* Words above a leaf's sp where its return address may be. More finds it
+ * above larger frames, and is wrong more often: it then finds an address that
+ * an earlier call left behind. */
+#define MAX_PUSHED 32
+
+/* Is there call-frame information for the code before ra, which follows a
+ * call? Then it is hardly a number that happens to be there. */
+static bool
+is_described_return(struct cpprof__walk *w, uintptr_t ra)
+{
+    struct cpprof__fde fde;
+
+    return cpprof__is_pc(ra) && cpprof__walk_find(w, ra - 1, &fde) &&
+           cpprof__walk_is_return(w, ra);
+}
+
+/* The caller's frame, when the return address was found at `at`. */
+static void
+go_to(struct cpprof__cursor *at, uintptr_t ra, uintptr_t sp, uintptr_t fp)
+{
+    *at = (struct cpprof__cursor){.ra = ra, .sp = sp, .fp = fp};
+}
+
+/* The call has just happened: nothing is on the stack but what it left. */
+static bool
+guess_entry(struct cpprof__walk *w, struct cpprof__cursor *at, uintptr_t link)
+{
+    uintptr_t ra = link;
+
+    if (CPPROF__REG_LINK < 0 && !stack_read(w->view, at->sp, &ra))
+        return false;
+    if (!is_described_return(w, ra))
+        return false;
+    go_to(at, ra, at->sp + (CPPROF__REG_LINK < 0 ? 8 : 0), at->fp);
+    return true;
+}
+
+/* What a frame record at fp says, which is on the way up from sp: the caller's
+ * fp, the return address. */
+static bool
+read_record(struct cpprof__walk *w, uintptr_t sp, uintptr_t fp, uintptr_t *next,
+            uintptr_t *ra)
+{
+    if (fp % 8 != 0 || fp - sp >= MAX_FRAME || !stack_read(w->view, fp, next) ||
+        !stack_read(w->view, fp + 8, ra))
+        return false;
+    *ra = cpprof__strip_return_address(*ra);
+    return true;
+}
+
+/* By the frame's own record. */
+static bool
+guess_record(struct cpprof__walk *w, struct cpprof__cursor *at, bool *root)
+{
+    uintptr_t fp = at->fp;
+    uintptr_t next;
+    uintptr_t ra;
+
+    if (!read_record(w, at->sp, fp, &next, &ra))
+        return false;
+    *root = ra == 0 && next == 0;
+    if (*root)
+        return true;
+    if (!cpprof__walk_is_return(w, ra))
+        return false;
+    go_to(at, ra, fp + 16, next);
+    at->sp_guessed = !CPPROF__FP_GIVES_SP;
+    return true;
+}
+
+/* The caller's fp, when a leaf has pushed n words: its own, unless that leads
+ * nowhere and one of the words does lead to a frame record. */
+static uintptr_t
+find_pushed_fp(struct cpprof__walk *w, const struct cpprof__cursor *at,
+               unsigned n)
+{
+    uintptr_t fp = at->fp;
+    unsigned i;
+
+    for (i = 0; i <= n; i++) {
+        uintptr_t next;
+        uintptr_t ra;
+
+        if (read_record(w, at->sp + 8 * n, fp, &next, &ra) &&
+            cpprof__walk_is_return(w, ra))
+            return fp;
+        if (!stack_read(w->view, at->sp + 8 * i, &fp))
+            break;
+    }
+    return at->fp;
+}
+
+/* Above a few pushed registers. */
+static bool
+guess_pushed(struct cpprof__walk *w, struct cpprof__cursor *at)
+{
+    unsigned i;
+
+    for (i = 1; i < MAX_PUSHED; i++) {
+        uintptr_t ra;
+
+        if (!stack_read(w->view, at->sp + 8 * i, &ra))
+            return false;
+        if (is_described_return(w, ra)) {
+            go_to(at, ra, at->sp + 8 * i + 8, find_pushed_fp(w, at, i));
+            return true;
+        }
+    }
+    return false;
+}
+
+enum cpprof__step
+cpprof__walk_guess(struct cpprof__walk *w, struct cpprof__cursor *at,
+                   uintptr_t link)
+{
+    bool root = false;
+
+    if (at->interrupted && guess_entry(w, at, link))
+        return CPPROF__STEP_ON;
+    if (guess_record(w, at, &root))
+        return root ? CPPROF__STEP_ROOT : CPPROF__STEP_ON;
+    if (at->interrupted && CPPROF__REG_LINK < 0 && guess_pushed(w, at))
+        return CPPROF__STEP_ON;
+    /* The ABI marks the outermost frame with a frame pointer of 0. */
+    if (!at->interrupted && at->fp == 0)
+        return CPPROF__STEP_ROOT;
+    return CPPROF__STEP_BROKEN;
+}
+
+bool
+cpprof__walk_find_fp(struct cpprof__walk *w, uintptr_t *fp)
+{
+    struct cpprof__fde fde;
+    uintptr_t ra, at;
+    int32_t n;
+
+    if (w->at.sp_guessed || !cpprof__walk_find(w, w->at.ra - 1, &fde) ||
+        !cpprof__stack_fetch(w->view, fde.start, CPPROF__PROLOGUE_BYTES))
+        return false;
+    n = cpprof__prologue_frame((const uint8_t *)w->view->window);
+    at = w->at.sp + (uintptr_t)(intptr_t)n;
+    if (n < 0 || at % 16 != 0 || !stack_read(w->view, at + 8, &ra) ||
+        !cpprof__walk_is_return(w, cpprof__strip_return_address(ra)))
+        return false;
+    *w->base = (struct cpprof__regs){.known = 1ull << CPPROF__REG_FP |
+                                              1ull << CPPROF__REG_SP |
+                                              1ull << CPPROF__REG_PC};
+    w->base->pc = w->at.ra - w->at.interrupted;
+    w->base->sp = w->at.sp;
+    w->base->fp = w->at.fp = *fp = at;
+    w->base_n = w->n;
+    w->base_interrupted = w->at.interrupted;
+    return true;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/waits/wait_buckets.h"
+
+#include "arch/atomic.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/signal/tables/heap_labels.h"
+#include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/thread.h"
+#include "collect/signal/tables/window_index.h"
+
+#define MAGIC       "cpprofW1"
+#define NUMBER_BITS 16
+#define NUMBER_MASK (CPPROF__WAIT_BUCKETS - 1)
+#define LEVELS      4
+
+_Static_assert(CPPROF__WAIT_BUCKETS == 1u << NUMBER_BITS, "numbers fit a slot");
+_Static_assert(sizeof(struct cpprof__wait_bucket) == 32, "no padding");
+
+static struct {
+    union {
+        struct cpprof__waits_head head;
+        char page[4096];
+    };
+    struct cpprof__wait_bucket buckets[CPPROF__WAIT_BUCKETS];
+} block __attribute__((aligned(4096)));
+static uint32_t bucket_index[WINDOW_INDEX_SLOTS(LEVELS)];
+
+struct cpprof__waits cpprof__waits = {&block.head, block.buckets};
+
+size_t
+cpprof__waits_bytes(void)
+{
+    return sizeof block;
+}
+
+static uint32_t
+make_bucket(const struct cpprof__wait_bucket *key)
+{
+    struct cpprof__wait_bucket *b;
+    uint32_t number = 0;
+
+    cas_acq_rel(&block.head.n_buckets, &number, 1); /* 0 is none */
+    if (load_relaxed(&block.head.n_buckets) >= CPPROF__WAIT_BUCKETS)
+        return 0;
+    number = add_relaxed(&block.head.n_buckets, 1);
+    if (number >= CPPROF__WAIT_BUCKETS)
+        return 0;
+    b = &block.buckets[number];
+    b->stack = key->stack;
+    b->labels = key->labels;
+    b->profile = key->profile;
+    __builtin_memcpy(block.head.magic, MAGIC, sizeof block.head.magic);
+    cpprof__mirror(&block.head, sizeof block.head);
+    return number;
+}
+
+static bool
+is_key(const struct cpprof__wait_bucket *b,
+       const struct cpprof__wait_bucket *key)
+{
+    return b->stack == key->stack && b->labels == key->labels &&
+           b->profile == key->profile;
+}
+
+/* The number of a key's bucket; 0: there is no room. */
+static uint32_t
+bucket_of(const struct cpprof__wait_bucket *key)
+{
+    uint64_t kind = (uint64_t)key->labels << 32 | key->profile;
+    uint64_t hash = window_mix(window_mix(kind) + key->stack);
+    uint32_t tag = window_tag(hash, NUMBER_BITS);
+    uint32_t made = 0;
+    unsigned i;
+
+    for (i = 0; i < LEVELS * WINDOW_SLOTS; i++) {
+        uint32_t *slot = window_slot(bucket_index, hash, i);
+        uint32_t found = load_acquire(slot);
+
+        if (!found) {
+            if (!made)
+                made = make_bucket(key);
+            if (!made || cas_acq_rel(slot, &found, tag | made))
+                return made;
+        }
+        if ((found & ~NUMBER_MASK) == tag &&
+            is_key(&block.buckets[found & NUMBER_MASK], key))
+            return found & NUMBER_MASK;
+    }
+    return 0;
+}
+
+void
+cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
+                   uint64_t count, uint64_t delay_ns)
+{
+    struct cpprof__wait_bucket key = {.stack = stack, .profile = profile};
+    struct cpprof__wait_bucket *b;
+    uint32_t number = 0;
+
+    if (load_relaxed(&cpprof__heap_wants_labels))
+        key.labels = cpprof__heap_label_number(cpprof__self.labels);
+    if (stack)
+        number = bucket_of(&key);
+    if (!number) {
+        add_relaxed(&block.head.lost_count[profile], count);
+        add_relaxed(&block.head.lost_ns[profile], delay_ns);
+        cpprof__mirror(&block.head, sizeof block.head);
+        return;
+    }
+    b = &block.buckets[number];
+    /* Release, so that who sees one of both sees the key, too. */
+    __atomic_fetch_add(&b->delay_ns, delay_ns, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&b->count, count, __ATOMIC_RELEASE);
+    cpprof__mirror(b, sizeof *b);
+}
+
+bool
+cpprof__waits_open(struct cpprof__waits *waits, void *copy, size_t n)
+{
+    if (n < sizeof block || __builtin_memcmp(copy, MAGIC, 8) != 0)
+        return false;
+    waits->head = copy;
+    waits->buckets = (void *)((char *)copy + offsetof(typeof(block), buckets));
+    return true;
+}
+
+uint32_t
+cpprof__waits_n_buckets(const struct cpprof__waits *waits)
+{
+    uint32_t n = load_acquire(&waits->head->n_buckets);
+
+    return n < CPPROF__WAIT_BUCKETS ? n : CPPROF__WAIT_BUCKETS;
+}
+
+bool
+cpprof__waits_read(const struct cpprof__waits *waits, uint32_t number,
+                   struct cpprof__wait_bucket *bucket)
+{
+    const struct cpprof__wait_bucket *from = &waits->buckets[number];
+
+    if (number == 0 || number >= CPPROF__WAIT_BUCKETS)
+        return false;
+    bucket->count = load_acquire(&from->count);
+    bucket->delay_ns = load_acquire(&from->delay_ns);
+    if (!bucket->count && !bucket->delay_ns)
+        return false;
+    bucket->stack = from->stack;
+    bucket->labels = from->labels;
+    bucket->profile = from->profile;
+    bucket->pad = 0;
+    return bucket->profile < CPPROF__WAIT_PROFILES;
+}
+
+void
+cpprof__wait_buckets_forked(void)
+{
+    uint32_t i, n = cpprof__waits_n_buckets(&cpprof__waits);
+
+    for (i = 1; i < n; i++) {
+        block.buckets[i].count = 0;
+        block.buckets[i].delay_ns = 0;
+    }
+    for (i = 0; n > 1 && i < CPPROF__WAIT_PROFILES; i++) {
+        block.head.lost_count[i] = 0;
+        block.head.lost_ns[i] = 0;
+    }
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting threads: what the hooks of src/interpose and the calls of
+ * <cpprof/profiles.h> do around a wait, and when a lock is given up.
+ *
+ * block: a wait of d nanoseconds is recorded with the probability
+ * p = min(1, d / rate), and stands for 1 / p waits of d: so the sums are right
+ * whatever the lengths are. mutex: one wait in n is followed, and stands for n;
+ * the others cost whoever gives the lock up nothing at all. The delay of giving
+ * it up is what all that are followed have waited since the last time
+ * (wait_table.h). Weights are applied when something is recorded, so the rates
+ * may change at any time.
+ *
+ * What is in progress is known to its own thread, for whoever looks at its
+ * stack from a handler.
+ *
+ * Source: Go runtime/mprof.go (blockevent, mutexevent, saveblockevent).
+ */
+#ifndef COLLECT_SIGNAL_WAITS_H
+#define COLLECT_SIGNAL_WAITS_H
+
+#include "arch/atomic.h"
+#include "collect/signal/waits/wait_conditions.h"
+#include "collect/signal/waits/wait_table.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum cpprof__wait_kind {
+    CPPROF__WAITS_NOT,
+    CPPROF__WAITS_MUTEX_LOCK,
+    CPPROF__WAITS_READ_LOCK,
+    CPPROF__WAITS_WRITE_LOCK,
+    CPPROF__WAITS_OTHER_LOCK, /* cpprof_wait_begin() */
+    /* What follows is held by nobody. */
+    CPPROF__WAITS_CONDITION,
+    CPPROF__WAITS_SEMAPHORE,
+    CPPROF__WAITS_BARRIER,
+    CPPROF__WAITS_JOIN,
+};
+
+/* A wait in progress, while a profile of waits is on. */
+struct cpprof__wait_now {
+    uint32_t kind;     /* enum cpprof__wait_kind; NOT: the rest means nothing */
+    const void *lock;  /* what is waited for; of a join: the pthread_t */
+    uint64_t start_ns; /* CLOCK_MONOTONIC */
+    uintptr_t leaf;    /* the function that waits, or 0 */
+};
+
+/* Of a thread in whose stack a hook is, or is none: is it true? Unless it is a
+ * program's own, only a hook waits; what was left by siglongjmp may still be
+ * said here. */
+static inline bool
+cpprof__wait_is_true(uint32_t kind, bool has_hook)
+{
+    return kind == CPPROF__WAITS_OTHER_LOCK || has_hook;
+}
+
+/* Waits of one thread: more than one when a handler waits that interrupted a
+ * wait, or when a program's own wait is made of others. */
+#define CPPROF__WAITS_NESTED 8u
+
+/*
+ * One that has not ended. Who leaves it by siglongjmp, or is cancelled in the
+ * midst of it, does not end it, unless it is a point of cancellation: that is
+ * found out when the thread waits the next time, or gives up a lock that is
+ * waited for, or ends.
+ */
+struct cpprof__wait_entry {
+    struct cpprof__wait_now now;
+    uintptr_t frame;  /* what is called from there is below; 0: nothing yet, or
+                       * no more */
+    const void *wait; /* the wait, whose memory may be used again */
+    uint32_t slot;    /* in a table of waiters, or 0 */
+    uint32_t serial;  /* the same as in the wait */
+};
+
+/* Of the running thread. What a wait touches is one cache line. */
+struct cpprof__wait_self {
+    uint32_t n; /* entries in use, the outermost first */
+    uint32_t serial;
+    struct cpprof__wait_entry entries[CPPROF__WAITS_NESTED];
+    uint64_t random; /* 0: not seeded */
+    uint32_t vain;   /* looks for waiters of a lock that had none */
+} __attribute__((aligned(64)));
+
+/* The innermost of the thread whose that is, or a copy of it. A handler in the
+ * same thread may ask at any time. */
+static inline struct cpprof__wait_now
+cpprof__wait_now(const struct cpprof__wait_self *self)
+{
+    uint32_t n = load_relaxed(&self->n);
+
+    if (!n || n > CPPROF__WAITS_NESTED)
+        return (struct cpprof__wait_now){.kind = CPPROF__WAITS_NOT};
+    return self->entries[n - 1].now;
+}
+
+#define CPPROF__WAITS_BLOCK 1u
+#define CPPROF__WAITS_MUTEX 2u
+
+#pragma GCC visibility push(hidden)
+extern __thread struct cpprof__wait_self cpprof__wait_self;
+
+/* Which of both is on. */
+extern uint32_t cpprof__waits_on;
+
+/* Called after it changed; NULL: nobody asked. Safety of what it calls: AS. */
+extern void (*cpprof__waits_changed)(void);
+#pragma GCC visibility pop
+
+static inline bool
+cpprof__waits_are_off(void)
+{
+    return __builtin_expect(load_relaxed(&cpprof__waits_on) == 0, 1);
+}
+
+/* A word for the kind, as in a dump: "mutex", "condition". */
+const char *
+cpprof__wait_kind_name(uint32_t kind);
+
+/* Of one wait; lies in the frame that waits. */
+struct cpprof__wait {
+    uint64_t start_ns;
+    uintptr_t leaf;   /* function that waits, or 0: as hooks are in no stack */
+    uint32_t slot;    /* in the table of waiters, when it has no entry */
+    uint32_t serial;  /* of its entry, or 0 */
+    uint32_t n_forks; /* that had been when it began */
+    uint8_t is_seen;  /* 0: the thread is exempt (collect/exempt.h) */
+    bool is_followed; /* in a table of waiters */
+};
+
+/* Around a wait that is about to begin. Functions between the program's call
+ * and these are CPPROF__HOOK. Safety: AS. */
+void
+cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
+                   const void *lock, const void *leaf);
+void
+cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result);
+
+/* It ends because its thread is unwound: called, by a hook, from within the
+ * call that waits. */
+void
+cpprof__wait_unwound(struct cpprof__wait *wait);
+
+/* A wait for a condition, with the mutex that is given up for it. */
+void
+cpprof__wait_begin_condition(struct cpprof__wait *wait, const void *condition,
+                             const void *mutex, const void *leaf);
+
+/* Those who wait for the condition are about to be woken up: one of them, or
+ * all. From now on they wait for the mutex. */
+void
+cpprof__wait_wake(const void *condition, bool all);
+
+/* The running thread ends, and with it what it waits for. */
+void
+cpprof__waits_thread_ended(void);
+
+/* What there is to be charged for at the giving up of a lock. */
+struct cpprof__wait_charged {
+    uint64_t ns;      /* that others have waited for it; 0: nothing */
+    uint32_t arrived; /* how many of them were not charged before */
+};
+
+/*
+ * A lock is about to be given up, and cpprof__wait_may_charge(). Afterwards,
+ * and outside of the lock, what is returned is to be recorded; or taken back,
+ * when the lock could not be given up.
+ */
+struct cpprof__wait_charged
+cpprof__wait_release(const void *lock);
+void
+cpprof__wait_released(struct cpprof__wait_charged charged, const void *leaf);
+
+/* The same of a mutex, which itself knows whether somebody waits: if not,
+ * nobody is charged for what those did who should. */
+struct cpprof__wait_charged
+cpprof__wait_release_mutex(const void *lock, bool is_waited_for);
+
+/* A wait that is over; leaf, or 0, as above; then skip frames are left out
+ * above the first that is no hook's. */
+void
+cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip);
+
+/* Set, when not negative; returns the one before. Safety: AS. */
+int64_t
+cpprof__waits_set_block_rate(int64_t ns);
+int64_t
+cpprof__waits_set_mutex_fraction(int64_t n);
+
+/* In a child made by fork, by the thread that goes on. */
+void
+cpprof__waits_forked(void);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file is made under another name and then linked to its own: a process
+ * that finds it there, made by its parent meanwhile, finds it whole.
+ */
+#include "collect/store/script_file.h"
+
+#include "arch/atomic.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Behind the table, and always zero: a text that others change while it is read
+ * ends there. */
+#define GUARD_BYTES 4096u
+
+#define PATH_BYTES (PATH_MAX + 32)
+
+static char folder[PATH_MAX]; /* "": no recorder */
+static char path[PATH_BYTES]; /* of the table's file */
+static uint64_t number;
+static int32_t making; /* pid of who makes the table; 0: nobody */
+
+static void
+file_path(char *to, const char *directory, uint64_t of)
+{
+    snprintf(to, PATH_BYTES, "%s/scripts.%016" PRIx64, directory, of);
+}
+
+static uint64_t
+draw(void)
+{
+    uint64_t drawn = 0;
+
+    if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn)
+        drawn = cpprof__now_ns(CLOCK_REALTIME) ^ (uint64_t)getpid() << 40;
+    return drawn | 1;
+}
+
+uint64_t
+cpprof__script_file_record(const char *directory)
+{
+    uint64_t none = 0;
+
+    cas_acq_rel(&number, &none, draw());
+    if (!*folder)
+        snprintf(folder, sizeof folder, "%s", directory);
+    return load_acquire(&number);
+}
+
+/* ---- memory ----------------------------------------------------------- */
+
+static void *
+map_private(void)
+{
+    void *p =
+        mmap(NULL, CPPROF__SCRIPTS_BYTES + GUARD_BYTES, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void
+unmap(void *p)
+{
+    munmap(p, CPPROF__SCRIPTS_BYTES + GUARD_BYTES);
+}
+
+static void *
+map_file(int fd)
+{
+    void *p = map_private();
+
+    if (p && mmap(p, CPPROF__SCRIPTS_BYTES, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        unmap(p);
+        p = NULL;
+    }
+    return p;
+}
+
+/* Longer than a process may make a file: the kernel would send a signal. */
+static bool
+is_too_long(void)
+{
+    struct rlimit limit;
+
+    return !getrlimit(RLIMIT_FSIZE, &limit) &&
+           limit.rlim_cur < CPPROF__SCRIPTS_BYTES;
+}
+
+/* ---- making ----------------------------------------------------------- */
+
+/* A table in a new file, under another name as yet. */
+static bool
+make_new(struct cpprof__scripts *made, const char *temporary)
+{
+    int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    void *p = NULL;
+
+    if (fd < 0)
+        return false;
+    if (!ftruncate(fd, CPPROF__SCRIPTS_BYTES))
+        p = map_file(fd);
+    close(fd);
+    if (p && cpprof__scripts_make(made, p, temporary)) {
+        made->path = path;
+        return true;
+    }
+    if (p)
+        unmap(p);
+    unlink(temporary);
+    return false;
+}
+
+/* The table that another process of the same number has made. */
+static bool
+join(struct cpprof__scripts *made)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    void *p = NULL;
+
+    if (fd < 0)
+        return false;
+    if (!fstat(fd, &st) && st.st_size == CPPROF__SCRIPTS_BYTES)
+        p = map_file(fd);
+    close(fd);
+    if (p && cpprof__scripts_join(made, p, path))
+        return true;
+    if (p)
+        unmap(p);
+    return false;
+}
+
+static bool
+make_shared(struct cpprof__scripts *made)
+{
+    char temporary[PATH_BYTES + 16];
+    int failed;
+
+    if (is_too_long())
+        return false;
+    file_path(path, folder, number);
+    if (join(made))
+        return true;
+    snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid());
+    if (!make_new(made, temporary))
+        return false;
+    failed = link(temporary, path) ? errno : 0;
+    unlink(temporary);
+    if (!failed)
+        return true;
+    unmap(made->head);
+    return failed == EEXIST && join(made);
+}
+
+static bool
+make_private(struct cpprof__scripts *made)
+{
+    void *p = map_private();
+
+    return p && cpprof__scripts_make(made, p, NULL);
+}
+
+/* One thread at a time; one that a fork left in the parent does not count. */
+static bool
+begin(void)
+{
+    const struct timespec pause = {0, 100000};
+    int32_t pid = (int32_t)getpid(), who = 0;
+
+    while (!load_acquire(&cpprof__scripts.head)) {
+        if (cas_acq_rel(&making, &who, pid))
+            return true;
+        if (who == pid) {
+            nanosleep(&pause, NULL);
+            who = 0;
+        }
+    }
+    return false;
+}
+
+bool
+cpprof__script_file_make(void)
+{
+    struct cpprof__scripts made;
+    bool is_made;
+
+    if (!begin())
+        return true;
+    is_made = load_acquire(&cpprof__scripts.head) != NULL;
+    if (!is_made) {
+        is_made = (*folder && make_shared(&made)) || make_private(&made);
+        if (is_made)
+            cpprof__scripts_set(&cpprof__scripts, &made);
+    }
+    store_release(&making, 0);
+    return is_made;
+}
+
+/* ---- the recorder's side ---------------------------------------------- */
+
+/* Up to n bytes of the file; how many are there then. */
+static size_t
+read_to(int fd, char *to, size_t at, size_t n)
+{
+    while (at < n) {
+        ssize_t got = pread(fd, to + at, n - at, (off_t)at);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        at += (size_t)got;
+    }
+    return at;
+}
+
+/* What is in use of a table: the rest of the file are holes. */
+static bool
+read_table(struct cpprof__scripts *scripts, int fd, void *p)
+{
+    size_t n = read_to(fd, p, 0, cpprof__scripts_head_bytes());
+
+    if (!cpprof__scripts_open(scripts, p, n))
+        return false;
+    n = read_to(fd, p, n, cpprof__scripts_in_use(scripts));
+    return cpprof__scripts_open(scripts, p, n);
+}
+
+bool
+cpprof__script_file_read(struct cpprof__scripts *scripts, const char *directory,
+                         uint64_t of)
+{
+    char name[PATH_BYTES];
+    bool is_read = false;
+    void *p;
+    int fd;
+
+    memset(scripts, 0, sizeof *scripts);
+    file_path(name, directory, of);
+    fd = of ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    p = map_private();
+    if (p)
+        is_read = read_table(scripts, fd, p);
+    close(fd);
+    if (p && !is_read) {
+        unmap(p);
+        memset(scripts, 0, sizeof *scripts);
+    }
+    return is_read;
+}
+
+void
+cpprof__script_file_free(struct cpprof__scripts *scripts)
+{
+    if (scripts->head)
+        unmap(scripts->head);
+    memset(scripts, 0, sizeof *scripts);
+}

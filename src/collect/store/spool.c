@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/store/spool.h"
+
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/runtime/proc.h"
+#include "collect/store/script_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC "cpprofR1"
+
+/* More words: fewer samples lost while the drainer waits for a processor;
+ * 8 bytes each, private to the process and touched as they are used. */
+#define RING_WORDS_MIN (1u << 14)
+#define RING_WORDS_MAX (1u << 17)
+
+/* An exec'ed image takes the first free number; more than this many execs of
+ * one pid are not recorded. */
+#define IMAGES_MAX 100000u
+
+uint64_t
+cpprof__spool_ring_words(uint32_t rate_hz, uint32_t max_depth)
+{
+    long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t wanted, words = RING_WORDS_MIN;
+
+    /* A quarter of a second of full stacks of every processor. */
+    wanted = (uint64_t)(n_cpus > 0 ? n_cpus : 1) * rate_hz * max_depth / 4;
+    while (words < wanted && words < RING_WORDS_MAX)
+        words *= 2;
+    return words;
+}
+
+static void *
+anonymous(size_t n)
+{
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Map the first n_shared bytes of an open, empty file at the front of n bytes
+ * of memory; the rest stays private. */
+static void *
+map_file(int fd, size_t n_shared, size_t n)
+{
+    char *p;
+
+    if (ftruncate(fd, (off_t)n_shared))
+        return NULL;
+    p = anonymous(n);
+    if (!p)
+        return NULL;
+    if (mmap(p, n_shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+             0) == MAP_FAILED) {
+        munmap(p, n);
+        return NULL;
+    }
+    return p;
+}
+
+/* An earlier image of this pid that was never sampled is not worth its file:
+ * what a shell leaves behind that only execs. */
+static void
+remove_if_empty(const char *path)
+{
+    struct cpprof__spool_head head = {0};
+    struct cpprof__ring ring = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char store[PATH_MAX + 40];
+    bool is_empty;
+
+    if (fd < 0)
+        return;
+    is_empty = read(fd, &head, sizeof head) == sizeof head &&
+               pread(fd, &ring, sizeof ring, CPPROF__SPOOL_RING_OFFSET) ==
+                   sizeof ring &&
+               !memcmp(head.magic, MAGIC, sizeof head.magic) &&
+               head.n_records == 0 && ring.head == 0 && ring.lost == 0;
+    close(fd);
+    if (!is_empty)
+        return;
+    unlink(path);
+    snprintf(store, sizeof store, "%s.0", path);
+    unlink(store);
+}
+
+/* Create PID.IMAGE for the first IMAGE that is not there. */
+static int
+create_image(const char *directory, uint32_t *image, char *path, size_t n)
+{
+    uint32_t i;
+    int fd = -1;
+
+    for (i = 0; i < IMAGES_MAX && fd < 0; i++) {
+        snprintf(path, n, "%s/%d.%u", directory, (int)getpid(), i);
+        if (i == 0 || access(path, F_OK) == 0)
+            remove_if_empty(path);
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        *image = i;
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
+static void
+map_control(struct cpprof__spool *spool)
+{
+    char path[PATH_MAX + 16];
+    void *p;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/control", spool->directory);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    if (p != MAP_FAILED)
+        spool->control = p;
+    close(fd);
+}
+
+static enum cpprof_status
+fail_file(struct cpprof_error *error, const char *path)
+{
+    return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", path,
+                        strerror(errno));
+}
+
+/* All of the ring is backed by memory before a handler may touch it. */
+static enum cpprof_status
+map_ring(struct cpprof__spool *spool, uint32_t *image,
+         struct cpprof_error *error)
+{
+    size_t n = spool->ring_block_bytes;
+    char path[PATH_MAX + 32];
+    void *p = NULL;
+    int fd;
+
+    if (!spool->in_files) {
+        p = anonymous(n);
+        spool->head = p;
+        return p ? CPPROF_OK : cpprof__fail_nomem(error);
+    }
+    fd = create_image(spool->directory, image, path, sizeof path);
+    if (fd < 0)
+        return fail_file(error, path);
+    errno = fallocate(fd, 0, 0, (off_t)n) ? errno : 0;
+    if (!errno)
+        p = map_file(fd, n, n);
+    if (!p) {
+        enum cpprof_status status = fail_file(error, path);
+
+        unlink(path);
+        close(fd);
+        return status;
+    }
+    close(fd);
+    spool->head = p;
+    return CPPROF_OK;
+}
+
+static void *
+map_store(struct cpprof__spool *spool)
+{
+    const struct cpprof__spool_head *head = spool->head;
+    void *p;
+    int fd;
+
+    if (!spool->in_files)
+        return anonymous(cpprof__store_bytes());
+    snprintf(spool->store_path, sizeof spool->store_path, "%s/%d.%u.%u",
+             spool->directory, (int)head->pid, head->image, spool->n_stores);
+    fd = open(spool->store_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return NULL;
+    p = map_file(fd, cpprof__store_shared_bytes(), cpprof__store_bytes());
+    close(fd);
+    return p;
+}
+
+bool
+cpprof__spool_next_store(struct cpprof__spool *spool, void **old)
+{
+    struct cpprof__store store;
+    void *block;
+
+    /* Private memory is emptied in place, which cannot fail. */
+    if (!spool->in_files && spool->store_block && !old) {
+        madvise(spool->store_block, cpprof__store_bytes(), MADV_DONTNEED);
+        return cpprof__store_make(&spool->store, spool->store_block, NULL);
+    }
+    block = map_store(spool);
+    if (!block)
+        return false;
+    if (!cpprof__store_make(&store, block,
+                            spool->in_files ? spool->store_path : NULL)) {
+        munmap(block, cpprof__store_bytes());
+        return false;
+    }
+    if (old)
+        *old = spool->store_block;
+    else if (spool->store_block)
+        munmap(spool->store_block, cpprof__store_bytes());
+    spool->store_block = block;
+    spool->store = store;
+    spool->n_stores++;
+    return true;
+}
+
+void *
+cpprof__spool_give_store(struct cpprof__spool *spool)
+{
+    void *block = spool->store_block;
+
+    spool->store_block = NULL;
+    return block;
+}
+
+enum cpprof_status
+cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
+                   uint64_t ring_words, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+    uint32_t image = 0;
+
+    memset(spool, 0, sizeof *spool);
+    spool->in_files = directory != NULL;
+    snprintf(spool->directory, sizeof spool->directory, "%s",
+             directory ? directory : "");
+    spool->ring_block_bytes =
+        CPPROF__SPOOL_RING_OFFSET + cpprof__ring_bytes(ring_words);
+    status = map_ring(spool, &image, error);
+    if (status != CPPROF_OK)
+        return status;
+    spool->ring = (void *)((char *)spool->head + CPPROF__SPOOL_RING_OFFSET);
+    cpprof__ring_init(spool->ring, ring_words);
+    spool->head->pid = (int32_t)getpid();
+    spool->head->image = image;
+    spool->head->ring_words = ring_words;
+    cpprof__proc_name(spool->head->name, sizeof spool->head->name);
+    if (spool->in_files)
+        spool->head->scripts = cpprof__script_file_record(directory);
+    memcpy(spool->head->magic, MAGIC, sizeof spool->head->magic);
+    if (spool->in_files)
+        map_control(spool);
+    if (!cpprof__spool_next_store(spool, NULL)) {
+        status = cpprof__fail(error, CPPROF_SYSTEM, errno,
+                              "no memory for samples: %s", strerror(errno));
+        cpprof__spool_free(spool, false);
+    }
+    return status;
+}
+
+static void
+remove_files(const struct cpprof__spool *spool)
+{
+    const struct cpprof__spool_head *head = spool->head;
+    char path[PATH_MAX + 48];
+    uint32_t i;
+
+    snprintf(path, sizeof path, "%s/%d.%u", spool->directory, (int)head->pid,
+             head->image);
+    unlink(path);
+    for (i = 0; i < spool->n_stores; i++) {
+        snprintf(path, sizeof path, "%s/%d.%u.%u", spool->directory,
+                 (int)head->pid, head->image, i);
+        unlink(path);
+    }
+}
+
+void
+cpprof__spool_free(struct cpprof__spool *spool, bool keep)
+{
+    if (!spool->head)
+        return;
+    if (spool->in_files && !keep)
+        remove_files(spool);
+    munmap(spool->head, spool->ring_block_bytes);
+    if (spool->store_block)
+        munmap(spool->store_block, cpprof__store_bytes());
+    if (spool->control)
+        munmap((void *)(uintptr_t)spool->control, 4096);
+    memset(spool, 0, sizeof *spool);
+}
+
+bool
+cpprof__spool_is_of_command(const struct cpprof__spool *spool)
+{
+    return spool->control &&
+           load_acquire(spool->control + 1) == (uint32_t)getppid();
+}
+
+bool
+cpprof__spool_is_stopped(const struct cpprof__spool *spool)
+{
+    return spool->control && load_acquire(spool->control) != 0;
+}

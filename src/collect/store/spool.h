@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of one profiled image: a head, the ring and a store; private, or
+ * in files of a directory where another process can read them at any moment,
+ * whatever becomes of this one:
+ *
+ *     PID.IMAGE         head and ring
+ *     PID.IMAGE.STORE   a store; the next one is begun when it is full
+ *     scripts.NUMBER    places in scripts (collect/script_file.h)
+ *     control           two words: 1 tells everybody to stop; the recorder's
+ *                       pid
+ *
+ * IMAGE counts the execs of a pid, STORE the stores of an image, from 0.
+ */
+#ifndef COLLECT_SPOOL_H
+#define COLLECT_SPOOL_H
+
+#include "collect/signal/sample/ring.h"
+#include "collect/store/store.h"
+
+#include <limits.h>
+
+#define CPPROF__SPOOL_RING_OFFSET 4096u
+
+enum cpprof__spool_state {
+    CPPROF__SPOOL_RUNNING = 1,
+    CPPROF__SPOOL_ENDED = 2, /* nothing more will be written */
+};
+
+struct cpprof__spool_head {
+    char magic[8];
+    int32_t pid;
+    uint32_t image;
+    uint32_t state; /* enum cpprof__spool_state */
+    uint32_t rate_hz;
+    uint64_t period_ns;
+    uint64_t ring_words;
+    uint64_t start_ns; /* CLOCK_REALTIME */
+    uint64_t start_mono_ns;
+    uint64_t last_mono_ns; /* the image was alive then */
+    uint64_t cpu_ns;    /* CPU time of the process since the start, at .last */
+    uint64_t n_records; /* signals that brought a sample */
+    uint32_t n_threads;
+    uint32_t user_only; /* time in the kernel shows as user time after it */
+    char engine[16];
+    char name[256];   /* of the executable, without its folder */
+    uint64_t scripts; /* see collect/script_file.h; 0: none */
+};
+
+struct cpprof__spool {
+    struct cpprof__spool_head *head;
+    struct cpprof__ring *ring;
+    size_t ring_block_bytes;
+    struct cpprof__store store;
+    void *store_block;
+    const uint32_t *control;  /* NULL: private */
+    char directory[PATH_MAX]; /* "": private */
+    char store_path[PATH_MAX + 32];
+    uint32_t n_stores;
+    bool in_files;
+};
+
+/* Words for a ring at that rate: room for what all processors can sample in
+ * a few drains. */
+uint64_t
+cpprof__spool_ring_words(uint32_t rate_hz, uint32_t max_depth);
+
+/* directory NULL: private memory. */
+enum cpprof_status
+cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
+                   uint64_t ring_words, struct cpprof_error *error);
+
+/* Put the store aside and begin an empty one. The memory of the old one is the
+ * caller's when it wants it in *old, to be unmapped: cpprof__store_bytes().
+ * False: nothing has changed. */
+bool
+cpprof__spool_next_store(struct cpprof__spool *spool, void **old);
+/* Give the store away; there is none from here on. */
+void *
+cpprof__spool_give_store(struct cpprof__spool *spool);
+
+/* Is this process the command that the recorder started itself? */
+bool
+cpprof__spool_is_of_command(const struct cpprof__spool *spool);
+
+/* Unmap; keep says whether files stay. A fork's child lets go of the parent's
+ * memory this way, keeping the files. */
+void
+cpprof__spool_free(struct cpprof__spool *spool, bool keep);
+
+/* Has somebody asked for an end? */
+bool
+cpprof__spool_is_stopped(const struct cpprof__spool *spool);
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/store/tables.h"
+#include "collect/signal/tables/scripts.h"
+
+#include "arch/atomic.h"
+#include "base/own.h"
+#include "base/status.h"
+#include "collect/signal/heap/heap.h"
+#include "collect/signal/tables/heap_labels.h"
+#include "collect/signal/tables/label_set.h"
+#include "collect/signal/tables/mirror.h"
+#include "collect/store/mappings.h"
+
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Label sets are added as long as no more of the store's text is taken; the
+ * paths of mappings need the rest. */
+#define LABEL_TEXT (CPPROF__STORE_TEXT / 2)
+
+_Static_assert(CPPROF__HEAP_LABEL_SETS <= CPPROF__STORE_LABEL_SETS,
+               "a set's number in the hook is its number in the store");
+
+struct cpprof__tables cpprof__tables = {.scripts = &cpprof__scripts};
+
+/* Held for as long as it takes to read /proc/self/maps, and never while the
+ * loader or the program is called; signals are blocked meanwhile, so that a
+ * handler that forks does not wait for its own thread. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread sigset_t mask_before_fork;
+
+/* Guarded by lock. */
+static bool is_made;
+static struct cpprof__mappings mappings;
+static uint32_t first_unresolved = 1; /* nodes before it have a mapping */
+static bool stale;                    /* code went since maps were read */
+static uint64_t last_unloads;         /* as the loader counts them */
+static uint32_t n_unloads;
+
+/* The mappings that are there now, by address. */
+static struct range {
+    uint64_t start, limit;
+    uint32_t number;
+} ranges[CPPROF__STORE_MAPPINGS];
+static size_t n_ranges;
+
+static void
+take_lock(sigset_t *old)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, old);
+    pthread_mutex_lock(&lock);
+    cpprof__heap_self.exempt++;
+}
+
+static void
+give_lock(const sigset_t *old)
+{
+    cpprof__heap_self.exempt--;
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* ---- making ----------------------------------------------------------- */
+
+static void *
+anonymous(size_t n)
+{
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (p == MAP_FAILED)
+        return NULL;
+    madvise(p, n, MADV_NOHUGEPAGE); /* a few stacks would take megabytes */
+    return p;
+}
+
+static void
+own_memory(int by)
+{
+    cpprof__heap_self.exempt += (uintptr_t)(intptr_t)by;
+}
+
+static bool
+make_private(void)
+{
+    void *tree = anonymous(cpprof__tree_bytes());
+    void *index = anonymous(cpprof__tree_index_bytes());
+    void *store = anonymous(cpprof__store_bytes());
+
+    if (tree && index && store) {
+        cpprof__tree_make(&cpprof__tables.tree, tree, index);
+        cpprof__store_make(&cpprof__tables.store, store, NULL);
+        return true;
+    }
+    if (tree)
+        munmap(tree, cpprof__tree_bytes());
+    if (index)
+        munmap(index, cpprof__tree_index_bytes());
+    if (store)
+        munmap(store, cpprof__store_bytes());
+    return false;
+}
+
+enum cpprof_status
+cpprof__tables_make(struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    sigset_t old;
+
+    take_lock(&old);
+    if (!is_made && !make_private())
+        status = cpprof__fail_nomem(error);
+    if (!is_made && status == CPPROF_OK) {
+        cpprof__mappings_init(&mappings, &cpprof__tables.store, false);
+        __atomic_store_n(&cpprof__own_memory, own_memory, __ATOMIC_RELAXED);
+        is_made = true;
+    }
+    give_lock(&old);
+    return status;
+}
+
+/* ---- labels ----------------------------------------------------------- */
+
+/* A set has the same number here as in the table of the hook. */
+static void
+keep_labels(uint32_t number, const struct cpprof__label_set *set)
+{
+    struct cpprof__store *store = &cpprof__tables.store;
+    struct cpprof__store_labels *kept = &store->label_sets[number];
+
+    if ((uint64_t)set->n_encoded + store->head->n_text < LABEL_TEXT)
+        kept->text =
+            cpprof__store_add_text(store, set->encoded, set->n_encoded);
+    if (kept->text) {
+        kept->n_bytes = set->n_encoded;
+        store_release(&kept->identity, (uint64_t)(uintptr_t)set);
+        if (store->head->n_label_sets <= number)
+            store_release(&store->head->n_label_sets, number + 1);
+    }
+}
+
+static void
+resolve_labels(void)
+{
+    uint32_t i;
+
+    for (i = 0; i < CPPROF__HEAP_LABEL_SETS; i++) {
+        const void *set = load_acquire(&cpprof__heap_label_sets[i]);
+
+        if (set && !cpprof__tables.store.label_sets[i].identity)
+            keep_labels(i, set);
+    }
+}
+
+/* ---- mappings of nodes ------------------------------------------------ */
+
+static int
+by_start(const void *a, const void *b)
+{
+    const struct range *x = a, *y = b;
+
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+static void
+sort_ranges(void)
+{
+    const struct cpprof__store *store = &cpprof__tables.store;
+    uint32_t i;
+
+    n_ranges = 0;
+    for (i = 0; i < store->head->n_mappings; i++) {
+        const struct cpprof__store_mapping *m = &store->mappings[i];
+
+        if (!m->is_gone)
+            ranges[n_ranges++] = (struct range){m->start, m->limit, i};
+    }
+    qsort(ranges, n_ranges, sizeof *ranges, by_start);
+}
+
+static void
+read_maps(void)
+{
+    cpprof__mappings_refresh(&mappings);
+    stale = false;
+    sort_ranges();
+}
+
+/* What a node of that address is given as its mapping. */
+static uint32_t
+mapping_of(uint64_t pc)
+{
+    size_t lo = 0, hi = n_ranges;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (pc < ranges[mid].start)
+            hi = mid;
+        else if (pc >= ranges[mid].limit)
+            lo = mid + 1;
+        else
+            return ranges[mid].number + 1;
+    }
+    return CPPROF__TREE_NO_MAPPING;
+}
+
+static uint32_t
+n_nodes(void)
+{
+    uint32_t n = load_acquire(&cpprof__tables.tree.head->n_nodes);
+
+    return n < CPPROF__TREE_NODES ? n : CPPROF__TREE_NODES;
+}
+
+/*
+ * Give nodes their mapping; final says whether one that lies in none is left
+ * for later. A node that is being made has no address yet, and is the first of
+ * the next round.
+ */
+static void
+resolve_nodes(bool final)
+{
+    uint32_t i, n = n_nodes(), first = n;
+
+    for (i = first_unresolved; i < n; i++) {
+        struct cpprof__tree_node *node = &cpprof__tables.tree.nodes[i];
+        uint64_t pc = load_acquire(&node->pc);
+        uint32_t mapping;
+
+        if (load_relaxed(&node->mapping) != CPPROF__TREE_UNRESOLVED)
+            continue;
+        mapping = pc ? mapping_of(pc) : CPPROF__TREE_UNRESOLVED;
+        if (mapping == CPPROF__TREE_NO_MAPPING && !final)
+            mapping = CPPROF__TREE_UNRESOLVED;
+        if (mapping != CPPROF__TREE_UNRESOLVED)
+            store_release(&node->mapping, mapping);
+        else if (i < first)
+            first = i;
+    }
+    first_unresolved = first;
+}
+
+/* Scripts lie in none: is anything else new? */
+static bool
+resolve_scripts(void)
+{
+    uint32_t i, n = n_nodes();
+    bool others = false;
+
+    for (i = first_unresolved; i < n; i++) {
+        struct cpprof__tree_node *node = &cpprof__tables.tree.nodes[i];
+
+        if (cpprof__is_script(load_acquire(&node->pc)))
+            store_release(&node->mapping, CPPROF__TREE_NO_MAPPING);
+        others |= load_relaxed(&node->mapping) == CPPROF__TREE_UNRESOLVED;
+    }
+    if (!others)
+        first_unresolved = n;
+    return others;
+}
+
+static void
+resolve(void)
+{
+    uint32_t n_sets;
+
+    if (!is_made)
+        return;
+    n_sets = cpprof__tables.store.head->n_label_sets;
+    resolve_labels();
+    if (first_unresolved < n_nodes()) {
+        if (resolve_scripts()) {
+            read_maps();
+            resolve_nodes(true);
+        }
+    } else if (n_sets == cpprof__tables.store.head->n_label_sets) {
+        return;
+    }
+    cpprof__mirror_tables();
+}
+
+void
+cpprof__tables_resolve(void)
+{
+    sigset_t old;
+
+    take_lock(&old);
+    resolve();
+    give_lock(&old);
+}
+
+void
+cpprof__tables_read_maps(void)
+{
+    sigset_t old;
+
+    take_lock(&old);
+    if (is_made)
+        read_maps();
+    give_lock(&old);
+}
+
+/* ---- unloading -------------------------------------------------------- */
+
+static int
+on_first_module(struct dl_phdr_info *info, size_t n_bytes, void *n)
+{
+    const size_t need =
+        offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs;
+
+    if (n_bytes >= need)
+        *(uint64_t *)n = info->dlpi_subs;
+    return 1;
+}
+
+/* Modules that were ever unloaded; 0 where libc does not say. */
+static uint64_t
+count_unloads(void)
+{
+    uint64_t n = 0;
+
+    dl_iterate_phdr(on_first_module, &n);
+    return n;
+}
+
+/* JIT code comes and goes all the time, and its mapping grows: its nodes stay
+ * in use. */
+static bool
+is_unloaded(uint32_t mapping)
+{
+    const struct cpprof__store *store = &cpprof__tables.store;
+
+    return mapping && mapping - 1 < store->head->n_mappings &&
+           store->mappings[mapping - 1].is_gone &&
+           *cpprof__store_text(store, store->mappings[mapping - 1].path) == '/';
+}
+
+static void
+mark_gone(void)
+{
+    uint32_t i, n = n_nodes();
+
+    for (i = 1; i < n; i++) {
+        uint32_t *mapping = &cpprof__tables.tree.nodes[i].mapping;
+        uint32_t was = load_relaxed(mapping);
+
+        if (!(was & CPPROF__TREE_GONE) && is_unloaded(was))
+            store_release(mapping, was | CPPROF__TREE_GONE);
+    }
+}
+
+void
+cpprof__tables_before_unload(void)
+{
+    cpprof__tables_resolve();
+}
+
+void
+cpprof__tables_after_unload(void)
+{
+    uint64_t unloads = count_unloads();
+    sigset_t old;
+
+    take_lock(&old);
+    if (is_made && (unloads != last_unloads || !unloads)) {
+        last_unloads = unloads;
+        n_unloads++;
+        stale = true;
+        if (n_nodes() > 1) {
+            resolve_nodes(false); /* as it was: added during the unload */
+            read_maps();
+            mark_gone();
+            cpprof__mirror_tables();
+        }
+    }
+    give_lock(&old);
+}
+
+uint32_t
+cpprof__tables_n_unloads(void)
+{
+    return load_relaxed(&n_unloads);
+}
+
+/* ---- fork ------------------------------------------------------------- */
+
+void
+cpprof__tables_fork_prepare(void)
+{
+    sigset_t old;
+
+    take_lock(&old);
+    mask_before_fork = old;
+}
+
+void
+cpprof__tables_fork_parent(void)
+{
+    sigset_t old = mask_before_fork;
+
+    give_lock(&old);
+}
+
+void
+cpprof__tables_fork_child(void)
+{
+    sigset_t old = mask_before_fork;
+
+    give_lock(&old);
+}
+
+/* ---- reading ---------------------------------------------------------- */
+
+static uint32_t
+number_of(uint32_t mapping, const uint32_t *numbers, size_t n_numbers)
+{
+    mapping &= ~CPPROF__TREE_GONE;
+    return mapping && mapping - 1 < n_numbers ? numbers[mapping - 1]
+                                              : CPPROF__NO_MAPPING;
+}
+
+size_t
+cpprof__tables_stack(const struct cpprof__tables *tables, uint32_t stack,
+                     const uint32_t *numbers, size_t n_numbers,
+                     struct cpprof__builder_frame *frames, size_t max)
+{
+    const struct cpprof__tree *tree = &tables->tree;
+    size_t n = 0;
+
+    if (stack >= CPPROF__TREE_NODES ||
+        stack >= load_acquire(&tree->head->n_nodes))
+        return 0;
+    while (stack && n < max) {
+        const struct cpprof__tree_node *at = &tree->nodes[stack];
+        uint32_t parent = load_relaxed(&at->parent);
+
+        frames[n].pc = load_relaxed(&at->pc);
+        frames[n].mapping =
+            number_of(load_acquire(&at->mapping), numbers, n_numbers);
+        n++;
+        if (parent >= stack)
+            break;
+        stack = parent;
+    }
+    return n;
+}

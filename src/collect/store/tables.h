@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the profiles that keep tables (heap; block, mutex, threadcreate) have
+ * in common: the tree of stacks, the mappings that its addresses lie in, and
+ * label sets by number. They are this process's own, and a forked child has a
+ * copy; what a recorder is to see of them is copied (signal/mirror.h).
+ *
+ * A node is given its mapping some time after it was made, by whoever holds
+ * the lock of the tables, and at the latest before the code that it lies in is
+ * unloaded. The mappings only grow, so a number stays what it was.
+ */
+#ifndef COLLECT_TABLES_H
+#define COLLECT_TABLES_H
+
+#include "collect/signal/tables/stack_tree.h"
+#include "collect/store/frame.h"
+#include "collect/store/store.h"
+
+#include <stdbool.h>
+
+/* .mapping of a node whose address no mapping lists. */
+#define CPPROF__TREE_NO_MAPPING 0x7fffffffu
+
+struct cpprof__tables {
+    struct cpprof__tree tree;
+    struct cpprof__store store;            /* mappings and label sets only */
+    const struct cpprof__scripts *scripts; /* or NULL */
+};
+extern struct cpprof__tables cpprof__tables;
+
+/* Make the tables, once; later calls do nothing. Uses mmap and no allocator.
+ * Safety: MT. */
+enum cpprof_status
+cpprof__tables_make(struct cpprof_error *error);
+
+/*
+ * Find the mapping of every node that has none yet, and keep the text of label
+ * sets that are new, under their numbers in signal/heap_labels.h. Called before
+ * a profile is written, by the drainer now and then, and around dlclose, which
+ * makes addresses mean other code. Safety: MT. Not AS.
+ */
+void
+cpprof__tables_resolve(void);
+/* Read the maps now, so that a recorder has them. Safety: MT. Not AS. */
+void
+cpprof__tables_read_maps(void);
+void
+cpprof__tables_before_unload(void);
+void
+cpprof__tables_after_unload(void);
+
+/* How often code was unloaded: what was known by address alone before is not
+ * to be trusted after. */
+uint32_t
+cpprof__tables_n_unloads(void);
+
+/* Around a fork: the tables are whole in the child. */
+void
+cpprof__tables_fork_prepare(void);
+void
+cpprof__tables_fork_parent(void);
+void
+cpprof__tables_fork_child(void);
+
+/*
+ * The frames of a stack, leaf first, with the mappings' numbers as numbers[]
+ * has them (numbers[i], i < n_numbers, is the reader's for mapping i; nodes of
+ * later ones get CPPROF__NO_MAPPING). Returns how many, at most max. Trusts
+ * nothing that it reads in the tree.
+ */
+size_t
+cpprof__tables_stack(const struct cpprof__tables *tables, uint32_t stack,
+                     const uint32_t *numbers, size_t n_numbers,
+                     struct cpprof__builder_frame *frames, size_t max);
+
+#endif

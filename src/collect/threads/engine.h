@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engines that make ticks; see docs/cpu.md. An engine arms one thread at a
+ * time; any thread of the process may arm any other.
+ */
+#ifndef COLLECT_ENGINE_H
+#define COLLECT_ENGINE_H
+
+#include "collect/signal/tables/thread.h"
+#include <cpprof/cpprof.h>
+
+/* The CPU clock of any thread, as clock_gettime takes it. Source: the kernel's
+ * include/linux/posix-timers_types.h, CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED. */
+#define CPPROF__THREAD_CPU_CLOCK(tid) ((int32_t)(~(uint32_t)(tid) << 3 | 6))
+
+struct cpprof__engine {
+    const char *name;
+
+    /* Can it be used here, at that rate? Sets up what is shared. */
+    enum cpprof_status (*open)(uint64_t period_ns, struct cpprof_error *error);
+    /* Tick t from now on; 0 or an errno. t->tid, phase_ns and base_ns are
+     * set. */
+    int (*arm)(struct cpprof__thread *t, uint64_t period_ns);
+    /* Is t still armed? A program may close descriptors that are not its
+     * own. */
+    bool (*is_armed)(const struct cpprof__thread *t);
+    /* No more ticks for t, and everything it held is given back. */
+    void (*disarm)(struct cpprof__thread *t);
+    void (*close)(void);
+};
+
+extern const struct cpprof__engine cpprof__engine_timer;
+extern const struct cpprof__engine cpprof__engine_perf;
+extern const struct cpprof__engine cpprof__engine_itimer;
+
+/* A timer of the kernel on that clock, whose signal brings value to the thread;
+ * first at a reading of the clock. 0 or an errno. Safety: AS. */
+int
+cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
+                    uint64_t period_ns, int32_t *timer_id);
+
+/* CONFIG_HZ of the running kernel: what a CPU timer can deliver at most. */
+uint32_t
+cpprof__kernel_hz(void);
+
+/*
+ * The engine for a request, opened. Automatic: the timer up to half of
+ * CONFIG_HZ; above it perf, or the timer where perf is refused; the process
+ * timer where nothing else is left.
+ */
+enum cpprof_status
+cpprof__engine_choose(enum cpprof_engine wanted, uint32_t rate_hz,
+                      const struct cpprof__engine **engine,
+                      struct cpprof_error *error);
+
+/* In a forked child: close the copy of the parent's event, which goes on. */
+void
+cpprof__perf_forget(struct cpprof__thread *t);
+
+/* Give the event its period, which the handler does with the first tick, in
+ * the stead of a thread that blocks the signal. */
+void
+cpprof__perf_end_phase(const struct cpprof__thread *t, uint64_t period_ns);
+
+/* Hold an engine still for an exec, and let it go on when that failed. */
+void
+cpprof__perf_pause(const struct cpprof__thread *t);
+void
+cpprof__perf_go_on(const struct cpprof__thread *t);
+void
+cpprof__itimer_pause(void);
+void
+cpprof__itimer_go_on(uint64_t period_ns);
+
+/* Does perf skip the time in the kernel (perf_event_paranoid 2)? */
+bool
+cpprof__perf_is_user_only(void);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timer_create on the CPU clock of each thread. It rides on the scheduler's
+ * tick, so it costs nothing and delivers at most CONFIG_HZ; what it could not
+ * deliver is in si_overrun. Raw system calls: glibc's wrapper allocates.
+ *
+ * Source: timer_create(2).
+ */
+#include "arch/atomic.h"
+#include "base/status.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/threads/engine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static int
+create(int32_t tid, uint64_t value, int32_t *timer_id)
+{
+    struct sigevent event;
+
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = CPPROF__SIGNAL;
+    event.sigev_value.sival_ptr = (void *)(uintptr_t)value;
+    event._sigev_un._tid = tid;
+    return (int)syscall(SYS_timer_create, CPPROF__THREAD_CPU_CLOCK(tid), &event,
+                        timer_id);
+}
+
+static enum cpprof_status
+timer_open(uint64_t period_ns, struct cpprof_error *error)
+{
+    int32_t id;
+
+    (void)period_ns;
+    if (create((int32_t)syscall(SYS_gettid), 0, &id))
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, errno,
+                            "timer_create: %s", strerror(errno));
+    syscall(SYS_timer_delete, id);
+    return CPPROF_OK;
+}
+
+static struct timespec
+timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000u),
+                             (long)(ns % 1000000000u)};
+}
+
+int
+cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
+                    uint64_t period_ns, int32_t *timer_id)
+{
+    struct itimerspec when = {timespec_of(period_ns), timespec_of(at_ns)};
+    int failed;
+
+    if (create(tid, value, timer_id))
+        return errno;
+    if (!syscall(SYS_timer_settime, *timer_id, TIMER_ABSTIME, &when, NULL))
+        return 0;
+    failed = errno;
+    syscall(SYS_timer_delete, *timer_id);
+    return failed;
+}
+
+/* The next tick is set as a reading of the thread's clock, so that one that is
+ * past already comes at once and counts what it missed: the time before a
+ * thread was found, or since it lost its perf event. */
+static int
+timer_arm(struct cpprof__thread *t, uint64_t period_ns)
+{
+    uint64_t at_ns =
+        t->base_ns + t->phase_ns + load_relaxed(&t->delivered) * period_ns;
+    int failed = cpprof__timer_start(t->tid, cpprof__timer_value(t), at_ns,
+                                     period_ns, &t->timer_id);
+
+    t->has_timer = !failed;
+    return failed;
+}
+
+static bool
+timer_is_armed(const struct cpprof__thread *t)
+{
+    return t->has_timer;
+}
+
+static void
+timer_disarm(struct cpprof__thread *t)
+{
+    if (t->has_timer)
+        syscall(SYS_timer_delete, t->timer_id);
+    t->has_timer = false;
+}
+
+static void
+timer_close(void)
+{
+}
+
+const struct cpprof__engine cpprof__engine_timer = {
+    "timer", timer_open, timer_arm, timer_is_armed, timer_disarm, timer_close};

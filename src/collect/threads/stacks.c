@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/threads/stacks.h"
+
+#include "arch/atomic.h"
+#include "base/buffer.h"
+#include "collect/runtime/proc.h"
+#include "object/maps.h"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+
+/* No more of the main thread's stack is taken for granted. */
+#define MAIN_STACK_MAX (64u << 20)
+
+/* Stacks learnt in one scan; the others can wait for the next. */
+#define NEEDY_MAX 256
+
+/*
+ * The thread pointer stands near the top of a thread's stack, so all between
+ * the two is its own. The lower end is known but for what the C library itself
+ * keeps there; MARGIN covers that and the guard.
+ */
+void
+cpprof__stack_of_new_thread(struct cpprof__thread *t, size_t stack_bytes)
+{
+    const size_t margin = 16 * PAGE;
+    uintptr_t tp = (uintptr_t)__builtin_thread_pointer();
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    t->stack_lo = t->stack_hi = 0;
+    if (stack_bytes <= 2 * margin || here >= tp || tp - here > stack_bytes)
+        return;
+    t->stack_lo = tp - stack_bytes + margin;
+    t->stack_hi = tp;
+}
+
+/* The main thread's stack can grow down to here. */
+static uintptr_t
+growth_limit(uintptr_t hi)
+{
+    struct rlimit limit;
+    uintptr_t room = MAIN_STACK_MAX;
+
+    if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
+        room = limit.rlim_cur;
+    return hi > room ? hi - room : 0;
+}
+
+/*
+ * The stack of a thread that was not announced: the mapping where its last
+ * sample's stack pointer was, if that is the thread's own and not a
+ * coroutine's, which may go away: the main thread's [stack], or the one that
+ * holds the thread's control block.
+ */
+static void
+learn_stack(struct cpprof__thread *t, const struct cpprof__map_line *line)
+{
+    uintptr_t sp = load_relaxed(&t->seen_sp);
+    uintptr_t tp = load_relaxed(&t->seen_tp);
+    bool is_main = line->n_path == 7 && !memcmp(line->path, "[stack]", 7);
+
+    if (sp < line->start || sp >= line->limit || line->perms[0] != 'r')
+        return;
+    if (!is_main && (tp < line->start || tp >= line->limit))
+        return;
+    store_relaxed(&t->stack_hi, line->limit);
+    store_relaxed(&t->stack_lo, line->start);
+    if (is_main)
+        store_relaxed(&t->stack_end, growth_limit(line->limit));
+}
+
+static bool
+needs_stack(const struct cpprof__thread *t)
+{
+    uintptr_t sp = load_relaxed(&t->seen_sp);
+
+    return t->tid > 0 && sp &&
+           (sp < load_relaxed(&t->stack_lo) ||
+            sp >= load_relaxed(&t->stack_hi));
+}
+
+/* Up to max threads whose stack is to be learnt. */
+static size_t
+find_needy(struct cpprof__thread **needy, size_t max)
+{
+    struct cpprof__thread *t;
+    size_t n = 0;
+    uint32_t i;
+
+    for (i = 0; n < max && (t = cpprof__thread_at(i)); i++)
+        if (needs_stack(t))
+            needy[n++] = t;
+    return n;
+}
+
+void
+cpprof__stacks_learn(void)
+{
+    struct cpprof__thread *needy[NEEDY_MAX];
+    size_t i, n = find_needy(needy, NEEDY_MAX);
+    struct cpprof__buffer maps = {0};
+    struct cpprof__map_line line;
+    const char *p;
+
+    if (!n || !cpprof__proc_maps(&maps)) {
+        cpprof__buffer_free(&maps);
+        return;
+    }
+    p = (char *)maps.data;
+    while (cpprof__maps_next(&p, (char *)maps.data + maps.n, &line))
+        for (i = 0; i < n; i++)
+            learn_stack(needy[i], &line);
+    cpprof__buffer_free(&maps);
+}
+
+void
+cpprof__stack_note_own(void)
+{
+    struct cpprof__thread *t =
+        cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
+
+    if (!t)
+        return;
+    store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
+    store_relaxed(&t->seen_sp, (uintptr_t)__builtin_frame_address(0));
+}

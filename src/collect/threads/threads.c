@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/threads/threads.h"
+
+#include "arch/atomic.h"
+#include "base/buffer.h"
+#include "collect/encode/builder.h"
+#include "collect/labels/labels.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/runtime/proc.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/signal/waits/waits.h"
+#include "collect/threads/stacks.h"
+#include "collect/threads/threadcreate.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Threads on their way out that a scan has to know. */
+#define ENDED_MAX 64
+
+/* A place that is announced but whose thread has not started yet. */
+#define TID_ANNOUNCED (-1)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Guarded by lock. */
+static struct cpprof__threads_plan plan; /* .engine NULL: no session */
+static uint32_t first_free;              /* place + 1; 0: none */
+static uint32_t n_seen;
+static uint32_t n_armed;
+static int32_t ended[ENDED_MAX]; /* tids that ended since the last look */
+static uint32_t n_ended;
+static bool has_begun; /* the threads of the start are armed */
+static int32_t profiler_tid;
+static uint64_t phase_state;
+
+static pthread_key_t exit_key;
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+static bool has_exit_key;
+
+/*
+ * The CPU time until a thread's first tick: uniform over the period, and taken
+ * from a sequence that covers it evenly (steps of the golden ratio from a
+ * random start), so that the time of many short threads adds up to less noise
+ * than independent draws would give.
+ */
+static uint64_t
+draw_phase(void)
+{
+    if (!phase_state &&
+        getrandom(&phase_state, sizeof phase_state, GRND_NONBLOCK) < 0)
+        phase_state = cpprof__clock_ns(CLOCK_MONOTONIC);
+    phase_state += 0x9e3779b97f4a7c15u;
+    return 1 +
+           (uint64_t)((unsigned __int128)phase_state * plan.period_ns >> 64);
+}
+
+/* Add a chunk of free places. */
+static bool
+add_places(void)
+{
+    uint32_t n = cpprof__n_places, i;
+    struct cpprof__thread *chunk;
+
+    if (n >= CPPROF__MAX_THREADS)
+        return false;
+    chunk = mmap(NULL, CPPROF__THREADS_PER_CHUNK * sizeof *chunk,
+                 PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (chunk == MAP_FAILED)
+        return false;
+    store_release(&cpprof__thread_chunks[n / CPPROF__THREADS_PER_CHUNK], chunk);
+    for (i = CPPROF__THREADS_PER_CHUNK; i--;) {
+        chunk[i].index = n + i;
+        chunk[i].perf_fd = -1;
+        chunk[i].next_free = first_free;
+        first_free = n + i + 1;
+    }
+    store_release(&cpprof__n_places, n + CPPROF__THREADS_PER_CHUNK);
+    return true;
+}
+
+static void
+set_tid(struct cpprof__thread *t, int32_t tid)
+{
+    store_release(&t->tid, tid);
+    store_release(&cpprof__thread_tids[t->index], tid);
+}
+
+static struct cpprof__thread *
+take_place(int32_t tid)
+{
+    struct cpprof__thread *t;
+
+    if (!first_free && !add_places())
+        return NULL;
+    t = cpprof__thread_at(first_free - 1);
+    first_free = t->next_free;
+    /* Who had it has ended, with the last thing that its handlers stored. */
+    (void)load_acquire(&t->busy);
+    t->start = 0;
+    t->start_arg = NULL;
+    t->stack_lo = t->stack_hi = t->stack_end = 0;
+    t->seen_delivered = UINT64_MAX; /* not idle before it was seen once */
+    t->delivered = t->excused = 0;
+    t->seen_sp = t->seen_tp = 0;
+    t->busy = 0;
+    t->session = plan.generation;
+    set_tid(t, tid);
+    return t;
+}
+
+static void
+give_place(struct cpprof__thread *t)
+{
+    store_relaxed(&t->generation, 0);
+    set_tid(t, 0);
+    t->next_free = first_free;
+    first_free = t->index + 1;
+}
+
+/*
+ * Arm with the session's engine, or with the timer where that is refused for
+ * this one thread (descriptors or pending signals run out). A thread that was
+ * there when the session started counts from now; a later one from its birth,
+ * whenever it is found.
+ */
+static void
+arm(struct cpprof__thread *t)
+{
+    t->phase_ns = draw_phase();
+    t->base_ns =
+        has_begun ? 0 : cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
+    /* From here on a handler may use the place. */
+    store_release(&t->generation, plan.generation);
+    if (!plan.engine->arm(t, plan.period_ns))
+        return;
+    if (plan.engine == &cpprof__engine_perf)
+        cpprof__engine_timer.arm(t, plan.period_ns);
+    else if (plan.engine == &cpprof__engine_timer)
+        cpprof__engine_perf.arm(t, plan.period_ns);
+}
+
+static void
+disarm(struct cpprof__thread *t)
+{
+    cpprof__engine_timer.disarm(t);
+    cpprof__engine_perf.disarm(t);
+}
+
+static struct cpprof__thread *
+adopt(int32_t tid)
+{
+    struct cpprof__thread *t = take_place(tid);
+
+    if (!t)
+        return NULL;
+    arm(t);
+    add_relaxed(&n_seen, 1u);
+    n_armed++;
+    return t;
+}
+
+static void
+drop(struct cpprof__thread *t)
+{
+    disarm(t);
+    give_place(t);
+    n_armed--;
+}
+
+static int
+compare_tids(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The tids of the process, sorted, without the profiler's own; NULL when they
+ * cannot be read. */
+static int32_t *
+list_tids(size_t *n)
+{
+    struct cpprof__buffer tids = {0};
+    struct dirent *entry;
+    DIR *dir = opendir("/proc/self/task");
+
+    if (!dir)
+        return NULL;
+    while ((entry = readdir(dir))) {
+        int32_t tid = atoi(entry->d_name);
+
+        if (tid > 0 && tid != profiler_tid && !cpprof__own_thread_runs(tid))
+            cpprof__buffer_append(&tids, &tid, sizeof tid);
+    }
+    closedir(dir);
+    *n = tids.n / sizeof(int32_t);
+    if (*n)
+        qsort(tids.data, *n, sizeof(int32_t), compare_tids);
+    return (int32_t *)(void *)tids.data;
+}
+
+/* A thread that gave its place back runs on for a moment; a scan must not take
+ * it for a new one. */
+static bool
+has_ended(int32_t tid)
+{
+    size_t i;
+
+    for (i = 0; i < ENDED_MAX; i++)
+        if (ended[i] == tid)
+            return true;
+    return false;
+}
+
+/* Adopt the tids that have no place; forget places whose tid is not there. */
+static void
+reconcile(void)
+{
+    size_t n = 0, i;
+    int32_t *tids = list_tids(&n);
+    bool *known = tids ? calloc(n, 1) : NULL;
+    struct cpprof__thread *t;
+    uint32_t place;
+
+    for (place = 0; known && (t = cpprof__thread_at(place)); place++) {
+        int32_t *at;
+
+        if (t->tid <= 0)
+            continue;
+        at = bsearch(&t->tid, tids, n, sizeof *tids, compare_tids);
+        if (at) {
+            known[at - tids] = true;
+            continue;
+        }
+        /* One of ours that was found before it could say so. */
+        if (cpprof__own_thread_runs(t->tid))
+            add_relaxed(&n_seen, -1u);
+        drop(t);
+    }
+    for (i = 0; known && i < n; i++)
+        if (!known[i] && !has_ended(tids[i]))
+            adopt(tids[i]);
+    n_ended = 0;
+    memset(ended, 0, sizeof ended);
+    free(known);
+    free(tids);
+}
+
+/*
+ * CPU time that a thread used without a tick since the last scan, because it
+ * blocks the signal, is charged to a frame that says so. Should the ticks come
+ * later after all, the handler takes off what was charged here. At stop, what
+ * no tick came for is charged however it came to that.
+ */
+static void
+charge_missing(struct cpprof__thread *t, bool at_stop)
+{
+    uint64_t now = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
+    uint64_t due = cpprof__ticks_due(t, now, plan.period_ns);
+    uint64_t had = load_relaxed(&t->delivered) + load_relaxed(&t->excused);
+    uintptr_t frame = CPPROF__FRAME_BLOCKED;
+
+    /* One may be on its way. */
+    if (due <= had + 1 || plan.engine == &cpprof__engine_itimer)
+        return;
+    if (!cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
+        frame = at_stop ? CPPROF__FRAME_EXITED : 0;
+    if (!frame)
+        return;
+    add_relaxed(&t->excused, due - had);
+    cpprof__sampler_charge((uint32_t)(due - had), frame, t->start);
+}
+
+static void
+look_after(struct cpprof__thread *t)
+{
+    uint64_t delivered;
+
+    if (plan.engine == &cpprof__engine_perf && !t->has_timer &&
+        !cpprof__engine_perf.is_armed(t))
+        cpprof__engine_timer.arm(t, plan.period_ns);
+    delivered = load_relaxed(&t->delivered);
+    if (delivered == t->seen_delivered) {
+        cpprof__perf_end_phase(t, plan.period_ns);
+        charge_missing(t, false);
+    }
+    t->seen_delivered = delivered;
+}
+
+void
+cpprof__threads_scan(bool full)
+{
+    struct cpprof__thread *t;
+    uint32_t i;
+
+    pthread_mutex_lock(&lock);
+    if (plan.engine) {
+        if (full || cpprof__proc_n_threads() != n_armed + cpprof__own_threads())
+            reconcile();
+        for (i = 0; (t = cpprof__thread_at(i)); i++)
+            if (t->tid > 0)
+                look_after(t);
+        cpprof__stacks_learn();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+uint32_t
+cpprof__threads_seen(void)
+{
+    return load_relaxed(&n_seen);
+}
+
+uint32_t
+cpprof__threads_armed(void)
+{
+    uint32_t n;
+
+    pthread_mutex_lock(&lock);
+    n = n_armed;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+void
+cpprof__threads_begin(const struct cpprof__threads_plan *new_plan,
+                      int32_t own_tid)
+{
+    pthread_mutex_lock(&lock);
+    plan = *new_plan;
+    profiler_tid = own_tid;
+    store_relaxed(&n_seen, 0u);
+    n_armed = 0;
+    has_begun = false;
+    reconcile();
+    has_begun = true;
+    cpprof__stack_note_own();
+    cpprof__stacks_learn();
+    pthread_mutex_unlock(&lock);
+}
+
+void
+cpprof__threads_end(void)
+{
+    struct cpprof__thread *t;
+    uint32_t i;
+
+    pthread_mutex_lock(&lock);
+    for (i = 0; plan.engine && (t = cpprof__thread_at(i)); i++) {
+        if (t->tid <= 0)
+            continue;
+        charge_missing(t, true);
+        drop(t);
+    }
+    if (plan.engine)
+        plan.engine->close();
+    plan.engine = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+/*
+ * What a thread leaves behind. A CPU timer fires only on the scheduler's tick,
+ * so ticks that fell due between the last one and the end never came; a
+ * program of many short threads would lose much of its time. The clock says
+ * how many there were.
+ */
+static void
+charge_rest(struct cpprof__thread *t, bool blocked)
+{
+    uint64_t due, had;
+
+    if (plan.engine == &cpprof__engine_itimer)
+        return;
+    due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                            plan.period_ns);
+    had = load_relaxed(&t->delivered) + load_relaxed(&t->excused);
+    if (due > had)
+        cpprof__sampler_charge(
+            (uint32_t)(due - had),
+            blocked ? CPPROF__FRAME_BLOCKED : CPPROF__FRAME_EXITED, t->start);
+}
+
+/* Was it blocked already? */
+static bool
+block_signal(void)
+{
+    sigset_t set, before;
+
+    sigemptyset(&set);
+    sigemptyset(&before);
+    sigaddset(&set, CPPROF__SIGNAL);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    return sigismember(&before, CPPROF__SIGNAL) == 1;
+}
+
+/* The place of the calling thread in this session, or NULL. */
+static struct cpprof__thread *
+own_place(void)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    struct cpprof__thread *t = cpprof__self.thread;
+
+    if (!plan.engine)
+        return NULL;
+    if (!t || t->tid != tid || t->generation != plan.generation)
+        t = cpprof__thread_of_tid(tid);
+    return t;
+}
+
+/* Runs as late as a thread's own code can, in the thread. */
+static void
+at_thread_exit(void *value)
+{
+    bool blocked = block_signal();
+    struct cpprof__thread *t;
+
+    (void)value;
+    cpprof__waits_thread_ended();
+    cpprof__born_ended();
+    pthread_mutex_lock(&lock);
+    t = own_place();
+    if (t) {
+        t->start = cpprof__self.start;
+        disarm(t);
+        charge_rest(t, blocked);
+        ended[n_ended++ % ENDED_MAX] = t->tid;
+        drop(t);
+    }
+    cpprof__self.thread = NULL;
+    cpprof__self.generation = 0;
+    pthread_mutex_unlock(&lock);
+    if (cpprof__self.labels == cpprof__self.inherited)
+        cpprof_set_thread_labels(NULL);
+    cpprof_labels_free(cpprof__self.inherited);
+    cpprof__self.inherited = NULL;
+}
+
+static void
+make_exit_key(void)
+{
+    has_exit_key = !pthread_key_create(&exit_key, at_thread_exit);
+}
+
+struct cpprof__thread *
+cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes)
+{
+    struct cpprof__thread *t = NULL;
+
+    pthread_mutex_lock(&lock);
+    if (plan.engine)
+        t = take_place(TID_ANNOUNCED);
+    if (t) {
+        t->start = start;
+        t->start_arg = arg;
+        t->stack_bytes = stack_bytes;
+        t->start_labels = cpprof_labels_ref(cpprof__self.labels);
+    }
+    pthread_mutex_unlock(&lock);
+    return t;
+}
+
+void
+cpprof__thread_cancel(struct cpprof__thread *t)
+{
+    const void *labels = t->start_labels;
+
+    pthread_mutex_lock(&lock);
+    if (t->tid == TID_ANNOUNCED)
+        give_place(t);
+    pthread_mutex_unlock(&lock);
+    cpprof__labels_inherited_free(labels);
+}
+
+/* A thread that blocked the signal only because its creator did can be
+ * sampled; what it blocks itself later stays blocked. */
+static void
+unblock_signal(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, CPPROF__SIGNAL);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void
+cpprof__thread_born(uintptr_t start, const void *labels)
+{
+    cpprof__self.start = start;
+    cpprof__self.labels = labels;
+    cpprof__self.inherited = (void *)labels;
+    pthread_once(&exit_key_once, make_exit_key);
+    if (has_exit_key)
+        pthread_setspecific(exit_key, &cpprof__self);
+}
+
+void
+cpprof__thread_started(struct cpprof__thread *t)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    struct cpprof__thread *found;
+
+    cpprof__stack_of_new_thread(t, t->stack_bytes);
+    cpprof__thread_born(t->start, t->start_labels);
+    pthread_mutex_lock(&lock);
+    if (t->tid == TID_ANNOUNCED && plan.engine &&
+        t->session == plan.generation) {
+        /* A scan that ran in between may have found the thread before it
+         * could say its name. */
+        found = cpprof__thread_of_tid(tid);
+        if (found)
+            drop(found);
+        set_tid(t, tid);
+        cpprof__self.thread = t;
+        cpprof__self.generation = t->session;
+        arm(t);
+        add_relaxed(&n_seen, found ? 0u : 1u);
+        n_armed++;
+    } else if (t->tid == TID_ANNOUNCED) {
+        give_place(t); /* the session ended before the thread started */
+    }
+    pthread_mutex_unlock(&lock);
+    unblock_signal();
+}
+
+void
+cpprof__threads_suspend(void)
+{
+    struct cpprof__thread *t =
+        cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
+
+    if (t)
+        cpprof__perf_pause(t);
+    if (plan.engine == &cpprof__engine_itimer)
+        cpprof__itimer_pause();
+}
+
+void
+cpprof__threads_resume(void)
+{
+    struct cpprof__thread *t =
+        cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
+
+    if (t)
+        cpprof__perf_go_on(t);
+    if (plan.engine == &cpprof__engine_itimer)
+        cpprof__itimer_go_on(plan.period_ns);
+}
+
+void
+cpprof__threads_fork_prepare(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void
+cpprof__threads_fork_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The child has one thread and none of the parent's timers. The descriptors of
+ * the parent's events were copied into it. */
+void
+cpprof__threads_fork_child(void)
+{
+    struct cpprof__thread *t;
+    uint32_t i;
+
+    for (i = 0; (t = cpprof__thread_at(i)); i++) {
+        if (!t->tid)
+            continue;
+        t->has_timer = false;
+        cpprof__perf_forget(t);
+        give_place(t);
+    }
+    plan.engine = NULL;
+    n_armed = n_seen = 0;
+    phase_state = 0;
+    memset(&cpprof__self, 0, offsetof(struct cpprof__thread_self, labels));
+    pthread_mutex_init(&lock, NULL);
+}

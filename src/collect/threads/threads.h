@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which threads there are, and that each of them is armed: those that a
+ * session finds, those that pthread_create announces, and those that only a
+ * look at /proc/self/task shows (made by a bare clone(), or before us).
+ */
+#ifndef COLLECT_THREADS_H
+#define COLLECT_THREADS_H
+
+#include "collect/threads/engine.h"
+
+#include <pthread.h>
+
+/* The session that threads are armed for. */
+struct cpprof__threads_plan {
+    const struct cpprof__engine *engine;
+    uint64_t period_ns;
+    uint32_t generation;
+};
+
+/* Arm every thread that there is now, except own_tid. From here on new ones
+ * are armed too. */
+void
+cpprof__threads_begin(const struct cpprof__threads_plan *plan, int32_t own_tid);
+/* Disarm all. */
+void
+cpprof__threads_end(void);
+
+/*
+ * Look at /proc/self/task: arm what is new, forget what is gone, re-arm what
+ * lost its descriptor, learn the stacks of threads that were sampled, and
+ * charge CPU time of threads that block the signal. Cheap when the number of
+ * threads is as expected and full is false.
+ */
+void
+cpprof__threads_scan(bool full);
+
+/* Threads ever armed in this session. */
+uint32_t
+cpprof__threads_seen(void);
+
+/* Threads that are armed now. */
+uint32_t
+cpprof__threads_armed(void);
+
+/* A place for a thread about to be created, or NULL when there is no session
+ * or no room; give it back with cancel if the thread is not created. */
+struct cpprof__thread *
+cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes);
+void
+cpprof__thread_cancel(struct cpprof__thread *t);
+
+/* Called first thing by a new thread: by the announced one, or by one that was
+ * created while there was no session, with a hold on labels that becomes the
+ * thread's. */
+void
+cpprof__thread_started(struct cpprof__thread *t);
+void
+cpprof__thread_born(uintptr_t start, const void *labels);
+
+/*
+ * Around an exec by the calling thread: its perf event and the process timer
+ * are off, because a signal of theirs would meet the new image without a
+ * handler; POSIX timers and what they sent are taken away by the kernel.
+ */
+void
+cpprof__threads_suspend(void);
+void
+cpprof__threads_resume(void);
+
+/* fork: hold the table still, let go, and start over in the child. */
+void
+cpprof__threads_fork_prepare(void);
+void
+cpprof__threads_fork_parent(void);
+void
+cpprof__threads_fork_child(void);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/wall/wall_counts.h"
+
+#include "arch/atomic.h"
+#include "collect/signal/tables/mirror.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACES_MIN 1024u
+
+#define MAGIC "cpprofL1"
+
+struct cpprof__wall_kept cpprof__wall_kept __attribute__((aligned(4096)));
+
+static struct cpprof__wall_count *
+place_of(const struct cpprof__wall_counts *counts,
+         const struct cpprof__wall_count *key)
+{
+    uint64_t hash = (key->stack * UINT64_C(0x9e3779b97f4a7c15)) ^
+                    ((uint64_t)key->labels << 34 | key->state << 30);
+    uint32_t at = (uint32_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+
+    for (;; at++) {
+        struct cpprof__wall_count *p =
+            &counts->places[at & (counts->n_places - 1)];
+
+        if (!p->n || (p->stack == key->stack && p->labels == key->labels &&
+                      p->state == key->state))
+            return p;
+    }
+}
+
+static bool
+grow(struct cpprof__wall_counts *counts)
+{
+    struct cpprof__wall_counts larger = *counts;
+    uint32_t i;
+
+    larger.n_places = counts->n_places ? 2 * counts->n_places : PLACES_MIN;
+    larger.places = calloc(larger.n_places, sizeof *larger.places);
+    if (!larger.places)
+        return false;
+    for (i = 0; i < counts->n_places; i++)
+        if (counts->places[i].n)
+            *place_of(&larger, &counts->places[i]) = counts->places[i];
+    free(counts->places);
+    *counts = larger;
+    return true;
+}
+
+/* ---- for a recorder --------------------------------------------------- */
+
+static void
+mirror_head(void)
+{
+    cpprof__mirror(&cpprof__wall_kept.head, sizeof cpprof__wall_kept.head);
+}
+
+/* The row before the head that counts it. */
+static void
+keep(const struct cpprof__wall_count *place, int64_t ns)
+{
+    struct cpprof__wall_kept_head *head = &cpprof__wall_kept.head;
+    struct cpprof__wall_count *row;
+
+    if (place->number >= CPPROF__WALL_ROWS) {
+        head->lost_ns += ns;
+        mirror_head();
+        return;
+    }
+    row = &cpprof__wall_kept.rows[place->number];
+    *row = *place;
+    cpprof__mirror(row, sizeof *row);
+    if (place->number > head->n_rows) {
+        store_release(&head->n_rows, place->number);
+        mirror_head();
+    }
+}
+
+void
+cpprof__wall_keep_begin(struct cpprof__wall_counts *counts)
+{
+    struct cpprof__wall_kept_head *head = &cpprof__wall_kept.head;
+
+    memset(head, 0, sizeof *head);
+    memcpy(head->magic, MAGIC, sizeof head->magic);
+    counts->is_kept = true;
+}
+
+void
+cpprof__wall_keep_summary(const struct cpprof__wall_summary *summary)
+{
+    struct cpprof__wall_kept_head *head = &cpprof__wall_kept.head;
+
+    head->rate_hz = summary->options.rate_hz;
+    head->flags = summary->options.flags;
+    head->n_threads = summary->n_threads;
+    head->n_looks = summary->n_looks;
+    head->n_asked = summary->n_asked;
+    head->time_ns = summary->time_ns;
+    head->duration_ns = summary->duration_ns;
+    mirror_head();
+}
+
+void
+cpprof__wall_keep_forked(void)
+{
+    if (cpprof__wall_kept.head.n_rows)
+        memset(&cpprof__wall_kept.head, 0, sizeof cpprof__wall_kept.head);
+}
+
+static bool
+is_wanted(const struct cpprof__wall_count *count, uint32_t flags)
+{
+    return !(flags & CPPROF_WALL_OFF_CPU) ||
+           count->state != CPPROF__WALL_RUNNING;
+}
+
+static bool
+makes_sense(const struct cpprof__wall_count *row)
+{
+    return row->n > 0 && row->ns >= 0 &&
+           row->state <= CPPROF__WALL_UNINTERRUPTIBLE;
+}
+
+bool
+cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
+                       struct cpprof__wall_counts *counts,
+                       struct cpprof__wall_summary *summary)
+{
+    const struct cpprof__wall_kept_head *head = &copy->head;
+    uint32_t i, n = head->n_rows;
+
+    if (memcmp(head->magic, MAGIC, sizeof head->magic) || !head->rate_hz ||
+        head->rate_hz > 1000 || head->time_ns <= 0)
+        return false;
+    n = n < CPPROF__WALL_ROWS ? n : CPPROF__WALL_ROWS - 1;
+    for (i = 1; i <= n; i++) {
+        if (!makes_sense(&copy->rows[i]) ||
+            !is_wanted(&copy->rows[i], head->flags))
+            copy->rows[i].n = 0;
+        if (head->flags & CPPROF_WALL_NO_LABELS)
+            copy->rows[i].labels = 0;
+    }
+    *counts = (struct cpprof__wall_counts){
+        .places = copy->rows + 1,
+        .n_places = n,
+        .lost_ns = head->lost_ns > 0 ? head->lost_ns : 0};
+    summary->options.rate_hz = head->rate_hz;
+    summary->options.flags = head->flags;
+    summary->n_threads = head->n_threads;
+    summary->n_looks = head->n_looks;
+    summary->n_asked = head->n_asked;
+    summary->time_ns = head->time_ns;
+    summary->duration_ns = head->duration_ns > 0 ? head->duration_ns : 0;
+    return true;
+}
+
+/* ---- counting --------------------------------------------------------- */
+
+/* NULL: no memory. */
+static struct cpprof__wall_count *
+add(struct cpprof__wall_counts *counts, const struct cpprof__wall_count *key,
+    int64_t n, int64_t ns)
+{
+    struct cpprof__wall_count *p;
+
+    if (2 * counts->n >= counts->n_places && !grow(counts) &&
+        counts->n + 1 >= counts->n_places)
+        return NULL;
+    p = place_of(counts, key);
+    if (!p->n) {
+        *p = *key;
+        p->n = p->ns = 0;
+        p->number = ++counts->n;
+    }
+    p->n += n;
+    p->ns += ns;
+    return p;
+}
+
+void
+cpprof__wall_add(struct cpprof__wall_counts *counts,
+                 const struct cpprof__wall_count *key, int64_t ns)
+{
+    const struct cpprof__wall_count *p = add(counts, key, 1, ns);
+
+    if (!p)
+        counts->lost_ns += ns;
+    else if (counts->is_kept)
+        keep(p, ns);
+}
+
+void
+cpprof__wall_counts_free(struct cpprof__wall_counts *counts)
+{
+    free(counts->places);
+    *counts = (struct cpprof__wall_counts){0};
+}
+
+/* ---- a part ----------------------------------------------------------- */
+
+bool
+cpprof__wall_base_take(struct cpprof__wall_base *base,
+                       const struct cpprof__wall_counts *counts)
+{
+    uint32_t i;
+
+    *base = (struct cpprof__wall_base){.lost_ns = counts->lost_ns};
+    if (!counts->n)
+        return true;
+    base->at = calloc(counts->n, sizeof *base->at);
+    if (!base->at)
+        return false;
+    base->n = counts->n;
+    for (i = 0; i < counts->n_places; i++) {
+        const struct cpprof__wall_count *p = &counts->places[i];
+
+        if (p->n)
+            base->at[p->number - 1] = (struct cpprof__wall_sum){p->n, p->ns};
+    }
+    return true;
+}
+
+void
+cpprof__wall_base_free(struct cpprof__wall_base *base)
+{
+    free(base->at);
+    *base = (struct cpprof__wall_base){0};
+}
+
+bool
+cpprof__wall_counts_since(const struct cpprof__wall_counts *counts,
+                          const struct cpprof__wall_base *base, uint32_t flags,
+                          struct cpprof__wall_counts *since)
+{
+    uint32_t i;
+
+    since->lost_ns += counts->lost_ns - base->lost_ns;
+    for (i = 0; i < counts->n_places; i++) {
+        struct cpprof__wall_count p = counts->places[i];
+
+        if (p.n && p.number <= base->n) {
+            p.n -= base->at[p.number - 1].n;
+            p.ns -= base->at[p.number - 1].ns;
+        }
+        if (flags & CPPROF_WALL_NO_LABELS)
+            p.labels = 0;
+        if (p.n && is_wanted(&p, flags) && !add(since, &p, p.n, p.ns))
+            return false;
+    }
+    return true;
+}

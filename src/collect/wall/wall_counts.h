@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a wall profile has counted, by stack, labels and state; and the file
+ * that it becomes.
+ */
+#ifndef COLLECT_WALL_COUNTS_H
+#define COLLECT_WALL_COUNTS_H
+
+#include "collect/encode/source.h"
+#include <cpprof/profiles.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ORDER: state_names in wall_profile.c. */
+enum cpprof__wall_state {
+    CPPROF__WALL_RUNNING,
+    CPPROF__WALL_SLEEPING,
+    CPPROF__WALL_UNINTERRUPTIBLE,
+};
+
+struct cpprof__wall_count {
+    uint32_t stack;  /* node of cpprof__tables.tree; 0: no room */
+    uint32_t labels; /* cpprof__heap_label_number(), or 0 */
+    uint32_t state;
+    uint32_t number; /* in the order that they came, from 1 on; that of its row
+                      * in cpprof__wall_kept, too */
+    int64_t n;       /* samples; 0: the place is free */
+    int64_t ns;
+};
+
+/* A hash table with open addressing; zero it. */
+struct cpprof__wall_counts {
+    struct cpprof__wall_count *places;
+    uint32_t n_places; /* a power of two */
+    uint32_t n;
+    int64_t lost_ns; /* found no memory */
+    bool is_kept;
+};
+
+/* key: .stack, .labels, .state. */
+void
+cpprof__wall_add(struct cpprof__wall_counts *counts,
+                 const struct cpprof__wall_count *key, int64_t ns);
+
+void
+cpprof__wall_counts_free(struct cpprof__wall_counts *counts);
+
+/* What was counted until some moment. */
+struct cpprof__wall_base {
+    struct cpprof__wall_sum {
+        int64_t n;
+        int64_t ns;
+    } * at; /* by number - 1; NULL: nothing */
+    uint32_t n;
+    int64_t lost_ns;
+};
+/* False: no memory. */
+bool
+cpprof__wall_base_take(struct cpprof__wall_base *base,
+                       const struct cpprof__wall_counts *counts);
+void
+cpprof__wall_base_free(struct cpprof__wall_base *base);
+
+/* Add to since what came after base, as far as flags (CPPROF_WALL_*) want it.
+ * False: no memory. */
+bool
+cpprof__wall_counts_since(const struct cpprof__wall_counts *counts,
+                          const struct cpprof__wall_base *base, uint32_t flags,
+                          struct cpprof__wall_counts *since);
+
+/* About the whole profile. */
+struct cpprof__wall_summary {
+    struct cpprof_wall_options options;
+    const struct cpprof__source *source; /* NULL: this process */
+    int64_t time_ns;                     /* CLOCK_REALTIME of the start */
+    int64_t duration_ns;
+    uint32_t n_threads; /* at once, at most */
+    uint64_t n_looks;
+    uint64_t n_asked; /* of those, threads that were interrupted */
+};
+
+/* ---- for a recorder --------------------------------------------------- */
+
+/* Bound: 65 536 rows, 2 MiB of addresses; what finds no room is lost time. */
+#define CPPROF__WALL_ROWS (1u << 16)
+
+struct cpprof__wall_kept_head {
+    char magic[8];
+    uint32_t n_rows; /* row 0 is not used, nor counted */
+    uint32_t rate_hz;
+    uint32_t flags; /* CPPROF_WALL_* */
+    uint32_t n_threads;
+    uint64_t n_looks;
+    uint64_t n_asked;
+    int64_t time_ns;
+    int64_t duration_ns;
+    int64_t lost_ns;
+};
+
+/* One block of fixed layout without pointers, of which another process may read
+ * a copy (signal/mirror.h). */
+struct cpprof__wall_kept {
+    union {
+        struct cpprof__wall_kept_head head;
+        char page[4096];
+    };
+    struct cpprof__wall_count rows[CPPROF__WALL_ROWS];
+};
+#pragma GCC visibility push(hidden)
+extern struct cpprof__wall_kept cpprof__wall_kept;
+#pragma GCC visibility pop
+
+/* Keep from here on what is added to counts. */
+void
+cpprof__wall_keep_begin(struct cpprof__wall_counts *counts);
+
+/* What the head says of it now. */
+void
+cpprof__wall_keep_summary(const struct cpprof__wall_summary *summary);
+
+/* In a child made by fork: nothing is kept yet. */
+void
+cpprof__wall_keep_forked(void);
+
+/* A copy's counts and summary: false when it is none, or nothing in it. The
+ * places are of the copy and change their order. */
+bool
+cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
+                       struct cpprof__wall_counts *counts,
+                       struct cpprof__wall_summary *summary);
+
+/* ----------------------------------------------------------------------- */
+
+/* The writer is closed by this call. */
+enum cpprof_status
+cpprof__wall_write(const struct cpprof__wall_counts *counts,
+                   const struct cpprof__wall_summary *summary,
+                   struct cpprof_writer writer, struct cpprof_error *error);
+
+/* The same as folded stacks; the source's mappings are added to the symbolizer,
+ * which may be NULL. */
+enum cpprof_status
+cpprof__wall_write_folded(const struct cpprof__source *source,
+                          struct cpprof__symbolizer *symbolizer,
+                          const struct cpprof__wall_counts *counts,
+                          struct cpprof_writer writer,
+                          struct cpprof_error *error);
+
+#endif

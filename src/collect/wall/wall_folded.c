@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A wall profile as folded stacks: a line for each, names from the root with
+ * semicolons between them, and how many samples it has. Labels are left out.
+ *
+ * Stacks of other addresses may have the same names; they are one line, unless
+ * there are more than LINES_BYTES of them in between.
+ *
+ * Source: fgprof (FormatFolded); flamegraph.pl.
+ */
+#include "base/status.h"
+#include "collect/encode/builder_internal.h"
+#include "collect/encode/text_profile.h"
+#include "collect/wall/wall_counts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_MAX 1026
+
+/* Tunable: memory for lines that are gathered before they are written. */
+#define LINES_BYTES (4u << 20)
+
+struct line {
+    size_t at; /* of its names, terminated */
+    const char *names;
+    int64_t n;
+};
+
+struct work {
+    struct cpprof__text_profile text;
+    struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__buffer names;
+    struct cpprof__buffer lines; /* struct line */
+    bool is_first;               /* name of a line */
+};
+
+/* ---- rows ------------------------------------------------------------- */
+
+static int
+by_stack(const void *a, const void *b)
+{
+    const struct cpprof__wall_count *x = a, *y = b;
+
+    return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static int
+by_samples(const void *a, const void *b)
+{
+    const struct cpprof__wall_count *x = a, *y = b;
+
+    if (x->n != y->n)
+        return x->n < y->n ? 1 : -1;
+    return by_stack(a, b);
+}
+
+/* One for each stack, the heaviest first: how many have samples. */
+static uint32_t
+merge(const struct cpprof__wall_counts *counts)
+{
+    struct cpprof__wall_count *at = counts->places;
+    uint32_t i, n = counts->n_places, last = 0;
+
+    if (!n)
+        return 0;
+    qsort(at, n, sizeof *at, by_stack);
+    for (i = 1; i < n; i++) {
+        if (at[i].n && at[last].n && at[i].stack == at[last].stack)
+            at[last].n += at[i].n;
+        else if (at[i].n)
+            at[at[last].n ? ++last : last] = at[i];
+    }
+    last += at[last].n > 0;
+    qsort(at, last, sizeof *at, by_samples);
+    return last;
+}
+
+/* ---- lines ------------------------------------------------------------ */
+
+static int
+by_names(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+
+    return strcmp(x->names, y->names);
+}
+
+/* Write what is gathered, sorted. */
+static void
+put_lines(struct work *w)
+{
+    struct line *lines = (void *)w->lines.data;
+    size_t i, n = w->lines.n / sizeof *lines;
+    int64_t sum = 0;
+
+    if (w->names.failed || w->lines.failed) {
+        cpprof__fail_nomem(&w->text.error);
+        n = 0;
+    }
+    for (i = 0; i < n; i++)
+        lines[i].names = (const char *)w->names.data + lines[i].at;
+    if (n)
+        qsort(lines, n, sizeof *lines, by_names);
+    for (i = 0; i < n; i++) {
+        sum += lines[i].n;
+        if (i + 1 < n && !by_names(&lines[i], &lines[i + 1]))
+            continue;
+        cpprof__buffer_append(&w->text.out, lines[i].names,
+                              strlen(lines[i].names));
+        cpprof__text_printf(&w->text, " %" PRId64 "\n", sum);
+        sum = 0;
+    }
+    w->names.n = 0;
+    w->lines.n = 0;
+}
+
+/* What ends a name or a line is none of its characters. */
+static void
+put_name(struct work *w, const char *name)
+{
+    if (!w->is_first)
+        cpprof__buffer_append(&w->names, ";", 1);
+    w->is_first = false;
+    for (; *name; name++) {
+        char c = (unsigned char)*name < ' ' ? ' ' : *name;
+
+        cpprof__buffer_append(&w->names, c == ';' ? ":" : &c, 1);
+    }
+}
+
+/* Outermost first, as the whole stack. */
+static void
+put_frame(struct work *w, const struct cpprof__builder_frame *frame)
+{
+    struct cpprof__text_profile *t = &w->text;
+    size_t mapping =
+        frame->mapping == CPPROF__NO_MAPPING ? SIZE_MAX : frame->mapping;
+    char address[24];
+    size_t n = 0;
+
+    if (frame->pc < CPPROF__FRAME_END) {
+        put_name(w, cpprof__own_frame_name(frame->pc));
+        return;
+    }
+    if (cpprof__is_script(frame->pc))
+        n = cpprof__text_script(t, frame->pc, &t->frames[0]);
+    else if (t->symbolizer)
+        n = t->ops->resolve(t->symbolizer, mapping, frame->pc, t->frames,
+                            sizeof t->frames / sizeof *t->frames);
+    if (!n) {
+        snprintf(address, sizeof address, "0x%" PRIx64, frame->pc);
+        put_name(w, address);
+    }
+    while (n--)
+        put_name(w, t->frames[n].name);
+}
+
+static void
+put_row(struct work *w, const struct cpprof__source *source,
+        const struct cpprof__wall_count *row)
+{
+    size_t n = cpprof__source_stack(source, row->stack, w->text.mappings,
+                                    w->text.n_mappings, w->stack, DEPTH_MAX);
+    const struct line line = {w->names.n, NULL, row->n};
+
+    if (!row->stack)
+        w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
+                                                       CPPROF__NO_MAPPING};
+    else if (!n)
+        w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_BROKEN,
+                                                       CPPROF__NO_MAPPING};
+    w->is_first = true;
+    while (n--)
+        put_frame(w, &w->stack[n]);
+    cpprof__buffer_append(&w->names, "", 1);
+    cpprof__buffer_append(&w->lines, &line, sizeof line);
+    if (w->names.n >= LINES_BYTES || w->names.failed || w->lines.failed)
+        put_lines(w);
+}
+
+enum cpprof_status
+cpprof__wall_write_folded(const struct cpprof__source *source,
+                          struct cpprof__symbolizer *symbolizer,
+                          const struct cpprof__wall_counts *counts,
+                          struct cpprof_writer writer,
+                          struct cpprof_error *error)
+{
+    struct work *w = calloc(1, sizeof *w);
+    uint32_t i, n;
+    enum cpprof_status status;
+
+    if (!w) {
+        if (writer.close)
+            writer.close(writer.ctx, 1);
+        return cpprof__fail_nomem(error);
+    }
+    cpprof__text_begin(&w->text, writer, source->ops, symbolizer);
+    cpprof__text_add_mappings(&w->text, source->tables);
+    n = merge(counts);
+    for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
+        put_row(w, source, &counts->places[i]);
+    if (counts->lost_ns)
+        put_row(w, source, &(struct cpprof__wall_count){.n = 1});
+    put_lines(w);
+    status = cpprof__text_end(&w->text, error);
+    cpprof__buffer_free(&w->names);
+    cpprof__buffer_free(&w->lines);
+    free(w);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/wall/wall_ticker.h"
+
+#include "arch/atomic.h"
+#include "base/clock.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/signal/heap/heap.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A moment after its question a thread has answered if it could. */
+#define ANSWER_NS 200000u
+
+#define STACK (256 * 1024)
+
+struct cpprof__own_lock cpprof__wall_busy;
+
+/* Below n. */
+static uint64_t
+draw(struct cpprof__wall_ticker *w, uint64_t n)
+{
+    w->random ^= w->random << 13;
+    w->random ^= w->random >> 7;
+    w->random ^= w->random << 17;
+    return w->random % n;
+}
+
+/* False: it is time to finish. */
+static bool
+sleep_until(struct cpprof__wall_ticker *w, uint64_t until)
+{
+    while (!load_acquire(&w->finish)) {
+        uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
+        struct timespec timeout;
+
+        if (now >= until)
+            return true;
+        timeout.tv_sec = (time_t)((until - now) / 1000000000u);
+        timeout.tv_nsec = (long)((until - now) % 1000000000u);
+        syscall(SYS_futex, &w->finish, FUTEX_WAIT_PRIVATE, 0, &timeout, NULL,
+                0);
+    }
+    return false;
+}
+
+struct cpprof__wall_summary
+cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w)
+{
+    return (struct cpprof__wall_summary){
+        .options = w->options,
+        .time_ns = w->time_ns,
+        .duration_ns = (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) - w->start_ns),
+        .n_threads = w->watch.n_threads_max,
+        .n_looks = w->watch.n_looks,
+        .n_asked = w->watch.n_asked,
+    };
+}
+
+void
+cpprof__wall_ticker_keep(const struct cpprof__wall_ticker *w)
+{
+    const struct cpprof__wall_summary summary = cpprof__wall_ticker_summary(w);
+
+    cpprof__wall_keep_summary(&summary);
+}
+
+/* Answers that are there already are taken now: they tell who sleeps without
+ * being interruptible. */
+static void
+tick(struct cpprof__wall_ticker *w)
+{
+    const struct timespec moment = {0, ANSWER_NS};
+    size_t n_asked;
+
+    cpprof__own_lock_take(&cpprof__wall_busy);
+    n_asked = cpprof__wall_tick(&w->watch);
+    if (w->watch.counts.is_kept)
+        cpprof__wall_ticker_keep(w);
+    cpprof__own_lock_give(&cpprof__wall_busy);
+    if (!n_asked)
+        return;
+    nanosleep(&moment, NULL);
+    cpprof__own_lock_take(&cpprof__wall_busy);
+    cpprof__wall_answers(&w->watch, true);
+    cpprof__own_lock_give(&cpprof__wall_busy);
+}
+
+/*
+ * Each tick comes at a random moment of its own period, so that what the
+ * program does at a steady pace is seen as often as it happens.
+ */
+static void *
+run(void *arg)
+{
+    struct cpprof__wall_ticker *w = arg;
+    uint64_t period = w->watch.period_ns, begin = w->start_ns;
+
+    cpprof__heap_self.exempt++;
+    cpprof__own_thread_begin();
+    prctl(PR_SET_NAME, "cpprof-wall");
+    while (sleep_until(w, begin + draw(w, period))) {
+        uint64_t now;
+
+        tick(w);
+        if (cpprof__own_threads_are_alone()) {
+            store_release(&w->was_alone, 1u);
+            break;
+        }
+        begin += period;
+        now = cpprof__now_ns(CLOCK_MONOTONIC);
+        if (now > begin + 2 * period)
+            begin = now; /* the process was stopped, or has no processor */
+    }
+    cpprof__own_thread_end();
+    return NULL;
+}
+
+int
+cpprof__wall_ticker_start(struct cpprof__wall_ticker *w)
+{
+    sigset_t all, saved;
+    pthread_attr_t attr;
+    int failed;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__own_threads_mask(&saved);
+    failed = cpprof__own_pthread_create(&w->thread, &attr, run, w);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_attr_destroy(&attr);
+    return failed;
+}
+
+void
+cpprof__wall_ticker_stop(struct cpprof__wall_ticker *w)
+{
+    store_release(&w->finish, 1u);
+    syscall(SYS_futex, &w->finish, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    cpprof__own_thread_join(w->thread, &w->was_alone);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ticker of wall time, which is there for as long as somebody counts with
+ * it: a thread of ours. wall.c says who that is.
+ */
+#ifndef COLLECT_WALL_TICKER_H
+#define COLLECT_WALL_TICKER_H
+
+#include "collect/runtime/own_lock.h"
+#include "collect/wall/wall_watch.h"
+
+#include <pthread.h>
+#include <time.h>
+
+struct cpprof__wall_capture;
+
+struct cpprof__wall_ticker {
+    struct cpprof_wall_options options;    /* whose rate and depth they are */
+    bool is_for_recorder;                  /* kept, and not only captured */
+    struct cpprof__wall_watch watch;       /* guarded by busy, */
+    struct cpprof__wall_capture *captures; /* as they are */
+    int64_t time_ns;
+    uint64_t start_ns;
+    uint64_t random;
+    pthread_t thread;
+    uint32_t finish;    /* futex */
+    uint32_t was_alone; /* see cpprof__own_thread_join() */
+};
+
+/* Held while a tick is being done. */
+extern struct cpprof__own_lock cpprof__wall_busy;
+
+/* 0 or an errno. Before, all but the thread is set. */
+int
+cpprof__wall_ticker_start(struct cpprof__wall_ticker *w);
+/* Returns when it is over. */
+void
+cpprof__wall_ticker_stop(struct cpprof__wall_ticker *w);
+
+/* What it has done until now. */
+struct cpprof__wall_summary
+cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w);
+/* The same, told to the recorder. */
+void
+cpprof__wall_ticker_keep(const struct cpprof__wall_ticker *w);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CPU and wall time of the next seconds, as many captures at once as are asked
+ * for.
+ *
+ * Source: Go net/http/pprof (Profile); fgprof (Handler).
+ */
+#include "collect/capture/captures.h"
+#include "collect/cpu/session.h"
+#include "http/profiles/timed.h"
+
+#include <string.h>
+
+#define DEFAULT_SECONDS 30
+
+/* Go and fgprof offer none; above this the ticks begin to be felt. */
+#define RATE_MAX 1000
+
+/* Not in step with what a program does a hundred times a second. */
+#define FGPROF_HZ 99
+
+/* What kinds of captures differ in. */
+struct kind {
+    enum cpprof_status (*begin)(struct cpprof__call *call, uint32_t rate_hz,
+                                struct cpprof_writer writer,
+                                struct cpprof_capture **capture,
+                                struct cpprof_error *error);
+    const char *what;      /* "Could not enable ...: " */
+    const char *file_name; /* NULL: text */
+};
+
+/* ---- parameters ------------------------------------------------------- */
+
+/* False: answered. */
+static bool
+take_rate(struct cpprof__call *call, uint32_t *rate_hz)
+{
+    struct cpprof__form_value value =
+        cpprof__form_value(&call->request, "rate");
+    int64_t rate;
+
+    *rate_hz = 0;
+    if (!value.n)
+        return true;
+    if (!cpprof__form_int(value, &rate) || rate < 1 || rate > RATE_MAX) {
+        cpprof__answer_error(&call->answer, 400,
+                             "invalid value for \"rate\" - must be an integer "
+                             "from 1 to %d",
+                             RATE_MAX);
+        return false;
+    }
+    *rate_hz = (uint32_t)rate;
+    return true;
+}
+
+/* As Go: what is no number of seconds means the default. False: answered. */
+static bool
+take_seconds(struct cpprof__call *call, int64_t *seconds)
+{
+    struct cpprof__form_value value =
+        cpprof__form_value(&call->request, "seconds");
+
+    if (!cpprof__form_int(value, seconds) || *seconds <= 0)
+        *seconds = DEFAULT_SECONDS;
+    if (!cpprof__timed_is_too_long(call, *seconds))
+        return true;
+    cpprof__answer_error(&call->answer, 400, CPPROF__TOO_LONG);
+    return false;
+}
+
+static enum cpprof_symbolize
+symbolize_of(const struct cpprof__call *call)
+{
+    return call->request.flags & CPPROF_HTTP_NO_NAMES ? CPPROF_SYMBOLIZE_NONE
+                                                      : CPPROF_SYMBOLIZE_FULL;
+}
+
+/* labels=0: without those that threads carry, which are there by default. */
+static bool
+wants_labels(const struct cpprof__call *call)
+{
+    struct cpprof__form_value value =
+        cpprof__form_value(&call->request, "labels");
+    int64_t number;
+
+    return !cpprof__form_int(value, &number) || number > 0;
+}
+
+/* ---- a capture -------------------------------------------------------- */
+
+static void
+fail(struct cpprof__call *call, const struct kind *kind, const char *why)
+{
+    cpprof__answer_error(&call->answer, 500, "Could not enable %s: %s",
+                         kind->what, why);
+}
+
+/* The headers go out when it runs: who asked may wait for them less long than
+ * for the profile. */
+static void
+run(struct cpprof__call *call, const struct kind *kind, int64_t seconds,
+    uint32_t rate_hz)
+{
+    const struct cpprof__answer_head head = {
+        .status = 200,
+        .content_type = kind->file_name ? CPPROF__BYTES : CPPROF__PLAIN,
+        .file_name = kind->file_name,
+        .n_body = -1,
+    };
+    struct cpprof_capture *capture;
+    struct cpprof_error error;
+    enum cpprof_status status;
+
+    if (call->answer.is_head) {
+        cpprof__answer_begin(&call->answer, &head);
+        return;
+    }
+    status =
+        kind->begin(call, rate_hz, cpprof__answer_writer(&call->answer, &head),
+                    &capture, &error);
+    if (status != CPPROF_OK) {
+        fail(call, kind, error.text);
+        return;
+    }
+    cpprof__answer_begin(&call->answer, &head);
+    if (call->answer.sys || !cpprof__timed_wait(call, seconds)) {
+        cpprof__capture_cancel(capture);
+        return;
+    }
+    status = cpprof_capture_end(capture, &error);
+    cpprof__answer_end(&call->answer, status, &error);
+}
+
+static void
+serve(struct cpprof__call *call, const struct kind *kind, int64_t seconds,
+      uint32_t rate_hz)
+{
+    if (!cpprof__timed_enter(call))
+        return;
+    run(call, kind, seconds, rate_hz);
+    cpprof__timed_leave();
+}
+
+/* ---- CPU -------------------------------------------------------------- */
+
+static struct cpprof__timed_count n_cpu;
+
+static enum cpprof_status
+begin_cpu(struct cpprof__call *call, uint32_t rate_hz,
+          struct cpprof_writer writer, struct cpprof_capture **capture,
+          struct cpprof_error *error)
+{
+    const struct cpprof_cpu_options options = {
+        .size = sizeof options,
+        .rate_hz = rate_hz,
+        .symbolize = symbolize_of(call),
+        .flags = wants_labels(call) ? 0 : CPPROF_CPU_NO_LABELS,
+    };
+
+    return cpprof_capture_cpu(writer, &options, capture, error);
+}
+
+static const struct kind cpu = {begin_cpu, "CPU profiling", "profile"};
+
+/* Go has one CPU profile at a time, whoever started it. */
+static bool
+is_one_too_many(struct cpprof__call *call)
+{
+    bool is_one = call->request.flags & CPPROF_HTTP_ONE_CPU_CAPTURE;
+
+    if (!cpprof__timed_count_up(&n_cpu, is_one ? 1 : UINT32_MAX))
+        return true;
+    if (!is_one || !cpprof__session_is_busy())
+        return false;
+    cpprof__timed_count_down(&n_cpu);
+    return true;
+}
+
+void
+cpprof__http_cpu(struct cpprof__call *call)
+{
+    int64_t seconds;
+    uint32_t rate_hz;
+
+    if (!take_seconds(call, &seconds) || !take_rate(call, &rate_hz))
+        return;
+    if (is_one_too_many(call)) {
+        fail(call, &cpu, "cpu profiling already in use");
+        return;
+    }
+    serve(call, &cpu, seconds, rate_hz);
+    cpprof__timed_count_down(&n_cpu);
+}
+
+/* ---- wall ------------------------------------------------------------- */
+
+static enum cpprof_status
+begin_wall(struct cpprof__call *call, uint32_t rate_hz, uint32_t flags,
+           struct cpprof_writer writer, struct cpprof_capture **capture,
+           struct cpprof_error *error)
+{
+    const struct cpprof_wall_options options = {
+        .size = sizeof options,
+        .rate_hz = rate_hz,
+        .symbolize = symbolize_of(call),
+        .flags = flags | (wants_labels(call) ? 0 : CPPROF_WALL_NO_LABELS),
+    };
+
+    return cpprof_capture_wall(writer, &options, capture, error);
+}
+
+#define WALL(name, flags)                                                      \
+    static enum cpprof_status name(                                            \
+        struct cpprof__call *call, uint32_t rate_hz,                           \
+        struct cpprof_writer writer, struct cpprof_capture **capture,          \
+        struct cpprof_error *error)                                            \
+    {                                                                          \
+        return begin_wall(call, rate_hz, flags, writer, capture, error);       \
+    }
+
+WALL(begin_all, 0)
+WALL(begin_off_cpu, CPPROF_WALL_OFF_CPU)
+WALL(begin_fgprof, CPPROF_WALL_FGPROF)
+WALL(begin_folded, CPPROF_WALL_FOLDED)
+
+static const struct kind wall = {begin_all, "wall profiling", "wall"};
+static const struct kind off_cpu = {begin_off_cpu, "wall profiling", "offcpu"};
+static const struct kind fgprof = {begin_fgprof, "wall profiling", "fgprof"};
+static const struct kind folded = {begin_folded, "wall profiling", NULL};
+
+static void
+serve_wall(struct cpprof__call *call, const struct kind *kind)
+{
+    int64_t seconds;
+    uint32_t rate_hz;
+
+    if (take_seconds(call, &seconds) && take_rate(call, &rate_hz))
+        serve(call, kind, seconds, rate_hz);
+}
+
+void
+cpprof__http_wall(struct cpprof__call *call)
+{
+    serve_wall(call, &wall);
+}
+
+void
+cpprof__http_off_cpu(struct cpprof__call *call)
+{
+    serve_wall(call, &off_cpu);
+}
+
+/* False: answered. */
+static bool
+is_format(struct cpprof__call *call, bool *is_folded)
+{
+    struct cpprof__form_value format =
+        cpprof__form_value(&call->request, "format");
+
+    *is_folded = cpprof__form_is(format, "folded");
+    if (*is_folded || !format.n || cpprof__form_is(format, "pprof"))
+        return true;
+    cpprof__answer_error(&call->answer, 400,
+                         "invalid value for \"format\" - must be pprof or "
+                         "folded");
+    return false;
+}
+
+/* Here, a number of seconds must be one. */
+void
+cpprof__http_fgprof(struct cpprof__call *call)
+{
+    struct cpprof__form_value value =
+        cpprof__form_value(&call->request, "seconds");
+    int64_t seconds;
+    uint32_t rate_hz;
+    bool is_folded;
+
+    if (value.n && (!cpprof__form_int(value, &seconds) || seconds <= 0)) {
+        cpprof__answer_error(&call->answer, 400, CPPROF__BAD_SECONDS);
+        return;
+    }
+    if (take_seconds(call, &seconds) && take_rate(call, &rate_hz) &&
+        is_format(call, &is_folded))
+        serve(call, is_folded ? &folded : &fgprof, seconds,
+              rate_hz ? rate_hz : FGPROF_HZ);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line, each argument with a NUL between it and the next.
+ * gperftools' tools want lines.
+ *
+ * Source: Go net/http/pprof (Cmdline); gperftools pprof_remote_servers.html;
+ * proc(5).
+ */
+#include "base/buffer.h"
+#include "collect/runtime/exempt.h"
+#include "http/call.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK 4096
+
+/* 0 or an errno. */
+static int
+read_all(const char *path, struct cpprof__buffer *b)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), sys = 0;
+    ssize_t n = 1;
+
+    if (fd < 0)
+        return errno;
+    while (n && !sys) {
+        if (!cpprof__buffer_reserve(b, CHUNK))
+            sys = ENOMEM;
+        else if ((n = read(fd, b->data + b->n, CHUNK)) >= 0)
+            b->n += (size_t)n;
+        else if (errno != EINTR)
+            sys = errno;
+    }
+    close(fd);
+    return sys;
+}
+
+static void
+answer(struct cpprof__call *call, bool as_lines)
+{
+    struct cpprof__buffer b = {0};
+    int sys;
+    size_t i;
+    CPPROF__EXEMPT;
+
+    sys = read_all("/proc/self/cmdline", &b);
+    if (!as_lines && b.n && !b.data[b.n - 1])
+        b.n--;
+    for (i = 0; as_lines && i < b.n; i++)
+        if (!b.data[i])
+            b.data[i] = '\n';
+    if (sys)
+        cpprof__answer_error(&call->answer, 500, "/proc/self/cmdline: %s",
+                             strerror(sys));
+    else
+        cpprof__answer_text(&call->answer, CPPROF__PLAIN, b.data, b.n);
+    cpprof__buffer_free(&b);
+}
+
+void
+cpprof__http_cmdline(struct cpprof__call *call)
+{
+    answer(call, false);
+}
+
+void
+cpprof__http_cmdline_lines(struct cpprof__call *call)
+{
+    answer(call, true);
+}

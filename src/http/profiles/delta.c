@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What changes in a profile in a number of seconds, from one snapshot of it to
+ * its end. Go does this for its own profiles only; here, it is for all.
+ *
+ * Source: Go net/http/pprof (serveDeltaProfile).
+ */
+#include "base/buffer.h"
+#include "collect/runtime/exempt.h"
+#include "http/profiles/gate.h"
+#include "http/profiles/timed.h"
+#include "http/text.h"
+
+/* In the order of Go's. False: answered. */
+static bool
+take_seconds(struct cpprof__call *call, struct cpprof__form_value value,
+             int64_t *seconds)
+{
+    const char *why = NULL;
+
+    if (!cpprof__form_int(value, seconds) || *seconds <= 0)
+        why = CPPROF__BAD_SECONDS;
+    else if (cpprof__timed_is_too_long(call, *seconds))
+        why = CPPROF__TOO_LONG;
+    else if (cpprof__form_number(&call->request, "debug"))
+        why = "seconds and debug params are incompatible";
+    if (why)
+        cpprof__answer_error(&call->answer, 400, "%s", why);
+    return !why;
+}
+
+/* The headers go out when the clock runs; what fails then cuts the answer. */
+static void
+answer_delta(struct cpprof__call *call, struct cpprof_snapshot *snapshot,
+             const struct cpprof_profile_options *options,
+             const struct cpprof__answer_head *head, int64_t seconds)
+{
+    struct cpprof_error error;
+    enum cpprof_status status;
+    struct cpprof__gate gate;
+
+    cpprof__answer_begin(&call->answer, head);
+    if (call->answer.sys || !cpprof__timed_wait(call, seconds))
+        return;
+    if (!cpprof__gate_begin(&gate, call, head))
+        return;
+    status = cpprof_snapshot_write_delta(snapshot, cpprof__gate_writer(&gate),
+                                         options, &error);
+    cpprof__gate_end(&gate, status, &error);
+}
+
+static void
+run(struct cpprof__call *call, struct cpprof_profile *profile,
+    const struct cpprof__answer_head *head, int64_t seconds)
+{
+    struct cpprof_profile_options options;
+    struct cpprof_snapshot *snapshot;
+    struct cpprof_error error;
+
+    cpprof__http_profile_options(call, &options);
+    if (call->answer.is_head) {
+        cpprof__answer_begin(&call->answer, head);
+    } else if (cpprof_snapshot_take(profile, &options, &snapshot, &error) !=
+               CPPROF_OK) {
+        cpprof__answer_error(&call->answer, 500, "failed to collect profile");
+    } else {
+        answer_delta(call, snapshot, &options, head, seconds);
+        cpprof_snapshot_free(snapshot);
+    }
+}
+
+void
+cpprof__http_delta(struct cpprof__call *call, struct cpprof_profile *profile,
+                   struct cpprof__form_value value)
+{
+    struct cpprof__buffer name = {0};
+    int64_t seconds;
+
+    if (!take_seconds(call, value, &seconds) || !cpprof__timed_enter(call))
+        return;
+    cpprof__text_add(&name, call->name);
+    cpprof__buffer_append(&name, "-delta", sizeof "-delta");
+    if (name.failed)
+        cpprof__answer_error(&call->answer, 500, "out of memory");
+    else
+        run(call, profile,
+            &(struct cpprof__answer_head){.status = 200,
+                                          .content_type = CPPROF__BYTES,
+                                          .file_name = (char *)name.data,
+                                          .n_body = -1},
+            seconds);
+    cpprof__buffer_free(&name);
+    cpprof__timed_leave();
+}

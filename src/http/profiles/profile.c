@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A profile by its name, as it is now; with ?seconds= what it will be in a
+ * while less that (delta.c).
+ *
+ * Source: Go net/http/pprof (handler.ServeHTTP), runtime/pprof (WriteTo).
+ */
+#include "http/profiles/gate.h"
+
+#include <cpprof/profiles.h>
+
+#include <string.h>
+
+static bool
+is_heap(const char *name)
+{
+    return strcmp(name, "heap") == 0 || strcmp(name, "allocs") == 0;
+}
+
+/* A negative number is text to the two of the heap, and none to the others;
+ * which is text/plain all the same. */
+static int32_t
+debug_of(const char *name, int64_t debug)
+{
+    if (debug < 0)
+        return is_heap(name);
+    return debug < 2 ? (int32_t)debug : 2;
+}
+
+void
+cpprof__http_profile_options(const struct cpprof__call *call,
+                             struct cpprof_profile_options *options)
+{
+    const struct cpprof_http_request *request = &call->request;
+
+    *options = (struct cpprof_profile_options){.size = sizeof *options};
+    if (request->flags & CPPROF_HTTP_NO_NAMES)
+        options->symbolize = CPPROF_SYMBOLIZE_NONE;
+    if (cpprof__form_number(request, "labels") > 0)
+        options->flags |= CPPROF_PROFILE_LABELS;
+    if (strcmp(call->name, "block") == 0 &&
+        cpprof__form_number(request, "inprogress") > 0)
+        options->flags |= CPPROF_PROFILE_IN_PROGRESS;
+}
+
+static void
+answer(struct cpprof__call *call, struct cpprof_profile *profile)
+{
+    struct cpprof__answer_head head = {.status = 200, .n_body = -1};
+    int64_t debug = cpprof__form_number(&call->request, "debug");
+    struct cpprof_profile_options options;
+    struct cpprof_error error;
+    enum cpprof_status status;
+    struct cpprof__gate gate;
+
+    head.content_type = debug ? CPPROF__PLAIN : CPPROF__BYTES;
+    head.file_name = debug ? NULL : call->name;
+    if (call->answer.is_head) {
+        cpprof__answer_begin(&call->answer, &head);
+        return;
+    }
+    cpprof__http_profile_options(call, &options);
+    options.debug = debug_of(call->name, debug);
+    if (!cpprof__gate_begin(&gate, call, &head))
+        return;
+    status = cpprof_profile_write(profile, cpprof__gate_writer(&gate), &options,
+                                  &error);
+    cpprof__gate_end(&gate, status, &error);
+}
+
+void
+cpprof__http_profile(struct cpprof__call *call)
+{
+    struct cpprof_profile *profile = cpprof_lookup(call->name);
+    struct cpprof__form_value seconds;
+
+    if (!profile) {
+        cpprof__answer_error(&call->answer, 404, "Unknown profile");
+        return;
+    }
+    seconds = cpprof__form_value(&call->request, "seconds");
+    if (seconds.n)
+        cpprof__http_delta(call, profile, seconds);
+    else
+        answer(call, profile);
+}
+
+void
+cpprof__http_contention(struct cpprof__call *call)
+{
+    call->name = "mutex";
+    cpprof__http_profile(call);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What has changed in a profile since it was asked for last, as godeltaprof
+ * has it: the first time all there is, so that nothing is missed and nothing
+ * comes twice. For one scraper: a second one would take away from the first.
+ *
+ * Source: grafana/pyroscope-go godeltaprof/http/pprof.
+ */
+#include "arch/atomic.h"
+#include "http/profiles/gate.h"
+
+#include <cpprof/captures.h>
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct since {
+    const char *endpoint;
+    const char *profile;
+    const char *file_name;
+
+    uint64_t owner; /* process of the request that has the rest; 0: none */
+    struct cpprof_snapshot *snapshot; /* NULL: was never asked for */
+};
+
+static struct since all[] = {
+    {"delta_block", "block", "block.pprof.gz", 0, NULL},
+    {"delta_heap", "heap", "heap.pprof.gz", 0, NULL},
+    {"delta_mutex", "mutex", "mutex.pprof.gz", 0, NULL},
+};
+
+/* ---- one request at a time -------------------------------------------- */
+
+#define LOOK_AGAIN_NS 5000000
+
+/* False: the client has left. */
+static bool
+wait_a_little(struct cpprof__call *call)
+{
+    const struct timespec t = {0, LOOK_AGAIN_NS};
+
+    /* A server that ends does not wait. */
+    nanosleep(&t, NULL);
+    if (call->request.wait &&
+        call->request.wait(call->request.ctx, LOOK_AGAIN_NS))
+        call->answer.sys = ECANCELED;
+    return !call->answer.sys;
+}
+
+/* What a request of the parent held while this process was forked is not to be
+ * trusted, nor freed. */
+static bool
+take(struct cpprof__call *call, struct since *since)
+{
+    uint64_t self = (uint64_t)getpid(), owner = load_relaxed(&since->owner);
+
+    while (owner == self || !cas_acq_rel(&since->owner, &owner, self)) {
+        if (owner == self && !wait_a_little(call))
+            return false;
+        owner = load_relaxed(&since->owner);
+    }
+    if (owner)
+        since->snapshot = NULL;
+    return true;
+}
+
+static void
+give(struct since *since)
+{
+    store_release(&since->owner, (uint64_t)0);
+}
+
+/* ---- answers ---------------------------------------------------------- */
+
+static enum cpprof_status
+begin(struct since *since, struct cpprof_error *error)
+{
+    struct cpprof_profile_options options = {
+        .size = sizeof options,
+        .flags = CPPROF_SNAPSHOT_EMPTY | CPPROF_SNAPSHOT_IN_USE,
+    };
+
+    if (since->snapshot)
+        return CPPROF_OK;
+    return cpprof_snapshot_take(cpprof_lookup(since->profile), &options,
+                                &since->snapshot, error);
+}
+
+static void
+answer(struct cpprof__call *call, struct since *since,
+       const struct cpprof__answer_head *head)
+{
+    struct cpprof_profile_options options = {.size = sizeof options};
+    struct cpprof_error error;
+    enum cpprof_status status;
+    struct cpprof__gate gate;
+
+    if (!cpprof__gate_begin(&gate, call, head))
+        return;
+    gate.is_kept_unsent = true;
+    status = begin(since, &error);
+    if (call->request.flags & CPPROF_HTTP_NO_NAMES)
+        options.symbolize = CPPROF_SYMBOLIZE_NONE;
+    if (status == CPPROF_OK)
+        status = cpprof_snapshot_write_delta(
+            since->snapshot, cpprof__gate_writer(&gate), &options, &error);
+    cpprof__gate_end(&gate, status, &error);
+}
+
+static void
+serve(struct cpprof__call *call, struct since *since)
+{
+    const struct cpprof__answer_head head = {
+        .status = 200,
+        .content_type = CPPROF__BYTES,
+        .file_name = since->file_name,
+        .n_body = -1,
+    };
+
+    if (call->answer.is_head)
+        cpprof__answer_begin(&call->answer, &head);
+    else if (take(call, since)) {
+        answer(call, since, &head);
+        give(since);
+    }
+}
+
+void
+cpprof__http_since(struct cpprof__call *call)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].endpoint, call->name) == 0)
+            serve(call, &all[i]);
+}

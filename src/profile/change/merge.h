@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What merging and comparing need of each other. */
+#ifndef PROFILE_MERGE_H
+#define PROFILE_MERGE_H
+
+#include "profile/model/model.h"
+
+/*
+ * Give two profiles the same sample types, those that both have, in the order
+ * of the first; and the same units, the finer one of each.
+ *
+ * Errors: CPPROF_INVALID with the reference's words.
+ */
+enum cpprof_status
+cpprof__make_compatible(struct cpprof_pprof *a, struct cpprof_pprof *b,
+                        struct cpprof_error *error);
+
+#endif

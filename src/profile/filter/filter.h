@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leaving out samples, frames and labels. Each call changes the profile in
+ * place, but first matches whatever it has to match, so that a profile is
+ * unchanged when that fails: CPPROF_LIMIT, CPPROF_NOMEM.
+ *
+ * Source: profile/filter.go, profile/prune.go, internal/driver/driver_focus.go,
+ * internal/driver/tagroot.go.
+ */
+#ifndef PROFILE_FILTER_H
+#define PROFILE_FILTER_H
+
+#include "profile/filter/regexp.h"
+#include "profile/model/model.h"
+
+/* Which expressions matched anything. */
+struct cpprof__name_matches {
+    bool focus, ignore, hide, show;
+};
+
+/* Any of them may be NULL. Frames are matched by the names and files of their
+ * functions and by the file of their mapping. */
+struct cpprof__name_filter {
+    struct cpprof__regexp *focus;  /* keep samples with such a frame */
+    struct cpprof__regexp *ignore; /* drop samples with such a frame */
+    struct cpprof__regexp *hide;   /* drop such frames */
+    struct cpprof__regexp *show;   /* drop all other frames */
+};
+
+enum cpprof_status
+cpprof__filter_names(struct cpprof_pprof *p,
+                     const struct cpprof__name_filter *filter,
+                     struct cpprof__name_matches *matches,
+                     struct cpprof_error *error);
+
+/* Drop the frames above the highest matching one, and samples without any. */
+enum cpprof_status
+cpprof__show_from(struct cpprof_pprof *p, struct cpprof__regexp *show_from,
+                  bool *matched, struct cpprof_error *error);
+
+/* Drop all frames below the caller of a function that matches drop and not
+ * keep, which may be NULL. */
+enum cpprof_status
+cpprof__prune(struct cpprof_pprof *p, struct cpprof__regexp *drop,
+              struct cpprof__regexp *keep, struct cpprof_error *error);
+
+/* Drop all frames below the lowest matching one. */
+enum cpprof_status
+cpprof__prune_from(struct cpprof_pprof *p, struct cpprof__regexp *prune_from,
+                   struct cpprof_error *error);
+
+/* For each label set: has a sample got it? Bytes to be freed; NULL when out of
+ * memory. Sets that no sample has any more stay in the table. */
+uint8_t *
+cpprof__used_label_sets(const struct cpprof_pprof *p);
+
+/* The unit of every numeric label key: the first one that a sample gives, or
+ * what the key suggests. */
+struct cpprof__label_units {
+    uint32_t *units; /* by key; CPPROF__NO_STRING: not such a key */
+    size_t n;
+};
+
+enum cpprof_status
+cpprof__label_units_make(struct cpprof_pprof *p,
+                         struct cpprof__label_units *units,
+                         struct cpprof_error *error);
+void
+cpprof__label_units_free(struct cpprof__label_units *units);
+
+/*
+ * Keep the samples whose labels match focus and not ignore; either may be NULL
+ * or "". An expression is a range of numbers, "16kb:4mb", or regexps parted by
+ * commas that all must match; "KEY=" in front restricts it to one key, of
+ * which then any regexp may match. matched[0], [1] tell of focus and ignore.
+ */
+enum cpprof_status
+cpprof__filter_tags(struct cpprof_pprof *p,
+                    const struct cpprof__label_units *units, const char *focus,
+                    const char *ignore, bool matched[2],
+                    struct cpprof_error *error);
+
+/* The part of such an expression that is a range, or NULL. */
+const char *
+cpprof__tag_range(const char *expression);
+
+/* Drop labels whose key does not match show or matches hide. */
+enum cpprof_status
+cpprof__filter_tag_keys(struct cpprof_pprof *p, struct cpprof__regexp *show,
+                        struct cpprof__regexp *hide, bool matched[2],
+                        struct cpprof_error *error);
+
+/*
+ * Put a frame named after its labels at the root, or at the leaf, of every
+ * sample, one for each key of a comma-separated list. Numbers are printed in
+ * unit. matched[0], [1]: some sample has a root, leaf key.
+ */
+enum cpprof_status
+cpprof__add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
+                       const char *leaf_keys, const char *unit, bool matched[2],
+                       struct cpprof_error *error);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the translation share: where it stands in the expression,
+ * and what it knows of what was written. regexp_syntax.c has groups, branches
+ * and repetitions, regexp_classes.c what stands for one character. See
+ * regexp_syntax.h for what it does.
+ *
+ * Invariants: `at` never passes `end`; what was written from atom_start on is
+ * the atom that a repetition would repeat. Once a function has returned false,
+ * *error or no_memory says why, and nothing more is read.
+ */
+#ifndef PROFILE_REGEXP_INTERNAL_H
+#define PROFILE_REGEXP_INTERNAL_H
+
+#include "profile/filter/regexp_syntax.h"
+#include "profile/model/array.h"
+#include "profile/model/utf8.h"
+
+#include <string.h>
+
+/* What a repetition would repeat. */
+enum cpprof__regexp_atom {
+    /* Nothing: the start of an expression, a group, a branch. */
+    CPPROF__NO_ATOM,
+    /* A character, a class, a group. */
+    CPPROF__ONE_ATOM,
+    /* An assertion or a repetition: PCRE2 wants them in a group. */
+    CPPROF__TO_GROUP,
+};
+
+struct cpprof__regexp_flags {
+    bool fold;  /* (?i) */
+    bool lines; /* (?m) */
+    bool dots;  /* (?s) */
+};
+
+/* A group that is open. */
+struct cpprof__regexp_group {
+    struct cpprof__regexp_flags flags; /* to go back to */
+    bool out_fold;
+    unsigned weight;
+    size_t start; /* in the output */
+};
+
+struct cpprof__regexp_syntax {
+    const char *all, *at, *end;
+    cpprof__property_fn check_property;
+    struct cpprof__buffer *out;
+    struct cpprof__regexp_flags flags;
+    bool out_fold; /* does what is written so far fold? */
+    CPPROF__ARRAY(struct cpprof__regexp_group) groups;
+    enum cpprof__regexp_atom atom;
+    size_t atom_start;    /* in the output */
+    unsigned atom_weight; /* repetitions in the atom */
+    unsigned weight;      /* the most in any atom of this group */
+    const char *repeat;   /* the repetition right before, or NULL */
+    struct cpprof__syntax_error *error;
+    bool no_memory;
+};
+
+static inline bool
+fail(struct cpprof__regexp_syntax *s, const char *what, const char *from,
+     const char *to)
+{
+    s->error->what = what;
+    s->error->at = from;
+    s->error->n = (size_t)(to - from);
+    return false;
+}
+
+static inline size_t
+left(const struct cpprof__regexp_syntax *s)
+{
+    return (size_t)(s->end - s->at);
+}
+
+/* The byte `ahead` of here; 0, which is a literal, past the end. */
+static inline char
+peek(const struct cpprof__regexp_syntax *s, size_t ahead)
+{
+    return ahead < left(s) ? s->at[ahead] : 0;
+}
+
+/* The next character; the expression is known to be UTF-8. 0 at the end. */
+static inline uint32_t
+next_rune(struct cpprof__regexp_syntax *s)
+{
+    uint32_t rune = 0;
+
+    if (left(s))
+        s->at += cpprof__utf8_next(s->at, left(s), &rune);
+    return rune;
+}
+
+static inline void
+put(struct cpprof__regexp_syntax *s, const char *text)
+{
+    cpprof__buffer_append(s->out, text, strlen(text));
+}
+
+/* What is written next is an atom. Case folding is switched only now, so that
+ * (?i) between an atom and its repetition does not part them. */
+void
+cpprof__regexp_begin_atom(struct cpprof__regexp_syntax *s,
+                          enum cpprof__regexp_atom atom);
+
+/* Write what stands for n_read bytes from here, and matches nothing itself. */
+bool
+cpprof__regexp_put_assertion(struct cpprof__regexp_syntax *s, const char *text,
+                             size_t n_read);
+void
+cpprof__regexp_put_literal(struct cpprof__regexp_syntax *s, uint32_t rune);
+
+/* Translate a set in brackets, or whatever a backslash begins. */
+bool
+cpprof__regexp_class(struct cpprof__regexp_syntax *s);
+bool
+cpprof__regexp_backslash(struct cpprof__regexp_syntax *s);
+
+#endif

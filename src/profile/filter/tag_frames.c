@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Labels as frames: -tagroot and -tagleaf. Every sample gets one frame for each
+ * key, also where it lacks the label (the frame then has no name); the first
+ * key of a list is nearest to the root. The frames of a sample depend on its
+ * label set alone.
+ */
+#include "base/buffer.h"
+#include "base/status.h"
+#include "profile/filter/filter.h"
+#include "profile/model/unit.h"
+
+#include <string.h>
+
+struct tag_frames {
+    struct cpprof_pprof *p;
+    const char *unit;
+    CPPROF__ARRAY(uint32_t) keys[2]; /* root, leaf */
+    bool matched[2];
+    /* Of each label set: the frames of its root keys, then its leaf keys; in
+     * the order of a stack. */
+    uint32_t *frames;
+    uint64_t next_location_id;
+    uint64_t next_function_id;
+    struct cpprof__index made; /* locations that were made, by name and key */
+};
+
+static enum cpprof_status
+parse_keys(struct tag_frames *t, int which, const char *list,
+           struct cpprof_error *error)
+{
+    while (list && *list) {
+        size_t n = strcspn(list, ",");
+        uint32_t key = 0;
+
+        if (n)
+            key = cpprof__strings_add(&t->p->strings, list, n);
+        if (key == CPPROF__NO_STRING || !CPPROF__ARRAY_ROOM(&t->keys[which], 1))
+            return cpprof__fail_nomem(error);
+        if (n)
+            t->keys[which].at[t->keys[which].n++] = key;
+        list += n + (list[n] == ',');
+    }
+    return CPPROF_OK;
+}
+
+static void
+find_next_ids(struct tag_frames *t)
+{
+    const struct cpprof_pprof *p = t->p;
+    size_t i;
+
+    for (i = 0; i < p->locations.n; i++)
+        if (p->locations.at[i].id > t->next_location_id)
+            t->next_location_id = p->locations.at[i].id;
+    for (i = 0; i < p->functions.n; i++)
+        if (p->functions.at[i].id > t->next_function_id)
+            t->next_function_id = p->functions.at[i].id;
+    t->next_location_id++;
+    t->next_function_id++;
+}
+
+struct wanted {
+    const struct cpprof_pprof *p;
+    uint32_t name, key;
+};
+
+static const struct cpprof_pprof_function *
+only_function(const struct cpprof_pprof *p, uint32_t location)
+{
+    size_t line = p->locations.at[location].first_line;
+
+    return &p->functions.at[p->lines.at[line].function];
+}
+
+static bool
+is_wanted(void *ctx, uint32_t location)
+{
+    const struct wanted *w = ctx;
+    const struct cpprof_pprof_function *f = only_function(w->p, location);
+
+    return f->name == w->name && f->file == w->key;
+}
+
+/* A location of one function, called name, in a "file" that is the key. */
+static uint32_t
+make_location(struct tag_frames *t, uint32_t name, uint32_t key)
+{
+    struct cpprof_pprof *p = t->p;
+    uint32_t at = (uint32_t)p->locations.n;
+
+    if (!CPPROF__ARRAY_ROOM(&p->locations, 1) ||
+        !CPPROF__ARRAY_ROOM(&p->lines, 1) ||
+        !CPPROF__ARRAY_ROOM(&p->functions, 1))
+        return CPPROF_PPROF_NONE;
+    p->functions.at[p->functions.n] = (struct cpprof_pprof_function){
+        .id = t->next_function_id++, .name = name, .file = key};
+    p->lines.at[p->lines.n] =
+        (struct cpprof_pprof_line){.function = (uint32_t)p->functions.n++};
+    p->locations.at[p->locations.n++] =
+        (struct cpprof_pprof_location){.id = t->next_location_id++,
+                                       .first_line = p->lines.n++,
+                                       .n_lines = 1,
+                                       .mapping = CPPROF_PPROF_NONE};
+    return at;
+}
+
+static uint32_t
+intern_location(struct tag_frames *t, uint32_t name, uint32_t key)
+{
+    struct wanted wanted = {t->p, name, key};
+    uint64_t hash = cpprof__hash_u64((uint64_t)name << 32 | key);
+    uint32_t at = cpprof__index_find(&t->made, hash, is_wanted, &wanted);
+
+    if (at != CPPROF__INDEX_NONE)
+        return at;
+    at = make_location(t, name, key);
+    if (at != CPPROF_PPROF_NONE && !cpprof__index_add(&t->made, hash, at))
+        return CPPROF_PPROF_NONE;
+    return at;
+}
+
+/* unit  of the report; "" where no number of that key has a unit. */
+static void
+append_value(const struct tag_frames *t, const struct cpprof_pprof_label *l,
+             const char *unit, struct cpprof__buffer *text)
+{
+    const struct cpprof__strings *s = &t->p->strings;
+    char number[CPPROF__LABEL_TEXT];
+
+    if (text->n)
+        cpprof__buffer_append(text, ",", 1);
+    if (l->kind == CPPROF_PPROF_LABEL_TEXT) {
+        cpprof__buffer_append(text, cpprof__strings_text(s, l->text),
+                              cpprof__strings_n(s, l->text));
+        return;
+    }
+    cpprof__scaled_label(number, l->num, cpprof__strings_text(s, l->unit),
+                         unit);
+    cpprof__buffer_append(text, number, strlen(number));
+}
+
+/* One number of a key with a unit is enough: the others are then padded. */
+static bool
+has_unit(const struct cpprof_pprof_label *l, size_t n, uint32_t key)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (l[i].key == key && l[i].kind == CPPROF_PPROF_LABEL_NUMBER &&
+            l[i].unit)
+            return true;
+    return false;
+}
+
+/* The frame of one key for one label set, or CPPROF_PPROF_NONE. */
+static uint32_t
+frame_of(struct tag_frames *t, uint32_t set, uint32_t key, bool *matched)
+{
+    struct cpprof__buffer text = {0};
+    size_t n, i;
+    const struct cpprof_pprof_label *l =
+        cpprof__label_set(&t->p->labels, set, &n);
+    const char *unit = has_unit(l, n, key) ? t->unit : "";
+    uint32_t name;
+
+    for (i = 0; i < n; i++)
+        if (l[i].key == key) {
+            *matched = true;
+            append_value(t, &l[i], unit, &text);
+        }
+    name = 0;
+    if (text.failed)
+        name = CPPROF__NO_STRING;
+    else if (text.n)
+        name = cpprof__strings_add(&t->p->strings, (char *)text.data, text.n);
+    cpprof__buffer_free(&text);
+    return name == CPPROF__NO_STRING ? CPPROF_PPROF_NONE
+                                     : intern_location(t, name, key);
+}
+
+/* All frames of one label set. */
+static enum cpprof_status
+make_set_frames(struct tag_frames *t, uint32_t set, uint32_t *frame,
+                struct cpprof_error *error)
+{
+    int which;
+    size_t i;
+
+    for (which = 0; which < 2; which++)
+        for (i = t->keys[which].n; i; i--) {
+            *frame =
+                frame_of(t, set, t->keys[which].at[i - 1], &t->matched[which]);
+            if (*frame++ == CPPROF_PPROF_NONE)
+                return cpprof__fail_nomem(error);
+        }
+    return CPPROF_OK;
+}
+
+/* In the order of the samples, which is the order of the new locations.
+ * wanted  a flag for each label set that has no frames yet. */
+static enum cpprof_status
+make_frames(struct tag_frames *t, uint8_t *wanted, struct cpprof_error *error)
+{
+    size_t n = t->keys[0].n + t->keys[1].n, i;
+    enum cpprof_status status = CPPROF_OK;
+
+    t->frames = malloc((t->p->labels.sets.n + 1) * n * sizeof *t->frames);
+    if (!t->frames)
+        return cpprof__fail_nomem(error);
+    for (i = 0; i < t->p->samples.n && status == CPPROF_OK; i++) {
+        uint32_t set = t->p->samples.at[i].labels;
+
+        if (!wanted[set])
+            continue;
+        wanted[set] = 0;
+        status = make_set_frames(t, set, t->frames + set * n, error);
+    }
+    return status;
+}
+
+/* Write all stacks anew, each longer by its tag frames. */
+static enum cpprof_status
+extend_samples(struct tag_frames *t, struct cpprof_error *error)
+{
+    size_t n_root = t->keys[0].n, n_leaf = t->keys[1].n, n_more, total = 0, i;
+    struct cpprof_pprof *p = t->p;
+    uint32_t *frames, *next;
+
+    n_more = n_root + n_leaf;
+    for (i = 0; i < p->samples.n; i++)
+        total += p->samples.at[i].n_frames + n_more;
+    frames = next = malloc((total + 1) * sizeof *frames);
+    if (!frames)
+        return cpprof__fail_nomem(error);
+    for (i = 0; i < p->samples.n; i++) {
+        struct cpprof__sample *s = &p->samples.at[i];
+        const uint32_t *more = t->frames + s->labels * n_more;
+
+        memcpy(next, more + n_root, n_leaf * sizeof *next);
+        if (s->n_frames)
+            memcpy(next + n_leaf, p->frames.at + s->first_frame,
+                   s->n_frames * sizeof *next);
+        memcpy(next + n_leaf + s->n_frames, more, n_root * sizeof *next);
+        s->first_frame = (size_t)(next - frames);
+        s->n_frames += (uint32_t)n_more;
+        next += s->n_frames;
+    }
+    CPPROF__ARRAY_FREE(&p->frames);
+    p->frames.at = frames;
+    p->frames.n = p->frames.capacity = total;
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
+                       const char *leaf_keys, const char *unit, bool matched[2],
+                       struct cpprof_error *error)
+{
+    struct tag_frames t = {.p = p, .unit = unit};
+    uint8_t *wanted = cpprof__used_label_sets(p);
+    enum cpprof_status status = wanted ? CPPROF_OK : cpprof__fail_nomem(error);
+
+    if (status == CPPROF_OK)
+        status = parse_keys(&t, 0, root_keys, error);
+    if (status == CPPROF_OK)
+        status = parse_keys(&t, 1, leaf_keys, error);
+    if (status == CPPROF_OK && t.keys[0].n + t.keys[1].n) {
+        find_next_ids(&t);
+        status = make_frames(&t, wanted, error);
+        if (status == CPPROF_OK)
+            status = extend_samples(&t, error);
+    }
+    matched[0] = t.matched[0];
+    matched[1] = t.matched[1];
+    free(wanted);
+    free(t.frames);
+    CPPROF__ARRAY_FREE(&t.keys[0]);
+    CPPROF__ARRAY_FREE(&t.keys[1]);
+    cpprof__index_free(&t.made);
+    return status;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* A copy of a profile: of its arrays as they are, so that all indices hold. */
+#include "base/status.h"
+#include "profile/model/debug.h"
+#include "profile/model/model.h"
+
+#include <string.h>
+
+/* Make `to`, an empty array, hold n elements of `from`. */
+static bool
+copy_block(void **to, size_t *capacity, const void *from, size_t n,
+           size_t item_bytes)
+{
+    if (!n)
+        return true;
+    *to = malloc(n * item_bytes);
+    if (!*to)
+        return false;
+    memcpy(*to, from, n * item_bytes);
+    *capacity = n;
+    return true;
+}
+
+/* The capacity of a growable array may be anything; that of an index is the
+ * size of its table. */
+#define COPY_ARRAY(to, from)                                                   \
+    (copy_block((void **)&(to)->at, &(to)->capacity, (from)->at, (from)->n,    \
+                sizeof *(to)->at) &&                                           \
+     ((to)->n = (from)->n, true))
+
+static bool
+copy_index(struct cpprof__index *to, const struct cpprof__index *from)
+{
+    if (!copy_block((void **)&to->places, &to->capacity, from->places,
+                    from->capacity, sizeof *to->places))
+        return false;
+    to->n = from->n;
+    return true;
+}
+
+static bool
+copy_names(struct cpprof_pprof *to, const struct cpprof_pprof *from)
+{
+    return COPY_ARRAY(&to->strings.text, &from->strings.text) &&
+           COPY_ARRAY(&to->strings.table, &from->strings.table) &&
+           copy_index(&to->strings.index, &from->strings.index) &&
+           COPY_ARRAY(&to->labels.labels, &from->labels.labels) &&
+           COPY_ARRAY(&to->labels.sets, &from->labels.sets) &&
+           copy_index(&to->labels.index, &from->labels.index);
+}
+
+static bool
+copy_tables(struct cpprof_pprof *to, const struct cpprof_pprof *from)
+{
+    return COPY_ARRAY(&to->sample_types, &from->sample_types) &&
+           COPY_ARRAY(&to->mappings, &from->mappings) &&
+           COPY_ARRAY(&to->locations, &from->locations) &&
+           COPY_ARRAY(&to->lines, &from->lines) &&
+           COPY_ARRAY(&to->functions, &from->functions) &&
+           COPY_ARRAY(&to->comments, &from->comments) &&
+           COPY_ARRAY(&to->samples, &from->samples) &&
+           COPY_ARRAY(&to->values, &from->values) &&
+           COPY_ARRAY(&to->frames, &from->frames);
+}
+
+enum cpprof_status
+cpprof_pprof_copy(const struct cpprof_pprof *profile,
+                  struct cpprof_pprof **copy, struct cpprof_error *error)
+{
+    struct cpprof_pprof *made = calloc(1, sizeof *made);
+
+    if (!made || !copy_names(made, profile) || !copy_tables(made, profile)) {
+        cpprof_pprof_free(made);
+        return cpprof__fail_nomem(error);
+    }
+    made->info = profile->info;
+    *copy = made;
+    cpprof__debug_check(made);
+    return CPPROF_OK;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile/model/id_map.h"
+
+#include <string.h>
+
+/* The array covers ids up to this many times their count. */
+#define DENSE_FACTOR 4
+#define DENSE_EXTRA  1024
+
+static uint64_t
+id_at(const void *records, size_t i, size_t stride)
+{
+    uint64_t id;
+
+    memcpy(&id, (const char *)records + i * stride, sizeof id);
+    return id;
+}
+
+static bool
+make_dense(struct cpprof__id_map *map, const void *records, size_t n,
+           size_t stride)
+{
+    uint64_t limit = (uint64_t)n * DENSE_FACTOR + DENSE_EXTRA, largest = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint64_t id = id_at(records, i, stride);
+
+        if (id < limit && id > largest)
+            largest = id;
+    }
+    map->n_dense = largest + 1;
+    map->dense = malloc(map->n_dense * sizeof *map->dense);
+    if (!map->dense)
+        return false;
+    memset(map->dense, 0xff, map->n_dense * sizeof *map->dense);
+    return true;
+}
+
+struct wanted {
+    const struct cpprof__id_map *map;
+    uint64_t id;
+};
+
+static bool
+is_wanted(void *ctx, uint32_t value)
+{
+    const struct wanted *w = ctx;
+
+    return w->map->sparse.at[value].id == w->id;
+}
+
+static uint32_t
+find(const struct cpprof__id_map *map, uint64_t id)
+{
+    struct wanted wanted = {map, id};
+
+    return cpprof__index_find(&map->places, cpprof__hash_u64(id), is_wanted,
+                              &wanted);
+}
+
+uint32_t
+cpprof__id_map_sparse(const struct cpprof__id_map *map, uint64_t id)
+{
+    uint32_t at = find(map, id);
+
+    return at == CPPROF__INDEX_NONE ? CPPROF__NO_INDEX
+                                    : map->sparse.at[at].index;
+}
+
+static bool
+set_sparse(struct cpprof__id_map *map, uint64_t id, uint32_t index)
+{
+    uint32_t at = find(map, id);
+
+    if (at == CPPROF__INDEX_NONE) {
+        at = (uint32_t)map->sparse.n;
+        if (!CPPROF__ARRAY_ROOM(&map->sparse, 1) ||
+            !cpprof__index_add(&map->places, cpprof__hash_u64(id), at))
+            return false;
+        map->sparse.n++;
+    }
+    map->sparse.at[at] = (struct cpprof__sparse_id){id, index};
+    return true;
+}
+
+bool
+cpprof__id_map_make(struct cpprof__id_map *map, const void *records, size_t n,
+                    size_t stride)
+{
+    size_t i;
+
+    memset(map, 0, sizeof *map);
+    if (!make_dense(map, records, n, stride)) {
+        map->n_dense = 0;
+        return false;
+    }
+    for (i = 0; i < n; i++) {
+        uint64_t id = id_at(records, i, stride);
+
+        if (id < map->n_dense)
+            map->dense[id] = (uint32_t)i;
+        else if (!set_sparse(map, id, (uint32_t)i))
+            return false;
+    }
+    return true;
+}
+
+void
+cpprof__id_map_free(struct cpprof__id_map *map)
+{
+    free(map->dense);
+    CPPROF__ARRAY_FREE(&map->sparse);
+    cpprof__index_free(&map->places);
+    memset(map, 0, sizeof *map);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile/model/model.h"
+
+#include "base/status.h"
+#include "profile/model/debug.h"
+
+#include <string.h>
+
+struct cpprof_pprof *
+cpprof__pprof_make(void)
+{
+    struct cpprof_pprof *p = calloc(1, sizeof *p);
+
+    if (p && cpprof__strings_begin(&p->strings) &&
+        cpprof__label_sets_begin(&p->labels))
+        return p;
+    cpprof_pprof_free(p);
+    return NULL;
+}
+
+void
+cpprof_pprof_free(struct cpprof_pprof *p)
+{
+    if (!p)
+        return;
+    cpprof__strings_free(&p->strings);
+    cpprof__label_sets_free(&p->labels);
+    CPPROF__ARRAY_FREE(&p->sample_types);
+    CPPROF__ARRAY_FREE(&p->mappings);
+    CPPROF__ARRAY_FREE(&p->locations);
+    CPPROF__ARRAY_FREE(&p->lines);
+    CPPROF__ARRAY_FREE(&p->functions);
+    CPPROF__ARRAY_FREE(&p->comments);
+    CPPROF__ARRAY_FREE(&p->samples);
+    CPPROF__ARRAY_FREE(&p->values);
+    CPPROF__ARRAY_FREE(&p->frames);
+    free(p);
+}
+
+struct cpprof_pprof_info
+cpprof_pprof_info(const struct cpprof_pprof *p)
+{
+    struct cpprof_pprof_info info = p->info;
+
+    info.n_sample_types = p->sample_types.n;
+    info.n_samples = p->samples.n;
+    info.n_mappings = p->mappings.n;
+    info.n_locations = p->locations.n;
+    info.n_lines = p->lines.n;
+    info.n_functions = p->functions.n;
+    info.n_comments = p->comments.n;
+    info.n_strings = p->strings.table.n;
+    return info;
+}
+
+const char *
+cpprof_pprof_text(const struct cpprof_pprof *p, cpprof_pprof_string string,
+                  size_t *n_bytes)
+{
+    if (n_bytes)
+        *n_bytes = cpprof__strings_n(&p->strings, string);
+    return cpprof__strings_text(&p->strings, string);
+}
+
+#define TABLE(name, type)                                                      \
+    const type *cpprof_pprof_##name(const struct cpprof_pprof *p)              \
+    {                                                                          \
+        return p->name.at;                                                     \
+    }
+TABLE(sample_types, struct cpprof_pprof_value_type)
+TABLE(mappings, struct cpprof_pprof_mapping)
+TABLE(locations, struct cpprof_pprof_location)
+TABLE(lines, struct cpprof_pprof_line)
+TABLE(functions, struct cpprof_pprof_function)
+TABLE(comments, cpprof_pprof_string)
+#undef TABLE
+
+struct cpprof_pprof_sample
+cpprof_pprof_sample(const struct cpprof_pprof *p, size_t sample)
+{
+    const struct cpprof__sample *s = &p->samples.at[sample];
+    struct cpprof_pprof_sample view = {0};
+
+    view.values = cpprof__values(p, sample);
+    view.locations = p->frames.at + s->first_frame;
+    view.n_locations = s->n_frames;
+    view.labels = cpprof__label_set(&p->labels, s->labels, &view.n_labels);
+    return view;
+}
+
+void
+cpprof__keep_samples(struct cpprof_pprof *p,
+                     bool (*keep)(void *ctx, struct cpprof__sample *sample),
+                     void *ctx)
+{
+    size_t n_values = p->sample_types.n, kept = 0, i;
+
+    for (i = 0; i < p->samples.n; i++) {
+        struct cpprof__sample sample = p->samples.at[i];
+
+        if (!keep(ctx, &sample))
+            continue;
+        p->samples.at[kept] = sample;
+        if (kept != i)
+            memcpy(cpprof__values(p, kept), cpprof__values(p, i),
+                   n_values * sizeof *p->values.at);
+        kept++;
+    }
+    p->samples.n = kept;
+    p->values.n = kept * n_values;
+}
+
+static struct cpprof_pprof_mapping *
+first_mapping(struct cpprof_pprof *p)
+{
+    struct cpprof_pprof_mapping *m;
+    size_t i;
+
+    if (p->mappings.n)
+        return &p->mappings.at[0];
+    m = CPPROF__ARRAY_ADD(&p->mappings);
+    if (!m)
+        return NULL;
+    memset(m, 0, sizeof *m);
+    m->id = 1;
+    for (i = 0; i < p->locations.n; i++)
+        p->locations.at[i].mapping = 0;
+    return m;
+}
+
+enum cpprof_status
+cpprof_pprof_set_binary(struct cpprof_pprof *p, const char *file,
+                        const char *build_id, struct cpprof_error *error)
+{
+    uint32_t file_id = cpprof__strings_add_text(&p->strings, file ? file : "");
+    uint32_t id_id =
+        cpprof__strings_add_text(&p->strings, build_id ? build_id : "");
+    struct cpprof_pprof_mapping *m = first_mapping(p);
+
+    if (!m || file_id == CPPROF__NO_STRING || id_id == CPPROF__NO_STRING)
+        return cpprof__fail_nomem(error);
+    if (file)
+        m->file = file_id;
+    if (build_id)
+        m->build_id = id_id;
+    cpprof__debug_check(p);
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_pprof_add_comment(struct cpprof_pprof *p, const char *text,
+                         struct cpprof_error *error)
+{
+    uint32_t string = cpprof__strings_add_text(&p->strings, text);
+
+    if (string == CPPROF__NO_STRING || !CPPROF__ARRAY_ROOM(&p->comments, 1))
+        return cpprof__fail_nomem(error);
+    p->comments.at[p->comments.n++] = string;
+    cpprof__debug_check(p);
+    return CPPROF_OK;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A profile in memory: flat tables that refer to each other by index.
+ *
+ * Samples are the many: 16 bytes each, their values and their frames in two
+ * arrays of their own. Everything that changes a profile works in place; a
+ * sample's frames only ever get shorter, or move to the end of `frames`.
+ *
+ * Invariants, checked by cpprof_pprof_check():
+ * - values.n is samples.n * sample_types.n;
+ * - the frames of samples do not overlap and lie inside `frames`; each is an
+ *   index into `locations`;
+ * - the lines of locations do not overlap and lie inside `lines`; each has a
+ *   function;
+ * - ids of mappings, locations, functions are unique and not 0.
+ */
+#ifndef PROFILE_MODEL_H
+#define PROFILE_MODEL_H
+
+#include "profile/model/array.h"
+#include "profile/model/labels.h"
+#include "profile/model/strings.h"
+#include <cpprof/profile_change.h>
+
+struct cpprof__sample {
+    size_t first_frame; /* index into frames, leaf first */
+    uint32_t n_frames;
+    uint32_t labels; /* label set */
+};
+
+struct cpprof_pprof {
+    struct cpprof_pprof_info info; /* but its n_...: the arrays know */
+    struct cpprof__strings strings;
+    struct cpprof__label_sets labels;
+    CPPROF__ARRAY(struct cpprof_pprof_value_type) sample_types;
+    CPPROF__ARRAY(struct cpprof_pprof_mapping) mappings;
+    CPPROF__ARRAY(struct cpprof_pprof_location) locations;
+    CPPROF__ARRAY(struct cpprof_pprof_line) lines;
+    CPPROF__ARRAY(struct cpprof_pprof_function) functions;
+    CPPROF__ARRAY(uint32_t) comments;
+    CPPROF__ARRAY(struct cpprof__sample) samples;
+    CPPROF__ARRAY(int64_t) values;
+    CPPROF__ARRAY(uint32_t) frames;
+};
+
+/* An empty profile, or NULL. */
+struct cpprof_pprof *
+cpprof__pprof_make(void);
+
+/* The values of a sample. */
+static inline int64_t *
+cpprof__values(const struct cpprof_pprof *p, size_t sample)
+{
+    return p->values.at + sample * p->sample_types.n;
+}
+
+/* The file name of a location's mapping; 0 where there is none. */
+static inline uint32_t
+cpprof__location_file(const struct cpprof_pprof *p,
+                      const struct cpprof_pprof_location *l)
+{
+    return l->mapping == CPPROF_PPROF_NONE ? 0
+                                           : p->mappings.at[l->mapping].file;
+}
+
+/*
+ * Keep the samples for which keep(ctx, sample) holds, in their order. It may
+ * change the sample's frames.
+ */
+void
+cpprof__keep_samples(struct cpprof_pprof *p,
+                     bool (*keep)(void *ctx, struct cpprof__sample *sample),
+                     void *ctx);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What binutils know of a binary: its symbols and its instructions. nm and
+ * objdump are run, or LLVM's where they are installed, as the reference does;
+ * their output is read as untrusted text and kept, since what is found are
+ * parts of it. Source: internal/binutils/binutils.go, disasm.go.
+ */
+#ifndef REPORT_BINUTILS_H
+#define REPORT_BINUTILS_H
+
+#include "base/buffer.h"
+#include "profile/filter/regexp.h"
+#include "profile/model/array.h"
+#include <cpprof/status.h>
+
+/* ----------------------------------------------------------- symbols ---- */
+
+/* From start up to end, which is the last byte before the next symbol. */
+struct cpprof__object_symbol {
+    uint64_t start, end;
+    size_t names;   /* offset in text: each name terminated */
+    size_t n_names; /* at least 1 */
+};
+
+/* Zero bytes is a valid empty table. */
+struct cpprof__object_symbols {
+    CPPROF__ARRAY(struct cpprof__object_symbol) at; /* by start */
+    struct cpprof__buffer text;
+};
+
+/*
+ * Add the symbols of the binary at path that match: by a name, mangled or
+ * demangled, which is then the only one of the symbol; or that cover address,
+ * if that is not 0.
+ */
+enum cpprof_status
+cpprof__object_symbols_add(struct cpprof__object_symbols *symbols,
+                           const char *tools, const char *path,
+                           struct cpprof__regexp *matching, uint64_t address,
+                           struct cpprof_error *error);
+void
+cpprof__object_symbols_free(struct cpprof__object_symbols *symbols);
+
+/* ------------------------------------------------------ instructions ---- */
+
+struct cpprof__slice {
+    const char *at;
+    size_t n;
+};
+
+struct cpprof__instruction {
+    uint64_t address;
+    struct cpprof__slice text;
+    struct cpprof__slice function, file; /* empty where they are not known */
+    int64_t line;
+};
+
+/* Zero bytes is a valid, empty one. */
+struct cpprof__disassembly {
+    CPPROF__ARRAY(struct cpprof__instruction) at;
+    struct cpprof__buffer output; /* all slices are of it */
+};
+
+/* The program, found at the first use. Zero bytes is a valid one. */
+struct cpprof__objdump {
+    struct cpprof__buffer path; /* terminated */
+    bool is_found, is_llvm;
+};
+
+void
+cpprof__objdump_free(struct cpprof__objdump *objdump);
+
+struct cpprof__disassemble {
+    struct cpprof__objdump *objdump; /* never NULL */
+    const char *tools;               /* the option -tools, or NULL */
+    const char *path;
+    uint64_t begin, end;
+    bool intel_syntax;
+};
+
+/* Errors: CPPROF_SYSTEM (no objdump, or it failed), CPPROF_LIMIT,
+ *         CPPROF_NOMEM. */
+enum cpprof_status
+cpprof__disassemble(struct cpprof__disassembly *d,
+                    const struct cpprof__disassemble *what,
+                    struct cpprof_error *error);
+void
+cpprof__disassembly_free(struct cpprof__disassembly *d);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Instructions, from what `objdump --disassemble --line-numbers` prints:
+ *
+ *     0000000000401126 <main>:
+ *     main():
+ *     /src/main.c:3 (discriminator 2)
+ *       401126:       push   %rbp
+ *
+ * Function, file and line hold until the next line that says otherwise, or one
+ * that is none of these. The lines are told apart as the reference's regular
+ * expressions do, which are quoted below.
+ */
+#include "report/code/binutils.h"
+
+#include "base/status.h"
+#include "report/code/tool.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_BYTES ((size_t)256 << 20)
+#define TIMEOUT_S  300
+
+/* --------------------------------------------------------------- parsing -- */
+
+/* What the lines so far say. */
+struct where {
+    struct cpprof__slice function, file;
+    int64_t line;
+};
+
+static struct cpprof__slice
+trim(const char *at, const char *end)
+{
+    while (at < end && isspace((unsigned char)*at))
+        at++;
+    while (at < end && isspace((unsigned char)end[-1]))
+        end--;
+    return (struct cpprof__slice){at, (size_t)(end - at)};
+}
+
+/* How many hexadecimal digits it begins with; their value, if it fits. */
+static size_t
+hex(struct cpprof__slice line, uint64_t *value)
+{
+    size_t i;
+
+    *value = 0;
+    for (i = 0; i < line.n && isxdigit((unsigned char)line.at[i]); i++) {
+        int digit = tolower((unsigned char)line.at[i]);
+
+        if (*value >> 60)
+            return 0;
+        *value = *value << 4 |
+                 (uint64_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+    }
+    return i;
+}
+
+/* ^\s*([[:xdigit:]]+):\s+(.*) */
+static bool
+is_instruction(struct cpprof__slice line, struct cpprof__instruction *i)
+{
+    size_t n = hex(line, &i->address), k;
+
+    if (!n || n + 1 >= line.n || line.at[n] != ':' ||
+        !isspace((unsigned char)line.at[n + 1]))
+        return false;
+    for (k = n + 1; k < line.n && isspace((unsigned char)line.at[k]); k++)
+        ;
+    i->text = (struct cpprof__slice){line.at + k, line.n - k};
+    return true;
+}
+
+/* ;?\s? at the front of a line. */
+static size_t
+prefix(struct cpprof__slice line)
+{
+    size_t n = line.n && *line.at == ';';
+
+    return n + (n < line.n && isspace((unsigned char)line.at[n]));
+}
+
+/* ^;?\s?(.*):([0-9]+): the last colon before a digit. A number of more than 32
+ * bits says nothing. */
+static bool
+is_place(struct cpprof__slice line, struct where *where)
+{
+    size_t begin = prefix(line), k = line.n, i;
+    int64_t number = 0;
+
+    while (k > begin && !(line.at[k - 1] == ':' && k < line.n &&
+                          isdigit((unsigned char)line.at[k])))
+        k--;
+    if (k == begin)
+        return false;
+    for (i = k; i < line.n && isdigit((unsigned char)line.at[i]); i++) {
+        number = number * 10 + (line.at[i] - '0');
+        if (number > UINT32_MAX)
+            return true;
+    }
+    where->file = (struct cpprof__slice){line.at + begin, k - 1 - begin};
+    where->line = number;
+    return true;
+}
+
+/* ^;?\s?(\S.*)\(\): and, else, ^([[:xdigit:]]+)?\s?(.*): but that digits are no
+ * address where no blank follows: the B of "Box<int>::spin(int):". */
+static bool
+is_function(struct cpprof__slice line, struct where *where)
+{
+    size_t begin = prefix(line), end;
+    uint64_t address;
+
+    for (end = line.n; end >= begin + 4; end--)
+        if (memcmp(line.at + end - 3, "():", 3) == 0 &&
+            !isspace((unsigned char)line.at[begin])) {
+            where->function =
+                (struct cpprof__slice){line.at + begin, end - 3 - begin};
+            return true;
+        }
+    begin = hex(line, &address);
+    if (begin < line.n && isspace((unsigned char)line.at[begin]))
+        begin++;
+    else
+        begin = 0;
+    for (end = line.n; end > begin; end--)
+        if (line.at[end - 1] == ':') {
+            where->function =
+                (struct cpprof__slice){line.at + begin, end - 1 - begin};
+            return true;
+        }
+    return false;
+}
+
+static bool
+add_line(struct cpprof__disassembly *d, struct cpprof__slice line,
+         struct where *where)
+{
+    struct cpprof__instruction i, *slot;
+
+    if (!is_instruction(line, &i)) {
+        if (!is_place(line, where) && !is_function(line, where))
+            *where = (struct where){{"", 0}, {"", 0}, 0};
+        return true;
+    }
+    i.function = where->function;
+    i.file = where->file;
+    i.line = where->line;
+    slot = CPPROF__ARRAY_ADD(&d->at);
+    if (slot)
+        *slot = i;
+    return slot != NULL;
+}
+
+static bool
+parse(struct cpprof__disassembly *d)
+{
+    const char *at = (char *)d->output.data, *end = at + d->output.n;
+    struct where where = {{"", 0}, {"", 0}, 0};
+
+    while (at < end) {
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+
+        line_end = line_end ? line_end : end;
+        if (!add_line(d, trim(at, line_end), &where))
+            return false;
+        at = line_end + 1;
+    }
+    return true;
+}
+
+/* --------------------------------------------------------------- running -- */
+
+/* Which program it is, from what it says; false when it is none that can be
+ * used. LLVM's before 8 takes other options. */
+static enum cpprof_status
+ask_version(struct cpprof__objdump *objdump)
+{
+    const char *words[] = {(char *)objdump->path.data, "--version", NULL};
+    struct cpprof__tool_run run = {words, NULL, 64 << 10, 10};
+    struct cpprof__buffer out = {0};
+    enum cpprof_status status = cpprof__tool_run(&run, &out, NULL);
+    const char *llvm;
+
+    if (status == CPPROF_OK)
+        cpprof__buffer_append(&out, "", 1);
+    if (out.failed)
+        status = CPPROF_NOMEM;
+    if (status == CPPROF_OK) {
+        llvm = strstr((char *)out.data, "LLVM version ");
+        objdump->is_llvm = llvm && atoi(llvm + strlen("LLVM version ")) >= 8;
+        objdump->is_found =
+            objdump->is_llvm || strstr((char *)out.data, "GNU objdump");
+    }
+    cpprof__buffer_free(&out);
+    return status;
+}
+
+/* Find the program, if that was not done yet. */
+static enum cpprof_status
+find(struct cpprof__objdump *objdump, const char *tools,
+     struct cpprof_error *error)
+{
+    static const char *const names[] = {"llvm-objdump", "objdump", NULL};
+    enum cpprof_status status = CPPROF_OK;
+    size_t i;
+
+    for (i = 0; i < 2 && !objdump->is_found && status != CPPROF_NOMEM; i++) {
+        objdump->path.n = 0;
+        if (cpprof__tool_find(tools, "objdump", names + i, &objdump->path))
+            status = ask_version(objdump);
+        else if (objdump->path.failed)
+            status = CPPROF_NOMEM;
+    }
+    if (status == CPPROF_NOMEM)
+        return cpprof__fail_nomem(error);
+    return objdump->is_found
+               ? CPPROF_OK
+               : cpprof__fail(error, CPPROF_SYSTEM, 0,
+                              "cannot disasm: no objdump tool available");
+}
+
+static enum cpprof_status
+run(struct cpprof__disassembly *d, const struct cpprof__disassemble *what,
+    const char *file, struct cpprof_error *error)
+{
+    const char *words[12] = {(char *)what->objdump->path.data, "--disassemble",
+                             "--demangle", "--no-show-raw-insn",
+                             "--line-numbers"};
+    struct cpprof__tool_run run = {words, NULL, MOST_BYTES, TIMEOUT_S};
+    char begin[64], end[64];
+    size_t n = 5;
+
+    snprintf(begin, sizeof begin, "--start-address=%#" PRIx64, what->begin);
+    snprintf(end, sizeof end, "--stop-address=%#" PRIx64, what->end);
+    words[n++] = begin;
+    words[n++] = end;
+    if (what->intel_syntax && what->objdump->is_llvm) {
+        words[n++] = "--x86-asm-syntax=intel";
+    } else if (what->intel_syntax) {
+        words[n++] = "-M";
+        words[n++] = "intel";
+    }
+    words[n++] = file;
+    return cpprof__tool_run(&run, &d->output, error);
+}
+
+enum cpprof_status
+cpprof__disassemble(struct cpprof__disassembly *d,
+                    const struct cpprof__disassemble *what,
+                    struct cpprof_error *error)
+{
+    struct cpprof__buffer file = {0};
+    enum cpprof_status status = find(what->objdump, what->tools, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    cpprof__tool_file(what->path, &file);
+    if (file.failed)
+        status = cpprof__fail_nomem(error);
+    else
+        status = run(d, what, (char *)file.data, error);
+    if (status == CPPROF_OK && !parse(d))
+        status = cpprof__fail_nomem(error);
+    cpprof__buffer_free(&file);
+    return status;
+}
+
+void
+cpprof__disassembly_free(struct cpprof__disassembly *d)
+{
+    CPPROF__ARRAY_FREE(&d->at);
+    cpprof__buffer_free(&d->output);
+}
+
+void
+cpprof__objdump_free(struct cpprof__objdump *objdump)
+{
+    cpprof__buffer_free(&objdump->path);
+    memset(objdump, 0, sizeof *objdump);
+}

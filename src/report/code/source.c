@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each file is looked for once and then held, as text and where its lines
+ * begin. When the files held are too many, all of them go and are read again
+ * when they are asked for.
+ */
+#include "report/code/source.h"
+
+#include "base/status.h"
+#include "profile/model/path.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* No source is larger; it bounds what one name in a profile can cost. */
+#define MOST_FILE_BYTES ((size_t)64 << 20)
+/* With more than this held, make room before reading the next. */
+#define MOST_HELD_BYTES ((size_t)128 << 20)
+
+struct cpprof__source_file {
+    bool held;
+    struct cpprof__buffer text;
+    CPPROF__ARRAY(size_t) lines; /* where each begins, and one for the end */
+    char *error;
+};
+
+/* ------------------------------------------------------------- files ---- */
+
+static void
+drop(struct cpprof__source_file *f)
+{
+    cpprof__buffer_free(&f->text);
+    CPPROF__ARRAY_FREE(&f->lines);
+    free(f->error);
+    f->error = NULL;
+    f->held = false;
+}
+
+static void
+drop_all(struct cpprof__source *s)
+{
+    size_t i;
+
+    for (i = 0; i < s->files.n; i++)
+        drop(&s->files.at[i]);
+    s->n_bytes = 0;
+}
+
+static bool
+split_lines(struct cpprof__source_file *f)
+{
+    const char *text = (const char *)f->text.data;
+    size_t at = 0;
+
+    while (at < f->text.n) {
+        const char *end = memchr(text + at, '\n', f->text.n - at);
+        size_t *line = CPPROF__ARRAY_ADD(&f->lines);
+
+        if (!line)
+            return false;
+        *line = at;
+        at = end ? (size_t)(end - text) + 1 : f->text.n;
+    }
+    return true;
+}
+
+/* All bytes of an open file; 0 or what failed. */
+static int
+read_all(int fd, struct cpprof__buffer *text)
+{
+    ssize_t n = 1;
+
+    while (n > 0 && text->n < MOST_FILE_BYTES) {
+        if (!cpprof__buffer_reserve(text, 64 << 10))
+            return ENOMEM;
+        n = read(fd, text->data + text->n, text->capacity - text->n);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n < 0)
+            return errno;
+        else
+            text->n += (size_t)n;
+    }
+    return n > 0 ? EFBIG : 0;
+}
+
+/* Read the file if it can be opened; 0 or what failed. A pipe or a device is
+ * not waited for. */
+static int
+read_file(const char *path, struct cpprof__source_file *f)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int failed = fd < 0 ? errno : 0;
+    struct stat st;
+
+    if (fd < 0)
+        return failed;
+    if (fstat(fd, &st) != 0)
+        failed = errno;
+    else if (!S_ISREG(st.st_mode))
+        failed = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+    else
+        failed = read_all(fd, &f->text);
+    close(fd);
+    if (!failed && !split_lines(f))
+        failed = ENOMEM;
+    if (failed)
+        drop(f);
+    return failed;
+}
+
+/* As Go writes it: "open PATH: no such file or directory". */
+static void
+tell(struct cpprof__source_file *f, const char *path, int failed)
+{
+    const char *why = strerror(failed);
+
+    if (asprintf(&f->error, "open %s: %c%s", path, tolower((unsigned char)*why),
+                 *why ? why + 1 : "") < 0)
+        f->error = NULL;
+}
+
+/* ------------------------------------------------------------ search ---- */
+
+/* dir/path without detours, terminated. */
+static const char *
+join(struct cpprof__buffer *name, const char *dir, size_t n_dir,
+     const char *path)
+{
+    struct cpprof__buffer long_name = {0};
+
+    if (n_dir)
+        cpprof__buffer_printf(&long_name, "%.*s/", (int)n_dir, dir);
+    cpprof__buffer_append(&long_name, path, strlen(path));
+    name->n = 0;
+    cpprof__path_clean((char *)long_name.data, long_name.n, name);
+    cpprof__buffer_append(name, "", 1);
+    name->failed |= long_name.failed;
+    cpprof__buffer_free(&long_name);
+    return name->failed ? NULL : (char *)name->data;
+}
+
+/* How much of a folder's name its parent has; the same for one that has none:
+ * "/", ".", "". */
+static size_t
+parent(const char *dir, size_t n)
+{
+    size_t k = n;
+
+    while (k && dir[k - 1] != '/')
+        k--;
+    while (k > 1 && dir[k - 1] == '/')
+        k--;
+    return k;
+}
+
+/* Try the folder and all above it; 0 when the file was read. */
+static int
+search_above(const char *dir, size_t n_dir, const char *path,
+             struct cpprof__source_file *f)
+{
+    struct cpprof__buffer name = {0};
+    int failed = ENOENT;
+    size_t up;
+
+    for (;;) {
+        const char *joined = join(&name, dir, n_dir, path);
+
+        failed = joined ? read_file(joined, f) : ENOMEM;
+        up = parent(dir, n_dir);
+        if (!failed || failed == ENOMEM || up == n_dir)
+            break;
+        n_dir = up;
+    }
+    cpprof__buffer_free(&name);
+    return failed;
+}
+
+/* Look for a name that is not absolute in all folders. */
+static int
+search(const struct cpprof__source *s, const char *path,
+       struct cpprof__source_file *f)
+{
+    const char *dir = s->search_path;
+    int failed = ENOENT;
+
+    while (*dir && failed && failed != ENOMEM) {
+        size_t n = strcspn(dir, ":");
+
+        failed = search_above(dir, n, path, f);
+        dir += n + (dir[n] == ':');
+    }
+    if (failed && failed != ENOMEM &&
+        asprintf(&f->error, "could not find file %s on path %s", path,
+                 s->search_path) < 0)
+        f->error = NULL;
+    return failed;
+}
+
+/* The path of a machine that compiled it says little here: look for its end,
+ * the longest first, in the folders that the user names. */
+static int
+search_end(const struct cpprof__source *s, const char *path,
+           struct cpprof__source_file *f)
+{
+    struct cpprof__buffer name = {0};
+    const char *dir, *joined;
+    int failed = ENOENT;
+    size_t n;
+
+    while (failed && failed != ENOMEM && (path = strchr(path, '/'))) {
+        path++;
+        for (dir = s->search_path; *dir && failed && failed != ENOMEM;
+             dir += n + (dir[n] == ':')) {
+            n = strcspn(dir, ":");
+            joined = n ? join(&name, dir, n, path) : "";
+            failed = joined ? read_file(joined, f) : ENOMEM;
+        }
+    }
+    cpprof__buffer_free(&name);
+    return failed;
+}
+
+/* The same where a file was not found as it is named. */
+static int
+search_folders(const struct cpprof__source *s, const char *path,
+               struct cpprof__source_file *f)
+{
+    char *why = f->error, *whole = NULL;
+    int failed;
+
+    if (s->own_path)
+        return ENOENT;
+    f->error = NULL;
+    failed = search_end(s, path, f);
+    if (failed && failed != ENOMEM && *path == '/' && why &&
+        asprintf(&whole, "%s; nor found in %s", why, s->search_path) < 0)
+        failed = ENOMEM;
+    f->error = !failed ? NULL : *path == '/' ? whole : why;
+    if (f->error != why)
+        free(why);
+    return failed;
+}
+
+static bool
+load(struct cpprof__source *s, const char *path, size_t n,
+     struct cpprof__source_file *f)
+{
+    size_t cut = cpprof__path_trim(path, n, s->trim_path, s->search_path);
+    int failed;
+
+    if (s->n_bytes > MOST_HELD_BYTES)
+        drop_all(s);
+    if (memchr(path, 0, n)) {
+        failed = EINVAL;
+        tell(f, path, failed);
+    } else if (path[cut] == '/') {
+        failed = read_file(path + cut, f);
+        if (failed)
+            tell(f, path + cut, failed);
+    } else {
+        failed = search(s, path + cut, f);
+    }
+    if (failed && failed != ENOMEM && failed != EINVAL)
+        failed = search_folders(s, path + cut, f);
+    f->held = true;
+    s->n_bytes += f->text.n;
+    return failed != ENOMEM && (!failed || f->error);
+}
+
+/* The file of a name, read; NULL when out of memory. */
+static struct cpprof__source_file *
+file_of(struct cpprof__source *s, const char *path, size_t n)
+{
+    uint32_t at = cpprof__strings_add(&s->names, path, n);
+    struct cpprof__source_file *f;
+
+    if (at == CPPROF__NO_STRING || !CPPROF__ARRAY_ROOM(&s->files, 1)) {
+        s->failed = true;
+        return NULL;
+    }
+    if (at == s->files.n)
+        memset(&s->files.at[s->files.n++], 0, sizeof *f);
+    f = &s->files.at[at];
+    if (!f->held && !load(s, cpprof__strings_text(&s->names, at), n, f))
+        s->failed = true;
+    return s->failed ? NULL : f;
+}
+
+/* ----------------------------------------------------------- for use ---- */
+
+enum cpprof_status
+cpprof__source_begin(struct cpprof__source *s, const char *source_path,
+                     const char *trim_path, struct cpprof_error *error)
+{
+    s->trim_path = trim_path;
+    s->search_path = source_path;
+    if (source_path && *source_path)
+        return CPPROF_OK;
+    s->own_path = getcwd(NULL, 0);
+    s->search_path = s->own_path;
+    if (s->own_path)
+        return CPPROF_OK;
+    if (errno == ENOMEM)
+        return cpprof__fail_nomem(error);
+    return cpprof__fail(error, CPPROF_SYSTEM, errno,
+                        "could not stat current dir: %s", strerror(errno));
+}
+
+void
+cpprof__source_free(struct cpprof__source *s)
+{
+    drop_all(s);
+    CPPROF__ARRAY_FREE(&s->files);
+    cpprof__strings_free(&s->names);
+    free(s->own_path);
+    s->own_path = NULL;
+}
+
+const char *
+cpprof__source_line(struct cpprof__source *s, const char *path, size_t n_path,
+                    int64_t line, size_t *n)
+{
+    const struct cpprof__source_file *f = file_of(s, path, n_path);
+    const char *text;
+    size_t begin, end;
+
+    if (!f || line < 1 || (uint64_t)line > f->lines.n)
+        return NULL;
+    text = (const char *)f->text.data;
+    begin = f->lines.at[line - 1];
+    end = (size_t)line < f->lines.n ? f->lines.at[line] : f->text.n;
+    if (end > begin && text[end - 1] == '\n')
+        end--;
+    if (end > begin && text[end - 1] == '\r')
+        end--;
+    *n = end - begin;
+    return text + begin;
+}
+
+const char *
+cpprof__source_error(struct cpprof__source *s, const char *path, size_t n_path)
+{
+    const struct cpprof__source_file *f = file_of(s, path, n_path);
+
+    return f ? f->error : NULL;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each box has a run of items, one for each of its samples, that tell how far
+ * the sample's stack is read. To make its children the run is sorted by the
+ * next node of each: they are counted, the large ones are given their part of
+ * the run, and the rest goes to the end of it and is not looked at again.
+ */
+#include "report/flame/stack_tree.h"
+
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A sample and the part of its stack that is not read yet. */
+struct item {
+    uint32_t sample;
+    struct cpprof__stack_rest rest;
+};
+
+/* A child while its box is looked into. */
+struct child {
+    struct cpprof__box box;
+    bool kept;
+};
+
+struct maker {
+    const struct cpprof__graph *g;
+    struct cpprof__stack_tree *tree;
+    const struct cpprof__stack_cut *cut;
+    unsigned __int128 least; /* weight of a box that is kept */
+    struct item *items, *sorted;
+    uint32_t *child_of; /* by item of the run: its child; NO_CHILD: none */
+    uint32_t *child;    /* by node: its child of this box, where seen says so */
+    uint32_t *seen;     /* by node: the last box that has it, + 1 */
+    CPPROF__ARRAY(struct child) children; /* of this box */
+    CPPROF__ARRAY(uint32_t) order;        /* of the large ones of them */
+};
+
+#define NO_CHILD UINT32_MAX
+
+/* ------------------------------------------------------------- items ---- */
+
+static void
+add_value(struct cpprof__box *box, int64_t value)
+{
+    if (value > 0)
+        box->positive += (uint64_t)value;
+    else
+        box->negative += -(uint64_t)value;
+}
+
+/* ---------------------------------------------------------- children ---- */
+
+/* The child of box `at` that is a node, or NO_CHILD when out of memory. */
+static uint32_t
+find_child(struct maker *m, uint32_t at, uint32_t node)
+{
+    struct child *child;
+
+    if (m->seen[node] == at + 1)
+        return m->child[node];
+    child = CPPROF__ARRAY_ADD(&m->children);
+    if (!child)
+        return NO_CHILD;
+    *child = (struct child){{.node = node, .is_inline = true}, false};
+    m->seen[node] = at + 1;
+    return m->child[node] = (uint32_t)m->children.n - 1;
+}
+
+/* Read the next node of all items of a box. */
+static bool
+count_children(struct maker *m, uint32_t at)
+{
+    const struct cpprof__box *box = &m->tree->boxes.at[at];
+    size_t i;
+
+    m->children.n = 0;
+    for (i = 0; i < box->n_items; i++) {
+        struct item *item = &m->items[box->first_item + i];
+        struct cpprof__box *child;
+        uint32_t node;
+        bool is_inline;
+
+        m->child_of[i] = NO_CHILD;
+        if (!cpprof__stack_next(m->g, item->sample, &item->rest, &node,
+                                &is_inline))
+            continue;
+        m->child_of[i] = find_child(m, at, node);
+        if (m->child_of[i] == NO_CHILD)
+            return false;
+        child = &m->children.at[m->child_of[i]].box;
+        child->n_items++;
+        child->is_inline &= is_inline;
+        add_value(child, cpprof__values(m->g->p, item->sample)[m->g->value]);
+    }
+    return true;
+}
+
+static int
+compare(const void *x, const void *y, void *ctx)
+{
+    const struct child *children = ctx;
+    const struct cpprof__box *a = &children[*(const uint32_t *)x].box;
+    const struct cpprof__box *b = &children[*(const uint32_t *)y].box;
+    unsigned __int128 m = cpprof__box_weight(a), n = cpprof__box_weight(b);
+
+    if (m != n)
+        return m < n ? 1 : -1;
+    return (a->node > b->node) - (a->node < b->node);
+}
+
+/* The large children, in their order. */
+static bool
+order_children(struct maker *m)
+{
+    size_t i;
+
+    m->order.n = 0;
+    if (!CPPROF__ARRAY_ROOM(&m->order, m->children.n))
+        return false;
+    for (i = 0; i < m->children.n; i++)
+        if (cpprof__box_weight(&m->children.at[i].box) >= m->least)
+            m->order.at[m->order.n++] = (uint32_t)i;
+    if (m->order.n)
+        qsort_r(m->order.at, m->order.n, sizeof *m->order.at, compare,
+                m->children.at);
+    return true;
+}
+
+/* Make boxes of them. */
+static bool
+keep_children(struct maker *m, uint32_t at)
+{
+    struct cpprof__stack_tree *tree = m->tree;
+    size_t n = m->order.n, first = tree->boxes.at[at].first_item, i;
+
+    if (tree->boxes.n + n > m->cut->max_boxes) {
+        tree->is_cut = true;
+        return true;
+    }
+    if (!CPPROF__ARRAY_ROOM(&tree->boxes, n))
+        return false;
+    tree->boxes.at[at].first_child = (uint32_t)tree->boxes.n;
+    tree->boxes.at[at].n_children = (uint32_t)n;
+    for (i = 0; i < n; i++) {
+        struct child *child = &m->children.at[m->order.at[i]];
+
+        child->kept = true;
+        child->box.first_item = first;
+        first += child->box.n_items;
+        tree->boxes.at[tree->boxes.n++] = child->box;
+    }
+    return true;
+}
+
+/* Sort the run of a box by its children; what none of them has is lost. */
+static void
+sort_items(struct maker *m, uint32_t at)
+{
+    const struct cpprof__box *box = &m->tree->boxes.at[at];
+    struct item *items = m->items + box->first_item;
+    size_t n = 0, i;
+
+    for (i = 0; i < box->n_items; i++) {
+        struct child *child;
+
+        if (m->child_of[i] == NO_CHILD)
+            continue;
+        child = &m->children.at[m->child_of[i]];
+        if (!child->kept)
+            continue;
+        m->sorted[child->box.first_item++ - box->first_item] = items[i];
+        n++;
+    }
+    if (n)
+        memcpy(items, m->sorted, n * sizeof *items);
+}
+
+static bool
+expand(struct maker *m, uint32_t at)
+{
+    if (!count_children(m, at) || !order_children(m) || !keep_children(m, at))
+        return false;
+    sort_items(m, at);
+    return true;
+}
+
+/* -------------------------------------------------------------- tree ---- */
+
+static bool
+maker_begin(struct maker *m)
+{
+    const struct cpprof__graph *g = m->g;
+    size_t n = g->p->samples.n + 1, n_nodes = g->nodes.n + 1;
+
+    m->items = malloc(n * sizeof *m->items);
+    m->sorted = malloc(n * sizeof *m->sorted);
+    m->child_of = malloc(n * sizeof *m->child_of);
+    m->child = malloc(n_nodes * sizeof *m->child);
+    m->seen = calloc(n_nodes, sizeof *m->seen);
+    return m->items && m->sorted && m->child_of && m->child && m->seen;
+}
+
+static void
+maker_free(struct maker *m)
+{
+    free(m->items);
+    free(m->sorted);
+    free(m->child_of);
+    free(m->child);
+    free(m->seen);
+    CPPROF__ARRAY_FREE(&m->children);
+    CPPROF__ARRAY_FREE(&m->order);
+}
+
+/* The box of all samples with a value. */
+static bool
+add_root(struct maker *m)
+{
+    const struct cpprof_pprof *p = m->g->p;
+    struct cpprof__box *root = CPPROF__ARRAY_ADD(&m->tree->boxes);
+    size_t i;
+
+    if (!root)
+        return false;
+    *root = (struct cpprof__box){.node = CPPROF__NO_NODE};
+    for (i = 0; i < p->samples.n; i++) {
+        int64_t value = cpprof__values(p, i)[m->g->value];
+
+        if (!value)
+            continue;
+        add_value(root, value);
+        m->items[root->n_items++] =
+            (struct item){(uint32_t)i, cpprof__stack_begin(m->g, (uint32_t)i)};
+    }
+    m->least = (unsigned __int128)((double)cpprof__box_weight(root) *
+                                   m->cut->fraction);
+    if (!m->least)
+        m->least = 1;
+    return true;
+}
+
+enum cpprof_status
+cpprof__stack_tree_make(struct cpprof__stack_tree *tree,
+                        const struct cpprof__graph *g,
+                        const struct cpprof__stack_cut *cut,
+                        struct cpprof_error *error)
+{
+    struct maker m = {.g = g, .tree = tree, .cut = cut};
+    bool ok = maker_begin(&m) && add_root(&m);
+    size_t i;
+
+    for (i = 0; ok && i < tree->boxes.n; i++)
+        ok = expand(&m, (uint32_t)i);
+    maker_free(&m);
+    return ok ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
+void
+cpprof__stack_tree_free(struct cpprof__stack_tree *tree)
+{
+    CPPROF__ARRAY_FREE(&tree->boxes);
+}

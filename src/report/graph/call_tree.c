@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What walks over a graph goes from samples over their locations to nodes. So
+ * a tree is made of new locations, one for each pair of a location and the
+ * node that it is called from, and a copy of the samples' frames that refers
+ * to them; then all walks find a tree.
+ *
+ * The reference takes nodes out of a tree by hanging their children on their
+ * parents. Leaving them out on the way, as is done for graphs, comes to the
+ * same: an edge's value is that of all samples through its child.
+ */
+#include "report/graph/call_tree.h"
+
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A location, or a node, below a node of the tree. */
+struct place {
+    uint32_t parent; /* CPPROF__NO_NODE: a root */
+    uint32_t what;
+};
+
+struct places {
+    CPPROF__ARRAY(struct place) at;
+    struct cpprof__index index;
+};
+
+struct planter {
+    struct cpprof__graph *g;    /* with the nodes of the graph */
+    struct cpprof__graph tree;  /* what becomes of it */
+    struct places locations;    /* of the tree */
+    struct places nodes;        /* of the tree, by node of the graph */
+    CPPROF__ARRAY(size_t) ends; /* of each location in tree.location_nodes */
+    uint32_t *frames;           /* as p->frames, of places in the tree */
+    uint32_t *origins; /* by node of the graph: the first one of the tree */
+};
+
+/* ------------------------------------------------------------ places ---- */
+
+struct wanted {
+    const struct places *places;
+    struct place place;
+};
+
+static bool
+is_wanted(void *ctx, uint32_t value)
+{
+    const struct wanted *w = ctx;
+    const struct place *place = &w->places->at.at[value];
+
+    return place->parent == w->place.parent && place->what == w->place.what;
+}
+
+/* The number of a place; *added when it is new. CPPROF__NO_NODE when there is
+ * no memory. */
+static uint32_t
+intern(struct places *places, uint32_t parent, uint32_t what, bool *added)
+{
+    struct wanted wanted = {places, {parent, what}};
+    uint64_t hash = cpprof__hash_u64((uint64_t)parent << 32 | what);
+    uint32_t at = cpprof__index_find(&places->index, hash, is_wanted, &wanted);
+
+    *added = at == CPPROF__INDEX_NONE;
+    if (!*added)
+        return at;
+    at = (uint32_t)places->at.n;
+    if (places->at.n >= CPPROF__NO_NODE || !CPPROF__ARRAY_ROOM(&places->at, 1))
+        return CPPROF__NO_NODE;
+    places->at.at[places->at.n++] = wanted.place;
+    return cpprof__index_add(&places->index, hash, at) ? at : CPPROF__NO_NODE;
+}
+
+static void
+places_free(struct places *places)
+{
+    CPPROF__ARRAY_FREE(&places->at);
+    cpprof__index_free(&places->index);
+}
+
+/* -------------------------------------------------------------- tree ---- */
+
+/* The node of the tree for one of the graph. */
+static uint32_t
+tree_node(struct planter *p, uint32_t parent, uint32_t node)
+{
+    struct cpprof__graph *tree = &p->tree;
+    bool added;
+    uint32_t at = intern(&p->nodes, parent, node, &added);
+
+    if (!added || at == CPPROF__NO_NODE)
+        return at;
+    if (!CPPROF__ARRAY_ROOM(&tree->nodes, 1))
+        return CPPROF__NO_NODE;
+    if (p->origins[node] == CPPROF__NO_NODE)
+        p->origins[node] = at;
+    tree->nodes.at[tree->nodes.n] = p->g->nodes.at[node];
+    tree->nodes.at[tree->nodes.n].origin = p->origins[node];
+    tree->nodes.at[tree->nodes.n++].context = parent + 1;
+    return at;
+}
+
+/* Give a new location its nodes, innermost first. */
+static bool
+add_nodes(struct planter *p, uint32_t parent, uint32_t location)
+{
+    const struct cpprof__graph *g = p->g;
+    struct cpprof__graph *tree = &p->tree;
+    size_t n = g->first_node[location + 1] - g->first_node[location], i;
+    uint32_t *nodes;
+
+    if (!CPPROF__ARRAY_ROOM(&tree->location_nodes, n) ||
+        !CPPROF__ARRAY_ROOM(&p->ends, 1))
+        return false;
+    nodes = tree->location_nodes.at + tree->location_nodes.n;
+    for (i = n; i; i--) {
+        parent = tree_node(
+            p, parent, g->location_nodes.at[g->first_node[location] + i - 1]);
+        if (parent == CPPROF__NO_NODE)
+            return false;
+        nodes[i - 1] = parent;
+    }
+    tree->location_nodes.n += n;
+    p->ends.at[p->ends.n++] = tree->location_nodes.n;
+    return true;
+}
+
+/* The innermost node of a location of the tree. */
+static uint32_t
+innermost(const struct planter *p, uint32_t location)
+{
+    return p->tree.location_nodes
+        .at[location ? p->ends.at[location - 1] : (size_t)0];
+}
+
+/* Fill in a sample's frames, but the `shared` ones nearest to the root, which
+ * are those of the sample before. */
+static bool
+plant(struct planter *p, const struct cpprof__sample *s,
+      const struct cpprof__sample *before, size_t shared)
+{
+    const uint32_t *from = p->g->p->frames.at + s->first_frame;
+    uint32_t *to = p->frames + s->first_frame, parent = CPPROF__NO_NODE;
+    size_t i;
+
+    if (shared) {
+        memcpy(to + s->n_frames - shared,
+               p->frames + before->first_frame + before->n_frames - shared,
+               shared * sizeof *to);
+        parent = innermost(p, to[s->n_frames - shared]);
+    }
+    for (i = s->n_frames - shared; i; i--) {
+        bool added;
+        uint32_t at = intern(&p->locations, parent, from[i - 1], &added);
+
+        if (at == CPPROF__NO_NODE ||
+            (added && !add_nodes(p, parent, from[i - 1])))
+            return false;
+        to[i - 1] = at;
+        parent = innermost(p, at);
+    }
+    return true;
+}
+
+static size_t
+count_shared(const uint32_t *frames, const struct cpprof__sample *a,
+             const struct cpprof__sample *b)
+{
+    const uint32_t *x = frames + a->first_frame + a->n_frames;
+    const uint32_t *y = frames + b->first_frame + b->n_frames;
+    size_t n = a->n_frames < b->n_frames ? a->n_frames : b->n_frames, i = 0;
+
+    while (i < n && *--x == *--y)
+        i++;
+    return i;
+}
+
+static bool
+counts(const struct cpprof__graph *g, size_t sample)
+{
+    const int64_t *values = cpprof__values(g->p, sample);
+
+    return values[g->value] ||
+           (g->divisor != CPPROF__NO_DIVISOR && values[g->divisor]);
+}
+
+static bool
+plant_all(struct planter *p)
+{
+    const struct cpprof_pprof *profile = p->g->p;
+    const struct cpprof__sample *before = NULL;
+    size_t i;
+
+    for (i = 0; i < profile->samples.n; i++) {
+        const struct cpprof__sample *s = &profile->samples.at[i];
+
+        if (!counts(p->g, i))
+            continue;
+        if (!plant(p, s, before,
+                   before ? count_shared(profile->frames.at, s, before) : 0))
+            return false;
+        before = s;
+    }
+    return true;
+}
+
+/* -------------------------------------------------------------- view ---- */
+
+static bool
+list_nodes(struct planter *p)
+{
+    struct cpprof__graph *tree = &p->tree;
+    size_t n = p->locations.at.n, begin = 0, i;
+
+    tree->first_node = malloc((n + 1) * sizeof *tree->first_node);
+    if (!tree->first_node)
+        return false;
+    for (i = 0; i < n; i++) {
+        tree->first_node[i] = begin;
+        begin = p->ends.at[i];
+    }
+    return true;
+}
+
+/* Samples that count for nothing have frames of no place: they are given none,
+ * so that nobody looks. */
+static bool
+make_view(struct planter *p)
+{
+    struct cpprof_pprof *view = malloc(sizeof *view);
+    const struct cpprof_pprof *of = p->g->p;
+    struct cpprof__sample *samples;
+    size_t i;
+
+    samples = malloc((of->samples.n + 1) * sizeof *samples);
+    if (!view || !samples) {
+        free(view);
+        free(samples);
+        return false;
+    }
+    *view = *of;
+    for (i = 0; i < of->samples.n; i++) {
+        samples[i] = of->samples.at[i];
+        if (!counts(p->g, i))
+            samples[i].n_frames = 0;
+    }
+    view->samples.at = samples;
+    view->frames.at = p->frames;
+    view->locations.n = p->locations.at.n;
+    p->frames = NULL;
+    p->tree.p = p->tree.view = view;
+    return true;
+}
+
+static void
+planter_free(struct planter *p)
+{
+    places_free(&p->locations);
+    places_free(&p->nodes);
+    CPPROF__ARRAY_FREE(&p->ends);
+    free(p->frames);
+    free(p->origins);
+    cpprof__graph_free(&p->tree);
+}
+
+enum cpprof_status
+cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error)
+{
+    struct planter p = {.g = g};
+    struct cpprof__graph old = *g;
+    enum cpprof_status status = CPPROF_OK;
+
+    p.tree.value = g->value;
+    p.tree.divisor = g->divisor;
+    p.frames = malloc((g->p->frames.n + 1) * sizeof *p.frames);
+    p.origins = malloc((g->nodes.n + 1) * sizeof *p.origins);
+    if (p.origins)
+        memset(p.origins, 0xff, g->nodes.n * sizeof *p.origins);
+    if (!p.frames || !p.origins || !plant_all(&p) || !list_nodes(&p) ||
+        !make_view(&p))
+        status = cpprof__fail_nomem(error);
+    if (status == CPPROF_OK)
+        status = cpprof__graph_index(&p.tree, error);
+    if (status == CPPROF_OK) {
+        *g = p.tree;
+        p.tree = old;
+    }
+    planter_free(&p);
+    return status;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * -callgrind: the graph as KCachegrind reads it. Files and functions are
+ * written out once and then told by a number. Source:
+ * internal/report/report.go printCallgrind, and
+ * https://valgrind.org/docs/manual/cl-format.html
+ */
+#include "report/graph/calls.h"
+
+#include "base/status.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Texts that have a number, counted from 1 in the order of their use. */
+struct numbered {
+    struct cpprof__strings texts;
+    uint32_t *known; /* by string of the profile: its number, or 0 */
+};
+
+struct writer {
+    struct cpprof__report *r;
+    struct cpprof__trimmed t;
+    struct cpprof__calls calls;
+    struct numbered objects, files, names;
+    /* By node: which one of the functions of its name and file it belongs to,
+     * and how many there are. */
+    uint32_t *which, *n_same;
+    uint32_t *callees; /* by node: the number of such a name, or 0 */
+    const struct cpprof__node *previous;
+    bool failed;
+};
+
+static const char *
+text_of(const struct writer *w, uint32_t string)
+{
+    return cpprof__strings_text(&w->r->p->strings, string);
+}
+
+/* ----------------------------------------------------------- numbers ---- */
+
+#define N_DIGITS ((size_t)20)
+
+/* Most of the output are numbers, and printf is slow with them. */
+static void
+print_u64(struct cpprof__buffer *out, uint64_t value)
+{
+    char digits[N_DIGITS];
+    size_t i = N_DIGITS;
+
+    do {
+        digits[--i] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    cpprof__buffer_append(out, digits + i, N_DIGITS - i);
+}
+
+static void
+print_i64(struct cpprof__buffer *out, int64_t value)
+{
+    if (value < 0)
+        cpprof__buffer_append(out, "-", 1);
+    print_u64(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+static void
+print(struct writer *w, const char *text)
+{
+    cpprof__buffer_append(&w->r->sink.buffer, text, strlen(text));
+}
+
+/* "KEY=(3)\n" */
+static void
+print_number(struct writer *w, const char *key, uint32_t number)
+{
+    print(w, key);
+    print(w, "=(");
+    print_u64(&w->r->sink.buffer, number);
+    print(w, ")\n");
+}
+
+/* What would end the line is a blank. */
+static void
+print_flat(struct writer *w, const char *text)
+{
+    struct cpprof__buffer *out = &w->r->sink.buffer;
+    size_t n;
+
+    for (; *text; text += n) {
+        n = strcspn(text, "\n\r");
+        cpprof__buffer_append(out, n ? text : " ", n ? n : 1);
+        n = n ? n : 1;
+    }
+}
+
+/* "KEY=(3) text" for a text that is new, else "KEY=(3)"; its number. */
+static uint32_t
+print_text(struct writer *w, const char *key, struct numbered *in,
+           const char *text)
+{
+    size_t n = in->texts.table.n;
+    uint32_t number = cpprof__strings_add_text(&in->texts, text);
+
+    w->failed |= number == CPPROF__NO_STRING;
+    if (number == n) {
+        cpprof__buffer_printf(&w->r->sink.buffer, "%s=(%u) ", key, number);
+        print_flat(w, text);
+        print(w, "\n");
+    } else {
+        print_number(w, key, number);
+    }
+    return number;
+}
+
+/* The same for a string of the profile. */
+static void
+print_string(struct writer *w, const char *key, struct numbered *in,
+             uint32_t string)
+{
+    const char *text = text_of(w, string);
+
+    if (in->known[string])
+        print_number(w, key, in->known[string]);
+    else if (*text)
+        in->known[string] = print_text(w, key, in, text);
+    else
+        cpprof__buffer_printf(&w->r->sink.buffer, "%s=\n", key);
+}
+
+/* ------------------------------------------------- names that repeat ---- */
+
+/* What a function is made of; its name and file alone, or all of it. */
+struct same {
+    const struct writer *w;
+    const struct cpprof__node *node;
+    bool whole;
+};
+
+static bool
+is_same(void *ctx, uint32_t value)
+{
+    const struct same *s = ctx;
+    const struct cpprof__node *n = &s->w->t.g.nodes.at[value];
+
+    return n->name == s->node->name && n->file == s->node->file &&
+           (!s->whole ||
+            (n->start_line == s->node->start_line &&
+             n->object == s->node->object && n->context == s->node->context));
+}
+
+/* The first node that is the same; it is this one where there was none. */
+static uint32_t
+first_same(struct writer *w, struct cpprof__index *index, uint32_t at,
+           bool whole)
+{
+    const struct cpprof__node *n = &w->t.g.nodes.at[at];
+    struct same same = {w, n, whole};
+    uint64_t hash = cpprof__hash_add(n->name, n->file);
+    uint32_t found;
+
+    if (whole)
+        hash = cpprof__hash_add(
+            cpprof__hash_add(cpprof__hash_add(hash, n->object), n->context),
+            (uint64_t)n->start_line);
+    hash = cpprof__hash_u64(hash);
+    found = cpprof__index_find(index, hash, is_same, &same);
+    if (found != CPPROF__INDEX_NONE)
+        return found;
+    w->failed |= !cpprof__index_add(index, hash, at);
+    return at;
+}
+
+/* Number the functions of each name and file in the order of the rows. While
+ * that goes on, n_same counts at the first node of a name. */
+static void
+number_functions(struct writer *w, struct cpprof__index *names,
+                 struct cpprof__index *functions)
+{
+    size_t i;
+
+    for (i = 0; i < w->t.rows.n && !w->failed; i++) {
+        uint32_t at = w->t.rows.at[i].node;
+        uint32_t function = first_same(w, functions, at, true);
+
+        w->which[at] = function == at
+                           ? w->n_same[first_same(w, names, at, false)]++
+                           : w->which[function];
+    }
+    for (i = 0; i < w->t.rows.n && !w->failed; i++) {
+        uint32_t at = w->t.rows.at[i].node;
+
+        w->n_same[at] = w->n_same[first_same(w, names, at, false)];
+    }
+}
+
+static bool
+find_same_names(struct writer *w)
+{
+    struct cpprof__index names = {0}, functions = {0};
+
+    w->which = calloc(w->t.g.nodes.n + 1, sizeof *w->which);
+    w->n_same = calloc(w->t.g.nodes.n + 1, sizeof *w->n_same);
+    w->callees = calloc(w->t.g.nodes.n + 1, sizeof *w->callees);
+    w->failed |= !w->which || !w->n_same || !w->callees;
+    if (!w->failed)
+        number_functions(w, &names, &functions);
+    cpprof__index_free(&names);
+    cpprof__index_free(&functions);
+    return !w->failed;
+}
+
+/* The name of a function, told from others of its name. */
+static void
+print_callee(struct writer *w, uint32_t at)
+{
+    uint32_t name = w->t.g.nodes.at[at].name;
+    struct cpprof__buffer text = {0};
+
+    if (w->n_same[at] <= 1) {
+        print_string(w, "cfn", &w->names, name);
+        return;
+    }
+    if (w->callees[at]) {
+        print_number(w, "cfn", w->callees[at]);
+        return;
+    }
+    cpprof__buffer_printf(&text, "%s [%u/%u]", text_of(w, name),
+                          w->which[at] + 1, w->n_same[at]);
+    cpprof__buffer_append(&text, "", 1);
+    w->failed |= text.failed;
+    if (!text.failed)
+        w->callees[at] =
+            print_text(w, "cfn", &w->names, (const char *)text.data);
+    cpprof__buffer_free(&text);
+}
+
+/* ------------------------------------------------------------- lines ---- */
+
+/* How many digits a number has. */
+static unsigned
+n_digits(uint64_t value, unsigned base)
+{
+    unsigned n = 1;
+
+    while (value /= base)
+        n++;
+    return n;
+}
+
+/* An address, or how far it is from the previous one where that is shorter. */
+static void
+print_address(struct writer *w, uint64_t address)
+{
+    struct cpprof__buffer *out = &w->r->sink.buffer;
+    int64_t by;
+    uint64_t size;
+
+    if (!w->previous) {
+        cpprof__buffer_printf(out, "0x%" PRIx64, address);
+        return;
+    }
+    by = (int64_t)(address - w->previous->address);
+    size = by < 0 ? 0 - (uint64_t)by : (uint64_t)by;
+    if (!by) {
+        print(w, "*");
+    } else if (1 + n_digits(size, 10) < 2 + n_digits(address, 16)) {
+        print(w, by < 0 ? "-" : "+");
+        print_u64(out, size);
+    } else {
+        cpprof__buffer_printf(out, "0x%" PRIx64, address);
+    }
+}
+
+static int64_t
+scaled(const struct writer *w, int64_t value)
+{
+    double v;
+
+    cpprof__scale(value, w->r->sample_unit, w->r->output_unit, &v);
+    return cpprof__to_int64(v);
+}
+
+static void
+print_call(struct writer *w, const struct cpprof__edge *e)
+{
+    const struct cpprof__node *callee = &w->t.g.nodes.at[e->to];
+    struct cpprof__buffer *out = &w->r->sink.buffer;
+
+    print_string(w, "cfl", &w->files, callee->file);
+    print_callee(w, e->to);
+    print(w, "calls=0 "); /* how often is not known */
+    print_address(w, callee->address);
+    print(w, " ");
+    print_i64(out, callee->line);
+    print(w, "\n* * ");
+    print_i64(out, scaled(w, e->weight));
+    print(w, "\n");
+}
+
+/* What the calls of a node lead to lies anywhere; ask for all of it before it
+ * is waited for. */
+static void
+ask_for_calls(const struct writer *w, const uint32_t *calls, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        __builtin_prefetch(cpprof__edge(&w->calls, calls[i]));
+    for (i = 0; i < n; i++) {
+        uint32_t to = cpprof__edge(&w->calls, calls[i])->to;
+
+        __builtin_prefetch(&w->t.g.nodes.at[to]);
+        __builtin_prefetch(&w->n_same[to]);
+        __builtin_prefetch(&w->callees[to]);
+    }
+}
+
+static void
+print_node(struct writer *w, uint32_t at)
+{
+    const struct cpprof__node *n = &w->t.g.nodes.at[at], *p = w->previous;
+    const struct cpprof__edge_lists *calls = &w->calls.out;
+    size_t i;
+
+    if (!p || n->object != p->object || n->file != p->file ||
+        n->name != p->name) {
+        print(w, "\n");
+        print_string(w, "ob", &w->objects, n->object);
+        print_string(w, "fl", &w->files, n->file);
+        print_string(w, "fn", &w->names, n->name);
+    }
+    print_address(w, n->address);
+    cpprof__buffer_printf(&w->r->sink.buffer, " %" PRId64 " %" PRId64 "\n",
+                          n->line,
+                          scaled(w, cpprof__mean(n->flat, n->flat_div)));
+    ask_for_calls(w, calls->list + calls->first[at],
+                  calls->first[at + 1] - calls->first[at]);
+    for (i = calls->first[at]; i < calls->first[at + 1]; i++)
+        print_call(w, cpprof__edge(&w->calls, calls->list[i]));
+    w->previous = n;
+}
+
+static void
+print_all(struct writer *w)
+{
+    const struct cpprof__report *r = w->r;
+    struct cpprof__sink *sink = &w->r->sink;
+    size_t i;
+
+    print(w, "positions: instr line\nevents: ");
+    print(w, r->divisor == CPPROF__NO_DIVISOR ? "" : "mean_");
+    print_flat(w, text_of(w, r->p->sample_types.at[r->value].type));
+    print(w, "(");
+    print_flat(w, r->output_unit);
+    print(w, ")\n");
+    for (i = 0; i < w->t.rows.n && !cpprof__sink_broken(sink); i++) {
+        print_node(w, w->t.rows.at[i].node);
+        cpprof__sink_mind(sink);
+    }
+}
+
+static bool
+numbered_begin(struct numbered *n, const struct cpprof_pprof *p)
+{
+    n->known = calloc(p->strings.table.n + 1, sizeof *n->known);
+    return n->known && cpprof__strings_begin(&n->texts);
+}
+
+static void
+numbered_free(struct numbered *n)
+{
+    cpprof__strings_free(&n->texts);
+    free(n->known);
+}
+
+static void
+writer_free(struct writer *w)
+{
+    cpprof__calls_free(&w->calls);
+    cpprof__trimmed_free(&w->t);
+    numbered_free(&w->objects);
+    numbered_free(&w->files);
+    numbered_free(&w->names);
+    free(w->which);
+    free(w->n_same);
+    free(w->callees);
+}
+
+enum cpprof_status
+cpprof__callgrind(struct cpprof__report *r)
+{
+    static const struct cpprof__trim everything = {
+        .no_trim = true, .objects = true, .addresses = true, .call_tree = true};
+    struct writer w = {.r = r};
+    enum cpprof_status status = cpprof__trimmed_make(&w.t, r, &everything);
+
+    if (status == CPPROF_OK)
+        status = cpprof__trimmed_edges(&w.t);
+    if (status == CPPROF_OK)
+        status = cpprof__calls_make(&w.calls, &w.t, NULL);
+    if (status == CPPROF_OK &&
+        (!numbered_begin(&w.objects, r->p) || !numbered_begin(&w.files, r->p) ||
+         !numbered_begin(&w.names, r->p) || !find_same_names(&w)))
+        status = cpprof__fail_nomem(r->error);
+    if (status == CPPROF_OK) {
+        cpprof__select_whole_unit(&w.t);
+        print_all(&w);
+    }
+    if (w.failed)
+        status = cpprof__fail_nomem(r->error);
+    writer_free(&w);
+    return status;
+}

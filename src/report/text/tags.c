@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * -tags: what the samples of each label add up to. Samples that share a label
+ * set are added up first, so that each label is looked at once per set.
+ * Source: internal/report/report.go printTags.
+ */
+#include "report/report.h"
+
+#include "base/status.h"
+#include "report/text/tabs.h"
+
+#include <stdlib.h>
+
+/* A value of a label key; numbers as they are printed. */
+struct tag {
+    uint32_t key, text;
+    int64_t sum;
+};
+
+struct tags {
+    struct cpprof__report *r;
+    CPPROF__ARRAY(struct tag) list;
+    struct cpprof__index index; /* by key and text */
+};
+
+struct wanted {
+    const struct tags *tags;
+    uint32_t key, text;
+};
+
+static bool
+is_tag(void *ctx, uint32_t at)
+{
+    const struct wanted *w = ctx;
+    const struct tag *tag = &w->tags->list.at[at];
+
+    return tag->key == w->key && tag->text == w->text;
+}
+
+static bool
+add(struct tags *t, uint32_t key, uint32_t text, int64_t value)
+{
+    struct wanted wanted = {t, key, text};
+    uint64_t hash = cpprof__hash_u64((uint64_t)key << 32 | text);
+    uint32_t at = cpprof__index_find(&t->index, hash, is_tag, &wanted);
+
+    if (at == CPPROF__INDEX_NONE) {
+        at = (uint32_t)t->list.n;
+        if (at == CPPROF__INDEX_NONE || !CPPROF__ARRAY_ROOM(&t->list, 1) ||
+            !cpprof__index_add(&t->index, hash, at))
+            return false;
+        t->list.at[t->list.n++] = (struct tag){key, text, 0};
+    }
+    t->list.at[at].sum = cpprof__add(t->list.at[at].sum, value);
+    return true;
+}
+
+/* A number as text, in the unit of its key; CPPROF__NO_STRING without memory.
+ */
+static uint32_t
+number_text(struct cpprof__report *r, const struct cpprof_pprof_label *l)
+{
+    const struct cpprof__label_units *units = &r->label_units;
+    char text[CPPROF__LABEL_TEXT];
+    const char *unit = "";
+
+    if (l->key < units->n && units->units[l->key] != CPPROF__NO_STRING)
+        unit = cpprof__strings_text(&r->p->strings, units->units[l->key]);
+    cpprof__scaled_label(text, l->num, unit, r->output_unit);
+    return cpprof__strings_add_text(&r->p->strings, text);
+}
+
+static bool
+add_set(struct tags *t, uint32_t set, int64_t value)
+{
+    struct cpprof_pprof *p = t->r->p;
+    size_t n, i;
+    const struct cpprof_pprof_label *l = cpprof__label_set(&p->labels, set, &n);
+
+    for (i = 0; i < n; i++) {
+        uint32_t text = l[i].kind == CPPROF_PPROF_LABEL_TEXT
+                            ? l[i].text
+                            : number_text(t->r, &l[i]);
+
+        if (text == CPPROF__NO_STRING || !add(t, l[i].key, text, value))
+            return false;
+    }
+    return true;
+}
+
+/* What the samples of a label set add up to. */
+struct set_sum {
+    int64_t value;
+    bool used;
+};
+
+static bool
+collect(struct tags *t)
+{
+    const struct cpprof_pprof *p = t->r->p;
+    struct set_sum *sums = calloc(p->labels.sets.n + 1, sizeof *sums);
+    bool ok = sums;
+    size_t i;
+
+    for (i = 0; ok && i < p->samples.n; i++) {
+        struct set_sum *sum = &sums[p->samples.at[i].labels];
+
+        sum->value = cpprof__add(sum->value, cpprof__values(p, i)[t->r->value]);
+        sum->used = true;
+    }
+    for (i = 0; ok && i < p->labels.sets.n; i++)
+        if (sums[i].used)
+            ok = add_set(t, (uint32_t)i, sums[i].value);
+    free(sums);
+    return ok;
+}
+
+/* By key; then the largest first, as the reference compares them: signed,
+ * after taking away the sign; then by name. */
+static int
+compare(const void *x, const void *y, void *ctx)
+{
+    const struct tags *t = ctx;
+    const struct tag *a = x, *b = y;
+    const struct cpprof__strings *strings = &t->r->p->strings;
+    int64_t m = cpprof__abs(a->sum), n = cpprof__abs(b->sum);
+
+    if (a->key != b->key)
+        return cpprof__strings_compare(strings, a->key, b->key);
+    if (m != n)
+        return m > n ? -1 : 1;
+    return cpprof__strings_compare(strings, a->text, b->text);
+}
+
+static void
+append_string(const struct tags *t, uint32_t string, struct cpprof__buffer *out)
+{
+    const struct cpprof__strings *strings = &t->r->p->strings;
+
+    cpprof__buffer_append(out, cpprof__strings_text(strings, string),
+                          cpprof__strings_n(strings, string));
+}
+
+/* The tags of one key, which are n. */
+static void
+print_key(const struct tags *t, const struct tag *tags, size_t n,
+          struct cpprof__buffer *out)
+{
+    char text[CPPROF__LABEL_TEXT], total[CPPROF__LABEL_TEXT];
+    char percent[CPPROF__PERCENT_TEXT];
+    int64_t sum = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        sum = cpprof__add(sum, tags[i].sum);
+    cpprof__format_value(t->r, sum, text);
+    cpprof__format_value(t->r, t->r->total, total);
+    cpprof__percentage(percent, sum, t->r->total);
+    append_string(t, tags->key, out);
+    cpprof__buffer_printf(out, ":\t Total %s of %s (%s)\n", text, total,
+                          percent);
+    for (i = 0; i < n; i++) {
+        cpprof__format_value(t->r, tags[i].sum, text);
+        cpprof__percentage(percent, tags[i].sum, t->r->total);
+        cpprof__buffer_printf(out, " \t%s (%s):\t ", text, percent);
+        append_string(t, tags[i].text, out);
+        cpprof__buffer_append(out, "\n", 1);
+    }
+    cpprof__buffer_append(out, "\n", 1);
+}
+
+static bool
+print(struct tags *t)
+{
+    struct cpprof__buffer text = {0};
+    size_t first, end;
+    bool ok;
+
+    if (t->list.n)
+        qsort_r(t->list.at, t->list.n, sizeof *t->list.at, compare, t);
+    for (first = 0; first < t->list.n; first = end) {
+        const struct tag *tag = &t->list.at[first];
+
+        for (end = first + 1; end < t->list.n; end++)
+            if (t->list.at[end].key != tag->key)
+                break;
+        print_key(t, tag, end - first, &text);
+    }
+    ok = !text.failed && cpprof__tabs_align(text.data, text.n, &t->r->out);
+    cpprof__buffer_free(&text);
+    return ok;
+}
+
+enum cpprof_status
+cpprof__tags(struct cpprof__report *r)
+{
+    struct tags t = {.r = r};
+    bool ok = collect(&t) && print(&t);
+
+    CPPROF__ARRAY_FREE(&t.list);
+    cpprof__index_free(&t.index);
+    return ok ? CPPROF_OK : cpprof__fail_nomem(r->error);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* -top: a line for each node, the largest first. */
+#include "report/graph/trimmed.h"
+
+#include "base/status.h"
+
+#include <stdlib.h>
+
+struct table {
+    struct cpprof__trimmed t;
+    /* By node: has edges of inlined calls, of others. */
+    uint8_t *calls;
+};
+
+enum {
+    CALL_INLINE = 1,
+    CALL_OTHER = 2,
+};
+
+/* What a call that is inlined somewhere gets at most. */
+struct call {
+    uint32_t to;
+    uint32_t from; /* CPPROF__NO_NODE: may be any, outside of the location */
+    int64_t most;
+};
+
+struct calls {
+    CPPROF__ARRAY(struct call) list;
+};
+
+static int64_t
+add_up(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    return a < 0 || b < 0 || __builtin_add_overflow(a, b, &sum) ? INT64_MAX
+                                                                : sum;
+}
+
+/* List the inlined calls of a location to nodes that are kept: from the next
+ * one outwards that is kept. */
+static bool
+list_calls(const struct cpprof__trimmed *t, const uint8_t *kept,
+           size_t location, struct calls *calls)
+{
+    const uint32_t *nodes = t->g.location_nodes.at;
+    size_t first = t->g.first_node[location];
+    size_t i = t->g.first_node[location + 1] - 1;
+    uint32_t begin = t->g.only_node[location] & ~CPPROF__SEVERAL;
+    uint32_t from = CPPROF__NO_NODE;
+
+    if (!CPPROF__ARRAY_ROOM(&calls->list, i - first))
+        return false;
+    if (kept[nodes[i]])
+        from = nodes[i];
+    while (i-- > first) {
+        if (!kept[nodes[i]])
+            continue;
+        if (from != nodes[i])
+            calls->list.at[calls->list.n++] =
+                (struct call){nodes[i], from, t->g.several_sums[begin / 2]};
+        from = nodes[i];
+    }
+    return true;
+}
+
+static bool
+list_all_calls(const struct cpprof__trimmed *t, const uint8_t *kept,
+               struct calls *calls)
+{
+    size_t i;
+
+    for (i = 0; i < t->g.p->locations.n; i++)
+        if (t->g.only_node[i] & CPPROF__SEVERAL &&
+            !list_calls(t, kept, i, calls))
+            return false;
+    return true;
+}
+
+/* By node; those of any caller come last. */
+static int
+compare_calls(const void *x, const void *y)
+{
+    const struct call *a = x, *b = y;
+
+    if (a->to != b->to)
+        return a->to < b->to ? -1 : 1;
+    return (a->from > b->from) - (a->from < b->from);
+}
+
+/* The calls of a node, which are n: the most that any caller's may get. */
+static int64_t
+most_of(const struct call *calls, size_t n)
+{
+    int64_t most = 0, of_caller = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (i && calls[i].from != calls[i - 1].from)
+            of_caller = 0;
+        of_caller = add_up(of_caller, calls[i].most);
+        if (calls[i].from == CPPROF__NO_NODE)
+            most = add_up(most, calls[i].most);
+        else if (of_caller > most)
+            most = of_caller;
+    }
+    return most;
+}
+
+/*
+ * Watch those nodes that may have an edge of inlined calls that is not below
+ * the cutoff; true if there are any. An edge gets no more than the locations
+ * in which its calls are inlined, if no value is negative; so most nodes are
+ * known to have none without looking at the samples again.
+ */
+static bool
+choose_watched(const struct cpprof__trimmed *t, struct calls *calls,
+               uint8_t *watched)
+{
+    bool all = t->g.any_negative || !t->edge_cutoff, any = false;
+    size_t first, end;
+
+    if (calls->list.n)
+        qsort(calls->list.at, calls->list.n, sizeof *calls->list.at,
+              compare_calls);
+    for (first = 0; first < calls->list.n; first = end) {
+        const struct call *call = &calls->list.at[first];
+
+        for (end = first + 1; end < calls->list.n; end++)
+            if (calls->list.at[end].to != call->to)
+                break;
+        watched[call->to] = all || most_of(call, end - first) >= t->edge_cutoff;
+        any |= watched[call->to];
+    }
+    return any;
+}
+
+/* Which of the nodes that are shown were inlined, always or sometimes. */
+static enum cpprof_status
+find_calls(struct table *table)
+{
+    struct cpprof__trimmed *t = &table->t;
+    size_t n = t->g.nodes.n + 1, i;
+    uint8_t *kept = cpprof__trimmed_kept(t), *watched = calloc(n, 1);
+    enum cpprof_status status = CPPROF_OK;
+    struct calls calls = {0};
+
+    table->calls = calloc(n, 1);
+    if (!kept || !watched || !table->calls || !list_all_calls(t, kept, &calls))
+        status = cpprof__fail_nomem(t->r->error);
+    else if (choose_watched(t, &calls, watched))
+        status = cpprof__graph_add_edges(&t->g, kept, watched, t->r->error);
+    for (i = 0; i < t->g.edges.n; i++) {
+        const struct cpprof__edge *e = &t->g.edges.at[i];
+
+        if (cpprof__abs(e->weight) >= t->edge_cutoff)
+            table->calls[e->to] |= e->is_inline ? CALL_INLINE : CALL_OTHER;
+    }
+    free(kept);
+    free(watched);
+    CPPROF__ARRAY_FREE(&calls.list);
+    return status;
+}
+
+static const char *
+inline_text(uint8_t calls)
+{
+    if (!(calls & CALL_INLINE))
+        return "";
+    return calls & CALL_OTHER ? " (partial-inline)" : " (inline)";
+}
+
+static void
+print_row(const struct table *table, const struct cpprof__row *row,
+          int64_t flat_sum)
+{
+    const struct cpprof__trimmed *t = &table->t;
+    const struct cpprof__node *n = &t->g.nodes.at[row->node];
+    int64_t flat = cpprof__mean(n->flat, n->flat_div);
+    int64_t cum = cpprof__mean(n->cum, n->cum_div);
+    char flat_text[CPPROF__LABEL_TEXT], cum_text[CPPROF__LABEL_TEXT];
+    char percents[3][CPPROF__PERCENT_TEXT];
+    struct cpprof__buffer *out = &t->r->out;
+
+    cpprof__format_value(t->r, flat, flat_text);
+    cpprof__format_value(t->r, cum, cum_text);
+    cpprof__percentage(percents[0], flat, t->r->total);
+    cpprof__percentage(percents[1], flat_sum, t->r->total);
+    cpprof__percentage(percents[2], cum, t->r->total);
+    cpprof__buffer_printf(out, "%10s %s %s %10s %s  ", flat_text, percents[0],
+                          percents[1], cum_text, percents[2]);
+    cpprof__buffer_append(out, t->names.data + row->name, row->n_name);
+    cpprof__buffer_printf(out, "%s\n", inline_text(table->calls[row->node]));
+}
+
+static void
+print(const struct table *table)
+{
+    const struct cpprof__trimmed *t = &table->t;
+    int64_t flat_sum = 0;
+    size_t i;
+
+    cpprof__heading(t->r, &t->shown);
+    cpprof__buffer_printf(&t->r->out, "%10s %5s%% %5s%% %10s %5s%%\n", "flat",
+                          "flat", "sum", "cum", "cum");
+    for (i = 0; i < t->rows.n; i++) {
+        const struct cpprof__node *n = cpprof__row_node(t, i);
+
+        flat_sum = cpprof__add(flat_sum, cpprof__mean(n->flat, n->flat_div));
+        print_row(table, &t->rows.at[i], flat_sum);
+    }
+}
+
+enum cpprof_status
+cpprof__top(struct cpprof__report *r)
+{
+    static const struct cpprof__trim everything = {0};
+    struct table table = {0};
+    enum cpprof_status status = cpprof__trimmed_make(&table.t, r, &everything);
+
+    if (status == CPPROF_OK)
+        status = find_calls(&table);
+    if (status == CPPROF_OK) {
+        cpprof__select_unit(&table.t);
+        print(&table);
+    }
+    cpprof__trimmed_free(&table.t);
+    free(table.calls);
+    return status;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From an address to the DIE of the function that it lies in (DWARF 4 and 5).
+ *
+ * Two lookups: the compilation unit, in an index of the ranges of all units,
+ * made when the image is opened (.debug_aranges is not used: clang does not
+ * write it); and the function, in an index of its unit, made when the first
+ * address of the unit is asked for. The inlined calls of a function are
+ * indexed when its first address is asked for.
+ */
+#ifndef SYMBOL_UNITS_H
+#define SYMBOL_UNITS_H
+
+#include "symbol/dwarf/lines.h"
+#include "symbol/elf/elf_file.h"
+
+/* The inlined calls of one function, as a tree. */
+struct cpprof__inlines {
+    struct cpprof__inlined {
+        Dwarf_Off offset; /* of the DW_TAG_inlined_subroutine */
+        uint32_t parent;  /* in items; UINT32_MAX: the function itself */
+    } * items;
+    uint32_t n;
+    uint32_t capacity;
+    struct cpprof__ranges ranges; /* value: in items; rank: depth */
+};
+
+struct cpprof__function {
+    Dwarf_Off offset;                /* of the DW_TAG_subprogram */
+    struct cpprof__inlines *inlines; /* NULL: not asked for yet */
+};
+
+struct cpprof__unit {
+    Dwarf_Die die;  /* has the ranges and the line table */
+    Dwarf_Die body; /* has the functions: a split unit, or die */
+    /* How far the functions are read. */
+    enum {
+        CPPROF__UNIT_UNREAD,
+        CPPROF__UNIT_OUTER, /* of the unit and its namespaces */
+        CPPROF__UNIT_DEEP,  /* also those inside of others */
+    } depth;
+    struct cpprof__function *functions;
+    uint32_t n_functions;
+    uint32_t capacity;
+    struct cpprof__ranges ranges; /* value: in functions */
+    struct cpprof__lines lines;
+    bool has_lines;     /* lines is read */
+    Dwarf_Files *files; /* of a split unit; NULL: not asked for, or none */
+    size_t n_files;
+};
+
+/* Zero bytes is a valid, empty index. */
+struct cpprof__units {
+    struct cpprof__unit *items;
+    uint32_t n;
+    uint32_t capacity;
+    struct cpprof__ranges ranges; /* value: in items */
+    bool has_inlines; /* a unit of a language that has functions to inline */
+    struct cpprof__line_sections sections;
+    size_t n_line_bytes; /* of all lines */
+};
+
+/* Index the DWARF of file, which must stay open as long; code: where code
+ * lies. */
+void
+cpprof__units_open(struct cpprof__units *units,
+                   const struct cpprof__elf_file *file,
+                   const struct cpprof__ranges *code);
+void
+cpprof__units_close(struct cpprof__units *units);
+
+/* The unit that address lies in, or NULL. */
+struct cpprof__unit *
+cpprof__units_find(struct cpprof__units *units, uint64_t address);
+
+/* The function of the unit that address lies in, or NULL. */
+struct cpprof__function *
+cpprof__unit_find(struct cpprof__unit *unit, uint64_t address,
+                  const struct cpprof__ranges *code);
+
+/* The line table of the unit; it lives until the next call. */
+const struct cpprof__lines *
+cpprof__unit_lines(struct cpprof__units *units, struct cpprof__unit *unit,
+                   const struct cpprof__ranges *code);
+
+/* The file that DW_AT_call_file names in the unit; as cpprof__lines_file(). */
+bool
+cpprof__unit_file(struct cpprof__units *units, struct cpprof__unit *unit,
+                  uint64_t number, const char **directory, const char **name);
+
+/* The inlined calls of the function; NULL when out of memory. */
+const struct cpprof__inlines *
+cpprof__function_inlines(const struct cpprof__unit *unit,
+                         struct cpprof__function *function);
+
+/* The DIE at an offset, of those of a unit; false when there is none. */
+bool
+cpprof__unit_die(const struct cpprof__unit *unit, Dwarf_Off offset,
+                 Dwarf_Die *die);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol/elf/debug_file.h"
+
+#include "base/buffer.h"
+
+#include <elfutils/libdwelf.h>
+#include <libdeflate.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A packed symbol table of more is none: bounds what unpacking can cost. */
+#define LARGEST_MINI_BYTES (16 * 1024 * 1024)
+
+const char *cpprof__debug_root = "/usr/lib/debug";
+
+bool
+cpprof__debug_file_open_by_id(struct cpprof__elf_file *debug,
+                              const char *build_id, enum cpprof__elf_use use)
+{
+    char path[PATH_MAX];
+
+    if (strlen(build_id) < 4)
+        return false;
+    snprintf(path, sizeof path, "%s/.build-id/%.2s/%s.debug",
+             cpprof__debug_root, build_id, build_id + 2);
+    return cpprof__elf_open(debug, path, build_id, use);
+}
+
+/* Has the file at path this checksum? */
+static bool
+has_crc(const char *path, uint32_t wanted)
+{
+    FILE *file = fopen(path, "re");
+    uint32_t crc = 0;
+    char bytes[16384];
+    size_t n;
+
+    if (!file)
+        return false;
+    while ((n = fread(bytes, 1, sizeof bytes, file)) > 0)
+        crc = libdeflate_crc32(crc, bytes, n);
+    fclose(file);
+    return crc == wanted;
+}
+
+/* What .gnu_debuglink of an image says. */
+struct link {
+    const struct cpprof__elf_file *image;
+    const char *name;
+    GElf_Word crc;
+    enum cpprof__elf_use use;
+};
+
+/* A stripped image that names itself is not. */
+static bool
+is_useful(const struct cpprof__elf_file *file)
+{
+    GElf_Shdr header;
+
+    return cpprof__elf_section(file, ".symtab", &header) ||
+           cpprof__elf_section(file, ".debug_info", &header) ||
+           cpprof__elf_section(file, ".zdebug_info", &header);
+}
+
+/* The file at path, if it is the one that was meant. */
+static bool
+open_linked(struct cpprof__elf_file *debug, const struct link *link,
+            const char *path)
+{
+    struct cpprof__elf_file file = {0};
+    const char *id = link->image->build_id;
+
+    if (!cpprof__elf_open(&file, path, id, link->use))
+        return false;
+    if (is_useful(&file) && (*id || has_crc(path, link->crc))) {
+        *debug = file;
+        return true;
+    }
+    cpprof__elf_close(&file);
+    return false;
+}
+
+/* The directory of path, symbolic links resolved: debug files lie beside the
+ * real file. */
+static bool
+directory_of(const char *path, char directory[PATH_MAX])
+{
+    char *slash;
+
+    if (!realpath(path, directory))
+        snprintf(directory, PATH_MAX, "%s", path);
+    slash = strrchr(directory, '/');
+    if (!slash)
+        return false;
+    *slash = 0;
+    return true;
+}
+
+static bool
+open_by_link(struct cpprof__elf_file *debug, const struct link *link,
+             const char *image_path)
+{
+    static const struct {
+        bool rooted;
+        const char *below;
+    } places[] = {{false, ""}, {false, "/.debug"}, {true, ""}};
+    char directory[PATH_MAX];
+    char path[3 * PATH_MAX];
+    size_t i;
+
+    if (!directory_of(image_path, directory))
+        return false;
+    for (i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, sizeof path, "%s%s%s/%s",
+                 places[i].rooted ? cpprof__debug_root : "", directory,
+                 places[i].below, link->name);
+        if (open_linked(debug, link, path))
+            return true;
+    }
+    return false;
+}
+
+bool
+cpprof__debug_file_open(struct cpprof__elf_file *debug,
+                        const struct cpprof__elf_file *image, const char *path,
+                        enum cpprof__elf_use use)
+{
+    struct link link = {.image = image, .use = use};
+
+    if (cpprof__debug_file_open_by_id(debug, image->build_id, use))
+        return true;
+    link.name = dwelf_elf_gnu_debuglink(image->elf, &link.crc);
+    return link.name && *link.name && open_by_link(debug, &link, path);
+}
+
+/* Where dwz's shared file may be: as named, if that is absolute; beside the
+ * file that names it; by build id. */
+static bool
+open_shared(struct cpprof__elf_file *shared, const char *from, const char *name,
+            const char *build_id)
+{
+    char directory[PATH_MAX];
+    char path[2 * PATH_MAX];
+
+    if (name[0] == '/' &&
+        cpprof__elf_open(shared, name, build_id, CPPROF__ELF_DWARF))
+        return true;
+    if (name[0] != '/' && from && directory_of(from, directory)) {
+        snprintf(path, sizeof path, "%s/%s", directory, name);
+        if (cpprof__elf_open(shared, path, build_id, CPPROF__ELF_DWARF))
+            return true;
+    }
+    return cpprof__debug_file_open_by_id(shared, build_id, CPPROF__ELF_DWARF);
+}
+
+bool
+cpprof__debug_file_open_shared(struct cpprof__elf_file *shared,
+                               const struct cpprof__elf_file *file)
+{
+    char build_id[CPPROF__BUILD_ID_TEXT] = "";
+    const char *name;
+    const void *bytes;
+    ssize_t n = dwelf_dwarf_gnu_debugaltlink(file->dwarf, &name, &bytes);
+    ssize_t i;
+
+    if (n <= 0)
+        return false;
+    for (i = 0; i < n && i < (CPPROF__BUILD_ID_TEXT - 1) / 2; i++)
+        snprintf(build_id + 2 * i, 3, "%02x", ((const uint8_t *)bytes)[i]);
+    if (!open_shared(shared, file->path, name, build_id))
+        return false;
+    if (!shared->dwarf) {
+        cpprof__elf_close(shared);
+        return false;
+    }
+    dwarf_setalt(file->dwarf, shared->dwarf);
+    return true;
+}
+
+static int
+copy_to_memory_file(const Elf_Data *packed)
+{
+    int fd = memfd_create("cpprof-debugdata", MFD_CLOEXEC);
+    size_t done = 0;
+
+    while (fd >= 0 && done < packed->d_size) {
+        ssize_t n = write(fd, (const char *)packed->d_buf + done,
+                          packed->d_size - done);
+
+        if (n <= 0) {
+            close(fd);
+            return -1;
+        }
+        done += (size_t)n;
+    }
+    return fd;
+}
+
+/* libdw unpacks what is xz as a whole file, but only from a descriptor. */
+bool
+cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
+                             const struct cpprof__elf_file *image)
+{
+    struct cpprof__elf_file file = {0};
+    GElf_Shdr header;
+    Elf_Scn *section = NULL;
+    Elf_Data *packed;
+    int fd;
+
+    if (image->elf)
+        section = cpprof__elf_section(image, ".gnu_debugdata", &header);
+    packed = section ? elf_rawdata(section, NULL) : NULL;
+    if (!packed || !packed->d_buf || packed->d_size > LARGEST_MINI_BYTES)
+        return false;
+    fd = copy_to_memory_file(packed);
+    if (fd < 0)
+        return false;
+    file.elf = dwelf_elf_begin(fd);
+    if (file.elf && elf_kind(file.elf) == ELF_K_ELF)
+        *mini = file;
+    else
+        cpprof__elf_close(&file);
+    close(fd);
+    return mini->elf != NULL;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol/elf/elf_file.h"
+
+#include "symbol/elf/out_of_memory.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Program headers that are looked at; a real image has a dozen. */
+#define MOST_SEGMENTS 1024
+
+/* Debug information that is unpacked at most, of one file; the functions of
+ * one that has more are named by its symbol table. Debian's packages of debug
+ * information are all packed, threefold; the largest unpack to this. */
+#define LARGEST_UNPACKED (1ull << 30)
+
+static void
+read_build_id(Elf *elf, char text[CPPROF__BUILD_ID_TEXT])
+{
+    const void *bytes;
+    ssize_t n = dwelf_elf_gnu_build_id(elf, &bytes);
+    ssize_t i;
+
+    text[0] = 0;
+    if (n > (CPPROF__BUILD_ID_TEXT - 1) / 2)
+        n = (CPPROF__BUILD_ID_TEXT - 1) / 2;
+    for (i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", ((const unsigned char *)bytes)[i]);
+}
+
+void
+cpprof__elf_close(struct cpprof__elf_file *file)
+{
+    dwarf_end(file->dwarf);
+    elf_end(file->elf);
+    free(file->copy);
+    free(file->path);
+    memset(file, 0, sizeof *file);
+}
+
+/* elf_version() is a setting of the process that libelf wants made. */
+static bool
+is_elf(Elf *elf)
+{
+    return elf && elf_kind(elf) == ELF_K_ELF;
+}
+
+static bool
+open_fd(struct cpprof__elf_file *file, int fd, const char *build_id)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+        return false;
+    elf_version(EV_CURRENT);
+    file->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+    if (!is_elf(file->elf))
+        return false;
+    read_build_id(file->elf, file->build_id);
+    return !*build_id || strcmp(build_id, file->build_id) == 0;
+}
+
+/* Sections that libdw would unpack without need. */
+static bool
+is_unused(const char *name)
+{
+    static const char *const names[] = {
+        "loc",   "loclists",     "macro",        "macinfo",
+        "frame", "gnu_pubnames", "gnu_pubtypes", "aranges",
+        "names", "pubnames",     "pubtypes"};
+    size_t i;
+
+    name += strcspn(name, "_");
+    for (i = 0; i < sizeof names / sizeof *names; i++)
+        if (*name && strcmp(name + 1, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What a section takes in memory once libdw has unpacked it; 0: it is read
+ * where it is mapped. */
+static uint64_t
+unpacked_bytes(Elf_Scn *section, const GElf_Shdr *header, const char *name)
+{
+    ssize_t n;
+    GElf_Chdr packed;
+
+    if (header->sh_flags & SHF_COMPRESSED)
+        return gelf_getchdr(section, &packed) ? packed.ch_size : 0;
+    if (strncmp(name, ".zdebug", 7) != 0)
+        return 0;
+    n = dwelf_scn_gnu_compressed_size(section);
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+/*
+ * Hide the sections that are not used from libdw, which unpacks all that it
+ * knows at once. False when the others would take too much memory.
+ */
+static bool
+prepare_dwarf(const struct cpprof__elf_file *file)
+{
+    Elf_Scn *section = NULL;
+    uint64_t n_bytes = 0;
+    GElf_Shdr header;
+    size_t names;
+
+    if (elf_getshdrstrndx(file->elf, &names) != 0)
+        return false;
+    while ((section = elf_nextscn(file->elf, section))) {
+        const char *name = gelf_getshdr(section, &header)
+                               ? elf_strptr(file->elf, names, header.sh_name)
+                               : NULL;
+
+        if (!name || (strncmp(name, ".debug_", 7) != 0 &&
+                      strncmp(name, ".zdebug_", 8) != 0))
+            continue;
+        if (is_unused(name)) {
+            header.sh_type = SHT_NOBITS;
+            gelf_update_shdr(section, &header);
+        } else {
+            n_bytes += unpacked_bytes(section, &header, name);
+        }
+    }
+    return n_bytes <= LARGEST_UNPACKED;
+}
+
+void
+cpprof__elf_open_dwarf(struct cpprof__elf_file *file)
+{
+    GElf_Shdr header;
+
+    if (!file->elf || file->dwarf)
+        return;
+    if ((cpprof__elf_section(file, ".debug_info", &header) ||
+         cpprof__elf_section(file, ".zdebug_info", &header)) &&
+        prepare_dwarf(file))
+        file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+    if (file->dwarf)
+        dwarf_new_oom_handler(file->dwarf, cpprof__out_of_memory);
+}
+
+bool
+cpprof__elf_open(struct cpprof__elf_file *file, const char *path,
+                 const char *build_id, enum cpprof__elf_use use)
+{
+    struct cpprof__elf_file opened = {0};
+    bool is_open = false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0)
+        return false;
+    opened.path = strdup(path);
+    if (opened.path && open_fd(&opened, fd, build_id)) {
+        /* While the descriptor is open: libdw looks up where the file lies,
+         * since split units are searched beside it. */
+        if (use == CPPROF__ELF_DWARF)
+            cpprof__elf_open_dwarf(&opened);
+        is_open = elf_cntl(opened.elf, ELF_C_FDREAD) == 0;
+    }
+    close(fd);
+    if (is_open)
+        *file = opened;
+    else
+        cpprof__elf_close(&opened);
+    return is_open;
+}
+
+bool
+cpprof__elf_open_memory(struct cpprof__elf_file *file, void *image, size_t n)
+{
+    struct cpprof__elf_file opened = {.copy = image};
+
+    elf_version(EV_CURRENT);
+    opened.elf = elf_memory(image, n);
+    if (!is_elf(opened.elf)) {
+        cpprof__elf_close(&opened);
+        return false;
+    }
+    read_build_id(opened.elf, opened.build_id);
+    *file = opened;
+    return true;
+}
+
+Elf_Scn *
+cpprof__elf_section(const struct cpprof__elf_file *file, const char *name,
+                    GElf_Shdr *header)
+{
+    Elf_Scn *section = NULL;
+    size_t names;
+
+    if (elf_getshdrstrndx(file->elf, &names) != 0)
+        return NULL;
+    while ((section = elf_nextscn(file->elf, section))) {
+        const char *text;
+
+        if (!gelf_getshdr(section, header))
+            continue;
+        text = elf_strptr(file->elf, names, header->sh_name);
+        if (text && strcmp(text, name) == 0)
+            return header->sh_type == SHT_NOBITS ? NULL : section;
+    }
+    return NULL;
+}
+
+struct cpprof__segment *
+cpprof__elf_segments(const struct cpprof__elf_file *file, size_t *n)
+{
+    struct cpprof__segment *segments;
+    size_t n_headers;
+    size_t i;
+
+    *n = 0;
+    if (elf_getphdrnum(file->elf, &n_headers) != 0 || n_headers == 0 ||
+        n_headers > MOST_SEGMENTS)
+        return NULL;
+    segments = calloc(n_headers, sizeof *segments);
+    for (i = 0; segments && i < n_headers; i++) {
+        GElf_Phdr header;
+
+        if (gelf_getphdr(file->elf, (int)i, &header) &&
+            header.p_type == PT_LOAD)
+            segments[(*n)++] = (struct cpprof__segment){
+                header.p_offset, header.p_vaddr, header.p_filesz};
+    }
+    return segments;
+}
+
+static void
+add_code_sections(const struct cpprof__elf_file *file,
+                  struct cpprof__ranges *code)
+{
+    Elf_Scn *section = NULL;
+    GElf_Shdr header;
+
+    while ((section = elf_nextscn(file->elf, section)))
+        if (gelf_getshdr(section, &header) && header.sh_flags & SHF_EXECINSTR &&
+            header.sh_flags & SHF_ALLOC &&
+            header.sh_size <= UINT64_MAX - header.sh_addr)
+            cpprof__ranges_add(
+                code, (struct cpprof__range){header.sh_addr,
+                                             header.sh_addr + header.sh_size,
+                                             (uint32_t)elf_ndxscn(section), 0});
+}
+
+static void
+add_code_segments(const struct cpprof__elf_file *file,
+                  struct cpprof__ranges *code)
+{
+    size_t n = 0;
+    size_t i;
+
+    if (elf_getphdrnum(file->elf, &n) != 0)
+        return;
+    for (i = 0; i < n && i < MOST_SEGMENTS; i++) {
+        GElf_Phdr header;
+
+        if (gelf_getphdr(file->elf, (int)i, &header) &&
+            header.p_type == PT_LOAD && header.p_flags & PF_X &&
+            header.p_memsz <= UINT64_MAX - header.p_vaddr)
+            cpprof__ranges_add(
+                code, (struct cpprof__range){header.p_vaddr,
+                                             header.p_vaddr + header.p_memsz,
+                                             UINT32_MAX, 0});
+    }
+}
+
+void
+cpprof__elf_code(const struct cpprof__elf_file *file,
+                 struct cpprof__ranges *code)
+{
+    add_code_sections(file, code);
+    if (!code->n)
+        add_code_segments(file, code);
+    cpprof__ranges_seal(code);
+}

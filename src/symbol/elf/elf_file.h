@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An ELF image that is open for reading: from a file, whose descriptor is
+ * closed again before this returns (the profiled program may close or reuse
+ * any descriptor), or from bytes in memory.
+ *
+ * The image is mapped, not copied: a large one costs only the pages that are
+ * looked at. The price is that a file which is truncated in place meanwhile is
+ * a SIGBUS; compilers and package managers replace files instead.
+ */
+#ifndef SYMBOL_ELF_FILE_H
+#define SYMBOL_ELF_FILE_H
+
+#include "object/build_id.h"
+#include "symbol/elf/ranges.h"
+
+#include <elfutils/libdw.h>
+#include <gelf.h>
+
+/* Where a part of the file lies in memory: PT_LOAD. */
+struct cpprof__segment {
+    uint64_t offset;
+    uint64_t address;
+    uint64_t n_bytes; /* in the file */
+};
+
+/* Zero bytes is a valid image that is not open. */
+struct cpprof__elf_file {
+    Elf *elf;
+    Dwarf *dwarf;                         /* NULL: none, or not asked for */
+    char *path;                           /* NULL for an image in memory */
+    void *copy;                           /* the bytes of an image in memory */
+    char build_id[CPPROF__BUILD_ID_TEXT]; /* "": has none */
+};
+
+/* What to read of a file beside its headers. */
+enum cpprof__elf_use {
+    CPPROF__ELF_SYMBOLS, /* elf only */
+    CPPROF__ELF_DWARF,   /* dwarf too, if the file has .debug_info */
+};
+
+/*
+ * Open the plain file at path; false, and *file untouched, when it is not ELF
+ * or when its build id is not the one wanted ("": any will do).
+ */
+bool
+cpprof__elf_open(struct cpprof__elf_file *file, const char *path,
+                 const char *build_id, enum cpprof__elf_use use);
+
+/* Set file->dwarf, if the file is open and has .debug_info and it is not set.
+ */
+void
+cpprof__elf_open_dwarf(struct cpprof__elf_file *file);
+
+/* Take over n bytes from malloc as an image; false when it is none. */
+bool
+cpprof__elf_open_memory(struct cpprof__elf_file *file, void *image, size_t n);
+
+void
+cpprof__elf_close(struct cpprof__elf_file *file);
+
+/* The section of a name, its header in *header; NULL when there is none or it
+ * is empty in this file (SHT_NOBITS, in a file of debug information). */
+Elf_Scn *
+cpprof__elf_section(const struct cpprof__elf_file *file, const char *name,
+                    GElf_Shdr *header);
+
+/* The loaded parts, *n of them, from malloc; NULL when there are none. */
+struct cpprof__segment *
+cpprof__elf_segments(const struct cpprof__elf_file *file, size_t *n);
+
+/* Where code lies: the executable sections, or segments where the section
+ * headers are stripped; value: index of the section. */
+void
+cpprof__elf_code(const struct cpprof__elf_file *file,
+                 struct cpprof__ranges *code);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol/elf/symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void
+cpprof__symbols_free(struct cpprof__symbols *symbols)
+{
+    free(symbols->items);
+    free(symbols->names);
+    cpprof__ranges_free(&symbols->ranges);
+    memset(symbols, 0, sizeof *symbols);
+}
+
+/* Labels for the assembler and, on ARM, for the disassembler ("$x"). */
+static bool
+is_label(const char *name)
+{
+    return !*name || *name == '$' || strncmp(name, ".L", 2) == 0;
+}
+
+/* Of an older version, kept for programs that were linked long ago: "@" in
+ * the names of a .symtab, where "@@" is the default one. */
+static bool
+is_old_version(const char *name)
+{
+    const char *at = strchr(name, '@');
+
+    return at && at > name && at[1] != '@';
+}
+
+/* Leading underscores; many for "__GI_NAME", by which libc calls its own. */
+static uint32_t
+count_underscores(const char *name)
+{
+    size_t n = strspn(name, "_");
+
+    return n < 3 && strncmp(name, "__GI_", 5) != 0 ? (uint32_t)n : 3;
+}
+
+static uint32_t
+preference_of(const GElf_Sym *symbol, const char *name, bool is_old)
+{
+    uint32_t type = GELF_ST_TYPE(symbol->st_info);
+    uint32_t binding = GELF_ST_BIND(symbol->st_info);
+
+    return (uint32_t)(type != STT_NOTYPE) << 5 |
+           (uint32_t)(binding != STB_LOCAL) << 4 |
+           (3 - count_underscores(name)) << 2 | (uint32_t)!is_old << 1 |
+           (uint32_t)(binding == STB_GLOBAL);
+}
+
+static bool
+make_room(struct cpprof__symbols *symbols, size_t n)
+{
+    size_t capacity = symbols->n + n;
+    struct cpprof__symbol *items;
+
+    if (capacity <= symbols->capacity)
+        return true;
+    items = realloc(symbols->items, capacity * sizeof *items);
+    if (!items)
+        return false;
+    symbols->items = items;
+    symbols->capacity = capacity;
+    return true;
+}
+
+static bool
+is_function(const GElf_Sym *symbol)
+{
+    uint32_t type = GELF_ST_TYPE(symbol->st_info);
+
+    return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
+           (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
+}
+
+/* A section full of symbols, opened. */
+struct source {
+    Elf *elf;
+    Elf_Data *data;
+    size_t names;       /* section of their names */
+    Elf_Data *versions; /* SHT_GNU_versym, or NULL */
+    bool is_whole;      /* lists all functions, not only exported ones */
+    const struct cpprof__ranges *code;
+};
+
+/* The version of symbol number i is hidden: not the default one. */
+static bool
+is_hidden(const struct source *source, size_t i)
+{
+    GElf_Versym version;
+
+    return source->versions &&
+           gelf_getversym(source->versions, (int)i, &version) &&
+           version & 0x8000;
+}
+
+static void
+add_symbol(struct cpprof__symbols *symbols, const struct source *source,
+           const GElf_Sym *symbol, size_t i)
+{
+    const char *name;
+    bool is_old;
+
+    if (!is_function(symbol) || (!symbol->st_size && !source->is_whole))
+        return;
+    if (!cpprof__ranges_find(source->code, symbol->st_value))
+        return;
+    name = elf_strptr(source->elf, source->names, symbol->st_name);
+    if (!name || is_label(name))
+        return;
+    is_old = is_old_version(name) || is_hidden(source, i);
+    symbols->items[symbols->n++] =
+        (struct cpprof__symbol){symbol->st_value, symbol->st_size, name,
+                                preference_of(symbol, name, is_old)};
+}
+
+/* The first section of a type, or NULL. */
+static Elf_Data *
+find_data(Elf *elf, uint32_t type, GElf_Shdr *header)
+{
+    Elf_Scn *section = NULL;
+
+    while ((section = elf_nextscn(elf, section)))
+        if (gelf_getshdr(section, header) && header->sh_type == type)
+            return elf_getdata(section, NULL);
+    return NULL;
+}
+
+static bool
+open_source(struct source *source, Elf *elf, uint32_t type)
+{
+    GElf_Shdr header = {0};
+
+    source->elf = elf;
+    if (type == SHT_DYNSYM)
+        source->versions = find_data(elf, SHT_GNU_versym, &header);
+    source->data = find_data(elf, type, &header);
+    source->names = header.sh_link;
+    return source->data && source->data->d_buf;
+}
+
+bool
+cpprof__symbols_add(struct cpprof__symbols *symbols,
+                    const struct cpprof__elf_file *file, uint32_t type,
+                    const struct cpprof__ranges *code)
+{
+    struct source source = {.is_whole = type == SHT_SYMTAB, .code = code};
+    GElf_Sym symbol;
+    size_t n_entries;
+    size_t i;
+
+    if (!file->elf || !open_source(&source, file->elf, type))
+        return false;
+    n_entries =
+        source.data->d_size / gelf_fsize(file->elf, ELF_T_SYM, 1, EV_CURRENT);
+    if (!make_room(symbols, n_entries))
+        return false;
+    for (i = 0; i < n_entries && i <= INT32_MAX; i++)
+        if (gelf_getsym(source.data, (int)i, &symbol))
+            add_symbol(symbols, &source, &symbol, i);
+    return true;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+    const struct cpprof__symbol *x = a;
+    const struct cpprof__symbol *y = b;
+
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    if (x->preference != y->preference)
+        return x->preference > y->preference ? -1 : 1;
+    /* glob before glob64 */
+    if (strlen(x->name) != strlen(y->name))
+        return strlen(x->name) < strlen(y->name) ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/*
+ * The range of items[i]: one with a size goes before one without. Ends with
+ * the section whatever the size says.
+ */
+static struct cpprof__range
+range_of(const struct cpprof__symbols *symbols, size_t i, uint64_t next,
+         const struct cpprof__ranges *code)
+{
+    const struct cpprof__symbol *symbol = &symbols->items[i];
+    const struct cpprof__range *section =
+        cpprof__ranges_find(code, symbol->start);
+    uint64_t limit = section ? section->limit : symbol->start;
+
+    if (symbol->size && symbol->size < limit - symbol->start)
+        limit = symbol->start + symbol->size;
+    else if (!symbol->size && next < limit)
+        limit = next;
+    return (struct cpprof__range){symbol->start, limit, (uint32_t)i,
+                                  symbol->size != 0};
+}
+
+static void
+add_ranges(struct cpprof__symbols *symbols, const struct cpprof__ranges *code)
+{
+    uint64_t next = UINT64_MAX;
+    size_t i;
+
+    for (i = symbols->n; i-- > 0;) {
+        if (i + 1 < symbols->n &&
+            symbols->items[i + 1].start != symbols->items[i].start)
+            next = symbols->items[i + 1].start;
+        cpprof__ranges_add(&symbols->ranges, range_of(symbols, i, next, code));
+        symbols->names[i] = symbols->items[i].name;
+    }
+}
+
+bool
+cpprof__symbols_seal(struct cpprof__symbols *symbols,
+                     const struct cpprof__ranges *code)
+{
+    if (!symbols->n)
+        return true;
+    qsort(symbols->items, symbols->n, sizeof *symbols->items, compare);
+    symbols->names = malloc(symbols->n * sizeof *symbols->names);
+    if (symbols->names)
+        add_ranges(symbols, code);
+    if (!symbols->names || !cpprof__ranges_seal(&symbols->ranges)) {
+        cpprof__symbols_free(symbols);
+        return false;
+    }
+    free(symbols->items);
+    symbols->items = NULL;
+    return true;
+}
+
+const char *
+cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address)
+{
+    const struct cpprof__range *range =
+        cpprof__ranges_find(&symbols->ranges, address);
+
+    return range ? symbols->names[range->value] : NULL;
+}

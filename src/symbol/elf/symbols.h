@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Function names from the symbol tables of an image: .symtab where there is
+ * one, else .dynsym and what MiniDebugInfo adds. And the names of the PLT
+ * stubs, which have no symbols.
+ *
+ * A symbol counts for an address only when it covers it: by its size, or, for
+ * one without size out of a .symtab (assembly), up to the next symbol of its
+ * section. In a table that lists only exported functions what follows a symbol
+ * may be anything, so there one without size covers nothing.
+ */
+#ifndef SYMBOL_SYMBOLS_H
+#define SYMBOL_SYMBOLS_H
+
+#include "symbol/elf/elf_file.h"
+
+/* Zero bytes is a valid, empty table. */
+struct cpprof__symbols {
+    /* Until sealed: what was added. */
+    struct cpprof__symbol {
+        uint64_t start;
+        uint64_t size;
+        const char *name;
+        uint32_t preference; /* of names for one address the highest */
+    } * items;
+    size_t n;
+    size_t capacity;
+    /* Once sealed. */
+    const char **names;           /* in the string tables of the images */
+    struct cpprof__ranges ranges; /* value: index of names */
+};
+
+/*
+ * Add the functions of the .symtab or .dynsym (type SHT_SYMTAB, SHT_DYNSYM) of
+ * file, which must stay open as long as the table; false when it has none.
+ * code: where code lies in it.
+ */
+bool
+cpprof__symbols_add(struct cpprof__symbols *symbols,
+                    const struct cpprof__elf_file *file, uint32_t type,
+                    const struct cpprof__ranges *code);
+
+/* Make the table ready for cpprof__symbols_find(); false, and the table empty,
+ * when out of memory. */
+bool
+cpprof__symbols_seal(struct cpprof__symbols *symbols,
+                     const struct cpprof__ranges *code);
+
+/*
+ * The symbol that covers address, or NULL. Of several at one address one that
+ * is not local and has fewer leading underscores goes first, and old versions
+ * last: write, not __GI___libc_write; free, not cfree.
+ */
+const char *
+cpprof__symbols_find(const struct cpprof__symbols *symbols, uint64_t address);
+
+void
+cpprof__symbols_free(struct cpprof__symbols *symbols);
+
+/*
+ * The function that the PLT stub at address jumps to, "memcpy", or NULL when
+ * there is no stub there. x86-64 and aarch64.
+ */
+const char *
+cpprof__plt_find(const struct cpprof__elf_file *file,
+                 const struct cpprof__symbols *symbols, uint64_t address);
+
+#endif
