@@ -1,182 +1,237 @@
 #!/usr/bin/env python3
-"""Keep the layers: who may include whom (docs/architecture.md).
+"""Keep the rooms: who may include whom, as docs/architecture.md says.
 
     layers.py ROOT        check every source file under ROOT
     layers.py --self-test
 
-A layer is a folder. Its rule names the layers whose headers it may include
-with quotes; `public` stands for <cpprof/...>. Only one way: what is not listed
-is forbidden, and a folder without a rule is an error.
+The table in docs/architecture.md is the rule; there is no other. A room is a
+folder. It may include its own headers, those of the rooms and the headers in
+its last column, and <cpprof/...>; code of handlers (src/collect/signal) may
+not include the last. Also: a room has at most 25 files; rooms never include
+each other in a circle; within a room at most two files do.
 """
 import os
 import re
 import sys
 import tempfile
 
-EVERYTHING = None
+MAP = "docs/architecture.md"
+MAX_FILES = 25
+HANDLERS = "src/collect/signal"
+# These may include everything: they are nobody's room.
+FREE = ("bench", "tests")
+# Circles of more than two files that are still there.
+LEFT = ("src/collect/cpu/cpu_capture", "src/collect/signal/heap/heap",
+        "src/collect/signal/unwind/cfi", "src/report/dot/dot",
+        "src/vm/profile/session")
+TOPS = ("include", "src", "bindings", "examples") + FREE
 
-RULES = {
-    "include/cpprof": {"public"},
-    "src/base": {"base", "public"},
-    "src/arch": {"arch"},
-    "src/object": {"object", "base", "public"},
-    "src/profile": {"profile", "profile/legacy", "profile/text", "base",
-                    "public"},
-    "src/page": {"page"},
-    "src/report": {"report", "symbolize", "profile", "profile/text", "base",
-                   "page", "public"},
-    "src/symbolize": {"symbolize", "profile", "object", "base", "public"},
-    "src/symbol": {"symbol", "object", "base", "public"},
-    "src/collect": {"collect", "collect/signal", "base", "object", "arch",
-                    "public"},
-    "src/collect/signal": {"collect/signal", "arch"},
-    "src/interpose": {"interpose", "collect", "collect/signal/heap.h",
-                      "collect/signal/waits.h", "arch",
-                      "base/status.h", "http/listen.h", "push/process.h",
-                      "vm/load/process.h", "vm/profile/session.h", "public"},
-    "src/http": {"http", "collect", "base", "arch", "object/plug_in.h",
-                 "public"},
-    "src/http/page": {"http/page", "http", "page", "base", "collect/exempt.h",
-                      "public"},
-    "src/http/server": {"http/server", "http/plugin.h", "arch", "base/clock.h",
-                        "base/descriptor.h", "base/status.h", "public"},
-    "src/push": {"push", "collect", "base", "arch", "object/plug_in.h",
-                 "public"},
-    "src/push/curl": {"push/plugin.h", "arch"},
-    "src/vm/state": {"vm/state", "collect", "arch", "public"},
-    "src/vm/stacks": {"vm/stacks", "vm/state", "collect", "collect/signal",
-                      "arch", "public"},
-    "src/vm/profile": {"vm/profile", "vm/state", "collect", "collect/signal",
-                       "base", "arch", "public"},
-    "src/vm/load": {"vm/load", "collect", "arch", "public"},
-    "src/vm": {"vm", "vm/state", "vm/stacks", "vm/profile", "vm/load",
-               "collect", "collect/signal", "base", "public"},
-    "src/cli": {"cli", "public"},
-    "src/cli/fetch": {"cli/fetch", "cli", "public"},
-    "src/cli/record": {"cli/record", "cli", "public"},
-    "src/cli/report": {"cli/report", "cli/fetch", "cli", "public"},
-    "src/cli/shell": {"cli/shell", "cli/report", "cli", "public"},
-    "bindings": {"bindings", "public"},
-    "bindings/lua": {"bindings/lua", "bindings", "public"},
-    "bindings/python": {"bindings/python", "bindings", "public"},
-    "examples": {"public"},
-    "bench": EVERYTHING,
-    "tests": EVERYTHING,
-}
-
+ROW = re.compile(r"^\| `(\S+)/` \| [^|]+ \| ([^|]+) \|$")
 SOURCE = re.compile(r"\.(c|h|cc|cpp|hpp|S)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
-def rule_of(path):
-    """The longest folder of path that has a rule, or None."""
-    folder = os.path.dirname(path)
-    while folder:
-        if folder in RULES:
-            return folder
-        folder = os.path.dirname(folder)
-    return None
-
-
-def targets(root, path, quote, name):
-    """What an include means: "public", a layer, a header, or nothing of ours.
-
-    Returns a list of words, any of which the rule may allow.
-    """
-    if name.startswith("cpprof/"):
-        return ["public"]
-    if quote == "<":
-        # A system header; but nothing of src/ may be reached that way.
-        if not os.path.exists(os.path.join(root, "src", name)):
-            return []
-    beside = os.path.join(os.path.dirname(path), name)
-    if os.path.exists(os.path.join(root, beside)):
-        found = os.path.normpath(beside)
-    else:
-        found = os.path.join("src", name)
-    inside = os.path.relpath(found, "src")
-    return [os.path.dirname(inside), inside, os.path.dirname(found)]
-
-
-def check_file(root, path):
-    rule = rule_of(path)
-    if rule is None:
-        return ["%s: no layer has this folder" % path]
-    allowed = RULES[rule]
-    if allowed is EVERYTHING:
-        return []
-    wrong = []
-    with open(os.path.join(root, path), encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            match = INCLUDE.match(line)
-            if not match:
-                continue
-            words = targets(root, path, match.group(1), match.group(2))
-            if words and not allowed.intersection(words):
-                wrong.append("%s:%d: %s may not include %s"
-                             % (path, number, rule, match.group(2)))
-    return wrong
+def read_map(root):
+    """{room: folders and headers it may include}, as the table has them."""
+    words = {}
+    with open(os.path.join(root, MAP), encoding="utf-8") as lines:
+        for line in lines:
+            match = ROW.match(line.rstrip("\n"))
+            if match:
+                words[match.group(1)] = re.findall(r"`([^`]+)`",
+                                                   match.group(2))
+    rules = {}
+    for room, names in words.items():
+        rules[room] = set()
+        for name in names:
+            tried = [name, "src/" + name, "src/collect/" + name]
+            rules[room].add(next(
+                (path for path in tried if path in words or
+                 os.path.isfile(os.path.join(root, path))), name))
+    return rules
 
 
 def sources(root):
-    for top in ("include", "src", "bindings", "examples", "bench", "tests"):
+    for top in TOPS:
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(names):
                 if SOURCE.search(name):
                     yield os.path.relpath(os.path.join(folder, name), root)
 
 
+def included(root, path):
+    """(line number, name, path or None) of each include line of ours."""
+    with open(os.path.join(root, path), encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            name = match.group(2)
+            if name.startswith("cpprof/"):
+                yield number, name, None
+                continue
+            beside = os.path.normpath(
+                os.path.join(os.path.dirname(path), name))
+            for found in (beside, os.path.join("src", name)):
+                if os.path.exists(os.path.join(root, found)):
+                    yield number, name, found
+                    break
+            else:
+                if match.group(1) == '"':
+                    yield number, name, os.path.join("src", name)
+
+
+def check_file(root, path, rules, arrows):
+    """What is wrong with the include lines of one file; arrows collects them
+    as {unit: units}, a unit being a .c and its .h."""
+    room = os.path.dirname(path)
+    if path.split(os.sep)[0] in FREE:
+        return []
+    if room not in rules:
+        return ["%s: %s has no line for this folder" % (path, MAP)]
+    wrong = []
+    for number, name, found in included(root, path):
+        if found is None:
+            if not room.startswith(HANDLERS):
+                continue
+        else:
+            if os.path.dirname(found) == room:
+                arrows.setdefault(os.path.splitext(path)[0], set()).add(
+                    os.path.splitext(found)[0])
+                continue
+            if rules[room] & {os.path.dirname(found), found}:
+                continue
+        wrong.append("%s:%d: %s may not include %s"
+                     % (path, number, room, name))
+    return wrong
+
+
+def circles(arrows):
+    """The sets of nodes that reach each other (Tarjan's components)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(arrows.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(arrows):
+        if node not in index:
+            visit(node)
+    return found
+
+
 def check(root):
+    rules = read_map(root)
     paths = list(sources(root))
-    if not paths:
-        return ["no source files under %s" % root]
-    return [line for path in paths for line in check_file(root, path)]
+    arrows, n_files, wrong = {}, {}, []
+    if not paths or not rules:
+        return ["no source files, or no table in %s" % MAP]
+    for path in paths:
+        room = os.path.dirname(path)
+        n_files[room] = n_files.get(room, 0) + 1
+        wrong += check_file(root, path, rules, arrows)
+    for room, n in sorted(n_files.items()):
+        if n > MAX_FILES and room.startswith("src/"):
+            wrong.append("%s: %d files, more than %d" % (room, n, MAX_FILES))
+    for room, names in sorted(rules.items()):
+        if room not in n_files:
+            wrong.append("%s: %s has no source file" % (MAP, room))
+        for name in sorted(names - set(n_files) - set(paths)):
+            wrong.append("%s: %s names %s, which is not there"
+                         % (MAP, room, name))
+    rooms = {room: {name if name in rules else os.path.dirname(name)
+                    for name in names} for room, names in rules.items()}
+    for circle in circles(rooms):
+        wrong.append("%s: in a circle: %s" % (MAP, " ".join(circle)))
+    for circle in circles(arrows):
+        if len(circle) > 2 and circle[0] not in LEFT:
+            wrong.append("include each other: " + " ".join(circle))
+    return wrong
 
 
+TABLE = """
+| `include/cpprof/` | public | nothing |
+| `src/arch/` | a | nothing |
+| `src/base/` | b | nothing |
+| `src/collect/signal/` | handlers | `arch` |
+| `src/collect/store/` | stacks | `signal`, `base` |
+| `src/page/` | below what includes it | `base` |
+| `src/http/` | one header of another | `store`, `page/page.h` |
+| `src/cli/` | the command | nothing |
+| `src/many/` | more than there may be | nothing |
+| `bindings/lua/` | a module | nothing |
+| `bindings/python/` | a module | nothing |
+| `examples/` | examples | nothing |
+"""
 BAD = {
-    "src/base/x.c": '#include "collect/y.h"',
-    "src/collect/x.c": '#include "symbol/symbolizer.h"',
-    "src/collect/x2.c": '# include "profile/decode.h"',
-    "src/collect/signal/x.c": '#include "base/buffer.h"',
+    "src/base/x.c": '#include "collect/store/y.h"',
+    "src/collect/store/x.c": '#include "page/page.h"',
+    "src/collect/store/x2.c": '# include "profile/decode.h"',
+    "src/collect/signal/x.c": '#include "base/y.h"',
     "src/collect/signal/x2.c": "#include <cpprof/status.h>",
-    "src/collect/signal/x3.c": '#include "../builder.h"',
-    "src/cli/x.c": '#include "base/buffer.h"',
-    "src/profile/x.c": '#include "report/report.h"',
-    "src/object/x.c": "#include <collect/builder.h>",
+    "src/collect/signal/x3.c": '#include "../store/y.h"',
+    "src/cli/x.c": '#include "base/y.h"',
+    "src/http/x.c": '#include "page/other.h"',
+    "src/base/x2.c": "#include <collect/store/y.h>",
     "src/nowhere/x.c": "int x;",
-    "include/cpprof/x.h": '#include "base/buffer.h"',
-    "examples/x.c": '#include "base/buffer.h"',
+    "include/cpprof/x.h": '#include "base/y.h"',
+    "examples/x.c": '#include "base/y.h"',
     "bindings/lua/x.c": '#include "../python/x.h"',
 }
 GOOD = {
-    "src/base/y.c": '#include "base/buffer.h"\n#include <stdio.h>',
-    "src/collect/y.c": '#include "collect/signal/ring.h"\n'
-                       '#include "object/maps.h"',
-    "src/collect/builder.h": "#include <cpprof/writer.h>",
+    "src/arch/regs.h": "",
+    "src/base/y.c": '#include "base/y.h"\n#include <stdio.h>',
+    "src/base/y.h": "",
+    "src/collect/store/y.c": '#include "collect/signal/y.h"\n'
+                             '#include "base/y.h"\n#include "y.h"',
+    "src/collect/store/y.h": "#include <cpprof/writer.h>",
     "src/collect/signal/y.c": '#include "collect/signal/y.h"\n'
                               '#include "y.h"\n#include "arch/regs.h"',
     "src/collect/signal/y.h": "",
-    "src/interpose/y.c": '#include "base/status.h"',
+    "src/page/page.h": "",
+    "src/page/other.h": "",
+    "src/http/y.c": '#include "page/page.h"',
     "bindings/lua/y.c": '#include "y.h"',
     "bindings/lua/y.h": "#include <cpprof/writer.h>",
     "bindings/python/x.h": "",
-    "tests/unit/y.c": '#include "profile/decode.h"',
+    "tests/unit/y.c": '#include "collect/store/y.h"',
 }
+CIRCLE = {"src/cli/a.h": '#include "b.h"', "src/cli/b.h": '#include "c.h"',
+          "src/cli/c.h": '#include "a.h"'}
+# What is said of the whole, whichever files there are.
+SAID = ["src/many: 26 files", "include each other: src/cli/a src/cli/b",
+        "in a circle: src/base src/page"]
 
 
 def self_test():
     with tempfile.TemporaryDirectory() as root:
-        for path, text in {**BAD, **GOOD}.items():
+        files = {**BAD, **GOOD, **CIRCLE, MAP: TABLE.replace(
+            "| b | nothing |", "| b | `page` |")}
+        files.update({"src/many/%d.c" % i: "int x;" for i in range(26)})
+        for path, text in files.items():
             os.makedirs(os.path.join(root, os.path.dirname(path)),
                         exist_ok=True)
             with open(os.path.join(root, path), "w", encoding="utf-8") as out:
                 out.write(text + "\n")
-        caught = {line.split(":")[0] for line in check(root)}
-    missed = set(BAD) - caught
-    wrong = set(GOOD) & caught
-    for path in sorted(missed):
-        print("not caught: %s: %s" % (path, BAD[path]))
-    for path in sorted(wrong):
+        found = check(root)
+    caught = {line.split(":")[0] for line in found}
+    missed = sorted(set(BAD) - caught) + [
+        text for text in SAID if not any(text in line for line in found)]
+    wrong = sorted(set(GOOD) & caught)
+    for text in missed:
+        print("not caught: %s" % text)
+    for path in wrong:
         print("caught wrongly: %s" % path)
     return 1 if missed or wrong else 0
 
@@ -184,6 +239,6 @@ def self_test():
 if __name__ == "__main__":
     if sys.argv[1] == "--self-test":
         sys.exit(self_test())
-    found = check(sys.argv[1])
-    print("\n".join(found))
-    sys.exit(1 if found else 0)
+    problems = check(sys.argv[1])
+    print("\n".join(problems))
+    sys.exit(1 if problems else 0)
