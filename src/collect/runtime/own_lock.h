@@ -1,39 +1,72 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lock for a few instructions on our own tables, which is not one of the
- * program's that we watch, and which knows who has it: a fork in a signal
- * handler that interrupted its own thread in there must not wait for it. In the
- * child that thread goes on and gives the lock back as in the parent.
+ * A lock on our own tables, which is not one of the program's that we watch. It
+ * knows who has it: a handler that interrupted its holder can tell, and so can
+ * a child made by fork.
+ *
+ * Nothing is done about such a lock before a fork. The child has the memory of
+ * one moment of its parent: where a lock is free what it guards is whole, and
+ * where another thread has it, which the child has not, that may be in the
+ * midst of a change. cpprof__own_lock_in_child() frees it and says so. A lock
+ * that the forking thread has itself, because a handler of the program forks,
+ * stays its own: that thread goes on and gives it back in the child as well.
  */
 #ifndef COLLECT_OWN_LOCK_H
 #define COLLECT_OWN_LOCK_H
 
 #include "arch/atomic.h"
+#include "base/clock.h"
 #include "collect/signal/tables/thread.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 struct cpprof__own_lock {
     uintptr_t owner; /* address of the thread's cpprof__self; 0: free */
 };
 
-/* Tries before it sleeps: who holds it was put off its processor. */
-#define CPPROF__OWN_LOCK_TRIES 200
+/* Tries before it sleeps: who holds it was put off its processor. Then it
+ * sleeps for longer each time, since who holds it may be writing a file. */
+#define CPPROF__OWN_LOCK_TRIES  200
+#define CPPROF__OWN_LOCK_NS_MIN 50000
+#define CPPROF__OWN_LOCK_NS_MAX 3200000
 
-static inline void
-cpprof__own_lock_take(struct cpprof__own_lock *lock)
+static inline bool
+cpprof__own_lock_is_mine(const struct cpprof__own_lock *lock)
+{
+    return load_relaxed(&lock->owner) == (uintptr_t)&cpprof__self;
+}
+
+/* False when it is not to be had until a moment of CLOCK_MONOTONIC. */
+static inline bool
+cpprof__own_lock_take_until(struct cpprof__own_lock *lock, uint64_t until_ns)
 {
     uintptr_t self = (uintptr_t)&cpprof__self, nobody = 0;
-    const struct timespec a_while = {0, 50000};
+    struct timespec pause = {0, CPPROF__OWN_LOCK_NS_MIN};
     unsigned tries = 0;
 
     while (!cas_acq_rel(&lock->owner, &nobody, self)) {
         nobody = 0;
-        if (++tries > CPPROF__OWN_LOCK_TRIES)
-            nanosleep(&a_while, NULL);
+        if (++tries <= CPPROF__OWN_LOCK_TRIES)
+            continue;
+        if (until_ns != UINT64_MAX &&
+            cpprof__now_ns(CLOCK_MONOTONIC) >= until_ns)
+            return false;
+        /* Not nanosleep(), which is a point of cancellation. */
+        syscall(SYS_nanosleep, &pause, NULL);
+        if (pause.tv_nsec < CPPROF__OWN_LOCK_NS_MAX)
+            pause.tv_nsec *= 2;
     }
+    return true;
+}
+
+static inline void
+cpprof__own_lock_take(struct cpprof__own_lock *lock)
+{
+    cpprof__own_lock_take_until(lock, UINT64_MAX);
 }
 
 static inline void
@@ -42,11 +75,22 @@ cpprof__own_lock_give(struct cpprof__own_lock *lock)
     store_release(&lock->owner, (uintptr_t)0);
 }
 
+/* In a child made by fork. True: another thread of the parent was at work in
+ * there. */
+static inline bool
+cpprof__own_lock_in_child(struct cpprof__own_lock *lock)
+{
+    if (!load_relaxed(&lock->owner) || cpprof__own_lock_is_mine(lock))
+        return false;
+    cpprof__own_lock_give(lock);
+    return true;
+}
+
 /* Before a fork: take it, unless this thread has it; false then. */
 static inline bool
 cpprof__own_lock_take_for_fork(struct cpprof__own_lock *lock)
 {
-    if (load_relaxed(&lock->owner) == (uintptr_t)&cpprof__self)
+    if (cpprof__own_lock_is_mine(lock))
         return false;
     cpprof__own_lock_take(lock);
     return true;
