@@ -22,7 +22,6 @@ HANDLERS = "src/collect/signal"
 FREE = ("bench", "tests")
 # Circles of more than two files that are still there.
 LEFT = ("src/collect/cpu/cpu_capture", "src/collect/signal/heap/heap",
-        "src/collect/signal/unwind/cfi", "src/report/dot/dot",
         "src/vm/profile/session")
 TOPS = ("include", "src", "bindings", "examples") + FREE
 

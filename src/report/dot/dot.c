@@ -3,7 +3,7 @@
  * -dot: the graph as Graphviz reads it. Source: internal/graph/dotgraph.go,
  * internal/report/report.go printDOT.
  */
-#include "report/dot/dot.h"
+#include "report/dot/dot_text.h"
 
 #include "base/status.h"
 #include "profile/model/path.h"

@@ -6,7 +6,7 @@
  */
 #include "report/dot/dot_tags.h"
 
-#include "report/dot/dot.h"
+#include "report/dot/dot_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/dot/dot.h"
+#include "report/dot/dot_text.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include "report/dot/node_tags.h"
 
 #include "base/status.h"
-#include "report/dot/dot.h"
+#include "report/dot/dot_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,8 +12,7 @@
 #ifndef COLLECT_SIGNAL_CFI_H
 #define COLLECT_SIGNAL_CFI_H
 
-#include "arch/regs.h"
-#include "collect/signal/unwind/unwind.h"
+#include "collect/signal/unwind/stack_view.h"
 
 #include <stdbool.h>
 #include <stdint.h>

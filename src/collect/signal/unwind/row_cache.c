@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/unwind/row_cache.h"
-#include "collect/signal/unwind/unwind.h"
 
 struct cpprof__row_slot cpprof__rows[CPPROF__ROW_PAIRS][2]
     __attribute__((aligned(64)));
@@ -43,13 +42,4 @@ cpprof__row_store(uint64_t ra, uint32_t generation,
     store_release(&slot->row.ra_fp, words.ra_fp);
     store_release(&slot->version, (uint64_t)generation << 32 |
                                       (uint32_t)((uint32_t)version + 2));
-}
-
-void
-cpprof__unwind_forget(void)
-{
-    /* 0 is the generation of slots that were never written. */
-    if (__builtin_expect(add_relaxed(&cpprof__row_generation, 1) == UINT32_MAX,
-                         0))
-        add_relaxed(&cpprof__row_generation, 1);
 }

@@ -6,11 +6,34 @@
 #ifndef COLLECT_SIGNAL_STACK_VIEW_H
 #define COLLECT_SIGNAL_STACK_VIEW_H
 
-#include "collect/signal/unwind/unwind.h"
+#include "arch/regs.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/*
+ * What may be read. [lo, hi) is known to be readable for as long as the walk
+ * takes, and is read directly; it may be empty. Any other address is copied
+ * through the kernel (process_vm_readv), which fails instead of faulting, a
+ * window at a time.
+ */
+struct cpprof__stack_view {
+    uintptr_t lo;
+    uintptr_t hi;
+    uintptr_t window_at; /* address of the copied bytes, 0: none */
+    size_t window_n;     /* how many of them are valid */
+    uint64_t window[512];
+    struct cpprof__regs base; /* the walk's own, to keep it off the stack */
+    bool has_handler;         /* found by the walk: a signal handler's frames */
+};
+
+/*
+ * regs->fp when only sp and pc are known, those of a thread that is looked at
+ * from outside: no frame is there. Where a link register is known as this it is
+ * not known either.
+ */
+#define CPPROF__UNKNOWN ((uintptr_t)1)
 
 /* Stacks are read across the borders of variables, on purpose. */
 #define CPPROF__NO_SANITIZE                                                    \

@@ -501,3 +501,12 @@ cpprof__unwind(const struct cpprof__regs *regs, struct cpprof__stack_view *view,
     *end = end_of(last);
     return n;
 }
+
+void
+cpprof__unwind_forget(void)
+{
+    /* 0 is the generation of slots that were never written. */
+    if (__builtin_expect(add_relaxed(&cpprof__row_generation, 1) == UINT32_MAX,
+                         0))
+        add_relaxed(&cpprof__row_generation, 1);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pieces of Graphviz text. Source: internal/graph/dotgraph.go. */
-#ifndef REPORT_DOT_H
-#define REPORT_DOT_H
+#ifndef REPORT_DOT_TEXT_H
+#define REPORT_DOT_TEXT_H
 
 #include "base/buffer.h"
 #include "report/report.h"
