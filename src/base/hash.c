@@ -77,7 +77,7 @@ cpprof__hash_bytes(const void *data, size_t n, uint64_t seed)
         h = cpprof__hash_multiply(load_u64(p) ^ secret, load_u64(p + 8) ^ h);
     load_tail(p, left, tail);
     h = cpprof__hash_multiply(tail[0] ^ secret, tail[1] ^ h);
-    return cpprof__hash_multiply(h ^ secret, n ^ 0x9e3779b97f4a7c15ULL);
+    return cpprof__hash_multiply(h ^ secret, n ^ CPPROF__GOLDEN);
 }
 
 static uint32_t

@@ -13,23 +13,11 @@
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
+#include "arch/mix.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/*
- * A well-mixed 64-bit hash of a number, without a key (murmur3's finalizer):
- * for what the process itself chooses, and where two processes must agree.
- */
-static inline uint64_t
-cpprof__mix_u64(uint64_t x)
-{
-    x ^= x >> 33;
-    x *= 0xff51afd7ed558ccdULL;
-    x ^= x >> 33;
-    x *= 0xc4ceb9fe1a85ec53ULL;
-    return x ^ x >> 33;
-}
 
 /*
  * The key: two words, 0 until hash_key_make() was called, which any thread may
@@ -72,7 +60,7 @@ cpprof__hash_u64(uint64_t x)
 {
     /* Once more by a constant: a key may be unlucky, and spread neighbours in
      * steps that a table's size divides. */
-    return cpprof__hash_multiply(cpprof__hash_add(0, x), 0x9e3779b97f4a7c15ULL);
+    return cpprof__hash_multiply(cpprof__hash_add(0, x), CPPROF__GOLDEN);
 }
 
 /* Of bytes. */

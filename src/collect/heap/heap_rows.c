@@ -2,6 +2,7 @@
 #include "collect/heap/heap_rows.h"
 
 #include "arch/atomic.h"
+#include "arch/mix.h"
 #include "base/status.h"
 #include "collect/signal/heap/heap_buckets.h"
 #include "collect/signal/heap/heap_read.h"
@@ -138,9 +139,7 @@ threshold(const struct cpprof__heap_row *row)
     uint64_t x = (uint64_t)row->stack << 32 ^ (uint64_t)row->size_class << 16 ^
                  row->labels;
 
-    x = (x ^ x >> 29) * 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 32) * 0x9e3779b97f4a7c15u;
-    return x >> (64 - CPPROF__HEAP_FRACTION_BITS);
+    return cpprof__mix_u64(x) >> (64 - CPPROF__HEAP_FRACTION_BITS);
 }
 
 /* A block may have come between the reading of blocks and of buckets, or the

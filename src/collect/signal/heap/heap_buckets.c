@@ -7,7 +7,6 @@
 #include <time.h>
 
 #define NUMBER_BITS 19
-#define NUMBER_MASK (CPPROF__HEAP_BUCKETS - 1)
 #define LEVELS      5
 
 _Static_assert(CPPROF__HEAP_BUCKETS == 1u << NUMBER_BITS, "numbers fit a slot");
@@ -52,8 +51,12 @@ cpprof__heap_size_of_code(uint32_t code)
 }
 
 static bool
-is_key(const struct cpprof__heap_bucket *b, const struct cpprof__heap_key *key)
+is_key(const void *table, uint32_t number, const void *wanted)
 {
+    const struct cpprof__heap *heap = table;
+    const struct cpprof__heap_bucket *b = &heap->buckets[number];
+    const struct cpprof__heap_key *key = wanted;
+
     return b->stack == key->stack && b->labels == key->labels &&
            b->size_class == key->size_class && b->heap == key->heap;
 }
@@ -64,12 +67,14 @@ hash_of(const struct cpprof__heap_key *key)
     uint64_t kind = (uint64_t)key->labels << 32 |
                     (uint32_t)key->size_class << 16 | key->heap;
 
-    return window_mix(window_mix(kind) + key->stack);
+    return cpprof__mix_u64(cpprof__mix_u64(kind) + key->stack);
 }
 
 static uint32_t
-make_bucket(struct cpprof__heap *heap, const struct cpprof__heap_key *key)
+make_bucket(void *table, const void *wanted)
 {
+    struct cpprof__heap *heap = table;
+    const struct cpprof__heap_key *key = wanted;
     struct cpprof__heap_bucket *b;
     uint32_t number;
 
@@ -91,26 +96,11 @@ uint32_t
 cpprof__heap_bucket_of(struct cpprof__heap *heap,
                        const struct cpprof__heap_key *key)
 {
-    uint64_t hash = hash_of(key);
-    uint32_t tag = window_tag(hash, NUMBER_BITS);
-    uint32_t made = 0;
-    unsigned i;
+    static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_key,
+                                            make_bucket};
 
-    for (i = 0; i < LEVELS * WINDOW_SLOTS; i++) {
-        uint32_t *slot = window_slot(heap->bucket_index, hash, i);
-        uint32_t found = load_acquire(slot);
-
-        if (!found) {
-            if (!made)
-                made = make_bucket(heap, key);
-            if (!made || cas_acq_rel(slot, &found, tag | made))
-                return made;
-        }
-        if ((found & ~NUMBER_MASK) == tag &&
-            is_key(&heap->buckets[found & NUMBER_MASK], key))
-            return found & NUMBER_MASK;
-    }
-    return 0;
+    return window_find_or_make(&kind, heap->bucket_index, hash_of(key), heap,
+                               key);
 }
 
 void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/heap/heap_live.h"
 
+#include "arch/mix.h"
 #include "collect/signal/tables/mirror.h"
 
 #define NUMBER_BITS 22
@@ -73,7 +74,7 @@ line_of(struct part part, uintptr_t address)
     uint64_t at = address >> NEIGHBOUR_BITS;
     uint64_t region = at >> part.bits;
 
-    at += region * 0x9e3779b97f4a7c15u >> 32;
+    at += cpprof__spread_u64(region, 32);
     return &part.lines[at & ((1u << part.bits) - 1)];
 }
 
@@ -82,10 +83,8 @@ static uint32_t
 tag_of(uintptr_t address, uint16_t which)
 {
     uint64_t x = address ^ (uint64_t)which << 57;
-    uint32_t tag;
+    uint32_t tag = (uint32_t)cpprof__spread_u64(x ^ x >> 32, 32) & ~NUMBER_MASK;
 
-    x = (x ^ x >> 32) * 0x9e3779b97f4a7c15u;
-    tag = (uint32_t)(x >> 32) & ~NUMBER_MASK;
     return tag ? tag : 1u << NUMBER_BITS;
 }
 

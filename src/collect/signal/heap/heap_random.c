@@ -2,6 +2,7 @@
 #include "collect/signal/heap/heap_random.h"
 
 #include "arch/atomic.h"
+#include "arch/mix.h"
 #include "arch/regs.h"
 #include "collect/signal/heap/heap.h"
 
@@ -16,7 +17,6 @@
 
 /* Steps of a sequence that visits every state. Source: Steele, Lea, Flood
  * 2014, "Fast splittable pseudorandom number generators". */
-#define GOLDEN 0x9e3779b97f4a7c15u
 
 static uint64_t
 bits_of(double x)
@@ -90,11 +90,7 @@ cpprof__one_minus_exp(double x)
 uint64_t
 cpprof__heap_random(uint64_t *state)
 {
-    uint64_t z = *state += GOLDEN;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    return cpprof__mix_u64(*state += CPPROF__GOLDEN);
 }
 
 /* Of the process; what its threads make of it needs no system call. */

@@ -2,6 +2,7 @@
 #include "collect/signal/heap/heap_stack.h"
 
 #include "arch/atomic.h"
+#include "arch/mix.h"
 #include "arch/regs.h"
 #include "collect/signal/tables/mixed.h"
 #include "collect/signal/unwind/unwind.h"
@@ -20,7 +21,8 @@ _Static_assert(WALK_MAX >=
                "as many as of others");
 
 /* Stacks that a place remembers. A power of two. */
-#define LAST_STACKS 16u
+#define LAST_BITS   4
+#define LAST_STACKS (1u << LAST_BITS)
 
 struct place {
     struct cpprof__stack_view view;
@@ -48,7 +50,7 @@ static struct place *
 take_place(void)
 {
     uintptr_t self = (uintptr_t)&cpprof__heap_self;
-    unsigned first = (unsigned)((self >> 12) * 0x9e3779b1u >> 16);
+    unsigned first = (unsigned)cpprof__spread_u64(self >> 12, 32);
     unsigned i;
 
     for (i = 0; i < CPPROF__HEAP_PLACES; i++) {
@@ -144,7 +146,7 @@ leading_hooks(const uintptr_t *pcs, size_t n)
 static uint32_t *
 last_of(uint32_t last[LAST_STACKS], uintptr_t leaf)
 {
-    return &last[(uint32_t)leaf * 0x9e3779b1u >> 28];
+    return &last[cpprof__spread_u64(leaf, LAST_BITS)];
 }
 
 static uint32_t

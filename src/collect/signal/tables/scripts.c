@@ -15,6 +15,7 @@
 #include "collect/signal/tables/scripts.h"
 
 #include "arch/atomic.h"
+#include "arch/mix.h"
 #include "arch/regs.h"
 
 #include <errno.h>
@@ -235,8 +236,7 @@ intern(struct cpprof__scripts *s, uint32_t *first, const struct wanted *w)
 static uint64_t
 mix(uint64_t hash, uint64_t x)
 {
-    hash = (hash ^ x) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 32;
+    return cpprof__mix_u64(hash ^ x);
 }
 
 /* ---- texts ------------------------------------------------------------ */

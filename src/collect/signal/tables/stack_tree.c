@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A frame that is not there yet is made in three steps: take a node's number,
- * fill the node, and put its number into the index by compare-and-swap. Who
- * loses that race uses the winner's node; its own stays unused, as does that
- * of a thread that fork left behind between the steps. Nobody waits.
- */
 #include "collect/signal/tables/stack_tree.h"
 
 #include "arch/atomic.h"
@@ -12,7 +6,6 @@
 #include "collect/signal/tables/window_index.h"
 
 #define NUMBER_BITS 20
-#define NUMBER_MASK (CPPROF__TREE_NODES - 1)
 #define LEVELS      6
 
 #define MAGIC "cpprofT1"
@@ -93,19 +86,30 @@ cpprof__tree_stack(const struct cpprof__tree *tree, uint32_t number,
     return n;
 }
 
+/* A frame under its caller. */
+struct frame {
+    uint64_t pc;
+    uint32_t parent;
+};
+
 /* Is this node that frame, and its code still there? */
 static bool
-is_frame(const struct cpprof__tree_node *node, uint32_t parent, uint64_t pc)
+is_frame(const void *table, uint32_t number, const void *key)
 {
-    return load_relaxed(&node->pc) == pc &&
-           load_relaxed(&node->parent) == parent &&
+    const struct cpprof__tree_node *node =
+        &((const struct cpprof__tree *)table)->nodes[number];
+    const struct frame *frame = key;
+
+    return load_relaxed(&node->pc) == frame->pc &&
+           load_relaxed(&node->parent) == frame->parent &&
            !(load_relaxed(&node->mapping) & CPPROF__TREE_GONE);
 }
 
-/* A new node, whole; 0: there is no room. */
 static uint32_t
-make_node(struct cpprof__tree *tree, uint32_t parent, uint64_t pc)
+make_node(void *table, const void *key)
 {
+    struct cpprof__tree *tree = table;
+    const struct frame *frame = key;
     struct cpprof__tree_node *node;
     uint32_t number;
 
@@ -116,8 +120,8 @@ make_node(struct cpprof__tree *tree, uint32_t parent, uint64_t pc)
     if (number >= CPPROF__TREE_NODES)
         return 0;
     node = &tree->nodes[number];
-    store_relaxed(&node->parent, parent);
-    store_release(&node->pc, pc);
+    store_relaxed(&node->parent, frame->parent);
+    store_release(&node->pc, frame->pc);
     cpprof__mirror(node, sizeof *node);
     cpprof__mirror(tree->head, sizeof *tree->head);
     return number;
@@ -125,28 +129,16 @@ make_node(struct cpprof__tree *tree, uint32_t parent, uint64_t pc)
 
 /* The node of a frame under parent; 0: there is no room. */
 static uint32_t
-frame(struct cpprof__tree *tree, uint32_t parent, uint64_t pc)
+node_of(struct cpprof__tree *tree, uint32_t parent, uint64_t pc)
 {
-    uint64_t hash = window_mix(pc ^ (uint64_t)parent << 40 ^ parent * 0x9e37u);
-    uint32_t tag = window_tag(hash, NUMBER_BITS);
-    uint32_t made = 0;
-    unsigned i;
+    static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_frame,
+                                            make_node};
+    const struct frame frame = {pc, parent};
 
-    for (i = 0; i < LEVELS * WINDOW_SLOTS; i++) {
-        uint32_t *slot = window_slot(tree->index, hash, i);
-        uint32_t found = load_acquire(slot);
-
-        if (!found) {
-            if (!made)
-                made = make_node(tree, parent, pc);
-            if (!made || cas_acq_rel(slot, &found, tag | made))
-                return made;
-        }
-        if ((found & ~NUMBER_MASK) == tag &&
-            is_frame(&tree->nodes[found & NUMBER_MASK], parent, pc))
-            return found & NUMBER_MASK;
-    }
-    return 0;
+    return window_find_or_make(
+        &kind, tree->index,
+        cpprof__mix_u64(pc ^ (uint64_t)parent << 40 ^ parent * CPPROF__GOLDEN),
+        tree, &frame);
 }
 
 uint32_t
@@ -157,7 +149,7 @@ cpprof__tree_add(struct cpprof__tree *tree, const uintptr_t *pcs, size_t n)
     while (n-- > 0) {
         if (!pcs[n])
             continue;
-        node = frame(tree, node, pcs[n]);
+        node = node_of(tree, node, pcs[n]);
         if (!node) {
             add_relaxed(&tree->head->n_refused, 1);
             cpprof__mirror(tree->head, sizeof *tree->head);
@@ -196,7 +188,7 @@ cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
 uint32_t
 cpprof__tree_add_leaf(struct cpprof__tree *tree, uint32_t stack, uintptr_t pc)
 {
-    uint32_t node = frame(tree, stack, pc);
+    uint32_t node = node_of(tree, stack, pc);
 
     if (!node) {
         add_relaxed(&tree->head->n_refused, 1);

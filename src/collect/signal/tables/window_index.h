@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An index that only grows: from the hash of a key to a number. Levels of
- * 4096 slots, four times as many in each that follows; in every level a hash
- * has a window of 8 slots, half a cache line. Slots are filled in the order in
- * which they are searched, by compare-and-swap, so a search ends at the first
- * empty slot. A small table touches the first level only, 16 KiB.
+ * Find or make: the index of the tables that hooks and handlers add to, from
+ * the hash of a key to the number of an entry. Nobody waits, and entries are
+ * never taken out.
+ *
+ * Levels of 4096 slots, four times as many in each that follows; in every
+ * level a hash has a window of 8 slots, half a cache line. Slots are filled in
+ * the order in which they are searched, by compare-and-swap, so a search ends
+ * at the first empty slot. A small table touches the first level only, 16 KiB.
  *
  * A slot holds a number (0: empty) and, above it, bits of the hash, so that
  * others' keys are hardly ever looked at.
+ *
+ * What is not there yet is made in three steps: take an entry's number, fill
+ * the entry, and put its number into the index. Who loses that race uses the
+ * winner's entry; its own stays unused, as does that of a thread that fork
+ * left behind between the steps.
  */
 #ifndef COLLECT_SIGNAL_WINDOW_INDEX_H
 #define COLLECT_SIGNAL_WINDOW_INDEX_H
 
 #include "arch/atomic.h"
+#include "arch/mix.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,15 +32,14 @@
 /* Slots of the first n levels together. */
 #define WINDOW_INDEX_SLOTS(n) (4096u * ((1u << 2 * (n)) - 1) / 3)
 
-static inline uint64_t
-window_mix(uint64_t x)
-{
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    return x ^ x >> 32;
-}
+/* What a kind of table is, the same for all of its calls. */
+struct window_kind {
+    unsigned levels;
+    unsigned number_bits; /* of the largest number */
+    bool (*is_key)(const void *table, uint32_t number, const void *key);
+    /* The number of a new entry, whole; 0: there is no room. */
+    uint32_t (*make)(void *table, const void *key);
+};
 
 /* The i-th slot for hash: level i / 8. */
 static inline uint32_t *
@@ -44,11 +53,30 @@ window_slot(uint32_t *index, uint64_t hash, unsigned i)
            i % WINDOW_SLOTS;
 }
 
-/* The bits of the hash above a number of `bits` bits. */
-static inline uint32_t
-window_tag(uint64_t hash, unsigned bits)
+/* The number of a key's entry; 0: there is no room. Inlined, so that a kind
+ * that is a constant costs no calls. */
+static inline __attribute__((always_inline)) uint32_t
+window_find_or_make(const struct window_kind *kind, uint32_t *index,
+                    uint64_t hash, void *table, const void *key)
 {
-    return (uint32_t)(hash >> 32) >> bits << bits;
+    uint32_t mask = (1u << kind->number_bits) - 1, made = 0;
+    uint32_t tag = (uint32_t)(hash >> 32) & ~mask;
+    unsigned i;
+
+    for (i = 0; i < kind->levels * WINDOW_SLOTS; i++) {
+        uint32_t *slot = window_slot(index, hash, i);
+        uint32_t found = load_acquire(slot);
+
+        if (!found) {
+            if (!made)
+                made = kind->make(table, key);
+            if (!made || cas_acq_rel(slot, &found, tag | made))
+                return made;
+        }
+        if ((found & ~mask) == tag && kind->is_key(table, found & mask, key))
+            return found & mask;
+    }
+    return 0;
 }
 
 #endif

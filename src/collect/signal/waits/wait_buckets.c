@@ -10,7 +10,6 @@
 
 #define MAGIC       "cpprofW1"
 #define NUMBER_BITS 16
-#define NUMBER_MASK (CPPROF__WAIT_BUCKETS - 1)
 #define LEVELS      4
 
 _Static_assert(CPPROF__WAIT_BUCKETS == 1u << NUMBER_BITS, "numbers fit a slot");
@@ -34,8 +33,9 @@ cpprof__waits_bytes(void)
 }
 
 static uint32_t
-make_bucket(const struct cpprof__wait_bucket *key)
+make_bucket(void *table, const void *wanted)
 {
+    const struct cpprof__wait_bucket *key = wanted;
     struct cpprof__wait_bucket *b;
     uint32_t number = 0;
 
@@ -55,9 +55,11 @@ make_bucket(const struct cpprof__wait_bucket *key)
 }
 
 static bool
-is_key(const struct cpprof__wait_bucket *b,
-       const struct cpprof__wait_bucket *key)
+is_key(const void *table, uint32_t number, const void *wanted)
 {
+    const struct cpprof__wait_bucket *b = &block.buckets[number];
+    const struct cpprof__wait_bucket *key = wanted;
+
     return b->stack == key->stack && b->labels == key->labels &&
            b->profile == key->profile;
 }
@@ -66,27 +68,12 @@ is_key(const struct cpprof__wait_bucket *b,
 static uint32_t
 bucket_of(const struct cpprof__wait_bucket *key)
 {
-    uint64_t kind = (uint64_t)key->labels << 32 | key->profile;
-    uint64_t hash = window_mix(window_mix(kind) + key->stack);
-    uint32_t tag = window_tag(hash, NUMBER_BITS);
-    uint32_t made = 0;
-    unsigned i;
+    static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_key,
+                                            make_bucket};
+    uint64_t which = (uint64_t)key->labels << 32 | key->profile;
+    uint64_t hash = cpprof__mix_u64(cpprof__mix_u64(which) + key->stack);
 
-    for (i = 0; i < LEVELS * WINDOW_SLOTS; i++) {
-        uint32_t *slot = window_slot(bucket_index, hash, i);
-        uint32_t found = load_acquire(slot);
-
-        if (!found) {
-            if (!made)
-                made = make_bucket(key);
-            if (!made || cas_acq_rel(slot, &found, tag | made))
-                return made;
-        }
-        if ((found & ~NUMBER_MASK) == tag &&
-            is_key(&block.buckets[found & NUMBER_MASK], key))
-            return found & NUMBER_MASK;
-    }
-    return 0;
+    return window_find_or_make(&kind, bucket_index, hash, NULL, key);
 }
 
 void

@@ -18,6 +18,7 @@
 #ifndef COLLECT_SIGNAL_WAIT_CONDITIONS_H
 #define COLLECT_SIGNAL_WAIT_CONDITIONS_H
 
+#include "arch/mix.h"
 #include "collect/signal/waits/wait_table.h"
 
 #include <stdbool.h>
@@ -36,8 +37,8 @@ extern uint32_t cpprof__condition_stripes[CPPROF__CONDITION_STRIPES];
 static inline uint32_t
 cpprof__condition_stripe(const void *condition)
 {
-    return (uint32_t)(((uintptr_t)condition >> 3) * 0x9e3779b97f4a7c15u >>
-                      (64 - CPPROF__CONDITION_STRIPE_BITS));
+    return (uint32_t)cpprof__spread_u64((uintptr_t)condition >> 3,
+                                        CPPROF__CONDITION_STRIPE_BITS);
 }
 
 /* May somebody wait for it? */

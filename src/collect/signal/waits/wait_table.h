@@ -22,6 +22,7 @@
 #define COLLECT_SIGNAL_WAIT_TABLE_H
 
 #include "arch/atomic.h"
+#include "arch/mix.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,8 +45,8 @@ extern uint32_t cpprof__wait_stripes[CPPROF__WAIT_STRIPES];
 static inline uint32_t
 cpprof__wait_stripe(const void *lock)
 {
-    return (uint32_t)(((uintptr_t)lock >> 3) * 0x9e3779b97f4a7c15u >>
-                      (64 - CPPROF__WAIT_STRIPE_BITS));
+    return (uint32_t)cpprof__spread_u64((uintptr_t)lock >> 3,
+                                        CPPROF__WAIT_STRIPE_BITS);
 }
 
 /* May there be somebody to be charged for, at the giving up of this lock? */
