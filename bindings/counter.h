@@ -33,11 +33,11 @@ counter_read(void)
 }
 
 static inline uint64_t
-counter_clock_ns(void)
+clock_ns(clockid_t clock)
 {
-    struct timespec t;
+    struct timespec t = {0, 0};
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -50,9 +50,10 @@ counter_measure(void)
     int i;
 
     for (i = 0; i < 5; i++) {
-        uint64_t begin_ns = counter_clock_ns(), begin = counter_read(), n;
+        uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC), begin = counter_read(),
+                 n;
 
-        while (counter_clock_ns() < begin_ns + COUNTER_LOOK_NS) {
+        while (clock_ns(CLOCK_MONOTONIC) < begin_ns + COUNTER_LOOK_NS) {
         }
         n = counter_read() - begin;
         if (n < least)

@@ -273,15 +273,6 @@ set_place(struct state *s, lua_State *L, const lua_Debug *ar)
     s->after_tail_call = ar->event == LUA_HOOKTAILCALL;
 }
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Its time does not count until the next call comes by the hook. */
 static void
 leave(struct state *s)
@@ -300,7 +291,7 @@ come_back(struct state *s)
 {
     s->is_left = false;
     cpprof_vm_enter(s->thread);
-    if (now_ns() - s->left_ns >= AWAY_NS)
+    if (clock_ns(CLOCK_MONOTONIC) - s->left_ns >= AWAY_NS)
         hook_for_sleeps(s);
 }
 
@@ -372,7 +363,7 @@ stay_or_go(struct state *s, lua_State *L, const lua_Debug *ar,
     hook_to_stay(L, program);
     if (mask_of(ar->event) == LUA_MASKRET && L == s->running &&
         !has_caller(s, L)) {
-        s->left_ns = now_ns();
+        s->left_ns = clock_ns(CLOCK_MONOTONIC);
         leave(s);
     }
 }

@@ -16,6 +16,7 @@
  * is on its way at an exec, which nobody need tell of, does the new program
  * nothing.
  */
+#include "../counter.h"
 #include "state.h"
 
 #include <errno.h>
@@ -46,21 +47,6 @@
 #define SEARCH_MOST  128
 
 static int tick_signal; /* 0: none is free */
-
-static uint64_t
-read_ns(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t
-now_ns(void)
-{
-    return read_ns(CLOCK_MONOTONIC);
-}
 
 static bool
 spans_run(void)
@@ -227,12 +213,13 @@ static void
 on_tick(int number)
 {
     int saved = errno, self = own_thread();
-    uint64_t begin = read_ns(CLOCK_THREAD_CPUTIME_ID), rest;
+    uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), rest;
     struct state *s;
 
     if (is_profiled())
         look_around((uintptr_t)__builtin_frame_address(0));
-    rest = REST * (read_ns(CLOCK_THREAD_CPUTIME_ID) - begin) + now_ns();
+    rest = REST * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) +
+           clock_ns(CLOCK_MONOTONIC);
     for (s = states_first(); s; s = s->next) {
         if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self)
             continue;
@@ -304,7 +291,8 @@ has_enough(struct state *s, int thread)
         __atomic_store_n(&s->n_waiting, n + 1, __ATOMIC_RELAXED);
         return true;
     }
-    return now_ns() < __atomic_load_n(&s->rest_until_ns, __ATOMIC_RELAXED);
+    return clock_ns(CLOCK_MONOTONIC) <
+           __atomic_load_n(&s->rest_until_ns, __ATOMIC_RELAXED);
 }
 
 static void
@@ -362,7 +350,8 @@ ask_sleeper(struct state *s, lua_State *L, int thread)
     int is_run = inside_is_run(L);
 
     if (is_run == 0 && !has_frames(s, L)) {
-        __atomic_store_n(&s->host_ns, now_ns(), __ATOMIC_RELEASE);
+        __atomic_store_n(&s->host_ns, clock_ns(CLOCK_MONOTONIC),
+                         __ATOMIC_RELEASE);
         return;
     }
     arm_quietly(s);
@@ -464,18 +453,18 @@ state_here(struct state *s)
 bool
 state_arm(struct state *s)
 {
-    uint64_t begin = read_ns(CLOCK_THREAD_CPUTIME_ID), took;
+    uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), took;
 
-    if (now_ns() < s->mixed_rest_until_ns)
+    if (clock_ns(CLOCK_MONOTONIC) < s->mixed_rest_until_ns)
         return false;
     __atomic_store_n(&s->is_mixed, 1, __ATOMIC_RELEASE);
     if (spans_run())
         hook_for_instruction(s, s->running);
     else
         hook_for_tick(s, s->running);
-    took = read_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+    took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     if (took > DEAR_NS)
-        s->mixed_rest_until_ns = now_ns() + REST * took;
+        s->mixed_rest_until_ns = clock_ns(CLOCK_MONOTONIC) + REST * took;
     return true;
 }
 

@@ -12,7 +12,7 @@
 #include "http/listen.h"
 
 #include "arch/atomic.h"
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"

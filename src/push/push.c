@@ -7,7 +7,7 @@
  * that does not end in time is not waited for.
  */
 #include "push/push.h"
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "push/process.h"
 
 #include "arch/atomic.h"
@@ -46,12 +46,6 @@
 static struct cpprof__push *current;   /* NULL: nothing is pushed */
 static struct cpprof__push *of_parent; /* what a child leaves alone */
 static uint32_t is_taken;              /* 1: somebody begins, or it goes on */
-
-static uint64_t
-now_ns(void)
-{
-    return cpprof__now_ns(CLOCK_MONOTONIC);
-}
 
 void
 cpprof__push_wait(const uint32_t *word, uint32_t value, uint64_t ns)
@@ -117,7 +111,7 @@ static void
 tell(struct cpprof__push *push, bool is_last)
 {
     char line[sizeof push->notice + 40];
-    uint64_t now = now_ns();
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
     bool is_soon = push->told_ns && now - push->told_ns < NOTICE_NS;
 
     if (!push->plan.report ||
@@ -171,7 +165,7 @@ sleep_until(struct cpprof__push *push, uint64_t until_ns)
 {
     uint64_t now;
 
-    while ((now = now_ns()) < until_ns) {
+    while ((now = cpprof__now_ns(CLOCK_MONOTONIC)) < until_ns) {
         if (load_acquire(&push->stop) || load_acquire(&push->cancelled) ||
             cpprof__own_threads_are_alone())
             return false;
@@ -186,7 +180,7 @@ sleep_until(struct cpprof__push *push, uint64_t until_ns)
 static uint64_t
 next_end(uint64_t end_ns, uint64_t interval_ns)
 {
-    uint64_t now = now_ns();
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
 
     end_ns += interval_ns;
     return end_ns > now ? end_ns : now + interval_ns;
@@ -209,7 +203,7 @@ static void
 take_all(struct cpprof__push *push)
 {
     uint64_t interval_ns = push->plan.interval_s * NS_PER_S;
-    uint64_t end_ns = now_ns() + interval_ns;
+    uint64_t end_ns = cpprof__now_ns(CLOCK_MONOTONIC) + interval_ns;
     unsigned n = 0;
 
     for (; sleep_until(push, end_ns);
@@ -234,7 +228,8 @@ run_taker(void *arg)
 {
     struct cpprof__push *push = arg;
 
-    if (push->plan.is_descendant && sleep_until(push, now_ns() + CHILD_NS))
+    if (push->plan.is_descendant &&
+        sleep_until(push, cpprof__now_ns(CLOCK_MONOTONIC) + CHILD_NS))
         begin_rounds(push);
     if (push->rounds.plan)
         take_all(push);
@@ -357,10 +352,11 @@ cpprof_push_start(const char *url, const struct cpprof_push_options *options,
 static void
 wait_for_threads(struct cpprof__push *push, uint64_t ns)
 {
-    uint64_t until = now_ns() + ns, now;
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + ns, now;
     uint32_t n;
 
-    while ((n = load_acquire(&push->n_running)) && (now = now_ns()) < until)
+    while ((n = load_acquire(&push->n_running)) &&
+           (now = cpprof__now_ns(CLOCK_MONOTONIC)) < until)
         cpprof__push_wait(&push->n_running, n, until - now);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "push/rounds.h"
 
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "base/status.h"
 #include "collect/capture/captures.h"
 
@@ -11,12 +11,6 @@
 #include <time.h>
 
 #define TIMED (CPPROF_PUSH_CPU | CPPROF_PUSH_WALL)
-
-static int64_t
-now_ns(void)
-{
-    return (int64_t)cpprof__now_ns(CLOCK_REALTIME);
-}
 
 static int
 append(void *buffer, const void *data, size_t n)
@@ -53,7 +47,8 @@ begin_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
     enum cpprof_status status;
     struct cpprof_error error;
 
-    *c = (struct cpprof__push_capture){.from_ns = now_ns()};
+    *c = (struct cpprof__push_capture){
+        .from_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME)};
     c->file = calloc(1, sizeof *c->file);
     if (!c->file)
         status = cpprof__fail_nomem(&error);
@@ -74,7 +69,7 @@ static void
 end_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
             struct cpprof__push_capture *c)
 {
-    int64_t until_ns = now_ns();
+    int64_t until_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
     struct cpprof_error error;
 
     if (!c->capture)
@@ -132,7 +127,8 @@ take_snapshot(struct cpprof__push_rounds *rounds, unsigned i)
 static void
 turn_other(struct cpprof__push_rounds *rounds, unsigned i)
 {
-    int64_t from_ns = rounds->from_ns[i], until_ns = now_ns();
+    int64_t from_ns = rounds->from_ns[i],
+            until_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
     struct cpprof_profile_options options = rounds->plan->profiles;
     uint32_t kind = 1u << i;
     struct cpprof__buffer file = {0};
@@ -168,7 +164,7 @@ cpprof__push_rounds_begin(struct cpprof__push_rounds *rounds)
     for (i = 0; i < CPPROF__PUSH_KINDS; i++) {
         uint32_t kind = rounds->plan->kinds & 1u << i;
 
-        rounds->from_ns[i] = now_ns();
+        rounds->from_ns[i] = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
         if (kind & TIMED)
             begin_capture(rounds, kind, &rounds->captures[i]);
         else if (kind && kind != CPPROF_PUSH_GOROUTINE)

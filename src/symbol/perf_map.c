@@ -6,7 +6,7 @@
  */
 #include "symbol/perf_map.h"
 
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "symbol/elf/array.h"
 
 #include <fcntl.h>
@@ -42,12 +42,6 @@ void
 cpprof__perf_map_free(struct cpprof__perf_map *map)
 {
     forget(map);
-}
-
-static uint64_t
-now_ns(void)
-{
-    return cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
 /* The pid as the process itself sees it: the last one of "NSpid:" in
@@ -224,7 +218,7 @@ load(struct cpprof__perf_map *map, int fd, const struct stat *info)
 static void
 refresh(struct cpprof__perf_map *map)
 {
-    uint64_t before = now_ns();
+    uint64_t before = cpprof__now_ns(CLOCK_MONOTONIC);
     uint64_t after;
     struct stat info;
     int fd;
@@ -236,7 +230,7 @@ refresh(struct cpprof__perf_map *map)
         load(map, fd, &info);
     if (fd >= 0)
         close(fd);
-    after = now_ns();
+    after = cpprof__now_ns(CLOCK_MONOTONIC);
     map->next_look_ns = after + LOOK_EVERY_NS + (after - before) * 20;
 }
 

@@ -55,14 +55,14 @@ static bool
 is_waking(int32_t tid, uint64_t before, uint64_t slept)
 {
     return slept && before - slept < GRACE_NS &&
-           cpprof__vm_clock(CPPROF__THREAD_CPU_CLOCK(tid)) == before;
+           cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(tid)) == before;
 }
 
 enum cpprof_vm_sleep
 cpprof_vm_sleep_of(int32_t tid, uint64_t *cpu_ns)
 {
     int saved = errno;
-    uint64_t before = cpprof__vm_clock(CPPROF__THREAD_CPU_CLOCK(tid));
+    uint64_t before = cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(tid));
     enum cpprof_vm_sleep sleep = look(tid);
 
     if (sleep == CPPROF_VM_ASLEEP_LIGHTLY)

@@ -70,7 +70,7 @@ stop(void **state)
 static uint64_t
 now(void)
 {
-    return cpprof__vm_clock(CLOCK_MONOTONIC);
+    return cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
 /* ---- after every instruction ------------------------------------------- */

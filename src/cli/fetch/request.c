@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/fetch/request.h"
 
+#include "arch/clock.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,10 +42,7 @@ fail(struct cpprof_error *error, enum cpprof_status status, const char *format,
 static int64_t
 now_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) / 1000000);
 }
 
 /* ----------------------------------------------------------- answers ---- */

@@ -5,6 +5,8 @@
  */
 #include "cli/record/record.h"
 
+#include "arch/clock.h"
+
 #include "cli/cli.h"
 #include "cli/record/preflight.h"
 
@@ -81,15 +83,6 @@ give_back_signals(void)
         sigaction(ignored[i], &inherited.actions[i], NULL);
     sigaction(SIGCHLD, &inherited.on_child, NULL);
     sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
-}
-
-static int64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
 /* ",heap" or ",heap=RATE", if the kind is wanted. */
@@ -196,7 +189,7 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
     if (pipe2(fds, O_CLOEXEC) < 0)
         return cannot_run(options->command[0], errno);
     take_signals();
-    child->start_ns = now_ns();
+    child->start_ns = (int64_t)cpprof__now_ns(CLOCK_MONOTONIC);
     child->status = 0;
     child->pid = fork();
     if (child->pid == 0)
@@ -237,7 +230,7 @@ cpprof__record_child_wait(struct cpprof__record_child *child, double seconds)
                          : INT64_MAX;
 
     for (;;) {
-        int64_t left_ns = end_ns - now_ns();
+        int64_t left_ns = end_ns - (int64_t)cpprof__now_ns(CLOCK_MONOTONIC);
         int signal;
 
         if (waitpid(child->pid, &child->status, WNOHANG) == child->pid)
@@ -267,7 +260,7 @@ was_ignored(int signal)
 static void
 on_interruption(int signal)
 {
-    if (now_ns() - ended_ns < GRACE_NS)
+    if ((int64_t)cpprof__now_ns(CLOCK_MONOTONIC) - ended_ns < GRACE_NS)
         return;
     cpprof__record_folder_remove(folder_to_remove);
     sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
@@ -283,7 +276,7 @@ cpprof__record_child_ended(const struct cpprof__record_folder *folder)
     size_t i;
 
     folder_to_remove = folder;
-    ended_ns = now_ns();
+    ended_ns = (int64_t)cpprof__now_ns(CLOCK_MONOTONIC);
     for (i = 0; i < sizeof interruptions / sizeof *interruptions; i++)
         if (!was_ignored(interruptions[i]))
             sigaction(interruptions[i], &action, NULL);

@@ -9,7 +9,7 @@
  */
 #include <cpprof/captures.h>
 
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/capture/kept_rows.h"

@@ -8,7 +8,7 @@
 #include "collect/contention/block_profile.h"
 
 #include "arch/atomic.h"
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "base/status.h"
 #include "collect/dump/dump.h"
 #include "collect/registry/registry.h"

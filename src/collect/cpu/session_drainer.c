@@ -163,8 +163,7 @@ halt(struct cpprof__session *s)
 static void
 wait_for_work(struct cpprof__ring *ring, uint64_t wait_ns)
 {
-    struct timespec timeout = {(time_t)(wait_ns / 1000000000u),
-                               (long)(wait_ns % 1000000000u)};
+    const struct timespec timeout = cpprof__timespec_of(wait_ns);
 
     syscall(SYS_futex, &ring->wake, FUTEX_WAIT, 0, &timeout, NULL, 0);
     store_release(&ring->wake, 0u);

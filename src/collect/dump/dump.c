@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/dump/dump.h"
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "collect/runtime/exempt.h"
 
 #include "arch/atomic.h"
@@ -152,12 +152,6 @@ cpprof__dump_fork_child(void)
 }
 
 /* ---- a dump ----------------------------------------------------------- */
-
-static uint64_t
-now_ns(void)
-{
-    return cpprof__now_ns(CLOCK_MONOTONIC);
-}
 
 /* The caller's stack without our own part of it: from the frame on that
  * returns to that address. */
@@ -383,7 +377,8 @@ ask_all_again(struct cpprof__dump *dump, size_t first)
 static void
 wait_for_answers(struct cpprof__dump *dump)
 {
-    uint64_t begin = now_ns(), progress = begin, asked = begin;
+    uint64_t begin = cpprof__now_ns(CLOCK_MONOTONIC), progress = begin,
+             asked = begin;
     uint64_t pause = PAUSE_MIN_NS;
     uint64_t timeout = TIMEOUT_NS;
     size_t first = 0;
@@ -393,7 +388,7 @@ wait_for_answers(struct cpprof__dump *dump)
         uint64_t now;
         size_t n = take_answers(dump, &first);
 
-        now = now_ns();
+        now = cpprof__now_ns(CLOCK_MONOTONIC);
         if (n)
             progress = now;
         if (first == dump->n || now - progress > timeout ||
@@ -401,7 +396,7 @@ wait_for_answers(struct cpprof__dump *dump)
             return;
         if (now - asked > AGAIN_NS) {
             timeout = ask_all_again(dump, first) ? TIMEOUT_NS : STUCK_NS;
-            asked = now_ns();
+            asked = cpprof__now_ns(CLOCK_MONOTONIC);
         }
         nanosleep(&sleep, NULL);
         pause = n || 2 * pause > PAUSE_MAX_NS ? pause : 2 * pause;

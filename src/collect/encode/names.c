@@ -11,9 +11,9 @@
 #include "collect/encode/names.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "base/arena.h"
 #include "base/buffer.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "collect/store/tables.h"
 
@@ -308,8 +308,7 @@ static bool
 lock_cache(void)
 {
     uint64_t until_ns = cpprof__now_ns(CLOCK_REALTIME) + WAIT_NS;
-    const struct timespec until = {(time_t)(until_ns / 1000000000u),
-                                   (long)(until_ns % 1000000000u)};
+    const struct timespec until = cpprof__timespec_of(until_ns);
 
     return pthread_mutex_timedlock(&lock, &until) == 0;
 }

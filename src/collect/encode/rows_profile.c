@@ -2,7 +2,7 @@
 #include "collect/encode/rows_profile.h"
 
 #include "arch/atomic.h"
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "base/status.h"
 #include "collect/encode/builder_internal.h"
 #include "collect/encode/names.h"

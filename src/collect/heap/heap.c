@@ -2,7 +2,7 @@
 /* The public calls of <cpprof/heap.h>. */
 #include "collect/signal/heap/heap.h"
 
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/encode/names.h"

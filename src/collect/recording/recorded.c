@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/recording/recorded.h"
 
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "base/status.h"
 #include "collect/runtime/proc.h"
 #include "collect/signal/heap/heap.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/recording/recording_tables.h"
 
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "base/status.h"
 #include "collect/contention/block_profile.h"
 #include "collect/heap/heap_profile.h"

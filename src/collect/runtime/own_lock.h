@@ -15,7 +15,7 @@
 #define COLLECT_OWN_LOCK_H
 
 #include "arch/atomic.h"
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "collect/signal/tables/thread.h"
 
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 #include "collect/runtime/own_threads.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "base/buffer.h"
-#include "base/clock.h"
 #include "collect/runtime/proc.h"
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"

@@ -6,7 +6,7 @@
 #include "collect/store/script_file.h"
 
 #include "arch/atomic.h"
-#include "base/clock.h"
+#include "arch/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
  * Source: timer_create(2).
  */
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "base/status.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/engine.h"
@@ -45,18 +46,12 @@ timer_open(uint64_t period_ns, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
-static struct timespec
-timespec_of(uint64_t ns)
-{
-    return (struct timespec){(time_t)(ns / 1000000000u),
-                             (long)(ns % 1000000000u)};
-}
-
 int
 cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
                     uint64_t period_ns, int32_t *timer_id)
 {
-    struct itimerspec when = {timespec_of(period_ns), timespec_of(at_ns)};
+    struct itimerspec when = {cpprof__timespec_of(period_ns),
+                              cpprof__timespec_of(at_ns)};
     int failed;
 
     if (create(tid, value, timer_id))

@@ -2,7 +2,7 @@
 #include "collect/wall/wall.h"
 
 #include "arch/atomic.h"
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/dump/dump.h"

@@ -2,7 +2,7 @@
 #include "collect/wall/wall_ticker.h"
 
 #include "arch/atomic.h"
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/heap/heap.h"
 
@@ -39,8 +39,7 @@ sleep_until(struct cpprof__wall_ticker *w, uint64_t until)
 
         if (now >= until)
             return true;
-        timeout.tv_sec = (time_t)((until - now) / 1000000000u);
-        timeout.tv_nsec = (long)((until - now) % 1000000000u);
+        timeout = cpprof__timespec_of(until - now);
         syscall(SYS_futex, &w->finish, FUTEX_WAIT_PRIVATE, 0, &timeout, NULL,
                 0);
     }

@@ -2,6 +2,7 @@
 #include "collect/wall/wall_watch.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "collect/dump/dump.h"
 #include "collect/dump/sleeper.h"
 #include "collect/encode/builder.h"
@@ -66,12 +67,6 @@ struct cpprof__wall_thread {
     const struct cpprof__thread_self *self; /* NULL: not known yet */
     uint32_t n_put_off;                     /* looks, which it may be */
 };
-
-static uint64_t
-now_ns(void)
-{
-    return cpprof__clock_ns(CLOCK_MONOTONIC);
-}
 
 static void
 charge(struct cpprof__wall_watch *w, const struct cpprof__wall_count *at,
@@ -212,7 +207,7 @@ list_threads(struct cpprof__wall_watch *w, uint64_t now, bool all)
     free(creations);
     w->listed_ns = now;
     w->listed_changes = changes;
-    w->list_cost_ns = now_ns() - now;
+    w->list_cost_ns = cpprof__clock_ns(CLOCK_MONOTONIC) - now;
 }
 
 static void
@@ -320,7 +315,7 @@ look_closer(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
 void
 cpprof__wall_answers(struct cpprof__wall_watch *w, bool late)
 {
-    uint64_t now = late ? now_ns() : 0;
+    uint64_t now = late ? cpprof__clock_ns(CLOCK_MONOTONIC) : 0;
     size_t i;
 
     for (i = 0; w->n_open && i < w->n; i++) {
@@ -483,7 +478,7 @@ next_after(const struct cpprof__wall_watch *w, int32_t tid)
 size_t
 cpprof__wall_tick(struct cpprof__wall_watch *w)
 {
-    uint64_t now = now_ns(), nominal_ns;
+    uint64_t now = cpprof__clock_ns(CLOCK_MONOTONIC), nominal_ns;
     size_t i, at, n_looks, n_asked = 0;
 
     cpprof__wall_answers(w, true);
@@ -530,7 +525,7 @@ charge_rest(struct cpprof__wall_watch *w, struct cpprof__wall_thread *t,
 void
 cpprof__wall_settle(struct cpprof__wall_watch *w)
 {
-    uint64_t now = now_ns();
+    uint64_t now = cpprof__clock_ns(CLOCK_MONOTONIC);
     size_t i;
 
     cpprof__wall_answers(w, false);
@@ -548,7 +543,7 @@ cpprof__wall_settle(struct cpprof__wall_watch *w)
 void
 cpprof__wall_finish(struct cpprof__wall_watch *w)
 {
-    uint64_t now = now_ns();
+    uint64_t now = cpprof__clock_ns(CLOCK_MONOTONIC);
     size_t i;
 
     cpprof__wall_answers(w, false);

@@ -2,6 +2,7 @@
 #include "http/profiles/timed.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 
 #include <errno.h>
 #include <time.h>
@@ -73,20 +74,12 @@ cpprof__timed_leave(void)
 
 /* ---- waiting ---------------------------------------------------------- */
 
-#define NS_PER_S 1000000000
-
 static void
 sleep_ns(uint64_t ns)
 {
-    struct timespec end;
+    const struct timespec end =
+        cpprof__timespec_of(cpprof__now_ns(CLOCK_MONOTONIC) + ns);
 
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += (time_t)(ns / NS_PER_S);
-    end.tv_nsec += (long)(ns % NS_PER_S);
-    if (end.tv_nsec >= NS_PER_S) {
-        end.tv_nsec -= NS_PER_S;
-        end.tv_sec++;
-    }
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
         ;
 }
@@ -95,8 +88,9 @@ bool
 cpprof__timed_wait(struct cpprof__call *call, int64_t seconds)
 {
     const struct cpprof_http_request *request = &call->request;
-    uint64_t ns = seconds < INT64_MAX / NS_PER_S ? (uint64_t)seconds * NS_PER_S
-                                                 : INT64_MAX;
+    uint64_t ns = seconds < INT64_MAX / CPPROF__NS_PER_S
+                      ? (uint64_t)seconds * CPPROF__NS_PER_S
+                      : INT64_MAX;
 
     if (!request->wait)
         sleep_ns(ns);

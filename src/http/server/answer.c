@@ -117,10 +117,7 @@ wait_or_left(void *ctx, uint64_t ns)
     bool has_left;
     int failed = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    ns += (uint64_t)until.tv_nsec;
-    until.tv_sec += (time_t)(ns / 1000000000u);
-    until.tv_nsec = (long)(ns % 1000000000u);
+    until = cpprof__timespec_of(cpprof__now_ns(CLOCK_MONOTONIC) + ns);
     pthread_mutex_lock(&r->server->lock);
     while (r->connection && !r->has_left && !r->server->stops && !failed)
         failed = pthread_cond_timedwait(&r->changed, &r->server->lock, &until);
@@ -245,7 +242,7 @@ cpprof__http_answer_read(void *request, uint64_t at, char *to, size_t n)
     (void)at;
     r->server->n_rounds = 0;
     if (c->state == CPPROF__HTTP_SENDING)
-        r->stalled_ns += cpprof__http_now() - c->since_ns;
+        r->stalled_ns += cpprof__now_ns(CLOCK_MONOTONIC) - c->since_ns;
     if (r->n_data)
         return take(r, to, n);
     if (!r->has_worker)

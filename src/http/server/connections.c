@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which connections there are, and which has to go. */
-#include "base/clock.h"
+#include "arch/clock.h"
 #include "http/server/server.h"
 
 #include <stdlib.h>
@@ -11,18 +11,12 @@
 /* A reader that has taken nothing for so long may be left. */
 #define STALLED_NS 1000000000u
 
-uint64_t
-cpprof__http_now(void)
-{
-    return cpprof__now_ns(CLOCK_MONOTONIC);
-}
-
 void
 cpprof__http_enter(struct cpprof__http_connection *c,
                    enum cpprof__http_state state, uint64_t ns)
 {
     c->state = state;
-    c->since_ns = cpprof__http_now();
+    c->since_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     c->deadline_ns = c->since_ns + ns;
 }
 
@@ -88,7 +82,7 @@ rank(const struct cpprof__http_connection *c)
 void
 cpprof__http_leave_stalled(struct cpprof__http_server *s)
 {
-    uint64_t now = cpprof__http_now();
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
     size_t i;
 
     for (i = 0; i < s->n_connections; i++) {

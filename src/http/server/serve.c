@@ -41,7 +41,7 @@ accept_one(struct cpprof__http_server *s)
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
             errno == ENOMEM) {
             cpprof__http_evict(s);
-            s->accept_ns = cpprof__http_now() + NO_DESCRIPTORS_NS;
+            s->accept_ns = cpprof__now_ns(CLOCK_MONOTONIC) + NO_DESCRIPTORS_NS;
         }
         return errno == ECONNABORTED || errno == EINTR;
     }
@@ -58,7 +58,7 @@ has_room(struct cpprof__http_server *s)
     if (s->n_connections < s->options.max_connections || cpprof__http_evict(s))
         return true;
     /* All are being served: the socket would wake us for nothing. */
-    s->accept_ns = cpprof__http_now() + NO_DESCRIPTORS_NS;
+    s->accept_ns = cpprof__now_ns(CLOCK_MONOTONIC) + NO_DESCRIPTORS_NS;
     return false;
 }
 
@@ -108,7 +108,8 @@ wants_a_round(struct cpprof__http_server *s)
 static int
 prepare(struct cpprof__http_server *s, struct pollfd *fds)
 {
-    uint64_t now = cpprof__http_now(), until = now + LOOK_MS * 1000000u;
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC),
+             until = now + LOOK_MS * 1000000u;
     bool can_accept = s->accept_ns <= now;
     size_t i;
 
@@ -153,7 +154,7 @@ look_at(struct cpprof__http_connection *c, const struct pollfd *fd)
 static void
 look_at_all(struct cpprof__http_server *s, const struct pollfd *fds)
 {
-    uint64_t now = cpprof__http_now();
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
     size_t i;
 
     for (i = 0; i < s->n_connections; i++) {
@@ -250,7 +251,7 @@ abandon(struct cpprof__http_server *s)
 static bool
 wind_up(struct cpprof__http_server *s)
 {
-    uint64_t until = cpprof__http_now() + STOP_NS;
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + STOP_NS;
 
     if (!cpprof__http_is_intact(s))
         return false;
@@ -258,7 +259,7 @@ wind_up(struct cpprof__http_server *s)
     s->listen_fd = -1;
     pthread_cond_broadcast(&s->work);
     while (s->n_workers || is_sending(s)) {
-        shut_all(s, cpprof__http_now() >= until);
+        shut_all(s, cpprof__now_ns(CLOCK_MONOTONIC) >= until);
         if (!round_(s))
             return false;
     }

@@ -24,6 +24,7 @@
 #ifndef HTTP_SERVER_SERVER_H
 #define HTTP_SERVER_SERVER_H
 
+#include "arch/clock.h"
 #include "http/plugin.h"
 #include "http/server/address.h"
 #include "http/server/target.h"
@@ -154,9 +155,6 @@ struct cpprof__http_server {
     ino_t path_inode;
     bool guards_names; /* cpprof__http_host_is_here() */
 };
-
-uint64_t
-cpprof__http_now(void);
 
 /* ---- descriptors.c ------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "profile/filter/regexp.h"
 
+#include "arch/clock.h"
 #include "base/buffer.h"
-#include "base/clock.h"
 #include "base/status.h"
 #include "profile/filter/regexp_syntax.h"
 #include "profile/model/utf8.h"

@@ -2,6 +2,8 @@
 /* Source: internal/binutils/binutils.go initTools, findExe. */
 #include "report/code/tool.h"
 
+#include "arch/clock.h"
+
 #include "base/status.h"
 
 #include <errno.h>
@@ -182,10 +184,7 @@ start(struct child *c, const struct cpprof__tool_run *run)
 static int64_t
 now_ms(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) / 1000000);
 }
 
 /* Read what it prints to its end; 0, or what went wrong. */

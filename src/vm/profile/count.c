@@ -95,9 +95,9 @@ is_out(const struct cpprof__vm_thread *t)
 static uint64_t
 now_ns(void)
 {
-    return cpprof__vm_clock(load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU
-                                ? CLOCK_THREAD_CPUTIME_ID
-                                : CLOCK_MONOTONIC);
+    return cpprof__now_ns(load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU
+                              ? CLOCK_THREAD_CPUTIME_ID
+                              : CLOCK_MONOTONIC);
 }
 
 /* The kernel's name for the CPU clock of a thread: CPUCLOCK_PERTHREAD |
@@ -114,7 +114,7 @@ now_of(const struct cpprof__vm_thread *t)
 {
     if (!t->tid || load_relaxed(&cpprof__vm_mode) != CPPROF_VM_CPU)
         return now_ns();
-    return cpprof__vm_clock(clock_of(t->tid));
+    return cpprof__now_ns(clock_of(t->tid));
 }
 
 static uint64_t
@@ -167,7 +167,7 @@ cpprof_vm_span_begin_(struct cpprof_vm_thread *public)
 
     if (!epoch || is_out(t))
         return;
-    now = cpprof__vm_clock(CLOCK_MONOTONIC);
+    now = cpprof__now_ns(CLOCK_MONOTONIC);
     if (cpprof__vm_clock_of(t)->epoch != epoch)
         begin_epoch(t, epoch, now);
     else
@@ -196,7 +196,7 @@ cpprof_vm_span_end_(struct cpprof_vm_thread *public)
     if (!cpprof__vm_clock_of(t)->begun_ns)
         return;
     set_clock(t, 0,
-              span_until(t, cpprof__vm_clock(CLOCK_MONOTONIC)) +
+              span_until(t, cpprof__now_ns(CLOCK_MONOTONIC)) +
                   take_orphan(t->vm));
     charge_quanta(t, epoch);
 }
@@ -212,7 +212,7 @@ cpprof_vm_span_next_(struct cpprof_vm_thread *public)
     if (!epoch || is_out(t))
         return;
     catch_up(t, epoch);
-    now = cpprof__vm_clock(CLOCK_MONOTONIC);
+    now = cpprof__now_ns(CLOCK_MONOTONIC);
     set_clock(t, now, span_until(t, now) + take_orphan(t->vm));
     charge_quanta(t, epoch);
 }
@@ -445,7 +445,7 @@ cpprof__vm_charge_own(uint32_t epoch)
         return;
     }
     set_clock(t, 0,
-              span_until(t, cpprof__vm_clock(CLOCK_MONOTONIC)) +
+              span_until(t, cpprof__now_ns(CLOCK_MONOTONIC)) +
                   take_orphan(t->vm));
     charge_quanta(t, epoch);
 }

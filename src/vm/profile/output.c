@@ -34,7 +34,7 @@ cpprof__vm_output_make(struct cpprof__vm_output *output,
         .n_sample_types = 1,
         .period_type = type,
         .period = 1000000000 / options->rate_hz,
-        .time_ns = (int64_t)cpprof__vm_clock(CLOCK_REALTIME),
+        .time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME),
     };
 
     memset(output, 0, sizeof *output);

@@ -127,7 +127,7 @@ open_session(void)
     session->lost_ns = 0;
     session->silent_ns = 0;
     session->epoch = epoch;
-    now.start_ns = cpprof__vm_clock(CLOCK_MONOTONIC);
+    now.start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     note_running(epoch);
     store_release(&cpprof__vm_active, epoch);
     if (now.options.mode == CPPROF_VM_CPU)
@@ -300,7 +300,7 @@ close_session(void)
 
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
     cpprof__own_lock_take(&session->lock);
-    end_ns = cpprof__vm_clock(CLOCK_MONOTONIC);
+    end_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     session->silent_ns =
         sum_of_rests(now.epoch, end_ns) + cpprof__vm_take_unknown();
     session->epoch = 0;

@@ -29,13 +29,12 @@ static bool
 sleep_until(struct cpprof__vm_worker *w, uint64_t until)
 {
     while (!load_acquire(&w->finish)) {
-        uint64_t now = cpprof__vm_clock(CLOCK_MONOTONIC);
+        uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
         struct timespec timeout;
 
         if (now >= until || load_acquire(w->wake))
             return true;
-        timeout.tv_sec = (time_t)((until - now) / 1000000000u);
-        timeout.tv_nsec = (long)((until - now) % 1000000000u);
+        timeout = cpprof__timespec_of(until - now);
         syscall(SYS_futex, w->wake, FUTEX_WAIT_PRIVATE, 0, &timeout, NULL, 0);
     }
     return false;
@@ -49,7 +48,7 @@ static void *
 run(void *arg)
 {
     struct cpprof__vm_worker *w = arg;
-    uint64_t begin = cpprof__vm_clock(CLOCK_MONOTONIC), now;
+    uint64_t begin = cpprof__now_ns(CLOCK_MONOTONIC), now;
 
     w->random = begin | 1;
     prctl(PR_SET_NAME, w->name);
@@ -60,7 +59,7 @@ run(void *arg)
             break;
         }
         begin += w->period_ns;
-        now = cpprof__vm_clock(CLOCK_MONOTONIC);
+        now = cpprof__now_ns(CLOCK_MONOTONIC);
         if (now > begin + 2 * w->period_ns)
             begin = now; /* the process was stopped, or has no processor */
     }

@@ -70,7 +70,7 @@ static __thread struct {
 static uint64_t
 clock_of(int32_t tid)
 {
-    return cpprof__vm_clock(CPPROF__THREAD_CPU_CLOCK(tid));
+    return cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(tid));
 }
 
 /* ---- places ------------------------------------------------------------ */
@@ -360,7 +360,7 @@ take_stack(struct cpprof__vm_timer *timer)
     if (!p.n)
         return;
     store_relaxed(&timer->n_words, p.n);
-    value_ns = take_time(timer, cpprof__vm_clock(CLOCK_THREAD_CPUTIME_ID));
+    value_ns = take_time(timer, cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID));
     if (value_ns)
         push(timer, value_ns, (uintptr_t)cpprof__self.labels);
 }
@@ -371,8 +371,7 @@ ask_own(struct cpprof__vm_timer *timer)
     struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_entered());
     const struct cpprof_vm *only = load_relaxed(&cpprof__vm_only);
 
-    store_relaxed(&timer->counted_ns,
-                  cpprof__vm_clock(CLOCK_THREAD_CPUTIME_ID));
+    store_relaxed(&timer->counted_ns, cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID));
     if (!t || (only && only != t->vm))
         return;
     store_relaxed(&t->public.due, 1u);
@@ -462,7 +461,7 @@ cpprof__vm_timers_begin(uint64_t period_ns, uint32_t max_depth)
     all.period_ns = period_ns;
     all.max_depth = max_depth;
     all.lost_ns = 0;
-    all.phase ^= cpprof__vm_clock(CLOCK_MONOTONIC);
+    all.phase ^= cpprof__now_ns(CLOCK_MONOTONIC);
     cpprof__labels_reader_begin(&all.labels_reader);
 }
 

@@ -21,6 +21,7 @@
 #define VM_VM_H
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "collect/runtime/own_lock.h"
 #include <cpprof/vm.h>
 
@@ -203,15 +204,6 @@ static inline const struct cpprof__vm_clock *
 cpprof__vm_clock_of(const struct cpprof__vm_thread *t)
 {
     return &t->clocks[t->turn % 2];
-}
-
-static inline uint64_t
-cpprof__vm_clock(clockid_t clock)
-{
-    struct timespec t = {0};
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 #endif

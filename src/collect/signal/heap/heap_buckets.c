@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/heap/heap_buckets.h"
 
+#include "arch/clock.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/window_index.h"
 
@@ -154,16 +155,12 @@ raise_peak(struct cpprof__heap_peak *p, int64_t now)
 static void
 end_peak(struct cpprof__heap_peak *p)
 {
-    struct timespec t = {0, 0};
-
     if (load_relaxed(&p->time_ns) || !load_relaxed(&p->epoch))
         return;
     /* Another's clock_gettime() may allocate. */
     cpprof__heap_self.exempt++;
-    clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    store_relaxed(&p->time_ns, cpprof__now_ns(CLOCK_REALTIME_COARSE));
     cpprof__heap_self.exempt--;
-    store_relaxed(&p->time_ns,
-                  (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec);
 }
 
 void

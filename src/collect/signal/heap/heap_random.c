@@ -2,6 +2,7 @@
 #include "collect/signal/heap/heap_random.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "arch/mix.h"
 #include "arch/regs.h"
 #include "collect/signal/heap/heap.h"
@@ -99,13 +100,10 @@ static uint64_t process_seed;
 void
 cpprof__heap_seed_process(void)
 {
-    struct timespec t = {0, 0};
-    uint64_t state = (uintptr_t)&t;
-    long pid;
+    uint64_t state = (uintptr_t)&state;
+    long pid = cpprof__syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 
-    cpprof__syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0, 0, 0, 0);
-    pid = cpprof__syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    state ^= (uint64_t)t.tv_sec << 40 ^ (uint64_t)t.tv_nsec << 10;
+    state ^= cpprof__clock_ns(CLOCK_MONOTONIC) << 10;
     state = cpprof__heap_random(&state) + (uint64_t)pid;
     store_relaxed(&process_seed, cpprof__heap_random(&state));
 }

@@ -34,15 +34,6 @@ enum source {
 };
 
 uint64_t
-cpprof__clock_ns(int32_t clock)
-{
-    struct timespec t = {0, 0};
-
-    syscall(SYS_clock_gettime, clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-uint64_t
 cpprof__ticks_due(const struct cpprof__thread *t, uint64_t cpu_ns,
                   uint64_t period_ns)
 {

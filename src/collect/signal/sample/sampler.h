@@ -11,6 +11,7 @@
 #ifndef COLLECT_SIGNAL_SAMPLER_H
 #define COLLECT_SIGNAL_SAMPLER_H
 
+#include "arch/clock.h"
 #include "collect/signal/sample/ring.h"
 #include "collect/signal/tables/thread.h"
 
@@ -81,10 +82,6 @@ cpprof__sampler_charge(uint32_t weight, uintptr_t own_frame, uintptr_t start);
 uint64_t
 cpprof__ticks_due(const struct cpprof__thread *t, uint64_t cpu_ns,
                   uint64_t period_ns);
-
-/* CPU time of a clock, in ns. Safety: AS. */
-uint64_t
-cpprof__clock_ns(int32_t clock);
 
 /* Wake the drainer. Safety: AS. */
 void

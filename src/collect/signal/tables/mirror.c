@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/tables/mirror.h"
 
+#include "arch/clock.h"
+
 #include "arch/regs.h"
 
 #include <errno.h>
@@ -181,16 +183,14 @@ fill_head(char *base, int32_t pid, uint32_t image)
     struct cpprof__mirror_head *head = (void *)base;
     const struct cpprof__mirror *plan = &cpprof__mirror_plan;
     static const char magic[] = CPPROF__MIRROR_MAGIC;
-    struct timespec now = {0, 0};
     size_t i;
 
-    call3(SYS_clock_gettime, CLOCK_REALTIME, (long)&now, 0);
     head->pid = pid;
     head->image = image;
     head->is_forked = pid != plan->first_pid;
     head->n_bytes = plan->n_bytes;
     head->scripts = plan->scripts;
-    head->start_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    head->start_ns = cpprof__clock_ns(CLOCK_REALTIME);
     copy_name(head->name, plan->name, sizeof head->name);
     copy_name(head->owner, plan->owner, sizeof head->owner);
     head->state = CPPROF__MIRROR_RUNNING;

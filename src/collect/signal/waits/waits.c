@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/waits/waits.h"
 
+#include "arch/clock.h"
+
 #include "arch/regs.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/heap_random.h"
@@ -44,13 +46,13 @@ static struct {
 static uint64_t
 now_ns(void)
 {
-    struct timespec t = {0, 0};
+    uint64_t now;
 
     /* Another's clock_gettime() may lock something. */
     cpprof__heap_self.exempt++;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    now = cpprof__now_ns(CLOCK_MONOTONIC);
     cpprof__heap_self.exempt--;
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return now;
 }
 
 static uint64_t

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Clocks, in nanoseconds. There are two ways to read one:
+ *
+ *   cpprof__clock_ns()  asks the kernel. It works for the CPU clock of any
+ *                       thread, and runs no code but its own.
+ *   cpprof__now_ns()    asks libc, which reads most clocks without a system
+ *                       call, five times as fast. But a program may have put
+ *                       a function of its own in its place, which may allocate
+ *                       or lock.
+ *
+ * Both return 0 for a clock that does not exist: of a thread that has ended,
+ * for instance.
+ */
+#ifndef ARCH_CLOCK_H
+#define ARCH_CLOCK_H
+
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CPPROF__NS_PER_S 1000000000u
+
+static inline uint64_t
+cpprof__ns_of(struct timespec t)
+{
+    return (uint64_t)t.tv_sec * CPPROF__NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static inline struct timespec
+cpprof__timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / CPPROF__NS_PER_S),
+                             (long)(ns % CPPROF__NS_PER_S)};
+}
+
+/* Safety: AS. */
+static inline uint64_t
+cpprof__clock_ns(clockid_t clock)
+{
+    struct timespec t = {0, 0};
+
+    syscall(SYS_clock_gettime, clock, &t);
+    return cpprof__ns_of(t);
+}
+
+/* Safety: MT. */
+static inline uint64_t
+cpprof__now_ns(clockid_t clock)
+{
+    struct timespec t = {0, 0};
+
+    clock_gettime(clock, &t);
+    return cpprof__ns_of(t);
+}
+
+#endif
