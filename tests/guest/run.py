@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""The matrix of hosts and modes: no program behaves otherwise because of us.
+
+    run.py BUILD [HOST | MODE]...
+
+A host is one file of hosts/: a program that does one thing which a program may
+do, and checks itself. It runs alone first; then in every mode, and each of
+these cells must end as it ended alone: same exit status, same output. A cell
+that does not prints host, mode, what was expected and what came. The sentence
+of the contract that it stands for is its first comment; words in that comment:
+
+    needs: root   it is skipped for others
+    plugin        its file is also built with -DPLUGIN, as $HOST_PLUGIN
+
+A new host is a new file, nothing else.
+"""
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from tap import Tap  # pylint: disable=wrong-import-position
+
+SECONDS = 60
+# Most hosts wait more than they compute.
+AT_ONCE = 4
+CC = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1",
+      "-g", "-w", "-fno-builtin"]
+
+OUT = "out=%e.%k.%p.pb.gz"
+EVERYTHING = "cpu,heap=64k,block=1,mutex=1,wall,vm,"
+# How the library comes into the process, and the words of CPPROF.
+MODES = {
+    "off": ("preload", None),
+    "cpu timer": ("preload", "cpu,engine=timer," + OUT),
+    "cpu perf": ("preload", "cpu,engine=perf," + OUT),
+    "cpu itimer": ("preload", "cpu,engine=itimer," + OUT),
+    "heap": ("preload", "heap=64k," + OUT),
+    "locks": ("preload", "block=1,mutex=1," + OUT),
+    "wall": ("preload", "wall," + OUT),
+    "http": ("preload", "http=unix:%p.sock"),
+    "push": ("preload", "push=pushed,push-interval=1"),
+    "vm": ("preload", "vm," + OUT),
+    "all": ("preload", EVERYTHING + "http=unix:%p.sock," + OUT),
+    "record": ("record", "cpu"),
+    "record all": ("record", "cpu,heap,block,mutex,wall"),
+    "linked off": ("link", None),
+    "linked all": ("link", EVERYTHING + OUT),
+}
+
+
+def head_of(path):
+    with open(path, encoding="ascii") as text:
+        return re.search(r"guest: (.*?)\*/", text.read(), re.S).group(1)
+
+
+class Host:
+    """One file of hosts/, built."""
+
+    def __init__(self, build, folder, path):
+        self.name = os.path.basename(path)[:-2]
+        self.head = head_of(path)
+        self.program = os.path.join(folder, self.name)
+        self.linked = self.program + ".linked"
+        self.plugin = self.program + ".so"
+        words = CC + ["-I" + HERE, path, "-pthread"]
+        subprocess.run(words + ["-o", self.program, "-ldl"], check=True)
+        subprocess.run(words + ["-o", self.linked, "-ldl", "-L" + build,
+                                "-Wl,--no-as-needed", "-lcpprof",
+                                "-Wl,-rpath," + os.path.abspath(build)],
+                       check=True)
+        if re.search(r"\bplugin\b", self.head):
+            subprocess.run(words + ["-DPLUGIN", "-shared", "-fPIC", "-o",
+                                    self.plugin], check=True)
+
+    def why_not(self):
+        if "needs: root" in self.head and os.geteuid() != 0:
+            return "it needs root"
+        return None
+
+
+def run(host, build, mode):
+    """(exit status, output) of a host in a mode; None: alone."""
+    how, words = MODES[mode] if mode else ("alone", None)
+    folder = tempfile.mkdtemp(prefix="host.")
+    os.chmod(folder, 0o777)
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("CPPROF", "LD_", "MALLOC_"))}
+    env["HOST_PLUGIN"] = host.plugin
+    command = [host.linked if how == "link" else host.program]
+    if how == "record":
+        command = [os.path.join(build, "cpprof"), "record", "-t", words, "-o",
+                   os.path.join(folder, "cell.pb.gz"), "--"] + command
+    elif how == "preload":
+        env["LD_PRELOAD"] = os.path.join(build, "libcpprof.so")
+    if how in ("preload", "link") and words:
+        env["CPPROF"] = words
+    try:
+        done = subprocess.run(command, cwd=folder, env=env, timeout=SECONDS,
+                              stdin=subprocess.DEVNULL, capture_output=True,
+                              check=False, start_new_session=True)
+        result = done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired as late:
+        result = "no end after %d s" % SECONDS, late.stdout or b"", b""
+        subprocess.run(["pkill", "-KILL", "-f", host.program], check=False)
+    shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def told(result):
+    status, out, err = result
+    text = "status %s" % (status,)
+    for name, data in (("printed", out), ("said", err)):
+        if data:
+            text += ", %s %s" % (name, data[-600:].decode(errors="replace"))
+    return text
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    asked = sys.argv[2:]
+    modes = [mode for mode in MODES if mode in asked] or list(MODES)
+    names = [name for name in asked if name not in MODES]
+    tap = Tap()
+    folder = tempfile.mkdtemp(prefix="hosts.")
+    os.chmod(folder, 0o755)
+    paths = sorted(os.path.join(HERE, "hosts", name)
+                   for name in os.listdir(os.path.join(HERE, "hosts"))
+                   if not names or name[:-2] in names)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        hosts = list(pool.map(lambda path: Host(build, folder, path), paths))
+        for host in hosts:
+            if host.why_not():
+                tap.skip(host.name, host.why_not())
+        hosts = [host for host in hosts if not host.why_not()]
+        alone = {host: pool.submit(run, host, build, None) for host in hosts}
+        cells = {(host, mode): pool.submit(run, host, build, mode)
+                 for host in hosts for mode in modes}
+        for host in hosts:
+            wanted = alone[host].result()
+            tap.ok("%s alone" % host.name, wanted[0] == 0, host.head,
+                   told(wanted))
+            for mode in modes:
+                got = cells[host, mode].result()
+                tap.ok("%s under %s" % (host.name, mode),
+                       got[:2] == wanted[:2], "host: " + host.head,
+                       "mode: %s, %s" % (mode, MODES[mode][1]),
+                       "expected: " + told(wanted), "got: " + told(got))
+    shutil.rmtree(folder, ignore_errors=True)
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
