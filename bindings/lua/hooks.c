@@ -114,7 +114,7 @@ set(lua_State *L, lua_Hook hook, int mask, int count)
 }
 
 /* A count of the program's would begin anew at every change of the hook, and
- * with it its limit of instructions: then its own events are the places to
+ * with it its limit of instructions: then its own events are the locations to
  * sample, and the hook stays. */
 void
 hook_for_tick(struct state *s, lua_State *L)
@@ -266,7 +266,7 @@ runs_function(lua_State *L)
 
 /* The time up to a call was the caller's, if there is one. */
 static void
-set_place(struct state *s, lua_State *L, const lua_Debug *ar)
+set_location(struct state *s, lua_State *L, const lua_Debug *ar)
 {
     s->at = L;
     s->level = mask_of(ar->event) == LUA_MASKCALL && has_caller(s, L);
@@ -299,7 +299,7 @@ come_back(struct state *s)
 static void
 answer_mixed(struct state *s, lua_State *L, const lua_Debug *ar)
 {
-    set_place(s, L, ar);
+    set_location(s, L, ar);
     walk_names(s);
     cpprof_vm_poll(s->thread);
     if (s->waiting && s->waiting->thread)
@@ -343,7 +343,7 @@ answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
     leave_out_host(s);
     if (is_first_call(s, L, ar))
         cpprof_vm_leave_out(s->thread, 0);
-    set_place(s, L, ar);
+    set_location(s, L, ar);
     cpprof_vm_safepoint(s->thread);
     s->at = NULL;
 }
@@ -427,7 +427,7 @@ end_span(struct state *s, lua_State *L, const lua_Debug *ar)
 
     if (!is_last && !may_be_due(s))
         return;
-    set_place(s, L, ar);
+    set_location(s, L, ar);
     if (is_last) {
         cpprof_vm_span_end_(s->thread);
         s->looked = 0;

@@ -110,7 +110,8 @@ use_known(struct cpprof_vm_peek *frame, const struct function *known)
 
 /* The best that can be said without looking anywhere. */
 static void
-use_place(lua_State *L, struct cpprof_vm_peek *frame, lua_Debug *ar, char *name)
+use_location(lua_State *L, struct cpprof_vm_peek *frame, lua_Debug *ar,
+             char *name)
 {
     frame->flags |= CPPROF_VM_UNNAMED;
     frame->function.name = name;
@@ -142,7 +143,7 @@ tell(struct telling *t, lua_State *L, struct level *level,
     if (known)
         use_known(&frame, known);
     else
-        use_place(L, &frame, &level->ar, name);
+        use_location(L, &frame, &level->ar, name);
     if (level->ar.currentline > 0)
         frame.line = level->ar.currentline;
     if (is_entry(L, level, below))

@@ -35,7 +35,7 @@
 #define REST 100
 
 /* Tunable: what a hook of a mixed stack may take before it counts as that. */
-#define DEAR_NS 50000
+#define HOOK_BUDGET_NS 50000
 
 /* Tunable: ticks after which a signal that did not come is taken for lost, and
  * after which it is looked at why. */
@@ -62,7 +62,7 @@ is_profiled(void)
 
 /* ---- what runs --------------------------------------------------------- */
 
-enum place {
+enum situation {
     ELSEWHERE, /* another thread runs it, or nobody says that this one does */
     IDLE,      /* no function of it is there: the host does something else */
     HERE,
@@ -78,8 +78,8 @@ has_frames(struct state *s, lua_State *L)
 }
 
 /* Held, in the thread self. */
-static enum place
-place_of(struct state *s, lua_State *L, int self)
+static enum situation
+situation_of(struct state *s, lua_State *L, int self)
 {
     bool is_known = inside_is_run(L) > 0;
 
@@ -151,10 +151,10 @@ look_for_spans(struct look *look, struct state *s, lua_State *L, bool is_idle)
 static void
 look_at(struct look *look, struct state *s, lua_State *L)
 {
-    enum place place = place_of(s, L, look->self);
+    enum situation situation = situation_of(s, L, look->self);
     bool is_known = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == look->self;
 
-    if (place == ELSEWHERE) {
+    if (situation == ELSEWHERE) {
         if (is_known)
             __atomic_store_n(&s->is_elsewhere, 1, __ATOMIC_RELEASE);
         return;
@@ -162,9 +162,9 @@ look_at(struct look *look, struct state *s, lua_State *L)
     if (!is_known)
         state_move_here(s);
     if (spans_run())
-        look_for_spans(look, s, L, place == IDLE);
+        look_for_spans(look, s, L, situation == IDLE);
     else
-        look_for_ticks(look, s, L, place == IDLE);
+        look_for_ticks(look, s, L, situation == IDLE);
 }
 
 static void
@@ -463,7 +463,7 @@ state_arm(struct state *s)
     else
         hook_for_tick(s, s->running);
     took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-    if (took > DEAR_NS)
+    if (took > HOOK_BUDGET_NS)
         s->mixed_rest_until_ns = clock_ns(CLOCK_MONOTONIC) + REST * took;
     return true;
 }

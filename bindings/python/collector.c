@@ -53,11 +53,11 @@ on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n)
     if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
         ticks_answer();
     if (!PyUnicode_CompareWithASCIIString(args[0], "start")) {
-        spans_enter(t, callback);
+        spans_function_begin(t, callback);
         note_caller(t->state);
     } else {
         note_caller(NULL);
-        spans_leave(t, callback);
+        spans_function_end(t, callback);
     }
     Py_RETURN_NONE;
 }
@@ -79,7 +79,7 @@ callbacks_of_collector(void)
 }
 
 static Py_ssize_t
-place_in(PyObject *list)
+index_in(PyObject *list)
 {
     Py_ssize_t i = PyList_GET_SIZE(list);
 
@@ -96,7 +96,7 @@ collector_hook(void)
 
     if (!callback)
         callback = PyCFunction_New(&method, NULL);
-    if (list && callback && place_in(list) < 0)
+    if (list && callback && index_in(list) < 0)
         PyList_Append(list, callback);
     PyErr_Clear();
     Py_XDECREF(list);
@@ -106,7 +106,7 @@ void
 collector_unhook(void)
 {
     PyObject *list = callback ? callbacks_of_collector() : NULL;
-    Py_ssize_t i = list ? place_in(list) : -1;
+    Py_ssize_t i = list ? index_in(list) : -1;
 
     note_caller(NULL);
     if (i >= 0)

@@ -47,7 +47,7 @@
 #define FRAME_BYTES offsetof(struct _PyInterpreterFrame, localsplus)
 #define CODE_BYTES  offsetof(PyCodeObject, co_code_adaptive)
 
-struct place {
+struct position {
     const PyCodeObject *code;
     const _Py_CODEUNIT *at;
     const struct _PyInterpreterFrame *frame;
@@ -66,7 +66,7 @@ struct peek {
     const _PyStackChunk *chunk; /* of the data stack, where frames go on */
     const struct _PyInterpreterFrame *next;
     const struct _PyInterpreterFrame *collects; /* its line does; NULL: none */
-    struct place places[BATCH];
+    struct position positions[BATCH];
     union {
         PyCodeObject code;
         char bytes[CODE_BYTES];
@@ -131,8 +131,8 @@ read_frames(struct peek *p)
     size_t n = 0;
 
     while (n < BATCH && p->next && read_frame(p, &frame)) {
-        p->places[n++] = (struct place){frame.f_code, frame.prev_instr, p->next,
-                                        frame.is_entry & 1};
+        p->positions[n++] = (struct position){frame.f_code, frame.prev_instr,
+                                              p->next, frame.is_entry & 1};
         p->next = frame.previous;
     }
     return n;
@@ -142,11 +142,12 @@ read_frames(struct peek *p)
 
 /* Of the instruction that runs, or ran last, in units; -1: none has yet. */
 static ptrdiff_t
-offset_in(const struct place *place)
+offset_in(const struct position *position)
 {
-    const char *first = (const char *)place->code + CODE_BYTES;
+    const char *first = (const char *)position->code + CODE_BYTES;
 
-    return ((const char *)place->at - first) / (ptrdiff_t)sizeof(_Py_CODEUNIT);
+    return ((const char *)position->at - first) /
+           (ptrdiff_t)sizeof(_Py_CODEUNIT);
 }
 
 static bool
@@ -157,9 +158,9 @@ is_alive(const PyObject *object, const PyTypeObject *type)
 }
 
 static bool
-makes_sense(const struct place *place, const PyCodeObject *code)
+makes_sense(const struct position *position, const PyCodeObject *code)
 {
-    ptrdiff_t offset = offset_in(place);
+    ptrdiff_t offset = offset_in(position);
 
     return is_alive((const PyObject *)code, &PyCode_Type) && offset >= -1 &&
            offset < Py_SIZE(code);
@@ -175,10 +176,10 @@ read_codes(struct peek *p, size_t n)
     for (i = 0; i < n; i++) {
         to[i] = (struct iovec){p->codes[i].bytes, CODE_BYTES};
         from[i] =
-            (struct iovec){(void *)(uintptr_t)p->places[i].code, CODE_BYTES};
+            (struct iovec){(void *)(uintptr_t)p->positions[i].code, CODE_BYTES};
     }
     n = read_pieces(to, from, n);
-    for (i = 0; i < n && makes_sense(&p->places[i], &p->codes[i].code); i++)
+    for (i = 0; i < n && makes_sense(&p->positions[i], &p->codes[i].code); i++)
         continue;
     return i;
 }
@@ -353,7 +354,7 @@ tell(struct peek *p, size_t i, cpprof_vm_visit *visit, void *ctx)
 {
     PyCodeObject *code = &p->codes[i].code;
     struct cpprof_vm_peek frame = {
-        .flags = p->places[i].is_entry ? CPPROF_VM_ENTRY : 0,
+        .flags = p->positions[i].is_entry ? CPPROF_VM_ENTRY : 0,
         .function.start_line = code->co_firstlineno,
     };
     const char *name;
@@ -361,7 +362,7 @@ tell(struct peek *p, size_t i, cpprof_vm_visit *visit, void *ctx)
     if (p->copies)
         use_copies(p->copies, code);
     name = text_of(code->co_qualname, p->name);
-    frame.line = line_at(code, offset_in(&p->places[i]));
+    frame.line = line_at(code, offset_in(&p->positions[i]));
     frame.function.file = text_of(code->co_filename, p->file);
     frame.function.name =
         name_in_profile(name, frame.function.file, p->whole_name);
@@ -375,7 +376,7 @@ tell_collector(const struct peek *p, size_t i, cpprof_vm_visit *visit,
 {
     const struct cpprof_vm_peek frame = {.function.name = COLLECTOR_NAME};
 
-    return p->places[i].frame != p->collects || visit(ctx, &frame);
+    return p->positions[i].frame != p->collects || visit(ctx, &frame);
 }
 
 static void

@@ -203,7 +203,7 @@ stop_controlled(struct cpprof_error *error)
     enum cpprof_status status;
 
     if (counts_spans())
-        spans_finish();
+        spans_end();
     else
         ticks_sample();
     collector_unhook();

@@ -91,7 +91,7 @@ extern PyTypeObject spans_type;
 void
 spans_begin(void);
 void
-spans_finish(void);
+spans_end(void);
 /* Threads that nobody profiles. */
 void
 spans_hook_all(void);
@@ -100,9 +100,9 @@ void
 spans_forget(void);
 /* Around what counts as a C function and is none. */
 void
-spans_enter(struct thread *t, PyObject *function);
+spans_function_begin(struct thread *t, PyObject *function);
 void
-spans_leave(struct thread *t, PyObject *function);
+spans_function_end(struct thread *t, PyObject *function);
 
 /* ------------------------------------------------------- walk.c ---------- */
 

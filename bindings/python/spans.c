@@ -184,7 +184,7 @@ on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
 }
 
 void
-spans_enter(struct thread *t, PyObject *function)
+spans_function_begin(struct thread *t, PyObject *function)
 {
     PyFrameObject *frame = PyThreadState_GetFrame(t->state);
 
@@ -196,7 +196,7 @@ spans_enter(struct thread *t, PyObject *function)
 }
 
 void
-spans_leave(struct thread *t, PyObject *function)
+spans_function_end(struct thread *t, PyObject *function)
 {
     if (t->is_hooked && may_be_due(t))
         cpprof_vm_span_next(t->vm);
@@ -390,7 +390,7 @@ spans_hook_all(void)
 }
 
 void
-spans_finish(void)
+spans_end(void)
 {
     hook_new_threads(Py_None, true);
     threads_update();

@@ -97,12 +97,12 @@ cpprof__index_find(const struct cpprof__index *index, uint64_t hash,
     if (!index->capacity)
         return CPPROF__INDEX_NONE;
     for (i = tag & mask;; i = (i + 1) & mask) {
-        const struct cpprof__index_place *place = &index->places[i];
+        const struct cpprof__index_slot *slot = &index->slots[i];
 
-        if (place->value == CPPROF__INDEX_NONE)
+        if (slot->value == CPPROF__INDEX_NONE)
             return CPPROF__INDEX_NONE;
-        if (place->hash == tag && equal(ctx, place->value))
-            return place->value;
+        if (slot->hash == tag && equal(ctx, slot->value))
+            return slot->value;
     }
 }
 
@@ -112,10 +112,10 @@ put(struct cpprof__index *index, uint32_t tag, uint32_t value)
     size_t mask = index->capacity - 1;
     size_t i = tag & mask;
 
-    while (index->places[i].value != CPPROF__INDEX_NONE)
+    while (index->slots[i].value != CPPROF__INDEX_NONE)
         i = (i + 1) & mask;
-    index->places[i].hash = tag;
-    index->places[i].value = value;
+    index->slots[i].hash = tag;
+    index->slots[i].value = value;
     index->n++;
 }
 
@@ -126,14 +126,14 @@ grow(struct cpprof__index *index)
     size_t i;
 
     larger.capacity = index->capacity ? index->capacity * 2 : 64;
-    larger.places = malloc(larger.capacity * sizeof *larger.places);
-    if (!larger.places)
+    larger.slots = malloc(larger.capacity * sizeof *larger.slots);
+    if (!larger.slots)
         return false;
-    memset(larger.places, 0xff, larger.capacity * sizeof *larger.places);
+    memset(larger.slots, 0xff, larger.capacity * sizeof *larger.slots);
     for (i = 0; i < index->capacity; i++)
-        if (index->places[i].value != CPPROF__INDEX_NONE)
-            put(&larger, index->places[i].hash, index->places[i].value);
-    free(index->places);
+        if (index->slots[i].value != CPPROF__INDEX_NONE)
+            put(&larger, index->slots[i].hash, index->slots[i].value);
+    free(index->slots);
     *index = larger;
     return true;
 }
@@ -150,6 +150,6 @@ cpprof__index_add(struct cpprof__index *index, uint64_t hash, uint32_t value)
 void
 cpprof__index_free(struct cpprof__index *index)
 {
-    free(index->places);
+    free(index->slots);
     memset(index, 0, sizeof *index);
 }

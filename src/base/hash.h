@@ -69,16 +69,16 @@ cpprof__hash_bytes(const void *data, size_t n, uint64_t seed);
 
 /*
  * Invariants: capacity is 0 or a power of two; at most 3/4 of it is in use;
- * an empty place holds value CPPROF__INDEX_NONE.
+ * an empty slot holds value CPPROF__INDEX_NONE.
  */
 #define CPPROF__INDEX_NONE UINT32_MAX
 
 struct cpprof__index {
-    struct cpprof__index_place {
-        uint32_t hash; /* folded to 32 bits: chooses the place, skips most
+    struct cpprof__index_slot {
+        uint32_t hash; /* folded to 32 bits: chooses the slot, skips most
                         * comparisons, and is enough to grow the table */
         uint32_t value;
-    } * places;
+    } * slots;
     size_t capacity;
     size_t n;
 };
@@ -95,8 +95,8 @@ static inline void
 cpprof__index_prefetch(const struct cpprof__index *index, uint64_t hash)
 {
     if (index->capacity)
-        __builtin_prefetch(&index->places[(uint32_t)(hash ^ hash >> 32) &
-                                          (index->capacity - 1)]);
+        __builtin_prefetch(&index->slots[(uint32_t)(hash ^ hash >> 32) &
+                                         (index->capacity - 1)]);
 }
 
 /* Add a value that is not there yet; false when out of memory. */

@@ -30,13 +30,13 @@ bool
 cpprof__cli_is_report(const char *word);
 
 struct cpprof_pprof;
-struct cpprof__report_words;
+struct cpprof__report_flags;
 
 /* Run the shell until `quit` or the end of its input. Returns the exit status
  * of the program. */
 int
 cpprof__shell(struct cpprof_pprof *profile,
-              const struct cpprof__report_words *words);
+              const struct cpprof__report_flags *words);
 
 /* The text of `cpprof help report`. */
 void

@@ -145,7 +145,7 @@ entries(size_t *n)
 }
 
 static void
-add_row(struct cpprof__buffer *b, const struct entry *entry)
+add_record(struct cpprof__buffer *b, const struct entry *entry)
 {
     cpprof__buffer_printf(b, "<tr><td>%zu</td><td><a href='", entry->count);
     cpprof__text_path(b, entry->name);
@@ -171,7 +171,7 @@ add_page(struct cpprof__buffer *b, const struct entry *all, size_t n)
 
     cpprof__text_add(b, head);
     for (i = 0; i < n; i++)
-        add_row(b, &all[i]);
+        add_record(b, &all[i]);
     cpprof__text_add(b, middle);
     for (i = 0; i < n; i++)
         add_description(b, &all[i]);

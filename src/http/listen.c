@@ -44,7 +44,7 @@ run_task(void *arg)
 {
     struct task task = *(struct task *)arg;
 
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     cpprof__own_thread_begin();
     free(arg);
     task.run(task.arg);

@@ -51,7 +51,7 @@ extern bool cpprof__allocator_checks; /* nor was it always */
 static inline void
 uncount(size_t n)
 {
-    struct cpprof__heap_self *self = &cpprof__heap_self;
+    struct cpprof__hook_self *self = &cpprof__hook_self;
 
     self->left = (int64_t)((uint64_t)self->left + n);
 }
@@ -97,7 +97,7 @@ struct probe {
 static inline struct probe
 probe_begin(void)
 {
-    struct cpprof__heap_self *self = &cpprof__heap_self;
+    struct cpprof__hook_self *self = &cpprof__hook_self;
     int64_t floor = load_relaxed(&cpprof__heap_floor);
     struct probe probe = {self->left, (int64_t)((uint64_t)floor - 1),
                           cpprof__allocator_probes};
@@ -113,10 +113,10 @@ probe_end(struct probe *probe)
 {
     bool was_called = !cpprof__allocator_probes;
 
-    if (!was_called && cpprof__heap_self.left != probe->due)
+    if (!was_called && cpprof__hook_self.left != probe->due)
         probe->is_inner = was_called = true;
     cpprof__allocator_probes = false;
-    cpprof__heap_self.left = probe->left;
+    cpprof__hook_self.left = probe->left;
     return was_called;
 }
 

@@ -6,8 +6,8 @@
  * forkpty) comes by the handlers that are registered in init.c.
  */
 #include "interpose/fork.h"
+#include "collect/dump/blocked_thread.h"
 #include "collect/dump/dump.h"
-#include "collect/dump/sleeper.h"
 #include "collect/encode/names.h"
 #include "collect/heap/heap_maps.h"
 #include "collect/registry/registry.h"
@@ -45,7 +45,7 @@ cpprof__before_fork(void)
     cpprof__tables_fork_prepare();
     cpprof__names_fork_prepare();
     cpprof__registry_fork_prepare();
-    cpprof__born_fork_prepare();
+    cpprof__thread_creation_fork_prepare();
     cpprof__maps_fork_prepare();
 }
 
@@ -58,7 +58,7 @@ cpprof__after_fork_in_parent(void)
     if (in_fork)
         return;
     cpprof__maps_fork_done();
-    cpprof__born_fork_parent();
+    cpprof__thread_creation_fork_parent();
     cpprof__registry_fork_parent();
     cpprof__names_fork_parent();
     cpprof__tables_fork_parent();
@@ -78,8 +78,8 @@ cpprof__after_fork_in_child(void)
     if (in_fork)
         return;
     cpprof__maps_fork_done();
-    cpprof__born_fork_child();
-    cpprof__sleeper_note_main();
+    cpprof__thread_creation_fork_child();
+    cpprof__blocked_thread_note_main();
     cpprof__own_threads_fork_child();
     cpprof__registry_fork_child();
     cpprof__names_fork_child();

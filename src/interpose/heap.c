@@ -137,7 +137,7 @@ void
 cpprof__heap_start(void)
 {
     find_all();
-    cpprof__heap_main_stack();
+    cpprof__main_stack_find();
     if (cpprof__tables_make(NULL) == CPPROF_OK)
         make_heap();
     begin_to_follow();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The library's first and last steps in a process. */
-#include "collect/dump/sleeper.h"
+#include "collect/dump/blocked_thread.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
 #include "http/listen.h"
@@ -38,7 +38,7 @@ first(void)
     pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
                    cpprof__after_fork_in_child);
     at_quick_exit(at_quick_exit_);
-    cpprof__sleeper_note_main();
+    cpprof__blocked_thread_note_main();
     cpprof__environment_read();
     cpprof__heap_start();
     cpprof__waits_start();

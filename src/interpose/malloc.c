@@ -177,7 +177,7 @@ realloc_sampled(void *old, size_t n, bool due)
 {
     struct cpprof__heap_removed removed = {.block.address = 0};
     struct cpprof__heap_ahead ahead = {.rate = 0};
-    struct cpprof__heap_exempt before;
+    struct cpprof__exempt before;
     void *address;
     int64_t left;
 
@@ -185,14 +185,14 @@ realloc_sampled(void *old, size_t n, bool due)
         cpprof__heap_remove(old, 0, &removed);
     if (due)
         sample_begin(&ahead, n);
-    before = cpprof__heap_exempt_begin((uintptr_t)__builtin_frame_address(0));
-    left = cpprof__heap_self.left;
+    before = cpprof__exempt_begin((uintptr_t)__builtin_frame_address(0));
+    left = cpprof__hook_self.left;
     address = load_relaxed(&real_realloc)(old, n);
-    if (cpprof__heap_self.left != left) {
+    if (cpprof__hook_self.left != left) {
         store_relaxed(&realloc_comes_back, true);
-        cpprof__heap_self.left = left;
+        cpprof__hook_self.left = left;
     }
-    cpprof__heap_exempt_end(&before);
+    cpprof__exempt_end(&before);
     if (!address && n && removed.block.address)
         cpprof__heap_restore(&removed);
     cpprof__heap_sample_end(&ahead, address, n);

@@ -65,7 +65,7 @@ forget(void *at, size_t n)
     if (!load_relaxed(&cpprof__maps_n))
         return;
     cpprof__maps_lock(&old);
-    cpprof__maps_cut((uintptr_t)at, n);
+    cpprof__maps_remove((uintptr_t)at, n);
     cpprof__maps_unlock(&old);
 }
 
@@ -128,7 +128,7 @@ munmap_followed(void *at, size_t n)
     cpprof__maps_lock(&old);
     result = load_relaxed(&real_munmap)(at, n);
     if (!result)
-        cpprof__maps_cut((uintptr_t)at, in_pages(n));
+        cpprof__maps_remove((uintptr_t)at, in_pages(n));
     cpprof__maps_unlock(&old);
     return result;
 }
@@ -189,7 +189,7 @@ mremap_followed(void *from, size_t n, size_t n_now, int flags, void *want)
         if (n && !(flags & MREMAP_DONTUNMAP))
             cpprof__maps_move((uintptr_t)from, n, (uintptr_t)to, n_now);
         else
-            cpprof__maps_cut((uintptr_t)to, n_now);
+            cpprof__maps_remove((uintptr_t)to, n_now);
     }
     cpprof__maps_unlock(&old);
     return to;

@@ -12,7 +12,7 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
-#include "collect/threads/threadcreate.h"
+#include "collect/threads/thread_creation.h"
 #include <cpprof/status.h>
 
 #include <errno.h>
@@ -44,7 +44,7 @@ struct note {
     void *arg;
     const void *labels;
     size_t stack_bytes;
-    struct cpprof__born *born;
+    struct cpprof__thread_creation *creation;
 };
 
 static struct note *
@@ -74,9 +74,9 @@ take_note(void *arg)
     struct note note = *(struct note *)arg;
 
     free(arg);
-    cpprof__born_started(note.born);
-    cpprof__heap_thread_stack(note.stack_bytes);
-    cpprof__thread_born(note.start, note.labels);
+    cpprof__thread_creation_started(note.creation);
+    cpprof__thread_stack_known(note.stack_bytes);
+    cpprof__thread_creation(note.start, note.labels);
     return note;
 }
 
@@ -91,25 +91,26 @@ announce(uintptr_t start, void *arg, size_t stack_bytes)
 
 /* Who created the thread goes with what it is started with. */
 static void
-set_born(struct cpprof__thread *t, struct note *note, struct cpprof__born *born)
+set_creation(struct cpprof__thread *t, struct note *note,
+             struct cpprof__thread_creation *creation)
 {
     if (t)
-        t->born = born;
+        t->creation = creation;
     else if (note)
-        note->born = born;
+        note->creation = creation;
     else
-        cpprof__born_cancel(born);
+        cpprof__thread_creation_cancel(creation);
 }
 
 static void *
-run_pthread(void *place)
+run_pthread(void *slot)
 {
-    struct cpprof__thread *t = place;
+    struct cpprof__thread *t = slot;
     void *(*start)(void *) = (void *(*)(void *))t->start;
     void *arg = t->start_arg;
 
-    cpprof__born_started(t->born);
-    cpprof__heap_thread_stack(t->stack_bytes);
+    cpprof__thread_creation_started(t->creation);
+    cpprof__thread_stack_known(t->stack_bytes);
     cpprof__thread_started(t);
     return start(arg);
 }
@@ -127,7 +128,7 @@ run_pthread_later(void *arg)
 static bool
 is_ours(void)
 {
-    return cpprof__heap_self.exempt &&
+    return cpprof__hook_self.exempt &&
            cpprof__is_own_thread((int32_t)syscall(SYS_gettid));
 }
 
@@ -138,7 +139,7 @@ pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
     size_t stack_bytes;
     struct cpprof__thread *t;
     struct note *note;
-    struct cpprof__born *born;
+    struct cpprof__thread_creation *creation;
     int failed;
 
     if (is_ours())
@@ -146,8 +147,8 @@ pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
     stack_bytes = stack_bytes_of(attr);
     t = announce((uintptr_t)start, arg, stack_bytes);
     note = t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
-    born = cpprof__born_announce((uintptr_t)start);
-    set_born(t, note, born);
+    creation = cpprof__thread_creation_announce((uintptr_t)start);
+    set_creation(t, note, creation);
     if (t)
         failed = cpprof__real_pthread_create(thread, attr, run_pthread, t);
     else if (note)
@@ -156,7 +157,7 @@ pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
     else
         return EAGAIN;
     if (failed)
-        cpprof__born_cancel(born);
+        cpprof__thread_creation_cancel(creation);
     if (failed && t)
         cpprof__thread_cancel(t);
     if (failed)
@@ -165,14 +166,14 @@ pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
 }
 
 static int
-run_thrd(void *place)
+run_thrd(void *slot)
 {
-    struct cpprof__thread *t = place;
+    struct cpprof__thread *t = slot;
     thrd_start_t start = (thrd_start_t)t->start;
     void *arg = t->start_arg;
 
-    cpprof__born_started(t->born);
-    cpprof__heap_thread_stack(t->stack_bytes);
+    cpprof__thread_creation_started(t->creation);
+    cpprof__thread_stack_known(t->stack_bytes);
     cpprof__thread_started(t);
     return start(arg);
 }
@@ -196,10 +197,11 @@ thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
     struct cpprof__thread *t = announce((uintptr_t)start, arg, stack_bytes);
     struct note *note =
         t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
-    struct cpprof__born *born = cpprof__born_announce((uintptr_t)start);
+    struct cpprof__thread_creation *creation =
+        cpprof__thread_creation_announce((uintptr_t)start);
     int failed;
 
-    set_born(t, note, born);
+    set_creation(t, note, creation);
     if (t)
         failed = create(thread, run_thrd, t);
     else if (note)
@@ -207,7 +209,7 @@ thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
     else
         return thrd_nomem;
     if (failed != thrd_success)
-        cpprof__born_cancel(born);
+        cpprof__thread_creation_cancel(creation);
     if (failed != thrd_success && t)
         cpprof__thread_cancel(t);
     if (failed != thrd_success)

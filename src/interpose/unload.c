@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* dlclose: after it, addresses may mean other code. */
 #include "collect/cpu/session.h"
-#include "collect/dump/sleeper.h"
+#include "collect/dump/blocked_thread.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
@@ -19,7 +19,7 @@ before_unload(void)
 
     cpprof__session_before_unload();
     cpprof__tables_before_unload();
-    cpprof__sleeper_unload_begin();
+    cpprof__blocked_thread_unload_begin();
 }
 
 static void
@@ -28,7 +28,7 @@ after_unload(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    cpprof__sleeper_unload_end();
+    cpprof__blocked_thread_unload_end();
     cpprof__session_after_unload();
     cpprof__tables_after_unload();
     cpprof__heap_after_unload();

@@ -33,12 +33,12 @@
 #define ID_MAX ((CPPROF__BUILD_ID_TEXT - 1) / 2)
 
 /* Where a field is, and how wide. */
-struct place {
+struct field {
     uint8_t at;
     uint8_t n;
 };
 
-#define PLACE(type, field)                                                     \
+#define FIELD(type, field)                                                     \
     {                                                                          \
         offsetof(type, field), sizeof(((type *)0)->field)                      \
     }
@@ -46,30 +46,30 @@ struct place {
 /* A run of notes, as a program or section header has it. */
 struct header_layout {
     size_t n_bytes; /* of one header: what e_phentsize must be */
-    struct place type;
-    struct place offset;
-    struct place address;
-    struct place size;
-    struct place align;
+    struct field type;
+    struct field offset;
+    struct field address;
+    struct field size;
+    struct field align;
 };
 
 /* One of the two classes of ELF. */
 struct layout {
     size_t n_bytes;
-    struct place phoff, phentsize, phnum;
-    struct place shoff, shentsize, shnum;
+    struct field phoff, phentsize, phnum;
+    struct field shoff, shentsize, shnum;
     struct header_layout program, section;
 };
 
 #define LAYOUT(E, P, S)                                                        \
     {                                                                          \
-        sizeof(E), PLACE(E, e_phoff), PLACE(E, e_phentsize),                   \
-            PLACE(E, e_phnum), PLACE(E, e_shoff), PLACE(E, e_shentsize),       \
-            PLACE(E, e_shnum),                                                 \
-            {sizeof(P),         PLACE(P, p_type),   PLACE(P, p_offset),        \
-             PLACE(P, p_vaddr), PLACE(P, p_filesz), PLACE(P, p_align)},        \
-            {sizeof(S),         PLACE(S, sh_type), PLACE(S, sh_offset),        \
-             PLACE(S, sh_addr), PLACE(S, sh_size), PLACE(S, sh_addralign)},    \
+        sizeof(E), FIELD(E, e_phoff), FIELD(E, e_phentsize),                   \
+            FIELD(E, e_phnum), FIELD(E, e_shoff), FIELD(E, e_shentsize),       \
+            FIELD(E, e_shnum),                                                 \
+            {sizeof(P),         FIELD(P, p_type),   FIELD(P, p_offset),        \
+             FIELD(P, p_vaddr), FIELD(P, p_filesz), FIELD(P, p_align)},        \
+            {sizeof(S),         FIELD(S, sh_type), FIELD(S, sh_offset),        \
+             FIELD(S, sh_addr), FIELD(S, sh_size), FIELD(S, sh_addralign)},    \
     }
 
 static const struct layout layout32 =
@@ -110,15 +110,15 @@ read_exactly(struct image *image, uint64_t offset, void *data, size_t n)
 }
 
 static uint64_t
-get(const struct image *image, const uint8_t *from, struct place place)
+get(const struct image *image, const uint8_t *from, struct field field)
 {
     uint64_t v = 0;
     size_t i;
 
-    for (i = 0; i < place.n; i++) {
-        size_t at = image->big_endian ? i : place.n - 1u - i;
+    for (i = 0; i < field.n; i++) {
+        size_t at = image->big_endian ? i : field.n - 1u - i;
 
-        v = v << 8 | from[place.at + at];
+        v = v << 8 | from[field.at + at];
     }
     return v;
 }
@@ -133,7 +133,7 @@ align_up(uint64_t n, uint64_t align)
 static bool
 read_note(struct image *image, struct table *notes, uint64_t align)
 {
-    static const struct place n_name = {0, 4}, n_desc = {4, 4}, type = {8, 4};
+    static const struct field n_name = {0, 4}, n_desc = {4, 4}, type = {8, 4};
     uint8_t head[16];
     uint64_t desc_at, n;
 

@@ -59,7 +59,7 @@ ask_all(const char *data, size_t n, struct cpprof_pprof **out,
 
 /* There may be names in front of a profile. */
 static enum cpprof_status
-ask_behind_names(const char *data, size_t n, struct cpprof__names *names,
+ask_behind_names(const char *data, size_t n, struct cpprof__legacy_names *names,
                  struct cpprof_pprof **out, struct cpprof_error *error)
 {
     enum cpprof_status status = cpprof__read_names(&data, &n, names, error);
@@ -75,7 +75,7 @@ enum cpprof_status
 cpprof__read_legacy(const char *data, size_t n, struct cpprof_pprof **out,
                     struct cpprof_error *error)
 {
-    struct cpprof__names names = {0};
+    struct cpprof__legacy_names names = {0};
     struct cpprof_pprof *p = NULL;
     enum cpprof_status status = ask_behind_names(data, n, &names, &p, error);
 

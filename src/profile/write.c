@@ -68,5 +68,5 @@ cpprof_pprof_write(const struct cpprof_pprof *p,
         status = cpprof__dump_text(p, &out, error);
     else if (status == CPPROF_OK)
         status = write_stacks(p, format, o.sample_index, &out, error);
-    return cpprof__sink_finish(&out, status, error);
+    return cpprof__sink_end(&out, status, error);
 }

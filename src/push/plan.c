@@ -133,8 +133,8 @@ take_url(const char *url, struct cpprof__push_plan *plan,
 }
 
 static enum cpprof_status
-take_place(const char *url, struct cpprof__push_plan *plan,
-           struct cpprof_error *error)
+take_target(const char *url, struct cpprof__push_plan *plan,
+            struct cpprof_error *error)
 {
     if (!strncmp(url, "file:///", 8))
         url += 7;
@@ -324,7 +324,7 @@ cpprof__push_plan_make(const char *url,
     status = cpprof__options(&given, sizeof given, options,
                              "struct cpprof_push_options", error);
     if (status == CPPROF_OK)
-        status = take_place(url, plan, error);
+        status = take_target(url, plan, error);
     if (status == CPPROF_OK)
         status = take_name(given.name, plan, error);
     if (status == CPPROF_OK)

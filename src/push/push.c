@@ -451,7 +451,7 @@ static enum cpprof_status
 push_as_asked(const struct cpprof__environment *env, bool is_descendant,
               struct cpprof_error *error)
 {
-    const struct cpprof__push_words *words = &env->push;
+    const struct cpprof__push_settings *words = &env->push;
     struct cpprof_cpu_options cpu = env->plan.options;
     struct cpprof_push_options options = {
         .size = sizeof options,

@@ -288,7 +288,7 @@ append_string(const struct cpprof__graph *g, uint32_t string,
 }
 
 size_t
-cpprof__cut(const char *text, size_t n, size_t most)
+cpprof__utf8_prefix(const char *text, size_t n, size_t most)
 {
     if (!most || n <= most)
         return n;
@@ -303,7 +303,7 @@ append_cut(const char *text, size_t n,
            void (*append)(const char *, size_t, struct cpprof__buffer *),
            size_t most, struct cpprof__buffer *out)
 {
-    size_t n_shown = cpprof__cut(text, n, most);
+    size_t n_shown = cpprof__utf8_prefix(text, n, most);
 
     append(text, n_shown, out);
     if (n_shown < n)
@@ -327,8 +327,9 @@ append_base(const struct cpprof__graph *g, uint32_t file,
 }
 
 static void
-append_place(const struct cpprof__graph *g, const struct cpprof__node *node,
-             const struct cpprof__name_style *style, struct cpprof__buffer *out)
+append_location(const struct cpprof__graph *g, const struct cpprof__node *node,
+                const struct cpprof__name_style *style,
+                struct cpprof__buffer *out)
 {
     if (style->file)
         append_base(g, node->file, style, out);
@@ -373,7 +374,7 @@ cpprof__node_name_in(const struct cpprof__graph *g,
     if (out->n > begin)
         cpprof__buffer_append(out, style->separator, n_separator);
     if (node->line || node->file) {
-        append_place(g, node, style, out);
+        append_location(g, node, style, out);
     } else if (node->object) {
         cpprof__buffer_append(out, "[", 1);
         append_base(g, node->object, style, out);

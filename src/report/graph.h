@@ -165,7 +165,7 @@ struct cpprof__name_style {
 /* How many of n bytes are shown where at most `most` are (0: all), without
  * a half character at the end. */
 size_t
-cpprof__cut(const char *text, size_t n, size_t most);
+cpprof__utf8_prefix(const char *text, size_t n, size_t most);
 
 /* The name of a node as it is printed; appended without a terminator. */
 void

@@ -380,7 +380,7 @@ cpprof_report_write(struct cpprof_pprof *profile,
     if (status == CPPROF_OK)
         status = formats[format].make(&r);
     if (status == CPPROF_OK && formats[format].output == STREAM)
-        status = cpprof__sink_finish(&r.sink, status, error);
+        status = cpprof__sink_end(&r.sink, status, error);
     else if (status == CPPROF_OK && formats[format].output != TEXT)
         status = write_profile(&r, formats[format].output, writer);
     else

@@ -24,7 +24,7 @@
 /* The search for the file of one mapping. */
 struct search {
     const struct cpprof_pprof_symbolize_options *options;
-    struct cpprof__place place;
+    struct cpprof__mapped_range range;
     const char *file;     /* of the mapping, maybe "" */
     const char *build_id; /* of the mapping, maybe "" */
     const char *base;     /* the last element of file, of n_base bytes */
@@ -38,7 +38,7 @@ is_wanted(struct search *s, const struct cpprof__image *image, const char *path)
 {
     struct cpprof_error error;
 
-    if (cpprof__image_fits(image, path, &s->place, &error) != CPPROF_OK)
+    if (cpprof__image_fits(image, path, &s->range, &error) != CPPROF_OK)
         return false;
     if (!*s->build_id ||
         strncmp(s->build_id, image->build_id, CPPROF__BUILD_ID_TEXT - 1) == 0)
@@ -163,7 +163,7 @@ begin_search(struct search *s, const struct cpprof_pprof *p, size_t mapping)
     const struct cpprof_pprof_mapping *m = &p->mappings.at[mapping];
     const char *slash;
 
-    s->place = (struct cpprof__place){m->start, m->limit, m->offset};
+    s->range = (struct cpprof__mapped_range){m->start, m->limit, m->offset};
     s->file = cpprof__strings_text(&p->strings, m->file);
     s->build_id = cpprof__strings_text(&p->strings, m->build_id);
     slash = strrchr(s->file, '/');

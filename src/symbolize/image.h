@@ -33,7 +33,7 @@ struct cpprof__image {
 };
 
 /* Where a process had an image. */
-struct cpprof__place {
+struct cpprof__mapped_range {
     uint64_t start;
     uint64_t limit;
     uint64_t offset;
@@ -51,17 +51,17 @@ cpprof__image_open(struct cpprof__image *image, const char *path,
 void
 cpprof__image_close(struct cpprof__image *image);
 
-/* Could an image have been at that place at all? CPPROF_BAD_DATA if not. */
+/* Could an image have been at that range at all? CPPROF_BAD_DATA if not. */
 enum cpprof_status
 cpprof__image_fits(const struct cpprof__image *image, const char *path,
-                   const struct cpprof__place *place,
+                   const struct cpprof__mapped_range *range,
                    struct cpprof_error *error);
 
 /* From an address of the process to one of the image; false when no part of
  * the image was there. */
 bool
 cpprof__image_address(const struct cpprof__image *image,
-                      const struct cpprof__place *place, uint64_t pc,
+                      const struct cpprof__mapped_range *range, uint64_t pc,
                       uint64_t *address);
 
 #endif

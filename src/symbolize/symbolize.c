@@ -32,7 +32,7 @@ struct source {
     bool is_used; /* by a location */
     bool is_open;
     size_t number; /* the symbolizer's */
-    struct cpprof__place place;
+    struct cpprof__mapped_range range;
     struct cpprof__image image;
 };
 
@@ -71,7 +71,7 @@ title_of(const struct cpprof_pprof *p, const struct cpprof_pprof_mapping *m)
     return title;
 }
 
-/* Is that the place on the net that the profile came from? */
+/* Is that the address on the net that the profile came from? */
 static bool
 is_url(const char *file)
 {
@@ -115,7 +115,7 @@ open_checked(struct source *source, const char *path, const char *build_id,
 
     if (status != CPPROF_OK)
         return status;
-    status = cpprof__image_fits(&source->image, path, &source->place, error);
+    status = cpprof__image_fits(&source->image, path, &source->range, error);
     if (status == CPPROF_OK && *build_id && *id &&
         strncmp(id, build_id, CPPROF__BUILD_ID_TEXT - 1) != 0)
         status = cpprof__fail(error, CPPROF_BAD_DATA, 0,
@@ -168,7 +168,8 @@ open_source(struct work *w, size_t mapping, char path[PATH_MAX])
     enum cpprof_status status = CPPROF_BAD_DATA;
     struct cpprof_error error = {0};
 
-    source->place = (struct cpprof__place){m->start, m->limit, m->offset};
+    source->range =
+        (struct cpprof__mapped_range){m->start, m->limit, m->offset};
     if (*file)
         status = open_checked(source, file, build_id, &error);
     if (status == CPPROF_OK && !realpath(file, path)) {
@@ -280,7 +281,7 @@ name_location(struct work *w, struct cpprof_pprof_location *l)
     uint64_t address;
 
     if (!source->is_open ||
-        !cpprof__image_address(&source->image, &source->place, l->address,
+        !cpprof__image_address(&source->image, &source->range, l->address,
                                &address))
         return;
     n = w->ops->resolve(w->symbolizer, source->number, address, w->frames,
@@ -296,7 +297,7 @@ name_location(struct work *w, struct cpprof_pprof_location *l)
     l->flags &= ~CPPROF_PPROF_FOLDED;
 }
 
-/* The maker numbers what it adds by its place in the table, which may be the
+/* The maker numbers what it adds by its position in the table, which may be the
  * id that another function came with. */
 static void
 number_functions(struct cpprof_pprof *p, size_t n_before)

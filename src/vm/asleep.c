@@ -6,7 +6,7 @@
  */
 #include "vm/state/vm.h"
 
-#include "collect/dump/sleeper.h"
+#include "collect/dump/blocked_thread.h"
 #include "collect/threads/engine.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ look(int32_t tid)
                    : CPPROF_VM_AWAKE;
     if (!cpprof__task_call(CPPROF__NO_FOLDER, tid, &call))
         return CPPROF_VM_AWAKE;
-    return call.number >= 0 && cpprof__sleeper_ends_early(&call)
+    return call.number >= 0 && cpprof__blocked_thread_ends_early(&call)
                ? CPPROF_VM_ASLEEP_LIGHTLY
                : CPPROF_VM_ASLEEP;
 }

@@ -9,7 +9,7 @@
 void
 cpprof_vm_own_thread_begin(void)
 {
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     cpprof__own_thread_begin();
 }
 

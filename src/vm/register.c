@@ -166,7 +166,7 @@ cpprof_vm_thread_free(struct cpprof_vm_thread *public)
     if (t->next)
         t->next->at = t->at;
     leave_rest(t);
-    cpprof__vm_timer_leave(t);
+    cpprof__vm_timer_end(t);
     is_kept = keep(t);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
     if (!is_kept)

@@ -61,7 +61,7 @@ profile(const uint8_t *addresses, size_t n)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    struct cpprof__lines lines, again;
+    struct cpprof__legacy_lines lines, again;
     struct cpprof_error error = {0};
     size_t n_locations;
     struct cpprof_pprof *p;

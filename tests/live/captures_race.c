@@ -40,7 +40,7 @@
 
 struct racer {
     unsigned number;
-    int n_cpu, n_wall, n_ordinary, n_bad;
+    int n_cpu, n_wall, n_default, n_bad;
 };
 
 static int stop;
@@ -102,7 +102,7 @@ ordinary(struct racer *r)
         return;
     hog_two(MS);
     r->n_bad += cpprof_stop_cpu_profile(NULL) || !is_good(&m);
-    r->n_ordinary++;
+    r->n_default++;
 }
 
 static void *
@@ -233,7 +233,7 @@ main(int argc, char **argv)
         pthread_join(threads[i], NULL);
         sum.n_cpu += racers[i].n_cpu;
         sum.n_wall += racers[i].n_wall;
-        sum.n_ordinary += racers[i].n_ordinary;
+        sum.n_default += racers[i].n_default;
         sum.n_bad += racers[i].n_bad;
     }
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
@@ -241,9 +241,9 @@ main(int argc, char **argv)
         pthread_join(beside[i], NULL);
     note("%d captures of CPU and %d of wall time, %d ordinary profiles, "
          "%d forks, %d loads",
-         sum.n_cpu, sum.n_wall, sum.n_ordinary, n_forks, n_loads);
+         sum.n_cpu, sum.n_wall, sum.n_default, n_forks, n_loads);
     check_equal(sum.n_bad, 0, "every capture is a whole profile");
-    check_equal(sum.n_ordinary, N_ROUNDS / 5,
+    check_equal(sum.n_default, N_ROUNDS / 5,
                 "captures keep no ordinary profile from running");
     check_equal(n_bad_forks, 0, "children capture on their own");
     if (MAY_FORK)

@@ -21,12 +21,12 @@ extern "C" {
 #include <unistd.h>
 
 // Of collect/signal/heap.h, which is C.
-struct cpprof__heap_self {
+struct cpprof__hook_self {
     int64_t left;
     uintptr_t exempt;
 };
 extern "C" {
-extern __thread struct cpprof__heap_self cpprof__heap_self
+extern __thread struct cpprof__hook_self cpprof__hook_self
     __attribute__((visibility("hidden")));
 // The program's text, with the library in it.
 extern const char __executable_start[] __attribute__((visibility("hidden")));
@@ -72,7 +72,7 @@ is_inside(const void *context)
     auto *regs = static_cast<const ucontext_t *>(context);
     auto pc = static_cast<uintptr_t>(regs->uc_mcontext.gregs[REG_RIP]);
 
-    return cpprof__heap_self.exempt &&
+    return cpprof__hook_self.exempt &&
            pc >= reinterpret_cast<uintptr_t>(__executable_start) &&
            pc < reinterpret_cast<uintptr_t>(etext);
 #else
@@ -129,7 +129,7 @@ try_jumps(const char *name)
         n_jumps++;
         n_missing += !is_sampled(600 + i);
         n_sampled_deeper += is_sampled_deeper();
-        n_missing += cpprof__heap_self.exempt != 0;
+        n_missing += cpprof__hook_self.exempt != 0;
     }
     note("%zu jumps", n_jumps);
     check_at_least(static_cast<double>(n_jumps), 40, name);
@@ -180,7 +180,7 @@ on_step_nested(int, siginfo_t *, void *context)
     jumps = false;
     block = std::malloc(40);
     seen_inside = heap_entries_of(block, &bytes) != 0;
-    exempt_inside = cpprof__heap_self.exempt != 0;
+    exempt_inside = cpprof__hook_self.exempt != 0;
     std::free(block);
 }
 

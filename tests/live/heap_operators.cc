@@ -18,11 +18,11 @@ extern "C" {
 #include <vector>
 
 // Of collect/signal/heap.h, which is C.
-struct cpprof__heap_self {
+struct cpprof__hook_self {
     int64_t left;
 };
 extern "C" {
-extern __thread struct cpprof__heap_self cpprof__heap_self
+extern __thread struct cpprof__hook_self cpprof__hook_self
     __attribute__((visibility("hidden")));
 }
 
@@ -113,9 +113,9 @@ check_form(const form &f)
              bytes, n_gone, (unsigned long long)n_before);
     cpprof_set_heap_rate((int64_t)1 << 40);
     std::free(std::malloc(1)); // the new rate begins
-    before = cpprof__heap_self.left;
+    before = cpprof__hook_self.left;
     f.put(f.get(640), 640);
-    check_equal(before - cpprof__heap_self.left,
+    check_equal(before - cpprof__hook_self.left,
                 bytes >= 640 ? (int64_t)bytes : 640, "  is counted once");
 }
 

@@ -9,8 +9,8 @@
 #include "profile.h"
 #include "tap.h"
 
-#include "collect/signal/heap/heap_stack.h"
-#include "collect/signal/tables/mixed.h"
+#include "collect/signal/heap/hook_stack.h"
+#include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/tables/scripts.h"
 #include "collect/store/script_file.h"
 #include <cpprof/heap.h>
@@ -49,7 +49,7 @@ run_loop(builtin *f, unsigned depth)
 }
 
 static struct {
-    uintptr_t inner, outer; /* places of the script */
+    uintptr_t inner, outer; /* locations of the script */
     unsigned n_asked;
     unsigned n_in_handler;
     size_t n_native, n_native_max;
@@ -92,9 +92,9 @@ splice(uintptr_t *pcs, size_t *n, size_t max, enum cpprof__unwind_end *end)
         *end = CPPROF__UNWIND_DEPTH;
 }
 
-static enum cpprof__mixed
-mix(uintptr_t *pcs, size_t *n, size_t max, enum cpprof__unwind_end *end,
-    bool is_handler)
+static enum cpprof__interp_result
+merge(uintptr_t *pcs, size_t *n, size_t max, enum cpprof__unwind_end *end,
+      bool is_handler)
 {
     bool has_loop = false;
     size_t i;
@@ -102,7 +102,7 @@ mix(uintptr_t *pcs, size_t *n, size_t max, enum cpprof__unwind_end *end,
     for (i = 0; i < *n; i++)
         has_loop |= is_loop(pcs[i]);
     if (!has_loop)
-        return CPPROF__MIXED_NOT;
+        return CPPROF__INTERP_NONE;
     if (++seen.inside > seen.inside_max)
         seen.inside_max = seen.inside;
     seen.n_asked++;
@@ -114,11 +114,11 @@ mix(uintptr_t *pcs, size_t *n, size_t max, enum cpprof__unwind_end *end,
     if (!is_handler)
         splice(pcs, n, max, end);
     seen.inside--;
-    return is_handler ? CPPROF__MIXED_LATER : CPPROF__MIXED_DONE;
+    return is_handler ? CPPROF__INTERP_LATER : CPPROF__INTERP_MERGED;
 }
 
 static bool
-put_off(const struct cpprof__mixed_stack *stack)
+defer(const struct cpprof__deferred_stack *stack)
 {
     (void)stack;
     bail("an allocation was put off");
@@ -129,18 +129,18 @@ flush(void)
 {
 }
 
-static const struct cpprof__mixer mixer = {
-    .mix = mix, .put_off = put_off, .flush = flush};
+static const struct cpprof__interp_ops mixer = {
+    .merge = merge, .defer = defer, .flush = flush};
 
 static uintptr_t
-place(const char *name, int64_t line)
+location(const char *name, int64_t line)
 {
-    const struct cpprof__script script = {.mapping = "[toy]",
-                                          .name = name,
-                                          .system_name = "",
-                                          .file = "a.toy",
-                                          .line = line,
-                                          .has_name = true};
+    const struct cpprof__script_location script = {.mapping = "[toy]",
+                                                   .name = name,
+                                                   .system_name = "",
+                                                   .file = "a.toy",
+                                                   .line = line,
+                                                   .has_name = true};
 
     return cpprof__scripts_add(&cpprof__scripts, &script);
 }
@@ -150,9 +150,9 @@ begin(void)
 {
     if (!cpprof__script_file_make())
         bail("no table of scripts");
-    seen.inner = place("inner", 7);
-    seen.outer = place("outer", 3);
-    store_release(&cpprof__mixer, &mixer);
+    seen.inner = location("inner", 7);
+    seen.outer = location("outer", 3);
+    store_release(&cpprof__interp_ops, &mixer);
 }
 
 /* ---- what a script calls ---------------------------------------------- */

@@ -119,7 +119,7 @@ test_between_instructions(void)
     check_equal((int64_t)n_failed, 0, "and was given memory");
     check_equal((int64_t)heap_n_live(), (int64_t)before,
                 "nothing of it stays in the table");
-    check_equal((int64_t)cpprof__heap_self.exempt, 0,
+    check_equal((int64_t)cpprof__hook_self.exempt, 0,
                 "the thread is not left exempt");
 #else
     check_skip("between instructions", "no trap flag here");

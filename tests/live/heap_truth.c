@@ -323,8 +323,8 @@ tally_run(struct tally *t, const struct plan *plan, const struct counts *exact,
 
 /*
  * The worst of the sizes, in standard errors. Whole numbers are written, and
- * each row goes up or down by a chance that is the same in all runs: at most
- * half a unit a row (and for what was allocated, which is summed up, only
+ * each record goes up or down by a chance that is the same in all runs: at most
+ * half a unit a record (and for what was allocated, which is summed up, only
  * once). Of a size that is hardly ever missed one or two blocks may be: their
  * number is Poisson's, far from normal.
  */

@@ -56,7 +56,7 @@ text_of(const char *name, uint32_t flags)
 
 struct sum {
     int64_t count, delay_ns;
-    int rows;
+    int records;
 };
 
 /* What a profile says of stacks that have all of these functions (two may be
@@ -83,7 +83,7 @@ sum_in(const char *profile, uint32_t flags, const char *one, const char *two)
         if (*at && strstr(at, names[0]) && strstr(at, names[1])) {
             sum.delay_ns += delay;
             sum.count += count;
-            sum.rows++;
+            sum.records++;
         }
     }
     free(text);
@@ -286,13 +286,13 @@ again_and_again(void)
 }
 
 static void
-one_stack_is_one_row(void)
+one_stack_is_one_record(void)
 {
     struct sum sum;
 
     again_and_again();
     sum = sum_in("mutex", 0, "block_mutex", "again_and_again");
-    check_equal(sum.rows, 1, "a stack that unlocks often is one row");
+    check_equal(sum.records, 1, "a stack that unlocks often is one row");
     check_equal(sum.count, 3, "of all that it did");
 }
 
@@ -472,11 +472,11 @@ wait_in_progress_is_seen_when_asked_for(void)
                   "and no longer");
     check_equal(sum_in("block", CPPROF_PROFILE_IN_PROGRESS, "waits_for_long",
                        "wait_for")
-                    .rows,
+                    .records,
                 0, "no frame of ours is in its stack");
     check_equal(sum_in("block", CPPROF_PROFILE_IN_PROGRESS, "waits_for_long",
                        "sem_wait")
-                    .rows,
+                    .records,
                 1, "what it waits in is, as when it is over");
     sem_post(&for_long);
     pthread_join(thread, NULL);
@@ -568,7 +568,7 @@ main(void)
     cpprof_set_mutex_fraction(1);
     six_lines_of_the_mutex_profile();
     turning_off_keeps_what_was_counted();
-    one_stack_is_one_row();
+    one_stack_is_one_record();
     recursive_mutex_is_charged_to_the_last_unlock();
     every_kind_of_wait_has_its_name();
     wait_in_progress_is_seen_when_asked_for();

@@ -215,7 +215,7 @@ end(struct fixture *f)
     struct cpprof_error error;
     struct walk *w;
 
-    assert_int_equal(cpprof__builder_finish(f->builder, 5000000000, &error),
+    assert_int_equal(cpprof__builder_end(f->builder, 5000000000, &error),
                      CPPROF_OK);
     assert_int_equal(f->sink.n_closes, 1);
     assert_int_equal(f->sink.failed, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What those know who want to put all entries of a hash table in one place. */
+/* What those know who want to put all entries of a hash table in one slot. */
 #ifndef TESTS_HASH_FIXTURE_H
 #define TESTS_HASH_FIXTURE_H
 
@@ -24,7 +24,7 @@ unmix(uint64_t x)
     return x ^ x >> 33;
 }
 
-/* How far an entry lies from where it belongs, on average: how many places a
+/* How far an entry lies from where it belongs, on average: how many slots a
  * search passes. */
 static inline double
 probes(const struct cpprof__index *index)
@@ -32,8 +32,8 @@ probes(const struct cpprof__index *index)
     size_t mask = index->capacity - 1, sum = 0, i;
 
     for (i = 0; i < index->capacity; i++)
-        if (index->places[i].value != CPPROF__INDEX_NONE)
-            sum += (i - index->places[i].hash) & mask;
+        if (index->slots[i].value != CPPROF__INDEX_NONE)
+            sum += (i - index->slots[i].hash) & mask;
     return (double)sum / (double)index->n;
 }
 

@@ -6,7 +6,7 @@
 
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/heap_read.h"
-#include "collect/signal/heap/heap_stack.h"
+#include "collect/signal/heap/hook_stack.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,8 +53,8 @@ fresh_heap(int64_t rate)
     for (i = 0; i < 4; i++)
         heap_memory[i] = fresh_pages(heap_memory_bytes[i]);
     memset(cpprof__heap_filter, 0, sizeof cpprof__heap_filter);
-    memset(&cpprof__heap_self, 0, sizeof cpprof__heap_self);
-    cpprof__heap_self.random = 20240229;
+    memset(&cpprof__hook_self, 0, sizeof cpprof__hook_self);
+    cpprof__hook_self.random = 20240229;
     cpprof__tree_make(&heap_tree, heap_memory[0], heap_memory[1]);
     cpprof__heap_set_rate(rate);
     cpprof__heap_make(heap_memory[2], heap_memory[3], &heap_tree);

@@ -160,15 +160,15 @@ hashes_depend_on_the_key(void **state)
 
 /* The largest of n_places counts, of n_each expected. */
 static unsigned
-crowd(unsigned n_places, unsigned n_each, uint64_t step)
+crowd(unsigned n_slots, unsigned n_each, uint64_t step)
 {
-    unsigned *count = calloc(n_places, sizeof *count);
+    unsigned *count = calloc(n_slots, sizeof *count);
     unsigned i, most = 0;
 
     assert_non_null(count);
-    for (i = 0; i < n_places * n_each; i++)
-        count[cpprof__hash_u64(0x400000 + step * i) % n_places]++;
-    for (i = 0; i < n_places; i++)
+    for (i = 0; i < n_slots * n_each; i++)
+        count[cpprof__hash_u64(0x400000 + step * i) % n_slots]++;
+    for (i = 0; i < n_slots; i++)
         most = count[i] > most ? count[i] : most;
     free(count);
     return most;
@@ -195,7 +195,7 @@ hashes_of_neighbours_spread_over_a_table(void **state)
 
 #define N_CHOSEN 10000
 
-/* Number i of those that the unkeyed hash puts in one place of an index. */
+/* Number i of those that the unkeyed hash puts in one slot of an index. */
 static uint64_t
 chosen(uint64_t i)
 {

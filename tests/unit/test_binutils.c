@@ -62,7 +62,7 @@ is(struct cpprof__slice slice, const char *text)
 }
 
 static void
-expect_place(const struct cpprof__instruction *i, const char *function,
+expect_range(const struct cpprof__instruction *i, const char *function,
              const char *file, int64_t line)
 {
     if (!is(i->function, function) || !is(i->file, file) || i->line != line)
@@ -93,7 +93,7 @@ disassemble(const char *script, struct cpprof__disassembly *d)
 #define SAY_GNU "if [ $1 = --version ]; then echo GNU objdump; exit; fi\n"
 
 static void
-instructions_know_their_place(void **state)
+instructions_know_their_range(void **state)
 {
     struct cpprof__disassembly d = {0};
 
@@ -117,12 +117,12 @@ instructions_know_their_place(void **state)
     assert_int_equal(d.at.n, 5);
     assert_int_equal(d.at.at[0].address, 0x10);
     assert_true(is(d.at.at[0].text, "push   %rbp"));
-    expect_place(&d.at.at[0], "main", "/src/x.c", 3);
+    expect_range(&d.at.at[0], "main", "/src/x.c", 3);
     assert_true(is(d.at.at[1].text, "call   20 <f+0x3>"));
-    expect_place(&d.at.at[1], "main", "/src/x.c", 3);
-    expect_place(&d.at.at[2], "main", "/src/y.h", 7);
-    expect_place(&d.at.at[3], "Box<int>::f(int)", "/src/y.h", 7);
-    expect_place(&d.at.at[4], "", "", 0);
+    expect_range(&d.at.at[1], "main", "/src/x.c", 3);
+    expect_range(&d.at.at[2], "main", "/src/y.h", 7);
+    expect_range(&d.at.at[3], "Box<int>::f(int)", "/src/y.h", 7);
+    expect_range(&d.at.at[4], "", "", 0);
     cpprof__disassembly_free(&d);
 }
 
@@ -329,7 +329,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(instructions_know_their_place),
+        cmocka_unit_test(instructions_know_their_range),
         cmocka_unit_test(nonsense_is_no_instruction),
         cmocka_unit_test(file_name_is_no_option),
         cmocka_unit_test(failure_of_a_tool_is_told),

@@ -28,9 +28,9 @@ free_scripts(void **state)
 }
 
 static uint64_t
-place(const char *mapping, const char *name, const char *file, int64_t line)
+location(const char *mapping, const char *name, const char *file, int64_t line)
 {
-    const struct cpprof__script script = {
+    const struct cpprof__script_location script = {
         .mapping = mapping,
         .name = name,
         .system_name = *name ? "M.system" : "",
@@ -57,7 +57,7 @@ function_of(const struct walk *w, size_t location)
 }
 
 static void
-place_becomes_a_location_with_all_its_texts(void **state)
+location_becomes_a_location_with_all_its_texts(void **state)
 {
     const struct walk_function *function;
     struct fixture f;
@@ -65,7 +65,7 @@ place_becomes_a_location_with_all_its_texts(void **state)
 
     (void)state;
     begin_with_scripts(&f);
-    sample(&f, 1, PCS(0x1020, place("[lua]", "sort", "@a.lua", 7), 0x1020));
+    sample(&f, 1, PCS(0x1020, location("[lua]", "sort", "@a.lua", 7), 0x1020));
     assert_int_equal(f.symbolizer.n_resolved, 1);
     w = end(&f);
     assert_int_equal(w->n_locations, 2);
@@ -91,9 +91,9 @@ mapping_of_scripts_stands_behind_all_others(void **state)
     (void)state;
     begin_without_mappings(&f, &cpu_head);
     cpprof__builder_use_scripts(f.builder, &scripts);
-    sample(&f, 1, PCS(place("[lua]", "f", "a.lua", 7)));
+    sample(&f, 1, PCS(location("[lua]", "f", "a.lua", 7)));
     cpprof__builder_add_mapping(f.builder, &late);
-    sample(&f, 1, PCS(place("[lua]", "f", "a.lua", 8)));
+    sample(&f, 1, PCS(location("[lua]", "f", "a.lua", 8)));
     assert_int_equal(f.symbolizer.n_mappings, 1);
     w = end(&f);
     assert_int_equal(w->n_mappings, 2);
@@ -117,7 +117,7 @@ check_has(const struct walk_mapping *m, unsigned functions, unsigned files,
 }
 
 static void
-flags_hold_for_every_place_of_a_mapping(void **state)
+flags_hold_for_every_location_of_a_mapping(void **state)
 {
     struct fixture f;
     struct walk *w;
@@ -125,8 +125,8 @@ flags_hold_for_every_place_of_a_mapping(void **state)
     (void)state;
     begin_with_scripts(&f);
     sample(&f, 1,
-           PCS(place("[a]", "f", "a", 1), place("[b]", "f", "", 1),
-               place("[c]", "f", "c", 0), place("[a]", "g", "a", 2)));
+           PCS(location("[a]", "f", "a", 1), location("[b]", "f", "", 1),
+               location("[c]", "f", "c", 0), location("[a]", "g", "a", 2)));
     w = end(&f);
     assert_int_equal(w->n_mappings, 5);
     check_has(&w->mappings[2], 1, 1, 1);
@@ -143,7 +143,7 @@ function_without_a_name_is_called_as_its_file(void **state)
 
     (void)state;
     begin_with_scripts(&f);
-    sample(&f, 1, PCS(place("[lua]", "", "main.lua", 1)));
+    sample(&f, 1, PCS(location("[lua]", "", "main.lua", 1)));
     w = end(&f);
     assert_string_equal(walk_string(w, function_of(w, 0)->name), "main.lua");
     assert_string_equal(walk_string(w, function_of(w, 0)->system_name),
@@ -159,7 +159,7 @@ what_is_in_no_table_is_unknown(void **state)
 
     (void)state;
     begin(&f); /* no scripts */
-    sample(&f, 1, PCS(CPPROF__SCRIPT_NO_ROOM, place("[lua]", "f", "a", 1)));
+    sample(&f, 1, PCS(CPPROF__SCRIPT_NO_ROOM, location("[lua]", "f", "a", 1)));
     w = end(&f);
     assert_int_equal(w->n_locations, 2);
     assert_int_equal(w->n_mappings, 2);
@@ -175,7 +175,7 @@ what_was_forgotten_is_written_again_in_the_same_mapping(void **state)
 {
     struct fixture f;
     struct walk *w;
-    uint64_t pc = place("[lua]", "f", "a.lua", 1);
+    uint64_t pc = location("[lua]", "f", "a.lua", 1);
 
     (void)state;
     begin_with_scripts(&f);
@@ -197,11 +197,11 @@ hides_all(const char *name)
 }
 
 static void
-place_at_the_leaf_is_not_hidden(void **state)
+location_at_the_leaf_is_not_hidden(void **state)
 {
     const struct cpprof__builder_frame stack[] = {
         {0x1020, 0},
-        {place("[lua]", "malloc", "a.lua", 1), CPPROF__NO_MAPPING},
+        {location("[lua]", "malloc", "a.lua", 1), CPPROF__NO_MAPPING},
         {0x1020, 0},
     };
     struct fixture f;
@@ -214,7 +214,7 @@ place_at_the_leaf_is_not_hidden(void **state)
 }
 
 static void
-place_lies_in_no_mapping_and_no_maps_are_read_for_it(void **state)
+location_lies_in_no_mapping_and_no_maps_are_read_for_it(void **state)
 {
     struct cpprof__mappings *m = calloc(1, sizeof *m);
     struct cpprof__store store;
@@ -226,8 +226,9 @@ place_lies_in_no_mapping_and_no_maps_are_read_for_it(void **state)
     assert_true(cpprof__store_make(&store, memory, NULL));
     cpprof__mappings_init(m, &store, true);
     cpprof__mappings_begin(m);
-    assert_int_equal(cpprof__mappings_find(m, place("[lua]", "f", "a.lua", 1)),
-                     CPPROF__STORE_NO_MAPPING);
+    assert_int_equal(
+        cpprof__mappings_find(m, location("[lua]", "f", "a.lua", 1)),
+        CPPROF__STORE_NO_MAPPING);
     assert_false(m->refreshed);
     assert_int_equal(store.head->n_mappings, 0);
     free(memory);
@@ -240,14 +241,14 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(place_becomes_a_location_with_all_its_texts),
+        CASE(location_becomes_a_location_with_all_its_texts),
         CASE(mapping_of_scripts_stands_behind_all_others),
-        CASE(flags_hold_for_every_place_of_a_mapping),
+        CASE(flags_hold_for_every_location_of_a_mapping),
         CASE(function_without_a_name_is_called_as_its_file),
         CASE(what_is_in_no_table_is_unknown),
         CASE(what_was_forgotten_is_written_again_in_the_same_mapping),
-        CASE(place_at_the_leaf_is_not_hidden),
-        CASE(place_lies_in_no_mapping_and_no_maps_are_read_for_it),
+        CASE(location_at_the_leaf_is_not_hidden),
+        CASE(location_lies_in_no_mapping_and_no_maps_are_read_for_it),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

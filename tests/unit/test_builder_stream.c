@@ -50,7 +50,7 @@ write_error_is_returned_and_nothing_follows_it(void **state)
     begin(&f);
     f.sink.discard = true;
     many_samples(&f, 100000);
-    assert_int_equal(cpprof__builder_finish(f.builder, 1, &error), CPPROF_OK);
+    assert_int_equal(cpprof__builder_end(f.builder, 1, &error), CPPROF_OK);
     n_writes = f.sink.n_writes;
     assert_true(n_writes >= 3);
     for (at = 1; at <= n_writes; at++) {
@@ -59,7 +59,7 @@ write_error_is_returned_and_nothing_follows_it(void **state)
         f.sink.fail_at = at;
         f.sink.sys = at == 2 ? EPIPE : ENOSPC;
         many_samples(&f, 100000);
-        assert_int_equal(cpprof__builder_finish(f.builder, 1, &error),
+        assert_int_equal(cpprof__builder_end(f.builder, 1, &error),
                          CPPROF_SYSTEM);
         assert_string_equal(error.text, at == 2
                                             ? "write: Broken pipe"
@@ -82,8 +82,7 @@ error_of_close_is_returned(void **state)
     f.sink.discard = true;
     f.sink.close_sys = EIO;
     sample(&f, 1, PCS(0x1010));
-    assert_int_equal(cpprof__builder_finish(f.builder, 1, &error),
-                     CPPROF_SYSTEM);
+    assert_int_equal(cpprof__builder_end(f.builder, 1, &error), CPPROF_SYSTEM);
     assert_string_equal(error.text, "close: Input/output error");
     assert_int_equal(f.sink.n_closes, 1);
 }
@@ -100,7 +99,7 @@ writer_without_close_is_enough(void **state)
     assert_int_equal(
         cpprof__builder_make(&cpu_head, writer, NULL, NULL, &f.builder, NULL),
         CPPROF_OK);
-    assert_int_equal(cpprof__builder_finish(f.builder, 1, NULL), CPPROF_OK);
+    assert_int_equal(cpprof__builder_end(f.builder, 1, NULL), CPPROF_OK);
     assert_int_equal(f.sink.n_writes, 1);
 }
 
@@ -130,7 +129,7 @@ make_one_profile(struct fixture *f, struct cpprof_error *error)
                                    &label, 1);
     }
     cpprof__builder_add_comment(f->builder, "comment");
-    return cpprof__builder_finish(f->builder, 1, error);
+    return cpprof__builder_end(f->builder, 1, error);
 }
 
 static void
@@ -177,7 +176,7 @@ memory_does_not_grow_with_the_number_of_samples(void **state)
     many_samples(&f, 900000);
     assert_int_equal(oom.peak_bytes, after_some);
     assert_true(oom.peak_bytes < 4 << 20);
-    assert_int_equal(cpprof__builder_finish(f.builder, 1, NULL), CPPROF_OK);
+    assert_int_equal(cpprof__builder_end(f.builder, 1, NULL), CPPROF_OK);
     assert_int_equal(oom.n_live, 0);
     assert_true(f.sink.n_writes > 30);
 }
@@ -248,7 +247,7 @@ go_tool_pprof_reads_the_same(void **state)
     cpprof__builder_add_sample(f.builder, (int64_t[]){3, 6000000}, &frame, 1,
                                &label, 1);
     cpprof__builder_add_comment(f.builder, "a comment");
-    assert_int_equal(cpprof__builder_finish(f.builder, 5000000000, NULL),
+    assert_int_equal(cpprof__builder_end(f.builder, 5000000000, NULL),
                      CPPROF_OK);
     go_raw(&f.sink.bytes, text, sizeof text);
     cpprof__buffer_free(&f.sink.bytes);

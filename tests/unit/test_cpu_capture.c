@@ -40,7 +40,7 @@ make(void)
 static void
 unmake(struct by_hand *h)
 {
-    cpprof__held_store_release(h->s.held);
+    cpprof__shared_store_release(h->s.shared);
     cpprof__session_drain_free(&h->s);
     cpprof__spool_free(&h->s.spool, false);
     free(h);
@@ -88,7 +88,7 @@ join(struct by_hand *h)
 
     assert_non_null(c);
     c->options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    assert_true(cpprof__cpu_capture_join(&h->s, c, false));
+    assert_true(cpprof__cpu_capture_begin(&h->s, c, false));
     return c;
 }
 
@@ -99,11 +99,11 @@ total(const struct cpprof__cpu_capture *c)
     uint64_t sum = c->last.store.head ? c->last.store.head->total : 0;
     uint32_t i;
 
-    for (i = 0; i + 1 < c->n_parts; i++) {
+    for (i = 0; i + 1 < c->n_segments; i++) {
         struct cpprof__store_view view;
 
-        assert_true(cpprof__store_view_make(&view, &c->parts[i].held->store,
-                                            &c->parts[i].base));
+        assert_true(cpprof__store_view_make(
+            &view, &c->segments[i].shared->store, &c->segments[i].base));
         sum += view.store.head->total;
         cpprof__store_view_free(&view);
     }
@@ -113,7 +113,7 @@ total(const struct cpprof__cpu_capture *c)
 static uint64_t
 cut(struct by_hand *h, struct cpprof__cpu_capture *c)
 {
-    cpprof__cpu_capture_cut(&h->s, c);
+    cpprof__cpu_capture_end(&h->s, c);
     assert_false(c->failed);
     return total(c);
 }
@@ -183,8 +183,8 @@ a_store_that_is_full_stays_for_who_counted_with_it(void **state)
     push_new(h, 1, 2);
     assert_int_equal(cut(h, a), 2 * MANY + 11);
     assert_int_equal(cut(h, c), MANY + 1);
-    assert_int_equal(a->n_parts, 3);
-    assert_int_equal(c->n_parts, 2);
+    assert_int_equal(a->n_segments, 3);
+    assert_int_equal(c->n_segments, 2);
     assert_int_equal(a->lost + b->lost + c->lost, 0);
     assert_int_equal(h->s.drain.n_lost, 0);
     done(b);
@@ -204,7 +204,8 @@ a_capture_that_was_cut_outlives_the_session(void **state)
     (void)state;
     push_new(h, CPPROF__STORE_SAMPLES + 100, 2);
     assert_int_equal(cut(h, c), CPPROF__STORE_SAMPLES + 100);
-    cpprof__held_store_retire(h->s.held, cpprof__spool_give_store(&h->s.spool));
+    cpprof__shared_store_detach(h->s.shared,
+                                cpprof__spool_give_store(&h->s.spool));
     unmake(h);
     assert_int_equal(total(c), CPPROF__STORE_SAMPLES + 100);
     assert_int_equal(c->last.store.nodes[0].pc, 0);
@@ -214,7 +215,7 @@ a_capture_that_was_cut_outlives_the_session(void **state)
 static void
 stores_without_end_are_bounded_in_number(void **state)
 {
-    const uint64_t n = (CPPROF__CAPTURE_PARTS + 3ul) * CPPROF__STORE_SAMPLES;
+    const uint64_t n = (CPPROF__CAPTURE_SEGMENTS + 3ul) * CPPROF__STORE_SAMPLES;
     struct by_hand *h = make();
     struct cpprof__cpu_capture *a = join(h), *b;
     uint64_t kept;
@@ -226,7 +227,7 @@ stores_without_end_are_bounded_in_number(void **state)
     kept = cut(h, a);
     assert_int_equal(kept + a->lost, n);
     assert_true(a->lost > 0);
-    assert_true(a->n_parts <= CPPROF__CAPTURE_PARTS);
+    assert_true(a->n_segments <= CPPROF__CAPTURE_SEGMENTS);
     assert_int_equal(cut(h, b), n - n / 2);
     assert_int_equal(b->lost, 0);
     done(a);
@@ -244,8 +245,8 @@ stores_without_end_are_bounded_in_bytes(void **state)
 
     (void)state;
     push_new(h, n, DEPTH_MAX);
-    for (i = 0; i + 1 < c->n_parts; i++)
-        n_bytes += cpprof__held_store_bytes(c->parts[i].held);
+    for (i = 0; i + 1 < c->n_segments; i++)
+        n_bytes += cpprof__shared_store_bytes(c->segments[i].shared);
     assert_true(n_bytes <= CPPROF__CAPTURE_BYTES);
     assert_true(n_bytes > CPPROF__CAPTURE_BYTES / 2);
     assert_int_equal(cut(h, c) + c->lost, n);

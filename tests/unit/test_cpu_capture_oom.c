@@ -60,13 +60,13 @@ capture(struct cpprof__session *s, struct sink *sink, uint32_t flags)
     uintptr_t next_pc = 0x1000;
 
     push(s, &next_pc, 10);
-    if (!cpprof__cpu_capture_join(s, &c, false)) {
+    if (!cpprof__cpu_capture_begin(s, &c, false)) {
         sink_close(sink, 1);
         return CPPROF_NOMEM;
     }
     push(s, &next_pc, CPPROF__STORE_SAMPLES);
-    cpprof__cpu_capture_cut(s, &c);
-    return cpprof__cpu_output_finish(&out, &c);
+    cpprof__cpu_capture_end(s, &c);
+    return cpprof__cpu_output_write(&out, &c);
 }
 
 static void
@@ -86,7 +86,7 @@ fails_once(uint32_t flags, long n, bool *enough)
     status = capture(s, &sink, flags);
     *enough = oom.countdown > 0;
     oom.countdown = -1;
-    cpprof__held_store_release(s->held);
+    cpprof__shared_store_release(s->shared);
     assert_int_equal(oom.n_live, 0);
     assert_int_equal(sink.n_closes, 1);
     assert_int_equal(sink.failed, status != CPPROF_OK);

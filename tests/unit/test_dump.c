@@ -48,7 +48,7 @@ static int
 set_up(void **state)
 {
     (void)state;
-    return cpprof__dump_prepare(NULL) ||
+    return cpprof__dump_start(NULL) ||
            !cpprof__dump_make_slots(CPPROF__DUMP_ALL, SLOT + 1) ||
            !cpprof__dump_make_slots(CPPROF__DUMP_WALL, SLOT + 1);
 }
@@ -290,17 +290,17 @@ equal_keys_add_up_and_others_do_not(void **state)
         cpprof__wall_add(&counts, &key, 10);
     }
     assert_int_equal(counts.n, 1500);
-    for (i = 0; i < counts.n_places; i++)
-        if (counts.places[i].n) {
-            assert_int_equal(counts.places[i].n, 6);
-            assert_int_equal(counts.places[i].ns, 60);
-            n += counts.places[i].n;
-            ns += counts.places[i].ns;
+    for (i = 0; i < counts.n_slots; i++)
+        if (counts.slots[i].n) {
+            assert_int_equal(counts.slots[i].n, 6);
+            assert_int_equal(counts.slots[i].ns, 60);
+            n += counts.slots[i].n;
+            ns += counts.slots[i].ns;
         }
     assert_int_equal(n, 9000);
     assert_int_equal(ns, 90000);
     cpprof__wall_counts_free(&counts);
-    assert_null(counts.places);
+    assert_null(counts.slots);
 }
 
 /* 40 bits of 1024 ns are 13 days. */

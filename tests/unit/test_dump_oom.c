@@ -10,8 +10,8 @@
 
 #include "collect/dump/dump.h"
 #include "collect/store/tables.h"
-#include "collect/threads/threadcreate.h"
-#include "collect/wall/wall_watch.h"
+#include "collect/threads/thread_creation.h"
+#include "collect/wall/wall_sampler.h"
 #include "oom.h"
 #include <cpprof/profiles.h>
 
@@ -31,10 +31,10 @@ sleeper(void *arg)
 {
     char c;
 
-    cpprof__born_started(arg);
+    cpprof__thread_creation_started(arg);
     if (read(gate[0], &c, 1) < 0)
         return arg;
-    cpprof__born_ended();
+    cpprof__thread_creation_ended();
     return NULL;
 }
 
@@ -45,11 +45,12 @@ set_up(void **state)
     int i;
 
     (void)state;
-    if (pipe(gate) || cpprof__dump_prepare(NULL))
+    if (pipe(gate) || cpprof__dump_start(NULL))
         return 1;
     for (i = 0; i < THREADS; i++)
-        if (pthread_create(&sleepers[i], NULL, sleeper,
-                           cpprof__born_announce((uintptr_t)sleeper)))
+        if (pthread_create(
+                &sleepers[i], NULL, sleeper,
+                cpprof__thread_creation_announce((uintptr_t)sleeper)))
             return 1;
     return 0;
 }
@@ -211,17 +212,17 @@ total_ns(const struct cpprof__wall_counts *counts)
     int64_t sum = counts->lost_ns;
     uint32_t i;
 
-    for (i = 0; i < counts->n_places; i++)
-        sum += counts->places[i].n ? counts->places[i].ns : 0;
+    for (i = 0; i < counts->n_slots; i++)
+        sum += counts->slots[i].n ? counts->slots[i].ns : 0;
     return sum;
 }
 
 static void
-tick(struct cpprof__wall_watch *w)
+tick(struct cpprof__wall_sampler *w)
 {
-    cpprof__wall_tick(w);
+    cpprof__wall_sampler_tick(w);
     usleep(2000);
-    cpprof__wall_answers(w, true);
+    cpprof__wall_sampler_answers(w, true);
 }
 
 /* Ticks without memory lose threads or time, which later ones do not. */
@@ -232,7 +233,7 @@ ticks_do_without_memory(void **state)
 
     (void)state;
     for (n = 0; n < 12; n++) {
-        struct cpprof__wall_watch w = {.period_ns = TICK_NS, .max_looks = 32};
+        struct cpprof__wall_sampler w = {.period_ns = TICK_NS, .max_looks = 32};
         int i;
 
         oom_watch();
@@ -243,9 +244,9 @@ ticks_do_without_memory(void **state)
         for (i = 0; i < 3; i++)
             tick(&w);
         assert_int_equal(w.n, THREADS + 1);
-        cpprof__wall_finish(&w);
+        cpprof__wall_sampler_end(&w);
         assert_true(total_ns(&w.counts) > 0);
-        cpprof__wall_watch_free(&w);
+        cpprof__wall_sampler_free(&w);
         assert_int_equal(oom.n_live, 0);
     }
 }
@@ -256,7 +257,7 @@ a_wall_profile_is_told_to_have_failed(void **state)
     const struct cpprof__wall_summary summary = {
         .options = {.rate_hz = 100, .symbolize = CPPROF_SYMBOLIZE_NONE},
         .time_ns = 1};
-    struct cpprof__wall_watch w = {.period_ns = TICK_NS, .max_looks = 32};
+    struct cpprof__wall_sampler w = {.period_ns = TICK_NS, .max_looks = 32};
     enum cpprof_status status = CPPROF_NOMEM;
     static struct sink s;
     long n, before;
@@ -265,7 +266,7 @@ a_wall_profile_is_told_to_have_failed(void **state)
     oom_watch();
     tick(&w);
     tick(&w);
-    cpprof__wall_finish(&w);
+    cpprof__wall_sampler_end(&w);
     before = oom.n_live;
     for (n = 0; n < N_MAX && status == CPPROF_NOMEM; n++) {
         const struct cpprof_writer writer = {sink_write, sink_close, &s};
@@ -279,7 +280,7 @@ a_wall_profile_is_told_to_have_failed(void **state)
     }
     assert_int_equal(status, CPPROF_OK);
     assert_true(n > 5);
-    cpprof__wall_watch_free(&w);
+    cpprof__wall_sampler_free(&w);
     assert_int_equal(oom.n_live, 0);
 }
 

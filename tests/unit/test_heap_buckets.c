@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Buckets: what tells them apart, the peak, and reading bytes of any kind. */
 #include "collect/signal/heap/heap_buckets.h"
-#include "collect/signal/tables/heap_labels.h"
+#include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/label_set.h"
 #include "collect/signal/tables/thread.h"
 
@@ -110,7 +110,7 @@ labels_tell_buckets_apart_when_asked_for(void **state)
     for (i = 0; i < 4; i++) {
         /* One loop, not two made of it: the call is to have one address. */
         __asm__ volatile("" : "+r"(i));
-        cpprof__heap_wants_labels = i >= 2;
+        cpprof__wants_labels = i >= 2;
         cpprof__self.labels = &sets[i % 2];
         allocate_here(0x100000 + (uintptr_t)i * 64, 64);
     }
@@ -121,35 +121,35 @@ labels_tell_buckets_apart_when_asked_for(void **state)
     for (i = 0; i < 2; i++) {
         assert_true(
             cpprof__heap_read_bucket(&cpprof__heap, (uint32_t)i + 2, &b));
-        assert_ptr_equal(cpprof__heap_label_sets[b.labels - 1], &sets[i]);
+        assert_ptr_equal(cpprof__label_sets_numbered[b.labels - 1], &sets[i]);
     }
-    cpprof__heap_wants_labels = 0;
+    cpprof__wants_labels = 0;
     cpprof__self.labels = NULL;
 }
 
 static void
 label_sets_without_room_have_the_number_of_lost_ones(void **state)
 {
-    static struct cpprof__label_set sets[2 * CPPROF__HEAP_LABEL_SETS];
+    static struct cpprof__label_set sets[2 * CPPROF__LABEL_SETS];
     uint32_t n = 0, number, i;
 
     (void)state;
-    for (i = 0; i < 2 * CPPROF__HEAP_LABEL_SETS; i++) {
+    for (i = 0; i < 2 * CPPROF__LABEL_SETS; i++) {
         sets[i] = (struct cpprof__label_set){1, sizeof sets[i].hash,
                                              i * 0x9e3779b97f4a7c15u,
                                              (char *)&sets[i].hash};
-        number = cpprof__heap_label_number(&sets[i]);
-        assert_in_range(number, 1, CPPROF__HEAP_LABELS_LOST);
-        if (number != CPPROF__HEAP_LABELS_LOST) {
+        number = cpprof__label_set_number(&sets[i]);
+        assert_in_range(number, 1, CPPROF__LABELS_LOST);
+        if (number != CPPROF__LABELS_LOST) {
             n++;
             assert_int_equal(sets[i].refs, 2);
-            assert_ptr_equal(cpprof__heap_label_sets[number - 1], &sets[i]);
+            assert_ptr_equal(cpprof__label_sets_numbered[number - 1], &sets[i]);
         } else {
             assert_int_equal(sets[i].refs, 1);
         }
     }
-    assert_in_range(n, CPPROF__HEAP_LABEL_SETS / 2, CPPROF__HEAP_LABEL_SETS);
-    assert_int_equal(cpprof__heap_label_number(NULL), 0);
+    assert_in_range(n, CPPROF__LABEL_SETS / 2, CPPROF__LABEL_SETS);
+    assert_int_equal(cpprof__label_set_number(NULL), 0);
 }
 
 static void
@@ -158,13 +158,13 @@ equal_label_sets_have_one_number(void **state)
     static struct cpprof__label_set a = {1, 3, 7, "one"};
     static struct cpprof__label_set b = {1, 3, 7, "one"};
     static struct cpprof__label_set c = {1, 3, 7, "two"}; /* same hash */
-    uint32_t number = cpprof__heap_label_number(&a);
+    uint32_t number = cpprof__label_set_number(&a);
 
     (void)state;
     assert_int_not_equal(number, 0);
-    assert_int_equal(cpprof__heap_label_number(&b), number);
+    assert_int_equal(cpprof__label_set_number(&b), number);
     assert_int_equal(b.refs, 1);
-    assert_int_not_equal(cpprof__heap_label_number(&c), number);
+    assert_int_not_equal(cpprof__label_set_number(&c), number);
 }
 
 static void

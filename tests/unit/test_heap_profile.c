@@ -166,7 +166,7 @@ sizes_of_32_bits_are_exact_or_near(void **state)
 
 /* To the nearest each would be one object, and a tenth of all missing. */
 static void
-rows_of_fractions_add_up_to_what_they_stand_for(void **state)
+records_of_fractions_add_up_to_what_they_stand_for(void **state)
 {
     struct cpprof_pprof *p;
     int64_t objects = 0;
@@ -570,7 +570,7 @@ main(void)
         cmocka_unit_test(samples_are_newest_first_with_nothing_in_use_included),
         cmocka_unit_test(bytes_is_the_size_of_the_first_block_for_good),
         cmocka_unit_test(sizes_of_32_bits_are_exact_or_near),
-        cmocka_unit_test(rows_of_fractions_add_up_to_what_they_stand_for),
+        cmocka_unit_test(records_of_fractions_add_up_to_what_they_stand_for),
         cmocka_unit_test(one_stack_of_two_size_classes_is_two_samples),
         cmocka_unit_test(allocator_frames_at_the_leaf_are_hidden),
         cmocka_unit_test(allocator_frames_stay_when_there_are_no_others),

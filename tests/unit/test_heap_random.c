@@ -132,7 +132,7 @@ seeds_differ_from_each_other(void **state)
 
     (void)state;
     for (i = 0; i < 100; i++) {
-        seeds[i] = cpprof__heap_seed(seeds);
+        seeds[i] = cpprof__hook_seed(seeds);
         assert_true(seeds[i] != 0);
         for (j = 0; j < i; j++)
             assert_true(seeds[i] != seeds[j]);

@@ -114,10 +114,10 @@ nothing_is_sampled_while_exempt_but_what_is_freed_goes(void **state)
     (void)state;
     fresh_heap(1);
     allocated(0x100000, 10);
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     allocated(0x200000, 10);
     assert_true(freed(0x100000));
-    cpprof__heap_self.exempt--;
+    cpprof__hook_self.exempt--;
     assert_false(freed(0x200000));
     assert_int_equal(n_sampled(), 1);
 }
@@ -197,9 +197,9 @@ check_truth(int64_t rate, bool change, int runs)
 
     for (i = 0; i < runs; i++) {
         fresh_heap(rate);
-        cpprof__heap_self.random = random;
+        cpprof__hook_self.random = random;
         run_once(&t, rate, change);
-        random = cpprof__heap_self.random;
+        random = cpprof__hook_self.random;
     }
     d_objects = t.sum_objects / runs / t.objects - 1;
     d_bytes = t.sum_bytes / runs / t.bytes - 1;

@@ -15,7 +15,7 @@ length_of_line(const char *text)
 
 /* Up to the statistics, which differ from run to run. */
 static void
-assert_rows(char *text, const char *expected)
+assert_records(char *text, const char *expected)
 {
     char *end = strstr(text, "\n# runtime.MemStats\n");
 
@@ -26,7 +26,7 @@ assert_rows(char *text, const char *expected)
 }
 
 static void
-rows_are_unscaled_sorted_and_aligned_as_in_go(void **state)
+records_are_unscaled_sorted_and_aligned_as_in_go(void **state)
 {
     struct made m;
 
@@ -34,23 +34,23 @@ rows_are_unscaled_sorted_and_aligned_as_in_go(void **state)
     add_samples(&m, PCS(0x10310, 0x1040f, 0x10010), 3, 1, 1024, 512);
     add_samples(&m, PCS(0x10110, 0x10320, 0x10010), 5, 4, 64, 8192.5);
     add_samples(&m, PCS(0x10320, 0x20010, 0x10010), 2, 2, 4096, 128.5);
-    assert_rows(written_text(&m, 0),
-                "heap profile: 7: 9472 [10: 11584] @ heap/1048576\n"
-                "2: 8192 [2: 8192] @ 0x10321 0x20011 0x10011\n"
-                "#\t0x10320\tgrow+0x20\t/src/a.c:32\n"
-                "#\t0x20010\n"
-                "#\t0x10010\tmain+0x10\t/src/a.c:16\n"
-                "\n"
-                "1: 1024 [3: 3072] @ 0x10311 0x10410 0x10011\n"
-                "#\t0x10310\tgrow+0x10\t\t\t\t\t/src/a.c:16\n"
-                "#\t0x1040f\tmake<std::pair<int, int> >(char const*)+0xf\t"
-                "/src/a.c:15\n"
-                "#\t0x10010\tmain+0x10\t\t\t\t\t/src/a.c:16\n"
-                "\n"
-                "4: 256 [5: 320] @ 0x10111 0x10321 0x10011\n"
-                "#\t0x10320\tgrow+0x20\t/src/a.c:32\n"
-                "#\t0x10010\tmain+0x10\t/src/a.c:16\n"
-                "\n");
+    assert_records(written_text(&m, 0),
+                   "heap profile: 7: 9472 [10: 11584] @ heap/1048576\n"
+                   "2: 8192 [2: 8192] @ 0x10321 0x20011 0x10011\n"
+                   "#\t0x10320\tgrow+0x20\t/src/a.c:32\n"
+                   "#\t0x20010\n"
+                   "#\t0x10010\tmain+0x10\t/src/a.c:16\n"
+                   "\n"
+                   "1: 1024 [3: 3072] @ 0x10311 0x10410 0x10011\n"
+                   "#\t0x10310\tgrow+0x10\t\t\t\t\t/src/a.c:16\n"
+                   "#\t0x1040f\tmake<std::pair<int, int> >(char const*)+0xf\t"
+                   "/src/a.c:15\n"
+                   "#\t0x10010\tmain+0x10\t\t\t\t\t/src/a.c:16\n"
+                   "\n"
+                   "4: 256 [5: 320] @ 0x10111 0x10321 0x10011\n"
+                   "#\t0x10320\tgrow+0x20\t/src/a.c:32\n"
+                   "#\t0x10010\tmain+0x10\t/src/a.c:16\n"
+                   "\n");
     unmake(&m);
 }
 
@@ -62,10 +62,10 @@ the_form_of_2016_has_addresses_alone(void **state)
     make(&m);
     add_samples(&m, PCS(0x10310, 0x1040f, 0x10010), 3, 1, 1024, 512);
     add_samples(&m, PCS(0x10320, 0x20010, 0x10010), 2, 2, 4096, 128.5);
-    assert_rows(written_text(&m, CPPROF_HEAP_LEGACY),
-                "heap profile: 3: 9216 [5: 11264] @ heap/1048576\n"
-                "2: 8192 [2: 8192] @ 0x10321 0x20011 0x10011\n"
-                "1: 1024 [3: 3072] @ 0x10311 0x10410 0x10011\n");
+    assert_records(written_text(&m, CPPROF_HEAP_LEGACY),
+                   "heap profile: 3: 9216 [5: 11264] @ heap/1048576\n"
+                   "2: 8192 [2: 8192] @ 0x10321 0x20011 0x10011\n"
+                   "1: 1024 [3: 3072] @ 0x10311 0x10410 0x10011\n");
     unmake(&m);
 }
 
@@ -76,12 +76,12 @@ inlined_functions_have_lines_of_their_own(void **state)
 
     make(&m);
     add_samples(&m, PCS(INLINED_PC), 1, 1, 64, 1);
-    assert_rows(written_text(&m, 0),
-                "heap profile: 1: 64 [1: 65] @ heap/1048576\n"
-                "1: 64 [1: 64] @ 0x10381\n"
-                "#\t0x10380\tpush+0x80\t/src/a.c:128\n"
-                "#\t0x10380\tgrow+0x80\t/src/a.c:128\n"
-                "\n");
+    assert_records(written_text(&m, 0),
+                   "heap profile: 1: 64 [1: 65] @ heap/1048576\n"
+                   "1: 64 [1: 64] @ 0x10381\n"
+                   "#\t0x10380\tpush+0x80\t/src/a.c:128\n"
+                   "#\t0x10380\tgrow+0x80\t/src/a.c:128\n"
+                   "\n");
     unmake(&m);
 }
 
@@ -92,12 +92,12 @@ hidden_frames_are_shown_when_there_are_no_others(void **state)
 
     make(&m);
     add_samples(&m, PCS(0x10110, 0x10210), 1, 0, 64, 1);
-    assert_rows(written_text(&m, 0),
-                "heap profile: 0: 0 [1: 64] @ heap/1048576\n"
-                "0: 0 [1: 64] @ 0x10111 0x10211\n"
-                "#\t0x10110\tmalloc+0x10\t\t\t\t/src/a.c:16\n"
-                "#\t0x10210\toperator new(unsigned long)+0x10\t/src/a.c:16\n"
-                "\n");
+    assert_records(written_text(&m, 0),
+                   "heap profile: 0: 0 [1: 64] @ heap/1048576\n"
+                   "0: 0 [1: 64] @ 0x10111 0x10211\n"
+                   "#\t0x10110\tmalloc+0x10\t\t\t\t/src/a.c:16\n"
+                   "#\t0x10210\toperator new(unsigned long)+0x10\t/src/a.c:16\n"
+                   "\n");
     unmake(&m);
 }
 
@@ -123,7 +123,7 @@ empty_profile_still_has_four_columns(void **state)
 }
 
 static void
-rows_are_scaled_once_the_rate_has_changed(void **state)
+records_are_scaled_once_the_rate_has_changed(void **state)
 {
     struct made m;
 
@@ -133,14 +133,14 @@ rows_are_scaled_once_the_rate_has_changed(void **state)
     m.heap.head->lost_objects = FRACTION(50);
     m.heap.head->lost_bytes = FRACTION(4000);
     add_samples(&m, PCS(0x10010), 3, 1, 1024, 512);
-    assert_rows(written_text(&m, 0),
-                "heap profile: 512: 524288 [1586: 1576864] @ heap/2\n"
-                "512: 524288 [1536: 1572864] @ 0x10011\n"
-                "#\t0x10010\tmain+0x10\t/src/a.c:16\n"
-                "\n"
-                "0: 0 [50: 4000] @ 0x2\n"
-                "#\t0x1\t[lost samples]+0x0\t?:0\n"
-                "\n");
+    assert_records(written_text(&m, 0),
+                   "heap profile: 512: 524288 [1586: 1576864] @ heap/2\n"
+                   "512: 524288 [1536: 1572864] @ 0x10011\n"
+                   "#\t0x10010\tmain+0x10\t/src/a.c:16\n"
+                   "\n"
+                   "0: 0 [50: 4000] @ 0x2\n"
+                   "#\t0x1\t[lost samples]+0x0\t?:0\n"
+                   "\n");
     unmake(&m);
 }
 
@@ -278,12 +278,12 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_unscaled_sorted_and_aligned_as_in_go),
+        cmocka_unit_test(records_are_unscaled_sorted_and_aligned_as_in_go),
         cmocka_unit_test(the_form_of_2016_has_addresses_alone),
         cmocka_unit_test(inlined_functions_have_lines_of_their_own),
         cmocka_unit_test(hidden_frames_are_shown_when_there_are_no_others),
         cmocka_unit_test(empty_profile_still_has_four_columns),
-        cmocka_unit_test(rows_are_scaled_once_the_rate_has_changed),
+        cmocka_unit_test(records_are_scaled_once_the_rate_has_changed),
         cmocka_unit_test(statistics_have_the_names_of_go),
         cmocka_unit_test(text_is_read_as_the_same_profile),
         cmocka_unit_test(lost_samples_are_read_as_their_weight),

@@ -240,7 +240,7 @@ handler_that_allocates_inside_the_hook_leaves_it_whole(void **state)
             assert_true(freed(address_of(0, i)));
     }
     setitimer(ITIMER_REAL, &never, NULL);
-    assert_int_equal(cpprof__heap_self.exempt, 0);
+    assert_int_equal(cpprof__hook_self.exempt, 0);
     assert_int_equal(in_use(&cpprof__heap).n_sampled, 0);
     assert_int_equal(cpprof__heap.head->peaks[0].now_bytes, 0);
     assert_int_equal(cpprof__heap.head->n_lost, 0);

@@ -21,7 +21,7 @@ take_all(void)
     unsigned i;
 
     for (i = 0; i < CPPROF__GATE; i++)
-        assert_true(cpprof__gate_enter(&nobody));
+        assert_true(cpprof__turn_begin(&nobody));
 }
 
 static void
@@ -30,7 +30,7 @@ give_all(void)
     unsigned i;
 
     for (i = 0; i < CPPROF__GATE; i++)
-        cpprof__gate_leave();
+        cpprof__turn_end();
 }
 
 static void
@@ -56,7 +56,7 @@ static void
 end_one_turn(void)
 {
     if (reply.n_waits == 3)
-        cpprof__gate_leave();
+        cpprof__turn_end();
 }
 
 static void
@@ -70,7 +70,7 @@ who_waits_is_answered_when_a_turn_ends(void **state)
     assert_int_equal(reply.status, 200);
     assert_int_equal(reply.n_waits, 3);
     /* That turn and its own are over, the others are not. */
-    assert_true(cpprof__gate_enter(&nobody));
+    assert_true(cpprof__turn_begin(&nobody));
     give_all();
 }
 

@@ -25,7 +25,7 @@ assert_text(struct cpprof__text got, const char *want)
 static void
 assert_lines(const char *input, const char *const *want)
 {
-    struct cpprof__lines lines = {input, input + strlen(input)};
+    struct cpprof__legacy_lines lines = {input, input + strlen(input)};
     struct cpprof__text line;
 
     for (; *want; want++) {
@@ -87,7 +87,7 @@ sentinels_may_stand_anywhere(void **state)
 static void
 assert_addresses(const char *input, const uint64_t *want, size_t n)
 {
-    struct cpprof__addresses got = {0};
+    struct cpprof__legacy_addresses got = {0};
     struct cpprof__text failed_at;
 
     assert_true(cpprof__hex_addresses(text(input), &got, &failed_at));
@@ -114,7 +114,7 @@ addresses_are_found_in_any_text(void **state)
 static void
 address_of_more_than_64_bits_fails_and_is_shown(void **state)
 {
-    struct cpprof__addresses got = {0};
+    struct cpprof__legacy_addresses got = {0};
     struct cpprof__text failed_at = {0};
 
     (void)state;

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-static struct cpprof__lines
+static struct cpprof__legacy_lines
 lines_of(const char *text)
 {
-    return (struct cpprof__lines){text, text + strlen(text)};
+    return (struct cpprof__legacy_lines){text, text + strlen(text)};
 }
 
 /* All mappings, each as "start-limit offset file buildid;". */
@@ -41,7 +41,7 @@ static void
 assert_parsed(const char *text, const char *want)
 {
     struct cpprof_pprof *p = cpprof__pprof_make();
-    struct cpprof__lines lines = lines_of(text);
+    struct cpprof__legacy_lines lines = lines_of(text);
     struct cpprof_error error;
 
     assert_non_null(p);
@@ -161,7 +161,7 @@ static void
 attributes_that_grow_without_end_are_cut_off(void **state)
 {
     struct cpprof_pprof *p = cpprof__pprof_make();
-    struct cpprof__lines lines;
+    struct cpprof__legacy_lines lines;
     char text[8192];
     size_t n = 0;
     int i;
@@ -184,7 +184,7 @@ static void
 assert_massaged(const char *text, const char *want)
 {
     struct cpprof_pprof *p = cpprof__pprof_make();
-    struct cpprof__lines lines = lines_of(text);
+    struct cpprof__legacy_lines lines = lines_of(text);
     size_t i;
 
     assert_non_null(p);
@@ -245,7 +245,7 @@ mapped(const char *text, const uint64_t *addresses, size_t n)
 {
     struct cpprof_pprof *p = cpprof__pprof_make();
     struct cpprof__maker m = {.p = p};
-    struct cpprof__lines lines = lines_of(text);
+    struct cpprof__legacy_lines lines = lines_of(text);
     uint32_t frames[16];
     int64_t value = 1;
     size_t i;

@@ -88,7 +88,7 @@ set_up(void **state)
         .offset = TABLE_AT,
     };
     plan->n_areas = 1;
-    return cpprof__mirror_prepare() ? 0 : -1;
+    return cpprof__mirror_start() ? 0 : -1;
 }
 
 static int

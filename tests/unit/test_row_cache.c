@@ -21,27 +21,27 @@
 #include <cmocka.h>
 
 /* The row that these tests store for ra: every field tells which it is. */
-static struct cpprof__row
+static struct cpprof__unwind_row
 row_of(uint64_t ra, uint32_t salt)
 {
     uint32_t mixed = (uint32_t)(ra * 2654435761u) ^ salt;
 
-    return (struct cpprof__row){mixed, (int32_t)(mixed + 1),
-                                (int32_t)(mixed ^ 0x55555555u),
-                                (int32_t)(mixed * 7)};
+    return (struct cpprof__unwind_row){mixed, (int32_t)(mixed + 1),
+                                       (int32_t)(mixed ^ 0x55555555u),
+                                       (int32_t)(mixed * 7)};
 }
 
 static bool
-same(const struct cpprof__row *a, const struct cpprof__row *b)
+same(const struct cpprof__unwind_row *a, const struct cpprof__unwind_row *b)
 {
     return a->how == b->how && a->cfa_off == b->cfa_off &&
            a->ra_off == b->ra_off && a->fp_off == b->fp_off;
 }
 
 static bool
-finds(uint64_t ra, struct cpprof__row *row)
+finds(uint64_t ra, struct cpprof__unwind_row *row)
 {
-    struct cpprof__row_words words;
+    struct cpprof__packed_row words;
 
     if (!cpprof__row_find(ra, load_acquire(&cpprof__row_generation), &words))
         return false;
@@ -52,7 +52,7 @@ finds(uint64_t ra, struct cpprof__row *row)
 static void
 store(uint64_t ra, uint32_t salt)
 {
-    struct cpprof__row row = row_of(ra, salt);
+    struct cpprof__unwind_row row = row_of(ra, salt);
 
     cpprof__row_store(ra, load_acquire(&cpprof__row_generation), &row);
 }
@@ -60,7 +60,7 @@ store(uint64_t ra, uint32_t salt)
 static void
 packed_row_unpacks_to_itself(void **state)
 {
-    static const struct cpprof__row rows[] = {
+    static const struct cpprof__unwind_row rows[] = {
         {0, 0, 0, 0},
         {UINT32_MAX, -1, -1, -1},
         {3, INT32_MIN, INT32_MAX, INT32_MIN},
@@ -69,7 +69,8 @@ packed_row_unpacks_to_itself(void **state)
 
     (void)state;
     for (i = 0; i < 4; i++) {
-        struct cpprof__row row = cpprof__row_unpack(cpprof__row_pack(&rows[i]));
+        struct cpprof__unwind_row row =
+            cpprof__row_unpack(cpprof__row_pack(&rows[i]));
 
         assert_true(same(&row, &rows[i]));
     }
@@ -78,8 +79,8 @@ packed_row_unpacks_to_itself(void **state)
 static void
 stored_row_is_found_until_forgotten(void **state)
 {
-    struct cpprof__row row;
-    struct cpprof__row want = row_of(0x7f0012345678, 1);
+    struct cpprof__unwind_row row;
+    struct cpprof__unwind_row want = row_of(0x7f0012345678, 1);
 
     (void)state;
     assert_false(finds(0x7f0012345678, &row));
@@ -96,7 +97,7 @@ static void
 row_of_an_older_generation_is_not_found(void **state)
 {
     uint32_t before = load_acquire(&cpprof__row_generation);
-    struct cpprof__row row = row_of(1000, 0);
+    struct cpprof__unwind_row row = row_of(1000, 0);
 
     (void)state;
     cpprof__unwind_forget();
@@ -108,7 +109,7 @@ static void
 pair_holds_two_rows_and_replaces_in_turn(void **state)
 {
     const uint64_t step = (uint64_t)CPPROF__ROW_PAIRS << 8; /* the same pair */
-    struct cpprof__row row;
+    struct cpprof__unwind_row row;
     uint64_t i;
 
     (void)state;
@@ -152,7 +153,7 @@ static void
 slot_that_is_being_written_is_not_used(void **state)
 {
     struct cpprof__row_slot *pair = cpprof__row_pair(64);
-    struct cpprof__row row;
+    struct cpprof__unwind_row row;
 
     (void)state;
     cpprof__unwind_forget();
@@ -183,7 +184,7 @@ on_step(int signal)
 }
 
 static __attribute__((noinline)) bool
-find_interrupted(unsigned at, struct cpprof__row *row)
+find_interrupted(unsigned at, struct cpprof__unwind_row *row)
 {
     bool found;
 
@@ -199,15 +200,15 @@ static void
 interrupted_reader_never_finds_half_a_row(void **state)
 {
     struct sigaction action = {.sa_handler = on_step};
-    const struct cpprof__row old = row_of(64, 0);
-    const struct cpprof__row new = row_of(64, 1);
+    const struct cpprof__unwind_row old = row_of(64, 0);
+    const struct cpprof__unwind_row new = row_of(64, 1);
     unsigned n_none = 0;
     unsigned i;
 
     (void)state;
     assert_int_equal(sigaction(SIGTRAP, &action, NULL), 0);
     for (i = 1; i == 1 || i <= n_steps; i++) {
-        struct cpprof__row row;
+        struct cpprof__unwind_row row;
 
         cpprof__unwind_forget();
         store(64, 0);
@@ -242,9 +243,9 @@ static size_t n_torn;
 static void
 check(uint64_t ra)
 {
-    struct cpprof__row row;
-    struct cpprof__row a = row_of(ra, 0);
-    struct cpprof__row b = row_of(ra, 1);
+    struct cpprof__unwind_row row;
+    struct cpprof__unwind_row a = row_of(ra, 0);
+    struct cpprof__unwind_row b = row_of(ra, 1);
 
     if (!finds(ra, &row))
         return;
@@ -295,7 +296,7 @@ threads_never_find_half_a_row(void **state)
 static void
 no_slot_is_left_locked(void **state)
 {
-    struct cpprof__row row;
+    struct cpprof__unwind_row row;
     size_t i;
 
     (void)state;

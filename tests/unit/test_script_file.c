@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the table of script places lies, and that a recorder finds in it what
- * a process had that was killed. Each case is a process of its own: the table
- * is the process's. */
+/* Where the table of script locations lies, and that a recorder finds in it
+ * what a process had that was killed. Each case is a process of its own: the
+ * table is the process's. */
 #include "collect/store/script_file.h"
 
 #include "collect/recording/recorded.h"
@@ -39,13 +39,13 @@ static struct shared {
 static uint64_t
 add(const char *name, int64_t line)
 {
-    const struct cpprof__script place = {.mapping = "[lua]",
-                                         .name = name,
-                                         .file = "a.lua",
-                                         .line = line,
-                                         .has_name = true};
+    const struct cpprof__script_location location = {.mapping = "[lua]",
+                                                     .name = name,
+                                                     .file = "a.lua",
+                                                     .line = line,
+                                                     .has_name = true};
 
-    return cpprof__scripts_add(&cpprof__scripts, &place);
+    return cpprof__scripts_add(&cpprof__scripts, &location);
 }
 
 static size_t
@@ -91,15 +91,15 @@ run_well(void (*f)(void))
 
 /* In the recorder. */
 static void
-check_place(uint64_t number, uint64_t pc, const char *name, int64_t line)
+check_location(uint64_t number, uint64_t pc, const char *name, int64_t line)
 {
     struct cpprof__scripts scripts;
-    struct cpprof__script place;
+    struct cpprof__script_location location;
 
     assert_true(cpprof__script_file_read(&scripts, folder, number));
-    assert_true(cpprof__scripts_read(&scripts, pc, &place));
-    assert_string_equal(place.name, name);
-    assert_int_equal(place.line, line);
+    assert_true(cpprof__scripts_read(&scripts, pc, &location));
+    assert_string_equal(location.name, name);
+    assert_int_equal(location.line, line);
     cpprof__script_file_free(&scripts);
     assert_null(scripts.head);
 }
@@ -109,14 +109,14 @@ check_place(uint64_t number, uint64_t pc, const char *name, int64_t line)
 static void
 make_in_private(void)
 {
-    struct cpprof__script place;
+    struct cpprof__script_location location;
     uint64_t pc;
 
     if (!cpprof__script_file_make() || !cpprof__script_file_make())
         return;
     pc = add("f", 1);
-    shared->ok = cpprof__scripts_read(&cpprof__scripts, pc, &place) &&
-                 !strcmp(place.name, "f") && !cpprof__scripts.path;
+    shared->ok = cpprof__scripts_read(&cpprof__scripts, pc, &location) &&
+                 !strcmp(location.name, "f") && !cpprof__scripts.path;
 }
 
 static void
@@ -165,7 +165,7 @@ table_of_a_killed_process_is_found_by_its_number(void **state)
     (void)state;
     assert_true(WIFSIGNALED(run(be_killed)));
     assert_int_equal(n_files(false), 1);
-    check_place(shared->number, shared->pc, "first", 1);
+    check_location(shared->number, shared->pc, "first", 1);
     assert_false(
         cpprof__script_file_read(&scripts, folder, shared->number + 2));
     assert_null(scripts.head);
@@ -196,8 +196,8 @@ forked_child_goes_on_with_the_table(void **state)
     (void)state;
     run_well(have_a_child);
     assert_int_equal(n_files(false), 1);
-    check_place(shared->number, shared->pc, "of parent", 1);
-    check_place(shared->number, shared->other_pc, "of child", 7);
+    check_location(shared->number, shared->pc, "of parent", 1);
+    check_location(shared->number, shared->other_pc, "of child", 7);
 }
 
 static void
@@ -223,8 +223,8 @@ parent_that_makes_it_later_joins_its_child(void **state)
     (void)state;
     run_well(make_after_a_child);
     assert_int_equal(n_files(false), 1);
-    check_place(shared->number, shared->pc, "of parent", 1);
-    check_place(shared->number, shared->other_pc, "of child", 7);
+    check_location(shared->number, shared->pc, "of parent", 1);
+    check_location(shared->number, shared->other_pc, "of child", 7);
 }
 
 static void
@@ -246,7 +246,7 @@ full_table_is_found_whole(void **state)
 {
     (void)state;
     run_well(fill);
-    check_place(shared->number, shared->pc, "f", (int64_t)shared->other_pc);
+    check_location(shared->number, shared->pc, "f", (int64_t)shared->other_pc);
 }
 
 static void
@@ -359,7 +359,7 @@ put(FILE *file, enum cpprof__mirror_part part, size_t at, const void *data,
     assert_int_equal(fwrite(data, n, 1, file), 1);
 }
 
-/* One block, allocated at that place. */
+/* One block, allocated at that location. */
 static void
 put_tables(const char *path, uint64_t number, uint64_t pc)
 {

@@ -11,9 +11,9 @@ static struct cpprof__scripts scripts;
 static void *block;
 
 static uint64_t
-place(const char *name, const char *file, int64_t line)
+location(const char *name, const char *file, int64_t line)
 {
-    const struct cpprof__script script = {
+    const struct cpprof__script_location script = {
         .mapping = "[lua]", .name = name, .file = file, .line = line};
 
     return cpprof__scripts_add(&scripts, &script);
@@ -41,10 +41,10 @@ static void
 add_mixed(struct made *m)
 {
     add_samples(m,
-                PCS(0x10110, 0x10310, place("sort", "list.lua", 12),
-                    place("", "main.lua", 3), 0x10010),
+                PCS(0x10110, 0x10310, location("sort", "list.lua", 12),
+                    location("", "main.lua", 3), 0x10010),
                 3, 1, 1024, 1);
-    add_samples(m, PCS(0x10110, place("a\n1: b", "c\nd", 1)), 1, 1, 64, 1);
+    add_samples(m, PCS(0x10110, location("a\n1: b", "c\nd", 1)), 1, 1, 64, 1);
     add_samples(m, PCS(CPPROF__SCRIPT_NO_ROOM), 1, 1, 16, 1);
 }
 
@@ -130,18 +130,18 @@ terminated(struct sink *s)
 }
 
 static char *
-rows_text(const struct made *m, const struct cpprof__rows_form *of, int64_t a,
-          int64_t b, uint32_t stack)
+rows_text(const struct made *m, const struct cpprof__records_form *of,
+          int64_t a, int64_t b, uint32_t stack)
 {
     const struct cpprof_profile_options options = {.size = sizeof options,
                                                    .debug = 1};
-    struct cpprof__row row = {{a, b}, stack, 0};
-    struct cpprof__rows_form form = *of;
+    struct cpprof__stack_record row = {{a, b}, stack, 0};
+    struct cpprof__records_form form = *of;
     struct sink s = {0};
 
     form.source = &m->source;
     assert_int_equal(
-        cpprof__rows_write(&form, &row, 1, &options, sink_writer(&s), NULL),
+        cpprof__records_write(&form, &row, 1, &options, sink_writer(&s), NULL),
         CPPROF_OK);
     return terminated(&s);
 }
@@ -155,7 +155,7 @@ block_text_has_their_lines_and_no_address(void **state)
     (void)state;
     make_mixed(&m);
     text = rows_text(&m, &cpprof__block_form, 2, 700,
-                     add_stack(&m, PCS(0x10310, place("f", "a.lua", 4))));
+                     add_stack(&m, PCS(0x10310, location("f", "a.lua", 4))));
     assert_string_equal(text, "--- contention:\ncycles/second=1000000000\n"
                               "700 2 @ 0x10311\n"
                               "#\t0x10310\tgrow+0x10\t/src/a.c:16\n"
@@ -169,7 +169,7 @@ static void
 count_text_has_their_lines_and_no_address(void **state)
 {
     static const struct cpprof__value_type type = {"goroutine", "count"};
-    static const struct cpprof__rows_form form = {
+    static const struct cpprof__records_form form = {
         .name = "goroutine",
         .types = &type,
         .n_types = 1,
@@ -181,7 +181,7 @@ count_text_has_their_lines_and_no_address(void **state)
     (void)state;
     make_mixed(&m);
     text = rows_text(&m, &form, 3, 0,
-                     add_stack(&m, PCS(place("f", "a.lua", 4), 0x10010)));
+                     add_stack(&m, PCS(location("f", "a.lua", 4), 0x10010)));
     assert_string_equal(text, "goroutine profile: total 3\n"
                               "3 @ 0x10011\n"
                               "#\t[lua]\tf\t\ta.lua:4\n"
@@ -210,9 +210,9 @@ folded_stacks_have_their_names(void **state)
     (void)state;
     make_mixed(&m);
     summary.source = &m.source;
-    row.stack = add_stack(&m, PCS(0x10310, place("so;rt", "a.lua", 4),
+    row.stack = add_stack(&m, PCS(0x10310, location("so;rt", "a.lua", 4),
                                   CPPROF__SCRIPT_NO_ROOM,
-                                  place("", "main.lua", 1), 0x10010));
+                                  location("", "main.lua", 1), 0x10010));
     assert_int_equal(
         cpprof__wall_write(&counts, &summary, sink_writer(&s), NULL),
         CPPROF_OK);
@@ -224,7 +224,7 @@ folded_stacks_have_their_names(void **state)
 
 /* The dump is of this process's tables. */
 static void
-thread_dump_has_their_places(void **state)
+thread_dump_has_their_locations(void **state)
 {
     struct cpprof__dump_thread thread = {.tid = 7, .task = {.state = 'S'}};
     const struct cpprof__dump dump = {.threads = &thread, .n = 1, .caller = 1};
@@ -236,8 +236,8 @@ thread_dump_has_their_places(void **state)
     (void)state;
     make_mixed(&m);
     cpprof__tables = m.tables;
-    thread.stack =
-        add_stack(&m, PCS(place("f", "a.lua", 4), place("g\nh", "b\n.lua", 5)));
+    thread.stack = add_stack(
+        &m, PCS(location("f", "a.lua", 4), location("g\nh", "b\n.lua", 5)));
     assert_int_equal(cpprof__dump_write_text(&dump, CPPROF_SYMBOLIZE_NONE,
                                              sink_writer(&s), NULL),
                      CPPROF_OK);
@@ -260,7 +260,7 @@ main(void)
         cmocka_unit_test(block_text_has_their_lines_and_no_address),
         cmocka_unit_test(count_text_has_their_lines_and_no_address),
         cmocka_unit_test(folded_stacks_have_their_names),
-        cmocka_unit_test(thread_dump_has_their_places),
+        cmocka_unit_test(thread_dump_has_their_locations),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of script places: the same place has one word, whoever adds it,
- * and reading trusts nothing. */
+/* The table of script locations: the same location has one word, whoever adds
+ * it, and reading trusts nothing. */
 #include "collect/signal/tables/scripts.h"
 
 #include "heap_core_fixture.h"
@@ -8,10 +8,10 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#define N_THREADS 8
-#define N_PLACES  10000
+#define N_THREADS   8
+#define N_LOCATIONS 10000
 
-static const struct cpprof__script sort = {
+static const struct cpprof__script_location sort = {
     .mapping = "[lua]",
     .name = "sort",
     .system_name = "M.sort",
@@ -44,10 +44,10 @@ unmake(void **state)
 }
 
 static void
-a_place_reads_back_as_it_was_added(void **state)
+a_location_reads_back_as_it_was_added(void **state)
 {
     struct cpprof__scripts *s = *state;
-    struct cpprof__script read;
+    struct cpprof__script_location read;
     uint64_t pc = cpprof__scripts_add(s, &sort);
 
     assert_true(cpprof__is_script(pc));
@@ -62,10 +62,10 @@ a_place_reads_back_as_it_was_added(void **state)
 }
 
 static void
-same_place_has_the_same_word_and_each_difference_another(void **state)
+same_location_has_the_same_word_and_each_difference_another(void **state)
 {
     struct cpprof__scripts *s = *state;
-    struct cpprof__script other[7];
+    struct cpprof__script_location other[7];
     uint64_t pcs[8];
     size_t i, j;
 
@@ -91,9 +91,9 @@ same_place_has_the_same_word_and_each_difference_another(void **state)
 static void
 texts_that_are_missing_read_as_empty(void **state)
 {
-    const struct cpprof__script bare = {.mapping = "[lua]", .line = 3};
+    const struct cpprof__script_location bare = {.mapping = "[lua]", .line = 3};
     struct cpprof__scripts *s = *state;
-    struct cpprof__script read;
+    struct cpprof__script_location read;
 
     assert_true(cpprof__scripts_read(s, cpprof__scripts_add(s, &bare), &read));
     assert_string_equal(read.name, "");
@@ -106,8 +106,8 @@ static void
 function_with_a_key_is_the_same_whatever_its_texts_are(void **state)
 {
     struct cpprof__scripts *s = *state;
-    struct cpprof__script first = sort, second = sort;
-    struct cpprof__script read;
+    struct cpprof__script_location first = sort, second = sort;
+    struct cpprof__script_location read;
     uint64_t pc;
 
     first.key = second.key = 77;
@@ -121,32 +121,32 @@ function_with_a_key_is_the_same_whatever_its_texts_are(void **state)
 }
 
 static void
-a_name_that_comes_later_counts_for_all_places(void **state)
+a_name_that_comes_later_counts_for_all_locations(void **state)
 {
     struct cpprof__scripts *s = *state;
-    struct cpprof__script place = sort, read;
+    struct cpprof__script_location location = sort, read;
     uint64_t pcs[2];
     size_t i;
 
-    place.key = 5;
-    place.has_name = false;
-    place.name = place.system_name = "";
-    pcs[0] = cpprof__scripts_add(s, &place);
+    location.key = 5;
+    location.has_name = false;
+    location.name = location.system_name = "";
+    pcs[0] = cpprof__scripts_add(s, &location);
     assert_true(cpprof__scripts_read(s, pcs[0], &read));
     assert_string_equal(read.name, "");
     assert_false(read.has_name);
-    place.line++;
-    place.has_name = true;
-    place.name = "sort";
-    place.system_name = "M.sort";
-    pcs[1] = cpprof__scripts_add(s, &place);
+    location.line++;
+    location.has_name = true;
+    location.name = "sort";
+    location.system_name = "M.sort";
+    pcs[1] = cpprof__scripts_add(s, &location);
     for (i = 0; i < 2; i++) {
         assert_true(cpprof__scripts_read(s, pcs[i], &read));
         assert_string_equal(read.name, "sort");
         assert_string_equal(read.system_name, "M.sort");
     }
-    place.name = "newer";
-    cpprof__scripts_add(s, &place);
+    location.name = "newer";
+    cpprof__scripts_add(s, &location);
     assert_true(cpprof__scripts_read(s, pcs[0], &read));
     assert_string_equal(read.name, "newer");
 }
@@ -155,42 +155,43 @@ static void
 longer_text_is_cut_between_characters(void **state)
 {
     struct cpprof__scripts *s = *state;
-    struct cpprof__script place = sort, read;
+    struct cpprof__script_location location = sort, read;
     char text[2001];
     uint64_t pc;
 
     memset(text, 'x', 2000);
     text[2000] = 0;
-    place.file = text;
-    pc = cpprof__scripts_add(s, &place);
+    location.file = text;
+    pc = cpprof__scripts_add(s, &location);
     assert_true(cpprof__scripts_read(s, pc, &read));
     assert_int_equal(strlen(read.file), 1023);
-    assert_true(cpprof__scripts_add(s, &place) == pc);
+    assert_true(cpprof__scripts_add(s, &location) == pc);
     memcpy(text + 1022, "\xc3\xa4", 2); /* one character */
-    assert_true(cpprof__scripts_read(s, cpprof__scripts_add(s, &place), &read));
+    assert_true(
+        cpprof__scripts_read(s, cpprof__scripts_add(s, &location), &read));
     assert_int_equal(strlen(read.file), 1022);
 }
 
 static void
-full_table_refuses_new_places_and_keeps_the_old(void **state)
+full_table_refuses_new_locations_and_keeps_the_old(void **state)
 {
     struct cpprof__scripts *s = *state;
-    struct cpprof__script place = sort, read;
+    struct cpprof__script_location location = sort, read;
     uint64_t pc, first = cpprof__scripts_add(s, &sort);
     unsigned i;
 
     for (i = 0;; i++) {
-        place.line = i;
-        pc = cpprof__scripts_add(s, &place);
+        location.line = i;
+        pc = cpprof__scripts_add(s, &location);
         if (pc == CPPROF__SCRIPT_NO_ROOM)
             break;
     }
     assert_in_range(i, 100000, 1000000);
     assert_true(cpprof__scripts_add(s, &sort) == first);
     assert_true(cpprof__scripts_read(s, first, &read));
-    place.name = "sort2";
-    place.key = 8;
-    assert_true(cpprof__scripts_add(s, &place) == CPPROF__SCRIPT_NO_ROOM);
+    location.name = "sort2";
+    location.key = 8;
+    assert_true(cpprof__scripts_add(s, &location) == CPPROF__SCRIPT_NO_ROOM);
     assert_true(cpprof__scripts_in_use(s) <= CPPROF__SCRIPTS_BYTES);
 }
 
@@ -199,7 +200,7 @@ static void
 file_without_more_room_is_not_touched(void **state)
 {
     struct cpprof__scripts s;
-    struct cpprof__script place = sort;
+    struct cpprof__script_location location = sort;
     FILE *file = tmpfile();
     char path[64];
     void *block;
@@ -211,16 +212,16 @@ file_without_more_room_is_not_touched(void **state)
                  MAP_SHARED, fileno(file), 0);
     assert_ptr_not_equal(block, MAP_FAILED);
     assert_true(cpprof__scripts_make(&s, block, path));
-    while (place.line < 100000 &&
-           cpprof__scripts_add(&s, &place) != CPPROF__SCRIPT_NO_ROOM)
-        place.line++;
-    assert_in_range(place.line, 30000, 100000);
+    while (location.line < 100000 &&
+           cpprof__scripts_add(&s, &location) != CPPROF__SCRIPT_NO_ROOM)
+        location.line++;
+    assert_in_range(location.line, 30000, 100000);
     munmap(block, CPPROF__SCRIPTS_BYTES);
     fclose(file);
 }
 
 static void
-what_is_no_place_reads_as_nothing(void **state)
+what_is_no_location_reads_as_nothing(void **state)
 {
     struct cpprof__scripts *s = *state, none = {0};
     uint64_t pc = cpprof__scripts_add(s, &sort);
@@ -233,7 +234,7 @@ what_is_no_place_reads_as_nothing(void **state)
                             0x401000,
                             0,
                             CPPROF__SCRIPT_PC | CPPROF__SCRIPTS_BYTES};
-    struct cpprof__script read;
+    struct cpprof__script_location read;
     size_t i;
 
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -249,40 +250,40 @@ what_is_no_place_reads_as_nothing(void **state)
 
 struct adder {
     struct cpprof__scripts *scripts;
-    uint64_t pcs[N_PLACES];
+    uint64_t pcs[N_LOCATIONS];
     pthread_t thread;
 };
 
 static void
-name_place(struct cpprof__script *place, char text[32], size_t i)
+name_location(struct cpprof__script_location *location, char text[32], size_t i)
 {
-    *place = sort;
+    *location = sort;
     snprintf(text, 32, "function %zu", i / 10);
-    place->name = place->system_name = text;
-    place->key = i % 20 < 10 ? i / 10 + 1 : 0;
-    place->line = (int64_t)i;
+    location->name = location->system_name = text;
+    location->key = i % 20 < 10 ? i / 10 + 1 : 0;
+    location->line = (int64_t)i;
 }
 
 static void *
 add_all(void *arg)
 {
     struct adder *adder = arg;
-    struct cpprof__script place;
+    struct cpprof__script_location location;
     char text[32];
     size_t i;
 
-    for (i = 0; i < N_PLACES; i++) {
-        name_place(&place, text, i);
-        adder->pcs[i] = cpprof__scripts_add(adder->scripts, &place);
+    for (i = 0; i < N_LOCATIONS; i++) {
+        name_location(&location, text, i);
+        adder->pcs[i] = cpprof__scripts_add(adder->scripts, &location);
     }
     return NULL;
 }
 
 static void
-threads_that_add_the_same_places_find_the_same_words(void **state)
+threads_that_add_the_same_locations_find_the_same_words(void **state)
 {
     static struct adder adders[N_THREADS];
-    struct cpprof__script place, read;
+    struct cpprof__script_location location, read;
     char text[32];
     size_t i, j;
 
@@ -293,11 +294,11 @@ threads_that_add_the_same_places_find_the_same_words(void **state)
     }
     for (i = 0; i < N_THREADS; i++)
         pthread_join(adders[i].thread, NULL);
-    for (i = 0; i < N_PLACES; i++) {
-        name_place(&place, text, i);
+    for (i = 0; i < N_LOCATIONS; i++) {
+        name_location(&location, text, i);
         assert_true(cpprof__scripts_read(*state, adders[0].pcs[i], &read));
-        assert_string_equal(read.name, place.name);
-        assert_int_equal(read.line, place.line);
+        assert_string_equal(read.name, location.name);
+        assert_int_equal(read.line, location.line);
         for (j = 1; j < N_THREADS; j++)
             assert_true(adders[j].pcs[i] == adders[0].pcs[i]);
     }
@@ -317,7 +318,7 @@ draw(uint32_t *seed)
 static size_t
 read_every_word(const struct cpprof__scripts *s, const uint64_t *pcs)
 {
-    struct cpprof__script read;
+    struct cpprof__script_location read;
     size_t i, sum = 0;
 
     for (i = 0; i < N_FEW; i++) {
@@ -332,13 +333,13 @@ read_every_word(const struct cpprof__scripts *s, const uint64_t *pcs)
 static void
 add_few(struct cpprof__scripts *s, uint64_t *pcs)
 {
-    struct cpprof__script place;
+    struct cpprof__script_location location;
     char text[32];
     size_t i;
 
     for (i = 0; i < N_FEW; i++) {
-        name_place(&place, text, i);
-        pcs[i] = cpprof__scripts_add(s, &place);
+        name_location(&location, text, i);
+        pcs[i] = cpprof__scripts_add(s, &location);
     }
 }
 
@@ -402,16 +403,16 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_place_reads_back_as_it_was_added),
-        CASE(same_place_has_the_same_word_and_each_difference_another),
+        CASE(a_location_reads_back_as_it_was_added),
+        CASE(same_location_has_the_same_word_and_each_difference_another),
         CASE(texts_that_are_missing_read_as_empty),
         CASE(function_with_a_key_is_the_same_whatever_its_texts_are),
-        CASE(a_name_that_comes_later_counts_for_all_places),
+        CASE(a_name_that_comes_later_counts_for_all_locations),
         CASE(longer_text_is_cut_between_characters),
-        CASE(full_table_refuses_new_places_and_keeps_the_old),
+        CASE(full_table_refuses_new_locations_and_keeps_the_old),
         CASE(file_without_more_room_is_not_touched),
-        CASE(what_is_no_place_reads_as_nothing),
-        CASE(threads_that_add_the_same_places_find_the_same_words),
+        CASE(what_is_no_location_reads_as_nothing),
+        CASE(threads_that_add_the_same_locations_find_the_same_words),
         CASE(copy_that_is_cut_off_reads_within_its_bounds),
         CASE(damaged_copy_reads_and_grows_within_its_bounds),
     };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Differences between two moments: of rows that are kept, of a heap's tables
+ * Differences between two moments: of records that are kept, of a heap's tables
  * made by hand, and by the public calls over profiles of the program's own;
  * and that each allocation may fail.
  */
 #include "heap_fixture.h"
 
-#include "collect/capture/kept_rows.h"
+#include "collect/capture/kept_records.h"
 #include "collect/encode/names.h"
 #include "collect/store/tables.h"
 #include "oom.h"
@@ -16,34 +16,34 @@
 #define KEEP_IN_USE false
 #define DIFFERENCE  true
 
-/* ---- rows ------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------- */
 
 static void
-assert_row(const struct cpprof__row *row, uint32_t stack, uint32_t labels,
-           int64_t a, int64_t b)
+assert_record(const struct cpprof__stack_record *record, uint32_t stack,
+              uint32_t labels, int64_t a, int64_t b)
 {
-    assert_int_equal(row->stack, stack);
-    assert_int_equal(row->labels, labels);
-    assert_int_equal(row->values[0], a);
-    assert_int_equal(row->values[1], b);
+    assert_int_equal(record->stack, stack);
+    assert_int_equal(record->labels, labels);
+    assert_int_equal(record->values[0], a);
+    assert_int_equal(record->values[1], b);
 }
 
 static void
-rows_of_one_key_are_joined_and_empty_ones_left_out(void **state)
+records_of_one_key_are_joined_and_empty_ones_left_out(void **state)
 {
-    const struct cpprof__row rows[] = {
+    const struct cpprof__stack_record records[] = {
         {{1, 10}, 7, 2}, {{0, 0}, 3, 0}, {{2, 20}, 7, 2}, {{5, 0}, 7, 1}};
     const struct cpprof__kept nothing = {0};
-    struct cpprof__row *found;
+    struct cpprof__stack_record *found;
     struct cpprof__kept kept;
     size_t n;
 
-    assert_true(cpprof__kept_rows(&kept, rows, 4, 2));
+    assert_true(cpprof__kept_records(&kept, records, 4, 2));
     assert_int_equal(kept.n, 2);
     found = cpprof__kept_difference(&kept, &nothing, &n);
     assert_int_equal(n, 2);
-    assert_row(&found[0], 7, 1, 5, 0);
-    assert_row(&found[1], 7, 2, 3, 30);
+    assert_record(&found[0], 7, 1, 5, 0);
+    assert_record(&found[1], 7, 2, 3, 30);
     free(found);
     cpprof__kept_free(&kept);
 }
@@ -51,22 +51,22 @@ rows_of_one_key_are_joined_and_empty_ones_left_out(void **state)
 static void
 what_is_gone_is_negative_and_what_did_not_change_is_left_out(void **state)
 {
-    const struct cpprof__row before[] = {
+    const struct cpprof__stack_record before[] = {
         {{4}, 1, 0}, {{1}, 2, 0}, {{3}, 5, 0}, {{2}, 9, 4097}};
-    const struct cpprof__row after[] = {
+    const struct cpprof__stack_record after[] = {
         {{2}, 9, 4097}, {{6}, 3, 0}, {{1}, 2, 0}, {{5}, 5, 0}};
     struct cpprof__kept base, now;
-    struct cpprof__row *rows;
+    struct cpprof__stack_record *records;
     size_t n;
 
-    assert_true(cpprof__kept_rows(&base, before, 4, 1));
-    assert_true(cpprof__kept_rows(&now, after, 4, 1));
-    rows = cpprof__kept_difference(&now, &base, &n);
+    assert_true(cpprof__kept_records(&base, before, 4, 1));
+    assert_true(cpprof__kept_records(&now, after, 4, 1));
+    records = cpprof__kept_difference(&now, &base, &n);
     assert_int_equal(n, 3);
-    assert_row(&rows[0], 1, 0, -4, 0);
-    assert_row(&rows[1], 3, 0, 6, 0);
-    assert_row(&rows[2], 5, 0, 2, 0);
-    free(rows);
+    assert_record(&records[0], 1, 0, -4, 0);
+    assert_record(&records[1], 3, 0, 6, 0);
+    assert_record(&records[2], 5, 0, 2, 0);
+    free(records);
     cpprof__kept_free(&base);
     cpprof__kept_free(&now);
 }
@@ -74,20 +74,21 @@ what_is_gone_is_negative_and_what_did_not_change_is_left_out(void **state)
 /* ---- a heap ----------------------------------------------------------- */
 
 static void
-take(const struct made *m, uint32_t flags, struct cpprof__heap_rows *rows)
+take(const struct made *m, uint32_t flags, struct cpprof__heap_records *records)
 {
-    assert_int_equal(cpprof__heap_rows_take(&m->heap, 0, flags, rows, NULL),
-                     CPPROF_OK);
+    assert_int_equal(
+        cpprof__heap_records_take(&m->heap, 0, flags, records, NULL),
+        CPPROF_OK);
 }
 
 static void
 keep(const struct made *m, struct cpprof__kept *kept)
 {
-    struct cpprof__heap_rows rows;
+    struct cpprof__heap_records records;
 
-    take(m, 0, &rows);
-    assert_true(cpprof__kept_heap(kept, &rows));
-    free(rows.rows);
+    take(m, 0, &records);
+    assert_true(cpprof__kept_heap(kept, &records));
+    free(records.records);
 }
 
 static struct cpprof_pprof *
@@ -95,15 +96,15 @@ difference(const struct made *m, const struct cpprof__kept *base, bool in_use,
            uint32_t flags)
 {
     const struct cpprof_heap_options options = {.flags = flags};
-    struct cpprof__heap_rows rows;
+    struct cpprof__heap_records records;
     struct sink s = {0};
 
-    take(m, flags, &rows);
-    cpprof__kept_subtract_heap(&rows, base, in_use);
-    assert_int_equal(cpprof__heap_write_proto(&m->source, &options, &rows,
+    take(m, flags, &records);
+    cpprof__kept_subtract_heap(&records, base, in_use);
+    assert_int_equal(cpprof__heap_write_proto(&m->source, &options, &records,
                                               sink_writer(&s), NULL),
                      CPPROF_OK);
-    free(rows.rows);
+    free(records.records);
     return read_back(&s);
 }
 
@@ -218,9 +219,9 @@ of_lost_samples_only_new_ones_are_in_it(void **state)
     unmake(&m);
 }
 
-/* A row takes what the header of the public call says. */
+/* A record takes what the header of the public call says. */
 static void
-a_row_of_a_heap_takes_40_bytes(void **state)
+a_record_of_a_heap_takes_40_bytes(void **state)
 {
     struct cpprof__kept kept;
     struct made m;
@@ -442,29 +443,29 @@ every_allocation_of_taking_fails_once(void **state)
 }
 
 static void
-rows_that_find_no_memory_leave_none_behind(void **state)
+records_that_find_no_memory_leave_none_behind(void **state)
 {
     const struct cpprof__kept nothing = {0};
-    struct cpprof__heap_rows rows;
+    struct cpprof__heap_records records;
     struct cpprof__kept kept;
     struct made m;
     size_t n;
 
     make(&m);
     add_samples(&m, PCS(0x10310, 0x10010), 1, 1, 64, 1);
-    take(&m, 0, &rows);
+    take(&m, 0, &records);
     oom_watch();
     oom.countdown = 0;
-    assert_false(cpprof__kept_heap(&kept, &rows));
+    assert_false(cpprof__kept_heap(&kept, &records));
     oom.countdown = 0;
     assert_null(cpprof__kept_difference(&nothing, &nothing, &n));
     oom.countdown = 1; /* it need not become shorter */
-    assert_true(cpprof__kept_heap(&kept, &rows));
+    assert_true(cpprof__kept_heap(&kept, &records));
     oom.countdown = -1;
     assert_int_equal(kept.n, 1);
     cpprof__kept_free(&kept);
     assert_int_equal(oom.n_live, 0);
-    free(rows.rows);
+    free(records.records);
     unmake(&m);
 }
 
@@ -511,18 +512,18 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_one_key_are_joined_and_empty_ones_left_out),
+        cmocka_unit_test(records_of_one_key_are_joined_and_empty_ones_left_out),
         cmocka_unit_test(
             what_is_gone_is_negative_and_what_did_not_change_is_left_out),
         cmocka_unit_test(a_heap_has_what_came_and_what_went),
         cmocka_unit_test(nothing_is_a_whole_profile_without_samples),
         cmocka_unit_test(of_lost_samples_only_new_ones_are_in_it),
-        cmocka_unit_test(a_row_of_a_heap_takes_40_bytes),
+        cmocka_unit_test(a_record_of_a_heap_takes_40_bytes),
         cmocka_unit_test(each_difference_is_to_the_one_before),
         cmocka_unit_test(an_empty_snapshot_begins_with_the_whole),
         cmocka_unit_test(misuse_is_told_and_the_writer_closed),
         cmocka_unit_test(after_a_failed_write_the_snapshot_is_as_it_was),
-        cmocka_unit_test(rows_that_find_no_memory_leave_none_behind),
+        cmocka_unit_test(records_that_find_no_memory_leave_none_behind),
         cmocka_unit_test(every_allocation_of_taking_fails_once),
         cmocka_unit_test(every_allocation_of_writing_fails_once),
     };

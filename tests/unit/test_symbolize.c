@@ -53,7 +53,7 @@ static struct cpprof__load debug_loads[] = {{0, 0, 0x600, 0x600, false},
 static const struct address_case {
     const char *name;
     struct cpprof__image image;
-    struct cpprof__place place;
+    struct cpprof__mapped_range range;
     uint64_t pc;
     uint64_t address; /* UINT64_MAX: none */
 } address_cases[] = {
@@ -144,7 +144,7 @@ address_is_that_of_the_image(void **state)
         const struct address_case *c = &address_cases[i];
         uint64_t address = UINT64_MAX;
 
-        if (cpprof__image_address(&c->image, &c->place, c->pc, &address) !=
+        if (cpprof__image_address(&c->image, &c->range, c->pc, &address) !=
                 (c->address != UINT64_MAX) ||
             address != c->address)
             fail_msg("%s: %llx, not %llx", c->name, (unsigned long long)address,
@@ -222,7 +222,7 @@ damaged_headers_are_survived(void **state)
     srand(1);
     for (round = 0; round < 2000; round++) {
         struct cpprof__image image = {0};
-        struct cpprof__place place = {0x1000, 0x9000, 0};
+        struct cpprof__mapped_range range = {0x1000, 0x9000, 0};
         uint64_t address;
 
         memcpy(copy, bytes, sizeof bytes);
@@ -231,8 +231,8 @@ damaged_headers_are_survived(void **state)
         write_bytes("damaged", copy, sizeof copy);
         if (cpprof__image_open(&image, "damaged", &error) == CPPROF_OK) {
             assert_true(image.n_loads <= 1024);
-            cpprof__image_address(&image, &place, 0x1234, &address);
-            cpprof__image_fits(&image, "damaged", &place, &error);
+            cpprof__image_address(&image, &range, 0x1234, &address);
+            cpprof__image_fits(&image, "damaged", &range, &error);
         } else {
             assert_int_not_equal(error.text[0], 0);
         }

@@ -37,7 +37,7 @@ go_through(const struct format *format)
     if (status == CPPROF_OK) {
         assert_true(recognized);
         format->write(p, 0, &sink);
-        status = cpprof__sink_finish(&sink, status, NULL);
+        status = cpprof__sink_end(&sink, status, NULL);
     }
     cpprof_pprof_free(p);
     return status;

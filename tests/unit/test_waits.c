@@ -382,10 +382,10 @@ waits_of_the_profiler_are_not_seen(void **state)
     int lock = 0;
 
     cpprof_set_block_rate(1);
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     cpprof_wait_begin(&wait, &lock);
     cpprof_wait_end(&wait);
-    cpprof__heap_self.exempt--;
+    cpprof__hook_self.exempt--;
     assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 0);
 }
 
@@ -402,21 +402,21 @@ wait_that_began_at_rate_0_ends_in_peace(void **state)
 }
 
 static void
-what_finds_no_room_is_a_row_of_its_own(void **state)
+what_finds_no_room_is_a_record_of_its_own(void **state)
 {
-    struct cpprof__row *rows;
+    struct cpprof__stack_record *records;
     size_t n;
 
     cpprof__wait_count(CPPROF__WAIT_BLOCK, 0, 3 << CPPROF__WAIT_FRACTION_BITS,
                        500);
-    assert_int_equal(cpprof__block_rows(&cpprof__waits, CPPROF__WAIT_BLOCK, 77,
-                                        &rows, &n, NULL),
+    assert_int_equal(cpprof__block_records(&cpprof__waits, CPPROF__WAIT_BLOCK,
+                                           77, &records, &n, NULL),
                      CPPROF_OK);
     assert_int_equal(n, 1);
-    assert_int_equal(rows[0].stack, 77);
-    assert_int_equal(rows[0].values[0], 3);
-    assert_int_equal(rows[0].values[1], 500);
-    free(rows);
+    assert_int_equal(records[0].stack, 77);
+    assert_int_equal(records[0].values[0], 3);
+    assert_int_equal(records[0].values[1], 500);
+    free(records);
 }
 
 static void
@@ -509,7 +509,8 @@ main(void)
                                setup),
         cmocka_unit_test_setup(waits_of_the_profiler_are_not_seen, setup),
         cmocka_unit_test_setup(wait_that_began_at_rate_0_ends_in_peace, setup),
-        cmocka_unit_test_setup(what_finds_no_room_is_a_row_of_its_own, setup),
+        cmocka_unit_test_setup(what_finds_no_room_is_a_record_of_its_own,
+                               setup),
         cmocka_unit_test_setup(
             copy_of_the_tables_can_be_read_and_garbage_cannot, setup),
         cmocka_unit_test_setup(events_of_many_threads_are_all_counted, setup),

@@ -31,7 +31,7 @@ add(struct cpprof__wall_counts *counts, uint32_t stack, uint32_t labels,
     cpprof__wall_add(counts, &key, ns);
 }
 
-/* Three rows, of which one grew after the others came. */
+/* Three records, of which one grew after the others came. */
 static void
 keep_three(void)
 {
@@ -53,13 +53,13 @@ total_ns(const struct cpprof__wall_counts *counts)
     int64_t sum = 0;
     uint32_t i;
 
-    for (i = 0; i < counts->n_places; i++)
-        sum += counts->places[i].n ? counts->places[i].ns : 0;
+    for (i = 0; i < counts->n_slots; i++)
+        sum += counts->slots[i].n ? counts->slots[i].ns : 0;
     return sum;
 }
 
 static void
-rows_are_kept_as_they_are_counted(void **state)
+records_are_kept_as_they_are_counted(void **state)
 {
     struct cpprof__wall_summary summary = {0};
     struct cpprof__wall_counts counts;
@@ -67,11 +67,11 @@ rows_are_kept_as_they_are_counted(void **state)
     (void)state;
     keep_three();
     assert_true(cpprof__wall_kept_open(&copy, &counts, &summary));
-    assert_int_equal(counts.n_places, 3);
-    assert_int_equal(counts.places[0].n, 2);
-    assert_int_equal(counts.places[0].ns, 1100);
-    assert_int_equal(counts.places[1].labels, 2);
-    assert_int_equal(counts.places[2].state, CPPROF__WALL_RUNNING);
+    assert_int_equal(counts.n_slots, 3);
+    assert_int_equal(counts.slots[0].n, 2);
+    assert_int_equal(counts.slots[0].ns, 1100);
+    assert_int_equal(counts.slots[1].labels, 2);
+    assert_int_equal(counts.slots[2].state, CPPROF__WALL_RUNNING);
     assert_int_equal(summary.options.rate_hz, 250);
     assert_int_equal(summary.options.flags, CPPROF_WALL_FGPROF);
     assert_int_equal(summary.duration_ns, 5000);
@@ -79,7 +79,7 @@ rows_are_kept_as_they_are_counted(void **state)
 }
 
 static void
-rows_that_are_not_wanted_are_left_out(void **state)
+records_that_are_not_wanted_are_left_out(void **state)
 {
     struct cpprof__wall_summary summary = {0};
     struct cpprof__wall_counts counts;
@@ -89,8 +89,8 @@ rows_that_are_not_wanted_are_left_out(void **state)
     copy.head.flags = CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS;
     assert_true(cpprof__wall_kept_open(&copy, &counts, &summary));
     assert_int_equal(total_ns(&counts), 1110);
-    assert_int_equal(counts.places[1].labels, 0);
-    assert_int_equal(counts.places[2].n, 0);
+    assert_int_equal(counts.slots[1].labels, 0);
+    assert_int_equal(counts.slots[2].n, 0);
 }
 
 /* Two captures on the counts of one ticker, with other flags. */
@@ -118,8 +118,8 @@ counts_since_a_moment_are_what_was_added(void **state)
     assert_true(cpprof__wall_counts_since(
         &counts, &nothing, CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS, &off));
     assert_int_equal(total_ns(&off), 100 + 1 + 1990);
-    for (i = 0; i < off.n_places; i++)
-        assert_int_equal(off.places[i].labels, 0);
+    for (i = 0; i < off.n_slots; i++)
+        assert_int_equal(off.slots[i].labels, 0);
     cpprof__wall_base_free(&base);
     cpprof__wall_counts_free(&counts);
     cpprof__wall_counts_free(&since);
@@ -127,7 +127,7 @@ counts_since_a_moment_are_what_was_added(void **state)
 }
 
 static void
-rows_survive_the_growth_of_the_table(void **state)
+records_survive_the_growth_of_the_table(void **state)
 {
     struct cpprof__wall_counts counts = {0}, read;
     struct cpprof__wall_summary summary = {0};
@@ -142,13 +142,13 @@ rows_survive_the_growth_of_the_table(void **state)
     cpprof__wall_counts_free(&counts);
     copy = cpprof__wall_kept;
     assert_true(cpprof__wall_kept_open(&copy, &read, &summary));
-    assert_int_equal(read.n_places, 5000);
+    assert_int_equal(read.n_slots, 5000);
     assert_int_equal(total_ns(&read), 30000);
     assert_int_equal(read.lost_ns, 0);
 }
 
 static void
-what_finds_no_row_is_lost_time(void **state)
+what_finds_no_record_is_lost_time(void **state)
 {
     struct cpprof__wall_counts counts = {0}, read;
     struct cpprof__wall_summary summary = {0};
@@ -157,13 +157,13 @@ what_finds_no_row_is_lost_time(void **state)
     (void)state;
     cpprof__wall_keep_begin(&counts);
     cpprof__wall_keep_summary(&kept_summary);
-    for (i = 1; i <= CPPROF__WALL_ROWS + 9; i++)
+    for (i = 1; i <= CPPROF__WALL_RECORDS + 9; i++)
         add(&counts, i, 0, CPPROF__WALL_SLEEPING, 1);
     cpprof__wall_counts_free(&counts);
     copy = cpprof__wall_kept;
     assert_true(cpprof__wall_kept_open(&copy, &read, &summary));
-    assert_int_equal(read.n_places, CPPROF__WALL_ROWS - 1);
-    assert_int_equal(total_ns(&read) + read.lost_ns, CPPROF__WALL_ROWS + 9);
+    assert_int_equal(read.n_slots, CPPROF__WALL_RECORDS - 1);
+    assert_int_equal(total_ns(&read) + read.lost_ns, CPPROF__WALL_RECORDS + 9);
 }
 
 static void
@@ -180,21 +180,22 @@ a_forked_child_has_kept_nothing(void **state)
 }
 
 static void
-rows_that_make_no_sense_are_left_out(void **state)
+records_that_make_no_sense_are_left_out(void **state)
 {
     struct cpprof__wall_summary summary = {0};
     struct cpprof__wall_counts counts;
 
     (void)state;
     keep_three();
-    memset(&copy.rows[4], 0, sizeof copy.rows - 4 * sizeof copy.rows[0]);
-    copy.head.n_rows = UINT32_MAX;
+    memset(&copy.records[4], 0,
+           sizeof copy.records - 4 * sizeof copy.records[0]);
+    copy.head.n_records = UINT32_MAX;
     copy.head.lost_ns = -5;
-    copy.rows[1].state = 3;
-    copy.rows[2].n = -1;
-    copy.rows[CPPROF__WALL_ROWS - 1].ns = -1;
+    copy.records[1].state = 3;
+    copy.records[2].n = -1;
+    copy.records[CPPROF__WALL_RECORDS - 1].ns = -1;
     assert_true(cpprof__wall_kept_open(&copy, &counts, &summary));
-    assert_int_equal(counts.n_places, CPPROF__WALL_ROWS - 1);
+    assert_int_equal(counts.n_slots, CPPROF__WALL_RECORDS - 1);
     assert_int_equal(counts.lost_ns, 0);
     assert_int_equal(total_ns(&counts), 1);
 }
@@ -222,13 +223,13 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_kept_as_they_are_counted),
-        cmocka_unit_test(rows_that_are_not_wanted_are_left_out),
+        cmocka_unit_test(records_are_kept_as_they_are_counted),
+        cmocka_unit_test(records_that_are_not_wanted_are_left_out),
         cmocka_unit_test(counts_since_a_moment_are_what_was_added),
-        cmocka_unit_test(rows_survive_the_growth_of_the_table),
-        cmocka_unit_test(what_finds_no_row_is_lost_time),
+        cmocka_unit_test(records_survive_the_growth_of_the_table),
+        cmocka_unit_test(what_finds_no_record_is_lost_time),
         cmocka_unit_test(a_forked_child_has_kept_nothing),
-        cmocka_unit_test(rows_that_make_no_sense_are_left_out),
+        cmocka_unit_test(records_that_make_no_sense_are_left_out),
         cmocka_unit_test(a_head_that_makes_no_sense_is_none),
     };
 

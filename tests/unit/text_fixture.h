@@ -60,7 +60,7 @@ text_write(text_writer *write, const struct cpprof_pprof *p, size_t type)
     struct cpprof__sink sink = {.writer = {text_append, NULL, &text}};
 
     write(p, type, &sink);
-    assert_int_equal(cpprof__sink_finish(&sink, CPPROF_OK, NULL), CPPROF_OK);
+    assert_int_equal(cpprof__sink_end(&sink, CPPROF_OK, NULL), CPPROF_OK);
     cpprof__buffer_append(&text, "", 1);
     return (char *)text.data;
 }

@@ -113,7 +113,7 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
     put_kind(mutex, o, CPPROF__RECORD_MUTEX, o->mutex_fraction);
     put_kind(wall, o, CPPROF__RECORD_WALL, o->wall_rate);
     put_kind(off_cpu, o, CPPROF__RECORD_OFF_CPU, o->wall_rate);
-    cpprof__record_vm_words(o, vm);
+    cpprof__record_vm_flags(o, vm);
     if (o->max_depth)
         snprintf(depth, sizeof depth, ",depth=%u", o->max_depth);
     snprintf(text, sizeof text,

@@ -23,7 +23,7 @@
 
 /* Relative to the folder of this program: the build folder first, then where
  * an installation puts libraries; the last two for multiarch. */
-static const char *const library_places[] = {
+static const char *const library_suffixes[] = {
     "/libcpprof.so",
     "/../lib*/libcpprof.so",
     "/../lib*/libcpprof.so.0",
@@ -57,13 +57,13 @@ own_folder(char *pattern, size_t n)
 }
 
 static bool
-find_at(const char *folder, const char *place, char library[PATH_MAX])
+find_at(const char *folder, const char *suffix, char library[PATH_MAX])
 {
     char pattern[3 * PATH_MAX];
     glob_t found;
     bool is_found = false;
 
-    snprintf(pattern, sizeof pattern, "%s%s", folder, place);
+    snprintf(pattern, sizeof pattern, "%s%s", folder, suffix);
     if (glob(pattern, 0, NULL, &found) != 0)
         return false;
     if (found.gl_pathc)
@@ -79,8 +79,8 @@ find_library(char library[PATH_MAX])
     size_t i;
 
     if (own_folder(folder, sizeof folder))
-        for (i = 0; i < sizeof library_places / sizeof *library_places; i++)
-            if (find_at(folder, library_places[i], library))
+        for (i = 0; i < sizeof library_suffixes / sizeof *library_suffixes; i++)
+            if (find_at(folder, library_suffixes[i], library))
                 return true;
     cpprof__cli_fail("record: libcpprof.so is neither beside this program nor "
                      "in ../lib");

@@ -62,7 +62,7 @@ cpprof__cli_leaks(int argc, char **argv)
                                              .is_verdict = true,
                                              .min_bytes = 1,
                                              .max_lines = 10};
-    struct cpprof__record_words w = {.heap = "1"};
+    struct cpprof__record_flags w = {.heap = "1"};
     const struct cpprof__flag flags[] = {
         {"min", CPPROF__FLAG_STRING, &w.min},
         {"ignore", CPPROF__FLAG_STRING, &options.ignore},

@@ -191,7 +191,7 @@ cpprof__record_parse_bytes(const char *flag, const char *text, int64_t *bytes)
 }
 
 bool
-cpprof__record_understand(const struct cpprof__record_words *w,
+cpprof__record_understand(const struct cpprof__record_flags *w,
                           struct cpprof__record_options *o)
 {
     unsigned number;
@@ -310,7 +310,7 @@ cpprof__cli_record(int argc, char **argv)
 {
     struct cpprof__record_options options = {
         .kinds = CPPROF__RECORD_CPU, .min_bytes = 1, .max_lines = LINES_MAX};
-    struct cpprof__record_words w = {0};
+    struct cpprof__record_flags w = {0};
     const struct cpprof__flag flags[] = {
         {"F", CPPROF__FLAG_STRING, &w.rate},
         {"o", CPPROF__FLAG_STRING, &w.out},

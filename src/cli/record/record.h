@@ -137,7 +137,7 @@ cpprof__record_child_pass_on(const struct cpprof__record_child *child);
 
 /* What CPPROF says of interpreted code, from a comma on, or nothing. */
 void
-cpprof__record_vm_words(const struct cpprof__record_options *options,
+cpprof__record_vm_flags(const struct cpprof__record_options *options,
                         char text[CPPROF__RECORD_VM_BYTES]);
 /* Name the file, if it was written. */
 void
@@ -195,12 +195,12 @@ cpprof__record_run(struct cpprof__record_options *options, bool pass_on);
 
 /* The flags that `record` and `leaks` share, as they were given, and their
  * meaning; false after printing what is wrong with them. */
-struct cpprof__record_words {
+struct cpprof__record_flags {
     const char *rate, *out, *duration, *engine, *depth, *symbolize;
     const char *kinds, *heap, *block, *mutex, *wall, *min;
 };
 bool
-cpprof__record_understand(const struct cpprof__record_words *words,
+cpprof__record_understand(const struct cpprof__record_flags *words,
                           struct cpprof__record_options *options);
 bool
 cpprof__record_parse_bytes(const char *flag, const char *text, int64_t *bytes);

@@ -47,7 +47,7 @@ path_of(const struct cpprof__record_options *options)
 
 /* A comma ends a word of CPPROF, and a percent sign stands for something. */
 void
-cpprof__record_vm_words(const struct cpprof__record_options *options,
+cpprof__record_vm_flags(const struct cpprof__record_options *options,
                         char text[CPPROF__RECORD_VM_BYTES])
 {
     char *path = path_of(options), *from, *to, hz[16] = "";

@@ -13,18 +13,18 @@ cpprof__help_command(size_t i)
     return cpprof__help_commands[i].name;
 }
 
-static const struct cpprof__help_command_words *
+static const struct cpprof__help_command_text *
 find_command(const char *name)
 {
-    const struct cpprof__help_command_words *c = cpprof__help_commands;
+    const struct cpprof__help_command_text *c = cpprof__help_commands;
 
     while (c->name && strcmp(c->name, name) != 0)
         c++;
     return c->name ? c : NULL;
 }
 
-static const struct cpprof__help_option_words *
-find_option(const struct cpprof__help_option_words *o, const char *name)
+static const struct cpprof__help_option_text *
+find_option(const struct cpprof__help_option_text *o, const char *name)
 {
     while (o->name && strcmp(o->name, name) != 0)
         o++;
@@ -113,7 +113,7 @@ print_groups(FILE *out)
 static void
 print_all(FILE *out)
 {
-    const struct cpprof__help_command_words *c = cpprof__help_commands;
+    const struct cpprof__help_command_text *c = cpprof__help_commands;
     const struct cpprof__setting *s = cpprof__settings_table;
     size_t i;
 
@@ -137,8 +137,8 @@ print_all(FILE *out)
 bool
 cpprof__help_word(FILE *out, const char *word)
 {
-    const struct cpprof__help_command_words *c = find_command(word);
-    const struct cpprof__help_option_words *o =
+    const struct cpprof__help_command_text *c = find_command(word);
+    const struct cpprof__help_option_text *o =
         find_option(cpprof__help_options, word);
 
     if (!*word) {
@@ -157,7 +157,7 @@ cpprof__help_word(FILE *out, const char *word)
 bool
 cpprof__help_flag(const char *name)
 {
-    const struct cpprof__help_option_words *o =
+    const struct cpprof__help_option_text *o =
         find_option(cpprof__help_flags, name);
 
     if (!o)
@@ -169,8 +169,8 @@ cpprof__help_flag(const char *name)
 const char *
 cpprof__help_flag_text(const char *name)
 {
-    const struct cpprof__help_command_words *c = find_command(name);
-    const struct cpprof__help_option_words *o =
+    const struct cpprof__help_command_text *c = find_command(name);
+    const struct cpprof__help_option_text *o =
         find_option(cpprof__help_options, name);
 
     if (c)

@@ -45,21 +45,21 @@ enum cpprof__help_use {
     CPPROF__USE_TAGS,
 };
 
-struct cpprof__help_command_words {
+struct cpprof__help_command_text {
     const char *name;
     enum cpprof__help_use use;
     const char *text;
 };
 
-struct cpprof__help_option_words {
+struct cpprof__help_option_text {
     const char *name;
     const char *text; /* lines; the first is the short one */
 };
 
 /* In the order of their names; the last one has none. */
-extern const struct cpprof__help_command_words cpprof__help_commands[];
-extern const struct cpprof__help_option_words cpprof__help_options[];
+extern const struct cpprof__help_command_text cpprof__help_commands[];
+extern const struct cpprof__help_option_text cpprof__help_options[];
 /* That the shell does not have. */
-extern const struct cpprof__help_option_words cpprof__help_flags[];
+extern const struct cpprof__help_option_text cpprof__help_flags[];
 
 #endif

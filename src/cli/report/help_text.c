@@ -6,7 +6,7 @@
  */
 #include "cli/report/help.h"
 
-const struct cpprof__help_command_words cpprof__help_commands[] = {
+const struct cpprof__help_command_text cpprof__help_commands[] = {
     {"callgrind", CPPROF__USE_GRAPH,
      "The graph of calls, in the format of KCachegrind"},
     {"collapsed", CPPROF__USE_GRAPH,
@@ -60,7 +60,7 @@ const struct cpprof__help_command_words cpprof__help_commands[] = {
     "A regular expression over values, or KEY=expression; or a range, as in\n" \
     "1kb, 1kb:10kb, KEY=32mb:. Several are parted by commas.\n"
 
-const struct cpprof__help_option_words cpprof__help_options[] = {
+const struct cpprof__help_option_text cpprof__help_options[] = {
     {"addresses", "One line or node for each address\n"
                   "Names are shown with the address before them.\n"},
     {"call_tree", "A function once for each way to it\n"
@@ -132,7 +132,7 @@ const struct cpprof__help_option_words cpprof__help_options[] = {
     {NULL, NULL},
 };
 
-const struct cpprof__help_option_words cpprof__help_flags[] = {
+const struct cpprof__help_option_text cpprof__help_flags[] = {
     {"add_comment", "A line to add to the comments of the profile\n"},
     {"all_frames", "Show frames that the profile says to drop\n"},
     {"alloc_objects", "The sample type alloc_objects\n"},

@@ -182,7 +182,7 @@ cpprof__help_all_flags(void)
     struct flags flags = {.n = 0};
     size_t i;
 
-    cpprof__report_flags(add_flag, &flags);
+    cpprof__report_each_flag(add_flag, &flags);
     qsort(flags.at, flags.n, sizeof flags.at[0], by_name);
     for (i = 0; i < flags.n; i++) {
         const char *text = cpprof__help_flag_text(flags.at[i].name);

@@ -36,7 +36,7 @@ warn(void *ctx, const char *line)
 }
 
 static enum cpprof_status
-prepare(struct cpprof_pprof *p, const struct cpprof__report_words *w,
+prepare(struct cpprof_pprof *p, const struct cpprof__report_flags *w,
         struct cpprof_error *error)
 {
     const struct cpprof__remote remote = {cpprof__origins_symbolize,
@@ -69,7 +69,7 @@ struct output {
 
 /* The ending of files for a format that is no text to be read; NULL: it is. */
 static const char *
-file_ending(const struct cpprof__report_words *w)
+file_ending(const struct cpprof__report_flags *w)
 {
     enum cpprof_report_format format = w->format;
 
@@ -111,7 +111,7 @@ make_numbered(struct output *output, const char *ending,
 }
 
 static enum cpprof_status
-open_output(struct output *output, const struct cpprof__report_words *w,
+open_output(struct output *output, const struct cpprof__report_flags *w,
             struct cpprof_writer *writer, struct cpprof_error *error)
 {
     const char *ending = file_ending(w);
@@ -135,7 +135,7 @@ open_output(struct output *output, const struct cpprof__report_words *w,
 }
 
 static enum cpprof_status
-write_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
+write_report(struct cpprof_pprof *p, struct cpprof__report_flags *w,
              struct cpprof_error *error)
 {
     struct output output = {NULL, false, ""};
@@ -155,7 +155,7 @@ write_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
 /* A page of source and instructions is for a browser, unless it goes
  * somewhere else. */
 static void
-choose_viewer(struct cpprof__report_words *w)
+choose_viewer(struct cpprof__report_flags *w)
 {
     if (w->format == CPPROF_REPORT_WEBLIST && !(w->output && *w->output) &&
         (w->interactive || isatty(STDOUT_FILENO)))
@@ -164,10 +164,10 @@ choose_viewer(struct cpprof__report_words *w)
 
 /* Write a report into a file for a viewer, and start that. */
 static enum cpprof_status
-view_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
+view_report(struct cpprof_pprof *p, struct cpprof__report_flags *w,
             struct cpprof_error *error)
 {
-    struct cpprof__report_words to_file = *w;
+    struct cpprof__report_flags to_file = *w;
     char path[PATH_MAX];
     const char *ending = file_ending(w);
     enum cpprof_status status;
@@ -191,7 +191,7 @@ view_report(struct cpprof_pprof *p, struct cpprof__report_words *w,
 
 /* What went wrong, and where a report was to go that could not be written. */
 static int
-fail(const struct cpprof__report_words *w, enum cpprof_status status,
+fail(const struct cpprof__report_flags *w, enum cpprof_status status,
      const struct cpprof_error *error)
 {
     if (status == CPPROF_SYSTEM && w->output && *w->output &&
@@ -201,7 +201,7 @@ fail(const struct cpprof__report_words *w, enum cpprof_status status,
 }
 
 int
-cpprof__print_report(struct cpprof_pprof *p, struct cpprof__report_words *w)
+cpprof__print_report(struct cpprof_pprof *p, struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
     enum cpprof_status status;
@@ -217,7 +217,7 @@ cpprof__print_report(struct cpprof_pprof *p, struct cpprof__report_words *w)
 
 /* Where standard input was the profile, commands come from the terminal. */
 static bool
-free_stdin(const struct cpprof__report_words *w)
+free_stdin(const struct cpprof__report_flags *w)
 {
     int i;
 
@@ -228,7 +228,7 @@ free_stdin(const struct cpprof__report_words *w)
 }
 
 static int
-report_on(struct cpprof_pprof *p, struct cpprof__report_words *w)
+report_on(struct cpprof_pprof *p, struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
 
@@ -244,7 +244,7 @@ report_on(struct cpprof_pprof *p, struct cpprof__report_words *w)
 }
 
 static int
-read_and_report(struct cpprof__report_words *w)
+read_and_report(struct cpprof__report_flags *w)
 {
     struct cpprof__origins origins = {0};
     struct cpprof_pprof *p;
@@ -264,7 +264,7 @@ read_and_report(struct cpprof__report_words *w)
 
 /* The same with the files of folders in their place. */
 static int
-expand_and_report(struct cpprof__report_words *w)
+expand_and_report(struct cpprof__report_flags *w)
 {
     struct cpprof__source_list sources, bases;
     int status = CPPROF__EXIT_ERROR;
@@ -272,7 +272,7 @@ expand_and_report(struct cpprof__report_words *w)
     if (!cpprof__source_list_make(w->sources, w->n_sources, &sources))
         return status;
     if (cpprof__source_list_make(w->bases.at, w->bases.n, &bases)) {
-        struct cpprof__report_words expanded = *w;
+        struct cpprof__report_flags expanded = *w;
 
         expanded.sources = sources.at;
         expanded.n_sources = sources.n;
@@ -287,16 +287,16 @@ expand_and_report(struct cpprof__report_words *w)
 static int
 report(int argc, char **argv, const char *command)
 {
-    struct cpprof__report_words words;
+    struct cpprof__report_flags flags;
     int status = CPPROF__EXIT_OK;
 
-    if (!cpprof__report_words(argc, argv, command, &words))
+    if (!cpprof__report_flags(argc, argv, command, &flags))
         return CPPROF__EXIT_ERROR;
-    if (words.help)
+    if (flags.help)
         cpprof__cli_report_help();
     else
-        status = expand_and_report(&words);
-    free(words.bases.at);
+        status = expand_and_report(&flags);
+    free(flags.bases.at);
     return status;
 }
 

@@ -156,7 +156,7 @@ add_option_flags(struct flag_table *t, struct cpprof_report_options *o,
 }
 
 static void
-add_source_flags(struct flag_table *t, struct cpprof__report_words *w,
+add_source_flags(struct flag_table *t, struct cpprof__report_flags *w,
                  struct given *g)
 {
     STRING("output", w->output);
@@ -180,7 +180,7 @@ add_source_flags(struct flag_table *t, struct cpprof__report_words *w,
 }
 
 static void
-make_table(struct flag_table *t, struct cpprof__report_words *w,
+make_table(struct flag_table *t, struct cpprof__report_flags *w,
            struct given *g)
 {
     size_t i;
@@ -242,7 +242,7 @@ is_set(const char *text)
 }
 
 static void
-take_format(struct cpprof__report_words *w, const struct format_word *word)
+take_format(struct cpprof__report_flags *w, const struct format_word *word)
 {
     size_t i;
 
@@ -257,7 +257,7 @@ take_format(struct cpprof__report_words *w, const struct format_word *word)
 
 /* Take the format that a command is called after. */
 static void
-name_format(struct cpprof__report_words *w, const char *name)
+name_format(struct cpprof__report_flags *w, const char *name)
 {
     size_t i;
 
@@ -282,7 +282,7 @@ is_search(const char *name)
 }
 
 static bool
-choose_format(struct cpprof__report_words *w, struct given *g,
+choose_format(struct cpprof__report_flags *w, struct given *g,
               const char *command)
 {
     int n = command != NULL;
@@ -354,7 +354,7 @@ choose_named(struct choice *choices, const char *flag, const char *name)
 
 /* -inuse_space and its like are other words for -sample_index. */
 static void
-choose_type(struct cpprof__report_words *w, struct given *g)
+choose_type(struct cpprof__report_flags *w, struct given *g)
 {
     size_t i;
 
@@ -386,7 +386,7 @@ flags_of(const struct given *g, bool cum)
 }
 
 static bool
-choose_base(struct cpprof__report_words *w, struct given *g)
+choose_base(struct cpprof__report_flags *w, struct given *g)
 {
     w->diff_base = g->diff_bases.n > 0;
     if (g->bases.n && g->diff_bases.n)
@@ -418,7 +418,7 @@ is_elf(const char *path)
 
 /* The first of several words may be the program, or its build id. */
 static void
-take_binary(struct cpprof__report_words *w)
+take_binary(struct cpprof__report_flags *w)
 {
     const char *word = w->sources[0];
 
@@ -437,7 +437,7 @@ take_binary(struct cpprof__report_words *w)
 
 /* The first word behind a command that looks for something. */
 static void
-take_symbol(struct cpprof__report_words *w, const char *command)
+take_symbol(struct cpprof__report_flags *w, const char *command)
 {
     if (!command || !is_search(command) || !w->n_sources)
         return;
@@ -446,7 +446,7 @@ take_symbol(struct cpprof__report_words *w, const char *command)
 }
 
 static bool
-interpret(struct cpprof__report_words *w, struct given *g, const char *command)
+interpret(struct cpprof__report_flags *w, struct given *g, const char *command)
 {
     int granularity, sort;
 
@@ -472,8 +472,8 @@ interpret(struct cpprof__report_words *w, struct given *g, const char *command)
 }
 
 bool
-cpprof__report_words(int argc, char **argv, const char *command,
-                     struct cpprof__report_words *words)
+cpprof__report_flags(int argc, char **argv, const char *command,
+                     struct cpprof__report_flags *words)
 {
     struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
     struct flag_table table = {.n = 0};
@@ -499,10 +499,11 @@ cpprof__report_words(int argc, char **argv, const char *command,
 }
 
 void
-cpprof__report_flags(void (*each)(void *ctx, const char *name, bool is_bool),
-                     void *ctx)
+cpprof__report_each_flag(void (*each)(void *ctx, const char *name,
+                                      bool is_bool),
+                         void *ctx)
 {
-    struct cpprof__report_words words = {.help = false};
+    struct cpprof__report_flags words = {.help = false};
     struct flag_table table = {.n = 0};
     struct given given;
     size_t i;
@@ -516,28 +517,28 @@ cpprof__report_flags(void (*each)(void *ctx, const char *name, bool is_bool),
 
 /* ------------------------------------------------------ of the shell ---- */
 
-enum cpprof__report_word
-cpprof__report_word(struct cpprof__report_words *w, const char *name)
+enum cpprof__report_command
+cpprof__report_command(struct cpprof__report_flags *w, const char *name)
 {
     size_t i;
 
     for (i = 0; i < N_FORMATS; i++)
         if (strcmp(formats[i].name, name) == 0) {
             take_format(w, &formats[i]);
-            return CPPROF__WORD_REPORT;
+            return CPPROF__COMMAND_REPORT;
         }
     for (i = 0; i < N_SEARCHES; i++)
         if (strcmp(searches[i].name, name) == 0) {
             take_format(w, &searches[i]);
-            return CPPROF__WORD_SEARCH;
+            return CPPROF__COMMAND_SEARCH;
         }
-    return CPPROF__WORD_NONE;
+    return CPPROF__COMMAND_NONE;
 }
 
 bool
 cpprof__cli_is_report(const char *word)
 {
-    struct cpprof__report_words words;
+    struct cpprof__report_flags words;
 
-    return cpprof__report_word(&words, word) != CPPROF__WORD_NONE;
+    return cpprof__report_command(&words, word) != CPPROF__COMMAND_NONE;
 }

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-struct cpprof__report_words {
+struct cpprof__report_flags {
     enum cpprof_report_format format;
     const char *picture; /* what Graphviz is to make of it, "svg"; or NULL */
     const char *viewer;  /* what is to show it, "web"; or NULL */
@@ -37,30 +37,31 @@ struct cpprof__report_words {
  * `command` names the format, "raw", or is "merge"; when it is NULL a flag
  * does. */
 bool
-cpprof__report_words(int argc, char **argv, const char *command,
-                     struct cpprof__report_words *words);
+cpprof__report_flags(int argc, char **argv, const char *command,
+                     struct cpprof__report_flags *words);
 
 /* Call with every flag; a bool of it needs no value. */
 void
-cpprof__report_flags(void (*each)(void *ctx, const char *name, bool is_bool),
-                     void *ctx);
+cpprof__report_each_flag(void (*each)(void *ctx, const char *name,
+                                      bool is_bool),
+                         void *ctx);
 
 /* What a command of the shell is. */
-enum cpprof__report_word {
-    CPPROF__WORD_NONE = 0,
-    CPPROF__WORD_REPORT,
-    CPPROF__WORD_SEARCH, /* and wants a regular expression */
+enum cpprof__report_command {
+    CPPROF__COMMAND_NONE = 0,
+    CPPROF__COMMAND_REPORT,
+    CPPROF__COMMAND_SEARCH, /* and wants a regular expression */
 };
 
 /* Choose the format that a word names. */
-enum cpprof__report_word
-cpprof__report_word(struct cpprof__report_words *words, const char *name);
+enum cpprof__report_command
+cpprof__report_command(struct cpprof__report_flags *words, const char *name);
 
 /* Print a report, to words->output or standard output. Changes the profile.
  * Returns the exit status. */
 int
 cpprof__print_report(struct cpprof_pprof *profile,
-                     struct cpprof__report_words *words);
+                     struct cpprof__report_flags *words);
 
 /*
  * Read the sources, and the base they are compared with, into one profile.
@@ -68,6 +69,6 @@ cpprof__print_report(struct cpprof_pprof *profile,
  * there are others. NULL after printing what is wrong.
  */
 struct cpprof_pprof *
-cpprof__read_sources(const struct cpprof__report_words *words);
+cpprof__read_sources(const struct cpprof__report_flags *words);
 
 #endif

@@ -14,7 +14,7 @@ static const char *const granularities[] = {
     "functions", "filefunctions", "files", "lines", "addresses", NULL};
 static const char *const sorts[] = {"cum", "flat", NULL};
 
-#define AT(member) offsetof(struct cpprof__report_words, member)
+#define AT(member) offsetof(struct cpprof__report_flags, member)
 #define STRING(name)                                                           \
     {                                                                          \
 #name, CPPROF__SETTING_STRING, AT(options.name), 0, NULL               \
@@ -200,7 +200,7 @@ static bool
 set_bool(struct cpprof__settings *settings, const struct cpprof__setting *s,
          void *at, const char *text, char reason[CPPROF__SETTING_TEXT])
 {
-    uint32_t *flags = &settings->words.options.flags;
+    uint32_t *flags = &settings->report.options.flags;
     bool value;
 
     if (!parse_bool(text, &value)) {
@@ -221,7 +221,7 @@ static bool
 set_choice(struct cpprof__settings *settings, const struct cpprof__setting *s,
            const char *text, char reason[CPPROF__SETTING_TEXT])
 {
-    struct cpprof_report_options *o = &settings->words.options;
+    struct cpprof_report_options *o = &settings->report.options;
     unsigned i;
 
     if (!is_choice(s, text))
@@ -253,7 +253,7 @@ cpprof__setting_set(struct cpprof__settings *settings, const char *name,
     }
     if (!s)
         return refuse(reason, "unknown config field %s", name, NULL);
-    at = (char *)&settings->words + s->offset;
+    at = (char *)&settings->report + s->offset;
     switch (s->kind) {
     case CPPROF__SETTING_STRING:
         return set_string(settings, s, at, value, reason);
@@ -296,8 +296,8 @@ cpprof__setting_get(const struct cpprof__settings *settings,
                     const struct cpprof__setting *s,
                     char text[CPPROF__SETTING_TEXT])
 {
-    const struct cpprof_report_options *o = &settings->words.options;
-    const void *at = (const char *)&settings->words + s->offset;
+    const struct cpprof_report_options *o = &settings->report.options;
+    const void *at = (const char *)&settings->report + s->offset;
     const char *string;
 
     switch (s->kind) {

@@ -2,7 +2,7 @@
 /*
  * The options of reports as variables that have a name: what the shell's
  * `focus=main` sets and `options` prints. They live where the command line
- * puts them, in struct cpprof__report_words; this names the places.
+ * puts them, in struct cpprof__report_flags; this names the places.
  */
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
@@ -16,7 +16,7 @@
 
 /* Values, and the memory of those that were set here. */
 struct cpprof__settings {
-    struct cpprof__report_words words;
+    struct cpprof__report_flags report;
     char *owned[CPPROF__N_SETTINGS];
 };
 
@@ -34,7 +34,7 @@ enum cpprof__setting_kind {
 struct cpprof__setting {
     const char *name;
     enum cpprof__setting_kind kind;
-    size_t offset;              /* in struct cpprof__report_words */
+    size_t offset;              /* in struct cpprof__report_flags */
     uint32_t mask;              /* of flags */
     const char *const *choices; /* ends with NULL; NULL: no choice */
 };

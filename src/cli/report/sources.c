@@ -17,7 +17,7 @@
 
 /* "-" is the standard input. *url is where it came from, or NULL. */
 static enum cpprof_status
-read_path(const char *path, const struct cpprof__report_words *w,
+read_path(const char *path, const struct cpprof__report_flags *w,
           struct cpprof_pprof **profile, const char **url,
           struct cpprof_error *error)
 {
@@ -38,7 +38,7 @@ read_path(const char *path, const struct cpprof__report_words *w,
 
 /* Read one, with the binary and build id of the command line. */
 static enum cpprof_status
-read_one(const char *path, const struct cpprof__report_words *w,
+read_one(const char *path, const struct cpprof__report_flags *w,
          struct cpprof_pprof **profile)
 {
     struct cpprof_error error = {0};
@@ -149,7 +149,7 @@ tell_missing(const struct group *group, int n_read)
 /* One file after the other, so that no more than one is in memory. NULL after
  * printing why there is nothing. */
 static struct cpprof_pprof *
-read_group(const struct group *group, const struct cpprof__report_words *w)
+read_group(const struct group *group, const struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
     struct cpprof_pprof *p, *all = NULL;
@@ -179,7 +179,7 @@ read_group(const struct group *group, const struct cpprof__report_words *w)
 /* The profile minus its base; frees both. */
 static struct cpprof_pprof *
 subtract(struct cpprof_pprof *p, struct cpprof_pprof *base,
-         const struct cpprof__report_words *w)
+         const struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
     struct cpprof_pprof *difference = NULL;
@@ -209,7 +209,7 @@ subtract(struct cpprof_pprof *p, struct cpprof_pprof *base,
 /* Ask for all URLs at once: those of the base are last. False after printing
  * what is wrong. */
 static bool
-begin_fetching(const struct cpprof__report_words *w)
+begin_fetching(const struct cpprof__report_flags *w)
 {
     size_t n = (size_t)w->n_sources, n_bases = (size_t)w->bases.n;
     char **all = malloc((n + n_bases + 1) * sizeof *all);
@@ -231,7 +231,7 @@ begin_fetching(const struct cpprof__report_words *w)
 }
 
 struct cpprof_pprof *
-cpprof__read_sources(const struct cpprof__report_words *w)
+cpprof__read_sources(const struct cpprof__report_flags *w)
 {
     struct group sources = {"source", w->sources, w->n_sources};
     struct group bases = {"base", w->bases.at, w->bases.n};

@@ -132,12 +132,12 @@ programs_of(const char *viewer, const char *programs[MAX_PROGRAMS])
 static int
 start(const char *program, const char *path, pid_t *pid)
 {
-    char *words = strdup(program), *next = words, *word;
+    char *flags = strdup(program), *next = flags, *word;
     char *argv[MAX_WORDS + 2];
     size_t n = 0;
     int failure;
 
-    if (!words)
+    if (!flags)
         return ENOMEM;
     while ((word = strsep(&next, " ")) && n < MAX_WORDS)
         if (*word)
@@ -146,7 +146,7 @@ start(const char *program, const char *path, pid_t *pid)
     argv[n + 1] = NULL;
     failure =
         n ? posix_spawnp(pid, argv[0], NULL, NULL, argv, environ) : ENOENT;
-    free(words);
+    free(flags);
     return failure;
 }
 

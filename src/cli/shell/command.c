@@ -83,26 +83,26 @@ unknown(const char *name, const char *value)
 }
 
 static bool
-take_name(struct words *words, struct cpprof__report_words *w)
+take_name(struct words *words, struct cpprof__report_flags *w)
 {
     char *name = take(words);
-    enum cpprof__report_word word = cpprof__report_word(w, name);
+    enum cpprof__report_command word = cpprof__report_command(w, name);
     int32_t number;
 
-    if (word == CPPROF__WORD_NONE && split_digits(name, &number)) {
-        word = cpprof__report_word(w, name);
+    if (word == CPPROF__COMMAND_NONE && split_digits(name, &number)) {
+        word = cpprof__report_command(w, name);
         /* A command that wants an expression gets the number as that. */
-        if (word == CPPROF__WORD_SEARCH) {
+        if (word == CPPROF__COMMAND_SEARCH) {
             cpprof__shell_error("command %s requires an argument", name);
             return false;
         }
         w->options.nodecount = number;
     }
-    if (word == CPPROF__WORD_NONE) {
+    if (word == CPPROF__COMMAND_NONE) {
         unknown(name, take(words));
         return false;
     }
-    if (word != CPPROF__WORD_SEARCH)
+    if (word != CPPROF__COMMAND_SEARCH)
         return true;
     w->options.symbol = take(words);
     if (!w->options.symbol)
@@ -129,7 +129,7 @@ add_expression(char **all, const char *one)
 
 static bool
 take_output(struct words *words, const char *word,
-            struct cpprof__report_words *w)
+            struct cpprof__report_flags *w)
 {
     w->output = word[1] ? word + 1 : take(words);
     if (!w->output)
@@ -140,7 +140,7 @@ take_output(struct words *words, const char *word,
 static bool
 take_arguments(struct words *words, struct cpprof__shell_command *c)
 {
-    struct cpprof__report_words *w = &c->words;
+    struct cpprof__report_flags *w = &c->report;
     bool ok = true;
     char *word;
 
@@ -165,14 +165,14 @@ take_arguments(struct words *words, struct cpprof__shell_command *c)
 static void
 apply(struct cpprof__shell_command *c)
 {
-    struct cpprof_report_options *o = &c->words.options;
-    bool tags = c->words.format == CPPROF_REPORT_TAGS;
+    struct cpprof_report_options *o = &c->report.options;
+    bool tags = c->report.format == CPPROF_REPORT_TAGS;
 
     if (c->focus)
         *(tags ? &o->tagfocus : &o->focus) = c->focus;
     if (c->ignore)
         *(tags ? &o->tagignore : &o->ignore) = c->ignore;
-    if (o->nodecount == -1 && c->words.format == CPPROF_REPORT_TOP)
+    if (o->nodecount == -1 && c->report.format == CPPROF_REPORT_TOP)
         o->nodecount = 10;
 }
 
@@ -204,14 +204,14 @@ parse(struct cpprof__shell_command *c)
         cpprof__shell_error("no command before |");
         return false;
     }
-    if (!take_name(&words, &c->words) || !take_arguments(&words, c))
+    if (!take_name(&words, &c->report) || !take_arguments(&words, c))
         return false;
     if (c->program && !*c->program) {
         cpprof__shell_error("unexpected end of line after |");
         return false;
     }
     if (c->program)
-        c->words.output = NULL; /* a pipe is where it goes */
+        c->report.output = NULL; /* a pipe is where it goes */
     apply(c);
     return true;
 }
@@ -221,7 +221,7 @@ cpprof__shell_parse(const char *line, const struct cpprof__settings *settings,
                     struct cpprof__shell_command *c)
 {
     memset(c, 0, sizeof *c);
-    c->words = settings->words;
+    c->report = settings->report;
     c->line = strdup(line);
     if (!c->line) {
         cpprof__shell_error("out of memory");

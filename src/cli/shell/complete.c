@@ -192,7 +192,7 @@ made_text(const char *name, size_t n, bool escape, const char *end)
 }
 
 /* Where the line is parted. */
-struct place {
+struct context {
     char *line;  /* a copy up to the cursor */
     char *first; /* its first word, cut */
     char *word;  /* what is to be completed */
@@ -201,27 +201,28 @@ struct place {
 };
 
 static bool
-find_place(struct place *place, const char *line, size_t cursor)
+find_context(struct context *context, const char *line, size_t cursor)
 {
     char *equals;
 
-    place->line = strndup(line, cursor);
-    if (!place->line)
+    context->line = strndup(line, cursor);
+    if (!context->line)
         return false;
-    place->name = NULL;
-    place->first = place->line + strspn(place->line, BLANKS);
-    equals = strchr(place->first, '=');
-    place->word = place->line + strlen(place->line);
-    while (place->word > place->first && !strchr(BLANKS, place->word[-1]))
-        place->word--;
-    place->is_first = place->word == place->first;
-    place->first[strcspn(place->first, BLANKS "=")] =
-        place->is_first && !equals ? place->first[strlen(place->first)] : '\0';
-    if (equals && cpprof__setting_find(place->first)) {
-        place->name = place->first;
-        if (place->word <= equals)
-            place->word = equals + 1;
-        place->is_first = false;
+    context->name = NULL;
+    context->first = context->line + strspn(context->line, BLANKS);
+    equals = strchr(context->first, '=');
+    context->word = context->line + strlen(context->line);
+    while (context->word > context->first && !strchr(BLANKS, context->word[-1]))
+        context->word--;
+    context->is_first = context->word == context->first;
+    context->first[strcspn(context->first, BLANKS "=")] =
+        context->is_first && !equals ? context->first[strlen(context->first)]
+                                     : '\0';
+    if (equals && cpprof__setting_find(context->first)) {
+        context->name = context->first;
+        if (context->word <= equals)
+            context->word = equals + 1;
+        context->is_first = false;
     }
     return true;
 }
@@ -235,21 +236,21 @@ takes_no_functions(const char *command)
 
 /* Fill matches for what stands there; returns whether they are functions. */
 static bool
-find_matches(struct matches *m, const struct place *place,
+find_matches(struct matches *m, const struct context *context,
              const struct cpprof_pprof *p)
 {
-    if (place->name)
-        return add_values(m, p, place->name);
-    if (place->is_first) {
+    if (context->name)
+        return add_values(m, p, context->name);
+    if (context->is_first) {
         add_first_words(m, p);
         return false;
     }
-    if (strcmp(place->first, "help") == 0) {
+    if (strcmp(context->first, "help") == 0) {
         add_commands(m);
         add_settings(m);
         return false;
     }
-    if (takes_no_functions(place->first))
+    if (takes_no_functions(context->first))
         return false;
     add_functions(m, p);
     return true;
@@ -257,12 +258,12 @@ find_matches(struct matches *m, const struct place *place,
 
 /* What follows a whole word: "=" an option that needs a value. */
 static const char *
-ending(const struct place *place, const char *word)
+ending(const struct context *context, const char *word)
 {
     const struct cpprof__setting *s;
 
-    if (!place->is_first)
-        return place->name ? "" : " ";
+    if (!context->is_first)
+        return context->name ? "" : " ";
     s = cpprof__setting_find(word);
     return s && !cpprof__setting_is_bool(s, word) ? "=" : " ";
 }
@@ -272,28 +273,28 @@ cpprof__complete(const struct cpprof_pprof *profile, const char *line,
                  size_t cursor, struct cpprof__completion *c)
 {
     struct matches m = {.c = c};
-    struct place place;
+    struct context context;
     bool functions, ok = true;
 
     memset(c, 0, sizeof *c);
-    if (!find_place(&place, line, cursor))
+    if (!find_context(&context, line, cursor))
         return false;
-    if (*place.word == '-' && !place.is_first && !place.name)
-        place.word++;
-    c->n_replaced = strlen(place.word);
-    unescape(place.word);
-    m.word = place.word;
-    m.n_word = strlen(place.word);
-    functions = find_matches(&m, &place, profile);
+    if (*context.word == '-' && !context.is_first && !context.name)
+        context.word++;
+    c->n_replaced = strlen(context.word);
+    unescape(context.word);
+    m.word = context.word;
+    m.n_word = strlen(context.word);
+    functions = find_matches(&m, &context, profile);
     if (c->n_matches == 1 ||
         (c->n_matches && !m.inside && m.n_common > m.n_word)) {
         const char *name = c->listed[0];
 
         c->text = made_text(name, m.n_common, functions,
-                            c->n_matches == 1 ? ending(&place, name) : "");
+                            c->n_matches == 1 ? ending(&context, name) : "");
         ok = c->text != NULL;
     }
-    free(place.line);
+    free(context.line);
     return ok;
 }
 

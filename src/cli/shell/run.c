@@ -88,7 +88,7 @@ static void
 report(struct cpprof_pprof *profile, const struct cpprof__shell_command *c,
        const struct children *children)
 {
-    struct cpprof__report_words words = c->words;
+    struct cpprof__report_flags flags = c->report;
     size_t i;
 
     for (i = 0; i < N_SIGNALS; i++)
@@ -97,9 +97,9 @@ report(struct cpprof_pprof *profile, const struct cpprof__shell_command *c,
     if (children->program) {
         dup2(children->to_program, STDOUT_FILENO);
         close(children->to_program);
-        words.interactive = false; /* bytes may go there, too */
+        flags.interactive = false; /* bytes may go there, too */
     }
-    _exit(cpprof__print_report(profile, &words));
+    _exit(cpprof__print_report(profile, &flags));
 }
 
 static int

@@ -74,7 +74,7 @@ has_values(const struct shell *sh)
     size_t n = cpprof_pprof_info(sh->profile).n_samples, i, type;
 
     if (cpprof_pprof_sample_index(sh->profile,
-                                  sh->settings.words.options.sample_index,
+                                  sh->settings.report.options.sample_index,
                                   &type, NULL) != CPPROF_OK)
         return true;
     for (i = 0; i < n; i++)
@@ -87,7 +87,7 @@ has_values(const struct shell *sh)
 static void
 greet(const struct shell *sh)
 {
-    const struct cpprof_report_options *o = &sh->settings.words.options;
+    const struct cpprof_report_options *o = &sh->settings.report.options;
     struct cpprof_report_options heading = CPPROF_REPORT_DEFAULTS;
 
     heading.flags = o->flags & CPPROF_REPORT_MEAN;
@@ -194,9 +194,9 @@ print_options(const struct shell *sh)
 }
 
 static void
-help(const struct shell *sh, char *words)
+help(const struct shell *sh, char *flags)
 {
-    char *word = trimmed(words);
+    char *word = trimmed(flags);
     size_t i;
 
     if (!cpprof__help_word(stderr, word)) {
@@ -376,9 +376,9 @@ do_line(struct shell *sh, const char *text)
 
 int
 cpprof__shell(struct cpprof_pprof *profile,
-              const struct cpprof__report_words *words)
+              const struct cpprof__report_flags *flags)
 {
-    struct shell sh = {.profile = profile, .settings = {.words = *words}};
+    struct shell sh = {.profile = profile, .settings = {.report = *flags}};
     const char *line;
 
     cpprof__progress_end();
@@ -386,7 +386,7 @@ cpprof__shell(struct cpprof_pprof *profile,
     if (!sh.input)
         return cpprof__cli_fail("out of memory");
     cpprof__cli_prefix("");
-    sh.settings.words.options.flags |= CPPROF_REPORT_COMPACT_LABELS;
+    sh.settings.report.options.flags |= CPPROF_REPORT_COMPACT_LABELS;
     greet(&sh);
     do
         line = cpprof__shell_input_line(sh.input);

@@ -21,8 +21,8 @@ cpprof__shell_error(const char *format, ...)
 
 /* A line that asks for a report. */
 struct cpprof__shell_command {
-    struct cpprof__report_words words; /* the options for it alone */
-    const char *program;               /* what it is piped to, or NULL */
+    struct cpprof__report_flags report; /* the options for it alone */
+    const char *program;                /* what it is piped to, or NULL */
     /* Memory of the above. */
     char *line;
     char *focus, *ignore;

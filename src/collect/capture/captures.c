@@ -126,7 +126,7 @@ cpprof_capture_cpu(struct cpprof_writer writer,
             cpprof__options(&capture->cpu.options, sizeof capture->cpu.options,
                             options, "cpprof_cpu_options", error);
     if (status == CPPROF_OK)
-        status = cpprof__session_enter(&capture->cpu, error);
+        status = cpprof__session_begin_capture(&capture->cpu, error);
     return begun(capture, status, &writer, out);
 }
 
@@ -146,7 +146,7 @@ cpprof_capture_wall(struct cpprof_writer writer,
         status = cpprof__wall_options(options, &capture->wall.options, error);
     }
     if (status == CPPROF_OK)
-        status = cpprof__wall_enter(&capture->wall, error);
+        status = cpprof__wall_begin_capture(&capture->wall, error);
     return begun(capture, status, &writer, out);
 }
 
@@ -179,7 +179,7 @@ build(void *arg)
     } else {
         struct cpprof__cpu_output out = {.writer = writer};
 
-        work->status = cpprof__cpu_output_finish(&out, &work->capture->cpu);
+        work->status = cpprof__cpu_output_write(&out, &work->capture->cpu);
         work->error = out.error;
     }
     if (work->file->failed)
@@ -204,9 +204,9 @@ static void
 leave(struct cpprof_capture *capture)
 {
     if (capture->is_wall)
-        cpprof__wall_leave(&capture->wall);
+        cpprof__wall_end_capture(&capture->wall);
     else
-        cpprof__session_leave(&capture->cpu);
+        cpprof__session_end_capture(&capture->cpu);
 }
 
 static void

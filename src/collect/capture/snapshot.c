@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second half of <cpprof/captures.h>. A snapshot is rows of numbers: what
- * they refer to (stacks, label sets, mappings) is kept by the tables for good,
- * so nothing else need be, whatever is unloaded meanwhile.
+ * The second half of <cpprof/captures.h>. A snapshot is records of numbers:
+ * what they refer to (stacks, label sets, mappings) is kept by the tables for
+ * good, so nothing else need be, whatever is unloaded meanwhile.
  *
  * The difference is written by what writes the whole profile: the heap's
- * writer or the one of rows.
+ * writer or the one of records.
  */
 #include <cpprof/captures.h>
 
 #include "arch/clock.h"
 #include "base/options.h"
 #include "base/status.h"
-#include "collect/capture/kept_rows.h"
+#include "collect/capture/kept_records.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/registry/custom.h"
 #include "collect/registry/registry.h"
@@ -44,15 +44,15 @@ struct moment {
     uintptr_t above; /* return address of the public call */
     int64_t time_ns;
     struct cpprof__kept now;
-    struct cpprof__heap_rows heap; /* of a heap */
+    struct cpprof__heap_records heap; /* of a heap */
 };
 
-/* ---- rows of now ------------------------------------------------------ */
+/* ---- records of now --------------------------------------------------- */
 
 static bool
 is_heap(const struct cpprof_snapshot *s)
 {
-    return s->builtin && !s->builtin->rows;
+    return s->builtin && !s->builtin->records;
 }
 
 static struct cpprof_heap_options
@@ -84,31 +84,32 @@ take_heap(const struct cpprof_snapshot *s, struct moment *m,
     options.symbolize = CPPROF_SYMBOLIZE_NONE; /* not yet */
     status = cpprof__heap_own_source(&options, &source, error);
     if (status == CPPROF_OK)
-        status = cpprof__heap_rows_take(source.heap, source.number,
-                                        options.flags, &m->heap, error);
+        status = cpprof__heap_records_take(source.heap, source.number,
+                                           options.flags, &m->heap, error);
     if (status == CPPROF_OK && !cpprof__kept_heap(&m->now, &m->heap))
         status = cpprof__fail_nomem(error);
     return status;
 }
 
 static enum cpprof_status
-take_rows(const struct cpprof_snapshot *s, struct moment *m,
-          struct cpprof_error *error)
+take_records(const struct cpprof_snapshot *s, struct moment *m,
+             struct cpprof_error *error)
 {
-    struct cpprof__row *rows = NULL;
+    struct cpprof__stack_record *records = NULL;
     enum cpprof_status status;
     size_t n = 0;
 
     if (s->builtin)
-        status = s->builtin->rows(&m->options, m->above, &rows, &n, error);
+        status =
+            s->builtin->records(&m->options, m->above, &records, &n, error);
     else
-        status = cpprof__custom_rows(cpprof__registry_custom(s->profile), &rows,
-                                     &n, error);
+        status = cpprof__custom_records(cpprof__registry_custom(s->profile),
+                                        &records, &n, error);
     if (status == CPPROF_OK &&
-        !cpprof__kept_rows(&m->now, rows, n,
-                           s->builtin ? s->builtin->form->n_types : 1))
+        !cpprof__kept_records(&m->now, records, n,
+                              s->builtin ? s->builtin->form->n_types : 1))
         status = cpprof__fail_nomem(error);
-    free(rows);
+    free(records);
     return status;
 }
 
@@ -119,14 +120,14 @@ take_now(const struct cpprof_snapshot *s, struct moment *m,
     m->time_ns = (int64_t)cpprof__now_ns(CLOCK_BOOTTIME);
     m->options.flags =
         s->flags & ~(CPPROF_SNAPSHOT_EMPTY | CPPROF_SNAPSHOT_IN_USE);
-    return is_heap(s) ? take_heap(s, m, error) : take_rows(s, m, error);
+    return is_heap(s) ? take_heap(s, m, error) : take_records(s, m, error);
 }
 
 static void
 free_moment(struct moment *m)
 {
     cpprof__kept_free(&m->now);
-    free(m->heap.rows);
+    free(m->heap.records);
 }
 
 /* ---- options ---------------------------------------------------------- */
@@ -205,7 +206,7 @@ cpprof_snapshot_take(struct cpprof_profile *profile,
         if (!(made->flags & CPPROF_SNAPSHOT_EMPTY)) {
             made->time_ns = m.time_ns;
             made->base = m.now;
-            m.now.rows = NULL;
+            m.now.records = NULL;
         }
         *snapshot = made;
         made = NULL;
@@ -254,32 +255,33 @@ write_heap(const struct cpprof_snapshot *s, struct moment *m,
     source.duration_ns = duration_ns(s, m);
     cpprof__kept_subtract_heap(&m->heap, base,
                                !(s->flags & CPPROF_SNAPSHOT_IN_USE));
-    cpprof__tables_resolve(); /* after the rows: all that they refer to */
+    cpprof__tables_resolve(); /* after the records: all that they refer to */
     return cpprof__heap_write_proto(&source, &options, &m->heap, writer, error);
 }
 
 static enum cpprof_status
-write_rows(const struct cpprof_snapshot *s, const struct moment *m,
-           const struct cpprof__kept *base, struct cpprof_writer writer,
-           struct cpprof_error *error)
+write_records(const struct cpprof_snapshot *s, const struct moment *m,
+              const struct cpprof__kept *base, struct cpprof_writer writer,
+              struct cpprof_error *error)
 {
     const struct cpprof__value_type type = {cpprof_profile_name(s->profile),
                                             "count"};
-    struct cpprof__rows_form form =
+    struct cpprof__records_form form =
         s->builtin ? *s->builtin->form : cpprof__custom_form(&type);
     enum cpprof_status status;
-    struct cpprof__row *rows;
+    struct cpprof__stack_record *records;
     size_t n;
 
-    rows = cpprof__kept_difference(&m->now, base, &n);
-    if (!rows) {
+    records = cpprof__kept_difference(&m->now, base, &n);
+    if (!records) {
         if (writer.close)
             writer.close(writer.ctx, 1);
         return cpprof__fail_nomem(error);
     }
     form.duration_ns = duration_ns(s, m);
-    status = cpprof__rows_write(&form, rows, n, &m->options, writer, error);
-    free(rows);
+    status =
+        cpprof__records_write(&form, records, n, &m->options, writer, error);
+    free(records);
     return status;
 }
 
@@ -293,7 +295,7 @@ write_difference(const struct cpprof_snapshot *s, struct moment *m,
     if (s->builtin && s->builtin->child_begins_anew && s->pid != getpid())
         base = &nothing;
     return is_heap(s) ? write_heap(s, m, base, writer, error)
-                      : write_rows(s, m, base, writer, error);
+                      : write_records(s, m, base, writer, error);
 }
 
 static void
@@ -301,7 +303,7 @@ stand_at(struct cpprof_snapshot *s, struct moment *m)
 {
     cpprof__kept_free(&s->base);
     s->base = m->now;
-    m->now.rows = NULL;
+    m->now.records = NULL;
     s->time_ns = m->time_ns;
     s->pid = getpid();
 }

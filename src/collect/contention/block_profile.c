@@ -22,7 +22,7 @@
 static const struct cpprof__value_type types[] = {{"contentions", "count"},
                                                   {"delay", "nanoseconds"}};
 
-const struct cpprof__rows_form cpprof__block_form = {
+const struct cpprof__records_form cpprof__block_form = {
     .name = "block",
     .types = types,
     .n_types = 2,
@@ -31,7 +31,7 @@ const struct cpprof__rows_form cpprof__block_form = {
     .write_text = cpprof__contention_write,
 };
 
-const struct cpprof__rows_form cpprof__mutex_form = {
+const struct cpprof__records_form cpprof__mutex_form = {
     .name = "mutex",
     .types = types,
     .n_types = 2,
@@ -40,7 +40,7 @@ const struct cpprof__rows_form cpprof__mutex_form = {
     .write_text = cpprof__contention_write,
 };
 
-/* ---- rows ------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------- */
 
 /* To the nearest, and at least one. */
 static int64_t
@@ -53,10 +53,10 @@ whole(uint64_t fractions)
 }
 
 static void
-set_row(struct cpprof__row *row, uint32_t stack, uint32_t labels,
-        uint64_t count, uint64_t delay_ns)
+set_record(struct cpprof__stack_record *record, uint32_t stack, uint32_t labels,
+           uint64_t count, uint64_t delay_ns)
 {
-    *row = (struct cpprof__row){
+    *record = (struct cpprof__stack_record){
         .values = {whole(count), (int64_t)delay_ns},
         .stack = stack,
         .labels = labels,
@@ -64,8 +64,9 @@ set_row(struct cpprof__row *row, uint32_t stack, uint32_t labels,
 }
 
 static size_t
-read_rows(const struct cpprof__waits *waits, enum cpprof__wait_profile profile,
-          uint32_t n_buckets, uint32_t lost, struct cpprof__row *rows)
+read_records(const struct cpprof__waits *waits,
+             enum cpprof__wait_profile profile, uint32_t n_buckets,
+             uint32_t lost, struct cpprof__stack_record *records)
 {
     uint64_t lost_count = load_relaxed(&waits->head->lost_count[profile]);
     struct cpprof__wait_bucket b;
@@ -74,34 +75,34 @@ read_rows(const struct cpprof__waits *waits, enum cpprof__wait_profile profile,
 
     for (i = 1; i < n_buckets; i++)
         if (cpprof__waits_read(waits, i, &b) && b.profile == profile)
-            set_row(&rows[n++], b.stack, b.labels, b.count, b.delay_ns);
+            set_record(&records[n++], b.stack, b.labels, b.count, b.delay_ns);
     if (lost_count)
-        set_row(&rows[n++], lost, 0, lost_count,
-                load_relaxed(&waits->head->lost_ns[profile]));
+        set_record(&records[n++], lost, 0, lost_count,
+                   load_relaxed(&waits->head->lost_ns[profile]));
     return n;
 }
 
 enum cpprof_status
-cpprof__block_rows(const struct cpprof__waits *waits,
-                   enum cpprof__wait_profile profile, uint32_t lost,
-                   struct cpprof__row **rows, size_t *n,
-                   struct cpprof_error *error)
+cpprof__block_records(const struct cpprof__waits *waits,
+                      enum cpprof__wait_profile profile, uint32_t lost,
+                      struct cpprof__stack_record **records, size_t *n,
+                      struct cpprof_error *error)
 {
     uint32_t n_buckets = cpprof__waits_n_buckets(waits);
-    struct cpprof__row *made = calloc(n_buckets + 1ul, sizeof *made);
+    struct cpprof__stack_record *made = calloc(n_buckets + 1ul, sizeof *made);
 
     if (!made)
         return cpprof__fail_nomem(error);
-    *n = read_rows(waits, profile, n_buckets, lost, made);
-    *rows = made;
+    *n = read_records(waits, profile, n_buckets, lost, made);
+    *records = made;
     return CPPROF_OK;
 }
 
 /* ---- waits in progress ------------------------------------------------ */
 
 static size_t
-waiting_rows(const struct cpprof__dump *dump, bool labels,
-             struct cpprof__row *rows)
+waiting_records(const struct cpprof__dump *dump, bool labels,
+                struct cpprof__stack_record *records)
 {
     const uint64_t one = 1u << CPPROF__WAIT_FRACTION_BITS;
     uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
@@ -112,29 +113,29 @@ waiting_rows(const struct cpprof__dump *dump, bool labels,
         uint64_t since = t->wait.since_ns;
 
         if (t->wait.kind != CPPROF__WAITS_NOT && since < now)
-            set_row(&rows[n++], t->stack, labels ? t->labels : 0, one,
-                    now - since);
+            set_record(&records[n++], t->stack, labels ? t->labels : 0, one,
+                       now - since);
     }
     return n;
 }
 
-/* Add them to rows, which become longer. */
+/* Add them to records, which become longer. */
 static enum cpprof_status
-add_waiting(bool labels, struct cpprof__row **rows, size_t *n,
+add_waiting(bool labels, struct cpprof__stack_record **records, size_t *n,
             struct cpprof_error *error)
 {
     struct cpprof__dump_wanted wanted = {.depth = CPPROF_RECORD_DEPTH};
-    struct cpprof__row *more;
+    struct cpprof__stack_record *more;
     struct cpprof__dump dump;
     enum cpprof_status status;
 
     status = cpprof__dump_take_all(&wanted, &dump, error);
     if (status != CPPROF_OK)
         return status;
-    more = realloc(*rows, (*n + dump.n + 1) * sizeof *more);
+    more = realloc(*records, (*n + dump.n + 1) * sizeof *more);
     if (more) {
-        *rows = more;
-        *n += waiting_rows(&dump, labels, more + *n);
+        *records = more;
+        *n += waiting_records(&dump, labels, more + *n);
     } else {
         status = cpprof__fail_nomem(error);
     }
@@ -156,65 +157,71 @@ lost_stack(void)
 }
 
 static enum cpprof_status
-own_rows(enum cpprof__wait_profile profile, struct cpprof__row **rows,
-         size_t *n, struct cpprof_error *error)
+own_records(enum cpprof__wait_profile profile,
+            struct cpprof__stack_record **records, size_t *n,
+            struct cpprof_error *error)
 {
     if (!cpprof__tables.tree.head)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "there was no memory for stacks at the start");
-    return cpprof__block_rows(&cpprof__waits, profile, lost_stack(), rows, n,
-                              error);
+    return cpprof__block_records(&cpprof__waits, profile, lost_stack(), records,
+                                 n, error);
 }
 
 static enum cpprof_status
-asked_rows(enum cpprof__wait_profile profile,
-           const struct cpprof_profile_options *options,
-           struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+asked_records(enum cpprof__wait_profile profile,
+              const struct cpprof_profile_options *options,
+              struct cpprof__stack_record **records, size_t *n,
+              struct cpprof_error *error)
 {
     bool labels = options->flags & CPPROF_PROFILE_LABELS;
     enum cpprof_status status;
     size_t i;
 
     if (labels)
-        store_release(&cpprof__heap_wants_labels, 1);
-    status = own_rows(profile, rows, n, error);
+        store_release(&cpprof__wants_labels, 1);
+    status = own_records(profile, records, n, error);
     if (status == CPPROF_OK && profile == CPPROF__WAIT_BLOCK &&
         options->flags & CPPROF_PROFILE_IN_PROGRESS)
-        status = add_waiting(labels, rows, n, error);
+        status = add_waiting(labels, records, n, error);
     for (i = 0; i < *n && !labels; i++)
-        (*rows)[i].labels = 0;
+        (*records)[i].labels = 0;
     return status;
 }
 
 static enum cpprof_status
-block_rows(const struct cpprof_profile_options *options, uintptr_t above,
-           struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+block_records(const struct cpprof_profile_options *options, uintptr_t above,
+              struct cpprof__stack_record **records, size_t *n,
+              struct cpprof_error *error)
 {
-    return asked_rows(CPPROF__WAIT_BLOCK, options, rows, n, error);
+    return asked_records(CPPROF__WAIT_BLOCK, options, records, n, error);
 }
 
 static enum cpprof_status
-mutex_rows(const struct cpprof_profile_options *options, uintptr_t above,
-           struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+mutex_records(const struct cpprof_profile_options *options, uintptr_t above,
+              struct cpprof__stack_record **records, size_t *n,
+              struct cpprof_error *error)
 {
-    return asked_rows(CPPROF__WAIT_MUTEX, options, rows, n, error);
+    return asked_records(CPPROF__WAIT_MUTEX, options, records, n, error);
 }
 
 static enum cpprof_status
-write_own(const struct cpprof__rows_form *form,
+write_own(const struct cpprof__records_form *form,
           enum cpprof__wait_profile profile, struct cpprof_writer writer,
           const struct cpprof_profile_options *options,
           struct cpprof_error *error)
 {
-    struct cpprof__row *rows = NULL;
+    struct cpprof__stack_record *records = NULL;
     size_t n = 0;
-    enum cpprof_status status = asked_rows(profile, options, &rows, &n, error);
+    enum cpprof_status status =
+        asked_records(profile, options, &records, &n, error);
 
     if (status == CPPROF_OK)
-        status = cpprof__rows_write(form, rows, n, options, writer, error);
+        status =
+            cpprof__records_write(form, records, n, options, writer, error);
     else if (writer.close)
         writer.close(writer.ctx, 1);
-    free(rows);
+    free(records);
     return status;
 }
 
@@ -238,31 +245,33 @@ write_mutex(struct cpprof_writer writer,
 
 /* One for each stack, as Go counts them: label sets are not told apart. */
 static enum cpprof_status
-merged_rows(enum cpprof__wait_profile profile, struct cpprof__row **rows,
-            size_t *n, struct cpprof_error *error)
+merged_records(enum cpprof__wait_profile profile,
+               struct cpprof__stack_record **records, size_t *n,
+               struct cpprof_error *error)
 {
-    enum cpprof_status status = own_rows(profile, rows, n, error);
+    enum cpprof_status status = own_records(profile, records, n, error);
     size_t i;
 
     if (status != CPPROF_OK)
         return status;
     for (i = 0; i < *n; i++)
-        (*rows)[i].labels = 0;
-    *n = cpprof__rows_merge(profile == CPPROF__WAIT_BLOCK ? &cpprof__block_form
-                                                          : &cpprof__mutex_form,
-                            *rows, *n);
+        (*records)[i].labels = 0;
+    *n = cpprof__records_merge(profile == CPPROF__WAIT_BLOCK
+                                   ? &cpprof__block_form
+                                   : &cpprof__mutex_form,
+                               *records, *n);
     return status;
 }
 
 static size_t
 count(enum cpprof__wait_profile profile)
 {
-    struct cpprof__row *rows = NULL;
+    struct cpprof__stack_record *records = NULL;
     size_t n = 0;
 
-    if (merged_rows(profile, &rows, &n, NULL) != CPPROF_OK)
+    if (merged_records(profile, &records, &n, NULL) != CPPROF_OK)
         n = 0;
-    free(rows);
+    free(records);
     return n;
 }
 
@@ -279,39 +288,42 @@ count_mutex(void)
 }
 
 static enum cpprof_status
-add_records(enum cpprof__wait_profile profile, struct cpprof__records *records,
-            struct cpprof_error *error)
+add_all_records(enum cpprof__wait_profile profile,
+                struct cpprof__records *all_records, struct cpprof_error *error)
 {
-    struct cpprof__row *rows = NULL;
+    struct cpprof__stack_record *records = NULL;
     enum cpprof_status status;
     size_t i, n = 0;
 
-    status = merged_rows(profile, &rows, &n, error);
+    status = merged_records(profile, &records, &n, error);
     for (i = 0; i < n; i++)
-        cpprof__records_add_stack(records, rows[i].values, rows[i].stack);
-    free(rows);
+        cpprof__records_add_stack(all_records, records[i].values,
+                                  records[i].stack);
+    free(records);
     return status;
 }
 
 static enum cpprof_status
-block_records(struct cpprof__records *records, struct cpprof_error *error)
+all_block_records(struct cpprof__records *all_records,
+                  struct cpprof_error *error)
 {
-    return add_records(CPPROF__WAIT_BLOCK, records, error);
+    return add_all_records(CPPROF__WAIT_BLOCK, all_records, error);
 }
 
 static enum cpprof_status
-mutex_records(struct cpprof__records *records, struct cpprof_error *error)
+all_mutex_records(struct cpprof__records *all_records,
+                  struct cpprof_error *error)
 {
-    return add_records(CPPROF__WAIT_MUTEX, records, error);
+    return add_all_records(CPPROF__WAIT_MUTEX, all_records, error);
 }
 
 const struct cpprof__builtin cpprof__builtin_block = {
     .name = "block",
     .count = count_block,
     .write = write_block,
-    .records = block_records,
+    .all_records = all_block_records,
     .form = &cpprof__block_form,
-    .rows = block_rows,
+    .records = block_records,
     .child_begins_anew = true,
 };
 
@@ -319,8 +331,8 @@ const struct cpprof__builtin cpprof__builtin_mutex = {
     .name = "mutex",
     .count = count_mutex,
     .write = write_mutex,
-    .records = mutex_records,
+    .all_records = all_mutex_records,
     .form = &cpprof__mutex_form,
-    .rows = mutex_rows,
+    .records = mutex_records,
     .child_begins_anew = true,
 };

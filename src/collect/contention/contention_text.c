@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The block and the mutex profile as text. Readers multiply what a row says by
- * the period of the header. Rows are what was recorded, weights included; so
- * the fraction of the mutex profile is said only when every row can be divided
- * by it, which is so as long as it was never changed. Otherwise the rows are
- * what they stand for, and the period is 1.
+ * The block and the mutex profile as text. Readers multiply what a record says
+ * by the period of the header. Records are what was recorded, weights included;
+ * so the fraction of the mutex profile is said only when every record can be
+ * divided by it, which is so as long as it was never changed. Otherwise the
+ * records are what they stand for, and the period is 1.
  *
  * Source: Go runtime/pprof/pprof.go (printCountCycleProfile).
  */
@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 #include "collect/encode/names.h"
-#include "collect/encode/row_labels.h"
+#include "collect/encode/record_labels.h"
 #include "collect/encode/source.h"
 #include "collect/encode/text_profile.h"
 #include "collect/signal/waits/waits.h"
@@ -32,15 +32,15 @@ struct work {
 };
 
 static bool
-is_mutex(const struct cpprof__rows_form *form)
+is_mutex(const struct cpprof__records_form *form)
 {
     return !strcmp(form->name, cpprof__mutex_form.name);
 }
 
-/* What all rows are multiples of: the fraction, or 1. */
+/* What all records are multiples of: the fraction, or 1. */
 static int64_t
-period_of(const struct cpprof__rows_form *form, const struct cpprof__row *rows,
-          size_t n)
+period_of(const struct cpprof__records_form *form,
+          const struct cpprof__stack_record *records, size_t n)
 {
     int64_t period = cpprof__waits_set_mutex_fraction(-1);
     size_t i;
@@ -48,13 +48,14 @@ period_of(const struct cpprof__rows_form *form, const struct cpprof__row *rows,
     if (form->source || !is_mutex(form) || period < 2)
         return 1;
     for (i = 0; i < n; i++)
-        if (rows[i].values[0] % period || rows[i].values[1] % period)
+        if (records[i].values[0] % period || records[i].values[1] % period)
             return 1;
     return period;
 }
 
 static void
-put_head(struct work *w, const struct cpprof__rows_form *form, int64_t period)
+put_head(struct work *w, const struct cpprof__records_form *form,
+         int64_t period)
 {
     if (is_mutex(form))
         cpprof__text_printf(&w->text,
@@ -67,26 +68,26 @@ put_head(struct work *w, const struct cpprof__rows_form *form, int64_t period)
 }
 
 static void
-put_row(struct work *w, const struct cpprof__row *row, int64_t period,
-        bool names)
+put_record(struct work *w, const struct cpprof__stack_record *record,
+           int64_t period, bool names)
 {
     struct cpprof__text_profile *t = &w->text;
-    size_t n = cpprof__source_stack(&w->source, row->stack, t->mappings,
+    size_t n = cpprof__source_stack(&w->source, record->stack, t->mappings,
                                     t->n_mappings, w->stack, DEPTH_MAX);
 
-    cpprof__text_printf(t, "%" PRId64 " %" PRId64 " @", row->values[1] / period,
-                        row->values[0] / period);
+    cpprof__text_printf(t, "%" PRId64 " %" PRId64 " @",
+                        record->values[1] / period, record->values[0] / period);
     if (!n)
         w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_BROKEN,
                                                        CPPROF__NO_MAPPING};
     cpprof__text_addresses(t, w->stack, n);
-    cpprof__row_labels_text(t, &w->source, row->labels, &w->labels);
+    cpprof__record_labels_text(t, &w->source, record->labels, &w->labels);
     if (names)
         cpprof__text_stack(t, w->stack, n);
 }
 
 static void
-set_source(struct work *w, const struct cpprof__rows_form *form,
+set_source(struct work *w, const struct cpprof__records_form *form,
            const struct cpprof_profile_options *options)
 {
     if (form->source) {
@@ -102,14 +103,14 @@ set_source(struct work *w, const struct cpprof__rows_form *form,
 
 /* The old form of debug 0 is that of 1 without names. */
 enum cpprof_status
-cpprof__contention_write(const struct cpprof__rows_form *form,
-                         struct cpprof__row *rows, size_t n,
+cpprof__contention_write(const struct cpprof__records_form *form,
+                         struct cpprof__stack_record *records, size_t n,
                          const struct cpprof_profile_options *options,
                          struct cpprof_writer writer,
                          struct cpprof_error *error)
 {
     struct work *w = calloc(1, sizeof *w);
-    int64_t period = period_of(form, rows, n);
+    int64_t period = period_of(form, records, n);
     struct cpprof__symbolizer *symbolizer = NULL;
     enum cpprof_status status;
     size_t i;
@@ -126,7 +127,7 @@ cpprof__contention_write(const struct cpprof__rows_form *form,
     cpprof__text_add_mappings(&w->text, w->source.tables);
     put_head(w, form, period);
     for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
-        put_row(w, &rows[i], period, options->debug > 0);
+        put_record(w, &records[i], period, options->debug > 0);
     status = cpprof__text_end(&w->text, error);
     if (symbolizer)
         w->source.ops->free(symbolizer);

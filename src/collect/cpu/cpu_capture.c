@@ -12,18 +12,18 @@
 
 /* ---- parts ------------------------------------------------------------ */
 
-static struct cpprof__cpu_part *
+static struct cpprof__cpu_segment *
 last_part(struct cpprof__cpu_capture *c)
 {
-    return &c->parts[c->n_parts - 1];
+    return &c->segments[c->n_segments - 1];
 }
 
 static void
-free_part(struct cpprof__cpu_part *part)
+free_segment(struct cpprof__cpu_segment *segment)
 {
-    free(part->base.counts);
-    cpprof__held_store_release(part->held);
-    *part = (struct cpprof__cpu_part){0};
+    free(segment->base.counts);
+    cpprof__shared_store_release(segment->shared);
+    *segment = (struct cpprof__cpu_segment){0};
 }
 
 static void
@@ -31,9 +31,9 @@ free_parts(struct cpprof__cpu_capture *c)
 {
     uint32_t i;
 
-    for (i = 0; i < c->n_parts; i++)
-        free_part(&c->parts[i]);
-    c->n_parts = 0;
+    for (i = 0; i < c->n_segments; i++)
+        free_segment(&c->segments[i]);
+    c->n_segments = 0;
 }
 
 void
@@ -45,18 +45,18 @@ cpprof__cpu_capture_free(struct cpprof__cpu_capture *c)
 
 /* Count with the store of now; there is room for a part. */
 static bool
-add_part(struct cpprof__session *s, struct cpprof__cpu_capture *c,
-         bool from_start)
+add_segment(struct cpprof__session *s, struct cpprof__cpu_capture *c,
+            bool from_start)
 {
-    struct cpprof__cpu_part part = {0};
+    struct cpprof__cpu_segment segment = {0};
 
-    if (!s->held)
-        s->held = cpprof__held_store_make(&s->spool.store);
-    if (!s->held ||
-        (!from_start && !cpprof__store_base_take(&part.base, &s->spool.store)))
+    if (!s->shared)
+        s->shared = cpprof__shared_store_make(&s->spool.store);
+    if (!s->shared || (!from_start && !cpprof__store_base_take(
+                                          &segment.base, &s->spool.store)))
         return false;
-    part.held = cpprof__held_store_take(s->held);
-    c->parts[c->n_parts++] = part;
+    segment.shared = cpprof__shared_store_take(s->shared);
+    c->segments[c->n_segments++] = segment;
     return true;
 }
 
@@ -75,12 +75,12 @@ note_session(const struct cpprof__session *s, struct cpprof__cpu_capture *c)
 }
 
 bool
-cpprof__cpu_capture_join(struct cpprof__session *s,
-                         struct cpprof__cpu_capture *c, bool from_start)
+cpprof__cpu_capture_begin(struct cpprof__session *s,
+                          struct cpprof__cpu_capture *c, bool from_start)
 {
     if (!from_start)
         cpprof__session_drain_locked(s);
-    if (!add_part(s, c, from_start))
+    if (!add_segment(s, c, from_start))
         return false;
     c->head = *s->spool.head;
     c->cpu_before_ns = s->cpu_start_ns;
@@ -114,7 +114,7 @@ cpu_since(uint64_t before_ns)
 }
 
 void
-cpprof__cpu_capture_cut(struct cpprof__session *s,
+cpprof__cpu_capture_end(struct cpprof__session *s,
                         struct cpprof__cpu_capture *c)
 {
     if (!c->is_counting)
@@ -132,10 +132,10 @@ cpprof__cpu_capture_cut(struct cpprof__session *s,
 }
 
 void
-cpprof__cpu_capture_cut_all(struct cpprof__session *s)
+cpprof__cpu_capture_end_all(struct cpprof__session *s)
 {
     while (s->captures)
-        cpprof__cpu_capture_cut(s, s->captures);
+        cpprof__cpu_capture_end(s, s->captures);
 }
 
 /* ---- a full store ----------------------------------------------------- */
@@ -153,20 +153,21 @@ fail_all(struct cpprof__session *s)
 
 /* The oldest store that is put aside is given up. */
 static void
-drop_oldest(struct cpprof__session *s, const struct cpprof__held_store *oldest)
+drop_oldest(struct cpprof__session *s,
+            const struct cpprof__shared_store *oldest)
 {
     struct cpprof__cpu_capture *c;
     uint32_t i;
 
     for (c = s->captures; c; c = c->next) {
-        if (!c->n_parts || c->parts[0].held != oldest)
+        if (!c->n_segments || c->segments[0].shared != oldest)
             continue;
-        c->lost += oldest->store.head->total - c->parts[0].base.total;
-        free_part(&c->parts[0]);
-        c->n_parts--;
-        for (i = 0; i < c->n_parts; i++)
-            c->parts[i] = c->parts[i + 1];
-        c->parts[i] = (struct cpprof__cpu_part){0};
+        c->lost += oldest->store.head->total - c->segments[0].base.total;
+        free_segment(&c->segments[0]);
+        c->n_segments--;
+        for (i = 0; i < c->n_segments; i++)
+            c->segments[i] = c->segments[i + 1];
+        c->segments[i] = (struct cpprof__cpu_segment){0};
     }
 }
 
@@ -177,7 +178,7 @@ longest(struct cpprof__session *s)
     struct cpprof__cpu_capture *c, *found = s->captures;
 
     for (c = s->captures; c; c = c->next)
-        if (c->n_parts > found->n_parts)
+        if (c->n_segments > found->n_segments)
             found = c;
     return found;
 }
@@ -189,12 +190,12 @@ keep_bounds(struct cpprof__session *s)
         struct cpprof__cpu_capture *c = longest(s);
         size_t i, n_bytes = 0;
 
-        for (i = 0; i < c->n_parts; i++)
-            n_bytes += cpprof__held_store_bytes(c->parts[i].held);
+        for (i = 0; i < c->n_segments; i++)
+            n_bytes += cpprof__shared_store_bytes(c->segments[i].shared);
         if (n_bytes <= CPPROF__CAPTURE_BYTES &&
-            c->n_parts < CPPROF__CAPTURE_PARTS)
+            c->n_segments < CPPROF__CAPTURE_SEGMENTS)
             return;
-        drop_oldest(s, c->parts[0].held);
+        drop_oldest(s, c->segments[0].shared);
     }
 }
 
@@ -216,14 +217,14 @@ put_aside(struct cpprof__session *s)
 
     if (!cpprof__spool_next_store(&s->spool, &block))
         return false;
-    cpprof__held_store_retire(s->held, block);
+    cpprof__shared_store_detach(s->shared, block);
     return true;
 }
 
 static bool
 is_held(const struct cpprof__session *s)
 {
-    return s->held && load_acquire(&s->held->n_holds) > 1;
+    return s->shared && load_acquire(&s->shared->n_holds) > 1;
 }
 
 bool
@@ -235,16 +236,16 @@ cpprof__cpu_capture_next_store(struct cpprof__session *s)
     if (is_held(s) && !put_aside(s))
         fail_all(s);
     /* Who is being written still reads the store. */
-    if (!s->held || !s->held->block) {
+    if (!s->shared || !s->shared->block) {
         if (is_held(s) || !cpprof__spool_next_store(&s->spool, NULL))
             return false;
     }
-    cpprof__held_store_release(s->held);
-    s->held = NULL;
+    cpprof__shared_store_release(s->shared);
+    s->shared = NULL;
     if (s->captures)
         keep_bounds(s);
     for (c = s->captures; c; c = c->next)
-        if (!c->failed && !add_part(s, c, true))
+        if (!c->failed && !add_segment(s, c, true))
             c->failed = true;
     return true;
 }

@@ -15,18 +15,18 @@
 
 #include "collect/cpu/cpu_profile.h"
 #include "collect/store/spool.h"
-#include "collect/store/store_part.h"
+#include "collect/store/store_segment.h"
 
 /* Tunable: memory for stores that are full, of all captures together. More:
  * longer captures of programs whose stacks or labels are ever new. */
 #define CPPROF__CAPTURE_BYTES (64u * 1024 * 1024)
 /* Stores that one capture reaches over, at most. */
-#define CPPROF__CAPTURE_PARTS 32u
+#define CPPROF__CAPTURE_SEGMENTS 32u
 
 struct cpprof__session;
 
-struct cpprof__cpu_part {
-    struct cpprof__held_store *held;
+struct cpprof__cpu_segment {
+    struct cpprof__shared_store *shared;
     struct cpprof__store_base base;
 };
 
@@ -41,8 +41,9 @@ struct cpprof__cpu_capture {
 
     struct cpprof__spool_head head; /* about this stretch, once it was cut */
     uint64_t lost;
-    uint32_t n_parts;
-    struct cpprof__cpu_part parts[CPPROF__CAPTURE_PARTS]; /* oldest first */
+    uint32_t n_segments;
+    struct cpprof__cpu_segment
+        segments[CPPROF__CAPTURE_SEGMENTS]; /* oldest first */
     struct cpprof__store_view last; /* of the last part, which may go on */
 
     /* Of the session when it began. */
@@ -56,14 +57,14 @@ struct cpprof__cpu_capture {
 /* Count from here on; from_start: all that the session has sampled, too.
  * False: no memory. */
 bool
-cpprof__cpu_capture_join(struct cpprof__session *s,
-                         struct cpprof__cpu_capture *c, bool from_start);
+cpprof__cpu_capture_begin(struct cpprof__session *s,
+                          struct cpprof__cpu_capture *c, bool from_start);
 /* Count no more. Nothing happens when it was cut already. */
 void
-cpprof__cpu_capture_cut(struct cpprof__session *s,
+cpprof__cpu_capture_end(struct cpprof__session *s,
                         struct cpprof__cpu_capture *c);
 void
-cpprof__cpu_capture_cut_all(struct cpprof__session *s);
+cpprof__cpu_capture_end_all(struct cpprof__session *s);
 
 /* The store is full: put it aside if somebody counts with it, and go on with
  * an empty one. False: that cannot be had. */
@@ -93,12 +94,12 @@ cpprof__cpu_output_stream(struct cpprof__cpu_output *out,
 /* Write a capture that was cut, close the writer. The names that are found are
  * remembered (names.h). */
 enum cpprof_status
-cpprof__cpu_output_finish(struct cpprof__cpu_output *out,
-                          struct cpprof__cpu_capture *c);
+cpprof__cpu_output_write(struct cpprof__cpu_output *out,
+                         struct cpprof__cpu_capture *c);
 
 /* The same, on a thread of ours, so that it is in no profile. */
 enum cpprof_status
-cpprof__cpu_output_finish_apart(struct cpprof__cpu_output *out,
-                                struct cpprof__cpu_capture *c);
+cpprof__cpu_output_write_apart(struct cpprof__cpu_output *out,
+                               struct cpprof__cpu_capture *c);
 
 #endif

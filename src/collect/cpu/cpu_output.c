@@ -36,12 +36,12 @@ add_view(struct cpprof__cpu_output *out, const struct cpprof__cpu_capture *c,
 }
 
 static void
-add_part(struct cpprof__cpu_output *out, struct cpprof__cpu_capture *c,
-         const struct cpprof__cpu_part *part)
+add_segment(struct cpprof__cpu_output *out, struct cpprof__cpu_capture *c,
+            const struct cpprof__cpu_segment *segment)
 {
     struct cpprof__store_view view;
 
-    if (cpprof__store_view_make(&view, &part->held->store, &part->base))
+    if (cpprof__store_view_make(&view, &segment->shared->store, &segment->base))
         add_view(out, c, &view);
     else
         c->failed = true;
@@ -54,14 +54,14 @@ cpprof__cpu_output_stream(struct cpprof__cpu_output *out,
                           struct cpprof__cpu_capture *c)
 {
     begin_profile(out, c, false, CPPROF__CPU_NAMES_APART);
-    if (out->failed == CPPROF_OK && c->n_parts)
-        add_part(out, c, &c->parts[c->n_parts - 1]);
+    if (out->failed == CPPROF_OK && c->n_segments)
+        add_segment(out, c, &c->segments[c->n_segments - 1]);
 }
 
 static bool
 is_empty(const struct cpprof__cpu_capture *c)
 {
-    return c->failed || (c->n_parts <= 1 && !c->last.store.head->total);
+    return c->failed || (c->n_segments <= 1 && !c->last.store.head->total);
 }
 
 static void
@@ -69,15 +69,15 @@ add_parts(struct cpprof__cpu_output *out, struct cpprof__cpu_capture *c)
 {
     uint32_t i;
 
-    for (i = 0; i + 1 < c->n_parts && !c->failed; i++)
-        add_part(out, c, &c->parts[i]);
+    for (i = 0; i + 1 < c->n_segments && !c->failed; i++)
+        add_segment(out, c, &c->segments[i]);
     if (c->last.store.head)
         add_view(out, c, &c->last);
 }
 
 enum cpprof_status
-cpprof__cpu_output_finish(struct cpprof__cpu_output *out,
-                          struct cpprof__cpu_capture *c)
+cpprof__cpu_output_write(struct cpprof__cpu_output *out,
+                         struct cpprof__cpu_capture *c)
 {
     begin_profile(out, c, is_empty(c), CPPROF__CPU_NAMES_REMEMBERED);
     if (out->failed == CPPROF_OK) {
@@ -103,12 +103,12 @@ run(void *arg)
 {
     const struct work *work = arg;
 
-    cpprof__cpu_output_finish(work->out, work->c);
+    cpprof__cpu_output_write(work->out, work->c);
 }
 
 enum cpprof_status
-cpprof__cpu_output_finish_apart(struct cpprof__cpu_output *out,
-                                struct cpprof__cpu_capture *c)
+cpprof__cpu_output_write_apart(struct cpprof__cpu_output *out,
+                               struct cpprof__cpu_capture *c)
 {
     struct work work = {out, c};
 

@@ -212,7 +212,7 @@ cpprof__cpu_profile_end(struct cpprof__cpu_profile *profile,
         return cpprof__cpu_legacy_end(&profile->legacy, lost, error);
     add_lost(profile, lost);
     add_comments(profile, head, lost);
-    status = cpprof__builder_finish(
+    status = cpprof__builder_end(
         profile->builder, (int64_t)(head->last_mono_ns - head->start_mono_ns),
         error);
     if (profile->symbolizer)

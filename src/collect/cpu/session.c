@@ -14,7 +14,7 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/sample/sampler.h"
-#include "collect/signal/tables/mixed.h"
+#include "collect/signal/tables/interp_frames.h"
 #include "collect/threads/action.h"
 #include "collect/threads/threads.h"
 
@@ -138,7 +138,7 @@ prepare(struct cpprof__session *s, struct cpprof__cpu_capture *first,
         return status;
     fill_head(s);
     cpprof__session_drain_begin(s);
-    if (first && !cpprof__cpu_capture_join(s, first, true))
+    if (first && !cpprof__cpu_capture_begin(s, first, true))
         return cpprof__fail_nomem(error);
     return CPPROF_OK;
 }
@@ -148,11 +148,11 @@ static void
 free_session(struct cpprof__session *s, bool keep_files)
 {
     cpprof__session_drain_free(s);
-    if (s->held) {
-        if (load_acquire(&s->held->n_holds) > 1)
-            cpprof__held_store_retire(s->held,
-                                      cpprof__spool_give_store(&s->spool));
-        cpprof__held_store_release(s->held);
+    if (s->shared) {
+        if (load_acquire(&s->shared->n_holds) > 1)
+            cpprof__shared_store_detach(s->shared,
+                                        cpprof__spool_give_store(&s->spool));
+        cpprof__shared_store_release(s->shared);
     }
     cpprof__spool_free(&s->spool, keep_files);
     free(s);
@@ -201,7 +201,8 @@ change_state(enum cpprof__session_state *state, enum cpprof__session_state from,
 /* With `change` held, where there is no session. */
 static enum cpprof_status
 begin(const struct cpprof__session_plan *plan,
-      struct cpprof__cpu_capture *first, struct cpprof__ordinary *ordinary,
+      struct cpprof__cpu_capture *first,
+      struct cpprof__default_profile *default_profile,
       struct cpprof_error *error)
 {
     struct cpprof__session *s = NULL;
@@ -213,7 +214,7 @@ begin(const struct cpprof__session_plan *plan,
     status = start(plan, first, &s, error);
     if (s) {
         pthread_mutex_lock(&s->drain_lock);
-        s->ordinary = ordinary;
+        s->default_profile = default_profile;
         pthread_mutex_unlock(&s->drain_lock);
     }
     pthread_mutex_lock(&life->lock);
@@ -231,7 +232,7 @@ finish(struct cpprof__session *s)
 {
     bool keep;
 
-    cpprof__mixed_flush();
+    cpprof__interp_flush();
     store_release(&s->finish, true);
     cpprof__ring_wake(s->spool.ring);
     cpprof__own_thread_join(s->drainer, &s->was_alone);
@@ -269,15 +270,16 @@ end(void)
 static void
 settle(const struct cpprof__session *s)
 {
-    if (load_acquire(&s->halted))
+    if (load_acquire(&s->sampling_ended))
         return;
     cpprof__threads_scan(true);
-    cpprof__mixed_flush();
+    cpprof__interp_flush();
 }
 
 static enum cpprof_status
 join(struct cpprof__session *s, struct cpprof__cpu_capture *c,
-     struct cpprof__ordinary *ordinary, struct cpprof_error *error)
+     struct cpprof__default_profile *default_profile,
+     struct cpprof_error *error)
 {
     bool joined;
 
@@ -285,27 +287,28 @@ join(struct cpprof__session *s, struct cpprof__cpu_capture *c,
         store_relaxed(&cpprof__sampler.labels, true);
     settle(s);
     pthread_mutex_lock(&s->drain_lock);
-    joined = cpprof__cpu_capture_join(s, c, false);
-    if (joined && ordinary)
-        s->ordinary = ordinary;
+    joined = cpprof__cpu_capture_begin(s, c, false);
+    if (joined && default_profile)
+        s->default_profile = default_profile;
     pthread_mutex_unlock(&s->drain_lock);
     return joined ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
 static enum cpprof_status
-enter(struct cpprof__cpu_capture *c, struct cpprof__ordinary *ordinary,
+enter(struct cpprof__cpu_capture *c,
+      struct cpprof__default_profile *default_profile,
       struct cpprof_error *error)
 {
     const struct cpprof__session_plan plan = {.options = c->options};
     enum cpprof_status status;
 
     pthread_mutex_lock(&life->change);
-    if (life->session && load_acquire(&life->session->halted))
+    if (life->session && load_acquire(&life->session->sampling_ended))
         end(); /* its recorder has left */
     if (life->session)
-        status = join(life->session, c, ordinary, error);
+        status = join(life->session, c, default_profile, error);
     else
-        status = begin(&plan, c, ordinary, error);
+        status = begin(&plan, c, default_profile, error);
     pthread_mutex_unlock(&life->change);
     return status;
 }
@@ -318,7 +321,7 @@ is_only(const struct cpprof__session *s, const struct cpprof__cpu_capture *c)
 }
 
 void
-cpprof__session_leave(struct cpprof__cpu_capture *c)
+cpprof__session_end_capture(struct cpprof__cpu_capture *c)
 {
     struct cpprof__session *s;
     bool only = false;
@@ -331,10 +334,10 @@ cpprof__session_leave(struct cpprof__cpu_capture *c)
         only = is_only(s, c);
         if (!only && c->is_counting) {
             cpprof__session_drain_locked(s);
-            cpprof__cpu_capture_cut(s, c);
+            cpprof__cpu_capture_end(s, c);
         }
-        if (!only && s->ordinary && &s->ordinary->capture == c)
-            s->ordinary = NULL;
+        if (!only && s->default_profile && &s->default_profile->capture == c)
+            s->default_profile = NULL;
         pthread_mutex_unlock(&s->drain_lock);
     }
     if (only)
@@ -343,7 +346,8 @@ cpprof__session_leave(struct cpprof__cpu_capture *c)
 }
 
 enum cpprof_status
-cpprof__session_enter(struct cpprof__cpu_capture *c, struct cpprof_error *error)
+cpprof__session_begin_capture(struct cpprof__cpu_capture *c,
+                              struct cpprof_error *error)
 {
     enum cpprof_status status = check_options(&c->options, error);
 
@@ -355,10 +359,11 @@ cpprof__session_enter(struct cpprof__cpu_capture *c, struct cpprof_error *error)
 bool
 cpprof__session_is_busy(void)
 {
-    return load_acquire(&life->ordinary) != CPPROF__SESSION_IDLE;
+    return load_acquire(&life->default_profile) != CPPROF__SESSION_IDLE;
 }
 
-static struct cpprof__ordinary *ordinary; /* RUNNING; NULL: in files */
+static struct cpprof__default_profile
+    *default_profile; /* RUNNING; NULL: in files */
 
 static void
 close_failed(const struct cpprof_writer *writer)
@@ -384,10 +389,10 @@ start_in_files(const struct cpprof__session_plan *plan,
 }
 
 static enum cpprof_status
-start_ordinary(const struct cpprof__session_plan *plan,
-               struct cpprof_error *error)
+start_default_profile(const struct cpprof__session_plan *plan,
+                      struct cpprof_error *error)
 {
-    struct cpprof__ordinary *o = calloc(1, sizeof *o);
+    struct cpprof__default_profile *o = calloc(1, sizeof *o);
     enum cpprof_status status;
 
     if (!o)
@@ -397,7 +402,7 @@ start_ordinary(const struct cpprof__session_plan *plan,
     o->out.writer = plan->writer;
     status = enter(&o->capture, o, error);
     if (status == CPPROF_OK)
-        ordinary = o;
+        default_profile = o;
     else
         free(o);
     return status;
@@ -412,7 +417,7 @@ cpprof__session_start(const struct cpprof__session_plan *wanted,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (!change_state(&life->ordinary, CPPROF__SESSION_IDLE,
+    if (!change_state(&life->default_profile, CPPROF__SESSION_IDLE,
                       CPPROF__SESSION_STARTING)) {
         close_failed(&plan.writer);
         return cpprof__fail(error, CPPROF_BUSY, 0,
@@ -421,22 +426,23 @@ cpprof__session_start(const struct cpprof__session_plan *wanted,
     status = check_options(&plan.options, error);
     if (status == CPPROF_OK)
         status = plan.directory ? start_in_files(&plan, error)
-                                : start_ordinary(&plan, error);
+                                : start_default_profile(&plan, error);
     if (status != CPPROF_OK)
         close_failed(&plan.writer);
-    change_state(&life->ordinary, CPPROF__SESSION_STARTING,
+    change_state(&life->default_profile, CPPROF__SESSION_STARTING,
                  status == CPPROF_OK ? CPPROF__SESSION_RUNNING
                                      : CPPROF__SESSION_IDLE);
     return status;
 }
 
 static enum cpprof_status
-stop_ordinary(struct cpprof__ordinary *o, struct cpprof_error *error)
+stop_default_profile(struct cpprof__default_profile *o,
+                     struct cpprof_error *error)
 {
     enum cpprof_status status;
 
-    cpprof__session_leave(&o->capture);
-    status = cpprof__cpu_output_finish_apart(&o->out, &o->capture);
+    cpprof__session_end_capture(&o->capture);
+    status = cpprof__cpu_output_write_apart(&o->out, &o->capture);
     if (status != CPPROF_OK && error)
         *error = o->out.error;
     free(o);
@@ -456,20 +462,20 @@ enum cpprof_status
 cpprof__session_stop(struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
-    struct cpprof__ordinary *o;
+    struct cpprof__default_profile *o;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (!change_state(&life->ordinary, CPPROF__SESSION_RUNNING,
+    if (!change_state(&life->default_profile, CPPROF__SESSION_RUNNING,
                       CPPROF__SESSION_STOPPING))
         return CPPROF_OK;
-    o = ordinary;
-    ordinary = NULL;
+    o = default_profile;
+    default_profile = NULL;
     if (o)
-        status = stop_ordinary(o, error);
+        status = stop_default_profile(o, error);
     else
         stop_in_files();
-    change_state(&life->ordinary, CPPROF__SESSION_STOPPING,
+    change_state(&life->default_profile, CPPROF__SESSION_STOPPING,
                  CPPROF__SESSION_IDLE);
     return status;
 }
@@ -491,7 +497,7 @@ mark_ended(struct cpprof__session *s)
 }
 
 void
-cpprof__session_stop_hastily(unsigned seconds)
+cpprof__session_stop_with_timeout(unsigned seconds)
 {
     struct timespec until;
     bool ours = false;
@@ -500,7 +506,7 @@ cpprof__session_stop_hastily(unsigned seconds)
         return;
     if (cpprof__session_is_ours() && life->session->plan.directory) {
         mark_ended(life->session);
-    } else if (cpprof__session_is_ours() && life->session->ordinary) {
+    } else if (cpprof__session_is_ours() && life->session->default_profile) {
         life->state = CPPROF__SESSION_STOPPING;
         life->session->writes = true;
         ours = true;

@@ -40,10 +40,10 @@ struct cpprof__cpu_capture;
  * leaves nothing to be freed.
  */
 enum cpprof_status
-cpprof__session_enter(struct cpprof__cpu_capture *c,
-                      struct cpprof_error *error);
+cpprof__session_begin_capture(struct cpprof__cpu_capture *c,
+                              struct cpprof_error *error);
 void
-cpprof__session_leave(struct cpprof__cpu_capture *c);
+cpprof__session_end_capture(struct cpprof__cpu_capture *c);
 
 /*
  * Stop for a process that ends by _exit(), maybe inside a signal handler:
@@ -51,7 +51,7 @@ cpprof__session_leave(struct cpprof__cpu_capture *c);
  * may hold, or for longer than seconds.
  */
 void
-cpprof__session_stop_hastily(unsigned seconds);
+cpprof__session_stop_with_timeout(unsigned seconds);
 
 /* A module is about to be unloaded, or was: samples taken in it are put in
  * their place while its addresses still mean it. */

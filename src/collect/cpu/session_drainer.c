@@ -12,7 +12,7 @@
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/sample/sampler.h"
-#include "collect/signal/tables/mixed.h"
+#include "collect/signal/tables/interp_frames.h"
 #include "collect/threads/action.h"
 #include "collect/threads/threads.h"
 
@@ -50,8 +50,9 @@ next_store(struct cpprof__drain *drain)
 {
     struct cpprof__session *s = drain->ctx;
 
-    if (s->ordinary && s->ordinary->capture.is_counting)
-        cpprof__cpu_output_stream(&s->ordinary->out, &s->ordinary->capture);
+    if (s->default_profile && s->default_profile->capture.is_counting)
+        cpprof__cpu_output_stream(&s->default_profile->out,
+                                  &s->default_profile->capture);
     if (!cpprof__cpu_capture_next_store(s))
         return false;
     cpprof__mappings_init(&drain->mappings, drain->store, true);
@@ -72,7 +73,7 @@ update_head(struct cpprof__session *s)
 
     store_relaxed(&head->n_records, s->drain.n_records);
     store_relaxed(&head->n_threads, cpprof__threads_seen());
-    if (s->halted)
+    if (s->sampling_ended)
         return;
     store_relaxed(&head->cpu_ns, cpprof__program_cpu_ns() - s->cpu_start_ns);
     store_relaxed(&head->last_mono_ns, cpprof__clock_ns(CLOCK_MONOTONIC));
@@ -142,18 +143,18 @@ wait_until_quiet(void)
 
 /* After this no handler touches the session's memory. */
 static void
-halt(struct cpprof__session *s)
+end_sampling(struct cpprof__session *s)
 {
-    if (s->halted)
+    if (s->sampling_ended)
         return;
     cpprof__threads_end();
-    cpprof__mixed_flush();
+    cpprof__interp_flush();
     __atomic_store_n(&cpprof__sampler.ring, NULL, __ATOMIC_SEQ_CST);
     wait_until_quiet();
     pthread_mutex_lock(&s->drain_lock);
     cpprof__session_drain_locked(s);
-    cpprof__cpu_capture_cut_all(s);
-    store_release(&s->halted, true);
+    cpprof__cpu_capture_end_all(s);
+    store_release(&s->sampling_ended, true);
     pthread_mutex_unlock(&s->drain_lock);
     store_release(&s->spool.head->state, (uint32_t)CPPROF__SPOOL_ENDED);
 }
@@ -174,9 +175,10 @@ cpprof__session_end(struct cpprof__session *s)
 {
     if (s->ended)
         return;
-    halt(s);
-    if (s->writes && s->ordinary)
-        cpprof__cpu_output_finish(&s->ordinary->out, &s->ordinary->capture);
+    end_sampling(s);
+    if (s->writes && s->default_profile)
+        cpprof__cpu_output_write(&s->default_profile->out,
+                                 &s->default_profile->capture);
     s->ended = true;
 }
 
@@ -207,7 +209,7 @@ drainer(void *arg)
              scanned = cpprof__clock_ns(CLOCK_MONOTONIC);
     uint32_t n_scans = 0;
 
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     cpprof__own_thread_begin();
     prctl(PR_SET_NAME, "cpprof");
     s->drainer_tid = (int32_t)syscall(SYS_gettid);
@@ -220,12 +222,13 @@ drainer(void *arg)
         if (wait_ns > scan_interval(s))
             wait_ns = scan_interval(s);
         now = cpprof__clock_ns(CLOCK_MONOTONIC);
-        if (!s->halted && (!n_scans || now - scanned >= scan_interval(s))) {
+        if (!s->sampling_ended &&
+            (!n_scans || now - scanned >= scan_interval(s))) {
             scanned = now;
             scan(s, n_scans++);
         }
         if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
-            halt(s);
+            end_sampling(s);
         if (cpprof__own_threads_are_alone()) {
             store_release(&s->was_alone, 1u);
             break;

@@ -30,21 +30,22 @@ struct cpprof__session {
     pthread_mutex_t drain_lock; /* guards what follows */
     struct cpprof__drain drain;
     struct cpprof__labels_reader labels_reader;
-    struct cpprof__held_store *held;      /* the store, for captures; or NULL */
+    struct cpprof__shared_store *shared;  /* the store, for captures; or NULL */
     struct cpprof__cpu_capture *captures; /* that count with it */
-    struct cpprof__ordinary *ordinary; /* its capture is among them, or was */
+    struct cpprof__default_profile
+        *default_profile; /* its capture is among them, or was */
 
     bool unloaded; /* a module, since the maps were last read */
     uint64_t cpu_start_ns;
     pthread_t drainer;
     sem_t drainer_is_up;
     int32_t drainer_tid;
-    uint32_t was_alone; /* see cpprof__own_thread_join() */
-    bool finish;        /* the drainer is to end */
-    bool writes;        /* and to write the ordinary profile before */
-    bool ended;         /* it did */
-    bool started;       /* all threads are armed */
-    bool halted;        /* sampling ended; what was sampled is still there */
+    uint32_t was_alone;  /* see cpprof__own_thread_join() */
+    bool finish;         /* the drainer is to end */
+    bool writes;         /* and to write the ordinary profile before */
+    bool ended;          /* it did */
+    bool started;        /* all threads are armed */
+    bool sampling_ended; /* sampling ended; what was sampled is still there */
 };
 
 enum cpprof__session_state {
@@ -55,7 +56,7 @@ enum cpprof__session_state {
 };
 
 /* The profile of cpprof_start_cpu_profile(), of which there is one. */
-struct cpprof__ordinary {
+struct cpprof__default_profile {
     struct cpprof__cpu_capture capture;
     struct cpprof__cpu_output out;
 };
@@ -67,8 +68,8 @@ struct cpprof__session_life {
     pthread_mutex_t change;
     pthread_mutex_t lock;
     enum cpprof__session_state state;
-    struct cpprof__session *session;     /* set while RUNNING or STOPPING */
-    enum cpprof__session_state ordinary; /* of that profile */
+    struct cpprof__session *session; /* set while RUNNING or STOPPING */
+    enum cpprof__session_state default_profile; /* of that profile */
 };
 
 extern struct cpprof__session_life cpprof__session_life;

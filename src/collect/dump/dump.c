@@ -6,7 +6,7 @@
 #include "arch/atomic.h"
 #include "arch/regs.h"
 #include "base/status.h"
-#include "collect/dump/sleeper.h"
+#include "collect/dump/blocked_thread.h"
 #include "collect/encode/builder.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_lock.h"
@@ -49,7 +49,7 @@ static uint32_t is_suspended;
 /* ---- asking ----------------------------------------------------------- */
 
 enum cpprof_status
-cpprof__dump_prepare(struct cpprof_error *error)
+cpprof__dump_start(struct cpprof_error *error)
 {
     enum cpprof_status status = cpprof__tables_make(error);
     int failed;
@@ -222,18 +222,18 @@ struct looks {
 static bool
 see_asleep(const struct looks *l, struct cpprof__dump_thread *t)
 {
-    const struct cpprof__creation *creation =
+    const struct cpprof__creation_info *creation =
         cpprof__creation_of(l->dump->creations, l->dump->n_creations, t->tid);
-    const struct cpprof__sleeper_who who = {
-        l->folder, t->tid, cpprof__sleeper_self(t->tid, creation)};
-    struct cpprof__sleeper sleeper;
+    const struct cpprof__blocked_thread_who who = {
+        l->folder, t->tid, cpprof__blocked_thread_self(t->tid, creation)};
+    struct cpprof__blocked_thread blocked;
 
-    if (cpprof__sleeper_look(CPPROF__DUMP_ALL, &who, &sleeper) !=
-        CPPROF__SLEEPER_SEEN)
+    if (cpprof__blocked_thread_read(CPPROF__DUMP_ALL, &who, &blocked) !=
+        CPPROF__BLOCKED_READ)
         return false;
-    t->stack = sleeper.answer.stack;
-    t->labels = sleeper.answer.labels;
-    t->wait = sleeper.wait;
+    t->stack = blocked.answer.stack;
+    t->labels = blocked.answer.labels;
+    t->wait = blocked.wait;
     return true;
 }
 
@@ -424,7 +424,7 @@ static void
 make_up(struct cpprof__dump *dump, size_t i)
 {
     struct cpprof__dump_thread *t = &dump->threads[i];
-    const struct cpprof__creation *creation =
+    const struct cpprof__creation_info *creation =
         cpprof__creation_of(dump->creations, dump->n_creations, t->tid);
     uintptr_t frame = CPPROF__FRAME_LOST;
 
@@ -499,7 +499,7 @@ cpprof__dump_take_all(const struct cpprof__dump_wanted *wanted,
     dump->caller = (int32_t)syscall(SYS_gettid);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     cpprof__own_lock_take(&lock);
-    status = cpprof__dump_prepare(error);
+    status = cpprof__dump_start(error);
     if (status == CPPROF_OK)
         status = list(dump, error);
     if (status == CPPROF_OK)

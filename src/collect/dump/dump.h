@@ -9,7 +9,7 @@
 
 #include "collect/signal/sample/dump.h"
 #include "collect/threads/tasks.h"
-#include "collect/threads/threadcreate.h"
+#include "collect/threads/thread_creation.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@ enum cpprof__dump_how {
 struct cpprof__dump_thread {
     int32_t tid;
     uint32_t stack;  /* always a node; without an answer a made-up one */
-    uint32_t labels; /* cpprof__heap_label_number(), or 0 */
+    uint32_t labels; /* cpprof__label_set_number(), or 0 */
     enum cpprof__dump_how how;
     struct cpprof__task task; /* before it was asked */
     struct cpprof__dump_wait wait;
@@ -36,7 +36,7 @@ struct cpprof__dump_thread {
 struct cpprof__dump {
     struct cpprof__dump_thread *threads; /* by tid */
     size_t n;
-    struct cpprof__creation *creations; /* or NULL */
+    struct cpprof__creation_info *creations; /* or NULL */
     size_t n_creations;
     int32_t caller; /* tid */
 };
@@ -64,7 +64,7 @@ cpprof__dump_free(struct cpprof__dump *dump);
 
 /* Handler and tables are there after this. */
 enum cpprof_status
-cpprof__dump_prepare(struct cpprof_error *error);
+cpprof__dump_start(struct cpprof_error *error);
 
 /* Slots below n exist; one caller at a time for each user. */
 bool

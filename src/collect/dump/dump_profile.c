@@ -3,9 +3,9 @@
 #include "collect/dump/dump.h"
 
 #include "collect/dump/dump_text.h"
-#include "collect/encode/rows_profile.h"
+#include "collect/encode/records_profile.h"
 #include "collect/registry/registry.h"
-#include "collect/signal/heap/heap_stack.h"
+#include "collect/signal/heap/hook_stack.h"
 #include "collect/store/tables.h"
 #include "collect/threads/tasks.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 static const struct cpprof__value_type types[] = {{"goroutine", "count"}};
-static const struct cpprof__rows_form form = {
+static const struct cpprof__records_form form = {
     .name = "goroutine",
     .types = types,
     .n_types = 1,
@@ -22,41 +22,44 @@ static const struct cpprof__rows_form form = {
     .period = 1,
 };
 
-/* A row for each thread, from malloc; NULL: no memory. */
-static struct cpprof__row *
-rows_of(const struct cpprof__dump *dump)
+/* A record for each thread, from malloc; NULL: no memory. */
+static struct cpprof__stack_record *
+records_of(const struct cpprof__dump *dump)
 {
-    struct cpprof__row *rows = calloc(dump->n + 1, sizeof *rows);
+    struct cpprof__stack_record *records = calloc(dump->n + 1, sizeof *records);
     size_t i;
 
-    for (i = 0; rows && i < dump->n; i++)
-        rows[i] = (struct cpprof__row){.values = {1},
-                                       .stack = dump->threads[i].stack,
-                                       .labels = dump->threads[i].labels};
-    return rows;
+    for (i = 0; records && i < dump->n; i++)
+        records[i] =
+            (struct cpprof__stack_record){.values = {1},
+                                          .stack = dump->threads[i].stack,
+                                          .labels = dump->threads[i].labels};
+    return records;
 }
 
 static enum cpprof_status
-write_rows(const struct cpprof__dump *dump, struct cpprof_writer writer,
-           const struct cpprof_profile_options *options,
-           struct cpprof_error *error)
+write_records(const struct cpprof__dump *dump, struct cpprof_writer writer,
+              const struct cpprof_profile_options *options,
+              struct cpprof_error *error)
 {
-    struct cpprof__row *rows = rows_of(dump);
+    struct cpprof__stack_record *records = records_of(dump);
     enum cpprof_status status;
 
-    if (!rows) {
+    if (!records) {
         if (writer.close)
             writer.close(writer.ctx, 1);
         return cpprof__fail_nomem(error);
     }
-    status = cpprof__rows_write(&form, rows, dump->n, options, writer, error);
-    free(rows);
+    status =
+        cpprof__records_write(&form, records, dump->n, options, writer, error);
+    free(records);
     return status;
 }
 
 static enum cpprof_status
-take_rows(const struct cpprof_profile_options *options, uintptr_t above,
-          struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+take_records(const struct cpprof_profile_options *options, uintptr_t above,
+             struct cpprof__stack_record **records, size_t *n,
+             struct cpprof_error *error)
 {
     const struct cpprof__dump_wanted wanted = {.depth = CPPROF__HEAP_DEPTH,
                                                .above = above};
@@ -65,10 +68,10 @@ take_rows(const struct cpprof_profile_options *options, uintptr_t above,
 
     if (status != CPPROF_OK)
         return status;
-    *rows = rows_of(&dump);
+    *records = records_of(&dump);
     *n = dump.n;
     cpprof__dump_free(&dump);
-    return *rows ? CPPROF_OK : cpprof__fail_nomem(error);
+    return *records ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
 static enum cpprof_status
@@ -94,7 +97,7 @@ write_profile(struct cpprof_writer writer,
         status =
             cpprof__dump_write_text(&dump, options->symbolize, writer, error);
     } else {
-        status = write_rows(&dump, writer, options, error);
+        status = write_records(&dump, writer, options, error);
     }
     cpprof__dump_free(&dump);
     return status;
@@ -111,7 +114,7 @@ count(void)
 }
 
 static enum cpprof_status
-add_records(struct cpprof__records *records, struct cpprof_error *error)
+add_all_records(struct cpprof__records *all_records, struct cpprof_error *error)
 {
     const struct cpprof__dump_wanted wanted = {
         .depth = CPPROF_RECORD_DEPTH,
@@ -124,7 +127,7 @@ add_records(struct cpprof__records *records, struct cpprof_error *error)
     if (status != CPPROF_OK)
         return status;
     for (i = 0; i < dump.n; i++)
-        cpprof__records_add_stack(records, NULL, dump.threads[i].stack);
+        cpprof__records_add_stack(all_records, NULL, dump.threads[i].stack);
     cpprof__dump_free(&dump);
     return CPPROF_OK;
 }
@@ -133,7 +136,7 @@ const struct cpprof__builtin cpprof__builtin_goroutine = {
     .name = "goroutine",
     .count = count,
     .write = write_profile,
-    .records = add_records,
+    .all_records = add_all_records,
     .form = &form,
-    .rows = take_rows,
+    .records = take_records,
 };

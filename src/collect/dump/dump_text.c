@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "collect/encode/builder_internal.h"
 #include "collect/encode/names.h"
-#include "collect/encode/row_labels.h"
+#include "collect/encode/record_labels.h"
 #include "collect/encode/source.h"
 #include "collect/encode/text_profile.h"
 #include "collect/signal/sample/sampler.h"
@@ -90,7 +90,7 @@ put_labels(struct work *w, uint32_t labels)
     if (!labels)
         return;
     w->labels.n = 0;
-    cpprof__row_labels(&w->source, labels, &w->labels);
+    cpprof__record_labels(&w->source, labels, &w->labels);
     cpprof__labels_print(&text, w->labels.at, w->labels.n);
     if (text.failed || w->labels.failed)
         cpprof__fail_nomem(&w->text.error);
@@ -157,7 +157,7 @@ without_parameters(const char *name)
 }
 
 static void
-put_place(struct work *w, const struct cpprof__frame *frame, uint64_t pc)
+put_location(struct work *w, const struct cpprof__frame *frame, uint64_t pc)
 {
     const char *file = frame && frame->file ? frame->file : "??";
     uint64_t entry = frame ? frame->entry : 0;
@@ -207,7 +207,7 @@ put_own_frame(struct work *w, uint64_t pc)
                      "", 0, "");
     } else {
         put_function(w, "", name, strlen(name), "(...)");
-        put_place(w, NULL, 0);
+        put_location(w, NULL, 0);
     }
 }
 
@@ -225,7 +225,7 @@ put_frame(struct work *w, const struct cpprof__builder_frame *frame)
         const char *name = w->lines[i].name;
 
         put_function(w, "", name, without_parameters(name), "(...)");
-        put_place(w, &w->lines[i], frame->pc);
+        put_location(w, &w->lines[i], frame->pc);
     }
     if (n)
         return;
@@ -233,7 +233,7 @@ put_frame(struct work *w, const struct cpprof__builder_frame *frame)
                         "?"
                         "?(0x%" PRIx64 ")\n",
                         frame->pc);
-    put_place(w, NULL, 0);
+    put_location(w, NULL, 0);
 }
 
 static size_t
@@ -247,7 +247,7 @@ frames_of(struct work *w, uint32_t stack)
 static void
 put_creator(struct work *w, const struct cpprof__dump_thread *t)
 {
-    const struct cpprof__creation *creation =
+    const struct cpprof__creation_info *creation =
         cpprof__creation_of(w->dump->creations, w->dump->n_creations, t->tid);
     size_t n = creation ? frames_of(w, creation->stack) : 0;
 
@@ -256,12 +256,12 @@ put_creator(struct work *w, const struct cpprof__dump_thread *t)
     if (!resolve(w, &w->stack[0])) {
         cpprof__text_printf(&w->text, "created by 0x%" PRIx64 "\n",
                             w->stack[0].pc);
-        put_place(w, NULL, 0);
+        put_location(w, NULL, 0);
         return;
     }
     put_function(w, "created by ", w->lines[0].name,
                  without_parameters(w->lines[0].name), "");
-    put_place(w, &w->lines[0], w->stack[0].pc);
+    put_location(w, &w->lines[0], w->stack[0].pc);
 }
 
 static void

@@ -87,8 +87,8 @@ free_builder(struct cpprof__builder *b)
         cpprof__index_free(&tables[i]->index);
     }
     cpprof__arena_free(&b->arena);
-    free(b->recent_locations.places);
-    free(b->recent_functions.places);
+    free(b->recent_locations.slots);
+    free(b->recent_functions.slots);
     cpprof__buffer_free(&b->out);
     cpprof__buffer_free(&b->packed);
     cpprof__buffer_free(&b->comments);
@@ -320,8 +320,8 @@ put_tail(struct cpprof__builder *b, int64_t duration_ns)
 }
 
 enum cpprof_status
-cpprof__builder_finish(struct cpprof__builder *b, int64_t duration_ns,
-                       struct cpprof_error *error)
+cpprof__builder_end(struct cpprof__builder *b, int64_t duration_ns,
+                    struct cpprof_error *error)
 {
     enum cpprof_status status;
 

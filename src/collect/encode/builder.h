@@ -143,7 +143,7 @@ cpprof__builder_add_comment(struct cpprof__builder *b, const char *text);
  * not) and free the builder. The first failure of all is returned.
  */
 enum cpprof_status
-cpprof__builder_finish(struct cpprof__builder *b, int64_t duration_ns,
-                       struct cpprof_error *error);
+cpprof__builder_end(struct cpprof__builder *b, int64_t duration_ns,
+                    struct cpprof_error *error);
 
 #endif

@@ -101,7 +101,7 @@ struct cpprof__builder_table {
 
 /* A table of guesses; sized like the table that it is in front of. */
 struct cpprof__builder_recent {
-    void *places;
+    void *slots;
     size_t n; /* 0 or a power of two */
 };
 
@@ -130,7 +130,7 @@ struct cpprof__builder {
     /* Where a location or a function is most likely found, one cache line
      * away, while its index and its entry are two: by a hash of the address,
      * and of where the name lies, since names live as long as the symbolizer.
-     * Four places for each of them, or none without memory. */
+     * Four slots for each of them, or none without memory. */
     struct cpprof__builder_recent recent_locations;
     struct cpprof__builder_recent recent_functions;
 

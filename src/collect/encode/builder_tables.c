@@ -23,7 +23,7 @@ enum {
 enum { LOCATION_ID = 1, LOCATION_MAPPING_ID, LOCATION_ADDRESS, LOCATION_LINE };
 enum { LINE_FUNCTION_ID = 1, LINE_LINE, LINE_COLUMN };
 
-/* Mapping of a place in the table of locations that is nobody's key. */
+/* Mapping of a slot in the table of locations that is nobody's key. */
 #define GIVEN (CPPROF__NO_MAPPING - 1)
 
 /* What is looked for while an index is searched. */
@@ -132,21 +132,21 @@ struct recent_function {
     uint64_t id; /* 0: none */
 };
 
-/* Four places for each of n entries; what was there comes again. False when
+/* Four slots for each of n entries; what was there comes again. False when
  * there are none. */
 static bool
-make_room(struct cpprof__builder_recent *recent, size_t n_place, uint64_t n)
+make_room(struct cpprof__builder_recent *recent, size_t slot_bytes, uint64_t n)
 {
     size_t more = recent->n ? recent->n * 4 : 1024;
-    void *places;
+    void *slots;
 
     if (4 * n <= recent->n)
         return true;
-    places = calloc(more, n_place);
-    if (!places)
+    slots = calloc(more, slot_bytes);
+    if (!slots)
         return recent->n > 0;
-    free(recent->places);
-    recent->places = places;
+    free(recent->slots);
+    recent->slots = slots;
     recent->n = more;
     return true;
 }
@@ -171,10 +171,10 @@ static struct recent_function *
 recent_function(const struct cpprof__builder *b,
                 const struct cpprof__frame *frame)
 {
-    struct recent_function *places = b->recent_functions.places;
+    struct recent_function *slots = b->recent_functions.slots;
 
-    return &places[cpprof__mix_u64((uintptr_t)frame->name) &
-                   (b->recent_functions.n - 1)];
+    return &slots[cpprof__mix_u64((uintptr_t)frame->name) &
+                  (b->recent_functions.n - 1)];
 }
 
 static uint64_t
@@ -324,9 +324,9 @@ put_location(struct cpprof__builder *b, uint64_t id,
 static struct recent_location *
 recent_location(const struct cpprof__builder *b, uint64_t pc)
 {
-    struct recent_location *places = b->recent_locations.places;
+    struct recent_location *slots = b->recent_locations.slots;
 
-    return &places[cpprof__mix_u64(pc) & (b->recent_locations.n - 1)];
+    return &slots[cpprof__mix_u64(pc) & (b->recent_locations.n - 1)];
 }
 
 void
@@ -428,15 +428,16 @@ cpprof__builder_add_function(struct cpprof__builder *b, uint32_t mapping,
     return intern_function(b, function);
 }
 
-/* It takes a place in the table that nothing is equal to, for its number. */
+/* It takes a slot in the table that nothing is equal to, for its number. */
 uint64_t
 cpprof__builder_add_location(struct cpprof__builder *b, uint32_t mapping,
                              uint64_t function, int64_t line)
 {
-    const struct cpprof__builder_location place = {.mapping = GIVEN};
+    const struct cpprof__builder_location location = {.mapping = GIVEN};
     const struct cpprof__builder_location l = {.mapping = mapping};
     uint64_t hash = cpprof__mix_u64(b->locations.entries.n);
-    uint32_t index = add_entry(b, &b->locations, hash, &place, sizeof place);
+    uint32_t index =
+        add_entry(b, &b->locations, hash, &location, sizeof location);
     uint64_t id = b->n_forgotten.locations + index + 1;
 
     if (index == CPPROF__INDEX_NONE)
@@ -478,7 +479,7 @@ script_mapping(struct cpprof__builder *b, const char *text)
     return number;
 }
 
-/* Write the location of a place in a script. */
+/* Write the location of a line of a script. */
 static void
 put_script(struct cpprof__builder *b, uint64_t id, uint64_t pc)
 {
@@ -507,7 +508,7 @@ clear_table(struct cpprof__builder_table *table)
 static void
 clear_guesses(struct cpprof__builder_recent *recent)
 {
-    free(recent->places);
+    free(recent->slots);
     memset(recent, 0, sizeof *recent);
 }
 

@@ -47,9 +47,9 @@ struct image {
     bool knows_inlines;
 };
 
-struct place {
+struct address {
     uint64_t pc;
-    uint64_t asked_ns; /* of a place without frames */
+    uint64_t asked_ns; /* of an address without frames */
     uint32_t image;
     uint32_t first; /* in frames */
     uint32_t n;
@@ -64,12 +64,12 @@ struct table {
 
 static struct cache {
     struct cpprof__arena arena;
-    struct table texts;  /* const char * */
-    struct table images; /* struct image */
-    struct table places; /* struct place */
+    struct table texts;     /* const char * */
+    struct table images;    /* struct image */
+    struct table addresses; /* struct address */
     struct cpprof__buffer frames;
     uint32_t n_profiles;
-    uint32_t n_used; /* places that this profile asked for */
+    uint32_t n_used; /* addresses that this profile asked for */
     bool is_full;
     bool is_broken; /* memory ran out: a table lost its entries, and nothing
                      * is looked up any more until all of it is emptied */
@@ -121,7 +121,7 @@ empty_cache(void)
 
     free_table(&cache.texts);
     free_table(&cache.images);
-    free_table(&cache.places);
+    free_table(&cache.addresses);
     cpprof__buffer_free(&cache.frames);
     cpprof__arena_free(&cache.arena);
     memset(&cache, 0, sizeof cache);
@@ -131,14 +131,14 @@ empty_cache(void)
 static size_t
 table_bytes(const struct table *t)
 {
-    return t->entries.capacity + t->index.capacity * sizeof *t->index.places;
+    return t->entries.capacity + t->index.capacity * sizeof *t->index.slots;
 }
 
 static size_t
 cache_bytes(void)
 {
     return cache.arena.n_bytes + table_bytes(&cache.texts) +
-           table_bytes(&cache.images) + table_bytes(&cache.places) +
+           table_bytes(&cache.images) + table_bytes(&cache.addresses) +
            cache.frames.capacity;
 }
 
@@ -232,30 +232,30 @@ image_of(const struct session *s, const struct cpprof__symbolizer_mapping *m)
 }
 
 static uint64_t
-place_hash(uint32_t image, uint64_t pc)
+address_hash(uint32_t image, uint64_t pc)
 {
     return cpprof__hash_u64(cpprof__hash_add(image, pc));
 }
 
 static bool
-equal_place(void *key, uint32_t number)
+equal_address(void *key, uint32_t number)
 {
-    const struct place *place =
-        (const struct place *)cache.places.entries.data + number;
-    const struct place *wanted = key;
+    const struct address *address =
+        (const struct address *)cache.addresses.entries.data + number;
+    const struct address *wanted = key;
 
-    return place->pc == wanted->pc && place->image == wanted->image;
+    return address->pc == wanted->pc && address->image == wanted->image;
 }
 
-static struct place *
-find_place(uint32_t image, uint64_t pc)
+static struct address *
+find_address(uint32_t image, uint64_t pc)
 {
-    struct place key = {.pc = pc, .image = image};
+    struct address key = {.pc = pc, .image = image};
     uint32_t found = cpprof__index_find(
-        &cache.places.index, place_hash(image, pc), equal_place, &key);
+        &cache.addresses.index, address_hash(image, pc), equal_address, &key);
 
     return found != CPPROF__INDEX_NONE
-               ? (struct place *)cache.places.entries.data + found
+               ? (struct address *)cache.addresses.entries.data + found
                : NULL;
 }
 
@@ -279,12 +279,12 @@ keep_frames(const struct cpprof__frame *frames, size_t n)
     return !cache.is_broken;
 }
 
-/* old: the place, if it was known to have no frames. */
+/* old: the address, if it was known to have no frames. */
 static void
-keep_place(const struct session *s, uint32_t image, uint64_t pc,
-           struct place *old, const struct cpprof__frame *frames, size_t n)
+keep_address(const struct session *s, uint32_t image, uint64_t pc,
+             struct address *old, const struct cpprof__frame *frames, size_t n)
 {
-    struct place place = {
+    struct address address = {
         .pc = pc,
         .image = image,
         .first = (uint32_t)(cache.frames.n / sizeof *frames),
@@ -297,9 +297,10 @@ keep_place(const struct session *s, uint32_t image, uint64_t pc,
         return;
     cache.n_used++;
     if (old)
-        *old = place;
+        *old = address;
     else
-        add_entry(&cache.places, place_hash(image, pc), &place, sizeof place);
+        add_entry(&cache.addresses, address_hash(image, pc), &address,
+                  sizeof address);
 }
 
 /* ---- the symbolizer --------------------------------------------------- */
@@ -351,7 +352,7 @@ take_cache(void)
 static void
 give_cache(void)
 {
-    size_t n = cache.places.entries.n / sizeof(struct place);
+    size_t n = cache.addresses.entries.n / sizeof(struct address);
 
     if (cache.is_broken || (is_full() && cache.n_used < n / 2))
         empty_cache();
@@ -433,15 +434,16 @@ ask_inlines(struct session *s, struct known_mapping *known)
 }
 
 static size_t
-recall(struct place *place, struct cpprof__frame *frames, size_t max)
+recall(struct address *address, struct cpprof__frame *frames, size_t max)
 {
-    size_t n = place->n < max ? place->n : max;
+    size_t n = address->n < max ? address->n : max;
 
-    if (place->used_by != cache.n_profiles)
+    if (address->used_by != cache.n_profiles)
         cache.n_used++;
-    place->used_by = cache.n_profiles;
+    address->used_by = cache.n_profiles;
     if (n)
-        memcpy(frames, (struct cpprof__frame *)cache.frames.data + place->first,
+        memcpy(frames,
+               (struct cpprof__frame *)cache.frames.data + address->first,
                n * sizeof *frames);
     return n;
 }
@@ -452,17 +454,17 @@ resolve(struct cpprof__symbolizer *symbolizer, size_t mapping, uint64_t pc,
 {
     struct session *s = session_of(symbolizer);
     struct known_mapping *known = mapping_at(s, mapping);
-    struct place *place;
+    struct address *address;
     size_t n;
 
     if (!is_kept(known))
         return ask(s, known, pc, frames, max);
-    place = find_place(known->image, pc);
-    if (place && (place->n || s->now_ns - place->asked_ns < UNKNOWN_NS))
-        return recall(place, frames, max);
+    address = find_address(known->image, pc);
+    if (address && (address->n || s->now_ns - address->asked_ns < UNKNOWN_NS))
+        return recall(address, frames, max);
     n = ask(s, known, pc, frames, max);
     if (max >= FRAMES_MAX)
-        keep_place(s, known->image, pc, place, frames, n);
+        keep_address(s, known->image, pc, address, frames, n);
     if (n && is_kept(known))
         ((struct image *)cache.images.entries.data)[known->image]
             .knows_inlines = ask_inlines(s, known);

@@ -5,20 +5,20 @@ void
 cpprof__script_frame(const struct cpprof__scripts *scripts, uint64_t pc,
                      struct cpprof__frame *frame, const char **mapping)
 {
-    struct cpprof__script place = {.mapping = ""};
+    struct cpprof__script_location location = {.mapping = ""};
 
     *frame = (struct cpprof__frame){.name = "[unknown]"};
-    if (scripts && cpprof__scripts_read(scripts, pc, &place)) {
-        if (*place.name || *place.file)
-            frame->name = *place.name ? place.name : place.file;
-        if (*place.system_name)
-            frame->system_name = place.system_name;
-        if (*place.file)
-            frame->file = place.file;
-        frame->start_line = place.start_line;
-        frame->line = place.line > 0 ? place.line : 0;
+    if (scripts && cpprof__scripts_read(scripts, pc, &location)) {
+        if (*location.name || *location.file)
+            frame->name = *location.name ? location.name : location.file;
+        if (*location.system_name)
+            frame->system_name = location.system_name;
+        if (*location.file)
+            frame->file = location.file;
+        frame->start_line = location.start_line;
+        frame->line = location.line > 0 ? location.line : 0;
     }
     if (!frame->system_name)
         frame->system_name = frame->name;
-    *mapping = place.mapping;
+    *mapping = location.mapping;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What those who write profiles make of a place in a script. */
+/* What those who write profiles make of a location in a script. */
 #ifndef COLLECT_SCRIPT_FRAME_H
 #define COLLECT_SCRIPT_FRAME_H
 

@@ -64,8 +64,9 @@ void
 cpprof__text_printf(struct cpprof__text_profile *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What stands behind the "@" of a row: return addresses. mapping of a frame is
- * one of t->mappings. Frames of scripts have none; a row is never without one.
+/* What stands behind the "@" of a record: return addresses. mapping of a frame
+ * is one of t->mappings. Frames of scripts have none; a record is never without
+ * one.
  */
 void
 cpprof__text_addresses(struct cpprof__text_profile *t,

@@ -208,7 +208,7 @@ cpprof__heap_own_source(const struct cpprof_heap_options *options,
     };
 
     if (options->flags & CPPROF_HEAP_LABELS)
-        store_release(&cpprof__heap_wants_labels, 1);
+        store_release(&cpprof__wants_labels, 1);
     return CPPROF_OK;
 }
 

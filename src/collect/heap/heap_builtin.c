@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
-#include "collect/heap/heap_rows.h"
+#include "collect/heap/heap_records.h"
 #include "collect/signal/heap/heap.h"
 #include <cpprof/heap.h>
 
@@ -13,14 +13,15 @@
 static size_t
 count(void)
 {
-    struct cpprof__heap_rows rows;
+    struct cpprof__heap_records records;
     size_t n;
 
     if (!cpprof__heap.head ||
-        cpprof__heap_rows_take(&cpprof__heap, 0, 0, &rows, NULL) != CPPROF_OK)
+        cpprof__heap_records_take(&cpprof__heap, 0, 0, &records, NULL) !=
+            CPPROF_OK)
         return 0;
-    n = rows.n;
-    free(rows.rows);
+    n = records.n;
+    free(records.records);
     return n;
 }
 
@@ -62,9 +63,9 @@ write_allocs(struct cpprof_writer writer,
 
 /* Unscaled, as Go's: who wants estimates has a call for it. */
 static enum cpprof_status
-records(struct cpprof__records *records, struct cpprof_error *error)
+all_records(struct cpprof__records *all_records, struct cpprof_error *error)
 {
-    struct cpprof__heap_rows rows;
+    struct cpprof__heap_records records;
     enum cpprof_status status;
     char owner[256];
     size_t i;
@@ -77,21 +78,22 @@ records(struct cpprof__records *records, struct cpprof_error *error)
     if (!cpprof__heap.head)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "the heap profiler found no memory at the start");
-    status = cpprof__heap_rows_take(&cpprof__heap, 0, 0, &rows, error);
+    status = cpprof__heap_records_take(&cpprof__heap, 0, 0, &records, error);
     if (status != CPPROF_OK)
         return status;
-    for (i = 0; i < rows.n; i++) {
-        const int64_t *n = rows.rows[i].sampled;
+    for (i = 0; i < records.n; i++) {
+        const int64_t *n = records.records[i].sampled;
         const int64_t values[CPPROF__RECORD_VALUES] = {
             n[CPPROF__ALLOC_BYTES],
             n[CPPROF__ALLOC_BYTES] - n[CPPROF__INUSE_BYTES],
             n[CPPROF__ALLOC_OBJECTS],
             n[CPPROF__ALLOC_OBJECTS] - n[CPPROF__INUSE_OBJECTS]};
 
-        if (records->not_in_use || n[CPPROF__INUSE_OBJECTS])
-            cpprof__records_add_stack(records, values, rows.rows[i].stack);
+        if (all_records->not_in_use || n[CPPROF__INUSE_OBJECTS])
+            cpprof__records_add_stack(all_records, values,
+                                      records.records[i].stack);
     }
-    free(rows.rows);
+    free(records.records);
     return CPPROF_OK;
 }
 
@@ -99,12 +101,12 @@ const struct cpprof__builtin cpprof__builtin_heap = {
     .name = "heap",
     .count = count,
     .write = write_heap,
-    .records = records,
+    .all_records = all_records,
 };
 
 const struct cpprof__builtin cpprof__builtin_allocs = {
     .name = "allocs",
     .count = count,
     .write = write_allocs,
-    .records = records,
+    .all_records = all_records,
 };

@@ -129,7 +129,7 @@ cut_piece(uint32_t i, uintptr_t lo, uintptr_t hi)
 }
 
 void
-cpprof__maps_cut(uintptr_t at, size_t n)
+cpprof__maps_remove(uintptr_t at, size_t n)
 {
     uint32_t i;
 
@@ -173,14 +173,14 @@ cpprof__maps_move(uintptr_t from, size_t n, uintptr_t to, size_t n_now)
                                         (uint16_t)cpprof__maps_heap, &removed);
     if (is_whole && removed.block.bytes == n) {
         take_out(i);
-        cpprof__maps_cut(to, n_now);
+        cpprof__maps_remove(to, n_now);
         if (insert(to, to + n_now, to))
             cpprof__heap_resize(&removed, (void *)to, n_now);
         return;
     }
     cpprof__heap_restore(&removed);
-    cpprof__maps_cut(from, n);
-    cpprof__maps_cut(to, n_now);
+    cpprof__maps_remove(from, n);
+    cpprof__maps_remove(to, n_now);
 }
 
 /* ---- the rest --------------------------------------------------------- */

@@ -39,7 +39,7 @@ cpprof__maps_add(uintptr_t at, size_t n);
 
 /* With the lock: what is mapped there now is another mapping, or none. */
 void
-cpprof__maps_cut(uintptr_t at, size_t n);
+cpprof__maps_remove(uintptr_t at, size_t n);
 
 /* With the lock: a whole mapping has another address or size. */
 void

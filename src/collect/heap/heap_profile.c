@@ -4,7 +4,7 @@
 #include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/encode/builder_internal.h"
-#include "collect/encode/row_labels.h"
+#include "collect/encode/record_labels.h"
 #include "collect/encode/store_numbers.h"
 #include "collect/heap/heap_hide.h"
 
@@ -39,40 +39,40 @@ add_mappings(struct work *w)
 }
 
 static void
-set_labels(struct work *w, const struct cpprof__heap_row *row)
+set_labels(struct work *w, const struct cpprof__heap_record *record)
 {
     const struct cpprof__builder_label bytes = {
-        .key = "bytes", .num = row->block_bytes, .num_unit = "bytes"};
+        .key = "bytes", .num = record->block_bytes, .num_unit = "bytes"};
 
     w->labels.n = 0;
     cpprof__label_list_add(&w->labels, &bytes);
-    cpprof__row_labels(w->source, row->labels, &w->labels);
+    cpprof__record_labels(w->source, record->labels, &w->labels);
     if (w->labels.failed)
         cpprof__builder_fail_nomem(w->builder);
 }
 
 static void
-add_row(struct work *w, const struct cpprof__heap_row *row)
+add_record(struct work *w, const struct cpprof__heap_record *record)
 {
-    size_t n = cpprof__source_stack(w->source, row->stack, w->numbers,
+    size_t n = cpprof__source_stack(w->source, record->stack, w->numbers,
                                     w->n_numbers, w->stack, DEPTH_MAX);
     size_t skip =
         cpprof__builder_n_hidden(w->builder, w->stack, n, cpprof__heap_hides);
 
-    set_labels(w, row);
-    cpprof__builder_add_sample(w->builder, row->values, w->stack + skip,
+    set_labels(w, record);
+    cpprof__builder_add_sample(w->builder, record->values, w->stack + skip,
                                n - skip, w->labels.at, w->labels.n);
 }
 
 static void
-add_lost(struct work *w, const struct cpprof__heap_rows *rows)
+add_lost(struct work *w, const struct cpprof__heap_records *records)
 {
     struct cpprof__builder_frame frame = {CPPROF__FRAME_LOST,
                                           CPPROF__NO_MAPPING};
-    int64_t values[CPPROF__HEAP_VALUES] = {rows->lost_objects,
-                                           rows->lost_bytes};
+    int64_t values[CPPROF__HEAP_VALUES] = {records->lost_objects,
+                                           records->lost_bytes};
 
-    if (rows->n_lost)
+    if (records->n_lost)
         cpprof__builder_add_sample(w->builder, values, &frame, 1, NULL, 0);
 }
 
@@ -95,42 +95,42 @@ add_peak_comment(struct work *w, uint64_t peak_ns)
 }
 
 static void
-add_losses(struct work *w, const struct cpprof__heap_rows *rows)
+add_losses(struct work *w, const struct cpprof__heap_records *records)
 {
     char text[256];
 
-    if (rows->n_unfollowed) {
+    if (records->n_unfollowed) {
         snprintf(text, sizeof text,
                  "cpprof: %" PRIu64 " samples missing from what is in use",
-                 rows->n_unfollowed);
+                 records->n_unfollowed);
         cpprof__builder_add_comment(w->builder, text);
     }
-    if (rows->n_rates > 0)
+    if (records->n_rates > 0)
         cpprof__builder_add_comment(
             w->builder, "cpprof: the rate was changed meanwhile; every sample "
                         "has the weight of its own rate");
 }
 
 static void
-add_comments(struct work *w, const struct cpprof__heap_rows *rows)
+add_comments(struct work *w, const struct cpprof__heap_records *records)
 {
     const struct cpprof__source *source = w->source;
     char text[256];
 
     if (source->name)
         snprintf(text, sizeof text, "cpprof: heap %s, one in %" PRId64 " bytes",
-                 source->name, rows->rate);
+                 source->name, records->rate);
     else
         snprintf(text, sizeof text,
                  "cpprof: heap of malloc%s%s, one in %" PRId64
                  " bytes, %" PRId64 " samples lost",
                  source->allocator ? " in " : "",
-                 source->allocator ? source->allocator : "", rows->rate,
-                 rows->n_lost);
+                 source->allocator ? source->allocator : "", records->rate,
+                 records->n_lost);
     cpprof__builder_add_comment(w->builder, text);
-    add_losses(w, rows);
+    add_losses(w, records);
     if (w->options->flags & CPPROF_HEAP_PEAK)
-        add_peak_comment(w, rows->peak_ns);
+        add_peak_comment(w, records->peak_ns);
 }
 
 static enum cpprof_status
@@ -160,7 +160,7 @@ begin(struct work *w, int64_t rate, struct cpprof_writer writer,
 }
 
 static void
-add_all(struct work *w, const struct cpprof__heap_rows *rows)
+add_all(struct work *w, const struct cpprof__heap_records *records)
 {
     size_t i;
 
@@ -168,16 +168,16 @@ add_all(struct work *w, const struct cpprof__heap_rows *rows)
         cpprof__builder_fail_nomem(w->builder);
         return;
     }
-    for (i = 0; i < rows->n; i++)
-        add_row(w, &rows->rows[i]);
-    add_lost(w, rows);
-    add_comments(w, rows);
+    for (i = 0; i < records->n; i++)
+        add_record(w, &records->records[i]);
+    add_lost(w, records);
+    add_comments(w, records);
 }
 
 enum cpprof_status
 cpprof__heap_write_proto(const struct cpprof__source *source,
                          const struct cpprof_heap_options *options,
-                         const struct cpprof__heap_rows *rows,
+                         const struct cpprof__heap_records *records,
                          struct cpprof_writer writer,
                          struct cpprof_error *error)
 {
@@ -191,10 +191,10 @@ cpprof__heap_write_proto(const struct cpprof__source *source,
     }
     w->source = source;
     w->options = options;
-    status = begin(w, rows->rate, writer, error);
+    status = begin(w, records->rate, writer, error);
     if (status == CPPROF_OK) {
-        add_all(w, rows);
-        status = cpprof__builder_finish(w->builder, source->duration_ns, error);
+        add_all(w, records);
+        status = cpprof__builder_end(w->builder, source->duration_ns, error);
     }
     if (w->symbolizer)
         w->source->ops->free(w->symbolizer);
@@ -210,22 +210,23 @@ cpprof__heap_profile_write(const struct cpprof__source *source,
                            struct cpprof_writer writer,
                            struct cpprof_error *error)
 {
-    struct cpprof__heap_rows rows;
-    enum cpprof_status status = cpprof__heap_rows_take(
-        source->heap, source->number, options->flags, &rows, error);
+    struct cpprof__heap_records records;
+    enum cpprof_status status = cpprof__heap_records_take(
+        source->heap, source->number, options->flags, &records, error);
 
     if (status != CPPROF_OK) {
         if (writer.close)
             writer.close(writer.ctx, 1);
         return status;
     }
-    if (source->is_self) /* after the rows: all that they refer to */
+    if (source->is_self) /* after the records: all that they refer to */
         cpprof__tables_resolve();
     if (options->debug > 0 || options->flags & CPPROF_HEAP_LEGACY)
-        status = cpprof__heap_write_text(source, options, &rows, writer, error);
+        status =
+            cpprof__heap_write_text(source, options, &records, writer, error);
     else
         status =
-            cpprof__heap_write_proto(source, options, &rows, writer, error);
-    free(rows.rows);
+            cpprof__heap_write_proto(source, options, &records, writer, error);
+    free(records.records);
     return status;
 }

@@ -7,7 +7,7 @@
 #define COLLECT_HEAP_PROFILE_H
 
 #include "collect/encode/source.h"
-#include "collect/heap/heap_rows.h"
+#include "collect/heap/heap_records.h"
 
 /*
  * This process's heap as it is to be written now: of options heap, symbolize
@@ -27,17 +27,17 @@ cpprof__heap_profile_write(const struct cpprof__source *source,
                            struct cpprof_writer writer,
                            struct cpprof_error *error);
 
-/* Its two halves, of rows that were taken. */
+/* Its two halves, of records that were taken. */
 enum cpprof_status
 cpprof__heap_write_proto(const struct cpprof__source *source,
                          const struct cpprof_heap_options *options,
-                         const struct cpprof__heap_rows *rows,
+                         const struct cpprof__heap_records *records,
                          struct cpprof_writer writer,
                          struct cpprof_error *error);
 enum cpprof_status
 cpprof__heap_write_text(const struct cpprof__source *source,
                         const struct cpprof_heap_options *options,
-                        const struct cpprof__heap_rows *rows,
+                        const struct cpprof__heap_records *records,
                         struct cpprof_writer writer,
                         struct cpprof_error *error);
 

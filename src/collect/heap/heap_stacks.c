@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/heap/heap_stacks.h"
 
-#include "collect/signal/heap/heap_stack.h"
+#include "collect/signal/heap/hook_stack.h"
 
 #include <sys/auxv.h>
 #include <sys/resource.h>
@@ -16,7 +16,7 @@
 /* The kernel puts its random bytes above everything that is ever pushed, and
  * what lies between the stack pointer and them is one mapping. */
 void
-cpprof__heap_main_stack(void)
+cpprof__main_stack_find(void)
 {
     uintptr_t hi = getauxval(AT_RANDOM) & ~(uintptr_t)7;
     uintptr_t room = MAIN_STACK_MAX;
@@ -26,18 +26,18 @@ cpprof__heap_main_stack(void)
         room = limit.rlim_cur;
     if (hi <= room)
         return;
-    cpprof__heap_main_lo = hi - room;
-    cpprof__heap_main_hi = hi;
+    cpprof__main_stack_lo = hi - room;
+    cpprof__main_stack_hi = hi;
 }
 
 /* The thread pointer stands near the top of a thread's stack, so all between
  * the two is its own. */
 void
-cpprof__heap_thread_stack(size_t stack_bytes)
+cpprof__thread_stack_known(size_t stack_bytes)
 {
     uintptr_t tp = (uintptr_t)__builtin_thread_pointer();
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    struct cpprof__heap_self *self = &cpprof__heap_self;
+    struct cpprof__hook_self *self = &cpprof__hook_self;
 
     if (stack_bytes <= 2 * MARGIN || here >= tp || tp - here > stack_bytes)
         return;

@@ -11,11 +11,11 @@
 
 /* The main thread's. Before the heap's tables are made. Safety: ONCE. */
 void
-cpprof__heap_main_stack(void);
+cpprof__main_stack_find(void);
 
 /* Of the running thread, which has just started, on a stack of so many bytes
  * (0: not known, does nothing). Safety: MT. */
 void
-cpprof__heap_thread_stack(size_t stack_bytes);
+cpprof__thread_stack_known(size_t stack_bytes);
 
 #endif

@@ -82,15 +82,16 @@ take_proc(struct cpprof__heap_stats *s, bool has_heap)
 }
 
 void
-cpprof__heap_stats_take(bool is_self, const struct cpprof__heap_rows *rows,
+cpprof__heap_stats_take(bool is_self,
+                        const struct cpprof__heap_records *records,
                         struct cpprof__heap_stats *stats)
 {
     uint64_t in_use = 0, inuse_objects = 0;
     size_t i;
 
     memset(stats, 0, sizeof *stats);
-    for (i = 0; i < rows->n; i++) {
-        const int64_t *values = rows->rows[i].values;
+    for (i = 0; i < records->n; i++) {
+        const int64_t *values = records->records[i].values;
 
         stats->mallocs += (uint64_t)values[CPPROF__ALLOC_OBJECTS];
         stats->total_alloc += (uint64_t)values[CPPROF__ALLOC_BYTES];

@@ -10,7 +10,7 @@
 #define COLLECT_HEAP_STATS_H
 
 #include "collect/encode/text_profile.h"
-#include "collect/heap/heap_rows.h"
+#include "collect/heap/heap_records.h"
 
 struct cpprof__heap_stats {
     uint64_t alloc;       /* bytes in use */
@@ -25,10 +25,11 @@ struct cpprof__heap_stats {
     uint64_t max_rss;
 };
 
-/* is_self: this process's, of libc's malloc and /proc; else only what the rows
- * say. */
+/* is_self: this process's, of libc's malloc and /proc; else only what the
+ * records say. */
 void
-cpprof__heap_stats_take(bool is_self, const struct cpprof__heap_rows *rows,
+cpprof__heap_stats_take(bool is_self,
+                        const struct cpprof__heap_records *records,
                         struct cpprof__heap_stats *stats);
 
 void

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The heap profile as text. Rows are what was sampled, unscaled, and the
+ * The heap profile as text. Records are what was sampled, unscaled, and the
  * header says at which rate, as long as there was one rate only: the reader
  * scales them. Once the rate has changed, and for a peak, of which only
- * estimates are known, rows are estimates and the header says that everything
- * was sampled.
+ * estimates are known, records are estimates and the header says that
+ * everything was sampled.
  *
  * Source: Go runtime/pprof/pprof.go, writeHeapInternal.
  */
 #include "arch/atomic.h"
 #include "base/status.h"
-#include "collect/encode/row_labels.h"
+#include "collect/encode/record_labels.h"
 #include "collect/encode/text_profile.h"
 #include "collect/heap/heap_hide.h"
 #include "collect/heap/heap_profile.h"
@@ -31,10 +31,10 @@ struct work {
     struct cpprof__label_list labels;
 };
 
-/* A row as it is printed. */
+/* A record as it is printed. */
 struct printed {
     int64_t values[CPPROF__HEAP_VALUES];
-    const struct cpprof__heap_row *row; /* NULL: lost samples */
+    const struct cpprof__heap_record *record; /* NULL: lost samples */
 };
 
 static int
@@ -46,10 +46,10 @@ by_inuse(const void *a, const void *b)
 
     if (in_x != in_y)
         return in_x < in_y ? 1 : -1;
-    if (!x->row || !y->row)
-        return !x->row - !y->row;
-    return (y->row->bucket > x->row->bucket) -
-           (y->row->bucket < x->row->bucket);
+    if (!x->record || !y->record)
+        return !x->record - !y->record;
+    return (y->record->bucket > x->record->bucket) -
+           (y->record->bucket < x->record->bucket);
 }
 
 /*
@@ -75,33 +75,36 @@ unscale(int64_t n, int64_t scaled, int64_t rate)
 
 static void
 set_lost(struct printed *p, const struct work *w,
-         const struct cpprof__heap_rows *rows)
+         const struct cpprof__heap_records *records)
 {
     memset(p, 0, sizeof *p);
     p->values[CPPROF__ALLOC_OBJECTS] =
-        w->is_scaled ? rows->lost_objects : rows->n_lost;
+        w->is_scaled ? records->lost_objects : records->n_lost;
     p->values[CPPROF__ALLOC_BYTES] =
-        w->is_scaled ? rows->lost_bytes
-                     : unscale(rows->n_lost, rows->lost_bytes, rows->rate);
+        w->is_scaled
+            ? records->lost_bytes
+            : unscale(records->n_lost, records->lost_bytes, records->rate);
 }
 
 static struct printed *
-sort_rows(const struct work *w, const struct cpprof__heap_rows *rows, size_t *n)
+sort_records(const struct work *w, const struct cpprof__heap_records *records,
+             size_t *n)
 {
-    struct printed *all = calloc(rows->n + 1, sizeof *all);
+    struct printed *all = calloc(records->n + 1, sizeof *all);
     size_t i;
 
     if (!all)
         return NULL;
-    for (i = 0; i < rows->n; i++) {
-        all[i].row = &rows->rows[i];
+    for (i = 0; i < records->n; i++) {
+        all[i].record = &records->records[i];
         memcpy(all[i].values,
-               w->is_scaled ? rows->rows[i].values : rows->rows[i].sampled,
+               w->is_scaled ? records->records[i].values
+                            : records->records[i].sampled,
                sizeof all[i].values);
     }
-    *n = rows->n;
-    if (rows->n_lost)
-        set_lost(&all[(*n)++], w, rows);
+    *n = records->n;
+    if (records->n_lost)
+        set_lost(&all[(*n)++], w, records);
     qsort(all, *n, sizeof *all, by_inuse);
     return all;
 }
@@ -131,7 +134,7 @@ put_head(struct work *w, const struct printed *all, size_t n, int64_t rate)
 }
 
 static void
-put_row(struct work *w, const struct printed *p)
+put_record(struct work *w, const struct printed *p)
 {
     size_t n = 1;
 
@@ -141,33 +144,33 @@ put_row(struct work *w, const struct printed *p)
         p->values[CPPROF__ALLOC_OBJECTS], p->values[CPPROF__ALLOC_BYTES]);
     w->stack[0] =
         (struct cpprof__builder_frame){CPPROF__FRAME_LOST, CPPROF__NO_MAPPING};
-    if (p->row)
-        n = cpprof__source_stack(w->source, p->row->stack, w->text.mappings,
+    if (p->record)
+        n = cpprof__source_stack(w->source, p->record->stack, w->text.mappings,
                                  w->text.n_mappings, w->stack, DEPTH_MAX);
     cpprof__text_addresses(&w->text, w->stack, n);
-    if (p->row)
-        cpprof__row_labels_text(&w->text, w->source, p->row->labels,
-                                &w->labels);
+    if (p->record)
+        cpprof__record_labels_text(&w->text, w->source, p->record->labels,
+                                   &w->labels);
     if (w->names)
         cpprof__text_stack(&w->text, w->stack, n);
 }
 
 static void
-put_all(struct work *w, const struct cpprof__heap_rows *rows,
+put_all(struct work *w, const struct cpprof__heap_records *records,
         const struct cpprof__heap_stats *stats)
 {
     struct printed *all;
     size_t i, n;
 
-    all = sort_rows(w, rows, &n);
+    all = sort_records(w, records, &n);
     if (!all) {
         cpprof__fail_nomem(&w->text.error);
         return;
     }
-    put_head(w, all, n, rows->rate);
+    put_head(w, all, n, records->rate);
     cpprof__text_add_mappings(&w->text, w->source->tables);
     for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
-        put_row(w, &all[i]);
+        put_record(w, &all[i]);
     cpprof__heap_stats_print(stats, &w->text);
     free(all);
 }
@@ -175,7 +178,7 @@ put_all(struct work *w, const struct cpprof__heap_rows *rows,
 enum cpprof_status
 cpprof__heap_write_text(const struct cpprof__source *source,
                         const struct cpprof_heap_options *options,
-                        const struct cpprof__heap_rows *rows,
+                        const struct cpprof__heap_records *records,
                         struct cpprof_writer writer, struct cpprof_error *error)
 {
     struct work *w = calloc(1, sizeof *w);
@@ -188,16 +191,16 @@ cpprof__heap_write_text(const struct cpprof__source *source,
             writer.close(writer.ctx, 1);
         return cpprof__fail_nomem(error);
     }
-    cpprof__heap_stats_take(source->is_self, rows, &stats);
+    cpprof__heap_stats_take(source->is_self, records, &stats);
     w->names = options->debug > 0;
     symbolizer = cpprof__source_symbolizer(
         source, w->names ? options->symbolize : CPPROF_SYMBOLIZE_NONE);
     w->source = source;
     w->is_scaled =
-        rows->n_rates > 0 || (options->flags & CPPROF_HEAP_PEAK) != 0;
+        records->n_rates > 0 || (options->flags & CPPROF_HEAP_PEAK) != 0;
     cpprof__text_begin(&w->text, writer, source->ops, symbolizer);
     w->text.hides = cpprof__heap_hides;
-    put_all(w, rows, &stats);
+    put_all(w, records, &stats);
     status = cpprof__text_end(&w->text, error);
     if (symbolizer)
         source->ops->free(symbolizer);

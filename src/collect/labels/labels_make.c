@@ -207,11 +207,11 @@ cpprof_labels(const char *key, ...)
 struct cpprof_labels *
 cpprof_labels_ref(const struct cpprof_labels *set)
 {
-    struct cpprof_labels *held = (struct cpprof_labels *)set;
+    struct cpprof_labels *shared = (struct cpprof_labels *)set;
 
-    if (held)
-        add_relaxed(&held->set.refs, 1);
-    return held;
+    if (shared)
+        add_relaxed(&shared->set.refs, 1);
+    return shared;
 }
 
 void

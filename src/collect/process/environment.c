@@ -107,7 +107,7 @@ cpprof__environment_read(void)
     if (environment.kinds & CPPROF__KIND_HEAP)
         cpprof__heap_set_rate(environment.heap_rate);
     if (environment.heap.flags & CPPROF_HEAP_LABELS)
-        store_relaxed(&cpprof__heap_wants_labels, 1);
+        store_relaxed(&cpprof__wants_labels, 1);
 }
 
 const struct cpprof__environment *
@@ -194,7 +194,7 @@ cpprof__environment_start_child(void)
 }
 
 static void
-stop_cpu(bool hastily)
+stop_cpu(bool with_timeout)
 {
     struct cpprof_error error;
 
@@ -202,8 +202,8 @@ stop_cpu(bool hastily)
         return;
     /* A forked child may find the loader's lock taken for good, by a thread
      * that only its parent has: it waits for symbols, but not for ever. */
-    if (hastily || is_child) {
-        cpprof__session_stop_hastily(HASTE_SECONDS);
+    if (with_timeout || is_child) {
+        cpprof__session_stop_with_timeout(HASTE_SECONDS);
         return;
     }
     started_pid = 0;
@@ -212,13 +212,13 @@ stop_cpu(bool hastily)
 }
 
 void
-cpprof__environment_stop(bool hastily)
+cpprof__environment_stop(bool with_timeout)
 {
     struct cpprof_error error;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    stop_cpu(hastily);
-    if (cpprof__environment_end(hastily, &error) != CPPROF_OK)
+    stop_cpu(with_timeout);
+    if (cpprof__environment_end(with_timeout, &error) != CPPROF_OK)
         cpprof__environment_complain(&error);
 }

@@ -42,7 +42,7 @@
 
 #include <limits.h>
 
-/* ORDER: kinds[] of environment_words.c */
+/* ORDER: kinds[] of environment_parse.c */
 #define CPPROF__KIND_CPU          1u
 #define CPPROF__KIND_HEAP         2u
 #define CPPROF__KIND_BLOCK        4u
@@ -62,7 +62,7 @@
 #define CPPROF__KINDS_OF_WALL (CPPROF__KIND_WALL | CPPROF__KIND_OFF_CPU)
 
 /* What push=... says; "" and 0: nothing. */
-struct cpprof__push_words {
+struct cpprof__push_settings {
     char url[PATH_MAX];
     char name[256];
     char labels[1024]; /* with commas in between */
@@ -92,7 +92,7 @@ struct cpprof__environment {
     char http_token_file[PATH_MAX];
     bool http_insecure;
     bool serves_only; /* nothing is written or recorded */
-    struct cpprof__push_words push;
+    struct cpprof__push_settings push;
 };
 
 /* Errors: CPPROF_INVALID with a line that names the word. */
@@ -131,7 +131,7 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
 void
 cpprof__environment_end_start_child(void);
 enum cpprof_status
-cpprof__environment_end(bool hastily, struct cpprof_error *error);
+cpprof__environment_end(bool with_timeout, struct cpprof_error *error);
 /* Will it write? */
 bool
 cpprof__environment_end_writes(void);
@@ -167,6 +167,6 @@ cpprof__environment_start_child(void);
 /* Write the profiles, if it was started so. hastily: the process ends by
  * _exit(). */
 void
-cpprof__environment_stop(bool hastily);
+cpprof__environment_stop(bool with_timeout);
 
 #endif

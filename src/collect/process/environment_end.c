@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/recording/recorded.h"
-#include "collect/runtime/keeper.h"
+#include "collect/runtime/background_thread.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/wall/wall.h"
 
@@ -162,10 +162,11 @@ last(void)
 /* ---- start ------------------------------------------------------------ */
 
 static enum cpprof_status
-start_keeper(struct cpprof_error *error)
+start_background_thread(struct cpprof_error *error)
 {
-    const struct cpprof__keeper_plan plan = {cpprof__recorded_tick, NULL};
-    int failed = cpprof__keeper_start(&plan);
+    const struct cpprof__background_thread_plan plan = {cpprof__recorded_tick,
+                                                        NULL};
+    int failed = cpprof__background_thread_start(&plan);
 
     return failed ? cpprof__fail(error, CPPROF_SYSTEM, failed,
                                  "pthread_create: %s", strerror(failed))
@@ -196,7 +197,7 @@ start_recording(struct cpprof_error *error)
     /* Beside a CPU profile, its thread sees to the tables. */
     if (status != CPPROF_OK || environment->kinds & CPPROF__KIND_CPU)
         return status;
-    return start_keeper(error);
+    return start_background_thread(error);
 }
 
 static enum cpprof_status
@@ -288,7 +289,7 @@ cpprof__environment_end_start_child(void)
     has_wall = false;
     if (environment->kinds & CPPROF__KIND_HEAP)
         n_sampled_at_fork = n_sampled();
-    cpprof__keeper_forget();
+    cpprof__background_thread_forget();
     if (*environment->directory) {
         record_wall(&error);
         return;
@@ -306,30 +307,30 @@ cpprof__environment_end_writes(void)
 /* A thread for it, which may have to be left behind: a lock that it needs may
  * be held by who called _exit() in a handler, or for ever in a child. */
 static void
-write_apart(bool hastily)
+write_apart(bool with_timeout)
 {
-    const struct cpprof__keeper_plan plan = {NULL, last};
+    const struct cpprof__background_thread_plan plan = {NULL, last};
 
-    if (!cpprof__keeper_start(&plan))
-        cpprof__keeper_finish(HASTE_SECONDS);
-    else if (!hastily) /* as after unshare(CLONE_NEWPID) */
+    if (!cpprof__background_thread_start(&plan))
+        cpprof__background_thread_stop(HASTE_SECONDS);
+    else if (!with_timeout) /* as after unshare(CLONE_NEWPID) */
         last();
 }
 
 enum cpprof_status
-cpprof__environment_end(bool hastily, struct cpprof_error *error)
+cpprof__environment_end(bool with_timeout, struct cpprof_error *error)
 {
     if (!started_pid || started_pid != (int32_t)getpid())
         return CPPROF_OK;
     if (*environment->directory) {
-        if (has_wall && !hastily)
+        if (has_wall && !with_timeout)
             cpprof_stop_wall_profile(NULL);
-        cpprof__recorded_end(hastily);
+        cpprof__recorded_end(with_timeout);
         return CPPROF_OK;
     }
     started_pid = 0;
-    if (hastily || is_child) {
-        write_apart(hastily);
+    if (with_timeout || is_child) {
+        write_apart(with_timeout);
         return CPPROF_OK;
     }
     return write_ends(error);

@@ -90,7 +90,7 @@ cpprof__session_fork_child(void)
     if (life->session)
         cpprof__spool_free(&life->session->spool, true);
     life->session = NULL;
-    life->state = life->ordinary = CPPROF__SESSION_IDLE;
+    life->state = life->default_profile = CPPROF__SESSION_IDLE;
     cpprof__captures_fork_child();
     pthread_mutex_init(&life->lock, NULL);
     pthread_mutex_init(&life->change, NULL);

@@ -91,14 +91,14 @@ add_stored(const void *from, const uint32_t *n_used, uint32_t each, uint32_t n)
     cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].each = each;
 }
 
-/* Head and rows are one part; row 0 is not used, nor counted. */
+/* Head and records are one part; record 0 is not used, nor counted. */
 static void
-add_rows(enum cpprof__mirror_part part, const void *head, size_t n_head,
-         const void *rows, const struct cpprof__mirror_area *table)
+add_records(enum cpprof__mirror_part part, const void *head, size_t n_head,
+            const void *records, const struct cpprof__mirror_area *table)
 {
     struct cpprof__mirror *plan = &cpprof__mirror_plan;
 
-    add_area(part, head, (const char *)rows + table->each,
+    add_area(part, head, (const char *)records + table->each,
              table->n_bytes - table->each);
     plan->areas[plan->n_areas - 1].n_used = table->n_used;
     plan->areas[plan->n_areas - 1].each = table->each;
@@ -115,8 +115,8 @@ add_waits(void)
         .each = sizeof *waits->buckets,
     };
 
-    add_rows(CPPROF__MIRROR_WAITS, waits->head, sizeof *waits->head,
-             waits->buckets, &table);
+    add_records(CPPROF__MIRROR_WAITS, waits->head, sizeof *waits->head,
+                waits->buckets, &table);
 }
 
 static void
@@ -124,12 +124,13 @@ add_wall(void)
 {
     const struct cpprof__wall_kept *kept = &cpprof__wall_kept;
     const struct cpprof__mirror_area table = {
-        .n_bytes = sizeof kept->rows,
-        .n_used = &kept->head.n_rows,
-        .each = sizeof kept->rows[0],
+        .n_bytes = sizeof kept->records,
+        .n_used = &kept->head.n_records,
+        .each = sizeof kept->records[0],
     };
 
-    add_rows(CPPROF__MIRROR_WALL, kept, sizeof kept->head, kept->rows, &table);
+    add_records(CPPROF__MIRROR_WALL, kept, sizeof kept->head, kept->records,
+                &table);
 }
 
 static void
@@ -203,7 +204,7 @@ reads_zero(int fd, uint64_t offset, size_t n)
     return true;
 }
 
-/* Nothing in the first rows: no row is in use. */
+/* Nothing in the first records: no record is in use. */
 static bool
 reads_empty(int fd)
 {
@@ -222,8 +223,8 @@ reads_empty(int fd)
            reads_zero(fd, waits, sizeof *cpprof__waits.buckets) &&
            reads_zero(fd,
                       cpprof__recorded_offset(CPPROF__MIRROR_WALL) +
-                          offsetof(struct cpprof__wall_kept, rows[1]),
-                      sizeof cpprof__wall_kept.rows[0]);
+                          offsetof(struct cpprof__wall_kept, records[1]),
+                      sizeof cpprof__wall_kept.records[0]);
 }
 
 /* An earlier image of this pid in which nothing was sampled is not worth its
@@ -267,7 +268,7 @@ cpprof__recorded_start(const char *directory, const char *owner,
     map_control(directory);
     remove_empty(directory);
     cpprof__tables_read_maps();
-    if (cpprof__mirror_prepare())
+    if (cpprof__mirror_start())
         failed = cpprof__mirror_make();
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed,
@@ -345,13 +346,13 @@ remove_if_empty(const struct cpprof__mirror_head *head)
 }
 
 void
-cpprof__recorded_end(bool hastily)
+cpprof__recorded_end(bool with_timeout)
 {
     struct cpprof__mirror_head *head = own_head();
 
     if (!head || !load_relaxed(&cpprof__mirror_plan.wanted))
         return;
-    if (!hastily)
+    if (!with_timeout)
         cpprof__tables_resolve();
     mark_ended(head);
     remove_if_empty(head);

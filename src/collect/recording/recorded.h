@@ -31,6 +31,6 @@ cpprof__recorded_tick(void);
 /* The process ends. The copy goes on: destructors may still give memory back.
  * hastily: by _exit(), maybe in a handler. */
 void
-cpprof__recorded_end(bool hastily);
+cpprof__recorded_end(bool with_timeout);
 
 #endif

@@ -175,13 +175,14 @@ clamp(int64_t value)
 /* The stack of what found no room is not in the file: the tree's root, which
  * is no stack, stands for it. */
 static enum cpprof_status
-wait_rows(const struct loaded *l, enum cpprof__wait_profile profile,
-          struct cpprof__row **rows, size_t *n, struct cpprof_error *error)
+wait_records(const struct loaded *l, enum cpprof__wait_profile profile,
+             struct cpprof__stack_record **records, size_t *n,
+             struct cpprof_error *error)
 {
-    *rows = NULL;
+    *records = NULL;
     *n = 0;
     return l->waits.head
-               ? cpprof__block_rows(&l->waits, profile, 0, rows, n, error)
+               ? cpprof__block_records(&l->waits, profile, 0, records, n, error)
                : CPPROF_OK;
 }
 
@@ -189,15 +190,15 @@ static enum cpprof_status
 describe_waits(const struct loaded *l, enum cpprof__wait_profile profile,
                uint64_t *count, uint64_t *ns, struct cpprof_error *error)
 {
-    struct cpprof__row *rows;
+    struct cpprof__stack_record *records;
     size_t i, n;
-    enum cpprof_status status = wait_rows(l, profile, &rows, &n, error);
+    enum cpprof_status status = wait_records(l, profile, &records, &n, error);
 
     for (i = 0; i < n; i++) {
-        *count += clamp(rows[i].values[0]);
-        *ns += clamp(rows[i].values[1]);
+        *count += clamp(records[i].values[0]);
+        *ns += clamp(records[i].values[1]);
     }
-    free(rows);
+    free(records);
     return status;
 }
 
@@ -206,10 +207,10 @@ describe_wall(struct cpprof_recorded_waits *waits, const struct loaded *l)
 {
     uint32_t i;
 
-    for (i = 0; i < l->wall.n_places; i++) {
-        waits->n_wall += clamp(l->wall.places[i].n);
-        if (l->wall.places[i].n)
-            waits->wall_ns += clamp(l->wall.places[i].ns);
+    for (i = 0; i < l->wall.n_slots; i++) {
+        waits->n_wall += clamp(l->wall.slots[i].n);
+        if (l->wall.slots[i].n)
+            waits->wall_ns += clamp(l->wall.slots[i].ns);
     }
     waits->wall_ns += clamp(l->wall.lost_ns);
 }
@@ -237,9 +238,9 @@ describe(struct cpprof__recorded_tables *tables, const struct loaded *l,
          struct cpprof_error *error)
 {
     struct cpprof_recorded_heap *public = &tables->public;
-    struct cpprof__heap_rows rows;
+    struct cpprof__heap_records records;
     enum cpprof_status status =
-        cpprof__heap_rows_take(&l->heap, 0, 0, &rows, error);
+        cpprof__heap_records_take(&l->heap, 0, 0, &records, error);
     size_t i;
 
     if (status != CPPROF_OK)
@@ -249,17 +250,17 @@ describe(struct cpprof__recorded_tables *tables, const struct loaded *l,
     public->is_forked = l->head->is_forked != 0;
     public->start_ns = l->head->start_ns;
     public->end_ns = l->head->end_ns;
-    public->rate = rows.rate;
-    public->n_lost = clamp(rows.n_lost) + l->head->n_refused;
-    for (i = 0; i < rows.n; i++) {
-        const struct cpprof__heap_row *row = &rows.rows[i];
+    public->rate = records.rate;
+    public->n_lost = clamp(records.n_lost) + l->head->n_refused;
+    for (i = 0; i < records.n; i++) {
+        const struct cpprof__heap_record *record = &records.records[i];
 
-        public->n_samples += clamp(row->sampled[CPPROF__ALLOC_OBJECTS]);
-        public->alloc_bytes += clamp(row->values[CPPROF__ALLOC_BYTES]);
-        public->inuse_objects += clamp(row->values[CPPROF__INUSE_OBJECTS]);
-        public->inuse_bytes += clamp(row->values[CPPROF__INUSE_BYTES]);
+        public->n_samples += clamp(record->sampled[CPPROF__ALLOC_OBJECTS]);
+        public->alloc_bytes += clamp(record->values[CPPROF__ALLOC_BYTES]);
+        public->inuse_objects += clamp(record->values[CPPROF__INUSE_OBJECTS]);
+        public->inuse_bytes += clamp(record->values[CPPROF__INUSE_BYTES]);
     }
-    free(rows.rows);
+    free(records.records);
     memcpy(tables->name, l->head->name, sizeof tables->name);
     memcpy(tables->owner, l->head->owner, sizeof tables->owner);
     return describe_both(&tables->waits, l, error);
@@ -397,23 +398,23 @@ write_waits(const struct loaded *l, bool is_mutex, struct cpprof_writer writer,
             const struct cpprof_profile_options *options,
             struct cpprof_error *error)
 {
-    struct cpprof__rows_form form =
+    struct cpprof__records_form form =
         is_mutex ? cpprof__mutex_form : cpprof__block_form;
     struct cpprof__source source = {0};
-    struct cpprof__row *rows;
+    struct cpprof__stack_record *records;
     enum cpprof_status status;
     size_t i, n;
 
-    status = wait_rows(l, is_mutex ? CPPROF__WAIT_MUTEX : CPPROF__WAIT_BLOCK,
-                       &rows, &n, error);
+    status = wait_records(l, is_mutex ? CPPROF__WAIT_MUTEX : CPPROF__WAIT_BLOCK,
+                          &records, &n, error);
     if (status != CPPROF_OK)
         return fail(writer, status);
     for (i = 0; i < n && !(options->flags & CPPROF_PROFILE_LABELS); i++)
-        rows[i].labels = 0;
+        records[i].labels = 0;
     set_source(&source, l, options->symbolize);
     form.source = &source;
-    status = cpprof__rows_write(&form, rows, n, options, writer, error);
-    free(rows);
+    status = cpprof__records_write(&form, records, n, options, writer, error);
+    free(records);
     return status;
 }
 

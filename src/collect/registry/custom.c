@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "collect/encode/rows_profile.h"
+#include "collect/encode/records_profile.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/store/tables.h"
@@ -49,7 +49,7 @@ struct cpprof__custom {
 };
 
 /* A value, its hash and its shard. */
-struct place {
+struct lookup {
     struct cpprof__custom_value value;
     uint64_t hash;
     struct shard *shard;
@@ -86,33 +86,33 @@ cpprof__custom_count(const struct cpprof__custom *custom)
 
 /* ---- tables ----------------------------------------------------------- */
 
-static struct place
-place_of(struct cpprof__custom *custom,
-         const struct cpprof__custom_value *value)
+static struct lookup
+lookup_of(struct cpprof__custom *custom,
+          const struct cpprof__custom_value *value)
 {
-    struct place place = {*value, 0, custom->shards};
+    struct lookup lookup = {*value, 0, custom->shards};
 
     if (value->is_bytes) {
-        place.hash = cpprof__hash_bytes(value->value, value->n_bytes, 0);
-        place.shard += SHARDS;
+        lookup.hash = cpprof__hash_bytes(value->value, value->n_bytes, 0);
+        lookup.shard += SHARDS;
     } else {
-        place.hash = cpprof__hash_u64((uintptr_t)value->value);
+        lookup.hash = cpprof__hash_u64((uintptr_t)value->value);
     }
-    place.shard += place.hash >> 32 & (SHARDS - 1);
-    return place;
+    lookup.shard += lookup.hash >> 32 & (SHARDS - 1);
+    return lookup;
 }
 
 static bool
-is_at(const struct place *place, const struct entry *entry)
+is_at(const struct lookup *lookup, const struct entry *entry)
 {
     const struct bytes *bytes = (void *)entry->key;
 
-    if (entry->hash != (uint32_t)place->hash)
+    if (entry->hash != (uint32_t)lookup->hash)
         return false;
-    if (!place->value.is_bytes)
-        return entry->key == (uintptr_t)place->value.value;
-    return bytes->n == place->value.n_bytes &&
-           (!bytes->n || memcmp(bytes->at, place->value.value, bytes->n) == 0);
+    if (!lookup->value.is_bytes)
+        return entry->key == (uintptr_t)lookup->value.value;
+    return bytes->n == lookup->value.n_bytes &&
+           (!bytes->n || memcmp(bytes->at, lookup->value.value, bytes->n) == 0);
 }
 
 /* It is memory that is hardly ever in the cache, and there is a stack to be
@@ -121,22 +121,22 @@ void
 cpprof__custom_prefetch(struct cpprof__custom *custom,
                         const struct cpprof__custom_value *value)
 {
-    struct place place = place_of(custom, value);
-    uint32_t capacity = load_relaxed(&place.shard->capacity);
-    uintptr_t entries = (uintptr_t)load_relaxed(&place.shard->entries);
-    uint32_t at = (uint32_t)place.hash & (capacity - 1);
+    struct lookup lookup = lookup_of(custom, value);
+    uint32_t capacity = load_relaxed(&lookup.shard->capacity);
+    uintptr_t entries = (uintptr_t)load_relaxed(&lookup.shard->entries);
+    uint32_t at = (uint32_t)lookup.hash & (capacity - 1);
 
     __builtin_prefetch((void *)(entries + at * sizeof(struct entry)), 1);
 }
 
 /* The value's entry, or the free one where it would be. */
 static struct entry *
-find(const struct place *place)
+find(const struct lookup *lookup)
 {
-    const struct shard *shard = place->shard;
-    uint32_t mask = shard->capacity - 1, at = (uint32_t)place->hash & mask;
+    const struct shard *shard = lookup->shard;
+    uint32_t mask = shard->capacity - 1, at = (uint32_t)lookup->hash & mask;
 
-    while (shard->entries[at].stack && !is_at(place, &shard->entries[at]))
+    while (shard->entries[at].stack && !is_at(lookup, &shard->entries[at]))
         at = (at + 1) & mask;
     return &shard->entries[at];
 }
@@ -226,18 +226,18 @@ copy(const struct cpprof__custom_value *value)
 }
 
 static enum cpprof_status
-add(const struct place *place, uintptr_t key, uint32_t stack)
+add(const struct lookup *lookup, uintptr_t key, uint32_t stack)
 {
-    struct shard *shard = place->shard;
+    struct shard *shard = lookup->shard;
     enum cpprof_status status = CPPROF_NOMEM;
     struct entry *entry;
 
     cpprof__own_lock_take(&shard->lock);
     if (has_room(shard)) {
-        entry = find(place);
+        entry = find(lookup);
         status = entry->stack ? CPPROF_INVALID : CPPROF_OK;
         if (status == CPPROF_OK) {
-            *entry = (struct entry){key, (uint32_t)place->hash, stack};
+            *entry = (struct entry){key, (uint32_t)lookup->hash, stack};
             shard->n++;
         }
     }
@@ -250,14 +250,14 @@ cpprof__custom_add(struct cpprof__custom *custom,
                    const struct cpprof__custom_value *value, uint32_t stack,
                    struct cpprof_error *error)
 {
-    struct place place = place_of(custom, value);
+    struct lookup lookup = lookup_of(custom, value);
     struct bytes *bytes = value->is_bytes ? copy(value) : NULL;
     uintptr_t key =
         value->is_bytes ? (uintptr_t)bytes : (uintptr_t)value->value;
     enum cpprof_status status = CPPROF_NOMEM;
 
     if (bytes || !value->is_bytes)
-        status = add(&place, key, stack ? stack : STACK_UNKNOWN);
+        status = add(&lookup, key, stack ? stack : STACK_UNKNOWN);
     if (status == CPPROF_OK) {
         add_relaxed(&custom->n, (size_t)1);
         return CPPROF_OK;
@@ -273,13 +273,13 @@ void
 cpprof__custom_remove(struct cpprof__custom *custom,
                       const struct cpprof__custom_value *value)
 {
-    struct place place = place_of(custom, value);
-    struct shard *shard = place.shard;
+    struct lookup lookup = lookup_of(custom, value);
+    struct shard *shard = lookup.shard;
     struct entry *entry, found = {0};
 
     cpprof__own_lock_take(&shard->lock);
     if (shard->capacity) {
-        entry = find(&place);
+        entry = find(&lookup);
         found = *entry;
         if (found.stack)
             take_out(shard, entry);
@@ -329,27 +329,28 @@ count_all(const struct cpprof__custom *custom, uint32_t *counts, uint32_t n)
     }
 }
 
-static struct cpprof__row *
-rows_of(const uint32_t *counts, uint32_t n_nodes, size_t *n)
+static struct cpprof__stack_record *
+records_of(const uint32_t *counts, uint32_t n_nodes, size_t *n)
 {
-    struct cpprof__row *rows;
+    struct cpprof__stack_record *records;
     uint32_t i;
 
     *n = 0;
     for (i = 1; i <= n_nodes; i++)
         *n += counts[i] != 0;
-    rows = calloc(*n + 1, sizeof *rows);
+    records = calloc(*n + 1, sizeof *records);
     *n = 0;
-    for (i = 1; rows && i <= n_nodes; i++)
+    for (i = 1; records && i <= n_nodes; i++)
         if (counts[i])
-            rows[(*n)++] = (struct cpprof__row){.values = {counts[i]},
-                                                .stack = i < n_nodes ? i : 0};
-    return rows;
+            records[(*n)++] = (struct cpprof__stack_record){
+                .values = {counts[i]}, .stack = i < n_nodes ? i : 0};
+    return records;
 }
 
 enum cpprof_status
-cpprof__custom_rows(struct cpprof__custom *custom, struct cpprof__row **rows,
-                    size_t *n, struct cpprof_error *error)
+cpprof__custom_records(struct cpprof__custom *custom,
+                       struct cpprof__stack_record **records, size_t *n,
+                       struct cpprof_error *error)
 {
     const uint32_t n_nodes = CPPROF__TREE_NODES; /* those that are made while
                                                   * we wait for locks, too */
@@ -360,15 +361,15 @@ cpprof__custom_rows(struct cpprof__custom *custom, struct cpprof__row **rows,
     lock_all(custom);
     count_all(custom, counts, n_nodes);
     unlock_all(custom);
-    *rows = rows_of(counts, n_nodes, n);
+    *records = records_of(counts, n_nodes, n);
     free(counts);
-    return *rows ? CPPROF_OK : cpprof__fail_nomem(error);
+    return *records ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
-struct cpprof__rows_form
+struct cpprof__records_form
 cpprof__custom_form(const struct cpprof__value_type *type)
 {
-    return (struct cpprof__rows_form){
+    return (struct cpprof__records_form){
         .name = type->type,
         .types = type,
         .n_types = 1,
@@ -383,16 +384,18 @@ cpprof__custom_write(struct cpprof__custom *custom, const char *name,
                      struct cpprof_writer writer, struct cpprof_error *error)
 {
     const struct cpprof__value_type type = {name, "count"};
-    const struct cpprof__rows_form form = cpprof__custom_form(&type);
-    struct cpprof__row *rows = NULL;
+    const struct cpprof__records_form form = cpprof__custom_form(&type);
+    struct cpprof__stack_record *records = NULL;
     size_t n = 0;
-    enum cpprof_status status = cpprof__custom_rows(custom, &rows, &n, error);
+    enum cpprof_status status =
+        cpprof__custom_records(custom, &records, &n, error);
 
     if (status == CPPROF_OK)
-        status = cpprof__rows_write(&form, rows, n, options, writer, error);
+        status =
+            cpprof__records_write(&form, records, n, options, writer, error);
     else if (writer.close)
         writer.close(writer.ctx, 1);
-    free(rows);
+    free(records);
     return status;
 }
 

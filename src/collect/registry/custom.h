@@ -11,7 +11,7 @@
 #ifndef COLLECT_CUSTOM_H
 #define COLLECT_CUSTOM_H
 
-#include "collect/encode/rows_profile.h"
+#include "collect/encode/records_profile.h"
 #include <cpprof/profiles.h>
 
 #include <stdbool.h>
@@ -55,11 +55,12 @@ size_t
 cpprof__custom_count(const struct cpprof__custom *custom);
 
 /* What is there now, by stack, and how it is written; type is {NAME, "count"}.
- * Errors: CPPROF_NOMEM. Owner: *rows is the caller's, from malloc. */
+ * Errors: CPPROF_NOMEM. Owner: *records is the caller's, from malloc. */
 enum cpprof_status
-cpprof__custom_rows(struct cpprof__custom *custom, struct cpprof__row **rows,
-                    size_t *n, struct cpprof_error *error);
-struct cpprof__rows_form
+cpprof__custom_records(struct cpprof__custom *custom,
+                       struct cpprof__stack_record **records, size_t *n,
+                       struct cpprof_error *error);
+struct cpprof__records_form
 cpprof__custom_form(const struct cpprof__value_type *type);
 
 /* As cpprof_profile_write(), with options that are whole. */

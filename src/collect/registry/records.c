@@ -91,18 +91,18 @@ gather(struct cpprof__records *r, const struct request *request,
     enum cpprof_status status;
 
     r->not_in_use = request->not_in_use;
-    if (!builtin || !builtin->records)
+    if (!builtin || !builtin->all_records)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "there are no records of %s", request->name);
-    status = builtin->records(r, error);
+    status = builtin->all_records(r, error);
     if (status == CPPROF_OK && (r->heads.failed || r->pcs.failed))
         status = cpprof__fail_nomem(error);
     return status;
 }
 
 static enum cpprof_status
-records(const struct request *request, void *out, size_t n, size_t *n_records,
-        struct cpprof_error *error)
+all_records(const struct request *request, void *out, size_t n,
+            size_t *n_records, struct cpprof_error *error)
 {
     struct cpprof__records r = {0};
     enum cpprof_status status;
@@ -126,7 +126,7 @@ cpprof_heap_records(struct cpprof_alloc_record *out, size_t n, bool not_in_use,
 {
     const struct request request = {"heap", {4, sizeof *out}, not_in_use};
 
-    return records(&request, out, n, n_records, error);
+    return all_records(&request, out, n, n_records, error);
 }
 
 enum cpprof_status
@@ -135,7 +135,7 @@ cpprof_block_records(struct cpprof_wait_record *out, size_t n,
 {
     const struct request request = {"block", {2, sizeof *out}, false};
 
-    return records(&request, out, n, n_records, error);
+    return all_records(&request, out, n, n_records, error);
 }
 
 enum cpprof_status
@@ -144,7 +144,7 @@ cpprof_mutex_records(struct cpprof_wait_record *out, size_t n,
 {
     const struct request request = {"mutex", {2, sizeof *out}, false};
 
-    return records(&request, out, n, n_records, error);
+    return all_records(&request, out, n, n_records, error);
 }
 
 enum cpprof_status
@@ -153,7 +153,7 @@ cpprof_threadcreate_records(struct cpprof_stack_record *out, size_t n,
 {
     const struct request request = {"threadcreate", {0, sizeof *out}, false};
 
-    return records(&request, out, n, n_records, error);
+    return all_records(&request, out, n, n_records, error);
 }
 
 enum cpprof_status
@@ -162,5 +162,5 @@ cpprof_goroutine_records(struct cpprof_stack_record *out, size_t n,
 {
     const struct request request = {"goroutine", {0, sizeof *out}, false};
 
-    return records(&request, out, n, n_records, error);
+    return all_records(&request, out, n, n_records, error);
 }

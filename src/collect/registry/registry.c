@@ -9,7 +9,7 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/uncancelled.h"
-#include "collect/signal/heap/heap_stack.h"
+#include "collect/signal/heap/hook_stack.h"
 #include "collect/store/printable.h"
 #include "collect/store/tables.h"
 
@@ -248,7 +248,7 @@ walk_deep(unsigned skip)
         walked.n =
             cpprof__unwind(&regs, &deep->view, deep->pcs, max, &walked.end);
         walked.is_at_rest = !deep->view.has_handler;
-        stack = cpprof__heap_add_stack(&cpprof__tables.tree, &walked, skip);
+        stack = cpprof__hook_stack_add(&cpprof__tables.tree, &walked, skip);
     }
     free(deep);
     return stack;
@@ -257,8 +257,8 @@ walk_deep(unsigned skip)
 CPPROF__HOOK static uint32_t
 walk(unsigned skip)
 {
-    if (skip <= CPPROF__HEAP_SKIP)
-        return cpprof__heap_walk_skip(&cpprof__tables.tree, skip, true);
+    if (skip <= CPPROF__HOOK_SKIP)
+        return cpprof__hook_walk_skip(&cpprof__tables.tree, skip, true);
     return walk_deep(skip < SKIP_MAX ? skip : SKIP_MAX);
 }
 

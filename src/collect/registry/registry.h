@@ -8,7 +8,7 @@
 #ifndef COLLECT_REGISTRY_H
 #define COLLECT_REGISTRY_H
 
-#include "collect/encode/rows_profile.h"
+#include "collect/encode/records_profile.h"
 #include "collect/registry/records.h"
 #include <cpprof/profiles.h>
 
@@ -29,16 +29,17 @@ struct cpprof__builtin {
                                 struct cpprof_error *error);
 
     /* Add every record there is (records.h). */
-    enum cpprof_status (*records)(struct cpprof__records *records,
-                                  struct cpprof_error *error);
+    enum cpprof_status (*all_records)(struct cpprof__records *all_records,
+                                      struct cpprof_error *error);
 
-    /* For snapshots: what there is now, as rows of a form, in any order and
+    /* For snapshots: what there is now, as records of a form, in any order and
      * from malloc; the calling thread's own stack begins at the return address
      * above. NULL: a heap, which has rows of its own. */
-    const struct cpprof__rows_form *form;
-    enum cpprof_status (*rows)(const struct cpprof_profile_options *options,
-                               uintptr_t above, struct cpprof__row **rows,
-                               size_t *n, struct cpprof_error *error);
+    const struct cpprof__records_form *form;
+    enum cpprof_status (*records)(const struct cpprof_profile_options *options,
+                                  uintptr_t above,
+                                  struct cpprof__stack_record **records,
+                                  size_t *n, struct cpprof_error *error);
     bool child_begins_anew; /* its values are 0 after a fork */
 };
 

@@ -11,7 +11,7 @@
  * When the function does not return, because a handler of the program jumped
  * out of it, or an exception of a callback went through it, that is found out
  * later, by the address of its frame (signal/heap_exempt.c). Code that nothing
- * can jump out of, or that has no end, may do `cpprof__heap_self.exempt++`.
+ * can jump out of, or that has no end, may do `cpprof__hook_self.exempt++`.
  */
 #ifndef COLLECT_EXEMPT_H
 #define COLLECT_EXEMPT_H
@@ -19,8 +19,8 @@
 #include "collect/signal/heap/heap.h"
 
 #define CPPROF__EXEMPT                                                         \
-    struct cpprof__heap_exempt exempt_                                         \
-        __attribute__((cleanup(cpprof__heap_exempt_end), unused)) =            \
-            cpprof__heap_exempt_begin((uintptr_t)__builtin_frame_address(0))
+    struct cpprof__exempt exempt_                                              \
+        __attribute__((cleanup(cpprof__exempt_end), unused)) =                 \
+            cpprof__exempt_begin((uintptr_t)__builtin_frame_address(0))
 
 #endif

@@ -26,7 +26,7 @@ run(void *arg)
     struct begin begin = *(struct begin *)arg;
     void *result = NULL;
 
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     cpprof__own_thread_begin();
     free(arg);
     if (begin.f) {

@@ -40,9 +40,9 @@ struct own {
     uint64_t ended_ns; /* 0: it runs */
 };
 static struct own owns[OWN_MAX];
-static uint32_t n_making;   /* that have not said yet that they began */
-static uint64_t errands_ns; /* CPU time of those */
-static uint32_t n_used;     /* places from the first that ever were taken */
+static uint32_t n_making;     /* that have not said yet that they began */
+static uint64_t own_tasks_ns; /* CPU time of those */
+static uint32_t n_used;       /* slots from the first that ever were taken */
 
 /* The first word of a sigset_t: all signals that there are. */
 static uint64_t program_mask;
@@ -51,7 +51,8 @@ static __thread uint64_t looked_ns;
 uint64_t
 cpprof__program_cpu_ns(void)
 {
-    return cpprof__now_ns(CLOCK_PROCESS_CPUTIME_ID) - load_relaxed(&errands_ns);
+    return cpprof__now_ns(CLOCK_PROCESS_CPUTIME_ID) -
+           load_relaxed(&own_tasks_ns);
 }
 
 static bool
@@ -169,7 +170,7 @@ cpprof__own_thread_begin(void)
 }
 
 void
-cpprof__own_threads_settle(void)
+cpprof__own_threads_wait_named(void)
 {
     const struct timespec pause = {0, SETTLE_PAUSE_NS};
     unsigned i;
@@ -205,7 +206,7 @@ cpprof__own_thread_end(void)
         if (load_acquire(&owns[i].tid) == tid)
             store_release(&owns[i].ended_ns, cpprof__now_ns(CLOCK_MONOTONIC));
     if (main_has_ended()) {
-        cpprof__heap_self.exempt = 0;
+        cpprof__hook_self.exempt = 0;
         set_program_mask();
     }
 }
@@ -249,27 +250,27 @@ cpprof__own_threads(void)
 /* For libdw, which recurses over DIEs; touched as far as it is used. */
 #define STACK (1024 * 1024)
 
-struct errand {
+struct own_task {
     void (*f)(void *arg);
     void *arg;
 };
 
 static void *
-run_errand(void *arg)
+run_own_task(void *arg)
 {
-    const struct errand *errand = arg;
+    const struct own_task *own_task = arg;
 
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     cpprof__own_thread_begin();
     prctl(PR_SET_NAME, "cpprof");
-    errand->f(errand->arg);
-    add_relaxed(&errands_ns, cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID));
+    own_task->f(own_task->arg);
+    add_relaxed(&own_tasks_ns, cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID));
     cpprof__own_thread_end();
     return NULL;
 }
 
 static int
-start_errand(struct errand *errand, pthread_t *thread)
+start_own_task(struct own_task *own_task, pthread_t *thread)
 {
     sigset_t all, saved;
     pthread_attr_t attr;
@@ -280,7 +281,7 @@ start_errand(struct errand *errand, pthread_t *thread)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
     cpprof__own_threads_mask(&saved);
-    failed = cpprof__own_pthread_create(thread, &attr, run_errand, errand);
+    failed = cpprof__own_pthread_create(thread, &attr, run_own_task, own_task);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attr);
     return failed;
@@ -289,12 +290,12 @@ start_errand(struct errand *errand, pthread_t *thread)
 void
 cpprof__own_thread_run(void (*f)(void *arg), void *arg)
 {
-    struct errand errand = {f, arg};
+    struct own_task own_task = {f, arg};
     pthread_t thread;
     CPPROF__UNCANCELLED;
 
     if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)) ||
-        start_errand(&errand, &thread))
+        start_own_task(&own_task, &thread))
         f(arg);
     else
         pthread_join(thread, NULL);
@@ -352,5 +353,5 @@ cpprof__own_threads_fork_child(void)
 {
     memset(owns, 0, sizeof owns);
     n_making = 0;
-    errands_ns = 0; /* its clock begins anew */
+    own_tasks_ns = 0; /* its clock begins anew */
 }

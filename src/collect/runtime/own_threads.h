@@ -29,7 +29,7 @@ int
 cpprof__own_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                            void *(*start)(void *), void *arg);
 void
-cpprof__own_threads_settle(void);
+cpprof__own_threads_wait_named(void);
 
 /* The calling thread, at its beginning and as the last that it does: if the
  * main thread is gone, exit handlers of the program may run on this one, with

@@ -137,7 +137,7 @@ join(struct cpprof__scripts *made)
     if (!fstat(fd, &st) && st.st_size == CPPROF__SCRIPTS_BYTES)
         p = map_file(fd);
     close(fd);
-    if (p && cpprof__scripts_join(made, p, path))
+    if (p && cpprof__scripts_open_shared(made, p, path))
         return true;
     if (p)
         unmap(p);

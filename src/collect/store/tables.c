@@ -6,7 +6,7 @@
 #include "base/own.h"
 #include "base/status.h"
 #include "collect/signal/heap/heap.h"
-#include "collect/signal/tables/heap_labels.h"
+#include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/label_set.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/store/mappings.h"
@@ -23,7 +23,7 @@
  * paths of mappings need the rest. */
 #define LABEL_TEXT (CPPROF__STORE_TEXT / 2)
 
-_Static_assert(CPPROF__HEAP_LABEL_SETS <= CPPROF__STORE_LABEL_SETS,
+_Static_assert(CPPROF__LABEL_SETS <= CPPROF__STORE_LABEL_SETS,
                "a set's number in the hook is its number in the store");
 
 struct cpprof__tables cpprof__tables = {.scripts = &cpprof__scripts};
@@ -57,13 +57,13 @@ take_lock(sigset_t *old)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, old);
     pthread_mutex_lock(&lock);
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
 }
 
 static void
 give_lock(const sigset_t *old)
 {
-    cpprof__heap_self.exempt--;
+    cpprof__hook_self.exempt--;
     pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, old, NULL);
 }
@@ -85,7 +85,7 @@ anonymous(size_t n)
 static void
 own_memory(int by)
 {
-    cpprof__heap_self.exempt += (uintptr_t)(intptr_t)by;
+    cpprof__hook_self.exempt += (uintptr_t)(intptr_t)by;
 }
 
 static bool
@@ -152,8 +152,8 @@ resolve_labels(void)
 {
     uint32_t i;
 
-    for (i = 0; i < CPPROF__HEAP_LABEL_SETS; i++) {
-        const void *set = load_acquire(&cpprof__heap_label_sets[i]);
+    for (i = 0; i < CPPROF__LABEL_SETS; i++) {
+        const void *set = load_acquire(&cpprof__label_sets_numbered[i]);
 
         if (set && !cpprof__tables.store.label_sets[i].identity)
             keep_labels(i, set);

@@ -68,7 +68,7 @@ leave_out_own(struct cpprof__buffer *buffer)
     int32_t *tids = (int32_t *)(void *)buffer->data;
     size_t i, n = buffer->n / sizeof *tids, kept = 0;
 
-    cpprof__own_threads_settle();
+    cpprof__own_threads_wait_named();
     for (i = 0; i < n; i++)
         if (!cpprof__is_own_thread(tids[i]))
             tids[kept++] = tids[i];

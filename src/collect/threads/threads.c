@@ -10,7 +10,7 @@
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/threads/stacks.h"
-#include "collect/threads/threadcreate.h"
+#include "collect/threads/thread_creation.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -25,14 +25,14 @@
 /* Threads on their way out that a scan has to know. */
 #define ENDED_MAX 64
 
-/* A place that is announced but whose thread has not started yet. */
+/* A slot that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Guarded by lock. */
 static struct cpprof__threads_plan plan; /* .engine NULL: no session */
-static uint32_t first_free;              /* place + 1; 0: none */
+static uint32_t first_free;              /* slot + 1; 0: none */
 static uint32_t n_seen;
 static uint32_t n_armed;
 static int32_t ended[ENDED_MAX]; /* tids that ended since the last look */
@@ -62,11 +62,11 @@ draw_phase(void)
            (uint64_t)((unsigned __int128)phase_state * plan.period_ns >> 64);
 }
 
-/* Add a chunk of free places. */
+/* Add a chunk of free slots. */
 static bool
-add_places(void)
+add_slots(void)
 {
-    uint32_t n = cpprof__n_places, i;
+    uint32_t n = cpprof__n_thread_slots, i;
     struct cpprof__thread *chunk;
 
     if (n >= CPPROF__MAX_THREADS)
@@ -83,7 +83,7 @@ add_places(void)
         chunk[i].next_free = first_free;
         first_free = n + i + 1;
     }
-    store_release(&cpprof__n_places, n + CPPROF__THREADS_PER_CHUNK);
+    store_release(&cpprof__n_thread_slots, n + CPPROF__THREADS_PER_CHUNK);
     return true;
 }
 
@@ -95,11 +95,11 @@ set_tid(struct cpprof__thread *t, int32_t tid)
 }
 
 static struct cpprof__thread *
-take_place(int32_t tid)
+take_slot(int32_t tid)
 {
     struct cpprof__thread *t;
 
-    if (!first_free && !add_places())
+    if (!first_free && !add_slots())
         return NULL;
     t = cpprof__thread_at(first_free - 1);
     first_free = t->next_free;
@@ -109,7 +109,7 @@ take_place(int32_t tid)
     t->start_arg = NULL;
     t->stack_lo = t->stack_hi = t->stack_end = 0;
     t->seen_delivered = UINT64_MAX; /* not idle before it was seen once */
-    t->delivered = t->excused = 0;
+    t->delivered = t->precharged_ticks = 0;
     t->seen_sp = t->seen_tp = 0;
     t->busy = 0;
     t->session = plan.generation;
@@ -118,7 +118,7 @@ take_place(int32_t tid)
 }
 
 static void
-give_place(struct cpprof__thread *t)
+give_slot(struct cpprof__thread *t)
 {
     store_relaxed(&t->generation, 0);
     set_tid(t, 0);
@@ -138,7 +138,7 @@ arm(struct cpprof__thread *t)
     t->phase_ns = draw_phase();
     t->base_ns =
         has_begun ? 0 : cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
-    /* From here on a handler may use the place. */
+    /* From here on a handler may use the slot. */
     store_release(&t->generation, plan.generation);
     if (!plan.engine->arm(t, plan.period_ns))
         return;
@@ -158,7 +158,7 @@ disarm(struct cpprof__thread *t)
 static struct cpprof__thread *
 adopt(int32_t tid)
 {
-    struct cpprof__thread *t = take_place(tid);
+    struct cpprof__thread *t = take_slot(tid);
 
     if (!t)
         return NULL;
@@ -172,7 +172,7 @@ static void
 drop(struct cpprof__thread *t)
 {
     disarm(t);
-    give_place(t);
+    give_slot(t);
     n_armed--;
 }
 
@@ -221,7 +221,7 @@ has_ended(int32_t tid)
     return false;
 }
 
-/* Adopt the tids that have no place; forget places whose tid is not there. */
+/* Adopt the tids that have no slot; forget slots whose tid is not there. */
 static void
 reconcile(void)
 {
@@ -229,9 +229,9 @@ reconcile(void)
     int32_t *tids = list_tids(&n);
     bool *known = tids ? calloc(n, 1) : NULL;
     struct cpprof__thread *t;
-    uint32_t place;
+    uint32_t slot;
 
-    for (place = 0; known && (t = cpprof__thread_at(place)); place++) {
+    for (slot = 0; known && (t = cpprof__thread_at(slot)); slot++) {
         int32_t *at;
 
         if (t->tid <= 0)
@@ -266,7 +266,8 @@ charge_missing(struct cpprof__thread *t, bool at_stop)
 {
     uint64_t now = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     uint64_t due = cpprof__ticks_due(t, now, plan.period_ns);
-    uint64_t had = load_relaxed(&t->delivered) + load_relaxed(&t->excused);
+    uint64_t had =
+        load_relaxed(&t->delivered) + load_relaxed(&t->precharged_ticks);
     uintptr_t frame = CPPROF__FRAME_BLOCKED;
 
     /* One may be on its way. */
@@ -276,7 +277,7 @@ charge_missing(struct cpprof__thread *t, bool at_stop)
         frame = at_stop ? CPPROF__FRAME_EXITED : 0;
     if (!frame)
         return;
-    add_relaxed(&t->excused, due - had);
+    add_relaxed(&t->precharged_ticks, due - had);
     cpprof__sampler_charge((uint32_t)(due - had), frame, t->start);
 }
 
@@ -382,7 +383,7 @@ charge_rest(struct cpprof__thread *t, bool blocked)
         return;
     due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
                             plan.period_ns);
-    had = load_relaxed(&t->delivered) + load_relaxed(&t->excused);
+    had = load_relaxed(&t->delivered) + load_relaxed(&t->precharged_ticks);
     if (due > had)
         cpprof__sampler_charge(
             (uint32_t)(due - had),
@@ -402,9 +403,9 @@ block_signal(void)
     return sigismember(&before, CPPROF__SIGNAL) == 1;
 }
 
-/* The place of the calling thread in this session, or NULL. */
+/* The slot of the calling thread in this session, or NULL. */
 static struct cpprof__thread *
-own_place(void)
+own_slot(void)
 {
     int32_t tid = (int32_t)syscall(SYS_gettid);
     struct cpprof__thread *t = cpprof__self.thread;
@@ -425,9 +426,9 @@ at_thread_exit(void *value)
 
     (void)value;
     cpprof__waits_thread_ended();
-    cpprof__born_ended();
+    cpprof__thread_creation_ended();
     pthread_mutex_lock(&lock);
-    t = own_place();
+    t = own_slot();
     if (t) {
         t->start = cpprof__self.start;
         disarm(t);
@@ -457,7 +458,7 @@ cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes)
 
     pthread_mutex_lock(&lock);
     if (plan.engine)
-        t = take_place(TID_ANNOUNCED);
+        t = take_slot(TID_ANNOUNCED);
     if (t) {
         t->start = start;
         t->start_arg = arg;
@@ -475,7 +476,7 @@ cpprof__thread_cancel(struct cpprof__thread *t)
 
     pthread_mutex_lock(&lock);
     if (t->tid == TID_ANNOUNCED)
-        give_place(t);
+        give_slot(t);
     pthread_mutex_unlock(&lock);
     cpprof__labels_inherited_free(labels);
 }
@@ -493,7 +494,7 @@ unblock_signal(void)
 }
 
 void
-cpprof__thread_born(uintptr_t start, const void *labels)
+cpprof__thread_creation(uintptr_t start, const void *labels)
 {
     cpprof__self.start = start;
     cpprof__self.labels = labels;
@@ -510,7 +511,7 @@ cpprof__thread_started(struct cpprof__thread *t)
     struct cpprof__thread *found;
 
     cpprof__stack_of_new_thread(t, t->stack_bytes);
-    cpprof__thread_born(t->start, t->start_labels);
+    cpprof__thread_creation(t->start, t->start_labels);
     pthread_mutex_lock(&lock);
     if (t->tid == TID_ANNOUNCED && plan.engine &&
         t->session == plan.generation) {
@@ -526,7 +527,7 @@ cpprof__thread_started(struct cpprof__thread *t)
         add_relaxed(&n_seen, found ? 0u : 1u);
         n_armed++;
     } else if (t->tid == TID_ANNOUNCED) {
-        give_place(t); /* the session ended before the thread started */
+        give_slot(t); /* the session ended before the thread started */
     }
     pthread_mutex_unlock(&lock);
     unblock_signal();
@@ -581,7 +582,7 @@ cpprof__threads_fork_child(void)
             continue;
         t->has_timer = false;
         cpprof__perf_forget(t);
-        give_place(t);
+        give_slot(t);
     }
     plan.engine = NULL;
     n_armed = n_seen = 0;

@@ -43,7 +43,7 @@ cpprof__threads_seen(void);
 uint32_t
 cpprof__threads_armed(void);
 
-/* A place for a thread about to be created, or NULL when there is no session
+/* A slot for a thread about to be created, or NULL when there is no session
  * or no room; give it back with cancel if the thread is not created. */
 struct cpprof__thread *
 cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes);
@@ -56,7 +56,7 @@ cpprof__thread_cancel(struct cpprof__thread *t);
 void
 cpprof__thread_started(struct cpprof__thread *t);
 void
-cpprof__thread_born(uintptr_t start, const void *labels);
+cpprof__thread_creation(uintptr_t start, const void *labels);
 
 /*
  * Around an exec by the calling thread: its perf event and the process timer

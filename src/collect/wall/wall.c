@@ -9,7 +9,7 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/uncancelled.h"
-#include "collect/signal/tables/mixed.h"
+#include "collect/signal/tables/interp_frames.h"
 #include "collect/wall/wall_ticker.h"
 
 #include <pthread.h>
@@ -28,14 +28,14 @@ enum state { IDLE, STARTING, RUNNING, STOPPING };
 
 static struct cpprof__own_lock lock; /* guards the three */
 static enum state state;             /* of the ticker */
-static enum state ordinary_state;
+static enum state default_state;
 static struct cpprof__wall_ticker *wall;
 
 /* The profile of cpprof_start_wall_profile(), while that is RUNNING. */
-static struct ordinary {
+static struct default_profile {
     struct cpprof__wall_capture capture;
     struct cpprof_writer writer;
-} * ordinary;
+} * default_profile;
 
 /* Held by who starts or ends the ticker, or has captures come and go. */
 static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
@@ -81,7 +81,7 @@ cpprof__wall_options(const struct cpprof_wall_options *given,
 static void
 free_wall(struct cpprof__wall_ticker *w)
 {
-    cpprof__wall_watch_free(&w->watch);
+    cpprof__wall_sampler_free(&w->sampler);
     free(w);
 }
 
@@ -90,8 +90,8 @@ set_up(struct cpprof__wall_ticker *w)
 {
     uint32_t rate = w->options.rate_hz;
 
-    w->watch.period_ns = 1000000000u / rate;
-    w->watch.max_looks = LOOKS_HZ > rate ? LOOKS_HZ / rate : 1;
+    w->sampler.period_ns = 1000000000u / rate;
+    w->sampler.max_looks = LOOKS_HZ > rate ? LOOKS_HZ / rate : 1;
     w->time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
     w->start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     w->random = w->start_ns | 1;
@@ -138,10 +138,10 @@ cut(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
     *at = c->next;
     c->is_counting = false;
     sum->duration_ns = (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) - c->start_ns);
-    sum->n_threads = w->watch.n_threads_max;
-    sum->n_looks = w->watch.n_looks - sum->n_looks;
-    sum->n_asked = w->watch.n_asked - sum->n_asked;
-    c->failed = !cpprof__wall_counts_since(&w->watch.counts, &c->base,
+    sum->n_threads = w->sampler.n_threads_max;
+    sum->n_looks = w->sampler.n_looks - sum->n_looks;
+    sum->n_asked = w->sampler.n_asked - sum->n_asked;
+    c->failed = !cpprof__wall_counts_since(&w->sampler.counts, &c->base,
                                            c->options.flags, &c->since);
 }
 
@@ -159,12 +159,12 @@ start(const struct cpprof_wall_options *options,
         return cpprof__fail_nomem(error);
     w->options = *options;
     w->is_for_recorder = !first;
-    status = cpprof__dump_prepare(error);
+    status = cpprof__dump_start(error);
     set_up(w);
     if (first)
         count_from_start(w, first);
     else
-        cpprof__wall_keep_begin(&w->watch.counts);
+        cpprof__wall_keep_begin(&w->sampler.counts);
     failed = status == CPPROF_OK ? cpprof__wall_ticker_start(w) : 0;
     if (failed)
         status = cpprof__fail(error, CPPROF_SYSTEM, failed,
@@ -220,13 +220,13 @@ end(void)
 {
     struct cpprof__wall_ticker *w = wall;
 
-    cpprof__mixed_flush();
+    cpprof__interp_flush();
     change_state(&state, RUNNING, STOPPING);
     cpprof__wall_ticker_stop(w);
-    cpprof__wall_finish(&w->watch);
+    cpprof__wall_sampler_end(&w->sampler);
     while (w->captures)
         cut(w, w->captures);
-    if (w->watch.counts.is_kept)
+    if (w->sampler.counts.is_kept)
         cpprof__wall_ticker_keep(w);
     set_state(IDLE, NULL);
     free_wall(w);
@@ -240,10 +240,10 @@ join(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c,
 {
     bool joined;
 
-    cpprof__mixed_flush();
+    cpprof__interp_flush();
     cpprof__own_lock_take(&cpprof__wall_busy);
-    cpprof__wall_settle(&w->watch);
-    joined = cpprof__wall_base_take(&c->base, &w->watch.counts);
+    cpprof__wall_sampler_charge(&w->sampler);
+    joined = cpprof__wall_base_take(&c->base, &w->sampler.counts);
     if (joined)
         count_from_now(w, c);
     cpprof__own_lock_give(&cpprof__wall_busy);
@@ -251,7 +251,8 @@ join(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c,
 }
 
 enum cpprof_status
-cpprof__wall_enter(struct cpprof__wall_capture *c, struct cpprof_error *error)
+cpprof__wall_begin_capture(struct cpprof__wall_capture *c,
+                           struct cpprof_error *error)
 {
     enum cpprof_status status;
 
@@ -262,7 +263,7 @@ cpprof__wall_enter(struct cpprof__wall_capture *c, struct cpprof_error *error)
 }
 
 void
-cpprof__wall_leave(struct cpprof__wall_capture *c)
+cpprof__wall_end_capture(struct cpprof__wall_capture *c)
 {
     struct cpprof__wall_ticker *w;
     bool only = false;
@@ -270,11 +271,11 @@ cpprof__wall_leave(struct cpprof__wall_capture *c)
     pthread_mutex_lock(&change);
     w = wall;
     if (w && c->is_counting) {
-        cpprof__mixed_flush();
+        cpprof__interp_flush();
         cpprof__own_lock_take(&cpprof__wall_busy);
         only = !w->is_for_recorder && w->captures == c && !c->next;
         if (!only) {
-            cpprof__wall_settle(&w->watch);
+            cpprof__wall_sampler_charge(&w->sampler);
             cut(w, c);
         }
         cpprof__own_lock_give(&cpprof__wall_busy);
@@ -318,19 +319,19 @@ fail_busy(struct cpprof_error *error)
 }
 
 static enum cpprof_status
-start_ordinary(const struct cpprof_wall_options *options,
-               struct cpprof_writer writer, struct cpprof_error *error)
+start_default_profile(const struct cpprof_wall_options *options,
+                      struct cpprof_writer writer, struct cpprof_error *error)
 {
-    struct ordinary *o = calloc(1, sizeof *o);
+    struct default_profile *o = calloc(1, sizeof *o);
     enum cpprof_status status;
 
     if (!o)
         return cpprof__fail_nomem(error);
     o->capture.options = *options;
     o->writer = writer;
-    status = cpprof__wall_enter(&o->capture, error);
+    status = cpprof__wall_begin_capture(&o->capture, error);
     if (status == CPPROF_OK)
-        ordinary = o;
+        default_profile = o;
     else
         free(o);
     return status;
@@ -354,11 +355,11 @@ start_checked(const struct cpprof_wall_options *options,
 {
     enum cpprof_status status;
 
-    if (!change_state(&ordinary_state, IDLE, STARTING))
+    if (!change_state(&default_state, IDLE, STARTING))
         return fail_busy(error);
-    status = writer.write ? start_ordinary(options, writer, error)
+    status = writer.write ? start_default_profile(options, writer, error)
                           : start_for_recorder(options, error);
-    change_state(&ordinary_state, STARTING,
+    change_state(&default_state, STARTING,
                  status == CPPROF_OK ? RUNNING : IDLE);
     return status;
 }
@@ -394,16 +395,16 @@ cpprof__wall_record(const struct cpprof_wall_options *given,
     if (status != CPPROF_OK)
         return status;
     if (!(options.flags & CPPROF_WALL_NO_LABELS)) /* the tables are to tell */
-        store_relaxed(&cpprof__heap_wants_labels, 1);
+        store_relaxed(&cpprof__wants_labels, 1);
     return start_checked(&options, (struct cpprof_writer){0}, error);
 }
 
 static enum cpprof_status
-stop_ordinary(struct ordinary *o, struct cpprof_error *error)
+stop_default_profile(struct default_profile *o, struct cpprof_error *error)
 {
     enum cpprof_status status;
 
-    cpprof__wall_leave(&o->capture);
+    cpprof__wall_end_capture(&o->capture);
     status = cpprof__wall_capture_write(&o->capture, o->writer, error);
     free(o);
     return status;
@@ -422,19 +423,19 @@ enum cpprof_status
 cpprof_stop_wall_profile(struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
-    struct ordinary *o;
+    struct default_profile *o;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (!change_state(&ordinary_state, RUNNING, STOPPING))
+    if (!change_state(&default_state, RUNNING, STOPPING))
         return CPPROF_OK;
-    o = ordinary;
-    ordinary = NULL;
+    o = default_profile;
+    default_profile = NULL;
     if (o)
-        status = stop_ordinary(o, error);
+        status = stop_default_profile(o, error);
     else
         stop_for_recorder();
-    change_state(&ordinary_state, STOPPING, IDLE);
+    change_state(&default_state, STOPPING, IDLE);
     return status;
 }
 
@@ -471,8 +472,8 @@ cpprof__wall_fork_child(void)
         free_wall(wall);
     cpprof__wall_keep_forked();
     wall = NULL;
-    ordinary = NULL;
-    state = ordinary_state = IDLE;
+    default_profile = NULL;
+    state = default_state = IDLE;
     pthread_mutex_init(&change, NULL);
     give_locks();
 }

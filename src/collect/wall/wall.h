@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wall time: a thread of ours that ticks (wall_watch.h) for as long as somebody
- * counts with it: the profile of cpprof_start_wall_profile(), which is one, and
- * captures, which are many. Each knows what was counted when it began, and is
- * cut when it ends: from then on it has its own counts.
+ * Wall time: a thread of ours that ticks (wall_sampler.h) for as long as
+ * somebody counts with it: the profile of cpprof_start_wall_profile(), which is
+ * one, and captures, which are many. Each knows what was counted when it began,
+ * and is cut when it ends: from then on it has its own counts.
  */
 #ifndef COLLECT_WALL_H
 #define COLLECT_WALL_H
@@ -47,9 +47,10 @@ cpprof__wall_options(const struct cpprof_wall_options *given,
  * What fails leaves nothing to be freed. Safety: MT.
  */
 enum cpprof_status
-cpprof__wall_enter(struct cpprof__wall_capture *c, struct cpprof_error *error);
+cpprof__wall_begin_capture(struct cpprof__wall_capture *c,
+                           struct cpprof_error *error);
 void
-cpprof__wall_leave(struct cpprof__wall_capture *c);
+cpprof__wall_end_capture(struct cpprof__wall_capture *c);
 /* Frees what it holds, too; the writer is closed. */
 enum cpprof_status
 cpprof__wall_capture_write(struct cpprof__wall_capture *c,

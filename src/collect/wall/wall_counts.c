@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACES_MIN 1024u
+#define SLOTS_MIN 1024u
 
 #define MAGIC "cpprofL1"
 
 struct cpprof__wall_kept cpprof__wall_kept __attribute__((aligned(4096)));
 
 static struct cpprof__wall_count *
-place_of(const struct cpprof__wall_counts *counts,
-         const struct cpprof__wall_count *key)
+slot_of(const struct cpprof__wall_counts *counts,
+        const struct cpprof__wall_count *key)
 {
     uint64_t hash = (key->stack * UINT64_C(0x9e3779b97f4a7c15)) ^
                     ((uint64_t)key->labels << 34 | key->state << 30);
@@ -23,7 +23,7 @@ place_of(const struct cpprof__wall_counts *counts,
 
     for (;; at++) {
         struct cpprof__wall_count *p =
-            &counts->places[at & (counts->n_places - 1)];
+            &counts->slots[at & (counts->n_slots - 1)];
 
         if (!p->n || (p->stack == key->stack && p->labels == key->labels &&
                       p->state == key->state))
@@ -37,14 +37,14 @@ grow(struct cpprof__wall_counts *counts)
     struct cpprof__wall_counts larger = *counts;
     uint32_t i;
 
-    larger.n_places = counts->n_places ? 2 * counts->n_places : PLACES_MIN;
-    larger.places = calloc(larger.n_places, sizeof *larger.places);
-    if (!larger.places)
+    larger.n_slots = counts->n_slots ? 2 * counts->n_slots : SLOTS_MIN;
+    larger.slots = calloc(larger.n_slots, sizeof *larger.slots);
+    if (!larger.slots)
         return false;
-    for (i = 0; i < counts->n_places; i++)
-        if (counts->places[i].n)
-            *place_of(&larger, &counts->places[i]) = counts->places[i];
-    free(counts->places);
+    for (i = 0; i < counts->n_slots; i++)
+        if (counts->slots[i].n)
+            *slot_of(&larger, &counts->slots[i]) = counts->slots[i];
+    free(counts->slots);
     *counts = larger;
     return true;
 }
@@ -57,23 +57,23 @@ mirror_head(void)
     cpprof__mirror(&cpprof__wall_kept.head, sizeof cpprof__wall_kept.head);
 }
 
-/* The row before the head that counts it. */
+/* The record before the head that counts it. */
 static void
-keep(const struct cpprof__wall_count *place, int64_t ns)
+keep(const struct cpprof__wall_count *slot, int64_t ns)
 {
     struct cpprof__wall_kept_head *head = &cpprof__wall_kept.head;
-    struct cpprof__wall_count *row;
+    struct cpprof__wall_count *record;
 
-    if (place->number >= CPPROF__WALL_ROWS) {
+    if (slot->number >= CPPROF__WALL_RECORDS) {
         head->lost_ns += ns;
         mirror_head();
         return;
     }
-    row = &cpprof__wall_kept.rows[place->number];
-    *row = *place;
-    cpprof__mirror(row, sizeof *row);
-    if (place->number > head->n_rows) {
-        store_release(&head->n_rows, place->number);
+    record = &cpprof__wall_kept.records[slot->number];
+    *record = *slot;
+    cpprof__mirror(record, sizeof *record);
+    if (slot->number > head->n_records) {
+        store_release(&head->n_records, slot->number);
         mirror_head();
     }
 }
@@ -106,7 +106,7 @@ cpprof__wall_keep_summary(const struct cpprof__wall_summary *summary)
 void
 cpprof__wall_keep_forked(void)
 {
-    if (cpprof__wall_kept.head.n_rows)
+    if (cpprof__wall_kept.head.n_records)
         memset(&cpprof__wall_kept.head, 0, sizeof cpprof__wall_kept.head);
 }
 
@@ -118,10 +118,10 @@ is_wanted(const struct cpprof__wall_count *count, uint32_t flags)
 }
 
 static bool
-makes_sense(const struct cpprof__wall_count *row)
+makes_sense(const struct cpprof__wall_count *record)
 {
-    return row->n > 0 && row->ns >= 0 &&
-           row->state <= CPPROF__WALL_UNINTERRUPTIBLE;
+    return record->n > 0 && record->ns >= 0 &&
+           record->state <= CPPROF__WALL_UNINTERRUPTIBLE;
 }
 
 bool
@@ -130,22 +130,22 @@ cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
                        struct cpprof__wall_summary *summary)
 {
     const struct cpprof__wall_kept_head *head = &copy->head;
-    uint32_t i, n = head->n_rows;
+    uint32_t i, n = head->n_records;
 
     if (memcmp(head->magic, MAGIC, sizeof head->magic) || !head->rate_hz ||
         head->rate_hz > 1000 || head->time_ns <= 0)
         return false;
-    n = n < CPPROF__WALL_ROWS ? n : CPPROF__WALL_ROWS - 1;
+    n = n < CPPROF__WALL_RECORDS ? n : CPPROF__WALL_RECORDS - 1;
     for (i = 1; i <= n; i++) {
-        if (!makes_sense(&copy->rows[i]) ||
-            !is_wanted(&copy->rows[i], head->flags))
-            copy->rows[i].n = 0;
+        if (!makes_sense(&copy->records[i]) ||
+            !is_wanted(&copy->records[i], head->flags))
+            copy->records[i].n = 0;
         if (head->flags & CPPROF_WALL_NO_LABELS)
-            copy->rows[i].labels = 0;
+            copy->records[i].labels = 0;
     }
     *counts = (struct cpprof__wall_counts){
-        .places = copy->rows + 1,
-        .n_places = n,
+        .slots = copy->records + 1,
+        .n_slots = n,
         .lost_ns = head->lost_ns > 0 ? head->lost_ns : 0};
     summary->options.rate_hz = head->rate_hz;
     summary->options.flags = head->flags;
@@ -166,10 +166,10 @@ add(struct cpprof__wall_counts *counts, const struct cpprof__wall_count *key,
 {
     struct cpprof__wall_count *p;
 
-    if (2 * counts->n >= counts->n_places && !grow(counts) &&
-        counts->n + 1 >= counts->n_places)
+    if (2 * counts->n >= counts->n_slots && !grow(counts) &&
+        counts->n + 1 >= counts->n_slots)
         return NULL;
-    p = place_of(counts, key);
+    p = slot_of(counts, key);
     if (!p->n) {
         *p = *key;
         p->n = p->ns = 0;
@@ -195,7 +195,7 @@ cpprof__wall_add(struct cpprof__wall_counts *counts,
 void
 cpprof__wall_counts_free(struct cpprof__wall_counts *counts)
 {
-    free(counts->places);
+    free(counts->slots);
     *counts = (struct cpprof__wall_counts){0};
 }
 
@@ -214,8 +214,8 @@ cpprof__wall_base_take(struct cpprof__wall_base *base,
     if (!base->at)
         return false;
     base->n = counts->n;
-    for (i = 0; i < counts->n_places; i++) {
-        const struct cpprof__wall_count *p = &counts->places[i];
+    for (i = 0; i < counts->n_slots; i++) {
+        const struct cpprof__wall_count *p = &counts->slots[i];
 
         if (p->n)
             base->at[p->number - 1] = (struct cpprof__wall_sum){p->n, p->ns};
@@ -238,8 +238,8 @@ cpprof__wall_counts_since(const struct cpprof__wall_counts *counts,
     uint32_t i;
 
     since->lost_ns += counts->lost_ns - base->lost_ns;
-    for (i = 0; i < counts->n_places; i++) {
-        struct cpprof__wall_count p = counts->places[i];
+    for (i = 0; i < counts->n_slots; i++) {
+        struct cpprof__wall_count p = counts->slots[i];
 
         if (p.n && p.number <= base->n) {
             p.n -= base->at[p.number - 1].n;

@@ -21,18 +21,18 @@ enum cpprof__wall_state {
 
 struct cpprof__wall_count {
     uint32_t stack;  /* node of cpprof__tables.tree; 0: no room */
-    uint32_t labels; /* cpprof__heap_label_number(), or 0 */
+    uint32_t labels; /* cpprof__label_set_number(), or 0 */
     uint32_t state;
     uint32_t number; /* in the order that they came, from 1 on; that of its row
                       * in cpprof__wall_kept, too */
-    int64_t n;       /* samples; 0: the place is free */
+    int64_t n;       /* samples; 0: the slot is free */
     int64_t ns;
 };
 
 /* A hash table with open addressing; zero it. */
 struct cpprof__wall_counts {
-    struct cpprof__wall_count *places;
-    uint32_t n_places; /* a power of two */
+    struct cpprof__wall_count *slots;
+    uint32_t n_slots; /* a power of two */
     uint32_t n;
     int64_t lost_ns; /* found no memory */
     bool is_kept;
@@ -82,12 +82,13 @@ struct cpprof__wall_summary {
 
 /* ---- for a recorder --------------------------------------------------- */
 
-/* Bound: 65 536 rows, 2 MiB of addresses; what finds no room is lost time. */
-#define CPPROF__WALL_ROWS (1u << 16)
+/* Bound: 65 536 records, 2 MiB of addresses; what finds no room is lost time.
+ */
+#define CPPROF__WALL_RECORDS (1u << 16)
 
 struct cpprof__wall_kept_head {
     char magic[8];
-    uint32_t n_rows; /* row 0 is not used, nor counted */
+    uint32_t n_records; /* record 0 is not used, nor counted */
     uint32_t rate_hz;
     uint32_t flags; /* CPPROF_WALL_* */
     uint32_t n_threads;
@@ -105,7 +106,7 @@ struct cpprof__wall_kept {
         struct cpprof__wall_kept_head head;
         char page[4096];
     };
-    struct cpprof__wall_count rows[CPPROF__WALL_ROWS];
+    struct cpprof__wall_count records[CPPROF__WALL_RECORDS];
 };
 #pragma GCC visibility push(hidden)
 extern struct cpprof__wall_kept cpprof__wall_kept;
@@ -124,7 +125,7 @@ void
 cpprof__wall_keep_forked(void);
 
 /* A copy's counts and summary: false when it is none, or nothing in it. The
- * places are of the copy and change their order. */
+ * slots are of the copy and change their order. */
 bool
 cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
                        struct cpprof__wall_counts *counts,

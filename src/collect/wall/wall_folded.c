@@ -37,7 +37,7 @@ struct work {
     bool is_first;               /* name of a line */
 };
 
-/* ---- rows ------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------- */
 
 static int
 by_stack(const void *a, const void *b)
@@ -61,8 +61,8 @@ by_samples(const void *a, const void *b)
 static uint32_t
 merge(const struct cpprof__wall_counts *counts)
 {
-    struct cpprof__wall_count *at = counts->places;
-    uint32_t i, n = counts->n_places, last = 0;
+    struct cpprof__wall_count *at = counts->slots;
+    uint32_t i, n = counts->n_slots, last = 0;
 
     if (!n)
         return 0;
@@ -159,14 +159,14 @@ put_frame(struct work *w, const struct cpprof__builder_frame *frame)
 }
 
 static void
-put_row(struct work *w, const struct cpprof__source *source,
-        const struct cpprof__wall_count *row)
+put_record(struct work *w, const struct cpprof__source *source,
+           const struct cpprof__wall_count *record)
 {
-    size_t n = cpprof__source_stack(source, row->stack, w->text.mappings,
+    size_t n = cpprof__source_stack(source, record->stack, w->text.mappings,
                                     w->text.n_mappings, w->stack, DEPTH_MAX);
-    const struct line line = {w->names.n, NULL, row->n};
+    const struct line line = {w->names.n, NULL, record->n};
 
-    if (!row->stack)
+    if (!record->stack)
         w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
                                                        CPPROF__NO_MAPPING};
     else if (!n)
@@ -201,9 +201,9 @@ cpprof__wall_write_folded(const struct cpprof__source *source,
     cpprof__text_add_mappings(&w->text, source->tables);
     n = merge(counts);
     for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
-        put_row(w, source, &counts->places[i]);
+        put_record(w, source, &counts->slots[i]);
     if (counts->lost_ns)
-        put_row(w, source, &(struct cpprof__wall_count){.n = 1});
+        put_record(w, source, &(struct cpprof__wall_count){.n = 1});
     put_lines(w);
     status = cpprof__text_end(&w->text, error);
     cpprof__buffer_free(&w->names);

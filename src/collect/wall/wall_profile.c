@@ -5,7 +5,7 @@
 #include "collect/encode/builder.h"
 #include "collect/encode/builder_internal.h"
 #include "collect/encode/names.h"
-#include "collect/encode/row_labels.h"
+#include "collect/encode/record_labels.h"
 #include "collect/encode/source.h"
 #include "collect/encode/store_numbers.h"
 #include "collect/wall/wall_counts.h"
@@ -53,7 +53,7 @@ add_count(struct work *w, const struct cpprof__wall_count *count)
         w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
                                                        CPPROF__NO_MAPPING};
     w->labels.n = 0;
-    cpprof__row_labels(&w->source, count->labels, &w->labels);
+    cpprof__record_labels(&w->source, count->labels, &w->labels);
     cpprof__label_list_add(&w->labels, &state);
     if (w->labels.failed)
         cpprof__builder_fail_nomem(w->builder);
@@ -75,17 +75,17 @@ by_ns(const void *a, const void *b)
     return (x->state > y->state) - (x->state < y->state);
 }
 
-/* Heaviest first; free places, which have no time, are last and left out. */
+/* Heaviest first; free slots, which have no time, are last and left out. */
 static void
 add_counts(struct work *w, const struct cpprof__wall_counts *counts)
 {
     uint32_t i;
 
-    if (counts->n_places)
-        qsort(counts->places, counts->n_places, sizeof *counts->places, by_ns);
-    for (i = 0; i < counts->n_places; i++)
-        if (counts->places[i].n)
-            add_count(w, &counts->places[i]);
+    if (counts->n_slots)
+        qsort(counts->slots, counts->n_slots, sizeof *counts->slots, by_ns);
+    for (i = 0; i < counts->n_slots; i++)
+        if (counts->slots[i].n)
+            add_count(w, &counts->slots[i]);
     if (counts->lost_ns)
         add_count(w,
                   &(struct cpprof__wall_count){.n = 1, .ns = counts->lost_ns});
@@ -167,7 +167,7 @@ write_proto(struct work *w, const struct cpprof__wall_counts *counts,
     else
         cpprof__builder_fail_nomem(w->builder);
     add_comments(w, summary);
-    return cpprof__builder_finish(w->builder, summary->duration_ns, error);
+    return cpprof__builder_end(w->builder, summary->duration_ns, error);
 }
 
 enum cpprof_status

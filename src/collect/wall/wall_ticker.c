@@ -53,9 +53,9 @@ cpprof__wall_ticker_summary(const struct cpprof__wall_ticker *w)
         .options = w->options,
         .time_ns = w->time_ns,
         .duration_ns = (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) - w->start_ns),
-        .n_threads = w->watch.n_threads_max,
-        .n_looks = w->watch.n_looks,
-        .n_asked = w->watch.n_asked,
+        .n_threads = w->sampler.n_threads_max,
+        .n_looks = w->sampler.n_looks,
+        .n_asked = w->sampler.n_asked,
     };
 }
 
@@ -76,15 +76,15 @@ tick(struct cpprof__wall_ticker *w)
     size_t n_asked;
 
     cpprof__own_lock_take(&cpprof__wall_busy);
-    n_asked = cpprof__wall_tick(&w->watch);
-    if (w->watch.counts.is_kept)
+    n_asked = cpprof__wall_sampler_tick(&w->sampler);
+    if (w->sampler.counts.is_kept)
         cpprof__wall_ticker_keep(w);
     cpprof__own_lock_give(&cpprof__wall_busy);
     if (!n_asked)
         return;
     nanosleep(&moment, NULL);
     cpprof__own_lock_take(&cpprof__wall_busy);
-    cpprof__wall_answers(&w->watch, true);
+    cpprof__wall_sampler_answers(&w->sampler, true);
     cpprof__own_lock_give(&cpprof__wall_busy);
 }
 
@@ -96,9 +96,9 @@ static void *
 run(void *arg)
 {
     struct cpprof__wall_ticker *w = arg;
-    uint64_t period = w->watch.period_ns, begin = w->start_ns;
+    uint64_t period = w->sampler.period_ns, begin = w->start_ns;
 
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     cpprof__own_thread_begin();
     prctl(PR_SET_NAME, "cpprof-wall");
     while (sleep_until(w, begin + draw(w, period))) {

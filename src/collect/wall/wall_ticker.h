@@ -7,7 +7,7 @@
 #define COLLECT_WALL_TICKER_H
 
 #include "collect/runtime/own_lock.h"
-#include "collect/wall/wall_watch.h"
+#include "collect/wall/wall_sampler.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -17,7 +17,7 @@ struct cpprof__wall_capture;
 struct cpprof__wall_ticker {
     struct cpprof_wall_options options;    /* whose rate and depth they are */
     bool is_for_recorder;                  /* kept, and not only captured */
-    struct cpprof__wall_watch watch;       /* guarded by busy, */
+    struct cpprof__wall_sampler sampler;   /* guarded by busy, */
     struct cpprof__wall_capture *captures; /* as they are */
     int64_t time_ns;
     uint64_t start_ns;

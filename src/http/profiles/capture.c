@@ -135,10 +135,10 @@ static void
 serve(struct cpprof__call *call, const struct kind *kind, int64_t seconds,
       uint32_t rate_hz)
 {
-    if (!cpprof__timed_enter(call))
+    if (!cpprof__timed_begin(call))
         return;
     run(call, kind, seconds, rate_hz);
-    cpprof__timed_leave();
+    cpprof__timed_end();
 }
 
 /* ---- CPU -------------------------------------------------------------- */

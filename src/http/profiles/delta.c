@@ -76,7 +76,7 @@ cpprof__http_delta(struct cpprof__call *call, struct cpprof_profile *profile,
     struct cpprof__buffer name = {0};
     int64_t seconds;
 
-    if (!take_seconds(call, value, &seconds) || !cpprof__timed_enter(call))
+    if (!take_seconds(call, value, &seconds) || !cpprof__timed_begin(call))
         return;
     cpprof__text_add(&name, call->name);
     cpprof__buffer_append(&name, "-delta", sizeof "-delta");
@@ -90,5 +90,5 @@ cpprof__http_delta(struct cpprof__call *call, struct cpprof_profile *profile,
                                           .n_body = -1},
             seconds);
     cpprof__buffer_free(&name);
-    cpprof__timed_leave();
+    cpprof__timed_end();
 }

@@ -28,7 +28,7 @@ wait_a_little(struct cpprof__call *call, uint64_t ns)
 }
 
 bool
-cpprof__gate_enter(struct cpprof__call *call)
+cpprof__turn_begin(struct cpprof__call *call)
 {
     uint64_t ns = LOOK_NS;
 
@@ -41,7 +41,7 @@ cpprof__gate_enter(struct cpprof__call *call)
 }
 
 void
-cpprof__gate_leave(void)
+cpprof__turn_end(void)
 {
     cpprof__timed_count_down(&made);
 }
@@ -55,7 +55,7 @@ cpprof__gate_begin(struct cpprof__gate *gate, struct cpprof__call *call,
     memset(gate, 0, sizeof *gate);
     gate->call = call;
     gate->head = *head;
-    gate->has_turn = cpprof__gate_enter(call);
+    gate->has_turn = cpprof__turn_begin(call);
     return gate->has_turn;
 }
 
@@ -63,7 +63,7 @@ static void
 end_turn(struct cpprof__gate *gate)
 {
     if (gate->has_turn)
-        cpprof__gate_leave();
+        cpprof__turn_end();
     gate->has_turn = false;
 }
 

@@ -20,9 +20,9 @@
 
 /* False: the client left before it was its turn, and the answer has failed. */
 bool
-cpprof__gate_enter(struct cpprof__call *call);
+cpprof__turn_begin(struct cpprof__call *call);
 void
-cpprof__gate_leave(void);
+cpprof__turn_end(void);
 
 /* A profile that is made in a turn. */
 struct cpprof__gate {

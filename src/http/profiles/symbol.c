@@ -88,7 +88,7 @@ make_chunk(struct cpprof__call *call, struct words *words,
 {
     struct cpprof__addresses *addresses;
 
-    if (!cpprof__gate_enter(call))
+    if (!cpprof__turn_begin(call))
         return;
     addresses = cpprof__addresses_open();
     if (addresses)
@@ -96,7 +96,7 @@ make_chunk(struct cpprof__call *call, struct words *words,
     else
         b->failed = true;
     cpprof__addresses_close(addresses);
-    cpprof__gate_leave();
+    cpprof__turn_end();
 }
 
 static void

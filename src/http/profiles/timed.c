@@ -52,7 +52,7 @@ cpprof__timed_count_down(struct cpprof__timed_count *count)
 static struct cpprof__timed_count running;
 
 bool
-cpprof__timed_enter(struct cpprof__call *call)
+cpprof__timed_begin(struct cpprof__call *call)
 {
     uint32_t max = call->request.max_captures;
 
@@ -67,7 +67,7 @@ cpprof__timed_enter(struct cpprof__call *call)
 }
 
 void
-cpprof__timed_leave(void)
+cpprof__timed_end(void)
 {
     cpprof__timed_count_down(&running);
 }

@@ -30,11 +30,11 @@ cpprof__timed_count_up(struct cpprof__timed_count *count, uint32_t max);
 void
 cpprof__timed_count_down(struct cpprof__timed_count *count);
 
-/* False: answered, there are too many at once. Else cpprof__timed_leave(). */
+/* False: answered, there are too many at once. Else cpprof__timed_end(). */
 bool
-cpprof__timed_enter(struct cpprof__call *call);
+cpprof__timed_begin(struct cpprof__call *call);
 void
-cpprof__timed_leave(void);
+cpprof__timed_end(void);
 
 /* False: the client has left, and the answer has failed. */
 bool

@@ -201,8 +201,8 @@ enter_sending(struct cpprof__http_request *r)
         CPPROF__STALL_NS + r->n_sent / CPPROF__PACE * UINT64_C(1000000000);
     uint64_t left = most > r->stalled_ns ? most - r->stalled_ns : 0;
 
-    cpprof__http_enter(r->connection, CPPROF__HTTP_SENDING,
-                       left < CPPROF__STALL_NS ? left : CPPROF__STALL_NS);
+    cpprof__http_set_state(r->connection, CPPROF__HTTP_SENDING,
+                           left < CPPROF__STALL_NS ? left : CPPROF__STALL_NS);
 }
 
 static ssize_t
@@ -247,7 +247,7 @@ cpprof__http_answer_read(void *request, uint64_t at, char *to, size_t n)
         return take(r, to, n);
     if (!r->has_worker)
         return end(r);
-    cpprof__http_enter(c, CPPROF__HTTP_SERVED, 0);
+    cpprof__http_set_state(c, CPPROF__HTTP_SERVED, 0);
     r->is_suspended = true;
     MHD_suspend_connection(c->mhd);
     return 0;

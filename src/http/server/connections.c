@@ -12,8 +12,8 @@
 #define STALLED_NS 1000000000u
 
 void
-cpprof__http_enter(struct cpprof__http_connection *c,
-                   enum cpprof__http_state state, uint64_t ns)
+cpprof__http_set_state(struct cpprof__http_connection *c,
+                       enum cpprof__http_state state, uint64_t ns)
 {
     c->state = state;
     c->since_ns = cpprof__now_ns(CLOCK_MONOTONIC);
@@ -33,8 +33,8 @@ cpprof__http_open(struct cpprof__http_server *s, int fd,
     c->fd = fd;
     c->inode = cpprof__http_inode(fd);
     c->server = s;
-    cpprof__http_enter(c, CPPROF__HTTP_HEAD,
-                       s->options.header_seconds * UINT64_C(1000000000));
+    cpprof__http_set_state(c, CPPROF__HTTP_HEAD,
+                           s->options.header_seconds * UINT64_C(1000000000));
     s->connections[s->n_connections++] = c;
     s->comes = c;
     /* On failure it closes fd. */
@@ -80,7 +80,7 @@ rank(const struct cpprof__http_connection *c)
 
 /* Their workers will see it. */
 void
-cpprof__http_leave_stalled(struct cpprof__http_server *s)
+cpprof__http_drop_stalled(struct cpprof__http_server *s)
 {
     uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
     size_t i;
@@ -109,7 +109,7 @@ cpprof__http_evict(struct cpprof__http_server *s)
     if (worst)
         cpprof__http_shut(worst, SHUT_RDWR);
     else
-        cpprof__http_leave_stalled(s);
+        cpprof__http_drop_stalled(s);
     MHD_run(s->mhd); /* closes what was shut */
     return s->n_connections < n;
 }

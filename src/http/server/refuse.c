@@ -51,7 +51,7 @@ cpprof__http_refuse(struct cpprof__http_request *r, unsigned status,
         MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
         MHD_add_response_header(response, "X-Go-Pprof", "1");
     }
-    cpprof__http_enter(c, CPPROF__HTTP_LINGER, CPPROF__LINGER_NS);
+    cpprof__http_set_state(c, CPPROF__HTTP_LINGER, CPPROF__LINGER_NS);
     result = MHD_queue_response(c->mhd, status, response);
     MHD_destroy_response(response);
     return result;
@@ -74,5 +74,5 @@ cpprof__http_refuse_midway(struct cpprof__http_request *r, unsigned status)
     r->is_refused = true;
     if (send(c->fd, answer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) == n)
         cpprof__http_shut(c, SHUT_WR);
-    cpprof__http_enter(c, CPPROF__HTTP_LINGER, CPPROF__LINGER_NS);
+    cpprof__http_set_state(c, CPPROF__HTTP_LINGER, CPPROF__LINGER_NS);
 }

@@ -34,9 +34,9 @@ cpprof__http_request(struct cpprof__http_connection *c, const char *target)
     r->left = -1;
     c->request = r;
     if (c->state == CPPROF__HTTP_IDLE)
-        cpprof__http_enter(c, CPPROF__HTTP_HEAD,
-                           c->server->options.header_seconds *
-                               UINT64_C(1000000000));
+        cpprof__http_set_state(c, CPPROF__HTTP_HEAD,
+                               c->server->options.header_seconds *
+                                   UINT64_C(1000000000));
     return r;
 }
 
@@ -61,7 +61,7 @@ cpprof__http_request_done(struct cpprof__http_request *r)
 
     c->request = NULL;
     if (c->state != CPPROF__HTTP_LINGER)
-        cpprof__http_enter(c, CPPROF__HTTP_IDLE, CPPROF__IDLE_NS);
+        cpprof__http_set_state(c, CPPROF__HTTP_IDLE, CPPROF__IDLE_NS);
     r->connection = NULL;
     if (r->has_worker)
         pthread_cond_signal(&r->changed);
@@ -260,12 +260,13 @@ serve(struct cpprof__http_request *r)
             return cpprof__http_refuse(r, 503,
                                        "Could not start: no thread for it");
         }
-        cpprof__http_enter(r->connection, CPPROF__HTTP_SERVED, 0);
+        cpprof__http_set_state(r->connection, CPPROF__HTTP_SERVED, 0);
     }
     if (!response)
         return r->has_worker ? suspend(r) : MHD_NO;
     r->response = NULL;
-    cpprof__http_enter(r->connection, CPPROF__HTTP_SENDING, CPPROF__STALL_NS);
+    cpprof__http_set_state(r->connection, CPPROF__HTTP_SENDING,
+                           CPPROF__STALL_NS);
     result = MHD_queue_response(r->connection->mhd, r->status, response);
     MHD_destroy_response(response);
     return result;

@@ -188,7 +188,7 @@ round_(struct cpprof__http_server *s)
     s->n_rounds = n_ready > 0 ? 0 : s->n_rounds + 1;
     MHD_run(s->mhd);
     if (s->first && s->n_workers == s->max_workers)
-        cpprof__http_leave_stalled(s);
+        cpprof__http_drop_stalled(s);
     if (fds[CPPROF__HTTP_LISTEN].revents)
         accept_some(s);
     return true;

@@ -213,12 +213,12 @@ cpprof__http_shut(struct cpprof__http_connection *c, int how);
 void
 cpprof__http_forget(struct cpprof__http_connection *c);
 void
-cpprof__http_enter(struct cpprof__http_connection *c,
-                   enum cpprof__http_state state, uint64_t ns);
+cpprof__http_set_state(struct cpprof__http_connection *c,
+                       enum cpprof__http_state state, uint64_t ns);
 
 /* Of those that are being served, those whose reader takes nothing. */
 void
-cpprof__http_leave_stalled(struct cpprof__http_server *s);
+cpprof__http_drop_stalled(struct cpprof__http_server *s);
 
 /* Make room for a new one. False: all are being served. */
 bool

@@ -42,7 +42,7 @@ struct cpprof_pprof_merger {
 
 /* The result's number of a source's string, or CPPROF__NO_STRING. */
 static uint32_t
-place_string(struct cpprof_pprof_merger *m, uint32_t string)
+merged_string(struct cpprof_pprof_merger *m, uint32_t string)
 {
     const struct cpprof__strings *from = &m->p->strings;
 
@@ -54,7 +54,7 @@ place_string(struct cpprof_pprof_merger *m, uint32_t string)
 }
 
 static uint32_t
-place_labels(struct cpprof_pprof_merger *m, uint32_t set)
+merged_labels(struct cpprof_pprof_merger *m, uint32_t set)
 {
     struct cpprof_pprof_label few[16], *labels = few;
     size_t n, i;
@@ -68,9 +68,9 @@ place_labels(struct cpprof_pprof_merger *m, uint32_t set)
         labels = malloc(n * sizeof *labels);
     for (i = 0; labels && ok && i < n; i++) {
         labels[i] = from[i];
-        labels[i].key = place_string(m, from[i].key);
-        labels[i].text = place_string(m, from[i].text);
-        labels[i].unit = place_string(m, from[i].unit);
+        labels[i].key = merged_string(m, from[i].key);
+        labels[i].text = merged_string(m, from[i].text);
+        labels[i].unit = merged_string(m, from[i].unit);
         ok = labels[i].key != CPPROF__NO_STRING &&
              labels[i].text != CPPROF__NO_STRING &&
              labels[i].unit != CPPROF__NO_STRING;
@@ -137,15 +137,15 @@ intern_mapping(struct cpprof_pprof_merger *m,
 }
 
 static bool
-place_mapping(struct cpprof_pprof_merger *m, uint32_t mapping)
+merged_mapping(struct cpprof_pprof_merger *m, uint32_t mapping)
 {
     struct placed_mapping *placed = &m->mapping_at[mapping];
     struct cpprof_pprof_mapping copy = m->p->mappings.at[mapping];
 
     if (placed->at != NOWHERE)
         return true;
-    copy.file = place_string(m, copy.file);
-    copy.build_id = place_string(m, copy.build_id);
+    copy.file = merged_string(m, copy.file);
+    copy.build_id = merged_string(m, copy.build_id);
     if (copy.file == CPPROF__NO_STRING || copy.build_id == CPPROF__NO_STRING)
         return false;
     placed->at = intern_mapping(m, &copy);
@@ -191,15 +191,15 @@ intern_function(struct cpprof_pprof_merger *m,
 }
 
 static uint32_t
-place_function(struct cpprof_pprof_merger *m, uint32_t function)
+merged_function(struct cpprof_pprof_merger *m, uint32_t function)
 {
     struct cpprof_pprof_function copy = m->p->functions.at[function];
 
     if (m->function_at[function] != NOWHERE)
         return m->function_at[function];
-    copy.name = place_string(m, copy.name);
-    copy.system_name = place_string(m, copy.system_name);
-    copy.file = place_string(m, copy.file);
+    copy.name = merged_string(m, copy.name);
+    copy.system_name = merged_string(m, copy.system_name);
+    copy.file = merged_string(m, copy.file);
     if (copy.name == CPPROF__NO_STRING ||
         copy.system_name == CPPROF__NO_STRING || copy.file == CPPROF__NO_STRING)
         return NOWHERE;
@@ -266,7 +266,7 @@ copy_lines(struct cpprof_pprof_merger *m, const struct cpprof_pprof_location *l)
     for (i = 0; i < l->n_lines; i++) {
         struct cpprof_pprof_line line = m->p->lines.at[l->first_line + i];
 
-        line.function = place_function(m, line.function);
+        line.function = merged_function(m, line.function);
         if (line.function == NOWHERE)
             return false;
         m->out->lines.at[m->out->lines.n + i] = line;
@@ -296,7 +296,7 @@ intern_location(struct cpprof_pprof_merger *m,
 }
 
 static uint32_t
-place_location(struct cpprof_pprof_merger *m, uint32_t location)
+merged_location(struct cpprof_pprof_merger *m, uint32_t location)
 {
     struct cpprof_pprof_location copy = m->p->locations.at[location];
 
@@ -305,7 +305,7 @@ place_location(struct cpprof_pprof_merger *m, uint32_t location)
     if (copy.mapping != CPPROF_PPROF_NONE) {
         const struct placed_mapping *placed = &m->mapping_at[copy.mapping];
 
-        if (!place_mapping(m, copy.mapping))
+        if (!merged_mapping(m, copy.mapping))
             return NOWHERE;
         copy.mapping = placed->at;
         copy.address += placed->shift;
@@ -398,14 +398,14 @@ make_ready(struct cpprof_pprof_merger *m, size_t sample, struct batch *batch)
     const uint32_t *from = m->p->frames.at + copy.first_frame;
     uint32_t i;
 
-    copy.labels = place_labels(m, copy.labels);
+    copy.labels = merged_labels(m, copy.labels);
     if (copy.labels == NOWHERE ||
         !CPPROF__ARRAY_ROOM(&out->frames,
                             batch->frames_end - out->frames.n + copy.n_frames))
         return false;
     copy.first_frame = batch->frames_end;
     for (i = 0; i < copy.n_frames; i++) {
-        uint32_t at = place_location(m, from[i]);
+        uint32_t at = merged_location(m, from[i]);
 
         if (at == NOWHERE)
             return false;
@@ -421,7 +421,7 @@ make_ready(struct cpprof_pprof_merger *m, size_t sample, struct batch *batch)
 
 /* Add what is ready to the result. */
 static bool
-place_batch(struct cpprof_pprof_merger *m, struct batch *batch)
+merge_batch(struct cpprof_pprof_merger *m, struct batch *batch)
 {
     size_t i, j;
 
@@ -467,8 +467,8 @@ copy_types(struct cpprof_pprof_merger *m)
     for (i = 0; i < p->sample_types.n; i++) {
         struct cpprof_pprof_value_type t = p->sample_types.at[i];
 
-        t.type = place_string(m, t.type);
-        t.unit = place_string(m, t.unit);
+        t.type = merged_string(m, t.type);
+        t.unit = merged_string(m, t.unit);
         if (t.type == CPPROF__NO_STRING || t.unit == CPPROF__NO_STRING)
             return false;
         out->sample_types.at[out->sample_types.n++] = t;
@@ -482,10 +482,10 @@ begin_head(struct cpprof_pprof_merger *m)
 {
     struct cpprof_pprof_info *head = &m->out->info;
 
-    head->period_type.type = place_string(m, m->p->info.period_type.type);
-    head->period_type.unit = place_string(m, m->p->info.period_type.unit);
-    head->drop_frames = place_string(m, m->p->info.drop_frames);
-    head->keep_frames = place_string(m, m->p->info.keep_frames);
+    head->period_type.type = merged_string(m, m->p->info.period_type.type);
+    head->period_type.unit = merged_string(m, m->p->info.period_type.unit);
+    head->drop_frames = merged_string(m, m->p->info.drop_frames);
+    head->keep_frames = merged_string(m, m->p->info.keep_frames);
     return head->period_type.type != CPPROF__NO_STRING &&
            head->period_type.unit != CPPROF__NO_STRING &&
            head->drop_frames != CPPROF__NO_STRING &&
@@ -508,7 +508,7 @@ add_comments(struct cpprof_pprof_merger *m)
     size_t i;
 
     for (i = 0; i < m->p->comments.n; i++) {
-        uint32_t string = place_string(m, m->p->comments.at[i]);
+        uint32_t string = merged_string(m, m->p->comments.at[i]);
         struct wanted wanted = {out, &string};
         uint64_t hash = cpprof__hash_u64(string);
 
@@ -540,9 +540,9 @@ add_head(struct cpprof_pprof_merger *m)
     if (!out->period || out->period < in->period)
         out->period = in->period;
     if (!out->default_sample_type)
-        out->default_sample_type = place_string(m, in->default_sample_type);
+        out->default_sample_type = merged_string(m, in->default_sample_type);
     if (!out->doc_url)
-        out->doc_url = place_string(m, in->doc_url);
+        out->doc_url = merged_string(m, in->doc_url);
     return out->default_sample_type != CPPROF__NO_STRING &&
            out->doc_url != CPPROF__NO_STRING && add_comments(m);
 }
@@ -630,10 +630,10 @@ add_samples(struct cpprof_pprof_merger *m)
     for (i = 0; i < m->p->samples.n; i++) {
         if (!is_zero(m->p, i) && !make_ready(m, i, &batch))
             return false;
-        if (batch.n == BATCH && !place_batch(m, &batch))
+        if (batch.n == BATCH && !merge_batch(m, &batch))
             return false;
     }
-    return place_batch(m, &batch);
+    return merge_batch(m, &batch);
 }
 
 static bool
@@ -642,7 +642,7 @@ add_source(struct cpprof_pprof_merger *m)
 
     if ((!m->n_sources && !begin_head(m)) || !add_head(m))
         return false;
-    if (!m->out->mappings.n && m->p->mappings.n && !place_mapping(m, 0))
+    if (!m->out->mappings.n && m->p->mappings.n && !merged_mapping(m, 0))
         return false;
     return add_samples(m);
 }

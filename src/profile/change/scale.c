@@ -189,9 +189,9 @@ keep_default(struct cpprof_pprof *p)
     p->info.default_sample_type = p->sample_types.at[0].type;
 }
 
-/* Make the values of p those at n old places. */
+/* Make the values of p those at n old columns. */
 static bool
-keep_types(struct cpprof_pprof *p, const size_t *places, size_t n)
+keep_types(struct cpprof_pprof *p, const size_t *columns, size_t n)
 {
     size_t n_old = p->sample_types.n, sample, i;
     struct cpprof_pprof_value_type *types = malloc(n * sizeof *types);
@@ -200,11 +200,11 @@ keep_types(struct cpprof_pprof *p, const size_t *places, size_t n)
 
     for (sample = 0; ok && sample < p->samples.n; sample++) {
         for (i = 0; i < n; i++)
-            values[i] = p->values.at[sample * n_old + places[i]];
+            values[i] = p->values.at[sample * n_old + columns[i]];
         memcpy(p->values.at + sample * n, values, n * sizeof *values);
     }
     for (i = 0; ok && i < n; i++)
-        types[i] = p->sample_types.at[places[i]];
+        types[i] = p->sample_types.at[columns[i]];
     if (ok) {
         memcpy(p->sample_types.at, types, n * sizeof *types);
         p->sample_types.n = n;
@@ -217,12 +217,12 @@ keep_types(struct cpprof_pprof *p, const size_t *places, size_t n)
 }
 
 static bool
-is_identity(const size_t *places, size_t n)
+is_identity(const size_t *columns, size_t n)
 {
     size_t i;
 
     for (i = 0; i < n; i++)
-        if (places[i] != i)
+        if (columns[i] != i)
             return false;
     return true;
 }

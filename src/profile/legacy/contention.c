@@ -191,7 +191,7 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
     rows->p->info.duration_ns =
         cpprof__wrapping_product(c.duration_ms, 1000 * 1000);
     status = read_rows(rows, &c, recognized, error);
-    return status == CPPROF_OK && *recognized ? cpprof__rows_finish(rows, error)
+    return status == CPPROF_OK && *recognized ? cpprof__rows_end(rows, error)
                                               : status;
 }
 

@@ -97,7 +97,7 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
             break;
         status = read_row(rows, error);
     }
-    return status == CPPROF_OK ? cpprof__rows_finish(rows, error) : status;
+    return status == CPPROF_OK ? cpprof__rows_end(rows, error) : status;
 }
 
 enum cpprof_status

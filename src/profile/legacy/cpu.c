@@ -79,43 +79,43 @@ struct reader {
     struct cpprof_pprof *p;
     struct words words;
     bool is_java;
-    /* Open addressing; at most half of the places are in use. An index would
-     * look at the location for each frame: here it is one place. */
-    struct place {
+    /* Open addressing; at most half of the slots are in use. An index would
+     * look at the location for each frame: here it is one slot. */
+    struct slot {
         uint64_t address;
         uint32_t location; /* CPPROF_PPROF_NONE: empty */
-    } * places;
-    size_t n_places; /* 0 or a power of two */
+    } * slots;
+    size_t n_slots; /* 0 or a power of two */
 };
 
-static struct place *
-find_place(const struct reader *r, uint64_t address)
+static struct slot *
+find_slot(const struct reader *r, uint64_t address)
 {
-    size_t mask = r->n_places - 1;
+    size_t mask = r->n_slots - 1;
     size_t i = cpprof__hash_u64(address) & mask;
 
-    while (r->places[i].location != CPPROF_PPROF_NONE &&
-           r->places[i].address != address)
+    while (r->slots[i].location != CPPROF_PPROF_NONE &&
+           r->slots[i].address != address)
         i = (i + 1) & mask;
-    return &r->places[i];
+    return &r->slots[i];
 }
 
 static bool
-grow_places(struct reader *r)
+grow_slots(struct reader *r)
 {
-    size_t n = r->n_places ? 2 * r->n_places : 1024, i;
-    struct place *places = malloc(n * sizeof *places);
+    size_t n = r->n_slots ? 2 * r->n_slots : 1024, i;
+    struct slot *slots = malloc(n * sizeof *slots);
 
-    if (!places)
+    if (!slots)
         return false;
-    memset(places, 0xff, n * sizeof *places);
-    free(r->places);
-    r->places = places;
-    r->n_places = n;
+    memset(slots, 0xff, n * sizeof *slots);
+    free(r->slots);
+    r->slots = slots;
+    r->n_slots = n;
     for (i = 0; i < r->p->locations.n; i++) {
         uint64_t address = r->p->locations.at[i].address;
 
-        *find_place(r, address) = (struct place){address, (uint32_t)i};
+        *find_slot(r, address) = (struct slot){address, (uint32_t)i};
     }
     return true;
 }
@@ -125,22 +125,22 @@ static uint32_t
 location_of(struct reader *r, uint64_t address)
 {
     struct cpprof_pprof_location *l;
-    struct place *place;
+    struct slot *slot;
 
-    if (r->p->locations.n >= r->n_places / 2 && !grow_places(r))
+    if (r->p->locations.n >= r->n_slots / 2 && !grow_slots(r))
         return CPPROF_PPROF_NONE;
-    place = find_place(r, address);
-    if (place->location != CPPROF_PPROF_NONE)
-        return place->location;
+    slot = find_slot(r, address);
+    if (slot->location != CPPROF_PPROF_NONE)
+        return slot->location;
     if (r->p->locations.n == CPPROF_PPROF_NONE ||
         !(l = CPPROF__ARRAY_ADD(&r->p->locations)))
         return CPPROF_PPROF_NONE;
-    place->address = address;
-    place->location = (uint32_t)r->p->locations.n - 1;
+    slot->address = address;
+    slot->location = (uint32_t)r->p->locations.n - 1;
     *l = (struct cpprof_pprof_location){.id = r->p->locations.n,
                                         .address = address,
                                         .mapping = CPPROF_PPROF_NONE};
-    return place->location;
+    return slot->location;
 }
 
 /* ------------------------------------------------------------ samples ---- */
@@ -345,8 +345,8 @@ describe(struct cpprof_pprof *p, uint64_t period_us)
 static enum cpprof_status
 finish(struct reader *r, struct cpprof_error *error)
 {
-    struct cpprof__lines lines = {(const char *)r->words.next,
-                                  (const char *)r->words.end};
+    struct cpprof__legacy_lines lines = {(const char *)r->words.next,
+                                         (const char *)r->words.end};
     enum cpprof_status status;
     size_t i;
 
@@ -375,7 +375,7 @@ cpprof__read_cpu(const char *data, size_t n, struct cpprof_pprof *p,
     if (!*recognized)
         return CPPROF_OK;
     end = describe(p, period) ? read_records(&r) : RECORD_NO_MEMORY;
-    free(r.places);
+    free(r.slots);
     *recognized = end != RECORD_BAD;
     if (end == RECORD_NO_MEMORY)
         return cpprof__fail_nomem(error);

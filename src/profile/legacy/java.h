@@ -17,7 +17,7 @@
  * Source: legacy_java_profile.go parseJavaLocations.
  */
 enum cpprof_status
-cpprof__read_java_locations(struct cpprof__lines *lines, struct cpprof_pprof *p,
-                            struct cpprof_error *error);
+cpprof__read_java_locations(struct cpprof__legacy_lines *lines,
+                            struct cpprof_pprof *p, struct cpprof_error *error);
 
 #endif

@@ -253,8 +253,8 @@ finish(struct cpprof_pprof *p, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof__read_java_locations(struct cpprof__lines *lines, struct cpprof_pprof *p,
-                            struct cpprof_error *error)
+cpprof__read_java_locations(struct cpprof__legacy_lines *lines,
+                            struct cpprof_pprof *p, struct cpprof_error *error)
 {
     struct table t = {.maker.p = p};
     enum cpprof_status status = CPPROF_OK;

@@ -161,7 +161,7 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
         else if (line.n && line.at[0] != 't' && line.at[0] != '#')
             status = bad_line(line, error);
     }
-    return status == CPPROF_OK ? cpprof__rows_finish(rows, error) : status;
+    return status == CPPROF_OK ? cpprof__rows_end(rows, error) : status;
 }
 
 enum cpprof_status

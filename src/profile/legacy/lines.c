@@ -4,7 +4,7 @@
 #include <string.h>
 
 bool
-cpprof__next_line(struct cpprof__lines *lines, struct cpprof__text *line)
+cpprof__next_line(struct cpprof__legacy_lines *lines, struct cpprof__text *line)
 {
     size_t left = (size_t)(lines->end - lines->next);
     const char *end;
@@ -96,7 +96,8 @@ read_hex(const char **at, const char *end, uint64_t *value)
 }
 
 bool
-cpprof__hex_addresses(struct cpprof__text text, struct cpprof__addresses *out,
+cpprof__hex_addresses(struct cpprof__text text,
+                      struct cpprof__legacy_addresses *out,
                       struct cpprof__text *failed_at)
 {
     const char *at = text.at, *end = text.at + text.n;

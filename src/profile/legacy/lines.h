@@ -13,13 +13,14 @@ struct cpprof__text {
     size_t n;
 };
 
-struct cpprof__lines {
+struct cpprof__legacy_lines {
     const char *next, *end;
 };
 
 /* The next line without its end ("\n" or "\r\n"); false behind the last. */
 bool
-cpprof__next_line(struct cpprof__lines *lines, struct cpprof__text *line);
+cpprof__next_line(struct cpprof__legacy_lines *lines,
+                  struct cpprof__text *line);
 
 /* Without ASCII white space at both ends. */
 struct cpprof__text
@@ -44,13 +45,14 @@ cpprof__is_maps_sentinel(struct cpprof__text line);
  * *failed_at the word, when one does not fit 64 bits; true and out->nomem when
  * out of memory. The caller frees out->list.
  */
-struct cpprof__addresses {
+struct cpprof__legacy_addresses {
     CPPROF__ARRAY(uint64_t) list;
     bool nomem;
 };
 
 bool
-cpprof__hex_addresses(struct cpprof__text text, struct cpprof__addresses *out,
+cpprof__hex_addresses(struct cpprof__text text,
+                      struct cpprof__legacy_addresses *out,
                       struct cpprof__text *failed_at);
 
 #endif

@@ -383,7 +383,7 @@ read_line(struct maps *m, struct cpprof__text line)
 }
 
 enum cpprof_status
-cpprof__parse_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
+cpprof__parse_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
                    struct cpprof_error *error)
 {
     struct maps m = {.p = p};
@@ -399,7 +399,7 @@ cpprof__parse_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
 }
 
 enum cpprof_status
-cpprof__read_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
+cpprof__read_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
                   struct cpprof_error *error)
 {
     enum cpprof_status status = cpprof__parse_maps(lines, p, error);
@@ -410,8 +410,9 @@ cpprof__read_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
 }
 
 enum cpprof_status
-cpprof__read_sections(struct cpprof__lines *lines, struct cpprof__text line,
-                      struct cpprof_pprof *p, struct cpprof_error *error)
+cpprof__read_sections(struct cpprof__legacy_lines *lines,
+                      struct cpprof__text line, struct cpprof_pprof *p,
+                      struct cpprof_error *error)
 {
     while (!cpprof__is_maps_sentinel(line) && cpprof__next_line(lines, &line))
         ;

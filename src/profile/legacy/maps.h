@@ -15,7 +15,7 @@
 
 /* Append the executable mappings of the lines to p->mappings. */
 enum cpprof_status
-cpprof__parse_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
+cpprof__parse_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
                    struct cpprof_error *error);
 
 /* Join adjacent mappings, put the program's first. No location may have a
@@ -37,7 +37,7 @@ cpprof__remap(struct cpprof_pprof *p, struct cpprof_error *error);
  * their end: that is how a profile without a memory map is finished.
  */
 enum cpprof_status
-cpprof__read_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
+cpprof__read_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
                   struct cpprof_error *error);
 
 /*
@@ -45,7 +45,8 @@ cpprof__read_maps(struct cpprof__lines *lines, struct cpprof_pprof *p,
  * `line` is the line that was read last: it may be the sentinel.
  */
 enum cpprof_status
-cpprof__read_sections(struct cpprof__lines *lines, struct cpprof__text line,
-                      struct cpprof_pprof *p, struct cpprof_error *error);
+cpprof__read_sections(struct cpprof__legacy_lines *lines,
+                      struct cpprof__text line, struct cpprof_pprof *p,
+                      struct cpprof_error *error);
 
 #endif

@@ -92,7 +92,7 @@ cpprof__rows_sample(struct cpprof__rows *rows, enum cpprof__stack_kind kind,
 }
 
 enum cpprof_status
-cpprof__rows_finish(struct cpprof__rows *rows, struct cpprof_error *error)
+cpprof__rows_end(struct cpprof__rows *rows, struct cpprof_error *error)
 {
     if (rows->maker.failed)
         return cpprof__fail_nomem(error);

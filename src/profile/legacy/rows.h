@@ -15,11 +15,11 @@
 #include "profile/model/make.h"
 
 struct cpprof__rows {
-    struct cpprof__lines lines;
+    struct cpprof__legacy_lines lines;
     struct cpprof__text line; /* read last; empty before and behind them */
     struct cpprof_pprof *p;
-    struct cpprof__maker maker;     /* its failure ends the reading */
-    struct cpprof__addresses stack; /* of the next sample, leaf first */
+    struct cpprof__maker maker;            /* its failure ends the reading */
+    struct cpprof__legacy_addresses stack; /* of the next sample, leaf first */
     CPPROF__ARRAY(uint32_t) frames;
 };
 
@@ -59,6 +59,6 @@ cpprof__rows_sample(struct cpprof__rows *rows, enum cpprof__stack_kind kind,
 
 /* Read the sections from rows->line on, and give locations their mappings. */
 enum cpprof_status
-cpprof__rows_finish(struct cpprof__rows *rows, struct cpprof_error *error);
+cpprof__rows_end(struct cpprof__rows *rows, struct cpprof_error *error);
 
 #endif

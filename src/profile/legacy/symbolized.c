@@ -36,9 +36,9 @@ take_address(struct cpprof__text *line, uint64_t *address)
 }
 
 static bool
-add_line(struct cpprof__names *names, struct cpprof__text line)
+add_line(struct cpprof__legacy_names *names, struct cpprof__text line)
 {
-    struct cpprof__name *added;
+    struct cpprof__legacy_name *added;
     uint64_t address;
 
     if (cpprof__begins(line, "binary=")) {
@@ -51,23 +51,23 @@ add_line(struct cpprof__names *names, struct cpprof__text line)
         return true;
     added = CPPROF__ARRAY_ADD(&names->list);
     if (added)
-        *added = (struct cpprof__name){address, cpprof__trim(line)};
+        *added = (struct cpprof__legacy_name){address, cpprof__trim(line)};
     return added != NULL;
 }
 
 static int
 compare_names(const void *a, const void *b)
 {
-    const struct cpprof__name *x = a, *y = b;
+    const struct cpprof__legacy_name *x = a, *y = b;
 
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
 enum cpprof_status
-cpprof__read_names(const char **data, size_t *n, struct cpprof__names *out,
-                   struct cpprof_error *error)
+cpprof__read_names(const char **data, size_t *n,
+                   struct cpprof__legacy_names *out, struct cpprof_error *error)
 {
-    struct cpprof__lines lines = {*data, *data + *n};
+    struct cpprof__legacy_lines lines = {*data, *data + *n};
     struct cpprof__text line;
     bool ok = true;
 
@@ -87,10 +87,10 @@ cpprof__read_names(const char **data, size_t *n, struct cpprof__names *out,
     return CPPROF_OK;
 }
 
-static const struct cpprof__name *
-find(const struct cpprof__names *names, uint64_t address)
+static const struct cpprof__legacy_name *
+find(const struct cpprof__legacy_names *names, uint64_t address)
 {
-    struct cpprof__name wanted = {.address = address};
+    struct cpprof__legacy_name wanted = {.address = address};
 
     return names->list.n ? bsearch(&wanted, names->list.at, names->list.n,
                                    sizeof wanted, compare_names)
@@ -136,10 +136,10 @@ add_names(struct cpprof__maker *m, struct cpprof__text names,
 /* Addresses of calls were made one lower when the names were looked up, by
  * old versions also in the profile: then it has been done twice by now. */
 static bool
-name_location(struct cpprof__maker *m, const struct cpprof__names *names,
+name_location(struct cpprof__maker *m, const struct cpprof__legacy_names *names,
               struct cpprof_pprof_location *l)
 {
-    const struct cpprof__name *found = find(names, l->address);
+    const struct cpprof__legacy_name *found = find(names, l->address);
 
     if (!found)
         found = find(names, l->address + 1);
@@ -151,8 +151,8 @@ name_location(struct cpprof__maker *m, const struct cpprof__names *names,
 }
 
 enum cpprof_status
-cpprof__apply_names(const struct cpprof__names *names, struct cpprof_pprof *p,
-                    struct cpprof_error *error)
+cpprof__apply_names(const struct cpprof__legacy_names *names,
+                    struct cpprof_pprof *p, struct cpprof_error *error)
 {
     struct cpprof__maker m = {.p = p};
     bool ok = true;

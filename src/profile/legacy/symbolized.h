@@ -17,14 +17,14 @@
 #include "profile/legacy/lines.h"
 #include "profile/model/model.h"
 
-struct cpprof__name {
+struct cpprof__legacy_name {
     uint64_t address;
     struct cpprof__text names; /* "outer--inner", in the input */
 };
 
 /* Zero bytes is a valid, empty table. */
-struct cpprof__names {
-    CPPROF__ARRAY(struct cpprof__name) list; /* by address */
+struct cpprof__legacy_names {
+    CPPROF__ARRAY(struct cpprof__legacy_name) list; /* by address */
     struct cpprof__text binary;
 };
 
@@ -33,12 +33,13 @@ struct cpprof__names {
  * are none nothing moves.
  */
 enum cpprof_status
-cpprof__read_names(const char **data, size_t *n, struct cpprof__names *out,
+cpprof__read_names(const char **data, size_t *n,
+                   struct cpprof__legacy_names *out,
                    struct cpprof_error *error);
 
 /* Give its names to each location. */
 enum cpprof_status
-cpprof__apply_names(const struct cpprof__names *names, struct cpprof_pprof *p,
-                    struct cpprof_error *error);
+cpprof__apply_names(const struct cpprof__legacy_names *names,
+                    struct cpprof_pprof *p, struct cpprof_error *error);
 
 #endif

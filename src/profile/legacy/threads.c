@@ -190,7 +190,7 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
     cpprof__make_period(&rows->maker, "thread", "count", 1);
     status = read_threads(rows, line, recognized, error);
     if (status == CPPROF_OK && *recognized)
-        status = cpprof__rows_finish(rows, error);
+        status = cpprof__rows_end(rows, error);
     if (status == CPPROF_OK)
         drop_double_leaves(rows->p);
     return status;

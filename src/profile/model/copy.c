@@ -31,8 +31,8 @@ copy_block(void **to, size_t *capacity, const void *from, size_t n,
 static bool
 copy_index(struct cpprof__index *to, const struct cpprof__index *from)
 {
-    if (!copy_block((void **)&to->places, &to->capacity, from->places,
-                    from->capacity, sizeof *to->places))
+    if (!copy_block((void **)&to->slots, &to->capacity, from->slots,
+                    from->capacity, sizeof *to->slots))
         return false;
     to->n = from->n;
     return true;

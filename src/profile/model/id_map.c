@@ -55,7 +55,7 @@ find(const struct cpprof__id_map *map, uint64_t id)
 {
     struct wanted wanted = {map, id};
 
-    return cpprof__index_find(&map->places, cpprof__hash_u64(id), is_wanted,
+    return cpprof__index_find(&map->index, cpprof__hash_u64(id), is_wanted,
                               &wanted);
 }
 
@@ -76,7 +76,7 @@ set_sparse(struct cpprof__id_map *map, uint64_t id, uint32_t index)
     if (at == CPPROF__INDEX_NONE) {
         at = (uint32_t)map->sparse.n;
         if (!CPPROF__ARRAY_ROOM(&map->sparse, 1) ||
-            !cpprof__index_add(&map->places, cpprof__hash_u64(id), at))
+            !cpprof__index_add(&map->index, cpprof__hash_u64(id), at))
             return false;
         map->sparse.n++;
     }
@@ -111,6 +111,6 @@ cpprof__id_map_free(struct cpprof__id_map *map)
 {
     free(map->dense);
     CPPROF__ARRAY_FREE(&map->sparse);
-    cpprof__index_free(&map->places);
+    cpprof__index_free(&map->index);
     memset(map, 0, sizeof *map);
 }

@@ -21,7 +21,7 @@ struct cpprof__id_map {
         uint32_t index;
     })
     sparse;
-    struct cpprof__index places; /* id -> sparse */
+    struct cpprof__index index; /* id -> sparse */
 };
 
 /* Of n records of `stride` bytes, each of which begins with its 64-bit id;

@@ -52,8 +52,8 @@ cpprof__sink_mind(struct cpprof__sink *sink)
 }
 
 enum cpprof_status
-cpprof__sink_finish(struct cpprof__sink *sink, enum cpprof_status status,
-                    struct cpprof_error *error)
+cpprof__sink_end(struct cpprof__sink *sink, enum cpprof_status status,
+                 struct cpprof_error *error)
 {
     int close_failure = 0;
 

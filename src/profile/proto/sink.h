@@ -34,7 +34,7 @@ cpprof__sink_broken(const struct cpprof__sink *sink)
 /* Hand over the rest, close the writer, free the buffer. `status` is what came
  * before; returned if it is a failure. */
 enum cpprof_status
-cpprof__sink_finish(struct cpprof__sink *sink, enum cpprof_status status,
-                    struct cpprof_error *error);
+cpprof__sink_end(struct cpprof__sink *sink, enum cpprof_status status,
+                 struct cpprof_error *error);
 
 #endif

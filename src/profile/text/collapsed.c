@@ -130,7 +130,7 @@ look_at(struct cpprof__text line, struct shape *shape)
 static struct shape
 look(const char *data, size_t n)
 {
-    struct cpprof__lines lines = {data, data + n};
+    struct cpprof__legacy_lines lines = {data, data + n};
     struct shape shape = {.two_counts = true};
     uint64_t n_lines = 0, n_fit = 0;
     struct cpprof__text line;
@@ -249,7 +249,7 @@ add_line(struct stacks *s, struct cpprof__text line, bool two_counts)
 static void
 add_lines(struct stacks *s, const char *data, size_t n, bool two_counts)
 {
-    struct cpprof__lines lines = {data, data + n};
+    struct cpprof__legacy_lines lines = {data, data + n};
     struct cpprof__text line;
 
     if (two_counts)

@@ -470,7 +470,7 @@ finish(struct script *s)
 static bool
 recognize(const char *data, size_t n)
 {
-    struct cpprof__lines lines = {data, data + n};
+    struct cpprof__legacy_lines lines = {data, data + n};
     struct cpprof__perf_header header;
     struct cpprof__perf_frame frame;
     struct cpprof__text line;
@@ -517,7 +517,7 @@ enum cpprof_status
 cpprof__read_perf_script(const char *data, size_t n, struct cpprof_pprof *p,
                          bool *recognized, struct cpprof_error *error)
 {
-    struct cpprof__lines lines = {data, data + n};
+    struct cpprof__legacy_lines lines = {data, data + n};
     struct script s = {.maker.p = p};
     enum cpprof_status status = CPPROF_OK;
     struct cpprof__text line;

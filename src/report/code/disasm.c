@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Instructions shorter than this have their place on the same line. */
+/* Instructions shorter than this have their source line on the same line. */
 #define SHORT_BYTES 40
 
 /* A node that is in one of the binaries. */
@@ -85,8 +85,8 @@ find_wanted(struct disasm *d)
     if (!d->wanted)
         return false;
     for (i = 0; i < t->rows.n; i++) {
-        const struct cpprof__row *row = &t->rows.at[i];
-        uint32_t object = cpprof__row_node(t, i)->object;
+        const struct cpprof__report_row *row = &t->rows.at[i];
+        uint32_t object = cpprof__report_row_node(t, i)->object;
 
         if (object && !d->wanted[object])
             d->wanted[object] = cpprof__regexp_matches(
@@ -110,8 +110,8 @@ by_address(const void *x, const void *y, void *ctx)
 
 /* Add the nodes of a mapping, by address. */
 static bool
-place_nodes(struct disasm *d, const struct cpprof__image *image,
-            const struct cpprof__place *place)
+locate_nodes(struct disasm *d, const struct cpprof__image *image,
+             const struct cpprof__mapped_range *range)
 {
     const struct cpprof__trimmed *t = &d->t;
     size_t first = d->placed.n, i;
@@ -119,11 +119,11 @@ place_nodes(struct disasm *d, const struct cpprof__image *image,
     if (!CPPROF__ARRAY_ROOM(&d->placed, t->rows.n))
         return false;
     for (i = 0; i < t->rows.n; i++) {
-        uint64_t pc = cpprof__row_node(t, i)->address;
+        uint64_t pc = cpprof__report_row_node(t, i)->address;
         struct placed placed = {.node = t->rows.at[i].node};
 
-        if (pc >= place->start && pc < place->limit &&
-            cpprof__image_address(image, place, pc, &placed.address))
+        if (pc >= range->start && pc < range->limit &&
+            cpprof__image_address(image, range, pc, &placed.address))
             d->placed.at[d->placed.n++] = placed;
     }
     if (d->placed.n > first)
@@ -173,7 +173,7 @@ static enum cpprof_status
 add_mapping(struct disasm *d, uint32_t mapping)
 {
     const struct cpprof_pprof_mapping *m = &d->t.g.p->mappings.at[mapping];
-    struct cpprof__place place = {m->start, m->limit, m->offset};
+    struct cpprof__mapped_range range = {m->start, m->limit, m->offset};
     size_t n_symbols = d->symbols.at.n, n_placed = d->placed.n;
     const char *path = string_of(d, m->file);
     struct cpprof__image image = {0};
@@ -183,7 +183,7 @@ add_mapping(struct disasm *d, uint32_t mapping)
 
     if (status == CPPROF_OK &&
         (d->address < m->start || d->address >= m->limit ||
-         !cpprof__image_address(&image, &place, d->address, &address)))
+         !cpprof__image_address(&image, &range, d->address, &address)))
         address = 0;
     if (status == CPPROF_OK)
         status = cpprof__object_symbols_add(&d->symbols, d->t.r->options->tools,
@@ -191,7 +191,7 @@ add_mapping(struct disasm *d, uint32_t mapping)
     if (status != CPPROF_OK && status != CPPROF_NOMEM)
         warn(d, &error);
     else if (status == CPPROF_OK &&
-             (!place_nodes(d, &image, &place) ||
+             (!locate_nodes(d, &image, &range) ||
               !add_routines(d, mapping, n_symbols, n_placed)))
         status = CPPROF_NOMEM;
     cpprof__image_close(&image);
@@ -294,7 +294,7 @@ same(struct cpprof__slice a, struct cpprof__slice b)
 
 /* "function file:line" */
 static void
-print_place(struct cpprof__buffer *out, const struct annotated *a)
+print_line(struct cpprof__buffer *out, const struct annotated *a)
 {
     cpprof__buffer_append(out, ";", 1);
     cpprof__buffer_append(out, a->function.at, a->function.n);
@@ -305,18 +305,18 @@ print_place(struct cpprof__buffer *out, const struct annotated *a)
         cpprof__buffer_printf(out, ":%" PRId64, a->line);
 }
 
-/* A line for an instruction; its place, if that is not the one before. */
+/* A line for an instruction; its source line, if that is not the one before. */
 static void
 print_instruction(struct disasm *d, const struct cpprof__instruction *i,
-                  const struct annotated *a, bool new_place)
+                  const struct annotated *a, bool new_line)
 {
     struct cpprof__buffer *out = &d->t.r->out;
     char flat[CPPROF__LABEL_TEXT], cum[CPPROF__LABEL_TEXT];
-    bool place = new_place && (a->function.n || a->file.n);
+    bool shows_line = new_line && (a->function.n || a->file.n);
 
-    if (place && i->text.n >= SHORT_BYTES) {
+    if (shows_line && i->text.n >= SHORT_BYTES) {
         cpprof__buffer_printf(out, "%74s", "");
-        print_place(out, a);
+        print_line(out, a);
         cpprof__buffer_append(out, "\n", 1);
     }
     cpprof__value_or_dot(d->t.r, cpprof__mean(a->flat, a->flat_div), flat);
@@ -324,9 +324,9 @@ print_instruction(struct disasm *d, const struct cpprof__instruction *i,
     cpprof__buffer_printf(out, "%10s %10s %10" PRIx64 ": ", flat, cum,
                           i->address);
     cpprof__buffer_append(out, i->text.at, i->text.n);
-    if (place && i->text.n < SHORT_BYTES) {
+    if (shows_line && i->text.n < SHORT_BYTES) {
         cpprof__buffer_printf(out, "%*s", (int)(SHORT_BYTES - i->text.n), "");
-        print_place(out, a);
+        print_line(out, a);
     }
     cpprof__buffer_append(out, "\n", 1);
 }
@@ -343,16 +343,16 @@ print_instructions(struct disasm *d, const struct routine *r,
     for (i = 0; i < code->at.n; i++) {
         const struct cpprof__instruction *in = &code->at.at[i];
         uint64_t next = i + 1 < code->at.n ? in[1].address : UINT64_MAX;
-        bool new_place;
+        bool new_line;
 
         a = (struct annotated){.function = in->function,
                                .file = base_of(in->file),
                                .line = in->line};
         for (; at < r->end && d->placed.at[at].address < next; at++)
             add_node(d, &a, node_of(d, at));
-        new_place = !same(a.function, before.function) ||
-                    !same(a.file, before.file) || a.line != before.line;
-        print_instruction(d, in, &a, new_place);
+        new_line = !same(a.function, before.function) ||
+                   !same(a.file, before.file) || a.line != before.line;
+        print_instruction(d, in, &a, new_line);
         before = a;
     }
 }

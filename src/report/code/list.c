@@ -43,7 +43,7 @@ static int
 compare(const void *x, const void *y, void *ctx)
 {
     const struct list *l = ctx;
-    const struct cpprof__row *rows[2] = {x, y};
+    const struct cpprof__report_row *rows[2] = {x, y};
     const struct cpprof__node *a = &l->t.g.nodes.at[rows[0]->node];
     const struct cpprof__node *b = &l->t.g.nodes.at[rows[1]->node];
     int order = cpprof__strings_compare(strings_of(l), a->name, b->name);
@@ -62,7 +62,7 @@ choose(struct list *l, struct cpprof__regexp *matching)
 
     for (i = 0; i < t->rows.n; i++)
         if (cpprof__regexp_matches_string(matching, strings_of(l),
-                                          cpprof__row_node(t, i)->name))
+                                          cpprof__report_row_node(t, i)->name))
             t->rows.at[n++] = t->rows.at[i];
     t->rows.n = n;
     if (n)
@@ -82,11 +82,11 @@ struct routine {
 static size_t
 run_length(const struct list *l, size_t first, bool same_file)
 {
-    const struct cpprof__node *a = cpprof__row_node(&l->t, first), *b;
+    const struct cpprof__node *a = cpprof__report_row_node(&l->t, first), *b;
     size_t i;
 
     for (i = first + 1; i < l->t.rows.n; i++) {
-        b = cpprof__row_node(&l->t, i);
+        b = cpprof__report_row_node(&l->t, i);
         if (b->name != a->name || (same_file && b->file != a->file))
             break;
     }
@@ -101,7 +101,7 @@ measure(const struct list *l, struct routine *r)
     r->first_line = INT64_MAX;
     r->last_line = INT64_MIN;
     for (i = r->first; i < r->end; i++) {
-        const struct cpprof__node *n = cpprof__row_node(&l->t, i);
+        const struct cpprof__node *n = cpprof__report_row_node(&l->t, i);
         int64_t begin =
             n->start_line ? n->start_line : cpprof__add(n->line, -MARGIN);
         int64_t end = cpprof__add(n->line, MARGIN);
@@ -146,8 +146,10 @@ print_lines(struct list *l, const struct routine *r, const char *path,
 
         if (!text)
             return;
-        for (; at < r->end && cpprof__row_node(&l->t, at)->line <= line; at++) {
-            const struct cpprof__node *node = cpprof__row_node(&l->t, at);
+        for (; at < r->end && cpprof__report_row_node(&l->t, at)->line <= line;
+             at++) {
+            const struct cpprof__node *node =
+                cpprof__report_row_node(&l->t, at);
 
             if (node->line < line)
                 continue;
@@ -162,7 +164,7 @@ static void
 print_routine(struct list *l, size_t first, size_t n)
 {
     struct routine r = {.first = first, .end = first + n};
-    const struct cpprof__node *node = cpprof__row_node(&l->t, first);
+    const struct cpprof__node *node = cpprof__report_row_node(&l->t, first);
     const char *path = cpprof__strings_text(strings_of(l), node->file), *error;
     size_t n_path = cpprof__strings_n(strings_of(l), node->file);
     struct cpprof__report *report = l->t.r;
@@ -193,11 +195,11 @@ print_function(struct list *l, size_t first)
 {
     size_t n = run_length(l, first, false), i = first;
 
-    if (!cpprof__row_node(&l->t, i)->file)
+    if (!cpprof__report_row_node(&l->t, i)->file)
         i += run_length(l, i, true);
     if (i == first + n) {
         cpprof__buffer_printf(&l->t.r->out, "No source information for ");
-        print_string(l, cpprof__row_node(&l->t, first)->name);
+        print_string(l, cpprof__report_row_node(&l->t, first)->name);
         cpprof__buffer_append(&l->t.r->out, "\n", 1);
     }
     while (i < first + n) {

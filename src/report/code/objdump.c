@@ -87,7 +87,7 @@ prefix(struct cpprof__slice line)
 /* ^;?\s?(.*):([0-9]+): the last colon before a digit. A number of more than 32
  * bits says nothing. */
 static bool
-is_place(struct cpprof__slice line, struct where *where)
+is_location(struct cpprof__slice line, struct where *where)
 {
     size_t begin = prefix(line), k = line.n, i;
     int64_t number = 0;
@@ -143,7 +143,7 @@ add_line(struct cpprof__disassembly *d, struct cpprof__slice line,
     struct cpprof__instruction i, *slot;
 
     if (!is_instruction(line, &i)) {
-        if (!is_place(line, where) && !is_function(line, where))
+        if (!is_location(line, where) && !is_function(line, where))
             *where = (struct where){{"", 0}, {"", 0}, 0};
         return true;
     }

@@ -32,7 +32,7 @@ struct cpprof__code {
 };
 
 /* A place that an inlined function is called from. */
-struct cpprof__call {
+struct cpprof__call_site {
     uint32_t file;
     int64_t line;
 };
@@ -58,7 +58,7 @@ struct cpprof__weblist {
     struct cpprof__strings names; /* of functions and files below */
     CPPROF__ARRAY(struct cpprof__code) codes;
     CPPROF__ARRAY(struct cpprof__shown_code) shown; /* by file name, line */
-    CPPROF__ARRAY(struct cpprof__call) calls;
+    CPPROF__ARRAY(struct cpprof__call_site) calls;
     struct cpprof__buffer texts;
     struct cpprof__source source;
     bool failed; /* out of memory */

@@ -157,7 +157,7 @@ show(struct maker *m, const struct frame *frames, size_t n)
                                         .n_calls = n_calls};
         for (j = i; j-- > i - n_calls;)
             w->calls.at[w->calls.n++] =
-                (struct cpprof__call){frames[j].file, frames[j].line};
+                (struct cpprof__call_site){frames[j].file, frames[j].line};
     }
 }
 
@@ -246,18 +246,18 @@ find_base(struct maker *m, const struct cpprof__site *site, uint32_t mapping,
 {
     const struct cpprof_pprof_mapping *map;
     const struct binary *binary;
-    struct cpprof__place place;
+    struct cpprof__mapped_range range;
     uint64_t address;
 
     if (mapping == CPPROF_PPROF_NONE)
         return false;
     map = &m->w->r->p->mappings.at[mapping];
-    place = (struct cpprof__place){map->start, map->limit, map->offset};
+    range = (struct cpprof__mapped_range){map->start, map->limit, map->offset};
     if (site->address < map->start || site->address >= map->limit)
         return false;
     binary = open_binary(m, mapping);
     if (!binary ||
-        !cpprof__image_address(&binary->image, &place, site->address, &address))
+        !cpprof__image_address(&binary->image, &range, site->address, &address))
         return false;
     *base = site->address - address;
     return true;
@@ -502,7 +502,7 @@ add_values(struct cpprof__weblist *w)
 
 /* By file, then line, then as they came. */
 static int
-by_place(const void *x, const void *y, void *ctx)
+by_position(const void *x, const void *y, void *ctx)
 {
     const struct cpprof__weblist *w = ctx;
     const struct cpprof__shown_code *a = x, *b = y;
@@ -554,6 +554,6 @@ cpprof__weblist_code(struct cpprof__weblist *w)
         return cpprof__fail_nomem(w->r->error);
     add_values(w);
     if (w->shown.n)
-        qsort_r(w->shown.at, w->shown.n, sizeof *w->shown.at, by_place, w);
+        qsort_r(w->shown.at, w->shown.n, sizeof *w->shown.at, by_position, w);
     return CPPROF_OK;
 }

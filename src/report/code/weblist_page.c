@@ -123,7 +123,7 @@ print_base(struct cpprof__weblist *w, uint32_t file)
 
 /* The line that an inlined function is called from. */
 static void
-print_call(struct cpprof__weblist *w, const struct cpprof__call *c,
+print_call(struct cpprof__weblist *w, const struct cpprof__call_site *c,
            size_t indent)
 {
     struct cpprof__buffer *out = &w->r->out;
@@ -175,8 +175,8 @@ print_calls(struct cpprof__weblist *w, const struct cpprof__shown_code *s,
     size_t i, n_same = before ? before->n_calls : 0;
 
     for (i = 0; i < s->n_calls; i++) {
-        const struct cpprof__call *c = &w->calls.at[s->first_call + i];
-        const struct cpprof__call *b =
+        const struct cpprof__call_site *c = &w->calls.at[s->first_call + i];
+        const struct cpprof__call_site *b =
             i < n_same ? &w->calls.at[before->first_call + i] : NULL;
 
         if (b && b->file == c->file && b->line == c->line)

@@ -37,7 +37,8 @@ append_title(struct cpprof__report *r)
         return;
     base = cpprof__path_base(cpprof__strings_text(&p->strings, file),
                              cpprof__strings_n(&p->strings, file), &n);
-    cpprof__dot_escape(base, cpprof__cut(base, n, cpprof__dot_most(r, false)),
+    cpprof__dot_escape(base,
+                       cpprof__utf8_prefix(base, n, cpprof__dot_most(r, false)),
                        &r->out);
 }
 
@@ -45,7 +46,7 @@ static void
 append_escaped(struct drawing *d, const struct cpprof__buffer *text,
                size_t most)
 {
-    size_t n = cpprof__cut((const char *)text->data, text->n, most);
+    size_t n = cpprof__utf8_prefix((const char *)text->data, text->n, most);
 
     cpprof__dot_escape(text->data, n, &d->r->out);
     if (n < text->n)
@@ -72,9 +73,9 @@ print_legend(struct drawing *d)
     cpprof__buffer_printf(out, "subgraph cluster_L { \"");
     if (end)
         cpprof__dot_escape(text.data,
-                           cpprof__cut((const char *)text.data,
-                                       (size_t)(end - text.data),
-                                       cpprof__dot_most(d->r, false)),
+                           cpprof__utf8_prefix((const char *)text.data,
+                                               (size_t)(end - text.data),
+                                               cpprof__dot_most(d->r, false)),
                            out);
     cpprof__buffer_printf(out, "\" [shape=box fontsize=16 label=\"");
     append_escaped(d, &text, cpprof__dot_most(d->r, true));
@@ -306,7 +307,7 @@ number_nodes(struct drawing *d)
     size_t i;
 
     for (i = 0; i < d->v.t.rows.n; i++) {
-        const struct cpprof__node *n = cpprof__row_node(&d->v.t, i);
+        const struct cpprof__node *n = cpprof__report_row_node(&d->v.t, i);
         double flat = (double)cpprof__abs(cpprof__mean(n->flat, n->flat_div));
 
         d->id[d->v.t.rows.at[i].node] = i + 1;
@@ -355,7 +356,7 @@ thin(struct drawing *d)
 
     if (!(o->flags & CPPROF_REPORT_PICTURE) || o->flags & CPPROF_REPORT_NO_TRIM)
         return;
-    n = cpprof__visual_thin(&d->v, &n_left);
+    n = cpprof__visual_limit_edges(&d->v, &n_left);
     if (!n || !o->warn)
         return;
     snprintf(line, sizeof line,

@@ -196,7 +196,7 @@ cut_escaped(const char *text, size_t most)
 {
     size_t n = strlen(text), i = 0;
 
-    most = cpprof__cut(text, n, most);
+    most = cpprof__utf8_prefix(text, n, most);
     while (i < most)
         i += text[i] == '\\' ? 2 : 1;
     return i > n ? n : i;

@@ -74,7 +74,7 @@ sort_by_entropy(struct cpprof__trimmed *t)
     if (status == CPPROF_OK) {
         sum_sides(&t->g, in, out);
         for (i = 0; i < t->rows.n; i++) {
-            struct cpprof__row *row = &t->rows.at[i];
+            struct cpprof__report_row *row = &t->rows.at[i];
             const struct cpprof__node *node = &t->g.nodes.at[row->node];
             double score = score_of(&in[row->node], 0) +
                            score_of(&out[row->node], node->flat);

@@ -27,7 +27,7 @@ cpprof__visual_free(struct cpprof__visual *v);
 /* Leave out the lightest edges of a dense graph, but for the heaviest one into
  * each node; how many. *n_left is how many there are now. */
 size_t
-cpprof__visual_thin(struct cpprof__visual *v, size_t *n_left);
+cpprof__visual_limit_edges(struct cpprof__visual *v, size_t *n_left);
 
 /* How many tags are drawn at a node. */
 #define CPPROF__MOST_TAGS 4

@@ -17,66 +17,70 @@
 #include <string.h>
 
 /* A location, or a node, below a node of the tree. */
-struct place {
+struct position {
     uint32_t parent; /* CPPROF__NO_NODE: a root */
     uint32_t what;
 };
 
-struct places {
-    CPPROF__ARRAY(struct place) at;
+struct positions {
+    CPPROF__ARRAY(struct position) at;
     struct cpprof__index index;
 };
 
 struct planter {
     struct cpprof__graph *g;    /* with the nodes of the graph */
     struct cpprof__graph tree;  /* what becomes of it */
-    struct places locations;    /* of the tree */
-    struct places nodes;        /* of the tree, by node of the graph */
+    struct positions locations; /* of the tree */
+    struct positions nodes;     /* of the tree, by node of the graph */
     CPPROF__ARRAY(size_t) ends; /* of each location in tree.location_nodes */
-    uint32_t *frames;           /* as p->frames, of places in the tree */
+    uint32_t *frames;           /* as p->frames, of positions in the tree */
     uint32_t *origins; /* by node of the graph: the first one of the tree */
 };
 
-/* ------------------------------------------------------------ places ---- */
+/* --------------------------------------------------------- positions ---- */
 
 struct wanted {
-    const struct places *places;
-    struct place place;
+    const struct positions *positions;
+    struct position position;
 };
 
 static bool
 is_wanted(void *ctx, uint32_t value)
 {
     const struct wanted *w = ctx;
-    const struct place *place = &w->places->at.at[value];
+    const struct position *position = &w->positions->at.at[value];
 
-    return place->parent == w->place.parent && place->what == w->place.what;
+    return position->parent == w->position.parent &&
+           position->what == w->position.what;
 }
 
-/* The number of a place; *added when it is new. CPPROF__NO_NODE when there is
- * no memory. */
+/* The number of a position; *added when it is new. CPPROF__NO_NODE when there
+ * is no memory. */
 static uint32_t
-intern(struct places *places, uint32_t parent, uint32_t what, bool *added)
+intern(struct positions *positions, uint32_t parent, uint32_t what, bool *added)
 {
-    struct wanted wanted = {places, {parent, what}};
+    struct wanted wanted = {positions, {parent, what}};
     uint64_t hash = cpprof__hash_u64((uint64_t)parent << 32 | what);
-    uint32_t at = cpprof__index_find(&places->index, hash, is_wanted, &wanted);
+    uint32_t at =
+        cpprof__index_find(&positions->index, hash, is_wanted, &wanted);
 
     *added = at == CPPROF__INDEX_NONE;
     if (!*added)
         return at;
-    at = (uint32_t)places->at.n;
-    if (places->at.n >= CPPROF__NO_NODE || !CPPROF__ARRAY_ROOM(&places->at, 1))
+    at = (uint32_t)positions->at.n;
+    if (positions->at.n >= CPPROF__NO_NODE ||
+        !CPPROF__ARRAY_ROOM(&positions->at, 1))
         return CPPROF__NO_NODE;
-    places->at.at[places->at.n++] = wanted.place;
-    return cpprof__index_add(&places->index, hash, at) ? at : CPPROF__NO_NODE;
+    positions->at.at[positions->at.n++] = wanted.position;
+    return cpprof__index_add(&positions->index, hash, at) ? at
+                                                          : CPPROF__NO_NODE;
 }
 
 static void
-places_free(struct places *places)
+positions_free(struct positions *positions)
 {
-    CPPROF__ARRAY_FREE(&places->at);
-    cpprof__index_free(&places->index);
+    CPPROF__ARRAY_FREE(&positions->at);
+    cpprof__index_free(&positions->index);
 }
 
 /* -------------------------------------------------------------- tree ---- */
@@ -223,8 +227,8 @@ list_nodes(struct planter *p)
     return true;
 }
 
-/* Samples that count for nothing have frames of no place: they are given none,
- * so that nobody looks. */
+/* Samples that count for nothing have frames of no position: they are given
+ * none, so that nobody looks. */
 static bool
 make_view(struct planter *p)
 {
@@ -256,8 +260,8 @@ make_view(struct planter *p)
 static void
 planter_free(struct planter *p)
 {
-    places_free(&p->locations);
-    places_free(&p->nodes);
+    positions_free(&p->locations);
+    positions_free(&p->nodes);
     CPPROF__ARRAY_FREE(&p->ends);
     free(p->frames);
     free(p->origins);

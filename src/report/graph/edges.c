@@ -18,8 +18,8 @@
 
 #include <stdlib.h>
 
-/* Open addressing; a power of two of places, at most three quarters in use. */
-struct place {
+/* Open addressing; a power of two of slots, at most three quarters in use. */
+struct slot {
     uint64_t ends; /* from << 32 | to, and bits; FREE: nothing here */
     int64_t weight;
     int64_t divisor;
@@ -42,7 +42,7 @@ enum {
 /* An edge on the path. */
 struct step {
     uint64_t edge; /* ends and bits */
-    size_t place;
+    size_t slot;
 };
 
 /* A frame of the path. */
@@ -57,8 +57,8 @@ struct walk {
     struct cpprof__graph *g;
     uint8_t *nodes;     /* by node: LEFT_OUT, KEPT, WATCHED */
     uint8_t *locations; /* by location, the same */
-    struct place *places;
-    size_t n_places, n_edges;
+    struct slot *slots;
+    size_t n_slots, n_edges;
 
     struct cpprof__running running;
     CPPROF__ARRAY(struct level) levels; /* of the path, from the root */
@@ -75,18 +75,18 @@ struct caller {
 /* ------------------------------------------------------------- table ---- */
 
 static size_t
-place_of(const struct walk *w, uint64_t ends)
+slot_of(const struct walk *w, uint64_t ends)
 {
-    return cpprof__hash_u64(ends) & (w->n_places - 1);
+    return cpprof__hash_u64(ends) & (w->n_slots - 1);
 }
 
 static size_t
 find(const struct walk *w, uint64_t ends)
 {
-    size_t i = place_of(w, ends);
+    size_t i = slot_of(w, ends);
 
-    while (w->places[i].ends != FREE && (w->places[i].ends & ~BITS) != ends)
-        i = (i + 1) & (w->n_places - 1);
+    while (w->slots[i].ends != FREE && (w->slots[i].ends & ~BITS) != ends)
+        i = (i + 1) & (w->n_slots - 1);
     return i;
 }
 
@@ -95,20 +95,20 @@ static bool
 grow(struct walk *w, size_t n_looked_up)
 {
     struct walk old = *w;
-    size_t n = w->n_places ? w->n_places * 2 : 1024, i;
+    size_t n = w->n_slots ? w->n_slots * 2 : 1024, i;
 
-    w->places = calloc(n, sizeof *w->places);
-    if (!w->places) {
-        w->places = old.places;
+    w->slots = calloc(n, sizeof *w->slots);
+    if (!w->slots) {
+        w->slots = old.slots;
         return false;
     }
-    w->n_places = n;
-    for (i = 0; i < old.n_places; i++)
-        if (old.places[i].ends != FREE)
-            w->places[find(w, old.places[i].ends & ~BITS)] = old.places[i];
+    w->n_slots = n;
+    for (i = 0; i < old.n_slots; i++)
+        if (old.slots[i].ends != FREE)
+            w->slots[find(w, old.slots[i].ends & ~BITS)] = old.slots[i];
     for (i = 0; i < n_looked_up; i++)
-        w->steps.at[i].place = find(w, w->steps.at[i].edge & ~BITS);
-    free(old.places);
+        w->steps.at[i].slot = find(w, w->steps.at[i].edge & ~BITS);
+    free(old.slots);
     return true;
 }
 
@@ -118,7 +118,7 @@ static void
 leave_until(struct walk *w, size_t n_steps)
 {
     while (w->steps.n > n_steps) {
-        struct place *p = &w->places[w->steps.at[--w->steps.n].place];
+        struct slot *p = &w->slots[w->steps.at[--w->steps.n].slot];
 
         if (--p->on_path)
             continue;
@@ -133,12 +133,12 @@ enter_from(struct walk *w, size_t n_steps)
 {
     for (; n_steps < w->steps.n; n_steps++) {
         struct step *step = &w->steps.at[n_steps];
-        struct place *p;
+        struct slot *p;
 
-        if (w->n_edges >= w->n_places / 4 * 3 && !grow(w, n_steps))
+        if (w->n_edges >= w->n_slots / 4 * 3 && !grow(w, n_steps))
             return false;
-        step->place = find(w, step->edge & ~BITS);
-        p = &w->places[step->place];
+        step->slot = find(w, step->edge & ~BITS);
+        p = &w->slots[step->slot];
         w->n_edges += p->ends == FREE;
         if (p->on_path++)
             continue;
@@ -155,7 +155,7 @@ list_edge(struct walk *w, const struct caller *from, uint32_t node,
 {
     uint64_t ends = (uint64_t)from->node << 32 | node;
 
-    __builtin_prefetch(&w->places[place_of(w, ends)], 1);
+    __builtin_prefetch(&w->slots[slot_of(w, ends)], 1);
     if (from->over && w->g->view && !from->over_inlined)
         is_inline = false;
     w->steps.at[w->steps.n++].edge =
@@ -320,18 +320,18 @@ to_edges(struct walk *w)
 
     if (!CPPROF__ARRAY_ROOM(&g->edges, w->n_edges))
         return false;
-    for (i = 0; i < w->n_places; i++) {
-        const struct place *place = &w->places[i];
+    for (i = 0; i < w->n_slots; i++) {
+        const struct slot *slot = &w->slots[i];
 
-        if (place->ends == FREE)
+        if (slot->ends == FREE)
             continue;
         g->edges.at[g->edges.n++] = (struct cpprof__edge){
-            .from = (uint32_t)((place->ends & ~BITS) >> 32),
-            .to = (uint32_t)place->ends,
-            .is_inline = !(place->ends & OTHER),
-            .is_residual = place->ends & OVER,
-            .weight = place->weight,
-            .divisor = place->divisor,
+            .from = (uint32_t)((slot->ends & ~BITS) >> 32),
+            .to = (uint32_t)slot->ends,
+            .is_inline = !(slot->ends & OTHER),
+            .is_residual = slot->ends & OVER,
+            .weight = slot->weight,
+            .divisor = slot->divisor,
         };
     }
     return true;
@@ -347,7 +347,7 @@ cpprof__graph_add_edges(struct cpprof__graph *g, const uint8_t *kept,
     ok = walk_make(&w, kept, watched) && walk_all(&w) && to_edges(&w);
     free(w.nodes);
     free(w.locations);
-    free(w.places);
+    free(w.slots);
     CPPROF__ARRAY_FREE(&w.levels);
     CPPROF__ARRAY_FREE(&w.steps);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);

@@ -27,7 +27,8 @@ collect(struct cpprof__trimmed *t)
         const struct cpprof__node *n = &t->g.nodes.at[i];
 
         if ((n->cum || n->flat) && !(drop && is_negative(n)))
-            t->rows.at[t->rows.n++] = (struct cpprof__row){.node = (uint32_t)i};
+            t->rows.at[t->rows.n++] =
+                (struct cpprof__report_row){.node = (uint32_t)i};
     }
     return CPPROF_OK;
 }
@@ -39,7 +40,7 @@ drop_low(struct cpprof__trimmed *t)
     size_t kept = 0, i;
 
     for (i = 0; i < t->rows.n; i++)
-        if (cpprof__abs(cpprof__row_node(t, i)->cum) >= t->node_cutoff)
+        if (cpprof__abs(cpprof__report_row_node(t, i)->cum) >= t->node_cutoff)
             t->rows.at[kept++] = t->rows.at[i];
     t->shown.n_low_dropped = t->rows.n - kept;
     t->rows.n = kept;
@@ -50,7 +51,7 @@ drop_low(struct cpprof__trimmed *t)
 static void
 print_name(struct cpprof__trimmed *t, size_t i, size_t *known)
 {
-    struct cpprof__row *row = &t->rows.at[i];
+    struct cpprof__report_row *row = &t->rows.at[i];
     uint32_t origin = t->g.nodes.at[row->node].origin;
 
     if (known[origin]) {
@@ -87,8 +88,8 @@ by_size(int64_t a, int64_t b)
 }
 
 static int
-by_name(const struct cpprof__trimmed *t, const struct cpprof__row *a,
-        const struct cpprof__row *b)
+by_name(const struct cpprof__trimmed *t, const struct cpprof__report_row *a,
+        const struct cpprof__report_row *b)
 {
     const uint8_t *names = t->names.data;
     int order;
@@ -105,7 +106,7 @@ static int
 compare(const void *x, const void *y, void *ctx)
 {
     struct cpprof__trimmed *t = ctx;
-    const struct cpprof__row *a = x, *b = y;
+    const struct cpprof__report_row *a = x, *b = y;
     int order = by_size(a->score, b->score);
 
     if (!order)
@@ -138,7 +139,8 @@ choose(struct cpprof__trimmed *t, const struct cpprof__trim *wanted)
     size_t i;
 
     for (i = 0; i < t->rows.n; i++)
-        flat_total = cpprof__add(flat_total, cpprof__row_node(t, i)->flat);
+        flat_total =
+            cpprof__add(flat_total, cpprof__report_row_node(t, i)->flat);
     if (trim) {
         t->node_cutoff = cpprof__cutoff(flat_total, o->nodefraction);
         t->edge_cutoff = cpprof__cutoff(flat_total, o->edgefraction);
@@ -163,7 +165,7 @@ select_unit(struct cpprof__trimmed *t, bool whole)
     if (strcmp(r->output_unit, "minimum") != 0 || !t->rows.n)
         return;
     for (i = 0; i < t->rows.n; i++) {
-        const struct cpprof__node *n = cpprof__row_node(t, i);
+        const struct cpprof__node *n = cpprof__report_row_node(t, i);
         int64_t v = cpprof__abs(cpprof__mean(n->flat, n->flat_div));
 
         if (!v)
@@ -264,7 +266,7 @@ cpprof__trimmed_end(struct cpprof__trimmed *t, size_t n)
     t->shown.n_nodes = n;
     t->shown.flat_sum = 0;
     for (i = 0; i < n; i++) {
-        const struct cpprof__node *node = cpprof__row_node(t, i);
+        const struct cpprof__node *node = cpprof__report_row_node(t, i);
 
         t->shown.flat_sum = cpprof__add(
             t->shown.flat_sum, cpprof__mean(node->flat, node->flat_div));
@@ -282,7 +284,7 @@ cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
     if (status != CPPROF_OK)
         return status;
     for (i = 0; i < t->rows.n; i++) {
-        const struct cpprof__node *n = cpprof__row_node(t, i);
+        const struct cpprof__node *n = cpprof__report_row_node(t, i);
 
         t->rows.at[i].score = cum ? n->cum : n->flat;
         t->rows.at[i].second_score = cum ? n->flat : n->cum;

@@ -13,7 +13,7 @@
 #include "report/report.h"
 
 /* A node that is shown. */
-struct cpprof__row {
+struct cpprof__report_row {
     uint32_t node;
     uint32_t n_name;
     size_t name; /* offset in names */
@@ -24,7 +24,8 @@ struct cpprof__row {
 struct cpprof__trimmed {
     struct cpprof__report *r;
     struct cpprof__graph g;
-    CPPROF__ARRAY(struct cpprof__row) rows; /* in the order of the report */
+    CPPROF__ARRAY(struct cpprof__report_row)
+    rows; /* in the order of the report */
     struct cpprof__buffer names;
     struct cpprof__shown shown;
     int64_t node_cutoff; /* nodes and tags below it are not shown */
@@ -70,7 +71,7 @@ void
 cpprof__trimmed_free(struct cpprof__trimmed *t);
 
 static inline const struct cpprof__node *
-cpprof__row_node(const struct cpprof__trimmed *t, size_t row)
+cpprof__report_row_node(const struct cpprof__trimmed *t, size_t row)
 {
     return &t->g.nodes.at[t->rows.at[row].node];
 }

@@ -171,7 +171,7 @@ inline_text(uint8_t calls)
 }
 
 static void
-print_row(const struct table *table, const struct cpprof__row *row,
+print_row(const struct table *table, const struct cpprof__report_row *row,
           int64_t flat_sum)
 {
     const struct cpprof__trimmed *t = &table->t;
@@ -204,7 +204,7 @@ print(const struct table *table)
     cpprof__buffer_printf(&t->r->out, "%10s %5s%% %5s%% %10s %5s%%\n", "flat",
                           "flat", "sum", "cum", "cum");
     for (i = 0; i < t->rows.n; i++) {
-        const struct cpprof__node *n = cpprof__row_node(t, i);
+        const struct cpprof__node *n = cpprof__report_row_node(t, i);
 
         flat_sum = cpprof__add(flat_sum, cpprof__mean(n->flat, n->flat_div));
         print_row(table, &t->rows.at[i], flat_sum);

@@ -90,7 +90,7 @@ make_profile(struct cpprof__report *r, const struct cpprof__trimmed *t)
     r->made = m.p;
     make_head(&m, r);
     for (i = 0; i < t->rows.n && !m.failed; i++)
-        make_sample(&m, r, cpprof__row_node(t, i));
+        make_sample(&m, r, cpprof__report_row_node(t, i));
     cpprof__maker_free(&m);
     return m.failed ? cpprof__fail_nomem(r->error) : CPPROF_OK;
 }

@@ -314,8 +314,8 @@ row_of(const struct machine *m)
 }
 
 static bool
-is_same_place(const struct cpprof__line_row *a,
-              const struct cpprof__line_row *b)
+is_same_location(const struct cpprof__line_row *a,
+                 const struct cpprof__line_row *b)
 {
     return a->line == b->line && a->column == b->column && a->file == b->file;
 }
@@ -334,7 +334,7 @@ add_row(struct machine *m)
         m->is_out_of_order = true;
     if (last && row.address == last->address)
         *last = row;
-    else if ((!last || !is_same_place(last, &row)) &&
+    else if ((!last || !is_same_location(last, &row)) &&
              cpprof__array_grow(&lines->rows, lines->n_rows,
                                 &lines->rows_capacity, sizeof *lines->rows))
         lines->rows[lines->n_rows++] = row;

@@ -107,17 +107,17 @@ open_by_link(struct cpprof__elf_file *debug, const struct link *link,
     static const struct {
         bool rooted;
         const char *below;
-    } places[] = {{false, ""}, {false, "/.debug"}, {true, ""}};
+    } candidates[] = {{false, ""}, {false, "/.debug"}, {true, ""}};
     char directory[PATH_MAX];
     char path[3 * PATH_MAX];
     size_t i;
 
     if (!directory_of(image_path, directory))
         return false;
-    for (i = 0; i < sizeof places / sizeof *places; i++) {
+    for (i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         snprintf(path, sizeof path, "%s%s%s/%s",
-                 places[i].rooted ? cpprof__debug_root : "", directory,
-                 places[i].below, link->name);
+                 candidates[i].rooted ? cpprof__debug_root : "", directory,
+                 candidates[i].below, link->name);
         if (open_linked(debug, link, path))
             return true;
     }

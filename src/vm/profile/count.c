@@ -330,7 +330,7 @@ cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to)
         begin_epoch(to, epoch, 0);
     resume_clock(to, now);
     if (load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU)
-        cpprof__vm_timer_enter(to, epoch);
+        cpprof__vm_timer_begin(to, epoch);
 }
 
 /* ---- looks ------------------------------------------------------------ */

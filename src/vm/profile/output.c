@@ -323,15 +323,15 @@ free_rooms(struct cpprof__vm_output *output)
 }
 
 enum cpprof_status
-cpprof__vm_output_finish(struct cpprof__vm_output *output, int64_t duration_ns,
-                         struct cpprof_error *error)
+cpprof__vm_output_end(struct cpprof__vm_output *output, int64_t duration_ns,
+                      struct cpprof_error *error)
 {
     enum cpprof_status status;
 
     write_merged(output);
     if (output->failed)
         cpprof__builder_fail_nomem(output->builder);
-    status = cpprof__builder_finish(output->builder, duration_ns, error);
+    status = cpprof__builder_end(output->builder, duration_ns, error);
     free_rooms(output);
     return status;
 }
@@ -340,6 +340,6 @@ void
 cpprof__vm_output_give_up(struct cpprof__vm_output *output)
 {
     cpprof__builder_fail_nomem(output->builder);
-    cpprof__builder_finish(output->builder, 0, NULL);
+    cpprof__builder_end(output->builder, 0, NULL);
     free_rooms(output);
 }

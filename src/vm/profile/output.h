@@ -62,7 +62,7 @@ cpprof__vm_output_give_up(struct cpprof__vm_output *output);
 
 /* Close the writer and give back all memory. */
 enum cpprof_status
-cpprof__vm_output_finish(struct cpprof__vm_output *output, int64_t duration_ns,
-                         struct cpprof_error *error);
+cpprof__vm_output_end(struct cpprof__vm_output *output, int64_t duration_ns,
+                      struct cpprof_error *error);
 
 #endif

@@ -326,8 +326,8 @@ stop(struct cpprof_error *error)
     write_some(NULL);
     cpprof__vm_output_own(&now.output, CPPROF__FRAME_SILENT,
                           session->silent_ns);
-    status = cpprof__vm_output_finish(&now.output,
-                                      (int64_t)(end_ns - now.start_ns), error);
+    status = cpprof__vm_output_end(&now.output,
+                                   (int64_t)(end_ns - now.start_ns), error);
     free_session();
     now.runs = false;
     return status;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* Threads at a time; others are asked by ticks. */
-#define PLACES 16384u
+#define SLOTS 16384u
 
 /* Words of the ring, touched as they are used: 1 MiB, some 1000 stacks of 128
  * frames until the writer comes. */
@@ -42,11 +42,11 @@ struct cpprof__vm_timer {
     uint32_t busy;       /* a handler has what is below */
     uint32_t n_words;    /* of the last stack; 0: none yet */
     bool is_truncated;
-    uintptr_t *words; /* the value, and the stack; kept with the place */
+    uintptr_t *words; /* the value, and the stack; kept with the slot */
 };
 
-static struct cpprof__vm_timer places[PLACES];
-static uint32_t n_places; /* that were ever in use */
+static struct cpprof__vm_timer slots[SLOTS];
+static uint32_t n_slots; /* that were ever in use */
 
 static struct {
     uint32_t epoch; /* 0: no timers are to be */
@@ -73,36 +73,36 @@ clock_of(int32_t tid)
     return cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(tid));
 }
 
-/* ---- places ------------------------------------------------------------ */
+/* ---- slots ------------------------------------------------------------- */
 
 static void
 note_used(uint32_t n)
 {
-    uint32_t before = load_relaxed(&n_places);
+    uint32_t before = load_relaxed(&n_slots);
 
-    while (before < n && !cas_acq_rel(&n_places, &before, n))
+    while (before < n && !cas_acq_rel(&n_slots, &before, n))
         continue;
 }
 
 static struct cpprof__vm_timer *
-take_place(void)
+take_slot(void)
 {
     uint32_t i;
 
-    for (i = 0; i < PLACES; i++) {
+    for (i = 0; i < SLOTS; i++) {
         uint32_t nobody = 0;
 
-        if (load_relaxed(&places[i].is_taken) ||
-            !cas_acq_rel(&places[i].is_taken, &nobody, 1u))
+        if (load_relaxed(&slots[i].is_taken) ||
+            !cas_acq_rel(&slots[i].is_taken, &nobody, 1u))
             continue;
         note_used(i + 1);
-        return &places[i];
+        return &slots[i];
     }
     return NULL;
 }
 
 static void
-give_place(struct cpprof__vm_timer *timer)
+give_slot(struct cpprof__vm_timer *timer)
 {
     store_relaxed(&timer->epoch, 0u);
     store_release(&timer->is_taken, 0u);
@@ -117,7 +117,7 @@ drop(struct cpprof__vm_timer *timer)
     if (!id)
         return;
     syscall(SYS_timer_delete, id - 1);
-    give_place(timer);
+    give_slot(timer);
 }
 
 /* ---- making them ------------------------------------------------------- */
@@ -152,7 +152,7 @@ static uint64_t
 value_of(const struct cpprof__vm_timer *timer)
 {
     return CPPROF__SCRIPT_MAGIC << 40 |
-           (uint64_t)(uint16_t)timer->serial << 24 | (uint64_t)(timer - places);
+           (uint64_t)(uint16_t)timer->serial << 24 | (uint64_t)(timer - slots);
 }
 
 /* Is it the kernel's, and does it run? */
@@ -178,7 +178,7 @@ make(int32_t tid, const struct cpprof_vm *vm, uint32_t epoch)
     int saved = errno;
 
     if (__atomic_load_n(&all.epoch, __ATOMIC_SEQ_CST) != epoch ||
-        !(timer = take_place()))
+        !(timer = take_slot()))
         return NULL;
     timer->tid = tid;
     timer->vm = vm;
@@ -188,7 +188,7 @@ make(int32_t tid, const struct cpprof_vm *vm, uint32_t epoch)
     store_relaxed(&timer->serial, timer->serial + 1);
     store_release(&timer->epoch, epoch);
     if (!set(timer)) {
-        give_place(timer);
+        give_slot(timer);
         timer = NULL;
     } else if (__atomic_load_n(&all.epoch, __ATOMIC_SEQ_CST) != epoch) {
         drop(timer); /* or the end of the session has */
@@ -237,16 +237,16 @@ timer_of(const struct cpprof__vm_thread *t, uint32_t epoch)
 }
 
 static void
-enter(struct cpprof__vm_thread *t, uint32_t epoch, bool again)
+begin_timer(struct cpprof__vm_thread *t, uint32_t epoch, bool again)
 {
     note(t, own_timer(epoch, again), epoch);
     store_relaxed(&t->entered_in, own.tid);
 }
 
 void
-cpprof__vm_timer_enter(struct cpprof__vm_thread *t, uint32_t epoch)
+cpprof__vm_timer_begin(struct cpprof__vm_thread *t, uint32_t epoch)
 {
-    enter(t, epoch, false);
+    begin_timer(t, epoch, false);
 }
 
 /* ---- threads that are peeked at ---------------------------------------- */
@@ -281,7 +281,7 @@ cpprof__vm_timer_counts(struct cpprof__vm_thread *t, uint32_t epoch,
     *missed_ns = 0;
     if (!can_peek(t)) {
         if (cpprof__vm_entered() == &t->public && !timer)
-            enter(t, epoch, true);
+            begin_timer(t, epoch, true);
         return false;
     }
     if (!timer) {
@@ -295,7 +295,7 @@ cpprof__vm_timer_counts(struct cpprof__vm_thread *t, uint32_t epoch,
 
 /* Nobody else has a timer that is peeked for t, so it is still t's. */
 void
-cpprof__vm_timer_leave(struct cpprof__vm_thread *t)
+cpprof__vm_timer_end(struct cpprof__vm_thread *t)
 {
     uint32_t epoch = load_relaxed(&all.epoch);
     struct cpprof__vm_timer *timer = epoch ? timer_of(t, epoch) : NULL;
@@ -396,7 +396,7 @@ static void
 on_tick(uint64_t value)
 {
     uint32_t index = value & 0xffffff, epoch;
-    struct cpprof__vm_timer *timer = &places[index < PLACES ? index : 0];
+    struct cpprof__vm_timer *timer = &slots[index < SLOTS ? index : 0];
 
     __atomic_add_fetch(&all.n_inside, 1, __ATOMIC_SEQ_CST);
     epoch = __atomic_load_n(&all.epoch, __ATOMIC_SEQ_CST);
@@ -425,14 +425,14 @@ look_after(struct cpprof__vm_timer *timer)
 void
 cpprof__vm_timers_look_after(void)
 {
-    uint32_t epoch = load_relaxed(&all.epoch), i, n = load_acquire(&n_places);
+    uint32_t epoch = load_relaxed(&all.epoch), i, n = load_acquire(&n_slots);
 
     if (!epoch)
         return;
     for (i = 0; i < n; i++)
-        if (load_acquire(&places[i].epoch) == epoch &&
-            load_relaxed(&places[i].id))
-            look_after(&places[i]);
+        if (load_acquire(&slots[i].epoch) == epoch &&
+            load_relaxed(&slots[i].id))
+            look_after(&slots[i]);
     if (++all.n_looks % 128 == 0)
         cpprof__action_check();
 }
@@ -512,11 +512,11 @@ cpprof__vm_timers_end(void)
         return 0;
     __atomic_store_n(&all.epoch, 0u, __ATOMIC_SEQ_CST);
     wait_until_quiet();
-    n = load_acquire(&n_places);
+    n = load_acquire(&n_slots);
     for (i = 0; i < n; i++)
-        if (load_acquire(&places[i].epoch) == epoch &&
-            __atomic_load_n(&places[i].id, __ATOMIC_SEQ_CST))
-            rest += end_one(&places[i]);
+        if (load_acquire(&slots[i].epoch) == epoch &&
+            __atomic_load_n(&slots[i].id, __ATOMIC_SEQ_CST))
+            rest += end_one(&slots[i]);
     return rest;
 }
 
@@ -570,12 +570,12 @@ cpprof__vm_timers_free(void)
 void
 cpprof__vm_timers_fork_child(void)
 {
-    uint32_t i, n = n_places;
+    uint32_t i, n = n_slots;
 
     for (i = 0; i < n; i++) {
-        places[i].id = 0;
-        places[i].busy = 0;
-        give_place(&places[i]);
+        slots[i].id = 0;
+        slots[i].busy = 0;
+        give_slot(&slots[i]);
     }
     if (all.ring)
         munmap(all.ring, cpprof__ring_bytes(RING_WORDS));

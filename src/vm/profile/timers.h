@@ -12,7 +12,7 @@
  *
  * Timers are made where a thread enters or comes to a safepoint first, and are
  * gone with it, with the session, in a forked child and at an exec (where the
- * kernel does it). Their places are never given back to the system, so that a
+ * kernel does it). Their slots are never given back to the system, so that a
  * signal that comes late finds one. Threads that have no timer, or that block
  * its signal, are asked by ticks of wall time (ticker.c).
  */
@@ -44,7 +44,7 @@ cpprof__vm_timers_look_after(void);
 
 /* The calling thread runs t: t is its timer's. Safety: AS. */
 void
-cpprof__vm_timer_enter(struct cpprof__vm_thread *t, uint32_t epoch);
+cpprof__vm_timer_begin(struct cpprof__vm_thread *t, uint32_t epoch);
 
 /*
  * t is at a safepoint of any thread. False: its time is to be counted there.
@@ -56,7 +56,7 @@ cpprof__vm_timer_counts(struct cpprof__vm_thread *t, uint32_t epoch,
 
 /* t ends. Under the lock of the list. */
 void
-cpprof__vm_timer_leave(struct cpprof__vm_thread *t);
+cpprof__vm_timer_end(struct cpprof__vm_thread *t);
 
 /* Does a timer see to t? */
 bool

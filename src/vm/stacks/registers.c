@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the run loop keeps in registers. An interpreter may note the place where
- * it is only where it has to, and keep it in a register through a call that
- * allocates; the functions below it have saved that, where the call-frame
+ * What the run loop keeps in registers. An interpreter may note the buffer
+ * where it is only where it has to, and keep it in a register through a call
+ * that allocates; the functions below it have saved that, where the call-frame
  * information says. Frames of the run loop hold what has no register.
  */
 #include "vm/state/vm.h"
@@ -17,24 +17,25 @@
 #define STEPS 64u
 
 /* Not on the stack, which may be small. More at the same time know nothing. */
-#define PLACES 16u
+#define BUFFERS 16u
 
-static struct place {
+static struct buffer {
     struct cpprof__stack_view view;
     const void *owner; /* NULL: free */
-} places[PLACES];
+} buffers[BUFFERS];
 
-static struct place *
-take_place(void)
+static struct buffer *
+take_buffer(void)
 {
     unsigned i;
 
-    for (i = 0; i < PLACES; i++) {
+    for (i = 0; i < BUFFERS; i++) {
         const void *nobody = NULL;
 
-        if (!load_relaxed(&places[i].owner) &&
-            cas_acq_rel(&places[i].owner, &nobody, (const void *)&cpprof__self))
-            return &places[i];
+        if (!load_relaxed(&buffers[i].owner) &&
+            cas_acq_rel(&buffers[i].owner, &nobody,
+                        (const void *)&cpprof__self))
+            return &buffers[i];
     }
     return NULL;
 }
@@ -103,21 +104,21 @@ size_t
 cpprof_vm_run_loop_words(const struct cpprof_vm *vm, const void *high,
                          uintptr_t *words, size_t max)
 {
-    struct place *place = take_place();
+    struct buffer *buffer = take_buffer();
     struct cpprof__regs regs;
     size_t n = 0;
 
-    if (!place)
+    if (!buffer)
         return 0;
     cpprof__regs_here(&regs);
-    place->view.lo = regs.sp;
-    place->view.hi = (uintptr_t)high;
-    place->view.window_n = 0;
-    if (find(vm, &regs, &place->view)) {
+    buffer->view.lo = regs.sp;
+    buffer->view.hi = (uintptr_t)high;
+    buffer->view.window_n = 0;
+    if (find(vm, &regs, &buffer->view)) {
         n = put_registers(&regs, words, max);
-        n += put_frame(regs, &place->view, words + n, max - n);
+        n += put_frame(regs, &buffer->view, words + n, max - n);
     }
-    store_release(&place->owner, NULL);
+    store_release(&buffer->owner, NULL);
     return n;
 }
 
@@ -126,9 +127,9 @@ cpprof__vm_registers_left(void)
 {
     unsigned i;
 
-    for (i = 0; i < PLACES; i++)
-        if (load_relaxed(&places[i].owner) == &cpprof__self)
-            store_release(&places[i].owner, NULL);
+    for (i = 0; i < BUFFERS; i++)
+        if (load_relaxed(&buffers[i].owner) == &cpprof__self)
+            store_release(&buffers[i].owner, NULL);
 }
 
 void
@@ -136,6 +137,6 @@ cpprof__vm_registers_forked(void)
 {
     unsigned i;
 
-    for (i = 0; i < PLACES; i++)
-        places[i].owner = NULL;
+    for (i = 0; i < BUFFERS; i++)
+        buffers[i].owner = NULL;
 }

@@ -89,10 +89,10 @@ struct cpprof__vm_thread {
     struct cpprof__vm_clock clocks[2];
     uint32_t turn;
 
-    /* Native stacks that wait for a safepoint (put_off.c). */
-    struct cpprof__vm_put_off *put_off;
-    struct cpprof__vm_put_off *spare;
-    void *put_off_block;
+    /* Native stacks that wait for a safepoint (deferred.c). */
+    struct cpprof__vm_deferred_stacks *deferred;
+    struct cpprof__vm_deferred_stacks *spare;
+    void *deferred_block;
     uint32_t is_flushing;
     uint32_t wants_names; /* of functions that were peeked at */
 
@@ -140,7 +140,7 @@ cpprof__vm_registers_forked(void);
 void
 cpprof__vm_registers_left(void);
 
-/* mix.c: the interpreter tells frames, so stacks can be mixed. */
+/* interp_frames.c: the interpreter tells frames, so stacks can be mixed. */
 void
 cpprof__vm_mix_begin(void);
 /* The word for a frame in a stack; collect/signal/scripts.h. Safety: AS. */

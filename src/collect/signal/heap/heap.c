@@ -13,8 +13,8 @@
 #include "collect/signal/heap/heap_live.h"
 #include "collect/signal/heap/heap_random.h"
 #include "collect/signal/heap/heap_read.h"
-#include "collect/signal/heap/heap_stack.h"
-#include "collect/signal/tables/heap_labels.h"
+#include "collect/signal/heap/hook_stack.h"
+#include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/thread.h"
 
@@ -40,10 +40,10 @@ _Static_assert(sizeof(struct cpprof__heap_block) == 32, "two to a cache line");
     ((size_t)CPPROF__HEAP_BUCKETS * sizeof(struct cpprof__heap_bucket))
 
 struct cpprof__heap cpprof__heap;
-__thread struct cpprof__heap_self cpprof__heap_self;
+__thread struct cpprof__hook_self cpprof__hook_self;
 int64_t cpprof__heap_floor = INT64_MIN / 4;
 uint8_t cpprof__heap_filter[CPPROF__HEAP_FILTER] __attribute__((aligned(4096)));
-uint32_t cpprof__heap_wants_labels;
+uint32_t cpprof__wants_labels;
 void (*cpprof__heap_rate_changed)(void);
 
 /* What cpprof__heap_set_rate() was told; also in the head, once that is there.
@@ -127,7 +127,7 @@ cpprof__heap_set_rate(int64_t bytes)
 
 /* Count down `bytes` from here. */
 static void
-count_down(struct cpprof__heap_self *self, uint64_t bytes)
+count_down(struct cpprof__hook_self *self, uint64_t bytes)
 {
     self->at_point = bytes <= FAR;
     self->left = (int64_t)((uint64_t)self->floor + (bytes < FAR ? bytes : FAR));
@@ -136,7 +136,7 @@ count_down(struct cpprof__heap_self *self, uint64_t bytes)
 /* Is a sample within the next n bytes? Then the rate, else 0. Counts down what
  * follows them. */
 static int64_t
-draw(struct cpprof__heap_self *self, uint64_t n)
+draw(struct cpprof__hook_self *self, uint64_t n)
 {
     int64_t rate = self->rate;
     uint64_t distance = cpprof__heap_distance(&self->random, rate);
@@ -156,14 +156,14 @@ draw(struct cpprof__heap_self *self, uint64_t n)
  * the count-down first: then it is decided anew.
  */
 static int64_t
-decide(struct cpprof__heap_self *self, uint64_t n)
+decide(struct cpprof__hook_self *self, uint64_t n)
 {
     int64_t floor = load_acquire(&cpprof__heap_floor);
     int64_t rate = self->rate;
     int64_t beyond;
 
     if (!self->random)
-        self->random = cpprof__heap_seed(self);
+        self->random = cpprof__hook_seed(self);
     if (self->floor != floor || n > HUGE_BYTES) {
         self->floor = floor;
         self->rate = load_relaxed(&heap_rate);
@@ -200,8 +200,8 @@ find_bucket(struct cpprof__heap *heap, uint32_t stack, uint64_t bytes,
 
     if (!stack)
         return 0;
-    if (load_relaxed(&cpprof__heap_wants_labels))
-        key.labels = cpprof__heap_label_number(cpprof__self.labels);
+    if (load_relaxed(&cpprof__wants_labels))
+        key.labels = cpprof__label_set_number(cpprof__self.labels);
     return cpprof__heap_bucket_of(heap, &key);
 }
 
@@ -235,7 +235,7 @@ record(const void *address, uint64_t bytes,
 
     if (bytes > CPPROF__HEAP_BYTES_MAX)
         block.bytes = CPPROF__HEAP_BYTES_MAX;
-    block.weight = cpprof__heap_weight(&cpprof__heap_self.random, block.bytes,
+    block.weight = cpprof__heap_weight(&cpprof__hook_self.random, block.bytes,
                                        ahead->rate);
     /* One that was freed behind our back. */
     if (cpprof__heap_may_be_sampled(address))
@@ -255,7 +255,7 @@ record(const void *address, uint64_t bytes,
 static int64_t
 decide_here(uint64_t n, uintptr_t frame)
 {
-    struct cpprof__heap_self *self = &cpprof__heap_self;
+    struct cpprof__hook_self *self = &cpprof__hook_self;
     int64_t rate;
 
     if (!load_acquire(&is_made)) {
@@ -263,7 +263,7 @@ decide_here(uint64_t n, uintptr_t frame)
         return 0;
     }
     rate = decide(self, n);
-    return rate && !cpprof__heap_is_exempt(frame) ? rate : 0;
+    return rate && !cpprof__is_exempt(frame) ? rate : 0;
 }
 
 /* Exempt for a signal handler that comes in between and allocates. */
@@ -272,14 +272,14 @@ sample(const void *address, size_t n, uint16_t heap, bool is_at_rest)
 {
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
     struct cpprof__heap_ahead ahead = {.rate = decide_here(n, frame)};
-    struct cpprof__heap_exempt before;
+    struct cpprof__exempt before;
 
     if (!ahead.rate || !address || heap >= CPPROF__HEAP_HEAPS)
         return;
-    before = cpprof__heap_exempt_begin(frame);
-    ahead.stack = cpprof__heap_walk(cpprof__heap.tree, is_at_rest);
+    before = cpprof__exempt_begin(frame);
+    ahead.stack = cpprof__hook_walk(cpprof__heap.tree, is_at_rest);
     record(address, n, &ahead, heap);
-    cpprof__heap_exempt_end(&before);
+    cpprof__exempt_end(&before);
 }
 
 CPPROF__HOOK void
@@ -298,14 +298,14 @@ CPPROF__HOOK void
 cpprof__heap_sample_begin(struct cpprof__heap_ahead *ahead, size_t n)
 {
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-    struct cpprof__heap_exempt before;
+    struct cpprof__exempt before;
 
     ahead->rate = decide_here(n, frame);
     if (!ahead->rate)
         return;
-    before = cpprof__heap_exempt_begin(frame);
-    ahead->stack = cpprof__heap_walk(cpprof__heap.tree, true);
-    cpprof__heap_exempt_end(&before);
+    before = cpprof__exempt_begin(frame);
+    ahead->stack = cpprof__hook_walk(cpprof__heap.tree, true);
+    cpprof__exempt_end(&before);
 }
 
 void
@@ -313,13 +313,13 @@ cpprof__heap_sample_end(const struct cpprof__heap_ahead *ahead,
                         const void *address, size_t n)
 {
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-    struct cpprof__heap_exempt before;
+    struct cpprof__exempt before;
 
     if (!ahead->rate || !address)
         return;
-    before = cpprof__heap_exempt_begin(frame);
+    before = cpprof__exempt_begin(frame);
     record(address, n, ahead, 0);
-    cpprof__heap_exempt_end(&before);
+    cpprof__exempt_end(&before);
 }
 
 bool
@@ -370,11 +370,11 @@ cpprof__heap_resize(const struct cpprof__heap_removed *removed,
 void
 cpprof__heap_forked(void)
 {
-    struct cpprof__heap_self *self = &cpprof__heap_self;
+    struct cpprof__hook_self *self = &cpprof__hook_self;
 
-    cpprof__heap_walk_forked();
+    cpprof__hook_walk_forked();
     cpprof__heap_seed_process();
-    self->random = cpprof__heap_seed(self);
+    self->random = cpprof__hook_seed(self);
     /* As a thread that has not drawn yet. */
     self->floor = 0;
     self->left = 0;

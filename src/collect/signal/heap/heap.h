@@ -75,7 +75,7 @@ struct cpprof__heap_block {
  * grow. */
 struct cpprof__heap_bucket {
     uint32_t stack;  /* node of the tree */
-    uint32_t labels; /* number + 1 in cpprof__heap_label_sets, or 0 */
+    uint32_t labels; /* number + 1 in cpprof__label_sets_numbered, or 0 */
     uint16_t size_class;
     uint16_t heap;          /* 0: malloc */
     uint32_t first_size;    /* cpprof__heap_size_code() of its first block */
@@ -128,7 +128,7 @@ struct cpprof__heap {
 };
 
 /* Of the running thread. */
-struct cpprof__heap_self {
+struct cpprof__hook_self {
     int64_t left; /* floor + bytes to the next sample */
     /* In the profiler, and nothing is sampled, unless 0: the frame that said
      * so (collect/exempt.h), plus 1 for each time it was raised since. */
@@ -146,7 +146,7 @@ struct cpprof__heap_self {
 
 #pragma GCC visibility push(hidden)
 extern struct cpprof__heap cpprof__heap;
-extern __thread struct cpprof__heap_self cpprof__heap_self;
+extern __thread struct cpprof__hook_self cpprof__hook_self;
 
 /* Threads whose .left is below are due. A change of the rate raises it, which
  * makes every thread due at its next allocation: one load, no list of
@@ -159,7 +159,7 @@ extern uint8_t cpprof__heap_filter[CPPROF__HEAP_FILTER];
 
 /* Do labels of the thread tell buckets apart? Set by the first who asks for
  * them. */
-extern uint32_t cpprof__heap_wants_labels;
+extern uint32_t cpprof__wants_labels;
 #pragma GCC visibility pop
 
 /*
@@ -176,10 +176,10 @@ extern uint32_t cpprof__heap_wants_labels;
 static inline bool
 cpprof__heap_due(size_t n)
 {
-    uint64_t left = (uint64_t)cpprof__heap_self.left - n;
+    uint64_t left = (uint64_t)cpprof__hook_self.left - n;
     uint64_t beyond = left - (uint64_t)load_relaxed(&cpprof__heap_floor);
 
-    cpprof__heap_self.left = (int64_t)left;
+    cpprof__hook_self.left = (int64_t)left;
     return __builtin_expect(((beyond | (n - 1)) >> 62) != 0, 0);
 }
 
@@ -191,13 +191,13 @@ cpprof__heap_due(size_t n)
  * the frame held is given back. `frame` is that of the caller.
  */
 bool
-cpprof__heap_exempt_was_left(uintptr_t frame);
+cpprof__exempt_was_abandoned(uintptr_t frame);
 
 /* Is the thread exempt? */
 static inline bool
-cpprof__heap_is_exempt(uintptr_t frame)
+cpprof__is_exempt(uintptr_t frame)
 {
-    return cpprof__heap_self.exempt && !cpprof__heap_exempt_was_left(frame);
+    return cpprof__hook_self.exempt && !cpprof__exempt_was_abandoned(frame);
 }
 
 /* Where a frame returns to is beside the address of its caller's frame, on
@@ -219,20 +219,20 @@ cpprof__heap_return_of(uintptr_t frame)
 #endif
 
 /* What a thread was before it became exempt. */
-struct cpprof__heap_exempt {
+struct cpprof__exempt {
     uintptr_t exempt;
     uintptr_t exempt_return;
 };
 
 /* A handler that comes in between, and is exempt itself for a while, leaves
  * both as they were. */
-CPPROF__THREAD_LOCAL struct cpprof__heap_exempt
-cpprof__heap_exempt_begin(uintptr_t frame)
+CPPROF__THREAD_LOCAL struct cpprof__exempt
+cpprof__exempt_begin(uintptr_t frame)
 {
-    struct cpprof__heap_self *self = &cpprof__heap_self;
-    struct cpprof__heap_exempt before = {0, self->exempt_return};
+    struct cpprof__hook_self *self = &cpprof__hook_self;
+    struct cpprof__exempt before = {0, self->exempt_return};
 
-    if (cpprof__heap_is_exempt(frame)) {
+    if (cpprof__is_exempt(frame)) {
         before.exempt = self->exempt;
         return before;
     }
@@ -244,9 +244,9 @@ cpprof__heap_exempt_begin(uintptr_t frame)
 }
 
 CPPROF__THREAD_LOCAL void
-cpprof__heap_exempt_end(struct cpprof__heap_exempt *before)
+cpprof__exempt_end(struct cpprof__exempt *before)
 {
-    struct cpprof__heap_self *self = &cpprof__heap_self;
+    struct cpprof__hook_self *self = &cpprof__hook_self;
 
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->exempt = before->exempt;

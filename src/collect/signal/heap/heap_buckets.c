@@ -158,9 +158,9 @@ end_peak(struct cpprof__heap_peak *p)
     if (load_relaxed(&p->time_ns) || !load_relaxed(&p->epoch))
         return;
     /* Another's clock_gettime() may allocate. */
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     store_relaxed(&p->time_ns, cpprof__now_ns(CLOCK_REALTIME_COARSE));
-    cpprof__heap_self.exempt--;
+    cpprof__hook_self.exempt--;
 }
 
 void

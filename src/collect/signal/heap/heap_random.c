@@ -89,7 +89,7 @@ cpprof__one_minus_exp(double x)
 }
 
 uint64_t
-cpprof__heap_random(uint64_t *state)
+cpprof__hook_random(uint64_t *state)
 {
     return cpprof__mix_u64(*state += CPPROF__GOLDEN);
 }
@@ -104,18 +104,18 @@ cpprof__heap_seed_process(void)
     long pid = cpprof__syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 
     state ^= cpprof__clock_ns(CLOCK_MONOTONIC) << 10;
-    state = cpprof__heap_random(&state) + (uint64_t)pid;
-    store_relaxed(&process_seed, cpprof__heap_random(&state));
+    state = cpprof__hook_random(&state) + (uint64_t)pid;
+    store_relaxed(&process_seed, cpprof__hook_random(&state));
 }
 
 uint64_t
-cpprof__heap_seed(const void *self)
+cpprof__hook_seed(const void *self)
 {
     static uint64_t n_seeds;
     uint64_t state = (uintptr_t)self + load_relaxed(&process_seed);
 
-    state = cpprof__heap_random(&state) + add_relaxed(&n_seeds, 1);
-    return cpprof__heap_random(&state) | 1;
+    state = cpprof__hook_random(&state) + add_relaxed(&n_seeds, 1);
+    return cpprof__hook_random(&state) | 1;
 }
 
 uint64_t
@@ -128,7 +128,7 @@ cpprof__heap_distance(uint64_t *state, int64_t rate)
     if (rate == 1)
         return 0;
     /* 2^-53 to 1, evenly */
-    u = (double)((cpprof__heap_random(state) >> 11) + 1) * 0x1p-53;
+    u = (double)((cpprof__hook_random(state) >> 11) + 1) * 0x1p-53;
     return (uint64_t)(cpprof__minus_log(u) * (double)rate);
 }
 
@@ -143,6 +143,6 @@ cpprof__heap_weight(uint64_t *state, uint64_t n, int64_t rate)
     n += n == 0;
     p = cpprof__one_minus_exp((double)n / (double)rate);
     /* 0 to 1, without 1 */
-    chance = (double)(cpprof__heap_random(state) >> 11) * 0x1p-53;
+    chance = (double)(cpprof__hook_random(state) >> 11) * 0x1p-53;
     return (uint64_t)((double)one / p + chance);
 }

@@ -25,11 +25,11 @@ cpprof__heap_seed_process(void);
 /* A seed that is another one each time, and in each thread; makes no system
  * call. Safety: AS. */
 uint64_t
-cpprof__heap_seed(const void *self);
+cpprof__hook_seed(const void *self);
 
 /* The next random number of a state. */
 uint64_t
-cpprof__heap_random(uint64_t *state);
+cpprof__hook_random(uint64_t *state);
 
 /* Bytes that are passed over before the next sample: exponentially distributed
  * with that mean, rounded down; a rate of 0 gives UINT64_MAX, one of 1 gives

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/signal/sample/dump.h"
-#include "collect/signal/tables/mixed.h"
+#include "collect/signal/tables/interp_frames.h"
 
 #include "arch/atomic.h"
-#include "collect/signal/heap/heap_stack.h"
+#include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/sample/sampler.h"
-#include "collect/signal/tables/heap_labels.h"
+#include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/unwind/stack_view.h"
 #include "collect/signal/waits/waits.h"
@@ -31,7 +31,7 @@
 #define OWN_TRUNCATED 2
 #define OWN_BROKEN    3
 
-struct place {
+struct buffer {
     struct cpprof__stack_view view;
     struct cpprof__regs regs;
     bool has_hook; /* was in the stack */
@@ -39,8 +39,8 @@ struct place {
     size_t n;
     uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
 };
-static struct place places[CPPROF__DUMP_PLACES];
-static const void *owners[CPPROF__DUMP_PLACES]; /* NULL: free */
+static struct buffer buffers[CPPROF__DUMP_BUFFERS];
+static const void *owners[CPPROF__DUMP_BUFFERS]; /* NULL: free */
 
 struct cpprof__dump_slot
     *cpprof__dump_slots[CPPROF__DUMP_USERS][CPPROF__DUMP_CHUNKS];
@@ -209,26 +209,26 @@ cpprof__dump_may_be_late(const siginfo_t *info)
 
 /* ---- in the thread that is asked -------------------------------------- */
 
-static struct place *
-take_place(void)
+static struct buffer *
+take_buffer(void)
 {
     unsigned first = (unsigned)((uintptr_t)&cpprof__self >> 12), i;
 
-    for (i = 0; i < CPPROF__DUMP_PLACES; i++) {
-        unsigned at = (first + i) % CPPROF__DUMP_PLACES;
+    for (i = 0; i < CPPROF__DUMP_BUFFERS; i++) {
+        unsigned at = (first + i) % CPPROF__DUMP_BUFFERS;
         const void *nobody = NULL;
 
         if (!load_relaxed(&owners[at]) &&
             cas_acq_rel(&owners[at], &nobody, (const void *)&cpprof__self))
-            return &places[at];
+            return &buffers[at];
     }
     return NULL;
 }
 
 static void
-give_place(const struct place *p)
+give_buffer(const struct buffer *p)
 {
-    store_release(&owners[p - places], NULL);
+    store_release(&owners[p - buffers], NULL);
 }
 
 void
@@ -236,7 +236,7 @@ cpprof__dump_forked(void)
 {
     unsigned i;
 
-    for (i = 0; i < CPPROF__DUMP_PLACES; i++)
+    for (i = 0; i < CPPROF__DUMP_BUFFERS; i++)
         if (owners[i])
             owners[i] = NULL;
 }
@@ -245,16 +245,16 @@ cpprof__dump_forked(void)
 static void
 see_stack(struct cpprof__stack_view *view, uintptr_t sp)
 {
-    const struct cpprof__heap_self *self = &cpprof__heap_self;
+    const struct cpprof__hook_self *self = &cpprof__hook_self;
 
     view->window_at = 0;
     view->window_n = 0;
     view->lo = view->hi = 0;
     if (sp - self->stack_lo < self->stack_hi - self->stack_lo)
         view->hi = self->stack_hi;
-    else if (sp - cpprof__heap_main_lo <
-             cpprof__heap_main_hi - cpprof__heap_main_lo)
-        view->hi = cpprof__heap_main_hi;
+    else if (sp - cpprof__main_stack_lo <
+             cpprof__main_stack_hi - cpprof__main_stack_lo)
+        view->hi = cpprof__main_stack_hi;
     if (view->hi)
         view->lo = sp;
 }
@@ -270,11 +270,11 @@ cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
 }
 
 /* Into p->pcs, with the frames of the script that runs, if it can be asked. */
-static enum cpprof__mixed
-walk(struct place *p, size_t depth)
+static enum cpprof__interp_result
+walk(struct buffer *p, size_t depth)
 {
     const struct cpprof__wait_now now = cpprof__wait_now(&cpprof__wait_self);
-    const struct cpprof__mixer *mixer = load_acquire(&cpprof__mixer);
+    const struct cpprof__interp_ops *interp = load_acquire(&cpprof__interp_ops);
 
     see_stack(&p->view, p->regs.sp);
     if (depth > CPPROF__MAX_DEPTH)
@@ -283,9 +283,9 @@ walk(struct place *p, size_t depth)
     p->n =
         cpprof__drop_hooks(p->pcs, p->n, now.kind ? now.leaf : 0, &p->has_hook);
     p->has_hook |= p->end == CPPROF__UNWIND_BROKEN; /* who knows */
-    if (!mixer)
-        return CPPROF__MIXED_NOT;
-    return mixer->mix(p->pcs, &p->n, CPPROF__MAX_DEPTH, &p->end, true);
+    if (!interp)
+        return CPPROF__INTERP_NONE;
+    return interp->merge(p->pcs, &p->n, CPPROF__MAX_DEPTH, &p->end, true);
 }
 
 static uint32_t
@@ -301,7 +301,7 @@ add_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
  * result. The code is read by the kernel: some cannot be read otherwise.
  */
 static bool
-has_waited(struct place *p)
+has_waited(struct buffer *p)
 {
     uintptr_t pc = p->regs.pc;
     uint8_t *code = (uint8_t *)p->view.window;
@@ -329,7 +329,7 @@ finish(struct cpprof__dump_slot *slot, uint64_t sequence, uint64_t waited,
 static uint64_t
 label_number(void)
 {
-    return cpprof__heap_label_number(load_relaxed(&cpprof__self.labels));
+    return cpprof__label_set_number(load_relaxed(&cpprof__self.labels));
 }
 
 /* ---- answers that wait for a script ----------------------------------- */
@@ -349,16 +349,16 @@ take_mixed(uint64_t cookie, uint64_t waited, uintptr_t *pcs, size_t n,
 }
 
 static bool
-is_put_off(struct place *p, struct cpprof__dump_slot *slot, uint64_t sequence,
-           uint64_t waited)
+is_deferred(struct buffer *p, struct cpprof__dump_slot *slot, uint64_t sequence,
+            uint64_t waited)
 {
-    static const struct cpprof__mixed_sink sink = {take_mixed};
-    const struct cpprof__mixed_stack stack = {
+    static const struct cpprof__deferred_sink sink = {take_mixed};
+    const struct cpprof__deferred_stack stack = {
         &sink, (uintptr_t)slot | sequence << COOKIE_AT, waited, p->pcs, p->n,
         p->end};
 
     return (uintptr_t)slot >> COOKIE_AT == 0 &&
-           load_acquire(&cpprof__mixer)->put_off(&stack);
+           load_acquire(&cpprof__interp_ops)->defer(&stack);
 }
 
 /* ----------------------------------------------------------------------- */
@@ -393,8 +393,8 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
        uint64_t sequence, const void *context)
 {
     uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN), waited;
-    struct place *p = take_place();
-    enum cpprof__mixed mixed;
+    struct buffer *p = take_buffer();
+    enum cpprof__interp_result result;
 
     if (!p) {
         cas_acq_rel(&slot->word, &taken, word_of(sequence, CPPROF__DUMP_ASKED));
@@ -402,16 +402,16 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
     }
     cpprof__regs_from_ucontext(&p->regs, context);
     waited = user == CPPROF__DUMP_WALL && has_waited(p);
-    mixed = walk(p, load_relaxed(&cpprof__dump_depth[user]));
+    result = walk(p, load_relaxed(&cpprof__dump_depth[user]));
     if (user == CPPROF__DUMP_ALL)
         note_wait(slot, sequence, p->has_hook);
     else
         note_self(slot);
-    if (user != CPPROF__DUMP_WALL || mixed != CPPROF__MIXED_LATER ||
-        !is_put_off(p, slot, sequence, waited))
+    if (user != CPPROF__DUMP_WALL || result != CPPROF__INTERP_LATER ||
+        !is_deferred(p, slot, sequence, waited))
         finish(slot, sequence, waited, label_number(),
                add_stack(p->pcs, p->n, p->end));
-    give_place(p);
+    give_buffer(p);
 }
 
 static void
@@ -455,15 +455,15 @@ cpprof__dump_answer(const siginfo_t *info, const void *context)
 bool
 cpprof__dump_own(enum cpprof__dump_user user, struct cpprof__dump_answer *out)
 {
-    struct place *p = take_place();
+    struct buffer *p = take_buffer();
 
     if (!p)
         return false;
     cpprof__regs_here(&p->regs);
     walk(p, load_relaxed(&cpprof__dump_depth[user]));
     out->stack = add_stack(p->pcs, p->n, p->end);
-    out->labels = cpprof__heap_label_number(cpprof__self.labels);
+    out->labels = cpprof__label_set_number(cpprof__self.labels);
     out->waited = false;
-    give_place(p);
+    give_buffer(p);
     return true;
 }

@@ -44,7 +44,7 @@ enum cpprof__dump_state {
 
 /* Handlers that walk at the same time; others are asked again. What is never
  * used of them is never touched. */
-#define CPPROF__DUMP_PLACES 64
+#define CPPROF__DUMP_BUFFERS 64
 
 struct cpprof__dump_slot {
     uint64_t word;
@@ -63,7 +63,7 @@ struct cpprof__dump_wait {
 /* An answer. */
 struct cpprof__dump_answer {
     uint32_t stack;  /* node of cpprof__tables.tree, 0: no room */
-    uint32_t labels; /* cpprof__heap_label_number(), or 0 */
+    uint32_t labels; /* cpprof__label_set_number(), or 0 */
     bool waited;     /* in a system call, which the signal interrupted */
 };
 
@@ -141,7 +141,7 @@ cpprof__dump_own(enum cpprof__dump_user user,
 size_t
 cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end);
 
-/* In a forked child: other threads' places are free. */
+/* In a forked child: other threads' buffers are free. */
 void
 cpprof__dump_forked(void);
 

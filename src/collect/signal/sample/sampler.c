@@ -4,7 +4,7 @@
 #include "arch/atomic.h"
 #include "arch/regs.h"
 #include "collect/signal/sample/dump.h"
-#include "collect/signal/tables/mixed.h"
+#include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/unwind/stack_view.h"
 
 #include <errno.h>
@@ -66,8 +66,8 @@ source_of(const siginfo_t *info)
     return FROM_OTHERS;
 }
 
-/* The place of the running thread, found by its tid once and kept; and once
- * more when the event is not that place's: a bare clone() shares its maker's
+/* The slot of the running thread, found by its tid once and kept; and once
+ * more when the event is not that slot's: a bare clone() shares its maker's
  * thread-local storage. fd is -1 when no descriptor is known. */
 static struct cpprof__thread *
 running_thread(uint32_t generation, int32_t fd)
@@ -144,13 +144,13 @@ ticks(enum source source, const siginfo_t *info, struct cpprof__thread *t)
 
 /* Ticks that the scan charged already are not charged twice. */
 static uint64_t
-without_excused(struct cpprof__thread *t, uint64_t weight)
+without_precharged(struct cpprof__thread *t, uint64_t weight)
 {
-    uint64_t excused = load_relaxed(&t->excused);
-    uint64_t used = excused < weight ? excused : weight;
+    uint64_t precharged_ticks = load_relaxed(&t->precharged_ticks);
+    uint64_t used = precharged_ticks < weight ? precharged_ticks : weight;
 
     if (used)
-        add_relaxed(&t->excused, -used);
+        add_relaxed(&t->precharged_ticks, -used);
     return weight - used;
 }
 
@@ -216,20 +216,20 @@ take_mixed(uint64_t generation, uint64_t weight, uintptr_t *pcs, size_t n,
 /* With the frames of the script that the thread runs, if it runs one; true: it
  * comes to take_mixed() later. */
 static bool
-is_put_off(struct cpprof__thread *t, uint64_t weight, size_t *n,
-           enum cpprof__unwind_end *end)
+is_deferred(struct cpprof__thread *t, uint64_t weight, size_t *n,
+            enum cpprof__unwind_end *end)
 {
-    static const struct cpprof__mixed_sink sink = {take_mixed};
-    const struct cpprof__mixer *mixer = load_acquire(&cpprof__mixer);
-    struct cpprof__mixed_stack stack = {
+    static const struct cpprof__deferred_sink sink = {take_mixed};
+    const struct cpprof__interp_ops *interp = load_acquire(&cpprof__interp_ops);
+    struct cpprof__deferred_stack stack = {
         &sink, load_relaxed(&cpprof__sampler.generation), weight, t->pcs, 0, 0};
 
-    if (!mixer || mixer->mix(t->pcs, n, CPPROF__MAX_DEPTH, end, true) !=
-                      CPPROF__MIXED_LATER)
+    if (!interp || interp->merge(t->pcs, n, CPPROF__MAX_DEPTH, end, true) !=
+                       CPPROF__INTERP_LATER)
         return false;
     stack.n = *n;
     stack.end = *end;
-    return mixer->put_off(&stack);
+    return interp->defer(&stack);
 }
 
 static void
@@ -257,7 +257,7 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
     store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
     n = cpprof__unwind(&regs, &t->view, t->pcs, cpprof__sampler.max_depth,
                        &end);
-    if (!is_put_off(t, weight, &n, &end))
+    if (!is_deferred(t, weight, &n, &end))
         push_stack(ring, weight, own_labels(), t->pcs, n, end);
 }
 
@@ -273,14 +273,14 @@ tick(enum source source, const siginfo_t *info, const void *context)
     t = sampled_thread(source, info, load_relaxed(&cpprof__sampler.generation));
     if (!t)
         return;
-    /* Threads made by a bare clone() may share a place for a moment. */
+    /* Threads made by a bare clone() may share a slot for a moment. */
     if (swap_acq_rel(&t->busy, 1)) {
         add_relaxed(&ring->lost, 1);
         return;
     }
     weight = ticks(source, info, t);
     store_relaxed(&t->delivered, t->delivered + weight);
-    weight = without_excused(t, weight);
+    weight = without_precharged(t, weight);
     if (weight)
         sample(ring, t, weight, context);
     store_release(&t->busy, 0);

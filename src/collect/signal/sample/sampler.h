@@ -48,7 +48,7 @@ extern struct cpprof__user_action cpprof__user_action;
 
 /*
  * The value that our timers carry: 24 bits that recognise them, 16 bits of the
- * session and 24 bits of the thread's place, so that a signal that was pending
+ * session and 24 bits of the thread's slot, so that a signal that was pending
  * since an earlier session is told from one of this.
  */
 #define CPPROF__TIMER_MAGIC 0x637066ull /* "cpf" */

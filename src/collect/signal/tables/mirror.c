@@ -414,7 +414,7 @@ cpprof__mirror_head(void)
 }
 
 bool
-cpprof__mirror_prepare(void)
+cpprof__mirror_start(void)
 {
     long p =
         cpprof__syscall(SYS_mmap, 0, sizeof *known, PROT_READ | PROT_WRITE,

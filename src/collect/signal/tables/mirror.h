@@ -111,7 +111,7 @@ cpprof__mirror_all(void);
 
 /* Memory for what is known of the file, once, outside handlers. */
 bool
-cpprof__mirror_prepare(void);
+cpprof__mirror_start(void);
 
 /* Make the file now, and not at the first change: 0 or an errno. Safety: AS. */
 int

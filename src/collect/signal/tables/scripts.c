@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Three kinds of entries, each in chains of its own that begin in the head:
- * texts, which are there once; functions, which refer to texts; places, which
- * refer to functions. A new entry is made in three steps: take room, fill it,
- * and put it at the front of its chain by compare-and-swap. Who loses that
+ * texts, which are there once; functions, which refer to texts; locations,
+ * which refer to functions. A new entry is made in three steps: take room, fill
+ * it, and put it at the front of its chain by compare-and-swap. Who loses that
  * race looks at what came in front meanwhile, so nothing is there twice; the
  * room of an entry that was not needed, or that a dead process left, stays
  * unused. Nobody waits.
  *
- * The chains serve those who add. A reader goes from the place on by offsets,
- * each of which is checked. Who adds checks them too: the block may be shared
- * with a process that runs wild.
+ * The chains serve those who add. A reader goes from the location on by
+ * offsets, each of which is checked. Who adds checks them too: the block may be
+ * shared with a process that runs wild.
  */
 #include "collect/signal/tables/scripts.h"
 
@@ -27,7 +27,7 @@
 
 #define TEXTS     (1u << 13)
 #define FUNCTIONS (1u << 13)
-#define PLACES    (1u << 15)
+#define LOCATIONS (1u << 15)
 
 /* A longer way to an entry counts as no room: some 20 times what a full table
  * of the smallest entries takes. */
@@ -46,10 +46,10 @@ struct cpprof__scripts_head {
     /* Offsets of the first entry, 0: none. */
     uint32_t texts[TEXTS];
     uint32_t functions[FUNCTIONS];
-    uint32_t places[PLACES];
+    uint32_t locations[LOCATIONS];
 };
 
-enum kind { TEXT = 0x54584554, FUNCTION = 0x434e5546, PLACE = 0x43414c50 };
+enum kind { TEXT = 0x54584554, FUNCTION = 0x434e5546, LOCATION = 0x43414c50 };
 
 /* What all entries begin with; they lie at multiples of 8. */
 struct entry {
@@ -70,7 +70,7 @@ struct function {
     uint32_t mapping, name, system_name, file; /* texts; 0: "" */
 };
 
-struct place {
+struct location {
     struct entry entry;
     int64_t line;
     uint32_t function;
@@ -79,7 +79,7 @@ struct place {
 
 _Static_assert(sizeof(struct cpprof__scripts_head) % 8 == 0, "aligned");
 _Static_assert(sizeof(struct function) == 40, "no padding");
-_Static_assert(sizeof(struct place) == 24, "no padding");
+_Static_assert(sizeof(struct location) == 24, "no padding");
 
 struct cpprof__scripts cpprof__scripts;
 
@@ -358,90 +358,91 @@ function_hash(const struct function *f)
 /* A name that is known by now. Both are seen, or one of them for a moment. */
 static void
 rename_function(struct cpprof__scripts *s, struct function *f,
-                const struct cpprof__script *place)
+                const struct cpprof__script_location *location)
 {
-    struct piece name = piece_of(place->name);
-    struct piece system_name = piece_of(place->system_name);
+    struct piece name = piece_of(location->name);
+    struct piece system_name = piece_of(location->system_name);
     uint32_t at;
 
     if (!is_piece(s, load_relaxed(&f->name), &name) &&
-        intern_text(s, place->name, &at))
+        intern_text(s, location->name, &at))
         store_release(&f->name, at);
     if (!is_piece(s, load_relaxed(&f->system_name), &system_name) &&
-        intern_text(s, place->system_name, &at))
+        intern_text(s, location->system_name, &at))
         store_release(&f->system_name, at);
 }
 
 static bool
-all_texts(struct cpprof__scripts *s, const struct cpprof__script *place,
-          struct function *f)
+all_texts(struct cpprof__scripts *s,
+          const struct cpprof__script_location *location, struct function *f)
 {
-    return intern_text(s, place->name, &f->name) &&
-           intern_text(s, place->system_name, &f->system_name) &&
-           intern_text(s, place->file, &f->file);
+    return intern_text(s, location->name, &f->name) &&
+           intern_text(s, location->system_name, &f->system_name) &&
+           intern_text(s, location->file, &f->file);
 }
 
 /* Its offset; 0 without room. */
 static uint32_t
-function_of(struct cpprof__scripts *s, const struct cpprof__script *place)
+function_of(struct cpprof__scripts *s,
+            const struct cpprof__script_location *location)
 {
     struct function f = {.entry.kind = FUNCTION,
-                         .key = place->key,
-                         .start_line = place->start_line};
+                         .key = location->key,
+                         .start_line = location->start_line};
     const struct wanted wanted = {is_function, make_function, &f};
     uint32_t *first, found = 0;
 
-    if (!intern_text(s, place->mapping, &f.mapping) ||
-        (!f.key && !all_texts(s, place, &f)))
+    if (!intern_text(s, location->mapping, &f.mapping) ||
+        (!f.key && !all_texts(s, location, &f)))
         return 0;
     first = &s->head->functions[function_hash(&f) % FUNCTIONS];
     if (!find(s, load_acquire(first), 0, &wanted, &found) ||
-        (!found && f.key && !all_texts(s, place, &f)))
+        (!found && f.key && !all_texts(s, location, &f)))
         return 0;
     if (!found)
         found = intern(s, first, &wanted);
-    if (found && f.key && place->has_name)
-        rename_function(s, (void *)((char *)s->head + found), place);
+    if (found && f.key && location->has_name)
+        rename_function(s, (void *)((char *)s->head + found), location);
     return found;
 }
 
-/* ---- places ----------------------------------------------------------- */
+/* ---- locations -------------------------------------------------------- */
 
 static bool
-is_place(const struct cpprof__scripts *s, uint32_t at, const void *ctx)
+is_location(const struct cpprof__scripts *s, uint32_t at, const void *ctx)
 {
-    const struct place *p = ctx;
-    const struct place *found = entry_at(s, at, sizeof *found, PLACE);
+    const struct location *p = ctx;
+    const struct location *found = entry_at(s, at, sizeof *found, LOCATION);
 
     return found && found->function == p->function && found->line == p->line;
 }
 
 static uint32_t
-make_place(struct cpprof__scripts *s, const void *ctx)
+make_location(struct cpprof__scripts *s, const void *ctx)
 {
-    uint32_t at = reserve(s, sizeof(struct place), PLACE);
+    uint32_t at = reserve(s, sizeof(struct location), LOCATION);
 
     if (at)
-        __builtin_memcpy((char *)s->head + at, ctx, sizeof(struct place));
+        __builtin_memcpy((char *)s->head + at, ctx, sizeof(struct location));
     return at;
 }
 
 uint64_t
 cpprof__scripts_add(struct cpprof__scripts *s,
-                    const struct cpprof__script *place)
+                    const struct cpprof__script_location *location)
 {
-    struct place p = {.entry.kind = PLACE, .line = place->line};
-    const struct wanted wanted = {is_place, make_place, &p};
+    struct location p = {.entry.kind = LOCATION, .line = location->line};
+    const struct wanted wanted = {is_location, make_location, &p};
     uint64_t hash;
 
     if (!load_acquire(&s->head))
         return CPPROF__SCRIPT_NO_ROOM;
-    p.function = function_of(s, place);
+    p.function = function_of(s, location);
     if (!p.function)
         return CPPROF__SCRIPT_NO_ROOM;
     hash = mix(mix(0, p.function), (uint64_t)p.line);
     return CPPROF__SCRIPT_PC |
-           intern(s, &s->head->places[hash % PLACES], &wanted);
+           intern(s, &s->head->locations[hash % LOCATIONS], &wanted);
 }
 
 /* ---- making and reading ----------------------------------------------- */
@@ -479,7 +480,8 @@ cpprof__scripts_open(struct cpprof__scripts *s, void *block, size_t n)
 
 /* All that is in use is there already, and mapped at once. */
 bool
-cpprof__scripts_join(struct cpprof__scripts *s, void *block, const char *path)
+cpprof__scripts_open_shared(struct cpprof__scripts *s, void *block,
+                            const char *path)
 {
     if (!cpprof__scripts_open(s, block, CPPROF__SCRIPTS_BYTES))
         return false;
@@ -523,33 +525,35 @@ read_text(const struct cpprof__scripts *s, uint32_t at, const char **to)
 
 static bool
 read_function(const struct cpprof__scripts *s, const struct function *f,
-              struct cpprof__script *place)
+              struct cpprof__script_location *location)
 {
-    place->key = f->key;
-    place->start_line = f->start_line;
-    return read_text(s, f->mapping, &place->mapping) &&
-           read_text(s, load_acquire(&f->name), &place->name) &&
-           read_text(s, load_acquire(&f->system_name), &place->system_name) &&
-           read_text(s, f->file, &place->file);
+    location->key = f->key;
+    location->start_line = f->start_line;
+    return read_text(s, f->mapping, &location->mapping) &&
+           read_text(s, load_acquire(&f->name), &location->name) &&
+           read_text(s, load_acquire(&f->system_name),
+                     &location->system_name) &&
+           read_text(s, f->file, &location->file);
 }
 
 bool
 cpprof__scripts_read(const struct cpprof__scripts *s, uint64_t pc,
-                     struct cpprof__script *place)
+                     struct cpprof__script_location *location)
 {
-    const struct cpprof__script nothing = {"", "", "", "", 0, 0, 0, false};
-    const struct place *p = NULL;
+    const struct cpprof__script_location nothing = {"", "", "", "",
+                                                    0,  0,  0,  false};
+    const struct location *p = NULL;
     const struct function *f;
 
-    *place = nothing;
+    *location = nothing;
     if (cpprof__is_script(pc) && load_acquire(&s->head))
-        p = entry_at(s, pc & ~CPPROF__SCRIPT_PC, sizeof *p, PLACE);
+        p = entry_at(s, pc & ~CPPROF__SCRIPT_PC, sizeof *p, LOCATION);
     f = p ? entry_at(s, p->function, sizeof *f, FUNCTION) : NULL;
-    if (!f || !read_function(s, f, place)) {
-        *place = nothing;
+    if (!f || !read_function(s, f, location)) {
+        *location = nothing;
         return false;
     }
-    place->line = p->line;
-    place->has_name = *place->name != 0;
+    location->line = p->line;
+    location->has_name = *location->name != 0;
     return true;
 }

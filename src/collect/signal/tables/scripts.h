@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames of scripts in native stacks. A place of a script (function and line)
- * is one word that can stand where a program counter does: its highest bit is
- * set, as in no address of user space, and the rest says where in a table the
- * place is told. So the ring, the stores and the tree of stacks carry mixed
- * stacks without knowing of it; who writes a profile asks here.
+ * Frames of scripts in native stacks. A location of a script (function and
+ * line) is one word that can stand where a program counter does: its highest
+ * bit is set, as in no address of user space, and the rest says where in a
+ * table the location is told. So the ring, the stores and the tree of stacks
+ * carry mixed stacks without knowing of it; who writes a profile asks here.
  *
  * The table is one block of fixed layout without pointers, and only grows;
  * another process may read it at any moment, or add to it (a file of the
@@ -24,8 +24,8 @@
 
 #define CPPROF__SCRIPT_PC ((uint64_t)1 << 63)
 
-/* Bound: 16 MiB, touched as they are used; some 100 000 places. A place that
- * finds no room is CPPROF__SCRIPT_NO_ROOM, "[unknown]". */
+/* Bound: 16 MiB, touched as they are used; some 100 000 locations. A location
+ * that finds no room is CPPROF__SCRIPT_NO_ROOM, "[unknown]". */
 #define CPPROF__SCRIPTS_BYTES  (16u << 20)
 #define CPPROF__SCRIPT_NO_ROOM CPPROF__SCRIPT_PC
 
@@ -36,8 +36,8 @@ struct cpprof__scripts {
     uint32_t n_ready; /* of a file: bytes of the front that may be touched */
 };
 
-/* What is known of a place; texts "" where nothing is. */
-struct cpprof__script {
+/* What is known of a location; texts "" where nothing is. */
+struct cpprof__script_location {
     const char *mapping; /* "[lua]" */
     const char *name;    /* "": as its file */
     const char *system_name;
@@ -65,18 +65,18 @@ cpprof__scripts_make(struct cpprof__scripts *scripts, void *block,
                      const char *path);
 /* The same for a file that another process has made, mapped shared. */
 bool
-cpprof__scripts_join(struct cpprof__scripts *scripts, void *block,
-                     const char *path);
+cpprof__scripts_open_shared(struct cpprof__scripts *scripts, void *block,
+                            const char *path);
 /* Give a table to others, who look at the head first. */
 void
 cpprof__scripts_set(struct cpprof__scripts *scripts,
                     const struct cpprof__scripts *made);
 
-/* The word for a place, which is added if it is new. Texts are cut at 1023
+/* The word for a location, which is added if it is new. Texts are cut at 1023
  * bytes. Safety: AS, any thread, lock-free. */
 uint64_t
 cpprof__scripts_add(struct cpprof__scripts *scripts,
-                    const struct cpprof__script *place);
+                    const struct cpprof__script_location *location);
 
 /* Look at a block that may be a copy of another process's, and anything;
  * false: it is no table. */
@@ -93,6 +93,6 @@ cpprof__scripts_in_use(const struct cpprof__scripts *scripts);
  * live as long as the block. */
 bool
 cpprof__scripts_read(const struct cpprof__scripts *scripts, uint64_t pc,
-                     struct cpprof__script *place);
+                     struct cpprof__script_location *location);
 
 #endif

@@ -6,7 +6,7 @@
 __thread struct cpprof__thread_self cpprof__self;
 struct cpprof__thread *cpprof__thread_chunks[CPPROF__MAX_CHUNKS];
 int32_t cpprof__thread_tids[CPPROF__MAX_THREADS];
-uint32_t cpprof__n_places;
+uint32_t cpprof__n_thread_slots;
 
 struct cpprof__thread *
 cpprof__thread_at(uint32_t index)
@@ -23,7 +23,7 @@ cpprof__thread_at(uint32_t index)
 struct cpprof__thread *
 cpprof__thread_of_tid(int32_t tid)
 {
-    uint32_t i, n = load_acquire(&cpprof__n_places);
+    uint32_t i, n = load_acquire(&cpprof__n_thread_slots);
 
     for (i = 0; i < n; i++)
         if (load_acquire(&cpprof__thread_tids[i]) == tid)

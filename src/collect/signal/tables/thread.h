@@ -2,7 +2,7 @@
 /*
  * What is known about each thread: its place in a table that only grows, so
  * that a signal which comes late still finds memory there. Handlers read and
- * use a place; everything else about the table (taking and giving places) is
+ * use a slot; everything else about the table (taking and giving slots) is
  * done outside handlers under the lock of collect/threads.c.
  */
 #ifndef COLLECT_SIGNAL_THREAD_H
@@ -18,25 +18,26 @@
 #define CPPROF__MAX_CHUNKS        2048 /* 131 072 threads */
 
 struct cpprof__thread {
-    /* Written outside handlers while the place is not armed. */
-    int32_t tid;         /* 0: the place is free */
-    uint32_t index;      /* of this place in the table, fixed */
-    uint32_t next_free;  /* place + 1, while this one is free */
-    uint32_t session;    /* that took the place */
+    /* Written outside handlers while the slot is not armed. */
+    int32_t tid;         /* 0: the slot is free */
+    uint32_t index;      /* of this slot in the table, fixed */
+    uint32_t next_free;  /* slot + 1, while this one is free */
+    uint32_t session;    /* that took the slot */
     uint32_t generation; /* the same, stored with release order when all that
                           * a handler reads is set; a signal of another
                           * session is stale */
     bool has_timer;
-    int32_t timer_id;          /* kernel's id, when has_timer */
-    int32_t perf_fd;           /* -1: none */
-    uint64_t phase_ns;         /* CPU time until the first tick, 1 to period */
-    uint64_t base_ns;          /* thread CPU time when it was armed */
-    uint64_t seen_delivered;   /* .delivered at the last scan */
-    uintptr_t start;           /* address of the start routine, 0: unknown */
-    void *start_arg;           /* for the wrapper that pthread_create starts */
-    size_t stack_bytes;        /* as pthread_create was asked for */
-    struct cpprof__born *born; /* who created it; collect/threadcreate.h */
-    const void *start_labels;  /* of the creator, held for the new thread */
+    int32_t timer_id;        /* kernel's id, when has_timer */
+    int32_t perf_fd;         /* -1: none */
+    uint64_t phase_ns;       /* CPU time until the first tick, 1 to period */
+    uint64_t base_ns;        /* thread CPU time when it was armed */
+    uint64_t seen_delivered; /* .delivered at the last scan */
+    uintptr_t start;         /* address of the start routine, 0: unknown */
+    void *start_arg;         /* for the wrapper that pthread_create starts */
+    size_t stack_bytes;      /* as pthread_create was asked for */
+    struct cpprof__thread_creation
+        *creation;            /* who created it; collect/threadcreate.h */
+    const void *start_labels; /* of the creator, held for the new thread */
 
     /* The stack: readable from stack_lo to stack_hi as long as the thread
      * lives; 0, 0 while not known. */
@@ -46,12 +47,12 @@ struct cpprof__thread {
                           * 0: it does not */
 
     /* Written by the handler, read by the scan. */
-    uint32_t busy;      /* a handler is using what is below */
-    uint64_t delivered; /* ticks that came, overruns counted */
-    uint64_t excused;   /* ticks that the scan already charged because the
-                         * thread blocked the signal */
-    uintptr_t seen_sp;  /* of the last sample */
-    uintptr_t seen_tp;  /* thread pointer, to tell its own stack */
+    uint32_t busy;             /* a handler is using what is below */
+    uint64_t delivered;        /* ticks that came, overruns counted */
+    uint64_t precharged_ticks; /* ticks that the scan already charged because
+                                * the thread blocked the signal */
+    uintptr_t seen_sp;         /* of the last sample */
+    uintptr_t seen_tp;         /* thread pointer, to tell its own stack */
 
     /* The handler's working memory. */
     struct cpprof__stack_view view;
@@ -77,13 +78,13 @@ extern __thread struct cpprof__thread_self cpprof__self;
  * an array of their own, which is quick to search. */
 extern struct cpprof__thread *cpprof__thread_chunks[CPPROF__MAX_CHUNKS];
 extern int32_t cpprof__thread_tids[CPPROF__MAX_THREADS];
-extern uint32_t cpprof__n_places; /* places that were ever in use */
+extern uint32_t cpprof__n_thread_slots; /* slots that were ever in use */
 
-/* The place with that index, or NULL. Safety: AS. */
+/* The slot with that index, or NULL. Safety: AS. */
 struct cpprof__thread *
 cpprof__thread_at(uint32_t index);
 
-/* The place of a tid, or NULL. Linear in the number of threads, 4 bytes each:
+/* The slot of a tid, or NULL. Linear in the number of threads, 4 bytes each:
  * for what happens once in a thread's life. Safety: AS. */
 struct cpprof__thread *
 cpprof__thread_of_tid(int32_t tid);

@@ -26,12 +26,12 @@ choose(struct cpprof__row_slot pair[2], uint64_t ra, uint32_t generation)
 
 void
 cpprof__row_store(uint64_t ra, uint32_t generation,
-                  const struct cpprof__row *row)
+                  const struct cpprof__unwind_row *row)
 {
     struct cpprof__row_slot *slot =
         choose(cpprof__row_pair(ra), ra, generation);
     uint64_t version = load_relaxed(&slot->version);
-    struct cpprof__row_words words = cpprof__row_pack(row);
+    struct cpprof__packed_row words = cpprof__row_pack(row);
 
     if ((version & 1) != 0 ||
         !cas_acq_rel(&slot->version, &version, version | 1))

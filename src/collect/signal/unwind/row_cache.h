@@ -32,7 +32,7 @@
  * How to get from a frame to its caller. Offsets are in bytes from a base,
  * which is sp or fp; so that the three addresses do not wait for each other.
  */
-struct cpprof__row {
+struct cpprof__unwind_row {
     uint32_t how;    /* CPPROF__ROW_*; 0 and the first two bits: plain rows */
     int32_t cfa_off; /* the CFA, which becomes the caller's sp */
     int32_t ra_off;  /* where the return address is */
@@ -61,30 +61,31 @@ enum {
 };
 
 /* A row in two registers. */
-struct cpprof__row_words {
+struct cpprof__packed_row {
     uint64_t how_cfa; /* how, cfa_off << 32 */
     uint64_t ra_fp;   /* ra_off, fp_off << 32 */
 };
 
-static inline struct cpprof__row_words
-cpprof__row_pack(const struct cpprof__row *row)
+static inline struct cpprof__packed_row
+cpprof__row_pack(const struct cpprof__unwind_row *row)
 {
-    return (struct cpprof__row_words){
+    return (struct cpprof__packed_row){
         row->how | (uint64_t)(uint32_t)row->cfa_off << 32,
         (uint32_t)row->ra_off | (uint64_t)(uint32_t)row->fp_off << 32};
 }
 
-static inline struct cpprof__row
-cpprof__row_unpack(struct cpprof__row_words w)
+static inline struct cpprof__unwind_row
+cpprof__row_unpack(struct cpprof__packed_row w)
 {
-    return (struct cpprof__row){(uint32_t)w.how_cfa, (int32_t)(w.how_cfa >> 32),
-                                (int32_t)w.ra_fp, (int32_t)(w.ra_fp >> 32)};
+    return (struct cpprof__unwind_row){
+        (uint32_t)w.how_cfa, (int32_t)(w.how_cfa >> 32), (int32_t)w.ra_fp,
+        (int32_t)(w.ra_fp >> 32)};
 }
 
 struct cpprof__row_slot {
     uint64_t version; /* generation << 32 | number of writes << 1 | writing */
     uint64_t ra;
-    struct cpprof__row_words row;
+    struct cpprof__packed_row row;
 };
 
 #define CPPROF__HIDDEN __attribute__((visibility("hidden")))
@@ -112,7 +113,7 @@ cpprof__row_pair(uint64_t ra)
 /* Take the row of a slot, if it is ra's and whole. */
 static inline bool
 cpprof__row_take(const struct cpprof__row_slot *slot, uint64_t ra,
-                 uint32_t generation, struct cpprof__row_words *row)
+                 uint32_t generation, struct cpprof__packed_row *row)
 {
     uint64_t version = load_acquire(&slot->version);
 
@@ -130,7 +131,7 @@ cpprof__row_take(const struct cpprof__row_slot *slot, uint64_t ra,
  */
 static inline bool
 cpprof__row_find(uint64_t ra, uint32_t generation,
-                 struct cpprof__row_words *row)
+                 struct cpprof__packed_row *row)
 {
     const struct cpprof__row_slot *pair = cpprof__row_pair(ra);
 
@@ -141,6 +142,6 @@ cpprof__row_find(uint64_t ra, uint32_t generation,
 /* Keep a row; may do nothing. Safety: AS. */
 void
 cpprof__row_store(uint64_t ra, uint32_t generation,
-                  const struct cpprof__row *row);
+                  const struct cpprof__unwind_row *row);
 
 #endif

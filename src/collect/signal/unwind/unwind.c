@@ -64,7 +64,7 @@ kind(int32_t rule)
 /* Where the CFA is; false: it takes more than a row. */
 static bool
 shorten_cfa(const struct cpprof__fde *fde, const struct cpprof__cfi_row *full,
-            struct cpprof__row *row)
+            struct cpprof__unwind_row *row)
 {
     row->cfa_off = full->cfa_off;
     switch (full->cfa_reg) {
@@ -83,13 +83,14 @@ shorten_cfa(const struct cpprof__fde *fde, const struct cpprof__cfi_row *full,
 
 /* What the offsets of rules, which count from the CFA, are from the base. */
 static int32_t
-base_offset(const struct cpprof__row *row)
+base_offset(const struct cpprof__unwind_row *row)
 {
     return row->how & CPPROF__ROW_REALIGNED ? 0 : row->cfa_off;
 }
 
 static bool
-shorten_ra(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
+shorten_ra(const struct cpprof__fde *fde, int32_t rule,
+           struct cpprof__unwind_row *row)
 {
     if (kind(rule) == CPPROF__RULE_AT_CFA)
         return !__builtin_add_overflow(rule >> CPPROF__RULE_BITS,
@@ -100,7 +101,8 @@ shorten_ra(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
 }
 
 static bool
-shorten_fp(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
+shorten_fp(const struct cpprof__fde *fde, int32_t rule,
+           struct cpprof__unwind_row *row)
 {
     if (row->how & CPPROF__ROW_REALIGNED)
         return kind(rule) == CPPROF__RULE_AT_EXPRESSION &&
@@ -125,7 +127,7 @@ shorten_fp(const struct cpprof__fde *fde, int32_t rule, struct cpprof__row *row)
 /* A full row in short, where that is possible. */
 static void
 shorten(const struct cpprof__fde *fde, const struct cpprof__cfi_row *full,
-        struct cpprof__row *row)
+        struct cpprof__unwind_row *row)
 {
     int32_t ra_rule = RULE_OF(full, fde->origin.ra_column);
 
@@ -172,8 +174,9 @@ find_before(struct cpprof__walk *w, uintptr_t ra, bool interrupted,
             !is_entry(w, ra));
 }
 
-static struct cpprof__row_words
-keep_row(struct cpprof__walk *w, uintptr_t ra, const struct cpprof__row *row)
+static struct cpprof__packed_row
+keep_row(struct cpprof__walk *w, uintptr_t ra,
+         const struct cpprof__unwind_row *row)
 {
     cpprof__row_store(ra, w->generation, row);
     return cpprof__row_pack(row);
@@ -181,10 +184,10 @@ keep_row(struct cpprof__walk *w, uintptr_t ra, const struct cpprof__row *row)
 
 /* Find out about the code before ra, and keep it. Without information there it
  * is CPPROF__ROW_NONE, not kept. */
-static __attribute__((noinline)) struct cpprof__row_words
+static __attribute__((noinline)) struct cpprof__packed_row
 make_row(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
 {
-    struct cpprof__row row = {0};
+    struct cpprof__unwind_row row = {0};
     struct cpprof__cfi_row full;
     struct cpprof__fde fde;
 
@@ -204,10 +207,10 @@ make_row(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
  * the leaf, or is what signal handlers return to, or what makecontext() and its
  * like let the first function of a stack return to, or is no code at all.
  */
-static __attribute__((noinline)) struct cpprof__row_words
+static __attribute__((noinline)) struct cpprof__packed_row
 classify(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
 {
-    struct cpprof__row row = {0};
+    struct cpprof__unwind_row row = {0};
 
     if (is_sigreturn(w, ra))
         row.how = CPPROF__ROW_SIGNAL;
@@ -221,7 +224,7 @@ classify(struct cpprof__walk *w, uintptr_t ra, bool interrupted)
 bool
 cpprof__walk_is_return(struct cpprof__walk *w, uintptr_t ra)
 {
-    struct cpprof__row_words words;
+    struct cpprof__packed_row words;
 
     if (!cpprof__is_pc(ra))
         return false;
@@ -233,7 +236,7 @@ cpprof__walk_is_return(struct cpprof__walk *w, uintptr_t ra)
 /* What the offsets of the current frame's row count from; false: it cannot be
  * had. */
 static bool
-find_base(struct cpprof__walk *w, const struct cpprof__row *row,
+find_base(struct cpprof__walk *w, const struct cpprof__unwind_row *row,
           uintptr_t *base)
 {
     *base = w->at.fp;
@@ -251,8 +254,8 @@ find_base(struct cpprof__walk *w, const struct cpprof__row *row,
 }
 
 static bool
-find_ra(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t base,
-        uintptr_t *ra)
+find_ra(struct cpprof__walk *w, const struct cpprof__unwind_row *row,
+        uintptr_t base, uintptr_t *ra)
 {
 #if CPPROF__REG_LINK >= 0
     if (row->how & CPPROF__ROW_RA_LINK) {
@@ -264,8 +267,8 @@ find_ra(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t base,
 }
 
 static bool
-find_fp(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t base,
-        uintptr_t *fp)
+find_fp(struct cpprof__walk *w, const struct cpprof__unwind_row *row,
+        uintptr_t base, uintptr_t *fp)
 {
     uintptr_t off = (uintptr_t)(intptr_t)row->fp_off;
 
@@ -280,10 +283,10 @@ find_fp(struct cpprof__walk *w, const struct cpprof__row *row, uintptr_t base,
 
 /* One step by a row, whatever its kind and wherever the stack is. */
 static __attribute__((noinline)) enum cpprof__step
-step_by_row(struct cpprof__walk *w, struct cpprof__row_words words)
+step_by_row(struct cpprof__walk *w, struct cpprof__packed_row words)
 {
-    const struct cpprof__row unpacked = cpprof__row_unpack(words);
-    const struct cpprof__row *row = &unpacked;
+    const struct cpprof__unwind_row unpacked = cpprof__row_unpack(words);
+    const struct cpprof__unwind_row *row = &unpacked;
     uintptr_t fp = w->at.fp;
     uintptr_t base;
     uintptr_t cfa;
@@ -317,7 +320,7 @@ link_of(const struct cpprof__walk *w)
 /* Rows are found by ra alone. One that was made for a caller, at return
  * address - 1, may be met by a frame that was interrupted right there. */
 static uint32_t
-how_alone(struct cpprof__walk *w, struct cpprof__row_words row)
+how_alone(struct cpprof__walk *w, struct cpprof__packed_row row)
 {
     uint32_t how = (uint32_t)row.how_cfa & CPPROF__ROW_ALONE;
 
@@ -336,7 +339,7 @@ how_alone(struct cpprof__walk *w, struct cpprof__row_words row)
  * kept on the stack, so that each of these calls takes the place of this one.
  */
 static __attribute__((noinline)) enum cpprof__step
-step(struct cpprof__walk *w, struct cpprof__row_words row, bool *at_entry)
+step(struct cpprof__walk *w, struct cpprof__packed_row row, bool *at_entry)
 {
     *at_entry = false;
     switch (how_alone(w, row)) {
@@ -371,13 +374,13 @@ step(struct cpprof__walk *w, struct cpprof__row_words row, bool *at_entry)
  */
 static __attribute__((noinline)) size_t
 follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
-            struct cpprof__row_words *row)
+            struct cpprof__packed_row *row)
 {
     const uintptr_t lo = w->view->lo;
     const uintptr_t span = stack_span(w->view);
     const uint32_t generation = w->generation;
     struct cpprof__cursor at = w->at;
-    struct cpprof__row_words r = *row;
+    struct cpprof__packed_row r = *row;
     bool have_row = r.how_cfa != CPPROF__ROW_MISSING;
 
     for (;;) {
@@ -424,10 +427,10 @@ follow_rows(struct cpprof__walk *w, uintptr_t *pcs, size_t n, size_t max,
 }
 
 /* The row of the current frame, which the cache does not have. */
-static struct cpprof__row_words
+static struct cpprof__packed_row
 learn_row(struct cpprof__walk *w)
 {
-    struct cpprof__row_words row = make_row(w, w->at.ra, w->at.interrupted);
+    struct cpprof__packed_row row = make_row(w, w->at.ra, w->at.interrupted);
 
     if (row.how_cfa == CPPROF__ROW_NONE)
         row = classify(w, w->at.ra, w->at.interrupted);
@@ -473,7 +476,7 @@ size_t
 cpprof__unwind(const struct cpprof__regs *regs, struct cpprof__stack_view *view,
                uintptr_t *pcs, size_t max, enum cpprof__unwind_end *end)
 {
-    struct cpprof__row_words row = {CPPROF__ROW_MISSING, 0};
+    struct cpprof__packed_row row = {CPPROF__ROW_MISSING, 0};
     enum cpprof__step last = CPPROF__STEP_ON;
     struct cpprof__walk w;
     size_t n = 0;

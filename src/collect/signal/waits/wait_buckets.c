@@ -3,7 +3,7 @@
 
 #include "arch/atomic.h"
 #include "collect/signal/heap/heap.h"
-#include "collect/signal/tables/heap_labels.h"
+#include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/thread.h"
 #include "collect/signal/tables/window_index.h"
@@ -84,8 +84,8 @@ cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
     struct cpprof__wait_bucket *b;
     uint32_t number = 0;
 
-    if (load_relaxed(&cpprof__heap_wants_labels))
-        key.labels = cpprof__heap_label_number(cpprof__self.labels);
+    if (load_relaxed(&cpprof__wants_labels))
+        key.labels = cpprof__label_set_number(cpprof__self.labels);
     if (stack)
         number = bucket_of(&key);
     if (!number) {

@@ -56,7 +56,7 @@ is_of(const struct slot *s, const void *condition, const void *mutex)
 }
 
 static bool
-join(struct slot *s, const void *condition, const void *mutex)
+add_waiters(struct slot *s, const void *condition, const void *mutex)
 {
     uint64_t state = load_acquire(&s->state);
 
@@ -68,7 +68,8 @@ join(struct slot *s, const void *condition, const void *mutex)
     if (is_of(s, condition, mutex))
         return true;
     /* Whoever it is counted for now may have woken it up. */
-    cpprof__condition_leave((uint32_t)(s - slots) + 1, CPPROF__WAIT_GAVE_UP, 0);
+    cpprof__condition_remove((uint32_t)(s - slots) + 1, CPPROF__WAIT_GAVE_UP,
+                             0);
     __atomic_fetch_add(stripe_of(s), 1, __ATOMIC_RELAXED);
     return false;
 }
@@ -87,14 +88,14 @@ claim(struct slot *s, const void *condition, const void *mutex)
 }
 
 uint32_t
-cpprof__condition_enter(const void *condition, const void *mutex)
+cpprof__condition_add(const void *condition, const void *mutex)
 {
     struct slot *first = slots_of(condition);
     uint32_t i;
 
     __atomic_fetch_add(stripe_of(first), 1, __ATOMIC_SEQ_CST);
     for (i = 0; i < CPPROF__CONDITION_SLOTS; i++)
-        if (join(&first[i], condition, mutex))
+        if (add_waiters(&first[i], condition, mutex))
             return (uint32_t)(&first[i] - slots) + 1;
     for (i = 0; i < CPPROF__CONDITION_SLOTS; i++)
         if (claim(&first[i], condition, mutex))
@@ -109,7 +110,7 @@ take_back(const void *mutex, uint32_t followed, uint32_t most, uint64_t now_ns)
 {
     if (followed <= most)
         return followed;
-    cpprof__wait_leave_woken(mutex, followed - most, now_ns);
+    cpprof__wait_table_remove_woken(mutex, followed - most, now_ns);
     return most;
 }
 
@@ -124,8 +125,8 @@ wake(struct slot *s, const void *mutex, uint32_t k, uint32_t followed,
 
     if (followed)
         store_relaxed(&s->woken_ns, now_ns);
-    if (followed &&
-        !cpprof__wait_enter(cpprof__wait_woken_for(mutex), followed, now_ns))
+    if (followed && !cpprof__wait_table_add(cpprof__wait_woken_for(mutex),
+                                            followed, now_ns))
         followed = 0;
     do {
         uint64_t asleep;
@@ -181,8 +182,8 @@ without_one(struct numbers n, enum cpprof__wait_result result, uint32_t dice)
 }
 
 void
-cpprof__condition_leave(uint32_t slot, enum cpprof__wait_result result,
-                        uint32_t dice)
+cpprof__condition_remove(uint32_t slot, enum cpprof__wait_result result,
+                         uint32_t dice)
 {
     struct slot *s = &slots[slot - 1];
     const void *mutex = (const void *)load_relaxed(&s->mutex);
@@ -195,7 +196,7 @@ cpprof__condition_leave(uint32_t slot, enum cpprof__wait_result result,
         after = without_one(before, result, dice);
     } while (!cas_acq_rel(&s->state, &state, state_of(after)));
     if (before.followed > after.followed)
-        cpprof__wait_leave_woken(
+        cpprof__wait_table_remove_woken(
             mutex, (uint32_t)(before.followed - after.followed), woken_ns);
     __atomic_fetch_sub(stripe_of(s), 1, __ATOMIC_RELAXED);
 }

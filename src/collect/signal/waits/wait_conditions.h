@@ -55,7 +55,7 @@ cpprof__condition_may_wake(const void *condition)
 /* A thread begins to wait, and gives up mutex. Returns the number of the slot,
  * or 0 when there is no room. Safety: AS, lock-free. */
 uint32_t
-cpprof__condition_enter(const void *condition, const void *mutex);
+cpprof__condition_add(const void *condition, const void *mutex);
 
 /* How many more of n waiters are to be followed; a fraction of them on
  * average. */
@@ -69,8 +69,8 @@ cpprof__condition_wake(const void *condition, bool all, uint64_t now_ns,
 
 /* A waiter is back; dice: any number, by chance. */
 void
-cpprof__condition_leave(uint32_t slot, enum cpprof__wait_result result,
-                        uint32_t dice);
+cpprof__condition_remove(uint32_t slot, enum cpprof__wait_result result,
+                         uint32_t dice);
 
 /* In a child made by fork. */
 void

@@ -73,7 +73,7 @@ waiters(uint32_t n, uint64_t ticks)
 /* Count threads in, if the slot is that lock's. Until it is seen that it is not
  * they are another's waiters, which have waited for next to nothing. */
 static bool
-join(struct slot *s, uintptr_t lock, uint32_t n, uint64_t ticks)
+add_waiters(struct slot *s, uintptr_t lock, uint32_t n, uint64_t ticks)
 {
     uint64_t state = load_acquire(&s->state);
 
@@ -125,7 +125,7 @@ claim(struct slot *s, uintptr_t lock, uint32_t n, uint64_t ticks)
 }
 
 uint32_t
-cpprof__wait_enter(const void *lock, uint32_t n, uint64_t now_ns)
+cpprof__wait_table_add(const void *lock, uint32_t n, uint64_t now_ns)
 {
     uint64_t ticks = ticks_of(now_ns);
     struct slot *first = slots_of(lock);
@@ -133,7 +133,7 @@ cpprof__wait_enter(const void *lock, uint32_t n, uint64_t now_ns)
 
     __atomic_fetch_add(stripe_of(first), n, __ATOMIC_SEQ_CST);
     for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
-        if (join(&first[i], (uintptr_t)lock, n, ticks))
+        if (add_waiters(&first[i], (uintptr_t)lock, n, ticks))
             return (uint32_t)(&first[i] - slots) + 1;
     for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
         if (claim(&first[i], (uintptr_t)lock, n, ticks))
@@ -164,8 +164,8 @@ end_of(const struct slot *s, enum cpprof__wait_result result, uint64_t start,
 }
 
 void
-cpprof__wait_leave(uint32_t slot, enum cpprof__wait_result result,
-                   uint64_t start_ns, uint64_t now_ns)
+cpprof__wait_table_remove(uint32_t slot, enum cpprof__wait_result result,
+                          uint64_t start_ns, uint64_t now_ns)
 {
     struct slot *s = &slots[slot - 1];
     uint64_t end = end_of(s, result, ticks_of(start_ns), ticks_of(now_ns));
@@ -186,7 +186,7 @@ cpprof__wait_leave(uint32_t slot, enum cpprof__wait_result result,
 
 /* At most n of a slot, which is that lock's; returns how many. */
 static uint32_t
-leave_some(struct slot *s, uintptr_t lock, uint32_t n, uint64_t woken)
+remove_some(struct slot *s, uintptr_t lock, uint32_t n, uint64_t woken)
 {
     uint64_t state = load_acquire(&s->state);
     uint32_t left;
@@ -204,14 +204,14 @@ leave_some(struct slot *s, uintptr_t lock, uint32_t n, uint64_t woken)
 }
 
 void
-cpprof__wait_leave_woken(const void *lock, uint32_t n, uint64_t woken_ns)
+cpprof__wait_table_remove_woken(const void *lock, uint32_t n, uint64_t woken_ns)
 {
     const void *key = cpprof__wait_woken_for(lock);
     struct slot *first = slots_of(key);
     uint32_t i;
 
     for (i = 0; i < CPPROF__WAIT_SLOTS && n; i++)
-        n -= leave_some(&first[i], (uintptr_t)key, n, ticks_of(woken_ns));
+        n -= remove_some(&first[i], (uintptr_t)key, n, ticks_of(woken_ns));
 }
 
 void
@@ -225,7 +225,7 @@ cpprof__wait_forget_woken(const void *lock, uint64_t now_ns)
     for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
         if (load_acquire(&first[i].lock) == (uintptr_t)key &&
             ticks > load_relaxed(&first[i].entered) + WAKES_TICKS)
-            leave_some(&first[i], (uintptr_t)key, CLAIMED, ticks);
+            remove_some(&first[i], (uintptr_t)key, CLAIMED, ticks);
 }
 
 /* ---- charging --------------------------------------------------------- */

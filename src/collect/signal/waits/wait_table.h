@@ -71,7 +71,7 @@ cpprof__wait_woken_for(const void *lock)
 /* n threads begin to wait for lock. Returns the number of the slot, or 0 when
  * there is no room. Safety: AS, lock-free. */
 uint32_t
-cpprof__wait_enter(const void *lock, uint32_t n, uint64_t now_ns);
+cpprof__wait_table_add(const void *lock, uint32_t n, uint64_t now_ns);
 
 /* How a wait ends. */
 enum cpprof__wait_result {
@@ -82,13 +82,14 @@ enum cpprof__wait_result {
 
 /* It waits no longer. Safety: AS, lock-free. */
 void
-cpprof__wait_leave(uint32_t slot, enum cpprof__wait_result result,
-                   uint64_t start_ns, uint64_t now_ns);
+cpprof__wait_table_remove(uint32_t slot, enum cpprof__wait_result result,
+                          uint64_t start_ns, uint64_t now_ns);
 
 /* The same of those of n that were woken up for lock, at the latest then, and
  * that are still known. */
 void
-cpprof__wait_leave_woken(const void *lock, uint32_t n, uint64_t woken_ns);
+cpprof__wait_table_remove_woken(const void *lock, uint32_t n,
+                                uint64_t woken_ns);
 
 /* Is there anybody to be charged for, woken up or not? Safety: AS. */
 bool

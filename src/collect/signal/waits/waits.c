@@ -6,7 +6,7 @@
 #include "arch/regs.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/heap_random.h"
-#include "collect/signal/heap/heap_stack.h"
+#include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/waits/wait_buckets.h"
@@ -49,9 +49,9 @@ now_ns(void)
     uint64_t now;
 
     /* Another's clock_gettime() may lock something. */
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     now = cpprof__now_ns(CLOCK_MONOTONIC);
-    cpprof__heap_self.exempt--;
+    cpprof__hook_self.exempt--;
     return now;
 }
 
@@ -61,8 +61,8 @@ random_number(void)
     struct cpprof__wait_self *self = &cpprof__wait_self;
 
     if (!self->random)
-        self->random = cpprof__heap_seed(self);
-    return cpprof__heap_random(&self->random);
+        self->random = cpprof__hook_seed(self);
+    return cpprof__hook_random(&self->random);
 }
 
 const char *
@@ -105,16 +105,16 @@ record(enum cpprof__wait_profile profile, uint64_t count, uint64_t delay_ns,
     struct cpprof__tree *tree = cpprof__heap.tree;
     uint32_t stack = 0;
 
-    cpprof__heap_self.exempt++;
+    cpprof__hook_self.exempt++;
     if (tree && skip == INSIDE)
-        stack = cpprof__heap_walk_outside(tree);
+        stack = cpprof__hook_walk_outside(tree);
     else if (tree)
         /* Allocators wait, too, maybe after they have freed something. */
-        stack = skip_frames(tree, cpprof__heap_walk(tree, false), skip);
+        stack = skip_frames(tree, cpprof__hook_walk(tree, false), skip);
     if (stack && leaf)
         stack = cpprof__tree_add_leaf(tree, stack, leaf);
     cpprof__wait_count(profile, stack, count, delay_ns);
-    cpprof__heap_self.exempt--;
+    cpprof__hook_self.exempt--;
 }
 
 /* With the probability d / rate; d < rate <= 2^40. Of 64 bits the upper ones of
@@ -169,11 +169,11 @@ cpprof__wait_released(struct cpprof__wait_charged charged, const void *leaf)
 static bool
 is_in_own_stack(uintptr_t at)
 {
-    const struct cpprof__heap_self *self = &cpprof__heap_self;
+    const struct cpprof__hook_self *self = &cpprof__hook_self;
 
     return at - self->stack_lo < self->stack_hi - self->stack_lo ||
-           at - cpprof__heap_main_lo <
-               cpprof__heap_main_hi - cpprof__heap_main_lo;
+           at - cpprof__main_stack_lo <
+               cpprof__main_stack_hi - cpprof__main_stack_lo;
 }
 
 /* Of a stack whose bounds are not known, frames that are so near above may be
@@ -225,11 +225,12 @@ leave_slot(const struct cpprof__wait_entry *e, enum cpprof__wait_result result,
            uint64_t end_ns)
 {
     if (e->now.kind == CPPROF__WAITS_CONDITION)
-        cpprof__condition_leave(e->slot, end_ns ? result : CPPROF__WAIT_GAVE_UP,
-                                (uint32_t)random_number());
+        cpprof__condition_remove(e->slot,
+                                 end_ns ? result : CPPROF__WAIT_GAVE_UP,
+                                 (uint32_t)random_number());
     else
-        cpprof__wait_leave(e->slot, end_ns ? result : CPPROF__WAIT_GOT,
-                           e->now.start_ns, end_ns);
+        cpprof__wait_table_remove(e->slot, end_ns ? result : CPPROF__WAIT_GOT,
+                                  e->now.start_ns, end_ns);
 }
 
 static inline void
@@ -364,7 +365,7 @@ static inline __attribute__((always_inline)) struct cpprof__wait_entry *
 begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind, const void *lock,
       const void *leaf)
 {
-    wait->is_seen = !cpprof__heap_self.exempt && !cpprof__waits_are_off();
+    wait->is_seen = !cpprof__hook_self.exempt && !cpprof__waits_are_off();
     if (!wait->is_seen)
         return NULL;
     wait->start_ns = now_ns();
@@ -387,7 +388,7 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
         !is_one_of((uint64_t)load_relaxed(&state.mutex_fraction)))
         return;
     type = defer_cancellation();
-    slot = cpprof__wait_enter(lock, 1, wait->start_ns);
+    slot = cpprof__wait_table_add(lock, 1, wait->start_ns);
     wait->is_followed = slot != 0;
     /* The program's own are its own to end, in another thread, too. */
     if (kind == CPPROF__WAITS_OTHER_LOCK)
@@ -409,7 +410,7 @@ cpprof__wait_begin_condition(struct cpprof__wait *wait, const void *condition,
     if (!e || !mutex || !load_relaxed(&state.mutex_fraction))
         return;
     type = defer_cancellation();
-    e->slot = cpprof__condition_enter(condition, mutex);
+    e->slot = cpprof__condition_add(condition, mutex);
     wait->is_followed = e->slot != 0;
     cancel_as_before(type);
 }
@@ -431,7 +432,7 @@ end(struct cpprof__wait *wait, enum cpprof__wait_result result, unsigned skip)
         type = defer_cancellation();
     end_entry(wait, result, end_ns);
     if (wait->slot && wait->n_forks == state.n_forks)
-        cpprof__wait_leave(wait->slot, result, wait->start_ns, end_ns);
+        cpprof__wait_table_remove(wait->slot, result, wait->start_ns, end_ns);
     if (wait->is_followed)
         cancel_as_before(type);
     if (is_timed && result != CPPROF__WAIT_NONE)
@@ -466,7 +467,7 @@ sample(uint32_t n)
 void
 cpprof__wait_wake(const void *condition, bool all)
 {
-    if (!cpprof__heap_self.exempt && load_relaxed(&state.mutex_fraction))
+    if (!cpprof__hook_self.exempt && load_relaxed(&state.mutex_fraction))
         cpprof__condition_wake(condition, all, now_ns(), sample);
 }
 
@@ -481,7 +482,7 @@ is_to_be_charged(const void *lock)
 {
     struct cpprof__wait_self *self = &cpprof__wait_self;
 
-    if (cpprof__heap_self.exempt || !load_relaxed(&state.mutex_fraction))
+    if (cpprof__hook_self.exempt || !load_relaxed(&state.mutex_fraction))
         return false;
     if (self->n)
         drop_left((uintptr_t)__builtin_frame_address(0));

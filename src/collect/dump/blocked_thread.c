@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/dump/blocked_thread.h"
+
+#include "arch/atomic.h"
+#include "arch/regs.h"
+#include "collect/labels/labels.h"
+#include "collect/runtime/own_lock.h"
+#include "collect/signal/heap/hook_stack.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/tables/label_numbers.h"
+#include "collect/signal/unwind/stack_view.h"
+#include "collect/signal/waits/waits.h"
+#include "collect/threads/engine.h"
+#include "collect/threads/tasks.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Tunable: who wakes up while it is looked at is looked at again so often. */
+#define TRIES 4
+
+/* Room for a walk. */
+static struct cpprof__own_lock lock;
+static struct scratch {
+    struct cpprof__stack_view view;
+    struct cpprof__regs regs;
+    uintptr_t leaf; /* what the thread waits in, or 0 */
+    bool has_hook;  /* was in the stack */
+    uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
+} scratch;
+
+static const struct cpprof__thread_self *main_self;
+static uint32_t n_unloading;
+static uint32_t is_walking;
+
+void
+cpprof__blocked_thread_note_main(void)
+{
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+
+    if (tid != getpid())
+        return;
+    cpprof__self.tid = tid;
+    main_self = &cpprof__self;
+}
+
+const struct cpprof__thread_self *
+cpprof__blocked_thread_self(int32_t tid,
+                            const struct cpprof__creation_info *creation)
+{
+    if (creation && !creation->has_ended)
+        return creation->self;
+    return tid == getpid() ? main_self : NULL;
+}
+
+/* ---- which sleeps ----------------------------------------------------- */
+
+/* With a timeout of its own a socket's calls are not restarted. */
+static bool
+has_timeout(uintptr_t fd)
+{
+    static const int options[] = {SO_RCVTIMEO, SO_SNDTIMEO};
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        struct timeval timeout = {0, 0};
+        socklen_t size = sizeof timeout;
+
+        if (!getsockopt((int)fd, SOL_SOCKET, options[i], &timeout, &size) &&
+            (timeout.tv_sec || timeout.tv_usec))
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_timed_futex(const struct cpprof__task_call *call)
+{
+    int operation = (int)call->args[1] & FUTEX_CMD_MASK;
+
+    return call->args[3] &&
+           (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET ||
+            operation == FUTEX_WAIT_REQUEUE_PI);
+}
+
+bool
+cpprof__blocked_thread_ends_early(const struct cpprof__task_call *call)
+{
+    switch (call->number) {
+#ifdef SYS_poll
+    case SYS_poll:
+    case SYS_select:
+    case SYS_epoll_wait:
+    case SYS_pause:
+#endif
+#ifdef SYS_epoll_pwait2
+    case SYS_epoll_pwait2:
+#endif
+#ifdef SYS_io_pgetevents
+    case SYS_io_pgetevents:
+#endif
+#ifdef SYS_io_uring_enter
+    case SYS_io_uring_enter:
+#endif
+    case SYS_ppoll:
+    case SYS_pselect6:
+    case SYS_epoll_pwait:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_rt_sigsuspend:
+    case SYS_rt_sigtimedwait:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_msgsnd:
+    case SYS_msgrcv:
+    case SYS_io_getevents:
+        return true;
+    case SYS_futex:
+        return is_timed_futex(call);
+    case SYS_read:
+    case SYS_readv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+        return has_timeout(call->args[0]);
+    }
+    return false;
+}
+
+/* ---- what is read ----------------------------------------------------- */
+
+/* Bytes of this process, which may not be there. */
+static bool
+fetch(const void *from, void *to, size_t n)
+{
+    if (!cpprof__stack_fetch(&scratch.view, (uintptr_t)from, n))
+        return false;
+    memcpy(to, scratch.view.window, n);
+    return true;
+}
+
+static size_t
+walk(int32_t tid, const struct cpprof__task_call *call, uint32_t depth,
+     enum cpprof__unwind_end *end)
+{
+    const struct cpprof__interp_ops *interp = load_acquire(&cpprof__interp_ops);
+    size_t n;
+
+    memset(&scratch.regs, 0, sizeof scratch.regs);
+    scratch.regs.pc = call->pc;
+    scratch.regs.sp = call->sp;
+    scratch.regs.fp = CPPROF__UNKNOWN;
+#if CPPROF__REG_LINK >= 0
+    scratch.regs.r[CPPROF__REG_LINK] = CPPROF__UNKNOWN;
+#endif
+    scratch.regs.known = 1ull << CPPROF__REG_SP | 1ull << CPPROF__REG_PC;
+    scratch.view.lo = scratch.view.hi = 0;
+    if (depth > CPPROF__MAX_DEPTH)
+        depth = CPPROF__MAX_DEPTH;
+    n = cpprof__unwind(&scratch.regs, &scratch.view, scratch.pcs, depth, end);
+    n = cpprof__drop_hooks(scratch.pcs, n, scratch.leaf, &scratch.has_hook);
+    if (interp)
+        interp->merge_blocked(tid, scratch.pcs, &n, CPPROF__MAX_DEPTH, end);
+    return cpprof__dump_end_stack(scratch.pcs, n, *end);
+}
+
+static bool
+has_stood_still(int32_t tid, uint64_t cpu)
+{
+    return cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(tid)) == cpu;
+}
+
+/* What the thread that made it has written is to be seen here. */
+static const struct cpprof__label_set *
+seen_set(const void *labels)
+{
+    const struct cpprof__label_set *set = labels;
+
+    (void)load_acquire(&set->refs);
+    return set;
+}
+
+/* The number of its labels; false: it has run meanwhile. A set that is its own
+ * when the reader has begun is not freed before the reader ends. */
+static bool
+number_labels(const struct cpprof__thread_self *self, int32_t tid, uint64_t cpu,
+              uint32_t *number)
+{
+    struct cpprof__labels_reader reader;
+    bool stood_still;
+
+    *number = 0;
+    if (!self->labels)
+        return has_stood_still(tid, cpu);
+    cpprof__labels_reader_begin(&reader);
+    stood_still = has_stood_still(tid, cpu);
+    if (stood_still)
+        *number = cpprof__label_set_number(seen_set(self->labels));
+    cpprof__labels_reader_end(&reader);
+    return stood_still;
+}
+
+/* The variable of the thread that the caller's own is `own` of. */
+static const void *
+other_of(const struct cpprof__thread_self *self, const void *own)
+{
+    const char *from = (const char *)&cpprof__self;
+
+    /* Else a compiler subtracts in a way that no linker can relax. */
+    __asm__("" : "+r"(from));
+    return (const char *)self + ((const char *)own - from);
+}
+
+static bool
+see_variables(int32_t tid, const struct cpprof__thread_self *self,
+              struct cpprof__thread_self *its, struct cpprof__dump_wait *wait)
+{
+    struct cpprof__wait_self waits;
+    struct cpprof__wait_now now;
+
+    if (!fetch(self, its, sizeof *its) || its->tid != tid ||
+        !fetch(other_of(self, &cpprof__wait_self), &waits, sizeof waits))
+        return false;
+    now = cpprof__wait_now(&waits);
+    *wait = (struct cpprof__dump_wait){.kind = now.kind & 0xff,
+                                       .since_ns = now.start_ns};
+    scratch.leaf = now.kind ? now.leaf : 0;
+    return true;
+}
+
+/* *moved: it has run meanwhile. */
+static enum cpprof__blocked_thread_result
+look(enum cpprof__dump_user user, const struct cpprof__blocked_thread_who *who,
+     struct cpprof__blocked_thread *out, bool *moved)
+{
+    enum cpprof__unwind_end end;
+    struct cpprof__thread_self its;
+    struct cpprof__task_call call;
+    bool is_left;
+    size_t n;
+
+    *moved = false;
+    if (!has_stood_still(who->tid, out->cpu_ns))
+        return CPPROF__BLOCKED_NOT; /* it runs */
+    if (!cpprof__task_call(who->folder, who->tid, &call)) {
+        *moved = !has_stood_still(who->tid, out->cpu_ns);
+        return CPPROF__BLOCKED_READY;
+    }
+    is_left = call.number >= 0 && cpprof__blocked_thread_ends_early(&call);
+    if (call.number < 0 || (user == CPPROF__DUMP_WALL && !is_left) ||
+        !see_variables(who->tid, who->self, &its, &out->wait))
+        return CPPROF__BLOCKED_NOT;
+    n = walk(who->tid, &call, load_relaxed(&cpprof__dump_depth[user]), &end);
+    if (!cpprof__wait_is_true(out->wait.kind, scratch.has_hook) &&
+        end != CPPROF__UNWIND_BROKEN)
+        out->wait.kind = CPPROF__WAITS_NOT;
+    *moved = !number_labels(&its, who->tid, out->cpu_ns, &out->answer.labels);
+    if (*moved || !cpprof__stack_view_copies() ||
+        (end == CPPROF__UNWIND_BROKEN && !is_left))
+        return CPPROF__BLOCKED_NOT;
+    out->answer.stack =
+        cpprof__tree_add(load_acquire(&cpprof__dump_tree), scratch.pcs, n);
+    out->answer.waited = true;
+    return CPPROF__BLOCKED_READ;
+}
+
+/* ---- the code that it stands in --------------------------------------- */
+
+void
+cpprof__blocked_thread_unload_begin(void)
+{
+    __atomic_add_fetch(&n_unloading, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&is_walking, __ATOMIC_SEQ_CST))
+        sched_yield();
+}
+
+void
+cpprof__blocked_thread_unload_end(void)
+{
+    __atomic_sub_fetch(&n_unloading, 1, __ATOMIC_SEQ_CST);
+}
+
+enum cpprof__blocked_thread_result
+cpprof__blocked_thread_read(enum cpprof__dump_user user,
+                            const struct cpprof__blocked_thread_who *who,
+                            struct cpprof__blocked_thread *out)
+{
+    enum cpprof__blocked_thread_result state = CPPROF__BLOCKED_NOT;
+    bool moved = true;
+    unsigned i;
+
+    memset(out, 0, sizeof *out);
+    if (!who->self)
+        return state;
+    cpprof__own_lock_take(&lock);
+    __atomic_store_n(&is_walking, 1, __ATOMIC_SEQ_CST);
+    for (i = 0;
+         moved && i < TRIES && !__atomic_load_n(&n_unloading, __ATOMIC_SEQ_CST);
+         i++) {
+        out->cpu_ns = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(who->tid));
+        state = look(user, who, out, &moved);
+    }
+    __atomic_store_n(&is_walking, 0, __ATOMIC_SEQ_CST);
+    cpprof__own_lock_give(&lock);
+    return moved ? CPPROF__BLOCKED_NOT : state;
+}

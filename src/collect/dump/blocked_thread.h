@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread that sleeps in a system call, looked at from outside.
+ *
+ * nanosleep, poll, epoll_wait and some others return with EINTR after a handler
+ * has run, whatever SA_RESTART says (signal(7)). A thread in one of those is
+ * not asked for its stack (signal/dump.h); its stack is read:
+ * /proc/self/task/TID/syscall tells the call, sp and pc, and the unwinder goes
+ * from there, by memory that the kernel copies. The thread may wake up
+ * meanwhile. What was read is true if its CPU clock stood still all the while:
+ * then it has not run.
+ *
+ * A dump of all threads looks so at any sleep, which costs half of what a
+ * question does and sees who blocks signals, too. But a walk that begins
+ * without most registers does not always come to the end: then who can be asked
+ * is.
+ */
+#ifndef COLLECT_BLOCKED_THREAD_H
+#define COLLECT_BLOCKED_THREAD_H
+
+#include "collect/signal/sample/dump.h"
+#include "collect/threads/tasks.h"
+#include "collect/threads/thread_creation.h"
+
+struct cpprof__blocked_thread {
+    struct cpprof__dump_answer answer; /* waited */
+    struct cpprof__dump_wait wait;
+    uint64_t cpu_ns; /* its clock */
+};
+
+/* The thread's own variables, NULL: not known. creation may be NULL. */
+const struct cpprof__thread_self *
+cpprof__blocked_thread_self(int32_t tid,
+                            const struct cpprof__creation_info *creation);
+
+struct cpprof__blocked_thread_who {
+    int folder; /* cpprof__tasks_folder() */
+    int32_t tid;
+    const struct cpprof__thread_self *self; /* NULL: nothing can be told */
+};
+
+enum cpprof__blocked_thread_result {
+    CPPROF__BLOCKED_NOT,   /* it does not sleep so, or nothing can be told */
+    CPPROF__BLOCKED_READY, /* it waits for a processor, perhaps to find out that
+                            * its sleep is over; a signal may come first */
+    CPPROF__BLOCKED_READ,
+};
+
+/* Would a signal end this sleep? signal(7), "Interruption of system calls and
+ * library functions by signal handlers". AS. */
+bool
+cpprof__blocked_thread_ends_early(const struct cpprof__task_call *call);
+
+/* Whether SIGPROF is blocked does not matter. Not in handlers. */
+enum cpprof__blocked_thread_result
+cpprof__blocked_thread_read(enum cpprof__dump_user user,
+                            const struct cpprof__blocked_thread_who *who,
+                            struct cpprof__blocked_thread *blocked);
+
+/* Around dlclose: from begin on nobody is looked at, because the information
+ * that a walk goes by may be unloaded. */
+void
+cpprof__blocked_thread_unload_begin(void);
+void
+cpprof__blocked_thread_unload_end(void);
+
+/* In the first thread, before there are others; and in a child by fork. */
+void
+cpprof__blocked_thread_note_main(void);
+
+#endif

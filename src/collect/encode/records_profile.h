@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A profile of records: stacks of this process's tables, or of what another one
+ * left of its own, each with one or two numbers and maybe labels. What the
+ * small profiles (block, mutex, goroutine, threadcreate, and those of the
+ * program) have in common when they are written.
+ *
+ * Source: Go runtime/pprof/pprof.go (printCountProfile).
+ */
+#ifndef COLLECT_RECORDS_PROFILE_H
+#define COLLECT_RECORDS_PROFILE_H
+
+#include "collect/encode/builder.h"
+#include "collect/encode/source.h"
+#include <cpprof/profiles.h>
+
+#include <stdbool.h>
+
+struct cpprof__stack_record {
+    int64_t values[2];
+    uint32_t stack;  /* node of the tables' tree, 0: unknown */
+    uint32_t labels; /* cpprof__label_set_number(), or 0 */
+};
+
+struct cpprof__records_form {
+    const char *name;
+    const struct cpprof__value_type *types;
+    size_t n_types; /* 1 or 2 */
+    struct cpprof__value_type period_type;
+    int64_t period;
+    /* Of functions left out at the leaf, both forms; NULL: none. */
+    bool (*hides)(const char *name);
+    int64_t duration_ns;                 /* 0: not said */
+    const char *drop_frames;             /* or NULL */
+    const struct cpprof__source *source; /* NULL: this process */
+    /* The text of debug >= 1; NULL: cpprof__records_write_counts(). */
+    enum cpprof_status (*write_text)(
+        const struct cpprof__records_form *form,
+        struct cpprof__stack_record *records, size_t n,
+        const struct cpprof_profile_options *options,
+        struct cpprof_writer writer, struct cpprof_error *error);
+};
+
+/*
+ * Sort: the last value of the form descending, then as strings the addresses
+ * and labels that the text prints, ascending. Records of the same stack and
+ * labels become one.
+ *
+ * Returns how many are left.
+ */
+size_t
+cpprof__records_merge(const struct cpprof__records_form *form,
+                      struct cpprof__stack_record *records, size_t n);
+
+/* Resolve the tables, merge the records, write what options ask for. The writer
+ * is closed by this call. records are changed, and stay the caller's. */
+enum cpprof_status
+cpprof__records_write(const struct cpprof__records_form *form,
+                      struct cpprof__stack_record *records, size_t n,
+                      const struct cpprof_profile_options *options,
+                      struct cpprof_writer writer, struct cpprof_error *error);
+
+/* "NAME profile: total N", of records that are merged. */
+enum cpprof_status
+cpprof__records_write_counts(const struct cpprof__records_form *form,
+                             struct cpprof__stack_record *records, size_t n,
+                             const struct cpprof_profile_options *options,
+                             struct cpprof_writer writer,
+                             struct cpprof_error *error);
+
+#endif

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: MIT */
+/* The words of the variable CPPROF. */
+#include "collect/process/environment.h"
+
+#include "base/status.h"
+#include "collect/signal/heap/heap.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum cpprof_status
+bad_value(struct cpprof_error *error, const char *key, const char *value,
+          const char *wanted)
+{
+    return cpprof__fail(error, CPPROF_INVALID, 0,
+                        "CPPROF: %s=%s is not %s; not profiling", key, value,
+                        wanted);
+}
+
+static bool
+parse_number(const char *text, uint32_t most, uint32_t *number)
+{
+    char *end;
+    unsigned long v;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    v = strtoul(text, &end, 10);
+    if (*end || v < 1 || v > most)
+        return false;
+    *number = (uint32_t)v;
+    return true;
+}
+
+/* The number of text in a NULL-terminated list of words, or -1. */
+static int
+parse_word(const char *text, const char *const *words)
+{
+    int i;
+
+    for (i = 0; words[i]; i++)
+        if (!strcmp(text, words[i]))
+            return i;
+    return -1;
+}
+
+/* A number of bytes with k, m or g behind it. */
+static bool
+parse_bytes(const char *text, int64_t *bytes)
+{
+    static const char units[] = "kmg";
+    unsigned long long v;
+    unsigned shift = 0;
+    const char *unit;
+    char *end;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    v = strtoull(text, &end, 10);
+    unit = *end ? strchr(units, *end | 0x20) : NULL;
+    if (unit) {
+        shift = 10 * (unsigned)(unit - units + 1);
+        end++;
+    }
+    if (errno || *end || v > (uint64_t)CPPROF__HEAP_RATE_MAX >> shift)
+        return false;
+    *bytes = (int64_t)(v << shift);
+    return true;
+}
+
+static enum cpprof_status
+parse_heap(struct cpprof__environment *env, const char *value,
+           struct cpprof_error *error)
+{
+    if (*value && !parse_bytes(value, &env->heap_rate))
+        return bad_value(error, "heap", value,
+                         "a number of bytes such as 512k; 1: all, 0: none");
+    if (env->heap_rate)
+        env->kinds |= CPPROF__KIND_HEAP;
+    else
+        env->kinds &= ~CPPROF__KIND_HEAP;
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_cpu(struct cpprof__environment *env, const char *value,
+          struct cpprof_error *error)
+{
+    env->kinds |= CPPROF__KIND_CPU;
+    return !*value || parse_number(value, 10000, &env->plan.options.rate_hz)
+               ? CPPROF_OK
+               : bad_value(error, "cpu", value,
+                           "a number of Hz from 1 to 10000");
+}
+
+/* Tunables: what a profile without a number records. Waits that matter are
+ * longer than 10 us, and all of those are recorded. */
+#define BLOCK_RATE     10000
+#define MUTEX_FRACTION 1
+
+#define WALL_HZ_MAX 1000
+
+/* ORDER: CPPROF__KIND_*. threads is another name of goroutine. */
+static const char *const kinds[] = {
+    "cpu",    "heap",      "block",        "mutex",   "wall",
+    "offcpu", "goroutine", "threadcreate", "threads", NULL};
+
+static uint32_t
+kind_of(const char *word)
+{
+    int kind = parse_word(word, kinds);
+
+    if (kind < 0)
+        return 0;
+    return kinds[kind + 1] ? 1u << kind : CPPROF__KIND_THREADS;
+}
+
+static enum cpprof_status
+parse_block(struct cpprof__environment *env, const char *value,
+            struct cpprof_error *error)
+{
+    uint32_t rate = BLOCK_RATE;
+
+    if (*value && strcmp(value, "0") && !parse_number(value, INT_MAX, &rate))
+        return bad_value(error, "block", value,
+                         "a number of nanoseconds; 1: all waits, 0: none");
+    env->block_rate = strcmp(value, "0") ? rate : 0;
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_mutex(struct cpprof__environment *env, const char *value,
+            struct cpprof_error *error)
+{
+    env->mutex_fraction = MUTEX_FRACTION;
+    if (!strcmp(value, "0"))
+        env->mutex_fraction = 0;
+    else if (*value && !parse_number(value, INT_MAX, &env->mutex_fraction))
+        return bad_value(error, "mutex", value,
+                         "a number of waits to follow one of; 1: all, 0: "
+                         "none");
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_wall(struct cpprof__environment *env, const char *key, const char *value,
+           struct cpprof_error *error)
+{
+    if (env->kinds & CPPROF__KINDS_OF_WALL)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: %s beside another of wall and offcpu; not "
+                            "profiling",
+                            key);
+    return !*value || parse_number(value, WALL_HZ_MAX, &env->wall.rate_hz)
+               ? CPPROF_OK
+               : bad_value(error, key, value, "a number of Hz from 1 to 1000");
+}
+
+static enum cpprof_status
+parse_vm(struct cpprof__environment *env, const char *value,
+         struct cpprof_error *error)
+{
+    /* ORDER: enum cpprof_vm_mode */
+    static const char *const modes[] = {"tick", "span", "cpu", NULL};
+    int mode = parse_word(value, modes);
+
+    env->has_vm = strcmp(value, "0") != 0;
+    if (mode >= 0)
+        env->vm.mode = (enum cpprof_vm_mode)mode;
+    else if (*value && env->has_vm &&
+             !parse_number(value, 10000, &env->vm.rate_hz))
+        return bad_value(error, "vm", value,
+                         "tick, span, cpu or a number of Hz from 1 to 10000");
+    return CPPROF_OK;
+}
+
+/* One of the kinds, with its rate. */
+static enum cpprof_status
+parse_kind(struct cpprof__environment *env, uint32_t kind, const char *key,
+           const char *value, struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    if (kind == CPPROF__KIND_CPU)
+        return parse_cpu(env, value, error);
+    if (kind == CPPROF__KIND_HEAP)
+        return parse_heap(env, value, error);
+    if (kind == CPPROF__KIND_BLOCK)
+        status = parse_block(env, value, error);
+    else if (kind == CPPROF__KIND_MUTEX)
+        status = parse_mutex(env, value, error);
+    else if (kind & CPPROF__KINDS_OF_WALL)
+        status = parse_wall(env, key, value, error);
+    else if (*value)
+        status = bad_value(error, key, value, "a word without a value");
+    if (strcmp(value, "0"))
+        env->kinds |= kind;
+    else
+        env->kinds &= ~kind;
+    return status;
+}
+
+static enum cpprof_status
+parse_switch(uint32_t *flags, uint32_t flag, const char *key, const char *value,
+             struct cpprof_error *error)
+{
+    static const char *const switches[] = {"on", "off", NULL};
+    int choice = parse_word(value, switches);
+
+    if (choice < 0)
+        return bad_value(error, key, value, "on or off");
+    *flags = choice ? *flags & ~flag : *flags | flag;
+    return CPPROF_OK;
+}
+
+static void
+set_flag(uint32_t *flags, uint32_t flag, bool on)
+{
+    *flags = on ? *flags | flag : *flags & ~flag;
+}
+
+/* All kinds have labels: those of samples unless told not to, those of tables
+ * when told so. */
+static enum cpprof_status
+parse_labels(struct cpprof__environment *env, const char *value,
+             struct cpprof_error *error)
+{
+    enum cpprof_status status = parse_switch(
+        &env->heap.flags, CPPROF_HEAP_LABELS, "labels", value, error);
+    bool on = env->heap.flags & CPPROF_HEAP_LABELS;
+
+    if (status != CPPROF_OK)
+        return status;
+    set_flag(&env->plan.options.flags, CPPROF_CPU_NO_LABELS, !on);
+    set_flag(&env->wall.flags, CPPROF_WALL_NO_LABELS, !on);
+    set_flag(&env->others.flags, CPPROF_PROFILE_LABELS, on);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_legacy(struct cpprof__environment *env, const char *value,
+             struct cpprof_error *error)
+{
+    enum cpprof_status status = parse_switch(
+        &env->others.flags, CPPROF_PROFILE_LEGACY, "legacy", value, error);
+    bool on = env->others.flags & CPPROF_PROFILE_LEGACY;
+
+    if (status != CPPROF_OK)
+        return status;
+    set_flag(&env->plan.options.flags, CPPROF_CPU_LEGACY, on);
+    set_flag(&env->heap.flags, CPPROF_HEAP_LEGACY, on);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_debug(struct cpprof__environment *env, const char *value,
+            struct cpprof_error *error)
+{
+    if (*value < '0' || *value > '2' || value[1])
+        return bad_value(error, "debug", value, "0, 1 or 2");
+    env->heap.debug = env->others.debug = *value - '0';
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_choice(struct cpprof_cpu_options *options, const char *key,
+             const char *value, struct cpprof_error *error)
+{
+    /* ORDER: enum cpprof_engine, enum cpprof_symbolize */
+    static const char *const engines[] = {"auto", "perf", "timer", "itimer",
+                                          NULL};
+    static const char *const symbols[] = {"full", "functions", "none", NULL};
+    int choice;
+
+    if (!strcmp(key, "engine")) {
+        choice = parse_word(value, engines);
+        if (choice < 0)
+            return bad_value(error, key, value, "auto, perf, timer or itimer");
+        options->engine = (enum cpprof_engine)choice;
+    } else if (!strcmp(key, "symbolize")) {
+        choice = parse_word(value, symbols);
+        if (choice < 0)
+            return bad_value(error, key, value, "full, functions or none");
+        options->symbolize = (enum cpprof_symbolize)choice;
+    } else {
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: unknown word '%s'; not profiling", key);
+    }
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_path(const char *key, const char *value, char out[PATH_MAX],
+           struct cpprof_error *error)
+{
+    if (!*value || strlen(value) >= PATH_MAX)
+        return bad_value(error, key, value, "a path");
+    strcpy(out, value);
+    return CPPROF_OK;
+}
+
+/* What the server is told; *known: it was such a word. */
+static enum cpprof_status
+parse_http(struct cpprof__environment *env, const char *key, const char *value,
+           bool *known, struct cpprof_error *error)
+{
+    *known = true;
+    if (!strcmp(key, "http") && !*value)
+        return bad_value(error, key, value,
+                         "an address such as 127.0.0.1:6060 or unix:/path");
+    if (!strcmp(key, "http"))
+        return parse_path(key, value, env->http, error);
+    if (!strcmp(key, "http-token-file"))
+        return parse_path(key, value, env->http_token_file, error);
+    if (!strcmp(key, "http-token")) {
+        /* The value is not shown. */
+        if (!*value || strlen(value) >= sizeof env->http_token)
+            return bad_value(error, key, "...", "a token of 1 to 255 bytes");
+        strcpy(env->http_token, value);
+        return CPPROF_OK;
+    }
+    if (!strcmp(key, "insecure")) {
+        env->http_insecure = true;
+        return *value ? bad_value(error, key, value, "a word without a value")
+                      : CPPROF_OK;
+    }
+    *known = false;
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+copy_word(const char *key, const char *value, char *to, size_t n,
+          struct cpprof_error *error)
+{
+    if (!*value || strlen(value) >= n)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: %s= wants 1 to %zu bytes; not profiling",
+                            key, n - 1);
+    strcpy(to, value);
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_push_label(struct cpprof__push_settings *push, const char *key,
+                 const char *value, struct cpprof_error *error)
+{
+    size_t n = strlen(push->labels);
+
+    if (!strchr(value, '='))
+        return bad_value(error, key, value, "a label such as region=eu");
+    if (n + 1 < sizeof push->labels && n)
+        push->labels[n++] = ',';
+    return copy_word(key, value, push->labels + n, sizeof push->labels - n,
+                     error);
+}
+
+/* Where profiles are pushed; *known: it was such a word. */
+static enum cpprof_status
+parse_push(struct cpprof__push_settings *push, const char *key,
+           const char *value, bool *known, struct cpprof_error *error)
+{
+    static const char *const protocols[] = {"push", "ingest", NULL};
+
+    *known = true;
+    if (!strcmp(key, "push"))
+        return copy_word(key, value, push->url, sizeof push->url, error);
+    if (!strcmp(key, "push-name"))
+        return copy_word(key, value, push->name, sizeof push->name, error);
+    if (!strcmp(key, "push-label"))
+        return parse_push_label(push, key, value, error);
+    if (!strcmp(key, "push-user"))
+        return copy_word(key, value, push->user, sizeof push->user, error);
+    if (!strcmp(key, "push-token-file"))
+        return parse_path(key, value, push->token_file, error);
+    if (!strcmp(key, "push-tenant"))
+        return copy_word(key, value, push->tenant, sizeof push->tenant, error);
+    if (!strcmp(key, "push-interval"))
+        return parse_number(value, 3600, &push->interval_s)
+                   ? CPPROF_OK
+                   : bad_value(error, key, value, "1 to 3600 seconds");
+    if (!strcmp(key, "push-keep"))
+        return parse_number(value, INT_MAX, &push->keep)
+                   ? CPPROF_OK
+                   : bad_value(error, key, value, "a number of files");
+    if (!strcmp(key, "push-protocol")) {
+        push->is_ingest = parse_word(value, protocols) == 1;
+        return parse_word(value, protocols) >= 0
+                   ? CPPROF_OK
+                   : bad_value(error, key, value, "push or ingest");
+    }
+    *known = false;
+    return CPPROF_OK;
+}
+
+static enum cpprof_status
+parse_pair(struct cpprof__environment *env, const char *key, const char *value,
+           struct cpprof_error *error)
+{
+    struct cpprof_cpu_options *options = &env->plan.options;
+    uint32_t kind = kind_of(key);
+    enum cpprof_status status;
+    bool is_known;
+
+    if (kind)
+        return parse_kind(env, kind, key, value, error);
+    status = parse_http(env, key, value, &is_known, error);
+    if (!is_known)
+        status = parse_push(&env->push, key, value, &is_known, error);
+    if (is_known)
+        return status;
+    if (!strcmp(key, "vm"))
+        return parse_vm(env, value, error);
+    if (!strcmp(key, "labels"))
+        return parse_labels(env, value, error);
+    if (!strcmp(key, "legacy"))
+        return parse_legacy(env, value, error);
+    if (!strcmp(key, "peak"))
+        return parse_switch(&env->heap.flags, CPPROF_HEAP_PEAK, key, value,
+                            error);
+    if (!strcmp(key, "mmap"))
+        return parse_switch(&env->kinds, CPPROF__KIND_MMAP, key, value, error);
+    if (!strcmp(key, "inprogress"))
+        return parse_switch(&env->others.flags, CPPROF_PROFILE_IN_PROGRESS, key,
+                            value, error);
+    if (!strcmp(key, "debug"))
+        return parse_debug(env, value, error);
+    if (!strcmp(key, "depth"))
+        return parse_number(value, 1024, &options->max_depth)
+                   ? CPPROF_OK
+                   : bad_value(error, key, value,
+                               "a number of frames from 1 to 1024");
+    if (!strcmp(key, "out"))
+        return parse_path(key, value, env->out, error);
+    if (!strcmp(key, "record"))
+        return parse_path(key, value, env->directory, error);
+    return parse_choice(options, key, value, error);
+}
+
+static enum cpprof_status
+finish_http(struct cpprof__environment *env, bool named,
+            struct cpprof_error *error)
+{
+    bool has_token = *env->http_token || *env->http_token_file;
+
+    if (!*env->http && (has_token || env->http_insecure))
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: %s without http=; not profiling",
+                            has_token ? "http-token" : "insecure");
+    if (*env->http_token && *env->http_token_file)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: http-token beside http-token-file; not "
+                            "profiling");
+    env->serves_only =
+        (*env->http || *env->push.url) && !*env->out && !*env->directory;
+    if (env->serves_only && !named)
+        env->kinds = CPPROF__KIND_HEAP;
+    return CPPROF_OK;
+}
+
+/* What a server of profiles shows first: all but wall time. */
+static enum cpprof_status
+finish_push(struct cpprof__environment *env, bool named,
+            struct cpprof_error *error)
+{
+    static const struct cpprof__push_settings none;
+
+    if (!*env->push.url) {
+        if (!memcmp(&env->push, &none, sizeof none))
+            return CPPROF_OK;
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: push-... without push=; not profiling");
+    }
+    if (*env->directory)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: push= beside record=; not profiling");
+    if (!env->serves_only || named)
+        return CPPROF_OK;
+    env->kinds =
+        CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES | CPPROF__KIND_THREADS;
+    env->block_rate = BLOCK_RATE;
+    env->mutex_fraction = MUTEX_FRACTION;
+    return CPPROF_OK;
+}
+
+/* Without the name of a kind it is the CPU profile. The profiles share what
+ * is said of all of them. */
+static enum cpprof_status
+finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
+{
+    const uint32_t recordable =
+        CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES | CPPROF__KINDS_OF_WALL;
+    const uint32_t mmap = env->kinds & CPPROF__KIND_MMAP;
+
+    if (!named)
+        env->kinds = CPPROF__KIND_CPU;
+    if (finish_http(env, named, error) != CPPROF_OK ||
+        finish_push(env, named, error) != CPPROF_OK)
+        return CPPROF_INVALID;
+    env->kinds &= ~CPPROF__KIND_MMAP;
+    if (env->kinds & CPPROF__KIND_HEAP)
+        env->kinds |= mmap;
+    if (*env->directory && env->kinds & ~recordable)
+        return cpprof__fail(
+            error, CPPROF_INVALID, 0,
+            "CPPROF: record= takes cpu, heap, block, mutex, wall "
+            "and offcpu; not profiling");
+    if (*env->directory && env->others.flags & CPPROF_PROFILE_IN_PROGRESS)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: inprogress=on beside record=; not "
+                            "profiling");
+    if (!*env->out)
+        strcpy(env->out, "%k.%p.pb.gz");
+    if (env->kinds & CPPROF__KIND_OFF_CPU)
+        env->wall.flags |= CPPROF_WALL_OFF_CPU;
+    env->wall.max_depth = env->vm.max_depth = env->plan.options.max_depth;
+    env->heap.symbolize = env->others.symbolize = env->wall.symbolize =
+        env->plan.options.symbolize;
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__environment_parse(const char *text, struct cpprof__environment *env,
+                          struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+    char copy[2 * PATH_MAX], *rest = copy, *word;
+    bool named = false;
+
+    memset(env, 0, sizeof *env);
+    env->heap_rate = CPPROF__HEAP_RATE;
+    env->heap.size = sizeof env->heap;
+    env->others.size = sizeof env->others;
+    env->wall.size = sizeof env->wall;
+    env->vm.size = sizeof env->vm;
+    env->vm.flags = CPPROF_VM_MERGE;
+    if (strlen(text) >= sizeof copy)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "CPPROF: longer than %zu bytes; not profiling",
+                            sizeof copy - 1);
+    strcpy(copy, text);
+    while (status == CPPROF_OK && (word = strsep(&rest, ","))) {
+        char *value = strchr(word, '=');
+
+        if (value)
+            *value++ = 0;
+        named = named || kind_of(word) || !strcmp(word, "vm");
+        if (*word)
+            status = parse_pair(env, word, value ? value : "", error);
+    }
+    return status == CPPROF_OK ? finish(env, named, error) : status;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "collect/signal/heap/hook_stack.h"
+
+#include "arch/atomic.h"
+#include "arch/mix.h"
+#include "arch/regs.h"
+#include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/unwind/unwind.h"
+
+/* Frames of our own are small numbers in place of a pc; ORDER: enum
+ * cpprof__own_frame in collect/builder.h. */
+#define OWN_LOST      1
+#define OWN_TRUNCATED 2
+#define OWN_BROKEN    3
+
+/* Where scripts run most native frames may be those of interpreters, several to
+ * one of a script: more are walked than will be left. */
+#define WALK_MAX 512
+_Static_assert(WALK_MAX >=
+                   CPPROF__HOOK_SKIP + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH,
+               "as many as of others");
+
+/* Stacks that a buffer remembers. A power of two. */
+#define LAST_BITS   4
+#define LAST_STACKS (1u << LAST_BITS)
+
+struct buffer {
+    struct cpprof__stack_view view;
+    uint32_t last[LAST_STACKS]; /* numbers that were found, by their leaves */
+    uintptr_t pcs[WALK_MAX + 1];
+};
+static struct buffer buffers[CPPROF__HOOK_BUFFERS];
+
+/* Whose they are: the threads' cpprof__hook_self; NULL: free. Apart from what
+ * they own, so that a forked child, which looks at all of them, touches few
+ * pages; and each in a cache line of its own. */
+static struct owner {
+    _Alignas(64) const void *self;
+} owners[CPPROF__HOOK_BUFFERS];
+
+uintptr_t cpprof__main_stack_lo;
+uintptr_t cpprof__main_stack_hi;
+
+/* The linker's: where section cpprof_hooks begins and ends. */
+extern const char __start_cpprof_hooks[] __attribute__((visibility("hidden")));
+extern const char __stop_cpprof_hooks[] __attribute__((visibility("hidden")));
+
+/* A thread begins its search at a place of its own, which is in its cache. */
+static struct buffer *
+take_buffer(void)
+{
+    uintptr_t self = (uintptr_t)&cpprof__hook_self;
+    unsigned first = (unsigned)cpprof__spread_u64(self >> 12, 32);
+    unsigned i;
+
+    for (i = 0; i < CPPROF__HOOK_BUFFERS; i++) {
+        unsigned at = (first + i) % CPPROF__HOOK_BUFFERS;
+        const void *nobody = NULL;
+
+        if (!load_relaxed(&owners[at].self) &&
+            cas_acq_rel(&owners[at].self, &nobody, (const void *)self))
+            return &buffers[at];
+    }
+    return NULL;
+}
+
+void
+cpprof__hook_walk_forked(void)
+{
+    unsigned i;
+
+    /* A store copies the page that the parent has: only where need be. */
+    for (i = 0; i < CPPROF__HOOK_BUFFERS; i++) {
+        const void *owner = load_relaxed(&owners[i].self);
+
+        if (owner && owner != &cpprof__hook_self)
+            store_release(&owners[i].self, NULL);
+    }
+}
+
+void
+cpprof__hook_walk_abandoned(void)
+{
+    unsigned i;
+
+    for (i = 0; i < CPPROF__HOOK_BUFFERS; i++)
+        if (load_relaxed(&owners[i].self) == &cpprof__hook_self)
+            store_release(&owners[i].self, NULL);
+}
+
+/* What can be read without asking the kernel: from sp up to the end of the
+ * stack that it is in. */
+static void
+see_stack(struct cpprof__stack_view *view, uintptr_t sp)
+{
+    const struct cpprof__hook_self *self = &cpprof__hook_self;
+
+    view->lo = view->hi = 0;
+    if (sp - self->stack_lo < self->stack_hi - self->stack_lo)
+        view->hi = self->stack_hi;
+    else if (sp - cpprof__main_stack_lo <
+             cpprof__main_stack_hi - cpprof__main_stack_lo)
+        view->hi = cpprof__main_stack_hi;
+    if (view->hi)
+        view->lo = sp;
+}
+
+static bool
+is_hook(uintptr_t pc)
+{
+    return pc - (uintptr_t)__start_cpprof_hooks <
+           (uintptr_t)__stop_cpprof_hooks - (uintptr_t)__start_cpprof_hooks;
+}
+
+size_t
+cpprof__drop_hooks(uintptr_t *pcs, size_t n, uintptr_t leaf, bool *has_hook)
+{
+    size_t i, kept = 0;
+
+    *has_hook = false;
+    for (i = 0; i < n; i++) {
+        if (!is_hook(pcs[i])) {
+            pcs[kept++] = pcs[i];
+            continue;
+        }
+        if (!*has_hook && leaf && kept)
+            pcs[kept - 1] = leaf;
+        *has_hook = true;
+    }
+    return kept ? kept : n;
+}
+
+/* The number of frames to leave out; none when nothing else would be left. */
+static size_t
+leading_hooks(const uintptr_t *pcs, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (!is_hook(pcs[i]))
+            return i;
+    return 0;
+}
+
+/* Which of the last stacks of a buffer may be this one? */
+static uint32_t *
+last_of(uint32_t last[LAST_STACKS], uintptr_t leaf)
+{
+    return &last[cpprof__spread_u64(leaf, LAST_BITS)];
+}
+
+static uint32_t
+add(struct cpprof__tree *tree, uint32_t last[LAST_STACKS], const uintptr_t *pcs,
+    size_t n)
+{
+    uint32_t *number = last_of(last, pcs[0]);
+
+    *number = cpprof__tree_add_again(tree, *number, pcs, n);
+    return *number;
+}
+
+/* The same, of the next hooks, and of what they have called; n: there are
+ * none. */
+static size_t
+up_to_outer_hooks(const uintptr_t *pcs, size_t n)
+{
+    size_t i = leading_hooks(pcs, n);
+
+    while (i < n && !is_hook(pcs[i]))
+        i++;
+    while (i < n && is_hook(pcs[i]))
+        i++;
+    return i;
+}
+
+/* The frames behind the first ones, which are left out; so the mixer sees what
+ * the program has called. */
+static __attribute__((noinline, cold)) void
+merge(const struct cpprof__interp_ops *interp, struct cpprof__heap_stack *stack,
+      size_t first)
+{
+    size_t n = stack->n - first;
+
+    interp->merge(stack->pcs + first, &n, stack->max - first, &stack->end,
+                  !stack->is_at_rest);
+    stack->n = first + n;
+}
+
+/* Leave out the first frames, and say how the stack ends: the first that stays;
+ * .n is how many there are then. */
+static size_t
+finish(struct cpprof__heap_stack *stack, size_t first)
+{
+    const struct cpprof__interp_ops *interp = load_acquire(&cpprof__interp_ops);
+
+    if (first && first >= stack->n) {
+        stack->pcs[0] = OWN_LOST;
+        stack->n = 1;
+        return 0;
+    }
+    if (interp)
+        merge(interp, stack, first);
+    stack->n -= first;
+    if (stack->n > CPPROF__HEAP_DEPTH) {
+        stack->n = CPPROF__HEAP_DEPTH;
+        stack->end = CPPROF__UNWIND_DEPTH;
+    }
+    if (stack->end == CPPROF__UNWIND_DEPTH)
+        stack->pcs[first + stack->n++] = OWN_TRUNCATED;
+    else if (stack->end == CPPROF__UNWIND_BROKEN)
+        stack->pcs[first + stack->n++] = OWN_BROKEN;
+    return first;
+}
+
+uint32_t
+cpprof__hook_stack_add(struct cpprof__tree *tree,
+                       struct cpprof__heap_stack *stack, size_t skip)
+{
+    size_t first = finish(stack, skip + leading_hooks(stack->pcs, stack->n));
+
+    return cpprof__tree_add(tree, stack->pcs + first, stack->n);
+}
+
+CPPROF__HOOK uint32_t
+cpprof__hook_walk(struct cpprof__tree *tree, bool is_at_rest)
+{
+    return cpprof__hook_walk_skip(tree, 0, is_at_rest);
+}
+
+static size_t
+frames_to_walk(unsigned skip)
+{
+    return load_relaxed(&cpprof__interp_ops)
+               ? WALK_MAX
+               : skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH;
+}
+
+/* outside: what is inside of a hook is left out. */
+static inline __attribute__((always_inline)) uint32_t
+walk(struct cpprof__tree *tree, unsigned skip, bool outside, bool is_at_rest)
+{
+    struct cpprof__heap_stack stack = {.max = WALK_MAX};
+    struct buffer *p = take_buffer();
+    struct cpprof__regs regs;
+    uint32_t number;
+    size_t first;
+
+    if (!p)
+        return 0;
+    cpprof__regs_here(&regs);
+    see_stack(&p->view, regs.sp);
+    stack.pcs = p->pcs;
+    stack.n = cpprof__unwind(&regs, &p->view, p->pcs, frames_to_walk(skip),
+                             &stack.end);
+    stack.is_at_rest = is_at_rest && !p->view.has_handler;
+    first = outside ? up_to_outer_hooks(p->pcs, stack.n)
+                    : skip + leading_hooks(p->pcs, stack.n);
+    first = finish(&stack, first);
+    number = add(tree, p->last, p->pcs + first, stack.n);
+    store_release(&owners[p - buffers].self, NULL);
+    return number;
+}
+
+CPPROF__HOOK uint32_t
+cpprof__hook_walk_skip(struct cpprof__tree *tree, unsigned skip,
+                       bool is_at_rest)
+{
+    return walk(tree, skip, false, is_at_rest);
+}
+
+CPPROF__HOOK uint32_t
+cpprof__hook_walk_outside(struct cpprof__tree *tree)
+{
+    return walk(tree, CPPROF__HOOK_SKIP, true, false);
+}

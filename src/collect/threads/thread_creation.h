@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who created which thread: a slot for each thread that pthread_create or
+ * thrd_create made, from before it starts until after it has ended. And the
+ * profile threadcreate, of those that live.
+ */
+#ifndef COLLECT_THREAD_CREATION_H
+#define COLLECT_THREAD_CREATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cpprof__thread_creation;
+struct cpprof__thread_self;
+
+/* ---- for who creates threads ------------------------------------------ */
+
+/* The caller is about to create a thread with that start routine: to be called
+ * by a CPPROF__HOOK, the stack begins with its caller. NULL: no room. */
+struct cpprof__thread_creation *
+cpprof__thread_creation_announce(uintptr_t start);
+/* It was not created. NULL is fine. */
+void
+cpprof__thread_creation_cancel(struct cpprof__thread_creation *creation);
+/* In the new thread, first thing; and last. */
+void
+cpprof__thread_creation_started(struct cpprof__thread_creation *creation);
+void
+cpprof__thread_creation_ended(void);
+
+/* ---- for who reads ---------------------------------------------------- */
+
+struct cpprof__creation_info {
+    int32_t tid;
+    uint32_t stack;  /* node of cpprof__tables.tree; 0: not known */
+    uintptr_t start; /* routine */
+    const struct cpprof__thread_self *self; /* its own, if it has not ended */
+    bool has_ended;
+};
+
+/* All that are known, by tid, those that ended lately too; from malloc, NULL:
+ * no memory. */
+struct cpprof__creation_info *
+cpprof__creations(size_t *n);
+const struct cpprof__creation_info *
+cpprof__creation_of(const struct cpprof__creation_info *creations, size_t n,
+                    int32_t tid);
+
+/* The threads that live: those that the kernel lists and those that were
+ * announced; sorted; from malloc, NULL: no memory. creations may be NULL. */
+int32_t *
+cpprof__live_threads(const struct cpprof__creation_info *creations,
+                     size_t n_creations, size_t *n);
+
+/* Changes whenever a thread starts or ends. */
+uint32_t
+cpprof__thread_creation_changes(void);
+
+void
+cpprof__thread_creation_fork_prepare(void);
+void
+cpprof__thread_creation_fork_parent(void);
+void
+cpprof__thread_creation_fork_child(void);
+
+#endif

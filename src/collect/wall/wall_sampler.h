@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads that a wall profile looks at, and what it learns of each.
+ *
+ * A look reads the thread's CPU clock. If that stood still since the last look
+ * the thread slept all the time, and still stands where it stood: it is
+ * charged without being disturbed. Else it is asked for its stack
+ * (signal/dump.h) and charged when the answer comes. What is charged is the
+ * time since the last look, from the start of the profile to its end, and for a
+ * thread that is new what a look stands for; the time after the last look of a
+ * thread that ends is nobody's, which makes up for that on average.
+ *
+ * A tick looks at some threads in turn, so that its cost is bounded. Which
+ * ones, and when, does not depend on what they do.
+ */
+#ifndef COLLECT_WALL_SAMPLER_H
+#define COLLECT_WALL_SAMPLER_H
+
+#include "collect/wall/wall_counts.h"
+
+#include <stddef.h>
+
+struct cpprof__wall_thread;
+
+struct cpprof__wall_sampler {
+    /* Set before the first tick. */
+    uint64_t period_ns;
+    uint32_t max_looks; /* in a tick */
+
+    struct cpprof__wall_thread *threads; /* by tid */
+    size_t n;
+    int32_t last_tid; /* looked at */
+    uint32_t n_slots; /* of signal/dump.h, that were ever in use */
+    uint32_t *free_slots;
+    uint32_t n_free_slots;
+
+    size_t n_open; /* questions */
+
+    /* When the list of threads was made, what it took, and of what. */
+    uint64_t counted_ns;
+    uint64_t all_listed_ns;
+    uint64_t new_ns; /* between the last two times: a thread that is new
+                      * started in between */
+    uint64_t listed_ns;
+    uint64_t list_cost_ns;
+    uint32_t listed_changes;
+
+    struct cpprof__wall_counts counts;
+    uint32_t n_threads_max;
+    uint64_t n_looks;
+    uint64_t n_asked;
+};
+
+/* One tick. Returns how many threads were asked. */
+size_t
+cpprof__wall_sampler_tick(struct cpprof__wall_sampler *sampler);
+
+/* Take the answers that came. late: a moment after the questions, when who has
+ * not answered is looked at in /proc. */
+void
+cpprof__wall_sampler_answers(struct cpprof__wall_sampler *sampler, bool late);
+
+/* Charge what went by since the last looks, because somebody's stretch begins
+ * or ends now. */
+void
+cpprof__wall_sampler_charge(struct cpprof__wall_sampler *sampler);
+
+/* The end: what is still asked is charged without an answer. */
+void
+cpprof__wall_sampler_end(struct cpprof__wall_sampler *sampler);
+
+void
+cpprof__wall_sampler_free(struct cpprof__wall_sampler *sampler);
+
+#endif
