@@ -18,6 +18,7 @@ import concurrent.futures
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -100,14 +101,17 @@ def run(host, build, mode):
         env["LD_PRELOAD"] = os.path.join(build, "libcpprof.so")
     if how in ("preload", "link") and words:
         env["CPPROF"] = words
-    try:
-        done = subprocess.run(command, cwd=folder, env=env, timeout=SECONDS,
-                              stdin=subprocess.DEVNULL, capture_output=True,
-                              check=False, start_new_session=True)
-        result = done.returncode, done.stdout, done.stderr
-    except subprocess.TimeoutExpired as late:
-        result = "no end after %d s" % SECONDS, late.stdout or b"", b""
-        subprocess.run(["pkill", "-KILL", "-f", host.program], check=False)
+    with subprocess.Popen(command, cwd=folder, env=env, text=False,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE,
+                          start_new_session=True) as process:
+        try:
+            out, err = process.communicate(timeout=SECONDS)
+            result = process.returncode, out, err
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            result = "no end after %d s" % SECONDS, out, err
     shutil.rmtree(folder, ignore_errors=True)
     return result
 
