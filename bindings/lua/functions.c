@@ -4,8 +4,7 @@
  * where it was defined: source, lines, shape; of a C function its address.
  * That is the same for all closures of the code, for code that was dumped and
  * loaded, and after the collector has moved on. Where a line defines several
- * functions, it is also where Lua 5.4 has the code of each; in other versions
- * they are one, that has no name but its place.
+ * functions, or cannot be read, it is also the name that the caller uses.
  *
  * A function is named once, when it is seen first: as the libraries know it
  * ("string.rep"), else as the line of its definition does, else as the call
@@ -31,7 +30,7 @@ struct function {
     int first_line;
     int last_line;
     uint32_t shape;
-    uint64_t code; /* of a crowded line: which of its functions, if known */
+    uint64_t called; /* of a crowded line: the hash of what its caller says */
     bool is_main;
     bool is_crowded; /* stands for all of the line */
     char *file;      /* into text; NULL: none */
@@ -61,9 +60,38 @@ c_function_at(lua_State *L, lua_Debug *ar)
     return function;
 }
 
+/* Tunable, in bytes: of a longer text as much at both ends counts, in some
+ * microseconds. More tells apart more chunks that a program generates. */
+#define HASHED 4096
+
+static uint64_t
+hash_text(uint64_t hash, const char *text, size_t n)
+{
+    uint64_t word;
+
+    for (; n >= sizeof word; n -= sizeof word, text += sizeof word) {
+        memcpy(&word, text, sizeof word);
+        hash = mix(hash, word);
+    }
+    word = 0;
+    memcpy(&word, text, n);
+    return mix(hash, word);
+}
+
+/* Of a chunk from a file its name, of one from a string the text. */
+static uint64_t
+hash_source(const lua_Debug *ar)
+{
+    size_t n = source_length(ar);
+
+    if (n <= 2 * HASHED)
+        return hash_text(n, ar->source, n);
+    return hash_text(hash_text(n, ar->source, HASHED), ar->source + n - HASHED,
+                     HASHED);
+}
+
 static void
-fill_key(struct function *key, struct sources *sources, const lua_Debug *ar,
-         lua_CFunction c_function)
+fill_key(struct function *key, const lua_Debug *ar, lua_CFunction c_function)
 {
     memset(key, 0, sizeof *key);
     if (*ar->what == 'C') {
@@ -71,7 +99,7 @@ fill_key(struct function *key, struct sources *sources, const lua_Debug *ar,
         key->hash = mix(1, (uintptr_t)key->c_function);
         return;
     }
-    key->source = source_hash(sources, ar);
+    key->source = hash_source(ar);
     key->first_line = ar->linedefined;
     key->last_line = ar->lastlinedefined;
     key->shape = shape_of(ar);
@@ -86,7 +114,8 @@ is_same(const struct function *a, const struct function *b)
 {
     return a->hash == b->hash && a->c_function == b->c_function &&
            a->first_line == b->first_line && a->last_line == b->last_line &&
-           a->shape == b->shape && a->source == b->source && a->code == b->code;
+           a->shape == b->shape && a->source == b->source &&
+           a->called == b->called;
 }
 
 /* ---- names ------------------------------------------------------------- */
@@ -300,58 +329,57 @@ make_known(struct functions *known, lua_State *L, lua_Debug *ar,
     return f;
 }
 
-/* Where the line is not to be had, they are told apart if that can be done. */
 static bool
 is_crowded(const struct function *key, const lua_Debug *ar)
 {
-    return !key->c_function && !key->is_main &&
-           source_is_crowded(ar, inside_code(ar) != 0);
+    return !key->c_function && !key->is_main && source_is_crowded(ar);
 }
 
-/* False: they cannot be told apart. */
-static bool
-add_code(struct function *key, const lua_Debug *ar)
+static void
+add_called(struct function *key, lua_State *L, lua_Debug *ar)
 {
-    key->code = inside_code(ar);
-    if (!key->code)
-        return false;
+    char called[FUNCTION_NAME_MAX] = "";
+
+    name_by_call(L, ar, called);
     key->is_crowded = false;
-    key->hash = mix(key->hash, key->code);
-    return true;
+    key->called = hash_text(1, called, strlen(called));
+    key->hash = mix(key->hash, key->called);
 }
 
 /* Where a line defines several functions, which look the same from outside, a
  * function of its own stands for them, and tells that there are more. */
 const struct function *
-function_of(struct state *s, struct sources *sources, lua_State *L,
-            lua_Debug *ar)
+function_of(struct state *s, lua_State *L, lua_Debug *ar)
 {
     const struct function *f;
     struct function key;
 
-    fill_key(&key, sources, ar, *ar->what == 'C' ? c_function_at(L, ar) : NULL);
+    fill_key(&key, ar, *ar->what == 'C' ? c_function_at(L, ar) : NULL);
     f = find(&s->functions, &key);
     if (!f) {
         key.is_crowded = is_crowded(&key, ar);
         f = make_known(&s->functions, L, ar, &key);
     }
-    if (!f->is_crowded || !add_code(&key, ar))
+    if (!f->is_crowded)
         return f;
+    add_called(&key, L, ar);
     f = find(&s->functions, &key);
     return f ? f : make_known(&s->functions, L, ar, &key);
 }
 
 const struct function *
-function_known(const struct state *s, struct sources *sources,
-               const lua_Debug *ar, lua_CFunction c_function, uint64_t *hash)
+function_known(const struct state *s, lua_State *L, lua_Debug *ar,
+               lua_CFunction c_function, uint64_t *hash)
 {
     const struct function *f;
     struct function key;
 
-    fill_key(&key, sources, ar, c_function);
+    fill_key(&key, ar, c_function);
     f = find(&s->functions, &key);
-    if (f && f->is_crowded && add_code(&key, ar))
+    if (f && f->is_crowded) {
+        add_called(&key, L, ar);
         f = find(&s->functions, &key);
+    }
     *hash = key.hash ? key.hash : ~(uint64_t)0;
     return f;
 }

@@ -56,12 +56,6 @@ is_ours(lua_Hook hook)
 }
 
 bool
-hook_is_for_ticks(lua_State *L)
-{
-    return lua_gethook(L) == on_tick && lua_gethookmask(L);
-}
-
-bool
 hook_is_for_spans(lua_State *L)
 {
     return lua_gethook(L) == on_span && lua_gethookmask(L);
@@ -341,6 +335,8 @@ answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
     else if (s->stays)
         s->stays -= (s->stays + (1u << STAYS_SHIFT) - 1) >> STAYS_SHIFT;
     leave_out_host(s);
+    if (__atomic_exchange_n(&s->was_elsewhere, 0, __ATOMIC_ACQ_REL))
+        cpprof_vm_no_answer(s->thread);
     if (is_first_call(s, L, ar))
         cpprof_vm_leave_out(s->thread, 0);
     set_location(s, L, ar);

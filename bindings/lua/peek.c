@@ -13,7 +13,7 @@
  *                     Stack and list are replaced when the new ones are there
  *                     (luaD_reallocstack), or by a realloc that is told of
  *                     before; but Lua 5.4.6 makes offsets of its pointers
- *                     first: inside_is_moving(), nothing is told then.
+ *                     first: is_moving(), nothing is told then.
  *   lua_gethook, lua_sethook  may be called in signal handlers, says ldebug.c.
  *
  * The parser, the collector and other states leave the calls of this one as
@@ -31,11 +31,20 @@
 
 #define TAIL_CALLED_KEY 1 /* of no function's hash, but by chance */
 
+/* Tunable: calls that are told, of one stack. lua_getstack goes to each from
+ * the top, in some nanoseconds a step: 0.1 ms for all. More tells more of a
+ * deep recursion, in four times the time for twice as many. */
+#define LEVELS_MAX 250
+
+/* Bytes of a stack of Lua, at most: 16 for a slot, some for errors. Memory that
+ * is below, in a program at a fixed address, has native stacks alone. */
+#define OFFSET_MAX ((uintptr_t)LUAI_MAXSTACK * 17)
+
 struct telling {
     struct state *s;
-    struct sources sources;
     cpprof_vm_visit *visit;
     void *ctx;
+    unsigned n_levels;
     bool has_unnamed;
 };
 
@@ -45,17 +54,24 @@ struct level {
     bool is_there;
 };
 
-/* above: the level that it called, or NULL. lua_getstack goes all the way from
- * the top, so a thousand levels would be half a million steps. */
-static void
-look_at(lua_State *L, int number, const struct level *above,
-        struct level *level)
+/* Does Lua move its stack just now? Then 5.4.6 and later have in the place of
+ * the pointer to a call's function, which comes first, how far from the stack's
+ * begin that is. Read because lua_getinfo would follow it. */
+static bool
+is_moving(const lua_Debug *ar)
 {
-    int is_there = above ? inside_caller(&above->ar, &level->ar) : -1;
+#if HAVE_LUA54
+    return *(const uintptr_t *)(const void *)ar->i_ci < OFFSET_MAX;
+#else
+    return false;
+#endif
+}
 
-    if (is_there < 0)
-        is_there = lua_getstack(L, number, &level->ar);
-    level->is_there = is_there && !inside_is_moving(&level->ar);
+static void
+look_at(lua_State *L, int number, struct level *level)
+{
+    level->is_there =
+        lua_getstack(L, number, &level->ar) && !is_moving(&level->ar);
     if (level->is_there)
         lua_getinfo(L, LUA_VERSION_NUM >= 502 ? "Slut" : "Slu", &level->ar);
 }
@@ -71,14 +87,10 @@ static bool
 is_entry(lua_State *L, struct level *level, const struct level *below)
 {
     static const char *const own[] = {"metamethod", "for iterator", "hook"};
-    int is_fresh;
     size_t i;
 
     if (is_c(level))
         return false;
-    is_fresh = inside_is_entry(&level->ar);
-    if (is_fresh >= 0)
-        return is_fresh;
     if (!below->is_there || is_c(below))
         return true;
     lua_getinfo(L, "n", &level->ar);
@@ -88,18 +100,11 @@ is_entry(lua_State *L, struct level *level, const struct level *below)
     return false;
 }
 
-/* At a safepoint values can be pushed. */
+/* At a safepoint values can be pushed; else it is known by its name alone. */
 static lua_CFunction
 c_function_of(const struct telling *t, lua_State *L, struct level *level)
 {
-    lua_CFunction function;
-
-    if (!is_c(level))
-        return NULL;
-    function = inside_c_function(&level->ar);
-    if (!function && t->s->at)
-        function = c_function_at(L, &level->ar);
-    return function;
+    return is_c(level) && t->s->at ? c_function_at(L, &level->ar) : NULL;
 }
 
 static void
@@ -136,8 +141,7 @@ tell(struct telling *t, lua_State *L, struct level *level,
     const struct function *known;
     char name[FUNCTION_NAME_MAX] = "";
 
-    known =
-        function_known(t->s, &t->sources, &level->ar, c_function, &frame.key);
+    known = function_known(t->s, L, &level->ar, c_function, &frame.key);
     if (is_c(level) && !c_function)
         frame.key = 0;
     if (known)
@@ -164,16 +168,26 @@ tell_tail_call(struct telling *t)
 
 /* False: that was enough. */
 static bool
+tell_cut(struct telling *t)
+{
+    const struct cpprof_vm_peek frame = {.function.name = "[truncated]"};
+
+    t->visit(t->ctx, &frame);
+    return false;
+}
+
+/* False: that was enough. */
+static bool
 tell_levels(struct telling *t, lua_State *L, int number)
 {
     struct level levels[2], *level = &levels[0], *below = &levels[1], *spare;
     bool goes_on = true;
 
-    look_at(L, number, NULL, level);
-    if (!t->s->at && level->is_there && !is_c(level))
-        inside_find_line(L, &level->ar);
+    look_at(L, number, level);
     while (goes_on && level->is_there) {
-        look_at(L, ++number, level, below);
+        if (t->n_levels++ == LEVELS_MAX)
+            return tell_cut(t);
+        look_at(L, ++number, below);
         if (*level->ar.what == 't') /* "tail" of Lua 5.1 */
             goes_on = tell_tail_call(t);
         else

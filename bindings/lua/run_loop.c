@@ -69,7 +69,7 @@ static int
 probe(lua_State *L)
 {
     if (!has_looked)
-        inside_look(L, probe, relay, high);
+        running_learn(L, high);
     has_looked = true;
     if (!cpprof_vm_learn_run_loop(lua_vm, (const void *)probe, PCALL))
         has_failed = true;
@@ -146,8 +146,7 @@ push_arguments(lua_State *L)
     int top = lua_gettop(L);
 
     lua_pushcfunction(L, probe);
-    lua_pushinteger(L, 0);
-    lua_pushcclosure(L, relay, 1);
+    lua_pushcfunction(L, relay);
     lua_pushcfunction(L, resume);
     lua_pushcfunction(L, yield);
     lua_pushcfunction(L, create);

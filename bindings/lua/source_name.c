@@ -9,14 +9,15 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Tunable, in bytes: how far a file is read, and how long a line may be; what
- * is beyond has the names that callers use. */
-#define SOURCE_MAX     (16u << 20)
-#define LINE_MAX_BYTES (1u << 20)
+/* Tunable, in bytes: functions of a larger file have the names that callers
+ * use. Reading as much takes the script's thread some 200 us, once for each
+ * function. */
+#define SOURCE_MAX (1 << 20)
 
 static const char keyword[] = "function";
 #define N_KEYWORD (sizeof keyword - 1)
@@ -117,122 +118,57 @@ parse(const char *line, const char *called, char *name, size_t n)
 
 /* ---- the line ---------------------------------------------------------- */
 
-/* Of a file, block by block, or of a source that is in memory. */
-struct reader {
-    int fd;      /* -1: memory */
-    size_t left; /* bytes of the file that may still be read */
-    const char *at, *limit;
-    char block[4096];
-};
-
 /* A name may be that of a pipe, a terminal or a device, where a look takes
  * input away, waits, or does more: they are not even opened. */
-static int
+static FILE *
 open_regular(const char *path)
 {
-    struct stat before, st;
+    struct stat st;
+    FILE *file = NULL;
     int fd;
 
-    if (stat(path, &before) || !S_ISREG(before.st_mode))
-        return -1;
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return NULL;
     fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
+    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+        st.st_size <= SOURCE_MAX)
+        file = fdopen(fd, "r");
+    if (fd >= 0 && !file)
         close(fd);
-        fd = -1;
-    }
-    return fd;
+    return file;
 }
 
-static bool
-begin(struct reader *r, const lua_Debug *ar)
+/* Of a file, or in memory. NULL: it is not to be had. */
+static FILE *
+open_source(const lua_Debug *ar)
 {
-    r->fd = -1;
-    r->left = SOURCE_MAX;
-    r->at = r->limit = r->block;
+    size_t n = source_length(ar);
+
     if (*ar->source == '@')
-        return (r->fd = open_regular(ar->source + 1)) >= 0;
-    if (*ar->source == '=')
-        return false;
-    r->at = ar->source;
-    r->limit = ar->source + source_length(ar);
-    return true;
+        return open_regular(ar->source + 1);
+    return *ar->source == '=' || !n ? NULL
+                                    : fmemopen((void *)ar->source, n, "r");
 }
 
-/* Is there a byte at r->at? */
-static bool
-has_more(struct reader *r)
-{
-    size_t most = r->left < sizeof r->block ? r->left : sizeof r->block;
-    ssize_t n;
-
-    if (r->at < r->limit)
-        return true;
-    n = r->fd >= 0 && most ? read(r->fd, r->block, most) : 0;
-    if (n <= 0)
-        return false;
-    r->left -= (size_t)n;
-    r->at = r->block;
-    r->limit = r->block + n;
-    return true;
-}
-
-static const char *
-newline_in(const struct reader *r)
-{
-    return memchr(r->at, '\n', (size_t)(r->limit - r->at));
-}
-
-static bool
-skip_lines(struct reader *r, int n)
-{
-    while (n > 0) {
-        const char *newline = has_more(r) ? newline_in(r) : NULL;
-
-        if (r->at == r->limit)
-            return false;
-        r->at = newline ? newline + 1 : r->limit;
-        n -= newline != NULL;
-    }
-    return true;
-}
-
-/* NULL: there is none, it is too long, or no memory. To be freed. */
-static char *
-copy_line(struct reader *r)
-{
-    char *line = NULL, *larger;
-    const char *newline = NULL;
-    size_t n = 0, more;
-
-    while (!newline && has_more(r)) {
-        newline = newline_in(r);
-        more = (size_t)((newline ? newline : r->limit) - r->at);
-        larger = n + more < LINE_MAX_BYTES ? realloc(line, n + more + 1) : NULL;
-        if (!larger) {
-            free(line);
-            return NULL;
-        }
-        line = larger;
-        memcpy(line + n, r->at, more);
-        n += more;
-        line[n] = 0;
-        r->at += more;
-    }
-    return line;
-}
-
+/* NULL: there is none, or no memory. To be freed. */
 static char *
 read_line(const lua_Debug *ar)
 {
-    struct reader r;
+    FILE *source = ar->linedefined > 0 ? open_source(ar) : NULL;
     char *line = NULL;
+    size_t n_bytes = 0;
+    int i;
 
-    if (ar->linedefined < 1 || !begin(&r, ar))
+    if (!source)
         return NULL;
-    if (skip_lines(&r, ar->linedefined - 1))
-        line = copy_line(&r);
-    if (r.fd >= 0)
-        close(r.fd);
+    for (i = 0; i < ar->linedefined; i++) {
+        if (getline(&line, &n_bytes, source) >= 0)
+            continue;
+        free(line);
+        line = NULL;
+        break;
+    }
+    fclose(source);
     return line;
 }
 
@@ -249,10 +185,10 @@ name_by_source(const lua_Debug *ar, const char *called, char *name, size_t n)
 }
 
 bool
-source_is_crowded(const lua_Debug *ar, bool otherwise)
+source_is_crowded(const lua_Debug *ar)
 {
     char *line = read_line(ar);
-    bool is_crowded = line ? is_several(line) : otherwise;
+    bool is_crowded = !line || is_several(line);
 
     free(line);
     return is_crowded;

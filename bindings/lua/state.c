@@ -148,9 +148,7 @@ take_state(void)
         s->slept_cpu_ns = 0;
         s->stays = 0;
         s->is_deaf = 0;
-        s->is_elsewhere = 0;
-        s->n_until_search = 0;
-        s->n_between = 0;
+        s->was_elsewhere = 0;
         s->host_ns = 0;
         s->span_epoch = 0;
         s->resumed = NULL;
@@ -275,7 +273,7 @@ state_open(lua_State *L)
     main_L = main_of(L);
     s = make(L);
     s->main = main_L;
-    s->global = inside_global(main_L);
+    s->registry = lua_topointer(L, LUA_REGISTRYINDEX);
     __atomic_store_n(&s->running, main_L, __ATOMIC_RELEASE);
     __atomic_store_n(&s->is_deaf, tick_is_blocked(), __ATOMIC_RELAXED);
     __atomic_store_n(&s->tid, own_thread(), __ATOMIC_RELEASE);
@@ -293,11 +291,9 @@ state_move_here(struct state *s)
 {
     cpprof_vm_no_answer(s->thread);
     __atomic_store_n(&s->tid, own_thread(), __ATOMIC_RELEASE);
-    __atomic_store_n(&s->is_elsewhere, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&s->is_deaf, 0, __ATOMIC_RELAXED);
-    s->n_until_search = 0;
-    s->n_between = 0;
+    __atomic_store_n(&s->was_elsewhere, 0, __ATOMIC_RELAXED);
 }
 
 static struct state *
@@ -319,21 +315,13 @@ look_up(lua_State *L)
     return s;
 }
 
-static bool
-is_of_last(lua_State *L)
-{
-    uintptr_t global = inside_global(L);
-
-    return global && global == last->global;
-}
-
-/* The main coroutine is one as long as the state is; another's address may be
- * that of one of another state by now. L runs, so it can be read; main may be
- * freed, but is not looked into: which state it is of was noted. */
+/* A coroutine's address may be that of one of another state by now; each state
+ * has its own registry. */
 static bool
 is_last(lua_State *L)
 {
-    return last_L == L && (last->main == L || is_of_last(L)) &&
+    return last_L == L &&
+           lua_topointer(L, LUA_REGISTRYINDEX) == last->registry &&
            last_serial == __atomic_load_n(&last->serial, __ATOMIC_RELAXED) &&
            __atomic_load_n(&last->tid, __ATOMIC_RELAXED) == own_thread();
 }

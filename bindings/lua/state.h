@@ -82,12 +82,10 @@ struct state {
     uint64_t slept_cpu_ns;  /* of the ticking thread: cpprof_vm_sleep_of() */
     lua_State *running;     /* coroutine whose hook a tick sets: alive */
     uint32_t n_holders;     /* who look at running: it is not freed meanwhile */
-    uint32_t is_elsewhere;  /* another thread than tid runs it */
+    uint32_t was_elsewhere; /* at a tick another thread than tid ran it */
     uint32_t is_deaf;       /* tid blocks the signal */
-    uint32_t n_until_search; /* ticks; and how many until the one after */
-    uint32_t n_between;
-    uint32_t span_epoch; /* the profile whose hook was asked for */
-    uint64_t host_ns;    /* no function of it was there; 0: not seen */
+    uint32_t span_epoch;    /* the profile whose hook was asked for */
+    uint64_t host_ns;       /* no function of it was there; 0: not seen */
 
     /* Of the native thread that runs it. */
     struct cpprof_vm_thread *thread;
@@ -95,7 +93,7 @@ struct state {
     struct programs programs;
     struct functions functions;
     lua_State *main;              /* one coroutine as long as it is there */
-    uintptr_t global;             /* inside_global() of all its coroutines */
+    const void *registry;         /* tells it from all other states */
     uint64_t mixed_rest_until_ns; /* as rest_until_ns, for mixed stacks */
     uint64_t looked;  /* at the clock in mode SPAN, by the counter; 0: never */
     uint32_t stays;   /* events until the hook of a tick goes */
@@ -170,16 +168,6 @@ state_here(struct state *s);
 bool
 state_arm(struct state *s);
 
-/* ---------------------------------------------------- search.c ----------- */
-
-/* Have the threads that run and take it sent the signal. Not of the caller's
- * and of not. Safety: MT. */
-void
-search_threads(int number, int not );
-/* Does that thread block the signal? */
-bool
-search_is_blocked(int thread, int number);
-
 /* -------------------------------------------------- programs.c ----------- */
 
 /* Of L, while ours is there; hook NULL: it has none. Safety: AS, in handlers
@@ -218,8 +206,6 @@ void
 hook_for_sleeps(struct state *s);
 /* Is it there? */
 bool
-hook_is_for_ticks(lua_State *L);
-bool
 hook_is_for_spans(lua_State *L);
 /* Put the program's own in its place, and put it there again. */
 void
@@ -236,14 +222,6 @@ hook_for_new(struct state *s, lua_State *L, lua_State *co);
 void
 debugging_open(lua_State *L);
 
-/* --------------------------------------------------- scan.c -------------- */
-
-/* The innermost coroutine of the state of L that the calling thread runs,
- * looked for on its stack from low on; not L itself. NULL: none, or it cannot
- * be found. Safety: AS. */
-lua_State *
-scan_stack(lua_State *L, uintptr_t low);
-
 /* ----------------------------------------------------- walk.c ------------ */
 
 size_t
@@ -258,51 +236,23 @@ walk_names(struct state *s);
 void
 peek_stack(void *state, cpprof_vm_visit *visit, void *ctx);
 
-/* --------------------------------------------------- inside.c ------------ */
-/* Of a level that lua_getstack has filled in, or a coroutine that runs. They
- * read memory, nothing else. */
+/* -------------------------------------------------- running.c ----------- */
 
-/* Its function is not to be looked at now. */
+/* False: another native thread runs L. True: this one, or it is not known.
+ * Safety: AS; so have all but the last. */
 bool
-inside_is_moving(const lua_Debug *ar);
-/* The level that called it, without going there from the top: 1; there is none:
- * 0; not known: -1. */
-int
-inside_caller(const lua_Debug *ar, lua_Debug *caller);
-/* NULL: not known. */
-lua_CFunction
-inside_c_function(const lua_Debug *ar);
-/* What tells its code from all other while that is there; 0: not known. */
-uint64_t
-inside_code(const lua_Debug *ar);
-/* 1 or 0: was the run loop entered for this function? -1: not known. */
-int
-inside_is_entry(const lua_Debug *ar);
-/* False: another native thread runs L. True: this one, or it is not known. */
-bool
-inside_runs_here(lua_State *L);
+running_here(lua_State *L);
 /* Is it in a protected call, of any thread? 1 or 0; -1: not known. */
 int
-inside_is_run(lua_State *L);
-/* The same for all coroutines of a state, and for no other; 0: not known. */
-uintptr_t
-inside_global(lua_State *L);
-/* Words of lua_State, to find coroutines by: where a protected call is noted,
- * and which state it is of. False: not known. */
-bool
-inside_words(uint32_t *jump, uint32_t *global);
+running_at_all(lua_State *L);
 /* Where on this thread's stack the innermost protected call of L is; 0: there
  * is none, or it is not known. Less is deeper. */
 uintptr_t
-inside_depth(lua_State *L);
-/* In an allocation, of level 0, a Lua function: the line that runs, also where
- * Lua has not noted it. */
+running_depth(lua_State *L);
+/* Find out how all this can be known, by L, of which one protected call was
+ * made, between here and high on the C stack. */
 void
-inside_find_line(lua_State *L, lua_Debug *ar);
-/* Find out whether all this can be read. */
-void
-inside_look(lua_State *L, lua_CFunction light, lua_CFunction closure,
-            const void *high);
+running_learn(lua_State *L, const void *high);
 
 /* ------------------------------------------------- run_loop.c ------------ */
 
@@ -317,20 +267,11 @@ run_loop_learn(void);
 /* Of a level of C; pushes and pops a value. */
 lua_CFunction
 c_function_at(lua_State *L, lua_Debug *ar);
-/* Texts that one walk has hashed; all zero at its begin. */
-#define SOURCES_NOTED 8
-struct sources {
-    struct {
-        const char *source;
-        uint64_t hash;
-    } noted[SOURCES_NOTED];
-    uint32_t next;
-};
 /* As function_of(), but only of what is remembered, and nothing is changed or
  * pushed. NULL: it is not. hash: the same for the same function, not 0. */
 const struct function *
-function_known(const struct state *s, struct sources *sources,
-               const lua_Debug *ar, lua_CFunction c_function, uint64_t *hash);
+function_known(const struct state *s, lua_State *L, lua_Debug *ar,
+               lua_CFunction c_function, uint64_t *hash);
 /* What the caller calls it; allocates nothing. */
 bool
 name_by_call(lua_State *L, lua_Debug *ar, char *name);
@@ -339,8 +280,7 @@ file_of(const lua_Debug *ar);
 
 /* Of a level that lua_getinfo has answered "Slu" for. Never NULL. */
 const struct function *
-function_of(struct state *s, struct sources *sources, lua_State *L,
-            lua_Debug *ar);
+function_of(struct state *s, lua_State *L, lua_Debug *ar);
 /* The frame that a tail call has replaced. */
 extern const struct function tail_called;
 /* Before a walk: there is a bound to what is remembered. */
@@ -352,12 +292,6 @@ bool
 describe_function(void *state, const void *function,
                   struct cpprof_vm_function *what);
 
-/* ---------------------------------------------- source_hash.c ------------ */
-
-/* The same for the same chunk, and for no other but by chance. */
-uint64_t
-source_hash(struct sources *sources, const lua_Debug *ar);
-
 /* ---------------------------------------------- source_name.c ------------ */
 
 enum source_name { SOURCE_UNKNOWN, SOURCE_ANONYMOUS, SOURCE_NAMED };
@@ -366,9 +300,9 @@ enum source_name { SOURCE_UNKNOWN, SOURCE_ANONYMOUS, SOURCE_NAMED };
  * calls it, which decides where the line defines several, or "". */
 enum source_name
 name_by_source(const lua_Debug *ar, const char *called, char *name, size_t n);
-/* Does the line define several? otherwise: where there is no such line. */
+/* Does the line define several functions, or is it not to be had? */
 bool
-source_is_crowded(const lua_Debug *ar, bool otherwise);
+source_is_crowded(const lua_Debug *ar);
 
 /* ----------------------------------------------- coroutines.c ------------ */
 

@@ -2,15 +2,13 @@
 /*
  * Ticks come as a signal to the thread that runs a state. There the handler
  * looks what runs: the state whose protected call is the deepest on the stack,
- * and in it the coroutine that its own resume has noted, or, where the host
- * resumed one, the innermost that is found on the stack. If nothing does, the
+ * and in it the coroutine that its own resume has noted. If nothing does, the
  * host is at work, and the time since the last look is nobody's.
  *
- * A state may go on in another thread at any time, and nobody tells. Then the
- * handler leaves it alone: to look at what another thread changes would be a
- * race. That it is elsewhere shows in lua_State (inside.c); then the threads
- * that run are sent the signal (search.c), and the one that has it on its stack
- * keeps it.
+ * A state may go on in another thread at any time, and nobody tells. That shows
+ * in lua_State (running.c), and the handler leaves it alone: to look at what
+ * another thread changes would be a race. No other thread is asked; the state
+ * is known there from its next event or call of the module on.
  *
  * The signal is SIGURG, if it is free, whose default is to be ignored: one that
  * is on its way at an exec, which nobody need tell of, does the new program
@@ -20,7 +18,10 @@
 #include "state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,9 +43,8 @@
 #define LOST  100
 #define DOUBT 5
 
-/* Tunable: ticks between searches for the same state, at first and at most. */
-#define SEARCH_FIRST 2
-#define SEARCH_MOST  128
+/* Of /proc/self/task/TID/status, in bytes. */
+#define STATUS_MAX 4096
 
 static int tick_signal; /* 0: none is free */
 
@@ -81,9 +81,9 @@ has_frames(struct state *s, lua_State *L)
 static enum situation
 situation_of(struct state *s, lua_State *L, int self)
 {
-    bool is_known = inside_is_run(L) > 0;
+    bool is_known = running_at_all(L) > 0;
 
-    if (is_known && !inside_depth(L))
+    if (is_known && !running_depth(L))
         return ELSEWHERE;
     if (!is_known && __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self)
         return ELSEWHERE;
@@ -92,7 +92,6 @@ situation_of(struct state *s, lua_State *L, int self)
 
 struct look {
     int self;
-    uintptr_t low;         /* of the stack that was interrupted */
     struct state *deepest; /* NULL: the host runs */
     uintptr_t depth;       /* 0: it is not known */
 };
@@ -106,45 +105,19 @@ note_deepest(struct look *look, struct state *s, uintptr_t depth)
     look->depth = depth;
 }
 
-/* A tick that was not answered although the thread runs: a coroutine of which
- * nobody told may be at it. */
-static bool
-is_silent(struct state *s, lua_State *L)
-{
-    return __atomic_load_n(&s->is_armed, __ATOMIC_ACQUIRE) == ARMED &&
-           hook_is_for_ticks(L);
-}
-
 static void
-arm(struct state *s, lua_State *L)
+look_for_ticks(struct look *look, struct state *s, lua_State *L)
 {
     __atomic_store_n(&s->is_armed, ARMED, __ATOMIC_RELEASE);
     hook_for_tick(s, L);
+    note_deepest(look, s, running_depth(L));
 }
 
 static void
-look_for_ticks(struct look *look, struct state *s, lua_State *L, bool is_idle)
+look_for_spans(struct state *s, lua_State *L)
 {
-    lua_State *inner =
-        is_idle || is_silent(s, L) ? scan_stack(L, look->low) : NULL;
-
-    if (!is_idle)
-        arm(s, L);
-    if (inner)
-        arm(s, inner);
-    if (inner || !is_idle)
-        note_deepest(look, s, inside_depth(inner ? inner : L));
-}
-
-static void
-look_for_spans(struct look *look, struct state *s, lua_State *L, bool is_idle)
-{
-    lua_State *inner = is_idle ? scan_stack(L, look->low) : NULL;
-
     __atomic_store_n(&s->is_armed, 0, __ATOMIC_RELAXED);
     hook_for_spans(s, L);
-    if (inner)
-        hook_for_spans(s, inner);
 }
 
 /* Held. */
@@ -156,15 +129,15 @@ look_at(struct look *look, struct state *s, lua_State *L)
 
     if (situation == ELSEWHERE) {
         if (is_known)
-            __atomic_store_n(&s->is_elsewhere, 1, __ATOMIC_RELEASE);
+            __atomic_store_n(&s->was_elsewhere, 1, __ATOMIC_RELEASE);
         return;
     }
     if (!is_known)
         state_move_here(s);
     if (spans_run())
-        look_for_spans(look, s, L, situation == IDLE);
-    else
-        look_for_ticks(look, s, L, situation == IDLE);
+        look_for_spans(s, L);
+    else if (situation == HERE)
+        look_for_ticks(look, s, L);
 }
 
 static void
@@ -198,9 +171,9 @@ give_time(const struct look *look)
 }
 
 static void
-look_around(uintptr_t low)
+look_around(void)
 {
-    struct look look = {.self = own_thread(), .low = low};
+    struct look look = {.self = own_thread()};
 
     look_at_all(&look);
     if (!spans_run())
@@ -217,7 +190,7 @@ on_tick(int number)
     struct state *s;
 
     if (is_profiled())
-        look_around((uintptr_t)__builtin_frame_address(0));
+        look_around();
     rest = REST * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) +
            clock_ns(CLOCK_MONOTONIC);
     for (s = states_first(); s; s = s->next) {
@@ -263,13 +236,32 @@ tick_begin(void)
         number--;
 }
 
+/* Source: proc(5). */
+static bool
+blocks_tick(int thread)
+{
+    char path[64], text[STATUS_MAX];
+    const char *found;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    found = strstr(text, "\nSigBlk:");
+    return found && strtoull(found + 8, NULL, 16) >> (tick_signal - 1) & 1;
+}
+
 /* Also where a handler of ours is slow: that says otherwise when it is done, or
  * the next look does. */
 static void
 note_deaf(struct state *s, int thread)
 {
-    __atomic_store_n(&s->is_deaf, search_is_blocked(thread, tick_signal),
-                     __ATOMIC_RELAXED);
+    __atomic_store_n(&s->is_deaf, blocks_tick(thread), __ATOMIC_RELAXED);
 }
 
 static bool
@@ -326,37 +318,15 @@ arm_quietly(struct state *s)
                                 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Who runs it is among the threads that run; if it sleeps there, it is found
- * later. */
-static void
-search(struct state *s, int not )
-{
-    if (s->n_until_search) {
-        s->n_until_search--;
-        return;
-    }
-    s->n_between = s->n_between ? 2 * s->n_between : SEARCH_FIRST;
-    if (s->n_between > SEARCH_MOST)
-        s->n_between = SEARCH_MOST;
-    s->n_until_search = s->n_between;
-    if (tick_signal)
-        search_threads(tick_signal, not );
-}
-
 /* The thread sleeps in a call that a signal would end. */
 static void
-ask_sleeper(struct state *s, lua_State *L, int thread)
+ask_sleeper(struct state *s, lua_State *L)
 {
-    int is_run = inside_is_run(L);
-
-    if (is_run == 0 && !has_frames(s, L)) {
+    if (running_at_all(L) == 0 && !has_frames(s, L))
         __atomic_store_n(&s->host_ns, clock_ns(CLOCK_MONOTONIC),
                          __ATOMIC_RELEASE);
-        return;
-    }
-    arm_quietly(s);
-    if (is_run > 0)
-        search(s, thread);
+    else
+        arm_quietly(s);
 }
 
 /* One signal for one answer: who sleeps in a C function is not woken twice, and
@@ -367,18 +337,13 @@ ask(struct state *s, lua_State *L, int thread)
 {
     enum cpprof_vm_sleep sleep;
 
-    if (has_enough(s, thread))
-        return;
-    if (inside_is_run(L) > 0 &&
-        (thread < 0 || __atomic_load_n(&s->is_elsewhere, __ATOMIC_ACQUIRE)))
-        search(s, thread);
-    if (thread < 0)
+    if (thread < 0 || has_enough(s, thread))
         return;
     if (is_deaf(s))
         note_deaf(s, thread);
     sleep = cpprof_vm_sleep_of(thread, &s->slept_cpu_ns);
     if (sleep == CPPROF_VM_ASLEEP_LIGHTLY)
-        ask_sleeper(s, L, thread);
+        ask_sleeper(s, L);
     else if ((__atomic_exchange_n(&s->is_armed, ARMED, __ATOMIC_ACQ_REL) !=
                   ARMED ||
               sleep == CPPROF_VM_AWAKE) &&
@@ -396,17 +361,11 @@ ask_for_spans(struct state *s, lua_State *L, int thread)
     bool is_first = s->span_epoch != epoch;
 
     s->span_epoch = epoch;
-    if (hook_is_for_spans(L) && (inside_is_run(L) || has_frames(s, L)))
+    if (hook_is_for_spans(L) || thread < 0)
         return;
-    if (thread < 0) {
-        if (inside_is_run(L) > 0)
-            search(s, thread);
-    } else if (is_first || cpprof_vm_sleep_of(thread, &s->slept_cpu_ns) ==
-                               CPPROF_VM_AWAKE) {
-        if (!is_first && __atomic_load_n(&s->is_elsewhere, __ATOMIC_ACQUIRE))
-            search(s, thread);
+    if (is_first ||
+        cpprof_vm_sleep_of(thread, &s->slept_cpu_ns) == CPPROF_VM_AWAKE)
         send_tick(s, thread);
-    }
 }
 
 /* ---- in handlers of others --------------------------------------------- */
@@ -425,7 +384,7 @@ find_deepest(void)
         if (!L)
             continue;
         depth = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == self
-                    ? inside_depth(L)
+                    ? running_depth(L)
                     : 0;
         if (depth && (!found || depth < least)) {
             found = s;
@@ -445,7 +404,7 @@ state_here(struct state *s)
     if (deepest)
         return deepest;
     return L && __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == own_thread() &&
-                   inside_runs_here(L)
+                   running_here(L)
                ? s
                : NULL;
 }
@@ -477,7 +436,7 @@ interrupt_here(struct state *s)
     struct state *runs;
 
     if (__atomic_load_n(&cpprof_vm_ticks, __ATOMIC_RELAXED))
-        look_around((uintptr_t)__builtin_frame_address(0));
+        look_around();
     runs = state_here(s);
     if (!runs || !has_frames(runs, runs->running)) {
         s->is_not_it = true;

@@ -15,7 +15,7 @@ put(struct cpprof_vm_frame *frame, const struct function *function, int line)
 /* The levels of one coroutine. A function that was tail called stands on one
  * that is gone. */
 static size_t
-walk_levels(struct state *s, struct sources *sources, lua_State *L, int level,
+walk_levels(struct state *s, lua_State *L, int level,
             struct cpprof_vm_frame *frames, size_t max)
 {
     lua_Debug ar;
@@ -28,8 +28,7 @@ walk_levels(struct state *s, struct sources *sources, lua_State *L, int level,
         if (*ar.what == 't') /* "tail" of Lua 5.1 */
             n += put(&frames[n], &tail_called, 0);
         else
-            n += put(&frames[n], function_of(s, sources, L, &ar),
-                     ar.currentline);
+            n += put(&frames[n], function_of(s, L, &ar), ar.currentline);
         if (is_tail_called(&ar) && n < max)
             n += put(&frames[n], &tail_called, 0);
     }
@@ -42,18 +41,17 @@ walk_stack(void *state, struct cpprof_vm_frame *frames, size_t max)
     struct state *s = state;
     lua_State *L = s->at ? s->at : s->running;
     struct resumption *up = s->resumed;
-    struct sources sources = {.next = 0};
     size_t n = 0;
 
     functions_begin(&s->functions);
     if (s->after_tail_call && s->at && max)
         n += put(frames, &tail_called, 0);
-    n += walk_levels(s, &sources, L, s->at ? s->level : 0, frames + n, max - n);
+    n += walk_levels(s, L, s->at ? s->level : 0, frames + n, max - n);
     /* Resumed by who has an older coroutine.resume. */
     if (L != s->running)
-        n += walk_levels(s, &sources, s->running, 0, frames + n, max - n);
+        n += walk_levels(s, s->running, 0, frames + n, max - n);
     for (; up; up = up->up)
-        n += walk_levels(s, &sources, up->from, 0, frames + n, max - n);
+        n += walk_levels(s, up->from, 0, frames + n, max - n);
     return n;
 }
 

@@ -172,17 +172,6 @@ CPPROF_API bool
 cpprof_vm_learn_collector(struct cpprof_vm *vm);
 
 /*
- * For .peek, of an interpreter that does not note its place in memory before it
- * allocates: what the registers that outlive a call have in the innermost frame
- * of the run loop on the calling thread, and after them the words of that
- * frame. high is above it on the same stack. How many; 0: it is not found.
- * Safety: AS-READY, once the run loop is known.
- */
-CPPROF_API size_t
-cpprof_vm_run_loop_words(const struct cpprof_vm *vm, const void *high,
-                         uintptr_t *words, size_t max);
-
-/*
  * One stack of an interpreter: a coroutine, a lua_State, a thread of Python.
  * One native thread at a time uses it.
  */

@@ -417,7 +417,6 @@ abandoned(void)
     for (i = 0; i < BUFFERS; i++)
         if (load_relaxed(&owners[i]) == &cpprof__self)
             store_release(&owners[i], NULL);
-    cpprof__vm_registers_left();
 }
 
 void
@@ -436,7 +435,6 @@ cpprof__vm_mix_fork_child(void)
     struct cpprof__vm_thread *t;
 
     memset(owners, 0, sizeof owners);
-    cpprof__vm_registers_forked();
     for (t = cpprof__vm_threads; t; t = t->next)
         cpprof__vm_deferred_stacks_forked(t);
 }

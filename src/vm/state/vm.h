@@ -134,12 +134,6 @@ cpprof__vm_is_plumbing(const struct cpprof_vm *vm, uintptr_t pc);
 bool
 cpprof__vm_is_collector(const struct cpprof_vm *vm, uintptr_t pc);
 
-/* registers.c: in a forked child; the calling thread has jumped out of it. */
-void
-cpprof__vm_registers_forked(void);
-void
-cpprof__vm_registers_left(void);
-
 /* interp_frames.c: the interpreter tells frames, so stacks can be mixed. */
 void
 cpprof__vm_mix_begin(void);
