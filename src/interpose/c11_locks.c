@@ -9,18 +9,15 @@
 
 #include <threads.h>
 
-TAKE_OVER(mtx_lock, int, (mtx_t * m), (m))
-REAL(mtx_trylock, int, (mtx_t * m), (m))
-TAKE_OVER(mtx_timedlock, int, (mtx_t * m, const struct timespec *end), (m, end))
-TAKE_OVER(mtx_unlock, int, (mtx_t * m), (m))
-TAKE_OVER(cnd_wait, int, (cnd_t * c, mtx_t *m), (c, m))
-TAKE_OVER(cnd_timedwait, int, (cnd_t * c, mtx_t *m, const struct timespec *end),
-          (c, m, end))
-TAKE_OVER(cnd_signal, int, (cnd_t * c), (c))
-TAKE_OVER(cnd_broadcast, int, (cnd_t * c), (c))
-TAKE_OVER(thrd_join, int, (thrd_t thread, int *result), (thread, result))
-REAL(pthread_tryjoin_np, int, (pthread_t thread, void **result),
-     (thread, result))
+TAKE_OVER_WAIT(mtx_lock, (mtx_t * m), (m))
+TAKE_OVER_WAIT(mtx_timedlock, (mtx_t * m, const struct timespec *end), (m, end))
+TAKE_OVER_WAIT(mtx_unlock, (mtx_t * m), (m))
+TAKE_OVER_WAIT(cnd_wait, (cnd_t * c, mtx_t *m), (c, m))
+TAKE_OVER_WAIT(cnd_timedwait, (cnd_t * c, mtx_t *m, const struct timespec *end),
+               (c, m, end))
+TAKE_OVER_WAIT(cnd_signal, (cnd_t * c), (c))
+TAKE_OVER_WAIT(cnd_broadcast, (cnd_t * c), (c))
+TAKE_OVER_WAIT(thrd_join, (thrd_t thread, int *result), (thread, result))
 
 /* As POSIX has it. */
 static int
@@ -180,19 +177,4 @@ thrd_join_on(thrd_t thread, int *result)
     if (code)
         code = wait_for_end(thread, result);
     return code;
-}
-
-void
-cpprof__c11_locks_set(bool on)
-{
-    mtx_lock_set(on);
-    mtx_trylock_find();
-    mtx_timedlock_set(on);
-    mtx_unlock_set(on);
-    cnd_wait_set(on);
-    cnd_timedwait_set(on);
-    cnd_signal_set(on);
-    cnd_broadcast_set(on);
-    thrd_join_set(on);
-    pthread_tryjoin_np_find();
 }

@@ -8,33 +8,32 @@
  * the block profile it is part of the wait for the condition.
  *
  * Sources: pthread_cond_wait(3p), pthread_barrier_wait(3p), pthread_join(3p),
- * pthread_tryjoin_np(3).
+ * real(pthread_tryjoin_np)(3).
  */
 #include "interpose/locks.h"
 
-TAKE_OVER(pthread_cond_wait, int, (pthread_cond_t * c, pthread_mutex_t *m),
-          (c, m))
-TAKE_OVER(pthread_cond_timedwait, int,
-          (pthread_cond_t * c, pthread_mutex_t *m, const struct timespec *end),
-          (c, m, end))
-TAKE_OVER(pthread_cond_clockwait, int,
-          (pthread_cond_t * c, pthread_mutex_t *m, clockid_t clock,
-           const struct timespec *end),
-          (c, m, clock, end))
-TAKE_OVER(pthread_cond_signal, int, (pthread_cond_t * c), (c))
-TAKE_OVER(pthread_cond_broadcast, int, (pthread_cond_t * c), (c))
-TAKE_OVER(pthread_barrier_wait, int, (pthread_barrier_t * b), (b))
-TAKE_OVER(pthread_join, int, (pthread_t thread, void **result),
-          (thread, result))
-REAL(pthread_tryjoin_np, int, (pthread_t thread, void **result),
-     (thread, result))
-TAKE_OVER(pthread_timedjoin_np, int,
-          (pthread_t thread, void **result, const struct timespec *end),
-          (thread, result, end))
-TAKE_OVER(pthread_clockjoin_np, int,
-          (pthread_t thread, void **result, clockid_t clock,
-           const struct timespec *end),
-          (thread, result, clock, end))
+TAKE_OVER_WAIT(pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t *m),
+               (c, m))
+TAKE_OVER_WAIT(pthread_cond_timedwait,
+               (pthread_cond_t * c, pthread_mutex_t *m,
+                const struct timespec *end),
+               (c, m, end))
+TAKE_OVER_WAIT(pthread_cond_clockwait,
+               (pthread_cond_t * c, pthread_mutex_t *m, clockid_t clock,
+                const struct timespec *end),
+               (c, m, clock, end))
+TAKE_OVER_WAIT(pthread_cond_signal, (pthread_cond_t * c), (c))
+TAKE_OVER_WAIT(pthread_cond_broadcast, (pthread_cond_t * c), (c))
+TAKE_OVER_WAIT(pthread_barrier_wait, (pthread_barrier_t * b), (b))
+TAKE_OVER_WAIT(pthread_join, (pthread_t thread, void **result),
+               (thread, result))
+TAKE_OVER_WAIT(pthread_timedjoin_np,
+               (pthread_t thread, void **result, const struct timespec *end),
+               (thread, result, end))
+TAKE_OVER_WAIT(pthread_clockjoin_np,
+               (pthread_t thread, void **result, clockid_t clock,
+                const struct timespec *end),
+               (thread, result, clock, end))
 
 /* ---- conditions ------------------------------------------------------- */
 
@@ -192,19 +191,4 @@ pthread_clockjoin_np_on(pthread_t thread, void **result, clockid_t clock,
     if (code == EBUSY)
         code = wait_for_end_until_clock(thread, result, clock, end);
     return code;
-}
-
-void
-cpprof__conditions_set(bool on)
-{
-    pthread_cond_wait_set(on);
-    pthread_cond_timedwait_set(on);
-    pthread_cond_clockwait_set(on);
-    pthread_cond_signal_set(on);
-    pthread_cond_broadcast_set(on);
-    pthread_barrier_wait_set(on);
-    pthread_join_set(on);
-    pthread_tryjoin_np_find();
-    pthread_timedjoin_np_set(on);
-    pthread_clockjoin_np_set(on);
 }

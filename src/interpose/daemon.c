@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* How a program makes itself a daemon: http/follow.c. */
-#include "collect/runtime/real.h"
 #include "http/listen.h"
+#include "interpose/take_over.h"
 
 #include <unistd.h>
 
-CPPROF_API pid_t
-setsid(void)
+TAKE_OVER(setsid, pid_t, (void), ())
+
+static pid_t
+setsid_on(void)
 {
-    typedef pid_t setsid_fn(void);
-    pid_t session = CPPROF__REAL(setsid_fn *, setsid)();
+    pid_t session = cpprof__real(setsid)();
 
     if (session >= 0)
         cpprof__http_daemonized();
     return session;
 }
 
+TAKE_OVER(daemon, int, (int keeps_folder, int keeps_files),
+          (keeps_folder, keeps_files))
+
 /* glibc's calls its own setsid. */
-CPPROF_API int
-daemon(int keeps_folder, int keeps_files)
+static int
+daemon_on(int keeps_folder, int keeps_files)
 {
-    typedef int daemon_fn(int, int);
-    int failed = CPPROF__REAL(daemon_fn *, daemon)(keeps_folder, keeps_files);
+    int failed = cpprof__real(daemon)(keeps_folder, keeps_files);
 
     if (!failed)
         cpprof__http_daemonized();

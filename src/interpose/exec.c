@@ -6,9 +6,8 @@
  * memory; the session checks the pid.
  */
 #include "collect/cpu/session.h"
-#include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
-#include <cpprof/status.h>
+#include "interpose/take_over.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,52 +42,28 @@ failed(void)
         result_;                                                               \
     })
 
-typedef int
-exec_fn(const char *, char *const[]);
-typedef int
-exec_env_fn(const char *, char *const[], char *const[]);
-typedef int
-fexec_fn(int, char *const[], char *const[]);
-typedef int
-execat_fn(int, const char *, char *const[], char *const[], int);
+#define TAKE_OVER_EXEC(name, parameters, arguments)                            \
+    TAKE_OVER(name, int, parameters, arguments)                                \
+                                                                               \
+    static int name##_on parameters                                            \
+    {                                                                          \
+        return EXEC(cpprof__real(name) arguments);                             \
+    }
 
-CPPROF_API int
-execve(const char *path, char *const argv[], char *const envp[])
-{
-    return EXEC(CPPROF__REAL(exec_env_fn *, execve)(path, argv, envp));
-}
-
-CPPROF_API int
-execv(const char *path, char *const argv[])
-{
-    return EXEC(CPPROF__REAL(exec_fn *, execv)(path, argv));
-}
-
-CPPROF_API int
-execvp(const char *file, char *const argv[])
-{
-    return EXEC(CPPROF__REAL(exec_fn *, execvp)(file, argv));
-}
-
-CPPROF_API int
-execvpe(const char *file, char *const argv[], char *const envp[])
-{
-    return EXEC(CPPROF__REAL(exec_env_fn *, execvpe)(file, argv, envp));
-}
-
-CPPROF_API int
-fexecve(int fd, char *const argv[], char *const envp[])
-{
-    return EXEC(CPPROF__REAL(fexec_fn *, fexecve)(fd, argv, envp));
-}
-
-CPPROF_API int
-execveat(int fd, const char *path, char *const argv[], char *const envp[],
-         int flags)
-{
-    return EXEC(
-        CPPROF__REAL(execat_fn *, execveat)(fd, path, argv, envp, flags));
-}
+TAKE_OVER_EXEC(execve,
+               (const char *path, char *const argv[], char *const envp[]),
+               (path, argv, envp))
+TAKE_OVER_EXEC(execv, (const char *path, char *const argv[]), (path, argv))
+TAKE_OVER_EXEC(execvp, (const char *file, char *const argv[]), (file, argv))
+TAKE_OVER_EXEC(execvpe,
+               (const char *file, char *const argv[], char *const envp[]),
+               (file, argv, envp))
+TAKE_OVER_EXEC(fexecve, (int fd, char *const argv[], char *const envp[]),
+               (fd, argv, envp))
+TAKE_OVER_EXEC(execveat,
+               (int fd, const char *path, char *const argv[],
+                char *const envp[], int flags),
+               (fd, path, argv, envp, flags))
 
 /* How many arguments follow the first, with the NULL that ends them. */
 static size_t

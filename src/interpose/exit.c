@@ -10,8 +10,8 @@
 #include "arch/regs.h"
 #include "collect/process/environment.h"
 #include "http/listen.h"
+#include "interpose/take_over.h"
 #include "push/process.h"
-#include <cpprof/status.h>
 
 #include <sched.h>
 #include <signal.h>
@@ -57,8 +57,24 @@ start_guard(int status)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, 8);
 }
 
+HOOK(_exit, NULL)
+
 CPPROF_API void
 _exit(int status)
+{
+    ENTRY(_exit)(status);
+    __builtin_unreachable();
+}
+
+static void
+_exit_first(int status)
+{
+    FIRST(_exit)(status);
+    __builtin_unreachable();
+}
+
+static void
+_exit_on(int status)
 {
     cpprof__http_end();
     cpprof__push_end();
@@ -69,8 +85,24 @@ _exit(int status)
         syscall(SYS_exit_group, status);
 }
 
+HOOK(_Exit, NULL)
+
 CPPROF_API void
 _Exit(int status)
 {
-    _exit(status);
+    ENTRY(_Exit)(status);
+    __builtin_unreachable();
+}
+
+static void
+_Exit_first(int status)
+{
+    FIRST(_Exit)(status);
+    __builtin_unreachable();
+}
+
+static void
+_Exit_on(int status)
+{
+    _exit_on(status);
 }

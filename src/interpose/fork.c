@@ -13,15 +13,14 @@
 #include "collect/registry/registry.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_threads.h"
-#include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/store/tables.h"
 #include "collect/wall/wall.h"
 #include "http/listen.h"
+#include "interpose/take_over.h"
 #include "push/process.h"
 #include "vm/profile/session.h"
-#include <cpprof/status.h>
 
 #include <stdbool.h>
 #include <unistd.h>
@@ -97,16 +96,16 @@ cpprof__after_fork_in_child(void)
     cpprof__push_begin_child();
 }
 
-CPPROF_API pid_t
-fork(void)
+TAKE_OVER(fork, pid_t, (void), ())
+
+static pid_t
+fork_on(void)
 {
-    typedef pid_t fork_fn(void);
-    fork_fn *real = CPPROF__REAL(fork_fn *, fork);
     pid_t pid;
 
     cpprof__before_fork();
     in_fork = true;
-    pid = real();
+    pid = cpprof__real(fork)();
     in_fork = false;
     if (pid)
         cpprof__after_fork_in_parent();

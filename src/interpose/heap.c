@@ -3,17 +3,14 @@
 
 #include "collect/heap/heap_owner.h"
 #include "collect/heap/heap_stacks.h"
+#include "collect/runtime/next.h"
+#include "collect/signal/heap/heap.h"
 #include "collect/store/tables.h"
-#include "interpose/allocator.h"
+#include "interpose/take_over.h"
 
 #include <link.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-
-bool cpprof__allocator_stands_back;
-bool cpprof__allocator_counts = true;
-bool cpprof__allocator_checks = true;
-__thread bool cpprof__allocator_probes;
 
 /* Address space; pages come as they are touched, one by one: with huge ones a
  * few samples would take megabytes. */
@@ -45,8 +42,10 @@ make_heap(void)
         munmap(private, cpprof__heap_private_bytes());
 }
 
-#if INTERPOSE_ALLOCATOR
+#if CPPROF__HAS_ALLOCATOR
 
+/* Another's malloc is in front of ours: then the names that still come to us
+ * are not sampled, since their blocks may be freed behind our back. */
 static bool
 another_is_in_front(void)
 {
@@ -57,24 +56,29 @@ another_is_in_front(void)
 }
 
 static void
-find_all(void)
+find_mallocs(void)
 {
-    cpprof__malloc_find();
-    cpprof__malloc_aligned_find();
-    cpprof__operators_find();
-    cpprof__allocator_stands_back = another_is_in_front();
+    cpprof__heap_our_malloc = cpprof__our_malloc();
+    cpprof__find_allocator();
+}
+
+#else
+
+static bool
+another_is_in_front(void)
+{
+    return true;
 }
 
 static void
-switch_all(void)
+find_mallocs(void)
 {
-    cpprof__malloc_switch();
-    cpprof__malloc_aligned_switch();
-    cpprof__operators_switch();
 }
 
-/* Bring the pointers to what the rate is now, whoever else changes it. What
- * frees looks for samples before there can be one. */
+#endif
+
+/* Bring the names to what the rate is now, whoever else changes it. What frees
+ * looks for samples before there can be one, and as long as there may be. */
 static void
 follow_rate(void)
 {
@@ -82,63 +86,25 @@ follow_rate(void)
 
     do {
         counts = cpprof__heap_set_rate(-1) != 0;
-        if (counts && !read_switch(&cpprof__allocator_checks)) {
-            set_entry(&cpprof__allocator_checks, true);
-            switch_all();
+        if (counts) {
+            cpprof__switch_group(CPPROF__RELEASE, true);
+            cpprof__switch_group(CPPROF__DELETE, true);
         }
-        set_entry(&cpprof__allocator_counts, counts);
-        switch_all();
+        cpprof__switch_group(CPPROF__ALLOCATE, counts);
+        cpprof__switch_group(CPPROF__NEW, counts);
     } while (counts != (cpprof__heap_set_rate(-1) != 0));
 }
-
-static void
-begin_to_follow(void)
-{
-    cpprof__allocator_checks = cpprof__heap_set_rate(-1) != 0;
-    cpprof__heap_rate_changed = follow_rate;
-    follow_rate();
-}
-
-static int
-find_operators(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    cpprof__operators_find();
-    return 1;
-}
-
-/* Inside a look at its list the loader takes nothing out of it: other threads
- * may be unloading, too. */
-void
-cpprof__heap_after_unload(void)
-{
-    dl_iterate_phdr(find_operators, NULL);
-}
-
-#else
-
-static void
-find_all(void)
-{
-}
-
-static void
-begin_to_follow(void)
-{
-}
-
-void
-cpprof__heap_after_unload(void)
-{
-}
-
-#endif
 
 void
 cpprof__heap_start(void)
 {
-    find_all();
+    find_mallocs();
     cpprof__main_stack_find();
     if (cpprof__tables_make(NULL) == CPPROF_OK)
         make_heap();
-    begin_to_follow();
+    cpprof__maps_start();
+    if (another_is_in_front())
+        return;
+    cpprof__heap_rate_changed = follow_rate;
+    follow_rate();
 }

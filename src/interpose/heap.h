@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap profiler's first step, and what it does around dlclose and fork. */
+/* The heap profiler's first step. */
 #ifndef INTERPOSE_HEAP_H
 #define INTERPOSE_HEAP_H
+
+#include <stdint.h>
 
 /* Does nothing; stands beside the constructor, in init.c. */
 void
@@ -12,8 +14,16 @@ cpprof__init(void);
 void
 cpprof__heap_start(void);
 
-/* Code went: operators that were in it are to be found anew. */
+/* Follow mappings from when that is asked for. */
 void
-cpprof__heap_after_unload(void);
+cpprof__maps_start(void);
+
+/* Learn which library is the allocator: before anything is counted. */
+void
+cpprof__find_allocator(void);
+
+/* Where our malloc begins. */
+uintptr_t
+cpprof__our_malloc(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include "interpose/fork.h"
 #include "interpose/heap.h"
 #include "interpose/locks.h"
+#include "interpose/take_over.h"
 #include "push/process.h"
 #include "vm/load/process.h"
 
@@ -35,6 +36,7 @@ first(void)
 {
     CPPROF__EXEMPT;
 
+    cpprof__take_over();
     pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
                    cpprof__after_fork_in_child);
     at_quick_exit(at_quick_exit_);

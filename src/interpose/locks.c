@@ -12,14 +12,14 @@
 #define HAS_SINGLE_THREADED
 #endif
 
-TAKE_OVER(pthread_mutex_lock, int, (pthread_mutex_t * m), (m))
-REAL(pthread_mutex_trylock, int, (pthread_mutex_t * m), (m))
-TAKE_OVER(pthread_mutex_unlock, int, (pthread_mutex_t * m), (m))
-TAKE_OVER(pthread_mutex_timedlock, int,
-          (pthread_mutex_t * m, const struct timespec *end), (m, end))
-TAKE_OVER(pthread_mutex_clocklock, int,
-          (pthread_mutex_t * m, clockid_t clock, const struct timespec *end),
-          (m, clock, end))
+TAKE_OVER_WAIT(pthread_mutex_lock, (pthread_mutex_t * m), (m))
+TAKE_OVER_WAIT(pthread_mutex_unlock, (pthread_mutex_t * m), (m))
+TAKE_OVER_WAIT(pthread_mutex_timedlock,
+               (pthread_mutex_t * m, const struct timespec *end), (m, end))
+TAKE_OVER_WAIT(pthread_mutex_clocklock,
+               (pthread_mutex_t * m, clockid_t clock,
+                const struct timespec *end),
+               (m, clock, end))
 
 /*
  * glibc's trylock leaves a robust mutex that is not recoverable locked (2.36):
@@ -161,16 +161,6 @@ pthread_mutex_unlock_on(pthread_mutex_t *m)
     return code;
 }
 
-void
-cpprof__locks_set(bool on)
-{
-    pthread_mutex_lock_set(on);
-    pthread_mutex_trylock_find();
-    pthread_mutex_unlock_set(on);
-    pthread_mutex_timedlock_set(on);
-    pthread_mutex_clocklock_set(on);
-}
-
 /* ---- all of them ------------------------------------------------------ */
 
 static void
@@ -181,11 +171,7 @@ follow(void)
     /* Another thread may be doing the same. */
     do {
         on = !cpprof__waits_are_off();
-        cpprof__locks_set(on);
-        cpprof__rwlocks_set(on);
-        cpprof__conditions_set(on);
-        cpprof__semaphores_set(on);
-        cpprof__c11_locks_set(on);
+        cpprof__switch_group(CPPROF__WAITS, on);
     } while (on == cpprof__waits_are_off());
 }
 

@@ -2,9 +2,8 @@
 /*
  * What the functions that wait, or give up a lock, have in common.
  *
- * Each name is a jump through a pointer: to the next definition while no
- * profile of waits is on, else to NAME_on. There a lock is tried first; only
- * who finds it taken goes the long way, around the real call. So every return
+ * While a profile of waits is on, a lock is tried first; only who finds it
+ * taken goes the long way, around the real call. So every return
  * code is the real one's: of trying, unless that says EBUSY (a robust mutex
  * whose owner died is locked by then), or of the real call. Arguments that the
  * real call may refuse, lock or no lock, go to it untried.
@@ -15,10 +14,9 @@
 #ifndef INTERPOSE_LOCKS_H
 #define INTERPOSE_LOCKS_H
 
-#include "collect/runtime/next.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/waits/waits.h"
-#include <cpprof/status.h>
+#include "interpose/take_over.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -27,72 +25,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The next definition of name; ends the process when there is none, since the
- * program has called a function that cannot be carried out. */
-static inline void *
-next_of(const char *name)
-{
-    void *found = cpprof__next_symbol(name);
-
-    if (!found)
-        abort();
-    return found;
-}
-
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
 #endif
 
-/* Declares real(NAME), which finds the next definition when it is called before
- * NAME_find(). Neither takes a lock or memory. */
-#define REAL(name, result, parameters, arguments)                              \
-    typedef result name##_fn parameters;                                       \
-    static name##_fn name##_first;                                             \
-    static name##_fn *name##_next = name##_first;                              \
-                                                                               \
-    static result name##_first parameters                                      \
-    {                                                                          \
-        name##_fn *next = (name##_fn *)next_of(#name);                         \
-                                                                               \
-        store_relaxed(&name##_next, next);                                     \
-        return next arguments;                                                 \
-    }                                                                          \
-                                                                               \
-    static void name##_find(void)                                              \
-    {                                                                          \
-        name##_fn *next = load_relaxed(&name##_next);                          \
-                                                                               \
-        if (next == name##_first)                                              \
-            next = (name##_fn *)cpprof__next_symbol(#name);                    \
-        if (next)                                                              \
-            store_relaxed(&name##_next, next);                                 \
-    }
-
-/* The same, and defines the name; NAME_on is what it does while a profile is
- * on, NAME_set() says whether one is. */
-#define TAKE_OVER(name, result, parameters, arguments)                         \
-    REAL(name, result, parameters, arguments)                                  \
-    static name##_fn name##_on;                                                \
-    static name##_fn *name##_entry = name##_first;                             \
-                                                                               \
-    CPPROF_API result name parameters                                          \
-    {                                                                          \
-        return load_relaxed(&name##_entry) arguments;                          \
-    }                                                                          \
-                                                                               \
-    extern name##_fn name##_ours                                               \
+/* Take over a name that is the leaf of stacks. */
+#define TAKE_OVER_WAIT(name, parameters, arguments)                            \
+    TAKE_OVER(name, int, parameters, arguments)                                \
+    extern __typeof__(name) name##_ours                                        \
         __attribute__((alias(#name), visibility("hidden")));                   \
     __attribute__((unused)) static const void *const name##_leaf =             \
-        (const void *)name##_ours;                                             \
-                                                                               \
-    static void name##_set(bool on)                                            \
-    {                                                                          \
-        name##_find();                                                         \
-        store_relaxed(&name##_entry,                                           \
-                      on ? name##_on : load_relaxed(&name##_next));            \
-    }
+        (const void *)name##_ours;
 
-#define real(name) load_relaxed(&name##_next)
+#define real(name) cpprof__real(name)
 
 static inline bool
 is_clock(clockid_t clock)
@@ -311,20 +256,7 @@ is_shared(const pthread_cond_t *c)
         CALL_CANCELLABLE(&wait_, call, failed);                                \
     })
 
-/* What the names do from now on; the first time, early, this finds the next
- * definitions: later, modules come and go. */
-void
-cpprof__locks_set(bool on);
-void
-cpprof__rwlocks_set(bool on);
-void
-cpprof__conditions_set(bool on);
-void
-cpprof__semaphores_set(bool on);
-void
-cpprof__c11_locks_set(bool on);
-
-/* All of them, by what is on; and again whenever that changes. */
+/* The names do what is on, and again whenever that changes. */
 void
 cpprof__waits_start(void);
 

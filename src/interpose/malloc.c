@@ -1,31 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc, free and what is as old. Each is a subtraction or a load and a jump
- * to the next definition; what is due, or may be sampled, goes the long way.
+ * malloc, free and what is as old, and blocks with an alignment that is asked
+ * for.
  *
- * Sources: malloc(3), ISO C23 7.24.3 (free_sized), reallocarray(3).
+ * Sources: malloc(3), posix_memalign(3), ISO C23 7.24.3 (free_sized),
+ * reallocarray(3).
  */
-#include "collect/heap/heap_owner.h"
 #include "interpose/allocator.h"
 #include "interpose/heap.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#if INTERPOSE_ALLOCATOR
-
-typedef void *malloc_fn(size_t);
-typedef void *
-realloc_fn(void *, size_t);
+#if CPPROF__HAS_ALLOCATOR
 
 __attribute__((used)) static void (*const linked_with)(void) = cpprof__init;
 
-static malloc_fn malloc_first;
-static realloc_fn realloc_first;
-
-static malloc_fn *real_malloc = malloc_first;
-static realloc_fn *real_realloc = realloc_first;
+uintptr_t cpprof__allocator_at;
+size_t cpprof__allocator_bytes;
 
 /* Nobody else has an allocator: libc is part of the program. Without the loader
  * there is nothing to find it by. */
@@ -40,62 +36,6 @@ refuse(void)
     abort();
 }
 
-/* ---- malloc ----------------------------------------------------------- */
-
-CPPROF__HOOK static void *
-malloc_sampled(size_t n)
-{
-    void *address;
-
-    uncount(n);
-    address = load_relaxed(&real_malloc)(n);
-    sample(address, n);
-    return address;
-}
-
-CPPROF__HOOK static void *
-malloc_counted(size_t n)
-{
-    if (cpprof__heap_due(n))
-        return malloc_sampled(n);
-    return load_relaxed(&real_malloc)(n);
-}
-
-static malloc_fn *malloc_entry = malloc_counted;
-
-static void
-malloc_switch(void)
-{
-    malloc_fn *real = load_relaxed(&real_malloc);
-
-    if (real == malloc_first)
-        return;
-    if (!read_switch(&cpprof__allocator_counts))
-        set_entry(&malloc_entry, real);
-    if (read_switch(&cpprof__allocator_counts))
-        set_entry(&malloc_entry, malloc_counted);
-}
-
-CPPROF__HOOK static void *
-malloc_first(size_t n)
-{
-    malloc_fn *next = (malloc_fn *)cpprof__next_symbol("malloc");
-
-    if (!next)
-        refuse();
-    store_release(&real_malloc, next);
-    malloc_switch();
-    return next(n);
-}
-
-CPPROF_API CPPROF__HOOK void *
-malloc(size_t n)
-{
-    return load_relaxed(&malloc_entry)(n);
-}
-
-/* ---- calloc ----------------------------------------------------------- */
-
 /* More than there can be counts as nothing: the call will fail. */
 static inline size_t
 product(size_t n, size_t each)
@@ -105,69 +45,107 @@ product(size_t n, size_t each)
     return __builtin_mul_overflow(n, each, &bytes) ? 0 : bytes;
 }
 
+ALLOCATOR(malloc, (size_t n), (n), n, refuse)
+ALLOCATOR(calloc, (size_t n, size_t each), (n, each), product(n, each), refuse)
+
+/* ---- with an alignment ------------------------------------------------ */
+
+/* An allocator without a name, of which the program knows: as when there is no
+ * memory. */
 static void *
-no_calloc(size_t n, size_t each)
+no_aligned(size_t alignment, size_t n)
 {
-    refuse();
+    errno = ENOMEM;
+    return NULL;
 }
 
-ALLOCATOR(calloc, "calloc", (size_t n, size_t each), (n, each),
-          product(n, each), no_calloc)
+static void *
+no_pages(size_t n)
+{
+    return no_aligned(0, n);
+}
+
+static int
+no_posix_memalign(void **address, size_t alignment, size_t n)
+{
+    return ENOMEM;
+}
+
+/* What pvalloc returns: whole pages; nothing when that is more than can be. */
+static size_t
+whole_pages(size_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return n > SIZE_MAX - page ? 0 : (n + page - 1) & ~(page - 1);
+}
+
+ALLOCATOR(memalign, (size_t alignment, size_t n), (alignment, n), n, no_aligned)
+ALLOCATOR(aligned_alloc, (size_t alignment, size_t n), (alignment, n), n,
+          no_aligned)
+ALLOCATOR(valloc, (size_t n), (n), n, no_pages)
+ALLOCATOR(pvalloc, (size_t n), (n), whole_pages(n), no_pages)
+
+TAKE_OVER_OR(posix_memalign, int, (void **address, size_t alignment, size_t n),
+             (address, alignment, n), no_posix_memalign)
+
+CPPROF__HOOK static int
+posix_memalign_sampled(void **address, size_t alignment, size_t n)
+{
+    int failed;
+
+    uncount(n);
+    failed = cpprof__real(posix_memalign)(address, alignment, n);
+    if (!failed)
+        sample(*address, n);
+    return failed;
+}
+
+CPPROF__HOOK static int
+posix_memalign_on(void **address, size_t alignment, size_t n)
+{
+    if (IS_INNER())
+        return cpprof__real(posix_memalign)(address, alignment, n);
+    if (cpprof__heap_due(n))
+        return posix_memalign_sampled(address, alignment, n);
+    return cpprof__real(posix_memalign)(address, alignment, n);
+}
 
 /* ---- free ------------------------------------------------------------- */
-
-static void
-no_free(void *address)
-{
-    refuse();
-}
-
-RELEASER(free, "free", (void *address), (address), no_free)
-
-/* Of old programs; gone from libc's headers. */
-CPPROF_API free_fn cfree __attribute__((alias("free")));
 
 /* Not in every libc: then what they add is only a promise of the caller's. */
 static void
 free_any_sized(void *address, size_t n)
 {
-    load_relaxed (&free_next)(address);
+    free(address);
 }
 
 static void
 free_any_aligned(void *address, size_t alignment, size_t n)
 {
-    load_relaxed (&free_next)(address);
+    free(address);
 }
 
-RELEASER(free_sized, "free_sized", (void *address, size_t n), (address, n),
-         free_any_sized)
+void
+free_sized(void *address, size_t n);
+void
+free_aligned_sized(void *address, size_t alignment, size_t n);
 
-RELEASER(free_aligned_sized, "free_aligned_sized",
-         (void *address, size_t alignment, size_t n), (address, alignment, n),
-         free_any_aligned)
+/* Of old programs; gone from libc's headers. */
+void
+cfree(void *address);
+
+RELEASER(free, (void *address), (address), refuse)
+RELEASER(cfree, (void *address), (address), free)
+RELEASER(free_sized, (void *address, size_t n), (address, n), free_any_sized)
+RELEASER(free_aligned_sized, (void *address, size_t alignment, size_t n),
+         (address, alignment, n), free_any_aligned)
 
 /* ---- realloc ---------------------------------------------------------- */
 
-CPPROF__HOOK static void *
-realloc_first(void *old, size_t n)
-{
-    realloc_fn *next = (realloc_fn *)cpprof__next_symbol("realloc");
-
-    if (!next)
-        refuse();
-    store_release(&real_realloc, next);
-    return next(old, n);
-}
-
-/* The allocator's realloc was seen to call malloc by its name, which counts the
- * bytes once more: then every call takes the long way, which undoes that. */
-static bool realloc_comes_back;
-
 /*
- * The old block goes and a new one comes, in place too. Nothing is sampled
- * inside: an allocator whose realloc calls malloc would have it sampled twice.
- * NULL for no bytes means that the block was freed.
+ * The old block goes and a new one comes, in place too. NULL for no bytes means
+ * that the block was freed.
  *
  * The stack is taken before: an interpreter that makes its own larger has it in
  * the old block until this returns.
@@ -177,62 +155,36 @@ realloc_sampled(void *old, size_t n, bool due)
 {
     struct cpprof__heap_removed removed = {.block.address = 0};
     struct cpprof__heap_ahead ahead = {.rate = 0};
-    struct cpprof__exempt before;
     void *address;
-    int64_t left;
 
     if (old && cpprof__heap_may_be_sampled(old))
         cpprof__heap_remove(old, 0, &removed);
     if (due)
-        sample_begin(&ahead, n);
-    before = cpprof__exempt_begin((uintptr_t)__builtin_frame_address(0));
-    left = cpprof__hook_self.left;
-    address = load_relaxed(&real_realloc)(old, n);
-    if (cpprof__hook_self.left != left) {
-        store_relaxed(&realloc_comes_back, true);
-        cpprof__hook_self.left = left;
-    }
-    cpprof__exempt_end(&before);
+        cpprof__heap_sample_begin(&ahead, n);
+    address = cpprof__real(realloc)(old, n);
     if (!address && n && removed.block.address)
         cpprof__heap_restore(&removed);
     cpprof__heap_sample_end(&ahead, address, n);
     return address;
 }
 
+TAKE_OVER_OR(realloc, void *, (void *old, size_t n), (old, n), refuse)
+
 CPPROF__HOOK static void *
-realloc_counted(void *old, size_t n)
+realloc_on(void *old, size_t n)
 {
-    bool due = cpprof__heap_due(n);
+    bool due = !IS_INNER() && cpprof__heap_due(n);
 
-    if (due || cpprof__heap_may_be_sampled(old) ||
-        load_relaxed(&realloc_comes_back))
+    if (due || cpprof__heap_may_be_sampled(old))
         return realloc_sampled(old, n, due);
-    return load_relaxed(&real_realloc)(old, n);
+    return cpprof__real(realloc)(old, n);
 }
 
-static realloc_fn *realloc_entry = realloc_counted;
+TAKE_OVER_OR(reallocarray, void *, (void *old, size_t n, size_t each),
+             (old, n, each), reallocarray_on)
 
-CPPROF_API CPPROF__HOOK void *
-realloc(void *old, size_t n)
-{
-    return load_relaxed(&realloc_entry)(old, n);
-}
-
-static void
-realloc_switch(void)
-{
-    realloc_fn *real = load_relaxed(&real_realloc);
-
-    if (real == realloc_first)
-        return;
-    if (!read_switch(&cpprof__allocator_checks))
-        set_entry(&realloc_entry, real);
-    if (read_switch(&cpprof__allocator_checks))
-        set_entry(&realloc_entry, realloc_counted);
-}
-
-CPPROF_API CPPROF__HOOK void *
-reallocarray(void *old, size_t n, size_t each)
+CPPROF__HOOK static void *
+reallocarray_on(void *old, size_t n, size_t each)
 {
     size_t bytes;
 
@@ -244,36 +196,28 @@ reallocarray(void *old, size_t n, size_t each)
 }
 
 /* By a name that the linker cannot bind to another's malloc. */
-extern malloc_fn our_malloc
+extern __typeof__(malloc) our_malloc
     __attribute__((alias("malloc"), visibility("hidden"), nothrow, leaf, malloc,
                    alloc_size(1)));
 
-#define EACH(X)                                                                \
-    X(calloc)                                                                  \
-    X(free)                                                                    \
-    X(free_sized)                                                              \
-    X(free_aligned_sized)
-
-void
-cpprof__malloc_find(void)
+uintptr_t
+cpprof__our_malloc(void)
 {
-    malloc_fn *next_malloc = (malloc_fn *)cpprof__next_symbol("malloc");
-    realloc_fn *next_realloc = (realloc_fn *)cpprof__next_symbol("realloc");
-
-    cpprof__heap_our_malloc = (uintptr_t)our_malloc;
-    if (next_malloc)
-        store_release(&real_malloc, next_malloc);
-    if (next_realloc)
-        store_release(&real_realloc, next_realloc);
-    EACH(FORGET)
+    return (uintptr_t)our_malloc;
 }
 
 void
-cpprof__malloc_switch(void)
+cpprof__find_allocator(void)
 {
-    malloc_switch();
-    realloc_switch();
-    EACH(SWITCH)
+    struct dl_find_object malloc_at, libc_at;
+
+    if (_dl_find_object((void *)cpprof__real(malloc), &malloc_at) ||
+        _dl_find_object((void *)gnu_get_libc_version, &libc_at) ||
+        malloc_at.dlfo_link_map == libc_at.dlfo_link_map)
+        return;
+    cpprof__allocator_at = (uintptr_t)malloc_at.dlfo_map_start;
+    cpprof__allocator_bytes =
+        (uintptr_t)malloc_at.dlfo_map_end - (uintptr_t)malloc_at.dlfo_map_start;
 }
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * operator new and delete of C++, as C functions under their mangled names: no
  * C++ runtime is needed, and one that comes later is found when it is there.
- * Where the next operator new calls malloc, ours is a jump to it
- * (interpose/allocator.h). What it throws passes through here: this folder is
+ * Those of an allocator are counted; the others call malloc, and are jumps
+ * (interpose/allocator.h). What they throw passes through here: this folder is
  * compiled with unwind tables.
  *
  * Source: Itanium C++ ABI 5.1.5 (names); ISO C++20 17.6.3.
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#if INTERPOSE_ALLOCATOR
+#if CPPROF__HAS_ALLOCATOR
 
 /* size_t is unsigned long in these names. */
 _Static_assert(__SIZEOF_LONG__ == sizeof(size_t), "size_t is mangled as m");
@@ -77,22 +77,28 @@ new_aligned_nothrow(size_t n, size_t alignment, const void *nothrow)
 
 /* ---- new -------------------------------------------------------------- */
 
-ALLOCATOR(new_one, "_Znwm", (size_t n), (n), n, new_plain)
-ALLOCATOR(new_array, "_Znam", (size_t n), (n), n, new_plain)
-ALLOCATOR(new_one_nothrow, "_ZnwmRKSt9nothrow_t",
-          (size_t n, const void *nothrow), (n, nothrow), n, new_nothrow)
-ALLOCATOR(new_array_nothrow, "_ZnamRKSt9nothrow_t",
-          (size_t n, const void *nothrow), (n, nothrow), n, new_nothrow)
-ALLOCATOR(new_one_aligned, "_ZnwmSt11align_val_t", (size_t n, size_t alignment),
-          (n, alignment), n, new_or_throw)
-ALLOCATOR(new_array_aligned, "_ZnamSt11align_val_t",
-          (size_t n, size_t alignment), (n, alignment), n, new_or_throw)
-ALLOCATOR(new_one_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t",
-          (size_t n, size_t alignment, const void *nothrow),
-          (n, alignment, nothrow), n, new_aligned_nothrow)
-ALLOCATOR(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t",
-          (size_t n, size_t alignment, const void *nothrow),
-          (n, alignment, nothrow), n, new_aligned_nothrow)
+/* By their own names, which no header declares. */
+/* NOLINTBEGIN(bugprone-reserved-identifier) */
+#define NEW(name, parameters, arguments, otherwise)                            \
+    void *name parameters;                                                     \
+    ALLOCATOR(name, parameters, arguments, n, otherwise)
+
+NEW(_Znwm, (size_t n), (n), new_plain)
+NEW(_Znam, (size_t n), (n), new_plain)
+NEW(_ZnwmRKSt9nothrow_t, (size_t n, const void *nothrow), (n, nothrow),
+    new_nothrow)
+NEW(_ZnamRKSt9nothrow_t, (size_t n, const void *nothrow), (n, nothrow),
+    new_nothrow)
+NEW(_ZnwmSt11align_val_t, (size_t n, size_t alignment), (n, alignment),
+    new_or_throw)
+NEW(_ZnamSt11align_val_t, (size_t n, size_t alignment), (n, alignment),
+    new_or_throw)
+NEW(_ZnwmSt11align_val_tRKSt9nothrow_t,
+    (size_t n, size_t alignment, const void *nothrow), (n, alignment, nothrow),
+    new_aligned_nothrow)
+NEW(_ZnamSt11align_val_tRKSt9nothrow_t,
+    (size_t n, size_t alignment, const void *nothrow), (n, alignment, nothrow),
+    new_aligned_nothrow)
 
 /* ---- delete ----------------------------------------------------------- */
 
@@ -127,67 +133,32 @@ delete_with_nothrow(void *address, size_t alignment, const void *nothrow)
     free(address);
 }
 
-RELEASER(delete_one, "_ZdlPv", (void *address), (address), delete_plain)
-RELEASER(delete_array, "_ZdaPv", (void *address), (address), delete_plain)
-RELEASER(delete_one_sized, "_ZdlPvm", (void *address, size_t n), (address, n),
-         delete_with)
-RELEASER(delete_array_sized, "_ZdaPvm", (void *address, size_t n), (address, n),
-         delete_with)
-RELEASER(delete_one_nothrow, "_ZdlPvRKSt9nothrow_t",
-         (void *address, const void *nothrow), (address, nothrow),
-         delete_nothrow)
-RELEASER(delete_array_nothrow, "_ZdaPvRKSt9nothrow_t",
-         (void *address, const void *nothrow), (address, nothrow),
-         delete_nothrow)
-RELEASER(delete_one_aligned, "_ZdlPvSt11align_val_t",
-         (void *address, size_t alignment), (address, alignment), delete_with)
-RELEASER(delete_array_aligned, "_ZdaPvSt11align_val_t",
-         (void *address, size_t alignment), (address, alignment), delete_with)
-RELEASER(delete_one_sized_aligned, "_ZdlPvmSt11align_val_t",
-         (void *address, size_t n, size_t alignment), (address, n, alignment),
-         delete_with_both)
-RELEASER(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",
-         (void *address, size_t n, size_t alignment), (address, n, alignment),
-         delete_with_both)
-RELEASER(delete_one_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t",
-         (void *address, size_t alignment, const void *nothrow),
-         (address, alignment, nothrow), delete_with_nothrow)
-RELEASER(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t",
-         (void *address, size_t alignment, const void *nothrow),
-         (address, alignment, nothrow), delete_with_nothrow)
+#define DELETE(name, parameters, arguments, otherwise)                         \
+    void name parameters;                                                      \
+    RELEASER(name, parameters, arguments, otherwise)
 
-#define EACH(X)                                                                \
-    X(new_one)                                                                 \
-    X(new_array)                                                               \
-    X(new_one_nothrow)                                                         \
-    X(new_array_nothrow)                                                       \
-    X(new_one_aligned)                                                         \
-    X(new_array_aligned)                                                       \
-    X(new_one_aligned_nothrow)                                                 \
-    X(new_array_aligned_nothrow)                                               \
-    X(delete_one)                                                              \
-    X(delete_array)                                                            \
-    X(delete_one_sized)                                                        \
-    X(delete_array_sized)                                                      \
-    X(delete_one_nothrow)                                                      \
-    X(delete_array_nothrow)                                                    \
-    X(delete_one_aligned)                                                      \
-    X(delete_array_aligned)                                                    \
-    X(delete_one_sized_aligned)                                                \
-    X(delete_array_sized_aligned)                                              \
-    X(delete_one_aligned_nothrow)                                              \
-    X(delete_array_aligned_nothrow)
-
-void
-cpprof__operators_switch(void)
-{
-    EACH(SWITCH)
-}
-
-void
-cpprof__operators_find(void)
-{
-    EACH(FORGET)
-}
+DELETE(_ZdlPv, (void *address), (address), delete_plain)
+DELETE(_ZdaPv, (void *address), (address), delete_plain)
+DELETE(_ZdlPvm, (void *address, size_t n), (address, n), delete_with)
+DELETE(_ZdaPvm, (void *address, size_t n), (address, n), delete_with)
+DELETE(_ZdlPvRKSt9nothrow_t, (void *address, const void *nothrow),
+       (address, nothrow), delete_nothrow)
+DELETE(_ZdaPvRKSt9nothrow_t, (void *address, const void *nothrow),
+       (address, nothrow), delete_nothrow)
+DELETE(_ZdlPvSt11align_val_t, (void *address, size_t alignment),
+       (address, alignment), delete_with)
+DELETE(_ZdaPvSt11align_val_t, (void *address, size_t alignment),
+       (address, alignment), delete_with)
+DELETE(_ZdlPvmSt11align_val_t, (void *address, size_t n, size_t alignment),
+       (address, n, alignment), delete_with_both)
+DELETE(_ZdaPvmSt11align_val_t, (void *address, size_t n, size_t alignment),
+       (address, n, alignment), delete_with_both)
+DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t,
+       (void *address, size_t alignment, const void *nothrow),
+       (address, alignment, nothrow), delete_with_nothrow)
+DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t,
+       (void *address, size_t alignment, const void *nothrow),
+       (address, alignment, nothrow), delete_with_nothrow)
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 #endif

@@ -8,21 +8,21 @@
  */
 #include "interpose/locks.h"
 
-TAKE_OVER(pthread_rwlock_rdlock, int, (pthread_rwlock_t * l), (l))
-TAKE_OVER(pthread_rwlock_wrlock, int, (pthread_rwlock_t * l), (l))
-REAL(pthread_rwlock_tryrdlock, int, (pthread_rwlock_t * l), (l))
-REAL(pthread_rwlock_trywrlock, int, (pthread_rwlock_t * l), (l))
-TAKE_OVER(pthread_rwlock_unlock, int, (pthread_rwlock_t * l), (l))
-TAKE_OVER(pthread_rwlock_timedrdlock, int,
-          (pthread_rwlock_t * l, const struct timespec *end), (l, end))
-TAKE_OVER(pthread_rwlock_timedwrlock, int,
-          (pthread_rwlock_t * l, const struct timespec *end), (l, end))
-TAKE_OVER(pthread_rwlock_clockrdlock, int,
-          (pthread_rwlock_t * l, clockid_t clock, const struct timespec *end),
-          (l, clock, end))
-TAKE_OVER(pthread_rwlock_clockwrlock, int,
-          (pthread_rwlock_t * l, clockid_t clock, const struct timespec *end),
-          (l, clock, end))
+TAKE_OVER_WAIT(pthread_rwlock_rdlock, (pthread_rwlock_t * l), (l))
+TAKE_OVER_WAIT(pthread_rwlock_wrlock, (pthread_rwlock_t * l), (l))
+TAKE_OVER_WAIT(pthread_rwlock_unlock, (pthread_rwlock_t * l), (l))
+TAKE_OVER_WAIT(pthread_rwlock_timedrdlock,
+               (pthread_rwlock_t * l, const struct timespec *end), (l, end))
+TAKE_OVER_WAIT(pthread_rwlock_timedwrlock,
+               (pthread_rwlock_t * l, const struct timespec *end), (l, end))
+TAKE_OVER_WAIT(pthread_rwlock_clockrdlock,
+               (pthread_rwlock_t * l, clockid_t clock,
+                const struct timespec *end),
+               (l, clock, end))
+TAKE_OVER_WAIT(pthread_rwlock_clockwrlock,
+               (pthread_rwlock_t * l, clockid_t clock,
+                const struct timespec *end),
+               (l, clock, end))
 
 /* Both ways to take one: try, then wait. */
 #define TAKE(kind, take, try)                                                  \
@@ -110,18 +110,4 @@ pthread_rwlock_unlock_on(pthread_rwlock_t *l)
         return real(pthread_rwlock_unlock)(l);
     code = unlock_waited_for(l);
     return code;
-}
-
-void
-cpprof__rwlocks_set(bool on)
-{
-    pthread_rwlock_rdlock_set(on);
-    pthread_rwlock_wrlock_set(on);
-    pthread_rwlock_tryrdlock_find();
-    pthread_rwlock_trywrlock_find();
-    pthread_rwlock_unlock_set(on);
-    pthread_rwlock_timedrdlock_set(on);
-    pthread_rwlock_timedwrlock_set(on);
-    pthread_rwlock_clockrdlock_set(on);
-    pthread_rwlock_clockwrlock_set(on);
 }

@@ -11,12 +11,11 @@
 
 #include <semaphore.h>
 
-TAKE_OVER(sem_wait, int, (sem_t * s), (s))
-REAL(sem_trywait, int, (sem_t * s), (s))
-TAKE_OVER(sem_timedwait, int, (sem_t * s, const struct timespec *end), (s, end))
-TAKE_OVER(sem_clockwait, int,
-          (sem_t * s, clockid_t clock, const struct timespec *end),
-          (s, clock, end))
+TAKE_OVER_WAIT(sem_wait, (sem_t * s), (s))
+TAKE_OVER_WAIT(sem_timedwait, (sem_t * s, const struct timespec *end), (s, end))
+TAKE_OVER_WAIT(sem_clockwait,
+               (sem_t * s, clockid_t clock, const struct timespec *end),
+               (s, clock, end))
 
 /* Is there one to be had? */
 static bool
@@ -84,13 +83,4 @@ sem_clockwait_on(sem_t *s, clockid_t clock, const struct timespec *end)
         return real(sem_clockwait)(s, clock, end);
     result = try(s) ? 0 : wait_until_clock(s, clock, end);
     return result;
-}
-
-void
-cpprof__semaphores_set(bool on)
-{
-    sem_wait_set(on);
-    sem_trywait_find();
-    sem_timedwait_set(on);
-    sem_clockwait_set(on);
 }

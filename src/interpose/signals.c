@@ -3,22 +3,26 @@
  * The program's own handler for the sampling signal: accepted, reported back,
  * and called for every signal that is not ours. Source: signal(2), sigset(3).
  */
-#include "collect/runtime/real.h"
 #include "collect/threads/action.h"
-#include <cpprof/status.h>
+#include "interpose/take_over.h"
 
 #include <signal.h>
 #include <stdbool.h>
 
-CPPROF_API int
-sigaction(int signo, const struct sigaction *restrict action,
-          struct sigaction *restrict old)
+/* Taking one over is not using it. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+TAKE_OVER(sigaction, int,
+          (int signo, const struct sigaction *restrict action,
+           struct sigaction *restrict old),
+          (signo, action, old))
+
+static int
+sigaction_on(int signo, const struct sigaction *restrict action,
+             struct sigaction *restrict old)
 {
     return cpprof__action_swap(signo, action, old);
 }
-
-typedef sighandler_t
-signal_fn(int, sighandler_t);
 
 static sighandler_t
 set_handler(int signo, sighandler_t handler, int flags)
@@ -40,47 +44,61 @@ is_others(int signo, sighandler_t handler)
     return !cpprof__action_concerns(signo) || handler == SIG_ERR;
 }
 
-CPPROF_API sighandler_t
-signal(int signo, sighandler_t handler)
+#define TAKE_OVER_SIGNAL(name)                                                 \
+    TAKE_OVER(name, sighandler_t, (int signo, sighandler_t handler),           \
+              (signo, handler))
+
+TAKE_OVER_SIGNAL(signal)
+
+static sighandler_t
+signal_on(int signo, sighandler_t handler)
 {
     if (is_others(signo, handler))
-        return CPPROF__REAL(signal_fn *, signal)(signo, handler);
+        return cpprof__real(signal)(signo, handler);
     return set_handler(signo, handler, SA_RESTART);
 }
 
 /* Declared by older standards only. */
-CPPROF_API sighandler_t
+sighandler_t
 bsd_signal(int signo, sighandler_t handler);
 
-CPPROF_API sighandler_t
-bsd_signal(int signo, sighandler_t handler)
+TAKE_OVER_SIGNAL(bsd_signal)
+
+static sighandler_t
+bsd_signal_on(int signo, sighandler_t handler)
 {
-    return signal(signo, handler);
+    return signal_on(signo, handler);
 }
 
-CPPROF_API sighandler_t
-__sysv_signal(int signo, sighandler_t handler)
+TAKE_OVER_SIGNAL(__sysv_signal)
+
+static sighandler_t
+__sysv_signal_on(int signo, sighandler_t handler)
 {
     if (is_others(signo, handler))
-        return CPPROF__REAL(signal_fn *, __sysv_signal)(signo, handler);
+        return cpprof__real(__sysv_signal)(signo, handler);
     return set_handler(signo, handler, (int)(SA_RESETHAND | SA_NODEFER));
 }
 
-CPPROF_API sighandler_t
-sysv_signal(int signo, sighandler_t handler)
+TAKE_OVER_SIGNAL(sysv_signal)
+
+static sighandler_t
+sysv_signal_on(int signo, sighandler_t handler)
 {
-    return __sysv_signal(signo, handler);
+    return __sysv_signal_on(signo, handler);
 }
 
+TAKE_OVER_SIGNAL(sigset)
+
 /* Source: sigset(3). SIG_HOLD blocks the signal and leaves the disposition. */
-CPPROF_API sighandler_t
-sigset(int signo, sighandler_t handler)
+static sighandler_t
+sigset_on(int signo, sighandler_t handler)
 {
     sigset_t one, before;
     sighandler_t old;
 
     if (is_others(signo, handler) || handler == SIG_HOLD)
-        return CPPROF__REAL(signal_fn *, sigset)(signo, handler);
+        return cpprof__real(sigset)(signo, handler);
     old = set_handler(signo, handler, 0);
     sigemptyset(&one);
     sigaddset(&one, signo);
@@ -88,12 +106,12 @@ sigset(int signo, sighandler_t handler)
     return sigismember(&before, signo) == 1 ? SIG_HOLD : old;
 }
 
-CPPROF_API int
-sigignore(int signo)
-{
-    typedef int ignore_fn(int);
+TAKE_OVER(sigignore, int, (int signo), (signo))
 
+static int
+sigignore_on(int signo)
+{
     if (!cpprof__action_concerns(signo))
-        return CPPROF__REAL(ignore_fn *, sigignore)(signo);
+        return cpprof__real(sigignore)(signo);
     return set_handler(signo, SIG_IGN, 0) == SIG_ERR ? -1 : 0;
 }

@@ -10,10 +10,9 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_start.h"
 #include "collect/runtime/own_threads.h"
-#include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/threads/thread_creation.h"
-#include <cpprof/status.h>
+#include "interpose/take_over.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -132,9 +131,15 @@ is_ours(void)
            cpprof__is_own_thread((int32_t)syscall(SYS_gettid));
 }
 
-CPPROF_API CPPROF__HOOK int
-pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
-               void *(*start)(void *), void *restrict arg)
+TAKE_OVER(pthread_create, int,
+          (pthread_t *restrict thread, const pthread_attr_t *restrict attr,
+           void *(*start)(void *), void *restrict arg),
+          (thread, attr, start, arg))
+
+CPPROF__HOOK static int
+pthread_create_on(pthread_t *restrict thread,
+                  const pthread_attr_t *restrict attr, void *(*start)(void *),
+                  void *restrict arg)
 {
     size_t stack_bytes;
     struct cpprof__thread *t;
@@ -150,10 +155,10 @@ pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
     creation = cpprof__thread_creation_announce((uintptr_t)start);
     set_creation(t, note, creation);
     if (t)
-        failed = cpprof__real_pthread_create(thread, attr, run_pthread, t);
+        failed = cpprof__real(pthread_create)(thread, attr, run_pthread, t);
     else if (note)
         failed =
-            cpprof__real_pthread_create(thread, attr, run_pthread_later, note);
+            cpprof__real(pthread_create)(thread, attr, run_pthread_later, note);
     else
         return EAGAIN;
     if (failed)
@@ -186,13 +191,14 @@ run_thrd_later(void *arg)
     return ((thrd_start_t)note.start)(note.arg);
 }
 
+TAKE_OVER(thrd_create, int, (thrd_t * thread, thrd_start_t start, void *arg),
+          (thread, start, arg))
+
 /* glibc's thrd_create reaches the creation of threads without a name that
  * could be taken over. */
-CPPROF_API CPPROF__HOOK int
-thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
+CPPROF__HOOK static int
+thrd_create_on(thrd_t *thread, thrd_start_t start, void *arg)
 {
-    typedef int create_fn(thrd_t *, thrd_start_t, void *);
-    create_fn *create = CPPROF__REAL(create_fn *, thrd_create);
     size_t stack_bytes = stack_bytes_of(NULL);
     struct cpprof__thread *t = announce((uintptr_t)start, arg, stack_bytes);
     struct note *note =
@@ -203,9 +209,9 @@ thrd_create(thrd_t *thread, thrd_start_t start, void *arg)
 
     set_creation(t, note, creation);
     if (t)
-        failed = create(thread, run_thrd, t);
+        failed = cpprof__real(thrd_create)(thread, run_thrd, t);
     else if (note)
-        failed = create(thread, run_thrd_later, note);
+        failed = cpprof__real(thrd_create)(thread, run_thrd_later, note);
     else
         return thrd_nomem;
     if (failed != thrd_success)

@@ -3,11 +3,9 @@
 #include "collect/cpu/session.h"
 #include "collect/dump/blocked_thread.h"
 #include "collect/runtime/exempt.h"
-#include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/store/tables.h"
-#include "interpose/heap.h"
-#include <cpprof/status.h>
+#include "interpose/take_over.h"
 
 #include <dlfcn.h>
 
@@ -31,17 +29,18 @@ after_unload(void)
     cpprof__blocked_thread_unload_end();
     cpprof__session_after_unload();
     cpprof__tables_after_unload();
-    cpprof__heap_after_unload();
+    cpprof__find_operators_again();
 }
 
-CPPROF_API int
-dlclose(void *handle)
+TAKE_OVER(dlclose, int, (void *handle), (handle))
+
+static int
+dlclose_on(void *handle)
 {
-    typedef int dlclose_fn(void *);
     int result;
 
     before_unload();
-    result = CPPROF__REAL(dlclose_fn *, dlclose)(handle);
+    result = cpprof__real(dlclose)(handle);
     after_unload();
     return result;
 }

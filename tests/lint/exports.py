@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What libcpprof.so gives to the program it is loaded into: exactly the names
-of exports.txt, each of them cpprof_* or one of libc's that is interposed.
+"""What libcpprof.so gives to the program it is loaded into: the cpprof_* names
+of exports.txt, and the names that are taken over, which stand in the table of
+src/collect/runtime/real.h.
 
     exports.py LIBRARY            compare
     exports.py --update LIBRARY   write exports.txt anew
@@ -15,23 +16,15 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIST = os.path.join(HERE, "exports.txt")
 
-# libc's names that may be taken over at all; what is taken over stands in
-# exports.txt. A name outside both patterns never gets in by --update alone.
-LIBC = re.compile(
-    r"^(pthread_create|pthread_exit|pthread_sigmask|sigprocmask|thrd_create|"
-    r"thrd_exit|sigaction|signal|__sysv_signal|sysv_signal|bsd_signal|ssignal|sigignore|"
-    r"sigset|sigvec|execve|execv|execvp|execvpe|execl|execle|execlp|execveat|"
-    r"fexecve|_exit|_Exit|quick_exit|dlclose|fork|vfork|setsid|daemon|"
-    r"setitimer|close|close_range|closefrom|posix_spawn|posix_spawnp|malloc|calloc|realloc|"
-    r"reallocarray|free|cfree|free_sized|free_aligned_sized|posix_memalign|"
-    r"aligned_alloc|memalign|valloc|pvalloc|mmap|mmap64|mremap|munmap|"
-    r"_Zn[aw]m(St11align_val_t)?(RKSt9nothrow_t)?|"
-    r"_Zd[al]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?|"
-    r"pthread_(mutex_((timed|clock)?lock|unlock)|barrier_wait|"
-    r"rwlock_((timed|clock)?(rd|wr)lock|unlock)|"
-    r"cond_((timed|clock)?wait|signal|broadcast)|"
-    r"join|(timed|clock)join_np)|sem_(timed|clock)?wait|"
-    r"mtx_((timed)?lock|unlock)|cnd_((timed)?wait|signal|broadcast)|thrd_join)$")
+TABLE = os.path.join(HERE, "../../src/collect/runtime/real.h")
+
+# X(GROUP, name), or X(name) of those that gather their arguments.
+ROW = re.compile(r"\bX\((?:([A-Z]+), )?([A-Za-z_]\w+)\)")
+
+
+def taken_over(text):
+    """The names of the table, without those that are called beneath."""
+    return {name for group, name in ROW.findall(text) if group != "BENEATH"}
 
 
 def exported(library):
@@ -52,31 +45,35 @@ def read_list(path):
     return {line for line in stripped if line}
 
 
-def compare(found, listed):
-    wrong = ["%s is exported and not in exports.txt" % name
-             for name in sorted(found - listed)]
-    wrong += ["%s is in exports.txt and not exported" % name
-              for name in sorted(listed - found)]
-    wrong += ["%s: neither cpprof_* nor a libc name to interpose" % name
-              for name in sorted(found)
-              if not (name.startswith("cpprof_")
-                      and not name.startswith("cpprof__"))
-              and not LIBC.match(name)]
+def compare(found, listed, table):
+    wanted = listed | table
+    wrong = ["%s is exported, and neither in exports.txt nor taken over" % name
+             for name in sorted(found - wanted)]
+    wrong += ["%s is in exports.txt or taken over, and not exported" % name
+              for name in sorted(wanted - found)]
+    wrong += ["%s: exports.txt has cpprof_* alone" % name
+              for name in sorted(listed)
+              if not re.match(r"cpprof_[^_]", name)]
     if not found:
         wrong.append("the library exports nothing at all")
     return wrong
 
 
 def self_test():
+    table = taken_over("    X(PROCESS, fork) \\\n X(BENEATH, sem_trywait)\n"
+                       "#define Y(X) X(execl)\n    CPPROF__CXX_NAMES(X)")
     cases = [
-        ({"cpprof_a", "sigaction"}, {"cpprof_a", "sigaction"}, False),
-        ({"cpprof_a", "cpprof_b"}, {"cpprof_a"}, True),
-        ({"cpprof_a"}, {"cpprof_a", "cpprof_b"}, True),
-        ({"cpprof__a"}, {"cpprof__a"}, True),
-        ({"helper"}, {"helper"}, True),
+        ({"cpprof_a", "fork", "execl"}, {"cpprof_a"}, False),
+        ({"cpprof_a", "fork"}, {"cpprof_a"}, True),
+        ({"cpprof_a", "cpprof_b", "fork", "execl"}, {"cpprof_a"}, True),
+        ({"cpprof_a", "fork", "execl"}, {"cpprof_a", "cpprof_b"}, True),
+        ({"cpprof__a", "fork", "execl"}, {"cpprof__a"}, True),
+        ({"helper", "fork", "execl"}, {"helper"}, True),
+        ({"sem_trywait", "fork", "execl"}, set(), True),
         (set(), set(), True),
     ]
-    bad = [case for case in cases if bool(compare(*case[:2])) != case[2]]
+    bad = [case for case in cases
+           if bool(compare(*case[:2], table)) != case[2]]
     for case in bad:
         print("wrong verdict on %s" % (case,))
     with tempfile.TemporaryDirectory() as folder:
@@ -94,13 +91,15 @@ def self_test():
 def main():
     if sys.argv[1] == "--self-test":
         return self_test()
+    with open(TABLE, encoding="ascii") as text:
+        table = taken_over(text.read())
     if sys.argv[1] == "--update":
-        names = exported(sys.argv[2])
+        names = exported(sys.argv[2]) - table
         with open(LIST, "w", encoding="ascii") as out:
-            out.write("# Symbols that libcpprof.so exports; made by\n"
+            out.write("# What libcpprof.so exports of its own; made by\n"
                       "#     tests/lint/exports.py --update LIBRARY\n")
             out.writelines(name + "\n" for name in sorted(names))
-    found = compare(exported(sys.argv[-1]), read_list(LIST))
+    found = compare(exported(sys.argv[-1]), read_list(LIST), table)
     print("\n".join(found))
     return 1 if found else 0
 

@@ -127,15 +127,15 @@ base_of(void *f)
 bool
 heap_has(const char *function)
 {
-    return base_of(cpprof__next_symbol(function)) ==
-           base_of(cpprof__next_symbol("malloc"));
+    return base_of(cpprof__next_symbol(function, NULL)) ==
+           base_of(cpprof__next_symbol("malloc", NULL));
 }
 
 bool
 heap_is_glibc(void)
 {
-    return base_of(cpprof__next_symbol("malloc")) ==
-           base_of(cpprof__next_symbol("gnu_get_libc_version"));
+    return base_of(cpprof__next_symbol("malloc", NULL)) ==
+           base_of(cpprof__next_symbol("gnu_get_libc_version", NULL));
 }
 
 bool
@@ -145,6 +145,6 @@ heap_is_on(int argc, char **argv)
 
     if (argc < 2 || strcmp(argv[1], "glibc") == 0)
         return heap_is_glibc();
-    return dladdr(cpprof__next_symbol("malloc"), &info) &&
+    return dladdr(cpprof__next_symbol("malloc", NULL), &info) &&
            strstr(info.dli_fname, argv[1]);
 }

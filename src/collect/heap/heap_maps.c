@@ -20,6 +20,7 @@ struct piece {
 
 uint32_t cpprof__maps_heap;
 uint32_t cpprof__maps_n;
+void (*cpprof__maps_changed)(void);
 
 static struct piece *pieces; /* by address */
 static struct cpprof__own_lock lock;
@@ -190,6 +191,7 @@ start(struct cpprof_heap **heap, struct cpprof_error *error)
 {
     size_t n = CPPROF__MAPS_MAX * sizeof *pieces;
     enum cpprof_status status;
+    void (*changed)(void);
 
     if (!pieces) {
         void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
@@ -200,9 +202,13 @@ start(struct cpprof_heap **heap, struct cpprof_error *error)
         pieces = p;
     }
     status = cpprof_heap_new("mmap", heap, error);
-    if (status == CPPROF_OK)
-        store_release(&cpprof__maps_heap, cpprof__heap_number(*heap));
-    return status;
+    if (status != CPPROF_OK)
+        return status;
+    store_release(&cpprof__maps_heap, cpprof__heap_number(*heap));
+    changed = load_acquire(&cpprof__maps_changed);
+    if (changed)
+        changed();
+    return CPPROF_OK;
 }
 
 enum cpprof_status

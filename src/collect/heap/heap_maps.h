@@ -25,6 +25,8 @@
 extern uint32_t cpprof__maps_heap;
 /* Pieces there are. */
 extern uint32_t cpprof__maps_n;
+/* Called when mappings begin to be followed; NULL: nobody asked. */
+extern void (*cpprof__maps_changed)(void);
 #pragma GCC visibility pop
 
 void

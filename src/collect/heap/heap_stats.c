@@ -22,7 +22,7 @@ static bool
 is_libc_malloc(void *function)
 {
     Dl_info of_libc, of_malloc;
-    void *next = cpprof__next_symbol("malloc");
+    void *next = cpprof__next_symbol("malloc", NULL);
 
     return next && dladdr(function, &of_libc) && dladdr(next, &of_malloc) &&
            of_libc.dli_fbase == of_malloc.dli_fbase;

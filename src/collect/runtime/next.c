@@ -162,28 +162,33 @@ first_of(const struct link_map *m)
     return m;
 }
 
-void *
-cpprof__next_symbol(const char *name)
+/* The first definition in the modules from `from` on, and before `end`. */
+static void *
+find(const char *name, const struct link_map *from, const struct link_map *end,
+     const struct link_map **module)
 {
-    const struct link_map *own = cpprof__own_module(), *m;
+    const struct link_map *m;
     void *found = NULL;
 
-    for (m = own ? own->l_next : NULL; m && !found; m = m->l_next)
+    for (m = from; m && m != end && !found; m = m->l_next) {
         found = symbol_in(m, name);
-    for (m = first_of(own); m && m != own && !found; m = m->l_next)
-        found = symbol_in(m, name);
+        if (found && module)
+            *module = m;
+    }
     return found;
+}
+
+void *
+cpprof__next_symbol(const char *name, const struct link_map **module)
+{
+    const struct link_map *own = cpprof__own_module();
+    void *found = own ? find(name, own->l_next, NULL, module) : NULL;
+
+    return found ? found : find(name, first_of(own), own, module);
 }
 
 void *
 cpprof__first_symbol(const char *name, const struct link_map **module)
 {
-    const struct link_map *m = first_of(cpprof__own_module());
-    void *found = NULL;
-
-    for (; m && !found; m = m->l_next) {
-        found = symbol_in(m, name);
-        *module = m;
-    }
-    return found;
+    return find(name, first_of(cpprof__own_module()), NULL, module);
 }

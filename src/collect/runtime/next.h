@@ -14,14 +14,14 @@
 
 /*
  * The next definition after this library, as dlsym(RTLD_NEXT) finds it; when
- * there is none (this library was loaded late) the first one in front of it.
- * NULL: nobody else defines it. Safety: AS, unless a module is being unloaded.
+ * there is none (this library was loaded late) the first one in front of it;
+ * and the module that it is in, unless module is NULL. NULL: nobody else
+ * defines it. Safety: AS, unless a module is being unloaded.
  */
 void *
-cpprof__next_symbol(const char *name);
+cpprof__next_symbol(const char *name, const struct link_map **module);
 
-/* The definition that the program gets, and the module that it is in, which
- * may be this one. */
+/* The definition that the program gets, whose module may be this one. */
 void *
 cpprof__first_symbol(const char *name, const struct link_map **module);
 

@@ -1,34 +1,75 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/runtime/real.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
+#include "collect/runtime/next.h"
 
-void *
-cpprof__real_symbol(const char *name)
+#include <stddef.h>
+
+void *cpprof__next[CPPROF__N_NEXT];
+
+/* Where malloc is in one of these, the next definition of a name is too, or is
+ * not the allocator's. */
+static const struct link_map *modules[CPPROF__N_NEXT];
+
+static void
+find(enum cpprof__name name, const char *symbol)
 {
-    void *f = dlsym(RTLD_NEXT, name);
+    const struct link_map *module = NULL;
+    void *next = cpprof__next_symbol(symbol, &module);
 
-    if (!f)
-        abort();
-    return f;
+    store_relaxed(&modules[name], module);
+    store_release(&cpprof__next[name], next);
+}
+
+void
+cpprof__names_find(void)
+{
+#define FIND(group, name) find(CPPROF__NAME_##name, #name);
+    CPPROF__NAMES(FIND)
+    CPPROF__NAMES_BENEATH(FIND)
+}
+
+void
+cpprof__names_find_operators(void)
+{
+#if CPPROF__HAS_ALLOCATOR
+    CPPROF__CXX_NAMES(FIND)
+#endif
+}
+
+bool
+cpprof__is_of_allocator(enum cpprof__name name)
+{
+#if CPPROF__HAS_ALLOCATOR
+    return modules[name] == modules[CPPROF__NAME_malloc];
+#else
+    return false;
+#endif
+}
+
+/* ---- what the library itself calls ------------------------------------ */
+
+/* Where nothing is taken over, as in a test of these files, nobody has looked
+ * before. */
+static void
+be_found(enum cpprof__name name)
+{
+    if (!load_acquire(&cpprof__next[name]))
+        cpprof__names_find();
 }
 
 int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                             void *(*start)(void *), void *arg)
 {
-    typedef int create_fn(pthread_t *, const pthread_attr_t *,
-                          void *(*)(void *), void *);
-
-    return CPPROF__REAL(create_fn *, pthread_create)(thread, attr, start, arg);
+    be_found(CPPROF__NAME_pthread_create);
+    return cpprof__real(pthread_create)(thread, attr, start, arg);
 }
 
 int
 cpprof__real_sigaction(int signo, const struct sigaction *action,
                        struct sigaction *old)
 {
-    typedef int sigaction_fn(int, const struct sigaction *, struct sigaction *);
-
-    return CPPROF__REAL(sigaction_fn *, sigaction)(signo, action, old);
+    be_found(CPPROF__NAME_sigaction);
+    return cpprof__real(sigaction)(signo, action, old);
 }

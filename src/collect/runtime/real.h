@@ -1,29 +1,180 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions that src/interpose takes over, as they are underneath. */
+/*
+ * Every name of libc (and of C++'s runtime) that is taken over, in one table,
+ * and what each of them is underneath: the next definition after ours.
+ *
+ * All of them are found at once, by the constructor: later a look at the
+ * loader's list could meet a module that is just being loaded or unloaded, and
+ * dlsym() would wait for the loader's lock, which the caller may hold or wait
+ * for. Who calls one of the names earlier (the loader itself, a constructor
+ * that runs before ours) makes the same search first. It takes no lock and no
+ * memory, and whoever makes it twice stores the same addresses twice.
+ *
+ * C++'s operators may come later, with a library that the program loads; until
+ * then a call of one looks for it. tests/lint/exports.py holds the exports of
+ * libcpprof.so against this table.
+ */
 #ifndef COLLECT_REAL_H
 #define COLLECT_REAL_H
 
+#include "arch/atomic.h"
+
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 
-/* The next definition of a name after ours; aborts the process when there is
- * none, because the program called a function that cannot be carried out.
- * Safety: MT, not AS the first time. */
-void *
-cpprof__real_symbol(const char *name);
+#define CPPROF__CXX_NAMES(X)                                                   \
+    X(NEW, _Znwm)                                                              \
+    X(NEW, _Znam)                                                              \
+    X(NEW, _ZnwmRKSt9nothrow_t)                                                \
+    X(NEW, _ZnamRKSt9nothrow_t)                                                \
+    X(NEW, _ZnwmSt11align_val_t)                                               \
+    X(NEW, _ZnamSt11align_val_t)                                               \
+    X(NEW, _ZnwmSt11align_val_tRKSt9nothrow_t)                                 \
+    X(NEW, _ZnamSt11align_val_tRKSt9nothrow_t)                                 \
+    X(DELETE, _ZdlPv)                                                          \
+    X(DELETE, _ZdaPv)                                                          \
+    X(DELETE, _ZdlPvm)                                                         \
+    X(DELETE, _ZdaPvm)                                                         \
+    X(DELETE, _ZdlPvRKSt9nothrow_t)                                            \
+    X(DELETE, _ZdaPvRKSt9nothrow_t)                                            \
+    X(DELETE, _ZdlPvSt11align_val_t)                                           \
+    X(DELETE, _ZdaPvSt11align_val_t)                                           \
+    X(DELETE, _ZdlPvmSt11align_val_t)                                          \
+    X(DELETE, _ZdaPvmSt11align_val_t)                                          \
+    X(DELETE, _ZdlPvSt11align_val_tRKSt9nothrow_t)                             \
+    X(DELETE, _ZdaPvSt11align_val_tRKSt9nothrow_t)
 
-/* A pointer to the next definition of `name`, found once. */
-#define CPPROF__REAL(type, name)                                               \
-    ({                                                                         \
-        static void *found;                                                    \
-        void *f = __atomic_load_n(&found, __ATOMIC_RELAXED);                   \
-                                                                               \
-        if (!f) {                                                              \
-            f = cpprof__real_symbol(#name);                                    \
-            __atomic_store_n(&found, f, __ATOMIC_RELAXED);                     \
-        }                                                                      \
-        (type) f;                                                              \
-    })
+/* The sanitizers' allocators have to be first: they keep what surrounds each
+ * block. A library that is built with one leaves the names to it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CPPROF__HAS_ALLOCATOR 0
+#define CPPROF__ALLOCATOR_NAMES(X)
+#else
+#define CPPROF__HAS_ALLOCATOR 1
+#define CPPROF__ALLOCATOR_NAMES(X)                                             \
+    X(ALLOCATE, malloc)                                                        \
+    X(ALLOCATE, calloc)                                                        \
+    X(ALLOCATE, memalign)                                                      \
+    X(ALLOCATE, aligned_alloc)                                                 \
+    X(ALLOCATE, posix_memalign)                                                \
+    X(ALLOCATE, valloc)                                                        \
+    X(ALLOCATE, pvalloc)                                                       \
+    X(RELEASE, realloc)                                                        \
+    X(RELEASE, reallocarray)                                                   \
+    X(RELEASE, free)                                                           \
+    X(RELEASE, cfree)                                                          \
+    X(RELEASE, free_sized)                                                     \
+    X(RELEASE, free_aligned_sized)                                             \
+    CPPROF__CXX_NAMES(X)
+#endif
+
+/*
+ * X(group, symbol): names of one group do what they do here while the group is
+ * on, and are a jump to the next definition while it is off
+ * (src/interpose/take_over.h).
+ */
+#define CPPROF__NAMES(X)                                                       \
+    CPPROF__ALLOCATOR_NAMES(X)                                                 \
+    X(MAPS, mmap)                                                              \
+    X(MAPS, mmap64)                                                            \
+    X(MAPS, munmap)                                                            \
+    X(MAPS, mremap)                                                            \
+    X(WAITS, pthread_mutex_lock)                                               \
+    X(WAITS, pthread_mutex_timedlock)                                          \
+    X(WAITS, pthread_mutex_clocklock)                                          \
+    X(WAITS, pthread_mutex_unlock)                                             \
+    X(WAITS, pthread_rwlock_rdlock)                                            \
+    X(WAITS, pthread_rwlock_timedrdlock)                                       \
+    X(WAITS, pthread_rwlock_clockrdlock)                                       \
+    X(WAITS, pthread_rwlock_wrlock)                                            \
+    X(WAITS, pthread_rwlock_timedwrlock)                                       \
+    X(WAITS, pthread_rwlock_clockwrlock)                                       \
+    X(WAITS, pthread_rwlock_unlock)                                            \
+    X(WAITS, pthread_cond_wait)                                                \
+    X(WAITS, pthread_cond_timedwait)                                           \
+    X(WAITS, pthread_cond_clockwait)                                           \
+    X(WAITS, pthread_cond_signal)                                              \
+    X(WAITS, pthread_cond_broadcast)                                           \
+    X(WAITS, pthread_barrier_wait)                                             \
+    X(WAITS, pthread_join)                                                     \
+    X(WAITS, pthread_timedjoin_np)                                             \
+    X(WAITS, pthread_clockjoin_np)                                             \
+    X(WAITS, sem_wait)                                                         \
+    X(WAITS, sem_timedwait)                                                    \
+    X(WAITS, sem_clockwait)                                                    \
+    X(WAITS, mtx_lock)                                                         \
+    X(WAITS, mtx_timedlock)                                                    \
+    X(WAITS, mtx_unlock)                                                       \
+    X(WAITS, cnd_wait)                                                         \
+    X(WAITS, cnd_timedwait)                                                    \
+    X(WAITS, cnd_signal)                                                       \
+    X(WAITS, cnd_broadcast)                                                    \
+    X(WAITS, thrd_join)                                                        \
+    X(PROCESS, pthread_create)                                                 \
+    X(PROCESS, thrd_create)                                                    \
+    X(PROCESS, sigaction)                                                      \
+    X(PROCESS, signal)                                                         \
+    X(PROCESS, bsd_signal)                                                     \
+    X(PROCESS, sysv_signal)                                                    \
+    X(PROCESS, __sysv_signal)                                                  \
+    X(PROCESS, sigset)                                                         \
+    X(PROCESS, sigignore)                                                      \
+    X(PROCESS, fork)                                                           \
+    X(PROCESS, execve)                                                         \
+    X(PROCESS, execv)                                                          \
+    X(PROCESS, execvp)                                                         \
+    X(PROCESS, execvpe)                                                        \
+    X(PROCESS, execveat)                                                       \
+    X(PROCESS, fexecve)                                                        \
+    X(PROCESS, _exit)                                                          \
+    X(PROCESS, _Exit)                                                          \
+    X(PROCESS, dlclose)                                                        \
+    X(PROCESS, setsid)                                                         \
+    X(PROCESS, daemon)
+
+/* Taken over by means of those above: their arguments are gathered first. */
+#define CPPROF__NAMES_OF_LISTS(X) X(execl) X(execlp) X(execle)
+
+/* Not taken over, but called underneath instead of those above: others may
+ * have taken them over, too, and know of both or of none. */
+#define CPPROF__NAMES_BENEATH(X)                                               \
+    X(BENEATH, pthread_mutex_trylock)                                          \
+    X(BENEATH, pthread_rwlock_tryrdlock)                                       \
+    X(BENEATH, pthread_rwlock_trywrlock)                                       \
+    X(BENEATH, pthread_tryjoin_np)                                             \
+    X(BENEATH, sem_trywait)                                                    \
+    X(BENEATH, mtx_trylock)
+
+enum cpprof__name {
+#define CPPROF__NUMBER(group, name) CPPROF__NAME_##name,
+    CPPROF__NAMES(CPPROF__NUMBER) CPPROF__N_NAMES,
+    CPPROF__LAST_TAKEN_OVER = CPPROF__N_NAMES - 1,
+    CPPROF__NAMES_BENEATH(CPPROF__NUMBER) CPPROF__N_NEXT
+#undef CPPROF__NUMBER
+};
+
+#pragma GCC visibility push(hidden)
+/* The next definitions; NULL: not looked for, or nobody has one. */
+extern void *cpprof__next[CPPROF__N_NEXT];
+#pragma GCC visibility pop
+
+/* Find the next definition of every name. Safety: AS, unless a module is being
+ * unloaded. */
+void
+cpprof__names_find(void);
+
+/* The same of C++'s operators alone, which come and go with a library. */
+void
+cpprof__names_find_operators(void);
+
+/* Is the next definition in the same module as that of malloc? */
+bool
+cpprof__is_of_allocator(enum cpprof__name name);
+
+/* A name as it is underneath, once it was found. */
+#define cpprof__real(name)                                                     \
+    ((__typeof__(name) *)load_relaxed(&cpprof__next[CPPROF__NAME_##name]))
 
 int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
