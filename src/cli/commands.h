@@ -6,6 +6,8 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
+#include "cli/flags.h"
+
 #include <stdbool.h>
 
 /*
@@ -24,6 +26,28 @@ cpprof__cli_report(int argc, char **argv);
 /* A report whose format is among the flags; argv[0] is the program. */
 int
 cpprof__cli_flag_report(int argc, char **argv);
+
+/* Their flags. */
+extern const struct cpprof__flag cpprof__record_flag_table[];
+extern const struct cpprof__flag cpprof__leaks_flag_table[];
+extern const struct cpprof__flag cpprof__convert_flag_table[];
+extern const struct cpprof__flag cpprof__report_flag_table[];
+
+/* A word that the program can begin with. */
+struct cpprof__command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *use;
+    const char *summary; /* NULL: another name of the one above, or no matter */
+    const struct cpprof__flag *flags; /* of its own, and -help; or NULL */
+};
+
+/* All of them but formats of reports; the last one has no name. */
+extern const struct cpprof__command cpprof__commands[];
+
+/* `cpprof complete WORD...`: what shells ask, completions.c. */
+int
+cpprof__cli_complete(int argc, char **argv);
 
 /* Is it the name of a format of reports? */
 bool

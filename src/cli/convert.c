@@ -5,12 +5,14 @@
  * of -o. Unlike a report, which shows what it can, a conversion that would
  * leave out a file fails.
  */
-#include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/messages.h"
 #include "cli/output_file.h"
 
 #include <cpprof/profile_change.h>
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +51,28 @@ static const struct {
 #define N_NAMES   (sizeof names / sizeof names[0])
 #define N_ENDINGS (sizeof endings / sizeof endings[0])
 
+#define FLAG(word, member, value, can_be, help)                                \
+    CPPROF__FLAG(STRING, word, struct words, member, value, can_be, help)
+
+const struct cpprof__flag cpprof__convert_flag_table[] = {
+    FLAG("to", to, "=FORMAT", "pprof collapsed perf-script text",
+         "pprof: profile.proto, compressed; not if -o ends in .pb\n"
+         "collapsed: a line per stack, as flame graphs are made\n"
+         "of; also: folded\n"
+         "perf-script: as `perf script` prints it\n"
+         "text: everything, to be read"),
+    FLAG("o", output, " FILE", ":files",
+         "write there instead of standard output; the ending\n"
+         "chooses the format: .pb.gz, .pb, .pprof, .prof,\n"
+         ".collapsed, .folded, .perf, .txt"),
+    FLAG("output", output, "=FILE", ":files", "the same"),
+    FLAG("sample_index", sample_index, "=N|NAME",
+         "cpu samples inuse_space inuse_objects alloc_space alloc_objects "
+         "contentions delay",
+         "the values of collapsed and perf-script"),
+    {0},
+};
+
 static void
 print_help(void)
 {
@@ -56,21 +80,9 @@ print_help(void)
          "\n"
          "FILE is a profile in pprof's format or an older one, the text of\n"
          "`perf script`, or collapsed stacks; - or none is standard input.\n"
-         "Several are added up.\n"
-         "\n"
-         "  -to=pprof             profile.proto, compressed; not if -o ends\n"
-         "                        in .pb\n"
-         "  -to=collapsed         a line per stack, as flame graphs are made\n"
-         "                        of; also: folded\n"
-         "  -to=perf-script       as `perf script` prints it\n"
-         "  -to=text              everything, to be read\n"
-         "  -o FILE               write there instead of standard output; the\n"
-         "                        ending chooses the format: .pb.gz, .pb,\n"
-         "                        .pprof, .prof, .collapsed, .folded, .perf,\n"
-         "                        .txt\n"
-         "  -sample_index=N|NAME  the values of collapsed and perf-script\n"
-         "\n"
-         "Without -to and -o it is pprof, or collapsed on a terminal.");
+         "Several are added up.\n");
+    cpprof__print_flags(cpprof__convert_flag_table, true);
+    puts("\nWithout -to and -o it is pprof, or collapsed on a terminal.");
 }
 
 /* ------------------------------------------------------------- words ---- */
@@ -268,20 +280,14 @@ cpprof__cli_convert(int argc, char **argv)
 {
     struct cpprof_error error = {0};
     struct words w = {0};
-    const struct cpprof__flag flags[] = {
-        {"to", CPPROF__FLAG_STRING, &w.to},
-        {"o", CPPROF__FLAG_STRING, &w.output},
-        {"output", CPPROF__FLAG_STRING, &w.output},
-        {"sample_index", CPPROF__FLAG_STRING, &w.sample_index},
-        {0},
-    };
+    struct cpprof__flags flags = {.table = cpprof__convert_flag_table,
+                                  .into = &w};
     struct cpprof_pprof *p;
     int status = CPPROF__EXIT_OK, n_used;
-    bool help;
 
-    if (!cpprof__cli_flags(argc, argv, flags, &n_used, &help))
+    if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
         return CPPROF__EXIT_ERROR;
-    if (help) {
+    if (flags.help) {
         print_help();
         return CPPROF__EXIT_OK;
     }

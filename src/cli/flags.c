@@ -1,61 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Command-line flags in the syntax of Go's package flag. */
-#include "cli/cli.h"
-#include "cli/hide_password.h"
-#include "cli/terminal.h"
+/*
+ * Flags from words, and help on them. A value is stored where its row says, so
+ * the order of flags matters only where one is given twice: the last one
+ * counts.
+ */
+#include "cli/flags.h"
+
+#include "cli/messages.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* In front of messages. */
-static const char *prefix = "cpprof: ";
-
-static void
-print_line(const char *format, va_list args)
-{
-    char whole[2048], text[1024], *c;
-
-    vsnprintf(whole, sizeof whole, format, args);
-    cpprof__hide_passwords(whole, text, sizeof text);
-    for (c = text; *c; c++) /* a line, whatever a file name brings with it */
-        if ((unsigned char)*c < ' ')
-            *c = '?';
-    cpprof__progress_hide();
-    fprintf(stderr, "%s%s%s%s\n", cpprof__color(STDERR_FILENO, "31"), prefix,
-            text, cpprof__color(STDERR_FILENO, ""));
-}
-
-void
-cpprof__cli_prefix(const char *text)
-{
-    prefix = text;
-}
-
-int
-cpprof__cli_fail(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    print_line(format, args);
-    va_end(args);
-    return CPPROF__EXIT_ERROR;
-}
-
-void
-cpprof__cli_warn(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    print_line(format, args);
-    va_end(args);
-}
+/* Where help begins to say what a flag is. */
+#define TEXT_COLUMN 24
 
 /* ------------------------------------------------------------ values ---- */
 
@@ -120,25 +80,50 @@ append(struct cpprof__flag_list *list, const char *text)
 }
 
 static bool
-set(const struct cpprof__flag *flag, const char *text)
+set_bool(const struct cpprof__flags *flags, const struct cpprof__flag *flag,
+         const char *text)
 {
+    char *at = (char *)flags->into + flag->offset;
+    bool value;
+
+    if (!parse_bool(text, &value))
+        return false;
+    if (flag->kind == CPPROF__FLAG_BOOL)
+        *(bool *)at = value;
+    else if (flag->kind != CPPROF__FLAG_GIVEN &&
+             value == (flag->kind == CPPROF__FLAG_BITS))
+        *(uint32_t *)at |= flag->mask;
+    else if (flag->kind != CPPROF__FLAG_GIVEN)
+        *(uint32_t *)at &= ~flag->mask;
+    if (flags->given)
+        flags->given[flag - flags->table] = value;
+    return true;
+}
+
+static bool
+set(const struct cpprof__flags *flags, const struct cpprof__flag *flag,
+    const char *text)
+{
+    void *at = (char *)flags->into + flag->offset;
     bool ok = true;
 
+    if (flags->given && !cpprof__flag_is_bool(flag))
+        flags->given[flag - flags->table] = *text;
     switch (flag->kind) {
-    case CPPROF__FLAG_BOOL:
-        ok = parse_bool(text, flag->value);
-        break;
     case CPPROF__FLAG_INT:
-        ok = parse_int(text, flag->value);
+        ok = parse_int(text, at);
         break;
     case CPPROF__FLAG_DOUBLE:
-        ok = parse_double(text, flag->value);
+        ok = parse_double(text, at);
         break;
     case CPPROF__FLAG_STRING:
-        *(const char **)flag->value = text;
+    case CPPROF__FLAG_CHOICE:
+        *(const char **)at = text;
         break;
     case CPPROF__FLAG_LIST:
-        return append(flag->value, text);
+        return append(at, text);
+    default:
+        ok = set_bool(flags, flag, text);
     }
     if (!ok)
         cpprof__cli_fail("invalid value \"%s\" for flag -%s: parse error", text,
@@ -152,7 +137,8 @@ static const struct cpprof__flag *
 find(const struct cpprof__flag *flags, const char *name, size_t n)
 {
     for (; flags->name; flags++)
-        if (strlen(flags->name) == n && memcmp(flags->name, name, n) == 0)
+        if (!cpprof__flag_is_text(flags) && strlen(flags->name) == n &&
+            memcmp(flags->name, name, n) == 0)
             return flags;
     return NULL;
 }
@@ -168,19 +154,18 @@ flag_name(const char *word)
 
 /* Parse the flag at argv[*at], and its value; moves *at behind them. */
 static bool
-parse_flag(int argc, char **argv, const struct cpprof__flag *flags, int *at,
-           bool *help)
+parse_flag(int argc, char **argv, struct cpprof__flags *flags, int *at)
 {
     const char *word = argv[(*at)++], *name = flag_name(word);
     size_t n = strcspn(name, "=");
-    const struct cpprof__flag *flag = find(flags, name, n);
+    const struct cpprof__flag *flag = find(flags->table, name, n);
 
     if (!n || *name == '-') {
         cpprof__cli_fail("bad flag syntax: %s", word);
         return false;
     }
     if (!flag && (strcmp(name, "h") == 0 || strcmp(name, "help") == 0)) {
-        *help = true;
+        flags->help = true;
         return true;
     }
     if (!flag) {
@@ -188,28 +173,27 @@ parse_flag(int argc, char **argv, const struct cpprof__flag *flags, int *at,
         return false;
     }
     if (name[n])
-        return set(flag, name + n + 1);
-    if (flag->kind == CPPROF__FLAG_BOOL)
-        return set(flag, "true");
+        return set(flags, flag, name + n + 1);
+    if (cpprof__flag_is_bool(flag))
+        return set(flags, flag, "true");
     if (*at < argc)
-        return set(flag, argv[(*at)++]);
+        return set(flags, flag, argv[(*at)++]);
     cpprof__cli_fail("flag needs an argument: -%s", flag->name);
     return false;
 }
 
 bool
-cpprof__cli_flags(int argc, char **argv, const struct cpprof__flag *flags,
-                  int *n_used, bool *help)
+cpprof__cli_flags(int argc, char **argv, struct cpprof__flags *flags,
+                  int *n_used)
 {
     int at = 1;
 
-    *help = false;
-    while (at < argc && flag_name(argv[at]) && !*help) {
+    while (at < argc && flag_name(argv[at]) && !flags->help) {
         if (strcmp(argv[at], "--") == 0) {
             at++;
             break;
         }
-        if (!parse_flag(argc, argv, flags, &at, help))
+        if (!parse_flag(argc, argv, flags, &at))
             return false;
     }
     *n_used = at;
@@ -218,22 +202,53 @@ cpprof__cli_flags(int argc, char **argv, const struct cpprof__flag *flags,
 
 bool
 cpprof__cli_flags_among_words(int argc, char **argv,
-                              const struct cpprof__flag *flags, int *n_words,
-                              bool *help)
+                              struct cpprof__flags *flags, int *n_words)
 {
     int at = 1, n = 0;
 
-    *help = false;
-    while (at < argc && !*help) {
+    while (at < argc && !flags->help) {
         if (strcmp(argv[at], "--") == 0)
             break;
         if (!flag_name(argv[at]))
             argv[1 + n++] = argv[at++]; /* never behind `at` */
-        else if (!parse_flag(argc, argv, flags, &at, help))
+        else if (!parse_flag(argc, argv, flags, &at))
             return false;
     }
-    for (at++; at < argc && !*help; at++)
+    for (at++; at < argc && !flags->help; at++)
         argv[1 + n++] = argv[at];
     *n_words = n;
     return true;
+}
+
+/* -------------------------------------------------------------- help ---- */
+
+void
+cpprof__print_flag(const struct cpprof__flag *flag, const char *dash,
+                   bool whole)
+{
+    const char *argument = flag->argument ? flag->argument : "";
+    const char *line = flag->text;
+    int n = printf("  %s%s%s", dash, flag->name, argument);
+
+    if (n >= TEXT_COLUMN) {
+        putchar('\n');
+        n = 0;
+    }
+    do {
+        int length = (int)strcspn(line, "\n");
+
+        printf("%*s%.*s\n", TEXT_COLUMN - n, "", length, line);
+        line += length + (line[length] == '\n');
+        n = 0;
+    } while (whole && *line);
+}
+
+void
+cpprof__print_flags(const struct cpprof__flag *row, bool whole)
+{
+    for (; row->name && row->kind != CPPROF__FLAG_TOPIC; row++)
+        if (row->kind == CPPROF__FLAG_TEXT)
+            fputs(row->text, stdout);
+        else
+            cpprof__print_flag(row, row->format ? "" : "-", whole);
 }

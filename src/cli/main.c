@@ -3,8 +3,8 @@
  * The command: a table of words. A flag, or the name of a file, begins a report
  * in the syntax of `go tool pprof`.
  */
-#include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/messages.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,47 +26,49 @@ version(int argc, char **argv)
     return CPPROF__EXIT_OK;
 }
 
-static const struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *use;
-    const char *summary; /* NULL: another name of the one above */
-    bool has_help;       /* of its own: -help */
-} commands[] = {
+const struct cpprof__command cpprof__commands[] = {
     {"record", cpprof__cli_record, "record [flags] -- CMD ARGS",
-     "run a program and write its profiles", true},
+     "run a program and write its profiles", cpprof__record_flag_table},
     {"leaks", cpprof__cli_leaks, "leaks [flags] -- CMD ARGS",
-     "run a program and print what it did not free", true},
+     "run a program and print what it did not free", cpprof__leaks_flag_table},
     {"merge", cpprof__cli_report, "merge [-output=FILE] FILE...",
-     "write the sum of profiles as a profile; same as -proto", false},
+     "write the sum of profiles as a profile; same as -proto", NULL},
     {"convert", cpprof__cli_convert, "convert [flags] [FILE ...]",
-     "write profiles in another format", true},
+     "write profiles in another format", cpprof__convert_flag_table},
     {"help", help, "help [COMMAND|TOPIC]",
-     "print this, or more on a command or topic", false},
-    {"-h", help, NULL, NULL, false},
-    {"-help", help, NULL, NULL, false},
-    {"--help", help, NULL, NULL, false},
-    {"version", version, "version", "print the version", false},
-    {"-version", version, NULL, NULL, false},
-    {"--version", version, NULL, NULL, false},
+     "print this, or more on a command or topic", NULL},
+    {"-h", help, NULL, NULL, NULL},
+    {"-help", help, NULL, NULL, NULL},
+    {"--help", help, NULL, NULL, NULL},
+    {"version", version, "version", "print the version", NULL},
+    {"-version", version, NULL, NULL, NULL},
+    {"--version", version, NULL, NULL, NULL},
+    {"complete", cpprof__cli_complete, NULL, NULL, NULL},
+    {0},
 };
-#define N_COMMANDS (sizeof commands / sizeof commands[0])
+
+static const struct cpprof__command *
+find(const char *name)
+{
+    const struct cpprof__command *c = cpprof__commands;
+
+    while (c->name && strcmp(c->name, name) != 0)
+        c++;
+    return c->name ? c : NULL;
+}
 
 /* On a topic; or on all of reports, for the names of reports and "report". */
 static int
 help_on(const char *word)
 {
-    size_t i;
-
     if (cpprof__help_topic(word) ||
         (*word == '-' && cpprof__help_flag(word + 1 + (word[1] == '-'))))
         return CPPROF__EXIT_OK;
-    for (i = 0; i < N_COMMANDS; i++)
-        if (strcmp(word, commands[i].name) == 0 ||
-            cpprof__cli_is_report(word) || strcmp(word, "report") == 0) {
-            cpprof__cli_report_help();
-            return CPPROF__EXIT_OK;
-        }
+    if (find(word) || cpprof__cli_is_report(word) ||
+        strcmp(word, "report") == 0) {
+        cpprof__cli_report_help();
+        return CPPROF__EXIT_OK;
+    }
     if (cpprof__help_flag(word))
         return CPPROF__EXIT_OK;
     return cpprof__cli_fail("no help on \"%s\"; see cpprof help", word);
@@ -75,21 +77,18 @@ help_on(const char *word)
 static int
 help(int argc, char **argv)
 {
-    char *ask[] = {NULL, "-help", NULL};
-    size_t i;
+    const struct cpprof__command *c = argc > 1 ? find(argv[1]) : NULL;
+    char *ask[] = {argv[argc > 1], "-help", NULL};
 
-    for (i = 0; argc > 1 && i < N_COMMANDS; i++)
-        if (commands[i].has_help && strcmp(argv[1], commands[i].name) == 0) {
-            ask[0] = argv[1];
-            return commands[i].run(2, ask);
-        }
+    if (c && c->flags)
+        return c->run(2, ask);
     if (argc > 1)
         return help_on(argv[1]);
     puts("usage: cpprof COMMAND\n"
          "       cpprof [-FORMAT] [flags] [BINARY] SOURCE...\n");
-    for (i = 0; i < N_COMMANDS; i++)
-        if (commands[i].summary)
-            printf("  %-28s %s\n", commands[i].use, commands[i].summary);
+    for (c = cpprof__commands; c->name; c++)
+        if (c->summary)
+            printf("  %-28s %s\n", c->use, c->summary);
     printf("  %-28s %s\n  %-28s %s\n", "FORMAT [flags] SOURCE...",
            "print a report, such as top; same as -FORMAT",
            "FORMAT [flags] RE SOURCE...",
@@ -103,13 +102,12 @@ help(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-    size_t i;
+    const struct cpprof__command *c = argc > 1 ? find(argv[1]) : NULL;
 
     if (argc < 2)
         return cpprof__cli_fail("no command given; see cpprof help");
-    for (i = 0; i < N_COMMANDS; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+    if (c)
+        return c->run(argc - 1, argv + 1);
     if (cpprof__cli_is_report(argv[1]))
         return cpprof__cli_report(argc - 1, argv + 1);
     /* "FILE -top", or a FILE for the shell. */

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """What completions/ offers, help tells and the manual describes is what cpprof
-takes, in all shells the same. The flags are those of `cpprof help flags`, which
-prints the table that they are parsed by.
+takes, in all shells the same: they ask `cpprof complete`. The flags are those
+of `cpprof help flags`, which prints the table that they are parsed by.
 
     completions.py CPPROF       TAP
 """
 import os
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "completions")
@@ -31,9 +35,8 @@ def skip(name, why):
     print("ok %d - %s # SKIP %s" % (len(checks), name, why))
 
 
-def read(name):
-    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
-        return file.read()
+PATH = dict(os.environ, PATH=os.path.dirname(cpprof) + ":" +
+            os.environ["PATH"])
 
 
 def bash(*words):
@@ -43,22 +46,43 @@ def bash(*words):
               'printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(
         ["bash", "-c", script, "bash", os.path.join(FOLDER, "cpprof.bash")] +
-        list(words), capture_output=True, text=True, check=False)
+        list(words), capture_output=True, text=True, check=False, env=PATH)
     return done.stdout.split()
 
 
-def flags_of_fish():
-    return set(re.findall(r" -o (\w+)", read("cpprof.fish")))
+def fish(line):
+    """The same of fish, of a whole line."""
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", 'source "$argv[1]"; '
+         'complete -C "$argv[2]"', os.path.join(FOLDER, "cpprof.fish"), line],
+        capture_output=True, text=True, check=False, env=PATH)
+    return [found.split("\t")[0] for found in done.stdout.splitlines()]
 
 
-def flags_of_zsh():
-    text = read("_cpprof")
-    found = set(re.findall(r"^    '-(\w+)", text, re.M))
-    for name in ("formats", "searches"):
-        block = re.search(r"^  %s=\(\n(.*?)^  \)" % name, text,
-                          re.S | re.M).group(1)
-        found |= set(re.findall(r"'(\w+):", block))
-    return found
+def zsh(line):
+    """What zsh lists for a line, at a terminal of its own."""
+    setup = ("stty rows 400 cols 200; autoload -U compinit; compinit -u -D; "
+             "fpath=(%s $fpath); autoload -U _cpprof; compdef _cpprof cpprof; "
+             "LISTMAX=0 PS1='rea''dy> '\n" % FOLDER)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe("zsh", ["zsh", "-f", "-i"], dict(PATH, TERM="dumb"))
+    seen, start = b"", 0
+    os.write(terminal, setup.encode())
+    steps = [(b"ready> ", line + "\t"), (b"\x07", "\t"), (None, "")]
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if select.select([terminal], [], [], 1)[0]:
+            seen += os.read(terminal, 65536)
+        elif steps[0][0] is None:
+            break
+        if steps[0][0] and steps[0][0] in seen[start:]:
+            start = seen.index(steps[0][0], start) + len(steps[0][0])
+            os.write(terminal, steps.pop(0)[1].encode())
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    return seen[start:].decode(errors="replace")
 
 
 def refused(flag):
@@ -96,6 +120,9 @@ def test_manual(known):
               not re.search(r"(?<!\w)%s\b" % flag, lines) and
               not re.search(r"^\.Fl %s\b" % flag, text, re.M)]
     check("the manual describes every flag", not silent, silent)
+    told = set(re.findall(r"Fl (\w+)", text.split(".Sh REPORT FLAGS")[1]))
+    wrong = sorted(told - set(known) - {"x"})
+    check("and none that is not there", not wrong, wrong)
     commands = re.findall(r"^  (\w+) ", said("help").split("\n\n")[1], re.M)
     silent = [word for word in commands if word != "FORMAT" and
               not re.search(r"^\.(Ss|Cm) %s\b" % word, text, re.M)]
@@ -103,16 +130,28 @@ def test_manual(known):
 
 
 def main():
-    known = dict(re.findall(r"^  -(\w+)[=.]* +(.*)$", said("help", "flags"),
+    known = dict(re.findall(r"^  -(\w+)\S* +(.*)$", said("help", "flags"),
                             re.M))
     flags = {word.strip("-=") for word in bash("cpprof", "-")}
     check("bash completes all flags",
           flags == set(known) - UNDONE | {"help"}, flags ^ set(known))
     wrong = [flag for flag in sorted(known) if refused(flag)]
     check("cpprof takes them", len(known) > 60 and not wrong, wrong)
-    check("fish completes the same", flags_of_fish() == flags,
-          flags_of_fish() ^ flags)
-    check("and zsh", flags_of_zsh() == flags, flags_of_zsh() ^ flags)
+    if shutil.which("fish"):
+        found = {word.strip("-=") for word in fish("cpprof -")}
+        check("fish completes the same", found == flags, found ^ flags)
+    else:
+        skip("fish completes the same", "no fish here")
+    if shutil.which("zsh"):
+        found = zsh("cpprof -")
+        missing = [flag for flag in flags
+                   if not re.search(r"-%s\b" % flag, found)]
+        check("and zsh", not missing, missing, found[-3000:])
+    else:
+        skip("and zsh", "no zsh here")
+    if shutil.which("fish"):
+        check("files come behind flags in fish, too",
+              "-output=/etc/passwd" in fish("cpprof -output=/etc/passw"))
     check("a flag is completed", bash("cpprof", "-diff") == ["-diff_base="])
     check("and its value",
           bash("cpprof", "-symbolize", "=", "fa") == ["fastlocal"])
@@ -131,11 +170,12 @@ def main():
         wanted = set(re.findall(r"^  (-\w+)", text, re.M))
         got = {word.rstrip("=") for word in bash("cpprof", command, "-")}
         check("%s has flags of its own" % command,
-              wanted and got - {"--"} == wanted, got ^ wanted)
+              wanted and got - {"-help"} == wanted, got ^ wanted)
     check("values of -sample_index are sample types",
           "inuse_space" in bash("cpprof", "-sample_index", "=", ""))
     check("and of convert -to its forms",
-          bash("cpprof", "convert", "-to=pe") == ["perf-script"])
+          bash("cpprof", "convert", "-to", "=", "pe") == ["perf-script"] and
+          bash("cpprof", "convert", "-to=pe") == ["-to=perf-script"])
     check("a command is completed", "record" in bash("cpprof", "rec"))
     check("and a topic of help", bash("cpprof", "help", "fil") == ["filters"])
     check("files come behind flags",

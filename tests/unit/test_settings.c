@@ -43,7 +43,7 @@ has_value(const struct cpprof__settings *s, const char *name,
           const char *expected)
 {
     char text[CPPROF__SETTING_TEXT];
-    const struct cpprof__setting *setting = cpprof__setting_find(name);
+    const struct cpprof__flag *setting = cpprof__setting_find(name);
 
     assert_non_null(setting);
     assert_string_equal(cpprof__setting_get(s, setting, text), expected);
@@ -52,15 +52,18 @@ has_value(const struct cpprof__settings *s, const char *name,
 static void
 table_is_sorted_and_found_by_name(void **state)
 {
-    const struct cpprof__setting *s = cpprof__settings_table;
+    const struct cpprof__flag *s;
     size_t i;
 
     (void)state;
-    for (i = 0; i < CPPROF__N_SETTINGS; i++) {
-        assert_ptr_equal(cpprof__setting_find(s[i].name), &s[i]);
+    for (i = 0; (s = cpprof__setting(i)) != NULL; i++) {
+        assert_ptr_equal(cpprof__setting_find(s->name), s);
         if (i)
-            assert_true(strcmp(s[i - 1].name, s[i].name) < 0);
+            assert_true(strcmp(cpprof__setting(i - 1)->name, s->name) < 0);
     }
+    assert_int_equal(i, 33);
+    assert_null(cpprof__setting_find("inuse_space"));
+    assert_null(cpprof__setting_find("base"));
     assert_null(cpprof__setting_find("nosuch"));
     assert_null(cpprof__setting_find(""));
 }
@@ -68,7 +71,7 @@ table_is_sorted_and_found_by_name(void **state)
 static void
 choice_is_found_by_its_words(void **state)
 {
-    const struct cpprof__setting *s = cpprof__setting_find("lines");
+    const struct cpprof__flag *s = cpprof__setting_find("lines");
 
     (void)state;
     assert_string_equal(s->name, "granularity");

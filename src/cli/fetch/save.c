@@ -6,7 +6,7 @@
  */
 #include "cli/fetch/origins.h"
 
-#include "cli/cli.h"
+#include "cli/messages.h"
 
 #include <errno.h>
 #include <fcntl.h>

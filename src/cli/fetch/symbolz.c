@@ -3,9 +3,9 @@
  * Names from the server that a profile came from: a list of addresses is
  * posted, "0xADDRESS NAME" lines come back. Source: internal/symbolz.
  */
-#include "cli/cli.h"
 #include "cli/fetch/origins.h"
 #include "cli/fetch/request.h"
+#include "cli/messages.h"
 #include "cli/terminal.h"
 
 #include <cpprof/profile_change.h>

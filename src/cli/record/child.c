@@ -7,7 +7,7 @@
 
 #include "arch/clock.h"
 
-#include "cli/cli.h"
+#include "cli/messages.h"
 #include "cli/record/preflight.h"
 
 #include <errno.h>

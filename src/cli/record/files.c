@@ -2,7 +2,7 @@
 /* From a recording to files: the CPU profiles, and then the other kinds. */
 #include "cli/record/output.h"
 
-#include "cli/cli.h"
+#include "cli/messages.h"
 
 #include <inttypes.h>
 #include <stdio.h>

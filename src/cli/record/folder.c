@@ -6,7 +6,7 @@
  */
 #include "cli/record/record.h"
 
-#include "cli/cli.h"
+#include "cli/messages.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 #include "cli/record/output.h"
 
-#include "cli/cli.h"
+#include "cli/messages.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  */
 #include "cli/record/record.h"
 
-#include "cli/cli.h"
+#include "cli/messages.h"
 
 #include <cpprof/profile.h>
 #include <cpprof/profile_change.h>

@@ -7,13 +7,34 @@
  * pointer to it is left or not. The command has to end by itself and well, or
  * there is no verdict.
  */
-#include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/messages.h"
 #include "cli/record/record.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 #define EXIT_LEAKS 1
+
+#define FLAG(of, word, member, value, can_be, help)                            \
+    CPPROF__FLAG(of, word, struct cpprof__record_flags, member, value, can_be, \
+                 help)
+
+const struct cpprof__flag cpprof__leaks_flag_table[] = {
+    FLAG(STRING, "min", min, " BYTES", NULL,
+         "stacks that hold less are passed over (1)"),
+    FLAG(STRING, "ignore", ignore, " RE", NULL,
+         "so are those with a function that matches"),
+    FLAG(INT, "n", max_lines, " LINES", NULL,
+         "lines that are printed at most (10)"),
+    FLAG(STRING, "o", out, " FILE", ":files", "the profile (heap.pb.gz)"),
+    FLAG(STRING, "heap", heap, " BYTES", NULL,
+         "sample one allocation in BYTES; 1: all (1)"),
+    FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
+         "full, functions or none (full)"),
+    {0},
+};
 
 static void
 print_help(void)
@@ -24,16 +45,11 @@ print_help(void)
         "Runs CMD, writes what it allocated, and prints what of it was still\n"
         "in use at the end, a line for each stack. Memory is not searched for\n"
         "pointers: what is kept on purpose is printed, too. Processes that\n"
-        "CMD starts get profiles beside FILE and have no part in the verdict.\n"
-        "\n"
-        "  -min BYTES     stacks that hold less are passed over (1)\n"
-        "  -ignore RE     so are those with a function that matches\n"
-        "  -n LINES       lines that are printed at most (10)\n"
-        "  -o FILE        the profile (heap.pb.gz)\n"
-        "  -heap BYTES    sample one allocation in BYTES; 1: all (1)\n"
-        "\n"
-        "Exit status: 0 nothing, 1 something was in use, 2 there is no\n"
-        "verdict: CMD could not be run, failed, or the profile not written.");
+        "CMD starts get profiles beside FILE and have no part in the "
+        "verdict.\n");
+    cpprof__print_flags(cpprof__leaks_flag_table, true);
+    puts("\nExit status: 0 nothing, 1 something was in use, 2 there is no\n"
+         "verdict: CMD could not be run, failed, or the profile not written.");
 }
 
 static int
@@ -58,31 +74,22 @@ judge(struct cpprof__record_options *options)
 int
 cpprof__cli_leaks(int argc, char **argv)
 {
-    struct cpprof__record_options options = {.kinds = CPPROF__RECORD_HEAP,
-                                             .is_verdict = true,
-                                             .min_bytes = 1,
-                                             .max_lines = 10};
-    struct cpprof__record_flags w = {.heap = "1"};
-    const struct cpprof__flag flags[] = {
-        {"min", CPPROF__FLAG_STRING, &w.min},
-        {"ignore", CPPROF__FLAG_STRING, &options.ignore},
-        {"n", CPPROF__FLAG_INT, &options.max_lines},
-        {"o", CPPROF__FLAG_STRING, &w.out},
-        {"heap", CPPROF__FLAG_STRING, &w.heap},
-        {"symbolize", CPPROF__FLAG_STRING, &w.symbolize},
-        {0},
-    };
-    bool help;
+    struct cpprof__record_options options = {
+        .kinds = CPPROF__RECORD_HEAP, .is_verdict = true, .min_bytes = 1};
+    struct cpprof__record_flags w = {.heap = "1", .max_lines = 10};
+    struct cpprof__flags flags = {.table = cpprof__leaks_flag_table,
+                                  .into = &w};
     int n_used;
 
-    if (!cpprof__cli_flags(argc, argv, flags, &n_used, &help))
+    if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
         return CPPROF__EXIT_ERROR;
-    if (help) {
+    if (flags.help) {
         print_help();
         return CPPROF__EXIT_OK;
     }
     if (!cpprof__record_understand(&w, &options))
         return CPPROF__EXIT_ERROR;
+    options.max_lines = w.max_lines;
     if (options.max_lines < 0)
         return cpprof__cli_fail("leaks: -n takes 0 or more, not %d",
                                 options.max_lines);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/record/output.h"
 
-#include "cli/cli.h"
+#include "cli/messages.h"
 
 #include <stdlib.h>
 #include <string.h>

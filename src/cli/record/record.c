@@ -10,11 +10,13 @@
  */
 #include "cli/record/record.h"
 
-#include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/messages.h"
 #include "cli/record/preflight.h"
 
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,51 +34,68 @@
 /* Stacks that get a line each of what is in use at the end. */
 #define LINES_MAX 10
 
+#define FLAG(of, word, member, value, can_be, help)                            \
+    CPPROF__FLAG(of, word, struct cpprof__record_flags, member, value, can_be, \
+                 help)
+#define TEXT(lines)                                                            \
+    {                                                                          \
+        .name = "", .kind = CPPROF__FLAG_TEXT, .text = lines                   \
+    }
+
+const struct cpprof__flag cpprof__record_flag_table[] = {
+    FLAG(STRING, "t", kinds, " KINDS", "cpu heap block mutex wall offcpu",
+         "of cpu, heap, block, mutex, and wall or offcpu, as in\n"
+         "cpu,heap (cpu)"),
+    FLAG(STRING, "o", out, " FILE", ":files",
+         "the profile (cpu.pb.gz, heap.pb.gz); of several, %k in\n"
+         "it is the kind, or else it gets one: FILE.cpu"),
+    FLAG(STRING, "duration", duration, " S", NULL,
+         "stop and write after S seconds; CMD runs on"),
+    FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
+         "full, functions or none (full)"),
+    FLAG(BOOL, "legacy", legacy, NULL, NULL,
+         "in the forms of 2016: of the CPU profile the binary\n"
+         "one of gperftools, of others text with addresses"),
+    TEXT("\nOf CPU profiles:\n"),
+    FLAG(STRING, "F", rate, " HZ", NULL,
+         "samples per second of CPU time, 1 to 10000 (100)"),
+    FLAG(STRING, "e", engine, " ENGINE", "auto perf timer itimer",
+         "auto, perf, timer or itimer (auto)"),
+    FLAG(STRING, "depth", depth, " N", NULL,
+         "frames kept of a stack, 1 to 1024 (128)"),
+    TEXT("\nOf heap profiles, which end with a line for each of the stacks "
+         "that\nhold most at the end:\n"),
+    FLAG(STRING, "heap", heap, " BYTES", NULL,
+         "sample one allocation in BYTES, as in 64k (512k); 1: all"),
+    FLAG(BOOL, "peak", peak, NULL, NULL,
+         "in use when it was most, and not at the end"),
+    FLAG(BOOL, "labels", labels, NULL, NULL,
+         "with the labels of threads; of waits, too"),
+    TEXT("\nOf block profiles, where threads waited, and mutex profiles, who "
+         "held\nthe locks that they waited for:\n"),
+    FLAG(STRING, "block", block, " NS", NULL,
+         "sample one wait in NS nanoseconds (10000); 1: all"),
+    FLAG(STRING, "mutex", mutex, " N", NULL,
+         "follow one wait for a lock of N (1)"),
+    TEXT("\nOf wall profiles, where all threads were, and offcpu profiles, "
+         "where\nthey were while they did not run:\n"),
+    FLAG(STRING, "wall", wall, " HZ", NULL,
+         "samples per second and thread, 1 to 1000 (100)"),
+    {0},
+};
+
 static void
 print_help(void)
 {
-    puts(
-        "usage: cpprof record [flags] -- CMD ARGS\n"
-        "\n"
-        "Runs CMD, passes on its exit status, and writes where its CPU time\n"
-        "went, where it allocated memory, or where its threads waited;\n"
-        "processes that it starts get files of their own beside FILE.\n"
-        "\n"
-        "  -t KINDS       of cpu, heap, block, mutex, and wall or offcpu, as "
-        "in\n"
-        "                 cpu,heap (cpu)\n"
-        "  -o FILE        the profile (cpu.pb.gz, heap.pb.gz); of several, %k\n"
-        "                 in it is the kind, or else it gets one: FILE.cpu\n"
-        "  -duration S    stop and write after S seconds; CMD runs on\n"
-        "  -symbolize HOW full, functions or none (full)\n"
-        "  -legacy        in the forms of 2016: of the CPU profile the binary\n"
-        "                 one of gperftools, of others text with addresses\n"
-        "\n"
-        "Of CPU profiles:\n"
-        "  -F HZ          samples per second of CPU time, 1 to 10000 (100)\n"
-        "  -e ENGINE      auto, perf, timer or itimer (auto)\n"
-        "  -depth N       frames kept of a stack, 1 to 1024 (128)\n"
-        "\n"
-        "Of heap profiles, which end with a line for each of the stacks that\n"
-        "hold most at the end:\n"
-        "  -heap BYTES    sample one allocation in BYTES, as in 64k (512k);\n"
-        "                 1: all\n"
-        "  -peak          in use when it was most, and not at the end\n"
-        "  -labels        with the labels of threads; of waits, too\n"
-        "\n"
-        "Of block profiles, where threads waited, and mutex profiles, who "
-        "held\n"
-        "the locks that they waited for:\n"
-        "  -block NS      sample one wait in NS nanoseconds (10000); 1: all\n"
-        "  -mutex N       follow one wait for a lock of N (1)\n"
-        "\n"
-        "Of wall profiles, where all threads were, and offcpu profiles, where\n"
-        "they were while they did not run:\n"
-        "  -wall HZ       samples per second and thread, 1 to 1000 (100)\n"
-        "\n"
-        "Of a script that Lua 5.4, 5.1 or LuaJIT runs, beside cpu, wall and\n"
-        "offcpu: vm.pb.gz, or FILE.vm, by line of the script and wall time;\n"
-        "the same of one that Python 3.11 runs.");
+    puts("usage: cpprof record [flags] -- CMD ARGS\n"
+         "\n"
+         "Runs CMD, passes on its exit status, and writes where its CPU time\n"
+         "went, where it allocated memory, or where its threads waited;\n"
+         "processes that it starts get files of their own beside FILE.\n");
+    cpprof__print_flags(cpprof__record_flag_table, true);
+    puts("\nOf a script that Lua 5.4, 5.1 or LuaJIT runs, beside cpu, wall "
+         "and\noffcpu: vm.pb.gz, or FILE.vm, by line of the script and wall "
+         "time;\nthe same of one that Python 3.11 runs.");
 }
 
 static bool
@@ -197,6 +216,10 @@ cpprof__record_understand(const struct cpprof__record_flags *w,
     unsigned number;
     int64_t heap_rate;
 
+    o->peak = w->peak;
+    o->labels = w->labels;
+    o->legacy = w->legacy;
+    o->ignore = w->ignore;
     o->engine = w->engine;
     o->out = w->out;
     o->heap_rate = w->heap;
@@ -311,29 +334,13 @@ cpprof__cli_record(int argc, char **argv)
     struct cpprof__record_options options = {
         .kinds = CPPROF__RECORD_CPU, .min_bytes = 1, .max_lines = LINES_MAX};
     struct cpprof__record_flags w = {0};
-    const struct cpprof__flag flags[] = {
-        {"F", CPPROF__FLAG_STRING, &w.rate},
-        {"o", CPPROF__FLAG_STRING, &w.out},
-        {"duration", CPPROF__FLAG_STRING, &w.duration},
-        {"e", CPPROF__FLAG_STRING, &w.engine},
-        {"depth", CPPROF__FLAG_STRING, &w.depth},
-        {"symbolize", CPPROF__FLAG_STRING, &w.symbolize},
-        {"t", CPPROF__FLAG_STRING, &w.kinds},
-        {"heap", CPPROF__FLAG_STRING, &w.heap},
-        {"block", CPPROF__FLAG_STRING, &w.block},
-        {"mutex", CPPROF__FLAG_STRING, &w.mutex},
-        {"wall", CPPROF__FLAG_STRING, &w.wall},
-        {"peak", CPPROF__FLAG_BOOL, &options.peak},
-        {"labels", CPPROF__FLAG_BOOL, &options.labels},
-        {"legacy", CPPROF__FLAG_BOOL, &options.legacy},
-        {0},
-    };
-    bool help;
+    struct cpprof__flags flags = {.table = cpprof__record_flag_table,
+                                  .into = &w};
     int n_used;
 
-    if (!cpprof__cli_flags(argc, argv, flags, &n_used, &help))
+    if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
         return CPPROF__EXIT_ERROR;
-    if (help) {
+    if (flags.help) {
         print_help();
         return CPPROF__EXIT_OK;
     }

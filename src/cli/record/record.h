@@ -197,7 +197,9 @@ cpprof__record_run(struct cpprof__record_options *options, bool pass_on);
  * meaning; false after printing what is wrong with them. */
 struct cpprof__record_flags {
     const char *rate, *out, *duration, *engine, *depth, *symbolize;
-    const char *kinds, *heap, *block, *mutex, *wall, *min;
+    const char *kinds, *heap, *block, *mutex, *wall, *min, *ignore;
+    bool peak, labels, legacy;
+    int max_lines; /* of leaks */
 };
 bool
 cpprof__record_understand(const struct cpprof__record_flags *words,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Help on words: of the shell, and flags of the command line. */
+/*
+ * Help on reports: of the shell, and of the command line by topic, or on a
+ * flag. All of it is what the table of flags says.
+ */
 #include "cli/report/help.h"
 
 #include "cli/commands.h"
@@ -7,35 +10,11 @@
 
 #include <string.h>
 
-const char *
-cpprof__help_command(size_t i)
-{
-    return cpprof__help_commands[i].name;
-}
-
-static const struct cpprof__help_command_text *
-find_command(const char *name)
-{
-    const struct cpprof__help_command_text *c = cpprof__help_commands;
-
-    while (c->name && strcmp(c->name, name) != 0)
-        c++;
-    return c->name ? c : NULL;
-}
-
-static const struct cpprof__help_option_text *
-find_option(const struct cpprof__help_option_text *o, const char *name)
-{
-    while (o->name && strcmp(o->name, name) != 0)
-        o++;
-    return o->name ? o : NULL;
-}
-
 /* ------------------------------------------------------------ of one ---- */
 
 /* The line that a command is, its name left out. */
 static const char *
-words_of(enum cpprof__help_use use)
+words_of(enum cpprof__report_use use)
 {
     switch (use) {
     case CPPROF__USE_TABLE:
@@ -58,7 +37,7 @@ words_of(enum cpprof__help_use use)
 }
 
 static void
-print_use(FILE *out, const char *name, enum cpprof__help_use use)
+print_use(FILE *out, const char *name, enum cpprof__report_use use)
 {
     const char *words = words_of(use);
 
@@ -82,7 +61,7 @@ print_use(FILE *out, const char *name, enum cpprof__help_use use)
         fputs("    FILE  where the report goes; or | and a program\n", out);
 }
 
-/* ------------------------------------------------------------ of all ---- */
+/* ------------------------------------------------------- of the shell ---- */
 
 /* The first line of text. */
 static void
@@ -92,90 +71,134 @@ print_short(FILE *out, const char *indent, const char *name, const char *text)
             text);
 }
 
+/* An option that is one of several words, and these. */
 static void
-print_groups(FILE *out)
+print_group(FILE *out, const struct cpprof__flag *option)
 {
-    const struct cpprof__setting *s = cpprof__settings_table;
-    const char *const *choice;
+    const struct cpprof__flag *word;
     size_t i;
 
-    fputs("  Options that are one of several words:\n", out);
-    for (i = 0; i < CPPROF__N_SETTINGS; i++) {
-        if (!s[i].choices)
-            continue;
-        print_short(out, "", s[i].name, "");
-        for (choice = s[i].choices; *choice; choice++)
-            print_short(out, "  ", *choice,
-                        find_option(cpprof__help_options, *choice)->text);
-    }
+    print_short(out, "", option->name, "");
+    for (i = 0; (word = cpprof__report_choice(option->name, i)) != NULL; i++)
+        print_short(out, "  ", word->name, word->text);
 }
 
 static void
 print_all(FILE *out)
 {
-    const struct cpprof__help_command_text *c = cpprof__help_commands;
-    const struct cpprof__setting *s = cpprof__settings_table;
+    const struct cpprof__flag *row;
     size_t i;
 
     fputs("  Commands:\n", out);
-    for (; c->name; c++)
-        print_short(out, "", c->name, c->text);
+    for (i = 0; (row = cpprof__report_flag_by_name(i)) != NULL; i++)
+        if (row->format)
+            print_short(out, "", row->name, row->text);
     print_short(out, "", "o/options", "The options and their values");
     print_short(out, "", "q/quit/exit/^D", "The end");
     fputs("\n  Options:\n", out);
-    for (i = 0; i < CPPROF__N_SETTINGS; i++)
-        if (!s[i].choices)
-            print_short(out, "", s[i].name,
-                        find_option(cpprof__help_options, s[i].name)->text);
-    fputs("\n", out);
-    print_groups(out);
+    for (i = 0; (row = cpprof__setting(i)) != NULL; i++)
+        if (row->kind != CPPROF__FLAG_CHOICE)
+            print_short(out, "", row->name, row->text);
+    fputs("\n  Options that are one of several words:\n", out);
+    for (i = 0; (row = cpprof__setting(i)) != NULL; i++)
+        if (row->kind == CPPROF__FLAG_CHOICE)
+            print_group(out, row);
     fputs("  :   no focus, ignore, hide, tagfocus, tagignore\n\n"
           "  help WORD tells more of a command or an option\n",
           out);
 }
 
+static void
+print_one(FILE *out, const struct cpprof__flag *flag)
+{
+    size_t n = strlen(flag->text);
+
+    fputs(flag->text, out);
+    if (!n || flag->text[n - 1] != '\n')
+        fputc('\n', out);
+    if (flag->format)
+        print_use(out, flag->name, flag->format->use);
+}
+
 bool
 cpprof__help_word(FILE *out, const char *word)
 {
-    const struct cpprof__help_command_text *c = find_command(word);
-    const struct cpprof__help_option_text *o =
-        find_option(cpprof__help_options, word);
+    const struct cpprof__flag *flag = cpprof__report_flag(word);
 
-    if (!*word) {
+    if (!*word)
         print_all(out);
-    } else if (c) {
-        fprintf(out, "%s\n", c->text);
-        print_use(out, word, c->use);
-    } else if (o) {
-        fprintf(out, "%s", o->text);
-    } else {
+    else if (flag && (flag->format || cpprof__setting_find(word)))
+        print_one(out, flag);
+    else
         return false;
-    }
     return true;
 }
+
+/* ------------------------------------------------- of the command line ---- */
 
 bool
 cpprof__help_flag(const char *name)
 {
-    const struct cpprof__help_option_text *o =
-        find_option(cpprof__help_flags, name);
+    const struct cpprof__flag *flag = cpprof__report_flag(name);
 
-    if (!o)
-        return *name && cpprof__help_word(stdout, name);
-    fputs(o->text, stdout);
-    return true;
+    if (flag)
+        print_one(stdout, flag);
+    return flag != NULL;
 }
 
-const char *
-cpprof__help_flag_text(const char *name)
+static void
+print_topic(const struct cpprof__flag *topic)
 {
-    const struct cpprof__help_command_text *c = find_command(name);
-    const struct cpprof__help_option_text *o =
-        find_option(cpprof__help_options, name);
+    fputs(topic->text, stdout);
+    cpprof__print_flags(topic + 1, false);
+}
 
-    if (c)
-        return c->text;
-    if (!o)
-        o = find_option(cpprof__help_flags, name);
-    return o ? o->text : "";
+void
+cpprof__cli_report_help(void)
+{
+    const struct cpprof__flag *row = cpprof__report_flag_table;
+
+    puts("usage: cpprof -FORMAT [flags] [BINARY] SOURCE...\n"
+         "       cpprof FORMAT [flags] [BINARY] SOURCE...\n"
+         "       cpprof merge [-output=FILE] SOURCE...\n"
+         "       cpprof [flags] [BINARY] SOURCE...");
+    for (; row->name; row++) {
+        if (row->kind != CPPROF__FLAG_TOPIC)
+            continue;
+        printf("\n%s: %s\n\n", row->name, row->argument);
+        print_topic(row);
+    }
+}
+
+void
+cpprof__help_topics(void)
+{
+    const struct cpprof__flag *row = cpprof__report_flag_table;
+
+    puts("\nTopics for cpprof help:\n");
+    for (; row->name; row++)
+        if (row->kind == CPPROF__FLAG_TOPIC)
+            printf("  %-12s %s\n", row->name, row->argument);
+    puts("  flags        every flag of reports, in a line\n"
+         "  report       all of these in one piece\n"
+         "  -FLAG        a flag of reports by its name");
+}
+
+bool
+cpprof__help_topic(const char *word)
+{
+    const struct cpprof__flag *row = cpprof__report_flag_table;
+    size_t i;
+
+    if (strcmp(word, "flags") == 0) {
+        for (i = 0; (row = cpprof__report_flag_by_name(i)) != NULL; i++)
+            cpprof__print_flag(row, "-", false);
+        return true;
+    }
+    for (; row->name; row++)
+        if (row->kind == CPPROF__FLAG_TOPIC && strcmp(row->name, word) == 0) {
+            print_topic(row);
+            return true;
+        }
+    return false;
 }

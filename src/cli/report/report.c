@@ -5,8 +5,8 @@
  * Prepares the profile as the reference does (internal/driver/fetch.go) and
  * writes the report.
  */
-#include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/messages.h"
 #include "cli/output_file.h"
 #include "cli/report/graphviz.h"
 #include "cli/report/report_flags.h"

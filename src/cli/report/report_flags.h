@@ -3,8 +3,8 @@
 #ifndef CLI_REPORT_WORDS_H
 #define CLI_REPORT_WORDS_H
 
-#include "cli/cli.h"
 #include "cli/fetch/origins.h"
+#include "cli/report/flag_table.h"
 #include "cli/report/symbols.h"
 
 #include <cpprof/report.h>
@@ -21,8 +21,12 @@ struct cpprof__report_flags {
     const char *binary;      /* instead of the first mapping's file, or NULL */
     const char *build_id;    /* instead of its build id, or NULL */
     const char *add_comment; /* or NULL */
-    struct cpprof__flag_list bases; /* what to compare with; to be freed */
-    bool diff_base;                 /* bases are of -diff_base */
+    struct cpprof__flag_list bases;      /* what to compare with; to be freed */
+    bool diff_base;                      /* bases are of -diff_base */
+    struct cpprof__flag_list diff_bases; /* as given, until they are bases */
+    const char *symbolize_text, *granularity, *sort; /* as given */
+    const char *http;                                /* as given, and refused */
+    bool no_browser;
     bool normalize;
     bool all_frames;  /* ignore drop_frames */
     bool interactive; /* no format: the shell */
@@ -40,22 +44,10 @@ bool
 cpprof__report_flags(int argc, char **argv, const char *command,
                      struct cpprof__report_flags *words);
 
-/* Call with every flag; a bool of it needs no value. */
-void
-cpprof__report_each_flag(void (*each)(void *ctx, const char *name,
-                                      bool is_bool),
-                         void *ctx);
-
-/* What a command of the shell is. */
-enum cpprof__report_command {
-    CPPROF__COMMAND_NONE = 0,
-    CPPROF__COMMAND_REPORT,
-    CPPROF__COMMAND_SEARCH, /* and wants a regular expression */
-};
-
-/* Choose the format that a word names. */
-enum cpprof__report_command
-cpprof__report_command(struct cpprof__report_flags *words, const char *name);
+/* Choose the format that a word names. Returns its row, NULL when it names
+ * none. */
+const struct cpprof__flag *
+cpprof__choose_format(struct cpprof__report_flags *words, const char *name);
 
 /* Print a report, to words->output or standard output. Changes the profile.
  * Returns the exit status. */

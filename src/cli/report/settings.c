@@ -9,93 +9,51 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const granularities[] = {
-    /* ORDER: enum cpprof_report_granularity */
-    "functions", "filefunctions", "files", "lines", "addresses", NULL};
-static const char *const sorts[] = {"cum", "flat", NULL};
-
-#define AT(member) offsetof(struct cpprof__report_flags, member)
-#define STRING(name)                                                           \
-    {                                                                          \
-#name, CPPROF__SETTING_STRING, AT(options.name), 0, NULL               \
-    }
-#define DOUBLE(name)                                                           \
-    {                                                                          \
-#name, CPPROF__SETTING_DOUBLE, AT(options.name), 0, NULL               \
-    }
-#define FLAG(name, mask)                                                       \
-    {                                                                          \
-#name, CPPROF__SETTING_FLAG, AT(options.flags), mask, NULL             \
-    }
-
-const struct cpprof__setting cpprof__settings_table[CPPROF__N_SETTINGS] = {
-    FLAG(call_tree, CPPROF_REPORT_CALL_TREE),
-    FLAG(compact_labels, CPPROF_REPORT_COMPACT_LABELS),
-    DOUBLE(divide_by),
-    FLAG(drop_negative, CPPROF_REPORT_DROP_NEGATIVE),
-    DOUBLE(edgefraction),
-    STRING(focus),
-    {"granularity", CPPROF__SETTING_CHOICE, AT(options.granularity), 0,
-     granularities},
-    STRING(hide),
-    STRING(ignore),
-    FLAG(intel_syntax, CPPROF_REPORT_INTEL_SYNTAX),
-    FLAG(mean, CPPROF_REPORT_MEAN),
-    {"nodecount", CPPROF__SETTING_INT, AT(options.nodecount), 0, NULL},
-    DOUBLE(nodefraction),
-    FLAG(noinlines, CPPROF_REPORT_NO_INLINES),
-    {"normalize", CPPROF__SETTING_BOOL, AT(normalize), 0, NULL},
-    {"output", CPPROF__SETTING_STRING, AT(output), 0, NULL},
-    STRING(prune_from),
-    FLAG(relative_percentages, CPPROF_REPORT_RELATIVE),
-    STRING(sample_index),
-    STRING(show),
-    STRING(show_from),
-    FLAG(showcolumns, CPPROF_REPORT_COLUMNS),
-    {"sort", CPPROF__SETTING_SORT, AT(options.flags), CPPROF_REPORT_CUM, sorts},
-    STRING(source_path),
-    STRING(tagfocus),
-    STRING(taghide),
-    STRING(tagignore),
-    STRING(tagleaf),
-    STRING(tagroot),
-    STRING(tagshow),
-    {"trim", CPPROF__SETTING_UNFLAG, AT(options.flags), CPPROF_REPORT_NO_TRIM,
-     NULL},
-    STRING(trim_path),
-    STRING(unit),
-};
-
 /* -------------------------------------------------------------- find ---- */
 
-static bool
-is_choice(const struct cpprof__setting *s, const char *name)
+const struct cpprof__flag *
+cpprof__setting(size_t i)
 {
-    const char *const *choice;
+    const struct cpprof__flag *flag;
+    size_t at;
 
-    for (choice = s->choices; choice && *choice; choice++)
-        if (strcmp(*choice, name) == 0)
-            return true;
-    return false;
-}
-
-const struct cpprof__setting *
-cpprof__setting_find(const char *name)
-{
-    const struct cpprof__setting *s = cpprof__settings_table;
-    size_t i;
-
-    for (i = 0; i < CPPROF__N_SETTINGS; i++)
-        if (strcmp(s[i].name, name) == 0 || is_choice(&s[i], name))
-            return &s[i];
+    for (at = 0; (flag = cpprof__report_flag_by_name(at)) != NULL; at++)
+        if (flag->in_shell && i-- == 0)
+            return flag;
     return NULL;
 }
 
-bool
-cpprof__setting_is_bool(const struct cpprof__setting *s, const char *name)
+const struct cpprof__flag *
+cpprof__setting_find(const char *name)
 {
-    return s->kind == CPPROF__SETTING_BOOL || s->kind == CPPROF__SETTING_FLAG ||
-           s->kind == CPPROF__SETTING_UNFLAG || strcmp(name, s->name) != 0;
+    const struct cpprof__flag *flag = cpprof__report_flag(name);
+
+    if (flag && flag->group)
+        flag = cpprof__report_flag(flag->group);
+    return flag && flag->in_shell &&
+                   (flag->kind == CPPROF__FLAG_CHOICE ||
+                    strcmp(flag->name, name) == 0)
+               ? flag
+               : NULL;
+}
+
+/* The words that an option is one of. */
+static const struct cpprof__flag *
+choice(const struct cpprof__flag *s, size_t i)
+{
+    return cpprof__report_choice(s->name, i);
+}
+
+static bool
+is_sort(const struct cpprof__flag *s)
+{
+    return strcmp(s->name, "sort") == 0;
+}
+
+bool
+cpprof__setting_is_bool(const struct cpprof__flag *s, const char *name)
+{
+    return cpprof__flag_is_bool(s) || strcmp(name, s->name) != 0;
 }
 
 /* --------------------------------------------------------------- set ---- */
@@ -179,10 +137,10 @@ set_double(double *at, const char *text, char reason[CPPROF__SETTING_TEXT])
 }
 
 static bool
-set_string(struct cpprof__settings *settings, const struct cpprof__setting *s,
+set_string(struct cpprof__settings *settings, const struct cpprof__flag *s,
            const char **at, const char *text, char reason[CPPROF__SETTING_TEXT])
 {
-    char **owned = &settings->owned[s - cpprof__settings_table];
+    char **owned = &settings->owned[s - cpprof__report_flag_table];
     char *copy = strdup(text);
 
     if (!copy) {
@@ -197,7 +155,7 @@ set_string(struct cpprof__settings *settings, const struct cpprof__setting *s,
 
 /* The bits of a flag; or bool. */
 static bool
-set_bool(struct cpprof__settings *settings, const struct cpprof__setting *s,
+set_bool(struct cpprof__settings *settings, const struct cpprof__flag *s,
          void *at, const char *text, char reason[CPPROF__SETTING_TEXT])
 {
     uint32_t *flags = &settings->report.options.flags;
@@ -208,9 +166,9 @@ set_bool(struct cpprof__settings *settings, const struct cpprof__setting *s,
                  "illegal value \"%.80s\" for bool variable", text);
         return false;
     }
-    if (s->kind == CPPROF__SETTING_BOOL)
+    if (s->kind == CPPROF__FLAG_BOOL)
         *(bool *)at = value;
-    else if (value == (s->kind == CPPROF__SETTING_FLAG))
+    else if (value == (s->kind == CPPROF__FLAG_BITS))
         *flags |= s->mask;
     else
         *flags &= ~s->mask;
@@ -218,22 +176,23 @@ set_bool(struct cpprof__settings *settings, const struct cpprof__setting *s,
 }
 
 static bool
-set_choice(struct cpprof__settings *settings, const struct cpprof__setting *s,
+set_choice(struct cpprof__settings *settings, const struct cpprof__flag *s,
            const char *text, char reason[CPPROF__SETTING_TEXT])
 {
     struct cpprof_report_options *o = &settings->report.options;
-    unsigned i;
+    const struct cpprof__flag *word;
+    size_t i;
 
-    if (!is_choice(s, text))
-        return refuse(reason, "invalid %s value %s", s->name, text);
-    for (i = 0; strcmp(s->choices[i], text) != 0;)
+    for (i = 0; (word = choice(s, i)) && strcmp(word->name, text) != 0;)
         i++;
-    if (s->kind == CPPROF__SETTING_CHOICE)
+    if (!word)
+        return refuse(reason, "invalid %s value %s", s->name, text);
+    if (!is_sort(s))
         o->granularity = (enum cpprof_report_granularity)i;
-    else if (i == 0)
-        o->flags |= s->mask;
+    else if (i == CPPROF__CUM)
+        o->flags |= CPPROF_REPORT_CUM;
     else
-        o->flags &= ~s->mask;
+        o->flags &= ~CPPROF_REPORT_CUM;
     return true;
 }
 
@@ -241,7 +200,7 @@ bool
 cpprof__setting_set(struct cpprof__settings *settings, const char *name,
                     const char *value, char reason[CPPROF__SETTING_TEXT])
 {
-    const struct cpprof__setting *s = cpprof__setting_find(name);
+    const struct cpprof__flag *s = cpprof__setting_find(name);
     bool on;
     void *at;
 
@@ -255,14 +214,13 @@ cpprof__setting_set(struct cpprof__settings *settings, const char *name,
         return refuse(reason, "unknown config field %s", name, NULL);
     at = (char *)&settings->report + s->offset;
     switch (s->kind) {
-    case CPPROF__SETTING_STRING:
+    case CPPROF__FLAG_STRING:
         return set_string(settings, s, at, value, reason);
-    case CPPROF__SETTING_INT:
+    case CPPROF__FLAG_INT:
         return set_int(at, value, reason);
-    case CPPROF__SETTING_DOUBLE:
+    case CPPROF__FLAG_DOUBLE:
         return set_double(at, value, reason);
-    case CPPROF__SETTING_CHOICE:
-    case CPPROF__SETTING_SORT:
+    case CPPROF__FLAG_CHOICE:
         return set_choice(settings, s, value, reason);
     default:
         return set_bool(settings, s, at, value, reason);
@@ -293,7 +251,7 @@ print_double(double d, char text[CPPROF__SETTING_TEXT])
 
 const char *
 cpprof__setting_get(const struct cpprof__settings *settings,
-                    const struct cpprof__setting *s,
+                    const struct cpprof__flag *s,
                     char text[CPPROF__SETTING_TEXT])
 {
     const struct cpprof_report_options *o = &settings->report.options;
@@ -301,23 +259,23 @@ cpprof__setting_get(const struct cpprof__settings *settings,
     const char *string;
 
     switch (s->kind) {
-    case CPPROF__SETTING_STRING:
+    case CPPROF__FLAG_STRING:
         string = *(const char *const *)at;
         return string ? string : "";
-    case CPPROF__SETTING_INT:
+    case CPPROF__FLAG_INT:
         snprintf(text, CPPROF__SETTING_TEXT, "%d", *(const int32_t *)at);
         return text;
-    case CPPROF__SETTING_DOUBLE:
+    case CPPROF__FLAG_DOUBLE:
         print_double(*(const double *)at, text);
         return text;
-    case CPPROF__SETTING_CHOICE:
-        return s->choices[o->granularity];
-    case CPPROF__SETTING_SORT:
-        return s->choices[o->flags & s->mask ? 0 : 1];
-    case CPPROF__SETTING_BOOL:
+    case CPPROF__FLAG_CHOICE:
+        return choice(s, is_sort(s) ? (o->flags & CPPROF_REPORT_CUM) != 0
+                                    : o->granularity)
+            ->name;
+    case CPPROF__FLAG_BOOL:
         return *(const bool *)at ? "true" : "false";
     default:
-        return !(o->flags & s->mask) == (s->kind == CPPROF__SETTING_UNFLAG)
+        return !(o->flags & s->mask) == (s->kind == CPPROF__FLAG_UNBITS)
                    ? "true"
                    : "false";
     }
@@ -328,6 +286,6 @@ cpprof__settings_free(struct cpprof__settings *settings)
 {
     size_t i;
 
-    for (i = 0; i < CPPROF__N_SETTINGS; i++)
+    for (i = 0; i < CPPROF__MAX_REPORT_FLAGS; i++)
         free(settings->owned[i]);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The options of reports as variables that have a name: what the shell's
- * `focus=main` sets and `options` prints. They live where the command line
- * puts them, in struct cpprof__report_flags; this names the places.
+ * `focus=main` sets and `options` prints. They are rows of the table of flags
+ * and live where the command line puts them, in struct cpprof__report_flags.
  */
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
@@ -12,47 +12,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CPPROF__N_SETTINGS 33
-
 /* Values, and the memory of those that were set here. */
 struct cpprof__settings {
     struct cpprof__report_flags report;
-    char *owned[CPPROF__N_SETTINGS];
+    char *owned[CPPROF__MAX_REPORT_FLAGS]; /* of a row of the table */
 };
 
-enum cpprof__setting_kind {
-    CPPROF__SETTING_STRING, /* const char * */
-    CPPROF__SETTING_INT,    /* int32_t */
-    CPPROF__SETTING_DOUBLE, /* double */
-    CPPROF__SETTING_BOOL,   /* bool */
-    CPPROF__SETTING_FLAG,   /* bits of options.flags */
-    CPPROF__SETTING_UNFLAG, /* the same, upside down: -trim */
-    CPPROF__SETTING_CHOICE, /* enum, its words in `choices` */
-    CPPROF__SETTING_SORT,   /* CPPROF_REPORT_CUM, as a choice of words */
-};
-
-struct cpprof__setting {
-    const char *name;
-    enum cpprof__setting_kind kind;
-    size_t offset;              /* in struct cpprof__report_flags */
-    uint32_t mask;              /* of flags */
-    const char *const *choices; /* ends with NULL; NULL: no choice */
-};
-
-/* All of them, in the order of their names. */
-extern const struct cpprof__setting cpprof__settings_table[CPPROF__N_SETTINGS];
+/* Variable i in the order of their names; NULL behind the last. */
+const struct cpprof__flag *
+cpprof__setting(size_t i);
 
 /*
  * The one that a name means: its own, or one of its choices ("lines" is of
  * granularity). NULL: none.
  */
-const struct cpprof__setting *
+const struct cpprof__flag *
 cpprof__setting_find(const char *name);
 
 /* Can it stand without a value: is it a bool, or `name` one of its choices? */
 bool
-cpprof__setting_is_bool(const struct cpprof__setting *setting,
-                        const char *name);
+cpprof__setting_is_bool(const struct cpprof__flag *setting, const char *name);
 
 /* Room for any number, and for the reasons of a refusal. */
 #define CPPROF__SETTING_TEXT 256
@@ -68,7 +47,7 @@ cpprof__setting_set(struct cpprof__settings *settings, const char *name,
 /* The value as text, in `text` or where it lies; "" where there is none. */
 const char *
 cpprof__setting_get(const struct cpprof__settings *settings,
-                    const struct cpprof__setting *setting,
+                    const struct cpprof__flag *setting,
                     char text[CPPROF__SETTING_TEXT]);
 
 void

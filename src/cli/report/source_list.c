@@ -5,7 +5,7 @@
  */
 #include "cli/report/source_list.h"
 
-#include "cli/cli.h"
+#include "cli/messages.h"
 
 #include <dirent.h>
 #include <errno.h>

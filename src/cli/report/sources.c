@@ -3,8 +3,8 @@
  * The profiles that a command line names, as one. Source: internal/driver
  * fetch.go.
  */
-#include "cli/cli.h"
 #include "cli/hide_password.h"
+#include "cli/messages.h"
 #include "cli/report/report_flags.h"
 #include "cli/terminal.h"
 

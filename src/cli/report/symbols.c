@@ -5,7 +5,7 @@
  */
 #include "cli/report/symbols.h"
 
-#include "cli/cli.h"
+#include "cli/messages.h"
 
 #include <cpprof/symbolize.h>
 

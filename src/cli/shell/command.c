@@ -70,11 +70,11 @@ split_digits(char *name, int32_t *number)
 static void
 unknown(const char *name, const char *value)
 {
-    const struct cpprof__setting *s = cpprof__setting_find(name);
+    const struct cpprof__flag *s = cpprof__setting_find(name);
     char quoted[128];
 
     /* The name of a group has no text of its own. */
-    if (s && !(s->choices && strcmp(s->name, name) == 0))
+    if (s && !(s->kind == CPPROF__FLAG_CHOICE && strcmp(s->name, name) == 0))
         cpprof__shell_error("did you mean: %s=%s", name,
                             value ? value : "<val>");
     else
@@ -86,23 +86,23 @@ static bool
 take_name(struct words *words, struct cpprof__report_flags *w)
 {
     char *name = take(words);
-    enum cpprof__report_command word = cpprof__report_command(w, name);
+    const struct cpprof__flag *word = cpprof__choose_format(w, name);
     int32_t number;
 
-    if (word == CPPROF__COMMAND_NONE && split_digits(name, &number)) {
-        word = cpprof__report_command(w, name);
+    if (!word && split_digits(name, &number)) {
+        word = cpprof__choose_format(w, name);
         /* A command that wants an expression gets the number as that. */
-        if (word == CPPROF__COMMAND_SEARCH) {
+        if (word && cpprof__report_flag_is_search(word)) {
             cpprof__shell_error("command %s requires an argument", name);
             return false;
         }
         w->options.nodecount = number;
     }
-    if (word == CPPROF__COMMAND_NONE) {
+    if (!word) {
         unknown(name, take(words));
         return false;
     }
-    if (word != CPPROF__COMMAND_SEARCH)
+    if (!cpprof__report_flag_is_search(word))
         return true;
     w->options.symbol = take(words);
     if (!w->options.symbol)

@@ -7,7 +7,6 @@
  */
 #include "cli/shell/complete.h"
 
-#include "cli/report/help.h"
 #include "cli/report/settings.h"
 
 #include <stdio.h>
@@ -53,27 +52,37 @@ add(struct matches *m, const char *name)
 /* -------------------------------------------------------- candidates ---- */
 
 static void
-add_settings(struct matches *m)
+add_choices(struct matches *m, const struct cpprof__flag *setting)
 {
-    const char *const *choice;
+    const struct cpprof__flag *word;
     size_t i;
 
-    for (i = 0; i < CPPROF__N_SETTINGS; i++) {
-        add(m, cpprof__settings_table[i].name);
-        choice = cpprof__settings_table[i].choices;
-        for (; choice && *choice; choice++)
-            add(m, *choice);
+    for (i = 0; (word = cpprof__report_choice(setting->name, i)) != NULL; i++)
+        add(m, word->name);
+}
+
+static void
+add_settings(struct matches *m)
+{
+    const struct cpprof__flag *row;
+    size_t i;
+
+    for (i = 0; (row = cpprof__setting(i)) != NULL; i++) {
+        add(m, row->name);
+        if (row->kind == CPPROF__FLAG_CHOICE)
+            add_choices(m, row);
     }
 }
 
 static void
 add_commands(struct matches *m)
 {
-    const char *name;
+    const struct cpprof__flag *row;
     size_t i;
 
-    for (i = 0; (name = cpprof__help_command(i)) != NULL; i++)
-        add(m, name);
+    for (i = 0; (row = cpprof__report_flag_by_name(i)) != NULL; i++)
+        if (row->format)
+            add(m, row->name);
 }
 
 static void
@@ -133,14 +142,13 @@ takes_functions(const char *name)
 static bool
 add_values(struct matches *m, const struct cpprof_pprof *p, const char *name)
 {
-    const struct cpprof__setting *s = cpprof__setting_find(name);
-    const char *const *choice = s ? s->choices : NULL;
+    const struct cpprof__flag *s = cpprof__setting_find(name);
 
-    for (; choice && *choice; choice++)
-        add(m, *choice);
-    if (strcmp(name, "sample_index") == 0)
+    if (s && s->kind == CPPROF__FLAG_CHOICE)
+        add_choices(m, s);
+    else if (strcmp(name, "sample_index") == 0)
         add_types(m, p);
-    else if (s && !s->choices && cpprof__setting_is_bool(s, name)) {
+    else if (s && cpprof__flag_is_bool(s)) {
         add(m, "true");
         add(m, "false");
     } else if (takes_functions(name)) {
@@ -260,7 +268,7 @@ find_matches(struct matches *m, const struct context *context,
 static const char *
 ending(const struct context *context, const char *word)
 {
-    const struct cpprof__setting *s;
+    const struct cpprof__flag *s;
 
     if (!context->is_first)
         return context->name ? "" : " ";

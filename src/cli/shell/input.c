@@ -14,7 +14,6 @@
  */
 #include "cli/shell/shell.h"
 
-#include "cli/cli.h"
 #include "cli/shell/complete.h"
 #include "cli/shell/history.h"
 #include "cli/terminal.h"

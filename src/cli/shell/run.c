@@ -5,7 +5,6 @@
  * what it filters. The terminal sends an interrupt to shell and child alike;
  * the shell does not listen as long as it waits.
  */
-#include "cli/cli.h"
 #include "cli/shell/shell.h"
 
 #include <errno.h>

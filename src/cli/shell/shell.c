@@ -7,8 +7,8 @@
 #include "cli/shell/shell.h"
 
 #include "cli/clean_writer.h"
-#include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/messages.h"
 #include "cli/report/help.h"
 #include "cli/terminal.h"
 
@@ -121,25 +121,18 @@ default_type(const struct shell *sh)
     return type_name(sh, type);
 }
 
-static int
-by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void
-print_choices(const char *const *choices)
+print_choices(const char *group)
 {
-    const char *sorted[8];
-    size_t n = 0, i;
+    const char *before = COMMENT " [";
+    const struct cpprof__flag *word;
+    size_t i;
 
-    while (choices[n] && n < 8) {
-        sorted[n] = choices[n];
-        n++;
-    }
-    qsort(sorted, n, sizeof sorted[0], by_text);
-    for (i = 0; i < n; i++)
-        fprintf(stderr, "%s%s", i ? " | " : COMMENT " [", sorted[i]);
+    for (i = 0; (word = cpprof__report_flag_by_name(i)) != NULL; i++)
+        if (word->group && strcmp(word->group, group) == 0) {
+            fprintf(stderr, "%s%s", before, word->name);
+            before = " | ";
+        }
     fputs("]\n", stderr);
 }
 
@@ -165,7 +158,7 @@ print_types(const struct shell *sh)
 }
 
 static void
-print_option(const struct shell *sh, const struct cpprof__setting *s)
+print_option(const struct shell *sh, const struct cpprof__flag *s)
 {
     char text[CPPROF__SETTING_TEXT];
     const char *value = cpprof__setting_get(&sh->settings, s, text);
@@ -175,8 +168,8 @@ print_option(const struct shell *sh, const struct cpprof__setting *s)
     if (types && !*value)
         value = default_type(sh);
     fprintf(stderr, "  %-25s = %-20s ", s->name, *value ? value : "\"\"");
-    if (s->choices)
-        print_choices(s->choices);
+    if (s->kind == CPPROF__FLAG_CHOICE)
+        print_choices(s->name);
     else if (types)
         print_types(sh);
     else
@@ -186,11 +179,12 @@ print_option(const struct shell *sh, const struct cpprof__setting *s)
 static void
 print_options(const struct shell *sh)
 {
+    const struct cpprof__flag *s;
     size_t i;
 
-    for (i = 0; i < CPPROF__N_SETTINGS; i++)
-        if (strcmp(cpprof__settings_table[i].name, "source_path") != 0)
-            print_option(sh, &cpprof__settings_table[i]);
+    for (i = 0; (s = cpprof__setting(i)) != NULL; i++)
+        if (strcmp(s->name, "source_path") != 0)
+            print_option(sh, s);
 }
 
 static void
@@ -247,7 +241,7 @@ static bool
 assign(struct shell *sh, char *line)
 {
     char *value = strchr(line, '='), *comment, *next;
-    const struct cpprof__setting *s;
+    const struct cpprof__flag *s;
     char *name;
 
     if (value)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Command-line flags in the syntax of Go's package flag. A command has one
+ * table of them: it is what words are parsed by, what help prints, and what
+ * shells complete.
+ */
+#ifndef CLI_FLAGS_H
+#define CLI_FLAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cpprof__flag_kind {
+    CPPROF__FLAG_BOOL,   /* bool; -x, -x=false */
+    CPPROF__FLAG_BITS,   /* bool, kept as `mask` of a uint32_t */
+    CPPROF__FLAG_UNBITS, /* the same upside down: false sets them */
+    CPPROF__FLAG_GIVEN,  /* bool, kept in given[] alone */
+    CPPROF__FLAG_INT,    /* int */
+    CPPROF__FLAG_DOUBLE, /* double */
+    CPPROF__FLAG_STRING, /* const char *, a part of argv */
+    CPPROF__FLAG_LIST,   /* struct cpprof__flag_list: given several times */
+    CPPROF__FLAG_CHOICE, /* the same: the name of a flag of its group */
+    /* No flags, but text among them: */
+    CPPROF__FLAG_TOPIC, /* name, argument: a summary; begins a part of help */
+    CPPROF__FLAG_TEXT,  /* text as it is */
+};
+
+/* Parts of argv, without empty ones. The array is to be freed. */
+struct cpprof__flag_list {
+    char **at;
+    int n;
+};
+
+/* A row of a table, which ends with {0}. */
+struct cpprof__flag {
+    const char *name;
+    enum cpprof__flag_kind kind;
+    size_t offset;        /* of the value, in what flags are parsed into */
+    uint32_t mask;        /* of BITS and UNBITS */
+    const char *argument; /* of help, with what is in front: "=FILE" */
+    const char *words;    /* that the value can be, parted by blanks; ":files";
+                           * NULL: it is not known */
+    const char *text;     /* of help: lines; the first is the short one */
+
+    /* Of reports. */
+    const char *group; /* the CHOICE that this is a word of, or NULL */
+    bool in_shell;     /* the shell's variables have it, too */
+    bool is_refused;   /* whatever its value: not to be completed */
+    const struct cpprof__report_format *format; /* that it chooses, or NULL */
+};
+
+/* A row whose value is a member of a struct. */
+#define CPPROF__FLAG(of, word, type, member, value, can_be, help)              \
+    {                                                                          \
+        .name = word, .kind = CPPROF__FLAG_##of,                               \
+        .offset = offsetof(type, member), .argument = value, .words = can_be,  \
+        .text = help                                                           \
+    }
+
+static inline bool
+cpprof__flag_is_text(const struct cpprof__flag *flag)
+{
+    return flag->kind >= CPPROF__FLAG_TOPIC;
+}
+
+/* Does it stand without a value? */
+static inline bool
+cpprof__flag_is_bool(const struct cpprof__flag *flag)
+{
+    return flag->kind <= CPPROF__FLAG_GIVEN;
+}
+
+/* A command line and its table. */
+struct cpprof__flags {
+    const struct cpprof__flag *table;
+    void *into;
+    bool *given; /* a place for each row of the table: was it given, as true or
+                  * with a value? NULL: nobody asks */
+    bool help;   /* result: -h or -help was among them */
+};
+
+/*
+ * Parse argv[1], ... as Go's package flag does: -x, --x, -x=v, -x v; the first
+ * word that is no flag ends them, and so does "--". *n_used is the index of
+ * the first word behind the flags.
+ *
+ * Returns false after printing what is wrong.
+ */
+bool
+cpprof__cli_flags(int argc, char **argv, struct cpprof__flags *flags,
+                  int *n_used);
+
+/*
+ * The same for commands whose words may stand anywhere: flags are taken from
+ * among them, until "--". A lone "-" is a word. The words are moved to argv[1],
+ * ..., argv[*n_words].
+ */
+bool
+cpprof__cli_flags_among_words(int argc, char **argv,
+                              struct cpprof__flags *flags, int *n_words);
+
+/* Print a row as help does: of a text of several lines the first alone, unless
+ * `whole`. */
+void
+cpprof__print_flag(const struct cpprof__flag *flag, const char *dash,
+                   bool whole);
+
+/* The same of the rows from `row` to the next topic or the end. Formats of
+ * reports, which are words, too, stand without a dash. */
+void
+cpprof__print_flags(const struct cpprof__flag *row, bool whole);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What a command says when something is wrong, and how it ends. */
+#ifndef CLI_MESSAGES_H
+#define CLI_MESSAGES_H
+
+/* Exit statuses: of the reference, and of nearly every other tool. */
+#define CPPROF__EXIT_OK    0
+#define CPPROF__EXIT_ERROR 2
+
+/* Print "cpprof: TEXT" on stderr, as one line; returns CPPROF__EXIT_ERROR. */
+int
+cpprof__cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Print "cpprof: TEXT" on stderr, and go on. */
+void
+cpprof__cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What stands in front of the text of both, instead of "cpprof: ". */
+void
+cpprof__cli_prefix(const char *text);
+
+#endif
