@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""What it costs that a profiler is there: presence.py BUILD [ROUNDS]
+
+Each row is one way to start bench/presence, asked in turn; a figure is the
+median over the rounds. Start is from before the process is made to main(),
+exit from the end of main() to the end of the process. The program does next to
+nothing, so these are the costs of being there, not of sampling.
+"""
+import glob
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+
+REPEATS = "20"
+GOALS = "goals: off below 2 MB and 100 us; fork+exec 1.05 off, 1.2 with cpu"
+
+
+def library(name):
+    found = sorted(glob.glob("/usr/lib/*/" + name))
+    return found[0] if found else None
+
+
+def ways(build, folder):
+    """(name, environment) of each row; peers that are missing are left out."""
+    ours = os.path.join(build, "libcpprof.so")
+    out = ",out=" + folder + "/%p.%k"
+    rows = [("plain", {}), ("plain again", {}),
+            ("off", {"LD_PRELOAD": ours})]
+    for name, words in (
+            ("cpu", "cpu" + out), ("heap", "heap" + out),
+            ("block, mutex", "block,mutex" + out), ("wall", "wall" + out),
+            ("http", "http=unix:" + folder + "/%p.sock"),
+            ("all", "cpu,heap,block,mutex,wall,http=unix:" + folder +
+             "/%p.sock" + out)):
+        rows.append((name, {"LD_PRELOAD": ours, "CPPROF": words}))
+    for name, file, env in (
+            ("gperftools, cpu", "libprofiler.so.0",
+             {"CPUPROFILE": folder + "/g"}),
+            ("gperftools, heap", "libtcmalloc.so.4",
+             {"HEAPPROFILE": folder + "/h"}),
+            ("jemalloc", "libjemalloc.so.2", {}),
+            ("jemalloc, prof", "libjemalloc.so.2",
+             {"MALLOC_CONF": "prof:true,prof_prefix:" + folder + "/j"})):
+        path = library(file)
+        if path:
+            rows.append((name, dict(env, LD_PRELOAD=path)))
+    return rows
+
+
+def run(program, env, folder):
+    """The seven figures of one process."""
+    base = {k: v for k, v in os.environ.items()
+            if k not in ("LD_PRELOAD", "CPPROF")}
+    read_end, write_end = os.pipe()
+    null = os.open(os.path.join(folder, "err"), os.O_WRONLY | os.O_CREAT)
+    actions = [(os.POSIX_SPAWN_DUP2, write_end, 1),
+               (os.POSIX_SPAWN_DUP2, null, 2)]
+    start = time.monotonic_ns()
+    pid = os.posix_spawn(program, [program, str(start), REPEATS],
+                         dict(base, **env), file_actions=actions)
+    os.close(write_end)
+    _, status = os.waitpid(pid, 0)
+    end = time.monotonic_ns()
+    words = os.read(read_end, 4096).split()
+    os.close(read_end)
+    os.close(null)
+    if status or len(words) != 7:
+        return None
+    figures = [float(word) for word in words]
+    figures[6] = (end - figures[6]) / 1e3
+    return figures
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 9
+    program = os.path.join(build, "bench", "presence")
+    folder = tempfile.mkdtemp(prefix="cpprof-presence.")
+    rows = ways(build, folder)
+    figures = {name: [] for name, _ in rows}
+    for _ in range(rounds):
+        for name, env in rows:
+            got = run(program, env, folder)
+            if got:
+                figures[name].append(got)
+    shutil.rmtree(folder)
+    print("%-18s %9s %9s %9s %9s %10s %8s %8s" % (
+        "", "space MB", "RSS MB", "start us", "fork us", "fork+exec", "thread",
+        "exit us"))
+    for name, _ in rows:
+        if not figures[name]:
+            print("%-18s (did not end well)" % name)
+            continue
+        m = [statistics.median(c) for c in zip(*figures[name])]
+        print("%-18s %9.1f %9.1f %9.0f %9.0f %10.0f %8.1f %8.0f" % (
+            name, m[0] / 1024, m[1] / 1024, *m[2:]))
+    print(GOALS)
+
+
+if __name__ == "__main__":
+    main()
