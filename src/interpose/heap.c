@@ -10,37 +10,7 @@
 
 #include <link.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-
-/* Address space; pages come as they are touched, one by one: with huge ones a
- * few samples would take megabytes. */
-static void *
-reserve(size_t n)
-{
-    void *block = mmap(NULL, n, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    if (block == MAP_FAILED)
-        return NULL;
-    madvise(block, n, MADV_NOHUGEPAGE);
-    return block;
-}
-
-static void
-make_heap(void)
-{
-    void *block = reserve(cpprof__heap_bytes());
-    void *private = reserve(cpprof__heap_private_bytes());
-
-    if (block && private) {
-        cpprof__heap_make(block, private, &cpprof__tables.tree);
-        return;
-    }
-    if (block)
-        munmap(block, cpprof__heap_bytes());
-    if (private)
-        munmap(private, cpprof__heap_private_bytes());
-}
+#include <string.h>
 
 #if CPPROF__HAS_ALLOCATOR
 
@@ -95,13 +65,27 @@ follow_rate(void)
     } while (counts != (cpprof__heap_set_rate(-1) != 0));
 }
 
+/* Only preloaded, with nothing asked for: nobody can ever ask. */
+static bool
+is_idle(void)
+{
+    const char *preload = getenv("LD_PRELOAD"), *asked = getenv("CPPROF");
+
+    return preload && strstr(preload, "cpprof") && !(asked && *asked) &&
+           !cpprof__own_is_linked();
+}
+
 void
 cpprof__heap_start(void)
 {
+    cpprof__tables_wanted = !is_idle();
+    if (!cpprof__tables_wanted)
+        cpprof__heap_set_rate(0);
     find_mallocs();
     cpprof__main_stack_find();
-    if (cpprof__tables_make(NULL) == CPPROF_OK)
-        make_heap();
+    cpprof__heap.tree = &cpprof__tables.tree;
+    if (cpprof__heap_set_rate(-1))
+        cpprof__heap_reserve();
     cpprof__maps_start();
     if (another_is_in_front())
         return;

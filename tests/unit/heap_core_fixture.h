@@ -52,7 +52,7 @@ fresh_heap(int64_t rate)
     heap_memory_bytes[3] = cpprof__heap_private_bytes();
     for (i = 0; i < 4; i++)
         heap_memory[i] = fresh_pages(heap_memory_bytes[i]);
-    memset(cpprof__heap_filter, 0, sizeof cpprof__heap_filter);
+    cpprof__heap_filter = NULL;
     memset(&cpprof__hook_self, 0, sizeof cpprof__hook_self);
     cpprof__hook_self.random = 20240229;
     cpprof__tree_make(&heap_tree, heap_memory[0], heap_memory[1]);

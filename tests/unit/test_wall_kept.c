@@ -44,7 +44,7 @@ keep_three(void)
     add(&counts, 7, 0, CPPROF__WALL_RUNNING, 1);
     add(&counts, 7, 0, CPPROF__WALL_SLEEPING, 1000);
     cpprof__wall_counts_free(&counts);
-    copy = cpprof__wall_kept;
+    copy = *cpprof__wall_kept;
 }
 
 static int64_t
@@ -140,7 +140,7 @@ records_survive_the_growth_of_the_table(void **state)
         for (i = 1; i <= 5000; i++)
             add(&counts, i, 0, CPPROF__WALL_SLEEPING, 3);
     cpprof__wall_counts_free(&counts);
-    copy = cpprof__wall_kept;
+    copy = *cpprof__wall_kept;
     assert_true(cpprof__wall_kept_open(&copy, &read, &summary));
     assert_int_equal(read.n_slots, 5000);
     assert_int_equal(total_ns(&read), 30000);
@@ -160,7 +160,7 @@ what_finds_no_record_is_lost_time(void **state)
     for (i = 1; i <= CPPROF__WALL_RECORDS + 9; i++)
         add(&counts, i, 0, CPPROF__WALL_SLEEPING, 1);
     cpprof__wall_counts_free(&counts);
-    copy = cpprof__wall_kept;
+    copy = *cpprof__wall_kept;
     assert_true(cpprof__wall_kept_open(&copy, &read, &summary));
     assert_int_equal(read.n_slots, CPPROF__WALL_RECORDS - 1);
     assert_int_equal(total_ns(&read) + read.lost_ns, CPPROF__WALL_RECORDS + 9);
@@ -175,7 +175,7 @@ a_forked_child_has_kept_nothing(void **state)
     (void)state;
     keep_three();
     cpprof__wall_keep_forked();
-    copy = cpprof__wall_kept;
+    copy = *cpprof__wall_kept;
     assert_false(cpprof__wall_kept_open(&copy, &counts, &summary));
 }
 

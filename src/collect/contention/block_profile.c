@@ -68,7 +68,8 @@ read_records(const struct cpprof__waits *waits,
              enum cpprof__wait_profile profile, uint32_t n_buckets,
              uint32_t lost, struct cpprof__stack_record *records)
 {
-    uint64_t lost_count = load_relaxed(&waits->head->lost_count[profile]);
+    uint64_t lost_count =
+        waits->head ? load_relaxed(&waits->head->lost_count[profile]) : 0;
     struct cpprof__wait_bucket b;
     uint32_t i;
     size_t n = 0;

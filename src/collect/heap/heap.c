@@ -159,9 +159,9 @@ check_heap(const struct cpprof_heap_options *options,
                             "allocations do not come by cpprof: malloc is "
                             "that of %s",
                             owner);
-    if (!cpprof__heap.head)
+    if (!cpprof__heap_reserve())
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "the heap profiler found no memory at the start");
+                            "the heap profiler found no memory");
     return CPPROF_OK;
 }
 

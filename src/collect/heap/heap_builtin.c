@@ -75,9 +75,9 @@ all_records(struct cpprof__records *all_records, struct cpprof_error *error)
                             "allocations do not come by cpprof: malloc is "
                             "that of %s",
                             owner);
-    if (!cpprof__heap.head)
+    if (!cpprof__heap_reserve())
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "the heap profiler found no memory at the start");
+                            "the heap profiler found no memory");
     status = cpprof__heap_records_take(&cpprof__heap, 0, 0, &records, error);
     if (status != CPPROF_OK)
         return status;

@@ -39,7 +39,8 @@ static uint64_t n_sampled_at_fork;
 static uint64_t
 n_sampled(void)
 {
-    uint32_t i, n = load_acquire(&cpprof__heap.head->n_buckets);
+    const struct cpprof__heap_head *head = cpprof__heap.head;
+    uint32_t i, n = head ? load_acquire(&head->n_buckets) : 0;
     uint64_t sum = 0;
 
     for (i = 0; i < n && i < CPPROF__HEAP_BUCKETS; i++)

@@ -38,7 +38,7 @@ part_bytes(enum cpprof__mirror_part part)
     case CPPROF__MIRROR_WAITS:
         return cpprof__waits_bytes();
     case CPPROF__MIRROR_WALL:
-        return sizeof cpprof__wall_kept;
+        return sizeof *cpprof__wall_kept;
     default:
         return PAGE;
     }
@@ -122,7 +122,7 @@ add_waits(void)
 static void
 add_wall(void)
 {
-    const struct cpprof__wall_kept *kept = &cpprof__wall_kept;
+    const struct cpprof__wall_kept *kept = cpprof__wall_kept;
     const struct cpprof__mirror_area table = {
         .n_bytes = sizeof kept->records,
         .n_used = &kept->head.n_records,
@@ -224,7 +224,7 @@ reads_empty(int fd)
            reads_zero(fd,
                       cpprof__recorded_offset(CPPROF__MIRROR_WALL) +
                           offsetof(struct cpprof__wall_kept, records[1]),
-                      sizeof cpprof__wall_kept.records[0]);
+                      sizeof cpprof__wall_kept->records[0]);
 }
 
 /* An earlier image of this pid in which nothing was sampled is not worth its
@@ -256,7 +256,8 @@ cpprof__recorded_start(const char *directory, const char *owner,
 
     if (strlen(directory) >= sizeof plan->directory)
         return cpprof__fail(error, CPPROF_INVALID, 0, "path too long");
-    if (!cpprof__heap.head || !cpprof__tables.tree.head)
+    if (cpprof__tables_make(NULL) != CPPROF_OK || !cpprof__heap_reserve() ||
+        !cpprof__waits_reserve() || !cpprof__wall_keep_reserve())
         return cpprof__fail_nomem(error);
     strcpy(plan->directory, directory);
     cpprof__proc_name(plan->name, sizeof plan->name);

@@ -192,3 +192,46 @@ cpprof__first_symbol(const char *name, const struct link_map **module)
 {
     return find(name, first_of(cpprof__own_module()), NULL, module);
 }
+
+/* ---- who was linked with whom ----------------------------------------- */
+
+static const char *
+own_name(const struct link_map *own, const struct names *names)
+{
+    const ElfW(Dyn) *d = own->l_ld;
+
+    for (; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_SONAME)
+            return names->strings + d->d_un.d_val;
+    return NULL;
+}
+
+static bool
+needs(const struct link_map *m, const char *name)
+{
+    const ElfW(Dyn) *d = m->l_ld;
+    struct names names;
+
+    if (!read_names(m, &names))
+        return false;
+    for (; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED &&
+            strcmp(names.strings + d->d_un.d_val, name) == 0)
+            return true;
+    return false;
+}
+
+bool
+cpprof__own_is_linked(void)
+{
+    const struct link_map *own = cpprof__own_module(), *m;
+    struct names names;
+    const char *name;
+
+    if (!own || !read_names(own, &names) || !(name = own_name(own, &names)))
+        return true; /* it is the program itself */
+    for (m = first_of(own); m; m = m->l_next)
+        if (needs(m, name))
+            return true;
+    return false;
+}

@@ -11,6 +11,7 @@
 #define COLLECT_NEXT_H
 
 #include <link.h>
+#include <stdbool.h>
 
 /*
  * The next definition after this library, as dlsym(RTLD_NEXT) finds it; when
@@ -28,5 +29,10 @@ cpprof__first_symbol(const char *name, const struct link_map **module);
 /* Is it this library's text or data, or the program's when it is part of it? */
 const struct link_map *
 cpprof__own_module(void);
+
+/* Is this library part of the program, or was it linked with it, or with one of
+ * its libraries? Otherwise it was only preloaded, or loaded late. */
+bool
+cpprof__own_is_linked(void);
 
 #endif

@@ -6,9 +6,11 @@
 #include "base/own.h"
 #include "base/status.h"
 #include "collect/signal/heap/heap.h"
+#include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/label_set.h"
 #include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/store/mappings.h"
 
 #include <errno.h>
@@ -26,6 +28,7 @@
 _Static_assert(CPPROF__LABEL_SETS <= CPPROF__STORE_LABEL_SETS,
                "a set's number in the hook is its number in the store");
 
+bool cpprof__tables_wanted = true;
 struct cpprof__tables cpprof__tables = {.scripts = &cpprof__scripts};
 
 /* Held for as long as it takes to read /proc/self/maps, and never while the
@@ -70,18 +73,6 @@ give_lock(const sigset_t *old)
 
 /* ---- making ----------------------------------------------------------- */
 
-static void *
-anonymous(size_t n)
-{
-    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    if (p == MAP_FAILED)
-        return NULL;
-    madvise(p, n, MADV_NOHUGEPAGE); /* a few stacks would take megabytes */
-    return p;
-}
-
 static void
 own_memory(int by)
 {
@@ -89,24 +80,29 @@ own_memory(int by)
 }
 
 static bool
-make_private(void)
+make(void)
 {
-    void *tree = anonymous(cpprof__tree_bytes());
-    void *index = anonymous(cpprof__tree_index_bytes());
-    void *store = anonymous(cpprof__store_bytes());
+    void *store;
 
-    if (tree && index && store) {
-        cpprof__tree_make(&cpprof__tables.tree, tree, index);
-        cpprof__store_make(&cpprof__tables.store, store, NULL);
+    if (is_made)
         return true;
-    }
-    if (tree)
-        munmap(tree, cpprof__tree_bytes());
-    if (index)
-        munmap(index, cpprof__tree_index_bytes());
-    if (store)
-        munmap(store, cpprof__store_bytes());
-    return false;
+    if (!cpprof__heap_walk_reserve(&cpprof__tables.tree))
+        return false;
+    store = cpprof__reserve(cpprof__store_bytes());
+    if (!store)
+        return false;
+    cpprof__store_make(&cpprof__tables.store, store, NULL);
+    cpprof__mappings_init(&mappings, &cpprof__tables.store, false);
+    __atomic_store_n(&cpprof__own_memory, own_memory, __ATOMIC_RELAXED);
+    is_made = true;
+    return true;
+}
+
+/* Hooks may have made the tree. */
+static bool
+make_if_used(void)
+{
+    return load_acquire(&cpprof__tables.tree.head) && make();
 }
 
 enum cpprof_status
@@ -116,13 +112,8 @@ cpprof__tables_make(struct cpprof_error *error)
     sigset_t old;
 
     take_lock(&old);
-    if (!is_made && !make_private())
+    if (!make())
         status = cpprof__fail_nomem(error);
-    if (!is_made && status == CPPROF_OK) {
-        cpprof__mappings_init(&mappings, &cpprof__tables.store, false);
-        __atomic_store_n(&cpprof__own_memory, own_memory, __ATOMIC_RELAXED);
-        is_made = true;
-    }
     give_lock(&old);
     return status;
 }
@@ -273,7 +264,7 @@ resolve(void)
 {
     uint32_t n_sets;
 
-    if (!is_made)
+    if (!make_if_used())
         return;
     n_sets = cpprof__tables.store.head->n_label_sets;
     resolve_labels();
@@ -304,7 +295,7 @@ cpprof__tables_read_maps(void)
     sigset_t old;
 
     take_lock(&old);
-    if (is_made)
+    if (make_if_used())
         read_maps();
     give_lock(&old);
 }
@@ -371,7 +362,7 @@ cpprof__tables_after_unload(void)
     sigset_t old;
 
     take_lock(&old);
-    if (is_made && (unloads != last_unloads || !unloads)) {
+    if (make_if_used() && (unloads != last_unloads || !unloads)) {
         last_unloads = unloads;
         n_unloads++;
         stale = true;

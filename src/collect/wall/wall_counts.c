@@ -3,6 +3,7 @@
 
 #include "arch/atomic.h"
 #include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/reserve.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 #define MAGIC "cpprofL1"
 
-struct cpprof__wall_kept cpprof__wall_kept __attribute__((aligned(4096)));
+struct cpprof__wall_kept *cpprof__wall_kept;
 
 static struct cpprof__wall_count *
 slot_of(const struct cpprof__wall_counts *counts,
@@ -54,14 +55,14 @@ grow(struct cpprof__wall_counts *counts)
 static void
 mirror_head(void)
 {
-    cpprof__mirror(&cpprof__wall_kept.head, sizeof cpprof__wall_kept.head);
+    cpprof__mirror(&cpprof__wall_kept->head, sizeof cpprof__wall_kept->head);
 }
 
 /* The record before the head that counts it. */
 static void
 keep(const struct cpprof__wall_count *slot, int64_t ns)
 {
-    struct cpprof__wall_kept_head *head = &cpprof__wall_kept.head;
+    struct cpprof__wall_kept_head *head = &cpprof__wall_kept->head;
     struct cpprof__wall_count *record;
 
     if (slot->number >= CPPROF__WALL_RECORDS) {
@@ -69,7 +70,7 @@ keep(const struct cpprof__wall_count *slot, int64_t ns)
         mirror_head();
         return;
     }
-    record = &cpprof__wall_kept.records[slot->number];
+    record = &cpprof__wall_kept->records[slot->number];
     *record = *slot;
     cpprof__mirror(record, sizeof *record);
     if (slot->number > head->n_records) {
@@ -78,11 +79,21 @@ keep(const struct cpprof__wall_count *slot, int64_t ns)
     }
 }
 
+bool
+cpprof__wall_keep_reserve(void)
+{
+    return cpprof__reserve_once((void **)&cpprof__wall_kept,
+                                sizeof *cpprof__wall_kept) != NULL;
+}
+
 void
 cpprof__wall_keep_begin(struct cpprof__wall_counts *counts)
 {
-    struct cpprof__wall_kept_head *head = &cpprof__wall_kept.head;
+    struct cpprof__wall_kept_head *head;
 
+    if (!cpprof__wall_keep_reserve())
+        return;
+    head = &cpprof__wall_kept->head;
     memset(head, 0, sizeof *head);
     memcpy(head->magic, MAGIC, sizeof head->magic);
     counts->is_kept = true;
@@ -91,8 +102,10 @@ cpprof__wall_keep_begin(struct cpprof__wall_counts *counts)
 void
 cpprof__wall_keep_summary(const struct cpprof__wall_summary *summary)
 {
-    struct cpprof__wall_kept_head *head = &cpprof__wall_kept.head;
+    struct cpprof__wall_kept_head *head = &cpprof__wall_kept->head;
 
+    if (!cpprof__wall_kept)
+        return;
     head->rate_hz = summary->options.rate_hz;
     head->flags = summary->options.flags;
     head->n_threads = summary->n_threads;
@@ -106,8 +119,8 @@ cpprof__wall_keep_summary(const struct cpprof__wall_summary *summary)
 void
 cpprof__wall_keep_forked(void)
 {
-    if (cpprof__wall_kept.head.n_records)
-        memset(&cpprof__wall_kept.head, 0, sizeof cpprof__wall_kept.head);
+    if (cpprof__wall_kept && cpprof__wall_kept->head.n_records)
+        memset(&cpprof__wall_kept->head, 0, sizeof cpprof__wall_kept->head);
 }
 
 static bool

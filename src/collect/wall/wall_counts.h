@@ -109,10 +109,14 @@ struct cpprof__wall_kept {
     struct cpprof__wall_count records[CPPROF__WALL_RECORDS];
 };
 #pragma GCC visibility push(hidden)
-extern struct cpprof__wall_kept cpprof__wall_kept;
+extern struct cpprof__wall_kept *cpprof__wall_kept; /* NULL: for nobody */
 #pragma GCC visibility pop
 
-/* Keep from here on what is added to counts. */
+/* False: no memory. */
+bool
+cpprof__wall_keep_reserve(void);
+
+/* Keep from here on what is added to counts, if there is room for it. */
 void
 cpprof__wall_keep_begin(struct cpprof__wall_counts *counts);
 

@@ -5,6 +5,7 @@
 #include "collect/runtime/proc.h"
 #include "collect/signal/sample/ring.h"
 #include "collect/signal/sample/sampler.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/scripts.h"
 #include "collect/threads/action.h"
 #include "collect/threads/engine.h"
@@ -45,8 +46,8 @@ struct cpprof__vm_timer {
     uintptr_t *words; /* the value, and the stack; kept with the slot */
 };
 
-static struct cpprof__vm_timer slots[SLOTS];
-static uint32_t n_slots; /* that were ever in use */
+static struct cpprof__vm_timer *slots; /* PLACES; NULL: not yet */
+static uint32_t n_slots;               /* that were ever in use */
 
 static struct {
     uint32_t epoch; /* 0: no timers are to be */
@@ -89,7 +90,7 @@ take_slot(void)
 {
     uint32_t i;
 
-    for (i = 0; i < SLOTS; i++) {
+    for (i = 0; slots && i < SLOTS; i++) {
         uint32_t nobody = 0;
 
         if (load_relaxed(&slots[i].is_taken) ||
@@ -456,7 +457,8 @@ void
 cpprof__vm_timers_begin(uint64_t period_ns, uint32_t max_depth)
 {
     store_release(&cpprof__script_tick, on_tick);
-    if (cpprof__action_install() || !(all.ring = make_ring()))
+    if (!cpprof__reserve_once((void **)&slots, SLOTS * sizeof *slots) ||
+        cpprof__action_install() || !(all.ring = make_ring()))
         return;
     all.period_ns = period_ns;
     all.max_depth = max_depth;

@@ -16,6 +16,7 @@
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/thread.h"
 
 #define MAGIC "cpprofH1"
@@ -42,14 +43,14 @@ _Static_assert(sizeof(struct cpprof__heap_block) == 32, "two to a cache line");
 struct cpprof__heap cpprof__heap;
 __thread struct cpprof__hook_self cpprof__hook_self;
 int64_t cpprof__heap_floor = INT64_MIN / 4;
-uint8_t cpprof__heap_filter[CPPROF__HEAP_FILTER] __attribute__((aligned(4096)));
+uint8_t *cpprof__heap_filter;
 uint32_t cpprof__wants_labels;
 void (*cpprof__heap_rate_changed)(void);
 
 /* What cpprof__heap_set_rate() was told; also in the head, once that is there.
  */
 static int64_t heap_rate = CPPROF__HEAP_RATE;
-static uint32_t is_made;
+static uint32_t is_making, is_made;
 
 size_t
 cpprof__heap_bytes(void)
@@ -60,7 +61,8 @@ cpprof__heap_bytes(void)
 size_t
 cpprof__heap_private_bytes(void)
 {
-    return cpprof__live_index_bytes() + cpprof__bucket_index_bytes();
+    return cpprof__live_index_bytes() + cpprof__bucket_index_bytes() +
+           CPPROF__HEAP_FILTER;
 }
 
 static void
@@ -87,17 +89,41 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
     struct cpprof__heap *heap = &cpprof__heap;
 
     cpprof__heap_seed_process();
+    cpprof__heap_walk_reserve(tree);
     lay_out(heap, block);
     heap->tree = tree;
     heap->live_index = private_memory;
     heap->bucket_index =
         (void *)((char *)private_memory + cpprof__live_index_bytes());
+    store_release(&cpprof__heap_filter,
+                  (uint8_t *)heap->bucket_index + cpprof__bucket_index_bytes());
     heap->head->n_blocks = 1;
     heap->head->n_buckets = 1;
     store_relaxed(&heap->head->rate, load_relaxed(&heap_rate));
     __builtin_memcpy(heap->head->magic, MAGIC, 8);
     store_release(&is_made, 1);
     store_release(&cpprof__heap_floor, (int64_t)STEP);
+}
+
+/* Of two threads one makes them, and the other goes on without. */
+bool
+cpprof__heap_reserve(void)
+{
+    size_t n = cpprof__heap_bytes();
+    uint32_t nobody = 0;
+    char *block;
+
+    if (load_acquire(&is_made))
+        return true;
+    if (!cpprof__heap.tree || !cas_acq_rel(&is_making, &nobody, 1))
+        return false;
+    block = cpprof__heap_walk_reserve(cpprof__heap.tree)
+                ? cpprof__reserve(n + cpprof__heap_private_bytes())
+                : NULL;
+    if (block)
+        cpprof__heap_make(block, block + n, cpprof__heap.tree);
+    store_release(&is_making, 0u);
+    return block != NULL;
 }
 
 int64_t
@@ -110,7 +136,9 @@ cpprof__heap_set_rate(int64_t bytes)
     if (bytes > CPPROF__HEAP_RATE_MAX)
         bytes = CPPROF__HEAP_RATE_MAX;
     before = swap_acq_rel(&heap_rate, bytes);
-    if (before == bytes || !load_acquire(&is_made))
+    if (before == bytes || (!load_acquire(&is_made) && !bytes))
+        return before;
+    if (!cpprof__heap_reserve())
         return before;
     store_relaxed(&cpprof__heap.head->rate, bytes);
     if (before && load_relaxed(&cpprof__heap.head->n_buckets) > 1)
@@ -372,6 +400,7 @@ cpprof__heap_forked(void)
 {
     struct cpprof__hook_self *self = &cpprof__hook_self;
 
+    store_relaxed(&is_making, 0u);
     cpprof__hook_walk_forked();
     cpprof__heap_seed_process();
     self->random = cpprof__hook_seed(self);

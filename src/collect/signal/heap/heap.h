@@ -154,8 +154,9 @@ extern __thread struct cpprof__hook_self cpprof__hook_self;
  */
 extern int64_t cpprof__heap_floor;
 
-/* How many sampled blocks have an address that falls here; 255: many. */
-extern uint8_t cpprof__heap_filter[CPPROF__HEAP_FILTER];
+/* CPPROF__HEAP_FILTER bytes: how many sampled blocks have an address that falls
+ * here; 255: many. NULL: nothing was ever sampled. */
+extern uint8_t *cpprof__heap_filter;
 
 /* Do labels of the thread tell buckets apart? Set by the first who asks for
  * them. */
@@ -257,15 +258,18 @@ cpprof__exempt_end(struct cpprof__exempt *before)
 static inline uint8_t *
 cpprof__heap_filter_of(uintptr_t address)
 {
-    return &cpprof__heap_filter[(address >> 10) & (CPPROF__HEAP_FILTER - 1)];
+    return load_relaxed(&cpprof__heap_filter) +
+           ((address >> 10) & (CPPROF__HEAP_FILTER - 1));
 }
 
 /* May address be a sampled block? */
 static inline bool
 cpprof__heap_may_be_sampled(const void *address)
 {
-    return __builtin_expect(
-        load_relaxed(cpprof__heap_filter_of((uintptr_t)address)) != 0, 0);
+    return load_relaxed(&cpprof__heap_filter) &&
+           __builtin_expect(
+               load_relaxed(cpprof__heap_filter_of((uintptr_t)address)) != 0,
+               0);
 }
 
 /*
@@ -318,10 +322,16 @@ cpprof__heap_resize(const struct cpprof__heap_removed *removed,
  * of the way while nothing is sampled. */
 extern void (*cpprof__heap_rate_changed)(void);
 
-/* The rate: returns the old one; negative reads. Until the tables are made it
- * is only noted. Safety: AS. */
+/* The rate: returns the old one; negative reads. The first one that is not 0
+ * makes the tables, when .tree is set; until then it is only noted. Safety: AS.
+ */
 int64_t
 cpprof__heap_set_rate(int64_t bytes);
+
+/* Make the tables, whatever the rate is; false: there is no memory for them, or
+ * .tree is not set. Safety: AS. */
+bool
+cpprof__heap_reserve(void);
 
 /* Bytes of the block that can be copied, and of the private ones together. */
 size_t
@@ -330,7 +340,7 @@ size_t
 cpprof__heap_private_bytes(void);
 
 /* Use this zeroed memory, both aligned to a page, and sample from now on, at
- * the rate that was set. Outside handlers, once. */
+ * the rate that was set. Once. */
 void
 cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree);
 

@@ -5,6 +5,7 @@
 #include "arch/mix.h"
 #include "arch/regs.h"
 #include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/signal/unwind/unwind.h"
 
 /* Frames of our own are small numbers in place of a pc; ORDER: enum
@@ -29,7 +30,7 @@ struct buffer {
     uint32_t last[LAST_STACKS]; /* numbers that were found, by their leaves */
     uintptr_t pcs[WALK_MAX + 1];
 };
-static struct buffer buffers[CPPROF__HOOK_BUFFERS];
+static struct buffer *buffers; /* CPPROF__HOOK_BUFFERS; NULL: not yet */
 
 /* Whose they are: the threads' cpprof__hook_self; NULL: free. Apart from what
  * they own, so that a forked child, which looks at all of them, touches few
@@ -53,6 +54,8 @@ take_buffer(void)
     unsigned first = (unsigned)cpprof__spread_u64(self >> 12, 32);
     unsigned i;
 
+    if (!load_acquire(&buffers))
+        return NULL;
     for (i = 0; i < CPPROF__HOOK_BUFFERS; i++) {
         unsigned at = (first + i) % CPPROF__HOOK_BUFFERS;
         const void *nobody = NULL;
@@ -62,6 +65,14 @@ take_buffer(void)
             return &buffers[at];
     }
     return NULL;
+}
+
+bool
+cpprof__heap_walk_reserve(struct cpprof__tree *tree)
+{
+    return cpprof__reserve_once((void **)&buffers,
+                                CPPROF__HOOK_BUFFERS * sizeof *buffers) &&
+           cpprof__tree_reserve(tree);
 }
 
 void

@@ -77,6 +77,11 @@ cpprof__drop_hooks(uintptr_t *pcs, size_t n, uintptr_t leaf, bool *has_hook);
 void
 cpprof__hook_walk_forked(void);
 
+/* Memory to walk in, and for the tree, at the first call; false: there is none,
+ * and every walk fails. Safety: AS, lock-free. */
+bool
+cpprof__heap_walk_reserve(struct cpprof__tree *tree);
+
 /* Give back what this thread holds for a walk that it will never end. */
 void
 cpprof__hook_walk_abandoned(void);

@@ -6,6 +6,7 @@
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/label_numbers.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/unwind/stack_view.h"
 #include "collect/signal/waits/waits.h"
@@ -39,7 +40,7 @@ struct buffer {
     size_t n;
     uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
 };
-static struct buffer buffers[CPPROF__DUMP_BUFFERS];
+static struct buffer *buffers; /* CPPROF__DUMP_BUFFERS; NULL: not yet */
 static const void *owners[CPPROF__DUMP_BUFFERS]; /* NULL: free */
 
 struct cpprof__dump_slot
@@ -214,6 +215,9 @@ take_buffer(void)
 {
     unsigned first = (unsigned)((uintptr_t)&cpprof__self >> 12), i;
 
+    if (!cpprof__reserve_once((void **)&buffers,
+                              CPPROF__DUMP_BUFFERS * sizeof *buffers))
+        return NULL;
     for (i = 0; i < CPPROF__DUMP_BUFFERS; i++) {
         unsigned at = (first + i) % CPPROF__DUMP_BUFFERS;
         const void *nobody = NULL;

@@ -3,6 +3,7 @@
 
 #include "arch/atomic.h"
 #include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/window_index.h"
 
 #define NUMBER_BITS 20
@@ -28,14 +29,32 @@ cpprof__tree_index_bytes(void)
     return WINDOW_INDEX_SLOTS(LEVELS) * sizeof(uint32_t);
 }
 
+/* Whoever is late does the same again. */
 void
 cpprof__tree_make(struct cpprof__tree *tree, void *block, void *index)
 {
-    tree->head = block;
-    tree->nodes = (void *)((char *)block + HEAD_BYTES);
-    tree->index = index;
-    __builtin_memcpy(tree->head->magic, MAGIC, sizeof tree->head->magic);
-    tree->head->n_nodes = 1;
+    struct cpprof__tree_head *head = block;
+    uint32_t none = 0;
+
+    __builtin_memcpy(head->magic, MAGIC, sizeof head->magic);
+    cas_acq_rel(&head->n_nodes, &none, 1);
+    store_relaxed(&tree->nodes, (void *)((char *)block + HEAD_BYTES));
+    store_relaxed(&tree->index, index);
+    store_release(&tree->head, head);
+}
+
+bool
+cpprof__tree_reserve(struct cpprof__tree *tree)
+{
+    size_t n = cpprof__tree_bytes();
+    char *p;
+
+    if (load_acquire(&tree->head))
+        return true;
+    p = cpprof__reserve_once(&tree->reserved, n + cpprof__tree_index_bytes());
+    if (p)
+        cpprof__tree_make(tree, p, p + n);
+    return p != NULL;
 }
 
 bool

@@ -44,6 +44,7 @@ struct cpprof__tree {
     struct cpprof__tree_head *head;
     struct cpprof__tree_node *nodes; /* CPPROF__TREE_NODES */
     uint32_t *index;                 /* private */
+    void *reserved;                  /* all of it, or NULL */
 };
 
 /* Bytes of the block of head and nodes, and of the private index. */
@@ -51,6 +52,11 @@ size_t
 cpprof__tree_bytes(void);
 size_t
 cpprof__tree_index_bytes(void);
+
+/* Memory for a tree that is all zero, at the first call; false: there is none.
+ * Safety: AS, lock-free. */
+bool
+cpprof__tree_reserve(struct cpprof__tree *tree);
 
 /* A tree in zeroed memory of these sizes. Call before any add. */
 void

@@ -5,6 +5,7 @@
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/thread.h"
 #include "collect/signal/tables/window_index.h"
 
@@ -15,49 +16,69 @@
 _Static_assert(CPPROF__WAIT_BUCKETS == 1u << NUMBER_BITS, "numbers fit a slot");
 _Static_assert(sizeof(struct cpprof__wait_bucket) == 32, "no padding");
 
-static struct {
+struct block {
     union {
         struct cpprof__waits_head head;
         char page[4096];
     };
     struct cpprof__wait_bucket buckets[CPPROF__WAIT_BUCKETS];
-} block __attribute__((aligned(4096)));
-static uint32_t bucket_index[WINDOW_INDEX_SLOTS(LEVELS)];
+};
 
-struct cpprof__waits cpprof__waits = {&block.head, block.buckets};
+static struct reserved {
+    struct block block;
+    uint32_t index[WINDOW_INDEX_SLOTS(LEVELS)]; /* private */
+} * reserved;
+
+struct cpprof__waits cpprof__waits;
 
 size_t
 cpprof__waits_bytes(void)
 {
-    return sizeof block;
+    return sizeof(struct block);
+}
+
+/* Whoever is late does the same again. */
+bool
+cpprof__waits_reserve(void)
+{
+    struct reserved *p =
+        cpprof__reserve_once((void **)&reserved, sizeof *reserved);
+
+    if (!p)
+        return false;
+    __builtin_memcpy(p->block.head.magic, MAGIC, sizeof p->block.head.magic);
+    store_relaxed(&cpprof__waits.buckets, p->block.buckets);
+    store_release(&cpprof__waits.head, &p->block.head);
+    return true;
 }
 
 static uint32_t
 make_bucket(void *table, const void *wanted)
 {
+    struct block *block = table;
     const struct cpprof__wait_bucket *key = wanted;
     struct cpprof__wait_bucket *b;
     uint32_t number = 0;
 
-    cas_acq_rel(&block.head.n_buckets, &number, 1); /* 0 is none */
-    if (load_relaxed(&block.head.n_buckets) >= CPPROF__WAIT_BUCKETS)
+    cas_acq_rel(&block->head.n_buckets, &number, 1); /* 0 is none */
+    if (load_relaxed(&block->head.n_buckets) >= CPPROF__WAIT_BUCKETS)
         return 0;
-    number = add_relaxed(&block.head.n_buckets, 1);
+    number = add_relaxed(&block->head.n_buckets, 1);
     if (number >= CPPROF__WAIT_BUCKETS)
         return 0;
-    b = &block.buckets[number];
+    b = &block->buckets[number];
     b->stack = key->stack;
     b->labels = key->labels;
     b->profile = key->profile;
-    __builtin_memcpy(block.head.magic, MAGIC, sizeof block.head.magic);
-    cpprof__mirror(&block.head, sizeof block.head);
+    cpprof__mirror(&block->head, sizeof block->head);
     return number;
 }
 
 static bool
 is_key(const void *table, uint32_t number, const void *wanted)
 {
-    const struct cpprof__wait_bucket *b = &block.buckets[number];
+    const struct cpprof__wait_bucket *b =
+        &((const struct block *)table)->buckets[number];
     const struct cpprof__wait_bucket *key = wanted;
 
     return b->stack == key->stack && b->labels == key->labels &&
@@ -73,7 +94,8 @@ bucket_of(const struct cpprof__wait_bucket *key)
     uint64_t which = (uint64_t)key->labels << 32 | key->profile;
     uint64_t hash = cpprof__mix_u64(cpprof__mix_u64(which) + key->stack);
 
-    return window_find_or_make(&kind, bucket_index, hash, NULL, key);
+    return window_find_or_make(&kind, reserved->index, hash, &reserved->block,
+                               key);
 }
 
 void
@@ -82,19 +104,22 @@ cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
 {
     struct cpprof__wait_bucket key = {.stack = stack, .profile = profile};
     struct cpprof__wait_bucket *b;
+    struct block *block = &load_acquire(&reserved)->block;
     uint32_t number = 0;
 
+    if (!block)
+        return;
     if (load_relaxed(&cpprof__wants_labels))
         key.labels = cpprof__label_set_number(cpprof__self.labels);
     if (stack)
         number = bucket_of(&key);
     if (!number) {
-        add_relaxed(&block.head.lost_count[profile], count);
-        add_relaxed(&block.head.lost_ns[profile], delay_ns);
-        cpprof__mirror(&block.head, sizeof block.head);
+        add_relaxed(&block->head.lost_count[profile], count);
+        add_relaxed(&block->head.lost_ns[profile], delay_ns);
+        cpprof__mirror(&block->head, sizeof block->head);
         return;
     }
-    b = &block.buckets[number];
+    b = &block->buckets[number];
     /* Release, so that who sees one of both sees the key, too. */
     __atomic_fetch_add(&b->delay_ns, delay_ns, __ATOMIC_RELEASE);
     __atomic_fetch_add(&b->count, count, __ATOMIC_RELEASE);
@@ -104,17 +129,17 @@ cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
 bool
 cpprof__waits_open(struct cpprof__waits *waits, void *copy, size_t n)
 {
-    if (n < sizeof block || __builtin_memcmp(copy, MAGIC, 8) != 0)
+    if (n < sizeof(struct block) || __builtin_memcmp(copy, MAGIC, 8) != 0)
         return false;
     waits->head = copy;
-    waits->buckets = (void *)((char *)copy + offsetof(typeof(block), buckets));
+    waits->buckets = (void *)((char *)copy + offsetof(struct block, buckets));
     return true;
 }
 
 uint32_t
 cpprof__waits_n_buckets(const struct cpprof__waits *waits)
 {
-    uint32_t n = load_acquire(&waits->head->n_buckets);
+    uint32_t n = waits->head ? load_acquire(&waits->head->n_buckets) : 0;
 
     return n < CPPROF__WAIT_BUCKETS ? n : CPPROF__WAIT_BUCKETS;
 }
@@ -144,11 +169,11 @@ cpprof__wait_buckets_forked(void)
     uint32_t i, n = cpprof__waits_n_buckets(&cpprof__waits);
 
     for (i = 1; i < n; i++) {
-        block.buckets[i].count = 0;
-        block.buckets[i].delay_ns = 0;
+        cpprof__waits.buckets[i].count = 0;
+        cpprof__waits.buckets[i].delay_ns = 0;
     }
     for (i = 0; n > 1 && i < CPPROF__WAIT_PROFILES; i++) {
-        block.head.lost_count[i] = 0;
-        block.head.lost_ns[i] = 0;
+        cpprof__waits.head->lost_count[i] = 0;
+        cpprof__waits.head->lost_ns[i] = 0;
     }
 }

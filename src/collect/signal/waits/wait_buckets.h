@@ -5,8 +5,8 @@
  * 12.3 of them.
  *
  * Head and buckets are one block of fixed layout without pointers, so that
- * another process can read a copy of it (mirror.h). It is static memory, which
- * costs nothing until it is touched.
+ * another process can read a copy of it (mirror.h). It is made at the first
+ * rate that is not 0.
  */
 #ifndef COLLECT_SIGNAL_WAIT_BUCKETS_H
 #define COLLECT_SIGNAL_WAIT_BUCKETS_H
@@ -54,8 +54,12 @@ struct cpprof__waits {
 };
 
 #pragma GCC visibility push(hidden)
-extern struct cpprof__waits cpprof__waits; /* this process's own */
+extern struct cpprof__waits cpprof__waits; /* this process's own; may be NULL */
 #pragma GCC visibility pop
+
+/* Make the table; false: there is no memory. Safety: AS, lock-free. */
+bool
+cpprof__waits_reserve(void);
 
 /* Bytes of the block. */
 size_t

@@ -2,6 +2,8 @@
 /* Slots change hands as those of wait_table.c do. */
 #include "collect/signal/waits/wait_conditions.h"
 
+#include "collect/signal/tables/reserve.h"
+
 /* .state, from bit 0: waiters, woken ones, followed ones; or CLAIMED. */
 #define BITS    20
 #define MASK    ((UINT64_C(1) << BITS) - 1)
@@ -19,13 +21,17 @@ struct numbers {
 };
 
 uint32_t cpprof__condition_stripes[CPPROF__CONDITION_STRIPES];
-static struct slot slots[CPPROF__CONDITION_STRIPES * CPPROF__CONDITION_SLOTS];
+static struct slot *slots; /* of each stripe; NULL: nobody ever waited */
+static struct slot nobody[CPPROF__CONDITION_SLOTS]; /* instead */
 
 static struct slot *
 slots_of(const void *condition)
 {
-    return &slots[cpprof__condition_stripe(condition) *
-                  CPPROF__CONDITION_SLOTS];
+    struct slot *all = load_acquire(&slots);
+
+    return all ? &all[cpprof__condition_stripe(condition) *
+                      CPPROF__CONDITION_SLOTS]
+               : nobody;
 }
 
 static uint32_t *
@@ -90,9 +96,14 @@ claim(struct slot *s, const void *condition, const void *mutex)
 uint32_t
 cpprof__condition_add(const void *condition, const void *mutex)
 {
-    struct slot *first = slots_of(condition);
+    struct slot *first;
     uint32_t i;
 
+    if (!cpprof__reserve_once((void **)&slots, CPPROF__CONDITION_STRIPES *
+                                                   CPPROF__CONDITION_SLOTS *
+                                                   sizeof *slots))
+        return 0;
+    first = slots_of(condition);
     __atomic_fetch_add(stripe_of(first), 1, __ATOMIC_SEQ_CST);
     for (i = 0; i < CPPROF__CONDITION_SLOTS; i++)
         if (add_waiters(&first[i], condition, mutex))

@@ -11,6 +11,8 @@
  */
 #include "collect/signal/waits/wait_table.h"
 
+#include "collect/signal/tables/reserve.h"
+
 /* .state: the sum of times above, the count below. Times are in ticks, modulo
  * 2^50: 208 days of waiting between one unlock and the next. */
 #define COUNT_BITS 14
@@ -43,7 +45,8 @@ struct slot {
 #define WAKES_TICKS   (UINT64_C(1000000000) >> TICK_BITS)
 
 uint32_t cpprof__wait_stripes[CPPROF__WAIT_STRIPES];
-static struct slot slots[CPPROF__WAIT_STRIPES * CPPROF__WAIT_SLOTS];
+static struct slot *slots; /* of each stripe; NULL: nobody ever waited */
+static struct slot nobody[CPPROF__WAIT_SLOTS]; /* instead, for who looks */
 
 static uint64_t
 ticks_of(uint64_t ns)
@@ -54,7 +57,9 @@ ticks_of(uint64_t ns)
 static struct slot *
 slots_of(const void *lock)
 {
-    return &slots[cpprof__wait_stripe(lock) * CPPROF__WAIT_SLOTS];
+    struct slot *all = load_acquire(&slots);
+
+    return all ? &all[cpprof__wait_stripe(lock) * CPPROF__WAIT_SLOTS] : nobody;
 }
 
 static uint32_t *
@@ -128,9 +133,14 @@ uint32_t
 cpprof__wait_table_add(const void *lock, uint32_t n, uint64_t now_ns)
 {
     uint64_t ticks = ticks_of(now_ns);
-    struct slot *first = slots_of(lock);
+    struct slot *first;
     uint32_t i;
 
+    if (!cpprof__reserve_once((void **)&slots, CPPROF__WAIT_STRIPES *
+                                                   CPPROF__WAIT_SLOTS *
+                                                   sizeof *slots))
+        return 0;
+    first = slots_of(lock);
     __atomic_fetch_add(stripe_of(first), n, __ATOMIC_SEQ_CST);
     for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
         if (add_waiters(&first[i], (uintptr_t)lock, n, ticks))

@@ -534,13 +534,15 @@ which_are_on(void)
 static int64_t
 set(int64_t *rate, int64_t to, int64_t max)
 {
-    struct cpprof__waits_head *head = cpprof__waits.head;
+    struct cpprof__waits_head *head;
     int64_t before;
     void (*changed)(void);
     uint32_t on;
 
     if (to < 0)
         return load_relaxed(rate);
+    if (to && cpprof__heap.tree && cpprof__waits_reserve())
+        cpprof__heap_walk_reserve(cpprof__heap.tree);
     before = swap_acq_rel(rate, to < max ? to : max);
     /* Another thread may set the other one. */
     do {
@@ -550,6 +552,9 @@ set(int64_t *rate, int64_t to, int64_t max)
     changed = load_acquire(&cpprof__waits_changed);
     if (changed)
         changed();
+    head = cpprof__waits.head;
+    if (!head)
+        return before;
     store_relaxed(&head->block_rate, load_relaxed(&state.block_rate));
     store_relaxed(&head->mutex_fraction, load_relaxed(&state.mutex_fraction));
     cpprof__mirror(head, sizeof *head);
