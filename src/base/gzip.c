@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Packing and unpacking gzip (RFC 1952) with libdeflate, which needs to know
+ * beforehand how large the output is.
+ *
+ * The size of what a member unpacks to is guessed from its last four bytes and
+ * doubled while it turns out too small. These bytes are not trusted: where
+ * they ask for far more than profiles ever unpack to, the exact size is
+ * counted first (inflate_size.h), so that a small hostile file never takes
+ * much memory.
+ *
+ * Invariants: out grows by whole members only; nothing is unpacked beyond
+ * max_bytes.
+ */
 #include "base/gzip.h"
 
 #include "base/inflate_size.h"

@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Hashes keyed per process, and an index: a hash table of 32-bit numbers whose
+ * keys the caller keeps.
+ *
+ * The key makes collisions impossible to choose from outside, so that a
+ * hostile profile cannot turn lookups into searches. An index stores for each
+ * number 32 bits of its hash; the caller's `equal` is asked only where these
+ * agree. It uses open addressing with linear probing, and grows when three
+ * quarters are in use.
+ *
+ * Invariants: the key is never 0 in either word and never changes once its
+ * second word is set; the capacity of an index is 0 or a power of two, and
+ * there is always an empty slot, so a search ends.
+ */
 #include "base/hash.h"
 
 #include <stdlib.h>

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The wire format of protocol buffers: one field after another out of a
+ * bounded reader, and fields into a buffer.
+ *
+ * A submessage is written in place: its body goes into the buffer first, and
+ * cpprof__put_end() moves it up to make room for tag and length. So nobody
+ * computes lengths beforehand.
+ *
+ * Invariants: reading never goes beyond the reader's end, and the first error
+ * is sticky (r->bad); writing into a buffer that failed does nothing.
+ *
+ * Source: protobuf.dev, "Encoding".
+ */
 #include "base/proto.h"
 
 #include <string.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Answers of an HTTP request, given through the callbacks of whoever serves
+ * it: a head with at most HEADERS_MAX headers, then the body.
+ *
+ * Invariants: the head is given once and before any byte of the body; after a
+ * callback failed none is called any more; no header contains a line break,
+ * whatever the name of a profile contains.
+ */
 #include "http/answer.h"
 
 #include "base/buffer.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The parameters of a request: found in the form and in the query by scanning
+ * them, decoded character by character while they are compared. There is no
+ * table and no copy.
+ */
 #include "http/form.h"
 
 #include <string.h>

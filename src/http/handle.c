@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* cpprof_http_handle(): who answers which path. */
+/*
+ * cpprof_http_handle(): finds who answers a path.
+ *
+ * Three tables are asked in turn: the paths of Go and of gperftools, then the
+ * profiles that the program knows by name, then paths of our own. So a program
+ * that gives its profile the name of one of ours is served its own.
+ */
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/runtime/exempt.h"

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The server, as the program sees it: loads the plug-in and hands it what it
- * needs. Nothing here happens, and no thread is made, until it is asked for. */
+/*
+ * The server as the program sees it: loads the plug-in when the first call
+ * asks for a server, hands it what it needs, and passes calls on.
+ *
+ * The lock guards `ops`. It is held around calls into the plug-in with all
+ * signals blocked, so that a handler of the program which forks never finds it
+ * taken by the thread that it interrupted. It is not held while the loader
+ * runs.
+ */
 #include "http/listen.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Profiles as files in a folder, the newest of each kind kept.
+ *
+ * A profile is written under a temporary name beside its place and renamed to
+ * the first free name, so that a reader never sees half a file and two
+ * processes never overwrite each other's. Which files are ours is decided by
+ * their names alone: a name that the pattern could have made.
+ */
 #include "push/files.h"
 
 #include "base/status.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What is to be sent, where, and how often: checks the options of
+ * cpprof_push_start() and copies them into a plan that does not point into the
+ * caller's memory.
+ *
+ * Invariants: what a plan shows of its URL has no password in it; every text
+ * that becomes part of a header or of a query is one line.
+ */
 #include "push/plan.h"
 
 #include "base/options.h"

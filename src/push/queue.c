@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The queue between the thread that makes profiles and the thread that sends
+ * them, guarded by one lock.
+ *
+ * Items are linked, oldest first. Putting one in drops the oldest until all
+ * fit into the bound, but never the one that is being sent: it was taken out,
+ * and its bytes still count until it is done.
+ */
 #include "push/queue.h"
 
 #include <stdlib.h>

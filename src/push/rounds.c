@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One round of profiles for each interval, handed over as they are made.
+ *
+ * CPU and wall profiles are captures that overlap a little: the next one begins
+ * before the last one ends, so nothing falls between two. The other kinds only
+ * grow: what a snapshot at the begin of the interval held is subtracted from
+ * what there is at its end. All this runs on one thread, so there is no lock.
+ */
 #include "push/rounds.h"
 
 #include "arch/clock.h"

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One image of a process: opens its file and its debug files when the first
+ * address is asked for, and answers from them.
+ *
+ * An answer comes from the first of these that has one: inlined frames out of
+ * DWARF, the symbol table, DWARF's functions, the PLT. The image is opened by
+ * its path if the build id there is the right one. Otherwise it is opened from
+ * /proc, where the kernel keeps the file that runs even after it was replaced.
+ *
+ * Invariants: all work on files happens under cpprof__without_exit(), because
+ * the libraries below end the process when memory runs out; a module in which
+ * that happened is broken and gives no answers any more.
+ */
 #include "symbol/module.h"
 
 #include "object/maps.h"

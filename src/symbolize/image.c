@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The headers of an ELF file, read with pread() and without libelf: type,
+ * loadable segments, build id. Both classes and both byte orders are read.
+ *
+ * The file is not trusted: every read is bounded, and more program headers
+ * than any real image has are refused. Only regular files are opened, because
+ * opening a device or a pipe may block or have effects.
+ */
 #include "symbolize/image.h"
 
 #include "base/status.h"

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Interpreters, and the list of their threads. */
+/*
+ * Interpreters and the list of their threads.
+ *
+ * Interpreters are never removed, so a pointer to one stays good without a
+ * lock. The list of threads is guarded by cpprof__vm_threads_lock. A thread
+ * that a native thread has left without saying so goes to `kept` when it ends
+ * instead of being freed: that native thread may still compare pointers with
+ * it. Such memory is only ever used again for another thread.
+ */
 #include "vm/load/process.h"
 #include "vm/state/vm.h"
 

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The gate: how many profiles are made at once, and the buffer that each is
+ * made in.
+ *
+ * A turn is one of a counted few. Who finds none free looks again after a
+ * while, and at each look whether the client is still there. The profile is
+ * written into memory during the turn and sent after it.
+ *
+ * Invariants: a turn that was begun is ended exactly once, also when making
+ * the profile fails.
+ */
 #include "http/profiles/gate.h"
 
 #include "collect/runtime/exempt.h"

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Addresses of the server: from text, to text, and to a socket that listens.
+ *
+ * Only numeric hosts and "localhost" are understood, because looking up a name
+ * may load libraries into the program. A socket of a server that is gone is
+ * removed only after a connection to it was refused.
+ */
 #include "http/server/address.h"
 
 #include "base/descriptor.h"

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which connections there are, and which has to go. */
+/*
+ * The table of connections: adds and forgets them, and chooses which one has to
+ * go when a new one finds no room.
+ *
+ * A connection that lingers after its last answer goes first, then an idle one,
+ * then one that has sent a part of a request. A connection that is being served
+ * stays. All of this runs under the server's lock.
+ */
 #include "arch/clock.h"
 #include "http/server/server.h"
 

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The plug-in's one symbol: the server's beginning, end, and forks. */
+/*
+ * The plug-in's one symbol: starts and stops the server, and knows what to do
+ * at a fork.
+ *
+ * There is at most one server, and `server` belongs to whoever made the call:
+ * the host (src/http/listen.c) calls one operation at a time. A forked child
+ * never frees what the parent's threads may have been using; it closes the
+ * descriptors and forgets the rest.
+ */
 #include "http/server/server.h"
 
 #include "base/descriptor.h"

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests, as they come. */
+/*
+ * A request from its first header to the hand-over to a worker.
+ *
+ * libmicrohttpd calls cpprof__http_take() for the head, for each piece of the
+ * body, and at the end. The head is checked before any body is taken: first
+ * whether two readers could understand it differently (400), then whether the
+ * client may ask at all (401, 403).
+ *
+ * Invariants: everything here runs on the server's thread, under its lock; a
+ * request that a worker has is not touched until the worker gives it back.
+ */
 #include "http/server/guard.h"
 #include "http/server/server.h"
 

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that waits: for new connections, for what libmicrohttpd waits for,
- * for what workers have, for clients that leave, and for deadlines. */
+/*
+ * The server's thread. It waits in poll() for new connections, for
+ * libmicrohttpd, for workers that have news, for clients that leave, and for
+ * the next deadline; then it does one round of each.
+ *
+ * libmicrohttpd does not look at the sockets of suspended requests, so this
+ * thread does. When the server stops, captures end at once, answers that are
+ * being written are finished within STOP_NS, and what remains is closed.
+ *
+ * Invariants: only this thread calls MHD_run(); see server.h for who closes
+ * what.
+ */
 #include "http/server/server.h"
 
 #include "base/descriptor.h"

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Regular expressions with bounded work: PCRE2 does the matching,
+ * regexp_syntax.c has made sure that it sees only what RE2 knows.
+ *
+ * PCRE2 backtracks, so an expression may take exponential time. Three limits
+ * stop that: steps for each match, how many texts may take many steps, and
+ * time for each expression. An expression that exceeds one fails for good:
+ * `failure` is set, and every later match is false.
+ *
+ * The answer for each string of a profile is remembered by its number, so a
+ * name that a million frames share is matched once.
+ */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "profile/filter/regexp.h"
 

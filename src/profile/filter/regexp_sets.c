@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The named sets of characters, and how a set is written as a PCRE2 class.
+ *
+ * A set is a predicate on ASCII characters. Writing one lists the ranges for
+ * which the predicate holds, folds case where (?i) asks for it, and negates.
+ * Two characters beyond ASCII fold to one of it (the long s and the Kelvin
+ * sign); they are added by hand.
+ *
+ * Source: Go's regexp/syntax (perl_groups.go).
+ */
 #include "profile/filter/regexp_sets.h"
 
 #include <string.h>

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The parser of regular expressions: reads RE2's syntax from left to right and
+ * writes the PCRE2 expression as it goes; there is no tree.
+ *
+ * What PCRE2 must know of an atom before it can be repeated is kept while the
+ * atom is the last one written: where it begins in the output, and its weight,
+ * which is how often repetitions around it multiply it. Go refuses an
+ * expression whose repetitions multiply to more than 1000, and so does this.
+ *
+ * Invariants: groups open and close in pairs (a stack of MAX_DEPTH); the
+ * output contains only characters that this file has chosen.
+ */
 #include "profile/filter/regexp_internal.h"
 #include "profile/filter/regexp_sets.h"
 

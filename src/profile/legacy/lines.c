@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Lines and words of a legacy text profile: pieces of the input that are
+ * pointed to, never copied.
+ *
+ * Invariants: a piece lies inside the input; it has no terminating zero.
+ */
 #include "profile/legacy/lines.h"
 
 #include <string.h>

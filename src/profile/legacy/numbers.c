@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Numbers as Go's strconv reads them: the prefixes 0x, 0b, 0o and 0,
+ * underscores, signs, and the same refusals in the same words. A parsed value
+ * is exact or the text is refused; nothing wraps while it is read.
+ */
 #include "profile/legacy/numbers.h"
 
 #include "base/status.h"

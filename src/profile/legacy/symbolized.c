@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Names in front of a legacy profile: the section is read into a table, sorted
+ * by address, before the profile itself; once that has been read, each
+ * location gets the names of its address.
+ *
+ * One entry may name several functions, joined by "--": those are inlined into
+ * each other, the last one deepest. So they become the lines of one location
+ * in the reverse order.
+ */
 #include "profile/legacy/symbolized.h"
 
 #include "base/status.h"

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The ids of a file, mapped to indices of our tables.
+ *
+ * An array answers for ids up to four times the number of entries, which
+ * covers every writer that counts from 1. Larger ids go through a hash index.
+ * If an id occurs twice, the last one counts.
+ *
+ * Invariants: memory is in proportion to the number of entries, whatever the
+ * ids are.
+ */
 #include "profile/model/id_map.h"
 
 #include <string.h>

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The table of label sets: adds a set once and hands out its number.
+ *
+ * A set is sorted before it is looked up, so that the order in which a file
+ * lists labels does not make two sets of one. The sort is stable because
+ * several labels of one key are the values of that key in their order.
+ *
+ * Invariants: those of labels.h; a number that was handed out stays valid as
+ * long as the table lives.
+ */
 #include "profile/model/labels.h"
 
 #include <string.h>

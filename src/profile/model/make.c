@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The maker: builds a profile from parts, where functions, locations and
+ * strings that are equal become one.
+ *
+ * Equality is found by an index over the table that it guards, so there is no
+ * second copy of anything. Labels gather in the maker until the sample that
+ * they belong to is made.
+ *
+ * Invariants: every function and location of the profile made so far has a
+ * line in its index; ids are positions + 1; after a failure nothing is added
+ * any more that would break the invariants of model.h.
+ */
 #include "profile/model/make.h"
 
 #include <string.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A profile as a block of tables: making and freeing it, views of it for the
+ * public API, and the edits that need nothing but the tables themselves.
+ *
+ * What a caller gets is a pointer into a table. It stays valid until the
+ * profile changes.
+ */
 #include "profile/model/model.h"
 
 #include "base/status.h"

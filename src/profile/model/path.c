@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Paths as Go's path and filepath packages treat them (Base, Clean), and which
+ * part of a source path reports leave out.
+ *
+ * Nothing here looks at the file system. A trimmed path is told as a number of
+ * bytes to skip, so that no copy is made.
+ *
+ * Source: Go path/filepath (Clean, Base); internal/report/source.go trimPath.
+ */
 #include "profile/model/path.h"
 
 #include <string.h>

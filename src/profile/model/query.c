@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions about a profile, answered without changing it. */
+/*
+ * Questions about a profile, answered without changing it: what its mappings
+ * have, which sample type a name means, which labels samples have, and in
+ * which units.
+ *
+ * Source: profile/profile.go (HasFunctions, HasFileLines, SampleIndexByName,
+ * HasLabel, DiffBaseSample, NumLabelUnits).
+ */
 #include "base/buffer.h"
 #include "base/status.h"
 #include "profile/model/model.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Units of measurement: one table for each kind (bytes, time, GCUs) with the
+ * factor of each unit to the smallest one.
+ *
+ * A value is scaled by way of the smallest unit. "auto" and "minimum" choose
+ * the largest unit in which the value is at least 1. A value whose unit is in
+ * no table is printed as it is.
+ */
 #include "profile/model/unit.h"
 
 #include <math.h>

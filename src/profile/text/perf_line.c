@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Single lines of `perf script`: headers, frames, and source lines.
+ *
+ * Names of processes and functions may contain blanks, digits and brackets, so
+ * nothing is split from the left. A header is read around the field that looks
+ * like nothing else, the time; a frame is read from both of its ends.
+ *
+ * Invariants: a line that is none of these is refused and never half read.
+ */
 #include "profile/text/perf_line.h"
 
 #include <string.h>

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Source: internal/binutils/binutils.go initTools, findExe. */
+/*
+ * Running objdump, nm and the like: finding the program, feeding it, and
+ * reading what it prints.
+ *
+ * No shell is involved. Input goes through a file that has no name, so that a
+ * program which prints before it has read everything cannot block us. Output
+ * is bounded in bytes and in time; beyond either the child is killed and the
+ * call fails.
+ *
+ * Source: internal/binutils/binutils.go initTools, findExe.
+ */
 #include "report/code/tool.h"
 
 #include "arch/clock.h"

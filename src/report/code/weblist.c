@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Source: internal/report/source.go newSourcePrinter, synth.go. */
+/*
+ * -weblist, first part: which locations are wanted.
+ *
+ * Every location with samples becomes a site, with its values. Functions are
+ * matched by name, or by address where the expression is one. A site is wanted
+ * if one of its functions matches. Locations without an address (of scripts,
+ * say) get one behind all mappings, so that all sites can be sorted by
+ * address.
+ *
+ * Source: internal/report/source.go newSourcePrinter, synth.go.
+ */
 #include "report/code/weblist.h"
 
 #include "base/status.h"

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The tags of a drawing's nodes: for each node that is shown, what each label
+ * set of its samples adds up to.
+ *
+ * Texts of a label set are joined once for the set and not once for each
+ * sample. Tags are then found by node, set and name through an index, and
+ * `seen` keeps a node that occurs several times in a stack from counting
+ * twice. Tags below the cutoff are dropped at the end, because only the sum
+ * decides.
+ *
+ * Invariants: the tags of one node lie together, in the order that the
+ * reference has.
+ */
 #include "report/dot/node_tags.h"
 
 #include "base/status.h"

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Shortened function names for drawings.
+ *
+ * Three patterns are tried in turn, as the reference does with regular
+ * expressions: Go (package path and version), Java (package and arguments), C++
+ * (namespaces and template arguments). They are written as scanners here. A
+ * name that none of them fits stays as it is.
+ *
+ * Source: internal/graph/graph.go ShortenFunctionName.
+ */
 #include "report/dot/short_name.h"
 
 #include <string.h>

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What a drawing shows: chooses nodes by entropy, then leaves out edges that
+ * other edges make redundant.
+ *
+ * A node scores high if it has much value of its own and its edges divide
+ * evenly between many neighbours: such a node tells most. An edge over nodes
+ * that were left out is redundant if another path leads from its begin to its
+ * end.
+ *
+ * Source: internal/graph/graph.go EntropyOrder, selectTopNodes,
+ * RemoveRedundantEdges.
+ */
 #include "report/dot/visual.h"
 
 #include "base/status.h"

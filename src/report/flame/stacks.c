@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks are compared where they lie, in the frames of samples; nothing of
- * them is copied. */
+/*
+ * Whole stacks, each once, with the sum of the values of its samples.
+ *
+ * A stack is compared where it lies, in the frames of a sample: an index maps
+ * its hash to the first sample that has it. Nothing of it is copied, so memory
+ * is in proportion to the number of different stacks and not to their depth.
+ */
 #include "report/flame/stacks.h"
 
 #include "base/status.h"

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Source: internal/graph/graph.go EdgeMap.Sort, TrimLowFrequencyEdges. */
+/*
+ * The edges of a trimmed graph, listed by both of their ends and sorted.
+ *
+ * Nodes are ranked by name once; edges, which are many more, are then compared
+ * by the ranks of their ends. Edges below the cutoff are dropped before, but
+ * only those that lead to a node which is listed, as the reference does.
+ *
+ * Source: internal/graph/graph.go EdgeMap.Sort, TrimLowFrequencyEdges.
+ */
 #include "report/graph/calls.h"
 
 #include "base/status.h"

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Source: internal/report/report.go newTrimmedGraph, selectOutputUnit. */
+/*
+ * Chooses and sorts the nodes that a report shows.
+ *
+ * The steps are those of the reference: collect the nodes that have a value,
+ * drop those below the fraction, sort, keep the first so many. The name of a
+ * node is printed once, into one buffer, before the nodes are sorted.
+ *
+ * Invariants: the order is total (value, name, other value, then the order of
+ * the samples), so that the same profile gives the same report on every
+ * machine.
+ *
+ * Source: internal/report/report.go newTrimmedGraph, selectOutputUnit.
+ */
 #include "report/graph/trimmed.h"
 
 #include "base/status.h"

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* -top: a line for each node, the largest first. */
+/*
+ * -top: a line for each node, the largest first, marked as inlined where it
+ * is.
+ *
+ * "(inline)" and "(partial-inline)" depend on edges that are not below the
+ * cutoff, and finding edges means a look at every sample. So an upper bound
+ * comes first: an edge of inlined calls gets at most what its locations have.
+ * Only nodes for which that bound reaches the cutoff are watched in the second
+ * pass over the samples.
+ *
+ * Source: internal/report/report.go printText; internal/graph/graph.go.
+ */
 #include "report/graph/trimmed.h"
 
 #include "base/status.h"

@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The interpreter of line number programs (DWARF 5, 6.2): runs the program of
+ * one unit and keeps a row of 16 bytes for each address at which file, line or
+ * column change.
+ *
+ * Names of directories and files are read first, from one of two encodings
+ * (before version 5, and since). Then the opcodes run. A sequence is kept only
+ * if its addresses are code of this image; the linker gives dropped functions
+ * addresses that are not.
+ *
+ * Invariants: the input is read through a bounded reader; the rows of a
+ * sequence are sorted by address, and one that is not is dropped; a table that
+ * breaks off keeps its whole sequences only.
+ */
 #include "symbol/dwarf/lines.h"
 
 #include "base/reader.h"

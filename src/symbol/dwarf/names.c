@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The strings that a symbolizer hands out, each one stored once.
+ *
+ * Names come from images that are not trusted, so bytes that are not UTF-8 and
+ * control characters become '?', and the length is bounded. The demangled form
+ * of a name is made when it is first asked for, and kept with it.
+ *
+ * Invariants: a string that was handed out never moves; the table of entries
+ * does.
+ */
 #include "symbol/dwarf/names.h"
 
 #include "symbol/elf/array.h"

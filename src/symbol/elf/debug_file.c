@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Where debug information may lie, in the order in which GDB looks: by build
+ * id under the debug root, by the name in .gnu_debuglink (checked by its CRC),
+ * in the file that dwz made for several, and in .gnu_debugdata inside the
+ * image.
+ *
+ * A file counts only if it is the one that was meant: its build id or its CRC
+ * must agree.
+ */
 #include "symbol/elf/debug_file.h"
 
 #include "base/buffer.h"

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * ELF files opened for libelf and libdw: the file is mapped, its build id is
+ * compared with the one that is wanted, and sections that nobody needs are
+ * hidden before libdw sees them, because libdw unpacks every section that it
+ * knows.
+ *
+ * Invariants: no descriptor stays open; debug information that would unpack to
+ * more than LARGEST_UNPACKED is left alone, so that a hostile file cannot take
+ * all memory.
+ */
 #include "symbol/elf/elf_file.h"
 
 #include "symbol/elf/out_of_memory.h"

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The table of function symbols of an image: gathered from one or more symbol
+ * sections, sorted by address, and sealed into ranges that do not overlap.
+ *
+ * Several symbols often share an address. The one that users know is preferred:
+ * with a type before without, not local, with fewer leading underscores, of the
+ * default version, global before weak, and then the shorter name.
+ *
+ * Invariants: after cpprof__symbols_seal() every address belongs to at most one
+ * range, and no range reaches beyond its section.
+ */
 #include "symbol/elf/symbols.h"
 
 #include <stdlib.h>

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The profile of interpreted code, written while it is being sampled.
+ *
+ * The writer's thread hands in records (functions, locations, samples) that
+ * name each other by numbers of the session. Functions and locations go to the
+ * builder at once; samples are merged first (merged.h), since the same stack
+ * comes often. When the tables of known functions and locations exceed
+ * TABLES_BYTES they are written out and begun anew, so that memory stays
+ * bounded.
+ *
+ * Invariants: used by one thread at a time; after a failure records are read
+ * past and the profile fails at its end.
+ */
 #include "vm/profile/output.h"
 
 #include "base/status.h"

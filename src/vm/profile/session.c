@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The life of a profile of interpreted code: checks the options, starts the
+ * thread that writes and the one that ticks, stops both, and what a fork does
+ * to them.
+ *
+ * Samples are counted by the interpreters' own threads (count.c) as long as the
+ * session's epoch is theirs; there is no list of participants. Starting sets a
+ * new epoch after everything is in place. Stopping clears it first, so that no
+ * new sample comes, then waits for the threads, then writes the rest.
+ *
+ * Lock order: `control` (one start or stop at a time), then the list of
+ * threads, then the session's lock. The thread that stops charges its own time
+ * before it takes any of them.
+ */
 #include "vm/profile/session.h"
 
 #include "base/options.h"

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Numbers of functions and locations: an index over an array of keys, twice.
+ *
+ * A function that is gone is taken out of the index only: its number stays
+ * valid for samples that already have it, and the same address may get a new
+ * number. A table that is full is cleared, and everything is told anew.
+ */
 #include "vm/profile/table.h"
 
 #include <string.h>

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Own threads with a period: one writes what was sampled, one asks
+ * interpreters for samples.
+ *
+ * Each turn comes at a random moment of its own period. A fixed pace would see
+ * periodic work of the program always or never. A worker that is told to stop
+ * ends after the turn that it is in; so does one that finds that no thread of
+ * the program is left.
+ */
 #include "vm/profile/ticker.h"
 
 #include "collect/runtime/own_start.h"

@@ -1,4 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Timers on the CPU clocks of threads that run interpreters; timers.h has the
+ * idea.
+ *
+ * Protocol of a slot. It is taken by compare-and-swap on is_taken and stays in
+ * the table for ever. `epoch` and `serial` make a signal valid: the handler
+ * looks at both, and a signal that was pending when its timer was deleted
+ * carries an old serial and does nothing. `id` is exchanged for 0 by whoever
+ * deletes the kernel's timer, so that it is deleted once. `busy` is set by the
+ * handler around its use of `words`; `all.n_inside` counts handlers, and the
+ * end of a session clears the epoch first and then waits, not for ever, for
+ * that count to become 0.
+ *
+ * Invariants: words of a slot belong to the handler while busy, else to who
+ * holds the slot; no memory that a handler may reach is given back while
+ * n_inside is not 0.
+ */
 #include "vm/profile/timers.h"
 
 #include "collect/labels/labels.h"

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Two buffers for each thread of an interpreter, exchanged by
+ * compare-and-swap; deferred_stacks.h tells why.
+ *
+ * An entry is a stack with the sink that waits for it. The handler appends to
+ * the buffer that is out; a stack that equals the last one entered only adds
+ * its value to it, which a busy loop makes the common case. Memory comes from
+ * the mmap system call, because the handler may have interrupted malloc or an
+ * mmap that somebody else has taken over.
+ */
 #include "vm/stacks/deferred_stacks.h"
 
 #include <string.h>
