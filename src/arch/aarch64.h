@@ -99,8 +99,8 @@ cpprof__syscall(long number, long a, long b, long c, long d, long e, long f)
     return x0;
 }
 
-/* How far sp is below fp in a function that begins like this: frames are found
- * by sp here, wherever that can be. */
+/* How far sp is below fp after a prologue like this. Always unknown: on AArch64
+ * frames are found from sp wherever possible. */
 #define CPPROF__PROLOGUE_BYTES 4
 static inline int32_t
 cpprof__prologue_frame(const uint8_t *code)
@@ -109,7 +109,7 @@ cpprof__prologue_frame(const uint8_t *code)
     return -1;
 }
 
-/* Is this the instruction that enters the kernel? svc #0. */
+/* Does this code enter the kernel? svc #0. */
 #define CPPROF__SYSCALL_BYTES 4
 static inline bool
 cpprof__is_syscall(const uint8_t *code)
@@ -158,7 +158,8 @@ cpprof__is_sigreturn(const uint8_t *code)
 
 /*
  * cpprof__call_under(scope, fn, arg), see collect/labels_current.c: calls
- * fn(arg) in a frame that holds scope so many bytes above its stack pointer.
+ * fn(arg) in a frame that holds scope at CPPROF__CALL_UNDER_PLACE bytes above
+ * its stack pointer.
  */
 #define CPPROF__CALL_UNDER_PLACE 16
 #define CPPROF__CALL_UNDER                                                     \

@@ -9,8 +9,8 @@
  *                       a function of its own in its place, which may allocate
  *                       or lock.
  *
- * Both return 0 for a clock that does not exist: of a thread that has ended,
- * for instance.
+ * Both return 0 for a clock that does not exist, such as that of a thread that
+ * has ended.
  */
 #ifndef ARCH_CLOCK_H
 #define ARCH_CLOCK_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers, mixed: for tables of what the process itself chooses, and where two
- * processes must agree. Not for what files say: base/hash.h has a key.
- * Handlers may call it.
+ * Mixing of bits: for hash tables whose keys the process itself chooses, and
+ * where two processes must compute the same hash. Keys that come from files go
+ * through base/hash.h, whose hash depends on a secret. Handlers may call these
+ * functions.
  */
 #ifndef ARCH_MIX_H
 #define ARCH_MIX_H

@@ -143,7 +143,7 @@ cpprof__is_indirect_call(const uint8_t *code, size_t n)
 }
 
 /* Do these 8 bytes of code end in a call? call rel32 is e8 and 4 bytes; others
- * are indirect. Bytes that only look like one are said to be one, too. */
+ * are indirect. Bytes that only look like a call also count as one. */
 static inline bool
 cpprof__ends_in_call(const uint8_t code[8])
 {

@@ -58,7 +58,7 @@ cpprof__arena_alloc(struct cpprof__arena *arena, size_t n)
     if (n > SIZE_MAX / 2)
         return NULL;
     if (n == 0)
-        n = 1; /* NULL means that there is no memory, and nothing else */
+        n = 1; /* NULL means out of memory, and nothing else */
     if (pad > arena->left)
         pad = arena->left;
     arena->next += pad;

@@ -56,7 +56,7 @@ cpprof__buffer_printf(struct cpprof__buffer *b, const char *format, ...)
     va_list args;
     int n;
 
-    /* Mostly there is room, and it need not be done twice. */
+    /* Usually there is room, and one attempt is enough. */
     va_start(args, format);
     n = vsnprintf(room ? (char *)b->data + b->n : NULL, room, format, args);
     va_end(args);

@@ -8,7 +8,7 @@
 
 #define HIGH 4096
 
-/* share: of how many parts of those that there may be one is below it. */
+/* The number, or 1/share of the limit on descriptors where that is lower. */
 static int
 bounded(int number, int share)
 {

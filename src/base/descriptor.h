@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of descriptors that stay, in a process that is not ours. */
+/* Keeps our descriptors out of the way of the program that we run in. */
 #ifndef BASE_DESCRIPTOR_H
 #define BASE_DESCRIPTOR_H
 
 #include <stddef.h>
 
 /*
- * The same file at a high number, the old one closed: low ones are those that a
- * program closes in a loop, counts on getting, or, with 0 to 2 closed, writes
- * its messages to. fd itself where there is no such number, unless it is one of
- * those three: then -1 and errno, and it is closed.
+ * Move fd to a high number and return that. Programs close low numbers in a
+ * loop, rely on getting them from open(), or write messages to them after
+ * closing 0 to 2. Returns fd itself if no high number is free. If fd is one of
+ * 0 to 2 then, it is closed instead, and the result is -1 with errno.
  */
 int
 cpprof__descriptor_high(int fd);
 
 /*
- * For descriptors that others make, and know the numbers of: takes all free
- * ones below a certain number, so that what is made next is not among them.
- * For as short a time as can be: the program finds them taken.
+ * For descriptors that a library opens and keeps the numbers of: takes all free
+ * numbers below a bound, so that the next descriptor gets a higher one. Give
+ * them back at once, because the program cannot open anything at these numbers
+ * meanwhile.
  */
 #define CPPROF__DESCRIPTORS_LOW 256
 struct cpprof__descriptors_held {

@@ -51,8 +51,9 @@ cpprof__is_gzip(const void *data, size_t n)
     return n >= 2 && memcmp(data, "\x1f\x8b", 2) == 0;
 }
 
-/* What a member unpacks to is known only from its end, and for a file of
- * several members not even there; so guess, and double while it is short. */
+/* Only the end of a member says how large its content is, and in a file of
+ * several members the last four bytes are those of the last member. So guess,
+ * and double while the guess is too small. */
 static size_t
 guess(const uint8_t *data, size_t n)
 {
@@ -63,10 +64,11 @@ guess(const uint8_t *data, size_t n)
 }
 
 /*
- * Profiles shrink to a third or a tenth. What shrinks more than this much, to
- * no mere trifle, may be a bomb: it is counted before memory is taken for it,
- * which takes one more pass over what is packed. More of the ratio takes more
- * memory for a bomb before it is known; less of it counts honest files.
+ * Profiles compress to a third or a tenth of their size. Content that claims a
+ * higher ratio than BOMB_RATIO and more than BOMB_BYTES may be a bomb, so its
+ * size is counted before memory is reserved, which costs another pass over the
+ * input. A higher ratio lets a bomb take more memory before it is recognized; a
+ * lower one counts honest files, too.
  */
 #define BOMB_RATIO 20
 #define BOMB_BYTES ((size_t)16 << 20)

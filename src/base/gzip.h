@@ -19,8 +19,8 @@ bool
 cpprof__is_gzip(const void *data, size_t n);
 
 /*
- * Append what all members of data unpack to. More than max_bytes in out is
- * CPPROF_LIMIT, found before that much memory is taken.
+ * Append the content of all members of data. If out would exceed max_bytes, the
+ * result is CPPROF_LIMIT, and no more memory than that has been reserved.
  */
 enum cpprof_status
 cpprof__gunzip(struct cpprof__buffer *out, const void *data, size_t n,

@@ -22,10 +22,10 @@
 uint64_t cpprof__hash_key[2];
 
 /*
- * The kernel gives every program 16 random bytes when it starts it, for the
- * use of libc: no system call that could fail or block, and each thread that
- * comes here finds the same. They also guard the stack; the key is a one-way
- * function of them, and is itself never shown.
+ * The kernel gives each new program 16 random bytes for libc (AT_RANDOM).
+ * Reading them needs no system call that could fail or block, and every thread
+ * finds the same ones. They also protect the stack; so the key is a one-way
+ * function of them, and is never written anywhere.
  */
 void
 cpprof__hash_key_make(void)
@@ -39,7 +39,7 @@ cpprof__hash_key_make(void)
     words[0] = cpprof__mix_u64(words[0] + cpprof__mix_u64(words[1])) | 1;
     words[1] = cpprof__mix_u64(words[1] + words[0]) | 1;
     __atomic_store_n(&cpprof__hash_key[0], words[0], __ATOMIC_RELAXED);
-    /* Last: it says that both are there. */
+    /* Stored last: a reader that sees it sees both words. */
     __atomic_store_n(&cpprof__hash_key[1], words[1], __ATOMIC_RELEASE);
 }
 
@@ -61,8 +61,8 @@ load_u32(const unsigned char *p)
     return word;
 }
 
-/* The last 16 bytes or fewer in two words; words of short texts overlap, and
- * the length, which is hashed too, says how. */
+/* The last 16 bytes or fewer, as two words. The words of a short text overlap;
+ * its length, which is hashed too, says by how much. */
 static void
 load_tail(const unsigned char *p, size_t n, uint64_t words[2])
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hashing, and the one index that tables are built on: an open-addressing map
- * from a hash to a 32-bit number, which the caller compares with what it
- * stores under that number.
+ * from a hash to a 32-bit number, which the caller compares with what it stores
+ * under that number.
  *
- * Files that are read may be hostile. So hashes depend on a key that is random
- * for each process: who does not know it cannot choose what falls together in
- * a table. Nothing that is written may depend on a hash. Idea of the mixing:
- * wyhash (Wang Yi): the two halves of a 128-bit product, with a secret in both
+ * Input files may be hostile. So hashes depend on a key that is random for each
+ * process, and whoever does not know the key cannot choose keys that collide.
+ * Nothing that is written may depend on a hash. Idea of the mixing: wyhash
+ * (Wang Yi): the two halves of a 128-bit product, with a secret in both
  * factors.
  */
 #ifndef BASE_HASH_H
@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 /*
- * The key: two words, 0 until hash_key_make() was called, which any thread may
- * do at any time, as all find the same. Tests set words of their own.
+ * The key: two words, 0 until hash_key_make() has run. Any thread may call that
+ * at any time, because all compute the same key. Tests set words of their own.
  */
 extern uint64_t cpprof__hash_key[2];
 
@@ -45,8 +45,8 @@ cpprof__hash_multiply(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Go on with one more number of a record; hash_u64() ends it. Sums of numbers,
- * or their exclusive or, would fall together for whoever chooses both. */
+/* Go on with one more number of a record; hash_u64() ends it. A plain sum or
+ * exclusive or would collide for somebody who chooses both numbers. */
 static inline uint64_t
 cpprof__hash_add(uint64_t hash, uint64_t x)
 {
@@ -58,8 +58,8 @@ cpprof__hash_add(uint64_t hash, uint64_t x)
 static inline uint64_t
 cpprof__hash_u64(uint64_t x)
 {
-    /* Once more by a constant: a key may be unlucky, and spread neighbours in
-     * steps that a table's size divides. */
+    /* Multiplied once more by a constant: with an unlucky key, neighbours would
+     * lie in steps that divide the size of a table. */
     return cpprof__hash_multiply(cpprof__hash_add(0, x), CPPROF__GOLDEN);
 }
 
@@ -75,8 +75,8 @@ cpprof__hash_bytes(const void *data, size_t n, uint64_t seed);
 
 struct cpprof__index {
     struct cpprof__index_slot {
-        uint32_t hash; /* folded to 32 bits: chooses the slot, skips most
-                        * comparisons, and is enough to grow the table */
+        uint32_t hash; /* 32 bits of it: they choose the slot, spare most
+                          comparisons, and suffice to grow the table */
         uint32_t value;
     } * slots;
     size_t capacity;
@@ -90,7 +90,7 @@ struct cpprof__index {
 uint32_t
 cpprof__index_find(const struct cpprof__index *index, uint64_t hash,
                    bool (*equal)(void *ctx, uint32_t value), void *ctx);
-/* Ask for the memory that a find() of that hash will look at first. */
+/* Prefetch the slot that a find() of that hash looks at first. */
 static inline void
 cpprof__index_prefetch(const struct cpprof__index *index, uint64_t hash)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option structs of public calls begin with their size, so that a program and
- * a library of different age go together.
+ * Option structs of public calls begin with their size, so that programs and
+ * libraries of different versions work together.
  */
 #ifndef BASE_OPTIONS_H
 #define BASE_OPTIONS_H
@@ -10,10 +10,10 @@
 #include <stddef.h>
 
 /*
- * Lay what the caller gave over the defaults: `options` has n_options bytes
- * and begins with a size_t; given, of which the first size_t says how long it
- * is, may be NULL. A shorter one leaves the rest at its defaults; of a longer
- * one what we do not know must be zero bytes.
+ * Copy the caller's options over the defaults. `options` has n_options bytes
+ * and begins with a size_t. `given` may be NULL; its first size_t is its
+ * length. If it is shorter, the rest keeps its defaults. If it is longer, the
+ * part that we do not know must be zero bytes.
  *
  * Errors: CPPROF_INVALID; `what` names the struct.
  */

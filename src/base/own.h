@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What cpprof allocates for itself is not the program's. Code here does not
- * know the heap profiler, which is in one of the libraries only: who has it
- * sets a function that takes allocations of the calling thread out of the
- * profile (1) and back in (-1).
+ * Memory that cpprof allocates for itself must not appear in the program's heap
+ * profile. This folder does not know the heap profiler, which only one of the
+ * libraries contains. That library sets a function here, which exempts the
+ * calling thread (1) or ends that (-1).
  */
 #ifndef BASE_OWN_H
 #define BASE_OWN_H

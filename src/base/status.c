@@ -31,7 +31,7 @@ cpprof_status_text(enum cpprof_status status)
     return "unknown status";
 }
 
-/* A line stays a line whatever a file name brings with it. */
+/* The text stays one line, whatever a file name contains. */
 static void
 one_line(char *text)
 {

@@ -30,9 +30,8 @@
 void (*cpprof__own_memory)(int by);
 
 /*
- * write(2) without SIGPIPE: a reader that went away is an error of the
- * profile and no reason for the program to end. A signal that was pending
- * before stays pending.
+ * write(2) without SIGPIPE: a closed pipe makes the profile fail and must not
+ * end the program. A SIGPIPE that was pending before stays pending.
  */
 static ssize_t
 write_quietly(int fd, const void *data, size_t n)
@@ -146,7 +145,8 @@ forget_temporary(struct path_writer *w, int sys)
     return sys;
 }
 
-/* Names what only this process can name; 0 or an errno. */
+/* Create the temporary file, under a name that no other process uses; 0 or an
+ * errno. */
 static int
 create_temporary(struct path_writer *w)
 {
@@ -252,7 +252,7 @@ resolve_path(const char *path)
     return whole || errno != ENOENT ? whole : resolve_new(path);
 }
 
-/* Can the file be written when its time comes? 0 or an errno. */
+/* Check that the file can be written later; 0 or an errno. */
 static int
 check_path(struct path_writer *w)
 {

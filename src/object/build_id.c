@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds NT_GNU_BUILD_ID without libelf: the library that is loaded into other
- * people's programs needs it for every mapping. A file is not trusted: each
- * header and each note is one bounded read, and an image has a budget of
- * reads, so that no file keeps us busy.
+ * people's programs needs it for every mapping. Files are not trusted. Each
+ * header and each note is one bounded read, and each image has a budget of
+ * reads, so that no file can keep us busy.
  *
  * Source: System V gABI, chapters 4 and 5; Go runtime/pprof elf.go. The order
  * is ours: PT_NOTE first, because strip and sstrip leave it and because it is
@@ -216,8 +216,8 @@ find_bias(struct image *image, struct table table)
     }
 }
 
-/* Section headers are seldom loaded; what lies where they would be is not
- * ours to interpret. */
+/* Section headers are seldom loaded. Bytes at their place in memory are
+ * something else and must not be interpreted. */
 static bool
 is_loaded(const struct image *image, struct table table, size_t n_bytes)
 {
@@ -340,7 +340,7 @@ cpprof__build_id_of_file(const char *path, char text[CPPROF__BUILD_ID_TEXT],
     return status;
 }
 
-/* The way where process_vm_readv is filtered (old container profiles). */
+/* The fallback where process_vm_readv is filtered (old container profiles). */
 static size_t
 read_proc_mem(uintptr_t address, void *data, size_t n)
 {

@@ -20,7 +20,8 @@ own_file(char file[PATH_MAX])
     if (!dladdr1((void *)(uintptr_t)&cpprof__plug_in_load, &info, (void **)&map,
                  RTLD_DL_LINKMAP))
         return false;
-    /* The program itself has no name but argv[0], which may mean nothing. */
+    /* For the program itself the loader knows only argv[0], which need not be a
+     * path. */
     if (*map->l_name)
         return snprintf(file, PATH_MAX, "%s", map->l_name) < PATH_MAX;
     n = readlink("/proc/thread-self/exe", file, PATH_MAX - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loads the plug-in, for all who need names. */
+/* Loads the symbolizer plug-in. */
 #include "object/symbolizer.h"
 
 #include "object/plug_in.h"

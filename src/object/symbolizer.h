@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract between the writer of a profile, or who wants names for one that
- * has none, and libcpprof-symbol.so, which turns addresses into functions,
- * files and lines. The plug-in is loaded with dlopen when it is needed first
- * and found by the one symbol below; everything else about it is private.
+ * The interface of libcpprof-symbol.so, which turns addresses into functions,
+ * files and lines. Its callers are the writer of a profile and the command that
+ * adds names to a profile without any. The plug-in is loaded with dlopen when
+ * it is needed first and found by the one symbol below; everything else about
+ * it is private.
  */
 #ifndef OBJECT_SYMBOLIZER_H
 #define OBJECT_SYMBOLIZER_H
@@ -30,9 +31,9 @@ struct cpprof__frame {
 struct cpprof__symbolizer_options {
     bool functions_only; /* names, no files, lines or inlined frames */
     bool debuginfod;     /* ask the servers of $DEBUGINFOD_URLS */
-    bool addresses;      /* a pc is an address as the image itself counts:
-                          * where mappings lie does not matter */
-    int32_t pid;         /* for /tmp/perf-PID.map and the vdso */
+    bool addresses; /* a pc is an address of the image itself, so the position
+                       of mappings does not matter */
+    int32_t pid;    /* for /tmp/perf-PID.map and the vdso */
 };
 
 struct cpprof__symbolizer_mapping {
@@ -40,8 +41,8 @@ struct cpprof__symbolizer_mapping {
     uint64_t limit;
     uint64_t offset;
     const char *path;     /* "" for anonymous memory, "[vdso]" */
-    const char *build_id; /* hex, or "": an image on disk with another id is
-                           * not the one that ran and is not used */
+    const char *build_id; /* hex, or "". A file with another id is not the image
+                             that ran and is not used */
 };
 
 struct cpprof__symbolizer; /* opaque, one thread at a time */

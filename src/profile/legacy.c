@@ -5,8 +5,8 @@
 #include "profile/legacy/symbolized.h"
 #include "profile/text/text.h"
 
-/* In the order in which they are asked: the reference's, then what only we
- * read, whose frames are all worth seeing. */
+/* The readers in the order in which they are tried: the reference's first, then
+ * those of formats that only we read, in which no frames are dropped. */
 static const struct {
     cpprof__legacy_reader *read;
     bool has_frames_to_drop;
@@ -18,8 +18,8 @@ static const struct {
     {cpprof__read_collapsed, false},
 };
 
-/* *out stays NULL when the reader does not know the bytes. It may have begun
- * to fill its profile by then, so each gets one of its own. */
+/* *out stays NULL when the reader does not recognize the bytes. It may have
+ * filled part of its profile by then, so each reader gets a new one. */
 static enum cpprof_status
 ask(cpprof__legacy_reader *read, const char *data, size_t n,
     struct cpprof_pprof **out, struct cpprof_error *error)
@@ -39,7 +39,8 @@ ask(cpprof__legacy_reader *read, const char *data, size_t n,
     return status;
 }
 
-/* Ask one after the other; *out stays NULL when none knows the bytes. */
+/* Try one reader after the other; *out stays NULL when none recognizes the
+ * bytes. */
 static enum cpprof_status
 ask_all(const char *data, size_t n, struct cpprof_pprof **out,
         struct cpprof_error *error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a path, a descriptor or memory to a profile: read all, unpack if it is
- * gzip, decode; what is no profile.proto may be in an older format. Files are
- * read, not mapped: one that shrinks meanwhile must not end the process.
+ * Reads a profile from a path, a descriptor or memory: reads all bytes, unpacks
+ * gzip, decodes profile.proto or else tries the older formats. Files are read
+ * and not mapped, because a mapped file that shrinks would end the process.
  */
 #include "base/gzip.h"
 #include "base/options.h"
@@ -32,7 +32,7 @@ max_bytes_of(const struct cpprof_pprof_read_options *options, size_t *max_bytes,
     return status;
 }
 
-/* The reference's words in front of what unpacking says. */
+/* Put the reference's words in front of an error of unpacking. */
 static enum cpprof_status
 unpack(struct cpprof__buffer *out, const void *data, size_t n, size_t max_bytes,
        struct cpprof_error *error)
@@ -52,10 +52,10 @@ unpack(struct cpprof__buffer *out, const void *data, size_t n, size_t max_bytes,
 #define GLANCE_BYTES ((size_t)256)
 
 /*
- * Decoding destroys bytes; those that another reader may want must stay. They
- * begin with a zero (CPU profiles in words) or are text. A profile.proto has
- * control characters, the tags and lengths of its messages; should it have
- * none where we look, it takes more memory to read.
+ * May decoding destroy the bytes? Not if another reader may need them: they
+ * begin with a zero (CPU profiles in words) or are text. A profile.proto
+ * contains control characters, which are the tags and lengths of its messages.
+ * One without any where we look only takes more memory to read.
  */
 static bool
 may_be_legacy(const uint8_t *data, size_t n)
@@ -146,8 +146,8 @@ cpprof_pprof_read_data(const void *data, size_t n,
     return status;
 }
 
-/* What is packed is never larger than what it unpacks to, but for a few bytes;
- * so the limit holds for the file as well. */
+/* Compressed data is never much larger than its content, so the limit holds for
+ * the file as well. */
 static enum cpprof_status
 read_all(int fd, struct cpprof__buffer *b, size_t max_bytes,
          struct cpprof_error *error)

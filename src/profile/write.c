@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a profile: the checks that all formats share, and the choice. */
+/* Writes a profile: makes the checks that all formats share, and chooses the
+ * format. */
 #include "base/options.h"
 #include "base/status.h"
 #include "profile/proto/encode.h"

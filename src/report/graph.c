@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes from locations. Granularity is applied here: what the report does not
- * distinguish is left out of what makes a node, so that locations fall
- * together.
+ * Makes nodes from locations. Granularity is applied here: what the report does
+ * not distinguish is left out of a node's key, so that several locations share
+ * a node.
  *
  * One thing is not as in the reference: a node without a name is told by its
- * file, or by its mapping where it has no file, and never by the line where
- * its function starts, which split one file into several lines of -files.
+ * file, or by its mapping where it has no file, and never by the line where its
+ * function starts, which split one file into several lines of -files.
  */
 #include "report/graph.h"
 
@@ -393,7 +393,8 @@ cpprof__node_name(const struct cpprof__graph *g,
     cpprof__node_name_in(g, node, &plain, out);
 }
 
-/* As Go prints the struct of the reference that is a node's identity. */
+/* The key of a node as Go would print the reference's struct; only for sorting.
+ */
 static void
 append_identity(const struct cpprof__graph *g, const struct cpprof__node *node,
                 struct cpprof__buffer *out)

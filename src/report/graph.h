@@ -58,9 +58,9 @@ struct cpprof__graph {
     size_t *first_node;
     CPPROF__ARRAY(uint32_t) location_nodes;
     size_t most_nodes; /* that any location has */
-    /* The same once more, in little memory: the node of location i, where it
-     * has but one; else CPPROF__SEVERAL and where in `several` they begin; the
-     * last one has CPPROF__OUTERMOST. */
+    /* The same in less memory: the node of location i if there is only one.
+     * Otherwise CPPROF__SEVERAL and the position in `several` at which its
+     * nodes begin; the last of them has CPPROF__OUTERMOST. */
     uint32_t *only_node;
     CPPROF__ARRAY(uint32_t) several;
 

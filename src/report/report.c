@@ -157,7 +157,7 @@ filter_names(struct cpprof__report *r, struct expressions *e)
     return CPPROF_OK;
 }
 
-/* Digits may be meant as a text. */
+/* Digits may also be meant as a name. */
 static void
 warn_of_range(const struct cpprof__report *r, const char *name,
               const char *expression)
@@ -283,7 +283,7 @@ prepare(struct cpprof__report *r)
 
 /* ------------------------------------------------------------ formats ---- */
 
-/* How the bytes of a report come about. */
+/* How a format produces its bytes. */
 enum output {
     TEXT,    /* in `out` */
     DUMP,    /* the profile as text */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file lies in a directory where everyone may write, so it counts only
- * when it is a plain file of the profiled process's user, of ours or of root;
- * its bytes are trusted for nothing.
+ * Reads /tmp/perf-PID.map. Everyone may write to that directory, so the file
+ * counts only if it is a plain file of the profiled process's user, of ours or
+ * of root. Its content is not trusted.
  */
 #include "symbol/perf_map.h"
 

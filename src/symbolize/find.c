@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking for binaries in folders that were made for it: copies by name, as a
- * tree like the one they ran in, or by build id, in the layouts of pprof, perf,
- * LLVM and GDB.
+ * Looks for binaries in folders of copies: by name, in a tree like the one they
+ * ran in, or by build id, in the layouts of pprof, perf, LLVM and GDB.
  *
  * Source: internal/driver/fetch.go locateBinaries; the GDB manual, "Debugging
  * Information in Separate Files".

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where in an image an address of a process lies. The rule: an address is as
- * far into the mapping as into the file from where that was mapped, and the
- * part of the image (PT_LOAD) that this byte belongs to says how the image
- * itself counts. What makes it long is that several parts may share a page,
- * that profilers join neighbouring mappings to one, that some know no mapping,
- * and that a kernel lies elsewhere than its file says.
+ * Converts an address of a process to one of an image. The rule: an address is
+ * as far behind the start of its mapping as its byte is behind the mapped
+ * offset of the file, and the PT_LOAD header that has this byte gives its
+ * address in the image. The rest handles exceptions: several headers may share
+ * a page, profilers join neighbouring mappings or know none, and a kernel lies
+ * elsewhere than its file says.
  *
  * Source: internal/elfexec/elfexec.go GetBase, ProgramHeadersForMapping,
  * HeaderForFileOffset; internal/binutils/binutils.go findProgramHeader.

@@ -2,10 +2,11 @@
 /*
  * Names for the locations of a profile, from the binaries on this machine.
  *
- * Every mapping that wants names gets its image opened, as far as its headers:
- * enough to say what is missing, and to turn addresses of the process into
- * those of the image. Only when one was found the library is loaded that reads
- * symbols and DWARF; it is asked by addresses of the image.
+ * The image of every mapping without names is opened, but only its headers are
+ * read: they suffice to say what is missing, and to convert addresses of the
+ * process to those of the image. The library that reads symbols and DWARF is
+ * loaded only when an image was found. It is asked about addresses of the
+ * image.
  *
  * Source: internal/symbolizer/symbolizer.go doLocalSymbolize, newMapping.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forgetting details: names, files, lines, addresses become empty in place, so
- * that a merge finds equal what differed in them alone.
+ * Aggregation: clears names, files, lines or addresses in place. A merge then
+ * joins what differed only in these.
  */
 #include "profile/model/debug.h"
 #include "profile/model/model.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The changes that callers ask for in words: expressions are compiled here, all
- * of them before anything is changed.
+ * The public filters, which take regular expressions as text. All expressions
+ * are compiled before anything is changed, so a bad one leaves the profile as
+ * it was.
  */
 #include "base/options.h"
 #include "base/status.h"
@@ -22,7 +23,7 @@ compile(const char *text, const char *what, struct cpprof__regexp **regexp,
                         : CPPROF_OK;
 }
 
-/* Tell, in bits, what two kinds of expressions matched. */
+/* Report as bits which of two kinds of expressions matched. */
 static void
 tell(uint32_t *matched, uint32_t first, uint32_t second, const bool both[2])
 {

@@ -92,8 +92,8 @@ operator_length(const char *text, bool in_word)
     return 0;
 }
 
-/* Behind the bracket that matches the one at text, or NULL. Angle brackets
- * count outside of parentheses only: inside they may be comparisons. */
+/* The end of the bracketed part that begins at text, or NULL. Angle brackets
+ * count only outside parentheses, because inside they may be comparisons. */
 static const char *
 matching(const char *text)
 {
@@ -156,8 +156,8 @@ looks_like_cxx(const char *name)
     return strpbrk(name, "<>[]") || strstr(name, "::");
 }
 
-/* Take out what is between the outermost open and close brackets; nothing
- * more once one closes that is not open. */
+/* Remove what is between the outermost brackets. Stop at a closing bracket that
+ * was never opened. */
 static void
 remove_between(char *name, char open, char close)
 {
@@ -179,7 +179,7 @@ remove_between(char *name, char open, char close)
 
 /* ----------------------------------------------------------- profiles ---- */
 
-/* Put the name to be shown for a system name into out, terminated. */
+/* Append the display form of a system name to out, terminated. */
 static void
 simplify(const char *system_name, enum cpprof_pprof_demangle mode,
          struct cpprof__buffer *out)

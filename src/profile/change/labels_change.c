@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Labels of one key for all samples, set or taken away. It is done once for
- * each label set; the sets that samples had before stay in the table, unused.
+ * Sets or removes the labels of one key on all samples. The work is done once
+ * for each label set. The sets that samples had before stay in the table,
+ * unused.
  */
 #include "base/status.h"
 #include "profile/filter/filter.h"
@@ -17,7 +18,7 @@ struct change {
     CPPROF__ARRAY(struct cpprof_pprof_label) spare; /* the set being made */
 };
 
-/* The set that is to be had instead of this one. */
+/* The set that replaces this one. */
 static uint32_t
 changed_set(struct change *c, uint32_t set)
 {

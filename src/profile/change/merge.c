@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several profiles into one. Sources are added one after the other, and each
- * may be freed once it was added: what is kept is the result alone.
+ * Merges several profiles into one. Sources are added one after the other, and
+ * each may be freed once it was added, because the merger keeps only the
+ * result.
  *
  * Two mappings are the same that have the same build id, or file, and the same
  * size and offset, at whatever address; two functions that are equal in all but
  * the id; two locations with the same address within the same mapping, lines
  * and functions; two samples with the same locations and labels, and those are
- * added up. Nothing gets into the result that no sample refers to, but for the
- * first mapping, which is the program. Source: profile/merge.go.
+ * added up. Only what some sample refers to gets into the result. The exception
+ * is the first mapping, which is the program. Source: profile/merge.go.
  */
 #include "profile/change/merge.h"
 
@@ -17,8 +18,8 @@
 
 #include <string.h>
 
-/* Of something in the source: it was not needed yet, or there is no memory.
- * The same number as CPPROF__NO_STRING and CPPROF__NO_LABEL_SET. */
+/* For an element of the source: it was not needed yet, or memory ran out. The
+ * same number as CPPROF__NO_STRING and CPPROF__NO_LABEL_SET. */
 #define NOWHERE UINT32_MAX
 
 /* A mapping of the result, and how far the source's addresses move. */
@@ -114,7 +115,7 @@ is_mapping(void *ctx, uint32_t at)
            name_of(a) == name_of(b);
 }
 
-/* The result's mapping for one of its own form, added if it is new. */
+/* The result's mapping that equals this one, added if it is new. */
 static uint32_t
 intern_mapping(struct cpprof_pprof_merger *m,
                const struct cpprof_pprof_mapping *mapping)
@@ -274,7 +275,8 @@ copy_lines(struct cpprof_pprof_merger *m, const struct cpprof_pprof_location *l)
     return true;
 }
 
-/* The lines of l are the last ones of the result; they stay if it is new. */
+/* The lines of l are the last ones of the result. They stay if the location is
+ * new. */
 static uint32_t
 intern_location(struct cpprof_pprof_merger *m,
                 const struct cpprof_pprof_location *l)
@@ -373,9 +375,8 @@ intern_sample(struct cpprof_pprof_merger *m, const struct cpprof__sample *s,
 }
 
 /*
- * A sample is looked up in a table too large for any cache. So several are
- * made ready, and the memory for all of them asked for, before the first is
- * looked up.
+ * The table of samples is too large for any cache. So several samples are
+ * prepared and their slots prefetched before the first one is looked up.
  */
 #define BATCH 32
 
@@ -698,7 +699,8 @@ cpprof_pprof_merger_finish(struct cpprof_pprof_merger *m,
         m->out = NULL;
         return CPPROF_OK;
     }
-    /* Samples that cancelled each other out: what only they refer to goes. */
+    /* Drop samples that cancelled each other out, and what only they refer to.
+     */
     status = cpprof_pprof_merger_make(&again, error);
     if (status != CPPROF_OK)
         return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What merging and comparing need of each other. */
+/* Shared by merging and comparing. */
 #ifndef PROFILE_MERGE_H
 #define PROFILE_MERGE_H
 

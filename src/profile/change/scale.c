@@ -32,7 +32,7 @@ ratio_of(const struct scaler *s, size_t type)
     return s->ratios ? s->ratios[type] : s->ratio;
 }
 
-/* Only what is scaled decides whether a sample is worth keeping. */
+/* A sample is kept if one of its values that are scaled is not 0 afterwards. */
 static bool
 scale_sample(void *ctx, struct cpprof__sample *sample)
 {
@@ -177,7 +177,7 @@ find_type(const struct cpprof_pprof *p, const char *type)
     return i;
 }
 
-/* A default type that is there no more makes the first one the default. */
+/* If the default type is gone, the first type becomes the default. */
 static void
 keep_default(struct cpprof_pprof *p)
 {
@@ -286,7 +286,7 @@ keep_common_types(struct cpprof_pprof *a, struct cpprof_pprof *b,
 
 /* ------------------------------------------------------ common units ---- */
 
-/* "cpu" and "cpus" are one, where their units are. */
+/* "cpu" and "cpus" are the same type if their units can be converted. */
 static bool
 is_compatible(const char *type_a, const char *unit_a, const char *type_b,
               const char *unit_b)
@@ -299,7 +299,7 @@ is_compatible(const char *type_a, const char *unit_a, const char *type_b,
            cpprof__units_match(unit_a, unit_b);
 }
 
-/* One of two types that are to get the same unit. */
+/* One of two types that are converted to a common unit. */
 struct side {
     struct cpprof_pprof *p;
     struct cpprof_pprof_value_type *type;

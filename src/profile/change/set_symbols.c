@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names that come from outside, address by address. Old lines of a location
- * stay in the table, where nothing refers to them any more; compacting drops
+ * Sets names that the caller has found, location by location. The old lines of
+ * a location stay in the table without a reference to them; compacting drops
  * them.
  */
 #include "profile/model/model.h"

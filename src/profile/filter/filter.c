@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filters by name. What a frame is depends on its location alone, so
- * expressions are tried once per location, and samples are then a matter of
- * looking up a byte per frame.
+ * Filters by name. Whether a frame matches depends on its location alone. So
+ * expressions are tried once for each location, and then each frame of a sample
+ * costs one lookup of a byte.
  */
 #include "profile/filter/filter.h"
 
@@ -49,7 +49,7 @@ location_matches(const struct cpprof_pprof *p,
     return mapping_matches(p, l, r);
 }
 
-/* Match all names, which are then known; what follows cannot fail. */
+/* Match all names and remember the results. What follows cannot fail. */
 static enum cpprof_status
 match_names(const struct cpprof_pprof *p, struct cpprof__regexp *r,
             struct cpprof_error *error)
@@ -163,7 +163,7 @@ keep_named(void *ctx, struct cpprof__sample *sample)
     return kept != 0;
 }
 
-/* A byte for each location, zeroed; never NULL but for want of memory. */
+/* A byte for each location, zeroed; NULL only when out of memory. */
 static uint8_t *
 location_bytes(const struct cpprof_pprof *p)
 {

@@ -49,8 +49,9 @@ enum cpprof_status
 cpprof__prune_from(struct cpprof_pprof *p, struct cpprof__regexp *prune_from,
                    struct cpprof_error *error);
 
-/* For each label set: has a sample got it? Bytes to be freed; NULL when out of
- * memory. Sets that no sample has any more stay in the table. */
+/* A byte for each label set: is it used by a sample? The caller frees them;
+ * NULL when out of memory. Sets that no sample uses any more stay in the table.
+ */
 uint8_t *
 cpprof__used_label_sets(const struct cpprof_pprof *p);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cutting stacks off below a function: what a profile itself calls
- * uninteresting (drop_frames), and -prune_from. A name is matched before
- * anything is cut, so that a profile is unchanged when that fails.
+ * Removes the frames below a function: those that the profile itself calls
+ * uninteresting (drop_frames), and -prune_from. All names are matched before
+ * anything is removed, so that a failure leaves the profile unchanged.
  */
 #include "base/status.h"
 #include "profile/filter/filter.h"
@@ -46,7 +46,8 @@ without_parameters(const char *name, size_t n)
     return i;
 }
 
-/* Does the function's simplified name match? Nothing does without a name. */
+/* Does the function's simplified name match? A function without a name never
+ * does. */
 static bool
 function_matches(const struct cpprof_pprof *p, uint32_t function,
                  struct cpprof__regexp *drop, struct cpprof__regexp *keep)
@@ -98,8 +99,8 @@ prune_location(const struct cpprof_pprof *p, struct cpprof_pprof_location *l,
     return PRUNE_BENEATH;
 }
 
-/* From the root; frames before the first one of the user's own stay, so that
- * no stack is pruned altogether. */
+/* From the root. The frames before the first one of the user's code stay, so
+ * that no stack becomes empty. */
 static void
 prune_sample(const struct cpprof_pprof *p, struct cpprof__sample *sample,
              const uint8_t *what)

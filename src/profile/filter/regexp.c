@@ -28,28 +28,30 @@
 /*
  * Steps of backtracking that a match may take from each place where it can
  * begin. A sensible expression needs a few for each character of a name. A text
- * that needs more than the few is tried again with many, which take some ten
- * milliseconds; that is done for so many texts only, so that an expression
- * cannot multiply its time by the number of names.
+ * that needs more than FEW_STEPS is tried again with MANY_STEPS, which take
+ * about ten milliseconds. At most MAX_HARD texts get a second try, so that an
+ * expression cannot multiply its time by the number of names.
  */
 #define FEW_STEPS  10000
 #define MANY_STEPS 1000000
 #define MAX_HARD   64
 /*
- * PCRE2 counts steps anew for each beginning, and some loops not at all, so a
- * long text can take the square of its length. Texts up to this long, in
- * bytes, are matched at once; in longer ones each beginning is a match of its
- * own, and the clock is looked at in between.
+ * PCRE2 counts steps anew for each start position, and does not count some
+ * loops, so a long text can take time in proportion to the square of its
+ * length. Texts up to this long, in bytes, are matched with one call. In longer
+ * ones each start position is a call of its own, and the clock is read in
+ * between.
  */
 #define SHORT_TEXT 1024
-/* The time that one expression may take: some at once, and more for each byte
- * that it is matched with, a hundred times what a sensible one needs. So a file
- * cannot make its reader work longer than in proportion to its names. */
+/* The time that one expression may take: MOST_NS, and NS_PER_BYTE for each byte
+ * that it is matched with, a hundred times what a sensible one needs. So the
+ * time is bounded in proportion to the names in a file. */
 #define MOST_NS     1000000000
 #define NS_PER_BYTE 5000
-/* KiB that the backtracking of one text may keep. */
+/* KiB of memory that PCRE2 may use for backtracking. */
 #define HEAP_LIMIT 20000
-/* Groups within each other: those of the syntax, and some are added. */
+/* How deeply groups may nest in the expression that PCRE2 gets; the translation
+ * adds some. */
 #define MAX_NESTING 1000
 
 struct cpprof__regexp {
@@ -115,7 +117,8 @@ check_property(const char *name)
     return is_nomem(failure) ? CPPROF_NOMEM : CPPROF_BAD_DATA;
 }
 
-/* Make the expression r's; a syntax error is filled in, with its place. */
+/* Compile the expression for r. A syntax error is filled in, with its position.
+ */
 static enum cpprof_status
 set_expression(struct cpprof__regexp *r, const char *expression,
                struct cpprof__syntax_error *syntax)
@@ -155,8 +158,8 @@ make_match(struct cpprof__regexp *r)
     return CPPROF_OK;
 }
 
-/* The expression as given, or "^(...)$" of it; what is said of an error comes
- * behind `head`. */
+/* Make an expression as given, or "^(...)$" of it. The text of an error is
+ * appended to `head`. */
 static enum cpprof_status
 make(const char *expression, const char *what, struct cpprof__buffer *head,
      struct cpprof__regexp **regexp, struct cpprof_error *error)
@@ -291,7 +294,7 @@ match_from(struct cpprof__regexp *r, const char *text, size_t n, size_t from,
                        PCRE2_NO_UTF_CHECK | how, r->match, r->context);
 }
 
-/* Each beginning for itself, as long as there is time. */
+/* Try each start position until the time is used up. */
 static int
 match_long(struct cpprof__regexp *r, const char *text, size_t n)
 {
@@ -347,7 +350,7 @@ cpprof__regexp_matches(struct cpprof__regexp *r, const char *text, size_t n)
     return false;
 }
 
-/* Room for an answer about the string. */
+/* Make room for the answer about a string. */
 static bool
 grow_known(struct cpprof__regexp *r, const struct cpprof__strings *strings)
 {

@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-/* Before a script's name, which of itself means its extensions as well. */
+/* Put in front of a script's name, which without it includes script extensions.
+ */
 #define SCRIPT "sc:"
 
 /* ------------------------------------------------------------- sets ---- */
@@ -311,7 +312,7 @@ cpprof__regexp_class(struct cpprof__regexp_syntax *s)
         put(s, "^");
         s->at++;
     }
-    /* A bracket that comes first stands for itself. */
+    /* A bracket that comes first is a literal. */
     do {
         if (!class_item(s, start))
             return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the translation share: where it stands in the expression,
- * and what it knows of what was written. regexp_syntax.c has groups, branches
+ * Shared by the files of the translation: the position in the expression, and
+ * what is known about the output so far. regexp_syntax.c has groups, branches
  * and repetitions, regexp_classes.c what stands for one character. See
  * regexp_syntax.h for what it does.
  *
@@ -81,7 +81,7 @@ peek(const struct cpprof__regexp_syntax *s, size_t ahead)
     return ahead < left(s) ? s->at[ahead] : 0;
 }
 
-/* The next character; the expression is known to be UTF-8. 0 at the end. */
+/* The next character, or 0 at the end. The expression is known to be UTF-8. */
 static inline uint32_t
 next_rune(struct cpprof__regexp_syntax *s)
 {
@@ -98,13 +98,14 @@ put(struct cpprof__regexp_syntax *s, const char *text)
     cpprof__buffer_append(s->out, text, strlen(text));
 }
 
-/* What is written next is an atom. Case folding is switched only now, so that
- * (?i) between an atom and its repetition does not part them. */
+/* Begin an atom. Case folding is switched only now, so that a (?i) between an
+ * atom and its repetition does not separate them. */
 void
 cpprof__regexp_begin_atom(struct cpprof__regexp_syntax *s,
                           enum cpprof__regexp_atom atom);
 
-/* Write what stands for n_read bytes from here, and matches nothing itself. */
+/* Write an assertion (text), which stands for the next n_read bytes of the
+ * input. */
 bool
 cpprof__regexp_put_assertion(struct cpprof__regexp_syntax *s, const char *text,
                              size_t n_read);

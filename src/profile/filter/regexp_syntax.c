@@ -18,10 +18,10 @@
 
 /* How deep groups nest: 1000 in Go, but then PCRE2 has no room. */
 #define MAX_DEPTH 400
-/* How often the same thing may be asked for by repetitions within each other,
- * as in Go. */
+/* The largest product of nested repetition counts, as in Go. */
 #define MAX_REPEAT 1000
-/* Bytes of an expression; PCRE2 refuses far shorter ones, but later. */
+/* The longest expression in bytes. PCRE2 itself refuses shorter ones, but only
+ * after more work. */
 #define MAX_BYTES (256 << 10)
 
 static bool
@@ -83,7 +83,7 @@ open_group(struct cpprof__regexp_syntax *s)
     return true;
 }
 
-/* The atom just written counts for what it repeats. */
+/* Add the atom just written to the weight of its group. */
 static void
 add_weight(struct cpprof__regexp_syntax *s)
 {
@@ -192,7 +192,7 @@ open_any(struct cpprof__regexp_syntax *s)
 
 /* -------------------------------------------------------- repetitions ---- */
 
-/* A number without leading zeros; -1 when it is past all measure. */
+/* A number without leading zeros; -1 when it is too large. */
 static bool
 number(const char **at, const char *end, int *value)
 {

@@ -17,8 +17,8 @@ struct tag_frames {
     const char *unit;
     CPPROF__ARRAY(uint32_t) keys[2]; /* root, leaf */
     bool matched[2];
-    /* Of each label set: the frames of its root keys, then its leaf keys; in
-     * the order of a stack. */
+    /* For each label set: the frames of its root keys, then of its leaf keys,
+     * in stack order. */
     uint32_t *frames;
     uint64_t next_location_id;
     uint64_t next_function_id;
@@ -197,8 +197,8 @@ make_set_frames(struct tag_frames *t, uint32_t set, uint32_t *frame,
     return CPPROF_OK;
 }
 
-/* In the order of the samples, which is the order of the new locations.
- * wanted  a flag for each label set that has no frames yet. */
+/* Goes through the samples in their order, which becomes the order of the new
+ * locations. `wanted` flags each label set that has no frames yet. */
 static enum cpprof_status
 make_frames(struct tag_frames *t, uint8_t *wanted, struct cpprof_error *error)
 {
@@ -219,7 +219,7 @@ make_frames(struct tag_frames *t, uint8_t *wanted, struct cpprof_error *error)
     return status;
 }
 
-/* Write all stacks anew, each longer by its tag frames. */
+/* Write all stacks again, with their tag frames. */
 static enum cpprof_status
 extend_samples(struct tag_frames *t, struct cpprof_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filters by label. All they need is the label set, so each expression is
- * tried once per set and not once per sample.
+ * Filters by label. They depend on the label set alone, so each expression is
+ * tried once for each set and not for each sample.
  */
 #include "base/buffer.h"
 #include "base/status.h"
@@ -136,7 +136,7 @@ tag_filter_free(struct tag_filter *f)
     cpprof__buffer_free(&f->pair);
 }
 
-/* Parse one; NULL if there is none, or one past all measure. */
+/* Parse one bound; NULL if there is none, or if it is too large. */
 static const char *
 parse_bound(const char *text, struct bound *bound)
 {
@@ -248,7 +248,7 @@ number_matches(const struct tag_filter *f, const struct cpprof_pprof_label *l)
            value >= f->low && value <= f->high;
 }
 
-/* "KEY:VALUE", which is what an expression without key is matched with. */
+/* "KEY:VALUE", the text that an expression without a key is matched with. */
 static bool
 pair_matches(struct tag_filter *f, struct cpprof__regexp *r,
              const struct cpprof_pprof_label *l)
@@ -344,7 +344,7 @@ filter_status(const struct tag_filter *f, struct cpprof_error *error)
     return status;
 }
 
-/* Make of what is used what is known. */
+/* For each label set that is used: which of the two filters match it. */
 static void
 examine(const struct cpprof_pprof *p, struct tag_filter *focus,
         struct tag_filter *ignore, uint8_t *what)
@@ -423,7 +423,8 @@ keeps_key(const struct cpprof_pprof *p, const struct keys *keys, uint32_t key)
     return shown && !hidden;
 }
 
-/* What is left of a set; only looks at it, if it is not to be changed. */
+/* Keep the labels of a set whose keys are to be shown. Unless `change`, only
+ * match the keys, so that a failure shows before anything is changed. */
 static void
 filter_set(struct cpprof_pprof *p, const struct keys *keys, size_t set,
            bool change)

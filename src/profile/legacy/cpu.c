@@ -23,8 +23,8 @@
 
 #define HEADER_WORDS 5
 
-/* A frame is the signal handler's if all samples have it but one in so many.
- * There may be two of them. */
+/* A frame belongs to the signal handler if all but one sample in FEW have it.
+ * There may be two such frames. */
 #define SIMILAR_SAMPLES 32
 #define HANDLER_FRAMES  2
 
@@ -255,8 +255,8 @@ common_second_frame(const struct cpprof_pprof *p)
     return same >= n - n / SIMILAR_SAMPLES ? candidate : CPPROF_PPROF_NONE;
 }
 
-/* The signal handler's own frames. The leaf is right: it does not come from
- * the stack but from where the signal struck. */
+/* The signal handler's own frames. The leaf is exact: it comes from the
+ * interrupted context and not from the stack. */
 static void
 drop_handler_frames(struct cpprof_pprof *p)
 {
@@ -274,8 +274,8 @@ drop_handler_frames(struct cpprof_pprof *p)
     }
 }
 
-/* The leaf again, because the stack was walked from there; one lower, as if it
- * were a call. */
+/* The leaf again, because the unwinder started there; one lower, as if it were
+ * a return address. */
 static void
 drop_second_leaves(struct cpprof_pprof *p)
 {

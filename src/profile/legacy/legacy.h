@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The formats that came before profile.proto. One file per family; each has
- * one reader, which is shown the bytes in the order of the table in legacy.c.
+ * The formats that came before profile.proto. Each family has a file with one
+ * reader. The readers are tried in the order of the table in legacy.c.
  *
- * A reader that does not know the format says *recognized = false and leaves
- * *p as it is. One that does fills the empty profile *p: sample types, period,
+ * A reader that does not know the format says *recognized = false and leaves *p
+ * as it is. One that does fills the empty profile *p: sample types, period,
  * samples, locations by address, then the memory map, which gives locations
  * their mappings (maps.h); or it fails, and no other reader is asked.
  *

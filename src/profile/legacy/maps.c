@@ -142,8 +142,8 @@ take_range(struct scan *s, struct entry *e)
     return e->limit.n;
 }
 
-/* Where no second number follows, the last digit of the first is one: that is
- * how the expressions match a single number. */
+/* If no second number follows, the last digit of the first number counts as the
+ * second. The reference's expressions match a single number that way. */
 static bool
 split_range(struct scan *s, struct entry *e)
 {

@@ -24,17 +24,17 @@ enum cpprof_status
 cpprof__massage_maps(struct cpprof_pprof *p, struct cpprof_error *error);
 
 /*
- * What ends the reading of every legacy profile, remap.c: locations and
- * functions get the order of their first use and those without a use go; every
- * location without a mapping whose address is not 0 gets one.
+ * The last step of reading a legacy profile (remap.c). Locations and functions
+ * are put in the order of their first use, unused ones are dropped, and every
+ * location with an address other than 0 gets a mapping.
  */
 enum cpprof_status
 cpprof__remap(struct cpprof_pprof *p, struct cpprof_error *error);
 
 /*
- * All three: parse, massage, remap. Every location has the mapping that it lies
- * in then, and those that lie in none one made up for them. Lines may be at
- * their end: that is how a profile without a memory map is finished.
+ * All three steps: parse, massage, remap. Afterwards every location has the
+ * mapping that it lies in; a mapping is made up for those that lie in none.
+ * `lines` may be at its end, for a profile without a memory map.
  */
 enum cpprof_status
 cpprof__read_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,

@@ -28,7 +28,7 @@ skip(struct cpprof__text *text, size_t n)
     text->n -= n;
 }
 
-/* The base that a text which begins with 0 asks for; skips what says it. */
+/* The base that the prefix of a text asks for; skips the prefix. */
 static unsigned
 take_prefix(struct cpprof__text *text)
 {
@@ -43,7 +43,7 @@ take_prefix(struct cpprof__text *text)
     return base ? base : 8;
 }
 
-/* One more digit, while everything before it was fine. */
+/* Add one digit; NULL, or what is wrong. */
 static const char *
 add_digit(uint64_t *value, unsigned base, unsigned digit)
 {

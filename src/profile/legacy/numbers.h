@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers as Go reads and converts them: the same texts are numbers, the same
- * are refused with the same words, and what does not fit wraps the same way.
+ * Numbers as Go reads and converts them. The same texts are numbers, the same
+ * are refused with the same words, and conversions overflow the same way.
  *
  * Source: Go's strconv.ParseInt, ParseUint; Go on amd64 for conversions.
  */

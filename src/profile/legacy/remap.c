@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the reference does to every legacy profile once all of it is read, for
- * writers that split mappings, miss the first part of one, or write none.
+ * The last step of reading a legacy profile, as the reference has it: repairs
+ * the mappings of writers that split them, leave out the first part of one, or
+ * write none.
  *
  * A location belongs to the first mapping, in their order, that it lies in.
  * Mappings may overlap and may be many, so that question is answered by a
@@ -77,8 +78,8 @@ is_library(struct cpprof__text file)
     return false;
 }
 
-/* Without any "(deleted)" and what is around it then, a file name may be
- * nothing or begin or end in another way. Copies into `room`. */
+/* A file name without "(deleted)" and the blanks around it, which may leave
+ * nothing. Copies into `room`. */
 static struct cpprof__text
 without_deleted(struct cpprof__text file, char *room)
 {
@@ -103,8 +104,8 @@ is_program(struct cpprof__text file)
     return file.n && file.at[0] != '[' && !is_library(file);
 }
 
-/* The first mapping that may be the program's, or their number; false when out
- * of memory. */
+/* Find the first mapping that may be the program's, or n_mappings if there is
+ * none; false when out of memory. */
 static bool
 find_program(const struct cpprof_pprof *p, size_t *found)
 {
@@ -354,7 +355,7 @@ find_mapping(struct remapping *r, struct cpprof_pprof_location *l)
 {
     uint32_t found = owner_of(&r->inside, l->address);
 
-    /* Once there is a made-up mapping, everything else lies in that. */
+    /* All locations without a mapping share one that is made up. */
     if (found == CPPROF_PPROF_NONE && r->fake == CPPROF_PPROF_NONE &&
         r->work < WORK_MAX) {
         found = owner_of(&r->before, l->address);

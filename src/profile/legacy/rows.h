@@ -4,8 +4,8 @@
  * numbers and the addresses of a stack, then sections of which one is the
  * memory map.
  *
- * A reader may find out late that a file is not for it. So it fills a profile
- * of its own, which replaces the caller's once all is well.
+ * A reader may find out late that a file has another format. So it fills a
+ * profile of its own, which replaces the caller's only on success.
  */
 #ifndef PROFILE_LEGACY_ROWS_H
 #define PROFILE_LEGACY_ROWS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking a line apart from the front: each call takes what it can off the text
- * and says what that was. Where the reference searches a line for a regular
- * expression, the caller tries every place at which one may begin.
+ * Scanners that take a line apart from the front: each call removes what it
+ * recognizes from the text and returns it. Where the reference searches a line
+ * for a regular expression, the caller tries every start position.
  */
 #ifndef PROFILE_LEGACY_SCAN_H
 #define PROFILE_LEGACY_SCAN_H

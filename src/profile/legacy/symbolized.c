@@ -142,8 +142,9 @@ add_names(struct cpprof__maker *m, struct cpprof__text names,
     return ok;
 }
 
-/* Addresses of calls were made one lower when the names were looked up, by
- * old versions also in the profile: then it has been done twice by now. */
+/* The addresses of calls were lowered by one when the names were looked up. Old
+ * versions lowered them in the profile as well, so by now that has happened
+ * twice. */
 static bool
 name_location(struct cpprof__maker *m, const struct cpprof__legacy_names *names,
               struct cpprof_pprof_location *l)

@@ -75,7 +75,8 @@ is_thread(struct cpprof__text line)
     while (find_word(&line, "--- Thread ")) {
         struct cpprof__text at = line;
 
-        /* What the rest lacks, the rest of the rest lacks as well. */
+        /* If the rest of the line does not contain the word, neither does any
+         * part of it. */
         if (cpprof__take_while(&at, is_hex_of_either_case).n &&
             cpprof__take(&at, " (name: "))
             return has_thread_id(at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The invariants of a profile as code. Texts are those of the reference's
- * CheckValid, where the failure is one that it knows.
+ * The invariants of a profile as code. Where the reference's CheckValid knows
+ * the same failure, the text is the reference's.
  */
 #include "profile/model/check.h"
 #include "base/status.h"

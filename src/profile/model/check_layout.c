@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The invariants that no file can break, only our own code: how the tables lie
- * in memory, what strings.h and labels.h promise. Part of the check.
+ * The part of the check for invariants that only a defect in our code can
+ * break: the layout of the tables in memory, and the promises of strings.h and
+ * labels.h.
  */
 #include "base/status.h"
 #include "profile/model/check.h"
@@ -11,7 +12,7 @@
 #define BROKEN(what)                                                           \
     cpprof__fail(error, CPPROF_BAD_DATA, 0, "inconsistent profile: " what)
 
-/* A record that has a part of a table to itself. */
+/* A record that owns a part of another table. */
 struct part {
     size_t first, n;
 };
@@ -39,7 +40,7 @@ lines_of(const void *records, size_t i)
     return (struct part){locations[i].first_line, locations[i].n_lines};
 }
 
-/* Do they follow each other? Nearly all profiles are so. */
+/* Do the parts follow each other? They do in nearly all profiles. */
 static bool
 is_in_order(const struct parts *parts)
 {
@@ -57,7 +58,7 @@ is_in_order(const struct parts *parts)
     return true;
 }
 
-/* Take the bits of a part, none of which may be taken. */
+/* Mark a part as taken; false if some of it is taken already. */
 static bool
 take(uint8_t *taken, struct part p)
 {

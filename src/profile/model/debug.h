@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In builds with a sanitizer or for debugging (CPPROF_CHECKED), every public
- * call that makes or changes a profile ends with a look at all invariants, and
- * with abort() and a line on stderr when one is broken. In others it is
+ * call that makes or changes a profile checks all invariants at its end. If one
+ * is broken it prints a line on stderr and aborts. In other builds this does
  * nothing.
  */
 #ifndef PROFILE_DEBUG_H
@@ -11,7 +11,7 @@
 #include "profile/model/model.h"
 
 #ifdef CPPROF_CHECKED
-/* A check that there is no memory for is left out. */
+/* The check is skipped when memory for it runs out. */
 void
 cpprof__debug_check(const struct cpprof_pprof *p);
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Label sets: a sample has the number of one. Samples of one thread or request
- * share theirs, so whatever depends on labels alone is done once per set.
+ * Label sets, by number. Samples of one thread or request share a set, so
+ * whatever depends on labels alone is done once for each set.
  *
  * Invariants: set 0 is the empty one; in a set, texts come before numbers, each
  * sorted by the text of the key and then in the order of the file; sets that

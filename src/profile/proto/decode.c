@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads profile.proto. The fields of a message come in any order, and so do
- * the messages of a file: Go writes the string table last, others the samples
- * last. So there are two walks over the file.
+ * Reads profile.proto. The fields of a message come in any order, and so do the
+ * messages of a file: Go writes the string table last, others the samples last.
+ * So there are two walks over the file.
  *
  * 1. Everything but samples: strings are interned; mappings, locations,
  *    functions, value types are put into their tables as they are, with string
@@ -10,9 +10,9 @@
  *    indices of our own (decode_link.c).
  * 2. The samples (decode_samples.c), which find all that they refer to.
  *
- * Values are taken as the reference takes them: the last of a repeated scalar
- * wins, unknown fields are skipped, known ones of another wire type are an
- * error. Source: proto/profile.proto, profile/encode.go, profile/proto.go.
+ * Odd input is read as the reference reads it: the last of a repeated scalar
+ * wins, unknown fields are skipped, and a known field of another wire type is
+ * an error. Source: proto/profile.proto, profile/encode.go, profile/proto.go.
  */
 #include "profile/proto/decode_internal.h"
 

@@ -6,10 +6,10 @@
 #include "profile/model/model.h"
 
 /*
- * Decode n bytes. With `consume` the bytes are this call's to destroy: they
- * are private memory of the process, and whole pages of them are given back to
- * the system as soon as they have been read, so that the bytes and what they
- * turn into are never in memory both.
+ * Decode n bytes. With `consume` this call may destroy the bytes, which must be
+ * private memory of the process. Whole pages are given back to the system as
+ * soon as they have been read, so that the input and the profile are never in
+ * memory at the same time.
  */
 enum cpprof_status
 cpprof__decode(uint8_t *data, size_t n, bool consume, struct cpprof_pprof **out,

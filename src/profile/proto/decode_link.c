@@ -72,7 +72,7 @@ link_mappings(struct decoder *d)
     return made ? CPPROF_OK : cpprof__fail_nomem(d->error);
 }
 
-/* Function id 0 is nobody's, even if a function has it. */
+/* Id 0 means no function, even if a function has that id. */
 static enum cpprof_status
 link_functions(struct decoder *d)
 {

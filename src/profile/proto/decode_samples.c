@@ -189,7 +189,7 @@ read_label(struct decoder *d, const struct cpprof__field *message,
     return error ? cpprof__decode_bad(d, r.next, error) : CPPROF_OK;
 }
 
-/* A label with neither a text, a number nor a unit is none. */
+/* A label without text, number and unit is dropped. */
 static enum cpprof_status
 add_label(struct decoder *d, const struct cpprof__field *message)
 {
@@ -242,7 +242,7 @@ sample_field(struct decoder *d, const struct cpprof__field *field,
     }
 }
 
-/* What is read of a sample becomes one. */
+/* Turn the parts that were read into a sample. */
 static enum cpprof_status
 finish_sample(struct decoder *d, size_t first_frame, size_t n_values)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes profile.proto, byte for byte as the reference does: fields in order
- * of their numbers, strings numbered in the order in which the reference's
- * walk meets them, zero left out where it leaves it out, more than two numbers
+ * Writes profile.proto, byte for byte as the reference does: fields in order of
+ * their numbers, strings numbered in the order in which the reference's walk
+ * meets them, zero left out where it leaves it out, more than two numbers
  * packed.
  *
  * That walk is the order of the file as well, so strings are numbered while
- * they are written, and the table of strings, which comes behind the
- * functions, waits only for the few strings of the head. Nothing is in memory
- * but what the sink holds.
+ * they are written, and the table of strings, which comes behind the functions,
+ * waits only for the few strings of the head. Only what the sink holds is in
+ * memory.
  *
  * Samples are nearly all of it. A stack is copied out of the bytes of its
  * location ids (pieces.h), and the labels out of the bytes of their set, which
@@ -228,8 +228,8 @@ put_tables(struct encoder *e)
 
 /* -------------------------------------------------------------- head ---- */
 
-/* Number the strings of the head, which the table must have before they are
- * written behind it. */
+/* Number the strings of the head. They must be in the table although the fields
+ * that refer to them follow it. */
 static void
 number_head(struct encoder *e)
 {
@@ -291,7 +291,7 @@ put_head(struct encoder *e)
         put_value_type(e, 11, &head->period_type);
     cpprof__put_uint_opt(e->out, 12, (uint64_t)head->period);
     put_comments(e);
-    /* Zero, too: the reference does not leave it out. */
+    /* Written even if it is 0, as the reference does. */
     cpprof__put_uint(e->out, 14, number(e, head->default_sample_type));
     cpprof__put_uint_opt(e->out, 15, number(e, head->doc_url));
 }

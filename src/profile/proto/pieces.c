@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Frames that room is made for at once: seldom enough not to count, and little
- * enough that the room is not larger than what is written. */
+/* Frames that room is made for at a time. More makes the buffer larger than
+ * what is written; less makes the checks for room cost time. */
 #define BLOCK_FRAMES ((size_t)512)
 
 bool
@@ -45,7 +45,8 @@ put_block(const struct cpprof__pieces *pieces, uint8_t *out,
     for (i = 0; i < n; i++) {
         const struct cpprof__piece *piece = &pieces->at[frames[i]];
 
-        /* A store of fixed size; the next one covers what is too much. */
+        /* Always stores eight bytes; the next piece overwrites what was too
+         * much. */
         memcpy(out, piece, sizeof *piece);
         out +=
             piece->n

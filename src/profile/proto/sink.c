@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-/* What is handed over at once. Of plain bytes: a piece that the processor's
- * caches hold. Of bytes to compress: a member. Readers that know only the
- * first member of a file are found outside the gzip program, so nearly every
- * profile should be one; more takes as much more memory. */
+/* How many bytes are handed over at a time. Plain bytes: what fits into the
+ * processor's caches. Compressed: one gzip member, which should hold nearly
+ * every profile whole, because some readers know only the first member of a
+ * file. More takes as much more memory. */
 #define PLAIN_BYTES  ((size_t)256 << 10)
 #define MEMBER_BYTES ((size_t)32 << 20)
 

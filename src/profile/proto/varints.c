@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The length of a varint is known only from its bytes, so a loop over them
- * either mispredicts a branch or waits for the last load before it can start
- * the next. Here eight bytes are loaded at once; the bytes without
- * continuation bit in them end a varint each, and the first three varints are
- * cut out side by side, so the wait is paid once for three.
+ * Decodes runs of varints quickly. The length of a varint is known only from
+ * its bytes, so a simple loop either mispredicts a branch or waits for each
+ * load. Here eight bytes are loaded at once. Each byte without a continuation
+ * bit ends a varint, and the first three varints are extracted side by side, so
+ * the wait is paid once for three.
  */
 #include "profile/proto/varints.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run of varints, fast: what most bytes of a profile are. */
+/* Decodes runs of varints, which most bytes of a profile are. */
 #ifndef PROFILE_VARINTS_H
 #define PROFILE_VARINTS_H
 

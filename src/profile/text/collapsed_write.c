@@ -136,7 +136,7 @@ push(struct folder *f, uint32_t frame)
         f->failed = true;
 }
 
-/* Put the frames of a sample behind the others, root first. */
+/* Append the frames of a sample, root first. */
 static void
 push_frames(struct folder *f, const struct cpprof__sample *sample)
 {
@@ -177,7 +177,7 @@ is_wanted(void *ctx, uint32_t value)
                   w->n * sizeof *w->f->frames.at) == 0;
 }
 
-/* The frames from `first` on are a stack that is not there yet. */
+/* Add the frames from `first` on as a new stack. */
 static void
 add_stack(struct folder *f, size_t first, int64_t value, uint64_t hash)
 {

@@ -21,8 +21,8 @@ void
 cpprof__append_clean(struct cpprof__buffer *out, const struct cpprof_pprof *p,
                      uint32_t string, char semicolon);
 
-/* Bend what would not be read as it is written in a collapsed stack, which
- * begins there and ends with the buffer. */
+/* Change what a reader of collapsed stacks would misunderstand. The stack
+ * begins at the given offset and ends with the buffer. */
 void
 cpprof__bend_collapsed(struct cpprof__buffer *b, size_t start);
 

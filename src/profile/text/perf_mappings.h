@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mappings of the files that `perf script` prints. Where a file was in memory
- * is not printed; so its mapping is the pages from its lowest to its highest
- * address, at that same offset: perf prints offsets into files, and tools that
- * look into them find the right place.
+ * Mappings of the files that `perf script` prints. perf does not print where a
+ * file was in memory. So its mapping is the pages from its lowest to its
+ * highest address, with the same offset: perf prints offsets into files, and
+ * tools that open the file find the right code.
  */
 #ifndef PROFILE_TEXT_PERF_MAPPINGS_H
 #define PROFILE_TEXT_PERF_MAPPINGS_H

@@ -157,8 +157,8 @@ add_lines(struct script *s)
     return hash;
 }
 
-/* The location of the frame. Its lines are put where they would stay, and
- * taken away again when there is such a location already. */
+/* The location of the frame. Its lines are appended first, and removed again if
+ * the location exists already. */
 static uint32_t
 find_location(struct script *s, uint32_t mapping)
 {
@@ -192,7 +192,7 @@ find_location(struct script *s, uint32_t mapping)
 
 /* ------------------------------------------------------------ frames ---- */
 
-/* What was collected of a frame is all of it. */
+/* The frame is complete: add it to the stack. */
 static void
 end_frame(struct script *s)
 {
@@ -227,7 +227,8 @@ add_frame(struct script *s, const struct cpprof__perf_frame *frame)
         s->maker.failed = true;
 }
 
-/* Is the line the source line of the frame above it, or its like? */
+/* Is the line a source line, or another note, that belongs to the frame above
+ * it? */
 static bool
 add_source(struct script *s, struct cpprof__text text)
 {
@@ -306,7 +307,8 @@ label(struct script *s)
         s->last_ns = h->time_ns;
 }
 
-/* A frame on the line of its header, and not what a tracepoint tells there. */
+/* Is this a frame on the line of its header, and not the arguments of a
+ * tracepoint? */
 static bool
 is_whole_frame(struct cpprof__text text, struct cpprof__perf_frame *frame)
 {
@@ -410,7 +412,7 @@ add_event_type(struct script *s, const struct event *e)
         s->maker.failed = true;
 }
 
-/* Now that all events are known: a value for each in each sample. */
+/* All events are known now: give each sample a value for each of them. */
 static void
 finish_values(struct script *s)
 {

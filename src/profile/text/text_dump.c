@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes all of a profile to be read, as the reference's Profile.String()
- * does: the head, samples with their labels, locations, mappings. A profile of
- * a million samples is some hundred megabytes of this, so numbers are put into
- * the buffer by hand, and stacks by pieces made once for each location.
+ * Writes a whole profile as text for people, as the reference's
+ * Profile.String() does: the head, samples with their labels, locations,
+ * mappings. A profile of a million samples is some hundred megabytes of this,
+ * so numbers are put into the buffer by hand, and stacks by pieces made once
+ * for each location.
  *
  * Source: profile/profile.go, String.
  */

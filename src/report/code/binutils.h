@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What binutils know of a binary: its symbols and its instructions. nm and
- * objdump are run, or LLVM's where they are installed, as the reference does;
- * their output is read as untrusted text and kept, since what is found are
- * parts of it. Source: internal/binutils/binutils.go, disasm.go.
+ * Symbols and instructions of a binary, from binutils. nm and objdump are run,
+ * or LLVM's where they are installed, as the reference does. Their output is
+ * read as untrusted text. It is kept, because results point into it. Source:
+ * internal/binutils/binutils.go, disasm.go.
  */
 #ifndef REPORT_BINUTILS_H
 #define REPORT_BINUTILS_H

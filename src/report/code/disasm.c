@@ -4,9 +4,9 @@
  * each. Source: internal/report/report.go PrintAssembly.
  *
  * The nodes of a mapping, sorted by their address in the binary, are laid side
- * by side with its symbols, and those of a symbol with its instructions. Where
- * a process had the binary is asked anew for every address, since mappings may
- * hold more than one part of it.
+ * by side with its symbols, and those of a symbol with its instructions. The
+ * address in the binary is computed anew for each node, because one mapping may
+ * hold several parts of the binary.
  */
 #include "report/code/binutils.h"
 #include "report/graph/trimmed.h"
@@ -37,7 +37,7 @@ struct routine {
 struct disasm {
     struct cpprof__trimmed t;
     struct cpprof__regexp *matching;
-    uint64_t address; /* that is asked for instead of a name; or 0 */
+    uint64_t address; /* an address that is asked for instead of a name, or 0 */
     uint8_t *wanted;  /* by string: a mapping file of a node that matches */
 
     struct cpprof__objdump objdump;
@@ -168,7 +168,7 @@ warn(const struct disasm *d, const struct cpprof_error *why)
         o->warn(o->warn_ctx, why->text);
 }
 
-/* The routines of a mapping's file. One that cannot be read is told of. */
+/* Find the routines of a mapping's file. Warn if the file cannot be read. */
 static enum cpprof_status
 add_mapping(struct disasm *d, uint32_t mapping)
 {
@@ -269,7 +269,7 @@ base_of(struct cpprof__slice path)
     return path;
 }
 
-/* Add the values of a node, and what it knows that the binary does not. */
+/* Add the values of a node, and its source line where the binary has none. */
 static void
 add_node(const struct disasm *d, struct annotated *a,
          const struct cpprof__node *n)

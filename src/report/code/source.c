@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each file is looked for once and then held, as text and where its lines
- * begin. When the files held are too many, all of them go and are read again
- * when they are asked for.
+ * Reads source files. Each file is looked for once and then held: its text and
+ * where its lines begin. When the files take too much memory, all of them are
+ * dropped and read again on demand.
  */
 #include "report/code/source.h"
 
@@ -202,8 +202,8 @@ search(const struct cpprof__source *s, const char *path,
     return failed;
 }
 
-/* The path of a machine that compiled it says little here: look for its end,
- * the longest first, in the folders that the user names. */
+/* The path may be that of another machine. Look for its tails, the longest
+ * first, in the folders that the user names. */
 static int
 search_end(const struct cpprof__source *s, const char *path,
            struct cpprof__source_file *f)

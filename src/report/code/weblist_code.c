@@ -21,7 +21,7 @@
 /* Only so many ranges are shown, those with the most value. */
 #define MOST_RANGES 25
 /* An instruction of a function but without a line has that of one not farther
- * before it. What fills the room between functions is of none. */
+ * before it. Padding between functions belongs to none. */
 #define NEAR_BYTES 32
 /* Inlined calls that are shown above an instruction, the outermost ones; and
  * above all of them. Real chains are shorter than 30; a profile may claim any
@@ -106,7 +106,7 @@ is_wanted(const struct cpprof__weblist *w, const char *function)
            CPPROF__NO_STRING;
 }
 
-/* The name that readers of the profile know a function by. */
+/* The name of a function as it stands in the profile. */
 static uint32_t
 pretty_name(struct maker *m, const char *system_name, const char *name)
 {
@@ -180,7 +180,7 @@ add_code(struct maker *m, const struct frame *frames, size_t n)
 
 /* -------------------------------------------------------- no binary ---- */
 
-/* A site whose binary is not there is shown as the profile has it. */
+/* A site whose binary is missing is shown with what the profile says. */
 static void
 add_site(struct maker *m, const struct cpprof__site *site)
 {

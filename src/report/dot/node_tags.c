@@ -79,7 +79,7 @@ intern(struct maker *m, const void *text, size_t n)
     return m->failed ? 0 : string;
 }
 
-/* What marks the base of a comparison is for sums, not to be seen. */
+/* The label that marks the base of a comparison is not shown. */
 static bool
 is_shown(const struct maker *m, const struct cpprof_pprof_label *l)
 {
@@ -205,7 +205,7 @@ find_or_add(struct maker *m, const struct cpprof__tag *tag)
     return &tags->all.at[at];
 }
 
-/* What one sample brings its nodes. */
+/* What one sample adds to the tags of its nodes. */
 struct bringing {
     const struct set *set;
     int64_t value, divisor;

@@ -17,12 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Below a box of that part of the whole nothing can be seen even when it is
- * zoomed into: a tenth of the usual -nodefraction, 0.0005, is 1 pixel of 2000.
- * More makes larger files. */
+/* Tunable: the smallest part of the whole that gets a box, a tenth of the usual
+ * -nodefraction. 0.0005 is 1 pixel of 2000. Less makes larger files. */
 #define PART_OF_NODEFRACTION 0.1
-/* Deep recursion has a box for each call; this bounds the file at a few
- * megabytes, and what is left out are the deepest ones. */
+/* Tunable: the most boxes. Deep recursion has a box for each call, and this
+ * bounds the file at a few megabytes. The deepest boxes are left out. */
 #define MAX_BOXES 65536
 
 struct flame {
@@ -55,7 +54,7 @@ print_unit(struct flame *f, const char *to, bool *any)
     double scaled;
     const char *unit;
 
-    /* As many that rounding does not show. */
+    /* Enough digits that rounding does not show. */
     unit = cpprof__scale((int64_t)1 << 62, from, to, &scaled);
     if (strcmp(unit, to) != 0 && *any)
         return;
@@ -166,7 +165,8 @@ print_names(struct flame *f)
     cpprof__buffer_printf(out_of(f), "]");
 }
 
-/* A sum that may not fit into what printf knows; the page counts in doubles. */
+/* Print a sum, which may exceed printf's integers. The page counts in doubles.
+ */
 static double
 sum_of(unsigned __int128 sum)
 {

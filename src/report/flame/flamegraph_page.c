@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page around the boxes of a flame graph: style, script, and no address of
- * anything else. Names are put into it as text, never as HTML.
+ * The HTML page around the boxes of a flame graph. Style and script are inside,
+ * and nothing refers to another address. Names are inserted as text, never as
+ * HTML.
  */
 #include "report/flame/flamegraph.h"
 

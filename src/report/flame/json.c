@@ -166,7 +166,7 @@ print_labels(struct json *j, const char *member, uint32_t set, bool texts)
 
 /* ------------------------------------------------------------ stacks ---- */
 
-/* The places in the stack, from 0, of calls that were inlined. */
+/* The positions in the stack, from 0, of inlined calls. */
 static void
 print_inlined(struct json *j, size_t sample)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each box has a run of items, one for each of its samples, that tell how far
- * the sample's stack is read. To make its children the run is sorted by the
- * next node of each: they are counted, the large ones are given their part of
- * the run, and the rest goes to the end of it and is not looked at again.
+ * Builds the tree of boxes breadth first. Each box has a run of items, one for
+ * each of its samples, which say how far that sample's stack has been read. To
+ * make the children of a box, its run is sorted by the next node of each stack.
+ * Large children get their part of the run. The rest moves to the end and is
+ * not looked at again.
  */
 #include "report/flame/stack_tree.h"
 

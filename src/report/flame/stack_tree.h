@@ -2,17 +2,16 @@
 /*
  * Stacks as a tree from the root: what a flame graph draws.
  *
- * It is made from the root downwards, and what is below a cut-off is not
- * looked into. So it takes memory for what is shown, not for all stacks that
- * there are.
+ * It is built from the root, and nothing below the cutoff is visited. So it
+ * takes memory in proportion to what is shown and not to the number of stacks.
  */
 #ifndef REPORT_STACK_TREE_H
 #define REPORT_STACK_TREE_H
 
 #include "report/flame/stacks.h"
 
-/* A function in its place. The children of boxes.at[i] lie together, the
- * largest first, behind all boxes that are nearer to the root. */
+/* A function at one position of the tree. The children of boxes.at[i] lie
+ * together, the largest first, behind all boxes that are nearer to the root. */
 struct cpprof__box {
     uint32_t node; /* of the graph; CPPROF__NO_NODE: the root of all */
     uint32_t first_child, n_children;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What walks over a graph goes from samples over their locations to nodes. So
- * a tree is made of new locations, one for each pair of a location and the
- * node that it is called from, and a copy of the samples' frames that refers
- * to them; then all walks find a tree.
+ * Turns a graph into a tree. Walks over a graph go from samples over their
+ * locations to nodes. So the tree gets new locations, one for each pair of a
+ * location and the node that it is called from, and a copy of the samples'
+ * frames that refers to them. After that every walk sees a tree.
  *
  * The reference takes nodes out of a tree by hanging their children on their
  * parents. Leaving them out on the way, as is done for graphs, comes to the

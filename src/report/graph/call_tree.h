@@ -9,10 +9,10 @@
 #include "report/graph.h"
 
 /*
- * Part the nodes of a graph by their callers, before values are added up. From
- * then on g->p is a view of the profile, whose "locations" are places in the
- * tree: only its samples, frames, values, labels and strings mean what they
- * did. No string may be added to the profile while the graph lives.
+ * Split the nodes of a graph by their callers, before values are added up. From
+ * then on g->p is a view of the profile whose "locations" are positions in the
+ * tree. Only its samples, frames, values, labels and strings keep their
+ * meaning. No string may be added to the profile while the graph lives.
  */
 enum cpprof_status
 cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error);

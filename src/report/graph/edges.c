@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples into edges: from which callers a node is called, and whether all
- * calls from there were inlined.
+ * Turns samples into edges: by which callers a node is called, and whether all
+ * of those calls were inlined.
  *
  * This goes from stack to stack as walk.c does, over edges instead of nodes;
  * but frames are entered from the root on, because callers must be known. An
  * edge that a stack has more than once gets a sample once; the call nearest to
  * the root tells whether it was inlined.
  *
- * Of most locations nobody wants the edges; those cost a byte to look at and a
- * level to write. The edges of the others are first listed, which asks for
- * their memory, and then looked up.
+ * Nobody needs the edges of most locations. Such a location costs one byte to
+ * read and one level to write. The edges of the others are listed first, which
+ * prefetches their slots, and then looked up.
  */
 #include "report/graph/path.h"
 
@@ -32,7 +32,7 @@ struct slot {
 #define OVER  (1ULL << 62) /* some call along it went over others */
 #define BITS  (OTHER | OVER)
 
-/* What a node is, and a location by the most that any of its nodes is. */
+/* The class of a node; a location has the highest class of its nodes. */
 enum {
     LEFT_OUT,
     KEPT,

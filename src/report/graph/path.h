@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What walks over all samples share: the stack of the sample before, which is
- * the path that is walked on, and the running total of values.
+ * Shared by all walks over samples: the path, which is the stack of the
+ * previous sample, and the running total of values.
  *
- * What is entered with a sample and left before another one gets what the
- * samples in between count for: the difference of the two totals.
+ * A node that is entered with one sample and left before another one gets the
+ * values of the samples in between: the difference of the totals.
  */
 #ifndef REPORT_PATH_H
 #define REPORT_PATH_H

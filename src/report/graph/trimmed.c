@@ -140,7 +140,7 @@ cpprof__trimmed_sort(struct cpprof__trimmed *t)
     return t->failed ? cpprof__fail_nomem(t->r->error) : CPPROF_OK;
 }
 
-/* What is large enough to be a row. */
+/* Choose the nodes that are large enough for a row. */
 static enum cpprof_status
 choose(struct cpprof__trimmed *t, const struct cpprof__trim *wanted)
 {

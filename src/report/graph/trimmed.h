@@ -3,9 +3,9 @@
  * The part of a graph that a report shows: nodes that are large enough, in
  * order, at most so many, and the edges between them.
  *
- * The reference builds its graph anew whenever it leaves out nodes. All that
- * this changes is which edges there are; so here values are added up once, and
- * edges once the nodes that will be shown are known.
+ * The reference builds its graph anew whenever it leaves out nodes, which only
+ * changes the edges. So here values are added up once, and edges are found
+ * once, when the nodes that will be shown are known.
  */
 #ifndef REPORT_TRIMMED_H
 #define REPORT_TRIMMED_H
@@ -50,9 +50,9 @@ cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
                      const struct cpprof__trim *trim);
 
 /*
- * The steps of that, for who sorts by other things: make the graph and leave
- * out small nodes; sort the rows by their scores, then by name; keep the first
- * n of them.
+ * The same in steps, for formats that sort by something else: make the graph
+ * and leave out small nodes; sort the rows by their scores, then by name; keep
+ * the first n of them.
  */
 enum cpprof_status
 cpprof__trimmed_begin(struct cpprof__trimmed *t, struct cpprof__report *r,

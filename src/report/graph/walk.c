@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples into nodes: flat and cum.
+ * Turns samples into the flat and cum values of nodes.
  *
- * The stacks of neighbouring samples mostly begin alike at the root. So this
- * goes from one stack to the next by leaving and entering only the frames in
- * which they differ (path.h). A node that a stack has more than once gets a
- * sample once: a node counts how often it is on the path, and what it gets is
- * the difference of the running total between its first entry and its last
- * exit. So the order in which frames are entered does not matter, and none
- * waits for another.
+ * Neighbouring samples mostly share their frames near the root. So this goes
+ * from one stack to the next by leaving and entering only the frames in which
+ * they differ (path.h). A node that a stack has more than once gets a sample
+ * once: a node counts how often it is on the path, and what it gets is the
+ * difference of the running total between its first entry and its last exit. So
+ * the order in which frames are entered does not matter, and none waits for
+ * another.
  *
- * This touches a node for every frame that changes, so what it touches is
- * small and lies together; the nodes themselves are filled in at the end.
+ * The walk touches one record for every frame that changes. These records are
+ * small and lie together, and the nodes themselves are filled in at the end.
  */
 #include "report/graph/path.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * -callgrind: the graph as KCachegrind reads it. Files and functions are
- * written out once and then told by a number. Source:
+ * written out once and then referred to by number. Source:
  * internal/report/report.go printCallgrind, and
  * https://valgrind.org/docs/manual/cl-format.html
  */
@@ -80,7 +80,7 @@ print_number(struct writer *w, const char *key, uint32_t number)
     print(w, ")\n");
 }
 
-/* What would end the line is a blank. */
+/* Print a text; a line break in it becomes a blank. */
 static void
 print_flat(struct writer *w, const char *text)
 {
@@ -298,8 +298,8 @@ print_call(struct writer *w, const struct cpprof__edge *e)
     print(w, "\n");
 }
 
-/* What the calls of a node lead to lies anywhere; ask for all of it before it
- * is waited for. */
+/* Prefetch the nodes that the calls of a node lead to, which lie anywhere in
+ * memory. */
 static void
 ask_for_calls(const struct writer *w, const uint32_t *calls, size_t n)
 {

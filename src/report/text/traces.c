@@ -3,9 +3,9 @@
  * -traces: every sample with its labels, a line for each frame. Source:
  * internal/report/report.go printTraces.
  *
- * What is printed is many times the profile. So it is handed over while it is
- * made, and it is put together from texts that are made once: the lines of
- * each location and of each label set.
+ * The output is many times as large as the profile. So it is written piece by
+ * piece, and put together from texts that are made once: the lines of each
+ * location and of each label set.
  */
 #include "report/report.h"
 

@@ -23,7 +23,7 @@ print_edge(const struct cpprof__calls *c, const struct cpprof__edge *e,
     struct cpprof__buffer *out = &c->t->r->out;
     char value[CPPROF__LABEL_TEXT], percent[CPPROF__PERCENT_TEXT];
 
-    /* Not the mean, even where there is one: as the reference has it. */
+    /* Not the mean, even if there is one, as in the reference. */
     cpprof__format_value(c->t->r, e->weight, value);
     cpprof__percentage(percent, e->weight, cum);
     cpprof__buffer_printf(out, "%50s %s |   ", value, percent);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One walk over all DIEs of a unit notes where each scope begins and ends in
- * the section; which scopes an offset lies in is then a lookup of ranges.
+ * Finds the scopes of a function. One walk over all DIEs of a unit notes where
+ * each scope begins and ends in the section. Which scopes an offset lies in is
+ * then a lookup of ranges.
  */
 #include "symbol/dwarf/scopes.h"
 

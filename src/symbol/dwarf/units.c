@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The DIE trees are read as they are, whatever they say: each walk goes only
- * forward in the section, so that a sibling or an origin that points back
- * cannot make it endless, and only so deep.
+ * Indexes DWARF units and their functions. DIE trees are not trusted: each walk
+ * goes only forward in the section and only to a limited depth, so that a
+ * sibling or an origin that points back cannot make it endless.
  */
 #include "symbol/dwarf/units.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libiberty is used through its two callback functions, which do not allocate.
- * What a name can cost is bounded on both sides: output ends with a jump out
- * of the callback (a few hundred bytes of substitutions can print gigabytes),
- * and long names run on a stack that is large enough for them, so that the
- * thread that writes the profile need not have one; there they may exceed
+ * Demangling with libiberty, through its two callback functions, which do not
+ * allocate. Cost is bounded on both sides. Output ends with a jump out of the
+ * callback, because a few hundred bytes of substitutions can print gigabytes.
+ * Long names get a stack of their own that is large enough for them, so that
+ * the thread that writes the profile does not need one. There they may exceed
  * libiberty's own limit of 1 KiB, as real templates do.
  */
 #include "symbol/elf/demangle.h"

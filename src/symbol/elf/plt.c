@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A PLT stub is an indirect jump through a slot of the GOT, and a relocation
- * says which function the loader puts into that slot. Decoding the jump, not
- * counting stubs, is right for every layout (.plt, .plt.sec, .plt.got, lld's).
+ * says which function the loader puts into that slot. This decodes the jump
+ * instead of counting stubs, so it works with every layout (.plt, .plt.sec,
+ * .plt.got, lld's).
  */
 #include "symbol/elf/symbols.h"
 

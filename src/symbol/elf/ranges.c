@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sealing cuts overlapping ranges into disjoint pieces with a sweep over the
- * starts and a heap of the ranges that are open, best one on top, so that a
- * lookup is one binary search and never has to look back. Pieces number less
- * than twice the ranges.
+ * Makes overlapping ranges disjoint, so that a lookup is one binary search. A
+ * sweep goes over the starts with a heap of the ranges that are open, the best
+ * on top, and cuts where the best one changes. There are fewer pieces than
+ * twice the number of ranges.
  */
 #include "symbol/elf/ranges.h"
 
