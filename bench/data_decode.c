@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 #define ROUNDS_MAX 100
 
@@ -143,12 +143,12 @@ ours(const struct input *in)
 {
     double start = cpu_seconds();
     struct cpprof_error error = {0};
-    struct cpprof_pprof *profile;
+    struct pprof_profile *profile;
 
-    if (cpprof_pprof_read_data(in->data, in->n_bytes, NULL, &profile, &error))
+    if (pprof_read_data(in->data, in->n_bytes, NULL, &profile, &error))
         fail(error.text);
-    sink += cpprof_pprof_info(profile).n_samples;
-    cpprof_pprof_free(profile);
+    sink += pprof_info(profile).n_samples;
+    pprof_free(profile);
     return cpu_seconds() - start;
 }
 

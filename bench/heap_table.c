@@ -116,10 +116,10 @@ fill(const void **live)
 
     for (i = 0; i < N_LIVE; i++)
         live[i] = address_of(draw() % (SPAN / 16));
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     for (i = 0; i < N_LIVE; i++)
         cpprof_heap_record(live[i], 64);
-    cpprof_set_heap_rate(0);
+    cpprof_heap_set_rate(0);
 }
 
 int

@@ -150,8 +150,8 @@ write_once(const char *path)
     struct cost before = {now_ns(CLOCK_MONOTONIC),
                           now_ns(CLOCK_THREAD_CPUTIME_ID)};
 
-    if (cpprof_path_writer(path, &out, &error) ||
-        cpprof_write_heap_profile(out, NULL, &error)) {
+    if (cpprof_writer_to_path(path, &out, &error) ||
+        cpprof_heap_write(out, NULL, &error)) {
         fprintf(stderr, "heap_write: %s\n", error.text);
         exit(1);
     }
@@ -219,10 +219,10 @@ main(int argc, char **argv)
     struct cost cold;
     uint64_t i;
 
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     for (i = 0; i < N_STACKS; i++)
         descend(i, 0);
-    cpprof_set_heap_rate(524288);
+    cpprof_heap_set_rate(524288);
     cold = write_once(path);
     printf("written the first time           %9.1f ms, %.1f ms of CPU time\n",
            cold.wall_ns / 1e6, cold.cpu_ns / 1e6);

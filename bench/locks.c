@@ -113,9 +113,9 @@ static double
 set_rates(long long block, int mutex)
 {
     int64_t (*set_block)(int64_t) =
-        (int64_t(*)(int64_t))dlsym(RTLD_DEFAULT, "cpprof_set_block_rate");
+        (int64_t(*)(int64_t))dlsym(RTLD_DEFAULT, "cpprof_block_set_rate");
     int (*set_mutex)(int) =
-        (int (*)(int))dlsym(RTLD_DEFAULT, "cpprof_set_mutex_fraction");
+        (int (*)(int))dlsym(RTLD_DEFAULT, "cpprof_mutex_set_fraction");
 
     if (set_block && set_mutex) {
         set_block(block);

@@ -96,15 +96,15 @@ measure(void)
 
     times = 300000 / (us + 50);
     waited[0].ns = waited[1].ns = waited[0].n = waited[1].n = 0;
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     for (i = 0; i < 2; i++)
         if (pthread_create(&threads[i], NULL, lock_and_hold, (void *)i))
             abort();
     for (i = 0; i < 2; i++)
         while (pthread_tryjoin_np(threads[i], NULL)) /* joining is a wait */
             usleep(1000);
-    cpprof_set_block_rate(0);
+    cpprof_block_set_rate(0);
     own = (double)(waited[0].ns + waited[1].ns);
     block = sum_ns(cpprof_block_records) - block;
     mutex = sum_ns(cpprof_mutex_records) - mutex;

@@ -79,7 +79,7 @@ add_and_remove_bytes(uintptr_t turn)
 static void
 switch_labels(uintptr_t turn)
 {
-    cpprof_set_thread_labels(sets[turn & 1]);
+    cpprof_labels_set_current(sets[turn & 1]);
 }
 
 static void
@@ -91,13 +91,13 @@ nothing(void *arg)
 static void
 do_under_labels(uintptr_t turn)
 {
-    cpprof_do(sets[turn & 1], nothing, NULL);
+    cpprof_labels_do(sets[turn & 1], nothing, NULL);
 }
 
 static void
 make_labels(uintptr_t turn)
 {
-    CPPROF_LABEL_SCOPE("route", "/cart", "method", "GET");
+    CPPROF_LABELS_SCOPE("route", "/cart", "method", "GET");
     __asm__ volatile("" : : "r"(turn));
 }
 
@@ -188,8 +188,8 @@ main(void)
     uintptr_t above = (uintptr_t)MILLION * 2;
 
     check(cpprof_profile_new("bench", &profile, NULL));
-    sets[0] = cpprof_labels("route", "/cart", NULL);
-    sets[1] = cpprof_labels("route", "/", "method", "GET", NULL);
+    sets[0] = cpprof_labels_new("route", "/cart", NULL);
+    sets[1] = cpprof_labels_new("route", "/", "method", "GET", NULL);
     row("add and remove, 20 frames", add_and_remove, 300, above);
     row("the same, skip 2", add_and_remove_skipping, 0, above);
     row("the same, by bytes", add_and_remove_bytes, 0, above);
@@ -199,11 +199,11 @@ main(void)
         MILLION);
     write_all();
     row("label switch", switch_labels, 5, 0);
-    cpprof_set_thread_labels(NULL);
-    row("cpprof_do(), no labels around it", do_under_labels, 0, 0);
-    cpprof_set_thread_labels(sets[0]);
-    row("cpprof_do(), merged over others", do_under_labels, 0, 0);
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
+    row("cpprof_labels_do(), no labels around it", do_under_labels, 0, 0);
+    cpprof_labels_set_current(sets[0]);
+    row("cpprof_labels_do(), merged over others", do_under_labels, 0, 0);
+    cpprof_labels_set_current(NULL);
     row("scope of two new labels", make_labels, 0, 0);
     return 0;
 }

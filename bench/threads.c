@@ -83,7 +83,7 @@ dump(int debug)
     double begin = seconds(CLOCK_MONOTONIC);
     double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
 
-    if (cpprof_profile_write(cpprof_lookup("goroutine"),
+    if (cpprof_profile_write(cpprof_profile_lookup("goroutine"),
                              (struct cpprof_writer){drop, NULL, &written},
                              &options, NULL) ||
         !written)
@@ -145,15 +145,15 @@ idle(int n, uint32_t rate_hz, double length)
 
     make_threads(n);
     without = share_while_asleep(length);
-    if (cpprof_path_writer("/dev/null", &writer, NULL) ||
-        cpprof_start_wall_profile(writer, &options, NULL))
+    if (cpprof_writer_to_path("/dev/null", &writer, NULL) ||
+        cpprof_wall_start(writer, &options, NULL))
         return 1;
     usleep(500000 + 500 * (useconds_t)n); /* the first look at each */
     with = share_while_asleep(length);
     printf("  %5d threads, %4u Hz: %.2f %% of a processor (without: %.2f %%)\n",
            n, rate_hz, 100 * with, 100 * without);
     fflush(stdout);
-    cpprof_stop_wall_profile(NULL);
+    cpprof_wall_stop(NULL);
     _exit(0);
 }
 
@@ -234,11 +234,11 @@ busy(int n, uint32_t rate_hz, double length)
     for (i = 0; i < TURNS; i++) {
         struct turn without = pass_on(length / TURNS), with;
 
-        if (cpprof_path_writer("/dev/null", &writer, NULL) ||
-            cpprof_start_wall_profile(writer, &options, NULL))
+        if (cpprof_writer_to_path("/dev/null", &writer, NULL) ||
+            cpprof_wall_start(writer, &options, NULL))
             return 1;
         with = pass_on(length / TURNS);
-        cpprof_stop_wall_profile(NULL);
+        cpprof_wall_stop(NULL);
         us[i] = without.us;
         ratio[i] = with.us / without.us;
         more[i] = 100 * with.share * (1 - 1 / ratio[i]);

@@ -43,7 +43,7 @@ polls(void)
 
     for (i = 0; i < PAIRS; i++) {
         sum = sum * 31 + 7;
-        cpprof_vm_poll(toy.t);
+        cpprof_vm_thread_poll(toy.t);
     }
 }
 
@@ -77,9 +77,9 @@ enters(void)
     int i;
 
     for (i = 0; i < PAIRS; i++) {
-        cpprof_vm_enter(NULL);
+        cpprof_vm_thread_enter(NULL);
         sum = sum * 31 + 7;
-        cpprof_vm_enter(toy.t);
+        cpprof_vm_thread_enter(toy.t);
     }
 }
 
@@ -129,8 +129,8 @@ start(int mode, uint32_t rate_hz)
                                               .rate_hz = rate_hz};
 
     if (mode >= 0 &&
-        cpprof_start_vm_profile((struct cpprof_writer){swallow, NULL, NULL},
-                                &options, NULL))
+        cpprof_vm_start((struct cpprof_writer){swallow, NULL, NULL}, &options,
+                        NULL))
         exit(1);
 }
 
@@ -143,7 +143,7 @@ once(void (*f)(void), int mode, uint32_t rate_hz)
     begin = cpu_ns();
     f();
     begin = cpu_ns() - begin;
-    cpprof_stop_vm_profile(NULL);
+    cpprof_vm_stop(NULL);
     return begin;
 }
 
@@ -195,25 +195,25 @@ main(void)
         {"leave and enter, no profile", enters, -1, 0, PAIRS}};
     static const struct row on[] = {
         {"two readings of the clock", clocks, -1, 0, PAIRS},
-        {"begin and end, span", spans, CPPROF_VM_SPAN, 100, PAIRS},
-        {"next and next, span", nexts, CPPROF_VM_SPAN, 100, PAIRS},
-        {"leave and enter, tick", enters, CPPROF_VM_TICK, 100, PAIRS},
-        {"poll, tick", polls, CPPROF_VM_TICK, 100, PAIRS}};
+        {"begin and end, span", spans, CPPROF_VM_MODE_SPAN, 100, PAIRS},
+        {"next and next, span", nexts, CPPROF_VM_MODE_SPAN, 100, PAIRS},
+        {"leave and enter, tick", enters, CPPROF_VM_MODE_TICK, 100, PAIRS},
+        {"poll, tick", polls, CPPROF_VM_MODE_TICK, 100, PAIRS}};
     static const struct row scripts[] = {
         {"script, a call each 500 steps", script, -1, 0, 300000},
         {"again", script, -1, 0, 300000},
-        {"tick, 100 Hz", script, CPPROF_VM_TICK, 100, 300000},
-        {"tick, 1000 Hz", script, CPPROF_VM_TICK, 1000, 300000},
-        {"cpu, 100 Hz", script, CPPROF_VM_CPU, 100, 300000},
-        {"span, 100 Hz", script, CPPROF_VM_SPAN, 100, 300000}};
+        {"tick, 100 Hz", script, CPPROF_VM_MODE_TICK, 100, 300000},
+        {"tick, 1000 Hz", script, CPPROF_VM_MODE_TICK, 1000, 300000},
+        {"cpu, 100 Hz", script, CPPROF_VM_MODE_CPU, 100, 300000},
+        {"span, 100 Hz", script, CPPROF_VM_MODE_SPAN, 100, 300000}};
     struct cpprof_vm *vm;
 
-    if (cpprof_vm_register(&toy_ops, &vm, NULL) ||
+    if (cpprof_vm_new(&toy_ops, &vm, NULL) ||
         cpprof_vm_thread_new(vm, &toy, &toy.t, NULL))
         return 1;
     printf("  %-40s %12s %8s\n", "CPU time of one turn", "median", "ratio");
     table(off, sizeof off / sizeof *off);
-    cpprof_vm_enter(toy.t);
+    cpprof_vm_thread_enter(toy.t);
     toy.depth = 1;
     toy.frames[0] = (struct toy_frame){&leaf, 0, 0};
     table(on, sizeof on / sizeof *on);

@@ -45,7 +45,7 @@ yield()
 {
     coroutine *self = running;
 
-    self->labels = cpprof_set_thread_labels(nullptr);
+    self->labels = cpprof_labels_set_current(nullptr);
     swapcontext(&self->context, &scheduler);
 }
 
@@ -53,7 +53,7 @@ void
 resume(coroutine &c)
 {
     running = &c;
-    cpprof_set_thread_labels(c.labels);
+    cpprof_labels_set_current(c.labels);
     swapcontext(&scheduler, &c.context);
 }
 
@@ -116,11 +116,11 @@ main()
         c.context.uc_stack.ss_size = c.stack.size();
         makecontext(&c.context, work, 0);
     }
-    if (cpprof_path_writer("coroutines.pb.gz", &writer, &error) ||
-        cpprof_start_cpu_profile(writer, nullptr, &error))
+    if (cpprof_writer_to_path("coroutines.pb.gz", &writer, &error) ||
+        cpprof_cpu_start(writer, nullptr, &error))
         return fail(error);
     run(all);
-    if (cpprof_stop_cpu_profile(&error))
+    if (cpprof_cpu_stop(&error))
         return fail(error);
     return 0;
 }

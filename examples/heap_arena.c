@@ -71,8 +71,8 @@ write_profile(const char *path, const struct cpprof_heap *heap)
     struct cpprof_error error;
     struct cpprof_writer out;
 
-    if (cpprof_path_writer(path, &out, &error) != CPPROF_OK ||
-        cpprof_write_heap_profile(out, &options, &error) != CPPROF_OK) {
+    if (cpprof_writer_to_path(path, &out, &error) != CPPROF_OK ||
+        cpprof_heap_write(out, &options, &error) != CPPROF_OK) {
         fprintf(stderr, "%s: %s\n", path, error.text);
         return 1;
     }

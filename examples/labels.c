@@ -33,7 +33,7 @@ struct request {
 static void
 search(void)
 {
-    CPPROF_LABEL_SCOPE("stage", "index");
+    CPPROF_LABELS_SCOPE("stage", "index");
     burn(30);
 }
 
@@ -58,7 +58,7 @@ handle(struct request *request)
     struct cpprof_labels *set = NULL;
 
     cpprof_labels_merge(NULL, labels, 2, &set, NULL);
-    cpprof_do(set, serve, request);
+    cpprof_labels_do(set, serve, request);
     cpprof_labels_free(set);
 }
 
@@ -71,14 +71,14 @@ main(void)
     struct cpprof_error error;
     int i;
 
-    if (cpprof_path_writer("labels.pb.gz", &writer, &error) ||
-        cpprof_start_cpu_profile(writer, NULL, &error)) {
+    if (cpprof_writer_to_path("labels.pb.gz", &writer, &error) ||
+        cpprof_cpu_start(writer, NULL, &error)) {
         fprintf(stderr, "labels: %s\n", error.text);
         return 1;
     }
     for (i = 0; i < 60; i++)
         handle(&requests[i % 3]);
-    if (cpprof_stop_cpu_profile(&error)) {
+    if (cpprof_cpu_stop(&error)) {
         fprintf(stderr, "labels: %s\n", error.text);
         return 1;
     }

@@ -26,13 +26,13 @@ static int
 start(const char *path)
 {
     const struct cpprof_vm_options options = {.size = sizeof options,
-                                              .mode = CPPROF_VM_TICK,
-                                              .flags = CPPROF_VM_MERGE};
+                                              .mode = CPPROF_VM_MODE_TICK,
+                                              .flags = CPPROF_FLAG_MERGE};
     struct cpprof_writer writer;
     struct cpprof_error error;
 
-    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK ||
-        cpprof_start_vm_profile(writer, &options, &error) != CPPROF_OK)
+    if (cpprof_writer_to_path(path, &writer, &error) != CPPROF_OK ||
+        cpprof_vm_start(writer, &options, &error) != CPPROF_OK)
         return fail(error.text);
     return 0;
 }
@@ -54,7 +54,7 @@ main(int argc, char **argv)
         return 1;
     if (luaL_dofile(L, argv[1]))
         status = fail(lua_tostring(L, -1));
-    if (cpprof_stop_vm_profile(&error) != CPPROF_OK)
+    if (cpprof_vm_stop(&error) != CPPROF_OK)
         status = fail(error.text);
     lua_close(L);
     return status;

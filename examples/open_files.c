@@ -104,7 +104,7 @@ main(void)
     int i;
 
     if (cpprof_profile_new("open_files", &open_files, &error) ||
-        cpprof_path_writer("open_files.pb.gz", &writer, &error)) {
+        cpprof_writer_to_path("open_files.pb.gz", &writer, &error)) {
         fprintf(stderr, "open_files: %s\n", error.text);
         return 1;
     }
@@ -115,5 +115,5 @@ main(void)
     }
     printf("%zu files are open\n\n", cpprof_profile_count(open_files));
     fflush(stdout);
-    return write_profile(writer, 0) | write_profile(cpprof_fd_writer(1), 1);
+    return write_profile(writer, 0) | write_profile(cpprof_writer_to_fd(1), 1);
 }

@@ -138,7 +138,7 @@ toy_work(struct toy *toy, int n)
     for (; n > 0; n--) {
         toy->sum = toy->sum * 31 + (unsigned)n;
         if (n % 64 == 0)
-            cpprof_vm_poll(toy->t); /* profile: in loops */
+            cpprof_vm_thread_poll(toy->t); /* profile: in loops */
     }
 }
 
@@ -150,7 +150,7 @@ toy_call(struct toy *toy, const struct toy_code *code)
     toy_push(toy, code->callee);
     if (code->callee->builtin) {
         code->callee->builtin(code->n, toy->arg);
-        cpprof_vm_poll(toy->t);
+        cpprof_vm_thread_poll(toy->t);
         toy_pop(toy);
     }
 }
@@ -169,7 +169,7 @@ toy_step(struct toy *toy, struct toy_frame *f)
         toy_call(toy, code);
         break;
     case TOY_REPEAT:
-        cpprof_vm_poll(toy->t);
+        cpprof_vm_thread_poll(toy->t);
         f->pc = ++f->done < code->n && !toy->stop ? 0 : f->pc + 1;
         break;
     case TOY_RETURN:
@@ -182,12 +182,12 @@ toy_step(struct toy *toy, struct toy_frame *f)
 __attribute__((noinline, unused)) static void
 toy_run(struct toy *toy, const struct toy_function *function)
 {
-    struct cpprof_vm_thread *before = cpprof_vm_enter(toy->t);
+    struct cpprof_vm_thread *before = cpprof_vm_thread_enter(toy->t);
 
     toy_push(toy, function);
     while (toy->depth)
         toy_step(toy, &toy->frames[toy->depth - 1]);
-    cpprof_vm_enter(before);
+    cpprof_vm_thread_enter(before);
 }
 
 /* profile: what of the above is the run loop, seen from a builtin. */
@@ -231,20 +231,21 @@ int
 main(int argc, char **argv)
 {
     struct cpprof_vm_options options = {.size = sizeof options,
-                                        .mode = CPPROF_VM_SPAN};
+                                        .mode = CPPROF_VM_MODE_SPAN};
     static struct toy toy;
     struct cpprof_error error;
     struct cpprof_writer writer;
     struct cpprof_vm *vm;
 
-    if (cpprof_vm_register(&toy_ops, &vm, &error) ||
+    if (cpprof_vm_new(&toy_ops, &vm, &error) ||
         cpprof_vm_thread_new(vm, &toy, &toy.t, &error) ||
-        cpprof_path_writer(argc > 1 ? argv[1] : "toy.pb.gz", &writer, &error) ||
-        cpprof_start_vm_profile(writer, &options, &error))
+        cpprof_writer_to_path(argc > 1 ? argv[1] : "toy.pb.gz", &writer,
+                              &error) ||
+        cpprof_vm_start(writer, &options, &error))
         return fprintf(stderr, "toy_vm: %s\n", error.text), 1;
     toy_learn(&toy, vm);
     toy_run(&toy, &toplevel);
-    if (cpprof_stop_vm_profile(&error))
+    if (cpprof_vm_stop(&error))
         return fprintf(stderr, "toy_vm: %s\n", error.text), 1;
     cpprof_vm_thread_free(toy.t);
     return 0;

@@ -49,7 +49,7 @@ static int
 switch_to(lua_State *L, lua_State *co, int n_arguments, int *n_results)
 {
     struct state *s = state_of(L);
-    struct resumption back = {L, NULL, cpprof_thread_labels()};
+    struct resumption back = {L, NULL, cpprof_labels_current()};
     const struct cpprof_labels *outer;
     int status;
 
@@ -69,7 +69,7 @@ switch_to(lua_State *L, lua_State *co, int n_arguments, int *n_results)
     s->own_labels = outer;
     hook_for_switch(s, L);
     if (s->uses_labels)
-        cpprof_set_thread_labels(back.labels);
+        cpprof_labels_set_current(back.labels);
     return status;
 }
 

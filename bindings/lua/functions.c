@@ -399,7 +399,7 @@ functions_free(struct functions *known)
     for (i = 0; i < known->n_slots; i++) {
         if (!known->slots[i])
             continue;
-        cpprof_vm_function_gone(lua_vm, known->slots[i]);
+        cpprof_vm_forget_function(lua_vm, known->slots[i]);
         free(known->slots[i]);
     }
     free(known->slots);

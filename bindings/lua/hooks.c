@@ -271,12 +271,12 @@ set_location(struct state *s, lua_State *L, const lua_Debug *ar)
 static void
 leave(struct state *s)
 {
-    struct cpprof_vm_thread *was = cpprof_vm_enter(NULL);
+    struct cpprof_vm_thread *was = cpprof_vm_thread_enter(NULL);
 
     if (was == s->thread)
         s->is_left = true;
     else
-        cpprof_vm_enter(was);
+        cpprof_vm_thread_enter(was);
 }
 
 /* No tick is answered while the host is at work. */
@@ -284,7 +284,7 @@ static void
 come_back(struct state *s)
 {
     s->is_left = false;
-    cpprof_vm_enter(s->thread);
+    cpprof_vm_thread_enter(s->thread);
     if (clock_ns(CLOCK_MONOTONIC) - s->left_ns >= AWAY_NS)
         hook_for_sleeps(s);
 }
@@ -295,9 +295,9 @@ answer_mixed(struct state *s, lua_State *L, const lua_Debug *ar)
 {
     set_location(s, L, ar);
     walk_names(s);
-    cpprof_vm_poll(s->thread);
+    cpprof_vm_thread_poll(s->thread);
     if (s->waiting && s->waiting->thread)
-        cpprof_vm_poll(s->waiting->thread);
+        cpprof_vm_thread_poll(s->waiting->thread);
     s->waiting = NULL;
     s->at = NULL;
 }
@@ -324,7 +324,7 @@ leave_out_host(struct state *s)
     uint64_t until = __atomic_exchange_n(&s->host_ns, 0, __ATOMIC_ACQ_REL);
 
     if (until)
-        cpprof_vm_leave_out(s->thread, until);
+        cpprof_vm_thread_leave_out(s->thread, until);
 }
 
 static void
@@ -336,11 +336,11 @@ answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
         s->stays -= (s->stays + (1u << STAYS_SHIFT) - 1) >> STAYS_SHIFT;
     leave_out_host(s);
     if (__atomic_exchange_n(&s->was_elsewhere, 0, __ATOMIC_ACQ_REL))
-        cpprof_vm_no_answer(s->thread);
+        cpprof_vm_thread_no_answer(s->thread);
     if (is_first_call(s, L, ar))
-        cpprof_vm_leave_out(s->thread, 0);
+        cpprof_vm_thread_leave_out(s->thread, 0);
     set_location(s, L, ar);
-    cpprof_vm_safepoint(s->thread);
+    cpprof_vm_thread_safepoint(s->thread);
     s->at = NULL;
 }
 
@@ -425,10 +425,10 @@ end_span(struct state *s, lua_State *L, const lua_Debug *ar)
         return;
     set_location(s, L, ar);
     if (is_last) {
-        cpprof_vm_span_end_(s->thread);
+        cpprof_vm_span_end_counted(s->thread);
         s->looked = 0;
     } else {
-        cpprof_vm_span_next_(s->thread);
+        cpprof_vm_span_next_counted(s->thread);
     }
     s->at = NULL;
 }

@@ -142,7 +142,7 @@ finish(lua_State *L, int status)
         outside = scope->outer ? scope->outer : s->resumed->labels;
     if (s)
         s->own_labels = scope->outer;
-    cpprof_set_thread_labels(outside);
+    cpprof_labels_set_current(outside);
     end_scope(L);
     cpprof_labels_free(scope->set);
     scope->set = NULL;
@@ -173,11 +173,11 @@ labels_call(lua_State *L)
     n = read_labels(L, 1, labels);
     scope = push_scope(L);
     lua_insert(L, 2); /* table, scope, fn, ... */
-    if (cpprof_labels_merge(cpprof_thread_labels(), labels, n, &scope->set,
+    if (cpprof_labels_merge(cpprof_labels_current(), labels, n, &scope->set,
                             &error) != CPPROF_OK)
         return luaL_error(L, "cpprof.labels: %s", error.text);
     begin_scope(L);
-    scope->before = cpprof_set_thread_labels(scope->set);
+    scope->before = cpprof_labels_set_current(scope->set);
     s = state_of(L);
     if (s) {
         s->uses_labels = true;
@@ -214,5 +214,5 @@ labels_enter(lua_State *L, struct state *s)
     s->own_labels = set_of(lua_tothread(L, -3), lua_touserdata(L, -1));
     lua_pop(L, 3);
     if (s->own_labels)
-        cpprof_set_thread_labels(s->own_labels);
+        cpprof_labels_set_current(s->own_labels);
 }

@@ -38,7 +38,7 @@ read_options(lua_State *L, struct cpprof_vm_options *options)
     options->mode = (enum cpprof_vm_mode)field_word(L, 1, "mode", modes);
     options->rate_hz = (uint32_t)field_whole(L, 1, "hz", 0, &hz);
     options->max_depth = (uint32_t)field_whole(L, 1, "depth", 0, &depth);
-    options->flags = field_flag(L, 1, "merge", true) ? CPPROF_VM_MERGE : 0;
+    options->flags = field_flag(L, 1, "merge", true) ? CPPROF_FLAG_MERGE : 0;
     options->vm = lua_vm;
 }
 
@@ -61,10 +61,10 @@ start(lua_State *L)
     lua_settop(L, 1);
     if (!writer_of(L, lua_istable(L, 1) ? 1 : 2, DEFAULT_OUT, &writer,
                    &error) ||
-        cpprof_start_vm_profile(writer, &options, &error) != CPPROF_OK)
+        cpprof_vm_start(writer, &options, &error) != CPPROF_OK)
         return push_failure(L, &error);
     hook_all(s, L);
-    if (options.mode == CPPROF_VM_SPAN)
+    if (options.mode == CPPROF_VM_MODE_SPAN)
         cpprof_vm_span_begin(s->thread);
     lua_pushboolean(L, 1);
     return 1;
@@ -76,7 +76,7 @@ begin_stop(struct state *s, lua_State *L)
     uint64_t host_ns = __atomic_exchange_n(&s->host_ns, 0, __ATOMIC_ACQ_REL);
 
     if (host_ns)
-        cpprof_vm_leave_out(s->thread, host_ns);
+        cpprof_vm_thread_leave_out(s->thread, host_ns);
     s->at = L;
     s->level = 0;
     s->after_tail_call = false;
@@ -92,7 +92,7 @@ stop(lua_State *L)
 
     if (s)
         begin_stop(s, L);
-    status = cpprof_stop_vm_profile(&error);
+    status = cpprof_vm_stop(&error);
     if (s)
         s->at = NULL;
     if (status != CPPROF_OK)

@@ -43,7 +43,7 @@ writer_of(lua_State *L, int index, const char *otherwise,
 
     if (!lua_istable(L, index))
         path = luaL_optstring(L, index, otherwise);
-    status = cpprof_path_writer(path, writer, error);
+    status = cpprof_writer_to_path(path, writer, error);
     lua_pop(L, 1);
     return status == CPPROF_OK;
 }
@@ -160,7 +160,8 @@ profile_new(lua_State *L)
 static int
 profile_lookup(lua_State *L)
 {
-    struct cpprof_profile *profile = cpprof_lookup(luaL_checkstring(L, 1));
+    struct cpprof_profile *profile =
+        cpprof_profile_lookup(luaL_checkstring(L, 1));
 
     if (!profile) {
         lua_pushnil(L);
@@ -265,7 +266,7 @@ profile_write(lua_State *L)
     fields_check(L, 2, names);
     options.debug = (int32_t)field_whole(L, 2, "debug", 0, &debug_levels);
     if (field_flag(L, 2, "labels", false))
-        options.flags |= CPPROF_PROFILE_LABELS;
+        options.flags |= CPPROF_FLAG_LABELS;
     snprintf(path, sizeof path, "%s.%s", cpprof_profile_name(object->profile),
              options.debug ? "txt" : "pb.gz");
     if (!writer_of(L, 2, path, &writer, &error))
@@ -292,7 +293,7 @@ heap(lua_State *L)
     fields_check(L, 1, names);
     rate = field_whole(L, 1, "rate", -1, &rates);
     if (rate >= 0)
-        cpprof_set_heap_rate(rate);
+        cpprof_heap_set_rate(rate);
     lua_getfield(L, 1, "out");
     writes = !lua_isnil(L, -1);
     lua_pop(L, 1);
@@ -300,11 +301,11 @@ heap(lua_State *L)
         return done(L, CPPROF_OK, NULL);
     options.debug = (int32_t)field_whole(L, 1, "debug", 0, &debug_levels);
     options.flags =
-        (field_flag(L, 1, "peak", false) ? CPPROF_HEAP_PEAK : 0) |
-        (field_flag(L, 1, "labels", false) ? CPPROF_HEAP_LABELS : 0);
+        (field_flag(L, 1, "peak", false) ? CPPROF_FLAG_PEAK : 0) |
+        (field_flag(L, 1, "labels", false) ? CPPROF_FLAG_LABELS : 0);
     if (!writer_of(L, 1, NULL, &writer, &error))
         return push_failure(L, &error);
-    return done(L, cpprof_write_heap_profile(writer, &options, &error), &error);
+    return done(L, cpprof_heap_write(writer, &options, &error), &error);
 }
 
 void

@@ -112,7 +112,7 @@ register_vm(void)
     own = ops;
     if (!can_mix())
         own.peek = NULL;
-    if (cpprof_vm_register(&own, &lua_vm, NULL) != CPPROF_OK)
+    if (cpprof_vm_new(&own, &lua_vm, NULL) != CPPROF_OK)
         return;
     if (own.peek)
         run_loop_learn();
@@ -168,10 +168,10 @@ take_state(void)
 static void
 close_state(struct state *s)
 {
-    struct cpprof_vm_thread *was = cpprof_vm_enter(NULL);
+    struct cpprof_vm_thread *was = cpprof_vm_thread_enter(NULL);
 
     if (was != s->thread)
-        cpprof_vm_enter(was);
+        cpprof_vm_thread_enter(was);
     __atomic_store_n(&s->is_armed, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&s->running, NULL, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&s->n_holders, __ATOMIC_SEQ_CST))
@@ -281,7 +281,7 @@ state_open(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &guard_key);
     lua_pushlightuserdata(L, s);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
-    cpprof_vm_enter(s->thread);
+    cpprof_vm_thread_enter(s->thread);
     return s;
 }
 
@@ -289,7 +289,7 @@ state_open(lua_State *L)
 void
 state_move_here(struct state *s)
 {
-    cpprof_vm_no_answer(s->thread);
+    cpprof_vm_thread_no_answer(s->thread);
     __atomic_store_n(&s->tid, own_thread(), __ATOMIC_RELEASE);
     __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&s->is_deaf, 0, __ATOMIC_RELAXED);
@@ -311,7 +311,7 @@ look_up(lua_State *L)
     last_L = L;
     last = s;
     last_serial = s->serial;
-    cpprof_vm_enter(s->thread);
+    cpprof_vm_thread_enter(s->thread);
     return s;
 }
 

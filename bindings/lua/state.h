@@ -79,7 +79,7 @@ struct state {
                              * none is on its way */
     uint32_t serial;        /* of its life */
     uint64_t rest_until_ns; /* no tick before; CLOCK_MONOTONIC */
-    uint64_t slept_cpu_ns;  /* of the ticking thread: cpprof_vm_sleep_of() */
+    uint64_t slept_cpu_ns;  /* of the ticking thread: cpprof_vm_read_sleep() */
     lua_State *running;     /* coroutine whose hook a tick sets: alive */
     uint32_t n_holders;     /* who look at running: it is not freed meanwhile */
     uint32_t was_elsewhere; /* at a tick another thread than tid ran it */

@@ -161,13 +161,13 @@ give_time(const struct look *look)
     struct state *s;
 
     if (look->deepest && !look->deepest->is_left) {
-        cpprof_vm_found(look->deepest->thread);
+        cpprof_vm_thread_found(look->deepest->thread);
         return;
     }
     for (s = states_first(); s && !look->deepest; s = s->next)
         if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == look->self &&
             s->thread)
-            cpprof_vm_leave_out(s->thread, 0);
+            cpprof_vm_thread_leave_out(s->thread, 0);
 }
 
 static void
@@ -341,7 +341,7 @@ ask(struct state *s, lua_State *L, int thread)
         return;
     if (is_deaf(s))
         note_deaf(s, thread);
-    sleep = cpprof_vm_sleep_of(thread, &s->slept_cpu_ns);
+    sleep = cpprof_vm_read_sleep(thread, &s->slept_cpu_ns);
     if (sleep == CPPROF_VM_ASLEEP_LIGHTLY)
         ask_sleeper(s, L);
     else if ((__atomic_exchange_n(&s->is_armed, ARMED, __ATOMIC_ACQ_REL) !=
@@ -364,7 +364,7 @@ ask_for_spans(struct state *s, lua_State *L, int thread)
     if (hook_is_for_spans(L) || thread < 0)
         return;
     if (is_first ||
-        cpprof_vm_sleep_of(thread, &s->slept_cpu_ns) == CPPROF_VM_AWAKE)
+        cpprof_vm_read_sleep(thread, &s->slept_cpu_ns) == CPPROF_VM_AWAKE)
         send_tick(s, thread);
 }
 
@@ -443,7 +443,7 @@ interrupt_here(struct state *s)
         return;
     }
     if (runs != s) {
-        cpprof_vm_enter(runs->thread);
+        cpprof_vm_thread_enter(runs->thread);
         if (is_profiled())
             s->is_not_it = true;
         else

@@ -126,7 +126,7 @@ functions_forget(void)
     for (i = 0; old && i < N_SLOTS; i++) {
         if (!old[i].key)
             continue;
-        cpprof_vm_function_gone(python_vm, old[i].key);
+        cpprof_vm_forget_function(python_vm, old[i].key);
         Py_DECREF(old[i].object);
     }
     free(old);

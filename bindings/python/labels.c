@@ -31,7 +31,7 @@ make_current(struct thread *t, struct cpprof_labels *set)
     struct cpprof_labels *old = t->labels;
 
     t->labels = set;
-    cpprof_set_thread_labels(set);
+    cpprof_labels_set_current(set);
     cpprof_labels_free(old);
 }
 
@@ -65,7 +65,7 @@ merge(PyObject *values, struct cpprof_labels **set)
     if (!labels)
         PyErr_NoMemory();
     else if (!PyErr_Occurred() &&
-             cpprof_labels_merge(cpprof_thread_labels(), labels, n, set,
+             cpprof_labels_merge(cpprof_labels_current(), labels, n, set,
                                  &error) != CPPROF_OK)
         raise_failure(&error);
     free(labels);
@@ -87,7 +87,7 @@ labels_enter(PyObject *object, PyObject *unused)
     }
     if (!merge(self->values, &set))
         return NULL;
-    self->before = cpprof_labels_ref(cpprof_thread_labels());
+    self->before = cpprof_labels_ref(cpprof_labels_current());
     self->is_entered = true;
     make_current(t, set);
     return Py_NewRef(object);

@@ -49,8 +49,8 @@ writer_of(PyObject *out, struct cpprof_writer *writer)
 
     if (out && !PyUnicode_FSConverter(out, &path))
         return false;
-    status = cpprof_path_writer(path ? PyBytes_AS_STRING(path) : DEFAULT_OUT,
-                                writer, &error);
+    status = cpprof_writer_to_path(path ? PyBytes_AS_STRING(path) : DEFAULT_OUT,
+                                   writer, &error);
     Py_XDECREF(path);
     if (status != CPPROF_OK)
         raise_failure(&error);
@@ -111,7 +111,7 @@ register_vm(void)
         ops.peek = NULL;
         ops.peek_asleep = NULL;
     }
-    if (cpprof_vm_register(&ops, &python_vm, &error) != CPPROF_OK) {
+    if (cpprof_vm_new(&ops, &python_vm, &error) != CPPROF_OK) {
         raise_failure(&error);
         return false;
     }

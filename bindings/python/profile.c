@@ -129,7 +129,7 @@ start_with(struct cpprof_writer writer, const struct cpprof_vm_options *options,
     enum cpprof_status status;
 
     Py_BEGIN_ALLOW_THREADS;
-    status = cpprof_start_vm_profile(writer, options, error);
+    status = cpprof_vm_start(writer, options, error);
     Py_END_ALLOW_THREADS;
     return status;
 }
@@ -146,7 +146,7 @@ start_controlled(struct cpprof_writer writer,
     if (!ticks_start()) {
         int failed = errno;
 
-        cpprof_stop_vm_profile(NULL);
+        cpprof_vm_stop(NULL);
         errno = failed;
         return PyErr_SetFromErrno(PyExc_OSError);
     }
@@ -172,7 +172,7 @@ profile_start(PyObject *self, PyObject *args, PyObject *keywords)
         !read_number(depth, "depth %S is outside 1 to %u", 1024,
                      &options.max_depth))
         return NULL;
-    options.flags = merge ? CPPROF_VM_MERGE : 0;
+    options.flags = merge ? CPPROF_FLAG_MERGE : 0;
     options.vm = python_vm;
     if (!take_control()) {
         PyErr_SetString(PyExc_RuntimeError, "profiler is starting or stopping");
@@ -209,7 +209,7 @@ stop_controlled(struct cpprof_error *error)
     collector_unhook();
     spans_forget();
     Py_BEGIN_ALLOW_THREADS;
-    status = cpprof_stop_vm_profile(error);
+    status = cpprof_vm_stop(error);
     Py_END_ALLOW_THREADS;
     ticks_stop();
     functions_forget();

@@ -48,7 +48,7 @@ profile_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
     self = (struct profile *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
-    self->profile = cpprof_lookup(name);
+    self->profile = cpprof_profile_lookup(name);
     if (!self->profile &&
         cpprof_profile_new(name, &self->profile, &error) != CPPROF_OK) {
         Py_DECREF(self);
@@ -113,7 +113,7 @@ profile_write(PyObject *object, PyObject *args, PyObject *keywords)
                                      &options.debug, &with_labels) ||
         !writer_of(out, &writer))
         return NULL;
-    options.flags = with_labels ? CPPROF_PROFILE_LABELS : 0;
+    options.flags = with_labels ? CPPROF_FLAG_LABELS : 0;
     Py_BEGIN_ALLOW_THREADS;
     status = cpprof_profile_write(self->profile, writer, &options, &error);
     Py_END_ALLOW_THREADS;

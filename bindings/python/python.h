@@ -3,9 +3,10 @@
  * The module cpprof for CPython 3.11. docs/python.md tells what is done when.
  *
  * Whoever holds the GIL may look at the stacks of all threads, so one thread
- * samples for all: no stack is ever entered (cpprof_vm_enter), and safepoints
- * come by the main thread, in a pending call, or by a thread of the module when
- * the main thread sleeps. Only spans are counted by each thread itself.
+ * samples for all: no stack is ever entered (cpprof_vm_thread_enter), and
+ * safepoints come by the main thread, in a pending call, or by a thread of the
+ * module when the main thread sleeps. Only spans are counted by each thread
+ * itself.
  *
  * For stacks with native code in them each thread looks at its own, with or
  * without the GIL (peek.c).

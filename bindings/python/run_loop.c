@@ -170,8 +170,8 @@ add_loop(const struct functions *f, uintptr_t loop)
 
     if (!find_range(f, loop, &whole) || whole.start != loop)
         return;
-    cpprof_vm_run_loop(python_vm, (const void *)whole.start,
-                       whole.limit - whole.start);
+    cpprof_vm_add_run_loop(python_vm, (const void *)whole.start,
+                           whole.limit - whole.start);
     for (at = whole.start; at + 6 <= whole.limit; at++) {
         target = target_of((const unsigned char *)at);
         if (target - whole.start >= whole.limit - whole.start &&
@@ -180,8 +180,9 @@ add_loop(const struct functions *f, uintptr_t loop)
     }
     for (i = 0; i < PARTS_MAX; i++)
         if (parts[i].n_jumps >= JUMPS_MIN)
-            cpprof_vm_run_loop(python_vm, (const void *)parts[i].range.start,
-                               parts[i].range.limit - parts[i].range.start);
+            cpprof_vm_add_run_loop(python_vm,
+                                   (const void *)parts[i].range.start,
+                                   parts[i].range.limit - parts[i].range.start);
 }
 
 /* ---- plumbing ---------------------------------------------------------- */
@@ -207,7 +208,7 @@ add_code(struct plumbing *p, const void *address)
     if (i < p->n || p->n == sizeof p->known / sizeof *p->known)
         return;
     p->known[p->n++] = range.start;
-    cpprof_vm_plumbing(python_vm, address, range.limit - range.start);
+    cpprof_vm_add_plumbing(python_vm, address, range.limit - range.start);
 }
 
 static void

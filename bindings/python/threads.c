@@ -125,6 +125,6 @@ thread_wakes(struct thread *t)
         return true;
     if (cpprof_vm_thread_new(python_vm, t, &t->vm, NULL) != CPPROF_OK)
         return false;
-    cpprof_vm_thread_runs_in(t->vm, (int32_t)t->state->native_thread_id);
+    cpprof_vm_thread_set_tid(t->vm, (int32_t)t->state->native_thread_id);
     return true;
 }

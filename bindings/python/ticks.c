@@ -44,7 +44,7 @@ ticks_sample(void)
     is_sampling = true;
     for (t = threads; t; t = t->next)
         if (t->state != helper.state && thread_wakes(t))
-            cpprof_vm_safepoint(t->vm);
+            cpprof_vm_thread_safepoint(t->vm);
     is_sampling = false;
 }
 

@@ -3,7 +3,7 @@
  * Profiles of a stretch of time, as many at once as are asked for: captures of
  * CPU or wall time, and the difference between two moments of a profile that
  * counts up. What an HTTP handler or an agent is made of; a program that wants
- * one CPU profile takes cpprof_start_cpu_profile().
+ * one CPU profile takes cpprof_cpu_start().
  */
 #ifndef CPPROF_CAPTURES_H
 #define CPPROF_CAPTURES_H
@@ -19,35 +19,36 @@ struct cpprof_capture;
 
 /*
  * Begin to capture. Several run at once, and beside the profile of
- * cpprof_start_cpu_profile() (or _wall_): they are fed by one sampler. While
+ * cpprof_cpu_start() (or _wall_): they are fed by one sampler. While
  * one runs, its rate, depth and engine are those of a later capture, too, which
  * says so by its period; flags and symbolization are of each capture.
  *
- * writer   receives the whole file at the end; closed by cpprof_capture_end(),
+ * writer   receives the whole file at the end; closed by cpprof_capture_stop(),
  *          or by this call when it fails.
  * options  NULL for defaults.
  *
- * Shape, units: as cpprof_start_cpu_profile() and cpprof_start_wall_profile();
+ * Shape, units: as cpprof_cpu_start() and cpprof_wall_start();
  *          time and duration are those of the capture.
  * Memory:  8 bytes for each (stack, label set) sampled before (wall: 16) and 16
  *          (40) for each of its own; of all CPU captures together at most 64
  *          MiB of full tables: what comes before that is lost samples.
  * Errors:  CPPROF_BUSY (128 captures are not yet ended and written),
  *          CPPROF_INVALID, CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_UNSUPPORTED.
- * Owner:   the caller ends *capture with cpprof_capture_end(). In a child made
+ * Owner:   the caller ends *capture with cpprof_capture_stop(). In a child made
  *          by fork it may only be ended, which fails there with CPPROF_INVALID
  *          and leaves the writer alone: it is the parent's.
  * Safety:  MT. Not AS.
  */
 CPPROF_API enum cpprof_status
-cpprof_capture_cpu(struct cpprof_writer writer,
-                   const struct cpprof_cpu_options *options,
-                   struct cpprof_capture **capture, struct cpprof_error *error);
+cpprof_capture_start_cpu(struct cpprof_writer writer,
+                         const struct cpprof_cpu_options *options,
+                         struct cpprof_capture **capture,
+                         struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_capture_wall(struct cpprof_writer writer,
-                    const struct cpprof_wall_options *options,
-                    struct cpprof_capture **capture,
-                    struct cpprof_error *error);
+cpprof_capture_start_wall(struct cpprof_writer writer,
+                          const struct cpprof_wall_options *options,
+                          struct cpprof_capture **capture,
+                          struct cpprof_error *error);
 
 /*
  * End a capture, write it, close its writer and free it. Files are made by one
@@ -60,15 +61,13 @@ cpprof_capture_wall(struct cpprof_writer writer,
  * Safety:  MT. Not AS.
  */
 CPPROF_API enum cpprof_status
-cpprof_capture_end(struct cpprof_capture *capture, struct cpprof_error *error);
+cpprof_capture_stop(struct cpprof_capture *capture, struct cpprof_error *error);
 
 /* The values of a profile at one moment. */
 struct cpprof_snapshot;
 
 /* struct cpprof_profile_options flags of a snapshot, beside
- * CPPROF_PROFILE_LABELS, _PEAK and _IN_PROGRESS */
-#define CPPROF_SNAPSHOT_EMPTY  0x100u /* the first delta is all there is */
-#define CPPROF_SNAPSHOT_IN_USE 0x200u /* heap: in use as it is, no delta */
+ * CPPROF_FLAG_LABELS, _PEAK and _IN_PROGRESS */
 
 /*
  * Note where a profile stands: any but the CPU and wall profiles, those that
@@ -85,10 +84,10 @@ struct cpprof_snapshot;
  * Safety:  MT. Not AS.
  */
 CPPROF_API enum cpprof_status
-cpprof_snapshot_take(struct cpprof_profile *profile,
-                     const struct cpprof_profile_options *options,
-                     struct cpprof_snapshot **snapshot,
-                     struct cpprof_error *error);
+cpprof_snapshot_new(struct cpprof_profile *profile,
+                    const struct cpprof_profile_options *options,
+                    struct cpprof_snapshot **snapshot,
+                    struct cpprof_error *error);
 
 /*
  * Write what was added since (or is less: in-use values and counts of threads

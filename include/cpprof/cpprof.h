@@ -4,10 +4,10 @@
  *
  *     struct cpprof_writer out;
  *
- *     cpprof_path_writer("cpu.pb.gz", &out, NULL);
- *     cpprof_start_cpu_profile(out, NULL, NULL);
+ *     cpprof_writer_to_path("cpu.pb.gz", &out, NULL);
+ *     cpprof_cpu_start(out, NULL, NULL);
  *     work();
- *     cpprof_stop_cpu_profile(NULL);
+ *     cpprof_cpu_stop(NULL);
  */
 #ifndef CPPROF_CPPROF_H
 #define CPPROF_CPPROF_H
@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cpprof/options.h>
 #include <cpprof/status.h>
 #include <cpprof/writer.h>
 
@@ -38,9 +39,6 @@ enum cpprof_symbolize {
 };
 
 /* struct cpprof_cpu_options flags */
-#define CPPROF_CPU_NO_LABELS 1u /* leave thread labels out of the samples */
-#define CPPROF_CPU_LEGACY    2u /* write the binary form of gperftools */
-#define CPPROF_CPU_NO_DECOYS 4u /* legacy: without those of docs/cpu.md */
 
 struct cpprof_cpu_options {
     size_t size;        /* sizeof (struct cpprof_cpu_options) */
@@ -48,12 +46,12 @@ struct cpprof_cpu_options {
     uint32_t max_depth; /* frames kept per stack, 1 to 1024; 0: 128 */
     enum cpprof_engine engine;
     enum cpprof_symbolize symbolize;
-    uint32_t flags; /* CPPROF_CPU_* */
+    uint32_t flags; /* CPPROF_FLAG_* */
 };
 
 /*
  * Start to sample the CPU time of every thread of this process; the profile is
- * written when cpprof_stop_cpu_profile() is called.
+ * written when cpprof_cpu_stop() is called.
  *
  * writer   receives the file; closed by stop, or by this call when it fails.
  * options  NULL for defaults.
@@ -69,9 +67,9 @@ struct cpprof_cpu_options {
  * Source:  Go runtime/pprof.StartCPUProfile.
  */
 CPPROF_API enum cpprof_status
-cpprof_start_cpu_profile(struct cpprof_writer writer,
-                         const struct cpprof_cpu_options *options,
-                         struct cpprof_error *error);
+cpprof_cpu_start(struct cpprof_writer writer,
+                 const struct cpprof_cpu_options *options,
+                 struct cpprof_error *error);
 
 /*
  * Stop the CPU profile, symbolize, write it and close its writer. Returns when
@@ -83,7 +81,7 @@ cpprof_start_cpu_profile(struct cpprof_writer writer,
  * Source:  Go runtime/pprof.StopCPUProfile.
  */
 CPPROF_API enum cpprof_status
-cpprof_stop_cpu_profile(struct cpprof_error *error);
+cpprof_cpu_stop(struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

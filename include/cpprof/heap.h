@@ -5,8 +5,8 @@
  *
  *     struct cpprof_writer out;
  *
- *     cpprof_path_writer("heap.pb.gz", &out, NULL);
- *     cpprof_write_heap_profile(out, NULL, NULL);
+ *     cpprof_writer_to_path("heap.pb.gz", &out, NULL);
+ *     cpprof_heap_write(out, NULL, NULL);
  *
  * A program that is linked with libcpprof is sampled from its first allocation
  * on, one in 512 KiB, as Go programs are; CPPROF= decides where it is set.
@@ -35,23 +35,19 @@ extern "C" {
  * Source:  Go runtime.MemProfileRate.
  */
 CPPROF_API int64_t
-cpprof_set_heap_rate(int64_t bytes);
+cpprof_heap_set_rate(int64_t bytes);
 
 /* Memory of another kind than malloc's: a GPU's, a file's, an arena's. */
 struct cpprof_heap;
 
 /* struct cpprof_heap_options flags. Labels are there since the first call with
- * LABELS, or since cpprof_keep_labels(). */
-#define CPPROF_HEAP_ALLOCS 1u /* default sample type alloc_space: "allocs" */
-#define CPPROF_HEAP_PEAK   2u /* in-use values at the moment of most in use */
-#define CPPROF_HEAP_LABELS 4u /* samples carry their thread's labels */
-#define CPPROF_HEAP_LEGACY 8u /* debug 0: the text of 2016, ungzipped */
+ * LABELS, or since cpprof_labels_keep(). */
 
 struct cpprof_heap_options {
     size_t size;   /* sizeof (struct cpprof_heap_options) */
     int32_t debug; /* 0: gzipped protobuf; 1 and more: text */
     enum cpprof_symbolize symbolize;
-    uint32_t flags;                 /* CPPROF_HEAP_* */
+    uint32_t flags;                 /* CPPROF_FLAG_* */
     const struct cpprof_heap *heap; /* NULL: malloc and its family */
 };
 
@@ -74,9 +70,9 @@ struct cpprof_heap_options {
  * Source:  Go runtime/pprof.WriteHeapProfile.
  */
 CPPROF_API enum cpprof_status
-cpprof_write_heap_profile(struct cpprof_writer writer,
-                          const struct cpprof_heap_options *options,
-                          struct cpprof_error *error);
+cpprof_heap_write(struct cpprof_writer writer,
+                  const struct cpprof_heap_options *options,
+                  struct cpprof_error *error);
 
 /*
  * Memory that the program hands out itself, out of an arena or a pool: as
@@ -120,7 +116,7 @@ cpprof_heap_release_in(struct cpprof_heap *heap, const void *ptr);
  * Safety:  MT. Not AS.
  */
 CPPROF_API enum cpprof_status
-cpprof_heap_mmap(struct cpprof_heap **heap, struct cpprof_error *error);
+cpprof_heap_follow_mmap(struct cpprof_heap **heap, struct cpprof_error *error);
 
 /*
  * What a count and a size of sampled objects, unscaled, stand for when one in
@@ -131,7 +127,7 @@ cpprof_heap_mmap(struct cpprof_heap **heap, struct cpprof_error *error);
  * Source:  Go runtime/pprof.scaleHeapSample.
  */
 CPPROF_API void
-cpprof_scale_heap_sample(int64_t count, int64_t size, int64_t rate,
+cpprof_heap_scale_sample(int64_t count, int64_t size, int64_t rate,
                          int64_t *scaled_count, int64_t *scaled_size);
 
 #ifdef __cplusplus

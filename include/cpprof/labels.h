@@ -3,9 +3,9 @@
  * Labels: what a thread is working on, carried by the samples that are taken
  * of it.
  *
- *     struct cpprof_labels *set = cpprof_labels("route", "/cart", NULL);
+ *     struct cpprof_labels *set = cpprof_labels_new("route", "/cart", NULL);
  *
- *     cpprof_do(set, serve, request);
+ *     cpprof_labels_do(set, serve, request);
  *     cpprof_labels_free(set);
  *
  * A set never changes. It is counted: whoever makes one frees it, a thread
@@ -44,7 +44,7 @@ struct cpprof_label {
  * Source:  Go runtime/pprof.Labels.
  */
 CPPROF_API struct cpprof_labels *
-cpprof_labels(const char *key, ...) __attribute__((sentinel));
+cpprof_labels_new(const char *key, ...) __attribute__((sentinel));
 
 /*
  * The labels of parent, which may be NULL, with n more that win over its own.
@@ -86,9 +86,9 @@ cpprof_labels_find(const struct cpprof_labels *set, const char *key);
  * Source:  Go runtime/pprof.SetGoroutineLabels.
  */
 CPPROF_API const struct cpprof_labels *
-cpprof_set_thread_labels(const struct cpprof_labels *set);
+cpprof_labels_set_current(const struct cpprof_labels *set);
 CPPROF_API const struct cpprof_labels *
-cpprof_thread_labels(void);
+cpprof_labels_current(void);
 
 /*
  * Heap, block and mutex: keep the labels of the thread with what is recorded
@@ -100,7 +100,7 @@ cpprof_thread_labels(void);
  * Safety:  MT. AS.
  */
 CPPROF_API int
-cpprof_keep_labels(int on);
+cpprof_labels_keep(int on);
 
 /*
  * Call fn(arg) with the current labels and those of set over them, and restore
@@ -111,26 +111,27 @@ cpprof_keep_labels(int on);
  * Source:  Go runtime/pprof.Do.
  */
 CPPROF_API void
-cpprof_do(const struct cpprof_labels *set, void (*fn)(void *arg), void *arg);
+cpprof_labels_do(const struct cpprof_labels *set, void (*fn)(void *arg),
+                 void *arg);
 
 /* The rest of the enclosing block runs under these text labels over the
- * current ones: CPPROF_LABEL_SCOPE("route", path); C++ has
+ * current ones: CPPROF_LABELS_SCOPE("route", path); C++ has
  * <cpprof/labels.hpp>. */
-struct cpprof_label_scope {
+struct cpprof_labels_scope {
     const struct cpprof_labels *before;
     struct cpprof_labels *set;
 };
-CPPROF_API struct cpprof_label_scope
-cpprof_label_scope_begin(struct cpprof_labels *set);
+CPPROF_API struct cpprof_labels_scope
+cpprof_labels_scope_begin(struct cpprof_labels *set);
 CPPROF_API void
-cpprof_label_scope_end(struct cpprof_label_scope *scope);
+cpprof_labels_scope_end(struct cpprof_labels_scope *scope);
 
-#define CPPROF_LABEL_SCOPE(...)     CPPROF_LABEL_SCOPE_(__COUNTER__, __VA_ARGS__)
-#define CPPROF_LABEL_SCOPE_(n, ...) CPPROF_LABEL_SCOPE__(n, __VA_ARGS__)
-#define CPPROF_LABEL_SCOPE__(n, ...)                                           \
-    struct cpprof_label_scope cpprof_label_scope_##n                           \
-        __attribute__((cleanup(cpprof_label_scope_end), unused)) =             \
-            cpprof_label_scope_begin(cpprof_labels(__VA_ARGS__, NULL))
+#define CPPROF_LABELS_SCOPE(...)     CPPROF_LABELS_SCOPE_(__COUNTER__, __VA_ARGS__)
+#define CPPROF_LABELS_SCOPE_(n, ...) CPPROF_LABELS_SCOPE__(n, __VA_ARGS__)
+#define CPPROF_LABELS_SCOPE__(n, ...)                                          \
+    struct cpprof_labels_scope cpprof_labels_scope_##n                         \
+        __attribute__((cleanup(cpprof_labels_scope_end), unused)) =            \
+            cpprof_labels_scope_begin(cpprof_labels_new(__VA_ARGS__, NULL))
 
 #ifdef __cplusplus
 }

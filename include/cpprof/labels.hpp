@@ -114,12 +114,12 @@ class labels_scope
 {
   public:
     labels_scope(std::initializer_list<label> list) noexcept
-        : scope_(cpprof_label_scope_begin(labels(list).release()))
+        : scope_(cpprof_labels_scope_begin(labels(list).release()))
     {
     }
 
     explicit labels_scope(const labels &set) noexcept
-        : scope_(cpprof_label_scope_begin(cpprof_labels_ref(set.get())))
+        : scope_(cpprof_labels_scope_begin(cpprof_labels_ref(set.get())))
     {
     }
 
@@ -129,11 +129,11 @@ class labels_scope
 
     ~labels_scope()
     {
-        cpprof_label_scope_end(&scope_);
+        cpprof_labels_scope_end(&scope_);
     }
 
   private:
-    cpprof_label_scope scope_;
+    cpprof_labels_scope scope_;
 };
 
 } // namespace cpprof

@@ -41,7 +41,7 @@ cpprof_profile_new(const char *name, struct cpprof_profile **profile,
 /* The profile of that name, or NULL. "threads" is another name of goroutine.
  * Safety: MT. Not AS. Source: Go runtime/pprof.Lookup. */
 CPPROF_API struct cpprof_profile *
-cpprof_lookup(const char *name);
+cpprof_profile_lookup(const char *name);
 
 /*
  * All profiles, sorted by name: stores up to n and returns how many there are.
@@ -50,7 +50,7 @@ cpprof_lookup(const char *name);
  * Source:  Go runtime/pprof.Profiles.
  */
 CPPROF_API size_t
-cpprof_profiles(struct cpprof_profile **profiles, size_t n);
+cpprof_profile_list(struct cpprof_profile **profiles, size_t n);
 
 /* Safety: MT. Source: Go Profile.Name, Profile.Count. */
 CPPROF_API const char *
@@ -86,18 +86,14 @@ cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
                             size_t n);
 
 /* struct cpprof_profile_options flags. Labels are there since the first call
- * with LABELS, or since cpprof_keep_labels(). */
-#define CPPROF_PROFILE_LABELS      1u /* heap, block, mutex: thread's labels */
-#define CPPROF_PROFILE_PEAK        2u /* heap: at the moment of most in use */
-#define CPPROF_PROFILE_IN_PROGRESS 4u /* block: waits that still go on, too */
-#define CPPROF_PROFILE_LEGACY      8u /* debug 0: the text of 2016, ungzipped */
+ * with LABELS, or since cpprof_labels_keep(). */
 
 struct cpprof_profile_options {
     size_t size;   /* sizeof (struct cpprof_profile_options) */
     int32_t debug; /* 0: gzipped protobuf; 1: text with names; 2: of goroutine,
                     * the stacks of all threads as a dump */
     enum cpprof_symbolize symbolize;
-    uint32_t flags; /* CPPROF_PROFILE_* */
+    uint32_t flags; /* CPPROF_FLAG_* */
 };
 
 /*
@@ -130,7 +126,7 @@ cpprof_profile_write(struct cpprof_profile *profile,
  * Source:  Go runtime.SetBlockProfileRate.
  */
 CPPROF_API int64_t
-cpprof_set_block_rate(int64_t ns);
+cpprof_block_set_rate(int64_t ns);
 
 /*
  * mutex: follow one of n waits for a lock (0 off, 1 all), which stands for n.
@@ -143,7 +139,7 @@ cpprof_set_block_rate(int64_t ns);
  * Source:  Go runtime.SetMutexProfileFraction.
  */
 CPPROF_API int
-cpprof_set_mutex_fraction(int n);
+cpprof_mutex_set_fraction(int n);
 
 /*
  * A program's own locks and queues. Around a wait on lock (any address that
@@ -166,15 +162,15 @@ cpprof_wait_released(const void *lock);
 /* Record a wait of ns that just ended, at the stack of the caller (skip 0).
  * Safety: MT. AS. Source: Go runtime.blockevent. */
 CPPROF_API void
-cpprof_block_event(int64_t ns, unsigned skip);
+cpprof_block_add(int64_t ns, unsigned skip);
 
 /*
  * Sample all threads at a fixed rate, whether they run or wait, until
- * cpprof_stop_wall_profile(); samples carry the text label "state".
+ * cpprof_wall_stop(); samples carry the text label "state".
  *
- * flags    CPPROF_WALL_OFF_CPU: only threads that do not run;
- *          CPPROF_WALL_FGPROF: "time" in place of "wall", the name that fgprof
- *          gave it; CPPROF_WALL_FOLDED: text, a line "main;f;g 42" for each
+ * flags    CPPROF_FLAG_OFF_CPU: only threads that do not run;
+ *          CPPROF_FLAG_FGPROF: "time" in place of "wall", the name that fgprof
+ *          gave it; CPPROF_FLAG_COLLAPSED: text, a line "main;f;g 42" for each
  *          stack, for flame graphs.
  *
  * Shape:   one sample per (stack, labels), two values: samples, wall.
@@ -183,10 +179,6 @@ cpprof_block_event(int64_t ns, unsigned skip);
  * Owner:   the writer is cpprof's until it is closed.
  * Safety:  MT. Not AS.
  */
-#define CPPROF_WALL_OFF_CPU   1u
-#define CPPROF_WALL_NO_LABELS 2u
-#define CPPROF_WALL_FGPROF    4u
-#define CPPROF_WALL_FOLDED    8u
 
 struct cpprof_wall_options {
     size_t size;        /* sizeof (struct cpprof_wall_options) */
@@ -194,14 +186,14 @@ struct cpprof_wall_options {
                          * each is sampled less often and weighed */
     uint32_t max_depth; /* 1 to 1024; 0: 128 */
     enum cpprof_symbolize symbolize;
-    uint32_t flags; /* CPPROF_WALL_* */
+    uint32_t flags; /* CPPROF_FLAG_* */
 };
 CPPROF_API enum cpprof_status
-cpprof_start_wall_profile(struct cpprof_writer writer,
-                          const struct cpprof_wall_options *options,
-                          struct cpprof_error *error);
+cpprof_wall_start(struct cpprof_writer writer,
+                  const struct cpprof_wall_options *options,
+                  struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_stop_wall_profile(struct cpprof_error *error);
+cpprof_wall_stop(struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

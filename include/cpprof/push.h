@@ -21,8 +21,8 @@ extern "C" {
 /* struct cpprof_push_options kinds */
 #define CPPROF_PUSH_CPU       1u
 #define CPPROF_PUSH_HEAP      2u
-#define CPPROF_PUSH_BLOCK     4u /* nothing in it without cpprof_set_block_rate */
-#define CPPROF_PUSH_MUTEX     8u /* the same with cpprof_set_mutex_fraction */
+#define CPPROF_PUSH_BLOCK     4u /* nothing in it without cpprof_block_set_rate */
+#define CPPROF_PUSH_MUTEX     8u /* the same with cpprof_mutex_set_fraction */
 #define CPPROF_PUSH_WALL      16u
 #define CPPROF_PUSH_GOROUTINE 32u
 

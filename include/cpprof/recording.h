@@ -55,7 +55,7 @@ cpprof_recording_prepare(const char *directory, struct cpprof_error *error);
  * Safety:  OBJ.
  */
 CPPROF_API enum cpprof_status
-cpprof_recording_open(const char *directory,
+cpprof_recording_read(const char *directory,
                       struct cpprof_recording **recording,
                       struct cpprof_error *error);
 CPPROF_API void
@@ -64,25 +64,26 @@ cpprof_recording_free(struct cpprof_recording *recording);
 /* The images, ordered by pid and then by time. Strings live as long as the
  * recording. Safety: OBJ. */
 CPPROF_API size_t
-cpprof_recording_n_images(const struct cpprof_recording *recording);
+cpprof_recording_image_count(const struct cpprof_recording *recording);
 CPPROF_API const struct cpprof_recorded_image *
-cpprof_recording_image(const struct cpprof_recording *recording, size_t index);
+cpprof_recording_image_at(const struct cpprof_recording *recording,
+                          size_t index);
 
 /*
  * Write one image's CPU profile, symbolized.
  *
- * Shape, units: as cpprof_start_cpu_profile(). Of options only symbolize and
- *          the form (CPPROF_CPU_LEGACY, CPPROF_CPU_NO_DECOYS) are looked at;
+ * Shape, units: as cpprof_cpu_start(). Of options only symbolize and
+ *          the form (CPPROF_FLAG_LEGACY, CPPROF_FLAG_NO_DECOYS) are looked at;
  *          NULL for defaults.
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (a write failed).
  * Owner:   the writer is closed by this call.
  * Safety:  OBJ.
  */
 CPPROF_API enum cpprof_status
-cpprof_recording_write(struct cpprof_recording *recording, size_t index,
-                       struct cpprof_writer writer,
-                       const struct cpprof_cpu_options *options,
-                       struct cpprof_error *error);
+cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
+                           struct cpprof_writer writer,
+                           const struct cpprof_cpu_options *options,
+                           struct cpprof_error *error);
 
 /* The heap of one executed image; a forked child that sampled an allocation is
  * one of its own, which goes on from what its parent had. */
@@ -106,14 +107,15 @@ struct cpprof_recorded_heap {
 /* The heaps, ordered by pid and then by time. Strings live as long as the
  * recording. Safety: OBJ. */
 CPPROF_API size_t
-cpprof_recording_n_heaps(const struct cpprof_recording *recording);
+cpprof_recording_heap_count(const struct cpprof_recording *recording);
 CPPROF_API const struct cpprof_recorded_heap *
-cpprof_recording_heap(const struct cpprof_recording *recording, size_t index);
+cpprof_recording_heap_at(const struct cpprof_recording *recording,
+                         size_t index);
 
 /*
  * Write one heap profile, symbolized.
  *
- * Shape, units: as cpprof_write_heap_profile(). options->heap is not looked
+ * Shape, units: as cpprof_heap_write(). options->heap is not looked
  *          at; NULL for defaults.
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_INVALID.
  * Owner:   the writer is closed by this call.
@@ -138,14 +140,15 @@ struct cpprof_recorded_waits {
 
 /* Valid as long as the recording. Safety: OBJ. */
 CPPROF_API const struct cpprof_recorded_waits *
-cpprof_recording_waits(const struct cpprof_recording *recording, size_t index);
+cpprof_recording_waits_at(const struct cpprof_recording *recording,
+                          size_t index);
 
 /*
  * Write the waits of one image as a profile.
  *
  * name     "block" or "mutex"; "wall" or "offcpu": what was recorded of it.
  *
- * Shape, units: as cpprof_profile_write() and cpprof_start_wall_profile().
+ * Shape, units: as cpprof_profile_write() and cpprof_wall_start().
  *          NULL: default options; of wall only symbolize is looked at.
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM, CPPROF_INVALID.
  * Owner:   the writer is closed by this call.

@@ -41,7 +41,7 @@ struct cpprof_stack_record {
 };
 
 /* Allocations at one stack, of one size class: what was sampled of them, not
- * scaled up (cpprof_scale_heap_sample() does). */
+ * scaled up (cpprof_heap_scale_sample() does). */
 struct cpprof_alloc_record {
     int64_t alloc_bytes;
     int64_t free_bytes;

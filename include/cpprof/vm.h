@@ -7,18 +7,18 @@
  *     static const struct cpprof_vm_ops ops = {
  *         .size = sizeof ops, .name = "toy", .stack = walk, .describe = tell,
  *     };
- *     cpprof_vm_register(&ops, &vm, NULL);
+ *     cpprof_vm_new(&ops, &vm, NULL);
  *     cpprof_vm_thread_new(vm, state, &t, NULL);
  *
- *     before = cpprof_vm_enter(t);  the host calls into the interpreter
+ *     before = cpprof_vm_thread_enter(t);  the host calls into the interpreter
  *     cpprof_vm_span_begin(t);
- *     ... interpret, cpprof_vm_poll(t) in loops ...
+ *     ... interpret, cpprof_vm_thread_poll(t) in loops ...
  *     cpprof_vm_span_next(t);       a call: before the callee's frame is there
  *     ...
  *     cpprof_vm_span_next(t);       its return: while its frame is there
  *     ...
  *     cpprof_vm_span_end(t);
- *     cpprof_vm_enter(before);
+ *     cpprof_vm_thread_enter(before);
  *
  * so that the time of a frame is without that of its callees. An end and a
  * later begin leave out what is between. Spans are what mode SPAN goes by,
@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include <cpprof/labels.h>
+#include <cpprof/options.h>
 #include <cpprof/status.h>
 #include <cpprof/writer.h>
 
@@ -105,11 +106,11 @@ struct cpprof_vm_ops {
     int32_t (*line)(void *thread, const void *function, uint32_t pc);
     /* NULL: the labels of the native thread. */
     const struct cpprof_labels *(*labels)(void *thread);
-    /* Make the thread come to cpprof_vm_safepoint() soon; NULL: it polls.
-     * Called by a thread of cpprof's at every tick, as long as t is entered or
-     * if it never was (CPPROF_VM_FINDS: always), or in a signal handler that
-     * interrupted it; calls nothing of cpprof but cpprof_vm_sleep_of(), if it
-     * means to send a signal. */
+    /* Make the thread come to cpprof_vm_thread_safepoint() soon; NULL: it
+     * polls. Called by a thread of cpprof's at every tick, as long as t is
+     * entered or if it never was (CPPROF_VM_FINDS: always), or in a signal
+     * handler that interrupted it; calls nothing of cpprof but
+     * cpprof_vm_read_sleep(), if it means to send a signal. */
     void (*interrupt)(void *thread);
     /*
      * For mixed stacks and the lines of heap profiles; NULL: not in them. With
@@ -137,8 +138,8 @@ struct cpprof_vm_ops {
  * Safety:  MT. Not AS.
  */
 CPPROF_API enum cpprof_status
-cpprof_vm_register(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
-                   struct cpprof_error *error);
+cpprof_vm_new(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
+              struct cpprof_error *error);
 
 /*
  * Native code that is the interpreter's run loop: in mixed stacks a frame of it
@@ -147,12 +148,12 @@ cpprof_vm_register(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
  * Safety: MT.
  */
 CPPROF_API bool
-cpprof_vm_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes);
+cpprof_vm_add_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes);
 
 /* Native code that stands between the run loop and functions that it calls, or
  * that call it: left out of mixed stacks. Up to 64. Safety: MT. */
 CPPROF_API bool
-cpprof_vm_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes);
+cpprof_vm_add_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes);
 
 /*
  * The same for who has no names for it: called by `inner`, a native function
@@ -198,7 +199,7 @@ cpprof_vm_thread_free(struct cpprof_vm_thread *t);
  * Safety: MT. AS, but for the one that runs. A few nanoseconds.
  */
 CPPROF_API struct cpprof_vm_thread *
-cpprof_vm_enter(struct cpprof_vm_thread *t);
+cpprof_vm_thread_enter(struct cpprof_vm_thread *t);
 
 /*
  * An interpreter that has one lock for all its threads may let any that holds
@@ -209,7 +210,7 @@ cpprof_vm_enter(struct cpprof_vm_thread *t);
  * Safety: who holds that lock.
  */
 CPPROF_API void
-cpprof_vm_thread_runs_in(struct cpprof_vm_thread *t, int32_t tid);
+cpprof_vm_thread_set_tid(struct cpprof_vm_thread *t, int32_t tid);
 
 /*
  * For who looks at a native thread now and then instead of following it
@@ -220,22 +221,22 @@ cpprof_vm_thread_runs_in(struct cpprof_vm_thread *t, int32_t tid);
  * one of its kind that was entered has not been charged with.
  */
 CPPROF_API void
-cpprof_vm_found(struct cpprof_vm_thread *t);
+cpprof_vm_thread_found(struct cpprof_vm_thread *t);
 /* If the clock of t runs: until then, on CLOCK_MONOTONIC, the host was at work;
  * 0: until now. */
 CPPROF_API void
-cpprof_vm_leave_out(struct cpprof_vm_thread *t, uint64_t until_ns);
+cpprof_vm_thread_leave_out(struct cpprof_vm_thread *t, uint64_t until_ns);
 /* It went on in another native thread than was known: if it was asked and did
  * not answer, the time until now is "[no answer]". Safety of all three: AS, on
  * the native thread that runs t or would. */
 CPPROF_API void
-cpprof_vm_no_answer(struct cpprof_vm_thread *t);
+cpprof_vm_thread_no_answer(struct cpprof_vm_thread *t);
 
 /* The code of a function is gone; its identity may come again for another.
  * What was sampled keeps its name. Safety: MT. A few nanoseconds when no
  * profile runs. */
 CPPROF_API void
-cpprof_vm_function_gone(struct cpprof_vm *vm, const void *function);
+cpprof_vm_forget_function(struct cpprof_vm *vm, const void *function);
 
 /* What a signal would do to a native thread; signal(7). */
 enum cpprof_vm_sleep {
@@ -254,7 +255,7 @@ enum cpprof_vm_sleep {
  * Safety:  MT. It reads a small file of /proc, some microseconds.
  */
 CPPROF_API enum cpprof_vm_sleep
-cpprof_vm_sleep_of(int32_t tid, uint64_t *cpu_ns);
+cpprof_vm_read_sleep(int32_t tid, uint64_t *cpu_ns);
 
 /*
  * A thread that serves profiles is in none of them: what makes an interpreter
@@ -273,14 +274,14 @@ CPPROF_API extern uint32_t cpprof_vm_ticks;
 CPPROF_API extern uint32_t cpprof_vm_spans;
 
 CPPROF_API void
-cpprof_vm_span_begin_(struct cpprof_vm_thread *t);
+cpprof_vm_span_begin_counted(struct cpprof_vm_thread *t);
 CPPROF_API void
-cpprof_vm_span_next_(struct cpprof_vm_thread *t);
+cpprof_vm_span_next_counted(struct cpprof_vm_thread *t);
 CPPROF_API void
-cpprof_vm_span_end_(struct cpprof_vm_thread *t);
+cpprof_vm_span_end_counted(struct cpprof_vm_thread *t);
 /* What poll calls, and what .interrupt leads to. */
 CPPROF_API void
-cpprof_vm_safepoint(struct cpprof_vm_thread *t);
+cpprof_vm_thread_safepoint(struct cpprof_vm_thread *t);
 
 /* Safety: the thread that runs t. */
 static inline void
@@ -288,7 +289,7 @@ cpprof_vm_span_begin(struct cpprof_vm_thread *t)
 {
     if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
                          0))
-        cpprof_vm_span_begin_(t);
+        cpprof_vm_span_begin_counted(t);
 }
 
 /* An end and a begin at once, while the stack is still that of the end: all
@@ -298,7 +299,7 @@ cpprof_vm_span_next(struct cpprof_vm_thread *t)
 {
     if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
                          0))
-        cpprof_vm_span_next_(t);
+        cpprof_vm_span_next_counted(t);
 }
 
 static inline void
@@ -306,27 +307,26 @@ cpprof_vm_span_end(struct cpprof_vm_thread *t)
 {
     if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
                          0))
-        cpprof_vm_span_end_(t);
+        cpprof_vm_span_end_counted(t);
 }
 
 static inline void
-cpprof_vm_poll(struct cpprof_vm_thread *t)
+cpprof_vm_thread_poll(struct cpprof_vm_thread *t)
 {
     if (__builtin_expect(__atomic_load_n(&t->due, __ATOMIC_RELAXED), 0))
-        cpprof_vm_safepoint(t);
+        cpprof_vm_thread_safepoint(t);
 }
 
 enum cpprof_vm_mode {
-    CPPROF_VM_TICK = 0, /* a timer asks, the next safepoint answers, weighed by
-                         * the wall time since the last */
-    CPPROF_VM_SPAN,     /* every span is timed: wall time, exact */
-    CPPROF_VM_CPU,      /* as TICK, of each thread's CPU clock: the timer's, by
+    CPPROF_VM_MODE_TICK = 0, /* a timer asks, the next safepoint answers,
+                              * weighed by the wall time since the last */
+    CPPROF_VM_MODE_SPAN,     /* every span is timed: wall time, exact */
+    CPPROF_VM_MODE_CPU, /* as TICK, of each thread's CPU clock: the timer's, by
                          * SIGPROF, and the time's */
 };
 
 /* struct cpprof_vm_options flags: samples of the same stack and labels become
  * one, which needs memory for each stack; else they go out as they come. */
-#define CPPROF_VM_MERGE 1u
 
 struct cpprof_vm_options {
     size_t size; /* sizeof (struct cpprof_vm_options) */
@@ -338,7 +338,7 @@ struct cpprof_vm_options {
 };
 
 /*
- * Profile interpreted code until cpprof_stop_vm_profile(), streaming into
+ * Profile interpreted code until cpprof_vm_stop(), streaming into
  * writer. options NULL: mode TICK at 100 Hz, of all interpreters.
  *
  * Shape:   one sample per quantum or tick, or merged; leaf first; one value,
@@ -354,9 +354,9 @@ struct cpprof_vm_options {
  * Source:  starlark.StartProfile.
  */
 CPPROF_API enum cpprof_status
-cpprof_start_vm_profile(struct cpprof_writer writer,
-                        const struct cpprof_vm_options *options,
-                        struct cpprof_error *error);
+cpprof_vm_start(struct cpprof_writer writer,
+                const struct cpprof_vm_options *options,
+                struct cpprof_error *error);
 
 /*
  * Write what is left and close the writer. Harmless when no profile runs.
@@ -371,7 +371,7 @@ cpprof_start_vm_profile(struct cpprof_writer writer,
  * Source:  starlark.StopProfile.
  */
 CPPROF_API enum cpprof_status
-cpprof_stop_vm_profile(struct cpprof_error *error);
+cpprof_vm_stop(struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

@@ -42,9 +42,9 @@ struct cpprof_writer {
  * Safety:  MT.
  */
 CPPROF_API struct cpprof_writer
-cpprof_fd_writer(int fd);
+cpprof_writer_to_fd(int fd);
 CPPROF_API struct cpprof_writer
-cpprof_file_writer(FILE *file);
+cpprof_writer_to_stream(FILE *file);
 
 /*
  * Write to the file at path: under a temporary name beside it, renamed when
@@ -59,8 +59,8 @@ cpprof_file_writer(FILE *file);
  * Safety:  MT.
  */
 CPPROF_API enum cpprof_status
-cpprof_path_writer(const char *path, struct cpprof_writer *writer,
-                   struct cpprof_error *error);
+cpprof_writer_to_path(const char *path, struct cpprof_writer *writer,
+                      struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

@@ -93,7 +93,7 @@ fd_write(void *ctx, const void *data, size_t n_bytes)
 }
 
 struct cpprof_writer
-cpprof_fd_writer(int fd)
+cpprof_writer_to_fd(int fd)
 {
     return (struct cpprof_writer){fd_write, NULL, (void *)(intptr_t)fd};
 }
@@ -117,7 +117,7 @@ file_close(void *ctx, int failed)
 }
 
 struct cpprof_writer
-cpprof_file_writer(FILE *file)
+cpprof_writer_to_stream(FILE *file)
 {
     return (struct cpprof_writer){file_write, file_close, file};
 }
@@ -307,8 +307,8 @@ make_path_writer(const char *path, struct cpprof_writer *writer,
 }
 
 enum cpprof_status
-cpprof_path_writer(const char *path, struct cpprof_writer *writer,
-                   struct cpprof_error *error)
+cpprof_writer_to_path(const char *path, struct cpprof_writer *writer,
+                      struct cpprof_error *error)
 {
     enum cpprof_status status;
 

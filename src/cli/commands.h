@@ -53,13 +53,13 @@ cpprof__cli_complete(int argc, char **argv);
 bool
 cpprof__cli_is_report(const char *word);
 
-struct cpprof_pprof;
+struct pprof_profile;
 struct cpprof__report_flags;
 
 /* Run the shell until `quit` or the end of its input. Returns the exit status
  * of the program. */
 int
-cpprof__shell(struct cpprof_pprof *profile,
+cpprof__shell(struct pprof_profile *profile,
               const struct cpprof__report_flags *words);
 
 /* The text of `cpprof help report`. */

@@ -10,7 +10,7 @@
 #include "cli/messages.h"
 #include "cli/output_file.h"
 
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 
 struct words {
     const char *to, *output, *sample_index; /* NULL: not given */
-    enum cpprof_pprof_format format;
+    enum pprof_format format;
     char **sources;
     int n_sources;
 };
@@ -29,24 +29,24 @@ struct words {
  * longer ones first. */
 static const struct {
     const char *name;
-    enum cpprof_pprof_format format;
+    enum pprof_format format;
 } names[] =
     {
-        {"pprof", CPPROF_PPROF_GZIP},
-        {"collapsed", CPPROF_PPROF_COLLAPSED},
-        {"folded", CPPROF_PPROF_COLLAPSED},
-        {"perf-script", CPPROF_PPROF_PERF_SCRIPT},
-        {"text", CPPROF_PPROF_TEXT},
+        {"pprof", PPROF_FORMAT_GZIP},
+        {"collapsed", PPROF_FORMAT_COLLAPSED},
+        {"folded", PPROF_FORMAT_COLLAPSED},
+        {"perf-script", PPROF_FORMAT_PERF_SCRIPT},
+        {"text", PPROF_FORMAT_TEXT},
 },
   endings[] = {
-      {".gz", CPPROF_PPROF_GZIP},
-      {".pb", CPPROF_PPROF_PLAIN},
-      {".pprof", CPPROF_PPROF_GZIP},
-      {".prof", CPPROF_PPROF_GZIP},
-      {".collapsed", CPPROF_PPROF_COLLAPSED},
-      {".folded", CPPROF_PPROF_COLLAPSED},
-      {".perf", CPPROF_PPROF_PERF_SCRIPT},
-      {".txt", CPPROF_PPROF_TEXT},
+      {".gz", PPROF_FORMAT_GZIP},
+      {".pb", PPROF_FORMAT_PLAIN},
+      {".pprof", PPROF_FORMAT_GZIP},
+      {".prof", PPROF_FORMAT_GZIP},
+      {".collapsed", PPROF_FORMAT_COLLAPSED},
+      {".folded", PPROF_FORMAT_COLLAPSED},
+      {".perf", PPROF_FORMAT_PERF_SCRIPT},
+      {".txt", PPROF_FORMAT_TEXT},
 };
 #define N_NAMES   (sizeof names / sizeof names[0])
 #define N_ENDINGS (sizeof endings / sizeof endings[0])
@@ -109,9 +109,9 @@ format_of_name(struct words *w)
     for (i = 0; i < N_NAMES; i++)
         if (strcmp(w->to, names[i].name) == 0) {
             w->format = names[i].format;
-            if (w->format == CPPROF_PPROF_GZIP && !to_stdout(w) &&
+            if (w->format == PPROF_FORMAT_GZIP && !to_stdout(w) &&
                 ends_in(w->output, ".pb"))
-                w->format = CPPROF_PPROF_PLAIN;
+                w->format = PPROF_FORMAT_PLAIN;
             return true;
         }
     cpprof__cli_fail("convert: no such format: -to=%s; it is pprof, "
@@ -147,14 +147,14 @@ choose_format(struct words *w)
         if (!format_of_ending(w))
             return false;
     } else {
-        w->format = terminal ? CPPROF_PPROF_COLLAPSED : CPPROF_PPROF_GZIP;
+        w->format = terminal ? PPROF_FORMAT_COLLAPSED : PPROF_FORMAT_GZIP;
     }
-    if (terminal && w->format <= CPPROF_PPROF_PLAIN) {
+    if (terminal && w->format <= PPROF_FORMAT_PLAIN) {
         cpprof__cli_fail("convert: pprof is not for terminals; say -o FILE or "
                          "-to=collapsed");
         return false;
     }
-    if (w->sample_index && w->format < CPPROF_PPROF_COLLAPSED) {
+    if (w->sample_index && w->format < PPROF_FORMAT_COLLAPSED) {
         cpprof__cli_fail("convert: -sample_index is for collapsed and "
                          "perf-script, the others have all sample types");
         return false;
@@ -192,17 +192,17 @@ name_of(const char *path)
     return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_one(const char *path)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     enum cpprof_status status;
 
     if (strcmp(path, "-") == 0)
-        status = cpprof_pprof_read_fd(STDIN_FILENO, NULL, &p, &error);
+        status = pprof_read_fd(STDIN_FILENO, NULL, &p, &error);
     else
-        status = cpprof_pprof_read_path(path, NULL, &p, &error);
+        status = pprof_read_path(path, NULL, &p, &error);
     if (status == CPPROF_OK)
         return p;
     if (error.offset)
@@ -214,19 +214,19 @@ read_one(const char *path)
 }
 
 static bool
-add_all(struct cpprof_pprof_merger *merger, const struct words *w)
+add_all(struct pprof_merger *merger, const struct words *w)
 {
     struct cpprof_error error = {0};
     int i;
 
     for (i = 0; i < w->n_sources; i++) {
-        struct cpprof_pprof *p = read_one(w->sources[i]);
+        struct pprof_profile *p = read_one(w->sources[i]);
         enum cpprof_status status;
 
         if (!p)
             return false;
-        status = cpprof_pprof_merger_add(merger, p, &error);
-        cpprof_pprof_free(p);
+        status = pprof_merger_add(merger, p, &error);
+        pprof_free(p);
         if (status != CPPROF_OK) {
             cpprof__cli_fail("%s: %s", name_of(w->sources[i]), error.text);
             return false;
@@ -237,42 +237,42 @@ add_all(struct cpprof_pprof_merger *merger, const struct words *w)
 
 /* A single profile need not be merged to be printed; but a profile in pprof's
  * format has each stack once, which the texts have not. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_all(const struct words *w)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof_merger *merger = NULL;
-    struct cpprof_pprof *merged = NULL;
+    struct pprof_merger *merger = NULL;
+    struct pprof_profile *merged = NULL;
 
-    if (w->n_sources == 1 && w->format > CPPROF_PPROF_PLAIN)
+    if (w->n_sources == 1 && w->format > PPROF_FORMAT_PLAIN)
         return read_one(w->sources[0]);
-    if (cpprof_pprof_merger_make(&merger, &error) != CPPROF_OK)
+    if (pprof_merger_new(&merger, &error) != CPPROF_OK)
         cpprof__cli_fail("%s", error.text);
     else if (add_all(merger, w) &&
-             cpprof_pprof_merger_finish(merger, &merged, &error) != CPPROF_OK)
+             pprof_merger_finish(merger, &merged, &error) != CPPROF_OK)
         cpprof__cli_fail("%s", error.text);
-    cpprof_pprof_merger_free(merger);
+    pprof_merger_free(merger);
     return merged;
 }
 
 /* ------------------------------------------------------------ writing ---- */
 
 static enum cpprof_status
-write_profile(const struct cpprof_pprof *p, const struct words *w,
+write_profile(const struct pprof_profile *p, const struct words *w,
               struct cpprof_error *error)
 {
-    struct cpprof_pprof_write_options options = {sizeof options, 0, SIZE_MAX};
-    struct cpprof_writer writer = cpprof_fd_writer(STDOUT_FILENO);
+    struct pprof_write_options options = {sizeof options, 0, SIZE_MAX};
+    struct cpprof_writer writer = cpprof_writer_to_fd(STDOUT_FILENO);
     enum cpprof_status status = CPPROF_OK;
 
-    if (w->format >= CPPROF_PPROF_COLLAPSED)
-        status = cpprof_pprof_sample_index(p, w->sample_index,
-                                           &options.sample_index, error);
+    if (w->format >= PPROF_FORMAT_COLLAPSED)
+        status = pprof_find_sample_type(p, w->sample_index,
+                                        &options.sample_index, error);
     if (status == CPPROF_OK && !to_stdout(w))
         status = cpprof__output_file(w->output, &writer, error);
     if (status != CPPROF_OK)
         return status;
-    return cpprof_pprof_write(p, w->format, &options, writer, error);
+    return pprof_write(p, w->format, &options, writer, error);
 }
 
 int
@@ -282,7 +282,7 @@ cpprof__cli_convert(int argc, char **argv)
     struct words w = {0};
     struct cpprof__flags flags = {.table = cpprof__convert_flag_table,
                                   .into = &w};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     int status = CPPROF__EXIT_OK, n_used;
 
     if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
@@ -298,6 +298,6 @@ cpprof__cli_convert(int argc, char **argv)
         return CPPROF__EXIT_ERROR;
     if (write_profile(p, &w, &error) != CPPROF_OK)
         status = cpprof__cli_fail("convert: %s", error.text);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return status;
 }

@@ -77,7 +77,7 @@ static int in_place = -1;
 static int
 write_in_place(void *ctx, const void *data, size_t n_bytes)
 {
-    struct cpprof_writer writer = cpprof_fd_writer(in_place);
+    struct cpprof_writer writer = cpprof_writer_to_fd(in_place);
 
     (void)ctx;
     return writer.write(writer.ctx, data, n_bytes);
@@ -125,7 +125,7 @@ open_file(const char *path, struct cpprof_writer *writer,
     for (i = 0; i < N_SIGNALS; i++)
         sigaddset(&kept_back, signals[i]);
     sigprocmask(SIG_BLOCK, &kept_back, &before);
-    status = cpprof_path_writer(path, &made, error);
+    status = cpprof_writer_to_path(path, &made, error);
     if (status == CPPROF_SYSTEM && error->sys == EACCES &&
         open_in_place(path, &made))
         status = CPPROF_OK;

@@ -6,7 +6,7 @@
 #include <cpprof/writer.h>
 
 /*
- * cpprof_path_writer(); and when SIGINT, SIGTERM or SIGHUP comes before the
+ * cpprof_writer_to_path(); and when SIGINT, SIGTERM or SIGHUP comes before the
  * file is whole, its temporary goes before the signal ends the command. There
  * is one at a time.
  */

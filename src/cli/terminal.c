@@ -161,15 +161,15 @@ close_terminal(void *ctx, int failed)
 }
 
 struct cpprof_writer
-cpprof__terminal_writer(enum cpprof_report_format format)
+cpprof__terminal_writer(enum pprof_report_format format)
 {
-    bool table = format == CPPROF_REPORT_TOP || format == CPPROF_REPORT_TREE ||
-                 format == CPPROF_REPORT_PEEK;
+    bool table = format == PPROF_REPORT_TOP || format == PPROF_REPORT_TREE ||
+                 format == PPROF_REPORT_PEEK;
     struct cpprof_writer writer = {write_plain, close_terminal, NULL};
 
     memset(&terminal, 0, sizeof terminal);
-    terminal.to = cpprof_fd_writer(STDOUT_FILENO);
-    terminal.columns = format == CPPROF_REPORT_TOP ? columns_of_top() : 0;
+    terminal.to = cpprof_writer_to_fd(STDOUT_FILENO);
+    terminal.columns = format == PPROF_REPORT_TOP ? columns_of_top() : 0;
     terminal.color = table && has_colors(STDOUT_FILENO);
     if (terminal.columns || terminal.color)
         writer.write = write_lines;

@@ -6,7 +6,7 @@
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
 
-#include <cpprof/report.h>
+#include <cpprof/pprof/report.h>
 
 #include <stdbool.h>
 
@@ -29,7 +29,7 @@ cpprof__terminal_columns(int fd);
  * bytes pass as they are.
  */
 struct cpprof_writer
-cpprof__terminal_writer(enum cpprof_report_format format);
+cpprof__terminal_writer(enum pprof_report_format format);
 
 /*
  * Say on stderr, if that is a terminal, what is being done once it has taken a

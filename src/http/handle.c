@@ -77,7 +77,7 @@ serve(struct cpprof__call *call)
     bool is_inside = !strncmp(path, folder, sizeof folder - 1);
 
     call->name = is_inside ? path + sizeof folder - 1 : slash ? slash + 1 : "";
-    if (!route && is_inside && !cpprof_lookup(call->name))
+    if (!route && is_inside && !cpprof_profile_lookup(call->name))
         route = FIND(additions, path);
     if (route)
         route->serve(call);

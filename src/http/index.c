@@ -117,7 +117,7 @@ by_name(const void *a, const void *b)
 static struct entry *
 entries(size_t *n)
 {
-    size_t there = cpprof_profiles(NULL, 0), i;
+    size_t there = cpprof_profile_list(NULL, 0), i;
     struct cpprof_profile **profiles = calloc(there, sizeof *profiles);
     struct entry *all = calloc(there + N_FIXED + N_ADDITIONS, sizeof *all);
 
@@ -126,7 +126,7 @@ entries(size_t *n)
         free(all);
         return NULL;
     }
-    *n = cpprof_profiles(profiles, there);
+    *n = cpprof_profile_list(profiles, there);
     *n = *n < there ? *n : there; /* one was made meanwhile */
     for (i = 0; i < *n; i++) {
         const char *name = cpprof_profile_name(profiles[i]);
@@ -138,7 +138,7 @@ entries(size_t *n)
     memcpy(all + *n, fixed, sizeof fixed);
     *n += N_FIXED;
     for (i = 0; i < N_ADDITIONS; i++)
-        if (!cpprof_lookup(additions[i].name))
+        if (!cpprof_profile_lookup(additions[i].name))
             all[(*n)++] = additions[i];
     qsort(all, *n, sizeof *all, by_name);
     return all;

@@ -22,9 +22,9 @@ static const struct {
  * filled part of its profile by then, so each reader gets a new one. */
 static enum cpprof_status
 ask(cpprof__legacy_reader *read, const char *data, size_t n,
-    struct cpprof_pprof **out, struct cpprof_error *error)
+    struct pprof_profile **out, struct cpprof_error *error)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     enum cpprof_status status;
     bool recognized = false;
 
@@ -35,14 +35,14 @@ ask(cpprof__legacy_reader *read, const char *data, size_t n,
         *out = p;
         p = NULL;
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return status;
 }
 
 /* Try one reader after the other; *out stays NULL when none recognizes the
  * bytes. */
 static enum cpprof_status
-ask_all(const char *data, size_t n, struct cpprof_pprof **out,
+ask_all(const char *data, size_t n, struct pprof_profile **out,
         struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
@@ -61,7 +61,7 @@ ask_all(const char *data, size_t n, struct cpprof_pprof **out,
 /* There may be names in front of a profile. */
 static enum cpprof_status
 ask_behind_names(const char *data, size_t n, struct cpprof__legacy_names *names,
-                 struct cpprof_pprof **out, struct cpprof_error *error)
+                 struct pprof_profile **out, struct cpprof_error *error)
 {
     enum cpprof_status status = cpprof__read_names(&data, &n, names, error);
 
@@ -73,11 +73,11 @@ ask_behind_names(const char *data, size_t n, struct cpprof__legacy_names *names,
 }
 
 enum cpprof_status
-cpprof__read_legacy(const char *data, size_t n, struct cpprof_pprof **out,
+cpprof__read_legacy(const char *data, size_t n, struct pprof_profile **out,
                     struct cpprof_error *error)
 {
     struct cpprof__legacy_names names = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     enum cpprof_status status = ask_behind_names(data, n, &names, &p, error);
 
     CPPROF__ARRAY_FREE(&names.list);
@@ -85,7 +85,7 @@ cpprof__read_legacy(const char *data, size_t n, struct cpprof_pprof **out,
         return cpprof__fail(error, CPPROF_BAD_DATA, 0, "%s",
                             CPPROF__UNRECOGNIZED);
     if (status != CPPROF_OK) {
-        cpprof_pprof_free(p);
+        pprof_free(p);
         return status;
     }
     *out = p;

@@ -21,10 +21,10 @@
 #define READ_BYTES        ((size_t)64 << 10)
 
 static enum cpprof_status
-max_bytes_of(const struct cpprof_pprof_read_options *options, size_t *max_bytes,
+max_bytes_of(const struct pprof_read_options *options, size_t *max_bytes,
              struct cpprof_error *error)
 {
-    struct cpprof_pprof_read_options o = {.size = sizeof o};
+    struct pprof_read_options o = {.size = sizeof o};
     enum cpprof_status status =
         cpprof__options(&o, sizeof o, options, "read options", error);
 
@@ -84,9 +84,9 @@ is_worth_another_try(enum cpprof_status status, const struct cpprof_error *why)
 
 static enum cpprof_status
 read_legacy(const uint8_t *data, size_t n, uint64_t proto_failed_at,
-            struct cpprof_pprof **profile, struct cpprof_error *error)
+            struct pprof_profile **profile, struct cpprof_error *error)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     struct cpprof_error why = {0};
     enum cpprof_status status =
         cpprof__read_legacy((const char *)data, n, &p, &why);
@@ -99,16 +99,16 @@ read_legacy(const uint8_t *data, size_t n, uint64_t proto_failed_at,
         return cpprof__fail_at(error, why.offset, "parsing profile: %s",
                                why.text);
     }
-    status = cpprof_pprof_check(p, error);
+    status = pprof_check(p, error);
     if (status == CPPROF_OK)
         *profile = p;
     else
-        cpprof_pprof_free(p);
+        pprof_free(p);
     return status;
 }
 
 static enum cpprof_status
-decode(uint8_t *data, size_t n, bool consume, struct cpprof_pprof **profile,
+decode(uint8_t *data, size_t n, bool consume, struct pprof_profile **profile,
        struct cpprof_error *error)
 {
     struct cpprof_error why = {0};
@@ -125,10 +125,9 @@ decode(uint8_t *data, size_t n, bool consume, struct cpprof_pprof **profile,
 }
 
 enum cpprof_status
-cpprof_pprof_read_data(const void *data, size_t n,
-                       const struct cpprof_pprof_read_options *options,
-                       struct cpprof_pprof **profile,
-                       struct cpprof_error *error)
+pprof_read_data(const void *data, size_t n,
+                const struct pprof_read_options *options,
+                struct pprof_profile **profile, struct cpprof_error *error)
 {
     struct cpprof__buffer unpacked = {0};
     enum cpprof_status status;
@@ -177,8 +176,8 @@ read_all(int fd, struct cpprof__buffer *b, size_t max_bytes,
 }
 
 enum cpprof_status
-cpprof_pprof_read_fd(int fd, const struct cpprof_pprof_read_options *options,
-                     struct cpprof_pprof **profile, struct cpprof_error *error)
+pprof_read_fd(int fd, const struct pprof_read_options *options,
+              struct pprof_profile **profile, struct cpprof_error *error)
 {
     struct cpprof__buffer file = {0}, unpacked = {0}, *bytes = &file;
     enum cpprof_status status;
@@ -200,17 +199,15 @@ cpprof_pprof_read_fd(int fd, const struct cpprof_pprof_read_options *options,
 }
 
 enum cpprof_status
-cpprof_pprof_read_path(const char *path,
-                       const struct cpprof_pprof_read_options *options,
-                       struct cpprof_pprof **profile,
-                       struct cpprof_error *error)
+pprof_read_path(const char *path, const struct pprof_read_options *options,
+                struct pprof_profile **profile, struct cpprof_error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     enum cpprof_status status;
 
     if (fd < 0)
         return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s", strerror(errno));
-    status = cpprof_pprof_read_fd(fd, options, profile, error);
+    status = pprof_read_fd(fd, options, profile, error);
     close(fd);
     return status;
 }

@@ -10,18 +10,17 @@
 #define LEVEL_MAX     12
 
 static enum cpprof_status
-check_options(const struct cpprof_pprof *p, enum cpprof_pprof_format format,
-              const struct cpprof_pprof_write_options *o,
-              struct cpprof_error *error)
+check_options(const struct pprof_profile *p, enum pprof_format format,
+              const struct pprof_write_options *o, struct cpprof_error *error)
 {
-    if ((unsigned)format > CPPROF_PPROF_PERF_SCRIPT)
+    if ((unsigned)format > PPROF_FORMAT_PERF_SCRIPT)
         return cpprof__fail(error, CPPROF_INVALID, 0, "no such format: %d",
                             (int)format);
     if (o->level < 0 || o->level > LEVEL_MAX)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "compression level %d is outside the range [0..%d]",
                             (int)o->level, LEVEL_MAX);
-    if (format >= CPPROF_PPROF_COLLAPSED && p->sample_types.n &&
+    if (format >= PPROF_FORMAT_COLLAPSED && p->sample_types.n &&
         o->sample_index != SIZE_MAX && o->sample_index >= p->sample_types.n)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "sample_index %zu is outside the range [0..%zu]",
@@ -30,16 +29,16 @@ check_options(const struct cpprof_pprof *p, enum cpprof_pprof_format format,
 }
 
 static enum cpprof_status
-write_stacks(const struct cpprof_pprof *p, enum cpprof_pprof_format format,
+write_stacks(const struct pprof_profile *p, enum pprof_format format,
              size_t type, struct cpprof__sink *out, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
 
     if (type == SIZE_MAX || !p->sample_types.n)
-        status = cpprof_pprof_sample_index(p, NULL, &type, error);
+        status = pprof_find_sample_type(p, NULL, &type, error);
     if (status != CPPROF_OK)
         return status;
-    if (format == CPPROF_PPROF_COLLAPSED)
+    if (format == PPROF_FORMAT_COLLAPSED)
         cpprof__write_collapsed(p, type, out);
     else
         cpprof__write_perf_script(p, type, out);
@@ -47,12 +46,11 @@ write_stacks(const struct cpprof_pprof *p, enum cpprof_pprof_format format,
 }
 
 enum cpprof_status
-cpprof_pprof_write(const struct cpprof_pprof *p,
-                   enum cpprof_pprof_format format,
-                   const struct cpprof_pprof_write_options *options,
-                   struct cpprof_writer writer, struct cpprof_error *error)
+pprof_write(const struct pprof_profile *p, enum pprof_format format,
+            const struct pprof_write_options *options,
+            struct cpprof_writer writer, struct cpprof_error *error)
 {
-    struct cpprof_pprof_write_options o = {sizeof o, 0, SIZE_MAX};
+    struct pprof_write_options o = {sizeof o, 0, SIZE_MAX};
     struct cpprof__sink out = {.writer = writer};
     enum cpprof_status status;
 
@@ -60,12 +58,12 @@ cpprof_pprof_write(const struct cpprof_pprof *p,
     if (status == CPPROF_OK)
         status = check_options(p, format, &o, error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_check(p, error);
-    if (status == CPPROF_OK && format == CPPROF_PPROF_GZIP)
+        status = pprof_check(p, error);
+    if (status == CPPROF_OK && format == PPROF_FORMAT_GZIP)
         out.level = o.level ? o.level : LEVEL_DEFAULT;
-    if (status == CPPROF_OK && format <= CPPROF_PPROF_PLAIN)
+    if (status == CPPROF_OK && format <= PPROF_FORMAT_PLAIN)
         status = cpprof__encode(p, &out, error);
-    else if (status == CPPROF_OK && format == CPPROF_PPROF_TEXT)
+    else if (status == CPPROF_OK && format == PPROF_FORMAT_TEXT)
         status = cpprof__dump_text(p, &out, error);
     else if (status == CPPROF_OK)
         status = write_stacks(p, format, o.sample_index, &out, error);

@@ -211,7 +211,7 @@ write_path(const char *path, const struct cpprof__push_profile *profile,
            struct cpprof_error *error)
 {
     struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_path_writer(path, &writer, error);
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
     int sys;
 
     if (status != CPPROF_OK)

@@ -57,7 +57,7 @@ number_of(uint32_t kind)
 const char *
 cpprof__push_kind_name(const struct cpprof__push_plan *plan, uint32_t kind)
 {
-    if (kind == CPPROF_PUSH_WALL && plan->wall.flags & CPPROF_WALL_OFF_CPU)
+    if (kind == CPPROF_PUSH_WALL && plan->wall.flags & CPPROF_FLAG_OFF_CPU)
         return "offcpu";
     return kinds[number_of(kind)].name;
 }

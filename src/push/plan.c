@@ -309,9 +309,9 @@ take_options(const struct cpprof_push_options *given,
                                  "struct cpprof_profile_options", error);
     if (status != CPPROF_OK)
         return status;
-    if (plan->cpu.flags & CPPROF_CPU_LEGACY ||
-        plan->wall.flags & (CPPROF_WALL_FOLDED | CPPROF_WALL_FGPROF) ||
-        plan->profiles.flags & CPPROF_PROFILE_LEGACY || plan->profiles.debug)
+    if (plan->cpu.flags & CPPROF_FLAG_LEGACY ||
+        plan->wall.flags & (CPPROF_FLAG_COLLAPSED | CPPROF_FLAG_FGPROF) ||
+        plan->profiles.flags & CPPROF_FLAG_LEGACY || plan->profiles.debug)
         return wrong(error, "only protobuf is pushed; not pushing");
     return CPPROF_OK;
 }

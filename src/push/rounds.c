@@ -61,11 +61,11 @@ begin_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
     if (!c->file)
         status = cpprof__fail_nomem(&error);
     else if (kind == CPPROF_PUSH_CPU)
-        status = cpprof_capture_cpu(writer_to(c->file), &plan->cpu, &c->capture,
-                                    &error);
+        status = cpprof_capture_start_cpu(writer_to(c->file), &plan->cpu,
+                                          &c->capture, &error);
     else
-        status = cpprof_capture_wall(writer_to(c->file), &plan->wall,
-                                     &c->capture, &error);
+        status = cpprof_capture_start_wall(writer_to(c->file), &plan->wall,
+                                           &c->capture, &error);
     if (status == CPPROF_OK)
         return;
     rounds->complain(rounds->ctx, &error);
@@ -82,7 +82,7 @@ end_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
 
     if (!c->capture)
         return;
-    if (cpprof_capture_end(c->capture, &error) == CPPROF_OK)
+    if (cpprof_capture_stop(c->capture, &error) == CPPROF_OK)
         hand_over(rounds, kind, c->from_ns, until_ns, c->file);
     else
         rounds->complain(rounds->ctx, &error);
@@ -108,7 +108,7 @@ turn_capture(struct cpprof__push_rounds *rounds, unsigned i, bool is_last)
 static struct cpprof_profile *
 lookup(const struct cpprof__push_rounds *rounds, uint32_t kind)
 {
-    return cpprof_lookup(cpprof__push_kind_name(rounds->plan, kind));
+    return cpprof_profile_lookup(cpprof__push_kind_name(rounds->plan, kind));
 }
 
 /* The heap of a program whose allocator is its own will not come. */
@@ -122,9 +122,9 @@ take_snapshot(struct cpprof__push_rounds *rounds, unsigned i)
 
     if (rounds->absent & kind)
         return;
-    options.flags |= kind == CPPROF_PUSH_HEAP ? CPPROF_SNAPSHOT_IN_USE : 0;
-    status = cpprof_snapshot_take(lookup(rounds, kind), &options,
-                                  &rounds->snapshots[i], &error);
+    options.flags |= kind == CPPROF_PUSH_HEAP ? CPPROF_FLAG_IN_USE : 0;
+    status = cpprof_snapshot_new(lookup(rounds, kind), &options,
+                                 &rounds->snapshots[i], &error);
     if (status != CPPROF_OK)
         rounds->complain(rounds->ctx, &error);
     if (status == CPPROF_UNSUPPORTED)

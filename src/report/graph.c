@@ -36,23 +36,23 @@ struct maker {
 static unsigned
 parts_of(const struct cpprof__graph_options *options)
 {
-    unsigned columns = options->flags & CPPROF_REPORT_COLUMNS ? COLUMN : 0;
+    unsigned columns = options->flags & PPROF_REPORT_COLUMNS ? COLUMN : 0;
 
     switch (options->granularity) {
-    case CPPROF_REPORT_FUNCTIONS:
+    case PPROF_REPORT_FUNCTIONS:
         return NAME;
-    case CPPROF_REPORT_FILEFUNCTIONS:
+    case PPROF_REPORT_FILEFUNCTIONS:
         return NAME | FILE_NAME;
-    case CPPROF_REPORT_FILES:
+    case PPROF_REPORT_FILES:
         return FILE_NAME;
-    case CPPROF_REPORT_LINES:
+    case PPROF_REPORT_LINES:
         return NAME | FILE_NAME | LINE | columns;
-    case CPPROF_REPORT_ADDRESSES:
+    case PPROF_REPORT_ADDRESSES:
         break;
     }
     /* Addresses with inlined functions are left as they are, so they always
      * show columns. */
-    if (!(options->flags & CPPROF_REPORT_NO_INLINES))
+    if (!(options->flags & PPROF_REPORT_NO_INLINES))
         columns = COLUMN;
     return NAME | FILE_NAME | LINE | columns | ADDRESS;
 }
@@ -136,7 +136,7 @@ shown_file(struct maker *m, uint32_t function)
 
 /* The node of a location without functions. */
 static uint32_t
-bare_node(struct maker *m, const struct cpprof_pprof_location *l)
+bare_node(struct maker *m, const struct pprof_location *l)
 {
     struct cpprof__node node = {0};
 
@@ -147,10 +147,10 @@ bare_node(struct maker *m, const struct cpprof_pprof_location *l)
 }
 
 static uint32_t
-line_node(struct maker *m, const struct cpprof_pprof_location *l,
-          const struct cpprof_pprof_line *line)
+line_node(struct maker *m, const struct pprof_location *l,
+          const struct pprof_line *line)
 {
-    const struct cpprof_pprof *p = m->g->p;
+    const struct pprof_profile *p = m->g->p;
     struct cpprof__node node = {0};
 
     if (m->parts & NAME)
@@ -173,12 +173,12 @@ line_node(struct maker *m, const struct cpprof_pprof_location *l,
 }
 
 static bool
-add_location(struct maker *m, const struct cpprof_pprof_location *l)
+add_location(struct maker *m, const struct pprof_location *l)
 {
     struct cpprof__graph *g = m->g;
     size_t n = l->n_lines, i = 0;
 
-    if (m->options->flags & CPPROF_REPORT_NO_INLINES && n)
+    if (m->options->flags & PPROF_REPORT_NO_INLINES && n)
         i = n - 1;
     if (!CPPROF__ARRAY_ROOM(&g->location_nodes, n + 1))
         return false;

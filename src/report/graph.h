@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "profile/model/model.h"
-#include <cpprof/report.h>
+#include <cpprof/pprof/report.h>
 
 /* Sums wrap around on overflow, as the reference's do. */
 struct cpprof__node {
@@ -46,7 +46,7 @@ struct cpprof__edge {
 };
 
 struct cpprof__graph {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     size_t value;   /* which value of a sample */
     size_t divisor; /* which one it is divided by, or CPPROF__NO_DIVISOR */
 
@@ -76,14 +76,14 @@ struct cpprof__graph {
     CPPROF__ARRAY(struct cpprof__edge) edges;
 
     /* The graph's own p, of a tree (call_tree.h); NULL otherwise. */
-    struct cpprof_pprof *view;
+    struct pprof_profile *view;
 };
 
 #define CPPROF__NO_DIVISOR SIZE_MAX
 
 struct cpprof__graph_options {
-    enum cpprof_report_granularity granularity;
-    uint32_t flags; /* CPPROF_REPORT_* */
+    enum pprof_report_granularity granularity;
+    uint32_t flags; /* PPROF_REPORT_* */
     const char *trim_path;
     const char *source_path;
     bool objects; /* equal functions of different files are different nodes */

@@ -53,7 +53,7 @@ static void
 binary_lines(struct cpprof__report *r)
 {
     const struct cpprof__strings *strings = &r->p->strings;
-    const struct cpprof_pprof_mapping *m = r->p->mappings.at;
+    const struct pprof_mapping *m = r->p->mappings.at;
     const char *base;
     size_t n;
 
@@ -165,7 +165,7 @@ cpprof__heading_alone(struct cpprof__report *r)
 static void
 filter_lines(struct cpprof__report *r)
 {
-    const struct cpprof_report_options *o = r->options;
+    const struct pprof_report_options *o = r->options;
     const struct {
         const char *name, *value;
     } filters[] = {
@@ -225,7 +225,7 @@ shown_lines(struct cpprof__report *r, const struct cpprof__shown *shown)
 void
 cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown)
 {
-    if (!(r->options->flags & CPPROF_REPORT_COMPACT_LABELS))
+    if (!(r->options->flags & PPROF_REPORT_COMPACT_LABELS))
         cpprof__profile_heading(r);
     filter_lines(r);
     shown_lines(r, shown);

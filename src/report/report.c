@@ -24,13 +24,13 @@ is_set(const char *text)
 
 /* By label set: does it mark samples of the base of a comparison? */
 static bool
-is_diff_base(const struct cpprof_pprof *p, uint32_t set)
+is_diff_base(const struct pprof_profile *p, uint32_t set)
 {
     size_t n, i;
-    const struct cpprof_pprof_label *l = cpprof__label_set(&p->labels, set, &n);
+    const struct pprof_label *l = cpprof__label_set(&p->labels, set, &n);
 
     for (i = 0; i < n; i++)
-        if (l[i].kind == CPPROF_PPROF_LABEL_TEXT &&
+        if (l[i].kind == PPROF_LABEL_TEXT &&
             strcmp(cpprof__strings_text(&p->strings, l[i].key),
                    "pprof::base") == 0 &&
             strcmp(cpprof__strings_text(&p->strings, l[i].text), "true") == 0)
@@ -55,7 +55,7 @@ add_to(struct sum *sum, const struct cpprof__report *r, const int64_t *values)
 static enum cpprof_status
 compute_total(struct cpprof__report *r)
 {
-    const struct cpprof_pprof *p = r->p;
+    const struct pprof_profile *p = r->p;
     struct sum all = {0, 0}, base = {0, 0};
     uint8_t *in_base = calloc(p->labels.sets.n, 1);
     size_t i;
@@ -95,7 +95,7 @@ struct expressions {
 static enum cpprof_status
 compile(const struct cpprof__report *r, struct expressions *e)
 {
-    const struct cpprof_report_options *o = r->options;
+    const struct pprof_report_options *o = r->options;
     const struct {
         const char *what, *text;
         struct cpprof__regexp **regexp;
@@ -139,7 +139,7 @@ expressions_free(struct expressions *e, enum cpprof_status status,
 static enum cpprof_status
 filter_names(struct cpprof__report *r, struct expressions *e)
 {
-    const struct cpprof_report_options *o = r->options;
+    const struct pprof_report_options *o = r->options;
     struct cpprof__name_matches matches;
     enum cpprof_status status;
     bool matched = true;
@@ -175,7 +175,7 @@ warn_of_range(const struct cpprof__report *r, const char *name,
 static enum cpprof_status
 filter_tags(struct cpprof__report *r, struct expressions *e)
 {
-    const struct cpprof_report_options *o = r->options;
+    const struct pprof_report_options *o = r->options;
     enum cpprof_status status;
     bool tags[2], keys[2];
 
@@ -213,7 +213,7 @@ apply_filters(struct cpprof__report *r)
 static enum cpprof_status
 add_tag_frames(struct cpprof__report *r)
 {
-    const struct cpprof_report_options *o = r->options;
+    const struct pprof_report_options *o = r->options;
     enum cpprof_status status;
     bool matched[2];
 
@@ -233,7 +233,7 @@ add_tag_frames(struct cpprof__report *r)
 static enum cpprof_status
 check_options(const struct cpprof__report *r)
 {
-    const struct cpprof_report_options *o = r->options;
+    const struct pprof_report_options *o = r->options;
 
     if (o->divide_by == 0)
         return cpprof__fail(r->error, CPPROF_INVALID, 0,
@@ -245,19 +245,18 @@ check_options(const struct cpprof__report *r)
 static enum cpprof_status
 choose_type(struct cpprof__report *r)
 {
-    r->divisor =
-        r->options->flags & CPPROF_REPORT_MEAN ? 0 : CPPROF__NO_DIVISOR;
+    r->divisor = r->options->flags & PPROF_REPORT_MEAN ? 0 : CPPROF__NO_DIVISOR;
     if (!r->p->sample_types.n)
         return cpprof__fail(r->error, CPPROF_BAD_DATA, 0,
                             "profile has no samples");
-    return cpprof_pprof_sample_index(r->p, r->options->sample_index, &r->value,
-                                     r->error);
+    return pprof_find_sample_type(r->p, r->options->sample_index, &r->value,
+                                  r->error);
 }
 
 static enum cpprof_status
 prepare(struct cpprof__report *r)
 {
-    bool relative = r->options->flags & CPPROF_REPORT_RELATIVE;
+    bool relative = r->options->flags & PPROF_REPORT_RELATIVE;
     enum cpprof_status status;
     uint32_t unit;
 
@@ -297,7 +296,7 @@ static const struct format {
     enum cpprof_status (*make)(struct cpprof__report *r);
     enum output output;
 } formats[] = {
-    /* ORDER: enum cpprof_report_format */
+    /* ORDER: enum pprof_report_format */
     {cpprof__top, TEXT},           /* TOP */
     {cpprof__tags, TEXT},          /* TAGS */
     {cpprof__comments, TEXT},      /* COMMENTS */
@@ -343,10 +342,9 @@ static enum cpprof_status
 write_profile(struct cpprof__report *r, enum output output,
               struct cpprof_writer writer)
 {
-    return cpprof_pprof_write(r->made ? r->made : r->p,
-                              output == DUMP ? CPPROF_PPROF_TEXT
-                                             : CPPROF_PPROF_GZIP,
-                              NULL, writer, r->error);
+    return pprof_write(r->made ? r->made : r->p,
+                       output == DUMP ? PPROF_FORMAT_TEXT : PPROF_FORMAT_GZIP,
+                       NULL, writer, r->error);
 }
 
 static void
@@ -356,16 +354,16 @@ report_free(struct cpprof__report *r)
     cpprof__buffer_free(&r->sink.buffer);
     cpprof__label_units_free(&r->label_units);
     free((char *)r->sample_unit);
-    cpprof_pprof_free(r->made);
+    pprof_free(r->made);
 }
 
 enum cpprof_status
-cpprof_report_write(struct cpprof_pprof *profile,
-                    enum cpprof_report_format format,
-                    const struct cpprof_report_options *options,
-                    struct cpprof_writer writer, struct cpprof_error *error)
+pprof_report_write(struct pprof_profile *profile,
+                   enum pprof_report_format format,
+                   const struct pprof_report_options *options,
+                   struct cpprof_writer writer, struct cpprof_error *error)
 {
-    struct cpprof_report_options all = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options all = PPROF_REPORT_DEFAULTS;
     struct cpprof__report r = {.p = profile, .options = &all, .error = error};
     enum cpprof_status status =
         cpprof__options(&all, sizeof all, options, "report options", error);

@@ -13,8 +13,8 @@
 #include "report/graph.h"
 
 struct cpprof__report {
-    struct cpprof_pprof *p;
-    const struct cpprof_report_options *options;
+    struct pprof_profile *p;
+    const struct pprof_report_options *options;
     struct cpprof_error *error;
 
     size_t value;   /* the sample type that is shown */
@@ -27,7 +27,7 @@ struct cpprof__report {
     struct cpprof__sink sink; /* for formats that are written piece by piece */
 
     /* For formats that are a profile: the one to write, instead of `out`. */
-    struct cpprof_pprof *made; /* freed with the report; NULL: p itself */
+    struct pprof_profile *made; /* freed with the report; NULL: p itself */
 };
 
 /* What a heading says about the graph. */

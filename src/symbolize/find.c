@@ -22,7 +22,7 @@
 
 /* The search for the file of one mapping. */
 struct search {
-    const struct cpprof_pprof_symbolize_options *options;
+    const struct pprof_symbolize_options *options;
     struct cpprof__mapped_range range;
     const char *file;     /* of the mapping, maybe "" */
     const char *build_id; /* of the mapping, maybe "" */
@@ -157,9 +157,9 @@ try_folder(struct search *s, const char *folder)
 }
 
 static void
-begin_search(struct search *s, const struct cpprof_pprof *p, size_t mapping)
+begin_search(struct search *s, const struct pprof_profile *p, size_t mapping)
 {
-    const struct cpprof_pprof_mapping *m = &p->mappings.at[mapping];
+    const struct pprof_mapping *m = &p->mappings.at[mapping];
     const char *slash;
 
     s->range = (struct cpprof__mapped_range){m->start, m->limit, m->offset};
@@ -171,7 +171,7 @@ begin_search(struct search *s, const struct cpprof_pprof *p, size_t mapping)
 
 /* Look in every folder; what is found is the mapping's file from now on. */
 static bool
-find_binary(struct cpprof_pprof *p, size_t mapping, struct search *s,
+find_binary(struct pprof_profile *p, size_t mapping, struct search *s,
             const char *folders)
 {
     char *list = strdup(folders), *rest = list, *folder;
@@ -208,9 +208,9 @@ default_folders(void)
 }
 
 enum cpprof_status
-cpprof_pprof_find_binaries(struct cpprof_pprof *p, const char *folders,
-                           const struct cpprof_pprof_symbolize_options *options,
-                           struct cpprof_error *error)
+pprof_find_binaries(struct pprof_profile *p, const char *folders,
+                    const struct pprof_symbolize_options *options,
+                    struct cpprof_error *error)
 {
     enum cpprof_status status = cpprof__symbolize_check(options, error);
     char *list = folders ? strdup(folders) : default_folders();

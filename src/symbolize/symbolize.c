@@ -38,8 +38,8 @@ struct source {
 };
 
 struct work {
-    struct cpprof_pprof *p;
-    const struct cpprof_pprof_symbolize_options *options;
+    struct pprof_profile *p;
+    const struct pprof_symbolize_options *options;
     uint32_t flags;
     struct source *sources; /* one per mapping */
     bool is_missing;        /* the file of some mapping */
@@ -58,7 +58,7 @@ struct title {
 };
 
 static struct title
-title_of(const struct cpprof_pprof *p, const struct cpprof_pprof_mapping *m)
+title_of(const struct pprof_profile *p, const struct pprof_mapping *m)
 {
     const char *file = cpprof__strings_text(&p->strings, m->file);
     const char *id = cpprof__strings_text(&p->strings, m->build_id);
@@ -89,18 +89,17 @@ is_url(const char *file)
 static bool
 is_wanted(struct work *w, size_t mapping)
 {
-    const struct cpprof_pprof_mapping *m = &w->p->mappings.at[mapping];
-    const uint32_t known = CPPROF_PPROF_HAS_FUNCTIONS |
-                           CPPROF_PPROF_HAS_FILENAMES |
-                           CPPROF_PPROF_HAS_LINE_NUMBERS;
+    const struct pprof_mapping *m = &w->p->mappings.at[mapping];
+    const uint32_t known =
+        PPROF_HAS_FUNCTIONS | PPROF_HAS_FILENAMES | PPROF_HAS_LINE_NUMBERS;
 
     if (!w->sources[mapping].is_used)
         return false;
-    if (!(w->flags & CPPROF_PPROF_SYMBOLIZE_FORCE) && m->flags & known)
+    if (!(w->flags & PPROF_SYMBOLIZE_FORCE) && m->flags & known)
         return false;
     if (!m->file)
         return true;
-    return !cpprof_pprof_is_unsymbolizable(w->p, mapping) &&
+    return !pprof_is_unsymbolizable(w->p, mapping) &&
            (m->build_id ||
             !is_url(cpprof__strings_text(&w->p->strings, m->file)));
 }
@@ -144,7 +143,7 @@ open_debug_file(struct source *source, const char *build_id, char *path,
 static void
 warn_closed(struct work *w, size_t mapping, const struct cpprof_error *error)
 {
-    const struct cpprof_pprof_mapping *m = &w->p->mappings.at[mapping];
+    const struct pprof_mapping *m = &w->p->mappings.at[mapping];
 
     if (!m->file && mapping == 0) {
         cpprof__symbolize_warn(w->options,
@@ -162,7 +161,7 @@ warn_closed(struct work *w, size_t mapping, const struct cpprof_error *error)
 static enum cpprof_status
 open_source(struct work *w, size_t mapping, char path[PATH_MAX])
 {
-    const struct cpprof_pprof_mapping *m = &w->p->mappings.at[mapping];
+    const struct pprof_mapping *m = &w->p->mappings.at[mapping];
     const char *file = cpprof__strings_text(&w->p->strings, m->file);
     const char *build_id = cpprof__strings_text(&w->p->strings, m->build_id);
     struct source *source = &w->sources[mapping];
@@ -188,7 +187,7 @@ static bool
 load_symbolizer(struct work *w)
 {
     struct cpprof__symbolizer_options options = {
-        .functions_only = w->flags & CPPROF_PPROF_SYMBOLIZE_FAST,
+        .functions_only = w->flags & PPROF_SYMBOLIZE_FAST,
         .addresses = true,
     };
 
@@ -225,7 +224,7 @@ add_image(struct work *w, struct source *source, const char *path)
 static void
 open_sources(struct work *w)
 {
-    struct cpprof_pprof *p = w->p;
+    struct pprof_profile *p = w->p;
     char path[PATH_MAX];
     size_t i;
 
@@ -251,32 +250,31 @@ open_sources(struct work *w)
 
 static void
 add_line(struct work *w, const struct cpprof__frame *frame,
-         struct cpprof_pprof_mapping *m)
+         struct pprof_mapping *m)
 {
-    struct cpprof_pprof *p = w->p;
+    struct pprof_profile *p = w->p;
     uint32_t name = cpprof__make_text(&w->maker, frame->system_name);
     uint32_t file =
         cpprof__make_text(&w->maker, frame->file ? frame->file : "");
     uint32_t function = cpprof__make_function(&w->maker, name, name, file);
-    struct cpprof_pprof_line *line = CPPROF__ARRAY_ADD(&p->lines);
+    struct pprof_line *line = CPPROF__ARRAY_ADD(&p->lines);
 
     if (!line || w->maker.failed) {
         w->maker.failed = true;
         return;
     }
-    *line = (struct cpprof_pprof_line){frame->line, frame->column, function};
+    *line = (struct pprof_line){frame->line, frame->column, function};
     if (!p->functions.at[function].start_line)
         p->functions.at[function].start_line = frame->start_line;
-    m->flags |= (name ? CPPROF_PPROF_HAS_FUNCTIONS : 0) |
-                (file ? CPPROF_PPROF_HAS_FILENAMES : 0) |
-                (frame->line ? CPPROF_PPROF_HAS_LINE_NUMBERS : 0) |
-                CPPROF_PPROF_HAS_INLINE_FRAMES;
+    m->flags |=
+        (name ? PPROF_HAS_FUNCTIONS : 0) | (file ? PPROF_HAS_FILENAMES : 0) |
+        (frame->line ? PPROF_HAS_LINE_NUMBERS : 0) | PPROF_HAS_INLINE_FRAMES;
 }
 
 static void
-name_location(struct work *w, struct cpprof_pprof_location *l)
+name_location(struct work *w, struct pprof_location *l)
 {
-    struct cpprof_pprof *p = w->p;
+    struct pprof_profile *p = w->p;
     const struct source *source = &w->sources[l->mapping];
     size_t first = p->lines.n, n, i;
     uint64_t address;
@@ -295,13 +293,13 @@ name_location(struct work *w, struct cpprof_pprof_location *l)
     }
     l->first_line = first;
     l->n_lines = (uint32_t)n;
-    l->flags &= ~CPPROF_PPROF_FOLDED;
+    l->flags &= ~PPROF_FOLDED;
 }
 
 /* The maker numbers what it adds by its position in the table, which may be the
  * id that another function came with. */
 static void
-number_functions(struct cpprof_pprof *p, size_t n_before)
+number_functions(struct pprof_profile *p, size_t n_before)
 {
     uint64_t last = n_before;
     size_t i;
@@ -318,11 +316,11 @@ number_functions(struct cpprof_pprof *p, size_t n_before)
 static void
 name_locations(struct work *w)
 {
-    struct cpprof_pprof *p = w->p;
+    struct pprof_profile *p = w->p;
     size_t n_before = p->functions.n, i;
 
     for (i = 0; i < p->locations.n && !w->maker.failed; i++)
-        if (p->locations.at[i].mapping != CPPROF_PPROF_NONE)
+        if (p->locations.at[i].mapping != PPROF_NONE)
             name_location(w, &p->locations.at[i]);
     number_functions(p, n_before);
 }
@@ -345,7 +343,7 @@ close_all(struct work *w)
 static bool
 begin(struct work *w)
 {
-    struct cpprof_pprof *p = w->p;
+    struct pprof_profile *p = w->p;
     size_t i;
 
     w->maker.p = p;
@@ -353,15 +351,15 @@ begin(struct work *w)
         return true;
     w->sources = calloc(p->mappings.n, sizeof *w->sources);
     for (i = 0; w->sources && i < p->locations.n; i++)
-        if (p->locations.at[i].mapping != CPPROF_PPROF_NONE)
+        if (p->locations.at[i].mapping != PPROF_NONE)
             w->sources[p->locations.at[i].mapping].is_used = true;
     return w->sources;
 }
 
 enum cpprof_status
-cpprof_pprof_symbolize(struct cpprof_pprof *p,
-                       const struct cpprof_pprof_symbolize_options *options,
-                       struct cpprof_error *error)
+pprof_symbolize(struct pprof_profile *p,
+                const struct pprof_symbolize_options *options,
+                struct cpprof_error *error)
 {
     enum cpprof_status status = cpprof__symbolize_check(options, error);
     struct work *w;

@@ -9,7 +9,7 @@
 #define LONGEST_WARNING 2048
 
 enum cpprof_status
-cpprof__symbolize_check(const struct cpprof_pprof_symbolize_options *options,
+cpprof__symbolize_check(const struct pprof_symbolize_options *options,
                         struct cpprof_error *error)
 {
     if (!options || options->size == sizeof *options)
@@ -20,7 +20,7 @@ cpprof__symbolize_check(const struct cpprof_pprof_symbolize_options *options,
 }
 
 void
-cpprof__symbolize_warn(const struct cpprof_pprof_symbolize_options *options,
+cpprof__symbolize_warn(const struct pprof_symbolize_options *options,
                        const char *format, ...)
 {
     char text[LONGEST_WARNING];

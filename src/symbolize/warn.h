@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What the calls of <cpprof/symbolize.h> share: options and warnings. */
+/* What the calls of <cpprof/pprof/symbolize.h> share: options and warnings. */
 #ifndef SYMBOLIZE_WARN_H
 #define SYMBOLIZE_WARN_H
 
-#include <cpprof/symbolize.h>
+#include <cpprof/pprof/symbolize.h>
 
 /* CPPROF_INVALID when the options, which may be NULL, are of another size. */
 enum cpprof_status
-cpprof__symbolize_check(const struct cpprof_pprof_symbolize_options *options,
+cpprof__symbolize_check(const struct pprof_symbolize_options *options,
                         struct cpprof_error *error);
 
 /* Warn, if anybody wants to know. Of two KiB at most; longer texts are cut. */
 void
-cpprof__symbolize_warn(const struct cpprof_pprof_symbolize_options *options,
+cpprof__symbolize_warn(const struct pprof_symbolize_options *options,
                        const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

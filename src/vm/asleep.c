@@ -59,7 +59,7 @@ is_waking(int32_t tid, uint64_t before, uint64_t slept)
 }
 
 enum cpprof_vm_sleep
-cpprof_vm_sleep_of(int32_t tid, uint64_t *cpu_ns)
+cpprof_vm_read_sleep(int32_t tid, uint64_t *cpu_ns)
 {
     int saved = errno;
     uint64_t before = cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(tid));

@@ -36,7 +36,7 @@ note_move(struct cpprof__vm_thread *t)
 }
 
 struct cpprof_vm_thread *
-cpprof_vm_enter(struct cpprof_vm_thread *t)
+cpprof_vm_thread_enter(struct cpprof_vm_thread *t)
 {
     struct cpprof_vm_thread *before = cpprof__vm_entered();
 

@@ -48,8 +48,8 @@ read_ops(const struct cpprof_vm_ops *given, struct cpprof_vm_ops *ops,
 }
 
 enum cpprof_status
-cpprof_vm_register(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
-                   struct cpprof_error *error)
+cpprof_vm_new(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
+              struct cpprof_error *error)
 {
     struct cpprof_vm *made;
     struct cpprof_vm_ops all = {0};
@@ -137,7 +137,7 @@ cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
 }
 
 void
-cpprof_vm_thread_runs_in(struct cpprof_vm_thread *t, int32_t tid)
+cpprof_vm_thread_set_tid(struct cpprof_vm_thread *t, int32_t tid)
 {
     cpprof__vm_inside(t)->tid = tid;
 }
@@ -165,7 +165,7 @@ cpprof_vm_thread_free(struct cpprof_vm_thread *public)
     if (!t)
         return;
     if (cpprof__vm_entered() == public)
-        cpprof_vm_enter(NULL);
+        cpprof_vm_thread_enter(NULL);
     if (cpprof__vm_current == public) /* it was left in another way */
         cpprof__vm_current = NULL;
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
@@ -193,7 +193,7 @@ cpprof__vm_take_orphans(void)
 }
 
 void
-cpprof_vm_function_gone(struct cpprof_vm *vm, const void *function)
+cpprof_vm_forget_function(struct cpprof_vm *vm, const void *function)
 {
     if (__builtin_expect(load_relaxed(&cpprof__vm_active), 0))
         cpprof__vm_session_forget(vm, function);

@@ -30,7 +30,7 @@ block_for(int64_t ns, int depth)
     if (depth > 0)
         block_for(ns, depth - 1);
     else
-        cpprof_block_event(ns, 0);
+        cpprof_block_add(ns, 0);
     __asm__ volatile("" ::: "memory");
 }
 
@@ -83,7 +83,7 @@ sleeper(void *arg)
 static void *
 labelled_sleeper(void *arg)
 {
-    CPPROF_LABEL_SCOPE("kind", "a \"quoted\" one", "shard", "7");
+    CPPROF_LABELS_SCOPE("kind", "a \"quoted\" one", "shard", "7");
 
     return sleeper(arg);
 }
@@ -96,7 +96,7 @@ write_form(const char *directory, const char *name, size_t form)
         int32_t debug;
         uint32_t flags;
     } forms[] = {
-        {"pb.gz", 0, 0}, {"text", 1, 0}, {"legacy", 0, CPPROF_PROFILE_LEGACY}};
+        {"pb.gz", 0, 0}, {"text", 1, 0}, {"legacy", 0, CPPROF_FLAG_LEGACY}};
     const struct cpprof_profile_options options = {.size = sizeof options,
                                                    .debug = forms[form].debug,
                                                    .flags = forms[form].flags};
@@ -105,9 +105,9 @@ write_form(const char *directory, const char *name, size_t form)
     char path[4096];
 
     snprintf(path, sizeof path, "%s/%s.%s", directory, name, forms[form].name);
-    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK ||
-        cpprof_profile_write(cpprof_lookup(name), writer, &options, &error) !=
-            CPPROF_OK) {
+    if (cpprof_writer_to_path(path, &writer, &error) != CPPROF_OK ||
+        cpprof_profile_write(cpprof_profile_lookup(name), writer, &options,
+                             &error) != CPPROF_OK) {
         fprintf(stderr, "%s: %s\n", path, error.text);
         exit(1);
     }
@@ -120,14 +120,14 @@ fill(void)
     struct cpprof_profile *profile;
     int i;
 
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(FRACTION);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(FRACTION);
     pthread_barrier_init(&all_there, NULL, 2);
     for (i = 0; i < 100; i++)
         block_for(1000 * (i + 1), i % 9);
     for (i = 0; i < 40 * FRACTION; i++)
         hold();
-    cpprof_set_block_rate(0);
+    cpprof_block_set_rate(0);
     if (cpprof_profile_new("my.own-profile", &profile, NULL))
         abort();
     for (i = 0; i < 100; i++)

@@ -47,8 +47,8 @@ write_to(const char *directory, const char *name, int32_t debug)
     char path[4096];
 
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (cpprof_path_writer(path, &out, &error) == CPPROF_OK &&
-        cpprof_write_heap_profile(out, &options, &error) == CPPROF_OK)
+    if (cpprof_writer_to_path(path, &out, &error) == CPPROF_OK &&
+        cpprof_heap_write(out, &options, &error) == CPPROF_OK)
         return 0;
     fprintf(stderr, "%s\n", error.text);
     return 1;
@@ -59,11 +59,11 @@ main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
-    cpprof_set_heap_rate(4096);
+    cpprof_heap_set_rate(4096);
     work();
     if (write_to(argv[1], "one.pb.gz", 0) || write_to(argv[1], "one.txt", 1))
         return 1;
-    cpprof_set_heap_rate(512);
+    cpprof_heap_set_rate(512);
     work();
     return write_to(argv[1], "two.pb.gz", 0) || write_to(argv[1], "two.txt", 1);
 }

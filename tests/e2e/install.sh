@@ -15,26 +15,26 @@ export LD_LIBRARY_PATH=$libdir
 
 cat >read.c <<'EOF'
 #include <cpprof/cpprof.h>
-#include <cpprof/profile.h>
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/profile.h>
+#include <cpprof/pprof/change.h>
 #include <cpprof/recording.h>
-#include <cpprof/report.h>
+#include <cpprof/pprof/report.h>
 #include <stdio.h>
 
 int
 main(int argc, char **argv)
 {
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
-    if (cpprof_pprof_read_path(argv[argc - 1], NULL, &p, &error)) {
+    if (pprof_read_path(argv[argc - 1], NULL, &p, &error)) {
         puts(error.text);
         return 1;
     }
-    if (cpprof_pprof_write(p, CPPROF_PPROF_TEXT, NULL, cpprof_fd_writer(1),
+    if (pprof_write(p, PPROF_FORMAT_TEXT, NULL, cpprof_writer_to_fd(1),
                            &error))
         return 1;
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return 0;
 }
 EOF

@@ -35,7 +35,7 @@ file(const char *name, const char *suffix)
     char path[4096];
 
     snprintf(path, sizeof path, "%s/%s%s.pb.gz", directory, name, suffix);
-    check(cpprof_path_writer(path, &writer, &error), path);
+    check(cpprof_writer_to_path(path, &writer, &error), path);
     return writer;
 }
 
@@ -72,7 +72,7 @@ do_some_of_all(struct cpprof_profile *profile, const char *value)
     for (i = 0; i < 10; i++)
         block = malloc((size_t)(100 << i));
     free(block);
-    cpprof_block_event(5000, 0);
+    cpprof_block_add(5000, 0);
     cpprof_profile_add(profile, value, 0, NULL);
 }
 
@@ -85,22 +85,22 @@ static const char *const names[] = {"allocs", "block",  "goroutine",   "heap",
 static void
 write_named(struct cpprof_profile *profile)
 {
-    const struct cpprof_profile_options options = {
-        .size = sizeof options, .flags = CPPROF_PROFILE_LABELS};
+    const struct cpprof_profile_options options = {.size = sizeof options,
+                                                   .flags = CPPROF_FLAG_LABELS};
     struct cpprof_snapshot *snapshots[N_NAMES];
     pthread_t thread;
     size_t i;
 
     for (i = 0; i < N_NAMES; i++)
-        check(cpprof_snapshot_take(cpprof_lookup(names[i]), &options,
-                                   &snapshots[i], &error),
+        check(cpprof_snapshot_new(cpprof_profile_lookup(names[i]), &options,
+                                  &snapshots[i], &error),
               names[i]);
     if (pipe(gate) || pthread_create(&thread, NULL, sleeper, NULL))
         exit(1);
     do_some_of_all(profile, names[1]);
     for (i = 0; i < N_NAMES; i++) {
-        check(cpprof_profile_write(cpprof_lookup(names[i]), file(names[i], ""),
-                                   &options, &error),
+        check(cpprof_profile_write(cpprof_profile_lookup(names[i]),
+                                   file(names[i], ""), &options, &error),
               names[i]);
         check(cpprof_snapshot_write_delta(
                   snapshots[i], file(names[i], ".delta"), NULL, &error),
@@ -114,12 +114,12 @@ write_named(struct cpprof_profile *profile)
 static void
 write_of_time(void)
 {
-    check(cpprof_start_cpu_profile(file("cpu", ""), NULL, &error), "cpu");
+    check(cpprof_cpu_start(file("cpu", ""), NULL, &error), "cpu");
     spin();
-    check(cpprof_stop_cpu_profile(&error), "cpu");
-    check(cpprof_start_wall_profile(file("wall", ""), NULL, &error), "wall");
+    check(cpprof_cpu_stop(&error), "cpu");
+    check(cpprof_wall_start(file("wall", ""), NULL, &error), "wall");
     spin();
-    check(cpprof_stop_wall_profile(&error), "wall");
+    check(cpprof_wall_stop(&error), "wall");
 }
 
 int
@@ -130,11 +130,11 @@ main(int argc, char **argv)
     if (argc != 2)
         return 2;
     directory = argv[1];
-    cpprof_set_heap_rate(1);
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_heap_set_rate(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     check(cpprof_profile_new("things", &profile, &error), "things");
-    CPPROF_LABEL_SCOPE("job", "night", "shard", "7");
+    CPPROF_LABELS_SCOPE("job", "night", "shard", "7");
     do_some_of_all(profile, names[0]);
     write_named(profile);
     write_of_time();

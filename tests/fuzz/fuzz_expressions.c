@@ -8,7 +8,7 @@
  * tests/fuzz/run expressions SECONDS.
  */
 #include "../unit/pprof_fixture.h"
-#include <cpprof/report.h>
+#include <cpprof/pprof/report.h>
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -56,41 +56,41 @@ build(struct fixture *f)
     fixture_strings(f);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_it(void)
 {
     static struct fixture f; /* made once */
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
 
     if (!f.bytes.n)
         build(&f);
-    expect(cpprof_pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL) ==
+    expect(pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL) ==
            CPPROF_OK);
     return p;
 }
 
 static enum cpprof_status
-filter_names(struct cpprof_pprof *p, const char *const *at,
+filter_names(struct pprof_profile *p, const char *const *at,
              struct cpprof_error *error)
 {
-    struct cpprof_pprof_name_filter filter = {sizeof filter, at[0], at[1],
-                                              at[2], at[3]};
+    struct pprof_name_filter filter = {sizeof filter, at[0], at[1], at[2],
+                                       at[3]};
     uint32_t matched;
 
-    return cpprof_pprof_filter_names(p, &filter, &matched, error);
+    return pprof_filter_names(p, &filter, &matched, error);
 }
 
 static enum cpprof_status
-ask(struct cpprof_pprof *p, const char *const *at, struct cpprof_error *error)
+ask(struct pprof_profile *p, const char *const *at, struct cpprof_error *error)
 {
     size_t index = SIZE_MAX, n_others;
     enum cpprof_status status;
 
-    cpprof_pprof_label_unit(p, at[0], &n_others);
+    pprof_label_unit(p, at[0], &n_others);
     if (at[1])
-        cpprof_pprof_has_label(p, 0, at[0], at[1]);
-    status = cpprof_pprof_sample_index(p, at[0], &index, error);
-    expect(status != CPPROF_OK || index < cpprof_pprof_info(p).n_sample_types);
+        pprof_has_label(p, 0, at[0], at[1]);
+    status = pprof_find_sample_type(p, at[0], &index, error);
+    expect(status != CPPROF_OK || index < pprof_info(p).n_sample_types);
     return status;
 }
 
@@ -101,21 +101,21 @@ forget(void *ctx, const void *data, size_t n)
 }
 
 static enum cpprof_status
-report(struct cpprof_pprof *p, const char *const *at,
+report(struct pprof_profile *p, const char *const *at,
        struct cpprof_error *error)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct cpprof_writer writer = {forget, NULL, NULL};
 
     options.unit = at[0];
     options.trim_path = at[1];
     options.tagleaf = at[2];
     options.tagfocus = at[3];
-    return cpprof_report_write(p, CPPROF_REPORT_TOP, &options, writer, error);
+    return pprof_report_write(p, PPROF_REPORT_TOP, &options, writer, error);
 }
 
 static enum cpprof_status
-call(struct cpprof_pprof *p, unsigned choice, const char *const *at,
+call(struct pprof_profile *p, unsigned choice, const char *const *at,
      struct cpprof_error *error)
 {
     uint32_t matched;
@@ -124,18 +124,17 @@ call(struct cpprof_pprof *p, unsigned choice, const char *const *at,
     case 0:
         return filter_names(p, at, error);
     case 1:
-        return cpprof_pprof_show_from(p, at[0], &matched, error);
+        return pprof_show_from(p, at[0], &matched, error);
     case 2:
-        return cpprof_pprof_filter_tags(p, at[0], at[1], &matched, error);
+        return pprof_filter_labels(p, at[0], at[1], &matched, error);
     case 3:
-        return cpprof_pprof_filter_tag_keys(p, at[0], at[1], &matched, error);
+        return pprof_filter_label_keys(p, at[0], at[1], &matched, error);
     case 4:
-        return cpprof_pprof_add_tag_frames(p, at[0], at[1], at[2], &matched,
-                                           error);
+        return pprof_add_label_frames(p, at[0], at[1], at[2], &matched, error);
     case 5:
-        return cpprof_pprof_prune(p, at[0], at[1], error);
+        return pprof_prune(p, at[0], at[1], error);
     case 6:
-        return cpprof_pprof_prune_from(p, at[0], error);
+        return pprof_prune_from(p, at[0], error);
     case 7:
         return ask(p, at, error);
     }
@@ -147,21 +146,21 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static struct arguments arguments;
     struct cpprof_error error = {0};
-    struct cpprof_pprof_info before;
+    struct pprof_info before;
     enum cpprof_status status;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     if (n < 1 || n > MAX_BYTES)
         return 0;
     split(&arguments, data + 1, n - 1);
     p = read_it();
-    before = cpprof_pprof_info(p);
+    before = pprof_info(p);
     status = call(p, *data % 9, arguments.at, &error);
     expect((status == CPPROF_OK) == !error.text[0]);
     /* What does not compile changes nothing. */
     if (status == CPPROF_BAD_DATA && *data % 9 < 8)
-        expect(cpprof_pprof_info(p).n_samples == before.n_samples);
-    expect(cpprof_pprof_check(p, NULL) == CPPROF_OK);
-    cpprof_pprof_free(p);
+        expect(pprof_info(p).n_samples == before.n_samples);
+    expect(pprof_check(p, NULL) == CPPROF_OK);
+    pprof_free(p);
     return 0;
 }

@@ -18,17 +18,17 @@ static cpprof__legacy_reader *const readers[] = {
 #define N_READERS (sizeof readers / sizeof *readers)
 
 static void
-mind(struct cpprof_pprof *p)
+mind(struct pprof_profile *p)
 {
     /* What a reader leaves is checked by the caller of all of them. */
-    if (cpprof_pprof_check(p, NULL) == CPPROF_OK)
+    if (pprof_check(p, NULL) == CPPROF_OK)
         must_survive_writing(p);
 }
 
 static void
 ask_one(cpprof__legacy_reader *read, const char *data, size_t n)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct cpprof_error error = {0};
     bool recognized = false;
 
@@ -42,13 +42,13 @@ ask_one(cpprof__legacy_reader *read, const char *data, size_t n)
     } else {
         expect(error.text[0] != 0);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 ask_all(const char *data, size_t n)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     struct cpprof_error error = {0};
     enum cpprof_status status = cpprof__read_legacy(data, n, &p, &error);
 
@@ -56,22 +56,22 @@ ask_all(const char *data, size_t n)
     expect((status == CPPROF_OK) == !error.text[0]);
     if (p)
         mind(p);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* As a file is read: protobuf first. */
 static void
 ask_file(const char *data, size_t n)
 {
-    struct cpprof_pprof_read_options options = {sizeof options, MAX_BYTES};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_read_options options = {sizeof options, MAX_BYTES};
+    struct pprof_profile *p = NULL;
 
-    if (cpprof_pprof_read_data(data, n, &options, &p, NULL) != CPPROF_OK)
+    if (pprof_read_data(data, n, &options, &p, NULL) != CPPROF_OK)
         return;
     must_survive_writing(p);
-    expect(cpprof_pprof_drop_frames(p, NULL) == CPPROF_OK);
+    expect(pprof_drop_frames(p, NULL) == CPPROF_OK);
     must_be_valid(p);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

@@ -17,7 +17,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* A sample of locations at the given addresses, and one of each. */
 static void
-fill(struct cpprof_pprof *p, const uint8_t *addresses, size_t n)
+fill(struct pprof_profile *p, const uint8_t *addresses, size_t n)
 {
     uint32_t locations[MAX_LOCATIONS];
     struct cpprof__maker m = {.p = p};
@@ -29,8 +29,8 @@ fill(struct cpprof_pprof *p, const uint8_t *addresses, size_t n)
         uint64_t address;
 
         memcpy(&address, addresses + i * sizeof address, sizeof address);
-        locations[i] = cpprof__make_location(&m, CPPROF_PPROF_NONE, address,
-                                             CPPROF_PPROF_NONE, 0);
+        locations[i] =
+            cpprof__make_location(&m, PPROF_NONE, address, PPROF_NONE, 0);
         cpprof__make_sample(&m, &locations[i], 1, &value);
     }
     cpprof__make_sample(&m, locations, n, &value);
@@ -39,7 +39,7 @@ fill(struct cpprof_pprof *p, const uint8_t *addresses, size_t n)
 }
 
 static void
-must_have_mappings(const struct cpprof_pprof *p)
+must_have_mappings(const struct pprof_profile *p)
 {
     size_t i;
 
@@ -48,10 +48,10 @@ must_have_mappings(const struct cpprof_pprof *p)
                p->locations.at[i].mapping < p->mappings.n);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 profile(const uint8_t *addresses, size_t n)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
 
     expect(p != NULL);
     fill(p, addresses, n);
@@ -64,7 +64,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct cpprof__legacy_lines lines, again;
     struct cpprof_error error = {0};
     size_t n_locations;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     if (n < 1)
         return 0;
@@ -77,7 +77,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     again = lines;
     p = profile(data, n_locations);
     cpprof__parse_maps(&lines, p, NULL);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 
     p = profile(data, n_locations);
     if (cpprof__read_maps(&again, p, &error) == CPPROF_OK) {
@@ -87,6 +87,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     } else {
         expect(error.text[0] != 0);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return 0;
 }

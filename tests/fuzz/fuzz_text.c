@@ -13,7 +13,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static int64_t
-total(const struct cpprof_pprof *p)
+total(const struct pprof_profile *p)
 {
     uint64_t sum = 0; /* wraps, as sums of values do */
     size_t i;
@@ -25,10 +25,10 @@ total(const struct cpprof_pprof *p)
 
 /* Reads as one of the formats; NULL when it is not. Not through a file: a name
  * may look like the first line of another format. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_as(cpprof__legacy_reader *read, const void *data, size_t n)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct cpprof_error error = {0};
     enum cpprof_status status;
     bool recognized = false;
@@ -38,23 +38,23 @@ read_as(cpprof__legacy_reader *read, const void *data, size_t n)
     expect((status == CPPROF_OK) == !error.text[0]);
     if (status == CPPROF_OK && recognized)
         return p;
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return NULL;
 }
 
 /* What is written as text reads again. */
 static void
-convert(const struct cpprof_pprof *p, enum cpprof_pprof_format format)
+convert(const struct pprof_profile *p, enum pprof_format format)
 {
-    struct cpprof_pprof_write_options options = {sizeof options, 0, 0};
+    struct pprof_write_options options = {sizeof options, 0, 0};
     struct cpprof__buffer out = {0};
     struct cpprof_writer writer = {rewrite_take, NULL, &out};
-    bool collapsed = format == CPPROF_PPROF_COLLAPSED;
-    struct cpprof_pprof *again;
+    bool collapsed = format == PPROF_FORMAT_COLLAPSED;
+    struct pprof_profile *again;
 
     if (!p->sample_types.n)
         return;
-    expect(cpprof_pprof_write(p, format, &options, writer, NULL) == CPPROF_OK);
+    expect(pprof_write(p, format, &options, writer, NULL) == CPPROF_OK);
     again =
         read_as(collapsed ? cpprof__read_collapsed : cpprof__read_perf_script,
                 out.data, out.n);
@@ -62,14 +62,14 @@ convert(const struct cpprof_pprof *p, enum cpprof_pprof_format format)
         must_survive_writing(again);
         expect(!collapsed || total(again) == total(p));
     }
-    cpprof_pprof_free(again);
+    pprof_free(again);
     cpprof__buffer_free(&out);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     if (!n)
         return 0;
@@ -78,8 +78,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (p) {
         must_survive_writing(p);
         convert(p,
-                *data & 2 ? CPPROF_PPROF_COLLAPSED : CPPROF_PPROF_PERF_SCRIPT);
+                *data & 2 ? PPROF_FORMAT_COLLAPSED : PPROF_FORMAT_PERF_SCRIPT);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return 0;
 }

@@ -8,7 +8,7 @@
 #define TESTS_FUZZ_REWRITE_H
 
 #include "base/buffer.h"
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,11 +25,11 @@ expect(int holds)
 }
 
 static inline void
-must_be_valid(const struct cpprof_pprof *p)
+must_be_valid(const struct pprof_profile *p)
 {
     struct cpprof_error error;
 
-    if (cpprof_pprof_check(p, &error) == CPPROF_OK)
+    if (pprof_check(p, &error) == CPPROF_OK)
         return;
     fprintf(stderr, "%s\n", error.text);
     abort();
@@ -43,13 +43,13 @@ rewrite_take(void *ctx, const void *data, size_t n)
 }
 
 static inline void
-rewrite_write(const struct cpprof_pprof *p, enum cpprof_pprof_format format,
+rewrite_write(const struct pprof_profile *p, enum pprof_format format,
               struct cpprof__buffer *out)
 {
     struct cpprof_writer writer = {rewrite_take, NULL, out};
     struct cpprof_error error;
 
-    if (cpprof_pprof_write(p, format, NULL, writer, &error) != CPPROF_OK) {
+    if (pprof_write(p, format, NULL, writer, &error) != CPPROF_OK) {
         fprintf(stderr, "%s\n", error.text);
         abort();
     }
@@ -67,14 +67,14 @@ must_be_equal(const struct cpprof__buffer *a, const struct cpprof__buffer *b)
 }
 
 /* What is written, read; NULL for an empty file, which no reader takes. */
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 rewrite_read(const struct cpprof__buffer *file)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     struct cpprof_error error;
 
-    if (file->n && cpprof_pprof_read_data(file->data, file->n, NULL, &p,
-                                          &error) != CPPROF_OK) {
+    if (file->n &&
+        pprof_read_data(file->data, file->n, NULL, &p, &error) != CPPROF_OK) {
         fprintf(stderr, "%s\n", error.text);
         abort();
     }
@@ -84,23 +84,23 @@ rewrite_read(const struct cpprof__buffer *file)
 /* A profile that was read from profile.proto: write, read, write again: the
  * same bytes; as text, too. */
 static inline void
-must_survive_rewriting(const struct cpprof_pprof *p)
+must_survive_rewriting(const struct pprof_profile *p)
 {
     struct cpprof__buffer plain[2] = {{0}}, text[2] = {{0}};
-    struct cpprof_pprof *again;
+    struct pprof_profile *again;
 
     must_be_valid(p);
-    rewrite_write(p, CPPROF_PPROF_PLAIN, &plain[0]);
-    rewrite_write(p, CPPROF_PPROF_TEXT, &text[0]);
+    rewrite_write(p, PPROF_FORMAT_PLAIN, &plain[0]);
+    rewrite_write(p, PPROF_FORMAT_TEXT, &text[0]);
     again = rewrite_read(&plain[0]);
     if (again) {
         must_be_valid(again);
-        rewrite_write(again, CPPROF_PPROF_PLAIN, &plain[1]);
+        rewrite_write(again, PPROF_FORMAT_PLAIN, &plain[1]);
         must_be_equal(&plain[0], &plain[1]);
-        rewrite_write(again, CPPROF_PPROF_TEXT, &text[1]);
+        rewrite_write(again, PPROF_FORMAT_TEXT, &text[1]);
         must_be_equal(&text[0], &text[1]);
     }
-    cpprof_pprof_free(again);
+    pprof_free(again);
     cpprof__buffer_free(&plain[0]);
     cpprof__buffer_free(&plain[1]);
     cpprof__buffer_free(&text[0]);
@@ -110,17 +110,17 @@ must_survive_rewriting(const struct cpprof_pprof *p)
 /* Any other profile. It may have labels that the format has no words for, a
  * number 0 without a unit or an empty text, and loses them. */
 static inline void
-must_survive_writing(const struct cpprof_pprof *p)
+must_survive_writing(const struct pprof_profile *p)
 {
     struct cpprof__buffer plain = {0};
-    struct cpprof_pprof *again;
+    struct pprof_profile *again;
 
     must_be_valid(p);
-    rewrite_write(p, CPPROF_PPROF_PLAIN, &plain);
+    rewrite_write(p, PPROF_FORMAT_PLAIN, &plain);
     again = rewrite_read(&plain);
     if (again)
         must_survive_rewriting(again);
-    cpprof_pprof_free(again);
+    pprof_free(again);
     cpprof__buffer_free(&plain);
 }
 

@@ -69,10 +69,10 @@ hold_lock(void)
 static void *
 run_busy(void *arg)
 {
-    struct cpprof_labels *set = cpprof_labels("job", "busy", NULL);
+    struct cpprof_labels *set = cpprof_labels_new("job", "busy", NULL);
 
     (void)arg;
-    cpprof_set_thread_labels(set);
+    cpprof_labels_set_current(set);
     for (;;) {
         burn_time(4);
         allocate_much();
@@ -144,8 +144,8 @@ main(int argc, char **argv)
     char where[160];
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     sem_init(&never, 0, 0);
     make_profiles();
     map_much();

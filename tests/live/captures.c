@@ -30,8 +30,8 @@ static enum cpprof_status
 try_begin(struct one *c, const struct cpprof_cpu_options *options,
           struct cpprof_error *error)
 {
-    return cpprof_capture_cpu(memory_writer(&c->file), options, &c->capture,
-                              error);
+    return cpprof_capture_start_cpu(memory_writer(&c->file), options,
+                                    &c->capture, error);
 }
 
 static void
@@ -57,7 +57,7 @@ end(struct one *c)
     struct cpprof_error error = {0};
     struct profile *p;
 
-    if (cpprof_capture_end(c->capture, &error))
+    if (cpprof_capture_stop(c->capture, &error))
         bail("end: %s", error.text);
     p = memory_profile(&c->file);
     if (!p)
@@ -149,7 +149,7 @@ test_ordinary_in_capture(void)
     begin(&c);
     hog_one(200 * MS);
     session_start(200);
-    check_equal(cpprof_start_cpu_profile(memory_writer(&refused), NULL, &error),
+    check_equal(cpprof_cpu_start(memory_writer(&refused), NULL, &error),
                 CPPROF_BUSY, "a second ordinary profile is refused");
     check_text(error.text, "cpu profiling already in use", "in Go's words");
     hog_two(200 * MS);
@@ -266,15 +266,15 @@ test_again_at_once(void)
 static void
 test_labels(void)
 {
-    struct cpprof_labels *set = cpprof_labels("who", "me", NULL);
+    struct cpprof_labels *set = cpprof_labels_new("who", "me", NULL);
     struct one with, without;
     struct profile *p;
 
-    begin_with(&without, CPPROF_CPU_NO_LABELS);
+    begin_with(&without, CPPROF_FLAG_NO_LABELS);
     begin(&with);
-    cpprof_set_thread_labels(set);
+    cpprof_labels_set_current(set);
     hog_one(200 * MS);
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     cpprof_labels_free(set);
     p = end(&without);
     check_equal(profile_cpu_labelled(p, "who", "me"), 0,
@@ -364,7 +364,7 @@ in_child(struct one *parents)
     struct one own;
     struct profile *p;
 
-    if (cpprof_capture_end(parents->capture, &error) != CPPROF_INVALID)
+    if (cpprof_capture_stop(parents->capture, &error) != CPPROF_INVALID)
         return 1;
     if (parents->file.n || parents->file.n_closed)
         return 2;

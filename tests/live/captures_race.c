@@ -78,14 +78,15 @@ capture(struct racer *r, int i)
     struct memory m;
 
     cpu.symbolize = wall.symbolize = some_names(i);
-    cpu.flags = i % 4 ? 0 : CPPROF_CPU_NO_LABELS;
-    wall.flags = i % 4 ? 0 : CPPROF_WALL_OFF_CPU;
-    status = is_wall
-                 ? cpprof_capture_wall(memory_writer(&m), &wall, &capture, NULL)
-                 : cpprof_capture_cpu(memory_writer(&m), &cpu, &capture, NULL);
+    cpu.flags = i % 4 ? 0 : CPPROF_FLAG_NO_LABELS;
+    wall.flags = i % 4 ? 0 : CPPROF_FLAG_OFF_CPU;
+    status = is_wall ? cpprof_capture_start_wall(memory_writer(&m), &wall,
+                                                 &capture, NULL)
+                     : cpprof_capture_start_cpu(memory_writer(&m), &cpu,
+                                                &capture, NULL);
     hog_one((uint64_t)(i % 4) * MS);
     if (!status)
-        status = cpprof_capture_end(capture, NULL);
+        status = cpprof_capture_stop(capture, NULL);
     r->n_bad += status || !is_good(&m);
     r->n_wall += is_wall;
     r->n_cpu += !is_wall;
@@ -98,10 +99,10 @@ ordinary(struct racer *r)
     struct memory m;
 
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    if (cpprof_start_cpu_profile(memory_writer(&m), &options, NULL))
+    if (cpprof_cpu_start(memory_writer(&m), &options, NULL))
         return;
     hog_two(MS);
-    r->n_bad += cpprof_stop_cpu_profile(NULL) || !is_good(&m);
+    r->n_bad += cpprof_cpu_stop(NULL) || !is_good(&m);
     r->n_default++;
 }
 
@@ -115,13 +116,13 @@ race(void *arg)
 
     for (i = 0; i < N_ROUNDS; i++) {
         snprintf(text, sizeof text, "%u %d", r->number, i);
-        set = cpprof_labels("round", text, NULL);
-        cpprof_set_thread_labels(set);
+        set = cpprof_labels_new("round", text, NULL);
+        cpprof_labels_set_current(set);
         if (i % 5 == 0 && r->number == 0) /* others would stop it */
             ordinary(r);
         else
             capture(r, i);
-        cpprof_set_thread_labels(NULL);
+        cpprof_labels_set_current(NULL);
         cpprof_labels_free(set);
     }
     return NULL;
@@ -158,10 +159,10 @@ child(void)
     struct memory m;
 
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    if (cpprof_capture_cpu(memory_writer(&m), &options, &capture, NULL))
+    if (cpprof_capture_start_cpu(memory_writer(&m), &options, &capture, NULL))
         return 1;
     hog_four(MS);
-    if (cpprof_capture_end(capture, NULL))
+    if (cpprof_capture_stop(capture, NULL))
         return 2;
     return m.n_closed == 1 && !m.failed && m.n ? 0 : 3;
 }

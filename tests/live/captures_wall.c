@@ -28,8 +28,8 @@ begin(struct one *c, uint32_t flags)
                                           .flags = flags};
     struct cpprof_error error = {0};
 
-    if (cpprof_capture_wall(memory_writer(&c->file), &options, &c->capture,
-                            &error))
+    if (cpprof_capture_start_wall(memory_writer(&c->file), &options,
+                                  &c->capture, &error))
         bail("capture: %s", error.text);
 }
 
@@ -39,7 +39,7 @@ end(struct one *c)
     struct cpprof_error error = {0};
     struct profile *p;
 
-    if (cpprof_capture_end(c->capture, &error))
+    if (cpprof_capture_stop(c->capture, &error))
         bail("end: %s", error.text);
     p = memory_profile(&c->file);
     if (!p)
@@ -177,7 +177,7 @@ test_off_cpu(unsigned try_length)
 
     length = try_length;
     begin(&all, 0);
-    begin(&off, CPPROF_WALL_OFF_CPU);
+    begin(&off, CPPROF_FLAG_OFF_CPU);
     hog_one(300 * MS * length);
     nap_one();
     q = end(&off);
@@ -204,13 +204,12 @@ test_ordinary(unsigned try_length)
     length = try_length;
     begin(&c, 0);
     nap_one();
-    if (cpprof_start_wall_profile(memory_writer(&file), NULL, &error))
+    if (cpprof_wall_start(memory_writer(&file), NULL, &error))
         bail("start: %s", error.text);
-    check_equal(
-        cpprof_start_wall_profile(memory_writer(&refused), NULL, &error),
-        CPPROF_BUSY, "a second ordinary profile is refused");
+    check_equal(cpprof_wall_start(memory_writer(&refused), NULL, &error),
+                CPPROF_BUSY, "a second ordinary profile is refused");
     nap_two();
-    if (cpprof_stop_wall_profile(&error))
+    if (cpprof_wall_stop(&error))
         bail("stop: %s", error.text);
     nap_three();
     q = end(&c);
@@ -233,7 +232,7 @@ in_child(struct one *parents)
     struct profile *p;
     struct one own;
 
-    if (cpprof_capture_end(parents->capture, NULL) != CPPROF_INVALID ||
+    if (cpprof_capture_stop(parents->capture, NULL) != CPPROF_INVALID ||
         parents->file.n_closed)
         return 1;
     begin(&own, 0);

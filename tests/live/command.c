@@ -134,7 +134,7 @@ library_path(void)
     static char path[4096];
     Dl_info info;
 
-    if (!dladdr((void *)cpprof_start_cpu_profile, &info) ||
+    if (!dladdr((void *)cpprof_cpu_start, &info) ||
         !realpath(info.dli_fname, path))
         bail("libcpprof.so is not found");
     return path;

@@ -78,9 +78,9 @@ schedule(void *arg)
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         struct coroutine *c = &s->coroutines[s->current];
 
-        cpprof_set_thread_labels(c->labels);
+        cpprof_labels_set_current(c->labels);
         swapcontext(&s->context, &c->context);
-        cpprof_set_thread_labels(NULL);
+        cpprof_labels_set_current(NULL);
         s->current = (s->current + 1) % COROUTINES;
         s->n_switches++;
     }
@@ -93,7 +93,7 @@ prepare_one(struct coroutine *c, int number)
     char text[8];
 
     snprintf(text, sizeof text, "%d", number);
-    c->labels = cpprof_labels("co", text, "same", text, NULL);
+    c->labels = cpprof_labels_new("co", text, "same", text, NULL);
     c->stack = malloc(STACK_BYTES);
     if (!c->labels || !c->stack || getcontext(&c->context))
         bail("out of memory");
@@ -123,8 +123,8 @@ dump(int debug)
     size_t n;
     FILE *file = open_memstream(&text, &n);
 
-    if (!file || cpprof_profile_write(cpprof_lookup("goroutine"),
-                                      cpprof_file_writer(file), &options,
+    if (!file || cpprof_profile_write(cpprof_profile_lookup("goroutine"),
+                                      cpprof_writer_to_stream(file), &options,
                                       &error) != CPPROF_OK)
         bail("%s", error.text);
     fclose(file);
@@ -168,7 +168,7 @@ main(void)
                            &schedulers[i]))
             bail("pthread_create");
     }
-    if (cpprof_start_wall_profile(writer, NULL, NULL) != CPPROF_OK)
+    if (cpprof_wall_start(writer, NULL, NULL) != CPPROF_OK)
         bail("no wall profile");
     for (i = 0; i < DUMPS; i++) {
         char *text = dump((int)(i % 3));
@@ -181,7 +181,7 @@ main(void)
                 n_threads != THREADS + 1;
         free(text);
     }
-    check(cpprof_stop_wall_profile(NULL) == CPPROF_OK && n_bytes,
+    check(cpprof_wall_stop(NULL) == CPPROF_OK && n_bytes,
           "a wall profile beside it is written");
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (i = 0; i < THREADS; i++)

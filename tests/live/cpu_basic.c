@@ -145,7 +145,7 @@ test_second_start(void)
     struct profile *p;
 
     session_start(0);
-    check_equal(cpprof_start_cpu_profile(writer, &options, &error), CPPROF_BUSY,
+    check_equal(cpprof_cpu_start(writer, &options, &error), CPPROF_BUSY,
                 "a second start is refused as busy");
     check_text(error.text, "cpu profiling already in use", "with Go's words");
     check_equal(n_closed, 1, "the refused writer is closed once");
@@ -161,9 +161,9 @@ test_stop_when_off(void)
 {
     struct cpprof_error error = {0};
 
-    check_equal(cpprof_stop_cpu_profile(&error), CPPROF_OK,
+    check_equal(cpprof_cpu_stop(&error), CPPROF_OK,
                 "stop without start is harmless");
-    check_equal(cpprof_stop_cpu_profile(NULL), CPPROF_OK, "and again");
+    check_equal(cpprof_cpu_stop(NULL), CPPROF_OK, "and again");
 }
 
 static void
@@ -213,9 +213,9 @@ expect_invalid(const struct cpprof_cpu_options *options, const char *name)
     struct cpprof_writer writer = {count_write, count_close, NULL};
     struct cpprof_error error = {0};
 
-    if (!check_equal(cpprof_start_cpu_profile(writer, options, &error),
-                     CPPROF_INVALID, name))
-        cpprof_stop_cpu_profile(NULL);
+    if (!check_equal(cpprof_cpu_start(writer, options, &error), CPPROF_INVALID,
+                     name))
+        cpprof_cpu_stop(NULL);
     else if (!error.text[0] || strchr(error.text, '\n'))
         check(false, "the reason is one line");
 }
@@ -253,13 +253,13 @@ test_option_sizes(void)
 
     shorter.size = offsetof(struct cpprof_cpu_options, max_depth);
     shorter.max_depth = 5000;
-    check_equal(cpprof_start_cpu_profile(writer, &shorter, NULL), CPPROF_OK,
+    check_equal(cpprof_cpu_start(writer, &shorter, NULL), CPPROF_OK,
                 "a shorter struct gets defaults for the rest");
-    cpprof_stop_cpu_profile(NULL);
+    cpprof_cpu_stop(NULL);
     longer.options.size = sizeof longer;
-    check_equal(cpprof_start_cpu_profile(writer, &longer.options, NULL),
-                CPPROF_OK, "a longer struct with a zero tail is taken");
-    cpprof_stop_cpu_profile(NULL);
+    check_equal(cpprof_cpu_start(writer, &longer.options, NULL), CPPROF_OK,
+                "a longer struct with a zero tail is taken");
+    cpprof_cpu_stop(NULL);
     longer.tail[31] = 1;
     expect_invalid(&longer.options, "a longer struct with more in it is not");
 }

@@ -39,7 +39,7 @@ start_collecting(void)
     struct cpprof_error error = {0};
 
     n_collected = 0;
-    if (cpprof_start_cpu_profile(writer, &options, &error))
+    if (cpprof_cpu_start(writer, &options, &error))
         bail("start: %s", error.text);
 }
 
@@ -50,7 +50,7 @@ stop_collecting(void)
     struct profile *p;
     char why[256];
 
-    if (cpprof_stop_cpu_profile(&error))
+    if (cpprof_cpu_stop(&error))
         bail("stop: %s", error.text);
     p = profile_unpack(collected, n_collected, why, sizeof why);
     if (!p)
@@ -119,8 +119,8 @@ test_own_files_untouched(void)
     int i;
 
     snprintf(path, sizeof path, "%s", scratch_path("profile.pb.gz"));
-    if (cpprof_path_writer(path, &writer, &error) ||
-        cpprof_start_cpu_profile(writer, &options, &error))
+    if (cpprof_writer_to_path(path, &writer, &error) ||
+        cpprof_cpu_start(writer, &options, &error))
         bail("%s", error.text);
     hog_one(50 * MS);
     close_by_range();
@@ -129,7 +129,7 @@ test_own_files_untouched(void)
         fds[i] = open(scratch_path(name), O_RDWR | O_CREAT, 0600);
     }
     hog_one(100 * MS);
-    if (cpprof_stop_cpu_profile(&error) == CPPROF_OK) {
+    if (cpprof_cpu_stop(&error) == CPPROF_OK) {
         p = profile_read(path, why, sizeof why);
         if (!check(p != NULL, "a stop that says it is fine wrote a whole file"))
             note("%s", why);

@@ -39,10 +39,10 @@ labelled(void *text)
     struct cpprof_labels *set = label_set("worker", text);
     pthread_t child;
 
-    cpprof_set_thread_labels(set);
+    cpprof_labels_set_current(set);
     hog_one(200 * MS);
     pthread_create(&child, NULL, inherits, NULL);
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     cpprof_labels_free(set);
     pthread_join(child, NULL);
     hog_four(200 * MS);
@@ -113,12 +113,12 @@ test_no_labels(void)
     struct cpprof_cpu_options options = session_options(0);
     struct profile *p;
 
-    options.flags = CPPROF_CPU_NO_LABELS;
+    options.flags = CPPROF_FLAG_NO_LABELS;
     session_start_with(&options);
     work(0);
     p = session_stop();
     check_equal(cpu_in(p, "hog_one", true), 0,
-                "CPPROF_CPU_NO_LABELS leaves them out");
+                "CPPROF_FLAG_NO_LABELS leaves them out");
     check_at_least((double)cpu_in(p, "hog_one", false), 0.35e9,
                    "and nothing else");
     profile_free(p);

@@ -126,7 +126,7 @@ child_burns(void)
 {
     hog_two(300 * MS);
     /* Harmless here: the session is the parent's. */
-    if (cpprof_stop_cpu_profile(NULL) != CPPROF_OK)
+    if (cpprof_cpu_stop(NULL) != CPPROF_OK)
         _exit(1);
     _exit(0);
 }
@@ -238,7 +238,7 @@ exec_while_profiled(bool blocked)
 
     signal(SIGPROF, SIG_DFL);
     stop_hogs = 0;
-    if (cpprof_start_cpu_profile(cpprof_fd_writer(-1), &options, NULL))
+    if (cpprof_cpu_start(cpprof_writer_to_fd(-1), &options, NULL))
         _exit(8);
     pthread_create(&hog, NULL, background_hog, NULL);
     if (blocked)

@@ -69,13 +69,13 @@ round_of(struct racer *r, int i)
     struct cpprof_error error = {0};
 
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    r->status[i] = cpprof_start_cpu_profile(writer, &options, &error);
+    r->status[i] = cpprof_cpu_start(writer, &options, &error);
     if (r->status[i] == CPPROF_OK)
         r->n_started++;
     else if (strcmp(error.text, "cpu profiling already in use") != 0)
         r->n_wrong_text++;
     hog_one(1 * MS);
-    r->n_stop_failed += cpprof_stop_cpu_profile(NULL) != CPPROF_OK;
+    r->n_stop_failed += cpprof_cpu_stop(NULL) != CPPROF_OK;
 }
 
 static void *
@@ -172,7 +172,7 @@ heckle(void *arg)
         struct cpprof_writer writer = {memory_write, memory_close, m};
         struct cpprof_cpu_options options = session_options(0);
 
-        if (cpprof_start_cpu_profile(writer, &options, NULL) != CPPROF_BUSY)
+        if (cpprof_cpu_start(writer, &options, NULL) != CPPROF_BUSY)
             __atomic_fetch_add(&n_overlaps, 1, __ATOMIC_RELAXED);
     }
     return NULL;

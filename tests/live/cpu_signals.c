@@ -153,11 +153,11 @@ profile_and_stray(void)
 
     signal(SIGPROF, SIG_DFL);
     for (i = 0; i < 20; i++) {
-        if (cpprof_start_cpu_profile(cpprof_fd_writer(STDERR_FILENO + 100),
-                                     &options, NULL))
+        if (cpprof_cpu_start(cpprof_writer_to_fd(STDERR_FILENO + 100), &options,
+                             NULL))
             _exit(3);
         hog_one(5 * MS);
-        cpprof_stop_cpu_profile(NULL);
+        cpprof_cpu_stop(NULL);
         hog_one(5 * MS);
     }
 }
@@ -173,12 +173,12 @@ pending_after_stop(void)
     signal(SIGPROF, SIG_DFL);
     sigemptyset(&prof);
     sigaddset(&prof, SIGPROF);
-    if (cpprof_start_cpu_profile(cpprof_fd_writer(STDERR_FILENO + 100),
-                                 &options, NULL))
+    if (cpprof_cpu_start(cpprof_writer_to_fd(STDERR_FILENO + 100), &options,
+                         NULL))
         _exit(3);
     pthread_sigmask(SIG_BLOCK, &prof, NULL);
     hog_one(50 * MS);
-    cpprof_stop_cpu_profile(NULL);
+    cpprof_cpu_stop(NULL);
     pthread_sigmask(SIG_UNBLOCK, &prof, NULL);
     hog_one(5 * MS);
 }

@@ -322,7 +322,7 @@ survivor(void *path)
 
     usleep(50000);
     hog_two(400 * MS);
-    if (cpprof_stop_cpu_profile(&error)) {
+    if (cpprof_cpu_stop(&error)) {
         note("stop: %s", error.text);
         _exit(1);
     }
@@ -336,8 +336,8 @@ child_without_main(const char *path)
     struct cpprof_writer writer;
     pthread_t thread;
 
-    if (cpprof_path_writer(path, &writer, NULL) ||
-        cpprof_start_cpu_profile(writer, &options, NULL))
+    if (cpprof_writer_to_path(path, &writer, NULL) ||
+        cpprof_cpu_start(writer, &options, NULL))
         _exit(2);
     pthread_create(&thread, NULL, survivor, NULL);
     hog_one(100 * MS);

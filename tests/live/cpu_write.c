@@ -23,11 +23,11 @@ profile_into(struct cpprof_writer writer, struct cpprof_error *error)
     enum cpprof_status status;
 
     memset(error, 0, sizeof *error);
-    status = cpprof_start_cpu_profile(writer, &options, error);
+    status = cpprof_cpu_start(writer, &options, error);
     if (status)
         bail("start: %s", error->text);
     hog_one(60 * MS);
-    return cpprof_stop_cpu_profile(error);
+    return cpprof_cpu_stop(error);
 }
 
 static void
@@ -39,15 +39,15 @@ test_device_full(void)
 
     if (fd < 0)
         bail("/dev/full: %s", strerror(errno));
-    check_equal(profile_into(cpprof_fd_writer(fd), &error), CPPROF_SYSTEM,
+    check_equal(profile_into(cpprof_writer_to_fd(fd), &error), CPPROF_SYSTEM,
                 "a full device is an error of stop");
     check_equal(error.sys, ENOSPC, "with its errno");
     check_has(error.text, "No space left on device", "and its text");
     check(fcntl(fd, F_GETFD) >= 0, "the descriptor stays open");
     close(fd);
     file = fopen("/dev/full", "w");
-    check_equal(profile_into(cpprof_file_writer(file), &error), CPPROF_SYSTEM,
-                "so with a stream");
+    check_equal(profile_into(cpprof_writer_to_stream(file), &error),
+                CPPROF_SYSTEM, "so with a stream");
     check_equal(error.sys, ENOSPC, "with its errno");
     fclose(file);
 }
@@ -59,7 +59,7 @@ test_closed_descriptor(void)
     int fd = open("/dev/null", O_WRONLY);
 
     close(fd);
-    check_equal(profile_into(cpprof_fd_writer(fd), &error), CPPROF_SYSTEM,
+    check_equal(profile_into(cpprof_writer_to_fd(fd), &error), CPPROF_SYSTEM,
                 "a closed descriptor is an error of stop");
     check_equal(error.sys, EBADF, "with its errno");
 }
@@ -154,12 +154,12 @@ test_path(void)
     struct profile *p;
 
     check_equal(count_files(scratch()), 0, "nothing is there at first");
-    if (cpprof_path_writer(path, &writer, &error) ||
-        cpprof_start_cpu_profile(writer, &options, &error))
+    if (cpprof_writer_to_path(path, &writer, &error) ||
+        cpprof_cpu_start(writer, &options, &error))
         bail("%s", error.text);
     hog_one(60 * MS);
     check(access(path, F_OK) != 0, "while it runs the file is not there");
-    check_equal(cpprof_stop_cpu_profile(&error), CPPROF_OK, "stop is fine");
+    check_equal(cpprof_cpu_stop(&error), CPPROF_OK, "stop is fine");
     check_equal(count_files(scratch()), 1, "then it is, and nothing else");
     p = profile_load(path);
     check(p->n_samples > 0, "and it is whole");
@@ -175,7 +175,7 @@ test_path_that_fails(void)
     struct cpprof_error error = {0};
     struct cpprof_writer writer;
 
-    check_equal(cpprof_path_writer(path, &writer, &error), CPPROF_SYSTEM,
+    check_equal(cpprof_writer_to_path(path, &writer, &error), CPPROF_SYSTEM,
                 "a file that cannot be made is known before the start");
     check_equal(error.sys, ENOENT, "with its errno");
     check_has(error.text, "missing/cpu.pb.gz", "and its path");
@@ -191,10 +191,10 @@ test_refused_start(void)
     struct cpprof_writer writer;
 
     options.rate_hz = 1000000;
-    if (cpprof_path_writer(path, &writer, &error))
+    if (cpprof_writer_to_path(path, &writer, &error))
         bail("%s", error.text);
-    check_equal(cpprof_start_cpu_profile(writer, &options, &error),
-                CPPROF_INVALID, "a start that is refused");
+    check_equal(cpprof_cpu_start(writer, &options, &error), CPPROF_INVALID,
+                "a start that is refused");
     check_equal(count_files(scratch()), 0, "leaves no file behind");
 }
 

@@ -42,7 +42,7 @@ write_profile(const char *name, int debug)
     if (!memory.file)
         bail("no memory");
     if (cpprof_profile_write(
-            cpprof_lookup(name),
+            cpprof_profile_lookup(name),
             (struct cpprof_writer){memory_write, memory_close, &memory},
             &options, &error))
         bail("%s: %s", name, error.text);

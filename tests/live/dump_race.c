@@ -27,12 +27,12 @@ worker(void *arg)
     volatile uint64_t seed = 1;
 
     while (!atomic_load(&enough)) {
-        cpprof_set_thread_labels(sets[i++ % 2]);
+        cpprof_labels_set_current(sets[i++ % 2]);
         seed = churn(seed);
         if (i % 64 == 0)
             usleep(500);
     }
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     return arg;
 }
 
@@ -81,11 +81,11 @@ waller(void *arg)
                                                         CPPROF_SYMBOLIZE_NONE};
         struct cpprof_writer writer;
 
-        if (cpprof_path_writer("/dev/null", &writer, NULL) ||
-            cpprof_start_wall_profile(writer, &options, NULL))
+        if (cpprof_writer_to_path("/dev/null", &writer, NULL) ||
+            cpprof_wall_start(writer, &options, NULL))
             bail("wall profile");
         usleep(50000);
-        if (cpprof_stop_wall_profile(NULL))
+        if (cpprof_wall_stop(NULL))
             bail("wall profile");
         atomic_fetch_add(&n_walls, 1);
     }
@@ -101,8 +101,8 @@ main(void)
     pthread_t threads[N];
     int i, status, failed = 0;
 
-    sets[0] = cpprof_labels("set", "0", NULL);
-    sets[1] = cpprof_labels("set", "1", NULL);
+    sets[0] = cpprof_labels_new("set", "0", NULL);
+    sets[1] = cpprof_labels_new("set", "1", NULL);
     for (i = 0; i < N; i++)
         if (pthread_create(&threads[i], NULL, roles[i], NULL))
             bail("pthread_create");

@@ -74,8 +74,8 @@ everybody_is_counted_once(void)
     check_text(p->types[0].unit, "count", "its_unit");
     check_text(p->period_type.type, "goroutine", "the_period_type");
     check_equal(p->period, 1, "the_period");
-    check_equal((int64_t)cpprof_profile_count(cpprof_lookup("threads")), 21,
-                "count_without_a_profile_is_the_same");
+    check_equal((int64_t)cpprof_profile_count(cpprof_profile_lookup("threads")),
+                21, "count_without_a_profile_is_the_same");
     profile_free(p);
     crowd_end(&crowd);
     check_equal(count_now("threads", "stayer"), 0, "ended_threads_are_not");
@@ -86,7 +86,7 @@ static struct cpprof_labels *red;
 NOINLINE static void *
 labelled(void *arg)
 {
-    cpprof_set_thread_labels(red);
+    cpprof_labels_set_current(red);
     crowd_wait();
     return arg;
 }
@@ -98,7 +98,7 @@ labels_are_in_it(void)
     char *text;
     int i;
 
-    red = cpprof_labels("color", "red", NULL);
+    red = cpprof_labels_new("color", "red", NULL);
     crowd = crowd_make(3, labelled);
     text = dump_text("goroutine", 1);
     /* Some may still be on their way into the wait. */
@@ -123,13 +123,13 @@ dump_beside_the_wall_profile(void)
     struct profile *p;
     int n;
 
-    if (cpprof_path_writer("/dev/null", &wall, NULL) ||
-        cpprof_start_wall_profile(wall, NULL, NULL))
+    if (cpprof_writer_to_path("/dev/null", &wall, NULL) ||
+        cpprof_wall_start(wall, NULL, NULL))
         bail("cannot start");
     p = dump_take("goroutine");
     n = (int)dump_count(p, NULL);
     profile_free(p);
-    cpprof_stop_wall_profile(NULL);
+    cpprof_wall_stop(NULL);
     return n;
 }
 
@@ -140,16 +140,17 @@ our_own_threads_are_not(void)
     struct crowd crowd = crowd_make(2, stayer);
     int i, n_wrong = 0, n_counted = 0;
 
-    if (cpprof_path_writer("/dev/null", &cpu, NULL) ||
-        cpprof_start_cpu_profile(cpu, NULL, NULL))
+    if (cpprof_writer_to_path("/dev/null", &cpu, NULL) ||
+        cpprof_cpu_start(cpu, NULL, NULL))
         bail("cannot start");
     for (i = 0; i < 50; i++) {
         n_wrong += dump_beside_the_wall_profile() != 3;
-        n_counted += cpprof_profile_count(cpprof_lookup("goroutine")) != 3;
+        n_counted +=
+            cpprof_profile_count(cpprof_profile_lookup("goroutine")) != 3;
     }
     check_equal(n_wrong, 0, "threads_of_the_profiler_are_left_out");
     check_equal(n_counted, 0, "and_are_not_counted");
-    cpprof_stop_cpu_profile(NULL);
+    cpprof_cpu_stop(NULL);
     crowd_end(&crowd);
 }
 

@@ -32,7 +32,7 @@ heap_heading(void)
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
     n_text = 0;
     memset(text, 0, sizeof text);
-    if (cpprof_write_heap_profile(writer, &options, &error))
+    if (cpprof_heap_write(writer, &options, &error))
         bail("%s", error.text);
     if (sscanf(text, "heap profile: %lld: %lld [%lld: %lld]", &h.inuse_objects,
                &h.inuse_bytes, &h.alloc_objects, &h.alloc_bytes) != 4)

@@ -147,7 +147,7 @@ test_rate_after_refusals(void)
     size_t i, n_before;
     void *blocks[100];
 
-    cpprof_set_heap_rate(1000);
+    cpprof_heap_set_rate(1000);
     for (i = 0; i < 40; i++)
         if (malloc(((size_t)1 << 63) + (i << 57)))
             abort();
@@ -156,7 +156,7 @@ test_rate_after_refusals(void)
         blocks[i] = malloc(100000);
     check_equal((int64_t)heap_n_live(), (int64_t)n_before + 100,
                 "impossible sizes do not move the next sample away");
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     for (i = 0; i < 100; i++)
         free(blocks[i]);
 }
@@ -408,7 +408,7 @@ main(int argc, char **argv)
     if (!heap_is_on(argc, argv))
         return check_skip_all("that allocator is not installed");
     test_before_our_constructor();
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     test_realloc();
     test_refusals();
     test_rate_after_refusals();

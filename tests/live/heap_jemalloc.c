@@ -51,7 +51,7 @@ inside(void)
     int64_t before;
     int i;
 
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     note("with jemalloc"); /* and stdio has its buffer */
     heap_heading();
     before = heap_heading().inuse_bytes;

@@ -262,7 +262,7 @@ test_exception()
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
     for (i = 0; i < 3; i++) {
         try {
-            cpprof_write_heap_profile(writer(throw_it), &options, nullptr);
+            cpprof_heap_write(writer(throw_it), &options, nullptr);
         } catch (const std::runtime_error &) {
             caught = true;
         }
@@ -291,7 +291,7 @@ end_in_writer(void *)
     options.size = sizeof options;
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
     pthread_setspecific(key, &key);
-    cpprof_write_heap_profile(writer(cancel_it), &options, nullptr);
+    cpprof_heap_write(writer(cancel_it), &options, nullptr);
     return nullptr;
 }
 
@@ -316,7 +316,7 @@ main(int argc, char **argv)
 
     if (!heap_is_on(argc, argv))
         return check_skip_all("that allocator is not installed");
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     check(is_sampled(100), "a block is sampled");
     test_exception();
     test_thread_end();

@@ -223,10 +223,11 @@ main(void)
 
     if (!cpprof__heap.head)
         return check_skip_all("the heap's tables are not made");
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     test_off();
-    check_equal(cpprof_heap_mmap(&heap, NULL), CPPROF_OK, "it can be had");
-    cpprof_heap_mmap(&again, NULL);
+    check_equal(cpprof_heap_follow_mmap(&heap, NULL), CPPROF_OK,
+                "it can be had");
+    cpprof_heap_follow_mmap(&again, NULL);
     check(again == heap, "and is one heap");
     test_parts();
     test_over();

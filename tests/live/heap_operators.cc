@@ -100,7 +100,7 @@ check_form(const form &f)
     int64_t before;
     void *p;
 
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     n_before = heap_n_sampled();
     p = f.get(640);
     n_there = heap_entries_of(p, &bytes);
@@ -111,7 +111,7 @@ check_form(const form &f)
     if (n_there != 1 || n_gone != 0 || n_before != 1)
         note("%zu entries of %zu bytes, then %zu; sampled %llu times", n_there,
              bytes, n_gone, (unsigned long long)n_before);
-    cpprof_set_heap_rate((int64_t)1 << 40);
+    cpprof_heap_set_rate((int64_t)1 << 40);
     std::free(std::malloc(1)); // the new rate begins
     before = cpprof__hook_self.left;
     f.put(f.get(640), 640);
@@ -128,9 +128,9 @@ check_off(const form &f)
     std::uint64_t n_before;
     void *sampled, *other;
 
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     sampled = f.get(640);
-    cpprof_set_heap_rate(0);
+    cpprof_heap_set_rate(0);
     n_before = heap_n_sampled();
     other = f.get(640);
     check(heap_n_sampled() == n_before && !heap_entries_of(other, &bytes),
@@ -197,7 +197,7 @@ test_containers()
 {
     std::size_t before, during;
 
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     before = heap_n_live();
     {
         std::map<int, std::string> m;
@@ -224,7 +224,7 @@ main(int argc, char **argv)
     if (argc > 1) // mimalloc: when it was compiled as C
         cannot_throw = std::string(argv[1]) == "mimalloc" ||
                        std::string(argv[1]) == "asan";
-    cpprof_set_heap_rate(512 << 10);
+    cpprof_heap_set_rate(512 << 10);
     test_exceptions("first calls fail");
     for (const form &f : forms)
         check_form(f);
@@ -232,7 +232,7 @@ main(int argc, char **argv)
         check_off(f);
     for (const form &f : forms)
         check_form(f);
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     test_exceptions("sampled calls fail");
     test_containers();
     return check_done();

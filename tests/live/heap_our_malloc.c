@@ -17,7 +17,7 @@ main(void)
     struct cpprof_writer writer = {drop, NULL, NULL};
     struct cpprof_error error = {0};
 
-    if (cpprof_write_heap_profile(writer, NULL, &error))
+    if (cpprof_heap_write(writer, NULL, &error))
         printf("%d %s\n", (int)error.status, error.text);
     else
         printf("0 written\n");

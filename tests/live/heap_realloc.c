@@ -26,7 +26,7 @@ main(void)
     double before = (double)heap_heading().alloc_objects, got;
     int i;
 
-    cpprof_set_heap_rate(RATE);
+    cpprof_heap_set_rate(RATE);
     for (i = 0; i < N; i++)
         free(realloc(malloc(BYTES / 1000), BYTES));
     got = (double)heap_heading().alloc_objects - before;

@@ -233,7 +233,7 @@ heap_profile(void)
     struct memory memory;
     char why[200];
 
-    if (cpprof_write_heap_profile(memory_writer(&memory), &options, &error))
+    if (cpprof_heap_write(memory_writer(&memory), &options, &error))
         bail("write: %s", error.text);
     profile = profile_unpack(memory.data, memory.n, why, sizeof why);
     if (!profile)
@@ -408,7 +408,7 @@ by_record(void)
 NOINLINE static void
 by_wait(void)
 {
-    cpprof_block_event(1000000, 0);
+    cpprof_block_add(1000000, 0);
     STAY;
 }
 
@@ -432,9 +432,9 @@ test_not_at_rest(void)
                 "and its stack is as it was");
     check_not_at_rest(by_record, "so is one of an allocator of the program");
     cpprof_heap_release(&a_number);
-    cpprof_set_block_rate(1);
+    cpprof_block_set_rate(1);
     check_not_at_rest(by_wait, "so is a wait");
-    cpprof_set_block_rate(0);
+    cpprof_block_set_rate(0);
 }
 
 /* ---- other profiles --------------------------------------------------- */
@@ -497,8 +497,8 @@ has(const char *name, const char *stack)
     char why[200];
     size_t i;
 
-    if (cpprof_profile_write(cpprof_lookup(name), memory_writer(&memory),
-                             &options, &error))
+    if (cpprof_profile_write(cpprof_profile_lookup(name),
+                             memory_writer(&memory), &options, &error))
         bail("write: %s", error.text);
     profile = profile_unpack(memory.data, memory.n, why, sizeof why);
     if (!profile)
@@ -581,7 +581,7 @@ test_text(void)
     struct memory memory;
     char *text;
 
-    if (cpprof_write_heap_profile(memory_writer(&memory), &options, NULL))
+    if (cpprof_heap_write(memory_writer(&memory), &options, NULL))
         bail("write");
     text = calloc(1, memory.n + 1);
     if (!text)
@@ -598,7 +598,7 @@ main(int argc, char **argv)
 {
     if (!heap_is_on(argc, argv))
         return check_skip_all("this allocator is not installed");
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     run_loop(by_malloc, 1);
     free(kept);
     check_equal(bytes_in("by_malloc;run_loop;main"), 1 * KIB,

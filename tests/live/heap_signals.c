@@ -174,7 +174,7 @@ main(int argc, char **argv)
     if (!heap_is_on(argc, argv))
         return check_skip_all("that allocator is not installed");
     dl_iterate_phdr(find_text, NULL);
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     test_small_stack();
     test_between_instructions();
     return check_done();

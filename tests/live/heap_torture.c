@@ -493,7 +493,7 @@ main(int argc, char **argv)
     for (i = 0; i < N_THREADS; i++)
         workers[i].random = 88172645463325252u + i * 7919;
     note("glibc underneath: %d, pvalloc: %d", is_glibc, has_pvalloc);
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     one_round(seconds / 2); /* what libc keeps for good is there afterwards */
     release_all();
     before = heap_n_live();

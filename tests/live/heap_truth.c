@@ -19,7 +19,7 @@
 #include "tap.h"
 
 #include <cpprof/heap.h>
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 #include <math.h>
 #include <pthread.h>
@@ -33,18 +33,18 @@ static const char *const value_names[N_VALUES] = {
 
 /* --- reading what was written --------------------------------------------- */
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 profile_of(const struct cpprof_heap *heap, enum cpprof_symbolize symbolize)
 {
     struct cpprof_heap_options options = {
         .size = sizeof options, .symbolize = symbolize, .heap = heap};
     struct memory memory;
-    struct cpprof_pprof *profile;
+    struct pprof_profile *profile;
     struct cpprof_error error;
 
-    if (cpprof_write_heap_profile(memory_writer(&memory), &options, &error))
+    if (cpprof_heap_write(memory_writer(&memory), &options, &error))
         bail("write: %s", error.text);
-    if (cpprof_pprof_read_data(memory.data, memory.n, NULL, &profile, &error))
+    if (pprof_read_data(memory.data, memory.n, NULL, &profile, &error))
         bail("read: %s", error.text);
     free(memory.data);
     return profile;
@@ -52,31 +52,31 @@ profile_of(const struct cpprof_heap *heap, enum cpprof_symbolize symbolize)
 
 /* The size of the objects of a sample. */
 static int64_t
-object_bytes(const struct cpprof_pprof *p, const struct cpprof_pprof_sample *s)
+object_bytes(const struct pprof_profile *p, const struct pprof_sample *s)
 {
     size_t i;
 
     for (i = 0; i < s->n_labels; i++)
-        if (!strcmp(cpprof_pprof_text(p, s->labels[i].key, NULL), "bytes"))
+        if (!strcmp(pprof_text(p, s->labels[i].key, NULL), "bytes"))
             return s->labels[i].num;
     return 0;
 }
 
 /* Is a function of this name in the stack? */
 static bool
-is_in(const struct cpprof_pprof *p, const struct cpprof_pprof_sample *s,
+is_in(const struct pprof_profile *p, const struct pprof_sample *s,
       const char *name)
 {
-    const struct cpprof_pprof_location *locations = cpprof_pprof_locations(p);
-    const struct cpprof_pprof_line *lines = cpprof_pprof_lines(p);
-    const struct cpprof_pprof_function *functions = cpprof_pprof_functions(p);
+    const struct pprof_location *locations = pprof_locations(p);
+    const struct pprof_line *lines = pprof_lines(p);
+    const struct pprof_function *functions = pprof_functions(p);
     size_t i, k;
 
     for (i = 0; i < s->n_locations; i++) {
-        const struct cpprof_pprof_location *l = &locations[s->locations[i]];
+        const struct pprof_location *l = &locations[s->locations[i]];
 
         for (k = 0; k < l->n_lines; k++)
-            if (!strcmp(cpprof_pprof_text(
+            if (!strcmp(pprof_text(
                             p,
                             functions[lines[l->first_line + k].function].name,
                             NULL),
@@ -92,14 +92,14 @@ static size_t
 sums_of(const struct cpprof_heap *heap, const char *function,
         int64_t values[N_VALUES])
 {
-    struct cpprof_pprof *p = profile_of(
+    struct pprof_profile *p = profile_of(
         heap, function ? CPPROF_SYMBOLIZE_FUNCTIONS : CPPROF_SYMBOLIZE_NONE);
-    size_t n = cpprof_pprof_info(p).n_samples, i, seen = 0;
+    size_t n = pprof_info(p).n_samples, i, seen = 0;
     int k;
 
     memset(values, 0, N_VALUES * sizeof *values);
     for (i = 0; i < n; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+        struct pprof_sample s = pprof_sample(p, i);
 
         if (function && !is_in(p, &s, function))
             continue;
@@ -107,7 +107,7 @@ sums_of(const struct cpprof_heap *heap, const char *function,
         for (k = 0; k < N_VALUES; k++)
             values[k] += s.values[k];
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return seen;
 }
 
@@ -263,13 +263,13 @@ end_run(const struct plan *plan, uint64_t n)
 static void
 seen(const struct plan *plan, struct counts *said)
 {
-    struct cpprof_pprof *p = profile_of(plan->heap, CPPROF_SYMBOLIZE_NONE);
-    size_t n = cpprof_pprof_info(p).n_samples, i, k;
+    struct pprof_profile *p = profile_of(plan->heap, CPPROF_SYMBOLIZE_NONE);
+    size_t n = pprof_info(p).n_samples, i, k;
     int v;
 
     memset(said, 0, sizeof *said);
     for (i = 0; i < n; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+        struct pprof_sample s = pprof_sample(p, i);
         int64_t bytes = object_bytes(p, &s);
 
         for (k = 0; k < N_SIZES && (int64_t)sizes[k] != bytes; k++)
@@ -279,7 +279,7 @@ seen(const struct plan *plan, struct counts *said)
         for (v = 0; v < N_VALUES; v++)
             said->values[k][v] += (double)s.values[v];
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* --- estimates ------------------------------------------------------------ */
@@ -398,7 +398,7 @@ estimates(struct plan *plan, const char *name)
 
     if (cpprof_heap_new(name, &plan->heap, &error))
         bail("heap_new: %s", error.text);
-    cpprof_set_heap_rate(plan->rate);
+    cpprof_heap_set_rate(plan->rate);
     memset(&tally, 0, sizeof tally);
     memset(&before, 0, sizeof before);
     for (i = 0; i < N_RUNS; i++) {
@@ -523,7 +523,7 @@ everything_is_exact(void)
 {
     int64_t values[N_VALUES], bytes, n;
 
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     churn_threads(400000);
     n = slots_in_use(&bytes);
     sums_of(NULL, "churn", values);
@@ -531,7 +531,7 @@ everything_is_exact(void)
     check_equal(values[INUSE_SPACE], bytes, "at rate 1 bytes in use are exact");
     check_at_least((double)values[ALLOC_OBJECTS], 200000,
                    "at rate 1 every allocation is counted");
-    cpprof_set_heap_rate(0);
+    cpprof_heap_set_rate(0);
     empty_slots();
     sums_of(NULL, "churn", values);
     check_equal(values[INUSE_OBJECTS], 0,
@@ -544,7 +544,7 @@ nothing_drifts(int64_t rate, uint64_t n_operations)
     int64_t values[N_VALUES], before[N_VALUES], bytes;
 
     sums_of(NULL, "churn", before);
-    cpprof_set_heap_rate(rate);
+    cpprof_heap_set_rate(rate);
     churn_threads(n_operations);
     sums_of(NULL, "churn", values);
     slots_in_use(&bytes);

@@ -38,11 +38,11 @@ requests(void *arg)
         struct cpprof_labels *set;
 
         snprintf(number, sizeof number, "%d", (int)(i % 1000));
-        set = cpprof_labels("request", number, "same", number, NULL);
-        cpprof_do(set, serve, &seed);
-        cpprof_set_thread_labels(set);
+        set = cpprof_labels_new("request", number, "same", number, NULL);
+        cpprof_labels_do(set, serve, &seed);
+        cpprof_labels_set_current(set);
         serve(&seed);
-        cpprof_set_thread_labels(NULL);
+        cpprof_labels_set_current(NULL);
         cpprof_labels_free(set);
     }
     return NULL;
@@ -63,13 +63,13 @@ parents(void *arg)
 {
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         struct cpprof_labels *set =
-            cpprof_labels("request", "7", "same", "7", NULL);
+            cpprof_labels_new("request", "7", "same", "7", NULL);
         pthread_t thread;
         bool made;
 
-        cpprof_set_thread_labels(set);
+        cpprof_labels_set_current(set);
         made = !pthread_create(&thread, NULL, child, arg);
-        cpprof_set_thread_labels(NULL);
+        cpprof_labels_set_current(NULL);
         cpprof_labels_free(set);
         if (made)
             pthread_join(thread, NULL);
@@ -130,6 +130,6 @@ main(int argc, char **argv)
     check_at_most((double)mallinfo2().uordblks, (double)before + (4 << 20),
                   "no set is kept");
     work(SECOND / 4);
-    check(!cpprof_thread_labels(), "without a session, too");
+    check(!cpprof_labels_current(), "without a session, too");
     return check_done();
 }

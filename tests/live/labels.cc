@@ -17,7 +17,7 @@ extern "C" {
 static const char *
 value_of(const char *key)
 {
-    const cpprof_label *l = cpprof_labels_find(cpprof_thread_labels(), key);
+    const cpprof_label *l = cpprof_labels_find(cpprof_labels_current(), key);
 
     return l && l->str ? l->str : "";
 }
@@ -45,7 +45,7 @@ do_inner(void *arg)
     two *t = static_cast<two *>(arg);
 
     t->was_right = is("a", "1");
-    cpprof_do(t->inner, fail, nullptr);
+    cpprof_labels_do(t->inner, fail, nullptr);
 }
 
 static void
@@ -56,22 +56,23 @@ test_exceptions()
     bool caught = false;
 
     try {
-        cpprof_do(outer.get(), do_inner, &t);
+        cpprof_labels_do(outer.get(), do_inner, &t);
     } catch (const std::runtime_error &) {
         caught = true;
     }
-    check(caught && t.was_right, "an exception goes through cpprof_do()");
-    check(!cpprof_thread_labels(), "which takes its labels off");
+    check(caught && t.was_right,
+          "an exception goes through cpprof_labels_do()");
+    check(!cpprof_labels_current(), "which takes its labels off");
     {
         cpprof::labels_scope scope{{"here", "1"}};
 
         try {
-            cpprof_do(inner.get(), fail, nullptr);
+            cpprof_labels_do(inner.get(), fail, nullptr);
         } catch (const std::runtime_error &) {
             check(is("here", "1") && is("b", ""), "and puts those before back");
         }
     }
-    check(!cpprof_thread_labels(), "a scope ends with its block");
+    check(!cpprof_labels_current(), "a scope ends with its block");
 }
 
 static void
@@ -84,7 +85,7 @@ test_scopes()
     cpprof::labels_scope scope{{"route", path}, {"items", 3, "count"}};
     check(is("route", "/cart"), "a string is text");
     const cpprof_label *items =
-        cpprof_labels_find(cpprof_thread_labels(), "items");
+        cpprof_labels_find(cpprof_labels_current(), "items");
     check(items && items->num == 3 && !std::strcmp(items->unit, "count"),
           "a number has its unit");
     {
@@ -105,10 +106,10 @@ static void *
 child(void *)
 {
     inherited = is("maker", "me");
-    struct cpprof_labels *own = cpprof_labels("own", "1", nullptr);
-    const struct cpprof_labels *before = cpprof_set_thread_labels(own);
+    struct cpprof_labels *own = cpprof_labels_new("own", "1", nullptr);
+    const struct cpprof_labels *before = cpprof_labels_set_current(own);
     inherited = inherited && is("own", "1") && is("maker", "");
-    cpprof_set_thread_labels(before);
+    cpprof_labels_set_current(before);
     restored = is("maker", "me");
     cpprof_labels_free(own);
     return nullptr;
@@ -127,18 +128,18 @@ test_inheritance()
     thrd_t c11;
     int had = 0;
 
-    mine = cpprof_labels("maker", "me", nullptr);
-    cpprof_set_thread_labels(mine);
+    mine = cpprof_labels_new("maker", "me", nullptr);
+    cpprof_labels_set_current(mine);
     pthread_create(&thread, nullptr, child, nullptr);
     thrd_create(&c11, child_of_c11, nullptr);
-    cpprof_set_thread_labels(nullptr);
+    cpprof_labels_set_current(nullptr);
     cpprof_labels_free(mine); // the children have a hold of their own
     pthread_join(thread, nullptr);
     thrd_join(c11, &had);
     check(inherited, "a thread has the labels of its maker");
     check(had, "also one of C11");
     check(restored, "and can go back to them");
-    check(!cpprof_thread_labels(), "the maker took its own off");
+    check(!cpprof_labels_current(), "the maker took its own off");
 }
 
 // A key's destructor that is called after labels were restored.
@@ -163,7 +164,7 @@ exits_inside(void *)
     cpprof::labels set{{"x", "1"}};
 
     pthread_setspecific(key, &key);
-    cpprof_do(set.get(), leave, nullptr);
+    cpprof_labels_do(set.get(), leave, nullptr);
     return &key; // never
 }
 
@@ -180,7 +181,7 @@ is_cancelled(void *)
     cpprof::labels set{{"x", "1"}};
 
     pthread_setspecific(key, &key);
-    cpprof_do(set.get(), wait_for_ever, nullptr);
+    cpprof_labels_do(set.get(), wait_for_ever, nullptr);
     return &key;
 }
 
@@ -194,7 +195,7 @@ test_ends()
     pthread_create(&thread, nullptr, exits_inside, nullptr);
     pthread_join(thread, &result);
     check(!result && clean_at_exit,
-          "pthread_exit() goes through cpprof_do(), which restores");
+          "pthread_exit() goes through cpprof_labels_do(), which restores");
     clean_at_exit = false;
     pthread_create(&thread, nullptr, is_cancelled, nullptr);
     pthread_cancel(thread);

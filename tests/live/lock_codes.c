@@ -25,8 +25,8 @@
 static void
 profiles(bool on)
 {
-    cpprof_set_block_rate(on);
-    cpprof_set_mutex_fraction(on);
+    cpprof_block_set_rate(on);
+    cpprof_mutex_set_fraction(on);
 }
 
 static struct timespec

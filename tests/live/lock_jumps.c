@@ -232,8 +232,8 @@ main(void)
     action.sa_handler = wait_inside;
     action.sa_flags = SA_ONSTACK;
     sigaction(SIGUSR2, &action, NULL);
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     for (call = 0; call < LOCK_CALLS; call++)
         for (how = RETURNS; how <= IS_CANCELLED; how++)
             one_jumps_and_ends(call, (enum how)how);

@@ -235,7 +235,7 @@ n_waiting(void)
     FILE *file = open_memstream(&text, &n);
 
     if (!file || cpprof_profile_write(
-                     cpprof_lookup("goroutine"),
+                     cpprof_profile_lookup("goroutine"),
                      (struct cpprof_writer){memory_write, memory_close, file},
                      &options, NULL))
         bail("no dump");
@@ -507,8 +507,8 @@ main(void)
     mtx_init(&guard_c11, mtx_plain);
     cnd_init(&condition_c11);
     sem_init(&go_on, 0, 0);
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     for (i = 0; i < 5; i++) {
         cancelled_waiter_is_charged_once(i);
         waiter_that_jumps_out_is_forgotten(i);

@@ -47,7 +47,7 @@ text_of(const char *name, uint32_t flags)
     FILE *file = open_memstream(&text, &n);
 
     if (!file || cpprof_profile_write(
-                     cpprof_lookup(name),
+                     cpprof_profile_lookup(name),
                      (struct cpprof_writer){memory_write, memory_close, file},
                      &options, &error))
         bail("write: %s", error.text);
@@ -269,11 +269,11 @@ turning_off_keeps_what_was_counted(void)
 {
     struct sum before = sum_in("mutex", 0, "block_mutex", NULL), after;
 
-    check_equal(cpprof_set_mutex_fraction(0), 1, "the fraction was 1");
+    check_equal(cpprof_mutex_set_fraction(0), 1, "the fraction was 1");
     after = sum_in("mutex", 0, "block_mutex", NULL);
     check_equal(after.count, before.count, "turned off, counts stay");
     check_equal(after.delay_ns, before.delay_ns, "turned off, delays stay");
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
 }
 
 NOINLINE static void
@@ -465,19 +465,19 @@ wait_in_progress_is_seen_when_asked_for(void)
     usleep(50000);
     sum = sum_in("block", 0, "waits_for_long", NULL);
     check_equal(sum.count, 0, "a wait in progress is not in the profile");
-    sum = sum_in("block", CPPROF_PROFILE_IN_PROGRESS, "waits_for_long", NULL);
+    sum = sum_in("block", CPPROF_FLAG_IN_PROGRESS, "waits_for_long", NULL);
     check_equal(sum.count, 1, "it is when it is asked for");
     check_at_least((double)sum.delay_ns / 1e6, 50, "for as long as it lasts");
     check_at_most((double)sum.delay_ns, (double)(now_ns() - begin),
                   "and no longer");
-    check_equal(sum_in("block", CPPROF_PROFILE_IN_PROGRESS, "waits_for_long",
-                       "wait_for")
-                    .records,
-                0, "no frame of ours is in its stack");
-    check_equal(sum_in("block", CPPROF_PROFILE_IN_PROGRESS, "waits_for_long",
-                       "sem_wait")
-                    .records,
-                1, "what it waits in is, as when it is over");
+    check_equal(
+        sum_in("block", CPPROF_FLAG_IN_PROGRESS, "waits_for_long", "wait_for")
+            .records,
+        0, "no frame of ours is in its stack");
+    check_equal(
+        sum_in("block", CPPROF_FLAG_IN_PROGRESS, "waits_for_long", "sem_wait")
+            .records,
+        1, "what it waits in is, as when it is over");
     sem_post(&for_long);
     pthread_join(thread, NULL);
 }
@@ -535,12 +535,12 @@ nothing_breaks_under_churn(void)
         pthread_create(&threads[i], NULL, locks_at_random,
                        (void *)(uintptr_t)i);
     for (i = 0; i < 20; i++) {
-        cpprof_set_block_rate(i % 4 * 500);
-        cpprof_set_mutex_fraction(i % 3);
+        cpprof_block_set_rate(i % 4 * 500);
+        cpprof_mutex_set_fraction(i % 3);
         usleep(30000);
         if (i % 5 == 4) {
-            cpprof_set_block_rate(1);
-            cpprof_set_mutex_fraction(1);
+            cpprof_block_set_rate(1);
+            cpprof_mutex_set_fraction(1);
             children += child_works();
             n++;
         }
@@ -564,8 +564,8 @@ main(void)
     static const int n_waiters[] = {2, 8, 32};
     size_t i;
 
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     six_lines_of_the_mutex_profile();
     turning_off_keeps_what_was_counted();
     one_stack_is_one_record();

@@ -133,8 +133,8 @@ is_unwound(int call)
 int
 main()
 {
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     for (int call = 0; call < LOCK_CALLS; call++)
         if (lock_call_is_cancellable(call))
             is_unwound(call);

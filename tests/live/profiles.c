@@ -35,7 +35,7 @@ written(struct cpprof_profile *profile)
     const char *path = scratch_path("custom.pb.gz");
     struct cpprof_writer writer;
 
-    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK ||
+    if (cpprof_writer_to_path(path, &writer, &error) != CPPROF_OK ||
         cpprof_profile_write(profile, writer, NULL, &error) != CPPROF_OK)
         bail("%s", error.text);
     return profile_load(path);
@@ -53,7 +53,7 @@ text_with(struct cpprof_profile *profile, int debug, uint32_t flags)
 
     if (!file)
         bail("out of memory");
-    if (cpprof_profile_write(profile, cpprof_file_writer(file), &options,
+    if (cpprof_profile_write(profile, cpprof_writer_to_stream(file), &options,
                              &error) != CPPROF_OK)
         bail("%s", error.text);
     fclose(file);
@@ -102,9 +102,10 @@ test_names(void)
     bool sorted = true;
     size_t i, n;
 
-    check(!cpprof_lookup("live/names"), "nobody has that name yet");
+    check(!cpprof_profile_lookup("live/names"), "nobody has that name yet");
     profile = new_profile("live/names");
-    check(cpprof_lookup("live/names") == profile, "it is found by its name");
+    check(cpprof_profile_lookup("live/names") == profile,
+          "it is found by its name");
     check_text(cpprof_profile_name(profile), "live/names", "and tells it");
     check(cpprof_profile_new("live/names", &profile, &error) == CPPROF_INVALID,
           "a name is used once");
@@ -127,26 +128,27 @@ test_names(void)
     check(cpprof_profile_new("caf\u00e9/\u6f22", &profile, NULL) == CPPROF_OK,
           "letters of any script are text");
     for (i = 0; i < sizeof always / sizeof *always; i++)
-        check_text(cpprof_profile_name(cpprof_lookup(always[i])), always[i],
-                   always[i]);
-    check(cpprof_lookup("threads") == cpprof_lookup("goroutine"),
+        check_text(cpprof_profile_name(cpprof_profile_lookup(always[i])),
+                   always[i], always[i]);
+    check(cpprof_profile_lookup("threads") ==
+              cpprof_profile_lookup("goroutine"),
           "threads is goroutine");
-    n = cpprof_profiles(found, 64);
+    n = cpprof_profile_list(found, 64);
     for (i = 1; i < n; i++)
         sorted &= strcmp(cpprof_profile_name(found[i - 1]),
                          cpprof_profile_name(found[i])) < 0;
     check(sorted && n >= 7, "profiles are listed by name");
-    check_equal((int64_t)cpprof_profiles(NULL, 0), (int64_t)n,
+    check_equal((int64_t)cpprof_profile_list(NULL, 0), (int64_t)n,
                 "or only counted");
     profile = found[0];
-    check(cpprof_profiles(found, 1) == n && found[0] == profile,
+    check(cpprof_profile_list(found, 1) == n && found[0] == profile,
           "the first ones when there is no room for all");
 }
 
 static void
 test_errors(void)
 {
-    struct cpprof_profile *heap = cpprof_lookup("heap");
+    struct cpprof_profile *heap = cpprof_profile_lookup("heap");
     struct cpprof_profile *profile = new_profile("errors");
     const struct cpprof_profile_options bad = {.size = sizeof bad, .debug = -1};
 
@@ -159,15 +161,15 @@ test_errors(void)
                "Go's text");
     cpprof_profile_remove(heap, "");
     cpprof_profile_remove(NULL, "");
-    check(cpprof_profile_write(NULL, cpprof_fd_writer(1), NULL, &error) ==
+    check(cpprof_profile_write(NULL, cpprof_writer_to_fd(1), NULL, &error) ==
               CPPROF_INVALID,
           "no profile is not written");
     check_text(error.text, "pprof: use of zero Profile", "Go's text");
-    check(cpprof_profile_write(profile, cpprof_fd_writer(1), &bad, &error) ==
+    check(cpprof_profile_write(profile, cpprof_writer_to_fd(1), &bad, &error) ==
               CPPROF_INVALID,
           "nor with options that make no sense");
-    check(cpprof_profile_write(profile, cpprof_fd_writer(-1), NULL, &error) ==
-              CPPROF_SYSTEM,
+    check(cpprof_profile_write(profile, cpprof_writer_to_fd(-1), NULL,
+                               &error) == CPPROF_SYSTEM,
           "a write error is said");
 }
 
@@ -269,7 +271,7 @@ test_text(void)
 static void *
 adds(void *stop)
 {
-    struct cpprof_profile *profile = cpprof_lookup("forked");
+    struct cpprof_profile *profile = cpprof_profile_lookup("forked");
     char here;
 
     while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED)) {
@@ -320,10 +322,10 @@ test_records(void)
         check_skip("records of the heap", error.text);
         return;
     }
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     block = malloc(123457);
     __asm__ volatile("" : "+r"(block)); /* not left out */
-    cpprof_set_heap_rate(524288);
+    cpprof_heap_set_rate(524288);
     check(!cpprof_heap_records(NULL, 0, true, &n, &error) && n > 0,
           "records are counted without an array");
     records = calloc(n + 50, sizeof *records);
@@ -407,14 +409,14 @@ times_in(const char *text, const char *wanted)
 __attribute__((noinline)) static void
 wait_under(const char *value)
 {
-    struct cpprof_labels *set = cpprof_labels("k", value, NULL);
+    struct cpprof_labels *set = cpprof_labels_new("k", value, NULL);
     void *volatile block;
 
-    cpprof_set_thread_labels(set);
-    cpprof_block_event(1000000, 0);
+    cpprof_labels_set_current(set);
+    cpprof_block_add(1000000, 0);
     block = malloc(1 << 20);
     free(block);
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     cpprof_labels_free(set);
 }
 
@@ -424,7 +426,8 @@ check_heap_labels(void)
 #if defined(__SANITIZE_ADDRESS__)
     check_skip("blocks of the heap have labels", "its allocator is in front");
 #else
-    char *text = text_with(cpprof_lookup("heap"), 1, CPPROF_PROFILE_LABELS);
+    char *text =
+        text_with(cpprof_profile_lookup("heap"), 1, CPPROF_FLAG_LABELS);
 
     check_at_least(times_in(text, "\n# labels: {\"k\":\"one\"}\n"), 1,
                    "and so have blocks of the heap");
@@ -437,22 +440,22 @@ check_heap_labels(void)
 static void
 test_labels(void)
 {
-    struct cpprof_profile *block = cpprof_lookup("block");
+    struct cpprof_profile *block = cpprof_profile_lookup("block");
     static const char *const values[] = {"too early", "one", "two", "too late"};
     char *text;
     int i;
 
-    cpprof_set_block_rate(1);
-    cpprof_set_heap_rate(1);
-    check_equal(cpprof_keep_labels(-1), 0, "labels are not kept at the start");
+    cpprof_block_set_rate(1);
+    cpprof_heap_set_rate(1);
+    check_equal(cpprof_labels_keep(-1), 0, "labels are not kept at the start");
     for (i = 0; i < 4; i++) {
-        check_equal(cpprof_keep_labels(i == 1 || i == 2), i == 2 || i == 3,
+        check_equal(cpprof_labels_keep(i == 1 || i == 2), i == 2 || i == 3,
                     "what was set before is told");
         wait_under(values[i]);
     }
-    cpprof_set_block_rate(0);
-    cpprof_set_heap_rate(0);
-    text = text_with(block, 1, CPPROF_PROFILE_LABELS);
+    cpprof_block_set_rate(0);
+    cpprof_heap_set_rate(0);
+    text = text_with(block, 1, CPPROF_FLAG_LABELS);
     check_equal(times_in(text, "\n# labels: {\"k\":\"one\"}\n"), 1,
                 "waits have the labels that were kept");
     check_equal(times_in(text, "\n# labels: {\"k\":\"two\"}\n"), 1, "by set");
@@ -469,7 +472,7 @@ test_labels(void)
 static void
 test_large_labels(void)
 {
-    struct cpprof_profile *threads = cpprof_lookup("goroutine");
+    struct cpprof_profile *threads = cpprof_profile_lookup("goroutine");
     char *value = calloc(1, 1000001), *text;
     struct cpprof_labels *set;
     int debug;
@@ -477,8 +480,8 @@ test_large_labels(void)
     if (!value)
         bail("out of memory");
     memset(value, 'x', 1000000);
-    set = cpprof_labels("large", value, NULL);
-    cpprof_set_thread_labels(set);
+    set = cpprof_labels_new("large", value, NULL);
+    cpprof_labels_set_current(set);
     for (debug = 1; debug <= 2; debug++) {
         text = text_of(threads, debug);
         check_equal(times_in(text, "1000008 bytes, too large"), 1,
@@ -486,7 +489,7 @@ test_large_labels(void)
         check(strlen(text) < 100000, "and takes no room");
         free(text);
     }
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     cpprof_labels_free(set);
     free(value);
 }

@@ -81,9 +81,9 @@ start(const struct cpprof_cpu_options *options, struct cpprof_error *error)
 
     snprintf(name, sizeof name, "session.%d.%d.pb.gz", getpid(), n_sessions++);
     snprintf(session_file, sizeof session_file, "%s", scratch_path(name));
-    if (cpprof_path_writer(session_file, &writer, error))
+    if (cpprof_writer_to_path(session_file, &writer, error))
         bail("%s: %s", session_file, error->text);
-    return cpprof_start_cpu_profile(writer, options, error);
+    return cpprof_cpu_start(writer, options, error);
 }
 
 void
@@ -109,7 +109,7 @@ session_stop(void)
     struct cpprof_error error = {0};
     struct profile *p;
 
-    if (cpprof_stop_cpu_profile(&error))
+    if (cpprof_cpu_stop(&error))
         bail("stop: %s", error.text);
     p = profile_load(session_file);
     unlink(session_file);
@@ -128,12 +128,12 @@ skip_if_not_allowed(void)
 
     if (child == 0) {
         options.symbolize = CPPROF_SYMBOLIZE_NONE;
-        status = cpprof_start_cpu_profile(
-            cpprof_fd_writer(open("/dev/null", O_WRONLY)), &options, &error);
+        status = cpprof_cpu_start(
+            cpprof_writer_to_fd(open("/dev/null", O_WRONLY)), &options, &error);
         if (status && status != CPPROF_UNSUPPORTED)
             note("start with engine %s: %s", engine_name, error.text);
         if (!status)
-            status = cpprof_stop_cpu_profile(&error);
+            status = cpprof_cpu_stop(&error);
         _exit(-status);
     }
     if (child < 0 || waitpid(child, &status, 0) != child)

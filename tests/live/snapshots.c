@@ -11,7 +11,7 @@
 #include <cpprof/captures.h>
 #include <cpprof/heap.h>
 #include <cpprof/labels.h>
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -39,32 +39,33 @@ struct file {
 static struct cpprof_writer
 into(struct file *file)
 {
-    file->rate = cpprof_set_heap_rate(0);
+    file->rate = cpprof_heap_set_rate(0);
     file->stream = open_memstream(&file->data, &file->n);
     if (!file->stream)
         bail("out of memory");
-    return cpprof_file_writer(file->stream);
+    return cpprof_writer_to_stream(file->stream);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_back(struct file *file)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fclose(file->stream);
-    if (cpprof_pprof_read_data(file->data, file->n, NULL, &p, &error))
+    if (pprof_read_data(file->data, file->n, NULL, &p, &error))
         bail("%s", error.text);
     free(file->data);
-    cpprof_set_heap_rate(file->rate);
+    cpprof_heap_set_rate(file->rate);
     return p;
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 scrape(const char *name)
 {
     struct file file;
 
-    if (cpprof_profile_write(cpprof_lookup(name), into(&file), NULL, &error))
+    if (cpprof_profile_write(cpprof_profile_lookup(name), into(&file), NULL,
+                             &error))
         bail("%s: %s", name, error.text);
     return read_back(&file);
 }
@@ -76,12 +77,13 @@ take(const char *name, uint32_t flags)
                                              .flags = flags};
     struct cpprof_snapshot *snapshot;
 
-    if (cpprof_snapshot_take(cpprof_lookup(name), &options, &snapshot, &error))
+    if (cpprof_snapshot_new(cpprof_profile_lookup(name), &options, &snapshot,
+                            &error))
         bail("%s: %s", name, error.text);
     return snapshot;
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 delta(struct cpprof_snapshot *snapshot)
 {
     struct file file;
@@ -94,28 +96,27 @@ delta(struct cpprof_snapshot *snapshot)
 /* ---- looked at ----------------------------------------------------------- */
 
 static const char *
-text(const struct cpprof_pprof *p, cpprof_pprof_string string)
+text(const struct pprof_profile *p, pprof_string string)
 {
-    return cpprof_pprof_text(p, string, NULL);
+    return pprof_text(p, string, NULL);
 }
 
-static const struct cpprof_pprof_location *
-location(const struct cpprof_pprof *p, uint32_t i)
+static const struct pprof_location *
+location(const struct pprof_profile *p, uint32_t i)
 {
-    return &cpprof_pprof_locations(p)[i];
+    return &pprof_locations(p)[i];
 }
 
 static bool
-has_function(const struct cpprof_pprof *p, const struct cpprof_pprof_sample *s,
+has_function(const struct pprof_profile *p, const struct pprof_sample *s,
              const char *name)
 {
-    const struct cpprof_pprof_function *functions = cpprof_pprof_functions(p);
+    const struct pprof_function *functions = pprof_functions(p);
     size_t i, j;
 
     for (i = 0; i < s->n_locations; i++) {
-        const struct cpprof_pprof_location *l = location(p, s->locations[i]);
-        const struct cpprof_pprof_line *lines =
-            cpprof_pprof_lines(p) + l->first_line;
+        const struct pprof_location *l = location(p, s->locations[i]);
+        const struct pprof_line *lines = pprof_lines(p) + l->first_line;
 
         for (j = 0; j < l->n_lines; j++)
             if (!strcmp(text(p, functions[lines[j].function].name), name))
@@ -126,13 +127,13 @@ has_function(const struct cpprof_pprof *p, const struct cpprof_pprof_sample *s,
 
 /* Of samples under that function, or of all for NULL. */
 static int64_t
-sum_under(const struct cpprof_pprof *p, const char *name, size_t value)
+sum_under(const struct pprof_profile *p, const char *name, size_t value)
 {
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+    for (i = 0; i < pprof_info(p).n_samples; i++) {
+        struct pprof_sample s = pprof_sample(p, i);
 
         if (!name || has_function(p, &s, name))
             sum += s.values[value];
@@ -141,7 +142,7 @@ sum_under(const struct cpprof_pprof *p, const char *name, size_t value)
 }
 
 static void
-check_values(const struct cpprof_pprof *p, const char *function, int64_t a,
+check_values(const struct pprof_profile *p, const char *function, int64_t a,
              int64_t b, int64_t c, int64_t d, const char *name)
 {
     check(sum_under(p, function, 0) == a && sum_under(p, function, 1) == b &&
@@ -180,21 +181,21 @@ static void
 heap_differences(void)
 {
     struct cpprof_snapshot *snapshot;
-    struct cpprof_pprof_info info;
-    struct cpprof_pprof *p;
+    struct pprof_info info;
+    struct pprof_profile *p;
 
     allocate(10, 100);
     snapshot = take("heap", 0);
     allocate(5, 100);
     p = delta(snapshot);
     check_values(p, "allocate", 5, 500, 5, 500, "heap_has_what_came");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     release(7);
     p = delta(snapshot);
     check_values(p, "allocate", 0, 0, -7, -700, "heap_has_what_went");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     p = delta(snapshot);
-    info = cpprof_pprof_info(p);
+    info = pprof_info(p);
     check_equal((int64_t)info.n_samples, 0, "nothing_is_no_sample");
     check_equal((int64_t)info.n_sample_types, 4, "and_has_its_types");
     check_text(text(p, info.period_type.type), "space", "and_period");
@@ -203,7 +204,7 @@ heap_differences(void)
     check_at_least((double)info.duration_ns, 1, "duration_is_said");
     check_at_least((double)info.time_ns, 1.6e18, "time_is_now");
     check_at_least((double)info.n_mappings, 2, "mappings_are_there");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_snapshot_free(snapshot);
     release(n_blocks);
 }
@@ -212,11 +213,11 @@ static void
 allocs_keeps_its_default_sample_type(void)
 {
     struct cpprof_snapshot *snapshot = take("allocs", 0);
-    struct cpprof_pprof *p = delta(snapshot);
+    struct pprof_profile *p = delta(snapshot);
 
-    check_text(text(p, cpprof_pprof_info(p).default_sample_type), "alloc_space",
+    check_text(text(p, pprof_info(p).default_sample_type), "alloc_space",
                "allocs_keeps_its_default_sample_type");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_snapshot_free(snapshot);
 }
 
@@ -225,19 +226,19 @@ static void
 delta_heap_as_godeltaprof_has_it(void)
 {
     struct cpprof_snapshot *snapshot;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     allocate(10, 5000);
-    snapshot = take("heap", CPPROF_SNAPSHOT_EMPTY | CPPROF_SNAPSHOT_IN_USE);
+    snapshot = take("heap", CPPROF_FLAG_SINCE_START | CPPROF_FLAG_IN_USE);
     p = delta(snapshot);
     check_at_least((double)sum_under(p, "allocate", ALLOC_OBJECTS), 10,
                    "first_delta_is_the_whole_profile");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     allocate(2, 5000);
     p = delta(snapshot);
     check_values(p, "allocate", 2, 10000, 12, 60000,
                  "in_use_is_absolute_when_asked");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_snapshot_free(snapshot);
     release(n_blocks);
 }
@@ -246,45 +247,45 @@ static void
 a_change_of_the_rate_leaves_values_as_they_are(void)
 {
     struct cpprof_snapshot *snapshot;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     allocate(10, 100);
     snapshot = take("heap", 0);
-    cpprof_set_heap_rate(0);
+    cpprof_heap_set_rate(0);
     allocate(10, 100);
     p = delta(snapshot);
     check_values(p, "allocate", 0, 0, 0, 0,
                  "what_is_not_sampled_is_no_difference");
-    cpprof_pprof_free(p);
-    cpprof_set_heap_rate(1);
+    pprof_free(p);
+    cpprof_heap_set_rate(1);
     release(20);
     p = delta(snapshot);
     check_values(p, "allocate", 0, 0, -10, -1000,
                  "blocks_of_another_rate_leave_with_their_weight");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_snapshot_free(snapshot);
 }
 
 static void
 labels_tell_differences_apart(void)
 {
-    struct cpprof_snapshot *snapshot = take("heap", CPPROF_PROFILE_LABELS);
-    struct cpprof_labels *labels = cpprof_labels("job", "night", NULL);
-    struct cpprof_pprof_sample s;
-    struct cpprof_pprof *p;
+    struct cpprof_snapshot *snapshot = take("heap", CPPROF_FLAG_LABELS);
+    struct cpprof_labels *labels = cpprof_labels_new("job", "night", NULL);
+    struct pprof_sample s;
+    struct pprof_profile *p;
 
-    cpprof_set_thread_labels(labels);
+    cpprof_labels_set_current(labels);
     allocate(3, 700);
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     allocate(4, 700);
     p = delta(snapshot);
-    check_equal((int64_t)cpprof_pprof_info(p).n_samples, 2,
+    check_equal((int64_t)pprof_info(p).n_samples, 2,
                 "a_sample_for_each_label_set");
-    s = cpprof_pprof_sample(p, 1);
+    s = pprof_sample(p, 1);
     check(s.n_labels == 2 && s.values[0] == 3 &&
               strcmp(text(p, s.labels[0].text), "night") == 0,
           "with_its_label");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_labels_free(labels);
     cpprof_snapshot_free(snapshot);
     release(n_blocks);
@@ -296,7 +297,7 @@ code_that_is_gone_has_the_names_that_it_had(void)
 {
     void *library = dlopen(beside_path("libheap_plugin.so"), RTLD_NOW);
     struct cpprof_snapshot *snapshot;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     if (!library)
         bail("%s", dlerror());
@@ -305,7 +306,7 @@ code_that_is_gone_has_the_names_that_it_had(void)
     p = delta(snapshot);
     check_values(p, "load", 0, 0, -1, -100,
                  "code_that_is_gone_has_the_names_that_it_had");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_snapshot_free(snapshot);
 }
 
@@ -314,7 +315,7 @@ code_that_is_gone_has_the_names_that_it_had(void)
 CODE static void
 wait_for(int64_t ns)
 {
-    cpprof_block_event(ns, 0);
+    cpprof_block_add(ns, 0);
     __asm__ volatile("");
 }
 
@@ -322,7 +323,7 @@ static void
 block_differences(void)
 {
     struct cpprof_snapshot *snapshot;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     wait_for(1000);
     snapshot = take("block", 0);
@@ -331,12 +332,12 @@ block_differences(void)
     p = delta(snapshot);
     check_equal(sum_under(p, "wait_for", 0), 2, "block_has_what_came");
     check_equal(sum_under(p, "wait_for", 1), 800, "and_its_delay");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     p = delta(snapshot);
     check_equal(sum_under(p, "wait_for", 0), 0, "block_is_at_now_again");
-    check_equal((int64_t)cpprof_pprof_info(p).n_sample_types, 2,
+    check_equal((int64_t)pprof_info(p).n_sample_types, 2,
                 "empty_block_has_its_types");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_snapshot_free(snapshot);
 }
 
@@ -366,7 +367,7 @@ static void
 mutex_differences(void)
 {
     struct cpprof_snapshot *snapshot;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     contend();
     snapshot = take("mutex", 0);
@@ -374,7 +375,7 @@ mutex_differences(void)
     p = delta(snapshot);
     check_equal(sum_under(p, "contend", 0), 1, "mutex_has_what_came");
     check_at_least((double)sum_under(p, "contend", 1), 1e6, "and_its_delay");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_snapshot_free(snapshot);
 }
 
@@ -409,13 +410,13 @@ end(pthread_t *threads, int n)
     pthread_barrier_destroy(&barrier);
 }
 
-CODE static struct cpprof_pprof *
+CODE static struct pprof_profile *
 last_delta(struct cpprof_snapshot *snapshot, int n)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
 
     while (n--) {
-        cpprof_pprof_free(p);
+        pprof_free(p);
         p = delta(snapshot);
     }
     return p;
@@ -426,30 +427,30 @@ thread_differences(void)
 {
     struct cpprof_snapshot *goroutine = take("goroutine", 0);
     struct cpprof_snapshot *threadcreate = take("threadcreate", 0);
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     pthread_t threads[3];
 
     start(threads, 3);
     p = delta(goroutine);
     check_equal(sum_under(p, "stay", 0), 3, "threads_that_came_are_in_it");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     p = last_delta(goroutine, 2);
     check_equal(sum_under(p, "stay", 0), 0,
                 "those_that_stay_are_no_difference");
-    check_equal((int64_t)cpprof_pprof_info(p).n_samples, 0,
+    check_equal((int64_t)pprof_info(p).n_samples, 0,
                 "nor_is_who_asks_from_one_place");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     p = delta(threadcreate);
     check_equal(sum_under(p, "start", 0), 3, "created_threads_are_in_it");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     end(threads, 3);
     usleep(50000); /* until the kernel lists them no more */
     p = delta(goroutine);
     check_equal(sum_under(p, "stay", 0), -3, "threads_that_went_are_negative");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     p = delta(threadcreate);
     check_equal(sum_under(p, "start", 0), -3, "of_threadcreate_too");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_snapshot_free(goroutine);
     cpprof_snapshot_free(threadcreate);
 }
@@ -459,19 +460,19 @@ static int
 differences_in_child(struct cpprof_snapshot *heap,
                      struct cpprof_snapshot *block)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     int wrong = 0;
 
     allocate(4, 100);
     p = delta(heap);
     wrong |= sum_under(p, "allocate", ALLOC_OBJECTS) != 4;
     wrong |= sum_under(p, "allocate", INUSE_SPACE) != 400;
-    cpprof_pprof_free(p);
+    pprof_free(p);
     wait_for(700);
     p = delta(block);
     wrong |= (sum_under(p, "wait_for", 0) != 1) << 1;
     wrong |= (sum_under(p, "wait_for", 1) != 700) << 1;
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return wrong;
 }
 
@@ -479,7 +480,7 @@ static void
 a_forked_child_has_them(void)
 {
     struct cpprof_snapshot *heap = take("heap", 0), *block = take("block", 0);
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     int status = -1;
     pid_t pid;
 
@@ -491,7 +492,7 @@ a_forked_child_has_them(void)
     check_equal(status, 0, "a_forked_child_has_them");
     p = delta(heap);
     check_values(p, "allocate", 0, 0, 0, 0, "the_parent_sees_none_of_it");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof_snapshot_free(heap);
     cpprof_snapshot_free(block);
 }
@@ -500,8 +501,7 @@ a_forked_child_has_them(void)
 
 /* What a scraper knows a sample by. */
 static void
-put_key(FILE *out, const struct cpprof_pprof *p,
-        const struct cpprof_pprof_sample *s)
+put_key(FILE *out, const struct pprof_profile *p, const struct pprof_sample *s)
 {
     size_t i;
 
@@ -516,21 +516,21 @@ put_key(FILE *out, const struct cpprof_pprof *p,
 
 /* All of a profile but the moment: to be freed. */
 static char *
-all_of(const struct cpprof_pprof *p)
+all_of(const struct pprof_profile *p)
 {
-    struct cpprof_pprof_info info = cpprof_pprof_info(p);
+    struct pprof_info info = pprof_info(p);
     char *out_text = NULL;
     size_t n, i, j;
     FILE *out = open_memstream(&out_text, &n);
 
     for (i = 0; i < info.n_sample_types; i++)
-        fprintf(out, "%s/%s ", text(p, cpprof_pprof_sample_types(p)[i].type),
-                text(p, cpprof_pprof_sample_types(p)[i].unit));
+        fprintf(out, "%s/%s ", text(p, pprof_sample_types(p)[i].type),
+                text(p, pprof_sample_types(p)[i].unit));
     for (i = 0; i < info.n_locations; i++)
         fprintf(out, "\n%zu %llx", i,
                 (unsigned long long)location(p, (uint32_t)i)->address);
     for (i = 0; i < info.n_samples; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+        struct pprof_sample s = pprof_sample(p, i);
 
         fputc('\n', out);
         put_key(out, p, &s);
@@ -544,23 +544,23 @@ all_of(const struct cpprof_pprof *p)
 static void
 two_scrapes_are_the_same(const char *name)
 {
-    struct cpprof_pprof *p = scrape(name), *q = scrape(name);
+    struct pprof_profile *p = scrape(name), *q = scrape(name);
     char *first = all_of(p), *second = all_of(q), what[64];
 
     snprintf(what, sizeof what, "two_scrapes_of_%s_are_the_same", name);
     check_text(second, first, what);
     snprintf(what, sizeof what, "%s_has_samples", name);
-    check_at_least((double)cpprof_pprof_info(p).n_samples, 1, what);
+    check_at_least((double)pprof_info(p).n_samples, 1, what);
     free(first);
     free(second);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(q);
+    pprof_free(p);
+    pprof_free(q);
 }
 
 static char *
-key_of(const struct cpprof_pprof *p, size_t sample)
+key_of(const struct pprof_profile *p, size_t sample)
 {
-    struct cpprof_pprof_sample s = cpprof_pprof_sample(p, sample);
+    struct pprof_sample s = pprof_sample(p, sample);
     char *key = NULL;
     size_t n;
     FILE *out = open_memstream(&key, &n);
@@ -572,16 +572,16 @@ key_of(const struct cpprof_pprof *p, size_t sample)
 
 /* The value of all samples with that key. */
 static int64_t
-value_at(const struct cpprof_pprof *p, const char *key, size_t value)
+value_at(const struct pprof_profile *p, const char *key, size_t value)
 {
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++) {
+    for (i = 0; i < pprof_info(p).n_samples; i++) {
         char *other = key_of(p, i);
 
         if (strcmp(key, other) == 0)
-            sum += cpprof_pprof_sample(p, i).values[value];
+            sum += pprof_sample(p, i).values[value];
         free(other);
     }
     return sum;
@@ -589,15 +589,15 @@ value_at(const struct cpprof_pprof *p, const char *key, size_t value)
 
 /* As a scraper makes it: samples of now, less what was known by their keys. */
 static int64_t
-scraped_difference(const struct cpprof_pprof *now,
-                   const struct cpprof_pprof *before, const char *function,
+scraped_difference(const struct pprof_profile *now,
+                   const struct pprof_profile *before, const char *function,
                    size_t value)
 {
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < cpprof_pprof_info(now).n_samples; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(now, i);
+    for (i = 0; i < pprof_info(now).n_samples; i++) {
+        struct pprof_sample s = pprof_sample(now, i);
         char *key = key_of(now, i);
 
         if (has_function(now, &s, function))
@@ -611,7 +611,7 @@ scraped_difference(const struct cpprof_pprof *now,
 static void
 differences_of_scrapers_are_right(void)
 {
-    struct cpprof_pprof *before, *now;
+    struct pprof_profile *before, *now;
 
     allocate(100, 1025);
     before = scrape("allocs");
@@ -622,17 +622,17 @@ differences_of_scrapers_are_right(void)
                 "a_scraper_counts_new_blocks_once");
     check_equal(scraped_difference(now, before, "allocate", ALLOC_SPACE),
                 50 * 1100, "and_their_bytes");
-    cpprof_pprof_free(before);
-    cpprof_pprof_free(now);
+    pprof_free(before);
+    pprof_free(now);
     release(n_blocks);
 }
 
 int
 main(void)
 {
-    cpprof_set_heap_rate(1);
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_heap_set_rate(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     heap_differences();
     allocs_keeps_its_default_sample_type();
     delta_heap_as_godeltaprof_has_it();
@@ -644,13 +644,13 @@ main(void)
     a_forked_child_has_them();
     differences_of_scrapers_are_right();
     wait_for(5000);
-    cpprof_set_heap_rate(0); /* what the test itself allocates */
+    cpprof_heap_set_rate(0); /* what the test itself allocates */
     two_scrapes_are_the_same("heap");
     two_scrapes_are_the_same("allocs");
-    cpprof_set_block_rate(0);
+    cpprof_block_set_rate(0);
     two_scrapes_are_the_same("block");
     two_scrapes_are_the_same("mutex");
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     labels_tell_differences_apart();
     return check_done();
 }

@@ -35,9 +35,9 @@ text_of(const char *name)
 
     options.size = sizeof options;
     options.debug = 1;
-    if (!file ||
-        cpprof_profile_write(cpprof_lookup(name), cpprof_file_writer(file),
-                             &options, &error) != CPPROF_OK)
+    if (!file || cpprof_profile_write(cpprof_profile_lookup(name),
+                                      cpprof_writer_to_stream(file), &options,
+                                      &error) != CPPROF_OK)
         bail("%s: %s", name, error.text);
     fclose(file);
     std::string result(text);
@@ -144,7 +144,7 @@ NOINLINE static void
 leave_all()
 {
     kept = malloc(1 << 20);
-    cpprof_block_event(1000000, 0);
+    cpprof_block_add(1000000, 0);
     pthread_mutex_unlock(&lock);
     goroutines = text_of("goroutine");
 }
@@ -241,7 +241,7 @@ NOINLINE static void
 of_type(T value)
 {
     kept = malloc(1 << 20);
-    cpprof_block_event(1000000, 0);
+    cpprof_block_add(1000000, 0);
     pthread_mutex_unlock(&lock);
     turns = static_cast<int>(value);
 }
@@ -383,9 +383,9 @@ int
 main()
 {
     pthread_barrier_init(&together, nullptr, 2);
-    cpprof_set_heap_rate(1);
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_heap_set_rate(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     test_depth();
     test_shapes();
     test_counts();

@@ -85,15 +85,14 @@ write_once(unsigned i)
                                         "heap",    "mutex",       "stress",
                                         "threads", "threadcreate"};
     static const uint32_t flags[] = {
-        0, CPPROF_PROFILE_LABELS | CPPROF_PROFILE_IN_PROGRESS,
-        CPPROF_PROFILE_LEGACY};
+        0, CPPROF_FLAG_LABELS | CPPROF_FLAG_IN_PROGRESS, CPPROF_FLAG_LEGACY};
     const struct cpprof_profile_options options = {
         .size = sizeof options,
         .debug = (int32_t)(i / 8 % 3),
         .symbolize = i % 16 ? CPPROF_SYMBOLIZE_NONE : CPPROF_SYMBOLIZE_FULL,
         .flags = flags[i / 24 % 3],
     };
-    struct cpprof_profile *profile = cpprof_lookup(names[i % 8]);
+    struct cpprof_profile *profile = cpprof_profile_lookup(names[i % 8]);
     struct cpprof_error error = {0};
     unsigned sum = 0;
 
@@ -114,14 +113,14 @@ cpu_once(unsigned i)
         .size = sizeof options,
         .rate_hz = 1000,
         .symbolize = CPPROF_SYMBOLIZE_NONE,
-        .flags = i % 2 ? CPPROF_CPU_LEGACY : 0,
+        .flags = i % 2 ? CPPROF_FLAG_LEGACY : 0,
     };
     unsigned sum = 0;
 
-    if (cpprof_start_cpu_profile(nowhere(&sum), &options, NULL) != CPPROF_OK)
+    if (cpprof_cpu_start(nowhere(&sum), &options, NULL) != CPPROF_OK)
         return false;
     usleep(20000);
-    return cpprof_stop_cpu_profile(NULL) == CPPROF_OK && sum;
+    return cpprof_cpu_stop(NULL) == CPPROF_OK && sum;
 }
 
 static bool
@@ -131,14 +130,14 @@ wall_once(unsigned i)
         .size = sizeof options,
         .rate_hz = 200,
         .symbolize = CPPROF_SYMBOLIZE_NONE,
-        .flags = i % 2 ? CPPROF_WALL_OFF_CPU : 0,
+        .flags = i % 2 ? CPPROF_FLAG_OFF_CPU : 0,
     };
     unsigned sum = 0;
 
-    if (cpprof_start_wall_profile(nowhere(&sum), &options, NULL) != CPPROF_OK)
+    if (cpprof_wall_start(nowhere(&sum), &options, NULL) != CPPROF_OK)
         return false;
     usleep(50000);
-    return cpprof_stop_wall_profile(NULL) == CPPROF_OK && sum;
+    return cpprof_wall_stop(NULL) == CPPROF_OK && sum;
 }
 
 static bool
@@ -148,11 +147,11 @@ rates_once(unsigned i)
     static const int64_t block[] = {0, 1, 10000};
     static const int fractions[] = {1, 0, 5};
 
-    cpprof_set_heap_rate(heap[i % 4]);
-    cpprof_set_block_rate(block[i % 3]);
-    cpprof_set_mutex_fraction(fractions[i % 3]);
+    cpprof_heap_set_rate(heap[i % 4]);
+    cpprof_block_set_rate(block[i % 3]);
+    cpprof_mutex_set_fraction(fractions[i % 3]);
     usleep(3000);
-    return cpprof_set_mutex_fraction(-1) == fractions[i % 3];
+    return cpprof_mutex_set_fraction(-1) == fractions[i % 3];
 }
 
 static bool
@@ -249,12 +248,12 @@ pong_once(unsigned i)
 static void *
 short_life(void *arg)
 {
-    CPPROF_LABEL_SCOPE("thread", "short", "parity",
-                       *(unsigned *)arg % 2 ? "odd" : "even");
+    CPPROF_LABELS_SCOPE("thread", "short", "parity",
+                        *(unsigned *)arg % 2 ? "odd" : "even");
 
     free(malloc(1000 + *(unsigned *)arg % 5000));
     lock_once(1);
-    *(unsigned *)arg = cpprof_labels_find(cpprof_thread_labels(), "born")
+    *(unsigned *)arg = cpprof_labels_find(cpprof_labels_current(), "born")
                            ? 1
                            : 0; /* inherited */
     return NULL;
@@ -263,7 +262,7 @@ short_life(void *arg)
 static bool
 threads_once(unsigned i)
 {
-    CPPROF_LABEL_SCOPE("born", "by a test");
+    CPPROF_LABELS_SCOPE("born", "by a test");
     pthread_t threads[4];
     unsigned args[4], n, n_right = 0;
 
@@ -290,7 +289,7 @@ fork_once(unsigned i)
     if (child == 0) {
         pthread_mutex_lock(&lock);
         pthread_mutex_unlock(&lock);
-        cpprof_block_event(1000, 0);
+        cpprof_block_add(1000, 0);
         own_once(i);
         free(malloc(100));
         _exit((int)(i % 100));

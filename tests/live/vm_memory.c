@@ -58,9 +58,9 @@ run_once(struct toy *toy, struct toy_function *function, char *name, size_t i)
                                       nothing, NULL};
     toy_push(toy, function);
     toy->t->due = 1;
-    cpprof_vm_poll(toy->t);
+    cpprof_vm_thread_poll(toy->t);
     toy_pop(toy);
-    cpprof_vm_function_gone(toy_vm, function);
+    cpprof_vm_forget_function(toy_vm, function);
 }
 
 static void
@@ -83,10 +83,10 @@ many_functions(void)
     size_t i, n = n_first;
 
     toy_make(&toy);
-    if (cpprof_start_vm_profile((struct cpprof_writer){count, NULL, NULL}, NULL,
-                                &error))
+    if (cpprof_vm_start((struct cpprof_writer){count, NULL, NULL}, NULL,
+                        &error))
         bail("start: %s", error.text);
-    cpprof_vm_enter(toy.t);
+    cpprof_vm_thread_enter(toy.t);
     run_many(&toy, 0, n_first);
     late = resident_kb();
     for (i = 0; i < ROUNDS && (!i || late - early > GROWTH_KB); i++) {
@@ -95,8 +95,8 @@ many_functions(void)
         n += N_FUNCTIONS - n_first;
         late = resident_kb();
     }
-    cpprof_vm_enter(NULL);
-    if (cpprof_stop_vm_profile(&error))
+    cpprof_vm_thread_enter(NULL);
+    if (cpprof_vm_stop(&error))
         bail("stop: %s", error.text);
     note("%zu functions, %llu bytes written, %ld KB resident, %ld KB before", n,
          (unsigned long long)n_written, late, early);
@@ -120,14 +120,14 @@ forgotten_functions(unsigned length)
     struct toy toy;
 
     toy_make(&toy);
-    toy_start(CPPROF_VM_TICK, 1);
-    cpprof_vm_enter(toy.t);
+    toy_start(CPPROF_VM_MODE_TICK, 1);
+    cpprof_vm_thread_enter(toy.t);
     for (i = 0; i < 150000; i++) {
         run_once(&toy, &functions[i % 1024], names[i % 1024], i);
         if (i % 4096 == 0)
             usleep(2000 * length);
     }
-    cpprof_vm_enter(NULL);
+    cpprof_vm_thread_enter(NULL);
     p = toy_stop();
     for (i = 0; i < p->n_samples; i++) {
         const struct frame *f = &p->samples[i].frames[0];
@@ -195,7 +195,7 @@ read_by_pprof(void)
 {
     const char *path = scratch_path("foo.pb.gz");
     const struct cpprof_vm_options options = {
-        .size = sizeof options, .rate_hz = 1000, .flags = CPPROF_VM_MERGE};
+        .size = sizeof options, .rate_hz = 1000, .flags = CPPROF_FLAG_MERGE};
     struct cpprof_writer writer;
     struct cpprof_error error;
     struct toy toy;
@@ -206,11 +206,11 @@ read_by_pprof(void)
     }
     write_script(scratch());
     toy_make(&toy);
-    if (cpprof_path_writer(path, &writer, &error) ||
-        cpprof_start_vm_profile(writer, &options, &error))
+    if (cpprof_writer_to_path(path, &writer, &error) ||
+        cpprof_vm_start(writer, &options, &error))
         bail("start: %s", error.text);
     toy_run(&toy, &foo);
-    if (cpprof_stop_vm_profile(&error))
+    if (cpprof_vm_stop(&error))
         bail("stop: %s", error.text);
     cpprof_vm_thread_free(toy.t);
     ask_pprof("-top", path, "flat%", "top_has_a_table");

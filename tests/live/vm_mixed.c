@@ -94,11 +94,11 @@ cpu_of(const struct toy_function *function, unsigned length)
     struct cpprof_error error = {0};
     unsigned i;
 
-    if (cpprof_start_cpu_profile(memory_writer(&file), &options, &error))
+    if (cpprof_cpu_start(memory_writer(&file), &options, &error))
         bail("start: %s", error.text);
     for (i = 0; i < length; i++)
         toy_run(&toy, function);
-    if (cpprof_stop_cpu_profile(&error))
+    if (cpprof_cpu_stop(&error))
         bail("stop: %s", error.text);
     return memory_profile(&file);
 }
@@ -208,11 +208,11 @@ wall(unsigned length)
     double all;
     unsigned i;
 
-    if (cpprof_start_wall_profile(memory_writer(&file), &options, &error))
+    if (cpprof_wall_start(memory_writer(&file), &options, &error))
         bail("start: %s", error.text);
     for (i = 0; i < length; i++)
         toy_run(&toy, &top);
-    if (cpprof_stop_wall_profile(&error))
+    if (cpprof_wall_stop(&error))
         bail("stop: %s", error.text);
     p = memory_profile(&file);
     all = (double)profile_cpu_in(p, "main");

@@ -37,9 +37,9 @@ interpret(void *arg)
     size_t me = (size_t)(uintptr_t)arg, turn = 0;
     struct toy_function functions[N_FUNCTIONS];
     char names[N_FUNCTIONS][32];
-    struct cpprof_labels *set = cpprof_labels("thread", "race", NULL);
+    struct cpprof_labels *set = cpprof_labels_new("thread", "race", NULL);
 
-    cpprof_set_thread_labels(set);
+    cpprof_labels_set_current(set);
     while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED)) {
         size_t i = turn++ % N_FUNCTIONS;
         struct toy toy;
@@ -51,10 +51,10 @@ interpret(void *arg)
         toy_make(&toy);
         toy_run(&toy, &functions[i]);
         cpprof_vm_thread_free(toy.t);
-        cpprof_vm_function_gone(toy_vm, &functions[i]);
+        cpprof_vm_forget_function(toy_vm, &functions[i]);
         __atomic_fetch_add(&n_runs[me], 1, __ATOMIC_RELAXED);
     }
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     cpprof_labels_free(set);
     return NULL;
 }
@@ -104,7 +104,7 @@ main(int argc, char **argv)
             .size = sizeof options,
             .mode = (enum cpprof_vm_mode)(n_profiles % 3),
             .rate_hz = 2000,
-            .flags = n_profiles % 2 ? CPPROF_VM_MERGE : 0};
+            .flags = n_profiles % 2 ? CPPROF_FLAG_MERGE : 0};
         struct profile *p;
 
         toy_start_with(&options);

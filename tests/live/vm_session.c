@@ -61,18 +61,18 @@ refused_starts(void)
     struct memory m;
     size_t i, n_refused = 0, n_closed = 0;
 
-    check_equal(cpprof_stop_vm_profile(&error), CPPROF_OK,
+    check_equal(cpprof_vm_stop(&error), CPPROF_OK,
                 "stop_without_start_is_harmless");
     for (i = 0; i < 4; i++) {
-        n_refused += cpprof_start_vm_profile(memory_writer(&m), wrong[i],
-                                             &error) == CPPROF_INVALID;
+        n_refused += cpprof_vm_start(memory_writer(&m), wrong[i], &error) ==
+                     CPPROF_INVALID;
         n_closed += m.n_closed == 1 && m.failed;
     }
     check_equal((int64_t)n_refused, 4, "options_out_of_range_are_refused");
     check_equal((int64_t)n_closed, 4, "writer_of_a_refused_start_is_closed");
-    toy_start(CPPROF_VM_SPAN, 0);
-    check_equal(cpprof_start_vm_profile(memory_writer(&m), NULL, &error),
-                CPPROF_BUSY, "second_start_is_refused");
+    toy_start(CPPROF_VM_MODE_SPAN, 0);
+    check_equal(cpprof_vm_start(memory_writer(&m), NULL, &error), CPPROF_BUSY,
+                "second_start_is_refused");
     check_text(error.text, "profiler already running",
                "second_start_says_why_as_starlark");
     check(m.n_closed == 1 && m.failed, "writer_of_a_second_start_is_closed");
@@ -92,10 +92,10 @@ failing_writer(void)
     struct toy toy;
 
     toy_make(&toy);
-    cpprof_start_vm_profile((struct cpprof_writer){refuse_write, NULL, NULL},
-                            NULL, &error);
+    cpprof_vm_start((struct cpprof_writer){refuse_write, NULL, NULL}, NULL,
+                    &error);
     toy_run(&toy, &napper);
-    check_equal(cpprof_stop_vm_profile(&error), CPPROF_SYSTEM,
+    check_equal(cpprof_vm_stop(&error), CPPROF_SYSTEM,
                 "stop_returns_the_error_of_the_writer");
     check_equal(error.sys, ENOSPC, "stop_says_which_error_it_was");
     cpprof_vm_thread_free(toy.t);
@@ -160,7 +160,7 @@ static void
 stop_itself(int n, void *arg)
 {
     usleep((useconds_t)n * 1000);
-    cpprof_stop_vm_profile(NULL);
+    cpprof_vm_stop(NULL);
 }
 static const struct toy_function stopper = {"stop", NULL, 0, NULL, stop_itself};
 static const struct toy_code stop_code[] = {{TOY_CALL, 1, 100, &stopper},
@@ -291,7 +291,7 @@ static void
 one_of_two(void)
 {
     struct cpprof_vm_options options = {.size = sizeof options,
-                                        .mode = CPPROF_VM_SPAN};
+                                        .mode = CPPROF_VM_MODE_SPAN};
     struct cpprof_vm *first = toy_vm;
     struct profile *p;
     struct toy a, b;
@@ -347,10 +347,10 @@ fill(struct toy *toy, uint64_t until)
 
         snprintf(value, 12, "%010u", i++);
         value[10] = 'x';
-        set = cpprof_labels("request", value, NULL);
-        cpprof_set_thread_labels(set);
+        set = cpprof_labels_new("request", value, NULL);
+        cpprof_labels_set_current(set);
         cpprof_vm_span_next(toy->t);
-        cpprof_set_thread_labels(NULL);
+        cpprof_labels_set_current(NULL);
         cpprof_labels_free(set);
     }
 }
@@ -359,7 +359,7 @@ static void
 slow_writer(void)
 {
     const struct cpprof_vm_options options = {
-        .size = sizeof options, .mode = CPPROF_VM_SPAN, .rate_hz = 10000};
+        .size = sizeof options, .mode = CPPROF_VM_MODE_SPAN, .rate_hz = 10000};
     uint64_t begin = toy_clock(CLOCK_MONOTONIC), last;
     struct cpprof_error error;
     struct profile *p;
@@ -369,18 +369,17 @@ slow_writer(void)
     toy_make(&toy);
     slow.writer = memory_writer(&toy_memory);
     atomic_store(&slow.is_stuck, true);
-    if (cpprof_start_vm_profile(
-            (struct cpprof_writer){write_slowly, close_slow, NULL}, &options,
-            &error))
+    if (cpprof_vm_start((struct cpprof_writer){write_slowly, close_slow, NULL},
+                        &options, &error))
         bail("start: %s", error.text);
-    cpprof_vm_enter(toy.t);
+    cpprof_vm_thread_enter(toy.t);
     toy_push(&toy, &brief);
     for (i = 0; i < 30; i++) {
         last = toy_clock(CLOCK_MONOTONIC);
         fill(&toy, last + 100000000u);
     }
     toy_pop(&toy);
-    cpprof_vm_enter(NULL);
+    cpprof_vm_thread_enter(NULL);
     last = toy_clock(CLOCK_MONOTONIC);
     atomic_store(&slow.is_stuck, false);
     p = toy_stop();
@@ -402,10 +401,10 @@ child(struct toy *toy)
     struct profile *p;
     bool ok;
 
-    if (cpprof_vm_spans || cpprof_stop_vm_profile(NULL))
+    if (cpprof_vm_spans || cpprof_vm_stop(NULL))
         return 1;
     toy_run(toy, &napper);
-    toy_start(CPPROF_VM_TICK, 0);
+    toy_start(CPPROF_VM_MODE_TICK, 0);
     toy_run(toy, &napper);
     p = toy_stop();
     ok = profile_cpu_leaf(p, "sleep") > 200000000;
@@ -422,7 +421,7 @@ forked_child(void)
     pid_t pid;
 
     toy_make(&toy);
-    toy_start(CPPROF_VM_SPAN, 0);
+    toy_start(CPPROF_VM_MODE_SPAN, 0);
     toy_run(&toy, &napper);
     pid = fork();
     if (pid == 0)
@@ -443,7 +442,7 @@ main(void)
 
     refused_starts();
     failing_writer();
-    for (mode = CPPROF_VM_TICK; mode <= CPPROF_VM_SPAN; mode++) {
+    for (mode = CPPROF_VM_MODE_TICK; mode <= CPPROF_VM_MODE_SPAN; mode++) {
         within_one_span(mode);
         from_the_midst_of_a_span(mode);
         stop_from_the_script(mode);

@@ -20,7 +20,7 @@ static inline void
 toy_make(struct toy *toy)
 {
     memset(toy, 0, sizeof *toy);
-    if ((!toy_vm && cpprof_vm_register(&toy_ops, &toy_vm, NULL)) ||
+    if ((!toy_vm && cpprof_vm_new(&toy_ops, &toy_vm, NULL)) ||
         cpprof_vm_thread_new(toy_vm, toy, &toy->t, NULL))
         bail("no interpreter");
 }
@@ -30,7 +30,7 @@ toy_start_with(const struct cpprof_vm_options *options)
 {
     struct cpprof_error error;
 
-    if (cpprof_start_vm_profile(memory_writer(&toy_memory), options, &error))
+    if (cpprof_vm_start(memory_writer(&toy_memory), options, &error))
         bail("start: %s", error.text);
 }
 
@@ -62,7 +62,7 @@ toy_stop(void)
 {
     struct cpprof_error error;
 
-    if (cpprof_stop_vm_profile(&error))
+    if (cpprof_vm_stop(&error))
         bail("stop: %s", error.text);
     return toy_read();
 }

@@ -144,7 +144,7 @@ true_profile(enum cpprof_vm_mode mode, struct toy *toy, double *seconds)
 
     /* By CPU time there are as many samples as the kernel has ticks. */
     for (length = 1;
-         length < (mode == CPPROF_VM_CPU ? 40 : 10) && !(p && is_true(p));
+         length < (mode == CPPROF_VM_MODE_CPU ? 40 : 10) && !(p && is_true(p));
          length *= 2) {
         if (p)
             profile_free(p);
@@ -165,7 +165,7 @@ shares_and_sum(enum cpprof_vm_mode mode)
     struct toy toy;
 
     truth.clock =
-        mode == CPPROF_VM_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+        mode == CPPROF_VM_MODE_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
     toy_make(&toy);
     p = true_profile(mode, &toy, &seconds);
     check_near(share(p, "seven"), true_share(0), 0.02,
@@ -187,7 +187,7 @@ shares_and_sum(enum cpprof_vm_mode mode)
 static void
 head(enum cpprof_vm_mode mode)
 {
-    const char *type = mode == CPPROF_VM_CPU ? "cpu" : "wall";
+    const char *type = mode == CPPROF_VM_MODE_CPU ? "cpu" : "wall";
     struct profile *p;
     uint64_t begin;
     double seconds;
@@ -249,7 +249,7 @@ sleeping_builtin(enum cpprof_vm_mode mode)
     toy_run(&toy, &naps);
     seconds = (double)(toy_clock(CLOCK_MONOTONIC) - begin) / 1e9;
     p = toy_stop();
-    if (mode == CPPROF_VM_CPU) {
+    if (mode == CPPROF_VM_MODE_CPU) {
         check_at_most((double)profile_cpu_ns(p) / 1e9, 0.1,
                       "cpu_leaves_out_what_slept");
     } else {
@@ -275,7 +275,7 @@ work_between_sleeps(void)
 
     toy_make(&toy);
     for (i = 0; i < 4 && at_work < 0.95; i++) {
-        toy_start(CPPROF_VM_CPU, 250);
+        toy_start(CPPROF_VM_MODE_CPU, 250);
         begin = toy_clock(CLOCK_THREAD_CPUTIME_ID);
         toy_run(&toy, &turns);
         seconds = (double)(toy_clock(CLOCK_THREAD_CPUTIME_ID) - begin) / 1e9;
@@ -325,7 +325,7 @@ run_locked(void)
 {
     uint64_t begin;
 
-    cpprof_vm_safepoint(locked.t);
+    cpprof_vm_thread_safepoint(locked.t);
     begin = toy_clock(CLOCK_THREAD_CPUTIME_ID);
     toy_push(&locked, &turns);
     while (locked.depth)
@@ -336,20 +336,20 @@ run_locked(void)
 static void
 peeked_stacks(void)
 {
-    struct cpprof_labels *set = cpprof_labels("kind", "locked", NULL);
+    struct cpprof_labels *set = cpprof_labels_new("kind", "locked", NULL);
     double at_work = 0, seconds = 0, sum = 0, labelled = 0;
     struct cpprof_vm *vm;
     struct profile *p;
     int i;
 
-    if (cpprof_vm_register(&locked_ops, &vm, NULL) ||
+    if (cpprof_vm_new(&locked_ops, &vm, NULL) ||
         cpprof_vm_thread_new(vm, &locked, &locked.t, NULL))
         bail("no interpreter");
-    cpprof_vm_thread_runs_in(locked.t, gettid());
-    cpprof_set_thread_labels(set);
+    cpprof_vm_thread_set_tid(locked.t, gettid());
+    cpprof_labels_set_current(set);
     /* What is left at the end has none. */
     for (i = 0; i < 4 && (at_work < 0.95 || labelled < 0.9 * seconds); i++) {
-        toy_start(CPPROF_VM_CPU, 250);
+        toy_start(CPPROF_VM_MODE_CPU, 250);
         seconds = run_locked();
         p = toy_stop();
         sum = (double)profile_cpu_ns(p) / 1e9;
@@ -357,7 +357,7 @@ peeked_stacks(void)
         labelled = (double)profile_cpu_labelled(p, "kind", "locked") / 1e9;
         profile_free(p);
     }
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     cpprof_labels_free(set);
     cpprof_vm_thread_free(locked.t);
     check_at_least(at_work, 0.95, "cpu_peeks_at_work_between_sleeps");
@@ -381,9 +381,9 @@ static void
 merged_samples(void)
 {
     const struct cpprof_vm_options options = {.size = sizeof options,
-                                              .mode = CPPROF_VM_SPAN,
+                                              .mode = CPPROF_VM_MODE_SPAN,
                                               .rate_hz = 1000,
-                                              .flags = CPPROF_VM_MERGE};
+                                              .flags = CPPROF_FLAG_MERGE};
     struct profile *p;
     struct toy toy;
 
@@ -396,7 +396,7 @@ merged_samples(void)
     check_near((double)profile_cpu_ns(p), (double)p->duration_ns, 3e6,
                "merged_profile_has_all_of_the_time");
     profile_free(p);
-    toy_start(CPPROF_VM_SPAN, 1000);
+    toy_start(CPPROF_VM_MODE_SPAN, 1000);
     run_for(&toy, 0.3);
     p = toy_stop();
     check_at_least((double)n_stacks(p, "seven"), 5,
@@ -408,18 +408,18 @@ merged_samples(void)
 static void
 labelled_samples(void)
 {
-    struct cpprof_labels *set = cpprof_labels("script", "split", NULL);
+    struct cpprof_labels *set = cpprof_labels_new("script", "split", NULL);
     struct profile *p;
     struct toy toy;
     uint64_t begin;
     double seconds;
 
     toy_make(&toy);
-    toy_start(CPPROF_VM_TICK, 1000);
+    toy_start(CPPROF_VM_MODE_TICK, 1000);
     begin = toy_clock(CLOCK_MONOTONIC);
-    cpprof_set_thread_labels(set);
+    cpprof_labels_set_current(set);
     run_for(&toy, 0.1);
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     cpprof_labels_free(set);
     seconds = (double)(toy_clock(CLOCK_MONOTONIC) - begin) / 1e9;
     run_for(&toy, 0.1);
@@ -484,9 +484,9 @@ reused_address(unsigned length)
     double before, after;
 
     toy_make(&toy);
-    toy_start(CPPROF_VM_TICK, 1000);
+    toy_start(CPPROF_VM_MODE_TICK, 1000);
     before = run_as(&toy, &function, "before", length);
-    cpprof_vm_function_gone(toy_vm, &function);
+    cpprof_vm_forget_function(toy_vm, &function);
     after = run_as(&toy, &function, "after", length);
     p = toy_stop();
     check_near((double)profile_cpu_root(p, "before") / 1e9, before, 0.01,
@@ -500,8 +500,8 @@ reused_address(unsigned length)
 int
 main(void)
 {
-    static const enum cpprof_vm_mode modes[] = {CPPROF_VM_TICK, CPPROF_VM_SPAN,
-                                                CPPROF_VM_CPU};
+    static const enum cpprof_vm_mode modes[] = {
+        CPPROF_VM_MODE_TICK, CPPROF_VM_MODE_SPAN, CPPROF_VM_MODE_CPU};
     size_t i;
 
     for (i = 0; i < 3; i++) {

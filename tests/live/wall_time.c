@@ -48,8 +48,8 @@ start(uint32_t rate_hz, uint32_t flags)
     struct cpprof_writer writer;
     struct cpprof_error error;
 
-    if (cpprof_path_writer(scratch_path("wall.pb.gz"), &writer, &error) ||
-        cpprof_start_wall_profile(writer, &options, &error))
+    if (cpprof_writer_to_path(scratch_path("wall.pb.gz"), &writer, &error) ||
+        cpprof_wall_start(writer, &options, &error))
         bail("start: %s", error.text);
 }
 
@@ -58,7 +58,7 @@ stop(void)
 {
     struct cpprof_error error;
 
-    if (cpprof_stop_wall_profile(&error))
+    if (cpprof_wall_stop(&error))
         bail("stop: %s", error.text);
     return profile_load(scratch_path("wall.pb.gz"));
 }
@@ -257,7 +257,7 @@ short_sleeps_are_not_cut_short(void)
                                         by_epoll, by_semaphore};
     static const char *const names[] = {"by_usleep", "by_nanosleep", "by_poll",
                                         "by_epoll", "by_semaphore"};
-    struct cpprof_labels *set = cpprof_labels("who", "napper", NULL);
+    struct cpprof_labels *set = cpprof_labels_new("who", "napper", NULL);
     pthread_t threads[5];
     struct profile *p;
     size_t i;
@@ -265,10 +265,10 @@ short_sleeps_are_not_cut_short(void)
     atomic_store(&enough, false);
     atomic_store(&n_interrupted, 0);
     sem_init(&never, 0, 0);
-    cpprof_set_thread_labels(set); /* which they inherit */
+    cpprof_labels_set_current(set); /* which they inherit */
     for (i = 0; i < 5; i++)
         pthread_create(&threads[i], NULL, napper, (void *)&ways[i]);
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     start(0, 0);
     nap(2);
     p = stop();
@@ -357,7 +357,7 @@ off_cpu_is_without_who_runs(unsigned length)
 
     atomic_store(&enough, false);
     pthread_create(&thread, NULL, spinner, NULL);
-    start(0, CPPROF_WALL_OFF_CPU);
+    start(0, CPPROF_FLAG_OFF_CPU);
     nap(length);
     p = stop();
     atomic_store(&enough, true);
@@ -460,23 +460,23 @@ who_cannot_be_asked_is_charged(unsigned length)
 static void
 labels_come_along(void)
 {
-    struct cpprof_labels *set = cpprof_labels("who", "main", NULL);
+    struct cpprof_labels *set = cpprof_labels_new("who", "main", NULL);
     struct profile *p;
 
-    cpprof_set_thread_labels(set);
+    cpprof_labels_set_current(set);
     start(0, 0);
     nap(0.5);
     p = stop();
     check_at_least((double)profile_cpu_labelled(p, "who", "main") / 1e9, 0.3,
                    "labels_come_along");
     profile_free(p);
-    start(0, CPPROF_WALL_NO_LABELS);
+    start(0, CPPROF_FLAG_NO_LABELS);
     nap(0.3);
     p = stop();
     check_equal(profile_cpu_labelled(p, "who", "main"), 0,
                 "without_labels_when_asked");
     profile_free(p);
-    cpprof_set_thread_labels(NULL);
+    cpprof_labels_set_current(NULL);
     cpprof_labels_free(set);
 }
 
@@ -489,16 +489,16 @@ one_at_a_time(void)
     struct cpprof_error error;
 
     start(0, 0);
-    cpprof_path_writer("/dev/null", &writer, NULL);
-    check_equal(cpprof_start_wall_profile(writer, NULL, &error), CPPROF_BUSY,
+    cpprof_writer_to_path("/dev/null", &writer, NULL);
+    check_equal(cpprof_wall_start(writer, NULL, &error), CPPROF_BUSY,
                 "a_second_one_is_refused");
     check_text(error.text, "wall profiling already in use", "and_says_why");
     profile_free(stop());
-    check_equal(cpprof_stop_wall_profile(NULL), CPPROF_OK,
+    check_equal(cpprof_wall_stop(NULL), CPPROF_OK,
                 "to_stop_twice_does_no_harm");
-    cpprof_path_writer("/dev/null", &writer, NULL);
-    check_equal(cpprof_start_wall_profile(writer, &fast, &error),
-                CPPROF_INVALID, "a_rate_out_of_range_is_refused");
+    cpprof_writer_to_path("/dev/null", &writer, NULL);
+    check_equal(cpprof_wall_start(writer, &fast, &error), CPPROF_INVALID,
+                "a_rate_out_of_range_is_refused");
     check_text(error.text, "rate 1001 Hz is outside 1 to 1000", "and_named");
 }
 
@@ -513,12 +513,12 @@ children_have_none(void)
     if (!pid) {
         struct cpprof_writer writer;
 
-        if (cpprof_stop_wall_profile(NULL) ||
-            cpprof_path_writer("/dev/null", &writer, NULL) ||
-            cpprof_start_wall_profile(writer, NULL, NULL))
+        if (cpprof_wall_stop(NULL) ||
+            cpprof_writer_to_path("/dev/null", &writer, NULL) ||
+            cpprof_wall_start(writer, NULL, NULL))
             _exit(1);
         usleep(50000);
-        _exit(cpprof_stop_wall_profile(NULL) ? 1 : 0);
+        _exit(cpprof_wall_stop(NULL) ? 1 : 0);
     }
     waitpid(pid, &status, 0);
     check_equal(status, 0, "a_forked_child_can_start_its_own");
@@ -551,7 +551,7 @@ what_is_written_is_not_in_it(void)
     p = profile_load(scratch_path("at-end.wall"));
     check_at_least(seconds_in(p, "victim_burn"), 0.05,
                    "what_it_does_is_in_its_wall_profile");
-    check_equal(profile_cpu_in(p, "cpprof_write_heap_profile"), 0,
+    check_equal(profile_cpu_in(p, "cpprof_heap_write"), 0,
                 "and_no_writing_of_others");
     check_equal(profile_cpu_in(p, "cpprof_profile_write"), 0, "of_any_kind");
     profile_free(p);

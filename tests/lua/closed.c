@@ -44,7 +44,7 @@ static uint32_t n_failed, n_told, n_labelled;
 static int
 look(lua_State *L)
 {
-    n_labelled += cpprof_thread_labels() != NULL;
+    n_labelled += cpprof_labels_current() != NULL;
     return 0;
 }
 
@@ -103,7 +103,7 @@ main(void)
         run(L, script);
         lua_register(L, "reset", reset);
         run(L, under_labels);
-        mine = cpprof_lookup("mine");
+        mine = cpprof_profile_lookup("mine");
         n_whole += mine && cpprof_profile_count(mine) == N_VALUES;
         lua_close(L);
         n_left += mine ? (uint32_t)cpprof_profile_count(mine) : 1;

@@ -106,10 +106,10 @@ start_scripts(unsigned round, struct file *file)
         .size = sizeof options,
         .mode = (enum cpprof_vm_mode)(round % 3),
         .rate_hz = round % 2 ? 1000 : 100,
-        .flags = round % 5 ? 0 : CPPROF_VM_MERGE,
+        .flags = round % 5 ? 0 : CPPROF_FLAG_MERGE,
     };
 
-    return cpprof_start_vm_profile(
+    return cpprof_vm_start(
                (struct cpprof_writer){count_bytes, count_close, file}, &options,
                NULL) == CPPROF_OK;
 }
@@ -120,7 +120,7 @@ start_cpu(struct file *file)
     const struct cpprof_cpu_options options = {.size = sizeof options,
                                                .rate_hz = 1000};
 
-    return cpprof_start_cpu_profile(
+    return cpprof_cpu_start(
                (struct cpprof_writer){count_bytes, count_close, file}, &options,
                NULL) == CPPROF_OK;
 }
@@ -143,8 +143,8 @@ profile(unsigned round, size_t *n_bytes)
         (has_cpu && !start_cpu(&cpu)))
         return false;
     nanosleep(&length, NULL);
-    if ((has_cpu && cpprof_stop_cpu_profile(NULL) != CPPROF_OK) ||
-        (has_scripts && cpprof_stop_vm_profile(NULL) != CPPROF_OK))
+    if ((has_cpu && cpprof_cpu_stop(NULL) != CPPROF_OK) ||
+        (has_scripts && cpprof_vm_stop(NULL) != CPPROF_OK))
         return false;
     *n_bytes += scripts.n_bytes + cpu.n_bytes;
     return (!has_scripts || is_whole(&scripts)) && (!has_cpu || is_whole(&cpu));
@@ -164,7 +164,7 @@ main(void)
     unsigned round = 0, n_wrong = 0, i;
     size_t n_bytes = 0;
 
-    cpprof_set_heap_rate(4096);
+    cpprof_heap_set_rate(4096);
     for (i = 0; i < N_THREADS; i++)
         pthread_create(&threads[i], NULL, run_states, NULL);
     while (now() < begin + SECONDS ||

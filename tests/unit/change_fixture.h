@@ -54,11 +54,11 @@ reference_mapping(struct fixture *f, uint64_t id, uint64_t start,
     cpprof__put_end(&f->bytes, 3, mark);
 }
 
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 reference_finish(struct fixture *f)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = fixture_read(f, &error);
+    struct pprof_profile *p = fixture_read(f, &error);
 
     if (!p)
         fail_msg("%s", error.text);
@@ -110,7 +110,7 @@ reference_types(struct fixture *f)
 }
 
 /* Five samples with these values. */
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 reference_profile(const int64_t values[5][2], int with_mappings)
 {
     static const uint64_t stacks[][2] = {
@@ -129,7 +129,7 @@ reference_profile(const int64_t values[5][2], int with_mappings)
 }
 
 /* A sample of main alone for each text of labels; values 1000. */
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 reference_labelled(const char *const *labels, size_t n)
 {
     static const uint64_t stack[] = {1000};
@@ -145,17 +145,17 @@ reference_labelled(const char *const *labels, size_t n)
 }
 
 static inline const char *
-reference_text(const struct cpprof_pprof *p, uint32_t string)
+reference_text(const struct pprof_profile *p, uint32_t string)
 {
-    return cpprof_pprof_text(p, string, NULL);
+    return pprof_text(p, string, NULL);
 }
 
 static inline void
-reference_put_label(struct cpprof__buffer *out, const struct cpprof_pprof *p,
-                    const struct cpprof_pprof_label *l)
+reference_put_label(struct cpprof__buffer *out, const struct pprof_profile *p,
+                    const struct pprof_label *l)
 {
     cpprof__buffer_printf(out, "%s=", reference_text(p, l->key));
-    if (l->kind == CPPROF_PPROF_LABEL_TEXT)
+    if (l->kind == PPROF_LABEL_TEXT)
         cpprof__buffer_printf(out, "%s", reference_text(p, l->text));
     else
         cpprof__buffer_printf(out, "%" PRId64 "%s", l->num,
@@ -164,14 +164,14 @@ reference_put_label(struct cpprof__buffer *out, const struct cpprof_pprof *p,
 
 /* The labels of all samples: "k=v n=5kb; k=v". */
 static inline void
-expect_labels(const struct cpprof_pprof *p, const char *text)
+expect_labels(const struct pprof_profile *p, const char *text)
 {
     struct cpprof__buffer out = {0};
     size_t i, j;
 
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    for (i = 0; i < pprof_info(p).n_samples; i++) {
+        struct pprof_sample s = pprof_sample(p, i);
 
         cpprof__buffer_printf(&out, "%s", i ? "; " : "");
         for (j = 0; j < s.n_labels; j++) {
@@ -186,20 +186,18 @@ expect_labels(const struct cpprof_pprof *p, const char *text)
 
 /* What the functions, lines and addresses of a sample are: "main:1@4096 ". */
 static inline void
-reference_put_stack(struct cpprof__buffer *out, const struct cpprof_pprof *p,
+reference_put_stack(struct cpprof__buffer *out, const struct pprof_profile *p,
                     size_t sample)
 {
-    struct cpprof_pprof_sample s = cpprof_pprof_sample(p, sample);
+    struct pprof_sample s = pprof_sample(p, sample);
     size_t i, j;
 
     for (i = 0; i < s.n_locations; i++) {
-        const struct cpprof_pprof_location *l =
-            &cpprof_pprof_locations(p)[s.locations[i]];
+        const struct pprof_location *l = &pprof_locations(p)[s.locations[i]];
 
         for (j = 0; j < l->n_lines; j++) {
-            const struct cpprof_pprof_line *line =
-                &cpprof_pprof_lines(p)[l->first_line + j];
-            uint32_t name = cpprof_pprof_functions(p)[line->function].name;
+            const struct pprof_line *line = &pprof_lines(p)[l->first_line + j];
+            uint32_t name = pprof_functions(p)[line->function].name;
 
             cpprof__buffer_printf(out, "%s:%" PRId64 "@%" PRIu64 " ",
                                   reference_text(p, name), line->line,
@@ -212,7 +210,7 @@ reference_put_stack(struct cpprof__buffer *out, const struct cpprof_pprof *p,
 /* The sum of the first value over all samples whose stack is that of a sample
  * of another profile. */
 static inline int64_t
-sum_of_stack(const struct cpprof_pprof *p, const struct cpprof_pprof *other,
+sum_of_stack(const struct pprof_profile *p, const struct pprof_profile *other,
              size_t sample)
 {
     struct cpprof__buffer wanted = {0};
@@ -220,12 +218,12 @@ sum_of_stack(const struct cpprof_pprof *p, const struct cpprof_pprof *other,
     size_t i;
 
     reference_put_stack(&wanted, other, sample);
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++) {
+    for (i = 0; i < pprof_info(p).n_samples; i++) {
         struct cpprof__buffer stack = {0};
 
         reference_put_stack(&stack, p, i);
         if (strcmp((char *)stack.data, (char *)wanted.data) == 0)
-            sum += cpprof_pprof_sample(p, i).values[0];
+            sum += pprof_sample(p, i).values[0];
         cpprof__buffer_free(&stack);
     }
     cpprof__buffer_free(&wanted);

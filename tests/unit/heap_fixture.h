@@ -10,7 +10,7 @@
 #include "collect/signal/heap/heap_buckets.h"
 #include "collect/signal/heap/heap_read.h"
 
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 #include <errno.h>
 #include <setjmp.h>
@@ -294,20 +294,20 @@ write_to(const struct made *m, const struct cpprof_heap_options *options,
     assert_int_equal(s->failed, 0);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_back(struct sink *s)
 {
-    struct cpprof_pprof *profile;
+    struct pprof_profile *profile;
     struct cpprof_error error;
 
-    if (cpprof_pprof_read_data(s->bytes.data, s->bytes.n, NULL, &profile,
-                               &error) != CPPROF_OK)
+    if (pprof_read_data(s->bytes.data, s->bytes.n, NULL, &profile, &error) !=
+        CPPROF_OK)
         fail_msg("%s", error.text);
     cpprof__buffer_free(&s->bytes);
     return profile;
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 written(const struct made *m, const struct cpprof_heap_options *options)
 {
     struct sink s;
@@ -322,7 +322,7 @@ written_text(const struct made *m, uint32_t flags)
 {
     struct cpprof_heap_options options = {.size = sizeof options,
                                           .debug =
-                                              !(flags & CPPROF_HEAP_LEGACY),
+                                              !(flags & CPPROF_FLAG_LEGACY),
                                           .flags = flags};
     struct sink s;
 
@@ -333,9 +333,9 @@ written_text(const struct made *m, uint32_t flags)
 }
 
 static const char *
-text_of(const struct cpprof_pprof *profile, cpprof_pprof_string string)
+text_of(const struct pprof_profile *profile, pprof_string string)
 {
-    return cpprof_pprof_text(profile, string, NULL);
+    return pprof_text(profile, string, NULL);
 }
 
 #endif

@@ -22,18 +22,18 @@ static inline void
 legacy_show(const void *data, size_t n, struct cpprof__buffer *out)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     char line[300];
 
     out->n = 0;
-    if (cpprof_pprof_read_data(data, n, NULL, &p, &error) == CPPROF_OK) {
-        assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_OK);
+    if (pprof_read_data(data, n, NULL, &p, &error) == CPPROF_OK) {
+        assert_int_equal(pprof_check(p, &error), CPPROF_OK);
         assert_int_equal(shared_text(p, out), CPPROF_OK);
     } else {
         snprintf(line, sizeof line, "error: %s", error.text);
         cpprof__buffer_append(out, line, strlen(line));
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof__buffer_append(out, "", 1);
 }
 
@@ -73,7 +73,7 @@ static inline enum cpprof_status
 legacy_read(cpprof__legacy_reader *reader, const char *text, size_t n,
             bool *recognized)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     enum cpprof_status status = CPPROF_NOMEM;
     char *copy = malloc(n + 1);
 
@@ -84,7 +84,7 @@ legacy_read(cpprof__legacy_reader *reader, const char *text, size_t n,
             assert_int_equal(p->samples.n + p->sample_types.n, 0);
     }
     free(copy);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return status;
 }
 

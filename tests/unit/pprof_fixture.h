@@ -7,7 +7,7 @@
 #define TESTS_PPROF_FIXTURE_H
 
 #include "base/proto.h"
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -240,13 +240,13 @@ fixture_free(struct fixture *f)
 }
 
 /* Write the strings, read it all, free the fixture; NULL when it is refused. */
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 fixture_read(struct fixture *f, struct cpprof_error *error)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
 
     fixture_strings(f);
-    cpprof_pprof_read_data(f->bytes.data, f->bytes.n, NULL, &p, error);
+    pprof_read_data(f->bytes.data, f->bytes.n, NULL, &p, error);
     fixture_free(f);
     return p;
 }

@@ -4,8 +4,8 @@
 #define TESTS_REPORT_FIXTURE_H
 
 #include "base/buffer.h"
-#include <cpprof/profile.h>
-#include <cpprof/report.h>
+#include <cpprof/pprof/profile.h>
+#include <cpprof/pprof/report.h>
 
 #include <errno.h>
 #include <setjmp.h>
@@ -58,8 +58,8 @@ report_text_free(struct report_text *t)
 
 /* Write a report of the profile into t, terminated; the status of doing so. */
 static inline enum cpprof_status
-report_text_of(struct cpprof_pprof *p, enum cpprof_report_format format,
-               struct cpprof_report_options options, struct report_text *t,
+report_text_of(struct pprof_profile *p, enum pprof_report_format format,
+               struct pprof_report_options options, struct report_text *t,
                struct cpprof_error *error)
 {
     struct cpprof_writer writer = {report_text_write, report_text_close, t};
@@ -67,7 +67,7 @@ report_text_of(struct cpprof_pprof *p, enum cpprof_report_format format,
 
     options.warn = report_text_warn;
     options.warn_ctx = t;
-    status = cpprof_report_write(p, format, &options, writer, error);
+    status = pprof_report_write(p, format, &options, writer, error);
     cpprof__buffer_append(&t->bytes, "", 1);
     cpprof__buffer_append(&t->warnings, "", 1);
     return status;
@@ -75,8 +75,8 @@ report_text_of(struct cpprof_pprof *p, enum cpprof_report_format format,
 
 /* The report of a profile that it has to leave as it was, and to end once. */
 static inline struct report_text
-must_report(struct cpprof_pprof *p, enum cpprof_report_format format,
-            struct cpprof_report_options options)
+must_report(struct pprof_profile *p, enum pprof_report_format format,
+            struct pprof_report_options options)
 {
     struct cpprof_error error = {0};
     struct report_text t = {0};
@@ -85,15 +85,15 @@ must_report(struct cpprof_pprof *p, enum cpprof_report_format format,
         fail_msg("%s", error.text);
     assert_int_equal(t.n_closed, 1);
     assert_int_equal(t.failed, 0);
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
     return t;
 }
 
 static inline enum cpprof_status
-report_text_top(struct cpprof_pprof *p, struct cpprof_report_options options,
+report_text_top(struct pprof_profile *p, struct pprof_report_options options,
                 struct report_text *t, struct cpprof_error *error)
 {
-    return report_text_of(p, CPPROF_REPORT_TOP, options, t, error);
+    return report_text_of(p, PPROF_REPORT_TOP, options, t, error);
 }
 
 #endif

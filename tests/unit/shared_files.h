@@ -8,7 +8,7 @@
 #define TESTS_SHARED_FILES_H
 
 #include "base/buffer.h"
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 #include <fcntl.h>
 #include <limits.h>
@@ -62,11 +62,11 @@ shared_append(void *ctx, const void *data, size_t n)
 
 /* Append a profile as text, Profile.String(). */
 static inline enum cpprof_status
-shared_text(const struct cpprof_pprof *p, struct cpprof__buffer *out)
+shared_text(const struct pprof_profile *p, struct cpprof__buffer *out)
 {
     struct cpprof_writer writer = {shared_append, NULL, out};
 
-    return cpprof_pprof_write(p, CPPROF_PPROF_TEXT, NULL, writer, NULL);
+    return pprof_write(p, PPROF_FORMAT_TEXT, NULL, writer, NULL);
 }
 
 #endif

@@ -9,14 +9,13 @@
 #include "change_fixture.h"
 
 #define ALL                                                                    \
-    (CPPROF_PPROF_KEEP_INLINES | CPPROF_PPROF_KEEP_FUNCTIONS |                 \
-     CPPROF_PPROF_KEEP_FILES | CPPROF_PPROF_KEEP_LINES |                       \
-     CPPROF_PPROF_KEEP_COLUMNS | CPPROF_PPROF_KEEP_ADDRESSES)
+    (PPROF_KEEP_INLINES | PPROF_KEEP_FUNCTIONS | PPROF_KEEP_FILES |            \
+     PPROF_KEEP_LINES | PPROF_KEEP_COLUMNS | PPROF_KEEP_ADDRESSES)
 
 #define TOTAL 22222
 
 /* The samples of the reference, and one that differs in the column. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     static const uint64_t stacks[][2] = {{1000},       {2000, 1000},
@@ -35,73 +34,67 @@ make(void)
 }
 
 static void
-expect_flags(const struct cpprof_pprof *p, uint32_t keep)
+expect_flags(const struct pprof_profile *p, uint32_t keep)
 {
     uint32_t flags = 0;
     size_t i;
 
-    flags |=
-        keep & CPPROF_PPROF_KEEP_INLINES ? CPPROF_PPROF_HAS_INLINE_FRAMES : 0;
-    flags |=
-        keep & CPPROF_PPROF_KEEP_FUNCTIONS ? CPPROF_PPROF_HAS_FUNCTIONS : 0;
-    flags |= keep & CPPROF_PPROF_KEEP_FILES ? CPPROF_PPROF_HAS_FILENAMES : 0;
-    flags |= keep & CPPROF_PPROF_KEEP_LINES ? CPPROF_PPROF_HAS_LINE_NUMBERS : 0;
-    for (i = 0; i < cpprof_pprof_info(p).n_mappings; i++)
-        assert_int_equal(cpprof_pprof_mappings(p)[i].flags, flags);
-    assert_int_equal(cpprof_pprof_has_functions(p),
-                     (keep & CPPROF_PPROF_KEEP_FUNCTIONS) != 0);
-    assert_int_equal(cpprof_pprof_has_file_lines(p),
-                     keep & CPPROF_PPROF_KEEP_FILES &&
-                         keep & CPPROF_PPROF_KEEP_LINES);
+    flags |= keep & PPROF_KEEP_INLINES ? PPROF_HAS_INLINE_FRAMES : 0;
+    flags |= keep & PPROF_KEEP_FUNCTIONS ? PPROF_HAS_FUNCTIONS : 0;
+    flags |= keep & PPROF_KEEP_FILES ? PPROF_HAS_FILENAMES : 0;
+    flags |= keep & PPROF_KEEP_LINES ? PPROF_HAS_LINE_NUMBERS : 0;
+    for (i = 0; i < pprof_info(p).n_mappings; i++)
+        assert_int_equal(pprof_mappings(p)[i].flags, flags);
+    assert_int_equal(pprof_has_functions(p),
+                     (keep & PPROF_KEEP_FUNCTIONS) != 0);
+    assert_int_equal(pprof_has_file_lines(p),
+                     keep & PPROF_KEEP_FILES && keep & PPROF_KEEP_LINES);
 }
 
 static void
-expect_functions(const struct cpprof_pprof *p, uint32_t keep)
+expect_functions(const struct pprof_profile *p, uint32_t keep)
 {
     size_t i;
 
-    for (i = 0; i < cpprof_pprof_info(p).n_functions; i++) {
-        const struct cpprof_pprof_function *f = &cpprof_pprof_functions(p)[i];
-        int has_name = (keep & CPPROF_PPROF_KEEP_FUNCTIONS) != 0;
+    for (i = 0; i < pprof_info(p).n_functions; i++) {
+        const struct pprof_function *f = &pprof_functions(p)[i];
+        int has_name = (keep & PPROF_KEEP_FUNCTIONS) != 0;
 
         assert_int_equal(f->name != 0, has_name);
         assert_int_equal(f->system_name != 0, has_name);
-        assert_int_equal(f->file != 0, (keep & CPPROF_PPROF_KEEP_FILES) != 0);
+        assert_int_equal(f->file != 0, (keep & PPROF_KEEP_FILES) != 0);
     }
 }
 
 static void
-expect_lines(const struct cpprof_pprof *p, uint32_t keep)
+expect_lines(const struct pprof_profile *p, uint32_t keep)
 {
     size_t i, j;
 
-    for (i = 0; i < cpprof_pprof_info(p).n_locations; i++) {
-        const struct cpprof_pprof_location *l = &cpprof_pprof_locations(p)[i];
+    for (i = 0; i < pprof_info(p).n_locations; i++) {
+        const struct pprof_location *l = &pprof_locations(p)[i];
 
-        if (!(keep & CPPROF_PPROF_KEEP_INLINES))
+        if (!(keep & PPROF_KEEP_INLINES))
             assert_int_equal(l->n_lines, 1);
-        assert_int_equal(l->address != 0,
-                         (keep & CPPROF_PPROF_KEEP_ADDRESSES) != 0);
+        assert_int_equal(l->address != 0, (keep & PPROF_KEEP_ADDRESSES) != 0);
         for (j = 0; j < l->n_lines; j++) {
-            const struct cpprof_pprof_line *line =
-                &cpprof_pprof_lines(p)[l->first_line + j];
+            const struct pprof_line *line = &pprof_lines(p)[l->first_line + j];
 
-            assert_int_equal(line->line != 0,
-                             (keep & CPPROF_PPROF_KEEP_LINES) != 0);
-            if (!(keep & CPPROF_PPROF_KEEP_COLUMNS))
+            assert_int_equal(line->line != 0, (keep & PPROF_KEEP_LINES) != 0);
+            if (!(keep & PPROF_KEEP_COLUMNS))
                 assert_int_equal(line->column, 0);
         }
     }
 }
 
 static int64_t
-total(const struct cpprof_pprof *p)
+total(const struct pprof_profile *p)
 {
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++)
-        sum += cpprof_pprof_sample(p, i).values[0];
+    for (i = 0; i < pprof_info(p).n_samples; i++)
+        sum += pprof_sample(p, i).values[0];
     return sum;
 }
 
@@ -114,34 +107,33 @@ each_granularity_keeps_apart_what_it_should(void **state)
         size_t n_rows;
     } cases[] = {
         {ALL, 6},
-        {ALL & ~CPPROF_PPROF_KEEP_ADDRESSES, 5},
-        {CPPROF_PPROF_KEEP_INLINES | CPPROF_PPROF_KEEP_FUNCTIONS |
-             CPPROF_PPROF_KEEP_FILES | CPPROF_PPROF_KEEP_LINES,
+        {ALL & ~PPROF_KEEP_ADDRESSES, 5},
+        {PPROF_KEEP_INLINES | PPROF_KEEP_FUNCTIONS | PPROF_KEEP_FILES |
+             PPROF_KEEP_LINES,
          4},
-        {CPPROF_PPROF_KEEP_INLINES | CPPROF_PPROF_KEEP_FUNCTIONS, 3},
-        {CPPROF_PPROF_KEEP_INLINES | CPPROF_PPROF_KEEP_FILES, 3},
-        {CPPROF_PPROF_KEEP_FUNCTIONS, 2},
-        {CPPROF_PPROF_KEEP_FILES, 2},
-        {CPPROF_PPROF_KEEP_LINES | CPPROF_PPROF_KEEP_FUNCTIONS, 4},
+        {PPROF_KEEP_INLINES | PPROF_KEEP_FUNCTIONS, 3},
+        {PPROF_KEEP_INLINES | PPROF_KEEP_FILES, 3},
+        {PPROF_KEEP_FUNCTIONS, 2},
+        {PPROF_KEEP_FILES, 2},
+        {PPROF_KEEP_LINES | PPROF_KEEP_FUNCTIONS, 4},
     };
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = make();
+        struct pprof_profile *p = make();
 
-        assert_int_equal(cpprof_pprof_aggregate(p, cases[i].keep, NULL),
-                         CPPROF_OK);
-        assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-        assert_int_equal(cpprof_pprof_info(p).n_samples, 6);
+        assert_int_equal(pprof_aggregate(p, cases[i].keep, NULL), CPPROF_OK);
+        assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+        assert_int_equal(pprof_info(p).n_samples, 6);
         assert_int_equal(total(p), TOTAL);
         expect_flags(p, cases[i].keep);
         expect_functions(p, cases[i].keep);
         expect_lines(p, cases[i].keep);
-        assert_int_equal(cpprof_pprof_compact(p, NULL), CPPROF_OK);
-        assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-        assert_int_equal(cpprof_pprof_info(p).n_samples, cases[i].n_rows);
+        assert_int_equal(pprof_compact(p, NULL), CPPROF_OK);
+        assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+        assert_int_equal(pprof_info(p).n_samples, cases[i].n_rows);
         assert_int_equal(total(p), TOTAL);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
@@ -151,47 +143,45 @@ steps_add_up(void **state)
 {
     static const size_t n_rows[] = {6, 5, 4, 3, 2};
     static const uint32_t forget[] = {
-        0, CPPROF_PPROF_KEEP_ADDRESSES, CPPROF_PPROF_KEEP_COLUMNS,
-        CPPROF_PPROF_KEEP_LINES | CPPROF_PPROF_KEEP_FILES,
-        CPPROF_PPROF_KEEP_INLINES};
-    struct cpprof_pprof *p = make();
+        0, PPROF_KEEP_ADDRESSES, PPROF_KEEP_COLUMNS,
+        PPROF_KEEP_LINES | PPROF_KEEP_FILES, PPROF_KEEP_INLINES};
+    struct pprof_profile *p = make();
     uint32_t keep = ALL;
     size_t i;
 
     for (i = 0; i < 5; i++) {
         keep &= ~forget[i];
-        assert_int_equal(cpprof_pprof_aggregate(p, keep, NULL), CPPROF_OK);
-        assert_int_equal(cpprof_pprof_compact(p, NULL), CPPROF_OK);
-        assert_int_equal(cpprof_pprof_info(p).n_samples, n_rows[i]);
+        assert_int_equal(pprof_aggregate(p, keep, NULL), CPPROF_OK);
+        assert_int_equal(pprof_compact(p, NULL), CPPROF_OK);
+        assert_int_equal(pprof_info(p).n_samples, n_rows[i]);
         assert_int_equal(total(p), TOTAL);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* Without lines there are no columns, either. */
 static void
 columns_go_with_lines(void **state)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
 
-    cpprof_pprof_aggregate(p, ALL & ~CPPROF_PPROF_KEEP_LINES, NULL);
-    expect_lines(p,
-                 ALL & ~CPPROF_PPROF_KEEP_LINES & ~CPPROF_PPROF_KEEP_COLUMNS);
-    cpprof_pprof_free(p);
+    pprof_aggregate(p, ALL & ~PPROF_KEEP_LINES, NULL);
+    expect_lines(p, ALL & ~PPROF_KEEP_LINES & ~PPROF_KEEP_COLUMNS);
+    pprof_free(p);
 }
 
 /* The last line is the function that the linker knows. */
 static void
 outermost_function_stays(void **state)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     struct cpprof__buffer stack = {0};
 
-    cpprof_pprof_aggregate(p, ALL & ~CPPROF_PPROF_KEEP_INLINES, NULL);
+    pprof_aggregate(p, ALL & ~PPROF_KEEP_INLINES, NULL);
     reference_put_stack(&stack, p, 1);
     assert_string_equal((char *)stack.data, "foo_caller:1@8192 main:1@4096 ");
     cpprof__buffer_free(&stack);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

@@ -17,12 +17,12 @@
 #include <stdlib.h>
 
 /* leaf is called by a and by b, and once inlined; b calls itself. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "");
@@ -37,14 +37,14 @@ make(void)
 }
 
 static struct report_text
-report(enum cpprof_report_format format, struct cpprof_report_options options)
+report(enum pprof_report_format format, struct pprof_report_options options)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     struct report_text t;
 
-    options.flags |= CPPROF_REPORT_CALL_TREE;
+    options.flags |= PPROF_REPORT_CALL_TREE;
     t = must_report(p, format, options);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return t;
 }
 
@@ -63,8 +63,8 @@ count(const struct report_text *t, const char *text)
 static void
 function_is_drawn_once_for_each_way(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct report_text t = report(CPPROF_REPORT_DOT, options);
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
+    struct report_text t = report(PPROF_REPORT_DOT, options);
 
     assert_int_equal(count(&t, "label=\"leaf\\n"), 3);
     assert_int_equal(count(&t, "label=\"leaf\\n350ms (53.85%)\""), 1);
@@ -79,8 +79,8 @@ function_is_drawn_once_for_each_way(void **state)
 static void
 call_that_is_not_always_inlined_is_not_inline(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct report_text t = report(CPPROF_REPORT_DOT, options);
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
+    struct report_text t = report(PPROF_REPORT_DOT, options);
 
     assert_int_equal(count(&t, "(inline)"), 0);
     report_text_free(&t);
@@ -89,11 +89,11 @@ call_that_is_not_always_inlined_is_not_inline(void **state)
 static void
 children_of_a_node_left_out_hang_on_its_caller(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct report_text t;
 
     options.nodecount = 4;
-    t = report(CPPROF_REPORT_DOT, options);
+    t = report(PPROF_REPORT_DOT, options);
     assert_int_equal(count(&t, "style=\"dotted\""), 2);
     assert_int_equal(count(&t, " tooltip=\"main ... leaf (350ms)\""), 1);
     report_text_free(&t);
@@ -102,8 +102,8 @@ children_of_a_node_left_out_hang_on_its_caller(void **state)
 static void
 callgrind_tells_contexts_apart(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct report_text t = report(CPPROF_REPORT_CALLGRIND, options);
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
+    struct report_text t = report(PPROF_REPORT_CALLGRIND, options);
 
     assert_int_equal(count(&t, "cfn=(1) leaf [1/4]\n"), 0);
     assert_int_equal(count(&t, " leaf [1/"), 1);
@@ -115,21 +115,21 @@ callgrind_tells_contexts_apart(void **state)
 static void
 profile_is_the_same_afterwards(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct cpprof_pprof *p = make();
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
+    struct pprof_profile *p = make();
     struct report_text before = {0}, tree = {0}, after = {0};
 
-    report_text_of(p, CPPROF_REPORT_RAW, options, &before, NULL);
-    options.flags = CPPROF_REPORT_CALL_TREE;
-    report_text_of(p, CPPROF_REPORT_DOT, options, &tree, NULL);
+    report_text_of(p, PPROF_REPORT_RAW, options, &before, NULL);
+    options.flags = PPROF_REPORT_CALL_TREE;
+    report_text_of(p, PPROF_REPORT_DOT, options, &tree, NULL);
     options.flags = 0;
-    report_text_of(p, CPPROF_REPORT_RAW, options, &after, NULL);
+    report_text_of(p, PPROF_REPORT_RAW, options, &after, NULL);
     assert_true(before.bytes.n > 100);
     assert_string_equal((char *)before.bytes.data, (char *)after.bytes.data);
     report_text_free(&before);
     report_text_free(&tree);
     report_text_free(&after);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

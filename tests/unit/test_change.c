@@ -12,7 +12,7 @@
 #define A40  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define HARD "(a|a)*[bc]"
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
@@ -26,41 +26,40 @@ make(void)
 }
 
 static void
-put_location(struct cpprof__buffer *out, const struct cpprof_pprof *p,
-             const struct cpprof_pprof_location *l)
+put_location(struct cpprof__buffer *out, const struct pprof_profile *p,
+             const struct pprof_location *l)
 {
     size_t i;
 
     for (i = 0; i < l->n_lines; i++) {
-        uint32_t f = cpprof_pprof_lines(p)[l->first_line + i].function;
+        uint32_t f = pprof_lines(p)[l->first_line + i].function;
 
-        cpprof__buffer_printf(
-            out, "%s%s", i ? "<" : "",
-            reference_text(p, cpprof_pprof_functions(p)[f].name));
+        cpprof__buffer_printf(out, "%s%s", i ? "<" : "",
+                              reference_text(p, pprof_functions(p)[f].name));
     }
 }
 
 /* All stacks, "leaf caller=value", parted by "; "; frees the profile. */
 static void
-expect_stacks(struct cpprof_pprof *p, const char *text)
+expect_stacks(struct pprof_profile *p, const char *text)
 {
     struct cpprof__buffer out = {0};
     size_t i, j;
 
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    for (i = 0; i < pprof_info(p).n_samples; i++) {
+        struct pprof_sample s = pprof_sample(p, i);
 
         for (j = 0; j < s.n_locations; j++) {
             cpprof__buffer_printf(&out, "%s", j ? " " : i ? "; " : "");
-            put_location(&out, p, &cpprof_pprof_locations(p)[s.locations[j]]);
+            put_location(&out, p, &pprof_locations(p)[s.locations[j]]);
         }
         cpprof__buffer_printf(&out, "=%" PRId64, s.values[1]);
     }
     cpprof__buffer_append(&out, "", 1);
     assert_string_equal((char *)out.data, text);
     cpprof__buffer_free(&out);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 #define ALL "read get<map main=1; free put main=2; main " A40 "=3"
@@ -69,36 +68,36 @@ expect_stacks(struct cpprof_pprof *p, const char *text)
 
 /* Each call that takes expressions, with this one. */
 static enum cpprof_status
-call(struct cpprof_pprof *p, size_t which, const char *expression,
+call(struct pprof_profile *p, size_t which, const char *expression,
      uint32_t *matched, struct cpprof_error *error)
 {
-    struct cpprof_pprof_name_filter filter = {.size = sizeof filter};
+    struct pprof_name_filter filter = {.size = sizeof filter};
 
     switch (which) {
     case 0:
         filter.focus = "main";
         filter.hide = expression;
-        return cpprof_pprof_filter_names(p, &filter, matched, error);
+        return pprof_filter_names(p, &filter, matched, error);
     case 1:
         filter.show = "main";
         filter.ignore = expression;
-        return cpprof_pprof_filter_names(p, &filter, matched, error);
+        return pprof_filter_names(p, &filter, matched, error);
     case 2:
-        return cpprof_pprof_show_from(p, expression, matched, error);
+        return pprof_show_from(p, expression, matched, error);
     case 3:
-        return cpprof_pprof_filter_tags(p, "k=v", expression, matched, error);
+        return pprof_filter_labels(p, "k=v", expression, matched, error);
     case 4:
-        return cpprof_pprof_filter_tags(p, expression, "k=v", matched, error);
+        return pprof_filter_labels(p, expression, "k=v", matched, error);
     case 5:
-        return cpprof_pprof_filter_tag_keys(p, "k", expression, matched, error);
+        return pprof_filter_label_keys(p, "k", expression, matched, error);
     case 6:
-        return cpprof_pprof_filter_tag_keys(p, expression, "k", matched, error);
+        return pprof_filter_label_keys(p, expression, "k", matched, error);
     case 7:
-        return cpprof_pprof_prune_from(p, expression, error);
+        return pprof_prune_from(p, expression, error);
     case 8:
-        return cpprof_pprof_prune(p, "main|" A40, expression, error);
+        return pprof_prune(p, "main|" A40, expression, error);
     }
-    return cpprof_pprof_prune(p, expression, NULL, error);
+    return pprof_prune(p, expression, NULL, error);
 }
 
 #define N_CALLS 10
@@ -116,7 +115,7 @@ expression_that_is_none_changes_nothing(void **state)
 
     for (i = 0; i < N_CALLS; i++) {
         struct cpprof_error error = {0};
-        struct cpprof_pprof *p = make();
+        struct pprof_profile *p = make();
         uint32_t matched = 99;
 
         assert_int_equal(call(p, i, "x(", &matched, &error), CPPROF_BAD_DATA);
@@ -135,7 +134,7 @@ expression_that_takes_too_long_changes_nothing(void **state)
 
     for (i = 0; i < N_CALLS; i++) {
         struct cpprof_error error = {0};
-        struct cpprof_pprof *p = make();
+        struct pprof_profile *p = make();
         uint32_t matched = 99;
 
         assert_int_equal(call(p, i, HARD, &matched, &error), CPPROF_LIMIT);
@@ -149,11 +148,11 @@ expression_that_takes_too_long_changes_nothing(void **state)
 static void
 filter_of_another_size_is_refused(void **state)
 {
-    struct cpprof_pprof_name_filter filter = {.size = 3, .focus = "x"};
+    struct pprof_name_filter filter = {.size = 3, .focus = "x"};
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
 
-    assert_int_equal(cpprof_pprof_filter_names(p, &filter, NULL, &error),
+    assert_int_equal(pprof_filter_names(p, &filter, NULL, &error),
                      CPPROF_INVALID);
     assert_non_null(strstr(error.text, "name filter of 3 bytes"));
     expect_stacks(p, ALL);
@@ -166,23 +165,21 @@ no_expression_changes_nothing(void **state)
     size_t i, j;
 
     for (j = 0; j < 2; j++) {
-        struct cpprof_pprof_name_filter filter = {sizeof filter, none[j],
-                                                  none[j], none[j], none[j]};
-        struct cpprof_pprof *p = make();
+        struct pprof_name_filter filter = {sizeof filter, none[j], none[j],
+                                           none[j], none[j]};
+        struct pprof_profile *p = make();
 
-        assert_int_equal(cpprof_pprof_filter_names(p, &filter, NULL, NULL),
-                         CPPROF_OK);
+        assert_int_equal(pprof_filter_names(p, &filter, NULL, NULL), CPPROF_OK);
         for (i = 2; i < N_CALLS; i++)
             if (i == 2 || i == 7 || i == 9)
                 assert_int_equal(call(p, i, none[j], NULL, NULL), CPPROF_OK);
+        assert_int_equal(pprof_filter_labels(p, none[j], none[j], NULL, NULL),
+                         CPPROF_OK);
         assert_int_equal(
-            cpprof_pprof_filter_tags(p, none[j], none[j], NULL, NULL),
+            pprof_filter_label_keys(p, none[j], none[j], NULL, NULL),
             CPPROF_OK);
         assert_int_equal(
-            cpprof_pprof_filter_tag_keys(p, none[j], none[j], NULL, NULL),
-            CPPROF_OK);
-        assert_int_equal(
-            cpprof_pprof_add_tag_frames(p, none[j], none[j], NULL, NULL, NULL),
+            pprof_add_label_frames(p, none[j], none[j], NULL, NULL, NULL),
             CPPROF_OK);
         expect_labels(p, "k=v1 n=64kb; j=x k=v2 n=4096kb; " A40 "=" A40);
         expect_stacks(p, ALL);
@@ -194,8 +191,8 @@ no_expression_changes_nothing(void **state)
 #define ONE   "read get<map main=1"
 #define TWO   "free put main=2"
 #define THREE "main " A40 "=3"
-#define F     CPPROF_PPROF_MATCHED_FOCUS
-#define I     CPPROF_PPROF_MATCHED_IGNORE
+#define F     PPROF_MATCHED_FOCUS
+#define I     PPROF_MATCHED_IGNORE
 
 static void
 labels_keep_and_drop_samples(void **state)
@@ -233,12 +230,11 @@ labels_keep_and_drop_samples(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = make();
+        struct pprof_profile *p = make();
         uint32_t matched = 99;
 
-        assert_int_equal(cpprof_pprof_filter_tags(p, cases[i].focus,
-                                                  cases[i].ignore, &matched,
-                                                  NULL),
+        assert_int_equal(pprof_filter_labels(p, cases[i].focus, cases[i].ignore,
+                                             &matched, NULL),
                          CPPROF_OK);
         if (matched != cases[i].matched)
             fail_msg("case %zu: matched %u", i, (unsigned)matched);
@@ -250,19 +246,16 @@ labels_keep_and_drop_samples(void **state)
 static void
 only_labels_of_samples_that_are_left_match(void **state)
 {
-    struct cpprof_pprof_name_filter filter = {sizeof filter, "read", NULL, NULL,
-                                              NULL};
-    struct cpprof_pprof *p = make();
+    struct pprof_name_filter filter = {sizeof filter, "read", NULL, NULL, NULL};
+    struct pprof_profile *p = make();
     uint32_t matched = 99;
 
-    assert_int_equal(cpprof_pprof_filter_names(p, &filter, NULL, NULL),
-                     CPPROF_OK);
-    assert_int_equal(cpprof_pprof_filter_tag_keys(p, "j", NULL, &matched, NULL),
+    assert_int_equal(pprof_filter_names(p, &filter, NULL, NULL), CPPROF_OK);
+    assert_int_equal(pprof_filter_label_keys(p, "j", NULL, &matched, NULL),
                      CPPROF_OK);
     assert_int_equal(matched, 0);
-    assert_int_equal(
-        cpprof_pprof_add_tag_frames(p, "j", "k", NULL, &matched, NULL),
-        CPPROF_OK);
+    assert_int_equal(pprof_add_label_frames(p, "j", "k", NULL, &matched, NULL),
+                     CPPROF_OK);
     assert_int_equal(matched, 0);
     expect_stacks(p, " read get<map main =1");
 }
@@ -288,13 +281,12 @@ labels_become_frames(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = make();
+        struct pprof_profile *p = make();
         uint32_t matched = 99;
 
-        assert_int_equal(
-            cpprof_pprof_add_tag_frames(p, cases[i].root, cases[i].leaf,
-                                        cases[i].unit, &matched, NULL),
-            CPPROF_OK);
+        assert_int_equal(pprof_add_label_frames(p, cases[i].root, cases[i].leaf,
+                                                cases[i].unit, &matched, NULL),
+                         CPPROF_OK);
         assert_int_equal(matched, cases[i].matched);
         expect_stacks(p, cases[i].stacks);
     }
@@ -302,7 +294,7 @@ labels_become_frames(void **state)
 
 /* ----------------------------------------------------------- pruning ---- */
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 one_stack(const char *stack)
 {
     struct fixture f = {0};
@@ -334,11 +326,10 @@ pruning_is_that_of_the_reference(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = one_stack(cases[i].stack);
+        struct pprof_profile *p = one_stack(cases[i].stack);
 
-        assert_int_equal(
-            cpprof_pprof_prune(p, cases[i].drop, cases[i].keep, NULL),
-            CPPROF_OK);
+        assert_int_equal(pprof_prune(p, cases[i].drop, cases[i].keep, NULL),
+                         CPPROF_OK);
         expect_stacks(p, cases[i].pruned);
     }
 }
@@ -355,10 +346,9 @@ pruning_from_is_that_of_the_reference(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = one_stack(cases[i][0]);
+        struct pprof_profile *p = one_stack(cases[i][0]);
 
-        assert_int_equal(cpprof_pprof_prune_from(p, cases[i][1], NULL),
-                         CPPROF_OK);
+        assert_int_equal(pprof_prune_from(p, cases[i][1], NULL), CPPROF_OK);
         expect_stacks(p, cases[i][2]);
     }
 }
@@ -368,24 +358,23 @@ pruning_from_is_that_of_the_reference(void **state)
 static void
 compact_drops_what_no_sample_needs(void **state)
 {
-    struct cpprof_pprof_name_filter filter = {sizeof filter, "free", NULL,
-                                              "put", NULL};
-    struct cpprof_pprof *p = make();
-    struct cpprof_pprof_info info;
+    struct pprof_name_filter filter = {sizeof filter, "free", NULL, "put",
+                                       NULL};
+    struct pprof_profile *p = make();
+    struct pprof_info info;
     size_t i;
 
-    assert_int_equal(cpprof_pprof_filter_names(p, &filter, NULL, NULL),
-                     CPPROF_OK);
-    assert_int_equal(cpprof_pprof_compact(p, NULL), CPPROF_OK);
-    info = cpprof_pprof_info(p);
+    assert_int_equal(pprof_filter_names(p, &filter, NULL, NULL), CPPROF_OK);
+    assert_int_equal(pprof_compact(p, NULL), CPPROF_OK);
+    info = pprof_info(p);
     assert_int_equal(info.n_samples, 1);
     assert_int_equal(info.n_locations, 2);
     assert_int_equal(info.n_functions, 2);
     assert_int_equal(info.n_mappings, 1);
     assert_int_equal(info.period, 10000000);
     for (i = 0; i < 2; i++) {
-        assert_int_equal(cpprof_pprof_locations(p)[i].id, i + 1);
-        assert_int_equal(cpprof_pprof_functions(p)[i].id, i + 1);
+        assert_int_equal(pprof_locations(p)[i].id, i + 1);
+        assert_int_equal(pprof_functions(p)[i].id, i + 1);
     }
     expect_stacks(p, "free main=2");
 }

@@ -13,124 +13,123 @@
 #include "oom.h"
 
 static enum cpprof_status
-names(struct cpprof_pprof *p, struct cpprof_error *error)
+names(struct pprof_profile *p, struct cpprof_error *error)
 {
-    struct cpprof_pprof_name_filter filter = {sizeof filter, "foo|main",
-                                              "nothing", "main.c", "f(o)*"};
+    struct pprof_name_filter filter = {sizeof filter, "foo|main", "nothing",
+                                       "main.c", "f(o)*"};
 
-    return cpprof_pprof_filter_names(p, &filter, NULL, error);
+    return pprof_filter_names(p, &filter, NULL, error);
 }
 
 static enum cpprof_status
-show_from(struct cpprof_pprof *p, struct cpprof_error *error)
+show_from(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_show_from(p, "foo", NULL, error);
+    return pprof_show_from(p, "foo", NULL, error);
 }
 
 static enum cpprof_status
-tags(struct cpprof_pprof *p, struct cpprof_error *error)
+tags(struct pprof_profile *p, struct cpprof_error *error)
 {
     enum cpprof_status status =
-        cpprof_pprof_filter_tags(p, "tag[1-4],key", "key1=9kb:", NULL, error);
+        pprof_filter_labels(p, "tag[1-4],key", "key1=9kb:", NULL, error);
 
     return status == CPPROF_OK
-               ? cpprof_pprof_filter_tags(p, "key1=tag1,tag4", "x", NULL, error)
+               ? pprof_filter_labels(p, "key1=tag1,tag4", "x", NULL, error)
                : status;
 }
 
 static enum cpprof_status
-tag_keys(struct cpprof_pprof *p, struct cpprof_error *error)
+tag_keys(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_filter_tag_keys(p, "key", "2$", NULL, error);
+    return pprof_filter_label_keys(p, "key", "2$", NULL, error);
 }
 
 static enum cpprof_status
-tag_frames(struct cpprof_pprof *p, struct cpprof_error *error)
+tag_frames(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_add_tag_frames(p, "key1,none", "key2", NULL, NULL,
-                                       error);
+    return pprof_add_label_frames(p, "key1,none", "key2", NULL, NULL, error);
 }
 
 static enum cpprof_status
-prune(struct cpprof_pprof *p, struct cpprof_error *error)
+prune(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_prune(p, "foo.*", "foo_c.*", error);
+    return pprof_prune(p, "foo.*", "foo_c.*", error);
 }
 
 static enum cpprof_status
-prune_from(struct cpprof_pprof *p, struct cpprof_error *error)
+prune_from(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_prune_from(p, "main|foo", error);
+    return pprof_prune_from(p, "main|foo", error);
 }
 
 static enum cpprof_status
-compact(struct cpprof_pprof *p, struct cpprof_error *error)
+compact(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_compact(p, error);
+    return pprof_compact(p, error);
 }
 
 static enum cpprof_status
-set_label(struct cpprof_pprof *p, struct cpprof_error *error)
+set_label(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_set_label(p, "a key", "a value", error);
+    return pprof_set_label(p, "a key", "a value", error);
 }
 
 static enum cpprof_status
-set_number(struct cpprof_pprof *p, struct cpprof_error *error)
+set_number(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_set_number(p, "a key", 7, "a unit", error);
+    return pprof_set_num_label(p, "a key", 7, "a unit", error);
 }
 
 static enum cpprof_status
-remove_label(struct cpprof_pprof *p, struct cpprof_error *error)
+remove_label(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_remove_label(p, "key1", error);
+    return pprof_remove_label(p, "key1", error);
 }
 
 static enum cpprof_status
-remove_number(struct cpprof_pprof *p, struct cpprof_error *error)
+remove_number(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_remove_number(p, "key1", error);
+    return pprof_remove_num_label(p, "key1", error);
 }
 
 static enum cpprof_status
-merge(struct cpprof_pprof *p, struct cpprof_error *error)
+merge(struct pprof_profile *p, struct cpprof_error *error)
 {
-    struct cpprof_pprof *twice[] = {p, p}, *merged = NULL;
-    enum cpprof_status status = cpprof_pprof_merge(twice, 2, &merged, error);
+    struct pprof_profile *twice[] = {p, p}, *merged = NULL;
+    enum cpprof_status status = pprof_merge(twice, 2, &merged, error);
 
     assert_int_equal(merged != NULL, status == CPPROF_OK);
-    cpprof_pprof_free(merged);
+    pprof_free(merged);
     return status;
 }
 
 /* Wrong names are quoted, which allocates. */
 static enum cpprof_status
-sample_index(struct cpprof_pprof *p, struct cpprof_error *error)
+sample_index(struct pprof_profile *p, struct cpprof_error *error)
 {
     size_t index;
     enum cpprof_status status =
-        cpprof_pprof_sample_index(p, "none", &index, error);
+        pprof_find_sample_type(p, "none", &index, error);
 
     return status == CPPROF_INVALID ? CPPROF_OK : status;
 }
 
 /* As is an expression that does not compile. */
 static enum cpprof_status
-no_expression(struct cpprof_pprof *p, struct cpprof_error *error)
+no_expression(struct pprof_profile *p, struct cpprof_error *error)
 {
-    enum cpprof_status status = cpprof_pprof_prune(p, "((a|b)*", "", error);
+    enum cpprof_status status = pprof_prune(p, "((a|b)*", "", error);
 
     if (status == CPPROF_BAD_DATA)
-        status = cpprof_pprof_show_from(p, "\\p{Greek}((a|b)*", NULL, error);
+        status = pprof_show_from(p, "\\p{Greek}((a|b)*", NULL, error);
     return status == CPPROF_BAD_DATA ? CPPROF_OK : status;
 }
 
-typedef enum cpprof_status (*change_fn)(struct cpprof_pprof *p,
+typedef enum cpprof_status (*change_fn)(struct pprof_profile *p,
                                         struct cpprof_error *error);
 
 /* A profile of which some names and labels are not UTF-8. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     static const char *const labels[] = {
@@ -153,15 +152,15 @@ fails(change_fn change, long n)
 {
     struct cpprof_error error = {0};
     enum cpprof_status status;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     oom_watch();
     p = make();
     oom.countdown = n;
     status = change(p, &error);
     oom.countdown = -1;
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    pprof_free(p);
     assert_int_equal(oom.n_live, 0);
     if (status == CPPROF_OK)
         return false;

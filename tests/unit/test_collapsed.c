@@ -11,15 +11,14 @@
 #include "text_fixture.h"
 
 /* A profile made by the fixture, read again. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 made(struct fixture *f)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
 
     fixture_strings(f);
-    assert_int_equal(
-        cpprof_pprof_read_data(f->bytes.data, f->bytes.n, NULL, &p, NULL),
-        CPPROF_OK);
+    assert_int_equal(pprof_read_data(f->bytes.data, f->bytes.n, NULL, &p, NULL),
+                     CPPROF_OK);
     fixture_free(f);
     return p;
 }
@@ -28,13 +27,13 @@ made(struct fixture *f)
 static void
 assert_becomes(const char *text, const char *wanted)
 {
-    struct cpprof_pprof *p = text_must_read(cpprof__read_collapsed, text);
+    struct pprof_profile *p = text_must_read(cpprof__read_collapsed, text);
     char *written =
         text_write(cpprof__write_collapsed, p, p->sample_types.n - 1);
 
     assert_string_equal(written, wanted);
     free(written);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -53,7 +52,7 @@ assert_unrecognized(const char *text)
 static void
 stacks_are_read_leaf_first(void **state)
 {
-    struct cpprof_pprof *p = text_must_read(
+    struct pprof_profile *p = text_must_read(
         cpprof__read_collapsed, "main;read file;[libc.so.6]_[k] 12\nmain 3\n");
     const struct cpprof__sample *s = p->samples.at;
     const char *names[] = {"[libc.so.6]_[k]", "read file", "main"};
@@ -68,7 +67,7 @@ stacks_are_read_leaf_first(void **state)
     assert_int_equal(s[0].n_frames, 3);
     for (i = 0; i < 3; i++) {
         uint32_t frame = p->frames.at[s[0].first_frame + i];
-        const struct cpprof_pprof_location *l = &p->locations.at[frame];
+        const struct pprof_location *l = &p->locations.at[frame];
 
         assert_string_equal(
             text_of(p,
@@ -78,7 +77,7 @@ stacks_are_read_leaf_first(void **state)
     /* Both stacks have the same main. */
     assert_int_equal(p->functions.n, 3);
     assert_int_equal(p->locations.n, 3);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -103,7 +102,7 @@ lines_of_many_kinds_are_read(void **state)
 static void
 two_counts_in_every_line_are_two_types(void **state)
 {
-    struct cpprof_pprof *p =
+    struct pprof_profile *p =
         text_must_read(cpprof__read_collapsed, "a;b 10 20\na;c 0 5\n");
 
     assert_int_equal(p->sample_types.n, 2);
@@ -112,7 +111,7 @@ two_counts_in_every_line_are_two_types(void **state)
     assert_int_equal(p->values.at[1], 20);
     assert_int_equal(p->values.at[2], 0);
     assert_int_equal(p->values.at[3], 5);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     /* In some lines they belong to the name; which is not written so again. */
     assert_becomes("a;thread 10 20\na;c 5\n", "a;thread_10 20\na;c 5\n");
 }
@@ -169,13 +168,13 @@ text_cut_anywhere_is_read_or_refused(void **state)
     for (n = 0; n < sizeof text; n++) {
         struct cpprof_error error = {0};
         enum cpprof_status status;
-        struct cpprof_pprof *p =
+        struct pprof_profile *p =
             text_read(cpprof__read_collapsed, text, n, &status, &error);
 
         if (p)
-            assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+            assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
         assert_true((status == CPPROF_BAD_DATA) == (error.text[0] != 0));
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
@@ -192,7 +191,7 @@ static void
 inlined_functions_are_frames(void **state)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     char *text;
 
     fixture_cpu(&f);
@@ -207,7 +206,7 @@ inlined_functions_are_frames(void **state)
     text = text_write(cpprof__write_collapsed, p, 0);
     assert_string_equal(text, "main;outer;middle;inner 2\nmain;other 1\n");
     free(text);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -216,7 +215,7 @@ frames_without_names_are_addresses(void **state)
     static const uint64_t stack[] = {2, 1}, nothing[] = {0};
     static const int64_t values[] = {1, 8};
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     char *text;
 
     fixture_cpu(&f);
@@ -230,7 +229,7 @@ frames_without_names_are_addresses(void **state)
     assert_string_equal(text, "[a:b.so <0x1abc>];[unknown <0xffff0>] 8\n"
                               "[unknown] 8\n");
     free(text);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* One sample of 3 with that stack, written as a line. */
@@ -238,7 +237,7 @@ static void
 assert_stack_becomes(const char *stack, const char *line)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     char *text;
 
     fixture_cpu(&f);
@@ -248,7 +247,7 @@ assert_stack_becomes(const char *stack, const char *line)
     text = text_write(cpprof__write_collapsed, p, 1);
     assert_string_equal(text, line);
     free(text);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void

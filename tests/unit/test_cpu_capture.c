@@ -258,8 +258,8 @@ stores_without_end_are_bounded_in_bytes(void **state)
 static void
 without_labels_samples_of_one_stack_are_one(void **state)
 {
-    struct cpprof_labels *a = cpprof_labels("k", "1", NULL);
-    struct cpprof_labels *b = cpprof_labels("k", "2", NULL);
+    struct cpprof_labels *a = cpprof_labels_new("k", "1", NULL);
+    struct cpprof_labels *b = cpprof_labels_new("k", "2", NULL);
     struct by_hand *h = make();
     struct cpprof__cpu_capture *c = join(h);
 

@@ -102,8 +102,8 @@ fails_once(uint32_t flags, long n, bool *enough)
 static void
 a_cpu_capture_fails_cleanly(void **state)
 {
-    static const uint32_t flags[] = {0, CPPROF_CPU_NO_LABELS,
-                                     CPPROF_CPU_LEGACY};
+    static const uint32_t flags[] = {0, CPPROF_FLAG_NO_LABELS,
+                                     CPPROF_FLAG_LEGACY};
     size_t i;
 
     (void)state;

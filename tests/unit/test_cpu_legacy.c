@@ -80,10 +80,10 @@ write_store(const struct made *m, bool no_decoys, uint64_t lost,
     assert_int_equal(w->failed, 0);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_made(struct made *m, bool no_decoys, uint64_t lost)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct written w;
 
     write_store(m, no_decoys, lost, &w);
@@ -95,18 +95,18 @@ read_made(struct made *m, bool no_decoys, uint64_t lost)
 
 /* The sample's values and stack, of a profile that names nothing. */
 static void
-assert_sample(const struct cpprof_pprof *p, size_t i, int64_t count,
+assert_sample(const struct pprof_profile *p, size_t i, int64_t count,
               const uint64_t *pcs, size_t n)
 {
-    struct cpprof_pprof_sample sample = cpprof_pprof_sample(p, i);
+    struct pprof_sample sample = pprof_sample(p, i);
     size_t at;
 
     assert_int_equal(sample.values[0], count);
     assert_int_equal(sample.values[1], count * PERIOD_NS);
     assert_int_equal(sample.n_locations, n);
     for (at = 0; at < n; at++)
-        assert_int_equal(
-            cpprof_pprof_locations(p)[sample.locations[at]].address, pcs[at]);
+        assert_int_equal(pprof_locations(p)[sample.locations[at]].address,
+                         pcs[at]);
 }
 
 #define ASSERT_SAMPLE(p, i, count, ...)                                        \
@@ -210,7 +210,7 @@ mappings_of_several_stores_are_written_once(void **state)
 static void
 one_stack_keeps_its_callers(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     (void)state;
@@ -218,22 +218,22 @@ one_stack_keeps_its_callers(void **state)
     ADD(&m, 5, 0x401010, 0x402000, 0x403000);
     p = read_made(&m, false, 0);
     ASSERT_SAMPLE(p, 0, 5, 0x401010, 0x402000, 0x403000);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 without_decoys_readers_strip_the_caller_of_all(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     (void)state;
     make(&m);
     ADD(&m, 5, 0x401010, 0x402000, 0x403000);
     p = read_made(&m, true, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_info(p).n_samples, 1);
     ASSERT_SAMPLE(p, 0, 5, 0x401010);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* Around each size at which the number of decoys changes. */
@@ -244,7 +244,7 @@ a_caller_of_all_stacks_stays_whatever_their_number(void **state)
 
     (void)state;
     for (n = 1; n < 400; n += n < 130 ? 1 : 37) {
-        struct cpprof_pprof *p;
+        struct pprof_profile *p;
         struct made m;
 
         make(&m);
@@ -254,14 +254,14 @@ a_caller_of_all_stacks_stays_whatever_their_number(void **state)
         for (i = 0; i < n; i++)
             ASSERT_SAMPLE(p, i, (int64_t)i + 1, 0x401000 + 16 * i, 0x408000,
                           LIBRARY + 5);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
 static void
 decoys_count_nothing_and_need_no_mapping_of_their_own(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
     size_t i;
 
@@ -269,18 +269,18 @@ decoys_count_nothing_and_need_no_mapping_of_their_own(void **state)
     make(&m);
     ADD(&m, 5, 0x401010, 0x402000);
     p = read_made(&m, false, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_mappings, 2);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 3);
+    assert_int_equal(pprof_info(p).n_mappings, 2);
+    assert_int_equal(pprof_info(p).n_samples, 3);
     for (i = 1; i < 3; i++)
-        assert_int_equal(cpprof_pprof_sample(p, i).values[0], 0);
-    cpprof_pprof_free(p);
+        assert_int_equal(pprof_sample(p, i).values[0], 0);
+    pprof_free(p);
 }
 
 /* Readers would take it for the leaf, found twice. */
 static void
 a_caller_that_returns_to_the_leaf_is_kept(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     (void)state;
@@ -288,13 +288,13 @@ a_caller_that_returns_to_the_leaf_is_kept(void **state)
     ADD(&m, 2, 0x401010, 0x40100f, 0x402000);
     p = read_made(&m, false, 0);
     ASSERT_SAMPLE(p, 0, 2, 0x401010, 0x40100e, 0x402000);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 lost_samples_have_a_record(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     (void)state;
@@ -302,21 +302,21 @@ lost_samples_have_a_record(void **state)
     ADD(&m, 2, 0x401010, 0x402000);
     p = read_made(&m, false, 9);
     ASSERT_SAMPLE(p, 1, 9, CPPROF__FRAME_LOST);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 no_samples_are_an_empty_profile(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     (void)state;
     make(&m);
     p = read_made(&m, false, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 0);
-    assert_int_equal(cpprof_pprof_info(p).period, PERIOD_NS);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_samples, 0);
+    assert_int_equal(pprof_info(p).period, PERIOD_NS);
+    pprof_free(p);
 }
 
 /* ------------------------------------------------------------ failures --- */

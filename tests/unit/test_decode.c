@@ -13,15 +13,15 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 must_read(struct fixture *f)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = fixture_read(f, &error);
+    struct pprof_profile *p = fixture_read(f, &error);
 
     if (!p)
         fail_msg("%s", error.text);
-    assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_OK);
+    assert_int_equal(pprof_check(p, &error), CPPROF_OK);
     return p;
 }
 
@@ -30,7 +30,7 @@ must_read(struct fixture *f)
 static void
 decode_must_refuse(const char *bytes, size_t n, const char *text)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     struct cpprof_error error = {0};
 
     assert_int_equal(cpprof__decode((uint8_t *)bytes, n, false, &p, &error),
@@ -51,19 +51,19 @@ must_refuse(struct fixture *f, const char *text)
 static void
 raw_must_refuse(const char *bytes, size_t n, const char *text)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     struct cpprof_error error = {0};
 
-    assert_int_equal(cpprof_pprof_read_data(bytes, n, NULL, &p, &error),
+    assert_int_equal(pprof_read_data(bytes, n, NULL, &p, &error),
                      CPPROF_BAD_DATA);
     assert_null(p);
     assert_string_equal(error.text, text);
 }
 
 static const char *
-text_of(const struct cpprof_pprof *p, uint32_t string)
+text_of(const struct pprof_profile *p, uint32_t string)
 {
-    return cpprof_pprof_text(p, string, NULL);
+    return pprof_text(p, string, NULL);
 }
 
 /* A profile with one of everything; the sample says so. */
@@ -81,32 +81,32 @@ add_all(struct fixture *f)
 }
 
 static void
-check_tables(const struct cpprof_pprof *p)
+check_tables(const struct pprof_profile *p)
 {
-    const struct cpprof_pprof_mapping *m = cpprof_pprof_mappings(p);
-    const struct cpprof_pprof_location *l = cpprof_pprof_locations(p);
-    const struct cpprof_pprof_function *f = cpprof_pprof_functions(p);
+    const struct pprof_mapping *m = pprof_mappings(p);
+    const struct pprof_location *l = pprof_locations(p);
+    const struct pprof_function *f = pprof_functions(p);
 
     assert_int_equal(m->id, 9);
     assert_int_equal(m->limit - m->start, 0x4000);
-    assert_int_equal(m->flags, CPPROF_PPROF_HAS_FUNCTIONS);
+    assert_int_equal(m->flags, PPROF_HAS_FUNCTIONS);
     assert_string_equal(text_of(p, m->file), "/bin/a b");
     assert_string_equal(text_of(p, m->build_id), "beef");
     assert_int_equal(l[0].id, 3);
     assert_int_equal(l[0].mapping, 0);
     assert_int_equal(l[0].address, 0x1234);
     assert_int_equal(l[0].n_lines, 1);
-    assert_int_equal(cpprof_pprof_lines(p)[l[0].first_line].line, 7);
-    assert_int_equal(l[1].mapping, CPPROF_PPROF_NONE);
+    assert_int_equal(pprof_lines(p)[l[0].first_line].line, 7);
+    assert_int_equal(l[1].mapping, PPROF_NONE);
     assert_int_equal(l[1].n_lines, 0);
     assert_string_equal(text_of(p, f->name), "f()");
     assert_string_equal(text_of(p, f->system_name), "_Z1fv");
 }
 
 static void
-check_sample(const struct cpprof_pprof *p)
+check_sample(const struct pprof_profile *p)
 {
-    struct cpprof_pprof_sample s = cpprof_pprof_sample(p, 0);
+    struct pprof_sample s = pprof_sample(p, 0);
 
     assert_int_equal(s.n_locations, 2);
     assert_int_equal(s.locations[0], 0);
@@ -114,7 +114,7 @@ check_sample(const struct cpprof_pprof *p)
     assert_int_equal(s.values[0], 1);
     assert_int_equal(s.values[1], -2);
     assert_int_equal(s.n_labels, 2);
-    assert_int_equal(s.labels[0].kind, CPPROF_PPROF_LABEL_TEXT);
+    assert_int_equal(s.labels[0].kind, PPROF_LABEL_TEXT);
     assert_string_equal(text_of(p, s.labels[0].text), "v");
     assert_int_equal(s.labels[1].num, 12);
     assert_string_equal(text_of(p, s.labels[1].unit), "kb");
@@ -124,7 +124,7 @@ static void
 everything_is_read(void **state)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     add_all(&f);
@@ -135,14 +135,14 @@ everything_is_read(void **state)
     p = must_read(&f);
     check_tables(p);
     check_sample(p);
-    assert_int_equal(cpprof_pprof_info(p).time_ns, 1234);
-    assert_int_equal(cpprof_pprof_info(p).duration_ns, 5678);
-    assert_int_equal(cpprof_pprof_info(p).period, 10000000);
-    assert_string_equal(text_of(p, cpprof_pprof_comments(p)[0]), "a comment");
-    assert_string_equal(text_of(p, cpprof_pprof_info(p).default_sample_type),
+    assert_int_equal(pprof_info(p).time_ns, 1234);
+    assert_int_equal(pprof_info(p).duration_ns, 5678);
+    assert_int_equal(pprof_info(p).period, 10000000);
+    assert_string_equal(text_of(p, pprof_comments(p)[0]), "a comment");
+    assert_string_equal(text_of(p, pprof_info(p).default_sample_type),
                         "samples");
-    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 2);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_sample_types, 2);
+    pprof_free(p);
 }
 
 /* Samples first, what they refer to behind them, types last. */
@@ -152,7 +152,7 @@ fields_in_reverse_order_are_read_alike(void **state)
     struct fixture f = {0};
     const uint64_t stack[] = {3, 4};
     const int64_t values[] = {1, -2};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_sample(&f, stack, 2, values, "n=12kb k=v");
     fixture_location(&f, 3, 9, 0x1234, 5);
@@ -163,7 +163,7 @@ fields_in_reverse_order_are_read_alike(void **state)
     p = must_read(&f);
     check_tables(p);
     check_sample(p);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -171,8 +171,8 @@ packed_and_unpacked_and_mixed_numbers_are_read_alike(void **state)
 {
     static const uint64_t packed[] = {1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1};
     struct fixture f = {0};
-    struct cpprof_pprof_sample s;
-    struct cpprof_pprof *p;
+    struct pprof_sample s;
+    struct pprof_profile *p;
     size_t mark, i;
 
     fixture_cpu(&f);
@@ -186,13 +186,13 @@ packed_and_unpacked_and_mixed_numbers_are_read_alike(void **state)
     cpprof__put_uint(&f.bytes, 2, 8);
     cpprof__put_end(&f.bytes, 2, mark);
     p = must_read(&f);
-    s = cpprof_pprof_sample(p, 0);
+    s = pprof_sample(p, 0);
     assert_int_equal(s.n_locations, 13);
     for (i = 0; i < 13; i++)
         assert_int_equal(s.locations[i], (i + 1) % 2);
     assert_int_equal(s.values[0], 7);
     assert_int_equal(s.values[1], 8);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* Ids are names: large ones, far apart, need no table of their size. */
@@ -203,7 +203,7 @@ ids_far_apart_are_found(void **state)
                                    300000000};
     const int64_t values[] = {1, 1};
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     size_t i;
 
     fixture_cpu(&f);
@@ -212,15 +212,15 @@ ids_far_apart_are_found(void **state)
     fixture_sample(&f, ids, 5, values, NULL);
     p = must_read(&f);
     for (i = 0; i < 5; i++)
-        assert_int_equal(cpprof_pprof_sample(p, 0).locations[i], i);
-    cpprof_pprof_free(p);
+        assert_int_equal(pprof_sample(p, 0).locations[i], i);
+    pprof_free(p);
 }
 
 static void
 unknown_fields_of_every_wire_type_are_skipped(void **state)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     add_all(&f);
@@ -230,14 +230,14 @@ unknown_fields_of_every_wire_type_are_skipped(void **state)
     cpprof__buffer_append(&f.bytes, "\xa5\x06\1\2\3\4", 6);
     p = must_read(&f);
     check_sample(p);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 equal_strings_get_one_number(void **state)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_strings(&f);
@@ -245,13 +245,12 @@ equal_strings_get_one_number(void **state)
     cpprof__put_bytes(&f.bytes, 6, "", 0);
     cpprof__put_uint(&f.bytes, 14, f.n_strings);
     cpprof__put_uint(&f.bytes, 15, f.n_strings + 1);
-    assert_int_equal(
-        cpprof_pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL),
-        CPPROF_OK);
-    assert_int_equal(cpprof_pprof_info(p).default_sample_type,
-                     cpprof_pprof_sample_types(p)[1].type);
-    assert_int_equal(cpprof_pprof_info(p).doc_url, 0);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL),
+                     CPPROF_OK);
+    assert_int_equal(pprof_info(p).default_sample_type,
+                     pprof_sample_types(p)[1].type);
+    assert_int_equal(pprof_info(p).doc_url, 0);
+    pprof_free(p);
     fixture_free(&f);
 }
 
@@ -261,17 +260,17 @@ label_of_zero_with_unit_stays(void **state)
 {
     const int64_t values[] = {1, 1};
     struct fixture f = {0};
-    struct cpprof_pprof_sample s;
-    struct cpprof_pprof *p;
+    struct pprof_sample s;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_sample(&f, NULL, 0, values, "a=0kb b=0 c=1");
     p = must_read(&f);
-    s = cpprof_pprof_sample(p, 0);
+    s = pprof_sample(p, 0);
     assert_int_equal(s.n_labels, 2);
     assert_string_equal(text_of(p, s.labels[0].key), "a");
     assert_string_equal(text_of(p, s.labels[1].key), "c");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -279,20 +278,17 @@ samples_with_equal_labels_in_any_order_share_them(void **state)
 {
     const int64_t values[] = {1, 1};
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_sample(&f, NULL, 0, values, "b=x a=y n=1 b=z");
     fixture_sample(&f, NULL, 0, values, "n=1 a=y b=x b=z");
     fixture_sample(&f, NULL, 0, values, "n=1 a=y b=z b=x");
     p = must_read(&f);
-    assert_ptr_equal(cpprof_pprof_sample(p, 0).labels,
-                     cpprof_pprof_sample(p, 1).labels);
-    assert_ptr_not_equal(cpprof_pprof_sample(p, 0).labels,
-                         cpprof_pprof_sample(p, 2).labels);
-    assert_string_equal(text_of(p, cpprof_pprof_sample(p, 0).labels[0].text),
-                        "y");
-    cpprof_pprof_free(p);
+    assert_ptr_equal(pprof_sample(p, 0).labels, pprof_sample(p, 1).labels);
+    assert_ptr_not_equal(pprof_sample(p, 0).labels, pprof_sample(p, 2).labels);
+    assert_string_equal(text_of(p, pprof_sample(p, 0).labels[0].text), "y");
+    pprof_free(p);
 }
 
 /* -------------------------------------------------------------- gzip ---- */
@@ -302,7 +298,7 @@ gzip_of_several_members_is_one_profile(void **state)
 {
     struct cpprof__buffer packed = {0};
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     size_t half;
 
     fixture_cpu(&f);
@@ -311,11 +307,10 @@ gzip_of_several_members_is_one_profile(void **state)
     half = f.bytes.n / 2;
     cpprof__gzip(&packed, f.bytes.data, half, 1, NULL);
     cpprof__gzip(&packed, f.bytes.data + half, f.bytes.n - half, 6, NULL);
-    assert_int_equal(
-        cpprof_pprof_read_data(packed.data, packed.n, NULL, &p, NULL),
-        CPPROF_OK);
+    assert_int_equal(pprof_read_data(packed.data, packed.n, NULL, &p, NULL),
+                     CPPROF_OK);
     check_sample(p);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof__buffer_free(&packed);
     fixture_free(&f);
 }
@@ -338,15 +333,15 @@ gzip_cut_short_says_so(void **state)
 static void
 gzip_beyond_the_limit_is_refused_as_such(void **state)
 {
-    struct cpprof_pprof_read_options options = {sizeof options, 1000};
+    struct pprof_read_options options = {sizeof options, 1000};
     struct cpprof__buffer packed = {0};
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     char *zeros = calloc(1, 100000);
 
     cpprof__gzip(&packed, zeros, 100000, 6, NULL);
     assert_int_equal(
-        cpprof_pprof_read_data(packed.data, packed.n, &options, &p, &error),
+        pprof_read_data(packed.data, packed.n, &options, &p, &error),
         CPPROF_LIMIT);
     assert_string_equal(error.text, "decompressing profile: gzip: unpacks to "
                                     "more than 1000 bytes");
@@ -498,7 +493,7 @@ static void
 pipe_is_read_to_its_end(void **state)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     int ends[2];
 
     fixture_cpu(&f);
@@ -507,10 +502,10 @@ pipe_is_read_to_its_end(void **state)
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], f.bytes.data, f.bytes.n), f.bytes.n);
     close(ends[1]);
-    assert_int_equal(cpprof_pprof_read_fd(ends[0], NULL, &p, NULL), CPPROF_OK);
+    assert_int_equal(pprof_read_fd(ends[0], NULL, &p, NULL), CPPROF_OK);
     close(ends[0]);
     check_sample(p);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     fixture_free(&f);
 }
 
@@ -518,14 +513,12 @@ static void
 path_that_is_no_file_is_a_system_error(void **state)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
-    assert_int_equal(cpprof_pprof_read_path("/", NULL, &p, &error),
-                     CPPROF_SYSTEM);
+    assert_int_equal(pprof_read_path("/", NULL, &p, &error), CPPROF_SYSTEM);
     assert_string_equal(error.text, "Is a directory");
-    assert_int_equal(
-        cpprof_pprof_read_path("/nowhere/at/all", NULL, &p, &error),
-        CPPROF_SYSTEM);
+    assert_int_equal(pprof_read_path("/nowhere/at/all", NULL, &p, &error),
+                     CPPROF_SYSTEM);
     assert_string_equal(error.text, "No such file or directory");
 }
 

@@ -5,7 +5,7 @@
  */
 #include "base/gzip.h"
 #include "pprof_fixture.h"
-#include <cpprof/report.h>
+#include <cpprof/pprof/report.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,31 +40,31 @@ forget(void *ctx, const void *data, size_t n)
 static void
 use(const uint8_t *data, size_t n, size_t *n_read)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     size_t n_written = 0;
     /* A copy of exactly that size, for the sanitizer to guard. */
     uint8_t *copy = malloc(n ? n : 1);
 
     memcpy(copy, data, n);
-    if (cpprof_pprof_read_data(copy, n, NULL, &p, &error) == CPPROF_OK) {
+    if (pprof_read_data(copy, n, NULL, &p, &error) == CPPROF_OK) {
         struct cpprof_writer writer = {forget, NULL, &n_written};
 
         ++*n_read;
-        assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_OK);
-        cpprof_pprof_drop_frames(p, &error);
-        cpprof_pprof_demangle(p, CPPROF_PPROF_DEMANGLE_SHORT, 0, &error);
-        options.granularity = CPPROF_REPORT_ADDRESSES;
+        assert_int_equal(pprof_check(p, &error), CPPROF_OK);
+        pprof_drop_frames(p, &error);
+        pprof_demangle(p, PPROF_DEMANGLE_SHORT, 0, &error);
+        options.granularity = PPROF_REPORT_ADDRESSES;
         options.tagroot = "thread,bytes";
         options.focus = "main";
-        cpprof_report_write(p, CPPROF_REPORT_TOP, &options, writer, &error);
-        assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_OK);
+        pprof_report_write(p, PPROF_REPORT_TOP, &options, writer, &error);
+        assert_int_equal(pprof_check(p, &error), CPPROF_OK);
     } else {
         assert_null(p);
         assert_true(*error.text);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
     free(copy);
 }
 

@@ -102,9 +102,9 @@ sample(struct parts *p, const struct cpprof_labels *set)
 static void
 equal_sets_are_one_sample(void **state)
 {
-    struct cpprof_labels *a = cpprof_labels("k", "1", NULL);
-    struct cpprof_labels *b = cpprof_labels("k", "1", NULL);
-    struct cpprof_labels *c = cpprof_labels("k", "2", NULL);
+    struct cpprof_labels *a = cpprof_labels_new("k", "1", NULL);
+    struct cpprof_labels *b = cpprof_labels_new("k", "1", NULL);
+    struct cpprof_labels *c = cpprof_labels_new("k", "2", NULL);
     struct parts *p = make();
 
     (void)state;
@@ -126,8 +126,8 @@ equal_sets_are_one_sample(void **state)
 static void
 a_set_is_what_it_says_and_not_where_it_is(void **state)
 {
-    struct cpprof_labels *set = cpprof_labels("k", "1", NULL);
-    struct cpprof_labels *other = cpprof_labels("k", "2", NULL);
+    struct cpprof_labels *set = cpprof_labels_new("k", "1", NULL);
+    struct cpprof_labels *other = cpprof_labels_new("k", "2", NULL);
     struct parts *p = make();
     char *bytes = (char *)set + ((const char *)set->set.encoded - (char *)set);
 
@@ -156,7 +156,7 @@ more_sets_than_a_store_takes_go_into_the_next(void **state)
         struct cpprof_labels *set;
 
         snprintf(text, sizeof text, "%d", i);
-        set = cpprof_labels("k", text, NULL);
+        set = cpprof_labels_new("k", text, NULL);
         sample(p, set);
         cpprof_labels_free(set);
     }
@@ -177,7 +177,7 @@ a_set_too_large_for_any_store_is_one_label(void **state)
 
     (void)state;
     memset(text, 'x', CPPROF__STORE_TEXT - 1);
-    set = cpprof_labels("k", text, NULL);
+    set = cpprof_labels_new("k", text, NULL);
     sample(p, set);
     count(p);
     assert_int_equal(p->n_stores, 1);
@@ -201,7 +201,7 @@ without_a_next_store_samples_go_without_labels(void **state)
         struct cpprof_labels *set;
 
         snprintf(text, sizeof text, "%d", i);
-        set = cpprof_labels("k", text, NULL);
+        set = cpprof_labels_new("k", text, NULL);
         sample(p, set);
         cpprof_labels_free(set);
     }

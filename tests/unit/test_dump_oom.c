@@ -106,8 +106,8 @@ write_once(const char *profile, int32_t debug, struct sink *s,
     const struct cpprof_writer writer = {sink_write, sink_close, s};
 
     memset(s, 0, sizeof *s);
-    return cpprof_profile_write(cpprof_lookup(profile), writer, &options,
-                                error);
+    return cpprof_profile_write(cpprof_profile_lookup(profile), writer,
+                                &options, error);
 }
 
 static void

@@ -37,8 +37,7 @@ bytes_are_those_of_the_reference(void **state)
 
     cpprof__make_sample_type(&m, "a", "b");
     for (i = 0; i < 3; i++)
-        cpprof__make_location(&m, CPPROF_PPROF_NONE, (uint64_t)i,
-                              CPPROF_PPROF_NONE, 0);
+        cpprof__make_location(&m, PPROF_NONE, (uint64_t)i, PPROF_NONE, 0);
     for (i = 0; i < 3; i++)
         m.p->locations.at[i].address = 0;
     cpprof__make_number(&m, cpprof__make_text(&m, "n"), 0,
@@ -48,55 +47,54 @@ bytes_are_those_of_the_reference(void **state)
     cpprof__make_sample(&m, stacks[0], 3, &values[0]);
     cpprof__make_sample(&m, stacks[1], 2, &values[1]);
     assert_false(m.failed);
-    w = must_write(m.p, CPPROF_PPROF_PLAIN);
+    w = must_write(m.p, PPROF_FORMAT_PLAIN);
     assert_written(&w, expected, sizeof expected - 1);
     written_free(&w);
-    cpprof_pprof_free(m.p);
+    pprof_free(m.p);
     cpprof__maker_free(&m);
 }
 
 static void
 everything_comes_back(void **state)
 {
-    struct cpprof_pprof *p = make_odd(), *again;
-    struct written w = must_write(p, CPPROF_PPROF_PLAIN);
-    struct cpprof_pprof_info a = cpprof_pprof_info(p), b;
-    struct cpprof_pprof_sample sample;
+    struct pprof_profile *p = make_odd(), *again;
+    struct written w = must_write(p, PPROF_FORMAT_PLAIN);
+    struct pprof_info a = pprof_info(p), b;
+    struct pprof_sample sample;
 
     again = read_back(&w);
-    assert_same(p, again, CPPROF_PPROF_TEXT);
-    b = cpprof_pprof_info(again);
+    assert_same(p, again, PPROF_FORMAT_TEXT);
+    b = pprof_info(again);
     assert_int_equal(b.time_ns, a.time_ns);
     assert_int_equal(b.n_lines, a.n_lines);
     assert_int_equal(b.n_strings, a.n_strings - 1); /* one is never used */
-    assert_string_equal(cpprof_pprof_text(again, b.doc_url, NULL),
+    assert_string_equal(pprof_text(again, b.doc_url, NULL),
                         "https://example.com");
-    assert_string_equal(cpprof_pprof_text(again, b.drop_frames, NULL), "drop");
-    assert_string_equal(cpprof_pprof_text(again, b.keep_frames, NULL), "keep");
-    sample = cpprof_pprof_sample(again, 1);
+    assert_string_equal(pprof_text(again, b.drop_frames, NULL), "drop");
+    assert_string_equal(pprof_text(again, b.keep_frames, NULL), "keep");
+    sample = pprof_sample(again, 1);
     assert_int_equal(sample.values[0], INT64_MIN);
     assert_int_equal(sample.values[1], INT64_MAX);
-    sample = cpprof_pprof_sample(again, 0);
+    sample = pprof_sample(again, 0);
     assert_int_equal(sample.n_labels, 6);
     assert_int_equal(sample.labels[4].num, 0);
-    assert_string_equal(cpprof_pprof_text(again, sample.labels[4].unit, NULL),
-                        "kb");
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(again);
+    assert_string_equal(pprof_text(again, sample.labels[4].unit, NULL), "kb");
+    pprof_free(p);
+    pprof_free(again);
     written_free(&w);
 }
 
 static void
 written_and_read_gives_the_same_bytes(void **state)
 {
-    struct cpprof_pprof *p = make_odd(), *again;
-    struct written w = must_write(p, CPPROF_PPROF_PLAIN), w2;
+    struct pprof_profile *p = make_odd(), *again;
+    struct written w = must_write(p, PPROF_FORMAT_PLAIN), w2;
 
     again = read_back(&w);
-    w2 = must_write(again, CPPROF_PPROF_PLAIN);
+    w2 = must_write(again, PPROF_FORMAT_PLAIN);
     assert_written(&w2, w.bytes.data, w.bytes.n);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(again);
+    pprof_free(p);
+    pprof_free(again);
     written_free(&w);
     written_free(&w2);
 }
@@ -108,7 +106,7 @@ order_of_the_file_does_not_show(void **state)
 {
     struct fixture f = {0};
     struct cpprof__buffer turned = {0};
-    struct cpprof_pprof *a, *b;
+    struct pprof_profile *a, *b;
     struct written x, y;
     size_t before;
 
@@ -122,13 +120,13 @@ order_of_the_file_does_not_show(void **state)
     cpprof__buffer_append(&turned, f.bytes.data, before);
     a = must_read_bytes(f.bytes.data, f.bytes.n);
     b = must_read_bytes(turned.data, turned.n);
-    x = must_write(a, CPPROF_PPROF_PLAIN);
-    y = must_write(b, CPPROF_PPROF_PLAIN);
+    x = must_write(a, PPROF_FORMAT_PLAIN);
+    y = must_write(b, PPROF_FORMAT_PLAIN);
     assert_written(&x, y.bytes.data, y.bytes.n);
     written_free(&x);
     written_free(&y);
-    cpprof_pprof_free(a);
-    cpprof_pprof_free(b);
+    pprof_free(a);
+    pprof_free(b);
     cpprof__buffer_free(&turned);
     fixture_free(&f);
 }
@@ -136,17 +134,17 @@ order_of_the_file_does_not_show(void **state)
 static void
 empty_profile_can_be_written(void **state)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make(), *again;
-    struct written w = must_write(p, CPPROF_PPROF_GZIP);
+    struct pprof_profile *p = cpprof__pprof_make(), *again;
+    struct written w = must_write(p, PPROF_FORMAT_GZIP);
 
     again = read_back(&w);
-    assert_int_equal(cpprof_pprof_info(again).n_samples, 0);
+    assert_int_equal(pprof_info(again).n_samples, 0);
     written_free(&w);
-    w = must_write(again, CPPROF_PPROF_PLAIN);
+    w = must_write(again, PPROF_FORMAT_PLAIN);
     assert_written(&w, "\x32\x00\x70\x00", 4);
     written_free(&w);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(again);
+    pprof_free(p);
+    pprof_free(again);
 }
 
 /* ------------------------------------------------------------- gzip ---- */
@@ -165,17 +163,17 @@ count_members(const uint8_t *data, size_t n)
 static void
 every_level_unpacks_to_the_plain_bytes(void **state)
 {
-    struct cpprof_pprof *p = make_odd();
-    struct written plain = must_write(p, CPPROF_PPROF_PLAIN);
-    struct cpprof_pprof_write_options o = {sizeof o, 0, SIZE_MAX};
+    struct pprof_profile *p = make_odd();
+    struct written plain = must_write(p, PPROF_FORMAT_PLAIN);
+    struct pprof_write_options o = {sizeof o, 0, SIZE_MAX};
 
     for (; o.level <= 12; o.level++) {
         struct cpprof__buffer unpacked = {0};
         struct written w = {0};
 
-        assert_int_equal(cpprof_pprof_write(p, CPPROF_PPROF_GZIP, &o,
-                                            written_writer(&w), NULL),
-                         CPPROF_OK);
+        assert_int_equal(
+            pprof_write(p, PPROF_FORMAT_GZIP, &o, written_writer(&w), NULL),
+            CPPROF_OK);
         assert_int_equal(count_members(w.bytes.data, w.bytes.n), 1);
         assert_int_equal(
             cpprof__gunzip(&unpacked, w.bytes.data, w.bytes.n, SIZE_MAX, NULL),
@@ -186,11 +184,11 @@ every_level_unpacks_to_the_plain_bytes(void **state)
         written_free(&w);
     }
     written_free(&plain);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* A profile of n samples of 1000 frames, ten bytes each. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make_large(size_t n)
 {
     struct cpprof__maker m = {.p = cpprof__pprof_make()};
@@ -200,7 +198,7 @@ make_large(size_t n)
 
     cpprof__make_sample_type(&m, "a", "b");
     for (i = 0; i < 100; i++)
-        cpprof__make_location(&m, CPPROF_PPROF_NONE, i, CPPROF_PPROF_NONE, 0);
+        cpprof__make_location(&m, PPROF_NONE, i, PPROF_NONE, 0);
     for (i = 0; i < 100; i++)
         m.p->locations.at[i].id = UINT64_MAX - i;
     for (i = 0; i < 1000; i++)
@@ -215,37 +213,37 @@ make_large(size_t n)
 static void
 large_profile_becomes_members_that_read_as_one(void **state)
 {
-    struct cpprof_pprof *p = make_large(4000), *again;
-    struct written plain = must_write(p, CPPROF_PPROF_PLAIN);
-    struct written w = must_write(p, CPPROF_PPROF_GZIP);
+    struct pprof_profile *p = make_large(4000), *again;
+    struct written plain = must_write(p, PPROF_FORMAT_PLAIN);
+    struct written w = must_write(p, PPROF_FORMAT_GZIP);
     struct written second;
 
     assert_in_range(plain.bytes.n, 40u << 20 >> 1, 60u << 20);
     assert_int_equal(count_members(w.bytes.data, w.bytes.n), 2);
     again = read_back(&w);
-    second = must_write(again, CPPROF_PPROF_PLAIN);
+    second = must_write(again, PPROF_FORMAT_PLAIN);
     assert_int_equal(second.bytes.n, plain.bytes.n);
     assert_true(memcmp(second.bytes.data, plain.bytes.data, plain.bytes.n) ==
                 0);
     written_free(&plain);
     written_free(&second);
     written_free(&w);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(again);
+    pprof_free(p);
+    pprof_free(again);
 }
 
 /* ---------------------------------------------------------- failures ---- */
 
 static void
-must_not_write(const struct cpprof_pprof *p, enum cpprof_pprof_format format,
-               const struct cpprof_pprof_write_options *o,
-               enum cpprof_status expected, const char *text)
+must_not_write(const struct pprof_profile *p, enum pprof_format format,
+               const struct pprof_write_options *o, enum cpprof_status expected,
+               const char *text)
 {
     struct cpprof_error error = {0};
     struct written w = {0};
 
-    assert_int_equal(
-        cpprof_pprof_write(p, format, o, written_writer(&w), &error), expected);
+    assert_int_equal(pprof_write(p, format, o, written_writer(&w), &error),
+                     expected);
     assert_string_equal(error.text, text);
     assert_int_equal(error.status, expected);
     assert_int_equal(w.n_closed, 1);
@@ -257,90 +255,88 @@ must_not_write(const struct cpprof_pprof *p, enum cpprof_pprof_format format,
 static void
 options_outside_their_range_are_refused(void **state)
 {
-    struct cpprof_pprof *p = make_odd();
-    struct cpprof_pprof_write_options o = {1, 0, SIZE_MAX};
+    struct pprof_profile *p = make_odd();
+    struct pprof_write_options o = {1, 0, SIZE_MAX};
     char text[80];
 
     snprintf(text, sizeof text, "write options of 1 bytes, not %zu", sizeof o);
-    must_not_write(p, CPPROF_PPROF_GZIP, &o, CPPROF_INVALID, text);
+    must_not_write(p, PPROF_FORMAT_GZIP, &o, CPPROF_INVALID, text);
     o.size = sizeof o;
     o.level = 13;
-    must_not_write(p, CPPROF_PPROF_GZIP, &o, CPPROF_INVALID,
+    must_not_write(p, PPROF_FORMAT_GZIP, &o, CPPROF_INVALID,
                    "compression level 13 is outside the range [0..12]");
     o.level = -1;
-    must_not_write(p, CPPROF_PPROF_GZIP, &o, CPPROF_INVALID,
+    must_not_write(p, PPROF_FORMAT_GZIP, &o, CPPROF_INVALID,
                    "compression level -1 is outside the range [0..12]");
     o.level = 0;
     o.sample_index = 2;
-    must_not_write(p, CPPROF_PPROF_COLLAPSED, &o, CPPROF_INVALID,
+    must_not_write(p, PPROF_FORMAT_COLLAPSED, &o, CPPROF_INVALID,
                    "sample_index 2 is outside the range [0..1]");
-    must_not_write(p, (enum cpprof_pprof_format)77, NULL, CPPROF_INVALID,
+    must_not_write(p, (enum pprof_format)77, NULL, CPPROF_INVALID,
                    "no such format: 77");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 broken_profile_is_not_written(void **state)
 {
-    struct cpprof_pprof *p = make_odd();
+    struct pprof_profile *p = make_odd();
     int format;
 
     p->locations.at[1].id = 0;
-    for (format = 0; format <= CPPROF_PPROF_PERF_SCRIPT; format++)
-        must_not_write(p, (enum cpprof_pprof_format)format, NULL,
-                       CPPROF_BAD_DATA,
+    for (format = 0; format <= PPROF_FORMAT_PERF_SCRIPT; format++)
+        must_not_write(p, (enum pprof_format)format, NULL, CPPROF_BAD_DATA,
                        "malformed profile: found location with reserved id=0");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 failure_of_the_writer_is_reported_and_closes_it(void **state)
 {
-    struct cpprof_pprof *p = make_odd(), *large = make_large(300);
+    struct pprof_profile *p = make_odd(), *large = make_large(300);
     int format;
 
-    for (format = 0; format <= 2 * CPPROF_PPROF_TEXT + 1; format++) {
-        const struct cpprof_pprof *of = format & 1 ? large : p;
+    for (format = 0; format <= 2 * PPROF_FORMAT_TEXT + 1; format++) {
+        const struct pprof_profile *of = format & 1 ? large : p;
         struct written w = {.write_failure = ENOSPC};
         struct cpprof_error error = {0};
 
-        assert_int_equal(
-            cpprof_pprof_write(of, (enum cpprof_pprof_format)(format / 2), NULL,
-                               written_writer(&w), &error),
-            CPPROF_SYSTEM);
+        assert_int_equal(pprof_write(of, (enum pprof_format)(format / 2), NULL,
+                                     written_writer(&w), &error),
+                         CPPROF_SYSTEM);
         assert_int_equal(error.sys, ENOSPC);
         assert_string_equal(error.text, "writing: No space left on device");
         assert_int_equal(w.n_closed, 1);
         assert_int_equal(w.failed, 1);
         written_free(&w);
     }
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(large);
+    pprof_free(p);
+    pprof_free(large);
 }
 
 static void
 failure_to_close_is_reported(void **state)
 {
-    struct cpprof_pprof *p = make_odd();
+    struct pprof_profile *p = make_odd();
     struct written w = {.close_failure = EIO};
     struct cpprof_error error = {0};
 
-    assert_int_equal(cpprof_pprof_write(p, CPPROF_PPROF_GZIP, NULL,
-                                        written_writer(&w), &error),
-                     CPPROF_SYSTEM);
+    assert_int_equal(
+        pprof_write(p, PPROF_FORMAT_GZIP, NULL, written_writer(&w), &error),
+        CPPROF_SYSTEM);
     assert_int_equal(error.sys, EIO);
     assert_int_equal(w.n_closed, 1);
     assert_int_equal(w.failed, 0);
     written_free(&w);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* ----------------------------------------------------------- threads ---- */
 
 struct thread {
     pthread_t thread;
-    const struct cpprof_pprof *p;
-    struct written written[CPPROF_PPROF_PERF_SCRIPT + 1];
+    const struct pprof_profile *p;
+    struct written written[PPROF_FORMAT_PERF_SCRIPT + 1];
     enum cpprof_status status;
 };
 
@@ -350,17 +346,16 @@ write_all(void *ctx)
     struct thread *t = ctx;
     int format;
 
-    for (format = 0; format <= CPPROF_PPROF_PERF_SCRIPT; format++)
-        t->status |=
-            cpprof_pprof_write(t->p, (enum cpprof_pprof_format)format, NULL,
-                               written_writer(&t->written[format]), NULL);
+    for (format = 0; format <= PPROF_FORMAT_PERF_SCRIPT; format++)
+        t->status |= pprof_write(t->p, (enum pprof_format)format, NULL,
+                                 written_writer(&t->written[format]), NULL);
     return NULL;
 }
 
 static void
 threads_write_one_profile_at_a_time(void **state)
 {
-    struct cpprof_pprof *p = make_odd();
+    struct pprof_profile *p = make_odd();
     struct thread threads[4] = {0};
     int i, format;
 
@@ -374,15 +369,15 @@ threads_write_one_profile_at_a_time(void **state)
         pthread_join(threads[i].thread, NULL);
     for (i = 0; i < 4; i++) {
         assert_int_equal(threads[i].status, CPPROF_OK);
-        for (format = 0; format <= CPPROF_PPROF_PERF_SCRIPT; format++)
+        for (format = 0; format <= PPROF_FORMAT_PERF_SCRIPT; format++)
             assert_written(&threads[i].written[format],
                            threads[0].written[format].bytes.data,
                            threads[0].written[format].bytes.n);
     }
     for (i = 0; i < 4; i++)
-        for (format = 0; format <= CPPROF_PPROF_PERF_SCRIPT; format++)
+        for (format = 0; format <= PPROF_FORMAT_PERF_SCRIPT; format++)
             written_free(&threads[i].written[format]);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

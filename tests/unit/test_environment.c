@@ -25,7 +25,7 @@ all_words_are_understood(void **state)
     assert_int_equal(env.plan.options.max_depth, 1024);
     assert_int_equal(env.plan.options.engine, CPPROF_ENGINE_PERF);
     assert_int_equal(env.plan.options.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
-    assert_int_equal(env.plan.options.flags, CPPROF_CPU_NO_LABELS);
+    assert_int_equal(env.plan.options.flags, CPPROF_FLAG_NO_LABELS);
     assert_string_equal(env.out, "/tmp/%e.%p");
     assert_string_equal(env.directory, "");
 }
@@ -85,7 +85,7 @@ heap_words_are_understood(void **state)
                                                "symbolize=none",
                                                &env, &error),
                      CPPROF_OK);
-    assert_int_equal(env.heap.flags, CPPROF_HEAP_PEAK | CPPROF_HEAP_LABELS);
+    assert_int_equal(env.heap.flags, CPPROF_FLAG_PEAK | CPPROF_FLAG_LABELS);
     assert_int_equal(env.heap.debug, 1);
     assert_int_equal(env.heap.symbolize, CPPROF_SYMBOLIZE_NONE);
     assert_int_equal(cpprof__environment_parse("heap", &env, &error),
@@ -101,7 +101,7 @@ waits_in_progress_come_when_asked_for(void **state)
     assert_int_equal(
         cpprof__environment_parse("block,inprogress=on", &env, &error),
         CPPROF_OK);
-    assert_int_equal(env.others.flags, CPPROF_PROFILE_IN_PROGRESS);
+    assert_int_equal(env.others.flags, CPPROF_FLAG_IN_PROGRESS);
     assert_int_equal(cpprof__environment_parse(
                          "block,inprogress=on,inprogress=off", &env, &error),
                      CPPROF_OK);
@@ -154,20 +154,19 @@ words_of_all_kinds_reach_all_of_them(void **state)
                                   "depth=7,symbolize=functions",
                                   &env, &error),
         CPPROF_OK);
-    assert_int_equal(env.others.flags,
-                     CPPROF_PROFILE_LABELS | CPPROF_PROFILE_LEGACY);
+    assert_int_equal(env.others.flags, CPPROF_FLAG_LABELS | CPPROF_FLAG_LEGACY);
     assert_int_equal(env.others.debug, 2);
     assert_int_equal(env.others.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
-    assert_int_equal(env.heap.flags, CPPROF_HEAP_LABELS | CPPROF_HEAP_LEGACY);
-    assert_int_equal(env.plan.options.flags, CPPROF_CPU_LEGACY);
-    assert_int_equal(env.wall.flags, CPPROF_WALL_OFF_CPU);
+    assert_int_equal(env.heap.flags, CPPROF_FLAG_LABELS | CPPROF_FLAG_LEGACY);
+    assert_int_equal(env.plan.options.flags, CPPROF_FLAG_LEGACY);
+    assert_int_equal(env.wall.flags, CPPROF_FLAG_OFF_CPU);
     assert_int_equal(env.wall.max_depth, 7);
     assert_int_equal(env.wall.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
     assert_int_equal(
         cpprof__environment_parse("wall,labels=off,legacy=off", &env, &error),
         CPPROF_OK);
-    assert_int_equal(env.wall.flags, CPPROF_WALL_NO_LABELS);
-    assert_int_equal(env.plan.options.flags, CPPROF_CPU_NO_LABELS);
+    assert_int_equal(env.wall.flags, CPPROF_FLAG_NO_LABELS);
+    assert_int_equal(env.plan.options.flags, CPPROF_FLAG_NO_LABELS);
     assert_int_equal(env.others.flags, 0);
 }
 
@@ -355,7 +354,7 @@ interpreters_are_profiled_when_named(void **state)
     assert_int_equal(cpprof__environment_parse("vm=span,depth=9", &env, &error),
                      CPPROF_OK);
     assert_true(env.has_vm);
-    assert_int_equal(env.vm.mode, CPPROF_VM_SPAN);
+    assert_int_equal(env.vm.mode, CPPROF_VM_MODE_SPAN);
     assert_int_equal(env.vm.max_depth, 9);
     assert_int_equal(env.kinds, 0);
     assert_int_equal(cpprof__environment_parse("cpu,vm=250", &env, &error),

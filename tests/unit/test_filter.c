@@ -13,11 +13,11 @@
 #include <stdio.h>
 
 /* The same stacks for every test; one call is inlined. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(const char *drop_frames, const char *keep_frames)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/bin/prog", "");
@@ -32,10 +32,10 @@ make(const char *drop_frames, const char *keep_frames)
 }
 
 static void
-put_location(struct cpprof__buffer *out, const struct cpprof_pprof *p,
+put_location(struct cpprof__buffer *out, const struct pprof_profile *p,
              uint32_t location)
 {
-    const struct cpprof_pprof_location *l = &p->locations.at[location];
+    const struct pprof_location *l = &p->locations.at[location];
     size_t i;
 
     for (i = 0; i < l->n_lines; i++) {
@@ -49,12 +49,12 @@ put_location(struct cpprof__buffer *out, const struct cpprof_pprof *p,
 
 /* All stacks, "leaf caller=value", parted by "; ". */
 static void
-expect_stacks(struct cpprof_pprof *p, const char *text)
+expect_stacks(struct pprof_profile *p, const char *text)
 {
     struct cpprof__buffer out = {0};
     size_t i, j;
 
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
     for (i = 0; i < p->samples.n; i++) {
         const struct cpprof__sample *s = &p->samples.at[i];
 
@@ -67,7 +67,7 @@ expect_stacks(struct cpprof_pprof *p, const char *text)
     cpprof__buffer_append(&out, "", 1);
     assert_string_equal((char *)out.data, text);
     cpprof__buffer_free(&out);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static struct cpprof__regexp *
@@ -95,7 +95,7 @@ filter_by_name(const struct names *n)
     struct cpprof__name_filter filter = {regexp(n->focus), regexp(n->ignore),
                                          regexp(n->hide), regexp(n->show)};
     struct cpprof__name_matches matches;
-    struct cpprof_pprof *p = make("", "");
+    struct pprof_profile *p = make("", "");
 
     assert_int_equal(cpprof__filter_names(p, &filter, &matches, NULL),
                      CPPROF_OK);
@@ -191,7 +191,7 @@ show_from_cuts_what_is_above(void **state)
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct cpprof__regexp *r = regexp(cases[i].show_from);
-        struct cpprof_pprof *p = make("", "");
+        struct pprof_profile *p = make("", "");
         bool matched;
 
         assert_int_equal(cpprof__show_from(p, r, &matched, NULL), CPPROF_OK);
@@ -216,7 +216,7 @@ prune_from_cuts_what_is_below(void **state)
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct cpprof__regexp *r = regexp(cases[i][0]);
-        struct cpprof_pprof *p = make("", "");
+        struct pprof_profile *p = make("", "");
 
         assert_int_equal(cpprof__prune_from(p, r, NULL), CPPROF_OK);
         expect_stacks(p, cases[i][1]);
@@ -241,9 +241,9 @@ drop_frames_go_with_what_is_below(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = make(cases[i][0], cases[i][1]);
+        struct pprof_profile *p = make(cases[i][0], cases[i][1]);
 
-        assert_int_equal(cpprof_pprof_drop_frames(p, NULL), CPPROF_OK);
+        assert_int_equal(pprof_drop_frames(p, NULL), CPPROF_OK);
         expect_stacks(p, cases[i][2]);
     }
 }
@@ -251,10 +251,10 @@ drop_frames_go_with_what_is_below(void **state)
 static void
 drop_frames_that_are_no_expression_change_nothing(void **state)
 {
-    struct cpprof_pprof *p = make("get)", "");
+    struct pprof_profile *p = make("get)", "");
     struct cpprof_error error = {0};
 
-    assert_int_equal(cpprof_pprof_drop_frames(p, &error), CPPROF_BAD_DATA);
+    assert_int_equal(pprof_drop_frames(p, &error), CPPROF_BAD_DATA);
     assert_string_equal(error.text, "failed to compile regexp get): error "
                                     "parsing regexp: unexpected ): `^(get))$`");
     expect_stacks(p, "read get<map main=1; free put main=2; main=3");
@@ -275,7 +275,7 @@ drop_frames_match_simplified_names(void **state)
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct fixture f = {0};
-        struct cpprof_pprof *p;
+        struct pprof_profile *p;
         char stack[64];
 
         fixture_cpu(&f);
@@ -284,7 +284,7 @@ drop_frames_match_simplified_names(void **state)
         cpprof__put_uint(&f.bytes, 7, fixture_string(&f, cases[i][1]));
         p = fixture_read(&f, NULL);
         assert_non_null(p);
-        assert_int_equal(cpprof_pprof_drop_frames(p, NULL), CPPROF_OK);
+        assert_int_equal(pprof_drop_frames(p, NULL), CPPROF_OK);
         expect_stacks(p, *cases[i][1] ? "main=1"
                                       : "leaf (anonymous_namespace) main=1");
     }
@@ -297,7 +297,7 @@ filter_by_tag(const char *focus, const char *ignore, const char *stacks,
               bool focused, bool ignored)
 {
     struct cpprof__label_units units = {0};
-    struct cpprof_pprof *p = make("", "");
+    struct pprof_profile *p = make("", "");
     bool matched[2];
 
     assert_int_equal(cpprof__label_units_make(p, &units, NULL), CPPROF_OK);
@@ -351,26 +351,26 @@ static void
 label_keys_are_shown_and_hidden(void **state)
 {
     struct cpprof__regexp *show = regexp("k|n"), *hide = regexp("n");
-    struct cpprof_pprof *p = make("", "");
-    struct cpprof_pprof_sample s;
+    struct pprof_profile *p = make("", "");
+    struct pprof_sample s;
     bool matched[2];
 
     assert_int_equal(cpprof__filter_tag_keys(p, show, hide, matched, NULL),
                      CPPROF_OK);
     assert_true(matched[0] && matched[1]);
-    s = cpprof_pprof_sample(p, 1);
+    s = pprof_sample(p, 1);
     assert_int_equal(s.n_labels, 1);
-    assert_string_equal(cpprof_pprof_text(p, s.labels[0].key, NULL), "k");
-    assert_int_equal(cpprof_pprof_sample(p, 2).n_labels, 0);
+    assert_string_equal(pprof_text(p, s.labels[0].key, NULL), "k");
+    assert_int_equal(pprof_sample(p, 2).n_labels, 0);
     cpprof__regexp_free(show);
     cpprof__regexp_free(hide);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 labels_become_frames_at_root_and_leaf(void **state)
 {
-    struct cpprof_pprof *p = make("", "");
+    struct pprof_profile *p = make("", "");
     bool matched[2];
 
     assert_int_equal(
@@ -386,31 +386,28 @@ static void
 tag_frames_are_numbered_in_the_order_of_samples(void **state)
 {
     static const char *const want[] = {"v1", "v2", ""};
-    struct cpprof_pprof *p = make("", "");
-    size_t n = cpprof_pprof_info(p).n_locations, i;
+    struct pprof_profile *p = make("", "");
+    size_t n = pprof_info(p).n_locations, i;
     bool matched[2];
 
     assert_int_equal(
         cpprof__add_tag_frames(p, "k", "", "minimum", matched, NULL),
         CPPROF_OK);
-    assert_int_equal(cpprof_pprof_info(p).n_locations, n + 3);
+    assert_int_equal(pprof_info(p).n_locations, n + 3);
     for (i = 0; i < 3; i++) {
-        const struct cpprof_pprof_location *l =
-            &cpprof_pprof_locations(p)[n + i];
-        uint32_t function = cpprof_pprof_lines(p)[l->first_line].function;
+        const struct pprof_location *l = &pprof_locations(p)[n + i];
+        uint32_t function = pprof_lines(p)[l->first_line].function;
 
         assert_string_equal(
-            cpprof_pprof_text(p, cpprof_pprof_functions(p)[function].name,
-                              NULL),
-            want[i]);
+            pprof_text(p, pprof_functions(p)[function].name, NULL), want[i]);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 key_that_no_sample_has_is_told(void **state)
 {
-    struct cpprof_pprof *p = make("", "");
+    struct pprof_profile *p = make("", "");
     bool matched[2];
 
     assert_int_equal(

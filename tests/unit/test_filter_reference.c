@@ -49,7 +49,7 @@ put_sample(struct fixture *f, const uint64_t *stack, size_t n, int64_t value)
     fixture_sample(f, stack, n, values, NULL);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 no_inlines(void)
 {
     static const uint64_t stacks[][4] = {
@@ -65,7 +65,7 @@ no_inlines(void)
     return reference_finish(&f);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 inlines(void)
 {
     static const uint64_t first[] = {1, 2}, second[] = {3};
@@ -80,7 +80,7 @@ inlines(void)
     return reference_finish(&f);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 empty_lines(void)
 {
     static const uint64_t first[] = {1, 2}, second[] = {3};
@@ -104,26 +104,26 @@ empty_lines(void)
 
 /* Each sample: "callee caller: value", a line. */
 static void
-expect_samples(struct cpprof_pprof *p, const char *what, const char *text)
+expect_samples(struct pprof_profile *p, const char *what, const char *text)
 {
     struct cpprof__buffer out = {0};
     size_t i, j, k;
 
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    for (i = 0; i < pprof_info(p).n_samples; i++) {
+        struct pprof_sample s = pprof_sample(p, i);
         const char *space = "";
 
         for (j = 0; j < s.n_locations; j++) {
-            const struct cpprof_pprof_location *l =
-                &cpprof_pprof_locations(p)[s.locations[j]];
+            const struct pprof_location *l =
+                &pprof_locations(p)[s.locations[j]];
 
             for (k = 0; k < l->n_lines; k++) {
-                uint32_t f = cpprof_pprof_lines(p)[l->first_line + k].function;
+                uint32_t f = pprof_lines(p)[l->first_line + k].function;
 
                 cpprof__buffer_printf(
                     &out, "%s%s", space,
-                    reference_text(p, cpprof_pprof_functions(p)[f].name));
+                    reference_text(p, pprof_functions(p)[f].name));
                 space = " ";
             }
         }
@@ -133,20 +133,20 @@ expect_samples(struct cpprof_pprof *p, const char *what, const char *text)
     if (strcmp((char *)out.data, text) != 0)
         fail_msg("%s: got\n%swant\n%s", what, out.data, text);
     cpprof__buffer_free(&out);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
-#define F CPPROF_PPROF_MATCHED_FOCUS
-#define I CPPROF_PPROF_MATCHED_IGNORE
-#define H CPPROF_PPROF_MATCHED_HIDE
-#define S CPPROF_PPROF_MATCHED_SHOW
+#define F PPROF_MATCHED_FOCUS
+#define I PPROF_MATCHED_IGNORE
+#define H PPROF_MATCHED_HIDE
+#define S PPROF_MATCHED_SHOW
 
 static void
 names_are_filtered_as_in_the_reference(void **state)
 {
     static const struct {
         const char *what;
-        struct cpprof_pprof *(*make)(void);
+        struct pprof_profile *(*make)(void);
         const char *focus, *ignore, *hide, *show;
         uint32_t matched;
         const char *samples;
@@ -221,13 +221,13 @@ names_are_filtered_as_in_the_reference(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof_name_filter filter = {sizeof filter, cases[i].focus,
-                                                  cases[i].ignore,
-                                                  cases[i].hide, cases[i].show};
-        struct cpprof_pprof *p = cases[i].make();
+        struct pprof_name_filter filter = {sizeof filter, cases[i].focus,
+                                           cases[i].ignore, cases[i].hide,
+                                           cases[i].show};
+        struct pprof_profile *p = cases[i].make();
         uint32_t matched = 99;
 
-        assert_int_equal(cpprof_pprof_filter_names(p, &filter, &matched, NULL),
+        assert_int_equal(pprof_filter_names(p, &filter, &matched, NULL),
                          CPPROF_OK);
         if (matched != cases[i].matched)
             fail_msg("%s: matched %u", cases[i].what, (unsigned)matched);
@@ -240,7 +240,7 @@ show_from_cuts_as_in_the_reference(void **state)
 {
     static const struct {
         const char *what;
-        struct cpprof_pprof *(*make)(void);
+        struct pprof_profile *(*make)(void);
         const char *show_from;
         uint32_t matched;
         const char *samples;
@@ -265,12 +265,11 @@ show_from_cuts_as_in_the_reference(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = cases[i].make();
+        struct pprof_profile *p = cases[i].make();
         uint32_t matched = 99;
 
-        assert_int_equal(
-            cpprof_pprof_show_from(p, cases[i].show_from, &matched, NULL),
-            CPPROF_OK);
+        assert_int_equal(pprof_show_from(p, cases[i].show_from, &matched, NULL),
+                         CPPROF_OK);
         if (matched != cases[i].matched)
             fail_msg("%s: matched %u", cases[i].what, (unsigned)matched);
         expect_samples(p, cases[i].what, cases[i].samples);
@@ -279,7 +278,7 @@ show_from_cuts_as_in_the_reference(void **state)
 
 /* How many of three label keys any sample still has. */
 static size_t
-n_keys(const struct cpprof_pprof *p)
+n_keys(const struct pprof_profile *p)
 {
     static const char *const keys[] = {"key1", "key2", "key3"};
     size_t count = 0, key, i, j;
@@ -287,8 +286,8 @@ n_keys(const struct cpprof_pprof *p)
     for (key = 0; key < 3; key++) {
         int found = 0;
 
-        for (i = 0; i < cpprof_pprof_info(p).n_samples; i++) {
-            struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+        for (i = 0; i < pprof_info(p).n_samples; i++) {
+            struct pprof_sample s = pprof_sample(p, i);
 
             for (j = 0; j < s.n_labels; j++)
                 found |=
@@ -315,17 +314,17 @@ label_keys_are_filtered_as_in_the_reference(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = reference_profile(reference_values, 1);
+        struct pprof_profile *p = reference_profile(reference_values, 1);
         uint32_t matched = 99;
 
-        assert_int_equal(cpprof_pprof_filter_tag_keys(
-                             p, cases[i].show, cases[i].hide, &matched, NULL),
+        assert_int_equal(pprof_filter_label_keys(p, cases[i].show,
+                                                 cases[i].hide, &matched, NULL),
                          CPPROF_OK);
         assert_int_equal(matched, cases[i].matched);
         assert_int_equal(n_keys(p), cases[i].n_keys);
-        assert_int_equal(cpprof_pprof_info(p).n_samples, 5);
-        assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-        cpprof_pprof_free(p);
+        assert_int_equal(pprof_info(p).n_samples, 5);
+        assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+        pprof_free(p);
     }
 }
 

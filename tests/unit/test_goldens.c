@@ -53,7 +53,7 @@ static int
 check_text(const char *name)
 {
     struct cpprof__buffer bytes = {0}, expected = {0};
-    struct cpprof_pprof *p = NULL, *again;
+    struct pprof_profile *p = NULL, *again;
     struct cpprof_error error = {0};
     struct written text, written;
     char golden[300];
@@ -62,22 +62,22 @@ check_text(const char *name)
     snprintf(golden, sizeof golden, "%s.string", name);
     load(PROFILES, name, &bytes);
     load(PROFILES, golden, &expected);
-    if (cpprof_pprof_read_data(bytes.data, bytes.n, NULL, &p, &error)) {
+    if (pprof_read_data(bytes.data, bytes.n, NULL, &p, &error)) {
         printf("# %s: %s\n", name, error.text);
         n_bad++;
     } else {
-        text = must_write(p, CPPROF_PPROF_TEXT);
+        text = must_write(p, PPROF_FORMAT_TEXT);
         n_bad += differs(name, "read", &text, &expected);
         written_free(&text);
-        written = must_write(p, CPPROF_PPROF_GZIP);
+        written = must_write(p, PPROF_FORMAT_GZIP);
         again = read_back(&written);
-        text = must_write(again, CPPROF_PPROF_TEXT);
+        text = must_write(again, PPROF_FORMAT_TEXT);
         n_bad += differs(name, "written and read", &text, &expected);
-        cpprof_pprof_free(again);
+        pprof_free(again);
         written_free(&written);
         written_free(&text);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof__buffer_free(&bytes);
     cpprof__buffer_free(&expected);
     return n_bad;
@@ -88,7 +88,7 @@ static int
 check_bytes(const char *name)
 {
     struct cpprof__buffer bytes = {0}, plain = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct written written;
     int n_bad;
 
@@ -96,10 +96,10 @@ check_bytes(const char *name)
     assert_int_equal(
         cpprof__gunzip(&plain, bytes.data, bytes.n, SIZE_MAX, NULL), CPPROF_OK);
     p = must_read_bytes(bytes.data, bytes.n);
-    written = must_write(p, CPPROF_PPROF_PLAIN);
+    written = must_write(p, PPROF_FORMAT_PLAIN);
     n_bad = differs(name, "written", &written, &plain);
     written_free(&written);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof__buffer_free(&bytes);
     cpprof__buffer_free(&plain);
     return n_bad;

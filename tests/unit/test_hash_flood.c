@@ -56,7 +56,7 @@ ids_chosen_to_fall_together_do_not(void **state)
 static void
 locations_chosen_to_fall_together_do_not(void **state)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct cpprof__maker m = {.p = p};
     uint32_t function;
     int i;
@@ -64,13 +64,13 @@ locations_chosen_to_fall_together_do_not(void **state)
     assert_non_null(p);
     function = cpprof__make_function(&m, cpprof__make_text(&m, "f"), 0, 0);
     for (i = 0; i < N_IDS; i++)
-        cpprof__make_location(&m, CPPROF_PPROF_NONE, (uint64_t)(N_IDS - i),
-                              function, i);
+        cpprof__make_location(&m, PPROF_NONE, (uint64_t)(N_IDS - i), function,
+                              i);
     assert_false(m.failed);
     assert_int_equal(p->locations.n, N_IDS);
     assert_true(probes(&m.locations) < 3);
     cpprof__maker_free(&m);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static int
@@ -82,10 +82,10 @@ take(void *ctx, const void *data, size_t n)
 
 /* Functions and locations with chosen ids, read, merged and written. */
 static void
-merge_and_write(enum cpprof_pprof_format format, struct cpprof__buffer *out)
+merge_and_write(enum pprof_format format, struct cpprof__buffer *out)
 {
     struct cpprof_writer writer = {take, NULL, out};
-    struct cpprof_pprof *p[2] = {NULL, NULL}, *merged = NULL;
+    struct pprof_profile *p[2] = {NULL, NULL}, *merged = NULL;
     const int64_t values[2] = {1, 10};
     struct fixture f = {0};
     uint64_t i;
@@ -101,14 +101,14 @@ merge_and_write(enum cpprof_pprof_format format, struct cpprof__buffer *out)
     fixture_strings(&f);
     for (i = 0; i < 2; i++)
         assert_int_equal(
-            cpprof_pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p[i], NULL),
+            pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p[i], NULL),
             CPPROF_OK);
-    assert_int_equal(cpprof_pprof_merge(p, 2, &merged, NULL), CPPROF_OK);
-    assert_int_equal(cpprof_pprof_write(merged, format, NULL, writer, NULL),
+    assert_int_equal(pprof_merge(p, 2, &merged, NULL), CPPROF_OK);
+    assert_int_equal(pprof_write(merged, format, NULL, writer, NULL),
                      CPPROF_OK);
-    cpprof_pprof_free(p[0]);
-    cpprof_pprof_free(p[1]);
-    cpprof_pprof_free(merged);
+    pprof_free(p[0]);
+    pprof_free(p[1]);
+    pprof_free(merged);
     fixture_free(&f);
 }
 
@@ -118,18 +118,18 @@ what_is_written_does_not_depend_on_the_key(void **state)
     int format;
     size_t i;
 
-    for (format = CPPROF_PPROF_GZIP; format <= CPPROF_PPROF_PERF_SCRIPT;
+    for (format = PPROF_FORMAT_GZIP; format <= PPROF_FORMAT_PERF_SCRIPT;
          format++) {
         struct cpprof__buffer first = {0};
 
         cpprof__hash_key_make();
-        merge_and_write((enum cpprof_pprof_format)format, &first);
+        merge_and_write((enum pprof_format)format, &first);
         assert_true(first.n > 10);
         for (i = 0; i < N_KEYS; i++) {
             struct cpprof__buffer again = {0};
 
             set_key(keys[i]);
-            merge_and_write((enum cpprof_pprof_format)format, &again);
+            merge_and_write((enum pprof_format)format, &again);
             assert_int_equal(again.n, first.n);
             assert_memory_equal(again.data, first.data, first.n);
             cpprof__buffer_free(&again);

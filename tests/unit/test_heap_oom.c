@@ -86,7 +86,7 @@ pprof_file_fails_cleanly(void **state)
     fill(&m);
     m.source.ops = cpprof__names_over(&fake_ops);
     every_allocation_fails_once(&m, 0, 0);
-    every_allocation_fails_once(&m, 0, CPPROF_HEAP_PEAK | CPPROF_HEAP_LABELS);
+    every_allocation_fails_once(&m, 0, CPPROF_FLAG_PEAK | CPPROF_FLAG_LABELS);
     unmake(&m);
 }
 

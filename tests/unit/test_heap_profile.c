@@ -7,10 +7,10 @@
 #include <regex.h>
 
 static void
-assert_values(const struct cpprof_pprof *p, size_t sample, int64_t a, int64_t b,
-              int64_t c, int64_t d)
+assert_values(const struct pprof_profile *p, size_t sample, int64_t a,
+              int64_t b, int64_t c, int64_t d)
 {
-    struct cpprof_pprof_sample s = cpprof_pprof_sample(p, sample);
+    struct pprof_sample s = pprof_sample(p, sample);
 
     assert_int_equal(s.values[0], a);
     assert_int_equal(s.values[1], b);
@@ -19,33 +19,31 @@ assert_values(const struct cpprof_pprof *p, size_t sample, int64_t a, int64_t b,
 }
 
 static uint64_t
-address_of(const struct cpprof_pprof *p, size_t sample, size_t frame)
+address_of(const struct pprof_profile *p, size_t sample, size_t frame)
 {
-    struct cpprof_pprof_sample s = cpprof_pprof_sample(p, sample);
+    struct pprof_sample s = pprof_sample(p, sample);
 
     assert_true(frame < s.n_locations);
-    return cpprof_pprof_locations(p)[s.locations[frame]].address;
+    return pprof_locations(p)[s.locations[frame]].address;
 }
 
 /* Of the leaf-most function of a frame. */
 static const char *
-name_of(const struct cpprof_pprof *p, size_t sample, size_t frame)
+name_of(const struct pprof_profile *p, size_t sample, size_t frame)
 {
-    struct cpprof_pprof_sample s = cpprof_pprof_sample(p, sample);
-    const struct cpprof_pprof_location *l =
-        &cpprof_pprof_locations(p)[s.locations[frame]];
+    struct pprof_sample s = pprof_sample(p, sample);
+    const struct pprof_location *l = &pprof_locations(p)[s.locations[frame]];
 
     assert_true(l->n_lines > 0);
-    return text_of(p, cpprof_pprof_functions(
-                          p)[cpprof_pprof_lines(p)[l->first_line].function]
-                          .name);
+    return text_of(
+        p, pprof_functions(p)[pprof_lines(p)[l->first_line].function].name);
 }
 
 static const char *
-comment(const struct cpprof_pprof *p, size_t i)
+comment(const struct pprof_profile *p, size_t i)
 {
-    assert_true(i < cpprof_pprof_info(p).n_comments);
-    return text_of(p, cpprof_pprof_comments(p)[i]);
+    assert_true(i < pprof_info(p).n_comments);
+    return text_of(p, pprof_comments(p)[i]);
 }
 
 /* ------------------------------------------------------------------------- */
@@ -56,18 +54,17 @@ types_period_and_time_are_as_in_go(void **state)
     static const char *const types[] = {"alloc_objects", "alloc_space",
                                         "inuse_objects", "inuse_space"};
     static const char *const units[] = {"count", "bytes", "count", "bytes"};
-    struct cpprof_pprof_info info;
-    struct cpprof_pprof *p;
+    struct pprof_info info;
+    struct pprof_profile *p;
     struct made m;
     size_t i;
 
     make(&m);
     p = written(&m, NULL);
-    info = cpprof_pprof_info(p);
+    info = pprof_info(p);
     assert_int_equal(info.n_sample_types, 4);
     for (i = 0; i < 4; i++) {
-        const struct cpprof_pprof_value_type *t =
-            &cpprof_pprof_sample_types(p)[i];
+        const struct pprof_value_type *t = &pprof_sample_types(p)[i];
 
         assert_string_equal(text_of(p, t->type), types[i]);
         assert_string_equal(text_of(p, t->unit), units[i]);
@@ -81,40 +78,40 @@ types_period_and_time_are_as_in_go(void **state)
     assert_string_equal(text_of(p, info.drop_frames), cpprof__heap_drop_frames);
     assert_int_equal(info.n_samples, 0);
     assert_int_equal(info.n_mappings, 2);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 allocs_has_alloc_space_as_its_default(void **state)
 {
-    struct cpprof_heap_options options = {.flags = CPPROF_HEAP_ALLOCS};
-    struct cpprof_pprof *p;
+    struct cpprof_heap_options options = {.flags = CPPROF_FLAG_ALLOCS};
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
     p = written(&m, &options);
-    assert_string_equal(text_of(p, cpprof_pprof_info(p).default_sample_type),
+    assert_string_equal(text_of(p, pprof_info(p).default_sample_type),
                         "alloc_space");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 samples_are_newest_first_with_nothing_in_use_included(void **state)
 {
-    struct cpprof_pprof_sample s;
-    struct cpprof_pprof *p;
+    struct pprof_sample s;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
     add_samples(&m, PCS(0x10310, 0x10010), 4, 3, 1024, 512);
     add_samples(&m, PCS(0x10320, 0x10010), 2, 0, 64, 8192);
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 2);
+    assert_int_equal(pprof_info(p).n_samples, 2);
     assert_values(p, 0, 16384, 1048576, 0, 0);
     assert_values(p, 1, 2048, 2097152, 1536, 1572864);
-    s = cpprof_pprof_sample(p, 1);
+    s = pprof_sample(p, 1);
     assert_int_equal(s.n_labels, 1);
     assert_string_equal(text_of(p, s.labels[0].key), "bytes");
     assert_string_equal(text_of(p, s.labels[0].unit), "bytes");
@@ -122,7 +119,7 @@ samples_are_newest_first_with_nothing_in_use_included(void **state)
     assert_int_equal(address_of(p, 1, 0), 0x10310);
     assert_int_equal(address_of(p, 1, 1), 0x10010);
     assert_string_equal(name_of(p, 1, 0), "grow");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
@@ -131,7 +128,7 @@ samples_are_newest_first_with_nothing_in_use_included(void **state)
 static void
 bytes_is_the_size_of_the_first_block_for_good(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
     uint32_t bucket;
     int i;
@@ -140,8 +137,8 @@ bytes_is_the_size_of_the_first_block_for_good(void **state)
     bucket = add_samples(&m, PCS(0x10310, 0x10010), 1, 1, 1000, 1);
     for (i = 0; i < 2; i++) {
         p = written(&m, NULL);
-        assert_int_equal(cpprof_pprof_sample(p, 0).labels[0].num, 1000);
-        cpprof_pprof_free(p);
+        assert_int_equal(pprof_sample(p, 0).labels[0].num, 1000);
+        pprof_free(p);
         cpprof__heap_count_alloc(&m.heap, bucket, 1020, FRACTION(1));
     }
     unmake(&m);
@@ -168,7 +165,7 @@ sizes_of_32_bits_are_exact_or_near(void **state)
 static void
 records_of_fractions_add_up_to_what_they_stand_for(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     int64_t objects = 0;
     struct made m;
     size_t i;
@@ -177,15 +174,15 @@ records_of_fractions_add_up_to_what_they_stand_for(void **state)
     for (i = 0; i < 2000; i++)
         add_samples(&m, PCS(0x20000 + i), 1, 1, 64, 1.1);
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 2000);
+    assert_int_equal(pprof_info(p).n_samples, 2000);
     for (i = 0; i < 2000; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+        struct pprof_sample s = pprof_sample(p, i);
 
         assert_int_equal(s.values[0], s.values[2]);
         objects += s.values[0];
     }
     assert_in_range(objects, 2140, 2260); /* 2200, and 4 times its error */
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
@@ -193,49 +190,49 @@ records_of_fractions_add_up_to_what_they_stand_for(void **state)
 static void
 one_stack_of_two_size_classes_is_two_samples(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
     add_samples(&m, PCS(0x10310), 1, 1, 64, 100);
     add_samples(&m, PCS(0x10310), 1, 1, 4096, 10);
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 2);
-    assert_int_equal(cpprof_pprof_info(p).n_locations, 1);
-    assert_int_equal(cpprof_pprof_sample(p, 0).labels[0].num, 4096);
-    assert_int_equal(cpprof_pprof_sample(p, 1).labels[0].num, 64);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_samples, 2);
+    assert_int_equal(pprof_info(p).n_locations, 1);
+    assert_int_equal(pprof_sample(p, 0).labels[0].num, 4096);
+    assert_int_equal(pprof_sample(p, 1).labels[0].num, 64);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 allocator_frames_at_the_leaf_are_hidden(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
     add_samples(&m, PCS(0x10110, 0x10210, 0x10310, 0x10120, 0x10010), 1, 0, 8,
                 1);
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_sample(p, 0).n_locations, 3);
+    assert_int_equal(pprof_sample(p, 0).n_locations, 3);
     assert_string_equal(name_of(p, 0, 0), "grow");
     assert_string_equal(name_of(p, 0, 1), "malloc"); /* not at the leaf */
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 allocator_frames_stay_when_there_are_no_others(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
     add_samples(&m, PCS(0x10110, 0x10210), 1, 0, 8, 1);
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_sample(p, 0).n_locations, 2);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_sample(p, 0).n_locations, 2);
+    pprof_free(p);
     unmake(&m);
 }
 
@@ -243,15 +240,15 @@ allocator_frames_stay_when_there_are_no_others(void **state)
 static void
 address_with_a_function_of_the_program_stays(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
     add_samples(&m, PCS(INLINED_PC, 0x10010), 1, 0, 8, 1);
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_sample(p, 0).n_locations, 2);
+    assert_int_equal(pprof_sample(p, 0).n_locations, 2);
     assert_int_equal(address_of(p, 0, 0), INLINED_PC);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
@@ -259,24 +256,24 @@ static void
 without_names_nothing_is_hidden_and_nothing_resolved(void **state)
 {
     struct cpprof_heap_options options = {.symbolize = CPPROF_SYMBOLIZE_NONE};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
     add_samples(&m, PCS(0x10110, 0x10310), 1, 0, 8, 1);
     n_resolved = 0;
     p = written(&m, &options);
-    assert_int_equal(cpprof_pprof_sample(p, 0).n_locations, 2);
-    assert_int_equal(cpprof_pprof_info(p).n_functions, 0);
+    assert_int_equal(pprof_sample(p, 0).n_locations, 2);
+    assert_int_equal(pprof_info(p).n_functions, 0);
     assert_int_equal(n_resolved, 0);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 what_finds_no_room_becomes_a_frame(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
@@ -284,21 +281,21 @@ what_finds_no_room_becomes_a_frame(void **state)
     m.heap.head->lost_objects = FRACTION(30);
     m.heap.head->lost_bytes = FRACTION(1500001);
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_info(p).n_samples, 1);
     assert_values(p, 0, 30, 1500001, 0, 0);
     assert_string_equal(name_of(p, 0, 0), "[lost samples]");
     assert_string_equal(comment(p, 0), "cpprof: heap of malloc, one in 524288 "
                                        "bytes, 3 samples lost");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 peak_takes_what_was_in_use_then(void **state)
 {
-    struct cpprof_heap_options options = {.flags = CPPROF_HEAP_PEAK};
+    struct cpprof_heap_options options = {.flags = CPPROF_FLAG_PEAK};
     struct cpprof__heap_bucket *bucket;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
@@ -320,17 +317,17 @@ peak_takes_what_was_in_use_then(void **state)
     assert_string_equal(comment(p, 1),
                         "cpprof: in use as when it was most, until "
                         "2001-09-09 01:46:40 UTC");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 labels_are_told_when_asked_for_and_joined_when_not(void **state)
 {
-    struct cpprof_heap_options options = {.flags = CPPROF_HEAP_LABELS};
+    struct cpprof_heap_options options = {.flags = CPPROF_FLAG_LABELS};
     static const char text[] = "suser\0alice\0";
     struct cpprof__store_labels *set;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
@@ -341,21 +338,21 @@ labels_are_told_when_asked_for_and_joined_when_not(void **state)
     m.heap.buckets[add_samples(&m, PCS(0x10310), 2, 1, 64, 2)].labels = 8;
     add_samples(&m, PCS(0x10310), 3, 1, 64, 2);
     p = written(&m, &options);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 2);
-    assert_true(cpprof_pprof_has_label(p, 1, "user", "alice"));
-    assert_false(cpprof_pprof_has_label(p, 0, "user", "alice"));
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_samples, 2);
+    assert_true(pprof_has_label(p, 1, "user", "alice"));
+    assert_false(pprof_has_label(p, 0, "user", "alice"));
+    pprof_free(p);
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_info(p).n_samples, 1);
     assert_values(p, 0, 10, 640, 4, 256);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 heap_of_its_own_has_a_profile_of_its_own(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
@@ -364,24 +361,24 @@ heap_of_its_own_has_a_profile_of_its_own(void **state)
     m.source.number = 3;
     m.source.name = "gpu";
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_info(p).n_samples, 1);
     assert_int_equal(address_of(p, 0, 0), 0x10310);
     assert_string_equal(comment(p, 0), "cpprof: heap gpu, one in 524288 bytes");
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 changed_rate_is_told(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
     m.heap.head->n_rates = 1;
     p = written(&m, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_comments, 2);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_comments, 2);
+    pprof_free(p);
     unmake(&m);
 }
 
@@ -390,7 +387,7 @@ changed_rate_is_told(void **state)
 static void
 unresolved_node_is_found_by_its_address(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
     uint32_t i;
 
@@ -400,19 +397,17 @@ unresolved_node_is_found_by_its_address(void **state)
         m.tables.tree.nodes[i].mapping = CPPROF__TREE_UNRESOLVED;
     p = written(&m, NULL);
     assert_int_equal(
-        cpprof_pprof_locations(p)[cpprof_pprof_sample(p, 0).locations[0]]
-            .mapping,
-        1);
-    cpprof_pprof_free(p);
+        pprof_locations(p)[pprof_sample(p, 0).locations[0]].mapping, 1);
+    pprof_free(p);
     unmake(&m);
 }
 
 static void
 numbers_that_point_nowhere_do_no_harm(void **state)
 {
-    struct cpprof_heap_options options = {.flags = CPPROF_HEAP_LABELS |
-                                                   CPPROF_HEAP_PEAK};
-    struct cpprof_pprof *p;
+    struct cpprof_heap_options options = {.flags = CPPROF_FLAG_LABELS |
+                                                   CPPROF_FLAG_PEAK};
+    struct pprof_profile *p;
     struct made m;
     uint32_t i;
 
@@ -436,12 +431,12 @@ numbers_that_point_nowhere_do_no_harm(void **state)
     m.tables.store.head->n_label_sets = UINT32_MAX;
     m.source.number = UINT16_MAX;
     p = written(&m, &options);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     m.source.number = 0;
     p = written(&m, &options);
-    assert_true(cpprof_pprof_info(p).n_samples >= 4);
-    cpprof_pprof_free(p);
-    free(written_text(&m, CPPROF_HEAP_LABELS));
+    assert_true(pprof_info(p).n_samples >= 4);
+    pprof_free(p);
+    free(written_text(&m, CPPROF_FLAG_LABELS));
     unmake(&m);
 }
 
@@ -554,7 +549,7 @@ scaling_is_that_of_go(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cpprof_scale_heap_sample(cases[i][0], cases[i][1], cases[i][2], &count,
+        cpprof_heap_scale_sample(cases[i][0], cases[i][1], cases[i][2], &count,
                                  &size);
         assert_int_equal(count, cases[i][3]);
         assert_int_equal(size, cases[i][4]);

@@ -62,7 +62,7 @@ the_form_of_2016_has_addresses_alone(void **state)
     make(&m);
     add_samples(&m, PCS(0x10310, 0x1040f, 0x10010), 3, 1, 1024, 512);
     add_samples(&m, PCS(0x10320, 0x20010, 0x10010), 2, 2, 4096, 128.5);
-    assert_records(written_text(&m, CPPROF_HEAP_LEGACY),
+    assert_records(written_text(&m, CPPROF_FLAG_LEGACY),
                    "heap profile: 3: 9216 [5: 11264] @ heap/1048576\n"
                    "2: 8192 [2: 8192] @ 0x10321 0x20011 0x10011\n"
                    "1: 1024 [3: 3072] @ 0x10311 0x10410 0x10011\n");
@@ -104,7 +104,7 @@ hidden_frames_are_shown_when_there_are_no_others(void **state)
 static void
 empty_profile_still_has_four_columns(void **state)
 {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct sink s;
     struct made m;
     char *text;
@@ -117,8 +117,8 @@ empty_profile_still_has_four_columns(void **state)
     cpprof__buffer_append(&s.bytes, text, strlen(text));
     free(text);
     p = read_back(&s);
-    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 4);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_sample_types, 4);
+    pprof_free(p);
     unmake(&m);
 }
 
@@ -196,21 +196,21 @@ near(int64_t x, int64_t y)
 }
 
 /* The sample of b that has the locations and the mean size of sample i of a. */
-static struct cpprof_pprof_sample
-same_sample(const struct cpprof_pprof *a, size_t i,
-            const struct cpprof_pprof *b)
+static struct pprof_sample
+same_sample(const struct pprof_profile *a, size_t i,
+            const struct pprof_profile *b)
 {
-    struct cpprof_pprof_sample x = cpprof_pprof_sample(a, i), y;
+    struct pprof_sample x = pprof_sample(a, i), y;
     size_t j, k;
 
-    for (j = 0; j < cpprof_pprof_info(b).n_samples; j++) {
-        y = cpprof_pprof_sample(b, j);
+    for (j = 0; j < pprof_info(b).n_samples; j++) {
+        y = pprof_sample(b, j);
         if (x.n_locations != y.n_locations || x.n_labels != y.n_labels ||
             x.labels[0].num != y.labels[0].num)
             continue;
         for (k = 0; k < x.n_locations; k++)
-            if (cpprof_pprof_locations(a)[x.locations[k]].address !=
-                cpprof_pprof_locations(b)[y.locations[k]].address)
+            if (pprof_locations(a)[x.locations[k]].address !=
+                pprof_locations(b)[y.locations[k]].address)
                 break;
         if (k == x.n_locations)
             return y;
@@ -226,7 +226,7 @@ text_is_read_as_the_same_profile(void **state)
     static const uint64_t sizes[] = {1024, 64, 4096, 524288};
     struct cpprof_heap_options options = {.debug = 1,
                                           .symbolize = CPPROF_SYMBOLIZE_NONE};
-    struct cpprof_pprof *a, *b;
+    struct pprof_profile *a, *b;
     struct made m;
     size_t i, k;
 
@@ -237,20 +237,20 @@ text_is_read_as_the_same_profile(void **state)
     b = written(&m, &options);
     options.debug = 0;
     a = written(&m, &options);
-    assert_int_equal(cpprof_pprof_info(a).n_samples, 64);
-    assert_int_equal(cpprof_pprof_info(b).n_samples, 64);
-    assert_int_equal(cpprof_pprof_info(b).period, 524288);
+    assert_int_equal(pprof_info(a).n_samples, 64);
+    assert_int_equal(pprof_info(b).n_samples, 64);
+    assert_int_equal(pprof_info(b).period, 524288);
     for (i = 0; i < 64; i++) {
-        struct cpprof_pprof_sample x = cpprof_pprof_sample(a, i);
-        struct cpprof_pprof_sample y = same_sample(a, i, b);
+        struct pprof_sample x = pprof_sample(a, i);
+        struct pprof_sample y = same_sample(a, i, b);
 
         for (k = 0; k < 4; k++)
             if (!near(x.values[k], y.values[k]))
                 fail_msg("value %zu: %lld, %lld", k, (long long)x.values[k],
                          (long long)y.values[k]);
     }
-    cpprof_pprof_free(a);
-    cpprof_pprof_free(b);
+    pprof_free(a);
+    pprof_free(b);
     unmake(&m);
 }
 
@@ -258,8 +258,8 @@ static void
 lost_samples_are_read_as_their_weight(void **state)
 {
     struct cpprof_heap_options options = {.debug = 1};
-    struct cpprof_pprof_sample s;
-    struct cpprof_pprof *p;
+    struct pprof_sample s;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
@@ -267,10 +267,10 @@ lost_samples_are_read_as_their_weight(void **state)
     m.heap.head->lost_objects = FRACTION(5);
     m.heap.head->lost_bytes = FRACTION(5000000);
     p = written(&m, &options);
-    s = cpprof_pprof_sample(p, 0);
+    s = pprof_sample(p, 0);
     if (s.values[1] < 4999990 || s.values[1] > 5000010)
         fail_msg("%lld", (long long)s.values[1]);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     unmake(&m);
 }
 

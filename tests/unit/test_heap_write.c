@@ -20,7 +20,7 @@ static int
 set_up(void **state)
 {
     assert_int_equal(cpprof__tables_make(NULL), CPPROF_OK);
-    cpprof_set_heap_rate(1);
+    cpprof_heap_set_rate(1);
     cpprof__heap_make(zeroed(cpprof__heap_bytes()),
                       zeroed(cpprof__heap_private_bytes()),
                       &cpprof__tables.tree);
@@ -28,7 +28,7 @@ set_up(void **state)
     return 0;
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 profile_of(const struct cpprof_heap *heap, int32_t debug)
 {
     const struct cpprof_heap_options options = {
@@ -36,20 +36,20 @@ profile_of(const struct cpprof_heap *heap, int32_t debug)
     struct cpprof_error error;
     struct sink s = {0};
 
-    if (cpprof_write_heap_profile(sink_writer(&s), &options, &error))
+    if (cpprof_heap_write(sink_writer(&s), &options, &error))
         fail_msg("%s", error.text);
     assert_int_equal(s.n_closes, 1);
     return read_back(&s);
 }
 
 static int64_t
-sum_of(const struct cpprof_pprof *p, size_t value)
+sum_of(const struct pprof_profile *p, size_t value)
 {
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++)
-        sum += cpprof_pprof_sample(p, i).values[value];
+    for (i = 0; i < pprof_info(p).n_samples; i++)
+        sum += pprof_sample(p, i).values[value];
     return sum;
 }
 
@@ -77,7 +77,7 @@ static void
 recorded_memory_is_in_use_until_it_is_released(void **state)
 {
     struct cpprof_heap *heap;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     char at[3];
     int32_t debug;
 
@@ -97,14 +97,14 @@ recorded_memory_is_in_use_until_it_is_released(void **state)
         assert_int_equal(sum_of(p, 1), 700);
         assert_int_equal(sum_of(p, 2), 2);
         assert_int_equal(sum_of(p, 3), 500);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
     cpprof_heap_release_in(heap, &at[0]);
     cpprof_heap_release_in(heap, &at[2]);
     p = profile_of(heap, 0);
     assert_int_equal(sum_of(p, 3), 0);
     assert_int_equal(sum_of(p, 1), 700);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* Here no names are taken over, so malloc's is not ours. */
@@ -114,7 +114,7 @@ malloc_of_another_is_named(void **state)
     struct cpprof_error error;
     struct sink s = {0};
 
-    assert_int_equal(cpprof_write_heap_profile(sink_writer(&s), NULL, &error),
+    assert_int_equal(cpprof_heap_write(sink_writer(&s), NULL, &error),
                      CPPROF_UNSUPPORTED);
     assert_non_null(strstr(error.text, "malloc is that of "));
     assert_int_equal(s.n_closes, 1);
@@ -132,18 +132,16 @@ options_of_another_version_are_refused(void **state)
     struct cpprof_error error;
     struct sink s = {0};
 
-    assert_int_equal(
-        cpprof_write_heap_profile(sink_writer(&s), &options.known, &error),
-        CPPROF_INVALID);
+    assert_int_equal(cpprof_heap_write(sink_writer(&s), &options.known, &error),
+                     CPPROF_INVALID);
     assert_int_equal(s.n_closes, 1);
     options.later = 0;
-    assert_int_equal(
-        cpprof_write_heap_profile(sink_writer(&s), &options.known, &error),
-        CPPROF_OK);
+    assert_int_equal(cpprof_heap_write(sink_writer(&s), &options.known, &error),
+                     CPPROF_OK);
     cpprof__buffer_free(&s.bytes);
-    assert_int_equal(cpprof_write_heap_profile((struct cpprof_writer){0},
-                                               &options.known, &error),
-                     CPPROF_INVALID);
+    assert_int_equal(
+        cpprof_heap_write((struct cpprof_writer){0}, &options.known, &error),
+        CPPROF_INVALID);
 }
 
 /* ---- code that goes -------------------------------------------------------
@@ -251,13 +249,13 @@ write_often(void *debug)
         .size = sizeof options,
         .heap = heap_of_test,
         .debug = debug != NULL,
-        .flags = CPPROF_HEAP_PEAK * (debug == NULL),
+        .flags = CPPROF_FLAG_PEAK * (debug == NULL),
     };
 
     while (!load_acquire(&ended)) {
         struct sink s = {0};
 
-        if (cpprof_write_heap_profile(sink_writer(&s), &options, NULL))
+        if (cpprof_heap_write(sink_writer(&s), &options, NULL))
             abort();
         cpprof__buffer_free(&s.bytes);
     }
@@ -306,8 +304,7 @@ fork_once(void)
         cpprof__names_fork_child();
         cpprof__tables_fork_child();
         alarm(20);
-        _exit(cpprof_write_heap_profile(sink_writer(&s), &options, NULL) !=
-              CPPROF_OK);
+        _exit(cpprof_heap_write(sink_writer(&s), &options, NULL) != CPPROF_OK);
     }
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -321,7 +318,7 @@ writers_are_right_beside_threads_unloads_and_forks(void **state)
                                        load_and_unload};
     void *const args[] = {NULL, &ended, NULL};
     pthread_t threads[N_THREADS + 3];
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     size_t i;
 
     for (i = 0; i < N_THREADS; i++)
@@ -333,15 +330,15 @@ writers_are_right_beside_threads_unloads_and_forks(void **state)
 
         p = profile_of(heap_of_test, 0);
         assert_true(sum_of(p, 2) <= N_THREADS * N_LIVE);
-        for (j = 0; j < cpprof_pprof_info(p).n_samples; j++) {
-            struct cpprof_pprof_sample s = cpprof_pprof_sample(p, j);
+        for (j = 0; j < pprof_info(p).n_samples; j++) {
+            struct pprof_sample s = pprof_sample(p, j);
 
             assert_true(s.values[0] >= s.values[2]);
             /* Objects are read after bytes, while both grow. */
             assert_true(s.values[1] <= 64 * s.values[0]);
             assert_int_equal(s.values[1] % 64, 0);
         }
-        cpprof_pprof_free(p);
+        pprof_free(p);
         if (FORKS)
             fork_once();
     }
@@ -352,7 +349,7 @@ writers_are_right_beside_threads_unloads_and_forks(void **state)
     assert_int_equal(sum_of(p, 2), 0);
     assert_int_equal(sum_of(p, 3), 0);
     assert_true(sum_of(p, 0) > N_THREADS * N_LIVE);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

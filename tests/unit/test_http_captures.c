@@ -147,12 +147,12 @@ the_profile_of_the_program_counts_as_one(void **state)
     const struct cpprof_writer writer = {take_all, NULL, NULL};
 
     (void)state;
-    assert_int_equal(cpprof_start_cpu_profile(writer, NULL, NULL), CPPROF_OK);
+    assert_int_equal(cpprof_cpu_start(writer, NULL, NULL), CPPROF_OK);
     ask_for_the_only_one();
     assert_int_equal(second.status, 500);
     ask_for_one_of_several();
     assert_int_equal(second.status, 200);
-    assert_int_equal(cpprof_stop_cpu_profile(NULL), CPPROF_OK);
+    assert_int_equal(cpprof_cpu_stop(NULL), CPPROF_OK);
     ask_for_the_only_one();
     assert_int_equal(second.status, 200);
 }

@@ -337,7 +337,7 @@ what_is_not_made_is_said(void **state)
                  "Hardware counters are not served; profile has CPU time\n");
     expect_error("/pprof/growth", 404,
                  "Mappings are not followed: CPPROF=mmap=on or "
-                 "cpprof_heap_mmap() has them followed\n");
+                 "cpprof_heap_follow_mmap() has them followed\n");
     expect_error("/debug/fgprof?seconds=x", 400,
                  "invalid value for \"seconds\" - must be a positive "
                  "integer\n");

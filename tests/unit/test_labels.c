@@ -93,7 +93,7 @@ static void
 the_last_of_equal_keys_counts(void **state)
 {
     struct cpprof_labels *set =
-        cpprof_labels("k", "1", "a", "x", "k", "2", "k", "3", NULL);
+        cpprof_labels_new("k", "1", "a", "x", "k", "2", "k", "3", NULL);
 
     (void)state;
     assert_text(set, "{\"a\":\"x\", \"k\":\"3\"}");
@@ -107,7 +107,7 @@ a_key_without_value_is_no_set(void **state)
     struct cpprof_error error;
 
     (void)state;
-    assert_null(cpprof_labels("a", "1", "b", NULL));
+    assert_null(cpprof_labels_new("a", "1", "b", NULL));
     assert_int_equal(cpprof_labels_merge(NULL, &nameless, 1, &set, &error),
                      CPPROF_INVALID);
     assert_string_equal(error.text, "label 0 has no key");
@@ -117,7 +117,7 @@ a_key_without_value_is_no_set(void **state)
 static void
 labels_of_a_child_win_over_its_parents(void **state)
 {
-    struct cpprof_labels *parent = cpprof_labels("a", "1", "b", "2", NULL);
+    struct cpprof_labels *parent = cpprof_labels_new("a", "1", "b", "2", NULL);
     const struct cpprof_label more[] = {{.key = "b", .num = 9},
                                         {.key = "c", .str = ""}};
     struct cpprof_labels *child = NULL;
@@ -164,17 +164,19 @@ labels_print_as_in_go(void **state)
     assert_int_equal(cpprof_labels_merge(NULL, NULL, 0, &none, NULL),
                      CPPROF_OK);
     assert_text(none, "{}");
-    assert_text(cpprof_labels("Hello", "World", NULL), "{\"Hello\":\"World\"}");
-    assert_text(cpprof_labels("qu'ote", "ab\\\"c\a\b\f\n\r\t\v\x01\x7f", NULL),
-                "{\"qu'ote\":"
-                "\"ab\\\\\\\"c\\a\\b\\f\\n\\r\\t\\v\\x01\\x7f\"}");
+    assert_text(cpprof_labels_new("Hello", "World", NULL),
+                "{\"Hello\":\"World\"}");
+    assert_text(
+        cpprof_labels_new("qu'ote", "ab\\\"c\a\b\f\n\r\t\v\x01\x7f", NULL),
+        "{\"qu'ote\":"
+        "\"ab\\\\\\\"c\\a\\b\\f\\n\\r\\t\\v\\x01\\x7f\"}");
     /* Characters, one that is no character, halves of one, and hidden ones. */
-    assert_text(cpprof_labels("u", "\xc3\xa9\xf0\x9f\x98\x80", NULL),
+    assert_text(cpprof_labels_new("u", "\xc3\xa9\xf0\x9f\x98\x80", NULL),
                 "{\"u\":\"\xc3\xa9\xf0\x9f\x98\x80\"}");
-    assert_text(cpprof_labels("u", "\xff\xc3(\xe2\x82\xed\xa0\x80", NULL),
+    assert_text(cpprof_labels_new("u", "\xff\xc3(\xe2\x82\xed\xa0\x80", NULL),
                 "{\"u\":\"\\xff\\xc3(\\xe2\\x82\\xed\\xa0\\x80\"}");
     assert_text(
-        cpprof_labels("u", "\xc2\xa0\xe2\x80\x8b\xf3\xb0\x80\x80", NULL),
+        cpprof_labels_new("u", "\xc2\xa0\xe2\x80\x8b\xf3\xb0\x80\x80", NULL),
         "{\"u\":\"\\u00a0\\u200b\\U000f0000\"}");
     assert_text(make_set(), "{\"path\":\"/index\", \"plain\":7, "
                             "\"size\":\"-5 bytes\"}");
@@ -183,9 +185,9 @@ labels_print_as_in_go(void **state)
 static void
 equal_sets_have_equal_bytes(void **state)
 {
-    struct cpprof_labels *a = cpprof_labels("x", "1", "y", "2", NULL);
-    struct cpprof_labels *b = cpprof_labels("y", "2", "x", "1", NULL);
-    struct cpprof_labels *c = cpprof_labels("y", "1", "x", "2", NULL);
+    struct cpprof_labels *a = cpprof_labels_new("x", "1", "y", "2", NULL);
+    struct cpprof_labels *b = cpprof_labels_new("y", "2", "x", "1", NULL);
+    struct cpprof_labels *c = cpprof_labels_new("y", "1", "x", "2", NULL);
 
     (void)state;
     assert_true(cpprof__label_sets_equal(&a->set, &b->set));
@@ -428,7 +430,7 @@ static void
 see(void *arg)
 {
     (void)arg;
-    seen = cpprof_thread_labels();
+    seen = cpprof_labels_current();
 }
 
 static void
@@ -441,20 +443,20 @@ look(void *arg)
 static void
 do_runs_under_merged_labels_and_restores(void **state)
 {
-    struct cpprof_labels *outer = cpprof_labels("a", "1", "b", "1", NULL);
-    struct cpprof_labels *inner = cpprof_labels("b", "2", NULL);
+    struct cpprof_labels *outer = cpprof_labels_new("a", "1", "b", "1", NULL);
+    struct cpprof_labels *inner = cpprof_labels_new("b", "2", NULL);
     char text[256];
 
     (void)state;
-    cpprof_do(inner, look, text);
+    cpprof_labels_do(inner, look, text);
     assert_string_equal(text, "{\"b\":\"2\"}");
-    assert_null(cpprof_thread_labels());
-    assert_null(cpprof_set_thread_labels(outer));
-    cpprof_do(inner, look, text);
+    assert_null(cpprof_labels_current());
+    assert_null(cpprof_labels_set_current(outer));
+    cpprof_labels_do(inner, look, text);
     assert_string_equal(text, "{\"a\":\"1\", \"b\":\"2\"}");
-    cpprof_do(NULL, look, text);
+    cpprof_labels_do(NULL, look, text);
     assert_string_equal(text, "{\"a\":\"1\", \"b\":\"1\"}");
-    assert_ptr_equal(cpprof_set_thread_labels(NULL), outer);
+    assert_ptr_equal(cpprof_labels_set_current(NULL), outer);
     cpprof_labels_free(outer);
     cpprof_labels_free(inner);
 }
@@ -462,16 +464,16 @@ do_runs_under_merged_labels_and_restores(void **state)
 static void
 do_without_memory_runs_under_its_set_alone(void **state)
 {
-    struct cpprof_labels *outer = cpprof_labels("a", "1", NULL);
-    struct cpprof_labels *inner = cpprof_labels("b", "2", NULL);
+    struct cpprof_labels *outer = cpprof_labels_new("a", "1", NULL);
+    struct cpprof_labels *inner = cpprof_labels_new("b", "2", NULL);
 
     (void)state;
-    cpprof_set_thread_labels(outer);
+    cpprof_labels_set_current(outer);
     oom.countdown = 0;
-    cpprof_do(inner, see, NULL);
+    cpprof_labels_do(inner, see, NULL);
     oom.countdown = -1;
     assert_ptr_equal(seen, inner);
-    assert_ptr_equal(cpprof_set_thread_labels(NULL), outer);
+    assert_ptr_equal(cpprof_labels_set_current(NULL), outer);
     cpprof_labels_free(outer);
     cpprof_labels_free(inner);
 }
@@ -481,16 +483,16 @@ scopes_nest_and_end_with_their_block(void **state)
 {
     (void)state;
     {
-        CPPROF_LABEL_SCOPE("a", "1");
-        assert_string_equal(text_of(cpprof_thread_labels()), "{\"a\":\"1\"}");
+        CPPROF_LABELS_SCOPE("a", "1");
+        assert_string_equal(text_of(cpprof_labels_current()), "{\"a\":\"1\"}");
         {
-            CPPROF_LABEL_SCOPE("b", "2", "a", "3");
-            assert_string_equal(text_of(cpprof_thread_labels()),
+            CPPROF_LABELS_SCOPE("b", "2", "a", "3");
+            assert_string_equal(text_of(cpprof_labels_current()),
                                 "{\"a\":\"3\", \"b\":\"2\"}");
         }
-        assert_string_equal(text_of(cpprof_thread_labels()), "{\"a\":\"1\"}");
+        assert_string_equal(text_of(cpprof_labels_current()), "{\"a\":\"1\"}");
     }
-    assert_null(cpprof_thread_labels());
+    assert_null(cpprof_labels_current());
 }
 
 int

@@ -36,68 +36,65 @@ label_is_set_instead_of_what_there_was(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p =
+        struct pprof_profile *p =
             reference_labelled(cases[i].labels, cases[i].n);
 
-        assert_int_equal(cpprof_pprof_set_label(p, "key1", "value1", NULL),
-                         CPPROF_OK);
+        assert_int_equal(pprof_set_label(p, "key1", "value1", NULL), CPPROF_OK);
         expect_labels(p, cases[i].result);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
 static void
 label_is_taken_away(void **state)
 {
-    struct cpprof_pprof *p = reference_labelled(some, 3);
+    struct pprof_profile *p = reference_labelled(some, 3);
 
-    assert_int_equal(cpprof_pprof_remove_label(p, "key1", NULL), CPPROF_OK);
+    assert_int_equal(pprof_remove_label(p, "key1", NULL), CPPROF_OK);
     expect_labels(p, "; key2=value1; ");
-    assert_int_equal(cpprof_pprof_remove_label(p, "unheard of", NULL),
-                     CPPROF_OK);
+    assert_int_equal(pprof_remove_label(p, "unheard of", NULL), CPPROF_OK);
     expect_labels(p, "; key2=value1; ");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 number_is_set_instead_of_what_there_was(void **state)
 {
-    struct cpprof_pprof *p = reference_labelled(numbers, 3);
+    struct pprof_profile *p = reference_labelled(numbers, 3);
 
-    assert_int_equal(cpprof_pprof_set_number(p, "key1", 7, "kilobytes", NULL),
+    assert_int_equal(pprof_set_num_label(p, "key1", 7, "kilobytes", NULL),
                      CPPROF_OK);
     expect_labels(p, "key1=7kilobytes; key1=text key1=7kilobytes key2=1; "
                      "key1=7kilobytes");
-    assert_int_equal(cpprof_pprof_set_number(p, "key0", -1, NULL, NULL),
-                     CPPROF_OK);
+    assert_int_equal(pprof_set_num_label(p, "key0", -1, NULL, NULL), CPPROF_OK);
     expect_labels(p, "key0=-1 key1=7kilobytes; "
                      "key1=text key0=-1 key1=7kilobytes key2=1; "
                      "key0=-1 key1=7kilobytes");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 number_is_taken_away(void **state)
 {
-    struct cpprof_pprof *p = reference_labelled(numbers, 3);
+    struct pprof_profile *p = reference_labelled(numbers, 3);
 
-    assert_int_equal(cpprof_pprof_remove_number(p, "key1", NULL), CPPROF_OK);
+    assert_int_equal(pprof_remove_num_label(p, "key1", NULL), CPPROF_OK);
     expect_labels(p, "; key1=text key2=1; ");
-    assert_int_equal(cpprof_pprof_remove_number(p, "key1", NULL), CPPROF_OK);
+    assert_int_equal(pprof_remove_num_label(p, "key1", NULL), CPPROF_OK);
     expect_labels(p, "; key1=text key2=1; ");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* Text and numbers of one key are two things. */
 static void
 text_and_number_do_not_touch_each_other(void **state)
 {
-    struct cpprof_pprof *p = reference_labelled(numbers, 3);
+    struct pprof_profile *p = reference_labelled(numbers, 3);
 
-    assert_int_equal(cpprof_pprof_remove_label(p, "key1", NULL), CPPROF_OK);
+    assert_int_equal(pprof_remove_label(p, "key1", NULL), CPPROF_OK);
     expect_labels(p, "; key1=1bytes key1=2bytes key1=3bytes key2=1; "
                      "key1=2bytes");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* Samples that differed in the label alone are then one, also for a label
@@ -105,30 +102,30 @@ text_and_number_do_not_touch_each_other(void **state)
 static void
 compact_merges_what_labels_kept_apart(void **state)
 {
-    struct cpprof_pprof *p = reference_labelled(some, 3);
+    struct pprof_profile *p = reference_labelled(some, 3);
 
-    cpprof_pprof_remove_label(p, "key2", NULL);
-    cpprof_pprof_set_label(p, "key1", "same", NULL);
-    assert_int_equal(cpprof_pprof_compact(p, NULL), CPPROF_OK);
+    pprof_remove_label(p, "key2", NULL);
+    pprof_set_label(p, "key1", "same", NULL);
+    assert_int_equal(pprof_compact(p, NULL), CPPROF_OK);
     expect_labels(p, "key1=same");
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 3000);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_sample(p, 0).values[0], 3000);
+    pprof_free(p);
 }
 
 /* Labels that a filter took away do not come back with an equal set. */
 static void
 filtered_sets_can_be_changed_further(void **state)
 {
-    struct cpprof_pprof *p = reference_labelled(some, 3);
+    struct pprof_profile *p = reference_labelled(some, 3);
 
-    assert_int_equal(cpprof_pprof_filter_tag_keys(p, "key2", NULL, NULL, NULL),
+    assert_int_equal(pprof_filter_label_keys(p, "key2", NULL, NULL, NULL),
                      CPPROF_OK);
     expect_labels(p, "; key2=value1; ");
-    cpprof_pprof_set_label(p, "key1", "value2", NULL);
+    pprof_set_label(p, "key1", "value2", NULL);
     expect_labels(p, "key1=value2; key1=value2 key2=value1; key1=value2");
-    cpprof_pprof_remove_label(p, "key2", NULL);
+    pprof_remove_label(p, "key2", NULL);
     expect_labels(p, "key1=value2; key1=value2; key1=value2");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

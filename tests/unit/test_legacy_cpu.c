@@ -73,10 +73,10 @@ put_text(struct words *w, const char *text)
 }
 
 /* The profile of the words, which are freed; NULL when they are none. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_words(struct words *w)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     bool recognized = false;
     /* A copy of just that size, so that ASan sees what is read behind it. */
     char *data = malloc(w->bytes.n + 1);
@@ -90,10 +90,10 @@ read_words(struct words *w)
     free(data);
     cpprof__buffer_free(&w->bytes);
     if (!recognized) {
-        cpprof_pprof_free(p);
+        pprof_free(p);
         return NULL;
     }
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
     return p;
 }
 
@@ -101,14 +101,14 @@ read_words(struct words *w)
 
 /* Samples as "value: address address;". */
 static const char *
-show(const struct cpprof_pprof *p)
+show(const struct pprof_profile *p)
 {
     static char out[8192];
     size_t n = 0, i, j;
 
     out[0] = '\0';
     for (i = 0; i < p->samples.n && n < sizeof out; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+        struct pprof_sample s = pprof_sample(p, i);
 
         n += (size_t)snprintf(out + n, sizeof out - n,
                               "%lld:", (long long)s.values[0]);
@@ -125,11 +125,11 @@ show(const struct cpprof_pprof *p)
 static void
 assert_samples(struct words *w, const char *want)
 {
-    struct cpprof_pprof *p = read_words(w);
+    struct pprof_profile *p = read_words(w);
 
     assert_non_null(p);
     assert_string_equal(show(p), want);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* -------------------------------------------------------------- words ---- */
@@ -157,7 +157,7 @@ words_of_either_size_and_order_are_read(void **state)
     (void)state;
     for (i = 0; i < 4; i++) {
         struct words w = forms[i];
-        struct cpprof_pprof *p;
+        struct pprof_profile *p;
 
         put_example(&w);
         p = read_words(&w);
@@ -169,7 +169,7 @@ words_of_either_size_and_order_are_read(void **state)
         assert_int_equal(p->mappings.n, 2);
         assert_int_equal(p->locations.at[0].mapping, 0);
         assert_int_equal(p->locations.at[5].mapping, 1); /* made up */
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
@@ -182,13 +182,13 @@ words_of_either_size_and_order_give_equal_text(void **state)
     (void)state;
     for (i = 0; i < 4; i++) {
         struct words w = forms[i];
-        struct cpprof_pprof *p;
+        struct pprof_profile *p;
 
         put_example(&w);
         p = read_words(&w);
         assert_non_null(p);
         assert_int_equal(shared_text(p, &text[i]), CPPROF_OK);
-        cpprof_pprof_free(p);
+        pprof_free(p);
         assert_int_equal(text[i].n, text[0].n);
         assert_memory_equal(text[i].data, text[0].data, text[0].n);
     }
@@ -275,7 +275,7 @@ profile_cut_anywhere_is_read_or_refused(void **state)
     for (i = 0; i < 4; i++)
         for (cut = 0, n = SIZE_MAX; cut < n; cut++) {
             struct words w = forms[i];
-            struct cpprof_pprof *p;
+            struct pprof_profile *p;
 
             put_example(&w);
             n = w.bytes.n;
@@ -283,7 +283,7 @@ profile_cut_anywhere_is_read_or_refused(void **state)
             p = read_words(&w);
             if (p)
                 assert_true(cut >= 5 * w.width && p->samples.n <= 4);
-            cpprof_pprof_free(p);
+            pprof_free(p);
         }
     assert_true(n > 100);
 }
@@ -343,7 +343,7 @@ one_sample_in_32_may_lack_the_handler_frame(void **state)
     (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct words w = forms[3];
-        struct cpprof_pprof *p;
+        struct pprof_profile *p;
 
         put_similar(&w, cases[i].n, cases[i].others);
         p = read_words(&w);
@@ -351,7 +351,7 @@ one_sample_in_32_may_lack_the_handler_frame(void **state)
         for (j = 0; j < cases[i].n; j++)
             assert_int_equal(p->samples.at[j].n_frames,
                              j < cases[i].others ? 3 : cases[i].frames_left);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
@@ -362,19 +362,19 @@ assert_golden(const char *name, const char *string)
 {
     struct cpprof__buffer data = {0}, want = {0}, got = {0};
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
 
     if (!shared_read(name, &data) || !shared_read(string, &want)) {
         cpprof__buffer_free(&data);
         return;
     }
-    if (cpprof_pprof_read_data(data.data, data.n, NULL, &p, &error))
+    if (pprof_read_data(data.data, data.n, NULL, &p, &error))
         fail_msg("%s: %s", name, error.text);
     assert_int_equal(shared_text(p, &got), CPPROF_OK);
     cpprof__buffer_append(&got, "", 1);
     cpprof__buffer_append(&want, "", 1);
     assert_string_equal((char *)got.data, (char *)want.data);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof__buffer_free(&data);
     cpprof__buffer_free(&want);
     cpprof__buffer_free(&got);
@@ -401,13 +401,13 @@ real_profile_cut_anywhere_is_read_or_refused(void **state)
     if (!shared_read(GOLDEN "go.crc32.cpu", &data))
         return;
     for (cut = 0; cut < data.n; cut += cut < 512 ? 1 : 7) {
-        struct cpprof_pprof *p = NULL;
+        struct pprof_profile *p = NULL;
         enum cpprof_status status =
-            cpprof_pprof_read_data(data.data, cut, NULL, &p, NULL);
+            pprof_read_data(data.data, cut, NULL, &p, NULL);
 
         assert_true(status == CPPROF_OK || status == CPPROF_BAD_DATA);
         n_read += p != NULL;
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
     assert_true(n_read > 0);
     cpprof__buffer_free(&data);
@@ -419,9 +419,9 @@ static void
 assert_refused(const void *data, size_t n, const char *text)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
 
-    assert_int_equal(cpprof_pprof_read_data(data, n, NULL, &p, &error),
+    assert_int_equal(pprof_read_data(data, n, NULL, &p, &error),
                      CPPROF_BAD_DATA);
     assert_null(p);
     assert_string_equal(error.text, text);
@@ -442,13 +442,13 @@ bytes_of_no_format_are_refused_in_the_references_words(void **state)
 }
 
 /* Read the words as bytes of unknown format. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 must_read(struct words *w)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
 
-    if (cpprof_pprof_read_data(w->bytes.data, w->bytes.n, NULL, &p, &error))
+    if (pprof_read_data(w->bytes.data, w->bytes.n, NULL, &p, &error))
         fail_msg("%s", error.text);
     cpprof__buffer_free(&w->bytes);
     return p;
@@ -456,22 +456,22 @@ must_read(struct words *w)
 
 /* The name of a location's line, "" where there is none. */
 static const char *
-name_at(const struct cpprof_pprof *p, size_t location, size_t line)
+name_at(const struct pprof_profile *p, size_t location, size_t line)
 {
-    const struct cpprof_pprof_location *l = &p->locations.at[location];
+    const struct pprof_location *l = &p->locations.at[location];
     uint32_t function;
 
     if (line >= l->n_lines)
         return "";
     function = p->lines.at[l->first_line + line].function;
-    return cpprof_pprof_text(p, p->functions.at[function].name, NULL);
+    return pprof_text(p, p->functions.at[function].name, NULL);
 }
 
 static void
 names_in_front_of_a_profile_go_to_its_locations(void **state)
 {
     struct words w = forms[2];
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     (void)state;
     put_text(&w, "--- symbol\nbinary=/bin/demo\n"
@@ -491,16 +491,16 @@ names_in_front_of_a_profile_go_to_its_locations(void **state)
     assert_string_equal(name_at(p, 1, 0), "old::version");
     assert_string_equal(name_at(p, 2, 0), "main");
     assert_string_equal(name_at(p, 4, 0), "");
-    assert_int_equal(p->mappings.at[0].flags, CPPROF_PPROF_HAS_FUNCTIONS);
+    assert_int_equal(p->mappings.at[0].flags, PPROF_HAS_FUNCTIONS);
     assert_int_equal(p->mappings.at[1].flags, 0);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 names_without_a_memory_map_name_the_program(void **state)
 {
     struct words w = forms[2];
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     (void)state;
     put_text(&w, "--- symbol\nbinary=/bin/demo\n0x10 f\n---\n"
@@ -510,9 +510,9 @@ names_without_a_memory_map_name_the_program(void **state)
     p = must_read(&w);
     assert_int_equal(p->samples.n, 1);
     assert_string_equal(name_at(p, 0, 0), "f");
-    assert_string_equal(cpprof_pprof_text(p, p->mappings.at[0].file, NULL),
+    assert_string_equal(pprof_text(p, p->mappings.at[0].file, NULL),
                         "/bin/demo");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -541,21 +541,21 @@ file_is_read_as_well_as_memory(void **state)
     for (i = 0; i < 4; i++) {
         struct words w = forms[i];
         FILE *file = tmpfile();
-        struct cpprof_pprof *p = NULL;
+        struct pprof_profile *p = NULL;
 
         assert_non_null(file);
         put_example(&w);
         assert_int_equal(fwrite(w.bytes.data, 1, w.bytes.n, file), w.bytes.n);
         rewind(file);
         cpprof__buffer_free(&w.bytes);
-        assert_int_equal(cpprof_pprof_read_fd(fileno(file), NULL, &p, NULL),
+        assert_int_equal(pprof_read_fd(fileno(file), NULL, &p, NULL),
                          CPPROF_OK);
         assert_int_equal(p->samples.n, 4);
         assert_string_equal(
-            cpprof_pprof_text(p, p->info.drop_frames, NULL),
+            pprof_text(p, p->info.drop_frames, NULL),
             "ProfileData::Add|ProfileData::prof_handler|"
             "CpuProfiler::prof_handler|__pthread_sighandler|__restore");
-        cpprof_pprof_free(p);
+        pprof_free(p);
         fclose(file);
     }
 }

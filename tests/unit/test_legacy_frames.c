@@ -9,7 +9,7 @@ assert_drops(const char *types, const char *drop, const char *keep)
 {
     struct cpprof__maker m = {.p = cpprof__pprof_make()};
     char copy[100], *next = copy, *type;
-    struct cpprof_pprof_info info;
+    struct pprof_info info;
 
     assert_non_null(m.p);
     snprintf(copy, sizeof copy, "%s", types);
@@ -17,12 +17,12 @@ assert_drops(const char *types, const char *drop, const char *keep)
         cpprof__make_sample_type(&m, type, "unit");
     assert_false(m.failed);
     assert_int_equal(cpprof__legacy_frames(m.p, NULL), CPPROF_OK);
-    info = cpprof_pprof_info(m.p);
-    assert_memory_equal(cpprof_pprof_text(m.p, info.drop_frames, NULL), drop,
+    info = pprof_info(m.p);
+    assert_memory_equal(pprof_text(m.p, info.drop_frames, NULL), drop,
                         strlen(drop));
-    assert_string_equal(cpprof_pprof_text(m.p, info.keep_frames, NULL), keep);
+    assert_string_equal(pprof_text(m.p, info.keep_frames, NULL), keep);
     cpprof__maker_free(&m);
-    cpprof_pprof_free(m.p);
+    pprof_free(m.p);
 }
 
 #define KEEP "runtime\\.panic|runtime\\.reflectcall|runtime\\.call[0-9]*"
@@ -81,21 +81,20 @@ expressions_compile(void **state)
 {
     static const char text[] = "heap profile: 1: 2 [1: 2] @ heapprofile\n"
                                " 1: 8 [ 1: 8] @ 0x11 0x21\n";
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     struct cpprof_error error;
 
     (void)state;
-    assert_int_equal(
-        cpprof_pprof_read_data(text, sizeof text - 1, NULL, &p, &error),
-        CPPROF_OK);
-    assert_int_equal(cpprof_pprof_drop_frames(p, &error), CPPROF_OK);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_read_data(text, sizeof text - 1, NULL, &p, &error),
+                     CPPROF_OK);
+    assert_int_equal(pprof_drop_frames(p, &error), CPPROF_OK);
+    pprof_free(p);
 }
 
 static void
 every_allocation_may_fail(void **state)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     enum cpprof_status status = CPPROF_NOMEM;
     long n;
 
@@ -108,7 +107,7 @@ every_allocation_may_fail(void **state)
     }
     assert_int_equal(status, CPPROF_OK);
     assert_true(n > 1);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

@@ -210,13 +210,12 @@ static void
 failure_tells_where(void **state)
 {
     static const char text[] = HEADER(TWO_COLUMNS, "heapprofile") ROW "x\n";
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct cpprof_error error;
 
     (void)state;
-    assert_int_equal(
-        cpprof_pprof_read_data(text, sizeof text - 1, NULL, &p, &error),
-        CPPROF_BAD_DATA);
+    assert_int_equal(pprof_read_data(text, sizeof text - 1, NULL, &p, &error),
+                     CPPROF_BAD_DATA);
     assert_int_equal(error.offset, sizeof text - 1 - 2);
 }
 

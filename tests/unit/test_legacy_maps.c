@@ -19,20 +19,20 @@ lines_of(const char *text)
 
 /* All mappings, each as "start-limit offset file buildid;". */
 static const char *
-show(const struct cpprof_pprof *p)
+show(const struct pprof_profile *p)
 {
     static char out[4096];
     size_t n = 0, i;
 
     out[0] = '\0';
     for (i = 0; i < p->mappings.n && n < sizeof out; i++) {
-        const struct cpprof_pprof_mapping *m = &p->mappings.at[i];
+        const struct pprof_mapping *m = &p->mappings.at[i];
 
         n += (size_t)snprintf(
             out + n, sizeof out - n, "%llx-%llx %llx %s %s;",
             (unsigned long long)m->start, (unsigned long long)m->limit,
-            (unsigned long long)m->offset, cpprof_pprof_text(p, m->file, NULL),
-            cpprof_pprof_text(p, m->build_id, NULL));
+            (unsigned long long)m->offset, pprof_text(p, m->file, NULL),
+            pprof_text(p, m->build_id, NULL));
     }
     return out;
 }
@@ -40,14 +40,14 @@ show(const struct cpprof_pprof *p)
 static void
 assert_parsed(const char *text, const char *want)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct cpprof__legacy_lines lines = lines_of(text);
     struct cpprof_error error;
 
     assert_non_null(p);
     assert_int_equal(cpprof__parse_maps(&lines, p, &error), CPPROF_OK);
     assert_string_equal(show(p), want);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* ----------------------------------------------------------- one line ---- */
@@ -160,7 +160,7 @@ first_of_attributes_that_match_wins(void **state)
 static void
 attributes_that_grow_without_end_are_cut_off(void **state)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct cpprof__legacy_lines lines;
     char text[8192];
     size_t n = 0;
@@ -175,7 +175,7 @@ attributes_that_grow_without_end_are_cut_off(void **state)
     assert_non_null(p);
     assert_int_equal(cpprof__parse_maps(&lines, p, NULL), CPPROF_OK);
     assert_int_equal(p->mappings.n, 0);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* ------------------------------------------------------------ massage ---- */
@@ -183,7 +183,7 @@ attributes_that_grow_without_end_are_cut_off(void **state)
 static void
 assert_massaged(const char *text, const char *want)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct cpprof__legacy_lines lines = lines_of(text);
     size_t i;
 
@@ -193,7 +193,7 @@ assert_massaged(const char *text, const char *want)
     assert_string_equal(show(p), want);
     for (i = 0; i < p->mappings.n; i++)
         assert_int_equal(p->mappings.at[i].id, i + 1);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -240,10 +240,10 @@ deleted_library_is_not_the_program(void **state)
 /* -------------------------------------------------------------- remap ---- */
 
 /* Read maps into a profile with one sample of these addresses. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 mapped(const char *text, const uint64_t *addresses, size_t n)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct cpprof__maker m = {.p = p};
     struct cpprof__legacy_lines lines = lines_of(text);
     uint32_t frames[16];
@@ -253,13 +253,13 @@ mapped(const char *text, const uint64_t *addresses, size_t n)
     assert_non_null(p);
     cpprof__make_sample_type(&m, "samples", "count");
     for (i = 0; i < n; i++)
-        frames[i] = cpprof__make_location(&m, CPPROF_PPROF_NONE, addresses[i],
-                                          CPPROF_PPROF_NONE, 0);
+        frames[i] =
+            cpprof__make_location(&m, PPROF_NONE, addresses[i], PPROF_NONE, 0);
     cpprof__make_sample(&m, frames, n, &value);
     assert_false(m.failed);
     cpprof__maker_free(&m);
     assert_int_equal(cpprof__read_maps(&lines, p, NULL), CPPROF_OK);
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
     return p;
 }
 
@@ -270,7 +270,7 @@ static void
 assert_mapped(const char *text, const uint64_t *addresses, size_t n,
               const char *maps, const uint32_t *mappings)
 {
-    struct cpprof_pprof *p = mapped(text, addresses, n);
+    struct pprof_profile *p = mapped(text, addresses, n);
     size_t i;
 
     assert_string_equal(show(p), maps);
@@ -279,7 +279,7 @@ assert_mapped(const char *text, const uint64_t *addresses, size_t n,
         assert_int_equal(p->locations.at[i].address, addresses[i]);
         assert_int_equal(p->locations.at[i].mapping, mappings[i]);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -301,9 +301,9 @@ static void
 address_0_and_profile_without_maps(void **state)
 {
     (void)state;
-    assert_mapped("", ADDRESSES(0), "", (uint32_t[]){CPPROF_PPROF_NONE});
+    assert_mapped("", ADDRESSES(0), "", (uint32_t[]){PPROF_NONE});
     assert_mapped("", ADDRESSES(0, 7), "0-ffffffffffffffff 0  ;",
-                  (uint32_t[]){CPPROF_PPROF_NONE, 0});
+                  (uint32_t[]){PPROF_NONE, 0});
 }
 
 static void
@@ -379,7 +379,7 @@ kernel_mapping_keeps_its_symbol(void **state)
 static void
 unused_locations_and_functions_go_and_order_is_of_use(void **state)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct cpprof__maker m = {.p = p};
     uint32_t frames[4], i;
     int64_t value = 1;
@@ -391,16 +391,15 @@ unused_locations_and_functions_go_and_order_is_of_use(void **state)
         char name[] = {(char)('a' + i), '\0'};
         uint32_t s = cpprof__make_text(&m, name);
 
-        frames[i] =
-            cpprof__make_location(&m, CPPROF_PPROF_NONE, 0,
-                                  cpprof__make_function(&m, s, s, 0), i + 1);
+        frames[i] = cpprof__make_location(
+            &m, PPROF_NONE, 0, cpprof__make_function(&m, s, s, 0), i + 1);
     }
     cpprof__make_sample(&m, (uint32_t[]){frames[3], frames[1]}, 2, &value);
     cpprof__make_sample(&m, (uint32_t[]){frames[1], frames[0]}, 2, &value);
     assert_false(m.failed);
     cpprof__maker_free(&m);
     assert_int_equal(cpprof__remap(p, NULL), CPPROF_OK);
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
     assert_int_equal(p->locations.n, 3);
     assert_int_equal(p->functions.n, 3);
     assert_memory_equal(p->frames.at, ((uint32_t[]){0, 1, 1, 2}), 16);
@@ -409,10 +408,10 @@ unused_locations_and_functions_go_and_order_is_of_use(void **state)
         assert_int_equal(p->functions.at[i].id, i + 1);
         assert_int_equal(p->lines.at[p->locations.at[i].first_line].function,
                          i);
-        assert_int_equal(*cpprof_pprof_text(p, p->functions.at[i].name, NULL),
+        assert_int_equal(*pprof_text(p, p->functions.at[i].name, NULL),
                          "dba"[i]);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* ---------------------------------------------------- against the rule ---- */
@@ -426,7 +425,7 @@ next_random(uint64_t *seed)
 
 /* The reference's two loops, as they are. */
 static uint32_t
-slow_mapping(struct cpprof_pprof_mapping *all, size_t *n, uint64_t address)
+slow_mapping(struct pprof_mapping *all, size_t *n, uint64_t address)
 {
     size_t i;
 
@@ -441,7 +440,7 @@ slow_mapping(struct cpprof_pprof_mapping *all, size_t *n, uint64_t address)
         all[i].offset = 0;
         return (uint32_t)i;
     }
-    all[*n] = (struct cpprof_pprof_mapping){.limit = UINT64_MAX};
+    all[*n] = (struct pprof_mapping){.limit = UINT64_MAX};
     return (uint32_t)(*n)++;
 }
 
@@ -453,10 +452,10 @@ mappings_are_found_as_by_looking_at_each(void **state)
 
     (void)state;
     for (round = 0; round < 2000; round++) {
-        struct cpprof_pprof_mapping all[16] = {0};
+        struct pprof_mapping all[16] = {0};
         size_t n_maps = next_random(&seed) % 8, n = 0;
         char text[1024] = "";
-        struct cpprof_pprof *p;
+        struct pprof_profile *p;
 
         for (i = 0; i < n_maps; i++) {
             all[i].start = next_random(&seed) % 200;
@@ -473,7 +472,7 @@ mappings_are_found_as_by_looking_at_each(void **state)
         for (i = 0; i < 16; i++)
             assert_int_equal(p->locations.at[i].mapping,
                              slow_mapping(all, &n_maps, addresses[i]));
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Legacy profiles while memory runs out: whichever allocation fails, reading
  * says so and keeps nothing. */
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,17 +20,17 @@ assert_every_failure_is_told(const char *data, size_t n)
 
     for (failing = 0; status != CPPROF_OK; failing++) {
         struct cpprof_error error = {0};
-        struct cpprof_pprof *p = NULL;
+        struct pprof_profile *p = NULL;
 
         assert_true(failing < 1000);
         oom_watch();
         oom.countdown = failing;
-        status = cpprof_pprof_read_data(data, n, NULL, &p, &error);
+        status = pprof_read_data(data, n, NULL, &p, &error);
         oom.countdown = -1;
         if (status != CPPROF_OK)
             assert_int_equal(status, CPPROF_NOMEM);
         assert_true((p != NULL) == (status == CPPROF_OK));
-        cpprof_pprof_free(p);
+        pprof_free(p);
         assert_int_equal(oom.n_live, 0);
     }
     assert_true(failing > 10);

@@ -45,12 +45,12 @@ remove_folder(void **state)
 
 /* leaf is at lines 10 and 14, main at 11 and inlined at 14; all in
  * /src/./file.c. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "");
@@ -61,10 +61,10 @@ make(void)
     return p;
 }
 
-static struct cpprof_report_options
+static struct pprof_report_options
 options_of(const char *symbol)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
 
     options.symbol = symbol;
     options.trim_path = "/src";
@@ -73,27 +73,27 @@ options_of(const char *symbol)
 }
 
 static enum cpprof_status
-list(struct cpprof_report_options options, struct report_text *t,
+list(struct pprof_report_options options, struct report_text *t,
      struct cpprof_error *error)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     enum cpprof_status status =
-        report_text_of(p, CPPROF_REPORT_LIST, options, t, error);
+        report_text_of(p, PPROF_REPORT_LIST, options, t, error);
 
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    pprof_free(p);
     return status;
 }
 
 static void
-expect(struct cpprof_report_options options, const char *text)
+expect(struct pprof_report_options options, const char *text)
 {
-    struct cpprof_pprof *p = make();
-    struct report_text t = must_report(p, CPPROF_REPORT_LIST, options);
+    struct pprof_profile *p = make();
+    struct report_text t = must_report(p, PPROF_REPORT_LIST, options);
 
     assert_string_equal((char *)t.bytes.data, text);
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -124,7 +124,7 @@ lines_around_values_are_printed(void **state)
 static void
 functions_are_in_order_of_their_names(void **state)
 {
-    struct cpprof_report_options options = options_of("cold|other");
+    struct pprof_report_options options = options_of("cold|other");
     struct cpprof_error error = {0};
     struct report_text t = {0};
     const char *cold, *other;
@@ -159,7 +159,7 @@ functions_are_in_order_of_their_names(void **state)
 static void
 file_above_the_folder_is_found(void **state)
 {
-    struct cpprof_report_options options = options_of("^other$");
+    struct pprof_report_options options = options_of("^other$");
     char below[64];
 
     (void)state;
@@ -171,7 +171,7 @@ file_above_the_folder_is_found(void **state)
 static void
 missing_file_is_named(void **state)
 {
-    struct cpprof_report_options options = options_of("^other$");
+    struct pprof_report_options options = options_of("^other$");
 
     (void)state;
     options.trim_path = "/nowhere";
@@ -198,27 +198,27 @@ missing_file_is_named(void **state)
 static void
 absolute_name_is_found_by_its_end(void **state)
 {
-    struct cpprof_report_options options = options_of("^other$");
-    struct cpprof_pprof *p = make();
+    struct pprof_report_options options = options_of("^other$");
+    struct pprof_profile *p = make();
     struct report_text found, t;
 
     (void)state;
-    found = must_report(p, CPPROF_REPORT_LIST, options);
+    found = must_report(p, PPROF_REPORT_LIST, options);
     options.trim_path = "/nowhere";
-    t = must_report(p, CPPROF_REPORT_LIST, options);
+    t = must_report(p, PPROF_REPORT_LIST, options);
     assert_non_null(strstr((char *)t.bytes.data, "/src/file.c\n"));
     assert_non_null(strstr((char *)found.bytes.data, "     12:"));
     assert_string_equal(strstr((char *)t.bytes.data, "Total\n"),
                         strstr((char *)found.bytes.data, "Total\n"));
     report_text_free(&found);
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 pipe_is_not_waited_for(void **state)
 {
-    struct cpprof_report_options options = options_of("^other$");
+    struct pprof_report_options options = options_of("^other$");
     char below[64], pipe[80];
 
     (void)state;

@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 finish(struct fixture *f)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = fixture_read(f, &error);
+    struct pprof_profile *p = fixture_read(f, &error);
 
     if (!p)
         fail_msg("%s", error.text);
@@ -20,7 +20,7 @@ finish(struct fixture *f)
 }
 
 /* A profile of three stacks, all values times `sign`. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(int64_t sign, uint64_t time_ns, const char *comment)
 {
     struct fixture f = {0};
@@ -37,44 +37,44 @@ make(int64_t sign, uint64_t time_ns, const char *comment)
 }
 
 /* Merge and free n profiles; NULL if they do not go together. */
-static struct cpprof_pprof *
-merge(struct cpprof_pprof **profiles, size_t n, struct cpprof_error *error)
+static struct pprof_profile *
+merge(struct pprof_profile **profiles, size_t n, struct cpprof_error *error)
 {
-    struct cpprof_pprof_merger *merger = NULL;
-    struct cpprof_pprof *merged = NULL;
-    enum cpprof_status status = cpprof_pprof_merger_make(&merger, error);
+    struct pprof_merger *merger = NULL;
+    struct pprof_profile *merged = NULL;
+    enum cpprof_status status = pprof_merger_new(&merger, error);
     size_t i;
 
     for (i = 0; i < n; i++) {
         if (status == CPPROF_OK)
-            status = cpprof_pprof_merger_add(merger, profiles[i], error);
-        cpprof_pprof_free(profiles[i]);
+            status = pprof_merger_add(merger, profiles[i], error);
+        pprof_free(profiles[i]);
     }
     if (status == CPPROF_OK)
-        status = cpprof_pprof_merger_finish(merger, &merged, error);
-    cpprof_pprof_merger_free(merger);
+        status = pprof_merger_finish(merger, &merged, error);
+    pprof_merger_free(merger);
     if (merged)
-        assert_int_equal(cpprof_pprof_check(merged, error), CPPROF_OK);
+        assert_int_equal(pprof_check(merged, error), CPPROF_OK);
     return merged;
 }
 
 static const char *
-text_of(const struct cpprof_pprof *p, uint32_t string)
+text_of(const struct pprof_profile *p, uint32_t string)
 {
-    return cpprof_pprof_text(p, string, NULL);
+    return pprof_text(p, string, NULL);
 }
 
 static void
 equal_profiles_add_up(void **state)
 {
-    struct cpprof_pprof *all[10], *p;
-    struct cpprof_pprof_info info;
+    struct pprof_profile *all[10], *p;
+    struct pprof_info info;
     size_t i;
 
     for (i = 0; i < 10; i++)
         all[i] = make(1, 100 + i, i % 2 ? "odd" : "even");
     p = merge(all, 10, NULL);
-    info = cpprof_pprof_info(p);
+    info = pprof_info(p);
     assert_int_equal(info.n_samples, 3);
     assert_int_equal(info.n_locations, 3);
     assert_int_equal(info.n_functions, 3);
@@ -83,30 +83,30 @@ equal_profiles_add_up(void **state)
     assert_int_equal(info.time_ns, 100);
     assert_int_equal(info.duration_ns, 70);
     assert_int_equal(info.period, 10000000);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 10);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 100);
-    assert_int_equal(cpprof_pprof_sample(p, 2).values[1], 300);
-    assert_int_equal(cpprof_pprof_locations(p)[2].id, 3);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_sample(p, 0).values[0], 10);
+    assert_int_equal(pprof_sample(p, 0).values[1], 100);
+    assert_int_equal(pprof_sample(p, 2).values[1], 300);
+    assert_int_equal(pprof_locations(p)[2].id, 3);
+    pprof_free(p);
 }
 
 static void
 profile_minus_itself_is_empty(void **state)
 {
-    struct cpprof_pprof *all[3] = {make(1, 1, "x"), make(1, 1, "x"),
-                                   make(2, 1, "x")};
-    struct cpprof_pprof *p;
+    struct pprof_profile *all[3] = {make(1, 1, "x"), make(1, 1, "x"),
+                                    make(2, 1, "x")};
+    struct pprof_profile *p;
 
     /* One sample each, so the counts cancel out as well. */
-    cpprof_pprof_scale(all[1], -1);
+    pprof_scale(all[1], -1);
     p = merge(all, 2, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_locations, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_functions, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_mappings, 1);
-    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 2);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(all[2]);
+    assert_int_equal(pprof_info(p).n_samples, 0);
+    assert_int_equal(pprof_info(p).n_locations, 0);
+    assert_int_equal(pprof_info(p).n_functions, 0);
+    assert_int_equal(pprof_info(p).n_mappings, 1);
+    assert_int_equal(pprof_info(p).n_sample_types, 2);
+    pprof_free(p);
+    pprof_free(all[2]);
 }
 
 /* The same binary at another address: its instructions are the same ones. */
@@ -115,7 +115,7 @@ program_that_was_loaded_elsewhere_is_the_same(void **state)
 {
     const int64_t values[] = {1, 5};
     const uint64_t stack[] = {1, 2};
-    struct cpprof_pprof *all[2], *p;
+    struct pprof_profile *all[2], *p;
     size_t i;
 
     for (i = 0; i < 2; i++) {
@@ -130,20 +130,20 @@ program_that_was_loaded_elsewhere_is_the_same(void **state)
         all[i] = finish(&f);
     }
     p = merge(all, 2, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_mappings, 1);
-    assert_int_equal(cpprof_pprof_info(p).n_locations, 2);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 10);
-    assert_int_equal(cpprof_pprof_locations(p)[1].address, 0x1020);
-    assert_string_equal(text_of(p, cpprof_pprof_mappings(p)[0].file), "/new");
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_mappings, 1);
+    assert_int_equal(pprof_info(p).n_locations, 2);
+    assert_int_equal(pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_sample(p, 0).values[1], 10);
+    assert_int_equal(pprof_locations(p)[1].address, 0x1020);
+    assert_string_equal(text_of(p, pprof_mappings(p)[0].file), "/new");
+    pprof_free(p);
 }
 
 static void
 labels_and_their_units_keep_samples_apart(void **state)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_stack(&f, "a", 1, "n=5kb");
@@ -153,15 +153,15 @@ labels_and_their_units_keep_samples_apart(void **state)
     fixture_stack(&f, "a", 16, "j=y k=x");
     p = finish(&f);
     p = merge(&p, 1, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 3);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 5);
-    assert_int_equal(cpprof_pprof_sample(p, 1).values[1], 2);
-    assert_int_equal(cpprof_pprof_sample(p, 2).values[1], 24);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_samples, 3);
+    assert_int_equal(pprof_sample(p, 0).values[1], 5);
+    assert_int_equal(pprof_sample(p, 1).values[1], 2);
+    assert_int_equal(pprof_sample(p, 2).values[1], 24);
+    pprof_free(p);
 }
 
 /* A profile with one sample of the given types and values. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 typed(const char *const types[][2], size_t n, const int64_t *values,
       const char *default_type)
 {
@@ -185,17 +185,16 @@ common_types_are_kept_in_the_first_ones_order(void **state)
     static const char *const abc[][2] = {{"a", "x"}, {"b", "x"}, {"c", "x"}};
     static const char *const cb[][2] = {{"c", "x"}, {"b", "x"}};
     const int64_t three[] = {1, 2, 3}, two[] = {40, 50};
-    struct cpprof_pprof *all[] = {typed(abc, 3, three, "a"),
-                                  typed(cb, 2, two, "")};
-    struct cpprof_pprof *p = merge(all, 2, NULL);
+    struct pprof_profile *all[] = {typed(abc, 3, three, "a"),
+                                   typed(cb, 2, two, "")};
+    struct pprof_profile *p = merge(all, 2, NULL);
 
-    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 2);
-    assert_string_equal(text_of(p, cpprof_pprof_sample_types(p)[0].type), "b");
-    assert_string_equal(text_of(p, cpprof_pprof_info(p).default_sample_type),
-                        "b");
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 52);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 43);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_sample_types, 2);
+    assert_string_equal(text_of(p, pprof_sample_types(p)[0].type), "b");
+    assert_string_equal(text_of(p, pprof_info(p).default_sample_type), "b");
+    assert_int_equal(pprof_sample(p, 0).values[0], 52);
+    assert_int_equal(pprof_sample(p, 0).values[1], 43);
+    pprof_free(p);
 }
 
 /* Whichever comes first. */
@@ -208,15 +207,15 @@ units_become_the_finer_ones(void **state)
     size_t i;
 
     for (i = 0; i < 2; i++) {
-        struct cpprof_pprof *all[2], *p;
+        struct pprof_profile *all[2], *p;
 
         all[i] = typed(fine, 1, &one, "");
         all[1 - i] = typed(coarse, 1, &two, "");
         p = merge(all, 2, NULL);
-        assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2000001);
-        assert_string_equal(text_of(p, cpprof_pprof_sample_types(p)[0].unit),
+        assert_int_equal(pprof_sample(p, 0).values[0], 2000001);
+        assert_string_equal(text_of(p, pprof_sample_types(p)[0].unit),
                             "microseconds");
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
@@ -232,8 +231,8 @@ types_that_do_not_go_together_are_refused(void **state)
     size_t i;
 
     for (i = 0; i < 2; i++) {
-        struct cpprof_pprof *all[] = {typed(types, 1, &one, ""),
-                                      typed(types + 1 + i, 1, &one, "")};
+        struct pprof_profile *all[] = {typed(types, 1, &one, ""),
+                                       typed(types + 1 + i, 1, &one, "")};
         struct cpprof_error error = {0};
 
         assert_null(merge(all, 2, &error));
@@ -245,7 +244,7 @@ types_that_do_not_go_together_are_refused(void **state)
 static void
 period_types_that_differ_are_refused(void **state)
 {
-    struct cpprof_pprof *all[2];
+    struct pprof_profile *all[2];
     struct cpprof_error error = {0};
     struct fixture f = {0};
 
@@ -271,52 +270,52 @@ nothing_to_merge_is_an_error(void **state)
 static void
 values_are_rounded_and_zeros_dropped(void **state)
 {
-    struct cpprof_pprof *p = make(1, 1, "x");
+    struct pprof_profile *p = make(1, 1, "x");
     const double ratios[] = {1, 0.05};
 
-    cpprof_pprof_scale_types(p, ratios, 2, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 3);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 1);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 1); /* 0.5 */
-    assert_int_equal(cpprof_pprof_sample(p, 2).values[1], 2); /* 1.5 */
-    cpprof_pprof_scale_types(p, (const double[]){1, 0.3}, 2, NULL);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 1);
-    cpprof_pprof_free(p);
+    pprof_scale_types(p, ratios, 2, NULL);
+    assert_int_equal(pprof_info(p).n_samples, 3);
+    assert_int_equal(pprof_sample(p, 0).values[0], 1);
+    assert_int_equal(pprof_sample(p, 0).values[1], 1); /* 0.5 */
+    assert_int_equal(pprof_sample(p, 2).values[1], 2); /* 1.5 */
+    pprof_scale_types(p, (const double[]){1, 0.3}, 2, NULL);
+    assert_int_equal(pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_sample(p, 0).values[1], 1);
+    pprof_free(p);
 }
 
 static void
 normalized_profile_adds_up_to_its_base(void **state)
 {
-    struct cpprof_pprof *p = make(1, 1, "x"), *base = make(7, 1, "x");
+    struct pprof_profile *p = make(1, 1, "x"), *base = make(7, 1, "x");
 
-    assert_int_equal(cpprof_pprof_normalize(p, base, NULL), CPPROF_OK);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 1);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 70);
-    assert_int_equal(cpprof_pprof_sample(p, 2).values[1], 210);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(base);
+    assert_int_equal(pprof_normalize(p, base, NULL), CPPROF_OK);
+    assert_int_equal(pprof_sample(p, 0).values[0], 1);
+    assert_int_equal(pprof_sample(p, 0).values[1], 70);
+    assert_int_equal(pprof_sample(p, 2).values[1], 210);
+    pprof_free(p);
+    pprof_free(base);
 }
 
 static void
 label_is_set_on_every_sample(void **state)
 {
-    struct cpprof_pprof *p = make(1, 1, "x");
+    struct pprof_profile *p = make(1, 1, "x");
     size_t i;
 
-    assert_int_equal(cpprof_pprof_set_label(p, "k", "new", NULL), CPPROF_OK);
+    assert_int_equal(pprof_set_label(p, "k", "new", NULL), CPPROF_OK);
     for (i = 0; i < 3; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
+        struct pprof_sample s = pprof_sample(p, i);
 
         assert_int_equal(s.n_labels, i == 0 ? 2 : 1);
         assert_string_equal(text_of(p, s.labels[0].text), "new");
     }
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    pprof_free(p);
 }
 
 /* A profile with one sample, of value 1, 2, ... for its types. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make_types(const char *const *types, size_t n)
 {
     struct fixture f = {0};
@@ -337,34 +336,34 @@ static void
 types_of_one_name_are_one_when_the_other_has_one(void **state)
 {
     static const char *const two[] = {"cpu", "cpu"}, *const one[] = {"cpu"};
-    struct cpprof_pprof *all[] = {make_types(two, 2), make_types(one, 1)};
-    struct cpprof_pprof *p = merge(all, 2, NULL);
+    struct pprof_profile *all[] = {make_types(two, 2), make_types(one, 1)};
+    struct pprof_profile *p = merge(all, 2, NULL);
 
     assert_non_null(p);
-    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 1);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_sample_types, 1);
+    assert_int_equal(pprof_sample(p, 0).values[0], 2);
+    pprof_free(p);
     all[0] = make_types(one, 1);
     all[1] = make_types(two, 2);
     p = merge(all, 2, NULL);
     assert_non_null(p);
-    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 1);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_sample_types, 1);
+    assert_int_equal(pprof_sample(p, 0).values[0], 2);
+    pprof_free(p);
 }
 
 static void
 types_of_one_name_stay_when_both_have_them(void **state)
 {
     static const char *const two[] = {"cpu", "cpu"};
-    struct cpprof_pprof *all[] = {make_types(two, 2), make_types(two, 2)};
-    struct cpprof_pprof *p = merge(all, 2, NULL);
+    struct pprof_profile *all[] = {make_types(two, 2), make_types(two, 2)};
+    struct pprof_profile *p = merge(all, 2, NULL);
 
     assert_non_null(p);
-    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 2);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 4);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_sample_types, 2);
+    assert_int_equal(pprof_sample(p, 0).values[0], 2);
+    assert_int_equal(pprof_sample(p, 0).values[1], 4);
+    pprof_free(p);
 }
 
 int

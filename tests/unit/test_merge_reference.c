@@ -13,25 +13,25 @@
 #include "profile/model/id_map.h"
 #include "profile/model/model.h"
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     return reference_profile(reference_values, 1);
 }
 
 /* The sum of n profiles, which are freed. */
-static struct cpprof_pprof *
-merge(struct cpprof_pprof **profiles, size_t n)
+static struct pprof_profile *
+merge(struct pprof_profile **profiles, size_t n)
 {
-    struct cpprof_pprof *merged = NULL;
+    struct pprof_profile *merged = NULL;
     struct cpprof_error error = {0};
     size_t i;
 
-    if (cpprof_pprof_merge(profiles, n, &merged, &error))
+    if (pprof_merge(profiles, n, &merged, &error))
         fail_msg("%s", error.text);
-    assert_int_equal(cpprof_pprof_check(merged, NULL), CPPROF_OK);
+    assert_int_equal(pprof_check(merged, NULL), CPPROF_OK);
     for (i = 0; i < n; i++)
-        cpprof_pprof_free(profiles[i]);
+        pprof_free(profiles[i]);
     return merged;
 }
 
@@ -40,87 +40,87 @@ merge(struct cpprof_pprof **profiles, size_t n)
 static void
 main_mapping_stays_first(void **state)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
 
     p = merge(&p, 1);
-    assert_string_equal(reference_text(p, cpprof_pprof_mappings(p)[0].file),
+    assert_string_equal(reference_text(p, pprof_mappings(p)[0].file),
                         "/bin/main");
     /* Only two are needed. */
-    assert_int_equal(cpprof_pprof_info(p).n_mappings, 2);
-    assert_int_equal(cpprof_pprof_info(p).n_locations, 5);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_mappings, 2);
+    assert_int_equal(pprof_info(p).n_locations, 5);
+    pprof_free(p);
 }
 
 static void
 twice_and_minus_twice_is_nothing(void **state)
 {
-    struct cpprof_pprof *all[2] = {make(), make()}, *minus = make();
+    struct pprof_profile *all[2] = {make(), make()}, *minus = make();
 
-    cpprof_pprof_add_comment(all[0], "comment1", NULL);
-    cpprof_pprof_add_comment(all[1], "comment1", NULL);
-    cpprof_pprof_add_comment(minus, "comment1", NULL);
+    pprof_add_comment(all[0], "comment1", NULL);
+    pprof_add_comment(all[1], "comment1", NULL);
+    pprof_add_comment(minus, "comment1", NULL);
     all[0] = merge(all, 2);
-    assert_int_equal(cpprof_pprof_sample(all[0], 0).values[0], 2000);
-    cpprof_pprof_scale(minus, -2);
+    assert_int_equal(pprof_sample(all[0], 0).values[0], 2000);
+    pprof_scale(minus, -2);
     all[1] = minus;
     all[0] = merge(all, 2);
-    assert_int_equal(cpprof_pprof_info(all[0]).n_samples, 0);
-    assert_int_equal(cpprof_pprof_info(all[0]).n_locations, 0);
-    assert_int_equal(cpprof_pprof_info(all[0]).n_comments, 1);
-    cpprof_pprof_free(all[0]);
+    assert_int_equal(pprof_info(all[0]).n_samples, 0);
+    assert_int_equal(pprof_info(all[0]).n_locations, 0);
+    assert_int_equal(pprof_info(all[0]).n_comments, 1);
+    pprof_free(all[0]);
 }
 
 static void
 profile_may_be_merged_with_itself(void **state)
 {
-    struct cpprof_pprof *p = make(), *twice[] = {p, p}, *merged = NULL;
+    struct pprof_profile *p = make(), *twice[] = {p, p}, *merged = NULL;
 
-    assert_int_equal(cpprof_pprof_merge(twice, 2, &merged, NULL), CPPROF_OK);
-    assert_int_equal(cpprof_pprof_info(merged).n_samples, 5);
-    assert_int_equal(cpprof_pprof_sample(merged, 3).values[1], 20000);
-    cpprof_pprof_free(merged);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_merge(twice, 2, &merged, NULL), CPPROF_OK);
+    assert_int_equal(pprof_info(merged).n_samples, 5);
+    assert_int_equal(pprof_sample(merged, 3).values[1], 20000);
+    pprof_free(merged);
+    pprof_free(p);
 }
 
 static void
 ten_profiles_add_up(void **state)
 {
-    struct cpprof_pprof *all[10], *one = make(), *p;
+    struct pprof_profile *all[10], *one = make(), *p;
     size_t i;
 
     for (i = 0; i < 10; i++)
         all[i] = make();
     p = merge(all, 10);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 5);
+    assert_int_equal(pprof_info(p).n_samples, 5);
     for (i = 0; i < 5; i++)
         assert_int_equal(sum_of_stack(p, one, i), reference_values[i][0] * 10);
-    assert_int_equal(cpprof_pprof_info(p).duration_ns, 100000000000);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(one);
+    assert_int_equal(pprof_info(p).duration_ns, 100000000000);
+    pprof_free(p);
+    pprof_free(one);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 folded(void)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
 
-    p->locations.at[0].flags |= CPPROF_PPROF_FOLDED;
-    p->locations.at[1].flags |= CPPROF_PPROF_FOLDED;
+    p->locations.at[0].flags |= PPROF_FOLDED;
+    p->locations.at[1].flags |= PPROF_FOLDED;
     return p;
 }
 
 static void
 folded_locations_are_kept_apart(void **state)
 {
-    struct cpprof_pprof *different[] = {make(), folded()}, *p;
-    struct cpprof_pprof *same[] = {folded(), folded()};
+    struct pprof_profile *different[] = {make(), folded()}, *p;
+    struct pprof_profile *same[] = {folded(), folded()};
 
     p = merge(different, 2);
-    assert_int_equal(cpprof_pprof_info(p).n_locations, 7);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_locations, 7);
+    pprof_free(p);
     p = merge(same, 2);
-    assert_int_equal(cpprof_pprof_info(p).n_locations, 5);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_locations, 5);
+    pprof_free(p);
 }
 
 static void
@@ -128,36 +128,36 @@ units_of_labels_keep_samples_apart(void **state)
 {
     static const char *const labels[] = {"key1=10bytes key2=30bytes",
                                          "key1=10kilobytes key2=30kilobytes"};
-    struct cpprof_pprof *all[] = {reference_labelled(labels, 1),
-                                  reference_labelled(labels, 2)};
-    struct cpprof_pprof *p = merge(all, 2);
+    struct pprof_profile *all[] = {reference_labelled(labels, 1),
+                                   reference_labelled(labels, 2)};
+    struct pprof_profile *p = merge(all, 2);
 
     expect_labels(p, "key1=10bytes key2=30bytes; "
                      "key1=10kilobytes key2=30kilobytes");
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2000);
-    assert_int_equal(cpprof_pprof_sample(p, 1).values[0], 1000);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_sample(p, 0).values[0], 2000);
+    assert_int_equal(pprof_sample(p, 1).values[0], 1000);
+    pprof_free(p);
 }
 
 static void
 profile_without_mappings_can_be_merged(void **state)
 {
-    struct cpprof_pprof *all[] = {reference_profile(reference_values, 0),
-                                  make()};
-    struct cpprof_pprof *minus = reference_profile(reference_values, 0), *p;
-    struct cpprof_pprof *one = make();
+    struct pprof_profile *all[] = {reference_profile(reference_values, 0),
+                                   make()};
+    struct pprof_profile *minus = reference_profile(reference_values, 0), *p;
+    struct pprof_profile *one = make();
     size_t i;
 
     p = merge(all, 2);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 10);
-    cpprof_pprof_scale(minus, -2);
+    assert_int_equal(pprof_info(p).n_samples, 10);
+    pprof_scale(minus, -2);
     all[0] = p;
     all[1] = minus;
     p = merge(all, 2);
     for (i = 0; i < 5; i++)
         assert_int_equal(sum_of_stack(p, one, i), 0);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(one);
+    pprof_free(p);
+    pprof_free(one);
 }
 
 struct mapping {
@@ -165,7 +165,7 @@ struct mapping {
     const char *file, *build_id;
 };
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 mapped(const struct mapping *m)
 {
     static const uint64_t stack[] = {1};
@@ -208,19 +208,19 @@ mappings_are_the_same_as_in_the_reference(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *all[] = {mapped(&cases[i].a), mapped(&cases[i].b)};
-        struct cpprof_pprof *p = merge(all, 2);
+        struct pprof_profile *all[] = {mapped(&cases[i].a),
+                                       mapped(&cases[i].b)};
+        struct pprof_profile *p = merge(all, 2);
 
-        assert_int_equal(cpprof_pprof_info(p).n_mappings, cases[i].n);
-        assert_int_equal(cpprof_pprof_info(p).n_samples, cases[i].n);
-        assert_int_equal(cpprof_pprof_mappings(p)[0].start, cases[i].a.start);
-        assert_int_equal(cpprof_pprof_locations(p)[0].address,
-                         cases[i].a.start + 8);
-        cpprof_pprof_free(p);
+        assert_int_equal(pprof_info(p).n_mappings, cases[i].n);
+        assert_int_equal(pprof_info(p).n_samples, cases[i].n);
+        assert_int_equal(pprof_mappings(p)[0].start, cases[i].a.start);
+        assert_int_equal(pprof_locations(p)[0].address, cases[i].a.start + 8);
+        pprof_free(p);
     }
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 documented(const char *url)
 {
     struct fixture f = {0};
@@ -243,14 +243,14 @@ first_doc_url_is_kept(void **state)
     size_t i, j;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *all[3], *p;
+        struct pprof_profile *all[3], *p;
 
         for (j = 0; j < 3; j++)
             all[j] = documented(cases[i][j]);
         p = merge(all, 3);
-        assert_string_equal(reference_text(p, cpprof_pprof_info(p).doc_url),
+        assert_string_equal(reference_text(p, pprof_info(p).doc_url),
                             cases[i][3]);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
@@ -259,7 +259,7 @@ sparse_ids_are_found(void **state)
 {
     static const uint64_t ids[] = {1, 2, 5, 9, 10, 11, 100, 1000, 1000000};
     static const uint64_t missing[] = {0, 3, 4, 200, 999999, UINT64_MAX};
-    struct cpprof_pprof_function functions[9] = {0};
+    struct pprof_function functions[9] = {0};
     struct cpprof__id_map map;
     size_t i;
 
@@ -278,7 +278,7 @@ sparse_ids_are_found(void **state)
 
 /* Two samples of other locations, with values 1, 2, ... and 10, 20, ... of
  * types that are parted by spaces. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 typed(const char *types, const char *default_type)
 {
     struct fixture f = {0};
@@ -306,26 +306,24 @@ typed(const char *types, const char *default_type)
 }
 
 static void
-expect_types(const struct cpprof_pprof *p, const char *types,
+expect_types(const struct pprof_profile *p, const char *types,
              const char *default_type, const int64_t *values)
 {
     struct cpprof__buffer out = {0};
-    size_t n = cpprof_pprof_info(p).n_sample_types, i;
+    size_t n = pprof_info(p).n_sample_types, i;
 
     for (i = 0; i < n; i++) {
-        const struct cpprof_pprof_value_type *t =
-            &cpprof_pprof_sample_types(p)[i];
+        const struct pprof_value_type *t = &pprof_sample_types(p)[i];
 
         cpprof__buffer_printf(&out, "%s%s", i ? " " : "",
                               reference_text(p, t->type));
-        assert_int_equal(cpprof_pprof_sample(p, 0).values[i], values[i]);
-        assert_int_equal(cpprof_pprof_sample(p, 1).values[i], values[i] * 10);
+        assert_int_equal(pprof_sample(p, 0).values[i], values[i]);
+        assert_int_equal(pprof_sample(p, 1).values[i], values[i] * 10);
     }
     cpprof__buffer_append(&out, "", 1);
     assert_string_equal((char *)out.data, types);
-    assert_string_equal(
-        reference_text(p, cpprof_pprof_info(p).default_sample_type),
-        default_type);
+    assert_string_equal(reference_text(p, pprof_info(p).default_sample_type),
+                        default_type);
     cpprof__buffer_free(&out);
 }
 
@@ -359,49 +357,47 @@ types_become_the_common_ones(void **state)
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (which = 0; which < 2; which++) {
-            struct cpprof_pprof *all[2], *p;
+            struct pprof_profile *all[2], *p;
 
             all[0] = typed(cases[i].types[0], cases[i].default_types[0]);
             all[1] = typed(cases[i].types[1], cases[i].default_types[1]);
-            cpprof_pprof_scale(all[1 - which], 0);
+            pprof_scale(all[1 - which], 0);
             p = merge(all, 2);
             expect_types(p, cases[i].common, cases[i].new_default,
                          cases[i].values[which]);
-            cpprof_pprof_free(p);
+            pprof_free(p);
         }
 }
 
 static void
 profiles_without_common_type_are_refused(void **state)
 {
-    struct cpprof_pprof *all[] = {typed("keep1 keep2 keep3", ""),
-                                  typed("keep4 keep5", "")};
-    struct cpprof_pprof *merged = NULL;
+    struct pprof_profile *all[] = {typed("keep1 keep2 keep3", ""),
+                                   typed("keep4 keep5", "")};
+    struct pprof_profile *merged = NULL;
     struct cpprof_error error = {0};
 
-    assert_int_equal(cpprof_pprof_merge(all, 2, &merged, &error),
-                     CPPROF_INVALID);
+    assert_int_equal(pprof_merge(all, 2, &merged, &error), CPPROF_INVALID);
     assert_null(merged);
     assert_string_equal(error.text,
                         "profiles have empty common sample type list");
-    assert_int_equal(cpprof_pprof_merge(all, 0, &merged, &error),
-                     CPPROF_INVALID);
+    assert_int_equal(pprof_merge(all, 0, &merged, &error), CPPROF_INVALID);
     assert_string_equal(error.text, "no profiles to merge");
-    cpprof_pprof_free(all[0]);
-    cpprof_pprof_free(all[1]);
+    pprof_free(all[0]);
+    pprof_free(all[1]);
 }
 
 /* ------------------------------------------------ scale and normalize ---- */
 
 static void
-expect_values(const struct cpprof_pprof *p, const int64_t values[][2], size_t n,
-              int64_t factor)
+expect_values(const struct pprof_profile *p, const int64_t values[][2],
+              size_t n, int64_t factor)
 {
     size_t i;
 
-    assert_int_equal(cpprof_pprof_info(p).n_samples, n);
+    assert_int_equal(pprof_info(p).n_samples, n);
     for (i = 0; i < n; i++) {
-        const int64_t *v = cpprof_pprof_sample(p, i).values;
+        const int64_t *v = pprof_sample(p, i).values;
 
         assert_int_equal(v[0], values[i][0] * factor);
         assert_int_equal(v[1], values[i][1] * factor);
@@ -411,15 +407,15 @@ expect_values(const struct cpprof_pprof *p, const int64_t values[][2], size_t n,
 static void
 normalized_by_the_same_is_the_same(void **state)
 {
-    struct cpprof_pprof *p = make(), *base = make();
+    struct pprof_profile *p = make(), *base = make();
 
-    assert_int_equal(cpprof_pprof_normalize(p, base, NULL), CPPROF_OK);
+    assert_int_equal(pprof_normalize(p, base, NULL), CPPROF_OK);
     expect_values(p, reference_values, 5, 1);
-    cpprof_pprof_scale(base, 10);
-    assert_int_equal(cpprof_pprof_normalize(p, base, NULL), CPPROF_OK);
+    pprof_scale(base, 10);
+    assert_int_equal(pprof_normalize(p, base, NULL), CPPROF_OK);
     expect_values(p, reference_values, 5, 10);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(base);
+    pprof_free(p);
+    pprof_free(base);
 }
 
 /* Only what is scaled decides what is kept: the last value has ratio 1, and
@@ -428,26 +424,26 @@ static void
 normalized_by_another_is_rounded(void **state)
 {
     static const int64_t values[][2] = {{20, 1000}, {2, 100}, {199, 10000}};
-    struct cpprof_pprof *p = make();
-    struct cpprof_pprof *base = reference_profile(reference_other_values, 1);
+    struct pprof_profile *p = make();
+    struct pprof_profile *base = reference_profile(reference_other_values, 1);
 
-    assert_int_equal(cpprof_pprof_normalize(p, base, NULL), CPPROF_OK);
+    assert_int_equal(pprof_normalize(p, base, NULL), CPPROF_OK);
     expect_values(p, values, 3, 1);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(base);
+    pprof_free(p);
+    pprof_free(base);
 }
 
 static void
 normalizing_by_other_types_is_refused(void **state)
 {
-    struct cpprof_pprof *p = make(), *base = typed("samples", "");
+    struct pprof_profile *p = make(), *base = typed("samples", "");
     struct cpprof_error error = {0};
 
-    assert_int_equal(cpprof_pprof_normalize(p, base, &error), CPPROF_INVALID);
+    assert_int_equal(pprof_normalize(p, base, &error), CPPROF_INVALID);
     assert_non_null(strstr(error.text, "incompatible"));
     expect_values(p, reference_values, 5, 1);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(base);
+    pprof_free(p);
+    pprof_free(base);
 }
 
 static void
@@ -455,18 +451,17 @@ scaling_rounds_and_drops_zeros(void **state)
 {
     static const int64_t tenth[][2] = {
         {100, 100}, {10, 10}, {1, 1}, {1000, 1000}};
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     struct cpprof_error error = {0};
 
-    cpprof_pprof_scale(p, 0.1);
+    pprof_scale(p, 0.1);
     expect_values(p, tenth, 4, 1);
-    assert_int_equal(
-        cpprof_pprof_scale_types(p, (double[]){1, 2, 3}, 3, &error),
-        CPPROF_INVALID);
+    assert_int_equal(pprof_scale_types(p, (double[]){1, 2, 3}, 3, &error),
+                     CPPROF_INVALID);
     assert_string_equal(error.text, "mismatched scale ratios, got 3, want 2");
-    cpprof_pprof_scale(p, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 0);
-    cpprof_pprof_free(p);
+    pprof_scale(p, 0);
+    assert_int_equal(pprof_info(p).n_samples, 0);
+    pprof_free(p);
 }
 
 int

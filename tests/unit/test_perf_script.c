@@ -24,7 +24,7 @@ is(struct cpprof__text text, const char *wanted)
            (!text.n || memcmp(text.at, wanted, text.n) == 0);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_it(const char *text)
 {
     return text_must_read(cpprof__read_perf_script, text);
@@ -32,7 +32,7 @@ read_it(const char *text)
 
 /* Root first, as collapsed stacks of a sample type. */
 static void
-assert_stacks(const struct cpprof_pprof *p, size_t type, const char *wanted)
+assert_stacks(const struct pprof_profile *p, size_t type, const char *wanted)
 {
     char *text = text_write(cpprof__write_collapsed, p, type);
 
@@ -178,10 +178,9 @@ static const char two_samples[] =
 static void
 samples_become_a_profile(void **state)
 {
-    struct cpprof_pprof *p = read_it(two_samples);
-    struct cpprof_pprof_sample sample = cpprof_pprof_sample(p, 1);
-    const struct cpprof_pprof_location *l =
-        &p->locations.at[sample.locations[0]];
+    struct pprof_profile *p = read_it(two_samples);
+    struct pprof_sample sample = pprof_sample(p, 1);
+    const struct pprof_location *l = &p->locations.at[sample.locations[0]];
 
     assert_int_equal(p->samples.n, 2);
     assert_int_equal(p->sample_types.n, 2);
@@ -201,57 +200,57 @@ samples_become_a_profile(void **state)
     assert_stacks(p, 1,
                   "[unknown <0x0>];main;middle;leaf;read;sys_read 1000\n"
                   "[my prog <0x9abc>];main;middle;leaf 1000\n");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 process_becomes_labels(void **state)
 {
-    struct cpprof_pprof *p = read_it(two_samples);
-    struct cpprof_pprof_sample sample = cpprof_pprof_sample(p, 1);
+    struct pprof_profile *p = read_it(two_samples);
+    struct pprof_sample sample = pprof_sample(p, 1);
 
     assert_int_equal(sample.n_labels, 3);
-    assert_true(cpprof_pprof_has_label(p, 1, "comm", "my prog"));
+    assert_true(pprof_has_label(p, 1, "comm", "my prog"));
     assert_string_equal(text_of(p, sample.labels[1].key), "pid");
     assert_int_equal(sample.labels[1].num, 10);
     assert_string_equal(text_of(p, sample.labels[2].key), "tid");
     assert_int_equal(sample.labels[2].num, 12);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 files_become_mappings_the_program_first(void **state)
 {
-    struct cpprof_pprof *p = read_it(two_samples);
-    const struct cpprof_pprof_mapping *m = p->mappings.at;
+    struct pprof_profile *p = read_it(two_samples);
+    const struct pprof_mapping *m = p->mappings.at;
 
     assert_int_equal(p->mappings.n, 3);
     assert_string_equal(text_of(p, m[0].file), "/usr/bin/my prog");
     assert_true(m[0].start == 0x5000 && m[0].limit == 0xa000);
     assert_true(m[0].offset == 0x5000);
-    assert_int_equal(m[0].flags, CPPROF_PPROF_HAS_INLINE_FRAMES);
+    assert_int_equal(m[0].flags, PPROF_HAS_INLINE_FRAMES);
     assert_string_equal(text_of(p, m[1].file), "[kernel.kallsyms]");
-    assert_int_equal(m[1].flags, CPPROF_PPROF_HAS_FUNCTIONS);
+    assert_int_equal(m[1].flags, PPROF_HAS_FUNCTIONS);
     assert_string_equal(text_of(p, m[2].file), "/lib/libc.so.6");
     assert_true(m[2].start == 0x1000 && m[2].limit == 0x2000);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 every_event_is_a_sample_type(void **state)
 {
-    struct cpprof_pprof *p = read_it("a 1 1.1: 3 instructions: \n"
-                                     "\t1 f (/a)\n"
-                                     "\n"
-                                     "a 1 1.0: 10 cycles: \n"
-                                     "\t1 f (/a)\n"
-                                     "\n"
-                                     "a 1 1.2: 20 cycles: \n"
-                                     "\t2 g (/a)\n"
-                                     "\n"
-                                     "a 1 1.3: sched:wakeup: comm=b pid=1\n"
-                                     "\t3 h (/a)\n"
-                                     "\n");
+    struct pprof_profile *p = read_it("a 1 1.1: 3 instructions: \n"
+                                      "\t1 f (/a)\n"
+                                      "\n"
+                                      "a 1 1.0: 10 cycles: \n"
+                                      "\t1 f (/a)\n"
+                                      "\n"
+                                      "a 1 1.2: 20 cycles: \n"
+                                      "\t2 g (/a)\n"
+                                      "\n"
+                                      "a 1 1.3: sched:wakeup: comm=b pid=1\n"
+                                      "\t3 h (/a)\n"
+                                      "\n");
 
     assert_int_equal(p->sample_types.n, 4);
     assert_string_equal(text_of(p, p->sample_types.at[1].type), "instructions");
@@ -265,13 +264,13 @@ every_event_is_a_sample_type(void **state)
     assert_stacks(p, 1, "f 3\n");
     assert_stacks(p, 2, "f 10\ng 20\n");
     assert_stacks(p, 3, "h 1\n");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 call_chains_may_be_missing(void **state)
 {
-    struct cpprof_pprof *p =
+    struct pprof_profile *p =
         read_it("        a 1  1.0:  5 cycles:  ffff1 f+0x1 ([kernel])\n"
                 "        a 1  1.1:  6 cycles:      b2 g h() (/bin/a)\n"
                 "        a 1  1.2:  7 cycles: \n"
@@ -280,21 +279,21 @@ call_chains_may_be_missing(void **state)
                 "a 1  1.4:  2 cycles:  b2 g h() (/bin/a)\n");
 
     assert_stacks(p, 1, "f 5\ng h() 8\n[unknown] 7\n");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 source_lines_belong_to_their_frames(void **state)
 {
-    struct cpprof_pprof *p = read_it("a 1 1.0: 5 cycles: \n"
-                                     "\tffff f+0x1 ([kernel])\n"
-                                     "  [kernel][ffff]\n"
-                                     "\t  12 g (/bin/a)\n"
-                                     "  src/my g.c:42\n"
-                                     "\t  12 g (/bin/a)\n"
-                                     "  src/my g.c:43\n");
-    struct cpprof_pprof_sample sample = cpprof_pprof_sample(p, 0);
-    const struct cpprof_pprof_line *line =
+    struct pprof_profile *p = read_it("a 1 1.0: 5 cycles: \n"
+                                      "\tffff f+0x1 ([kernel])\n"
+                                      "  [kernel][ffff]\n"
+                                      "\t  12 g (/bin/a)\n"
+                                      "  src/my g.c:42\n"
+                                      "\t  12 g (/bin/a)\n"
+                                      "  src/my g.c:43\n");
+    struct pprof_sample sample = pprof_sample(p, 0);
+    const struct pprof_line *line =
         &p->lines.at[p->locations.at[sample.locations[2]].first_line];
 
     assert_int_equal(sample.n_locations, 3);
@@ -303,7 +302,7 @@ source_lines_belong_to_their_frames(void **state)
     assert_string_equal(text_of(p, p->functions.at[line->function].file),
                         "src/my g.c");
     assert_int_equal(p->functions.n, 2);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* ----------------------------------------------------------- refusals ---- */
@@ -373,13 +372,13 @@ text_cut_anywhere_is_read_or_refused(void **state)
     for (n = 0; n < sizeof two_samples; n++) {
         struct cpprof_error error = {0};
         enum cpprof_status status;
-        struct cpprof_pprof *p = text_read(cpprof__read_perf_script,
-                                           two_samples, n, &status, &error);
+        struct pprof_profile *p = text_read(cpprof__read_perf_script,
+                                            two_samples, n, &status, &error);
 
         if (p)
-            assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+            assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
         assert_true((status == CPPROF_BAD_DATA) == (error.text[0] != 0));
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
@@ -388,7 +387,7 @@ text_cut_anywhere_is_read_or_refused(void **state)
 static void
 profile_is_written_as_perf_prints_it(void **state)
 {
-    struct cpprof_pprof *p = read_it(two_samples);
+    struct pprof_profile *p = read_it(two_samples);
     char *text = text_write(cpprof__write_perf_script, p, 1);
 
     assert_string_equal(text,
@@ -407,14 +406,14 @@ profile_is_written_as_perf_prints_it(void **state)
                         "\t            9abc [unknown] (/usr/bin/my prog)\n"
                         "\n");
     free(text);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 stacks_and_values_survive_the_round_trip(void **state)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p = NULL, *again;
+    struct pprof_profile *p = NULL, *again;
     char *first, *second;
 
     fixture_cpu(&f);
@@ -426,9 +425,8 @@ stacks_and_values_survive_the_round_trip(void **state)
     fixture_stack(&f, "least main", INT64_MIN, NULL);
     fixture_stack(&f, "zero main", 0, NULL);
     fixture_strings(&f);
-    assert_int_equal(
-        cpprof_pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL),
-        CPPROF_OK);
+    assert_int_equal(pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL),
+                     CPPROF_OK);
     fixture_free(&f);
     first = text_write(cpprof__write_perf_script, p, 1);
     again = read_it(first);
@@ -445,8 +443,8 @@ stacks_and_values_survive_the_round_trip(void **state)
     assert_string_equal(second, first);
     free(first);
     free(second);
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(again);
+    pprof_free(p);
+    pprof_free(again);
 }
 
 int

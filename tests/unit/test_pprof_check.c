@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What cpprof_pprof_check() says of a profile that is broken in one place, and
+ * What pprof_check() says of a profile that is broken in one place, and
  * that builds for debugging notice it by themselves.
  */
 #include "pprof_fixture.h"
@@ -16,10 +16,10 @@
 
 #include <cmocka.h>
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     struct fixture f = {0};
 
     fixture_cpu(&f);
@@ -28,15 +28,14 @@ make(void)
     fixture_stack(&f, "c main", 7, "key=z");
     cpprof__put_uint(&f.bytes, 13, fixture_string(&f, "comment"));
     fixture_strings(&f);
-    assert_int_equal(
-        cpprof_pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL),
-        CPPROF_OK);
+    assert_int_equal(pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL),
+                     CPPROF_OK);
     fixture_free(&f);
     return p;
 }
 
 typedef void
-break_it(struct cpprof_pprof *p);
+break_it(struct pprof_profile *p);
 
 /* ---------------------------------- of the reference's TestCheckValid ---- */
 
@@ -44,26 +43,26 @@ break_it(struct cpprof_pprof *p);
  * tables of records there is none. */
 
 static void
-no_sample_types(struct cpprof_pprof *p)
+no_sample_types(struct pprof_profile *p)
 {
     p->sample_types.n = 0;
     p->values.n = 0;
 }
 
 static void
-one_type_less(struct cpprof_pprof *p)
+one_type_less(struct pprof_profile *p)
 {
     p->sample_types.n--;
 }
 
 static void
-no_such_location(struct cpprof_pprof *p)
+no_such_location(struct pprof_profile *p)
 {
     p->frames.at[p->samples.at[0].first_frame] = (uint32_t)p->locations.n;
 }
 
 static void
-no_such_function(struct cpprof_pprof *p)
+no_such_function(struct pprof_profile *p)
 {
     p->lines.at[p->locations.at[0].first_line].function = UINT32_MAX;
 }
@@ -71,37 +70,37 @@ no_such_function(struct cpprof_pprof *p)
 /* ------------------------------------------- others that it knows ---- */
 
 static void
-mapping_id_is_0(struct cpprof_pprof *p)
+mapping_id_is_0(struct pprof_profile *p)
 {
     p->mappings.at[0].id = 0;
 }
 
 static void
-function_id_is_0(struct cpprof_pprof *p)
+function_id_is_0(struct pprof_profile *p)
 {
     p->functions.at[1].id = 0;
 }
 
 static void
-location_id_is_0(struct cpprof_pprof *p)
+location_id_is_0(struct pprof_profile *p)
 {
     p->locations.at[1].id = 0;
 }
 
 static void
-two_functions_of_one_id(struct cpprof_pprof *p)
+two_functions_of_one_id(struct pprof_profile *p)
 {
     p->functions.at[1].id = p->functions.at[0].id;
 }
 
 static void
-two_locations_of_a_large_id(struct cpprof_pprof *p)
+two_locations_of_a_large_id(struct pprof_profile *p)
 {
     p->locations.at[0].id = p->locations.at[1].id = UINT64_MAX;
 }
 
 static void
-no_such_mapping(struct cpprof_pprof *p)
+no_such_mapping(struct pprof_profile *p)
 {
     p->locations.at[0].mapping = 1;
 }
@@ -109,61 +108,61 @@ no_such_mapping(struct cpprof_pprof *p)
 /* ---------------------------------------------------- only ours ---- */
 
 static void
-frames_outside(struct cpprof_pprof *p)
+frames_outside(struct pprof_profile *p)
 {
     p->samples.at[1].first_frame = p->frames.n - 1;
 }
 
 static void
-frames_far_outside(struct cpprof_pprof *p)
+frames_far_outside(struct pprof_profile *p)
 {
     p->samples.at[1].first_frame = SIZE_MAX;
 }
 
 static void
-lines_outside(struct cpprof_pprof *p)
+lines_outside(struct pprof_profile *p)
 {
     p->locations.at[0].n_lines = UINT32_MAX;
 }
 
 static void
-no_such_label_set(struct cpprof_pprof *p)
+no_such_label_set(struct pprof_profile *p)
 {
     p->samples.at[0].labels = (uint32_t)p->labels.sets.n;
 }
 
 static void
-label_without_key(struct cpprof_pprof *p)
+label_without_key(struct pprof_profile *p)
 {
     p->labels.labels.at[0].key = CPPROF__NO_STRING;
 }
 
 static void
-unit_without_text(struct cpprof_pprof *p)
+unit_without_text(struct pprof_profile *p)
 {
     p->sample_types.at[1].unit = (uint32_t)p->strings.table.n;
 }
 
 static void
-drop_frames_without_text(struct cpprof_pprof *p)
+drop_frames_without_text(struct pprof_profile *p)
 {
     p->info.drop_frames = CPPROF__NO_STRING;
 }
 
 static void
-comment_without_text(struct cpprof_pprof *p)
+comment_without_text(struct pprof_profile *p)
 {
     p->comments.at[0] = CPPROF__NO_STRING;
 }
 
 static void
-mapping_without_build_id(struct cpprof_pprof *p)
+mapping_without_build_id(struct pprof_profile *p)
 {
     p->mappings.at[0].build_id = CPPROF__NO_STRING;
 }
 
 static void
-function_without_name(struct cpprof_pprof *p)
+function_without_name(struct pprof_profile *p)
 {
     p->functions.at[0].system_name = CPPROF__NO_STRING;
 }
@@ -201,54 +200,53 @@ every_broken_invariant_has_its_words(void **state)
     size_t i;
 
     for (i = 0; i < sizeof breaks / sizeof *breaks; i++) {
-        struct cpprof_pprof *p = make();
+        struct pprof_profile *p = make();
         struct cpprof_error error;
         char text[112];
 
-        assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+        assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
         breaks[i].how(p);
-        assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_BAD_DATA);
+        assert_int_equal(pprof_check(p, &error), CPPROF_BAD_DATA);
         snprintf(text, sizeof text, "malformed profile: %s", breaks[i].text);
         assert_string_equal(error.text, text);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
 /* ------------------------------------------- what no file can break ---- */
 
 static void
-frames_overlap(struct cpprof_pprof *p)
+frames_overlap(struct pprof_profile *p)
 {
     p->samples.at[1].first_frame = p->samples.at[0].first_frame + 1;
 }
 
 static void
-lines_overlap(struct cpprof_pprof *p)
+lines_overlap(struct pprof_profile *p)
 {
     p->locations.at[1].first_line = p->locations.at[0].first_line;
 }
 
 static void
-text_goes_on(struct cpprof_pprof *p)
+text_goes_on(struct pprof_profile *p)
 {
     p->strings.text
         .at[p->strings.table.at[1].offset + p->strings.table.at[1].n] = 'x';
 }
 
 static void
-text_comes_twice(struct cpprof_pprof *p)
+text_comes_twice(struct pprof_profile *p)
 {
     p->strings.table.at[2] = p->strings.table.at[1];
 }
 
 static void
-labels_change_places(struct cpprof_pprof *p)
+labels_change_places(struct pprof_profile *p)
 {
     size_t n;
-    struct cpprof_pprof_label *l =
-        (struct cpprof_pprof_label *)cpprof__label_set(
-            &p->labels, p->samples.at[0].labels, &n);
-    struct cpprof_pprof_label first = l[0];
+    struct pprof_label *l = (struct pprof_label *)cpprof__label_set(
+        &p->labels, p->samples.at[0].labels, &n);
+    struct pprof_label first = l[0];
 
     assert_int_equal(n, 3);
     l[0] = l[n - 1];
@@ -273,15 +271,15 @@ every_broken_layout_has_its_words(void **state)
 
     (void)state;
     for (i = 0; i < sizeof deeper / sizeof *deeper; i++) {
-        struct cpprof_pprof *p = make();
+        struct pprof_profile *p = make();
         struct cpprof_error error;
         char text[112];
 
         deeper[i].how(p);
-        assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_BAD_DATA);
+        assert_int_equal(pprof_check(p, &error), CPPROF_BAD_DATA);
         snprintf(text, sizeof text, "inconsistent profile: %s", deeper[i].text);
         assert_string_equal(error.text, text);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
@@ -302,11 +300,11 @@ die_of(break_it *how, char *said, size_t n)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct cpprof_pprof *p = make();
+        struct pprof_profile *p = make();
 
         dup2(ends[1], STDERR_FILENO);
         how(p);
-        cpprof_pprof_scale(p, 2);
+        pprof_scale(p, 2);
         _exit(0);
     }
     close(ends[1]);

@@ -13,19 +13,18 @@
 
 /* The name shown for a function with that name and system name. */
 static void
-expect_name(const char *name, const char *system_name,
-            enum cpprof_pprof_demangle mode, uint32_t flags, const char *shown)
+expect_name(const char *name, const char *system_name, enum pprof_demangle mode,
+            uint32_t flags, const char *shown)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_function(&f, 1, name, system_name, "");
     p = fixture_read(&f, NULL);
     assert_non_null(p);
-    assert_int_equal(cpprof_pprof_demangle(p, mode, flags, NULL), CPPROF_OK);
-    assert_string_equal(
-        cpprof_pprof_text(p, cpprof_pprof_functions(p)->name, NULL), shown);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_demangle(p, mode, flags, NULL), CPPROF_OK);
+    assert_string_equal(pprof_text(p, pprof_functions(p)->name, NULL), shown);
+    pprof_free(p);
 }
 
 static void
@@ -57,28 +56,25 @@ mangled_names_are_shortened(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        expect_name(cases[i][0], cases[i][0], CPPROF_PPROF_DEMANGLE_SHORT, 0,
+        expect_name(cases[i][0], cases[i][0], PPROF_DEMANGLE_SHORT, 0,
                     cases[i][1]);
-        expect_name("", cases[i][0], CPPROF_PPROF_DEMANGLE_SHORT, 0,
-                    cases[i][1]);
+        expect_name("", cases[i][0], PPROF_DEMANGLE_SHORT, 0, cases[i][1]);
     }
 }
 
 static void
 demangled_names_stay_unless_told(void **state)
 {
-    expect_name("f(int)", "_Z1fIiEvi", CPPROF_PPROF_DEMANGLE_SHORT, 0,
-                "f(int)");
-    expect_name("f(int)", "_Z1fIiEvi", CPPROF_PPROF_DEMANGLE_SHORT,
-                CPPROF_PPROF_DEMANGLE_AGAIN, "f");
-    expect_name("f(int)", "_Z1fIiEvi", CPPROF_PPROF_DEMANGLE_TEMPLATES,
-                CPPROF_PPROF_DEMANGLE_AGAIN, "f<int>");
-    expect_name("f(int)", "_Z1fIiEvi", CPPROF_PPROF_DEMANGLE_FULL,
-                CPPROF_PPROF_DEMANGLE_AGAIN, "void f<int>(int)");
-    expect_name("f(int)", "_Z1fIiEvi", CPPROF_PPROF_DEMANGLE_NONE,
-                CPPROF_PPROF_DEMANGLE_AGAIN, "_Z1fIiEvi");
-    expect_name("only", "", CPPROF_PPROF_DEMANGLE_FULL,
-                CPPROF_PPROF_DEMANGLE_AGAIN, "only");
+    expect_name("f(int)", "_Z1fIiEvi", PPROF_DEMANGLE_SHORT, 0, "f(int)");
+    expect_name("f(int)", "_Z1fIiEvi", PPROF_DEMANGLE_SHORT,
+                PPROF_DEMANGLE_AGAIN, "f");
+    expect_name("f(int)", "_Z1fIiEvi", PPROF_DEMANGLE_TEMPLATES,
+                PPROF_DEMANGLE_AGAIN, "f<int>");
+    expect_name("f(int)", "_Z1fIiEvi", PPROF_DEMANGLE_FULL,
+                PPROF_DEMANGLE_AGAIN, "void f<int>(int)");
+    expect_name("f(int)", "_Z1fIiEvi", PPROF_DEMANGLE_NONE,
+                PPROF_DEMANGLE_AGAIN, "_Z1fIiEvi");
+    expect_name("only", "", PPROF_DEMANGLE_FULL, PPROF_DEMANGLE_AGAIN, "only");
 }
 
 /* Each parameter is twice the one before: in full, gigabytes. */
@@ -91,48 +87,45 @@ name_that_would_be_huge_stays_mangled(void **state)
 
     for (i = 0; i < 36; i++)
         n += sprintf(name + n, "S_IS%c_S%c_E", digits[i], digits[i]);
-    expect_name("", name, CPPROF_PPROF_DEMANGLE_FULL, 0, name);
+    expect_name("", name, PPROF_DEMANGLE_FULL, 0, name);
     name[10 + 2 * 10] = 0;
-    expect_name("", name, CPPROF_PPROF_DEMANGLE_FULL, 0,
+    expect_name("", name, PPROF_DEMANGLE_FULL, 0,
                 "f(A<int, int>, A<A<int, int>, A<int, int> >, A<A<A<int, int>, "
                 "A<int, int> >, A<A<int, int>, A<int, int> > >)");
-    expect_name("", name, CPPROF_PPROF_DEMANGLE_SHORT, 0, "f");
+    expect_name("", name, PPROF_DEMANGLE_SHORT, 0, "f");
 }
 
 static void
 first_mapping_can_be_named_or_made(void **state)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_location(&f, 1, 0, 5, 0);
     p = fixture_read(&f, NULL);
-    assert_int_equal(cpprof_pprof_set_binary(p, "/bin/x", NULL, NULL),
-                     CPPROF_OK);
-    assert_int_equal(cpprof_pprof_set_binary(p, NULL, "abc", NULL), CPPROF_OK);
-    assert_int_equal(cpprof_pprof_info(p).n_mappings, 1);
-    assert_int_equal(cpprof_pprof_locations(p)->mapping, 0);
-    assert_string_equal(
-        cpprof_pprof_text(p, cpprof_pprof_mappings(p)->file, NULL), "/bin/x");
-    assert_string_equal(
-        cpprof_pprof_text(p, cpprof_pprof_mappings(p)->build_id, NULL), "abc");
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_set_binary(p, "/bin/x", NULL, NULL), CPPROF_OK);
+    assert_int_equal(pprof_set_binary(p, NULL, "abc", NULL), CPPROF_OK);
+    assert_int_equal(pprof_info(p).n_mappings, 1);
+    assert_int_equal(pprof_locations(p)->mapping, 0);
+    assert_string_equal(pprof_text(p, pprof_mappings(p)->file, NULL), "/bin/x");
+    assert_string_equal(pprof_text(p, pprof_mappings(p)->build_id, NULL),
+                        "abc");
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    pprof_free(p);
 }
 
 static void
 comment_is_added_at_the_end(void **state)
 {
     struct fixture f = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     cpprof__put_uint(&f.bytes, 13, fixture_string(&f, "first"));
     p = fixture_read(&f, NULL);
-    assert_int_equal(cpprof_pprof_add_comment(p, "second", NULL), CPPROF_OK);
-    assert_int_equal(cpprof_pprof_info(p).n_comments, 2);
-    assert_string_equal(cpprof_pprof_text(p, cpprof_pprof_comments(p)[1], NULL),
-                        "second");
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_add_comment(p, "second", NULL), CPPROF_OK);
+    assert_int_equal(pprof_info(p).n_comments, 2);
+    assert_string_equal(pprof_text(p, pprof_comments(p)[1], NULL), "second");
+    pprof_free(p);
 }
 
 int

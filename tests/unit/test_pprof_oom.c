@@ -2,7 +2,7 @@
 /* Whichever allocation fails, a call says so and leaves nothing behind. */
 #include "base/gzip.h"
 #include "pprof_fixture.h"
-#include <cpprof/report.h>
+#include <cpprof/pprof/report.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,12 +56,12 @@ take(void *ctx, const void *data, size_t n)
 static enum cpprof_status
 read_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     enum cpprof_status status =
-        cpprof_pprof_read_data(packed->data, packed->n, NULL, &p, error);
+        pprof_read_data(packed->data, packed->n, NULL, &p, error);
 
     assert_true((p != NULL) == (status == CPPROF_OK));
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return status;
 }
 
@@ -70,104 +70,102 @@ read_it_from_a_file(const struct cpprof__buffer *packed,
                     struct cpprof_error *error)
 {
     int fd = memfd_create("profile", MFD_CLOEXEC);
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     enum cpprof_status status;
     char path[64];
 
     assert_true(fd >= 0);
     assert_int_equal(write(fd, packed->data, packed->n), packed->n);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    status = cpprof_pprof_read_path(path, NULL, &p, error);
+    status = pprof_read_path(path, NULL, &p, error);
     assert_true((p != NULL) == (status == CPPROF_OK));
-    cpprof_pprof_free(p);
+    pprof_free(p);
     close(fd);
     return status;
 }
 
 /* What it says of a profile needs no memory, but for a wrong name. */
 static enum cpprof_status
-ask(const struct cpprof_pprof *p, struct cpprof_error *error)
+ask(const struct pprof_profile *p, struct cpprof_error *error)
 {
     size_t index = 0, n_others = 0;
 
-    cpprof_pprof_has_functions(p);
-    cpprof_pprof_has_file_lines(p);
-    assert_int_equal(cpprof_pprof_is_diff_base(p, 0), 0);
-    assert_int_equal(cpprof_pprof_has_label(p, 0, "thread", "t0"), 1);
-    assert_non_null(cpprof_pprof_label_unit(p, "bytes", &n_others));
-    return cpprof_pprof_sample_index(p, "samples", &index, error);
+    pprof_has_functions(p);
+    pprof_has_file_lines(p);
+    assert_int_equal(pprof_is_diff_base(p, 0), 0);
+    assert_int_equal(pprof_has_label(p, 0, "thread", "t0"), 1);
+    assert_non_null(pprof_label_unit(p, "bytes", &n_others));
+    return pprof_find_sample_type(p, "samples", &index, error);
 }
 
 static enum cpprof_status
 scale_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
 {
     static const double ratios[] = {2, 0.5};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     enum cpprof_status status =
-        cpprof_pprof_read_data(packed->data, packed->n, NULL, &p, error);
+        pprof_read_data(packed->data, packed->n, NULL, &p, error);
 
     if (status == CPPROF_OK)
         status = ask(p, error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_scale_types(p, ratios, 2, error);
+        status = pprof_scale_types(p, ratios, 2, error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_aggregate(p, CPPROF_PPROF_KEEP_FILES, error);
+        status = pprof_aggregate(p, PPROF_KEEP_FILES, error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_compact(p, error);
-    cpprof_pprof_free(p);
+        status = pprof_compact(p, error);
+    pprof_free(p);
     return status;
 }
 
 static enum cpprof_status
 change_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     enum cpprof_status status =
-        cpprof_pprof_read_data(packed->data, packed->n, NULL, &p, error);
+        pprof_read_data(packed->data, packed->n, NULL, &p, error);
 
     if (status == CPPROF_OK)
-        status =
-            cpprof_pprof_demangle(p, CPPROF_PPROF_DEMANGLE_SHORT, 0, error);
+        status = pprof_demangle(p, PPROF_DEMANGLE_SHORT, 0, error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_drop_frames(p, error);
+        status = pprof_drop_frames(p, error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_set_binary(p, "/bin/other", "5678", error);
+        status = pprof_set_binary(p, "/bin/other", "5678", error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_add_comment(p, "another", error);
+        status = pprof_add_comment(p, "another", error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_set_label(p, "key", "value", error);
+        status = pprof_set_label(p, "key", "value", error);
     if (status == CPPROF_OK)
-        cpprof_pprof_scale(p, -1);
+        pprof_scale(p, -1);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_normalize(p, p, error);
+        status = pprof_normalize(p, p, error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_check(p, error);
-    cpprof_pprof_free(p);
+        status = pprof_check(p, error);
+    pprof_free(p);
     return status;
 }
 
 static enum cpprof_status
 merge_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
 {
-    struct cpprof_pprof_merger *merger = NULL;
-    struct cpprof_pprof *p = NULL, *merged = NULL;
-    enum cpprof_status status = cpprof_pprof_merger_make(&merger, error);
+    struct pprof_merger *merger = NULL;
+    struct pprof_profile *p = NULL, *merged = NULL;
+    enum cpprof_status status = pprof_merger_new(&merger, error);
     int i;
 
     for (i = 0; i < 2 && status == CPPROF_OK; i++) {
-        status =
-            cpprof_pprof_read_data(packed->data, packed->n, NULL, &p, error);
+        status = pprof_read_data(packed->data, packed->n, NULL, &p, error);
         if (status == CPPROF_OK && i)
-            cpprof_pprof_scale(p, -1);
+            pprof_scale(p, -1);
         if (status == CPPROF_OK)
-            status = cpprof_pprof_merger_add(merger, p, error);
-        cpprof_pprof_free(p);
+            status = pprof_merger_add(merger, p, error);
+        pprof_free(p);
         p = NULL;
     }
     if (status == CPPROF_OK)
-        status = cpprof_pprof_merger_finish(merger, &merged, error);
-    cpprof_pprof_merger_free(merger);
-    cpprof_pprof_free(merged);
+        status = pprof_merger_finish(merger, &merged, error);
+    pprof_merger_free(merger);
+    pprof_free(merged);
     return status;
 }
 
@@ -196,54 +194,53 @@ make_other(void)
 static enum cpprof_status
 merge_units(const struct cpprof__buffer *packed, struct cpprof_error *error)
 {
-    struct cpprof_pprof *p[2] = {NULL, NULL}, *merged = NULL;
+    struct pprof_profile *p[2] = {NULL, NULL}, *merged = NULL;
     enum cpprof_status status =
-        cpprof_pprof_read_data(packed->data, packed->n, NULL, &p[0], error);
+        pprof_read_data(packed->data, packed->n, NULL, &p[0], error);
     int i;
 
     if (status == CPPROF_OK)
-        status =
-            cpprof_pprof_read_data(other.data, other.n, NULL, &p[1], error);
+        status = pprof_read_data(other.data, other.n, NULL, &p[1], error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_merge(p, 2, &merged, error);
+        status = pprof_merge(p, 2, &merged, error);
     oom.countdown = -1;
     for (i = 0; i < 2; i++)
-        assert_true(!p[i] || cpprof_pprof_check(p[i], NULL) == CPPROF_OK);
-    cpprof_pprof_free(p[0]);
-    cpprof_pprof_free(p[1]);
-    cpprof_pprof_free(merged);
+        assert_true(!p[i] || pprof_check(p[i], NULL) == CPPROF_OK);
+    pprof_free(p[0]);
+    pprof_free(p[1]);
+    pprof_free(merged);
     return status;
 }
 
-static enum cpprof_report_format report_format;
+static enum pprof_report_format report_format;
 
 static enum cpprof_status
 report_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct cpprof_pprof *p = NULL;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
+    struct pprof_profile *p = NULL;
     struct cpprof_writer writer = {take, NULL, NULL};
     enum cpprof_status status =
-        cpprof_pprof_read_data(packed->data, packed->n, NULL, &p, error);
+        pprof_read_data(packed->data, packed->n, NULL, &p, error);
 
-    options.granularity = CPPROF_REPORT_LINES;
-    options.flags = CPPROF_REPORT_MEAN | CPPROF_REPORT_NO_TRIM;
+    options.granularity = PPROF_REPORT_LINES;
+    options.flags = PPROF_REPORT_MEAN | PPROF_REPORT_NO_TRIM;
     options.focus = options.show = options.show_from = "main|in";
     options.ignore = options.hide = options.prune_from = "in1";
     options.tagfocus = "t[0-4]";
     options.tagignore = "bytes=5mb:";
-    if (report_format != CPPROF_REPORT_TAGS) /* none would be left */
+    if (report_format != PPROF_REPORT_TAGS) /* none would be left */
         options.tagshow = options.taghide = "thread";
     options.tagroot = "thread";
     options.tagleaf = "bytes";
-    if (report_format == CPPROF_REPORT_PEEK)
+    if (report_format == PPROF_REPORT_PEEK)
         options.symbol = "main|in";
     if (status == CPPROF_OK)
-        status = cpprof_report_write(p, report_format, &options, writer, error);
+        status = pprof_report_write(p, report_format, &options, writer, error);
     /* Large reports are written bit by bit. */
     assert_true(status == CPPROF_OK ? made != 0
                                     : report_format != 0 || made == 0);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return status;
 }
 
@@ -335,12 +332,12 @@ reporting_survives_want_of_memory(void **state)
 {
     int format;
 
-    for (format = CPPROF_REPORT_TOP; format <= CPPROF_REPORT_CALLGRIND;
+    for (format = PPROF_REPORT_TOP; format <= PPROF_REPORT_CALLGRIND;
          format++) {
-        report_format = (enum cpprof_report_format)format;
+        report_format = (enum pprof_report_format)format;
         survives(report_it);
     }
-    report_format = CPPROF_REPORT_TOP;
+    report_format = PPROF_REPORT_TOP;
 }
 
 #define MAPS                                                                   \

@@ -145,15 +145,15 @@ static void
 only_protobuf_is_pushed(void **state)
 {
     struct cpprof_wall_options wall = {.size = sizeof wall,
-                                       .flags = CPPROF_WALL_FOLDED};
+                                       .flags = CPPROF_FLAG_COLLAPSED};
     struct cpprof_push_options options = {.size = sizeof options,
                                           .wall = &wall};
 
     (void)state;
     assert_int_equal(make("http://a", &options), CPPROF_INVALID);
-    wall.flags = CPPROF_WALL_OFF_CPU;
+    wall.flags = CPPROF_FLAG_OFF_CPU;
     assert_int_equal(make("http://a", &options), CPPROF_OK);
-    assert_int_equal(plan.wall.flags, CPPROF_WALL_OFF_CPU);
+    assert_int_equal(plan.wall.flags, CPPROF_FLAG_OFF_CPU);
 }
 
 static void

@@ -13,7 +13,7 @@
 /* ------------------------------------------------------ sample types ---- */
 
 /* A profile with these sample types, parted by spaces. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 typed(const char *types, const char *default_type)
 {
     struct fixture f = {0};
@@ -51,14 +51,13 @@ sample_types_are_found(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = typed(cases[i].types, cases[i].default_type);
+        struct pprof_profile *p = typed(cases[i].types, cases[i].default_type);
         size_t index = 99;
 
-        assert_int_equal(
-            cpprof_pprof_sample_index(p, cases[i].name, &index, NULL),
-            CPPROF_OK);
+        assert_int_equal(pprof_find_sample_type(p, cases[i].name, &index, NULL),
+                         CPPROF_OK);
         assert_int_equal(index, cases[i].index);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
@@ -80,30 +79,29 @@ sample_types_that_are_none_are_told(void **state)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = typed(cases[i][0], "");
+        struct pprof_profile *p = typed(cases[i][0], "");
         struct cpprof_error error = {0};
         size_t index = 99;
 
-        assert_int_equal(
-            cpprof_pprof_sample_index(p, cases[i][1], &index, &error),
-            CPPROF_INVALID);
+        assert_int_equal(pprof_find_sample_type(p, cases[i][1], &index, &error),
+                         CPPROF_INVALID);
         assert_string_equal(error.text, cases[i][2]);
         assert_int_equal(index, 99);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
 static void
 profile_without_sample_types_has_none(void **state)
 {
-    struct cpprof_pprof *p = typed("", "");
+    struct pprof_profile *p = typed("", "");
     struct cpprof_error error = {0};
     size_t index = 99;
 
-    assert_int_equal(cpprof_pprof_sample_index(p, "", &index, &error),
+    assert_int_equal(pprof_find_sample_type(p, "", &index, &error),
                      CPPROF_BAD_DATA);
     assert_string_equal(error.text, "profile has no samples");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* ------------------------------------------------------------ labels ---- */
@@ -128,14 +126,14 @@ text_labels_are_found(void **state)
         {2, "key5", "value5", 0}, {2, "key3", "value2", 0},
         {3, "key", "value", 0},   {3, "key", "", 0},
     };
-    struct cpprof_pprof *p = reference_labelled(labels, 4);
+    struct pprof_profile *p = reference_labelled(labels, 4);
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_int_equal(cpprof_pprof_has_label(p, cases[i].sample,
-                                                cases[i].key, cases[i].value),
-                         cases[i].has);
-    cpprof_pprof_free(p);
+        assert_int_equal(
+            pprof_has_label(p, cases[i].sample, cases[i].key, cases[i].value),
+            cases[i].has);
+    pprof_free(p);
 }
 
 static void
@@ -149,12 +147,12 @@ samples_of_the_base_are_told(void **state)
         "pprof::base=false key1=true",
     };
     static const int is_base[] = {0, 1, 0, 1, 0};
-    struct cpprof_pprof *p = reference_labelled(labels, 5);
+    struct pprof_profile *p = reference_labelled(labels, 5);
     size_t i;
 
     for (i = 0; i < 5; i++)
-        assert_int_equal(cpprof_pprof_is_diff_base(p, i), is_base[i]);
-    cpprof_pprof_free(p);
+        assert_int_equal(pprof_is_diff_base(p, i), is_base[i]);
+    pprof_free(p);
 }
 
 static void
@@ -183,16 +181,16 @@ units_of_labels_are_found(void **state)
     size_t i, n;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cpprof_pprof *p = reference_labelled(cases[i].labels, 2);
-        const char *unit = cpprof_pprof_label_unit(p, cases[i].key, &n);
+        struct pprof_profile *p = reference_labelled(cases[i].labels, 2);
+        const char *unit = pprof_label_unit(p, cases[i].key, &n);
 
         if (cases[i].unit)
             assert_string_equal(unit, cases[i].unit);
         else
             assert_null(unit);
         assert_int_equal(n, cases[i].n_others);
-        assert_ptr_equal(cpprof_pprof_label_unit(p, cases[i].key, NULL), unit);
-        cpprof_pprof_free(p);
+        assert_ptr_equal(pprof_label_unit(p, cases[i].key, NULL), unit);
+        pprof_free(p);
     }
 }
 
@@ -201,17 +199,17 @@ static void
 units_are_those_of_samples_that_are_left(void **state)
 {
     static const char *const labels[] = {"n=8bytes k=a", "n=8kilobytes k=b"};
-    struct cpprof_pprof *p = reference_labelled(labels, 2);
+    struct pprof_profile *p = reference_labelled(labels, 2);
     size_t n;
 
-    assert_int_equal(cpprof_pprof_filter_tags(p, "k=b", NULL, NULL, NULL),
+    assert_int_equal(pprof_filter_labels(p, "k=b", NULL, NULL, NULL),
                      CPPROF_OK);
-    assert_string_equal(cpprof_pprof_label_unit(p, "n", &n), "kilobytes");
+    assert_string_equal(pprof_label_unit(p, "n", &n), "kilobytes");
     assert_int_equal(n, 0);
-    assert_int_equal(cpprof_pprof_filter_tags(p, "8kb", NULL, NULL, NULL),
+    assert_int_equal(pprof_filter_labels(p, "8kb", NULL, NULL, NULL),
                      CPPROF_OK);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_samples, 1);
+    pprof_free(p);
 }
 
 /* ---------------------------------------------------------- mappings ---- */
@@ -243,32 +241,32 @@ mappings_without_symbols_are_told(void **state)
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct fixture f = {0};
-        struct cpprof_pprof *p;
+        struct pprof_profile *p;
 
         reference_mapping(&f, 1, 0x1000, 0x2000, cases[i].file);
         p = reference_finish(&f);
-        assert_int_equal(cpprof_pprof_is_unsymbolizable(p, 0),
+        assert_int_equal(pprof_is_unsymbolizable(p, 0),
                          cases[i].is_unsymbolizable);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
 static void
 locations_without_mapping_lack_nothing(void **state)
 {
-    struct cpprof_pprof *p = reference_profile(reference_values, 0);
+    struct pprof_profile *p = reference_profile(reference_values, 0);
     struct fixture f = {0};
 
-    assert_true(cpprof_pprof_has_functions(p));
-    assert_true(cpprof_pprof_has_file_lines(p));
-    cpprof_pprof_free(p);
+    assert_true(pprof_has_functions(p));
+    assert_true(pprof_has_file_lines(p));
+    pprof_free(p);
     /* This one has functions and nothing else. */
     fixture_mapping(&f, 1, 0x1000, "/bin/prog", "");
     fixture_location(&f, 1, 1, 0x1010, 0);
     p = reference_finish(&f);
-    assert_true(cpprof_pprof_has_functions(p));
-    assert_false(cpprof_pprof_has_file_lines(p));
-    cpprof_pprof_free(p);
+    assert_true(pprof_has_functions(p));
+    assert_false(pprof_has_file_lines(p));
+    pprof_free(p);
 }
 
 /* ----------------------------------------------------------- threads ---- */
@@ -287,29 +285,29 @@ add_up(void *ctx, const void *data, size_t n)
 
 /* A sum over all that can be asked. */
 static uint64_t
-ask_all(const struct cpprof_pprof *p)
+ask_all(const struct pprof_profile *p)
 {
-    static const enum cpprof_pprof_format formats[] = {
-        CPPROF_PPROF_PLAIN, CPPROF_PPROF_GZIP, CPPROF_PPROF_TEXT};
-    struct cpprof_pprof *copy = NULL;
+    static const enum pprof_format formats[] = {
+        PPROF_FORMAT_PLAIN, PPROF_FORMAT_GZIP, PPROF_FORMAT_TEXT};
+    struct pprof_profile *copy = NULL;
     uint64_t sum = 0;
     size_t i, index = 0;
 
     for (i = 0; i < 3; i++) {
         struct cpprof_writer writer = {add_up, NULL, &sum};
 
-        if (cpprof_pprof_write(p, formats[i], NULL, writer, NULL))
+        if (pprof_write(p, formats[i], NULL, writer, NULL))
             return 0;
     }
-    if (cpprof_pprof_copy(p, &copy, NULL) || cpprof_pprof_check(copy, NULL))
+    if (pprof_copy(p, &copy, NULL) || pprof_check(copy, NULL))
         return 0;
-    sum += cpprof_pprof_info(copy).n_samples;
-    cpprof_pprof_free(copy);
-    if (cpprof_pprof_sample_index(p, "cpu", &index, NULL))
+    sum += pprof_info(copy).n_samples;
+    pprof_free(copy);
+    if (pprof_find_sample_type(p, "cpu", &index, NULL))
         return 0;
-    return sum + index + (uint64_t)cpprof_pprof_has_functions(p) +
-           (uint64_t)cpprof_pprof_has_label(p, 0, "key1", "tag1") +
-           (cpprof_pprof_label_unit(p, "none", NULL) != NULL);
+    return sum + index + (uint64_t)pprof_has_functions(p) +
+           (uint64_t)pprof_has_label(p, 0, "key1", "tag1") +
+           (pprof_label_unit(p, "none", NULL) != NULL);
 }
 
 static void *
@@ -327,7 +325,7 @@ ask_often(void *ctx)
 static void
 several_threads_may_read_one_profile(void **state)
 {
-    struct cpprof_pprof *p = reference_profile(reference_values, 1);
+    struct pprof_profile *p = reference_profile(reference_values, 1);
     pthread_t threads[4];
     void *result;
     size_t i;
@@ -338,7 +336,7 @@ several_threads_may_read_one_profile(void **state)
         assert_int_equal(pthread_join(threads[i], &result), 0);
         assert_ptr_equal(result, p);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

@@ -12,15 +12,15 @@
 
 #include <cmocka.h>
 
-static const struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
+static const struct pprof_report_options defaults = PPROF_REPORT_DEFAULTS;
 
 /* main calls outer, into which inner is inlined; ids count from 1. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "c0ffee");
@@ -34,16 +34,16 @@ make(void)
 
 /* What is printed between "Samples:" and the end, columns left out. */
 static void
-expect_raw(struct cpprof_report_options options, const char *text)
+expect_raw(struct pprof_report_options options, const char *text)
 {
-    struct cpprof_pprof *p = make();
-    struct report_text t = must_report(p, CPPROF_REPORT_RAW, options);
+    struct pprof_profile *p = make();
+    struct report_text t = must_report(p, PPROF_REPORT_RAW, options);
     const char *samples = strstr((char *)t.bytes.data, "Samples:\n");
 
     assert_non_null(samples);
     assert_string_equal(samples, text);
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 #define LOCATIONS                                                              \
@@ -69,11 +69,11 @@ raw_prints_equal_samples_apart(void **state)
 static void
 raw_prints_what_filters_leave(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
 
     options.tagignore = "v";
     options.divide_by = 5; /* is for -proto */
-    options.granularity = CPPROF_REPORT_FILES;
+    options.granularity = PPROF_REPORT_FILES;
     expect_raw(options, "Samples:\n"
                         "samples/count cpu/nanoseconds\n"
                         "          1          5: 2 \n" LOCATIONS);
@@ -82,9 +82,9 @@ raw_prints_what_filters_leave(void **state)
 static void
 raw_without_inlines_keeps_what_the_linker_knows(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
 
-    options.flags = CPPROF_REPORT_NO_INLINES;
+    options.flags = PPROF_REPORT_NO_INLINES;
     options.focus = "inner";
     options.tagshow = "none";
     expect_raw(options, "Samples:\n"
@@ -101,10 +101,10 @@ raw_without_inlines_keeps_what_the_linker_knows(void **state)
 /* ------------------------------------------------------------- proto ---- */
 
 /* Write a report that is a profile, and read it. */
-static struct cpprof_pprof *
-reread(enum cpprof_report_format format, struct cpprof_report_options options)
+static struct pprof_profile *
+reread(enum pprof_report_format format, struct pprof_report_options options)
 {
-    struct cpprof_pprof *p = make(), *made = NULL;
+    struct pprof_profile *p = make(), *made = NULL;
     struct cpprof_error error = {0};
     struct report_text t = {0};
 
@@ -112,70 +112,66 @@ reread(enum cpprof_report_format format, struct cpprof_report_options options)
         fail_msg("%s", error.text);
     assert_int_equal(t.n_closed, 1);
     assert_true(t.bytes.n > 2 && memcmp(t.bytes.data, "\x1f\x8b", 2) == 0);
-    if (cpprof_pprof_read_data(t.bytes.data, t.bytes.n - 1, NULL, &made,
-                               &error) != CPPROF_OK)
+    if (pprof_read_data(t.bytes.data, t.bytes.n - 1, NULL, &made, &error) !=
+        CPPROF_OK)
         fail_msg("%s", error.text);
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return made;
 }
 
 static void
 proto_keeps_all_and_divides_values(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct cpprof_pprof *p;
-    struct cpprof_pprof_info info;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
+    struct pprof_profile *p;
+    struct pprof_info info;
 
     options.divide_by = 4;
-    p = reread(CPPROF_REPORT_PROTO, options);
-    info = cpprof_pprof_info(p);
+    p = reread(PPROF_REPORT_PROTO, options);
+    info = pprof_info(p);
     assert_int_equal(info.n_samples, 3);
     assert_int_equal(info.n_locations, 2);
     assert_int_equal(info.n_lines, 3);
     assert_int_equal(info.period, 10000000);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 0);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[1], 7); /* cut */
-    assert_int_equal(cpprof_pprof_sample(p, 2).values[1], 1);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_sample(p, 0).values[0], 0);
+    assert_int_equal(pprof_sample(p, 0).values[1], 7); /* cut */
+    assert_int_equal(pprof_sample(p, 2).values[1], 1);
+    pprof_free(p);
 }
 
 static void
 topproto_has_a_sample_for_each_line_of_top(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     static const struct {
         const char *name;
         int64_t cum, flat;
     } want[] = {{"inner", 37, 37}, {"main", 42, 5}, {"outer", 37, 0}};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     size_t i;
 
     options.unit = "ns";
-    p = reread(CPPROF_REPORT_TOPPROTO, options);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 3);
-    assert_string_equal(
-        cpprof_pprof_text(p, cpprof_pprof_sample_types(p)[0].type, NULL),
-        "cum");
-    assert_string_equal(
-        cpprof_pprof_text(p, cpprof_pprof_sample_types(p)[1].unit, NULL), "ns");
+    p = reread(PPROF_REPORT_TOPPROTO, options);
+    assert_int_equal(pprof_info(p).n_samples, 3);
+    assert_string_equal(pprof_text(p, pprof_sample_types(p)[0].type, NULL),
+                        "cum");
+    assert_string_equal(pprof_text(p, pprof_sample_types(p)[1].unit, NULL),
+                        "ns");
     for (i = 0; i < 3; i++) {
-        struct cpprof_pprof_sample s = cpprof_pprof_sample(p, i);
-        const struct cpprof_pprof_location *l =
-            &cpprof_pprof_locations(p)[s.locations[0]];
-        const struct cpprof_pprof_line *line =
-            &cpprof_pprof_lines(p)[l->first_line];
+        struct pprof_sample s = pprof_sample(p, i);
+        const struct pprof_location *l = &pprof_locations(p)[s.locations[0]];
+        const struct pprof_line *line = &pprof_lines(p)[l->first_line];
 
         assert_int_equal(s.n_locations, 1);
         assert_int_equal(l->n_lines, 1);
         assert_int_equal(s.values[0], want[i].cum);
         assert_int_equal(s.values[1], want[i].flat);
         assert_string_equal(
-            cpprof_pprof_text(p, cpprof_pprof_functions(p)[line->function].name,
-                              NULL),
+            pprof_text(p, pprof_functions(p)[line->function].name, NULL),
             want[i].name);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* ------------------------------------------------------------ errors ---- */
@@ -190,48 +186,48 @@ refuse(void *ctx, const void *data, size_t n)
 static void
 writer_that_fails_is_told_and_closed_once(void **state)
 {
-    static const enum cpprof_report_format formats[] = {
-        CPPROF_REPORT_TOP,   CPPROF_REPORT_TAGS,     CPPROF_REPORT_RAW,
-        CPPROF_REPORT_PROTO, CPPROF_REPORT_TOPPROTO,
+    static const enum pprof_report_format formats[] = {
+        PPROF_REPORT_TOP,   PPROF_REPORT_TAGS,     PPROF_REPORT_RAW,
+        PPROF_REPORT_PROTO, PPROF_REPORT_TOPPROTO,
     };
     size_t i;
 
     for (i = 0; i < sizeof formats / sizeof formats[0]; i++) {
-        struct cpprof_pprof *p = make();
+        struct pprof_profile *p = make();
         struct cpprof_error error = {0};
         struct report_text t = {0};
         struct cpprof_writer writer = {refuse, report_text_close, &t};
 
         assert_int_equal(
-            cpprof_report_write(p, formats[i], NULL, writer, &error),
+            pprof_report_write(p, formats[i], NULL, writer, &error),
             CPPROF_SYSTEM);
         assert_int_equal(error.sys, ENOSPC);
         assert_int_equal(t.n_closed, 1);
         assert_int_equal(t.failed, 1);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
 static void
 unknown_format_and_type_are_refused(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct cpprof_pprof *p = make();
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
+    struct pprof_profile *p = make();
     struct cpprof_error error = {0};
     struct report_text t = {0};
 
     assert_int_equal(
-        report_text_of(p, (enum cpprof_report_format)99, options, &t, &error),
+        report_text_of(p, (enum pprof_report_format)99, options, &t, &error),
         CPPROF_INVALID);
     assert_int_equal(t.failed, 1);
     options.sample_index = "nosuch";
-    assert_int_equal(report_text_of(p, CPPROF_REPORT_RAW, options, &t, &error),
+    assert_int_equal(report_text_of(p, PPROF_REPORT_RAW, options, &t, &error),
                      CPPROF_INVALID);
     assert_string_equal(
         error.text, "sample_index \"nosuch\" must be one of: [samples cpu]");
     assert_int_equal(t.n_closed, 2);
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

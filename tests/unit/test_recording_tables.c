@@ -116,7 +116,7 @@ open_folder(void)
     struct cpprof_recording *recording = NULL;
     struct cpprof_error error;
 
-    assert_int_equal(cpprof_recording_open(folder, &recording, &error),
+    assert_int_equal(cpprof_recording_read(folder, &recording, &error),
                      CPPROF_OK);
     return recording;
 }
@@ -160,8 +160,8 @@ heap_of_a_dead_process_is_read(void **state)
     (void)state;
     close(create_good("77.0.tables"));
     recording = open_folder();
-    assert_int_equal(cpprof_recording_n_heaps(recording), 1);
-    heap = cpprof_recording_heap(recording, 0);
+    assert_int_equal(cpprof_recording_heap_count(recording), 1);
+    heap = cpprof_recording_heap_at(recording, 0);
     assert_int_equal(heap->pid, 77);
     assert_string_equal(heap->name, "victim");
     assert_null(heap->owner);
@@ -170,7 +170,7 @@ heap_of_a_dead_process_is_read(void **state)
     assert_int_equal(heap->inuse_objects, 1);
     assert_int_equal(heap->inuse_bytes, 100);
     assert_int_equal(heap->n_lost, 0);
-    assert_null(cpprof_recording_heap(recording, 1));
+    assert_null(cpprof_recording_heap_at(recording, 1));
     assert_int_equal(write_heap(recording, &n), CPPROF_OK);
     assert_true(n > 0);
     cpprof_recording_free(recording);
@@ -202,7 +202,7 @@ no_recording_is_passed_over(void **state)
     put(fd, CPPROF__MIRROR_HEAD, 0, &head, sizeof head);
     close(fd);
     recording = open_folder();
-    assert_int_equal(cpprof_recording_n_heaps(recording), 0);
+    assert_int_equal(cpprof_recording_heap_count(recording), 0);
     assert_int_equal(write_heap(recording, &(size_t){0}), CPPROF_INVALID);
     cpprof_recording_free(recording);
     remove_file("1.0.tables");
@@ -244,7 +244,7 @@ noise_does_no_harm(void **state)
             put_store(fd);
         close(fd);
         recording = open_folder();
-        if (cpprof_recording_n_heaps(recording))
+        if (cpprof_recording_heap_count(recording))
             assert_int_equal(write_heap(recording, &n), CPPROF_OK);
         cpprof_recording_free(recording);
     }

@@ -46,7 +46,7 @@ stack(size_t n, ...)
 static uint32_t
 labels(const char *key, const char *value)
 {
-    struct cpprof_labels *set = cpprof_labels(key, value, NULL);
+    struct cpprof_labels *set = cpprof_labels_new(key, value, NULL);
     uint32_t number = cpprof__label_set_number(set);
 
     assert_int_not_equal(number, 0);
@@ -66,10 +66,10 @@ static const char *
 form_text(const struct cpprof__records_form *of,
           struct cpprof__stack_record *records, size_t n, int debug)
 {
-    const struct cpprof_profile_options options = {
-        .debug = debug,
-        .symbolize = CPPROF_SYMBOLIZE_NONE,
-        .flags = CPPROF_PROFILE_LEGACY};
+    const struct cpprof_profile_options options = {.debug = debug,
+                                                   .symbolize =
+                                                       CPPROF_SYMBOLIZE_NONE,
+                                                   .flags = CPPROF_FLAG_LEGACY};
     static struct cpprof__buffer out;
 
     out.n = 0;

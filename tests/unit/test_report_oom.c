@@ -6,7 +6,7 @@
  */
 #include "code_fixture.h"
 #include "pprof_fixture.h"
-#include <cpprof/report.h>
+#include <cpprof/pprof/report.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,12 +16,12 @@
 
 #include "oom.h"
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     char stack[64], labels[64];
     int i;
 
@@ -54,10 +54,10 @@ take(void *ctx, const void *data, size_t n)
 }
 
 static enum cpprof_status
-report(struct cpprof_pprof *p, enum cpprof_report_format format,
+report(struct pprof_profile *p, enum pprof_report_format format,
        const char *symbol, struct cpprof_error *error)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct cpprof_writer writer = {take, NULL, NULL};
 
     made = 0;
@@ -65,14 +65,14 @@ report(struct cpprof_pprof *p, enum cpprof_report_format format,
     options.tools = code_folder;
     options.trim_path = "/src";
     options.source_path = code_folder;
-    return cpprof_report_write(p, format, &options, writer, error);
+    return pprof_report_write(p, format, &options, writer, error);
 }
 
 /* Let allocation 1, 2, ... fail, until the report needs no more of them. */
 static void
-survives(enum cpprof_report_format format, const char *symbol)
+survives(enum pprof_report_format format, const char *symbol)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     struct cpprof_error error = {0};
     enum cpprof_status status = report(p, format, symbol, &error);
     uint64_t expected = made;
@@ -89,33 +89,33 @@ survives(enum cpprof_report_format format, const char *symbol)
         if (oom.n_live || (status != CPPROF_OK && status != CPPROF_NOMEM))
             fail_msg("allocation %ld: %ld are left, %s", n, oom.n_live,
                      error.text);
-        assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+        assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
     }
     assert_true(made == expected);
     /* It did allocate. */
     assert_in_range(n, 5, 10000);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 list_survives_want_of_memory(void **state)
 {
     (void)state;
-    survives(CPPROF_REPORT_LIST, "leaf|in");
+    survives(PPROF_REPORT_LIST, "leaf|in");
 }
 
 static void
 disasm_survives_want_of_memory(void **state)
 {
     (void)state;
-    survives(CPPROF_REPORT_DISASM, "leaf|main");
+    survives(PPROF_REPORT_DISASM, "leaf|main");
 }
 
 static void
 weblist_survives_want_of_memory(void **state)
 {
     (void)state;
-    survives(CPPROF_REPORT_WEBLIST, "leaf|main");
+    survives(PPROF_REPORT_WEBLIST, "leaf|main");
 }
 
 static void
@@ -123,16 +123,16 @@ weblist_without_the_library_survives_want_of_memory(void **state)
 {
     (void)state;
     code_no_library = true;
-    survives(CPPROF_REPORT_WEBLIST, "leaf");
+    survives(PPROF_REPORT_WEBLIST, "leaf");
     code_no_library = false;
 }
 
 static void
 stacks_survive_want_of_memory(void **state)
 {
-    static const enum cpprof_report_format formats[] = {
-        CPPROF_REPORT_TRACES, CPPROF_REPORT_COLLAPSED, CPPROF_REPORT_JSON,
-        CPPROF_REPORT_FLAMEGRAPH, CPPROF_REPORT_HEADING};
+    static const enum pprof_report_format formats[] = {
+        PPROF_REPORT_TRACES, PPROF_REPORT_COLLAPSED, PPROF_REPORT_JSON,
+        PPROF_REPORT_FLAMEGRAPH, PPROF_REPORT_HEADING};
     size_t i;
 
     (void)state;

@@ -326,7 +326,7 @@ open_folder(void)
     struct cpprof_recording *recording = NULL;
     struct cpprof_error error;
 
-    if (cpprof_recording_open(folder, &recording, &error) != CPPROF_OK)
+    if (cpprof_recording_read(folder, &recording, &error) != CPPROF_OK)
         fail_msg("%s", error.text);
     return recording;
 }
@@ -343,10 +343,11 @@ cpu_profile_of_a_killed_process_has_its_scripts(void **state)
     assert_true(WIFSIGNALED(run(record_cpu)));
     assert_int_equal(shared->ok, 1);
     recording = open_folder();
-    assert_int_equal(cpprof_recording_n_images(recording), 1);
-    assert_int_equal(cpprof_recording_image(recording, 0)->n_samples, 5);
-    assert_int_equal(cpprof_recording_write(recording, 0, writer, NULL, NULL),
-                     CPPROF_OK);
+    assert_int_equal(cpprof_recording_image_count(recording), 1);
+    assert_int_equal(cpprof_recording_image_at(recording, 0)->n_samples, 5);
+    assert_int_equal(
+        cpprof_recording_write_cpu(recording, 0, writer, NULL, NULL),
+        CPPROF_OK);
     cpprof_recording_free(recording);
     check_profile(&bytes, "hot", 12);
 }
@@ -409,7 +410,7 @@ heap_profile_of_a_killed_process_has_its_scripts(void **state)
     snprintf(path, sizeof path, "%s/77.0.tables", folder);
     put_tables(path, shared->number, shared->pc);
     recording = open_folder();
-    assert_int_equal(cpprof_recording_n_heaps(recording), 1);
+    assert_int_equal(cpprof_recording_heap_count(recording), 1);
     assert_int_equal(
         cpprof_recording_write_heap(recording, 0, writer, NULL, NULL),
         CPPROF_OK);

@@ -80,22 +80,22 @@ heap_text_has_their_lines_and_no_address(void **state)
 
 /* Of each value of all samples. */
 static void
-sum_values(const struct cpprof_pprof *p, int64_t sums[4])
+sum_values(const struct pprof_profile *p, int64_t sums[4])
 {
     size_t i, value;
 
     memset(sums, 0, 4 * sizeof *sums);
-    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 4);
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++)
+    assert_int_equal(pprof_info(p).n_sample_types, 4);
+    for (i = 0; i < pprof_info(p).n_samples; i++)
         for (value = 0; value < 4; value++)
-            sums[value] += cpprof_pprof_sample(p, i).values[value];
+            sums[value] += pprof_sample(p, i).values[value];
 }
 
 static void
 heap_text_reads_as_the_same_numbers(void **state)
 {
     int64_t of_proto[4], of_text[4];
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct sink s = {0};
     struct made m;
     char *text;
@@ -109,10 +109,10 @@ heap_text_reads_as_the_same_numbers(void **state)
     free(text);
     p = read_back(&s);
     sum_values(p, of_text);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     p = written(&m, NULL);
     sum_values(p, of_proto);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     assert_int_equal(of_text[2], of_proto[2]);
     assert_int_equal(of_text[3], of_proto[3]);
     assert_int_equal(of_proto[3], 1024 + 64 + 16);
@@ -201,7 +201,7 @@ folded_stacks_have_their_names(void **state)
     struct cpprof__wall_summary summary = {
         .options = {.size = sizeof summary.options,
                     .rate_hz = 100,
-                    .flags = CPPROF_WALL_FOLDED},
+                    .flags = CPPROF_FLAG_COLLAPSED},
         .time_ns = TIME_NS};
     struct sink s = {0};
     struct made m;

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 
 #include "oom.h"
 
@@ -18,43 +18,40 @@ static const char heap[] = "heap profile: 3: 300 [3: 300] @ heapprofile\n"
                            "00001000-00002000 r-xp 00000000 00:00 0 /bin/x\n"
                            "00002000-00003000 r-xp 00000000 00:00 0 /lib/y\n";
 
-static const struct cpprof_pprof_symbol symbols[] = {{0x0fff, "before"},
-                                                     {0x1000, "one"},
-                                                     {0x1001, "behind"},
-                                                     {0x1100, "one"},
-                                                     {0x2000, "other"}};
+static const struct pprof_symbol symbols[] = {{0x0fff, "before"},
+                                              {0x1000, "one"},
+                                              {0x1001, "behind"},
+                                              {0x1100, "one"},
+                                              {0x2000, "other"}};
 #define N_SYMBOLS (sizeof symbols / sizeof *symbols)
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
 
-    if (cpprof_pprof_read_data(heap, sizeof heap - 1, NULL, &p, &error) !=
-        CPPROF_OK)
+    if (pprof_read_data(heap, sizeof heap - 1, NULL, &p, &error) != CPPROF_OK)
         fail_msg("%s", error.text);
     return p;
 }
 
 /* The name at an address; "" for none. */
 static const char *
-name_at(const struct cpprof_pprof *p, uint64_t address)
+name_at(const struct pprof_profile *p, uint64_t address)
 {
-    const struct cpprof_pprof_location *l = cpprof_pprof_locations(p);
+    const struct pprof_location *l = pprof_locations(p);
     size_t i;
 
-    for (i = 0; i < cpprof_pprof_info(p).n_locations; i++) {
+    for (i = 0; i < pprof_info(p).n_locations; i++) {
         if (l[i].address != address)
             continue;
         if (!l[i].n_lines)
             return "";
         assert_int_equal(l[i].n_lines, 1);
-        return cpprof_pprof_text(
+        return pprof_text(
             p,
-            cpprof_pprof_functions(
-                p)[cpprof_pprof_lines(p)[l[i].first_line].function]
-                .name,
+            pprof_functions(p)[pprof_lines(p)[l[i].first_line].function].name,
             NULL);
     }
     fail_msg("no location at %#llx", (unsigned long long)address);
@@ -64,50 +61,47 @@ name_at(const struct cpprof_pprof *p, uint64_t address)
 static void
 symbols_name_the_locations_of_their_mapping(void **state)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     (void)state;
 
-    assert_int_equal(cpprof_pprof_set_symbols(p, 0, symbols, N_SYMBOLS, NULL),
+    assert_int_equal(pprof_set_symbols(p, 0, symbols, N_SYMBOLS, NULL),
                      CPPROF_OK);
     assert_string_equal(name_at(p, 0x1000), "one");
     assert_string_equal(name_at(p, 0x1100), "one");
     assert_string_equal(name_at(p, 0x2000), "");
-    assert_int_equal(cpprof_pprof_info(p).n_functions, 1);
-    assert_true(cpprof_pprof_mappings(p)[0].flags & CPPROF_PPROF_HAS_FUNCTIONS);
-    assert_false(cpprof_pprof_mappings(p)[1].flags &
-                 CPPROF_PPROF_HAS_FUNCTIONS);
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_functions, 1);
+    assert_true(pprof_mappings(p)[0].flags & PPROF_HAS_FUNCTIONS);
+    assert_false(pprof_mappings(p)[1].flags & PPROF_HAS_FUNCTIONS);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    pprof_free(p);
 }
 
 static void
 symbols_replace_names(void **state)
 {
-    static const struct cpprof_pprof_symbol again[] = {{0x1100, "two"}};
-    struct cpprof_pprof *p = make();
+    static const struct pprof_symbol again[] = {{0x1100, "two"}};
+    struct pprof_profile *p = make();
     (void)state;
 
-    cpprof_pprof_set_symbols(p, 0, symbols, N_SYMBOLS, NULL);
-    assert_int_equal(cpprof_pprof_set_symbols(p, 0, again, 1, NULL), CPPROF_OK);
+    pprof_set_symbols(p, 0, symbols, N_SYMBOLS, NULL);
+    assert_int_equal(pprof_set_symbols(p, 0, again, 1, NULL), CPPROF_OK);
     assert_string_equal(name_at(p, 0x1000), "one");
     assert_string_equal(name_at(p, 0x1100), "two");
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    pprof_free(p);
 }
 
 static void
 mapping_file_is_changed(void **state)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     (void)state;
 
-    assert_int_equal(cpprof_pprof_set_mapping_file(p, 1, "/new", NULL),
-                     CPPROF_OK);
-    assert_string_equal(
-        cpprof_pprof_text(p, cpprof_pprof_mappings(p)[1].file, NULL), "/new");
-    assert_string_equal(
-        cpprof_pprof_text(p, cpprof_pprof_mappings(p)[0].file, NULL), "/bin/x");
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_set_mapping_file(p, 1, "/new", NULL), CPPROF_OK);
+    assert_string_equal(pprof_text(p, pprof_mappings(p)[1].file, NULL), "/new");
+    assert_string_equal(pprof_text(p, pprof_mappings(p)[0].file, NULL),
+                        "/bin/x");
+    pprof_free(p);
 }
 
 static void
@@ -115,7 +109,7 @@ any_allocation_may_fail(void **state)
 {
     enum cpprof_status status = CPPROF_NOMEM;
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     long n;
     (void)state;
 
@@ -123,14 +117,14 @@ any_allocation_may_fail(void **state)
         oom_watch();
         p = make();
         oom.countdown = n;
-        status = cpprof_pprof_set_mapping_file(p, 0, "/a/new/name", &error);
+        status = pprof_set_mapping_file(p, 0, "/a/new/name", &error);
         if (status == CPPROF_OK)
-            status = cpprof_pprof_set_symbols(p, 0, symbols, N_SYMBOLS, &error);
+            status = pprof_set_symbols(p, 0, symbols, N_SYMBOLS, &error);
         oom.countdown = -1;
         if (status != CPPROF_OK)
             assert_int_equal(error.status, CPPROF_NOMEM);
-        assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-        cpprof_pprof_free(p);
+        assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+        pprof_free(p);
         assert_int_equal(oom.n_live, 0);
         assert_true(n < 100);
     }

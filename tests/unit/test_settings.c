@@ -13,7 +13,7 @@
 static struct cpprof__settings
 begin(void)
 {
-    struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options defaults = PPROF_REPORT_DEFAULTS;
     struct cpprof__settings settings = {.report = {.options = defaults}};
 
     return settings;
@@ -116,7 +116,7 @@ every_kind_keeps_what_is_set(void **state)
     has_value(&s, "normalize", "true");
     set_to(&s, "trim", "no");
     has_value(&s, "trim", "false");
-    assert_true(s.report.options.flags & CPPROF_REPORT_NO_TRIM);
+    assert_true(s.report.options.flags & PPROF_REPORT_NO_TRIM);
     set_to(&s, "mean", "");
     has_value(&s, "mean", "true");
     set_to(&s, "mean", "F");

@@ -14,13 +14,13 @@ static const char stacks[] = "main;parse_line;ns::read(char const*) 3\n"
                              "main;parse_file;operator new[](unsigned) 2\n"
                              "main;parse_file;[vdso] 1\n";
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
 
-    if (cpprof_pprof_read_data(stacks, sizeof stacks - 1, NULL, &p, &error) !=
+    if (pprof_read_data(stacks, sizeof stacks - 1, NULL, &p, &error) !=
         CPPROF_OK)
         fail_msg("%s", error.text);
     return p;
@@ -28,7 +28,7 @@ make(void)
 
 /* The line after Tab, its cursor at its end; what is listed behind "?". */
 static void
-completed(const struct cpprof_pprof *p, const char *line, char out[256])
+completed(const struct pprof_profile *p, const char *line, char out[256])
 {
     size_t cursor = strcspn(line, "|"), i;
     struct cpprof__completion c;
@@ -50,12 +50,12 @@ completed(const struct cpprof_pprof *p, const char *line, char out[256])
 static void
 expect(const char *line, const char *expected)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     char out[256];
 
     completed(p, line, out);
     assert_string_equal(out, expected);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -129,7 +129,7 @@ words_behind_the_cursor_do_not_matter(void **state)
 static void
 empty_line_lists_the_first_of_all(void **state)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     struct cpprof__completion c;
 
     (void)state;
@@ -138,7 +138,7 @@ empty_line_lists_the_first_of_all(void **state)
     assert_int_equal(c.n_listed, CPPROF__MAX_LISTED);
     assert_true(c.n_matches > c.n_listed);
     cpprof__completion_free(&c);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -169,7 +169,7 @@ every_cursor_in_every_line_is_fine(void **state)
                                         "= = =",
                                         "\\s\\\\s\t-",
                                         "help help -x"};
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     struct cpprof__completion c;
     size_t i, cursor;
 
@@ -180,14 +180,14 @@ every_cursor_in_every_line_is_fine(void **state)
             assert_true(c.n_replaced <= cursor);
             cpprof__completion_free(&c);
         }
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 missing_memory_is_said_and_leaks_nothing(void **state)
 {
     static const char line[] = "peek ns";
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     struct cpprof__completion c;
     long n;
     bool ok = false;
@@ -205,7 +205,7 @@ missing_memory_is_said_and_leaks_nothing(void **state)
         assert_int_equal(oom.n_live, 0);
     }
     assert_true(n > 2);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

@@ -91,7 +91,7 @@ keep(const struct made *m, struct cpprof__kept *kept)
     free(records.records);
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 difference(const struct made *m, const struct cpprof__kept *base, bool in_use,
            uint32_t flags)
 {
@@ -109,10 +109,10 @@ difference(const struct made *m, const struct cpprof__kept *base, bool in_use,
 }
 
 static void
-assert_sample(const struct cpprof_pprof *p, size_t i, int64_t a, int64_t b,
+assert_sample(const struct pprof_profile *p, size_t i, int64_t a, int64_t b,
               int64_t c, int64_t d)
 {
-    const int64_t *values = cpprof_pprof_sample(p, i).values;
+    const int64_t *values = pprof_sample(p, i).values;
 
     assert_int_equal(values[0], a);
     assert_int_equal(values[1], b);
@@ -139,7 +139,7 @@ static void
 a_heap_has_what_came_and_what_went(void **state)
 {
     struct cpprof__kept base;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     uint32_t bucket;
     struct made m;
 
@@ -150,17 +150,17 @@ a_heap_has_what_came_and_what_went(void **state)
     release(&m, bucket);
     add_samples(&m, PCS(0x10330, 0x10010), 5, 1, 64, 2);
     p = difference(&m, &base, DIFFERENCE, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 2);
+    assert_int_equal(pprof_info(p).n_samples, 2);
     assert_sample(p, 0, 10, 640, 2, 128);
     assert_sample(p, 1, 0, 0, -2, -128);
-    assert_int_equal(cpprof_pprof_sample(p, 1).labels[0].num, 64);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_sample(p, 1).labels[0].num, 64);
+    pprof_free(p);
     p = difference(&m, &base, KEEP_IN_USE, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 3);
+    assert_int_equal(pprof_info(p).n_samples, 3);
     assert_sample(p, 0, 10, 640, 2, 128);
     assert_sample(p, 1, 0, 0, 2, 256);
     assert_sample(p, 2, 0, 0, 4, 256);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof__kept_free(&base);
     unmake(&m);
 }
@@ -168,17 +168,17 @@ a_heap_has_what_came_and_what_went(void **state)
 static void
 nothing_is_a_whole_profile_without_samples(void **state)
 {
-    struct cpprof_pprof_info info;
+    struct pprof_info info;
     struct cpprof__kept base;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
     m.source.duration_ns = 1500000000;
     add_samples(&m, PCS(0x10310, 0x10010), 4, 3, 64, 2);
     keep(&m, &base);
-    p = difference(&m, &base, DIFFERENCE, CPPROF_HEAP_ALLOCS);
-    info = cpprof_pprof_info(p);
+    p = difference(&m, &base, DIFFERENCE, CPPROF_FLAG_ALLOCS);
+    info = pprof_info(p);
     assert_int_equal(info.n_samples, 0);
     assert_int_equal(info.n_sample_types, 4);
     assert_int_equal(info.n_mappings, 2);
@@ -188,7 +188,7 @@ nothing_is_a_whole_profile_without_samples(void **state)
     assert_int_equal(info.n_comments, 1);
     assert_int_equal(info.duration_ns, 1500000000);
     assert_int_equal(info.time_ns, TIME_NS);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof__kept_free(&base);
     unmake(&m);
 }
@@ -197,7 +197,7 @@ static void
 of_lost_samples_only_new_ones_are_in_it(void **state)
 {
     struct cpprof__kept base;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct made m;
 
     make(&m);
@@ -206,15 +206,15 @@ of_lost_samples_only_new_ones_are_in_it(void **state)
     m.heap.head->lost_bytes = FRACTION(300);
     keep(&m, &base);
     p = difference(&m, &base, DIFFERENCE, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 0);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_samples, 0);
+    pprof_free(p);
     m.heap.head->n_lost = 4;
     m.heap.head->lost_objects = FRACTION(5);
     m.heap.head->lost_bytes = FRACTION(700);
     p = difference(&m, &base, DIFFERENCE, 0);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_info(p).n_samples, 1);
     assert_sample(p, 0, 2, 400, 0, 0);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof__kept_free(&base);
     unmake(&m);
 }
@@ -260,12 +260,12 @@ snapshot_of(struct cpprof_profile *profile, uint32_t flags)
     struct cpprof_snapshot *snapshot;
     struct cpprof_error error;
 
-    if (cpprof_snapshot_take(profile, &options, &snapshot, &error))
+    if (cpprof_snapshot_new(profile, &options, &snapshot, &error))
         fail_msg("%s", error.text);
     return snapshot;
 }
 
-static struct cpprof_pprof *
+static struct pprof_profile *
 delta_of(struct cpprof_snapshot *snapshot)
 {
     struct cpprof_error error;
@@ -283,22 +283,22 @@ delta_of(struct cpprof_snapshot *snapshot)
 static int64_t
 sum_of(struct cpprof_snapshot *snapshot)
 {
-    struct cpprof_pprof *p = delta_of(snapshot);
+    struct pprof_profile *p = delta_of(snapshot);
     int64_t sum = 0;
     size_t i;
 
-    assert_int_equal(cpprof_pprof_info(p).n_sample_types, 1);
-    for (i = 0; i < cpprof_pprof_info(p).n_samples; i++)
-        sum += cpprof_pprof_sample(p, i).values[0];
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_sample_types, 1);
+    for (i = 0; i < pprof_info(p).n_samples; i++)
+        sum += pprof_sample(p, i).values[0];
+    pprof_free(p);
     return sum;
 }
 
 static void
 assert_no_difference(struct cpprof_snapshot *snapshot)
 {
-    struct cpprof_pprof *p = delta_of(snapshot);
-    struct cpprof_pprof_info info = cpprof_pprof_info(p);
+    struct pprof_profile *p = delta_of(snapshot);
+    struct pprof_info info = pprof_info(p);
 
     assert_int_equal(info.n_samples, 0);
     assert_int_equal(info.n_sample_types, 1);
@@ -306,7 +306,7 @@ assert_no_difference(struct cpprof_snapshot *snapshot)
     assert_int_equal(info.period, 1);
     assert_true(info.duration_ns > 0);
     assert_true(info.time_ns > 0);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -346,15 +346,15 @@ static void
 an_empty_snapshot_begins_with_the_whole(void **state)
 {
     struct cpprof_snapshot *snapshot;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     add_and_remove(2, 0);
-    snapshot = snapshot_of(things, CPPROF_SNAPSHOT_EMPTY);
+    snapshot = snapshot_of(things, CPPROF_FLAG_SINCE_START);
     p = delta_of(snapshot);
-    assert_int_equal(cpprof_pprof_info(p).n_samples, 1);
-    assert_int_equal(cpprof_pprof_sample(p, 0).values[0], 2);
-    assert_int_equal(cpprof_pprof_info(p).duration_ns, 0);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_sample(p, 0).values[0], 2);
+    assert_int_equal(pprof_info(p).duration_ns, 0);
+    pprof_free(p);
     assert_no_difference(snapshot);
     add_and_remove(0, 2);
     cpprof_snapshot_free(snapshot);
@@ -368,24 +368,24 @@ misuse_is_told_and_the_writer_closed(void **state)
     struct cpprof_error error;
     struct sink s = {0};
 
-    assert_int_equal(cpprof_snapshot_take(NULL, NULL, &snapshot, &error),
+    assert_int_equal(cpprof_snapshot_new(NULL, NULL, &snapshot, &error),
                      CPPROF_INVALID);
     assert_string_equal(error.text, "pprof: use of zero Profile");
-    options.flags = CPPROF_PROFILE_LEGACY;
-    assert_int_equal(cpprof_snapshot_take(things, &options, &snapshot, &error),
+    options.flags = CPPROF_FLAG_LEGACY;
+    assert_int_equal(cpprof_snapshot_new(things, &options, &snapshot, &error),
                      CPPROF_INVALID);
     options.flags = 0;
     options.debug = 1;
-    assert_int_equal(cpprof_snapshot_take(things, &options, &snapshot, &error),
+    assert_int_equal(cpprof_snapshot_new(things, &options, &snapshot, &error),
                      CPPROF_INVALID);
     assert_null(snapshot);
-    snapshot = snapshot_of(things, CPPROF_SNAPSHOT_EMPTY);
+    snapshot = snapshot_of(things, CPPROF_FLAG_SINCE_START);
     assert_int_equal(cpprof_snapshot_write_delta(snapshot, sink_writer(&s),
                                                  &options, &error),
                      CPPROF_INVALID);
     assert_int_equal(s.n_closes, 1);
     options.debug = 0;
-    options.flags = CPPROF_PROFILE_LABELS;
+    options.flags = CPPROF_FLAG_LABELS;
     assert_int_equal(cpprof_snapshot_write_delta(snapshot, sink_writer(&s),
                                                  &options, &error),
                      CPPROF_INVALID);
@@ -428,7 +428,7 @@ every_allocation_of_taking_fails_once(void **state)
     for (n = 0; n < 1000; n++) {
         oom_watch();
         oom.countdown = n;
-        status = cpprof_snapshot_take(things, NULL, &snapshot, &error);
+        status = cpprof_snapshot_new(things, NULL, &snapshot, &error);
         oom.countdown = -1;
         if (status == CPPROF_OK)
             break;

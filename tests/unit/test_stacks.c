@@ -18,12 +18,12 @@
 
 /* Stacks that are equal but for lines, labels, or inlining; recursion; and a
  * name that tries to get out of wherever it is put. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "");
@@ -43,12 +43,12 @@ make(void)
 }
 
 /* A profile of two addresses without names. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make_bare(void)
 {
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     uint64_t locations[2] = {1, 2};
     int64_t values[2] = {1, 10};
 
@@ -64,8 +64,8 @@ make_bare(void)
 }
 
 static struct report_text
-report(struct cpprof_pprof *p, enum cpprof_report_format format,
-       struct cpprof_report_options options)
+report(struct pprof_profile *p, enum pprof_report_format format,
+       struct pprof_report_options options)
 {
     struct cpprof_error error = {0};
     struct report_text t = {0};
@@ -73,14 +73,14 @@ report(struct cpprof_pprof *p, enum cpprof_report_format format,
     if (report_text_of(p, format, options, &t, &error) != CPPROF_OK)
         fail_msg("%s", error.text);
     assert_int_equal(t.n_closed, 1);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return t;
 }
 
 static struct report_text
-report_all(enum cpprof_report_format format)
+report_all(enum pprof_report_format format)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
 
     return report(make(), format, options);
 }
@@ -107,7 +107,7 @@ lacks(const struct report_text *t, const char *text)
 static void
 equal_stacks_are_one_line(void **state)
 {
-    struct report_text t = report_all(CPPROF_REPORT_COLLAPSED);
+    struct report_text t = report_all(PPROF_REPORT_COLLAPSED);
 
     assert_string_equal((char *)t.bytes.data,
                         "main;a;leaf 600000000\n"
@@ -121,13 +121,13 @@ equal_stacks_are_one_line(void **state)
 static void
 collapsed_frames_are_of_the_granularity(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct report_text t;
 
-    options.granularity = CPPROF_REPORT_LINES;
+    options.granularity = PPROF_REPORT_LINES;
     options.focus = "leaf";
-    options.flags = CPPROF_REPORT_NO_INLINES;
-    t = report(make(), CPPROF_REPORT_COLLAPSED, options);
+    options.flags = PPROF_REPORT_NO_INLINES;
+    t = report(make(), PPROF_REPORT_COLLAPSED, options);
     assert_string_equal((char *)t.bytes.data,
                         "main /src/file.c:11;a /src/file.c:10 300000000\n"
                         "main /src/file.c:11;a /src/file.c:13;"
@@ -138,9 +138,8 @@ collapsed_frames_are_of_the_granularity(void **state)
 static void
 frames_without_names_are_told_by_file_and_address(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct report_text t =
-        report(make_bare(), CPPROF_REPORT_COLLAPSED, options);
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
+    struct report_text t = report(make_bare(), PPROF_REPORT_COLLAPSED, options);
 
     assert_string_equal((char *)t.bytes.data,
                         "[unknown <0x99>];[prog <0x1010>] 10\n"
@@ -153,7 +152,7 @@ frames_without_names_are_told_by_file_and_address(void **state)
 static void
 json_has_every_stack_with_its_labels(void **state)
 {
-    struct report_text t = report_all(CPPROF_REPORT_JSON);
+    struct report_text t = report_all(PPROF_REPORT_JSON);
 
     has(&t, "{\"schema\":1,\"program\":\"/usr/bin/prog\",\"period\":10000000,"
             "\"period_type\":{\"type\":\"cpu\",\"unit\":\"nanoseconds\"},"
@@ -172,7 +171,7 @@ json_has_every_stack_with_its_labels(void **state)
 static void
 json_escapes_what_is_not_text(void **state)
 {
-    struct report_text t = report_all(CPPROF_REPORT_JSON);
+    struct report_text t = report_all(PPROF_REPORT_JSON);
 
     has(&t, "\"\\u003c/script\\u003e\\u003cimg/src=x;onerror=\\u0022alert(1)"
             "\\u0022\\u003e\\ufffd\\u000a\\u2028\"");
@@ -185,7 +184,7 @@ json_escapes_what_is_not_text(void **state)
 static void
 page_has_boxes_in_the_order_of_a_walk(void **state)
 {
-    struct report_text t = report_all(CPPROF_REPORT_FLAMEGRAPH);
+    struct report_text t = report_all(PPROF_REPORT_FLAMEGRAPH);
 
     has(&t, "\"boxes\":[\n0,0,1,690001000,0,1,0,2,690001000,0,2,0,2,650000000,"
             "0,4,0,0,600000000,0,2,0,0,50000000,0,3,0,0,40000000,0]}");
@@ -196,11 +195,11 @@ page_has_boxes_in_the_order_of_a_walk(void **state)
 static void
 page_without_trimming_has_all(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct report_text t;
 
-    options.flags = CPPROF_REPORT_NO_TRIM;
-    t = report(make(), CPPROF_REPORT_FLAMEGRAPH, options);
+    options.flags = PPROF_REPORT_NO_TRIM;
+    t = report(make(), PPROF_REPORT_FLAMEGRAPH, options);
     has(&t, "\"cold\"");
     report_text_free(&t);
 }
@@ -208,11 +207,11 @@ page_without_trimming_has_all(void **state)
 static void
 page_marks_what_is_always_inlined(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct report_text t;
 
     options.tagfocus = "n=64kb";
-    t = report(make(), CPPROF_REPORT_FLAMEGRAPH, options);
+    t = report(make(), PPROF_REPORT_FLAMEGRAPH, options);
     has(&t, ",1,0,300000000,0]}");
     report_text_free(&t);
 }
@@ -220,7 +219,7 @@ page_marks_what_is_always_inlined(void **state)
 static void
 page_does_not_let_names_out_of_the_data(void **state)
 {
-    struct report_text t = report_all(CPPROF_REPORT_FLAMEGRAPH);
+    struct report_text t = report_all(PPROF_REPORT_FLAMEGRAPH);
     const char *at = (const char *)t.bytes.data;
     int n = 0;
 
@@ -236,25 +235,24 @@ page_does_not_let_names_out_of_the_data(void **state)
 static void
 page_of_a_comparison_has_both_sides(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
-    struct cpprof_pprof *all = NULL, *p = make(), *base = make();
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
+    struct pprof_profile *all = NULL, *p = make(), *base = make();
     struct cpprof_error error = {0};
-    struct cpprof_pprof *both[2] = {p, base};
-    struct cpprof_pprof_merger *merger = NULL;
+    struct pprof_profile *both[2] = {p, base};
+    struct pprof_merger *merger = NULL;
     struct report_text t;
     int i;
 
-    assert_int_equal(
-        cpprof_pprof_set_label(base, "pprof::base", "true", &error), 0);
-    cpprof_pprof_scale(base, -0.5);
-    assert_int_equal(cpprof_pprof_merger_make(&merger, &error), 0);
+    assert_int_equal(pprof_set_label(base, "pprof::base", "true", &error), 0);
+    pprof_scale(base, -0.5);
+    assert_int_equal(pprof_merger_new(&merger, &error), 0);
     for (i = 0; i < 2; i++) {
-        assert_int_equal(cpprof_pprof_merger_add(merger, both[i], &error), 0);
-        cpprof_pprof_free(both[i]);
+        assert_int_equal(pprof_merger_add(merger, both[i], &error), 0);
+        pprof_free(both[i]);
     }
-    assert_int_equal(cpprof_pprof_merger_finish(merger, &all, &error), 0);
-    cpprof_pprof_merger_free(merger);
-    t = report(all, CPPROF_REPORT_FLAMEGRAPH, options);
+    assert_int_equal(pprof_merger_finish(merger, &all, &error), 0);
+    pprof_merger_free(merger);
+    t = report(all, PPROF_REPORT_FLAMEGRAPH, options);
     has(&t, "\"diff\":true");
     has(&t, ",600000000,300000000,");
     report_text_free(&t);
@@ -265,11 +263,11 @@ page_of_endless_recursion_is_bounded(void **state)
 {
     enum { DEPTH = 100000 };
     struct fixture f = {0};
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     uint64_t *locations = malloc(DEPTH * sizeof *locations);
     int64_t values[2] = {1, 10};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct report_text t;
     size_t i;
 
@@ -283,7 +281,7 @@ page_of_endless_recursion_is_bounded(void **state)
     free(locations);
     p = fixture_read(&f, &error);
     assert_non_null(p);
-    t = report(p, CPPROF_REPORT_FLAMEGRAPH, options);
+    t = report(p, PPROF_REPORT_FLAMEGRAPH, options);
     has(&t, "\"cut\":true");
     assert_in_range(t.bytes.n, 500000, 2000000);
     report_text_free(&t);
@@ -292,17 +290,17 @@ page_of_endless_recursion_is_bounded(void **state)
 static void
 profile_without_samples_makes_empty_reports(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct report_text t;
 
     options.focus = "nothing like it";
-    t = report(make(), CPPROF_REPORT_COLLAPSED, options);
+    t = report(make(), PPROF_REPORT_COLLAPSED, options);
     assert_string_equal((char *)t.bytes.data, "");
     report_text_free(&t);
-    t = report(make(), CPPROF_REPORT_JSON, options);
+    t = report(make(), PPROF_REPORT_JSON, options);
     has(&t, "\"stacks\":[]}");
     report_text_free(&t);
-    t = report(make(), CPPROF_REPORT_FLAMEGRAPH, options);
+    t = report(make(), PPROF_REPORT_FLAMEGRAPH, options);
     has(&t, "\"boxes\":[\n0,0,0,0,0]}");
     report_text_free(&t);
 }

@@ -5,7 +5,7 @@
  */
 #include "profile/model/make.h"
 #include "symbolize/image.h"
-#include <cpprof/symbolize.h>
+#include <cpprof/pprof/symbolize.h>
 
 #include <elf.h>
 #include <limits.h>
@@ -254,14 +254,14 @@ take_warning(void *ctx, const char *text)
     snprintf(warnings + n, sizeof warnings - n, "%s\n", text);
 }
 
-static const struct cpprof_pprof_symbolize_options options = {
-    .size = sizeof options, .warn = take_warning};
+static const struct pprof_symbolize_options options = {.size = sizeof options,
+                                                       .warn = take_warning};
 
 /* A profile with one location in one mapping. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make_profile(const char *file, const char *build_id)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct cpprof__maker maker = {.p = p};
     uint32_t mapping, location;
     int64_t value = 1;
@@ -271,8 +271,7 @@ make_profile(const char *file, const char *build_id)
     mapping = cpprof__make_mapping(&maker, 0x1000, 0x100000, 0x1000,
                                    cpprof__make_text(&maker, file),
                                    cpprof__make_text(&maker, build_id));
-    location =
-        cpprof__make_location(&maker, mapping, 0x1234, CPPROF_PPROF_NONE, 0);
+    location = cpprof__make_location(&maker, mapping, 0x1234, PPROF_NONE, 0);
     cpprof__make_sample(&maker, &location, 1, &value);
     assert_false(maker.failed);
     cpprof__maker_free(&maker);
@@ -281,9 +280,9 @@ make_profile(const char *file, const char *build_id)
 }
 
 static const char *
-file_of(const struct cpprof_pprof *p)
+file_of(const struct pprof_profile *p)
 {
-    return cpprof_pprof_text(p, cpprof_pprof_mappings(p)[0].file, NULL);
+    return pprof_text(p, pprof_mappings(p)[0].file, NULL);
 }
 
 static int
@@ -313,17 +312,17 @@ put_binary(const char *path)
 static void
 finds(const char *file, const char *build_id, const char *path)
 {
-    struct cpprof_pprof *p = make_profile(file, build_id);
+    struct pprof_profile *p = make_profile(file, build_id);
     char wanted[PATH_MAX + 8];
 
     put_binary(path);
-    assert_int_equal(
-        cpprof_pprof_find_binaries(p, "none:here/", &options, NULL), CPPROF_OK);
+    assert_int_equal(pprof_find_binaries(p, "none:here/", &options, NULL),
+                     CPPROF_OK);
     snprintf(wanted, sizeof wanted, "%s", path);
     assert_string_equal(file_of(p), wanted);
     assert_string_equal(warnings, "");
     assert_int_equal(unlink(path), 0);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -351,38 +350,35 @@ binaries_are_found_in_every_layout(void **state)
 static void
 binary_of_another_build_id_is_told_of(void **state)
 {
-    struct cpprof_pprof *p = make_profile("/bin/tool", "0123abcd");
+    struct pprof_profile *p = make_profile("/bin/tool", "0123abcd");
     char wanted[512];
 
     put_binary("here/tool");
-    assert_int_equal(cpprof_pprof_find_binaries(p, "here", &options, NULL),
-                     CPPROF_OK);
+    assert_int_equal(pprof_find_binaries(p, "here", &options, NULL), CPPROF_OK);
     assert_string_equal(file_of(p), "/bin/tool");
     snprintf(wanted, sizeof wanted,
              "Ignoring local file here/tool: build-id mismatch (0123abcd != "
              "%s)\n",
              self_id);
     assert_string_equal(warnings, wanted);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 folders_come_from_the_environment(void **state)
 {
-    struct cpprof_pprof *p = make_profile("/bin/tool", "");
+    struct pprof_profile *p = make_profile("/bin/tool", "");
 
     put_binary("home/pprof/binaries/tool");
     setenv("HOME", "home", 1);
     unsetenv("PPROF_BINARY_PATH");
-    assert_int_equal(cpprof_pprof_find_binaries(p, NULL, NULL, NULL),
-                     CPPROF_OK);
+    assert_int_equal(pprof_find_binaries(p, NULL, NULL, NULL), CPPROF_OK);
     assert_string_equal(file_of(p), "home/pprof/binaries/tool");
     put_binary("set/binaries/tool");
     setenv("PPROF_BINARY_PATH", "set/binaries", 1);
-    assert_int_equal(cpprof_pprof_find_binaries(p, NULL, NULL, NULL),
-                     CPPROF_OK);
+    assert_int_equal(pprof_find_binaries(p, NULL, NULL, NULL), CPPROF_OK);
     assert_string_equal(file_of(p), "set/binaries/tool");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* ---------------------------------------------------- what is missing ---- */
@@ -394,14 +390,14 @@ folders_come_from_the_environment(void **state)
 static void
 warns(const char *file, const char *build_id, const char *text)
 {
-    struct cpprof_pprof *p = make_profile(file, build_id);
+    struct pprof_profile *p = make_profile(file, build_id);
 
-    assert_int_equal(cpprof_pprof_symbolize(p, &options, NULL), CPPROF_OK);
+    assert_int_equal(pprof_symbolize(p, &options, NULL), CPPROF_OK);
     assert_string_equal(warnings, text);
-    assert_int_equal(cpprof_pprof_mappings(p)[0].flags, 0);
-    assert_int_equal(cpprof_pprof_locations(p)[0].n_lines, 0);
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
-    cpprof_pprof_free(p);
+    assert_int_equal(pprof_mappings(p)[0].flags, 0);
+    assert_int_equal(pprof_locations(p)[0].n_lines, 0);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
+    pprof_free(p);
 }
 
 static void
@@ -428,14 +424,13 @@ missing_binary_is_told_of_once(void **state)
 static void
 options_of_another_size_are_refused(void **state)
 {
-    struct cpprof_pprof *p = make_profile("/none/tool", "");
-    struct cpprof_pprof_symbolize_options short_ones = {.size = 4};
+    struct pprof_profile *p = make_profile("/none/tool", "");
+    struct pprof_symbolize_options short_ones = {.size = 4};
 
-    assert_int_equal(cpprof_pprof_symbolize(p, &short_ones, NULL),
+    assert_int_equal(pprof_symbolize(p, &short_ones, NULL), CPPROF_INVALID);
+    assert_int_equal(pprof_find_binaries(p, "", &short_ones, NULL),
                      CPPROF_INVALID);
-    assert_int_equal(cpprof_pprof_find_binaries(p, "", &short_ones, NULL),
-                     CPPROF_INVALID);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -446,21 +441,21 @@ failed_allocation_leaves_a_whole_profile(void **state)
     oom_watch();
     assert_int_equal(mkdir("here", 0700), 0);
     for (n = 0; n < 200; n++) {
-        struct cpprof_pprof *p = make_profile("/bin/tool", self_id);
+        struct pprof_profile *p = make_profile("/bin/tool", self_id);
         enum cpprof_status status;
         long live = oom.n_live;
 
         oom.countdown = n;
-        status = cpprof_pprof_find_binaries(p, "here:there", NULL, NULL);
+        status = pprof_find_binaries(p, "here:there", NULL, NULL);
         if (status == CPPROF_OK)
-            status = cpprof_pprof_symbolize(p, NULL, NULL);
+            status = pprof_symbolize(p, NULL, NULL);
         oom.countdown = -1;
         n_failed += status == CPPROF_NOMEM;
         assert_true(status == CPPROF_OK || status == CPPROF_NOMEM);
-        assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+        assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
         /* The table of strings may have grown, nothing else. */
         assert_true(oom.n_live <= live + 1);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
     assert_true(n_failed > 10);
     assert_true(n_failed < 200);

@@ -12,24 +12,23 @@
 
 /* Reads the profile, frees the fixture, and compares its -tags. */
 static void
-expect(struct fixture *f, struct cpprof_report_options options,
-       const char *text)
+expect(struct fixture *f, struct pprof_report_options options, const char *text)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = fixture_read(f, &error);
+    struct pprof_profile *p = fixture_read(f, &error);
     struct report_text t = {0};
 
     assert_non_null(p);
-    if (report_text_of(p, CPPROF_REPORT_TAGS, options, &t, &error) != CPPROF_OK)
+    if (report_text_of(p, PPROF_REPORT_TAGS, options, &t, &error) != CPPROF_OK)
         fail_msg("%s", error.text);
     assert_string_equal((char *)t.bytes.data, text);
     assert_int_equal(t.n_closed, 1);
-    assert_int_equal(cpprof_pprof_check(p, NULL), CPPROF_OK);
+    assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
-static const struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
+static const struct pprof_report_options defaults = PPROF_REPORT_DEFAULTS;
 
 static void
 keys_are_sorted_by_name_and_values_by_size(void **state)
@@ -125,7 +124,7 @@ samples_of_no_value_show_their_labels(void **state)
 static void
 filters_leave_out_labels_and_not_the_total(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct fixture f = {0};
 
     fixture_cpu(&f);
@@ -143,7 +142,7 @@ filters_leave_out_labels_and_not_the_total(void **state)
 static void
 unit_type_and_divisor_are_those_asked_for(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct fixture f = {0};
 
     fixture_cpu(&f);
@@ -185,7 +184,7 @@ every_comment_has_a_line(void **state)
     struct fixture f = {0};
     struct report_text t = {0};
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     cpprof__put_uint(&f.bytes, 13, fixture_string(&f, "first"));
@@ -193,11 +192,11 @@ every_comment_has_a_line(void **state)
     p = fixture_read(&f, &error);
     assert_non_null(p);
     assert_int_equal(
-        report_text_of(p, CPPROF_REPORT_COMMENTS, defaults, &t, &error),
+        report_text_of(p, PPROF_REPORT_COMMENTS, defaults, &t, &error),
         CPPROF_OK);
     assert_string_equal((char *)t.bytes.data, "first\n# for tools\n");
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* ----------------------------------------------------------- columns ---- */

@@ -17,11 +17,11 @@ use_zone(const char *zone)
 static void
 everything_is_printed(void **state)
 {
-    struct cpprof_pprof *p = make_odd();
+    struct pprof_profile *p = make_odd();
     struct written w;
 
     use_zone("XST-5:30");
-    w = must_write(p, CPPROF_PPROF_TEXT);
+    w = must_write(p, PPROF_FORMAT_TEXT);
     assert_written_text(
         &w,
         "Comment: first comment\n"
@@ -55,19 +55,19 @@ everything_is_printed(void **state)
         "1099511627776: 0x1000/0x5000/0x0 /bin/prog 1234 [FN]\n"
         "2: 0x8000/0xc000/0x0   [FN]\n");
     written_free(&w);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 empty_profile_prints_its_headings(void **state)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
-    struct written w = must_write(p, CPPROF_PPROF_TEXT);
+    struct pprof_profile *p = cpprof__pprof_make();
+    struct written w = must_write(p, PPROF_FORMAT_TEXT);
 
     assert_written_text(&w, "PeriodType:  \nPeriod: 0\nSamples:\n\n"
                             "Locations\nMappings\n");
     written_free(&w);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* Print a profile of these sample types only, and find `line` in it. */
@@ -80,12 +80,12 @@ types_must_print(const char *types[], const char *line)
 
     for (; *types; types += 2)
         cpprof__make_sample_type(&m, types[0], types[1]);
-    w = must_write(m.p, CPPROF_PPROF_TEXT);
+    w = must_write(m.p, PPROF_FORMAT_TEXT);
     cpprof__buffer_append(&w.bytes, "", 1);
     snprintf(wanted, sizeof wanted, "Samples:\n%s\nLocations\n", line);
     assert_non_null(strstr((const char *)w.bytes.data, wanted));
     written_free(&w);
-    cpprof_pprof_free(m.p);
+    pprof_free(m.p);
     cpprof__maker_free(&m);
 }
 
@@ -117,13 +117,13 @@ labels_are_sorted_as_they_are_printed(void **state)
         cpprof__make_label(&m, cpprof__make_text(&m, keys[i]),
                            cpprof__make_text(&m, "v"));
     cpprof__make_sample(&m, NULL, 0, &value);
-    w = must_write(m.p, CPPROF_PPROF_TEXT);
+    w = must_write(m.p, PPROF_FORMAT_TEXT);
     cpprof__buffer_append(&w.bytes, "", 1);
     assert_non_null(strstr((const char *)w.bytes.data,
                            "                a b:[v] a::[v] a:[v] a:[x]:[v] "
                            "a:~:[v] aa:[v]\n"));
     written_free(&w);
-    cpprof_pprof_free(m.p);
+    pprof_free(m.p);
     cpprof__maker_free(&m);
 }
 
@@ -141,15 +141,15 @@ large_text_is_written_in_pieces(void **state)
     for (i = 0; i < 10; i++) {
         uint32_t string = cpprof__make_string(&m, name, 100000 - i);
 
-        cpprof__make_location(&m, CPPROF_PPROF_NONE, i,
+        cpprof__make_location(&m, PPROF_NONE, i,
                               cpprof__make_function(&m, string, string, 0), 1);
     }
     assert_false(m.failed);
-    w = must_write(m.p, CPPROF_PPROF_TEXT);
+    w = must_write(m.p, PPROF_FORMAT_TEXT);
     assert_in_range(w.bytes.n, 1000000, 1000500);
     assert_memory_equal(w.bytes.data + w.bytes.n - 9, "Mappings\n", 9);
     written_free(&w);
-    cpprof_pprof_free(m.p);
+    pprof_free(m.p);
     cpprof__maker_free(&m);
     free(name);
 }
@@ -219,16 +219,16 @@ times_are_those_of_go(void **state)
 static void
 duration_is_cut_to_four_characters(void **state)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     struct written w;
 
     p->info.duration_ns = 1100;
-    w = must_write(p, CPPROF_PPROF_TEXT);
+    w = must_write(p, PPROF_FORMAT_TEXT);
     cpprof__buffer_append(&w.bytes, "", 1);
     assert_non_null(
         strstr((const char *)w.bytes.data, "\nDuration: 1.1\xc2\xb5\n"));
     written_free(&w);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

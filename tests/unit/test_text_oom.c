@@ -12,7 +12,7 @@
 struct format {
     const char *text;
     cpprof__legacy_reader *read;
-    void (*write)(const struct cpprof_pprof *p, size_t type,
+    void (*write)(const struct pprof_profile *p, size_t type,
                   struct cpprof__sink *out);
 };
 
@@ -27,7 +27,7 @@ static enum cpprof_status
 go_through(const struct format *format)
 {
     struct cpprof__sink sink = {.writer = {take, NULL, NULL}};
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     enum cpprof_status status = CPPROF_NOMEM;
     bool recognized = false;
 
@@ -39,7 +39,7 @@ go_through(const struct format *format)
         format->write(p, 0, &sink);
         status = cpprof__sink_end(&sink, status, NULL);
     }
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return status;
 }
 

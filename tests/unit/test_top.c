@@ -16,12 +16,12 @@
 #include <time.h>
 
 /* Half of the time in leaf, which is inlined into main on one way only. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(void)
 {
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, "/usr/bin/prog", "c0ffee");
@@ -40,22 +40,22 @@ make(void)
 }
 
 static void
-expect(struct cpprof_report_options options, const char *text)
+expect(struct pprof_report_options options, const char *text)
 {
-    struct cpprof_pprof *p = make();
-    struct report_text t = must_report(p, CPPROF_REPORT_TOP, options);
+    struct pprof_profile *p = make();
+    struct report_text t = must_report(p, PPROF_REPORT_TOP, options);
 
     assert_string_equal((char *)t.bytes.data, text);
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
-static struct cpprof_report_options
+static struct pprof_report_options
 compact(void)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
 
-    options.flags = CPPROF_REPORT_COMPACT_LABELS;
+    options.flags = PPROF_REPORT_COMPACT_LABELS;
     return options;
 }
 
@@ -64,7 +64,7 @@ compact(void)
 static void
 whole_heading_comes_first(void **state)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
 
     expect(options,
            "File: prog\n"
@@ -84,9 +84,9 @@ whole_heading_comes_first(void **state)
 static void
 cum_sorts_by_cumulative_value(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
 
-    options.flags |= CPPROF_REPORT_CUM;
+    options.flags |= PPROF_REPORT_CUM;
     expect(options,
            "Showing nodes accounting for 1000ms, 99.90% of 1001ms total\n"
            "Dropped 1 node (cum <= 5ms)\n" COLUMNS
@@ -98,9 +98,9 @@ cum_sorts_by_cumulative_value(void **state)
 static void
 lines_tell_calls_apart_by_inlining(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
 
-    options.granularity = CPPROF_REPORT_LINES;
+    options.granularity = PPROF_REPORT_LINES;
     expect(options,
            "Showing nodes accounting for 1000ms, 99.90% of 1001ms total\n"
            "Dropped 1 node (cum <= 5ms)\n" COLUMNS
@@ -116,7 +116,7 @@ lines_tell_calls_apart_by_inlining(void **state)
 static void
 nodecount_says_how_many_are_left_out(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
 
     options.nodecount = 1;
     expect(options,
@@ -129,9 +129,9 @@ nodecount_says_how_many_are_left_out(void **state)
 static void
 mean_divides_by_the_first_value(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
 
-    options.flags |= CPPROF_REPORT_MEAN;
+    options.flags |= PPROF_REPORT_MEAN;
     expect(options,
            "Showing nodes accounting for 750ms, 299.70% of 250.25ms total\n"
            "Dropped 1 node (cum <= 1.25ms)\n" COLUMNS
@@ -143,7 +143,7 @@ mean_divides_by_the_first_value(void **state)
 static void
 filters_are_named_in_the_heading(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
 
     options.focus = "leaf";
     options.tagfocus = "k=v";
@@ -161,7 +161,7 @@ filters_are_named_in_the_heading(void **state)
 static void
 long_filter_is_cut_in_the_heading(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
 
     options.focus = "leaf|01234567890123456789012345678901234567890123456789"
                     "0123456789012345678901234567890";
@@ -178,11 +178,11 @@ long_filter_is_cut_in_the_heading(void **state)
 static void
 tag_frames_stand_at_both_ends(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
 
     options.tagleaf = "n,k";
     options.tagroot = "k";
-    options.flags |= CPPROF_REPORT_NO_TRIM;
+    options.flags |= PPROF_REPORT_NO_TRIM;
     expect(options,
            "Showing nodes accounting for 1001ms, 100% of 1001ms total\n" COLUMNS
            "     800ms 79.92% 79.92%      800ms 79.92%  v\n"
@@ -200,11 +200,11 @@ tag_frames_stand_at_both_ends(void **state)
 
 /* Print a profile of stacks without a heading; frees it. */
 static void
-expect_table(struct fixture *f, struct cpprof_report_options options,
+expect_table(struct fixture *f, struct pprof_report_options options,
              const char *text)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = fixture_read(f, &error);
+    struct pprof_profile *p = fixture_read(f, &error);
     struct report_text t = {0};
     const char *table;
 
@@ -214,7 +214,7 @@ expect_table(struct fixture *f, struct cpprof_report_options options,
     assert_non_null(table);
     assert_string_equal(table + strlen(COLUMNS), text);
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -255,7 +255,7 @@ function_inlined_sometimes_is_partial_inline(void **state)
 static void
 call_below_the_edge_fraction_is_not_seen(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
     struct fixture f = {0};
 
     fixture_cpu(&f);
@@ -274,7 +274,7 @@ call_below_the_edge_fraction_is_not_seen(void **state)
 static void
 edge_around_a_dropped_node_is_that_of_its_ends(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
     struct fixture f = {0};
 
     fixture_cpu(&f);
@@ -292,13 +292,13 @@ edge_around_a_dropped_node_is_that_of_its_ends(void **state)
 static void
 negative_nodes_are_dropped_when_asked(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
     struct fixture f = {0};
 
     fixture_cpu(&f);
     fixture_stack(&f, "a main", 300, NULL);
     fixture_stack(&f, "b main", -100, NULL);
-    options.flags |= CPPROF_REPORT_DROP_NEGATIVE;
+    options.flags |= PPROF_REPORT_DROP_NEGATIVE;
     expect_table(&f, options,
                  "     300ns 75.00% 75.00%      300ns 75.00%  a\n"
                  "         0     0% 75.00%      200ns 50.00%  main\n");
@@ -322,7 +322,7 @@ location_without_functions_is_its_mapping(void **state)
 {
     const int64_t values[] = {1, 100};
     const uint64_t stack[] = {1, 2};
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
     struct fixture f = {0};
 
     fixture_cpu(&f);
@@ -360,10 +360,10 @@ profile_without_samples_is_an_empty_table(void **state)
 /* ------------------------------------------------------------- errors ---- */
 
 static void
-expect_error(struct cpprof_report_options options, enum cpprof_status status,
+expect_error(struct pprof_report_options options, enum cpprof_status status,
              const char *text)
 {
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     struct cpprof_error error = {0};
     struct report_text t = {0};
 
@@ -373,13 +373,13 @@ expect_error(struct cpprof_report_options options, enum cpprof_status status,
     assert_int_equal(t.n_closed, 1);
     assert_int_not_equal(t.failed, 0);
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 wrong_option_is_an_error_and_closes_the_writer(void **state)
 {
-    struct cpprof_report_options options = compact();
+    struct pprof_report_options options = compact();
     char text[96];
 
     options.sample_index = "2";
@@ -418,23 +418,23 @@ static void
 write_error_is_returned(void **state)
 {
     struct cpprof_writer writer = {refuse, NULL, NULL};
-    struct cpprof_pprof *p = make();
+    struct pprof_profile *p = make();
     struct cpprof_error error = {0};
 
     assert_int_equal(
-        cpprof_report_write(p, CPPROF_REPORT_TOP, NULL, writer, &error),
+        pprof_report_write(p, PPROF_REPORT_TOP, NULL, writer, &error),
         CPPROF_SYSTEM);
     assert_int_equal(error.sys, ENOSPC);
     assert_string_equal(error.text,
                         "writing the report: No space left on device");
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
 expression_that_matches_nothing_is_told(void **state)
 {
-    struct cpprof_report_options options = compact();
-    struct cpprof_pprof *p = make();
+    struct pprof_report_options options = compact();
+    struct pprof_profile *p = make();
     struct report_text t = {0};
 
     options.focus = options.ignore = options.show_from = "nothing";
@@ -448,7 +448,7 @@ expression_that_matches_nothing_is_told(void **state)
                         "ShowFrom expression matched no samples\n"
                         "TagFocus expression matched no samples\n");
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

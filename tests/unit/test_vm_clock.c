@@ -52,10 +52,9 @@ start(enum cpprof_vm_mode mode)
     const struct cpprof_vm_options options = {
         .size = sizeof options, .mode = mode, .rate_hz = 1};
 
-    assert_int_equal(
-        cpprof_start_vm_profile((struct cpprof_writer){drop, NULL, NULL},
-                                &options, NULL),
-        CPPROF_OK);
+    assert_int_equal(cpprof_vm_start((struct cpprof_writer){drop, NULL, NULL},
+                                     &options, NULL),
+                     CPPROF_OK);
 }
 
 /* After each case, also one that failed. */
@@ -63,8 +62,8 @@ static int
 stop(void **state)
 {
     trap_flag_off();
-    cpprof_vm_enter(NULL);
-    return cpprof_stop_vm_profile(NULL) != CPPROF_OK;
+    cpprof_vm_thread_enter(NULL);
+    return cpprof_vm_stop(NULL) != CPPROF_OK;
 }
 
 static uint64_t
@@ -114,7 +113,7 @@ step(void (*call)(struct cpprof_vm_thread *), struct cpprof_vm_thread *t)
 static void
 enter(struct cpprof_vm_thread *t)
 {
-    cpprof_vm_enter(t);
+    cpprof_vm_thread_enter(t);
 }
 
 /* ---- cases ------------------------------------------------------------- */
@@ -124,13 +123,13 @@ static void
 start_in_the_midst(enum cpprof_vm_mode before, enum cpprof_vm_mode mode)
 {
     start(before);
-    cpprof_vm_enter(thread);
-    if (before == CPPROF_VM_SPAN)
+    cpprof_vm_thread_enter(thread);
+    if (before == CPPROF_VM_MODE_SPAN)
         cpprof_vm_span_begin(thread);
     else
-        cpprof_vm_safepoint(thread);
+        cpprof_vm_thread_safepoint(thread);
     usleep(20 * MS / 1000);
-    cpprof_stop_vm_profile(NULL);
+    cpprof_vm_stop(NULL);
     seen.since_ns = now();
     start(mode);
     seen.least_ns = 0;
@@ -139,29 +138,29 @@ start_in_the_midst(enum cpprof_vm_mode before, enum cpprof_vm_mode mode)
 static void
 time_of_an_earlier_profile_is_in_no_step_of_a_safepoint(void **state)
 {
-    start_in_the_midst(CPPROF_VM_TICK, CPPROF_VM_TICK);
-    step(cpprof_vm_safepoint, thread);
+    start_in_the_midst(CPPROF_VM_MODE_TICK, CPPROF_VM_MODE_TICK);
+    step(cpprof_vm_thread_safepoint, thread);
 }
 
 static void
 wall_time_of_an_earlier_profile_is_in_no_step_of_cpu_time(void **state)
 {
-    start_in_the_midst(CPPROF_VM_SPAN, CPPROF_VM_CPU);
-    step(cpprof_vm_safepoint, thread);
+    start_in_the_midst(CPPROF_VM_MODE_SPAN, CPPROF_VM_MODE_CPU);
+    step(cpprof_vm_thread_safepoint, thread);
 }
 
 static void
 time_of_an_earlier_profile_is_in_no_step_of_a_begin(void **state)
 {
-    start_in_the_midst(CPPROF_VM_SPAN, CPPROF_VM_SPAN);
-    step(cpprof_vm_span_begin_, thread);
+    start_in_the_midst(CPPROF_VM_MODE_SPAN, CPPROF_VM_MODE_SPAN);
+    step(cpprof_vm_span_begin_counted, thread);
 }
 
 static void
 time_of_an_earlier_profile_is_in_no_step_of_an_end(void **state)
 {
-    start_in_the_midst(CPPROF_VM_SPAN, CPPROF_VM_SPAN);
-    step(cpprof_vm_span_end_, thread);
+    start_in_the_midst(CPPROF_VM_MODE_SPAN, CPPROF_VM_MODE_SPAN);
+    step(cpprof_vm_span_end_counted, thread);
 }
 
 /* 20 ms of a span, of which nothing is charged. */
@@ -170,7 +169,7 @@ run_for_a_while(enum cpprof_vm_mode mode)
 {
     start(mode);
     seen.since_ns = now();
-    cpprof_vm_enter(thread);
+    cpprof_vm_thread_enter(thread);
     cpprof_vm_span_begin(thread);
     usleep(20 * MS / 1000);
     seen.least_ns = 20 * MS;
@@ -179,36 +178,36 @@ run_for_a_while(enum cpprof_vm_mode mode)
 static void
 no_step_between_two_spans_has_less_or_more_than_passed(void **state)
 {
-    run_for_a_while(CPPROF_VM_SPAN);
-    step(cpprof_vm_span_next_, thread);
+    run_for_a_while(CPPROF_VM_MODE_SPAN);
+    step(cpprof_vm_span_next_counted, thread);
 }
 
 static void
 no_step_of_an_end_has_less_or_more_than_passed(void **state)
 {
-    run_for_a_while(CPPROF_VM_SPAN);
-    step(cpprof_vm_span_end_, thread);
+    run_for_a_while(CPPROF_VM_MODE_SPAN);
+    step(cpprof_vm_span_end_counted, thread);
 }
 
 static void
 no_step_of_a_yield_has_less_or_more_than_passed(void **state)
 {
-    run_for_a_while(CPPROF_VM_TICK);
+    run_for_a_while(CPPROF_VM_MODE_TICK);
     step(enter, other);
 }
 
 static void
 no_step_of_a_resume_has_less_or_more_than_passed(void **state)
 {
-    run_for_a_while(CPPROF_VM_TICK);
-    cpprof_vm_enter(other);
+    run_for_a_while(CPPROF_VM_MODE_TICK);
+    cpprof_vm_thread_enter(other);
     step(enter, thread);
 }
 
 static int
 make_threads(void **state)
 {
-    return cpprof_vm_register(&ops, &vm, NULL) ||
+    return cpprof_vm_new(&ops, &vm, NULL) ||
            cpprof_vm_thread_new(vm, &vm, &thread, NULL) ||
            cpprof_vm_thread_new(vm, &vm, &other, NULL);
 }

@@ -86,11 +86,11 @@ static struct cpprof_vm_thread *t;
 static int
 set_up(void **state)
 {
-    assert_int_equal(cpprof_vm_register(&ops, &vm, NULL), CPPROF_OK);
-    assert_true(cpprof_vm_run_loop(vm, (void *)LOOP, 256));
-    assert_true(cpprof_vm_plumbing(vm, (void *)PLUMBING, 256));
+    assert_int_equal(cpprof_vm_new(&ops, &vm, NULL), CPPROF_OK);
+    assert_true(cpprof_vm_add_run_loop(vm, (void *)LOOP, 256));
+    assert_true(cpprof_vm_add_plumbing(vm, (void *)PLUMBING, 256));
     assert_int_equal(cpprof_vm_thread_new(vm, NULL, &t, NULL), CPPROF_OK);
-    cpprof_vm_enter(t);
+    cpprof_vm_thread_enter(t);
     return 0;
 }
 
@@ -200,10 +200,10 @@ native_stacks_and_idle_scripts_stay_as_they_are(void **state)
                      CPPROF__INTERP_NONE);
     assert_string_equal(told(pcs, n), "aLc");
     script = "X";
-    cpprof_vm_enter(NULL);
+    cpprof_vm_thread_enter(NULL);
     assert_int_equal(cpprof__interp_ops->merge(pcs, &n, MAX, &end, false),
                      CPPROF__INTERP_NONE);
-    cpprof_vm_enter(t);
+    cpprof_vm_thread_enter(t);
 }
 
 static void
@@ -260,7 +260,7 @@ a_name_that_comes_later_counts_for_what_was_seen_before(void **state)
     assert_int_equal(t->due, 1); /* a safepoint is to tell it */
     cpprof__scripts_add(&cpprof__scripts, &named);
     assert_string_equal(told(pcs, n), "(known)");
-    cpprof_vm_poll(t);
+    cpprof_vm_thread_poll(t);
     assert_int_equal(t->due, 0);
     assert_string_equal(told(pcs, n), "(known)");
 }
@@ -318,14 +318,14 @@ in_a_handler_a_stack_waits_for_the_safepoint(void **state)
     assert_true(defer("abLc", 11, 2));
     assert_int_equal(n_interrupts, 1);
     assert_int_equal(taken.n, 0);
-    cpprof_vm_poll(t);
+    cpprof_vm_thread_poll(t);
     assert_int_equal(taken.n, 1);
     assert_int_equal(taken.cookie, 11);
     assert_int_equal(taken.value, 2);
     assert_int_equal(taken.end, CPPROF__UNWIND_BROKEN);
     assert_true(taken.is_own);
     assert_string_equal(taken.text, "ab(x)(y)c");
-    cpprof_vm_safepoint(t);
+    cpprof_vm_thread_safepoint(t);
     assert_int_equal(taken.n, 1);
 }
 
@@ -335,13 +335,13 @@ values_of_a_stack_that_comes_again_add_up(void **state)
     begin();
     assert_true(defer("aL", 1, 2));
     assert_true(defer("aL", 1, 3));
-    cpprof_vm_poll(t);
+    cpprof_vm_thread_poll(t);
     assert_int_equal(taken.n, 1);
     assert_int_equal(taken.value, 5);
     assert_true(defer("aL", 1, 2));
     assert_true(defer("aL", 2, 3)); /* another cookie: by itself */
     assert_true(defer("bL", 2, 3));
-    cpprof_vm_poll(t);
+    cpprof_vm_thread_poll(t);
     assert_int_equal(taken.n, 4);
     assert_string_equal(taken.text, "b(x)(y)");
 }
@@ -355,12 +355,12 @@ all_come_until_there_is_no_room(void **state)
     while (n < 100000 && defer("abcdLefghijk", n, 1))
         n++;
     assert_in_range(n, 1000, 99999);
-    cpprof_vm_poll(t);
+    cpprof_vm_thread_poll(t);
     assert_int_equal(taken.n, n);
     assert_int_equal(taken.cookie, n - 1);
     for (i = 0; i < 3; i++) { /* both buffers are empty again */
         assert_true(defer("aL", 1, 1));
-        cpprof_vm_poll(t);
+        cpprof_vm_thread_poll(t);
     }
     assert_int_equal(taken.n, n + 3);
 }
@@ -400,8 +400,8 @@ a_thread_that_ends_leaves_nothing(void **state)
     cpprof_vm_thread_free(t);
     assert_int_equal(taken.n, 1);
     assert_int_equal(cpprof_vm_thread_new(vm, NULL, &t, NULL), CPPROF_OK);
-    cpprof_vm_enter(t);
-    cpprof_vm_safepoint(t);
+    cpprof_vm_thread_enter(t);
+    cpprof_vm_thread_safepoint(t);
     assert_int_equal(taken.n, 1);
 }
 
@@ -416,17 +416,17 @@ a_forked_child_has_nothing_of_its_parent(void **state)
     child = fork();
     if (!child) {
         cpprof__vm_mix_fork_child();
-        cpprof_vm_safepoint(t);
+        cpprof_vm_thread_safepoint(t);
         if (taken.n)
             _exit(1);
         if (!defer("aLc", 1, 2))
             _exit(2);
-        cpprof_vm_safepoint(t);
+        cpprof_vm_thread_safepoint(t);
         _exit(taken.n == 1 ? 0 : 3);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    cpprof_vm_safepoint(t);
+    cpprof_vm_thread_safepoint(t);
     assert_int_equal(taken.n, 1);
 }
 
@@ -455,8 +455,8 @@ jumps_out_of_it_use_nothing_up(void **state)
     static unsigned i;
     size_t n = 1;
 
-    assert_int_equal(cpprof_vm_register(&jumps, &other, NULL), CPPROF_OK);
-    assert_true(cpprof_vm_run_loop(other, (void *)0x50000, 1));
+    assert_int_equal(cpprof_vm_new(&jumps, &other, NULL), CPPROF_OK);
+    assert_true(cpprof_vm_add_run_loop(other, (void *)0x50000, 1));
     for (i = 0; i < 100; i++) {
         pcs[0] = 0x50000;
         if (!setjmp(way_out))
@@ -510,7 +510,7 @@ what_stands_between_a_probe_and_its_host_is_learnt(void **state)
                                                .describe = describe};
     const uintptr_t loop = (uintptr_t)largest;
 
-    assert_int_equal(cpprof_vm_register(&plain, &learner, NULL), CPPROF_OK);
+    assert_int_equal(cpprof_vm_new(&plain, &learner, NULL), CPPROF_OK);
     start_interpreter(
         (const void *)what_stands_between_a_probe_and_its_host_is_learnt);
     assert_true(has_learnt);

@@ -74,15 +74,15 @@ profile(struct script *script, uint32_t flags)
     unsigned i;
 
     n_open++;
-    status = cpprof_start_vm_profile((struct cpprof_writer){take, done, NULL},
-                                     &options, &error);
+    status = cpprof_vm_start((struct cpprof_writer){take, done, NULL}, &options,
+                             &error);
     if (status != CPPROF_OK)
         return status;
     for (i = 0; i < 100; i++) {
         script->line = i;
-        cpprof_vm_safepoint(script->t);
+        cpprof_vm_thread_safepoint(script->t);
     }
-    return cpprof_stop_vm_profile(&error);
+    return cpprof_vm_stop(&error);
 }
 
 static void
@@ -93,7 +93,7 @@ survives(uint32_t flags)
     long n, before, n_refused = 0;
 
     assert_int_equal(cpprof_vm_thread_new(vm, &script, &script.t, NULL), 0);
-    cpprof_vm_enter(script.t);
+    cpprof_vm_thread_enter(script.t);
     profile(&script, flags); /* what is made once */
     oom_watch();
     before = oom.n_live;
@@ -110,7 +110,7 @@ survives(uint32_t flags)
     assert_int_equal(status, CPPROF_OK);
     /* Two threads count, without a lock; a leak would be one each time. */
     assert_in_range(oom.n_live - before + 100, 0, 200);
-    cpprof_vm_enter(NULL);
+    cpprof_vm_thread_enter(NULL);
     cpprof_vm_thread_free(script.t);
 }
 
@@ -123,7 +123,7 @@ stream_survives_without_memory(void **state)
 static void
 merged_profile_survives_without_memory(void **state)
 {
-    survives(CPPROF_VM_MERGE);
+    survives(CPPROF_FLAG_MERGE);
 }
 
 static void
@@ -135,7 +135,7 @@ registration_survives_without_memory(void **state)
 
     oom_watch();
     oom.countdown = 0;
-    assert_int_equal(cpprof_vm_register(&ops, &another, &error), CPPROF_NOMEM);
+    assert_int_equal(cpprof_vm_new(&ops, &another, &error), CPPROF_NOMEM);
     assert_null(another);
     assert_int_equal(cpprof_vm_thread_new(vm, NULL, &t, &error), CPPROF_NOMEM);
     assert_null(t);
@@ -151,11 +151,10 @@ incomplete_interpreter_is_refused(void **state)
     struct cpprof_error error;
 
     none.describe = NULL;
-    assert_int_equal(cpprof_vm_register(&none, &another, &error),
-                     CPPROF_INVALID);
+    assert_int_equal(cpprof_vm_new(&none, &another, &error), CPPROF_INVALID);
     none = ops;
     none.size = offsetof(struct cpprof_vm_ops, line);
-    assert_int_equal(cpprof_vm_register(&none, &another, &error), CPPROF_OK);
+    assert_int_equal(cpprof_vm_new(&none, &another, &error), CPPROF_OK);
 }
 
 static void
@@ -164,8 +163,8 @@ run_loops_are_sixteen(void **state)
     unsigned i;
 
     for (i = 0; i < 16; i++)
-        assert_true(cpprof_vm_run_loop(vm, &ops, 1));
-    assert_false(cpprof_vm_run_loop(vm, &ops, 1));
+        assert_true(cpprof_vm_add_run_loop(vm, &ops, 1));
+    assert_false(cpprof_vm_add_run_loop(vm, &ops, 1));
 }
 
 int
@@ -180,7 +179,7 @@ main(void)
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    if (cpprof_vm_register(&ops, &vm, NULL) != CPPROF_OK)
+    if (cpprof_vm_new(&ops, &vm, NULL) != CPPROF_OK)
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,8 @@ setup(void **state)
 {
     fresh_heap(0);
     cpprof__waits_forked();
-    cpprof_set_block_rate(0);
-    cpprof_set_mutex_fraction(0);
+    cpprof_block_set_rate(0);
+    cpprof_mutex_set_fraction(0);
     cpprof__wait_self.random = 20240229;
     return 0;
 }
@@ -52,19 +52,19 @@ __attribute__((noinline)) static void
 many_events(int n, int64_t ns)
 {
     while (n-- > 0)
-        cpprof_block_event(ns, 0);
+        cpprof_block_add(ns, 0);
     __asm__ volatile("");
 }
 
 static void
 rates_return_the_one_before_and_negative_ones_read(void **state)
 {
-    assert_int_equal(cpprof_set_block_rate(17), 0);
-    assert_int_equal(cpprof_set_block_rate(-1), 17);
-    assert_int_equal(cpprof_set_block_rate(0), 17);
-    assert_int_equal(cpprof_set_mutex_fraction(5), 0);
-    assert_int_equal(cpprof_set_mutex_fraction(-1), 5);
-    assert_int_equal(cpprof_set_mutex_fraction(0), 5);
+    assert_int_equal(cpprof_block_set_rate(17), 0);
+    assert_int_equal(cpprof_block_set_rate(-1), 17);
+    assert_int_equal(cpprof_block_set_rate(0), 17);
+    assert_int_equal(cpprof_mutex_set_fraction(5), 0);
+    assert_int_equal(cpprof_mutex_set_fraction(-1), 5);
+    assert_int_equal(cpprof_mutex_set_fraction(0), 5);
     assert_true(cpprof__waits_are_off());
 }
 
@@ -82,9 +82,9 @@ everything_is_recorded_at_rate_1(void **state)
 {
     struct sums sums;
 
-    cpprof_set_block_rate(1);
+    cpprof_block_set_rate(1);
     many_events(1000, 250);
-    cpprof_block_event(0, 0); /* as Go: at least 1 */
+    cpprof_block_add(0, 0); /* as Go: at least 1 */
     sums = sums_of(CPPROF__WAIT_BLOCK);
     assert_true(sums.count == 1001);
     assert_true(sums.delay_ns == 250001);
@@ -104,7 +104,7 @@ short_and_long_waits_are_sampled_without_bias(void **state)
     struct sums sums;
     int runs = 0, wanted;
 
-    cpprof_set_block_rate((int64_t)rate);
+    cpprof_block_set_rate((int64_t)rate);
     for (wanted = 16; wanted <= 256; wanted *= 4) {
         for (; runs < wanted; runs++) {
             cpprof__waits_forked();
@@ -132,14 +132,14 @@ mutex_sums_stay_when_the_fraction_changes(void **state)
 {
     struct sums before, after;
 
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
     released(7000);
     before = sums_of(CPPROF__WAIT_MUTEX);
     assert_true(before.count == 1 && before.delay_ns == 7000);
-    cpprof_set_mutex_fraction(100);
+    cpprof_mutex_set_fraction(100);
     after = sums_of(CPPROF__WAIT_MUTEX);
     assert_true(after.count == 1 && after.delay_ns == 7000);
-    cpprof_set_mutex_fraction(0);
+    cpprof_mutex_set_fraction(0);
     after = sums_of(CPPROF__WAIT_MUTEX);
     assert_true(after.count == 1 && after.delay_ns == 7000);
 }
@@ -155,7 +155,7 @@ fraction_of_waits_stands_for_all(void **state)
     struct sums sums;
     int i, lock = 0;
 
-    cpprof_set_mutex_fraction(10);
+    cpprof_mutex_set_fraction(10);
     for (i = 0; i < 100000; i++) {
         cpprof_wait_begin(&wait, &lock);
         charged = cpprof__wait_release(&lock);
@@ -179,7 +179,7 @@ unlock_for_three_waiters_is_three_contentions(void **state)
     struct sums sums;
     int i, lock = 0;
 
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
     for (i = 0; i < 3; i++)
         cpprof_wait_begin(&waits[i], &lock);
     usleep(1000);
@@ -198,8 +198,8 @@ unlock_for_three_waiters_is_three_contentions(void **state)
 static void
 one_stack_is_one_bucket_in_each_profile(void **state)
 {
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     many_events(1000, 5);
     assert_int_equal(sums_of(CPPROF__WAIT_BLOCK).n_buckets, 1);
     assert_int_equal(sums_of(CPPROF__WAIT_MUTEX).n_buckets, 0);
@@ -212,8 +212,8 @@ skipping_more_than_there_is_leaves_one_frame(void **state)
     struct cpprof__wait_bucket b;
     uint32_t i, n;
 
-    cpprof_set_block_rate(1);
-    cpprof_block_event(100, 47674);
+    cpprof_block_set_rate(1);
+    cpprof_block_add(100, 47674);
     n = cpprof__waits_n_buckets(&cpprof__waits);
     for (i = 1; i < n; i++)
         if (cpprof__waits_read(&cpprof__waits, i, &b))
@@ -229,8 +229,8 @@ program_may_tell_of_its_own_waits(void **state)
     struct cpprof_wait wait, inner;
     int lock = 0, other = 0;
 
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     cpprof_wait_begin(&wait, &lock);
     assert_int_equal(cpprof__wait_now(&cpprof__wait_self).kind,
                      CPPROF__WAITS_OTHER_LOCK);
@@ -276,7 +276,7 @@ wait_that_was_left_ends_when_the_next_begins(void **state)
 {
     struct cpprof__wait wait;
 
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
     begin_and_leave(CPPROF__WAITS_MUTEX_LOCK);
     assert_int_equal(cpprof__wait_self.n, 1);
     cpprof__wait_begin(&wait, CPPROF__WAITS_SEMAPHORE, other_lock, NULL);
@@ -289,7 +289,7 @@ wait_that_was_left_ends_when_the_next_begins(void **state)
 static void
 wait_that_was_left_ends_when_something_is_given_up(void **state)
 {
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
     begin_and_leave(CPPROF__WAITS_MUTEX_LOCK);
     assert_true(cpprof__wait_release(left_lock).ns == 0);
     assert_false(is_any_lock_waited_for());
@@ -298,7 +298,7 @@ wait_that_was_left_ends_when_something_is_given_up(void **state)
 static void
 wait_that_was_left_ends_with_its_thread(void **state)
 {
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
     begin_and_leave(CPPROF__WAITS_MUTEX_LOCK);
     cpprof__waits_thread_ended();
     assert_int_equal(cpprof__wait_self.n, 0);
@@ -321,7 +321,7 @@ wait_in_a_handler_leaves_the_outer_one_alone(void **state)
 {
     struct cpprof__wait wait;
 
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
     cpprof__wait_begin(&wait, CPPROF__WAITS_MUTEX_LOCK, left_lock, NULL);
     wait_below();
     assert_true(cpprof__wait_may_charge(left_lock));
@@ -337,7 +337,7 @@ more_waits_than_there_is_room_for_end_once(void **state)
     struct cpprof_wait waits[3 * CPPROF__WAITS_NESTED];
     unsigned i, n = sizeof waits / sizeof *waits;
 
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
     for (i = 0; i < n; i++)
         cpprof_wait_begin(&waits[i], left_lock);
     for (i = 0; i < n; i++)
@@ -353,7 +353,7 @@ wait_that_goes_on_in_a_child_is_none_there(void **state)
     struct cpprof__wait wait;
     struct cpprof_wait own;
 
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
     cpprof_wait_begin(&own, other_lock);
     cpprof__wait_begin(&wait, CPPROF__WAITS_MUTEX_LOCK, left_lock, NULL);
     cpprof__waits_forked();
@@ -367,7 +367,7 @@ mutex_that_knows_of_no_waiter_charges_nobody(void **state)
 {
     struct cpprof__wait wait;
 
-    cpprof_set_mutex_fraction(1);
+    cpprof_mutex_set_fraction(1);
     cpprof__wait_begin(&wait, CPPROF__WAITS_MUTEX_LOCK, left_lock, NULL);
     usleep(20000);
     assert_true(cpprof__wait_release_mutex(left_lock, false).ns == 0);
@@ -381,7 +381,7 @@ waits_of_the_profiler_are_not_seen(void **state)
     struct cpprof_wait wait;
     int lock = 0;
 
-    cpprof_set_block_rate(1);
+    cpprof_block_set_rate(1);
     cpprof__hook_self.exempt++;
     cpprof_wait_begin(&wait, &lock);
     cpprof_wait_end(&wait);
@@ -396,7 +396,7 @@ wait_that_began_at_rate_0_ends_in_peace(void **state)
     int lock = 0;
 
     cpprof_wait_begin(&wait, &lock);
-    cpprof_set_block_rate(1);
+    cpprof_block_set_rate(1);
     cpprof_wait_end(&wait);
     assert_true(sums_of(CPPROF__WAIT_BLOCK).count == 0);
 }
@@ -448,12 +448,12 @@ events_of_a_thread(void *arg)
     int i;
 
     for (i = 0; i < 2000; i++) {
-        cpprof_block_event(100, (unsigned)i % 2);
+        cpprof_block_add(100, (unsigned)i % 2);
         cpprof_wait_begin(&wait, arg);
         cpprof_wait_released(arg);
         cpprof_wait_end(&wait);
         if (i % 100 == 0)
-            cpprof_set_mutex_fraction(1 + i % 3);
+            cpprof_mutex_set_fraction(1 + i % 3);
     }
     return NULL;
 }
@@ -464,8 +464,8 @@ events_of_many_threads_are_all_counted(void **state)
     pthread_t threads[8];
     int i, lock = 0;
 
-    cpprof_set_block_rate(1);
-    cpprof_set_mutex_fraction(1);
+    cpprof_block_set_rate(1);
+    cpprof_mutex_set_fraction(1);
     for (i = 0; i < 8; i++)
         assert_int_equal(
             pthread_create(&threads[i], NULL, events_of_a_thread, &lock), 0);

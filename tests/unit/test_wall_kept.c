@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 static const struct cpprof__wall_summary kept_summary = {
-    .options = {.rate_hz = 250, .flags = CPPROF_WALL_FGPROF},
+    .options = {.rate_hz = 250, .flags = CPPROF_FLAG_FGPROF},
     .time_ns = 1700000000000000000,
     .duration_ns = 5000,
     .n_threads = 3,
@@ -73,7 +73,7 @@ records_are_kept_as_they_are_counted(void **state)
     assert_int_equal(counts.slots[1].labels, 2);
     assert_int_equal(counts.slots[2].state, CPPROF__WALL_RUNNING);
     assert_int_equal(summary.options.rate_hz, 250);
-    assert_int_equal(summary.options.flags, CPPROF_WALL_FGPROF);
+    assert_int_equal(summary.options.flags, CPPROF_FLAG_FGPROF);
     assert_int_equal(summary.duration_ns, 5000);
     assert_int_equal(summary.n_asked, 4);
 }
@@ -86,7 +86,7 @@ records_that_are_not_wanted_are_left_out(void **state)
 
     (void)state;
     keep_three();
-    copy.head.flags = CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS;
+    copy.head.flags = CPPROF_FLAG_OFF_CPU | CPPROF_FLAG_NO_LABELS;
     assert_true(cpprof__wall_kept_open(&copy, &counts, &summary));
     assert_int_equal(total_ns(&counts), 1110);
     assert_int_equal(counts.slots[1].labels, 0);
@@ -116,7 +116,7 @@ counts_since_a_moment_are_what_was_added(void **state)
     assert_int_equal(since.n, 2 + 1990);
     assert_int_equal(since.lost_ns, 3);
     assert_true(cpprof__wall_counts_since(
-        &counts, &nothing, CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS, &off));
+        &counts, &nothing, CPPROF_FLAG_OFF_CPU | CPPROF_FLAG_NO_LABELS, &off));
     assert_int_equal(total_ns(&off), 100 + 1 + 1990);
     for (i = 0; i < off.n_slots; i++)
         assert_int_equal(off.slots[i].labels, 0);

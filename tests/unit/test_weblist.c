@@ -13,12 +13,12 @@
 
 /* leaf at line 10, main at 11, cold in main at 12; as main begins at 0x10 of
  * the binary, the call is what main is at, and cold is in the middle of mov. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make(const char *binary)
 {
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
 
     fixture_cpu(&f);
     fixture_mapping(&f, 1, 0x1000, binary, "");
@@ -30,10 +30,10 @@ make(const char *binary)
     return p;
 }
 
-static struct cpprof_report_options
+static struct pprof_report_options
 options_of(const char *symbol)
 {
-    struct cpprof_report_options options = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
 
     options.symbol = symbol;
     options.tools = code_folder;
@@ -69,10 +69,10 @@ expect_not_in(const struct report_text *t, const char *text)
 static void
 page(const char *binary, const char *symbol, struct report_text *t)
 {
-    struct cpprof_pprof *p = make(binary);
+    struct pprof_profile *p = make(binary);
 
-    *t = must_report(p, CPPROF_REPORT_WEBLIST, options_of(symbol));
-    cpprof_pprof_free(p);
+    *t = must_report(p, PPROF_REPORT_WEBLIST, options_of(symbol));
+    pprof_free(p);
 }
 
 static void
@@ -213,12 +213,12 @@ failure_of_objdump_is_told(void **state)
 }
 
 /* 30 functions, each in a mapping of its own of the same binary. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make_scattered(void)
 {
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     uint64_t i;
 
     fixture_cpu(&f);
@@ -239,27 +239,27 @@ make_scattered(void)
 static void
 pieces_that_are_left_out_are_told_of(void **state)
 {
-    struct cpprof_pprof *p = make_scattered();
+    struct pprof_profile *p = make_scattered();
     struct report_text t =
-        must_report(p, CPPROF_REPORT_WEBLIST, options_of("f"));
+        must_report(p, PPROF_REPORT_WEBLIST, options_of("f"));
 
     (void)state;
     assert_string_equal((char *)t.warnings.data,
                         "only 25 of 30 pieces of code are shown, those with "
                         "the most samples\n");
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 /* A location with a function that is inlined into itself n - 1 times. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 make_chain(uint64_t n)
 {
     static const int64_t values[2] = {1, 1000};
     static const uint64_t location = 1;
     struct fixture f = {0};
     struct cpprof_error error;
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     uint64_t i;
     size_t mark;
 
@@ -288,9 +288,9 @@ long_chains_of_inlined_calls_are_bounded(void **state)
 
     (void)state;
     for (i = 0; i < 2; i++) {
-        struct cpprof_pprof *p = make_chain(lengths[i]);
+        struct pprof_profile *p = make_chain(lengths[i]);
         struct report_text t =
-            must_report(p, CPPROF_REPORT_WEBLIST, options_of("^f"));
+            must_report(p, PPROF_REPORT_WEBLIST, options_of("^f"));
 
         assert_true(t.bytes.n < 40u * 1000 * 1000);
         expect_in(&t, "<span class=line>     59</span>");
@@ -300,24 +300,24 @@ long_chains_of_inlined_calls_are_bounded(void **state)
         if (i == 1)
             expect_in(&t, "<span class=line>    609</span>");
         report_text_free(&t);
-        cpprof_pprof_free(p);
+        pprof_free(p);
     }
 }
 
 static void
 no_match_is_an_error(void **state)
 {
-    struct cpprof_pprof *p = make(code_path("prog"));
+    struct pprof_profile *p = make(code_path("prog"));
     struct cpprof_error error = {0};
     struct report_text t = {0};
 
     (void)state;
-    assert_int_equal(report_text_of(p, CPPROF_REPORT_WEBLIST,
+    assert_int_equal(report_text_of(p, PPROF_REPORT_WEBLIST,
                                     options_of("nosuch"), &t, &error),
                      CPPROF_BAD_DATA);
     assert_string_equal(error.text, "no matches found for regexp: nosuch");
     report_text_free(&t);
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 int

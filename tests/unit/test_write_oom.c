@@ -20,36 +20,35 @@ count_close(void *ctx, int failed)
 }
 
 static enum cpprof_status
-write_it(const struct cpprof_pprof *p, int format, struct cpprof_error *error)
+write_it(const struct pprof_profile *p, int format, struct cpprof_error *error)
 {
     struct cpprof_writer writer = {take_nothing, count_close, NULL};
     enum cpprof_status status;
 
     n_closed = 0;
-    status = cpprof_pprof_write(p, (enum cpprof_pprof_format)format, NULL,
-                                writer, error);
+    status = pprof_write(p, (enum pprof_format)format, NULL, writer, error);
     assert_int_equal(n_closed, 1);
     return status;
 }
 
 static enum cpprof_status
-copy_it(const struct cpprof_pprof *p, int format, struct cpprof_error *error)
+copy_it(const struct pprof_profile *p, int format, struct cpprof_error *error)
 {
-    struct cpprof_pprof *copy = NULL;
-    enum cpprof_status status = cpprof_pprof_copy(p, &copy, error);
+    struct pprof_profile *copy = NULL;
+    enum cpprof_status status = pprof_copy(p, &copy, error);
 
     assert_true((copy != NULL) == (status == CPPROF_OK));
-    cpprof_pprof_free(copy);
+    pprof_free(copy);
     return status;
 }
 
 /* Let allocation 1, 2, ... fail, until the call needs no more of them. */
 static void
-survives(enum cpprof_status (*call)(const struct cpprof_pprof *p, int format,
+survives(enum cpprof_status (*call)(const struct pprof_profile *p, int format,
                                     struct cpprof_error *error),
          int format)
 {
-    struct cpprof_pprof *p = make_odd();
+    struct pprof_profile *p = make_odd();
     enum cpprof_status status;
     long n = -1;
 
@@ -67,7 +66,7 @@ survives(enum cpprof_status (*call)(const struct cpprof_pprof *p, int format,
         }
     } while (status != CPPROF_OK);
     assert_in_range(n, 3, 1000); /* it did allocate */
-    cpprof_pprof_free(p);
+    pprof_free(p);
 }
 
 static void
@@ -75,7 +74,7 @@ writing_survives_want_of_memory(void **state)
 {
     int format;
 
-    for (format = 0; format <= CPPROF_PPROF_PERF_SCRIPT; format++)
+    for (format = 0; format <= PPROF_FORMAT_PERF_SCRIPT; format++)
         survives(write_it, format);
 }
 

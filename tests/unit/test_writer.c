@@ -90,7 +90,7 @@ path_writer(const char *path)
     struct cpprof_writer w;
     struct cpprof_error error;
 
-    if (cpprof_path_writer(path, &w, &error) != CPPROF_OK)
+    if (cpprof_writer_to_path(path, &w, &error) != CPPROF_OK)
         fail_msg("%s", error.text);
     return w;
 }
@@ -107,7 +107,7 @@ refused(const char *path, const char *want)
     struct cpprof_writer w = {0};
     struct cpprof_error error;
 
-    assert_int_equal(cpprof_path_writer(path, &w, &error), CPPROF_SYSTEM);
+    assert_int_equal(cpprof_writer_to_path(path, &w, &error), CPPROF_SYSTEM);
     assert_string_equal(error.text, want);
     assert_null(w.write);
 }
@@ -122,7 +122,7 @@ descriptor_gets_the_bytes_and_stays_open(void **state)
     int fd = open("file", O_WRONLY | O_CREAT, 0600);
 
     (void)state;
-    w = cpprof_fd_writer(fd);
+    w = cpprof_writer_to_fd(fd);
     write_text(&w, "one ");
     write_text(&w, "two");
     assert_true(!w.close || w.close(w.ctx, 0) == 0);
@@ -134,7 +134,7 @@ static void
 descriptor_error_is_returned(void **state)
 {
     int fd = open("/dev/full", O_WRONLY);
-    struct cpprof_writer w = cpprof_fd_writer(fd);
+    struct cpprof_writer w = cpprof_writer_to_fd(fd);
 
     (void)state;
     assert_int_equal(w.write(w.ctx, "x", 1), ENOSPC);
@@ -162,7 +162,7 @@ reader_that_went_away_is_an_error_and_no_signal(void **state)
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(sigaction(SIGPIPE, &count, &before), 0);
     close(fds[0]);
-    w = cpprof_fd_writer(fds[1]);
+    w = cpprof_writer_to_fd(fds[1]);
     assert_int_equal(w.write(w.ctx, "x", 1), EPIPE);
     assert_int_equal(n_sigpipe, 0);
     /* The program's own writes keep their signal. */
@@ -212,7 +212,7 @@ short_writes_and_interruptions_are_gone_on_with(void **state)
     assert_int_equal(pthread_create(&thread, NULL, read_slowly, &fds[0]), 0);
     sigaction(SIGALRM, &act, &before);
     setitimer(ITIMER_REAL, &often, NULL);
-    w = cpprof_fd_writer(fds[1]);
+    w = cpprof_writer_to_fd(fds[1]);
     assert_int_equal(w.write(w.ctx, data, sizeof data), 0);
     close(fds[1]);
     setitimer(ITIMER_REAL, &off, NULL);
@@ -228,7 +228,7 @@ static void
 stream_is_flushed_at_the_end_and_stays_open(void **state)
 {
     FILE *f = fopen("file", "w");
-    struct cpprof_writer w = cpprof_file_writer(f);
+    struct cpprof_writer w = cpprof_writer_to_stream(f);
 
     (void)state;
     write_text(&w, "one");
@@ -243,7 +243,7 @@ static void
 stream_error_is_returned(void **state)
 {
     FILE *f = fopen("/dev/full", "w");
-    struct cpprof_writer w = cpprof_file_writer(f);
+    struct cpprof_writer w = cpprof_writer_to_stream(f);
 
     (void)state;
     write_text(&w, "fits into the buffer");
@@ -412,7 +412,7 @@ every_allocation_of_a_path_may_fail(void **state)
 
         oom_watch();
         oom.countdown = n;
-        status = cpprof_path_writer("file", &w, &error);
+        status = cpprof_writer_to_path("file", &w, &error);
         if (status == CPPROF_OK) {
             int sys = w.write(w.ctx, "one", 3);
 

@@ -9,11 +9,11 @@
 #include <string.h>
 
 /* A copy of exactly n bytes: a sanitizer sees what is read behind them. */
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 text_read(cpprof__legacy_reader *read, const char *text, size_t n,
           enum cpprof_status *status, struct cpprof_error *error)
 {
-    struct cpprof_pprof *p = cpprof__pprof_make();
+    struct pprof_profile *p = cpprof__pprof_make();
     char *exact = malloc(n ? n : 1);
     bool recognized = false;
 
@@ -22,22 +22,22 @@ text_read(cpprof__legacy_reader *read, const char *text, size_t n,
     free(exact);
     if (*status == CPPROF_OK && recognized)
         return p;
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return NULL;
 }
 
 /* Must succeed, and be whole. */
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 text_must_read(cpprof__legacy_reader *read, const char *text)
 {
     struct cpprof_error error = {0};
     enum cpprof_status status;
-    struct cpprof_pprof *p =
+    struct pprof_profile *p =
         text_read(read, text, strlen(text), &status, &error);
 
     assert_string_equal(error.text, "");
     assert_non_null(p);
-    assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_OK);
+    assert_int_equal(pprof_check(p, &error), CPPROF_OK);
     return p;
 }
 
@@ -49,12 +49,12 @@ text_append(void *ctx, const void *data, size_t n)
 }
 
 typedef void
-text_writer(const struct cpprof_pprof *p, size_t type,
+text_writer(const struct pprof_profile *p, size_t type,
             struct cpprof__sink *out);
 
 /* What a writer writes, terminated; the caller frees it. */
 static inline char *
-text_write(text_writer *write, const struct cpprof_pprof *p, size_t type)
+text_write(text_writer *write, const struct pprof_profile *p, size_t type)
 {
     struct cpprof__buffer text = {0};
     struct cpprof__sink sink = {.writer = {text_append, NULL, &text}};
@@ -66,7 +66,7 @@ text_write(text_writer *write, const struct cpprof_pprof *p, size_t type)
 }
 
 static inline const char *
-text_of(const struct cpprof_pprof *p, uint32_t string)
+text_of(const struct pprof_profile *p, uint32_t string)
 {
     return cpprof__strings_text(&p->strings, string);
 }

@@ -54,31 +54,31 @@ written_free(struct written *w)
 
 /* Write it; it must succeed. */
 static inline struct written
-must_write(const struct cpprof_pprof *p, enum cpprof_pprof_format format)
+must_write(const struct pprof_profile *p, enum pprof_format format)
 {
     struct written w = {0};
     struct cpprof_error error = {0};
 
-    if (cpprof_pprof_write(p, format, NULL, written_writer(&w), &error))
+    if (pprof_write(p, format, NULL, written_writer(&w), &error))
         fail_msg("%s", error.text);
     assert_int_equal(w.n_closed, 1);
     assert_int_equal(w.failed, 0);
     return w;
 }
 
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 must_read_bytes(const void *data, size_t n)
 {
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     struct cpprof_error error = {0};
 
-    if (cpprof_pprof_read_data(data, n, NULL, &p, &error))
+    if (pprof_read_data(data, n, NULL, &p, &error))
         fail_msg("%s", error.text);
-    assert_int_equal(cpprof_pprof_check(p, &error), CPPROF_OK);
+    assert_int_equal(pprof_check(p, &error), CPPROF_OK);
     return p;
 }
 
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 read_back(const struct written *w)
 {
     return must_read_bytes(w->bytes.data, w->bytes.n);
@@ -93,8 +93,8 @@ assert_written(const struct written *w, const void *data, size_t n)
 
 /* Both are written to the same bytes. */
 static inline void
-assert_same(const struct cpprof_pprof *a, const struct cpprof_pprof *b,
-            enum cpprof_pprof_format format)
+assert_same(const struct pprof_profile *a, const struct pprof_profile *b,
+            enum pprof_format format)
 {
     struct written x = must_write(a, format);
     struct written y = must_write(b, format);
@@ -115,7 +115,7 @@ assert_written_text(struct written *w, const char *text)
  * are huge and out of order, negative numbers, a folded location, a location
  * of two lines with columns, one of no mapping and no line, labels of several
  * values, a unit without a number. */
-static inline struct cpprof_pprof *
+static inline struct pprof_profile *
 make_odd(void)
 {
     static const uint64_t stacks[][4] = {
@@ -164,7 +164,7 @@ make_odd(void)
     fixture_string(&f, "never used");
     fixture_strings(&f);
     {
-        struct cpprof_pprof *p = must_read_bytes(f.bytes.data, f.bytes.n);
+        struct pprof_profile *p = must_read_bytes(f.bytes.data, f.bytes.n);
 
         fixture_free(&f);
         return p;

@@ -281,7 +281,7 @@ cpprof__fetch_is_next(const struct cpprof__fetch *f, const char *source)
 }
 
 enum cpprof_status
-cpprof__fetch_read(struct cpprof__fetch *f, struct cpprof_pprof **profile,
+cpprof__fetch_read(struct cpprof__fetch *f, struct pprof_profile **profile,
                    const char **url, struct cpprof_error *error)
 {
     struct item *item = &f->items[f->next];
@@ -296,8 +296,8 @@ cpprof__fetch_read(struct cpprof__fetch *f, struct cpprof_pprof **profile,
                                         error);
     }
     if (status == CPPROF_OK)
-        status = cpprof_pprof_read_data(item->request.body, item->request.n,
-                                        NULL, profile, error);
+        status = pprof_read_data(item->request.body, item->request.n, NULL,
+                                 profile, error);
     if (status == CPPROF_OK)
         *url = item->url.text;
     cpprof__request_free(&item->request);

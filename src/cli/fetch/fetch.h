@@ -9,7 +9,7 @@
 
 #include "cli/fetch/url.h"
 
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 struct cpprof__fetch;
 
@@ -33,7 +33,7 @@ cpprof__fetch_is_next(const struct cpprof__fetch *fetch, const char *source);
  * lives as long as fetch.
  */
 enum cpprof_status
-cpprof__fetch_read(struct cpprof__fetch *fetch, struct cpprof_pprof **profile,
+cpprof__fetch_read(struct cpprof__fetch *fetch, struct pprof_profile **profile,
                    const char **url, struct cpprof_error *error);
 
 /* NULL is fine. Ends what is still under way. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/fetch/origins.h"
 
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,19 +34,18 @@ add(struct cpprof__origins *r)
 
 /* Note one mapping; *unnamed when its key is the URL. */
 static bool
-note_mapping(struct cpprof__origins *r, const struct cpprof_pprof *p,
+note_mapping(struct cpprof__origins *r, const struct pprof_profile *p,
              size_t mapping, const char *url, bool *unnamed)
 {
-    const struct cpprof_pprof_mapping *m = &cpprof_pprof_mappings(p)[mapping];
+    const struct pprof_mapping *m = &pprof_mappings(p)[mapping];
     struct cpprof__origin *noted = add(r);
     const char *key;
 
     if (!noted)
         return false;
     *unnamed = !m->build_id && !m->file;
-    key = *unnamed
-              ? url
-              : cpprof_pprof_text(p, m->build_id ? m->build_id : m->file, NULL);
+    key = *unnamed ? url
+                   : pprof_text(p, m->build_id ? m->build_id : m->file, NULL);
     noted->start = m->start;
     noted->key = strdup(key);
     noted->url = strdup(url);
@@ -54,10 +53,10 @@ note_mapping(struct cpprof__origins *r, const struct cpprof_pprof *p,
 }
 
 enum cpprof_status
-cpprof__origins_note(struct cpprof__origins *r, struct cpprof_pprof *p,
+cpprof__origins_note(struct cpprof__origins *r, struct pprof_profile *p,
                      const char *url, struct cpprof_error *error)
 {
-    size_t n = cpprof_pprof_info(p).n_mappings, i;
+    size_t n = pprof_info(p).n_mappings, i;
     enum cpprof_status status = CPPROF_OK;
     bool unnamed;
 
@@ -65,7 +64,7 @@ cpprof__origins_note(struct cpprof__origins *r, struct cpprof_pprof *p,
         if (!note_mapping(r, p, i, url, &unnamed))
             return fail_nomem(error);
         if (unnamed)
-            status = cpprof_pprof_set_mapping_file(p, i, url, error);
+            status = pprof_set_mapping_file(p, i, url, error);
     }
     r->n_profiles++;
     return status;
@@ -85,17 +84,17 @@ is_given(const struct cpprof__origins *r, const char *file)
 }
 
 enum cpprof_status
-cpprof__origins_forget(const struct cpprof__origins *r, struct cpprof_pprof *p,
+cpprof__origins_forget(const struct cpprof__origins *r, struct pprof_profile *p,
                        struct cpprof_error *error)
 {
-    size_t n = cpprof_pprof_info(p).n_mappings, i;
+    size_t n = pprof_info(p).n_mappings, i;
     enum cpprof_status status = CPPROF_OK;
 
     for (i = 0; r->n && i < n && status == CPPROF_OK; i++) {
-        const struct cpprof_pprof_mapping *m = &cpprof_pprof_mappings(p)[i];
+        const struct pprof_mapping *m = &pprof_mappings(p)[i];
 
-        if (!m->build_id && is_given(r, cpprof_pprof_text(p, m->file, NULL)))
-            status = cpprof_pprof_set_mapping_file(p, i, "", error);
+        if (!m->build_id && is_given(r, pprof_text(p, m->file, NULL)))
+            status = pprof_set_mapping_file(p, i, "", error);
     }
     return status;
 }

@@ -33,7 +33,7 @@ struct cpprof__origins {
  */
 enum cpprof_status
 cpprof__origins_note(struct cpprof__origins *origins,
-                     struct cpprof_pprof *profile, const char *url,
+                     struct pprof_profile *profile, const char *url,
                      struct cpprof_error *error);
 
 /*
@@ -42,13 +42,13 @@ cpprof__origins_note(struct cpprof__origins *origins,
  * mappings with names, too.
  */
 enum cpprof_status
-cpprof__origins_symbolize(void *ctx, struct cpprof_pprof *profile, bool force,
+cpprof__origins_symbolize(void *ctx, struct pprof_profile *profile, bool force,
                           struct cpprof_error *error);
 
 /* Take the URLs away that cpprof__origins_note() gave to mappings. */
 enum cpprof_status
 cpprof__origins_forget(const struct cpprof__origins *origins,
-                       struct cpprof_pprof *profile,
+                       struct pprof_profile *profile,
                        struct cpprof_error *error);
 
 /*
@@ -58,7 +58,7 @@ cpprof__origins_forget(const struct cpprof__origins *origins,
  */
 void
 cpprof__origins_save(const struct cpprof__origins *origins,
-                     const struct cpprof_pprof *profile);
+                     const struct pprof_profile *profile);
 
 /* Ends what is under way, too. */
 void

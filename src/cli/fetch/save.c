@@ -97,21 +97,20 @@ add_word(char name[LONGEST_NAME + 1], const char *word)
 }
 
 static void
-make_name(char name[LONGEST_NAME + 1], const struct cpprof_pprof *p)
+make_name(char name[LONGEST_NAME + 1], const struct pprof_profile *p)
 {
-    struct cpprof_pprof_info info = cpprof_pprof_info(p);
+    struct pprof_info info = pprof_info(p);
     const char *file = "", *slash;
     size_t i;
 
     name[0] = 0;
     add_word(name, "pprof");
     if (info.n_mappings)
-        file = cpprof_pprof_text(p, cpprof_pprof_mappings(p)[0].file, NULL);
+        file = pprof_text(p, pprof_mappings(p)[0].file, NULL);
     slash = strrchr(file, '/');
     add_word(name, slash ? slash + 1 : file);
     for (i = 0; i < info.n_sample_types; i++)
-        add_word(name, cpprof_pprof_text(
-                           p, cpprof_pprof_sample_types(p)[i].type, NULL));
+        add_word(name, pprof_text(p, pprof_sample_types(p)[i].type, NULL));
 }
 
 /* The first file of that name and a number that is not there yet; its path. */
@@ -135,7 +134,7 @@ open_numbered(char path[PATH_MAX], const char *folder, const char *name)
 
 /* An interrupt waits until the file is whole or gone. */
 static enum cpprof_status
-write_whole(int fd, const char *path, const struct cpprof_pprof *p,
+write_whole(int fd, const char *path, const struct pprof_profile *p,
             struct cpprof_error *error)
 {
     enum cpprof_status status;
@@ -146,8 +145,8 @@ write_whole(int fd, const char *path, const struct cpprof_pprof *p,
     sigaddset(&interrupts, SIGTERM);
     sigaddset(&interrupts, SIGHUP);
     sigprocmask(SIG_BLOCK, &interrupts, &before);
-    status = cpprof_pprof_write(p, CPPROF_PPROF_GZIP, NULL,
-                                cpprof_fd_writer(fd), error);
+    status =
+        pprof_write(p, PPROF_FORMAT_GZIP, NULL, cpprof_writer_to_fd(fd), error);
     if (status != CPPROF_OK)
         unlink(path);
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -156,7 +155,7 @@ write_whole(int fd, const char *path, const struct cpprof_pprof *p,
 
 void
 cpprof__origins_save(const struct cpprof__origins *r,
-                     const struct cpprof_pprof *p)
+                     const struct pprof_profile *p)
 {
     char folder[PATH_MAX], path[PATH_MAX], name[LONGEST_NAME + 1];
     struct cpprof_error error = {0};

@@ -8,7 +8,7 @@
 #include "cli/messages.h"
 #include "cli/terminal.h"
 
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 
 #include <ctype.h>
 #include <stdio.h>
@@ -37,17 +37,17 @@ adjust(uint64_t address, int64_t offset, uint64_t *sum)
 #define ADDRESS_BYTES 20
 
 static bool
-is_asked(const struct cpprof_pprof_location *l, size_t mapping)
+is_asked(const struct pprof_location *l, size_t mapping)
 {
     return l->mapping == mapping && l->address && !l->n_lines;
 }
 
 /* "addr+addr", to be freed; "" when there are none, NULL without memory. */
 static char *
-question(const struct cpprof_pprof *p, size_t mapping, int64_t offset)
+question(const struct pprof_profile *p, size_t mapping, int64_t offset)
 {
-    const struct cpprof_pprof_location *locations = cpprof_pprof_locations(p);
-    size_t n = cpprof_pprof_info(p).n_locations, n_asked = 0, used = 0, i;
+    const struct pprof_location *locations = pprof_locations(p);
+    size_t n = pprof_info(p).n_locations, n_asked = 0, used = 0, i;
     uint64_t address;
     char *text;
 
@@ -68,7 +68,7 @@ question(const struct cpprof_pprof *p, size_t mapping, int64_t offset)
 /* ------------------------------------------------------------ answer ---- */
 
 struct symbols {
-    struct cpprof_pprof_symbol *at;
+    struct pprof_symbol *at;
     size_t n;
 };
 
@@ -96,7 +96,7 @@ parse_line(char *line, uint64_t *address, char **name)
 static int
 compare(const void *a, const void *b)
 {
-    const struct cpprof_pprof_symbol *x = a, *y = b;
+    const struct pprof_symbol *x = a, *y = b;
 
     if (x->address != y->address)
         return x->address < y->address ? -1 : 1;
@@ -130,7 +130,7 @@ parse_answer(char *body, int64_t offset, struct symbols *s)
     if (!s->at)
         return false;
     for (line = body; (end = strchr(line, '\n')); line = end + 1) {
-        struct cpprof_pprof_symbol *symbol = &s->at[s->n];
+        struct pprof_symbol *symbol = &s->at[s->n];
         uint64_t address;
         char *name;
 
@@ -172,7 +172,7 @@ post(const struct cpprof__url *url, const char *text, int64_t offset,
 
 /* Ask one server about one mapping. */
 static enum cpprof_status
-ask(struct cpprof_pprof *p, size_t mapping, const char *server, int64_t offset,
+ask(struct pprof_profile *p, size_t mapping, const char *server, int64_t offset,
     const struct cpprof__fetch_options *options, struct cpprof_error *error)
 {
     struct symbols symbols = {NULL, 0};
@@ -187,8 +187,7 @@ ask(struct cpprof_pprof *p, size_t mapping, const char *server, int64_t offset,
     else if (*text && url.text)
         status = post(&url, text, offset, options, &r, &symbols, error);
     if (status == CPPROF_OK)
-        status =
-            cpprof_pprof_set_symbols(p, mapping, symbols.at, symbols.n, error);
+        status = pprof_set_symbols(p, mapping, symbols.at, symbols.n, error);
     else if (status != CPPROF_NOMEM)
         cpprof__cli_warn("http post %s: %s", url.shown, error->text);
     free(symbols.at);
@@ -200,11 +199,11 @@ ask(struct cpprof_pprof *p, size_t mapping, const char *server, int64_t offset,
 
 /* Where a mapping came from, or NULL. */
 static const struct cpprof__origin *
-find(const struct cpprof__origins *r, const struct cpprof_pprof *p,
-     const struct cpprof_pprof_mapping *m)
+find(const struct cpprof__origins *r, const struct pprof_profile *p,
+     const struct pprof_mapping *m)
 {
-    const char *file = cpprof_pprof_text(p, m->file, NULL);
-    const char *build_id = cpprof_pprof_text(p, m->build_id, NULL);
+    const char *file = pprof_text(p, m->file, NULL);
+    const char *build_id = pprof_text(p, m->build_id, NULL);
     size_t i;
 
     for (i = 0; i < r->n; i++)
@@ -215,11 +214,11 @@ find(const struct cpprof__origins *r, const struct cpprof_pprof *p,
 }
 
 static enum cpprof_status
-symbolize_mapping(const struct cpprof__origins *r, struct cpprof_pprof *p,
+symbolize_mapping(const struct cpprof__origins *r, struct pprof_profile *p,
                   size_t mapping, const struct cpprof__fetch_options *options,
                   struct cpprof_error *error)
 {
-    const struct cpprof_pprof_mapping *m = &cpprof_pprof_mappings(p)[mapping];
+    const struct pprof_mapping *m = &pprof_mappings(p)[mapping];
     const struct cpprof__origin *from = find(r, p, m);
     enum cpprof_status status;
     char *server;
@@ -238,23 +237,23 @@ symbolize_mapping(const struct cpprof__origins *r, struct cpprof_pprof *p,
 }
 
 enum cpprof_status
-cpprof__origins_symbolize(void *ctx, struct cpprof_pprof *p, bool force,
+cpprof__origins_symbolize(void *ctx, struct pprof_profile *p, bool force,
                           struct cpprof_error *error)
 {
     const struct cpprof__origins *r = ctx;
     /* A question does not take as long as a profile did. */
     struct cpprof__fetch_options plain = {.seconds = 0};
-    size_t n = cpprof_pprof_info(p).n_mappings, i;
+    size_t n = pprof_info(p).n_mappings, i;
     enum cpprof_status status = CPPROF_OK;
 
     if (r->options)
         plain = *r->options;
     plain.seconds = 0;
     for (i = 0; r->n && i < n && status == CPPROF_OK; i++) {
-        uint32_t flags = cpprof_pprof_mappings(p)[i].flags;
+        uint32_t flags = pprof_mappings(p)[i].flags;
 
-        if ((force || !(flags & CPPROF_PPROF_HAS_FUNCTIONS)) &&
-            !cpprof_pprof_is_unsymbolizable(p, i))
+        if ((force || !(flags & PPROF_HAS_FUNCTIONS)) &&
+            !pprof_is_unsymbolizable(p, i))
             status = symbolize_mapping(r, p, i, &plain, error);
     }
     return status;

@@ -12,14 +12,14 @@
 static size_t
 n_images(const struct cpprof_recording *recording)
 {
-    return cpprof_recording_n_images(recording);
+    return cpprof_recording_image_count(recording);
 }
 
 static struct cpprof__record_image
 image_at(const struct cpprof__record_output *out, size_t index)
 {
     const struct cpprof_recorded_image *image =
-        cpprof_recording_image(out->recording, index);
+        cpprof_recording_image_at(out->recording, index);
 
     return (struct cpprof__record_image){
         .name = image->name,
@@ -40,7 +40,7 @@ static void
 print(const struct cpprof__record_output *out, size_t index, const char *path)
 {
     const struct cpprof_recorded_image *image =
-        cpprof_recording_image(out->recording, index);
+        cpprof_recording_image_at(out->recording, index);
     char lost[48] = "none lost";
 
     if (image->n_lost)
@@ -67,11 +67,11 @@ write_image(const struct cpprof__record_output *out, size_t index,
     const struct cpprof_cpu_options options = {
         .size = sizeof options,
         .symbolize = out->options->symbolize,
-        .flags = out->options->legacy ? CPPROF_CPU_LEGACY : 0,
+        .flags = out->options->legacy ? CPPROF_FLAG_LEGACY : 0,
     };
 
-    return cpprof_recording_write(out->recording, index, writer, &options,
-                                  error);
+    return cpprof_recording_write_cpu(out->recording, index, writer, &options,
+                                      error);
 }
 
 static const struct cpprof__record_way way = {n_images, image_at, write_image,
@@ -119,7 +119,7 @@ cpprof__record_files_write(struct cpprof__record_options *options,
 
     /* Whoever still runs has no one to sample for any more. */
     if (cpprof_recording_stop(folder->path, &error) != CPPROF_OK ||
-        cpprof_recording_open(folder->path, &recording, &error) != CPPROF_OK) {
+        cpprof_recording_read(folder->path, &recording, &error) != CPPROF_OK) {
         cpprof__cli_fail("record: %s", error.text);
         return false;
     }

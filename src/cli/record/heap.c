@@ -15,14 +15,14 @@
 static size_t
 n_images(const struct cpprof_recording *recording)
 {
-    return cpprof_recording_n_heaps(recording);
+    return cpprof_recording_heap_count(recording);
 }
 
 static struct cpprof__record_image
 image_at(const struct cpprof__record_output *out, size_t index)
 {
     const struct cpprof_recorded_heap *heap =
-        cpprof_recording_heap(out->recording, index);
+        cpprof_recording_heap_at(out->recording, index);
 
     return (struct cpprof__record_image){
         .name = heap->name,
@@ -44,7 +44,7 @@ static void
 print(const struct cpprof__record_output *out, size_t index, const char *path)
 {
     const struct cpprof_recorded_heap *heap =
-        cpprof_recording_heap(out->recording, index);
+        cpprof_recording_heap_at(out->recording, index);
     char lost[48] = "none lost";
 
     if (heap->n_lost)
@@ -69,9 +69,9 @@ write_heap(const struct cpprof__record_output *out, size_t index,
     const struct cpprof_heap_options options = {
         .size = sizeof options,
         .symbolize = out->options->symbolize,
-        .flags = (out->options->peak ? CPPROF_HEAP_PEAK : 0) |
-                 (out->options->labels ? CPPROF_HEAP_LABELS : 0) |
-                 (out->options->legacy ? CPPROF_HEAP_LEGACY : 0),
+        .flags = (out->options->peak ? CPPROF_FLAG_PEAK : 0) |
+                 (out->options->labels ? CPPROF_FLAG_LABELS : 0) |
+                 (out->options->legacy ? CPPROF_FLAG_LEGACY : 0),
     };
 
     return cpprof_recording_write_heap(out->recording, index, writer, &options,
@@ -116,7 +116,7 @@ cpprof__record_heap_write(struct cpprof__record_options *options,
         cpprof__cli_fail("record: out of memory");
         return false;
     }
-    heap = cpprof_recording_heap(recording, main_heap);
+    heap = cpprof_recording_heap_at(recording, main_heap);
     write_main(&out, heap, main_heap);
     options->n_lost = heap ? heap->n_lost : 0;
     if (!options->is_verdict)

@@ -9,8 +9,8 @@
 
 #include "cli/messages.h"
 
-#include <cpprof/profile.h>
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
+#include <cpprof/pprof/profile.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,12 +55,12 @@ compare_bytes(const void *a, const void *b)
 }
 
 static size_t
-take_stacks(const struct cpprof_pprof *profile, struct stack *stacks)
+take_stacks(const struct pprof_profile *profile, struct stack *stacks)
 {
-    size_t n = cpprof_pprof_info(profile).n_samples, i, n_taken = 0;
+    size_t n = pprof_info(profile).n_samples, i, n_taken = 0;
 
     for (i = 0; i < n; i++) {
-        struct cpprof_pprof_sample sample = cpprof_pprof_sample(profile, i);
+        struct pprof_sample sample = pprof_sample(profile, i);
 
         if (sample.values[BYTES] <= 0 && sample.values[OBJECTS] <= 0)
             continue;
@@ -91,16 +91,15 @@ join_stacks(struct stack *stacks, size_t n)
 }
 
 static bool
-is_systems(const struct cpprof_pprof *profile, uint32_t mapping)
+is_systems(const struct pprof_profile *profile, uint32_t mapping)
 {
     static const char *const folders[] = {"/lib", "/usr/lib", "["};
     const char *file, *slash;
     size_t i;
 
-    if (mapping == CPPROF_PPROF_NONE)
+    if (mapping == PPROF_NONE)
         return true;
-    file = cpprof_pprof_text(
-        profile, cpprof_pprof_mappings(profile)[mapping].file, NULL);
+    file = pprof_text(profile, pprof_mappings(profile)[mapping].file, NULL);
     for (i = 0; i < sizeof folders / sizeof *folders; i++)
         if (!strncmp(file, folders[i], strlen(folders[i])))
             return true;
@@ -109,14 +108,14 @@ is_systems(const struct cpprof_pprof *profile, uint32_t mapping)
 }
 
 /* The first location, from the leaf, that says something about the program. */
-static const struct cpprof_pprof_location *
-location_of(const struct cpprof_pprof *profile, const struct stack *stack)
+static const struct pprof_location *
+location_of(const struct pprof_profile *profile, const struct stack *stack)
 {
-    const struct cpprof_pprof_location *all = cpprof_pprof_locations(profile);
+    const struct pprof_location *all = pprof_locations(profile);
     size_t i;
 
     for (i = 0; i < stack->n; i++) {
-        const struct cpprof_pprof_location *at = &all[stack->locations[i]];
+        const struct pprof_location *at = &all[stack->locations[i]];
 
         if (!is_systems(profile, at->mapping))
             return at;
@@ -126,19 +125,18 @@ location_of(const struct cpprof_pprof *profile, const struct stack *stack)
 
 /* "libx.so+0x51", as in the file. */
 static void
-describe_address(const struct cpprof_pprof *profile,
-                 const struct cpprof_pprof_location *at, char *text,
-                 size_t n_text)
+describe_address(const struct pprof_profile *profile,
+                 const struct pprof_location *at, char *text, size_t n_text)
 {
-    const struct cpprof_pprof_mapping *mapping;
+    const struct pprof_mapping *mapping;
     const char *file, *slash;
 
-    if (!at || at->mapping == CPPROF_PPROF_NONE) {
+    if (!at || at->mapping == PPROF_NONE) {
         snprintf(text, n_text, "0x%" PRIx64, at ? at->address : 0);
         return;
     }
-    mapping = &cpprof_pprof_mappings(profile)[at->mapping];
-    file = cpprof_pprof_text(profile, mapping->file, NULL);
+    mapping = &pprof_mappings(profile)[at->mapping];
+    file = pprof_text(profile, mapping->file, NULL);
     slash = strrchr(file, '/');
     snprintf(text, n_text, "%s+0x%" PRIx64, slash ? slash + 1 : file,
              at->address - mapping->start + mapping->offset);
@@ -146,28 +144,26 @@ describe_address(const struct cpprof_pprof *profile,
 
 /* "make_node (tree.c:51)", as far as it is known. */
 static void
-describe(const struct cpprof_pprof *profile, const struct stack *stack,
+describe(const struct pprof_profile *profile, const struct stack *stack,
          char *text, size_t n_text)
 {
-    const struct cpprof_pprof_location *at = location_of(profile, stack);
-    const struct cpprof_pprof_line *line;
-    const struct cpprof_pprof_function *function;
+    const struct pprof_location *at = location_of(profile, stack);
+    const struct pprof_line *line;
+    const struct pprof_function *function;
     const char *file;
 
     if (!at || !at->n_lines) {
         describe_address(profile, at, text, n_text);
         return;
     }
-    line = &cpprof_pprof_lines(profile)[at->first_line];
-    function = &cpprof_pprof_functions(profile)[line->function];
-    file = cpprof_pprof_text(profile, function->file, NULL);
+    line = &pprof_lines(profile)[at->first_line];
+    function = &pprof_functions(profile)[line->function];
+    file = pprof_text(profile, function->file, NULL);
     if (*file && line->line)
         snprintf(text, n_text, "%s (%s:%" PRId64 ")",
-                 cpprof_pprof_text(profile, function->name, NULL), file,
-                 line->line);
+                 pprof_text(profile, function->name, NULL), file, line->line);
     else
-        snprintf(text, n_text, "%s",
-                 cpprof_pprof_text(profile, function->name, NULL));
+        snprintf(text, n_text, "%s", pprof_text(profile, function->name, NULL));
 }
 
 static void
@@ -183,7 +179,7 @@ print_size(int64_t bytes, char *text, size_t n)
 
 static void
 print_stacks(struct cpprof__record_options *options,
-             const struct cpprof_pprof *profile, const struct stack *stacks,
+             const struct pprof_profile *profile, const struct stack *stacks,
              size_t n, bool is_estimate)
 {
     char size[32], where[700];
@@ -215,18 +211,18 @@ print_stacks(struct cpprof__record_options *options,
 }
 
 static enum cpprof_status
-ignore(struct cpprof_pprof *profile, const char *expression,
+ignore(struct pprof_profile *profile, const char *expression,
        struct cpprof_error *error)
 {
-    const struct cpprof_pprof_name_filter names = {.size = sizeof names,
-                                                   .ignore = expression};
+    const struct pprof_name_filter names = {.size = sizeof names,
+                                            .ignore = expression};
 
-    return expression ? cpprof_pprof_filter_names(profile, &names, NULL, error)
+    return expression ? pprof_filter_names(profile, &names, NULL, error)
                       : CPPROF_OK;
 }
 
 static enum cpprof_status
-filter(struct cpprof_pprof *profile,
+filter(struct pprof_profile *profile,
        const struct cpprof__record_options *options, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
@@ -241,22 +237,22 @@ bool
 cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
                       bool is_estimate)
 {
-    struct cpprof_pprof *profile = NULL;
+    struct pprof_profile *profile = NULL;
     struct cpprof_error error;
     struct stack *stacks = NULL;
     bool done = false;
 
     options->leaked_bytes = 0;
-    if (cpprof_pprof_read_path(path, NULL, &profile, &error) != CPPROF_OK ||
+    if (pprof_read_path(path, NULL, &profile, &error) != CPPROF_OK ||
         filter(profile, options, &error) != CPPROF_OK) {
         cpprof__cli_fail("%s: %s", path, error.text);
         goto done;
     }
-    if (cpprof_pprof_info(profile).n_sample_types != 4) {
+    if (pprof_info(profile).n_sample_types != 4) {
         cpprof__cli_fail("%s: no heap profile", path);
         goto done;
     }
-    stacks = calloc(cpprof_pprof_info(profile).n_samples + 1, sizeof *stacks);
+    stacks = calloc(pprof_info(profile).n_samples + 1, sizeof *stacks);
     if (!stacks) {
         cpprof__cli_fail("%s: out of memory", path);
         goto done;
@@ -267,6 +263,6 @@ cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
     done = true;
 done:
     free(stacks);
-    cpprof_pprof_free(profile);
+    pprof_free(profile);
     return done;
 }

@@ -41,7 +41,7 @@ cpprof__record_write_image(const struct cpprof__record_output *out,
     struct cpprof_writer writer;
     struct cpprof_error error;
 
-    if (cpprof_path_writer(path, &writer, &error) != CPPROF_OK) {
+    if (cpprof_writer_to_path(path, &writer, &error) != CPPROF_OK) {
         cpprof__cli_fail("%s", error.text);
         return false;
     }

@@ -258,7 +258,7 @@ check_file(const struct cpprof__record_options *options, unsigned kind)
     if (!(options->kinds & kind))
         return true;
     path = cpprof__record_name(options, kind);
-    can = path && cpprof_path_writer(path, &writer, &error) == CPPROF_OK;
+    can = path && cpprof_writer_to_path(path, &writer, &error) == CPPROF_OK;
     if (can)
         writer.close(writer.ctx, 1);
     else

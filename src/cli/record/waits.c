@@ -17,7 +17,7 @@ static uint64_t
 n_waits(const struct cpprof__record_output *out, size_t index)
 {
     const struct cpprof_recorded_waits *waits =
-        cpprof_recording_waits(out->recording, index);
+        cpprof_recording_waits_at(out->recording, index);
 
     switch (out->kind) {
     case CPPROF__RECORD_BLOCK:
@@ -32,14 +32,14 @@ n_waits(const struct cpprof__record_output *out, size_t index)
 static size_t
 n_images(const struct cpprof_recording *recording)
 {
-    return cpprof_recording_n_heaps(recording);
+    return cpprof_recording_heap_count(recording);
 }
 
 static struct cpprof__record_image
 image_at(const struct cpprof__record_output *out, size_t index)
 {
     const struct cpprof_recorded_heap *image =
-        cpprof_recording_heap(out->recording, index);
+        cpprof_recording_heap_at(out->recording, index);
     uint64_t n = n_waits(out, index);
 
     return (struct cpprof__record_image){
@@ -55,7 +55,7 @@ static void
 print(const struct cpprof__record_output *out, size_t index, const char *path)
 {
     const struct cpprof_recorded_waits *waits =
-        cpprof_recording_waits(out->recording, index);
+        cpprof_recording_waits_at(out->recording, index);
     bool is_block = out->kind == CPPROF__RECORD_BLOCK;
     uint64_t n = n_waits(out, index);
     char lost[48] = "none lost";
@@ -88,8 +88,8 @@ write_waits(const struct cpprof__record_output *out, size_t index,
     const struct cpprof_profile_options options = {
         .size = sizeof options,
         .symbolize = out->options->symbolize,
-        .flags = (out->options->labels ? CPPROF_PROFILE_LABELS : 0) |
-                 (out->options->legacy ? CPPROF_PROFILE_LEGACY : 0),
+        .flags = (out->options->labels ? CPPROF_FLAG_LABELS : 0) |
+                 (out->options->legacy ? CPPROF_FLAG_LEGACY : 0),
     };
 
     return cpprof_recording_write_waits(out->recording, index,

@@ -31,7 +31,7 @@
         .name = #word, KIND(GIVEN), .text = help,                              \
         .format = &(const struct cpprof__report_format)                        \
         {                                                                      \
-            CPPROF_REPORT_##made, CPPROF__USE_##after, shown_as, shown_by      \
+            PPROF_REPORT_##made, CPPROF__USE_##after, shown_as, shown_by       \
         }                                                                      \
     }
 #define SEARCH(word, made, after, help)                                        \
@@ -39,7 +39,7 @@
         .name = #word, KIND(STRING), AT(options.symbol), .argument = "=RE",    \
         .text = help, .format = &(const struct cpprof__report_format)          \
         {                                                                      \
-            CPPROF_REPORT_##made, CPPROF__USE_##after, NULL, NULL              \
+            PPROF_REPORT_##made, CPPROF__USE_##after, NULL, NULL               \
         }                                                                      \
     }
 #define WORD(word, of, help)                                                   \
@@ -59,7 +59,7 @@
 #define BITS(of, word, bits, help)                                             \
     {                                                                          \
         .name = #word, KIND(of), AT(options.flags), SHELL,                     \
-        .mask = CPPROF_REPORT_##bits, .text = help                             \
+        .mask = PPROF_REPORT_##bits, .text = help                              \
     }
 /* Of the command line alone. */
 #define FLAG(of, word, member, value, can_be, help)                            \
@@ -180,7 +180,7 @@ const struct cpprof__flag cpprof__report_flag_table[] = {
          "They come from a profile that was subtracted.\n"),
 
     TOPIC("lines", "what a line of a report is", ""),
-    /* ORDER: enum cpprof_report_granularity */
+    /* ORDER: enum pprof_report_granularity */
     WORD(functions, "granularity",
          "One line or node for each function (default)\n"
          "Functions of one name in two files are one.\n"),

@@ -9,7 +9,7 @@
 
 #include "cli/flags.h"
 
-#include <cpprof/report.h>
+#include <cpprof/pprof/report.h>
 
 /* More than the table has rows. */
 #define CPPROF__MAX_REPORT_FLAGS 128
@@ -33,7 +33,7 @@ enum cpprof__report_use {
 };
 
 struct cpprof__report_format {
-    enum cpprof_report_format format;
+    enum pprof_report_format format;
     enum cpprof__report_use use;
     const char *picture; /* what Graphviz is to make of it, "svg"; or NULL */
     const char *viewer;  /* what is to show it, "web"; or NULL */

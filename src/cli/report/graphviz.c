@@ -43,20 +43,20 @@ fail(struct cpprof_error *error, int sys, const char *format, ...)
 
 /* The graph's text in a file without a name, to be read from its start. */
 static enum cpprof_status
-write_graph(struct cpprof_pprof *profile,
-            const struct cpprof_report_options *options, int *fd,
+write_graph(struct pprof_profile *profile,
+            const struct pprof_report_options *options, int *fd,
             struct cpprof_error *error)
 {
-    struct cpprof_report_options o = *options;
+    struct pprof_report_options o = *options;
     enum cpprof_status status;
 
-    o.flags |= CPPROF_REPORT_PICTURE;
+    o.flags |= PPROF_REPORT_PICTURE;
     *fd = memfd_create("graph", MFD_CLOEXEC);
     if (*fd < 0)
         return fail(error, errno, "no memory for the graph: %s",
                     strerror(errno));
-    status = cpprof_report_write(profile, CPPROF_REPORT_DOT, &o,
-                                 cpprof_fd_writer(*fd), error);
+    status = pprof_report_write(profile, PPROF_REPORT_DOT, &o,
+                                cpprof_writer_to_fd(*fd), error);
     if (status == CPPROF_OK && lseek(*fd, 0, SEEK_SET) != 0)
         status = fail(error, errno, "reading the graph: %s", strerror(errno));
     return status;
@@ -179,8 +179,8 @@ run_dot(int graph, const char *type, const struct cpprof_writer *to,
 }
 
 enum cpprof_status
-cpprof__draw(struct cpprof_pprof *profile,
-             const struct cpprof_report_options *options, const char *type,
+cpprof__draw(struct pprof_profile *profile,
+             const struct pprof_report_options *options, const char *type,
              struct cpprof_writer writer, struct cpprof_error *error)
 {
     int graph = -1, failure = 0;

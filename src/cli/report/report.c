@@ -36,7 +36,7 @@ warn(void *ctx, const char *line)
 }
 
 static enum cpprof_status
-prepare(struct cpprof_pprof *p, const struct cpprof__report_flags *w,
+prepare(struct pprof_profile *p, const struct cpprof__report_flags *w,
         struct cpprof_error *error)
 {
     const struct cpprof__remote remote = {cpprof__origins_symbolize,
@@ -48,11 +48,11 @@ prepare(struct cpprof_pprof *p, const struct cpprof__report_flags *w,
         return status;
     /* As the reference has it, a profile whose drop_frames are no expression
      * is shown whole. */
-    if (!w->all_frames && cpprof_pprof_drop_frames(p, error) != CPPROF_OK)
+    if (!w->all_frames && pprof_drop_frames(p, error) != CPPROF_OK)
         cpprof__cli_warn("%s", error->text);
     status = cpprof__origins_forget(w->origins, p, error);
     if (status == CPPROF_OK && w->add_comment && *w->add_comment)
-        status = cpprof_pprof_add_comment(p, w->add_comment, error);
+        status = pprof_add_comment(p, w->add_comment, error);
     if (status == CPPROF_OK)
         cpprof__origins_save(w->origins, p);
     return status;
@@ -71,15 +71,15 @@ struct output {
 static const char *
 file_ending(const struct cpprof__report_flags *w)
 {
-    enum cpprof_report_format format = w->format;
+    enum pprof_report_format format = w->format;
 
     if (w->picture)
         return w->picture;
-    if (format == CPPROF_REPORT_FLAMEGRAPH || format == CPPROF_REPORT_WEBLIST)
+    if (format == PPROF_REPORT_FLAMEGRAPH || format == PPROF_REPORT_WEBLIST)
         return "html";
-    if (format == CPPROF_REPORT_PROTO || format == CPPROF_REPORT_TOPPROTO)
+    if (format == PPROF_REPORT_PROTO || format == PPROF_REPORT_TOPPROTO)
         return "pb.gz";
-    return format == CPPROF_REPORT_CALLGRIND ? "callgraph.out" : NULL;
+    return format == PPROF_REPORT_CALLGRIND ? "callgraph.out" : NULL;
 }
 
 /* The first name of profile001.pb.gz, ... that is free; makes the file. */
@@ -135,7 +135,7 @@ open_output(struct output *output, const struct cpprof__report_flags *w,
 }
 
 static enum cpprof_status
-write_report(struct cpprof_pprof *p, struct cpprof__report_flags *w,
+write_report(struct pprof_profile *p, struct cpprof__report_flags *w,
              struct cpprof_error *error)
 {
     struct output output = {NULL, false, ""};
@@ -146,7 +146,7 @@ write_report(struct cpprof_pprof *p, struct cpprof__report_flags *w,
     if (status == CPPROF_OK && w->picture)
         status = cpprof__draw(p, &w->options, w->picture, writer, error);
     else if (status == CPPROF_OK)
-        status = cpprof_report_write(p, w->format, &w->options, writer, error);
+        status = pprof_report_write(p, w->format, &w->options, writer, error);
     if (status != CPPROF_OK && output.made)
         unlink(output.path);
     return status;
@@ -157,14 +157,14 @@ write_report(struct cpprof_pprof *p, struct cpprof__report_flags *w,
 static void
 choose_viewer(struct cpprof__report_flags *w)
 {
-    if (w->format == CPPROF_REPORT_WEBLIST && !(w->output && *w->output) &&
+    if (w->format == PPROF_REPORT_WEBLIST && !(w->output && *w->output) &&
         (w->interactive || isatty(STDOUT_FILENO)))
         w->viewer = "web";
 }
 
 /* Write a report into a file for a viewer, and start that. */
 static enum cpprof_status
-view_report(struct cpprof_pprof *p, struct cpprof__report_flags *w,
+view_report(struct pprof_profile *p, struct cpprof__report_flags *w,
             struct cpprof_error *error)
 {
     struct cpprof__report_flags to_file = *w;
@@ -172,7 +172,7 @@ view_report(struct cpprof_pprof *p, struct cpprof__report_flags *w,
     const char *ending = file_ending(w);
     enum cpprof_status status;
 
-    if (w->format == CPPROF_REPORT_CALLGRIND)
+    if (w->format == PPROF_REPORT_CALLGRIND)
         ending = "grind";
     status = cpprof__viewer_file(ending, path, error);
     if (status != CPPROF_OK)
@@ -201,7 +201,7 @@ fail(const struct cpprof__report_flags *w, enum cpprof_status status,
 }
 
 int
-cpprof__print_report(struct cpprof_pprof *p, struct cpprof__report_flags *w)
+cpprof__print_report(struct pprof_profile *p, struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
     enum cpprof_status status;
@@ -228,7 +228,7 @@ free_stdin(const struct cpprof__report_flags *w)
 }
 
 static int
-report_on(struct cpprof_pprof *p, struct cpprof__report_flags *w)
+report_on(struct pprof_profile *p, struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
 
@@ -247,7 +247,7 @@ static int
 read_and_report(struct cpprof__report_flags *w)
 {
     struct cpprof__origins origins = {0};
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     int status = CPPROF__EXIT_ERROR;
 
     w->origins = &origins;
@@ -257,7 +257,7 @@ read_and_report(struct cpprof__report_flags *w)
         status = report_on(p, w);
     cpprof__viewer_end();
     cpprof__progress_end();
-    cpprof_pprof_free(p);
+    pprof_free(p);
     cpprof__origins_free(&origins);
     return status;
 }

@@ -65,7 +65,7 @@ count_formats(struct cpprof__report_flags *w, const struct given *g,
     int n = command != NULL;
 
     if (command && !cpprof__choose_format(w, command))
-        w->format = CPPROF_REPORT_PROTO; /* merge */
+        w->format = PPROF_REPORT_PROTO; /* merge */
     for (; flag->name; flag++) {
         if (!flag->format || !is_given(g, flag) ||
             (command && flag->kind == CPPROF__FLAG_GIVEN &&
@@ -169,7 +169,7 @@ choose_type(struct cpprof__report_flags *w, const struct given *g)
         else
             w->options.sample_index = word->name + (mean ? 5 : total ? 6 : 0);
         if (mean)
-            w->options.flags |= CPPROF_REPORT_MEAN;
+            w->options.flags |= PPROF_REPORT_MEAN;
     }
 }
 
@@ -256,9 +256,9 @@ interpret(struct cpprof__report_flags *w, struct given *g, const char *command)
         !choose_base(w))
         return false;
     if (granularity >= 0)
-        w->options.granularity = (enum cpprof_report_granularity)granularity;
+        w->options.granularity = (enum pprof_report_granularity)granularity;
     if (sort == CPPROF__CUM)
-        w->options.flags |= CPPROF_REPORT_CUM;
+        w->options.flags |= PPROF_REPORT_CUM;
     choose_type(w, g);
     cpprof__parse_symbolize(&w->symbolize, w->symbolize_text);
     return true;
@@ -268,7 +268,7 @@ bool
 cpprof__report_flags(int argc, char **argv, const char *command,
                      struct cpprof__report_flags *words)
 {
-    struct cpprof_report_options defaults = CPPROF_REPORT_DEFAULTS;
+    struct pprof_report_options defaults = PPROF_REPORT_DEFAULTS;
     struct given given = {{false}};
     struct cpprof__flags flags = {
         .table = cpprof__report_flag_table, .into = words, .given = given.rows};

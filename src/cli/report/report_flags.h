@@ -7,15 +7,15 @@
 #include "cli/report/flag_table.h"
 #include "cli/report/symbols.h"
 
-#include <cpprof/report.h>
+#include <cpprof/pprof/report.h>
 
 #include <stdbool.h>
 
 struct cpprof__report_flags {
-    enum cpprof_report_format format;
+    enum pprof_report_format format;
     const char *picture; /* what Graphviz is to make of it, "svg"; or NULL */
     const char *viewer;  /* what is to show it, "web"; or NULL */
-    struct cpprof_report_options options;
+    struct pprof_report_options options;
     struct cpprof__symbolize symbolize;
     const char *output;      /* NULL: standard output */
     const char *binary;      /* instead of the first mapping's file, or NULL */
@@ -52,7 +52,7 @@ cpprof__choose_format(struct cpprof__report_flags *words, const char *name);
 /* Print a report, to words->output or standard output. Changes the profile.
  * Returns the exit status. */
 int
-cpprof__print_report(struct cpprof_pprof *profile,
+cpprof__print_report(struct pprof_profile *profile,
                      struct cpprof__report_flags *words);
 
 /*
@@ -60,7 +60,7 @@ cpprof__print_report(struct cpprof_pprof *profile,
  * A file that cannot be read is told of on stderr and left out, as long as
  * there are others. NULL after printing what is wrong.
  */
-struct cpprof_pprof *
+struct pprof_profile *
 cpprof__read_sources(const struct cpprof__report_flags *words);
 
 #endif

@@ -179,7 +179,7 @@ static bool
 set_choice(struct cpprof__settings *settings, const struct cpprof__flag *s,
            const char *text, char reason[CPPROF__SETTING_TEXT])
 {
-    struct cpprof_report_options *o = &settings->report.options;
+    struct pprof_report_options *o = &settings->report.options;
     const struct cpprof__flag *word;
     size_t i;
 
@@ -188,11 +188,11 @@ set_choice(struct cpprof__settings *settings, const struct cpprof__flag *s,
     if (!word)
         return refuse(reason, "invalid %s value %s", s->name, text);
     if (!is_sort(s))
-        o->granularity = (enum cpprof_report_granularity)i;
+        o->granularity = (enum pprof_report_granularity)i;
     else if (i == CPPROF__CUM)
-        o->flags |= CPPROF_REPORT_CUM;
+        o->flags |= PPROF_REPORT_CUM;
     else
-        o->flags &= ~CPPROF_REPORT_CUM;
+        o->flags &= ~PPROF_REPORT_CUM;
     return true;
 }
 
@@ -254,7 +254,7 @@ cpprof__setting_get(const struct cpprof__settings *settings,
                     const struct cpprof__flag *s,
                     char text[CPPROF__SETTING_TEXT])
 {
-    const struct cpprof_report_options *o = &settings->report.options;
+    const struct pprof_report_options *o = &settings->report.options;
     const void *at = (const char *)&settings->report + s->offset;
     const char *string;
 
@@ -269,7 +269,7 @@ cpprof__setting_get(const struct cpprof__settings *settings,
         print_double(*(const double *)at, text);
         return text;
     case CPPROF__FLAG_CHOICE:
-        return choice(s, is_sort(s) ? (o->flags & CPPROF_REPORT_CUM) != 0
+        return choice(s, is_sort(s) ? (o->flags & PPROF_REPORT_CUM) != 0
                                     : o->granularity)
             ->name;
     case CPPROF__FLAG_BOOL:

@@ -18,7 +18,7 @@
 /* "-" is the standard input. *url is where it came from, or NULL. */
 static enum cpprof_status
 read_path(const char *path, const struct cpprof__report_flags *w,
-          struct cpprof_pprof **profile, const char **url,
+          struct pprof_profile **profile, const char **url,
           struct cpprof_error *error)
 {
     struct cpprof__fetch *fetch = w->origins->fetch;
@@ -29,9 +29,9 @@ read_path(const char *path, const struct cpprof__report_flags *w,
     if (cpprof__fetch_is_next(fetch, path))
         return cpprof__fetch_read(fetch, profile, url, error);
     if (strcmp(path, "-") == 0)
-        return cpprof_pprof_read_fd(STDIN_FILENO, NULL, profile, error);
+        return pprof_read_fd(STDIN_FILENO, NULL, profile, error);
     file = cpprof__file_url_path(path);
-    status = cpprof_pprof_read_path(file ? file : path, NULL, profile, error);
+    status = pprof_read_path(file ? file : path, NULL, profile, error);
     free(file);
     return status;
 }
@@ -39,10 +39,10 @@ read_path(const char *path, const struct cpprof__report_flags *w,
 /* Read one, with the binary and build id of the command line. */
 static enum cpprof_status
 read_one(const char *path, const struct cpprof__report_flags *w,
-         struct cpprof_pprof **profile)
+         struct pprof_profile **profile)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p = NULL;
+    struct pprof_profile *p = NULL;
     enum cpprof_status status;
     const char *url;
     char shown[SHOWN_BYTES];
@@ -52,7 +52,7 @@ read_one(const char *path, const struct cpprof__report_flags *w,
         status = cpprof__find_binaries(p, &error);
     /* Also where neither is given: a profile without mappings gets one. */
     if (status == CPPROF_OK)
-        status = cpprof_pprof_set_binary(p, w->binary, w->build_id, &error);
+        status = pprof_set_binary(p, w->binary, w->build_id, &error);
     if (status == CPPROF_OK && url)
         status = cpprof__origins_note(w->origins, p, url, &error);
     if (status == CPPROF_OK) {
@@ -65,7 +65,7 @@ read_one(const char *path, const struct cpprof__report_flags *w,
                          (unsigned long long)error.offset);
     else
         cpprof__cli_warn("%s: %s", shown, error.text);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return status;
 }
 
@@ -74,24 +74,24 @@ read_one(const char *path, const struct cpprof__report_flags *w,
 /* The sum of profiles. The only one of a command line stays as it is, which
  * shows: merging numbers everything anew and adds up equal samples. */
 struct sum {
-    struct cpprof_pprof *only;          /* while there is but one */
-    struct cpprof_pprof_merger *merger; /* of several */
+    struct pprof_profile *only;  /* while there is but one */
+    struct pprof_merger *merger; /* of several */
     int n;
 };
 
 static enum cpprof_status
-add_to_merger(struct sum *sum, struct cpprof_pprof *p,
+add_to_merger(struct sum *sum, struct pprof_profile *p,
               struct cpprof_error *error)
 {
-    enum cpprof_status status = cpprof_pprof_merger_add(sum->merger, p, error);
+    enum cpprof_status status = pprof_merger_add(sum->merger, p, error);
 
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return status;
 }
 
 /* Add a profile; frees it. */
 static enum cpprof_status
-add(struct sum *sum, struct cpprof_pprof *p, struct cpprof_error *error)
+add(struct sum *sum, struct pprof_profile *p, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
 
@@ -100,31 +100,31 @@ add(struct sum *sum, struct cpprof_pprof *p, struct cpprof_error *error)
         return CPPROF_OK;
     }
     if (sum->only) {
-        status = cpprof_pprof_merger_make(&sum->merger, error);
+        status = pprof_merger_new(&sum->merger, error);
         if (status == CPPROF_OK)
             status = add_to_merger(sum, sum->only, error);
         else
-            cpprof_pprof_free(sum->only);
+            pprof_free(sum->only);
         sum->only = NULL;
     }
     if (status == CPPROF_OK)
         return add_to_merger(sum, p, error);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return status;
 }
 
 /* Frees the rest. */
 static enum cpprof_status
-take(struct sum *sum, enum cpprof_status status, struct cpprof_pprof **profile,
+take(struct sum *sum, enum cpprof_status status, struct pprof_profile **profile,
      struct cpprof_error *error)
 {
     if (status == CPPROF_OK && sum->merger)
-        status = cpprof_pprof_merger_finish(sum->merger, profile, error);
+        status = pprof_merger_finish(sum->merger, profile, error);
     else if (status == CPPROF_OK)
         *profile = sum->only;
     else
-        cpprof_pprof_free(sum->only);
-    cpprof_pprof_merger_free(sum->merger);
+        pprof_free(sum->only);
+    pprof_merger_free(sum->merger);
     return status;
 }
 
@@ -148,11 +148,11 @@ tell_missing(const struct group *group, int n_read)
 
 /* One file after the other, so that no more than one is in memory. NULL after
  * printing why there is nothing. */
-static struct cpprof_pprof *
+static struct pprof_profile *
 read_group(const struct group *group, const struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *p, *all = NULL;
+    struct pprof_profile *p, *all = NULL;
     struct sum sum = {NULL, NULL, 0};
     enum cpprof_status status = CPPROF_OK;
     char shown[SHOWN_BYTES] = "";
@@ -177,20 +177,20 @@ read_group(const struct group *group, const struct cpprof__report_flags *w)
 /* -------------------------------------------------------------- base ---- */
 
 /* The profile minus its base; frees both. */
-static struct cpprof_pprof *
-subtract(struct cpprof_pprof *p, struct cpprof_pprof *base,
+static struct pprof_profile *
+subtract(struct pprof_profile *p, struct pprof_profile *base,
          const struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
-    struct cpprof_pprof *difference = NULL;
+    struct pprof_profile *difference = NULL;
     struct sum sum = {NULL, NULL, 0};
     enum cpprof_status status = CPPROF_OK;
 
     if (w->diff_base)
-        status = cpprof_pprof_set_label(base, "pprof::base", "true", &error);
+        status = pprof_set_label(base, "pprof::base", "true", &error);
     if (status == CPPROF_OK && w->normalize)
-        status = cpprof_pprof_normalize(p, base, &error);
-    cpprof_pprof_scale(base, -1);
+        status = pprof_normalize(p, base, &error);
+    pprof_scale(base, -1);
     if (status == CPPROF_OK) {
         status = add(&sum, p, &error);
         p = NULL;
@@ -199,8 +199,8 @@ subtract(struct cpprof_pprof *p, struct cpprof_pprof *base,
         status = add(&sum, base, &error);
         base = NULL;
     }
-    cpprof_pprof_free(p);
-    cpprof_pprof_free(base);
+    pprof_free(p);
+    pprof_free(base);
     if (take(&sum, status, &difference, &error) != CPPROF_OK)
         cpprof__cli_fail("%s", error.text);
     return difference;
@@ -230,12 +230,12 @@ begin_fetching(const struct cpprof__report_flags *w)
     return status == CPPROF_OK;
 }
 
-struct cpprof_pprof *
+struct pprof_profile *
 cpprof__read_sources(const struct cpprof__report_flags *w)
 {
     struct group sources = {"source", w->sources, w->n_sources};
     struct group bases = {"base", w->bases.at, w->bases.n};
-    struct cpprof_pprof *p, *base;
+    struct pprof_profile *p, *base;
 
     p = begin_fetching(w) ? read_group(&sources, w) : NULL;
     if (!p || !w->bases.n)
@@ -243,6 +243,6 @@ cpprof__read_sources(const struct cpprof__report_flags *w)
     base = read_group(&bases, w);
     if (base)
         return subtract(p, base, w);
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return NULL;
 }

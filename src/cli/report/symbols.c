@@ -7,7 +7,7 @@
 
 #include "cli/messages.h"
 
-#include <cpprof/symbolize.h>
+#include <cpprof/pprof/symbolize.h>
 
 #include <string.h>
 #include <strings.h>
@@ -28,10 +28,10 @@ parse_demangle(struct cpprof__symbolize *s, const char *word, size_t n)
 {
     static const struct {
         const char *word;
-        enum cpprof_pprof_demangle mode;
-    } modes[] = {{"full", CPPROF_PPROF_DEMANGLE_FULL},
-                 {"none", CPPROF_PPROF_DEMANGLE_NONE},
-                 {"templates", CPPROF_PPROF_DEMANGLE_TEMPLATES}};
+        enum pprof_demangle mode;
+    } modes[] = {{"full", PPROF_DEMANGLE_FULL},
+                 {"none", PPROF_DEMANGLE_NONE},
+                 {"templates", PPROF_DEMANGLE_TEMPLATES}};
     const size_t n_prefix = strlen("demangle=");
     size_t i;
 
@@ -86,7 +86,7 @@ cpprof__parse_symbolize(struct cpprof__symbolize *s, const char *text)
         }
         part = part[n] ? part + n + 1 : NULL;
     }
-    s->flags = s->force ? CPPROF_PPROF_DEMANGLE_AGAIN : 0;
+    s->flags = s->force ? PPROF_DEMANGLE_AGAIN : 0;
 }
 
 /* ------------------------------------------------------------- names ---- */
@@ -105,26 +105,26 @@ warn(void *ctx, const char *text)
 }
 
 enum cpprof_status
-cpprof__find_binaries(struct cpprof_pprof *profile, struct cpprof_error *error)
+cpprof__find_binaries(struct pprof_profile *profile, struct cpprof_error *error)
 {
-    struct cpprof_pprof_symbolize_options options = {
+    struct pprof_symbolize_options options = {
         .size = sizeof options,
         .warn = warn,
     };
 
-    return cpprof_pprof_find_binaries(profile, NULL, &options, error);
+    return pprof_find_binaries(profile, NULL, &options, error);
 }
 
 enum cpprof_status
-cpprof__symbolize(struct cpprof_pprof *profile,
+cpprof__symbolize(struct pprof_profile *profile,
                   const struct cpprof__symbolize *s,
                   const struct cpprof__remote *remote,
                   struct cpprof_error *error)
 {
-    struct cpprof_pprof_symbolize_options options = {
+    struct pprof_symbolize_options options = {
         .size = sizeof options,
-        .flags = (s->force ? CPPROF_PPROF_SYMBOLIZE_FORCE : 0) |
-                 (s->fast ? CPPROF_PPROF_SYMBOLIZE_FAST : 0),
+        .flags = (s->force ? PPROF_SYMBOLIZE_FORCE : 0) |
+                 (s->fast ? PPROF_SYMBOLIZE_FAST : 0),
         .warn = warn,
     };
     enum cpprof_status status = CPPROF_OK;
@@ -132,10 +132,10 @@ cpprof__symbolize(struct cpprof_pprof *profile,
     if (s->none)
         return CPPROF_OK;
     if (!s->no_local)
-        status = cpprof_pprof_symbolize(profile, &options, error);
+        status = pprof_symbolize(profile, &options, error);
     if (status == CPPROF_OK && remote && !s->no_remote)
         status = remote->symbolize(remote->ctx, profile, s->force, error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_demangle(profile, s->demangle, s->flags, error);
+        status = pprof_demangle(profile, s->demangle, s->flags, error);
     return status;
 }

@@ -3,7 +3,7 @@
 #ifndef CLI_SYMBOLS_H
 #define CLI_SYMBOLS_H
 
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 
 #include <stdbool.h>
 
@@ -14,8 +14,8 @@ struct cpprof__symbolize {
     bool no_remote; /* not from where the profile was fetched */
     bool fast;      /* functions only */
     bool force;     /* also what has names */
-    enum cpprof_pprof_demangle demangle;
-    uint32_t flags; /* CPPROF_PPROF_DEMANGLE_* */
+    enum pprof_demangle demangle;
+    uint32_t flags; /* PPROF_DEMANGLE_* */
 };
 
 /* Parse "fastlocal:force:demangle=full"; NULL is fine. Parts that are unknown
@@ -28,7 +28,8 @@ cpprof__parse_symbolize(struct cpprof__symbolize *symbolize, const char *text);
  * of reading it, whatever -symbolize says.
  */
 enum cpprof_status
-cpprof__find_binaries(struct cpprof_pprof *profile, struct cpprof_error *error);
+cpprof__find_binaries(struct pprof_profile *profile,
+                      struct cpprof_error *error);
 
 /*
  * Give a profile names, and demangle them. What is missing is told of on
@@ -38,13 +39,13 @@ cpprof__find_binaries(struct cpprof_pprof *profile, struct cpprof_error *error);
  *          symbolize has no_remote; NULL: there is none.
  */
 struct cpprof__remote {
-    enum cpprof_status (*symbolize)(void *ctx, struct cpprof_pprof *profile,
+    enum cpprof_status (*symbolize)(void *ctx, struct pprof_profile *profile,
                                     bool force, struct cpprof_error *error);
     void *ctx;
 };
 
 enum cpprof_status
-cpprof__symbolize(struct cpprof_pprof *profile,
+cpprof__symbolize(struct pprof_profile *profile,
                   const struct cpprof__symbolize *symbolize,
                   const struct cpprof__remote *remote,
                   struct cpprof_error *error);

@@ -150,7 +150,7 @@ take_arguments(struct words *words, struct cpprof__shell_command *c)
         if (*word == '>')
             return take_output(words, word, w) && take_arguments(words, c);
         if (strcmp(word, "-cum") == 0 || strcmp(word, "--cum") == 0)
-            w->options.flags |= CPPROF_REPORT_CUM;
+            w->options.flags |= PPROF_REPORT_CUM;
         else if (*word == '-')
             ok = add_expression(&c->ignore, word + 1);
         else
@@ -165,14 +165,14 @@ take_arguments(struct words *words, struct cpprof__shell_command *c)
 static void
 apply(struct cpprof__shell_command *c)
 {
-    struct cpprof_report_options *o = &c->report.options;
-    bool tags = c->report.format == CPPROF_REPORT_TAGS;
+    struct pprof_report_options *o = &c->report.options;
+    bool tags = c->report.format == PPROF_REPORT_TAGS;
 
     if (c->focus)
         *(tags ? &o->tagfocus : &o->focus) = c->focus;
     if (c->ignore)
         *(tags ? &o->tagignore : &o->ignore) = c->ignore;
-    if (o->nodecount == -1 && c->report.format == CPPROF_REPORT_TOP)
+    if (o->nodecount == -1 && c->report.format == PPROF_REPORT_TOP)
         o->nodecount = 10;
 }
 

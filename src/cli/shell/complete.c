@@ -86,17 +86,16 @@ add_commands(struct matches *m)
 }
 
 static void
-add_types(struct matches *m, const struct cpprof_pprof *p)
+add_types(struct matches *m, const struct pprof_profile *p)
 {
-    size_t n = cpprof_pprof_info(p).n_sample_types, i;
+    size_t n = pprof_info(p).n_sample_types, i;
 
     for (i = 0; i < n; i++)
-        add(m,
-            cpprof_pprof_text(p, cpprof_pprof_sample_types(p)[i].type, NULL));
+        add(m, pprof_text(p, pprof_sample_types(p)[i].type, NULL));
 }
 
 static void
-add_first_words(struct matches *m, const struct cpprof_pprof *p)
+add_first_words(struct matches *m, const struct pprof_profile *p)
 {
     static const char *const own[] = {"help", "options", "quit", "exit"};
     size_t i;
@@ -110,18 +109,18 @@ add_first_words(struct matches *m, const struct cpprof_pprof *p)
 }
 
 static void
-add_functions(struct matches *m, const struct cpprof_pprof *p)
+add_functions(struct matches *m, const struct pprof_profile *p)
 {
-    const struct cpprof_pprof_function *f = cpprof_pprof_functions(p);
-    size_t n = cpprof_pprof_info(p).n_functions, i;
+    const struct pprof_function *f = pprof_functions(p);
+    size_t n = pprof_info(p).n_functions, i;
 
     for (i = 0; i < n; i++)
-        add(m, cpprof_pprof_text(p, f[i].name, NULL));
+        add(m, pprof_text(p, f[i].name, NULL));
     if (m->c->n_matches || !m->n_word)
         return;
     m->inside = true;
     for (i = 0; i < n; i++)
-        add(m, cpprof_pprof_text(p, f[i].name, NULL));
+        add(m, pprof_text(p, f[i].name, NULL));
 }
 
 /* Is the value of an option an expression over functions? */
@@ -140,7 +139,7 @@ takes_functions(const char *name)
 
 /* Returns whether the matches are functions. */
 static bool
-add_values(struct matches *m, const struct cpprof_pprof *p, const char *name)
+add_values(struct matches *m, const struct pprof_profile *p, const char *name)
 {
     const struct cpprof__flag *s = cpprof__setting_find(name);
 
@@ -245,7 +244,7 @@ takes_no_functions(const char *command)
 /* Fill matches for what stands there; returns whether they are functions. */
 static bool
 find_matches(struct matches *m, const struct context *context,
-             const struct cpprof_pprof *p)
+             const struct pprof_profile *p)
 {
     if (context->name)
         return add_values(m, p, context->name);
@@ -277,7 +276,7 @@ ending(const struct context *context, const char *word)
 }
 
 bool
-cpprof__complete(const struct cpprof_pprof *profile, const char *line,
+cpprof__complete(const struct pprof_profile *profile, const char *line,
                  size_t cursor, struct cpprof__completion *c)
 {
     struct matches m = {.c = c};

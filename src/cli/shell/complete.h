@@ -3,7 +3,7 @@
 #ifndef CLI_SHELL_COMPLETE_H
 #define CLI_SHELL_COMPLETE_H
 
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ struct cpprof__completion {
  * Returns false when memory is out. Free with cpprof__completion_free().
  */
 bool
-cpprof__complete(const struct cpprof_pprof *profile, const char *line,
+cpprof__complete(const struct pprof_profile *profile, const char *line,
                  size_t cursor, struct cpprof__completion *completion);
 void
 cpprof__completion_free(struct cpprof__completion *completion);

@@ -52,7 +52,7 @@ struct library {
 };
 
 struct cpprof__shell_input {
-    const struct cpprof_pprof *profile;
+    const struct pprof_profile *profile;
     struct library edit;
     EditLine *editor; /* NULL: plain lines */
     History *history;
@@ -266,7 +266,7 @@ survive_interrupts(struct cpprof__shell_input *in)
 }
 
 struct cpprof__shell_input *
-cpprof__shell_input_open(const struct cpprof_pprof *profile)
+cpprof__shell_input_open(const struct pprof_profile *profile)
 {
     struct cpprof__shell_input *in = calloc(1, sizeof *in);
 

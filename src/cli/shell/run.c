@@ -84,7 +84,7 @@ start_program(struct children *children, const char *program)
 
 /* The child. */
 static void
-report(struct cpprof_pprof *profile, const struct cpprof__shell_command *c,
+report(struct pprof_profile *profile, const struct cpprof__shell_command *c,
        const struct children *children)
 {
     struct cpprof__report_flags flags = c->report;
@@ -124,7 +124,7 @@ tell_end(int status)
 }
 
 void
-cpprof__shell_run(struct cpprof_pprof *profile,
+cpprof__shell_run(struct pprof_profile *profile,
                   const struct cpprof__shell_command *command)
 {
     struct children children = {.program = 0};

@@ -22,7 +22,7 @@
 #define COMMENT "//:"
 
 struct shell {
-    struct cpprof_pprof *profile;
+    struct pprof_profile *profile;
     struct cpprof__settings settings;
     struct cpprof__shell_input *input;
 };
@@ -56,14 +56,14 @@ trimmed(char *text)
 static const char *
 type_name(const struct shell *sh, size_t i)
 {
-    return cpprof_pprof_text(
-        sh->profile, cpprof_pprof_sample_types(sh->profile)[i].type, NULL);
+    return pprof_text(sh->profile, pprof_sample_types(sh->profile)[i].type,
+                      NULL);
 }
 
 static size_t
 n_types(const struct shell *sh)
 {
-    return cpprof_pprof_info(sh->profile).n_sample_types;
+    return pprof_info(sh->profile).n_sample_types;
 }
 
 /* ---------------------------------------------------------- greeting ---- */
@@ -71,14 +71,14 @@ n_types(const struct shell *sh)
 static bool
 has_values(const struct shell *sh)
 {
-    size_t n = cpprof_pprof_info(sh->profile).n_samples, i, type;
+    size_t n = pprof_info(sh->profile).n_samples, i, type;
 
-    if (cpprof_pprof_sample_index(sh->profile,
-                                  sh->settings.report.options.sample_index,
-                                  &type, NULL) != CPPROF_OK)
+    if (pprof_find_sample_type(sh->profile,
+                               sh->settings.report.options.sample_index, &type,
+                               NULL) != CPPROF_OK)
         return true;
     for (i = 0; i < n; i++)
-        if (cpprof_pprof_sample(sh->profile, i).values[type])
+        if (pprof_sample(sh->profile, i).values[type])
             return true;
     return false;
 }
@@ -87,17 +87,17 @@ has_values(const struct shell *sh)
 static void
 greet(const struct shell *sh)
 {
-    const struct cpprof_report_options *o = &sh->settings.report.options;
-    struct cpprof_report_options heading = CPPROF_REPORT_DEFAULTS;
+    const struct pprof_report_options *o = &sh->settings.report.options;
+    struct pprof_report_options heading = PPROF_REPORT_DEFAULTS;
 
-    heading.flags = o->flags & CPPROF_REPORT_MEAN;
+    heading.flags = o->flags & PPROF_REPORT_MEAN;
     heading.sample_index = o->sample_index;
     heading.unit = o->unit;
     heading.divide_by = o->divide_by;
-    if (cpprof_report_write(
-            sh->profile, CPPROF_REPORT_HEADING, &heading,
-            cpprof__clean_writer(cpprof_file_writer(stderr), STDERR_FILENO),
-            NULL) == CPPROF_OK &&
+    if (pprof_report_write(sh->profile, PPROF_REPORT_HEADING, &heading,
+                           cpprof__clean_writer(cpprof_writer_to_stream(stderr),
+                                                STDERR_FILENO),
+                           NULL) == CPPROF_OK &&
         n_types(sh) > 1 && !has_values(sh))
         fputs("No samples were found with the default sample value type.\n"
               "Try \"sample_index\" command to analyze different sample "
@@ -116,7 +116,7 @@ default_type(const struct shell *sh)
 {
     size_t type;
 
-    if (cpprof_pprof_sample_index(sh->profile, NULL, &type, NULL) != CPPROF_OK)
+    if (pprof_find_sample_type(sh->profile, NULL, &type, NULL) != CPPROF_OK)
         return "";
     return type_name(sh, type);
 }
@@ -216,7 +216,7 @@ check_type(const struct shell *sh, const char **value)
     struct cpprof_error error = {0};
     size_t type;
 
-    if (cpprof_pprof_sample_index(sh->profile, *value, &type, &error) !=
+    if (pprof_find_sample_type(sh->profile, *value, &type, &error) !=
         CPPROF_OK) {
         cpprof__shell_error("%s", error.text);
         return false;
@@ -369,7 +369,7 @@ do_line(struct shell *sh, const char *text)
 }
 
 int
-cpprof__shell(struct cpprof_pprof *profile,
+cpprof__shell(struct pprof_profile *profile,
               const struct cpprof__report_flags *flags)
 {
     struct shell sh = {.profile = profile, .settings = {.report = *flags}};
@@ -380,7 +380,7 @@ cpprof__shell(struct cpprof_pprof *profile,
     if (!sh.input)
         return cpprof__cli_fail("out of memory");
     cpprof__cli_prefix("");
-    sh.settings.report.options.flags |= CPPROF_REPORT_COMPACT_LABELS;
+    sh.settings.report.options.flags |= PPROF_REPORT_COMPACT_LABELS;
     greet(&sh);
     do
         line = cpprof__shell_input_line(sh.input);

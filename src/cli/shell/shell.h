@@ -43,7 +43,7 @@ cpprof__shell_command_free(struct cpprof__shell_command *command);
  * process's copy, an interrupt ends it and not the shell.
  */
 void
-cpprof__shell_run(struct cpprof_pprof *profile,
+cpprof__shell_run(struct pprof_profile *profile,
                   const struct cpprof__shell_command *command);
 
 /* --------------------------------------------------------- the input ---- */
@@ -56,7 +56,7 @@ struct cpprof__shell_input;
 
 /* NULL: no memory. */
 struct cpprof__shell_input *
-cpprof__shell_input_open(const struct cpprof_pprof *profile);
+cpprof__shell_input_open(const struct pprof_profile *profile);
 void
 cpprof__shell_input_close(struct cpprof__shell_input *input);
 

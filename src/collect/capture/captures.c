@@ -111,9 +111,10 @@ begun(struct cpprof_capture *capture, enum cpprof_status status,
 }
 
 enum cpprof_status
-cpprof_capture_cpu(struct cpprof_writer writer,
-                   const struct cpprof_cpu_options *options,
-                   struct cpprof_capture **out, struct cpprof_error *error)
+cpprof_capture_start_cpu(struct cpprof_writer writer,
+                         const struct cpprof_cpu_options *options,
+                         struct cpprof_capture **out,
+                         struct cpprof_error *error)
 {
     struct cpprof_capture *capture = NULL;
     enum cpprof_status status;
@@ -131,9 +132,10 @@ cpprof_capture_cpu(struct cpprof_writer writer,
 }
 
 enum cpprof_status
-cpprof_capture_wall(struct cpprof_writer writer,
-                    const struct cpprof_wall_options *options,
-                    struct cpprof_capture **out, struct cpprof_error *error)
+cpprof_capture_start_wall(struct cpprof_writer writer,
+                          const struct cpprof_wall_options *options,
+                          struct cpprof_capture **out,
+                          struct cpprof_error *error)
 {
     struct cpprof_capture *capture = NULL;
     enum cpprof_status status;
@@ -247,7 +249,7 @@ end_elsewhere(struct cpprof_capture *capture, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof_capture_end(struct cpprof_capture *capture, struct cpprof_error *error)
+cpprof_capture_stop(struct cpprof_capture *capture, struct cpprof_error *error)
 {
     struct cpprof__buffer file = {0};
     enum cpprof_status status;

@@ -25,9 +25,8 @@
 #include <unistd.h>
 
 #define FLAGS                                                                  \
-    (CPPROF_PROFILE_LABELS | CPPROF_PROFILE_PEAK |                             \
-     CPPROF_PROFILE_IN_PROGRESS | CPPROF_SNAPSHOT_EMPTY |                      \
-     CPPROF_SNAPSHOT_IN_USE)
+    (CPPROF_FLAG_LABELS | CPPROF_FLAG_PEAK | CPPROF_FLAG_IN_PROGRESS |         \
+     CPPROF_FLAG_SINCE_START | CPPROF_FLAG_IN_USE)
 
 struct cpprof_snapshot {
     struct cpprof_profile *profile;
@@ -65,11 +64,11 @@ heap_options(const struct cpprof_snapshot *s,
     };
 
     if (s->builtin == &cpprof__builtin_allocs)
-        heap.flags |= CPPROF_HEAP_ALLOCS;
-    if (s->flags & CPPROF_PROFILE_LABELS)
-        heap.flags |= CPPROF_HEAP_LABELS;
-    if (s->flags & CPPROF_PROFILE_PEAK)
-        heap.flags |= CPPROF_HEAP_PEAK;
+        heap.flags |= CPPROF_FLAG_ALLOCS;
+    if (s->flags & CPPROF_FLAG_LABELS)
+        heap.flags |= CPPROF_FLAG_LABELS;
+    if (s->flags & CPPROF_FLAG_PEAK)
+        heap.flags |= CPPROF_FLAG_PEAK;
     return heap;
 }
 
@@ -119,7 +118,7 @@ take_now(const struct cpprof_snapshot *s, struct moment *m,
 {
     m->time_ns = (int64_t)cpprof__now_ns(CLOCK_BOOTTIME);
     m->options.flags =
-        s->flags & ~(CPPROF_SNAPSHOT_EMPTY | CPPROF_SNAPSHOT_IN_USE);
+        s->flags & ~(CPPROF_FLAG_SINCE_START | CPPROF_FLAG_IN_USE);
     return is_heap(s) ? take_heap(s, m, error) : take_records(s, m, error);
 }
 
@@ -177,10 +176,10 @@ check_write(const struct cpprof_snapshot *s, const struct cpprof_writer *writer,
 /* ---- taking ----------------------------------------------------------- */
 
 enum cpprof_status
-cpprof_snapshot_take(struct cpprof_profile *profile,
-                     const struct cpprof_profile_options *given,
-                     struct cpprof_snapshot **snapshot,
-                     struct cpprof_error *error)
+cpprof_snapshot_new(struct cpprof_profile *profile,
+                    const struct cpprof_profile_options *given,
+                    struct cpprof_snapshot **snapshot,
+                    struct cpprof_error *error)
 {
     struct cpprof_snapshot *made = NULL;
     enum cpprof_status status;
@@ -203,7 +202,7 @@ cpprof_snapshot_take(struct cpprof_profile *profile,
     status = take_now(made, &m, error);
     if (status == CPPROF_OK) {
         made->pid = getpid();
-        if (!(made->flags & CPPROF_SNAPSHOT_EMPTY)) {
+        if (!(made->flags & CPPROF_FLAG_SINCE_START)) {
             made->time_ns = m.time_ns;
             made->base = m.now;
             m.now.records = NULL;
@@ -254,7 +253,7 @@ write_heap(const struct cpprof_snapshot *s, struct moment *m,
     }
     source.duration_ns = duration_ns(s, m);
     cpprof__kept_subtract_heap(&m->heap, base,
-                               !(s->flags & CPPROF_SNAPSHOT_IN_USE));
+                               !(s->flags & CPPROF_FLAG_IN_USE));
     cpprof__tables_resolve(); /* after the records: all that they refer to */
     return cpprof__heap_write_proto(&source, &options, &m->heap, writer, error);
 }

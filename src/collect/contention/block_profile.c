@@ -175,7 +175,7 @@ asked_records(enum cpprof__wait_profile profile,
               struct cpprof__stack_record **records, size_t *n,
               struct cpprof_error *error)
 {
-    bool labels = options->flags & CPPROF_PROFILE_LABELS;
+    bool labels = options->flags & CPPROF_FLAG_LABELS;
     enum cpprof_status status;
     size_t i;
 
@@ -183,7 +183,7 @@ asked_records(enum cpprof__wait_profile profile,
         store_release(&cpprof__wants_labels, 1);
     status = own_records(profile, records, n, error);
     if (status == CPPROF_OK && profile == CPPROF__WAIT_BLOCK &&
-        options->flags & CPPROF_PROFILE_IN_PROGRESS)
+        options->flags & CPPROF_FLAG_IN_PROGRESS)
         status = add_waiting(labels, records, n, error);
     for (i = 0; i < *n && !labels; i++)
         (*records)[i].labels = 0;

@@ -13,13 +13,13 @@ _Static_assert(sizeof(struct cpprof__wait) <= sizeof(struct cpprof_wait),
                "it fits the caller's");
 
 int64_t
-cpprof_set_block_rate(int64_t ns)
+cpprof_block_set_rate(int64_t ns)
 {
     return cpprof__waits_set_block_rate(ns);
 }
 
 int
-cpprof_set_mutex_fraction(int n)
+cpprof_mutex_set_fraction(int n)
 {
     return (int)cpprof__waits_set_mutex_fraction(n);
 }
@@ -51,7 +51,7 @@ cpprof_wait_released(const void *lock)
 }
 
 CPPROF__HOOK void
-cpprof_block_event(int64_t ns, unsigned skip)
+cpprof_block_add(int64_t ns, unsigned skip)
 {
     if (!cpprof__waits_are_off())
         cpprof__wait_event(ns, NULL, skip);

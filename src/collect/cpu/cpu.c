@@ -19,9 +19,9 @@ take_options(const struct cpprof_cpu_options *given,
 }
 
 enum cpprof_status
-cpprof_start_cpu_profile(struct cpprof_writer writer,
-                         const struct cpprof_cpu_options *options,
-                         struct cpprof_error *error)
+cpprof_cpu_start(struct cpprof_writer writer,
+                 const struct cpprof_cpu_options *options,
+                 struct cpprof_error *error)
 {
     struct cpprof__session_plan plan = {.writer = writer};
     enum cpprof_status status = take_options(options, &plan.options, error);
@@ -38,7 +38,7 @@ cpprof_start_cpu_profile(struct cpprof_writer writer,
 }
 
 enum cpprof_status
-cpprof_stop_cpu_profile(struct cpprof_error *error)
+cpprof_cpu_stop(struct cpprof_error *error)
 {
     return cpprof__session_stop(error);
 }

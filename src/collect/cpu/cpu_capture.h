@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One who wants the samples of a stretch of time: the profile of
- * cpprof_start_cpu_profile(), or a capture. All count with the one session's
+ * cpprof_cpu_start(), or a capture. All count with the one session's
  * stores; a capture knows what they had counted when it began, and is cut when
  * it ends: from then on it has what it needs, whatever becomes of the session,
  * and is written by whoever ended it.

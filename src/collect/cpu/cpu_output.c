@@ -29,7 +29,7 @@ static void
 add_view(struct cpprof__cpu_output *out, const struct cpprof__cpu_capture *c,
          struct cpprof__store_view *view)
 {
-    if (c->options.flags & CPPROF_CPU_NO_LABELS)
+    if (c->options.flags & CPPROF_FLAG_NO_LABELS)
         cpprof__store_view_drop_labels(view);
     cpprof__cpu_profile_add(&out->profile, &view->store);
     cpprof__store_view_free(view);

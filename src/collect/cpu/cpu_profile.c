@@ -55,10 +55,11 @@ cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
 
     memset(profile, 0, sizeof *profile);
     profile->period_ns = head->period_ns;
-    profile->is_legacy = options->flags & CPPROF_CPU_LEGACY;
+    profile->is_legacy = options->flags & CPPROF_FLAG_LEGACY;
     if (profile->is_legacy) {
         cpprof__cpu_legacy_begin(&profile->legacy, head->period_ns,
-                                 options->flags & CPPROF_CPU_NO_DECOYS, writer);
+                                 options->flags & CPPROF_FLAG_NO_DECOYS,
+                                 writer);
         return CPPROF_OK;
     }
     open_symbolizer(profile, head->pid, options->symbolize, names);

@@ -58,7 +58,7 @@ check_options(struct cpprof_cpu_options *checked, struct cpprof_error *error)
                             "unknown symbolization %d",
                             (int)checked->symbolize);
     if (checked->flags &
-        ~(CPPROF_CPU_NO_LABELS | CPPROF_CPU_LEGACY | CPPROF_CPU_NO_DECOYS))
+        ~(CPPROF_FLAG_NO_LABELS | CPPROF_FLAG_LEGACY | CPPROF_FLAG_NO_DECOYS))
         return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
                             checked->flags);
     return CPPROF_OK;
@@ -90,7 +90,7 @@ set_up_sampler(struct cpprof__session *s)
         last_generation = 1;
     sampler->max_depth = s->plan.options.max_depth;
     sampler->period_ns = s->spool.head->period_ns;
-    sampler->labels = !(s->plan.options.flags & CPPROF_CPU_NO_LABELS);
+    sampler->labels = !(s->plan.options.flags & CPPROF_FLAG_NO_LABELS);
     store_relaxed(&sampler->generation, last_generation);
     __atomic_store_n(&sampler->ring, s->spool.ring, __ATOMIC_SEQ_CST);
 }
@@ -283,7 +283,7 @@ join(struct cpprof__session *s, struct cpprof__cpu_capture *c,
 {
     bool joined;
 
-    if (!(c->options.flags & CPPROF_CPU_NO_LABELS))
+    if (!(c->options.flags & CPPROF_FLAG_NO_LABELS))
         store_relaxed(&cpprof__sampler.labels, true);
     settle(s);
     pthread_mutex_lock(&s->drain_lock);

@@ -2,7 +2,7 @@
 /*
  * The one CPU profiling session of a process: its parts, and its life. It is
  * there for as long as somebody wants samples: the profile of
- * cpprof_start_cpu_profile() and CPPROF=, which is one, and captures, which are
+ * cpprof_cpu_start() and CPPROF=, which is one, and captures, which are
  * many; the first one starts it, and the last one that leaves ends it.
  */
 #ifndef COLLECT_SESSION_H

@@ -55,7 +55,7 @@ enum cpprof__session_state {
     CPPROF__SESSION_STOPPING,
 };
 
-/* The profile of cpprof_start_cpu_profile(), of which there is one. */
+/* The profile of cpprof_cpu_start(), of which there is one. */
 struct cpprof__default_profile {
     struct cpprof__cpu_capture capture;
     struct cpprof__cpu_output out;

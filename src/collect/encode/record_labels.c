@@ -76,7 +76,7 @@ cpprof__record_labels_text(struct cpprof__text_profile *text,
 }
 
 int
-cpprof_keep_labels(int on)
+cpprof_labels_keep(int on)
 {
     if (on < 0)
         return (int)load_relaxed(&cpprof__wants_labels);

@@ -199,8 +199,7 @@ cpprof__records_write(const struct cpprof__records_form *form,
                       const struct cpprof_profile_options *options,
                       struct cpprof_writer writer, struct cpprof_error *error)
 {
-    bool is_text =
-        options->debug > 0 || (options->flags & CPPROF_PROFILE_LEGACY);
+    bool is_text = options->debug > 0 || (options->flags & CPPROF_FLAG_LEGACY);
 
     if (!form->source) /* after the records: all that they refer to */
         cpprof__tables_resolve();

@@ -35,7 +35,7 @@ static uint32_t n_heaps;
 static pthread_mutex_t heaps_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int64_t
-cpprof_set_heap_rate(int64_t bytes)
+cpprof_heap_set_rate(int64_t bytes)
 {
     return cpprof__heap_set_rate(bytes);
 }
@@ -207,15 +207,15 @@ cpprof__heap_own_source(const struct cpprof_heap_options *options,
         .time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME),
     };
 
-    if (options->flags & CPPROF_HEAP_LABELS)
+    if (options->flags & CPPROF_FLAG_LABELS)
         store_release(&cpprof__wants_labels, 1);
     return CPPROF_OK;
 }
 
 enum cpprof_status
-cpprof_write_heap_profile(struct cpprof_writer writer,
-                          const struct cpprof_heap_options *given,
-                          struct cpprof_error *error)
+cpprof_heap_write(struct cpprof_writer writer,
+                  const struct cpprof_heap_options *given,
+                  struct cpprof_error *error)
 {
     struct cpprof_heap_options options;
     struct cpprof__source source;

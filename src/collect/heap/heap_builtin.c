@@ -36,13 +36,13 @@ write(uint32_t flags, struct cpprof_writer writer,
         .flags = flags,
     };
 
-    if (options->flags & CPPROF_PROFILE_LABELS)
-        heap.flags |= CPPROF_HEAP_LABELS;
-    if (options->flags & CPPROF_PROFILE_PEAK)
-        heap.flags |= CPPROF_HEAP_PEAK;
-    if (options->flags & CPPROF_PROFILE_LEGACY)
-        heap.flags |= CPPROF_HEAP_LEGACY;
-    return cpprof_write_heap_profile(writer, &heap, error);
+    if (options->flags & CPPROF_FLAG_LABELS)
+        heap.flags |= CPPROF_FLAG_LABELS;
+    if (options->flags & CPPROF_FLAG_PEAK)
+        heap.flags |= CPPROF_FLAG_PEAK;
+    if (options->flags & CPPROF_FLAG_LEGACY)
+        heap.flags |= CPPROF_FLAG_LEGACY;
+    return cpprof_heap_write(writer, &heap, error);
 }
 
 static enum cpprof_status
@@ -58,7 +58,7 @@ write_allocs(struct cpprof_writer writer,
              const struct cpprof_profile_options *options,
              struct cpprof_error *error)
 {
-    return write(CPPROF_HEAP_ALLOCS, writer, options, error);
+    return write(CPPROF_FLAG_ALLOCS, writer, options, error);
 }
 
 /* Unscaled, as Go's: who wants estimates has a call for it. */

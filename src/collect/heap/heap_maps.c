@@ -212,7 +212,7 @@ start(struct cpprof_heap **heap, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof_heap_mmap(struct cpprof_heap **heap, struct cpprof_error *error)
+cpprof_heap_follow_mmap(struct cpprof_heap **heap, struct cpprof_error *error)
 {
     static struct cpprof_heap *made;
     enum cpprof_status status = CPPROF_OK;

@@ -129,7 +129,7 @@ add_comments(struct work *w, const struct cpprof__heap_records *records)
                  records->n_lost);
     cpprof__builder_add_comment(w->builder, text);
     add_losses(w, records);
-    if (w->options->flags & CPPROF_HEAP_PEAK)
+    if (w->options->flags & CPPROF_FLAG_PEAK)
         add_peak_comment(w, records->peak_ns);
 }
 
@@ -151,7 +151,7 @@ begin(struct work *w, int64_t rate, struct cpprof_writer writer,
         .drop_frames = cpprof__heap_drop_frames,
     };
 
-    if (w->options->flags & CPPROF_HEAP_ALLOCS)
+    if (w->options->flags & CPPROF_FLAG_ALLOCS)
         head.default_sample_type = "alloc_space";
     w->symbolizer = cpprof__source_symbolizer(w->source, w->options->symbolize);
     return cpprof__builder_make(&head, writer,
@@ -221,7 +221,7 @@ cpprof__heap_profile_write(const struct cpprof__source *source,
     }
     if (source->is_self) /* after the records: all that they refer to */
         cpprof__tables_resolve();
-    if (options->debug > 0 || options->flags & CPPROF_HEAP_LEGACY)
+    if (options->debug > 0 || options->flags & CPPROF_FLAG_LEGACY)
         status =
             cpprof__heap_write_text(source, options, &records, writer, error);
     else

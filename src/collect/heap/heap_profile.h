@@ -11,7 +11,7 @@
 
 /*
  * This process's heap as it is to be written now: of options heap, symbolize
- * and CPPROF_HEAP_LABELS are looked at, the last from now on.
+ * and CPPROF_FLAG_LABELS are looked at, the last from now on.
  *
  * Errors: CPPROF_UNSUPPORTED.
  */

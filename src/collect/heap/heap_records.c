@@ -27,11 +27,11 @@ set_record(const struct reading *r, const struct cpprof__heap_bucket *bucket,
 {
     struct cpprof__heap_sum in_use = *live;
 
-    if (r->flags & CPPROF_HEAP_PEAK)
+    if (r->flags & CPPROF_FLAG_PEAK)
         cpprof__heap_at_peak(bucket, r->epoch, &in_use);
     *record = (struct cpprof__heap_record){
         .stack = bucket->stack,
-        .labels = r->flags & CPPROF_HEAP_LABELS ? bucket->labels : 0,
+        .labels = r->flags & CPPROF_FLAG_LABELS ? bucket->labels : 0,
         .size_class = bucket->size_class,
         .block_bytes = (int64_t)cpprof__heap_size_of_code(bucket->first_size),
         .fractions = {bucket->alloc_objects, bucket->alloc_bytes,

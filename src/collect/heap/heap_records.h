@@ -45,7 +45,7 @@ struct cpprof__heap_records {
     uint64_t n_rates; /* changes of it while something was sampled */
 };
 
-/* flags: CPPROF_HEAP_PEAK, CPPROF_HEAP_LABELS. Errors: CPPROF_NOMEM. */
+/* flags: CPPROF_FLAG_PEAK, CPPROF_FLAG_LABELS. Errors: CPPROF_NOMEM. */
 enum cpprof_status
 cpprof__heap_records_take(const struct cpprof__heap *heap, uint16_t number,
                           uint32_t flags, struct cpprof__heap_records *records,

@@ -28,7 +28,7 @@ whole(double x)
 }
 
 void
-cpprof_scale_heap_sample(int64_t count, int64_t size, int64_t rate,
+cpprof_heap_scale_sample(int64_t count, int64_t size, int64_t rate,
                          int64_t *scaled_count, int64_t *scaled_size)
 {
     double scale;

@@ -64,7 +64,7 @@ unscale(int64_t n, int64_t scaled, int64_t rate)
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2, count, size;
 
-        cpprof_scale_heap_sample(n, mid, rate, &count, &size);
+        cpprof_heap_scale_sample(n, mid, rate, &count, &size);
         if (size < scaled)
             lo = mid + 1;
         else
@@ -197,7 +197,7 @@ cpprof__heap_write_text(const struct cpprof__source *source,
         source, w->names ? options->symbolize : CPPROF_SYMBOLIZE_NONE);
     w->source = source;
     w->is_scaled =
-        records->n_rates > 0 || (options->flags & CPPROF_HEAP_PEAK) != 0;
+        records->n_rates > 0 || (options->flags & CPPROF_FLAG_PEAK) != 0;
     cpprof__text_begin(&w->text, writer, source->ops, symbolizer);
     w->text.hides = cpprof__heap_hides;
     put_all(w, records, &stats);

@@ -2,7 +2,7 @@
 /*
  * A thread's current set: one pointer, read by the handlers of that thread.
  *
- * cpprof_do() has to put the set before back also when an exception, a
+ * cpprof_labels_do() has to put the set before back also when an exception, a
  * pthread_exit() or a cancellation goes through it. What would need a table of
  * cleanups and libgcc's routine for it is one call here (arch/regs.h,
  * CPPROF__CALL_UNDER) whose frame holds the address of the scope at a known
@@ -30,7 +30,7 @@ set_current(const struct cpprof_labels *set)
 }
 
 const struct cpprof_labels *
-cpprof_set_thread_labels(const struct cpprof_labels *set)
+cpprof_labels_set_current(const struct cpprof_labels *set)
 {
     const struct cpprof_labels *before = cpprof__self.labels;
 
@@ -39,7 +39,7 @@ cpprof_set_thread_labels(const struct cpprof_labels *set)
 }
 
 const struct cpprof_labels *
-cpprof_thread_labels(void)
+cpprof_labels_current(void)
 {
     return cpprof__self.labels;
 }
@@ -47,10 +47,10 @@ cpprof_thread_labels(void)
 /* ---- scopes ----------------------------------------------------------- */
 
 /* set is the scope's. */
-struct cpprof_label_scope
-cpprof_label_scope_begin(struct cpprof_labels *set)
+struct cpprof_labels_scope
+cpprof_labels_scope_begin(struct cpprof_labels *set)
 {
-    struct cpprof_label_scope scope = {cpprof__self.labels, set};
+    struct cpprof_labels_scope scope = {cpprof__self.labels, set};
 
     if (set && scope.before &&
         cpprof_labels_merge(scope.before, set->labels, set->n, &scope.set,
@@ -62,7 +62,7 @@ cpprof_label_scope_begin(struct cpprof_labels *set)
 }
 
 void
-cpprof_label_scope_end(struct cpprof_label_scope *scope)
+cpprof_labels_scope_end(struct cpprof_labels_scope *scope)
 {
     set_current(scope->before);
     cpprof_labels_free(scope->set);
@@ -99,7 +99,7 @@ find_get_cfa(void)
 
 /* fn(arg), in a frame that has this routine as its personality. */
 __attribute__((visibility("hidden"))) void
-cpprof__call_under(struct cpprof_label_scope *scope, void (*fn)(void *arg),
+cpprof__call_under(struct cpprof_labels_scope *scope, void (*fn)(void *arg),
                    void *arg);
 
 __attribute__((visibility("hidden"), used)) int
@@ -116,9 +116,9 @@ cpprof__call_under_personality(int version, int actions,
     if (actions & UNWIND_CLEANUP_PHASE) {
         get_cfa = find_get_cfa();
         if (get_cfa)
-            cpprof_label_scope_end(
-                *(struct cpprof_label_scope **)(get_cfa(context) +
-                                                CPPROF__CALL_UNDER_PLACE));
+            cpprof_labels_scope_end(
+                *(struct cpprof_labels_scope **)(get_cfa(context) +
+                                                 CPPROF__CALL_UNDER_PLACE));
     }
     return UNWIND_CONTINUE;
 }
@@ -126,11 +126,12 @@ cpprof__call_under_personality(int version, int actions,
 __asm__(CPPROF__CALL_UNDER);
 
 void
-cpprof_do(const struct cpprof_labels *set, void (*fn)(void *arg), void *arg)
+cpprof_labels_do(const struct cpprof_labels *set, void (*fn)(void *arg),
+                 void *arg)
 {
-    struct cpprof_label_scope scope =
-        cpprof_label_scope_begin(cpprof_labels_ref(set));
+    struct cpprof_labels_scope scope =
+        cpprof_labels_scope_begin(cpprof_labels_ref(set));
 
     cpprof__call_under(&scope, fn, arg);
-    cpprof_label_scope_end(&scope);
+    cpprof_labels_scope_end(&scope);
 }

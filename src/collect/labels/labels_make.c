@@ -177,7 +177,7 @@ read_arguments(const char *key, va_list args, struct cpprof_label *labels,
 }
 
 struct cpprof_labels *
-cpprof_labels(const char *key, ...)
+cpprof_labels_new(const char *key, ...)
 {
     struct cpprof_label few[FEW], *labels = few;
     struct cpprof_labels *set = NULL;

@@ -106,7 +106,7 @@ cpprof__environment_read(void)
     is_on = true;
     if (environment.kinds & CPPROF__KIND_HEAP)
         cpprof__heap_set_rate(environment.heap_rate);
-    if (environment.heap.flags & CPPROF_HEAP_LABELS)
+    if (environment.heap.flags & CPPROF_FLAG_LABELS)
         store_relaxed(&cpprof__wants_labels, 1);
 }
 
@@ -148,12 +148,12 @@ start_serving(void)
     struct cpprof_error error;
 
     if (environment.kinds & CPPROF__KIND_MMAP &&
-        cpprof_heap_mmap(&mappings, &error) != CPPROF_OK)
+        cpprof_heap_follow_mmap(&mappings, &error) != CPPROF_OK)
         cpprof__environment_complain(&error);
     if (environment.kinds & CPPROF__KIND_BLOCK)
-        cpprof_set_block_rate(environment.block_rate);
+        cpprof_block_set_rate(environment.block_rate);
     if (environment.kinds & CPPROF__KIND_MUTEX)
-        cpprof_set_mutex_fraction((int)environment.mutex_fraction);
+        cpprof_mutex_set_fraction((int)environment.mutex_fraction);
 }
 
 void

@@ -58,13 +58,13 @@ has_sampled(void)
 static bool
 has_blocked(void)
 {
-    return cpprof_profile_count(cpprof_lookup("block")) > 0;
+    return cpprof_profile_count(cpprof_profile_lookup("block")) > 0;
 }
 
 static bool
 has_held(void)
 {
-    return cpprof_profile_count(cpprof_lookup("mutex")) > 0;
+    return cpprof_profile_count(cpprof_profile_lookup("mutex")) > 0;
 }
 
 static struct end ends[] = {
@@ -94,7 +94,7 @@ write_mmap(struct cpprof_writer writer, struct cpprof_error *error)
     struct cpprof_heap_options options = environment->heap;
 
     options.heap = mappings;
-    return cpprof_write_heap_profile(writer, &options, error);
+    return cpprof_heap_write(writer, &options, error);
 }
 
 static enum cpprof_status
@@ -112,11 +112,10 @@ write_end(struct end *end, struct cpprof_error *error)
     if (!end->writer.write)
         return CPPROF_OK;
     if (end->kind == CPPROF__KIND_HEAP)
-        return cpprof_write_heap_profile(end->writer, &environment->heap,
-                                         error);
+        return cpprof_heap_write(end->writer, &environment->heap, error);
     if (end->kind == CPPROF__KIND_MMAP)
         return write_mmap(end->writer, error);
-    return cpprof_profile_write(cpprof_lookup(end->name), end->writer,
+    return cpprof_profile_write(cpprof_profile_lookup(end->name), end->writer,
                                 &environment->others, error);
 }
 
@@ -125,8 +124,7 @@ write_end(struct end *end, struct cpprof_error *error)
 static enum cpprof_status
 end_wall(struct cpprof_error *error)
 {
-    enum cpprof_status status =
-        has_wall ? cpprof_stop_wall_profile(error) : CPPROF_OK;
+    enum cpprof_status status = has_wall ? cpprof_wall_stop(error) : CPPROF_OK;
 
     has_wall = false;
     return status;
@@ -214,7 +212,7 @@ start_wall(bool is_descendant, struct cpprof_error *error)
     status = cpprof__environment_open(environment, name, NULL, is_descendant,
                                       &writer, error);
     if (status == CPPROF_OK)
-        status = cpprof_start_wall_profile(writer, &environment->wall, error);
+        status = cpprof_wall_start(writer, &environment->wall, error);
     has_wall = status == CPPROF_OK;
     return status;
 }
@@ -241,7 +239,7 @@ start_writing(bool is_descendant, struct cpprof_error *error)
         if (environment->kinds & ends[i].kind)
             status = open_end(&ends[i], is_descendant, error);
     if (status == CPPROF_OK && environment->kinds & CPPROF__KIND_MMAP)
-        status = cpprof_heap_mmap(&mappings, error);
+        status = cpprof_heap_follow_mmap(&mappings, error);
     if (status == CPPROF_OK)
         status = start_wall(is_descendant, error);
     if (status != CPPROF_OK)
@@ -253,9 +251,9 @@ static void
 set_rates(const struct cpprof__environment *env)
 {
     if (env->kinds & CPPROF__KIND_BLOCK)
-        cpprof_set_block_rate(env->block_rate);
+        cpprof_block_set_rate(env->block_rate);
     if (env->kinds & CPPROF__KIND_MUTEX)
-        cpprof_set_mutex_fraction((int)env->mutex_fraction);
+        cpprof_mutex_set_fraction((int)env->mutex_fraction);
 }
 
 enum cpprof_status
@@ -325,7 +323,7 @@ cpprof__environment_end(bool with_timeout, struct cpprof_error *error)
         return CPPROF_OK;
     if (*environment->directory) {
         if (has_wall && !with_timeout)
-            cpprof_stop_wall_profile(NULL);
+            cpprof_wall_stop(NULL);
         cpprof__recorded_end(with_timeout);
         return CPPROF_OK;
     }

@@ -148,7 +148,7 @@ cpprof__environment_open(const struct cpprof__environment *env,
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: out= is too long; not profiling");
     if (!folder || *path == '/')
-        return cpprof_path_writer(path, writer, error);
+        return cpprof_writer_to_path(path, writer, error);
     snprintf(whole, sizeof whole, "%s/%s", folder, path);
-    return cpprof_path_writer(whole, writer, error);
+    return cpprof_writer_to_path(whole, writer, error);
 }

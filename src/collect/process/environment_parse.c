@@ -229,14 +229,14 @@ parse_labels(struct cpprof__environment *env, const char *value,
              struct cpprof_error *error)
 {
     enum cpprof_status status = parse_switch(
-        &env->heap.flags, CPPROF_HEAP_LABELS, "labels", value, error);
-    bool on = env->heap.flags & CPPROF_HEAP_LABELS;
+        &env->heap.flags, CPPROF_FLAG_LABELS, "labels", value, error);
+    bool on = env->heap.flags & CPPROF_FLAG_LABELS;
 
     if (status != CPPROF_OK)
         return status;
-    set_flag(&env->plan.options.flags, CPPROF_CPU_NO_LABELS, !on);
-    set_flag(&env->wall.flags, CPPROF_WALL_NO_LABELS, !on);
-    set_flag(&env->others.flags, CPPROF_PROFILE_LABELS, on);
+    set_flag(&env->plan.options.flags, CPPROF_FLAG_NO_LABELS, !on);
+    set_flag(&env->wall.flags, CPPROF_FLAG_NO_LABELS, !on);
+    set_flag(&env->others.flags, CPPROF_FLAG_LABELS, on);
     return CPPROF_OK;
 }
 
@@ -245,13 +245,13 @@ parse_legacy(struct cpprof__environment *env, const char *value,
              struct cpprof_error *error)
 {
     enum cpprof_status status = parse_switch(
-        &env->others.flags, CPPROF_PROFILE_LEGACY, "legacy", value, error);
-    bool on = env->others.flags & CPPROF_PROFILE_LEGACY;
+        &env->others.flags, CPPROF_FLAG_LEGACY, "legacy", value, error);
+    bool on = env->others.flags & CPPROF_FLAG_LEGACY;
 
     if (status != CPPROF_OK)
         return status;
-    set_flag(&env->plan.options.flags, CPPROF_CPU_LEGACY, on);
-    set_flag(&env->heap.flags, CPPROF_HEAP_LEGACY, on);
+    set_flag(&env->plan.options.flags, CPPROF_FLAG_LEGACY, on);
+    set_flag(&env->heap.flags, CPPROF_FLAG_LEGACY, on);
     return CPPROF_OK;
 }
 
@@ -418,12 +418,12 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
     if (!strcmp(key, "legacy"))
         return parse_legacy(env, value, error);
     if (!strcmp(key, "peak"))
-        return parse_switch(&env->heap.flags, CPPROF_HEAP_PEAK, key, value,
+        return parse_switch(&env->heap.flags, CPPROF_FLAG_PEAK, key, value,
                             error);
     if (!strcmp(key, "mmap"))
         return parse_switch(&env->kinds, CPPROF__KIND_MMAP, key, value, error);
     if (!strcmp(key, "inprogress"))
-        return parse_switch(&env->others.flags, CPPROF_PROFILE_IN_PROGRESS, key,
+        return parse_switch(&env->others.flags, CPPROF_FLAG_IN_PROGRESS, key,
                             value, error);
     if (!strcmp(key, "debug"))
         return parse_debug(env, value, error);
@@ -507,14 +507,14 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
             error, CPPROF_INVALID, 0,
             "CPPROF: record= takes cpu, heap, block, mutex, wall "
             "and offcpu; not profiling");
-    if (*env->directory && env->others.flags & CPPROF_PROFILE_IN_PROGRESS)
+    if (*env->directory && env->others.flags & CPPROF_FLAG_IN_PROGRESS)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: inprogress=on beside record=; not "
                             "profiling");
     if (!*env->out)
         strcpy(env->out, "%k.%p.pb.gz");
     if (env->kinds & CPPROF__KIND_OFF_CPU)
-        env->wall.flags |= CPPROF_WALL_OFF_CPU;
+        env->wall.flags |= CPPROF_FLAG_OFF_CPU;
     env->wall.max_depth = env->vm.max_depth = env->plan.options.max_depth;
     env->heap.symbolize = env->others.symbolize = env->wall.symbolize =
         env->plan.options.symbolize;
@@ -535,7 +535,7 @@ cpprof__environment_parse(const char *text, struct cpprof__environment *env,
     env->others.size = sizeof env->others;
     env->wall.size = sizeof env->wall;
     env->vm.size = sizeof env->vm;
-    env->vm.flags = CPPROF_VM_MERGE;
+    env->vm.flags = CPPROF_FLAG_MERGE;
     if (strlen(text) >= sizeof copy)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "CPPROF: longer than %zu bytes; not profiling",

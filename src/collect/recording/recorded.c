@@ -321,7 +321,7 @@ cpprof__recorded_tick(void)
     cpprof__heap_set_rate(0);
     cpprof__waits_set_block_rate(0);
     cpprof__waits_set_mutex_fraction(0);
-    cpprof_stop_wall_profile(NULL);
+    cpprof_wall_stop(NULL);
     mark_ended(head);
     return false;
 }

@@ -318,7 +318,7 @@ wait_for_ends(const char *directory, DIR *dir)
 }
 
 enum cpprof_status
-cpprof_recording_open(const char *directory,
+cpprof_recording_read(const char *directory,
                       struct cpprof_recording **recording,
                       struct cpprof_error *error)
 {
@@ -377,25 +377,26 @@ cpprof_recording_free(struct cpprof_recording *recording)
 }
 
 size_t
-cpprof_recording_n_images(const struct cpprof_recording *recording)
+cpprof_recording_image_count(const struct cpprof_recording *recording)
 {
     return recording->n;
 }
 
 const struct cpprof_recorded_image *
-cpprof_recording_image(const struct cpprof_recording *recording, size_t index)
+cpprof_recording_image_at(const struct cpprof_recording *recording,
+                          size_t index)
 {
     return index < recording->n ? &recording->images[index].public : NULL;
 }
 
 size_t
-cpprof_recording_n_heaps(const struct cpprof_recording *recording)
+cpprof_recording_heap_count(const struct cpprof_recording *recording)
 {
     return recording->set.n;
 }
 
 const struct cpprof_recorded_heap *
-cpprof_recording_heap(const struct cpprof_recording *recording, size_t index)
+cpprof_recording_heap_at(const struct cpprof_recording *recording, size_t index)
 {
     return cpprof__recorded_set_heap(&recording->set, index);
 }
@@ -403,10 +404,10 @@ cpprof_recording_heap(const struct cpprof_recording *recording, size_t index)
 /* ---- writing ---------------------------------------------------------- */
 
 enum cpprof_status
-cpprof_recording_write(struct cpprof_recording *recording, size_t index,
-                       struct cpprof_writer writer,
-                       const struct cpprof_cpu_options *options,
-                       struct cpprof_error *error)
+cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
+                           struct cpprof_writer writer,
+                           const struct cpprof_cpu_options *options,
+                           struct cpprof_error *error)
 {
     static const struct cpprof_cpu_options defaults = {.size = sizeof defaults};
     struct cpprof__cpu_profile profile;
@@ -454,7 +455,8 @@ cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
 }
 
 const struct cpprof_recorded_waits *
-cpprof_recording_waits(const struct cpprof_recording *recording, size_t index)
+cpprof_recording_waits_at(const struct cpprof_recording *recording,
+                          size_t index)
 {
     return cpprof__recorded_set_waits(&recording->set, index);
 }

@@ -409,7 +409,7 @@ write_waits(const struct loaded *l, bool is_mutex, struct cpprof_writer writer,
                           &records, &n, error);
     if (status != CPPROF_OK)
         return fail(writer, status);
-    for (i = 0; i < n && !(options->flags & CPPROF_PROFILE_LABELS); i++)
+    for (i = 0; i < n && !(options->flags & CPPROF_FLAG_LABELS); i++)
         records[i].labels = 0;
     set_source(&source, l, options->symbolize);
     form.source = &source;

@@ -55,7 +55,7 @@ cpprof_profile_name(const struct cpprof_profile *profile)
 }
 
 struct cpprof_profile *
-cpprof_lookup(const char *name)
+cpprof_profile_lookup(const char *name)
 {
     struct cpprof_profile *profile;
     size_t i;
@@ -77,7 +77,7 @@ cpprof_lookup(const char *name)
 const struct cpprof__builtin *
 cpprof__registry_builtin(const char *name)
 {
-    const struct cpprof_profile *profile = cpprof_lookup(name);
+    const struct cpprof_profile *profile = cpprof_profile_lookup(name);
 
     return profile ? profile->builtin : NULL;
 }
@@ -114,7 +114,7 @@ gather(struct cpprof_profile **profiles, size_t n)
 
 /* Which ones fit is decided by name: all are sorted. */
 size_t
-cpprof_profiles(struct cpprof_profile **profiles, size_t n)
+cpprof_profile_list(struct cpprof_profile **profiles, size_t n)
 {
     size_t there = gather(NULL, 0), taken;
     struct cpprof_profile **all;
@@ -158,7 +158,7 @@ put_on_list(struct cpprof_profile *profile)
     bool is_new;
 
     cpprof__own_lock_take(&lock);
-    is_new = !cpprof_lookup(profile->name);
+    is_new = !cpprof_profile_lookup(profile->name);
     if (is_new) {
         profile->next = first;
         store_release(&first, profile);
@@ -326,8 +326,8 @@ cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
 /* ---- writing ---------------------------------------------------------- */
 
 #define FLAGS                                                                  \
-    (CPPROF_PROFILE_LABELS | CPPROF_PROFILE_PEAK |                             \
-     CPPROF_PROFILE_IN_PROGRESS | CPPROF_PROFILE_LEGACY)
+    (CPPROF_FLAG_LABELS | CPPROF_FLAG_PEAK | CPPROF_FLAG_IN_PROGRESS |         \
+     CPPROF_FLAG_LEGACY)
 
 static enum cpprof_status
 check_write(const struct cpprof_profile *profile,

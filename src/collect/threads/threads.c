@@ -440,7 +440,7 @@ at_thread_exit(void *value)
     cpprof__self.generation = 0;
     pthread_mutex_unlock(&lock);
     if (cpprof__self.labels == cpprof__self.inherited)
-        cpprof_set_thread_labels(NULL);
+        cpprof_labels_set_current(NULL);
     cpprof_labels_free(cpprof__self.inherited);
     cpprof__self.inherited = NULL;
 }

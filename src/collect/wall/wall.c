@@ -17,8 +17,8 @@
 #include <string.h>
 
 #define WALL_FLAGS                                                             \
-    (CPPROF_WALL_OFF_CPU | CPPROF_WALL_NO_LABELS | CPPROF_WALL_FGPROF |        \
-     CPPROF_WALL_FOLDED)
+    (CPPROF_FLAG_OFF_CPU | CPPROF_FLAG_NO_LABELS | CPPROF_FLAG_FGPROF |        \
+     CPPROF_FLAG_COLLAPSED)
 
 /* Tunables. Looks in a second: at some 0.5 us each, 0.2 % of a processor. More
  * gives many threads more samples. */
@@ -31,7 +31,7 @@ static enum state state;             /* of the ticker */
 static enum state default_state;
 static struct cpprof__wall_ticker *wall;
 
-/* The profile of cpprof_start_wall_profile(), while that is RUNNING. */
+/* The profile of cpprof_wall_start(), while that is RUNNING. */
 static struct default_profile {
     struct cpprof__wall_capture capture;
     struct cpprof_writer writer;
@@ -365,9 +365,9 @@ start_checked(const struct cpprof_wall_options *options,
 }
 
 enum cpprof_status
-cpprof_start_wall_profile(struct cpprof_writer writer,
-                          const struct cpprof_wall_options *given,
-                          struct cpprof_error *error)
+cpprof_wall_start(struct cpprof_writer writer,
+                  const struct cpprof_wall_options *given,
+                  struct cpprof_error *error)
 {
     struct cpprof_wall_options options;
     enum cpprof_status status;
@@ -394,7 +394,7 @@ cpprof__wall_record(const struct cpprof_wall_options *given,
 
     if (status != CPPROF_OK)
         return status;
-    if (!(options.flags & CPPROF_WALL_NO_LABELS)) /* the tables are to tell */
+    if (!(options.flags & CPPROF_FLAG_NO_LABELS)) /* the tables are to tell */
         store_relaxed(&cpprof__wants_labels, 1);
     return start_checked(&options, (struct cpprof_writer){0}, error);
 }
@@ -420,7 +420,7 @@ stop_for_recorder(void)
 }
 
 enum cpprof_status
-cpprof_stop_wall_profile(struct cpprof_error *error)
+cpprof_wall_stop(struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
     struct default_profile *o;

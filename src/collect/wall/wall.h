@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wall time: a thread of ours that ticks (wall_sampler.h) for as long as
- * somebody counts with it: the profile of cpprof_start_wall_profile(), which is
+ * somebody counts with it: the profile of cpprof_wall_start(), which is
  * one, and captures, which are many. Each knows what was counted when it began,
  * and is cut when it ends: from then on it has its own counts.
  */
@@ -12,9 +12,9 @@
 #include <cpprof/profiles.h>
 
 /*
- * The same as cpprof_start_wall_profile() without a writer: what is counted is
+ * The same as cpprof_wall_start() without a writer: what is counted is
  * kept where a recorder reads it (wall_counts.h), until
- * cpprof_stop_wall_profile().
+ * cpprof_wall_stop().
  */
 enum cpprof_status
 cpprof__wall_record(const struct cpprof_wall_options *options,

@@ -126,7 +126,7 @@ cpprof__wall_keep_forked(void)
 static bool
 is_wanted(const struct cpprof__wall_count *count, uint32_t flags)
 {
-    return !(flags & CPPROF_WALL_OFF_CPU) ||
+    return !(flags & CPPROF_FLAG_OFF_CPU) ||
            count->state != CPPROF__WALL_RUNNING;
 }
 
@@ -153,7 +153,7 @@ cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
         if (!makes_sense(&copy->records[i]) ||
             !is_wanted(&copy->records[i], head->flags))
             copy->records[i].n = 0;
-        if (head->flags & CPPROF_WALL_NO_LABELS)
+        if (head->flags & CPPROF_FLAG_NO_LABELS)
             copy->records[i].labels = 0;
     }
     *counts = (struct cpprof__wall_counts){
@@ -258,7 +258,7 @@ cpprof__wall_counts_since(const struct cpprof__wall_counts *counts,
             p.n -= base->at[p.number - 1].n;
             p.ns -= base->at[p.number - 1].ns;
         }
-        if (flags & CPPROF_WALL_NO_LABELS)
+        if (flags & CPPROF_FLAG_NO_LABELS)
             p.labels = 0;
         if (p.n && is_wanted(&p, flags) && !add(since, &p, p.n, p.ns))
             return false;

@@ -62,7 +62,7 @@ cpprof__wall_base_take(struct cpprof__wall_base *base,
 void
 cpprof__wall_base_free(struct cpprof__wall_base *base);
 
-/* Add to since what came after base, as far as flags (CPPROF_WALL_*) want it.
+/* Add to since what came after base, as far as flags (CPPROF_FLAG_*) want it.
  * False: no memory. */
 bool
 cpprof__wall_counts_since(const struct cpprof__wall_counts *counts,
@@ -90,7 +90,7 @@ struct cpprof__wall_kept_head {
     char magic[8];
     uint32_t n_records; /* record 0 is not used, nor counted */
     uint32_t rate_hz;
-    uint32_t flags; /* CPPROF_WALL_* */
+    uint32_t flags; /* CPPROF_FLAG_* */
     uint32_t n_threads;
     uint64_t n_looks;
     uint64_t n_asked;

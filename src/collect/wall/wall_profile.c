@@ -103,7 +103,7 @@ add_comments(struct work *w, const struct cpprof__wall_summary *summary)
              summary->n_threads == 1 ? "" : "s", summary->n_looks,
              summary->n_asked);
     cpprof__builder_add_comment(w->builder, text);
-    if (summary->options.flags & CPPROF_WALL_OFF_CPU)
+    if (summary->options.flags & CPPROF_FLAG_OFF_CPU)
         cpprof__builder_add_comment(w->builder,
                                     "cpprof: without threads that run");
 }
@@ -137,7 +137,7 @@ static enum cpprof_status
 begin(struct work *w, const struct cpprof__wall_summary *summary,
       struct cpprof_writer writer, struct cpprof_error *error)
 {
-    bool is_fgprof = summary->options.flags & CPPROF_WALL_FGPROF;
+    bool is_fgprof = summary->options.flags & CPPROF_FLAG_FGPROF;
     const struct cpprof__value_type types[] = {
         {"samples", "count"}, {is_fgprof ? "time" : "wall", "nanoseconds"}};
     const struct cpprof__profile_head head = {
@@ -184,7 +184,7 @@ cpprof__wall_write(const struct cpprof__wall_counts *counts,
         return cpprof__fail_nomem(error);
     }
     open_source(w, summary);
-    if (summary->options.flags & CPPROF_WALL_FOLDED)
+    if (summary->options.flags & CPPROF_FLAG_COLLAPSED)
         status = cpprof__wall_write_folded(&w->source, w->symbolizer, counts,
                                            writer, error);
     else

@@ -131,12 +131,12 @@ add_profile(struct cpprof__buffer *b, const struct cpprof_profile *profile)
 static bool
 add_profiles(struct cpprof__buffer *b)
 {
-    size_t room = cpprof_profiles(NULL, 0), n, i;
+    size_t room = cpprof_profile_list(NULL, 0), n, i;
     struct cpprof_profile **profiles = calloc(room + 1, sizeof *profiles);
 
     if (!profiles)
         return false;
-    n = cpprof_profiles(profiles, room);
+    n = cpprof_profile_list(profiles, room);
     n = n < room ? n : room; /* one was made meanwhile */
     for (i = 0; i < n; i++)
         add_profile(b, profiles[i]);
@@ -153,7 +153,7 @@ add_page(struct cpprof__buffer *b)
     add_title(b);
     cpprof__text_add(b, links);
     for (i = 0; i < sizeof timed / sizeof *timed; i++)
-        if (!cpprof_lookup(timed[i].name))
+        if (!cpprof_profile_lookup(timed[i].name))
             add_timed(b, timed[i].name, timed[i].label);
     if (!add_profiles(b))
         return false;

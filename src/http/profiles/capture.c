@@ -127,7 +127,7 @@ run(struct cpprof__call *call, const struct kind *kind, int64_t seconds,
         cpprof__capture_cancel(capture);
         return;
     }
-    status = cpprof_capture_end(capture, &error);
+    status = cpprof_capture_stop(capture, &error);
     cpprof__answer_end(&call->answer, status, &error);
 }
 
@@ -154,10 +154,10 @@ begin_cpu(struct cpprof__call *call, uint32_t rate_hz,
         .size = sizeof options,
         .rate_hz = rate_hz,
         .symbolize = symbolize_of(call),
-        .flags = wants_labels(call) ? 0 : CPPROF_CPU_NO_LABELS,
+        .flags = wants_labels(call) ? 0 : CPPROF_FLAG_NO_LABELS,
     };
 
-    return cpprof_capture_cpu(writer, &options, capture, error);
+    return cpprof_capture_start_cpu(writer, &options, capture, error);
 }
 
 static const struct kind cpu = {begin_cpu, "CPU profiling", "profile"};
@@ -203,10 +203,10 @@ begin_wall(struct cpprof__call *call, uint32_t rate_hz, uint32_t flags,
         .size = sizeof options,
         .rate_hz = rate_hz,
         .symbolize = symbolize_of(call),
-        .flags = flags | (wants_labels(call) ? 0 : CPPROF_WALL_NO_LABELS),
+        .flags = flags | (wants_labels(call) ? 0 : CPPROF_FLAG_NO_LABELS),
     };
 
-    return cpprof_capture_wall(writer, &options, capture, error);
+    return cpprof_capture_start_wall(writer, &options, capture, error);
 }
 
 #define WALL(name, flags)                                                      \
@@ -219,9 +219,9 @@ begin_wall(struct cpprof__call *call, uint32_t rate_hz, uint32_t flags,
     }
 
 WALL(begin_all, 0)
-WALL(begin_off_cpu, CPPROF_WALL_OFF_CPU)
-WALL(begin_fgprof, CPPROF_WALL_FGPROF)
-WALL(begin_folded, CPPROF_WALL_FOLDED)
+WALL(begin_off_cpu, CPPROF_FLAG_OFF_CPU)
+WALL(begin_fgprof, CPPROF_FLAG_FGPROF)
+WALL(begin_folded, CPPROF_FLAG_COLLAPSED)
 
 static const struct kind wall = {begin_all, "wall profiling", "wall"};
 static const struct kind off_cpu = {begin_off_cpu, "wall profiling", "offcpu"};

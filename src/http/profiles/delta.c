@@ -60,7 +60,7 @@ run(struct cpprof__call *call, struct cpprof_profile *profile,
     cpprof__http_profile_options(call, &options);
     if (call->answer.is_head) {
         cpprof__answer_begin(&call->answer, head);
-    } else if (cpprof_snapshot_take(profile, &options, &snapshot, &error) !=
+    } else if (cpprof_snapshot_new(profile, &options, &snapshot, &error) !=
                CPPROF_OK) {
         cpprof__answer_error(&call->answer, 500, "failed to collect profile");
     } else {

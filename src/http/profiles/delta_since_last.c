@@ -79,13 +79,13 @@ begin(struct since *since, struct cpprof_error *error)
 {
     struct cpprof_profile_options options = {
         .size = sizeof options,
-        .flags = CPPROF_SNAPSHOT_EMPTY | CPPROF_SNAPSHOT_IN_USE,
+        .flags = CPPROF_FLAG_SINCE_START | CPPROF_FLAG_IN_USE,
     };
 
     if (since->snapshot)
         return CPPROF_OK;
-    return cpprof_snapshot_take(cpprof_lookup(since->profile), &options,
-                                &since->snapshot, error);
+    return cpprof_snapshot_new(cpprof_profile_lookup(since->profile), &options,
+                               &since->snapshot, error);
 }
 
 static void

@@ -45,7 +45,7 @@ cpprof__http_growth(struct cpprof__call *call)
     if (!load_acquire(&cpprof__maps_heap)) {
         cpprof__answer_error(&call->answer, 404,
                              "Mappings are not followed: CPPROF=mmap=on or "
-                             "cpprof_heap_mmap() has them followed");
+                             "cpprof_heap_follow_mmap() has them followed");
         return;
     }
     if (call->answer.is_head) {
@@ -54,11 +54,11 @@ cpprof__http_growth(struct cpprof__call *call)
     }
     if (call->request.flags & CPPROF_HTTP_NO_NAMES)
         options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    status = cpprof_heap_mmap(&heap, &error); /* the one there is */
+    status = cpprof_heap_follow_mmap(&heap, &error); /* the one there is */
     if (status == CPPROF_OK) {
         options.heap = heap;
-        status = cpprof_write_heap_profile(
-            cpprof__answer_writer(&call->answer, &head), &options, &error);
+        status = cpprof_heap_write(cpprof__answer_writer(&call->answer, &head),
+                                   &options, &error);
     }
     cpprof__answer_end(&call->answer, status, &error);
 }

@@ -7,7 +7,7 @@
  * holds up nobody; what waits to be sent is small beside that, being
  * compressed.
  *
- * Captures are made one after the other already (cpprof_capture_end()).
+ * Captures are made one after the other already (cpprof_capture_stop()).
  */
 #ifndef HTTP_GATE_H
 #define HTTP_GATE_H

@@ -37,10 +37,10 @@ cpprof__http_profile_options(const struct cpprof__call *call,
     if (request->flags & CPPROF_HTTP_NO_NAMES)
         options->symbolize = CPPROF_SYMBOLIZE_NONE;
     if (cpprof__form_number(request, "labels") > 0)
-        options->flags |= CPPROF_PROFILE_LABELS;
+        options->flags |= CPPROF_FLAG_LABELS;
     if (strcmp(call->name, "block") == 0 &&
         cpprof__form_number(request, "inprogress") > 0)
-        options->flags |= CPPROF_PROFILE_IN_PROGRESS;
+        options->flags |= CPPROF_FLAG_IN_PROGRESS;
 }
 
 static void
@@ -71,7 +71,7 @@ answer(struct cpprof__call *call, struct cpprof_profile *profile)
 void
 cpprof__http_profile(struct cpprof__call *call)
 {
-    struct cpprof_profile *profile = cpprof_lookup(call->name);
+    struct cpprof_profile *profile = cpprof_profile_lookup(call->name);
     struct cpprof__form_value seconds;
 
     if (!profile) {

@@ -10,14 +10,14 @@
 static const struct {
     uint32_t keep, flag;
 } mapping_flags[] = {
-    {CPPROF_PPROF_KEEP_INLINES, CPPROF_PPROF_HAS_INLINE_FRAMES},
-    {CPPROF_PPROF_KEEP_FUNCTIONS, CPPROF_PPROF_HAS_FUNCTIONS},
-    {CPPROF_PPROF_KEEP_FILES, CPPROF_PPROF_HAS_FILENAMES},
-    {CPPROF_PPROF_KEEP_LINES, CPPROF_PPROF_HAS_LINE_NUMBERS},
+    {PPROF_KEEP_INLINES, PPROF_HAS_INLINE_FRAMES},
+    {PPROF_KEEP_FUNCTIONS, PPROF_HAS_FUNCTIONS},
+    {PPROF_KEEP_FILES, PPROF_HAS_FILENAMES},
+    {PPROF_KEEP_LINES, PPROF_HAS_LINE_NUMBERS},
 };
 
 static void
-forget_flags(struct cpprof_pprof *p, uint32_t keep)
+forget_flags(struct pprof_profile *p, uint32_t keep)
 {
     uint32_t forget = 0;
     size_t i;
@@ -30,55 +30,54 @@ forget_flags(struct cpprof_pprof *p, uint32_t keep)
 }
 
 static void
-forget_names(struct cpprof_pprof *p, uint32_t keep)
+forget_names(struct pprof_profile *p, uint32_t keep)
 {
     size_t i;
 
     for (i = 0; i < p->functions.n; i++) {
-        struct cpprof_pprof_function *f = &p->functions.at[i];
+        struct pprof_function *f = &p->functions.at[i];
 
-        if (!(keep & CPPROF_PPROF_KEEP_FUNCTIONS))
+        if (!(keep & PPROF_KEEP_FUNCTIONS))
             f->name = f->system_name = 0;
-        if (!(keep & CPPROF_PPROF_KEEP_FILES))
+        if (!(keep & PPROF_KEEP_FILES))
             f->file = 0;
     }
 }
 
 static void
-forget_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
-             uint32_t keep)
+forget_lines(struct pprof_profile *p, struct pprof_location *l, uint32_t keep)
 {
-    struct cpprof_pprof_line *lines;
+    struct pprof_line *lines;
     size_t i;
 
     if (!l->n_lines) /* there may be no table at all */
         return;
     lines = p->lines.at + l->first_line;
     for (i = 0; i < l->n_lines; i++) {
-        if (!(keep & CPPROF_PPROF_KEEP_LINES))
+        if (!(keep & PPROF_KEEP_LINES))
             lines[i].line = lines[i].column = 0;
-        if (!(keep & CPPROF_PPROF_KEEP_COLUMNS))
+        if (!(keep & PPROF_KEEP_COLUMNS))
             lines[i].column = 0;
     }
 }
 
 enum cpprof_status
-cpprof_pprof_aggregate(struct cpprof_pprof *p, uint32_t keep,
-                       struct cpprof_error *error)
+pprof_aggregate(struct pprof_profile *p, uint32_t keep,
+                struct cpprof_error *error)
 {
     size_t i;
 
     forget_flags(p, keep);
     forget_names(p, keep);
     for (i = 0; i < p->locations.n; i++) {
-        struct cpprof_pprof_location *l = &p->locations.at[i];
+        struct pprof_location *l = &p->locations.at[i];
 
-        if (!(keep & CPPROF_PPROF_KEEP_INLINES) && l->n_lines > 1) {
+        if (!(keep & PPROF_KEEP_INLINES) && l->n_lines > 1) {
             l->first_line += l->n_lines - 1;
             l->n_lines = 1;
         }
         forget_lines(p, l, keep);
-        if (!(keep & CPPROF_PPROF_KEEP_ADDRESSES))
+        if (!(keep & PPROF_KEEP_ADDRESSES))
             l->address = 0;
     }
     cpprof__debug_check(p);

@@ -34,7 +34,7 @@ tell(uint32_t *matched, uint32_t first, uint32_t second, const bool both[2])
 /* ------------------------------------------------------------- names ---- */
 
 static enum cpprof_status
-compile_names(const struct cpprof_pprof_name_filter *texts,
+compile_names(const struct pprof_name_filter *texts,
               struct cpprof__name_filter *filter, struct cpprof_error *error)
 {
     enum cpprof_status status =
@@ -52,18 +52,18 @@ compile_names(const struct cpprof_pprof_name_filter *texts,
 static uint32_t
 name_bits(const struct cpprof__name_matches *m)
 {
-    return (m->focus ? CPPROF_PPROF_MATCHED_FOCUS : 0) |
-           (m->ignore ? CPPROF_PPROF_MATCHED_IGNORE : 0) |
-           (m->hide ? CPPROF_PPROF_MATCHED_HIDE : 0) |
-           (m->show ? CPPROF_PPROF_MATCHED_SHOW : 0);
+    return (m->focus ? PPROF_MATCHED_FOCUS : 0) |
+           (m->ignore ? PPROF_MATCHED_IGNORE : 0) |
+           (m->hide ? PPROF_MATCHED_HIDE : 0) |
+           (m->show ? PPROF_MATCHED_SHOW : 0);
 }
 
 enum cpprof_status
-cpprof_pprof_filter_names(struct cpprof_pprof *p,
-                          const struct cpprof_pprof_name_filter *texts,
-                          uint32_t *matched, struct cpprof_error *error)
+pprof_filter_names(struct pprof_profile *p,
+                   const struct pprof_name_filter *texts, uint32_t *matched,
+                   struct cpprof_error *error)
 {
-    struct cpprof_pprof_name_filter all = {.size = sizeof all};
+    struct pprof_name_filter all = {.size = sizeof all};
     struct cpprof__name_filter filter = {0};
     struct cpprof__name_matches matches;
     enum cpprof_status status =
@@ -84,8 +84,8 @@ cpprof_pprof_filter_names(struct cpprof_pprof *p,
 }
 
 enum cpprof_status
-cpprof_pprof_show_from(struct cpprof_pprof *p, const char *show_from,
-                       uint32_t *matched, struct cpprof_error *error)
+pprof_show_from(struct pprof_profile *p, const char *show_from,
+                uint32_t *matched, struct cpprof_error *error)
 {
     struct cpprof__regexp *r = NULL;
     enum cpprof_status status = compile(show_from, "show_from", &r, error);
@@ -94,15 +94,15 @@ cpprof_pprof_show_from(struct cpprof_pprof *p, const char *show_from,
     if (status == CPPROF_OK)
         status = cpprof__show_from(p, r, &any, error);
     if (status == CPPROF_OK && matched)
-        *matched = any ? CPPROF_PPROF_MATCHED_SHOW : 0;
+        *matched = any ? PPROF_MATCHED_SHOW : 0;
     cpprof__regexp_free(r);
     cpprof__debug_check(p);
     return status;
 }
 
 enum cpprof_status
-cpprof_pprof_prune_from(struct cpprof_pprof *p, const char *prune_from,
-                        struct cpprof_error *error)
+pprof_prune_from(struct pprof_profile *p, const char *prune_from,
+                 struct cpprof_error *error)
 {
     struct cpprof__regexp *r = NULL;
     enum cpprof_status status = compile(prune_from, "prune_from", &r, error);
@@ -117,9 +117,9 @@ cpprof_pprof_prune_from(struct cpprof_pprof *p, const char *prune_from,
 /* ------------------------------------------------------------ labels ---- */
 
 enum cpprof_status
-cpprof_pprof_filter_tags(struct cpprof_pprof *p, const char *focus,
-                         const char *ignore, uint32_t *matched,
-                         struct cpprof_error *error)
+pprof_filter_labels(struct pprof_profile *p, const char *focus,
+                    const char *ignore, uint32_t *matched,
+                    struct cpprof_error *error)
 {
     struct cpprof__label_units units = {0};
     enum cpprof_status status = cpprof__label_units_make(p, &units, error);
@@ -128,17 +128,16 @@ cpprof_pprof_filter_tags(struct cpprof_pprof *p, const char *focus,
     if (status == CPPROF_OK)
         status = cpprof__filter_tags(p, &units, focus, ignore, both, error);
     if (status == CPPROF_OK)
-        tell(matched, CPPROF_PPROF_MATCHED_FOCUS, CPPROF_PPROF_MATCHED_IGNORE,
-             both);
+        tell(matched, PPROF_MATCHED_FOCUS, PPROF_MATCHED_IGNORE, both);
     cpprof__label_units_free(&units);
     cpprof__debug_check(p);
     return status;
 }
 
 enum cpprof_status
-cpprof_pprof_filter_tag_keys(struct cpprof_pprof *p, const char *show,
-                             const char *hide, uint32_t *matched,
-                             struct cpprof_error *error)
+pprof_filter_label_keys(struct pprof_profile *p, const char *show,
+                        const char *hide, uint32_t *matched,
+                        struct cpprof_error *error)
 {
     struct cpprof__regexp *shown = NULL, *hidden = NULL;
     enum cpprof_status status = compile(show, "tagshow", &shown, error);
@@ -149,8 +148,7 @@ cpprof_pprof_filter_tag_keys(struct cpprof_pprof *p, const char *show,
     if (status == CPPROF_OK)
         status = cpprof__filter_tag_keys(p, shown, hidden, both, error);
     if (status == CPPROF_OK)
-        tell(matched, CPPROF_PPROF_MATCHED_SHOW, CPPROF_PPROF_MATCHED_HIDE,
-             both);
+        tell(matched, PPROF_MATCHED_SHOW, PPROF_MATCHED_HIDE, both);
     cpprof__regexp_free(shown);
     cpprof__regexp_free(hidden);
     cpprof__debug_check(p);
@@ -158,17 +156,16 @@ cpprof_pprof_filter_tag_keys(struct cpprof_pprof *p, const char *show,
 }
 
 enum cpprof_status
-cpprof_pprof_add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
-                            const char *leaf_keys, const char *unit,
-                            uint32_t *matched, struct cpprof_error *error)
+pprof_add_label_frames(struct pprof_profile *p, const char *root_keys,
+                       const char *leaf_keys, const char *unit,
+                       uint32_t *matched, struct cpprof_error *error)
 {
     bool both[2];
     enum cpprof_status status = cpprof__add_tag_frames(
         p, root_keys, leaf_keys, unit ? unit : "minimum", both, error);
 
     if (status == CPPROF_OK)
-        tell(matched, CPPROF_PPROF_MATCHED_FOCUS, CPPROF_PPROF_MATCHED_IGNORE,
-             both);
+        tell(matched, PPROF_MATCHED_FOCUS, PPROF_MATCHED_IGNORE, both);
     cpprof__debug_check(p);
     return status;
 }
@@ -176,33 +173,33 @@ cpprof_pprof_add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
 /* ------------------------------------------------------------- merge ---- */
 
 enum cpprof_status
-cpprof_pprof_merge(struct cpprof_pprof *const *profiles, size_t n,
-                   struct cpprof_pprof **result, struct cpprof_error *error)
+pprof_merge(struct pprof_profile *const *profiles, size_t n,
+            struct pprof_profile **result, struct cpprof_error *error)
 {
-    struct cpprof_pprof_merger *merger = NULL;
-    enum cpprof_status status = cpprof_pprof_merger_make(&merger, error);
+    struct pprof_merger *merger = NULL;
+    enum cpprof_status status = pprof_merger_new(&merger, error);
     size_t i;
 
     for (i = 0; i < n && status == CPPROF_OK; i++)
-        status = cpprof_pprof_merger_add(merger, profiles[i], error);
+        status = pprof_merger_add(merger, profiles[i], error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_merger_finish(merger, result, error);
-    cpprof_pprof_merger_free(merger);
+        status = pprof_merger_finish(merger, result, error);
+    pprof_merger_free(merger);
     return status;
 }
 
 enum cpprof_status
-cpprof_pprof_compact(struct cpprof_pprof *p, struct cpprof_error *error)
+pprof_compact(struct pprof_profile *p, struct cpprof_error *error)
 {
-    struct cpprof_pprof *merged = NULL, old;
-    enum cpprof_status status = cpprof_pprof_merge(&p, 1, &merged, error);
+    struct pprof_profile *merged = NULL, old;
+    enum cpprof_status status = pprof_merge(&p, 1, &merged, error);
 
     if (status != CPPROF_OK)
         return status;
     old = *p;
     *p = *merged;
     *merged = old;
-    cpprof_pprof_free(merged);
+    pprof_free(merged);
     cpprof__debug_check(p);
     return CPPROF_OK;
 }

@@ -181,11 +181,11 @@ remove_between(char *name, char open, char close)
 
 /* Append the display form of a system name to out, terminated. */
 static void
-simplify(const char *system_name, enum cpprof_pprof_demangle mode,
+simplify(const char *system_name, enum pprof_demangle mode,
          struct cpprof__buffer *out)
 {
-    bool params = mode == CPPROF_PPROF_DEMANGLE_FULL;
-    bool templates = mode != CPPROF_PPROF_DEMANGLE_SHORT;
+    bool params = mode == PPROF_DEMANGLE_FULL;
+    bool templates = mode != PPROF_DEMANGLE_SHORT;
     enum language language = demangle(system_name, params, out);
 
     if (!out->failed && language == UNKNOWN)
@@ -205,10 +205,10 @@ simplify(const char *system_name, enum cpprof_pprof_demangle mode,
 }
 
 bool
-cpprof__demangled(const char *name, enum cpprof_pprof_demangle mode,
+cpprof__demangled(const char *name, enum pprof_demangle mode,
                   struct cpprof__buffer *out)
 {
-    bool params = mode == CPPROF_PPROF_DEMANGLE_FULL;
+    bool params = mode == PPROF_DEMANGLE_FULL;
     enum language language = demangle(name, params, out);
     const char *clone;
 
@@ -219,7 +219,7 @@ cpprof__demangled(const char *name, enum cpprof_pprof_demangle mode,
     cpprof__buffer_append(out, "", 1);
     if (out->failed)
         return false;
-    if (language == CXX && mode == CPPROF_PPROF_DEMANGLE_SHORT)
+    if (language == CXX && mode == PPROF_DEMANGLE_SHORT)
         strip_templates(out);
     clone = strstr((char *)out->data, " [clone ");
     out->n =
@@ -228,8 +228,8 @@ cpprof__demangled(const char *name, enum cpprof_pprof_demangle mode,
 }
 
 static enum cpprof_status
-name_function(struct cpprof_pprof *p, struct cpprof_pprof_function *f,
-              enum cpprof_pprof_demangle mode, struct cpprof_error *error)
+name_function(struct pprof_profile *p, struct pprof_function *f,
+              enum pprof_demangle mode, struct cpprof_error *error)
 {
     struct cpprof__buffer out = {0};
     uint32_t name;
@@ -245,18 +245,18 @@ name_function(struct cpprof_pprof *p, struct cpprof_pprof_function *f,
 }
 
 enum cpprof_status
-cpprof_pprof_demangle(struct cpprof_pprof *p, enum cpprof_pprof_demangle mode,
-                      uint32_t flags, struct cpprof_error *error)
+pprof_demangle(struct pprof_profile *p, enum pprof_demangle mode,
+               uint32_t flags, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
     size_t i;
 
     for (i = 0; i < p->functions.n && status == CPPROF_OK; i++) {
-        struct cpprof_pprof_function *f = &p->functions.at[i];
+        struct pprof_function *f = &p->functions.at[i];
 
-        if (flags & CPPROF_PPROF_DEMANGLE_AGAIN && f->name && f->system_name)
+        if (flags & PPROF_DEMANGLE_AGAIN && f->name && f->system_name)
             f->name = f->system_name;
-        if (mode == CPPROF_PPROF_DEMANGLE_NONE ||
+        if (mode == PPROF_DEMANGLE_NONE ||
             (f->name && f->name != f->system_name))
             continue;
         status = name_function(p, f, mode, error);

@@ -4,7 +4,7 @@
 #define PROFILE_DEMANGLE_H
 
 #include "base/buffer.h"
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 
 /*
  * Append the demangled form of a terminated mangled name, not terminated, and
@@ -12,7 +12,7 @@
  * empty, where it is not mangled. out must be empty.
  */
 bool
-cpprof__demangled(const char *name, enum cpprof_pprof_demangle mode,
+cpprof__demangled(const char *name, enum pprof_demangle mode,
                   struct cpprof__buffer *out);
 
 #endif

@@ -12,20 +12,19 @@
 
 /* Labels of `kind` and `key` go; `label`, unless NULL, comes instead. */
 struct change {
-    struct cpprof_pprof *p;
-    const struct cpprof_pprof_label *label;
+    struct pprof_profile *p;
+    const struct pprof_label *label;
     uint32_t kind, key;
-    CPPROF__ARRAY(struct cpprof_pprof_label) spare; /* the set being made */
+    CPPROF__ARRAY(struct pprof_label) spare; /* the set being made */
 };
 
 /* The set that replaces this one. */
 static uint32_t
 changed_set(struct change *c, uint32_t set)
 {
-    struct cpprof_pprof *p = c->p;
+    struct pprof_profile *p = c->p;
     size_t n, i;
-    const struct cpprof_pprof_label *from =
-        cpprof__label_set(&p->labels, set, &n);
+    const struct pprof_label *from = cpprof__label_set(&p->labels, set, &n);
 
     c->spare.n = 0;
     if (!CPPROF__ARRAY_ROOM(&c->spare, n + 1))
@@ -73,7 +72,7 @@ change_labels(struct change *c, struct cpprof_error *error)
 }
 
 static enum cpprof_status
-set_label(struct cpprof_pprof *p, const struct cpprof_pprof_label *label,
+set_label(struct pprof_profile *p, const struct pprof_label *label,
           struct cpprof_error *error)
 {
     struct change c = {
@@ -86,7 +85,7 @@ set_label(struct cpprof_pprof *p, const struct cpprof_pprof_label *label,
 }
 
 static enum cpprof_status
-remove_labels(struct cpprof_pprof *p, uint32_t kind, const char *key,
+remove_labels(struct pprof_profile *p, uint32_t kind, const char *key,
               struct cpprof_error *error)
 {
     struct change c = {.p = p,
@@ -98,40 +97,40 @@ remove_labels(struct cpprof_pprof *p, uint32_t kind, const char *key,
 }
 
 enum cpprof_status
-cpprof_pprof_set_label(struct cpprof_pprof *p, const char *key,
-                       const char *value, struct cpprof_error *error)
+pprof_set_label(struct pprof_profile *p, const char *key, const char *value,
+                struct cpprof_error *error)
 {
-    struct cpprof_pprof_label label = {
+    struct pprof_label label = {
         .key = cpprof__strings_add_text(&p->strings, key),
         .text = cpprof__strings_add_text(&p->strings, value),
-        .kind = CPPROF_PPROF_LABEL_TEXT};
+        .kind = PPROF_LABEL_TEXT};
 
     return set_label(p, &label, error);
 }
 
 enum cpprof_status
-cpprof_pprof_remove_label(struct cpprof_pprof *p, const char *key,
-                          struct cpprof_error *error)
+pprof_remove_label(struct pprof_profile *p, const char *key,
+                   struct cpprof_error *error)
 {
-    return remove_labels(p, CPPROF_PPROF_LABEL_TEXT, key, error);
+    return remove_labels(p, PPROF_LABEL_TEXT, key, error);
 }
 
 enum cpprof_status
-cpprof_pprof_set_number(struct cpprof_pprof *p, const char *key, int64_t number,
-                        const char *unit, struct cpprof_error *error)
+pprof_set_num_label(struct pprof_profile *p, const char *key, int64_t number,
+                    const char *unit, struct cpprof_error *error)
 {
-    struct cpprof_pprof_label label = {
+    struct pprof_label label = {
         .key = cpprof__strings_add_text(&p->strings, key),
         .num = number,
         .unit = cpprof__strings_add_text(&p->strings, unit ? unit : ""),
-        .kind = CPPROF_PPROF_LABEL_NUMBER};
+        .kind = PPROF_LABEL_NUMBER};
 
     return set_label(p, &label, error);
 }
 
 enum cpprof_status
-cpprof_pprof_remove_number(struct cpprof_pprof *p, const char *key,
-                           struct cpprof_error *error)
+pprof_remove_num_label(struct pprof_profile *p, const char *key,
+                       struct cpprof_error *error)
 {
-    return remove_labels(p, CPPROF_PPROF_LABEL_NUMBER, key, error);
+    return remove_labels(p, PPROF_LABEL_NUMBER, key, error);
 }

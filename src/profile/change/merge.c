@@ -28,13 +28,13 @@ struct placed_mapping {
     uint64_t shift;
 };
 
-struct cpprof_pprof_merger {
-    struct cpprof_pprof *out;
+struct pprof_merger {
+    struct pprof_profile *out;
     size_t n_sources;
     struct cpprof__index mappings, functions, locations, samples, comments;
 
     /* Of the source being added. */
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     uint32_t *strings, *sets, *function_at, *location_at;
     struct placed_mapping *mapping_at;
 };
@@ -43,7 +43,7 @@ struct cpprof_pprof_merger {
 
 /* The result's number of a source's string, or CPPROF__NO_STRING. */
 static uint32_t
-merged_string(struct cpprof_pprof_merger *m, uint32_t string)
+merged_string(struct pprof_merger *m, uint32_t string)
 {
     const struct cpprof__strings *from = &m->p->strings;
 
@@ -55,12 +55,11 @@ merged_string(struct cpprof_pprof_merger *m, uint32_t string)
 }
 
 static uint32_t
-merged_labels(struct cpprof_pprof_merger *m, uint32_t set)
+merged_labels(struct pprof_merger *m, uint32_t set)
 {
-    struct cpprof_pprof_label few[16], *labels = few;
+    struct pprof_label few[16], *labels = few;
     size_t n, i;
-    const struct cpprof_pprof_label *from =
-        cpprof__label_set(&m->p->labels, set, &n);
+    const struct pprof_label *from = cpprof__label_set(&m->p->labels, set, &n);
     bool ok = true;
 
     if (m->sets[set] != NOWHERE)
@@ -88,19 +87,19 @@ merged_labels(struct cpprof_pprof_merger *m, uint32_t set)
 
 /* Page size does not count: sizes are rounded up to it. */
 static uint64_t
-rounded_size(const struct cpprof_pprof_mapping *m)
+rounded_size(const struct pprof_mapping *m)
 {
     return (m->limit - m->start + 0xfff) & ~(uint64_t)0xfff;
 }
 
 static uint32_t
-name_of(const struct cpprof_pprof_mapping *m)
+name_of(const struct pprof_mapping *m)
 {
     return m->build_id ? m->build_id : m->file;
 }
 
 struct wanted {
-    const struct cpprof_pprof *out;
+    const struct pprof_profile *out;
     const void *record;
 };
 
@@ -108,8 +107,8 @@ static bool
 is_mapping(void *ctx, uint32_t at)
 {
     const struct wanted *w = ctx;
-    const struct cpprof_pprof_mapping *a = &w->out->mappings.at[at];
-    const struct cpprof_pprof_mapping *b = w->record;
+    const struct pprof_mapping *a = &w->out->mappings.at[at];
+    const struct pprof_mapping *b = w->record;
 
     return rounded_size(a) == rounded_size(b) && a->offset == b->offset &&
            name_of(a) == name_of(b);
@@ -117,8 +116,7 @@ is_mapping(void *ctx, uint32_t at)
 
 /* The result's mapping that equals this one, added if it is new. */
 static uint32_t
-intern_mapping(struct cpprof_pprof_merger *m,
-               const struct cpprof_pprof_mapping *mapping)
+intern_mapping(struct pprof_merger *m, const struct pprof_mapping *mapping)
 {
     struct wanted wanted = {m->out, mapping};
     uint64_t hash = cpprof__hash_add(rounded_size(mapping), mapping->offset);
@@ -138,10 +136,10 @@ intern_mapping(struct cpprof_pprof_merger *m,
 }
 
 static bool
-merged_mapping(struct cpprof_pprof_merger *m, uint32_t mapping)
+merged_mapping(struct pprof_merger *m, uint32_t mapping)
 {
     struct placed_mapping *placed = &m->mapping_at[mapping];
-    struct cpprof_pprof_mapping copy = m->p->mappings.at[mapping];
+    struct pprof_mapping copy = m->p->mappings.at[mapping];
 
     if (placed->at != NOWHERE)
         return true;
@@ -162,16 +160,15 @@ static bool
 is_function(void *ctx, uint32_t at)
 {
     const struct wanted *w = ctx;
-    const struct cpprof_pprof_function *a = &w->out->functions.at[at];
-    const struct cpprof_pprof_function *b = w->record;
+    const struct pprof_function *a = &w->out->functions.at[at];
+    const struct pprof_function *b = w->record;
 
     return a->start_line == b->start_line && a->name == b->name &&
            a->system_name == b->system_name && a->file == b->file;
 }
 
 static uint32_t
-intern_function(struct cpprof_pprof_merger *m,
-                const struct cpprof_pprof_function *f)
+intern_function(struct pprof_merger *m, const struct pprof_function *f)
 {
     struct wanted wanted = {m->out, f};
     uint64_t hash = cpprof__hash_add((uint64_t)f->start_line,
@@ -192,9 +189,9 @@ intern_function(struct cpprof_pprof_merger *m,
 }
 
 static uint32_t
-merged_function(struct cpprof_pprof_merger *m, uint32_t function)
+merged_function(struct pprof_merger *m, uint32_t function)
 {
-    struct cpprof_pprof_function copy = m->p->functions.at[function];
+    struct pprof_function copy = m->p->functions.at[function];
 
     if (m->function_at[function] != NOWHERE)
         return m->function_at[function];
@@ -212,9 +209,8 @@ merged_function(struct cpprof_pprof_merger *m, uint32_t function)
 /* Both are locations of the result; addresses in a mapping have been moved
  * into that of the result and compare as they are. */
 static bool
-same_location(const struct cpprof_pprof *out,
-              const struct cpprof_pprof_location *a,
-              const struct cpprof_pprof_location *b)
+same_location(const struct pprof_profile *out, const struct pprof_location *a,
+              const struct pprof_location *b)
 {
     size_t i;
 
@@ -222,8 +218,8 @@ same_location(const struct cpprof_pprof *out,
         a->n_lines != b->n_lines || a->flags != b->flags)
         return false;
     for (i = 0; i < a->n_lines; i++) {
-        const struct cpprof_pprof_line *x = &out->lines.at[a->first_line + i];
-        const struct cpprof_pprof_line *y = &out->lines.at[b->first_line + i];
+        const struct pprof_line *x = &out->lines.at[a->first_line + i];
+        const struct pprof_line *y = &out->lines.at[b->first_line + i];
 
         if (x->function != y->function || x->line != y->line ||
             x->column != y->column)
@@ -241,14 +237,13 @@ is_location(void *ctx, uint32_t at)
 }
 
 static uint64_t
-hash_location(const struct cpprof_pprof *out,
-              const struct cpprof_pprof_location *l)
+hash_location(const struct pprof_profile *out, const struct pprof_location *l)
 {
     uint64_t hash = cpprof__hash_add(l->mapping, l->address);
     size_t i;
 
     for (i = 0; i < l->n_lines; i++) {
-        const struct cpprof_pprof_line *x = &out->lines.at[l->first_line + i];
+        const struct pprof_line *x = &out->lines.at[l->first_line + i];
 
         hash = cpprof__hash_add(hash ^ x->function, (uint64_t)x->line);
         hash = cpprof__hash_add(hash, (uint64_t)x->column);
@@ -258,14 +253,14 @@ hash_location(const struct cpprof_pprof *out,
 
 /* Copy the lines of a source's location behind those of the result. */
 static bool
-copy_lines(struct cpprof_pprof_merger *m, const struct cpprof_pprof_location *l)
+copy_lines(struct pprof_merger *m, const struct pprof_location *l)
 {
     size_t i;
 
     if (!CPPROF__ARRAY_ROOM(&m->out->lines, l->n_lines))
         return false;
     for (i = 0; i < l->n_lines; i++) {
-        struct cpprof_pprof_line line = m->p->lines.at[l->first_line + i];
+        struct pprof_line line = m->p->lines.at[l->first_line + i];
 
         line.function = merged_function(m, line.function);
         if (line.function == NOWHERE)
@@ -278,8 +273,7 @@ copy_lines(struct cpprof_pprof_merger *m, const struct cpprof_pprof_location *l)
 /* The lines of l are the last ones of the result. They stay if the location is
  * new. */
 static uint32_t
-intern_location(struct cpprof_pprof_merger *m,
-                const struct cpprof_pprof_location *l)
+intern_location(struct pprof_merger *m, const struct pprof_location *l)
 {
     struct wanted wanted = {m->out, l};
     uint64_t hash = hash_location(m->out, l);
@@ -298,13 +292,13 @@ intern_location(struct cpprof_pprof_merger *m,
 }
 
 static uint32_t
-merged_location(struct cpprof_pprof_merger *m, uint32_t location)
+merged_location(struct pprof_merger *m, uint32_t location)
 {
-    struct cpprof_pprof_location copy = m->p->locations.at[location];
+    struct pprof_location copy = m->p->locations.at[location];
 
     if (m->location_at[location] != NOWHERE)
         return m->location_at[location];
-    if (copy.mapping != CPPROF_PPROF_NONE) {
+    if (copy.mapping != PPROF_NONE) {
         const struct placed_mapping *placed = &m->mapping_at[copy.mapping];
 
         if (!merged_mapping(m, copy.mapping))
@@ -334,7 +328,7 @@ is_sample(void *ctx, uint32_t at)
 }
 
 static uint64_t
-hash_sample(const struct cpprof_pprof *out, const struct cpprof__sample *s)
+hash_sample(const struct pprof_profile *out, const struct cpprof__sample *s)
 {
     uint64_t hash = cpprof__hash_u64(s->labels);
 
@@ -347,10 +341,10 @@ hash_sample(const struct cpprof_pprof *out, const struct cpprof__sample *s)
 /* The frames of s lie behind those of the result; if it is new they become
  * the last of them. Its values are then 0. */
 static uint32_t
-intern_sample(struct cpprof_pprof_merger *m, const struct cpprof__sample *s,
+intern_sample(struct pprof_merger *m, const struct cpprof__sample *s,
               uint64_t hash)
 {
-    struct cpprof_pprof *out = m->out;
+    struct pprof_profile *out = m->out;
     struct wanted wanted = {out, s};
     size_t n_values = out->sample_types.n;
     uint32_t at = cpprof__index_find(&m->samples, hash, is_sample, &wanted);
@@ -391,9 +385,9 @@ struct batch {
 };
 
 static bool
-make_ready(struct cpprof_pprof_merger *m, size_t sample, struct batch *batch)
+make_ready(struct pprof_merger *m, size_t sample, struct batch *batch)
 {
-    struct cpprof_pprof *out = m->out;
+    struct pprof_profile *out = m->out;
     struct ready *ready = &batch->ready[batch->n++];
     struct cpprof__sample copy = m->p->samples.at[sample];
     const uint32_t *from = m->p->frames.at + copy.first_frame;
@@ -422,7 +416,7 @@ make_ready(struct cpprof_pprof_merger *m, size_t sample, struct batch *batch)
 
 /* Add what is ready to the result. */
 static bool
-merge_batch(struct cpprof_pprof_merger *m, struct batch *batch)
+merge_batch(struct pprof_merger *m, struct batch *batch)
 {
     size_t i, j;
 
@@ -443,7 +437,7 @@ merge_batch(struct cpprof_pprof_merger *m, struct batch *batch)
 }
 
 static bool
-is_zero(const struct cpprof_pprof *p, size_t sample)
+is_zero(const struct pprof_profile *p, size_t sample)
 {
     const int64_t *values = cpprof__values(p, sample);
     size_t i;
@@ -457,16 +451,16 @@ is_zero(const struct cpprof_pprof *p, size_t sample)
 /* ------------------------------------------------------------- heads ---- */
 
 static bool
-copy_types(struct cpprof_pprof_merger *m)
+copy_types(struct pprof_merger *m)
 {
-    const struct cpprof_pprof *p = m->p;
-    struct cpprof_pprof *out = m->out;
+    const struct pprof_profile *p = m->p;
+    struct pprof_profile *out = m->out;
     size_t i;
 
     if (!CPPROF__ARRAY_ROOM(&out->sample_types, p->sample_types.n))
         return false;
     for (i = 0; i < p->sample_types.n; i++) {
-        struct cpprof_pprof_value_type t = p->sample_types.at[i];
+        struct pprof_value_type t = p->sample_types.at[i];
 
         t.type = merged_string(m, t.type);
         t.unit = merged_string(m, t.unit);
@@ -479,9 +473,9 @@ copy_types(struct cpprof_pprof_merger *m)
 
 /* What only the first source decides. */
 static bool
-begin_head(struct cpprof_pprof_merger *m)
+begin_head(struct pprof_merger *m)
 {
-    struct cpprof_pprof_info *head = &m->out->info;
+    struct pprof_info *head = &m->out->info;
 
     head->period_type.type = merged_string(m, m->p->info.period_type.type);
     head->period_type.unit = merged_string(m, m->p->info.period_type.unit);
@@ -503,9 +497,9 @@ is_comment(void *ctx, uint32_t at)
 
 /* Each comment once. */
 static bool
-add_comments(struct cpprof_pprof_merger *m)
+add_comments(struct pprof_merger *m)
 {
-    struct cpprof_pprof *out = m->out;
+    struct pprof_profile *out = m->out;
     size_t i;
 
     for (i = 0; i < m->p->comments.n; i++) {
@@ -529,10 +523,10 @@ add_comments(struct cpprof_pprof_merger *m)
 /* The earliest time, the whole duration, the longest period; the first default
  * type and doc URL that there are. */
 static bool
-add_head(struct cpprof_pprof_merger *m)
+add_head(struct pprof_merger *m)
 {
-    struct cpprof_pprof_info *out = &m->out->info;
-    const struct cpprof_pprof_info *in = &m->p->info;
+    struct pprof_info *out = &m->out->info;
+    const struct pprof_info *in = &m->p->info;
 
     if (!out->time_ns || in->time_ns < out->time_ns)
         out->time_ns = in->time_ns;
@@ -551,10 +545,9 @@ add_head(struct cpprof_pprof_merger *m)
 /* ------------------------------------------------------------ merger ---- */
 
 enum cpprof_status
-cpprof_pprof_merger_make(struct cpprof_pprof_merger **merger,
-                         struct cpprof_error *error)
+pprof_merger_new(struct pprof_merger **merger, struct cpprof_error *error)
 {
-    struct cpprof_pprof_merger *m = calloc(1, sizeof *m);
+    struct pprof_merger *m = calloc(1, sizeof *m);
 
     if (m)
         m->out = cpprof__pprof_make();
@@ -567,11 +560,11 @@ cpprof_pprof_merger_make(struct cpprof_pprof_merger **merger,
 }
 
 void
-cpprof_pprof_merger_free(struct cpprof_pprof_merger *m)
+pprof_merger_free(struct pprof_merger *m)
 {
     if (!m)
         return;
-    cpprof_pprof_free(m->out);
+    pprof_free(m->out);
     cpprof__index_free(&m->mappings);
     cpprof__index_free(&m->functions);
     cpprof__index_free(&m->locations);
@@ -591,7 +584,7 @@ nowhere(size_t n)
 }
 
 static bool
-begin_source(struct cpprof_pprof_merger *m, const struct cpprof_pprof *p)
+begin_source(struct pprof_merger *m, const struct pprof_profile *p)
 {
     size_t i;
 
@@ -610,7 +603,7 @@ begin_source(struct cpprof_pprof_merger *m, const struct cpprof_pprof *p)
 }
 
 static void
-end_source(struct cpprof_pprof_merger *m)
+end_source(struct pprof_merger *m)
 {
     free(m->strings);
     free(m->sets);
@@ -623,7 +616,7 @@ end_source(struct cpprof_pprof_merger *m)
 }
 
 static bool
-add_samples(struct cpprof_pprof_merger *m)
+add_samples(struct pprof_merger *m)
 {
     struct batch batch = {.frames_end = m->out->frames.n};
     size_t i;
@@ -638,7 +631,7 @@ add_samples(struct cpprof_pprof_merger *m)
 }
 
 static bool
-add_source(struct cpprof_pprof_merger *m)
+add_source(struct pprof_merger *m)
 {
 
     if ((!m->n_sources && !begin_head(m)) || !add_head(m))
@@ -649,8 +642,8 @@ add_source(struct cpprof_pprof_merger *m)
 }
 
 enum cpprof_status
-cpprof_pprof_merger_add(struct cpprof_pprof_merger *m, struct cpprof_pprof *p,
-                        struct cpprof_error *error)
+pprof_merger_add(struct pprof_merger *m, struct pprof_profile *p,
+                 struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
 
@@ -670,7 +663,7 @@ cpprof_pprof_merger_add(struct cpprof_pprof_merger *m, struct cpprof_pprof *p,
 }
 
 static bool
-any_zero(const struct cpprof_pprof *p)
+any_zero(const struct pprof_profile *p)
 {
     size_t i;
 
@@ -681,11 +674,10 @@ any_zero(const struct cpprof_pprof *p)
 }
 
 enum cpprof_status
-cpprof_pprof_merger_finish(struct cpprof_pprof_merger *m,
-                           struct cpprof_pprof **profile,
-                           struct cpprof_error *error)
+pprof_merger_finish(struct pprof_merger *m, struct pprof_profile **profile,
+                    struct cpprof_error *error)
 {
-    struct cpprof_pprof_merger *again = NULL;
+    struct pprof_merger *again = NULL;
     enum cpprof_status status;
 
     if (!m->n_sources)
@@ -701,12 +693,12 @@ cpprof_pprof_merger_finish(struct cpprof_pprof_merger *m,
     }
     /* Drop samples that cancelled each other out, and what only they refer to.
      */
-    status = cpprof_pprof_merger_make(&again, error);
+    status = pprof_merger_new(&again, error);
     if (status != CPPROF_OK)
         return status;
-    status = cpprof_pprof_merger_add(again, m->out, error);
+    status = pprof_merger_add(again, m->out, error);
     if (status == CPPROF_OK)
-        status = cpprof_pprof_merger_finish(again, profile, error);
-    cpprof_pprof_merger_free(again);
+        status = pprof_merger_finish(again, profile, error);
+    pprof_merger_free(again);
     return status;
 }

@@ -12,7 +12,7 @@
  * Errors: CPPROF_INVALID with the reference's words.
  */
 enum cpprof_status
-cpprof__make_compatible(struct cpprof_pprof *a, struct cpprof_pprof *b,
+cpprof__make_compatible(struct pprof_profile *a, struct pprof_profile *b,
                         struct cpprof_error *error);
 
 #endif

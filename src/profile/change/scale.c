@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const char *
-text(const struct cpprof_pprof *p, uint32_t string)
+text(const struct pprof_profile *p, uint32_t string)
 {
     return cpprof__strings_text(&p->strings, string);
 }
@@ -20,7 +20,7 @@ text(const struct cpprof_pprof *p, uint32_t string)
 /* ----------------------------------------------------------- scaling ---- */
 
 struct scaler {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     const double *ratios; /* one for each sample type, or NULL: */
     double ratio;         /* this one for all of them */
     size_t next;          /* the sample that is asked about */
@@ -66,14 +66,14 @@ scale(struct scaler *s)
 }
 
 void
-cpprof_pprof_scale(struct cpprof_pprof *p, double ratio)
+pprof_scale(struct pprof_profile *p, double ratio)
 {
     scale(&(struct scaler){p, NULL, ratio, 0});
 }
 
 enum cpprof_status
-cpprof_pprof_scale_types(struct cpprof_pprof *p, const double *ratios,
-                         size_t n_ratios, struct cpprof_error *error)
+pprof_scale_types(struct pprof_profile *p, const double *ratios,
+                  size_t n_ratios, struct cpprof_error *error)
 {
     if (n_ratios != p->sample_types.n)
         return cpprof__fail(error, CPPROF_INVALID, 0,
@@ -84,15 +84,15 @@ cpprof_pprof_scale_types(struct cpprof_pprof *p, const double *ratios,
 }
 
 static bool
-same_types(const struct cpprof_pprof *a, const struct cpprof_pprof *b)
+same_types(const struct pprof_profile *a, const struct pprof_profile *b)
 {
     size_t i;
 
     if (a->sample_types.n != b->sample_types.n)
         return false;
     for (i = 0; i < a->sample_types.n; i++) {
-        const struct cpprof_pprof_value_type *x = &a->sample_types.at[i];
-        const struct cpprof_pprof_value_type *y = &b->sample_types.at[i];
+        const struct pprof_value_type *x = &a->sample_types.at[i];
+        const struct pprof_value_type *y = &b->sample_types.at[i];
 
         if (strcmp(text(a, x->type), text(b, y->type)) != 0 ||
             strcmp(text(a, x->unit), text(b, y->unit)) != 0)
@@ -102,17 +102,17 @@ same_types(const struct cpprof_pprof *a, const struct cpprof_pprof *b)
 }
 
 static bool
-same_period_type(const struct cpprof_pprof *a, const struct cpprof_pprof *b)
+same_period_type(const struct pprof_profile *a, const struct pprof_profile *b)
 {
-    const struct cpprof_pprof_value_type *x = &a->info.period_type;
-    const struct cpprof_pprof_value_type *y = &b->info.period_type;
+    const struct pprof_value_type *x = &a->info.period_type;
+    const struct pprof_value_type *y = &b->info.period_type;
 
     return strcmp(text(a, x->type), text(b, y->type)) == 0 &&
            strcmp(text(a, x->unit), text(b, y->unit)) == 0;
 }
 
 static enum cpprof_status
-check_types(const struct cpprof_pprof *a, const struct cpprof_pprof *b,
+check_types(const struct pprof_profile *a, const struct pprof_profile *b,
             struct cpprof_error *error)
 {
     if (!same_period_type(a, b))
@@ -130,7 +130,7 @@ check_types(const struct cpprof_pprof *a, const struct cpprof_pprof *b,
 
 /* The sum of value i over all samples. */
 static int64_t
-sum(const struct cpprof_pprof *p, size_t i)
+sum(const struct pprof_profile *p, size_t i)
 {
     uint64_t total = 0;
     size_t sample;
@@ -141,8 +141,8 @@ sum(const struct cpprof_pprof *p, size_t i)
 }
 
 enum cpprof_status
-cpprof_pprof_normalize(struct cpprof_pprof *p, const struct cpprof_pprof *base,
-                       struct cpprof_error *error)
+pprof_normalize(struct pprof_profile *p, const struct pprof_profile *base,
+                struct cpprof_error *error)
 {
     enum cpprof_status status = check_types(p, base, error);
     double *ratios;
@@ -158,7 +158,7 @@ cpprof_pprof_normalize(struct cpprof_pprof *p, const struct cpprof_pprof *base,
 
         ratios[i] = own ? (double)sum(base, i) / (double)own : 0;
     }
-    status = cpprof_pprof_scale_types(p, ratios, p->sample_types.n, error);
+    status = pprof_scale_types(p, ratios, p->sample_types.n, error);
     free(ratios);
     return status;
 }
@@ -167,7 +167,7 @@ cpprof_pprof_normalize(struct cpprof_pprof *p, const struct cpprof_pprof *base,
 
 /* The index of the type in p, or n_sample_types. */
 static size_t
-find_type(const struct cpprof_pprof *p, const char *type)
+find_type(const struct pprof_profile *p, const char *type)
 {
     size_t i;
 
@@ -179,7 +179,7 @@ find_type(const struct cpprof_pprof *p, const char *type)
 
 /* If the default type is gone, the first type becomes the default. */
 static void
-keep_default(struct cpprof_pprof *p)
+keep_default(struct pprof_profile *p)
 {
     size_t i;
 
@@ -191,10 +191,10 @@ keep_default(struct cpprof_pprof *p)
 
 /* Make the values of p those at n old columns. */
 static bool
-keep_types(struct cpprof_pprof *p, const size_t *columns, size_t n)
+keep_types(struct pprof_profile *p, const size_t *columns, size_t n)
 {
     size_t n_old = p->sample_types.n, sample, i;
-    struct cpprof_pprof_value_type *types = malloc(n * sizeof *types);
+    struct pprof_value_type *types = malloc(n * sizeof *types);
     int64_t *values = malloc(n * sizeof *values);
     bool ok = types && values;
 
@@ -232,7 +232,7 @@ is_identity(const size_t *columns, size_t n)
 #define MOST_TYPES 256
 
 static bool
-same_names(const struct cpprof_pprof *a, const struct cpprof_pprof *b)
+same_names(const struct pprof_profile *a, const struct pprof_profile *b)
 {
     size_t i;
 
@@ -248,7 +248,7 @@ same_names(const struct cpprof_pprof *a, const struct cpprof_pprof *b)
 /* Keep the types that both have, in the order of a; of several of one name
  * the first. */
 static enum cpprof_status
-keep_common_types(struct cpprof_pprof *a, struct cpprof_pprof *b,
+keep_common_types(struct pprof_profile *a, struct pprof_profile *b,
                   struct cpprof_error *error)
 {
     size_t n_a = a->sample_types.n, n_b = b->sample_types.n, n = 0, i;
@@ -301,8 +301,8 @@ is_compatible(const char *type_a, const char *unit_a, const char *type_b,
 
 /* One of two types that are converted to a common unit. */
 struct side {
-    struct cpprof_pprof *p;
-    struct cpprof_pprof_value_type *type;
+    struct pprof_profile *p;
+    struct pprof_value_type *type;
     double ratio; /* what its values grow by */
 };
 
@@ -344,7 +344,7 @@ common_unit(struct side *a, struct side *b, const char *what,
 }
 
 static enum cpprof_status
-common_period(struct cpprof_pprof *a, struct cpprof_pprof *b,
+common_period(struct pprof_profile *a, struct pprof_profile *b,
               struct cpprof_error *error)
 {
     struct side sides[2] = {{a, &a->info.period_type, 1},
@@ -361,7 +361,7 @@ common_period(struct cpprof_pprof *a, struct cpprof_pprof *b,
 }
 
 static enum cpprof_status
-common_units(struct cpprof_pprof *a, struct cpprof_pprof *b,
+common_units(struct pprof_profile *a, struct pprof_profile *b,
              struct cpprof_error *error)
 {
     size_t n = a->sample_types.n, i;
@@ -379,9 +379,9 @@ common_units(struct cpprof_pprof *a, struct cpprof_pprof *b,
         in_b[i] = y.ratio;
     }
     if (status == CPPROF_OK) {
-        status = cpprof_pprof_scale_types(a, in_a, n, error);
+        status = pprof_scale_types(a, in_a, n, error);
         if (status == CPPROF_OK)
-            status = cpprof_pprof_scale_types(b, in_b, n, error);
+            status = pprof_scale_types(b, in_b, n, error);
     }
     free(in_a);
     free(in_b);
@@ -389,7 +389,7 @@ common_units(struct cpprof_pprof *a, struct cpprof_pprof *b,
 }
 
 enum cpprof_status
-cpprof__make_compatible(struct cpprof_pprof *a, struct cpprof_pprof *b,
+cpprof__make_compatible(struct pprof_profile *a, struct pprof_profile *b,
                         struct cpprof_error *error)
 {
     enum cpprof_status status = keep_common_types(a, b, error);

@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum cpprof_status
-cpprof_pprof_set_mapping_file(struct cpprof_pprof *p, size_t mapping,
-                              const char *file, struct cpprof_error *error)
+pprof_set_mapping_file(struct pprof_profile *p, size_t mapping,
+                       const char *file, struct cpprof_error *error)
 {
     uint32_t string = cpprof__strings_add_text(&p->strings, file);
 
@@ -26,13 +26,13 @@ cpprof_pprof_set_mapping_file(struct cpprof_pprof *p, size_t mapping,
 
 /* The functions made here, by the number of their name. */
 struct namer {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     CPPROF__ARRAY(uint32_t) functions; /* by string, NONE where there is none */
     uint64_t next_id;
 };
 
 static uint64_t
-free_id(const struct cpprof_pprof *p)
+free_id(const struct pprof_profile *p)
 {
     uint64_t id = 1;
     size_t i;
@@ -48,24 +48,23 @@ static uint32_t
 function_of(struct namer *namer, const char *name)
 {
     uint32_t string = cpprof__strings_add_text(&namer->p->strings, name);
-    struct cpprof_pprof_function *function;
+    struct pprof_function *function;
     uint32_t *known;
 
     if (string == CPPROF__NO_STRING)
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     while (namer->functions.n <= string) {
         known = CPPROF__ARRAY_ADD(&namer->functions);
         if (!known)
-            return CPPROF_PPROF_NONE;
-        *known = CPPROF_PPROF_NONE;
+            return PPROF_NONE;
+        *known = PPROF_NONE;
     }
     known = &namer->functions.at[string];
-    if (*known != CPPROF_PPROF_NONE ||
-        namer->p->functions.n >= CPPROF_PPROF_NONE)
+    if (*known != PPROF_NONE || namer->p->functions.n >= PPROF_NONE)
         return *known;
     function = CPPROF__ARRAY_ADD(&namer->p->functions);
     if (!function)
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     memset(function, 0, sizeof *function);
     function->id = namer->next_id++;
     function->name = function->system_name = string;
@@ -74,25 +73,24 @@ function_of(struct namer *namer, const char *name)
 }
 
 static bool
-set_name(struct namer *namer, struct cpprof_pprof_location *location,
-         const char *name)
+set_name(struct namer *namer, struct pprof_location *location, const char *name)
 {
     uint32_t function = function_of(namer, name);
-    struct cpprof_pprof_line *line;
+    struct pprof_line *line;
 
-    if (function == CPPROF_PPROF_NONE)
+    if (function == PPROF_NONE)
         return false;
     line = CPPROF__ARRAY_ADD(&namer->p->lines);
     if (!line)
         return false;
-    *line = (struct cpprof_pprof_line){.function = function};
+    *line = (struct pprof_line){.function = function};
     location->first_line = namer->p->lines.n - 1;
     location->n_lines = 1;
     return true;
 }
 
-static const struct cpprof_pprof_symbol *
-find(const struct cpprof_pprof_symbol *symbols, size_t n, uint64_t address)
+static const struct pprof_symbol *
+find(const struct pprof_symbol *symbols, size_t n, uint64_t address)
 {
     size_t low = 0, high = n;
 
@@ -108,23 +106,23 @@ find(const struct cpprof_pprof_symbol *symbols, size_t n, uint64_t address)
 }
 
 enum cpprof_status
-cpprof_pprof_set_symbols(struct cpprof_pprof *p, size_t mapping,
-                         const struct cpprof_pprof_symbol *symbols, size_t n,
-                         struct cpprof_error *error)
+pprof_set_symbols(struct pprof_profile *p, size_t mapping,
+                  const struct pprof_symbol *symbols, size_t n,
+                  struct cpprof_error *error)
 {
     struct namer namer = {.p = p, .next_id = free_id(p)};
     bool ok = true;
     size_t i;
 
     for (i = 0; i < p->locations.n && ok; i++) {
-        struct cpprof_pprof_location *l = &p->locations.at[i];
-        const struct cpprof_pprof_symbol *symbol;
+        struct pprof_location *l = &p->locations.at[i];
+        const struct pprof_symbol *symbol;
 
         symbol = l->mapping == mapping ? find(symbols, n, l->address) : NULL;
         ok = !symbol || set_name(&namer, l, symbol->name);
     }
     if (ok)
-        p->mappings.at[mapping].flags |= CPPROF_PPROF_HAS_FUNCTIONS;
+        p->mappings.at[mapping].flags |= PPROF_HAS_FUNCTIONS;
     CPPROF__ARRAY_FREE(&namer.functions);
     cpprof__debug_check(p);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);

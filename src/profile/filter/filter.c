@@ -18,27 +18,26 @@ enum {
 };
 
 static bool
-line_matches(const struct cpprof_pprof *p, const struct cpprof_pprof_line *line,
+line_matches(const struct pprof_profile *p, const struct pprof_line *line,
              struct cpprof__regexp *r)
 {
-    const struct cpprof_pprof_function *f = &p->functions.at[line->function];
+    const struct pprof_function *f = &p->functions.at[line->function];
 
     return cpprof__regexp_matches_string(r, &p->strings, f->name) ||
            cpprof__regexp_matches_string(r, &p->strings, f->file);
 }
 
 static bool
-mapping_matches(const struct cpprof_pprof *p,
-                const struct cpprof_pprof_location *l, struct cpprof__regexp *r)
+mapping_matches(const struct pprof_profile *p, const struct pprof_location *l,
+                struct cpprof__regexp *r)
 {
-    return l->mapping != CPPROF_PPROF_NONE &&
+    return l->mapping != PPROF_NONE &&
            cpprof__regexp_matches_string(r, &p->strings,
                                          p->mappings.at[l->mapping].file);
 }
 
 static bool
-location_matches(const struct cpprof_pprof *p,
-                 const struct cpprof_pprof_location *l,
+location_matches(const struct pprof_profile *p, const struct pprof_location *l,
                  struct cpprof__regexp *r)
 {
     size_t i;
@@ -51,7 +50,7 @@ location_matches(const struct cpprof_pprof *p,
 
 /* Match all names and remember the results. What follows cannot fail. */
 static enum cpprof_status
-match_names(const struct cpprof_pprof *p, struct cpprof__regexp *r,
+match_names(const struct pprof_profile *p, struct cpprof__regexp *r,
             struct cpprof_error *error)
 {
     size_t i;
@@ -59,7 +58,7 @@ match_names(const struct cpprof_pprof *p, struct cpprof__regexp *r,
     if (!r)
         return CPPROF_OK;
     for (i = 0; i < p->functions.n; i++) {
-        const struct cpprof_pprof_function *f = &p->functions.at[i];
+        const struct pprof_function *f = &p->functions.at[i];
 
         cpprof__regexp_matches_string(r, &p->strings, f->name);
         cpprof__regexp_matches_string(r, &p->strings, f->file);
@@ -71,10 +70,10 @@ match_names(const struct cpprof_pprof *p, struct cpprof__regexp *r,
 
 /* Keep the lines for which r matches, or does not. */
 static void
-keep_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
+keep_lines(struct pprof_profile *p, struct pprof_location *l,
            struct cpprof__regexp *r, bool wanted)
 {
-    struct cpprof_pprof_line *lines;
+    struct pprof_line *lines;
     uint32_t kept = 0, i;
 
     if (!l->n_lines) /* there may be no table at all */
@@ -88,7 +87,7 @@ keep_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
 
 /* A location loses the lines that match hide; all, if its mapping does. */
 static bool
-hide_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
+hide_lines(struct pprof_profile *p, struct pprof_location *l,
            struct cpprof__regexp *hide, struct cpprof__name_matches *matches)
 {
     if (!hide || !location_matches(p, l, hide))
@@ -102,7 +101,7 @@ hide_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
 }
 
 static bool
-show_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
+show_lines(struct pprof_profile *p, struct pprof_location *l,
            struct cpprof__regexp *show, struct cpprof__name_matches *matches)
 {
     if (!show)
@@ -115,7 +114,7 @@ show_lines(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
 }
 
 static uint8_t
-examine(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
+examine(struct pprof_profile *p, struct pprof_location *l,
         const struct cpprof__name_filter *filter,
         struct cpprof__name_matches *matches)
 {
@@ -136,7 +135,7 @@ examine(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
 }
 
 struct keeper {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     const uint8_t *what; /* by location */
 };
 
@@ -165,13 +164,13 @@ keep_named(void *ctx, struct cpprof__sample *sample)
 
 /* A byte for each location, zeroed; NULL only when out of memory. */
 static uint8_t *
-location_bytes(const struct cpprof_pprof *p)
+location_bytes(const struct pprof_profile *p)
 {
     return calloc(p->locations.n + 1, 1);
 }
 
 static enum cpprof_status
-match_filter(const struct cpprof_pprof *p,
+match_filter(const struct pprof_profile *p,
              const struct cpprof__name_filter *filter,
              struct cpprof_error *error)
 {
@@ -187,7 +186,7 @@ match_filter(const struct cpprof_pprof *p,
 }
 
 enum cpprof_status
-cpprof__filter_names(struct cpprof_pprof *p,
+cpprof__filter_names(struct pprof_profile *p,
                      const struct cpprof__name_filter *filter,
                      struct cpprof__name_matches *matches,
                      struct cpprof_error *error)
@@ -217,7 +216,7 @@ cpprof__filter_names(struct cpprof_pprof *p,
 
 /* Cut the callers above the last matching line; does anything match? */
 static bool
-cut_callers(struct cpprof_pprof *p, struct cpprof_pprof_location *l,
+cut_callers(struct pprof_profile *p, struct pprof_location *l,
             struct cpprof__regexp *r)
 {
     uint32_t n;
@@ -247,7 +246,7 @@ keep_from(void *ctx, struct cpprof__sample *sample)
 }
 
 enum cpprof_status
-cpprof__show_from(struct cpprof_pprof *p, struct cpprof__regexp *show_from,
+cpprof__show_from(struct pprof_profile *p, struct cpprof__regexp *show_from,
                   bool *matched, struct cpprof_error *error)
 {
     struct keeper keeper = {p, NULL};

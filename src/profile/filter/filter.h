@@ -28,32 +28,32 @@ struct cpprof__name_filter {
 };
 
 enum cpprof_status
-cpprof__filter_names(struct cpprof_pprof *p,
+cpprof__filter_names(struct pprof_profile *p,
                      const struct cpprof__name_filter *filter,
                      struct cpprof__name_matches *matches,
                      struct cpprof_error *error);
 
 /* Drop the frames above the highest matching one, and samples without any. */
 enum cpprof_status
-cpprof__show_from(struct cpprof_pprof *p, struct cpprof__regexp *show_from,
+cpprof__show_from(struct pprof_profile *p, struct cpprof__regexp *show_from,
                   bool *matched, struct cpprof_error *error);
 
 /* Drop all frames below the caller of a function that matches drop and not
  * keep, which may be NULL. */
 enum cpprof_status
-cpprof__prune(struct cpprof_pprof *p, struct cpprof__regexp *drop,
+cpprof__prune(struct pprof_profile *p, struct cpprof__regexp *drop,
               struct cpprof__regexp *keep, struct cpprof_error *error);
 
 /* Drop all frames below the lowest matching one. */
 enum cpprof_status
-cpprof__prune_from(struct cpprof_pprof *p, struct cpprof__regexp *prune_from,
+cpprof__prune_from(struct pprof_profile *p, struct cpprof__regexp *prune_from,
                    struct cpprof_error *error);
 
 /* A byte for each label set: is it used by a sample? The caller frees them;
  * NULL when out of memory. Sets that no sample uses any more stay in the table.
  */
 uint8_t *
-cpprof__used_label_sets(const struct cpprof_pprof *p);
+cpprof__used_label_sets(const struct pprof_profile *p);
 
 /* The unit of every numeric label key: the first one that a sample gives, or
  * what the key suggests. */
@@ -63,7 +63,7 @@ struct cpprof__label_units {
 };
 
 enum cpprof_status
-cpprof__label_units_make(struct cpprof_pprof *p,
+cpprof__label_units_make(struct pprof_profile *p,
                          struct cpprof__label_units *units,
                          struct cpprof_error *error);
 void
@@ -76,7 +76,7 @@ cpprof__label_units_free(struct cpprof__label_units *units);
  * which then any regexp may match. matched[0], [1] tell of focus and ignore.
  */
 enum cpprof_status
-cpprof__filter_tags(struct cpprof_pprof *p,
+cpprof__filter_tags(struct pprof_profile *p,
                     const struct cpprof__label_units *units, const char *focus,
                     const char *ignore, bool matched[2],
                     struct cpprof_error *error);
@@ -87,7 +87,7 @@ cpprof__tag_range(const char *expression);
 
 /* Drop labels whose key does not match show or matches hide. */
 enum cpprof_status
-cpprof__filter_tag_keys(struct cpprof_pprof *p, struct cpprof__regexp *show,
+cpprof__filter_tag_keys(struct pprof_profile *p, struct cpprof__regexp *show,
                         struct cpprof__regexp *hide, bool matched[2],
                         struct cpprof_error *error);
 
@@ -97,7 +97,7 @@ cpprof__filter_tag_keys(struct cpprof_pprof *p, struct cpprof__regexp *show,
  * unit. matched[0], [1]: some sample has a root, leaf key.
  */
 enum cpprof_status
-cpprof__add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
+cpprof__add_tag_frames(struct pprof_profile *p, const char *root_keys,
                        const char *leaf_keys, const char *unit, bool matched[2],
                        struct cpprof_error *error);
 

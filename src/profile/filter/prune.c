@@ -49,7 +49,7 @@ without_parameters(const char *name, size_t n)
 /* Does the function's simplified name match? A function without a name never
  * does. */
 static bool
-function_matches(const struct cpprof_pprof *p, uint32_t function,
+function_matches(const struct pprof_profile *p, uint32_t function,
                  struct cpprof__regexp *drop, struct cpprof__regexp *keep)
 {
     uint32_t name = p->functions.at[function].name;
@@ -69,7 +69,7 @@ function_matches(const struct cpprof_pprof *p, uint32_t function,
 
 /* For each function: is it to be dropped? NULL: out of memory. */
 static uint8_t *
-find_dropped(const struct cpprof_pprof *p, struct cpprof__regexp *drop,
+find_dropped(const struct pprof_profile *p, struct cpprof__regexp *drop,
              struct cpprof__regexp *keep)
 {
     uint8_t *dropped = calloc(p->functions.n + 1, 1);
@@ -82,7 +82,7 @@ find_dropped(const struct cpprof_pprof *p, struct cpprof__regexp *drop,
 
 /* Cut a location below the outermost dropped function of its lines. */
 static uint8_t
-prune_location(const struct cpprof_pprof *p, struct cpprof_pprof_location *l,
+prune_location(const struct pprof_profile *p, struct pprof_location *l,
                const uint8_t *dropped)
 {
     uint32_t n;
@@ -102,7 +102,7 @@ prune_location(const struct cpprof_pprof *p, struct cpprof_pprof_location *l,
 /* From the root. The frames before the first one of the user's code stay, so
  * that no stack becomes empty. */
 static void
-prune_sample(const struct cpprof_pprof *p, struct cpprof__sample *sample,
+prune_sample(const struct pprof_profile *p, struct cpprof__sample *sample,
              const uint8_t *what)
 {
     const uint32_t *frames;
@@ -127,7 +127,7 @@ prune_sample(const struct cpprof_pprof *p, struct cpprof__sample *sample,
 }
 
 enum cpprof_status
-cpprof__prune(struct cpprof_pprof *p, struct cpprof__regexp *drop,
+cpprof__prune(struct pprof_profile *p, struct cpprof__regexp *drop,
               struct cpprof__regexp *keep, struct cpprof_error *error)
 {
     uint8_t *dropped = find_dropped(p, drop, keep);
@@ -155,8 +155,8 @@ cpprof__prune(struct cpprof_pprof *p, struct cpprof__regexp *drop,
 }
 
 enum cpprof_status
-cpprof_pprof_prune(struct cpprof_pprof *p, const char *drop_text,
-                   const char *keep_text, struct cpprof_error *error)
+pprof_prune(struct pprof_profile *p, const char *drop_text,
+            const char *keep_text, struct cpprof_error *error)
 {
     struct cpprof__regexp *drop = NULL, *keep = NULL;
     enum cpprof_status status;
@@ -176,17 +176,17 @@ cpprof_pprof_prune(struct cpprof_pprof *p, const char *drop_text,
 }
 
 enum cpprof_status
-cpprof_pprof_drop_frames(struct cpprof_pprof *p, struct cpprof_error *error)
+pprof_drop_frames(struct pprof_profile *p, struct cpprof_error *error)
 {
-    return cpprof_pprof_prune(
+    return pprof_prune(
         p, cpprof__strings_text(&p->strings, p->info.drop_frames),
         cpprof__strings_text(&p->strings, p->info.keep_frames), error);
 }
 
 /* Cut a location below the innermost function that matches. */
 static uint8_t
-prune_location_from(const struct cpprof_pprof *p,
-                    struct cpprof_pprof_location *l, const uint8_t *dropped)
+prune_location_from(const struct pprof_profile *p, struct pprof_location *l,
+                    const uint8_t *dropped)
 {
     uint32_t i;
 
@@ -201,7 +201,7 @@ prune_location_from(const struct cpprof_pprof *p,
 }
 
 static void
-prune_sample_from(const struct cpprof_pprof *p, struct cpprof__sample *sample,
+prune_sample_from(const struct pprof_profile *p, struct cpprof__sample *sample,
                   const uint8_t *what)
 {
     const uint32_t *frames;
@@ -219,7 +219,7 @@ prune_sample_from(const struct cpprof_pprof *p, struct cpprof__sample *sample,
 }
 
 enum cpprof_status
-cpprof__prune_from(struct cpprof_pprof *p, struct cpprof__regexp *prune_from,
+cpprof__prune_from(struct pprof_profile *p, struct cpprof__regexp *prune_from,
                    struct cpprof_error *error)
 {
     enum cpprof_status status;

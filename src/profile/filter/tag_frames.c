@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct tag_frames {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     const char *unit;
     CPPROF__ARRAY(uint32_t) keys[2]; /* root, leaf */
     bool matched[2];
@@ -47,7 +47,7 @@ parse_keys(struct tag_frames *t, int which, const char *list,
 static void
 find_next_ids(struct tag_frames *t)
 {
-    const struct cpprof_pprof *p = t->p;
+    const struct pprof_profile *p = t->p;
     size_t i;
 
     for (i = 0; i < p->locations.n; i++)
@@ -61,12 +61,12 @@ find_next_ids(struct tag_frames *t)
 }
 
 struct wanted {
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     uint32_t name, key;
 };
 
-static const struct cpprof_pprof_function *
-only_function(const struct cpprof_pprof *p, uint32_t location)
+static const struct pprof_function *
+only_function(const struct pprof_profile *p, uint32_t location)
 {
     size_t line = p->locations.at[location].first_line;
 
@@ -77,7 +77,7 @@ static bool
 is_wanted(void *ctx, uint32_t location)
 {
     const struct wanted *w = ctx;
-    const struct cpprof_pprof_function *f = only_function(w->p, location);
+    const struct pprof_function *f = only_function(w->p, location);
 
     return f->name == w->name && f->file == w->key;
 }
@@ -86,22 +86,22 @@ is_wanted(void *ctx, uint32_t location)
 static uint32_t
 make_location(struct tag_frames *t, uint32_t name, uint32_t key)
 {
-    struct cpprof_pprof *p = t->p;
+    struct pprof_profile *p = t->p;
     uint32_t at = (uint32_t)p->locations.n;
 
     if (!CPPROF__ARRAY_ROOM(&p->locations, 1) ||
         !CPPROF__ARRAY_ROOM(&p->lines, 1) ||
         !CPPROF__ARRAY_ROOM(&p->functions, 1))
-        return CPPROF_PPROF_NONE;
-    p->functions.at[p->functions.n] = (struct cpprof_pprof_function){
+        return PPROF_NONE;
+    p->functions.at[p->functions.n] = (struct pprof_function){
         .id = t->next_function_id++, .name = name, .file = key};
     p->lines.at[p->lines.n] =
-        (struct cpprof_pprof_line){.function = (uint32_t)p->functions.n++};
+        (struct pprof_line){.function = (uint32_t)p->functions.n++};
     p->locations.at[p->locations.n++] =
-        (struct cpprof_pprof_location){.id = t->next_location_id++,
-                                       .first_line = p->lines.n++,
-                                       .n_lines = 1,
-                                       .mapping = CPPROF_PPROF_NONE};
+        (struct pprof_location){.id = t->next_location_id++,
+                                .first_line = p->lines.n++,
+                                .n_lines = 1,
+                                .mapping = PPROF_NONE};
     return at;
 }
 
@@ -115,14 +115,14 @@ intern_location(struct tag_frames *t, uint32_t name, uint32_t key)
     if (at != CPPROF__INDEX_NONE)
         return at;
     at = make_location(t, name, key);
-    if (at != CPPROF_PPROF_NONE && !cpprof__index_add(&t->made, hash, at))
-        return CPPROF_PPROF_NONE;
+    if (at != PPROF_NONE && !cpprof__index_add(&t->made, hash, at))
+        return PPROF_NONE;
     return at;
 }
 
 /* unit  of the report; "" where no number of that key has a unit. */
 static void
-append_value(const struct tag_frames *t, const struct cpprof_pprof_label *l,
+append_value(const struct tag_frames *t, const struct pprof_label *l,
              const char *unit, struct cpprof__buffer *text)
 {
     const struct cpprof__strings *s = &t->p->strings;
@@ -130,7 +130,7 @@ append_value(const struct tag_frames *t, const struct cpprof_pprof_label *l,
 
     if (text->n)
         cpprof__buffer_append(text, ",", 1);
-    if (l->kind == CPPROF_PPROF_LABEL_TEXT) {
+    if (l->kind == PPROF_LABEL_TEXT) {
         cpprof__buffer_append(text, cpprof__strings_text(s, l->text),
                               cpprof__strings_n(s, l->text));
         return;
@@ -142,25 +142,23 @@ append_value(const struct tag_frames *t, const struct cpprof_pprof_label *l,
 
 /* One number of a key with a unit is enough: the others are then padded. */
 static bool
-has_unit(const struct cpprof_pprof_label *l, size_t n, uint32_t key)
+has_unit(const struct pprof_label *l, size_t n, uint32_t key)
 {
     size_t i;
 
     for (i = 0; i < n; i++)
-        if (l[i].key == key && l[i].kind == CPPROF_PPROF_LABEL_NUMBER &&
-            l[i].unit)
+        if (l[i].key == key && l[i].kind == PPROF_LABEL_NUMBER && l[i].unit)
             return true;
     return false;
 }
 
-/* The frame of one key for one label set, or CPPROF_PPROF_NONE. */
+/* The frame of one key for one label set, or PPROF_NONE. */
 static uint32_t
 frame_of(struct tag_frames *t, uint32_t set, uint32_t key, bool *matched)
 {
     struct cpprof__buffer text = {0};
     size_t n, i;
-    const struct cpprof_pprof_label *l =
-        cpprof__label_set(&t->p->labels, set, &n);
+    const struct pprof_label *l = cpprof__label_set(&t->p->labels, set, &n);
     const char *unit = has_unit(l, n, key) ? t->unit : "";
     uint32_t name;
 
@@ -175,7 +173,7 @@ frame_of(struct tag_frames *t, uint32_t set, uint32_t key, bool *matched)
     else if (text.n)
         name = cpprof__strings_add(&t->p->strings, (char *)text.data, text.n);
     cpprof__buffer_free(&text);
-    return name == CPPROF__NO_STRING ? CPPROF_PPROF_NONE
+    return name == CPPROF__NO_STRING ? PPROF_NONE
                                      : intern_location(t, name, key);
 }
 
@@ -191,7 +189,7 @@ make_set_frames(struct tag_frames *t, uint32_t set, uint32_t *frame,
         for (i = t->keys[which].n; i; i--) {
             *frame =
                 frame_of(t, set, t->keys[which].at[i - 1], &t->matched[which]);
-            if (*frame++ == CPPROF_PPROF_NONE)
+            if (*frame++ == PPROF_NONE)
                 return cpprof__fail_nomem(error);
         }
     return CPPROF_OK;
@@ -224,7 +222,7 @@ static enum cpprof_status
 extend_samples(struct tag_frames *t, struct cpprof_error *error)
 {
     size_t n_root = t->keys[0].n, n_leaf = t->keys[1].n, n_more, total = 0, i;
-    struct cpprof_pprof *p = t->p;
+    struct pprof_profile *p = t->p;
     uint32_t *frames, *next;
 
     n_more = n_root + n_leaf;
@@ -253,7 +251,7 @@ extend_samples(struct tag_frames *t, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof__add_tag_frames(struct cpprof_pprof *p, const char *root_keys,
+cpprof__add_tag_frames(struct pprof_profile *p, const char *root_keys,
                        const char *leaf_keys, const char *unit, bool matched[2],
                        struct cpprof_error *error)
 {

@@ -17,7 +17,7 @@
 
 /* What a key without units suggests. */
 static uint32_t
-suggested_unit(struct cpprof_pprof *p, uint32_t key)
+suggested_unit(struct pprof_profile *p, uint32_t key)
 {
     const char *text = cpprof__strings_text(&p->strings, key);
 
@@ -27,7 +27,7 @@ suggested_unit(struct cpprof_pprof *p, uint32_t key)
 }
 
 uint8_t *
-cpprof__used_label_sets(const struct cpprof_pprof *p)
+cpprof__used_label_sets(const struct pprof_profile *p)
 {
     uint8_t *used = calloc(p->labels.sets.n, 1);
     size_t i;
@@ -39,16 +39,16 @@ cpprof__used_label_sets(const struct cpprof_pprof *p)
 
 /* Note the first unit of each key of the set. */
 static void
-add_units(const struct cpprof_pprof *p, uint32_t set,
+add_units(const struct pprof_profile *p, uint32_t set,
           struct cpprof__label_units *units)
 {
     size_t n, i;
-    const struct cpprof_pprof_label *l = cpprof__label_set(&p->labels, set, &n);
+    const struct pprof_label *l = cpprof__label_set(&p->labels, set, &n);
 
     for (i = 0; i < n; i++) {
         uint32_t *unit = &units->units[l[i].key];
 
-        if (l[i].kind == CPPROF_PPROF_LABEL_NUMBER &&
+        if (l[i].kind == PPROF_LABEL_NUMBER &&
             (*unit == CPPROF__NO_STRING || !*unit))
             *unit = l[i].unit;
     }
@@ -56,7 +56,7 @@ add_units(const struct cpprof_pprof *p, uint32_t set,
 
 /* In the order of the samples: each set where it comes first. */
 static bool
-find_units(const struct cpprof_pprof *p, struct cpprof__label_units *units)
+find_units(const struct pprof_profile *p, struct cpprof__label_units *units)
 {
     uint8_t *seen = calloc(p->labels.sets.n, 1);
     size_t i;
@@ -73,7 +73,7 @@ find_units(const struct cpprof_pprof *p, struct cpprof__label_units *units)
 }
 
 enum cpprof_status
-cpprof__label_units_make(struct cpprof_pprof *p,
+cpprof__label_units_make(struct pprof_profile *p,
                          struct cpprof__label_units *units,
                          struct cpprof_error *error)
 {
@@ -113,7 +113,7 @@ struct bound {
 };
 
 struct tag_filter {
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     const struct cpprof__label_units *units;
     bool any;     /* there is no expression: everything matches */
     bool has_key; /* only labels of this key, which may be no string at all */
@@ -238,7 +238,7 @@ cpprof__tag_range(const char *expression)
 /* ---------------------------------------------------------- matching ---- */
 
 static bool
-number_matches(const struct tag_filter *f, const struct cpprof_pprof_label *l)
+number_matches(const struct tag_filter *f, const struct pprof_label *l)
 {
     uint32_t unit = f->units->units[l->key];
     const char *from = cpprof__strings_text(&f->p->strings, unit);
@@ -251,7 +251,7 @@ number_matches(const struct tag_filter *f, const struct cpprof_pprof_label *l)
 /* "KEY:VALUE", the text that an expression without a key is matched with. */
 static bool
 pair_matches(struct tag_filter *f, struct cpprof__regexp *r,
-             const struct cpprof_pprof_label *l)
+             const struct pprof_label *l)
 {
     const struct cpprof__strings *s = &f->p->strings;
 
@@ -267,7 +267,7 @@ pair_matches(struct tag_filter *f, struct cpprof__regexp *r,
 
 static bool
 text_matches(struct tag_filter *f, struct cpprof__regexp *r,
-             const struct cpprof_pprof_label *l)
+             const struct pprof_label *l)
 {
     return f->has_key
                ? cpprof__regexp_matches_string(r, &f->p->strings, l->text)
@@ -279,11 +279,10 @@ static bool
 any_label_matches(struct tag_filter *f, struct cpprof__regexp *r, uint32_t set)
 {
     size_t n, i;
-    const struct cpprof_pprof_label *l =
-        cpprof__label_set(&f->p->labels, set, &n);
+    const struct pprof_label *l = cpprof__label_set(&f->p->labels, set, &n);
 
     for (i = 0; i < n; i++, l++) {
-        bool number = l->kind == CPPROF_PPROF_LABEL_NUMBER;
+        bool number = l->kind == PPROF_LABEL_NUMBER;
 
         if ((f->has_key && l->key != f->key) || number != f->is_range)
             continue;
@@ -346,7 +345,7 @@ filter_status(const struct tag_filter *f, struct cpprof_error *error)
 
 /* For each label set that is used: which of the two filters match it. */
 static void
-examine(const struct cpprof_pprof *p, struct tag_filter *focus,
+examine(const struct pprof_profile *p, struct tag_filter *focus,
         struct tag_filter *ignore, uint8_t *what)
 {
     size_t i;
@@ -363,7 +362,7 @@ examine(const struct cpprof_pprof *p, struct tag_filter *focus,
 }
 
 static enum cpprof_status
-apply(struct cpprof_pprof *p, struct tag_filter *focus,
+apply(struct pprof_profile *p, struct tag_filter *focus,
       struct tag_filter *ignore, bool matched[2], struct cpprof_error *error)
 {
     uint8_t *what = cpprof__used_label_sets(p);
@@ -386,7 +385,7 @@ apply(struct cpprof_pprof *p, struct tag_filter *focus,
 }
 
 enum cpprof_status
-cpprof__filter_tags(struct cpprof_pprof *p,
+cpprof__filter_tags(struct pprof_profile *p,
                     const struct cpprof__label_units *units, const char *focus,
                     const char *ignore, bool matched[2],
                     struct cpprof_error *error)
@@ -411,7 +410,7 @@ struct keys {
 };
 
 static bool
-keeps_key(const struct cpprof_pprof *p, const struct keys *keys, uint32_t key)
+keeps_key(const struct pprof_profile *p, const struct keys *keys, uint32_t key)
 {
     bool shown = !keys->show ||
                  cpprof__regexp_matches_string(keys->show, &p->strings, key);
@@ -426,11 +425,11 @@ keeps_key(const struct cpprof_pprof *p, const struct keys *keys, uint32_t key)
 /* Keep the labels of a set whose keys are to be shown. Unless `change`, only
  * match the keys, so that a failure shows before anything is changed. */
 static void
-filter_set(struct cpprof_pprof *p, const struct keys *keys, size_t set,
+filter_set(struct pprof_profile *p, const struct keys *keys, size_t set,
            bool change)
 {
     struct cpprof__label_set *s = &p->labels.sets.at[set];
-    struct cpprof_pprof_label *l;
+    struct pprof_label *l;
     size_t kept = 0, i;
 
     if (!s->n) /* there may be no table at all */
@@ -444,7 +443,7 @@ filter_set(struct cpprof_pprof *p, const struct keys *keys, size_t set,
 }
 
 enum cpprof_status
-cpprof__filter_tag_keys(struct cpprof_pprof *p, struct cpprof__regexp *show,
+cpprof__filter_tag_keys(struct pprof_profile *p, struct cpprof__regexp *show,
                         struct cpprof__regexp *hide, bool matched[2],
                         struct cpprof_error *error)
 {

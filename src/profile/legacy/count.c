@@ -67,7 +67,7 @@ read_row(struct cpprof__rows *rows, struct cpprof_error *error)
 static void
 make_type(struct cpprof__maker *m, struct cpprof__text name)
 {
-    struct cpprof_pprof_value_type *type;
+    struct pprof_value_type *type;
 
     cpprof__make_sample_type(m, "", "count");
     if (m->failed)
@@ -101,7 +101,7 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof__read_count(const char *data, size_t n, struct cpprof_pprof *p,
+cpprof__read_count(const char *data, size_t n, struct pprof_profile *p,
                    bool *recognized, struct cpprof_error *error)
 {
     struct cpprof__text text = {data, n};

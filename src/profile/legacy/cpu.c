@@ -76,14 +76,14 @@ read_word(struct words *w)
  */
 
 struct reader {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct words words;
     bool is_java;
     /* Open addressing; at most half of the slots are in use. An index would
      * look at the location for each frame: here it is one slot. */
     struct slot {
         uint64_t address;
-        uint32_t location; /* CPPROF_PPROF_NONE: empty */
+        uint32_t location; /* PPROF_NONE: empty */
     } * slots;
     size_t n_slots; /* 0 or a power of two */
 };
@@ -94,8 +94,7 @@ find_slot(const struct reader *r, uint64_t address)
     size_t mask = r->n_slots - 1;
     size_t i = cpprof__hash_u64(address) & mask;
 
-    while (r->slots[i].location != CPPROF_PPROF_NONE &&
-           r->slots[i].address != address)
+    while (r->slots[i].location != PPROF_NONE && r->slots[i].address != address)
         i = (i + 1) & mask;
     return &r->slots[i];
 }
@@ -120,26 +119,25 @@ grow_slots(struct reader *r)
     return true;
 }
 
-/* The location of an address, or CPPROF_PPROF_NONE. */
+/* The location of an address, or PPROF_NONE. */
 static uint32_t
 location_of(struct reader *r, uint64_t address)
 {
-    struct cpprof_pprof_location *l;
+    struct pprof_location *l;
     struct slot *slot;
 
     if (r->p->locations.n >= r->n_slots / 2 && !grow_slots(r))
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     slot = find_slot(r, address);
-    if (slot->location != CPPROF_PPROF_NONE)
+    if (slot->location != PPROF_NONE)
         return slot->location;
-    if (r->p->locations.n == CPPROF_PPROF_NONE ||
+    if (r->p->locations.n == PPROF_NONE ||
         !(l = CPPROF__ARRAY_ADD(&r->p->locations)))
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     slot->address = address;
     slot->location = (uint32_t)r->p->locations.n - 1;
-    *l = (struct cpprof_pprof_location){.id = r->p->locations.n,
-                                        .address = address,
-                                        .mapping = CPPROF_PPROF_NONE};
+    *l = (struct pprof_location){
+        .id = r->p->locations.n, .address = address, .mapping = PPROF_NONE};
     return slot->location;
 }
 
@@ -155,7 +153,7 @@ enum record {
 static enum record
 add_sample(struct reader *r, uint64_t count, uint64_t n)
 {
-    struct cpprof_pprof *p = r->p;
+    struct pprof_profile *p = r->p;
     struct cpprof__sample *s;
     int64_t *values;
     uint64_t i;
@@ -176,7 +174,7 @@ add_sample(struct reader *r, uint64_t count, uint64_t n)
         uint64_t address = read_word(&r->words) - (i && !r->is_java);
         uint32_t location = location_of(r, address);
 
-        if (location == CPPROF_PPROF_NONE)
+        if (location == PPROF_NONE)
             return RECORD_NO_MEMORY;
         p->frames.at[p->frames.n++] = location;
     }
@@ -210,18 +208,17 @@ read_records(struct reader *r)
 
 /* ------------------------------------------------------------ cleaning ---- */
 
-/* The frame above the leaf, or CPPROF_PPROF_NONE. */
+/* The frame above the leaf, or PPROF_NONE. */
 static uint32_t
-second_frame(const struct cpprof_pprof *p, size_t sample)
+second_frame(const struct pprof_profile *p, size_t sample)
 {
     const struct cpprof__sample *s = &p->samples.at[sample];
 
-    return s->n_frames > 1 ? p->frames.at[s->first_frame + 1]
-                           : CPPROF_PPROF_NONE;
+    return s->n_frames > 1 ? p->frames.at[s->first_frame + 1] : PPROF_NONE;
 }
 
 static void
-drop_second_frame(struct cpprof_pprof *p, size_t sample)
+drop_second_frame(struct pprof_profile *p, size_t sample)
 {
     struct cpprof__sample *s = &p->samples.at[sample];
 
@@ -231,14 +228,14 @@ drop_second_frame(struct cpprof_pprof *p, size_t sample)
 }
 
 /*
- * The second frame that nearly all samples have, or CPPROF_PPROF_NONE. It is
+ * The second frame that nearly all samples have, or PPROF_NONE. It is
  * that of more than half, so there is one candidate (Boyer and Moore's vote).
  */
 static uint32_t
-common_second_frame(const struct cpprof_pprof *p)
+common_second_frame(const struct pprof_profile *p)
 {
     size_t n = p->samples.n, votes = 0, same = 0, i;
-    uint32_t candidate = CPPROF_PPROF_NONE;
+    uint32_t candidate = PPROF_NONE;
 
     for (i = 0; i < n; i++) {
         uint32_t frame = second_frame(p, i);
@@ -252,13 +249,13 @@ common_second_frame(const struct cpprof_pprof *p)
     }
     for (i = 0; i < n; i++)
         same += second_frame(p, i) == candidate;
-    return same >= n - n / SIMILAR_SAMPLES ? candidate : CPPROF_PPROF_NONE;
+    return same >= n - n / SIMILAR_SAMPLES ? candidate : PPROF_NONE;
 }
 
 /* The signal handler's own frames. The leaf is exact: it comes from the
  * interrupted context and not from the stack. */
 static void
-drop_handler_frames(struct cpprof_pprof *p)
+drop_handler_frames(struct pprof_profile *p)
 {
     unsigned pass;
     size_t i;
@@ -266,7 +263,7 @@ drop_handler_frames(struct cpprof_pprof *p)
     for (pass = 0; pass < HANDLER_FRAMES; pass++) {
         uint32_t common = common_second_frame(p);
 
-        if (common == CPPROF_PPROF_NONE)
+        if (common == PPROF_NONE)
             return;
         for (i = 0; i < p->samples.n; i++)
             if (second_frame(p, i) == common)
@@ -277,7 +274,7 @@ drop_handler_frames(struct cpprof_pprof *p)
 /* The leaf again, because the unwinder started there; one lower, as if it were
  * a return address. */
 static void
-drop_second_leaves(struct cpprof_pprof *p)
+drop_second_leaves(struct pprof_profile *p)
 {
     size_t i;
 
@@ -285,7 +282,7 @@ drop_second_leaves(struct cpprof_pprof *p)
         const struct cpprof__sample *s = &p->samples.at[i];
         uint32_t second = second_frame(p, i);
 
-        if (second != CPPROF_PPROF_NONE &&
+        if (second != PPROF_NONE &&
             p->locations.at[p->frames.at[s->first_frame]].address ==
                 p->locations.at[second].address + 1)
             drop_second_frame(p, i);
@@ -329,7 +326,7 @@ find_header(const char *data, size_t n, struct reader *r, uint64_t *period)
 }
 
 static bool
-describe(struct cpprof_pprof *p, uint64_t period_us)
+describe(struct pprof_profile *p, uint64_t period_us)
 {
     struct cpprof__maker m = {.p = p};
 
@@ -364,7 +361,7 @@ finish(struct reader *r, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof__read_cpu(const char *data, size_t n, struct cpprof_pprof *p,
+cpprof__read_cpu(const char *data, size_t n, struct pprof_profile *p,
                  bool *recognized, struct cpprof_error *error)
 {
     struct reader r = {.p = p};

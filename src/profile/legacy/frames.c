@@ -75,7 +75,7 @@ static const struct family {
 };
 
 static bool
-has_types(const struct cpprof_pprof *p, const char *const *types)
+has_types(const struct pprof_profile *p, const char *const *types)
 {
     size_t n = 0;
 
@@ -89,7 +89,7 @@ has_types(const struct cpprof_pprof *p, const char *const *types)
 }
 
 enum cpprof_status
-cpprof__legacy_frames(struct cpprof_pprof *p, struct cpprof_error *error)
+cpprof__legacy_frames(struct pprof_profile *p, struct cpprof_error *error)
 {
     const struct family *family = families;
     uint32_t drop, keep;

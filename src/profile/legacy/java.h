@@ -18,6 +18,7 @@
  */
 enum cpprof_status
 cpprof__read_java_locations(struct cpprof__legacy_lines *lines,
-                            struct cpprof_pprof *p, struct cpprof_error *error);
+                            struct pprof_profile *p,
+                            struct cpprof_error *error);
 
 #endif

@@ -27,7 +27,7 @@ struct table {
 };
 
 struct wanted {
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     uint64_t address;
     uint32_t name;
 };
@@ -51,7 +51,7 @@ has_name(void *ctx, uint32_t function)
 static bool
 index_locations(struct table *t)
 {
-    const struct cpprof_pprof *p = t->maker.p;
+    const struct pprof_profile *p = t->maker.p;
     size_t i;
 
     for (i = 0; i < p->locations.n; i++)
@@ -85,10 +85,10 @@ function_of(struct table *t, struct cpprof__text name, struct cpprof__text file)
 
 /* The one line of a location, in place of the one it may have. */
 static void
-set_line(struct cpprof_pprof *p, uint32_t location,
-         struct cpprof_pprof_line line, bool *failed)
+set_line(struct pprof_profile *p, uint32_t location, struct pprof_line line,
+         bool *failed)
 {
-    struct cpprof_pprof_location *l = &p->locations.at[location];
+    struct pprof_location *l = &p->locations.at[location];
 
     if (l->n_lines == 0) {
         if (!CPPROF__ARRAY_ROOM(&p->lines, 1)) {
@@ -227,15 +227,14 @@ read_location(struct table *t, struct cpprof__text line,
     function = function_of(t, named.function, named.file);
     if (!t->maker.failed)
         set_line(t->maker.p, found,
-                 (struct cpprof_pprof_line){.line = named.line,
-                                            .function = function},
+                 (struct pprof_line){.line = named.line, .function = function},
                  &t->maker.failed);
     return CPPROF_OK;
 }
 
 /* Locations with a name lose their address first: they are in no mapping. */
 static enum cpprof_status
-finish(struct cpprof_pprof *p, struct cpprof_error *error)
+finish(struct pprof_profile *p, struct cpprof_error *error)
 {
     enum cpprof_status status;
     size_t i;
@@ -254,7 +253,7 @@ finish(struct cpprof_pprof *p, struct cpprof_error *error)
 
 enum cpprof_status
 cpprof__read_java_locations(struct cpprof__legacy_lines *lines,
-                            struct cpprof_pprof *p, struct cpprof_error *error)
+                            struct pprof_profile *p, struct cpprof_error *error)
 {
     struct table t = {.maker.p = p};
     enum cpprof_status status = CPPROF_OK;

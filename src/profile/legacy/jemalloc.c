@@ -165,7 +165,7 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof__read_jemalloc(const char *data, size_t n, struct cpprof_pprof *p,
+cpprof__read_jemalloc(const char *data, size_t n, struct pprof_profile *p,
                       bool *recognized, struct cpprof_error *error)
 {
     struct cpprof__text text = {data, n};

@@ -16,7 +16,7 @@
 #include "profile/model/model.h"
 
 typedef enum cpprof_status
-cpprof__legacy_reader(const char *data, size_t n, struct cpprof_pprof *p,
+cpprof__legacy_reader(const char *data, size_t n, struct pprof_profile *p,
                       bool *recognized, struct cpprof_error *error);
 
 cpprof__legacy_reader cpprof__read_cpu;     /* cpu.c; Java's too */
@@ -37,12 +37,12 @@ cpprof__legacy_reader cpprof__read_jemalloc;   /* jemalloc.c */
  *         bytes; CPPROF_NOMEM.
  */
 enum cpprof_status
-cpprof__read_legacy(const char *data, size_t n, struct cpprof_pprof **out,
+cpprof__read_legacy(const char *data, size_t n, struct pprof_profile **out,
                     struct cpprof_error *error);
 
 /* Set drop_frames and keep_frames from the sample types, as is right for the
  * family: the frames of allocators, locks, or the CPU profiler's handler. */
 enum cpprof_status
-cpprof__legacy_frames(struct cpprof_pprof *p, struct cpprof_error *error);
+cpprof__legacy_frames(struct pprof_profile *p, struct cpprof_error *error);
 
 #endif

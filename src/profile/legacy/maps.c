@@ -33,7 +33,7 @@ struct attribute {
 };
 
 struct maps {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct cpprof__buffer line;  /* the current one, attributes replaced */
     struct cpprof__buffer texts; /* of the attributes */
     CPPROF__ARRAY(struct attribute) attributes;
@@ -248,9 +248,9 @@ enum outcome {
 };
 
 static enum outcome
-add_mapping(struct cpprof_pprof *p, const struct entry *e)
+add_mapping(struct pprof_profile *p, const struct entry *e)
 {
-    struct cpprof_pprof_mapping m = {0}, *added;
+    struct pprof_mapping m = {0}, *added;
 
     if (e->permissions.n && !memchr(e->permissions.at, 'x', e->permissions.n))
         return OUTCOME_MAPPING;
@@ -261,7 +261,7 @@ add_mapping(struct cpprof_pprof *p, const struct entry *e)
     m.build_id =
         cpprof__strings_add(&p->strings, e->build_id.at, e->build_id.n);
     if (m.file == CPPROF__NO_STRING || m.build_id == CPPROF__NO_STRING ||
-        p->mappings.n >= CPPROF_PPROF_NONE - 1)
+        p->mappings.n >= PPROF_NONE - 1)
         return OUTCOME_NO_MEMORY;
     added = CPPROF__ARRAY_ADD(&p->mappings);
     if (!added)
@@ -383,7 +383,7 @@ read_line(struct maps *m, struct cpprof__text line)
 }
 
 enum cpprof_status
-cpprof__parse_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
+cpprof__parse_maps(struct cpprof__legacy_lines *lines, struct pprof_profile *p,
                    struct cpprof_error *error)
 {
     struct maps m = {.p = p};
@@ -399,7 +399,7 @@ cpprof__parse_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
 }
 
 enum cpprof_status
-cpprof__read_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
+cpprof__read_maps(struct cpprof__legacy_lines *lines, struct pprof_profile *p,
                   struct cpprof_error *error)
 {
     enum cpprof_status status = cpprof__parse_maps(lines, p, error);
@@ -411,7 +411,7 @@ cpprof__read_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
 
 enum cpprof_status
 cpprof__read_sections(struct cpprof__legacy_lines *lines,
-                      struct cpprof__text line, struct cpprof_pprof *p,
+                      struct cpprof__text line, struct pprof_profile *p,
                       struct cpprof_error *error)
 {
     while (!cpprof__is_maps_sentinel(line) && cpprof__next_line(lines, &line))

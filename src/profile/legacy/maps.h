@@ -15,13 +15,13 @@
 
 /* Append the executable mappings of the lines to p->mappings. */
 enum cpprof_status
-cpprof__parse_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
+cpprof__parse_maps(struct cpprof__legacy_lines *lines, struct pprof_profile *p,
                    struct cpprof_error *error);
 
 /* Join adjacent mappings, put the program's first. No location may have a
  * mapping yet. */
 enum cpprof_status
-cpprof__massage_maps(struct cpprof_pprof *p, struct cpprof_error *error);
+cpprof__massage_maps(struct pprof_profile *p, struct cpprof_error *error);
 
 /*
  * The last step of reading a legacy profile (remap.c). Locations and functions
@@ -29,7 +29,7 @@ cpprof__massage_maps(struct cpprof_pprof *p, struct cpprof_error *error);
  * location with an address other than 0 gets a mapping.
  */
 enum cpprof_status
-cpprof__remap(struct cpprof_pprof *p, struct cpprof_error *error);
+cpprof__remap(struct pprof_profile *p, struct cpprof_error *error);
 
 /*
  * All three steps: parse, massage, remap. Afterwards every location has the
@@ -37,7 +37,7 @@ cpprof__remap(struct cpprof_pprof *p, struct cpprof_error *error);
  * `lines` may be at its end, for a profile without a memory map.
  */
 enum cpprof_status
-cpprof__read_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
+cpprof__read_maps(struct cpprof__legacy_lines *lines, struct pprof_profile *p,
                   struct cpprof_error *error);
 
 /*
@@ -46,7 +46,7 @@ cpprof__read_maps(struct cpprof__legacy_lines *lines, struct cpprof_pprof *p,
  */
 enum cpprof_status
 cpprof__read_sections(struct cpprof__legacy_lines *lines,
-                      struct cpprof__text line, struct cpprof_pprof *p,
+                      struct cpprof__text line, struct pprof_profile *p,
                       struct cpprof_error *error);
 
 #endif

@@ -32,8 +32,7 @@ differ(uint64_t a, uint64_t b)
 
 /* Is b the rest of a? What is not known does not differ. */
 static bool
-are_adjacent(const struct cpprof_pprof_mapping *a,
-             const struct cpprof_pprof_mapping *b)
+are_adjacent(const struct pprof_mapping *a, const struct pprof_mapping *b)
 {
     return !differ(a->file, b->file) && !differ(a->build_id, b->build_id) &&
            a->limit == b->start &&
@@ -42,9 +41,9 @@ are_adjacent(const struct cpprof_pprof_mapping *a,
 }
 
 static void
-join_adjacent(struct cpprof_pprof *p)
+join_adjacent(struct pprof_profile *p)
 {
-    struct cpprof_pprof_mapping *all = p->mappings.at;
+    struct pprof_mapping *all = p->mappings.at;
     size_t kept = 0, i;
 
     for (i = 1; i < p->mappings.n; i++) {
@@ -107,7 +106,7 @@ is_program(struct cpprof__text file)
 /* Find the first mapping that may be the program's, or n_mappings if there is
  * none; false when out of memory. */
 static bool
-find_program(const struct cpprof_pprof *p, size_t *found)
+find_program(const struct pprof_profile *p, size_t *found)
 {
     char *room = NULL;
     size_t i;
@@ -130,7 +129,7 @@ find_program(const struct cpprof_pprof *p, size_t *found)
 }
 
 static void
-number_mappings(struct cpprof_pprof *p)
+number_mappings(struct pprof_profile *p)
 {
     size_t i;
 
@@ -139,9 +138,9 @@ number_mappings(struct cpprof_pprof *p)
 }
 
 enum cpprof_status
-cpprof__massage_maps(struct cpprof_pprof *p, struct cpprof_error *error)
+cpprof__massage_maps(struct pprof_profile *p, struct cpprof_error *error)
 {
-    struct cpprof_pprof_mapping *all = p->mappings.at, program;
+    struct pprof_mapping *all = p->mappings.at, program;
     size_t i;
 
     join_adjacent(p);
@@ -159,9 +158,9 @@ cpprof__massage_maps(struct cpprof_pprof *p, struct cpprof_error *error)
 /* The program's mapping, where its writer moved it to huge pages or gave the
  * start of a section only. */
 static void
-mend_main(struct cpprof_pprof *p)
+mend_main(struct pprof_profile *p)
 {
-    struct cpprof_pprof_mapping *m = p->mappings.at;
+    struct pprof_mapping *m = p->mappings.at;
     struct cpprof__text file;
 
     if (!p->mappings.n)
@@ -181,7 +180,7 @@ mend_main(struct cpprof_pprof *p)
 
 struct ranges {
     uint64_t *bounds; /* sorted; piece i is [bounds[i], bounds[i + 1]) */
-    uint32_t *owner;  /* of each piece, or CPPROF_PPROF_NONE */
+    uint32_t *owner;  /* of each piece, or PPROF_NONE */
     uint32_t *next;   /* the first piece from here on that nobody owns */
     size_t n;         /* bounds */
 };
@@ -246,7 +245,7 @@ claim(struct ranges *r, uint64_t start, uint64_t limit, uint32_t mapping)
 /* The addresses of a mapping; or those in front of it which its offset says
  * belong to it. False when there are none. */
 static bool
-inside(const struct cpprof_pprof_mapping *m, uint64_t *start, uint64_t *limit)
+inside(const struct pprof_mapping *m, uint64_t *start, uint64_t *limit)
 {
     *start = m->start;
     *limit = m->limit;
@@ -254,7 +253,7 @@ inside(const struct cpprof_pprof_mapping *m, uint64_t *start, uint64_t *limit)
 }
 
 static bool
-before(const struct cpprof_pprof_mapping *m, uint64_t *start, uint64_t *limit)
+before(const struct pprof_mapping *m, uint64_t *start, uint64_t *limit)
 {
     *start = m->start - m->offset;
     *limit = m->start;
@@ -262,10 +261,10 @@ before(const struct cpprof_pprof_mapping *m, uint64_t *start, uint64_t *limit)
 }
 
 typedef bool
-extent(const struct cpprof_pprof_mapping *m, uint64_t *start, uint64_t *limit);
+extent(const struct pprof_mapping *m, uint64_t *start, uint64_t *limit);
 
 static bool
-ranges_make(struct ranges *r, const struct cpprof_pprof *p, extent *of)
+ranges_make(struct ranges *r, const struct pprof_profile *p, extent *of)
 {
     uint64_t start, limit;
     size_t n = p->mappings.n, i;
@@ -288,7 +287,7 @@ ranges_make(struct ranges *r, const struct cpprof_pprof *p, extent *of)
         return true;
     qsort(r->bounds, r->n, sizeof *r->bounds, compare_bounds);
     for (i = 0; i < r->n; i++) {
-        r->owner[i] = CPPROF_PPROF_NONE;
+        r->owner[i] = PPROF_NONE;
         r->next[i] = (uint32_t)i;
     }
     for (i = 0; i < n; i++)
@@ -302,14 +301,14 @@ owner_of(const struct ranges *r, uint64_t address)
 {
     size_t piece = piece_of(r, address);
 
-    return piece == SIZE_MAX ? CPPROF_PPROF_NONE : r->owner[piece];
+    return piece == SIZE_MAX ? PPROF_NONE : r->owner[piece];
 }
 
 /* ------------------------------------------------ the locations' mapping ----
  */
 
 struct remapping {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct ranges inside, before;
     size_t work;
     uint32_t fake; /* mapping of addresses that lie in none */
@@ -327,7 +326,7 @@ make_ranges(struct remapping *r)
 static bool
 extend(struct remapping *r, uint32_t mapping)
 {
-    struct cpprof_pprof_mapping *m = &r->p->mappings.at[mapping];
+    struct pprof_mapping *m = &r->p->mappings.at[mapping];
 
     m->start -= m->offset;
     m->offset = 0;
@@ -337,9 +336,9 @@ extend(struct remapping *r, uint32_t mapping)
 static bool
 add_fake(struct remapping *r)
 {
-    struct cpprof_pprof_mapping *m;
+    struct pprof_mapping *m;
 
-    if (r->fake != CPPROF_PPROF_NONE)
+    if (r->fake != PPROF_NONE)
         return true;
     m = CPPROF__ARRAY_ADD(&r->p->mappings);
     if (!m)
@@ -351,18 +350,17 @@ add_fake(struct remapping *r)
 }
 
 static bool
-find_mapping(struct remapping *r, struct cpprof_pprof_location *l)
+find_mapping(struct remapping *r, struct pprof_location *l)
 {
     uint32_t found = owner_of(&r->inside, l->address);
 
     /* All locations without a mapping share one that is made up. */
-    if (found == CPPROF_PPROF_NONE && r->fake == CPPROF_PPROF_NONE &&
-        r->work < WORK_MAX) {
+    if (found == PPROF_NONE && r->fake == PPROF_NONE && r->work < WORK_MAX) {
         found = owner_of(&r->before, l->address);
-        if (found != CPPROF_PPROF_NONE && !extend(r, found))
+        if (found != PPROF_NONE && !extend(r, found))
             return false;
     }
-    if (found == CPPROF_PPROF_NONE) {
+    if (found == PPROF_NONE) {
         if (!add_fake(r))
             return false;
         found = r->fake;
@@ -372,17 +370,17 @@ find_mapping(struct remapping *r, struct cpprof_pprof_location *l)
 }
 
 static bool
-find_mappings(struct cpprof_pprof *p)
+find_mappings(struct pprof_profile *p)
 {
-    struct remapping r = {.p = p, .fake = CPPROF_PPROF_NONE};
+    struct remapping r = {.p = p, .fake = PPROF_NONE};
     size_t i;
     bool ok;
 
     ok = make_ranges(&r);
     for (i = 0; i < p->locations.n && ok; i++) {
-        struct cpprof_pprof_location *l = &p->locations.at[i];
+        struct pprof_location *l = &p->locations.at[i];
 
-        if (l->mapping == CPPROF_PPROF_NONE && l->address)
+        if (l->mapping == PPROF_NONE && l->address)
             ok = find_mapping(&r, l);
     }
     ranges_free(&r.inside);
@@ -396,7 +394,7 @@ find_mappings(struct cpprof_pprof *p)
 
 /* The new numbers of the elements of a table. */
 struct order {
-    uint32_t *number; /* CPPROF_PPROF_NONE: not used so far */
+    uint32_t *number; /* PPROF_NONE: not used so far */
     size_t n;
     uint32_t used;
 };
@@ -415,7 +413,7 @@ order_make(struct order *o, size_t n)
 static uint32_t
 number_of(struct order *o, uint32_t old)
 {
-    if (o->number[old] == CPPROF_PPROF_NONE)
+    if (o->number[old] == PPROF_NONE)
         o->number[old] = o->used++;
     return o->number[old];
 }
@@ -444,7 +442,7 @@ rearrange(const struct order *o, void **table, size_t *n, size_t *capacity,
         if (!to)
             return false;
         for (i = 0; i < o->n; i++)
-            if (o->number[i] != CPPROF_PPROF_NONE)
+            if (o->number[i] != PPROF_NONE)
                 memcpy(to + o->number[i] * stride, from + i * stride, stride);
         free(from);
         *table = to;
@@ -463,7 +461,7 @@ rearrange(const struct order *o, void **table, size_t *n, size_t *capacity,
               sizeof *(table)->at)
 
 static bool
-order_locations(struct cpprof_pprof *p)
+order_locations(struct pprof_profile *p)
 {
     struct order o;
     size_t i, j;
@@ -484,7 +482,7 @@ order_locations(struct cpprof_pprof *p)
 }
 
 static bool
-order_functions(struct cpprof_pprof *p)
+order_functions(struct pprof_profile *p)
 {
     struct order o;
     size_t i, j;
@@ -493,7 +491,7 @@ order_functions(struct cpprof_pprof *p)
     if (!order_make(&o, p->functions.n))
         return false;
     for (i = 0; i < p->locations.n; i++) {
-        const struct cpprof_pprof_location *l = &p->locations.at[i];
+        const struct pprof_location *l = &p->locations.at[i];
 
         for (j = 0; j < l->n_lines; j++) {
             uint32_t *function = &p->lines.at[l->first_line + j].function;
@@ -507,7 +505,7 @@ order_functions(struct cpprof_pprof *p)
 }
 
 enum cpprof_status
-cpprof__remap(struct cpprof_pprof *p, struct cpprof_error *error)
+cpprof__remap(struct pprof_profile *p, struct cpprof_error *error)
 {
     if (!order_locations(p) || !order_functions(p))
         return cpprof__fail_nomem(error);

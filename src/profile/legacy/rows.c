@@ -6,9 +6,9 @@
 #include "profile/legacy/numbers.h"
 
 static void
-swap_profiles(struct cpprof_pprof *a, struct cpprof_pprof *b)
+swap_profiles(struct pprof_profile *a, struct pprof_profile *b)
 {
-    struct cpprof_pprof c = *a;
+    struct pprof_profile c = *a;
 
     *a = *b;
     *b = c;
@@ -16,7 +16,7 @@ swap_profiles(struct cpprof_pprof *a, struct cpprof_pprof *b)
 
 enum cpprof_status
 cpprof__read_rows(cpprof__rows_reader *reader, struct cpprof__text data,
-                  struct cpprof_pprof *p, bool *recognized,
+                  struct pprof_profile *p, bool *recognized,
                   struct cpprof_error *error)
 {
     const char *at = data.n ? data.at : "";
@@ -34,7 +34,7 @@ cpprof__read_rows(cpprof__rows_reader *reader, struct cpprof__text data,
         swap_profiles(p, rows.p);
     if (status == CPPROF_BAD_DATA && error)
         error->offset = (uint64_t)(rows.line.at - at);
-    cpprof_pprof_free(rows.p);
+    pprof_free(rows.p);
     cpprof__maker_free(&rows.maker);
     CPPROF__ARRAY_FREE(&rows.stack.list);
     CPPROF__ARRAY_FREE(&rows.frames);
@@ -85,8 +85,8 @@ cpprof__rows_sample(struct cpprof__rows *rows, enum cpprof__stack_kind kind,
         if (kind == CPPROF__STACK_RETURN ||
             (kind == CPPROF__STACK_CALLER && i > 0))
             address--;
-        rows->frames.at[i] = cpprof__make_location(
-            &rows->maker, CPPROF_PPROF_NONE, address, CPPROF_PPROF_NONE, 0);
+        rows->frames.at[i] = cpprof__make_location(&rows->maker, PPROF_NONE,
+                                                   address, PPROF_NONE, 0);
     }
     cpprof__make_sample(&rows->maker, rows->frames.at, n, values);
 }

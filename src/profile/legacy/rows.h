@@ -17,7 +17,7 @@
 struct cpprof__rows {
     struct cpprof__legacy_lines lines;
     struct cpprof__text line; /* read last; empty before and behind them */
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct cpprof__maker maker;            /* its failure ends the reading */
     struct cpprof__legacy_addresses stack; /* of the next sample, leaf first */
     CPPROF__ARRAY(uint32_t) frames;
@@ -31,7 +31,7 @@ cpprof__rows_reader(struct cpprof__rows *rows, bool *recognized,
 /* Read all of a file with one reader. */
 enum cpprof_status
 cpprof__read_rows(cpprof__rows_reader *reader, struct cpprof__text data,
-                  struct cpprof_pprof *p, bool *recognized,
+                  struct pprof_profile *p, bool *recognized,
                   struct cpprof_error *error);
 
 /* Read the next line into rows->line; false behind the last, or when memory

@@ -108,15 +108,15 @@ find(const struct cpprof__legacy_names *names, uint64_t address)
 
 static bool
 add_name(struct cpprof__maker *m, const char *name, size_t n,
-         struct cpprof_pprof_location *l)
+         struct pprof_location *l)
 {
     uint32_t string = cpprof__make_string(m, name, n);
     uint32_t function = cpprof__make_function(m, string, string, 0);
-    struct cpprof_pprof_line *line = CPPROF__ARRAY_ADD(&m->p->lines);
+    struct pprof_line *line = CPPROF__ARRAY_ADD(&m->p->lines);
 
     if (!line || m->failed)
         return false;
-    *line = (struct cpprof_pprof_line){.function = function};
+    *line = (struct pprof_line){.function = function};
     l->n_lines++;
     return true;
 }
@@ -124,7 +124,7 @@ add_name(struct cpprof__maker *m, const char *name, size_t n,
 /* A line for each name, the last one first: it is inlined deepest. */
 static bool
 add_names(struct cpprof__maker *m, struct cpprof__text names,
-          struct cpprof_pprof_location *l)
+          struct pprof_location *l)
 {
     const char *end = names.at + names.n, *at = end;
     bool ok = true;
@@ -147,7 +147,7 @@ add_names(struct cpprof__maker *m, struct cpprof__text names,
  * twice. */
 static bool
 name_location(struct cpprof__maker *m, const struct cpprof__legacy_names *names,
-              struct cpprof_pprof_location *l)
+              struct pprof_location *l)
 {
     const struct cpprof__legacy_name *found = find(names, l->address);
 
@@ -155,14 +155,14 @@ name_location(struct cpprof__maker *m, const struct cpprof__legacy_names *names,
         found = find(names, l->address + 1);
     if (!found || l->n_lines)
         return true;
-    if (l->mapping != CPPROF_PPROF_NONE)
-        m->p->mappings.at[l->mapping].flags |= CPPROF_PPROF_HAS_FUNCTIONS;
+    if (l->mapping != PPROF_NONE)
+        m->p->mappings.at[l->mapping].flags |= PPROF_HAS_FUNCTIONS;
     return add_names(m, found->names, l);
 }
 
 enum cpprof_status
 cpprof__apply_names(const struct cpprof__legacy_names *names,
-                    struct cpprof_pprof *p, struct cpprof_error *error)
+                    struct pprof_profile *p, struct cpprof_error *error)
 {
     struct cpprof__maker m = {.p = p};
     bool ok = true;

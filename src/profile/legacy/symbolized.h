@@ -40,6 +40,6 @@ cpprof__read_names(const char **data, size_t *n,
 /* Give its names to each location. */
 enum cpprof_status
 cpprof__apply_names(const struct cpprof__legacy_names *names,
-                    struct cpprof_pprof *p, struct cpprof_error *error);
+                    struct pprof_profile *p, struct cpprof_error *error);
 
 #endif

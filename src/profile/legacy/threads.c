@@ -113,7 +113,7 @@ read_stack(struct cpprof__rows *rows, struct cpprof__text *line,
 static void
 add_thread(struct cpprof__rows *rows)
 {
-    struct cpprof_pprof *p = rows->p;
+    struct pprof_profile *p = rows->p;
     int64_t one = 1;
 
     if (rows->stack.list.n)
@@ -144,7 +144,7 @@ read_threads(struct cpprof__rows *rows, struct cpprof__text line,
 /* The leaf may be there twice, from the signal's context and from unwinding,
  * which takes it for a return address. */
 static void
-drop_double_leaves(struct cpprof_pprof *p)
+drop_double_leaves(struct pprof_profile *p)
 {
     size_t i;
 
@@ -198,7 +198,7 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof__read_threads(const char *data, size_t n, struct cpprof_pprof *p,
+cpprof__read_threads(const char *data, size_t n, struct pprof_profile *p,
                      bool *recognized, struct cpprof_error *error)
 {
     struct cpprof__text text = {data, n};

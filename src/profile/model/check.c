@@ -35,13 +35,12 @@ check_ids(const char *what, const char *id_word, const void *records, size_t n,
 }
 
 static enum cpprof_status
-check_location(const struct cpprof_pprof *p,
-               const struct cpprof_pprof_location *l,
+check_location(const struct pprof_profile *p, const struct pprof_location *l,
                struct cpprof_error *error)
 {
     size_t i;
 
-    if (l->mapping != CPPROF_PPROF_NONE && l->mapping >= p->mappings.n)
+    if (l->mapping != PPROF_NONE && l->mapping >= p->mappings.n)
         return BAD("location id: %llu has an inconsistent mapping",
                    (unsigned long long)l->id);
     if (l->n_lines > p->lines.n || l->first_line > p->lines.n - l->n_lines)
@@ -55,7 +54,7 @@ check_location(const struct cpprof_pprof *p,
 }
 
 enum cpprof_status
-cpprof__check_tables(const struct cpprof_pprof *p, struct cpprof_error *error)
+cpprof__check_tables(const struct pprof_profile *p, struct cpprof_error *error)
 {
     enum cpprof_status status;
     size_t i;
@@ -74,7 +73,7 @@ cpprof__check_tables(const struct cpprof_pprof *p, struct cpprof_error *error)
 }
 
 static enum cpprof_status
-check_sample(const struct cpprof_pprof *p, const struct cpprof__sample *s,
+check_sample(const struct pprof_profile *p, const struct cpprof__sample *s,
              struct cpprof_error *error)
 {
     size_t i;
@@ -90,7 +89,7 @@ check_sample(const struct cpprof_pprof *p, const struct cpprof__sample *s,
 }
 
 static enum cpprof_status
-check_samples(const struct cpprof_pprof *p, struct cpprof_error *error)
+check_samples(const struct pprof_profile *p, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
     size_t i;
@@ -107,12 +106,12 @@ check_samples(const struct cpprof_pprof *p, struct cpprof_error *error)
 }
 
 static enum cpprof_status
-check_labels(const struct cpprof_pprof *p, struct cpprof_error *error)
+check_labels(const struct pprof_profile *p, struct cpprof_error *error)
 {
     size_t n = p->strings.table.n, i;
 
     for (i = 0; i < p->labels.labels.n; i++) {
-        const struct cpprof_pprof_label *l = &p->labels.labels.at[i];
+        const struct pprof_label *l = &p->labels.labels.at[i];
 
         if (l->key >= n || l->text >= n || l->unit >= n)
             return BAD("label has no such string");
@@ -121,9 +120,9 @@ check_labels(const struct cpprof_pprof *p, struct cpprof_error *error)
 }
 
 static enum cpprof_status
-check_head(const struct cpprof_pprof *p, struct cpprof_error *error)
+check_head(const struct pprof_profile *p, struct cpprof_error *error)
 {
-    const struct cpprof_pprof_info *info = &p->info;
+    const struct pprof_info *info = &p->info;
     size_t n = p->strings.table.n, i;
 
     if (info->period_type.type >= n || info->period_type.unit >= n ||
@@ -140,7 +139,7 @@ check_head(const struct cpprof_pprof *p, struct cpprof_error *error)
 }
 
 static enum cpprof_status
-check_names(const struct cpprof_pprof *p, struct cpprof_error *error)
+check_names(const struct pprof_profile *p, struct cpprof_error *error)
 {
     size_t n = p->strings.table.n, i;
 
@@ -155,7 +154,7 @@ check_names(const struct cpprof_pprof *p, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof_pprof_check(const struct cpprof_pprof *p, struct cpprof_error *error)
+pprof_check(const struct pprof_profile *p, struct cpprof_error *error)
 {
     enum cpprof_status status = check_samples(p, error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of cpprof_pprof_check(). */
+/* The parts of pprof_check(). */
 #ifndef PROFILE_CHECK_H
 #define PROFILE_CHECK_H
 
@@ -7,11 +7,11 @@
 
 /* Mappings, functions, locations and lines. */
 enum cpprof_status
-cpprof__check_tables(const struct cpprof_pprof *p, struct cpprof_error *error);
+cpprof__check_tables(const struct pprof_profile *p, struct cpprof_error *error);
 
 /* How tables, strings and label sets lie in memory. All indices are known to
  * be inside of their tables. */
 enum cpprof_status
-cpprof__check_layout(const struct cpprof_pprof *p, struct cpprof_error *error);
+cpprof__check_layout(const struct pprof_profile *p, struct cpprof_error *error);
 
 #endif

@@ -35,7 +35,7 @@ frames_of(const void *records, size_t i)
 static struct part
 lines_of(const void *records, size_t i)
 {
-    const struct cpprof_pprof_location *locations = records;
+    const struct pprof_location *locations = records;
 
     return (struct part){locations[i].first_line, locations[i].n_lines};
 }
@@ -118,8 +118,8 @@ check_strings(const struct cpprof__strings *s, struct cpprof_error *error)
 
 /* Texts before numbers, each sorted by key. */
 static bool
-follows(const struct cpprof__strings *strings,
-        const struct cpprof_pprof_label *a, const struct cpprof_pprof_label *b)
+follows(const struct cpprof__strings *strings, const struct pprof_label *a,
+        const struct pprof_label *b)
 {
     if (a->kind != b->kind)
         return a->kind < b->kind;
@@ -127,10 +127,10 @@ follows(const struct cpprof__strings *strings,
 }
 
 static enum cpprof_status
-check_label_set(const struct cpprof_pprof *p, uint32_t set,
+check_label_set(const struct pprof_profile *p, uint32_t set,
                 struct cpprof_error *error)
 {
-    const struct cpprof_pprof_label *l;
+    const struct pprof_label *l;
     size_t n, i;
 
     if (p->labels.sets.at[set].n > p->labels.labels.n ||
@@ -139,7 +139,7 @@ check_label_set(const struct cpprof_pprof *p, uint32_t set,
         return BROKEN("label set outside the labels");
     l = cpprof__label_set(&p->labels, set, &n);
     for (i = 0; i < n; i++) {
-        if (l[i].kind > CPPROF_PPROF_LABEL_NUMBER)
+        if (l[i].kind > PPROF_LABEL_NUMBER)
             return BROKEN("label of no kind");
         if (i && !follows(&p->strings, &l[i - 1], &l[i]))
             return BROKEN("labels are not sorted");
@@ -148,7 +148,7 @@ check_label_set(const struct cpprof_pprof *p, uint32_t set,
 }
 
 static enum cpprof_status
-check_label_sets(const struct cpprof_pprof *p, struct cpprof_error *error)
+check_label_sets(const struct pprof_profile *p, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
     size_t i;
@@ -161,7 +161,7 @@ check_label_sets(const struct cpprof_pprof *p, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof__check_layout(const struct cpprof_pprof *p, struct cpprof_error *error)
+cpprof__check_layout(const struct pprof_profile *p, struct cpprof_error *error)
 {
     struct parts frames = {p->samples.at, p->samples.n, frames_of, p->frames.n};
     struct parts lines = {p->locations.at, p->locations.n, lines_of,

@@ -39,7 +39,7 @@ copy_index(struct cpprof__index *to, const struct cpprof__index *from)
 }
 
 static bool
-copy_names(struct cpprof_pprof *to, const struct cpprof_pprof *from)
+copy_names(struct pprof_profile *to, const struct pprof_profile *from)
 {
     return COPY_ARRAY(&to->strings.text, &from->strings.text) &&
            COPY_ARRAY(&to->strings.table, &from->strings.table) &&
@@ -50,7 +50,7 @@ copy_names(struct cpprof_pprof *to, const struct cpprof_pprof *from)
 }
 
 static bool
-copy_tables(struct cpprof_pprof *to, const struct cpprof_pprof *from)
+copy_tables(struct pprof_profile *to, const struct pprof_profile *from)
 {
     return COPY_ARRAY(&to->sample_types, &from->sample_types) &&
            COPY_ARRAY(&to->mappings, &from->mappings) &&
@@ -64,13 +64,13 @@ copy_tables(struct cpprof_pprof *to, const struct cpprof_pprof *from)
 }
 
 enum cpprof_status
-cpprof_pprof_copy(const struct cpprof_pprof *profile,
-                  struct cpprof_pprof **copy, struct cpprof_error *error)
+pprof_copy(const struct pprof_profile *profile, struct pprof_profile **copy,
+           struct cpprof_error *error)
 {
-    struct cpprof_pprof *made = calloc(1, sizeof *made);
+    struct pprof_profile *made = calloc(1, sizeof *made);
 
     if (!made || !copy_names(made, profile) || !copy_tables(made, profile)) {
-        cpprof_pprof_free(made);
+        pprof_free(made);
         return cpprof__fail_nomem(error);
     }
     made->info = profile->info;

@@ -5,10 +5,10 @@
 #include <stdio.h>
 
 void
-cpprof__debug_check(const struct cpprof_pprof *p)
+cpprof__debug_check(const struct pprof_profile *p)
 {
     struct cpprof_error error;
-    enum cpprof_status status = cpprof_pprof_check(p, &error);
+    enum cpprof_status status = pprof_check(p, &error);
 
     if (status == CPPROF_OK || status == CPPROF_NOMEM)
         return;

@@ -13,10 +13,10 @@
 #ifdef CPPROF_CHECKED
 /* The check is skipped when memory for it runs out. */
 void
-cpprof__debug_check(const struct cpprof_pprof *p);
+cpprof__debug_check(const struct pprof_profile *p);
 #else
 static inline void
-cpprof__debug_check(const struct cpprof_pprof *p)
+cpprof__debug_check(const struct pprof_profile *p)
 {
     (void)p;
 }

@@ -28,9 +28,8 @@ cpprof__label_sets_free(struct cpprof__label_sets *s)
 }
 
 static bool
-comes_before(const struct cpprof__strings *strings,
-             const struct cpprof_pprof_label *a,
-             const struct cpprof_pprof_label *b)
+comes_before(const struct cpprof__strings *strings, const struct pprof_label *a,
+             const struct pprof_label *b)
 {
     if (a->kind != b->kind)
         return a->kind < b->kind;
@@ -42,12 +41,12 @@ comes_before(const struct cpprof__strings *strings,
  * as they are the several values of one key. */
 static void
 insertion_sort(const struct cpprof__strings *strings,
-               struct cpprof_pprof_label *labels, size_t n)
+               struct pprof_label *labels, size_t n)
 {
     size_t i, j;
 
     for (i = 1; i < n; i++) {
-        struct cpprof_pprof_label label = labels[i];
+        struct pprof_label label = labels[i];
 
         for (j = i; j && comes_before(strings, &label, &labels[j - 1]); j--)
             labels[j] = labels[j - 1];
@@ -57,9 +56,8 @@ insertion_sort(const struct cpprof__strings *strings,
 
 /* For the hostile case of a sample with very many labels. */
 static void
-merge_sort(const struct cpprof__strings *strings,
-           struct cpprof_pprof_label *labels, size_t n,
-           struct cpprof_pprof_label *spare)
+merge_sort(const struct cpprof__strings *strings, struct pprof_label *labels,
+           size_t n, struct pprof_label *spare)
 {
     size_t half = n / 2, i = 0, j = half, k = 0;
 
@@ -80,10 +78,10 @@ merge_sort(const struct cpprof__strings *strings,
 }
 
 static bool
-sort_labels(const struct cpprof__strings *strings,
-            struct cpprof_pprof_label *labels, size_t n)
+sort_labels(const struct cpprof__strings *strings, struct pprof_label *labels,
+            size_t n)
 {
-    struct cpprof_pprof_label *spare = NULL;
+    struct pprof_label *spare = NULL;
 
     if (n > 16) {
         spare = malloc(n * sizeof *spare);
@@ -97,7 +95,7 @@ sort_labels(const struct cpprof__strings *strings,
 
 struct wanted {
     const struct cpprof__label_sets *sets;
-    const struct cpprof_pprof_label *labels;
+    const struct pprof_label *labels;
     size_t n;
 };
 
@@ -106,12 +104,12 @@ is_wanted(void *ctx, uint32_t value)
 {
     const struct wanted *w = ctx;
     size_t n, i;
-    const struct cpprof_pprof_label *x = cpprof__label_set(w->sets, value, &n);
+    const struct pprof_label *x = cpprof__label_set(w->sets, value, &n);
 
     if (n != w->n)
         return false;
     for (i = 0; i < n; i++) {
-        const struct cpprof_pprof_label *a = &x[i], *b = &w->labels[i];
+        const struct pprof_label *a = &x[i], *b = &w->labels[i];
 
         if (a->num != b->num || a->key != b->key || a->text != b->text ||
             a->unit != b->unit || a->kind != b->kind)
@@ -121,13 +119,13 @@ is_wanted(void *ctx, uint32_t value)
 }
 
 static uint64_t
-hash_labels(const struct cpprof_pprof_label *labels, size_t n)
+hash_labels(const struct pprof_label *labels, size_t n)
 {
     uint64_t hash = n;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        const struct cpprof_pprof_label *l = &labels[i];
+        const struct pprof_label *l = &labels[i];
 
         hash = cpprof__hash_add(hash, (uint64_t)l->key << 32 | l->text);
         hash = cpprof__hash_add(hash, (uint64_t)l->num);
@@ -139,7 +137,7 @@ hash_labels(const struct cpprof_pprof_label *labels, size_t n)
 uint32_t
 cpprof__label_sets_add(struct cpprof__label_sets *s,
                        const struct cpprof__strings *strings,
-                       struct cpprof_pprof_label *labels, size_t n)
+                       struct pprof_label *labels, size_t n)
 {
     struct wanted wanted = {s, labels, n};
     uint64_t hash;

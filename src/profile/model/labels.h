@@ -13,13 +13,13 @@
 #include "base/hash.h"
 #include "profile/model/array.h"
 #include "profile/model/strings.h"
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 /* Not a set: out of memory, or too many. */
 #define CPPROF__NO_LABEL_SET UINT32_MAX
 
 struct cpprof__label_sets {
-    CPPROF__ARRAY(struct cpprof_pprof_label) labels;
+    CPPROF__ARRAY(struct pprof_label) labels;
     CPPROF__ARRAY(struct cpprof__label_set {
         size_t first;
         size_t n;
@@ -41,9 +41,9 @@ cpprof__label_sets_free(struct cpprof__label_sets *s);
 uint32_t
 cpprof__label_sets_add(struct cpprof__label_sets *s,
                        const struct cpprof__strings *strings,
-                       struct cpprof_pprof_label *labels, size_t n);
+                       struct pprof_label *labels, size_t n);
 
-static inline const struct cpprof_pprof_label *
+static inline const struct pprof_label *
 cpprof__label_set(const struct cpprof__label_sets *s, uint32_t set, size_t *n)
 {
     *n = s->sets.at[set].n;

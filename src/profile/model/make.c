@@ -46,7 +46,7 @@ cpprof__make_text(struct cpprof__maker *m, const char *text)
     ({                                                                         \
         __typeof__((m)->p->table.at) added_ = NULL;                            \
                                                                                \
-        if ((m)->p->table.n < CPPROF_PPROF_NONE)                               \
+        if ((m)->p->table.n < PPROF_NONE)                                      \
             added_ = CPPROF__ARRAY_ADD(&(m)->p->table);                        \
         if (added_)                                                            \
             memset(added_, 0, sizeof *added_);                                 \
@@ -59,7 +59,7 @@ void
 cpprof__make_sample_type(struct cpprof__maker *m, const char *type,
                          const char *unit)
 {
-    struct cpprof_pprof_value_type *t = ADD(m, sample_types);
+    struct pprof_value_type *t = ADD(m, sample_types);
 
     if (!t)
         return;
@@ -80,10 +80,10 @@ uint32_t
 cpprof__make_mapping(struct cpprof__maker *m, uint64_t start, uint64_t limit,
                      uint64_t offset, uint32_t file, uint32_t build_id)
 {
-    struct cpprof_pprof_mapping *mapping = ADD(m, mappings);
+    struct pprof_mapping *mapping = ADD(m, mappings);
 
     if (!mapping)
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     mapping->id = m->p->mappings.n;
     mapping->start = start;
     mapping->limit = limit;
@@ -95,7 +95,7 @@ cpprof__make_mapping(struct cpprof__maker *m, uint64_t start, uint64_t limit,
 
 /* What an index compares: a wanted element and where to look for it. */
 struct wanted_function {
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     uint32_t name, system_name, file;
 };
 
@@ -103,7 +103,7 @@ static bool
 is_function(void *ctx, uint32_t value)
 {
     const struct wanted_function *w = ctx;
-    const struct cpprof_pprof_function *f = &w->p->functions.at[value];
+    const struct pprof_function *f = &w->p->functions.at[value];
 
     return f->name == w->name && f->system_name == w->system_name &&
            f->file == w->file;
@@ -118,13 +118,13 @@ cpprof__make_function(struct cpprof__maker *m, uint32_t name,
         cpprof__hash_add(system_name, (uint64_t)name << 32 | file));
     uint32_t found =
         cpprof__index_find(&m->functions, hash, is_function, &wanted);
-    struct cpprof_pprof_function *f;
+    struct pprof_function *f;
 
     if (found != CPPROF__INDEX_NONE)
         return found;
     f = ADD(m, functions);
     if (!f)
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     f->id = m->p->functions.n;
     f->name = name;
     f->system_name = system_name;
@@ -136,7 +136,7 @@ cpprof__make_function(struct cpprof__maker *m, uint32_t name,
 }
 
 struct wanted_location {
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     uint64_t address;
     int64_t line;
     uint32_t mapping, function;
@@ -146,32 +146,32 @@ static bool
 is_location(void *ctx, uint32_t value)
 {
     const struct wanted_location *w = ctx;
-    const struct cpprof_pprof_location *l = &w->p->locations.at[value];
-    const struct cpprof_pprof_line *line = &w->p->lines.at[l->first_line];
+    const struct pprof_location *l = &w->p->locations.at[value];
+    const struct pprof_line *line = &w->p->lines.at[l->first_line];
 
     if (l->address != w->address || l->mapping != w->mapping)
         return false;
     return l->n_lines ? line->function == w->function && line->line == w->line
-                      : w->function == CPPROF_PPROF_NONE;
+                      : w->function == PPROF_NONE;
 }
 
 static uint32_t
 add_location(struct cpprof__maker *m, const struct wanted_location *wanted)
 {
-    struct cpprof_pprof_location *l = ADD(m, locations);
-    struct cpprof_pprof_line *line;
+    struct pprof_location *l = ADD(m, locations);
+    struct pprof_line *line;
 
     if (!l)
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     l->id = m->p->locations.n;
     l->address = wanted->address;
     l->mapping = wanted->mapping;
     l->first_line = m->p->lines.n;
-    if (wanted->function == CPPROF_PPROF_NONE)
+    if (wanted->function == PPROF_NONE)
         return (uint32_t)m->p->locations.n - 1;
     line = ADD(m, lines);
     if (!line)
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     line->function = wanted->function;
     line->line = wanted->line;
     l->n_lines = 1;
@@ -192,16 +192,15 @@ cpprof__make_location(struct cpprof__maker *m, uint32_t mapping,
     if (found != CPPROF__INDEX_NONE)
         return found;
     found = add_location(m, &wanted);
-    if (found != CPPROF_PPROF_NONE &&
-        !cpprof__index_add(&m->locations, hash, found))
+    if (found != PPROF_NONE && !cpprof__index_add(&m->locations, hash, found))
         m->failed = true;
     return found;
 }
 
 static void
-add_label(struct cpprof__maker *m, struct cpprof_pprof_label label)
+add_label(struct cpprof__maker *m, struct pprof_label label)
 {
-    struct cpprof_pprof_label *added = CPPROF__ARRAY_ADD(&m->labels);
+    struct pprof_label *added = CPPROF__ARRAY_ADD(&m->labels);
 
     if (added)
         *added = label;
@@ -212,27 +211,25 @@ add_label(struct cpprof__maker *m, struct cpprof_pprof_label label)
 void
 cpprof__make_label(struct cpprof__maker *m, uint32_t key, uint32_t text)
 {
-    add_label(m, (struct cpprof_pprof_label){.key = key,
-                                             .text = text,
-                                             .kind = CPPROF_PPROF_LABEL_TEXT});
+    add_label(m, (struct pprof_label){
+                     .key = key, .text = text, .kind = PPROF_LABEL_TEXT});
 }
 
 void
 cpprof__make_number(struct cpprof__maker *m, uint32_t key, int64_t num,
                     uint32_t unit)
 {
-    add_label(m,
-              (struct cpprof_pprof_label){.key = key,
-                                          .num = num,
-                                          .unit = unit,
-                                          .kind = CPPROF_PPROF_LABEL_NUMBER});
+    add_label(m, (struct pprof_label){.key = key,
+                                      .num = num,
+                                      .unit = unit,
+                                      .kind = PPROF_LABEL_NUMBER});
 }
 
 void
 cpprof__make_sample(struct cpprof__maker *m, const uint32_t *locations,
                     size_t n, const int64_t *values)
 {
-    struct cpprof_pprof *p = m->p;
+    struct pprof_profile *p = m->p;
     size_t n_values = p->sample_types.n;
     uint32_t labels = cpprof__label_sets_add(&p->labels, &p->strings,
                                              m->labels.at, m->labels.n);

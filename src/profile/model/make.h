@@ -10,11 +10,11 @@
 #include "profile/model/model.h"
 
 struct cpprof__maker {
-    struct cpprof_pprof *p; /* the caller's */
-    bool failed;            /* out of memory, or too many of something */
+    struct pprof_profile *p; /* the caller's */
+    bool failed;             /* out of memory, or too many of something */
     struct cpprof__index functions; /* by name, system name and file */
     struct cpprof__index locations; /* by mapping, address, function, line */
-    CPPROF__ARRAY(struct cpprof_pprof_label) labels; /* of the next sample */
+    CPPROF__ARRAY(struct pprof_label) labels; /* of the next sample */
 };
 
 /* Frees what is the maker's; the profile stays. */
@@ -44,7 +44,7 @@ cpprof__make_function(struct cpprof__maker *m, uint32_t name,
 
 /*
  * The location of these properties, with one line when function is not
- * CPPROF_PPROF_NONE, else with none; made where there is none yet.
+ * PPROF_NONE, else with none; made where there is none yet.
  */
 uint32_t
 cpprof__make_location(struct cpprof__maker *m, uint32_t mapping,

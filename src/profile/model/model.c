@@ -13,20 +13,20 @@
 
 #include <string.h>
 
-struct cpprof_pprof *
+struct pprof_profile *
 cpprof__pprof_make(void)
 {
-    struct cpprof_pprof *p = calloc(1, sizeof *p);
+    struct pprof_profile *p = calloc(1, sizeof *p);
 
     if (p && cpprof__strings_begin(&p->strings) &&
         cpprof__label_sets_begin(&p->labels))
         return p;
-    cpprof_pprof_free(p);
+    pprof_free(p);
     return NULL;
 }
 
 void
-cpprof_pprof_free(struct cpprof_pprof *p)
+pprof_free(struct pprof_profile *p)
 {
     if (!p)
         return;
@@ -44,10 +44,10 @@ cpprof_pprof_free(struct cpprof_pprof *p)
     free(p);
 }
 
-struct cpprof_pprof_info
-cpprof_pprof_info(const struct cpprof_pprof *p)
+struct pprof_info
+pprof_info(const struct pprof_profile *p)
 {
-    struct cpprof_pprof_info info = p->info;
+    struct pprof_info info = p->info;
 
     info.n_sample_types = p->sample_types.n;
     info.n_samples = p->samples.n;
@@ -61,8 +61,7 @@ cpprof_pprof_info(const struct cpprof_pprof *p)
 }
 
 const char *
-cpprof_pprof_text(const struct cpprof_pprof *p, cpprof_pprof_string string,
-                  size_t *n_bytes)
+pprof_text(const struct pprof_profile *p, pprof_string string, size_t *n_bytes)
 {
     if (n_bytes)
         *n_bytes = cpprof__strings_n(&p->strings, string);
@@ -70,23 +69,23 @@ cpprof_pprof_text(const struct cpprof_pprof *p, cpprof_pprof_string string,
 }
 
 #define TABLE(name, type)                                                      \
-    const type *cpprof_pprof_##name(const struct cpprof_pprof *p)              \
+    const type *pprof_##name(const struct pprof_profile *p)                    \
     {                                                                          \
         return p->name.at;                                                     \
     }
-TABLE(sample_types, struct cpprof_pprof_value_type)
-TABLE(mappings, struct cpprof_pprof_mapping)
-TABLE(locations, struct cpprof_pprof_location)
-TABLE(lines, struct cpprof_pprof_line)
-TABLE(functions, struct cpprof_pprof_function)
-TABLE(comments, cpprof_pprof_string)
+TABLE(sample_types, struct pprof_value_type)
+TABLE(mappings, struct pprof_mapping)
+TABLE(locations, struct pprof_location)
+TABLE(lines, struct pprof_line)
+TABLE(functions, struct pprof_function)
+TABLE(comments, pprof_string)
 #undef TABLE
 
-struct cpprof_pprof_sample
-cpprof_pprof_sample(const struct cpprof_pprof *p, size_t sample)
+struct pprof_sample
+pprof_sample(const struct pprof_profile *p, size_t sample)
 {
     const struct cpprof__sample *s = &p->samples.at[sample];
-    struct cpprof_pprof_sample view = {0};
+    struct pprof_sample view = {0};
 
     view.values = cpprof__values(p, sample);
     view.locations = p->frames.at + s->first_frame;
@@ -96,7 +95,7 @@ cpprof_pprof_sample(const struct cpprof_pprof *p, size_t sample)
 }
 
 void
-cpprof__keep_samples(struct cpprof_pprof *p,
+cpprof__keep_samples(struct pprof_profile *p,
                      bool (*keep)(void *ctx, struct cpprof__sample *sample),
                      void *ctx)
 {
@@ -117,10 +116,10 @@ cpprof__keep_samples(struct cpprof_pprof *p,
     p->values.n = kept * n_values;
 }
 
-static struct cpprof_pprof_mapping *
-first_mapping(struct cpprof_pprof *p)
+static struct pprof_mapping *
+first_mapping(struct pprof_profile *p)
 {
-    struct cpprof_pprof_mapping *m;
+    struct pprof_mapping *m;
     size_t i;
 
     if (p->mappings.n)
@@ -136,13 +135,13 @@ first_mapping(struct cpprof_pprof *p)
 }
 
 enum cpprof_status
-cpprof_pprof_set_binary(struct cpprof_pprof *p, const char *file,
-                        const char *build_id, struct cpprof_error *error)
+pprof_set_binary(struct pprof_profile *p, const char *file,
+                 const char *build_id, struct cpprof_error *error)
 {
     uint32_t file_id = cpprof__strings_add_text(&p->strings, file ? file : "");
     uint32_t id_id =
         cpprof__strings_add_text(&p->strings, build_id ? build_id : "");
-    struct cpprof_pprof_mapping *m = first_mapping(p);
+    struct pprof_mapping *m = first_mapping(p);
 
     if (!m || file_id == CPPROF__NO_STRING || id_id == CPPROF__NO_STRING)
         return cpprof__fail_nomem(error);
@@ -155,8 +154,8 @@ cpprof_pprof_set_binary(struct cpprof_pprof *p, const char *file,
 }
 
 enum cpprof_status
-cpprof_pprof_add_comment(struct cpprof_pprof *p, const char *text,
-                         struct cpprof_error *error)
+pprof_add_comment(struct pprof_profile *p, const char *text,
+                  struct cpprof_error *error)
 {
     uint32_t string = cpprof__strings_add_text(&p->strings, text);
 

@@ -6,7 +6,7 @@
  * arrays of their own. Everything that changes a profile works in place; a
  * sample's frames only ever get shorter, or move to the end of `frames`.
  *
- * Invariants, checked by cpprof_pprof_check():
+ * Invariants, checked by pprof_check():
  * - values.n is samples.n * sample_types.n;
  * - the frames of samples do not overlap and lie inside `frames`; each is an
  *   index into `locations`;
@@ -20,7 +20,7 @@
 #include "profile/model/array.h"
 #include "profile/model/labels.h"
 #include "profile/model/strings.h"
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 
 struct cpprof__sample {
     size_t first_frame; /* index into frames, leaf first */
@@ -28,15 +28,15 @@ struct cpprof__sample {
     uint32_t labels; /* label set */
 };
 
-struct cpprof_pprof {
-    struct cpprof_pprof_info info; /* but its n_...: the arrays know */
+struct pprof_profile {
+    struct pprof_info info; /* but its n_...: the arrays know */
     struct cpprof__strings strings;
     struct cpprof__label_sets labels;
-    CPPROF__ARRAY(struct cpprof_pprof_value_type) sample_types;
-    CPPROF__ARRAY(struct cpprof_pprof_mapping) mappings;
-    CPPROF__ARRAY(struct cpprof_pprof_location) locations;
-    CPPROF__ARRAY(struct cpprof_pprof_line) lines;
-    CPPROF__ARRAY(struct cpprof_pprof_function) functions;
+    CPPROF__ARRAY(struct pprof_value_type) sample_types;
+    CPPROF__ARRAY(struct pprof_mapping) mappings;
+    CPPROF__ARRAY(struct pprof_location) locations;
+    CPPROF__ARRAY(struct pprof_line) lines;
+    CPPROF__ARRAY(struct pprof_function) functions;
     CPPROF__ARRAY(uint32_t) comments;
     CPPROF__ARRAY(struct cpprof__sample) samples;
     CPPROF__ARRAY(int64_t) values;
@@ -44,23 +44,22 @@ struct cpprof_pprof {
 };
 
 /* An empty profile, or NULL. */
-struct cpprof_pprof *
+struct pprof_profile *
 cpprof__pprof_make(void);
 
 /* The values of a sample. */
 static inline int64_t *
-cpprof__values(const struct cpprof_pprof *p, size_t sample)
+cpprof__values(const struct pprof_profile *p, size_t sample)
 {
     return p->values.at + sample * p->sample_types.n;
 }
 
 /* The file name of a location's mapping; 0 where there is none. */
 static inline uint32_t
-cpprof__location_file(const struct cpprof_pprof *p,
-                      const struct cpprof_pprof_location *l)
+cpprof__location_file(const struct pprof_profile *p,
+                      const struct pprof_location *l)
 {
-    return l->mapping == CPPROF_PPROF_NONE ? 0
-                                           : p->mappings.at[l->mapping].file;
+    return l->mapping == PPROF_NONE ? 0 : p->mappings.at[l->mapping].file;
 }
 
 /*
@@ -68,7 +67,7 @@ cpprof__location_file(const struct cpprof_pprof *p,
  * change the sample's frames.
  */
 void
-cpprof__keep_samples(struct cpprof_pprof *p,
+cpprof__keep_samples(struct pprof_profile *p,
                      bool (*keep)(void *ctx, struct cpprof__sample *sample),
                      void *ctx);
 

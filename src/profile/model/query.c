@@ -15,7 +15,7 @@
 #include <string.h>
 
 static const char *
-text(const struct cpprof_pprof *p, uint32_t string)
+text(const struct pprof_profile *p, uint32_t string)
 {
     return cpprof__strings_text(&p->strings, string);
 }
@@ -24,14 +24,14 @@ text(const struct cpprof_pprof *p, uint32_t string)
 
 /* Do the mappings of all locations have these flags? */
 static bool
-all_have(const struct cpprof_pprof *p, uint32_t flags)
+all_have(const struct pprof_profile *p, uint32_t flags)
 {
     size_t i;
 
     for (i = 0; i < p->locations.n; i++) {
         uint32_t mapping = p->locations.at[i].mapping;
 
-        if (mapping != CPPROF_PPROF_NONE &&
+        if (mapping != PPROF_NONE &&
             (p->mappings.at[mapping].flags & flags) != flags)
             return false;
     }
@@ -39,16 +39,15 @@ all_have(const struct cpprof_pprof *p, uint32_t flags)
 }
 
 int
-cpprof_pprof_has_functions(const struct cpprof_pprof *p)
+pprof_has_functions(const struct pprof_profile *p)
 {
-    return all_have(p, CPPROF_PPROF_HAS_FUNCTIONS);
+    return all_have(p, PPROF_HAS_FUNCTIONS);
 }
 
 int
-cpprof_pprof_has_file_lines(const struct cpprof_pprof *p)
+pprof_has_file_lines(const struct pprof_profile *p)
 {
-    return all_have(p,
-                    CPPROF_PPROF_HAS_FILENAMES | CPPROF_PPROF_HAS_LINE_NUMBERS);
+    return all_have(p, PPROF_HAS_FILENAMES | PPROF_HAS_LINE_NUMBERS);
 }
 
 static bool
@@ -71,7 +70,7 @@ last_name(const char *path)
 }
 
 int
-cpprof_pprof_is_unsymbolizable(const struct cpprof_pprof *p, size_t mapping)
+pprof_is_unsymbolizable(const struct pprof_profile *p, size_t mapping)
 {
     const char *path = text(p, p->mappings.at[mapping].file);
     const char *name = last_name(path);
@@ -85,7 +84,7 @@ cpprof_pprof_is_unsymbolizable(const struct cpprof_pprof *p, size_t mapping)
 
 /* The index of the type of that name, or n_sample_types. */
 static size_t
-find_type(const struct cpprof_pprof *p, const char *name)
+find_type(const struct pprof_profile *p, const char *name)
 {
     size_t i;
 
@@ -97,7 +96,7 @@ find_type(const struct cpprof_pprof *p, const char *name)
 
 /* The first type that is called name, or "inuse_" in front of which is. */
 static size_t
-find_asked_type(const struct cpprof_pprof *p, const char *name)
+find_asked_type(const struct pprof_profile *p, const char *name)
 {
     size_t without_prefix = p->sample_types.n, exact = find_type(p, name);
 
@@ -107,7 +106,7 @@ find_asked_type(const struct cpprof_pprof *p, const char *name)
 }
 
 static size_t
-default_type(const struct cpprof_pprof *p)
+default_type(const struct pprof_profile *p)
 {
     size_t n = p->sample_types.n, found = n;
 
@@ -135,7 +134,7 @@ put_quoted(struct cpprof__buffer *out, const char *name)
 }
 
 static enum cpprof_status
-no_such_type(const struct cpprof_pprof *p, const char *name,
+no_such_type(const struct pprof_profile *p, const char *name,
              struct cpprof_error *error)
 {
     struct cpprof__buffer out = {0};
@@ -169,8 +168,8 @@ parse_number(const char *name, long long *number)
 }
 
 enum cpprof_status
-cpprof_pprof_sample_index(const struct cpprof_pprof *p, const char *name,
-                          size_t *index, struct cpprof_error *error)
+pprof_find_sample_type(const struct pprof_profile *p, const char *name,
+                       size_t *index, struct cpprof_error *error)
 {
     size_t n = p->sample_types.n, found;
     long long number;
@@ -200,15 +199,15 @@ cpprof_pprof_sample_index(const struct cpprof_pprof *p, const char *name,
 /* ------------------------------------------------------------ labels ---- */
 
 int
-cpprof_pprof_has_label(const struct cpprof_pprof *p, size_t sample,
-                       const char *key, const char *value)
+pprof_has_label(const struct pprof_profile *p, size_t sample, const char *key,
+                const char *value)
 {
     size_t n, i;
-    const struct cpprof_pprof_label *l =
+    const struct pprof_label *l =
         cpprof__label_set(&p->labels, p->samples.at[sample].labels, &n);
 
     for (i = 0; i < n; i++)
-        if (l[i].kind == CPPROF_PPROF_LABEL_TEXT &&
+        if (l[i].kind == PPROF_LABEL_TEXT &&
             strcmp(text(p, l[i].key), key) == 0 &&
             strcmp(text(p, l[i].text), value) == 0)
             return true;
@@ -216,15 +215,15 @@ cpprof_pprof_has_label(const struct cpprof_pprof *p, size_t sample,
 }
 
 int
-cpprof_pprof_is_diff_base(const struct cpprof_pprof *p, size_t sample)
+pprof_is_diff_base(const struct pprof_profile *p, size_t sample)
 {
-    return cpprof_pprof_has_label(p, sample, "pprof::base", "true");
+    return pprof_has_label(p, sample, "pprof::base", "true");
 }
 
 /* The units that a key was seen with, the first one first. */
 struct units {
     uint32_t key;
-    uint32_t units[CPPROF_PPROF_MAX_UNITS];
+    uint32_t units[PPROF_MAX_UNITS];
     size_t n;
     bool has_key; /* some sample has a number of that key */
 };
@@ -237,18 +236,18 @@ add_unit(struct units *u, uint32_t unit)
     for (i = 0; i < u->n; i++)
         if (u->units[i] == unit)
             return;
-    if (u->n < CPPROF_PPROF_MAX_UNITS)
+    if (u->n < PPROF_MAX_UNITS)
         u->units[u->n++] = unit;
 }
 
 static void
-add_units(struct units *u, const struct cpprof_pprof *p, uint32_t set)
+add_units(struct units *u, const struct pprof_profile *p, uint32_t set)
 {
     size_t n, i;
-    const struct cpprof_pprof_label *l = cpprof__label_set(&p->labels, set, &n);
+    const struct pprof_label *l = cpprof__label_set(&p->labels, set, &n);
 
     for (i = 0; i < n; i++)
-        if (l[i].kind == CPPROF_PPROF_LABEL_NUMBER && l[i].key == u->key) {
+        if (l[i].kind == PPROF_LABEL_NUMBER && l[i].key == u->key) {
             u->has_key = true;
             if (l[i].unit)
                 add_unit(u, l[i].unit);
@@ -256,8 +255,8 @@ add_units(struct units *u, const struct cpprof_pprof *p, uint32_t set)
 }
 
 const char *
-cpprof_pprof_label_unit(const struct cpprof_pprof *p, const char *key,
-                        size_t *n_others)
+pprof_label_unit(const struct pprof_profile *p, const char *key,
+                 size_t *n_others)
 {
     struct units u = {.key =
                           cpprof__strings_find(&p->strings, key, strlen(key))};

@@ -41,12 +41,12 @@ struct rule {
     uint8_t bit;    /* RULE_FLAG */
 };
 
-#define MAPPING(member)  offsetof(struct cpprof_pprof_mapping, member)
-#define LOCATION(member) offsetof(struct cpprof_pprof_location, member)
-#define LINE(member)     offsetof(struct cpprof_pprof_line, member)
-#define FUNCTION(member) offsetof(struct cpprof_pprof_function, member)
-#define TYPE(member)     offsetof(struct cpprof_pprof_value_type, member)
-#define HEAD(member)     offsetof(struct cpprof_pprof_info, member)
+#define MAPPING(member)  offsetof(struct pprof_mapping, member)
+#define LOCATION(member) offsetof(struct pprof_location, member)
+#define LINE(member)     offsetof(struct pprof_line, member)
+#define FUNCTION(member) offsetof(struct pprof_function, member)
+#define TYPE(member)     offsetof(struct pprof_value_type, member)
+#define HEAD(member)     offsetof(struct pprof_info, member)
 
 /* Field numbers: proto/profile.proto. {0} ends a table. */
 static const struct rule mapping_rules[] = {
@@ -56,17 +56,17 @@ static const struct rule mapping_rules[] = {
     {4, RULE_U64, MAPPING(offset), 0},
     {5, RULE_STRING, MAPPING(file), 0},
     {6, RULE_STRING, MAPPING(build_id), 0},
-    {7, RULE_FLAG, MAPPING(flags), CPPROF_PPROF_HAS_FUNCTIONS},
-    {8, RULE_FLAG, MAPPING(flags), CPPROF_PPROF_HAS_FILENAMES},
-    {9, RULE_FLAG, MAPPING(flags), CPPROF_PPROF_HAS_LINE_NUMBERS},
-    {10, RULE_FLAG, MAPPING(flags), CPPROF_PPROF_HAS_INLINE_FRAMES},
+    {7, RULE_FLAG, MAPPING(flags), PPROF_HAS_FUNCTIONS},
+    {8, RULE_FLAG, MAPPING(flags), PPROF_HAS_FILENAMES},
+    {9, RULE_FLAG, MAPPING(flags), PPROF_HAS_LINE_NUMBERS},
+    {10, RULE_FLAG, MAPPING(flags), PPROF_HAS_INLINE_FRAMES},
     {0},
 };
 /* mapping_id (2) and line (4) are not scalars of the record. */
 static const struct rule location_rules[] = {
     {1, RULE_U64, LOCATION(id), 0},
     {3, RULE_U64, LOCATION(address), 0},
-    {5, RULE_FLAG, LOCATION(flags), CPPROF_PPROF_FOLDED},
+    {5, RULE_FLAG, LOCATION(flags), PPROF_FOLDED},
     {0},
 };
 /* Nor is function_id (1). */
@@ -153,7 +153,7 @@ static enum cpprof_status
 decode_line(struct decoder *d, const struct cpprof__field *message)
 {
     struct cpprof__reader r = cpprof__reader(message->data, message->n);
-    struct cpprof_pprof_line line = {.function = CPPROF_PPROF_NONE};
+    struct pprof_line line = {.function = PPROF_NONE};
     enum cpprof_status status = CPPROF_OK;
     struct cpprof__field field;
     const char *error = NULL;
@@ -179,8 +179,7 @@ decode_line(struct decoder *d, const struct cpprof__field *message)
 
 static enum cpprof_status
 location_field(struct decoder *d, const struct cpprof__field *field,
-               const uint8_t *at, struct cpprof_pprof_location *l,
-               uint64_t *mapping)
+               const uint8_t *at, struct pprof_location *l, uint64_t *mapping)
 {
     if (field->number == 2 && field->wire == CPPROF__WIRE_VARINT) {
         *mapping = field->value;
@@ -199,7 +198,7 @@ static enum cpprof_status
 decode_location(struct decoder *d, const struct cpprof__field *message)
 {
     struct cpprof__reader r = cpprof__reader(message->data, message->n);
-    struct cpprof_pprof_location location = {.first_line = d->p->lines.n};
+    struct pprof_location location = {.first_line = d->p->lines.n};
     enum cpprof_status status = CPPROF_OK;
     struct cpprof__field field;
     const char *error = NULL;
@@ -337,12 +336,12 @@ decoder_free(struct decoder *d)
     CPPROF__ARRAY_FREE(&d->function_ids);
     CPPROF__ARRAY_FREE(&d->sample_labels);
     cpprof__id_map_free(&d->locations);
-    cpprof_pprof_free(d->p);
+    pprof_free(d->p);
 }
 
 enum cpprof_status
-cpprof__decode(uint8_t *data, size_t n, bool consume, struct cpprof_pprof **out,
-               struct cpprof_error *error)
+cpprof__decode(uint8_t *data, size_t n, bool consume,
+               struct pprof_profile **out, struct cpprof_error *error)
 {
     struct decoder d = {.data = data, .n = n, .error = error};
     enum cpprof_status status;

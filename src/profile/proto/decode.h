@@ -12,7 +12,7 @@
  * memory at the same time.
  */
 enum cpprof_status
-cpprof__decode(uint8_t *data, size_t n, bool consume, struct cpprof_pprof **out,
-               struct cpprof_error *error);
+cpprof__decode(uint8_t *data, size_t n, bool consume,
+               struct pprof_profile **out, struct cpprof_error *error);
 
 #endif

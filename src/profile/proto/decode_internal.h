@@ -9,7 +9,7 @@
 #include "profile/proto/decode.h"
 
 struct decoder {
-    struct cpprof_pprof *p;
+    struct pprof_profile *p;
     struct cpprof_error *error;
     const uint8_t *data;
     size_t n;
@@ -26,7 +26,7 @@ struct decoder {
     /* The second. */
     struct cpprof__id_map locations;
     bool ids_count_from_1; /* the same map, but simpler */
-    CPPROF__ARRAY(struct cpprof_pprof_label) sample_labels; /* of one sample */
+    CPPROF__ARRAY(struct pprof_label) sample_labels; /* of one sample */
     uint8_t *released; /* bytes before this are given back; NULL: keep all */
 };
 

@@ -2,7 +2,7 @@
 /*
  * Between the walks: the tables still hold string numbers and ids of the file;
  * replace them by numbers of our strings and by indices. An id that nothing
- * has becomes CPPROF_PPROF_NONE, which is legal for a location's mapping and
+ * has becomes PPROF_NONE, which is legal for a location's mapping and
  * found by the check for all others.
  */
 #include "profile/proto/decode_internal.h"
@@ -10,7 +10,7 @@
 #include "base/status.h"
 
 static bool
-link_value_type(const struct decoder *d, struct cpprof_pprof_value_type *t)
+link_value_type(const struct decoder *d, struct pprof_value_type *t)
 {
     return cpprof__link_string(d, &t->type) && cpprof__link_string(d, &t->unit);
 }
@@ -18,7 +18,7 @@ link_value_type(const struct decoder *d, struct cpprof_pprof_value_type *t)
 static bool
 link_head(struct decoder *d)
 {
-    struct cpprof_pprof_info *head = &d->p->info;
+    struct pprof_info *head = &d->p->info;
     size_t i;
 
     for (i = 0; i < d->p->sample_types.n; i++)
@@ -40,14 +40,14 @@ link_strings(struct decoder *d)
     size_t i;
 
     for (i = 0; i < d->p->mappings.n; i++) {
-        struct cpprof_pprof_mapping *m = &d->p->mappings.at[i];
+        struct pprof_mapping *m = &d->p->mappings.at[i];
 
         if (!cpprof__link_string(d, &m->file) ||
             !cpprof__link_string(d, &m->build_id))
             return false;
     }
     for (i = 0; i < d->p->functions.n; i++) {
-        struct cpprof_pprof_function *f = &d->p->functions.at[i];
+        struct pprof_function *f = &d->p->functions.at[i];
 
         if (!cpprof__link_string(d, &f->name) ||
             !cpprof__link_string(d, &f->system_name) ||
@@ -92,12 +92,11 @@ link_functions(struct decoder *d)
 enum cpprof_status
 cpprof__decode_link(struct decoder *d)
 {
-    struct cpprof_pprof *p = d->p;
+    struct pprof_profile *p = d->p;
     enum cpprof_status status;
 
-    if (p->mappings.n >= CPPROF_PPROF_NONE ||
-        p->functions.n >= CPPROF_PPROF_NONE ||
-        p->locations.n >= CPPROF_PPROF_NONE)
+    if (p->mappings.n >= PPROF_NONE || p->functions.n >= PPROF_NONE ||
+        p->locations.n >= PPROF_NONE)
         return cpprof__fail(d->error, CPPROF_LIMIT, 0,
                             "parsing profile: more than 4294967294 entries");
     if (!link_strings(d))

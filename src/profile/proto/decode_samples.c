@@ -194,13 +194,13 @@ static enum cpprof_status
 add_label(struct decoder *d, const struct cpprof__field *message)
 {
     struct raw_label raw = {0, 0, 0, 0};
-    struct cpprof_pprof_label label = {0};
+    struct pprof_label label = {0};
     enum cpprof_status status = read_label(d, message, &raw);
 
     if (status != CPPROF_OK)
         return status;
     label.key = cpprof__string_ref(raw.key);
-    label.kind = raw.text ? CPPROF_PPROF_LABEL_TEXT : CPPROF_PPROF_LABEL_NUMBER;
+    label.kind = raw.text ? PPROF_LABEL_TEXT : PPROF_LABEL_NUMBER;
     if (raw.text)
         label.text = cpprof__string_ref(raw.text);
     else
@@ -246,7 +246,7 @@ sample_field(struct decoder *d, const struct cpprof__field *field,
 static enum cpprof_status
 finish_sample(struct decoder *d, size_t first_frame, size_t n_values)
 {
-    struct cpprof_pprof *p = d->p;
+    struct pprof_profile *p = d->p;
     struct cpprof__sample *sample;
     uint32_t labels = 0;
 
@@ -294,7 +294,7 @@ decode_sample(struct decoder *d, const struct cpprof__field *message)
 
 /* Is the id of every location its index + 1, as most writers have it? */
 static bool
-count_from_1(const struct cpprof_pprof *p)
+count_from_1(const struct pprof_profile *p)
 {
     size_t i;
 

@@ -25,7 +25,7 @@
 #include <string.h>
 
 struct encoder {
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     struct cpprof__sink *sink;
     struct cpprof__buffer *out; /* the sink's */
     struct cpprof__pieces pieces;
@@ -54,7 +54,7 @@ number(struct encoder *e, uint32_t string)
 
 static void
 put_value_type(struct encoder *e, uint32_t field,
-               const struct cpprof_pprof_value_type *type)
+               const struct pprof_value_type *type)
 {
     size_t mark = cpprof__put_begin(e->out);
 
@@ -77,13 +77,13 @@ varint_bytes(uint8_t *out, uint64_t v)
 }
 
 static void
-put_label(struct encoder *e, const struct cpprof_pprof_label *label)
+put_label(struct encoder *e, const struct pprof_label *label)
 {
     struct cpprof__buffer *b = &e->label_bytes;
     size_t mark = cpprof__put_begin(b);
 
     cpprof__put_uint_opt(b, 1, number(e, label->key));
-    if (label->kind == CPPROF_PPROF_LABEL_TEXT) {
+    if (label->kind == PPROF_LABEL_TEXT) {
         cpprof__put_uint_opt(b, 2, number(e, label->text));
     } else {
         cpprof__put_uint_opt(b, 3, (uint64_t)label->num);
@@ -99,7 +99,7 @@ put_labels(struct encoder *e, uint32_t set)
 
     if (!span->end) {
         size_t i, n;
-        const struct cpprof_pprof_label *labels =
+        const struct pprof_label *labels =
             cpprof__label_set(&e->p->labels, set, &n);
 
         span->begin = e->label_bytes.n;
@@ -133,7 +133,7 @@ put_frames(struct encoder *e, const uint32_t *frames, size_t n)
 static void
 put_samples(struct encoder *e)
 {
-    const struct cpprof_pprof *p = e->p;
+    const struct pprof_profile *p = e->p;
     size_t i;
 
     for (i = 0; i < p->samples.n && !cpprof__sink_broken(e->sink); i++) {
@@ -153,7 +153,7 @@ put_samples(struct encoder *e)
 /* ------------------------------------------------------------ tables ---- */
 
 static void
-put_mapping(struct encoder *e, const struct cpprof_pprof_mapping *m)
+put_mapping(struct encoder *e, const struct pprof_mapping *m)
 {
     size_t mark = cpprof__put_begin(e->out);
     uint32_t bit;
@@ -170,7 +170,7 @@ put_mapping(struct encoder *e, const struct cpprof_pprof_mapping *m)
 }
 
 static void
-put_line(struct encoder *e, const struct cpprof_pprof_line *line)
+put_line(struct encoder *e, const struct pprof_line *line)
 {
     size_t mark = cpprof__put_begin(e->out);
 
@@ -181,22 +181,22 @@ put_line(struct encoder *e, const struct cpprof_pprof_line *line)
 }
 
 static void
-put_location(struct encoder *e, const struct cpprof_pprof_location *l)
+put_location(struct encoder *e, const struct pprof_location *l)
 {
     size_t mark = cpprof__put_begin(e->out), i;
 
     cpprof__put_uint_opt(e->out, 1, l->id);
-    if (l->mapping != CPPROF_PPROF_NONE)
+    if (l->mapping != PPROF_NONE)
         cpprof__put_uint_opt(e->out, 2, e->p->mappings.at[l->mapping].id);
     cpprof__put_uint_opt(e->out, 3, l->address);
     for (i = 0; i < l->n_lines; i++)
         put_line(e, &e->p->lines.at[l->first_line + i]);
-    cpprof__put_uint_opt(e->out, 5, l->flags & CPPROF_PPROF_FOLDED);
+    cpprof__put_uint_opt(e->out, 5, l->flags & PPROF_FOLDED);
     cpprof__put_end(e->out, 4, mark);
 }
 
 static void
-put_function(struct encoder *e, const struct cpprof_pprof_function *f)
+put_function(struct encoder *e, const struct pprof_function *f)
 {
     size_t mark = cpprof__put_begin(e->out);
 
@@ -211,7 +211,7 @@ put_function(struct encoder *e, const struct cpprof_pprof_function *f)
 static void
 put_tables(struct encoder *e)
 {
-    const struct cpprof_pprof *p = e->p;
+    const struct pprof_profile *p = e->p;
     size_t i;
 
     for (i = 0; i < p->mappings.n; i++)
@@ -233,7 +233,7 @@ put_tables(struct encoder *e)
 static void
 number_head(struct encoder *e)
 {
-    const struct cpprof_pprof_info *head = &e->p->info;
+    const struct pprof_info *head = &e->p->info;
     size_t i;
 
     number(e, head->drop_frames);
@@ -281,7 +281,7 @@ put_comments(struct encoder *e)
 static void
 put_head(struct encoder *e)
 {
-    const struct cpprof_pprof_info *head = &e->p->info;
+    const struct pprof_info *head = &e->p->info;
 
     cpprof__put_uint_opt(e->out, 7, number(e, head->drop_frames));
     cpprof__put_uint_opt(e->out, 8, number(e, head->keep_frames));
@@ -320,7 +320,7 @@ end(struct encoder *e)
 }
 
 enum cpprof_status
-cpprof__encode(const struct cpprof_pprof *p, struct cpprof__sink *out,
+cpprof__encode(const struct pprof_profile *p, struct cpprof__sink *out,
                struct cpprof_error *error)
 {
     struct encoder e = {.p = p, .sink = out, .out = &out->buffer};

@@ -7,16 +7,16 @@
 #include "profile/proto/sink.h"
 
 /*
- * Write all of a profile that cpprof_pprof_check() finds whole: as
+ * Write all of a profile that pprof_check() finds whole: as
  * profile.proto, and as Profile.String() prints it.
  *
  * Errors:  CPPROF_NOMEM; failures of the sink are the sink's.
  */
 enum cpprof_status
-cpprof__encode(const struct cpprof_pprof *p, struct cpprof__sink *out,
+cpprof__encode(const struct pprof_profile *p, struct cpprof__sink *out,
                struct cpprof_error *error);
 enum cpprof_status
-cpprof__dump_text(const struct cpprof_pprof *p, struct cpprof__sink *out,
+cpprof__dump_text(const struct pprof_profile *p, struct cpprof__sink *out,
                   struct cpprof_error *error);
 
 #endif

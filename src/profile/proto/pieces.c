@@ -8,8 +8,8 @@
 #define BLOCK_FRAMES ((size_t)512)
 
 bool
-cpprof__pieces_make(struct cpprof__pieces *pieces, const struct cpprof_pprof *p,
-                    cpprof__id_bytes *id_bytes)
+cpprof__pieces_make(struct cpprof__pieces *pieces,
+                    const struct pprof_profile *p, cpprof__id_bytes *id_bytes)
 {
     size_t i, n = p->locations.n;
 

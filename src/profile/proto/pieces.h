@@ -21,14 +21,14 @@ struct cpprof__pieces {
         uint8_t bytes[7];
         uint8_t n; /* 0: more than there is room for */
     } * at;        /* by location */
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     cpprof__id_bytes *id_bytes;
 };
 
 /* Of all locations of p; false when out of memory. Free it in either case. */
 bool
-cpprof__pieces_make(struct cpprof__pieces *pieces, const struct cpprof_pprof *p,
-                    cpprof__id_bytes *id_bytes);
+cpprof__pieces_make(struct cpprof__pieces *pieces,
+                    const struct pprof_profile *p, cpprof__id_bytes *id_bytes);
 void
 cpprof__pieces_free(struct cpprof__pieces *pieces);
 

@@ -166,7 +166,7 @@ make_frame(struct stacks *s, uint32_t name)
 {
     uint32_t function = cpprof__make_function(&s->maker, name, name, 0);
 
-    return cpprof__make_location(&s->maker, CPPROF_PPROF_NONE, 0, function, 0);
+    return cpprof__make_location(&s->maker, PPROF_NONE, 0, function, 0);
 }
 
 /* Room for every string there is. */
@@ -264,7 +264,7 @@ add_lines(struct stacks *s, const char *data, size_t n, bool two_counts)
 }
 
 enum cpprof_status
-cpprof__read_collapsed(const char *data, size_t n, struct cpprof_pprof *p,
+cpprof__read_collapsed(const char *data, size_t n, struct pprof_profile *p,
                        bool *recognized, struct cpprof_error *error)
 {
     struct stacks s = {.maker.p = p};

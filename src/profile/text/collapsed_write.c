@@ -27,7 +27,7 @@ struct stack {
 };
 
 struct folder {
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     bool failed;
     struct cpprof__strings names; /* a frame is the number of one of these */
     struct cpprof__buffer scratch;
@@ -51,7 +51,7 @@ no_frames(size_t n)
 static bool
 begin(struct folder *f)
 {
-    const struct cpprof_pprof *p = f->p;
+    const struct pprof_profile *p = f->p;
 
     f->of_function = no_frames(p->functions.n);
     f->of_location = no_frames(p->locations.n);
@@ -108,7 +108,7 @@ function_frame(struct folder *f, uint32_t function)
 static uint32_t
 location_frame(struct folder *f, uint32_t location)
 {
-    const struct cpprof_pprof_location *l = &f->p->locations.at[location];
+    const struct pprof_location *l = &f->p->locations.at[location];
     uint32_t *frame = &f->of_location[location];
     uint32_t file = cpprof__location_file(f->p, l);
 
@@ -140,12 +140,12 @@ push(struct folder *f, uint32_t frame)
 static void
 push_frames(struct folder *f, const struct cpprof__sample *sample)
 {
-    const struct cpprof_pprof *p = f->p;
+    const struct pprof_profile *p = f->p;
     size_t i = sample->n_frames;
 
     while (i-- && !f->failed) {
         uint32_t location = p->frames.at[sample->first_frame + i];
-        const struct cpprof_pprof_location *l = &p->locations.at[location];
+        const struct pprof_location *l = &p->locations.at[location];
         size_t j = l->n_lines;
 
         if (!j)
@@ -272,7 +272,7 @@ write_stack(const struct folder *f, const struct stack *s,
 }
 
 void
-cpprof__write_collapsed(const struct cpprof_pprof *p, size_t type,
+cpprof__write_collapsed(const struct pprof_profile *p, size_t type,
                         struct cpprof__sink *out)
 {
     struct folder f = {.p = p};

@@ -24,7 +24,7 @@ append_text(struct cpprof__buffer *out, const char *text, size_t n,
 }
 
 void
-cpprof__append_clean(struct cpprof__buffer *out, const struct cpprof_pprof *p,
+cpprof__append_clean(struct cpprof__buffer *out, const struct pprof_profile *p,
                      uint32_t string, char semicolon)
 {
     append_text(out, cpprof__strings_text(&p->strings, string),
@@ -32,7 +32,7 @@ cpprof__append_clean(struct cpprof__buffer *out, const struct cpprof_pprof *p,
 }
 
 void
-cpprof__append_base(struct cpprof__buffer *out, const struct cpprof_pprof *p,
+cpprof__append_base(struct cpprof__buffer *out, const struct pprof_profile *p,
                     uint32_t file, char semicolon)
 {
     size_t n;

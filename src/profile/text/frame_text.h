@@ -8,9 +8,9 @@
 
 /* The name of a function, or its linker name; 0 when it has none. */
 static inline uint32_t
-cpprof__function_text(const struct cpprof_pprof *p, uint32_t function)
+cpprof__function_text(const struct pprof_profile *p, uint32_t function)
 {
-    const struct cpprof_pprof_function *f = &p->functions.at[function];
+    const struct pprof_function *f = &p->functions.at[function];
 
     return f->name ? f->name : f->system_name;
 }
@@ -18,7 +18,7 @@ cpprof__function_text(const struct cpprof_pprof *p, uint32_t function)
 /* Append a string of the profile; control characters, which would end or blur
  * a line, become spaces, and semicolons `semicolon`. */
 void
-cpprof__append_clean(struct cpprof__buffer *out, const struct cpprof_pprof *p,
+cpprof__append_clean(struct cpprof__buffer *out, const struct pprof_profile *p,
                      uint32_t string, char semicolon);
 
 /* Change what a reader of collapsed stacks would misunderstand. The stack
@@ -28,7 +28,7 @@ cpprof__bend_collapsed(struct cpprof__buffer *b, size_t start);
 
 /* The last element of a file name, also cleaned. */
 void
-cpprof__append_base(struct cpprof__buffer *out, const struct cpprof_pprof *p,
+cpprof__append_base(struct cpprof__buffer *out, const struct pprof_profile *p,
                     uint32_t file, char semicolon);
 
 #endif

@@ -8,7 +8,7 @@
 #define PAGE UINT64_C(4096)
 
 static void
-finish_mapping(struct cpprof_pprof_mapping *m)
+finish_mapping(struct pprof_mapping *m)
 {
     m->start &= -PAGE;
     m->limit |= PAGE - 1;
@@ -19,8 +19,8 @@ finish_mapping(struct cpprof_pprof_mapping *m)
 /* How well a mapping would do as the program: 2, named like the process, of
  * which 15 bytes are known; 1, neither kernel nor library; 0. */
 static int
-is_program(const struct cpprof_pprof *p, uint32_t comm_string,
-           const struct cpprof_pprof_mapping *m)
+is_program(const struct pprof_profile *p, uint32_t comm_string,
+           const struct pprof_mapping *m)
 {
     const struct cpprof__strings *strings = &p->strings;
     const char *file = cpprof__strings_text(strings, m->file);
@@ -38,29 +38,29 @@ is_program(const struct cpprof_pprof *p, uint32_t comm_string,
 
 /* Tell what is known of the locations of each mapping. */
 static void
-set_flags(struct cpprof_pprof *p)
+set_flags(struct pprof_profile *p)
 {
     size_t i;
 
     for (i = 0; i < p->mappings.n; i++)
-        p->mappings.at[i].flags = CPPROF_PPROF_HAS_FUNCTIONS;
+        p->mappings.at[i].flags = PPROF_HAS_FUNCTIONS;
     for (i = 0; i < p->locations.n; i++) {
-        const struct cpprof_pprof_location *l = &p->locations.at[i];
+        const struct pprof_location *l = &p->locations.at[i];
 
-        if (l->mapping == CPPROF_PPROF_NONE)
+        if (l->mapping == PPROF_NONE)
             continue;
         if (!l->n_lines)
-            p->mappings.at[l->mapping].flags &= ~CPPROF_PPROF_HAS_FUNCTIONS;
+            p->mappings.at[l->mapping].flags &= ~PPROF_HAS_FUNCTIONS;
         if (l->n_lines > 1)
-            p->mappings.at[l->mapping].flags |= CPPROF_PPROF_HAS_INLINE_FRAMES;
+            p->mappings.at[l->mapping].flags |= PPROF_HAS_INLINE_FRAMES;
     }
 }
 
 /* Make a mapping the first one. */
 static void
-move_to_front(struct cpprof_pprof *p, uint32_t mapping)
+move_to_front(struct pprof_profile *p, uint32_t mapping)
 {
-    struct cpprof_pprof_mapping moved = p->mappings.at[mapping];
+    struct pprof_mapping moved = p->mappings.at[mapping];
     size_t i;
 
     memmove(p->mappings.at + 1, p->mappings.at,
@@ -79,7 +79,7 @@ move_to_front(struct cpprof_pprof *p, uint32_t mapping)
 }
 
 void
-cpprof__perf_mappings(struct cpprof_pprof *p, uint32_t comm)
+cpprof__perf_mappings(struct pprof_profile *p, uint32_t comm)
 {
     int best = 0;
     size_t i, main = 0;

@@ -16,6 +16,6 @@
  * of p), else the first that is neither kernel nor library.
  */
 void
-cpprof__perf_mappings(struct cpprof_pprof *p, uint32_t comm);
+cpprof__perf_mappings(struct pprof_profile *p, uint32_t comm);
 
 #endif

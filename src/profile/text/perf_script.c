@@ -70,13 +70,13 @@ file_mapping(struct script *s, struct cpprof__text file)
     uint32_t string;
 
     if (!file.n)
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     string = cpprof__make_string(&s->maker, file.at, file.n);
     more = string < n ? 0 : string + 1 - n;
     if (!CPPROF__ARRAY_ROOM(&s->mapping_of, more))
         s->maker.failed = true;
     if (s->maker.failed)
-        return CPPROF_PPROF_NONE;
+        return PPROF_NONE;
     if (more)
         memset(s->mapping_of.at + n, 0, more * sizeof *s->mapping_of.at);
     s->mapping_of.n += more;
@@ -90,9 +90,9 @@ file_mapping(struct script *s, struct cpprof__text file)
 static void
 widen(struct script *s, uint32_t mapping, uint64_t address)
 {
-    struct cpprof_pprof_mapping *m;
+    struct pprof_mapping *m;
 
-    if (mapping == CPPROF_PPROF_NONE || s->maker.failed)
+    if (mapping == PPROF_NONE || s->maker.failed)
         return;
     m = &s->maker.p->mappings.at[mapping];
     if (address < m->start)
@@ -104,18 +104,17 @@ widen(struct script *s, uint32_t mapping, uint64_t address)
 /* --------------------------------------------------------- locations ---- */
 
 struct wanted {
-    const struct cpprof_pprof *p;
-    const struct cpprof_pprof_location *location;
+    const struct pprof_profile *p;
+    const struct pprof_location *location;
 };
 
 static bool
 is_wanted(void *ctx, uint32_t value)
 {
     const struct wanted *w = ctx;
-    const struct cpprof_pprof_location *l = &w->p->locations.at[value];
-    const struct cpprof_pprof_line *a = w->p->lines.at + l->first_line;
-    const struct cpprof_pprof_line *b =
-        w->p->lines.at + w->location->first_line;
+    const struct pprof_location *l = &w->p->locations.at[value];
+    const struct pprof_line *a = w->p->lines.at + l->first_line;
+    const struct pprof_line *b = w->p->lines.at + w->location->first_line;
     uint32_t i;
 
     if (l->address != w->location->address ||
@@ -132,13 +131,13 @@ is_wanted(void *ctx, uint32_t value)
 static uint64_t
 add_lines(struct script *s)
 {
-    struct cpprof_pprof *p = s->maker.p;
+    struct pprof_profile *p = s->maker.p;
     uint64_t hash = s->lines.n;
     size_t i;
 
     for (i = 0; i < s->lines.n; i++) {
         const struct line *from = &s->lines.at[i];
-        struct cpprof_pprof_line *line;
+        struct pprof_line *line;
         uint32_t function;
 
         if (!from->name)
@@ -150,7 +149,7 @@ add_lines(struct script *s)
             s->maker.failed = true;
             return 0;
         }
-        *line = (struct cpprof_pprof_line){from->number, 0, function};
+        *line = (struct pprof_line){from->number, 0, function};
         hash = cpprof__hash_u64(hash + ((uint64_t)function << 32) +
                                 (uint64_t)from->number);
     }
@@ -162,11 +161,11 @@ add_lines(struct script *s)
 static uint32_t
 find_location(struct script *s, uint32_t mapping)
 {
-    struct cpprof_pprof *p = s->maker.p;
-    struct cpprof_pprof_location l = {.id = p->locations.n + 1,
-                                      .address = s->frame.address,
-                                      .mapping = mapping,
-                                      .first_line = p->lines.n};
+    struct pprof_profile *p = s->maker.p;
+    struct pprof_location l = {.id = p->locations.n + 1,
+                               .address = s->frame.address,
+                               .mapping = mapping,
+                               .first_line = p->lines.n};
     struct wanted wanted = {p, &l};
     uint64_t hash = cpprof__hash_u64(add_lines(s) + mapping);
     uint32_t found;
@@ -181,7 +180,7 @@ find_location(struct script *s, uint32_t mapping)
         return found;
     }
     found = (uint32_t)p->locations.n;
-    if (found == CPPROF_PPROF_NONE || !CPPROF__ARRAY_ROOM(&p->locations, 1) ||
+    if (found == PPROF_NONE || !CPPROF__ARRAY_ROOM(&p->locations, 1) ||
         !cpprof__index_add(&s->locations, hash, found)) {
         s->maker.failed = true;
         return 0;
@@ -397,17 +396,17 @@ is_clock(const char *event, size_t n)
 static void
 add_event_type(struct script *s, const struct event *e)
 {
-    struct cpprof_pprof *p = s->maker.p;
+    struct pprof_profile *p = s->maker.p;
     uint32_t unit = cpprof__make_text(
         &s->maker,
         e->all_periods && is_clock(cpprof__strings_text(&p->strings, e->name),
                                    cpprof__strings_n(&p->strings, e->name))
             ? "nanoseconds"
             : "count");
-    struct cpprof_pprof_value_type *type = CPPROF__ARRAY_ADD(&p->sample_types);
+    struct pprof_value_type *type = CPPROF__ARRAY_ADD(&p->sample_types);
 
     if (type)
-        *type = (struct cpprof_pprof_value_type){e->name, unit};
+        *type = (struct pprof_value_type){e->name, unit};
     else
         s->maker.failed = true;
 }
@@ -416,7 +415,7 @@ add_event_type(struct script *s, const struct event *e)
 static void
 finish_values(struct script *s)
 {
-    struct cpprof_pprof *p = s->maker.p;
+    struct pprof_profile *p = s->maker.p;
     size_t n_types = 1 + s->n_events, i;
     int64_t *values;
 
@@ -441,7 +440,7 @@ finish_values(struct script *s)
 static void
 finish(struct script *s)
 {
-    struct cpprof_pprof *p = s->maker.p;
+    struct pprof_profile *p = s->maker.p;
     const struct event *most = &s->events[0];
     size_t i;
 
@@ -516,7 +515,7 @@ end(struct script *s)
 }
 
 enum cpprof_status
-cpprof__read_perf_script(const char *data, size_t n, struct cpprof_pprof *p,
+cpprof__read_perf_script(const char *data, size_t n, struct pprof_profile *p,
                          bool *recognized, struct cpprof_error *error)
 {
     struct cpprof__legacy_lines lines = {data, data + n};

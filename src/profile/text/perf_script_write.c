@@ -19,7 +19,7 @@
 #include <string.h>
 
 struct printer {
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     struct cpprof__buffer *out;
     struct cpprof__buffer event;     /* " EVENT: \n" */
     uint32_t comm, thread, pid, tid; /* label keys, or CPPROF__NO_STRING */
@@ -51,14 +51,13 @@ put_number(struct printer *w, uint64_t number, unsigned base, size_t width)
 }
 
 static uint32_t
-key(const struct cpprof_pprof *p, const char *text)
+key(const struct pprof_profile *p, const char *text)
 {
     return cpprof__strings_find(&p->strings, text, strlen(text));
 }
 
 static bool
-is_cpu_time(const struct cpprof_pprof *p,
-            const struct cpprof_pprof_value_type *type)
+is_cpu_time(const struct pprof_profile *p, const struct pprof_value_type *type)
 {
     return strcmp(cpprof__strings_text(&p->strings, type->type), "cpu") == 0 &&
            strcmp(cpprof__strings_text(&p->strings, type->unit),
@@ -69,7 +68,7 @@ is_cpu_time(const struct cpprof_pprof *p,
 static void
 make_event(struct printer *w, size_t type)
 {
-    const struct cpprof_pprof_value_type *t = &w->p->sample_types.at[type];
+    const struct pprof_value_type *t = &w->p->sample_types.at[type];
     size_t i;
 
     if (is_cpu_time(w->p, t))
@@ -96,12 +95,12 @@ find_process(const struct printer *w, const struct cpprof__sample *sample)
 {
     struct process process = {0, -1, -1};
     size_t n, i;
-    const struct cpprof_pprof_label *labels =
+    const struct pprof_label *labels =
         cpprof__label_set(&w->p->labels, sample->labels, &n);
 
     for (i = 0; i < n; i++) {
-        const struct cpprof_pprof_label *l = &labels[i];
-        bool is_text = l->kind == CPPROF_PPROF_LABEL_TEXT;
+        const struct pprof_label *l = &labels[i];
+        bool is_text = l->kind == PPROF_LABEL_TEXT;
 
         if (is_text &&
             (l->key == w->comm || (l->key == w->thread && !process.comm)))
@@ -182,8 +181,8 @@ put_header(struct printer *w, const struct cpprof__sample *sample,
 /* ------------------------------------------------------------ frames ---- */
 
 static void
-put_frame(struct printer *w, const struct cpprof_pprof_location *l,
-          uint32_t name, bool inlined)
+put_frame(struct printer *w, const struct pprof_location *l, uint32_t name,
+          bool inlined)
 {
     uint32_t file = cpprof__location_file(w->p, l);
 
@@ -207,7 +206,7 @@ put_frame(struct printer *w, const struct cpprof_pprof_location *l,
 static void
 put_location(struct printer *w, uint32_t location)
 {
-    const struct cpprof_pprof_location *l = &w->p->locations.at[location];
+    const struct pprof_location *l = &w->p->locations.at[location];
     uint32_t i;
 
     if (!l->n_lines)
@@ -221,7 +220,7 @@ put_location(struct printer *w, uint32_t location)
 }
 
 void
-cpprof__write_perf_script(const struct cpprof_pprof *p, size_t type,
+cpprof__write_perf_script(const struct pprof_profile *p, size_t type,
                           struct cpprof__sink *out)
 {
     struct printer w = {.p = p,

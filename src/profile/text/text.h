@@ -14,10 +14,10 @@ cpprof__legacy_reader cpprof__read_perf_script; /* perf_script.c */
 
 /* Write the values of one sample type. */
 void
-cpprof__write_collapsed(const struct cpprof_pprof *p, size_t type,
+cpprof__write_collapsed(const struct pprof_profile *p, size_t type,
                         struct cpprof__sink *out);
 void
-cpprof__write_perf_script(const struct cpprof_pprof *p, size_t type,
+cpprof__write_perf_script(const struct pprof_profile *p, size_t type,
                           struct cpprof__sink *out);
 
 #endif

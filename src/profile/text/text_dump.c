@@ -23,7 +23,7 @@
 #define LINE_INDENT  "             "
 
 struct dump {
-    const struct cpprof_pprof *p;
+    const struct pprof_profile *p;
     struct cpprof__sink *sink;
     struct cpprof__buffer *out; /* the sink's */
     struct cpprof__pieces pieces;
@@ -216,7 +216,7 @@ put_types(struct dump *d)
     size_t mark = d->out->n, i;
 
     for (i = 0; i < d->p->sample_types.n; i++) {
-        const struct cpprof_pprof_value_type *t = &d->p->sample_types.at[i];
+        const struct pprof_value_type *t = &d->p->sample_types.at[i];
 
         put_string(d, t->type);
         put_char(d, '/');
@@ -233,7 +233,7 @@ put_types(struct dump *d)
 static void
 put_head(struct dump *d)
 {
-    const struct cpprof_pprof_info *head = &d->p->info;
+    const struct pprof_info *head = &d->p->info;
     size_t i;
 
     for (i = 0; i < d->p->comments.n; i++) {
@@ -297,7 +297,7 @@ compare_groups(const void *a, const void *b, void *ctx)
 
 /* "key:[value value]", of the n labels that have the key of the first one. */
 static void
-put_group(struct dump *d, const struct cpprof_pprof_label *labels, size_t n)
+put_group(struct dump *d, const struct pprof_label *labels, size_t n)
 {
     bool has_units = false;
     size_t i;
@@ -309,7 +309,7 @@ put_group(struct dump *d, const struct cpprof_pprof_label *labels, size_t n)
     for (i = 0; i < n; i++) {
         if (i)
             put_char(d, ' ');
-        if (labels[i].kind == CPPROF_PPROF_LABEL_TEXT) {
+        if (labels[i].kind == PPROF_LABEL_TEXT) {
             put_string(d, labels[i].text);
         } else {
             put_number(d, labels[i].num, 0);
@@ -326,7 +326,7 @@ put_group(struct dump *d, const struct cpprof_pprof_label *labels, size_t n)
  * them as they are printed; false when out of memory. Nearly always they are
  * in that order already. */
 static bool
-find_groups(struct dump *d, const struct cpprof_pprof_label *labels, size_t n)
+find_groups(struct dump *d, const struct pprof_label *labels, size_t n)
 {
     bool sorted = true;
     size_t i;
@@ -351,7 +351,7 @@ find_groups(struct dump *d, const struct cpprof_pprof_label *labels, size_t n)
 
 /* A line of n labels of one kind; false when out of memory. */
 static bool
-put_labels(struct dump *d, const struct cpprof_pprof_label *labels, size_t n)
+put_labels(struct dump *d, const struct pprof_label *labels, size_t n)
 {
     size_t i;
 
@@ -377,7 +377,7 @@ put_labels(struct dump *d, const struct cpprof_pprof_label *labels, size_t n)
 static bool
 put_sample(struct dump *d, size_t sample)
 {
-    struct cpprof_pprof_sample s = cpprof_pprof_sample(d->p, sample);
+    struct pprof_sample s = pprof_sample(d->p, sample);
     size_t n_texts = 0, i;
 
     for (i = 0; i < d->p->sample_types.n; i++) {
@@ -387,8 +387,7 @@ put_sample(struct dump *d, size_t sample)
     put(d, ": ");
     cpprof__pieces_put(&d->pieces, d->out, s.locations, s.n_locations);
     put_char(d, '\n');
-    while (n_texts < s.n_labels &&
-           s.labels[n_texts].kind == CPPROF_PPROF_LABEL_TEXT)
+    while (n_texts < s.n_labels && s.labels[n_texts].kind == PPROF_LABEL_TEXT)
         n_texts++;
     if (n_texts && !put_labels(d, s.labels, n_texts))
         return false;
@@ -412,9 +411,9 @@ put_samples(struct dump *d)
 /* ------------------------------------------------------------ tables ---- */
 
 static void
-put_line(struct dump *d, const struct cpprof_pprof_line *line)
+put_line(struct dump *d, const struct pprof_line *line)
 {
-    const struct cpprof_pprof_function *f = &d->p->functions.at[line->function];
+    const struct pprof_function *f = &d->p->functions.at[line->function];
 
     put_string(d, f->name);
     put_char(d, ' ');
@@ -435,7 +434,7 @@ put_line(struct dump *d, const struct cpprof_pprof_line *line)
 }
 
 static void
-put_location(struct dump *d, const struct cpprof_pprof_location *l)
+put_location(struct dump *d, const struct pprof_location *l)
 {
     size_t i;
 
@@ -443,12 +442,12 @@ put_location(struct dump *d, const struct cpprof_pprof_location *l)
     put(d, ": ");
     put_address(d, l->address);
     put_char(d, ' ');
-    if (l->mapping != CPPROF_PPROF_NONE) {
+    if (l->mapping != PPROF_NONE) {
         put(d, "M=");
         put_id(d, d->p->mappings.at[l->mapping].id, 0);
         put_char(d, ' ');
     }
-    if (l->flags & CPPROF_PPROF_FOLDED)
+    if (l->flags & PPROF_FOLDED)
         put(d, "[F] ");
     if (!l->n_lines)
         put_char(d, '\n');
@@ -461,7 +460,7 @@ put_location(struct dump *d, const struct cpprof_pprof_location *l)
 }
 
 static void
-put_mapping(struct dump *d, const struct cpprof_pprof_mapping *m)
+put_mapping(struct dump *d, const struct pprof_mapping *m)
 {
     put_id(d, m->id, 0);
     put(d, ": ");
@@ -475,16 +474,16 @@ put_mapping(struct dump *d, const struct cpprof_pprof_mapping *m)
     put_char(d, ' ');
     put_string(d, m->build_id);
     put_char(d, ' ');
-    put(d, m->flags & CPPROF_PPROF_HAS_FUNCTIONS ? "[FN]" : "");
-    put(d, m->flags & CPPROF_PPROF_HAS_FILENAMES ? "[FL]" : "");
-    put(d, m->flags & CPPROF_PPROF_HAS_LINE_NUMBERS ? "[LN]" : "");
-    put(d, m->flags & CPPROF_PPROF_HAS_INLINE_FRAMES ? "[IN]" : "");
+    put(d, m->flags & PPROF_HAS_FUNCTIONS ? "[FN]" : "");
+    put(d, m->flags & PPROF_HAS_FILENAMES ? "[FL]" : "");
+    put(d, m->flags & PPROF_HAS_LINE_NUMBERS ? "[LN]" : "");
+    put(d, m->flags & PPROF_HAS_INLINE_FRAMES ? "[IN]" : "");
     put_char(d, '\n');
     cpprof__sink_mind(d->sink);
 }
 
 enum cpprof_status
-cpprof__dump_text(const struct cpprof_pprof *p, struct cpprof__sink *out,
+cpprof__dump_text(const struct pprof_profile *p, struct cpprof__sink *out,
                   struct cpprof_error *error)
 {
     struct dump d = {.p = p, .sink = out, .out = &out->buffer};

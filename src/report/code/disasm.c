@@ -162,7 +162,7 @@ add_routines(struct disasm *d, uint32_t mapping, size_t symbol, size_t placed)
 static void
 warn(const struct disasm *d, const struct cpprof_error *why)
 {
-    const struct cpprof_report_options *o = d->t.r->options;
+    const struct pprof_report_options *o = d->t.r->options;
 
     if (o->warn)
         o->warn(o->warn_ctx, why->text);
@@ -172,7 +172,7 @@ warn(const struct disasm *d, const struct cpprof_error *why)
 static enum cpprof_status
 add_mapping(struct disasm *d, uint32_t mapping)
 {
-    const struct cpprof_pprof_mapping *m = &d->t.g.p->mappings.at[mapping];
+    const struct pprof_mapping *m = &d->t.g.p->mappings.at[mapping];
     struct cpprof__mapped_range range = {m->start, m->limit, m->offset};
     size_t n_symbols = d->symbols.at.n, n_placed = d->placed.n;
     const char *path = string_of(d, m->file);
@@ -200,7 +200,7 @@ add_mapping(struct disasm *d, uint32_t mapping)
 }
 
 static bool
-is_wanted(const struct disasm *d, const struct cpprof_pprof_mapping *m)
+is_wanted(const struct disasm *d, const struct pprof_mapping *m)
 {
     return d->wanted[m->file] ||
            (d->address && m->start <= d->address && d->address <= m->limit);
@@ -224,7 +224,7 @@ by_name(const void *x, const void *y, void *ctx)
 static enum cpprof_status
 find_routines(struct disasm *d)
 {
-    const struct cpprof_pprof *p = d->t.g.p;
+    const struct pprof_profile *p = d->t.g.p;
     enum cpprof_status status = CPPROF_OK;
     uint32_t i;
 
@@ -384,14 +384,14 @@ print_heading(struct disasm *d, const struct routine *r)
 static enum cpprof_status
 print_routine(struct disasm *d, const struct routine *r)
 {
-    const struct cpprof_report_options *o = d->t.r->options;
+    const struct pprof_report_options *o = d->t.r->options;
     struct cpprof__disassemble what = {
         .objdump = &d->objdump,
         .tools = o->tools,
         .path = string_of(d, d->t.g.p->mappings.at[r->mapping].file),
         .begin = r->symbol.start,
         .end = r->symbol.end,
-        .intel_syntax = o->flags & CPPROF_REPORT_INTEL_SYNTAX,
+        .intel_syntax = o->flags & PPROF_REPORT_INTEL_SYNTAX,
     };
     struct cpprof__disassembly code = {0};
     enum cpprof_status status =
@@ -430,13 +430,13 @@ disasm(struct disasm *d, struct cpprof__report *r)
 enum cpprof_status
 cpprof__disasm(struct cpprof__report *r)
 {
-    const struct cpprof_report_options *given = r->options;
-    struct cpprof_report_options options = *given;
+    const struct pprof_report_options *given = r->options;
+    struct pprof_report_options options = *given;
     struct disasm d = {0};
     enum cpprof_status status;
 
-    options.granularity = CPPROF_REPORT_ADDRESSES;
-    options.flags |= CPPROF_REPORT_NO_INLINES; /* an address, a node */
+    options.granularity = PPROF_REPORT_ADDRESSES;
+    options.flags |= PPROF_REPORT_NO_INLINES; /* an address, a node */
     r->options = &options;
     status = disasm(&d, r);
     r->options = given;

@@ -253,12 +253,12 @@ list(struct list *l, struct cpprof__report *r)
 enum cpprof_status
 cpprof__list(struct cpprof__report *r)
 {
-    const struct cpprof_report_options *given = r->options;
-    struct cpprof_report_options options = *given;
+    const struct pprof_report_options *given = r->options;
+    struct pprof_report_options options = *given;
     struct list l = {0};
     enum cpprof_status status;
 
-    options.granularity = CPPROF_REPORT_LINES;
+    options.granularity = PPROF_REPORT_LINES;
     r->options = &options;
     status = list(&l, r);
     r->options = given;

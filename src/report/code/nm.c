@@ -82,9 +82,8 @@ add_symbol(struct reader *r, uint64_t end, size_t n_names)
 static bool
 matches_demangled(struct reader *r, struct cpprof__slice name)
 {
-    static const enum cpprof_pprof_demangle modes[] = {
-        CPPROF_PPROF_DEMANGLE_FULL, CPPROF_PPROF_DEMANGLE_TEMPLATES,
-        CPPROF_PPROF_DEMANGLE_SHORT};
+    static const enum pprof_demangle modes[] = {
+        PPROF_DEMANGLE_FULL, PPROF_DEMANGLE_TEMPLATES, PPROF_DEMANGLE_SHORT};
     struct cpprof__buffer mangled = {0};
     bool found = false;
     size_t i;

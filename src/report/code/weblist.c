@@ -21,7 +21,7 @@
 static void
 give_addresses(struct cpprof__weblist *w)
 {
-    const struct cpprof_pprof *p = w->r->p;
+    const struct pprof_profile *p = w->r->p;
     uint64_t next = 1;
     size_t i;
 
@@ -80,19 +80,18 @@ want(struct cpprof__weblist *w, uint32_t string)
 static bool
 mark(struct cpprof__weblist *w, const struct cpprof__site *site)
 {
-    const struct cpprof_pprof *p = w->r->p;
-    const struct cpprof_pprof_location *l = &p->locations.at[site->location];
+    const struct pprof_profile *p = w->r->p;
+    const struct pprof_location *l = &p->locations.at[site->location];
     uint32_t object = cpprof__location_file(p, l), i;
     bool all = w->address && site->address == w->address, found = false;
 
     for (i = 0; i < l->n_lines; i++) {
-        const struct cpprof_pprof_function *f =
+        const struct pprof_function *f =
             &p->functions.at[p->lines.at[l->first_line + i].function];
 
         w->pretty[f->system_name] = f->name;
         if (all ? i + 1 < l->n_lines
-                : !(i == 0 && l->mapping != CPPROF_PPROF_NONE &&
-                    matches(w, object)) &&
+                : !(i == 0 && l->mapping != PPROF_NONE && matches(w, object)) &&
                       !matches(w, f->name) && !matches(w, f->system_name) &&
                       !matches(w, f->file))
             continue;
@@ -139,7 +138,7 @@ join(struct cpprof__weblist *w)
 static enum cpprof_status
 find_sites(struct cpprof__weblist *w)
 {
-    const struct cpprof_pprof *p = w->r->p;
+    const struct pprof_profile *p = w->r->p;
     size_t n_strings = p->strings.table.n, i;
     bool any = false;
 
@@ -182,7 +181,7 @@ weblist_free(struct cpprof__weblist *w)
 enum cpprof_status
 cpprof__weblist(struct cpprof__report *r)
 {
-    const struct cpprof_report_options *o = r->options;
+    const struct pprof_report_options *o = r->options;
     struct cpprof__weblist w = {.r = r};
     enum cpprof_status status = cpprof__symbol_regexp(r, &w.matching);
 

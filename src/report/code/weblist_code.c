@@ -184,16 +184,15 @@ add_code(struct maker *m, const struct frame *frames, size_t n)
 static void
 add_site(struct maker *m, const struct cpprof__site *site)
 {
-    const struct cpprof_pprof *p = m->w->r->p;
-    const struct cpprof_pprof_location *l = &p->locations.at[site->location];
+    const struct pprof_profile *p = m->w->r->p;
+    const struct pprof_location *l = &p->locations.at[site->location];
     struct frame *frames = calloc(l->n_lines + 1, sizeof *frames);
     struct cpprof__code *code;
     uint32_t i;
 
     for (i = 0; frames && i < l->n_lines; i++) {
-        const struct cpprof_pprof_line *line = &p->lines.at[l->first_line + i];
-        const struct cpprof_pprof_function *f =
-            &p->functions.at[line->function];
+        const struct pprof_line *line = &p->lines.at[l->first_line + i];
+        const struct pprof_function *f = &p->functions.at[line->function];
         const char *name = cpprof__strings_text(&p->strings, f->name);
         const char *file = cpprof__strings_text(&p->strings, f->file);
 
@@ -218,7 +217,7 @@ add_site(struct maker *m, const struct cpprof__site *site)
 static struct binary *
 open_binary(struct maker *m, uint32_t mapping)
 {
-    const struct cpprof_pprof *p = m->w->r->p;
+    const struct pprof_profile *p = m->w->r->p;
     const char *path =
         cpprof__strings_text(&p->strings, p->mappings.at[mapping].file);
     struct binary *b = &m->binaries[mapping];
@@ -244,12 +243,12 @@ static bool
 find_base(struct maker *m, const struct cpprof__site *site, uint32_t mapping,
           uint64_t *base)
 {
-    const struct cpprof_pprof_mapping *map;
+    const struct pprof_mapping *map;
     const struct binary *binary;
     struct cpprof__mapped_range range;
     uint64_t address;
 
-    if (mapping == CPPROF_PPROF_NONE)
+    if (mapping == PPROF_NONE)
         return false;
     map = &m->w->r->p->mappings.at[mapping];
     range = (struct cpprof__mapped_range){map->start, map->limit, map->offset};
@@ -269,7 +268,7 @@ static size_t
 add_range(struct maker *m, size_t first, uint32_t mapping, uint64_t base)
 {
     const struct cpprof__site *sites = m->w->sites.at;
-    const struct cpprof_pprof_mapping *map = &m->w->r->p->mappings.at[mapping];
+    const struct pprof_mapping *map = &m->w->r->p->mappings.at[mapping];
     uint64_t begin = sites[first].address, end = begin;
     struct range r = {.base = base, .mapping = mapping}, *slot;
     size_t i;
@@ -409,7 +408,7 @@ add_instructions(struct maker *m, const struct range *r,
 static void
 warn(const struct maker *m, const char *text)
 {
-    const struct cpprof_report_options *o = m->w->r->options;
+    const struct pprof_report_options *o = m->w->r->options;
 
     if (o->warn)
         o->warn(o->warn_ctx, text);
@@ -420,8 +419,8 @@ warn(const struct maker *m, const char *text)
 static void
 read_range(struct maker *m, const struct range *r)
 {
-    const struct cpprof_report_options *o = m->w->r->options;
-    const struct cpprof_pprof *p = m->w->r->p;
+    const struct pprof_report_options *o = m->w->r->options;
+    const struct pprof_profile *p = m->w->r->p;
     struct cpprof__disassemble what = {
         .objdump = &m->objdump,
         .tools = o->tools,
@@ -429,7 +428,7 @@ read_range(struct maker *m, const struct range *r)
             cpprof__strings_text(&p->strings, p->mappings.at[r->mapping].file),
         .begin = r->begin - r->base,
         .end = r->end - r->base,
-        .intel_syntax = o->flags & CPPROF_REPORT_INTEL_SYNTAX,
+        .intel_syntax = o->flags & PPROF_REPORT_INTEL_SYNTAX,
     };
     struct cpprof__disassembly d = {0};
     struct cpprof_error error = {0};

@@ -28,7 +28,7 @@ struct drawing {
 static void
 append_title(struct cpprof__report *r)
 {
-    const struct cpprof_pprof *p = r->p;
+    const struct pprof_profile *p = r->p;
     uint32_t file = p->mappings.n ? p->mappings.at[0].file : 0;
     size_t n;
     const char *base;
@@ -350,11 +350,11 @@ print_graph(struct drawing *d, uint8_t *has_tags, bool *failed)
 static void
 thin(struct drawing *d)
 {
-    const struct cpprof_report_options *o = d->r->options;
+    const struct pprof_report_options *o = d->r->options;
     char line[160];
     size_t n, n_left;
 
-    if (!(o->flags & CPPROF_REPORT_PICTURE) || o->flags & CPPROF_REPORT_NO_TRIM)
+    if (!(o->flags & PPROF_REPORT_PICTURE) || o->flags & PPROF_REPORT_NO_TRIM)
         return;
     n = cpprof__visual_limit_edges(&d->v, &n_left);
     if (!n || !o->warn)

@@ -76,7 +76,7 @@ cpprof__dot_value(const struct cpprof__report *r, int64_t value,
 size_t
 cpprof__dot_most(const struct cpprof__report *r, bool legend)
 {
-    if (!(r->options->flags & CPPROF_REPORT_PICTURE))
+    if (!(r->options->flags & PPROF_REPORT_PICTURE))
         return 0;
     return legend ? LEGEND_BYTES : NAME_BYTES;
 }

@@ -54,8 +54,7 @@ compare_texts(const void *x, const void *y)
 }
 
 static char *
-label_text(const struct cpprof__strings *strings,
-           const struct cpprof_pprof_label *l)
+label_text(const struct cpprof__strings *strings, const struct pprof_label *l)
 {
     size_t n_key = cpprof__strings_n(strings, l->key);
     size_t n_text = cpprof__strings_n(strings, l->text);
@@ -81,16 +80,16 @@ intern(struct maker *m, const void *text, size_t n)
 
 /* The label that marks the base of a comparison is not shown. */
 static bool
-is_shown(const struct maker *m, const struct cpprof_pprof_label *l)
+is_shown(const struct maker *m, const struct pprof_label *l)
 {
-    return l->kind == CPPROF_PPROF_LABEL_TEXT &&
+    return l->kind == PPROF_LABEL_TEXT &&
            strcmp(cpprof__strings_text(&m->t->g.p->strings, l->key),
                   "pprof::base") != 0;
 }
 
 /* The text labels of a set as one text, for inside of quotes. */
 static uint32_t
-join(struct maker *m, const struct cpprof_pprof_label *l, size_t n)
+join(struct maker *m, const struct pprof_label *l, size_t n)
 {
     char **texts = calloc(n + 1, sizeof *texts);
     struct cpprof__buffer joined = {0};
@@ -122,7 +121,7 @@ join(struct maker *m, const struct cpprof_pprof_label *l, size_t n)
 
 /* Only sizes of objects are shown. */
 static void
-add_numbers(struct maker *m, const struct cpprof_pprof_label *l, size_t n)
+add_numbers(struct maker *m, const struct pprof_label *l, size_t n)
 {
     const struct cpprof__strings *strings = &m->t->g.p->strings;
     size_t i;
@@ -132,7 +131,7 @@ add_numbers(struct maker *m, const struct cpprof_pprof_label *l, size_t n)
         char text[CPPROF__LABEL_TEXT];
         struct number *number;
 
-        if (l[i].kind != CPPROF_PPROF_LABEL_NUMBER ||
+        if (l[i].kind != PPROF_LABEL_NUMBER ||
             strcmp(cpprof__strings_text(strings, l[i].key), "bytes") != 0)
             continue;
         cpprof__scaled_label(text, l[i].num,
@@ -156,8 +155,7 @@ make_sets(struct maker *m)
     m->failed |= !m->sets;
     for (i = 0; i < sets->sets.n && !m->failed; i++) {
         size_t n;
-        const struct cpprof_pprof_label *l =
-            cpprof__label_set(sets, (uint32_t)i, &n);
+        const struct pprof_label *l = cpprof__label_set(sets, (uint32_t)i, &n);
 
         m->sets[i].labels = join(m, l, n);
         m->sets[i].first_number = m->numbers.n;

@@ -116,7 +116,7 @@ print_heading(struct flame *f)
 static void
 print_title(struct flame *f)
 {
-    const struct cpprof_pprof *p = f->r->p;
+    const struct pprof_profile *p = f->r->p;
     uint32_t file = p->mappings.n ? p->mappings.at[0].file : 0;
     uint32_t type = p->sample_types.at[f->r->value].type;
     const struct cpprof__strings *strings = &p->strings;
@@ -247,7 +247,7 @@ cpprof__flamegraph(struct cpprof__report *r)
         r->options->nodefraction * PART_OF_NODEFRACTION, MAX_BOXES};
     enum cpprof_status status = cpprof__stacks_graph(&f.g, r);
 
-    if (r->options->flags & CPPROF_REPORT_NO_TRIM)
+    if (r->options->flags & PPROF_REPORT_NO_TRIM)
         cut = (struct cpprof__stack_cut){0, UINT32_MAX - 1};
     if (status == CPPROF_OK)
         status = cpprof__stack_tree_make(&f.tree, &f.g, &cut, r->error);

@@ -53,7 +53,7 @@ print_number(struct json *j, const char *key, int64_t number)
 }
 
 static void
-print_type(struct json *j, const struct cpprof_pprof_value_type *type)
+print_type(struct json *j, const struct pprof_value_type *type)
 {
     cpprof__buffer_printf(out_of(j), "{\"type\":");
     print_string(j, type->type);
@@ -67,7 +67,7 @@ print_type(struct json *j, const struct cpprof_pprof_value_type *type)
 static void
 print_head(struct json *j)
 {
-    const struct cpprof_pprof *p = j->r->p;
+    const struct pprof_profile *p = j->r->p;
     struct cpprof__buffer *out = out_of(j);
     size_t i;
 
@@ -124,9 +124,9 @@ print_frame(struct json *j, const struct cpprof__node *node)
 /* ------------------------------------------------------------ labels ---- */
 
 static void
-print_label(struct json *j, const struct cpprof_pprof_label *l)
+print_label(struct json *j, const struct pprof_label *l)
 {
-    if (l->kind == CPPROF_PPROF_LABEL_TEXT) {
+    if (l->kind == PPROF_LABEL_TEXT) {
         print_string(j, l->text);
         return;
     }
@@ -141,12 +141,11 @@ print_labels(struct json *j, const char *member, uint32_t set, bool texts)
 {
     struct cpprof__buffer *out = out_of(j);
     size_t n, i;
-    const struct cpprof_pprof_label *l =
-        cpprof__label_set(&j->r->p->labels, set, &n);
-    const struct cpprof_pprof_label *previous = NULL;
+    const struct pprof_label *l = cpprof__label_set(&j->r->p->labels, set, &n);
+    const struct pprof_label *previous = NULL;
 
     for (i = 0; i < n; i++) {
-        if ((l[i].kind == CPPROF_PPROF_LABEL_TEXT) != texts)
+        if ((l[i].kind == PPROF_LABEL_TEXT) != texts)
             continue;
         if (!previous)
             cpprof__buffer_printf(out, ",\"%s\":{", member);
@@ -189,7 +188,7 @@ print_inlined(struct json *j, size_t sample)
 static void
 print_stack(struct json *j, size_t at)
 {
-    const struct cpprof_pprof *p = j->r->p;
+    const struct pprof_profile *p = j->r->p;
     size_t sample = j->stacks.samples.at[at], n = p->sample_types.n, i;
     struct cpprof__stack_rest rest = cpprof__stack_begin(&j->g, sample);
     struct cpprof__buffer *out = out_of(j);

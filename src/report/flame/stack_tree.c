@@ -219,7 +219,7 @@ maker_free(struct maker *m)
 static bool
 add_root(struct maker *m)
 {
-    const struct cpprof_pprof *p = m->g->p;
+    const struct pprof_profile *p = m->g->p;
     struct cpprof__box *root = CPPROF__ARRAY_ADD(&m->tree->boxes);
     size_t i;
 

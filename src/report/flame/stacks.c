@@ -163,7 +163,7 @@ add_sample(struct cpprof__stacks *s, size_t sample)
 }
 
 static bool
-has_value(const struct cpprof_pprof *p, size_t sample)
+has_value(const struct pprof_profile *p, size_t sample)
 {
     const int64_t *values = cpprof__values(p, sample);
     size_t i;

@@ -41,7 +41,7 @@ cpprof__stack_next(const struct cpprof__graph *g, size_t sample,
                    struct cpprof__stack_rest *rest, uint32_t *node,
                    bool *is_inline)
 {
-    const struct cpprof_pprof *p = g->p;
+    const struct pprof_profile *p = g->p;
     size_t location, n;
 
     if (!rest->n_frames)

@@ -192,7 +192,7 @@ counts(const struct cpprof__graph *g, size_t sample)
 static bool
 plant_all(struct planter *p)
 {
-    const struct cpprof_pprof *profile = p->g->p;
+    const struct pprof_profile *profile = p->g->p;
     const struct cpprof__sample *before = NULL;
     size_t i;
 
@@ -232,8 +232,8 @@ list_nodes(struct planter *p)
 static bool
 make_view(struct planter *p)
 {
-    struct cpprof_pprof *view = malloc(sizeof *view);
-    const struct cpprof_pprof *of = p->g->p;
+    struct pprof_profile *view = malloc(sizeof *view);
+    const struct pprof_profile *of = p->g->p;
     struct cpprof__sample *samples;
     size_t i;
 

@@ -261,7 +261,7 @@ move_to(struct walk *w, const uint32_t *frames, size_t n, size_t shared)
 static bool
 walk_all(struct walk *w)
 {
-    const struct cpprof_pprof *p = w->g->p;
+    const struct pprof_profile *p = w->g->p;
     size_t i;
 
     for (i = 0; i < p->samples.n; i++) {

@@ -30,7 +30,7 @@ is_negative(const struct cpprof__node *n)
 static enum cpprof_status
 collect(struct cpprof__trimmed *t)
 {
-    bool drop = t->r->options->flags & CPPROF_REPORT_DROP_NEGATIVE;
+    bool drop = t->r->options->flags & PPROF_REPORT_DROP_NEGATIVE;
     size_t i;
 
     if (!CPPROF__ARRAY_ROOM(&t->rows, t->g.nodes.n))
@@ -144,8 +144,8 @@ cpprof__trimmed_sort(struct cpprof__trimmed *t)
 static enum cpprof_status
 choose(struct cpprof__trimmed *t, const struct cpprof__trim *wanted)
 {
-    const struct cpprof_report_options *o = t->r->options;
-    bool trim = !wanted->no_trim && !(o->flags & CPPROF_REPORT_NO_TRIM);
+    const struct pprof_report_options *o = t->r->options;
+    bool trim = !wanted->no_trim && !(o->flags & PPROF_REPORT_NO_TRIM);
     int32_t nodecount = o->nodecount < 0 ? wanted->nodecount : o->nodecount;
     int64_t flat_total = 0;
     size_t i;
@@ -245,7 +245,7 @@ cpprof__trimmed_begin(struct cpprof__trimmed *t, struct cpprof__report *r,
 {
     struct cpprof__graph_options options = {
         .granularity =
-            trim->addresses ? CPPROF_REPORT_ADDRESSES : r->options->granularity,
+            trim->addresses ? PPROF_REPORT_ADDRESSES : r->options->granularity,
         .flags = r->options->flags,
         .trim_path = r->options->trim_path,
         .source_path = r->options->source_path,
@@ -259,7 +259,7 @@ cpprof__trimmed_begin(struct cpprof__trimmed *t, struct cpprof__report *r,
     t->g.divisor = r->divisor;
     status = cpprof__graph_make(&t->g, &options, r->error);
     if (status == CPPROF_OK && trim->call_tree &&
-        r->options->flags & CPPROF_REPORT_CALL_TREE)
+        r->options->flags & PPROF_REPORT_CALL_TREE)
         status = cpprof__call_tree(&t->g, r->error);
     if (status == CPPROF_OK)
         status = cpprof__graph_add_values(&t->g, r->error);
@@ -290,7 +290,7 @@ cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
                      const struct cpprof__trim *trim)
 {
     enum cpprof_status status = cpprof__trimmed_begin(t, r, trim);
-    bool cum = r->options->flags & CPPROF_REPORT_CUM;
+    bool cum = r->options->flags & PPROF_REPORT_CUM;
     size_t i;
 
     if (status != CPPROF_OK)

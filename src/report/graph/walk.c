@@ -147,7 +147,7 @@ add_leaf(struct walk *w, uint32_t location, int64_t value, int64_t divisor)
 static void
 walk_all(struct walk *w)
 {
-    const struct cpprof_pprof *p = w->g->p;
+    const struct pprof_profile *p = w->g->p;
     size_t i;
 
     for (i = 0; i < p->samples.n; i++) {

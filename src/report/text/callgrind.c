@@ -361,7 +361,7 @@ print_all(struct writer *w)
 }
 
 static bool
-numbered_begin(struct numbered *n, const struct cpprof_pprof *p)
+numbered_begin(struct numbered *n, const struct pprof_profile *p)
 {
     n->known = calloc(p->strings.table.n + 1, sizeof *n->known);
     return n->known && cpprof__strings_begin(&n->texts);

@@ -11,14 +11,14 @@ static enum cpprof_status
 drop_inlined(struct cpprof__report *r)
 {
     uint32_t flags = r->options->flags;
-    uint32_t keep = CPPROF_PPROF_KEEP_FUNCTIONS | CPPROF_PPROF_KEEP_FILES |
-                    CPPROF_PPROF_KEEP_LINES | CPPROF_PPROF_KEEP_ADDRESSES;
+    uint32_t keep = PPROF_KEEP_FUNCTIONS | PPROF_KEEP_FILES | PPROF_KEEP_LINES |
+                    PPROF_KEEP_ADDRESSES;
 
-    if (!(flags & CPPROF_REPORT_NO_INLINES))
+    if (!(flags & PPROF_REPORT_NO_INLINES))
         return CPPROF_OK;
-    if (flags & CPPROF_REPORT_COLUMNS)
-        keep |= CPPROF_PPROF_KEEP_COLUMNS;
-    return cpprof_pprof_aggregate(r->p, keep, r->error);
+    if (flags & PPROF_REPORT_COLUMNS)
+        keep |= PPROF_KEEP_COLUMNS;
+    return pprof_aggregate(r->p, keep, r->error);
 }
 
 enum cpprof_status

@@ -58,7 +58,7 @@ add(struct tags *t, uint32_t key, uint32_t text, int64_t value)
 /* A number as text, in the unit of its key; CPPROF__NO_STRING without memory.
  */
 static uint32_t
-number_text(struct cpprof__report *r, const struct cpprof_pprof_label *l)
+number_text(struct cpprof__report *r, const struct pprof_label *l)
 {
     const struct cpprof__label_units *units = &r->label_units;
     char text[CPPROF__LABEL_TEXT];
@@ -73,12 +73,12 @@ number_text(struct cpprof__report *r, const struct cpprof_pprof_label *l)
 static bool
 add_set(struct tags *t, uint32_t set, int64_t value)
 {
-    struct cpprof_pprof *p = t->r->p;
+    struct pprof_profile *p = t->r->p;
     size_t n, i;
-    const struct cpprof_pprof_label *l = cpprof__label_set(&p->labels, set, &n);
+    const struct pprof_label *l = cpprof__label_set(&p->labels, set, &n);
 
     for (i = 0; i < n; i++) {
-        uint32_t text = l[i].kind == CPPROF_PPROF_LABEL_TEXT
+        uint32_t text = l[i].kind == PPROF_LABEL_TEXT
                             ? l[i].text
                             : number_text(t->r, &l[i]);
 
@@ -97,7 +97,7 @@ struct set_sum {
 static bool
 collect(struct tags *t)
 {
-    const struct cpprof_pprof *p = t->r->p;
+    const struct pprof_profile *p = t->r->p;
     struct set_sum *sums = calloc(p->labels.sets.n + 1, sizeof *sums);
     bool ok = sums;
     size_t i;

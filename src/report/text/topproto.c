@@ -9,7 +9,7 @@
 #include "profile/model/make.h"
 
 static uint32_t
-copy_string(struct cpprof__maker *m, const struct cpprof_pprof *from,
+copy_string(struct cpprof__maker *m, const struct pprof_profile *from,
             uint32_t string)
 {
     return cpprof__make_string(m, cpprof__strings_text(&from->strings, string),
@@ -19,8 +19,8 @@ copy_string(struct cpprof__maker *m, const struct cpprof_pprof *from,
 static void
 make_head(struct cpprof__maker *m, const struct cpprof__report *r)
 {
-    struct cpprof_pprof_info *to = &m->p->info;
-    const struct cpprof_pprof_info *from = &r->p->info;
+    struct pprof_info *to = &m->p->info;
+    const struct pprof_info *from = &r->p->info;
 
     cpprof__make_sample_type(m, "cum", r->output_unit);
     cpprof__make_sample_type(m, "flat", r->output_unit);
@@ -33,12 +33,12 @@ make_head(struct cpprof__maker *m, const struct cpprof__report *r)
 
 /* A location of one line; every node has its own. Returns the index. */
 static uint32_t
-make_location(struct cpprof__maker *m, const struct cpprof_pprof *from,
+make_location(struct cpprof__maker *m, const struct pprof_profile *from,
               const struct cpprof__node *node)
 {
-    struct cpprof_pprof *p = m->p;
+    struct pprof_profile *p = m->p;
     uint32_t at = (uint32_t)p->locations.n;
-    struct cpprof_pprof_line line = {node->line, node->column, 0};
+    struct pprof_line line = {node->line, node->column, 0};
 
     line.function = cpprof__make_function(m, copy_string(m, from, node->name),
                                           0, copy_string(m, from, node->file));
@@ -47,12 +47,12 @@ make_location(struct cpprof__maker *m, const struct cpprof_pprof *from,
         m->failed = true;
         return 0;
     }
-    p->locations.at[p->locations.n++] = (struct cpprof_pprof_location){
+    p->locations.at[p->locations.n++] = (struct pprof_location){
         .id = (uint64_t)at + 1,
         .address = node->address,
         .first_line = p->lines.n,
         .n_lines = 1,
-        .mapping = CPPROF_PPROF_NONE,
+        .mapping = PPROF_NONE,
     };
     p->lines.at[p->lines.n++] = line;
     return at;

@@ -99,7 +99,7 @@ make_lines(struct traces *t)
 
 /* "       key:  value value\n" of the labels of one key; how many they are. */
 static size_t
-append_key(struct traces *t, const struct cpprof_pprof_label *l, size_t n,
+append_key(struct traces *t, const struct pprof_label *l, size_t n,
            struct cpprof__buffer *out)
 {
     const struct cpprof__strings *strings = &t->r->p->strings;
@@ -110,7 +110,7 @@ append_key(struct traces *t, const struct cpprof_pprof_label *l, size_t n,
     for (i = 0; i < n && l[i].key == l[0].key && l[i].kind == l[0].kind; i++) {
         char text[CPPROF__LABEL_TEXT];
 
-        if (l[i].kind == CPPROF_PPROF_LABEL_TEXT) {
+        if (l[i].kind == PPROF_LABEL_TEXT) {
             cpprof__buffer_printf(out, " %s",
                                   cpprof__strings_text(strings, l[i].text));
             continue;
@@ -164,7 +164,7 @@ append_sorted(struct cpprof__buffer *out, const struct cpprof__buffer *text,
 
 /* The lines of the labels of one kind, from l on; *n_used is how many. */
 static bool
-append_kind(struct traces *t, const struct cpprof_pprof_label *l, size_t n,
+append_kind(struct traces *t, const struct pprof_label *l, size_t n,
             size_t *n_used)
 {
     struct cpprof__buffer text = {0};
@@ -186,14 +186,14 @@ append_kind(struct traces *t, const struct cpprof_pprof_label *l, size_t n,
 static bool
 make_labels(struct traces *t)
 {
-    const struct cpprof_pprof *p = t->r->p;
+    const struct pprof_profile *p = t->r->p;
     size_t i;
 
     if (!texts_begin(&t->labels, p->labels.sets.n))
         return false;
     for (i = 0; i < p->labels.sets.n; i++) {
         size_t n, used;
-        const struct cpprof_pprof_label *l =
+        const struct pprof_label *l =
             cpprof__label_set(&p->labels, (uint32_t)i, &n);
 
         for (; n; l += used, n -= used)

@@ -40,7 +40,7 @@ cpprof__vm_thread_made(void)
     status = cpprof__environment_open(environment, "vm", NULL, is_descendant,
                                       &writer, &error);
     if (status == CPPROF_OK)
-        status = cpprof_start_vm_profile(writer, &environment->vm, &error);
+        status = cpprof_vm_start(writer, &environment->vm, &error);
     if (status != CPPROF_OK)
         cpprof__environment_complain(&error);
     else
@@ -55,6 +55,6 @@ cpprof__vm_end(void)
     if (load_relaxed(&started_pid) != (int32_t)getpid())
         return;
     store_relaxed(&started_pid, 0);
-    if (cpprof_stop_vm_profile(&error) != CPPROF_OK)
+    if (cpprof_vm_stop(&error) != CPPROF_OK)
         cpprof__environment_complain(&error);
 }

@@ -95,7 +95,7 @@ is_out(const struct cpprof__vm_thread *t)
 static uint64_t
 now_ns(void)
 {
-    return cpprof__now_ns(load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU
+    return cpprof__now_ns(load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_CPU
                               ? CLOCK_THREAD_CPUTIME_ID
                               : CLOCK_MONOTONIC);
 }
@@ -112,7 +112,7 @@ clock_of(int32_t tid)
 static uint64_t
 now_of(const struct cpprof__vm_thread *t)
 {
-    if (!t->tid || load_relaxed(&cpprof__vm_mode) != CPPROF_VM_CPU)
+    if (!t->tid || load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_CPU)
         return now_ns();
     return cpprof__now_ns(clock_of(t->tid));
 }
@@ -159,7 +159,7 @@ take_orphan(struct cpprof_vm *vm)
 
 /* A span that runs was left by an error: its time goes on in this one. */
 void
-cpprof_vm_span_begin_(struct cpprof_vm_thread *public)
+cpprof_vm_span_begin_counted(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
     uint32_t epoch = load_acquire(&cpprof_vm_spans);
@@ -185,7 +185,7 @@ charge_quanta(struct cpprof__vm_thread *t, uint32_t epoch)
 }
 
 void
-cpprof_vm_span_end_(struct cpprof_vm_thread *public)
+cpprof_vm_span_end_counted(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
     uint32_t epoch = load_acquire(&cpprof_vm_spans);
@@ -203,7 +203,7 @@ cpprof_vm_span_end_(struct cpprof_vm_thread *public)
 
 /* One reading of the clock for both: what the caller does in between counts. */
 void
-cpprof_vm_span_next_(struct cpprof_vm_thread *public)
+cpprof_vm_span_next_counted(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
     uint32_t epoch = load_acquire(&cpprof_vm_spans);
@@ -224,7 +224,7 @@ static void
 charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
 {
     uint64_t now = now_of(t), span_ns;
-    bool is_moved = load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU &&
+    bool is_moved = load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_CPU &&
                     !t->tid && t->native != (uintptr_t)&cpprof__self;
 
     t->native = (uintptr_t)&cpprof__self;
@@ -261,7 +261,7 @@ is_counted(struct cpprof__vm_thread *t, uint32_t epoch, bool was_due)
 }
 
 void
-cpprof_vm_safepoint(struct cpprof_vm_thread *public)
+cpprof_vm_thread_safepoint(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
     uint32_t epoch = load_acquire(&cpprof__vm_active);
@@ -269,9 +269,10 @@ cpprof_vm_safepoint(struct cpprof_vm_thread *public)
 
     store_relaxed(&t->n_asked, 0u);
     cpprof__vm_flush(t);
-    if (!epoch || is_out(t) || load_relaxed(&cpprof__vm_mode) == CPPROF_VM_SPAN)
+    if (!epoch || is_out(t) ||
+        load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_SPAN)
         return;
-    if (load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU &&
+    if (load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_CPU &&
         is_counted(t, epoch, was_due))
         return;
     catch_up(t, epoch);
@@ -294,7 +295,7 @@ pause_clock(struct cpprof__vm_thread *t, uint64_t now)
 static bool
 runs_elsewhere(const struct cpprof__vm_thread *t)
 {
-    return load_relaxed(&cpprof__vm_mode) != CPPROF_VM_CPU &&
+    return load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_CPU &&
            load_relaxed(&t->is_entered) && cpprof__vm_clock_of(t)->begun_ns;
 }
 
@@ -302,7 +303,7 @@ static void
 resume_clock(struct cpprof__vm_thread *t, uint64_t now)
 {
     bool runs =
-        load_relaxed(&cpprof__vm_mode) != CPPROF_VM_SPAN || t->is_paused;
+        load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_SPAN || t->is_paused;
 
     t->is_paused = false;
     t->native = (uintptr_t)&cpprof__self;
@@ -329,7 +330,7 @@ cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to)
     if (cpprof__vm_clock_of(to)->epoch != epoch)
         begin_epoch(to, epoch, 0);
     resume_clock(to, now);
-    if (load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU)
+    if (load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_CPU)
         cpprof__vm_timer_begin(to, epoch);
 }
 
@@ -349,7 +350,7 @@ cpprof__vm_take_unknown(void)
 static bool
 goes_by_ticks(uint32_t epoch)
 {
-    return epoch && load_relaxed(&cpprof__vm_mode) != CPPROF_VM_SPAN;
+    return epoch && load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_SPAN;
 }
 
 /* Takes what is not charged. */
@@ -365,7 +366,7 @@ take_rest(struct cpprof__vm_thread *t, uint32_t epoch)
 }
 
 void
-cpprof_vm_found(struct cpprof_vm_thread *public)
+cpprof_vm_thread_found(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *to = cpprof__vm_inside(public);
     struct cpprof__vm_thread *from = cpprof__vm_inside(cpprof__vm_entered());
@@ -377,21 +378,21 @@ cpprof_vm_found(struct cpprof_vm_thread *public)
     if (goes_by_ticks(epoch) && !is_out(from) && !is_out(to) &&
         from->vm == to->vm)
         rest = take_rest(from, epoch);
-    cpprof_vm_enter(public);
+    cpprof_vm_thread_enter(public);
     if (rest)
         set_clock(to, cpprof__vm_clock_of(to)->begun_ns,
                   cpprof__vm_clock_of(to)->span_ns + rest);
 }
 
 void
-cpprof_vm_leave_out(struct cpprof_vm_thread *public, uint64_t until_ns)
+cpprof_vm_thread_leave_out(struct cpprof_vm_thread *public, uint64_t until_ns)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
     uint32_t epoch = load_acquire(&cpprof__vm_active);
     uint64_t begun, now;
 
     if (!goes_by_ticks(epoch) || is_out(t) ||
-        (until_ns && load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU))
+        (until_ns && load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_CPU))
         return;
     catch_up(t, epoch);
     begun = cpprof__vm_clock_of(t)->begun_ns;
@@ -410,13 +411,14 @@ is_unanswered(const struct cpprof__vm_thread *t, uint64_t span_ns)
 }
 
 void
-cpprof_vm_no_answer(struct cpprof_vm_thread *public)
+cpprof_vm_thread_no_answer(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
     uint32_t epoch = load_acquire(&cpprof__vm_active);
     uint64_t now, span_ns;
 
-    if (!epoch || is_out(t) || load_relaxed(&cpprof__vm_mode) != CPPROF_VM_TICK)
+    if (!epoch || is_out(t) ||
+        load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_TICK)
         return;
     catch_up(t, epoch);
     now = now_ns();
@@ -438,9 +440,9 @@ cpprof__vm_charge_own(uint32_t epoch)
     if (is_out(t))
         return;
     catch_up(t, epoch);
-    if (load_relaxed(&cpprof__vm_mode) != CPPROF_VM_SPAN) {
+    if (load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_SPAN) {
         if (t->vm->ops.flags & CPPROF_VM_FINDS)
-            cpprof_vm_no_answer(&t->public);
+            cpprof_vm_thread_no_answer(&t->public);
         charge_all(t, epoch);
         return;
     }
@@ -458,12 +460,12 @@ cpprof__vm_rest(const struct cpprof__vm_thread *t, uint32_t epoch, uint64_t now)
     struct cpprof__vm_clock seen = read_clock(t);
     uint32_t mode = load_relaxed(&cpprof__vm_mode);
 
-    if (mode == CPPROF_VM_CPU)
+    if (mode == CPPROF_VM_MODE_CPU)
         return seen.epoch == epoch ? seen.span_ns : 0;
     if (seen.epoch != epoch) {
         seen.begun_ns = base_of(t, epoch);
         seen.span_ns = 0;
-    } else if (mode == CPPROF_VM_TICK && !load_relaxed(&t->was_entered)) {
+    } else if (mode == CPPROF_VM_MODE_TICK && !load_relaxed(&t->was_entered)) {
         seen.begun_ns = 0;
     }
     return run_until(&seen, now);

@@ -41,7 +41,7 @@ cpprof__vm_output_make(struct cpprof__vm_output *output,
                        struct cpprof_error *error)
 {
     struct cpprof__value_type type = {
-        options->mode == CPPROF_VM_CPU ? "cpu" : "wall", "nanoseconds"};
+        options->mode == CPPROF_VM_MODE_CPU ? "cpu" : "wall", "nanoseconds"};
     const struct cpprof__profile_head head = {
         .sample_types = &type,
         .n_sample_types = 1,
@@ -51,7 +51,7 @@ cpprof__vm_output_make(struct cpprof__vm_output *output,
     };
 
     memset(output, 0, sizeof *output);
-    output->is_merging = options->flags & CPPROF_VM_MERGE;
+    output->is_merging = options->flags & CPPROF_FLAG_MERGE;
     return cpprof__builder_make(&head, writer, NULL, NULL, &output->builder,
                                 error);
 }

@@ -118,7 +118,7 @@ walk(struct taking *taking)
     taking->is_truncated = n > scratch->max_depth;
     taking->n_frames = taking->is_truncated ? scratch->max_depth : (uint32_t)n;
     taking->labels =
-        ops->labels ? ops->labels(taking->t->thread) : cpprof_thread_labels();
+        ops->labels ? ops->labels(taking->t->thread) : cpprof_labels_current();
 }
 
 /* ---- what is new; with the lock --------------------------------------- */

@@ -74,7 +74,7 @@ write_some(struct cpprof__vm_worker *worker)
 static enum cpprof_status
 check_options(const struct cpprof_vm_options *o, struct cpprof_error *error)
 {
-    if ((unsigned)o->mode > CPPROF_VM_CPU)
+    if ((unsigned)o->mode > CPPROF_VM_MODE_CPU)
         return cpprof__fail(error, CPPROF_INVALID, 0, "no such mode: %d",
                             (int)o->mode);
     if (o->rate_hz > 10000)
@@ -84,7 +84,7 @@ check_options(const struct cpprof_vm_options *o, struct cpprof_error *error)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "depth %u is outside 1 to %d", o->max_depth,
                             DEPTH_MAX);
-    if (o->flags & ~CPPROF_VM_MERGE)
+    if (o->flags & ~CPPROF_FLAG_MERGE)
         return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags %#x",
                             o->flags);
     return CPPROF_OK;
@@ -115,7 +115,8 @@ note_running(uint32_t epoch)
     struct cpprof__vm_thread *t;
 
     for (t = cpprof__vm_threads; t; t = t->next) {
-        if (!load_relaxed(&t->is_entered) || now.options.mode == CPPROF_VM_CPU)
+        if (!load_relaxed(&t->is_entered) ||
+            now.options.mode == CPPROF_VM_MODE_CPU)
             continue;
         store_relaxed(&t->base_ns, now.start_ns);
         store_relaxed(&t->base_epoch, epoch);
@@ -144,15 +145,15 @@ open_session(void)
     now.start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     note_running(epoch);
     store_release(&cpprof__vm_active, epoch);
-    if (now.options.mode == CPPROF_VM_CPU)
+    if (now.options.mode == CPPROF_VM_MODE_CPU)
         cpprof__vm_timers_open(epoch);
-    store_release(now.options.mode == CPPROF_VM_SPAN ? &cpprof_vm_spans
-                                                     : &cpprof_vm_ticks,
+    store_release(now.options.mode == CPPROF_VM_MODE_SPAN ? &cpprof_vm_spans
+                                                          : &cpprof_vm_ticks,
                   epoch);
     cpprof__own_lock_give(&session->lock);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
     /* Interpreters that hook calls only while there is a profile. */
-    if (now.options.mode == CPPROF_VM_SPAN)
+    if (now.options.mode == CPPROF_VM_MODE_SPAN)
         cpprof__vm_tick(NULL);
 }
 
@@ -162,7 +163,7 @@ wants_ticks(void)
 {
     const struct cpprof_vm *vm = now.options.vm;
 
-    if (now.options.mode != CPPROF_VM_SPAN)
+    if (now.options.mode != CPPROF_VM_MODE_SPAN)
         return true;
     if (vm)
         return vm->ops.flags & CPPROF_VM_FINDS;
@@ -185,9 +186,9 @@ start_workers(void)
                                             .turn = cpprof__vm_tick,
                                             .period_ns = 1000000000u /
                                                          now.options.rate_hz};
-    if (now.options.mode == CPPROF_VM_CPU)
+    if (now.options.mode == CPPROF_VM_MODE_CPU)
         cpprof__vm_timers_begin(now.ticker.period_ns, now.options.max_depth);
-    if (now.options.mode == CPPROF_VM_SPAN)
+    if (now.options.mode == CPPROF_VM_MODE_SPAN)
         now.ticker.period_ns = SPAN_TICK_NS;
     failed = cpprof__vm_worker_start(&now.writer);
     now.has_ticker = !failed && wants_ticks();
@@ -250,9 +251,9 @@ refuse(struct cpprof_writer writer)
 }
 
 enum cpprof_status
-cpprof_start_vm_profile(struct cpprof_writer writer,
-                        const struct cpprof_vm_options *options,
-                        struct cpprof_error *error)
+cpprof_vm_start(struct cpprof_writer writer,
+                const struct cpprof_vm_options *options,
+                struct cpprof_error *error)
 {
     struct cpprof_vm_options all;
     enum cpprof_status status = read_options(options, &all, error);
@@ -349,7 +350,7 @@ stop(struct cpprof_error *error)
 
 /* Callbacks of the interpreter run without any lock. */
 enum cpprof_status
-cpprof_stop_vm_profile(struct cpprof_error *error)
+cpprof_vm_stop(struct cpprof_error *error)
 {
     uint32_t epoch = load_acquire(&cpprof__vm_active);
     enum cpprof_status status = CPPROF_OK;

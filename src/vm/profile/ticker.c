@@ -123,8 +123,8 @@ is_asleep(struct cpprof__vm_thread *t)
 {
     int32_t tid = t->tid ? t->tid : load_relaxed(&t->entered_in);
 
-    return load_relaxed(&cpprof__vm_mode) == CPPROF_VM_CPU && tid &&
-           cpprof_vm_sleep_of(tid, &t->slept_cpu_ns) != CPPROF_VM_AWAKE;
+    return load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_CPU && tid &&
+           cpprof_vm_read_sleep(tid, &t->slept_cpu_ns) != CPPROF_VM_AWAKE;
 }
 
 static bool
@@ -137,7 +137,7 @@ is_out(const struct cpprof__vm_thread *t, bool is_first)
     if (t->vm->ops.flags & CPPROF_VM_FINDS)
         return false;
     return (!load_relaxed(&t->is_entered) && load_relaxed(&t->was_entered)) ||
-           (!is_first && load_relaxed(&cpprof__vm_mode) == CPPROF_VM_SPAN);
+           (!is_first && load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_SPAN);
 }
 
 static void

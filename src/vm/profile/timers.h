@@ -6,7 +6,7 @@
  *
  * The timer's signal comes to the thread itself. Its handler makes the stack
  * that the thread has entered come to a safepoint, which charges the time. Of
- * an interpreter whose threads are never entered (cpprof_vm_thread_runs_in) and
+ * an interpreter whose threads are never entered (cpprof_vm_thread_set_tid) and
  * can be peeked at anywhere (CPPROF_VM_SIGNAL_SAFE), the handler itself takes
  * the stack and puts it into a ring, which the writer empties.
  *

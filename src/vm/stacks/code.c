@@ -73,14 +73,14 @@ code_at(const void *start, size_t n_bytes)
 }
 
 bool
-cpprof_vm_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes)
+cpprof_vm_add_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes)
 {
     return add(vm->run_loops, &vm->n_run_loops, CPPROF__VM_RUN_LOOPS,
                code_at(start, n_bytes));
 }
 
 bool
-cpprof_vm_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes)
+cpprof_vm_add_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes)
 {
     return add(vm->plumbing, &vm->n_plumbing, CPPROF__VM_PLUMBING,
                code_at(start, n_bytes));

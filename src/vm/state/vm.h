@@ -100,7 +100,7 @@ struct cpprof__vm_thread {
     struct cpprof__vm_timer *timer; /* that of its native thread; NULL: none */
     uint32_t timed_epoch;
     int32_t entered_in;    /* the tid, where there is none */
-    uint64_t slept_cpu_ns; /* of the ticker: cpprof_vm_sleep_of() */
+    uint64_t slept_cpu_ns; /* of the ticker: cpprof_vm_read_sleep() */
 
     /* Written by start, if it was entered then: it runs since base_ns. */
     uint32_t base_epoch;

@@ -4,14 +4,14 @@
  * write such. The binaries are looked for on this machine, and read by
  * libcpprof-symbol.so, which is loaded when there is something to read.
  *
- *     cpprof_pprof_find_binaries(p, NULL, &options, &error);
- *     cpprof_pprof_symbolize(p, &options, &error);
- *     cpprof_pprof_demangle(p, CPPROF_PPROF_DEMANGLE_SHORT, 0, &error);
+ *     pprof_find_binaries(p, NULL, &options, &error);
+ *     pprof_symbolize(p, &options, &error);
+ *     pprof_demangle(p, PPROF_DEMANGLE_SHORT, 0, &error);
  */
-#ifndef CPPROF_SYMBOLIZE_H
-#define CPPROF_SYMBOLIZE_H
+#ifndef PPROF_SYMBOLIZE_H
+#define PPROF_SYMBOLIZE_H
 
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,15 +19,15 @@ extern "C" {
 
 /* ------------------------------------------------------------- types ---- */
 
-/* struct cpprof_pprof_symbolize_options flags */
-#define CPPROF_PPROF_SYMBOLIZE_FORCE 1u /* also what has names already */
-#define CPPROF_PPROF_SYMBOLIZE_FAST                                            \
+/* struct pprof_symbolize_options flags */
+#define PPROF_SYMBOLIZE_FORCE 1u /* also what has names already */
+#define PPROF_SYMBOLIZE_FAST                                                   \
     2u /* functions only: no files, no lines,                                  \
         * no inlined functions */
 
-struct cpprof_pprof_symbolize_options {
-    size_t size;    /* sizeof (struct cpprof_pprof_symbolize_options) */
-    uint32_t flags; /* CPPROF_PPROF_SYMBOLIZE_* */
+struct pprof_symbolize_options {
+    size_t size;    /* sizeof (struct pprof_symbolize_options) */
+    uint32_t flags; /* PPROF_SYMBOLIZE_* */
     void (*warn)(void *ctx, const char *text); /* told what is missing, maybe
                                                 * in several lines; or NULL */
     void *ctx;                                 /* of warn */
@@ -54,9 +54,9 @@ struct cpprof_pprof_symbolize_options {
  * Source:  internal/driver/fetch.go locateBinaries.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_find_binaries(struct cpprof_pprof *profile, const char *folders,
-                           const struct cpprof_pprof_symbolize_options *options,
-                           struct cpprof_error *error);
+pprof_find_binaries(struct pprof_profile *profile, const char *folders,
+                    const struct pprof_symbolize_options *options,
+                    struct cpprof_error *error);
 
 /*
  * Give the locations of every mapping that says to have no functions, files or
@@ -66,7 +66,7 @@ cpprof_pprof_find_binaries(struct cpprof_pprof *profile, const char *folders,
  *
  * Shape:   a location has the functions inlined at its address, the deepest
  *          first, and the function itself last. A function's name is the
- *          linker's name, as is its system name; cpprof_pprof_demangle() makes
+ *          linker's name, as is its system name; pprof_demangle() makes
  *          it readable. A mapping is marked as having what was found in it; a
  *          location of which nothing is known stays as it is. Mappings that
  *          are no files ([vdso]) are left alone; a file that is missing, is no
@@ -76,9 +76,9 @@ cpprof_pprof_find_binaries(struct cpprof_pprof *profile, const char *folders,
  * Source:  internal/symbolizer, internal/binutils, internal/elfexec.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_symbolize(struct cpprof_pprof *profile,
-                       const struct cpprof_pprof_symbolize_options *options,
-                       struct cpprof_error *error);
+pprof_symbolize(struct pprof_profile *profile,
+                const struct pprof_symbolize_options *options,
+                struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The profile as data: read any file that pprof reads, look into it, check it,
- * write it. <cpprof/profile_change.h> filters, merges and changes.
+ * write it. <cpprof/pprof/change.h> filters, merges and changes.
  *
- *     struct cpprof_pprof *p;
+ *     struct pprof_profile *p;
  *
- *     if (cpprof_pprof_read_path("cpu.pb.gz", NULL, &p, &error) == CPPROF_OK) {
- *         printf("%zu samples\n", cpprof_pprof_info(p).n_samples);
- *         cpprof_pprof_free(p);
+ *     if (pprof_read_path("cpu.pb.gz", NULL, &p, &error) == CPPROF_OK) {
+ *         printf("%zu samples\n", pprof_info(p).n_samples);
+ *         pprof_free(p);
  *     }
  *
  * A profile is a handful of flat tables that refer to each other by index, and
@@ -17,8 +17,8 @@
  *
  * Source: github.com/google/pprof/proto/profile.proto and profile/.
  */
-#ifndef CPPROF_PROFILE_H
-#define CPPROF_PROFILE_H
+#ifndef PPROF_PROFILE_H
+#define PPROF_PROFILE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,101 +32,101 @@ extern "C" {
 
 /* ------------------------------------------------------------- types ---- */
 
-struct cpprof_pprof; /* one profile */
+struct pprof_profile; /* one profile */
 
 /* An index that points nowhere: a location without a mapping. */
-#define CPPROF_PPROF_NONE UINT32_MAX
+#define PPROF_NONE UINT32_MAX
 
 /*
  * A string is a number below info.n_strings. Equal text has the same number;
- * 0 is the empty string. cpprof_pprof_text() gives the text.
+ * 0 is the empty string. pprof_text() gives the text.
  */
-typedef uint32_t cpprof_pprof_string;
+typedef uint32_t pprof_string;
 
 /* What a value of every sample counts: "cpu" in "nanoseconds". */
-struct cpprof_pprof_value_type {
-    cpprof_pprof_string type;
-    cpprof_pprof_string unit;
+struct pprof_value_type {
+    pprof_string type;
+    pprof_string unit;
 };
 
-/* struct cpprof_pprof_mapping flags: what its locations are known to have. */
-#define CPPROF_PPROF_HAS_FUNCTIONS     1u
-#define CPPROF_PPROF_HAS_FILENAMES     2u
-#define CPPROF_PPROF_HAS_LINE_NUMBERS  4u
-#define CPPROF_PPROF_HAS_INLINE_FRAMES 8u
+/* struct pprof_mapping flags: what its locations are known to have. */
+#define PPROF_HAS_FUNCTIONS     1u
+#define PPROF_HAS_FILENAMES     2u
+#define PPROF_HAS_LINE_NUMBERS  4u
+#define PPROF_HAS_INLINE_FRAMES 8u
 
 /* A part of a file in the memory of the process; the first is the program. */
-struct cpprof_pprof_mapping {
+struct pprof_mapping {
     uint64_t id;
     uint64_t start;
     uint64_t limit; /* first address behind it */
     uint64_t offset;
-    cpprof_pprof_string file;
-    cpprof_pprof_string build_id;
-    uint32_t flags; /* CPPROF_PPROF_HAS_* */
+    pprof_string file;
+    pprof_string build_id;
+    uint32_t flags; /* PPROF_HAS_* */
 };
 
-struct cpprof_pprof_function {
+struct pprof_function {
     uint64_t id;
     int64_t start_line; /* 0: unknown */
-    cpprof_pprof_string name;
-    cpprof_pprof_string system_name; /* as the linker knows it */
-    cpprof_pprof_string file;
+    pprof_string name;
+    pprof_string system_name; /* as the linker knows it */
+    pprof_string file;
 };
 
 /* One function of a location. */
-struct cpprof_pprof_line {
+struct pprof_line {
     int64_t line;      /* 0: unknown */
     int64_t column;    /* 0: unknown */
     uint32_t function; /* index into the functions */
 };
 
-/* struct cpprof_pprof_location flags */
-#define CPPROF_PPROF_FOLDED 1u /* one of several functions at one address */
+/* struct pprof_location flags */
+#define PPROF_FOLDED 1u /* one of several functions at one address */
 
 /* An instruction. Its lines are the function inlined deepest first and the
  * function that the linker knows last; none where nothing is known. */
-struct cpprof_pprof_location {
+struct pprof_location {
     uint64_t id;
     uint64_t address;
     size_t first_line; /* index into the lines */
     uint32_t n_lines;
-    uint32_t mapping; /* index into the mappings, or CPPROF_PPROF_NONE */
-    uint32_t flags;   /* CPPROF_PPROF_FOLDED */
+    uint32_t mapping; /* index into the mappings, or PPROF_NONE */
+    uint32_t flags;   /* PPROF_FOLDED */
 };
 
-enum cpprof_pprof_label_kind {
-    CPPROF_PPROF_LABEL_TEXT = 0, /* text */
-    CPPROF_PPROF_LABEL_NUMBER,   /* num and maybe unit */
+enum pprof_label_kind {
+    PPROF_LABEL_TEXT = 0, /* text */
+    PPROF_LABEL_NUMBER,   /* num and maybe unit */
 };
 
-struct cpprof_pprof_label {
+struct pprof_label {
     int64_t num;
-    cpprof_pprof_string key;
-    cpprof_pprof_string text;
-    cpprof_pprof_string unit;
-    uint32_t kind; /* enum cpprof_pprof_label_kind */
+    pprof_string key;
+    pprof_string text;
+    pprof_string unit;
+    uint32_t kind; /* enum pprof_label_kind */
 };
 
 /* A view of one sample; pointers live until the profile is changed. */
-struct cpprof_pprof_sample {
+struct pprof_sample {
     const int64_t *values;     /* info.n_sample_types of them */
     const uint32_t *locations; /* indices, leaf first */
     size_t n_locations;
-    const struct cpprof_pprof_label *labels; /* texts first, sorted by key */
+    const struct pprof_label *labels; /* texts first, sorted by key */
     size_t n_labels;
 };
 
 /* Everything that a profile has once, and how many it has of the rest. */
-struct cpprof_pprof_info {
+struct pprof_info {
     int64_t time_ns; /* when it began, since 1970; 0: unknown */
     int64_t duration_ns;
     int64_t period;
-    struct cpprof_pprof_value_type period_type;
-    cpprof_pprof_string default_sample_type;
-    cpprof_pprof_string drop_frames; /* regular expressions, see */
-    cpprof_pprof_string keep_frames; /* cpprof_pprof_drop_frames() */
-    cpprof_pprof_string doc_url;
+    struct pprof_value_type period_type;
+    pprof_string default_sample_type;
+    pprof_string drop_frames; /* regular expressions, see */
+    pprof_string keep_frames; /* pprof_drop_frames() */
+    pprof_string doc_url;
     size_t n_sample_types;
     size_t n_samples;
     size_t n_mappings;
@@ -137,8 +137,8 @@ struct cpprof_pprof_info {
     size_t n_strings;
 };
 
-struct cpprof_pprof_read_options {
-    size_t size;        /* sizeof (struct cpprof_pprof_read_options) */
+struct pprof_read_options {
+    size_t size;        /* sizeof (struct pprof_read_options) */
     uint64_t max_bytes; /* unpacked, to refuse decompression bombs; more of it
                          * reads larger files; 0: 4 GiB */
 };
@@ -165,22 +165,19 @@ struct cpprof_pprof_read_options {
  * Safety:  MT. Not AS.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_read_path(const char *path,
-                       const struct cpprof_pprof_read_options *options,
-                       struct cpprof_pprof **profile,
-                       struct cpprof_error *error);
+pprof_read_path(const char *path, const struct pprof_read_options *options,
+                struct pprof_profile **profile, struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_read_fd(int fd, const struct cpprof_pprof_read_options *options,
-                     struct cpprof_pprof **profile, struct cpprof_error *error);
+pprof_read_fd(int fd, const struct pprof_read_options *options,
+              struct pprof_profile **profile, struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_read_data(const void *data, size_t n_bytes,
-                       const struct cpprof_pprof_read_options *options,
-                       struct cpprof_pprof **profile,
-                       struct cpprof_error *error);
+pprof_read_data(const void *data, size_t n_bytes,
+                const struct pprof_read_options *options,
+                struct pprof_profile **profile, struct cpprof_error *error);
 
 /* Free a profile; NULL is fine. Safety: OBJ. */
 CPPROF_API void
-cpprof_pprof_free(struct cpprof_pprof *profile);
+pprof_free(struct pprof_profile *profile);
 
 /* ----------------------------------------------------------- inspect ---- */
 
@@ -193,25 +190,25 @@ cpprof_pprof_free(struct cpprof_pprof *profile);
  *          with zero bytes in it.
  * Safety:  MT, as long as nobody changes the profile.
  */
-CPPROF_API struct cpprof_pprof_info
-cpprof_pprof_info(const struct cpprof_pprof *profile);
+CPPROF_API struct pprof_info
+pprof_info(const struct pprof_profile *profile);
 CPPROF_API const char *
-cpprof_pprof_text(const struct cpprof_pprof *profile,
-                  cpprof_pprof_string string, size_t *n_bytes);
-CPPROF_API const struct cpprof_pprof_value_type *
-cpprof_pprof_sample_types(const struct cpprof_pprof *profile);
-CPPROF_API const struct cpprof_pprof_mapping *
-cpprof_pprof_mappings(const struct cpprof_pprof *profile);
-CPPROF_API const struct cpprof_pprof_location *
-cpprof_pprof_locations(const struct cpprof_pprof *profile);
-CPPROF_API const struct cpprof_pprof_line *
-cpprof_pprof_lines(const struct cpprof_pprof *profile);
-CPPROF_API const struct cpprof_pprof_function *
-cpprof_pprof_functions(const struct cpprof_pprof *profile);
-CPPROF_API const cpprof_pprof_string *
-cpprof_pprof_comments(const struct cpprof_pprof *profile);
-CPPROF_API struct cpprof_pprof_sample
-cpprof_pprof_sample(const struct cpprof_pprof *profile, size_t sample);
+pprof_text(const struct pprof_profile *profile, pprof_string string,
+           size_t *n_bytes);
+CPPROF_API const struct pprof_value_type *
+pprof_sample_types(const struct pprof_profile *profile);
+CPPROF_API const struct pprof_mapping *
+pprof_mappings(const struct pprof_profile *profile);
+CPPROF_API const struct pprof_location *
+pprof_locations(const struct pprof_profile *profile);
+CPPROF_API const struct pprof_line *
+pprof_lines(const struct pprof_profile *profile);
+CPPROF_API const struct pprof_function *
+pprof_functions(const struct pprof_profile *profile);
+CPPROF_API const pprof_string *
+pprof_comments(const struct pprof_profile *profile);
+CPPROF_API struct pprof_sample
+pprof_sample(const struct pprof_profile *profile, size_t sample);
 
 /*
  * What can be said of a profile as a whole, or of one of its parts.
@@ -224,12 +221,11 @@ cpprof_pprof_sample(const struct cpprof_pprof *profile, size_t sample);
  * Source:  profile.HasFunctions, HasFileLines, Mapping.Unsymbolizable.
  */
 CPPROF_API int
-cpprof_pprof_has_functions(const struct cpprof_pprof *profile);
+pprof_has_functions(const struct pprof_profile *profile);
 CPPROF_API int
-cpprof_pprof_has_file_lines(const struct cpprof_pprof *profile);
+pprof_has_file_lines(const struct pprof_profile *profile);
 CPPROF_API int
-cpprof_pprof_is_unsymbolizable(const struct cpprof_pprof *profile,
-                               size_t mapping);
+pprof_is_unsymbolizable(const struct pprof_profile *profile, size_t mapping);
 
 /*
  * The index of a sample type.
@@ -244,8 +240,8 @@ cpprof_pprof_is_unsymbolizable(const struct cpprof_pprof *profile,
  * Source:  profile.SampleIndexByName.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_sample_index(const struct cpprof_pprof *profile, const char *name,
-                          size_t *index, struct cpprof_error *error);
+pprof_find_sample_type(const struct pprof_profile *profile, const char *name,
+                       size_t *index, struct cpprof_error *error);
 
 /*
  * Questions about the labels of a sample.
@@ -258,27 +254,27 @@ cpprof_pprof_sample_index(const struct cpprof_pprof *profile, const char *name,
  * Source:  Sample.HasLabel, Sample.DiffBaseSample.
  */
 CPPROF_API int
-cpprof_pprof_has_label(const struct cpprof_pprof *profile, size_t sample,
-                       const char *key, const char *value);
+pprof_has_label(const struct pprof_profile *profile, size_t sample,
+                const char *key, const char *value);
 CPPROF_API int
-cpprof_pprof_is_diff_base(const struct cpprof_pprof *profile, size_t sample);
+pprof_is_diff_base(const struct pprof_profile *profile, size_t sample);
 
 /*
  * The unit of the numbers of a label key: the first one that a sample gives,
  * else "bytes" for "alignment" and "request", else the key itself.
  *
  * n_others  how many other units samples give, which are ignored, at most
- *           CPPROF_PPROF_MAX_UNITS - 1; may be NULL.
+ *           PPROF_MAX_UNITS - 1; may be NULL.
  *
  * Owner:   the profile's or the caller's key; NULL when no sample has a number
  *          of that key.
  * Safety:  MT, as long as nobody changes the profile.
  * Source:  profile.NumLabelUnits.
  */
-#define CPPROF_PPROF_MAX_UNITS 64
+#define PPROF_MAX_UNITS 64
 CPPROF_API const char *
-cpprof_pprof_label_unit(const struct cpprof_pprof *profile, const char *key,
-                        size_t *n_others);
+pprof_label_unit(const struct pprof_profile *profile, const char *key,
+                 size_t *n_others);
 
 /*
  * Check every invariant of a profile: ids are unique and not 0, every index
@@ -290,22 +286,21 @@ cpprof_pprof_label_unit(const struct cpprof_pprof *profile, const char *key,
  * Safety:  MT, as long as nobody changes the profile.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_check(const struct cpprof_pprof *profile,
-                   struct cpprof_error *error);
+pprof_check(const struct pprof_profile *profile, struct cpprof_error *error);
 
 /* ------------------------------------------------------------- write ---- */
 
 /* How a profile is written. */
-enum cpprof_pprof_format {
-    CPPROF_PPROF_GZIP = 0,    /* profile.proto, compressed */
-    CPPROF_PPROF_PLAIN,       /* profile.proto */
-    CPPROF_PPROF_TEXT,        /* all of it to be read: Profile.String() */
-    CPPROF_PPROF_COLLAPSED,   /* a line per stack: "root;...;leaf value" */
-    CPPROF_PPROF_PERF_SCRIPT, /* as `perf script` prints call chains */
+enum pprof_format {
+    PPROF_FORMAT_GZIP = 0,    /* profile.proto, compressed */
+    PPROF_FORMAT_PLAIN,       /* profile.proto */
+    PPROF_FORMAT_TEXT,        /* all of it to be read: Profile.String() */
+    PPROF_FORMAT_COLLAPSED,   /* a line per stack: "root;...;leaf value" */
+    PPROF_FORMAT_PERF_SCRIPT, /* as `perf script` prints call chains */
 };
 
-struct cpprof_pprof_write_options {
-    size_t size;         /* sizeof (struct cpprof_pprof_write_options) */
+struct pprof_write_options {
+    size_t size;         /* sizeof (struct pprof_write_options) */
     int32_t level;       /* GZIP: 1 (fastest) to 12 (smallest); 0: 1, of
                           * which 12 saves a fourteenth in 20 times the
                           * time */
@@ -328,7 +323,7 @@ struct cpprof_pprof_write_options {
  *          functions are frames; equal stacks are one line, in the order of
  *          first appearance; labels are left out.
  * Units:   of the sample type.
- * Errors:  CPPROF_BAD_DATA (an invariant of cpprof_pprof_check() is broken),
+ * Errors:  CPPROF_BAD_DATA (an invariant of pprof_check() is broken),
  *          CPPROF_INVALID (an option), CPPROF_SYSTEM (a write failed),
  *          CPPROF_NOMEM.
  * Owner:   the writer is closed by this call, whatever happens.
@@ -337,10 +332,9 @@ struct cpprof_pprof_write_options {
  * Source:  profile.Write, WriteUncompressed, String.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_write(const struct cpprof_pprof *profile,
-                   enum cpprof_pprof_format format,
-                   const struct cpprof_pprof_write_options *options,
-                   struct cpprof_writer writer, struct cpprof_error *error);
+pprof_write(const struct pprof_profile *profile, enum pprof_format format,
+            const struct pprof_write_options *options,
+            struct cpprof_writer writer, struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

@@ -2,7 +2,7 @@
 /*
  * Changing profiles: filter, prune, aggregate, scale, label, compare, merge.
  *
- * Every call works in place and leaves a profile that cpprof_pprof_check()
+ * Every call works in place and leaves a profile that pprof_check()
  * finds whole. Expressions are regular expressions in RE2's syntax, matched
  * by PCRE2 (docs/profile.md says what differs) with a limit on the work, so
  * that none can hang the program; NULL or "" stands for none. A profile is
@@ -13,10 +13,10 @@
  *
  * Source: github.com/google/pprof/profile/.
  */
-#ifndef CPPROF_PROFILE_CHANGE_H
-#define CPPROF_PROFILE_CHANGE_H
+#ifndef PPROF_CHANGE_H
+#define PPROF_CHANGE_H
 
-#include <cpprof/profile.h>
+#include <cpprof/pprof/profile.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,8 +25,8 @@ extern "C" {
 /* ---------------------------------------------------- filter samples ---- */
 
 /* Expressions over the names and files of functions, and files of mappings. */
-struct cpprof_pprof_name_filter {
-    size_t size;        /* sizeof (struct cpprof_pprof_name_filter) */
+struct pprof_name_filter {
+    size_t size;        /* sizeof (struct pprof_name_filter) */
     const char *focus;  /* keep samples with a matching frame */
     const char *ignore; /* drop samples with a matching frame */
     const char *hide;   /* drop matching frames */
@@ -34,10 +34,10 @@ struct cpprof_pprof_name_filter {
 };
 
 /* Which expressions matched anything: bits of *matched below. */
-#define CPPROF_PPROF_MATCHED_FOCUS  1u
-#define CPPROF_PPROF_MATCHED_IGNORE 2u
-#define CPPROF_PPROF_MATCHED_HIDE   4u
-#define CPPROF_PPROF_MATCHED_SHOW   8u
+#define PPROF_MATCHED_FOCUS  1u
+#define PPROF_MATCHED_IGNORE 2u
+#define PPROF_MATCHED_HIDE   4u
+#define PPROF_MATCHED_SHOW   8u
 
 /*
  * Filter by the names of frames.
@@ -53,12 +53,12 @@ struct cpprof_pprof_name_filter {
  * Source:  profile.FilterSamplesByName, ShowFrom.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_filter_names(struct cpprof_pprof *profile,
-                          const struct cpprof_pprof_name_filter *filter,
-                          uint32_t *matched, struct cpprof_error *error);
+pprof_filter_names(struct pprof_profile *profile,
+                   const struct pprof_name_filter *filter, uint32_t *matched,
+                   struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_show_from(struct cpprof_pprof *profile, const char *show_from,
-                       uint32_t *matched, struct cpprof_error *error);
+pprof_show_from(struct pprof_profile *profile, const char *show_from,
+                uint32_t *matched, struct cpprof_error *error);
 
 /*
  * Filter by labels.
@@ -78,13 +78,13 @@ cpprof_pprof_show_from(struct cpprof_pprof *profile, const char *show_from,
  *          internal/driver/driver_focus.go.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_filter_tags(struct cpprof_pprof *profile, const char *focus,
-                         const char *ignore, uint32_t *matched,
-                         struct cpprof_error *error);
+pprof_filter_labels(struct pprof_profile *profile, const char *focus,
+                    const char *ignore, uint32_t *matched,
+                    struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_filter_tag_keys(struct cpprof_pprof *profile, const char *show,
-                             const char *hide, uint32_t *matched,
-                             struct cpprof_error *error);
+pprof_filter_label_keys(struct pprof_profile *profile, const char *show,
+                        const char *hide, uint32_t *matched,
+                        struct cpprof_error *error);
 
 /*
  * Put a frame named after its labels at the root, or at the leaf, of every
@@ -99,9 +99,9 @@ cpprof_pprof_filter_tag_keys(struct cpprof_pprof *profile, const char *show,
  * Source:  internal/driver/tagroot.go.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_add_tag_frames(struct cpprof_pprof *profile, const char *root_keys,
-                            const char *leaf_keys, const char *unit,
-                            uint32_t *matched, struct cpprof_error *error);
+pprof_add_label_frames(struct pprof_profile *profile, const char *root_keys,
+                       const char *leaf_keys, const char *unit,
+                       uint32_t *matched, struct cpprof_error *error);
 
 /* ------------------------------------------------------------- prune ---- */
 
@@ -119,35 +119,35 @@ cpprof_pprof_add_tag_frames(struct cpprof_pprof *profile, const char *root_keys,
  * Source:  profile.Prune, PruneFrom.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_prune(struct cpprof_pprof *profile, const char *drop,
-                   const char *keep, struct cpprof_error *error);
+pprof_prune(struct pprof_profile *profile, const char *drop, const char *keep,
+            struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_prune_from(struct cpprof_pprof *profile, const char *prune_from,
-                        struct cpprof_error *error);
+pprof_prune_from(struct pprof_profile *profile, const char *prune_from,
+                 struct cpprof_error *error);
 
 /* --------------------------------------------------------- aggregate ---- */
 
-/* What cpprof_pprof_aggregate() keeps apart. */
-#define CPPROF_PPROF_KEEP_INLINES   1u  /* else only the outermost function */
-#define CPPROF_PPROF_KEEP_FUNCTIONS 2u  /* else names are cleared */
-#define CPPROF_PPROF_KEEP_FILES     4u  /* else file names are cleared */
-#define CPPROF_PPROF_KEEP_LINES     8u  /* else lines are 0 */
-#define CPPROF_PPROF_KEEP_COLUMNS   16u /* else columns are 0 */
-#define CPPROF_PPROF_KEEP_ADDRESSES 32u /* else addresses are 0 */
+/* What pprof_aggregate() keeps apart. */
+#define PPROF_KEEP_INLINES   1u  /* else only the outermost function */
+#define PPROF_KEEP_FUNCTIONS 2u  /* else names are cleared */
+#define PPROF_KEEP_FILES     4u  /* else file names are cleared */
+#define PPROF_KEEP_LINES     8u  /* else lines are 0 */
+#define PPROF_KEEP_COLUMNS   16u /* else columns are 0 */
+#define PPROF_KEEP_ADDRESSES 32u /* else addresses are 0 */
 
 /*
  * Forget details, so that compact() or a merge makes equal what differed only
  * in them. Samples and their number stay. The flags of mappings follow.
  *
- * keep     CPPROF_PPROF_KEEP_*; without lines there are no columns.
+ * keep     PPROF_KEEP_*; without lines there are no columns.
  *
  * Errors:  none.
  * Safety:  OBJ.
  * Source:  profile.Aggregate.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_aggregate(struct cpprof_pprof *profile, uint32_t keep,
-                       struct cpprof_error *error);
+pprof_aggregate(struct pprof_profile *profile, uint32_t keep,
+                struct cpprof_error *error);
 
 /*
  * Merge a profile with itself: equal samples become one, what no sample needs
@@ -160,10 +160,10 @@ cpprof_pprof_aggregate(struct cpprof_pprof *profile, uint32_t keep,
  * Source:  profile.Compact, Copy.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_compact(struct cpprof_pprof *profile, struct cpprof_error *error);
+pprof_compact(struct pprof_profile *profile, struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_copy(const struct cpprof_pprof *profile,
-                  struct cpprof_pprof **copy, struct cpprof_error *error);
+pprof_copy(const struct pprof_profile *profile, struct pprof_profile **copy,
+           struct cpprof_error *error);
 
 /* ------------------------------------------------------------ labels ---- */
 
@@ -180,18 +180,18 @@ cpprof_pprof_copy(const struct cpprof_pprof *profile,
  * Source:  profile.SetLabel, RemoveLabel, SetNumLabel, RemoveNumLabel.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_set_label(struct cpprof_pprof *profile, const char *key,
-                       const char *value, struct cpprof_error *error);
+pprof_set_label(struct pprof_profile *profile, const char *key,
+                const char *value, struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_remove_label(struct cpprof_pprof *profile, const char *key,
-                          struct cpprof_error *error);
+pprof_remove_label(struct pprof_profile *profile, const char *key,
+                   struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_set_number(struct cpprof_pprof *profile, const char *key,
-                        int64_t number, const char *unit,
-                        struct cpprof_error *error);
+pprof_set_num_label(struct pprof_profile *profile, const char *key,
+                    int64_t number, const char *unit,
+                    struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_remove_number(struct cpprof_pprof *profile, const char *key,
-                           struct cpprof_error *error);
+pprof_remove_num_label(struct pprof_profile *profile, const char *key,
+                       struct cpprof_error *error);
 
 /* ---------------------------------------------------- names and sums ---- */
 
@@ -203,17 +203,17 @@ cpprof_pprof_remove_number(struct cpprof_pprof *profile, const char *key,
  * Safety:  OBJ.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_set_binary(struct cpprof_pprof *profile, const char *file,
-                        const char *build_id, struct cpprof_error *error);
+pprof_set_binary(struct pprof_profile *profile, const char *file,
+                 const char *build_id, struct cpprof_error *error);
 
 /* Change the file of a mapping, whose index must be below their count. Errors:
  * CPPROF_NOMEM. Safety: OBJ. */
 CPPROF_API enum cpprof_status
-cpprof_pprof_set_mapping_file(struct cpprof_pprof *profile, size_t mapping,
-                              const char *file, struct cpprof_error *error);
+pprof_set_mapping_file(struct pprof_profile *profile, size_t mapping,
+                       const char *file, struct cpprof_error *error);
 
 /* The function at an address. */
-struct cpprof_pprof_symbol {
+struct pprof_symbol {
     uint64_t address;
     const char *name; /* as the linker knows it */
 };
@@ -230,14 +230,14 @@ struct cpprof_pprof_symbol {
  * Source:  internal/symbolz.symbolizeMapping.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_set_symbols(struct cpprof_pprof *profile, size_t mapping,
-                         const struct cpprof_pprof_symbol *symbols, size_t n,
-                         struct cpprof_error *error);
+pprof_set_symbols(struct pprof_profile *profile, size_t mapping,
+                  const struct pprof_symbol *symbols, size_t n,
+                  struct cpprof_error *error);
 
 /* Add a comment. Errors: CPPROF_NOMEM. Safety: OBJ. */
 CPPROF_API enum cpprof_status
-cpprof_pprof_add_comment(struct cpprof_pprof *profile, const char *text,
-                         struct cpprof_error *error);
+pprof_add_comment(struct pprof_profile *profile, const char *text,
+                  struct cpprof_error *error);
 
 /*
  * Drop the frames that the profile itself calls uninteresting: below the
@@ -250,32 +250,30 @@ cpprof_pprof_add_comment(struct cpprof_pprof *profile, const char *text,
  * Source:  profile.RemoveUninteresting.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_drop_frames(struct cpprof_pprof *profile,
-                         struct cpprof_error *error);
+pprof_drop_frames(struct pprof_profile *profile, struct cpprof_error *error);
 
 /* How much of a C++ or Rust name is shown. */
-enum cpprof_pprof_demangle {
-    CPPROF_PPROF_DEMANGLE_SHORT = 0, /* no parameters or template arguments */
-    CPPROF_PPROF_DEMANGLE_TEMPLATES, /* no parameters */
-    CPPROF_PPROF_DEMANGLE_FULL,
-    CPPROF_PPROF_DEMANGLE_NONE, /* mangled */
+enum pprof_demangle {
+    PPROF_DEMANGLE_SHORT = 0, /* no parameters or template arguments */
+    PPROF_DEMANGLE_TEMPLATES, /* no parameters */
+    PPROF_DEMANGLE_FULL,
+    PPROF_DEMANGLE_NONE, /* mangled */
 };
 
-/* cpprof_pprof_demangle() flags */
-#define CPPROF_PPROF_DEMANGLE_AGAIN 1u /* also names that are demangled */
+/* pprof_demangle() flags */
+#define PPROF_DEMANGLE_AGAIN 1u /* also names that are demangled */
 
 /*
  * Demangle the names of functions: those that are the system name, or none at
- * all; with CPPROF_PPROF_DEMANGLE_AGAIN all that have a system name.
+ * all; with PPROF_DEMANGLE_AGAIN all that have a system name.
  *
  * Errors:  CPPROF_NOMEM.
  * Safety:  OBJ.
  * Source:  internal/symbolizer.Demangle.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_demangle(struct cpprof_pprof *profile,
-                      enum cpprof_pprof_demangle mode, uint32_t flags,
-                      struct cpprof_error *error);
+pprof_demangle(struct pprof_profile *profile, enum pprof_demangle mode,
+               uint32_t flags, struct cpprof_error *error);
 
 /*
  * Multiply every value by one ratio; or that of sample type i by ratios[i] of
@@ -287,10 +285,10 @@ cpprof_pprof_demangle(struct cpprof_pprof *profile,
  * Source:  profile.Scale, ScaleN.
  */
 CPPROF_API void
-cpprof_pprof_scale(struct cpprof_pprof *profile, double ratio);
+pprof_scale(struct pprof_profile *profile, double ratio);
 CPPROF_API enum cpprof_status
-cpprof_pprof_scale_types(struct cpprof_pprof *profile, const double *ratios,
-                         size_t n_ratios, struct cpprof_error *error);
+pprof_scale_types(struct pprof_profile *profile, const double *ratios,
+                  size_t n_ratios, struct cpprof_error *error);
 
 /*
  * Scale a profile so that each sample type adds up to what it does in base.
@@ -300,13 +298,12 @@ cpprof_pprof_scale_types(struct cpprof_pprof *profile, const double *ratios,
  * Source:  profile.Normalize.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_normalize(struct cpprof_pprof *profile,
-                       const struct cpprof_pprof *base,
-                       struct cpprof_error *error);
+pprof_normalize(struct pprof_profile *profile, const struct pprof_profile *base,
+                struct cpprof_error *error);
 
 /* ------------------------------------------------------------- merge ---- */
 
-struct cpprof_pprof_merger; /* the sum of the profiles added so far */
+struct pprof_merger; /* the sum of the profiles added so far */
 
 /*
  * Merge profiles: make a merger, add any number, finish, free.
@@ -329,24 +326,21 @@ struct cpprof_pprof_merger; /* the sum of the profiles added so far */
  *          measurement.ScaleProfiles.
  */
 CPPROF_API enum cpprof_status
-cpprof_pprof_merger_make(struct cpprof_pprof_merger **merger,
-                         struct cpprof_error *error);
+pprof_merger_new(struct pprof_merger **merger, struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_merger_add(struct cpprof_pprof_merger *merger,
-                        struct cpprof_pprof *profile,
-                        struct cpprof_error *error);
+pprof_merger_add(struct pprof_merger *merger, struct pprof_profile *profile,
+                 struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_pprof_merger_finish(struct cpprof_pprof_merger *merger,
-                           struct cpprof_pprof **result,
-                           struct cpprof_error *error);
+pprof_merger_finish(struct pprof_merger *merger, struct pprof_profile **result,
+                    struct cpprof_error *error);
 CPPROF_API void
-cpprof_pprof_merger_free(struct cpprof_pprof_merger *merger);
+pprof_merger_free(struct pprof_merger *merger);
 
 /* Merge n profiles, which may be changed as merger_add() changes them. Errors:
  * CPPROF_INVALID "no profiles to merge", and as above. Safety: OBJ. */
 CPPROF_API enum cpprof_status
-cpprof_pprof_merge(struct cpprof_pprof *const *profiles, size_t n,
-                   struct cpprof_pprof **result, struct cpprof_error *error);
+pprof_merge(struct pprof_profile *const *profiles, size_t n,
+            struct pprof_profile **result, struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

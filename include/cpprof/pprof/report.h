@@ -2,13 +2,13 @@
 /*
  * Reports from a profile, in the words and to the byte of `go tool pprof`.
  */
-#ifndef CPPROF_REPORT_H
-#define CPPROF_REPORT_H
+#ifndef PPROF_REPORT_H
+#define PPROF_REPORT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cpprof/profile_change.h>
+#include <cpprof/pprof/change.h>
 #include <cpprof/status.h>
 #include <cpprof/writer.h>
 
@@ -16,57 +16,57 @@
 extern "C" {
 #endif
 
-enum cpprof_report_format {
-    CPPROF_REPORT_TOP = 0,  /* a line per function: flat and cumulative value */
-    CPPROF_REPORT_TAGS,     /* label keys and their values, with sums */
-    CPPROF_REPORT_COMMENTS, /* the comments, a line each */
-    CPPROF_REPORT_RAW,      /* all that is left of the profile, as text */
-    CPPROF_REPORT_PROTO,    /* the same as profile.proto, gzip-compressed */
-    CPPROF_REPORT_TOPPROTO, /* the table of TOP as profile.proto */
-    CPPROF_REPORT_TREE,     /* each function between its callers and callees */
-    CPPROF_REPORT_PEEK,     /* the same of those that match options->symbol */
-    CPPROF_REPORT_TRACES,   /* every sample, a line per frame */
-    CPPROF_REPORT_DOT,      /* the graph of calls, for Graphviz */
-    CPPROF_REPORT_CALLGRIND, /* the same for KCachegrind */
-    CPPROF_REPORT_LIST,    /* source of functions that match options->symbol */
-    CPPROF_REPORT_DISASM,  /* instructions of symbols that match it */
-    CPPROF_REPORT_HEADING, /* the lines about the profile above TOP */
-    CPPROF_REPORT_COLLAPSED,  /* a line per stack, for flame graph tools */
-    CPPROF_REPORT_JSON,       /* stacks, for other programs */
-    CPPROF_REPORT_FLAMEGRAPH, /* a page of HTML that needs nothing else */
-    CPPROF_REPORT_WEBLIST,    /* what LIST and DISASM show, as such a page */
+enum pprof_report_format {
+    PPROF_REPORT_TOP = 0,   /* a line per function: flat and cumulative value */
+    PPROF_REPORT_TAGS,      /* label keys and their values, with sums */
+    PPROF_REPORT_COMMENTS,  /* the comments, a line each */
+    PPROF_REPORT_RAW,       /* all that is left of the profile, as text */
+    PPROF_REPORT_PROTO,     /* the same as profile.proto, gzip-compressed */
+    PPROF_REPORT_TOPPROTO,  /* the table of TOP as profile.proto */
+    PPROF_REPORT_TREE,      /* each function between its callers and callees */
+    PPROF_REPORT_PEEK,      /* the same of those that match options->symbol */
+    PPROF_REPORT_TRACES,    /* every sample, a line per frame */
+    PPROF_REPORT_DOT,       /* the graph of calls, for Graphviz */
+    PPROF_REPORT_CALLGRIND, /* the same for KCachegrind */
+    PPROF_REPORT_LIST,      /* source of functions that match options->symbol */
+    PPROF_REPORT_DISASM,    /* instructions of symbols that match it */
+    PPROF_REPORT_HEADING,   /* the lines about the profile above TOP */
+    PPROF_REPORT_COLLAPSED, /* a line per stack, for flame graph tools */
+    PPROF_REPORT_JSON,      /* stacks, for other programs */
+    PPROF_REPORT_FLAMEGRAPH, /* a page of HTML that needs nothing else */
+    PPROF_REPORT_WEBLIST,    /* what LIST and DISASM show, as such a page */
 };
 
 /* What a line of a report stands for. */
-enum cpprof_report_granularity {
-    CPPROF_REPORT_FUNCTIONS = 0,
-    CPPROF_REPORT_FILEFUNCTIONS, /* a function of a file */
-    CPPROF_REPORT_FILES,
-    CPPROF_REPORT_LINES,
-    CPPROF_REPORT_ADDRESSES,
+enum pprof_report_granularity {
+    PPROF_REPORT_FUNCTIONS = 0,
+    PPROF_REPORT_FILEFUNCTIONS, /* a function of a file */
+    PPROF_REPORT_FILES,
+    PPROF_REPORT_LINES,
+    PPROF_REPORT_ADDRESSES,
 };
 
-/* struct cpprof_report_options flags */
-#define CPPROF_REPORT_CUM            1u    /* sort by cumulative value */
-#define CPPROF_REPORT_MEAN           2u    /* divide by the first value */
-#define CPPROF_REPORT_NO_TRIM        4u    /* show every node */
-#define CPPROF_REPORT_NO_INLINES     8u    /* leave out inlined functions */
-#define CPPROF_REPORT_COLUMNS        16u   /* line:column */
-#define CPPROF_REPORT_COMPACT_LABELS 32u   /* short heading */
-#define CPPROF_REPORT_RELATIVE       64u   /* percent of what filters leave */
-#define CPPROF_REPORT_DROP_NEGATIVE  128u  /* no nodes of negative value */
-#define CPPROF_REPORT_CALL_TREE      256u  /* DOT, CALLGRIND: a node per way */
-#define CPPROF_REPORT_INTEL_SYNTAX   512u  /* of instructions */
-#define CPPROF_REPORT_PICTURE        1024u /* DOT: not too dense to be drawn */
+/* struct pprof_report_options flags */
+#define PPROF_REPORT_CUM            1u    /* sort by cumulative value */
+#define PPROF_REPORT_MEAN           2u    /* divide by the first value */
+#define PPROF_REPORT_NO_TRIM        4u    /* show every node */
+#define PPROF_REPORT_NO_INLINES     8u    /* leave out inlined functions */
+#define PPROF_REPORT_COLUMNS        16u   /* line:column */
+#define PPROF_REPORT_COMPACT_LABELS 32u   /* short heading */
+#define PPROF_REPORT_RELATIVE       64u   /* percent of what filters leave */
+#define PPROF_REPORT_DROP_NEGATIVE  128u  /* no nodes of negative value */
+#define PPROF_REPORT_CALL_TREE      256u  /* DOT, CALLGRIND: a node per way */
+#define PPROF_REPORT_INTEL_SYNTAX   512u  /* of instructions */
+#define PPROF_REPORT_PICTURE        1024u /* DOT: not too dense to be drawn */
 
 /*
  * Every option of the reference by its name there. Fill with
- * CPPROF_REPORT_DEFAULTS; strings may be NULL or "" for none.
+ * PPROF_REPORT_DEFAULTS; strings may be NULL or "" for none.
  */
-struct cpprof_report_options {
-    size_t size; /* sizeof (struct cpprof_report_options) */
-    enum cpprof_report_granularity granularity;
-    uint32_t flags;           /* CPPROF_REPORT_* */
+struct pprof_report_options {
+    size_t size; /* sizeof (struct pprof_report_options) */
+    enum pprof_report_granularity granularity;
+    uint32_t flags;           /* PPROF_REPORT_* */
     int32_t nodecount;        /* most nodes shown; -1: the format's own */
     double nodefraction;      /* hide nodes below this part of the total */
     double edgefraction;      /* and edges below this one */
@@ -104,9 +104,9 @@ struct cpprof_report_options {
     void *warn_ctx;
 };
 
-#define CPPROF_REPORT_DEFAULTS                                                 \
+#define PPROF_REPORT_DEFAULTS                                                  \
     {                                                                          \
-        .size = sizeof(struct cpprof_report_options), .nodecount = -1,         \
+        .size = sizeof(struct pprof_report_options), .nodecount = -1,          \
         .nodefraction = 0.005, .edgefraction = 0.001, .divide_by = 1.0,        \
         .unit = "minimum",                                                     \
     }
@@ -115,7 +115,7 @@ struct cpprof_report_options {
  * Write a report. The filters are applied to the profile itself: make another
  * report of the same profile only with the same ones.
  *
- * options  NULL for CPPROF_REPORT_DEFAULTS.
+ * options  NULL for PPROF_REPORT_DEFAULTS.
  * writer   receives the report.
  * error    filled on failure; may be NULL.
  *
@@ -141,10 +141,10 @@ struct cpprof_report_options {
  * Source:  internal/report, internal/graph, internal/driver.
  */
 CPPROF_API enum cpprof_status
-cpprof_report_write(struct cpprof_pprof *profile,
-                    enum cpprof_report_format format,
-                    const struct cpprof_report_options *options,
-                    struct cpprof_writer writer, struct cpprof_error *error);
+pprof_report_write(struct pprof_profile *profile,
+                   enum pprof_report_format format,
+                   const struct pprof_report_options *options,
+                   struct cpprof_writer writer, struct cpprof_error *error);
 
 #ifdef __cplusplus
 }
