@@ -17,7 +17,8 @@
 
 #define HEADERS_MAX 6
 
-/* A header is one line, whatever is in the name of a profile. */
+/* Append text as part of a header, which stays one line whatever a name
+ * contains. */
 static void
 add_text(struct cpprof__buffer *b, const char *text)
 {
@@ -64,7 +65,7 @@ gather(struct cpprof_http_header *headers,
     return n;
 }
 
-/* Without memory for the name of the file there is none in the headers. */
+/* If memory for the file name runs out, the header is left out. */
 void
 cpprof__answer_begin(struct cpprof__answer *a,
                      const struct cpprof__answer_head *head)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The answer to a request while it is being given: its head, once, then its
- * body. The first failure of a callback is remembered, and after it none is
- * called any more.
+ * An answer in progress: its head, once, and then its body. The first failure
+ * of a callback is remembered, and no callback is called after it.
  *
- * What a HEAD request is told is the head alone; whoever answers need not know.
+ * A HEAD request gets only the head. The code that answers need not know about
+ * it.
  */
 #ifndef HTTP_ANSWER_H
 #define HTTP_ANSWER_H
@@ -37,7 +37,8 @@ struct cpprof__answer {
     bool is_partial; /* what was written is not the whole body */
     int sys;         /* errno of a callback */
 
-    /* What the first byte of a body begins, if nothing has begun by then. */
+    /* The head to send with the first byte of the body, if none was sent
+     * before. */
     struct cpprof__answer_head expected;
 };
 
@@ -54,22 +55,22 @@ void
 cpprof__answer_text(struct cpprof__answer *a, const char *content_type,
                     const void *data, size_t n);
 
-/* A whole answer that says what is wrong, for pprof's user to read; when the
- * answer has begun already, it stays a part. */
+/* Answer with an error text that pprof shows to its user. If the answer has
+ * begun already, it stays incomplete. */
 void
 cpprof__answer_error(struct cpprof__answer *a, int status, const char *format,
                      ...) __attribute__((format(printf, 3, 4)));
 
 /*
- * The body as a writer of a profile. The answer begins with its first byte, or
- * when the writer is closed and all went well: until then a failure can still
- * be said (cpprof__answer_end).
+ * A profile writer whose output becomes the body. The answer begins with the
+ * first byte, or when the writer is closed after success. Until then
+ * cpprof__answer_end() can still report a failure.
  */
 struct cpprof_writer
 cpprof__answer_writer(struct cpprof__answer *a,
                       const struct cpprof__answer_head *head);
 
-/* What became of the profile that was written. */
+/* Finish the answer with the outcome of writing the profile. */
 void
 cpprof__answer_end(struct cpprof__answer *a, enum cpprof_status status,
                    const struct cpprof_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request and its answer, and who answers what: one function for each kind
- * of path. They return when the answer is whole, or failed.
+ * A request with its answer, and the functions that answer: one for each kind
+ * of path. They return when the answer is complete or has failed.
  */
 #ifndef HTTP_CALL_H
 #define HTTP_CALL_H
@@ -29,7 +29,7 @@ cpprof__http_symbol(struct cpprof__call *call);
 void
 cpprof__http_profile(struct cpprof__call *call);
 
-/* What it changes in that many seconds: a number, if it is one. */
+/* The change of a profile over ?seconds=N. */
 void
 cpprof__http_delta(struct cpprof__call *call, struct cpprof_profile *profile,
                    struct cpprof__form_value seconds);
@@ -53,7 +53,7 @@ cpprof__http_page(struct cpprof__call *call);
 void
 cpprof__http_page_file(struct cpprof__call *call);
 
-/* What others serve and we do not. */
+/* Paths that other implementations serve and we do not. */
 void
 cpprof__http_trace(struct cpprof__call *call);
 void

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Daemons: a program that CPPROF=http= serves, and that makes itself one, has
- * a child call setsid() and ends, often with another fork in between. The child
- * then serves in its place: a thread waits for the parent's end and listens as
- * the parent did. A child that calls setsid() while its parent stays is none,
- * and does not.
+ * Daemons. A program that becomes a daemon lets a child call setsid() and ends,
+ * often with another fork in between. If CPPROF=http= served the program, the
+ * child takes over: a thread of ours waits for the parent's end and then
+ * listens at the same address. A child that calls setsid() while its parent
+ * stays alive is no daemon and does not take over.
  *
  * Workers: where each process has a socket of its own ("unix:/run/%p.sock"), a
  * child that lives for a second serves, too.
@@ -33,12 +33,12 @@
 /* How old a child is that serves beside its parent. */
 #define CHILD_NS 1000000000u
 
-/* Whose child this process is, if that served or was about to; 0: no such. And
- * which process that is: a child of vfork has its parent's memory. */
+/* The parent, if it served or was about to; 0: it did not. And the process that
+ * these values describe, because a child of vfork has its parent's memory. */
 static _Atomic pid_t parent, self;
 
-/* This process serves, by CPPROF, or is about to: then which; and since when it
- * does that for its parent, 0: from its beginning. */
+/* The process that serves by CPPROF or is about to; and since when it does so
+ * in place of its parent, 0: from its start. */
 static _Atomic pid_t serving;
 static _Atomic uint64_t since_ns;
 

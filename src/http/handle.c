@@ -20,7 +20,7 @@ struct route {
     void (*serve)(struct cpprof__call *call);
 };
 
-/* Before the profiles that the program has. */
+/* Asked before the program's own profiles. */
 static const struct route routes[] = {
     {"/debug/pprof/", cpprof__http_index},
     {"/debug/pprof/cmdline", cpprof__http_cmdline},
@@ -39,7 +39,8 @@ static const struct route routes[] = {
     {"/pprof/contention", cpprof__http_contention},
 };
 
-/* Behind them: what a program calls so itself is served to those who ask. */
+/* Asked after them: a profile of the program with one of these names takes
+ * precedence. */
 static const struct route additions[] = {
     {"/debug/pprof/delta_block", cpprof__http_since},
     {"/debug/pprof/delta_heap", cpprof__http_since},
@@ -87,7 +88,8 @@ serve(struct cpprof__call *call)
         cpprof__http_not_found(call);
 }
 
-/* True: the answer was that it is to be asked for elsewhere. */
+/* Answer with a redirection if the path is not in its canonical form; false if
+ * it is. */
 static bool
 send_elsewhere(struct cpprof__call *call)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page at /debug/pprof/: Go's, byte for byte, with what cpprof adds in its
- * places by name, and a link to the page for people.
+ * The page at /debug/pprof/: Go's, byte for byte, with cpprof's additions
+ * sorted in by name, and a link to the page for people.
  *
  * Source: Go net/http/pprof (Index).
  */

@@ -31,7 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Names are looked up on these threads, too: see collect/keeper.c. */
+/* Host names are looked up on these threads, too. */
 #define STACK (1024 * 1024)
 
 static struct cpprof__own_lock lock;
@@ -103,8 +103,8 @@ static const struct cpprof__http_host host = {
 /* ---- the plug-in ----------------------------------------------------------
  */
 
-/* Not under the lock: the loader runs code of others. Once, so that a forked
- * child needs no lock of the loader's. */
+/* Not under the lock, because the loader runs other people's code. Done once,
+ * so that a forked child needs no lock of the loader. */
 static enum cpprof_status
 load(const struct cpprof__http_server_ops **loaded, struct cpprof_error *error)
 {
@@ -192,7 +192,7 @@ cpprof_http_address(char *address, size_t n)
     return length;
 }
 
-/* Whoever is served cannot wait for itself. */
+/* A handler that the server runs must not wait for the server. */
 CPPROF_API void
 cpprof_http_close(void)
 {
@@ -305,7 +305,8 @@ cpprof__http_listen_as_asked(struct cpprof_error *error)
            CPPROF_OK;
 }
 
-/* A descendant that finds the address in use is not the one that was meant. */
+/* A descendant that finds the address in use stays silent: its ancestor serves.
+ */
 void
 cpprof__http_start(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the life of the process does to the server of cpprof_http_listen(). */
+/* What the server of cpprof_http_listen() has to do at start, fork and end of
+ * the process. */
 #ifndef HTTP_LISTEN_H
 #define HTTP_LISTEN_H
 
@@ -7,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* As CPPROF=http= says, if it does; what is wrong is one line on standard
- * error. Once, after cpprof__environment_start(). */
+/* Listen if CPPROF=http= asks for it. An error is one line on standard error.
+ * Call it once, after cpprof__environment_start(). */
 void
 cpprof__http_start(void);
 
@@ -16,8 +17,8 @@ cpprof__http_start(void);
 void
 cpprof__http_end(void);
 
-/* Around a fork; before all other locks. begin_child comes when all of the
- * library works again. */
+/* Around a fork. These locks are taken before all others. begin_child is called
+ * when the rest of the library works again. */
 void
 cpprof__http_fork_prepare(void);
 void
@@ -33,7 +34,7 @@ cpprof__http_daemonized(void);
 
 /* ---- between listen.c and follow.c --------------------------------------- */
 
-/* CPPROF had this process listen, or it does not listen any more. */
+/* Note that this process listens because of CPPROF, or that it has stopped. */
 void
 cpprof__http_follow_note(bool serves);
 

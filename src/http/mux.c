@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Go's ServeMux says itself, of paths that are not in order.
+ * The answers that Go's ServeMux gives itself, for paths that are not
+ * canonical.
  *
  * Source: Go net/http (ServeMux.Handler, Redirect, NotFound), path (Clean).
  */
@@ -58,7 +59,7 @@ make_page(struct cpprof__buffer *page, const struct cpprof__buffer *location)
     cpprof__text_add(page, "\">Moved Permanently</a>.\n\n");
 }
 
-/* Only who asked for a page is given one. */
+/* Answer with a redirection. Only a GET request gets the page. */
 static void
 send(struct cpprof__call *call, const struct cpprof__buffer *location,
      const struct cpprof__buffer *page)

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 0: it is none. One that is too large is the largest there is. */
+/* Returns 0 for what is no number, and the largest value for one that is too
+ * large. */
 uint64_t
 cpprof__number(const char *text, size_t n);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract between libcpprof and libcpprof-http.so, the server: the plug-in
- * is loaded when a program asks to be listened to, is found by the one symbol
- * below, and never goes away. It calls nothing of libcpprof by name, since a
- * program may have the static library in itself: what it needs it is given.
+ * The interface between libcpprof and libcpprof-http.so, which is the server.
+ * The plug-in is loaded when a program first listens, is found by the one
+ * symbol below, and stays loaded. It calls nothing of libcpprof by name,
+ * because a program may contain the static library; it gets what it needs in a
+ * struct.
  */
 #ifndef HTTP_PLUGIN_H
 #define HTTP_PLUGIN_H
@@ -26,11 +27,12 @@ struct cpprof__http_host {
      * Nobody waits for it. 0 or an errno. */
     int (*start_thread)(void (*run)(void *arg), void *arg);
 
-    /* Are only the profiler's threads left? Then the server has to end. */
+    /* Are only the profiler's threads left? Then the server must end. */
     bool (*is_alone)(void);
 };
 
-/* One server per process; the caller sees to it that calls do not overlap. */
+/* One server for each process. The caller makes sure that calls do not overlap.
+ */
 struct cpprof__http_server_ops {
     uint32_t abi; /* CPPROF__HTTP_ABI */
 

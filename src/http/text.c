@@ -48,7 +48,7 @@ stands_for_itself(char c)
            (c >= 'A' && c <= 'Z') || (c && strchr("-_.~$&+,/:;=@", c));
 }
 
-/* What has a colon before the first '/' would be taken for a scheme. */
+/* A colon before the first '/' would make the start a scheme. */
 static bool
 needs_dot(const char *path)
 {

@@ -192,7 +192,7 @@ prune(const char *folder, const char *pattern, const char *kind, uint32_t keep)
     if (!dir)
         return;
     look(dir, pattern, kind, &olds);
-    /* Of some of them it cannot be said which are the oldest. */
+    /* If the list is incomplete, nobody knows which files are the oldest. */
     if (!olds.failed && olds.n > keep) {
         qsort(olds.all, olds.n, sizeof *olds.all, newest_first);
         for (i = keep; i < olds.n; i++)
@@ -237,14 +237,15 @@ rename_new(const char *from, const char *to)
         return unlink(from) ? errno : 0;
     if (errno != EPERM && errno != EOPNOTSUPP)
         return errno;
-    /* A file system without either: others are not kept out. */
+    /* The file system supports neither way, so a file that another process
+     * makes at this moment may be overwritten. */
     if (!access(to, F_OK))
         return EEXIST;
     return rename(from, to) ? errno : 0;
 }
 
-/* Give it the first name that nobody has: processes that were forked have the
- * same second, and the clock may be set back. */
+/* Rename it to the first free name. Forked processes may use the same second,
+ * and the clock may be set back. */
 static enum cpprof_status
 name_it(const struct cpprof__push_plan *plan, const char *kind, int64_t seconds,
         const char *temporary, struct cpprof_error *error)
@@ -282,7 +283,8 @@ cpprof__push_file_write(const struct cpprof__push_plan *plan,
         return failed("cannot write", plan->pattern, error);
     }
     *strrchr(folder, '/') = 0;
-    /* For its user alone; whoever wants it otherwise makes it before. */
+    /* Accessible by its user only. Who wants other permissions creates the
+     * folder beforehand. */
     if (*folder && mkdir(folder, 0700) && errno != EEXIST)
         return failed("cannot make", folder, error);
     status = write_path(path, profile, error);

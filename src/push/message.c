@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Sample types that Pyroscope would take for something else, or for counters
- * since the start of the program, which it would subtract from each other. */
+/* Sample types that Pyroscope would misunderstand, or take for counters since
+ * the start of the program and subtract from each other. */
 #define HEAP_TYPES                                                             \
     "{\"alloc_objects\":{\"units\":\"objects\",\"cumulative\":false},"         \
     "\"alloc_space\":{\"units\":\"bytes\",\"cumulative\":false},"              \
@@ -64,7 +64,8 @@ cpprof__push_kind_name(const struct cpprof__push_plan *plan, uint32_t kind)
 
 /* ---- random ----------------------------------------------------------- */
 
-/* Early after boot the kernel may have nothing yet, and is not waited for. */
+/* Early after boot the kernel may have no random bytes; do not wait for them.
+ */
 static void
 random_bytes(uint8_t bytes[16])
 {
@@ -232,7 +233,7 @@ cpprof__push_message(const struct cpprof__push_plan *plan,
 
     if (!item)
         return NULL;
-    /* At once, so that it is not twice what is needed. */
+    /* Reserved at once, so that the buffer does not grow to twice the size. */
     cpprof__buffer_reserve(&item->body, profile->n + 4096);
     if (plan->is_ingest)
         make_ingest(plan, profile, item, &url);

@@ -110,7 +110,8 @@ hide_credentials(const char *url, size_t n_scheme, char *shown, size_t n)
     snprintf(shown, n, "%.*s%s", (int)n_scheme, url, at ? at + 1 : host);
 }
 
-/* One with a '/' in it, which begins the path: what is shown would have it. */
+/* Does the password contain a '/', which would begin the path? Then the
+ * displayed URL would contain a part of it. */
 static bool
 has_bare_password(const char *authority)
 {
@@ -291,7 +292,7 @@ take_numbers(const struct cpprof_push_options *given,
     return CPPROF_OK;
 }
 
-/* Text forms are no profiles to a server. */
+/* A server does not accept the text forms. */
 static enum cpprof_status
 take_options(const struct cpprof_push_options *given,
              struct cpprof__push_plan *plan, struct cpprof_error *error)

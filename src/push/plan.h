@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is pushed where: the options of a program, checked and copied. */
+/* What is pushed, and where to: the options of a program, checked and copied.
+ */
 #ifndef PUSH_PLAN_H
 #define PUSH_PLAN_H
 
@@ -29,7 +30,7 @@ struct cpprof__push_plan {
     uint32_t keep;
     bool is_ingest;
 
-    /* The process has to live longer than an interval to be worth it. */
+    /* A process is pushed only if it lives longer than an interval. */
     bool is_descendant;
 
     struct cpprof_cpu_options cpu;

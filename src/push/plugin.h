@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract between libcpprof and libcpprof-push.so, which is libcurl: the
- * plug-in is loaded when a program pushes to a server, is found by the one
- * symbol below, and never goes away. It calls nothing of libcpprof by name,
- * since a program may have the static library in itself.
+ * The interface between libcpprof and libcpprof-push.so, which brings libcurl.
+ * The plug-in is loaded when a program pushes to a server, is found by the one
+ * symbol below, and stays loaded. It calls nothing of libcpprof by name,
+ * because a program may contain the static library.
  */
 #ifndef PUSH_PLUGIN_H
 #define PUSH_PLUGIN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the process does about pushing: begins, forks, ends. */
+/* What pushing has to do at start, fork and end of the process. */
 #ifndef PUSH_PROCESS_H
 #define PUSH_PROCESS_H
 
@@ -7,13 +7,13 @@
 void
 cpprof__push_begin(void);
 
-/* Send what there is, for two seconds at most. It takes no lock and allocates
- * nothing. Safety: MT. */
+/* Send what is left, for two seconds at most. The caller takes no lock and
+ * allocates nothing. Safety: MT. */
 void
 cpprof__push_end(void);
 
-/* A child has no threads; it pushes itself if CPPROF says so. Two calls: the
- * second when the allocator and the captures work again. */
+/* In a forked child, which has no threads: push again if CPPROF says so. Two
+ * calls: the second one when the allocator and the captures work again. */
 void
 cpprof__push_fork_child(void);
 void

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Begin and end, and the thread that takes profiles.
+ * Starts and stops pushing, and runs the thread that takes profiles.
  *
- * Who ends it, by cpprof_push_stop() or with the process, takes `current` away,
- * so that one does; the struct goes with the last of its threads, since one
- * that does not end in time is not waited for.
+ * Both cpprof_push_stop() and the end of the process exchange `current` for
+ * NULL, so that only one of them stops it. The last of its threads frees the
+ * struct, because a thread that does not end in time is not waited for.
  */
 #include "push/push.h"
 #include "arch/clock.h"
@@ -30,11 +30,12 @@
 
 #define NS_PER_S 1000000000ull
 
-/* How long the end may take, and then libcurl to give up. */
+/* How long the last profiles may take, and then how long libcurl may take to
+ * give up. */
 #define END_NS    (2 * NS_PER_S)
 #define CANCEL_NS (NS_PER_S / 2)
 
-/* How often a thread looks at what does not wake it. */
+/* How often a thread checks conditions that do not wake it. */
 #define LOOK_NS NS_PER_S
 
 /* A forked child that execs or ends at once has no captures. */
@@ -82,8 +83,8 @@ cpprof__push_notice(struct cpprof__push *push, const char *line)
     cpprof__own_lock_give(&push->notice_lock);
 }
 
-/* The line that waits, with the number of profiles that were dropped; false:
- * neither. */
+/* Take the pending message and the number of dropped profiles; false if there
+ * is neither. */
 static bool
 make_line(struct cpprof__push *push, char *line, size_t n)
 {
@@ -105,8 +106,8 @@ make_line(struct cpprof__push *push, char *line, size_t n)
     return *line;
 }
 
-/* The first line is told at once, then the first of every minute; at the end
- * what was dropped since. */
+/* The first message is printed at once, then at most one a minute, and at the
+ * end what was dropped since. */
 static void
 tell(struct cpprof__push *push, bool is_last)
 {
@@ -176,7 +177,8 @@ sleep_until(struct cpprof__push *push, uint64_t until_ns)
     return !load_acquire(&push->stop) && !load_acquire(&push->cancelled);
 }
 
-/* Captures that take longer to be written than an interval leave one out. */
+/* If writing captures takes longer than an interval, the next interval is
+ * skipped. */
 static uint64_t
 next_end(uint64_t end_ns, uint64_t interval_ns)
 {
@@ -275,8 +277,8 @@ start_threads(struct cpprof__push *push, struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
 
-    /* Here and not in the thread, so that what the program does next is in the
-     * first interval. */
+    /* Begun here and not in the thread, so that the first interval contains
+     * what the program does next. */
     if (!push->plan.is_descendant)
         begin_rounds(push);
     if (!*push->plan.pattern)
@@ -371,7 +373,7 @@ finish(struct cpprof__push *push)
     tell(push, true);
 }
 
-/* Whoever pushes cannot wait for itself. */
+/* The pushing thread must not wait for itself. */
 CPPROF_API void
 cpprof_push_stop(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pushing, while it goes on. Two threads of ours: one takes profiles, every
- * interval; with a server, another sends them, and what it waits for holds up
- * nothing.
+ * The state of pushing. It has two own threads: the taker takes profiles every
+ * interval; with a server, the sender sends them, so that waiting for the
+ * network delays no profile.
  */
 #ifndef PUSH_PUSH_H
 #define PUSH_PUSH_H
@@ -46,8 +46,9 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error);
 void
 cpprof__push_send_all(struct cpprof__push *push, void (*at_exit)(void));
 
-/* Note a line to be told when there was none for a minute, by the thread that
- * takes: the sender has no standard error. Safety: MT. */
+/* Leave a message, which the taker prints if there was none for a minute. The
+ * sender cannot print it, because its table of descriptors has no standard
+ * error. Safety: MT. */
 void
 cpprof__push_notice(struct cpprof__push *push, const char *line);
 

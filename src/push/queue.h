@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests that wait for the server. What all of them take, the one that is
- * being sent included, is bounded: the oldest go for the newest.
+ * Requests that wait for the server. Their memory, including the one that is
+ * being sent, is bounded: the oldest are dropped for the newest.
  */
 #ifndef PUSH_QUEUE_H
 #define PUSH_QUEUE_H

@@ -111,7 +111,8 @@ lookup(const struct cpprof__push_rounds *rounds, uint32_t kind)
     return cpprof_profile_lookup(cpprof__push_kind_name(rounds->plan, kind));
 }
 
-/* The heap of a program whose allocator is its own will not come. */
+/* A kind that is not supported here, such as the heap of a program with its own
+ * allocator, is not tried again. */
 static void
 take_snapshot(struct cpprof__push_rounds *rounds, unsigned i)
 {
@@ -131,7 +132,7 @@ take_snapshot(struct cpprof__push_rounds *rounds, unsigned i)
         rounds->absent |= kind;
 }
 
-/* Its interval ends when its turn comes. */
+/* The interval of such a kind ends when its turn comes. */
 static void
 turn_other(struct cpprof__push_rounds *rounds, unsigned i)
 {
@@ -180,7 +181,8 @@ cpprof__push_rounds_begin(struct cpprof__push_rounds *rounds)
     }
 }
 
-/* Captures first: what the others take to be written is not the program's. */
+/* Captures end first, so that they do not contain the work of writing the
+ * others. */
 void
 cpprof__push_rounds_turn(struct cpprof__push_rounds *rounds, bool is_last)
 {

@@ -2,9 +2,10 @@
 /*
  * The thread that sends.
  *
- * It has a table of descriptors of its own, in which nothing is: sockets and
- * what else libcurl and the resolver open are not in the program's way, no
- * child inherits them, and a program that closes all it has closes none.
+ * It has its own table of descriptors, which begins empty. So the sockets and
+ * files that libcurl and the resolver open do not disturb the program, no child
+ * inherits them, and a program that closes all its descriptors closes none of
+ * them.
  */
 #include "push/push.h"
 
@@ -55,8 +56,8 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
-/* Where the kernel cannot (before 5.9) it is the table of all. Numbers 0 to 2
- * are not for sockets. TSan knows of one table only. */
+/* On kernels before 5.9 the table stays shared. Numbers 0 to 2 are taken, so
+ * that no socket gets one. TSan knows only one table. */
 static void
 leave_descriptors(void)
 {
@@ -194,8 +195,8 @@ tell(struct cpprof__push *push, const struct cpprof__push_reply *reply,
     cpprof__push_notice(push, line);
 }
 
-/* From what it is to half as much again, so that processes do not come
- * together. */
+/* Lengthen a pause by up to a half at random, so that many processes do not
+ * come at the same time. */
 static uint64_t
 pause_ns(unsigned n_failures, uint32_t asked_s)
 {
@@ -211,8 +212,8 @@ pause_ns(unsigned n_failures, uint32_t asked_s)
     return ms * NS_PER_MS + ms * NS_PER_MS / 2 * part / UINT16_MAX;
 }
 
-/* Until it is sent, refused, or too late. At the end of all each has one try,
- * and a server that is away none after the first. */
+/* Send an item until it is accepted, refused or too late. At the end each item
+ * gets one try, and none if the server was unreachable before. */
 static bool
 send_one(struct cpprof__push *push, void *connection,
          const struct cpprof__push_item *item)
@@ -254,8 +255,8 @@ send_queued(struct cpprof__push *push, void *connection)
     return true;
 }
 
-/* The library is loaded when there is something to send: a short-lived process
- * has none of it. */
+/* The plug-in is loaded when there is something to send, so that a short-lived
+ * process never loads it. */
 static bool
 wait_for_first(struct cpprof__push *push)
 {

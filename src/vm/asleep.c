@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a signal may be sent to the native thread of an interpreter. The
- * system call says it, which the kernel tells of those that sleep; where it
- * does not, no sleep is disturbed.
+ * May a signal be sent to the native thread of an interpreter without cutting a
+ * system call short? The kernel says which call a sleeping thread is in. Where
+ * it does not, no sleep is disturbed.
  */
 #include "vm/state/vm.h"
 
@@ -12,9 +12,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* Tunable: CPU time after a sleep within which a thread that waits for a
- * processor may be at the end of another. More lets who works wait for its tick
- * where there are too few processors; less wakes more sleepers. */
+/* Tunable: a thread that waits for a processor and has used less CPU time than
+ * this since its last sleep may be at the end of another sleep. More delays the
+ * ticks of working threads on a busy machine; less wakes more sleepers. */
 #define GRACE_NS 1000000
 
 /* Has the kernel the files that cpprof__task_call() reads? */
@@ -49,8 +49,7 @@ look(int32_t tid)
                : CPPROF_VM_ASLEEP;
 }
 
-/* poll and its like look for signals before they see that their time is over.
- */
+/* poll and the like check for signals before they check their timeout. */
 static bool
 is_waking(int32_t tid, uint64_t before, uint64_t slept)
 {

@@ -87,8 +87,8 @@ link_thread(struct cpprof__vm_thread *t)
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }
 
-/* Native threads that a stack has left without their knowledge have pointers to
- * it, to compare: memory that has been such a stack only becomes another. */
+/* Native threads that left a stack without our knowledge still compare pointers
+ * with it. So such memory is only used again for another stack. */
 static bool
 keep(struct cpprof__vm_thread *t)
 {
@@ -142,8 +142,8 @@ cpprof_vm_thread_set_tid(struct cpprof_vm_thread *t, int32_t tid)
     cpprof__vm_inside(t)->tid = tid;
 }
 
-/* What it ran goes to the next of its kind: threads may live for less than a
- * quantum each, and take all the time there is. */
+/* Its uncharged time goes to the next thread of the interpreter: threads that
+ * live for less than a quantum each may together take all the time. */
 static void
 leave_rest(struct cpprof__vm_thread *t)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /debug/pprof/ui: the page for people. What it says of the program is made
- * here; its script, style and elements are the files of this folder and of
- * src/page, as strings. Without scripts its forms still give files.
+ * /debug/pprof/ui: the page for people. Its text about the program is made
+ * here. Its script, style and elements are the files of this folder and of
+ * src/page, as strings. Its forms work without scripts, too.
  *
- * Names come from the program and may be anything: in the page they are escaped
- * here, or are text of an element. No script stands in the page itself, so that
- * its policy can refuse all of them.
+ * Names come from the program and may contain anything. They are escaped here,
+ * or inserted by the script as text of an element. The page contains no inline
+ * script, so that its policy can forbid all of them.
  */
 #include "page/page.h"
 #include "collect/runtime/exempt.h"
@@ -65,8 +65,8 @@ static const char tail[] =
     "</body>\n"
     "</html>\n";
 
-/* What is taken while time passes. Left out, as in the index, where the program
- * has a profile of that name. */
+/* The profiles over time. One is left out, as in the index, if the program has
+ * a profile of that name. */
 static const struct {
     const char *name, *label;
 } timed[] = {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPU and wall time of the next seconds, as many captures at once as are asked
- * for.
+ * CPU and wall profiles of the next seconds, any number of them at once.
  *
  * Source: Go net/http/pprof (Profile); fgprof (Handler).
  */
@@ -13,10 +12,11 @@
 
 #define DEFAULT_SECONDS 30
 
-/* Go and fgprof offer none; above this the ticks begin to be felt. */
+/* The highest rate. Go and fgprof offer no choice; above this the program
+ * becomes slower. */
 #define RATE_MAX 1000
 
-/* Not in step with what a program does a hundred times a second. */
+/* Deliberately not 100, so as not to run in step with periodic work. */
 #define FGPROF_HZ 99
 
 /* What kinds of captures differ in. */
@@ -53,7 +53,8 @@ take_rate(struct cpprof__call *call, uint32_t *rate_hz)
     return true;
 }
 
-/* As Go: what is no number of seconds means the default. False: answered. */
+/* As in Go, anything that is no number of seconds means the default. False: an
+ * error was answered. */
 static bool
 take_seconds(struct cpprof__call *call, int64_t *seconds)
 {
@@ -95,8 +96,8 @@ fail(struct cpprof__call *call, const struct kind *kind, const char *why)
                          kind->what, why);
 }
 
-/* The headers go out when it runs: who asked may wait for them less long than
- * for the profile. */
+/* The headers are sent when the capture runs, because a client may wait less
+ * long for them than for the profile. */
 static void
 run(struct cpprof__call *call, const struct kind *kind, int64_t seconds,
     uint32_t rate_hz)
@@ -266,7 +267,7 @@ is_format(struct cpprof__call *call, bool *is_folded)
     return false;
 }
 
-/* Here, a number of seconds must be one. */
+/* Here the number of seconds must be valid. */
 void
 cpprof__http_fgprof(struct cpprof__call *call)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What changes in a profile in a number of seconds, from one snapshot of it to
- * its end. Go does this for its own profiles only; here, it is for all.
+ * The change of a profile over a number of seconds: a snapshot at the start is
+ * subtracted from the profile at the end. Go does this for its built-in
+ * profiles only, cpprof for all.
  *
  * Source: Go net/http/pprof (serveDeltaProfile).
  */
@@ -29,7 +30,8 @@ take_seconds(struct cpprof__call *call, struct cpprof__form_value value,
     return !why;
 }
 
-/* The headers go out when the clock runs; what fails then cuts the answer. */
+/* The headers are sent when the time begins. A later failure leaves the answer
+ * incomplete. */
 static void
 answer_delta(struct cpprof__call *call, struct cpprof_snapshot *snapshot,
              const struct cpprof_profile_options *options,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has changed in a profile since it was asked for last, as godeltaprof
- * has it: the first time all there is, so that nothing is missed and nothing
- * comes twice. For one scraper: a second one would take away from the first.
+ * The change of a profile since the last request, as in godeltaprof. The first
+ * request gets everything, so that nothing is missed or counted twice. This
+ * works for one scraper: a second one would take its share away from the first.
  *
  * Source: grafana/pyroscope-go godeltaprof/http/pprof.
  */
@@ -49,8 +49,8 @@ wait_a_little(struct cpprof__call *call)
     return !call->answer.sys;
 }
 
-/* What a request of the parent held while this process was forked is not to be
- * trusted, nor freed. */
+/* What a request of the parent held at the time of the fork is neither trusted
+ * nor freed here. */
 static bool
 take(struct cpprof__call *call, struct since *since)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What others serve under these paths and a native program does not have, or
- * has in another form. gperftools' names of profiles are paths of handle.c.
+ * Paths for which Go or gperftools serve something that a native program does
+ * not have, or has in another form.
  *
  * Source: gperftools pprof_remote_servers.html; Go net/http/pprof (Trace).
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is made at the same time: profiles take memory while they are made, some
- * megabytes and more in a program with many stacks, and requests are as many as
- * there are clients. A few are made at once, others wait for their turn. They
- * are made in memory and sent when the turn is over, so that a slow reader
- * holds up nobody; what waits to be sent is small beside that, being
- * compressed.
+ * Limits how many profiles are made at the same time. Making one takes some
+ * megabytes, more in a program with many stacks, and the number of requests is
+ * up to the clients. A few profiles are made at once; other requests wait for
+ * their turn. A profile is made in memory and sent when its turn is over, so
+ * that a slow reader holds up nobody. What waits to be sent is compressed and
+ * small beside that.
  *
  * Captures are made one after the other already (cpprof_capture_stop()).
  */
@@ -18,7 +18,7 @@
 /* Tunable. */
 #define CPPROF__GATE 3
 
-/* False: the client left before it was its turn, and the answer has failed. */
+/* Wait for a turn. False: the client left, and the answer has failed. */
 bool
 cpprof__turn_begin(struct cpprof__call *call);
 void
@@ -42,7 +42,7 @@ cpprof__gate_begin(struct cpprof__gate *gate, struct cpprof__call *call,
 struct cpprof_writer
 cpprof__gate_writer(struct cpprof__gate *gate);
 
-/* The turn is over: what was written is sent, or why it was not. */
+/* End the turn, then send what was written or the reason why it failed. */
 void
 cpprof__gate_end(struct cpprof__gate *gate, enum cpprof_status status,
                  const struct cpprof_error *error);

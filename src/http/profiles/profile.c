@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile by its name, as it is now; with ?seconds= what it will be in a
- * while less that (delta.c).
+ * A profile by its name, as it is now; with ?seconds= its change over that time
+ * (delta.c).
  *
  * Source: Go net/http/pprof (handler.ServeHTTP), runtime/pprof (WriteTo).
  */

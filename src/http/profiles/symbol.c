@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names of addresses: "ADDRESS+ADDRESS+...", of the body of a POST or as the
- * query of another request, each of them a number as Go writes them. Answered
- * by a line for each that has a name, the one that the linker knows: pprof
- * makes it readable in the way that its user wants.
+ * query of another request, each of them a number as Go writes them. The answer
+ * has a line for each address with a name. It is the linker's name, because
+ * pprof demangles names as its user wants.
  *
  * Source: Go net/http/pprof (Symbol), strconv (ParseUint), bufio (ReadSlice);
  * google/pprof internal/symbolz.
@@ -17,7 +17,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The buffer that Go reads through: a longer address ends its answer. */
+/* The size of the buffer that Go reads through. A longer word ends the answer,
+ * as in Go. */
 #define WORD_MAX 4096
 
 /* Bytes that are gathered before they are sent. */
@@ -80,8 +81,8 @@ add_names(struct cpprof__addresses *addresses, struct words *words,
         cpprof__buffer_printf(b, "reading request: bufio: buffer full\n");
 }
 
-/* One chunk is made at a turn, and sent when that is over: what names are read
- * from is not held for the time that a reader takes. */
+/* One chunk is made in each turn and sent when the turn is over, so that a slow
+ * reader does not hold the symbolizer. */
 static void
 make_chunk(struct cpprof__call *call, struct words *words,
            struct cpprof__buffer *b)
@@ -123,7 +124,7 @@ cpprof__http_symbol(struct cpprof__call *call)
 
     a->expected = (struct cpprof__answer_head){
         .status = 200, .content_type = CPPROF__PLAIN, .n_body = -1};
-    /* How many there are is not known; pprof cares whether it is 0. */
+    /* The number of symbols is not known. pprof only cares whether it is 0. */
     cpprof__buffer_printf(&b, "num_symbols: 1\n");
     do {
         make_chunk(call, &words, &b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What takes a number of seconds: how long, whether one more may run, and the
- * wait itself.
+ * Requests that take a number of seconds: how long, whether one more may run,
+ * and the wait itself.
  */
 #ifndef HTTP_TIMED_H
 #define HTTP_TIMED_H
@@ -20,8 +20,8 @@
 bool
 cpprof__timed_is_too_long(const struct cpprof__call *call, int64_t seconds);
 
-/* How many of a kind run in this process; a forked child has none of its
- * parent's. Zero it. False: there are max already. */
+/* Counts how many of a kind run in this process; a forked child begins with 0.
+ * Zero it. count_up() returns false if there are max already. */
 struct cpprof__timed_count {
     uint64_t value;
 };

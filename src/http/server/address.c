@@ -170,7 +170,8 @@ cpprof__http_address_text(const struct cpprof__http_address *address,
 
 /* ---- listening -------------------------------------------------------- */
 
-/* A socket of a server that is gone: a file that nobody answers at. */
+/* Is the file a socket whose server is gone? Then nobody accepts connections.
+ */
 static bool
 is_stale(const struct cpprof__http_address *address)
 {
@@ -188,8 +189,8 @@ is_stale(const struct cpprof__http_address *address)
     return stale;
 }
 
-/* The mode is that of the inode, which bind() takes over less the umask: the
- * program's umask is not touched, and nobody connects in between. */
+/* bind() takes the mode of the socket's inode, less the umask. So the program's
+ * umask stays untouched, and nobody can connect before the mode is right. */
 static int
 bind_unix(int fd, const struct cpprof__http_address *address)
 {
@@ -249,7 +250,7 @@ try_listen(struct cpprof__http_address *address, int *out)
     return 0;
 }
 
-/* Where one of the two families is missing: the other. */
+/* If the system lacks one of the two families, use the other. */
 static bool
 take_other_family(struct cpprof__http_address *address, int failed)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An answer: on the one side the worker that makes it, on the other the
- * connection that asks for bytes when its socket takes some. They meet under
- * the lock; the worker waits while its bytes are being taken, as long as the
- * reader keeps a pace.
+ * Passes an answer from the worker that makes it to the connection that sends
+ * it. Protocol, under the server's lock: the worker offers a piece of its
+ * memory and waits. libmicrohttpd asks for bytes when the socket can take some,
+ * and they are copied from that piece. When the piece is used up the worker
+ * goes on. A reader that does not keep a minimum pace makes the worker's write
+ * fail.
  */
 #include "http/server/server.h"
 
@@ -42,7 +44,8 @@ make_response(struct cpprof__http_request *r, int64_t n_body)
 
     if (response && r->has_version_0)
         MHD_set_response_options(response, MHD_RF_HTTP_1_0_SERVER, MHD_RO_END);
-    /* Else the last chunk is sent, though none may be. */
+    /* Otherwise libmicrohttpd would send a final chunk where none is allowed.
+     */
     else if (response && n_body < 0 && !strcmp(r->method, "HEAD"))
         MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT,
                                  MHD_RO_END);
@@ -108,7 +111,8 @@ write_body(void *ctx, const void *data, size_t n)
     return is_taken ? 0 : EPIPE;
 }
 
-/* A client that left, or that says that it sends no more, as in Go. */
+/* The client has left, or has shut down its side, which counts as leaving, as
+ * in Go. */
 static bool
 wait_or_left(void *ctx, uint64_t ns)
 {
@@ -219,8 +223,8 @@ take(struct cpprof__http_request *r, char *to, size_t n)
     return (ssize_t)n;
 }
 
-/* What was cut short must not look whole, not even where the end of the
- * connection is that of the answer. */
+/* An incomplete answer must not look complete, even if the end of the
+ * connection marks the end of the answer. */
 static ssize_t
 end(struct cpprof__http_request *r)
 {

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A reader that has taken nothing for so long may be left. */
+/* A reader that has taken nothing for so long may be disconnected. */
 #define STALLED_NS 1000000000u
 
 void
@@ -70,7 +70,7 @@ cpprof__http_shut(struct cpprof__http_connection *c, int how)
     shutdown(c->fd, how);
 }
 
-/* Who goes first: the higher. 0: stays. */
+/* The connection with the highest rank goes first; 0 stays. */
 static int
 rank(const struct cpprof__http_connection *c)
 {

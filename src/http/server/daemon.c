@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* libmicrohttpd, set up: without threads, signals, output and a socket of its
- * own. What it calls comes from cpprof__http_serve(), under the lock. */
+/* Sets libmicrohttpd up: without threads, signals, output and a socket of its
+ * own. All its callbacks run inside cpprof__http_serve(), under the lock. */
 #include "http/server/server.h"
 
 #include <string.h>
@@ -27,7 +27,8 @@ on_connection(void *server, struct MHD_Connection *mhd, void **context,
     }
 }
 
-/* The target, when its line is there: the first that is heard of a request. */
+/* Called with the target as soon as the request line is complete, before
+ * anything else. */
 static void *
 on_target(void *server, const char *target, struct MHD_Connection *mhd)
 {

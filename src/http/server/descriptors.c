@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's descriptors: high ones, out of the way of a program that closes
- * its messages' and all that it does not know, in a loop. Whoever closes them
- * (closefrom()) has files of its own at their numbers then, so they are looked
- * at before any is used: by their inodes, and those of libmicrohttpd by what
- * its epoll set knows, for all sets have one inode. In a forked child they are
- * closed.
+ * The server's descriptors. They have high numbers, out of the way of a program
+ * that closes all low numbers in a loop. A program that closes them
+ * nevertheless (closefrom()) may have files of its own at these numbers
+ * afterwards. So each descriptor is verified before use: by its inode, and
+ * libmicrohttpd's epoll set by what is registered in it, because all epoll sets
+ * share one inode. A forked child closes its copies.
  */
 #include "http/server/server.h"
 
@@ -35,8 +35,7 @@ cpprof__http_inode(int fd)
     return fstat(fd, &st) ? 0 : st.st_ino;
 }
 
-/* The end to write to is in the set for this alone: nothing ever happens to
- * it. */
+/* The write end is registered only as a mark: no event ever comes from it. */
 static bool
 is_set_same(const struct cpprof__http_server *s)
 {
@@ -93,8 +92,9 @@ cpprof__http_note_listen(struct cpprof__http_server *s)
     s->listen_inode = cpprof__http_inode(s->listen_fd);
 }
 
-/* The other descriptor that libmicrohttpd makes, which it tells nobody of: all
- * that is in its epoll set yet. -1: not known, and a forked child keeps it. */
+/* The other descriptor that libmicrohttpd opens and does not reveal: at this
+ * point it is the only one in its epoll set. -1: unknown, and a forked child
+ * keeps it open. */
 static int
 find_itc(int epoll_fd)
 {

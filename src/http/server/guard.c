@@ -18,7 +18,7 @@ cpprof__http_token_is(const char *authorization, const char *token)
         given = authorization + 7 + strspn(authorization + 7, " ");
     n_given = strlen(given);
     differs = n_given != n_token;
-    /* Never past the end of what was given: its NUL differs. */
+    /* Never reads past the end of the given text, because its NUL differs. */
     for (i = 0; i < n_token; i++)
         differs |= (unsigned char)(token[i] ^ given[i < n_given ? i : n_given]);
     return !*(volatile unsigned char *)&differs;

@@ -35,8 +35,8 @@ or_default(uint32_t given, uint32_t otherwise, uint32_t most)
     return v < most ? v : most;
 }
 
-/* Unless it is told otherwise the server leaves the program most of its
- * descriptors, whoever connects. */
+/* By default the server leaves most descriptors to the program, however many
+ * clients connect. */
 static uint32_t
 default_connections(void)
 {
@@ -258,8 +258,8 @@ start(const char *address, const struct cpprof_http_options *options,
 /* ---- what there is ---------------------------------------------------------
  */
 
-/* The one of this process: a child that was made behind our back (vfork, clone)
- * has its parent's in its memory. Safety: AS. */
+/* The server of this process, or NULL. A child made by vfork or a bare clone
+ * has its parent's pointer in memory. Safety: AS. */
 static struct cpprof__http_server *
 here(void)
 {
@@ -323,8 +323,8 @@ fork_parent(void)
         pthread_mutex_unlock(&server->lock);
 }
 
-/* What the parent's threads may have been in, libmicrohttpd above all, is left
- * as it is. */
+/* Whatever the parent's threads may have been using, above all libmicrohttpd,
+ * is left as it is. */
 static void
 fork_child(void)
 {

@@ -6,8 +6,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* What Go's server says itself has its form; what a tool should show has the
- * header by which Go's handlers mark it. */
+/* Refusals. Errors that Go's server reports itself have the same form here.
+ * Errors that a tool should show carry the header by which Go's handlers mark
+ * them. */
 static bool
 is_ours(unsigned status)
 {
@@ -57,8 +58,10 @@ cpprof__http_refuse(struct cpprof__http_request *r, unsigned status,
     return result;
 }
 
-/* libmicrohttpd takes no answer between the head and the end of a body. Nothing
- * was sent yet but "100 Continue", and it sends nothing before that end. */
+/* libmicrohttpd accepts no answer between the head and the end of a body. So
+ * the refusal is written to the socket directly: only "100 Continue" may have
+ * been sent so far, and libmicrohttpd sends nothing before the end of the body.
+ */
 void
 cpprof__http_refuse_midway(struct cpprof__http_request *r, unsigned status)
 {

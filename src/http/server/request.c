@@ -125,7 +125,8 @@ note_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t n_name,
     return MHD_YES;
 }
 
-/* Two readers of one request must not differ: 400 where they might. 0: none. */
+/* A request that two readers could understand differently gets status 400. 0:
+ * it is fine. */
 static unsigned
 find_fault(struct cpprof__http_request *r, const char *version,
            struct headers *h, const char **why)
@@ -256,7 +257,8 @@ suspend(struct cpprof__http_request *r)
     return MHD_YES;
 }
 
-/* To a worker, or what that has made of it. */
+/* Hand the request to a worker, or queue the answer that the worker has begun.
+ */
 static enum MHD_Result
 serve(struct cpprof__http_request *r)
 {

@@ -25,10 +25,10 @@
 /* How often the thread looks whether it is alone. */
 #define LOOK_MS 1000
 
-/* Without descriptors, the next try. */
+/* The pause after accept() failed for want of descriptors. */
 #define NO_DESCRIPTORS_NS 100000000u
 
-/* Connections that are accepted before what the others sent is looked at. */
+/* The most connections to accept before the others are served again. */
 #define ACCEPTED_AT_ONCE 64
 
 /* A stopped server waits so long for readers of its last answers. */
@@ -47,7 +47,8 @@ accept_one(struct cpprof__http_server *s)
                      SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0) {
-        /* Full for the process or the system: others have to go first. */
+        /* The process or the system has no descriptor left: wait until some are
+         * closed. */
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
             errno == ENOMEM) {
             cpprof__http_evict(s);
@@ -61,7 +62,7 @@ accept_one(struct cpprof__http_server *s)
     return true;
 }
 
-/* Room is made when somebody is there to have it. */
+/* Evict a connection only if another one is waiting. */
 static bool
 has_room(struct cpprof__http_server *s)
 {
@@ -150,8 +151,8 @@ look_at(struct cpprof__http_connection *c, const struct pollfd *fd)
     struct cpprof__http_request *r = c->request;
 
     if (fd->revents && may_leave(c)) {
-        /* A server that stops wants what is answered answered, and has shut
-         * the socket itself. */
+        /* A server that stops lets answers finish, and has shut the socket
+         * itself. */
         r->has_left = !c->server->stops || c->is_shut;
         pthread_cond_signal(&r->changed);
     }
@@ -234,8 +235,8 @@ is_sending(const struct cpprof__http_server *s)
     return false;
 }
 
-/* What libmicrohttpd holds stays there: it would abort where it cannot close a
- * descriptor. */
+/* Abandon what libmicrohttpd holds: it would abort on a descriptor that it
+ * cannot close. */
 static void
 abandon(struct cpprof__http_server *s)
 {
@@ -257,7 +258,7 @@ abandon(struct cpprof__http_server *s)
         pthread_cond_wait(&s->ended, &s->lock);
 }
 
-/* What is being answered is answered: captures end now. */
+/* Finish the answers in progress; captures end now. */
 static bool
 wind_up(struct cpprof__http_server *s)
 {

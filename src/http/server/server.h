@@ -5,15 +5,16 @@
  * HTTP is libmicrohttpd's. It has no thread of its own here: ours accepts,
  * waits, and runs it (serve.c), so that all it does is done on a thread of the
  * profiler's, and under the lock. A request that is whole (request.c) is handed
- * to a worker, and its connection suspended. What the worker writes
- * (answer.c) is copied straight from there into the buffer that is sent, and
- * the worker waits until that is done: nothing is queued but what the kernel
- * keeps for a socket, and a slow reader holds up its own worker alone. That a
- * client left is seen by the thread that waits.
+ * to a worker, and its connection suspended. What the worker writes (answer.c)
+ * is copied straight from its memory into the buffer that is sent, and the
+ * worker waits until that is done. So nothing is queued but what the kernel
+ * keeps for a socket, and a slow reader holds up its own worker only. The
+ * thread that waits notices when a client leaves.
  *
- * A connection that is not yet served can be closed at any time. When all are
- * taken and one comes, that one is closed that has kept us longest without a
- * request: so whoever sends one is served, however many others send none.
+ * A connection that is not yet served can be closed at any time. When all slots
+ * are taken and another client connects, the connection that has been without a
+ * request for longest is closed. So whoever sends a request is served, however
+ * many clients send none.
  *
  * Invariants, under the lock: a descriptor is in the table (or is one of the
  * server's) from its making to its closing, so that a forked child knows them
@@ -52,11 +53,9 @@ enum {
 #define CPPROF__OTHERS    16    /* workers beside those of captures */
 #define CPPROF__CONNECTED 4096  /* the most that may be asked for */
 
-/* It asks for another round at once also where a connection waits with a full
- * buffer, as for the end of a chunk's size: after so many in which nothing came
- * and nothing of ours was called, more than it ever needs, it gets one in so
- * many milliseconds.
- */
+/* libmicrohttpd asks for another round at once even if a connection waits with
+ * a full buffer. After CPPROF__ROUNDS rounds in which nothing happened, more
+ * than it ever needs, it gets only one round in some milliseconds. */
 #define CPPROF__ROUNDS  16
 #define CPPROF__LULL_MS 10
 
@@ -166,11 +165,12 @@ cpprof__http_is_intact(const struct cpprof__http_server *s);
 bool
 cpprof__http_make_wake(struct cpprof__http_server *s);
 
-/* From any thread: have it look. */
+/* Wake the server's thread. Safety: MT. */
 void
 cpprof__http_wake(struct cpprof__http_server *s);
 
-/* There is one now that listens, or those of libmicrohttpd. */
+/* Note the descriptors that were opened: the listening socket, or those of
+ * libmicrohttpd. */
 void
 cpprof__http_note_listen(struct cpprof__http_server *s);
 void
@@ -220,7 +220,8 @@ cpprof__http_set_state(struct cpprof__http_connection *c,
 void
 cpprof__http_drop_stalled(struct cpprof__http_server *s);
 
-/* Make room for a new one. False: all are being served. */
+/* Close a connection to make room for a new one. False: all are being served.
+ */
 bool
 cpprof__http_evict(struct cpprof__http_server *s);
 

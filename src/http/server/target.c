@@ -13,7 +13,8 @@ hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* In place. A NUL would end the text for us and not for others. */
+/* Decodes in place. A decoded NUL is refused, because it would end the text for
+ * us but not for others. */
 static bool
 decode_path(char *path)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that answer: made when one is needed, gone when none is for a while.
- */
+/* The worker threads that answer requests: started on demand, ended after some
+ * time without work. */
 #include "http/server/server.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often it looks whether it shall give up. */
+/* How often a request checks whether it has to give up. */
 #define LOOK_MS 100
 
 struct connection {
@@ -34,7 +34,8 @@ close_connection(void *arg)
     free(c);
 }
 
-/* After libcurl, so that it is before what OpenSSL does at exit. */
+/* Registered after libcurl was initialized, so that it runs before OpenSSL's
+ * exit handler. */
 static bool
 start_once(void (*at_exit)(void))
 {
@@ -111,7 +112,7 @@ note_failure(struct cpprof__push_reply *reply, const char *why)
 
 /* ---- one request ------------------------------------------------------ */
 
-/* Whose certificates are believed, as the command curl has it. */
+/* The trusted certificates, chosen as the command curl does. */
 static const char *
 authorities(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scripts that know nothing of us. The interpreter lua has its library inside,
- * so that there is nothing to take over; but it runs what LUA_INIT says first.
- * What we put there loads the module, which gives the variable back as it was
- * and runs what was in it (bindings/lua/init.c).
+ * Loads our module into the interpreter lua, for scripts that do not load it
+ * themselves. The interpreter contains its library, so there is no function to
+ * interpose; but it runs LUA_INIT first. What we put there loads the module,
+ * which restores the variable and runs what it contained (bindings/lua/init.c).
  */
 #include "vm/load/process.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPPROF=vm: the profile starts with the first thread of an interpreter, so
- * that a program which has none is left alone and writes no file. It goes
- * straight to its file, also under a recorder: what it knows is the
- * interpreter's to tell, in its own process. A forked child has none.
+ * CPPROF=vm. The profile starts with the first thread of an interpreter, so
+ * that a program without one is left alone and writes no file. It is written by
+ * the process itself, even under a recorder, because only the interpreter in
+ * that process can name its frames. A forked child has no such profile.
  */
 #include "vm/load/process.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the process does about CPPROF=vm: nothing, until there is an
- * interpreter. */
+/* What CPPROF=vm has to do in the life of the process: nothing until there is
+ * an interpreter. */
 #ifndef VM_PROCESS_H
 #define VM_PROCESS_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs in Python that know nothing of us. CPython imports sitecustomize
- * before the program, if there is one on its path: a folder of ours with one
- * goes to the front of PYTHONPATH. It gives the variable back as it was, loads
- * the module and then imports the sitecustomize that it stood before.
+ * Loads our module into CPython, for programs that do not import it themselves.
+ * CPython imports sitecustomize before the program, so a folder of ours with
+ * such a file goes to the front of PYTHONPATH. That file restores the variable,
+ * loads the module, and imports the sitecustomize that it hid.
  */
 #include "vm/load/process.h"
 

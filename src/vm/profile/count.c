@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long which stack ran. Each thread of an interpreter has one clock: it
- * runs since begun_ns, or stands still (0), and span_ns was gathered before and
- * not charged to a stack yet.
+ * Measures how long each stack ran. Each thread of an interpreter has one
+ * clock. It has been running since begun_ns, or stands still (0); span_ns is
+ * time from before that is not charged to a stack yet.
  *
  * In mode SPAN it runs during spans; whole quanta are charged where a span
  * ends. In modes TICK and CPU it runs while the thread is entered, and all of
  * it is charged at the safepoint that follows a tick.
  *
- * A session that starts finds threads in the midst of something. Those that are
- * entered have run since it started (base_ns): if the first that is heard of
- * one is the end of a span, or a safepoint, that has all the time since. Of the
- * others nothing is known, and nothing is counted before they are heard of.
+ * A session may start while threads are running. Threads that are entered count
+ * from its start (base_ns): if the first event of such a thread is the end of a
+ * span or a safepoint, that gets all the time since. Nothing is known of other
+ * threads, so they count from their first event.
  */
 #include "vm/state/vm.h"
 
@@ -32,8 +32,8 @@ write_clock(struct cpprof__vm_thread *t, struct cpprof__vm_clock written)
     uint32_t next = t->turn + 1;
     struct cpprof__vm_clock *clock = &t->clocks[next % 2];
 
-    /* Each store after that of the turn before: who reads and sees one of them
-     * sees that turn, too. */
+    /* Each store follows those of the previous turn, so a reader that sees one
+     * of them sees that whole turn. */
     store_release(&clock->epoch, written.epoch);
     store_release(&clock->begun_ns, written.begun_ns);
     store_release(&clock->span_ns, written.span_ns);
@@ -63,8 +63,8 @@ cpprof__vm_charged(struct cpprof__vm_thread *t, uint64_t value_ns)
     set_clock(t, clock->begun_ns, clock->span_ns - value_ns);
 }
 
-/* Again only when t has gone on meanwhile: that it lost its processor in the
- * midst of a change, as threads do for long, is no reason to wait. */
+/* Read again only if t has moved on meanwhile. It may have lost its processor
+ * in the middle of a change, and that may last too long to wait for. */
 static struct cpprof__vm_clock
 read_clock(const struct cpprof__vm_thread *t)
 {
@@ -157,7 +157,8 @@ take_orphan(struct cpprof_vm *vm)
 
 /* ---- spans ------------------------------------------------------------ */
 
-/* A span that runs was left by an error: its time goes on in this one. */
+/* A span that still runs was abandoned by an error. Its time continues in this
+ * one. */
 void
 cpprof_vm_span_begin_counted(struct cpprof_vm_thread *public)
 {
@@ -201,7 +202,8 @@ cpprof_vm_span_end_counted(struct cpprof_vm_thread *public)
     charge_quanta(t, epoch);
 }
 
-/* One reading of the clock for both: what the caller does in between counts. */
+/* One reading of the clock for both, so that the caller's time in between
+ * counts. */
 void
 cpprof_vm_span_next_counted(struct cpprof_vm_thread *public)
 {
@@ -219,7 +221,8 @@ cpprof_vm_span_next_counted(struct cpprof_vm_thread *public)
 
 /* ---- safepoints ------------------------------------------------------- */
 
-/* Who is never entered may come by another native thread every time. */
+/* A thread that is never entered may come from another native thread every
+ * time. */
 static void
 charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
 {
@@ -236,7 +239,7 @@ charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
         cpprof__vm_sample(t, epoch, span_ns);
 }
 
-/* What its timer's signal did not come for: the thread blocks that. */
+/* Time for which no signal of the timer came, because the thread blocks it. */
 static void
 charge_missed(struct cpprof__vm_thread *t, uint32_t epoch, uint64_t value_ns)
 {

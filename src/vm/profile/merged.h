@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples by stack and labels, for a profile that has each only once. */
+/* Samples merged by stack and labels, so that a profile contains each only
+ * once. */
 #ifndef VM_MERGED_H
 #define VM_MERGED_H
 

@@ -206,7 +206,7 @@ bound_tables(struct cpprof__vm_output *output)
         cpprof__builder_forget(output->builder);
 }
 
-/* Without memory the numbers mean nothing any more: the rest is thrown away,
+/* After an allocation failed the numbers are meaningless. The rest is dropped,
  * and the profile fails. */
 void
 cpprof__vm_output_records(struct cpprof__vm_output *output, const uint8_t *data,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records become a profile; used by one thread at a time. */
+/* Turns records into a profile. Used by one thread at a time. */
 #ifndef VM_OUTPUT_H
 #define VM_OUTPUT_H
 
@@ -17,7 +17,7 @@ struct cpprof__vm_output {
     struct cpprof__buffer functions; /* struct function of output.c */
     struct cpprof__buffer locations; /* uint64_t, numbers of the builder */
 
-    /* By their words: frames that are told by cpprof__scripts. */
+    /* Locations by script word (cpprof__scripts). */
     struct cpprof__buffer told; /* struct told of output.c */
     struct cpprof__index told_index;
 

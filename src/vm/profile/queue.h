@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the interpreters to the thread that writes: records in a block of memory
- * of fixed size, which the writer takes away whole and gives back empty. It may
- * be slow, so the block may be full; then the record is not taken.
+ * The queue from the interpreters to the writer. Records go into a block of
+ * memory of fixed size, which the writer exchanges for an empty one. If the
+ * writer is slow the block becomes full, and further records are lost.
  *
- * A function is told before its locations, a location before its samples; their
- * numbers are how many came before since the last `forget`.
+ * A function comes before its locations, and a location before its samples.
+ * Their numbers count from 0 since the last `forget`.
  */
 #ifndef VM_QUEUE_H
 #define VM_QUEUE_H
@@ -77,7 +77,7 @@ void *
 cpprof__vm_queue_add(struct cpprof__vm_queue *queue,
                      enum cpprof__vm_record_type type, size_t n_bytes);
 
-/* What is in it; the block is the caller's until it asks again. */
+/* Take the block of records. It belongs to the caller until the next call. */
 const uint8_t *
 cpprof__vm_queue_take(struct cpprof__vm_queue *queue, size_t *n_bytes);
 

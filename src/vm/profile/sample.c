@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One sample, on the thread that runs the interpreter: its stack, the numbers
- * of its locations, what is new about them, a record. Callbacks of the
- * interpreter run without the session's lock, so the session may end or its
- * table be cleared meanwhile: that is looked at each time the lock is taken
- * again.
+ * Takes one sample, on the thread that runs the interpreter: walks the stack,
+ * finds the numbers of its locations, queues the description of new ones, and
+ * queues the sample. Callbacks of the interpreter run without the session's
+ * lock, so the session may end or its table be cleared meanwhile: that is
+ * looked at each time the lock is taken again.
  */
 #include "vm/state/vm.h"
 
@@ -233,7 +233,7 @@ enum outcome {
     OVER, /* the session is; no lock is held */
 };
 
-/* Somebody else may have told of it while we asked. */
+/* Another thread may have added it while we asked the interpreter. */
 static enum outcome
 learn_function(const struct taking *taking, const struct cpprof_vm_frame *frame)
 {

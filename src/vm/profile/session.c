@@ -28,9 +28,9 @@
 
 #define DEPTH_MAX 1024
 
-/* How often what is there is written, if nothing is in a hurry. */
+/* How often queued records are written, unless the queue fills up. */
 #define WRITE_NS 100000000u
-/* ... and, in mode SPAN, interpreters look whether their hooks are there. */
+/* How often, in mode SPAN, interpreters check that their hooks are in place. */
 #define SPAN_TICK_NS 100000000u
 
 struct cpprof__vm_session cpprof__vm_session;
@@ -108,7 +108,7 @@ read_options(const struct cpprof_vm_options *given,
     return check_options(options, error);
 }
 
-/* Those that run something now have run it since. */
+/* Threads that are entered now count from the start of the session. */
 static void
 note_running(uint32_t epoch)
 {
@@ -152,7 +152,7 @@ open_session(void)
                   epoch);
     cpprof__own_lock_give(&session->lock);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
-    /* Interpreters that hook calls only while there is a profile. */
+    /* Some interpreters hook calls only while there is a profile: tell them. */
     if (now.options.mode == CPPROF_VM_MODE_SPAN)
         cpprof__vm_tick(NULL);
 }
@@ -307,7 +307,7 @@ note_silent(uint64_t ns)
         session->silent_ns += ns;
 }
 
-/* No sample comes after this but those of timers. Returns when it was. */
+/* After this only timers add samples. Returns the end time. */
 static uint64_t
 close_session(void)
 {
@@ -400,8 +400,9 @@ cpprof__vm_fork_parent(void)
         cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }
 
-/* The parent's writer and its memory are left alone: whoever used them may have
- * been in the middle. Only the thread that forked runs anything. */
+/* The parent's writer and its memory are left alone, because its threads may
+ * have been in the middle of using them. Only the thread that forked still runs
+ * something. */
 void
 cpprof__vm_fork_child(void)
 {

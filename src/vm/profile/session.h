@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The one session: what samples go to, from start to stop. */
+/* The one session of interpreted code, from start to stop. */
 #ifndef VM_SESSION_H
 #define VM_SESSION_H
 

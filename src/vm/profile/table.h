@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Numbers of functions and of locations in them: dense, in the order in which
- * they were met, found by hash. A function that is gone is found no more, and
- * keeps its number and its locations for what was sampled.
+ * they were met, found by hash. A function that is gone is not found any more,
+ * but keeps its number and its locations for samples that have them.
  *
- * Memory has a bound: a table that is full is cleared, which makes it another
- * generation. What is met again is then told again.
+ * Memory is bounded: a full table is cleared, which begins a new generation,
+ * and what is met again is described again.
  */
 #ifndef VM_TABLE_H
 #define VM_TABLE_H

@@ -116,8 +116,8 @@ interrupt(struct cpprof__vm_thread *t)
         t->vm->ops.interrupt(t->thread);
 }
 
-/* CPU time goes to where a thread answers: that of one who sleeps would go to
- * the sleep. */
+/* CPU time is charged to the stack with which a thread answers. A sleeping
+ * thread would charge it to its sleep. */
 static bool
 is_asleep(struct cpprof__vm_thread *t)
 {
@@ -148,7 +148,8 @@ ask(struct cpprof__vm_thread *t, bool is_first)
     store_relaxed(&t->n_asked, load_relaxed(&t->n_asked) + 1);
     if (cpprof__vm_is_timed(t)) {
         if (t->tid)
-            interrupt(t); /* who has the lock finds new threads, too */
+            interrupt(t); /* the thread that holds the interpreter's lock finds
+                             new threads, too */
     } else if (!is_asleep(t)) {
         store_relaxed(&t->public.due, 1u);
         interrupt(t);

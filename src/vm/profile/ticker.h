@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of the profiler that do something from time to time until they are
- * told to end; and the one that asks the interpreters for samples.
+ * Own threads that do something periodically until they are stopped; and the
+ * one that asks interpreters for samples.
  */
 #ifndef VM_TICKER_H
 #define VM_TICKER_H

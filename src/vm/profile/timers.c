@@ -41,9 +41,9 @@
  * frames until the writer comes. */
 #define RING_WORDS (128u << 10)
 
-/* The kernel looks at a timer when its tick finds the thread at work. More: a
- * thread that blocks the signal is found later; less: who works for less than a
- * tick at a time is looked at in vain. */
+/* Tunable: how late a signal may be before the thread counts as blocking it.
+ * The kernel checks a CPU timer only at its own tick. More finds such threads
+ * later; less suspects threads that work for less than a tick at a time. */
 #define LATE_NS 20000000u
 
 struct cpprof__vm_timer {
@@ -78,7 +78,8 @@ static struct {
     uint32_t n_looks;
 } all;
 
-/* Of the calling thread: its place in a session, or that it could have none. */
+/* The calling thread's slot in a session, or the note that it could get none.
+ */
 static __thread struct {
     struct cpprof__vm_timer *timer;
     uint32_t epoch;
@@ -311,7 +312,7 @@ cpprof__vm_timer_counts(struct cpprof__vm_thread *t, uint32_t epoch,
     return timer;
 }
 
-/* Nobody else has a timer that is peeked for t, so it is still t's. */
+/* A timer with .vm belongs to one thread only, so it is still t's. */
 void
 cpprof__vm_timer_end(struct cpprof__vm_thread *t)
 {
@@ -365,8 +366,8 @@ add_word(void *ctx, const struct cpprof_vm_peek *frame)
     return true;
 }
 
-/* A thread that has no frames now runs no script; and where one is being made,
- * its time goes to the next sample. */
+/* Without frames the thread runs no script now, or is just entering one. Its
+ * time goes to the next sample. */
 static void
 take_stack(struct cpprof__vm_timer *timer)
 {
@@ -491,8 +492,8 @@ cpprof__vm_timers_open(uint32_t epoch)
         __atomic_store_n(&all.epoch, epoch, __ATOMIC_SEQ_CST);
 }
 
-/* What a thread ran since its last sample goes to where it was then: less than
- * a period, if the signal came. */
+/* Time since a thread's last sample is charged to that sample's stack. It is
+ * less than a period if the signal came. */
 static uint64_t
 end_one(struct cpprof__vm_timer *timer)
 {
@@ -571,7 +572,8 @@ cpprof__vm_timers_drain(struct cpprof__vm_output *output)
                           swap_acq_rel(&all.lost_ns, (uint64_t)0));
 }
 
-/* A handler that hangs in there has the memory. */
+/* A handler that did not finish may still use the memory: then it is not freed.
+ */
 void
 cpprof__vm_timers_free(void)
 {

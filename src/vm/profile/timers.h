@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Mode CPU: a timer on the CPU clock of each native thread that runs an
- * interpreter, so that the moments of samples are moments of CPU time. A tick
- * of wall time would find the thread where it waits.
+ * interpreter, so that samples are spread evenly over CPU time. A tick of wall
+ * time would mostly find the thread where it waits.
  *
- * The timer's signal comes to the thread itself. Its handler makes the stack
- * that the thread has entered come to a safepoint, which charges the time. Of
- * an interpreter whose threads are never entered (cpprof_vm_thread_set_tid) and
- * can be peeked at anywhere (CPPROF_VM_SIGNAL_SAFE), the handler itself takes
- * the stack and puts it into a ring, which the writer empties.
+ * The timer's signal comes to the thread itself. Its handler asks the stack
+ * that the thread has entered to come to a safepoint, which charges the time.
+ * Some interpreters are never entered (cpprof_vm_thread_set_tid) but can be
+ * read at any moment (CPPROF_VM_SIGNAL_SAFE). For those the handler takes the
+ * stack itself and puts it into a ring, which the writer empties.
  *
- * Timers are made where a thread enters or comes to a safepoint first, and are
- * gone with it, with the session, in a forked child and at an exec (where the
- * kernel does it). Their slots are never given back to the system, so that a
- * signal that comes late finds one. Threads that have no timer, or that block
- * its signal, are asked by ticks of wall time (ticker.c).
+ * A timer is made when a thread first enters or comes to a safepoint. It ends
+ * with the thread, with the session, in a forked child and at an exec (there by
+ * the kernel). Their slots are never given back to the system, so that a signal
+ * that comes late finds one. Threads without a timer, or that block its signal,
+ * are asked at ticks of wall time (ticker.c).
  */
 #ifndef VM_TIMERS_H
 #define VM_TIMERS_H

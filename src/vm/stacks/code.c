@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which native code is an interpreter's own. Without symbols it is found by
- * example: a native function that a script calls looks down its stack, and what
- * stands between it and who called the interpreter is the run loop, by far the
- * largest function there is, and what leads into and out of it. Where functions
- * begin and end is in the call-frame information.
+ * Which native code is an interpreter's own. No symbols are needed. A native
+ * function that a script calls walks down its own stack. Between it and the
+ * caller of the interpreter stand the run loop, which is by far the largest
+ * function, and the functions that lead into and out of it. The call-frame
+ * information says where functions begin and end.
  */
 #include "vm/state/vm.h"
 
@@ -17,7 +17,7 @@
  * walks through. */
 #define DEPTH 128
 
-/* The limit comes last: a place without one is not in use yet. */
+/* The limit is stored last: a slot without one is not in use yet. */
 static bool
 add(struct cpprof__vm_code *codes, uint32_t *n_codes, uint32_t max,
     struct cpprof__vm_code code)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Native stacks that a handler found at a moment at which the interpreter
- * cannot be asked for its own. They are kept with the thread of the
- * interpreter until it comes to a safepoint.
+ * cannot be asked for its own. They are kept with the thread of the interpreter
+ * until it comes to a safepoint.
  *
- * There are two buffers. The handler takes the one that is out and puts it
- * back; who flushes puts the other one out in its place. So a handler that
- * interrupts a flush finds an empty one.
+ * Each thread has two buffers, of which one is published. The handler takes the
+ * published one by exchange, appends, and publishes it again. A flush exchanges
+ * the published one for the other, which is empty. So a handler that interrupts
+ * a flush finds an empty buffer.
  */
 #ifndef VM_DEFERRED_STACKS_H
 #define VM_DEFERRED_STACKS_H
@@ -23,8 +24,8 @@ bool
 cpprof__vm_deferred_stacks_add(struct cpprof__vm_thread *t,
                                const struct cpprof__deferred_stack *stack);
 
-/* Take all that was put off; NULL: nothing, or another takes it. To be given
- * back. Safety: MT. */
+/* Take all deferred stacks; NULL if there are none or another thread takes
+ * them. Give them back afterwards. Safety: MT. */
 struct cpprof__vm_deferred_stacks *
 cpprof__vm_deferred_stacks_take(struct cpprof__vm_thread *t);
 void

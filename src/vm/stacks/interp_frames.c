@@ -2,12 +2,13 @@
 /*
  * Mixed stacks: in a native stack, the frames of a run loop are replaced by
  * those of the script that it runs. Each activation of the run loop, from the
- * root on, has the frames from one that is marked as its entry up to before the
- * next that is.
+ * root on, gets the script frames from one that is marked as an entry up to the
+ * next such frame.
  *
- * An interpreter that can be asked in a handler is asked there. For another the
- * native stack is put off (defer.c) until it comes to a safepoint, before it
- * has executed another instruction, so that both fit together.
+ * An interpreter that can be asked in a handler is asked there. For any other
+ * the native stack is deferred (deferred_stacks.c) until the interpreter comes
+ * to a safepoint, which it does before it executes another instruction, so that
+ * both fit together.
  */
 #include "vm/state/vm.h"
 
@@ -22,8 +23,9 @@
 /* In a script's word, while it is not in a stack yet. */
 #define ENTRY ((uintptr_t)1 << 62)
 
-/* Working memory, so that a stack of a signal or a coroutine may be small.
- * Stacks that are mixed at the same time: more go as they are. */
+/* Tunable: working buffers, because the stack of a signal handler or a
+ * coroutine may be small. It bounds how many stacks are merged at the same
+ * time; others stay native. */
 #define BUFFERS 16u
 
 struct buffer {

@@ -8,11 +8,10 @@
  *              tells what is new, and puts records into queue.c
  *   output.c   a thread of ours takes them out and feeds collect/builder.h
  *
- * A session lasts from start to stop and has a number, its epoch. What the
- * inline calls look at is one word, 0 or the epoch. Every thread notes which
- * epoch its figures belong to, and all that reaches a session does so under its
- * lock with the epoch compared; so there is no moment at which it would be
- * wrong to start or stop.
+ * A session lasts from start to stop and has a number, its epoch. The inline
+ * calls look at one word, which is 0 or the epoch. Every thread notes the epoch
+ * of its figures, and whatever reaches a session does so under the session's
+ * lock after comparing epochs. So a session may start or stop at any moment.
  *
  * Locks, outer first: control (one start or stop at a time), threads (the list
  * of them), session. No callback runs under the session's.
@@ -33,7 +32,7 @@
 #define CPPROF__VM_PLUMBING   64
 #define CPPROF__VM_COLLECTORS 4
 
-/* Pieces of native code; places are never taken back. */
+/* Ranges of native code; slots are never taken back. */
 struct cpprof__vm_code {
     uintptr_t start, limit;
 };
@@ -84,12 +83,13 @@ struct cpprof__vm_thread {
     /* Ticks since the last safepoint. */
     uint32_t n_asked;
 
-    /* Written by the same; may be read by others: the clock of an even or odd
-     * turn. A change is made in the other, so that one is always whole. */
+    /* Written by the thread itself, read by others: two copies of the clock,
+     * for even and odd turns. A change is written into the copy that is not
+     * current, so that one of them is always consistent. */
     struct cpprof__vm_clock clocks[2];
     uint32_t turn;
 
-    /* Native stacks that wait for a safepoint (deferred.c). */
+    /* Native stacks that wait for a safepoint (deferred_stacks.c). */
     struct cpprof__vm_deferred_stacks *deferred;
     struct cpprof__vm_deferred_stacks *spare;
     void *deferred_block;
@@ -107,8 +107,8 @@ struct cpprof__vm_thread {
     uint64_t base_ns;
 };
 
-/* Of the session that runs. The word is what threads go by; the others are set
- * before it, and what is done by an old one is found out by the epoch. */
+/* About the running session. Threads act on the first word, which is set last;
+ * work that was done under an old value is recognized by its epoch. */
 extern uint32_t cpprof__vm_active; /* epoch; 0: none */
 extern uint32_t cpprof__vm_mode;
 extern uint64_t cpprof__vm_quantum_ns;
@@ -137,7 +137,7 @@ cpprof__vm_is_collector(const struct cpprof_vm *vm, uintptr_t pc);
 /* interp_frames.c: the interpreter tells frames, so stacks can be mixed. */
 void
 cpprof__vm_mix_begin(void);
-/* The word for a frame in a stack; collect/signal/scripts.h. Safety: AS. */
+/* The script word for a frame (collect/signal/tables/scripts.h). Safety: AS. */
 uintptr_t
 cpprof__vm_word_of(const struct cpprof_vm *vm,
                    const struct cpprof_vm_peek *frame);
@@ -147,7 +147,7 @@ cpprof__vm_flush(struct cpprof__vm_thread *t);
 /* t ends. */
 void
 cpprof__vm_flush_end(struct cpprof__vm_thread *t);
-/* In a forked child: what was put off was the parent's. */
+/* In a forked child: drop the parent's deferred stacks. */
 void
 cpprof__vm_mix_fork_child(void);
 
