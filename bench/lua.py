@@ -19,12 +19,15 @@ here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lua")
 work = tempfile.mkdtemp(prefix="cpprof-lua.")
 module = build + "/bindings/lua/5.4/?.so"
 ours = ["lua5.4", "-lcpprof"]
-# Native profiles; what stands for a LUA_INIT that is taken keeps our module out.
 library = build + "/libcpprof.so.0"
-native = {"LD_PRELOAD": library, "CPPROF_LUA_INIT": ""}
-mixed = {"LD_PRELOAD": library}
-CPU = {"CPPROF": "cpu=1000,symbolize=none,out=%s/c.pb.gz" % work}
-HEAP = {"CPPROF": "heap,symbolize=none,out=%s/h.pb.gz" % work}
+CPU = "cpu=1000,symbolize=none,out=%s/c.pb.gz" % work
+HEAP = "heap,symbolize=none,out=%s/h.pb.gz" % work
+
+
+def native(words):
+    return ["lua5.4"], {"LD_PRELOAD": library, "CPPROF": words}
+
+
 # name: words in front of the script, environment
 ROWS = {
     "alone": (["lua5.4"], {}),
@@ -34,10 +37,10 @@ ROWS = {
     "tick, 1000 Hz": (ours, {"CPPROF": "vm=1000,out=%s/t.pb.gz" % work}),
     "cpu, 100 Hz": (ours, {"CPPROF": "vm=cpu,out=%s/t.pb.gz" % work}),
     "span": (ours, {"CPPROF": "vm=span,out=%s/t.pb.gz" % work}),
-    "CPU profile, 1000 Hz": (["lua5.4"], {**native, **CPU}),
-    "the same, mixed": (["lua5.4"], {**mixed, **CPU}),
-    "heap profile": (["lua5.4"], {**native, **HEAP}),
-    "the same, by line": (["lua5.4"], {**mixed, **HEAP}),
+    "CPU profile, 1000 Hz": native(CPU),
+    "the same, mixed": native(CPU + ",scripts"),
+    "heap profile": native(HEAP),
+    "the same, by line": native(HEAP + ",scripts"),
     "empty hook": (["lua5.4", "-lempty_hook"], {}),
     "count hook in Lua": (["lua5.4", "-lhook_profiler"], {}),
 }

@@ -31,8 +31,8 @@ refused 'record: -e takes auto, perf, timer or itimer, not "tick"' \
     -e tick -- touch ran
 refused 'record: -symbolize takes full, functions or none, not "all"' \
     -symbolize all -- touch ran
-for kinds in "" gpu cpu,gpu cpu, ,heap CPU; do
-    refused "record: -t takes cpu, heap, block, mutex and wall or offcpu, with commas between them, not \"$kinds\"" \
+for kinds in "" gpu cpu,gpu cpu, ,heap CPU vm wall,offcpu; do
+    refused "record: -t takes cpu, heap, block, mutex and wall or offcpu, and vm beside them, with commas between them, not \"$kinds\"" \
         -t "$kinds" -- touch ran
 done
 for bytes in 0 -1 "" x 5x 1kk 1025g 99999999999999999999; do
@@ -55,7 +55,7 @@ run "$cpprof" record -h
 check "record -h: status 0" same "$status" 0
 check "record -h: names every flag" \
     same "$(grep -cE \
-    '^  -(F|o|duration|e|depth|symbolize|t|heap|peak|labels) ' out)" 10
+    '^  -(F|o|duration|e|depth|symbolize|t|heap|peak|labels|scripts) ' out)" 11
 
 check "nothing is left of all this" same "$(ls -A run)" ""
 check "no profile was written" none '*.gz'

@@ -102,7 +102,10 @@ rm pipe
 run "$cpprof" record -F 77 -e timer -depth 99 -symbolize none -- \
     sh -c 'echo "$CPPROF"'
 check "flags reach the library" grep -qxE \
-    'record=.*,cpu=77,depth=99,engine=timer,symbolize=none,vm=77,out=/.*/vm.pb.gz' out
+    'record=.*,cpu=77,depth=99,engine=timer,symbolize=none' out
+run "$cpprof" record -F 77 -t cpu,vm -scripts -- sh -c 'echo "$CPPROF"'
+check "scripts are asked for by their words" grep -qxE \
+    'record=.*,cpu=77,scripts,.*,vm=77,out=/.*/vm.pb.gz' out
 run env LD_PRELOAD=libm.so.6 "$cpprof" record -- sh -c 'echo "$LD_PRELOAD"'
 check "what was preloaded stays, behind us" \
     grep -qxE '/.*libcpprof\.so.*:libm\.so\.6' out

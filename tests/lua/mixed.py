@@ -44,12 +44,13 @@ def run(command, env=None, status=0):
 def preloaded(kinds, *words):
     """The profile of each kind."""
     out = run(lua.split() + [path] + list(words),
-              {"CPPROF": kinds + ",out=%k.pb.gz", "LD_PRELOAD": library})
+              {"CPPROF": "scripts,%s,out=%%k.pb.gz" % kinds,
+               "LD_PRELOAD": library})
     assert out == "done\n", out
 
 
 def recorded(*words, status=0, kinds=()):
-    out = run([cpprof, "record", "-o", "cpu.pb.gz", *kinds, "--",
+    out = run([cpprof, "record", "-scripts", "-o", "cpu.pb.gz", *kinds, "--",
                *lua.split(), path, *words], status=status)
     assert status or out == "done\n", out
 
@@ -282,7 +283,25 @@ def stays_native():
     return ["a frame of the script"] if at(p, "seventy") else []
 
 
+def not_asked_for():
+    """Nobody's variables are changed, and a script is C code."""
+    problems = []
+    for words in "cpu", "cpu,heap", "wall":
+        out = run([*lua.split(), "-e",
+                   "print(os.getenv 'CPPROF_LUA_INIT', os.getenv 'LUA_INIT', "
+                   "os.getenv 'LUA_INIT_5_4', package.loaded.cpprof)"],
+                  {"CPPROF": words + ",out=%k.pb.gz", "LD_PRELOAD": library})
+        if out.split() != ["nil"] * 4:
+            problems.append("%s: %s" % (words, out))
+    run([cpprof, "record", "-o", "cpu.pb.gz", "--", *lua.split(), path,
+         "lines", "3000000"])
+    p = profile()
+    return problems + (["lines of a script"] if at(p, "seventy") else []) + \
+        (["a vm.pb.gz"] if "cpu.vm.pb.gz" in os.listdir(work) else [])
+
+
 def main():
+    check("who is not asked for scripts loads nothing", not_asked_for())
     if "luajit" in lua:
         check("LuaJIT has native stacks", stays_native())
     else:

@@ -257,7 +257,8 @@ def by_environment():
 
 def recorded():
     fib = os.path.join(here, "plain.lua")
-    out = run(cpprof, "record", "-o", "r.pb.gz", "--", *lua.split(), fib,
+    out = run(cpprof, "record", "-t", "cpu,vm", "-o", "r.pb.gz", "--",
+              *lua.split(), fib,
               env={"LUA_INIT": "former = 1"})
     p = Profile(work + "/r.vm.pb.gz")
     problems = at_least("record", p.cum("work") / p.total(), 0.8)
@@ -265,10 +266,10 @@ def recorded():
         problems.append("LUA_INIT under record: " + out)
     if not os.path.exists(work + "/r.pb.gz"):
         problems.append("no CPU profile")
-    run(cpprof, "record", "-o", "none.pb.gz", "--", "true")
+    run(cpprof, "record", "-t", "vm,cpu", "-o", "none.pb.gz", "--", "true")
     if os.path.exists(work + "/none.vm.pb.gz"):
         problems.append("a file where there is no interpreter")
-    run(cpprof, "record", "-o", "c.pb.gz", "--", "sh", "-c",
+    run(cpprof, "record", "-t", "cpu,vm", "-o", "c.pb.gz", "--", "sh", "-c",
         "%s %s; true" % (lua, fib))
     if not [n for n in os.listdir(work)
             if re.fullmatch(r"c\.vm\.lua5\.4\.\d+\.pb\.gz", n)]:

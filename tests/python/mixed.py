@@ -40,9 +40,10 @@ def run(*command, env=None, status=0):
     return done.stdout
 
 
-def preloaded(words, *command, **env):
+def preloaded(words, *command, asks="scripts,", **env):
     """With CPPROF=words."""
-    return run(python, *command, env=dict(env, CPPROF=words + ",out=p.pb.gz",
+    return run(python, *command, env=dict(env, CPPROF=asks + words +
+                                          ",out=p.pb.gz",
                                           LD_PRELOAD=library))
 
 
@@ -319,11 +320,33 @@ os.kill(os.getpid(), 9)
 
 
 def killed():
-    run(cpprof, "record", "-o", "killed.pb.gz", "--", python,
+    run(cpprof, "record", "-scripts", "-o", "killed.pb.gz", "--", python,
         write("killed.py", KILLED), status=-signal.SIGKILL)
     p = profile("killed.pb.gz")
     return at_least("last", under(p, "last", work + "/killed.py"), 0.3) + \
         at_least("deflate", p.cum("deflate") / 1e9, 0.1)
+
+
+UNASKED = """
+import os, sys
+initial = open("/proc/self/environ").read()
+print("PYTHONPATH" in initial + str(os.environ), "cpprof" in sys.modules)
+sum(i * i for i in range(6000000))
+"""
+
+
+def not_asked_for():
+    """The process that is started and the interpreter are as without us."""
+    path = write("unasked.py", UNASKED)
+    problems = []
+    for words in "cpu=1000", "cpu=1000,heap=1", "wall=200":
+        out = preloaded(words, path, asks="")
+        if out != "False False\n":
+            problems.append("%s: %s" % (words, out))
+    out = run(cpprof, "record", "-o", "p.pb.gz", "--", python, path)
+    p = profile()
+    told = sorted({f[1] for s, v, l in p.samples for f in s} & {path})
+    return problems + told + ([] if out == "False False\n" else [out])
 
 
 # ---- stress -----------------------------------------------------------------
@@ -345,6 +368,7 @@ with tempfile.TemporaryDirectory(prefix="cpprof-mixed-") as work:
         check("go tool pprof reads it", pprof())
     else:
         tap.skip("go tool pprof reads it", "no go")
+    check("who is not asked for scripts loads nothing", not_asked_for())
     check("a script that is killed leaves its profile", killed())
     check("code that comes and goes, cpu", stress("cpu=1000", STRESS_S))
     check("code that comes and goes, cpu, wall and heap",

@@ -1,6 +1,6 @@
 """mixed_cost.py DEPTH: nanoseconds for an object with two blocks of memory, in
-so many functions of Python. With PYTHONMALLOC=malloc and CPPROF=heap=1 each
-block takes a stack; with CPPROF_PYTHONPATH= set, too, one of C code alone."""
+so many functions of Python. With PYTHONMALLOC=malloc and CPPROF=scripts,heap=1
+each block takes a stack; with CPPROF=heap=1 one of C code alone."""
 import sys
 import time
 from itertools import repeat

@@ -258,7 +258,7 @@ def recorded():
     """What the script and its children see is as without us."""
     env = plain_environment()
     mine = env["PYTHONPATH"]
-    printed = run(cpprof, "record", "-o", "plain.pb.gz", "--", python,
+    printed = run(cpprof, "record", "-t", "cpu,vm", "-o", "plain.pb.gz", "--", python,
                   os.path.join(here, "plain.py"), "child", env=env)
     p = Profile(work + "/plain.vm.pb.gz")
     wanted = "%s False 0 mine\n%s\n" % (mine, mine)

@@ -117,10 +117,10 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
     if (o->max_depth)
         snprintf(depth, sizeof depth, ",depth=%u", o->max_depth);
     snprintf(text, sizeof text,
-             "record=%s%s%s%s%s%s%s%s%s,engine=%s,symbolize=%s%s", folder, cpu,
-             heap, block, mutex, wall, off_cpu, o->labels ? ",labels=on" : "",
-             depth, o->engine ? o->engine : "auto", symbolize[o->symbolize],
-             vm);
+             "record=%s%s%s%s%s%s%s%s%s%s,engine=%s,symbolize=%s%s", folder,
+             cpu, heap, block, mutex, wall, off_cpu,
+             o->labels ? ",labels=on" : "", o->scripts ? ",scripts" : "", depth,
+             o->engine ? o->engine : "auto", symbolize[o->symbolize], vm);
     return setenv("CPPROF", text, 1) == 0;
 }
 

@@ -43,7 +43,7 @@
     }
 
 const struct cpprof__flag cpprof__record_flag_table[] = {
-    FLAG(STRING, "t", kinds, " KINDS", "cpu heap block mutex wall offcpu",
+    FLAG(STRING, "t", kinds, " KINDS", "cpu heap block mutex wall offcpu vm",
          "of cpu, heap, block, mutex, and wall or offcpu, as in\n"
          "cpu,heap (cpu)"),
     FLAG(STRING, "o", out, " FILE", ":files",
@@ -81,6 +81,13 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
          "where\nthey were while they did not run:\n"),
     FLAG(STRING, "wall", wall, " HZ", NULL,
          "samples per second and thread, 1 to 1000 (100)"),
+    TEXT("\nOf scripts of Lua 5.4, Lua 5.1 and Python 3.11, whose "
+         "interpreters then\nload a module of cpprof, by LUA_INIT and "
+         "PYTHONPATH; -t KINDS,vm is this,\nand vm.pb.gz or FILE.vm, which has "
+         "scripts alone, by wall time:\n"),
+    FLAG(BOOL, "scripts", scripts, NULL, NULL,
+         "lines of the script in these profiles, in one stack with\n"
+         "the C code that they call"),
     {0},
 };
 
@@ -93,9 +100,6 @@ print_help(void)
          "went, where it allocated memory, or where its threads waited;\n"
          "processes that it starts get files of their own beside FILE.\n");
     cpprof__print_flags(cpprof__record_flag_table, true);
-    puts("\nOf a script that Lua 5.4, 5.1 or LuaJIT runs, beside cpu, wall "
-         "and\noffcpu: vm.pb.gz, or FILE.vm, by line of the script and wall "
-         "time;\nthe same of one that Python 3.11 runs.");
 }
 
 static bool
@@ -161,27 +165,32 @@ parse_symbolize(const char *text, enum cpprof_symbolize *symbolize)
     return false;
 }
 
+/* vm comes beside another kind. */
 static bool
-parse_kinds(const char *text, unsigned *kinds)
+parse_kinds(const char *text, struct cpprof__record_options *o)
 {
+    const unsigned either = CPPROF__RECORD_WALL | CPPROF__RECORD_OFF_CPU;
     const char *word = text;
+    bool is_known = true;
 
-    *kinds = 0;
+    o->kinds = 0;
     for (;;) {
         size_t n = strcspn(word, ",");
         unsigned kind = cpprof__record_kind(word, n);
+        bool is_vm = n == 2 && !strncmp(word, "vm", n);
 
-        if (!kind)
-            break;
-        *kinds |= kind;
-        if (*kinds & CPPROF__RECORD_WALL && *kinds & CPPROF__RECORD_OFF_CPU)
-            break;
+        o->vm |= is_vm;
+        o->kinds |= kind;
+        is_known &= is_vm || kind;
         if (!word[n])
-            return true;
+            break;
         word += n + 1;
     }
+    if (is_known && o->kinds && (o->kinds & either) != either)
+        return true;
     cpprof__cli_fail("record: -t takes cpu, heap, block, mutex and wall or "
-                     "offcpu, with commas between them, not \"%s\"",
+                     "offcpu, and vm beside them, with commas between them, "
+                     "not \"%s\"",
                      text);
     return false;
 }
@@ -219,6 +228,7 @@ cpprof__record_understand(const struct cpprof__record_flags *w,
     o->peak = w->peak;
     o->labels = w->labels;
     o->legacy = w->legacy;
+    o->scripts = w->scripts;
     o->ignore = w->ignore;
     o->engine = w->engine;
     o->out = w->out;
@@ -226,7 +236,7 @@ cpprof__record_understand(const struct cpprof__record_flags *w,
     o->block_rate = w->block;
     o->mutex_fraction = w->mutex;
     o->wall_rate = w->wall;
-    return (!w->kinds || parse_kinds(w->kinds, &o->kinds)) &&
+    return (!w->kinds || parse_kinds(w->kinds, o)) &&
            (!w->rate ||
             parse_number("-F", w->rate, RATE_MAX_HZ, "Hz", &o->rate_hz)) &&
            (!w->depth || parse_number("-depth", w->depth, DEPTH_MAX, "frames",

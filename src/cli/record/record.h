@@ -32,6 +32,8 @@ struct cpprof__record_options {
     bool labels;                /* of threads, on samples of the heap */
     bool peak;                  /* heap in use when it was most */
     bool legacy;                /* in the forms of gperftools and Go of 2016 */
+    bool scripts;               /* frames of scripts in all of them */
+    bool vm;                    /* and a profile of scripts alone */
     enum cpprof_symbolize symbolize;
     const char *out;   /* NULL: cpu.pb.gz, heap.pb.gz, ... */
     double duration_s; /* 0: until the command ends */
@@ -198,7 +200,7 @@ cpprof__record_run(struct cpprof__record_options *options, bool pass_on);
 struct cpprof__record_flags {
     const char *rate, *out, *duration, *engine, *depth, *symbolize;
     const char *kinds, *heap, *block, *mutex, *wall, *min, *ignore;
-    bool peak, labels, legacy;
+    bool peak, labels, legacy, scripts;
     int max_lines; /* of leaks */
 };
 bool

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scripts beside a CPU or wall profile: the process itself writes what its
- * interpreter ran, where we say, if it has one that is known (CPPROF=vm=).
+ * -t vm: the process itself writes what its interpreter ran, where we say, if
+ * it has one that is known (CPPROF=vm=).
  */
 #include "cli/record/record.h"
 
@@ -20,9 +20,7 @@
 static bool
 is_wanted(const struct cpprof__record_options *o)
 {
-    return o->kinds & (CPPROF__RECORD_CPU | CPPROF__RECORD_WALL |
-                       CPPROF__RECORD_OFF_CPU) &&
-           !o->is_verdict && !o->legacy;
+    return o->vm && !o->is_verdict && !o->legacy;
 }
 
 /* As the command may see it from another folder; NULL: there is none. */

@@ -127,10 +127,7 @@ cpprof__environment_vm(bool *descendant)
 bool
 cpprof__environment_asks_for_scripts(void)
 {
-    return is_on &&
-           (environment.has_vm || *environment.http || *environment.push.url ||
-            environment.kinds & (CPPROF__KIND_CPU | CPPROF__KINDS_OF_TABLES |
-                                 CPPROF__KINDS_OF_WALL));
+    return is_on && (environment.has_vm || environment.has_scripts);
 }
 
 const struct cpprof__environment *

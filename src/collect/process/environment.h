@@ -81,6 +81,7 @@ struct cpprof__environment {
     struct cpprof_wall_options wall;
     struct cpprof_vm_options vm;
     bool has_vm;
+    bool has_scripts;         /* interpreters are to load our modules */
     int64_t heap_rate;        /* 0: off */
     int64_t block_rate;       /* nanoseconds; 0: off */
     uint32_t mutex_fraction;  /* 0: off */
@@ -149,7 +150,7 @@ cpprof__environment_http(bool *is_descendant);
 /* The same if it is to profile interpreted code. */
 const struct cpprof__environment *
 cpprof__environment_vm(bool *is_descendant);
-/* Is there to be a profile that can have frames of scripts in it? */
+/* Are interpreters that know nothing of us to load our modules? */
 bool
 cpprof__environment_asks_for_scripts(void);
 /* The same if it is to push. */

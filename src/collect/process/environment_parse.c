@@ -413,6 +413,11 @@ parse_pair(struct cpprof__environment *env, const char *key, const char *value,
         return status;
     if (!strcmp(key, "vm"))
         return parse_vm(env, value, error);
+    if (!strcmp(key, "scripts")) {
+        env->has_scripts = true;
+        return *value ? bad_value(error, key, value, "a word without a value")
+                      : CPPROF_OK;
+    }
     if (!strcmp(key, "labels"))
         return parse_labels(env, value, error);
     if (!strcmp(key, "legacy"))

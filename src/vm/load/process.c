@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPPROF=vm. The profile starts with the first thread of an interpreter, so
+ * CPPROF=scripts and CPPROF=vm. Both have interpreters load our modules, by
+ * variables that interpreters read at their start; no other word does, because a
+ * changed variable shows until the module has given it back.
+ *
+ * The profile of CPPROF=vm starts with the first thread of an interpreter, so
  * that a program without one is left alone and writes no file. It is written by
  * the process itself, even under a recorder, because only the interpreter in
  * that process can name its frames. A forked child has no such profile.

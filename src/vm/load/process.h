@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What CPPROF=vm has to do in the life of the process: nothing until there is
- * an interpreter. */
+/* What CPPROF=scripts and CPPROF=vm have to do in the life of the process:
+ * nothing more until there is an interpreter. */
 #ifndef VM_PROCESS_H
 #define VM_PROCESS_H
 
