@@ -71,6 +71,7 @@ static struct note
 take_note(void *arg)
 {
     struct note note = *(struct note *)arg;
+    CPPROF__UNCANCELLED;
 
     free(arg);
     cpprof__thread_creation_started(note.creation);
@@ -101,6 +102,18 @@ set_creation(struct cpprof__thread *t, struct note *note,
         cpprof__thread_creation_cancel(creation);
 }
 
+/* A thread may be cancelled before it begins: it then dies where its own code
+ * would have it die, and not in ours. */
+static void
+started(struct cpprof__thread *t)
+{
+    CPPROF__UNCANCELLED;
+
+    cpprof__thread_creation_started(t->creation);
+    cpprof__thread_stack_known(t->stack_bytes);
+    cpprof__thread_started(t);
+}
+
 static void *
 run_pthread(void *slot)
 {
@@ -108,9 +121,7 @@ run_pthread(void *slot)
     void *(*start)(void *) = (void *(*)(void *))t->start;
     void *arg = t->start_arg;
 
-    cpprof__thread_creation_started(t->creation);
-    cpprof__thread_stack_known(t->stack_bytes);
-    cpprof__thread_started(t);
+    started(t);
     return start(arg);
 }
 
@@ -177,9 +188,7 @@ run_thrd(void *slot)
     thrd_start_t start = (thrd_start_t)t->start;
     void *arg = t->start_arg;
 
-    cpprof__thread_creation_started(t->creation);
-    cpprof__thread_stack_known(t->stack_bytes);
-    cpprof__thread_started(t);
+    started(t);
     return start(arg);
 }
 
