@@ -73,8 +73,13 @@ cpprof_cpu_start(struct cpprof_writer writer,
 
 /*
  * Stop the CPU profile, symbolize, write it and close its writer. Returns when
- * all is written. Harmless when no profile runs; of several calls at once one
- * writes and the others return CPPROF_OK at once.
+ * all is written; of several calls at once one writes, and the others return
+ * CPPROF_OK when it has. A start meanwhile waits as well. Harmless when no
+ * profile runs, and in the writer's own functions, where it does nothing.
+ *
+ * A profile that runs when the program calls exit() is written then if its
+ * writer is one of cpprof_writer_to_path(); of another one line on standard
+ * error says that it is not, because what the writer needs may be gone.
  *
  * Errors:  CPPROF_SYSTEM (a write failed), CPPROF_NOMEM.
  * Safety:  MT. Not AS.

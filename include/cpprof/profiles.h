@@ -166,7 +166,8 @@ cpprof_block_add(int64_t ns, unsigned skip);
 
 /*
  * Sample all threads at a fixed rate, whether they run or wait, until
- * cpprof_wall_stop(); samples carry the text label "state".
+ * cpprof_wall_stop(), which returns when all is written, whoever calls
+ * it, as cpprof_cpu_stop() does; samples carry the text label "state".
  *
  * flags    CPPROF_FLAG_OFF_CPU: only threads that do not run;
  *          CPPROF_FLAG_FGPROF: "time" in place of "wall", the name that fgprof

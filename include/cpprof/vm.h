@@ -359,7 +359,8 @@ cpprof_vm_start(struct cpprof_writer writer,
                 struct cpprof_error *error);
 
 /*
- * Write what is left and close the writer. Harmless when no profile runs.
+ * Write what is left and close the writer. Returns when that is done, whoever
+ * calls it, as cpprof_cpu_stop() does. Harmless when no profile runs.
  *
  * Time that a thread has run without coming to a safepoint or the end of its
  * span, if it is a quantum or more, is "[no answer]": its stack cannot be told

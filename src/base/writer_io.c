@@ -7,7 +7,7 @@
  * profiled may close every descriptor it has, and the number may by then be
  * somebody's socket.
  */
-#include <cpprof/writer.h>
+#include "base/writer_io.h"
 
 #include "base/buffer.h"
 #include "base/own.h"
@@ -186,6 +186,12 @@ path_write(void *ctx, const void *data, size_t n_bytes)
     int sys = w->fd < 0 ? open_path(w) : 0;
 
     return sys ? sys : write_all(w->fd, data, n_bytes);
+}
+
+bool
+cpprof__writer_is_path(const struct cpprof_writer *writer)
+{
+    return writer->write == path_write;
 }
 
 /* The new file is as accessible as the one it replaces. */

@@ -31,7 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Host names are looked up on these threads, too. */
+/* For libdw, which recurses over DIEs; touched as far as it is used. */
 #define STACK (1024 * 1024)
 
 static struct cpprof__own_lock lock;
@@ -286,7 +286,7 @@ listen_for(const struct cpprof__environment *env, struct cpprof_error *error)
         return status;
     options.token = *token ? token : NULL;
     options.flags = env->http_insecure ? CPPROF_HTTP_INSECURE : 0;
-    if (env->plan.options.symbolize == CPPROF_SYMBOLIZE_NONE)
+    if (env->cpu.symbolize == CPPROF_SYMBOLIZE_NONE)
         options.flags |= CPPROF_HTTP_NO_NAMES;
     strcpy(address, env->http);
     if (!strncmp(address, "unix:", 5) &&

@@ -1,18 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends that run no destructors.
+ * The end of the process: by exit(), whose destructors include ours, and by
+ * _exit() and quick_exit(), which run none.
+ *
+ * What is left to be written is written on a thread of ours, and waited for
+ * until a moment of the monotonic clock: the caller may hold locks of the
+ * program or of the loader (exit() in a constructor under dlopen() does), and
+ * that thread may want them. Names need a library to be loaded; the caller does
+ * that before, since whoever has the loader's lock can take it again.
  *
  * _exit() may be called by a handler that interrupted malloc, and then the
  * thread that is made to write the profiles may wait for the interrupted one;
  * a task that uses no more than the kernel sees to it that the process ends.
  */
+#include "interpose/exit.h"
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "arch/regs.h"
+#include "collect/cpu/session.h"
+#include "collect/encode/names.h"
 #include "collect/process/environment.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/own_start.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/runtime/uncancelled.h"
 #include "http/listen.h"
 #include "interpose/take_over.h"
 #include "push/process.h"
+#include "vm/load/process.h"
 
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -21,8 +38,92 @@
 #include <time.h>
 #include <unistd.h>
 
-/* More than all that may take its time then. */
-#define SECONDS_MAX 21
+/* How long exit() and _exit() wait for what is written; and more than all that
+ * may take its time in _exit(). */
+#define EXIT_SECONDS  30
+#define HASTE_SECONDS 10
+#define SECONDS_MAX   (2 * HASTE_SECONDS + 1)
+
+/* ---- writing ---------------------------------------------------------- */
+
+static uint64_t until_ns;   /* of CLOCK_MONOTONIC */
+static uint32_t is_written; /* futex */
+
+static void
+write_all(void)
+{
+    cpprof__vm_write(until_ns);
+    cpprof__environment_write(until_ns);
+    store_release(&is_written, 1u);
+    syscall(SYS_futex, &is_written, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void
+write_on_thread(void *arg)
+{
+    (void)arg;
+    write_all();
+}
+
+static void
+wait_until_written(void)
+{
+    uint64_t now;
+
+    while (!load_acquire(&is_written) &&
+           (now = cpprof__clock_ns(CLOCK_MONOTONIC)) < until_ns) {
+        const struct timespec left = cpprof__timespec_of(until_ns - now);
+
+        syscall(SYS_futex, &is_written, FUTEX_WAIT_PRIVATE, 0, &left, NULL, 0);
+    }
+}
+
+/* On the session's thread if there is one, since who calls _exit() in a handler
+ * may not be able to make another. A thread of ours does it itself: it is the
+ * last one. So does exit() where there can be no other, as after
+ * unshare(CLONE_NEWPID). */
+static void
+write_apart(bool with_timeout)
+{
+    if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
+        write_all();
+    else if ((with_timeout && cpprof__session_end_by(write_all)) ||
+             !cpprof__own_thread_start(write_on_thread, NULL))
+        wait_until_written();
+    else if (!with_timeout)
+        write_all();
+}
+
+static void
+write_by(unsigned seconds, bool with_timeout)
+{
+    const struct cpprof_error late = {
+        .text = "the profiles take too long: not written"};
+
+    is_written = 0;
+    until_ns = cpprof__clock_ns(CLOCK_MONOTONIC) +
+               (uint64_t)seconds * CPPROF__NS_PER_S;
+    write_apart(with_timeout);
+    if (!load_acquire(&is_written))
+        cpprof__environment_complain(&late);
+}
+
+void
+cpprof__at_exit(void)
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    cpprof__http_end();
+    cpprof__push_end();
+    if (!cpprof__environment_has_to_write() && !cpprof__vm_has_to_write())
+        return;
+    if (cpprof__environment_has_names_to_find())
+        cpprof__names_load();
+    write_by(EXIT_SECONDS, false);
+}
+
+/* ---- in haste --------------------------------------------------------- */
 
 /* No thread to libc: it has the thread-local storage of its maker, and must
  * not touch it. */
@@ -57,6 +158,14 @@ start_guard(int status)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, 8);
 }
 
+static bool
+has_to_write_in_haste(void)
+{
+    bool environment_has = cpprof__environment_end_in_haste();
+
+    return cpprof__vm_has_to_write() || environment_has;
+}
+
 HOOK(_exit, NULL)
 
 CPPROF_API void
@@ -78,9 +187,13 @@ _exit_on(int status)
 {
     cpprof__http_end();
     cpprof__push_end();
-    if (cpprof__environment_end_writes())
+    if (has_to_write_in_haste()) {
+        CPPROF__EXEMPT;
+        CPPROF__UNCANCELLED;
+
         start_guard(status);
-    cpprof__environment_stop(true);
+        write_by(HASTE_SECONDS, true);
+    }
     for (;;)
         syscall(SYS_exit_group, status);
 }
@@ -105,4 +218,17 @@ static void
 _Exit_on(int status)
 {
     _exit_on(status);
+}
+
+/* glibc's own calls its own _exit(). */
+void
+cpprof__at_quick_exit(void)
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    cpprof__http_end();
+    cpprof__push_end();
+    if (has_to_write_in_haste())
+        write_by(HASTE_SECONDS, true);
 }

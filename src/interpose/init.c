@@ -4,6 +4,7 @@
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
 #include "http/listen.h"
+#include "interpose/exit.h"
 #include "interpose/fork.h"
 #include "interpose/heap.h"
 #include "interpose/locks.h"
@@ -13,16 +14,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-
-/* glibc's quick_exit calls its own _exit. */
-static void
-at_quick_exit_(void)
-{
-    cpprof__http_end();
-    cpprof__push_end();
-    cpprof__vm_end();
-    cpprof__environment_stop(true);
-}
 
 /* malloc.c refers to it: what is linked with the static library takes the
  * constructor with it. */
@@ -39,7 +30,7 @@ first(void)
     cpprof__take_over();
     pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
                    cpprof__after_fork_in_child);
-    at_quick_exit(at_quick_exit_);
+    at_quick_exit(cpprof__at_quick_exit);
     cpprof__blocked_thread_note_main();
     cpprof__environment_read();
     cpprof__heap_start();
@@ -53,8 +44,5 @@ first(void)
 __attribute__((destructor)) static void
 last(void)
 {
-    cpprof__http_end();
-    cpprof__push_end();
-    cpprof__vm_end();
-    cpprof__environment_stop(false);
+    cpprof__at_exit();
 }

@@ -454,7 +454,7 @@ push_as_asked(const struct cpprof__environment *env, bool is_descendant,
               struct cpprof_error *error)
 {
     const struct cpprof__push_settings *words = &env->push;
-    struct cpprof_cpu_options cpu = env->plan.options;
+    struct cpprof_cpu_options cpu = env->cpu;
     struct cpprof_push_options options = {
         .size = sizeof options,
         .name = or_variable(words->name, "PYROSCOPE_APPLICATION_NAME"),

@@ -121,7 +121,7 @@ cut(struct by_hand *h, struct cpprof__cpu_capture *c)
 static void
 done(struct cpprof__cpu_capture *c)
 {
-    cpprof__cpu_capture_free(c);
+    cpprof__cpu_capture_let_go(c);
     free(c);
 }
 

@@ -55,8 +55,8 @@ static enum cpprof_status
 capture(struct cpprof__session *s, struct sink *sink, uint32_t flags)
 {
     struct cpprof__cpu_capture c = {
+        .base.writer = {sink_write, sink_close, sink},
         .options = {.symbolize = CPPROF_SYMBOLIZE_NONE, .flags = flags}};
-    struct cpprof__cpu_output out = {.writer = {sink_write, sink_close, sink}};
     uintptr_t next_pc = 0x1000;
 
     push(s, &next_pc, 10);
@@ -66,7 +66,7 @@ capture(struct cpprof__session *s, struct sink *sink, uint32_t flags)
     }
     push(s, &next_pc, CPPROF__STORE_SAMPLES);
     cpprof__cpu_capture_end(s, &c);
-    return cpprof__cpu_output_write(&out, &c);
+    return cpprof__cpu_capture_write(&c, NULL);
 }
 
 static void

@@ -21,11 +21,11 @@ all_words_are_understood(void **state)
                                   "depth=1024,symbolize=functions,labels=off",
                                   &env, &error),
         CPPROF_OK);
-    assert_int_equal(env.plan.options.rate_hz, 250);
-    assert_int_equal(env.plan.options.max_depth, 1024);
-    assert_int_equal(env.plan.options.engine, CPPROF_ENGINE_PERF);
-    assert_int_equal(env.plan.options.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
-    assert_int_equal(env.plan.options.flags, CPPROF_FLAG_NO_LABELS);
+    assert_int_equal(env.cpu.rate_hz, 250);
+    assert_int_equal(env.cpu.max_depth, 1024);
+    assert_int_equal(env.cpu.engine, CPPROF_ENGINE_PERF);
+    assert_int_equal(env.cpu.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
+    assert_int_equal(env.cpu.flags, CPPROF_FLAG_NO_LABELS);
     assert_string_equal(env.out, "/tmp/%e.%p");
     assert_string_equal(env.directory, "");
 }
@@ -35,8 +35,8 @@ what_is_not_said_has_a_default(void **state)
 {
     (void)state;
     assert_int_equal(cpprof__environment_parse("cpu", &env, &error), CPPROF_OK);
-    assert_int_equal(env.plan.options.rate_hz, 0);
-    assert_int_equal(env.plan.options.engine, CPPROF_ENGINE_AUTO);
+    assert_int_equal(env.cpu.rate_hz, 0);
+    assert_int_equal(env.cpu.engine, CPPROF_ENGINE_AUTO);
     assert_int_equal(env.kinds, CPPROF__KIND_CPU);
     assert_string_equal(env.out, "%k.%p.pb.gz");
     assert_int_equal(cpprof__environment_parse("depth=9", &env, &error),
@@ -91,7 +91,7 @@ heap_words_are_understood(void **state)
     assert_int_equal(cpprof__environment_parse("heap", &env, &error),
                      CPPROF_OK);
     assert_int_equal(env.heap.flags, 0);
-    assert_int_equal(env.plan.options.flags, 0);
+    assert_int_equal(env.cpu.flags, 0);
 }
 
 static void
@@ -158,7 +158,7 @@ words_of_all_kinds_reach_all_of_them(void **state)
     assert_int_equal(env.others.debug, 2);
     assert_int_equal(env.others.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
     assert_int_equal(env.heap.flags, CPPROF_FLAG_LABELS | CPPROF_FLAG_LEGACY);
-    assert_int_equal(env.plan.options.flags, CPPROF_FLAG_LEGACY);
+    assert_int_equal(env.cpu.flags, CPPROF_FLAG_LEGACY);
     assert_int_equal(env.wall.flags, CPPROF_FLAG_OFF_CPU);
     assert_int_equal(env.wall.max_depth, 7);
     assert_int_equal(env.wall.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
@@ -166,7 +166,7 @@ words_of_all_kinds_reach_all_of_them(void **state)
         cpprof__environment_parse("wall,labels=off,legacy=off", &env, &error),
         CPPROF_OK);
     assert_int_equal(env.wall.flags, CPPROF_FLAG_NO_LABELS);
-    assert_int_equal(env.plan.options.flags, CPPROF_FLAG_NO_LABELS);
+    assert_int_equal(env.cpu.flags, CPPROF_FLAG_NO_LABELS);
     assert_int_equal(env.others.flags, 0);
 }
 

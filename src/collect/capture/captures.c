@@ -27,24 +27,14 @@
 /* Tunable: begun and not yet written. */
 #define CAPTURES_MAX 128u
 
-struct cpprof_capture {
-    int32_t pid; /* where it was begun */
-    bool is_wall;
-    struct cpprof_writer writer;
-    union {
-        struct cpprof__cpu_capture cpu;
-        struct cpprof__wall_capture wall;
-    };
-};
-
 static uint32_t n_captures;
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+static struct cpprof__own_lock writing;
 
 void
 cpprof__captures_fork_child(void)
 {
     store_relaxed(&n_captures, 0u);
-    pthread_mutex_init(&writing, NULL);
+    cpprof__own_lock_in_child(&writing);
 }
 
 /* ---- begin ------------------------------------------------------------ */
@@ -64,49 +54,23 @@ give_number(void)
     __atomic_fetch_sub(&n_captures, 1u, __ATOMIC_RELAXED);
 }
 
+/* Takes the capture over. */
 static enum cpprof_status
-make(const struct cpprof_writer *writer, struct cpprof_capture **out,
-     struct cpprof_error *error)
+begin(struct cpprof_capture *c, struct cpprof_capture **out,
+      struct cpprof_error *error)
 {
-    struct cpprof_capture *capture;
+    enum cpprof_status status;
 
-    if (!writer->write)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "the writer has no write function");
-    if (!take_number())
+    if (!take_number()) {
+        cpprof__capture_drop(c);
         return cpprof__fail(error, CPPROF_BUSY, 0, "%u captures already run",
                             CAPTURES_MAX);
-    capture = calloc(1, sizeof *capture);
-    if (!capture) {
+    }
+    status = cpprof__capture_begin(c, error);
+    if (status == CPPROF_OK)
+        *out = c;
+    else
         give_number();
-        return cpprof__fail_nomem(error);
-    }
-    capture->pid = (int32_t)getpid();
-    capture->writer = *writer;
-    *out = capture;
-    return CPPROF_OK;
-}
-
-static void
-unmake(struct cpprof_capture *capture)
-{
-    if (!capture)
-        return;
-    give_number();
-    free(capture);
-}
-
-static enum cpprof_status
-begun(struct cpprof_capture *capture, enum cpprof_status status,
-      const struct cpprof_writer *writer, struct cpprof_capture **out)
-{
-    if (status == CPPROF_OK) {
-        *out = capture;
-        return CPPROF_OK;
-    }
-    unmake(capture);
-    if (writer->close)
-        writer->close(writer->ctx, 1);
     return status;
 }
 
@@ -116,19 +80,13 @@ cpprof_capture_start_cpu(struct cpprof_writer writer,
                          struct cpprof_capture **out,
                          struct cpprof_error *error)
 {
-    struct cpprof_capture *capture = NULL;
+    struct cpprof_capture *c;
     enum cpprof_status status;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    status = make(&writer, &capture, error);
-    if (status == CPPROF_OK)
-        status =
-            cpprof__options(&capture->cpu.options, sizeof capture->cpu.options,
-                            options, "cpprof_cpu_options", error);
-    if (status == CPPROF_OK)
-        status = cpprof__session_begin_capture(&capture->cpu, error);
-    return begun(capture, status, &writer, out);
+    status = cpprof__cpu_capture_new(options, &writer, &c, error);
+    return status == CPPROF_OK ? begin(c, out, error) : status;
 }
 
 enum cpprof_status
@@ -137,19 +95,13 @@ cpprof_capture_start_wall(struct cpprof_writer writer,
                           struct cpprof_capture **out,
                           struct cpprof_error *error)
 {
-    struct cpprof_capture *capture = NULL;
+    struct cpprof_capture *c;
     enum cpprof_status status;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    status = make(&writer, &capture, error);
-    if (status == CPPROF_OK) {
-        capture->is_wall = true;
-        status = cpprof__wall_options(options, &capture->wall.options, error);
-    }
-    if (status == CPPROF_OK)
-        status = cpprof__wall_begin_capture(&capture->wall, error);
-    return begun(capture, status, &writer, out);
+    status = cpprof__wall_capture_new(options, &writer, &c, error);
+    return status == CPPROF_OK ? begin(c, out, error) : status;
 }
 
 /* ---- end -------------------------------------------------------------- */
@@ -161,63 +113,17 @@ append(void *buffer, const void *data, size_t n)
     return ((struct cpprof__buffer *)buffer)->failed ? ENOMEM : 0;
 }
 
-/* What a thread of ours is to do. */
-struct work {
-    struct cpprof_capture *capture;
-    struct cpprof__buffer *file;
-    enum cpprof_status status;
-    struct cpprof_error error;
-};
-
-static void
-build(void *arg)
-{
-    struct work *work = arg;
-    struct cpprof_writer writer = {append, NULL, work->file};
-
-    if (work->capture->is_wall) {
-        work->status = cpprof__wall_capture_write(&work->capture->wall, writer,
-                                                  &work->error);
-    } else {
-        struct cpprof__cpu_output out = {.writer = writer};
-
-        work->status = cpprof__cpu_output_write(&out, &work->capture->cpu);
-        work->error = out.error;
-    }
-    if (work->file->failed)
-        work->status = cpprof__fail_nomem(&work->error);
-}
-
 static enum cpprof_status
-build_apart(struct cpprof_capture *capture, struct cpprof__buffer *file,
-            struct cpprof_error *error)
+write_in_memory(struct cpprof_capture *c, struct cpprof__buffer *file,
+                struct cpprof_error *error)
 {
-    struct work work = {.capture = capture, .file = file};
+    enum cpprof_status status;
 
-    pthread_mutex_lock(&writing);
-    cpprof__own_thread_run(build, &work);
-    pthread_mutex_unlock(&writing);
-    if (work.status != CPPROF_OK && error)
-        *error = work.error;
-    return work.status;
-}
-
-static void
-leave(struct cpprof_capture *capture)
-{
-    if (capture->is_wall)
-        cpprof__wall_end_capture(&capture->wall);
-    else
-        cpprof__session_end_capture(&capture->cpu);
-}
-
-static void
-free_kind(struct cpprof_capture *capture)
-{
-    if (capture->is_wall)
-        cpprof__wall_capture_free(&capture->wall);
-    else
-        cpprof__cpu_capture_free(&capture->cpu);
+    c->writer = (struct cpprof_writer){append, NULL, file};
+    cpprof__own_lock_take(&writing);
+    status = cpprof__capture_write(c, error);
+    cpprof__own_lock_give(&writing);
+    return file->failed ? cpprof__fail_nomem(error) : status;
 }
 
 /* Whatever came before, the writer is closed. */
@@ -239,50 +145,57 @@ hand_over(const struct cpprof_writer *writer, const struct cpprof__buffer *file,
     return status;
 }
 
-static enum cpprof_status
-end_elsewhere(struct cpprof_capture *capture, struct cpprof_error *error)
+static bool
+is_of_this_process(const struct cpprof_capture *c)
 {
-    free_kind(capture);
-    free(capture);
+    return c->pid == (int32_t)getpid();
+}
+
+/* The writer is the parent's, too, and stays its. */
+static enum cpprof_status
+end_elsewhere(struct cpprof_capture *c, struct cpprof_error *error)
+{
+    c->writer = (struct cpprof_writer){0};
+    cpprof__capture_drop(c);
     return cpprof__fail(error, CPPROF_INVALID, 0,
                         "the capture was begun by another process");
 }
 
 enum cpprof_status
-cpprof_capture_stop(struct cpprof_capture *capture, struct cpprof_error *error)
+cpprof_capture_stop(struct cpprof_capture *c, struct cpprof_error *error)
 {
     struct cpprof__buffer file = {0};
+    struct cpprof_writer writer;
     enum cpprof_status status;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (!capture)
+    if (!c)
         return CPPROF_OK;
-    if (capture->pid != (int32_t)getpid())
-        return end_elsewhere(capture, error);
-    leave(capture);
-    status = build_apart(capture, &file, error);
-    status = hand_over(&capture->writer, &file, status, error);
+    if (!is_of_this_process(c))
+        return end_elsewhere(c, error);
+    writer = c->writer;
+    cpprof__capture_end(c);
+    status = write_in_memory(c, &file, error);
+    status = hand_over(&writer, &file, status, error);
     cpprof__buffer_free(&file);
-    unmake(capture);
+    give_number();
     return status;
 }
 
 void
-cpprof__capture_cancel(struct cpprof_capture *capture)
+cpprof__capture_cancel(struct cpprof_capture *c)
 {
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (!capture)
+    if (!c)
         return;
-    if (capture->pid != (int32_t)getpid()) {
-        end_elsewhere(capture, NULL);
+    if (!is_of_this_process(c)) {
+        end_elsewhere(c, NULL);
         return;
     }
-    leave(capture);
-    free_kind(capture);
-    if (capture->writer.close)
-        capture->writer.close(capture->writer.ctx, 1);
-    unmake(capture);
+    cpprof__capture_end(c);
+    cpprof__capture_drop(c);
+    give_number();
 }

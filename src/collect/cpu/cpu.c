@@ -1,21 +1,113 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of <cpprof/cpprof.h>. */
+/* The public calls of <cpprof/cpprof.h>, and the making of captures. */
 #include "base/options.h"
 #include "base/status.h"
+#include "collect/cpu/cpu_capture.h"
 #include "collect/cpu/session.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/uncancelled.h"
+#include "collect/threads/engine.h"
 
 #include <string.h>
+
+/* Fills in defaults. */
+static enum cpprof_status
+check_options(struct cpprof_cpu_options *checked, struct cpprof_error *error)
+{
+    if (!checked->rate_hz)
+        checked->rate_hz = 100;
+    if (!checked->max_depth)
+        checked->max_depth = 128;
+    if (checked->rate_hz > 10000)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "rate %u Hz is outside 1 to 10000",
+                            checked->rate_hz);
+    if (checked->max_depth > CPPROF__MAX_DEPTH)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "stack depth %u is outside 1 to %u",
+                            checked->max_depth, CPPROF__MAX_DEPTH);
+    if ((unsigned)checked->engine > CPPROF_ENGINE_ITIMER)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown engine %d",
+                            (int)checked->engine);
+    if ((unsigned)checked->symbolize > CPPROF_SYMBOLIZE_NONE)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "unknown symbolization %d",
+                            (int)checked->symbolize);
+    if (checked->flags &
+        ~(CPPROF_FLAG_NO_LABELS | CPPROF_FLAG_LEGACY | CPPROF_FLAG_NO_DECOYS))
+        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
+                            checked->flags);
+    return CPPROF_OK;
+}
+
+static struct cpprof__cpu_capture *
+new_capture(const struct cpprof_cpu_options *options,
+            const struct cpprof_writer *writer)
+{
+    struct cpprof__cpu_capture *c =
+        cpprof__capture_new(&cpprof__cpu_life, sizeof *c, writer);
+
+    if (c)
+        c->options = *options;
+    return c;
+}
 
 /* A caller built against an older header has a shorter struct: the rest gets
  * defaults. One built against a newer header may use only what is known here:
  * the rest must be zero. */
 static enum cpprof_status
-take_options(const struct cpprof_cpu_options *given,
-             struct cpprof_cpu_options *options, struct cpprof_error *error)
+make(const struct cpprof_cpu_options *given, const struct cpprof_writer *writer,
+     struct cpprof__cpu_capture **out, struct cpprof_error *error)
 {
-    memset(options, 0, sizeof *options);
-    return cpprof__options(options, sizeof *options, given,
-                           "cpprof_cpu_options", error);
+    struct cpprof_cpu_options options;
+    enum cpprof_status status;
+
+    memset(&options, 0, sizeof options);
+    status = cpprof__options(&options, sizeof options, given,
+                             "cpprof_cpu_options", error);
+    if (status == CPPROF_OK)
+        status = check_options(&options, error);
+    if (status != CPPROF_OK)
+        return status;
+    *out = new_capture(&options, writer);
+    return *out ? CPPROF_OK : cpprof__fail_nomem(error);
+}
+
+enum cpprof_status
+cpprof__cpu_capture_new(const struct cpprof_cpu_options *options,
+                        const struct cpprof_writer *writer,
+                        struct cpprof_capture **out, struct cpprof_error *error)
+{
+    struct cpprof__cpu_capture *c = NULL;
+    enum cpprof_status status = CPPROF_OK;
+
+    if (!writer->write)
+        status = cpprof__fail(error, CPPROF_INVALID, 0,
+                              "the writer has no write function");
+    if (status == CPPROF_OK)
+        status = make(options, writer, &c, error);
+    if (status == CPPROF_OK)
+        *out = &c->base;
+    else if (writer->close)
+        writer->close(writer->ctx, 1);
+    return status;
+}
+
+enum cpprof_status
+cpprof__cpu_recorder_new(const struct cpprof_cpu_options *options,
+                         const char *directory, bool (*at_scan)(void),
+                         struct cpprof_capture **out,
+                         struct cpprof_error *error)
+{
+    struct cpprof__cpu_capture *c = NULL;
+    enum cpprof_status status = make(options, NULL, &c, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    c->directory = directory;
+    c->at_scan = at_scan;
+    *out = &c->base;
+    return CPPROF_OK;
 }
 
 enum cpprof_status
@@ -23,22 +115,23 @@ cpprof_cpu_start(struct cpprof_writer writer,
                  const struct cpprof_cpu_options *options,
                  struct cpprof_error *error)
 {
-    struct cpprof__session_plan plan = {.writer = writer};
-    enum cpprof_status status = take_options(options, &plan.options, error);
+    struct cpprof_capture *c;
+    enum cpprof_status status;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
-    if (status == CPPROF_OK && !writer.write)
-        status = cpprof__fail(error, CPPROF_INVALID, 0,
-                              "the writer has no write function");
-    if (status != CPPROF_OK) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
+    status = cpprof__cpu_capture_new(options, &writer, &c, error);
+    if (status != CPPROF_OK)
         return status;
-    }
-    return cpprof__session_start(&plan, error);
+    ((struct cpprof__cpu_capture *)c)->streams = true;
+    return cpprof__default_start(c, error);
 }
 
 enum cpprof_status
 cpprof_cpu_stop(struct cpprof_error *error)
 {
-    return cpprof__session_stop(error);
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    return cpprof__default_stop(&cpprof__cpu_life, error);
 }

@@ -37,7 +37,7 @@ free_parts(struct cpprof__cpu_capture *c)
 }
 
 void
-cpprof__cpu_capture_free(struct cpprof__cpu_capture *c)
+cpprof__cpu_capture_let_go(struct cpprof__cpu_capture *c)
 {
     cpprof__store_view_free(&c->last);
     free_parts(c);

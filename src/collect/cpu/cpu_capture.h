@@ -14,6 +14,7 @@
 #define COLLECT_CPU_CAPTURE_H
 
 #include "collect/cpu/cpu_profile.h"
+#include "collect/runtime/life.h"
 #include "collect/store/spool.h"
 #include "collect/store/store_segment.h"
 
@@ -30,14 +31,26 @@ struct cpprof__cpu_segment {
     struct cpprof__store_base base;
 };
 
+/* The profile of a capture on its way out. */
+struct cpprof__cpu_output {
+    struct cpprof__cpu_profile profile;
+    bool has_profile; /* it was begun; the writer is its */
+    enum cpprof_status failed;
+    struct cpprof_error error;
+};
+
 struct cpprof__cpu_capture {
-    struct cpprof_cpu_options options; /* its form is looked at */
+    struct cpprof_capture base;
+    struct cpprof_cpu_options options; /* checked */
+    const char *directory;             /* a recorder's: its files are there */
+    bool (*at_scan)(void); /* the same: now and then, by our thread */
+    struct cpprof__cpu_output out;
 
     /* Guarded by the session's drain_lock while it is counting. */
     struct cpprof__cpu_capture *next;
     bool is_counting;
     bool failed;  /* no memory */
-    bool streams; /* full stores are written at once */
+    bool streams; /* full stores are written at once, by our thread */
 
     struct cpprof__spool_head head; /* about this stretch, once it was cut */
     uint64_t lost;
@@ -73,33 +86,18 @@ cpprof__cpu_capture_next_store(struct cpprof__session *s);
 
 /* ---- afterwards ------------------------------------------------------- */
 
-/* Take all memory back, of a capture that is not counting. */
+/* Take all memory back that a capture holds which is not counting. */
 void
-cpprof__cpu_capture_free(struct cpprof__cpu_capture *c);
-
-/* A profile on its way out. */
-struct cpprof__cpu_output {
-    struct cpprof_writer writer;
-    struct cpprof__cpu_profile profile;
-    bool has_profile; /* it was begun; the writer is its */
-    enum cpprof_status failed;
-    struct cpprof_error error;
-};
+cpprof__cpu_capture_let_go(struct cpprof__cpu_capture *c);
 
 /* Write what the store of now has, which is full. */
 void
-cpprof__cpu_output_stream(struct cpprof__cpu_output *out,
-                          struct cpprof__cpu_capture *c);
+cpprof__cpu_capture_stream(struct cpprof__cpu_capture *c);
 
 /* Write a capture that was cut, close the writer. The names that are found are
  * remembered (names.h). */
 enum cpprof_status
-cpprof__cpu_output_write(struct cpprof__cpu_output *out,
-                         struct cpprof__cpu_capture *c);
-
-/* The same, on a thread of ours, so that it is in no profile. */
-enum cpprof_status
-cpprof__cpu_output_write_apart(struct cpprof__cpu_output *out,
-                               struct cpprof__cpu_capture *c);
+cpprof__cpu_capture_write(struct cpprof__cpu_capture *c,
+                          struct cpprof_error *error);
 
 #endif

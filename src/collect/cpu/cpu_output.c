@@ -2,19 +2,16 @@
 /* What a CPU capture becomes: from the parts that it holds to a file. */
 #include "base/status.h"
 #include "collect/cpu/cpu_capture.h"
-#include "collect/runtime/own_threads.h"
-
-#include <pthread.h>
 
 /* Begin the profile when there is something to put in it: at a full store, or
  * at the end. is_empty: there is nothing to look up. Most forked children end
  * without a sample, and must not ask for the loader's lock for nothing. */
 static void
-begin_profile(struct cpprof__cpu_output *out,
-              const struct cpprof__cpu_capture *c, bool is_empty,
+begin_profile(struct cpprof__cpu_capture *c, bool is_empty,
               enum cpprof__cpu_names names)
 {
     struct cpprof_cpu_options options = c->options;
+    struct cpprof__cpu_output *out = &c->out;
 
     if (out->has_profile)
         return;
@@ -22,27 +19,27 @@ begin_profile(struct cpprof__cpu_output *out,
     if (is_empty)
         options.symbolize = CPPROF_SYMBOLIZE_NONE;
     out->failed = cpprof__cpu_profile_begin(&out->profile, &c->head, &options,
-                                            names, out->writer, &out->error);
+                                            names, c->base.writer, &out->error);
+    c->base.writer = (struct cpprof_writer){0}; /* the profile's now */
 }
 
 static void
-add_view(struct cpprof__cpu_output *out, const struct cpprof__cpu_capture *c,
-         struct cpprof__store_view *view)
+add_view(struct cpprof__cpu_capture *c, struct cpprof__store_view *view)
 {
     if (c->options.flags & CPPROF_FLAG_NO_LABELS)
         cpprof__store_view_drop_labels(view);
-    cpprof__cpu_profile_add(&out->profile, &view->store);
+    cpprof__cpu_profile_add(&c->out.profile, &view->store);
     cpprof__store_view_free(view);
 }
 
 static void
-add_segment(struct cpprof__cpu_output *out, struct cpprof__cpu_capture *c,
+add_segment(struct cpprof__cpu_capture *c,
             const struct cpprof__cpu_segment *segment)
 {
     struct cpprof__store_view view;
 
     if (cpprof__store_view_make(&view, &segment->shared->store, &segment->base))
-        add_view(out, c, &view);
+        add_view(c, &view);
     else
         c->failed = true;
 }
@@ -50,12 +47,11 @@ add_segment(struct cpprof__cpu_output *out, struct cpprof__cpu_capture *c,
 /* The names stay in use until the profile ends, so they are not those that
  * others wait for. */
 void
-cpprof__cpu_output_stream(struct cpprof__cpu_output *out,
-                          struct cpprof__cpu_capture *c)
+cpprof__cpu_capture_stream(struct cpprof__cpu_capture *c)
 {
-    begin_profile(out, c, false, CPPROF__CPU_NAMES_APART);
-    if (out->failed == CPPROF_OK && c->n_segments)
-        add_segment(out, c, &c->segments[c->n_segments - 1]);
+    begin_profile(c, false, CPPROF__CPU_NAMES_APART);
+    if (c->out.failed == CPPROF_OK && c->n_segments)
+        add_segment(c, &c->segments[c->n_segments - 1]);
 }
 
 static bool
@@ -65,53 +61,32 @@ is_empty(const struct cpprof__cpu_capture *c)
 }
 
 static void
-add_parts(struct cpprof__cpu_output *out, struct cpprof__cpu_capture *c)
+add_parts(struct cpprof__cpu_capture *c)
 {
     uint32_t i;
 
     for (i = 0; i + 1 < c->n_segments && !c->failed; i++)
-        add_segment(out, c, &c->segments[i]);
+        add_segment(c, &c->segments[i]);
     if (c->last.store.head)
-        add_view(out, c, &c->last);
+        add_view(c, &c->last);
 }
 
 enum cpprof_status
-cpprof__cpu_output_write(struct cpprof__cpu_output *out,
-                         struct cpprof__cpu_capture *c)
+cpprof__cpu_capture_write(struct cpprof__cpu_capture *c,
+                          struct cpprof_error *error)
 {
-    begin_profile(out, c, is_empty(c), CPPROF__CPU_NAMES_REMEMBERED);
+    struct cpprof__cpu_output *out = &c->out;
+
+    begin_profile(c, is_empty(c), CPPROF__CPU_NAMES_REMEMBERED);
     if (out->failed == CPPROF_OK) {
-        add_parts(out, c);
+        add_parts(c);
         if (c->failed)
             cpprof__cpu_profile_fail_nomem(&out->profile);
         out->failed = cpprof__cpu_profile_end(&out->profile, &c->head, c->lost,
                                               &out->error);
     }
-    cpprof__cpu_capture_free(c);
-    return out->failed;
-}
-
-/* ---- on a thread of ours ---------------------------------------------- */
-
-struct work {
-    struct cpprof__cpu_output *out;
-    struct cpprof__cpu_capture *c;
-};
-
-static void
-run(void *arg)
-{
-    const struct work *work = arg;
-
-    cpprof__cpu_output_write(work->out, work->c);
-}
-
-enum cpprof_status
-cpprof__cpu_output_write_apart(struct cpprof__cpu_output *out,
-                               struct cpprof__cpu_capture *c)
-{
-    struct work work = {out, c};
-
-    cpprof__own_thread_run(run, &work);
+    cpprof__cpu_capture_let_go(c);
+    if (out->failed != CPPROF_OK && error)
+        *error = out->error;
     return out->failed;
 }

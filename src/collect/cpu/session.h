@@ -8,50 +8,52 @@
 #ifndef COLLECT_SESSION_H
 #define COLLECT_SESSION_H
 
+#include "collect/runtime/life.h"
 #include <cpprof/cpprof.h>
 
 #include <stdbool.h>
 
-/* What a session is to do. */
-struct cpprof__session_plan {
-    struct cpprof_cpu_options options;
-    struct cpprof_writer writer; /* where the profile goes at the end, or: */
-    const char *directory;       /* record into files there; no profile */
-    bool (*at_scan)(void);       /* now and then, by its thread; or NULL */
-};
+/* The life of CPU profiles (life.h), whose captures are these. */
+extern struct cpprof__life cpprof__cpu_life;
 
-/* Of that one profile. */
+/*
+ * A capture of CPU time. In a session that runs it counts with that one's rate,
+ * depth and engine, or else in a new one. Checks the options; on failure the
+ * writer is closed.
+ */
 enum cpprof_status
-cpprof__session_start(const struct cpprof__session_plan *plan,
-                      struct cpprof_error *error);
-enum cpprof_status
-cpprof__session_stop(struct cpprof_error *error);
+cpprof__cpu_capture_new(const struct cpprof_cpu_options *options,
+                        const struct cpprof_writer *writer,
+                        struct cpprof_capture **out,
+                        struct cpprof_error *error);
 
-/* Does it run, or begin, or end? Safety: MT. */
+/* One of a recorder, whose files are in directory. at_scan is called now and
+ * then, by a thread of ours. */
+enum cpprof_status
+cpprof__cpu_recorder_new(const struct cpprof_cpu_options *options,
+                         const char *directory, bool (*at_scan)(void),
+                         struct cpprof_capture **out,
+                         struct cpprof_error *error);
+
+/* Is there a session, and is it this process's? A vfork child has the memory of
+ * its parent and another pid. Safety: AS. */
 bool
-cpprof__session_is_busy(void);
+cpprof__session_is_ours(void);
 
-struct cpprof__cpu_capture;
-
-/*
- * Count for a capture whose options are set, from here on; in a session that
- * runs with its own rate, depth and engine, or else in a new one. Leave cuts
- * it (cpu_capture.h); it is then the caller's to write or to free. What fails
- * leaves nothing to be freed.
- */
-enum cpprof_status
-cpprof__session_begin_capture(struct cpprof__cpu_capture *c,
-                              struct cpprof_error *error);
-void
-cpprof__session_end_capture(struct cpprof__cpu_capture *c);
+/* Has it any? For a process that ends. */
+bool
+cpprof__session_has_samples(void);
 
 /*
- * Stop for a process that ends by _exit(), maybe inside a signal handler:
- * gives up where stop would have to wait for a lock that the interrupted code
- * may hold, or for longer than seconds.
+ * For a process that ends by _exit(), maybe inside a signal handler, where no
+ * thread can be made and no lock may be waited for. The session's own thread
+ * calls f as its last act; false: there is none.
  */
+bool
+cpprof__session_end_by(void (*f)(void));
+/* A recorder's session says that it is complete. Its files are. */
 void
-cpprof__session_stop_with_timeout(unsigned seconds);
+cpprof__session_mark_ended(void);
 
 /* A module is about to be unloaded, or was: samples taken in it are put in
  * their place while its addresses still mean it. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The drainer: a thread that empties the ring into the store, looks for threads
- * that nobody announced, and writes what a full store has, and the profile
- * of a process that ends in haste. It
- * ends with the last of the program's own threads.
+ * that nobody announced, and writes what a full store has. It ends with the
+ * last of the program's own threads; in a process that ends by _exit() it does
+ * what is left to be done (session.h).
  */
 #include "collect/cpu/session_internal.h"
 
@@ -50,9 +50,11 @@ next_store(struct cpprof__drain *drain)
 {
     struct cpprof__session *s = drain->ctx;
 
-    if (s->default_profile && s->default_profile->capture.is_counting)
-        cpprof__cpu_output_stream(&s->default_profile->out,
-                                  &s->default_profile->capture);
+    struct cpprof__cpu_capture *c;
+
+    for (c = s->captures; c; c = c->next)
+        if (c->streams)
+            cpprof__cpu_capture_stream(c);
     if (!cpprof__cpu_capture_next_store(s))
         return false;
     cpprof__mappings_init(&drain->mappings, drain->store, true);
@@ -99,16 +101,15 @@ drain(struct cpprof__session *s)
 {
     uint64_t n;
 
-    pthread_mutex_lock(&s->drain_lock);
+    cpprof__own_lock_take(&s->drain_lock);
     n = cpprof__session_drain_locked(s);
-    pthread_mutex_unlock(&s->drain_lock);
+    cpprof__own_lock_give(&s->drain_lock);
     return n;
 }
 
 void
 cpprof__session_drain_begin(struct cpprof__session *s)
 {
-    pthread_mutex_init(&s->drain_lock, NULL);
     cpprof__labels_reader_begin(&s->labels_reader);
     s->drain.ring = s->spool.ring;
     s->drain.store = &s->spool.store;
@@ -142,8 +143,8 @@ wait_until_quiet(void)
 }
 
 /* After this no handler touches the session's memory. */
-static void
-end_sampling(struct cpprof__session *s)
+void
+cpprof__session_halt(struct cpprof__session *s)
 {
     if (s->sampling_ended)
         return;
@@ -151,11 +152,11 @@ end_sampling(struct cpprof__session *s)
     cpprof__interp_flush();
     __atomic_store_n(&cpprof__sampler.ring, NULL, __ATOMIC_SEQ_CST);
     wait_until_quiet();
-    pthread_mutex_lock(&s->drain_lock);
+    cpprof__own_lock_take(&s->drain_lock);
     cpprof__session_drain_locked(s);
     cpprof__cpu_capture_end_all(s);
     store_release(&s->sampling_ended, true);
-    pthread_mutex_unlock(&s->drain_lock);
+    cpprof__own_lock_give(&s->drain_lock);
     store_release(&s->spool.head->state, (uint32_t)CPPROF__SPOOL_ENDED);
 }
 
@@ -170,24 +171,12 @@ wait_for_work(struct cpprof__ring *ring, uint64_t wait_ns)
     store_release(&ring->wake, 0u);
 }
 
-void
-cpprof__session_end(struct cpprof__session *s)
-{
-    if (s->ended)
-        return;
-    end_sampling(s);
-    if (s->writes && s->default_profile)
-        cpprof__cpu_output_write(&s->default_profile->out,
-                                 &s->default_profile->capture);
-    s->ended = true;
-}
-
 static void
 scan(const struct cpprof__session *s, uint32_t n_scans)
 {
     cpprof__action_check();
-    if (s->plan.at_scan)
-        s->plan.at_scan();
+    if (s->at_scan)
+        s->at_scan();
     cpprof__loader_refresh();
     cpprof__threads_scan(n_scans % FULL_SCAN_EVERY == 1);
 }
@@ -228,14 +217,16 @@ drainer(void *arg)
             scan(s, n_scans++);
         }
         if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
-            end_sampling(s);
+            cpprof__session_halt(s);
         if (cpprof__own_threads_are_alone()) {
             store_release(&s->was_alone, 1u);
             break;
         }
     }
     if (load_acquire(&s->finish))
-        cpprof__session_end(s);
+        cpprof__session_halt(s);
+    if (s->last)
+        s->last();
     cpprof__own_thread_end();
     return NULL;
 }

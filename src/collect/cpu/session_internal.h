@@ -2,8 +2,8 @@
 /*
  * What the files of a session share: its parts, and which one there is.
  * session.c starts and stops it, session_drainer.c is its thread,
- * cpu_capture.c counts for those who want profiles of it, session_changes.c
- * what it does when the process changes under it. See session.h for what it is.
+ * cpu_capture.c counts for those who want profiles of it. See session.h for
+ * what it is.
  *
  * Invariants: the ring is the handlers' until `halted`; who adds to the store
  * or changes the list of captures holds drain_lock. Nobody holds drain_lock
@@ -23,17 +23,17 @@
 #include <semaphore.h>
 
 struct cpprof__session {
-    struct cpprof__session_plan plan;
+    struct cpprof_cpu_options options; /* of who began it */
+    const char *directory;
+    bool (*at_scan)(void);
     const struct cpprof__engine *engine;
     struct cpprof__spool spool;
 
-    pthread_mutex_t drain_lock; /* guards what follows */
+    struct cpprof__own_lock drain_lock; /* guards what follows */
     struct cpprof__drain drain;
     struct cpprof__labels_reader labels_reader;
     struct cpprof__shared_store *shared;  /* the store, for captures; or NULL */
     struct cpprof__cpu_capture *captures; /* that count with it */
-    struct cpprof__default_profile
-        *default_profile; /* its capture is among them, or was */
 
     bool unloaded; /* a module, since the maps were last read */
     uint64_t cpu_start_ns;
@@ -42,42 +42,18 @@ struct cpprof__session {
     int32_t drainer_tid;
     uint32_t was_alone;  /* see cpprof__own_thread_join() */
     bool finish;         /* the drainer is to end */
-    bool writes;         /* and to write the ordinary profile before */
-    bool ended;          /* it did */
+    void (*last)(void);  /* and to do this; or NULL */
     bool started;        /* all threads are armed */
     bool sampling_ended; /* sampling ended; what was sampled is still there */
 };
 
-enum cpprof__session_state {
-    CPPROF__SESSION_IDLE,
-    CPPROF__SESSION_STARTING,
-    CPPROF__SESSION_RUNNING,
-    CPPROF__SESSION_STOPPING,
+/* The session of this process, or NULL. It is set when the session has started
+ * and cleared before it stops, under the lock; a fork() asks nobody for it. */
+struct cpprof__session_current {
+    struct cpprof__own_lock lock;
+    struct cpprof__session *session;
 };
-
-/* The profile of cpprof_cpu_start(), of which there is one. */
-struct cpprof__default_profile {
-    struct cpprof__cpu_capture capture;
-    struct cpprof__cpu_output out;
-};
-
-/* The session of this process. Only the states are changed under the lock. Who
- * starts or stops the session, or has captures come and go, holds `change`
- * for as long as that takes; it is taken first. */
-struct cpprof__session_life {
-    pthread_mutex_t change;
-    pthread_mutex_t lock;
-    enum cpprof__session_state state;
-    struct cpprof__session *session; /* set while RUNNING or STOPPING */
-    enum cpprof__session_state default_profile; /* of that profile */
-};
-
-extern struct cpprof__session_life cpprof__session_life;
-
-/* Only the process that runs the session may touch its timers; a vfork child
- * has the same memory and another pid. */
-bool
-cpprof__session_is_ours(void);
+extern struct cpprof__session_current cpprof__session_current;
 
 /* The drain of a session that has its spool, and what it takes back. */
 void
@@ -97,7 +73,7 @@ cpprof__session_drain_locked(struct cpprof__session *s);
 /* End sampling and cut all captures: by the drainer, or by who stops the
  * session when that has left. Once. */
 void
-cpprof__session_end(struct cpprof__session *s);
+cpprof__session_halt(struct cpprof__session *s);
 
 /* Samples that found no room. */
 uint64_t

@@ -2,9 +2,11 @@
 #include "collect/process/environment.h"
 
 #include "base/status.h"
+#include "collect/cpu/session.h"
 #include "collect/recording/recorded.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
+#include "collect/wall/wall.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,14 +17,10 @@
  * tell that a path without %p is not theirs. */
 #define OWNER_VARIABLE "CPPROF_OWNER"
 
-/* How long _exit() may wait for the profile to be written. */
-#define HASTE_SECONDS 10
-
 static struct cpprof__environment environment;
-static bool is_on;          /* CPPROF was understood */
-static bool is_descendant;  /* of a process profiled by the same variable */
-static bool is_child;       /* made by fork from one */
-static int32_t started_pid; /* the process that a session was started in */
+static bool is_on;         /* CPPROF was understood */
+static bool is_descendant; /* of a process profiled by the same variable */
+static bool is_child;      /* made by fork from one */
 
 void
 cpprof__environment_complain(const struct cpprof_error *error)
@@ -44,25 +42,37 @@ is_worth_a_line(const struct cpprof_error *error)
             error->sys != EACCES);
 }
 
+static enum cpprof_status
+record_cpu(struct cpprof_error *error)
+{
+    struct cpprof_capture *c;
+    enum cpprof_status status =
+        cpprof__cpu_recorder_new(&environment.cpu, environment.directory,
+                                 cpprof__recorded_tick, &c, error);
+
+    return status == CPPROF_OK ? cpprof__default_start(c, error) : status;
+}
+
+static enum cpprof_status
+sample_cpu(struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof__environment_open(
+        &environment, "cpu", NULL, is_descendant, &writer, error);
+
+    return status == CPPROF_OK
+               ? cpprof_cpu_start(writer, &environment.cpu, error)
+               : status;
+}
+
 static void
 start_cpu(void)
 {
-    struct cpprof__session_plan plan = environment.plan;
-    enum cpprof_status status = CPPROF_OK;
     struct cpprof_error error;
 
-    if (*environment.directory) {
-        plan.directory = environment.directory;
-        plan.at_scan = cpprof__recorded_tick;
-    } else {
-        status = cpprof__environment_open(&environment, "cpu", NULL,
-                                          is_descendant, &plan.writer, &error);
-    }
-    if (status == CPPROF_OK)
-        status = cpprof__session_start(&plan, &error);
-    if (status == CPPROF_OK)
-        started_pid = getpid();
-    else if (is_worth_a_line(&error))
+    if ((*environment.directory ? record_cpu(&error) : sample_cpu(&error)) !=
+            CPPROF_OK &&
+        is_worth_a_line(&error))
         cpprof__environment_complain(&error);
 }
 
@@ -179,7 +189,6 @@ cpprof__environment_start_child(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    started_pid = 0;
     if (!is_on)
         return;
     is_child = is_descendant = true;
@@ -190,32 +199,53 @@ cpprof__environment_start_child(void)
         start_cpu();
 }
 
+/* ---- the end ---------------------------------------------------------- */
+
+bool
+cpprof__environment_has_to_write(void)
+{
+    return cpprof__default_runs(&cpprof__cpu_life) ||
+           cpprof__default_runs(&cpprof__wall_life) ||
+           cpprof__environment_end_is_due();
+}
+
+bool
+cpprof__environment_has_names_to_find(void)
+{
+    return is_on && !is_child && !*environment.directory &&
+           environment.cpu.symbolize != CPPROF_SYMBOLIZE_NONE &&
+           (environment.kinds & ~CPPROF__KIND_CPU ||
+            cpprof__session_has_samples());
+}
+
 static void
-stop_cpu(bool with_timeout)
+end_default(struct cpprof__life *life, uint64_t until_ns)
 {
     struct cpprof_error error;
 
-    if (!started_pid || started_pid != getpid())
-        return;
-    /* A forked child may find the loader's lock taken for good, by a thread
-     * that only its parent has: it waits for symbols, but not for ever. */
-    if (with_timeout || is_child) {
-        cpprof__session_stop_with_timeout(HASTE_SECONDS);
-        return;
-    }
-    started_pid = 0;
-    if (cpprof__session_stop(&error) != CPPROF_OK)
+    if (cpprof__default_exit(life, until_ns, &error) != CPPROF_OK)
         cpprof__environment_complain(&error);
 }
 
+/* The profile by wall time ends first: what the others take to be written is
+ * not the program's. */
 void
-cpprof__environment_stop(bool with_timeout)
+cpprof__environment_write(uint64_t until_ns)
 {
     struct cpprof_error error;
-    CPPROF__EXEMPT;
-    CPPROF__UNCANCELLED;
 
-    stop_cpu(with_timeout);
-    if (cpprof__environment_end(with_timeout, &error) != CPPROF_OK)
+    end_default(&cpprof__wall_life, until_ns);
+    end_default(&cpprof__cpu_life, until_ns);
+    if (cpprof__environment_end(&error) != CPPROF_OK)
         cpprof__environment_complain(&error);
+}
+
+bool
+cpprof__environment_end_in_haste(void)
+{
+    if (!is_on || !*environment.directory)
+        return cpprof__environment_has_to_write();
+    cpprof__session_mark_ended();
+    cpprof__environment_end_recorded(true);
+    return false;
 }

@@ -35,7 +35,7 @@
 #ifndef COLLECT_ENVIRONMENT_H
 #define COLLECT_ENVIRONMENT_H
 
-#include "collect/cpu/session.h"
+#include <cpprof/cpprof.h>
 #include <cpprof/heap.h>
 #include <cpprof/profiles.h>
 #include <cpprof/vm.h>
@@ -75,7 +75,7 @@ struct cpprof__push_settings {
 };
 
 struct cpprof__environment {
-    struct cpprof__session_plan plan; /* without writer and directory */
+    struct cpprof_cpu_options cpu;
     struct cpprof_heap_options heap;
     struct cpprof_profile_options others; /* block, mutex, threads */
     struct cpprof_wall_options wall;
@@ -131,11 +131,15 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
                               bool is_descendant, struct cpprof_error *error);
 void
 cpprof__environment_end_start_child(void);
+/* Write them, or leave them to a recorder. On a thread of ours. */
 enum cpprof_status
-cpprof__environment_end(bool with_timeout, struct cpprof_error *error);
-/* Will it write? */
+cpprof__environment_end(struct cpprof_error *error);
+/* Were they started here, and not ended? */
 bool
-cpprof__environment_end_writes(void);
+cpprof__environment_end_is_due(void);
+/* Leave them to a recorder. */
+void
+cpprof__environment_end_recorded(bool with_timeout);
 
 /* ------------------------------------------------- environment.c --------- */
 
@@ -165,9 +169,21 @@ cpprof__environment_start(void);
 /* The same in a child made by fork, if this process was started so. */
 void
 cpprof__environment_start_child(void);
-/* Write the profiles, if it was started so. hastily: the process ends by
- * _exit(). */
+
+/* Is there anything to write at the end of the process: what CPPROF asks for,
+ * or a profile that the program started and did not stop? And will that ask for
+ * names? */
+bool
+cpprof__environment_has_to_write(void);
+bool
+cpprof__environment_has_names_to_find(void);
+/* Write it, by that moment of CLOCK_MONOTONIC; what cannot be written is one
+ * line on standard error. On a thread of ours. */
 void
-cpprof__environment_stop(bool with_timeout);
+cpprof__environment_write(uint64_t until_ns);
+/* The process ends by _exit(): tell a recorder. True: there is something to
+ * write. Safety: AS. */
+bool
+cpprof__environment_end_in_haste(void);
 
 #endif

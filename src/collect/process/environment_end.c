@@ -9,15 +9,18 @@
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/recording/recorded.h"
-#include "collect/runtime/background_thread.h"
+#include "collect/runtime/own_start.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/wall/wall.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-/* How long _exit() may wait for the profiles to be written. */
-#define HASTE_SECONDS 10
+/* Tunable. New stacks wait this long for their mappings, and a recorder for the
+ * process to notice that it stopped. */
+#define TICK_NS 200000000
 
 /* A profile that is written at the end. */
 struct end {
@@ -33,7 +36,6 @@ static char folder[PATH_MAX]; /* the current one at the start */
 static int32_t started_pid;   /* 0: ended, or not started */
 static bool is_child;
 static struct cpprof_heap *mappings; /* followed with mmap=on */
-static bool has_wall;                /* runs */
 static uint64_t n_sampled_at_fork;
 
 static uint64_t
@@ -119,22 +121,11 @@ write_end(struct end *end, struct cpprof_error *error)
                                 &environment->others, error);
 }
 
-/* The profile by wall time ends first: what the others take to be written is
- * not the program's. */
-static enum cpprof_status
-end_wall(struct cpprof_error *error)
-{
-    enum cpprof_status status = has_wall ? cpprof_wall_stop(error) : CPPROF_OK;
-
-    has_wall = false;
-    return status;
-}
-
 /* All of them, whatever becomes of one. */
 static enum cpprof_status
 write_ends(struct cpprof_error *error)
 {
-    enum cpprof_status status = end_wall(error);
+    enum cpprof_status status = CPPROF_OK;
     struct cpprof_error ignored;
     size_t i;
 
@@ -150,22 +141,24 @@ write_ends(struct cpprof_error *error)
     return status;
 }
 
-static void
-last(void)
-{
-    struct cpprof_error error;
-
-    write_ends(&error);
-}
-
 /* ---- start ------------------------------------------------------------ */
 
-static enum cpprof_status
-start_background_thread(struct cpprof_error *error)
+/* New stacks have their mappings found, and a recorder that stops is noticed.
+ */
+static void
+look_after_tables(void *arg)
 {
-    const struct cpprof__background_thread_plan plan = {cpprof__recorded_tick,
-                                                        NULL};
-    int failed = cpprof__background_thread_start(&plan);
+    const struct timespec pause = {0, TICK_NS};
+
+    (void)arg;
+    while (cpprof__recorded_tick() && !cpprof__own_threads_are_alone())
+        nanosleep(&pause, NULL);
+}
+
+static enum cpprof_status
+start_looking_after(struct cpprof_error *error)
+{
+    int failed = cpprof__own_thread_start(look_after_tables, NULL);
 
     return failed ? cpprof__fail(error, CPPROF_SYSTEM, failed,
                                  "pthread_create: %s", strerror(failed))
@@ -175,13 +168,9 @@ start_background_thread(struct cpprof_error *error)
 static enum cpprof_status
 record_wall(struct cpprof_error *error)
 {
-    enum cpprof_status status;
-
     if (!(environment->kinds & CPPROF__KINDS_OF_WALL))
         return CPPROF_OK;
-    status = cpprof__wall_record(&environment->wall, error);
-    has_wall = status == CPPROF_OK;
-    return status;
+    return cpprof__wall_record(&environment->wall, error);
 }
 
 static enum cpprof_status
@@ -196,7 +185,7 @@ start_recording(struct cpprof_error *error)
     /* Beside a CPU profile, its thread sees to the tables. */
     if (status != CPPROF_OK || environment->kinds & CPPROF__KIND_CPU)
         return status;
-    return start_background_thread(error);
+    return start_looking_after(error);
 }
 
 static enum cpprof_status
@@ -213,7 +202,6 @@ start_wall(bool is_descendant, struct cpprof_error *error)
                                       &writer, error);
     if (status == CPPROF_OK)
         status = cpprof_wall_start(writer, &environment->wall, error);
-    has_wall = status == CPPROF_OK;
     return status;
 }
 
@@ -285,10 +273,8 @@ cpprof__environment_end_start_child(void)
         return;
     started_pid = (int32_t)getpid();
     is_child = true;
-    has_wall = false;
     if (environment->kinds & CPPROF__KIND_HEAP)
         n_sampled_at_fork = n_sampled();
-    cpprof__background_thread_forget();
     if (*environment->directory) {
         record_wall(&error);
         return;
@@ -297,40 +283,27 @@ cpprof__environment_end_start_child(void)
 }
 
 bool
-cpprof__environment_end_writes(void)
+cpprof__environment_end_is_due(void)
 {
-    return started_pid && started_pid == (int32_t)getpid() &&
-           !*environment->directory;
+    return started_pid && started_pid == (int32_t)getpid();
 }
 
-/* A thread for it, which may have to be left behind: a lock that it needs may
- * be held by who called _exit() in a handler, or for ever in a child. */
-static void
-write_apart(bool with_timeout)
+void
+cpprof__environment_end_recorded(bool with_timeout)
 {
-    const struct cpprof__background_thread_plan plan = {NULL, last};
-
-    if (!cpprof__background_thread_start(&plan))
-        cpprof__background_thread_stop(HASTE_SECONDS);
-    else if (!with_timeout) /* as after unshare(CLONE_NEWPID) */
-        last();
+    if (cpprof__environment_end_is_due())
+        cpprof__recorded_end(with_timeout);
 }
 
 enum cpprof_status
-cpprof__environment_end(bool with_timeout, struct cpprof_error *error)
+cpprof__environment_end(struct cpprof_error *error)
 {
-    if (!started_pid || started_pid != (int32_t)getpid())
+    if (!cpprof__environment_end_is_due())
         return CPPROF_OK;
     if (*environment->directory) {
-        if (has_wall && !with_timeout)
-            cpprof_wall_stop(NULL);
-        cpprof__recorded_end(with_timeout);
+        cpprof__recorded_end(false);
         return CPPROF_OK;
     }
     started_pid = 0;
-    if (with_timeout || is_child) {
-        write_apart(with_timeout);
-        return CPPROF_OK;
-    }
     return write_ends(error);
 }

@@ -90,7 +90,7 @@ parse_cpu(struct cpprof__environment *env, const char *value,
           struct cpprof_error *error)
 {
     env->kinds |= CPPROF__KIND_CPU;
-    return !*value || parse_number(value, 10000, &env->plan.options.rate_hz)
+    return !*value || parse_number(value, 10000, &env->cpu.rate_hz)
                ? CPPROF_OK
                : bad_value(error, "cpu", value,
                            "a number of Hz from 1 to 10000");
@@ -234,7 +234,7 @@ parse_labels(struct cpprof__environment *env, const char *value,
 
     if (status != CPPROF_OK)
         return status;
-    set_flag(&env->plan.options.flags, CPPROF_FLAG_NO_LABELS, !on);
+    set_flag(&env->cpu.flags, CPPROF_FLAG_NO_LABELS, !on);
     set_flag(&env->wall.flags, CPPROF_FLAG_NO_LABELS, !on);
     set_flag(&env->others.flags, CPPROF_FLAG_LABELS, on);
     return CPPROF_OK;
@@ -250,7 +250,7 @@ parse_legacy(struct cpprof__environment *env, const char *value,
 
     if (status != CPPROF_OK)
         return status;
-    set_flag(&env->plan.options.flags, CPPROF_FLAG_LEGACY, on);
+    set_flag(&env->cpu.flags, CPPROF_FLAG_LEGACY, on);
     set_flag(&env->heap.flags, CPPROF_FLAG_LEGACY, on);
     return CPPROF_OK;
 }
@@ -399,7 +399,7 @@ static enum cpprof_status
 parse_pair(struct cpprof__environment *env, const char *key, const char *value,
            struct cpprof_error *error)
 {
-    struct cpprof_cpu_options *options = &env->plan.options;
+    struct cpprof_cpu_options *options = &env->cpu;
     uint32_t kind = kind_of(key);
     enum cpprof_status status;
     bool is_known;
@@ -520,9 +520,9 @@ finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
         strcpy(env->out, "%k.%p.pb.gz");
     if (env->kinds & CPPROF__KIND_OFF_CPU)
         env->wall.flags |= CPPROF_FLAG_OFF_CPU;
-    env->wall.max_depth = env->vm.max_depth = env->plan.options.max_depth;
+    env->wall.max_depth = env->vm.max_depth = env->cpu.max_depth;
     env->heap.symbolize = env->others.symbolize = env->wall.symbolize =
-        env->plan.options.symbolize;
+        env->cpu.symbolize;
     return CPPROF_OK;
 }
 
@@ -536,6 +536,7 @@ cpprof__environment_parse(const char *text, struct cpprof__environment *env,
 
     memset(env, 0, sizeof *env);
     env->heap_rate = CPPROF__HEAP_RATE;
+    env->cpu.size = sizeof env->cpu;
     env->heap.size = sizeof env->heap;
     env->others.size = sizeof env->others;
     env->wall.size = sizeof env->wall;

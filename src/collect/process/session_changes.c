@@ -19,36 +19,38 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct cpprof__session_life *const life = &cpprof__session_life;
+static struct cpprof__session_current *const current = &cpprof__session_current;
 static __thread sigset_t mask_before_fork;
 
 /* ---- the loader ------------------------------------------------------- */
 
 /*
- * The session cannot end between the look at the state and the work: stop
- * changes the state under the lock first. The drainer is not waited for: it may
+ * The session cannot end between the look and the work: stop takes it from its
+ * place under the lock first. The drainer is not waited for: it may
  * be about to load the symbolizer, and the caller may hold the loader's lock.
  */
 void
 cpprof__session_before_unload(void)
 {
-    pthread_mutex_lock(&life->lock);
-    if (life->state == CPPROF__SESSION_RUNNING &&
-        !pthread_mutex_trylock(&life->session->drain_lock)) {
-        cpprof__session_drain_locked(life->session);
-        pthread_mutex_unlock(&life->session->drain_lock);
+    struct cpprof__session *s;
+
+    cpprof__own_lock_take(&current->lock);
+    s = current->session;
+    if (s && cpprof__own_lock_take_until(&s->drain_lock, 0)) {
+        cpprof__session_drain_locked(s);
+        cpprof__own_lock_give(&s->drain_lock);
     }
-    pthread_mutex_unlock(&life->lock);
+    cpprof__own_lock_give(&current->lock);
 }
 
 void
 cpprof__session_after_unload(void)
 {
     cpprof__unwind_forget();
-    pthread_mutex_lock(&life->lock);
-    if (life->state == CPPROF__SESSION_RUNNING)
-        store_release(&life->session->unloaded, true);
-    pthread_mutex_unlock(&life->lock);
+    cpprof__own_lock_take(&current->lock);
+    if (current->session)
+        store_release(&current->session->unloaded, true);
+    cpprof__own_lock_give(&current->lock);
 }
 
 /* ---- fork and exec ---------------------------------------------------- */
@@ -61,7 +63,6 @@ cpprof__session_fork_prepare(void)
     sigset_t set;
 
     cpprof__loader_fork_prepare();
-    pthread_mutex_lock(&life->lock);
     cpprof__threads_fork_prepare();
     sigemptyset(&set);
     sigaddset(&set, CPPROF__SIGNAL);
@@ -73,7 +74,6 @@ cpprof__session_fork_parent(void)
 {
     pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
     cpprof__threads_fork_parent();
-    pthread_mutex_unlock(&life->lock);
     cpprof__loader_fork_parent();
 }
 
@@ -87,13 +87,12 @@ cpprof__session_fork_child(void)
     cpprof__sampler.itimer_base_ns = 0;
     cpprof__threads_fork_child();
     cpprof__action_fork_child();
-    if (life->session)
-        cpprof__spool_free(&life->session->spool, true);
-    life->session = NULL;
-    life->state = life->default_profile = CPPROF__SESSION_IDLE;
+    if (current->session)
+        cpprof__spool_free(&current->session->spool, true);
+    current->session = NULL;
+    cpprof__own_lock_in_child(&current->lock);
+    cpprof__life_in_child(&cpprof__cpu_life);
     cpprof__captures_fork_child();
-    pthread_mutex_init(&life->lock, NULL);
-    pthread_mutex_init(&life->change, NULL);
     cpprof__loader_fork_child();
     pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
 }

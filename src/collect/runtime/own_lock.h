@@ -53,7 +53,7 @@ cpprof__own_lock_take_until(struct cpprof__own_lock *lock, uint64_t until_ns)
         if (++tries <= CPPROF__OWN_LOCK_TRIES)
             continue;
         if (until_ns != UINT64_MAX &&
-            cpprof__now_ns(CLOCK_MONOTONIC) >= until_ns)
+            cpprof__clock_ns(CLOCK_MONOTONIC) >= until_ns)
             return false;
         /* Not nanosleep(), which is a point of cancellation. */
         syscall(SYS_nanosleep, &pause, NULL);

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Names are looked up on these threads, too: see collect/keeper.c. */
+/* For libdw, which recurses over DIEs; touched as far as it is used. */
 #define STACK (1024 * 1024)
 
 /* One of the two functions. */

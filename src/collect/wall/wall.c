@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The sampler of wall time (life.h), and its public calls. The ticker is a
+ * thread of ours (wall_ticker.h). Its list of captures and its counts are
+ * guarded by cpprof__wall_busy, which is held for as long as a tick takes.
+ */
 #include "collect/wall/wall.h"
 
 #include "arch/atomic.h"
@@ -7,12 +12,10 @@
 #include "base/status.h"
 #include "collect/dump/dump.h"
 #include "collect/runtime/exempt.h"
-#include "collect/runtime/own_lock.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/wall/wall_ticker.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,30 +27,19 @@
  * gives many threads more samples. */
 #define LOOKS_HZ 3200u
 
-enum state { IDLE, STARTING, RUNNING, STOPPING };
+static struct cpprof__wall_ticker *ticker; /* while it runs */
 
-static struct cpprof__own_lock lock; /* guards the three */
-static enum state state;             /* of the ticker */
-static enum state default_state;
-static struct cpprof__wall_ticker *wall;
+static struct cpprof__wall_capture *
+wall(struct cpprof_capture *c)
+{
+    return (struct cpprof__wall_capture *)c;
+}
 
-/* The profile of cpprof_wall_start(), while that is RUNNING. */
-static struct default_profile {
-    struct cpprof__wall_capture capture;
-    struct cpprof_writer writer;
-} * default_profile;
+/* ---- captures --------------------------------------------------------- */
 
-/* Held by who starts or ends the ticker, or has captures come and go. */
-static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
-
-static bool lock_taken, busy_taken; /* for a fork */
-
-/* ---- start ------------------------------------------------------------ */
-
-enum cpprof_status
-cpprof__wall_options(const struct cpprof_wall_options *given,
-                     struct cpprof_wall_options *options,
-                     struct cpprof_error *error)
+static enum cpprof_status
+read_options(const struct cpprof_wall_options *given,
+             struct cpprof_wall_options *options, struct cpprof_error *error)
 {
     enum cpprof_status status;
 
@@ -78,6 +70,43 @@ cpprof__wall_options(const struct cpprof_wall_options *given,
     return CPPROF_OK;
 }
 
+static enum cpprof_status
+make(const struct cpprof_wall_options *given,
+     const struct cpprof_writer *writer, struct cpprof_capture **out,
+     struct cpprof_error *error)
+{
+    struct cpprof_wall_options options;
+    struct cpprof__wall_capture *c;
+    enum cpprof_status status = read_options(given, &options, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    c = cpprof__capture_new(&cpprof__wall_life, sizeof *c, writer);
+    if (!c)
+        return cpprof__fail_nomem(error);
+    c->options = options;
+    *out = &c->base;
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__wall_capture_new(const struct cpprof_wall_options *options,
+                         const struct cpprof_writer *writer,
+                         struct cpprof_capture **out,
+                         struct cpprof_error *error)
+{
+    enum cpprof_status status = CPPROF_OK;
+
+    if (!writer->write)
+        status = cpprof__fail(error, CPPROF_INVALID, 0,
+                              "the writer has no write function");
+    if (status == CPPROF_OK)
+        status = make(options, writer, out, error);
+    if (status != CPPROF_OK && writer->close)
+        writer->close(writer->ctx, 1);
+    return status;
+}
+
 static void
 free_wall(struct cpprof__wall_ticker *w)
 {
@@ -105,7 +134,6 @@ link_capture(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
     c->summary.options.symbolize = c->options.symbolize;
     c->summary.options.flags = c->options.flags;
     c->start_ns = w->start_ns;
-    c->is_counting = true;
     c->next = w->captures;
     w->captures = c;
 }
@@ -113,6 +141,10 @@ link_capture(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 static void
 count_from_start(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
+    if (c->base.is_recorder) {
+        cpprof__wall_keep_begin(&w->sampler.counts);
+        return;
+    }
     link_capture(w, c);
     c->summary.n_looks = c->summary.n_asked = 0;
 }
@@ -128,7 +160,7 @@ count_from_now(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 
 /* With busy held, or without the ticker: count no more. */
 static void
-cut(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
+cut_locked(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
     struct cpprof__wall_capture **at = &w->captures;
     struct cpprof__wall_summary *sum = &c->summary;
@@ -136,323 +168,177 @@ cut(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    c->is_counting = false;
     sum->duration_ns = (int64_t)(cpprof__now_ns(CLOCK_MONOTONIC) - c->start_ns);
     sum->n_threads = w->sampler.n_threads_max;
     sum->n_looks = w->sampler.n_looks - sum->n_looks;
     sum->n_asked = w->sampler.n_asked - sum->n_asked;
-    c->failed = !cpprof__wall_counts_since(&w->sampler.counts, &c->base,
+    c->failed = !cpprof__wall_counts_since(&w->sampler.counts, &c->before,
                                            c->options.flags, &c->since);
 }
 
-/* first: NULL for a recorder. */
+/* ---- the sampler ------------------------------------------------------ */
+
 static enum cpprof_status
-start(const struct cpprof_wall_options *options,
-      struct cpprof__wall_capture *first, struct cpprof__wall_ticker **out,
-      struct cpprof_error *error)
+start(struct cpprof_capture *first, struct cpprof_error *error)
 {
     struct cpprof__wall_ticker *w = calloc(1, sizeof *w);
     enum cpprof_status status;
-    int failed;
+    int failed = 0;
 
     if (!w)
         return cpprof__fail_nomem(error);
-    w->options = *options;
-    w->is_for_recorder = !first;
+    w->options = wall(first)->options;
     status = cpprof__dump_start(error);
     set_up(w);
-    if (first)
-        count_from_start(w, first);
-    else
-        cpprof__wall_keep_begin(&w->sampler.counts);
-    failed = status == CPPROF_OK ? cpprof__wall_ticker_start(w) : 0;
+    count_from_start(w, wall(first));
+    if (status == CPPROF_OK)
+        failed = cpprof__wall_ticker_start(w);
     if (failed)
         status = cpprof__fail(error, CPPROF_SYSTEM, failed,
                               "pthread_create: %s", strerror(failed));
     if (status != CPPROF_OK)
         free_wall(w);
     else
-        *out = w;
+        ticker = w;
     return status;
 }
 
-static bool
-change_state(enum state *which, enum state from, enum state to)
-{
-    bool changed;
-
-    cpprof__own_lock_take(&lock);
-    changed = *which == from;
-    if (changed)
-        *which = to;
-    cpprof__own_lock_give(&lock);
-    return changed;
-}
-
-static void
-set_state(enum state to, struct cpprof__wall_ticker *w)
-{
-    cpprof__own_lock_take(&lock);
-    state = to;
-    wall = w;
-    cpprof__own_lock_give(&lock);
-}
-
-/* With `change` held, where there is no ticker. */
 static enum cpprof_status
-begin(const struct cpprof_wall_options *options,
-      struct cpprof__wall_capture *first, struct cpprof_error *error)
-{
-    enum cpprof_status status;
-    struct cpprof__wall_ticker *w = NULL;
-
-    set_state(STARTING, NULL);
-    status = start(options, first, &w, error);
-    set_state(status == CPPROF_OK ? RUNNING : IDLE, w);
-    return status;
-}
-
-/* ---- stop ------------------------------------------------------------- */
-
-/* With `change` held. */
-static void
-end(void)
-{
-    struct cpprof__wall_ticker *w = wall;
-
-    cpprof__interp_flush();
-    change_state(&state, RUNNING, STOPPING);
-    cpprof__wall_ticker_stop(w);
-    cpprof__wall_sampler_end(&w->sampler);
-    while (w->captures)
-        cut(w, w->captures);
-    if (w->sampler.counts.is_kept)
-        cpprof__wall_ticker_keep(w);
-    set_state(IDLE, NULL);
-    free_wall(w);
-}
-
-/* ---- captures --------------------------------------------------------- */
-
-static enum cpprof_status
-join(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c,
-     struct cpprof_error *error)
+join(struct cpprof_capture *c, struct cpprof_error *error)
 {
     bool joined;
 
     cpprof__interp_flush();
     cpprof__own_lock_take(&cpprof__wall_busy);
-    cpprof__wall_sampler_charge(&w->sampler);
-    joined = cpprof__wall_base_take(&c->base, &w->sampler.counts);
+    cpprof__wall_sampler_charge(&ticker->sampler);
+    joined = cpprof__wall_base_take(&wall(c)->before, &ticker->sampler.counts);
     if (joined)
-        count_from_now(w, c);
+        count_from_now(ticker, wall(c));
     cpprof__own_lock_give(&cpprof__wall_busy);
     return joined ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
-enum cpprof_status
-cpprof__wall_begin_capture(struct cpprof__wall_capture *c,
-                           struct cpprof_error *error)
+static void
+cut(struct cpprof_capture *c)
 {
-    enum cpprof_status status;
-
-    pthread_mutex_lock(&change);
-    status = wall ? join(wall, c, error) : begin(&c->options, c, error);
-    pthread_mutex_unlock(&change);
-    return status;
+    cpprof__interp_flush();
+    cpprof__own_lock_take(&cpprof__wall_busy);
+    cpprof__wall_sampler_charge(&ticker->sampler);
+    cut_locked(ticker, wall(c));
+    cpprof__own_lock_give(&cpprof__wall_busy);
 }
 
-void
-cpprof__wall_end_capture(struct cpprof__wall_capture *c)
+static void
+stop(void)
 {
-    struct cpprof__wall_ticker *w;
-    bool only = false;
+    struct cpprof__wall_ticker *w = ticker;
 
-    pthread_mutex_lock(&change);
-    w = wall;
-    if (w && c->is_counting) {
-        cpprof__interp_flush();
-        cpprof__own_lock_take(&cpprof__wall_busy);
-        only = !w->is_for_recorder && w->captures == c && !c->next;
-        if (!only) {
-            cpprof__wall_sampler_charge(&w->sampler);
-            cut(w, c);
-        }
-        cpprof__own_lock_give(&cpprof__wall_busy);
-    }
-    if (only)
-        end();
-    pthread_mutex_unlock(&change);
+    cpprof__interp_flush();
+    cpprof__wall_ticker_stop(w);
+    cpprof__wall_sampler_end(&w->sampler);
+    while (w->captures)
+        cut_locked(w, w->captures);
+    if (w->sampler.counts.is_kept)
+        cpprof__wall_ticker_keep(w);
+    ticker = NULL;
+    free_wall(w);
 }
 
-void
-cpprof__wall_capture_free(struct cpprof__wall_capture *c)
+static void
+let_go(struct cpprof__wall_capture *c)
 {
-    cpprof__wall_base_free(&c->base);
+    cpprof__wall_base_free(&c->before);
     cpprof__wall_counts_free(&c->since);
 }
 
-enum cpprof_status
-cpprof__wall_capture_write(struct cpprof__wall_capture *c,
-                           struct cpprof_writer writer,
-                           struct cpprof_error *error)
+static enum cpprof_status
+write_profile(struct cpprof_capture *c, struct cpprof_error *error)
 {
-    enum cpprof_status status;
+    const struct cpprof_writer writer = c->writer;
 
-    if (c->failed) {
+    if (wall(c)->failed) {
         if (writer.close)
             writer.close(writer.ctx, 1);
-        status = cpprof__fail_nomem(error);
-    } else {
-        status = cpprof__wall_write(&c->since, &c->summary, writer, error);
-    }
-    cpprof__wall_capture_free(c);
-    return status;
-}
-
-/* ---- the ordinary profile --------------------------------------------- */
-
-static enum cpprof_status
-fail_busy(struct cpprof_error *error)
-{
-    return cpprof__fail(error, CPPROF_BUSY, 0, "wall profiling already in use");
-}
-
-static enum cpprof_status
-start_default_profile(const struct cpprof_wall_options *options,
-                      struct cpprof_writer writer, struct cpprof_error *error)
-{
-    struct default_profile *o = calloc(1, sizeof *o);
-    enum cpprof_status status;
-
-    if (!o)
         return cpprof__fail_nomem(error);
-    o->capture.options = *options;
-    o->writer = writer;
-    status = cpprof__wall_begin_capture(&o->capture, error);
-    if (status == CPPROF_OK)
-        default_profile = o;
-    else
-        free(o);
-    return status;
+    }
+    return cpprof__wall_write(&wall(c)->since, &wall(c)->summary, writer,
+                              error);
 }
 
-static enum cpprof_status
-start_for_recorder(const struct cpprof_wall_options *options,
-                   struct cpprof_error *error)
+static void
+free_capture(struct cpprof_capture *c)
 {
-    enum cpprof_status status;
-
-    pthread_mutex_lock(&change);
-    status = wall ? fail_busy(error) : begin(options, NULL, error);
-    pthread_mutex_unlock(&change);
-    return status;
+    let_go(wall(c));
+    free(c);
 }
 
-static enum cpprof_status
-start_checked(const struct cpprof_wall_options *options,
-              struct cpprof_writer writer, struct cpprof_error *error)
-{
-    enum cpprof_status status;
+static const struct cpprof__sampler_ops ops = {
+    .name = "wall",
+    .busy = "wall profiling already in use",
+    .start = start,
+    .join = join,
+    .cut = cut,
+    .stop = stop,
+    .write = write_profile,
+    .free = free_capture,
+};
 
-    if (!change_state(&default_state, IDLE, STARTING))
-        return fail_busy(error);
-    status = writer.write ? start_default_profile(options, writer, error)
-                          : start_for_recorder(options, error);
-    change_state(&default_state, STARTING,
-                 status == CPPROF_OK ? RUNNING : IDLE);
-    return status;
-}
+struct cpprof__life cpprof__wall_life = {.ops = &ops};
+
+/* ---- the public calls ------------------------------------------------- */
 
 enum cpprof_status
 cpprof_wall_start(struct cpprof_writer writer,
-                  const struct cpprof_wall_options *given,
+                  const struct cpprof_wall_options *options,
                   struct cpprof_error *error)
 {
-    struct cpprof_wall_options options;
+    struct cpprof_capture *c;
     enum cpprof_status status;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    status = cpprof__wall_options(given, &options, error);
-    if (status == CPPROF_OK && !writer.write)
-        status = cpprof__fail(error, CPPROF_INVALID, 0,
-                              "the writer has no write function");
-    if (status == CPPROF_OK)
-        status = start_checked(&options, writer, error);
-    if (status != CPPROF_OK && writer.close)
-        writer.close(writer.ctx, 1);
-    return status;
+    status = cpprof__wall_capture_new(options, &writer, &c, error);
+    return status == CPPROF_OK ? cpprof__default_start(c, error) : status;
 }
 
 enum cpprof_status
-cpprof__wall_record(const struct cpprof_wall_options *given,
+cpprof__wall_record(const struct cpprof_wall_options *options,
                     struct cpprof_error *error)
 {
-    struct cpprof_wall_options options;
-    enum cpprof_status status = cpprof__wall_options(given, &options, error);
+    struct cpprof_capture *c;
+    enum cpprof_status status = make(options, NULL, &c, error);
 
     if (status != CPPROF_OK)
         return status;
-    if (!(options.flags & CPPROF_FLAG_NO_LABELS)) /* the tables are to tell */
-        store_relaxed(&cpprof__wants_labels, 1);
-    return start_checked(&options, (struct cpprof_writer){0}, error);
-}
-
-static enum cpprof_status
-stop_default_profile(struct default_profile *o, struct cpprof_error *error)
-{
-    enum cpprof_status status;
-
-    cpprof__wall_end_capture(&o->capture);
-    status = cpprof__wall_capture_write(&o->capture, o->writer, error);
-    free(o);
-    return status;
-}
-
-static void
-stop_for_recorder(void)
-{
-    pthread_mutex_lock(&change);
-    if (wall && wall->is_for_recorder)
-        end();
-    pthread_mutex_unlock(&change);
+    if (!(wall(c)->options.flags & CPPROF_FLAG_NO_LABELS))
+        store_relaxed(&cpprof__wants_labels, 1); /* the tables' */
+    return cpprof__default_start(c, error);
 }
 
 enum cpprof_status
 cpprof_wall_stop(struct cpprof_error *error)
 {
-    enum cpprof_status status = CPPROF_OK;
-    struct default_profile *o;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (!change_state(&default_state, RUNNING, STOPPING))
-        return CPPROF_OK;
-    o = default_profile;
-    default_profile = NULL;
-    if (o)
-        status = stop_default_profile(o, error);
-    else
-        stop_for_recorder();
-    change_state(&default_state, STOPPING, IDLE);
-    return status;
+    return cpprof__default_stop(&cpprof__wall_life, error);
 }
 
 /* ---- fork ------------------------------------------------------------- */
+
+static bool busy_taken;
 
 void
 cpprof__wall_fork_prepare(void)
 {
     busy_taken = cpprof__own_lock_take_for_fork(&cpprof__wall_busy);
-    lock_taken = cpprof__own_lock_take_for_fork(&lock);
 }
+
+static bool busy_taken;
 
 static void
 give_locks(void)
 {
-    if (lock_taken)
-        cpprof__own_lock_give(&lock);
     if (busy_taken)
         cpprof__own_lock_give(&cpprof__wall_busy);
 }
@@ -468,12 +354,10 @@ cpprof__wall_fork_parent(void)
 void
 cpprof__wall_fork_child(void)
 {
-    if (state == RUNNING)
-        free_wall(wall);
+    if (ticker)
+        free_wall(ticker);
+    ticker = NULL;
     cpprof__wall_keep_forked();
-    wall = NULL;
-    default_profile = NULL;
-    state = default_state = IDLE;
-    pthread_mutex_init(&change, NULL);
+    cpprof__life_in_child(&cpprof__wall_life);
     give_locks();
 }

@@ -8,6 +8,7 @@
 #ifndef COLLECT_WALL_H
 #define COLLECT_WALL_H
 
+#include "collect/runtime/life.h"
 #include "collect/wall/wall_counts.h"
 #include <cpprof/profiles.h>
 
@@ -20,13 +21,16 @@ enum cpprof_status
 cpprof__wall_record(const struct cpprof_wall_options *options,
                     struct cpprof_error *error);
 
+/* The life of wall profiles (life.h), whose captures are these. */
+extern struct cpprof__life cpprof__wall_life;
+
 struct cpprof__wall_capture {
+    struct cpprof_capture base;
     struct cpprof_wall_options options; /* checked */
 
-    /* wall.c's while it is counting */
+    /* Guarded by cpprof__wall_busy while it is counting. */
     struct cpprof__wall_capture *next;
-    bool is_counting;
-    struct cpprof__wall_base base;
+    struct cpprof__wall_base before;
     uint64_t start_ns;
 
     /* Once it was cut. */
@@ -35,29 +39,13 @@ struct cpprof__wall_capture {
     bool failed; /* no memory */
 };
 
-/* What the caller gave, checked, with the defaults. */
+/* A capture with the rate and depth of who began, if the ticker runs. Checks
+ * the options; on failure the writer is closed. */
 enum cpprof_status
-cpprof__wall_options(const struct cpprof_wall_options *given,
-                     struct cpprof_wall_options *options,
-                     struct cpprof_error *error);
-
-/*
- * Count for a capture from here on, with the rate and depth of who began if
- * the ticker runs. Leave cuts it; it is then the caller's to write, or to free.
- * What fails leaves nothing to be freed. Safety: MT.
- */
-enum cpprof_status
-cpprof__wall_begin_capture(struct cpprof__wall_capture *c,
-                           struct cpprof_error *error);
-void
-cpprof__wall_end_capture(struct cpprof__wall_capture *c);
-/* Frees what it holds, too; the writer is closed. */
-enum cpprof_status
-cpprof__wall_capture_write(struct cpprof__wall_capture *c,
-                           struct cpprof_writer writer,
-                           struct cpprof_error *error);
-void
-cpprof__wall_capture_free(struct cpprof__wall_capture *c);
+cpprof__wall_capture_new(const struct cpprof_wall_options *options,
+                         const struct cpprof_writer *writer,
+                         struct cpprof_capture **out,
+                         struct cpprof_error *error);
 
 /* Around a fork: the child has no wall profile. */
 void

@@ -16,7 +16,6 @@ struct cpprof__wall_capture;
 
 struct cpprof__wall_ticker {
     struct cpprof_wall_options options;    /* whose rate and depth they are */
-    bool is_for_recorder;                  /* kept, and not only captured */
     struct cpprof__wall_sampler sampler;   /* guarded by busy, */
     struct cpprof__wall_capture *captures; /* as they are */
     int64_t time_ns;

@@ -171,7 +171,7 @@ is_one_too_many(struct cpprof__call *call)
 
     if (!cpprof__timed_count_up(&n_cpu, is_one ? 1 : UINT32_MAX))
         return true;
-    if (!is_one || !cpprof__session_is_busy())
+    if (!is_one || !cpprof__default_runs(&cpprof__cpu_life))
         return false;
     cpprof__timed_count_down(&n_cpu);
     return true;

@@ -13,14 +13,12 @@
 
 #include "arch/atomic.h"
 #include "collect/process/environment.h"
+#include "vm/profile/session.h"
 #include <cpprof/vm.h>
-
-#include <unistd.h>
 
 static const struct cpprof__environment *environment; /* NULL: not asked for */
 static bool is_descendant;
 static uint32_t is_started; /* or has failed to */
-static int32_t started_pid;
 
 void
 cpprof__vm_begin(void)
@@ -47,18 +45,22 @@ cpprof__vm_thread_made(void)
         status = cpprof_vm_start(writer, &environment->vm, &error);
     if (status != CPPROF_OK)
         cpprof__environment_complain(&error);
-    else
-        store_relaxed(&started_pid, (int32_t)getpid());
+}
+
+bool
+cpprof__vm_has_to_write(void)
+{
+    if (!cpprof__default_runs(&cpprof__vm_life))
+        return false;
+    cpprof__vm_charge_caller();
+    return true;
 }
 
 void
-cpprof__vm_end(void)
+cpprof__vm_write(uint64_t until_ns)
 {
     struct cpprof_error error;
 
-    if (load_relaxed(&started_pid) != (int32_t)getpid())
-        return;
-    store_relaxed(&started_pid, 0);
-    if (cpprof_vm_stop(&error) != CPPROF_OK)
+    if (cpprof__default_exit(&cpprof__vm_life, until_ns, &error) != CPPROF_OK)
         cpprof__environment_complain(&error);
 }

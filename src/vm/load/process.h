@@ -4,6 +4,9 @@
 #ifndef VM_PROCESS_H
 #define VM_PROCESS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* Safety: ONCE; once CPPROF is read. */
 void
 cpprof__vm_begin(void);
@@ -12,9 +15,15 @@ cpprof__vm_begin(void);
 void
 cpprof__vm_thread_made(void);
 
-/* Write it. Safety: MT. Not AS. */
+/* The process ends: does a profile run? What the caller has run since its last
+ * sample is charged then. */
+bool
+cpprof__vm_has_to_write(void);
+
+/* Write it, by that moment of CLOCK_MONOTONIC; what cannot be written is one
+ * line on standard error. On a thread of ours. */
 void
-cpprof__vm_end(void);
+cpprof__vm_write(uint64_t until_ns);
 
 /* lua_init.c: a Lua interpreter that starts in this process loads our module,
  * if it is one that reads LUA_INIT. */

@@ -36,12 +36,16 @@
 struct cpprof__vm_session cpprof__vm_session;
 static struct cpprof__vm_session *const session = &cpprof__vm_session;
 
-/* Guarded by control: one start or stop at a time. */
-static struct cpprof__own_lock control;
+struct capture {
+    struct cpprof_capture base;
+    struct cpprof_vm_options options;
+};
+
+/* Of the profile that runs or is being written: there is one at a time, and
+ * its life (life.h) sees to that. */
 static struct {
-    bool runs;
     uint32_t epoch; /* of the last */
-    uint64_t start_ns;
+    uint64_t start_ns, end_ns;
     struct cpprof_vm_options options;
     struct cpprof__vm_output output; /* the writer's, while it runs */
     struct cpprof__vm_worker writer;
@@ -218,12 +222,21 @@ free_session(void)
     session->has_to_forget = false;
 }
 
-/* The writer is closed when this fails. */
+/* The writer is the output's from here on. */
 static enum cpprof_status
-start(struct cpprof_writer writer, struct cpprof_error *error)
+start_writing(struct cpprof_capture *c, struct cpprof_error *error)
 {
-    enum cpprof_status status =
-        cpprof__vm_output_make(&now.output, writer, &now.options, error);
+    const struct cpprof_writer writer = c->writer;
+
+    c->writer = (struct cpprof_writer){0};
+    now.options = ((struct capture *)c)->options;
+    return cpprof__vm_output_make(&now.output, writer, &now.options, error);
+}
+
+static enum cpprof_status
+start(struct cpprof_capture *c, struct cpprof_error *error)
+{
+    enum cpprof_status status = start_writing(c, error);
     int failed = 0;
 
     if (status != CPPROF_OK)
@@ -236,47 +249,12 @@ start(struct cpprof_writer writer, struct cpprof_error *error)
             status = cpprof__fail(error, CPPROF_SYSTEM, failed, "thread: %s",
                                   strerror(failed));
     }
-    if (status == CPPROF_OK)
+    if (status == CPPROF_OK) {
+        open_session();
         return status;
+    }
     free_session();
     cpprof__vm_output_give_up(&now.output);
-    return status;
-}
-
-static void
-refuse(struct cpprof_writer writer)
-{
-    if (writer.close)
-        writer.close(writer.ctx, 1);
-}
-
-enum cpprof_status
-cpprof_vm_start(struct cpprof_writer writer,
-                const struct cpprof_vm_options *options,
-                struct cpprof_error *error)
-{
-    struct cpprof_vm_options all;
-    enum cpprof_status status = read_options(options, &all, error);
-    CPPROF__EXEMPT;
-    CPPROF__UNCANCELLED;
-
-    if (status != CPPROF_OK) {
-        refuse(writer);
-        return status;
-    }
-    cpprof__own_lock_take(&control);
-    if (now.runs) {
-        status =
-            cpprof__fail(error, CPPROF_BUSY, 0, "profiler already running");
-        refuse(writer);
-    } else {
-        now.options = all;
-        status = start(writer, error);
-        now.runs = status == CPPROF_OK;
-        if (now.runs)
-            open_session();
-    }
-    cpprof__own_lock_give(&control);
     return status;
 }
 
@@ -328,42 +306,103 @@ close_session(void)
     return end_ns;
 }
 
-static enum cpprof_status
-stop(struct cpprof_error *error)
+static void
+stop(void)
 {
-    uint64_t end_ns = close_session();
-    enum cpprof_status status;
-
+    now.end_ns = close_session();
     if (now.has_ticker)
         cpprof__vm_worker_stop(&now.ticker);
     note_silent(cpprof__vm_timers_end());
     cpprof__vm_worker_stop(&now.writer);
+}
+
+static enum cpprof_status
+write_profile(struct cpprof_capture *c, struct cpprof_error *error)
+{
+    enum cpprof_status status;
+
+    (void)c;
     write_some(NULL);
     cpprof__vm_output_own(&now.output, CPPROF__FRAME_SILENT,
                           session->silent_ns);
     status = cpprof__vm_output_end(&now.output,
-                                   (int64_t)(end_ns - now.start_ns), error);
+                                   (int64_t)(now.end_ns - now.start_ns), error);
     free_session();
-    now.runs = false;
+    return status;
+}
+
+static void
+free_capture(struct cpprof_capture *c)
+{
+    free(c);
+}
+
+static const struct cpprof__sampler_ops ops = {
+    .name = "vm",
+    .busy = "profiler already running",
+    .start = start,
+    .stop = stop,
+    .write = write_profile,
+    .free = free_capture,
+};
+
+struct cpprof__life cpprof__vm_life = {.ops = &ops};
+
+/* ---- the public calls ------------------------------------------------- */
+
+static enum cpprof_status
+new_capture(const struct cpprof_vm_options *options,
+            const struct cpprof_writer *writer, struct capture **out,
+            struct cpprof_error *error)
+{
+    struct cpprof_vm_options checked;
+    enum cpprof_status status = read_options(options, &checked, error);
+
+    if (status != CPPROF_OK)
+        return status;
+    *out = cpprof__capture_new(&cpprof__vm_life, sizeof **out, writer);
+    if (!*out)
+        return cpprof__fail_nomem(error);
+    (*out)->options = checked;
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_vm_start(struct cpprof_writer writer,
+                const struct cpprof_vm_options *options,
+                struct cpprof_error *error)
+{
+    struct capture *c;
+    enum cpprof_status status;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    status = new_capture(options, &writer, &c, error);
+    if (status == CPPROF_OK)
+        return cpprof__default_start(&c->base, error);
+    if (writer.close)
+        writer.close(writer.ctx, 1);
     return status;
 }
 
 /* Callbacks of the interpreter run without any lock. */
-enum cpprof_status
-cpprof_vm_stop(struct cpprof_error *error)
+void
+cpprof__vm_charge_caller(void)
 {
     uint32_t epoch = load_acquire(&cpprof__vm_active);
-    enum cpprof_status status = CPPROF_OK;
-    CPPROF__EXEMPT;
-    CPPROF__UNCANCELLED;
 
     if (epoch)
         cpprof__vm_charge_own(epoch);
-    cpprof__own_lock_take(&control);
-    if (now.runs)
-        status = stop(error);
-    cpprof__own_lock_give(&control);
-    return status;
+}
+
+enum cpprof_status
+cpprof_vm_stop(struct cpprof_error *error)
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    cpprof__vm_charge_caller();
+    return cpprof__default_stop(&cpprof__vm_life, error);
 }
 
 /* ---- functions that go ------------------------------------------------ */
@@ -418,7 +457,7 @@ cpprof__vm_fork_child(void)
     memset(session, 0, sizeof *session);
     memset(&now, 0, sizeof now);
     now.epoch = epoch;
-    store_relaxed(&control.owner, (uintptr_t)0);
+    cpprof__life_in_child(&cpprof__vm_life);
     cpprof__vm_mix_fork_child();
     cpprof__vm_timers_fork_child();
     if (threads_taken)

@@ -4,6 +4,7 @@
 #define VM_SESSION_H
 
 #include "base/own.h"
+#include "collect/runtime/life.h"
 #include "vm/profile/queue.h"
 #include "vm/profile/table.h"
 #include "vm/state/vm.h"
@@ -15,6 +16,13 @@ struct cpprof__vm_scratch {
     uint32_t *ids;                   /* max_depth */
     struct cpprof_vm_frame frames[]; /* max_depth and one more */
 };
+
+/* The life of profiles of interpreted code (life.h). */
+extern struct cpprof__life cpprof__vm_life;
+
+/* What the calling thread has run since its last sample is charged. */
+void
+cpprof__vm_charge_caller(void);
 
 struct cpprof__vm_session {
     struct cpprof__own_lock lock;
