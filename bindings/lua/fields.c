@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Fields of an argument that is a table. What is wrong is an error that says
- * in which, also a field that there is not: a word that was mistyped. */
+/*
+ * Reads the fields of a table argument: each by name and type, with a Lua
+ * error that names the field when it is wrong, and an error for fields that
+ * nobody knows.
+ */
 #include "state.h"
 
 #include <stdio.h>

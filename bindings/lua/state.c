@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The states that are there. */
+/*
+ * The Lua states that the module was loaded into. The list only grows at the
+ * front, so it is read without a lock; the struct of a closed state is used for
+ * the next one, under a new serial number. Protocol of holding a state from
+ * another thread or a handler: count yourself in n_holders, then read
+ * `running`; NULL means that it is being closed. Closing clears `running` first
+ * and then waits until n_holders is 0.
+ */
 #include "state.h"
 
 #include <pthread.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* import cpprof: docs/python.md tells what the functions are for. */
+/*
+ * The module cpprof for CPython: its functions and its life. docs/python.md
+ * tells what the functions are for; python.h tells how it samples.
+ */
 #include "python.h"
 
 #include <cpprof/writer.h>

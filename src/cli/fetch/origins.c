@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Remembers for each mapping of fetched profiles which server can name its
+ * addresses, by build id or file; a mapping with neither gets the URL as its
+ * file name until the names are found.
+ *
+ * Source: internal/driver/fetch.go, internal/symbolz.
+ */
 #include "cli/fetch/origins.h"
 
 #include <cpprof/pprof/change.h>

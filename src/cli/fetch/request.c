@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One request over libcurl: sets it up, takes the answer in pieces, and turns
+ * every failure into an error in the reference's words.
+ *
+ * Bounds are enforced in callbacks: size while pieces arrive, time in the
+ * progress function. The first byte and every further 16 KiB must come within
+ * the same time.
+ *
+ * Source: internal/driver/fetch.go fetchURL, statusCodeError.
+ */
 #include "cli/fetch/request.h"
 
 #include "arch/clock.h"

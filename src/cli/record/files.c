@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* From a recording to files: the CPU profiles, and then the other kinds. */
+/*
+ * From a recording to files: one CPU profile for each image, and then the
+ * other kinds, which have files of their own. FILE is the command's own image;
+ * the images of other processes get names beside it (output.c).
+ */
 #include "cli/record/output.h"
 
 #include "cli/messages.h"

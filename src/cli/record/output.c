@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The files of one kind of profile: which image gets the file that the user
+ * named, how the others are named, and what is printed about them. The kinds
+ * differ only in a table of functions (struct cpprof__record_way).
+ */
 #include "cli/record/output.h"
 
 #include "cli/messages.h"

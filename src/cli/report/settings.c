@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Options by name. Source: internal/driver/config.go. */
+/*
+ * Options of the shell by name: set from text, printed, and checked.
+ *
+ * An option is a row of the table of flags; its value lies at an offset in
+ * struct cpprof__report_flags, so the command line and the shell set the same
+ * fields.
+ *
+ * Source: internal/driver/config.go.
+ */
 #include "cli/report/settings.h"
 
 #include <errno.h>

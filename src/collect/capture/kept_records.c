@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The records of a snapshot, packed into one block of 64-bit words and sorted
+ * by key.
+ *
+ * A key packs stack, size class and label set. Records of one key are added up,
+ * so keys are unique. The difference of two snapshots is one pass over both;
+ * from a heap's records, which keep their order, a snapshot is subtracted by
+ * binary search.
+ */
 #include "collect/capture/kept_records.h"
 
 #include "collect/signal/tables/label_numbers.h"

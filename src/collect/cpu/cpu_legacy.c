@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes the binary form of CPU profiles: words through a buffer, then the
+ * decoys, the trailer and the text of the mappings.
+ *
+ * The number of decoys depends on the number of records: enough that no caller
+ * is in nearly all of them. Mappings of all stores are gathered while records
+ * are added, each once.
+ *
+ * Source: gperftools doc/cpuprofile-fileformat.html, src/profiledata.cc;
+ * google/pprof profile/legacy_profile.go (cpuProfile).
+ */
 #include "collect/cpu/cpu_legacy.h"
 
 #include "base/status.h"

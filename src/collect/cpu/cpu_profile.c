@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes a CPU profile from one or more stores: samples through the builder,
+ * then comments about the engine, the clock and losses.
+ *
+ * A store's mappings get numbers of the builder once for each store; stacks
+ * and label sets are then translated by number.
+ */
 #include "collect/cpu/cpu_profile.h"
 
 #include "base/status.h"

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads the stack of a thread that is blocked in a system call, from another
+ * thread.
+ *
+ * The kernel tells which call the thread is in, and its sp and pc. The walk
+ * reads memory through the kernel. Afterwards the thread's CPU clock must be
+ * the same as before; otherwise it ran meanwhile, and the result is thrown
+ * away and tried again. Its thread-local variables (labels, waits) are read in
+ * the same way, at the offset that they have in our own thread.
+ *
+ * Invariants: one walk at a time (`lock` and `is_walking`); no walk while a
+ * module is being unloaded, because the unwind information may go away.
+ */
 #include "collect/dump/blocked_thread.h"
 
 #include "arch/atomic.h"

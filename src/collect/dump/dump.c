@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A dump of all threads: lists them, reads the sleeping ones from outside,
+ * asks the others by signal, and collects answers until all have come or time
+ * is up.
+ *
+ * Protocol of sending: a sender counts itself in n_sending and then looks at
+ * is_suspended. Whoever must not have questions on their way (fork, exec) sets
+ * is_suspended and waits until n_sending is 0.
+ *
+ * Invariants: one dump at a time; a question that was given up can still be
+ * answered, into nothing (sample/dump.h); a thread that cannot be asked is
+ * listed with what /proc says.
+ */
 #include "collect/dump/dump.h"
 #include "arch/clock.h"
 #include "collect/runtime/exempt.h"

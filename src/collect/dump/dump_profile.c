@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile goroutine: a record for each thread that lives. */
+/*
+ * The profile goroutine: one record for each living thread, as profile.proto
+ * or as text with debug=1. The readable dump with debug=2 is dump_text.c's.
+ */
 #include "collect/dump/dump.h"
 
 #include "collect/dump/dump_text.h"

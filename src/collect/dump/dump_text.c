@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The dump of all threads as text in the shape of Go's goroutine dumps.
+ *
+ * Readers of such dumps are strict about the first line of a thread and about
+ * the lines of a frame, so text of the program is made plain: nothing in it
+ * can end the brackets, the parentheses or the line.
+ *
+ * Source: Go runtime/traceback.go (goroutineheader, traceback1).
+ */
 #include "collect/dump/dump_text.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Names for single addresses, for /debug/pprof/symbol: the mappings of this
+ * process as they are now, and a symbolizer over them.
+ *
+ * It reads the maps once when it is opened. An address in no mapping, such as
+ * JIT code, is asked for without one.
+ */
 #include "collect/encode/addresses.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes the small profiles (block, mutex, goroutine, threadcreate, the
+ * program's own) from records, as profile.proto or as text.
+ *
+ * Both forms go over the same merged records. The tables that the records
+ * refer to are resolved after the records were taken, so that every node has
+ * its mapping.
+ *
+ * Source: Go runtime/pprof/pprof.go (printCountProfile).
+ */
 #include "collect/encode/records_profile.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Text profiles: writes lines through a buffer and aligns the lines of a stack
+ * as Go's text/tabwriter would.
+ *
+ * The lines of one stack are kept until it is complete, because the width of a
+ * column depends on all neighbouring lines that have it. Failures are sticky:
+ * the first one is returned by cpprof__text_end().
+ *
+ * Source: Go runtime/pprof/pprof.go (printStackRecord), text/tabwriter.
+ */
 #include "collect/encode/text_profile.h"
 
 #include "arch/atomic.h"

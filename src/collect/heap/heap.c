@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of <cpprof/heap.h>. */
+/*
+ * The public calls of <cpprof/heap.h>: rates, heaps of the program's own, and
+ * writing.
+ *
+ * Heaps are numbered and never removed. A heap is complete before n_heaps
+ * counts it, so readers need no lock; heaps_lock guards adding.
+ */
 #include "collect/signal/heap/heap.h"
 
 #include "arch/clock.h"

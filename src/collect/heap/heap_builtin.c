@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* heap and allocs as profiles with a name. */
+/*
+ * The heap's entries in the registry: `heap` and `allocs`, the same profile
+ * with different default values, and their records, which are unscaled as Go's
+ * are.
+ */
 #include "collect/registry/registry.h"
 
 #include "base/status.h"

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The heap "mmap": pieces of sampled mappings, sorted by address.
+ *
+ * munmap, mmap over a mapping and mremap may cut a piece out of the middle, so
+ * one block may have several pieces. The block keeps the address of one of
+ * them in the table of live blocks, and gets that of another when its own goes
+ * away.
+ *
+ * Invariants: pieces do not overlap; all changes happen under one lock with
+ * signals blocked, and a call that gives addresses back is made with the lock
+ * held, so that nobody can get such an address before it was forgotten.
+ */
 #include "collect/heap/heap_maps.h"
 
 #include "base/status.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes a heap profile from records: mappings, samples, lost samples,
+ * comments.
+ *
+ * Records are taken before the tables are resolved, so that every stack has
+ * its mappings. The source says whose tables they are; nothing in them is
+ * trusted.
+ */
 #include "collect/heap/heap_profile.h"
 
 #include "arch/atomic.h"

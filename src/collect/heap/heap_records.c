@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Sums a heap's tables up into records: live blocks by bucket first, then the
+ * buckets, then records that differ only in what was not asked for become one.
+ *
+ * This order makes the values in use never exceed those allocated. Fractions
+ * are rounded once, at the end, by a threshold that depends only on the
+ * record, so a record never shrinks while it grows.
+ */
 #include "collect/heap/heap_records.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The lines of runtime.MemStats at the end of a heap profile's text.
+ *
+ * Sizes come from glibc's mallinfo2() if its malloc is in use, else from
+ * /proc; counts of calls are estimates from the samples; what only a garbage
+ * collector has is 0.
+ *
+ * Source: Go runtime/pprof/pprof.go, writeHeapInternal; runtime.MemStats.
+ */
 #include "collect/heap/heap_stats.h"
 
 #include "base/buffer.h"

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Label sets: made, held, looked at. */
+/*
+ * Makes label sets and answers questions about them.
+ *
+ * The labels of a new set are sorted by key, the last value of a key wins, and
+ * all of it is encoded into one block of bytes that the labels point into.
+ * Equal sets have equal bytes, so comparing and hashing look at bytes only. A
+ * set whose bytes exceed the limit gets one label that says so for samples; the
+ * program still sees its own labels.
+ *
+ * Invariants: a set never changes after it was made, except for its reference
+ * count and, once it was freed, its link in the limbo list.
+ */
 #include "collect/labels/labels.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * When a label set may be freed; labels.h has the protocol.
+ *
+ * A set whose last reference is dropped is freed at once if there is no
+ * reader. Otherwise it goes to the end of the limbo list with the value of the
+ * clock. A reader that has passed a clock value cannot have sets that were
+ * freed before it, so whenever a reader moves on, the front of the list up to
+ * the slowest reader is freed.
+ *
+ * Invariants: the list is sorted by freed_at; `lock` guards everything but
+ * n_readers, which is also read without it.
+ */
 #include "collect/labels/labels.h"
 
 #include "collect/runtime/own_lock.h"

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The variable CPPROF in the life of the process: reads it once, starts what
+ * it asks for, again in forked children, and stops it at the end.
+ *
+ * environment_parse.c understands the text, environment_out.c names the files,
+ * and environment_end.c writes what is written at the end.
+ *
+ * Invariants: an error is one line on stderr, and the program goes on; a
+ * process started by a profiled one knows that by CPPROF_OWNER and uses its
+ * own file name.
+ */
 #include "collect/process/environment.h"
 
 #include "base/status.h"

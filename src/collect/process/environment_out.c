@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the profiles of CPPROF=out= go. */
+/*
+ * File names of CPPROF=out=: expands %k, %p, %t, %e and %%, puts the kind in
+ * front of the suffix where %k is missing, and appends the pid for
+ * descendants.
+ */
 #include "collect/process/environment.h"
 
 #include "base/buffer.h"

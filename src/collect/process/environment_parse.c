@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of the variable CPPROF. */
+/*
+ * The parser of the variable CPPROF: a list of KEY or KEY=VALUE, separated by
+ * commas.
+ *
+ * Each word either turns a kind of profile on or sets an option of all of
+ * them. Defaults that depend on other words are filled in at the end. The
+ * first word that is wrong makes the whole variable invalid, with an error
+ * that names it; secrets are never part of an error.
+ */
 #include "collect/process/environment.h"
 
 #include "base/status.h"

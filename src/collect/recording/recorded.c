@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The tables of this process for a recorder: plans which memory is mirrored
+ * where, makes the mirror start, and marks it as ended.
+ *
+ * The plan lists areas: ranges of private memory, with the word that says how
+ * much of each is in use. mirror.c copies by this plan. Layouts are fixed and
+ * checked by static assertions, because another process reads the copy.
+ *
+ * Invariants: tables come before the heads that count them in the plan, so a
+ * reader never sees a count without its entries.
+ */
 #include "collect/recording/recorded.h"
 
 #include "arch/clock.h"

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The recorder's side of the mirrored tables: finds the files of a directory,
+ * loads one when it is needed, and writes profiles from it.
+ *
+ * A file is sparse and may be of a process that died at any moment. Only its
+ * data is read, into private memory; the heads are checked, and every number
+ * is bounded by the tables' readers. Sets of files are loaded one at a time,
+ * so memory does not grow with their number.
+ */
 #include "collect/recording/recording_tables.h"
 
 #include "arch/clock.h"

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Custom profiles: hash tables of values, sharded so that threads rarely meet.
+ *
+ * Pointers and byte strings have separate shards. A shard has one lock, an
+ * array with open addressing that is at most 3/4 full, and deletes by moving
+ * later entries up. Its memory is mmap's, so that the program's heap profile
+ * does not contain it.
+ *
+ * Protocol: an operation holds one shard's lock; writing a profile and a fork
+ * take all of them in order. The locks are own_lock.h's, which a fork in a
+ * handler can take back.
+ */
 #include "collect/registry/custom.h"
 
 #include "base/hash.h"

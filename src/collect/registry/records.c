@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * <cpprof/records.h>: gathers all records of a profile, then copies them into
+ * the caller's array if all fit.
+ *
+ * Records are gathered as heads and one run of addresses, and laid out as the
+ * caller's struct only at the end. Addresses become return addresses there, as
+ * Go has them.
+ */
 #include "collect/registry/records.h"
 
 #include "base/status.h"

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of <cpprof/profiles.h> on profiles of any kind. */
+/*
+ * Profiles by name: the list of them, and the public calls of
+ * <cpprof/profiles.h> on profiles of any kind.
+ *
+ * Built-in profiles are constants. Those of the program are linked at the
+ * front of a list that only grows, so it is read without a lock; `lock` guards
+ * adding.
+ */
 #include "collect/registry/registry.h"
 
 #include "base/options.h"

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Source: ELF gABI 5 (symbol table, hash table); "GNU hash" as in glibc. */
+/*
+ * Looks names up in the modules of the process without the loader: walks the
+ * loader's list of modules and their hash tables.
+ *
+ * It must work inside malloc, before any constructor and in a handler, so it
+ * takes no lock and calls nothing. A symbol counts if it is defined, of the
+ * right kind and not of an old version.
+ *
+ * Source: ELF gABI 5 (symbol table, hash table); "GNU hash" as in glibc.
+ */
 #include "collect/runtime/next.h"
 
 #include <dlfcn.h>

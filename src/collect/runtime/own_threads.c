@@ -1,4 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The list of the profiler's own threads, and starting them.
+ *
+ * Each own thread enters its tid when it begins and marks it when it ends. The
+ * kernel lists a thread before it can do that; so whoever starts one counts it
+ * in n_making first, and whoever reads the kernel's list waits until that
+ * count is 0 or its patience is over.
+ *
+ * A slot is taken by compare-and-swap on tid. An ended entry stays for a
+ * second, because the kernel still lists the thread, and is then free for
+ * another.
+ *
+ * When the main thread has ended and only own threads are left, they end, too:
+ * then libc ends the process as it would without us.
+ */
 #include "collect/runtime/own_threads.h"
 
 #include "arch/atomic.h"

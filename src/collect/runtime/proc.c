@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Small reads from /proc: whole files into a buffer, and fields of status
+ * files. Nothing here may be called in a handler. Where /proc is missing every
+ * call fails or returns what its header says.
+ */
 #include "collect/runtime/proc.h"
 
 #include <fcntl.h>

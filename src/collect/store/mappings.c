@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The executable mappings of a store, kept up to date with /proc/self/maps.
+ *
+ * A refresh compares the maps with what is known: new mappings are added, those
+ * that have gone are marked and stay for the samples that refer to them. The
+ * program's own mapping is added first, because readers take the first one for
+ * it.
+ *
+ * An address is looked up in a small cache, then among all live mappings. If it
+ * lies in none, the maps are read again, once between two drains.
+ */
 #include "collect/store/mappings.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Which characters are printable, as Go's strconv.IsPrint decides, and reading
+ * one character of UTF-8. The table is run lengths: not printable, printable,
+ * and so on.
+ */
 #include "collect/store/printable.h"
 
 #include <stddef.h>

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The disposition of SIGPROF: our handler is installed in the kernel, and the
+ * program's action is kept in a variable that sigaction() and signal() read
+ * and change.
+ *
+ * Protocol: the handler reads the program's action without a lock. A writer
+ * makes the version odd, writes, and makes it even, with signals blocked, so a
+ * handler of its own thread never waits for it; a reader repeats until the
+ * version is even and unchanged. `lock` orders writers.
+ *
+ * Invariants: once installed, our handler stays; a vfork child, which shares
+ * our memory but not our dispositions, is recognized by installed_pid.
+ */
 #include "collect/threads/action.h"
 
 #include "arch/atomic.h"

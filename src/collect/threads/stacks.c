@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Learns where the stacks of threads are.
+ *
+ * A new thread's stack follows from its thread pointer and the size that
+ * pthread_create was asked for. For other threads the scan looks up the
+ * mapping in which the last sample's stack pointer was, and takes it if it is
+ * the thread's own stack. What is not known is read through the kernel
+ * instead, so being wrong must never happen but not knowing may.
+ */
 #include "collect/threads/stacks.h"
 
 #include "arch/atomic.h"

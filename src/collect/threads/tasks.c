@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Lists threads and reads their files in /proc/self/task.
+ *
+ * The kernel's listing skips entries when threads end while it is being read.
+ * So it is read until a pass finds nothing new, PASSES_MAX times at most, and
+ * what was found in any pass counts.
+ */
 #include "collect/threads/tasks.h"
 
 #include "base/buffer.h"

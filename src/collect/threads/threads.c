@@ -1,4 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The threads of a session: each one gets a slot and is armed, those that are
+ * there and those that come.
+ *
+ * A thread made by pthread_create is announced by its creator, which gives it
+ * a slot; the new thread arms itself before it runs the program's code, and
+ * charges its rest and gives the slot back as the last thing it does. All
+ * other threads are found by a scan of /proc/self/task, which also charges
+ * time that came without a tick.
+ *
+ * Protocol: `lock` guards the table and the session's plan. A handler reads
+ * its own slot without the lock: the slot's generation is stored last, with
+ * release order, and says for which session it is armed.
+ *
+ * Invariants: slots are never freed, so a late signal always finds memory; a
+ * tid has at most one slot.
+ */
 #include "collect/threads/threads.h"
 
 #include "arch/atomic.h"

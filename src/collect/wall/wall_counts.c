@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The counts of a wall profile: a hash table by stack, labels and state with
+ * open addressing, and its copy for a recorder.
+ *
+ * A count's number is the order in which it came. A base is the array of
+ * counts at one moment by that number, so the difference of two moments needs
+ * no lookup.
+ *
+ * Invariants: slots are a power of two and at most half full; for a recorder a
+ * record is stored before the head that counts it.
+ */
 #include "collect/wall/wall_counts.h"
 
 #include "arch/atomic.h"

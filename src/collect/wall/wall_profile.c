@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The file that a wall profile becomes. */
+/*
+ * Writes a wall profile as profile.proto: the counts, the heaviest first, with
+ * state and thread labels, and comments about what was looked at.
+ */
 #include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/encode/builder.h"

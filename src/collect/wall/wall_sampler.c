@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The looks of a wall profile: which threads there are, what each did since
+ * its last look, and whether it has to be asked.
+ *
+ * A thread whose CPU clock stood still has slept all the time and is charged
+ * where it stood. A thread that sleeps in a call which a signal would end is
+ * read from outside (dump/blocked_thread.h). Every other one is asked
+ * (sample/dump.h) and charged when its answer comes. Each thread has a slot
+ * for questions as long as it is known.
+ *
+ * Invariants: all of this runs under the ticker's `busy` lock; the list is
+ * sorted by tid; what is charged to a thread adds up to the time since its
+ * first look.
+ */
 #include "collect/wall/wall_sampler.h"
 
 #include "arch/atomic.h"

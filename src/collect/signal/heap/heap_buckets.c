@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The table of buckets: finds or adds a key without a lock, adds to its sums,
+ * and keeps the peak.
+ *
+ * A bucket is found through a window index (tables/window_index.h) from a hash
+ * of its key. Sums are added with release order, so a reader that sees a sum
+ * sees the key, too. Before the values in use of a bucket change, it keeps
+ * what it had at the last peak, unless it has done so already: it compares its
+ * epoch with that of the heap.
+ *
+ * Invariants: a bucket never moves and never changes its key; bucket 0 is not
+ * used; nothing here allocates or makes a system call.
+ */
 #include "collect/signal/heap/heap_buckets.h"
 
 #include "arch/clock.h"

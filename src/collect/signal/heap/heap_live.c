@@ -1,4 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The live blocks: adds, finds and removes an entry by its address, from any
+ * thread, without a lock.
+ *
+ * Protocol. A free entry is taken from a list by compare-and-swap; a tag in
+ * the list's head changes with every exchange, so that a head which returned
+ * to the same entry does not look unchanged. The entry is filled before its
+ * number is stored into a slot of the index, with release order. The owner of
+ * the address, who is the only one that may free it, sets the slot back to 0
+ * by compare-and-swap and then gives the entry back. A line that is full gets
+ * a next line; the loser of that race wastes one.
+ *
+ * Invariants: an address is in the index at most once for each heap; a search
+ * by the owner finds its slot, whatever other threads do to theirs; the filter
+ * never says no for a live block.
+ */
 #include "collect/signal/heap/heap_live.h"
 
 #include "arch/mix.h"

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Random distances and weights, from a 64-bit state for each thread and
+ * polynomials instead of libm.
+ *
+ * The generator is splitmix64. Logarithm and exponential reduce their argument
+ * to a small range and sum a power series there.
+ *
+ * Invariants: no call of libm, no floating-point exception but "inexact"; a
+ * thread that was not seeded draws its seed from that of the process and its
+ * own address.
+ */
 #include "collect/signal/heap/heap_random.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads blocks and buckets of a heap while threads change them, or of a copy.
+ *
+ * A block is copied field by field and counts only if its address and its use
+ * counter are the same afterwards. The sums of a bucket are read in the reverse
+ * of the order in which they are written, so none of them is behind the one
+ * that was read first.
+ *
+ * Invariants: every number that is read is checked against the bounds of the
+ * table; nothing is written.
+ */
 #include "collect/signal/heap/heap_read.h"
 
 static uint32_t

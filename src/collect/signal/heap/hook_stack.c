@@ -1,4 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Walks the stack of a hook's caller and turns it into a node of the stack
+ * tree.
+ *
+ * The walk needs a buffer of some kilobytes, of which there are a fixed
+ * number. Protocol of a buffer: its owner word is NULL or the address of a
+ * thread's own cpprof__hook_self. A thread takes one by compare-and-swap,
+ * beginning its search at an index of its own, and gives it back by storing
+ * NULL. A handler that interrupts the walk and allocates takes another one. If
+ * the thread jumps out of the walk, the buffer keeps its owner until
+ * cpprof__hook_walk_abandoned() frees it. A forked child frees those of other
+ * threads.
+ *
+ * A buffer remembers the last stacks by their leaves, because the same call
+ * often allocates again: then the walk ends in a comparison instead of a
+ * search in the tree.
+ */
 #include "collect/signal/heap/hook_stack.h"
 
 #include "arch/atomic.h"

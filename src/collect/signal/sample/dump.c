@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Questions to threads and their answers: the words of a slot, the handler's
+ * part, and what the side that asks does to a slot. dump.h has the protocol.
+ *
+ * The handler needs a buffer for its walk and takes one of a few by
+ * compare-and-swap on its owner. If none is free the question goes back to
+ * "asked", and the signal is sent again later. A stack that waits for its
+ * script leaves the slot in "taken" until the interpreter's safepoint
+ * completes it.
+ *
+ * Invariants: a slot's word changes only by compare-and-swap, and each change
+ * of its owner changes the word; so a late handler never writes into another
+ * question.
+ */
 #include "collect/signal/sample/dump.h"
 #include "collect/signal/tables/interp_frames.h"
 

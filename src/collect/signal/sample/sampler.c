@@ -1,4 +1,22 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The handler of the sampling signal.
+ *
+ * It finds out who sent the signal (a timer or perf event of ours, an itimer,
+ * a question of a thread dump, the tick of an interpreter, or the program),
+ * passes the program's own on, and for a tick walks the stack and pushes a
+ * record into the ring. The weight of a record is the number of periods of the
+ * thread's CPU clock that it stands for.
+ *
+ * Protocol with the session: `ring` is set last and cleared first; the handler
+ * counts itself in before it reads `ring` and out when it has finished, and
+ * whoever clears it waits for that count. Protocol with the scan: `delivered`
+ * counts ticks that came, `precharged_ticks` those that the scan has charged
+ * without a sample; the handler subtracts them from its weight.
+ *
+ * Invariants: everything here is async-signal-safe and keeps errno; a slot is
+ * used by one handler at a time (`busy`).
+ */
 #include "collect/signal/sample/sampler.h"
 
 #include "arch/atomic.h"

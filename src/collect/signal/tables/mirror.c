@@ -1,4 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Copies of changed words into the recorder's file; mirror.h tells why.
+ *
+ * A thread that has changed a table copies the changed words and compares them
+ * with the table again, until both agree. Several threads may copy the same
+ * words: the last of them sees the last state. After ROUNDS_MAX rounds the
+ * rest is left to those who go on changing them.
+ *
+ * The file is made by the first change that is worth one. `making` decides by
+ * compare-and-swap who makes it; the others go on without, and the maker
+ * copies all tables after `base` is visible, so nothing that was changed
+ * meanwhile is missed. Steps of the file are filled with memory before they
+ * are touched.
+ *
+ * Invariants: no lock, no libc call that could allocate; a forked child sees
+ * zeros in `known` (MADV_WIPEONFORK) and makes its own file.
+ */
 #include "collect/signal/tables/mirror.h"
 
 #include "arch/clock.h"

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The tree of stacks: finds or makes a node for each frame, from the root to
+ * the leaf, without a lock.
+ *
+ * A node's number comes from a counter, its content is filled in, and only
+ * then is it published in the index by compare-and-swap. If another thread has
+ * published the same frame first, its node is used and ours stays unused. Code
+ * that was unloaded marks its nodes, so that the same address later makes new
+ * ones.
+ *
+ * Invariants: a node is complete before anybody can find its number; nodes
+ * never move; parents have smaller numbers than their children.
+ */
 #include "collect/signal/tables/stack_tree.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The sums of waits by profile, stack and label set: found or added without a
+ * lock, as the buckets of the heap are.
+ *
+ * The block is reserved by the first rate that is not 0. Counts are fixed-point
+ * fractions, and the delay is added with release order, so whoever sees it sees
+ * the key.
+ *
+ * Invariants: bucket 0 is not used; a bucket never changes its key; a forked
+ * child sets all sums to 0 and keeps the keys.
+ */
 #include "collect/signal/waits/wait_buckets.h"
 
 #include "arch/atomic.h"

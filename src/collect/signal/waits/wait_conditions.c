@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots change hands as those of wait_table.c do. */
+/*
+ * The table of conditions that are waited for.
+ *
+ * A slot belongs to one condition and mutex as long as anybody waits in it.
+ * Its state packs three counts (waiters, woken, followed) into one word, so
+ * that each change is one compare-and-swap. A slot without waiters is taken
+ * over by claiming it: the word says CLAIMED while condition and mutex are
+ * replaced. Whoever has counted itself in checks once more that the slot is
+ * still for its condition, and from then on nobody can claim it.
+ *
+ * Waiters that a signal wakes are entered in the table of waiters
+ * (wait_table.h) before they are counted as followed here, so that the one who
+ * comes back finds them there.
+ */
 #include "collect/signal/waits/wait_conditions.h"
 
 #include "collect/signal/tables/reserve.h"

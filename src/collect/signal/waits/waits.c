@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What happens around a wait: notes it for handlers, samples it when it ends,
+ * and charges whoever gives a lock up.
+ *
+ * A thread has a small stack of waits in progress (cpprof__wait_self), because
+ * a handler that interrupts a wait may wait itself. Only the thread writes it;
+ * its own handlers and, while it sleeps, another thread read it. An entry that
+ * was left by a jump or a cancellation is recognized later by the address of
+ * its frame and removed.
+ *
+ * Invariants: nothing here allocates or locks; an entry is taken out of the
+ * stack before it leaves the table of waiters, so that a handler in between
+ * does not remove it twice.
+ */
 #include "collect/signal/waits/waits.h"
 
 #include "arch/clock.h"
