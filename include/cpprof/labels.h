@@ -91,10 +91,10 @@ CPPROF_API const struct cpprof_labels *
 cpprof_labels_current(void);
 
 /*
- * Heap, block and mutex: keep the labels of the thread with what is recorded
- * from now on (1), or not (0). A negative number changes nothing. A profile
- * that is written with labels turns it on, but what was recorded before has
- * none. CPU, wall and goroutine profiles have labels in any case.
+ * Heap: keep the labels of the thread with what is allocated from now on (1),
+ * or not (0). A negative number changes nothing. A heap profile that is written
+ * with labels turns it on, but what was allocated before has none. Profiles of
+ * other kinds have labels in any case.
  *
  * Returns what was set before; 0 at the start.
  * Safety:  MT. AS.

@@ -85,8 +85,8 @@ CPPROF_API void
 cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
                             size_t n);
 
-/* struct cpprof_profile_options flags. Labels are there since the first call
- * with LABELS, or since cpprof_labels_keep(). */
+/* struct cpprof_profile_options flags. Labels of a heap are there since the
+ * first call with LABELS, or since cpprof_labels_keep(). */
 
 struct cpprof_profile_options {
     size_t size;   /* sizeof (struct cpprof_profile_options) */

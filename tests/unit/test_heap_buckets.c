@@ -91,17 +91,11 @@ stack_begins_where_the_program_allocates(void **state)
                     (uintptr_t)allocate_here + 256);
 }
 
-/* A label set, as far as it is looked at: two differ by their hashes. */
-struct set {
-    uint64_t counts;
-    uint64_t hash;
-    const char *bytes;
-};
-
 static void
 labels_tell_buckets_apart_when_asked_for(void **state)
 {
-    static struct set sets[2] = {{0, 1, ""}, {0, 2, ""}};
+    static struct cpprof__label_set sets[2] = {{1, 3, 1, "one"},
+                                               {1, 3, 2, "two"}};
     struct cpprof__heap_bucket b;
     int i;
 
@@ -121,7 +115,8 @@ labels_tell_buckets_apart_when_asked_for(void **state)
     for (i = 0; i < 2; i++) {
         assert_true(
             cpprof__heap_read_bucket(&cpprof__heap, (uint32_t)i + 2, &b));
-        assert_ptr_equal(cpprof__label_sets_numbered[b.labels - 1], &sets[i]);
+        assert_int_equal(b.labels,
+                         cpprof__label_set_number(&heap_tree, &sets[i]));
     }
     cpprof__wants_labels = 0;
     cpprof__self.labels = NULL;
@@ -130,26 +125,18 @@ labels_tell_buckets_apart_when_asked_for(void **state)
 static void
 label_sets_without_room_have_the_number_of_lost_ones(void **state)
 {
-    static struct cpprof__label_set sets[2 * CPPROF__LABEL_SETS];
-    uint32_t n = 0, number, i;
+    static const struct cpprof__label_set set = {1, 3, 7, "one"};
+    uint32_t number;
 
     (void)state;
-    for (i = 0; i < 2 * CPPROF__LABEL_SETS; i++) {
-        sets[i] = (struct cpprof__label_set){1, sizeof sets[i].hash,
-                                             i * 0x9e3779b97f4a7c15u,
-                                             (char *)&sets[i].hash};
-        number = cpprof__label_set_number(&sets[i]);
-        assert_in_range(number, 1, CPPROF__LABELS_LOST);
-        if (number != CPPROF__LABELS_LOST) {
-            n++;
-            assert_int_equal(sets[i].refs, 2);
-            assert_ptr_equal(cpprof__label_sets_numbered[number - 1], &sets[i]);
-        } else {
-            assert_int_equal(sets[i].refs, 1);
-        }
-    }
-    assert_in_range(n, CPPROF__LABEL_SETS / 2, CPPROF__LABEL_SETS);
-    assert_int_equal(cpprof__label_set_number(NULL), 0);
+    fresh_heap(1);
+    number = cpprof__label_set_number(&heap_tree, &set);
+    assert_int_not_equal(number, CPPROF__LABELS_LOST);
+    fresh_heap(1);
+    heap_tree.head->n_nodes = CPPROF__TREE_NODES;
+    assert_int_equal(cpprof__label_set_number(&heap_tree, &set),
+                     CPPROF__LABELS_LOST);
+    assert_int_equal(cpprof__label_set_number(&heap_tree, NULL), 0);
 }
 
 static void
@@ -158,13 +145,42 @@ equal_label_sets_have_one_number(void **state)
     static struct cpprof__label_set a = {1, 3, 7, "one"};
     static struct cpprof__label_set b = {1, 3, 7, "one"};
     static struct cpprof__label_set c = {1, 3, 7, "two"}; /* same hash */
-    uint32_t number = cpprof__label_set_number(&a);
+    uint32_t number;
 
     (void)state;
+    fresh_heap(1);
+    number = cpprof__label_set_number(&heap_tree, &a);
     assert_int_not_equal(number, 0);
-    assert_int_equal(cpprof__label_set_number(&b), number);
+    assert_int_equal(cpprof__label_set_number(&heap_tree, &b), number);
     assert_int_equal(b.refs, 1);
-    assert_int_not_equal(cpprof__label_set_number(&c), number);
+    assert_int_not_equal(cpprof__label_set_number(&heap_tree, &c), number);
+}
+
+static void
+sets_of_any_length_are_read_as_they_were_written(void **state)
+{
+    char bytes[100], read[100];
+    uint32_t n, number;
+
+    (void)state;
+    fresh_heap(1);
+    for (n = 0; n < sizeof bytes; n++)
+        bytes[n] = (char)(n * 37 % 5);
+    for (n = 1; n <= sizeof bytes; n++) {
+        const struct cpprof__label_set set = {1, n, 7, bytes};
+
+        number = cpprof__label_set_number(&heap_tree, &set);
+        assert_int_equal(cpprof__label_set_bytes(&heap_tree, number, NULL, 0),
+                         n);
+        assert_int_equal(
+            cpprof__label_set_bytes(&heap_tree, number, read, sizeof read), n);
+        assert_memory_equal(read, bytes, n);
+    }
+    /* A stack is none. */
+    number = cpprof__tree_add(&heap_tree, (uintptr_t[]){0x1000}, 1);
+    assert_int_equal(cpprof__label_set_bytes(&heap_tree, number, NULL, 0), 0);
+    assert_int_equal(
+        cpprof__label_set_bytes(&heap_tree, UINT32_MAX - 1, NULL, 0), 0);
 }
 
 static void
@@ -302,6 +318,7 @@ main(void)
         cmocka_unit_test(stack_begins_where_the_program_allocates),
         cmocka_unit_test(labels_tell_buckets_apart_when_asked_for),
         cmocka_unit_test(equal_label_sets_have_one_number),
+        cmocka_unit_test(sets_of_any_length_are_read_as_they_were_written),
         cmocka_unit_test(label_sets_without_room_have_the_number_of_lost_ones),
         cmocka_unit_test(
             buckets_that_are_all_taken_lose_samples_and_count_them),

@@ -3,6 +3,8 @@
 #include "heap_fixture.h"
 
 #include "collect/heap/heap_hide.h"
+#include "collect/signal/tables/label_numbers.h"
+#include "collect/signal/tables/label_set.h"
 
 #include <regex.h>
 
@@ -326,16 +328,13 @@ labels_are_told_when_asked_for_and_joined_when_not(void **state)
 {
     struct cpprof_heap_options options = {.flags = CPPROF_FLAG_LABELS};
     static const char text[] = "suser\0alice\0";
-    struct cpprof__store_labels *set;
+    const struct cpprof__label_set set = {1, sizeof text - 1, 1, text};
     struct pprof_profile *p;
     struct made m;
 
     make(&m);
-    set = &m.tables.store.label_sets[7];
-    set->text = cpprof__store_add_text(&m.tables.store, text, sizeof text - 1);
-    set->n_bytes = sizeof text - 1;
-    m.tables.store.head->n_label_sets = 8;
-    m.heap.buckets[add_samples(&m, PCS(0x10310), 2, 1, 64, 2)].labels = 8;
+    m.heap.buckets[add_samples(&m, PCS(0x10310), 2, 1, 64, 2)].labels =
+        cpprof__label_set_number(&m.tables.tree, &set);
     add_samples(&m, PCS(0x10310), 3, 1, 64, 2);
     p = written(&m, &options);
     assert_int_equal(pprof_info(p).n_samples, 2);
@@ -428,7 +427,6 @@ numbers_that_point_nowhere_do_no_harm(void **state)
     m.tables.tree.nodes[3].parent = 3;
     m.tables.tree.nodes[4].mapping = 0x7ffffffe;
     m.tables.store.head->n_mappings = UINT32_MAX;
-    m.tables.store.head->n_label_sets = UINT32_MAX;
     m.source.number = UINT16_MAX;
     p = written(&m, &options);
     pprof_free(p);

@@ -15,13 +15,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(CPPROF__LABELS_LOST <= UINT16_MAX, "labels fit a key");
+/* Of a key: stack, size class and labels, from above. */
+#define LABEL_BITS 21
+#define LABEL_MASK ((1u << LABEL_BITS) - 1)
+#define CLASS_BITS 16
+_Static_assert(CPPROF__TREE_NODES < LABEL_MASK, "labels fit, and lost ones");
 
 static uint64_t
 key_of(uint32_t stack, uint32_t size_class, uint32_t labels)
 {
-    return (uint64_t)stack << 32 | (uint64_t)(uint16_t)size_class << 16 |
-           (uint16_t)labels;
+    return (uint64_t)stack << (CLASS_BITS + LABEL_BITS) |
+           (uint64_t)(uint16_t)size_class << LABEL_BITS | (labels & LABEL_MASK);
+}
+
+static uint32_t
+stack_of(uint64_t key)
+{
+    return (uint32_t)(key >> (CLASS_BITS + LABEL_BITS));
+}
+
+static uint32_t
+labels_of(uint64_t key)
+{
+    uint32_t labels = key & LABEL_MASK;
+
+    return labels == LABEL_MASK ? CPPROF__LABELS_LOST : labels;
 }
 
 static uint64_t *
@@ -147,8 +165,8 @@ append_difference(const uint64_t *now, const uint64_t *base, unsigned n_values,
                   struct cpprof__stack_record *records, size_t *n)
 {
     uint64_t key = now ? *now : *base;
-    struct cpprof__stack_record record = {.stack = (uint32_t)(key >> 32),
-                                          .labels = (uint16_t)key};
+    struct cpprof__stack_record record = {.stack = stack_of(key),
+                                          .labels = labels_of(key)};
     bool any = false;
     unsigned i;
 

@@ -179,8 +179,6 @@ asked_records(enum cpprof__wait_profile profile,
     enum cpprof_status status;
     size_t i;
 
-    if (labels)
-        store_release(&cpprof__wants_labels, 1);
     status = own_records(profile, records, n, error);
     if (status == CPPROF_OK && profile == CPPROF__WAIT_BLOCK &&
         options->flags & CPPROF_FLAG_IN_PROGRESS)

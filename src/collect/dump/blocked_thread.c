@@ -221,7 +221,8 @@ number_labels(const struct cpprof__thread_self *self, int32_t tid, uint64_t cpu,
     cpprof__labels_reader_begin(&reader);
     stood_still = has_stood_still(tid, cpu);
     if (stood_still)
-        *number = cpprof__label_set_number(seen_set(self->labels));
+        *number = cpprof__label_set_number(load_acquire(&cpprof__dump_tree),
+                                           seen_set(self->labels));
     cpprof__labels_reader_end(&reader);
     return stood_still;
 }

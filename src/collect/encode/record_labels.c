@@ -5,8 +5,9 @@
 #include "base/status.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/tables/label_numbers.h"
-#include "collect/signal/tables/label_set.h"
 #include "collect/store/tables.h"
+
+#include <stdlib.h>
 
 static void
 add_lost(struct cpprof__label_list *labels)
@@ -17,46 +18,42 @@ add_lost(struct cpprof__label_list *labels)
     cpprof__label_list_add(labels, &lost);
 }
 
-static void
-add_own(uint32_t number, struct cpprof__label_list *labels)
+/* Room for n bytes, in place of those of the record before. */
+static bool
+make_room(struct cpprof__label_list *labels, size_t n)
 {
-    const struct cpprof__label_set *set = NULL;
+    char *bytes;
 
-    if (number <= CPPROF__LABEL_SETS)
-        set = load_acquire(&cpprof__label_sets_numbered[number - 1]);
-    if (set)
-        cpprof__labels_decode(set->encoded, set->n_encoded, labels);
-    else
-        add_lost(labels);
-}
-
-/* Of another process, which may have written anything. */
-static void
-add_kept(const struct cpprof__store *store, uint32_t number,
-         struct cpprof__label_list *labels)
-{
-    const struct cpprof__store_labels *set = NULL;
-
-    if (number <= CPPROF__STORE_LABEL_SETS &&
-        number <= load_acquire(&store->head->n_label_sets))
-        set = &store->label_sets[number - 1];
-    if (!set || !set->text || set->text >= CPPROF__STORE_TEXT ||
-        set->n_bytes >= CPPROF__STORE_TEXT - set->text)
-        add_lost(labels);
-    else
-        cpprof__labels_decode(store->text + set->text, set->n_bytes, labels);
+    if (n <= labels->room)
+        return true;
+    bytes = realloc(labels->bytes, n);
+    if (!bytes)
+        return false;
+    labels->bytes = bytes;
+    labels->room = n;
+    return true;
 }
 
 void
 cpprof__record_labels(const struct cpprof__source *source, uint32_t number,
                       struct cpprof__label_list *labels)
 {
+    const struct cpprof__tree *tree =
+        source ? &source->tables->tree : &cpprof__tables.tree;
+    size_t n;
+
     if (!number)
         return;
-    if (!source || source->is_self)
-        add_own(number, labels);
-    else
-        add_kept(&source->tables->store, number, labels);
+    n = tree->head ? cpprof__label_set_bytes(tree, number, NULL, 0) : 0;
+    if (!n) {
+        add_lost(labels);
+    } else if (!make_room(labels, n + 1)) {
+        labels->failed = true;
+    } else {
+        n = cpprof__label_set_bytes(tree, number, labels->bytes, n);
+        labels->bytes[n] = 0;
+        cpprof__labels_decode(labels->bytes, n, labels);
+    }
 }
 
 void

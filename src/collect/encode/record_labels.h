@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The labels of a record of a profile. A record has the number of a label set
- * (signal/heap_labels.h); this process has the sets themselves, of another one
- * there is what its tables kept of them. What was there and is not to be had
- * any more is said by one label, {"labels":"[lost]"}.
+ * (signal/tables/label_numbers.h), which the tree of its tables has. What was
+ * there and is not to be had any more is said by one label,
+ * {"labels":"[lost]"}.
  */
 #ifndef COLLECT_RECORD_LABELS_H
 #define COLLECT_RECORD_LABELS_H
@@ -12,8 +12,8 @@
 #include "collect/encode/text_profile.h"
 #include "collect/labels/labels.h"
 
-/* Add the labels of a number, 0 for none, to a list; they are valid as long as
- * the tables. source NULL: this process. */
+/* Add the labels of a number, 0 for none, to a list; they are valid until
+ * the next call for this list. source NULL: this process. */
 void
 cpprof__record_labels(const struct cpprof__source *source, uint32_t number,
                       struct cpprof__label_list *labels);

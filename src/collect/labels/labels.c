@@ -68,6 +68,7 @@ void
 cpprof__label_list_free(struct cpprof__label_list *list)
 {
     free(list->at);
+    free(list->bytes);
     memset(list, 0, sizeof *list);
 }
 

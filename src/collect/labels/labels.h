@@ -41,6 +41,8 @@ struct cpprof__label_list {
     size_t n;
     size_t max;
     bool failed; /* no memory: it is shorter than it should be */
+    char *bytes; /* what its strings may point into; theirs who decodes */
+    size_t room;
 };
 void
 cpprof__label_list_add(struct cpprof__label_list *list,

@@ -155,8 +155,6 @@ plan_areas(void)
     add_stored(store->text, &store->head->n_text, 1, CPPROF__STORE_TEXT);
     add_stored(store->mappings, &store->head->n_mappings,
                sizeof *store->mappings, CPPROF__STORE_MAPPINGS);
-    add_stored(store->label_sets, &store->head->n_label_sets,
-               sizeof *store->label_sets, CPPROF__STORE_LABEL_SETS);
     add_area(CPPROF__MIRROR_STORE, store->head, store->head,
              sizeof *store->head);
     add_table(CPPROF__MIRROR_NODES, tree->nodes, &tree->head->n_nodes,

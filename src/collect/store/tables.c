@@ -7,8 +7,6 @@
 #include "base/status.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/hook_stack.h"
-#include "collect/signal/tables/label_numbers.h"
-#include "collect/signal/tables/label_set.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/store/mappings.h"
@@ -20,13 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-/* Label sets are added as long as no more of the store's text is taken; the
- * paths of mappings need the rest. */
-#define LABEL_TEXT (CPPROF__STORE_TEXT / 2)
-
-_Static_assert(CPPROF__LABEL_SETS <= CPPROF__STORE_LABEL_SETS,
-               "a set's number in the hook is its number in the store");
 
 bool cpprof__tables_wanted = true;
 struct cpprof__tables cpprof__tables = {.scripts = &cpprof__scripts};
@@ -116,39 +107,6 @@ cpprof__tables_make(struct cpprof_error *error)
         status = cpprof__fail_nomem(error);
     give_lock(&old);
     return status;
-}
-
-/* ---- labels ----------------------------------------------------------- */
-
-/* A set has the same number here as in the table of the hook. */
-static void
-keep_labels(uint32_t number, const struct cpprof__label_set *set)
-{
-    struct cpprof__store *store = &cpprof__tables.store;
-    struct cpprof__store_labels *kept = &store->label_sets[number];
-
-    if ((uint64_t)set->n_encoded + store->head->n_text < LABEL_TEXT)
-        kept->text =
-            cpprof__store_add_text(store, set->encoded, set->n_encoded);
-    if (kept->text) {
-        kept->n_bytes = set->n_encoded;
-        store_release(&kept->identity, (uint64_t)(uintptr_t)set);
-        if (store->head->n_label_sets <= number)
-            store_release(&store->head->n_label_sets, number + 1);
-    }
-}
-
-static void
-resolve_labels(void)
-{
-    uint32_t i;
-
-    for (i = 0; i < CPPROF__LABEL_SETS; i++) {
-        const void *set = load_acquire(&cpprof__label_sets_numbered[i]);
-
-        if (set && !cpprof__tables.store.label_sets[i].identity)
-            keep_labels(i, set);
-    }
 }
 
 /* ---- mappings of nodes ------------------------------------------------ */
@@ -262,19 +220,11 @@ resolve_scripts(void)
 static void
 resolve(void)
 {
-    uint32_t n_sets;
-
-    if (!make_if_used())
+    if (!make_if_used() || first_unresolved >= n_nodes())
         return;
-    n_sets = cpprof__tables.store.head->n_label_sets;
-    resolve_labels();
-    if (first_unresolved < n_nodes()) {
-        if (resolve_scripts()) {
-            read_maps();
-            resolve_nodes(true);
-        }
-    } else if (n_sets == cpprof__tables.store.head->n_label_sets) {
-        return;
+    if (resolve_scripts()) {
+        read_maps();
+        resolve_nodes(true);
     }
     cpprof__mirror_tables();
 }

@@ -18,12 +18,9 @@
 
 #include <stdbool.h>
 
-/* .mapping of a node whose address no mapping lists. */
-#define CPPROF__TREE_NO_MAPPING 0x7fffffffu
-
 struct cpprof__tables {
     struct cpprof__tree tree;
-    struct cpprof__store store;            /* mappings and label sets only */
+    struct cpprof__store store;            /* mappings only */
     const struct cpprof__scripts *scripts; /* or NULL */
 };
 extern struct cpprof__tables cpprof__tables;
@@ -38,8 +35,7 @@ enum cpprof_status
 cpprof__tables_make(struct cpprof_error *error);
 
 /*
- * Find the mapping of every node that has none yet, and keep the text of label
- * sets that are new, under their numbers in signal/heap_labels.h. Called before
+ * Find the mapping of every node that has none yet. Called before
  * a profile is written, by the drainer now and then, and around dlclose, which
  * makes addresses mean other code. Safety: MT. Not AS.
  */

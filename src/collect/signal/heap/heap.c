@@ -229,7 +229,7 @@ find_bucket(struct cpprof__heap *heap, uint32_t stack, uint64_t bytes,
     if (!stack)
         return 0;
     if (load_relaxed(&cpprof__wants_labels))
-        key.labels = cpprof__label_set_number(cpprof__self.labels);
+        key.labels = cpprof__label_set_number(heap->tree, cpprof__self.labels);
     return cpprof__heap_bucket_of(heap, &key);
 }
 

@@ -75,7 +75,7 @@ struct cpprof__heap_block {
  * grow. */
 struct cpprof__heap_bucket {
     uint32_t stack;  /* node of the tree */
-    uint32_t labels; /* number + 1 in cpprof__label_sets_numbered, or 0 */
+    uint32_t labels; /* cpprof__label_set_number(), or 0 */
     uint16_t size_class;
     uint16_t heap;          /* 0: malloc */
     uint32_t first_size;    /* cpprof__heap_size_code() of its first block */

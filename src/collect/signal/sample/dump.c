@@ -347,7 +347,8 @@ finish(struct cpprof__dump_slot *slot, uint64_t sequence, uint64_t waited,
 static uint64_t
 label_number(void)
 {
-    return cpprof__label_set_number(load_relaxed(&cpprof__self.labels));
+    return cpprof__label_set_number(load_acquire(&cpprof__dump_tree),
+                                    load_relaxed(&cpprof__self.labels));
 }
 
 /* ---- answers that wait for a script ----------------------------------- */
@@ -480,7 +481,8 @@ cpprof__dump_own(enum cpprof__dump_user user, struct cpprof__dump_answer *out)
     cpprof__regs_here(&p->regs);
     walk(p, load_relaxed(&cpprof__dump_depth[user]));
     out->stack = add_stack(p->pcs, p->n, p->end);
-    out->labels = cpprof__label_set_number(cpprof__self.labels);
+    out->labels = cpprof__label_set_number(load_acquire(&cpprof__dump_tree),
+                                           cpprof__self.labels);
     out->waited = false;
     give_buffer(p);
     return true;

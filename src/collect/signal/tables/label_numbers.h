@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers for label sets: each content is put into a table of fixed size the
- * first time that a sample carries it, with a hold on the set that brought it,
- * which is never given back. A set that finds no room has a number that no
- * set has.
+ * Numbers for label sets. The encoded bytes of a set are a path in the tree of
+ * stacks, seven bytes to a node, below a root of their own; the number of its
+ * last node is the number of the set. So equal sets have equal numbers, sets
+ * that begin alike share nodes, and whoever has the tree has the sets: nobody
+ * holds the set that a program made.
  */
 #ifndef COLLECT_SIGNAL_LABEL_NUMBERS_H
 #define COLLECT_SIGNAL_LABEL_NUMBERS_H
 
+#include "collect/signal/tables/stack_tree.h"
+
+#include <stddef.h>
 #include <stdint.h>
 
-#define CPPROF__LABEL_SETS  4096u
-#define CPPROF__LABELS_LOST (CPPROF__LABEL_SETS + 1)
+/* In place of the number of a set that found no room, or that nobody needed
+ * any more. */
+#define CPPROF__LABELS_LOST UINT32_MAX
 
-/* Of struct cpprof__label_set. Slots are filled in no order; NULL: free. */
-#pragma GCC visibility push(hidden)
-extern const void *cpprof__label_sets_numbered[CPPROF__LABEL_SETS];
-#pragma GCC visibility pop
-
-/* The slot + 1 of a set that is not freed meanwhile; 0 for no set,
- * CPPROF__LABELS_LOST for no room. Safety: AS. */
+/* Of a struct cpprof__label_set that is not freed meanwhile; 0 for no set and
+ * for one without labels. Safety: AS, lock-free. */
 uint32_t
-cpprof__label_set_number(const void *set);
+cpprof__label_set_number(struct cpprof__tree *tree, const void *set);
+
+/*
+ * How many encoded bytes a set has, which are put to `to` when there is room
+ * for them; 0: it is no set. Trusts nothing that it reads in the tree.
+ */
+size_t
+cpprof__label_set_bytes(const struct cpprof__tree *tree, uint32_t number,
+                        char *to, size_t room);
 
 #endif

@@ -122,6 +122,7 @@ cpprof__tree_stack(const struct cpprof__tree *tree, uint32_t number,
 struct frame {
     uint64_t pc;
     uint32_t parent;
+    uint32_t mapping; /* of a new node */
 };
 
 /* Is this node that frame, and its code still there? */
@@ -153,6 +154,7 @@ make_node(void *table, const void *key)
         return 0;
     node = &tree->nodes[number];
     store_relaxed(&node->parent, frame->parent);
+    store_relaxed(&node->mapping, frame->mapping);
     store_release(&node->pc, frame->pc);
     cpprof__mirror(node, sizeof *node);
     cpprof__mirror(tree->head, sizeof *tree->head);
@@ -161,11 +163,12 @@ make_node(void *table, const void *key)
 
 /* The node of a frame under parent; 0: there is no room. */
 static uint32_t
-node_of(struct cpprof__tree *tree, uint32_t parent, uint64_t pc)
+node_of(struct cpprof__tree *tree, uint32_t parent, uint64_t pc,
+        uint32_t mapping)
 {
     static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_frame,
                                             make_node};
-    const struct frame frame = {pc, parent};
+    const struct frame frame = {pc, parent, mapping};
 
     return window_find_or_make(
         &kind, tree->index,
@@ -181,7 +184,7 @@ cpprof__tree_add(struct cpprof__tree *tree, const uintptr_t *pcs, size_t n)
     while (n-- > 0) {
         if (!pcs[n])
             continue;
-        node = node_of(tree, node, pcs[n]);
+        node = node_of(tree, node, pcs[n], CPPROF__TREE_UNRESOLVED);
         if (!node) {
             add_relaxed(&tree->head->n_refused, 1);
             cpprof__mirror(tree->head, sizeof *tree->head);
@@ -217,14 +220,29 @@ cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
     return cpprof__tree_add(tree, pcs, n);
 }
 
-uint32_t
-cpprof__tree_add_leaf(struct cpprof__tree *tree, uint32_t stack, uintptr_t pc)
+/* For who asks for one node: what finds no room is counted. */
+static uint32_t
+add_one(struct cpprof__tree *tree, uint32_t parent, uint64_t pc,
+        uint32_t mapping)
 {
-    uint32_t node = node_of(tree, stack, pc);
+    uint32_t node = node_of(tree, parent, pc, mapping);
 
     if (!node) {
         add_relaxed(&tree->head->n_refused, 1);
         cpprof__mirror(tree->head, sizeof *tree->head);
     }
     return node;
+}
+
+uint32_t
+cpprof__tree_add_leaf(struct cpprof__tree *tree, uint32_t stack, uintptr_t pc)
+{
+    return add_one(tree, stack, pc, CPPROF__TREE_UNRESOLVED);
+}
+
+uint32_t
+cpprof__tree_add_piece(struct cpprof__tree *tree, uint32_t before,
+                       uint64_t piece)
+{
+    return add_one(tree, before, piece, CPPROF__TREE_NO_MAPPING);
 }

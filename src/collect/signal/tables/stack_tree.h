@@ -22,9 +22,14 @@
 
 /* .mapping of a node; anything else is the mapping's number + 1. */
 #define CPPROF__TREE_UNRESOLVED 0u
+#define CPPROF__TREE_NO_MAPPING 0x7fffffffu /* none lists its address */
 /* Or'ed in when the code was unloaded: the node is kept for what refers to it,
  * and not found again for new stacks. */
 #define CPPROF__TREE_GONE 0x80000000u
+
+/* .parent of a node that is the first piece of a label set (label_numbers.h).
+ */
+#define CPPROF__TREE_LABELS UINT32_MAX
 
 /* One frame under its caller. Node 0 is the root, above all stacks. */
 struct cpprof__tree_node {
@@ -83,6 +88,11 @@ cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
  * Safety: AS, lock-free. */
 uint32_t
 cpprof__tree_add_leaf(struct cpprof__tree *tree, uint32_t stack, uintptr_t pc);
+
+/* The number of a piece of a label set, behind the one with that number. */
+uint32_t
+cpprof__tree_add_piece(struct cpprof__tree *tree, uint32_t before,
+                       uint64_t piece);
 
 /*
  * Reading, while others add, here or in a copy of n bytes. Nothing that is

@@ -120,10 +120,11 @@ cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
 
     if (!block)
         return;
-    if (load_relaxed(&cpprof__wants_labels))
-        key.labels = cpprof__label_set_number(cpprof__self.labels);
-    if (stack)
+    if (stack) {
+        key.labels =
+            cpprof__label_set_number(cpprof__heap.tree, cpprof__self.labels);
         number = bucket_of(&key);
+    }
     if (!number) {
         add_relaxed(&block->head.lost_count[profile], count);
         add_relaxed(&block->head.lost_ns[profile], delay_ns);

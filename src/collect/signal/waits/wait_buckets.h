@@ -30,7 +30,7 @@ enum cpprof__wait_profile {
 
 struct cpprof__wait_bucket {
     uint32_t stack;   /* node of the tree */
-    uint32_t labels;  /* number + 1 in cpprof__label_sets_numbered, or 0 */
+    uint32_t labels;  /* cpprof__label_set_number(), or 0 */
     uint32_t profile; /* enum cpprof__wait_profile */
     uint32_t pad;
     uint64_t count; /* estimates; the count in fractions */

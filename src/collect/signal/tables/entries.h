@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The entries of a table that hooks add to: which numbers are free, and which
+ * entries are not needed any more.
+ *
+ *   take     a number that was never given out, or else one of the free list.
+ *   round    the age of all tables together: it goes on when an eighth of one
+ *            of them was taken. An entry is cold when it was not used in this
+ *            round or in the one before.
+ *   recycle  looks at all entries, once in each round, in a table that is half
+ *            full. One that is cold and not wanted is condemned: it leaves the
+ *            index, so nobody finds it any more. If it still is so the next
+ *            time, it is cleared and its number is free.
+ *
+ * Nobody waits for anybody. Who has found an entry has a whole round to use it
+ * or to hold it, in which it stays what it is. Whoever takes a number sees to
+ * it that tables are recycled, in its own hook or handler; one thread at a
+ * time does that, and others go on meanwhile. In a child made by fork in the
+ * midst of it each entry is whole: cleared, or not yet.
+ *
+ * All of it is private memory.
+ */
+#ifndef COLLECT_SIGNAL_ENTRIES_H
+#define COLLECT_SIGNAL_ENTRIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cpprof__entries {
+    uint32_t bound;  /* numbers are below */
+    uint32_t *given; /* in the table: the first that was never given out */
+    struct cpprof__entries_state *state;
+    uint8_t *used;      /* by number: the round in which it was last used */
+    uint8_t *condemned; /* by number: it is not in the index */
+    uint32_t *lists[2]; /* of free numbers; recycling writes the other one */
+};
+
+/* What a kind of table is. */
+struct cpprof__entries_kind {
+    bool (*is_there)(void *table, uint32_t number); /* whole, not cleared */
+    bool (*is_wanted)(void *table, uint32_t number);
+    void (*remove)(void *table, uint32_t number); /* from the index */
+    void (*clear)(void *table, uint32_t number);
+};
+
+/* Of zeroed memory for them. */
+size_t
+cpprof__entries_bytes(uint32_t bound);
+void
+cpprof__entries_make(struct cpprof__entries *entries, uint32_t bound,
+                     uint32_t *given, void *memory);
+
+/* 0: there is none. Safety: AS, lock-free. */
+uint32_t
+cpprof__entries_take(struct cpprof__entries *entries);
+
+/* The entry was used. Safety: AS. */
+void
+cpprof__entries_use(struct cpprof__entries *entries, uint32_t number);
+
+bool
+cpprof__entries_is_cold(const struct cpprof__entries *entries, uint32_t number);
+
+/* How many can be taken. */
+uint32_t
+cpprof__entries_left(const struct cpprof__entries *entries);
+
+/* To be called by a recycler only. */
+void
+cpprof__entries_sweep(struct cpprof__entries *entries,
+                      const struct cpprof__entries_kind *kind, void *table);
+
+/* ---- all tables ------------------------------------------------------- */
+
+/* Call that whenever tables are recycled, in the order of the calls that said
+ * so; once for each function. Safety: AS. */
+void
+cpprof__recycle_add(void (*recycle)(void));
+
+/* Recycle if it is time to. Safety: AS, lock-free. */
+void
+cpprof__recycle(void);
+
+/* Who reads tables, and wants what a number stands for to stay. Not in
+ * handlers: a recycler is waited for, some milliseconds. */
+void
+cpprof__recycle_pause(void);
+void
+cpprof__recycle_resume(void);
+
+/* In a child made by fork: those who did either are not there. */
+void
+cpprof__recycle_forked(void);
+
+/* Recycle now, whatever the time: for tests. */
+void
+cpprof__recycle_now(void);
+
+#endif
