@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs a program with a time limit and keeps its status and output. Both pipes
+ * are drained together, so that a program which fills one of them does not
+ * hang.
+ */
 #include "command.h"
 #include "tap.h"
 

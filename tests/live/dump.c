@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Dumps of threads as decoded profiles and as text, and crowds of threads that
+ * sleep to be seen in them.
+ */
 #include "dump.h"
 #include "tap.h"
 

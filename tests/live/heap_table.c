@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads the library's table of live blocks into memory that is not malloc's,
+ * sorts it by address, and answers questions about it.
+ */
 #include "heap_table.h"
 
 #include "collect/runtime/next.h"

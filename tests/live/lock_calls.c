@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A table of all interposed calls that wait, each with what prepares an object
+ * to wait for, the call itself, and what a cancellation leaves behind.
+ */
 #include "lock_calls.h"
 #include "tap.h"
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Starts and stops profiles of the test program itself, in a scratch folder
+ * that is removed at its end, and repeats a measurement that chance may spoil.
+ */
 #include "session.h"
 #include "tap.h"
 

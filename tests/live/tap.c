@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * TAP output. A check prints one line, and both values when it fails; the plan
+ * is printed at the end.
+ */
 #include "tap.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Arenas: alignment, growth, and sizes that cannot be.
+ */
 #include "base/arena.h"
 
 #include <setjmp.h>

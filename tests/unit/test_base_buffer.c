@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Buffers: what is appended stays, and failure is sticky.
+ */
 #include "base/buffer.h"
 
 #include <setjmp.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Packing and unpacking: members, damage at every byte, and bombs.
+ */
 #include "base/gzip.h"
 #include "base/inflate_size.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The index and the keyed hash: what collides, and what must not.
+ */
 #include "hash_fixture.h"
 
 #include <setjmp.h>

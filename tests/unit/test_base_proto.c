@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The wire format of protocol buffers: round trips, truncation, hostile bytes.
+ */
 #include "base/proto.h"
 
 #include <setjmp.h>

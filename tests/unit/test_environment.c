@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The variable CPPROF: what each word sets, what is refused, and file names.
+ */
 #include "collect/process/environment.h"
 
 #include <setjmp.h>

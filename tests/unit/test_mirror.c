@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The copy of the tables in a recorder's file: complete, up to date, and apart
+ * in a forked child.
+ */
 #include "collect/signal/tables/mirror.h"
 
 #include <fcntl.h>

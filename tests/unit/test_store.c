@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Stores: counting, the bounds, and stores of other processes, hostile ones
+ * too.
+ */
 #include "collect/store/store.h"
 
 #include <setjmp.h>

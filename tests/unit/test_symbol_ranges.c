@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The table of ranges: who wins an address, against a slow search.
+ */
 #include "symbol/elf/ranges.h"
 
 #include <setjmp.h>

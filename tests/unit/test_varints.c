@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs of varints, against the plain decoder.
+ */
 #include "base/proto.h"
 #include "profile/proto/varints.h"
 

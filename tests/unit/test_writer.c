@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The ready writers: whole files or none, errors, and what stays open.
+ */
 #include <cpprof/writer.h>
 
 #include <setjmp.h>

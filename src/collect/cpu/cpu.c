@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of <cpprof/cpprof.h>, and the making of captures. */
+/*
+ * The public calls of <cpprof/cpprof.h>: checks the options of a CPU profile,
+ * fills in defaults, and makes captures of it. What a capture does between its
+ * calls is runtime/life.h's.
+ */
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/cpu/cpu_capture.h"

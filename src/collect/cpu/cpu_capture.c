@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Which counts of the session's stores belong to which capture.
+ *
+ * A capture has a list of segments: a store, and the counts that it had when
+ * the capture began. When a store becomes full it is detached for the captures
+ * that count with it, and all of them get a segment of the next one. At its
+ * end a capture takes a view of the last store, which goes on being changed.
+ *
+ * Invariants: all of this happens under the session's drain_lock; the segments
+ * of a capture are a run of stores up to the newest one, so the capture with
+ * most segments has every store that is still needed; detached stores take at
+ * most CPPROF__CAPTURE_BYTES.
+ */
 #include "collect/cpu/cpu_capture.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Takes committed records out of the ring and counts them in a store: finds the
+ * mapping of each address and the number of the label set, then adds the stack.
+ *
+ * A label set is known by its content. In the profiled process the record's
+ * pointer leads to it; in the recorder, which reads a ring left by another
+ * process, only sets that the process itself had stored are found, by the
+ * pointer's value. When the store is full, the caller provides the next one and
+ * the record is added there.
+ *
+ * Invariants: one thread drains at a time; every record that was taken out is
+ * counted in a store or counted as lost.
+ */
 #include "collect/cpu/drain.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The life of captures; life.h has the states and the locks.
+ *
+ * `run` numbers the starts of a sampler. A capture remembers the run that it
+ * counts with, so ending one whose sampler has stopped meanwhile does nothing:
+ * it was ended by the stop. A capture is written on an own thread, so that the
+ * work is in no profile, and without a lock of the life, so that a slow writer
+ * delays only its caller.
+ *
+ * Invariants: the sampler runs exactly while n_counting is not 0; a capture is
+ * freed by whoever writes or drops it, once.
+ */
 #include "collect/runtime/life.h"
 
 #include "base/status.h"

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The memory of a profiled image: the ring and the current store, anonymous or
+ * in files of the recorder's directory.
+ *
+ * The ring's file is mapped shared and filled with memory before a handler may
+ * touch it, because a full file system would otherwise be a SIGBUS in the
+ * program. Of a store's file only the part that other processes read is
+ * shared; indexes are private. Files are named by pid and the number of the
+ * image, so that an exec'ed program finds the next free number.
+ *
+ * Invariants: a file that holds no sample is removed; whatever a handler has
+ * committed is in the file at once.
+ */
 #include "collect/store/spool.h"
 
 #include "arch/atomic.h"

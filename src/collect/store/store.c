@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A store: a fixed block of tables without pointers, and two private hash
+ * indexes for adding.
+ *
+ * Nodes and samples are found by hash and added at the end of their tables. An
+ * entry is filled before the count that covers it is raised, with release
+ * order, so another process may read a shared store at any moment. The indexes
+ * begin small and double, in address space that was reserved for their largest
+ * size.
+ *
+ * Invariants: numbers of entries never change; an opened store is mended once,
+ * so that no reference in it points outside its tables.
+ */
 #include "collect/store/store.h"
 
 #include "arch/atomic.h"

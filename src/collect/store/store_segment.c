@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Shared stores and views of them.
+ *
+ * A shared store is reference-counted; the last release frees its block, if it
+ * was detached. A view is a head and an array of samples with the counts since
+ * a base; texts, nodes and mappings are those of the store itself. Samples
+ * that did not change are left out.
+ */
 #include "collect/store/store_segment.h"
 
 #include "arch/atomic.h"

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The own thread of wall profiles: each tick comes at a random moment of its
+ * own period, looks at some threads, waits a moment for their answers, and
+ * takes them.
+ *
+ * A fixed pace would see periodic work always or never. `busy` is held while
+ * threads are looked at and while answers are taken, so whoever wants captures
+ * to come or go takes it and finds neither under way. The thread is stopped
+ * through a futex.
+ */
 #include "collect/wall/wall_ticker.h"
 
 #include "arch/atomic.h"
