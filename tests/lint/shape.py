@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The shape of the files: at most 1000 lines, plain ASCII, no tab in C, one
 licence line at the head of each source file, no trailing blanks, and every
-TODO names an issue.
+TODO names an issue. A C file over 100 lines begins with a comment that says
+what it does; in src and bindings that is a block, which has room for the idea
+and the invariants.
 
     shape.py ROOT
     shape.py --self-test
@@ -13,11 +15,15 @@ import sys
 import tempfile
 
 MAX_LINES = 1000
+# From here on a reader needs to be told what a file is about.
+HEAD_LINES = 100
 
 SOURCE = re.compile(r"\.(c|h|cc|cpp|hpp|S)$")
 TEXT = re.compile(r"(\.(c|h|cc|cpp|hpp|S|py|sh|lua|md|build|allow)|/dev|/run)$")
 # Made by a tool or kept as found: data, not ours to shape.
 DATA = re.compile(r"(^|/)(fixtures|golden|corpus)/")
+C_FILE = re.compile(r"\.c$")
+PRODUCT = re.compile(r"^(src|bindings)/")
 TODO = re.compile(r"\b(TODO|FIXME|XXX)\b(?!.*#\d+)")
 
 
@@ -43,6 +49,12 @@ def check_line(path, number, line):
         yield "%s:%d: TODO without an issue" % (path, number)
 
 
+def has_head(path, lines):
+    """Does a comment follow the licence line? A block, in the product."""
+    line = lines[1] if len(lines) > 1 else ""
+    return line == "/*" if PRODUCT.search(path) else line.startswith("/*")
+
+
 def check_file(path, data):
     try:
         text = data.decode("ascii")
@@ -61,6 +73,10 @@ def check_file(path, data):
     if SOURCE.search(path) and not any(
             "SPDX-License-Identifier: MIT" in line for line in lines[:2]):
         yield "%s:1: no SPDX licence line" % path
+    if C_FILE.search(path) and len(lines) > HEAD_LINES and \
+            not has_head(path, lines):
+        yield "%s:2: no head comment: what it does, its idea, invariants" \
+            % path
     for number, line in enumerate(lines, 1):
         yield from check_line(path, number, line)
 
@@ -83,16 +99,21 @@ def check(root):
 
 HEAD = "/* SPDX-License-Identifier: MIT */\n"
 BAD = {
-    "long.c": HEAD + "int x;\n" * MAX_LINES,
+    "long.c": HEAD + "/* One line. */\n" + "int x;\n" * MAX_LINES,
     "tab.c": HEAD + "\tint x;\n",
     "blank.h": HEAD + "int x; \n",
     "licence.c": "int x;\n",
     "ascii.c": HEAD + "/* \u00e9 */\n",
     "todo.c": HEAD + "/* TO" + "DO: later */\n",
     "newline.c": HEAD + "int x;",
+    "head.c": HEAD + "int x;\n" * HEAD_LINES,
+    "src/line.c": HEAD + "/* One line. */\n" + "int x;\n" * HEAD_LINES,
 }
+BLOCK = "/*\n * What it does.\n */\n"
 GOOD = {
-    "good.c": HEAD + "int x;\n" * (MAX_LINES - 1),
+    "good.c": HEAD + "/* One line. */\n" + "int x;\n" * (MAX_LINES - 2),
+    "short.c": HEAD + "int x;\n" * (HEAD_LINES - 1),
+    "src/block.c": HEAD + BLOCK + "int x;\n" * HEAD_LINES,
     "todo_issue.c": HEAD + "/* TO" + "DO #12: later */\n",
     "fixtures/long.c": "\t" * 2000,
 }
