@@ -15,8 +15,6 @@ TAKE_OVER_WAIT(mtx_unlock, (mtx_t * m), (m))
 TAKE_OVER_WAIT(cnd_wait, (cnd_t * c, mtx_t *m), (c, m))
 TAKE_OVER_WAIT(cnd_timedwait, (cnd_t * c, mtx_t *m, const struct timespec *end),
                (c, m, end))
-TAKE_OVER_WAIT(cnd_signal, (cnd_t * c), (c))
-TAKE_OVER_WAIT(cnd_broadcast, (cnd_t * c), (c))
 TAKE_OVER_WAIT(thrd_join, (thrd_t thread, int *result), (thread, result))
 
 /* As POSIX has it. */
@@ -88,7 +86,7 @@ unlock_waited_for(mtx_t *m)
 {
     if (is_locked_more_than_once(inside(m)))
         return real(mtx_unlock)(m);
-    return GIVE_UP_MUTEX(mtx_unlock, m, inside(m), real(mtx_unlock)(m));
+    return GIVE_UP(mtx_unlock, m, real(mtx_unlock)(m));
 }
 
 CPPROF__HOOK static int
@@ -139,30 +137,13 @@ cnd_timedwait_on(cnd_t *c, mtx_t *m, const struct timespec *end)
     return result;
 }
 
-static int
-cnd_signal_on(cnd_t *c)
-{
-    if (cpprof__condition_may_wake(c))
-        cpprof__wait_wake(c, false);
-    return real(cnd_signal)(c);
-}
-
-static int
-cnd_broadcast_on(cnd_t *c)
-{
-    if (cpprof__condition_may_wake(c))
-        cpprof__wait_wake(c, true);
-    return real(cnd_broadcast)(c);
-}
-
 /* ---- joining ---------------------------------------------------------- */
 
 CPPROF__HOOK static int
 wait_for_end(thrd_t thread, int *result)
 {
-    return WAIT_CANCELLABLE(thrd_join, CPPROF__WAITS_JOIN,
-                            (void *)(uintptr_t)thread,
-                            real(thrd_join)(thread, result), code_of(result_));
+    return WAIT_AS(thrd_join, CPPROF__WAITS_JOIN, (void *)(uintptr_t)thread,
+                   real(thrd_join)(thread, result), code_of(result_));
 }
 
 CPPROF__HOOK static int

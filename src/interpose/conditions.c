@@ -3,12 +3,12 @@
  * Condition variables, barriers, and the end of threads.
  *
  * A wait for a condition gives up the mutex, for which its holder is charged as
- * for unlocking it. Who is woken up waits for the mutex, inside of the C
- * library; whoever holds it is charged for that (signal/wait_conditions.h). In
- * the block profile it is part of the wait for the condition.
+ * for unlocking it. Who is woken up waits for the mutex inside of the C
+ * library, where nobody can look: that is part of the wait for the condition,
+ * and nobody is charged for it.
  *
  * Sources: pthread_cond_wait(3p), pthread_barrier_wait(3p), pthread_join(3p),
- * real(pthread_tryjoin_np)(3).
+ * pthread_tryjoin_np(3).
  */
 #include "interpose/locks.h"
 
@@ -22,8 +22,6 @@ TAKE_OVER_WAIT(pthread_cond_clockwait,
                (pthread_cond_t * c, pthread_mutex_t *m, clockid_t clock,
                 const struct timespec *end),
                (c, m, clock, end))
-TAKE_OVER_WAIT(pthread_cond_signal, (pthread_cond_t * c), (c))
-TAKE_OVER_WAIT(pthread_cond_broadcast, (pthread_cond_t * c), (c))
 TAKE_OVER_WAIT(pthread_barrier_wait, (pthread_barrier_t * b), (b))
 TAKE_OVER_WAIT(pthread_join, (pthread_t thread, void **result),
                (thread, result))
@@ -93,22 +91,6 @@ pthread_cond_clockwait_on(pthread_cond_t *c, pthread_mutex_t *m,
     return code;
 }
 
-static int
-pthread_cond_signal_on(pthread_cond_t *c)
-{
-    if (cpprof__condition_may_wake(c))
-        cpprof__wait_wake(c, false);
-    return real(pthread_cond_signal)(c);
-}
-
-static int
-pthread_cond_broadcast_on(pthread_cond_t *c)
-{
-    if (cpprof__condition_may_wake(c))
-        cpprof__wait_wake(c, true);
-    return real(pthread_cond_broadcast)(c);
-}
-
 /* ---- barriers --------------------------------------------------------- */
 
 /* The last that comes has not waited; its code is none of result_of(). */
@@ -133,8 +115,8 @@ pthread_barrier_wait_on(pthread_barrier_t *b)
 CPPROF__HOOK static int
 wait_for_end(pthread_t thread, void **result)
 {
-    return WAIT_CANCELLABLE(pthread_join, CPPROF__WAITS_JOIN, (void *)thread,
-                            real(pthread_join)(thread, result), result_);
+    return WAIT_AS(pthread_join, CPPROF__WAITS_JOIN, (void *)thread,
+                   real(pthread_join)(thread, result), result_);
 }
 
 CPPROF__HOOK static int
@@ -151,9 +133,8 @@ pthread_join_on(pthread_t thread, void **result)
 CPPROF__HOOK static int
 wait_for_end_until(pthread_t thread, void **result, const struct timespec *end)
 {
-    return WAIT_CANCELLABLE(
-        pthread_timedjoin_np, CPPROF__WAITS_JOIN, (void *)thread,
-        real(pthread_timedjoin_np)(thread, result, end), result_);
+    return WAIT_AS(pthread_timedjoin_np, CPPROF__WAITS_JOIN, (void *)thread,
+                   real(pthread_timedjoin_np)(thread, result, end), result_);
 }
 
 CPPROF__HOOK static int
@@ -174,9 +155,9 @@ CPPROF__HOOK static int
 wait_for_end_until_clock(pthread_t thread, void **result, clockid_t clock,
                          const struct timespec *end)
 {
-    return WAIT_CANCELLABLE(
-        pthread_clockjoin_np, CPPROF__WAITS_JOIN, (void *)thread,
-        real(pthread_clockjoin_np)(thread, result, clock, end), result_);
+    return WAIT_AS(pthread_clockjoin_np, CPPROF__WAITS_JOIN, (void *)thread,
+                   real(pthread_clockjoin_np)(thread, result, clock, end),
+                   result_);
 }
 
 CPPROF__HOOK static int

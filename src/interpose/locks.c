@@ -146,8 +146,7 @@ unlock_waited_for(pthread_mutex_t *m)
 {
     if (is_locked_more_than_once(m))
         return real(pthread_mutex_unlock)(m);
-    return GIVE_UP_MUTEX(pthread_mutex_unlock, m, m,
-                         real(pthread_mutex_unlock)(m));
+    return GIVE_UP(pthread_mutex_unlock, m, real(pthread_mutex_unlock)(m));
 }
 
 CPPROF__HOOK static int

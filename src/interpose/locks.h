@@ -68,25 +68,10 @@ result_of(int code)
     }
 }
 
-/* A call that waits, and is no point of cancellation; failed: the code of a
- * call that returned result_. */
-#define WAIT_AS(name, kind, object, call, failed)                              \
-    ({                                                                         \
-        struct cpprof__wait wait_;                                             \
-        int result_;                                                           \
-                                                                               \
-        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
-        result_ = (call);                                                      \
-        cpprof__wait_end(&wait_, result_of(failed));                           \
-        result_;                                                               \
-    })
-#define WAIT(name, kind, object, call)                                         \
-    WAIT_AS(name, kind, object, call, result_)
-
 /*
- * One that is: when the thread is cancelled in there, or a handler jumps out,
- * the wait ends, too. That is glibc's older kind of a cleanup handler, which is
- * called from where the thread is cancelled, or by siglongjmp(). What
+ * A call that waits. When the thread is cancelled in there, or a handler jumps
+ * out, the wait ends, too. That is glibc's older kind of a cleanup handler,
+ * which is called from where the thread is cancelled, or by siglongjmp(). What
  * pthread_cleanup_push() makes of C is a jmp_buf, which stays behind for a
  * later cancellation when somebody jumps over it; of C++, what would take the
  * library of the compiler. Elsewhere such waits are left (waits.h).
@@ -125,36 +110,34 @@ wait_was_unwound(void *wait)
 #define UNWOUND_END         (void)0
 #endif
 
-#define CALL_CANCELLABLE(wait, call, failed)                                   \
+/* failed: the code of a call that returned result_. */
+#define WAIT_AS(name, kind, object, call, failed)                              \
     ({                                                                         \
+        struct cpprof__wait wait_;                                             \
         int result_;                                                           \
-        UNWOUND_BEGIN(wait);                                                   \
                                                                                \
+        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
+        UNWOUND_BEGIN(&wait_);                                                 \
         result_ = (call);                                                      \
-        cpprof__wait_end(wait, result_of(failed));                             \
+        cpprof__wait_end(&wait_, result_of(failed));                           \
         UNWOUND_END;                                                           \
         result_;                                                               \
     })
+#define WAIT(name, kind, object, call)                                         \
+    WAIT_AS(name, kind, object, call, result_)
 
-#define WAIT_CANCELLABLE(name, kind, object, call, failed)                     \
-    ({                                                                         \
-        struct cpprof__wait wait_;                                             \
-                                                                               \
-        cpprof__wait_begin(&wait_, kind, object, name##_leaf);                 \
-        CALL_CANCELLABLE(&wait_, call, failed);                                \
-    })
-
-/* Giving up a lock that others may wait for. What was charged is recorded when
+/* Giving up a lock that others may wait for. What is charged is recorded when
  * they can go on already. */
-#define GIVE_UP(name, object, charge, call)                                    \
+#define GIVE_UP(name, object, call)                                            \
     ({                                                                         \
-        struct cpprof__wait_charged charged_ = charge;                         \
+        struct cpprof__wait_charge charge_;                                    \
+        bool is_due_ = cpprof__wait_release(object, &charge_);                 \
         int code_ = (call);                                                    \
                                                                                \
-        if (charged_.ns && code_)                                              \
-            cpprof__wait_uncharge(object, charged_.ns, charged_.arrived);      \
-        else if (charged_.ns)                                                  \
-            cpprof__wait_released(charged_, name##_leaf);                      \
+        if (is_due_ && code_)                                                  \
+            cpprof__wait_unrelease(object, charge_);                           \
+        else if (is_due_)                                                      \
+            cpprof__wait_released(object, charge_, name##_leaf);               \
         code_;                                                                 \
     })
 
@@ -184,22 +167,6 @@ inherits_priority(const pthread_mutex_t *m)
 #endif
 }
 
-/* Is the mutex, which the caller holds, waited for? Who waits says so in it
- * before it sleeps. */
-static inline bool
-is_waited_for(const pthread_mutex_t *m)
-{
-#ifdef __GLIBC__
-    uint32_t word = (uint32_t)load_relaxed(&m->__data.__lock);
-
-    if (m->__data.__kind & (16 | 32)) /* robust, priority inheritance */
-        return word & 0x80000000;     /* FUTEX_WAITERS */
-    return (word & 0x7ffff) > 1;      /* above: the ceiling */
-#else
-    return true;
-#endif
-}
-
 /* Those whose unlocking may fail know who holds them. */
 static inline bool
 is_held_by_caller(const pthread_mutex_t *m)
@@ -212,48 +179,27 @@ is_held_by_caller(const pthread_mutex_t *m)
 #endif
 }
 
-#define GIVE_UP_MUTEX(name, object, m, call)                                   \
-    GIVE_UP(name, object,                                                      \
-            cpprof__wait_release_mutex(object, is_waited_for(m)), call)
-
 /*
- * The part of a wait for a condition that gives up the mutex, if there is
- * anybody to be charged for. It is recorded while the mutex is held: later is
- * when the wait is over, and then it is held again.
+ * A wait for a condition gives up the mutex, if there is anybody to be charged
+ * for. It is recorded while the mutex is held: later is when the wait is over,
+ * and then it is held again.
  */
 CPPROF__HOOK __attribute__((unused)) static void
 give_up_for_condition(pthread_mutex_t *m, const void *leaf)
 {
-    struct cpprof__wait_charged charged;
+    struct cpprof__wait_charge charge;
 
     if (!cpprof__wait_may_charge(m) || is_locked_more_than_once(m) ||
         !is_held_by_caller(m))
         return;
-    charged = cpprof__wait_release_mutex(m, is_waited_for(m));
-    if (charged.ns)
-        cpprof__wait_released(charged, leaf);
-}
-
-/* Around it. Conditions that processes share wake up others', too. */
-static inline bool
-is_shared(const pthread_cond_t *c)
-{
-#ifdef __GLIBC__
-    return c->__data.__wrefs & 1;
-#else
-    return false;
-#endif
+    if (cpprof__wait_release(m, &charge))
+        cpprof__wait_released(m, charge, leaf);
 }
 
 #define WAIT_FOR_CONDITION(name, c, m, call, failed)                           \
     ({                                                                         \
-        struct cpprof__wait wait_;                                             \
-                                                                               \
         give_up_for_condition((pthread_mutex_t *)(m), name##_leaf);            \
-        cpprof__wait_begin_condition(                                          \
-            &wait_, c, is_shared((pthread_cond_t *)(c)) ? NULL : (m),          \
-            name##_leaf);                                                      \
-        CALL_CANCELLABLE(&wait_, call, failed);                                \
+        WAIT_AS(name, CPPROF__WAITS_CONDITION, c, call, failed);               \
     })
 
 /* The names do what is on, and again whenever that changes. */

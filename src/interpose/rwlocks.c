@@ -97,8 +97,7 @@ TAKE_UNTIL_CLOCK(CPPROF__WAITS_WRITE_LOCK, pthread_rwlock_clockwrlock,
 CPPROF__HOOK static int
 unlock_waited_for(pthread_rwlock_t *l)
 {
-    return GIVE_UP(pthread_rwlock_unlock, l, cpprof__wait_release(l),
-                   real(pthread_rwlock_unlock)(l));
+    return GIVE_UP(pthread_rwlock_unlock, l, real(pthread_rwlock_unlock)(l));
 }
 
 CPPROF__HOOK static int

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waits for a lock that do not end as they should: left by siglongjmp or by
- * asynchronous cancellation; and those that the C library makes itself, when
- * a condition was signalled. Who holds the lock is charged for what others
+ * asynchronous cancellation. Who holds the lock is charged for what others
  * really waited, and for no more.
  */
 #include "others.h"
@@ -290,168 +289,9 @@ waiter_that_jumps_out_is_forgotten(int which)
     pthread_join(thread, NULL);
 }
 
-/* ---- conditions ------------------------------------------------------- */
+/* ---- not permitted ----------------------------------------------------- */
 
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
-static mtx_t guard_c11;
-static cnd_t condition_c11;
-static int n_tickets;
-static _Atomic int n_waiters;
-
-static void *
-waits_for_a_ticket(void *arg)
-{
-    pthread_mutex_lock(&guard);
-    n_waiters++;
-    while (!n_tickets)
-        pthread_cond_wait(&condition, &guard);
-    n_tickets--;
-    n_waiters--;
-    pthread_mutex_unlock(&guard);
-    return NULL;
-}
-
-static void *
-waits_for_a_c11_ticket(void *arg)
-{
-    mtx_lock(&guard_c11);
-    n_waiters++;
-    while (!n_tickets)
-        cnd_wait(&condition_c11, &guard_c11);
-    n_tickets--;
-    n_waiters--;
-    mtx_unlock(&guard_c11);
-    return NULL;
-}
-
-static void
-guarded(bool c11, bool on)
-{
-    if (c11)
-        on ? mtx_lock(&guard_c11) : mtx_unlock(&guard_c11);
-    else
-        on ? pthread_mutex_lock(&guard) : pthread_mutex_unlock(&guard);
-}
-
-/* n waiters, all of whom are in their wait. */
-static void
-start_waiters(pthread_t *threads, int n, bool c11)
-{
-    int i, there;
-
-    for (i = 0; i < n; i++)
-        threads[i] =
-            started(c11 ? waits_for_a_c11_ticket : waits_for_a_ticket, NULL);
-    do {
-        usleep(MS);
-        guarded(c11, true);
-        there = n_waiters;
-        guarded(c11, false);
-    } while (there < n);
-}
-
-static void
-tell(bool c11, bool all)
-{
-    if (c11)
-        all ? cnd_broadcast(&condition_c11) : cnd_signal(&condition_c11);
-    else
-        all ? pthread_cond_broadcast(&condition)
-            : pthread_cond_signal(&condition);
-}
-
-/* Kept out for so long after they were told, all at once or one by one; or
- * longer, as a busy machine has it. */
-static double
-charged_to_who_keeps_out(int n, bool c11, bool all, unsigned ms)
-{
-    pthread_t threads[32];
-    double before, start, held_ms;
-    int i;
-
-    start_waiters(threads, n, c11);
-    let_others_sleep();
-    before = mutex_ms();
-    guarded(c11, true);
-    n_tickets = n;
-    for (i = 0; i < (all ? 1 : n); i++)
-        tell(c11, all);
-    start = now_ms();
-    usleep(ms * MS);
-    held_ms = now_ms() - start;
-    guarded(c11, false);
-    for (i = 0; i < n; i++)
-        pthread_join(threads[i], NULL);
-    return (mutex_ms() - before) / (n * held_ms);
-}
-
-static void
-who_keeps_woken_waiters_out_is_charged(int n, bool c11, bool all)
-{
-    double off = 1;
-    char name[100];
-    int i;
-
-    for (i = 0; i < 6 && off > 0.05; i++) {
-        double ratio = charged_to_who_keeps_out(n, c11, all, 50u << i);
-
-        ratio = ratio < 1 ? 1 - ratio : ratio - 1;
-        off = ratio < off ? ratio : off;
-    }
-    snprintf(name, sizeof name, "%d waiters of %s, %s: charged within 5 %%", n,
-             c11 ? "cnd_t" : "a condition", all ? "all at once" : "one by one");
-    check_at_most(off, 0.05, name);
-}
-
-/* What is charged while four workers wait for work nearly all the time. */
-static double
-charged_for_idling(bool signal_inside)
-{
-    pthread_t threads[4];
-    double before, charged;
-    int i;
-
-    start_waiters(threads, 4, false);
-    before = mutex_ms();
-    for (i = 0; i < 100; i++) {
-        pthread_mutex_lock(&guard);
-        if (signal_inside)
-            pthread_cond_signal(&condition);
-        pthread_mutex_unlock(&guard);
-        if (!signal_inside)
-            pthread_cond_signal(&condition);
-        usleep(3 * MS);
-    }
-    charged = mutex_ms() - before;
-    pthread_mutex_lock(&guard);
-    n_tickets = 4;
-    pthread_cond_broadcast(&condition);
-    pthread_mutex_unlock(&guard);
-    for (i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
-    return charged;
-}
-
-/* On a busy machine who has the mutex may be put off its processor, and then
- * others do wait for it: the best of some. */
-static void
-waiting_for_work_is_not_charged(bool signal_inside)
-{
-    double least = 1e9;
-    int i;
-
-    for (i = 0; i < 10 && least > 20; i++) {
-        double charged = charged_for_idling(signal_inside);
-
-        least = charged < least ? charged : least;
-    }
-    check_at_most(least, 20,
-                  signal_inside
-                      ? "1.2 s of waiting for work are not the mutex's"
-                      : "nor when the signal comes after the unlock");
-}
-
 static pthread_mutex_t checked;
 
 static void *
@@ -504,8 +344,6 @@ main(void)
 
     sigaction(SIGUSR1, &action, NULL);
     mtx_init(&held_c11, mtx_timed);
-    mtx_init(&guard_c11, mtx_plain);
-    cnd_init(&condition_c11);
     sem_init(&go_on, 0, 0);
     cpprof_block_set_rate(1);
     cpprof_mutex_set_fraction(1);
@@ -513,12 +351,6 @@ main(void)
         cancelled_waiter_is_charged_once(i);
         waiter_that_jumps_out_is_forgotten(i);
     }
-    who_keeps_woken_waiters_out_is_charged(8, false, true);
-    who_keeps_woken_waiters_out_is_charged(8, true, true);
-    who_keeps_woken_waiters_out_is_charged(2, false, false);
-    who_keeps_woken_waiters_out_is_charged(32, false, true);
-    waiting_for_work_is_not_charged(true);
-    waiting_for_work_is_not_charged(false);
     wait_that_is_not_permitted_is_not_charged();
     return check_done();
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Who waits for which lock: times are given, nothing waits. */
-#include "collect/signal/waits/wait_conditions.h"
 #include "collect/signal/waits/wait_table.h"
 
 #include <pthread.h>
@@ -23,14 +22,24 @@ static int
 setup(void **state)
 {
     cpprof__wait_table_forked();
-    cpprof__conditions_forked();
     return 0;
 }
 
 static uint64_t
-charge(const void *lock, uint64_t now_ns)
+charge_of(const void *lock, uint64_t now_ns)
 {
-    return cpprof__wait_charge(lock, now_ns, NULL);
+    return cpprof__wait_table_release(lock, now_ns).ns;
+}
+
+/* A waiter leaves, when nobody has said that the lock was given up. */
+static void
+leave(uint32_t slot, enum cpprof__wait_result result, uint64_t start_ns,
+      uint64_t now_ns)
+{
+    uint32_t who;
+
+    cpprof__wait_table_remove(slot, result, start_ns, now_ns, &who);
+    assert_int_equal(who, 0);
 }
 
 static void
@@ -43,21 +52,59 @@ static void
 lock_nobody_waits_for_is_not_charged(void **state)
 {
     assert_false(cpprof__wait_may_charge(locks));
-    assert_int_equal(charge(locks, T(5)), 0);
+    assert_int_equal(charge_of(locks, T(5)), 0);
 }
 
 static void
-one_waiter_is_charged_until_the_release(void **state)
+one_waiter_is_charged_to_who_gave_the_lock_up(void **state)
 {
-    uint32_t slot = cpprof__wait_table_add(locks, 1, T(0));
+    uint32_t slot = cpprof__wait_table_add(locks, T(0)), who;
+    struct cpprof__wait_charge charge;
 
     assert_int_not_equal(slot, 0);
     assert_true(cpprof__wait_may_charge(locks));
-    assert_near(charge(locks, T(30)), 30 * MS);
-    /* It wakes up late: that is nobody's. */
-    cpprof__wait_table_remove(slot, CPPROF__WAIT_GOT, T(0), T(40));
+    charge = cpprof__wait_table_release(locks, T(30));
+    assert_near(charge.ns, 30 * MS);
+    assert_int_equal(charge.n, 0);
+    charge = cpprof__wait_table_released(locks, 7, T(31));
+    assert_int_equal(charge.n, 0);
+    /* It wakes up late. */
+    charge =
+        cpprof__wait_table_remove(slot, CPPROF__WAIT_GOT, T(0), T(40), &who);
+    assert_int_equal(who, 7);
+    assert_near(charge.ns, 10 * MS);
+    assert_int_equal(charge.n, 1);
     assert_false(cpprof__wait_may_charge(locks));
-    assert_near(charge(locks, T(50)), 0);
+    assert_near(charge_of(locks, T(50)), 0);
+}
+
+static void
+waiter_that_is_quicker_than_who_gave_the_lock_up_is_not_lost(void **state)
+{
+    uint32_t slot = cpprof__wait_table_add(locks, T(0));
+    struct cpprof__wait_charge charge;
+
+    assert_near(cpprof__wait_table_release(locks, T(30)).ns, 30 * MS);
+    leave(slot, CPPROF__WAIT_GOT, T(0), T(32));
+    assert_true(cpprof__wait_may_charge(locks));
+    charge = cpprof__wait_table_released(locks, 7, T(35));
+    assert_near(charge.ns, 2 * MS);
+    assert_int_equal(charge.n, 1);
+    assert_false(cpprof__wait_may_charge(locks));
+}
+
+static void
+who_gave_the_lock_up_long_ago_is_not_charged(void **state)
+{
+    uint32_t slot = cpprof__wait_table_add(locks, T(0)), who;
+
+    cpprof__wait_table_release(locks, T(1));
+    cpprof__wait_table_released(locks, 7, T(1));
+    cpprof__wait_table_remove(slot, CPPROF__WAIT_GOT, T(0), T(2), &who);
+    assert_int_equal(who, 7);
+    slot = cpprof__wait_table_add(locks, T(10));
+    leave(slot, CPPROF__WAIT_GOT, T(10), T(20));
+    assert_near(charge_of(locks, T(50)), 10 * MS);
 }
 
 static void
@@ -67,170 +114,89 @@ all_waiters_are_charged_and_each_time_once(void **state)
     unsigned i;
 
     for (i = 0; i < 5; i++)
-        slots[i] = cpprof__wait_table_add(locks, 1, T(i));
+        slots[i] = cpprof__wait_table_add(locks, T(i));
     /* 10 + 9 + 8 + 7 + 6 */
-    assert_near(charge(locks, T(10)), 40 * MS);
-    cpprof__wait_table_remove(slots[0], CPPROF__WAIT_GOT, T(0), T(11));
-    /* Four more for 5 ms. */
-    assert_near(charge(locks, T(15)), 20 * MS);
-    cpprof__wait_table_remove(slots[1], CPPROF__WAIT_GOT, T(1), T(16));
-    cpprof__wait_table_remove(slots[2], CPPROF__WAIT_GAVE_UP, T(2), T(17));
-    /* Two for 5 ms, and one that gave up after 2 ms. */
-    assert_near(charge(locks, T(20)), 12 * MS);
-    cpprof__wait_table_remove(slots[3], CPPROF__WAIT_GOT, T(3), T(20));
-    cpprof__wait_table_remove(slots[4], CPPROF__WAIT_GOT, T(4), T(20));
+    assert_near(charge_of(locks, T(10)), 40 * MS);
+    leave(slots[0], CPPROF__WAIT_GOT, T(0), T(11));
+    /* Four more for 5 ms, and one that had it after 1 ms. */
+    assert_near(charge_of(locks, T(15)), 21 * MS);
+    leave(slots[1], CPPROF__WAIT_GOT, T(1), T(16));
+    leave(slots[2], CPPROF__WAIT_GAVE_UP, T(2), T(17));
+    /* Two for 5 ms, and two that left after 1 ms and 2 ms. */
+    assert_near(charge_of(locks, T(20)), 13 * MS);
+    leave(slots[3], CPPROF__WAIT_GOT, T(3), T(20));
+    leave(slots[4], CPPROF__WAIT_GOT, T(4), T(20));
+    assert_near(charge_of(locks, T(20)), 0);
     assert_false(cpprof__wait_may_charge(locks));
 }
 
 static void
 waiter_that_gave_up_is_charged_once_it_is_gone(void **state)
 {
-    uint32_t slot = cpprof__wait_table_add(locks, 1, T(0));
+    uint32_t slot = cpprof__wait_table_add(locks, T(0));
 
-    cpprof__wait_table_remove(slot, CPPROF__WAIT_GAVE_UP, T(0), T(7));
+    leave(slot, CPPROF__WAIT_GAVE_UP, T(0), T(7));
     assert_true(cpprof__wait_may_charge(locks));
-    assert_near(charge(locks, T(50)), 7 * MS);
+    assert_near(charge_of(locks, T(50)), 7 * MS);
     assert_false(cpprof__wait_may_charge(locks));
 }
 
 static void
 call_that_failed_did_not_wait(void **state)
 {
-    uint32_t slot = cpprof__wait_table_add(locks, 1, T(0));
+    uint32_t slot = cpprof__wait_table_add(locks, T(0));
 
-    cpprof__wait_table_remove(slot, CPPROF__WAIT_NONE, T(0), T(7));
+    leave(slot, CPPROF__WAIT_NONE, T(0), T(7));
     assert_false(cpprof__wait_may_charge(locks));
-    assert_near(charge(locks, T(50)), 0);
+    assert_near(charge_of(locks, T(50)), 0);
 }
 
 static void
 release_that_failed_is_charged_to_the_next(void **state)
 {
-    uint32_t slot = cpprof__wait_table_add(locks, 1, T(0));
-    uint64_t charged = charge(locks, T(10));
+    uint32_t slot = cpprof__wait_table_add(locks, T(0));
+    struct cpprof__wait_charge charge =
+        cpprof__wait_table_release(locks, T(10));
 
-    assert_near(charged, 10 * MS);
-    cpprof__wait_uncharge(locks, charged, 0);
-    assert_near(charge(locks, T(12)), 12 * MS);
-    cpprof__wait_table_remove(slot, CPPROF__WAIT_GOT, T(0), T(13));
+    assert_near(charge.ns, 10 * MS);
+    cpprof__wait_unrelease(locks, charge);
+    assert_near(charge_of(locks, T(12)), 12 * MS);
+    leave(slot, CPPROF__WAIT_GOT, T(0), T(13));
 }
 
 static void
-waiter_that_gave_up_long_ago_is_forgotten(void **state)
+wait_that_ended_counts_when_it_is_charged(void **state)
 {
-    uint32_t slot = cpprof__wait_table_add(locks, 1, T(0));
+    uint32_t one = cpprof__wait_table_add(locks, T(0));
+    uint32_t two = cpprof__wait_table_add(locks, T(1));
+    struct cpprof__wait_charge charge;
 
-    cpprof__wait_table_remove(slot, CPPROF__WAIT_GAVE_UP, T(0), T(7));
-    cpprof__wait_forget_gave_up(locks, T(5000));
-    assert_true(cpprof__wait_may_charge(locks));
-    cpprof__wait_forget_gave_up(locks, T(20000));
-    assert_false(cpprof__wait_may_charge(locks));
-}
-
-static void
-waiters_that_have_not_been_charged_are_told(void **state)
-{
-    uint32_t one = cpprof__wait_table_add(locks, 1, T(0)), two, arrived = 0;
-
-    two = cpprof__wait_table_add(locks, 1, T(1));
-    cpprof__wait_charge(locks, T(2), &arrived);
-    assert_int_equal(arrived, 2);
-    cpprof__wait_table_remove(one, CPPROF__WAIT_GOT, T(0), T(2));
-    cpprof__wait_charge(locks, T(3), &arrived);
-    assert_int_equal(arrived, 2);
-    cpprof__wait_uncharge(locks, MS, 1);
-    cpprof__wait_charge(locks, T(4), &arrived);
-    assert_int_equal(arrived, 3);
-    cpprof__wait_table_remove(two, CPPROF__WAIT_GOT, T(1), T(4));
+    assert_int_equal(cpprof__wait_table_release(locks, T(2)).n, 0);
+    leave(one, CPPROF__WAIT_GAVE_UP, T(0), T(2));
+    charge = cpprof__wait_table_release(locks, T(3));
+    assert_int_equal(charge.n, 1);
+    cpprof__wait_unrelease(locks, charge);
+    assert_int_equal(cpprof__wait_table_release(locks, T(3)).n, 1);
+    leave(two, CPPROF__WAIT_GAVE_UP, T(1), T(4));
+    assert_int_equal(cpprof__wait_table_release(locks, T(5)).n, 1);
 }
 
 static void
 followed_is_who_waits_or_gave_up(void **state)
 {
-    uint32_t slot = cpprof__wait_table_add(locks, 1, T(0));
+    uint32_t slot = cpprof__wait_table_add(locks, T(0));
 
     assert_true(cpprof__wait_is_followed(locks));
     assert_false(cpprof__wait_is_followed(locks + 16));
-    cpprof__wait_table_remove(slot, CPPROF__WAIT_GOT, T(0), T(1));
-    assert_false(cpprof__wait_is_followed(locks));
-    slot = cpprof__wait_table_add(locks, 1, T(2));
-    cpprof__wait_table_remove(slot, CPPROF__WAIT_GAVE_UP, T(2), T(3));
+    leave(slot, CPPROF__WAIT_GOT, T(0), T(1));
     assert_true(cpprof__wait_is_followed(locks));
-    charge(locks, T(4));
+    charge_of(locks, T(1));
     assert_false(cpprof__wait_is_followed(locks));
-}
-
-/* ---- conditions ------------------------------------------------------- */
-
-static uint32_t
-sample_all(uint32_t n)
-{
-    return n;
-}
-
-static uint64_t
-charge_woken(const void *mutex, uint64_t now_ns)
-{
-    return charge(cpprof__wait_woken_for(mutex), now_ns);
-}
-
-static void
-who_waits_for_a_condition_waits_for_no_mutex(void **state)
-{
-    uint32_t slot = cpprof__condition_add(locks, locks + 64);
-
-    assert_true(cpprof__condition_may_wake(locks));
-    assert_false(cpprof__wait_may_charge(locks + 64));
-    cpprof__condition_remove(slot, CPPROF__WAIT_GAVE_UP, 0);
-    assert_false(cpprof__condition_may_wake(locks));
-}
-
-static void
-all_who_are_woken_wait_for_the_mutex(void **state)
-{
-    uint32_t slots[3];
-    unsigned i;
-
-    for (i = 0; i < 3; i++)
-        slots[i] = cpprof__condition_add(locks, locks + 64);
-    cpprof__condition_wake(locks, true, T(0), sample_all);
-    cpprof__condition_wake(locks, true, T(5), sample_all); /* there are none */
-    assert_true(cpprof__wait_is_followed(locks + 64));
-    assert_near(charge_woken(locks + 64, T(10)), 30 * MS);
-    cpprof__condition_remove(slots[0], CPPROF__WAIT_GOT, 0);
-    assert_near(charge_woken(locks + 64, T(11)), 2 * MS);
-    cpprof__condition_remove(slots[1], CPPROF__WAIT_GOT, 1);
-    cpprof__condition_remove(slots[2], CPPROF__WAIT_GOT, 2);
-    assert_false(cpprof__wait_may_charge(locks + 64));
-    assert_false(cpprof__condition_may_wake(locks));
-}
-
-static void
-one_signal_wakes_one(void **state)
-{
-    uint32_t one = cpprof__condition_add(locks, locks + 64);
-    uint32_t two = cpprof__condition_add(locks, locks + 64);
-
-    cpprof__condition_wake(locks, false, T(0), sample_all);
-    assert_near(charge_woken(locks + 64, T(10)), 10 * MS);
-    cpprof__condition_remove(one, CPPROF__WAIT_GOT, 0);
-    assert_near(charge_woken(locks + 64, T(20)), 0);
-    assert_false(cpprof__wait_may_charge(locks + 64));
-    cpprof__condition_remove(two, CPPROF__WAIT_GAVE_UP, 0);
-}
-
-static void
-who_does_not_come_back_is_forgotten_after_a_second(void **state)
-{
-    uint32_t slot = cpprof__condition_add(locks, locks + 64);
-
-    cpprof__condition_wake(locks, false, T(0), sample_all);
-    cpprof__wait_forget_woken(locks + 64, T(500));
-    assert_true(cpprof__wait_may_charge(locks + 64));
-    cpprof__wait_forget_woken(locks + 64, T(1500));
-    assert_false(cpprof__wait_may_charge(locks + 64));
-    cpprof__condition_remove(slot, CPPROF__WAIT_GOT, 0);
-    assert_false(cpprof__wait_may_charge(locks + 64));
+    slot = cpprof__wait_table_add(locks, T(2));
+    leave(slot, CPPROF__WAIT_GAVE_UP, T(2), T(3));
+    assert_true(cpprof__wait_is_followed(locks));
+    charge_of(locks, T(4));
+    assert_false(cpprof__wait_is_followed(locks));
 }
 
 static void
@@ -239,11 +205,12 @@ slots_are_used_again_for_other_locks(void **state)
     unsigned i;
 
     for (i = 0; i < N_LOCKS; i++) {
-        uint32_t slot = cpprof__wait_table_add(&locks[i], 1, T(i));
+        uint32_t slot = cpprof__wait_table_add(&locks[i], T(i));
 
         assert_int_not_equal(slot, 0);
-        assert_near(charge(&locks[i], T(i + 3)), 3 * MS);
-        cpprof__wait_table_remove(slot, CPPROF__WAIT_GOT, T(i), T(i + 3));
+        assert_near(charge_of(&locks[i], T(i + 3)), 3 * MS);
+        leave(slot, CPPROF__WAIT_GOT, T(i), T(i + 3));
+        assert_near(charge_of(&locks[i], T(i + 4)), 0);
     }
     for (i = 0; i < CPPROF__WAIT_STRIPES; i++)
         assert_int_equal(cpprof__wait_stripes[i], 0);
@@ -257,24 +224,24 @@ locks_beyond_a_stripes_slots_are_not_followed(void **state)
 
     for (i = 0; i < N_LOCKS && n < 64; i++)
         if (cpprof__wait_stripe(&locks[i]) == 3)
-            slots[n++] = cpprof__wait_table_add(&locks[i], 1, T(0));
+            slots[n++] = cpprof__wait_table_add(&locks[i], T(0));
     assert_int_equal(n, 64);
     for (i = 0; i < n; i++)
         refused += !slots[i];
     assert_int_equal(refused, n - CPPROF__WAIT_SLOTS);
     for (i = 0; i < n; i++)
         if (slots[i])
-            cpprof__wait_table_remove(slots[i], CPPROF__WAIT_GOT, T(0), T(1));
+            leave(slots[i], CPPROF__WAIT_NONE, T(0), T(1));
     assert_int_equal(cpprof__wait_stripes[3], 0);
 }
 
 static void
 child_of_a_fork_knows_no_waiters(void **state)
 {
-    cpprof__wait_table_add(locks, 1, T(0));
+    cpprof__wait_table_add(locks, T(0));
     cpprof__wait_table_forked();
     assert_false(cpprof__wait_may_charge(locks));
-    assert_int_equal(charge(locks, T(9)), 0);
+    assert_int_equal(charge_of(locks, T(9)), 0);
 }
 
 static void
@@ -282,13 +249,13 @@ time_wraps_and_differences_stay_right(void **state)
 {
     /* 2^50 ticks of 16 ns are 2^54 ns. */
     uint64_t t = (UINT64_C(1) << 54) - 5 * MS;
-    uint32_t one = cpprof__wait_table_add(locks, 1, t);
-    uint32_t two = cpprof__wait_table_add(locks, 1, t + 2 * MS);
+    uint32_t one = cpprof__wait_table_add(locks, t);
+    uint32_t two = cpprof__wait_table_add(locks, t + 2 * MS);
 
-    assert_near(charge(locks, t + 10 * MS), 18 * MS);
-    cpprof__wait_table_remove(one, CPPROF__WAIT_GOT, t, t + 10 * MS);
-    assert_near(charge(locks, t + 11 * MS), 1 * MS);
-    cpprof__wait_table_remove(two, CPPROF__WAIT_GOT, t, t + 11 * MS);
+    assert_near(charge_of(locks, t + 10 * MS), 18 * MS);
+    leave(one, CPPROF__WAIT_GOT, t, t + 10 * MS);
+    assert_near(charge_of(locks, t + 11 * MS), 1 * MS);
+    leave(two, CPPROF__WAIT_GOT, t, t + 11 * MS);
 }
 
 /* ---- threads ---------------------------------------------------------- */
@@ -306,15 +273,15 @@ hammer(void *arg)
     for (i = 0; i < 20000; i++) {
         const void *lock = &locks[(i + which) % 16 * 8];
         uint64_t start = add_relaxed(&ticks, 64), end;
-        uint32_t slot = cpprof__wait_table_add(lock, 1, start);
+        uint32_t slot = cpprof__wait_table_add(lock, start);
 
         end = add_relaxed(&ticks, 64);
         if (slot) {
-            cpprof__wait_table_remove(slot, CPPROF__WAIT_GAVE_UP, start, end);
+            leave(slot, CPPROF__WAIT_GAVE_UP, start, end);
             add_relaxed(&waited, end - start);
         }
         if (charge_meanwhile && i % 3 == 0)
-            add_relaxed(&charged, charge(lock, load_relaxed(&ticks)));
+            add_relaxed(&charged, charge_of(lock, load_relaxed(&ticks)));
     }
     return NULL;
 }
@@ -334,7 +301,7 @@ hammer_from_8_threads(bool meanwhile)
     for (i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
     for (i = 0; i < 16; i++)
-        charged += charge(&locks[i * 8], ticks);
+        charged += charge_of(&locks[i * 8], ticks);
     for (i = 0; i < CPPROF__WAIT_STRIPES; i++)
         assert_int_equal(cpprof__wait_stripes[i], 0);
 }
@@ -362,51 +329,18 @@ what_is_charged_meanwhile_is_not_lost(void **state)
     assert_true(is_close);
 }
 
-/* Each comes, is woken up by whoever, and goes: in the end nobody is left. */
-static void *
-hammer_conditions(void *arg)
-{
-    unsigned i, which = (unsigned)(uintptr_t)arg;
-
-    for (i = 0; i < 20000; i++) {
-        const void *condition = &locks[(i + which) % 16 * 8];
-        const void *mutex = &locks[512 + (i + which) % 16 * 8];
-        uint32_t slot = cpprof__condition_add(condition, mutex);
-
-        cpprof__condition_wake(condition, i % 3 == 0, add_relaxed(&ticks, 64),
-                               sample_all);
-        charge_woken(mutex, load_relaxed(&ticks));
-        if (slot)
-            cpprof__condition_remove(
-                slot, i % 5 ? CPPROF__WAIT_GOT : CPPROF__WAIT_GAVE_UP, i);
-    }
-    return NULL;
-}
-
-static void
-conditions_that_many_threads_use_are_empty_in_the_end(void **state)
-{
-    pthread_t threads[8];
-    unsigned i;
-
-    for (i = 0; i < 8; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, hammer_conditions,
-                                        (void *)(uintptr_t)i),
-                         0);
-    for (i = 0; i < 8; i++)
-        pthread_join(threads[i], NULL);
-    for (i = 0; i < CPPROF__CONDITION_STRIPES; i++)
-        assert_int_equal(cpprof__condition_stripes[i], 0);
-    for (i = 0; i < CPPROF__WAIT_STRIPES; i++)
-        assert_int_equal(cpprof__wait_stripes[i], 0);
-}
-
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(lock_nobody_waits_for_is_not_charged, setup),
-        cmocka_unit_test_setup(one_waiter_is_charged_until_the_release, setup),
+        cmocka_unit_test_setup(one_waiter_is_charged_to_who_gave_the_lock_up,
+                               setup),
+        cmocka_unit_test_setup(
+            waiter_that_is_quicker_than_who_gave_the_lock_up_is_not_lost,
+            setup),
+        cmocka_unit_test_setup(who_gave_the_lock_up_long_ago_is_not_charged,
+                               setup),
         cmocka_unit_test_setup(all_waiters_are_charged_and_each_time_once,
                                setup),
         cmocka_unit_test_setup(waiter_that_gave_up_is_charged_once_it_is_gone,
@@ -414,17 +348,9 @@ main(void)
         cmocka_unit_test_setup(call_that_failed_did_not_wait, setup),
         cmocka_unit_test_setup(release_that_failed_is_charged_to_the_next,
                                setup),
-        cmocka_unit_test_setup(waiter_that_gave_up_long_ago_is_forgotten,
-                               setup),
-        cmocka_unit_test_setup(waiters_that_have_not_been_charged_are_told,
+        cmocka_unit_test_setup(wait_that_ended_counts_when_it_is_charged,
                                setup),
         cmocka_unit_test_setup(followed_is_who_waits_or_gave_up, setup),
-        cmocka_unit_test_setup(who_waits_for_a_condition_waits_for_no_mutex,
-                               setup),
-        cmocka_unit_test_setup(all_who_are_woken_wait_for_the_mutex, setup),
-        cmocka_unit_test_setup(one_signal_wakes_one, setup),
-        cmocka_unit_test_setup(
-            who_does_not_come_back_is_forgotten_after_a_second, setup),
         cmocka_unit_test_setup(slots_are_used_again_for_other_locks, setup),
         cmocka_unit_test_setup(locks_beyond_a_stripes_slots_are_not_followed,
                                setup),
@@ -432,8 +358,6 @@ main(void)
         cmocka_unit_test_setup(time_wraps_and_differences_stay_right, setup),
         cmocka_unit_test_setup(what_many_threads_waited_is_charged_exactly,
                                setup),
-        cmocka_unit_test_setup(
-            conditions_that_many_threads_use_are_empty_in_the_end, setup),
         cmocka_unit_test_setup(what_is_charged_meanwhile_is_not_lost, setup),
     };
 

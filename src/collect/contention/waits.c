@@ -41,12 +41,10 @@ cpprof_wait_end(struct cpprof_wait *wait)
 CPPROF__HOOK void
 cpprof_wait_released(const void *lock)
 {
-    struct cpprof__wait_charged charged = {0, 0};
+    struct cpprof__wait_charge charge;
 
-    if (cpprof__wait_may_charge(lock))
-        charged = cpprof__wait_release(lock);
-    if (charged.ns)
-        cpprof__wait_released(charged, NULL);
+    if (cpprof__wait_may_charge(lock) && cpprof__wait_release(lock, &charge))
+        cpprof__wait_released(lock, charge, NULL);
     AS_COMPILED;
 }
 

@@ -94,8 +94,6 @@
     X(WAITS, pthread_cond_wait)                                                \
     X(WAITS, pthread_cond_timedwait)                                           \
     X(WAITS, pthread_cond_clockwait)                                           \
-    X(WAITS, pthread_cond_signal)                                              \
-    X(WAITS, pthread_cond_broadcast)                                           \
     X(WAITS, pthread_barrier_wait)                                             \
     X(WAITS, pthread_join)                                                     \
     X(WAITS, pthread_timedjoin_np)                                             \
@@ -108,8 +106,6 @@
     X(WAITS, mtx_unlock)                                                       \
     X(WAITS, cnd_wait)                                                         \
     X(WAITS, cnd_timedwait)                                                    \
-    X(WAITS, cnd_signal)                                                       \
-    X(WAITS, cnd_broadcast)                                                    \
     X(WAITS, thrd_join)                                                        \
     X(PROCESS, pthread_create)                                                 \
     X(PROCESS, thrd_create)                                                    \

@@ -109,33 +109,41 @@ bucket_of(const struct cpprof__wait_bucket *key)
                                key);
 }
 
+/* Release, so that who sees one of both sees the key, too. */
 void
+cpprof__wait_count_more(uint32_t bucket, uint64_t count, uint64_t delay_ns)
+{
+    struct cpprof__wait_bucket *b =
+        &load_acquire(&reserved)->block.buckets[bucket];
+
+    __atomic_fetch_add(&b->delay_ns, delay_ns, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&b->count, count, __ATOMIC_RELEASE);
+    cpprof__mirror(b, sizeof *b);
+}
+
+uint32_t
 cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
                    uint64_t count, uint64_t delay_ns)
 {
     struct cpprof__wait_bucket key = {.stack = stack, .profile = profile};
-    struct cpprof__wait_bucket *b;
     struct block *block = &load_acquire(&reserved)->block;
     uint32_t number = 0;
 
     if (!block)
-        return;
+        return 0;
     if (stack) {
         key.labels =
             cpprof__label_set_number(cpprof__heap.tree, cpprof__self.labels);
         number = bucket_of(&key);
     }
-    if (!number) {
-        add_relaxed(&block->head.lost_count[profile], count);
-        add_relaxed(&block->head.lost_ns[profile], delay_ns);
-        cpprof__mirror(&block->head, sizeof block->head);
-        return;
+    if (number) {
+        cpprof__wait_count_more(number, count, delay_ns);
+        return number;
     }
-    b = &block->buckets[number];
-    /* Release, so that who sees one of both sees the key, too. */
-    __atomic_fetch_add(&b->delay_ns, delay_ns, __ATOMIC_RELEASE);
-    __atomic_fetch_add(&b->count, count, __ATOMIC_RELEASE);
-    cpprof__mirror(b, sizeof *b);
+    add_relaxed(&block->head.lost_count[profile], count);
+    add_relaxed(&block->head.lost_ns[profile], delay_ns);
+    cpprof__mirror(&block->head, sizeof block->head);
+    return 0;
 }
 
 bool

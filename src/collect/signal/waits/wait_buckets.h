@@ -65,11 +65,15 @@ cpprof__waits_reserve(void);
 size_t
 cpprof__waits_bytes(void);
 
-/* Add to the sums of a stack; stack 0: to what is lost. Safety: AS,
- * lock-free. */
-void
+/* Add to the sums of a stack; stack 0: to what is lost. Returns the number of
+ * its bucket, or 0. Safety: AS, lock-free. */
+uint32_t
 cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
                    uint64_t count, uint64_t delay_ns);
+
+/* The same, to a bucket that has this number. */
+void
+cpprof__wait_count_more(uint32_t bucket, uint64_t count, uint64_t delay_ns);
 
 /*
  * Reading, while others add, here or in a copy of n bytes. Nothing that is

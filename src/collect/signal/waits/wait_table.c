@@ -4,7 +4,7 @@
  * CLAIMED meanwhile; and who has counted itself in looks once more whether the
  * slot is still the lock's, after which it cannot be taken away. What has been
  * charged bears the number of the claim, so that a charge which began before a
- * claim changes nothing after it but .last, to about the time of the claim.
+ * claim changes nothing after it.
  *
  * Two threads may take a slot each for the same lock at the same moment: then
  * there are two, which are charged together.
@@ -29,20 +29,14 @@ struct slot {
     uint64_t state;
     uint64_t charged; /* what n t - S was at the last charge, modulo 2^50;
                        * above it the number of the claim */
-    uint64_t last;    /* ticks: the time of it, or when the slot was taken;
-                       * the lowest bit: a waiter gave up since, and its
-                       * stripe still counts it */
-    uint64_t gave_up; /* ticks: when one did last */
-    uint64_t entered; /* ticks: when one came last */
-    uint32_t arrived; /* waiters that have come since the last charge */
+    uint32_t who;     /* gave the lock up last; 0: not known, or long ago */
+    uint32_t n_ended; /* waits that are to be charged; each is still counted
+                       * by its stripe */
+    uint64_t ns;      /* what is to be charged with them, apart from .charged */
 };
-#define GAVE_UP UINT64_C(1)
 
-/* Tunable. Who gave up is charged to the next who gives up the lock, if that
- * comes within 10 s: the lock may not even exist any more. Who was woken up
- * does not need a second. */
-#define GAVE_UP_TICKS (UINT64_C(10000000000) >> TICK_BITS)
-#define WAKES_TICKS   (UINT64_C(1000000000) >> TICK_BITS)
+/* .who: about to say its number. */
+#define SOON UINT32_MAX
 
 uint32_t cpprof__wait_stripes[CPPROF__WAIT_STRIPES];
 static struct slot *slots; /* of each stripe; NULL: nobody ever waited */
@@ -68,17 +62,17 @@ stripe_of(const struct slot *s)
     return &cpprof__wait_stripes[(uint32_t)(s - slots) / CPPROF__WAIT_SLOTS];
 }
 
-/* n waiters that came at `ticks`, as .state counts them. */
+/* One waiter that came at `ticks`, as .state counts it. */
 static uint64_t
-waiters(uint32_t n, uint64_t ticks)
+waiter(uint64_t ticks)
 {
-    return n * ((ticks << COUNT_BITS) + 1);
+    return (ticks << COUNT_BITS) + 1;
 }
 
-/* Count threads in, if the slot is that lock's. Until it is seen that it is not
- * they are another's waiters, which have waited for next to nothing. */
+/* Count a thread in, if the slot is that lock's. Until it is seen that it is
+ * not it is another's waiter, which has waited for next to nothing. */
 static bool
-add_waiters(struct slot *s, uintptr_t lock, uint32_t n, uint64_t ticks)
+add_waiter(struct slot *s, uintptr_t lock, uint64_t ticks)
 {
     uint64_t state = load_acquire(&s->state);
 
@@ -86,51 +80,55 @@ add_waiters(struct slot *s, uintptr_t lock, uint32_t n, uint64_t ticks)
         return false;
     do {
         /* The last count but CLAIMED is left free, too. */
-        if ((state & COUNT_MASK) + n >= CLAIMED)
+        if ((state & COUNT_MASK) + 1 >= CLAIMED)
             return false;
-    } while (!cas_acq_rel(&s->state, &state, state + waiters(n, ticks)));
+    } while (!cas_acq_rel(&s->state, &state, state + waiter(ticks)));
     if (load_acquire(&s->lock) == lock) {
-        store_relaxed(&s->entered, ticks);
-        if (!(state & COUNT_MASK) && !(load_relaxed(&s->last) & GAVE_UP))
-            store_relaxed(&s->arrived, 0); /* all that came are gone */
-        add_relaxed(&s->arrived, n);
+        if (!(state & COUNT_MASK))
+            store_relaxed(&s->who, 0);
         return true;
     }
-    __atomic_fetch_sub(&s->state, waiters(n, ticks), __ATOMIC_ACQ_REL);
+    __atomic_fetch_sub(&s->state, waiter(ticks), __ATOMIC_ACQ_REL);
     return false;
 }
 
-/* Nobody is charged any more for those who gave up. */
-static void
-forget_gave_up(struct slot *s)
+/* Waits that ended, for whoever is charged with them. */
+static struct cpprof__wait_charge
+take_ended(struct slot *s)
 {
-    if (__atomic_fetch_and(&s->last, ~GAVE_UP, __ATOMIC_ACQ_REL) & GAVE_UP)
-        __atomic_fetch_sub(stripe_of(s), 1, __ATOMIC_RELAXED);
+    struct cpprof__wait_charge charge = {0, 0};
+
+    if (!load_relaxed(&s->n_ended))
+        return charge;
+    charge.n = __atomic_exchange_n(&s->n_ended, 0, __ATOMIC_SEQ_CST);
+    if (charge.n)
+        __atomic_fetch_sub(stripe_of(s), charge.n, __ATOMIC_RELAXED);
+    if (load_relaxed(&s->ns))
+        charge.ns = swap_acq_rel(&s->ns, 0);
+    return charge;
 }
 
-/* Take a slot that nobody waits in. */
+/* Take a slot that nobody waits in. Who is still to be charged for the lock
+ * that it was is not. */
 static bool
-claim(struct slot *s, uintptr_t lock, uint32_t n, uint64_t ticks)
+claim(struct slot *s, uintptr_t lock, uint64_t ticks)
 {
     uint64_t state = load_acquire(&s->state);
     uint64_t number;
 
-    if (state & COUNT_MASK || n >= CLAIMED ||
-        !cas_acq_rel(&s->state, &state, CLAIMED))
+    if (state & COUNT_MASK || !cas_acq_rel(&s->state, &state, CLAIMED))
         return false;
-    forget_gave_up(s);
+    take_ended(s);
     number = (load_relaxed(&s->charged) >> SUM_BITS) + 1;
     store_relaxed(&s->lock, lock);
     store_relaxed(&s->charged, number << SUM_BITS);
-    store_relaxed(&s->last, ticks & ~GAVE_UP);
-    store_relaxed(&s->entered, ticks);
-    store_relaxed(&s->arrived, n);
-    store_release(&s->state, waiters(n, ticks));
+    store_relaxed(&s->who, 0);
+    store_release(&s->state, waiter(ticks));
     return true;
 }
 
 uint32_t
-cpprof__wait_table_add(const void *lock, uint32_t n, uint64_t now_ns)
+cpprof__wait_table_add(const void *lock, uint64_t now_ns)
 {
     uint64_t ticks = ticks_of(now_ns);
     struct slot *first;
@@ -141,131 +139,18 @@ cpprof__wait_table_add(const void *lock, uint32_t n, uint64_t now_ns)
                                                    sizeof *slots))
         return 0;
     first = slots_of(lock);
-    __atomic_fetch_add(stripe_of(first), n, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(stripe_of(first), 1, __ATOMIC_SEQ_CST);
     for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
-        if (add_waiters(&first[i], (uintptr_t)lock, n, ticks))
+        if (add_waiter(&first[i], (uintptr_t)lock, ticks))
             return (uint32_t)(&first[i] - slots) + 1;
     for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
-        if (claim(&first[i], (uintptr_t)lock, n, ticks))
+        if (claim(&first[i], (uintptr_t)lock, ticks))
             return (uint32_t)(&first[i] - slots) + 1;
-    __atomic_fetch_sub(stripe_of(first), n, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(stripe_of(first), 1, __ATOMIC_RELAXED);
     return 0;
 }
 
-/* Modulo nothing: ticks of a clock that began at 0. */
-static uint64_t
-last_or(const struct slot *s, uint64_t start)
-{
-    uint64_t last = load_acquire(&s->last) & ~GAVE_UP;
-
-    return last > start ? last : start;
-}
-
-/* As of when a waiter leaves. */
-static uint64_t
-end_of(const struct slot *s, enum cpprof__wait_result result, uint64_t start,
-       uint64_t now)
-{
-    if (result == CPPROF__WAIT_GAVE_UP)
-        return now;
-    if (result == CPPROF__WAIT_NONE)
-        return start;
-    return last_or(s, start);
-}
-
-void
-cpprof__wait_table_remove(uint32_t slot, enum cpprof__wait_result result,
-                          uint64_t start_ns, uint64_t now_ns)
-{
-    struct slot *s = &slots[slot - 1];
-    uint64_t end = end_of(s, result, ticks_of(start_ns), ticks_of(now_ns));
-    bool stays = false;
-
-    /* The stripe goes on to count one of them, for the next charge. */
-    if (result == CPPROF__WAIT_GAVE_UP) {
-        store_relaxed(&s->gave_up, end);
-        stays =
-            !(__atomic_fetch_or(&s->last, GAVE_UP, __ATOMIC_ACQ_REL) & GAVE_UP);
-    }
-    __atomic_fetch_sub(&s->state, waiters(1, end), __ATOMIC_ACQ_REL);
-    if (!stays)
-        __atomic_fetch_sub(stripe_of(s), 1, __ATOMIC_RELAXED);
-}
-
-/* ---- those who were woken up ------------------------------------------ */
-
-/* At most n of a slot, which is that lock's; returns how many. */
-static uint32_t
-remove_some(struct slot *s, uintptr_t lock, uint32_t n, uint64_t woken)
-{
-    uint64_t state = load_acquire(&s->state);
-    uint32_t left;
-
-    do {
-        uint64_t count = state & COUNT_MASK;
-
-        if (!count || count == CLAIMED || load_acquire(&s->lock) != lock)
-            return 0;
-        left = count < n ? (uint32_t)count : n;
-    } while (!cas_acq_rel(&s->state, &state,
-                          state - waiters(left, last_or(s, woken))));
-    __atomic_fetch_sub(stripe_of(s), left, __ATOMIC_RELAXED);
-    return left;
-}
-
-void
-cpprof__wait_table_remove_woken(const void *lock, uint32_t n, uint64_t woken_ns)
-{
-    const void *key = cpprof__wait_woken_for(lock);
-    struct slot *first = slots_of(key);
-    uint32_t i;
-
-    for (i = 0; i < CPPROF__WAIT_SLOTS && n; i++)
-        n -= remove_some(&first[i], (uintptr_t)key, n, ticks_of(woken_ns));
-}
-
-void
-cpprof__wait_forget_woken(const void *lock, uint64_t now_ns)
-{
-    const void *key = cpprof__wait_woken_for(lock);
-    struct slot *first = slots_of(key);
-    uint64_t ticks = ticks_of(now_ns);
-    uint32_t i;
-
-    for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
-        if (load_acquire(&first[i].lock) == (uintptr_t)key &&
-            ticks > load_relaxed(&first[i].entered) + WAKES_TICKS)
-            remove_some(&first[i], (uintptr_t)key, CLAIMED, ticks);
-}
-
 /* ---- charging --------------------------------------------------------- */
-
-void
-cpprof__wait_forget_gave_up(const void *lock, uint64_t now_ns)
-{
-    struct slot *first = slots_of(lock);
-    uint64_t ticks = ticks_of(now_ns);
-    uint32_t i;
-
-    for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
-        if (load_acquire(&first[i].last) & GAVE_UP &&
-            ticks > load_relaxed(&first[i].gave_up) + GAVE_UP_TICKS)
-            forget_gave_up(&first[i]);
-}
-
-bool
-cpprof__wait_is_followed(const void *lock)
-{
-    struct slot *first = slots_of(lock);
-    uint32_t i;
-
-    for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
-        if ((load_acquire(&first[i].lock) | 1) == ((uintptr_t)lock | 1) &&
-            (load_acquire(&first[i].state) & COUNT_MASK ||
-             load_acquire(&first[i].last) & GAVE_UP))
-            return true;
-    return false;
-}
 
 /* What is left of a difference when its sign is taken from its highest bit. */
 static uint64_t
@@ -290,11 +175,12 @@ raise_charged(struct slot *s, uint64_t charged, uint64_t waited)
     return 0;
 }
 
+/* By how much the waiting has grown. */
 static uint64_t
-charge(struct slot *s, uintptr_t lock, uint64_t ticks)
+take_growth(struct slot *s, uintptr_t lock, uint64_t ticks)
 {
     uint64_t charged = load_acquire(&s->charged);
-    uint64_t state, n, last;
+    uint64_t state, n;
 
     if (load_acquire(&s->lock) != lock)
         return 0;
@@ -302,34 +188,103 @@ charge(struct slot *s, uintptr_t lock, uint64_t ticks)
     n = state & COUNT_MASK;
     if (n == CLAIMED)
         return 0;
-    last = swap_acq_rel(&s->last, ticks & ~GAVE_UP);
-    if (last & GAVE_UP)
-        __atomic_fetch_sub(stripe_of(s), 1, __ATOMIC_RELAXED);
-    return raise_charged(s, charged, n * ticks - (state >> COUNT_BITS));
+    return raise_charged(s, charged, n * ticks - (state >> COUNT_BITS))
+           << TICK_BITS;
 }
 
-uint64_t
-cpprof__wait_charge(const void *lock, uint64_t now_ns, uint32_t *arrived)
+static void
+add_charge(struct cpprof__wait_charge *sum, struct slot *s, uintptr_t lock,
+           uint64_t ticks)
+{
+    struct cpprof__wait_charge ended = take_ended(s);
+
+    sum->ns += ended.ns + take_growth(s, lock, ticks);
+    sum->n += ended.n;
+}
+
+/* A wait that ended is to be charged before anybody looks who is there for
+ * that, and the other way round in cpprof__wait_table_released(): one of both
+ * sees the other. Who is about to say its number may take longer for that than
+ * the waiter for all that it does with the lock. */
+struct cpprof__wait_charge
+cpprof__wait_table_remove(uint32_t slot, enum cpprof__wait_result result,
+                          uint64_t start_ns, uint64_t now_ns, uint32_t *who)
+{
+    struct cpprof__wait_charge charge = {0, 0};
+    struct slot *s = &slots[slot - 1];
+    uintptr_t lock = load_relaxed(&s->lock);
+    bool waited = result != CPPROF__WAIT_NONE;
+    uint64_t ticks = ticks_of(waited ? now_ns : start_ns);
+
+    *who = 0;
+    if (waited)
+        __atomic_fetch_add(&s->n_ended, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_sub(&s->state, waiter(ticks), __ATOMIC_SEQ_CST);
+    if (!waited)
+        __atomic_fetch_sub(stripe_of(s), 1, __ATOMIC_RELAXED);
+    if (result != CPPROF__WAIT_GOT)
+        return charge;
+    if (load_acquire(&s->who) == SOON)
+        __atomic_fetch_add(&s->ns, take_growth(s, lock, ticks),
+                           __ATOMIC_SEQ_CST);
+    *who = __atomic_load_n(&s->who, __ATOMIC_SEQ_CST);
+    if (*who == SOON)
+        *who = 0;
+    if (*who)
+        add_charge(&charge, s, lock, ticks);
+    return charge;
+}
+
+bool
+cpprof__wait_is_followed(const void *lock)
 {
     struct slot *first = slots_of(lock);
-    uint64_t sum = 0;
+    uint32_t i;
+
+    for (i = 0; i < CPPROF__WAIT_SLOTS; i++)
+        if (load_acquire(&first[i].lock) == (uintptr_t)lock &&
+            (load_acquire(&first[i].state) & COUNT_MASK ||
+             (load_acquire(&first[i].n_ended) &&
+              load_acquire(&first[i].who) != SOON)))
+            return true;
+    return false;
+}
+
+struct cpprof__wait_charge
+cpprof__wait_table_release(const void *lock, uint64_t now_ns)
+{
+    struct cpprof__wait_charge sum = {0, 0};
+    struct slot *first = slots_of(lock);
     uint32_t i;
 
     for (i = 0; i < CPPROF__WAIT_SLOTS; i++) {
-        uint64_t charged;
-
         if (load_relaxed(&first[i].lock) != (uintptr_t)lock)
             continue;
-        charged = charge(&first[i], (uintptr_t)lock, ticks_of(now_ns));
-        if (charged && arrived && load_relaxed(&first[i].arrived))
-            *arrived += swap_acq_rel(&first[i].arrived, 0);
-        sum += charged;
+        add_charge(&sum, &first[i], (uintptr_t)lock, ticks_of(now_ns));
+        store_release(&first[i].who, SOON);
     }
-    return sum << TICK_BITS;
+    return sum;
+}
+
+struct cpprof__wait_charge
+cpprof__wait_table_released(const void *lock, uint32_t who, uint64_t now_ns)
+{
+    struct cpprof__wait_charge sum = {0, 0};
+    struct slot *first = slots_of(lock);
+    uint32_t i;
+
+    for (i = 0; i < CPPROF__WAIT_SLOTS; i++) {
+        if (load_relaxed(&first[i].lock) != (uintptr_t)lock)
+            continue;
+        __atomic_store_n(&first[i].who, who, __ATOMIC_SEQ_CST);
+        if (who && __atomic_load_n(&first[i].n_ended, __ATOMIC_SEQ_CST))
+            add_charge(&sum, &first[i], (uintptr_t)lock, ticks_of(now_ns));
+    }
+    return sum;
 }
 
 void
-cpprof__wait_uncharge(const void *lock, uint64_t ns, uint32_t arrived)
+cpprof__wait_unrelease(const void *lock, struct cpprof__wait_charge charge)
 {
     struct slot *first = slots_of(lock);
     uint32_t i;
@@ -341,9 +296,11 @@ cpprof__wait_uncharge(const void *lock, uint64_t ns, uint32_t arrived)
             continue;
         while (!cas_acq_rel(&first[i].charged, &charged,
                             (charged & ~SUM_MASK) |
-                                ((charged - ticks_of(ns)) & SUM_MASK)))
+                                ((charged - ticks_of(charge.ns)) & SUM_MASK)))
             ;
-        add_relaxed(&first[i].arrived, arrived);
+        __atomic_fetch_add(stripe_of(&first[i]), charge.n, __ATOMIC_RELAXED);
+        add_relaxed(&first[i].n_ended, charge.n);
+        store_relaxed(&first[i].who, 0);
         return;
     }
 }

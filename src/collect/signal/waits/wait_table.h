@@ -10,9 +10,12 @@
  * the lock up is charged what that has grown by since the last time; nobody
  * has to walk a list of waiters, and nobody has to wait: n and S share a word.
  *
- * What passes between the giving up of a lock and the waking of the one who
- * gets it is nobody's fault: who leaves with the lock leaves as of the moment
- * when it was given up last.
+ * Between the giving up of a lock and the moment when a waiter has it, the
+ * waiters wait on. That is charged, too, to who gave the lock up: by the waiter
+ * when it leaves, under the number that the other has left in the slot. So the
+ * sum of all charges is the sum of all waits. A waiter that leaves before the
+ * other has left its number, or without the lock, is kept in the slot as one
+ * that ended, and is charged to the next who leaves a number there.
  *
  * Slots lie in stripes by the address of the lock. What a stripe counts says
  * whether a look at its slots is worth it: that is all that unlocking costs
@@ -37,8 +40,7 @@
 #define CPPROF__WAIT_SLOTS 8u
 
 #pragma GCC visibility push(hidden)
-/* Waiters in each stripe, and one for each slot with such as gave up and are
- * not charged yet. */
+/* Waiters in each stripe, and waits that ended and are not charged yet. */
 extern uint32_t cpprof__wait_stripes[CPPROF__WAIT_STRIPES];
 #pragma GCC visibility pop
 
@@ -57,21 +59,10 @@ cpprof__wait_may_charge(const void *lock)
         load_relaxed(&cpprof__wait_stripes[cpprof__wait_stripe(lock)]) != 0, 0);
 }
 
-/*
- * Whoever was woken up to take a lock, by a signal of a condition, has a slot
- * apart: none but the C library knows whether it waits for the lock yet. As a
- * lock's address is even, it is the one of this.
- */
-static inline const void *
-cpprof__wait_woken_for(const void *lock)
-{
-    return (const void *)((uintptr_t)lock | 1);
-}
-
-/* n threads begin to wait for lock. Returns the number of the slot, or 0 when
+/* A thread begins to wait for lock. Returns the number of the slot, or 0 when
  * there is no room. Safety: AS, lock-free. */
 uint32_t
-cpprof__wait_table_add(const void *lock, uint32_t n, uint64_t now_ns);
+cpprof__wait_table_add(const void *lock, uint64_t now_ns);
 
 /* How a wait ends. */
 enum cpprof__wait_result {
@@ -80,40 +71,34 @@ enum cpprof__wait_result {
     CPPROF__WAIT_NONE,    /* it did not wait: an error */
 };
 
-/* It waits no longer. Safety: AS, lock-free. */
-void
+/* What somebody is charged with. */
+struct cpprof__wait_charge {
+    uint64_t ns; /* that others have waited, since somebody was last charged */
+    uint32_t n;  /* waits that ended */
+};
+
+/* A wait ends. *who: the number of who gave the lock up, and is charged with
+ * what is returned; 0: nobody, now. Safety: AS, lock-free. */
+struct cpprof__wait_charge
 cpprof__wait_table_remove(uint32_t slot, enum cpprof__wait_result result,
-                          uint64_t start_ns, uint64_t now_ns);
+                          uint64_t start_ns, uint64_t now_ns, uint32_t *who);
 
-/* The same of those of n that were woken up for lock, at the latest then, and
- * that are still known. */
-void
-cpprof__wait_table_remove_woken(const void *lock, uint32_t n,
-                                uint64_t woken_ns);
-
-/* Is there anybody to be charged for, woken up or not? Safety: AS. */
+/* Does somebody wait, or is not charged for yet? Safety: AS. */
 bool
 cpprof__wait_is_followed(const void *lock);
 
-/* Locks of its stripe that nobody gave up since a waiter did long before now
- * may not even exist any more. */
-void
-cpprof__wait_forget_gave_up(const void *lock, uint64_t now_ns);
+/* The lock is about to be given up. Safety: AS, lock-free. */
+struct cpprof__wait_charge
+cpprof__wait_table_release(const void *lock, uint64_t now_ns);
 
-/* The lock is given up now: the nanoseconds that all have waited since the
- * last time; *arrived, unless NULL, grows by how many of them have not been
- * charged before. Safety: AS, lock-free. */
-uint64_t
-cpprof__wait_charge(const void *lock, uint64_t now_ns, uint32_t *arrived);
+/* It was, by who has this number (0: nobody is charged); returned is what came
+ * in between. */
+struct cpprof__wait_charge
+cpprof__wait_table_released(const void *lock, uint32_t who, uint64_t now_ns);
 
-/* It was not given up after all. */
+/* It could not be given up. */
 void
-cpprof__wait_uncharge(const void *lock, uint64_t ns, uint32_t arrived);
-
-/* Nobody waits for the lock, as the lock itself says: who was woken up for it
- * long before now was not. */
-void
-cpprof__wait_forget_woken(const void *lock, uint64_t now_ns);
+cpprof__wait_unrelease(const void *lock, struct cpprof__wait_charge charge);
 
 /* In a child made by fork: the parent's other threads wait no more. */
 void

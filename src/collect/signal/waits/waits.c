@@ -24,7 +24,6 @@
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/waits/wait_buckets.h"
-#include "collect/signal/waits/wait_conditions.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -112,12 +111,12 @@ skip_frames(struct cpprof__tree *tree, uint32_t stack, unsigned skip)
     return stack;
 }
 
-CPPROF__HOOK static void
+CPPROF__HOOK static uint32_t
 record(enum cpprof__wait_profile profile, uint64_t count, uint64_t delay_ns,
        uintptr_t leaf, unsigned skip)
 {
     struct cpprof__tree *tree = cpprof__heap.tree;
-    uint32_t stack = 0;
+    uint32_t stack = 0, bucket;
 
     cpprof__hook_self.exempt++;
     if (tree && skip == INSIDE)
@@ -127,8 +126,9 @@ record(enum cpprof__wait_profile profile, uint64_t count, uint64_t delay_ns,
         stack = skip_frames(tree, cpprof__hook_walk(tree, false), skip);
     if (stack && leaf)
         stack = cpprof__tree_add_leaf(tree, stack, leaf);
-    cpprof__wait_count(profile, stack, count, delay_ns);
+    bucket = cpprof__wait_count(profile, stack, count, delay_ns);
     cpprof__hook_self.exempt--;
+    return bucket;
 }
 
 /* With the probability d / rate; d < rate <= 2^40. Of 64 bits the upper ones of
@@ -163,18 +163,40 @@ cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
     __asm__ volatile("");
 }
 
-/* Who unlocks once for several waiters has as many contentions: the waiters are
- * all there is to go by when not all are followed. Each counts once, as in Go,
- * where it does so at the unlock that takes it out of the queue. */
-CPPROF__HOOK void
-cpprof__wait_released(struct cpprof__wait_charged charged, const void *leaf)
+/* What a charge of followed waits stands for: each for one in n. */
+static uint64_t
+weighted_ns(struct cpprof__wait_charge charge, uint64_t n)
+{
+    return n * (charge.ns < WAIT_MAX / n ? charge.ns : WAIT_MAX / n);
+}
+
+/* More of what a bucket was charged with. */
+static void
+charge_more(uint32_t bucket, struct cpprof__wait_charge charge)
 {
     uint64_t n = (uint64_t)load_relaxed(&state.mutex_fraction);
 
+    if (n && (charge.ns || charge.n))
+        cpprof__wait_count_more(bucket, n * charge.n * ONE,
+                                weighted_ns(charge, n));
+}
+
+/* Each wait is one contention, of who gave the lock up last before it ended;
+ * as in Go, where it is the one that takes it out of the queue. */
+CPPROF__HOOK void
+cpprof__wait_released(const void *lock, struct cpprof__wait_charge charge,
+                      const void *leaf)
+{
+    uint64_t n = (uint64_t)load_relaxed(&state.mutex_fraction);
+    struct cpprof__wait_charge more;
+    uint32_t bucket = 0;
+
     if (n)
-        record(CPPROF__WAIT_MUTEX, n * charged.arrived * ONE,
-               n * (charged.ns < WAIT_MAX / n ? charged.ns : WAIT_MAX / n),
-               (uintptr_t)leaf, 0);
+        bucket = record(CPPROF__WAIT_MUTEX, n * charge.n * ONE,
+                        weighted_ns(charge, n), (uintptr_t)leaf, 0);
+    more = cpprof__wait_table_released(lock, bucket, now_ns());
+    if (bucket)
+        charge_more(bucket, more);
     __asm__ volatile("");
 }
 
@@ -232,19 +254,17 @@ is_interrupted(const struct cpprof__wait_entry *e)
            e->frame - (uintptr_t)other.ss_sp >= other.ss_size;
 }
 
-/* end_ns 0: it was left before, nobody knows when; so it is charged up to when
- * the lock was given up last. */
+/* Out of the table of waiters; what was not charged yet is. */
 static void
-leave_slot(const struct cpprof__wait_entry *e, enum cpprof__wait_result result,
+leave_slot(uint32_t slot, enum cpprof__wait_result result, uint64_t start_ns,
            uint64_t end_ns)
 {
-    if (e->now.kind == CPPROF__WAITS_CONDITION)
-        cpprof__condition_remove(e->slot,
-                                 end_ns ? result : CPPROF__WAIT_GAVE_UP,
-                                 (uint32_t)random_number());
-    else
-        cpprof__wait_table_remove(e->slot, end_ns ? result : CPPROF__WAIT_GOT,
-                                  e->now.start_ns, end_ns);
+    uint32_t bucket;
+    struct cpprof__wait_charge charge =
+        cpprof__wait_table_remove(slot, result, start_ns, end_ns, &bucket);
+
+    if (bucket)
+        charge_more(bucket, charge);
 }
 
 static inline void
@@ -269,8 +289,10 @@ drop_from(uint32_t first, enum cpprof__wait_result result, uint64_t end_ns)
         struct cpprof__wait_entry *e = &self->entries[self->n - 1], was = *e;
 
         take_out(self, e);
+        /* Nobody knows when those were left: as if they had not waited. */
         if (was.slot)
-            leave_slot(&was, result, self->n == first ? end_ns : 0);
+            leave_slot(was.slot, self->n == first ? result : CPPROF__WAIT_NONE,
+                       was.now.start_ns, end_ns);
     }
 }
 
@@ -402,30 +424,13 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
         !is_one_of((uint64_t)load_relaxed(&state.mutex_fraction)))
         return;
     type = defer_cancellation();
-    slot = cpprof__wait_table_add(lock, 1, wait->start_ns);
+    slot = cpprof__wait_table_add(lock, wait->start_ns);
     wait->is_followed = slot != 0;
     /* The program's own are its own to end, in another thread, too. */
     if (kind == CPPROF__WAITS_OTHER_LOCK)
         wait->slot = slot;
     else
         e->slot = slot;
-    cancel_as_before(type);
-}
-
-void
-cpprof__wait_begin_condition(struct cpprof__wait *wait, const void *condition,
-                             const void *mutex, const void *leaf)
-{
-    struct cpprof__wait_entry *e =
-        begin(wait, CPPROF__WAITS_CONDITION, condition, leaf);
-
-    int type;
-
-    if (!e || !mutex || !load_relaxed(&state.mutex_fraction))
-        return;
-    type = defer_cancellation();
-    e->slot = cpprof__condition_add(condition, mutex);
-    wait->is_followed = e->slot != 0;
     cancel_as_before(type);
 }
 
@@ -446,7 +451,7 @@ end(struct cpprof__wait *wait, enum cpprof__wait_result result, unsigned skip)
         type = defer_cancellation();
     end_entry(wait, result, end_ns);
     if (wait->slot && wait->n_forks == state.n_forks)
-        cpprof__wait_table_remove(wait->slot, result, wait->start_ns, end_ns);
+        leave_slot(wait->slot, result, wait->start_ns, end_ns);
     if (wait->is_followed)
         cancel_as_before(type);
     if (is_timed && result != CPPROF__WAIT_NONE)
@@ -467,32 +472,10 @@ cpprof__wait_unwound(struct cpprof__wait *wait)
     __asm__ volatile("");
 }
 
-static uint32_t
-sample(uint32_t n)
-{
-    uint64_t fraction = (uint64_t)load_relaxed(&state.mutex_fraction);
-
-    if (!fraction)
-        return 0;
-    return (uint32_t)(n / fraction +
-                      (n % fraction > random_number() % fraction));
-}
-
-void
-cpprof__wait_wake(const void *condition, bool all)
-{
-    if (!cpprof__hook_self.exempt && load_relaxed(&state.mutex_fraction))
-        cpprof__condition_wake(condition, all, now_ns(), sample);
-}
-
 /* ---- giving up -------------------------------------------------------- */
 
-/* One look in so many that find nobody is for those who gave up long ago. */
-#define VAIN_LOOKS 64
-
-/* Is there somebody to be charged for? The clock is read when there is. */
-static bool
-is_to_be_charged(const void *lock)
+bool
+cpprof__wait_release(const void *lock, struct cpprof__wait_charge *charge)
 {
     struct cpprof__wait_self *self = &cpprof__wait_self;
 
@@ -500,40 +483,10 @@ is_to_be_charged(const void *lock)
         return false;
     if (self->n)
         drop_left((uintptr_t)__builtin_frame_address(0));
-    if (cpprof__wait_is_followed(lock))
-        return true;
-    if (++self->vain % VAIN_LOOKS == 0)
-        cpprof__wait_forget_gave_up(lock, now_ns());
-    return false;
-}
-
-struct cpprof__wait_charged
-cpprof__wait_release(const void *lock)
-{
-    struct cpprof__wait_charged charged = {0, 0};
-
-    if (is_to_be_charged(lock))
-        charged.ns = cpprof__wait_charge(lock, now_ns(), &charged.arrived);
-    return charged;
-}
-
-struct cpprof__wait_charged
-cpprof__wait_release_mutex(const void *lock, bool is_waited_for)
-{
-    struct cpprof__wait_charged charged = {0, 0};
-    uint32_t *arrived = is_waited_for ? &charged.arrived : NULL;
-    uint64_t now, ns;
-
-    if (!is_to_be_charged(lock))
-        return charged;
-    now = now_ns();
-    ns = cpprof__wait_charge(lock, now, arrived) +
-         cpprof__wait_charge(cpprof__wait_woken_for(lock), now, arrived);
-    if (is_waited_for)
-        charged.ns = ns;
-    else
-        cpprof__wait_forget_woken(lock, now);
-    return charged;
+    if (!cpprof__wait_is_followed(lock))
+        return false;
+    *charge = cpprof__wait_table_release(lock, now_ns());
+    return true;
 }
 
 /* ---- rates ------------------------------------------------------------ */
@@ -596,7 +549,6 @@ cpprof__waits_forked(void)
         cpprof__wait_self.entries[i].slot = 0;
     state.n_forks++;
     cpprof__wait_table_forked();
-    cpprof__conditions_forked();
     cpprof__wait_buckets_forked();
     cpprof__wait_self.random = 0;
 }

@@ -6,10 +6,10 @@
  * block: a wait of d nanoseconds is recorded with the probability
  * p = min(1, d / rate), and stands for 1 / p waits of d: so the sums are right
  * whatever the lengths are. mutex: one wait in n is followed, and stands for n;
- * the others cost whoever gives the lock up nothing at all. The delay of giving
- * it up is what all that are followed have waited since the last time
- * (wait_table.h). Weights are applied when something is recorded, so the rates
- * may change at any time.
+ * the others cost whoever gives the lock up nothing at all. Who gives it up is
+ * charged what all that are followed have waited, from the time before until
+ * one of them has the lock (wait_table.h). Weights are applied when something
+ * is recorded, so the rates may change at any time.
  *
  * What is in progress is known to its own thread, for whoever looks at its
  * stack from a handler.
@@ -20,7 +20,6 @@
 #define COLLECT_SIGNAL_WAITS_H
 
 #include "arch/atomic.h"
-#include "collect/signal/waits/wait_conditions.h"
 #include "collect/signal/waits/wait_table.h"
 
 #include <stdbool.h>
@@ -81,7 +80,6 @@ struct cpprof__wait_self {
     uint32_t serial;
     struct cpprof__wait_entry entries[CPPROF__WAITS_NESTED];
     uint64_t random; /* 0: not seeded */
-    uint32_t vain;   /* looks for waiters of a lock that had none */
 } __attribute__((aligned(64)));
 
 /* The innermost of the thread whose that is, or a copy of it. A handler in the
@@ -143,40 +141,20 @@ cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result);
 void
 cpprof__wait_unwound(struct cpprof__wait *wait);
 
-/* A wait for a condition, with the mutex that is given up for it. */
-void
-cpprof__wait_begin_condition(struct cpprof__wait *wait, const void *condition,
-                             const void *mutex, const void *leaf);
-
-/* Those who wait for the condition are about to be woken up: one of them, or
- * all. From now on they wait for the mutex. */
-void
-cpprof__wait_wake(const void *condition, bool all);
-
 /* The running thread ends, and with it what it waits for. */
 void
 cpprof__waits_thread_ended(void);
 
-/* What there is to be charged for at the giving up of a lock. */
-struct cpprof__wait_charged {
-    uint64_t ns;      /* that others have waited for it; 0: nothing */
-    uint32_t arrived; /* how many of them were not charged before */
-};
-
 /*
- * A lock is about to be given up, and cpprof__wait_may_charge(). Afterwards,
- * and outside of the lock, what is returned is to be recorded; or taken back,
- * when the lock could not be given up.
+ * A lock is about to be given up, and cpprof__wait_may_charge(). False: nobody
+ * waits for it. Afterwards, and outside of the lock, the charge is to be
+ * recorded; or taken back, when the lock could not be given up.
  */
-struct cpprof__wait_charged
-cpprof__wait_release(const void *lock);
+bool
+cpprof__wait_release(const void *lock, struct cpprof__wait_charge *charge);
 void
-cpprof__wait_released(struct cpprof__wait_charged charged, const void *leaf);
-
-/* The same of a mutex, which itself knows whether somebody waits: if not,
- * nobody is charged for what those did who should. */
-struct cpprof__wait_charged
-cpprof__wait_release_mutex(const void *lock, bool is_waited_for);
+cpprof__wait_released(const void *lock, struct cpprof__wait_charge charge,
+                      const void *leaf);
 
 /* A wait that is over; leaf, or 0, as above; then skip frames are left out
  * above the first that is no hook's. */
