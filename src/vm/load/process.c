@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CPPROF=scripts and CPPROF=vm. Both have interpreters load our modules, by
- * variables that interpreters read at their start; no other word does, because a
- * changed variable shows until the module has given it back.
+ * variables that interpreters read at their start; no other word does, because
+ * a changed variable shows until the module has given it back.
  *
  * The profile of CPPROF=vm starts with the first thread of an interpreter, so
  * that a program without one is left alone and writes no file. It is written by
