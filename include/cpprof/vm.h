@@ -144,14 +144,16 @@ cpprof_vm_new(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
 /*
  * Native code that is the interpreter's run loop: in mixed stacks a frame of it
  * is replaced by those of the script that it runs, from a CPPROF_VM_ENTRY on.
- * Several pieces may be named, up to 16; false: there were as many.
+ * Several pieces may be named, up to 16; false: there were as many. n_bytes 0:
+ * the function that begins at start; false if none does, by its unwind table.
  * Safety: MT.
  */
 CPPROF_API bool
 cpprof_vm_add_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes);
 
 /* Native code that stands between the run loop and functions that it calls, or
- * that call it: left out of mixed stacks. Up to 64. Safety: MT. */
+ * that call it: left out of mixed stacks. Up to 64. n_bytes as above. Safety:
+ * MT. */
 CPPROF_API bool
 cpprof_vm_add_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes);
 

@@ -65,29 +65,6 @@ cpprof__vm_is_collector(const struct cpprof_vm *vm, uintptr_t pc)
     return has(vm->collectors, &vm->n_collectors, pc);
 }
 
-static struct cpprof__vm_code
-code_at(const void *start, size_t n_bytes)
-{
-    return (struct cpprof__vm_code){(uintptr_t)start,
-                                    (uintptr_t)start + n_bytes};
-}
-
-bool
-cpprof_vm_add_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes)
-{
-    return add(vm->run_loops, &vm->n_run_loops, CPPROF__VM_RUN_LOOPS,
-               code_at(start, n_bytes));
-}
-
-bool
-cpprof_vm_add_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes)
-{
-    return add(vm->plumbing, &vm->n_plumbing, CPPROF__VM_PLUMBING,
-               code_at(start, n_bytes));
-}
-
-/* ---- by example ------------------------------------------------------- */
-
 static bool
 function_at(uintptr_t pc, struct cpprof__vm_code *code)
 {
@@ -101,6 +78,52 @@ function_at(uintptr_t pc, struct cpprof__vm_code *code)
     code->limit = fde.limit;
     return true;
 }
+
+static bool
+add_code(struct cpprof_vm *vm, struct cpprof__vm_code code, bool is_run_loop)
+{
+    return is_run_loop
+               ? add(vm->run_loops, &vm->n_run_loops, CPPROF__VM_RUN_LOOPS,
+                     code)
+               : add(vm->plumbing, &vm->n_plumbing, CPPROF__VM_PLUMBING, code);
+}
+
+static bool
+learn(struct cpprof_vm *vm, struct cpprof__vm_code code, bool is_run_loop)
+{
+    return cpprof__vm_is_run_loop(vm, code.start) ||
+           cpprof__vm_is_plumbing(vm, code.start) ||
+           add_code(vm, code, is_run_loop);
+}
+
+/* n_bytes 0: the function that begins at start. */
+static bool
+add_named(struct cpprof_vm *vm, const void *start, size_t n_bytes,
+          bool is_run_loop)
+{
+    uintptr_t at = (uintptr_t)start;
+    struct cpprof__vm_code code = {at, at + n_bytes};
+
+    if (n_bytes)
+        return add_code(vm, code, is_run_loop);
+    cpprof__unwind_refresh_modules();
+    return function_at(at, &code) && code.start == at &&
+           learn(vm, code, is_run_loop);
+}
+
+bool
+cpprof_vm_add_run_loop(struct cpprof_vm *vm, const void *start, size_t n_bytes)
+{
+    return add_named(vm, start, n_bytes, true);
+}
+
+bool
+cpprof_vm_add_plumbing(struct cpprof_vm *vm, const void *start, size_t n_bytes)
+{
+    return add_named(vm, start, n_bytes, false);
+}
+
+/* ---- by example ------------------------------------------------------- */
 
 /* The functions from the one at pcs[0] up to that with outer in it: how many;
  * 0: it is not there, or the way to it is not known. */
@@ -117,18 +140,6 @@ functions_to(const uintptr_t *pcs, size_t n_pcs, uintptr_t outer,
             return n + 1;
     }
     return 0;
-}
-
-static bool
-learn(struct cpprof_vm *vm, struct cpprof__vm_code code, bool is_run_loop)
-{
-    if (cpprof__vm_is_run_loop(vm, code.start) ||
-        cpprof__vm_is_plumbing(vm, code.start))
-        return true;
-    return is_run_loop
-               ? add(vm->run_loops, &vm->n_run_loops, CPPROF__VM_RUN_LOOPS,
-                     code)
-               : add(vm->plumbing, &vm->n_plumbing, CPPROF__VM_PLUMBING, code);
 }
 
 static size_t
