@@ -18,12 +18,4 @@ cpprof__gzip(struct cpprof__buffer *out, const void *data, size_t n, int level,
 bool
 cpprof__is_gzip(const void *data, size_t n);
 
-/*
- * Append the content of all members of data. If out would exceed max_bytes, the
- * result is CPPROF_LIMIT, and no more memory than that has been reserved.
- */
-enum cpprof_status
-cpprof__gunzip(struct cpprof__buffer *out, const void *data, size_t n,
-               size_t max_bytes, struct cpprof_error *error);
-
 #endif

@@ -7,6 +7,7 @@
 #include "base/gzip.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "profile/gunzip.h"
 #include "profile/legacy/legacy.h"
 #include "profile/model/debug.h"
 #include "profile/proto/decode.h"

@@ -6,7 +6,7 @@
  * hand: tests/fuzz/run gzip SECONDS.
  */
 #include "base/gzip.h"
-#include "base/inflate_size.h"
+#include "profile/gunzip.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>
@@ -22,29 +22,27 @@ expect(bool holds)
         abort();
 }
 
-/* What libdeflate unpacks of the first member is counted without it, and so
- * is more than it has room for. */
+/* What is counted of the first member is what libdeflate unpacks, or more than
+ * it has room for. zlib refuses some codes that libdeflate lets pass, and the
+ * sum at the end is libdeflate's to look at. */
 static void
 count(const uint8_t *data, size_t n, size_t limit)
 {
     static struct libdeflate_decompressor *d;
     static uint8_t out[1 << 16];
-    size_t used, made, size = 0;
-    bool counted = cpprof__inflate_size(data, n, limit, &size);
+    size_t used, made = 0, size = 0;
+    bool counted = cpprof__gzip_size(data, n, limit, &size) == CPPROF_OK;
+    enum libdeflate_result result;
 
     if (!d)
         d = libdeflate_alloc_decompressor();
-    switch (
-        libdeflate_gzip_decompress_ex(d, data, n, out, limit, &used, &made)) {
-    case LIBDEFLATE_SUCCESS:
-        expect(counted && size == made);
-        break;
-    case LIBDEFLATE_INSUFFICIENT_SPACE:
-        expect(!counted || size > limit);
-        break;
-    default:
-        break;
-    }
+    result =
+        libdeflate_gzip_decompress_ex(d, data, n, out, limit, &used, &made);
+    if (counted && size <= limit)
+        expect(result != LIBDEFLATE_INSUFFICIENT_SPACE &&
+               (result != LIBDEFLATE_SUCCESS || size == made));
+    else if (counted)
+        expect(result != LIBDEFLATE_SUCCESS);
 }
 
 /* Whatever comes of it, it stays within the limit. */

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/gzip.h"
 #include "base/proto.h"
+#include "profile/gunzip.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -6,8 +6,8 @@
 #ifndef TESTS_PROFILE_WALK_H
 #define TESTS_PROFILE_WALK_H
 
-#include "base/gzip.h"
 #include "base/proto.h"
+#include "profile/gunzip.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Profiles are written as the reference writes them, byte for byte. */
+#include "profile/gunzip.h"
 #include "profile/model/make.h"
 #include "write_fixture.h"
 

@@ -4,6 +4,8 @@
  * FILE.string, which is what Profile.String() makes of it. CPPROF_SHARED is
  * the folder that has them.
  */
+#include "profile/gunzip.h"
+
 #include "write_fixture.h"
 
 #include <dirent.h>
