@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The names of an allocator, taken over (interpose/take_over.h). While the heap
- * is sampled each is a subtraction or a load, and a jump to the next
- * definition; what is due, or may be sampled, goes the long way.
+ * is sampled each call is a subtraction or a load, and a jump to the next
+ * definition. Only an allocation that is due, or a free of a block that may be
+ * sampled, does more.
  *
  * Nothing is counted twice. An operator new that is not the allocator's own
- * calls malloc, and is a jump. What the library of an allocator itself calls by
- * one of the names is part of what it does for another, and is not counted;
- * libc is not only an allocator, and does not call itself so.
+ * calls malloc, so it is only a jump. Calls that an allocator's library makes
+ * by these names are part of another call and are not counted. libc does not
+ * call itself by these names.
  */
 #ifndef INTERPOSE_ALLOCATOR_H
 #define INTERPOSE_ALLOCATOR_H
@@ -28,8 +29,8 @@ extern size_t cpprof__allocator_bytes __attribute__((visibility("hidden")));
                          cpprof__allocator_bytes,                              \
                      0)
 
-/* Take a count back, until it is known what becomes of the call: it may fail,
- * and operator new may throw. */
+/* Take a count back until the outcome of the call is known: it may fail, and
+ * operator new may throw. */
 static inline void
 uncount(size_t n)
 {

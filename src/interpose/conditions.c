@@ -93,7 +93,8 @@ pthread_cond_clockwait_on(pthread_cond_t *c, pthread_mutex_t *m,
 
 /* ---- barriers --------------------------------------------------------- */
 
-/* The last that comes has not waited; its code is none of result_of(). */
+/* The last thread that arrives has not waited; result_of() does not know its
+ * return code. */
 CPPROF__HOOK static int
 wait_for_all(pthread_barrier_t *b)
 {

@@ -14,8 +14,8 @@
 
 #if CPPROF__HAS_ALLOCATOR
 
-/* Another's malloc is in front of ours: then the names that still come to us
- * are not sampled, since their blocks may be freed behind our back. */
+/* If another malloc stands in front of ours, the calls that still reach us are
+ * not sampled, because their blocks may be freed without our knowledge. */
 static bool
 another_is_in_front(void)
 {
@@ -47,8 +47,9 @@ find_mallocs(void)
 
 #endif
 
-/* Bring the names to what the rate is now, whoever else changes it. What frees
- * looks for samples before there can be one, and as long as there may be. */
+/* Switch the names to the present rate, whoever else changes it meanwhile.
+ * Functions that free look for samples before the first one can exist and as
+ * long as any may exist. */
 static void
 follow_rate(void)
 {

@@ -52,9 +52,9 @@ look_at_robust(const pthread_mutex_t *m)
     return UNTRIED;
 }
 
-/* Without threads, glibc's lock does without atomic instructions, its trylock
- * not: what is seen to be free is taken by the former. Another process may come
- * in between; then its wait is not seen. */
+/* In a process with one thread glibc's lock avoids atomic instructions, its
+ * trylock does not. So a mutex that is seen to be free is taken by the former.
+ * If another process comes in between, the wait for it is not seen. */
 static inline bool
 is_free_for_the_only_thread(const pthread_mutex_t *m)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the functions that wait, or give up a lock, have in common.
+ * Shared by all functions that wait or release a lock.
  *
- * While a profile of waits is on, a lock is tried first; only who finds it
- * taken goes the long way, around the real call. So every return
- * code is the real one's: of trying, unless that says EBUSY (a robust mutex
- * whose owner died is locked by then), or of the real call. Arguments that the
- * real call may refuse, lock or no lock, go to it untried.
+ * While a profile of waits is on, a lock is tried first, and only if it is
+ * taken the real call is timed. So every return code is a real one: that of
+ * trying, unless it is EBUSY (a robust mutex whose owner died is locked by
+ * then), or that of the real call. Arguments that the real call may refuse,
+ * lock or no lock, go to it untried.
  *
- * All of that is hooks, which are in no stack; the name's own address is put
- * there as the leaf, and so tells what was waited for.
+ * All of these functions are hooks, which appear in no stack. The address of
+ * the name itself becomes the leaf and so tells what was waited for.
  */
 #ifndef INTERPOSE_LOCKS_H
 #define INTERPOSE_LOCKS_H
@@ -71,10 +71,10 @@ result_of(int code)
 /*
  * A call that waits. When the thread is cancelled in there, or a handler jumps
  * out, the wait ends, too. That is glibc's older kind of a cleanup handler,
- * which is called from where the thread is cancelled, or by siglongjmp(). What
- * pthread_cleanup_push() makes of C is a jmp_buf, which stays behind for a
- * later cancellation when somebody jumps over it; of C++, what would take the
- * library of the compiler. Elsewhere such waits are left (waits.h).
+ * which is called from where the thread is cancelled, or by siglongjmp(). In C
+ * pthread_cleanup_push() makes a jmp_buf, which stays behind for a later
+ * cancellation if somebody jumps over it; in C++ it would need the compiler's
+ * library. Without this kind such waits are found out later (waits.h).
  */
 #ifdef __GLIBC__
 /* NOLINTBEGIN(bugprone-reserved-identifier) */

@@ -23,8 +23,8 @@ __attribute__((used)) static void (*const linked_with)(void) = cpprof__init;
 uintptr_t cpprof__allocator_at;
 size_t cpprof__allocator_bytes;
 
-/* Nobody else has an allocator: libc is part of the program. Without the loader
- * there is nothing to find it by. */
+/* No other definition exists: libc is statically linked into the program, and
+ * without the loader it cannot be found. */
 __attribute__((noreturn)) static void
 refuse(void)
 {
@@ -50,8 +50,8 @@ ALLOCATOR(calloc, (size_t n, size_t each), (n, each), product(n, each), refuse)
 
 /* ---- with an alignment ------------------------------------------------ */
 
-/* An allocator without a name, of which the program knows: as when there is no
- * memory. */
+/* The allocator lacks this function, and the program can know that: fail as if
+ * out of memory. */
 static void *
 no_aligned(size_t alignment, size_t n)
 {

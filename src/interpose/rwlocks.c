@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Read-write locks: each reader that gives one up is charged what writers have
- * waited since somebody last did.
+ * Read-write locks. Each reader that releases one is charged for what writers
+ * have waited since the last release.
  *
  * Sources: pthread_rwlock_rdlock(3p) and those beside it,
  * pthread_rwlock_clockrdlock (glibc manual).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Semaphores. Nobody holds one, so who posts is charged with nothing: of a
- * queue that would be the producer, for every consumer that has nothing to do.
+ * Semaphores. Nobody holds one, so posting is charged with nothing: otherwise
+ * the producer of a queue would be charged for every idle consumer.
  *
  * Waiting is a point of cancellation whether it waits or not; trying is none.
  *

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Taking one over is not using it. */
+/* To take a deprecated name over is not to use it. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 TAKE_OVER(sigaction, int,

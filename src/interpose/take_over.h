@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a name of libc is taken over: all names of the table in collect/real.h
- * in the same way, and in no other.
+ * How a name of libc is taken over. All names of the table in runtime/real.h
+ * are taken over in this one way.
  *
  * The exported function is a jump through a pointer, to the next definition
  * while the group of the name is off, or to NAME_on. The pointers are set by

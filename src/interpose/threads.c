@@ -89,7 +89,7 @@ announce(uintptr_t start, void *arg, size_t stack_bytes)
     return cpprof__thread_announce(start, arg, stack_bytes);
 }
 
-/* Who created the thread goes with what it is started with. */
+/* The record of who created the thread travels with its start argument. */
 static void
 set_creation(struct cpprof__thread *t, struct note *note,
              struct cpprof__thread_creation *creation)
@@ -102,8 +102,8 @@ set_creation(struct cpprof__thread *t, struct note *note,
         cpprof__thread_creation_cancel(creation);
 }
 
-/* A thread may be cancelled before it begins: it then dies where its own code
- * would have it die, and not in ours. */
+/* A thread may be cancelled before it begins. It then ends in its own code and
+ * not in ours. */
 static void
 started(struct cpprof__thread *t)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A frame that made its thread exempt is gone for certain when the same stack
- * is in use as high up as it was, or higher; or when what stands where it kept
- * its return address is another address now. So both have to be known to lie on
- * the thread's own stack, and no alternate stack may be in use, which could be
- * anywhere, even in a variable of a function further up. A frame on the
- * alternate stack is gone when that is not in use. Of other stacks (coroutines,
- * threads that were made without our knowledge) nothing is known: there a
- * thread may stay exempt. Nothing is ever taken for left that was not.
+ * Finds out that a thread has left its exempt frame without saying so. That
+ * frame is certainly gone if the same stack is now in use at the same height or
+ * above, or if its return address was overwritten. So both frames must lie on
+ * the thread's own stack, and no alternate stack may be in use, because that
+ * could be anywhere, even in a variable of a caller. A frame on the alternate
+ * stack is gone when that stack is not in use. Nothing is known of other stacks
+ * (coroutines, threads made without our knowledge), so a thread may stay exempt
+ * there. Invariant: a frame that still exists is never taken for gone.
  *
  * Source: sigaltstack(2).
  */
@@ -19,10 +19,11 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-/* Less is no address, but was raised from 0 by who did not give a frame. */
+/* A smaller value is no address: somebody raised it from 0 without a frame. */
 #define FIRST_FRAME 4096
 
-/* Frames are aligned to more; it was raised meanwhile, and cannot be left. */
+/* Frames are aligned to more. Low bits mean that it was raised since, so the
+ * frame still exists. */
 #define RAISED_MASK ((uintptr_t)7)
 
 static bool

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's count-down ends at a sample, or, where that is far away, at a
- * point where it is drawn anew from there on: the exponential distribution has
- * no memory, so that changes nothing. So a count-down is never longer than
- * FAR, and a change of the rate can put all of them behind the floor, however
- * often it comes. What is drawn anew is always drawn before its outcome is
- * known; nothing is given back.
+ * Decides which allocations are sampled, and puts the other files of this
+ * folder together. A thread's count-down ends at a sample or, if that is far
+ * away, at a point where the distance is drawn again. The exponential
+ * distribution has no memory, so drawing again changes nothing. So a count-down
+ * is never longer than FAR, and a change of the rate can put all threads behind
+ * the floor, however often that happens. Invariant: a distance is always drawn
+ * before its outcome is known; none is drawn a second time because of its
+ * outcome.
  */
 #include "collect/signal/heap/heap.h"
 
@@ -21,9 +23,9 @@
 
 #define MAGIC "cpprofH1"
 
-/* Bytes to the next look at a thread that is not sampled; and how much a change
- * of the rate raises the floor. A thread that sleeps through 2^29 changes could
- * be taken for one that saw the last. */
+/* FAR: bytes to the next check of a thread that is not sampled. STEP: how much
+ * a change of the rate raises the floor. A thread that sleeps through 2^29
+ * changes could be taken for one that saw the last change. */
 #define FAR  ((uint64_t)1 << 32)
 #define STEP (2 * FAR)
 
@@ -105,7 +107,7 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
     store_release(&cpprof__heap_floor, (int64_t)STEP);
 }
 
-/* Of two threads one makes them, and the other goes on without. */
+/* If two threads come at once, one makes them and the other goes on without. */
 bool
 cpprof__heap_reserve(void)
 {
@@ -145,8 +147,8 @@ cpprof__heap_set_rate(int64_t bytes)
         add_relaxed(&cpprof__heap.head->n_rates, 1);
     cpprof__mirror(cpprof__heap.head,
                    offsetof(struct cpprof__heap_head, n_blocks));
-    /* After the rate: who sees this floor sees this rate, or a later one whose
-     * floor is still to come. */
+    /* Stored after the rate: whoever sees this floor sees this rate, or a later
+     * one whose floor will follow. */
     __atomic_fetch_add(&cpprof__heap_floor, (int64_t)STEP, __ATOMIC_RELEASE);
     if (cpprof__heap_rate_changed)
         cpprof__heap_rate_changed();
@@ -265,12 +267,12 @@ record(const void *address, uint64_t bytes,
         block.bytes = CPPROF__HEAP_BYTES_MAX;
     block.weight = cpprof__heap_weight(&cpprof__hook_self.random, block.bytes,
                                        ahead->rate);
-    /* One that was freed behind our back. */
+    /* A block at this address was freed without our knowledge. */
     if (cpprof__heap_may_be_sampled(address))
         cpprof__heap_remove(address, which, NULL);
     block.bucket = find_bucket(heap, ahead->stack, block.bytes, which);
-    /* Counted before it is live: who reads in the other order never finds more
-     * in use than was allocated. */
+    /* Counted before it is live. A reader that reads in the other order never
+     * finds more in use than was allocated. */
     if (block.bucket)
         cpprof__heap_count_alloc(heap, block.bucket, block.bytes, block.weight);
     if (block.bucket)
@@ -294,7 +296,7 @@ decide_here(uint64_t n, uintptr_t frame)
     return rate && !cpprof__is_exempt(frame) ? rate : 0;
 }
 
-/* Exempt for a signal handler that comes in between and allocates. */
+/* Exempt, so that a signal handler that allocates meanwhile is not sampled. */
 static inline __attribute__((always_inline)) void
 sample(const void *address, size_t n, uint16_t heap, bool is_at_rest)
 {

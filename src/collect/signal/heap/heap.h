@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What runs inside malloc and free: which allocation is sampled, and the
- * tables of what was.
+ * What runs inside malloc and free: which allocation is sampled, and the tables
+ * of what was.
  *
  * Each thread counts down the bytes to its next sample, exponentially
  * distributed with the mean `rate`; so every byte is equally likely to be
@@ -11,20 +11,20 @@
  * rate is later, and sizes may be mixed on one stack. A block of no bytes is
  * taken as one of one byte where it is decided whether to sample it.
  *
- * free() of any pointer asks a filter (one byte for its address, counting
- * sampled blocks that fall on it) and only then the exact table. An entry is
- * taken out by the one who frees the block, before the real free: the address
- * has one owner, so entries of one address never meet and no lock is needed.
+ * free() first looks at a filter: one byte for each range of addresses, which
+ * counts the sampled blocks there. Only if that is not 0 it searches the exact
+ * table. Whoever frees a block takes its entry out before the real free. An
+ * address has one owner at a time, so two entries of one address never exist
+ * together and no lock is needed.
  *
  * What is in use is the sum over the live entries, and is right by
  * construction; what was ever allocated is summed up in buckets, one for each
  * (stack, size class, label set, heap).
  *
- * One concept per file: heap.c decides and strings the rest together,
- * heap_random draws and weighs, heap_stack walks, heap_buckets sums up,
- * heap_live finds a block by its address, heap_labels numbers label sets,
- * heap_exempt finds out when a thread has left the profiler by the back door,
- * heap_read is for those who look at the tables while they change.
+ * One concept per file: heap.c decides and calls the rest, heap_random draws
+ * and weighs, hook_stack walks, heap_buckets sums up, heap_live finds a block
+ * by its address, exempt finds out when a thread has left an exempt frame,
+ * heap_read reads the tables while they change.
  */
 #ifndef COLLECT_SIGNAL_HEAP_H
 #define COLLECT_SIGNAL_HEAP_H
@@ -63,12 +63,13 @@
 
 /* A live sampled block. */
 struct cpprof__heap_block {
-    uint64_t address; /* 0: the entry is free, or its block not yet known */
-    uint64_t bytes;   /* while the entry is free: the next free one */
-    uint64_t weight;  /* objects that it stands for, in fractions */
+    uint64_t
+        address;    /* 0: the entry is free, or its block is not complete yet */
+    uint64_t bytes; /* while the entry is free: the next free one */
+    uint64_t weight; /* objects that it stands for, in fractions */
     uint32_t bucket;
     uint32_t use; /* low byte: the heap; the rest counts uses of the entry, so
-                   * that a reader knows when it changed under its eyes */
+                     that a reader notices a change */
 };
 
 /* All samples of one stack, size class, label set and heap. The sums only
@@ -130,16 +131,17 @@ struct cpprof__heap {
 /* Of the running thread. */
 struct cpprof__hook_self {
     int64_t left; /* floor + bytes to the next sample */
-    /* In the profiler, and nothing is sampled, unless 0: the frame that said
-     * so (collect/exempt.h), plus 1 for each time it was raised since. */
+    /* Not 0: the thread is exempt and nothing is sampled. The value is the
+     * frame that made it exempt (runtime/exempt.h), plus 1 for each time it was
+     * raised since. */
     uintptr_t exempt;
     uintptr_t exempt_return; /* where that frame returns to */
     int64_t floor;           /* for which .left was drawn */
     bool at_point;   /* at .left is a sample; else it is drawn there anew */
     int64_t rate;    /* with which it was drawn */
     uint64_t random; /* 0: not seeded */
-    /* Readable as long as the thread lives, from the stack pointer up, when
-     * that is in between; 0, 0: not known. See collect/heap_stacks.h. */
+    /* The thread's stack: readable from the stack pointer up as long as the
+     * thread lives; 0, 0: not known. See heap/heap_stacks.h. */
     uintptr_t stack_lo;
     uintptr_t stack_hi;
 };
@@ -148,25 +150,25 @@ struct cpprof__hook_self {
 extern struct cpprof__heap cpprof__heap;
 extern __thread struct cpprof__hook_self cpprof__hook_self;
 
-/* Threads whose .left is below are due. A change of the rate raises it, which
- * makes every thread due at its next allocation: one load, no list of
- * threads. Far below all of them until the tables are made. Arithmetic wraps.
- */
+/* A thread whose .left is below this is due. A change of the rate raises it, so
+ * that every thread is due at its next allocation. That costs one load and
+ * needs no list of threads. It is far below all of them until the tables are
+ * made. Arithmetic wraps. */
 extern int64_t cpprof__heap_floor;
 
 /* CPPROF__HEAP_FILTER bytes: how many sampled blocks have an address that falls
  * here; 255: many. NULL: nothing was ever sampled. */
 extern uint8_t *cpprof__heap_filter;
 
-/* Do labels of the thread tell buckets apart? Set by the first who asks for
- * them. */
+/* Are buckets kept apart by the thread's labels? Set by the first request for
+ * labels. */
 extern uint32_t cpprof__wants_labels;
 #pragma GCC visibility pop
 
 /*
  * On every function that is between the program's call and the walk of the
  * stack: leading frames in this section are ours, and are not in the stack. Not
- * on what may be inlined elsewhere.
+ * to be used on what may be inlined elsewhere.
  */
 #define CPPROF__HOOK __attribute__((section("cpprof_hooks"), noinline))
 
@@ -184,12 +186,12 @@ cpprof__heap_due(size_t n)
     return __builtin_expect(((beyond | (n - 1)) >> 62) != 0, 0);
 }
 
-/* One place for each KiB: at 512 KiB a sample few of them have one, and the
- * places of a whole heap stay in the cache. */
+/* One byte for each KiB of addresses. At one sample in 512 KiB few of them are
+ * not 0, and the bytes of a whole heap stay in the cache. */
 /*
  * Has the thread left the exempt frame without its end, by siglongjmp out of a
- * handler, an exception or a cancellation? Then it is exempt no more, and what
- * the frame held is given back. `frame` is that of the caller.
+ * handler, an exception or a cancellation? Then the exemption ends, and what
+ * the frame held is released. `frame` is that of the caller.
  */
 bool
 cpprof__exempt_was_abandoned(uintptr_t frame);
@@ -282,9 +284,9 @@ cpprof__heap_may_be_sampled(const void *address)
 void
 cpprof__heap_sample(const void *address, size_t n, uint16_t heap);
 
-/* The same of who may have freed what a script's interpreter stands on, and
- * says so to it only afterwards: an allocator of the program's own. Only
- * interpreters that can be asked in a handler are asked for their lines. */
+/* The same for an allocator of the program's own, which reports a call only
+ * afterwards. It may have freed memory that an interpreter still uses, so only
+ * interpreters that can be asked in a handler are asked for their frames. */
 void
 cpprof__heap_sample_anywhere(const void *address, size_t n, uint16_t heap);
 
@@ -318,8 +320,8 @@ void
 cpprof__heap_resize(const struct cpprof__heap_removed *removed,
                     const void *address, size_t n);
 
-/* Called after the rate changed, when it is set: src/interpose takes itself out
- * of the way while nothing is sampled. */
+/* If set, called after the rate changed: src/interpose takes its hooks out of
+ * the way while nothing is sampled. */
 extern void (*cpprof__heap_rate_changed)(void);
 
 /* The rate: returns the old one; negative reads. The first one that is not 0

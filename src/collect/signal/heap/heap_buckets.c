@@ -132,8 +132,8 @@ cpprof__heap_count_alloc(struct cpprof__heap *heap, uint32_t bucket,
     add_release(&b->alloc_bytes, weight * bytes);
 }
 
-/* The bucket is about to change: what it is now, it was at the last peak, if
- * that came after its last change. */
+/* Called before the bucket changes: if a peak came after its last change, its
+ * present values are those at the peak. */
 static void
 keep_peak(struct cpprof__heap_bucket *b, uint64_t epoch)
 {
@@ -161,16 +161,16 @@ raise_peak(struct cpprof__heap_peak *p, int64_t now)
     }
 }
 
-/* The first that leaves after a peak tells when it ended. By libc's function,
- * which reads the vdso's page: programs under seccomp may make no system call
- * in free(). The coarse clock, since the processor's, too, is forbidden in
- * seccomp's strict mode. */
+/* The first block that is freed after a peak ends it. The time comes from
+ * libc's function, which reads the vdso's page, because programs under seccomp
+ * may not make system calls in free(). It is the coarse clock, because
+ * seccomp's strict mode also forbids reading the processor's counter. */
 static void
 end_peak(struct cpprof__heap_peak *p)
 {
     if (load_relaxed(&p->time_ns) || !load_relaxed(&p->epoch))
         return;
-    /* Another's clock_gettime() may allocate. */
+    /* A program's own clock_gettime() may allocate. */
     cpprof__hook_self.exempt++;
     store_relaxed(&p->time_ns, cpprof__now_ns(CLOCK_REALTIME_COARSE));
     cpprof__hook_self.exempt--;

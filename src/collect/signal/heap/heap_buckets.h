@@ -3,10 +3,10 @@
  * Sums by (stack, size class, label set, heap), and the peak.
  *
  * The peak of a heap is the moment when its estimated bytes in use were
- * highest. Copying all buckets at each new peak would be far too much, so a
- * peak only raises an epoch; a bucket that is changed later, and first sees
- * that, keeps what it was as its value at the peak. Threads that meet there
- * may be off by the samples that they are adding at that moment.
+ * highest. Copying all buckets at each new peak would cost far too much. So a
+ * peak only raises an epoch, and each bucket saves its values at its first
+ * change after that. Threads that race here may be off by the samples that they
+ * are adding at that moment.
  */
 #ifndef COLLECT_SIGNAL_HEAP_BUCKETS_H
 #define COLLECT_SIGNAL_HEAP_BUCKETS_H

@@ -35,7 +35,7 @@
  * that is 8 GiB in use. */
 #define SMALL_MAX (8u << SMALL_BITS)
 
-/* Lines that others go on in: 32 MiB of addresses, for twice the blocks. */
+/* Lines for overflow: 32 MiB of addresses, for twice as many blocks. */
 #define MORE_LINES (1u << 19)
 
 _Static_assert(CPPROF__HEAP_LIVE == 1u << NUMBER_BITS, "numbers fit a slot");
@@ -104,8 +104,8 @@ tag_of(uintptr_t address, uint16_t which)
     return tag ? tag : 1u << NUMBER_BITS;
 }
 
-/* The filter counts up to 254; what would be more stays there for good, since
- * nobody knows when it ends. */
+/* The filter counts up to 254. A byte that reaches 255 stays so for ever,
+ * because nobody knows its true count any more. */
 static void
 filter_add(uintptr_t address)
 {
@@ -162,8 +162,8 @@ give_entry(struct cpprof__heap *heap, uint32_t number)
     } while (!cas_acq_rel(list, &first, mine));
 }
 
-/* Each is stored with release order: who reads one of them sees the .use of
- * it, or a later one. */
+/* Each field is stored with release order: a reader that sees one of them sees
+ * its .use, or a later one. */
 static void
 fill_entry(struct cpprof__heap_block *to, const struct cpprof__heap_block *from)
 {
@@ -258,9 +258,9 @@ is_block(const struct cpprof__heap *heap, uint32_t slot, uintptr_t address,
 
 /*
  * Could one of a line's slots have this tag? Four are compared at once. Other
- * threads may be writing their slots; but the one that is looked for was
- * written before its address got here, and stays until its owner, which is who
- * asks, takes it out. Whatever is read of the others does no harm.
+ * threads may be writing their slots meanwhile. But the wanted slot was written
+ * before its address got here, and stays until its owner, who is asking, takes
+ * it out. Wrong values in other slots do no harm.
  */
 __attribute__((no_sanitize("thread"))) static inline bool
 may_hold(const struct line *line, uint32_t tag)
@@ -355,7 +355,8 @@ cpprof__live_remove(struct cpprof__heap *heap, uintptr_t address,
     if (!slot)
         return false;
     *block = heap->blocks[slot & NUMBER_MASK];
-    /* Of two that free it at once, which is wrong, one is right. */
+    /* If the program frees a block twice at once, which is an error, one of
+     * them takes it out. */
     if (!cas_acq_rel(at, &slot, 0))
         return false;
     take_out(heap, part, address, slot & NUMBER_MASK);

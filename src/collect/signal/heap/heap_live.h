@@ -2,16 +2,16 @@
 /*
  * The live sampled blocks: entries, and the way from an address to an entry.
  *
- * The index has lines of one cache line: 15 slots and the number of a line that
- * goes on. The small part is used while few blocks are live, so that a program
- * of the usual size touches little; the large one from then on. In each, lines
- * follow addresses (one for 128 bytes), and regions as large as the whole index
- * begin at lines of their own, by hash: neighbours in memory, which are
- * allocated and freed together, are neighbours here, and no stride can make
- * all of them meet.
+ * The index consists of cache lines: 15 slots and the number of an overflow
+ * line. A small part is used while few blocks are live, so that a usual program
+ * touches little memory, and a large part from then on. In each part lines
+ * follow addresses (one line for 128 bytes). Regions as large as the whole
+ * index begin at lines that a hash chooses. So neighbours in memory, which are
+ * allocated and freed together, are neighbours here, and no stride can put all
+ * of them into one line.
  *
- * A slot holds the entry's number and 10 bits of the address's hash; so a
- * search that finds nothing hardly ever looks at an entry. Slots are taken by
+ * A slot holds the entry's number and 10 bits of the address's hash, so a
+ * search without a match hardly ever reads an entry. Slots are taken by
  * compare-and-swap and set to 0 when the block is freed.
  */
 #ifndef COLLECT_SIGNAL_HEAP_LIVE_H

@@ -22,8 +22,8 @@ cpprof__one_minus_exp(double x);
 void
 cpprof__heap_seed_process(void);
 
-/* A seed that is another one each time, and in each thread; makes no system
- * call. Safety: AS. */
+/* A seed that differs each time and in each thread; makes no system call.
+ * Safety: AS. */
 uint64_t
 cpprof__hook_seed(const void *self);
 
@@ -37,9 +37,9 @@ cpprof__hook_random(uint64_t *state);
 uint64_t
 cpprof__heap_distance(uint64_t *state, int64_t rate);
 
-/* How many blocks a sampled one of n bytes stands for, in fractions, up or down
- * to a whole one by chance: rounded to the nearest, the blocks of one large
- * size would all be wrong in the same direction. */
+/* How many blocks a sampled one of n bytes stands for, in fractions, rounded up
+ * or down at random. Rounding to the nearest would make all blocks of one large
+ * size wrong in the same direction. */
 uint64_t
 cpprof__heap_weight(uint64_t *state, uint64_t n, int64_t rate);
 

@@ -3,9 +3,9 @@
  * Reading the heap's tables while threads change them, or in a copy of which
  * nothing is known: no number that is read is trusted.
  *
- * Sum up the live blocks first and read the buckets then, and no bucket has
- * more in use than was allocated. What threads are adding at that moment is
- * there or not, block by block; nothing else is off.
+ * If the live blocks are summed up before the buckets are read, no bucket has
+ * more in use than was allocated. Each block that a thread is adding at that
+ * moment is counted completely or not at all; nothing else can be wrong.
  */
 #ifndef COLLECT_SIGNAL_HEAP_READ_H
 #define COLLECT_SIGNAL_HEAP_READ_H

@@ -26,13 +26,13 @@
 #include "collect/signal/unwind/unwind.h"
 
 /* Frames of our own are small numbers in place of a pc; ORDER: enum
- * cpprof__own_frame in collect/builder.h. */
+ * cpprof__own_frame in tables/own_frames.h. */
 #define OWN_LOST      1
 #define OWN_TRUNCATED 2
 #define OWN_BROKEN    3
 
-/* Where scripts run most native frames may be those of interpreters, several to
- * one of a script: more are walked than will be left. */
+/* Where scripts run, most native frames may be those of an interpreter, several
+ * for one frame of the script. So more frames are walked than will remain. */
 #define WALK_MAX 512
 _Static_assert(WALK_MAX >=
                    CPPROF__HOOK_SKIP + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH,
@@ -49,9 +49,9 @@ struct buffer {
 };
 static struct buffer *buffers; /* CPPROF__HOOK_BUFFERS; NULL: not yet */
 
-/* Whose they are: the threads' cpprof__hook_self; NULL: free. Apart from what
- * they own, so that a forked child, which looks at all of them, touches few
- * pages; and each in a cache line of its own. */
+/* The owners of the buffers: cpprof__hook_self of a thread; NULL: free. They
+ * lie apart from the buffers, so that a forked child, which checks all of them,
+ * touches few pages; and each has its own cache line. */
 static struct owner {
     _Alignas(64) const void *self;
 } owners[CPPROF__HOOK_BUFFERS];
@@ -63,7 +63,7 @@ uintptr_t cpprof__main_stack_hi;
 extern const char __start_cpprof_hooks[] __attribute__((visibility("hidden")));
 extern const char __stop_cpprof_hooks[] __attribute__((visibility("hidden")));
 
-/* A thread begins its search at a place of its own, which is in its cache. */
+/* A thread begins its search at its own index, which is likely in its cache. */
 static struct buffer *
 take_buffer(void)
 {
@@ -97,7 +97,8 @@ cpprof__hook_walk_forked(void)
 {
     unsigned i;
 
-    /* A store copies the page that the parent has: only where need be. */
+    /* A store would copy the page that is shared with the parent, so store only
+     * where necessary. */
     for (i = 0; i < CPPROF__HOOK_BUFFERS; i++) {
         const void *owner = load_relaxed(&owners[i].self);
 
@@ -201,8 +202,9 @@ up_to_outer_hooks(const uintptr_t *pcs, size_t n)
     return i;
 }
 
-/* The frames behind the first ones, which are left out; so the mixer sees what
- * the program has called. */
+/* Merge script frames into the stack behind its first frames, which are ours
+ * and left out, so that the interpreter's module sees the program's own call.
+ */
 static __attribute__((noinline, cold)) void
 merge(const struct cpprof__interp_ops *interp, struct cpprof__heap_stack *stack,
       size_t first)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stack of an allocation, as a number. What the walk needs, some 9 KiB, is
- * not put on the program's stack, which may be small: it lies in one of a few
- * buffers, taken for that time.
+ * The stack of an allocation, as a number. The walk needs some 9 KiB. The
+ * program's stack may be too small for that, so one of a few buffers is taken
+ * for the walk.
  *
- * Where scripts run the stack has their frames, too (signal/mixed.h), if the
- * caller is_at_rest: it is not in a handler, which the walk finds out, and has
- * freed nothing that the interpreter of the calling thread may still look at.
- * An interpreter that can be asked in a handler is asked always.
+ * If a script runs, the stack gets its frames, too (tables/interp_frames.h),
+ * provided that the caller is_at_rest: it is not in a handler, which the walk
+ * finds out, and it has freed nothing that the thread's interpreter may still
+ * read. An interpreter that can be asked in a handler is always asked.
  */
 #ifndef COLLECT_SIGNAL_HOOK_STACK_H
 #define COLLECT_SIGNAL_HOOK_STACK_H
@@ -24,8 +24,8 @@
 #define CPPROF__HEAP_HOOKS 8
 #define CPPROF__HOOK_SKIP  32
 
-/* Threads that walk at the same time; who finds no buffer loses its sample.
- * 2.2 MiB, of which what is never used is never touched. */
+/* Tunable: threads that walk at the same time; one that finds no buffer loses
+ * its sample. 2.2 MiB in all, touched only as they are used. */
 #define CPPROF__HOOK_BUFFERS 256
 
 #pragma GCC visibility push(hidden)
@@ -46,9 +46,9 @@ uint32_t
 cpprof__hook_walk_skip(struct cpprof__tree *tree, unsigned skip,
                        bool is_at_rest);
 
-/* The same of a function that was called, however, by what a hook has called:
- * the stack of whoever called that. Of a stack without such a hook there is the
- * frame "[lost samples]". */
+/* The same for a function that was called from within another hook's real call:
+ * the stack begins with the caller of that hook. Without such a hook the stack
+ * is the frame "[lost samples]". */
 uint32_t
 cpprof__hook_walk_outside(struct cpprof__tree *tree);
 
@@ -65,10 +65,10 @@ cpprof__hook_stack_add(struct cpprof__tree *tree,
                        struct cpprof__heap_stack *stack, size_t skip);
 
 /*
- * Leave out hooks wherever they are in a stack that others walked, unless
- * nothing else is in it; returns how many frames there are then. What the
- * innermost of them has called becomes leaf, unless that is 0: so the same wait
- * has the same frames whether it goes on or is over. Safety: AS.
+ * Remove hooks from a stack that was walked elsewhere, unless nothing else is
+ * in it; returns the number of frames left. If leaf is not 0, it replaces what
+ * the innermost hook has called, so that a wait has the same frames while it
+ * lasts and when it is over. Safety: AS.
  */
 size_t
 cpprof__drop_hooks(uintptr_t *pcs, size_t n, uintptr_t leaf, bool *has_hook);

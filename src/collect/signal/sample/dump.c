@@ -179,7 +179,7 @@ has_value(const siginfo_t *info)
     return info->si_code != SI_USER || info->si_pid || info->si_uid;
 }
 
-/* What is asked of a thread: the first such slot from *at on, or NULL. */
+/* The first question to this thread from slot *at on, or NULL. */
 static struct cpprof__dump_slot *
 next_asked(enum cpprof__dump_user user, int32_t tid, uint32_t *at)
 {
@@ -193,7 +193,7 @@ next_asked(enum cpprof__dump_user user, int32_t tid, uint32_t *at)
     return NULL;
 }
 
-/* With questions by both, one signal may serve for two that were sent. */
+/* If both users ask, one signal may arrive for two that were sent. */
 static bool
 is_asked(void)
 {
@@ -405,8 +405,8 @@ note_self(struct cpprof__dump_slot *slot)
     store_relaxed(&slot->cpu_ns, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
-/* In TAKEN until it is answered, here or later; a dump of all threads does not
- * wait for scripts. */
+/* Answer a question. The slot stays TAKEN until the answer is there, now or
+ * later. A dump of all threads does not wait for scripts. */
 static void
 answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
        uint64_t sequence, const void *context)

@@ -116,13 +116,13 @@ cpprof__dump_wait(const struct cpprof__dump_slot *slot);
 bool
 cpprof__dump_give_up(struct cpprof__dump_slot *slot);
 
-/* Is this signal a question? One that found the queue of signals full
- * (RLIMIT_SIGPENDING) comes without its value, as if from nobody: it is one if
- * something is asked of this thread. Safety: AS. */
+/* Is this signal a question? If the queue of signals is full
+ * (RLIMIT_SIGPENDING), it arrives without its value and sender. Then it counts
+ * as one if a question to this thread is open. Safety: AS. */
 bool
 cpprof__dump_is_question(const siginfo_t *info);
 
-/* One that is not may be all the same: without its value, and late. */
+/* A signal that is no question may be a late one that has lost its value. */
 bool
 cpprof__dump_may_be_late(const siginfo_t *info);
 

@@ -39,7 +39,7 @@ struct cpprof__user_action cpprof__user_action;
 void (*cpprof__script_tick)(uint64_t value);
 
 /* Frames of our own are small numbers in place of a pc; ORDER: enum
- * cpprof__own_frame in collect/builder.h. */
+ * cpprof__own_frame in tables/own_frames.h. */
 #define OWN_TRUNCATED 2
 #define OWN_BROKEN    3
 
@@ -84,9 +84,10 @@ source_of(const siginfo_t *info)
     return FROM_OTHERS;
 }
 
-/* The slot of the running thread, found by its tid once and kept; and once
- * more when the event is not that slot's: a bare clone() shares its maker's
- * thread-local storage. fd is -1 when no descriptor is known. */
+/* The slot of the running thread. It is found by tid once and then remembered.
+ * It is looked up again if the event does not belong to that slot, because a
+ * bare clone() shares its creator's thread-local storage. fd is -1 when no
+ * descriptor is known. */
 static struct cpprof__thread *
 running_thread(uint32_t generation, int32_t fd)
 {
@@ -216,8 +217,8 @@ push_stack(struct cpprof__ring *ring, uint64_t weight, uintptr_t labels,
     push(ring, weight, (uint16_t)end, labels, pcs, n);
 }
 
-/* A stack comes that waited for its script. The labels are those of now: a set
- * of then may be gone. */
+/* Receives a deferred stack. Its labels are the present ones, because the set
+ * of that time may be gone. */
 static void
 take_mixed(uint64_t generation, uint64_t weight, uintptr_t *pcs, size_t n,
            enum cpprof__unwind_end end, bool is_own)
@@ -231,8 +232,8 @@ take_mixed(uint64_t generation, uint64_t weight, uintptr_t *pcs, size_t n,
     __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
 }
 
-/* With the frames of the script that the thread runs, if it runs one; true: it
- * comes to take_mixed() later. */
+/* Merge the script's frames into the stack, if the thread runs one; true: the
+ * stack comes to take_mixed() later. */
 static bool
 is_deferred(struct cpprof__thread *t, uint64_t weight, size_t *n,
             enum cpprof__unwind_end *end)
@@ -352,8 +353,8 @@ take_default_action(int signo)
     syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only, NULL, sizeof only);
 }
 
-/* Run the program's own handler under the mask it asked for. A signal of ours
- * that cannot be told from the program's ends no process. */
+/* Run the program's own handler under the mask it asked for. A signal that may
+ * be ours never ends the process. */
 static void
 pass_on(int signo, siginfo_t *info, void *context)
 {

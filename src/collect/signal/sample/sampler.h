@@ -5,8 +5,7 @@
  * One session at a time. `ring` is what makes the handler sample: it is set
  * last when a session starts and cleared first when it ends, and the one who
  * clears it waits until no handler is inside before it takes the memory away.
- * The handler stays installed for good once it was: a signal that comes late
- * is recognised and swallowed.
+ * Once installed, the handler stays: a late signal is recognised and ignored.
  */
 #ifndef COLLECT_SIGNAL_SAMPLER_H
 #define COLLECT_SIGNAL_SAMPLER_H
@@ -61,8 +60,8 @@ cpprof__timer_value(const struct cpprof__thread *t)
 }
 
 /*
- * A timer of src/vm has a value that begins with this one, and is answered
- * there. NULL: it has none. Safety of the call: AS.
+ * Timers of src/vm carry values that begin with this one, and this function
+ * answers them. NULL: there are none. Safety of the call: AS.
  */
 #define CPPROF__SCRIPT_MAGIC 0x637076ull /* "cpv" */
 extern void (*cpprof__script_tick)(uint64_t value);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a native stack becomes one of a script and its libraries. The samplers
- * and the hooks of malloc ask, src/vm answers: it knows what is a run loop and
- * which script the calling thread runs. NULL: no interpreter is there.
+ * How script frames get into a native stack. Samplers and hooks of malloc call
+ * these operations, and src/vm implements them: it knows the run loops and the
+ * script that a thread runs. NULL: there is no interpreter.
  */
 #ifndef COLLECT_SIGNAL_INTERP_FRAMES_H
 #define COLLECT_SIGNAL_INTERP_FRAMES_H
@@ -15,15 +15,15 @@
 #include <stdint.h>
 
 enum cpprof__interp_result {
-    CPPROF__INTERP_NONE,   /* no script runs here: the stack is as it was */
+    CPPROF__INTERP_NONE,   /* no script runs here; the stack is unchanged */
     CPPROF__INTERP_MERGED, /* the stack has the frames of the script in it */
-    CPPROF__INTERP_LATER,  /* only at a safepoint; see .later */
+    CPPROF__INTERP_LATER,  /* only possible at a safepoint; see .defer */
 };
 
-/* Who gets a stack that was put off. */
+/* Receives a deferred stack. */
 struct cpprof__deferred_sink {
     /*
-     * pcs may be changed, and has room for two more. Values of the same stack,
+     * May change pcs, which has room for two more. Values of the same stack,
      * cookie and sink may have been added up. is_own: the calling thread is the
      * one that was sampled. Safety: AS.
      */
@@ -43,22 +43,23 @@ struct cpprof__deferred_stack {
 
 struct cpprof__interp_ops {
     /*
-     * The stack of the calling thread, leaf first, with room for max; what is
-     * cut off sets *end. In a handler only some interpreters can be asked; an
-     * allocation is always a moment for it. Safety: AS.
+     * Merge script frames into the stack of the calling thread, which is leaf
+     * first and has room for max; if it is truncated, *end says so. In a
+     * handler only some interpreters can be asked; in an allocation all can.
+     * Safety: AS.
      */
     enum cpprof__interp_result (*merge)(uintptr_t *pcs, size_t *n, size_t max,
                                         enum cpprof__unwind_end *end,
                                         bool is_handler);
-    /* After MIXED_LATER, in the handler: copy it, and give it to the sink,
-     * mixed, on the same thread soon. False: there is no room, it is to go as
-     * it is. Safety: AS. */
+    /* After CPPROF__INTERP_LATER, in the handler: copy the stack, and give it
+     * to the sink with its script frames soon, on the same thread. False: there
+     * is no room, so use it as it is. Safety: AS. */
     bool (*defer)(const struct cpprof__deferred_stack *stack);
-    /* Give all that was put off to its sinks: of the calling thread, mixed; of
-     * others, as it is. Safety: MT. Not AS. */
+    /* Give all deferred stacks to their sinks: those of the calling thread with
+     * script frames, those of other threads as they are. Safety: MT. Not AS. */
     void (*flush)(void);
-    /* As mix, of another thread, which sleeps, or wakes up meanwhile: then it
-     * is anything. Not in handlers. */
+    /* As merge, for another thread that sleeps. If it wakes up meanwhile the
+     * result is meaningless. Not in handlers. */
     enum cpprof__interp_result (*merge_blocked)(int32_t tid, uintptr_t *pcs,
                                                 size_t *n, size_t max,
                                                 enum cpprof__unwind_end *end);
@@ -70,7 +71,8 @@ struct cpprof__interp_ops {
 extern const struct cpprof__interp_ops *cpprof__interp_ops;
 #pragma GCC visibility pop
 
-/* Before what was sampled so far is counted up. Safety: MT. Not AS. */
+/* Give deferred stacks to their sinks before counts are read. Safety: MT. Not
+ * AS. */
 static inline void
 cpprof__interp_flush(void)
 {

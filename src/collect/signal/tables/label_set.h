@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A label set as far as handlers and hooks look at it: bytes that never change
- * as long as somebody has a hold on them. The rest is in collect/labels.h.
+ * The part of a label set that handlers and hooks read: bytes that never change
+ * as long as somebody holds a reference. The rest is in labels/labels.h.
  *
  * A thread's current set is not freed before another one is current, so the
  * thread itself, also in a handler, may read it and take a hold on it.

@@ -33,7 +33,7 @@
  * rate 1; less: less memory for the many processes that sample little. */
 #define STEP 16384u
 
-/* The whole layout in steps, rounded up; see areas in collect/recorded.c. */
+/* The whole layout in steps, rounded up; recording/recorded.c plans it. */
 #define STEPS_MAX (768u * 1024 * 1024 / STEP)
 
 #define IMAGES_MAX 100000u
@@ -103,7 +103,8 @@ cpprof__mirror_path(char *path, const char *directory, int32_t pid,
 
 /* ---- the file --------------------------------------------------------- */
 
-/* Longer than a process may make a file: the kernel would send a signal. */
+/* Is the file longer than RLIMIT_FSIZE allows? The kernel would send a signal.
+ */
 static bool
 is_too_long(void)
 {
@@ -229,9 +230,9 @@ fill_first(long fd, char *base)
 /* ---- copying ---------------------------------------------------------- */
 
 /*
- * Until what is there is what is here, seen after it was written. Others that
- * change the same words all the while copy them, too, and the last of them is
- * not disturbed: after so many rounds it is left to them.
+ * Copy until the copy agrees with the table after it was written. Other threads
+ * that keep changing the same words copy them, too; after so many rounds the
+ * rest is left to the last of them.
  */
 static void
 copy_words(uint64_t *to, const uint64_t *from, size_t n)
@@ -324,8 +325,8 @@ make_file(void)
 
     if (is_errno(base))
         return (int)-base;
-    /* Who changes something from here on copies it; who did so before and saw
-     * no base has it copied here. */
+    /* Whoever changes something from here on copies it. Changes by threads that
+     * saw no base before are copied below. */
     __atomic_store_n(&known->base, (char *)base, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     copy_parts((char *)base, CPPROF__MIRROR_END);
@@ -366,9 +367,9 @@ area_of(const char *p)
     return NULL;
 }
 
-/* A block that was sampled just now: its first word is its address. Or a wait:
- * not the head of the table, but a row. What a child gives back of its parent's
- * is no reason to make a file. */
+/* Is this change a reason to make a file? A block that was just sampled is: its
+ * first word is its address. A wait is: not the head of its table, but a
+ * record. What a child releases of its parent's is not. */
 static bool
 is_reason(const struct cpprof__mirror_area *area, const void *p)
 {

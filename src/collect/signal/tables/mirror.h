@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A copy of the tables in a file, where another process reads it whatever
- * becomes of this one. The tables themselves stay private memory: a forked
- * child has its own by copy on write, and nothing that the core touches can
- * fault on a full file system.
+ * A copy of the tables in a file, which another process can read whatever
+ * happens to this one. The tables themselves are private memory. So a forked
+ * child has its own by copy on write, and no hook or handler touches memory
+ * that could fault on a full file system.
  *
- * Whoever changed something says so, and its words are copied until they are
- * seen to be the same; so the order in which threads say it does not matter,
- * and the last state is what stays. Holes of the file are filled before they
- * are touched; what finds no room is counted.
+ * Protocol: whoever has changed words reports it, and the words are copied
+ * until the copy agrees. So the order of reports does not matter, and the last
+ * state remains. Holes of the file are filled before they are touched; changes
+ * that find no room are counted.
  *
- * The file is mapped by this process alone (MADV_DONTFORK), and what is known
- * of it is gone in a child (MADV_WIPEONFORK), which makes a file of its own at
- * its first sample. Nothing needs to be done around a fork, and a child that
- * allocates little pays nothing.
+ * Only this process maps the file (MADV_DONTFORK). A forked child forgets it
+ * (MADV_WIPEONFORK) and makes its own at its first sample. So nothing has to be
+ * done around a fork, and a child that allocates little pays nothing.
  *
  * The file, each part at a multiple of 4096; ORDER: enum cpprof__mirror_part.
  */
@@ -31,7 +30,7 @@
 
 enum cpprof__mirror_part {
     CPPROF__MIRROR_HEAD,
-    CPPROF__MIRROR_STORE, /* as collect/store.h; mappings, labels, text */
+    CPPROF__MIRROR_STORE, /* as store/store.h; mappings, labels, text */
     CPPROF__MIRROR_TREE,  /* struct cpprof__tree_head */
     CPPROF__MIRROR_NODES,
     CPPROF__MIRROR_HEAP, /* struct cpprof__heap_head */
@@ -59,7 +58,7 @@ struct cpprof__mirror_head {
     uint64_t n_refused; /* changes that found no room in the file */
     char name[256];     /* of the executable, without its folder */
     char owner[256];    /* whose malloc it is, when it is not ours */
-    uint64_t scripts;   /* see collect/script_file.h; 0: none */
+    uint64_t scripts;   /* see store/script_file.h; 0: none */
 };
 
 /* Memory that is copied: a table with n_used entries of `each` bytes, or

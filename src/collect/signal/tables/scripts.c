@@ -8,9 +8,9 @@
  * room of an entry that was not needed, or that a dead process left, stays
  * unused. Nobody waits.
  *
- * The chains serve those who add. A reader goes from the location on by
- * offsets, each of which is checked. Who adds checks them too: the block may be
- * shared with a process that runs wild.
+ * Chains are for adding. A reader follows offsets from the location on, and
+ * checks each of them. So does whoever adds, because the block may be shared
+ * with a process that has gone wild.
  */
 #include "collect/signal/tables/scripts.h"
 
@@ -141,7 +141,8 @@ fill_hole(const struct cpprof__scripts *s, uint32_t at, uint32_t n)
     return !failed;
 }
 
-/* May the first n bytes be touched? Who fills the same hole does no harm. */
+/* May the first n bytes be touched? Filling the same hole twice does no harm.
+ */
 static bool
 is_ready(struct cpprof__scripts *s, uint32_t n)
 {
@@ -157,7 +158,8 @@ is_ready(struct cpprof__scripts *s, uint32_t n)
     return true;
 }
 
-/* Where a new entry of n bytes is, as yet in no chain; 0: there is no room. */
+/* Room for a new entry of n bytes, which is in no chain yet; 0: there is none.
+ */
 static uint32_t
 reserve(struct cpprof__scripts *s, size_t n, enum kind kind)
 {
@@ -189,8 +191,9 @@ struct wanted {
     const void *ctx;
 };
 
-/* From an entry on up to another, or to the end. False: it takes too long, or
- * leads out of the table; *found stays 0 when it is not there. */
+/* Search a chain from one entry up to another, or to its end. False: the chain
+ * is too long, or leads out of the table. *found stays 0 if the entry is not
+ * there. */
 static bool
 find(const struct cpprof__scripts *s, uint32_t at, uint32_t end,
      const struct wanted *w, uint32_t *found)
@@ -355,7 +358,8 @@ function_hash(const struct function *f)
                         (uint64_t)f->start_line);
 }
 
-/* A name that is known by now. Both are seen, or one of them for a moment. */
+/* Set a name that became known. For a moment a reader may see the old one of
+ * the two names. */
 static void
 rename_function(struct cpprof__scripts *s, struct function *f,
                 const struct cpprof__script_location *location)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames of scripts in native stacks. A location of a script (function and
- * line) is one word that can stand where a program counter does: its highest
- * bit is set, as in no address of user space, and the rest says where in a
- * table the location is told. So the ring, the stores and the tree of stacks
- * carry mixed stacks without knowing of it; who writes a profile asks here.
+ * Frames of scripts in native stacks. A script location (function and line) is
+ * one word that can take the place of a program counter. Its highest bit is
+ * set, as in no address of user space, and the rest is the offset of an entry
+ * in a table. So the ring, the stores and the tree of stacks carry mixed stacks
+ * without knowing it, and the writer of a profile looks the location up here.
  *
  * The table is one block of fixed layout without pointers, and only grows;
  * another process may read it at any moment, or add to it (a file of the
- * recorder's folder, see collect/script_file.h). Any thread adds, in a handler
- * as well: an entry is whole before a number that leads to it is given out.
+ * recorder's folder, see store/script_file.h). Any thread may add, also in a
+ * handler: an entry is complete before its number is handed out.
  *
- * Functions are known by the interpreter and a key, not by address: what is
- * freed and comes again is no question here. A name may come later than the
- * function; the last one counts.
+ * Functions are identified by interpreter and key and not by address, so reused
+ * addresses do not matter here. A name may come later than its function; the
+ * last one counts.
  */
 #ifndef COLLECT_SIGNAL_SCRIPTS_H
 #define COLLECT_SIGNAL_SCRIPTS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known about each thread: its place in a table that only grows, so
- * that a signal which comes late still finds memory there. Handlers read and
- * use a slot; everything else about the table (taking and giving slots) is
- * done outside handlers under the lock of collect/threads.c.
+ * What is known about each thread: a slot in a table that only grows, so that a
+ * late signal still finds memory there. Handlers read and use a slot;
+ * everything else about the table (taking and giving slots) is done outside
+ * handlers under the lock of collect/threads.c.
  */
 #ifndef COLLECT_SIGNAL_THREAD_H
 #define COLLECT_SIGNAL_THREAD_H
@@ -36,7 +36,7 @@ struct cpprof__thread {
     void *start_arg;         /* for the wrapper that pthread_create starts */
     size_t stack_bytes;      /* as pthread_create was asked for */
     struct cpprof__thread_creation
-        *creation;            /* who created it; collect/threadcreate.h */
+        *creation;            /* who created it; threads/thread_creation.h */
     const void *start_labels; /* of the creator, held for the new thread */
 
     /* The stack: readable from stack_lo to stack_hi as long as the thread
@@ -67,15 +67,14 @@ struct cpprof__thread_self {
     uintptr_t start;     /* address of the start routine, 0: unknown */
     void *inherited;     /* the set that it was born with, on which it has a
                           * hold, or NULL */
-    int32_t tid;         /* set while others may look at this; collect/sleeper.h
-                          */
+    int32_t tid; /* set while others may look at this; dump/blocked_thread.h */
 };
 extern __thread struct cpprof__thread_self cpprof__self;
 
 #define CPPROF__MAX_THREADS (CPPROF__THREADS_PER_CHUNK * CPPROF__MAX_CHUNKS)
 
-/* The table. Chunks are added and never removed. The tids stand once more in
- * an array of their own, which is quick to search. */
+/* The table. Chunks are added and never removed. The tids are also kept in an
+ * array of their own, which is quick to search. */
 extern struct cpprof__thread *cpprof__thread_chunks[CPPROF__MAX_CHUNKS];
 extern int32_t cpprof__thread_tids[CPPROF__MAX_THREADS];
 extern uint32_t cpprof__n_thread_slots; /* slots that were ever in use */

@@ -4,17 +4,17 @@
  * the hash of a key to the number of an entry. Nobody waits, and entries are
  * never taken out.
  *
- * Levels of 4096 slots, four times as many in each that follows; in every
- * level a hash has a window of 8 slots, half a cache line. Slots are filled in
- * the order in which they are searched, by compare-and-swap, so a search ends
- * at the first empty slot. A small table touches the first level only, 16 KiB.
+ * Levels of 4096 slots, four times as many in each that follows; in every level
+ * a hash has a window of 8 slots, half a cache line. Slots are filled in the
+ * order in which they are searched, by compare-and-swap, so a search ends at
+ * the first empty slot. A small table touches the first level only, 16 KiB.
  *
  * A slot holds a number (0: empty) and, above it, bits of the hash, so that
  * others' keys are hardly ever looked at.
  *
  * What is not there yet is made in three steps: take an entry's number, fill
- * the entry, and put its number into the index. Who loses that race uses the
- * winner's entry; its own stays unused, as does that of a thread that fork
+ * the entry, and put its number into the index. The loser of that race uses the
+ * winner's entry; its own stays unused, as does that of a thread that a fork
  * left behind between the steps.
  */
 #ifndef COLLECT_SIGNAL_WINDOW_INDEX_H

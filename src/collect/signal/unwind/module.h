@@ -28,11 +28,10 @@ cpprof__module_use_table(bool use);
 
 /*
  * The table: two buffers and a version, whose low bit says which buffer is
- * current. The writer (collect/modules.c) fills the other one and then counts
- * the version up; a reader that finds another version after its search than
- * before may have read a buffer that was being refilled, and searches again.
- * Nothing locks, and a thread that dies or forks inside a search leaves
- * nothing behind.
+ * current. The writer (runtime/modules.c) fills the other one and then raises
+ * the version. A reader that finds another version after its search than before
+ * may have read a buffer that was being refilled, and searches again. Nothing
+ * locks, and a thread that dies or forks inside a search leaves nothing behind.
  *
  * A reader may be late, and still in a buffer that changes. Arrays that became
  * too small are therefore kept for ever; they double, so that all of them

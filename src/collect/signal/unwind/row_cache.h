@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the unwinder found out about program counters, kept for the next walk:
- * a table of fixed size, shared by all threads, without a lock.
+ * A cache of what the unwinder found out about program counters: a table of
+ * fixed size, shared by all threads, without a lock.
  *
  * A slot is guarded by a version that is odd while the slot is written. The
  * reader takes the version, the row, and the version again, and uses the row

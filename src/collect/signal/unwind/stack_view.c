@@ -2,13 +2,13 @@
 /*
  * The window: bytes copied from anywhere in this process through the kernel.
  *
- * process_vm_readv on oneself needs no privilege and one system call for 512
- * bytes, several frames of a stack. Container profiles refuse it with EPERM,
- * small kernels with ENOSYS; then rt_sigprocmask serves: asked for a change it
- * does not know, it copies the 8 bytes of the new mask first and says EFAULT
- * or EINVAL, and changes nothing. The memory can go between that answer and
- * the load; nothing short of a fault handler closes that gap, and only a
- * thread that unmaps another's stack can open it.
+ * process_vm_readv on the own process needs no privilege, and one system call
+ * reads 512 bytes, several frames of a stack. Container profiles refuse it with
+ * EPERM, small kernels with ENOSYS. Then rt_sigprocmask serves as a probe:
+ * asked for an unknown kind of change, it first copies the 8 bytes of the new
+ * mask and returns EFAULT or EINVAL, and changes nothing. The memory may
+ * disappear between that answer and the load. Only a fault handler could close
+ * that gap, and only a thread that unmaps another thread's stack can open it.
  */
 #include "collect/signal/unwind/stack_view.h"
 #include "arch/atomic.h"
@@ -45,7 +45,8 @@ copy(void *to, uintptr_t from, size_t n)
 {
     struct iovec local = {to, n};
     struct iovec remote = {(void *)from, n};
-    /* Not the process: its first thread may have ended, and has no memory. */
+    /* The tid and not the pid: the first thread may have ended and then has no
+     * memory. */
     long tid = cpprof__syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 
     return cpprof__syscall(SYS_process_vm_readv, tid, (long)&local, 1,

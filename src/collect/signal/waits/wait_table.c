@@ -6,8 +6,8 @@
  * charged bears the number of the claim, so that a charge which began before a
  * claim changes nothing after it.
  *
- * Two threads may take a slot each for the same lock at the same moment: then
- * there are two, which are charged together.
+ * Two threads may claim a slot each for the same lock at the same moment. Then
+ * the lock has two slots, which are charged together.
  */
 #include "collect/signal/waits/wait_table.h"
 
@@ -161,9 +161,9 @@ positive(uint64_t difference)
     return signed_ > 0 ? (uint64_t)signed_ : 0;
 }
 
-/* What is charged is that; 0: it was the turn of another lock, or of another
- * thread. Clocks are read in another order than the slot is changed, so the sum
- * may seem to shrink: nothing is charged then until it has grown again. */
+/* Returns what is to be charged; 0: another lock or another thread came first.
+ * Clocks are read in another order than the slot is changed, so the sum may
+ * seem to shrink. Then nothing is charged until it has grown again. */
 static uint64_t
 raise_charged(struct slot *s, uint64_t charged, uint64_t waited)
 {

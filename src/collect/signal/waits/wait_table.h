@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits for which lock, so that the one who gives it up knows how long
- * others have waited for it.
+ * The waiters of each lock, so that whoever releases it knows how long others
+ * have waited for it.
  *
- * For each lock that somebody waits for there is a slot with the number n of
- * waiters and the sum S of the times at which they came; a waiter that leaves
- * takes its leaving time out of S. So n t - S is, at any time t, how long all
- * of them have waited together up to then, and it never jumps. Whoever gives
- * the lock up is charged what that has grown by since the last time; nobody
- * has to walk a list of waiters, and nobody has to wait: n and S share a word.
+ * A lock with waiters has a slot with their number n and the sum S of the times
+ * at which they came. A waiter that leaves subtracts its leaving time from S.
+ * So at any time t, n t - S is how long all of them have waited together, and
+ * it never jumps. Whoever releases the lock is charged the growth of that since
+ * the last release. There is no list of waiters to walk, and nobody waits,
+ * because n and S share a word.
  *
  * Between the giving up of a lock and the moment when a waiter has it, the
  * waiters wait on. That is charged, too, to who gave the lock up: by the waiter
@@ -17,9 +17,8 @@
  * other has left its number, or without the lock, is kept in the slot as one
  * that ended, and is charged to the next who leaves a number there.
  *
- * Slots lie in stripes by the address of the lock. What a stripe counts says
- * whether a look at its slots is worth it: that is all that unlocking costs
- * when nobody waits.
+ * Slots lie in stripes by the address of the lock. Each stripe has a count of
+ * waiters. Unlocking reads only that count when nobody waits.
  */
 #ifndef COLLECT_SIGNAL_WAIT_TABLE_H
 #define COLLECT_SIGNAL_WAIT_TABLE_H

@@ -122,7 +122,8 @@ record(enum cpprof__wait_profile profile, uint64_t count, uint64_t delay_ns,
     if (tree && skip == INSIDE)
         stack = cpprof__hook_walk_outside(tree);
     else if (tree)
-        /* Allocators wait, too, maybe after they have freed something. */
+        /* An allocator may wait, too, perhaps after it has freed something that
+         * an interpreter still uses. */
         stack = skip_frames(tree, cpprof__hook_walk(tree, false), skip);
     if (stack && leaf)
         stack = cpprof__tree_add_leaf(tree, stack, leaf);
@@ -221,10 +222,11 @@ is_in_own_stack(uintptr_t at)
 #define HOOK_FRAMES 96
 
 /*
- * By a frame that begins to wait, or gives something up. A handler may run on
- * a stack of its own, which it can only be called on, and left from, again; so
- * does a coroutine, which may go on later, but not within a call of a hook. A
- * program's own wait may be one of several in a frame.
+ * Was this wait left without an end? Decided by the frame of the thread that
+ * now begins to wait or releases something. A handler may run on its own stack,
+ * which it enters and leaves as a whole. So does a coroutine, which may
+ * continue later, but not within a call of a hook. A frame may have several
+ * waits of the program's own.
  */
 static bool
 was_left(const struct cpprof__wait_entry *e, uintptr_t frame)
@@ -277,9 +279,9 @@ take_out(struct cpprof__wait_self *self, struct cpprof__wait_entry *e)
     self->n--;
 }
 
-/* Entries from that one on wait no more; those above it were left before. Each
- * is taken out before it leaves, so that a handler in between does not make it
- * leave again. */
+/* End all entries from this one on; those above it were left before. Each is
+ * removed from the stack before it leaves the table of waiters, so that a
+ * handler in between does not do it again. */
 __attribute__((cold, noinline)) static void
 drop_from(uint32_t first, enum cpprof__wait_result result, uint64_t end_ns)
 {
@@ -379,8 +381,8 @@ is_one_of(uint64_t n)
     return n && (n == 1 || is_below(1, n));
 }
 
-/* A thread that is cancelled asynchronously, but not by accident in the midst
- * of being counted in or out, which would leave it counted for ever. */
+/* Defer asynchronous cancellation while a thread is being counted in or out;
+ * otherwise it could stay counted for ever. */
 static inline int
 defer_cancellation(void)
 {
@@ -426,7 +428,7 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
     type = defer_cancellation();
     slot = cpprof__wait_table_add(lock, wait->start_ns);
     wait->is_followed = slot != 0;
-    /* The program's own are its own to end, in another thread, too. */
+    /* The program's own waits may be ended by another thread. */
     if (kind == CPPROF__WAITS_OTHER_LOCK)
         wait->slot = slot;
     else

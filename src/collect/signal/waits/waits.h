@@ -3,16 +3,15 @@
  * Waiting threads: what the hooks of src/interpose and the calls of
  * <cpprof/profiles.h> do around a wait, and when a lock is given up.
  *
- * block: a wait of d nanoseconds is recorded with the probability
- * p = min(1, d / rate), and stands for 1 / p waits of d: so the sums are right
- * whatever the lengths are. mutex: one wait in n is followed, and stands for n;
- * the others cost whoever gives the lock up nothing at all. Who gives it up is
- * charged what all that are followed have waited, from the time before until
- * one of them has the lock (wait_table.h). Weights are applied when something
- * is recorded, so the rates may change at any time.
+ * block: a wait of d nanoseconds is recorded with the probability p = min(1, d
+ * / rate), and stands for 1 / p waits of d: so the sums are right whatever the
+ * lengths are. mutex: one wait in n is followed, and stands for n; the others
+ * cost whoever gives the lock up nothing at all. Who gives it up is charged
+ * what all that are followed have waited, from the time before until one of
+ * them has the lock (wait_table.h). Weights are applied when something is
+ * recorded, so the rates may change at any time.
  *
- * What is in progress is known to its own thread, for whoever looks at its
- * stack from a handler.
+ * A thread knows its waits in progress, for handlers that look at its stack.
  *
  * Source: Go runtime/mprof.go (blockevent, mutexevent, saveblockevent).
  */
@@ -46,9 +45,9 @@ struct cpprof__wait_now {
     uintptr_t leaf;    /* the function that waits, or 0 */
 };
 
-/* Of a thread in whose stack a hook is, or is none: is it true? Unless it is a
- * program's own, only a hook waits; what was left by siglongjmp may still be
- * said here. */
+/* Is a noted wait still true, given whether a hook is in the thread's stack?
+ * Except for the program's own waits only hooks wait, and a wait that was left
+ * by siglongjmp may still be noted. */
 static inline bool
 cpprof__wait_is_true(uint32_t kind, bool has_hook)
 {
@@ -60,10 +59,10 @@ cpprof__wait_is_true(uint32_t kind, bool has_hook)
 #define CPPROF__WAITS_NESTED 8u
 
 /*
- * One that has not ended. Who leaves it by siglongjmp, or is cancelled in the
- * midst of it, does not end it, unless it is a point of cancellation: that is
- * found out when the thread waits the next time, or gives up a lock that is
- * waited for, or ends.
+ * A wait that has not ended. A thread that leaves it by siglongjmp, or is
+ * cancelled in it, does not end it, unless the call is a cancellation point.
+ * That is found out when the thread waits again, releases a lock that others
+ * wait for, or ends.
  */
 struct cpprof__wait_entry {
     struct cpprof__wait_now now;
