@@ -204,8 +204,9 @@ cpprof__is_sigreturn(const uint8_t *code)
 }
 
 /*
- * cpprof__call_under(scope, fn, arg), see collect/labels_current.c: calls
- * fn(arg) in a frame that holds scope so many bytes above its stack pointer.
+ * cpprof__call_under(scope, fn, arg), see collect/labels/labels_current.c:
+ * calls fn(arg) in a frame that holds scope so many bytes above its stack
+ * pointer.
  */
 #define CPPROF__CALL_UNDER_PLACE 0
 #define CPPROF__CALL_UNDER                                                     \

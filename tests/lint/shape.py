@@ -3,7 +3,8 @@
 licence line at the head of each source file, no trailing blanks, and every
 TODO names an issue. A C file over 100 lines begins with a comment that says
 what it does; in src and bindings that is a block, which has room for the idea
-and the invariants.
+and the invariants. A file of src that prose names by a folder and a name, as
+"store/spool.h", is there.
 
     shape.py ROOT
     shape.py --self-test
@@ -24,6 +25,8 @@ TEXT = re.compile(r"(\.(c|h|cc|cpp|hpp|S|py|sh|lua|md|build|allow)|/dev|/run)$")
 DATA = re.compile(r"(^|/)(fixtures|golden|corpus)/")
 C_FILE = re.compile(r"\.c$")
 PRODUCT = re.compile(r"^(src|bindings)/")
+PROSE = re.compile(r"^(src|bindings|include)/.*\.[ch]$|^[^/]*\.md$|^docs/")
+NAMED = re.compile(r"(?<![\w/.-])(?:[a-z_]+/)+\w+\.[ch]\b")
 TODO = re.compile(r"\b(TODO|FIXME|XXX)\b(?!.*#\d+)")
 
 
@@ -81,17 +84,47 @@ def check_file(path, data):
         yield from check_line(path, number, line)
 
 
+def tails_of(path):
+    """What it may be called by: src/a/b.c, a/b.c and b.c."""
+    parts = path.split("/")
+    return {"/".join(parts[i:]) for i in range(len(parts))}
+
+
+class Names:
+    """Files of src as prose names them: by the end of a path."""
+
+    def __init__(self, paths):
+        ours = [path for path in paths if path.startswith("src/")]
+        self.folders = {folder for path in ours
+                        for folder in path.split("/")[:-1]}
+        self.tails = {tail for path in paths for tail in tails_of(path)}
+
+    def check(self, path, text):
+        """An include is the compiler's to check."""
+        for number, line in enumerate(text.split("\n"), 1):
+            if not PROSE.search(path) or line.startswith("#"):
+                continue
+            for name in NAMED.findall(line):
+                if name.split("/")[0] in self.folders and \
+                        name not in self.tails:
+                    yield "%s:%d: there is no %s" % (path, number, name)
+
+
 def check(root):
     found = []
     n_files = 0
-    for path in paths_of(root):
+    paths = paths_of(root)
+    names = Names(paths)
+    for path in paths:
         full = os.path.join(root, path)
         if DATA.search(path) or not TEXT.search("/" + path) or \
                 not os.path.isfile(full):
             continue
         n_files += 1
-        with open(full, "rb") as data:
-            found.extend(check_file(path, data.read()))
+        with open(full, "rb") as file:
+            data = file.read()
+        found.extend(check_file(path, data))
+        found.extend(names.check(path, data.decode("utf-8", "replace")))
     if n_files == 0:
         found.append("no files under %s" % root)
     return found
@@ -107,6 +140,8 @@ BAD = {
     "todo.c": HEAD + "/* TO" + "DO: later */\n",
     "newline.c": HEAD + "int x;",
     "head.c": HEAD + "int x;\n" * HEAD_LINES,
+    "src/named.h": HEAD + "/* See src/gone.c. */\n",
+    "docs/named.md": "Read `src/gone.h`.\n",
     "src/line.c": HEAD + "/* One line. */\n" + "int x;\n" * HEAD_LINES,
 }
 BLOCK = "/*\n * What it does.\n */\n"
@@ -114,6 +149,7 @@ GOOD = {
     "good.c": HEAD + "/* One line. */\n" + "int x;\n" * (MAX_LINES - 2),
     "short.c": HEAD + "int x;\n" * (HEAD_LINES - 1),
     "src/block.c": HEAD + BLOCK + "int x;\n" * HEAD_LINES,
+    "src/names.h": HEAD + "/* See src/block.c and linux/fs.h. */\n",
     "todo_issue.c": HEAD + "/* TO" + "DO #12: later */\n",
     "fixtures/long.c": "\t" * 2000,
 }

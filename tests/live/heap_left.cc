@@ -20,7 +20,7 @@ extern "C" {
 #include <ucontext.h>
 #include <unistd.h>
 
-// Of collect/signal/heap.h, which is C.
+// Of collect/signal/heap/heap.h, which is C.
 struct cpprof__hook_self {
     int64_t left;
     uintptr_t exempt;

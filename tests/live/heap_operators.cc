@@ -17,7 +17,7 @@ extern "C" {
 #include <string>
 #include <vector>
 
-// Of collect/signal/heap.h, which is C.
+// Of collect/signal/heap/heap.h, which is C.
 struct cpprof__hook_self {
     int64_t left;
 };

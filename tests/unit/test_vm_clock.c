@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile may end while a thread is anywhere in vm/count.c, as it is when it
- * has lost its processor there: after every instruction of it the time that is
- * not charged yet is no more than what passed, and no less.
+ * A profile may end while a thread is anywhere in vm/profile/count.c, as it is
+ * when it has lost its processor there: after every instruction of it the time
+ * that is not charged yet is no more than what passed, and no less.
  */
 #include "trap_flag.h"
 #include "vm/profile/session.h"

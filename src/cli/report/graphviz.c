@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * dot reads the graph from a file in memory and writes the picture into a
- * pipe; no shell is between. A graph is thinned before (report/thin.c), and dot
- * is told not to look for the best layout for long, because the time that it
- * takes grows steeply with the edges: 80 nodes and 596 edges took a minute and
- * more, and now take a second.
+ * pipe; no shell is between. Edges are left out before
+ * (report/dot/limit_edges.c), and dot is told not to look for the best layout
+ * for long, because the time that it takes grows steeply with the edges: 80
+ * nodes and 596 edges took a minute and more, and now take a second.
  */
 #include "cli/report/graphviz.h"
 

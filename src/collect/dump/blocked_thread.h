@@ -4,7 +4,7 @@
  *
  * nanosleep, poll, epoll_wait and some others return with EINTR after a handler
  * has run, whatever SA_RESTART says (signal(7)). A thread in one of those is
- * not asked for its stack (signal/dump.h); its stack is read:
+ * not asked for its stack (signal/sample/dump.h); its stack is read:
  * /proc/self/task/TID/syscall tells the call, sp and pc, and the unwinder goes
  * from there, by memory that the kernel copies. The thread may wake up
  * meanwhile. What was read is true if its CPU clock stood still all the while:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All threads at one moment: every thread is asked for its stack at once, by
- * the sampling signal, and answers in its handler (signal/dump.h). One that
- * cannot is listed all the same, with what /proc says of it.
+ * the sampling signal, and answers in its handler (signal/sample/dump.h). One
+ * that cannot is listed all the same, with what /proc says of it.
  */
 #ifndef COLLECT_DUMP_H
 #define COLLECT_DUMP_H

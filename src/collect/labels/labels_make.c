@@ -116,7 +116,8 @@ make(const struct pick *picks, size_t n)
         set->set.hash =
             cpprof__hash_bytes(set->set.encoded, set->set.n_encoded, 0);
         point_inside(set, bytes, picks);
-        store_release(&set->set.refs, 1u); /* acquired by collect/sleeper.c */
+        /* Acquired by seen_set() of collect/dump/blocked_thread.c. */
+        store_release(&set->set.refs, 1u);
     }
     cpprof__buffer_free(&encoded);
     return set;

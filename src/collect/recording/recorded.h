@@ -2,7 +2,7 @@
 /*
  * The tables of this process for a recorder: CPPROF=record=DIR,heap. A copy in
  * DIR/PID.IMAGE.tables is kept up to date by whoever changes a table (see
- * signal/mirror.h); what is here starts that, has mappings found for new
+ * signal/tables/mirror.h); what is here starts that, has mappings found for new
  * stacks now and then, and ends it.
  */
 #ifndef COLLECT_RECORDED_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables that processes left in a directory (see collect/recorded.h), seen
- * from the recorder. A file is read into private memory when it is needed, and
- * as far as it holds data; nothing in it is trusted.
+ * The tables that processes left in a directory (see
+ * collect/recording/recorded.h), seen from the recorder. A file is read into
+ * private memory when it is needed, and as far as it holds data; nothing in it
+ * is trusted.
  */
 #ifndef COLLECT_RECORDING_TABLES_H
 #define COLLECT_RECORDING_TABLES_H

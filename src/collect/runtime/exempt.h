@@ -10,7 +10,7 @@
  *
  * When the function does not return, because a handler of the program jumped
  * out of it, or an exception of a callback went through it, that is found out
- * later, by the address of its frame (signal/heap_exempt.c). Code that nothing
+ * later, by the address of its frame (signal/heap/exempt.c). Code that nothing
  * can jump out of, or that has no end, may do `cpprof__hook_self.exempt++`.
  */
 #ifndef COLLECT_EXEMPT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making threads of the profiler's own (collect/own_threads.h). */
+/* Making threads of the profiler's own (collect/runtime/own_threads.h). */
 #ifndef COLLECT_OWN_START_H
 #define COLLECT_OWN_START_H
 

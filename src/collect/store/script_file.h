@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where this process's table of script locations lies (signal/scripts.h):
- * private memory, or, when a recorder wants it, the file DIR/scripts.NUMBER,
- * mapped shared, so that it is there whatever becomes of the process. The
- * number is drawn by chance, and stands in the heads of the other files of the
- * process (collect/spool.h, signal/mirror.h).
+ * Where this process's table of script locations lies
+ * (signal/tables/scripts.h): private memory, or, when a recorder wants it, the
+ * file DIR/scripts.NUMBER, mapped shared, so that it is there whatever becomes
+ * of the process. The number is drawn by chance, and stands in the heads of the
+ * other files of the process (collect/store/spool.h, signal/tables/mirror.h).
  *
  * A forked child goes on with the same file, as it does with the number: the
  * table is added to without locks, by processes as by threads, so what the

@@ -6,7 +6,7 @@
  *
  *     PID.IMAGE         head and ring
  *     PID.IMAGE.STORE   a store; the next one is begun when it is full
- *     scripts.NUMBER    places in scripts (collect/script_file.h)
+ *     scripts.NUMBER    places in scripts (collect/store/script_file.h)
  *     control           two words: 1 tells everybody to stop; the recorder's
  *                       pid
  *
@@ -44,7 +44,7 @@ struct cpprof__spool_head {
     uint32_t user_only; /* time in the kernel shows as user time after it */
     char engine[16];
     char name[256];   /* of the executable, without its folder */
-    uint64_t scripts; /* see collect/script_file.h; 0: none */
+    uint64_t scripts; /* see collect/store/script_file.h; 0: none */
 };
 
 struct cpprof__spool {

@@ -3,7 +3,7 @@
  * What the profiles that keep tables (heap; block, mutex, threadcreate) have
  * in common: the tree of stacks, the mappings that its addresses lie in, and
  * label sets by number. They are this process's own, and a forked child has a
- * copy; what a recorder is to see of them is copied (signal/mirror.h).
+ * copy; what a recorder is to see of them is copied (signal/tables/mirror.h).
  *
  * A node is given its mapping some time after it was made, by whoever holds
  * the lock of the tables, and at the latest before the code that it lies in is

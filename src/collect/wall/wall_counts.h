@@ -100,7 +100,7 @@ struct cpprof__wall_kept_head {
 };
 
 /* One block of fixed layout without pointers, of which another process may read
- * a copy (signal/mirror.h). */
+ * a copy (signal/tables/mirror.h). */
 struct cpprof__wall_kept {
     union {
         struct cpprof__wall_kept_head head;

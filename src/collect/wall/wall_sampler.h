@@ -5,10 +5,10 @@
  * A look reads the thread's CPU clock. If that stood still since the last look
  * the thread slept all the time, and still stands where it stood: it is
  * charged without being disturbed. Else it is asked for its stack
- * (signal/dump.h) and charged when the answer comes. What is charged is the
- * time since the last look, from the start of the profile to its end, and for a
- * thread that is new what a look stands for; the time after the last look of a
- * thread that ends is nobody's, which makes up for that on average.
+ * (signal/sample/dump.h) and charged when the answer comes. What is charged is
+ * the time since the last look, from the start of the profile to its end, and
+ * for a thread that is new what a look stands for; the time after the last look
+ * of a thread that ends is nobody's, which makes up for that on average.
  *
  * A tick looks at some threads in turn, so that its cost is bounded. Which
  * ones, and when, does not depend on what they do.
@@ -30,7 +30,7 @@ struct cpprof__wall_sampler {
     struct cpprof__wall_thread *threads; /* by tid */
     size_t n;
     int32_t last_tid; /* looked at */
-    uint32_t n_slots; /* of signal/dump.h, that were ever in use */
+    uint32_t n_slots; /* of signal/sample/dump.h, that were ever in use */
     uint32_t *free_slots;
     uint32_t n_free_slots;
 

@@ -50,7 +50,7 @@ struct cpprof__vm_record_location {
 };
 
 /* Followed by the numbers of the locations, uint32_t, leaf first, and by the
- * encoded labels (collect/labels.h) with a terminator. */
+ * encoded labels (collect/labels/labels.h) with a terminator. */
 struct cpprof__vm_record_sample {
     struct cpprof__vm_record record;
     uint64_t value_ns;

@@ -141,7 +141,7 @@ drop(struct cpprof__vm_timer *timer)
 
 /* ---- making them ------------------------------------------------------- */
 
-/* CPU time until the first signal: as collect/threads.c has it. */
+/* CPU time until the first signal: as collect/threads/threads.c has it. */
 static uint64_t
 draw_phase(void)
 {

@@ -6,7 +6,8 @@
  *              since the last safepoint; on the interpreter's own thread
  *   sample.c   walks the stack, finds the numbers of its locations in table.c,
  *              tells what is new, and puts records into queue.c
- *   output.c   a thread of ours takes them out and feeds collect/builder.h
+ *   output.c   a thread of ours takes them out and gives them to the
+ *              builder (collect/encode/builder.h)
  *
  * A session lasts from start to stop and has a number, its epoch. The inline
  * calls look at one word, which is 0 or the epoch. Every thread notes the epoch

@@ -278,8 +278,8 @@ cpprof__heap_may_be_sampled(const void *address)
  * After an allocation for which cpprof__heap_due() was true: sample it or only
  * draw anew. n is what was asked for; address NULL: the allocation failed, and
  * is not sampled. Calls nothing outside of this folder; keeps errno. A stack
- * that did not end at its root has a frame of our own (collect/builder.h) at
- * its root side. Safety: AS, lock-free.
+ * that did not end at its root has a frame of our own
+ * (collect/encode/builder.h) at its root side. Safety: AS, lock-free.
  */
 void
 cpprof__heap_sample(const void *address, size_t n, uint16_t heap);

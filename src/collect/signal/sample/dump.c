@@ -42,7 +42,7 @@
 #define SEQUENCE_AT 48
 #define MAGIC       0x637064ull /* "cpd" */
 
-/* Frames of our own; ORDER: enum cpprof__own_frame in collect/builder.h. */
+/* Our own frames. ORDER: enum cpprof__own_frame (collect/encode/builder.h). */
 #define OWN_TRUNCATED 2
 #define OWN_BROKEN    3
 

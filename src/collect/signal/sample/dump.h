@@ -27,8 +27,8 @@
 
 /* Who asks. */
 enum cpprof__dump_user {
-    CPPROF__DUMP_ALL,  /* a dump of all threads (collect/dump.c) */
-    CPPROF__DUMP_WALL, /* the wall profile (collect/wall.c) */
+    CPPROF__DUMP_ALL,  /* a dump of all threads (collect/dump/dump.c) */
+    CPPROF__DUMP_WALL, /* the wall profile (collect/wall/wall.c) */
     CPPROF__DUMP_USERS
 };
 
@@ -54,7 +54,7 @@ struct cpprof__dump_slot {
     uint64_t wait; /* dump: what it waits for, with the sequence number */
 };
 
-/* A wait that the hooks of locks know of (signal/waits.h). */
+/* A wait that the hooks of locks know of (signal/waits/waits.h). */
 struct cpprof__dump_wait {
     uint32_t kind;     /* enum cpprof__wait_kind; 0: none */
     uint64_t since_ns; /* CLOCK_MONOTONIC, exact to a microsecond or so */

@@ -36,7 +36,7 @@ enum cpprof__mirror_part {
     CPPROF__MIRROR_HEAP, /* struct cpprof__heap_head */
     CPPROF__MIRROR_BLOCKS,
     CPPROF__MIRROR_BUCKETS,
-    CPPROF__MIRROR_WAITS, /* as signal/wait_buckets.h */
+    CPPROF__MIRROR_WAITS, /* as signal/waits/wait_buckets.h */
     CPPROF__MIRROR_WALL,  /* struct cpprof__wall_kept */
     CPPROF__MIRROR_END,
 };

@@ -35,7 +35,7 @@
 struct cpprof__tree_node {
     uint64_t pc;      /* 0: not whole yet, or never used */
     uint32_t parent;  /* lower than this node's own number */
-    uint32_t mapping; /* set outside handlers, by collect/tables.c */
+    uint32_t mapping; /* set outside handlers, by collect/store/tables.c */
 };
 
 struct cpprof__tree_head {

@@ -3,7 +3,7 @@
  * What is known about each thread: a slot in a table that only grows, so that a
  * late signal still finds memory there. Handlers read and use a slot;
  * everything else about the table (taking and giving slots) is done outside
- * handlers under the lock of collect/threads.c.
+ * handlers under the lock of collect/threads/threads.c.
  */
 #ifndef COLLECT_SIGNAL_THREAD_H
 #define COLLECT_SIGNAL_THREAD_H

@@ -3,8 +3,9 @@
  * Finds the call-frame information of the module that contains an address.
  *
  * glibc's _dl_find_object answers without a lock. Where it is missing, a table
- * written by unwind/modules.c does. module.h has its protocol; a reader
- * searches again if the version has changed meanwhile, at most MAX_TRIES times.
+ * written by collect/runtime/modules.c does. module.h has its protocol; a
+ * reader searches again if the version has changed meanwhile, at most MAX_TRIES
+ * times.
  */
 #include "collect/signal/unwind/module.h"
 #include "arch/atomic.h"

@@ -42,7 +42,7 @@
 #define ONE ((uint64_t)1 << CPPROF__WAIT_FRACTION_BITS)
 
 /* A frame in place of a stack that has fewer than were to be skipped; ORDER:
- * enum cpprof__own_frame in collect/builder.h. */
+ * enum cpprof__own_frame in collect/encode/builder.h. */
 #define OWN_LOST 1
 
 __thread struct cpprof__wait_self cpprof__wait_self;

@@ -123,7 +123,7 @@ struct cpprof__wait {
     uint32_t slot;    /* in the table of waiters, when it has no entry */
     uint32_t serial;  /* of its entry, or 0 */
     uint32_t n_forks; /* that had been when it began */
-    uint8_t is_seen;  /* 0: the thread is exempt (collect/exempt.h) */
+    uint8_t is_seen;  /* 0: the thread is exempt (collect/runtime/exempt.h) */
     bool is_followed; /* in a table of waiters */
 };
 
