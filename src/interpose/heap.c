@@ -10,7 +10,6 @@
 
 #include <link.h>
 #include <stdlib.h>
-#include <string.h>
 
 #if CPPROF__HAS_ALLOCATOR
 
@@ -58,6 +57,7 @@ follow_rate(void)
     do {
         counts = cpprof__heap_set_rate(-1) != 0;
         if (counts) {
+            cpprof__use();
             cpprof__switch_group(CPPROF__RELEASE, true);
             cpprof__switch_group(CPPROF__DELETE, true);
         }
@@ -66,22 +66,9 @@ follow_rate(void)
     } while (counts != (cpprof__heap_set_rate(-1) != 0));
 }
 
-/* Only preloaded, with nothing asked for: nobody can ever ask. */
-static bool
-is_idle(void)
-{
-    const char *preload = getenv("LD_PRELOAD"), *asked = getenv("CPPROF");
-
-    return preload && strstr(preload, "cpprof") && !(asked && *asked) &&
-           !cpprof__own_is_linked();
-}
-
 void
 cpprof__heap_start(void)
 {
-    cpprof__tables_wanted = !is_idle();
-    if (!cpprof__tables_wanted)
-        cpprof__heap_set_rate(0);
     find_mallocs();
     cpprof__main_stack_find();
     cpprof__heap.tree = &cpprof__tables.tree;

@@ -3,6 +3,7 @@
 #include "collect/dump/blocked_thread.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
+#include "collect/runtime/next.h"
 #include "http/listen.h"
 #include "interpose/exit.h"
 #include "interpose/fork.h"
@@ -14,6 +15,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* malloc.c refers to it: what is linked with the static library takes the
  * constructor with it. */
@@ -22,15 +24,37 @@ cpprof__init(void)
 {
 }
 
+static void
+first_use(void)
+{
+    pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
+                   cpprof__after_fork_in_child);
+    at_quick_exit(cpprof__at_quick_exit);
+    cpprof__switch_group(CPPROF__PROCESS, true);
+    cpprof__switch_group(CPPROF__UNLOAD, true);
+}
+
+/* Only preloaded, with nothing asked for. */
+static bool
+is_idle(void)
+{
+    const char *preload = getenv("LD_PRELOAD"), *asked = getenv("CPPROF");
+
+    return preload && strstr(preload, "cpprof") && !(asked && *asked) &&
+           !cpprof__own_is_linked();
+}
+
 __attribute__((constructor)) static void
 first(void)
 {
     CPPROF__EXEMPT;
 
     cpprof__take_over();
-    pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
-                   cpprof__after_fork_in_child);
-    at_quick_exit(cpprof__at_quick_exit);
+    store_release(&cpprof__first_use, first_use);
+    if (is_idle())
+        cpprof__heap_set_rate(0);
+    else
+        cpprof__use();
     cpprof__blocked_thread_note_main();
     cpprof__environment_read();
     cpprof__heap_start();

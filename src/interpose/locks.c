@@ -167,6 +167,8 @@ follow(void)
 {
     bool on;
 
+    if (!cpprof__waits_are_off())
+        cpprof__use();
     /* Another thread may be doing the same. */
     do {
         on = !cpprof__waits_are_off();

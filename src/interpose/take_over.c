@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 static bool is_done; /* all names were found, and all entries set */
-static bool is_on[CPPROF__N_GROUPS] = {[CPPROF__PROCESS] = true};
+static bool is_on[CPPROF__N_GROUPS];
 
 static const struct row {
     struct cpprof__hook *hook;
@@ -131,10 +131,12 @@ cpprof__first_call(enum cpprof__name name)
 {
     const struct row *row = &rows[name];
 
-    if (load_acquire(&is_done))
-        cpprof__find_operators_again();
-    else
+    if (!load_acquire(&is_done)) {
         cpprof__take_over();
+    } else {
+        cpprof__find_operators_again();
+        cpprof__switch_group(CPPROF__UNLOAD, true); /* they may go again */
+    }
     if (!load_relaxed(&cpprof__next[name]))
         return row->hook->otherwise;
     return load_relaxed(&row->hook->entry);

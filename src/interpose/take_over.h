@@ -28,7 +28,8 @@ enum cpprof__group {
     CPPROF__DELETE,   /* as the second */
     CPPROF__MAPS,     /* the heap "mmap" is followed */
     CPPROF__WAITS,    /* block or mutex is on */
-    CPPROF__PROCESS,
+    CPPROF__PROCESS,  /* the library is used */
+    CPPROF__UNLOAD,   /* the same, or operators were found late */
     CPPROF__N_GROUPS
 };
 

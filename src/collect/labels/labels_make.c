@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "collect/runtime/exempt.h"
+#include "collect/runtime/real.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -99,6 +100,7 @@ make(const struct pick *picks, size_t n)
     struct cpprof_labels *set = NULL;
     size_t begin = 0; /* of what is sampled */
 
+    cpprof__use(); /* threads inherit it */
     for (i = 0; i < n; i++)
         cpprof__labels_encode(&encoded, picks[i].label);
     if (encoded.n > CPPROF__LABELS_BYTES_MAX)

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/writer_io.h"
 #include "collect/runtime/own_threads.h"
+#include "collect/runtime/real.h"
 
 #include <stdlib.h>
 
@@ -82,6 +83,7 @@ cpprof__capture_begin(struct cpprof_capture *c, struct cpprof_error *error)
     struct cpprof__life *life = c->life;
     enum cpprof_status status;
 
+    cpprof__use();
     cpprof__own_lock_take(&life->lock);
     status = begin(life, c, error);
     cpprof__own_lock_give(&life->lock);

@@ -47,6 +47,23 @@ cpprof__is_of_allocator(enum cpprof__name name)
 #endif
 }
 
+/* ---- use -------------------------------------------------------------- */
+
+void (*cpprof__first_use)(void);
+static bool is_used;
+
+void
+cpprof__use(void)
+{
+    void (*first)(void);
+
+    if (load_acquire(&is_used) || swap_acq_rel(&is_used, true))
+        return;
+    first = load_acquire(&cpprof__first_use);
+    if (first)
+        first();
+}
+
 /* ---- what the library itself calls ------------------------------------ */
 
 /* Where nothing is taken over, as in a test of these files, nobody has looked
@@ -63,6 +80,7 @@ cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                             void *(*start)(void *), void *arg)
 {
     be_found(CPPROF__NAME_pthread_create);
+    cpprof__use();
     return cpprof__real(pthread_create)(thread, attr, start, arg);
 }
 

@@ -125,7 +125,7 @@
     X(PROCESS, fexecve)                                                        \
     X(PROCESS, _exit)                                                          \
     X(PROCESS, _Exit)                                                          \
-    X(PROCESS, dlclose)                                                        \
+    X(UNLOAD, dlclose)                                                         \
     X(PROCESS, setsid)                                                         \
     X(PROCESS, daemon)
 
@@ -171,6 +171,20 @@ cpprof__is_of_allocator(enum cpprof__name name);
 /* A name as it is underneath, once it was found. */
 #define cpprof__real(name)                                                     \
     ((__typeof__(name) *)load_relaxed(&cpprof__next[CPPROF__NAME_##name]))
+
+/*
+ * Something is asked of the library: a profile, labels, a server. Before, the
+ * names of the group PROCESS are jumps, too, and no handler of fork is there:
+ * a program that was only preloaded runs no code of ours. For good; what is on
+ * already costs a load. Safety: MT.
+ */
+void
+cpprof__use(void);
+
+#pragma GCC visibility push(hidden)
+/* Called at the first use; NULL: nothing is taken over. */
+extern void (*cpprof__first_use)(void);
+#pragma GCC visibility pop
 
 int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,

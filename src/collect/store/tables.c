@@ -14,6 +14,7 @@
  * those of tables/label_numbers.h.
  */
 #include "collect/store/tables.h"
+#include "collect/runtime/real.h"
 #include "collect/signal/tables/scripts.h"
 
 #include "arch/atomic.h"
@@ -33,7 +34,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-bool cpprof__tables_wanted = true;
 struct cpprof__tables cpprof__tables = {.scripts = &cpprof__scripts};
 
 /* Held for as long as it takes to read /proc/self/maps, and never while the
@@ -116,6 +116,7 @@ cpprof__tables_make(struct cpprof_error *error)
     enum cpprof_status status = CPPROF_OK;
     sigset_t old;
 
+    cpprof__use();
     take_lock(&old);
     if (!make())
         status = cpprof__fail_nomem(error);

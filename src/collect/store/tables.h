@@ -25,10 +25,6 @@ struct cpprof__tables {
 };
 extern struct cpprof__tables cpprof__tables;
 
-/* May anybody ever ask for a profile? False where this library was preloaded
- * and nothing else. Set before the first thread. */
-extern bool cpprof__tables_wanted;
-
 /* Make the tables, once; later calls do nothing. Uses mmap and no allocator.
  * Safety: MT. */
 enum cpprof_status

@@ -117,7 +117,7 @@ creation_stack(void)
     CPPROF__EXEMPT;
     uint32_t stack = 0;
 
-    if (cpprof__tables_wanted && cpprof__tables_make(NULL) == CPPROF_OK)
+    if (cpprof__tables_make(NULL) == CPPROF_OK)
         stack = cpprof__hook_walk(&cpprof__tables.tree, true);
     return stack;
 }
