@@ -4,11 +4,20 @@
  * memory that does not grow, many gzip members, and another reader's view.
  */
 #include "builder_fixture.h"
+#include "collect/encode/builder_internal.h"
 #include "oom.h"
 
 #include <unistd.h>
 
 /* --- failures --------------------------------------------------------------*/
+
+/* A builder whose gzip members are small. */
+static void
+begin_with_members(struct fixture *f)
+{
+    begin(f);
+    f->builder->member_bytes = 256 * 1024;
+}
 
 /* Stacks that differ: about 20 bytes a sample in the stream. */
 static void
@@ -47,14 +56,14 @@ write_error_is_returned_and_nothing_follows_it(void **state)
     unsigned n_writes, at;
 
     (void)state;
-    begin(&f);
+    begin_with_members(&f);
     f.sink.discard = true;
     many_samples(&f, 100000);
     assert_int_equal(cpprof__builder_end(f.builder, 1, &error), CPPROF_OK);
     n_writes = f.sink.n_writes;
     assert_true(n_writes >= 3);
     for (at = 1; at <= n_writes; at++) {
-        begin(&f);
+        begin_with_members(&f);
         f.sink.discard = true;
         f.sink.fail_at = at;
         f.sink.sys = at == 2 ? EPIPE : ENOSPC;
@@ -169,7 +178,7 @@ memory_does_not_grow_with_the_number_of_samples(void **state)
 
     (void)state;
     oom_watch();
-    begin(&f);
+    begin_with_members(&f);
     f.sink.discard = true;
     many_samples(&f, 100000);
     after_some = oom.peak_bytes;
@@ -188,12 +197,30 @@ many_members_are_one_profile(void **state)
     struct walk *w;
 
     (void)state;
-    begin(&f);
+    begin_with_members(&f);
     many_samples(&f, 100000);
     w = end(&f);
     assert_true(f.sink.n_writes >= 3);
     assert_int_equal(w->n_samples, 100000);
     walk_free(w);
+}
+
+/* Some readers know only the first member of a file. */
+static void
+less_than_16_mib_is_one_member(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    f.sink.discard = true;
+    many_samples(&f, 500000);
+    assert_true(f.builder->out.n > 8 << 20);
+    assert_int_equal(f.sink.n_writes, 0);
+    many_samples(&f, 500000);
+    assert_int_equal(f.sink.n_writes, 1);
+    assert_int_equal(cpprof__builder_end(f.builder, 1, NULL), CPPROF_OK);
+    assert_int_equal(f.sink.n_writes, 2);
 }
 
 /* --- the oracle ------------------------------------------------------------*/
@@ -287,6 +314,7 @@ main(void)
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(memory_does_not_grow_with_the_number_of_samples),
         cmocka_unit_test(many_members_are_one_profile),
+        cmocka_unit_test(less_than_16_mib_is_one_member),
         cmocka_unit_test(go_tool_pprof_reads_the_same),
     };
 

@@ -131,6 +131,7 @@ cpprof__builder_make(const struct cpprof__profile_head *head,
         return refuse(writer, error, why);
     }
     b->writer = writer;
+    b->member_bytes = CPPROF__MEMBER_BYTES;
     b->ops = symbolizer ? ops : NULL;
     b->symbolizer = symbolizer;
     put_head(b, head);

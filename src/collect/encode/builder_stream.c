@@ -43,6 +43,6 @@ cpprof__builder_flush(struct cpprof__builder *b)
 void
 cpprof__builder_flush_full(struct cpprof__builder *b)
 {
-    if (b->out.failed || b->out.n >= CPPROF__MEMBER_BYTES)
+    if (b->out.failed || b->out.n >= b->member_bytes)
         cpprof__builder_flush(b);
 }
