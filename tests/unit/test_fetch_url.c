@@ -105,6 +105,12 @@ password_is_not_shown(void **state)
     assert_string_equal(url.text, "http://me:secret@h:1/x");
     assert_string_equal(url.shown, "http://me:xxxxx@h:1/x");
     cpprof__url_free(&url);
+    assert_int_equal(
+        cpprof__source_url("http://me:se@cret@h:1/@x", &plain, &url),
+        CPPROF__SOURCE_URL);
+    assert_string_equal(url.text, "http://me:se%40cret@h:1/@x");
+    assert_string_equal(url.shown, "http://me:xxxxx@h:1/@x");
+    cpprof__url_free(&url);
 }
 
 static void

@@ -11,6 +11,13 @@
 /* X(result, name behind curl_, parameters): what is called of it. */
 #define CPPROF__CURL_MAP(X)                                                    \
     X(CURLcode, global_init, (long))                                           \
+    X(void, free, (void *))                                                    \
+    X(CURLU *, url, (void))                                                    \
+    X(void, url_cleanup, (CURLU *))                                            \
+    X(CURLUcode, url_get, (const CURLU *, CURLUPart, char **, unsigned))       \
+    X(CURLUcode, url_set, (CURLU *, CURLUPart, const char *, unsigned))        \
+    X(char *, easy_escape, (CURL *, const char *, int))                        \
+    X(char *, easy_unescape, (CURL *, const char *, int, int *))               \
     X(CURL *, easy_init, (void))                                               \
     X(CURLcode, easy_setopt, (CURL *, CURLoption, ...))                        \
     X(CURLcode, easy_getinfo, (CURL *, CURLINFO, ...))                         \

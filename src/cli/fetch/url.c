@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * URLs are cut into their parts, checked as net/url checks them, and put
- * together again in its normal form: the query is sorted by its keys and
- * encoded anew, a fragment is left out.
+ * libcurl takes URLs apart and puts them together; what is added here is what
+ * `go tool pprof` does besides: a scheme or a path that is missing, and the
+ * query, which is sorted by its keys and encoded anew.
+ *
+ * libcurl is loaded only for what may be a URL: a word with a colon that names
+ * no file.
  */
 #include "cli/fetch/url.h"
+
+#include "cli/fetch/curl.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,290 +19,172 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Longer ones are no URLs. Bounds all sums of lengths below. */
+/* Longer ones are no URLs. */
 #define LONGEST 65536
 
 /* What `go tool pprof` fetches of a host alone. */
 #define DEFAULT_PATH "/debug/pprof/profile"
 
-/* A part of a text. */
-struct part {
-    const char *at;
-    size_t n;
-};
+/* https+insecure is a scheme, a path stays as it is, and what no path can have
+ * is encoded. */
+#define PARSING                                                                \
+    (CURLU_NON_SUPPORT_SCHEME | CURLU_PATH_AS_IS | CURLU_ALLOW_SPACE |         \
+     CURLU_URLENCODE)
 
-struct parts {
-    struct part scheme; /* in the case it was written in */
-    struct part user;   /* without "@" */
-    struct part host;   /* with the port */
-    struct part path;
-    struct part query; /* without "?" */
-};
-
-static bool
-part_is(struct part part, const char *word)
-{
-    return part.n == strlen(word) && strncasecmp(part.at, word, part.n) == 0;
-}
-
-/* ------------------------------------------------------------- parse ---- */
-
-/* The length of a scheme before ":", 0 without one, -1 when ":" is the first
- * character. */
-static int
-scheme_length(const char *s)
-{
-    int i;
-
-    for (i = 0; s[i]; i++) {
-        if (s[i] == ':')
-            return i ? i : -1;
-        if (!isalpha((unsigned char)s[i]) &&
-            (i == 0 || !(isdigit((unsigned char)s[i]) || strchr("+-.", s[i]))))
-            return 0;
-    }
-    return 0;
-}
-
-/* A host with or without a port, as net/url lets it pass. */
-static bool
-is_host(struct part host)
-{
-    const char *end = host.at + host.n, *port, *at;
-
-    for (at = host.at; at < end; at++)
-        if (!isalnum((unsigned char)*at) && (unsigned char)*at < 0x80 &&
-            !strchr("-._~!$&'()*+,;=:[]<>\"", *at))
-            return false;
-    if (host.n && host.at[0] == '[') {
-        port = memchr(host.at, ']', host.n);
-        if (!port || (port + 1 < end && port[1] != ':'))
-            return false;
-        port = port + 1 < end ? port + 1 : NULL;
-    } else {
-        port = memrchr(host.at, ':', host.n);
-    }
-    for (at = port ? port + 1 : end; at < end; at++)
-        if (!isdigit((unsigned char)*at))
-            return false;
-    return true;
-}
-
-/* user@host up to "/" or the end. */
-static bool
-take_authority(const char **rest, const char *end, struct parts *parts)
-{
-    const char *slash = memchr(*rest, '/', (size_t)(end - *rest));
-    const char *stop = slash ? slash : end, *at;
-
-    at = memrchr(*rest, '@', (size_t)(stop - *rest));
-    if (at) {
-        parts->user = (struct part){*rest, (size_t)(at - *rest)};
-        *rest = at + 1;
-    }
-    parts->host = (struct part){*rest, (size_t)(stop - *rest)};
-    *rest = stop;
-    return is_host(parts->host);
-}
-
-/* net/url.Parse, of what matters here; false for no URL at all. */
-static bool
-split(const char *s, struct parts *parts)
-{
-    int n = scheme_length(s);
-    const char *end = s + strcspn(s, "#"), *rest = s, *question, *colon;
-
-    memset(parts, 0, sizeof *parts);
-    if (n < 0)
-        return false;
-    if (n) {
-        parts->scheme = (struct part){s, (size_t)n};
-        rest += n + 1;
-    }
-    question = memchr(rest, '?', (size_t)(end - rest));
-    if (question) {
-        parts->query =
-            (struct part){question + 1, (size_t)(end - question - 1)};
-        end = question;
-    }
-    if (n && strncmp(rest, "//", 2) == 0) {
-        rest += 2;
-        if (!take_authority(&rest, end, parts))
-            return false;
-    } else if (!n) { /* "1.2.3.4:80/x" is no path either */
-        colon = memchr(rest, ':', (size_t)(end - rest));
-        if (colon && !memchr(rest, '/', (size_t)(colon - rest)))
-            return false;
-    }
-    parts->path = (struct part){rest, (size_t)(end - rest)};
-    return true;
-}
-
-static bool
-has_controls(const char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < ' ' || *s == 0x7f)
-            return true;
-    return false;
-}
-
-/* ----------------------------------------------------------- writing ---- */
-
-/* A text that grows. */
-struct text {
-    char *at;
-    size_t n;
-    bool failed;
-};
-
-static void
-put(struct text *text, const char *at, size_t n)
-{
-    char *grown = text->failed ? NULL : realloc(text->at, text->n + n + 1);
-
-    if (!grown) {
-        text->failed = true;
-        return;
-    }
-    memcpy(grown + text->n, at, n);
-    text->at = grown;
-    text->n += n;
-    text->at[text->n] = 0;
-}
-
-static void
-put_text(struct text *text, const char *at)
-{
-    put(text, at, strlen(at));
-}
-
-static void
-put_part(struct text *text, struct part part)
-{
-    put(text, part.at, part.n);
-}
-
-/* The text, to be freed, or NULL. */
+/* A part of a URL, to be freed by curl->free(); NULL: none, or no memory. */
 static char *
-done(struct text *text)
+part_of(const struct cpprof__curl *curl, const CURLU *u, CURLUPart which)
 {
-    if (!text->failed)
-        return text->at;
-    free(text->at);
-    return NULL;
+    char *text = NULL;
+
+    return curl->url_get(u, which, &text, 0) == CURLUE_OK ? text : NULL;
 }
 
-/* Bytes of `plain` and letters and digits as they are, others as %XX. */
-static void
-put_escaped(struct text *text, struct part part, const char *plain)
+/* Three texts as one; NULL without memory. */
+static char *
+joined(const char *a, const char *b, const char *c)
 {
-    char hex[4];
-    size_t i;
+    char *text = malloc(strlen(a) + strlen(b) + strlen(c) + 1);
 
-    for (i = 0; i < part.n; i++) {
-        char c = part.at[i];
+    if (text)
+        stpcpy(stpcpy(stpcpy(text, a), b), c);
+    return text;
+}
 
-        if (isalnum((unsigned char)c) || (c && strchr(plain, c))) {
-            put(text, &c, 1);
-        } else {
-            snprintf(hex, sizeof hex, "%%%02X", (unsigned char)c);
-            put(text, hex, 3);
-        }
-    }
+/* A password may have "@" in it for net/url, which cuts at the last one;
+ * libcurl wants that encoded. NULL without memory. */
+static char *
+encoded_password(const char *text)
+{
+    const char *at = strstr(text, "://"), *end, *last;
+    char *made = malloc(3 * strlen(text) + 1), *to = made;
+
+    at = at ? at + 3 : text;
+    end = at + strcspn(at, "/?#");
+    last = memrchr(at, '@', (size_t)(end - at));
+    for (; made && *text; text++)
+        if (*text == '@' && text >= at && last && text < last)
+            to = stpcpy(to, "%40");
+        else
+            *to++ = *text;
+    if (made)
+        *to = '\0';
+    return made;
+}
+
+static CURLUcode
+parse(const struct cpprof__curl *curl, const char *text, CURLU **u)
+{
+    char *copy = encoded_password(text);
+    CURLUcode code = CURLUE_OUT_OF_MEMORY;
+
+    *u = copy ? curl->url() : NULL;
+    if (*u)
+        code = curl->url_set(*u, CURLUPART_URL, copy, PARSING);
+    free(copy);
+    if (code == CURLUE_OK)
+        return code;
+    curl->url_cleanup(*u);
+    *u = NULL;
+    return code;
 }
 
 /* ------------------------------------------------------------- query ---- */
 
-static int
-hex_digit(char c)
-{
-    return isdigit((unsigned char)c)    ? c - '0'
-           : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
-                                        : -1;
-}
-
-/* Are two digits behind each "%"? */
-static bool
-is_escaped(struct part part)
-{
-    size_t i;
-
-    for (i = 0; i < part.n; i++)
-        if (part.at[i] == '%' &&
-            (part.n - i < 3 || hex_digit(part.at[i + 1]) < 0 ||
-             hex_digit(part.at[i + 2]) < 0))
-            return false;
-    return true;
-}
-
-/* Undo %XX of what is_escaped(), and "+" for a blank; false without memory. To
- * be freed. */
-static bool
-unescape(struct part part, bool plus, struct part *result)
-{
-    char *out = malloc(part.n + 1);
-    size_t i, n = 0;
-
-    if (!out)
-        return false;
-    for (i = 0; i < part.n; i++) {
-        char c = part.at[i];
-
-        if (c == '%') {
-            c = (char)(hex_digit(part.at[i + 1]) * 16 +
-                       hex_digit(part.at[i + 2]));
-            i += 2;
-        } else if (c == '+' && plus) {
-            c = ' ';
-        }
-        out[n++] = c;
-    }
-    out[n] = 0;
-    *result = (struct part){out, n};
-    return true;
-}
-
 /* More are left out; no profile takes as many. */
 #define MAX_PAIRS 64
 
+#define SECONDS "seconds"
+
 struct query {
     struct pair {
-        struct part key, value; /* both to be freed */
+        char *key, *value; /* decoded */
+        char *text;        /* "key=value", encoded */
     } pairs[MAX_PAIRS];
     size_t n;
 };
 
 static void
+pair_free(struct pair *pair)
+{
+    free(pair->key);
+    free(pair->value);
+    free(pair->text);
+}
+
+static void
 query_free(struct query *q)
+{
+    while (q->n)
+        pair_free(&q->pairs[--q->n]);
+}
+
+/* Are two digits behind each "%"? */
+static bool
+is_escaped(const char *text, size_t n)
 {
     size_t i;
 
-    for (i = 0; i < q->n; i++) {
-        free((void *)q->pairs[i].key.at);
-        free((void *)q->pairs[i].value.at);
+    for (i = 0; i < n; i++)
+        if (text[i] == '%' && (n - i < 3 || !isxdigit(text[i + 1] & 0xff) ||
+                               !isxdigit(text[i + 2] & 0xff)))
+            return false;
+    return true;
+}
+
+/* Undo %XX, and "+" for a blank. */
+static char *
+decoded(const struct cpprof__curl *curl, const char *text, size_t n)
+{
+    char *copy = strndup(text, n), *plus, *made = NULL, *result = NULL;
+
+    for (plus = copy; plus && (plus = strchr(plus, '+')) != NULL;)
+        *plus = ' ';
+    if (copy)
+        made = curl->easy_unescape(NULL, copy, (int)n, NULL);
+    if (made)
+        result = strdup(made);
+    curl->free(made);
+    free(copy);
+    return result;
+}
+
+/* A blank becomes "+" again. */
+static char *
+encoded(const struct cpprof__curl *curl, const char *key, const char *value)
+{
+    char *a = curl->easy_escape(NULL, key, 0);
+    char *b = curl->easy_escape(NULL, value, 0), *blank;
+    char *text = a && b ? joined(a, "=", b) : NULL;
+
+    for (blank = text; blank && (blank = strstr(blank, "%20")) != NULL;) {
+        *blank++ = '+';
+        memmove(blank, blank + 2, strlen(blank + 2) + 1);
     }
-    q->n = 0;
+    curl->free(a);
+    curl->free(b);
+    return text;
 }
 
 /* A pair that is no pair is left out, as url.Values does; false without
  * memory. */
 static bool
-add_pair(struct query *q, struct part text)
+add_pair(const struct cpprof__curl *curl, struct query *q, const char *text,
+         size_t n)
 {
-    const char *equals = memchr(text.at, '=', text.n);
-    struct part key = {text.at, equals ? (size_t)(equals - text.at) : text.n};
-    struct part value = {equals ? equals + 1 : "",
-                         equals ? text.n - key.n - 1 : 0};
-    struct pair pair;
+    const char *equals = memchr(text, '=', n);
+    size_t n_key = equals ? (size_t)(equals - text) : n;
+    struct pair pair = {NULL};
 
-    if (!text.n || q->n == MAX_PAIRS || memchr(text.at, ';', text.n) ||
-        !is_escaped(key) || !is_escaped(value))
+    if (!n || q->n == MAX_PAIRS || memchr(text, ';', n) ||
+        !is_escaped(text, n_key) || !is_escaped(text + n_key, n - n_key))
         return true;
-    if (!unescape(key, true, &pair.key))
-        return false;
-    if (!unescape(value, true, &pair.value)) {
-        free((void *)pair.key.at);
+    pair.key = decoded(curl, text, n_key);
+    pair.value = equals ? decoded(curl, equals + 1, n - n_key - 1) : strdup("");
+    if (pair.key && pair.value)
+        pair.text = encoded(curl, pair.key, pair.value);
+    if (!pair.text) {
+        pair_free(&pair);
         return false;
     }
     q->pairs[q->n++] = pair;
@@ -305,27 +192,16 @@ add_pair(struct query *q, struct part text)
 }
 
 static bool
-parse_query(struct query *q, struct part text)
+parse_query(const struct cpprof__curl *curl, struct query *q, const char *text)
 {
-    bool ok = true;
+    size_t n;
 
-    while (text.n && ok) {
-        const char *end = memchr(text.at, '&', text.n);
-        size_t n = end ? (size_t)(end - text.at) : text.n;
-
-        ok = add_pair(q, (struct part){text.at, n});
-        n += end ? 1 : 0;
-        text = (struct part){text.at + n, text.n - n};
+    for (; *text; text += n + (text[n] == '&')) {
+        n = strcspn(text, "&");
+        if (!add_pair(curl, q, text, n))
+            return false;
     }
-    return ok;
-}
-
-static int
-compare_keys(struct part a, struct part b)
-{
-    int order = memcmp(a.at, b.at, a.n < b.n ? a.n : b.n);
-
-    return order ? order : (a.n > b.n) - (a.n < b.n);
+    return true;
 }
 
 /* By key; equal keys stay in their order. */
@@ -337,14 +213,11 @@ sort_query(struct query *q)
     for (i = 1; i < q->n; i++) {
         struct pair pair = q->pairs[i];
 
-        for (j = i; j > 0 && compare_keys(pair.key, q->pairs[j - 1].key) < 0;
-             j--)
+        for (j = i; j > 0 && strcmp(pair.key, q->pairs[j - 1].key) < 0; j--)
             q->pairs[j] = q->pairs[j - 1];
         q->pairs[j] = pair;
     }
 }
-
-#define SECONDS "seconds"
 
 /* The seconds of the query; 0 when it has none. */
 static int
@@ -355,10 +228,10 @@ seconds_of(const struct query *q)
     long value;
 
     for (i = 0; i < q->n; i++) {
-        if (strcmp(q->pairs[i].key.at, SECONDS) != 0)
+        if (strcmp(q->pairs[i].key, SECONDS) != 0)
             continue;
         errno = 0;
-        value = strtol(q->pairs[i].value.at, &end, 10);
+        value = strtol(q->pairs[i].value, &end, 10);
         return errno || *end || value <= 0 || value > 1000 * 1000 * 1000
                    ? 0
                    : (int)value;
@@ -366,108 +239,64 @@ seconds_of(const struct query *q)
     return 0;
 }
 
-/* Replace the seconds of the query. */
+/* Replace the seconds of the query, in place of its last pair if it is full. */
 static bool
-set_seconds(struct query *q, int seconds)
+set_seconds(const struct cpprof__curl *curl, struct query *q, int seconds)
 {
     size_t i, kept = 0;
     char text[32];
 
-    for (i = 0; i < q->n; i++) {
-        if (strcmp(q->pairs[i].key.at, SECONDS) != 0) {
+    for (i = 0; i < q->n; i++)
+        if (strcmp(q->pairs[i].key, SECONDS) != 0 && kept < MAX_PAIRS - 1)
             q->pairs[kept++] = q->pairs[i];
-            continue;
-        }
-        free((void *)q->pairs[i].key.at);
-        free((void *)q->pairs[i].value.at);
-    }
-    q->n = kept < MAX_PAIRS ? kept : MAX_PAIRS - 1;
-    if (kept == MAX_PAIRS) {
-        free((void *)q->pairs[q->n].key.at);
-        free((void *)q->pairs[q->n].value.at);
-    }
+        else
+            pair_free(&q->pairs[i]);
+    q->n = kept;
     snprintf(text, sizeof text, SECONDS "=%d", seconds);
-    return add_pair(q, (struct part){text, strlen(text)});
+    return add_pair(curl, q, text, strlen(text));
 }
 
-static void
-put_query(struct text *text, const struct query *q)
+/* The query as text, with what is in front of it; NULL without memory. */
+static char *
+query_text(const struct query *q)
 {
-    struct text pair;
-    size_t i, from, j;
+    char *text = strdup(""), *longer;
+    size_t i;
 
-    for (i = 0; i < q->n; i++) {
-        put_text(text, i ? "&" : "?");
-        from = text->n;
-        put_escaped(text, q->pairs[i].key, "-_.~ ");
-        put_text(text, "=");
-        put_escaped(text, q->pairs[i].value, "-_.~ ");
-        pair = *text;
-        for (j = from; !pair.failed && j < pair.n; j++)
-            if (pair.at[j] == ' ')
-                pair.at[j] = '+';
+    for (i = 0; text && i < q->n; i++) {
+        longer = joined(text, i ? "&" : "?", q->pairs[i].text);
+        free(text);
+        text = longer;
     }
+    return text;
+}
+
+/* The query of a URL in its normal form, with the seconds that are asked for;
+ * else *seconds becomes those that it has. NULL without memory. */
+static char *
+normal_query(const struct cpprof__curl *curl, const CURLU *u, int *seconds)
+{
+    char *before = part_of(curl, u, CURLUPART_QUERY), *after = NULL;
+    struct query q = {.n = 0};
+
+    if (parse_query(curl, &q, before ? before : "") &&
+        (*seconds <= 0 || set_seconds(curl, &q, *seconds))) {
+        *seconds = seconds_of(&q);
+        sort_query(&q);
+        after = query_text(&q);
+    }
+    curl->free(before);
+    query_free(&q);
+    return after;
 }
 
 /* --------------------------------------------------------------- url ---- */
 
 static bool
-is_loopback(struct part host)
+is_loopback(const char *host)
 {
-    const char *colon = memrchr(host.at, ':', host.n);
-
-    if (host.n && host.at[0] == '[')
-        return strncmp(host.at, "[::1]", 5) == 0;
-    if (colon)
-        host.n = (size_t)(colon - host.at);
-    return part_is(host, "localhost") ||
-           (host.n > 4 && strncmp(host.at, "127.", 4) == 0);
-}
-
-static void
-put_scheme(struct text *text, struct part scheme)
-{
-    size_t i;
-
-    for (i = 0; i < scheme.n; i++) {
-        char c = (char)tolower((unsigned char)scheme.at[i]);
-
-        put(text, &c, 1);
-    }
-}
-
-static void
-put_user(struct text *text, struct part user, bool hide)
-{
-    const char *colon = user.at ? memchr(user.at, ':', user.n) : NULL;
-
-    if (!user.at)
-        return;
-    if (hide && colon) {
-        put(text, user.at, (size_t)(colon - user.at));
-        put_text(text, ":xxxxx");
-    } else {
-        put_part(text, user);
-    }
-    put_text(text, "@");
-}
-
-/* All of it; `shown` for messages. */
-static char *
-join(const struct parts *parts, const struct query *q, bool shown)
-{
-    struct text text = {NULL, 0, false};
-
-    put_scheme(&text, parts->scheme);
-    put_text(&text, "://");
-    put_user(&text, parts->user, shown);
-    put_part(&text, parts->host);
-    if (parts->path.n == 0 || part_is(parts->path, "/"))
-        put_text(&text, DEFAULT_PATH);
-    else
-        put_escaped(&text, parts->path, "-_.~$&+,/:;=@%!'()*[]");
-    put_query(&text, q);
-    return done(&text);
+    return strcmp(host, "[::1]") == 0 || strcasecmp(host, "localhost") == 0 ||
+           strncmp(host, "127.", 4) == 0;
 }
 
 /* 60 s, or one and a half times the seconds, or what the user says; and 5. */
@@ -481,29 +310,71 @@ timeout_of(const struct cpprof__fetch_options *options, int seconds)
     return timeout > 1e9 ? 1000 * 1000 * 1000 : (int)timeout + 5;
 }
 
-static enum cpprof__source_kind
-make(const struct parts *parts, const struct cpprof__fetch_options *options,
-     struct cpprof__url *url)
+/* The whole URL and what follows it, to be freed by free(). */
+static char *
+whole(const struct cpprof__curl *curl, const CURLU *u, const char *query)
 {
-    struct query q = {.n = 0};
-    int seconds = options->seconds;
-    bool ok = parse_query(&q, parts->query);
+    char *text = part_of(curl, u, CURLUPART_URL);
+    char *copy = text ? joined(text, query, "") : NULL;
 
-    if (ok && seconds > 0)
-        ok = set_seconds(&q, seconds);
-    else
-        seconds = seconds_of(&q);
-    sort_query(&q);
-    url->text = ok ? join(parts, &q, false) : NULL;
-    url->shown = ok ? join(parts, &q, true) : NULL;
-    url->insecure = part_is(parts->scheme, "https+insecure");
-    url->loopback = is_loopback(parts->host);
+    curl->free(text);
+    return copy;
+}
+
+/* Take the query and the fragment off, and add a path where there is none.
+ * libcurl would write the hexadecimal digits of a query small. */
+static bool
+cut(const struct cpprof__curl *curl, CURLU *u)
+{
+    char *path = part_of(curl, u, CURLUPART_PATH);
+    bool ok = path && curl->url_set(u, CURLUPART_QUERY, NULL, 0) == CURLUE_OK &&
+              curl->url_set(u, CURLUPART_FRAGMENT, NULL, 0) == CURLUE_OK;
+
+    if (ok && strcmp(path, "/") == 0)
+        ok = curl->url_set(u, CURLUPART_PATH, DEFAULT_PATH, 0) == CURLUE_OK;
+    curl->free(path);
+    return ok;
+}
+
+static void
+fill(const struct cpprof__curl *curl, CURLU *u,
+     const struct cpprof__fetch_options *options, struct cpprof__url *url)
+{
+    int seconds = options->seconds;
+    char *scheme = part_of(curl, u, CURLUPART_SCHEME);
+    char *host = part_of(curl, u, CURLUPART_HOST);
+    char *password = part_of(curl, u, CURLUPART_PASSWORD);
+    char *query = normal_query(curl, u, &seconds);
+
     url->timeout_s = timeout_of(options, seconds);
-    query_free(&q);
-    if (url->text && url->shown)
-        return CPPROF__SOURCE_URL;
-    cpprof__url_free(url);
-    return CPPROF__SOURCE_NOMEM;
+    if (scheme && host && query && cut(curl, u)) {
+        url->insecure = strcasecmp(scheme, "https+insecure") == 0;
+        url->loopback = is_loopback(host);
+        url->text = whole(curl, u, query);
+        if (!password ||
+            curl->url_set(u, CURLUPART_PASSWORD, "xxxxx", 0) == CURLUE_OK)
+            url->shown = whole(curl, u, query);
+    }
+    free(query);
+    curl->free(scheme);
+    curl->free(host);
+    curl->free(password);
+}
+
+/* Can it be anything but a file? It has a colon before a path begins. */
+static bool
+may_be_url(const char *source)
+{
+    const char *c;
+
+    if (strcspn(source, "/?#") < strcspn(source, ":") || !strchr(source, ':') ||
+        strncasecmp(source, "file:", 5) == 0 || access(source, F_OK) == 0 ||
+        strlen(source) > LONGEST)
+        return false;
+    for (c = source; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return false;
+    return true;
 }
 
 enum cpprof__source_kind
@@ -511,25 +382,34 @@ cpprof__source_url(const char *source,
                    const struct cpprof__fetch_options *options,
                    struct cpprof__url *url)
 {
-    enum cpprof__source_kind kind = CPPROF__SOURCE_FILE;
-    struct parts parts;
-    char *with_scheme;
+    const struct cpprof__curl *curl;
+    const char *why;
+    CURLUcode code = CURLUE_OUT_OF_MEMORY;
+    char *text = NULL;
+    CURLU *u = NULL;
 
     memset(url, 0, sizeof *url);
-    if (strcmp(source, "-") == 0 || access(source, F_OK) == 0 ||
-        strlen(source) > LONGEST || has_controls(source))
-        return kind;
-    if (split(source, &parts) &&
-        (parts.host.n || !parts.scheme.n || part_is(parts.scheme, "file")))
-        return parts.host.n && !part_is(parts.scheme, "file")
-                   ? make(&parts, options, url)
-                   : kind;
-    if (asprintf(&with_scheme, "http://%s", source) < 0)
-        return CPPROF__SOURCE_NOMEM;
-    if (split(with_scheme, &parts) && parts.host.n)
-        kind = make(&parts, options, url);
-    free(with_scheme);
-    return kind;
+    if (!may_be_url(source))
+        return CPPROF__SOURCE_FILE;
+    curl = cpprof__curl_load(&why);
+    if (!curl) { /* who fetches it says why that does not go */
+        url->text = strdup(source);
+        url->shown = strdup(source);
+    } else {
+        text = joined(strncmp(strchr(source, ':'), "://", 3) ? "http://" : "",
+                      source, "");
+        code = text ? parse(curl, text, &u) : CURLUE_OUT_OF_MEMORY;
+        free(text);
+    }
+    if (u) {
+        fill(curl, u, options, url);
+        curl->url_cleanup(u);
+    }
+    if (url->text && url->shown)
+        return CPPROF__SOURCE_URL;
+    cpprof__url_free(url);
+    return u || code == CURLUE_OUT_OF_MEMORY ? CPPROF__SOURCE_NOMEM
+                                             : CPPROF__SOURCE_FILE;
 }
 
 void
@@ -543,38 +423,44 @@ cpprof__url_free(struct cpprof__url *url)
 char *
 cpprof__file_url_path(const char *source)
 {
-    struct parts parts;
-    struct part path;
+    const struct cpprof__curl *curl;
+    const char *why;
+    char *path = NULL, *copy = NULL;
+    CURLU *u;
 
-    if (access(source, F_OK) == 0 || strlen(source) > LONGEST ||
-        !split(source, &parts) || !part_is(parts.scheme, "file") ||
-        strncasecmp(source, "file://", 7) != 0 ||
-        (parts.host.n && !part_is(parts.host, "localhost")) ||
-        !is_escaped(parts.path) || !unescape(parts.path, false, &path))
+    if (strncasecmp(source, "file://", 7) != 0 || access(source, F_OK) == 0 ||
+        strlen(source) > LONGEST || !is_escaped(source, strlen(source)))
         return NULL;
-    return (char *)path.at;
+    curl = cpprof__curl_load(&why);
+    if (!curl || parse(curl, source, &u) != CURLUE_OK)
+        return NULL;
+    if (curl->url_get(u, CURLUPART_PATH, &path, CURLU_URLDECODE) == CURLUE_OK)
+        copy = strdup(path);
+    curl->free(path);
+    curl->url_cleanup(u);
+    return copy;
 }
 
 /* ----------------------------------------------------------- symbols ---- */
 
 static bool
-ends_with(struct part part, const char *end)
+ends_with(const char *text, const char *end)
 {
-    size_t n = strlen(end);
+    size_t n = strlen(text), n_end = strlen(end);
 
-    return part.n >= n && memcmp(part.at + part.n - n, end, n) == 0;
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
 /* Do servers of this path have "symbol" beside it? */
 static bool
-has_symbol_beside(struct part path)
+has_symbol_beside(const char *path)
 {
     static const char *const gperftools[] = {
         "/pprof/heap", "/pprof/growth", "/pprof/profile", "/pprof/pmuprofile",
         "/pprof/contention"};
     size_t i;
 
-    if (memmem(path.at, path.n, "/debug/pprof/", 13))
+    if (strstr(path, "/debug/pprof/"))
         return true;
     for (i = 0; i < sizeof gperftools / sizeof *gperftools; i++)
         if (ends_with(path, gperftools[i]))
@@ -582,25 +468,44 @@ has_symbol_beside(struct part path)
     return false;
 }
 
+/* The path to ask for symbols, of that of a profile; NULL without memory. */
+static char *
+symbol_path(const char *profile)
+{
+    char *path = strdup(profile), *text = NULL;
+
+    if (!path)
+        return NULL;
+    while (path[1] && ends_with(path, "/") && !ends_with(path, "/debug/pprof/"))
+        path[strlen(path) - 1] = '\0';
+    if (has_symbol_beside(path)) {
+        strrchr(path, '/')[0] = '\0';
+        text = joined(path, "/symbol", "");
+    } else {
+        text = strdup("/symbolz");
+    }
+    free(path);
+    return text;
+}
+
 char *
 cpprof__symbol_url(const char *url)
 {
-    struct text text = {NULL, 0, false};
-    struct parts parts;
-    const char *slash;
+    const struct cpprof__curl *curl;
+    const char *why;
+    char *path, *symbols, *made = NULL;
+    CURLU *u;
 
-    if (!split(url, &parts))
+    curl = cpprof__curl_load(&why);
+    if (!curl || parse(curl, url, &u) != CURLUE_OK)
         return NULL;
-    put(&text, url, (size_t)(parts.path.at - url));
-    while (parts.path.n > 1 && parts.path.at[parts.path.n - 1] == '/' &&
-           !ends_with(parts.path, "/debug/pprof/"))
-        parts.path.n--;
-    slash = memrchr(parts.path.at, '/', parts.path.n);
-    if (slash && has_symbol_beside(parts.path)) {
-        put(&text, parts.path.at, (size_t)(slash - parts.path.at));
-        put_text(&text, "/symbol");
-    } else {
-        put_text(&text, "/symbolz");
-    }
-    return done(&text);
+    path = part_of(curl, u, CURLUPART_PATH);
+    symbols = path ? symbol_path(path) : NULL;
+    if (symbols && curl->url_set(u, CURLUPART_PATH, symbols, 0) == CURLUE_OK &&
+        curl->url_set(u, CURLUPART_QUERY, NULL, 0) == CURLUE_OK)
+        made = whole(curl, u, "");
+    free(symbols);
+    curl->free(path);
+    curl->url_cleanup(u);
+    return made;
 }
