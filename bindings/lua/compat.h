@@ -39,6 +39,22 @@ lua_rawsetp(lua_State *L, int index, const void *key)
 }
 #endif
 
+#if LUA_VERSION_NUM < 502
+/* Only LuaJIT has it. */
+extern int
+luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
+#endif
+
+static inline int
+is_luajit(void)
+{
+#if LUA_VERSION_NUM < 502
+    return luaJIT_setmode != 0;
+#else
+    return 0;
+#endif
+}
+
 #ifndef LUA_LOADED_TABLE
 #define LUA_LOADED_TABLE "_LOADED"
 #endif

@@ -5,7 +5,8 @@
  * whose values were refused as duplicates then. And a coroutine that was closed
  * under labels: whoever runs in it next has not those, which are freed.
  */
-#include "state.h"
+#include "script/module.h"
+#include "state/state.h"
 #include <cpprof/labels.h>
 #include <cpprof/profiles.h>
 

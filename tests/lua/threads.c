@@ -5,7 +5,8 @@
  * stacks; one in 4096 bytes that are allocated tells its stack, too. Each
  * profile is one whole file; what it says is looked at elsewhere.
  */
-#include "state.h"
+#include "script/module.h"
+#include "state/state.h"
 #include <cpprof/cpprof.h>
 #include <cpprof/heap.h>
 #include <cpprof/vm.h>

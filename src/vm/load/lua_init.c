@@ -3,7 +3,8 @@
  * Loads our module into the interpreter lua, for scripts that do not load it
  * themselves. The interpreter contains its library, so there is no function to
  * interpose; but it runs LUA_INIT first. What we put there loads the module,
- * which restores the variable and runs what it contained (bindings/lua/init.c).
+ * which restores the variable and runs what it contained
+ * (bindings/lua/script/init.c).
  */
 #include "vm/load/process.h"
 

@@ -5,7 +5,9 @@
  * between takes its own along: a table with weak keys holds what belongs to its
  * innermost call, also when it is closed and never comes back.
  */
-#include "state.h"
+#include "labels.h"
+
+#include "../state/state.h"
 
 #include <cpprof/labels.h>
 

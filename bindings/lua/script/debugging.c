@@ -4,7 +4,10 @@
  * is out of the way during the call, and there again after it. What keeps the
  * older functions, or sets a hook in C, is found out by ticks.
  */
-#include "state.h"
+#include "debugging.h"
+
+#include "../follow/hooks.h"
+#include "../state/state.h"
 
 static lua_State *
 coroutine_of(lua_State *L)

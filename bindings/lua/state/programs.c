@@ -8,6 +8,8 @@
  * hook from who made it, it has that hook, which is what it would have
  * inherited.
  */
+#include "programs.h"
+
 #include "state.h"
 
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The stack at a hook: of the coroutine that runs, then of who resumed it. */
-#include "state.h"
+#include "walk.h"
+
+#include "../names/functions.h"
+#include "../state/state.h"
 
 static size_t
 put(struct cpprof_vm_frame *frame, const struct function *function, int line)
@@ -28,7 +31,8 @@ walk_levels(struct state *s, lua_State *L, int level,
         if (*ar.what == 't') /* "tail" of Lua 5.1 */
             n += put(&frames[n], &tail_called, 0);
         else
-            n += put(&frames[n], function_of(s, L, &ar), ar.currentline);
+            n += put(&frames[n], function_of(&s->functions, L, &ar),
+                     ar.currentline);
         if (is_tail_called(&ar) && n < max)
             n += put(&frames[n], &tail_called, 0);
     }

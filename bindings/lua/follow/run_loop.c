@@ -10,7 +10,11 @@
  * collector, which call metamethods seldom. Without memory, or where the stack
  * cannot be walked, nothing is learnt and stacks stay native.
  */
-#include "state.h"
+#include "run_loop.h"
+
+#include "../names/functions.h"
+#include "../state/running.h"
+#include "coroutines.h"
 
 /* Where a function of the library begins. */
 #define ADDRESS(function) ((const void *)(uintptr_t)(function))

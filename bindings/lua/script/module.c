@@ -5,7 +5,18 @@
  * Failures that a program can meet are nil and a text; wrong arguments are
  * errors.
  */
-#include "state.h"
+#include "module.h"
+
+#include "../follow/coroutines.h"
+#include "../follow/hooks.h"
+#include "../follow/interpreter.h"
+#include "../follow/labels.h"
+#include "../names/functions.h"
+#include "../state/state.h"
+#include "debugging.h"
+#include "fields.h"
+#include "init.h"
+#include "profiles.h"
 
 #include <cpprof/writer.h>
 
@@ -46,7 +57,7 @@ static int
 start(lua_State *L)
 {
     struct cpprof_vm_options options = {.size = sizeof options};
-    struct state *s = state_open(L);
+    struct state *s = interpreter_open(L);
     struct cpprof_writer writer;
     struct cpprof_error error;
 
@@ -86,7 +97,7 @@ begin_stop(struct state *s, lua_State *L)
 static int
 stop(lua_State *L)
 {
-    struct state *s = state_open(L);
+    struct state *s = interpreter_open(L);
     enum cpprof_status status;
     struct cpprof_error error;
 
@@ -108,7 +119,7 @@ luaopen_cpprof(lua_State *L)
                                          {"stop", stop},
                                          {"labels", labels_call},
                                          {NULL, NULL}};
-    struct state *s = state_open(L);
+    struct state *s = interpreter_open(L);
 
     init_give_back();
     coroutines_open(L);

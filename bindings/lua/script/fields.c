@@ -4,7 +4,7 @@
  * error that names the field when it is wrong, and an error for fields that
  * nobody knows.
  */
-#include "state.h"
+#include "fields.h"
 
 #include <stdio.h>
 

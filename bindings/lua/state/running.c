@@ -10,7 +10,7 @@
  * of our own in which one word alone can be it (run_loop.c); if there is none,
  * or several, and in 5.1 and LuaJIT, it is not known who runs what.
  */
-#include "state.h"
+#include "running.h"
 
 #include <pthread.h>
 

@@ -5,7 +5,12 @@
  * coroutine.create, which gives away the program's debug hook, not ours. In
  * Lua 5.1 and LuaJIT those of the language stay.
  */
-#include "state.h"
+#include "coroutines.h"
+
+#include "../names/functions.h"
+#include "../state/state.h"
+#include "hooks.h"
+#include "labels.h"
 
 #include <cpprof/labels.h>
 
@@ -132,7 +137,7 @@ raise(lua_State *L, lua_State *co)
     return lua_error(L);
 }
 
-int
+static int
 coroutine_wrapped(lua_State *L)
 {
     lua_State *co = lua_tothread(L, lua_upvalueindex(1));
@@ -179,18 +184,13 @@ coroutines_open(lua_State *L)
                                          {"wrap", coroutine_wrap},
                                          {NULL, NULL}};
 
+    function_of_wrap = coroutine_wrapped;
     lua_getglobal(L, "coroutine");
     if (lua_istable(L, -1))
         set_functions(L, functions);
     lua_pop(L, 1);
 }
 #else
-int
-coroutine_wrapped(lua_State *L)
-{
-    return 0;
-}
-
 void
 coroutines_open(lua_State *L)
 {

@@ -9,13 +9,17 @@
  */
 #include "state.h"
 
+#include "../names/functions.h"
+#include "programs.h"
+
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct cpprof_vm *lua_vm;
+int tick_signal;
 
 static struct state *states; /* only ever grows at the front */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -37,6 +41,15 @@ own_thread(void)
     if (!own_tid)
         own_tid = (int)syscall(SYS_gettid);
     return own_tid;
+}
+
+bool
+tick_is_blocked(void)
+{
+    sigset_t mask;
+
+    return tick_signal && !pthread_sigmask(SIG_BLOCK, NULL, &mask) &&
+           sigismember(&mask, tick_signal) > 0;
 }
 
 struct state *
@@ -64,8 +77,8 @@ state_let_go(struct state *s)
 }
 
 /* Other threads are not there any more, but this one may run their states. */
-static void
-forked(void)
+void
+states_forked(void)
 {
     int parents = own_tid;
     struct state *s;
@@ -79,52 +92,6 @@ forked(void)
         s->n_holders = 0;
     }
     pthread_mutex_init(&lock, NULL);
-}
-
-/* ---- the library ------------------------------------------------------- */
-
-static const struct cpprof_vm_ops ops = {
-    .size = sizeof ops,
-    .name = "lua",
-    .flags = CPPROF_VM_FINDS,
-    .stack = walk_stack,
-    .describe = describe_function,
-    .interrupt = tick_interrupt,
-    .peek = peek_stack,
-};
-
-#if LUA_VERSION_NUM < 502
-/* Only LuaJIT has it. */
-extern int
-luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
-#endif
-
-/* LuaJIT is assembly code without a frame for each call, and what runs as
- * machine code is not in its stack: neither is to be had at any moment. */
-static bool
-can_mix(void)
-{
-#if LUA_VERSION_NUM < 502
-    return !luaJIT_setmode;
-#else
-    return true;
-#endif
-}
-
-static void
-register_vm(void)
-{
-    static struct cpprof_vm_ops own;
-
-    own = ops;
-    if (!can_mix())
-        own.peek = NULL;
-    if (cpprof_vm_new(&own, &lua_vm, NULL) != CPPROF_OK)
-        return;
-    if (own.peek)
-        run_loop_learn();
-    tick_begin();
-    pthread_atfork(NULL, NULL, forked);
 }
 
 /* ---- states ------------------------------------------------------------ */
@@ -268,14 +235,12 @@ make(lua_State *L)
 struct state *
 state_open(lua_State *L)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct state **guard, *s = state_of(L);
     lua_State *main_L;
     bool closes;
 
     if (s || (!find(L, &closes) && closes))
         return s;
-    pthread_once(&once, register_vm);
     guard = push_guard(L);
     main_L = main_of(L);
     s = make(L);

@@ -14,8 +14,12 @@
  * is on its way at an exec, which nobody need tell of, does the new program
  * nothing.
  */
-#include "../counter.h"
-#include "state.h"
+#include "ticks.h"
+
+#include "../../counter.h"
+#include "../state/running.h"
+#include "../state/state.h"
+#include "hooks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,8 +49,6 @@
 
 /* Of /proc/self/task/TID/status, in bytes. */
 #define STATUS_MAX 4096
-
-static int tick_signal; /* 0: none is free */
 
 static bool
 spans_run(void)
@@ -201,15 +203,6 @@ on_tick(int number)
         __atomic_store_n(&s->is_deaf, 0, __ATOMIC_RELAXED);
     }
     errno = saved;
-}
-
-bool
-tick_is_blocked(void)
-{
-    sigset_t mask;
-
-    return tick_signal && !pthread_sigmask(SIG_BLOCK, NULL, &mask) &&
-           sigismember(&mask, tick_signal) > 0;
 }
 
 static bool

@@ -9,7 +9,9 @@
  *
  * cpprof.heap: the heap profile of the process.
  */
-#include "state.h"
+#include "profiles.h"
+
+#include "fields.h"
 
 #include <cpprof/heap.h>
 #include <cpprof/profiles.h>

@@ -10,7 +10,9 @@
  * ("string.rep"), else as the line of its definition does, else as the call
  * that was seen, else by its place.
  */
-#include "state.h"
+#include "functions.h"
+
+#include "source_name.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -36,6 +38,9 @@ struct function {
     char *file;      /* into text; NULL: none */
     char text[];     /* name, file */
 };
+
+struct cpprof_vm *lua_vm;
+lua_CFunction function_of_wrap;
 
 const struct function tail_called = {.text = "(...tail calls...)"};
 static const struct function unknown = {.text = "[unknown]"};
@@ -192,7 +197,7 @@ name_by_address(lua_CFunction function, char *name)
     void *address;
 
     memcpy(&address, &function, sizeof address);
-    if (function == coroutine_wrapped)
+    if (function == function_of_wrap)
         strcpy(name, "coroutine.wrap");
     else if (dladdr(address, &info) && info.dli_sname &&
              info.dli_saddr == address)
@@ -349,36 +354,36 @@ add_called(struct function *key, lua_State *L, lua_Debug *ar)
 /* Where a line defines several functions, which look the same from outside, a
  * function of its own stands for them, and tells that there are more. */
 const struct function *
-function_of(struct state *s, lua_State *L, lua_Debug *ar)
+function_of(struct functions *known, lua_State *L, lua_Debug *ar)
 {
     const struct function *f;
     struct function key;
 
     fill_key(&key, ar, *ar->what == 'C' ? c_function_at(L, ar) : NULL);
-    f = find(&s->functions, &key);
+    f = find(known, &key);
     if (!f) {
         key.is_crowded = is_crowded(&key, ar);
-        f = make_known(&s->functions, L, ar, &key);
+        f = make_known(known, L, ar, &key);
     }
     if (!f->is_crowded)
         return f;
     add_called(&key, L, ar);
-    f = find(&s->functions, &key);
-    return f ? f : make_known(&s->functions, L, ar, &key);
+    f = find(known, &key);
+    return f ? f : make_known(known, L, ar, &key);
 }
 
 const struct function *
-function_known(const struct state *s, lua_State *L, lua_Debug *ar,
+function_known(const struct functions *known, lua_State *L, lua_Debug *ar,
                lua_CFunction c_function, uint64_t *hash)
 {
     const struct function *f;
     struct function key;
 
     fill_key(&key, ar, c_function);
-    f = find(&s->functions, &key);
+    f = find(known, &key);
     if (f && f->is_crowded) {
         add_called(&key, L, ar);
-        f = find(&s->functions, &key);
+        f = find(known, &key);
     }
     *hash = key.hash ? key.hash : ~(uint64_t)0;
     return f;

@@ -7,9 +7,12 @@
  * A return: the C function that slept is still there, on its caller's line. A
  * call: what a C function called back to, so the time was the C function's.
  */
-#include "state.h"
+#include "hooks.h"
 
-#include "../counter.h"
+#include "../../counter.h"
+#include "../state/programs.h"
+#include "../state/state.h"
+#include "walk.h"
 
 #include <time.h>
 
@@ -32,23 +35,6 @@ on_span(lua_State *L, lua_Debug *ar);
 static void
 measure_counter(void);
 
-#if LUA_VERSION_NUM < 502
-extern int
-luaJIT_setmode(lua_State *L, int index, int mode) __attribute__((weak));
-
-static bool
-hooks_are_shared(void)
-{
-    return luaJIT_setmode;
-}
-#else
-static bool
-hooks_are_shared(void)
-{
-    return false;
-}
-#endif
-
 static bool
 is_ours(lua_Hook hook)
 {
@@ -65,7 +51,7 @@ hook_is_for_spans(lua_State *L)
 static lua_State *
 owner(struct state *s, lua_State *L)
 {
-    return hooks_are_shared() ? s->main : L;
+    return is_luajit() ? s->main : L;
 }
 
 /* At an event: most programs have none. */

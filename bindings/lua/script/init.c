@@ -4,7 +4,9 @@
  * the variable back, so that the script and what it starts see what they would
  * have seen, and run what was in it, as lua.c does.
  */
-#include "state.h"
+#include "init.h"
+
+#include "module.h"
 
 #include <stdlib.h>
 

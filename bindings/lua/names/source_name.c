@@ -5,7 +5,9 @@
  * "f = function". Of several functions on a line it is the one that has the
  * name which its caller uses.
  */
-#include "state.h"
+#include "source_name.h"
+
+#include "functions.h"
 
 #include <ctype.h>
 #include <fcntl.h>

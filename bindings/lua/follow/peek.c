@@ -25,7 +25,11 @@
  * Names are those that functions.c remembers. For others the hook is set, and
  * the safepoint that follows, of the same function most often, knows them.
  */
-#include "state.h"
+#include "peek.h"
+
+#include "../names/functions.h"
+#include "../state/state.h"
+#include "ticks.h"
 
 #include <stdio.h>
 
@@ -141,7 +145,8 @@ tell(struct telling *t, lua_State *L, struct level *level,
     const struct function *known;
     char name[FUNCTION_NAME_MAX] = "";
 
-    known = function_known(t->s, L, &level->ar, c_function, &frame.key);
+    known =
+        function_known(&t->s->functions, L, &level->ar, c_function, &frame.key);
     if (is_c(level) && !c_function)
         frame.key = 0;
     if (known)

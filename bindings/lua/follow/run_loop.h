@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The native code that the interpreter runs scripts with. */
+#ifndef LUA_RUN_LOOP_H
+#define LUA_RUN_LOOP_H
+
+#include <stdbool.h>
+
+/* Once in a process; false: stacks stay native. */
+bool
+run_loop_learn(void);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Names from the line that a function is defined on. */
+#ifndef LUA_SOURCE_NAME_H
+#define LUA_SOURCE_NAME_H
+
+#include "../compat.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum source_name { SOURCE_UNKNOWN, SOURCE_ANONYMOUS, SOURCE_NAMED };
+
+/* Of a level that lua_getinfo has answered "S" for. called: what its caller
+ * calls it, which decides where the line defines several, or "". */
+enum source_name
+name_by_source(const lua_Debug *ar, const char *called, char *name, size_t n);
+/* Does the line define several functions, or is it not to be had? */
+bool
+source_is_crowded(const lua_Debug *ar);
+
+#endif
