@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The public calls for captures. The file of a capture is made in memory, by
- * one thread at a time, because they all ask for the same names, and then
- * handed to the writer by the caller: a slow reader is waited for by nobody
- * else.
+ * one thread at a time, because all captures ask for the same names. The caller
+ * then hands the file to the writer, so nobody else waits for a slow reader.
  */
 #include "collect/capture/captures.h"
 
@@ -24,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Tunable: begun and not yet written. */
+/* Tunable: captures that were begun and not yet written. */
 #define CAPTURES_MAX 128u
 
 static uint32_t n_captures;
@@ -151,7 +150,7 @@ is_of_this_process(const struct cpprof_capture *c)
     return c->pid == (int32_t)getpid();
 }
 
-/* The writer is the parent's, too, and stays its. */
+/* The parent has the same writer, and keeps it. */
 static enum cpprof_status
 end_elsewhere(struct cpprof_capture *c, struct cpprof_error *error)
 {

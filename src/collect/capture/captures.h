@@ -10,7 +10,8 @@ struct cpprof_capture;
 void
 cpprof__capture_cancel(struct cpprof_capture *capture);
 
-/* In a child made by fork there are none: it may end those of the parent. */
+/* A child made by fork has no captures of its own, but it may end those of the
+ * parent. */
 void
 cpprof__captures_fork_child(void);
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a key: stack, size class and labels, from above. */
+/* The parts of a key: stack, size class and labels, the highest bits first. */
 #define LABEL_BITS 21
 #define LABEL_MASK ((1u << LABEL_BITS) - 1)
 #define CLASS_BITS 16
@@ -67,7 +67,7 @@ make_room(struct cpprof__kept *kept, size_t n, size_t n_values)
     return kept->records != NULL;
 }
 
-/* A record after all others; with nothing in it, it is not there. */
+/* Append a record, unless all its values are 0. */
 static void
 add(struct cpprof__kept *kept, uint64_t key, const int64_t *values)
 {
@@ -159,7 +159,7 @@ cpprof__kept_free(struct cpprof__kept *kept)
 
 /* ---- differences ------------------------------------------------------ */
 
-/* now - base at one key; either may be NULL. Appended when it is any. */
+/* Append now - base for one key, unless it is 0. Either may be NULL. */
 static void
 append_difference(const uint64_t *now, const uint64_t *base, unsigned n_values,
                   struct cpprof__stack_record *records, size_t *n)

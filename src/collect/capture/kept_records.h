@@ -20,8 +20,8 @@ struct cpprof__kept {
     uint64_t n_unfollowed;
 };
 
-/* Records of the same key become one, those without any value are left out.
- * false: no memory. */
+/* Records of the same key become one, and those without any value are left out.
+ * False: no memory. */
 bool
 cpprof__kept_records(struct cpprof__kept *kept,
                      const struct cpprof__stack_record *records, size_t n,
@@ -32,7 +32,7 @@ cpprof__kept_heap(struct cpprof__kept *kept,
 void
 cpprof__kept_free(struct cpprof__kept *kept);
 
-/* now minus base: records of which at least one value is not 0, in *n; NULL: no
+/* now minus base. *n says how many records have a value that is not 0. NULL: no
  * memory. The caller frees them. */
 struct cpprof__stack_record *
 cpprof__kept_difference(const struct cpprof__kept *now,

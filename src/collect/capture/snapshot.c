@@ -33,7 +33,7 @@ struct cpprof_snapshot {
     const struct cpprof__builtin *builtin; /* or NULL: a custom one */
     uint32_t flags;
     pid_t pid;
-    int64_t time_ns; /* CLOCK_BOOTTIME; 0: it was taken empty */
+    int64_t time_ns; /* CLOCK_BOOTTIME; 0: an empty snapshot */
     struct cpprof__kept base;
 };
 
@@ -227,7 +227,7 @@ cpprof_snapshot_free(struct cpprof_snapshot *snapshot)
 
 /* ---- writing ---------------------------------------------------------- */
 
-/* At least one, or a reader would take it for not said. */
+/* At least 1, because readers take 0 for unknown. */
 static int64_t
 duration_ns(const struct cpprof_snapshot *s, const struct moment *m)
 {

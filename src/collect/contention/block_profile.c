@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits that still go on are asked of the threads themselves, as a dump of all
- * threads asks them; they have no weight, since each is there once.
+ * The records of the block and the mutex profile. Waits that still go on are
+ * asked of the threads themselves, as a dump of all threads asks. They are not
+ * sampled, so each counts once.
  *
  * Source: Go runtime/pprof/pprof.go (writeProfileInternal).
  */
@@ -42,7 +43,7 @@ const struct cpprof__records_form cpprof__mutex_form = {
 
 /* ---- records ---------------------------------------------------------- */
 
-/* To the nearest, and at least one. */
+/* Rounded to the nearest, and at least 1. */
 static int64_t
 whole(uint64_t fractions)
 {
@@ -120,7 +121,7 @@ waiting_records(const struct cpprof__dump *dump, bool labels,
     return n;
 }
 
-/* Add them to records, which become longer. */
+/* Append them to records, which grow. */
 static enum cpprof_status
 add_waiting(bool labels, struct cpprof__stack_record **records, size_t *n,
             struct cpprof_error *error)
@@ -146,7 +147,8 @@ add_waiting(bool labels, struct cpprof__stack_record **records, size_t *n,
 
 /* ---- the profiles of this process ------------------------------------- */
 
-/* The stack of what found no room; 0 when there is none even for that. */
+/* The stack that stands for waits that found no room; 0: there is no room even
+ * for that. */
 static uint32_t
 lost_stack(void)
 {
@@ -242,7 +244,7 @@ write_mutex(struct cpprof_writer writer,
                      error);
 }
 
-/* One for each stack, as Go counts them: label sets are not told apart. */
+/* The number of stacks, as Go counts: label sets are not told apart. */
 static enum cpprof_status
 merged_records(enum cpprof__wait_profile profile,
                struct cpprof__stack_record **records, size_t *n,

@@ -37,7 +37,7 @@ is_mutex(const struct cpprof__records_form *form)
     return !strcmp(form->name, cpprof__mutex_form.name);
 }
 
-/* What all records are multiples of: the fraction, or 1. */
+/* A number that divides all records: the fraction, or 1. */
 static int64_t
 period_of(const struct cpprof__records_form *form,
           const struct cpprof__stack_record *records, size_t n)
@@ -101,7 +101,7 @@ set_source(struct work *w, const struct cpprof__records_form *form,
         w->source.ops = cpprof__names_load();
 }
 
-/* The old form of debug 0 is that of 1 without names. */
+/* The old form with debug 0 is the form with debug 1, without names. */
 enum cpprof_status
 cpprof__contention_write(const struct cpprof__records_form *form,
                          struct cpprof__stack_record *records, size_t n,

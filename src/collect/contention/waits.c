@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-#define AS_COMPILED __asm__ volatile("") /* the call above is no tail call */
+#define AS_COMPILED                                                            \
+    __asm__ volatile("") /* keeps the call above from being a tail call */
 
 _Static_assert(sizeof(struct cpprof__wait) <= sizeof(struct cpprof_wait),
                "it fits the caller's");

@@ -56,9 +56,9 @@ new_capture(const struct cpprof_cpu_options *options,
     return c;
 }
 
-/* A caller built against an older header has a shorter struct: the rest gets
- * defaults. One built against a newer header may use only what is known here:
- * the rest must be zero. */
+/* A caller that was built against an older header has a shorter struct: the
+ * missing fields get defaults. A caller that was built against a newer header
+ * has a longer struct: the fields that are not known here must be 0. */
 static enum cpprof_status
 make(const struct cpprof_cpu_options *given, const struct cpprof_writer *writer,
      struct cpprof__cpu_capture **out, struct cpprof_error *error)

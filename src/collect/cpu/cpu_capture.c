@@ -56,7 +56,7 @@ cpprof__cpu_capture_let_go(struct cpprof__cpu_capture *c)
     free_parts(c);
 }
 
-/* Count with the store of now; there is room for a part. */
+/* Add a segment for the current store. There is room for it. */
 static bool
 add_segment(struct cpprof__session *s, struct cpprof__cpu_capture *c,
             bool from_start)
@@ -117,7 +117,8 @@ unlink_capture(struct cpprof__session *s, struct cpprof__cpu_capture *c)
     c->is_counting = false;
 }
 
-/* Work of ours that began before is taken off as a whole. */
+/* CPU time of the program since before_ns. All that an own thread has used by
+ * its end is subtracted, also when it began before. */
 static uint64_t
 cpu_since(uint64_t before_ns)
 {
@@ -164,7 +165,7 @@ fail_all(struct cpprof__session *s)
     }
 }
 
-/* The oldest store that is put aside is given up. */
+/* Give up the oldest detached store. */
 static void
 drop_oldest(struct cpprof__session *s,
             const struct cpprof__shared_store *oldest)
@@ -184,7 +185,8 @@ drop_oldest(struct cpprof__session *s,
     }
 }
 
-/* Parts are runs of stores up to the newest one, so who has most has all. */
+/* Segments are a run of stores up to the newest one, so the capture with most
+ * segments has all stores. */
 static struct cpprof__cpu_capture *
 longest(struct cpprof__session *s)
 {
@@ -212,7 +214,7 @@ keep_bounds(struct cpprof__session *s)
     }
 }
 
-/* Those that stream have written theirs. */
+/* Captures that stream have written theirs already. */
 static void
 forget_streamed(struct cpprof__session *s)
 {
@@ -248,7 +250,7 @@ cpprof__cpu_capture_next_store(struct cpprof__session *s)
     forget_streamed(s);
     if (is_held(s) && !put_aside(s))
         fail_all(s);
-    /* Who is being written still reads the store. */
+    /* A capture that is being written still reads the store. */
     if (!s->shared || !s->shared->block) {
         if (is_held(s) || !cpprof__spool_next_store(&s->spool, NULL))
             return false;

@@ -20,10 +20,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Bytes that are gathered before they are written. */
+/* Size of the buffer in front of the writer. */
 #define OUT_BYTES (64 * 1024)
 
-/* Readers strip what is in all but one in so many of the records. */
+/* Readers strip a caller that is missing in fewer than one of so many records.
+ */
 #define FEW 32
 
 struct range {
@@ -95,7 +96,8 @@ is_there(const struct cpprof__cpu_legacy *l, const struct range *range,
     return false;
 }
 
-/* As the kernel prints a path: a line break would begin another mapping. */
+/* Escaped as the kernel prints a path: a line break would begin another
+ * mapping. */
 static void
 put_path(struct cpprof__buffer *maps, const char *path)
 {
@@ -132,10 +134,10 @@ add_mappings(struct cpprof__cpu_legacy *l, const struct cpprof__store *store)
 /* ---- records ---------------------------------------------------------- */
 
 /*
- * The leaf as it is, callers as return addresses; frames of scripts have none
- * and no place in this form. A reader takes a caller that
- * returns to just where the leaf is for a second copy of the leaf; the byte
- * before it is of the same call, too.
+ * The leaf as it is, callers as return addresses. Frames of scripts have no
+ * address and are left out. A reader takes a caller whose return address equals
+ * the leaf for a second copy of the leaf; so it gets the byte before, which
+ * belongs to the same call.
  */
 static size_t
 stack_of(const struct cpprof__store *store, uint32_t node, uint64_t *pcs)
@@ -187,9 +189,9 @@ cpprof__cpu_legacy_add(struct cpprof__cpu_legacy *l,
 }
 
 /*
- * A caller that no stack has: the first byte of a mapping, which is the end of
- * no call. N records may have one caller in common; with d more it is in fewer
- * than (N + d) - (N + d) / 32 of them.
+ * A caller that no stack has: the first byte of a mapping, which no call
+ * returns to. N records may all have one caller in common. With d decoys that
+ * caller is in fewer than (N + d) - (N + d) / 32 of them.
  */
 static void
 put_decoys(struct cpprof__cpu_legacy *l)

@@ -2,13 +2,13 @@
 /*
  * A CPU profile in the binary form that gperftools and Go up to 1.8 write: a
  * header, records of a count and a stack, a trailer, and the mappings as in
- * /proc/self/maps. It has no names, no labels, and its period is in
+ * /proc/self/maps. It has no names and no labels, and its period is in
  * microseconds.
  *
- * Readers take a caller that nearly all stacks have right above the leaf for a
- * trace of the profiler's signal handler and strip it, twice. So a few records
- * of the count 0 and with another caller follow the samples: enough that no
- * caller is in nearly all of them.
+ * Readers strip a caller that nearly all stacks have right above the leaf,
+ * because they take it for a frame of the profiler's signal handler. They do so
+ * twice. So decoys follow the samples: records of the count 0 with another
+ * caller, enough that no caller is in nearly all records.
  *
  * Source: gperftools doc/cpuprofile-fileformat.html, src/profiledata.cc;
  * google/pprof profile/legacy_profile.go (cpuProfile).
@@ -23,10 +23,11 @@
 /* One being written. */
 struct cpprof__cpu_legacy {
     struct cpprof_writer writer;
-    struct cpprof_error error;    /* the first failure; sticky */
-    struct cpprof__buffer out;    /* not yet written */
-    struct cpprof__buffer maps;   /* lines of mappings, each once */
-    struct cpprof__buffer ranges; /* struct of cpu_legacy.c, of those lines */
+    struct cpprof_error error;  /* the first failure; sticky */
+    struct cpprof__buffer out;  /* not yet written */
+    struct cpprof__buffer maps; /* lines of mappings, each once */
+    struct cpprof__buffer
+        ranges; /* struct of cpu_legacy.c, one for each mapping */
     uint64_t n_records;
     bool no_decoys;
 };
@@ -41,8 +42,8 @@ void
 cpprof__cpu_legacy_add(struct cpprof__cpu_legacy *legacy,
                        const struct cpprof__store *store);
 
-/* Add what was lost, write the end, close the writer, free: the first failure
- * of all. */
+/* Add what was lost, write the end, close the writer and free. Returns the
+ * first failure of all. */
 enum cpprof_status
 cpprof__cpu_legacy_end(struct cpprof__cpu_legacy *legacy, uint64_t lost,
                        struct cpprof_error *error);

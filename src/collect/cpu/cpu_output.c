@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a CPU capture becomes: from the parts that it holds to a file. */
+/* Writes a CPU capture: from its segments to a file. */
 #include "base/status.h"
 #include "collect/cpu/cpu_capture.h"
 
 /* Begin the profile when there is something to put in it: at a full store, or
- * at the end. is_empty: there is nothing to look up. Most forked children end
- * without a sample, and must not ask for the loader's lock for nothing. */
+ * at the end. is_empty: there are no names to be found. Most forked children
+ * end without a sample, and must not ask for the loader's lock for nothing. */
 static void
 begin_profile(struct cpprof__cpu_capture *c, bool is_empty,
               enum cpprof__cpu_names names)
@@ -44,8 +44,8 @@ add_segment(struct cpprof__cpu_capture *c,
         c->failed = true;
 }
 
-/* The names stay in use until the profile ends, so they are not those that
- * others wait for. */
+/* The profile holds its names until it ends. So it uses names of its own, and
+ * not the remembered ones, which others would wait for. */
 void
 cpprof__cpu_capture_stream(struct cpprof__cpu_capture *c)
 {

@@ -10,7 +10,7 @@
 
 /* One being written. */
 struct cpprof__cpu_profile {
-    bool is_legacy; /* then that, or else what follows */
+    bool is_legacy; /* in use if is_legacy, else the fields below */
     struct cpprof__cpu_legacy legacy;
     struct cpprof__builder *builder;
     const struct cpprof__symbolizer_ops *ops;
@@ -24,8 +24,8 @@ enum cpprof__cpu_names {
     CPPROF__CPU_NAMES_REMEMBERED, /* names.h: of this process */
 };
 
-/* Begin, in the form and with the names that options say; nothing else in them
- * is looked at. The writer is the profile's from here on, also on failure. */
+/* Begin, in the form and with the names that options ask for; no other option
+ * is read. The writer belongs to the profile from here on, also on failure. */
 enum cpprof_status
 cpprof__cpu_profile_begin(struct cpprof__cpu_profile *profile,
                           const struct cpprof__spool_head *head,
@@ -39,7 +39,7 @@ void
 cpprof__cpu_profile_add(struct cpprof__cpu_profile *profile,
                         const struct cpprof__store *store);
 
-/* Something that was to be added found no memory: the end says so. */
+/* There was no memory for something to be added: the end will report it. */
 void
 cpprof__cpu_profile_fail_nomem(struct cpprof__cpu_profile *profile);
 

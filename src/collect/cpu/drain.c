@@ -37,8 +37,9 @@ is_wanted(void *ctx, uint32_t number)
                   at->n_bytes) == 0;
 }
 
-/* Under an address stands the set that is there now: who reads the ring after
- * this process knows no more of it. In memory that is nobody. */
+/* The store says which set is at an address now, because a recorder that reads
+ * the ring later knows sets by their address only. Nobody reads private memory
+ * later. */
 static void
 keep_identity(struct cpprof__store *store, uint32_t number, uint64_t identity)
 {
@@ -76,7 +77,8 @@ labels_by_content(struct cpprof__drain *drain,
     return number + 1;
 }
 
-/* What another process left: only what it had seen itself. */
+/* The number + 1 of a set in what another process left: only sets that it had
+ * stored itself are found. */
 static uint32_t
 labels_by_identity(const struct cpprof__drain *drain, uint64_t identity)
 {
@@ -91,7 +93,7 @@ labels_by_identity(const struct cpprof__drain *drain, uint64_t identity)
 _Static_assert(CPPROF__LABELS_BYTES_MAX <= CPPROF__STORE_TEXT / 4,
                "a store has room for more than one set");
 
-/* False: there would be room in an empty store. */
+/* False: there is no room, but an empty store would have some. */
 static bool
 find_labels(struct cpprof__drain *drain, uint32_t *labels)
 {
@@ -111,7 +113,7 @@ find_labels(struct cpprof__drain *drain, uint32_t *labels)
 
 /* ---- samples ---------------------------------------------------------- */
 
-/* even_so: without its labels, when they find no room. */
+/* even_so: without its labels, if there is no room for them. */
 static bool
 add_record(struct cpprof__drain *drain, bool even_so)
 {

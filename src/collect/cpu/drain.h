@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the ring into a store. The same code runs in the profiled process, with
- * its mappings at hand, and in the recorder over what a process left behind.
+ * Counts the records of the ring in a store. The same code runs in the profiled
+ * process, which has its mappings at hand, and in the recorder, over what a
+ * process left behind.
  */
 #ifndef COLLECT_DRAIN_H
 #define COLLECT_DRAIN_H
@@ -16,11 +17,12 @@ struct cpprof__drain {
     struct cpprof__mappings mappings;
     bool live; /* label sets can be read */
 
-    /* The store is full: make drain->store an empty one. False: no way. */
+    /* The store is full: make drain->store an empty one. False: there is none.
+     */
     bool (*next_store)(struct cpprof__drain *drain);
     void *ctx;
 
-    /* The label sets of the store, by their bytes. */
+    /* An index of the store's label sets, by their bytes. */
     struct cpprof__index labels;
     uint32_t n_labels;
 
@@ -34,7 +36,7 @@ struct cpprof__drain {
 void
 cpprof__drain_all(struct cpprof__drain *drain);
 
-/* What it allocated; the rest is its maker's. */
+/* Frees what the drain allocated; the rest belongs to its maker. */
 void
 cpprof__drain_free(struct cpprof__drain *drain);
 

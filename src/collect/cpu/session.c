@@ -99,7 +99,7 @@ start_sampling(struct cpprof__session *s, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
-/* The session's memory, and what its first capture has of it. */
+/* Make the session's memory, and what its first capture has of it. */
 static enum cpprof_status
 prepare(struct cpprof__session *s, struct cpprof__cpu_capture *first,
         struct cpprof_error *error)
@@ -121,7 +121,7 @@ prepare(struct cpprof__session *s, struct cpprof__cpu_capture *first,
     return CPPROF_OK;
 }
 
-/* What is held on to by captures stays theirs. */
+/* What captures hold stays theirs. */
 static void
 free_session(struct cpprof__session *s, bool keep_files)
 {
@@ -162,8 +162,8 @@ start(struct cpprof_capture *c, struct cpprof_error *error)
 
 /* ---- stop ------------------------------------------------------------- */
 
-/* An image that brought no sample leaves nothing to read, but for the
- * command's own: its profile is written whatever is in it. */
+/* Is the file kept? An image without a sample leaves none, except the recorded
+ * command itself: its profile is written even if it is empty. */
 static bool
 has_to_stay(const struct cpprof__session *s)
 {
@@ -171,7 +171,7 @@ has_to_stay(const struct cpprof__session *s)
            cpprof__spool_is_of_command(&s->spool);
 }
 
-/* Where a handler hangs in the session's memory it may keep that. */
+/* If a handler is stuck in the session's memory, the memory is left to it. */
 static void
 stop(void)
 {

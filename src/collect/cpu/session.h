@@ -40,7 +40,7 @@ cpprof__cpu_recorder_new(const struct cpprof_cpu_options *options,
 bool
 cpprof__session_is_ours(void);
 
-/* Has it any? For a process that ends. */
+/* Does the session have samples? For a process that ends. */
 bool
 cpprof__session_has_samples(void);
 
@@ -51,7 +51,7 @@ cpprof__session_has_samples(void);
  */
 bool
 cpprof__session_end_by(void (*f)(void));
-/* A recorder's session says that it is complete. Its files are. */
+/* Marks the files of a recorder's session as complete. */
 void
 cpprof__session_mark_ended(void);
 

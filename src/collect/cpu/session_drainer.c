@@ -33,18 +33,19 @@
 #define SCAN_NS_PERF    200000000u
 #define SCAN_FEW        256
 #define FULL_SCAN_EVERY 10
-/* Stop waits so long for handlers to leave; one that is held by a debugger
- * then keeps its memory. */
+/* Stop waits this long for handlers to leave. After that the memory is left to
+ * the handler, which a debugger may hold. */
 #define QUIET_TRIES 2000
 #define QUIET_NS    1000000
 
-/* For libdw, which recurses over DIEs; touched as far as it is used. */
+/* Large, because libdw recurses over DIEs. Memory is used only as far as it is
+ * touched. */
 #define DRAINER_STACK (1024 * 1024)
 
 /* ---- samples ---------------------------------------------------------- */
 
-/* The store is full: its samples go out, and the mappings of now into the next
- * one. */
+/* The store is full: its samples go to the captures, and the next store gets
+ * the mappings that are there now. */
 static bool
 next_store(struct cpprof__drain *drain)
 {

@@ -32,10 +32,11 @@ struct cpprof__session {
     struct cpprof__own_lock drain_lock; /* guards what follows */
     struct cpprof__drain drain;
     struct cpprof__labels_reader labels_reader;
-    struct cpprof__shared_store *shared;  /* the store, for captures; or NULL */
+    struct cpprof__shared_store
+        *shared; /* the current store as captures share it, or NULL */
     struct cpprof__cpu_capture *captures; /* that count with it */
 
-    bool unloaded; /* a module, since the maps were last read */
+    bool unloaded; /* a module was unloaded since the maps were last read */
     uint64_t cpu_start_ns;
     pthread_t drainer;
     sem_t drainer_is_up;
@@ -48,21 +49,23 @@ struct cpprof__session {
 };
 
 /* The session of this process, or NULL. It is set when the session has started
- * and cleared before it stops, under the lock; a fork() asks nobody for it. */
+ * and cleared before it stops, under the lock. A fork() reads it without the
+ * lock. */
 struct cpprof__session_current {
     struct cpprof__own_lock lock;
     struct cpprof__session *session;
 };
 extern struct cpprof__session_current cpprof__session_current;
 
-/* The drain of a session that has its spool, and what it takes back. */
+/* Begin the drain of a session that has its spool; and free what that
+ * allocated. */
 void
 cpprof__session_drain_begin(struct cpprof__session *s);
 void
 cpprof__session_drain_free(struct cpprof__session *s);
 
 /* Start the thread that empties the ring: 0 or an errno. All signals stay
- * blocked in it: they are the program's. */
+ * blocked in it, because they are meant for the program. */
 int
 cpprof__session_start_drainer(struct cpprof__session *s);
 

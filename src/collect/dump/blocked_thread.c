@@ -34,7 +34,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Tunable: who wakes up while it is looked at is looked at again so often. */
+/* Tunable: a thread that wakes up while it is read is read again so often. */
 #define TRIES 4
 
 /* Room for a walk. */
@@ -73,7 +73,7 @@ cpprof__blocked_thread_self(int32_t tid,
 
 /* ---- which sleeps ----------------------------------------------------- */
 
-/* With a timeout of its own a socket's calls are not restarted. */
+/* Calls on a socket with a timeout (SO_RCVTIMEO) are not restarted. */
 static bool
 has_timeout(uintptr_t fd)
 {
@@ -155,7 +155,7 @@ cpprof__blocked_thread_ends_early(const struct cpprof__task_call *call)
 
 /* ---- what is read ----------------------------------------------------- */
 
-/* Bytes of this process, which may not be there. */
+/* Read memory of this process that may not be there. */
 static bool
 fetch(const void *from, void *to, size_t n)
 {
@@ -196,7 +196,7 @@ has_stood_still(int32_t tid, uint64_t cpu)
     return cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(tid)) == cpu;
 }
 
-/* What the thread that made it has written is to be seen here. */
+/* The set, after what its maker has written to it can be seen here. */
 static const struct cpprof__label_set *
 seen_set(const void *labels)
 {
@@ -206,8 +206,9 @@ seen_set(const void *labels)
     return set;
 }
 
-/* The number of its labels; false: it has run meanwhile. A set that is its own
- * when the reader has begun is not freed before the reader ends. */
+/* The number of the thread's label set; false: the thread ran meanwhile. A set
+ * that is current after the reader has begun is not freed before the reader
+ * ends. */
 static bool
 number_labels(const struct cpprof__thread_self *self, int32_t tid, uint64_t cpu,
               uint32_t *number)
@@ -227,13 +228,15 @@ number_labels(const struct cpprof__thread_self *self, int32_t tid, uint64_t cpu,
     return stood_still;
 }
 
-/* The variable of the thread that the caller's own is `own` of. */
+/* The thread's copy of a thread-local variable, which is at `own` in the
+ * calling thread. */
 static const void *
 other_of(const struct cpprof__thread_self *self, const void *own)
 {
     const char *from = (const char *)&cpprof__self;
 
-    /* Else a compiler subtracts in a way that no linker can relax. */
+    /* Volatile: else the compiler subtracts in a way that no linker can relax.
+     */
     __asm__("" : "+r"(from));
     return (const char *)self + ((const char *)own - from);
 }

@@ -10,10 +10,10 @@
  * meanwhile. What was read is true if its CPU clock stood still all the while:
  * then it has not run.
  *
- * A dump of all threads looks so at any sleep, which costs half of what a
- * question does and sees who blocks signals, too. But a walk that begins
- * without most registers does not always come to the end: then who can be asked
- * is.
+ * A dump of all threads reads every sleeping thread in this way: it costs half
+ * as much as a question, and works for threads that block signals. But a walk
+ * that begins without most registers does not always reach the root. Then a
+ * thread that can be asked is asked.
  */
 #ifndef COLLECT_BLOCKED_THREAD_H
 #define COLLECT_BLOCKED_THREAD_H
@@ -40,7 +40,8 @@ struct cpprof__blocked_thread_who {
 };
 
 enum cpprof__blocked_thread_result {
-    CPPROF__BLOCKED_NOT,   /* it does not sleep so, or nothing can be told */
+    CPPROF__BLOCKED_NOT, /* it does not sleep in such a call, or nothing can be
+                            told */
     CPPROF__BLOCKED_READY, /* it waits for a processor, perhaps to find out that
                             * its sleep is over; a signal may come first */
     CPPROF__BLOCKED_READ,

@@ -41,9 +41,10 @@
  * as long as answers come, and this long after the last one. More helps on a
  * machine that is very busy and delays a dump in which somebody is silent. */
 #define TIMEOUT_NS 1000000000u
-/* When all that are left are stopped or sleep uninterruptibly. */
+/* The same, when all threads that are left are stopped or sleep
+ * uninterruptibly. */
 #define STUCK_NS 100000000u
-/* All in all: for programs of very many threads that run. */
+/* The limit of all: for programs with very many running threads. */
 #define DEADLINE_NS 5000000000u
 /* Pauses between looks at the slots, and questions asked again. */
 #define PAUSE_MIN_NS 20000u
@@ -55,7 +56,7 @@
 static struct cpprof__own_lock lock; /* one dump at a time */
 static bool taken_for_fork;
 
-/* Questions being sent, and whether none must be. */
+/* Questions being sent, and whether none may be. */
 static uint32_t n_sending;
 static uint32_t is_suspended;
 
@@ -166,8 +167,8 @@ cpprof__dump_fork_child(void)
 
 /* ---- a dump ----------------------------------------------------------- */
 
-/* The caller's stack without our own part of it: from the frame on that
- * returns to that address. */
+/* The caller's stack without our own frames: from the frame on that returns to
+ * the given address. */
 static uint32_t
 cut_at(uint32_t stack, uintptr_t above)
 {
@@ -202,8 +203,9 @@ is_dead(char state)
     return state == 'Z' || state == 'X' || state == 'x';
 }
 
-/* Is it not to be asked? In a handler, which it leaves soon, all signals are
- * blocked: a thread that runs is looked at again. */
+/* Must it not be asked, because it blocks the signal? Inside a handler all
+ * signals are blocked, but not for long. So a running thread is looked at
+ * again. */
 static bool
 must_not_ask(int folder, struct cpprof__dump_thread *t)
 {
@@ -231,7 +233,7 @@ struct looks {
     uint64_t now_ran; /* as the scheduler's clock has it; 0: not known */
 };
 
-/* Does it sleep? Then it is looked at from outside, and not disturbed. */
+/* Does it sleep? Then it is read from outside and not disturbed. */
 static bool
 see_asleep(const struct looks *l, struct cpprof__dump_thread *t)
 {
@@ -321,7 +323,7 @@ is_asked(const struct cpprof__dump *dump, size_t i)
     return dump->threads[i].how == CPPROF__DUMP_SILENT;
 }
 
-/* Take the answer, if it is there. */
+/* Take the answer if it has come. */
 static bool
 take(struct cpprof__dump *dump, size_t i)
 {
@@ -340,7 +342,7 @@ take(struct cpprof__dump *dump, size_t i)
     return true;
 }
 
-/* A second look at who does not answer, and the question again, in case that
+/* Look again at a thread that does not answer, and repeat the question in case
  * the kernel dropped it. Returns whether it may still answer soon. */
 static bool
 ask_again(struct cpprof__dump *dump, size_t i)
@@ -362,7 +364,8 @@ ask_again(struct cpprof__dump *dump, size_t i)
     return !strchr("DTtIP", task.state);
 }
 
-/* What came since the last look; *first: nothing before it is open. */
+/* Take the answers that came since the last look. *first: all threads before it
+ * have answered. */
 static size_t
 take_answers(struct cpprof__dump *dump, size_t *first)
 {
@@ -416,7 +419,8 @@ wait_for_answers(struct cpprof__dump *dump)
     }
 }
 
-/* Who is still silent gets a made-up stack, and may answer into nothing. */
+/* A thread that is still silent gets a made-up stack. Its answer is ignored
+ * when it comes. */
 static void
 give_up(struct cpprof__dump *dump, size_t i)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All threads at one moment: every thread is asked for its stack at once, by
- * the sampling signal, and answers in its handler (signal/sample/dump.h). One
- * that cannot is listed all the same, with what /proc says of it.
+ * The stacks of all threads at one moment. Every thread is asked at once, by
+ * the sampling signal, and answers in its handler (signal/sample/dump.h). A
+ * thread that cannot answer is listed too, with what /proc says of it.
  */
 #ifndef COLLECT_DUMP_H
 #define COLLECT_DUMP_H
@@ -16,21 +16,21 @@
 
 enum cpprof__dump_how {
     CPPROF__DUMP_HAS_STACK,
-    CPPROF__DUMP_BLOCKS, /* it blocks the signal: is not asked */
+    CPPROF__DUMP_BLOCKS, /* it blocks the signal, and is not asked */
     CPPROF__DUMP_SILENT, /* it did not answer in time */
     CPPROF__DUMP_GONE,   /* it ended meanwhile: not in the result */
 };
 
 struct cpprof__dump_thread {
     int32_t tid;
-    uint32_t stack;  /* always a node; without an answer a made-up one */
+    uint32_t stack;  /* always a node; made up if there was no answer */
     uint32_t labels; /* cpprof__label_set_number(), or 0 */
     enum cpprof__dump_how how;
     struct cpprof__task task; /* before it was asked */
     struct cpprof__dump_wait wait;
     /* With details: */
     char wchan[40];
-    uint64_t idle_ns; /* since it last ran, if it sleeps; 0: not known */
+    uint64_t idle_ns; /* time since it last ran, if it sleeps; 0: not known */
 };
 
 struct cpprof__dump {
@@ -62,11 +62,11 @@ cpprof__dump_free(struct cpprof__dump *dump);
 
 /* ---- asking, for the wall profile too --------------------------------- */
 
-/* Handler and tables are there after this. */
+/* Make the tables and install the handler. */
 enum cpprof_status
 cpprof__dump_start(struct cpprof_error *error);
 
-/* Slots below n exist; one caller at a time for each user. */
+/* Make slots until there are n. One caller at a time for each user. */
 bool
 cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n);
 
@@ -74,13 +74,13 @@ cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n);
 int
 cpprof__dump_send(int32_t tid, uint64_t value);
 
-/* The stack of a thread that does not answer: a frame of our own (builder.h)
- * over its start routine. */
+/* The stack of a thread that does not answer: its start routine, and at the
+ * leaf a frame of our own (builder.h). */
 uint32_t
 cpprof__dump_made_up(uintptr_t frame, uintptr_t start);
 
-/* Around an exec by the calling thread: from begin on no question is sent,
- * and none is under way to it that it does not block. */
+/* Around an exec by the calling thread: after begin no question is sent, and
+ * none is under way to that thread unless it blocks the signal. */
 void
 cpprof__dump_exec_begin(void);
 void

@@ -106,7 +106,7 @@ write_profile(struct cpprof_writer writer,
     return status;
 }
 
-/* The kernel's count has those of ours in it that begin or end. */
+/* The kernel counts also own threads that are just beginning or ending. */
 static size_t
 count(void)
 {

@@ -28,7 +28,8 @@
 #include <unistd.h>
 
 #define DEPTH_MAX (CPPROF__MAX_DEPTH + 2)
-/* Of one address: for less room than this, names are not kept (names.c). */
+/* Frames of one address. names.c does not keep the names when there is less
+ * room than this. */
 #define LINES 256
 
 struct work {
@@ -47,7 +48,7 @@ put(struct work *w, const char *text, size_t n)
     cpprof__buffer_append(&w->text.out, text, n);
 }
 
-/* What could be taken for the end of the brackets or of the line is not. */
+/* Write text without the characters that could end the brackets or the line. */
 static void
 put_plain(struct work *w, const char *text, size_t n)
 {
@@ -140,8 +141,8 @@ put_header(struct work *w, const struct cpprof__dump_thread *t)
 
 /* ---- frames ----------------------------------------------------------- */
 
-/* The bytes of a function's name without the list of its parameters: readers
- * take what stands in the last parentheses for values. */
+/* The length of a function's name without its parameter list: readers take the
+ * text in the last parentheses for values. */
 static size_t
 without_parameters(const char *name)
 {
@@ -188,7 +189,8 @@ put_function(struct work *w, const char *before, const char *name, size_t n,
     put(w, "\n", 1);
 }
 
-/* What is known of an address, in w->lines: how many. */
+/* Fill w->lines with what is known of an address. Returns how many there are.
+ */
 static size_t
 resolve(struct work *w, const struct cpprof__builder_frame *frame)
 {
@@ -252,7 +254,7 @@ frames_of(struct work *w, uint32_t stack)
                                 w->text.n_mappings, w->stack, DEPTH_MAX);
 }
 
-/* The function that made the call, as the last of those at its address. */
+/* The function that made the call: the last one of those at its address. */
 static void
 put_creator(struct work *w, const struct cpprof__dump_thread *t)
 {

@@ -9,8 +9,8 @@
  *     created by function
  *     <tab>file:line +0xoffset
  *
- * The number is the tid. What Go does not have (name, wait channel, labels,
- * what it waits for) stands in the brackets, where such tools skip it.
+ * The number is the tid. What Go does not print (name, wait channel, labels,
+ * what the thread waits for) is inside the brackets, where such tools skip it.
  *
  * Source: Go runtime/traceback.go (goroutineheader, traceback1).
  */
@@ -20,7 +20,8 @@
 #include "collect/dump/dump.h"
 #include <cpprof/profiles.h>
 
-/* The caller first, then by tid. The writer is closed by this call. */
+/* The calling thread comes first, then the others by tid. This call closes the
+ * writer. */
 enum cpprof_status
 cpprof__dump_write_text(const struct cpprof__dump *dump,
                         enum cpprof_symbolize symbolize,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of addresses of this process, one at a time, as its code lies now.
+ * Names of addresses of this process, one at a time, in the mappings that it
+ * has now.
  */
 #ifndef COLLECT_ADDRESSES_H
 #define COLLECT_ADDRESSES_H
@@ -14,9 +15,9 @@ struct cpprof__addresses *
 cpprof__addresses_open(void);
 
 /*
- * What the linker calls the function that pc, an address inside of an
- * instruction, lies in: the innermost of those that were inlined there. NULL:
- * not known. Lives until the next call.
+ * The linker's name of the function at pc, an address inside an instruction; of
+ * inlined functions the innermost one. NULL: not known. The text lives until
+ * the next call.
  */
 const char *
 cpprof__addresses_name(struct cpprof__addresses *addresses, uint64_t pc);

@@ -96,7 +96,7 @@ free_builder(struct cpprof__builder *b)
     free(b);
 }
 
-/* Close the writer of a builder that never came to be. */
+/* Close the writer of a builder that could not be made. */
 static enum cpprof_status
 refuse(struct cpprof_writer writer, struct cpprof_error *error,
        struct cpprof_error why)
@@ -162,7 +162,8 @@ put_label(struct cpprof__builder *b, const struct cpprof__builder_label *label)
     cpprof__put_end(&b->out, SAMPLE_LABEL, mark);
 }
 
-/* Gather the ids of a stack in b->location_ids; writes what is new. */
+/* Gather the ids of a stack in b->location_ids. Locations that are new are
+ * written. */
 static void
 locate(struct cpprof__builder *b, const struct cpprof__builder_frame *stack,
        size_t n)
@@ -274,7 +275,7 @@ cpprof__builder_in_tables(const struct cpprof__builder *b)
            b->locations.entries.n + b->arena.n_bytes;
 }
 
-/* Mappings have their strings by number. */
+/* A mapping refers to its strings by number. */
 void
 cpprof__builder_forget(struct cpprof__builder *b)
 {

@@ -57,9 +57,9 @@ cpprof__builder_make(const struct cpprof__profile_head *head,
                      struct cpprof_error *error);
 
 /*
- * Where frames of scripts are told, until finish; without it, and without a
- * head, they are "[unknown]". They are written without an address, in a mapping
- * of their own behind all others.
+ * Say which table explains frames of scripts; it is used until finish. Without
+ * a table, or if it has no head, these frames are "[unknown]". They are written
+ * without an address, in a mapping of their own after all others.
  */
 void
 cpprof__builder_use_scripts(struct cpprof__builder *b,
@@ -84,11 +84,11 @@ cpprof__builder_add_sample(struct cpprof__builder *b, const int64_t *values,
                            size_t n_labels);
 
 /*
- * What is given and not looked up: code that has names, but no addresses that
- * mean anything. The function goes out unless an equal one has; the location
- * goes out, without an address. They return the number to refer to it by, for
- * as long as the builder lives, 0 when it failed. Mappings are told what is
- * known of all that is in them.
+ * Add a function or a location that the caller knows, for code that has names
+ * but no meaningful addresses. A function is written unless an equal one was; a
+ * location is written without an address. Both return the number to refer to it
+ * by for as long as the builder lives, or 0 on failure. The Has* bits of the
+ * mapping follow.
  */
 uint64_t
 cpprof__builder_add_function(struct cpprof__builder *b, uint32_t mapping,
@@ -112,7 +112,7 @@ cpprof__builder_add_located(struct cpprof__builder *b, const int64_t *values,
                             size_t n_labels);
 
 /*
- * Bytes that strings, functions and locations take; and to write the strings
+ * The bytes that strings, functions and locations take. And: write the strings
  * and forget them all, so that memory has a bound. What comes again is written
  * again, under another number.
  */
@@ -122,15 +122,17 @@ void
 cpprof__builder_forget(struct cpprof__builder *b);
 
 /*
- * How many frames at the leaf are to be left out because hides() says so of
- * all their names; 0 when nothing else would be left, or there are no names.
+ * The number of frames at the leaf that are to be left out, because hides() is
+ * true of all their names. 0 if no frame would be left, or if there are no
+ * names.
  */
 size_t
 cpprof__builder_n_hidden(struct cpprof__builder *b,
                          const struct cpprof__builder_frame *stack, size_t n,
                          bool (*hides)(const char *name));
 
-/* There was no memory for something that belongs into the profile. */
+/* Report that there was no memory for something that belongs into the profile.
+ */
 void
 cpprof__builder_fail_nomem(struct cpprof__builder *b);
 

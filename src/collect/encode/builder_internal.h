@@ -55,8 +55,8 @@ enum cpprof__profile_field {
     PROFILE_DEFAULT_SAMPLE_TYPE = 14,
 };
 
-/* What equal entries of a table agree in; without padding, so that memory can
- * be compared. */
+/* The key of a table's entry; without padding, so that keys are compared as
+ * bytes. */
 struct cpprof__builder_function {
     uint32_t name, system_name, file; /* strings */
     uint32_t zero;
@@ -82,7 +82,7 @@ struct cpprof__builder_string {
 struct cpprof__builder_known_mapping {
     struct cpprof__builder_mapping_key key; /* first: it is looked up by it */
     size_t symbolizer_index; /* SIZE_MAX: no frame of it can be resolved */
-    /* True when true of every location written for it. */
+    /* True if it is true of every location written for it. */
     bool has_functions;
     bool has_filenames;
     bool has_line_numbers;
@@ -91,7 +91,8 @@ struct cpprof__builder_known_mapping {
     bool is_script;
 };
 
-/* Interpreters in one process; those of more have a mapping each time. */
+/* The most interpreters whose mapping is remembered. One more may get several
+ * mappings, each time that strings are forgotten. */
 #define CPPROF__SCRIPT_MAPPINGS 8
 
 /* An array and an index over it. */
@@ -100,7 +101,7 @@ struct cpprof__builder_table {
     struct cpprof__index index;
 };
 
-/* A table of guesses; sized like the table that it is in front of. */
+/* A cache in front of a table; it grows with the table. */
 struct cpprof__builder_recent {
     void *slots;
     size_t n; /* 0 or a power of two */
@@ -113,7 +114,7 @@ struct cpprof__builder {
     struct cpprof_error error; /* the first failure; sticky */
 
     struct cpprof__buffer out;    /* messages not yet compressed */
-    struct cpprof__buffer packed; /* one gzip member; kept for its room */
+    struct cpprof__buffer packed; /* one gzip member; used again and again */
     size_t member_bytes;          /* CPPROF__MEMBER_BYTES; tests take less */
 
     struct cpprof__arena arena; /* text of the strings */
@@ -129,10 +130,10 @@ struct cpprof__builder {
     } script_mappings[CPPROF__SCRIPT_MAPPINGS];
     size_t n_script_mappings;
 
-    /* Where a location or a function is most likely found, one cache line
-     * away, while its index and its entry are two: by a hash of the address,
-     * and of where the name lies, since names live as long as the symbolizer.
-     * Four slots for each of them, or none without memory. */
+    /* Caches of the last locations and functions: a hit touches one cache line,
+     * a look-up in the table two. The hash is of the address, or of the pointer
+     * to the name, which lives as long as the symbolizer. They have four slots
+     * for each entry, or none if there is no memory. */
     struct cpprof__builder_recent recent_locations;
     struct cpprof__builder_recent recent_functions;
 
@@ -140,13 +141,13 @@ struct cpprof__builder {
     uint32_t default_sample_type, drop_frames, keep_frames;
     size_t n_values;
 
-    /* Entries that are in the file and not in the tables any more. */
+    /* Entries that were written and then forgotten. */
     struct {
         uint32_t strings;
         uint64_t functions, locations;
     } n_forgotten;
 
-    /* Room for one sample and one location while they are made. */
+    /* Buffers for one sample and one location while they are made. */
     struct cpprof__buffer location_ids; /* uint64_t */
     struct cpprof__frame lines[CPPROF__LINES_MAX];
     uint64_t function_ids[CPPROF__LINES_MAX];
@@ -166,12 +167,12 @@ uint64_t
 cpprof__builder_location_id(struct cpprof__builder *b,
                             struct cpprof__builder_frame frame);
 
-/* Make the tables but that of mappings empty; what was in them keeps its
- * number. Strings have to be written before. */
+/* Make all tables empty except that of mappings. What was in them keeps its
+ * number. The strings must have been written before. */
 void
 cpprof__builder_clear_tables(struct cpprof__builder *b);
 
-/* The name of a frame of our own making, by its pc. */
+/* The name of one of our own frames, by its pc. */
 const char *
 cpprof__own_frame_name(uint64_t pc);
 

@@ -23,7 +23,7 @@ enum {
 enum { LOCATION_ID = 1, LOCATION_MAPPING_ID, LOCATION_ADDRESS, LOCATION_LINE };
 enum { LINE_FUNCTION_ID = 1, LINE_LINE, LINE_COLUMN };
 
-/* Mapping of a slot in the table of locations that is nobody's key. */
+/* Mapping of an entry in the table of locations that has no key. */
 #define GIVEN (CPPROF__NO_MAPPING - 1)
 
 /* What is looked for while an index is searched. */
@@ -132,8 +132,8 @@ struct recent_function {
     uint64_t id; /* 0: none */
 };
 
-/* Four slots for each of n entries; what was there comes again. False when
- * there are none. */
+/* Make a cache with four slots for each of n entries; old guesses are dropped.
+ * False: there is no cache. */
 static bool
 make_room(struct cpprof__builder_recent *recent, size_t slot_bytes, uint64_t n)
 {
@@ -296,7 +296,7 @@ note_known(struct cpprof__builder *b, uint32_t mapping, size_t n_lines)
     }
 }
 
-/* Its lines and their functions stand in b. */
+/* Its lines and their functions are in b. */
 static void
 put_location(struct cpprof__builder *b, uint64_t id,
              struct cpprof__builder_location frame, size_t n_lines)
@@ -411,7 +411,8 @@ cpprof__builder_own_location(struct cpprof__builder *b,
     return cpprof__builder_location_id(b, f);
 }
 
-/* Names may lie where others lay before: no guess by their address. */
+/* Looks by content: a name may now lie where another one lay before, so its
+ * address says nothing. */
 uint64_t
 cpprof__builder_add_function(struct cpprof__builder *b, uint32_t mapping,
                              const struct cpprof__frame *function)
@@ -428,7 +429,7 @@ cpprof__builder_add_function(struct cpprof__builder *b, uint32_t mapping,
     return intern_function(b, function);
 }
 
-/* It takes a slot in the table that nothing is equal to, for its number. */
+/* Takes an entry of the table that equals no other, to get a number. */
 uint64_t
 cpprof__builder_add_location(struct cpprof__builder *b, uint32_t mapping,
                              uint64_t function, int64_t line)
@@ -451,7 +452,7 @@ cpprof__builder_add_location(struct cpprof__builder *b, uint32_t mapping,
     return id;
 }
 
-/* Its number: by its text, as strings may have been forgotten. */
+/* The mapping is found by its text, because strings may have been forgotten. */
 static uint32_t
 script_mapping(struct cpprof__builder *b, const char *text)
 {

@@ -25,16 +25,16 @@
 #define WAIT_NS    200000000
 #define UNKNOWN_NS 60000000000u
 
-/* Symbolizers beside the cache, some megabytes each and more where there is
- * much debug information; who finds as many waits on, so often at most. */
+/* The most symbolizers beside the cache. Each takes some megabytes, and more if
+ * there is much debug information. If there are as many already, the caller
+ * goes on waiting, at most so many times. */
 #define ALONE_MAX 1u
 #define WAITS_MAX 300
 
-/* More frames of one address than this are not remembered. */
+/* The most frames of one address that are remembered. */
 #define FRAMES_MAX 256
 
-/* What a mapping is known by; without padding, so that memory can be
- * compared. */
+/* The key of a mapping; without padding, so that keys are compared as bytes. */
 struct image_key {
     uint64_t start, limit, offset;
     const char *path, *build_id; /* in the arena, each text once */
@@ -71,8 +71,8 @@ static struct cache {
     uint32_t n_profiles;
     uint32_t n_used; /* addresses that this profile asked for */
     bool is_full;
-    bool is_broken; /* memory ran out: a table lost its entries, and nothing
-                     * is looked up any more until all of it is emptied */
+    bool is_broken; /* memory ran out and a table lost its entries: nothing is
+                       looked up until all tables are emptied */
 } cache;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -88,7 +88,7 @@ struct known_mapping {
     uint32_t image;                             /* or NO_IMAGE */
 };
 
-/* What is handed out as a struct cpprof__symbolizer. */
+/* What callers get as a struct cpprof__symbolizer. */
 struct session {
     struct cpprof__symbolizer_options options;
     const struct cpprof__symbolizer_ops *ops;
@@ -170,7 +170,7 @@ equal_text(void *text, uint32_t number)
     return !strcmp(((const char **)cache.texts.entries.data)[number], text);
 }
 
-/* The one copy of a text; NULL for NULL, and without memory. */
+/* The one copy of a text; NULL for NULL, or if there is no memory. */
 static const char *
 keep_text(const char *text)
 {
@@ -201,7 +201,7 @@ equal_image(void *key, uint32_t number)
     return !memcmp(&images[number].key, key, sizeof images->key);
 }
 
-/* Can its addresses mean something else later on? */
+/* Can an address of this mapping mean something else later on? */
 static bool
 is_lasting(const struct cpprof__symbolizer_mapping *m)
 {
@@ -279,7 +279,7 @@ keep_frames(const struct cpprof__frame *frames, size_t n)
     return !cache.is_broken;
 }
 
-/* old: the address, if it was known to have no frames. */
+/* old: the entry of the address, if it was known to have no frames. */
 static void
 keep_address(const struct session *s, uint32_t image, uint64_t pc,
              struct address *old, const struct cpprof__frame *frames, size_t n)
@@ -408,7 +408,7 @@ is_kept(const struct known_mapping *known)
     return known && known->image != NO_IMAGE && !cache.is_broken;
 }
 
-/* Ask underneath. known NULL: memory that no mapping lists. */
+/* Ask the inner symbolizer. known NULL: memory that no mapping lists. */
 static size_t
 ask(struct session *s, struct known_mapping *known, uint64_t pc,
     struct cpprof__frame *frames, size_t max)
@@ -519,8 +519,8 @@ cpprof__names_over(const struct cpprof__symbolizer_ops *inner)
     return inner ? &ops : NULL;
 }
 
-/* Found once: asking again takes the loader's lock, which in a child of fork
- * may be held for ever. */
+/* Looked up once, because a look-up takes the loader's lock, which in a child
+ * of fork may be held for ever. */
 const struct cpprof__symbolizer_ops *
 cpprof__names_load(void)
 {
@@ -569,8 +569,8 @@ cpprof__names_fork_parent(void)
         pthread_mutex_unlock(&lock);
 }
 
-/* In use by a thread that is not here: left to itself, half-changed as it may
- * be. */
+/* A thread that this child does not have was using it, so it may be
+ * half-changed: it is left as it is. */
 void
 cpprof__names_fork_child(void)
 {

@@ -18,7 +18,7 @@ add_lost(struct cpprof__label_list *labels)
     cpprof__label_list_add(labels, &lost);
 }
 
-/* Room for n bytes, in place of those of the record before. */
+/* Make room for n bytes; those of the record before are overwritten. */
 static bool
 make_room(struct cpprof__label_list *labels, size_t n)
 {

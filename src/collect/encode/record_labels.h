@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The labels of a record of a profile. A record has the number of a label set
- * (signal/tables/label_numbers.h), which the tree of its tables has. What was
- * there and is not to be had any more is said by one label,
- * {"labels":"[lost]"}.
+ * (signal/tables/label_numbers.h) in the tree of its tables. A set that can no
+ * longer be found becomes one label, {"labels":"[lost]"}.
  */
 #ifndef COLLECT_RECORD_LABELS_H
 #define COLLECT_RECORD_LABELS_H

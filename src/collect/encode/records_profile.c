@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Frames of one sample that are written; more are cut. */
+/* The most frames of one sample; more are cut off. */
 #define DEPTH_MAX 1024
 
 /* A profile being written, in either form. */
@@ -173,7 +173,7 @@ put_count(struct work *w, const struct cpprof__stack_record *record, bool names)
         cpprof__text_stack(t, w->stack, n);
 }
 
-/* The old form of debug 0 is that of 1 without names. */
+/* The old form with debug 0 is the form with debug 1, without names. */
 enum cpprof_status
 cpprof__records_write_counts(const struct cpprof__records_form *form,
                              struct cpprof__stack_record *records, size_t n,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile of records: stacks of this process's tables, or of what another one
- * left of its own, each with one or two numbers and maybe labels. What the
- * small profiles (block, mutex, goroutine, threadcreate, and those of the
- * program) have in common when they are written.
+ * Writes a profile of records: stacks of this process's tables, or of those
+ * that another process left, each with one or two numbers and maybe labels. The
+ * small profiles share it: block, mutex, goroutine, threadcreate and those of
+ * the program.
  *
  * Source: Go runtime/pprof/pprof.go (printCountProfile).
  */
@@ -28,7 +28,8 @@ struct cpprof__records_form {
     size_t n_types; /* 1 or 2 */
     struct cpprof__value_type period_type;
     int64_t period;
-    /* Of functions left out at the leaf, both forms; NULL: none. */
+    /* The functions that are left out at the leaf, in both forms; NULL: none.
+     */
     bool (*hides)(const char *name);
     int64_t duration_ns;                 /* 0: not said */
     const char *drop_frames;             /* or NULL */
@@ -52,8 +53,8 @@ size_t
 cpprof__records_merge(const struct cpprof__records_form *form,
                       struct cpprof__stack_record *records, size_t n);
 
-/* Resolve the tables, merge the records, write what options ask for. The writer
- * is closed by this call. records are changed, and stay the caller's. */
+/* Resolve the tables, merge the records, and write what options ask for. This
+ * call closes the writer. The records are changed, and stay the caller's. */
 enum cpprof_status
 cpprof__records_write(const struct cpprof__records_form *form,
                       struct cpprof__stack_record *records, size_t n,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The mappings of a store, as those of a profile that is being built. */
+/* Gives the mappings of a store their numbers in a profile that is being built.
+ */
 #ifndef COLLECT_STORE_NUMBERS_H
 #define COLLECT_STORE_NUMBERS_H
 
@@ -7,9 +8,9 @@
 #include "collect/store/store.h"
 
 /*
- * Add all mappings that the store has now to the builder. The number there of
- * mapping i is at [i]; *n says of how many. NULL: no memory. The caller frees
- * it.
+ * Add all mappings that the store has now to the builder. Entry i of the result
+ * is the builder's number of mapping i; *n is the number of entries. NULL: no
+ * memory. The caller frees it.
  */
 uint32_t *
 cpprof__store_numbers(const struct cpprof__store *store,

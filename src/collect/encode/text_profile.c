@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that are gathered before they are written. */
+/* Size of the buffer in front of the writer. */
 #define OUT_BYTES (64 * 1024)
 
 #define TAB   8
@@ -216,7 +216,7 @@ add_named(struct cpprof__text_profile *t, uint64_t pc,
     add_line(t, &line);
 }
 
-/* Where others have an address it says whose script it is. */
+/* A frame of a script says whose script it is, in place of the address. */
 static void
 add_script(struct cpprof__text_profile *t, uint64_t pc)
 {
@@ -231,8 +231,8 @@ add_script(struct cpprof__text_profile *t, uint64_t pc)
     add_line(t, &line);
 }
 
-/* Lines for one address; *show: something was shown, nothing is hidden from
- * there on. */
+/* The lines of one address. *show: a line was shown, so nothing is hidden any
+ * more. */
 static void
 add_frame(struct cpprof__text_profile *t,
           const struct cpprof__builder_frame *frame, bool *show)
@@ -269,8 +269,8 @@ width_of(const char *cell)
     return n;
 }
 
-/* Lines first..: how far a column goes on, and its width. A line that ends
- * before the column interrupts it. */
+/* How far a column goes on, beginning with line `first`, and its width. A line
+ * that ends before the column interrupts it. */
 static size_t
 column_width(const struct cpprof__text_profile *t, size_t first, size_t cell,
              size_t *end)

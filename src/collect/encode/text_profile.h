@@ -42,20 +42,20 @@ struct cpprof__text_profile {
     char script_texts[3][1024]; /* of a frame: mapping, name, file */
 };
 
-/* The writer is the profile's from here on; symbolizer and hides may be NULL.
- */
+/* The writer belongs to the profile from here on. symbolizer and hides may be
+ * NULL. */
 void
 cpprof__text_begin(struct cpprof__text_profile *t, struct cpprof_writer writer,
                    const struct cpprof__symbolizer_ops *ops,
                    struct cpprof__symbolizer *symbolizer);
 
-/* Make t->mappings, and note where frames of scripts are told. */
+/* Make t->mappings, and note which table explains frames of scripts. */
 void
 cpprof__text_add_mappings(struct cpprof__text_profile *t,
                           const struct cpprof__tables *tables);
 
-/* The one frame of a script's pc, as a symbolizer gives them; 1. In its texts,
- * which live until the next call, nothing ends a line. */
+/* The one frame of a script's pc, in the form of a symbolizer's; returns 1. Its
+ * texts live until the next call and have no line break in them. */
 size_t
 cpprof__text_script(struct cpprof__text_profile *t, uint64_t pc,
                     struct cpprof__frame *frame);
@@ -64,21 +64,21 @@ void
 cpprof__text_printf(struct cpprof__text_profile *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What stands behind the "@" of a record: return addresses. mapping of a frame
- * is one of t->mappings. Frames of scripts have none; a record is never without
- * one.
- */
+/* What follows the "@" of a record: return addresses. The mapping of a frame is
+ * one of t->mappings. Frames of scripts have no address; a record of nothing
+ * else gets that of CPPROF__FRAME_BROKEN. */
 void
 cpprof__text_addresses(struct cpprof__text_profile *t,
                        const struct cpprof__builder_frame *stack, size_t n);
 
-/* A comment for each frame, inlined ones too, and an empty line. Frames that
- * are hidden are left out at the leaf, unless there are no others. */
+/* A comment for each frame, inlined ones too, and an empty line. Hidden frames
+ * are left out at the leaf, unless there are no others. */
 void
 cpprof__text_stack(struct cpprof__text_profile *t,
                    const struct cpprof__builder_frame *stack, size_t n);
 
-/* Write what is left, close the writer, free: the first failure of all. */
+/* Write what is left, close the writer and free. Returns the first failure of
+ * all. */
 enum cpprof_status
 cpprof__text_end(struct cpprof__text_profile *t, struct cpprof_error *error);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Label sets: immutable, counted, one block of memory each. A thread's current
- * set is a pointer that its handlers read (cpprof__self.labels); the pointer
- * then lies in the ring, or in a slot of a thread dump, until somebody reads
- * what it points to. So the last hold on a set does not free it while such a
- * reader may still come: it waits in limbo.
+ * Label sets: immutable, reference-counted, one block of memory each. A
+ * thread's current set is a pointer that its handlers read
+ * (cpprof__self.labels); the pointer then lies in the ring, or in a slot of a
+ * thread dump, until somebody reads what it points to. So a set whose last
+ * reference is dropped is not freed while such a reader may still come: it
+ * waits in limbo.
  *
  *   reader   whoever takes pointers to sets that others have no hold on. It
  *            begins before the first may be taken, says from time to time that
@@ -30,7 +31,7 @@ struct cpprof_labels {
                                    * them, mostly those of set.encoded */
 };
 
-/* Give back a hold that a thread's end or a failed start leaves. */
+/* Drop the reference that a thread's end or a failed start leaves. */
 void
 cpprof__labels_inherited_free(const void *labels);
 
@@ -41,7 +42,7 @@ struct cpprof__label_list {
     size_t n;
     size_t max;
     bool failed; /* no memory: it is shorter than it should be */
-    char *bytes; /* what its strings may point into; theirs who decodes */
+    char *bytes; /* the decoder's: its strings may point into it */
     size_t room;
 };
 void
@@ -57,17 +58,17 @@ cpprof__labels_decode(const char *data, size_t n,
                       struct cpprof__label_list *list);
 
 /*
- * The bytes that mean the same in another process. Of a label: 's' key 0 text
- * 0, or 'n' key 0 unit 0 and 8 bytes.
+ * Labels encoded as bytes that mean the same in another process. Of a label:
+ * 's' key 0 text 0, or 'n' key 0 unit 0 and 8 bytes.
  */
 void
 cpprof__labels_encode(struct cpprof__buffer *out,
                       const struct cpprof_label *label);
 
 /*
- * Bound of what a set is to whoever samples, encoded. One that is larger is a
- * single label that says so, {"labels":"[70000 bytes, too large]"}, in every
- * form of every profile. Its labels can be looked at as ever.
+ * The most bytes of a set in a sample, encoded. In every form of every profile
+ * a larger set is one label that says so, {"labels":"[70000 bytes, too
+ * large]"}. The program still sees its own labels.
  */
 #define CPPROF__LABELS_BYTES_MAX (64u * 1024)
 
@@ -80,7 +81,7 @@ cpprof__labels_print(struct cpprof__buffer *out,
 /* ---- readers ---------------------------------------------------------- */
 
 struct cpprof__labels_reader {
-    uint64_t since; /* sets freed later may be in its hands */
+    uint64_t since; /* it may have sets that were freed later */
     struct cpprof__labels_reader *next;
 };
 
@@ -90,14 +91,15 @@ cpprof__labels_reader_begin(struct cpprof__labels_reader *reader);
 void
 cpprof__labels_reader_end(struct cpprof__labels_reader *reader);
 
-/* The time now; and to say that nothing taken before it is used any more. */
+/* The clock now; and: say that nothing taken before a moment is used any more.
+ */
 uint64_t
 cpprof__labels_clock(void);
 void
 cpprof__labels_reader_passed(struct cpprof__labels_reader *reader,
                              uint64_t clock);
 
-/* Free, when no reader may come to it. */
+/* Free it as soon as no reader may have it. */
 void
 cpprof__labels_release(struct cpprof_labels *set);
 

@@ -88,7 +88,8 @@ find_get_cfa(void)
     if (found)
         return found;
     found = (get_cfa_fn *)(uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_GetCFA");
-    /* pthread_exit() brings it for itself, where nobody else sees it. */
+    /* pthread_exit() loads libgcc_s for itself, out of sight of RTLD_DEFAULT.
+     */
     libgcc = found ? NULL : dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (libgcc) {
         found = (get_cfa_fn *)(uintptr_t)dlsym(libgcc, "_Unwind_GetCFA");

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Labels that are sorted without an allocation. */
+/* The most labels that are sorted without an allocation. */
 #define FEW 32
 
 /* A label of the set to be, and its place in the order it was given in. */
@@ -43,7 +43,7 @@ by_key(const void *a, const void *b)
     return keys ? keys : (x->order > y->order) - (x->order < y->order);
 }
 
-/* Of those with one key the last. Returns how many are left. */
+/* Keep the last label of each key. Returns how many are left. */
 static size_t
 keep_last(struct pick *picks, size_t n)
 {
@@ -78,8 +78,8 @@ point_inside(struct cpprof_labels *set, const char *at,
     }
 }
 
-/* Behind the bytes of a set that is too large, what stands in for them.
- * Returns where it begins. */
+/* Append the label that stands in for a set that is too large. Returns where it
+ * begins. */
 static size_t
 put_stand_in(struct cpprof__buffer *encoded)
 {

@@ -28,7 +28,8 @@ static struct cpprof_labels *first; /* in limbo, by .freed_at */
 static struct cpprof_labels *last;
 static size_t n_limbo;
 
-/* Take those that no reader may have out of limbo: a list to be freed. */
+/* Take the sets that no reader may have out of limbo. Returns a list to be
+ * freed. */
 static struct cpprof_labels *
 take_done(void)
 {
@@ -76,7 +77,8 @@ put_in_limbo(struct cpprof_labels *set)
     return take_done();
 }
 
-/* A reader that begins from here on cannot meet the set: it is nobody's. */
+/* A reader that begins from here on cannot meet the set: it is no thread's
+ * current one. */
 void
 cpprof__labels_release(struct cpprof_labels *set)
 {
@@ -110,7 +112,7 @@ cpprof__labels_reader_end(struct cpprof__labels_reader *reader)
     cpprof__own_lock_take(&lock);
     while (*at && *at != reader)
         at = &(*at)->next;
-    if (*at) { /* not in a child: it forgot them */
+    if (*at) { /* not in a child, which forgot them */
         *at = reader->next;
         __atomic_fetch_sub(&n_readers, 1, __ATOMIC_SEQ_CST);
         done = take_done();

@@ -26,7 +26,7 @@ put_ascii(struct cpprof__buffer *out, char c)
         cpprof__buffer_append(out, &c, 1);
 }
 
-/* Returns how many bytes of text that was. */
+/* Returns how many bytes of text were read. */
 static size_t
 put_rune(struct cpprof__buffer *out, const char *text)
 {
