@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The block and the mutex profile as text. Readers multiply what a record says
- * by the period of the header. Records are what was recorded, weights included;
- * so the fraction of the mutex profile is said only when every record can be
- * divided by it, which is so as long as it was never changed. Otherwise the
- * records are what they stand for, and the period is 1.
+ * The block and the mutex profile as text. Readers multiply a record by the
+ * period in the header, but our records have their weights in them. So the
+ * header gives the fraction of the mutex profile only if every record can be
+ * divided by it, which is so as long as the fraction was never changed.
+ * Otherwise the period is 1 and the records are printed as they are.
  *
  * Source: Go runtime/pprof/pprof.go (printCountCycleProfile).
  */

@@ -35,7 +35,7 @@ struct cpprof_heap {
     char name[NAME_BYTES];
 };
 
-/* A heap is never taken back, and is whole before n_heaps counts it. */
+/* A heap is never removed, and is complete before n_heaps counts it. */
 static struct cpprof_heap heaps[HEAPS_MAX];
 static uint32_t n_heaps;
 static pthread_mutex_t heaps_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -171,7 +171,7 @@ check_heap(const struct cpprof_heap_options *options,
     return CPPROF_OK;
 }
 
-/* The file name of the library underneath us, which stays. */
+/* The file name of the library below us, which is never freed. */
 static char allocator[128];
 static pthread_once_t allocator_once = PTHREAD_ONCE_INIT;
 

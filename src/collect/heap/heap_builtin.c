@@ -65,7 +65,7 @@ write_allocs(struct cpprof_writer writer,
     return write(CPPROF_FLAG_ALLOCS, writer, options, error);
 }
 
-/* Unscaled, as Go's: who wants estimates has a call for it. */
+/* Unscaled, as Go's are; there is another call for estimates. */
 static enum cpprof_status
 all_records(struct cpprof__records *all_records, struct cpprof_error *error)
 {

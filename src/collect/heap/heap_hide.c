@@ -56,7 +56,7 @@ static const char *const templates[] = {
 };
 /* clang-format on */
 
-/* A name ends here, parameters, a version or a copy's suffix may follow. */
+/* Does a name end here? Parameters or a version may follow. */
 static bool
 ends_at(char c)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heap's tables at one moment, summed up into records. Nothing is stopped and
- * no lock is taken: other threads go on to allocate, so a block that comes or
- * goes meanwhile is in or out, whole. Nothing that is read is trusted: the
- * tables may be another process's.
+ * Sums up a heap's tables into records. Nothing is stopped and no lock is
+ * taken: other threads go on to allocate, so a block that comes or goes
+ * meanwhile is either in or out, as a whole. Nothing that is read is trusted:
+ * the tables may be another process's.
  */
 #ifndef COLLECT_HEAP_RECORDS_H
 #define COLLECT_HEAP_RECORDS_H
@@ -29,8 +29,8 @@ struct cpprof__heap_record {
     int64_t block_bytes; /* size of the first block that was ever sampled */
     uint64_t fractions[CPPROF__HEAP_VALUES]; /* estimates, while summing up */
     int64_t values[CPPROF__HEAP_VALUES];     /* the same, rounded once */
-    int64_t sampled[CPPROF__HEAP_VALUES];    /* as counted, without weights;
-                                              * in use: now, not at the peak */
+    int64_t sampled[CPPROF__HEAP_VALUES]; /* as counted, without weights; in use
+                                             now, not at the peak */
 };
 
 struct cpprof__heap_records {

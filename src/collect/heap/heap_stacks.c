@@ -6,11 +6,12 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 
-/* No more of the main thread's stack is taken for granted: the kernel maps
- * nothing of its own choice in the 128 MiB below the stack's end. */
+/* No more of the main thread's stack is assumed to be readable: where the
+ * kernel chooses an address, it stays out of the 128 MiB below the stack's end.
+ */
 #define MAIN_STACK_MAX ((uintptr_t)64 << 20)
 
-/* What the C library keeps for itself in a thread's stack, and its guard. */
+/* What the C library uses of a thread's stack, and the guard page. */
 #define MARGIN ((size_t)16 * 4096)
 
 /* The kernel puts its random bytes above everything that is ever pushed, and

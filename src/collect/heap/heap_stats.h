@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands at the end of a heap profile's text: the memory of the process
- * under the names that Go's runtime has for it. C's malloc counts no calls and
- * nobody else's bytes, so these come from the profile, as estimates.
+ * The lines at the end of a heap profile's text: the memory of the process,
+ * under the names that Go's runtime has for it. C's malloc does not count its
+ * calls, so these numbers are estimates from the profile.
  *
  * Source: Go runtime/pprof/pprof.go, writeHeapInternal; runtime.MemStats.
  */

@@ -53,8 +53,9 @@ by_inuse(const void *a, const void *b)
 }
 
 /*
- * The bytes of n sampled objects that a reader will scale to that many: of the
- * size s with s / (1 - exp(-s / rate)) = scaled / n, which grows with s.
+ * The bytes that n sampled objects must have, so that a reader scales them to
+ * `scaled` bytes. Their size s solves s / (1 - exp(-s / rate)) = scaled / n,
+ * whose left side grows with s.
  */
 static int64_t
 unscale(int64_t n, int64_t scaled, int64_t rate)
@@ -110,8 +111,8 @@ sort_records(const struct work *w, const struct cpprof__heap_records *records,
 }
 
 /*
- * Readers take a profile whose totals are the same for one that knows no
- * allocations; Go then says one byte more, and so do we.
+ * If both totals are equal, readers think that allocations were not recorded.
+ * Go then adds one byte, and so do we.
  */
 static void
 put_head(struct work *w, const struct printed *all, size_t n, int64_t rate)

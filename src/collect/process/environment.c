@@ -43,8 +43,8 @@ cpprof__environment_complain(const struct cpprof_error *error)
         return;
 }
 
-/* A child whose recorder is gone, or that may not reach the folder any more,
- * is not recorded; it has nobody to tell. */
+/* A child is not recorded if its recorder is gone or it cannot reach the folder
+ * any more. There is nobody to tell. */
 static bool
 is_worth_a_line(const struct cpprof_error *error)
 {
@@ -238,8 +238,8 @@ end_default(struct cpprof__life *life, uint64_t until_ns)
         cpprof__environment_complain(&error);
 }
 
-/* The profile by wall time ends first: what the others take to be written is
- * not the program's. */
+/* The wall profile ends first, because the time that writing the others takes
+ * is not the program's. */
 void
 cpprof__environment_write(uint64_t until_ns)
 {

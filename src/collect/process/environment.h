@@ -42,7 +42,7 @@
 
 #include <limits.h>
 
-/* ORDER: kinds[] of environment_parse.c */
+/* ORDER: as kinds[] in environment_parse.c */
 #define CPPROF__KIND_CPU          1u
 #define CPPROF__KIND_HEAP         2u
 #define CPPROF__KIND_BLOCK        4u
@@ -54,7 +54,7 @@
 /* Beside the heap, when asked for. */
 #define CPPROF__KIND_MMAP 1024u
 
-/* Those whose tables a recorder can read. */
+/* The kinds whose tables a recorder can read. */
 #define CPPROF__KINDS_OF_TABLES                                                \
     (CPPROF__KIND_HEAP | CPPROF__KIND_BLOCK | CPPROF__KIND_MUTEX)
 
@@ -85,7 +85,7 @@ struct cpprof__environment {
     int64_t heap_rate;        /* 0: off */
     int64_t block_rate;       /* nanoseconds; 0: off */
     uint32_t mutex_fraction;  /* 0: off */
-    uint32_t kinds;           /* CPPROF__KIND_*, those that are on */
+    uint32_t kinds;           /* CPPROF__KIND_* that are on */
     char out[PATH_MAX];       /* pattern */
     char directory[PATH_MAX]; /* "": not recording */
     char http[PATH_MAX];      /* address, "": not serving */
@@ -124,17 +124,17 @@ cpprof__environment_open(const struct cpprof__environment *env,
 
 /* ---------------------------------------------- environment_end.c -------- */
 
-/* The kinds that are written when the process ends, from its start or from the
- * fork that made it. Of several failures the first is told. */
+/* Start the kinds that are written when the process ends, at its start or at
+ * the fork that made it. Of several failures the first is reported. */
 enum cpprof_status
 cpprof__environment_end_start(const struct cpprof__environment *env,
                               bool is_descendant, struct cpprof_error *error);
 void
 cpprof__environment_end_start_child(void);
-/* Write them, or leave them to a recorder. On a thread of ours. */
+/* Write them, or leave them to a recorder. To be called on a thread of ours. */
 enum cpprof_status
 cpprof__environment_end(struct cpprof_error *error);
-/* Were they started here, and not ended? */
+/* Were they started in this process, and not ended? */
 bool
 cpprof__environment_end_is_due(void);
 /* Leave them to a recorder. */
@@ -143,18 +143,18 @@ cpprof__environment_end_recorded(bool with_timeout);
 
 /* ------------------------------------------------- environment.c --------- */
 
-/* Read CPPROF and set the heap's rate as it says; allocates nothing. What is
- * wrong is one line on standard error, and the program goes on. */
+/* Read CPPROF and set the heap's rate as it says; allocates nothing. An error
+ * is one line on standard error, and the program goes on. */
 void
 cpprof__environment_read(void);
-/* What is asked for if it is to serve, or NULL; *is_descendant: a process that
- * this one comes from was profiled by the same variable. */
+/* What CPPROF asks for if it asks for a server, or NULL. *is_descendant: an
+ * ancestor of this process was profiled by the same variable. */
 const struct cpprof__environment *
 cpprof__environment_http(bool *is_descendant);
-/* The same if it is to profile interpreted code. */
+/* The same if it asks for a profile of interpreted code. */
 const struct cpprof__environment *
 cpprof__environment_vm(bool *is_descendant);
-/* Are interpreters that know nothing of us to load our modules? */
+/* Shall interpreters that know nothing of us load our modules? */
 bool
 cpprof__environment_asks_for_scripts(void);
 /* The same if it is to push. */
@@ -163,7 +163,7 @@ cpprof__environment_push(bool *is_descendant);
 /* One line on standard error. */
 void
 cpprof__environment_complain(const struct cpprof_error *error);
-/* Start what it asks for. The tables are there. */
+/* Start what it asks for. The tables must have been made. */
 void
 cpprof__environment_start(void);
 /* The same in a child made by fork, if this process was started so. */
@@ -177,8 +177,8 @@ bool
 cpprof__environment_has_to_write(void);
 bool
 cpprof__environment_has_names_to_find(void);
-/* Write it, by that moment of CLOCK_MONOTONIC; what cannot be written is one
- * line on standard error. On a thread of ours. */
+/* Write it before that moment of CLOCK_MONOTONIC. What cannot be written is one
+ * line on standard error. To be called on a thread of ours. */
 void
 cpprof__environment_write(uint64_t until_ns);
 /* The process ends by _exit(): tell a recorder. True: there is something to

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPPROF=heap,block,...: what is written when the process ends, or recorded
- * until then. A child made by fork goes on with the tables of its parent, and
- * has something to tell once it has something of its own in them.
+ * CPPROF=heap,block,...: the profiles that are written when the process ends,
+ * or recorded until then. A child made by fork goes on with the tables of its
+ * parent. It writes a profile only if it has added something to them.
  */
 #include "collect/process/environment.h"
 
@@ -26,9 +26,10 @@
 struct end {
     uint32_t kind;
     const char *name;
-    bool (*has_own)(void); /* of a child: something that its parent has not;
-                            * NULL: it is not written there */
-    struct cpprof_writer writer; /* of the first process; .write NULL */
+    bool (*has_own)(void); /* has a child something that its parent has not?
+                              NULL: a child writes none */
+    struct cpprof_writer
+        writer; /* how the first process writes it; .write NULL */
 };
 
 static const struct cpprof__environment *environment; /* NULL: not started */
@@ -81,7 +82,7 @@ static struct end ends[] = {
 
 /* ---- writing ---------------------------------------------------------- */
 
-/* Where a child writes is known when it has something to write. */
+/* A child's file gets its name when there is something to write. */
 static enum cpprof_status
 open_end(struct end *end, bool is_descendant, struct cpprof_error *error)
 {
@@ -121,7 +122,7 @@ write_end(struct end *end, struct cpprof_error *error)
                                 &environment->others, error);
 }
 
-/* All of them, whatever becomes of one. */
+/* All of them, even if one fails. */
 static enum cpprof_status
 write_ends(struct cpprof_error *error)
 {
@@ -143,8 +144,7 @@ write_ends(struct cpprof_error *error)
 
 /* ---- start ------------------------------------------------------------ */
 
-/* New stacks have their mappings found, and a recorder that stops is noticed.
- */
+/* Find the mappings of new stacks, and notice that the recorder stops. */
 static void
 look_after_tables(void *arg)
 {
@@ -182,7 +182,7 @@ start_recording(struct cpprof_error *error)
 
     if (status == CPPROF_OK)
         status = record_wall(error);
-    /* Beside a CPU profile, its thread sees to the tables. */
+    /* If there is a CPU profile, its thread looks after the tables. */
     if (status != CPPROF_OK || environment->kinds & CPPROF__KIND_CPU)
         return status;
     return start_looking_after(error);
@@ -262,8 +262,8 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
     return CPPROF_OK;
 }
 
-/* A recorded child costs nothing until it samples: it has no thread but
- * that of a wall profile. */
+/* A recorded child costs nothing until it samples: no thread is made, except
+ * for a wall profile. */
 void
 cpprof__environment_end_start_child(void)
 {

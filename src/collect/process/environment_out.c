@@ -47,7 +47,7 @@ cpprof__environment_path(const char *pattern, char *path, size_t n)
     return fits;
 }
 
-/* A device or a pipe has no place beside it. */
+/* Nothing can be written beside a device or a pipe. */
 static bool
 is_special(const char *path)
 {
@@ -56,7 +56,7 @@ is_special(const char *path)
     return !stat(path, &st) && !S_ISREG(st.st_mode);
 }
 
-/* Where the part that names the kind of file begins: ".pb.gz". */
+/* Where the suffix that names the type of file begins: ".pb.gz". */
 static size_t
 suffix_at(const char *pattern)
 {
@@ -92,7 +92,7 @@ bool
 cpprof__environment_pattern(const struct cpprof__environment *env,
                             const char *kind, char *pattern, size_t n)
 {
-    /* Under a recorder only the interpreter's is written here. */
+    /* Under a recorder only the profile of interpreted code is written here. */
     bool is_one =
         (!(env->kinds & (env->kinds - 1)) && !(env->kinds && env->has_vm)) ||
         *env->directory;
@@ -117,8 +117,8 @@ cpprof__environment_pattern(const struct cpprof__environment *env,
     return fits;
 }
 
-/* A process that another started. What it writes beside a recorder is named as
- * the recorder names what is that process's: FILE.NAME.PID. */
+/* A process that another one started. Beside a recorder its files are named as
+ * the recorder names the files of that process: FILE.NAME.PID. */
 static void
 keep_apart(const struct cpprof__environment *env, char *pattern)
 {

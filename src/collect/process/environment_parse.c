@@ -230,8 +230,8 @@ set_flag(uint32_t *flags, uint32_t flag, bool on)
     *flags = on ? *flags | flag : *flags & ~flag;
 }
 
-/* All kinds have labels: those of samples unless told not to, those of tables
- * when told so. */
+/* All kinds can have labels: CPU samples have them unless told not to, tables
+ * only when told to. */
 static enum cpprof_status
 parse_labels(struct cpprof__environment *env, const char *value,
              struct cpprof_error *error)
@@ -310,7 +310,7 @@ parse_path(const char *key, const char *value, char out[PATH_MAX],
     return CPPROF_OK;
 }
 
-/* What the server is told; *known: it was such a word. */
+/* A word for the server; *known: it was one. */
 static enum cpprof_status
 parse_http(struct cpprof__environment *env, const char *key, const char *value,
            bool *known, struct cpprof_error *error)
@@ -365,7 +365,7 @@ parse_push_label(struct cpprof__push_settings *push, const char *key,
                      error);
 }
 
-/* Where profiles are pushed; *known: it was such a word. */
+/* A word about pushing; *known: it was one. */
 static enum cpprof_status
 parse_push(struct cpprof__push_settings *push, const char *key,
            const char *value, bool *known, struct cpprof_error *error)
@@ -498,8 +498,8 @@ finish_push(struct cpprof__environment *env, bool named,
     return CPPROF_OK;
 }
 
-/* Without the name of a kind it is the CPU profile. The profiles share what
- * is said of all of them. */
+/* Without the name of a kind it is the CPU profile. Options that are for all
+ * kinds are copied to each. */
 static enum cpprof_status
 finish(struct cpprof__environment *env, bool named, struct cpprof_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session while the process changes under it: modules that are unloaded,
- * fork, exec.
+ * What a CPU session does when the process changes: modules are unloaded, it
+ * forks, it execs.
  */
 #include "collect/cpu/session_internal.h"
 
@@ -25,9 +25,9 @@ static __thread sigset_t mask_before_fork;
 /* ---- the loader ------------------------------------------------------- */
 
 /*
- * The session cannot end between the look and the work: stop takes it from its
- * place under the lock first. The drainer is not waited for: it may
- * be about to load the symbolizer, and the caller may hold the loader's lock.
+ * The session cannot end meanwhile, because stop clears the pointer to it under
+ * the same lock first. The drainer is not waited for: it may be about to load
+ * the symbolizer, and the caller may hold the loader's lock.
  */
 void
 cpprof__session_before_unload(void)
@@ -77,8 +77,8 @@ cpprof__session_fork_parent(void)
     cpprof__loader_fork_parent();
 }
 
-/* The child lets go of the parent's session: its thread is not here, its
- * memory may have been caught in the middle of a change. */
+/* The child drops the parent's session: its thread is not here, and its memory
+ * may be half-changed. */
 void
 cpprof__session_fork_child(void)
 {
@@ -97,8 +97,9 @@ cpprof__session_fork_child(void)
     pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
 }
 
-/* A signal that is pending because the program blocks it would outlive the
- * exec and end the new image. One that is not ours is put back. */
+/* A signal of ours that is pending, because the program blocks it, would
+ * survive the exec and end the new image: it is taken away. One that is not
+ * ours is sent again. */
 static void
 take_pending(void)
 {

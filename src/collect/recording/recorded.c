@@ -92,7 +92,7 @@ add_table(enum cpprof__mirror_part part, const void *from,
     cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].each = each;
 }
 
-/* A table of the store, which is a part as a whole. */
+/* The area of one table of the store. */
 static void
 add_stored(const void *from, const uint32_t *n_used, uint32_t each, uint32_t n)
 {
@@ -102,7 +102,8 @@ add_stored(const void *from, const uint32_t *n_used, uint32_t each, uint32_t n)
     cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].each = each;
 }
 
-/* Head and records are one part; record 0 is not used, nor counted. */
+/* The area of a head and the records behind it. Record 0 is not used, and not
+ * counted. */
 static void
 add_records(enum cpprof__mirror_part part, const void *head, size_t n_head,
             const void *records, const struct cpprof__mirror_area *table)
@@ -213,7 +214,7 @@ reads_zero(int fd, uint64_t offset, size_t n)
     return true;
 }
 
-/* Nothing in the first records: no record is in use. */
+/* Is the first record of each table free? Then no record was ever in use. */
 static bool
 reads_empty(int fd)
 {
@@ -236,8 +237,8 @@ reads_empty(int fd)
                       sizeof cpprof__wall_kept->records[0]);
 }
 
-/* An earlier image of this pid in which nothing was sampled is not worth its
- * file: what a shell leaves behind that only execs. */
+/* Remove the file of an earlier image of this pid if nothing was sampled in it:
+ * a shell that only execs leaves such files. */
 static void
 remove_empty(const char *directory)
 {
@@ -335,8 +336,8 @@ cpprof__recorded_tick(void)
     return false;
 }
 
-/* Of a process that the recorder did not start itself, a file in which there
- * is nothing. */
+/* Remove the file if it is empty and the recorder did not start the process
+ * itself. */
 static void
 remove_if_empty(const struct cpprof__mirror_head *head)
 {

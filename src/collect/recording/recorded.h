@@ -17,19 +17,19 @@
 uint64_t
 cpprof__recorded_offset(enum cpprof__mirror_part part);
 
-/* owner: whose malloc it is when it is not ours, or NULL. Outside handlers,
- * once, with the tables made. */
+/* owner: the library whose malloc it is, if it is not ours, or NULL. To be
+ * called once, outside handlers, after the tables were made. */
 enum cpprof_status
 cpprof__recorded_start(const char *directory, const char *owner,
                        struct cpprof_error *error);
 
-/* Now and then, by a thread of ours: see to new stacks, and whether somebody
- * asked for an end. False when there is nothing left to do. */
+/* Called now and then by a thread of ours: resolve new stacks, and see whether
+ * somebody asked for an end. False: there is nothing left to do. */
 bool
 cpprof__recorded_tick(void);
 
-/* The process ends. The copy goes on: destructors may still give memory back.
- * hastily: by _exit(), maybe in a handler. */
+/* The process ends. The copy goes on, because destructors may still free
+ * memory. hastily: by _exit(), maybe in a handler. */
 void
 cpprof__recorded_end(bool with_timeout);
 

@@ -124,7 +124,7 @@ add_store(struct image *image, void *block)
     more[image->n_stores].block = block;
     if (!cpprof__store_open(&more[image->n_stores].store, block)) {
         munmap(block, cpprof__store_bytes());
-        return true; /* not begun yet when the process ended */
+        return true; /* the process ended before it began one */
     }
     image->n_stores++;
     return true;
@@ -210,7 +210,7 @@ add_image(struct cpprof_recording *recording, struct image *image)
     return true;
 }
 
-/* A file that is not a recording, or not yet one, is passed over. */
+/* A file that is no recording, or not yet one, is skipped. */
 static enum cpprof_status
 open_image(struct cpprof_recording *recording, const char *name,
            struct cpprof_error *error)
@@ -234,7 +234,7 @@ open_image(struct cpprof_recording *recording, const char *name,
     return CPPROF_OK;
 }
 
-/* PID.IMAGE, and not PID.IMAGE.STORE or something else. */
+/* Is the name PID.IMAGE, and not PID.IMAGE.STORE or something else? */
 static bool
 is_image_name(const char *name)
 {
@@ -304,7 +304,7 @@ any_alive(const char *directory, DIR *dir)
     return any;
 }
 
-/* Once they were told to stop, processes that live get the time to do so. */
+/* Wait for the processes that live, which were told to stop. */
 static void
 wait_for_ends(const char *directory, DIR *dir)
 {

@@ -92,7 +92,7 @@ head_makes_sense(const struct cpprof__mirror_head *head, size_t n_bytes)
            memchr(head->owner, 0, sizeof head->owner);
 }
 
-/* The memory of a store, which ends with indexes that are not in the file. */
+/* The memory of a store. Its end is the indexes, which are not in the file. */
 static size_t
 memory_bytes(size_t n_bytes)
 {

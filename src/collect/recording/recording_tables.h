@@ -24,14 +24,14 @@ struct cpprof__recorded_set {
 bool
 cpprof__recorded_set_is_name(const char *name);
 
-/* Add a file to the set; one that is no recording is passed over. Errors:
+/* Add a file to the set; a file that is no recording is skipped. Errors:
  * CPPROF_NOMEM. */
 enum cpprof_status
 cpprof__recorded_set_add(struct cpprof__recorded_set *set,
                          const char *directory, const char *name,
                          struct cpprof_error *error);
 
-/* All were added: by pid and then by time. */
+/* All files were added: sort them by pid and then by time. */
 void
 cpprof__recorded_set_sort(struct cpprof__recorded_set *set);
 
@@ -49,7 +49,7 @@ const struct cpprof_recorded_waits *
 cpprof__recorded_set_waits(const struct cpprof__recorded_set *set,
                            size_t index);
 
-/* name: block or mutex. The writer is closed by this call. */
+/* name: block or mutex. This call closes the writer. */
 enum cpprof_status
 cpprof__recorded_set_write_waits(const struct cpprof__recorded_set *set,
                                  size_t index, const char *name,

@@ -45,8 +45,8 @@ struct bytes {
     char at[];
 };
 
-/* Open addressing, in memory of its own and not malloc's, which the program
- * may be about to count. At most 3/4 of the entries are in use. */
+/* Open addressing; at most 3/4 of the entries are in use. The memory is not
+ * malloc's, because the program may be counting that. */
 struct shard {
     struct cpprof__own_lock lock;
     struct entry *entries;
@@ -127,8 +127,8 @@ is_at(const struct lookup *lookup, const struct entry *entry)
            (!bytes->n || memcmp(bytes->at, lookup->value.value, bytes->n) == 0);
 }
 
-/* It is memory that is hardly ever in the cache, and there is a stack to be
- * walked meanwhile. What is read here may be of another moment. */
+/* The entry is hardly ever in the cache, and it is fetched while the stack is
+ * walked. What is read here may be out of date. */
 void
 cpprof__custom_prefetch(struct cpprof__custom *custom,
                         const struct cpprof__custom_value *value)
@@ -141,7 +141,7 @@ cpprof__custom_prefetch(struct cpprof__custom *custom,
     __builtin_prefetch((void *)(entries + at * sizeof(struct entry)), 1);
 }
 
-/* The value's entry, or the free one where it would be. */
+/* The value's entry, or the free one where it belongs. */
 static struct entry *
 find(const struct lookup *lookup)
 {
@@ -197,7 +197,7 @@ has_room(struct shard *shard)
            resize(shard, shard->capacity * 2);
 }
 
-/* Free an entry; those after it that it was in the way of move up. */
+/* Free an entry. Entries after it that belong further up move up. */
 static void
 take_out(struct shard *shard, struct entry *entry)
 {
@@ -323,7 +323,8 @@ unlock_all(struct cpprof__custom *custom)
         cpprof__own_lock_give(&custom->shards[i].lock);
 }
 
-/* Values by stack: counts[] by node, the last for those without. */
+/* Count the values by stack: counts[] is by node, and the last entry is for
+ * values without a stack. */
 static void
 count_all(const struct cpprof__custom *custom, uint32_t *counts, uint32_t n)
 {
@@ -364,8 +365,8 @@ cpprof__custom_records(struct cpprof__custom *custom,
                        struct cpprof__stack_record **records, size_t *n,
                        struct cpprof_error *error)
 {
-    const uint32_t n_nodes = CPPROF__TREE_NODES; /* those that are made while
-                                                  * we wait for locks, too */
+    const uint32_t n_nodes = CPPROF__TREE_NODES; /* also profiles that are made
+                                                    while we wait for locks */
     uint32_t *counts = calloc(n_nodes + 1, sizeof *counts);
 
     if (!counts)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program counts itself: values, each with the stack that added it. A
- * value is a pointer, which is not read, or some bytes; those of one kind are
- * never equal to those of the other.
+ * Custom profiles: values that a program counts itself, each with the stack
+ * that added it. A value is a pointer, which is not followed, or some bytes; a
+ * pointer never equals bytes.
  *
- * The values lie in hash tables of 16 bytes an entry, several of them, each
- * under a lock of its own, so that threads rarely meet and a table that grows
- * holds up few. All are locked while a profile copies what is there.
+ * The values are in several hash tables of 16 bytes an entry. Each has its own
+ * lock, so that threads rarely meet and a table that grows delays few. All are
+ * locked while a profile copies the values.
  */
 #ifndef COLLECT_CUSTOM_H
 #define COLLECT_CUSTOM_H
@@ -24,8 +24,8 @@ struct cpprof__custom_value {
     bool is_bytes; /* n_bytes at value; else the pointer */
 };
 
-/* NULL: no memory. What is freed has no values by bytes in it; a profile never
- * is, once it has a name. */
+/* NULL: no memory. Only a profile without values by bytes may be freed; one
+ * that has a name never is. */
 struct cpprof__custom *
 cpprof__custom_make(void);
 void
@@ -54,8 +54,9 @@ cpprof__custom_remove(struct cpprof__custom *custom,
 size_t
 cpprof__custom_count(const struct cpprof__custom *custom);
 
-/* What is there now, by stack, and how it is written; type is {NAME, "count"}.
- * Errors: CPPROF_NOMEM. Owner: *records is the caller's, from malloc. */
+/* The values that are there now, by stack, and the form to write them in; type
+ * is {NAME, "count"}. Errors: CPPROF_NOMEM. Owner: *records is the caller's,
+ * from malloc. */
 enum cpprof_status
 cpprof__custom_records(struct cpprof__custom *custom,
                        struct cpprof__stack_record **records, size_t *n,
@@ -63,7 +64,7 @@ cpprof__custom_records(struct cpprof__custom *custom,
 struct cpprof__records_form
 cpprof__custom_form(const struct cpprof__value_type *type);
 
-/* As cpprof_profile_write(), with options that are whole. */
+/* As cpprof_profile_write(), with options of full size. */
 enum cpprof_status
 cpprof__custom_write(struct cpprof__custom *custom, const char *name,
                      const struct cpprof_profile_options *options,

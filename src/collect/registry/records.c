@@ -59,7 +59,8 @@ cpprof__records_add_stack(struct cpprof__records *r, const int64_t *values,
 
 /* ---- into the caller's array ------------------------------------------ */
 
-/* Of a struct of <cpprof/records.h>: so many numbers, then the stack. */
+/* The layout of a struct of <cpprof/records.h>: so many numbers, then the
+ * stack. */
 struct layout {
     size_t n_values;
     size_t n_bytes;

@@ -15,7 +15,7 @@ struct cpprof__records {
     struct cpprof__buffer heads; /* struct of records.c, one per record */
     struct cpprof__buffer pcs;   /* uintptr_t */
     size_t n;
-    bool not_in_use; /* heap: those of which nothing is in use, too */
+    bool not_in_use; /* of a heap: also records of which nothing is in use */
 };
 
 /*

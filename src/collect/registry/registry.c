@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames that can be skipped at all. */
+/* The most frames that can be skipped. */
 #define SKIP_MAX 65536u
 
 struct cpprof_profile {
@@ -103,7 +103,7 @@ by_name(const void *a, const void *b)
     return strcmp(cpprof_profile_name(*x), cpprof_profile_name(*y));
 }
 
-/* Up to n of them; returns how many there are. */
+/* Copies up to n of them; returns how many there are. */
 static size_t
 gather(struct cpprof_profile **profiles, size_t n)
 {
@@ -119,7 +119,7 @@ gather(struct cpprof_profile **profiles, size_t n)
     return found;
 }
 
-/* Which ones fit is decided by name: all are sorted. */
+/* All are sorted before n of them are chosen, so the choice is by name. */
 size_t
 cpprof_profile_list(struct cpprof_profile **profiles, size_t n)
 {
@@ -130,7 +130,7 @@ cpprof_profile_list(struct cpprof_profile **profiles, size_t n)
     if (!n)
         return there;
     all = calloc(there, sizeof(struct cpprof_profile *));
-    if (!all) /* no order is better than nothing */
+    if (!all) /* unsorted is better than nothing */
         return gather(profiles, n);
     taken = gather(all, there);
     taken = taken < there ? taken : there;
@@ -174,7 +174,7 @@ put_on_list(struct cpprof_profile *profile)
     return is_new;
 }
 
-/* The first line of the text forms is read up to the first space. */
+/* Readers take the name in the first line of the text up to the first space. */
 static enum cpprof_status
 check_name(const char *name, struct cpprof_error *error)
 {
@@ -234,7 +234,8 @@ cpprof_profile_count(const struct cpprof_profile *profile)
 
 /* ---- adding ----------------------------------------------------------- */
 
-/* More frames to skip than the place of a quick walk has room for. */
+/* Buffer for a stack when more frames are to be skipped than the quick walk has
+ * room for. */
 struct deep {
     struct cpprof__stack_view view;
     uintptr_t pcs[];

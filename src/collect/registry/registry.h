@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The profiles of this process by name. Those that are always there each
- * define one struct cpprof__builtin; what the program makes itself is a
+ * The profiles of this process by name. Each built-in profile defines one
+ * struct cpprof__builtin; each profile of the program is a struct
  * cpprof__custom (custom.h). The public calls of <cpprof/profiles.h> find the
  * one or the other behind a struct cpprof_profile.
  */
@@ -12,7 +12,7 @@
 #include "collect/registry/records.h"
 #include <cpprof/profiles.h>
 
-/* A profile that is always there. */
+/* A built-in profile. */
 struct cpprof__builtin {
     const char *name;
 
@@ -20,21 +20,21 @@ struct cpprof__builtin {
     size_t (*count)(void);
 
     /*
-     * options are whole and in their range, the writer has a write function;
-     * it is closed by this call. The thread is exempt (exempt.h).
-     * debug: 0, 1, or more, which is for most profiles as 1.
+     * options have their full size and are in range, and the writer has a write
+     * function. This call closes the writer. The thread is exempt (exempt.h).
+     * debug: 0, 1, or more, which is for most profiles the same as 1.
      */
     enum cpprof_status (*write)(struct cpprof_writer writer,
                                 const struct cpprof_profile_options *options,
                                 struct cpprof_error *error);
 
-    /* Add every record there is (records.h). */
+    /* Add all records (records.h). */
     enum cpprof_status (*all_records)(struct cpprof__records *all_records,
                                       struct cpprof_error *error);
 
-    /* For snapshots: what there is now, as records of a form, in any order and
-     * from malloc; the calling thread's own stack begins at the return address
-     * above. NULL: a heap, which has rows of its own. */
+    /* For snapshots: the records that there are now and their form, in any
+     * order, from malloc. The calling thread's own stack begins at the return
+     * address above. NULL: a heap, which has records of its own. */
     const struct cpprof__records_form *form;
     enum cpprof_status (*records)(const struct cpprof_profile_options *options,
                                   uintptr_t above,
@@ -54,12 +54,12 @@ extern const struct cpprof__builtin cpprof__builtin_threadcreate;
 const struct cpprof__builtin *
 cpprof__registry_builtin(const char *name);
 
-/* Of a profile that the program made, or NULL. */
+/* The custom profile behind it, or NULL. */
 struct cpprof__custom;
 struct cpprof__custom *
 cpprof__registry_custom(const struct cpprof_profile *profile);
 
-/* Around a fork: names and entries are whole in the child. */
+/* Around a fork, so that names and entries are complete in the child. */
 void
 cpprof__registry_fork_prepare(void);
 void
