@@ -56,7 +56,7 @@ cpprof__maps_unlock(const sigset_t *old)
     pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
-/* The first piece that ends behind this address. */
+/* The first piece that ends above this address. */
 static uint32_t
 first_after(uintptr_t at)
 {
@@ -95,7 +95,8 @@ take_out(uint32_t at)
             (cpprof__maps_n - at) * sizeof *pieces);
 }
 
-/* A block has another piece's address: the one it had may be mapped anew. */
+/* Give a block the address of another piece: its old address may be mapped
+ * again. */
 static uintptr_t
 rename_block(uintptr_t block)
 {
@@ -172,7 +173,7 @@ cpprof__maps_add(uintptr_t at, size_t n)
     cpprof__maps_unlock(&old);
 }
 
-/* Of what was only a part of a mapping nothing is known at its new place. */
+/* A part of a mapping that moves is forgotten, not followed. */
 void
 cpprof__maps_move(uintptr_t from, size_t n, uintptr_t to, size_t n_now)
 {

@@ -4,8 +4,8 @@
  * unmapped in parts, mapped over, and moved. A block of the heap has one or
  * more pieces; its address in the table of live blocks is that of one of them.
  *
- * All of it under one lock, with signals blocked; a call that takes addresses
- * away is made with the lock held, so that who is given them next waits until
+ * One lock guards all of it, with signals blocked. A call that unmaps addresses
+ * is made with the lock held, so that whoever is given them next waits until
  * they are forgotten.
  */
 #ifndef COLLECT_HEAP_MAPS_H
@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Pieces at a time; what finds no room is not followed, and counted so. As many
- * as a process can have mappings, by default. */
+/* The most pieces at a time. A mapping that finds no room is counted and not
+ * followed. By default a process cannot have more mappings than this. */
 #define CPPROF__MAPS_MAX 65536u
 
 #pragma GCC visibility push(hidden)
@@ -25,7 +25,7 @@
 extern uint32_t cpprof__maps_heap;
 /* Pieces there are. */
 extern uint32_t cpprof__maps_n;
-/* Called when mappings begin to be followed; NULL: nobody asked. */
+/* Called when mappings begin to be followed, unless NULL. */
 extern void (*cpprof__maps_changed)(void);
 #pragma GCC visibility pop
 

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Frames of one sample that are written; more are cut. */
+/* The most frames of one sample; more are cut off. */
 #define DEPTH_MAX 1024
 
 /* A profile being written. */

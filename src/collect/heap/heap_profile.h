@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heap profile as a file: from a heap's tables, this process's or what
- * another one left of its own, to the builder or to text.
+ * Writes a heap profile: from a heap's tables, of this process or left by
+ * another one, to the builder or to text.
  */
 #ifndef COLLECT_HEAP_PROFILE_H
 #define COLLECT_HEAP_PROFILE_H
@@ -20,14 +20,14 @@ cpprof__heap_own_source(const struct cpprof_heap_options *options,
                         struct cpprof__source *source,
                         struct cpprof_error *error);
 
-/* options: size is not looked at. The writer is closed by this call. */
+/* The size in options is not read. This call closes the writer. */
 enum cpprof_status
 cpprof__heap_profile_write(const struct cpprof__source *source,
                            const struct cpprof_heap_options *options,
                            struct cpprof_writer writer,
                            struct cpprof_error *error);
 
-/* Its two halves, of records that were taken. */
+/* The two halves of that, for records that were taken before. */
 enum cpprof_status
 cpprof__heap_write_proto(const struct cpprof__source *source,
                          const struct cpprof_heap_options *options,

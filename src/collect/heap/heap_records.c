@@ -139,10 +139,11 @@ whole(uint64_t fractions)
 }
 
 /*
- * Where a record goes up to the next whole number: anywhere, by chance, so that
- * many records of a sample or two add up to what they stand for. Rounded to the
- * nearest, a thousand records of 1.1 objects would be a thousand objects. The
- * same record has always the same chance, so it never shrinks as it grows.
+ * The threshold above which a record's fraction is rounded up. It is random, so
+ * that many records of a sample or two add up to what they stand for: rounded
+ * to the nearest, a thousand records of 1.1 objects would be a thousand
+ * objects. A record always has the same threshold, so it never shrinks as it
+ * grows.
  */
 static uint64_t
 threshold(const struct cpprof__heap_record *record)
@@ -153,8 +154,8 @@ threshold(const struct cpprof__heap_record *record)
     return cpprof__mix_u64(x) >> (64 - CPPROF__HEAP_FRACTION_BITS);
 }
 
-/* A block may have come between the reading of blocks and of buckets, or the
- * other way round: what is in use was allocated. */
+/* Blocks and buckets are not read at the same moment. What is in use was
+ * allocated, so allocated is at least that. */
 static void
 finish_record(struct cpprof__heap_record *record)
 {

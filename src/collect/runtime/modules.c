@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the unwinder needs done outside handlers: notice that modules came or
- * went, and where libc cannot be asked inside a handler, list them.
+ * Does what the unwinder needs outside handlers: notice that modules came or
+ * went, and list them, where libc cannot be asked inside a handler.
  */
 #include "arch/atomic.h"
 #include "collect/signal/unwind/module.h"
@@ -167,7 +167,8 @@ make_room(struct cpprof__module_buffer *b, size_t n)
     return true;
 }
 
-/* Make l, which is sorted, the table. Out of memory: the old table stays. */
+/* Make the sorted list l the table. If there is no memory the old table stays.
+ */
 static void
 publish(const struct list *l)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a stack that is to be written consists of: mappings, frames, labels.
- * Tables give them, the builder takes them.
+ * The parts of a stack that is to be written: mappings, frames, labels. Tables
+ * give them to the builder.
  */
 #ifndef COLLECT_FRAME_H
 #define COLLECT_FRAME_H

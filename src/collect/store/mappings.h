@@ -13,7 +13,7 @@
 
 struct cpprof__mappings {
     struct cpprof__store *store;
-    bool live;      /* of this process: can be read again */
+    bool live;      /* mappings of this process, which can be read again */
     bool refreshed; /* since the last cpprof__mappings_begin() */
     /* pc -> mapping, direct-mapped; pc 0: empty. */
     struct cpprof__mapping_cached {
@@ -22,7 +22,7 @@ struct cpprof__mappings {
     } cache[CPPROF__MAPPING_CACHE];
 };
 
-/* Start with an empty store, or with one that holds mappings already. */
+/* The store may be empty or hold mappings already. */
 void
 cpprof__mappings_init(struct cpprof__mappings *m, struct cpprof__store *store,
                       bool live);

@@ -84,7 +84,7 @@ static const uint16_t runs[] = {
 };
 /* clang-format on */
 
-/* Behind a gap that no 16 bits can hold: selectors of variants. */
+/* Variation selectors, which follow a gap that 16 bits cannot hold. */
 #define LAST_BEGIN 0xe0100u
 #define LAST_END   0xe01f0u
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file is made under another name and then linked to its own: a process
- * that finds it there, made by its parent meanwhile, finds it whole.
+ * The memory of the table of script locations. Its file is made under another
+ * name and then linked to its own. So a process that finds the file there,
+ * because its parent made it meanwhile, finds it complete.
  */
 #include "collect/store/script_file.h"
 
@@ -21,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Behind the table, and always zero: a text that others change while it is read
- * ends there. */
+/* Zero bytes after the table: a text that others change while it is read ends
+ * there at the latest. */
 #define GUARD_BYTES 4096u
 
 #define PATH_BYTES (PATH_MAX + 32)
@@ -30,7 +31,7 @@
 static char folder[PATH_MAX]; /* "": no recorder */
 static char path[PATH_BYTES]; /* of the table's file */
 static uint64_t number;
-static int32_t making; /* pid of who makes the table; 0: nobody */
+static int32_t making; /* pid of the process that makes the table; 0: none */
 
 static void
 file_path(char *to, const char *directory, uint64_t of)
@@ -90,7 +91,8 @@ map_file(int fd)
     return p;
 }
 
-/* Longer than a process may make a file: the kernel would send a signal. */
+/* Is it longer than a process may make a file? Then the kernel would send
+ * SIGXFSZ. */
 static bool
 is_too_long(void)
 {
@@ -102,7 +104,7 @@ is_too_long(void)
 
 /* ---- making ----------------------------------------------------------- */
 
-/* A table in a new file, under another name as yet. */
+/* Make a table in a new file, under another name for now. */
 static bool
 make_new(struct cpprof__scripts *made, const char *temporary)
 {
@@ -124,7 +126,7 @@ make_new(struct cpprof__scripts *made, const char *temporary)
     return false;
 }
 
-/* The table that another process of the same number has made. */
+/* Map the table that another process with the same number has made. */
 static bool
 join(struct cpprof__scripts *made)
 {
@@ -174,7 +176,8 @@ make_private(struct cpprof__scripts *made)
     return p && cpprof__scripts_make(made, p, NULL);
 }
 
-/* One thread at a time; one that a fork left in the parent does not count. */
+/* One thread makes it at a time. A maker that a fork left in the parent does
+ * not count. */
 static bool
 begin(void)
 {
@@ -212,7 +215,7 @@ cpprof__script_file_make(void)
 
 /* ---- the recorder's side ---------------------------------------------- */
 
-/* Up to n bytes of the file; how many are there then. */
+/* Read up to n bytes of the file. Returns how many. */
 static size_t
 read_to(int fd, char *to, size_t at, size_t n)
 {
@@ -228,7 +231,7 @@ read_to(int fd, char *to, size_t at, size_t n)
     return at;
 }
 
-/* What is in use of a table: the rest of the file are holes. */
+/* Copy the parts of a table that are in use: the rest of the file is holes. */
 static bool
 read_table(struct cpprof__scripts *scripts, int fd, void *p)
 {

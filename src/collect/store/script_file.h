@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where this process's table of script locations lies
- * (signal/tables/scripts.h): private memory, or, when a recorder wants it, the
- * file DIR/scripts.NUMBER, mapped shared, so that it is there whatever becomes
- * of the process. The number is drawn by chance, and stands in the heads of the
- * other files of the process (collect/store/spool.h, signal/tables/mirror.h).
+ * (signal/tables/scripts.h): private memory, or, for a recorder, the file
+ * DIR/scripts.NUMBER, mapped shared, so that it remains whatever becomes of the
+ * process. The number is random, and is written in the heads of the other files
+ * of the process (collect/store/spool.h, signal/tables/mirror.h).
  *
  * A forked child goes on with the same file, as it does with the number: the
  * table is added to without locks, by processes as by threads, so what the
@@ -25,15 +25,15 @@
 bool
 cpprof__script_file_make(void);
 
-/* A table that is made from here on goes into a file of this directory. Returns
- * the number that it has or will have, never 0. */
+/* From here on a table is made in a file of this directory. Returns the number
+ * that it has or will have, never 0. */
 uint64_t
 cpprof__script_file_record(const char *directory);
 
 /* ---- for the recorder ------------------------------------------------- */
 
-/* A private copy of the file of that number. False: there is none, which is the
- * rule, or no memory; *scripts has no head then. */
+/* Make a private copy of the file of that number. False: there is no file, as
+ * for most programs, or no memory; then *scripts has no head. */
 bool
 cpprof__script_file_read(struct cpprof__scripts *scripts, const char *directory,
                          uint64_t number);

@@ -29,8 +29,9 @@
 
 #define MAGIC "cpprofR1"
 
-/* More words: fewer samples lost while the drainer waits for a processor;
- * 8 bytes each, private to the process and touched as they are used. */
+/* Words of the ring. More: fewer samples are lost while the drainer waits for a
+ * processor. They take 8 bytes each, are private to the process, and are
+ * touched only as they are used. */
 #define RING_WORDS_MIN (1u << 14)
 #define RING_WORDS_MAX (1u << 17)
 
@@ -44,7 +45,8 @@ cpprof__spool_ring_words(uint32_t rate_hz, uint32_t max_depth)
     long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t wanted, words = RING_WORDS_MIN;
 
-    /* A quarter of a second of full stacks of every processor. */
+    /* Room for a quarter of a second of stacks at full depth from every
+     * processor. */
     wanted = (uint64_t)(n_cpus > 0 ? n_cpus : 1) * rate_hz * max_depth / 4;
     while (words < wanted && words < RING_WORDS_MAX)
         words *= 2;
@@ -80,8 +82,8 @@ map_file(int fd, size_t n_shared, size_t n)
     return p;
 }
 
-/* An earlier image of this pid that was never sampled is not worth its file:
- * what a shell leaves behind that only execs. */
+/* Remove the file of an earlier image of this pid that was never sampled: a
+ * shell that only execs leaves such files. */
 static void
 remove_if_empty(const char *path)
 {
@@ -149,7 +151,7 @@ fail_file(struct cpprof_error *error, const char *path)
                         strerror(errno));
 }
 
-/* All of the ring is backed by memory before a handler may touch it. */
+/* Back all of the ring with memory before a handler may touch it. */
 static enum cpprof_status
 map_ring(struct cpprof__spool *spool, uint32_t *image,
          struct cpprof_error *error)
@@ -207,7 +209,7 @@ cpprof__spool_next_store(struct cpprof__spool *spool, void **old)
     struct cpprof__store store;
     void *block;
 
-    /* Private memory is emptied in place, which cannot fail. */
+    /* Private memory is emptied and used again, which cannot fail. */
     if (!spool->in_files && spool->store_block && !old) {
         madvise(spool->store_block, cpprof__store_bytes(), MADV_DONTNEED);
         return cpprof__store_make(&spool->store, spool->store_block, NULL);

@@ -44,7 +44,7 @@ struct cpprof__spool_head {
     uint32_t user_only; /* time in the kernel shows as user time after it */
     char engine[16];
     char name[256];   /* of the executable, without its folder */
-    uint64_t scripts; /* see collect/store/script_file.h; 0: none */
+    uint64_t scripts; /* number of the script file; 0: none */
 };
 
 struct cpprof__spool {
@@ -60,7 +60,7 @@ struct cpprof__spool {
     bool in_files;
 };
 
-/* Words for a ring at that rate: room for what all processors can sample in
+/* Words of a ring at that rate: room for what all processors can sample between
  * a few drains. */
 uint64_t
 cpprof__spool_ring_words(uint32_t rate_hz, uint32_t max_depth);
@@ -70,12 +70,12 @@ enum cpprof_status
 cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
                    uint64_t ring_words, struct cpprof_error *error);
 
-/* Put the store aside and begin an empty one. The memory of the old one is the
- * caller's when it wants it in *old, to be unmapped: cpprof__store_bytes().
- * False: nothing has changed. */
+/* Detach the store and begin an empty one. If the caller wants the old memory,
+ * it is in *old and is the caller's to unmap (cpprof__store_bytes()). False:
+ * nothing has changed. */
 bool
 cpprof__spool_next_store(struct cpprof__spool *spool, void **old);
-/* Give the store away; there is none from here on. */
+/* Give the store to the caller; there is none from here on. */
 void *
 cpprof__spool_give_store(struct cpprof__spool *spool);
 
@@ -83,8 +83,8 @@ cpprof__spool_give_store(struct cpprof__spool *spool);
 bool
 cpprof__spool_is_of_command(const struct cpprof__spool *spool);
 
-/* Unmap; keep says whether files stay. A fork's child lets go of the parent's
- * memory this way, keeping the files. */
+/* Unmap; keep says whether files stay. A child made by fork drops the parent's
+ * memory this way and keeps the files. */
 void
 cpprof__spool_free(struct cpprof__spool *spool, bool keep);
 

@@ -25,7 +25,7 @@
 
 #define MAGIC "cpprofS1"
 
-/* A hole in a file is filled this much at a time. */
+/* Holes in a file are filled in pieces of this size. */
 #define STEP (32u * 1024)
 
 /* The first size of an index; it doubles when half full. */
@@ -120,7 +120,7 @@ fill_hole(const struct cpprof__store *store, char *at, size_t n)
     return !failed;
 }
 
-/* May the first n bytes of a part be touched? */
+/* Make sure that the first n bytes of a part may be touched. */
 static bool
 ensure(struct cpprof__store *store, enum part part, size_t n)
 {
@@ -165,8 +165,8 @@ at_most(uint32_t *count, uint32_t most)
     return *count;
 }
 
-/* References that point outside are cut off here, once, so that nobody else
- * needs to look. */
+/* References that point outside are mended here, once, so that nobody else
+ * needs to check. */
 static void
 mend(struct cpprof__store *store)
 {

@@ -2,19 +2,18 @@
 /*
  * Samples, counted: (stack, labels) -> count, and the mappings that their
  * addresses lie in. Stacks are the leaves of a tree that grows from the root
- * frame, so that stacks share what they have in common: 16 bytes for each
- * frame that no earlier stack had.
+ * frame, so that stacks share what they have in common: 16 bytes for each frame
+ * that no earlier stack had.
  *
  * A store is one block of memory of a fixed layout without pointers, anonymous
  * or a shared file. In a file it is readable by another process at any moment:
- * entries are filled before the count that covers them is raised. The two
- * hash indexes are the writer's own business; a reader rebuilds them if it
- * wants to add.
+ * entries are filled before the count that covers them is raised. The two hash
+ * indexes are private to the writer; a reader rebuilds them if it wants to add.
  *
- * Bounds (tunables): more of any lets one store hold more and costs memory
- * only when used. Together 7.2 MiB, so that a full store and its ring stay
- * under the 8 MiB that docs/cpu.md states. When one of them is reached the
- * store is full: the caller writes it out and goes on with an empty one.
+ * Bounds (tunables). A larger bound lets one store hold more, and costs memory
+ * only when it is used. All together are 7.2 MiB, so that a full store and its
+ * ring stay under the 8 MiB that docs/cpu.md states. When one bound is reached
+ * the store is full: the caller writes it and goes on with an empty one.
  */
 #ifndef COLLECT_STORE_H
 #define COLLECT_STORE_H
@@ -54,7 +53,8 @@ struct cpprof__store_mapping {
     uint64_t inode;
     uint32_t path;     /* offset of terminated text */
     uint32_t build_id; /* offset of terminated hex digits */
-    uint32_t is_gone;  /* another one or nothing is at its addresses now */
+    uint32_t is_gone;  /* gone: its addresses are another mapping's now, or
+                          nobody's */
     uint32_t pad;
 };
 
@@ -92,11 +92,11 @@ struct cpprof__store {
     const char *path; /* of the file, or NULL */
 };
 
-/* Bytes of the block, most of them never touched. */
+/* Size of the block, most of which is never touched. */
 size_t
 cpprof__store_bytes(void);
 
-/* Bytes of the block that another process may find in its file. */
+/* Bytes of the block that are in its file, for other processes. */
 size_t
 cpprof__store_shared_bytes(void);
 
@@ -110,8 +110,8 @@ bool
 cpprof__store_make(struct cpprof__store *store, void *block, const char *path);
 
 /*
- * Look at a block that another process wrote, in a private, writable copy: its
- * counts are cut to what can be true. False when it is no store.
+ * Open a block that another process wrote, in a private, writable copy. Its
+ * counts are cut to what can be true. False: it is no store.
  */
 bool
 cpprof__store_open(struct cpprof__store *store, void *block);
@@ -138,8 +138,8 @@ uint32_t
 cpprof__store_add_mapping(struct cpprof__store *store,
                           const struct cpprof__store_mapping *mapping);
 
-/* Number + 1 of a new set of encoded bytes, which nothing identifies yet; 0
- * when full. */
+/* Number + 1 of a new set of encoded bytes, without an identity as yet; 0 when
+ * full. */
 uint32_t
 cpprof__store_add_labels(struct cpprof__store *store, const void *encoded,
                          size_t n);

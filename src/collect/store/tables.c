@@ -158,7 +158,7 @@ read_maps(void)
     sort_ranges();
 }
 
-/* What a node of that address is given as its mapping. */
+/* The mapping that a node of that address gets. */
 static uint32_t
 mapping_of(uint64_t pc)
 {
@@ -213,7 +213,7 @@ resolve_nodes(bool final)
     first_unresolved = first;
 }
 
-/* Scripts lie in none: is anything else new? */
+/* New nodes of scripts get no mapping. Are there other new nodes? */
 static bool
 resolve_scripts(void)
 {

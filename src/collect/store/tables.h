@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the profiles that keep tables (heap; block, mutex, threadcreate) have
- * in common: the tree of stacks, the mappings that its addresses lie in, and
- * label sets by number. They are this process's own, and a forked child has a
- * copy; what a recorder is to see of them is copied (signal/tables/mirror.h).
+ * The tables that several profiles share (heap, block, mutex, threadcreate):
+ * the tree of stacks, the mappings that its addresses lie in, and label sets by
+ * number. They are private to the process, and a forked child has a copy; a
+ * recorder sees a mirror of them (signal/tables/mirror.h).
  *
- * A node is given its mapping some time after it was made, by whoever holds
- * the lock of the tables, and at the latest before the code that it lies in is
+ * A node is given its mapping some time after it was made, by whoever holds the
+ * lock of the tables, and at the latest before the code that it lies in is
  * unloaded. The mappings only grow, so a number stays what it was.
  */
 #ifndef COLLECT_TABLES_H
@@ -31,9 +31,9 @@ enum cpprof_status
 cpprof__tables_make(struct cpprof_error *error);
 
 /*
- * Find the mapping of every node that has none yet. Called before
- * a profile is written, by the drainer now and then, and around dlclose, which
- * makes addresses mean other code. Safety: MT. Not AS.
+ * Find the mapping of every node that has none yet. Called before a profile is
+ * written, by the drainer now and then, and around dlclose, after which
+ * addresses may mean other code. Safety: MT. Not AS.
  */
 void
 cpprof__tables_resolve(void);
@@ -45,12 +45,12 @@ cpprof__tables_before_unload(void);
 void
 cpprof__tables_after_unload(void);
 
-/* How often code was unloaded: what was known by address alone before is not
- * to be trusted after. */
+/* How often code was unloaded. What is known of an address alone holds only as
+ * long as this number stays the same. */
 uint32_t
 cpprof__tables_n_unloads(void);
 
-/* Around a fork: the tables are whole in the child. */
+/* Around a fork, so that the tables are complete in the child. */
 void
 cpprof__tables_fork_prepare(void);
 void

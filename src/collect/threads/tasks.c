@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Readings of the list, at most, and at least. */
+/* How often the list is read, at most and at least. */
 #define PASSES_MAX 8
 #define PASSES_MIN 2
 
@@ -53,7 +53,7 @@ read_list(struct cpprof__buffer *tids)
     return true;
 }
 
-/* Sort, and leave out what is there twice. */
+/* Sort, and remove what is there twice. */
 static void
 unite(struct cpprof__buffer *buffer)
 {
@@ -115,7 +115,7 @@ cpprof__tasks_folder(void)
     return open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The text of a small file of a thread, terminated; the bytes of it. */
+/* Read a small file of a thread as terminated text. Returns its bytes. */
 static size_t
 read_file(int folder, int32_t tid, const char *name, char *text, size_t size)
 {

@@ -18,20 +18,20 @@ struct cpprof__task {
 };
 
 /*
- * The tids, sorted, without the profiler's own; from malloc. What ran all the
- * while is in it, whatever else comes and goes: the kernel's list skips threads
- * when others end meanwhile, so it is read until nothing new appears.
+ * The tids, sorted, without the profiler's own; from malloc. Every thread that
+ * lives all the while is in it. The kernel's list skips threads when others end
+ * meanwhile, so it is read until nothing new appears.
  *
- * extra: more tids that may be alive, which the caller knows of.
- * NULL: no memory, or no /proc.
+ * extra: more tids that may be alive, which the caller knows of. NULL: no
+ * memory, or no /proc.
  */
 int32_t *
 cpprof__tasks(const int32_t *extra, size_t n_extra, size_t *n);
 
 /*
- * The folder of all threads, which saves the kernel a part of the way to each
- * file: or CPPROF__NO_FOLDER, which serves as well. To be closed by the caller,
- * and soon: a program may close descriptors that it does not know.
+ * A descriptor of /proc/self/task, which saves the kernel a part of the way to
+ * each file; or CPPROF__NO_FOLDER, which works too. The caller closes it, and
+ * soon: a program may close descriptors that it does not know.
  */
 #define CPPROF__NO_FOLDER (-1)
 int
@@ -48,7 +48,7 @@ cpprof__task_sigwaits(int folder, int32_t tid);
 
 /* A system call in which a thread sleeps. */
 struct cpprof__task_call {
-    long number; /* < 0: it sleeps, but not in one */
+    long number; /* < 0: it sleeps, but not in a call */
     uintptr_t args[6];
     uintptr_t sp;
     uintptr_t pc; /* behind the instruction */
@@ -58,7 +58,7 @@ struct cpprof__task_call {
 bool
 cpprof__task_call(int folder, int32_t tid, struct cpprof__task_call *call);
 
-/* What it sleeps in, in the kernel; "" when that cannot be told. */
+/* The kernel function that it sleeps in; "" when that cannot be told. */
 void
 cpprof__task_wchan(int folder, int32_t tid, char *name, size_t n);
 

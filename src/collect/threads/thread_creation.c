@@ -25,7 +25,7 @@
 #define ANNOUNCED  (-1)
 #define PER_CHUNK  1024u
 #define CHUNKS_MAX (CPPROF__MAX_THREADS / PER_CHUNK)
-#define KEEP_ENDED 64u /* slots that ended are used again after so many */
+#define KEEP_ENDED 64u /* an ended slot is used again after so many others */
 
 struct cpprof__thread_creation {
     int32_t tid;
@@ -234,7 +234,7 @@ live_first(const void *a, const void *b)
     return order ? order : x->has_ended - y->has_ended;
 }
 
-/* Of two with a tid, one that lives. */
+/* Of two slots with one tid, a living one. */
 static size_t
 drop_doubles(struct cpprof__creation_info *creations, size_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who created which thread: a slot for each thread that pthread_create or
- * thrd_create made, from before it starts until after it has ended. And the
- * profile threadcreate, of those that live.
+ * Which stack created which thread: a slot for each thread that pthread_create
+ * or thrd_create made, from before it starts until after it has ended. And the
+ * profile threadcreate, of the threads that live.
  */
 #ifndef COLLECT_THREAD_CREATION_H
 #define COLLECT_THREAD_CREATION_H
@@ -16,14 +16,14 @@ struct cpprof__thread_self;
 
 /* ---- for who creates threads ------------------------------------------ */
 
-/* The caller is about to create a thread with that start routine: to be called
- * by a CPPROF__HOOK, the stack begins with its caller. NULL: no room. */
+/* The caller is about to create a thread with that start routine. The stack
+ * begins with the caller of the calling CPPROF__HOOK. NULL: no room. */
 struct cpprof__thread_creation *
 cpprof__thread_creation_announce(uintptr_t start);
-/* It was not created. NULL is fine. */
+/* The thread was not created. NULL does nothing. */
 void
 cpprof__thread_creation_cancel(struct cpprof__thread_creation *creation);
-/* In the new thread, first thing; and last. */
+/* Called by the new thread as the first and the last that it does. */
 void
 cpprof__thread_creation_started(struct cpprof__thread_creation *creation);
 void
@@ -39,8 +39,8 @@ struct cpprof__creation_info {
     bool has_ended;
 };
 
-/* All that are known, by tid, those that ended lately too; from malloc, NULL:
- * no memory. */
+/* All known threads by tid, also those that ended lately; from malloc, NULL: no
+ * memory. */
 struct cpprof__creation_info *
 cpprof__creations(size_t *n);
 const struct cpprof__creation_info *

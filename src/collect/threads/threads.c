@@ -39,7 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Threads on their way out that a scan has to know. */
+/* The tids of ended threads that are remembered for the next scan. */
 #define ENDED_MAX 64
 
 /* A slot that is announced but whose thread has not started yet. */
@@ -120,7 +120,8 @@ take_slot(int32_t tid)
         return NULL;
     t = cpprof__thread_at(first_free - 1);
     first_free = t->next_free;
-    /* Who had it has ended, with the last thing that its handlers stored. */
+    /* The thread that had it has ended; acquire what its handlers stored last.
+     */
     (void)load_acquire(&t->busy);
     t->start = 0;
     t->start_arg = NULL;
@@ -225,7 +226,7 @@ list_tids(size_t *n)
     return (int32_t *)(void *)tids.data;
 }
 
-/* A thread that gave its place back runs on for a moment; a scan must not take
+/* A thread that gave its slot back runs on for a moment; a scan must not take
  * it for a new one. */
 static bool
 has_ended(int32_t tid)
@@ -258,7 +259,7 @@ reconcile(void)
             known[at - tids] = true;
             continue;
         }
-        /* One of ours that was found before it could say so. */
+        /* One of our own threads, which was found before it could say so. */
         if (cpprof__own_thread_runs(t->tid))
             add_relaxed(&n_seen, -1u);
         drop(t);
@@ -274,9 +275,9 @@ reconcile(void)
 
 /*
  * CPU time that a thread used without a tick since the last scan, because it
- * blocks the signal, is charged to a frame that says so. Should the ticks come
- * later after all, the handler takes off what was charged here. At stop, what
- * no tick came for is charged however it came to that.
+ * blocks the signal, is charged to a frame that says so. If the ticks come
+ * later after all, the handler subtracts what was charged here. At stop all
+ * time without a tick is charged, whatever the reason.
  */
 static void
 charge_missing(struct cpprof__thread *t, bool at_stop)
@@ -386,10 +387,10 @@ cpprof__threads_end(void)
 }
 
 /*
- * What a thread leaves behind. A CPU timer fires only on the scheduler's tick,
- * so ticks that fell due between the last one and the end never came; a
- * program of many short threads would lose much of its time. The clock says
- * how many there were.
+ * Charge the rest of a thread that ends. A CPU timer fires only on the
+ * scheduler's tick, so ticks that fell due between the last one and the end
+ * never came; a program of many short threads would lose much of its time. The
+ * thread's CPU clock says how many there were.
  */
 static void
 charge_rest(struct cpprof__thread *t, bool blocked)
@@ -498,8 +499,9 @@ cpprof__thread_cancel(struct cpprof__thread *t)
     cpprof__labels_inherited_free(labels);
 }
 
-/* A thread that blocked the signal only because its creator did can be
- * sampled; what it blocks itself later stays blocked. */
+/* A new thread may block the signal only because its creator does: unblock it,
+ * so that the thread can be sampled. If it blocks the signal itself later, that
+ * stays. */
 static void
 unblock_signal(void)
 {
@@ -532,8 +534,8 @@ cpprof__thread_started(struct cpprof__thread *t)
     pthread_mutex_lock(&lock);
     if (t->tid == TID_ANNOUNCED && plan.engine &&
         t->session == plan.generation) {
-        /* A scan that ran in between may have found the thread before it
-         * could say its name. */
+        /* A scan may have found the thread before the thread could claim its
+         * slot. */
         found = cpprof__thread_of_tid(tid);
         if (found)
             drop(found);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which threads there are, and that each of them is armed: those that a
- * session finds, those that pthread_create announces, and those that only a
- * look at /proc/self/task shows (made by a bare clone(), or before us).
+ * Knows the threads of the process and arms each: those that a session finds at
+ * its start, those that pthread_create announces, and those that only
+ * /proc/self/task shows (made by a bare clone(), or before us).
  */
 #ifndef COLLECT_THREADS_H
 #define COLLECT_THREADS_H
@@ -50,8 +50,8 @@ cpprof__thread_announce(uintptr_t start, void *arg, size_t stack_bytes);
 void
 cpprof__thread_cancel(struct cpprof__thread *t);
 
-/* Called first thing by a new thread: by the announced one, or by one that was
- * created while there was no session, with a hold on labels that becomes the
+/* The first call of a new thread, which was announced or was created while
+ * there was no session. labels: a reference to its label set, which becomes the
  * thread's. */
 void
 cpprof__thread_started(struct cpprof__thread *t);

@@ -23,8 +23,8 @@
     (CPPROF_FLAG_OFF_CPU | CPPROF_FLAG_NO_LABELS | CPPROF_FLAG_FGPROF |        \
      CPPROF_FLAG_COLLAPSED)
 
-/* Tunables. Looks in a second: at some 0.5 us each, 0.2 % of a processor. More
- * gives many threads more samples. */
+/* Tunables. Looks in a second. Each takes some 0.5 us, so all take 0.2 % of a
+ * processor. More gives more samples when there are many threads. */
 #define LOOKS_HZ 3200u
 
 static struct cpprof__wall_ticker *ticker; /* while it runs */
@@ -158,7 +158,7 @@ count_from_now(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
     c->start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
 }
 
-/* With busy held, or without the ticker: count no more. */
+/* Count no more. To be called with busy held, or without a ticker. */
 static void
 cut_locked(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
@@ -349,8 +349,8 @@ cpprof__wall_fork_parent(void)
     give_locks();
 }
 
-/* The thread is not here; who was starting or stopping may be the one that is:
- * what it has is left to it. */
+/* The ticker is not in the child. The thread that forked may have been starting
+ * or stopping it: it keeps what it has in hand. */
 void
 cpprof__wall_fork_child(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wall time: a thread of ours that ticks (wall_sampler.h) for as long as
- * somebody counts with it: the profile of cpprof_wall_start(), which is
- * one, and captures, which are many. Each knows what was counted when it began,
- * and is cut when it ends: from then on it has its own counts.
+ * somebody counts with it: the one profile of cpprof_wall_start(), and any
+ * number of captures. Each capture knows the counts at its beginning, and takes
+ * the difference when it ends: from then on it has its own counts.
  */
 #ifndef COLLECT_WALL_H
 #define COLLECT_WALL_H
@@ -39,8 +39,8 @@ struct cpprof__wall_capture {
     bool failed; /* no memory */
 };
 
-/* A capture with the rate and depth of who began, if the ticker runs. Checks
- * the options; on failure the writer is closed. */
+/* Begin a capture. If the ticker runs it has the rate and depth of whoever
+ * started that. Checks the options; on failure the writer is closed. */
 enum cpprof_status
 cpprof__wall_capture_new(const struct cpprof_wall_options *options,
                          const struct cpprof_writer *writer,

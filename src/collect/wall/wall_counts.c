@@ -69,7 +69,7 @@ mirror_head(void)
     cpprof__mirror(&cpprof__wall_kept->head, sizeof cpprof__wall_kept->head);
 }
 
-/* The record before the head that counts it. */
+/* Store the record before the head that counts it. */
 static void
 keep(const struct cpprof__wall_count *slot, int64_t ns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a wall profile has counted, by stack, labels and state; and the file
- * that it becomes.
+ * The counts of a wall profile, by stack, labels and state; and the file that
+ * they become.
  */
 #ifndef COLLECT_WALL_COUNTS_H
 #define COLLECT_WALL_COUNTS_H
@@ -23,8 +23,8 @@ struct cpprof__wall_count {
     uint32_t stack;  /* node of cpprof__tables.tree; 0: no room */
     uint32_t labels; /* cpprof__label_set_number(), or 0 */
     uint32_t state;
-    uint32_t number; /* in the order that they came, from 1 on; that of its row
-                      * in cpprof__wall_kept, too */
+    uint32_t number; /* numbers in order, from 1 on; also the number of its
+                        record in cpprof__wall_kept */
     int64_t n;       /* samples; 0: the slot is free */
     int64_t ns;
 };
@@ -46,7 +46,7 @@ cpprof__wall_add(struct cpprof__wall_counts *counts,
 void
 cpprof__wall_counts_free(struct cpprof__wall_counts *counts);
 
-/* What was counted until some moment. */
+/* The counts at one moment. */
 struct cpprof__wall_base {
     struct cpprof__wall_sum {
         int64_t n;
@@ -77,13 +77,13 @@ struct cpprof__wall_summary {
     int64_t duration_ns;
     uint32_t n_threads; /* at once, at most */
     uint64_t n_looks;
-    uint64_t n_asked; /* of those, threads that were interrupted */
+    uint64_t n_asked; /* of those, looks that asked the thread */
 };
 
 /* ---- for a recorder --------------------------------------------------- */
 
-/* Bound: 65 536 records, 2 MiB of addresses; what finds no room is lost time.
- */
+/* Bound: 65 536 records, 2 MiB of address space. Time that finds no room is
+ * counted as lost. */
 #define CPPROF__WALL_RECORDS (1u << 16)
 
 struct cpprof__wall_kept_head {
@@ -99,8 +99,8 @@ struct cpprof__wall_kept_head {
     int64_t lost_ns;
 };
 
-/* One block of fixed layout without pointers, of which another process may read
- * a copy (signal/tables/mirror.h). */
+/* One block of fixed layout without pointers. Another process may read a copy
+ * of it (signal/tables/mirror.h). */
 struct cpprof__wall_kept {
     union {
         struct cpprof__wall_kept_head head;
@@ -116,7 +116,8 @@ extern struct cpprof__wall_kept *cpprof__wall_kept; /* NULL: for nobody */
 bool
 cpprof__wall_keep_reserve(void);
 
-/* Keep from here on what is added to counts, if there is room for it. */
+/* From here on keep for a recorder what is added to counts, if there is room.
+ */
 void
 cpprof__wall_keep_begin(struct cpprof__wall_counts *counts);
 
@@ -128,8 +129,8 @@ cpprof__wall_keep_summary(const struct cpprof__wall_summary *summary);
 void
 cpprof__wall_keep_forked(void);
 
-/* A copy's counts and summary: false when it is none, or nothing in it. The
- * slots are of the copy and change their order. */
+/* The counts and the summary of a copy. False: it is no copy, or it is empty.
+ * The slots lie in the copy, and their order changes. */
 bool
 cpprof__wall_kept_open(struct cpprof__wall_kept *copy,
                        struct cpprof__wall_counts *counts,

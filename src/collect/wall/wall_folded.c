@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wall profile as folded stacks: a line for each, names from the root with
- * semicolons between them, and how many samples it has. Labels are left out.
+ * A wall profile as folded stacks: a line for each stack, with names from the
+ * root, semicolons between them, and the number of samples. Labels are left
+ * out.
  *
- * Stacks of other addresses may have the same names; they are one line, unless
- * there are more than LINES_BYTES of them in between.
+ * Stacks of different addresses may have the same names. They become one line,
+ * unless more than LINES_BYTES of lines are between them.
  *
  * Source: fgprof (FormatFolded); flamegraph.pl.
  */
@@ -57,7 +58,8 @@ by_samples(const void *a, const void *b)
     return by_stack(a, b);
 }
 
-/* One for each stack, the heaviest first: how many have samples. */
+/* Merge the counts of each stack and put the heaviest first. Returns how many
+ * have samples. */
 static uint32_t
 merge(const struct cpprof__wall_counts *counts)
 {
@@ -117,7 +119,7 @@ put_lines(struct work *w)
     w->lines.n = 0;
 }
 
-/* What ends a name or a line is none of its characters. */
+/* Write a name without the characters that end a name or a line. */
 static void
 put_name(struct work *w, const char *name)
 {
@@ -131,7 +133,7 @@ put_name(struct work *w, const char *name)
     }
 }
 
-/* Outermost first, as the whole stack. */
+/* Inlined frames too are written outermost first. */
 static void
 put_frame(struct work *w, const struct cpprof__builder_frame *frame)
 {

@@ -38,21 +38,23 @@
 #define LIST_SHARE 100u
 /* Whether a thread blocks the signal is looked up this often, at most. */
 #define MASK_NS 1000000000u
-/* So often a thread that runs is seen to block it before that is believed. */
+/* A running thread is believed to block the signal after it was seen so often
+ * to do so. */
 #define MASK_LOOKS 10
-/* CPU time that a thread may use on its way from the end of our handler back
- * into the sleep that it interrupted. More takes work as short as this for
- * that; less asks a sleeping thread once more. */
+/* CPU time that a thread may use between the end of our handler and the sleep
+ * that we interrupted. If it is larger, work as short as this is taken for
+ * sleep. If it is smaller, a sleeping thread is asked once more. */
 #define RETURN_NS 30000u
-/* Who sleeps now and then and has run for less than this since its last look
- * runs for moments: a question would find it asleep again. More takes work for
- * sleep, less ends more sleeps. */
+/* A thread that sleeps now and then, and has run for less than this since its
+ * last look, runs only for moments: a question would find it asleep again. If
+ * this is larger, more work is taken for sleep. If it is smaller, more sleeps
+ * are interrupted. */
 #define MOMENT_NS 60000u
-/* Looks in a row at a thread that sleeps now and then in what a signal ends,
- * and is always found waiting for a processor, before it is asked all the same.
- */
+/* A thread that sleeps now and then in a call which a signal would end may be
+ * found waiting for a processor. After so many such looks in a row it is asked
+ * nevertheless. */
 #define PUT_OFF 8
-/* A question is repeated so late. */
+/* A question is repeated after this time. */
 #define AGAIN_NS 20000000u
 
 struct cpprof__wall_thread {
@@ -60,7 +62,7 @@ struct cpprof__wall_thread {
     uint32_t slot;
     uint64_t looked_ns; /* CLOCK_MONOTONIC; 0: never */
     uint64_t cpu_ns;    /* its clock at the last look or answer */
-    uint64_t first_ns;  /* what its first look stands for; 0: for the usual */
+    uint64_t first_ns;  /* time that its first look stands for; 0: the usual */
     uint64_t masked_ns; /* when its mask was looked up; 0: never */
 
     /* The last answer. */
@@ -70,7 +72,7 @@ struct cpprof__wall_thread {
 
     /* The question. */
     bool is_asked;
-    bool is_stuck;     /* it was in an uninterruptible sleep meanwhile */
+    bool is_stuck;     /* it was seen in an uninterruptible sleep since */
     uint64_t asked_ns; /* for the last time */
     int64_t owed_ns;   /* to charge with the answer */
 
@@ -173,8 +175,8 @@ merge(struct cpprof__wall_sampler *w, const int32_t *tids, size_t n,
         w->n_threads_max = (uint32_t)kept;
 }
 
-/* The threads that were known and have not ended, and those that were created
- * since: sorted, from malloc. */
+/* The known threads that have not ended, and those that were created since:
+ * sorted, from malloc. */
 static int32_t *
 known_threads(const struct cpprof__wall_sampler *w,
               const struct cpprof__creation_info *creations, size_t n_creations,
@@ -252,7 +254,7 @@ take_answer(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
 {
     struct cpprof__dump_answer answer;
 
-    /* Before the slot is free for another answer. */
+    /* Takes it before the slot is free for another answer. */
     t->cpu_ns = load_relaxed(&slot->cpu_ns);
     t->self = load_relaxed(&slot->self);
     answer = cpprof__dump_take(slot);
@@ -275,9 +277,9 @@ take_answer(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
     t->is_stuck = false;
 }
 
-/* Does it block the signal? In a handler it does, and may lose its processor
- * there: of a thread that does not sleep only what is seen again and again
- * counts. */
+/* Does it block the signal? A thread does so inside a handler, where it may
+ * lose its processor. So of a thread that does not sleep this is believed only
+ * after it was seen several times. */
 static bool
 note_mask(struct cpprof__wall_thread *t, const struct cpprof__task *task)
 {
@@ -373,7 +375,7 @@ look_at_mask(struct cpprof__wall_thread *t, uint64_t now)
                     cpprof__task_sigwaits(CPPROF__NO_FOLDER, t->tid);
 }
 
-/* No question: what it stands in is not known, but what it used. */
+/* It is not asked: its stack is not known, but its CPU time is. */
 static void
 charge_blocked(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
                uint64_t cpu, int64_t ns)
@@ -393,9 +395,9 @@ has_slept(const struct cpprof__wall_thread *t, uint64_t cpu)
 }
 
 /*
- * In a sleep that a question would end? Then it is looked at from outside.
- * *later: it sleeps so now and then; and waits for a processor now, and may
- * have such a sleep not quite behind it, or runs for a moment.
+ * Is it in a sleep that a question would end? Then it is read from outside.
+ * *later: it is not in one now, but often is, and now waits for a processor,
+ * perhaps still on its way out of such a sleep, or runs only for a moment.
  */
 static bool
 see_asleep(struct cpprof__wall_thread *t, uint64_t cpu, bool *later)
@@ -425,7 +427,7 @@ see_asleep(struct cpprof__wall_thread *t, uint64_t cpu, bool *later)
     return true;
 }
 
-/* nominal_ns: between two looks at a thread. True: it was asked. */
+/* nominal_ns: the time between two looks at a thread. True: it was asked. */
 static bool
 look_at(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
         uint64_t now, uint64_t nominal_ns)
@@ -514,8 +516,8 @@ cpprof__wall_sampler_tick(struct cpprof__wall_sampler *w)
     return n_asked;
 }
 
-/* The time since the last look is charged where the thread stood then: who
- * lived all the while has been charged for all of it. */
+/* Charge the time since the last look to the stack that the thread had then. So
+ * a thread that lived all the while is charged for all of it. */
 static void
 charge_rest(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
             uint64_t now)
@@ -547,7 +549,7 @@ cpprof__wall_sampler_charge(struct cpprof__wall_sampler *w)
     for (i = 0; i < w->n; i++) {
         struct cpprof__wall_thread *t = &w->threads[i];
 
-        /* Who has not answered owes it all until then. */
+        /* A thread that has not answered keeps all its time until it does. */
         if (t->is_asked || !(t->blocks || t->has_answer) || !t->looked_ns)
             continue;
         charge_rest(w, t, now);

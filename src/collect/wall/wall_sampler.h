@@ -2,9 +2,9 @@
 /*
  * The threads that a wall profile looks at, and what it learns of each.
  *
- * A look reads the thread's CPU clock. If that stood still since the last look
- * the thread slept all the time, and still stands where it stood: it is
- * charged without being disturbed. Else it is asked for its stack
+ * A look reads the thread's CPU clock. If the clock stood still since the last
+ * look, the thread slept all the time and has the same stack: it is charged
+ * without being disturbed. Else it is asked for its stack
  * (signal/sample/dump.h) and charged when the answer comes. What is charged is
  * the time since the last look, from the start of the profile to its end, and
  * for a thread that is new what a look stands for; the time after the last look
@@ -39,8 +39,8 @@ struct cpprof__wall_sampler {
     /* When the list of threads was made, what it took, and of what. */
     uint64_t counted_ns;
     uint64_t all_listed_ns;
-    uint64_t new_ns; /* between the last two times: a thread that is new
-                      * started in between */
+    uint64_t new_ns; /* the last two times it was made: a new thread started
+                        between them */
     uint64_t listed_ns;
     uint64_t list_cost_ns;
     uint32_t listed_changes;
@@ -55,17 +55,17 @@ struct cpprof__wall_sampler {
 size_t
 cpprof__wall_sampler_tick(struct cpprof__wall_sampler *sampler);
 
-/* Take the answers that came. late: a moment after the questions, when who has
- * not answered is looked at in /proc. */
+/* Take the answers that came. late: it is a moment after the questions, and a
+ * thread that has not answered is looked up in /proc. */
 void
 cpprof__wall_sampler_answers(struct cpprof__wall_sampler *sampler, bool late);
 
-/* Charge what went by since the last looks, because somebody's stretch begins
- * or ends now. */
+/* Charge the time since the last looks, because a capture begins or ends now.
+ */
 void
 cpprof__wall_sampler_charge(struct cpprof__wall_sampler *sampler);
 
-/* The end: what is still asked is charged without an answer. */
+/* The end: threads that have not answered are charged without an answer. */
 void
 cpprof__wall_sampler_end(struct cpprof__wall_sampler *sampler);
 

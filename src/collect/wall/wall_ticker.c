@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A moment after its question a thread has answered if it could. */
+/* A thread that could answer has done so after this time. */
 #define ANSWER_NS 200000u
 
 #define STACK (256 * 1024)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ticker of wall time, which is there for as long as somebody counts with
- * it: a thread of ours. wall.c says who that is.
+ * The ticker of wall time: a thread of ours, which runs for as long as somebody
+ * counts with it. wall.c says who that is.
  */
 #ifndef COLLECT_WALL_TICKER_H
 #define COLLECT_WALL_TICKER_H
@@ -29,7 +29,7 @@ struct cpprof__wall_ticker {
 /* Held while a tick is being done. */
 extern struct cpprof__own_lock cpprof__wall_busy;
 
-/* 0 or an errno. Before, all but the thread is set. */
+/* Start the thread; all other fields must be set. 0 or an errno. */
 int
 cpprof__wall_ticker_start(struct cpprof__wall_ticker *w);
 /* Returns when it is over. */
