@@ -216,18 +216,21 @@ merge(const struct cpprof__interp_ops *interp, struct cpprof__heap_stack *stack,
     stack->n = first + n;
 }
 
-/* Leave out the first frames, and say how the stack ends: the first that stays;
- * .n is how many there are then. */
+/* Leave out the first frames and hooks further up, and say how the stack ends:
+ * the first that stays; .n is how many there are then. */
 static size_t
 finish(struct cpprof__heap_stack *stack, size_t first)
 {
     const struct cpprof__interp_ops *interp = load_acquire(&cpprof__interp_ops);
+    bool has_hook;
 
     if (first && first >= stack->n) {
         stack->pcs[0] = OWN_LOST;
         stack->n = 1;
         return 0;
     }
+    stack->n = first + cpprof__drop_hooks(stack->pcs + first, stack->n - first,
+                                          0, &has_hook);
     if (interp)
         merge(interp, stack, first);
     stack->n -= first;

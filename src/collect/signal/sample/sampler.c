@@ -21,6 +21,7 @@
 
 #include "arch/atomic.h"
 #include "arch/regs.h"
+#include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/sample/dump.h"
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/unwind/stack_view.h"
@@ -258,6 +259,7 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
     struct cpprof__regs regs;
     enum cpprof__unwind_end end;
     uintptr_t lo, hi, page;
+    bool has_hook;
     size_t n;
 
     cpprof__regs_from_ucontext(&regs, context);
@@ -276,6 +278,8 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
     store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
     n = cpprof__unwind(&regs, &t->view, t->pcs, cpprof__sampler.max_depth,
                        &end);
+    if (n)
+        n = 1 + cpprof__drop_hooks(t->pcs + 1, n - 1, 0, &has_hook);
     if (!is_deferred(t, weight, &n, &end))
         push_stack(ring, weight, own_labels(), t->pcs, n, end);
 }
