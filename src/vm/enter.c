@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which stack of an interpreter a native thread runs. */
+#include "vm/profile/count.h"
 #include "vm/state/vm.h"
 
 __thread struct cpprof_vm_thread *cpprof__vm_current;

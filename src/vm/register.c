@@ -17,6 +17,7 @@
 #include "collect/runtime/uncancelled.h"
 #include "vm/profile/session.h"
 #include "vm/profile/timers.h"
+#include "vm/stacks/interp_frames.h"
 
 #include <stdio.h>
 #include <stdlib.h>

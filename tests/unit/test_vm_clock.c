@@ -5,7 +5,8 @@
  * that is not charged yet is no more than what passed, and no less.
  */
 #include "trap_flag.h"
-#include "vm/profile/session.h"
+#include "vm/profile/count.h"
+#include "vm/profile/sink.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -10,11 +10,9 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* "=" and what the variable was; "": it was not set. ORDER: init.c. */
 #define FORMER_VARIABLE "CPPROF_LUA_INIT"
@@ -45,27 +43,14 @@ find_language(void)
     return NULL;
 }
 
-/* Installed, or in the folder it was built in. */
 static bool
 find_module(const char *version, char path[PATH_MAX])
 {
     static const char *const folders[] = {"lua", "bindings/lua"};
-    Dl_info info;
-    const char *slash;
-    size_t i;
-    int n;
+    char name[32];
 
-    if (!dladdr((const void *)cpprof__vm_set_lua_init, &info) ||
-        !(slash = strrchr(info.dli_fname, '/')))
-        return false;
-    for (i = 0; i < sizeof folders / sizeof *folders; i++) {
-        n = snprintf(path, PATH_MAX, "%.*s/%s/%s/cpprof.so",
-                     (int)(slash - info.dli_fname), info.dli_fname, folders[i],
-                     version);
-        if (n < PATH_MAX && !access(path, R_OK))
-            return true;
-    }
-    return false;
+    snprintf(name, sizeof name, "%s/cpprof.so", version);
+    return cpprof__vm_find_beside(folders, name, path);
 }
 
 /* In a string of Lua, that is. */

@@ -4,6 +4,7 @@
 #ifndef VM_PROCESS_H
 #define VM_PROCESS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,5 +34,11 @@ cpprof__vm_set_lua_init(void);
 /* python_path.c: the same for CPython, which reads PYTHONPATH. */
 void
 cpprof__vm_set_python_path(void);
+
+/* beside.c: a file of ours, in the first of two folders beside the library that
+ * has it: where it is installed, or was built. False: neither has. */
+bool
+cpprof__vm_find_beside(const char *const folders[2], const char *name,
+                       char path[PATH_MAX]);
 
 #endif

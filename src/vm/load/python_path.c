@@ -9,40 +9,24 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define VARIABLE "PYTHONPATH"
 
 /* "=" and what the variable was; "": it was not set. ORDER: sitecustomize.py */
 #define FORMER_VARIABLE "CPPROF_PYTHONPATH"
 
-/* Beside the library: installed, or in the folder it was built in. */
 static bool
 find_folder(char path[PATH_MAX])
 {
     static const char *const folders[] = {"cpprof/python", "bindings/python"};
-    char file[PATH_MAX];
-    const char *slash;
-    Dl_info info;
-    size_t i;
 
-    if (!dladdr((const void *)cpprof__vm_set_python_path, &info) ||
-        !(slash = strrchr(info.dli_fname, '/')))
+    if (!cpprof__vm_find_beside(folders, "start/sitecustomize.py", path))
         return false;
-    for (i = 0; i < sizeof folders / sizeof *folders; i++) {
-        if (snprintf(path, PATH_MAX, "%.*s/%s/start",
-                     (int)(slash - info.dli_fname), info.dli_fname,
-                     folders[i]) >= PATH_MAX ||
-            snprintf(file, PATH_MAX, "%s/sitecustomize.py", path) >= PATH_MAX)
-            continue;
-        if (!access(file, R_OK))
-            return true;
-    }
-    return false;
+    *strrchr(path, '/') = 0;
+    return true;
 }
 
 /* The variable has no way to quote a colon. */

@@ -13,9 +13,11 @@
  * span or a safepoint, that gets all the time since. Nothing is known of other
  * threads, so they count from their first event.
  */
-#include "vm/state/vm.h"
+#include "vm/profile/count.h"
 
+#include "vm/profile/sample.h"
 #include "vm/profile/timers.h"
+#include "vm/stacks/interp_frames.h"
 
 uint32_t cpprof_vm_spans;
 uint32_t cpprof_vm_ticks;

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "vm/profile/queue.h"
 
+#include "arch/atomic.h"
+
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+uint32_t cpprof__vm_writer_wake;
 
 bool
 cpprof__vm_queue_make(struct cpprof__vm_queue *queue)
@@ -50,4 +57,12 @@ cpprof__vm_queue_take(struct cpprof__vm_queue *queue, size_t *n_bytes)
     queue->spare = full;
     queue->n = 0;
     return full;
+}
+
+void
+cpprof__vm_wake_writer(void)
+{
+    if (swap_acq_rel(&cpprof__vm_writer_wake, 1u) == 0)
+        syscall(SYS_futex, &cpprof__vm_writer_wake, FUTEX_WAKE_PRIVATE, 1, NULL,
+                NULL, 0);
 }

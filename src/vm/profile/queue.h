@@ -88,4 +88,11 @@ cpprof__vm_queue_is_filling(const struct cpprof__vm_queue *queue)
     return queue->n >= CPPROF__VM_QUEUE_BYTES / 4;
 }
 
+/* A futex of the writer: 1, there is something to do. */
+extern uint32_t cpprof__vm_writer_wake;
+
+/* Have the writer empty what there is. Safety: AS. */
+void
+cpprof__vm_wake_writer(void);
+
 #endif

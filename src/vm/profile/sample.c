@@ -6,19 +6,18 @@
  * lock, so the session may end or its table be cleared meanwhile: that is
  * looked at each time the lock is taken again.
  */
-#include "vm/state/vm.h"
+#include "vm/profile/sample.h"
 
 #include "collect/labels/labels.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
-#include "vm/profile/session.h"
+#include "vm/profile/count.h"
+#include "vm/profile/queue.h"
+#include "vm/profile/sink.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define TEXT_MAX 4095
 
@@ -331,14 +330,6 @@ put_sample(const struct taking *taking)
     put_text((char *)(r + 1) + n_ids, labels ? labels->set.encoded : "",
              n_labels + 1);
     return true;
-}
-
-void
-cpprof__vm_wake_writer(void)
-{
-    if (swap_acq_rel(&session->wake, 1u) == 0)
-        syscall(SYS_futex, &session->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
-                0);
 }
 
 /* With the lock, which is given. */

@@ -14,14 +14,18 @@
  * before it takes any of them.
  */
 #include "vm/profile/session.h"
+#include "vm/profile/sink.h"
 
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
+#include "vm/profile/count.h"
 #include "vm/profile/output.h"
+#include "vm/profile/queue.h"
 #include "vm/profile/ticker.h"
 #include "vm/profile/timers.h"
+#include "vm/stacks/interp_frames.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +66,7 @@ write_some(struct cpprof__vm_worker *worker)
     uint64_t lost_ns;
     size_t n;
 
-    store_release(&session->wake, 0u);
+    store_release(&cpprof__vm_writer_wake, 0u);
     cpprof__own_lock_take(&session->lock);
     data = cpprof__vm_queue_take(&session->queue, &n);
     lost_ns = session->lost_ns;
@@ -185,7 +189,7 @@ start_workers(void)
     now.writer = (struct cpprof__vm_worker){.name = "cpprof-vm-out",
                                             .turn = write_some,
                                             .period_ns = WRITE_NS,
-                                            .wake = &session->wake};
+                                            .wake = &cpprof__vm_writer_wake};
     now.ticker = (struct cpprof__vm_worker){.name = "cpprof-vm-tick",
                                             .turn = cpprof__vm_tick,
                                             .period_ns = 1000000000u /

@@ -26,7 +26,8 @@
 #include "collect/signal/tables/scripts.h"
 #include "collect/threads/action.h"
 #include "collect/threads/engine.h"
-#include "vm/profile/session.h"
+#include "vm/profile/queue.h"
+#include "vm/stacks/interp_frames.h"
 
 #include <errno.h>
 #include <string.h>

@@ -10,12 +10,13 @@
  * to a safepoint, which it does before it executes another instruction, so that
  * both fit together.
  */
-#include "vm/state/vm.h"
+#include "vm/stacks/interp_frames.h"
 
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/tables/scripts.h"
 #include "collect/signal/tables/thread.h"
 #include "collect/store/script_file.h"
+#include "vm/stacks/code.h"
 #include "vm/stacks/deferred_stacks.h"
 
 #include <string.h>

@@ -127,66 +127,11 @@ cpprof__vm_take_orphans(void);
 struct cpprof_vm *
 cpprof__vm_first(void);
 
-/* code.c. Safety: AS. */
-bool
-cpprof__vm_is_run_loop(const struct cpprof_vm *vm, uintptr_t pc);
-bool
-cpprof__vm_is_plumbing(const struct cpprof_vm *vm, uintptr_t pc);
-bool
-cpprof__vm_is_collector(const struct cpprof_vm *vm, uintptr_t pc);
-
-/* interp_frames.c: the interpreter tells frames, so stacks can be mixed. */
-void
-cpprof__vm_mix_begin(void);
-/* The script word for a frame (collect/signal/tables/scripts.h). Safety: AS. */
-uintptr_t
-cpprof__vm_word_of(const struct cpprof_vm *vm,
-                   const struct cpprof_vm_peek *frame);
-/* At a safepoint of t. */
-void
-cpprof__vm_flush(struct cpprof__vm_thread *t);
-/* t ends. */
-void
-cpprof__vm_flush_end(struct cpprof__vm_thread *t);
-/* In a forked child: drop the parent's deferred stacks. */
-void
-cpprof__vm_mix_fork_child(void);
-
 /* enter.c: what the native thread runs. */
 extern __thread struct cpprof_vm_thread *cpprof__vm_current;
 /* ... if no other thread has entered it since; NULL: none. */
 struct cpprof_vm_thread *
 cpprof__vm_entered(void);
-
-/* count.c */
-
-/* One native thread stops running `from` and begins with `to`; either may be
- * NULL. Only while a session runs. */
-void
-cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to);
-
-/* The session is about to end: charge the calling thread for what it runs. */
-void
-cpprof__vm_charge_own(uint32_t epoch);
-
-/* Take the time that was given up as unknown. */
-uint64_t
-cpprof__vm_take_unknown(void);
-
-/* Time of t that nobody was charged with in the session that ends now. */
-uint64_t
-cpprof__vm_rest(const struct cpprof__vm_thread *t, uint32_t epoch,
-                uint64_t now_ns);
-
-/* The session's lock is held: value_ns of t's span_ns was charged. */
-void
-cpprof__vm_charged(struct cpprof__vm_thread *t, uint64_t value_ns);
-
-/* sample.c: charge the stack of t with value_ns, which then leaves its span_ns;
- * nothing when the session is over. */
-void
-cpprof__vm_sample(struct cpprof__vm_thread *t, uint32_t epoch,
-                  uint64_t value_ns);
 
 static inline struct cpprof__vm_thread *
 cpprof__vm_inside(struct cpprof_vm_thread *t)
