@@ -49,19 +49,12 @@ offer_flags(const struct cpprof__flag *flag, const char *word)
 
 /* The flag that a word, "-name" or "-name=...", is. */
 static const struct cpprof__flag *
-flag_of(const struct cpprof__flag *flag, const char *word)
+flag_of(const struct cpprof__flag *table, const char *word)
 {
     const char *name = word + 1 + (word[0] == '-' && word[1] == '-');
-    size_t n;
 
-    if (*word != '-')
-        return NULL;
-    n = strcspn(name, "=");
-    for (; flag->name; flag++)
-        if (!cpprof__flag_is_text(flag) && strlen(flag->name) == n &&
-            memcmp(flag->name, name, n) == 0)
-            return flag;
-    return NULL;
+    return *word == '-' ? cpprof__find_flag(table, name, strcspn(name, "="))
+                        : NULL;
 }
 
 /* A value of several words, parted by commas or colons, goes on behind the last

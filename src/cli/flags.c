@@ -133,16 +133,6 @@ set(const struct cpprof__flags *flags, const struct cpprof__flag *flag,
 
 /* ------------------------------------------------------------- words ---- */
 
-static const struct cpprof__flag *
-find(const struct cpprof__flag *flags, const char *name, size_t n)
-{
-    for (; flags->name; flags++)
-        if (!cpprof__flag_is_text(flags) && strlen(flags->name) == n &&
-            memcmp(flags->name, name, n) == 0)
-            return flags;
-    return NULL;
-}
-
 /* The name in "-name=value", without its dashes; NULL: it is no flag. */
 static const char *
 flag_name(const char *word)
@@ -158,7 +148,7 @@ parse_flag(int argc, char **argv, struct cpprof__flags *flags, int *at)
 {
     const char *word = argv[(*at)++], *name = flag_name(word);
     size_t n = strcspn(name, "=");
-    const struct cpprof__flag *flag = find(flags->table, name, n);
+    const struct cpprof__flag *flag = cpprof__find_flag(flags->table, name, n);
 
     if (!n || *name == '-') {
         cpprof__cli_fail("bad flag syntax: %s", word);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum cpprof__flag_kind {
     CPPROF__FLAG_BOOL,   /* bool; -x, -x=false */
@@ -69,6 +70,17 @@ static inline bool
 cpprof__flag_is_bool(const struct cpprof__flag *flag)
 {
     return flag->kind <= CPPROF__FLAG_GIVEN;
+}
+
+/* The flag whose name is the n bytes at name, or NULL. */
+static inline const struct cpprof__flag *
+cpprof__find_flag(const struct cpprof__flag *row, const char *name, size_t n)
+{
+    for (; row->name; row++)
+        if (!cpprof__flag_is_text(row) && strlen(row->name) == n &&
+            memcmp(row->name, name, n) == 0)
+            return row;
+    return NULL;
 }
 
 /* A command line and its table. */

@@ -10,8 +10,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static size_t
 n_images(const struct cpprof_recording *recording)
@@ -78,38 +76,9 @@ write_image(const struct cpprof__record_output *out, size_t index,
                                       error);
 }
 
-static const struct cpprof__record_way way = {n_images, image_at, write_image,
-                                              print, print_more};
-
-static bool
-write_cpu(const struct cpprof__record_options *options,
-          struct cpprof_recording *recording, pid_t command)
-{
-    struct cpprof__record_output out = {.options = options,
-                                        .recording = recording,
-                                        .kind = CPPROF__RECORD_CPU,
-                                        .way = &way};
-    size_t main_image = cpprof__record_find_main(&out, command);
-
-    out.path = cpprof__record_name(options, CPPROF__RECORD_CPU);
-    if (!out.path) {
-        cpprof__cli_fail("record: out of memory");
-        return false;
-    }
-    if (main_image == CPPROF__RECORD_NO_IMAGE) {
-        cpprof__cli_fail("%s: not written: no samples of %s, which used no "
-                         "CPU time or did not load libcpprof.so",
-                         out.path, options->command[0]);
-        out.failed = true;
-    } else if (cpprof__record_write_image(&out, main_image, out.path)) {
-        print(&out, main_image, out.path);
-    } else {
-        out.failed = true;
-    }
-    cpprof__record_write_others(&out, main_image);
-    free(out.path);
-    return !out.failed;
-}
+static const struct cpprof__record_way way = {
+    n_images, image_at,   write_image,
+    print,    print_more, "used no CPU time or did not load libcpprof.so"};
 
 bool
 cpprof__record_files_write(struct cpprof__record_options *options,
@@ -128,7 +97,8 @@ cpprof__record_files_write(struct cpprof__record_options *options,
         return false;
     }
     if (options->kinds & CPPROF__RECORD_CPU)
-        written = write_cpu(options, recording, command);
+        written = cpprof__record_write_kind(options, recording,
+                                            CPPROF__RECORD_CPU, &way, command);
     if (options->kinds & CPPROF__RECORD_HEAP &&
         !cpprof__record_heap_write(options, recording, command))
         written = false;

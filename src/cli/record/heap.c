@@ -78,27 +78,13 @@ write_heap(const struct cpprof__record_output *out, size_t index,
                                        error);
 }
 
-static const struct cpprof__record_way way = {n_images, image_at, write_heap,
-                                              print, print_more};
-
-static void
-write_main(struct cpprof__record_output *out,
-           const struct cpprof_recorded_heap *heap, size_t index)
-{
-    out->failed = true;
-    if (!heap) {
-        cpprof__cli_fail("%s: not written: nothing of %s, which did not load "
-                         "libcpprof.so or could not write where it is recorded",
-                         out->path, out->options->command[0]);
-    } else if (is_blind(heap)) {
-        cpprof__cli_fail("%s: not written: allocations of %s do not come by "
-                         "cpprof: malloc is that of %s",
-                         out->path, heap->name, heap->owner);
-    } else if (cpprof__record_write_image(out, index, out->path)) {
-        print(out, index, out->path);
-        out->failed = false;
-    }
-}
+static const struct cpprof__record_way way = {
+    n_images,
+    image_at,
+    write_heap,
+    print,
+    print_more,
+    "did not load libcpprof.so or could not write where it is recorded"};
 
 bool
 cpprof__record_heap_write(struct cpprof__record_options *options,
@@ -117,7 +103,14 @@ cpprof__record_heap_write(struct cpprof__record_options *options,
         return false;
     }
     heap = cpprof_recording_heap_at(recording, main_heap);
-    write_main(&out, heap, main_heap);
+    if (heap && is_blind(heap)) {
+        cpprof__cli_fail("%s: not written: allocations of %s do not come by "
+                         "cpprof: malloc is that of %s",
+                         out.path, heap->name, heap->owner);
+        out.failed = true;
+    } else {
+        cpprof__record_write_main(&out, main_heap);
+    }
     options->n_lost = heap ? heap->n_lost : 0;
     if (!options->is_verdict)
         cpprof__record_write_others(&out, main_heap);

@@ -112,3 +112,41 @@ cpprof__record_write_others(struct cpprof__record_output *out,
                          out->path, n_skipped,
                          n_skipped == 1 ? " was" : "es were");
 }
+
+void
+cpprof__record_write_main(struct cpprof__record_output *out, size_t main_image)
+{
+    out->failed = true;
+    if (main_image == CPPROF__RECORD_NO_IMAGE) {
+        cpprof__cli_fail("%s: not written: %s of %s, which %s", out->path,
+                         out->kind == CPPROF__RECORD_CPU ? "no samples"
+                                                         : "nothing",
+                         out->options->command[0], out->way->missing);
+    } else if (cpprof__record_write_image(out, main_image, out->path)) {
+        out->way->print(out, main_image, out->path);
+        out->failed = false;
+    }
+}
+
+bool
+cpprof__record_write_kind(const struct cpprof__record_options *options,
+                          struct cpprof_recording *recording, unsigned kind,
+                          const struct cpprof__record_way *way, pid_t command)
+{
+    struct cpprof__record_output out = {.options = options,
+                                        .recording = recording,
+                                        .kind = kind,
+                                        .way = way,
+                                        .path =
+                                            cpprof__record_name(options, kind)};
+    size_t main_image = cpprof__record_find_main(&out, command);
+
+    if (!out.path) {
+        cpprof__cli_fail("record: out of memory");
+        return false;
+    }
+    cpprof__record_write_main(&out, main_image);
+    cpprof__record_write_others(&out, main_image);
+    free(out.path);
+    return !out.failed;
+}

@@ -40,6 +40,7 @@ struct cpprof__record_way {
     void (*print)(const struct cpprof__record_output *out, size_t index,
                   const char *path);
     void (*print_more)(const struct cpprof__record_output *out, size_t n);
+    const char *missing; /* why there may be no image of the command */
 };
 
 /* No image has this index. */
@@ -61,5 +62,16 @@ cpprof__record_write_image(const struct cpprof__record_output *out,
 void
 cpprof__record_write_others(struct cpprof__record_output *out,
                             size_t main_image);
+
+/* FILE: the image with this index, or say why there is none; `failed` is set
+ * unless it was written. */
+void
+cpprof__record_write_main(struct cpprof__record_output *out, size_t main_image);
+
+/* All files of a kind. False after printing what went wrong. */
+bool
+cpprof__record_write_kind(const struct cpprof__record_options *options,
+                          struct cpprof_recording *recording, unsigned kind,
+                          const struct cpprof__record_way *way, pid_t command);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Waits, or samples, of the kind that is written. */
 static uint64_t
@@ -97,34 +96,18 @@ write_waits(const struct cpprof__record_output *out, size_t index,
                                         writer, &options, error);
 }
 
-static const struct cpprof__record_way way = {n_images, image_at, write_waits,
-                                              print, print_more};
+static const struct cpprof__record_way way = {
+    n_images,
+    image_at,
+    write_waits,
+    print,
+    print_more,
+    "did not load libcpprof.so or could not write where it is recorded"};
 
 bool
 cpprof__record_waits_write(const struct cpprof__record_options *options,
                            struct cpprof_recording *recording, unsigned kind,
                            pid_t command)
 {
-    struct cpprof__record_output out = {
-        .options = options, .recording = recording, .kind = kind, .way = &way};
-    size_t main_image = cpprof__record_find_main(&out, command);
-
-    out.path = cpprof__record_name(options, kind);
-    if (!out.path) {
-        cpprof__cli_fail("record: out of memory");
-        return false;
-    }
-    if (main_image == CPPROF__RECORD_NO_IMAGE) {
-        cpprof__cli_fail("%s: not written: nothing of %s, which did not load "
-                         "libcpprof.so or could not write where it is recorded",
-                         out.path, options->command[0]);
-        out.failed = true;
-    } else if (cpprof__record_write_image(&out, main_image, out.path)) {
-        print(&out, main_image, out.path);
-    } else {
-        out.failed = true;
-    }
-    cpprof__record_write_others(&out, main_image);
-    free(out.path);
-    return !out.failed;
+    return cpprof__record_write_kind(options, recording, kind, &way, command);
 }

@@ -354,12 +354,7 @@ _Static_assert(sizeof cpprof__report_flag_table /
 const struct cpprof__flag *
 cpprof__report_flag(const char *name)
 {
-    const struct cpprof__flag *flag = cpprof__report_flag_table;
-
-    while (flag->name &&
-           (cpprof__flag_is_text(flag) || strcmp(flag->name, name) != 0))
-        flag++;
-    return flag->name ? flag : NULL;
+    return cpprof__find_flag(cpprof__report_flag_table, name, strlen(name));
 }
 
 static int

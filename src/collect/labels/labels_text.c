@@ -6,6 +6,7 @@
  */
 #include "collect/labels/labels.h"
 
+#include "base/utf8.h"
 #include "collect/store/printable.h"
 
 #include <inttypes.h>
@@ -31,7 +32,7 @@ static size_t
 put_rune(struct cpprof__buffer *out, const char *text)
 {
     uint32_t rune;
-    size_t n = cpprof__read_rune(text, &rune);
+    size_t n = cpprof__utf8_next(text, 4, &rune);
 
     if (!n) {
         cpprof__buffer_printf(out, "\\x%02x", (unsigned)(unsigned char)*text);

@@ -11,6 +11,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "collect/labels/labels.h"
 #include "collect/registry/custom.h"
 #include "collect/runtime/exempt.h"
@@ -185,11 +186,8 @@ check_name(const char *name, struct cpprof_error *error)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "pprof: NewProfile with empty name");
     for (; *name; name += n) {
-        n = 1;
-        if (*name > ' ' && *name < 0x7f)
-            continue;
-        n = cpprof__read_rune(name, &rune);
-        if (!n || !cpprof__is_printable(rune))
+        n = cpprof__utf8_next(name, 4, &rune);
+        if (!n || rune == ' ' || !cpprof__is_printable(rune))
             return cpprof__fail(error, CPPROF_INVALID, 0,
                                 "pprof: NewProfile with a space or an "
                                 "unprintable character in the name");

@@ -103,23 +103,3 @@ cpprof__is_printable(uint32_t rune)
     }
     return rune >= LAST_BEGIN && rune < LAST_END;
 }
-
-size_t
-cpprof__read_rune(const char *text, uint32_t *rune)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *at = (const unsigned char *)text;
-    size_t i, n = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
-
-    if (*at < 0xc2 || *at > 0xf4)
-        return 0;
-    *rune = *at & (0x7fu >> n);
-    for (i = 1; i < n; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        *rune = *rune << 6 | (at[i] & 0x3f);
-    }
-    if (*rune < least[n] || *rune > 0x10ffff || (*rune & ~0x7ffu) == 0xd800)
-        return 0;
-    return n;
-}

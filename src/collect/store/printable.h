@@ -8,11 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The character of two bytes or more that text, which is terminated, begins
- * with: its length, or 0 when it is not UTF-8. */
-size_t
-cpprof__read_rune(const char *text, uint32_t *rune);
-
 bool
 cpprof__is_printable(uint32_t rune);
 

@@ -17,8 +17,8 @@
 #include "arch/clock.h"
 #include "base/buffer.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "profile/filter/regexp_syntax.h"
-#include "profile/model/utf8.h"
 
 #include <pcre2.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/flame/json_text.h"
 
-#include "profile/model/utf8.h"
+#include "base/utf8.h"
 
 static bool
 is_escaped(uint32_t c)

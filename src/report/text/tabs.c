@@ -8,8 +8,8 @@
  */
 #include "report/text/tabs.h"
 
+#include "base/utf8.h"
 #include "profile/model/array.h"
-#include "profile/model/utf8.h"
 
 #include <string.h>
 

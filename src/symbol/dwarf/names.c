@@ -11,6 +11,7 @@
  */
 #include "symbol/dwarf/names.h"
 
+#include "base/utf8.h"
 #include "symbol/elf/array.h"
 #include "symbol/elf/demangle.h"
 
@@ -70,26 +71,15 @@ find_or_append(struct cpprof__names *names, const char *text, size_t n)
     return append(names, &key, hash);
 }
 
-/*
- * The length of the UTF-8 sequence at p, 0 when it is none: overlong forms,
- * surrogates and what lies above U+10FFFF are none (Unicode 15, table 3-7).
- */
+/* The length of the character that n bytes begin with, 0 when it is none of
+ * UTF-8, or one that controls a terminal. */
 static size_t
-utf8_length(const unsigned char *p, size_t n)
+character_length(const char *text, size_t n)
 {
-    size_t length = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    unsigned char low = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned char high = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
-    size_t i;
+    uint32_t rune;
+    size_t length = cpprof__utf8_next(text, n, &rune);
 
-    if (length == 1)
-        return p[0] >= 0x20 && p[0] != 0x7f;
-    if (p[0] < 0xc2 || p[0] > 0xf4 || length > n)
-        return 0;
-    for (i = 1; i < length; i++, low = 0x80, high = 0xbf)
-        if (p[i] < low || p[i] > high)
-            return 0;
-    return length;
+    return rune < 0x20 || rune == 0x7f ? 0 : length;
 }
 
 static bool
@@ -112,7 +102,7 @@ clean(struct cpprof__names *names, const char *text, size_t *n)
 
     out->n = 0;
     for (i = 0; i < *n;) {
-        size_t length = utf8_length((const unsigned char *)text + i, *n - i);
+        size_t length = character_length(text + i, *n - i);
 
         cpprof__buffer_append(out, length ? text + i : "?",
                               length ? length : 1);

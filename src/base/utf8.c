@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* UTF-8 as RFC 3629 has it: nothing longer than needed, no surrogates. */
-#include "profile/model/utf8.h"
+#include "base/utf8.h"
 
 size_t
 cpprof__utf8_next(const char *text, size_t n, uint32_t *rune)
