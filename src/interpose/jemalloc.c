@@ -10,9 +10,10 @@
  *
  * Source: jemalloc(3), "Non-standard API".
  */
+#include "arch/atomic.h"
+#include "collect/runtime/next.h"
 #include <cpprof/heap.h>
 
-#include <dlfcn.h>
 #include <stdlib.h>
 
 CPPROF_API void *
@@ -26,27 +27,26 @@ dallocx(void *block, int flags);
 CPPROF_API void
 sdallocx(void *block, size_t n, int flags);
 
-/* Where jemalloc has it; who calls these without jemalloc cannot go on. */
+/* Where jemalloc has it; who calls these without jemalloc cannot go on. As in
+ * libcpprof.so it is found without the loader (collect/runtime/real.h): by the
+ * constructor, or by who calls earlier. */
 static void *
 find(const char *name)
 {
-    void *f = dlsym(RTLD_NEXT, name);
+    void *f = cpprof__next_symbol(name, NULL);
 
     if (!f)
         abort();
     return f;
 }
 
-#define NEXT(type, name)                                                       \
+#define NEXT(name)                                                             \
     ({                                                                         \
-        static void *found;                                                    \
-        void *f_ = __atomic_load_n(&found, __ATOMIC_RELAXED);                  \
+        void *f_ = load_relaxed(&name##_next);                                 \
                                                                                \
-        if (!f_) {                                                             \
+        if (!f_)                                                               \
             f_ = find(#name);                                                  \
-            __atomic_store_n(&found, f_, __ATOMIC_RELAXED);                    \
-        }                                                                      \
-        (type *)f_;                                                            \
+        (name##_fn *)f_;                                                       \
     })
 
 typedef void *
@@ -62,10 +62,25 @@ dallocx_fn(void *, int);
 typedef void
 sdallocx_fn(void *, size_t, int);
 
+static void *mallocx_next, *rallocx_next, *xallocx_next, *sallocx_next,
+    *dallocx_next, *sdallocx_next;
+
+/* None of them is there when the program has no jemalloc, and calls none. */
+__attribute__((constructor)) static void
+find_all(void)
+{
+    store_relaxed(&mallocx_next, cpprof__next_symbol("mallocx", NULL));
+    store_relaxed(&rallocx_next, cpprof__next_symbol("rallocx", NULL));
+    store_relaxed(&xallocx_next, cpprof__next_symbol("xallocx", NULL));
+    store_relaxed(&sallocx_next, cpprof__next_symbol("sallocx", NULL));
+    store_relaxed(&dallocx_next, cpprof__next_symbol("dallocx", NULL));
+    store_relaxed(&sdallocx_next, cpprof__next_symbol("sdallocx", NULL));
+}
+
 void *
 mallocx(size_t n, int flags)
 {
-    void *block = NEXT(mallocx_fn, mallocx)(n, flags);
+    void *block = NEXT(mallocx)(n, flags);
 
     if (block)
         cpprof_heap_record(block, n);
@@ -77,11 +92,11 @@ mallocx(size_t n, int flags)
 void *
 rallocx(void *block, size_t n, int flags)
 {
-    size_t before = NEXT(sallocx_fn, sallocx)(block, flags);
+    size_t before = NEXT(sallocx)(block, flags);
     void *moved;
 
     cpprof_heap_release(block);
-    moved = NEXT(rallocx_fn, rallocx)(block, n, flags);
+    moved = NEXT(rallocx)(block, n, flags);
     cpprof_heap_record(moved ? moved : block, moved ? n : before);
     return moved;
 }
@@ -89,8 +104,8 @@ rallocx(void *block, size_t n, int flags)
 size_t
 xallocx(void *block, size_t n, size_t extra, int flags)
 {
-    size_t before = NEXT(sallocx_fn, sallocx)(block, flags);
-    size_t after = NEXT(xallocx_fn, xallocx)(block, n, extra, flags);
+    size_t before = NEXT(sallocx)(block, flags);
+    size_t after = NEXT(xallocx)(block, n, extra, flags);
 
     if (after != before) {
         cpprof_heap_release(block);
@@ -103,12 +118,12 @@ void
 dallocx(void *block, int flags)
 {
     cpprof_heap_release(block);
-    NEXT(dallocx_fn, dallocx)(block, flags);
+    NEXT(dallocx)(block, flags);
 }
 
 void
 sdallocx(void *block, size_t n, int flags)
 {
     cpprof_heap_release(block);
-    NEXT(sdallocx_fn, sdallocx)(block, n, flags);
+    NEXT(sdallocx)(block, n, flags);
 }
