@@ -2,8 +2,8 @@
 /*
  * Control characters are those of ASCII and of Latin-1, the latter also as
  * UTF-8 writes them (c2 80 to c2 9f): terminals obey "\x9b" as they do "\x1b[".
- * What continues another character of UTF-8 is none. A text may come in pieces,
- * so the first of two bytes waits for the second.
+ * A byte that continues another character of UTF-8 is not one. A text may come
+ * in pieces, so the first of two bytes waits for the second.
  */
 #include "cli/clean_writer.h"
 
@@ -17,7 +17,7 @@
 static struct {
     struct cpprof_writer to;
     bool waiting;    /* a C1_LEAD that is not written yet */
-    unsigned n_left; /* bytes that the character before still has */
+    unsigned n_left; /* bytes that the last character still lacks */
     char bytes[65536];
     size_t n;
     int error;

@@ -38,11 +38,11 @@ struct cpprof__command {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *use;
-    const char *summary; /* NULL: another name of the one above, or no matter */
-    const struct cpprof__flag *flags; /* of its own, and -help; or NULL */
+    const char *summary; /* NULL: another name of the row above, or not shown */
+    const struct cpprof__flag *flags; /* its own flags, beside -help; or NULL */
 };
 
-/* All of them but formats of reports; the last one has no name. */
+/* All words except formats of reports; the last row has no name. */
 extern const struct cpprof__command cpprof__commands[];
 
 /* `cpprof complete WORD...`: what shells ask, completions.c. */
@@ -66,7 +66,7 @@ cpprof__shell(struct pprof_profile *profile,
 void
 cpprof__cli_report_help(void);
 
-/* On a topic, or on a flag of reports; false when it is none. */
+/* Help on a topic, or on a flag of reports; false: it is none. */
 bool
 cpprof__help_topic(const char *word);
 bool

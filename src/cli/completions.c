@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cpprof complete WORD...`: what the last word, which may be empty, can
+ * `cpprof complete WORD...`: prints what the last word, which may be empty, can
  * become. The files in completions/ ask this for bash, zsh and fish, so that no
  * shell has a list of its own.
  *
- * Each candidate is a line: the whole word, a tab, and what it means. A line
- * ":files" or ":commands" stands for what only the shell knows.
+ * Each candidate is a line: the whole word, a tab, and its meaning. A line
+ * ":files" or ":commands" stands for names that only the shell knows.
  */
 #include "cli/commands.h"
 #include "cli/messages.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Print it if that is how it begins. */
+/* Print the candidate if it begins with the word. */
 static void
 offer(const char *word, const char *before, const char *name, size_t n_name,
       const char *end, const char *text)
@@ -57,8 +57,8 @@ flag_of(const struct cpprof__flag *table, const char *word)
                         : NULL;
 }
 
-/* A value of several words, parted by commas or colons, goes on behind the last
- * of them. */
+/* In a value of several words, separated by commas or colons, the last word is
+ * completed. */
 static void
 offer_values(const struct cpprof__flag *table, const struct cpprof__flag *flag,
              const char *word, const char *value)
@@ -128,7 +128,8 @@ has_dashes(int argc, char **argv)
     return false;
 }
 
-/* Words of a command: its flags and their values, else what it is about. */
+/* Complete a word of a command: its flags and their values, else its arguments.
+ */
 static void
 offer_of_command(int argc, char **argv, const struct cpprof__flag *table,
                  const char *others)
@@ -142,7 +143,7 @@ offer_of_command(int argc, char **argv, const struct cpprof__flag *table,
         return;
     }
     if (strcmp(word, "=") == 0)
-        word = ""; /* bash: it parts "-flag=value" in three words */
+        word = ""; /* bash splits "-flag=value" into three words */
     else if (strcmp(before, "=") == 0 && argc > 3)
         flag = flag_of(table, argv[argc - 3]);
     else if (equals)

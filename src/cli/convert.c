@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cpprof convert`: any profile that can be read, written in another format.
- * What is read is told by its bytes, what is written by -to or by the ending
- * of -o. Unlike a report, which shows what it can, a conversion that would
- * leave out a file fails.
+ * `cpprof convert`: writes any profile that can be read in another format. The
+ * format to read is found by the bytes, the format to write by -to or the
+ * ending of -o. A report shows what it can; a conversion fails if a file cannot
+ * be read.
  */
 #include "cli/commands.h"
 #include "cli/flags.h"
@@ -235,8 +235,8 @@ add_all(struct pprof_merger *merger, const struct words *w)
     return true;
 }
 
-/* A single profile need not be merged to be printed; but a profile in pprof's
- * format has each stack once, which the texts have not. */
+/* A single profile need not be merged for a report. But a profile in pprof's
+ * format has each stack once, and a text may have it several times. */
 static struct pprof_profile *
 read_all(const struct words *w)
 {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where help begins to say what a flag is. */
+/* The column in which help explains a flag. */
 #define TEXT_COLUMN 24
 
 /* ------------------------------------------------------------ values ---- */
@@ -142,7 +142,7 @@ flag_name(const char *word)
     return word + 1 + (word[1] == '-');
 }
 
-/* Parse the flag at argv[*at], and its value; moves *at behind them. */
+/* Parse the flag at argv[*at] and its value, and move *at past them. */
 static bool
 parse_flag(int argc, char **argv, struct cpprof__flags *flags, int *at)
 {

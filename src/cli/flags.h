@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Command-line flags in the syntax of Go's package flag. A command has one
- * table of them: it is what words are parsed by, what help prints, and what
- * shells complete.
+ * table of them: it is used to parse words, to print help, and to complete
+ * words in shells.
  */
 #ifndef CLI_FLAGS_H
 #define CLI_FLAGS_H
@@ -15,14 +15,14 @@
 enum cpprof__flag_kind {
     CPPROF__FLAG_BOOL,   /* bool; -x, -x=false */
     CPPROF__FLAG_BITS,   /* bool, kept as `mask` of a uint32_t */
-    CPPROF__FLAG_UNBITS, /* the same upside down: false sets them */
+    CPPROF__FLAG_UNBITS, /* the same inverted: false sets the bits */
     CPPROF__FLAG_GIVEN,  /* bool, kept in given[] alone */
     CPPROF__FLAG_INT,    /* int */
     CPPROF__FLAG_DOUBLE, /* double */
     CPPROF__FLAG_STRING, /* const char *, a part of argv */
     CPPROF__FLAG_LIST,   /* struct cpprof__flag_list: given several times */
     CPPROF__FLAG_CHOICE, /* the same: the name of a flag of its group */
-    /* No flags, but text among them: */
+    /* Rows that are text and no flag: */
     CPPROF__FLAG_TOPIC, /* name, argument: a summary; begins a part of help */
     CPPROF__FLAG_TEXT,  /* text as it is */
 };
@@ -37,21 +37,23 @@ struct cpprof__flag_list {
 struct cpprof__flag {
     const char *name;
     enum cpprof__flag_kind kind;
-    size_t offset;        /* of the value, in what flags are parsed into */
-    uint32_t mask;        /* of BITS and UNBITS */
-    const char *argument; /* of help, with what is in front: "=FILE" */
-    const char *words;    /* that the value can be, parted by blanks; ":files";
-                           * NULL: it is not known */
-    const char *text;     /* of help: lines; the first is the short one */
+    size_t offset; /* where the value is, in the struct that flags are parsed
+                      into */
+    uint32_t mask; /* of BITS and UNBITS */
+    const char *argument; /* for help, with the character in front: "=FILE" */
+    const char *words; /* words that the value can be, separated by blanks; or
+                          ":files"; NULL: unknown */
+    const char
+        *text; /* the text of help, in lines; the first is the short help */
 
     /* Of reports. */
-    const char *group; /* the CHOICE that this is a word of, or NULL */
-    bool in_shell;     /* the shell's variables have it, too */
-    bool is_refused;   /* whatever its value: not to be completed */
+    const char *group; /* the CHOICE that this word belongs to, or NULL */
+    bool in_shell;     /* it is also a variable of the shell */
+    bool is_refused;   /* shells do not complete it */
     const struct cpprof__report_format *format; /* that it chooses, or NULL */
 };
 
-/* A row whose value is a member of a struct. */
+/* A row whose value goes into a member of a struct. */
 #define CPPROF__FLAG(of, word, type, member, value, can_be, help)              \
     {                                                                          \
         .name = word, .kind = CPPROF__FLAG_##of,                               \
@@ -65,7 +67,7 @@ cpprof__flag_is_text(const struct cpprof__flag *flag)
     return flag->kind >= CPPROF__FLAG_TOPIC;
 }
 
-/* Does it stand without a value? */
+/* Does the flag take no value? */
 static inline bool
 cpprof__flag_is_bool(const struct cpprof__flag *flag)
 {
@@ -89,13 +91,13 @@ struct cpprof__flags {
     void *into;
     bool *given; /* a place for each row of the table: was it given, as true or
                   * with a value? NULL: nobody asks */
-    bool help;   /* result: -h or -help was among them */
+    bool help;   /* result: -h or -help was given */
 };
 
 /*
- * Parse argv[1], ... as Go's package flag does: -x, --x, -x=v, -x v; the first
- * word that is no flag ends them, and so does "--". *n_used is the index of
- * the first word behind the flags.
+ * Parse argv[1], ... as Go's package flag does: -x, --x, -x=v, -x v. The first
+ * word that is no flag ends the flags, and so does "--". *n_used is the index
+ * of the first word after them.
  *
  * Returns false after printing what is wrong.
  */
@@ -112,7 +114,7 @@ bool
 cpprof__cli_flags_among_words(int argc, char **argv,
                               struct cpprof__flags *flags, int *n_words);
 
-/* Print a row as help does: of a text of several lines the first alone, unless
+/* Print a row as help does. Of a text of several lines only the first, unless
  * `whole`. */
 void
 cpprof__print_flag(const struct cpprof__flag *flag, const char *dash,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A password stands between the first colon behind "//" and the last "@" before
- * the next slash. Where no "@" is there and no port, the password has brought
- * the slash, and ends at the last "@" of the word.
+ * A password is between the first colon after "//" and the last "@" before the
+ * next slash. If there is no "@" and no port, the slash belongs to the
+ * password, which then ends at the last "@" of the word.
  */
 #include "cli/hide_password.h"
 
@@ -18,7 +18,7 @@ is_port(const char *text, size_t n)
     return strspn(text, "0123456789") >= n;
 }
 
-/* The password in what follows "//", a word of n bytes; NULL without one. */
+/* The password in the n bytes after "//"; NULL: there is none. */
 static const char *
 find(const char *word, size_t n, size_t *n_password)
 {
@@ -41,7 +41,7 @@ find(const char *word, size_t n, size_t *n_password)
     return colon;
 }
 
-/* Append what fits; returns the bytes that are left. */
+/* Append what fits; returns the room that is left. */
 static size_t
 append(char **out, size_t size, const char *text, size_t n)
 {

@@ -57,7 +57,8 @@ find(const char *name)
     return c->name ? c : NULL;
 }
 
-/* On a topic; or on all of reports, for the names of reports and "report". */
+/* Print help on a topic; or all help on reports, for "report" and the names of
+ * reports. */
 static int
 help_on(const char *word)
 {
@@ -110,7 +111,7 @@ main(int argc, char **argv)
         return c->run(argc - 1, argv + 1);
     if (cpprof__cli_is_report(argv[1]))
         return cpprof__cli_report(argc - 1, argv + 1);
-    /* "FILE -top", or a FILE for the shell. */
+    /* "FILE -top", or only FILE, which starts the shell. */
     if (argv[1][0] == '-' || access(argv[1], F_OK) == 0 ||
         strpbrk(argv[1], "/:"))
         return cpprof__cli_flag_report(argc, argv);

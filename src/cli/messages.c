@@ -18,7 +18,7 @@ print_line(const char *format, va_list args)
 
     vsnprintf(whole, sizeof whole, format, args);
     cpprof__hide_passwords(whole, text, sizeof text);
-    for (c = text; *c; c++) /* a line, whatever a file name brings with it */
+    for (c = text; *c; c++) /* one line, even if a file name has line breaks */
         if ((unsigned char)*c < ' ')
             *c = '?';
     cpprof__progress_hide();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a command says when something is wrong, and how it ends. */
+/* The messages of a command when something is wrong, and its exit statuses. */
 #ifndef CLI_MESSAGES_H
 #define CLI_MESSAGES_H
 
-/* Exit statuses: of the reference, and of nearly every other tool. */
+/* Exit statuses, as the reference and nearly every other tool have them. */
 #define CPPROF__EXIT_OK    0
 #define CPPROF__EXIT_ERROR 2
 
@@ -15,7 +15,7 @@ cpprof__cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void
 cpprof__cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What stands in front of the text of both, instead of "cpprof: ". */
+/* Set the prefix of both, instead of "cpprof: ". */
 void
 cpprof__cli_prefix(const char *text);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the first byte to the last the handler only notes the signal; the next
- * write fails then, which takes the temporary file away, and the signal is
- * raised again where nobody listens. What is no regular file has no temporary,
- * and may keep a write waiting: there signals do what they always do.
+ * While a file is written the handler only notes the signal. The next write
+ * then fails, which removes the temporary file, and the signal is raised again
+ * with its default action. A file that is not regular has no temporary, and a
+ * write to it may block: there signals act as usual.
  */
 #include "cli/output_file.h"
 
@@ -70,8 +70,8 @@ close_file(void *ctx, int failed)
 
 /* ---------------------------------------------------------- in place ---- */
 
-/* A file that may be written, in a folder that may not: there is no room for a
- * temporary beside it. What fails leaves it empty. */
+/* The file may be written but its folder may not, so no temporary file can be
+ * made beside it. A failure leaves the file empty. */
 static int in_place = -1;
 
 static int
@@ -111,7 +111,7 @@ open_in_place(const char *path, struct cpprof_writer *writer)
 
 /* -------------------------------------------------------------- open ---- */
 
-/* That tries whether the file can be made, so no signal may end it. */
+/* Signals are held back, because this makes a file to see whether it can. */
 static enum cpprof_status
 open_file(const char *path, struct cpprof_writer *writer,
           struct cpprof_error *error)

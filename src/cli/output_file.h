@@ -6,9 +6,9 @@
 #include <cpprof/writer.h>
 
 /*
- * cpprof_writer_to_path(); and when SIGINT, SIGTERM or SIGHUP comes before the
- * file is whole, its temporary goes before the signal ends the command. There
- * is one at a time.
+ * As cpprof_writer_to_path(). If SIGINT, SIGTERM or SIGHUP comes before the
+ * file is complete, its temporary is removed before the signal ends the
+ * command. There is one at a time.
  */
 enum cpprof_status
 cpprof__output_file(const char *path, struct cpprof_writer *writer,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Progress: a line on the terminal that tells what takes so long. A thread of
- * its own prints it, so that what works needs no calls in its loops, and no
- * signal interrupts system calls. Where stderr is no terminal there is none.
+ * Progress: a line on the terminal that tells what takes so long. Its own
+ * thread prints it, so that loops that work need no calls, and no signal
+ * interrupts system calls. If stderr is no terminal there is no line.
  */
 #include "cli/hide_password.h"
 #include "cli/terminal.h"
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long nothing is said, and how often after that, in milliseconds. */
+/* Milliseconds before the first line, and between two after that. */
 #define FIRST_MS 1000
 #define NEXT_MS  500
 
@@ -85,7 +85,7 @@ run(void *arg)
     return NULL;
 }
 
-/* A thread that no signal goes to: handlers are for the one that works. */
+/* Make a thread that gets no signal: handlers run on the thread that works. */
 static void
 start(void)
 {

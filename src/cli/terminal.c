@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Colours and the width of a terminal. -top is cut to it, or to two rows where
- * little of a name would be left. What is left out is at the end of a line, and
- * `| cat` brings it back. Trees have lines of many kinds, and are not cut.
+ * Colours and the width of a terminal. Lines of -top are cut to the width, or
+ * to two rows if little of a name would be left. What is cut off is at the end
+ * of a line, and `| cat` brings it back. Trees have lines of many kinds and are
+ * not cut.
  */
 #include "cli/terminal.h"
 
@@ -52,7 +53,7 @@ cpprof__terminal_columns(int fd)
 
 /* ------------------------------------------------------------ writer ---- */
 
-/* Standard output, a line after the other; there is but one. */
+/* The state of standard output, line by line; there is only one. */
 static struct {
     struct cpprof_writer to;
     unsigned columns; /* 0: do not cut */
@@ -75,8 +76,8 @@ put_word(const char *text)
     put(text, strlen(text));
 }
 
-/* How many bytes of text fit into the rest of the line; counts characters of
- * UTF-8 as one column each. */
+/* How many bytes of text fit into the rest of the line, with one column for
+ * each character of UTF-8. */
 static size_t
 fitting(const char *text, size_t n)
 {
@@ -142,8 +143,8 @@ write_lines(void *ctx, const void *data, size_t n_bytes)
     return terminal.error;
 }
 
-/* The first byte ends the progress, also in a pipe: its reader may be a pager
- * on the same terminal. */
+/* The first byte ends the progress line, also in a pipe: its reader may be a
+ * pager on the same terminal. */
 static int
 write_plain(void *ctx, const void *data, size_t n_bytes)
 {

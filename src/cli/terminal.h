@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a terminal gets that a pipe or a file does not: colours, lines that are
- * not wider than it, and word of what takes long.
+ * What a terminal gets and a pipe or a file does not: colours, lines no wider
+ * than the terminal, and progress.
  */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-/* The escape sequence for a colour ("31" is red), or to end it (""). Empty
- * where fd is no terminal, TERM is dumb or NO_COLOR is set. */
+/* The escape sequence for a colour ("31" is red), or to end it (""). Empty if
+ * fd is no terminal, TERM is dumb or NO_COLOR is set. */
 const char *
 cpprof__color(int fd, const char *code);
 
@@ -19,7 +19,7 @@ cpprof__color(int fd, const char *code);
 bool
 cpprof__terminal_is_dumb(void);
 
-/* Columns of the terminal at fd; 0: it is none, or does not say. */
+/* Columns of the terminal at fd; 0: it is no terminal, or does not say. */
 unsigned
 cpprof__terminal_columns(int fd);
 
@@ -32,9 +32,9 @@ struct cpprof_writer
 cpprof__terminal_writer(enum pprof_report_format format);
 
 /*
- * Say on stderr, if that is a terminal, what is being done once it has taken a
- * second: `what` and the seconds so far. Calls do not nest: the latest one
- * counts. Ends with the first byte of a report, too.
+ * If stderr is a terminal, print what is being done once it has taken a second:
+ * `what` and the seconds so far. Calls do not nest: the latest one counts. The
+ * first byte of a report ends it too.
  *
  * Safety: one thread at a time.
  */
@@ -43,7 +43,7 @@ cpprof__progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void
 cpprof__progress_end(void);
 
-/* Take the line away, as something else is to be printed. */
+/* Remove the line, because something else is to be printed. */
 void
 cpprof__progress_hide(void);
 

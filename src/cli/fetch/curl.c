@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The same functions; with OpenSSL, as Debian installs it, or with GnuTLS. */
+/* Two libraries with the same functions: built with OpenSSL, as Debian installs
+ * it, or with GnuTLS. */
 static void *
 open_library(void)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcurl, loaded when the first URL is to be fetched: with what it needs it
- * is some thirty libraries, which reports of files have no use for.
+ * libcurl, loaded when the first URL is to be fetched: with its dependencies it
+ * is some thirty libraries, which reports of files do not need.
  */
 #ifndef CLI_FETCH_CURL_H
 #define CLI_FETCH_CURL_H
 
 #include <curl/curl.h>
 
-/* X(result, name behind curl_, parameters): what is called of it. */
+/* X(result, name after curl_, parameters): the functions that are called. */
 #define CPPROF__CURL_MAP(X)                                                    \
     X(CURLcode, global_init, (long))                                           \
     X(void, free, (void *))                                                    \

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More ask more servers at once, and take a descriptor each. */
+/* More requests ask more servers at once, and take a descriptor each. */
 #define WINDOW 128
-/* Of all answers that wait. More lets servers go earlier. */
+/* Bytes of all answers that wait. More lets servers finish earlier. */
 #define WAITING_BYTES ((size_t)256 << 20)
 
-/* How often the user hears of it while nothing arrives. */
+/* How often the user is told that nothing arrives. */
 #define POLL_MS 500
 
 enum stage {
@@ -105,7 +105,7 @@ begin_item(struct cpprof__fetch *f, struct item *item)
         fail_nomem(&item->error);
 }
 
-/* Begin what has come into the window. */
+/* Begin the requests that have come into the window. */
 static void
 move_window(struct cpprof__fetch *f)
 {
@@ -213,11 +213,12 @@ resume(struct cpprof__fetch *f, struct item *item)
     if (item->stage != RUNNING || !item->request.paused)
         return;
     item->request.paused = false;
-    item->request.since_ms = 0; /* it was not the server that made it wait */
+    item->request.since_ms = 0; /* we made it wait, not the server */
     f->curl->easy_pause(item->request.easy, CURLPAUSE_CONT);
 }
 
-/* The next one may take all memory it needs; others if there is some. */
+/* The next one may take all the memory that it needs; others only what is left.
+ */
 static void
 resume_all(struct cpprof__fetch *f)
 {

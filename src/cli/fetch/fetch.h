@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Profiles from URLs: all that a command line names are asked for at once, and
- * read one after the other in its order, while others still arrive. Source:
- * internal/driver/fetch.go.
+ * Profiles from URLs. All that a command line names are asked for at once. They
+ * are read one after the other, in its order, while others still arrive.
+ * Source: internal/driver/fetch.go.
  */
 #ifndef CLI_FETCH_H
 #define CLI_FETCH_H
@@ -24,7 +24,7 @@ cpprof__fetch_begin(char *const *sources, size_t n,
                     const struct cpprof__fetch_options *options,
                     struct cpprof__fetch **fetch, struct cpprof_error *error);
 
-/* Is this source, of those that are still to be read, the next URL? */
+/* Is this source the next URL to be read? */
 bool
 cpprof__fetch_is_next(const struct cpprof__fetch *fetch, const char *source);
 
@@ -36,7 +36,7 @@ enum cpprof_status
 cpprof__fetch_read(struct cpprof__fetch *fetch, struct pprof_profile **profile,
                    const char **url, struct cpprof_error *error);
 
-/* NULL is fine. Ends what is still under way. */
+/* NULL does nothing. Ends requests that are still under way. */
 void
 cpprof__fetch_free(struct cpprof__fetch *fetch);
 

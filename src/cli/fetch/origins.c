@@ -77,7 +77,7 @@ cpprof__origins_note(struct cpprof__origins *r, struct pprof_profile *p,
     return status;
 }
 
-/* Was this given to a mapping that had no name? */
+/* Was this name given to a mapping that had none? */
 static bool
 is_given(const struct cpprof__origins *r, const char *file)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of profiles that came from URLs: which server can name the
- * addresses of which mapping; and that a copy is to be kept. Source:
- * internal/driver/fetch.go, internal/symbolz.
+ * Where profiles came from: which server can name the addresses of which
+ * mapping, and whether a copy is to be kept. Source: internal/driver/fetch.go,
+ * internal/symbolz.
  */
 #ifndef CLI_FETCH_ORIGINS_H
 #define CLI_FETCH_ORIGINS_H
@@ -38,8 +38,8 @@ cpprof__origins_note(struct cpprof__origins *origins,
 
 /*
  * Ask the servers for the names of addresses that have none; ctx is the struct
- * cpprof__origins. What does not work is told of on stderr. `force` asks for
- * mappings with names, too.
+ * cpprof__origins. Failures are reported on stderr. `force` also asks about
+ * mappings that have names.
  */
 enum cpprof_status
 cpprof__origins_symbolize(void *ctx, struct pprof_profile *profile, bool force,

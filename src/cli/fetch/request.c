@@ -24,10 +24,11 @@
 
 /* As Go's client. */
 #define MAX_REDIRECTS 10
-/* What is shown of the body of a failure. */
+/* The most of a failure's body that is shown. */
 #define ERROR_BYTES 1024
-/* An answer that brings less than this in the time to its first byte is given
- * up; without a bound, a server that sends a byte a minute holds us forever. */
+/* An answer must bring this many bytes in each period that it has for its first
+ * byte, or it is given up. Otherwise a server that sends a byte a minute would
+ * hold us forever. */
 #define SLOWEST_BYTES (16 * 1024)
 
 static enum cpprof_status
@@ -64,7 +65,7 @@ is_ok(const struct cpprof__request *r)
            (r->status[3] == 0 || r->status[3] == ' ');
 }
 
-/* Is there "name:" in front of the line? Then its value. */
+/* The value of a line that begins with "name:", else NULL. */
 static bool
 header(const char *line, const char *name, const char **value)
 {
@@ -76,7 +77,7 @@ header(const char *line, const char *name, const char **value)
     return true;
 }
 
-/* Each answer, of which redirections make several, begins with its status. */
+/* Each answer begins with a line of its status; redirections make several. */
 static size_t
 take_header(char *bytes, size_t size, size_t n, void *ctx)
 {
@@ -153,7 +154,7 @@ take_body(char *bytes, size_t size, size_t n, void *ctx)
     return n_bytes < size * n ? 0 : n_bytes; /* enough of a failure */
 }
 
-/* Called every second and with every piece. */
+/* Called every second, and for every piece. */
 static int
 look_at_clock(void *ctx, curl_off_t down_total, curl_off_t down,
               curl_off_t up_total, curl_off_t up)
@@ -179,8 +180,9 @@ look_at_clock(void *ctx, curl_off_t down_total, curl_off_t down,
 
 /* ---------------------------------------------------------- requests ---- */
 
-/* Go's rules for proxies: HTTP_PROXY counts in capitals, too, but not in a
- * CGI, where it is a header of the request; and this machine needs none. */
+/* Go's rules for proxies: HTTP_PROXY counts in capitals too, but not in a CGI,
+ * where it comes from a header of the request. This machine itself needs no
+ * proxy. */
 static void
 set_proxy(struct cpprof__request *r, const struct cpprof__url *url)
 {
@@ -252,7 +254,8 @@ set_url(struct cpprof__request *r, const struct cpprof__url *url)
     return ok;
 }
 
-/* HTTP/1.1, as the reference: its answers have a status in words. */
+/* HTTP/1.1, because its answers have a status in words, which the reference
+ * prints. */
 static bool
 set_all(struct cpprof__request *r, const struct cpprof__url *url,
         const struct cpprof__fetch_options *options)
@@ -328,7 +331,7 @@ cpprof__request_free(struct cpprof__request *r)
 
 /* ------------------------------------------------------------ errors ---- */
 
-/* The body of a failure without the blanks behind it. */
+/* The body of a failure without the blanks at its end. */
 static const char *
 error_body(struct cpprof__request *r)
 {

@@ -19,8 +19,8 @@
 /* Longest answer: what a profile of some 20 million samples takes. */
 #define CPPROF__FETCH_MAX_BYTES ((size_t)1 << 30)
 
-/* Bytes that wait to be read, of all requests together; above it, those whose
- * turn has not come are paused. */
+/* Bytes of all answers that wait to be read. Above it, requests whose turn has
+ * not come are paused. */
 struct cpprof__fetch_budget {
     size_t used;
     size_t max;
@@ -38,11 +38,11 @@ struct cpprof__request {
     int timeout_s;
     size_t max_bytes;
     char status[128]; /* "404 Not Found" of the last answer */
-    /* The body, of failures only its beginning. */
+    /* The body; of a failure only the beginning. */
     char *body;
     size_t n;
     size_t capacity;
-    /* Progress: since when, and with how many bytes. */
+    /* When there was progress last, and how many bytes there were. */
     int64_t since_ms;
     size_t since_n;
     const char *stopped; /* why it was given up from here, or NULL */
@@ -58,13 +58,13 @@ cpprof__request_begin(struct cpprof__request *r,
                       const struct cpprof__fetch_options *options,
                       const char *post, struct cpprof_error *error);
 
-/* Say what curl made of it: OK and a body, or an error in one line. */
+/* The result of the request: OK and a body, or an error in one line. */
 enum cpprof_status
 cpprof__request_result(struct cpprof__request *r, CURLcode code,
                        const struct cpprof__url *url,
                        struct cpprof_error *error);
 
-/* Frees the body, too. The budget gets it back. */
+/* Frees the body too, and gives its bytes back to the budget. */
 void
 cpprof__request_free(struct cpprof__request *r);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The copy of what was fetched. A number that is free is taken by making the
- * file, so that two commands at once never write the same. Source:
+ * Keeps a copy of what was fetched. A free number is taken by making the file,
+ * so that two commands at once never write the same file. Source:
  * internal/driver/tempfile.go, fetch.go setTmpDir.
  */
 #include "cli/fetch/origins.h"
@@ -45,7 +45,7 @@ make_folders(const char *path)
     return mkdir(part, 0755) == 0 || errno == EEXIST;
 }
 
-/* Is this the folder? Says why not. */
+/* Can this folder be used? Prints why not. */
 static bool
 usable(const char *folder)
 {
@@ -55,7 +55,8 @@ usable(const char *folder)
     return false;
 }
 
-/* The folder for copies, into text; false after saying that there is none. */
+/* Put the folder for copies into text; false after printing that there is none.
+ */
 static bool
 find_folder(char text[PATH_MAX])
 {
@@ -78,7 +79,7 @@ find_folder(char text[PATH_MAX])
 
 /* -------------------------------------------------------------- name ---- */
 
-/* Longest name without its number and ending; what is longer is cut. */
+/* The longest name without its number and ending; a longer one is cut. */
 #define LONGEST_NAME 200
 
 /* A word of the name, and a dot. What is no character of file names, or would
@@ -132,7 +133,7 @@ open_numbered(char path[PATH_MAX], const char *folder, const char *name)
     return -1;
 }
 
-/* An interrupt waits until the file is whole or gone. */
+/* An interrupt waits until the file is complete or gone. */
 static enum cpprof_status
 write_whole(int fd, const char *path, const struct pprof_profile *p,
             struct cpprof_error *error)

@@ -82,7 +82,7 @@ parse_line(char *line, uint64_t *address, char **name)
     for (at = strstr(line, "0x"); at; at = strstr(at + 1, "0x")) {
         n = strspn(at + 2, "0123456789abcdefABCDEF");
         end = at + 2 + n;
-        /* The end of the line is a blank, too. */
+        /* The end of the line counts as a blank. */
         if (!n || n > 16 || (*end && !isspace((unsigned char)*end)))
             continue;
         *address = strtoull(at, NULL, 16);
@@ -241,7 +241,7 @@ cpprof__origins_symbolize(void *ctx, struct pprof_profile *p, bool force,
                           struct cpprof_error *error)
 {
     const struct cpprof__origins *r = ctx;
-    /* A question does not take as long as a profile did. */
+    /* The -seconds of the profile do not count for this request. */
     struct cpprof__fetch_options plain = {.seconds = 0};
     size_t n = pprof_info(p).n_mappings, i;
     enum cpprof_status status = CPPROF_OK;

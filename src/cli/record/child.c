@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command as a child: started with the library preloaded, waited for
- * without getting between it and the terminal, and imitated in how it ended.
+ * Runs the command as a child: starts it with the library preloaded, waits
+ * without coming between it and the terminal, and then ends in the same way as
+ * the command did.
  */
 #include "cli/record/record.h"
 
@@ -24,7 +25,8 @@
 
 #define NS_PER_S 1000000000
 
-/* Taken with sigtimedwait(), so that nothing is ever interrupted. */
+/* The signals are taken with sigtimedwait(), so no system call is interrupted.
+ */
 static const int waited_for[] = {SIGCHLD, SIGTERM, SIGHUP};
 
 /* SIGINT and SIGQUIT come from the terminal to the command as well, and it
@@ -37,7 +39,7 @@ static const int ignored[] = {SIGINT, SIGQUIT, SIGPIPE};
  * write the profile. */
 #define GRACE_NS (NS_PER_S / 2)
 
-/* What the command inherits instead of our own. */
+/* The signal mask and actions that the command inherits. */
 static struct inherited {
     sigset_t mask;
     struct sigaction actions[N_IGNORED];
@@ -70,7 +72,8 @@ take_signals(void)
     sigprocmask(SIG_BLOCK, &set, &inherited.mask);
     for (i = 0; i < N_IGNORED; i++)
         sigaction(ignored[i], &ignore, &inherited.actions[i]);
-    /* Ignored, it would reap the command before we can wait for it. */
+    /* If SIGCHLD were ignored, the kernel would reap the command before we can
+     * wait. */
     sigaction(SIGCHLD, &standard, &inherited.on_child);
 }
 
@@ -96,7 +99,7 @@ put_kind(char text[64], const struct cpprof__record_options *o, unsigned kind,
                  cpprof__record_kind_name(kind), rate);
 }
 
-/* What the library reads at its start. */
+/* Set the variables that the library reads at its start. */
 static bool
 set_cpprof(const struct cpprof__record_options *o, const char *folder)
 {
@@ -124,7 +127,7 @@ set_cpprof(const struct cpprof__record_options *o, const char *folder)
     return setenv("CPPROF", text, 1) == 0;
 }
 
-/* In front of what is preloaded already. */
+/* Put our library in front of those that are preloaded already. */
 static bool
 set_preload(const char *library)
 {
@@ -141,7 +144,7 @@ set_preload(const char *library)
     return done;
 }
 
-/* Become the command; on failure tell the parent why, and end. */
+/* Become the command. On failure tell the parent why, and end. */
 static void __attribute__((noreturn))
 become(const struct cpprof__record_options *options,
        const struct cpprof__record_folder *folder, int report_fd)
@@ -159,7 +162,7 @@ become(const struct cpprof__record_options *options,
     _exit(CPPROF__EXIT_NOT_FOUND);
 }
 
-/* The errno with which exec failed, or 0 when it closed the pipe. */
+/* The errno with which exec failed; 0: it succeeded, which closes the pipe. */
 static int
 exec_result(int fd)
 {
@@ -206,7 +209,7 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
     return cannot_run(options->command[0], sys);
 }
 
-/* The next signal that concerns us; 0 when left_ns are over. */
+/* The next signal for us; 0: left_ns have passed. */
 static int
 next_signal(int64_t left_ns)
 {
@@ -283,7 +286,7 @@ cpprof__record_child_ended(const struct cpprof__record_folder *folder)
     sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
 }
 
-/* The core dump was the command's to make. */
+/* No core dump of ours: the command has made its own. */
 static void
 die_of(int signal)
 {

@@ -90,7 +90,8 @@ cpprof__record_files_write(struct cpprof__record_options *options,
     bool written = true;
     unsigned kind;
 
-    /* Whoever still runs has no one to sample for any more. */
+    /* Tell processes that still run to stop: nobody reads their samples any
+     * more. */
     if (cpprof_recording_stop(folder->path, &error) != CPPROF_OK ||
         cpprof_recording_read(folder->path, &recording, &error) != CPPROF_OK) {
         cpprof__cli_fail("record: %s", error.text);

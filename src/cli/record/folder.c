@@ -156,7 +156,7 @@ remove_files(int folder)
         for (at = 0; at < n;) {
             struct dirent64 *entry = (void *)(entries + at);
 
-            /* "." and ".." stay: they are folders. */
+            /* "." and ".." are skipped because they are folders. */
             unlinkat(folder, entry->d_name, 0);
             at += entry->d_reclen;
         }

@@ -33,7 +33,7 @@ image_at(const struct cpprof__record_output *out, size_t index)
     };
 }
 
-/* Nothing can be sampled of it, and an empty profile would not say so. */
+/* Its allocations cannot be sampled, and an empty profile would not say so. */
 static bool
 is_blind(const struct cpprof_recorded_heap *heap)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is still in use at the end, a line for each stack: read back from the
- * profile that was written, whose names are those that every report shows. The
- * frame that is told is the first, from the leaf, of code that is the
- * program's: not of a file in the system's library folders.
+ * Prints what is still in use at the end, a line for each stack. It is read
+ * back from the profile that was written, whose names are those that every
+ * report shows. The line names the first frame, from the leaf, that is code of
+ * the program: not of a file in the system's library folders.
  */
 #include "cli/record/record.h"
 
@@ -26,7 +26,7 @@
  * next one. It is no leak of the program. */
 #define KEPT_BY_LIBC "^(_IO_file_doallocate|_dl_allocate_tls|setlocale)$"
 
-/* Samples of one stack, of whatever size. */
+/* All samples of one stack, of any size. */
 struct stack {
     const uint32_t *locations;
     size_t n;
@@ -71,7 +71,7 @@ take_stacks(const struct pprof_profile *profile, struct stack *stacks)
     return n_taken;
 }
 
-/* Add up those of one stack: returns how many there are. */
+/* Add up the samples of each stack. Returns how many stacks there are. */
 static size_t
 join_stacks(struct stack *stacks, size_t n)
 {
@@ -142,7 +142,7 @@ describe_address(const struct pprof_profile *profile,
              at->address - mapping->start + mapping->offset);
 }
 
-/* "make_node (tree.c:51)", as far as it is known. */
+/* "make_node (tree.c:51)", or as much of it as is known. */
 static void
 describe(const struct pprof_profile *profile, const struct stack *stack,
          char *text, size_t n_text)

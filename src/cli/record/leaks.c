@@ -4,8 +4,8 @@
  *
  * `cpprof record -t heap -heap 1` with a verdict: every allocation is followed,
  * and what is still in use when the command has ended is a leak, whether a
- * pointer to it is left or not. The command has to end by itself and well, or
- * there is no verdict.
+ * pointer to it is left or not. There is a verdict only if the command ends by
+ * itself and successfully.
  */
 #include "cli/commands.h"
 #include "cli/flags.h"

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Files that get a line each; of more only the number is said. A build starts
- * hundreds of processes. */
+/* The most files that get a line each; of further ones only the number is
+ * printed. A build starts hundreds of processes. */
 #define LINES_MAX 10
 
 static struct cpprof__record_image
@@ -57,7 +57,8 @@ cpprof__record_write_image(const struct cpprof__record_output *out,
     return true;
 }
 
-/* Is there another image of the same name and pid? Then its number is told. */
+/* Is there another image of the same name and pid? Then the file's name gets
+ * its number. */
 static bool
 is_one_of_many(const struct cpprof__record_output *out,
                const struct cpprof__record_image *image)

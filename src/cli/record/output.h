@@ -36,7 +36,7 @@ struct cpprof__record_way {
     enum cpprof_status (*write)(const struct cpprof__record_output *out,
                                 size_t index, struct cpprof_writer writer,
                                 struct cpprof_error *error);
-    /* Say what was written to path; and that n files more were. */
+    /* Print what was written to path; and that n more files were. */
     void (*print)(const struct cpprof__record_output *out, size_t index,
                   const char *path);
     void (*print_more)(const struct cpprof__record_output *out, size_t n);
@@ -57,8 +57,8 @@ bool
 cpprof__record_write_image(const struct cpprof__record_output *out,
                            size_t index, const char *path);
 
-/* Write every other image that is not empty, and say so; `failed` is set after
- * printing what went wrong. */
+/* Write every other image that is not empty, and print so. `failed` is set
+ * after printing what went wrong. */
 void
 cpprof__record_write_others(struct cpprof__record_output *out,
                             size_t main_image);

@@ -5,8 +5,8 @@
  * privilege (then the loader ignores LD_PRELOAD: ld.so(8), secure-execution
  * mode), and whether there is a loader at all (PT_INTERP).
  *
- * What cannot be looked at, such as a file that may be executed but not read,
- * is let through.
+ * A file that cannot be checked, because it may be executed but not read, is
+ * let through.
  */
 #include "cli/record/preflight.h"
 
@@ -28,7 +28,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Scripts that name scripts: as many as the kernel follows (fs/exec.c). */
+/* The most scripts in a row that the kernel follows (fs/exec.c). */
 #define INTERPRETERS_MAX 5
 
 /* How much of a script's first line counts (BINPRM_BUF_SIZE). */
@@ -79,7 +79,8 @@ may_run(const char *path)
     return eaccess(path, X_OK) < 0 ? errno : 0;
 }
 
-/* The first of PATH that may run; otherwise why the best of them may not. */
+/* The first file in PATH that may run; if there is none, why the best of them
+ * may not. */
 static int
 search_path(const char *name, char path[PATH_MAX])
 {
@@ -139,8 +140,8 @@ locate(struct check *c, const char *name, char path[PATH_MAX])
 /* --- privilege -------------------------------------------------------------
  */
 
-/* Does the file bring capabilities that make an exec a secure one? Not for
- * root, who has them all (capabilities(7)). */
+/* Does the file have capabilities that make its exec a secure one? Not for
+ * root, who has all of them (capabilities(7)). */
 static bool
 has_capabilities(int fd)
 {
@@ -154,8 +155,8 @@ has_capabilities(int fd)
     return any || c.magic_etc & htole32(VFS_CAP_FLAGS_EFFECTIVE);
 }
 
-/* What execve would grant that the user does not have: the loader then takes
- * nothing from the environment. */
+/* The privilege that execve would grant and the user does not have; then the
+ * loader takes nothing from the environment. */
 static const char *
 privilege_gained(int fd, const struct stat *st)
 {
@@ -195,7 +196,7 @@ machine_name(unsigned machine)
     return "another machine";
 }
 
-/* The machine this program is made for, from its own file. */
+/* The machine that this program was built for, from its own file. */
 static unsigned
 own_machine(void)
 {
@@ -213,7 +214,7 @@ own_machine(void)
     return machine;
 }
 
-/* The loader itself may be the command: it has no PT_INTERP and is no static
+/* The command may be the loader itself, which has no PT_INTERP and is no static
  * program. */
 static bool
 is_loader(const char *path)
@@ -371,7 +372,7 @@ follow_script(struct check *c, char *line, char next[PATH_MAX])
     strcpy(next, interpreter);
     if (!is_env(interpreter))
         return KIND_SCRIPT;
-    /* env hands the environment on, so it is its command that matters. */
+    /* env passes the environment on, so its command is what matters. */
     command = env_command(argument);
     if (!command)
         return KIND_FINE;
@@ -414,7 +415,7 @@ check_content(struct check *c, const char *path, int fd, char next[PATH_MAX])
     }
     if (memcmp(head.line, ELFMAG, SELFMAG) == 0 && n >= EI_NIDENT)
         return check_elf(c, path, fd, &head.elf) ? KIND_FINE : KIND_REFUSED;
-    /* Neither: execvp gives it to the shell. */
+    /* Neither ELF nor "#!": execvp gives it to the shell. */
     strcpy(next, "/bin/sh");
     return KIND_SCRIPT;
 }

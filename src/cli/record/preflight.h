@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Will the loader put libcpprof.so into this command? Asked before anything
- * runs, so that a program that cannot be profiled is one clear line and not an
- * empty profile.
+ * Will the loader put libcpprof.so into this command? This is checked before
+ * anything runs, so that for a program that cannot be profiled there is a clear
+ * message and not an empty profile.
  */
 #ifndef CLI_PREFLIGHT_H
 #define CLI_PREFLIGHT_H

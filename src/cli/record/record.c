@@ -5,8 +5,7 @@
  * Runs a command with libcpprof.so preloaded and writes where its CPU time
  * went, where it allocated memory, or both. The library keeps the samples in
  * files that this process can read at any moment, so nothing depends on how the
- * command ends. All that is wrong with the request is said before the command
- * runs.
+ * command ends. Every error in the request is reported before the command runs.
  */
 #include "cli/record/record.h"
 
@@ -26,12 +25,12 @@
 #define DEPTH_MAX      1024
 #define BYTES_MAX      (1ul << 40)
 #define RATE_NS_MAX    INT_MAX
-#define DURATION_MAX_S 1e9 /* 31 years: seconds still fit everywhere */
+#define DURATION_MAX_S 1e9 /* 31 years, which fits every type */
 
 /* Our own failure after the command ran well. */
 #define EXIT_NOT_WRITTEN 1
 
-/* Stacks that get a line each of what is in use at the end. */
+/* The most stacks in the list of what is in use at the end. */
 #define LINES_MAX 10
 
 #define FLAG(of, word, member, value, can_be, help)                            \
@@ -256,7 +255,7 @@ cpprof__record_understand(const struct cpprof__record_flags *w,
             cpprof__record_parse_bytes("-min", w->min, &o->min_bytes));
 }
 
-/* Can the profile be written when its time comes? */
+/* Will it be possible to write the profile at the end? */
 static bool
 check_file(const struct cpprof__record_options *options, unsigned kind)
 {
@@ -277,7 +276,7 @@ check_file(const struct cpprof__record_options *options, unsigned kind)
     return can;
 }
 
-/* With a folder: run, write, tell. */
+/* Run the command, write the files, and print what was written. */
 static struct cpprof__record_result
 run(struct cpprof__record_options *options,
     const struct cpprof__record_folder *folder, bool pass_on)

@@ -29,7 +29,7 @@ struct cpprof__record_options {
     const char *block_rate;     /* as in CPPROF=block=, likewise */
     const char *mutex_fraction; /* as in CPPROF=mutex=, likewise */
     const char *wall_rate;      /* as in CPPROF=wall= and offcpu=, likewise */
-    bool labels;                /* of threads, on samples of the heap */
+    bool labels;                /* put the threads' labels on heap samples */
     bool peak;                  /* heap in use when it was most */
     bool legacy;                /* in the forms of gperftools and Go of 2016 */
     bool scripts;               /* frames of scripts in all of them */
@@ -113,8 +113,8 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
                            const struct cpprof__record_folder *folder,
                            struct cpprof__record_child *child);
 
-/* Wait until the command ended, or until seconds after its start (0: for
- * ever). True: it ended. */
+/* Wait until the command has ended, or for that many seconds after its start
+ * (0: for ever). True: it has ended. */
 bool
 cpprof__record_child_wait(struct cpprof__record_child *child, double seconds);
 
@@ -125,7 +125,7 @@ cpprof__record_child_wait(struct cpprof__record_child *child, double seconds);
 void
 cpprof__record_child_ended(const struct cpprof__record_folder *folder);
 
-/* Its exit status, or 128 and the signal as a shell would say it. */
+/* Its exit status, or 128 + the signal as in a shell. */
 int
 cpprof__record_child_status(const struct cpprof__record_child *child);
 
@@ -137,11 +137,11 @@ cpprof__record_child_pass_on(const struct cpprof__record_child *child);
 
 #define CPPROF__RECORD_VM_BYTES (2 * PATH_MAX + 64)
 
-/* What CPPROF says of interpreted code, from a comma on, or nothing. */
+/* The part of CPPROF about interpreted code, beginning with a comma, or "". */
 void
 cpprof__record_vm_flags(const struct cpprof__record_options *options,
                         char text[CPPROF__RECORD_VM_BYTES]);
-/* Name the file, if it was written. */
+/* Print the file's name if it was written. */
 void
 cpprof__record_vm_tell(const struct cpprof__record_options *options,
                        time_t since);
@@ -149,8 +149,8 @@ cpprof__record_vm_tell(const struct cpprof__record_options *options,
 /* ------------------------------------------------------ files.c ------- */
 
 /*
- * Write what was recorded of the command and of every process it started, and
- * say so. False after printing what went wrong.
+ * Write what was recorded of the command and of every process that it started,
+ * and print so. False after printing what went wrong.
  */
 bool
 cpprof__record_files_write(struct cpprof__record_options *options,

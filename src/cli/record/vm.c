@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * -t vm: the process itself writes what its interpreter ran, where we say, if
- * it has one that is known (CPPROF=vm=).
+ * -t vm: a process that has a known interpreter writes the profile of it by
+ * itself, to the path that we pass (CPPROF=vm=).
  */
 #include "cli/record/record.h"
 
@@ -43,7 +43,8 @@ path_of(const struct cpprof__record_options *options)
     return path;
 }
 
-/* A comma ends a word of CPPROF, and a percent sign stands for something. */
+/* A comma ends a word of CPPROF, and a percent sign begins a placeholder: such
+ * paths cannot be passed. */
 void
 cpprof__record_vm_flags(const struct cpprof__record_options *options,
                         char text[CPPROF__RECORD_VM_BYTES])
@@ -65,7 +66,8 @@ cpprof__record_vm_flags(const struct cpprof__record_options *options,
     free(path);
 }
 
-/* Of the command itself, or FILE.NAME.PID of a process that it started. */
+/* The file of the command itself, or FILE.NAME.PID of a process that it
+ * started. */
 static bool
 is_of(const char *name, const char *base)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one table of what reports can be told: the flags of the command line, the
- * shell's commands (formats) and its variables (rows with in_shell). Parsing,
- * the shell, help and completion go by it; tests hold the manual against it.
+ * The one table of the options of reports: the flags of the command line, and
+ * the shell's commands (formats) and variables (rows with in_shell). Parsing,
+ * the shell, help and completion use it; tests compare the manual with it.
  */
 #ifndef CLI_REPORT_FLAG_TABLE_H
 #define CLI_REPORT_FLAG_TABLE_H
@@ -17,7 +17,7 @@
 /* In the order of help: by topic. */
 extern const struct cpprof__flag cpprof__report_flag_table[];
 
-/* Of the group "sort", the index of "cum". */
+/* The index of "cum" in the group "sort". */
 #define CPPROF__CUM 1
 
 /* What a command of the shell can be followed by. */
@@ -35,19 +35,20 @@ enum cpprof__report_use {
 struct cpprof__report_format {
     enum pprof_report_format format;
     enum cpprof__report_use use;
-    const char *picture; /* what Graphviz is to make of it, "svg"; or NULL */
-    const char *viewer;  /* what is to show it, "web"; or NULL */
+    const char
+        *picture; /* the type that Graphviz converts it to, "svg"; or NULL */
+    const char *viewer; /* the viewer that shows it, "web"; or NULL */
 };
 
 /* NULL: there is none. Texts of the table have names of their own. */
 const struct cpprof__flag *
 cpprof__report_flag(const char *name);
 
-/* Row i in the order of their names; NULL behind the last. */
+/* Row i in the order of names; NULL after the last one. */
 const struct cpprof__flag *
 cpprof__report_flag_by_name(size_t i);
 
-/* Word i of a group, in the order of the table; NULL behind the last. */
+/* Word i of a group, in the order of the table; NULL after the last one. */
 const struct cpprof__flag *
 cpprof__report_choice(const char *group, size_t i);
 

@@ -21,8 +21,9 @@
 
 extern char **environ;
 
-/* Rounds of dot's network simplex, in nodes; and of its search for crossings,
- * of the usual. Less is faster, and more crooked. */
+/* Limits of dot's work: rounds of its network simplex, in nodes, and a factor
+ * for its search for crossings. Smaller ones are faster and draw more crooked
+ * edges. */
 #define LIMITS "-Gnslimit=2", "-Gnslimit1=2", "-Gmclimit=0.5"
 
 static enum cpprof_status
@@ -41,7 +42,8 @@ fail(struct cpprof_error *error, int sys, const char *format, ...)
 
 /* ------------------------------------------------------------- graph ---- */
 
-/* The graph's text in a file without a name, to be read from its start. */
+/* Write the graph's text to a file without a name, to be read from its start.
+ */
 static enum cpprof_status
 write_graph(struct pprof_profile *profile,
             const struct pprof_report_options *options, int *fd,
@@ -105,7 +107,7 @@ wait_for_dot(pid_t pid, struct cpprof_error *error)
 
 /* ----------------------------------------------------------- picture ---- */
 
-/* Where a picture goes; that of an SVG is gathered first. */
+/* Where a picture goes. An SVG is collected first. */
 struct sink {
     const struct cpprof_writer *to;
     FILE *svg; /* or NULL */
@@ -125,7 +127,8 @@ pass_on(struct sink *sink, const void *bytes, size_t n)
         sink->failure = ENOMEM;
 }
 
-/* Read to the end, even when it cannot be written: dot waits for that. */
+/* Read to the end even if the picture cannot be written, because dot waits for
+ * that. */
 static void
 read_picture(struct sink *sink, int fd)
 {

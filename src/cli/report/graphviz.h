@@ -14,8 +14,8 @@ cpprof__draw(struct pprof_profile *profile,
              const struct pprof_report_options *options, const char *type,
              struct cpprof_writer writer, struct cpprof_error *error);
 
-/* Write an SVG of Graphviz so that it fills a window, and can be moved and
- * enlarged; 0 or an errno. What is no such SVG is written as it is. */
+/* Write an SVG of Graphviz so that it fills a window and can be moved and
+ * enlarged; 0 or an errno. Anything else is written as it is. */
 int
 cpprof__write_svg(const char *svg, size_t n, const struct cpprof_writer *to);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Help on reports: of the shell, and of the command line by topic, or on a
- * flag. All of it is what the table of flags says.
+ * Help on reports: in the shell, and on the command line by topic or for one
+ * flag. All of its text is in the table of flags.
  */
 #include "cli/report/help.h"
 

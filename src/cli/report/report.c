@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The same may be true of many functions one after the other. */
+/* A warning is printed once, even if it is true of many functions in a row. */
 static void
 warn(void *ctx, const char *line)
 {
@@ -46,8 +46,8 @@ prepare(struct pprof_profile *p, const struct cpprof__report_flags *w,
 
     if (status != CPPROF_OK)
         return status;
-    /* As the reference has it, a profile whose drop_frames are no expression
-     * is shown whole. */
+    /* As in the reference, nothing is dropped if a profile's drop_frames is no
+     * valid expression. */
     if (!w->all_frames && pprof_drop_frames(p, error) != CPPROF_OK)
         cpprof__cli_warn("%s", error->text);
     status = cpprof__origins_forget(w->origins, p, error);
@@ -67,7 +67,7 @@ struct output {
     char numbered[sizeof "profile0000.callgraph.out"];
 };
 
-/* The ending of files for a format that is no text to be read; NULL: it is. */
+/* The ending of files of a format that is not readable text; NULL: it is. */
 static const char *
 file_ending(const struct cpprof__report_flags *w)
 {
@@ -152,7 +152,7 @@ write_report(struct pprof_profile *p, struct cpprof__report_flags *w,
     return status;
 }
 
-/* A page of source and instructions is for a browser, unless it goes
+/* A page of source and instructions is shown in a browser, unless it is written
  * somewhere else. */
 static void
 choose_viewer(struct cpprof__report_flags *w)
@@ -189,7 +189,7 @@ view_report(struct pprof_profile *p, struct cpprof__report_flags *w,
     return status;
 }
 
-/* What went wrong, and where a report was to go that could not be written. */
+/* Print what went wrong, and where the report was to be written. */
 static int
 fail(const struct cpprof__report_flags *w, enum cpprof_status status,
      const struct cpprof_error *error)
@@ -215,7 +215,7 @@ cpprof__print_report(struct pprof_profile *p, struct cpprof__report_flags *w)
 
 /* ---------------------------------------------------------- commands ---- */
 
-/* Where standard input was the profile, commands come from the terminal. */
+/* If the profile came from standard input, commands come from the terminal. */
 static bool
 free_stdin(const struct cpprof__report_flags *w)
 {
@@ -262,7 +262,7 @@ read_and_report(struct cpprof__report_flags *w)
     return status;
 }
 
-/* The same with the files of folders in their place. */
+/* The same, with folders replaced by their files. */
 static int
 expand_and_report(struct cpprof__report_flags *w)
 {

@@ -204,7 +204,7 @@ is_elf(const char *path)
     return n == sizeof magic && memcmp(magic, "\177ELF", n) == 0;
 }
 
-/* The first of several words may be the program, or its build id. */
+/* The first of several arguments may be the program, or its build id. */
 static void
 take_binary(struct cpprof__report_flags *w)
 {
@@ -223,7 +223,7 @@ take_binary(struct cpprof__report_flags *w)
     w->n_sources--;
 }
 
-/* The first word behind a command that looks for something. */
+/* The first argument of a command that looks for something. */
 static void
 take_symbol(struct cpprof__report_flags *w, const char *command)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the command line of a report says. */
+/* The command line of a report, parsed. */
 #ifndef CLI_REPORT_WORDS_H
 #define CLI_REPORT_WORDS_H
 
@@ -13,8 +13,9 @@
 
 struct cpprof__report_flags {
     enum pprof_report_format format;
-    const char *picture; /* what Graphviz is to make of it, "svg"; or NULL */
-    const char *viewer;  /* what is to show it, "web"; or NULL */
+    const char
+        *picture; /* the type that Graphviz converts it to, "svg"; or NULL */
+    const char *viewer; /* the viewer that shows it, "web"; or NULL */
     struct pprof_report_options options;
     struct cpprof__symbolize symbolize;
     const char *output;      /* NULL: standard output */
@@ -44,8 +45,7 @@ bool
 cpprof__report_flags(int argc, char **argv, const char *command,
                      struct cpprof__report_flags *words);
 
-/* Choose the format that a word names. Returns its row, NULL when it names
- * none. */
+/* Choose the format that a word names. Returns its row; NULL: it names none. */
 const struct cpprof__flag *
 cpprof__choose_format(struct cpprof__report_flags *words, const char *name);
 
@@ -56,8 +56,8 @@ cpprof__print_report(struct pprof_profile *profile,
                      struct cpprof__report_flags *words);
 
 /*
- * Read the sources, and the base they are compared with, into one profile.
- * A file that cannot be read is told of on stderr and left out, as long as
+ * Read the sources, and the base that they are compared with, into one profile.
+ * A file that cannot be read is reported on stderr and left out, as long as
  * there are others. NULL after printing what is wrong.
  */
 struct pprof_profile *

@@ -23,8 +23,8 @@ const struct cpprof__flag *
 cpprof__setting(size_t i);
 
 /*
- * The one that a name means: its own, or one of its choices ("lines" is of
- * granularity). NULL: none.
+ * The variable that a name means: its own name, or one of its choices ("lines"
+ * is a choice of granularity). NULL: none.
  */
 const struct cpprof__flag *
 cpprof__setting_find(const char *name);
@@ -33,18 +33,18 @@ cpprof__setting_find(const char *name);
 bool
 cpprof__setting_is_bool(const struct cpprof__flag *setting, const char *name);
 
-/* Room for any number, and for the reasons of a refusal. */
+/* Room for any number, and for the reason why a value is refused. */
 #define CPPROF__SETTING_TEXT 256
 
 /*
- * Set one by its name, or by that of a choice and a word for true. Returns
+ * Set one by its name, or by the name of a choice and a word for true. Returns
  * false and the reason.
  */
 bool
 cpprof__setting_set(struct cpprof__settings *settings, const char *name,
                     const char *value, char reason[CPPROF__SETTING_TEXT]);
 
-/* The value as text, in `text` or where it lies; "" where there is none. */
+/* The value as text, in `text` or where it is stored; "" if there is none. */
 const char *
 cpprof__setting_get(const struct cpprof__settings *settings,
                     const struct cpprof__flag *setting,

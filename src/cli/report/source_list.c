@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folders as sources: `cpprof -top profiles/`. What is no profile in there is
- * told of and left out when it is read, like any source among others.
+ * Folders as sources: `cpprof -top profiles/`. A file in there that is no
+ * profile is reported and left out when it is read, as any source among others.
  */
 #include "cli/report/source_list.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A folder as a source stands for the files in it. */
+/* Replaces folders among the sources by their files. */
 #ifndef CLI_FOLDER_H
 #define CLI_FOLDER_H
 
@@ -12,9 +12,9 @@ struct cpprof__source_list {
 };
 
 /*
- * Copy `sources`, and put in the place of a folder the files of it: those whose
- * names do not begin with a dot, in the order of their names; not those of its
- * folders. Returns false after printing what is wrong.
+ * Copy `sources`, and put in the place of a folder the files in it, in the
+ * order of their names: not those whose names begin with a dot, and not those
+ * of folders inside. Returns false after printing what is wrong.
  */
 bool
 cpprof__source_list_make(char **sources, int n,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The profiles that a command line names, as one. Source: internal/driver
- * fetch.go.
+ * Reads the profiles that a command line names into one. Source:
+ * internal/driver fetch.go.
  */
 #include "cli/hide_password.h"
 #include "cli/messages.h"
@@ -50,7 +50,7 @@ read_one(const char *path, const struct cpprof__report_flags *w,
     status = read_path(path, w, &p, &url, &error);
     if (status == CPPROF_OK)
         status = cpprof__find_binaries(p, &error);
-    /* Also where neither is given: a profile without mappings gets one. */
+    /* Done even if neither is given: a profile without mappings gets one. */
     if (status == CPPROF_OK)
         status = pprof_set_binary(p, w->binary, w->build_id, &error);
     if (status == CPPROF_OK && url)
@@ -71,8 +71,8 @@ read_one(const char *path, const struct cpprof__report_flags *w,
 
 /* --------------------------------------------------------- adding up ---- */
 
-/* The sum of profiles. The only one of a command line stays as it is, which
- * shows: merging numbers everything anew and adds up equal samples. */
+/* The sum of profiles. If there is only one it is not merged, which makes a
+ * difference: merging renumbers everything and adds up equal samples. */
 struct sum {
     struct pprof_profile *only;  /* while there is but one */
     struct pprof_merger *merger; /* of several */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names for profiles without: from binaries, from where the profile came, and
- * made readable. Source: internal/symbolizer/symbolizer.go Symbolize.
+ * Gives names to a profile that has none: from binaries, or from where the
+ * profile came; and demangles them. Source: internal/symbolizer/symbolizer.go
+ * Symbolize.
  */
 #include "cli/report/symbols.h"
 
@@ -48,7 +49,7 @@ parse_demangle(struct cpprof__symbolize *s, const char *word, size_t n)
     return is(word, n, "default");
 }
 
-/* One part; false when it is none. */
+/* Parse one part; false: it is unknown. */
 static bool
 parse_part(struct cpprof__symbolize *s, const char *word, size_t n)
 {
@@ -91,7 +92,7 @@ cpprof__parse_symbolize(struct cpprof__symbolize *s, const char *text)
 
 /* ------------------------------------------------------------- names ---- */
 
-/* Each line of a warning is one on stderr. */
+/* Print each line of a warning on stderr. */
 static void
 warn(void *ctx, const char *text)
 {

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-/* Zero bytes is what -symbolize says that is not given. */
+/* All 0: the flag was not given. */
 struct cpprof__symbolize {
-    bool none;      /* names as they are, nothing below counts */
+    bool none;      /* leave names as they are; nothing below counts */
     bool no_local;  /* not from binaries */
     bool no_remote; /* not from where the profile was fetched */
     bool fast;      /* functions only */
@@ -18,8 +18,8 @@ struct cpprof__symbolize {
     uint32_t flags; /* PPROF_DEMANGLE_* */
 };
 
-/* Parse "fastlocal:force:demangle=full"; NULL is fine. Parts that are unknown
- * are told of on stderr and left out. */
+/* Parse "fastlocal:force:demangle=full", or NULL. Unknown parts are reported on
+ * stderr and ignored. */
 void
 cpprof__parse_symbolize(struct cpprof__symbolize *symbolize, const char *text);
 
@@ -32,11 +32,11 @@ cpprof__find_binaries(struct pprof_profile *profile,
                       struct cpprof_error *error);
 
 /*
- * Give a profile names, and demangle them. What is missing is told of on
+ * Give a profile names, and demangle them. What is missing is reported on
  * stderr.
  *
- * remote   asks the profile's sources for what is still without a name, unless
- *          symbolize has no_remote; NULL: there is none.
+ * remote   asks the profile's sources for names that are still missing, unless
+ *          symbolize has no_remote; NULL: there are none to ask.
  */
 struct cpprof__remote {
     enum cpprof_status (*symbolize)(void *ctx, struct pprof_profile *profile,

@@ -32,11 +32,11 @@ fail(struct cpprof_error *error, int sys, const char *what, const char *why)
 
 /* ------------------------------------------------------------- files ---- */
 
-/* So many are kept; with more, the oldest ones go. */
+/* The most files that are kept; with more, the oldest are removed. */
 #define MOST_FILES 32
 
-/* In memory that is shared with children: the reports of a shell are made by
- * them, one after the other. */
+/* In memory that is shared with children, because a shell's reports are made by
+ * children, one after the other. */
 static struct {
     unsigned n;
     char paths[MOST_FILES][PATH_MAX];
@@ -180,7 +180,7 @@ cpprof__view(const char *viewer, const char *path, enum cpprof__view_wait wait,
         return fail(error, failure, "cannot start the viewer: ", programs[0]);
     if (wait == CPPROF__VIEW_TO_THE_END)
         status = wait_for(pid, programs[i - 1], error);
-    /* Many only tell another program to open it, and then end. */
+    /* Many viewers only tell another program to open it, and then end. */
     sleep(1);
     return status;
 }

@@ -53,7 +53,7 @@ parse_number(const char *text, int32_t *number)
 
 /* -------------------------------------------------------------- name ---- */
 
-/* Cut the digits off "top10"; false where there are none, or nothing else. */
+/* Cut the digits off "top10"; false: there are none, or nothing else. */
 static bool
 split_digits(char *name, int32_t *number)
 {
@@ -91,7 +91,7 @@ take_name(struct words *words, struct cpprof__report_flags *w)
 
     if (!word && split_digits(name, &number)) {
         word = cpprof__choose_format(w, name);
-        /* A command that wants an expression gets the number as that. */
+        /* A command that wants an expression takes a number as one. */
         if (word && cpprof__report_flag_is_search(word)) {
             cpprof__shell_error("command %s requires an argument", name);
             return false;
@@ -161,7 +161,7 @@ take_arguments(struct words *words, struct cpprof__shell_command *c)
     return ok;
 }
 
-/* What was asked for, in place of what is set. */
+/* Options of the command, in place of the shell's. */
 static void
 apply(struct cpprof__shell_command *c)
 {
@@ -178,7 +178,7 @@ apply(struct cpprof__shell_command *c)
 
 /* -------------------------------------------------------------- line ---- */
 
-/* Cut " | program" off: a "|" behind a blank, or in the name of the command,
+/* Cut " | program" off: a "|" after a blank, or in the name of the command,
  * where no expression can be. */
 static const char *
 split_program(char *line)

@@ -159,7 +159,7 @@ add_values(struct matches *m, const struct pprof_profile *p, const char *name)
 
 /* ------------------------------------------------------------- words ---- */
 
-/* The text that an expression of ours stands for, in place. */
+/* Turn an expression that we made back into its text, in place. */
 static void
 unescape(char *text)
 {
@@ -241,7 +241,8 @@ takes_no_functions(const char *command)
            strcmp(command, "options") == 0;
 }
 
-/* Fill matches for what stands there; returns whether they are functions. */
+/* Fill matches for the word at the cursor. Returns whether they are functions.
+ */
 static bool
 find_matches(struct matches *m, const struct context *context,
              const struct pprof_profile *p)
@@ -263,7 +264,8 @@ find_matches(struct matches *m, const struct context *context,
     return true;
 }
 
-/* What follows a whole word: "=" an option that needs a value. */
+/* The character after a complete word: "=" after an option that needs a value.
+ */
 static const char *
 ending(const struct context *context, const char *word)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a half-written line of the shell can become. */
+/* Completes a line of the shell that is being typed. */
 #ifndef CLI_SHELL_COMPLETE_H
 #define CLI_SHELL_COMPLETE_H
 
@@ -12,8 +12,8 @@
 #define CPPROF__MAX_LISTED 60
 
 struct cpprof__completion {
-    size_t n_replaced; /* bytes in front of the cursor that go */
-    char *text;        /* what comes there instead; NULL: nothing to add */
+    size_t n_replaced; /* bytes before the cursor that are replaced */
+    char *text;        /* the text in their place; NULL: nothing to add */
     size_t n_matches;
     /* The first of them, when there are several; some are shared, so only the
      * array is freed. */
@@ -23,8 +23,8 @@ struct cpprof__completion {
 
 /*
  * Complete line[0..cursor). The first word is a command, an option or a sample
- * type; what follows is the name of a function, as an expression that matches
- * it; behind "help" and "=" what makes sense there.
+ * type; a later word is the name of a function, as an expression that matches
+ * it; after "help" and "=" it is what makes sense there.
  *
  * Returns false when memory is out. Free with cpprof__completion_free().
  */

@@ -59,7 +59,7 @@ cpprof__history_add(const char *line)
     }
     if (fd >= 0) {
         if (write(fd, text, (size_t)n) < 0)
-            errno = 0; /* a full disk loses history alone */
+            errno = 0; /* a full disk loses only history */
         close(fd);
     }
     if (n >= 0)

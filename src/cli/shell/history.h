@@ -3,14 +3,14 @@
 #ifndef CLI_SHELL_HISTORY_H
 #define CLI_SHELL_HISTORY_H
 
-/* How many are kept. A file of twice as many is cut down. */
+/* How many lines are kept. A file with twice as many is cut. */
 #define CPPROF__HISTORY_LINES 1000
 
-/* Call add for each, the oldest first. Without a file there are none. */
+/* Call add for each line, the oldest first. Without a file there are none. */
 void
 cpprof__history_load(void (*add)(void *ctx, const char *line), void *ctx);
 
-/* Keep one. A history that cannot be written is none, and nobody is told. */
+/* Keep a line. If it cannot be written nothing is reported. */
 void
 cpprof__history_add(const char *line);
 

@@ -8,9 +8,9 @@
  * The terminal sends no signals while a line is edited: Ctrl-C and Ctrl-Z are
  * keys like others, and no handler has to run inside the editor. That mode
  * begins before the prompt is printed, so that whoever sees the prompt is
- * heard; libedit itself would do it after. What is typed earlier, while a
- * report is made, is the terminal's: an interrupt is for the report, and must
- * not end a shell that has just stopped waiting for it.
+ * heard; libedit itself would do it after. Keys that are typed earlier, while a
+ * report is made, are handled by the terminal: an interrupt is for the report,
+ * and must not end a shell that has just stopped waiting for it.
  */
 #include "cli/shell/shell.h"
 
@@ -74,7 +74,8 @@ prompt(EditLine *editor)
     return text;
 }
 
-/* The line editor hands its keys nothing but itself; there is one shell. */
+/* Static, because the line editor passes its key functions nothing but itself;
+ * there is one shell. */
 static struct cpprof__shell_input *current;
 
 /* Ctrl-C: forget the line. */
@@ -88,7 +89,7 @@ forget_line(EditLine *editor, int key)
     edit->cursor(editor, (int)(line->lastchar - line->cursor));
     line = edit->line(editor);
     edit->erase(editor, (int)(line->lastchar - line->buffer));
-    edit->insert(editor, "\n"); /* nothing at all would be the end */
+    edit->insert(editor, "\n"); /* without it: the end */
     fputs("^C\n", stderr);
     return CC_NEWLINE;
 }
@@ -104,8 +105,8 @@ suspend(EditLine *editor, int key)
     return CC_REDISPLAY;
 }
 
-/* What Ctrl-D has become that was typed before the editor listened, and its
- * line with it: it is no key. */
+/* Ignores the byte that a Ctrl-D has become which was typed before the editor
+ * listened: it is no key. */
 static unsigned char
 skip(EditLine *editor, int key)
 {
@@ -219,7 +220,7 @@ open_history(struct cpprof__shell_input *in)
     in->edit.set(in->editor, EL_HIST, in->edit.history, in->history);
 }
 
-/* Names are wide here: el_set() would leak the copies it makes. */
+/* Names are wide characters: el_set() would leak the copies that it makes. */
 static void
 bind_key(struct cpprof__shell_input *in, const wchar_t *key,
          const wchar_t *name, unsigned char (*function)(EditLine *, int))
@@ -313,8 +314,8 @@ cut_end(char *line)
     line[strcspn(line, "\n")] = '\0';
 }
 
-/* Was Ctrl-D typed already? Then the terminal has something for us, which is
- * nothing; the editor would get a zero byte. */
+/* Was Ctrl-D typed already? Then there is input of 0 bytes, which the editor
+ * would take for a zero byte. */
 static bool
 at_end(void)
 {
@@ -354,7 +355,7 @@ edited_line(struct cpprof__shell_input *in)
 }
 
 /* Print the prompt and wait for a line; false: Ctrl-C came instead. The signal
- * is kept back until the wait, or it would be missed between the two. */
+ * is blocked until the wait, or it could be missed between the two. */
 static bool
 wait_for_line(const struct cpprof__shell_input *in)
 {

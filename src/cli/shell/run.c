@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A report of the shell is made by a child of it. fork() gives that child the
- * whole profile as it was read, for the price of page tables: a report changes
- * what it filters. The terminal sends an interrupt to shell and child alike;
- * the shell does not listen as long as it waits.
+ * Each report of the shell is made by a child, because a report changes the
+ * profile that it filters. fork() gives the child the whole profile as it was
+ * read, for the cost of page tables. The terminal sends an interrupt to the
+ * shell and the child; the shell ignores it while it waits.
  */
 #include "cli/shell/shell.h"
 
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the shell does not hear while it waits, and its children do. */
+/* Signals that the shell ignores while it waits, and its children do not. */
 static const int signals[] = {SIGINT, SIGQUIT};
 #define N_SIGNALS (sizeof signals / sizeof signals[0])
 
@@ -46,7 +46,8 @@ listen_again(const struct children *children)
         sigaction(signals[i], &children->before[i], NULL);
 }
 
-/* Start what a report is piped to; fills ->program and ->to_program. */
+/* Start the program that a report is piped to; fills ->program and
+ * ->to_program. */
 static bool
 start_program(struct children *children, const char *program)
 {
@@ -92,7 +93,8 @@ report(struct pprof_profile *profile, const struct cpprof__shell_command *c,
 
     for (i = 0; i < N_SIGNALS; i++)
         signal(signals[i], SIG_DFL);
-    signal(SIGPIPE, SIG_DFL); /* a pager that is left ends the report */
+    signal(SIGPIPE,
+           SIG_DFL); /* when the user leaves a pager, the report ends */
     if (children->program) {
         dup2(children->to_program, STDOUT_FILENO);
         close(children->to_program);

@@ -83,7 +83,7 @@ has_values(const struct shell *sh)
     return false;
 }
 
-/* What the profile is, as above a table; of all of it, whatever the filters. */
+/* Describe the profile as above a table; all of it, without filters. */
 static void
 greet(const struct shell *sh)
 {
@@ -256,7 +256,7 @@ assign(struct shell *sh, char *line)
     }
     if (!value) {
         /* A lone `lines` does nothing in the reference, though its help says
-         * otherwise. Scripts may go by that; who types means it. */
+         * otherwise. Scripts may rely on that; a user who types it means it. */
         bool on = strcmp(s->name, name) != 0 &&
                   cpprof__shell_input_is_terminal(sh->input);
 
@@ -284,8 +284,8 @@ clear_filters(struct shell *sh)
         set(sh, names[i], "");
 }
 
-/* ":" clears filters; the name of a sample type chooses it, behind "total_" as
- * a sum, behind "mean_" as a mean. */
+/* ":" clears filters. The name of a sample type chooses it; with "total_" in
+ * front as a sum, with "mean_" as a mean. */
 static bool
 is_short(struct shell *sh, const char *line)
 {

@@ -39,8 +39,8 @@ void
 cpprof__shell_command_free(struct cpprof__shell_command *command);
 
 /*
- * Print the report of a command in a process of its own: the profile is that
- * process's copy, an interrupt ends it and not the shell.
+ * Print the report of a command in its own process. That process has its own
+ * copy of the profile, and an interrupt ends it and not the shell.
  */
 void
 cpprof__shell_run(struct pprof_profile *profile,
