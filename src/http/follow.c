@@ -15,6 +15,7 @@
 #include "arch/clock.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 
 #include <errno.h>
@@ -62,40 +63,34 @@ cpprof__http_follow_note(bool serves)
     serving = serves ? getpid() : 0;
 }
 
-/* False: the parent stays. */
+/* Until the parent has ended, and its address is free. A pause begins it
+ * anew. */
 static bool
-parent_ends(void)
-{
-    uint64_t until = now() + PATIENCE_NS;
-
-    while (getppid() == parent) {
-        if (now() > until)
-            return false;
-        doze();
-    }
-    return true;
-}
-
-static void
 follow(void *arg)
 {
-    struct cpprof_error error;
-    uint64_t until;
+    uint64_t until = now() + PATIENCE_NS;
+    struct cpprof_error error = {.sys = EADDRINUSE};
 
     (void)arg;
-    if (!parent_ends()) {
-        serving = 0;
-        return;
-    }
-    for (until = now() + CLOSING_NS; !cpprof__http_listen_as_asked(&error);) {
-        if (error.sys != EADDRINUSE || now() > until) {
-            serving = 0;
-            if (error.sys != EADDRINUSE)
-                cpprof__environment_complain(&error);
-            return;
-        }
+    while (getppid() == parent && now() <= until) {
+        if (cpprof__own_threads_pause_now())
+            return true;
         doze();
     }
+    until = getppid() == parent ? 0 : now() + CLOSING_NS;
+    while (now() <= until) {
+        if (cpprof__own_threads_pause_now())
+            return true;
+        if (cpprof__http_listen_as_asked(&error))
+            return false;
+        if (error.sys != EADDRINUSE)
+            break;
+        doze();
+    }
+    serving = 0;
+    if (error.sys != EADDRINUSE)
+        cpprof__environment_complain(&error);
+    return false;
 }
 
 /* Is the name of the socket one for each process? */
@@ -115,23 +110,27 @@ is_for_each(void)
     return false;
 }
 
-static void
+static bool
 serve_beside(void *arg)
 {
     uint64_t until = now() + CHILD_NS;
     struct cpprof_error error;
 
     (void)arg;
-    while (now() < until)
+    while (now() < until) {
+        if (cpprof__own_threads_pause_now())
+            return true;
         doze();
+    }
     if (cpprof__http_listen_as_asked(&error))
-        return;
+        return false;
     serving = 0;
     cpprof__environment_complain(&error);
+    return false;
 }
 
 static void
-begin(void (*how)(void *arg))
+begin(bool (*how)(void *arg))
 {
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;

@@ -31,9 +31,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* For libdw, which recurses over DIEs; touched as far as it is used. */
-#define STACK (1024 * 1024)
-
 static struct cpprof__own_lock lock;
 static const struct cpprof__http_server_ops *ops; /* NULL: not loaded */
 static bool locked_for_fork;
@@ -41,56 +38,10 @@ static bool locked_for_fork;
 /* ---- threads --------------------------------------------------------------
  */
 
-struct task {
-    void (*run)(void *arg);
-    void *arg;
-};
-
-static void *
-run_task(void *arg)
-{
-    struct task task = *(struct task *)arg;
-
-    cpprof__hook_self.exempt++;
-    cpprof__own_thread_begin();
-    free(arg);
-    task.run(task.arg);
-    cpprof__own_thread_end();
-    return NULL;
-}
-
-static int
-create(struct task *task)
-{
-    sigset_t all, saved;
-    pthread_attr_t attr;
-    pthread_t thread;
-    int failed;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
-    failed = cpprof__own_pthread_create(&thread, &attr, run_task, task);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    pthread_attr_destroy(&attr);
-    return failed;
-}
-
 int
-cpprof__http_thread(void (*run)(void *arg), void *arg)
+cpprof__http_thread(bool (*run)(void *arg), void *arg)
 {
-    struct task *task = malloc(sizeof *task);
-    int failed;
-
-    if (!task)
-        return ENOMEM;
-    *task = (struct task){run, arg};
-    failed = create(task);
-    if (failed)
-        free(task);
-    return failed;
+    return cpprof__own_thread_detached(run, arg, 0);
 }
 
 static const struct cpprof__http_host host = {
@@ -98,6 +49,7 @@ static const struct cpprof__http_host host = {
     cpprof_http_handle,
     cpprof__http_thread,
     cpprof__own_threads_are_alone,
+    cpprof__own_threads_pause_now,
 };
 
 /* ---- the plug-in ----------------------------------------------------------
@@ -169,8 +121,6 @@ cpprof_http_listen(const char *address, const struct cpprof_http_options *given,
     if (status != CPPROF_OK)
         return status;
     take_lock(&saved);
-    if (!cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
-        cpprof__own_threads_mask(&saved);
     store_release(&ops, loaded);
     status = ops->start(address, &options, &host, error);
     give_lock(&saved);
@@ -200,13 +150,26 @@ cpprof_http_close(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
+    if (cpprof__own_thread_is_this())
         return;
     cpprof__http_follow_note(false);
     take_lock(&saved);
     if (ops)
         ops->stop();
     give_lock(&saved);
+}
+
+/* A pause is seen by who looks; who starts or stops the server meanwhile has it
+ * looked at later. */
+void
+cpprof__http_wake_up(void)
+{
+    const struct cpprof__http_server_ops *loaded = load_acquire(&ops);
+
+    if (loaded && cpprof__own_lock_take_until(&lock, 0)) {
+        loaded->wake_up();
+        cpprof__own_lock_give(&lock);
+    }
 }
 
 /* ---- the process ----------------------------------------------------------

@@ -44,6 +44,11 @@ cpprof__http_listen_as_asked(struct cpprof_error *error);
 
 /* On a thread of the profiler's own. 0 or an errno. */
 int
-cpprof__http_thread(void (*run)(void *arg), void *arg);
+cpprof__http_thread(bool (*run)(void *arg), void *arg);
+
+/* Have the server's threads see that they are to pause
+ * (collect/runtime/own_threads.h). */
+void
+cpprof__http_wake_up(void);
 
 #endif

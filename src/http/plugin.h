@@ -11,7 +11,7 @@
 
 #include <cpprof/http.h>
 
-#define CPPROF__HTTP_ABI    1
+#define CPPROF__HTTP_ABI    2
 #define CPPROF__HTTP_SYMBOL "cpprof__http_server"
 
 /* What the server needs of the library; lives for ever. */
@@ -24,11 +24,15 @@ struct cpprof__http_host {
                                  struct cpprof_error *error);
 
     /* Run it on a thread of the profiler's own: no signals, in no profile.
-     * Nobody waits for it. 0 or an errno. */
-    int (*start_thread)(void (*run)(void *arg), void *arg);
+     * Nobody waits for it. 0 or an errno. run() returns true to be called again
+     * after a pause, on another thread. */
+    int (*start_thread)(bool (*run)(void *arg), void *arg);
 
     /* Are only the profiler's threads left? Then the server must end. */
     bool (*is_alone)(void);
+
+    /* Is there a pause now, for which all threads have to return? */
+    bool (*pauses)(void);
 };
 
 /* One server for each process. The caller makes sure that calls do not overlap.
@@ -47,6 +51,9 @@ struct cpprof__http_server_ops {
 
     /* As cpprof_http_close(). */
     void (*stop)(void);
+
+    /* Whoever waits is to look whether to pause; captures end. */
+    void (*wake_up)(void);
 
     /* The process ends: remove what it made in the file system. Safety: AS. */
     void (*end)(void);

@@ -21,7 +21,6 @@
 #include "collect/encode/names.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
-#include "collect/runtime/own_start.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "http/listen.h"
@@ -58,11 +57,12 @@ write_all(void)
     syscall(SYS_futex, &is_written, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static void
+static bool
 write_on_thread(void *arg)
 {
     (void)arg;
     write_all();
+    return false;
 }
 
 static void
@@ -85,10 +85,10 @@ wait_until_written(void)
 static void
 write_apart(bool with_timeout)
 {
-    if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
+    if (cpprof__own_thread_is_this())
         write_all();
     else if ((with_timeout && cpprof__session_end_by(write_all)) ||
-             !cpprof__own_thread_start(write_on_thread, NULL))
+             !cpprof__own_thread_detached(write_on_thread, NULL, 0))
         wait_until_written();
     else if (!with_timeout)
         write_all();

@@ -113,3 +113,31 @@ fork_on(void)
         cpprof__after_fork_in_child();
     return pid;
 }
+
+/* ---- daemons: http/follow.c ------------------------------------------- */
+
+TAKE_OVER(setsid, pid_t, (void), ())
+
+static pid_t
+setsid_on(void)
+{
+    pid_t session = cpprof__real(setsid)();
+
+    if (session >= 0)
+        cpprof__http_daemonized();
+    return session;
+}
+
+TAKE_OVER(daemon, int, (int keeps_folder, int keeps_files),
+          (keeps_folder, keeps_files))
+
+/* glibc's calls its own setsid. */
+static int
+daemon_on(int keeps_folder, int keeps_files)
+{
+    int failed = cpprof__real(daemon)(keeps_folder, keeps_files);
+
+    if (!failed)
+        cpprof__http_daemonized();
+    return failed;
+}

@@ -8,7 +8,6 @@
 #include "collect/heap/heap_stacks.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/exempt.h"
-#include "collect/runtime/own_start.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/threads/thread_creation.h"
@@ -133,15 +132,6 @@ run_pthread_later(void *arg)
     return ((void *(*)(void *))note.start)(note.arg);
 }
 
-/* A library on a thread of ours: the resolver, for instance. Threads of ours
- * are exempt for good, so mostly it is not asked. */
-static bool
-is_ours(void)
-{
-    return cpprof__hook_self.exempt &&
-           cpprof__is_own_thread((int32_t)syscall(SYS_gettid));
-}
-
 TAKE_OVER(pthread_create, int,
           (pthread_t *restrict thread, const pthread_attr_t *restrict attr,
            void *(*start)(void *), void *restrict arg),
@@ -158,7 +148,8 @@ pthread_create_on(pthread_t *restrict thread,
     struct cpprof__thread_creation *creation;
     int failed;
 
-    if (is_ours())
+    /* A library on a thread of ours: the resolver, for instance. */
+    if (cpprof__own_thread_is_this())
         return cpprof__own_thread_create(thread, attr, start, arg);
     stack_bytes = stack_bytes_of(attr);
     t = announce((uintptr_t)start, arg, stack_bytes);

@@ -19,4 +19,9 @@ cpprof__push_fork_child(void);
 void
 cpprof__push_begin_child(void);
 
+/* Have its threads see that they are to pause
+ * (collect/runtime/own_threads.h). */
+void
+cpprof__push_wake_up(void);
+
 #endif

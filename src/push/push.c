@@ -14,7 +14,6 @@
 #include "base/status.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
-#include "collect/runtime/own_start.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "push/files.h"
@@ -67,6 +66,8 @@ let_go(struct cpprof__push *push)
 {
     if (__atomic_sub_fetch(&push->n_users, 1u, __ATOMIC_ACQ_REL))
         return;
+    if (push->item)
+        cpprof__push_item_free(push->item);
     cpprof__push_queue_clear(&push->queue);
     explicit_bzero(push, sizeof *push);
     free(push);
@@ -168,7 +169,7 @@ sleep_until(struct cpprof__push *push, uint64_t until_ns)
 
     while ((now = cpprof__now_ns(CLOCK_MONOTONIC)) < until_ns) {
         if (load_acquire(&push->stop) || load_acquire(&push->cancelled) ||
-            cpprof__own_threads_are_alone())
+            cpprof__own_thread_must_leave())
             return false;
         tell(push, false);
         cpprof__push_wait(&push->stop, 0,
@@ -200,21 +201,27 @@ begin_rounds(struct cpprof__push *push)
     cpprof__push_rounds_begin(&push->rounds);
 }
 
-/* From the beginning of the first. */
-static void
+/* From the beginning of the first. False: it goes on after a pause. */
+static bool
 take_all(struct cpprof__push *push)
 {
     uint64_t interval_ns = push->plan.interval_s * NS_PER_S;
-    uint64_t end_ns = cpprof__now_ns(CLOCK_MONOTONIC) + interval_ns;
-    unsigned n = 0;
 
-    for (; sleep_until(push, end_ns);
-         end_ns = next_end(end_ns, interval_ns), n++)
+    if (!push->end_ns)
+        push->end_ns = cpprof__now_ns(CLOCK_MONOTONIC) + interval_ns;
+    while (sleep_until(push, push->end_ns)) {
         cpprof__push_rounds_turn(&push->rounds, false);
-    if (load_acquire(&push->cancelled) || (!n && push->plan.is_descendant))
+        push->end_ns = next_end(push->end_ns, interval_ns);
+        push->has_turned = true;
+    }
+    if (cpprof__own_threads_pause_now())
+        return false;
+    if (load_acquire(&push->cancelled) ||
+        (!push->has_turned && push->plan.is_descendant))
         cpprof__push_rounds_drop(&push->rounds);
     else
         cpprof__push_rounds_turn(&push->rounds, true);
+    return true;
 }
 
 static void
@@ -225,16 +232,16 @@ thread_ends(struct cpprof__push *push)
     let_go(push);
 }
 
-static void
+static bool
 run_taker(void *arg)
 {
     struct cpprof__push *push = arg;
 
-    if (push->plan.is_descendant &&
+    if (push->plan.is_descendant && !push->rounds.plan &&
         sleep_until(push, cpprof__now_ns(CLOCK_MONOTONIC) + CHILD_NS))
         begin_rounds(push);
-    if (push->rounds.plan)
-        take_all(push);
+    if (push->rounds.plan ? !take_all(push) : cpprof__own_threads_pause_now())
+        return true;
     /* When only threads of ours are left nobody else says so. */
     store_release(&push->stop, 1u);
     cpprof__push_wake(&push->stop);
@@ -242,28 +249,32 @@ run_taker(void *arg)
     add_relaxed(&push->n_queued, 1u);
     cpprof__push_wake(&push->n_queued);
     thread_ends(push);
+    return false;
 }
 
-static void
+static bool
 run_sender(void *arg)
 {
     struct cpprof__push *push = arg;
 
     cpprof__push_send_all(push, cpprof__push_end);
+    if (cpprof__own_threads_pause_now())
+        return true;
     thread_ends(push);
+    return false;
 }
 
 /* ---- begin ------------------------------------------------------------ */
 
 static enum cpprof_status
-start_thread(struct cpprof__push *push, void (*run)(void *arg),
+start_thread(struct cpprof__push *push, bool (*run)(void *arg), unsigned flags,
              struct cpprof_error *error)
 {
     int failed;
 
     add_relaxed(&push->n_users, 1u);
     add_relaxed(&push->n_running, 1u);
-    failed = cpprof__own_thread_start(run, push);
+    failed = cpprof__own_thread_detached(run, push, flags);
     if (!failed)
         return CPPROF_OK;
     __atomic_sub_fetch(&push->n_users, 1u, __ATOMIC_ACQ_REL);
@@ -282,9 +293,9 @@ start_threads(struct cpprof__push *push, struct cpprof_error *error)
     if (!push->plan.is_descendant)
         begin_rounds(push);
     if (!*push->plan.pattern)
-        status = start_thread(push, run_sender, error);
+        status = start_thread(push, run_sender, CPPROF__OWN_TABLE, error);
     if (status == CPPROF_OK)
-        status = start_thread(push, run_taker, error);
+        status = start_thread(push, run_taker, 0, error);
     if (status == CPPROF_OK)
         return status;
     cpprof__push_rounds_drop(&push->rounds);
@@ -381,7 +392,7 @@ cpprof_push_stop(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)))
+    if (cpprof__own_thread_is_this())
         return;
     push = swap_acq_rel(&current, (struct cpprof__push *)NULL);
     if (!push)
@@ -405,6 +416,18 @@ cpprof__push_end(void)
     push = swap_acq_rel(&current, (struct cpprof__push *)NULL);
     if (push)
         finish(push);
+}
+
+/* Only the kernel looks at the words: they may be gone. */
+void
+cpprof__push_wake_up(void)
+{
+    struct cpprof__push *push = load_acquire(&current);
+
+    if (push) {
+        cpprof__push_wake(&push->stop);
+        cpprof__push_wake(&push->n_queued);
+    }
 }
 
 /* ---- CPPROF=push= ----------------------------------------------------- */

@@ -30,12 +30,15 @@ struct cpprof__push {
 
     /* Of who starts it, and then of the taker. */
     struct cpprof__push_rounds rounds;
+    uint64_t end_ns; /* of the round that runs; 0: none has begun */
+    bool has_turned; /* one has ended */
 
     /* Of the taker, and at the end of who ends it. */
     uint64_t told_ns; /* when a line was told; 0: none */
 
     /* Of the sender. */
     const struct cpprof__push_http *http; /* NULL: not loaded */
+    struct cpprof__push_item *item;       /* that it sends; NULL: none */
 };
 
 /* Errors: CPPROF_UNSUPPORTED. */

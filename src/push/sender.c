@@ -17,7 +17,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,23 +53,6 @@ cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error)
                             "push: libcpprof-push.so is of another version");
     push->http = found;
     return CPPROF_OK;
-}
-
-/* On kernels before 5.9 the table stays shared. Numbers 0 to 2 are taken, so
- * that no socket gets one. TSan knows only one table. */
-static void
-leave_descriptors(void)
-{
-    unsigned i;
-
-#if defined SYS_close_range && !defined __SANITIZE_THREAD__
-    if (syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE))
-        return;
-    for (i = 0; i < 3; i++)
-        if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
-            return;
-#endif
-    (void)i;
 }
 
 /* ---- one request ------------------------------------------------------ */
@@ -168,7 +150,7 @@ post(struct cpprof__push *push, void *connection,
 
 /* ---- one after the other ---------------------------------------------- */
 
-enum outcome { SENT, AGAIN, REFUSED };
+enum outcome { SENT, AGAIN, REFUSED, PAUSED };
 
 static enum outcome
 outcome_of(int status)
@@ -214,7 +196,7 @@ pause_ns(unsigned n_failures, uint32_t asked_s)
 
 /* Send an item until it is accepted, refused or too late. At the end each item
  * gets one try, and none if the server was unreachable before. */
-static bool
+static enum outcome
 send_one(struct cpprof__push *push, void *connection,
          const struct cpprof__push_item *item)
 {
@@ -231,10 +213,12 @@ send_one(struct cpprof__push *push, void *connection,
             break;
         cpprof__push_wait(&push->stop, 0,
                           pause_ns(n_failures++, reply.retry_after_s));
+        if (cpprof__own_threads_pause_now())
+            return PAUSED;
     }
     if (outcome == AGAIN)
         store_release(&push->cancelled, 1u);
-    return outcome == SENT;
+    return outcome;
 }
 
 /* What there is; false: there will be nothing more. */
@@ -243,13 +227,19 @@ send_queued(struct cpprof__push *push, void *connection)
 {
     uint32_t seen = load_acquire(&push->n_queued);
     bool is_last = load_acquire(&push->has_taken);
-    struct cpprof__push_item *item;
+    enum outcome outcome;
 
-    while (!load_acquire(&push->cancelled) &&
-           (item = cpprof__push_queue_take(&push->queue)))
-        cpprof__push_queue_done(&push->queue, item,
-                                send_one(push, connection, item));
-    if (is_last || load_acquire(&push->cancelled))
+    while (
+        !load_acquire(&push->cancelled) &&
+        (push->item || (push->item = cpprof__push_queue_take(&push->queue)))) {
+        outcome = send_one(push, connection, push->item);
+        if (outcome == PAUSED)
+            return false;
+        cpprof__push_queue_done(&push->queue, push->item, outcome == SENT);
+        push->item = NULL;
+    }
+    if (is_last || load_acquire(&push->cancelled) ||
+        cpprof__own_threads_pause_now())
         return false;
     cpprof__push_wait(&push->n_queued, seen, LOOK_NS);
     return true;
@@ -261,7 +251,8 @@ static bool
 wait_for_first(struct cpprof__push *push)
 {
     while (!load_acquire(&push->n_queued)) {
-        if (load_acquire(&push->has_taken) || load_acquire(&push->cancelled))
+        if (load_acquire(&push->has_taken) || load_acquire(&push->cancelled) ||
+            cpprof__own_threads_pause_now())
             return false;
         cpprof__push_wait(&push->n_queued, 0, LOOK_NS);
     }
@@ -288,7 +279,6 @@ cpprof__push_send_all(struct cpprof__push *push, void (*at_exit)(void))
 
     if (!wait_for_first(push))
         return;
-    leave_descriptors();
     connection = open_connection(push, at_exit);
     if (!connection) {
         store_release(&push->cancelled, 1u);

@@ -242,31 +242,61 @@ own_threads_are_not_listed(void **state)
     assert_false(cpprof__is_own_thread(own_tid()));
 }
 
+/* ---- a thread of ours that is slow to begin ---------------------------- */
+
+int
+__real_cpprof__real_pthread_create(pthread_t *thread,
+                                   const pthread_attr_t *attr,
+                                   void *(*start)(void *), void *arg);
+int
+__wrap_cpprof__real_pthread_create(pthread_t *thread,
+                                   const pthread_attr_t *attr,
+                                   void *(*start)(void *), void *arg);
+
+static struct late {
+    void *(*start)(void *);
+    void *arg;
+} late;
+
 static void *
 begin_late(void *arg)
 {
+    (void)arg;
     usleep(30000);
-    cpprof__own_thread_begin();
-    while (!__atomic_load_n((bool *)arg, __ATOMIC_ACQUIRE))
+    return late.start(late.arg);
+}
+
+int
+__wrap_cpprof__real_pthread_create(pthread_t *thread,
+                                   const pthread_attr_t *attr,
+                                   void *(*start)(void *), void *arg)
+{
+    late = (struct late){start, arg};
+    return __real_cpprof__real_pthread_create(thread, attr, begin_late, NULL);
+}
+
+static bool
+wait_for(void *finish)
+{
+    while (!__atomic_load_n((bool *)finish, __ATOMIC_ACQUIRE))
         usleep(1000);
-    cpprof__own_thread_end();
-    return NULL;
+    return false;
 }
 
 static void
 own_threads_are_not_listed_before_they_say_so(void **state)
 {
     bool finish = false;
-    pthread_t thread;
+    struct cpprof__own_thread thread = {
+        .name = "late", .run = wait_for, .arg = &finish};
     int32_t *tids;
     size_t n = 0;
 
     (void)state;
-    assert_int_equal(
-        cpprof__own_pthread_create(&thread, NULL, begin_late, &finish), 0);
+    assert_int_equal(cpprof__own_thread_start(&thread), 0);
     tids = cpprof__tasks(NULL, 0, &n);
     __atomic_store_n(&finish, true, __ATOMIC_RELEASE);
-    pthread_join(thread, NULL);
+    assert_true(cpprof__own_thread_join(&thread, UINT64_MAX));
     assert_int_equal(n, 1);
     assert_int_equal(tids[0], own_tid());
     free(tids);

@@ -181,8 +181,7 @@ stop(void)
     cpprof__interp_flush();
     store_release(&s->finish, true);
     cpprof__ring_wake(s->spool.ring);
-    if (!pthread_equal(pthread_self(), s->drainer))
-        cpprof__own_thread_join(s->drainer, &s->was_alone);
+    cpprof__own_thread_join(&s->drainer, UINT64_MAX);
     cpprof__session_halt(s);
     sem_destroy(&s->drainer_is_up);
     if (__atomic_load_n(&cpprof__sampler.n_inside, __ATOMIC_SEQ_CST))
@@ -301,7 +300,7 @@ cpprof__session_end_by(void (*f)(void))
 {
     struct cpprof__session *s = current->session;
 
-    if (!cpprof__session_is_ours() || load_acquire(&s->was_alone))
+    if (!cpprof__session_is_ours() || load_acquire(&s->drainer.is_over))
         return false;
     s->last = f;
     store_release(&s->finish, true);

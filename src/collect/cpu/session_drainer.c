@@ -17,8 +17,6 @@
 #include "collect/threads/threads.h"
 
 #include <linux/futex.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,10 +35,6 @@
  * the handler, which a debugger may hold. */
 #define QUIET_TRIES 2000
 #define QUIET_NS    1000000
-
-/* Large, because libdw recurses over DIEs. Memory is used only as far as it is
- * touched. */
-#define DRAINER_STACK (1024 * 1024)
 
 /* ---- samples ---------------------------------------------------------- */
 
@@ -191,7 +185,7 @@ scan_interval(const struct cpprof__session *s)
                : SCAN_NS;
 }
 
-static void *
+static bool
 drainer(void *arg)
 {
     struct cpprof__session *s = arg;
@@ -199,9 +193,6 @@ drainer(void *arg)
              scanned = cpprof__clock_ns(CLOCK_MONOTONIC);
     uint32_t n_scans = 0;
 
-    cpprof__hook_self.exempt++;
-    cpprof__own_thread_begin();
-    prctl(PR_SET_NAME, "cpprof");
     s->drainer_tid = (int32_t)syscall(SYS_gettid);
     sem_post(&s->drainer_is_up);
     while (!load_acquire(&s->finish)) {
@@ -219,35 +210,28 @@ drainer(void *arg)
         }
         if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
             cpprof__session_halt(s);
-        if (cpprof__own_threads_are_alone()) {
-            store_release(&s->was_alone, 1u);
-            break;
-        }
+        if (cpprof__own_thread_must_leave())
+            return true;
     }
-    if (load_acquire(&s->finish))
-        cpprof__session_halt(s);
+    cpprof__session_halt(s);
     if (s->last)
         s->last();
-    cpprof__own_thread_end();
-    return NULL;
+    return false;
 }
 
 int
 cpprof__session_start_drainer(struct cpprof__session *s)
 {
-    sigset_t all, saved;
-    pthread_attr_t attr;
     int failed;
 
     sem_init(&s->drainer_is_up, 0, 0);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, DRAINER_STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
-    cpprof__own_threads_mask(&saved);
-    failed = cpprof__own_pthread_create(&s->drainer, &attr, drainer, s);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    pthread_attr_destroy(&attr);
+    s->drainer = (struct cpprof__own_thread){
+        .name = "cpprof",
+        .run = drainer,
+        .arg = s,
+        .wake = &s->spool.ring->wake,
+    };
+    failed = cpprof__own_thread_start(&s->drainer);
     while (!failed && sem_wait(&s->drainer_is_up))
         continue;
     return failed;

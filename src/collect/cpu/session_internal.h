@@ -16,6 +16,7 @@
 #include "collect/cpu/drain.h"
 #include "collect/cpu/session.h"
 #include "collect/labels/labels.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/store/spool.h"
 #include "collect/threads/engine.h"
 
@@ -38,10 +39,9 @@ struct cpprof__session {
 
     bool unloaded; /* a module was unloaded since the maps were last read */
     uint64_t cpu_start_ns;
-    pthread_t drainer;
+    struct cpprof__own_thread drainer;
     sem_t drainer_is_up;
     int32_t drainer_tid;
-    uint32_t was_alone;  /* see cpprof__own_thread_join() */
     bool finish;         /* the drainer is to end */
     void (*last)(void);  /* and to do this; or NULL */
     bool started;        /* all threads are armed */

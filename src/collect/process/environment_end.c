@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/recording/recorded.h"
-#include "collect/runtime/own_start.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/wall/wall.h"
@@ -145,20 +144,24 @@ write_ends(struct cpprof_error *error)
 /* ---- start ------------------------------------------------------------ */
 
 /* Find the mappings of new stacks, and notice that the recorder stops. */
-static void
+static bool
 look_after_tables(void *arg)
 {
     const struct timespec pause = {0, TICK_NS};
 
     (void)arg;
-    while (cpprof__recorded_tick() && !cpprof__own_threads_are_alone())
+    while (cpprof__recorded_tick()) {
+        if (cpprof__own_thread_must_leave())
+            return true;
         nanosleep(&pause, NULL);
+    }
+    return false;
 }
 
 static enum cpprof_status
 start_looking_after(struct cpprof_error *error)
 {
-    int failed = cpprof__own_thread_start(look_after_tables, NULL);
+    int failed = cpprof__own_thread_detached(look_after_tables, NULL, 0);
 
     return failed ? cpprof__fail(error, CPPROF_SYSTEM, failed,
                                  "pthread_create: %s", strerror(failed))

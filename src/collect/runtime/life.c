@@ -151,9 +151,7 @@ take_default(struct cpprof__life *life, uint64_t until_ns)
 static uint64_t
 patience(void)
 {
-    int32_t tid = (int32_t)syscall(SYS_gettid);
-
-    return cpprof__is_own_thread(tid) ? 0 : UINT64_MAX;
+    return cpprof__own_thread_is_this() ? 0 : UINT64_MAX;
 }
 
 enum cpprof_status

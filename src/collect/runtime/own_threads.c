@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of the profiler's own threads, and starting them.
+ * Threads of ours: started, known, paused, ended.
  *
- * Each own thread enters its tid when it begins and marks it when it ends. The
- * kernel lists a thread before it can do that; so whoever starts one counts it
- * in n_making first, and whoever reads the kernel's list waits until that
- * count is 0 or its patience is over.
+ * Each has an entry in `owns` from its first statement on, and keeps it a
+ * moment longer than it lives, because the kernel lists it for as long. Entries
+ * are taken by compare-and-swap and read by everybody without a lock.
  *
- * A slot is taken by compare-and-swap on tid. An ended entry stays for a
- * second, because the kernel still lists the thread, and is then free for
- * another.
- *
- * When the main thread has ended and only own threads are left, they end, too:
- * then libc ends the process as it would without us.
+ * A pause is three steps: the word `is_pausing` is set, and all are woken until
+ * each has seen it, returned from its run(), and put itself into the list
+ * `paused`; the process changes; those in the list are started again with what
+ * they had. `change` is held from the first step to the last, and by who starts
+ * a thread, unless that is a thread of ours, which a pause waits for.
  */
 #include "collect/runtime/own_threads.h"
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "base/buffer.h"
+#include "collect/runtime/own_lock.h"
 #include "collect/runtime/proc.h"
 #include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
@@ -26,17 +25,19 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <pthread.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-/* The drainer, the keeper, the ticker of the wall profile, who writes, and the
- * threads of servers: more than these are taken for the program's. */
+/* Drainer, ticker, background thread, who writes, threads of servers: more than
+ * these are taken for the program's. */
 #define OWN_MAX 256
 
 /* A thread that said that it ends is still there for a moment. */
@@ -50,24 +51,55 @@
 /* How often a thread looks whether it is alone. */
 #define LOOK_NS 1000000000u
 
+/* Tunables. A change of credentials waits so long for threads to leave what
+ * they do, and looks so often. */
+#define PAUSE_NS      1000000000u
+#define PAUSE_LOOK_NS 100000
+
+/* For libdw, which recurses over DIEs; touched as far as it is used. */
+#define STACK (1024 * 1024)
+
 struct own {
     int32_t tid;       /* 0: free */
     uint64_t ended_ns; /* 0: it runs */
+    bool pauses;       /* when it is asked to; one that others made does not */
+    uint32_t *wake;    /* futex, which may be gone: only the kernel looks */
 };
 static struct own owns[OWN_MAX];
 static uint32_t n_making;     /* that have not said yet that they began */
 static uint64_t own_tasks_ns; /* CPU time of those */
-static uint32_t n_used;       /* slots from the first that ever were taken */
+static uint32_t n_used;       /* entries from the first that ever were taken */
+static int32_t pid;           /* of the process that they are in */
 
-/* The first word of a sigset_t: all signals that there are. */
+static struct cpprof__own_lock change;
+static struct cpprof__own_lock pause_lock; /* guards the two */
+static uint32_t is_pausing;
+static struct cpprof__own_thread *paused;
+
+/* The first word of a sigset_t: all signals that there are. What the program
+ * blocked where it had us start a thread. */
 static uint64_t program_mask;
-static __thread uint64_t looked_ns;
+
+static __thread struct {
+    bool is_own;
+    const struct cpprof__own_thread *thread; /* NULL: others made it */
+    bool is_alone;
+    uint64_t looked_ns;
+} self;
+
+/* ---- who is one ------------------------------------------------------- */
 
 uint64_t
 cpprof__program_cpu_ns(void)
 {
     return cpprof__now_ns(CLOCK_PROCESS_CPUTIME_ID) -
            load_relaxed(&own_tasks_ns);
+}
+
+bool
+cpprof__own_thread_is_this(void)
+{
+    return self.is_own;
 }
 
 static bool
@@ -78,24 +110,10 @@ is_over(const struct own *own)
     return ended && cpprof__now_ns(CLOCK_MONOTONIC) - ended > LINGER_NS;
 }
 
-static void
-set_program_mask(void)
+static bool
+runs(const struct own *own)
 {
-    uint64_t mask = load_relaxed(&program_mask);
-    sigset_t set;
-
-    sigemptyset(&set);
-    memcpy(&set, &mask, sizeof mask);
-    pthread_sigmask(SIG_SETMASK, &set, NULL);
-}
-
-void
-cpprof__own_threads_mask(const sigset_t *program)
-{
-    uint64_t mask;
-
-    memcpy(&mask, program, sizeof mask);
-    store_relaxed(&program_mask, mask);
+    return load_acquire(&own->tid) && !load_acquire(&own->ended_ns);
 }
 
 static void
@@ -108,7 +126,7 @@ note_used(uint32_t n)
 }
 
 static void
-note_tid(int32_t tid)
+note_tid(int32_t tid, const struct cpprof__own_thread *t)
 {
     unsigned i;
 
@@ -119,10 +137,22 @@ note_tid(int32_t tid)
             continue;
         if (!cas_acq_rel(&owns[i].tid, &found, tid))
             continue;
+        store_release(&owns[i].wake, t ? t->wake : NULL);
+        store_release(&owns[i].pauses, t != NULL);
         store_release(&owns[i].ended_ns, (uint64_t)0);
         note_used(i + 1);
         return;
     }
+}
+
+static void
+note_end(int32_t tid)
+{
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (load_acquire(&owns[i].tid) == tid)
+            store_release(&owns[i].ended_ns, cpprof__now_ns(CLOCK_MONOTONIC));
 }
 
 /* One fewer is being made. */
@@ -135,18 +165,50 @@ note_made(void)
         continue;
 }
 
-int
-cpprof__own_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-                           void *(*start)(void *), void *arg)
+bool
+cpprof__is_own_thread(int32_t tid)
 {
-    int failed;
+    unsigned i;
 
-    add_relaxed(&n_making, 1u);
-    failed = cpprof__real_pthread_create(thread, attr, start, arg);
-    if (failed)
-        note_made();
-    return failed;
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (load_acquire(&owns[i].tid) == tid && !is_over(&owns[i]))
+            return true;
+    return false;
 }
+
+bool
+cpprof__own_thread_runs(int32_t tid)
+{
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        if (load_acquire(&owns[i].tid) == tid && runs(&owns[i]))
+            return true;
+    return false;
+}
+
+uint32_t
+cpprof__own_threads(void)
+{
+    uint32_t n = 0;
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++)
+        n += runs(&owns[i]);
+    return n;
+}
+
+void
+cpprof__own_threads_wait_named(void)
+{
+    const struct timespec pause = {0, SETTLE_PAUSE_NS};
+    unsigned i;
+
+    for (i = 0; load_acquire(&n_making) && i < SETTLE_LOOKS; i++)
+        syscall(SYS_nanosleep, &pause, NULL);
+}
+
+/* ---- a thread's beginning and end ------------------------------------- */
 
 #ifdef __SANITIZE_ADDRESS__
 extern void
@@ -176,22 +238,48 @@ begin_clean(void)
 }
 #endif
 
-void
-cpprof__own_thread_begin(void)
+/* Where the kernel cannot (before 5.9) it is the table of all. TSan knows of
+ * one table only. */
+static void
+leave_descriptors(void)
+{
+#if defined SYS_close_range && !defined __SANITIZE_THREAD__
+    unsigned i;
+
+    if (syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE))
+        return;
+    for (i = 0; i < 3; i++)
+        if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+            return;
+#endif
+}
+
+/* What a program that has left root keeps for a while is not for us: it may
+ * give that up by a system call that we do not see. */
+static void
+leave_capabilities(void)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
+
+    if (geteuid())
+        syscall(SYS_capset, &head, none);
+}
+
+static void
+begin(struct cpprof__own_thread *t)
 {
     begin_clean();
-    note_tid((int32_t)syscall(SYS_gettid));
+    self.is_own = true;
+    self.thread = t;
+    note_tid((int32_t)syscall(SYS_gettid), t);
     note_made();
 }
 
 void
-cpprof__own_threads_wait_named(void)
+cpprof__own_thread_begin(void)
 {
-    const struct timespec pause = {0, SETTLE_PAUSE_NS};
-    unsigned i;
-
-    for (i = 0; load_acquire(&n_making) && i < SETTLE_LOOKS; i++)
-        syscall(SYS_nanosleep, &pause, NULL);
+    begin(NULL);
 }
 
 /* It stays in the list of threads, as a zombie, until the process ends. */
@@ -211,109 +299,257 @@ main_has_ended(void)
     return has;
 }
 
+static void
+set_program_mask(void)
+{
+    uint64_t mask = load_relaxed(&program_mask);
+    sigset_t set;
+
+    sigemptyset(&set);
+    memcpy(&set, &mask, sizeof mask);
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
+}
+
+/* If the main thread is gone, exit handlers of the program may run on this one:
+ * with its signals, and in the heap profile. */
 void
 cpprof__own_thread_end(void)
 {
-    int32_t tid = (int32_t)syscall(SYS_gettid);
-    unsigned i;
-
-    for (i = 0; i < load_acquire(&n_used); i++)
-        if (load_acquire(&owns[i].tid) == tid)
-            store_release(&owns[i].ended_ns, cpprof__now_ns(CLOCK_MONOTONIC));
+    note_end((int32_t)syscall(SYS_gettid));
     if (main_has_ended()) {
         cpprof__hook_self.exempt = 0;
         set_program_mask();
     }
 }
 
-bool
-cpprof__is_own_thread(int32_t tid)
+static void
+futex_wake(uint32_t *word)
 {
-    unsigned i;
+    syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
 
-    for (i = 0; i < load_acquire(&n_used); i++)
-        if (load_acquire(&owns[i].tid) == tid && !is_over(&owns[i]))
-            return true;
-    return false;
+/* After this its owner may free it. */
+static void
+tell_over(struct cpprof__own_thread *t)
+{
+    t->is_alone = self.is_alone;
+    store_release(&t->is_over, 1u);
+    futex_wake(&t->is_over);
+}
+
+/* False: the pause is over already. */
+static bool
+enter_pause(struct cpprof__own_thread *t)
+{
+    bool enters;
+
+    cpprof__own_lock_take(&pause_lock);
+    enters = is_pausing;
+    if (enters) {
+        note_end((int32_t)syscall(SYS_gettid));
+        t->is_joined = false;
+        t->next_paused = paused;
+        paused = t;
+    }
+    cpprof__own_lock_give(&pause_lock);
+    return enters;
+}
+
+static void *
+run(void *arg)
+{
+    struct cpprof__own_thread *t = arg;
+
+    cpprof__hook_self.exempt++;
+    begin(t);
+    prctl(PR_SET_NAME, t->name);
+    leave_capabilities();
+    if (t->flags & CPPROF__OWN_TABLE)
+        leave_descriptors();
+    while (t->run(t->arg) && !self.is_alone)
+        if (enter_pause(t))
+            return NULL;
+    if (t->is_detached) {
+        pthread_detach(pthread_self());
+        note_end((int32_t)syscall(SYS_gettid));
+        free(t);
+    }
+    cpprof__own_thread_end();
+    if (!t->is_detached)
+        tell_over(t);
+    return NULL;
+}
+
+/* ---- starting --------------------------------------------------------- */
+
+static void
+note_program_mask(const sigset_t *program)
+{
+    uint64_t mask;
+
+    memcpy(&mask, program, sizeof mask);
+    store_relaxed(&program_mask, mask);
+}
+
+static int
+create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+       void *arg)
+{
+    sigset_t all, saved;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    if (!self.is_own)
+        note_program_mask(&saved);
+    store_relaxed(&pid, (int32_t)getpid());
+    add_relaxed(&n_making, 1u);
+    failed = cpprof__real_pthread_create(thread, attr, start, arg);
+    if (failed)
+        note_made();
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return failed;
+}
+
+static int
+start(struct cpprof__own_thread *t)
+{
+    pthread_attr_t attr;
+    int failed;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    failed = create(&t->thread, &attr, run, t);
+    pthread_attr_destroy(&attr);
+    return failed;
+}
+
+int
+cpprof__own_thread_start(struct cpprof__own_thread *t)
+{
+    bool waits = !self.is_own && !cpprof__own_lock_is_mine(&change);
+    int failed;
+    CPPROF__UNCANCELLED;
+
+    t->is_over = 0;
+    t->is_alone = false;
+    if (waits)
+        cpprof__own_lock_take(&change);
+    failed = start(t);
+    if (waits)
+        cpprof__own_lock_give(&change);
+    return failed;
 }
 
 bool
-cpprof__own_thread_runs(int32_t tid)
+cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns)
 {
-    unsigned i;
+    if (self.thread == t)
+        return true;
+    while (!load_acquire(&t->is_over)) {
+        uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
+        struct timespec left;
 
-    for (i = 0; i < load_acquire(&n_used); i++)
-        if (load_acquire(&owns[i].tid) == tid &&
-            !load_acquire(&owns[i].ended_ns))
-            return true;
-    return false;
+        if (now >= until_ns)
+            return false;
+        left = cpprof__timespec_of(until_ns - now < LOOK_NS ? until_ns - now
+                                                            : LOOK_NS);
+        syscall(SYS_futex, &t->is_over, FUTEX_WAIT, 0, &left, NULL, 0);
+    }
+    /* exit() may be running on it, and may be waiting for the caller. */
+    if (t->is_alone)
+        pthread_detach(t->thread);
+    else
+        pthread_join(t->thread, NULL);
+    return true;
 }
 
-uint32_t
-cpprof__own_threads(void)
+int
+cpprof__own_thread_detached(bool (*f)(void *arg), void *arg, unsigned flags)
 {
-    uint32_t n = 0;
-    unsigned i;
+    struct cpprof__own_thread *t = calloc(1, sizeof *t);
+    int failed;
 
-    for (i = 0; i < load_acquire(&n_used); i++)
-        n += load_acquire(&owns[i].tid) && !load_acquire(&owns[i].ended_ns);
-    return n;
+    if (!t)
+        return ENOMEM;
+    t->name = "cpprof";
+    t->run = f;
+    t->arg = arg;
+    t->flags = flags;
+    t->is_detached = true;
+    failed = cpprof__own_thread_start(t);
+    if (failed)
+        free(t);
+    return failed;
 }
 
-/* ---- one for a single piece of work ----------------------------------- */
-
-/* For libdw, which recurses over DIEs; touched as far as it is used. */
-#define STACK (1024 * 1024)
+/* ---- in somebody's stead ---------------------------------------------- */
 
 struct own_task {
     void (*f)(void *arg);
     void *arg;
 };
 
-static void *
+static bool
 run_own_task(void *arg)
 {
     const struct own_task *own_task = arg;
 
-    cpprof__hook_self.exempt++;
-    cpprof__own_thread_begin();
-    prctl(PR_SET_NAME, "cpprof");
     own_task->f(own_task->arg);
     add_relaxed(&own_tasks_ns, cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID));
-    cpprof__own_thread_end();
-    return NULL;
-}
-
-static int
-start_own_task(struct own_task *own_task, pthread_t *thread)
-{
-    sigset_t all, saved;
-    pthread_attr_t attr;
-    int failed;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
-    cpprof__own_threads_mask(&saved);
-    failed = cpprof__own_pthread_create(thread, &attr, run_own_task, own_task);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    pthread_attr_destroy(&attr);
-    return failed;
+    return false;
 }
 
 void
 cpprof__own_thread_run(void (*f)(void *arg), void *arg)
 {
     struct own_task own_task = {f, arg};
-    pthread_t thread;
+    struct cpprof__own_thread thread = {
+        .name = "cpprof",
+        .run = run_own_task,
+        .arg = &own_task,
+    };
     CPPROF__UNCANCELLED;
 
-    if (cpprof__is_own_thread((int32_t)syscall(SYS_gettid)) ||
-        start_own_task(&own_task, &thread))
+    if (self.is_own || cpprof__own_thread_start(&thread))
         f(arg);
     else
-        pthread_join(thread, NULL);
+        cpprof__own_thread_join(&thread, UINT64_MAX);
+}
+
+struct foreign {
+    void *(*start)(void *arg);
+    void *arg;
+};
+
+static void *
+run_foreign(void *arg)
+{
+    const struct foreign foreign = *(struct foreign *)arg;
+    void *result;
+
+    cpprof__hook_self.exempt++;
+    begin(NULL);
+    free(arg);
+    result = foreign.start(foreign.arg);
+    cpprof__own_thread_end();
+    return result;
+}
+
+int
+cpprof__own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
+                          void *(*start_routine)(void *arg), void *arg)
+{
+    struct foreign *foreign = malloc(sizeof *foreign);
+    int failed;
+
+    if (!foreign)
+        return EAGAIN;
+    *foreign = (struct foreign){start_routine, arg};
+    failed = create(thread, attr, run_foreign, foreign);
+    if (failed)
+        free(foreign);
+    return failed;
 }
 
 /* ---- the last thread -------------------------------------------------- */
@@ -335,38 +571,128 @@ others_are_ours(void)
     return all;
 }
 
-#define JOIN_NS 50000000
-
-void
-cpprof__own_thread_join(pthread_t thread, const uint32_t *was_alone)
-{
-    struct timespec until;
-    int failed;
-
-    do {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += JOIN_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        failed = pthread_timedjoin_np(thread, NULL, &until);
-    } while (failed == ETIMEDOUT && !load_acquire(was_alone));
-}
-
 bool
 cpprof__own_threads_are_alone(void)
 {
     uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
 
-    if (now - looked_ns < LOOK_NS)
+    if (now - self.looked_ns < LOOK_NS)
         return false;
-    looked_ns = now;
-    return main_has_ended() && others_are_ours();
+    self.looked_ns = now;
+    self.is_alone = main_has_ended() && others_are_ours();
+    return self.is_alone;
+}
+
+bool
+cpprof__own_threads_pause_now(void)
+{
+    return load_acquire(&is_pausing);
+}
+
+bool
+cpprof__own_thread_must_leave(void)
+{
+    return cpprof__own_threads_pause_now() || cpprof__own_threads_are_alone();
+}
+
+/* ---- pausing ---------------------------------------------------------- */
+
+/* It has left what it did, but libc finds it until the kernel does not. */
+static bool
+is_there(struct own *own)
+{
+    int32_t tid = load_acquire(&own->tid);
+
+    return tid && !syscall(SYS_tgkill, getpid(), tid, 0);
+}
+
+/* Those that are still to leave, or are on their way. */
+static uint32_t
+wake_all(void)
+{
+    uint32_t n = load_acquire(&n_making);
+    unsigned i;
+
+    for (i = 0; i < load_acquire(&n_used); i++) {
+        uint32_t *wake = load_acquire(&owns[i].wake);
+
+        if (!load_acquire(&owns[i].pauses))
+            continue;
+        n += runs(&owns[i]) || (!is_over(&owns[i]) && is_there(&owns[i]));
+        if (wake && runs(&owns[i]))
+            futex_wake(wake);
+    }
+    return n;
+}
+
+static void
+set_pausing(uint32_t yes)
+{
+    cpprof__own_lock_take(&pause_lock);
+    store_release(&is_pausing, yes);
+    cpprof__own_lock_give(&pause_lock);
+}
+
+static void
+join_paused(void)
+{
+    struct cpprof__own_thread *t;
+
+    cpprof__own_lock_take(&pause_lock);
+    for (t = paused; t; t = t->next_paused) {
+        if (!t->is_joined)
+            pthread_join(t->thread, NULL);
+        t->is_joined = true;
+    }
+    cpprof__own_lock_give(&pause_lock);
+}
+
+bool
+cpprof__own_threads_pause(void (*wake)(void))
+{
+    const struct timespec pause = {0, PAUSE_LOOK_NS};
+    uint64_t until = cpprof__now_ns(CLOCK_MONOTONIC) + PAUSE_NS;
+
+    if (self.is_own || cpprof__own_lock_is_mine(&change) ||
+        (!cpprof__own_threads() && !load_acquire(&n_making)) ||
+        load_relaxed(&pid) != (int32_t)getpid()) /* after vfork() */
+        return false;
+    cpprof__own_lock_take(&change);
+    set_pausing(1);
+    while (wake_all() && cpprof__now_ns(CLOCK_MONOTONIC) < until) {
+        if (wake)
+            wake();
+        syscall(SYS_nanosleep, &pause, NULL);
+    }
+    join_paused();
+    return true;
+}
+
+/* Who cannot be started again is over. */
+void
+cpprof__own_threads_resume(void)
+{
+    struct cpprof__own_thread *t, *next;
+
+    set_pausing(0);
+    join_paused();
+    for (t = paused, paused = NULL; t; t = next) {
+        next = t->next_paused;
+        if (start(t) && !t->is_detached)
+            tell_over(t);
+    }
+    cpprof__own_lock_give(&change);
 }
 
 void
 cpprof__own_threads_fork_child(void)
 {
     memset(owns, 0, sizeof owns);
+    memset(&self, 0, sizeof self);
     n_making = 0;
     own_tasks_ns = 0; /* its clock begins anew */
+    is_pausing = 0;
+    paused = NULL;
+    cpprof__own_lock_in_child(&pause_lock);
+    cpprof__own_lock_in_child(&change);
 }

@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The profiler's own threads, which are in no profile: each says so itself when
- * it starts and when it ends.
+ * Threads of the profiler's own. All of them are started here, so that each
+ * has what a guest in another's process owes it:
  *
- * libc ends a process by exit(0) when its last thread ends. Threads of ours
- * must not keep it from that: once the main thread is gone and none but them
- * are left, they end, too, and what they had to do at the end is left to the
- * destructor, which then runs on the last of them.
+ *   - it blocks all signals, which are the program's;
+ *   - with CPPROF__OWN_TABLE it has a table of descriptors of its own, in which
+ *     nothing is but /dev/null as 0 to 2: what it opens and closes does not
+ *     shift the program's numbers, a program that closes all it has takes
+ *     nothing away, and no file of the program's is kept open. So it opens what
+ *     it needs itself, and calls no writer of the program's;
+ *   - it is known as ours, is in no profile, and what it allocates is in none;
+ *   - it does not outlive the program: libc ends a process by exit(0) when its
+ *     last thread ends. Once the main thread is gone and none but ours are
+ *     left, they end, too, and what they had to do at the end is left to the
+ *     destructor, which then runs on the last of them;
+ *   - it is not there when the program changes its credentials
+ *     (cpprof__own_threads_pause()).
+ *
+ * So each waits for a limited time only, and asks
+ * cpprof__own_thread_must_leave() when it has waited.
  */
 #ifndef COLLECT_OWN_THREADS_H
 #define COLLECT_OWN_THREADS_H
@@ -16,43 +28,92 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The signals that the program blocked where it had us start a thread. */
-void
-cpprof__own_threads_mask(const sigset_t *program);
+enum { CPPROF__OWN_TABLE = 1 };
 
-/*
- * As pthread_create() underneath, for a thread that begins by saying so. The
- * kernel lists it before it can: who has read that list lets them settle, and
- * only then asks which are ours.
+/* A thread with an owner, who keeps this until it has joined the thread. */
+struct cpprof__own_thread {
+    /* Set by the owner. */
+    const char *name;       /* as the kernel shows it, 15 bytes */
+    bool (*run)(void *arg); /* true: to be called again after a pause */
+    void *arg;
+    uint32_t *wake; /* the futex that it sleeps on; or NULL */
+    unsigned flags;
+
+    /* Of own_threads.c. */
+    pthread_t thread;
+    uint32_t is_over; /* futex: it has done all it had to */
+    bool is_alone;    /* and exit handlers may run on it now */
+    bool is_detached;
+    bool is_joined; /* while it is paused */
+    struct cpprof__own_thread *next_paused;
+};
+
+/* 0 or an errno. Safety: MT. */
+int
+cpprof__own_thread_start(struct cpprof__own_thread *t);
+
+/* Wait for its end, until a moment of CLOCK_MONOTONIC: false if it has not come
+ * by then. A thread does not wait for itself. */
+bool
+cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns);
+
+/* One that nobody waits for: the rest is as above. 0 or an errno. Safety: MT.
  */
 int
-cpprof__own_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-                           void *(*start)(void *), void *arg);
-void
-cpprof__own_threads_wait_named(void);
+cpprof__own_thread_detached(bool (*run)(void *arg), void *arg, unsigned flags);
 
-/* The calling thread, at its beginning and as the last that it does: if the
- * main thread is gone, exit handlers of the program may run on this one, with
- * its signals, and in the heap profile. Safety: MT. */
+/* Run f on one in the caller's stead, with a stack for libdw, and wait for it;
+ * on the caller when that is one already, or there can be no other. Safety:
+ * MT. */
+void
+cpprof__own_thread_run(void (*f)(void *arg), void *arg);
+
+/* As pthread_create(): a library that one of them uses makes a thread, which is
+ * ours, too, and shares that one's descriptors. */
+int
+cpprof__own_thread_create(pthread_t *thread, const pthread_attr_t *attr,
+                          void *(*start)(void *arg), void *arg);
+
+/* For threads that others make for us: the calling thread, at its beginning and
+ * as the last that it does. Safety: MT. */
 void
 cpprof__own_thread_begin(void);
 void
 cpprof__own_thread_end(void);
 
-/* Run f on a thread of ours, with a stack for libdw, and wait for it; on the
- * caller when that is one already, or there can be no other. Safety: MT. */
-void
-cpprof__own_thread_run(void (*f)(void *arg), void *arg);
-
-/* Has the main thread ended, and are none left but our own? Looks once a
- * second for each thread that asks, which then has to end. */
+/* Has the calling thread to return from its run() now? Because only threads of
+ * ours are left, which is looked at once a second; or because it pauses. */
+bool
+cpprof__own_thread_must_leave(void);
+/* The two reasons by themselves. A pause may end at any time: who returns for
+ * one returns true, whatever this says by then. */
 bool
 cpprof__own_threads_are_alone(void);
+bool
+cpprof__own_threads_pause_now(void);
 
-/* pthread_join() of one of ours. *was_alone, set where the call above said yes:
- * exit() may be running on it, and may be waiting for who joins it here. */
+/*
+ * Around a change of the process's credentials. libc makes that change in every
+ * thread, and aborts the process where it fails in one and not in another; and
+ * threads of ours may lack a capability that the program has kept. So they end
+ * before, and begin again after, as what the program has become. Who does not
+ * leave within a second is left as it is.
+ *
+ * wake: called again and again meanwhile, for threads that do not sleep on a
+ * futex; or NULL.
+ *
+ * False: there is none to resume. Safety: MT.
+ */
+bool
+cpprof__own_threads_pause(void (*wake)(void));
 void
-cpprof__own_thread_join(pthread_t thread, const uint32_t *was_alone);
+cpprof__own_threads_resume(void);
+
+/* ---- who is one ------------------------------------------------------- */
+
+/* The calling thread. Safety: AS. */
+bool
+cpprof__own_thread_is_this(void);
 
 /* runs: but not one that has said that it ends. */
 bool
@@ -63,6 +124,11 @@ cpprof__own_thread_runs(int32_t tid);
 /* How many there are. */
 uint32_t
 cpprof__own_threads(void);
+
+/* The kernel lists a thread before it can say that it is ours: who has read
+ * that list lets those settle that are being made, and asks then. */
+void
+cpprof__own_threads_wait_named(void);
 
 /* CPU time of the process without what cpprof__own_thread_run() took until it
  * returned. */

@@ -127,7 +127,20 @@
     X(PROCESS, _Exit)                                                          \
     X(UNLOAD, dlclose)                                                         \
     X(PROCESS, setsid)                                                         \
-    X(PROCESS, daemon)
+    X(PROCESS, daemon)                                                         \
+    X(PROCESS, setuid)                                                         \
+    X(PROCESS, seteuid)                                                        \
+    X(PROCESS, setreuid)                                                       \
+    X(PROCESS, setresuid)                                                      \
+    X(PROCESS, setgid)                                                         \
+    X(PROCESS, setegid)                                                        \
+    X(PROCESS, setregid)                                                       \
+    X(PROCESS, setresgid)                                                      \
+    X(PROCESS, setgroups)                                                      \
+    X(PROCESS, initgroups)                                                     \
+    X(PROCESS, capset)                                                         \
+    X(PROCESS, unshare)                                                        \
+    X(PROCESS, setns)
 
 /* Taken over by means of those above: their arguments are gathered first. */
 #define CPPROF__NAMES_OF_LISTS(X) X(execl) X(execlp) X(execle)

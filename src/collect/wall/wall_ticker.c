@@ -14,18 +14,13 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "collect/runtime/own_threads.h"
-#include "collect/signal/heap/heap.h"
 
 #include <linux/futex.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* A thread that could answer has done so after this time. */
 #define ANSWER_NS 200000u
-
-#define STACK (256 * 1024)
 
 struct cpprof__own_lock cpprof__wall_busy;
 
@@ -102,48 +97,32 @@ tick(struct cpprof__wall_ticker *w)
  * Each tick comes at a random moment of its own period, so that what the
  * program does at a steady pace is seen as often as it happens.
  */
-static void *
+static bool
 run(void *arg)
 {
     struct cpprof__wall_ticker *w = arg;
     uint64_t period = w->sampler.period_ns, begin = w->start_ns;
 
-    cpprof__hook_self.exempt++;
-    cpprof__own_thread_begin();
-    prctl(PR_SET_NAME, "cpprof-wall");
     while (sleep_until(w, begin + draw(w, period))) {
         uint64_t now;
 
         tick(w);
-        if (cpprof__own_threads_are_alone()) {
-            store_release(&w->was_alone, 1u);
-            break;
-        }
+        if (cpprof__own_thread_must_leave())
+            return true;
         begin += period;
         now = cpprof__now_ns(CLOCK_MONOTONIC);
         if (now > begin + 2 * period)
             begin = now; /* the process was stopped, or has no processor */
     }
-    cpprof__own_thread_end();
-    return NULL;
+    return false;
 }
 
 int
 cpprof__wall_ticker_start(struct cpprof__wall_ticker *w)
 {
-    sigset_t all, saved;
-    pthread_attr_t attr;
-    int failed;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
-    cpprof__own_threads_mask(&saved);
-    failed = cpprof__own_pthread_create(&w->thread, &attr, run, w);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    pthread_attr_destroy(&attr);
-    return failed;
+    w->thread = (struct cpprof__own_thread){
+        .name = "cpprof-wall", .run = run, .arg = w, .wake = &w->finish};
+    return cpprof__own_thread_start(&w->thread);
 }
 
 void
@@ -151,5 +130,5 @@ cpprof__wall_ticker_stop(struct cpprof__wall_ticker *w)
 {
     store_release(&w->finish, 1u);
     syscall(SYS_futex, &w->finish, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    cpprof__own_thread_join(w->thread, &w->was_alone);
+    cpprof__own_thread_join(&w->thread, UINT64_MAX);
 }

@@ -7,9 +7,9 @@
 #define COLLECT_WALL_TICKER_H
 
 #include "collect/runtime/own_lock.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/wall/wall_sampler.h"
 
-#include <pthread.h>
 #include <time.h>
 
 struct cpprof__wall_capture;
@@ -21,9 +21,8 @@ struct cpprof__wall_ticker {
     int64_t time_ns;
     uint64_t start_ns;
     uint64_t random;
-    pthread_t thread;
-    uint32_t finish;    /* futex */
-    uint32_t was_alone; /* see cpprof__own_thread_join() */
+    struct cpprof__own_thread thread;
+    uint32_t finish; /* futex */
 };
 
 /* Held while a tick is being done. */

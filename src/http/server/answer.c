@@ -123,7 +123,8 @@ wait_or_left(void *ctx, uint64_t ns)
 
     until = cpprof__timespec_of(cpprof__now_ns(CLOCK_MONOTONIC) + ns);
     pthread_mutex_lock(&r->server->lock);
-    while (r->connection && !r->has_left && !r->server->stops && !failed)
+    while (r->connection && !r->has_left && !r->server->stops &&
+           !r->server->host->pauses() && !failed)
         failed = pthread_cond_timedwait(&r->changed, &r->server->lock, &until);
     has_left = !r->connection || r->has_left;
     pthread_mutex_unlock(&r->server->lock);

@@ -310,6 +310,23 @@ stop(void)
 }
 
 static void
+wake_up(void)
+{
+    struct cpprof__http_server *s = here();
+    size_t i;
+
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    cpprof__http_wake(s);
+    pthread_cond_broadcast(&s->work);
+    for (i = 0; i < s->n_connections; i++)
+        if (s->connections[i]->request)
+            pthread_cond_signal(&s->connections[i]->request->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void
 fork_prepare(void)
 {
     if (server)
@@ -340,6 +357,6 @@ fork_child(void)
 extern const struct cpprof__http_server_ops cpprof__http_server;
 
 CPPROF_API const struct cpprof__http_server_ops cpprof__http_server = {
-    CPPROF__HTTP_ABI, start,       address_,   stop, end,
+    CPPROF__HTTP_ABI, start,       address_,   stop, wake_up, end,
     fork_prepare,     fork_parent, fork_child,
 };

@@ -279,7 +279,7 @@ wind_up(struct cpprof__http_server *s)
     return true;
 }
 
-void
+bool
 cpprof__http_serve(void *server)
 {
     struct cpprof__http_server *s = server;
@@ -290,10 +290,15 @@ cpprof__http_serve(void *server)
     while (!s->stops) {
         is_intact = round_(s);
         s->stops |= !is_intact || s->host->is_alone();
+        if (!s->stops && s->host->pauses()) {
+            pthread_mutex_unlock(&s->lock);
+            return true;
+        }
     }
     if (!is_intact || !wind_up(s))
         abandon(s);
     s->n_threads--;
     pthread_cond_broadcast(&s->ended);
     pthread_mutex_unlock(&s->lock);
+    return false;
 }

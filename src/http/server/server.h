@@ -197,7 +197,7 @@ cpprof__http_daemon(struct cpprof__http_server *s);
 
 /* ---- serve.c: the thread that waits -------------------------------------- */
 
-void
+bool
 cpprof__http_serve(void *server);
 
 /* ---- connections.c; under the lock -------------------------------------- */

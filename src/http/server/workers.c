@@ -35,7 +35,7 @@ wait_for_work(struct cpprof__http_server *s)
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += PATIENCE_SECONDS;
     s->n_idle_workers++;
-    while (!r && !s->stops && failed != ETIMEDOUT) {
+    while (!r && !s->stops && failed != ETIMEDOUT && !s->host->pauses()) {
         failed = pthread_cond_timedwait(&s->work, &s->lock, &until);
         r = take(s);
     }
@@ -43,7 +43,7 @@ wait_for_work(struct cpprof__http_server *s)
     return r;
 }
 
-static void
+static bool
 work(void *arg)
 {
     struct cpprof__http_server *s = arg;
@@ -55,10 +55,15 @@ work(void *arg)
         cpprof__http_answer(r);
         pthread_mutex_lock(&s->lock);
     }
+    if (!s->stops && s->host->pauses()) {
+        pthread_mutex_unlock(&s->lock);
+        return true;
+    }
     s->n_workers--;
     s->n_threads--;
     pthread_cond_broadcast(&s->ended);
     pthread_mutex_unlock(&s->lock);
+    return false;
 }
 
 static int

@@ -10,18 +10,13 @@
  */
 #include "vm/profile/ticker.h"
 
-#include "collect/runtime/own_start.h"
 #include "collect/runtime/own_threads.h"
 #include "vm/profile/timers.h"
 #include "vm/state/vm.h"
 
 #include <linux/futex.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define STACK (256 * 1024)
 
 /* Below n, which is not 0. */
 static uint64_t
@@ -53,49 +48,35 @@ sleep_until(struct cpprof__vm_worker *w, uint64_t until)
  * Each turn comes at a random moment of its own period, so that what the
  * program does at a steady pace is seen as often as it happens.
  */
-static void *
+static bool
 run(void *arg)
 {
     struct cpprof__vm_worker *w = arg;
     uint64_t begin = cpprof__now_ns(CLOCK_MONOTONIC), now;
 
     w->random = begin | 1;
-    prctl(PR_SET_NAME, w->name);
     while (sleep_until(w, begin + draw(w, w->period_ns))) {
         w->turn(w);
-        if (cpprof__own_threads_are_alone()) {
-            store_release(&w->was_alone, 1u);
-            break;
-        }
+        if (cpprof__own_thread_must_leave())
+            return true;
         begin += w->period_ns;
         now = cpprof__now_ns(CLOCK_MONOTONIC);
         if (now > begin + 2 * w->period_ns)
             begin = now; /* the process was stopped, or has no processor */
     }
-    return NULL;
+    return false;
 }
 
 int
 cpprof__vm_worker_start(struct cpprof__vm_worker *w)
 {
-    sigset_t all, saved;
-    pthread_attr_t attr;
-    int failed;
-
     w->finish = 0;
-    w->was_alone = 0;
     if (!w->wake)
         w->wake = &w->no_wake;
     store_relaxed(w->wake, 0u);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
-    cpprof__own_threads_mask(&saved);
-    failed = cpprof__own_thread_create(&w->thread, &attr, run, w);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    pthread_attr_destroy(&attr);
-    return failed;
+    w->thread = (struct cpprof__own_thread){
+        .name = w->name, .run = run, .arg = w, .wake = w->wake};
+    return cpprof__own_thread_start(&w->thread);
 }
 
 void
@@ -104,7 +85,7 @@ cpprof__vm_worker_stop(struct cpprof__vm_worker *w)
     store_release(&w->finish, 1u);
     store_release(w->wake, 1u);
     syscall(SYS_futex, w->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    cpprof__own_thread_join(w->thread, &w->was_alone);
+    cpprof__own_thread_join(&w->thread, UINT64_MAX);
 }
 
 /* ---- ticks ------------------------------------------------------------ */

@@ -6,19 +6,19 @@
 #ifndef VM_TICKER_H
 #define VM_TICKER_H
 
-#include <pthread.h>
+#include "collect/runtime/own_threads.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct cpprof__vm_worker {
-    pthread_t thread;
+    struct cpprof__own_thread thread;
     const char *name;
     void (*turn)(struct cpprof__vm_worker *worker);
     uint64_t period_ns;
     uint32_t *wake; /* a futex: 1 ends a pause; its turn clears it */
     uint32_t finish;
-    uint32_t was_alone; /* see cpprof__own_thread_join() */
-    uint32_t no_wake;   /* what wake is when nobody else does it */
+    uint32_t no_wake; /* what wake is when nobody else does it */
     uint64_t random;
 };
 
