@@ -11,6 +11,7 @@
  */
 #include <cpprof/cpprof.h>
 #include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 #include <pthread.h>
 #include <stdint.h>

@@ -8,8 +8,9 @@
 #ifndef CPPROF_CAPTURES_H
 #define CPPROF_CAPTURES_H
 
-#include <cpprof/cpprof.h>
+#include <cpprof/cpu.h>
 #include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,15 +67,13 @@ cpprof_capture_stop(struct cpprof_capture *capture, struct cpprof_error *error);
 /* The values of a profile at one moment. */
 struct cpprof_snapshot;
 
-/* struct cpprof_profile_options flags of a snapshot, beside
- * CPPROF_FLAG_LABELS, _PEAK and _IN_PROGRESS */
-
 /*
  * Note where a profile stands: any but the CPU and wall profiles, those that
  * the program made included.
  *
- * options  flags are those of all that is written later; debug must be 0; NULL
- *          for defaults.
+ * options  flags are those of all that is written later: those of
+ *          cpprof_profile_write(), and CPPROF_FLAG_SINCE_START and _IN_USE;
+ *          debug must be 0; NULL for defaults.
  *
  * Units:   40 bytes for each stack and size class of a heap, 24 for a stack of
  *          block and mutex, 16 of others.

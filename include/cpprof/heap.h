@@ -17,7 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cpprof/cpprof.h>
+#include <cpprof/options.h>
+#include <cpprof/status.h>
+#include <cpprof/writer.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,14 +42,11 @@ cpprof_heap_set_rate(int64_t bytes);
 /* Memory of another kind than malloc's: a GPU's, a file's, an arena's. */
 struct cpprof_heap;
 
-/* struct cpprof_heap_options flags. Labels are there since the first call with
- * LABELS, or since cpprof_labels_keep(). */
-
 struct cpprof_heap_options {
     size_t size;   /* sizeof (struct cpprof_heap_options) */
     int32_t debug; /* 0: gzipped protobuf; 1 and more: text */
     enum cpprof_symbolize symbolize;
-    uint32_t flags;                 /* CPPROF_FLAG_* */
+    uint32_t flags; /* CPPROF_FLAG_ALLOCS, _PEAK, _LABELS, _LEGACY */
     const struct cpprof_heap *heap; /* NULL: malloc and its family */
 };
 

@@ -7,9 +7,17 @@
 #ifndef CPPROF_OPTIONS_H
 #define CPPROF_OPTIONS_H
 
+/* How much of the symbol information goes into the file. */
+enum cpprof_symbolize {
+    CPPROF_SYMBOLIZE_FULL = 0,  /* functions, files, lines, inlined frames */
+    CPPROF_SYMBOLIZE_FUNCTIONS, /* function names only */
+    CPPROF_SYMBOLIZE_NONE,      /* addresses and build ids only */
+};
+
 /* CPU and wall: leave the labels of threads out. */
 #define CPPROF_FLAG_NO_LABELS 0x1u
-/* Heap, block and mutex: samples carry the labels of their thread. */
+/* Heap, block and mutex: samples carry the labels of their thread. Those
+ * of a heap are there since the first such call, or cpprof_labels_keep(). */
 #define CPPROF_FLAG_LABELS 0x2u
 /* The form that came before profile.proto: CPU, the binary form of gperftools;
  * others, their text of 2016, not compressed. */
@@ -32,7 +40,8 @@
 #define CPPROF_FLAG_SINCE_START 0x400u
 /* Snapshot of a heap: what is in use is written as it is, not as a delta. */
 #define CPPROF_FLAG_IN_USE 0x800u
-/* VM: samples of the same stack and labels become one. */
+/* VM: samples of the same stack and labels become one, which needs memory for
+ * each stack; else they are written as they come. */
 #define CPPROF_FLAG_MERGE 0x1000u
 
 #endif

@@ -16,7 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cpprof/cpprof.h>
+#include <cpprof/options.h>
+#include <cpprof/status.h>
+#include <cpprof/writer.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -85,15 +87,12 @@ CPPROF_API void
 cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
                             size_t n);
 
-/* struct cpprof_profile_options flags. Labels of a heap are there since the
- * first call with LABELS, or since cpprof_labels_keep(). */
-
 struct cpprof_profile_options {
     size_t size;   /* sizeof (struct cpprof_profile_options) */
     int32_t debug; /* 0: gzipped protobuf; 1: text with names; 2: of goroutine,
                     * the stacks of all threads as a dump */
     enum cpprof_symbolize symbolize;
-    uint32_t flags; /* CPPROF_FLAG_* */
+    uint32_t flags; /* CPPROF_FLAG_LABELS, _PEAK, _IN_PROGRESS, _LEGACY */
 };
 
 /*
@@ -163,38 +162,6 @@ cpprof_wait_released(const void *lock);
  * Safety: MT. AS. Source: Go runtime.blockevent. */
 CPPROF_API void
 cpprof_block_add(int64_t ns, unsigned skip);
-
-/*
- * Sample all threads at a fixed rate, whether they run or wait, until
- * cpprof_wall_stop(), which returns when all is written, whoever calls
- * it, as cpprof_cpu_stop() does; samples carry the text label "state".
- *
- * flags    CPPROF_FLAG_OFF_CPU: only threads that do not run;
- *          CPPROF_FLAG_FGPROF: "time" in place of "wall", the name that fgprof
- *          gave it; CPPROF_FLAG_COLLAPSED: text, a line "main;f;g 42" for each
- *          stack, for flame graphs.
- *
- * Shape:   one sample per (stack, labels), two values: samples, wall.
- * Units:   count, nanoseconds.
- * Errors:  CPPROF_BUSY, CPPROF_INVALID, CPPROF_NOMEM, CPPROF_SYSTEM.
- * Owner:   the writer is cpprof's until it is closed.
- * Safety:  MT. Not AS.
- */
-
-struct cpprof_wall_options {
-    size_t size;        /* sizeof (struct cpprof_wall_options) */
-    uint32_t rate_hz;   /* per thread, 1 to 1000; 0: 100; with many threads
-                         * each is sampled less often and weighed */
-    uint32_t max_depth; /* 1 to 1024; 0: 128 */
-    enum cpprof_symbolize symbolize;
-    uint32_t flags; /* CPPROF_FLAG_* */
-};
-CPPROF_API enum cpprof_status
-cpprof_wall_start(struct cpprof_writer writer,
-                  const struct cpprof_wall_options *options,
-                  struct cpprof_error *error);
-CPPROF_API enum cpprof_status
-cpprof_wall_stop(struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

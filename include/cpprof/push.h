@@ -11,8 +11,9 @@
 #ifndef CPPROF_PUSH_H
 #define CPPROF_PUSH_H
 
-#include <cpprof/cpprof.h>
+#include <cpprof/cpu.h>
 #include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 #ifdef __cplusplus
 extern "C" {

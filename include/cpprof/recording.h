@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cpprof/cpprof.h>
+#include <cpprof/cpu.h>
 #include <cpprof/heap.h>
 #include <cpprof/profiles.h>
 

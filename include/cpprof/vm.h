@@ -327,15 +327,12 @@ enum cpprof_vm_mode {
                          * SIGPROF, and the time's */
 };
 
-/* struct cpprof_vm_options flags: samples of the same stack and labels become
- * one, which needs memory for each stack; else they go out as they come. */
-
 struct cpprof_vm_options {
     size_t size; /* sizeof (struct cpprof_vm_options) */
     enum cpprof_vm_mode mode;
-    uint32_t rate_hz;   /* 1 to 10000; 0: 100: quantum or tick of 10 ms */
-    uint32_t max_depth; /* 1 to 1024; 0: 128 */
-    uint32_t flags;
+    uint32_t rate_hz;     /* 1 to 10000; 0: 100: quantum or tick of 10 ms */
+    uint32_t max_depth;   /* 1 to 1024; 0: 128 */
+    uint32_t flags;       /* CPPROF_FLAG_MERGE */
     struct cpprof_vm *vm; /* NULL: all of them */
 };
 

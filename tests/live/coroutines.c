@@ -10,6 +10,7 @@
 
 #include <cpprof/labels.h>
 #include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 #include <pthread.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 #include <cpprof/cpprof.h>
 #include <cpprof/labels.h>
-#include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include <cpprof/labels.h>
 #include <cpprof/profiles.h>
 #include <cpprof/records.h>
+#include <cpprof/wall.h>
 
 #include <errno.h>
 #include <fcntl.h>

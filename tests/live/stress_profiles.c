@@ -10,9 +10,11 @@
 #include "command.h"
 #include "stress_cancel.h"
 #include "tap.h"
+#include <cpprof/cpu.h>
 #include <cpprof/heap.h>
 #include <cpprof/labels.h>
 #include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "session.h"
 
 #include <cpprof/heap.h>
-#include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 #include <stdlib.h>
 #include <unistd.h>

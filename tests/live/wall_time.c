@@ -12,6 +12,7 @@
 #include <cpprof/cpprof.h>
 #include <cpprof/labels.h>
 #include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 #include <errno.h>
 #include <poll.h>

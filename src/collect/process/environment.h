@@ -39,6 +39,7 @@
 #include <cpprof/heap.h>
 #include <cpprof/profiles.h>
 #include <cpprof/vm.h>
+#include <cpprof/wall.h>
 
 #include <limits.h>
 

@@ -11,6 +11,7 @@
 #include "collect/runtime/life.h"
 #include "collect/wall/wall_counts.h"
 #include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 /*
  * The same as cpprof_wall_start() without a writer: what is counted is

@@ -8,6 +8,7 @@
 
 #include "collect/encode/source.h"
 #include <cpprof/profiles.h>
+#include <cpprof/wall.h>
 
 #include <stdbool.h>
 #include <stdint.h>
