@@ -151,7 +151,7 @@ write_once(const char *path)
                           now_ns(CLOCK_THREAD_CPUTIME_ID)};
 
     if (cpprof_writer_to_path(path, &out, &error) ||
-        cpprof_heap_write(out, NULL, &error)) {
+        cpprof_heap_write(&out, NULL, &error)) {
         fprintf(stderr, "heap_write: %s\n", error.text);
         exit(1);
     }

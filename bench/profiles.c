@@ -176,7 +176,10 @@ write_all(void)
     double start = now_ns();
 
     check(cpprof_profile_write(
-        profile, (struct cpprof_writer){.write = count_bytes, .ctx = &n},
+        profile,
+        &(struct cpprof_writer){.size = sizeof(struct cpprof_writer),
+                                .write = count_bytes,
+                                .ctx = &n},
         &options, NULL));
     printf("  %-44s %8.1f ms\n", "write a million values, without names",
            (now_ns() - start) / 1e6);

@@ -84,9 +84,11 @@ dump(int debug)
     double begin = seconds(CLOCK_MONOTONIC);
     double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
 
-    if (cpprof_profile_write(cpprof_profile_lookup("goroutine"),
-                             (struct cpprof_writer){drop, NULL, &written},
-                             &options, NULL) ||
+    if (cpprof_profile_write(
+            cpprof_profile_lookup("goroutine"),
+            &(struct cpprof_writer){sizeof(struct cpprof_writer), drop, NULL,
+                                    &written},
+            &options, NULL) ||
         !written)
         abort();
     return (struct took){seconds(CLOCK_MONOTONIC) - begin,
@@ -147,7 +149,7 @@ idle(int n, uint32_t rate_hz, double length)
     make_threads(n);
     without = share_while_asleep(length);
     if (cpprof_writer_to_path("/dev/null", &writer, NULL) ||
-        cpprof_wall_start(writer, &options, NULL))
+        cpprof_wall_start(&writer, &options, NULL))
         return 1;
     usleep(500000 + 500 * (useconds_t)n); /* the first look at each */
     with = share_while_asleep(length);
@@ -236,7 +238,7 @@ busy(int n, uint32_t rate_hz, double length)
         struct turn without = pass_on(length / TURNS), with;
 
         if (cpprof_writer_to_path("/dev/null", &writer, NULL) ||
-            cpprof_wall_start(writer, &options, NULL))
+            cpprof_wall_start(&writer, &options, NULL))
             return 1;
         with = pass_on(length / TURNS);
         cpprof_wall_stop(NULL);

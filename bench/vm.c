@@ -129,8 +129,9 @@ start(int mode, uint32_t rate_hz)
                                               .rate_hz = rate_hz};
 
     if (mode >= 0 &&
-        cpprof_vm_start((struct cpprof_writer){swallow, NULL, NULL}, &options,
-                        NULL))
+        cpprof_vm_start(&(struct cpprof_writer){sizeof(struct cpprof_writer),
+                                                swallow, NULL, NULL},
+                        &options, NULL))
         exit(1);
 }
 

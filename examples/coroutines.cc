@@ -117,7 +117,7 @@ main()
         makecontext(&c.context, work, 0);
     }
     if (cpprof_writer_to_path("coroutines.pb.gz", &writer, &error) ||
-        cpprof_cpu_start(writer, nullptr, &error))
+        cpprof_cpu_start(&writer, nullptr, &error))
         return fail(error);
     run(all);
     if (cpprof_cpu_stop(&error))

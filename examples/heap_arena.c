@@ -72,7 +72,7 @@ write_profile(const char *path, const struct cpprof_heap *heap)
     struct cpprof_writer out;
 
     if (cpprof_writer_to_path(path, &out, &error) != CPPROF_OK ||
-        cpprof_heap_write(out, &options, &error) != CPPROF_OK) {
+        cpprof_heap_write(&out, &options, &error) != CPPROF_OK) {
         fprintf(stderr, "%s: %s\n", path, error.text);
         return 1;
     }

@@ -72,7 +72,7 @@ main(void)
     int i;
 
     if (cpprof_writer_to_path("labels.pb.gz", &writer, &error) ||
-        cpprof_cpu_start(writer, NULL, &error)) {
+        cpprof_cpu_start(&writer, NULL, &error)) {
         fprintf(stderr, "labels: %s\n", error.text);
         return 1;
     }

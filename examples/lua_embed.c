@@ -32,7 +32,7 @@ start(const char *path)
     struct cpprof_error error;
 
     if (cpprof_writer_to_path(path, &writer, &error) != CPPROF_OK ||
-        cpprof_vm_start(writer, &options, &error) != CPPROF_OK)
+        cpprof_vm_start(&writer, &options, &error) != CPPROF_OK)
         return fail(error.text);
     return 0;
 }

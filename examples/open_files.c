@@ -83,7 +83,7 @@ handle_request(void)
 }
 
 static int
-write_profile(struct cpprof_writer writer, int debug)
+write_profile(const struct cpprof_writer *writer, int debug)
 {
     const struct cpprof_profile_options options = {.size = sizeof options,
                                                    .debug = debug};
@@ -99,7 +99,7 @@ write_profile(struct cpprof_writer writer, int debug)
 int
 main(void)
 {
-    struct cpprof_writer writer;
+    struct cpprof_writer writer, text;
     struct cpprof_error error;
     int i;
 
@@ -115,5 +115,6 @@ main(void)
     }
     printf("%zu files are open\n\n", cpprof_profile_count(open_files));
     fflush(stdout);
-    return write_profile(writer, 0) | write_profile(cpprof_writer_to_fd(1), 1);
+    cpprof_writer_to_fd(1, &text);
+    return write_profile(&writer, 0) | write_profile(&text, 1);
 }

@@ -241,7 +241,7 @@ main(int argc, char **argv)
         cpprof_vm_thread_new(vm, &toy, &toy.t, &error) ||
         cpprof_writer_to_path(argc > 1 ? argv[1] : "toy.pb.gz", &writer,
                               &error) ||
-        cpprof_vm_start(writer, &options, &error))
+        cpprof_vm_start(&writer, &options, &error))
         return fprintf(stderr, "toy_vm: %s\n", error.text), 1;
     toy_learn(&toy, vm);
     toy_run(&toy, &toplevel);

@@ -129,7 +129,7 @@ start_with(struct cpprof_writer writer, const struct cpprof_vm_options *options,
     enum cpprof_status status;
 
     Py_BEGIN_ALLOW_THREADS;
-    status = cpprof_vm_start(writer, options, error);
+    status = cpprof_vm_start(&writer, options, error);
     Py_END_ALLOW_THREADS;
     return status;
 }

@@ -115,7 +115,7 @@ profile_write(PyObject *object, PyObject *args, PyObject *keywords)
         return NULL;
     options.flags = with_labels ? CPPROF_FLAG_LABELS : 0;
     Py_BEGIN_ALLOW_THREADS;
-    status = cpprof_profile_write(self->profile, writer, &options, &error);
+    status = cpprof_profile_write(self->profile, &writer, &options, &error);
     Py_END_ALLOW_THREADS;
     if (status != CPPROF_OK)
         return raise_failure(&error);

@@ -41,12 +41,12 @@ struct cpprof_capture;
  * Safety:  MT. Not AS.
  */
 CPPROF_API enum cpprof_status
-cpprof_capture_start_cpu(struct cpprof_writer writer,
+cpprof_capture_start_cpu(const struct cpprof_writer *writer,
                          const struct cpprof_cpu_options *options,
                          struct cpprof_capture **capture,
                          struct cpprof_error *error);
 CPPROF_API enum cpprof_status
-cpprof_capture_start_wall(struct cpprof_writer writer,
+cpprof_capture_start_wall(const struct cpprof_writer *writer,
                           const struct cpprof_wall_options *options,
                           struct cpprof_capture **capture,
                           struct cpprof_error *error);
@@ -106,7 +106,7 @@ cpprof_snapshot_new(struct cpprof_profile *profile,
  */
 CPPROF_API enum cpprof_status
 cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
-                            struct cpprof_writer writer,
+                            const struct cpprof_writer *writer,
                             const struct cpprof_profile_options *options,
                             struct cpprof_error *error);
 CPPROF_API void

@@ -5,7 +5,7 @@
  *     struct cpprof_writer out;
  *
  *     cpprof_writer_to_path("cpu.pb.gz", &out, NULL);
- *     cpprof_cpu_start(out, NULL, NULL);
+ *     cpprof_cpu_start(&out, NULL, NULL);
  *     work();
  *     cpprof_cpu_stop(NULL);
  *

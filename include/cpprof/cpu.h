@@ -5,7 +5,7 @@
  *     struct cpprof_writer out;
  *
  *     cpprof_writer_to_path("cpu.pb.gz", &out, NULL);
- *     cpprof_cpu_start(out, NULL, NULL);
+ *     cpprof_cpu_start(&out, NULL, NULL);
  *     work();
  *     cpprof_cpu_stop(NULL);
  */
@@ -58,7 +58,7 @@ struct cpprof_cpu_options {
  * Source:  Go runtime/pprof.StartCPUProfile.
  */
 CPPROF_API enum cpprof_status
-cpprof_cpu_start(struct cpprof_writer writer,
+cpprof_cpu_start(const struct cpprof_writer *writer,
                  const struct cpprof_cpu_options *options,
                  struct cpprof_error *error);
 

@@ -6,7 +6,7 @@
  *     struct cpprof_writer out;
  *
  *     cpprof_writer_to_path("heap.pb.gz", &out, NULL);
- *     cpprof_heap_write(out, NULL, NULL);
+ *     cpprof_heap_write(&out, NULL, NULL);
  *
  * A program that is linked with libcpprof is sampled from its first allocation
  * on, one in 512 KiB, as Go programs are; CPPROF= decides where it is set.
@@ -69,7 +69,7 @@ struct cpprof_heap_options {
  * Source:  Go runtime/pprof.WriteHeapProfile.
  */
 CPPROF_API enum cpprof_status
-cpprof_heap_write(struct cpprof_writer writer,
+cpprof_heap_write(const struct cpprof_writer *writer,
                   const struct cpprof_heap_options *options,
                   struct cpprof_error *error);
 

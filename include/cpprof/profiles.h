@@ -111,7 +111,7 @@ struct cpprof_profile_options {
  */
 CPPROF_API enum cpprof_status
 cpprof_profile_write(struct cpprof_profile *profile,
-                     struct cpprof_writer writer,
+                     const struct cpprof_writer *writer,
                      const struct cpprof_profile_options *options,
                      struct cpprof_error *error);
 

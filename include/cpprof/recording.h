@@ -81,7 +81,7 @@ cpprof_recording_image_at(const struct cpprof_recording *recording,
  */
 CPPROF_API enum cpprof_status
 cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
-                           struct cpprof_writer writer,
+                           const struct cpprof_writer *writer,
                            const struct cpprof_cpu_options *options,
                            struct cpprof_error *error);
 
@@ -123,7 +123,7 @@ cpprof_recording_heap_at(const struct cpprof_recording *recording,
  */
 CPPROF_API enum cpprof_status
 cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
-                            struct cpprof_writer writer,
+                            const struct cpprof_writer *writer,
                             const struct cpprof_heap_options *options,
                             struct cpprof_error *error);
 
@@ -156,7 +156,8 @@ cpprof_recording_waits_at(const struct cpprof_recording *recording,
  */
 CPPROF_API enum cpprof_status
 cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
-                             const char *name, struct cpprof_writer writer,
+                             const char *name,
+                             const struct cpprof_writer *writer,
                              const struct cpprof_profile_options *options,
                              struct cpprof_error *error);
 

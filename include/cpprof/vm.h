@@ -353,7 +353,7 @@ struct cpprof_vm_options {
  * Source:  starlark.StartProfile.
  */
 CPPROF_API enum cpprof_status
-cpprof_vm_start(struct cpprof_writer writer,
+cpprof_vm_start(const struct cpprof_writer *writer,
                 const struct cpprof_vm_options *options,
                 struct cpprof_error *error);
 

@@ -6,7 +6,7 @@
  *     struct cpprof_writer out;
  *
  *     cpprof_writer_to_path("wall.pb.gz", &out, NULL);
- *     cpprof_wall_start(out, NULL, NULL);
+ *     cpprof_wall_start(&out, NULL, NULL);
  *     work();
  *     cpprof_wall_stop(NULL);
  */
@@ -49,7 +49,7 @@ struct cpprof_wall_options {
  * Source:  github.com/felixge/fgprof.
  */
 CPPROF_API enum cpprof_status
-cpprof_wall_start(struct cpprof_writer writer,
+cpprof_wall_start(const struct cpprof_writer *writer,
                   const struct cpprof_wall_options *options,
                   struct cpprof_error *error);
 

@@ -21,12 +21,16 @@ extern "C" {
  * close    called exactly once when the last byte was written (failed is 0) or
  *          when no more will come (failed is 1); 0 or an errno. May be NULL.
  *
+ * A call takes the struct by its address and copies it. One that is zeroed, as
+ * it is when it could not be made, is refused with CPPROF_INVALID.
+ *
  * A writer given to cpprof is used from one thread at a time, not always the
  * caller's. Its functions return: an exception or longjmp() out of one leaves
  * behind what the operation has, memory, locks and, where profiles of the
  * running process are written, a thread whose cancellation is disabled.
  */
 struct cpprof_writer {
+    size_t size; /* sizeof (struct cpprof_writer); 0: there is no writer */
     int (*write)(void *ctx, const void *data, size_t n_bytes);
     int (*close)(void *ctx, int failed);
     void *ctx;
@@ -41,17 +45,17 @@ struct cpprof_writer {
  * Owner:   fd and file stay the caller's and must outlive the writer's use.
  * Safety:  MT.
  */
-CPPROF_API struct cpprof_writer
-cpprof_writer_to_fd(int fd);
-CPPROF_API struct cpprof_writer
-cpprof_writer_to_stream(FILE *file);
+CPPROF_API void
+cpprof_writer_to_fd(int fd, struct cpprof_writer *writer);
+CPPROF_API void
+cpprof_writer_to_stream(FILE *file, struct cpprof_writer *writer);
 
 /*
  * Write to the file at path: under a temporary name beside it, renamed when
  * the last byte is there, so that a partial file is never taken for a whole
  * one.
  *
- * writer   filled on success.
+ * writer   filled on success, zeroed on failure.
  *
  * Errors:  CPPROF_NOMEM, CPPROF_SYSTEM (the file cannot be created).
  * Owner:   the writer owns its state and frees it in close; give it to one

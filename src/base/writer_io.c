@@ -92,10 +92,11 @@ fd_write(void *ctx, const void *data, size_t n_bytes)
     return write_all((int)(intptr_t)ctx, data, n_bytes);
 }
 
-struct cpprof_writer
-cpprof_writer_to_fd(int fd)
+void
+cpprof_writer_to_fd(int fd, struct cpprof_writer *writer)
 {
-    return (struct cpprof_writer){fd_write, NULL, (void *)(intptr_t)fd};
+    *writer = (struct cpprof_writer){sizeof *writer, fd_write, NULL,
+                                     (void *)(intptr_t)fd};
 }
 
 static int
@@ -116,10 +117,11 @@ file_close(void *ctx, int failed)
     return errno ? errno : EIO;
 }
 
-struct cpprof_writer
-cpprof_writer_to_stream(FILE *file)
+void
+cpprof_writer_to_stream(FILE *file, struct cpprof_writer *writer)
 {
-    return (struct cpprof_writer){file_write, file_close, file};
+    *writer =
+        (struct cpprof_writer){sizeof *writer, file_write, file_close, file};
 }
 
 struct path_writer {
@@ -308,7 +310,7 @@ make_path_writer(const char *path, struct cpprof_writer *writer,
         free_path_writer(w);
         return fail_path(error, path, sys);
     }
-    *writer = (struct cpprof_writer){path_write, path_close, w};
+    *writer = (struct cpprof_writer){sizeof *writer, path_write, path_close, w};
     return CPPROF_OK;
 }
 
@@ -318,6 +320,7 @@ cpprof_writer_to_path(const char *path, struct cpprof_writer *writer,
 {
     enum cpprof_status status;
 
+    memset(writer, 0, sizeof *writer);
     cpprof__own(1);
     status = make_path_writer(path, writer, error);
     cpprof__own(-1);

@@ -123,5 +123,6 @@ cpprof__clean_writer(struct cpprof_writer to, int fd)
     clean.n_left = 0;
     clean.n = 0;
     clean.error = 0;
-    return (struct cpprof_writer){write_clean, close_clean, NULL};
+    return (struct cpprof_writer){sizeof(struct cpprof_writer), write_clean,
+                                  close_clean, NULL};
 }

@@ -262,17 +262,19 @@ write_profile(const struct pprof_profile *p, const struct words *w,
               struct cpprof_error *error)
 {
     struct pprof_write_options options = {sizeof options, 0, SIZE_MAX};
-    struct cpprof_writer writer = cpprof_writer_to_fd(STDOUT_FILENO);
+    struct cpprof_writer writer;
     enum cpprof_status status = CPPROF_OK;
 
     if (w->format >= PPROF_FORMAT_COLLAPSED)
         status = pprof_find_sample_type(p, w->sample_index,
                                         &options.sample_index, error);
-    if (status == CPPROF_OK && !to_stdout(w))
+    if (status == CPPROF_OK && to_stdout(w))
+        cpprof_writer_to_fd(STDOUT_FILENO, &writer);
+    else if (status == CPPROF_OK)
         status = cpprof__output_file(w->output, &writer, error);
     if (status != CPPROF_OK)
         return status;
-    return pprof_write(p, w->format, &options, writer, error);
+    return pprof_write(p, &writer, w->format, &options, error);
 }
 
 int

@@ -77,9 +77,10 @@ static int in_place = -1;
 static int
 write_in_place(void *ctx, const void *data, size_t n_bytes)
 {
-    struct cpprof_writer writer = cpprof_writer_to_fd(in_place);
+    struct cpprof_writer writer;
 
     (void)ctx;
+    cpprof_writer_to_fd(in_place, &writer);
     return writer.write(writer.ctx, data, n_bytes);
 }
 
@@ -105,7 +106,8 @@ open_in_place(const char *path, struct cpprof_writer *writer)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return false;
     in_place = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    *writer = (struct cpprof_writer){write_in_place, close_in_place, NULL};
+    *writer = (struct cpprof_writer){sizeof(struct cpprof_writer),
+                                     write_in_place, close_in_place, NULL};
     return in_place >= 0;
 }
 
@@ -146,6 +148,7 @@ cpprof__output_file(const char *path, struct cpprof_writer *writer,
         return status;
     file.to = *writer;
     file.came = 0;
-    *writer = (struct cpprof_writer){write_file, close_file, NULL};
+    *writer = (struct cpprof_writer){sizeof(struct cpprof_writer), write_file,
+                                     close_file, NULL};
     return status;
 }

@@ -166,10 +166,11 @@ cpprof__terminal_writer(enum pprof_report_format format)
 {
     bool table = format == PPROF_REPORT_TOP || format == PPROF_REPORT_TREE ||
                  format == PPROF_REPORT_PEEK;
-    struct cpprof_writer writer = {write_plain, close_terminal, NULL};
+    struct cpprof_writer writer = {sizeof writer, write_plain, close_terminal,
+                                   NULL};
 
     memset(&terminal, 0, sizeof terminal);
-    terminal.to = cpprof_writer_to_fd(STDOUT_FILENO);
+    cpprof_writer_to_fd(STDOUT_FILENO, &terminal.to);
     terminal.columns = format == PPROF_REPORT_TOP ? columns_of_top() : 0;
     terminal.color = table && has_colors(STDOUT_FILENO);
     if (terminal.columns || terminal.color)

@@ -155,7 +155,8 @@ cpprof__answer_writer(struct cpprof__answer *a,
                       const struct cpprof__answer_head *head)
 {
     a->expected = *head;
-    return (struct cpprof_writer){write_body, close_body, a};
+    return (struct cpprof_writer){sizeof(struct cpprof_writer), write_body,
+                                  close_body, a};
 }
 
 void

@@ -3,6 +3,7 @@
  * format. */
 #include "base/options.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "profile/proto/encode.h"
 #include "profile/text/text.h"
 
@@ -46,14 +47,16 @@ write_stacks(const struct pprof_profile *p, enum pprof_format format,
 }
 
 enum cpprof_status
-pprof_write(const struct pprof_profile *p, enum pprof_format format,
-            const struct pprof_write_options *options,
-            struct cpprof_writer writer, struct cpprof_error *error)
+pprof_write(const struct pprof_profile *p, const struct cpprof_writer *writer,
+            enum pprof_format format, const struct pprof_write_options *options,
+            struct cpprof_error *error)
 {
     struct pprof_write_options o = {sizeof o, 0, SIZE_MAX};
-    struct cpprof__sink out = {.writer = writer};
-    enum cpprof_status status;
+    struct cpprof__sink out = {0};
+    enum cpprof_status status = cpprof__writer_take(writer, &out.writer, error);
 
+    if (status != CPPROF_OK)
+        return status;
     status = cpprof__options(&o, sizeof o, options, "write options", error);
     if (status == CPPROF_OK)
         status = check_options(p, format, &o, error);

@@ -30,7 +30,8 @@ append(void *buffer, const void *data, size_t n)
 static struct cpprof_writer
 writer_to(struct cpprof__buffer *file)
 {
-    return (struct cpprof_writer){append, NULL, file};
+    return (struct cpprof_writer){sizeof(struct cpprof_writer), append, NULL,
+                                  file};
 }
 
 /* Takes the file. */
@@ -52,20 +53,22 @@ begin_capture(struct cpprof__push_rounds *rounds, uint32_t kind,
               struct cpprof__push_capture *c)
 {
     const struct cpprof__push_plan *plan = rounds->plan;
+    struct cpprof_writer writer;
     enum cpprof_status status;
     struct cpprof_error error;
 
     *c = (struct cpprof__push_capture){
         .from_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME)};
     c->file = calloc(1, sizeof *c->file);
+    writer = writer_to(c->file);
     if (!c->file)
         status = cpprof__fail_nomem(&error);
     else if (kind == CPPROF_PUSH_CPU)
-        status = cpprof_capture_start_cpu(writer_to(c->file), &plan->cpu,
-                                          &c->capture, &error);
+        status =
+            cpprof_capture_start_cpu(&writer, &plan->cpu, &c->capture, &error);
     else
-        status = cpprof_capture_start_wall(writer_to(c->file), &plan->wall,
-                                           &c->capture, &error);
+        status = cpprof_capture_start_wall(&writer, &plan->wall, &c->capture,
+                                           &error);
     if (status == CPPROF_OK)
         return;
     rounds->complain(rounds->ctx, &error);
@@ -141,19 +144,20 @@ turn_other(struct cpprof__push_rounds *rounds, unsigned i)
     struct cpprof_profile_options options = rounds->plan->profiles;
     uint32_t kind = 1u << i;
     struct cpprof__buffer file = {0};
+    const struct cpprof_writer writer = writer_to(&file);
     enum cpprof_status status;
     struct cpprof_error error;
 
     if (kind == CPPROF_PUSH_GOROUTINE) {
-        status = cpprof_profile_write(lookup(rounds, kind), writer_to(&file),
-                                      &options, &error);
+        status = cpprof_profile_write(lookup(rounds, kind), &writer, &options,
+                                      &error);
     } else if (!rounds->snapshots[i]) {
         take_snapshot(rounds, i);
         return;
     } else {
         options.flags = 0;
-        status = cpprof_snapshot_write_delta(
-            rounds->snapshots[i], writer_to(&file), &options, &error);
+        status = cpprof_snapshot_write_delta(rounds->snapshots[i], &writer,
+                                             &options, &error);
     }
     rounds->from_ns[i] = until_ns;
     if (status == CPPROF_OK)

@@ -9,6 +9,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "base/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,9 +343,9 @@ static enum cpprof_status
 write_profile(struct cpprof__report *r, enum output output,
               struct cpprof_writer writer)
 {
-    return pprof_write(r->made ? r->made : r->p,
+    return pprof_write(r->made ? r->made : r->p, &writer,
                        output == DUMP ? PPROF_FORMAT_TEXT : PPROF_FORMAT_GZIP,
-                       NULL, writer, r->error);
+                       NULL, r->error);
 }
 
 static void
@@ -359,15 +360,20 @@ report_free(struct cpprof__report *r)
 
 enum cpprof_status
 pprof_report_write(struct pprof_profile *profile,
+                   const struct cpprof_writer *given,
                    enum pprof_report_format format,
                    const struct pprof_report_options *options,
-                   struct cpprof_writer writer, struct cpprof_error *error)
+                   struct cpprof_error *error)
 {
     struct pprof_report_options all = PPROF_REPORT_DEFAULTS;
     struct cpprof__report r = {.p = profile, .options = &all, .error = error};
-    enum cpprof_status status =
-        cpprof__options(&all, sizeof all, options, "report options", error);
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof__writer_take(given, &writer, error);
 
+    if (status != CPPROF_OK)
+        return status;
+    status =
+        cpprof__options(&all, sizeof all, options, "report options", error);
     if (status == CPPROF_OK)
         status = check_options(&r);
     if (status == CPPROF_OK && (size_t)format >= N_FORMATS)

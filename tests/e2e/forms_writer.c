@@ -106,7 +106,7 @@ write_form(const char *directory, const char *name, size_t form)
 
     snprintf(path, sizeof path, "%s/%s.%s", directory, name, forms[form].name);
     if (cpprof_writer_to_path(path, &writer, &error) != CPPROF_OK ||
-        cpprof_profile_write(cpprof_profile_lookup(name), writer, &options,
+        cpprof_profile_write(cpprof_profile_lookup(name), &writer, &options,
                              &error) != CPPROF_OK) {
         fprintf(stderr, "%s: %s\n", path, error.text);
         exit(1);

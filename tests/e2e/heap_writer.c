@@ -48,7 +48,7 @@ write_to(const char *directory, const char *name, int32_t debug)
 
     snprintf(path, sizeof path, "%s/%s", directory, name);
     if (cpprof_writer_to_path(path, &out, &error) == CPPROF_OK &&
-        cpprof_heap_write(out, &options, &error) == CPPROF_OK)
+        cpprof_heap_write(&out, &options, &error) == CPPROF_OK)
         return 0;
     fprintf(stderr, "%s\n", error.text);
     return 1;

@@ -25,13 +25,15 @@ int
 main(int argc, char **argv)
 {
     struct cpprof_error error;
+    struct cpprof_writer out;
     struct pprof_profile *p;
 
     if (pprof_read_path(argv[argc - 1], NULL, &p, &error)) {
         puts(error.text);
         return 1;
     }
-    if (pprof_write(p, PPROF_FORMAT_TEXT, NULL, cpprof_writer_to_fd(1),
+    cpprof_writer_to_fd(1, &out);
+    if (pprof_write(p, &out, PPROF_FORMAT_TEXT, NULL,
                            &error))
         return 1;
     pprof_free(p);

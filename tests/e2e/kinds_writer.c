@@ -100,10 +100,13 @@ write_named(struct cpprof_profile *profile)
     do_some_of_all(profile, names[1]);
     for (i = 0; i < N_NAMES; i++) {
         check(cpprof_profile_write(cpprof_profile_lookup(names[i]),
-                                   file(names[i], ""), &options, &error),
+                                   (struct cpprof_writer[]){file(names[i], "")},
+                                   &options, &error),
               names[i]);
         check(cpprof_snapshot_write_delta(
-                  snapshots[i], file(names[i], ".delta"), NULL, &error),
+                  snapshots[i],
+                  (struct cpprof_writer[]){file(names[i], ".delta")}, NULL,
+                  &error),
               names[i]);
         cpprof_snapshot_free(snapshots[i]);
     }
@@ -114,10 +117,14 @@ write_named(struct cpprof_profile *profile)
 static void
 write_of_time(void)
 {
-    check(cpprof_cpu_start(file("cpu", ""), NULL, &error), "cpu");
+    check(cpprof_cpu_start((struct cpprof_writer[]){file("cpu", "")}, NULL,
+                           &error),
+          "cpu");
     spin();
     check(cpprof_cpu_stop(&error), "cpu");
-    check(cpprof_wall_start(file("wall", ""), NULL, &error), "wall");
+    check(cpprof_wall_start((struct cpprof_writer[]){file("wall", "")}, NULL,
+                            &error),
+          "wall");
     spin();
     check(cpprof_wall_stop(&error), "wall");
 }

@@ -30,7 +30,7 @@ report(struct pprof_profile *p, uint8_t choice)
     static const char *const tags[] = {NULL, "a", "1kb:", "bytes=1:9", "k=v,w"};
     struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     unsigned sum = 0;
-    struct cpprof_writer writer = {forget, NULL, &sum};
+    struct cpprof_writer writer = {sizeof writer, forget, NULL, &sum};
 
     options.granularity = (enum pprof_report_granularity)(choice % 5);
     options.flags = (choice & 0xf0) | (choice & 1);
@@ -44,7 +44,7 @@ report(struct pprof_profile *p, uint8_t choice)
     options.tagroot = words[choice / 19 % 3];
     options.tagleaf = choice & 4 ? "bytes,k" : NULL;
     options.nodecount = choice & 8 ? 2 : -1;
-    pprof_report_write(p, PPROF_REPORT_TOP, &options, writer, NULL);
+    pprof_report_write(p, &writer, PPROF_REPORT_TOP, &options, NULL);
 }
 
 /* The profile with itself, subtracted or added; frees it. */

@@ -105,13 +105,13 @@ report(struct pprof_profile *p, const char *const *at,
        struct cpprof_error *error)
 {
     struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
-    struct cpprof_writer writer = {forget, NULL, NULL};
+    struct cpprof_writer writer = {sizeof writer, forget, NULL, NULL};
 
     options.unit = at[0];
     options.trim_path = at[1];
     options.tagleaf = at[2];
     options.tagfocus = at[3];
-    return pprof_report_write(p, PPROF_REPORT_TOP, &options, writer, error);
+    return pprof_report_write(p, &writer, PPROF_REPORT_TOP, &options, error);
 }
 
 static enum cpprof_status

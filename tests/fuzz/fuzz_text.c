@@ -48,13 +48,13 @@ convert(const struct pprof_profile *p, enum pprof_format format)
 {
     struct pprof_write_options options = {sizeof options, 0, 0};
     struct cpprof__buffer out = {0};
-    struct cpprof_writer writer = {rewrite_take, NULL, &out};
+    struct cpprof_writer writer = {sizeof writer, rewrite_take, NULL, &out};
     bool collapsed = format == PPROF_FORMAT_COLLAPSED;
     struct pprof_profile *again;
 
     if (!p->sample_types.n)
         return;
-    expect(pprof_write(p, format, &options, writer, NULL) == CPPROF_OK);
+    expect(pprof_write(p, &writer, format, &options, NULL) == CPPROF_OK);
     again =
         read_as(collapsed ? cpprof__read_collapsed : cpprof__read_perf_script,
                 out.data, out.n);

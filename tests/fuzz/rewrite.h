@@ -46,10 +46,10 @@ static inline void
 rewrite_write(const struct pprof_profile *p, enum pprof_format format,
               struct cpprof__buffer *out)
 {
-    struct cpprof_writer writer = {rewrite_take, NULL, out};
+    struct cpprof_writer writer = {sizeof writer, rewrite_take, NULL, out};
     struct cpprof_error error;
 
-    if (pprof_write(p, format, NULL, writer, &error) != CPPROF_OK) {
+    if (pprof_write(p, &writer, format, NULL, &error) != CPPROF_OK) {
         fprintf(stderr, "%s\n", error.text);
         abort();
     }

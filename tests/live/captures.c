@@ -30,8 +30,9 @@ static enum cpprof_status
 try_begin(struct one *c, const struct cpprof_cpu_options *options,
           struct cpprof_error *error)
 {
-    return cpprof_capture_start_cpu(memory_writer(&c->file), options,
-                                    &c->capture, error);
+    return cpprof_capture_start_cpu(
+        (struct cpprof_writer[]){memory_writer(&c->file)}, options, &c->capture,
+        error);
 }
 
 static void
@@ -149,8 +150,10 @@ test_ordinary_in_capture(void)
     begin(&c);
     hog_one(200 * MS);
     session_start(200);
-    check_equal(cpprof_cpu_start(memory_writer(&refused), NULL, &error),
-                CPPROF_BUSY, "a second ordinary profile is refused");
+    check_equal(
+        cpprof_cpu_start((struct cpprof_writer[]){memory_writer(&refused)},
+                         NULL, &error),
+        CPPROF_BUSY, "a second ordinary profile is refused");
     check_text(error.text, "cpu profiling already in use", "in Go's words");
     hog_two(200 * MS);
     p = session_stop();

@@ -80,10 +80,12 @@ capture(struct racer *r, int i)
     cpu.symbolize = wall.symbolize = some_names(i);
     cpu.flags = i % 4 ? 0 : CPPROF_FLAG_NO_LABELS;
     wall.flags = i % 4 ? 0 : CPPROF_FLAG_OFF_CPU;
-    status = is_wall ? cpprof_capture_start_wall(memory_writer(&m), &wall,
-                                                 &capture, NULL)
-                     : cpprof_capture_start_cpu(memory_writer(&m), &cpu,
-                                                &capture, NULL);
+    status = is_wall ? cpprof_capture_start_wall(
+                           (struct cpprof_writer[]){memory_writer(&m)}, &wall,
+                           &capture, NULL)
+                     : cpprof_capture_start_cpu(
+                           (struct cpprof_writer[]){memory_writer(&m)}, &cpu,
+                           &capture, NULL);
     hog_one((uint64_t)(i % 4) * MS);
     if (!status)
         status = cpprof_capture_stop(capture, NULL);
@@ -99,7 +101,8 @@ ordinary(struct racer *r)
     struct memory m;
 
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    if (cpprof_cpu_start(memory_writer(&m), &options, NULL))
+    if (cpprof_cpu_start((struct cpprof_writer[]){memory_writer(&m)}, &options,
+                         NULL))
         return;
     hog_two(MS);
     r->n_bad += cpprof_cpu_stop(NULL) || !is_good(&m);
@@ -159,7 +162,8 @@ child(void)
     struct memory m;
 
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    if (cpprof_capture_start_cpu(memory_writer(&m), &options, &capture, NULL))
+    if (cpprof_capture_start_cpu((struct cpprof_writer[]){memory_writer(&m)},
+                                 &options, &capture, NULL))
         return 1;
     hog_four(MS);
     if (cpprof_capture_stop(capture, NULL))

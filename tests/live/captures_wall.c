@@ -28,8 +28,9 @@ begin(struct one *c, uint32_t flags)
                                           .flags = flags};
     struct cpprof_error error = {0};
 
-    if (cpprof_capture_start_wall(memory_writer(&c->file), &options,
-                                  &c->capture, &error))
+    if (cpprof_capture_start_wall(
+            (struct cpprof_writer[]){memory_writer(&c->file)}, &options,
+            &c->capture, &error))
         bail("capture: %s", error.text);
 }
 
@@ -204,10 +205,13 @@ test_ordinary(unsigned try_length)
     length = try_length;
     begin(&c, 0);
     nap_one();
-    if (cpprof_wall_start(memory_writer(&file), NULL, &error))
+    if (cpprof_wall_start((struct cpprof_writer[]){memory_writer(&file)}, NULL,
+                          &error))
         bail("start: %s", error.text);
-    check_equal(cpprof_wall_start(memory_writer(&refused), NULL, &error),
-                CPPROF_BUSY, "a second ordinary profile is refused");
+    check_equal(
+        cpprof_wall_start((struct cpprof_writer[]){memory_writer(&refused)},
+                          NULL, &error),
+        CPPROF_BUSY, "a second ordinary profile is refused");
     nap_two();
     if (cpprof_wall_stop(&error))
         bail("stop: %s", error.text);

@@ -7,6 +7,7 @@
  * a stack that is being left.
  */
 #include "tap.h"
+#include "writers.h"
 
 #include <cpprof/labels.h>
 #include <cpprof/profiles.h>
@@ -124,9 +125,10 @@ dump(int debug)
     size_t n;
     FILE *file = open_memstream(&text, &n);
 
-    if (!file || cpprof_profile_write(cpprof_profile_lookup("goroutine"),
-                                      cpprof_writer_to_stream(file), &options,
-                                      &error) != CPPROF_OK)
+    if (!file ||
+        cpprof_profile_write(cpprof_profile_lookup("goroutine"),
+                             (struct cpprof_writer[]){stream_writer(file)},
+                             &options, &error) != CPPROF_OK)
         bail("%s", error.text);
     fclose(file);
     return text;
@@ -161,7 +163,7 @@ main(void)
 {
     unsigned n_labels = 0, n_wrong = 0, n_missing = 0;
     size_t i, n_bytes = 0, n_threads;
-    struct cpprof_writer writer = {discard, NULL, &n_bytes};
+    struct cpprof_writer writer = {sizeof writer, discard, NULL, &n_bytes};
 
     for (i = 0; i < THREADS; i++) {
         prepare(&schedulers[i]);
@@ -169,7 +171,7 @@ main(void)
                            &schedulers[i]))
             bail("pthread_create");
     }
-    if (cpprof_wall_start(writer, NULL, NULL) != CPPROF_OK)
+    if (cpprof_wall_start(&writer, NULL, NULL) != CPPROF_OK)
         bail("no wall profile");
     for (i = 0; i < DUMPS; i++) {
         char *text = dump((int)(i % 3));

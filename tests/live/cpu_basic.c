@@ -139,13 +139,14 @@ count_close(void *ctx, int failed)
 static void
 test_second_start(void)
 {
-    struct cpprof_writer writer = {count_write, count_close, NULL};
+    struct cpprof_writer writer = {sizeof writer, count_write, count_close,
+                                   NULL};
     struct cpprof_cpu_options options = session_options(0);
     struct cpprof_error error = {0};
     struct profile *p;
 
     session_start(0);
-    check_equal(cpprof_cpu_start(writer, &options, &error), CPPROF_BUSY,
+    check_equal(cpprof_cpu_start(&writer, &options, &error), CPPROF_BUSY,
                 "a second start is refused as busy");
     check_text(error.text, "cpu profiling already in use", "with Go's words");
     check_equal(n_closed, 1, "the refused writer is closed once");
@@ -210,10 +211,11 @@ test_nothing(void)
 static void
 expect_invalid(const struct cpprof_cpu_options *options, const char *name)
 {
-    struct cpprof_writer writer = {count_write, count_close, NULL};
+    struct cpprof_writer writer = {sizeof writer, count_write, count_close,
+                                   NULL};
     struct cpprof_error error = {0};
 
-    if (!check_equal(cpprof_cpu_start(writer, options, &error), CPPROF_INVALID,
+    if (!check_equal(cpprof_cpu_start(&writer, options, &error), CPPROF_INVALID,
                      name))
         cpprof_cpu_stop(NULL);
     else if (!error.text[0] || strchr(error.text, '\n'))
@@ -248,16 +250,16 @@ test_option_sizes(void)
         struct cpprof_cpu_options options;
         char tail[32];
     } longer = {.options = session_options(0)};
-    struct cpprof_writer writer = {count_write, NULL, NULL};
+    struct cpprof_writer writer = {sizeof writer, count_write, NULL, NULL};
     struct cpprof_cpu_options shorter = session_options(0);
 
     shorter.size = offsetof(struct cpprof_cpu_options, max_depth);
     shorter.max_depth = 5000;
-    check_equal(cpprof_cpu_start(writer, &shorter, NULL), CPPROF_OK,
+    check_equal(cpprof_cpu_start(&writer, &shorter, NULL), CPPROF_OK,
                 "a shorter struct gets defaults for the rest");
     cpprof_cpu_stop(NULL);
     longer.options.size = sizeof longer;
-    check_equal(cpprof_cpu_start(writer, &longer.options, NULL), CPPROF_OK,
+    check_equal(cpprof_cpu_start(&writer, &longer.options, NULL), CPPROF_OK,
                 "a longer struct with a zero tail is taken");
     cpprof_cpu_stop(NULL);
     longer.tail[31] = 1;

@@ -34,12 +34,12 @@ collect(void *ctx, const void *data, size_t n_bytes)
 static void
 start_collecting(void)
 {
-    struct cpprof_writer writer = {collect, NULL, NULL};
+    struct cpprof_writer writer = {sizeof writer, collect, NULL, NULL};
     struct cpprof_cpu_options options = session_options(0);
     struct cpprof_error error = {0};
 
     n_collected = 0;
-    if (cpprof_cpu_start(writer, &options, &error))
+    if (cpprof_cpu_start(&writer, &options, &error))
         bail("start: %s", error.text);
 }
 
@@ -120,7 +120,7 @@ test_own_files_untouched(void)
 
     snprintf(path, sizeof path, "%s", scratch_path("profile.pb.gz"));
     if (cpprof_writer_to_path(path, &writer, &error) ||
-        cpprof_cpu_start(writer, &options, &error))
+        cpprof_cpu_start(&writer, &options, &error))
         bail("%s", error.text);
     hog_one(50 * MS);
     close_by_range();

@@ -7,6 +7,7 @@
 #include "load.h"
 #include "session.h"
 #include "tap.h"
+#include "writers.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -238,7 +239,8 @@ exec_while_profiled(bool blocked)
 
     signal(SIGPROF, SIG_DFL);
     stop_hogs = 0;
-    if (cpprof_cpu_start(cpprof_writer_to_fd(-1), &options, NULL))
+    if (cpprof_cpu_start((struct cpprof_writer[]){fd_writer(-1)}, &options,
+                         NULL))
         _exit(8);
     pthread_create(&hog, NULL, background_hog, NULL);
     if (blocked)

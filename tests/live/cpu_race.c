@@ -64,12 +64,13 @@ memory_close(void *ctx, int failed)
 static void
 round_of(struct racer *r, int i)
 {
-    struct cpprof_writer writer = {memory_write, memory_close, &r->files[i]};
+    struct cpprof_writer writer = {sizeof writer, memory_write, memory_close,
+                                   &r->files[i]};
     struct cpprof_cpu_options options = session_options(1000);
     struct cpprof_error error = {0};
 
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
-    r->status[i] = cpprof_cpu_start(writer, &options, &error);
+    r->status[i] = cpprof_cpu_start(&writer, &options, &error);
     if (r->status[i] == CPPROF_OK)
         r->n_started++;
     else if (strcmp(error.text, "cpu profiling already in use") != 0)
@@ -169,10 +170,11 @@ heckle(void *arg)
     struct memory *m = arg;
 
     while (!__atomic_load_n(&stop_hecklers, __ATOMIC_ACQUIRE)) {
-        struct cpprof_writer writer = {memory_write, memory_close, m};
+        struct cpprof_writer writer = {sizeof writer, memory_write,
+                                       memory_close, m};
         struct cpprof_cpu_options options = session_options(0);
 
-        if (cpprof_cpu_start(writer, &options, NULL) != CPPROF_BUSY)
+        if (cpprof_cpu_start(&writer, &options, NULL) != CPPROF_BUSY)
             __atomic_fetch_add(&n_overlaps, 1, __ATOMIC_RELAXED);
     }
     return NULL;

@@ -7,6 +7,7 @@
 #include "load.h"
 #include "session.h"
 #include "tap.h"
+#include "writers.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -153,8 +154,9 @@ profile_and_stray(void)
 
     signal(SIGPROF, SIG_DFL);
     for (i = 0; i < 20; i++) {
-        if (cpprof_cpu_start(cpprof_writer_to_fd(STDERR_FILENO + 100), &options,
-                             NULL))
+        if (cpprof_cpu_start(
+                (struct cpprof_writer[]){fd_writer(STDERR_FILENO + 100)},
+                &options, NULL))
             _exit(3);
         hog_one(5 * MS);
         cpprof_cpu_stop(NULL);
@@ -173,8 +175,9 @@ pending_after_stop(void)
     signal(SIGPROF, SIG_DFL);
     sigemptyset(&prof);
     sigaddset(&prof, SIGPROF);
-    if (cpprof_cpu_start(cpprof_writer_to_fd(STDERR_FILENO + 100), &options,
-                         NULL))
+    if (cpprof_cpu_start(
+            (struct cpprof_writer[]){fd_writer(STDERR_FILENO + 100)}, &options,
+            NULL))
         _exit(3);
     pthread_sigmask(SIG_BLOCK, &prof, NULL);
     hog_one(50 * MS);

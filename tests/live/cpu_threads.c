@@ -337,7 +337,7 @@ child_without_main(const char *path)
     pthread_t thread;
 
     if (cpprof_writer_to_path(path, &writer, NULL) ||
-        cpprof_cpu_start(writer, &options, NULL))
+        cpprof_cpu_start(&writer, &options, NULL))
         _exit(2);
     pthread_create(&thread, NULL, survivor, NULL);
     hog_one(100 * MS);

@@ -5,6 +5,7 @@
 #include "load.h"
 #include "session.h"
 #include "tap.h"
+#include "writers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +24,7 @@ profile_into(struct cpprof_writer writer, struct cpprof_error *error)
     enum cpprof_status status;
 
     memset(error, 0, sizeof *error);
-    status = cpprof_cpu_start(writer, &options, error);
+    status = cpprof_cpu_start(&writer, &options, error);
     if (status)
         bail("start: %s", error->text);
     hog_one(60 * MS);
@@ -39,15 +40,15 @@ test_device_full(void)
 
     if (fd < 0)
         bail("/dev/full: %s", strerror(errno));
-    check_equal(profile_into(cpprof_writer_to_fd(fd), &error), CPPROF_SYSTEM,
+    check_equal(profile_into(fd_writer(fd), &error), CPPROF_SYSTEM,
                 "a full device is an error of stop");
     check_equal(error.sys, ENOSPC, "with its errno");
     check_has(error.text, "No space left on device", "and its text");
     check(fcntl(fd, F_GETFD) >= 0, "the descriptor stays open");
     close(fd);
     file = fopen("/dev/full", "w");
-    check_equal(profile_into(cpprof_writer_to_stream(file), &error),
-                CPPROF_SYSTEM, "so with a stream");
+    check_equal(profile_into(stream_writer(file), &error), CPPROF_SYSTEM,
+                "so with a stream");
     check_equal(error.sys, ENOSPC, "with its errno");
     fclose(file);
 }
@@ -59,7 +60,7 @@ test_closed_descriptor(void)
     int fd = open("/dev/null", O_WRONLY);
 
     close(fd);
-    check_equal(profile_into(cpprof_writer_to_fd(fd), &error), CPPROF_SYSTEM,
+    check_equal(profile_into(fd_writer(fd), &error), CPPROF_SYSTEM,
                 "a closed descriptor is an error of stop");
     check_equal(error.sys, EBADF, "with its errno");
 }
@@ -104,7 +105,8 @@ static void
 test_callback(void)
 {
     struct failing f = {.room = 10};
-    struct cpprof_writer writer = {failing_write, failing_close, &f};
+    struct cpprof_writer writer = {sizeof writer, failing_write, failing_close,
+                                   &f};
     struct cpprof_error error;
     struct profile *p;
 
@@ -155,7 +157,7 @@ test_path(void)
 
     check_equal(count_files(scratch()), 0, "nothing is there at first");
     if (cpprof_writer_to_path(path, &writer, &error) ||
-        cpprof_cpu_start(writer, &options, &error))
+        cpprof_cpu_start(&writer, &options, &error))
         bail("%s", error.text);
     hog_one(60 * MS);
     check(access(path, F_OK) != 0, "while it runs the file is not there");
@@ -193,7 +195,7 @@ test_refused_start(void)
     options.rate_hz = 1000000;
     if (cpprof_writer_to_path(path, &writer, &error))
         bail("%s", error.text);
-    check_equal(cpprof_cpu_start(writer, &options, &error), CPPROF_INVALID,
+    check_equal(cpprof_cpu_start(&writer, &options, &error), CPPROF_INVALID,
                 "a start that is refused");
     check_equal(count_files(scratch()), 0, "leaves no file behind");
 }

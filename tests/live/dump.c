@@ -47,7 +47,8 @@ write_profile(const char *name, int debug)
         bail("no memory");
     if (cpprof_profile_write(
             cpprof_profile_lookup(name),
-            (struct cpprof_writer){memory_write, memory_close, &memory},
+            &(struct cpprof_writer){sizeof(struct cpprof_writer), memory_write,
+                                    memory_close, &memory},
             &options, &error))
         bail("%s: %s", name, error.text);
     return memory;

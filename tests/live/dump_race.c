@@ -82,7 +82,7 @@ waller(void *arg)
         struct cpprof_writer writer;
 
         if (cpprof_writer_to_path("/dev/null", &writer, NULL) ||
-            cpprof_wall_start(writer, &options, NULL))
+            cpprof_wall_start(&writer, &options, NULL))
             bail("wall profile");
         usleep(50000);
         if (cpprof_wall_stop(NULL))

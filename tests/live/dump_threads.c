@@ -125,7 +125,7 @@ dump_beside_the_wall_profile(void)
     int n;
 
     if (cpprof_writer_to_path("/dev/null", &wall, NULL) ||
-        cpprof_wall_start(wall, NULL, NULL))
+        cpprof_wall_start(&wall, NULL, NULL))
         bail("cannot start");
     p = dump_take("goroutine");
     n = (int)dump_count(p, NULL);
@@ -142,7 +142,7 @@ our_own_threads_are_not(void)
     int i, n_wrong = 0, n_counted = 0;
 
     if (cpprof_writer_to_path("/dev/null", &cpu, NULL) ||
-        cpprof_cpu_start(cpu, NULL, NULL))
+        cpprof_cpu_start(&cpu, NULL, NULL))
         bail("cannot start");
     for (i = 0; i < 50; i++) {
         n_wrong += dump_beside_the_wall_profile() != 3;

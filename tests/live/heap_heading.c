@@ -24,7 +24,7 @@ keep_head(void *ctx, const void *data, size_t n)
 struct heap_heading
 heap_heading(void)
 {
-    struct cpprof_writer writer = {keep_head, NULL, NULL};
+    struct cpprof_writer writer = {sizeof writer, keep_head, NULL, NULL};
     struct cpprof_heap_options options = {.size = sizeof options, .debug = 1};
     struct cpprof_error error = {0};
     struct heap_heading h;
@@ -32,7 +32,7 @@ heap_heading(void)
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
     n_text = 0;
     memset(text, 0, sizeof text);
-    if (cpprof_heap_write(writer, &options, &error))
+    if (cpprof_heap_write(&writer, &options, &error))
         bail("%s", error.text);
     if (sscanf(text, "heap profile: %lld: %lld [%lld: %lld]", &h.inuse_objects,
                &h.inuse_bytes, &h.alloc_objects, &h.alloc_bytes) != 4)

@@ -246,6 +246,7 @@ writer(int (*write)(void *, const void *, std::size_t))
 {
     cpprof_writer out = {};
 
+    out.size = sizeof out;
     out.write = write;
     out.close = close_it;
     return out;
@@ -255,6 +256,7 @@ void
 test_exception()
 {
     cpprof_heap_options options = {};
+    cpprof_writer out = writer(throw_it);
     bool caught = false;
     int i;
 
@@ -262,7 +264,7 @@ test_exception()
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
     for (i = 0; i < 3; i++) {
         try {
-            cpprof_heap_write(writer(throw_it), &options, nullptr);
+            cpprof_heap_write(&out, &options, nullptr);
         } catch (const std::runtime_error &) {
             caught = true;
         }
@@ -287,11 +289,12 @@ void *
 end_in_writer(void *)
 {
     cpprof_heap_options options = {};
+    cpprof_writer out = writer(cancel_it);
 
     options.size = sizeof options;
     options.symbolize = CPPROF_SYMBOLIZE_NONE;
     pthread_setspecific(key, &key);
-    cpprof_heap_write(writer(cancel_it), &options, nullptr);
+    cpprof_heap_write(&out, &options, nullptr);
     return nullptr;
 }
 

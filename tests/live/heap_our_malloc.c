@@ -14,10 +14,10 @@ drop(void *ctx, const void *data, size_t n)
 int
 main(void)
 {
-    struct cpprof_writer writer = {drop, NULL, NULL};
+    struct cpprof_writer writer = {sizeof writer, drop, NULL, NULL};
     struct cpprof_error error = {0};
 
-    if (cpprof_heap_write(writer, NULL, &error))
+    if (cpprof_heap_write(&writer, NULL, &error))
         printf("%d %s\n", (int)error.status, error.text);
     else
         printf("0 written\n");

@@ -233,7 +233,8 @@ heap_profile(void)
     struct memory memory;
     char why[200];
 
-    if (cpprof_heap_write(memory_writer(&memory), &options, &error))
+    if (cpprof_heap_write((struct cpprof_writer[]){memory_writer(&memory)},
+                          &options, &error))
         bail("write: %s", error.text);
     profile = profile_unpack(memory.data, memory.n, why, sizeof why);
     if (!profile)
@@ -498,7 +499,8 @@ has(const char *name, const char *stack)
     size_t i;
 
     if (cpprof_profile_write(cpprof_profile_lookup(name),
-                             memory_writer(&memory), &options, &error))
+                             (struct cpprof_writer[]){memory_writer(&memory)},
+                             &options, &error))
         bail("write: %s", error.text);
     profile = profile_unpack(memory.data, memory.n, why, sizeof why);
     if (!profile)
@@ -581,7 +583,8 @@ test_text(void)
     struct memory memory;
     char *text;
 
-    if (cpprof_heap_write(memory_writer(&memory), &options, NULL))
+    if (cpprof_heap_write((struct cpprof_writer[]){memory_writer(&memory)},
+                          &options, NULL))
         bail("write");
     text = calloc(1, memory.n + 1);
     if (!text)

@@ -42,7 +42,8 @@ profile_of(const struct cpprof_heap *heap, enum cpprof_symbolize symbolize)
     struct pprof_profile *profile;
     struct cpprof_error error;
 
-    if (cpprof_heap_write(memory_writer(&memory), &options, &error))
+    if (cpprof_heap_write((struct cpprof_writer[]){memory_writer(&memory)},
+                          &options, &error))
         bail("write: %s", error.text);
     if (pprof_read_data(memory.data, memory.n, NULL, &profile, &error))
         bail("read: %s", error.text);

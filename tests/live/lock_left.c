@@ -235,7 +235,8 @@ n_waiting(void)
 
     if (!file || cpprof_profile_write(
                      cpprof_profile_lookup("goroutine"),
-                     (struct cpprof_writer){memory_write, memory_close, file},
+                     &(struct cpprof_writer){sizeof(struct cpprof_writer),
+                                             memory_write, memory_close, file},
                      &options, NULL))
         bail("no dump");
     for (at = text; (at = strstr(at, "waits for mutex")); at++)

@@ -48,7 +48,8 @@ text_of(const char *name, uint32_t flags)
 
     if (!file || cpprof_profile_write(
                      cpprof_profile_lookup(name),
-                     (struct cpprof_writer){memory_write, memory_close, file},
+                     &(struct cpprof_writer){sizeof(struct cpprof_writer),
+                                             memory_write, memory_close, file},
                      &options, &error))
         bail("write: %s", error.text);
     return text;

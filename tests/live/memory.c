@@ -35,7 +35,8 @@ struct cpprof_writer
 memory_writer(struct memory *m)
 {
     memset(m, 0, sizeof *m);
-    return (struct cpprof_writer){write_memory, close_memory, m};
+    return (struct cpprof_writer){sizeof(struct cpprof_writer), write_memory,
+                                  close_memory, m};
 }
 
 struct profile *

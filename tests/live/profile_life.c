@@ -39,7 +39,7 @@ start_cpu(struct cpprof_writer writer, struct cpprof_error *error)
         .symbolize = CPPROF_SYMBOLIZE_NONE,
     };
 
-    return cpprof_cpu_start(writer, &options, error);
+    return cpprof_cpu_start(&writer, &options, error);
 }
 
 static enum cpprof_status
@@ -50,7 +50,7 @@ start_wall(struct cpprof_writer writer, struct cpprof_error *error)
         .symbolize = CPPROF_SYMBOLIZE_NONE,
     };
 
-    return cpprof_wall_start(writer, &options, error);
+    return cpprof_wall_start(&writer, &options, error);
 }
 
 static const struct kind kinds[] = {
@@ -114,7 +114,8 @@ slow_close(void *ctx, int failed)
 static void
 start_slow(const struct kind *kind, bool stops_itself)
 {
-    const struct cpprof_writer writer = {slow_write, slow_close, NULL};
+    const struct cpprof_writer writer = {sizeof writer, slow_write, slow_close,
+                                         NULL};
     struct cpprof_error error;
 
     memset(&slow, 0, sizeof slow);
@@ -258,7 +259,7 @@ write_nowhere(void *ctx, const void *data, size_t n)
 static int
 leave(const char *name, const char *path)
 {
-    struct cpprof_writer writer = {write_nowhere, NULL, NULL};
+    struct cpprof_writer writer = {sizeof writer, write_nowhere, NULL, NULL};
     const struct kind *kind = &kinds[strcmp(name, "wall") == 0];
 
     if (*path && cpprof_writer_to_path(path, &writer, NULL) != CPPROF_OK)

@@ -5,6 +5,7 @@
  */
 #include "session.h"
 #include "tap.h"
+#include "writers.h"
 
 #include <cpprof/heap.h>
 #include <cpprof/labels.h>
@@ -36,7 +37,7 @@ written(struct cpprof_profile *profile)
     struct cpprof_writer writer;
 
     if (cpprof_writer_to_path(path, &writer, &error) != CPPROF_OK ||
-        cpprof_profile_write(profile, writer, NULL, &error) != CPPROF_OK)
+        cpprof_profile_write(profile, &writer, NULL, &error) != CPPROF_OK)
         bail("%s", error.text);
     return profile_load(path);
 }
@@ -53,8 +54,9 @@ text_with(struct cpprof_profile *profile, int debug, uint32_t flags)
 
     if (!file)
         bail("out of memory");
-    if (cpprof_profile_write(profile, cpprof_writer_to_stream(file), &options,
-                             &error) != CPPROF_OK)
+    if (cpprof_profile_write(profile,
+                             (struct cpprof_writer[]){stream_writer(file)},
+                             &options, &error) != CPPROF_OK)
         bail("%s", error.text);
     fclose(file);
     return text;
@@ -161,15 +163,15 @@ test_errors(void)
                "Go's text");
     cpprof_profile_remove(heap, "");
     cpprof_profile_remove(NULL, "");
-    check(cpprof_profile_write(NULL, cpprof_writer_to_fd(1), NULL, &error) ==
-              CPPROF_INVALID,
+    check(cpprof_profile_write(NULL, (struct cpprof_writer[]){fd_writer(1)},
+                               NULL, &error) == CPPROF_INVALID,
           "no profile is not written");
     check_text(error.text, "pprof: use of zero Profile", "Go's text");
-    check(cpprof_profile_write(profile, cpprof_writer_to_fd(1), &bad, &error) ==
-              CPPROF_INVALID,
+    check(cpprof_profile_write(profile, (struct cpprof_writer[]){fd_writer(1)},
+                               &bad, &error) == CPPROF_INVALID,
           "nor with options that make no sense");
-    check(cpprof_profile_write(profile, cpprof_writer_to_fd(-1), NULL,
-                               &error) == CPPROF_SYSTEM,
+    check(cpprof_profile_write(profile, (struct cpprof_writer[]){fd_writer(-1)},
+                               NULL, &error) == CPPROF_SYSTEM,
           "a write error is said");
 }
 

@@ -5,6 +5,7 @@
  */
 #include "session.h"
 #include "tap.h"
+#include "writers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -87,7 +88,7 @@ start(const struct cpprof_cpu_options *options, struct cpprof_error *error)
     snprintf(session_file, sizeof session_file, "%s", scratch_path(name));
     if (cpprof_writer_to_path(session_file, &writer, error))
         bail("%s: %s", session_file, error->text);
-    return cpprof_cpu_start(writer, options, error);
+    return cpprof_cpu_start(&writer, options, error);
 }
 
 void
@@ -133,7 +134,8 @@ skip_if_not_allowed(void)
     if (child == 0) {
         options.symbolize = CPPROF_SYMBOLIZE_NONE;
         status = cpprof_cpu_start(
-            cpprof_writer_to_fd(open("/dev/null", O_WRONLY)), &options, &error);
+            (struct cpprof_writer[]){fd_writer(open("/dev/null", O_WRONLY))},
+            &options, &error);
         if (status && status != CPPROF_UNSUPPORTED)
             note("start with engine %s: %s", engine_name, error.text);
         if (!status)

@@ -7,6 +7,7 @@
  */
 #include "command.h"
 #include "tap.h"
+#include "writers.h"
 
 #include <cpprof/captures.h>
 #include <cpprof/heap.h>
@@ -43,7 +44,7 @@ into(struct file *file)
     file->stream = open_memstream(&file->data, &file->n);
     if (!file->stream)
         bail("out of memory");
-    return cpprof_writer_to_stream(file->stream);
+    return stream_writer(file->stream);
 }
 
 static struct pprof_profile *
@@ -64,7 +65,8 @@ scrape(const char *name)
 {
     struct file file;
 
-    if (cpprof_profile_write(cpprof_profile_lookup(name), into(&file), NULL,
+    if (cpprof_profile_write(cpprof_profile_lookup(name),
+                             (struct cpprof_writer[]){into(&file)}, NULL,
                              &error))
         bail("%s: %s", name, error.text);
     return read_back(&file);
@@ -88,7 +90,8 @@ delta(struct cpprof_snapshot *snapshot)
 {
     struct file file;
 
-    if (cpprof_snapshot_write_delta(snapshot, into(&file), NULL, &error))
+    if (cpprof_snapshot_write_delta(
+            snapshot, (struct cpprof_writer[]){into(&file)}, NULL, &error))
         bail("%s", error.text);
     return read_back(&file);
 }

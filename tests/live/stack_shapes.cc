@@ -5,6 +5,7 @@
 // TestGenericsInlineLocations, TestGoroutineCounts).
 extern "C" {
 #include "tap.h"
+#include "writers.h"
 }
 
 #include <cpprof/heap.h>
@@ -32,12 +33,12 @@ text_of(const char *name)
     char *text = nullptr;
     size_t n;
     FILE *file = open_memstream(&text, &n);
+    cpprof_writer writer = stream_writer(file);
 
     options.size = sizeof options;
     options.debug = 1;
-    if (!file || cpprof_profile_write(cpprof_profile_lookup(name),
-                                      cpprof_writer_to_stream(file), &options,
-                                      &error) != CPPROF_OK)
+    if (!file || cpprof_profile_write(cpprof_profile_lookup(name), &writer,
+                                      &options, &error) != CPPROF_OK)
         bail("%s: %s", name, error.text);
     fclose(file);
     std::string result(text);

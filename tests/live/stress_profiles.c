@@ -77,7 +77,8 @@ swallow(void *ctx, const void *data, size_t n)
 static struct cpprof_writer
 nowhere(unsigned *sum)
 {
-    return (struct cpprof_writer){swallow, NULL, sum};
+    return (struct cpprof_writer){sizeof(struct cpprof_writer), swallow, NULL,
+                                  sum};
 }
 
 static bool
@@ -99,8 +100,8 @@ write_once(unsigned i)
     unsigned sum = 0;
 
     usleep(2000);
-    if (cpprof_profile_write(profile, nowhere(&sum), &options, &error) ==
-        CPPROF_OK)
+    if (cpprof_profile_write(profile, (struct cpprof_writer[]){nowhere(&sum)},
+                             &options, &error) == CPPROF_OK)
         return sum > 0 && cpprof_profile_count(profile) < 1000000;
     if (IS_SANITIZED && error.status == CPPROF_UNSUPPORTED)
         return true;
@@ -119,7 +120,8 @@ cpu_once(unsigned i)
     };
     unsigned sum = 0;
 
-    if (cpprof_cpu_start(nowhere(&sum), &options, NULL) != CPPROF_OK)
+    if (cpprof_cpu_start((struct cpprof_writer[]){nowhere(&sum)}, &options,
+                         NULL) != CPPROF_OK)
         return false;
     usleep(20000);
     return cpprof_cpu_stop(NULL) == CPPROF_OK && sum;
@@ -136,7 +138,8 @@ wall_once(unsigned i)
     };
     unsigned sum = 0;
 
-    if (cpprof_wall_start(nowhere(&sum), &options, NULL) != CPPROF_OK)
+    if (cpprof_wall_start((struct cpprof_writer[]){nowhere(&sum)}, &options,
+                          NULL) != CPPROF_OK)
         return false;
     usleep(50000);
     return cpprof_wall_stop(NULL) == CPPROF_OK && sum;

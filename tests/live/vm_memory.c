@@ -83,8 +83,9 @@ many_functions(void)
     size_t i, n = n_first;
 
     toy_make(&toy);
-    if (cpprof_vm_start((struct cpprof_writer){count, NULL, NULL}, NULL,
-                        &error))
+    if (cpprof_vm_start(&(struct cpprof_writer){sizeof(struct cpprof_writer),
+                                                count, NULL, NULL},
+                        NULL, &error))
         bail("start: %s", error.text);
     cpprof_vm_thread_enter(toy.t);
     run_many(&toy, 0, n_first);
@@ -207,7 +208,7 @@ read_by_pprof(void)
     write_script(scratch());
     toy_make(&toy);
     if (cpprof_writer_to_path(path, &writer, &error) ||
-        cpprof_vm_start(writer, &options, &error))
+        cpprof_vm_start(&writer, &options, &error))
         bail("start: %s", error.text);
     toy_run(&toy, &foo);
     if (cpprof_vm_stop(&error))

@@ -94,7 +94,8 @@ cpu_of(const struct toy_function *function, unsigned length)
     struct cpprof_error error = {0};
     unsigned i;
 
-    if (cpprof_cpu_start(memory_writer(&file), &options, &error))
+    if (cpprof_cpu_start((struct cpprof_writer[]){memory_writer(&file)},
+                         &options, &error))
         bail("start: %s", error.text);
     for (i = 0; i < length; i++)
         toy_run(&toy, function);
@@ -208,7 +209,8 @@ wall(unsigned length)
     double all;
     unsigned i;
 
-    if (cpprof_wall_start(memory_writer(&file), &options, &error))
+    if (cpprof_wall_start((struct cpprof_writer[]){memory_writer(&file)},
+                          &options, &error))
         bail("start: %s", error.text);
     for (i = 0; i < length; i++)
         toy_run(&toy, &top);

@@ -64,15 +64,17 @@ refused_starts(void)
     check_equal(cpprof_vm_stop(&error), CPPROF_OK,
                 "stop_without_start_is_harmless");
     for (i = 0; i < 4; i++) {
-        n_refused += cpprof_vm_start(memory_writer(&m), wrong[i], &error) ==
-                     CPPROF_INVALID;
+        n_refused +=
+            cpprof_vm_start((struct cpprof_writer[]){memory_writer(&m)},
+                            wrong[i], &error) == CPPROF_INVALID;
         n_closed += m.n_closed == 1 && m.failed;
     }
     check_equal((int64_t)n_refused, 4, "options_out_of_range_are_refused");
     check_equal((int64_t)n_closed, 4, "writer_of_a_refused_start_is_closed");
     toy_start(CPPROF_VM_MODE_SPAN, 0);
-    check_equal(cpprof_vm_start(memory_writer(&m), NULL, &error), CPPROF_BUSY,
-                "second_start_is_refused");
+    check_equal(cpprof_vm_start((struct cpprof_writer[]){memory_writer(&m)},
+                                NULL, &error),
+                CPPROF_BUSY, "second_start_is_refused");
     check_text(error.text, "profiler already running",
                "second_start_says_why_as_starlark");
     check(m.n_closed == 1 && m.failed, "writer_of_a_second_start_is_closed");
@@ -92,8 +94,9 @@ failing_writer(void)
     struct toy toy;
 
     toy_make(&toy);
-    cpprof_vm_start((struct cpprof_writer){refuse_write, NULL, NULL}, NULL,
-                    &error);
+    cpprof_vm_start(&(struct cpprof_writer){sizeof(struct cpprof_writer),
+                                            refuse_write, NULL, NULL},
+                    NULL, &error);
     toy_run(&toy, &napper);
     check_equal(cpprof_vm_stop(&error), CPPROF_SYSTEM,
                 "stop_returns_the_error_of_the_writer");
@@ -369,7 +372,8 @@ slow_writer(void)
     toy_make(&toy);
     slow.writer = memory_writer(&toy_memory);
     atomic_store(&slow.is_stuck, true);
-    if (cpprof_vm_start((struct cpprof_writer){write_slowly, close_slow, NULL},
+    if (cpprof_vm_start(&(struct cpprof_writer){sizeof(struct cpprof_writer),
+                                                write_slowly, close_slow, NULL},
                         &options, &error))
         bail("start: %s", error.text);
     cpprof_vm_thread_enter(toy.t);

@@ -30,7 +30,8 @@ toy_start_with(const struct cpprof_vm_options *options)
 {
     struct cpprof_error error;
 
-    if (cpprof_vm_start(memory_writer(&toy_memory), options, &error))
+    if (cpprof_vm_start((struct cpprof_writer[]){memory_writer(&toy_memory)},
+                        options, &error))
         bail("start: %s", error.text);
 }
 

@@ -50,7 +50,7 @@ start(uint32_t rate_hz, uint32_t flags)
     struct cpprof_error error;
 
     if (cpprof_writer_to_path(scratch_path("wall.pb.gz"), &writer, &error) ||
-        cpprof_wall_start(writer, &options, &error))
+        cpprof_wall_start(&writer, &options, &error))
         bail("start: %s", error.text);
 }
 
@@ -491,14 +491,14 @@ one_at_a_time(void)
 
     start(0, 0);
     cpprof_writer_to_path("/dev/null", &writer, NULL);
-    check_equal(cpprof_wall_start(writer, NULL, &error), CPPROF_BUSY,
+    check_equal(cpprof_wall_start(&writer, NULL, &error), CPPROF_BUSY,
                 "a_second_one_is_refused");
     check_text(error.text, "wall profiling already in use", "and_says_why");
     profile_free(stop());
     check_equal(cpprof_wall_stop(NULL), CPPROF_OK,
                 "to_stop_twice_does_no_harm");
     cpprof_writer_to_path("/dev/null", &writer, NULL);
-    check_equal(cpprof_wall_start(writer, &fast, &error), CPPROF_INVALID,
+    check_equal(cpprof_wall_start(&writer, &fast, &error), CPPROF_INVALID,
                 "a_rate_out_of_range_is_refused");
     check_text(error.text, "rate 1001 Hz is outside 1 to 1000", "and_named");
 }
@@ -516,7 +516,7 @@ children_have_none(void)
 
         if (cpprof_wall_stop(NULL) ||
             cpprof_writer_to_path("/dev/null", &writer, NULL) ||
-            cpprof_wall_start(writer, NULL, NULL))
+            cpprof_wall_start(&writer, NULL, NULL))
             _exit(1);
         usleep(50000);
         _exit(cpprof_wall_stop(NULL) ? 1 : 0);

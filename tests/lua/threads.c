@@ -110,9 +110,10 @@ start_scripts(unsigned round, struct file *file)
         .flags = round % 5 ? 0 : CPPROF_FLAG_MERGE,
     };
 
-    return cpprof_vm_start(
-               (struct cpprof_writer){count_bytes, count_close, file}, &options,
-               NULL) == CPPROF_OK;
+    return cpprof_vm_start(&(struct cpprof_writer){sizeof(struct cpprof_writer),
+                                                   count_bytes, count_close,
+                                                   file},
+                           &options, NULL) == CPPROF_OK;
 }
 
 static bool
@@ -122,8 +123,9 @@ start_cpu(struct file *file)
                                                .rate_hz = 1000};
 
     return cpprof_cpu_start(
-               (struct cpprof_writer){count_bytes, count_close, file}, &options,
-               NULL) == CPPROF_OK;
+               &(struct cpprof_writer){sizeof(struct cpprof_writer),
+                                       count_bytes, count_close, file},
+               &options, NULL) == CPPROF_OK;
 }
 
 static bool

@@ -63,7 +63,8 @@ sink_close(void *ctx, int failed)
 static struct cpprof_writer
 sink_writer(struct sink *s)
 {
-    return (struct cpprof_writer){sink_write, sink_close, s};
+    return (struct cpprof_writer){sizeof(struct cpprof_writer), sink_write,
+                                  sink_close, s};
 }
 
 /* --- a symbolizer ------------------------------------------------------- */

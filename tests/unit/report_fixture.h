@@ -62,12 +62,13 @@ report_text_of(struct pprof_profile *p, enum pprof_report_format format,
                struct pprof_report_options options, struct report_text *t,
                struct cpprof_error *error)
 {
-    struct cpprof_writer writer = {report_text_write, report_text_close, t};
+    struct cpprof_writer writer = {sizeof writer, report_text_write,
+                                   report_text_close, t};
     enum cpprof_status status;
 
     options.warn = report_text_warn;
     options.warn_ctx = t;
-    status = pprof_report_write(p, format, &options, writer, error);
+    status = pprof_report_write(p, &writer, format, &options, error);
     cpprof__buffer_append(&t->bytes, "", 1);
     cpprof__buffer_append(&t->warnings, "", 1);
     return status;

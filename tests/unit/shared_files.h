@@ -64,9 +64,9 @@ shared_append(void *ctx, const void *data, size_t n)
 static inline enum cpprof_status
 shared_text(const struct pprof_profile *p, struct cpprof__buffer *out)
 {
-    struct cpprof_writer writer = {shared_append, NULL, out};
+    struct cpprof_writer writer = {sizeof writer, shared_append, NULL, out};
 
-    return pprof_write(p, PPROF_FORMAT_TEXT, NULL, writer, NULL);
+    return pprof_write(p, &writer, PPROF_FORMAT_TEXT, NULL, NULL);
 }
 
 #endif

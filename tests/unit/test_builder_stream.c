@@ -100,7 +100,7 @@ static void
 writer_without_close_is_enough(void **state)
 {
     struct fixture f;
-    struct cpprof_writer writer = {sink_write, NULL, &f.sink};
+    struct cpprof_writer writer = {sizeof writer, sink_write, NULL, &f.sink};
 
     (void)state;
     memset(&f, 0, sizeof f);

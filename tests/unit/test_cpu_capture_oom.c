@@ -55,7 +55,8 @@ static enum cpprof_status
 capture(struct cpprof__session *s, struct sink *sink, uint32_t flags)
 {
     struct cpprof__cpu_capture c = {
-        .base.writer = {sink_write, sink_close, sink},
+        .base.writer = {sizeof(struct cpprof_writer), sink_write, sink_close,
+                        sink},
         .options = {.symbolize = CPPROF_SYMBOLIZE_NONE, .flags = flags}};
     uintptr_t next_pc = 0x1000;
 

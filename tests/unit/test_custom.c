@@ -203,7 +203,9 @@ threads_add_and_remove_while_a_profile_is_written(void **state)
         assert_int_equal(
             cpprof__custom_write(
                 custom, "x", &options,
-                (struct cpprof_writer){.write = drop_bytes, .ctx = &n_bytes},
+                (struct cpprof_writer){.size = sizeof(struct cpprof_writer),
+                                       .write = drop_bytes,
+                                       .ctx = &n_bytes},
                 NULL),
             CPPROF_OK);
     for (i = 0; i < 4; i++)

@@ -49,7 +49,7 @@ use(const uint8_t *data, size_t n, size_t *n_read)
 
     memcpy(copy, data, n);
     if (pprof_read_data(copy, n, NULL, &p, &error) == CPPROF_OK) {
-        struct cpprof_writer writer = {forget, NULL, &n_written};
+        struct cpprof_writer writer = {sizeof writer, forget, NULL, &n_written};
 
         ++*n_read;
         assert_int_equal(pprof_check(p, &error), CPPROF_OK);
@@ -58,7 +58,7 @@ use(const uint8_t *data, size_t n, size_t *n_read)
         options.granularity = PPROF_REPORT_ADDRESSES;
         options.tagroot = "thread,bytes";
         options.focus = "main";
-        pprof_report_write(p, PPROF_REPORT_TOP, &options, writer, &error);
+        pprof_report_write(p, &writer, PPROF_REPORT_TOP, &options, &error);
         assert_int_equal(pprof_check(p, &error), CPPROF_OK);
     } else {
         assert_null(p);

@@ -103,10 +103,11 @@ write_once(const char *profile, int32_t debug, struct sink *s,
                                                    .debug = debug,
                                                    .symbolize =
                                                        CPPROF_SYMBOLIZE_NONE};
-    const struct cpprof_writer writer = {sink_write, sink_close, s};
+    const struct cpprof_writer writer = {sizeof writer, sink_write, sink_close,
+                                         s};
 
     memset(s, 0, sizeof *s);
-    return cpprof_profile_write(cpprof_profile_lookup(profile), writer,
+    return cpprof_profile_write(cpprof_profile_lookup(profile), &writer,
                                 &options, error);
 }
 
@@ -269,7 +270,8 @@ a_wall_profile_is_told_to_have_failed(void **state)
     cpprof__wall_sampler_end(&w);
     before = oom.n_live;
     for (n = 0; n < N_MAX && status == CPPROF_NOMEM; n++) {
-        const struct cpprof_writer writer = {sink_write, sink_close, &s};
+        const struct cpprof_writer writer = {sizeof writer, sink_write,
+                                             sink_close, &s};
 
         memset(&s, 0, sizeof s);
         oom.countdown = n;

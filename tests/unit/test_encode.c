@@ -173,7 +173,8 @@ every_level_unpacks_to_the_plain_bytes(void **state)
         struct written w = {0};
 
         assert_int_equal(
-            pprof_write(p, PPROF_FORMAT_GZIP, &o, written_writer(&w), NULL),
+            pprof_write(p, (struct cpprof_writer[]){written_writer(&w)},
+                        PPROF_FORMAT_GZIP, &o, NULL),
             CPPROF_OK);
         assert_int_equal(count_members(w.bytes.data, w.bytes.n), 1);
         assert_int_equal(
@@ -243,7 +244,9 @@ must_not_write(const struct pprof_profile *p, enum pprof_format format,
     struct cpprof_error error = {0};
     struct written w = {0};
 
-    assert_int_equal(pprof_write(p, format, o, written_writer(&w), &error),
+    assert_int_equal(pprof_write(p,
+                                 (struct cpprof_writer[]){written_writer(&w)},
+                                 format, o, &error),
                      expected);
     assert_string_equal(error.text, text);
     assert_int_equal(error.status, expected);
@@ -302,9 +305,10 @@ failure_of_the_writer_is_reported_and_closes_it(void **state)
         struct written w = {.write_failure = ENOSPC};
         struct cpprof_error error = {0};
 
-        assert_int_equal(pprof_write(of, (enum pprof_format)(format / 2), NULL,
-                                     written_writer(&w), &error),
-                         CPPROF_SYSTEM);
+        assert_int_equal(
+            pprof_write(of, (struct cpprof_writer[]){written_writer(&w)},
+                        (enum pprof_format)(format / 2), NULL, &error),
+            CPPROF_SYSTEM);
         assert_int_equal(error.sys, ENOSPC);
         assert_string_equal(error.text, "writing: No space left on device");
         assert_int_equal(w.n_closed, 1);
@@ -322,9 +326,10 @@ failure_to_close_is_reported(void **state)
     struct written w = {.close_failure = EIO};
     struct cpprof_error error = {0};
 
-    assert_int_equal(
-        pprof_write(p, PPROF_FORMAT_GZIP, NULL, written_writer(&w), &error),
-        CPPROF_SYSTEM);
+    assert_int_equal(pprof_write(p,
+                                 (struct cpprof_writer[]){written_writer(&w)},
+                                 PPROF_FORMAT_GZIP, NULL, &error),
+                     CPPROF_SYSTEM);
     assert_int_equal(error.sys, EIO);
     assert_int_equal(w.n_closed, 1);
     assert_int_equal(w.failed, 0);
@@ -348,8 +353,9 @@ write_all(void *ctx)
     int format;
 
     for (format = 0; format <= PPROF_FORMAT_PERF_SCRIPT; format++)
-        t->status |= pprof_write(t->p, (enum pprof_format)format, NULL,
-                                 written_writer(&t->written[format]), NULL);
+        t->status |= pprof_write(
+            t->p, (struct cpprof_writer[]){written_writer(&t->written[format])},
+            (enum pprof_format)format, NULL, NULL);
     return NULL;
 }
 

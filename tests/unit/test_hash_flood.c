@@ -84,7 +84,7 @@ take(void *ctx, const void *data, size_t n)
 static void
 merge_and_write(enum pprof_format format, struct cpprof__buffer *out)
 {
-    struct cpprof_writer writer = {take, NULL, out};
+    struct cpprof_writer writer = {sizeof writer, take, NULL, out};
     struct pprof_profile *p[2] = {NULL, NULL}, *merged = NULL;
     const int64_t values[2] = {1, 10};
     struct fixture f = {0};
@@ -104,7 +104,7 @@ merge_and_write(enum pprof_format format, struct cpprof__buffer *out)
             pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p[i], NULL),
             CPPROF_OK);
     assert_int_equal(pprof_merge(p, 2, &merged, NULL), CPPROF_OK);
-    assert_int_equal(pprof_write(merged, format, NULL, writer, NULL),
+    assert_int_equal(pprof_write(merged, &writer, format, NULL, NULL),
                      CPPROF_OK);
     pprof_free(p[0]);
     pprof_free(p[1]);

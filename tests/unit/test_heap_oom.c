@@ -49,7 +49,7 @@ every_allocation_fails_once(struct made *m, int32_t debug, uint32_t flags)
 
     for (n = 0; n < 100000; n++) {
         struct sink s = {0};
-        struct cpprof_writer writer = {discard, sink_close, &s};
+        struct cpprof_writer writer = {sizeof writer, discard, sink_close, &s};
         enum cpprof_status status;
 
         cpprof__names_forget();

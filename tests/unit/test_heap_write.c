@@ -36,7 +36,8 @@ profile_of(const struct cpprof_heap *heap, int32_t debug)
     struct cpprof_error error;
     struct sink s = {0};
 
-    if (cpprof_heap_write(sink_writer(&s), &options, &error))
+    if (cpprof_heap_write((struct cpprof_writer[]){sink_writer(&s)}, &options,
+                          &error))
         fail_msg("%s", error.text);
     assert_int_equal(s.n_closes, 1);
     return read_back(&s);
@@ -114,8 +115,10 @@ malloc_of_another_is_named(void **state)
     struct cpprof_error error;
     struct sink s = {0};
 
-    assert_int_equal(cpprof_heap_write(sink_writer(&s), NULL, &error),
-                     CPPROF_UNSUPPORTED);
+    assert_int_equal(
+        cpprof_heap_write((struct cpprof_writer[]){sink_writer(&s)}, NULL,
+                          &error),
+        CPPROF_UNSUPPORTED);
     assert_non_null(strstr(error.text, "malloc is that of "));
     assert_int_equal(s.n_closes, 1);
     assert_int_equal(s.failed, 1);
@@ -132,15 +135,19 @@ options_of_another_version_are_refused(void **state)
     struct cpprof_error error;
     struct sink s = {0};
 
-    assert_int_equal(cpprof_heap_write(sink_writer(&s), &options.known, &error),
-                     CPPROF_INVALID);
+    assert_int_equal(
+        cpprof_heap_write((struct cpprof_writer[]){sink_writer(&s)},
+                          &options.known, &error),
+        CPPROF_INVALID);
     assert_int_equal(s.n_closes, 1);
     options.later = 0;
-    assert_int_equal(cpprof_heap_write(sink_writer(&s), &options.known, &error),
-                     CPPROF_OK);
+    assert_int_equal(
+        cpprof_heap_write((struct cpprof_writer[]){sink_writer(&s)},
+                          &options.known, &error),
+        CPPROF_OK);
     cpprof__buffer_free(&s.bytes);
     assert_int_equal(
-        cpprof_heap_write((struct cpprof_writer){0}, &options.known, &error),
+        cpprof_heap_write(&(struct cpprof_writer){0}, &options.known, &error),
         CPPROF_INVALID);
 }
 
@@ -255,7 +262,8 @@ write_often(void *debug)
     while (!load_acquire(&ended)) {
         struct sink s = {0};
 
-        if (cpprof_heap_write(sink_writer(&s), &options, NULL))
+        if (cpprof_heap_write((struct cpprof_writer[]){sink_writer(&s)},
+                              &options, NULL))
             abort();
         cpprof__buffer_free(&s.bytes);
     }
@@ -304,7 +312,8 @@ fork_once(void)
         cpprof__names_fork_child();
         cpprof__tables_fork_child();
         alarm(20);
-        _exit(cpprof_heap_write(sink_writer(&s), &options, NULL) != CPPROF_OK);
+        _exit(cpprof_heap_write((struct cpprof_writer[]){sink_writer(&s)},
+                                &options, NULL) != CPPROF_OK);
     }
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);

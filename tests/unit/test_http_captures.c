@@ -144,10 +144,10 @@ take_all(void *ctx, const void *data, size_t n)
 static void
 the_profile_of_the_program_counts_as_one(void **state)
 {
-    const struct cpprof_writer writer = {take_all, NULL, NULL};
+    const struct cpprof_writer writer = {sizeof writer, take_all, NULL, NULL};
 
     (void)state;
-    assert_int_equal(cpprof_cpu_start(writer, NULL, NULL), CPPROF_OK);
+    assert_int_equal(cpprof_cpu_start(&writer, NULL, NULL), CPPROF_OK);
     ask_for_the_only_one();
     assert_int_equal(second.status, 500);
     ask_for_one_of_several();

@@ -219,7 +219,7 @@ report_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
 {
     struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
     struct pprof_profile *p = NULL;
-    struct cpprof_writer writer = {take, NULL, NULL};
+    struct cpprof_writer writer = {sizeof writer, take, NULL, NULL};
     enum cpprof_status status =
         pprof_read_data(packed->data, packed->n, NULL, &p, error);
 
@@ -236,7 +236,7 @@ report_it(const struct cpprof__buffer *packed, struct cpprof_error *error)
     if (report_format == PPROF_REPORT_PEEK)
         options.symbol = "main|in";
     if (status == CPPROF_OK)
-        status = pprof_report_write(p, report_format, &options, writer, error);
+        status = pprof_report_write(p, &writer, report_format, &options, error);
     /* Large reports are written bit by bit. */
     assert_true(status == CPPROF_OK ? made != 0
                                     : report_format != 0 || made == 0);

@@ -294,9 +294,9 @@ ask_all(const struct pprof_profile *p)
     size_t i, index = 0;
 
     for (i = 0; i < 3; i++) {
-        struct cpprof_writer writer = {add_up, NULL, &sum};
+        struct cpprof_writer writer = {sizeof writer, add_up, NULL, &sum};
 
-        if (pprof_write(p, formats[i], NULL, writer, NULL))
+        if (pprof_write(p, &writer, formats[i], NULL, NULL))
             return 0;
     }
     if (pprof_copy(p, &copy, NULL) || pprof_check(copy, NULL))

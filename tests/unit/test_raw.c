@@ -196,10 +196,11 @@ writer_that_fails_is_told_and_closed_once(void **state)
         struct pprof_profile *p = make();
         struct cpprof_error error = {0};
         struct report_text t = {0};
-        struct cpprof_writer writer = {refuse, report_text_close, &t};
+        struct cpprof_writer writer = {sizeof writer, refuse, report_text_close,
+                                       &t};
 
         assert_int_equal(
-            pprof_report_write(p, formats[i], NULL, writer, &error),
+            pprof_report_write(p, &writer, formats[i], NULL, &error),
             CPPROF_SYSTEM);
         assert_int_equal(error.sys, ENOSPC);
         assert_int_equal(t.n_closed, 1);

@@ -145,9 +145,10 @@ write_heap(struct cpprof_recording *recording, size_t *n)
         .size = sizeof options, .symbolize = CPPROF_SYMBOLIZE_NONE};
     struct cpprof_error error;
 
-    return cpprof_recording_write_heap(recording, 0,
-                                       (struct cpprof_writer){swallow, NULL, n},
-                                       &options, &error);
+    return cpprof_recording_write_heap(
+        recording, 0,
+        &(struct cpprof_writer){sizeof(struct cpprof_writer), swallow, NULL, n},
+        &options, &error);
 }
 
 static void

@@ -73,11 +73,14 @@ form_text(const struct cpprof__records_form *of,
     static struct cpprof__buffer out;
 
     out.n = 0;
-    assert_int_equal(cpprof__records_write(
-                         of, records, n, &options,
-                         (struct cpprof_writer){.write = keep, .ctx = &out},
-                         NULL),
-                     CPPROF_OK);
+    assert_int_equal(
+        cpprof__records_write(
+            of, records, n, &options,
+            (struct cpprof_writer){.size = sizeof(struct cpprof_writer),
+                                   .write = keep,
+                                   .ctx = &out},
+            NULL),
+        CPPROF_OK);
     cpprof__buffer_append(&out, "", 1);
     return (char *)out.data;
 }

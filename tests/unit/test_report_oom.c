@@ -58,14 +58,14 @@ report(struct pprof_profile *p, enum pprof_report_format format,
        const char *symbol, struct cpprof_error *error)
 {
     struct pprof_report_options options = PPROF_REPORT_DEFAULTS;
-    struct cpprof_writer writer = {take, NULL, NULL};
+    struct cpprof_writer writer = {sizeof writer, take, NULL, NULL};
 
     made = 0;
     options.symbol = symbol;
     options.tools = code_folder;
     options.trim_path = "/src";
     options.source_path = code_folder;
-    return pprof_report_write(p, format, &options, writer, error);
+    return pprof_report_write(p, &writer, format, &options, error);
 }
 
 /* Let allocation 1, 2, ... fail, until the report needs no more of them. */

@@ -336,7 +336,8 @@ cpu_profile_of_a_killed_process_has_its_scripts(void **state)
 {
     struct cpprof_recording *recording;
     struct cpprof__buffer bytes = {0};
-    const struct cpprof_writer writer = {append, close_nothing, &bytes};
+    const struct cpprof_writer writer = {sizeof writer, append, close_nothing,
+                                         &bytes};
 
     (void)state;
     shared->ok = 0;
@@ -346,7 +347,7 @@ cpu_profile_of_a_killed_process_has_its_scripts(void **state)
     assert_int_equal(cpprof_recording_image_count(recording), 1);
     assert_int_equal(cpprof_recording_image_at(recording, 0)->n_samples, 5);
     assert_int_equal(
-        cpprof_recording_write_cpu(recording, 0, writer, NULL, NULL),
+        cpprof_recording_write_cpu(recording, 0, &writer, NULL, NULL),
         CPPROF_OK);
     cpprof_recording_free(recording);
     check_profile(&bytes, "hot", 12);
@@ -402,7 +403,8 @@ heap_profile_of_a_killed_process_has_its_scripts(void **state)
 {
     struct cpprof_recording *recording;
     struct cpprof__buffer bytes = {0};
-    const struct cpprof_writer writer = {append, close_nothing, &bytes};
+    const struct cpprof_writer writer = {sizeof writer, append, close_nothing,
+                                         &bytes};
     char path[64];
 
     (void)state;
@@ -412,7 +414,7 @@ heap_profile_of_a_killed_process_has_its_scripts(void **state)
     recording = open_folder();
     assert_int_equal(cpprof_recording_heap_count(recording), 1);
     assert_int_equal(
-        cpprof_recording_write_heap(recording, 0, writer, NULL, NULL),
+        cpprof_recording_write_heap(recording, 0, &writer, NULL, NULL),
         CPPROF_OK);
     cpprof_recording_free(recording);
     check_profile(&bytes, "first", 1);

@@ -271,8 +271,9 @@ delta_of(struct cpprof_snapshot *snapshot)
     struct cpprof_error error;
     struct sink s = {0};
 
-    if (cpprof_snapshot_write_delta(snapshot, sink_writer(&s), &no_names,
-                                    &error))
+    if (cpprof_snapshot_write_delta(snapshot,
+                                    (struct cpprof_writer[]){sink_writer(&s)},
+                                    &no_names, &error))
         fail_msg("%s", error.text);
     assert_int_equal(s.n_closes, 1);
     assert_int_equal(s.failed, 0);
@@ -380,14 +381,16 @@ misuse_is_told_and_the_writer_closed(void **state)
                      CPPROF_INVALID);
     assert_null(snapshot);
     snapshot = snapshot_of(things, CPPROF_FLAG_SINCE_START);
-    assert_int_equal(cpprof_snapshot_write_delta(snapshot, sink_writer(&s),
-                                                 &options, &error),
+    assert_int_equal(cpprof_snapshot_write_delta(
+                         snapshot, (struct cpprof_writer[]){sink_writer(&s)},
+                         &options, &error),
                      CPPROF_INVALID);
     assert_int_equal(s.n_closes, 1);
     options.debug = 0;
     options.flags = CPPROF_FLAG_LABELS;
-    assert_int_equal(cpprof_snapshot_write_delta(snapshot, sink_writer(&s),
-                                                 &options, &error),
+    assert_int_equal(cpprof_snapshot_write_delta(
+                         snapshot, (struct cpprof_writer[]){sink_writer(&s)},
+                         &options, &error),
                      CPPROF_INVALID);
     assert_string_equal(error.text, "flags are not those of the snapshot");
     assert_int_equal(s.n_closes, 2);
@@ -404,8 +407,9 @@ after_a_failed_write_the_snapshot_is_as_it_was(void **state)
     struct cpprof_error error;
 
     add_and_remove(3, 0);
-    assert_int_equal(cpprof_snapshot_write_delta(snapshot, sink_writer(&s),
-                                                 &no_names, &error),
+    assert_int_equal(cpprof_snapshot_write_delta(
+                         snapshot, (struct cpprof_writer[]){sink_writer(&s)},
+                         &no_names, &error),
                      CPPROF_SYSTEM);
     assert_int_equal(s.n_closes, 1);
     assert_int_equal(sum_of(snapshot), 3);
@@ -486,13 +490,13 @@ every_allocation_of_writing_fails_once(void **state)
     add_and_remove(2, 0);
     for (n = 0; status != CPPROF_OK && n < 10000; n++) {
         struct sink s = {0};
-        struct cpprof_writer writer = {discard, sink_close, &s};
+        struct cpprof_writer writer = {sizeof writer, discard, sink_close, &s};
         long n_live;
 
         oom_watch();
         oom.countdown = n;
         status =
-            cpprof_snapshot_write_delta(snapshot, writer, &no_names, &error);
+            cpprof_snapshot_write_delta(snapshot, &writer, &no_names, &error);
         oom.countdown = -1;
         n_live = oom.n_live;
         assert_int_equal(s.n_closes, 1);

@@ -26,7 +26,8 @@ take(void *ctx, const void *data, size_t n)
 static enum cpprof_status
 go_through(const struct format *format)
 {
-    struct cpprof__sink sink = {.writer = {take, NULL, NULL}};
+    struct cpprof__sink sink = {
+        .writer = {sizeof(struct cpprof_writer), take, NULL, NULL}};
     struct pprof_profile *p = cpprof__pprof_make();
     enum cpprof_status status = CPPROF_NOMEM;
     bool recognized = false;

@@ -417,12 +417,12 @@ refuse(void *ctx, const void *data, size_t n)
 static void
 write_error_is_returned(void **state)
 {
-    struct cpprof_writer writer = {refuse, NULL, NULL};
+    struct cpprof_writer writer = {sizeof writer, refuse, NULL, NULL};
     struct pprof_profile *p = make();
     struct cpprof_error error = {0};
 
     assert_int_equal(
-        pprof_report_write(p, PPROF_REPORT_TOP, NULL, writer, &error),
+        pprof_report_write(p, &writer, PPROF_REPORT_TOP, NULL, &error),
         CPPROF_SYSTEM);
     assert_int_equal(error.sys, ENOSPC);
     assert_string_equal(error.text,

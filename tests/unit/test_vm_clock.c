@@ -53,9 +53,11 @@ start(enum cpprof_vm_mode mode)
     const struct cpprof_vm_options options = {
         .size = sizeof options, .mode = mode, .rate_hz = 1};
 
-    assert_int_equal(cpprof_vm_start((struct cpprof_writer){drop, NULL, NULL},
-                                     &options, NULL),
-                     CPPROF_OK);
+    assert_int_equal(
+        cpprof_vm_start(&(struct cpprof_writer){sizeof(struct cpprof_writer),
+                                                drop, NULL, NULL},
+                        &options, NULL),
+        CPPROF_OK);
 }
 
 /* After each case, also one that failed. */

@@ -74,8 +74,9 @@ profile(struct script *script, uint32_t flags)
     unsigned i;
 
     n_open++;
-    status = cpprof_vm_start((struct cpprof_writer){take, done, NULL}, &options,
-                             &error);
+    status = cpprof_vm_start(
+        &(struct cpprof_writer){sizeof(struct cpprof_writer), take, done, NULL},
+        &options, &error);
     if (status != CPPROF_OK)
         return status;
     for (i = 0; i < 100; i++) {

@@ -22,11 +22,12 @@ count_close(void *ctx, int failed)
 static enum cpprof_status
 write_it(const struct pprof_profile *p, int format, struct cpprof_error *error)
 {
-    struct cpprof_writer writer = {take_nothing, count_close, NULL};
+    struct cpprof_writer writer = {sizeof writer, take_nothing, count_close,
+                                   NULL};
     enum cpprof_status status;
 
     n_closed = 0;
-    status = pprof_write(p, (enum pprof_format)format, NULL, writer, error);
+    status = pprof_write(p, &writer, (enum pprof_format)format, NULL, error);
     assert_int_equal(n_closed, 1);
     return status;
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/writer.h"
 #include "oom.h"
 
 #include <dirent.h>
@@ -107,12 +108,66 @@ write_text(struct cpprof_writer *w, const char *text)
 static void
 refused(const char *path, const char *want)
 {
-    struct cpprof_writer w = {0};
+    const struct cpprof_writer zero = {0};
+    struct cpprof_writer w;
     struct cpprof_error error;
 
+    memset(&w, 0xff, sizeof w);
     assert_int_equal(cpprof_writer_to_path(path, &w, &error), CPPROF_SYSTEM);
     assert_string_equal(error.text, want);
-    assert_null(w.write);
+    assert_memory_equal(&w, &zero, sizeof w);
+}
+
+/* --- what calls take -------------------------------------------------------*/
+
+static int n_refused;
+
+static int
+count_refused(void *ctx, int failed)
+{
+    (void)ctx;
+    n_refused += failed;
+    return 0;
+}
+
+static int
+take_nothing(void *ctx, const void *data, size_t n_bytes)
+{
+    (void)ctx, (void)data, (void)n_bytes;
+    return EIO;
+}
+
+static void
+writer_that_is_none_is_refused(void **state)
+{
+    const struct cpprof_writer good = {sizeof good, take_nothing, count_refused,
+                                       NULL};
+    struct cpprof_writer zero = {0},
+                         mute = {sizeof mute, NULL, count_refused, NULL};
+    struct cpprof_writer short_one = good, taken;
+    struct cpprof_error error;
+
+    (void)state;
+    n_refused = 0;
+    memset(&taken, 0xff, sizeof taken);
+    assert_int_equal(cpprof__writer_take(NULL, &taken, &error), CPPROF_INVALID);
+    assert_memory_equal(&taken, &zero, sizeof taken);
+    assert_int_equal(cpprof__writer_take(&zero, &taken, &error),
+                     CPPROF_INVALID);
+    assert_non_null(strstr(error.text, "could not be made"));
+    cpprof__writer_refuse(&taken); /* nothing happens */
+    assert_int_equal(n_refused, 0);
+    assert_int_equal(cpprof__writer_take(&mute, &taken, &error),
+                     CPPROF_INVALID);
+    assert_int_equal(n_refused, 1);
+    assert_memory_equal(&taken, &zero, sizeof taken);
+    short_one.size = sizeof short_one.size;
+    assert_int_equal(cpprof__writer_take(&short_one, &taken, &error),
+                     CPPROF_INVALID);
+    assert_int_equal(cpprof__writer_take(&good, &taken, &error), CPPROF_OK);
+    assert_memory_equal(&taken, &good, sizeof taken);
+    cpprof__writer_refuse(&taken);
+    assert_int_equal(n_refused, 2);
 }
 
 /* --- a descriptor ----------------------------------------------------------
@@ -125,7 +180,7 @@ descriptor_gets_the_bytes_and_stays_open(void **state)
     int fd = open("file", O_WRONLY | O_CREAT, 0600);
 
     (void)state;
-    w = cpprof_writer_to_fd(fd);
+    cpprof_writer_to_fd(fd, &w);
     write_text(&w, "one ");
     write_text(&w, "two");
     assert_true(!w.close || w.close(w.ctx, 0) == 0);
@@ -137,9 +192,10 @@ static void
 descriptor_error_is_returned(void **state)
 {
     int fd = open("/dev/full", O_WRONLY);
-    struct cpprof_writer w = cpprof_writer_to_fd(fd);
+    struct cpprof_writer w;
 
     (void)state;
+    cpprof_writer_to_fd(fd, &w);
     assert_int_equal(w.write(w.ctx, "x", 1), ENOSPC);
     close(fd);
     assert_int_equal(w.write(w.ctx, "x", 1), EBADF);
@@ -165,7 +221,7 @@ reader_that_went_away_is_an_error_and_no_signal(void **state)
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(sigaction(SIGPIPE, &count, &before), 0);
     close(fds[0]);
-    w = cpprof_writer_to_fd(fds[1]);
+    cpprof_writer_to_fd(fds[1], &w);
     assert_int_equal(w.write(w.ctx, "x", 1), EPIPE);
     assert_int_equal(n_sigpipe, 0);
     /* The program's own writes keep their signal. */
@@ -215,7 +271,7 @@ short_writes_and_interruptions_are_gone_on_with(void **state)
     assert_int_equal(pthread_create(&thread, NULL, read_slowly, &fds[0]), 0);
     sigaction(SIGALRM, &act, &before);
     setitimer(ITIMER_REAL, &often, NULL);
-    w = cpprof_writer_to_fd(fds[1]);
+    cpprof_writer_to_fd(fds[1], &w);
     assert_int_equal(w.write(w.ctx, data, sizeof data), 0);
     close(fds[1]);
     setitimer(ITIMER_REAL, &off, NULL);
@@ -231,9 +287,10 @@ static void
 stream_is_flushed_at_the_end_and_stays_open(void **state)
 {
     FILE *f = fopen("file", "w");
-    struct cpprof_writer w = cpprof_writer_to_stream(f);
+    struct cpprof_writer w;
 
     (void)state;
+    cpprof_writer_to_stream(f, &w);
     write_text(&w, "one");
     assert_int_equal(w.close(w.ctx, 0), 0);
     check_file("file", "one");
@@ -246,9 +303,10 @@ static void
 stream_error_is_returned(void **state)
 {
     FILE *f = fopen("/dev/full", "w");
-    struct cpprof_writer w = cpprof_writer_to_stream(f);
+    struct cpprof_writer w;
 
     (void)state;
+    cpprof_writer_to_stream(f, &w);
     write_text(&w, "fits into the buffer");
     assert_int_equal(w.close(w.ctx, 0), ENOSPC);
     fclose(f);
@@ -442,6 +500,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(writer_that_is_none_is_refused),
         TEST(descriptor_gets_the_bytes_and_stays_open),
         TEST(descriptor_error_is_returned),
         TEST(reader_that_went_away_is_an_error_and_no_signal),

@@ -57,7 +57,8 @@ static inline char *
 text_write(text_writer *write, const struct pprof_profile *p, size_t type)
 {
     struct cpprof__buffer text = {0};
-    struct cpprof__sink sink = {.writer = {text_append, NULL, &text}};
+    struct cpprof__sink sink = {
+        .writer = {sizeof(struct cpprof_writer), text_append, NULL, &text}};
 
     write(p, type, &sink);
     assert_int_equal(cpprof__sink_end(&sink, CPPROF_OK, NULL), CPPROF_OK);

@@ -43,7 +43,8 @@ written_close(void *ctx, int failed)
 static inline struct cpprof_writer
 written_writer(struct written *w)
 {
-    return (struct cpprof_writer){written_take, written_close, w};
+    return (struct cpprof_writer){sizeof(struct cpprof_writer), written_take,
+                                  written_close, w};
 }
 
 static inline void
@@ -59,7 +60,8 @@ must_write(const struct pprof_profile *p, enum pprof_format format)
     struct written w = {0};
     struct cpprof_error error = {0};
 
-    if (pprof_write(p, format, NULL, written_writer(&w), &error))
+    if (pprof_write(p, (struct cpprof_writer[]){written_writer(&w)}, format,
+                    NULL, &error))
         fail_msg("%s", error.text);
     assert_int_equal(w.n_closed, 1);
     assert_int_equal(w.failed, 0);

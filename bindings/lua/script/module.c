@@ -72,7 +72,7 @@ start(lua_State *L)
     lua_settop(L, 1);
     if (!writer_of(L, lua_istable(L, 1) ? 1 : 2, DEFAULT_OUT, &writer,
                    &error) ||
-        cpprof_vm_start(writer, &options, &error) != CPPROF_OK)
+        cpprof_vm_start(&writer, &options, &error) != CPPROF_OK)
         return push_failure(L, &error);
     hook_all(s, L);
     if (options.mode == CPPROF_VM_MODE_SPAN)

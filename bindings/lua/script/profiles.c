@@ -273,9 +273,9 @@ profile_write(lua_State *L)
              options.debug ? "txt" : "pb.gz");
     if (!writer_of(L, 2, path, &writer, &error))
         return push_failure(L, &error);
-    return done(L,
-                cpprof_profile_write(object->profile, writer, &options, &error),
-                &error);
+    return done(
+        L, cpprof_profile_write(object->profile, &writer, &options, &error),
+        &error);
 }
 
 /* heap{rate = bytes} samples so, heap{out = path, ...} writes. */
@@ -307,7 +307,7 @@ heap(lua_State *L)
         (field_flag(L, 1, "labels", false) ? CPPROF_FLAG_LABELS : 0);
     if (!writer_of(L, 1, NULL, &writer, &error))
         return push_failure(L, &error);
-    return done(L, cpprof_heap_write(writer, &options, &error), &error);
+    return done(L, cpprof_heap_write(&writer, &options, &error), &error);
 }
 
 void

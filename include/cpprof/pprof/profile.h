@@ -332,9 +332,10 @@ struct pprof_write_options {
  * Source:  profile.Write, WriteUncompressed, String.
  */
 CPPROF_API enum cpprof_status
-pprof_write(const struct pprof_profile *profile, enum pprof_format format,
+pprof_write(const struct pprof_profile *profile,
+            const struct cpprof_writer *writer, enum pprof_format format,
             const struct pprof_write_options *options,
-            struct cpprof_writer writer, struct cpprof_error *error);
+            struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

@@ -142,9 +142,10 @@ struct pprof_report_options {
  */
 CPPROF_API enum cpprof_status
 pprof_report_write(struct pprof_profile *profile,
+                   const struct cpprof_writer *writer,
                    enum pprof_report_format format,
                    const struct pprof_report_options *options,
-                   struct cpprof_writer writer, struct cpprof_error *error);
+                   struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

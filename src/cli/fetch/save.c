@@ -139,6 +139,7 @@ write_whole(int fd, const char *path, const struct pprof_profile *p,
             struct cpprof_error *error)
 {
     enum cpprof_status status;
+    struct cpprof_writer writer;
     sigset_t interrupts, before;
 
     sigemptyset(&interrupts);
@@ -146,8 +147,8 @@ write_whole(int fd, const char *path, const struct pprof_profile *p,
     sigaddset(&interrupts, SIGTERM);
     sigaddset(&interrupts, SIGHUP);
     sigprocmask(SIG_BLOCK, &interrupts, &before);
-    status =
-        pprof_write(p, PPROF_FORMAT_GZIP, NULL, cpprof_writer_to_fd(fd), error);
+    cpprof_writer_to_fd(fd, &writer);
+    status = pprof_write(p, &writer, PPROF_FORMAT_GZIP, NULL, error);
     if (status != CPPROF_OK)
         unlink(path);
     sigprocmask(SIG_SETMASK, &before, NULL);

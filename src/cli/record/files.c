@@ -72,7 +72,7 @@ write_image(const struct cpprof__record_output *out, size_t index,
         .flags = out->options->legacy ? CPPROF_FLAG_LEGACY : 0,
     };
 
-    return cpprof_recording_write_cpu(out->recording, index, writer, &options,
+    return cpprof_recording_write_cpu(out->recording, index, &writer, &options,
                                       error);
 }
 

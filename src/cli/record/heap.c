@@ -74,7 +74,7 @@ write_heap(const struct cpprof__record_output *out, size_t index,
                  (out->options->legacy ? CPPROF_FLAG_LEGACY : 0),
     };
 
-    return cpprof_recording_write_heap(out->recording, index, writer, &options,
+    return cpprof_recording_write_heap(out->recording, index, &writer, &options,
                                        error);
 }
 

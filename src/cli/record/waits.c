@@ -93,7 +93,7 @@ write_waits(const struct cpprof__record_output *out, size_t index,
 
     return cpprof_recording_write_waits(out->recording, index,
                                         cpprof__record_kind_name(out->kind),
-                                        writer, &options, error);
+                                        &writer, &options, error);
 }
 
 static const struct cpprof__record_way way = {

@@ -50,6 +50,7 @@ write_graph(struct pprof_profile *profile,
             struct cpprof_error *error)
 {
     struct pprof_report_options o = *options;
+    struct cpprof_writer writer;
     enum cpprof_status status;
 
     o.flags |= PPROF_REPORT_PICTURE;
@@ -57,8 +58,8 @@ write_graph(struct pprof_profile *profile,
     if (*fd < 0)
         return fail(error, errno, "no memory for the graph: %s",
                     strerror(errno));
-    status = pprof_report_write(profile, PPROF_REPORT_DOT, &o,
-                                cpprof_writer_to_fd(*fd), error);
+    cpprof_writer_to_fd(*fd, &writer);
+    status = pprof_report_write(profile, &writer, PPROF_REPORT_DOT, &o, error);
     if (status == CPPROF_OK && lseek(*fd, 0, SEEK_SET) != 0)
         status = fail(error, errno, "reading the graph: %s", strerror(errno));
     return status;

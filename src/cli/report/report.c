@@ -146,7 +146,7 @@ write_report(struct pprof_profile *p, struct cpprof__report_flags *w,
     if (status == CPPROF_OK && w->picture)
         status = cpprof__draw(p, &w->options, w->picture, writer, error);
     else if (status == CPPROF_OK)
-        status = pprof_report_write(p, w->format, &w->options, writer, error);
+        status = pprof_report_write(p, &writer, w->format, &w->options, error);
     if (status != CPPROF_OK && output.made)
         unlink(output.path);
     return status;

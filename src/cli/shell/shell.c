@@ -89,14 +89,15 @@ greet(const struct shell *sh)
 {
     const struct pprof_report_options *o = &sh->settings.report.options;
     struct pprof_report_options heading = PPROF_REPORT_DEFAULTS;
+    struct cpprof_writer writer;
 
     heading.flags = o->flags & PPROF_REPORT_MEAN;
     heading.sample_index = o->sample_index;
     heading.unit = o->unit;
     heading.divide_by = o->divide_by;
-    if (pprof_report_write(sh->profile, PPROF_REPORT_HEADING, &heading,
-                           cpprof__clean_writer(cpprof_writer_to_stream(stderr),
-                                                STDERR_FILENO),
+    cpprof_writer_to_stream(stderr, &writer);
+    writer = cpprof__clean_writer(writer, STDERR_FILENO);
+    if (pprof_report_write(sh->profile, &writer, PPROF_REPORT_HEADING, &heading,
                            NULL) == CPPROF_OK &&
         n_types(sh) > 1 && !has_values(sh))
         fputs("No samples were found with the default sample value type.\n"

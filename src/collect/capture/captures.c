@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/cpu/cpu_capture.h"
 #include "collect/cpu/session.h"
 #include "collect/runtime/exempt.h"
@@ -74,7 +75,7 @@ begin(struct cpprof_capture *c, struct cpprof_capture **out,
 }
 
 enum cpprof_status
-cpprof_capture_start_cpu(struct cpprof_writer writer,
+cpprof_capture_start_cpu(const struct cpprof_writer *writer,
                          const struct cpprof_cpu_options *options,
                          struct cpprof_capture **out,
                          struct cpprof_error *error)
@@ -84,12 +85,12 @@ cpprof_capture_start_cpu(struct cpprof_writer writer,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    status = cpprof__cpu_capture_new(options, &writer, &c, error);
+    status = cpprof__cpu_capture_new(options, writer, &c, error);
     return status == CPPROF_OK ? begin(c, out, error) : status;
 }
 
 enum cpprof_status
-cpprof_capture_start_wall(struct cpprof_writer writer,
+cpprof_capture_start_wall(const struct cpprof_writer *writer,
                           const struct cpprof_wall_options *options,
                           struct cpprof_capture **out,
                           struct cpprof_error *error)
@@ -99,7 +100,7 @@ cpprof_capture_start_wall(struct cpprof_writer writer,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    status = cpprof__wall_capture_new(options, &writer, &c, error);
+    status = cpprof__wall_capture_new(options, writer, &c, error);
     return status == CPPROF_OK ? begin(c, out, error) : status;
 }
 
@@ -118,7 +119,7 @@ write_in_memory(struct cpprof_capture *c, struct cpprof__buffer *file,
 {
     enum cpprof_status status;
 
-    c->writer = (struct cpprof_writer){append, NULL, file};
+    c->writer = (struct cpprof_writer){sizeof c->writer, append, NULL, file};
     cpprof__own_lock_take(&writing);
     status = cpprof__capture_write(c, error);
     cpprof__own_lock_give(&writing);

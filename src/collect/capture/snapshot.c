@@ -12,6 +12,7 @@
 #include "arch/clock.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/capture/kept_records.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/registry/custom.h"
@@ -156,7 +157,7 @@ check_options(const struct cpprof_profile_options *given,
 }
 
 static enum cpprof_status
-check_write(const struct cpprof_snapshot *s, const struct cpprof_writer *writer,
+check_write(const struct cpprof_snapshot *s,
             const struct cpprof_profile_options *given,
             struct cpprof_profile_options *options, struct cpprof_error *error)
 {
@@ -167,9 +168,6 @@ check_write(const struct cpprof_snapshot *s, const struct cpprof_writer *writer,
     if (options->flags && options->flags != s->flags)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "flags are not those of the snapshot");
-    if (!writer->write)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "the writer has no write function");
     return CPPROF_OK;
 }
 
@@ -309,22 +307,25 @@ stand_at(struct cpprof_snapshot *s, struct moment *m)
 
 enum cpprof_status
 cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
-                            struct cpprof_writer writer,
+                            const struct cpprof_writer *given_writer,
                             const struct cpprof_profile_options *given,
                             struct cpprof_error *error)
 {
     struct moment m = {.above = (uintptr_t)__builtin_return_address(0)};
+    struct cpprof_writer writer;
     enum cpprof_status status =
-        check_write(snapshot, &writer, given, &m.options, error);
+        cpprof__writer_take(given_writer, &writer, error);
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
     if (status == CPPROF_OK)
+        status = check_write(snapshot, given, &m.options, error);
+    if (status == CPPROF_OK)
         status = take_now(snapshot, &m, error);
     if (status == CPPROF_OK)
         status = write_difference(snapshot, &m, writer, error);
-    else if (writer.close)
-        writer.close(writer.ctx, 1);
+    else
+        cpprof__writer_refuse(&writer);
     if (status == CPPROF_OK)
         stand_at(snapshot, &m);
     free_moment(&m);

@@ -6,6 +6,7 @@
  */
 #include "base/options.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/cpu/cpu_capture.h"
 #include "collect/cpu/session.h"
 #include "collect/runtime/exempt.h"
@@ -79,21 +80,19 @@ make(const struct cpprof_cpu_options *given, const struct cpprof_writer *writer,
 
 enum cpprof_status
 cpprof__cpu_capture_new(const struct cpprof_cpu_options *options,
-                        const struct cpprof_writer *writer,
+                        const struct cpprof_writer *given,
                         struct cpprof_capture **out, struct cpprof_error *error)
 {
     struct cpprof__cpu_capture *c = NULL;
-    enum cpprof_status status = CPPROF_OK;
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof__writer_take(given, &writer, error);
 
-    if (!writer->write)
-        status = cpprof__fail(error, CPPROF_INVALID, 0,
-                              "the writer has no write function");
     if (status == CPPROF_OK)
-        status = make(options, writer, &c, error);
+        status = make(options, &writer, &c, error);
     if (status == CPPROF_OK)
         *out = &c->base;
-    else if (writer->close)
-        writer->close(writer->ctx, 1);
+    else
+        cpprof__writer_refuse(&writer);
     return status;
 }
 
@@ -115,7 +114,7 @@ cpprof__cpu_recorder_new(const struct cpprof_cpu_options *options,
 }
 
 enum cpprof_status
-cpprof_cpu_start(struct cpprof_writer writer,
+cpprof_cpu_start(const struct cpprof_writer *writer,
                  const struct cpprof_cpu_options *options,
                  struct cpprof_error *error)
 {
@@ -124,7 +123,7 @@ cpprof_cpu_start(struct cpprof_writer writer,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    status = cpprof__cpu_capture_new(options, &writer, &c, error);
+    status = cpprof__cpu_capture_new(options, writer, &c, error);
     if (status != CPPROF_OK)
         return status;
     ((struct cpprof__cpu_capture *)c)->streams = true;

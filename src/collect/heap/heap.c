@@ -11,6 +11,7 @@
 #include "arch/clock.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/encode/names.h"
 #include "collect/heap/heap_number.h"
 #include "collect/heap/heap_owner.h"
@@ -137,21 +138,12 @@ cpprof_heap_new(const char *name, struct cpprof_heap **heap,
 /* ---- writing ---------------------------------------------------------- */
 
 static enum cpprof_status
-check(const struct cpprof_writer *writer,
-      const struct cpprof_heap_options *given,
-      struct cpprof_heap_options *options, struct cpprof_error *error)
+take_options(const struct cpprof_heap_options *given,
+             struct cpprof_heap_options *options, struct cpprof_error *error)
 {
-    enum cpprof_status status;
-
     memset(options, 0, sizeof *options);
-    status = cpprof__options(options, sizeof *options, given,
-                             "cpprof_heap_options", error);
-    if (status != CPPROF_OK)
-        return status;
-    if (!writer->write)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "the writer has no write function");
-    return CPPROF_OK;
+    return cpprof__options(options, sizeof *options, given,
+                           "cpprof_heap_options", error);
 }
 
 static enum cpprof_status
@@ -219,22 +211,25 @@ cpprof__heap_own_source(const struct cpprof_heap_options *options,
 }
 
 enum cpprof_status
-cpprof_heap_write(struct cpprof_writer writer,
+cpprof_heap_write(const struct cpprof_writer *given_writer,
                   const struct cpprof_heap_options *given,
                   struct cpprof_error *error)
 {
     struct cpprof_heap_options options;
+    struct cpprof_writer writer;
     struct cpprof__source source;
     enum cpprof_status status;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    status = check(&writer, given, &options, error);
+    status = cpprof__writer_take(given_writer, &writer, error);
+    if (status == CPPROF_OK)
+        status = take_options(given, &options, error);
     if (status == CPPROF_OK)
         status = cpprof__heap_own_source(&options, &source, error);
     if (status == CPPROF_OK)
         status = cpprof__heap_profile_write(&source, &options, writer, error);
-    else if (writer.close)
-        writer.close(writer.ctx, 1);
+    else
+        cpprof__writer_refuse(&writer);
     return status;
 }

@@ -46,7 +46,7 @@ write(uint32_t flags, struct cpprof_writer writer,
         heap.flags |= CPPROF_FLAG_PEAK;
     if (options->flags & CPPROF_FLAG_LEGACY)
         heap.flags |= CPPROF_FLAG_LEGACY;
-    return cpprof_heap_write(writer, &heap, error);
+    return cpprof_heap_write(&writer, &heap, error);
 }
 
 static enum cpprof_status

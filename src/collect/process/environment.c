@@ -72,7 +72,7 @@ sample_cpu(struct cpprof_error *error)
         &environment, "cpu", NULL, is_descendant, &writer, error);
 
     return status == CPPROF_OK
-               ? cpprof_cpu_start(writer, &environment.cpu, error)
+               ? cpprof_cpu_start(&writer, &environment.cpu, error)
                : status;
 }
 

@@ -96,7 +96,7 @@ write_mmap(struct cpprof_writer writer, struct cpprof_error *error)
     struct cpprof_heap_options options = environment->heap;
 
     options.heap = mappings;
-    return cpprof_heap_write(writer, &options, error);
+    return cpprof_heap_write(&writer, &options, error);
 }
 
 static enum cpprof_status
@@ -114,10 +114,10 @@ write_end(struct end *end, struct cpprof_error *error)
     if (!end->writer.write)
         return CPPROF_OK;
     if (end->kind == CPPROF__KIND_HEAP)
-        return cpprof_heap_write(end->writer, &environment->heap, error);
+        return cpprof_heap_write(&end->writer, &environment->heap, error);
     if (end->kind == CPPROF__KIND_MMAP)
         return write_mmap(end->writer, error);
-    return cpprof_profile_write(cpprof_profile_lookup(end->name), end->writer,
+    return cpprof_profile_write(cpprof_profile_lookup(end->name), &end->writer,
                                 &environment->others, error);
 }
 
@@ -204,7 +204,7 @@ start_wall(bool is_descendant, struct cpprof_error *error)
     status = cpprof__environment_open(environment, name, NULL, is_descendant,
                                       &writer, error);
     if (status == CPPROF_OK)
-        status = cpprof_wall_start(writer, &environment->wall, error);
+        status = cpprof_wall_start(&writer, &environment->wall, error);
     return status;
 }
 

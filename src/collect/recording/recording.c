@@ -6,7 +6,9 @@
  * that runs wild may have written into them.
  */
 #include "arch/atomic.h"
+#include "base/options.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/cpu/cpu_profile.h"
 #include "collect/cpu/drain.h"
 #include "collect/recording/recording_tables.h"
@@ -403,29 +405,18 @@ cpprof_recording_heap_at(const struct cpprof_recording *recording, size_t index)
 
 /* ---- writing ---------------------------------------------------------- */
 
-enum cpprof_status
-cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
-                           struct cpprof_writer writer,
-                           const struct cpprof_cpu_options *options,
-                           struct cpprof_error *error)
+static enum cpprof_status
+write_image(const struct cpprof_recording *recording, const struct image *image,
+            struct cpprof_writer writer,
+            const struct cpprof_cpu_options *options,
+            struct cpprof_error *error)
 {
-    static const struct cpprof_cpu_options defaults = {.size = sizeof defaults};
     struct cpprof__cpu_profile profile;
     struct cpprof__scripts scripts;
     enum cpprof_status status;
-    struct image *image;
     size_t i;
 
-    if (index >= recording->n) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "image %zu of a recording with %zu", index,
-                            recording->n);
-    }
-    image = &recording->images[index];
-    status = cpprof__cpu_profile_begin(&profile, image->head,
-                                       options ? options : &defaults,
+    status = cpprof__cpu_profile_begin(&profile, image->head, options,
                                        CPPROF__CPU_NAMES_APART, writer, error);
     if (status != CPPROF_OK)
         return status;
@@ -442,16 +433,49 @@ cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
 }
 
 enum cpprof_status
+cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
+                           const struct cpprof_writer *given_writer,
+                           const struct cpprof_cpu_options *given,
+                           struct cpprof_error *error)
+{
+    struct cpprof_cpu_options options = {.size = sizeof options};
+    struct cpprof_writer writer;
+    enum cpprof_status status;
+
+    status = cpprof__writer_take(given_writer, &writer, error);
+    if (status == CPPROF_OK)
+        status = cpprof__options(&options, sizeof options, given,
+                                 "cpprof_cpu_options", error);
+    if (status == CPPROF_OK && index >= recording->n)
+        status = cpprof__fail(error, CPPROF_INVALID, 0,
+                              "image %zu of a recording with %zu", index,
+                              recording->n);
+    if (status == CPPROF_OK)
+        return write_image(recording, &recording->images[index], writer,
+                           &options, error);
+    cpprof__writer_refuse(&writer);
+    return status;
+}
+
+enum cpprof_status
 cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
-                            struct cpprof_writer writer,
-                            const struct cpprof_heap_options *options,
+                            const struct cpprof_writer *given_writer,
+                            const struct cpprof_heap_options *given,
                             struct cpprof_error *error)
 {
-    static const struct cpprof_heap_options defaults = {.size =
-                                                            sizeof defaults};
+    struct cpprof_heap_options options = {.size = sizeof options};
+    struct cpprof_writer writer;
+    enum cpprof_status status;
 
-    return cpprof__recorded_set_write(&recording->set, index, writer,
-                                      options ? options : &defaults, error);
+    status = cpprof__writer_take(given_writer, &writer, error);
+    if (status == CPPROF_OK)
+        status = cpprof__options(&options, sizeof options, given,
+                                 "cpprof_heap_options", error);
+    if (status == CPPROF_OK)
+        return cpprof__recorded_set_write(&recording->set, index, writer,
+                                          &options, error);
+    cpprof__writer_refuse(&writer);
+    return status;
 }
 
 const struct cpprof_recorded_waits *
@@ -463,16 +487,24 @@ cpprof_recording_waits_at(const struct cpprof_recording *recording,
 
 enum cpprof_status
 cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
-                             const char *name, struct cpprof_writer writer,
-                             const struct cpprof_profile_options *options,
+                             const char *name,
+                             const struct cpprof_writer *given_writer,
+                             const struct cpprof_profile_options *given,
                              struct cpprof_error *error)
 {
-    static const struct cpprof_profile_options defaults = {.size =
-                                                               sizeof defaults};
+    struct cpprof_profile_options options = {.size = sizeof options};
+    struct cpprof_writer writer;
+    enum cpprof_status status;
 
-    return cpprof__recorded_set_write_waits(
-        &recording->set, index, name, writer, options ? options : &defaults,
-        error);
+    status = cpprof__writer_take(given_writer, &writer, error);
+    if (status == CPPROF_OK)
+        status = cpprof__options(&options, sizeof options, given,
+                                 "cpprof_profile_options", error);
+    if (status == CPPROF_OK)
+        return cpprof__recorded_set_write_waits(&recording->set, index, name,
+                                                writer, &options, error);
+    cpprof__writer_refuse(&writer);
+    return status;
 }
 
 /* The words of DIR/control; n of them are written. */

@@ -12,6 +12,7 @@
 
 #include "arch/clock.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/contention/block_profile.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/recording/recorded.h"
@@ -352,8 +353,7 @@ cpprof__recorded_set_free(struct cpprof__recorded_set *set)
 static enum cpprof_status
 fail(struct cpprof_writer writer, enum cpprof_status status)
 {
-    if (writer.close)
-        writer.close(writer.ctx, 1);
+    cpprof__writer_refuse(&writer);
     return status;
 }
 

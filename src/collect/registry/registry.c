@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "base/utf8.h"
+#include "base/writer.h"
 #include "collect/labels/labels.h"
 #include "collect/registry/custom.h"
 #include "collect/runtime/exempt.h"
@@ -337,7 +338,6 @@ cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
 
 static enum cpprof_status
 check_write(const struct cpprof_profile *profile,
-            const struct cpprof_writer *writer,
             const struct cpprof_profile_options *given,
             struct cpprof_profile_options *options, struct cpprof_error *error)
 {
@@ -359,27 +359,26 @@ check_write(const struct cpprof_profile *profile,
     if (options->flags & ~FLAGS)
         return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
                             options->flags & ~FLAGS);
-    if (!writer->write)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "the writer has no write function");
     return CPPROF_OK;
 }
 
 enum cpprof_status
 cpprof_profile_write(struct cpprof_profile *profile,
-                     struct cpprof_writer writer,
+                     const struct cpprof_writer *given_writer,
                      const struct cpprof_profile_options *given,
                      struct cpprof_error *error)
 {
     struct cpprof_profile_options options;
+    struct cpprof_writer writer;
     enum cpprof_status status =
-        check_write(profile, &writer, given, &options, error);
+        cpprof__writer_take(given_writer, &writer, error);
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
+    if (status == CPPROF_OK)
+        status = check_write(profile, given, &options, error);
     if (status != CPPROF_OK) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
+        cpprof__writer_refuse(&writer);
         return status;
     }
     if (profile->builtin)

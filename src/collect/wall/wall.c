@@ -10,6 +10,7 @@
 #include "arch/clock.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/dump/dump.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
@@ -91,19 +92,17 @@ make(const struct cpprof_wall_options *given,
 
 enum cpprof_status
 cpprof__wall_capture_new(const struct cpprof_wall_options *options,
-                         const struct cpprof_writer *writer,
+                         const struct cpprof_writer *given,
                          struct cpprof_capture **out,
                          struct cpprof_error *error)
 {
-    enum cpprof_status status = CPPROF_OK;
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof__writer_take(given, &writer, error);
 
-    if (!writer->write)
-        status = cpprof__fail(error, CPPROF_INVALID, 0,
-                              "the writer has no write function");
     if (status == CPPROF_OK)
-        status = make(options, writer, out, error);
-    if (status != CPPROF_OK && writer->close)
-        writer->close(writer->ctx, 1);
+        status = make(options, &writer, out, error);
+    if (status != CPPROF_OK)
+        cpprof__writer_refuse(&writer);
     return status;
 }
 
@@ -257,8 +256,7 @@ write_profile(struct cpprof_capture *c, struct cpprof_error *error)
     const struct cpprof_writer writer = c->writer;
 
     if (wall(c)->failed) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
+        cpprof__writer_refuse(&writer);
         return cpprof__fail_nomem(error);
     }
     return cpprof__wall_write(&wall(c)->since, &wall(c)->summary, writer,
@@ -288,7 +286,7 @@ struct cpprof__life cpprof__wall_life = {.ops = &ops};
 /* ---- the public calls ------------------------------------------------- */
 
 enum cpprof_status
-cpprof_wall_start(struct cpprof_writer writer,
+cpprof_wall_start(const struct cpprof_writer *writer,
                   const struct cpprof_wall_options *options,
                   struct cpprof_error *error)
 {
@@ -297,7 +295,7 @@ cpprof_wall_start(struct cpprof_writer writer,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    status = cpprof__wall_capture_new(options, &writer, &c, error);
+    status = cpprof__wall_capture_new(options, writer, &c, error);
     return status == CPPROF_OK ? cpprof__default_start(c, error) : status;
 }
 

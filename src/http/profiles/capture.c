@@ -158,7 +158,7 @@ begin_cpu(struct cpprof__call *call, uint32_t rate_hz,
         .flags = wants_labels(call) ? 0 : CPPROF_FLAG_NO_LABELS,
     };
 
-    return cpprof_capture_start_cpu(writer, &options, capture, error);
+    return cpprof_capture_start_cpu(&writer, &options, capture, error);
 }
 
 static const struct kind cpu = {begin_cpu, "CPU profiling", "profile"};
@@ -207,7 +207,7 @@ begin_wall(struct cpprof__call *call, uint32_t rate_hz, uint32_t flags,
         .flags = flags | (wants_labels(call) ? 0 : CPPROF_FLAG_NO_LABELS),
     };
 
-    return cpprof_capture_start_wall(writer, &options, capture, error);
+    return cpprof_capture_start_wall(&writer, &options, capture, error);
 }
 
 #define WALL(name, flags)                                                      \

@@ -39,6 +39,7 @@ answer_delta(struct cpprof__call *call, struct cpprof_snapshot *snapshot,
 {
     struct cpprof_error error;
     enum cpprof_status status;
+    struct cpprof_writer writer;
     struct cpprof__gate gate;
 
     cpprof__answer_begin(&call->answer, head);
@@ -46,8 +47,8 @@ answer_delta(struct cpprof__call *call, struct cpprof_snapshot *snapshot,
         return;
     if (!cpprof__gate_begin(&gate, call, head))
         return;
-    status = cpprof_snapshot_write_delta(snapshot, cpprof__gate_writer(&gate),
-                                         options, &error);
+    writer = cpprof__gate_writer(&gate);
+    status = cpprof_snapshot_write_delta(snapshot, &writer, options, &error);
     cpprof__gate_end(&gate, status, &error);
 }
 

@@ -95,6 +95,7 @@ answer(struct cpprof__call *call, struct since *since,
     struct cpprof_profile_options options = {.size = sizeof options};
     struct cpprof_error error;
     enum cpprof_status status;
+    struct cpprof_writer writer;
     struct cpprof__gate gate;
 
     if (!cpprof__gate_begin(&gate, call, head))
@@ -103,9 +104,10 @@ answer(struct cpprof__call *call, struct since *since,
     status = begin(since, &error);
     if (call->request.flags & CPPROF_HTTP_NO_NAMES)
         options.symbolize = CPPROF_SYMBOLIZE_NONE;
+    writer = cpprof__gate_writer(&gate);
     if (status == CPPROF_OK)
-        status = cpprof_snapshot_write_delta(
-            since->snapshot, cpprof__gate_writer(&gate), &options, &error);
+        status = cpprof_snapshot_write_delta(since->snapshot, &writer, &options,
+                                             &error);
     cpprof__gate_end(&gate, status, &error);
 }
 

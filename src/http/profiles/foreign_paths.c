@@ -38,6 +38,7 @@ cpprof__http_growth(struct cpprof__call *call)
         .n_body = -1,
     };
     struct cpprof_heap_options options = {.size = sizeof options};
+    struct cpprof_writer writer;
     struct cpprof_heap *heap;
     struct cpprof_error error;
     enum cpprof_status status;
@@ -57,8 +58,8 @@ cpprof__http_growth(struct cpprof__call *call)
     status = cpprof_heap_follow_mmap(&heap, &error); /* the one there is */
     if (status == CPPROF_OK) {
         options.heap = heap;
-        status = cpprof_heap_write(cpprof__answer_writer(&call->answer, &head),
-                                   &options, &error);
+        writer = cpprof__answer_writer(&call->answer, &head);
+        status = cpprof_heap_write(&writer, &options, &error);
     }
     cpprof__answer_end(&call->answer, status, &error);
 }

@@ -110,7 +110,8 @@ close_body(void *ctx, int failed)
 struct cpprof_writer
 cpprof__gate_writer(struct cpprof__gate *gate)
 {
-    return (struct cpprof_writer){write_body, close_body, gate};
+    return (struct cpprof_writer){sizeof(struct cpprof_writer), write_body,
+                                  close_body, gate};
 }
 
 void

@@ -51,6 +51,7 @@ answer(struct cpprof__call *call, struct cpprof_profile *profile)
     struct cpprof_profile_options options;
     struct cpprof_error error;
     enum cpprof_status status;
+    struct cpprof_writer writer;
     struct cpprof__gate gate;
 
     head.content_type = debug ? CPPROF__PLAIN : CPPROF__BYTES;
@@ -63,8 +64,8 @@ answer(struct cpprof__call *call, struct cpprof_profile *profile)
     options.debug = debug_of(call->name, debug);
     if (!cpprof__gate_begin(&gate, call, &head))
         return;
-    status = cpprof_profile_write(profile, cpprof__gate_writer(&gate), &options,
-                                  &error);
+    writer = cpprof__gate_writer(&gate);
+    status = cpprof_profile_write(profile, &writer, &options, &error);
     cpprof__gate_end(&gate, status, &error);
 }
 

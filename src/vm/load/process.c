@@ -42,7 +42,7 @@ cpprof__vm_thread_made(void)
     status = cpprof__environment_open(environment, "vm", NULL, is_descendant,
                                       &writer, &error);
     if (status == CPPROF_OK)
-        status = cpprof_vm_start(writer, &environment->vm, &error);
+        status = cpprof_vm_start(&writer, &environment->vm, &error);
     if (status != CPPROF_OK)
         cpprof__environment_complain(&error);
 }

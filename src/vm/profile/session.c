@@ -18,6 +18,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
 #include "vm/profile/count.h"
@@ -372,20 +373,22 @@ new_capture(const struct cpprof_vm_options *options,
 }
 
 enum cpprof_status
-cpprof_vm_start(struct cpprof_writer writer,
+cpprof_vm_start(const struct cpprof_writer *given,
                 const struct cpprof_vm_options *options,
                 struct cpprof_error *error)
 {
     struct capture *c;
+    struct cpprof_writer writer;
     enum cpprof_status status;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    status = new_capture(options, &writer, &c, error);
+    status = cpprof__writer_take(given, &writer, error);
+    if (status == CPPROF_OK)
+        status = new_capture(options, &writer, &c, error);
     if (status == CPPROF_OK)
         return cpprof__default_start(&c->base, error);
-    if (writer.close)
-        writer.close(writer.ctx, 1);
+    cpprof__writer_refuse(&writer);
     return status;
 }
 

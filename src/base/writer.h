@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What calls that are given a writer have in common. */
+#ifndef BASE_WRITER_H
+#define BASE_WRITER_H
+
+#include <cpprof/writer.h>
+
+/*
+ * Copy the writer that a public call was given. When that cannot be used,
+ * *writer is zeroed, which cpprof__writer_refuse() knows.
+ *
+ * Errors:  CPPROF_INVALID (NULL, zeroed, or without a write function).
+ */
+enum cpprof_status
+cpprof__writer_take(const struct cpprof_writer *given,
+                    struct cpprof_writer *writer, struct cpprof_error *error);
+
+/* Close a writer that got nothing, because the call failed before. */
+void
+cpprof__writer_refuse(const struct cpprof_writer *writer);
+
+#endif
