@@ -163,7 +163,7 @@ cpprof__is_sigreturn(const uint8_t *code)
  */
 #define CPPROF__CALL_UNDER_PLACE 16
 #define CPPROF__CALL_UNDER                                                     \
-    ".pushsection cpprof_hooks, \"ax\", %progbits\n"                            \
+    ".pushsection cpprof_hooks, \"ax\", %progbits\n"                           \
     ".hidden cpprof__call_under\n"                                             \
     ".globl cpprof__call_under\n"                                              \
     ".type cpprof__call_under, %function\n"                                    \
