@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When to read the clock. Spans follow each other without a gap, so their sum
- * is the time that passes, and who is charged is decided only where a quantum
- * is full. The counter of the processor, which costs a fifth of the clock,
- * says that this may not be so yet. One that goes wrong makes the look late, or
- * early; no time is lost.
+ * Decides when to read the clock. Spans follow each other without a gap, so
+ * their sum is the time that passes, and somebody is charged only when a
+ * quantum is full. The processor's counter, which costs a fifth of reading the
+ * clock, tells that this cannot be so yet. If the counter is wrong the clock is
+ * read late, or early; no time is lost.
  */
 #ifndef BINDINGS_COUNTER_H
 #define BINDINGS_COUNTER_H
@@ -13,8 +13,9 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Tunable: how late. More: the time of short functions goes to others; less:
- * the clock is read more often. 1/5 of the least quantum. */
+/* Tunable: how late the clock may be read, 1/5 of the least quantum. If it is
+ * larger, the time of short functions goes to others. If it is smaller, the
+ * clock is read more often. */
 #define COUNTER_LOOK_NS 20000
 
 static inline uint64_t
@@ -41,8 +42,8 @@ clock_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The look in units of the counter: the shortest of some, as the processor may
- * be lost in between. */
+/* That time in units of the counter: the shortest of some measurements, because
+ * the thread may lose its processor in between. */
 static inline uint64_t
 counter_measure(void)
 {

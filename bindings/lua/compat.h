@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One source for the C API of Lua 5.1 (and LuaJIT) to 5.4: what the older ones
- * lack, under the newer one's name where the meaning is the same. */
+/* One source for the C API of Lua 5.1 (and LuaJIT) to 5.4: functions that the
+ * older ones lack, under the newer name if the meaning is the same. */
 #ifndef LUA_COMPAT_H
 #define LUA_COMPAT_H
 
@@ -96,7 +96,7 @@ source_length(const lua_Debug *ar)
 #endif
 }
 
-/* What tells apart functions that begin and end on the same lines. */
+/* Tells functions apart that begin and end on the same lines. */
 static inline uint32_t
 shape_of(const lua_Debug *ar)
 {

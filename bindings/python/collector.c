@@ -45,7 +45,7 @@ collector_caller(const PyThreadState *state)
 static PyObject *
 on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    /* Not to be made here: threads may be looked at just now. */
+    /* Must not be made here, because threads may be looked at just now. */
     struct thread *t = thread_find();
 
     if (!t || n != 2 || !PyUnicode_Check(args[0]))
@@ -64,7 +64,7 @@ on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n)
 
 /* ---- gc.callbacks ------------------------------------------------------ */
 
-/* NULL: there is none, or it is something else. */
+/* NULL: it does not exist, or is something else. */
 static PyObject *
 callbacks_of_collector(void)
 {

@@ -8,8 +8,9 @@
 
 #include <stdlib.h>
 
-/* Tunable: functions held; at more all are given back, so that code that is
- * made anew for ever is no leak. 24 bytes each, and the code. */
+/* Tunable: functions that are held, at 24 bytes each and the code. With more,
+ * all are released, so that a program that goes on to make new code does not
+ * leak. */
 #define FUNCTIONS_MAX 16384
 #define N_SLOTS       (2u * FUNCTIONS_MAX) /* a power of two */
 
@@ -23,7 +24,7 @@ static uint32_t n_functions;
 
 static const char unknown;
 
-/* What the last description points into. */
+/* The memory that the last description points into. */
 static PyObject *told_name, *told_file;
 
 static struct function *
@@ -37,7 +38,7 @@ find(const void *key)
     return &slots[i];
 }
 
-/* Where key is or shall be; NULL: no room. */
+/* The slot where key is, or where it belongs; NULL: no room. */
 static struct function *
 slot_of(const void *key)
 {

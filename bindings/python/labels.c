@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * with cpprof.labels(route="/cart"): the labels of the thread and these over
- * them. They are the native thread's, so that other profiles have them, too.
+ * with cpprof.labels(route="/cart"): adds labels to those of the thread. They
+ * belong to the native thread, so that other profiles have them too.
  *
- * Each thread holds the set that is current in it, and each object the one
- * that was before: so the order in which objects are left does not matter,
- * which asynchronous code changes.
+ * Each thread holds its current set, and each object the set before it. So
+ * objects may be left in any order, as asynchronous code does.
  */
 #include "python.h"
 

@@ -124,8 +124,8 @@ register_vm(void)
     return true;
 }
 
-/* The main thread is known to the library from here on, which starts the
- * profile that CPPROF=vm asks for. For others it was enough to register. */
+/* From here on the library knows the main thread, so it starts the profile that
+ * CPPROF=vm asks for. For other threads it was enough to register. */
 static void
 join_environment(void)
 {

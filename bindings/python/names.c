@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a function is called in a profile. Readers take what stands in <> for a
- * C++ template and leave it out, but for names with a dot before. Used in
- * signal handlers as well.
+ * The name of a function in a profile. Readers take text in <> for a C++
+ * template and leave it out, unless the name before has a dot. Also used in
+ * signal handlers.
  */
 #include "python.h"
 

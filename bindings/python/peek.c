@@ -27,20 +27,20 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Code objects that are read at once. More: fewer system calls, more of the
- * handler's stack, 150 bytes each. */
+/* Code objects that are read at once. More take fewer system calls, and 150
+ * bytes each of the handler's stack. */
 #define BATCH 8
 
-/* Bound of a walk, against circles. */
+/* The most frames of a walk, in case that the list is a circle. */
 #define FRAMES_MAX 1024
 
-/* Tunable: of names and files that are not ASCII; others are not copied. */
+/* Tunable: bytes of a name or file that is not ASCII; others are not copied. */
 #define TEXT_MAX 512
 
-/* Tunable: of the table of lines of code that a sleeper runs. */
+/* Tunable: bytes of the table of lines of code that a sleeping thread runs. */
 #define LINES_MAX 32768
 
-/* Threads of which one is looked for. */
+/* The most threads among which one is searched. */
 #define STATES_MAX 512
 
 /* A frame without its variables, and code without its instructions. */
@@ -62,8 +62,9 @@ struct copies {
 };
 
 struct peek {
-    struct copies *copies;      /* NULL: the thread's own objects serve */
-    const _PyStackChunk *chunk; /* of the data stack, where frames go on */
+    struct copies *copies; /* NULL: the thread's own objects are used */
+    const _PyStackChunk
+        *chunk; /* of the data stack, where further frames are */
     const struct _PyInterpreterFrame *next;
     const struct _PyInterpreterFrame *collects; /* its line does; NULL: none */
     struct position positions[BATCH];
@@ -76,7 +77,7 @@ struct peek {
 
 /* ---- memory that may not be there -------------------------------------- */
 
-/* How many of the pieces are there, from the first on. */
+/* How many of the pieces, from the first on, could be read. */
 static size_t
 read_pieces(const struct iovec *to, const struct iovec *from, size_t n)
 {
@@ -140,7 +141,8 @@ read_frames(struct peek *p)
 
 /* ---- code -------------------------------------------------------------- */
 
-/* Of the instruction that runs, or ran last, in units; -1: none has yet. */
+/* The index of the instruction that runs, or ran last, in units; -1: none has
+ * run yet. */
 static ptrdiff_t
 offset_in(const struct position *position)
 {
@@ -166,7 +168,7 @@ makes_sense(const struct position *position, const PyCodeObject *code)
            offset < Py_SIZE(code);
 }
 
-/* How many are code, from the first on. */
+/* How many, from the first on, are code objects. */
 static size_t
 read_codes(struct peek *p, size_t n)
 {
@@ -369,7 +371,7 @@ tell(struct peek *p, size_t i, cpprof_vm_visit *visit, void *ctx)
     return visit(ctx, &frame);
 }
 
-/* Above the line that made it run. */
+/* The collector's frame is above the line that made it run. */
 static bool
 tell_collector(const struct peek *p, size_t i, cpprof_vm_visit *visit,
                void *ctx)
@@ -394,8 +396,8 @@ walk(struct peek *p, cpprof_vm_visit *visit, void *ctx)
     } while (n_good == BATCH && sum < FRAMES_MAX);
 }
 
-/* When the interpreter ends, it takes the states of threads away that may still
- * run, but for that of who ends it. */
+/* When the interpreter ends it frees the states of threads that may still run,
+ * except that of the thread that ends it. */
 static PyThreadState *
 own_state(void)
 {
@@ -481,8 +483,8 @@ compare(void *ctx, const struct cpprof_vm_peek *told)
     return *at;
 }
 
-/* The layout is not promised to stay, even between releases of 3.11; and the
- * kernel may have been told not to read. */
+/* Python does not promise that the layout stays, even between releases of 3.11;
+ * and the kernel may refuse to read memory. */
 bool
 peek_works(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start() and stop(), one at a time: both give the GIL away in between. Who
- * comes to one of them out of itself, by a signal handler or finalizer of the
- * program, is not let in.
+ * start() and stop(), one at a time, because both release the GIL in between. A
+ * call from inside itself, by a signal handler or a finalizer of the program,
+ * is refused.
  */
 #include "python.h"
 
@@ -196,7 +196,7 @@ profile_join(void)
 
 /* ---- stop -------------------------------------------------------------- */
 
-/* All time until now is charged to where each thread is. */
+/* Charge all time until now to where each thread is. */
 static enum cpprof_status
 stop_controlled(struct cpprof_error *error)
 {

@@ -13,7 +13,7 @@
 
 struct profile {
     PyObject_HEAD struct cpprof_profile *profile;
-    PyObject *held; /* dict of address: object, of all with this name */
+    PyObject *held; /* dict of address: object, shared by all of this name */
 };
 
 /* The dict of a profile, made when it is first asked for. */
@@ -34,7 +34,7 @@ held_by(const char *name)
     return held;
 }
 
-/* There is one of each name: a second Profile(name) is the same. */
+/* There is one profile of each name: a second Profile(name) is the same. */
 static PyObject *
 profile_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The module cpprof for CPython 3.11. docs/python.md tells what is done when.
+ * The module cpprof for CPython 3.11. docs/python.md tells how it works.
  *
  * Whoever holds the GIL may look at the stacks of all threads, so one thread
  * samples for all: no stack is ever entered (cpprof_vm_thread_enter), and
@@ -11,7 +11,7 @@
  * For stacks with native code in them each thread looks at its own, with or
  * without the GIL (peek.c).
  *
- * All that is here is used under the GIL, but for what says so.
+ * All of this needs the GIL, except where a comment says otherwise.
  */
 #ifndef PYTHON_PYTHON_H
 #define PYTHON_PYTHON_H
@@ -32,7 +32,7 @@ struct builtin {
 struct thread {
     struct thread *next;
     PyThreadState *state;
-    uint64_t id;                  /* of the state; the list falls by it */
+    uint64_t id; /* id of the state; the list is in descending order */
     struct cpprof_vm_thread *vm;  /* NULL: it runs no Python code */
     struct cpprof_labels *labels; /* held; current in its native thread */
 
@@ -40,10 +40,10 @@ struct thread {
     bool is_hooked;
     uint64_t looked; /* at the clock, by the counter */
     uint32_t depth;  /* frames of Python */
-    uint32_t skip;   /* frames of the next walk that do not count: leaf */
+    uint32_t skip;   /* how many frames at the leaf the next walk leaves out */
     uint32_t n_builtins;
     uint32_t max_builtins;
-    struct builtin *builtins; /* those that run, the last on top */
+    struct builtin *builtins; /* C functions that run, the last on top */
 };
 
 /* ---------------------------------------------------- threads.c ---------- */
@@ -51,7 +51,7 @@ struct thread {
 extern struct cpprof_vm *python_vm;
 extern struct thread *threads;
 
-/* Make the list what the interpreter's is. */
+/* Bring the list up to date with the interpreter's. */
 void
 threads_update(void);
 /* NULL: not in the list yet. */
@@ -60,7 +60,7 @@ thread_find(void);
 /* NULL: no memory. */
 struct thread *
 thread_of_caller(void);
-/* Does it run Python code? Then vm is there, unless memory is out. */
+/* Does it run Python code? Then it has a vm, unless there was no memory. */
 bool
 thread_wakes(struct thread *t);
 
@@ -72,7 +72,8 @@ ticks_interrupt(void *thread);
 /* Sample all threads, now. */
 void
 ticks_sample(void);
-/* A thread that samples while the main one does not come. False: errno. */
+/* Start a thread that samples when the main thread does not answer. False:
+ * errno. */
 bool
 ticks_start(void);
 /* Releases the GIL meanwhile. */
@@ -99,7 +100,7 @@ spans_hook_all(void);
 /* All C functions that run. */
 void
 spans_forget(void);
-/* Around what counts as a C function and is none. */
+/* Around code that counts as a C function and is none. */
 void
 spans_function_begin(struct thread *t, PyObject *function);
 void
@@ -130,7 +131,7 @@ const void *
 function_of_code(PyCodeObject *code);
 const void *
 function_of_builtin(PyObject *function);
-/* Before a walk: there is a bound to what is held. */
+/* To be called before a walk: releases all if too many are held. */
 void
 functions_begin(void);
 void
@@ -141,7 +142,7 @@ describe_function(void *thread, const void *function,
 
 /* ------------------------------------------------------ names.c ---------- */
 
-/* Of names that are put together; more is cut. */
+/* Bytes of a name that is put together; more is cut. */
 #define NAME_BYTES 256
 
 /* qualified, as readers take it for what it is: maybe in out. NULL: named as
@@ -151,20 +152,21 @@ name_in_profile(const char *qualified, const char *file, char out[NAME_BYTES]);
 
 /* ------------------------------------------------------- peek.c ---------- */
 
-/* ops.peek: of the calling native thread, whatever thread says. Safety: AS,
- * with the GIL or without. */
+/* ops.peek: the stack of the calling native thread, whatever `thread` is.
+ * Safety: AS, with the GIL or without. */
 void
 peek_stack(void *thread, cpprof_vm_visit *visit, void *ctx);
 /* ops.peek_asleep; without the GIL. */
 void
 peek_sleeper(int32_t tid, cpprof_vm_visit *visit, void *ctx);
-/* Does it tell what the interpreter tells of the caller's stack? */
+/* Does peek find the stack of the caller that the interpreter itself reports?
+ */
 bool
 peek_works(void);
 
 /* --------------------------------------------------- run_loop.c ---------- */
 
-/* Tell python_vm what native code the interpreter runs scripts with. */
+/* Tell python_vm which native code runs scripts. */
 void
 learn_run_loop(void);
 
@@ -180,7 +182,7 @@ PyObject *
 profile_start(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *
 profile_stop(PyObject *module, PyObject *unused);
-/* The profile that the library has started, if it has. */
+/* Take part in the profile that the library has started, if it has. */
 void
 profile_join(void);
 void

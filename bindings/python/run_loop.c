@@ -14,7 +14,7 @@
 
 #include <dlfcn.h>
 
-/* What has no address, or belongs to somebody else, stays. */
+/* Report a function as plumbing, if it has an address. */
 static void
 add_code(const void *address)
 {
@@ -49,7 +49,7 @@ add_names(void)
         add_code(dlsym(RTLD_DEFAULT, names[i]));
 }
 
-/* How C functions are called, by what they take. */
+/* How C functions are called, by the arguments that they take. */
 static void
 add_values(PyObject *dict)
 {

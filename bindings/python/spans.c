@@ -23,7 +23,7 @@ struct spans {
         *t; /* NULL: of threading, for whichever comes */
 };
 
-/* Who sets a profile function for us. */
+/* The thread that is setting our profile function, or NULL. */
 static PyThreadState *setting;
 
 static int
@@ -89,7 +89,7 @@ may_be_due(struct thread *t)
     return true;
 }
 
-/* The time until now was the caller's. */
+/* The time until now is the caller's. */
 static void
 on_call(struct thread *t)
 {
@@ -255,7 +255,7 @@ as_each(void (*what)(struct thread *t))
     }
 }
 
-/* What runs is charged to where it is. */
+/* Charge the time until now to the stack that runs. */
 static void
 end_one(struct thread *t)
 {
@@ -277,8 +277,8 @@ unhook(struct thread *t)
         set_profile(NULL, NULL);
 }
 
-/* Somebody else sets a profile function, or none: then the thread is looked at
- * again soon. */
+/* Somebody else sets a profile function, or removes ours: the thread is looked
+ * at again soon. */
 static int
 on_audit(const char *event, PyObject *args, void *unused)
 {

@@ -12,7 +12,8 @@
 struct cpprof_vm *python_vm;
 struct thread *threads;
 
-/* Labels that are still set may be its native thread's, which may go on. */
+/* Labels that are still set may belong to its native thread, which may go on.
+ */
 static void
 free_thread(struct thread *t)
 {
@@ -50,7 +51,8 @@ complete_head(PyInterpreterState *interpreter)
     return state;
 }
 
-/* An interpreter that is started again counts from the beginning again. */
+/* An interpreter that is started again numbers its threads from the beginning.
+ */
 static bool
 is_gone(const struct thread *t, const PyThreadState *state, uint64_t id)
 {

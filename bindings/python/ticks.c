@@ -14,8 +14,9 @@
 #include <signal.h>
 #include <time.h>
 
-/* Tunable: how long the main thread has to answer. More: coarser samples of
- * threads while the main one sleeps; less: more of the effect of above. */
+/* Tunable: how long the main thread has to answer. If it is longer, samples of
+ * other threads are coarser while the main one sleeps. If it is shorter, there
+ * are more of the samples described above. */
 #define PATIENCE_NS 1000000
 
 static uint32_t is_asked;  /* a tick has no answer yet */
@@ -30,8 +31,8 @@ static struct {
     sem_t wake;
 } helper;
 
-/* The garbage collector may run in here, and with it code that gives the GIL
- * to who comes here, too. */
+/* The garbage collector may run in here, and with it code that releases the GIL
+ * to another thread that comes here. */
 void
 ticks_sample(void)
 {
@@ -130,7 +131,7 @@ help(void *unused)
     return NULL;
 }
 
-/* Signals are the program's threads' to handle. */
+/* Signals are left to the program's threads. */
 bool
 ticks_start(void)
 {
@@ -168,7 +169,7 @@ ticks_stop(void)
     sem_destroy(&helper.wake);
 }
 
-/* The child has the thread that forked and no profile. */
+/* The child has only the thread that forked, and no profile. */
 void
 ticks_after_fork(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stack of a thread, with the C functions that spans know of. */
+/* The stack of a thread, with the C functions that spans have seen. */
 #include "python.h"
 
 struct walk {

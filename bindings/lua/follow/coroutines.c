@@ -78,7 +78,7 @@ switch_to(lua_State *L, lua_State *co, int n_arguments, int *n_results)
     return status;
 }
 
-/* How many results are on the stack of L; -1: an error is on top. */
+/* Returns how many results are on the stack of L; -1: an error is on top. */
 static int
 resume(lua_State *L, lua_State *co, int n_arguments)
 {

@@ -5,8 +5,8 @@
 
 #include "../compat.h"
 
-/* Put coroutine.resume and coroutine.wrap in the place of Lua's own: the same,
- * and known is which coroutine runs. */
+/* Replace Lua's coroutine.resume and coroutine.wrap by functions that do the
+ * same, and note which coroutine runs. */
 void
 coroutines_open(lua_State *L);
 

@@ -19,9 +19,10 @@
 #define TICK_MASK (LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT)
 #define SPAN_MASK (LUA_MASKCALL | LUA_MASKRET)
 
-/* Tunable: calls and returns that the hook of a tick stays for after a sleep,
- * at some 50 ns each. More sees the next sleep in scripts that do more until
- * then; ticks between which nobody slept soon make it less. */
+/* Tunable: the calls and returns for which the hook of a tick stays after a
+ * sleep, at some 50 ns each. If it is larger, the next sleep is seen also in
+ * scripts that do more until then. The number falls quickly when nobody sleeps
+ * between ticks. */
 #define STAYS       200000
 #define STAYS_SHIFT 3
 /* ... and a host that was away for so long has slept. */
@@ -47,7 +48,7 @@ hook_is_for_spans(lua_State *L)
     return lua_gethook(L) == on_span && lua_gethookmask(L);
 }
 
-/* One that counts for all coroutines, as LuaJIT's is. */
+/* A hook that counts for all coroutines, as LuaJIT's does. */
 static lua_State *
 owner(struct state *s, lua_State *L)
 {
@@ -65,8 +66,8 @@ program_now(struct state *s, lua_State *L)
     return program_of(s, owner(s, L));
 }
 
-/* The program's hook of L; false: not now. It may be about to set one: the
- * function is there first, the events come last. */
+/* Read the program's hook of L; false: not now. The program may be about to set
+ * one: it stores the function first and the events last. */
 static bool
 note_program(struct state *s, lua_State *L, struct program_hook *program)
 {
@@ -93,9 +94,9 @@ set(lua_State *L, lua_Hook hook, int mask, int count)
         lua_sethook(L, hook, mask, count);
 }
 
-/* A count of the program's would begin anew at every change of the hook, and
- * with it its limit of instructions: then its own events are the locations to
- * sample, and the hook stays. */
+/* If the program's hook counts instructions, every change of the hook would
+ * begin its count again, and with it the program's limit. So then we sample at
+ * the program's own events, and the hook stays. */
 void
 hook_for_tick(struct state *s, lua_State *L)
 {
@@ -140,7 +141,8 @@ ticks_run(void)
     return __atomic_load_n(&cpprof_vm_ticks, __ATOMIC_RELAXED);
 }
 
-/* Sets it only where it is not: that takes as long as the stack is deep. */
+/* Sets it only if it is not set, because setting takes time in proportion to
+ * the depth of the stack. */
 static void
 hook_to_stay(lua_State *L, const struct program_hook *program)
 {
@@ -219,7 +221,7 @@ mask_of(int event)
     }
 }
 
-/* The last thing that is done: it may raise an error, or yield. */
+/* Done last, because it may raise an error or yield. */
 static void
 pass_on(const struct program_hook *program, lua_State *L, lua_Debug *ar)
 {
@@ -244,7 +246,7 @@ runs_function(lua_State *L)
     return lua_getstack(L, 0, &ar);
 }
 
-/* The time up to a call was the caller's, if there is one. */
+/* The time before a call belongs to the caller, if there is one. */
 static void
 set_location(struct state *s, lua_State *L, const lua_Debug *ar)
 {
@@ -253,7 +255,7 @@ set_location(struct state *s, lua_State *L, const lua_Debug *ar)
     s->after_tail_call = ar->event == LUA_HOOKTAILCALL;
 }
 
-/* Its time does not count until the next call comes by the hook. */
+/* The host's time does not count until the hook sees the next call. */
 static void
 leave(struct state *s)
 {
@@ -295,7 +297,8 @@ is_mixed(struct state *s)
            __atomic_exchange_n(&s->is_mixed, 0, __ATOMIC_ACQ_REL);
 }
 
-/* What the host calls has just begun: it was the host's time. */
+/* A function that the host called has just begun: the time before was the
+ * host's. */
 static bool
 is_first_call(struct state *s, lua_State *L, const lua_Debug *ar)
 {
@@ -330,8 +333,8 @@ answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
     s->at = NULL;
 }
 
-/* The hook stays, or goes until the next tick. While it stays, the sleep of a
- * host between its calls is told from one in a function. */
+/* The hook stays, or is removed until the next tick. While it stays, a sleep of
+ * the host between its calls can be told from one in a function. */
 static void
 stay_or_go(struct state *s, lua_State *L, const lua_Debug *ar,
            const struct program_hook *program)
@@ -376,7 +379,7 @@ on_tick(lua_State *L, lua_Debug *ar)
 
 static uint32_t look_ticks; /* of the counter; 0: not known */
 
-/* AS, and MT: all find about the same. */
+/* AS, and MT: all callers find about the same. */
 static void
 measure_counter(void)
 {

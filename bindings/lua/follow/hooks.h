@@ -26,7 +26,7 @@ hook_for_sleeps(struct state *s);
 /* Is it there? */
 bool
 hook_is_for_spans(lua_State *L);
-/* Put the program's own in its place, and put it there again. */
+/* Put the program's own hook in the place of ours; and put ours there again. */
 void
 hook_remove(struct state *s, lua_State *L);
 void

@@ -5,8 +5,8 @@
 
 #include "../state/state.h"
 
-/* Make the calling state known, and at the first the interpreter; raises
- * errors. Idempotent. NULL: the state is being closed. */
+/* Tell the library of the calling state, and the first time of the interpreter;
+ * raises errors. Idempotent. NULL: the state is being closed. */
 struct state *
 interpreter_open(lua_State *L);
 

@@ -52,7 +52,8 @@ push_scope(lua_State *L)
     return scope;
 }
 
-/* Strings live as long as the table that has them. A whole number is one. */
+/* Strings live as long as the table that holds them. A value is a string or a
+ * whole number. */
 static size_t
 read_labels(lua_State *L, int index, struct cpprof_label *labels)
 {
@@ -82,7 +83,7 @@ read_labels(lua_State *L, int index, struct cpprof_label *labels)
 
 /* ---- the innermost call of each coroutine ------------------------------- */
 
-/* The table on top; false: there is none, and nothing is pushed. */
+/* Push the table; false: there is none, and nothing is pushed. */
 static bool
 push_scopes(lua_State *L)
 {
@@ -102,7 +103,8 @@ push_scopes(lua_State *L)
     return true;
 }
 
-/* In the place of the table at index 1, from here on the scope at 2 is it. */
+/* Make the scope at index 2 the coroutine's. The one before it takes the place
+ * of the table at index 1. */
 static void
 begin_scope(lua_State *L)
 {

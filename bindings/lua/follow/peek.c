@@ -33,15 +33,16 @@
 
 #include <stdio.h>
 
-#define TAIL_CALLED_KEY 1 /* of no function's hash, but by chance */
+#define TAIL_CALLED_KEY 1 /* the hash of no function, except by chance */
 
 /* Tunable: calls that are told, of one stack. lua_getstack goes to each from
  * the top, in some nanoseconds a step: 0.1 ms for all. More tells more of a
  * deep recursion, in four times the time for twice as many. */
 #define LEVELS_MAX 250
 
-/* Bytes of a stack of Lua, at most: 16 for a slot, some for errors. Memory that
- * is below, in a program at a fixed address, has native stacks alone. */
+/* The most bytes of a Lua stack: 16 for each slot, and some for errors. A Lua
+ * stack below this address, as a program at a fixed address may have it, is not
+ * read. */
 #define OFFSET_MAX ((uintptr_t)LUAI_MAXSTACK * 17)
 
 struct telling {
@@ -52,7 +53,7 @@ struct telling {
     bool has_unnamed;
 };
 
-/* A level, and the one below it, that called it. */
+/* A level, and the level below it, which called it. */
 struct level {
     lua_Debug ar;
     bool is_there;
@@ -104,7 +105,8 @@ is_entry(lua_State *L, struct level *level, const struct level *below)
     return false;
 }
 
-/* At a safepoint values can be pushed; else it is known by its name alone. */
+/* At a safepoint values can be pushed. Elsewhere the function is known by its
+ * name alone. */
 static lua_CFunction
 c_function_of(const struct telling *t, lua_State *L, struct level *level)
 {
@@ -117,7 +119,7 @@ use_known(struct cpprof_vm_peek *frame, const struct function *known)
     describe_function(NULL, known, &frame->function);
 }
 
-/* The best that can be said without looking anywhere. */
+/* The best name that needs no look-up. */
 static void
 use_location(lua_State *L, struct cpprof_vm_peek *frame, lua_Debug *ar,
              char *name)

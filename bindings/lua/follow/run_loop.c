@@ -116,7 +116,7 @@ create(lua_State *L)
     return 1;
 }
 
-/* What is not needed any more has the collector call this. */
+/* Called by the collector for an object that is not needed any more. */
 static int
 probe_collector(lua_State *L)
 {

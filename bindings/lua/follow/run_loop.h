@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Once in a process; false: stacks stay native. */
+/* Learn them, once in a process; false: stacks stay native. */
 bool
 run_loop_learn(void);
 

@@ -30,20 +30,21 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Signals that are tried when SIGURG is taken, from the last real-time one
- * down: who takes any begins at the other end. */
+/* The signals that are tried if SIGURG is in use: from the last real-time
+ * signal down, because programs take them from the other end. */
 #define SIGNALS_TRIED 8
 
-/* lua_sethook looks at every frame there is, twice for a sample. Where they are
- * a hundred thousand, ticks come as much less often as keeps that at a percent
- * or two of the time. */
+/* lua_sethook visits every frame, twice for a sample. If there are a hundred
+ * thousand frames, ticks come so much less often that this takes a percent or
+ * two of the time. */
 #define REST 100
 
-/* Tunable: what a hook of a mixed stack may take before it counts as that. */
+/* Tunable: how long a hook of a mixed stack may take before it counts as dear.
+ */
 #define HOOK_BUDGET_NS 50000
 
 /* Tunable: ticks after which a signal that did not come is taken for lost, and
- * after which it is looked at why. */
+ * ticks after which we find out why. */
 #define LOST  100
 #define DOUBT 5
 
@@ -65,8 +66,9 @@ is_profiled(void)
 /* ---- what runs --------------------------------------------------------- */
 
 enum situation {
-    ELSEWHERE, /* another thread runs it, or nobody says that this one does */
-    IDLE,      /* no function of it is there: the host does something else */
+    ELSEWHERE, /* another thread runs it, or it is not known that this one does
+                */
+    IDLE,      /* none of its functions runs: the host does something else */
     HERE,
 };
 
@@ -156,7 +158,7 @@ look_at_all(struct look *look)
     }
 }
 
-/* The time since the last look is that of who runs now. */
+/* The time since the last look is charged to whoever runs now. */
 static void
 give_time(const struct look *look)
 {
@@ -263,8 +265,8 @@ is_deaf(struct state *s)
     return __atomic_load_n(&s->is_deaf, __ATOMIC_RELAXED);
 }
 
-/* Is the last signal on its way, so that another would only queue up behind it,
- * or would one more keep the thread from its work? */
+/* Is the last signal still on its way, so that another would only queue behind
+ * it, or would one more keep the thread from its work? */
 static bool
 has_enough(struct state *s, int thread)
 {
@@ -299,8 +301,8 @@ send_tick(struct state *s, int thread)
 
 /* ---- asking ------------------------------------------------------------ */
 
-/* The sample is taken when the sleep is over, if the hook is there, else at a
- * tick that finds the thread awake. */
+/* The sample is taken after the sleep, if the hook is set, else at a tick that
+ * finds the thread awake. */
 static void
 arm_quietly(struct state *s)
 {
@@ -322,9 +324,9 @@ ask_sleeper(struct state *s, lua_State *L)
         arm_quietly(s);
 }
 
-/* One signal for one answer: who sleeps in a C function is not woken twice, and
- * not at all if it would notice. A thread that runs and does not answer may
- * have had its hook taken away. */
+/* One signal for one answer: a thread that sleeps in a C function is not woken
+ * twice, and not at all if it would notice. If a running thread does not
+ * answer, its hook may have been removed. */
 static void
 ask(struct state *s, lua_State *L, int thread)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The stack at a hook: of the coroutine that runs, then of who resumed it. */
+/* The stack at a hook: of the coroutine that runs, then of the one that resumed
+ * it, and so on. */
 #include "walk.h"
 
 #include "../names/functions.h"
@@ -15,8 +16,8 @@ put(struct cpprof_vm_frame *frame, const struct function *function, int line)
     return 1;
 }
 
-/* The levels of one coroutine. A function that was tail called stands on one
- * that is gone. */
+/* The levels of one coroutine. Below a function that was tail called, one is
+ * missing. */
 static size_t
 walk_levels(struct state *s, lua_State *L, int level,
             struct cpprof_vm_frame *frames, size_t max)
@@ -51,7 +52,7 @@ walk_stack(void *state, struct cpprof_vm_frame *frames, size_t max)
     if (s->after_tail_call && s->at && max)
         n += put(frames, &tail_called, 0);
     n += walk_levels(s, L, s->at ? s->level : 0, frames + n, max - n);
-    /* Resumed by who has an older coroutine.resume. */
+    /* Resumed by code that has kept the original coroutine.resume. */
     if (L != s->running)
         n += walk_levels(s, s->running, 0, frames + n, max - n);
     for (; up; up = up->up)
@@ -59,7 +60,7 @@ walk_stack(void *state, struct cpprof_vm_frame *frames, size_t max)
     return n;
 }
 
-#define NAMES_MAX 64 /* functions from the leaf on that are looked for */
+#define NAMES_MAX 64 /* how many functions at the leaf are compared */
 
 void
 walk_names(struct state *s)

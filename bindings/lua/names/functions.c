@@ -19,8 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Tunable: functions remembered by a state, some 200 bytes each; at more they
- * are all forgotten, so that code that is made anew for ever is no leak. */
+/* Tunable: functions that a state remembers, some 200 bytes each. With more,
+ * all are forgotten, so that a program that goes on to make new code does not
+ * leak. */
 #define FUNCTIONS_MAX 16384
 
 #define SLOTS_FIRST 256
@@ -32,7 +33,8 @@ struct function {
     int first_line;
     int last_line;
     uint32_t shape;
-    uint64_t called; /* of a crowded line: the hash of what its caller says */
+    uint64_t called; /* for a line with several functions: the hash of the name
+                        that the caller uses */
     bool is_main;
     bool is_crowded; /* stands for all of the line */
     char *file;      /* into text; NULL: none */
@@ -65,8 +67,9 @@ c_function_at(lua_State *L, lua_Debug *ar)
     return function;
 }
 
-/* Tunable, in bytes: of a longer text as much at both ends counts, in some
- * microseconds. More tells apart more chunks that a program generates. */
+/* Tunable, in bytes: of a longer text so much at both ends is hashed, in some
+ * microseconds. A larger value tells apart more chunks that a program
+ * generates. */
 #define HASHED 4096
 
 static uint64_t
@@ -83,7 +86,8 @@ hash_text(uint64_t hash, const char *text, size_t n)
     return mix(hash, word);
 }
 
-/* Of a chunk from a file its name, of one from a string the text. */
+/* The source: the name of a chunk from a file, the text of one from a string.
+ */
 static uint64_t
 hash_source(const lua_Debug *ar)
 {
@@ -125,7 +129,8 @@ is_same(const struct function *a, const struct function *b)
 
 /* ---- names ------------------------------------------------------------- */
 
-/* Is the value on top the function at index 1, of the table that text names? */
+/* Is the value on top, of the table that text names, the function at index 1?
+ */
 static bool
 find_in(lua_State *L, const char *prefix, char *name)
 {
@@ -252,7 +257,7 @@ find_name(lua_State *L, lua_Debug *ar, const struct function *key, char *name)
 
 /* ---- the table --------------------------------------------------------- */
 
-/* A file as it was named; of code from elsewhere what Lua calls it. */
+/* The name of the file as given; for code from elsewhere what Lua calls it. */
 const char *
 file_of(const lua_Debug *ar)
 {
@@ -292,7 +297,7 @@ find_slot(struct function **slots, uint32_t n_slots, const struct function *key)
     return &slots[i];
 }
 
-/* Room for one more: three of four slots are taken at most. */
+/* Make room for one more: at most three of four slots are taken. */
 static bool
 grow(struct functions *known)
 {
@@ -351,8 +356,8 @@ add_called(struct function *key, lua_State *L, lua_Debug *ar)
     key->hash = mix(key->hash, key->called);
 }
 
-/* Where a line defines several functions, which look the same from outside, a
- * function of its own stands for them, and tells that there are more. */
+/* Several functions of one line look the same from outside. An extra entry
+ * stands for all of them and tells that there are several. */
 const struct function *
 function_of(struct functions *known, lua_State *L, lua_Debug *ar)
 {

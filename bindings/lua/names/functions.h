@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions that a state has run, and what they are called. */
+/* The functions that a state has run, and their names. */
 #ifndef LUA_FUNCTIONS_H
 #define LUA_FUNCTIONS_H
 
@@ -27,12 +27,13 @@ struct functions {
 /* Of a level of C; pushes and pops a value. */
 lua_CFunction
 c_function_at(lua_State *L, lua_Debug *ar);
-/* As function_of(), but only of what is remembered, and nothing is changed or
- * pushed. NULL: it is not. hash: the same for the same function, not 0. */
+/* As function_of(), but only finds what is remembered; nothing is changed or
+ * pushed. NULL: it is not remembered. hash: the same for the same function, not
+ * 0. */
 const struct function *
 function_known(const struct functions *known, lua_State *L, lua_Debug *ar,
                lua_CFunction c_function, uint64_t *hash);
-/* What the caller calls it; allocates nothing. */
+/* The name that the caller uses; allocates nothing. */
 bool
 name_by_call(lua_State *L, lua_Debug *ar, char *name);
 const char *
@@ -43,7 +44,7 @@ const struct function *
 function_of(struct functions *known, lua_State *L, lua_Debug *ar);
 /* The frame that a tail call has replaced. */
 extern const struct function tail_called;
-/* Before a walk: there is a bound to what is remembered. */
+/* To be called before a walk: forgets all if too many are remembered. */
 void
 functions_begin(struct functions *known);
 void

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The name that a function is defined under, from the line of its source: who
- * calls it may call it anything. "function a.b:c(", "local function f",
- * "f = function". Of several functions on a line it is the one that has the
- * name which its caller uses.
+ * The name that a function is defined under, from the line of its source,
+ * because callers may use any name. "function a.b:c(", "local function f", "f =
+ * function". If a line defines several functions it is the one whose name the
+ * caller uses.
  */
 #include "source_name.h"
 
@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Tunable, in bytes: functions of a larger file have the names that callers
- * use. Reading as much takes the script's thread some 200 us, once for each
+/* Tunable, in bytes: functions of a larger file get the names that callers use.
+ * Reading this much takes the script's thread some 200 us, once for each
  * function. */
 #define SOURCE_MAX (1 << 20)
 
@@ -62,7 +62,7 @@ copy(const char *from, const char *limit, char *name, size_t n)
     return true;
 }
 
-/* What stands behind the word at, or in front of "= function". */
+/* The name after the word `function`, or before "= function". */
 static bool
 name_at(const char *line, const char *at, char *name, size_t n)
 {
@@ -92,7 +92,7 @@ is_several(const char *line)
     return at && find_keyword(line, at + N_KEYWORD);
 }
 
-/* "c" is what "a.b:c" is called. */
+/* Callers use "c" for "a.b:c". */
 static bool
 ends_with(const char *path, const char *called)
 {
@@ -120,8 +120,8 @@ parse(const char *line, const char *called, char *name, size_t n)
 
 /* ---- the line ---------------------------------------------------------- */
 
-/* A name may be that of a pipe, a terminal or a device, where a look takes
- * input away, waits, or does more: they are not even opened. */
+/* A pipe, a terminal or a device is not even opened, because reading it takes
+ * input away, waits, or does worse. */
 static FILE *
 open_regular(const char *path)
 {
@@ -140,7 +140,7 @@ open_regular(const char *path)
     return file;
 }
 
-/* Of a file, or in memory. NULL: it is not to be had. */
+/* The source, from a file or in memory. NULL: there is none to be had. */
 static FILE *
 open_source(const lua_Debug *ar)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names from the line that a function is defined on. */
+/* The name of a function, from the line on which it is defined. */
 #ifndef LUA_SOURCE_NAME_H
 #define LUA_SOURCE_NAME_H
 
@@ -14,7 +14,7 @@ enum source_name { SOURCE_UNKNOWN, SOURCE_ANONYMOUS, SOURCE_NAMED };
  * calls it, which decides where the line defines several, or "". */
 enum source_name
 name_by_source(const lua_Debug *ar, const char *called, char *name, size_t n);
-/* Does the line define several functions, or is it not to be had? */
+/* Does the line define several functions, or is there no source? */
 bool
 source_is_crowded(const lua_Debug *ar);
 

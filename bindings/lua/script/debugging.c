@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * debug.sethook and debug.gethook as they were, about the program's hook: ours
- * is out of the way during the call, and there again after it. What keeps the
- * older functions, or sets a hook in C, is found out by ticks.
+ * debug.sethook and debug.gethook act on the program's hook: ours is removed
+ * during the call and set again after it. A program that keeps the original
+ * functions, or sets a hook in C, is noticed by ticks.
  */
 #include "debugging.h"
 
@@ -39,7 +39,7 @@ call(lua_State *L)
     return n;
 }
 
-/* Two, so that profiles have their names. */
+/* Two functions, so that profiles show their names. */
 static int
 sethook(lua_State *L)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The library debug, with hooks of ours about. */
+/* The debug library while our hooks are set. */
 #ifndef LUA_DEBUGGING_H
 #define LUA_DEBUGGING_H
 
 #include "../compat.h"
 
-/* debug.sethook and debug.gethook that are about the program's hook. */
+/* Replace debug.sethook and debug.gethook by functions that act on the
+ * program's hook. */
 void
 debugging_open(lua_State *L);
 

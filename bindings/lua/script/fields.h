@@ -7,13 +7,14 @@
 
 #include <stdbool.h>
 
-/* Of the table at index, if it is one; an absent field is otherwise. */
+/* The field of the table at index, if that is a table. An absent field is
+ * `otherwise`. */
 
 struct whole {
     int64_t least, most; /* up to 2^53 */
 };
 
-/* Has it these fields only? names: up to NULL. */
+/* Has the table only these fields? names ends with NULL. */
 void
 fields_check(lua_State *L, int index, const char *const *names);
 int64_t
@@ -21,7 +22,7 @@ field_whole(lua_State *L, int index, const char *name, int64_t otherwise,
             const struct whole *bounds);
 bool
 field_flag(lua_State *L, int index, const char *name, bool otherwise);
-/* Which of three words; the first, if it is absent. */
+/* The index of one of three words; of the first one, if the field is absent. */
 int
 field_word(lua_State *L, int index, const char *name, const char *const *words);
 /* Leaves the value on the stack, which holds it. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaded by what libcpprof.so put into LUA_INIT (src/vm/load/lua_init.c): give
- * the variable back, so that the script and what it starts see what they would
- * have seen, and run what was in it, as lua.c does.
+ * Loaded by the code that libcpprof.so put into LUA_INIT
+ * (src/vm/load/lua_init.c). It restores the variable, so that the script and
+ * the processes that it starts see the original value, and runs that value as
+ * lua.c does.
  */
 #include "init.h"
 

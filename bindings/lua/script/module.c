@@ -24,7 +24,7 @@
 
 #define DEFAULT_OUT "lua.pb.gz"
 
-/* A profile runs. The coroutines that wait for this one have no hook yet. */
+/* A profile runs. The coroutines that resumed this one have no hook yet. */
 static void
 hook_all(struct state *s, lua_State *L)
 {

@@ -101,7 +101,7 @@ remove_values(lua_State *L, struct cpprof_profile *profile)
         cpprof_profile_remove(profile, lua_touserdata(L, -1));
 }
 
-/* The finalizer of a value that is there as long as the state. Those of older
+/* The finalizer of a value that lives as long as the state. Finalizers of older
  * values run later, and find no table. */
 static int
 close_values(lua_State *L)
@@ -172,7 +172,7 @@ profile_lookup(lua_State *L)
     return push_object(L, profile);
 }
 
-/* In the values on top, under the one at index 2: true, if it is new. */
+/* Add the value at index 2 to the table of values on top. True: it is new. */
 static bool
 find_or_make(lua_State *L, const void **address)
 {
@@ -278,7 +278,8 @@ profile_write(lua_State *L)
         &error);
 }
 
-/* heap{rate = bytes} samples so, heap{out = path, ...} writes. */
+/* heap{rate = bytes} sets the rate, heap{out = path, ...} writes the profile.
+ */
 static int
 heap(lua_State *L)
 {

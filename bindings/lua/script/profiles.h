@@ -15,7 +15,8 @@ profiles_open(lua_State *L);
 /* nil, and the text. */
 int
 push_failure(lua_State *L, const struct cpprof_error *error);
-/* A writer for field "out" of the table at index; false: error is filled. */
+/* Make a writer for field "out" of the table at index; false: error is filled.
+ */
 bool
 writer_of(lua_State *L, int index, const char *otherwise,
           struct cpprof_writer *writer, struct cpprof_error *error);

@@ -21,7 +21,8 @@ slots_of(const struct programs *programs)
                            : (struct program_hook *)programs->own;
 }
 
-/* n_used if there is none; of NULL: the first that is free. */
+/* The index of the coroutine's entry, or n_used. For NULL: the first free
+ * entry. */
 static uint32_t
 find(const struct programs *programs, const lua_State *L)
 {

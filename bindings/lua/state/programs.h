@@ -16,7 +16,7 @@ struct program_hook {
     int count;
 };
 
-/* Those that there are, programs.c. Few coroutines have one. */
+/* The entries; see programs.c. Few coroutines have one. */
 struct programs {
     struct program_hook *slots; /* NULL: own */
     uint32_t n_slots, n_used;   /* n_used: from the first on; may be free */

@@ -76,7 +76,7 @@ state_let_go(struct state *s)
     __atomic_sub_fetch(&s->n_holders, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Other threads are not there any more, but this one may run their states. */
+/* The child has no other threads, but this one may run their states. */
 void
 states_forked(void)
 {
@@ -257,7 +257,8 @@ state_open(lua_State *L)
     return s;
 }
 
-/* What another thread's ticks asked for in vain is nobody's. */
+/* The calling thread runs s now: drop what ticks asked of another thread in
+ * vain. */
 void
 state_move_here(struct state *s)
 {
@@ -287,8 +288,8 @@ look_up(lua_State *L)
     return s;
 }
 
-/* A coroutine's address may be that of one of another state by now; each state
- * has its own registry. */
+/* By now a coroutine of another state may have this address; each state has its
+ * own registry. */
 static bool
 is_last(lua_State *L)
 {
