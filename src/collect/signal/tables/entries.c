@@ -130,8 +130,7 @@ take_free(struct cpprof__entries *entries)
     while (first_of(free) < end_of(free)) {
         uint32_t number = entries->lists[list_of(free)][first_of(free)];
 
-        if (cas_acq_rel(&entries->state->free, &free,
-                        free + range(0, 1, 0)))
+        if (cas_acq_rel(&entries->state->free, &free, free + range(0, 1, 0)))
             return number;
     }
     return 0;
@@ -191,8 +190,7 @@ cpprof__entries_sweep(struct cpprof__entries *entries,
     for (i = 1; i < n && i < entries->bound; i++) {
         if (!kind->is_there(table, i))
             continue;
-        if (!cpprof__entries_is_cold(entries, i) ||
-            kind->is_wanted(table, i)) {
+        if (!cpprof__entries_is_cold(entries, i) || kind->is_wanted(table, i)) {
             entries->condemned[i] = 0;
         } else if (!entries->condemned[i]) {
             entries->condemned[i] = 1;
