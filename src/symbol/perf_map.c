@@ -168,7 +168,7 @@ add_line(struct cpprof__perf_map *map, const char *line, const char *end)
     if (!read_hex(&line, end, &range.start) ||
         !read_hex(&line, end, &n_bytes) || line == end ||
         n_bytes > UINT64_MAX - range.start ||
-        !cpprof__array_grow(&map->symbols, map->n_symbols, &map->capacity,
+        !cpprof__array_room(&map->symbols, map->n_symbols, &map->capacity,
                             sizeof *map->symbols))
         return;
     range.limit = range.start + n_bytes;

@@ -26,7 +26,7 @@ struct cpprof__perf_map {
         uint32_t n;
     } * symbols;
     uint32_t n_symbols;
-    uint32_t capacity;
+    size_t capacity;
     /* What tells whether it has changed since. */
     dev_t device;
     ino_t inode;

@@ -25,10 +25,10 @@ struct cpprof__symbolizer {
     struct cpprof__perf_map perf_map;
     struct mapping *mappings;
     uint32_t n_mappings;
-    uint32_t mappings_capacity;
+    size_t mappings_capacity;
     struct cpprof__module **modules; /* one per (path, build id) */
     uint32_t n_modules;
-    uint32_t modules_capacity;
+    size_t modules_capacity;
 };
 
 static struct cpprof__symbolizer *
@@ -101,7 +101,7 @@ find_or_make_module(struct cpprof__symbolizer *s,
 {
     struct cpprof__module *module = find_module(s, mapping);
 
-    if (module || !cpprof__array_grow(&s->modules, s->n_modules,
+    if (module || !cpprof__array_room(&s->modules, s->n_modules,
                                       &s->modules_capacity, sizeof *s->modules))
         return module;
     module = make_module(mapping);
@@ -116,7 +116,7 @@ add_mapping(struct cpprof__symbolizer *s,
 {
     struct mapping *added;
 
-    if (!cpprof__array_grow(&s->mappings, s->n_mappings, &s->mappings_capacity,
+    if (!cpprof__array_room(&s->mappings, s->n_mappings, &s->mappings_capacity,
                             sizeof *s->mappings))
         return SIZE_MAX;
     added = &s->mappings[s->n_mappings];

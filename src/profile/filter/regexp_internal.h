@@ -12,9 +12,9 @@
 #ifndef PROFILE_REGEXP_INTERNAL_H
 #define PROFILE_REGEXP_INTERNAL_H
 
+#include "base/array.h"
 #include "base/utf8.h"
 #include "profile/filter/regexp_syntax.h"
-#include "profile/model/array.h"
 
 #include <string.h>
 

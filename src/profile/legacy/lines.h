@@ -3,7 +3,7 @@
 #ifndef PROFILE_LEGACY_LINES_H
 #define PROFILE_LEGACY_LINES_H
 
-#include "profile/model/array.h"
+#include "base/array.h"
 
 #include <stdint.h>
 

@@ -6,8 +6,8 @@
 #ifndef PROFILE_ID_MAP_H
 #define PROFILE_ID_MAP_H
 
+#include "base/array.h"
 #include "base/hash.h"
-#include "profile/model/array.h"
 
 #include <stdint.h>
 

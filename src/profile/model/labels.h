@@ -10,8 +10,8 @@
 #ifndef PROFILE_LABELS_H
 #define PROFILE_LABELS_H
 
+#include "base/array.h"
 #include "base/hash.h"
-#include "profile/model/array.h"
 #include "profile/model/strings.h"
 #include <cpprof/pprof/profile.h>
 

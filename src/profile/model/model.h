@@ -17,7 +17,7 @@
 #ifndef PROFILE_MODEL_H
 #define PROFILE_MODEL_H
 
-#include "profile/model/array.h"
+#include "base/array.h"
 #include "profile/model/labels.h"
 #include "profile/model/strings.h"
 #include <cpprof/pprof/change.h>

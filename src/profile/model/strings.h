@@ -9,8 +9,8 @@
 #ifndef PROFILE_STRINGS_H
 #define PROFILE_STRINGS_H
 
+#include "base/array.h"
 #include "base/hash.h"
-#include "profile/model/array.h"
 
 #include <stdint.h>
 

@@ -8,9 +8,9 @@
 #ifndef REPORT_BINUTILS_H
 #define REPORT_BINUTILS_H
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "profile/filter/regexp.h"
-#include "profile/model/array.h"
 #include <cpprof/status.h>
 
 /* ----------------------------------------------------------- symbols ---- */

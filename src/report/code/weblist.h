@@ -7,7 +7,7 @@
 #ifndef REPORT_WEBLIST_H
 #define REPORT_WEBLIST_H
 
-#include "profile/model/array.h"
+#include "base/array.h"
 #include "profile/model/strings.h"
 #include "report/code/binutils.h"
 #include "report/code/source.h"

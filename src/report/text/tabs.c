@@ -8,8 +8,8 @@
  */
 #include "report/text/tabs.h"
 
+#include "base/array.h"
 #include "base/utf8.h"
-#include "profile/model/array.h"
 
 #include <string.h>
 

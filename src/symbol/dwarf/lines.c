@@ -114,7 +114,7 @@ string_at(const struct cpprof__bytes *section, uint64_t offset)
 static void
 add_directory(struct cpprof__lines *lines, const char *name)
 {
-    if (cpprof__array_grow(&lines->directories, lines->n_directories,
+    if (cpprof__array_room(&lines->directories, lines->n_directories,
                            &lines->directories_capacity,
                            sizeof *lines->directories))
         lines->directories[lines->n_directories++] = name;
@@ -123,7 +123,7 @@ add_directory(struct cpprof__lines *lines, const char *name)
 static void
 add_file(struct cpprof__lines *lines, const char *name, uint64_t directory)
 {
-    if (cpprof__array_grow(&lines->files, lines->n_files,
+    if (cpprof__array_room(&lines->files, lines->n_files,
                            &lines->files_capacity, sizeof *lines->files))
         lines->files[lines->n_files++] = (struct cpprof__line_file){
             name, directory < UINT32_MAX ? (uint32_t)directory : UINT32_MAX};
@@ -349,7 +349,7 @@ add_row(struct machine *m)
     if (last && row.address == last->address)
         *last = row;
     else if ((!last || !is_same_location(last, &row)) &&
-             cpprof__array_grow(&lines->rows, lines->n_rows,
+             cpprof__array_room(&lines->rows, lines->n_rows,
                                 &lines->rows_capacity, sizeof *lines->rows))
         lines->rows[lines->n_rows++] = row;
 }
@@ -363,7 +363,7 @@ end_sequence(struct machine *m)
     uint64_t start = n ? lines->rows[m->first].address : 0;
 
     if (n && !m->is_out_of_order && cpprof__ranges_find(m->code, start) &&
-        cpprof__array_grow(&lines->sequences, lines->n_sequences,
+        cpprof__array_room(&lines->sequences, lines->n_sequences,
                            &lines->sequences_capacity,
                            sizeof *lines->sequences)) {
         cpprof__ranges_add(

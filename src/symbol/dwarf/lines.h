@@ -43,20 +43,20 @@ struct cpprof__lines {
     /* Rows of one sequence are adjacent and sorted by address. */
     struct cpprof__line_row *rows;
     uint32_t n_rows;
-    uint32_t rows_capacity;
+    size_t rows_capacity;
     struct cpprof__line_sequence {
         uint32_t first; /* in rows */
         uint32_t n;
     } * sequences;
     uint32_t n_sequences;
-    uint32_t sequences_capacity;
+    size_t sequences_capacity;
     struct cpprof__ranges ranges; /* value: in sequences */
     const char **directories;     /* in sections */
     uint32_t n_directories;
-    uint32_t directories_capacity;
+    size_t directories_capacity;
     struct cpprof__line_file *files;
     uint32_t n_files;
-    uint32_t files_capacity;
+    size_t files_capacity;
     /* Files and directories count from 1 and 0 is none, before version 5. */
     bool counts_from_one;
 };

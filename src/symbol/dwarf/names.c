@@ -47,7 +47,7 @@ append(struct cpprof__names *names, const struct key *key, uint64_t hash)
     struct cpprof__name *name;
     char *copy;
 
-    if (!cpprof__array_grow(&names->items, names->n, &names->capacity,
+    if (!cpprof__array_room(&names->items, names->n, &names->capacity,
                             sizeof *names->items))
         return NULL;
     copy = cpprof__arena_copy(&names->arena, key->text, key->n);

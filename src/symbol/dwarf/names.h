@@ -17,7 +17,7 @@ struct cpprof__names {
     struct cpprof__index index; /* of items, by text */
     struct cpprof__name *items;
     uint32_t n;
-    uint32_t capacity;
+    size_t capacity;
     struct cpprof__buffer scratch;
 };
 

@@ -56,7 +56,7 @@ add_scope(struct cpprof__unit_scopes *unit, Dwarf_Die *die, uint32_t parent)
     struct cpprof__scope scope = describe(die, parent);
 
     if (!scope.name ||
-        !cpprof__array_grow(&unit->items, unit->n, &unit->capacity,
+        !cpprof__array_room(&unit->items, unit->n, &unit->capacity,
                             sizeof *unit->items))
         return parent;
     unit->items[unit->n] = scope;
@@ -128,7 +128,7 @@ add_unit(struct cpprof__scopes *scopes, Dwarf_CU *unit, uint64_t hash)
     struct cpprof__unit_scopes *added;
     Dwarf_Die die;
 
-    if (!cpprof__array_grow(&scopes->units, scopes->n, &scopes->capacity,
+    if (!cpprof__array_room(&scopes->units, scopes->n, &scopes->capacity,
                             sizeof *scopes->units) ||
         !cpprof__index_add(&scopes->index, hash, scopes->n))
         return NULL;

@@ -24,11 +24,11 @@ struct cpprof__scopes {
             bool is_linkage;  /* name is mangled, and complete */
         } * items;
         uint32_t n;
-        uint32_t capacity;
+        size_t capacity;
         struct cpprof__ranges ranges; /* of DIE offsets; value: in items */
     } * units;                        /* those that were asked for */
     uint32_t n;
-    uint32_t capacity;
+    size_t capacity;
     struct cpprof__index index; /* of units, by address */
 };
 

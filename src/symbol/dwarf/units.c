@@ -84,7 +84,7 @@ add_unit(struct cpprof__units *units, Dwarf_Die *die, Dwarf_Half version,
 {
     size_t before = units->ranges.n;
 
-    if (!cpprof__array_grow(&units->items, units->n, &units->capacity,
+    if (!cpprof__array_room(&units->items, units->n, &units->capacity,
                             sizeof *units->items))
         return;
     add_ranges(&units->ranges, die, units->n, 0, code);
@@ -214,7 +214,7 @@ add_function(struct walk *walk, Dwarf_Die *die)
     struct cpprof__unit *unit = walk->unit;
     size_t before = unit->ranges.n;
 
-    if (!cpprof__array_grow(&unit->functions, unit->n_functions,
+    if (!cpprof__array_room(&unit->functions, unit->n_functions,
                             &unit->capacity, sizeof *unit->functions))
         return;
     add_ranges(&unit->ranges, die, unit->n_functions, 0, walk->code);
@@ -358,7 +358,7 @@ static uint32_t
 add_inlined(struct cpprof__inlines *inlines, Dwarf_Die *die, uint32_t parent,
             uint32_t depth)
 {
-    if (!cpprof__array_grow(&inlines->items, inlines->n, &inlines->capacity,
+    if (!cpprof__array_room(&inlines->items, inlines->n, &inlines->capacity,
                             sizeof *inlines->items))
         return parent;
     add_ranges(&inlines->ranges, die, inlines->n, depth, NULL);

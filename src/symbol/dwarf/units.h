@@ -21,7 +21,7 @@ struct cpprof__inlines {
         uint32_t parent;  /* in items; UINT32_MAX: the function itself */
     } * items;
     uint32_t n;
-    uint32_t capacity;
+    size_t capacity;
     struct cpprof__ranges ranges; /* value: in items; rank: depth */
 };
 
@@ -41,7 +41,7 @@ struct cpprof__unit {
     } depth;
     struct cpprof__function *functions;
     uint32_t n_functions;
-    uint32_t capacity;
+    size_t capacity;
     struct cpprof__ranges ranges; /* value: in functions */
     struct cpprof__lines lines;
     bool has_lines;     /* lines is read */
@@ -53,7 +53,7 @@ struct cpprof__unit {
 struct cpprof__units {
     struct cpprof__unit *items;
     uint32_t n;
-    uint32_t capacity;
+    size_t capacity;
     struct cpprof__ranges ranges; /* value: in items */
     bool has_inlines; /* a unit of a language that has functions to inline */
     struct cpprof__line_sections sections;

@@ -7,10 +7,10 @@
  */
 #include "symbol/elf/ranges.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#define FIRST_CAPACITY 16
 
 void
 cpprof__ranges_free(struct cpprof__ranges *ranges)
@@ -19,31 +19,17 @@ cpprof__ranges_free(struct cpprof__ranges *ranges)
     memset(ranges, 0, sizeof *ranges);
 }
 
-static bool
-make_room(struct cpprof__ranges *ranges)
-{
-    size_t capacity = ranges->capacity ? ranges->capacity * 2 : FIRST_CAPACITY;
-    struct cpprof__range *items;
-
-    if (ranges->n < ranges->capacity)
-        return true;
-    items = realloc(ranges->items, capacity * sizeof *items);
-    if (!items)
-        return false;
-    ranges->items = items;
-    ranges->capacity = capacity;
-    return true;
-}
-
 void
 cpprof__ranges_add(struct cpprof__ranges *ranges, struct cpprof__range range)
 {
     if (range.start >= range.limit)
         return;
-    if (ranges->failed || !make_room(ranges)) {
+    if (ranges->n == ranges->capacity &&
+        !cpprof__array_grow((void **)&ranges->items, &ranges->capacity,
+                            ranges->n + 1, sizeof *ranges->items))
         ranges->failed = true;
+    if (ranges->failed)
         return;
-    }
     ranges->items[ranges->n++] = range;
 }
 

@@ -4,8 +4,8 @@
  * the elements in use. They double, through realloc, which moves large ones by
  * their pages and not by their bytes; room that is never written costs nothing.
  */
-#ifndef PROFILE_ARRAY_H
-#define PROFILE_ARRAY_H
+#ifndef BASE_ARRAY_H
+#define BASE_ARRAY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "profile/model/array.h"
+#include "base/array.h"
 
 #include <stdint.h>
 
