@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What calls that are given a writer have in common. */
+/* What calls that are given a writer have in common, and what they may know of
+ * the ready writers (writer_io.c). */
 #ifndef BASE_WRITER_H
 #define BASE_WRITER_H
 
 #include <cpprof/writer.h>
+
+#include <stdbool.h>
 
 /*
  * Copy the writer that a public call was given. When that cannot be used,
@@ -18,5 +21,9 @@ cpprof__writer_take(const struct cpprof_writer *given,
 /* Close a writer that got nothing, because the call failed before. */
 void
 cpprof__writer_refuse(const struct cpprof_writer *writer);
+
+/* Is it one of cpprof_writer_to_path()? It needs nothing of its maker's. */
+bool
+cpprof__writer_is_path(const struct cpprof_writer *writer);
 
 #endif

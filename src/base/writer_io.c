@@ -7,7 +7,7 @@
  * profiled may close every descriptor it has, and the number may by then be
  * somebody's socket.
  */
-#include "base/writer_io.h"
+#include "base/writer.h"
 
 #include "base/buffer.h"
 #include "base/own.h"

@@ -14,7 +14,7 @@
 #include "collect/runtime/life.h"
 
 #include "base/status.h"
-#include "base/writer_io.h"
+#include "base/writer.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/real.h"
 
