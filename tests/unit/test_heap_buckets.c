@@ -196,13 +196,13 @@ buckets_that_are_all_taken_lose_samples_and_count_them(void **state)
         n += cpprof__heap_bucket_of(&cpprof__heap, &key) != 0;
     }
     assert_int_equal(n, CPPROF__HEAP_BUCKETS - 1);
+    key.stack = 1;
+    assert_int_equal(cpprof__heap_bucket_of(&cpprof__heap, &key), 1);
     allocate_here(0x100000, 100);
     assert_int_equal(cpprof__heap.head->n_lost, 1);
     assert_int_equal(cpprof__heap.head->lost_bytes, 100 * FRACTION);
     assert_int_equal(cpprof__heap.head->lost_objects, FRACTION);
     assert_false(freed(0x100000));
-    key.stack = 1;
-    assert_int_equal(cpprof__heap_bucket_of(&cpprof__heap, &key), 1);
 }
 
 static uint64_t

@@ -91,6 +91,29 @@ join(const struct cpprof__kept *kept, uint64_t *to, const uint64_t *from)
         to[i] += from[i];
 }
 
+/* What keys stand for stays as long as they do. */
+static void
+hold(const struct cpprof__kept *kept)
+{
+    size_t i;
+
+    for (i = 0; i < kept->n; i++) {
+        cpprof__tree_hold(stack_of(*record_at(kept, i)));
+        cpprof__tree_hold(labels_of(*record_at(kept, i)));
+    }
+}
+
+static void
+drop(const struct cpprof__kept *kept)
+{
+    size_t i;
+
+    for (i = 0; kept->records && i < kept->n; i++) {
+        cpprof__tree_drop(stack_of(*record_at(kept, i)));
+        cpprof__tree_drop(labels_of(*record_at(kept, i)));
+    }
+}
+
 static void
 finish(struct cpprof__kept *kept)
 {
@@ -107,6 +130,7 @@ finish(struct cpprof__kept *kept)
             memmove(record_at(kept, n++), record, n_bytes);
     }
     kept->n = n;
+    hold(kept);
     shorter = realloc(kept->records, (n + 1) * n_bytes);
     if (shorter)
         kept->records = shorter;
@@ -153,6 +177,7 @@ cpprof__kept_heap(struct cpprof__kept *kept,
 void
 cpprof__kept_free(struct cpprof__kept *kept)
 {
+    drop(kept);
     free(kept->records);
     memset(kept, 0, sizeof *kept);
 }

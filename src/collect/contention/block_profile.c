@@ -95,7 +95,9 @@ cpprof__block_records(const struct cpprof__waits *waits,
 
     if (!made)
         return cpprof__fail_nomem(error);
+    cpprof__recycle_pause();
     *n = read_records(waits, profile, n_buckets, lost, made);
+    cpprof__recycle_resume();
     *records = made;
     return CPPROF_OK;
 }

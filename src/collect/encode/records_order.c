@@ -35,8 +35,9 @@ static int
 order_of_stacks(const struct cpprof__tree *tree, uint32_t x, uint32_t y)
 {
     struct cpprof__tree_node a, b;
+    unsigned depth;
 
-    while (x != y) {
+    for (depth = 0; x != y && depth < CPPROF__TREE_DEPTH; depth++) {
         bool is_x = cpprof__tree_node(tree, x, &a);
         bool is_y = cpprof__tree_node(tree, y, &b);
         int pcs;

@@ -203,6 +203,19 @@ cpprof__records_write_counts(const struct cpprof__records_form *form,
     return status;
 }
 
+/* Until they are written, which may take long. */
+static void
+for_stacks(const struct cpprof__stack_record *records, size_t n,
+           void (*fn)(uint32_t number))
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        fn(records[i].stack);
+        fn(records[i].labels);
+    }
+}
+
 enum cpprof_status
 cpprof__records_write(const struct cpprof__records_form *form,
                       struct cpprof__stack_record *records, size_t n,
@@ -210,12 +223,21 @@ cpprof__records_write(const struct cpprof__records_form *form,
                       struct cpprof_writer writer, struct cpprof_error *error)
 {
     bool is_text = options->debug > 0 || (options->flags & CPPROF_FLAG_LEGACY);
+    enum cpprof_status status;
 
-    if (!form->source) /* after the records: all that they refer to */
-        cpprof__tables_resolve();
     n = cpprof__records_merge(form, records, n);
+    if (!form->source) {
+        for_stacks(records, n, cpprof__tree_hold);
+        cpprof__tables_resolve(); /* after the records: all they refer to */
+    }
     if (!is_text)
-        return write_proto(form, records, n, options, writer, error);
-    return (form->write_text ? form->write_text : cpprof__records_write_counts)(
-        form, records, n, options, writer, error);
+        status = write_proto(form, records, n, options, writer, error);
+    else if (form->write_text)
+        status = form->write_text(form, records, n, options, writer, error);
+    else
+        status = cpprof__records_write_counts(form, records, n, options, writer,
+                                              error);
+    if (!form->source)
+        for_stacks(records, n, cpprof__tree_drop);
+    return status;
 }

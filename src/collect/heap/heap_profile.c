@@ -212,6 +212,19 @@ cpprof__heap_write_proto(const struct cpprof__source *source,
     return status;
 }
 
+/* Until they are written, which may take long. */
+static void
+for_stacks(const struct cpprof__heap_records *records,
+           void (*fn)(uint32_t number))
+{
+    size_t i;
+
+    for (i = 0; i < records->n; i++) {
+        fn(records->records[i].stack);
+        fn(records->records[i].labels);
+    }
+}
+
 enum cpprof_status
 cpprof__heap_profile_write(const struct cpprof__source *source,
                            const struct cpprof_heap_options *options,
@@ -227,14 +240,18 @@ cpprof__heap_profile_write(const struct cpprof__source *source,
             writer.close(writer.ctx, 1);
         return status;
     }
-    if (source->is_self) /* after the records: all that they refer to */
-        cpprof__tables_resolve();
+    if (source->is_self) {
+        for_stacks(&records, cpprof__tree_hold);
+        cpprof__tables_resolve(); /* after the records: all they refer to */
+    }
     if (options->debug > 0 || options->flags & CPPROF_FLAG_LEGACY)
         status =
             cpprof__heap_write_text(source, options, &records, writer, error);
     else
         status =
             cpprof__heap_write_proto(source, options, &records, writer, error);
+    if (source->is_self)
+        for_stacks(&records, cpprof__tree_drop);
     free(records.records);
     return status;
 }

@@ -194,9 +194,11 @@ read_all(struct reading *r, struct cpprof__heap_records *records)
 {
     size_t i;
 
+    cpprof__recycle_pause();
     r->epoch = load_acquire(&r->heap->head->peaks[r->number].epoch);
     cpprof__heap_sum_live(r->heap, r->live, r->n_buckets);
     read_buckets(r, records);
+    cpprof__recycle_resume();
     join_records(records);
     for (i = 0; i < records->n; i++)
         finish_record(&records->records[i]);

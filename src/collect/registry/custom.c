@@ -272,6 +272,7 @@ cpprof__custom_add(struct cpprof__custom *custom,
         status = add(&lookup, key, stack ? stack : STACK_UNKNOWN);
     if (status == CPPROF_OK) {
         add_relaxed(&custom->n, (size_t)1);
+        cpprof__tree_hold(stack);
         return CPPROF_OK;
     }
     free(bytes);
@@ -297,6 +298,7 @@ cpprof__custom_remove(struct cpprof__custom *custom,
             take_out(shard, entry);
     }
     cpprof__own_lock_give(&shard->lock);
+    cpprof__tree_drop(found.stack);
     if (found.stack)
         add_relaxed(&custom->n, (size_t)-1);
     if (found.stack && value->is_bytes)

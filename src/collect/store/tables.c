@@ -91,7 +91,7 @@ make(void)
 
     if (is_made)
         return true;
-    if (!cpprof__heap_walk_reserve(&cpprof__tables.tree))
+    if (!cpprof__hook_walk_reserve(&cpprof__tables.tree))
         return false;
     store = cpprof__reserve(cpprof__store_bytes());
     if (!store)
@@ -235,7 +235,11 @@ resolve_scripts(void)
 static void
 resolve(void)
 {
-    if (!make_if_used() || first_unresolved >= n_nodes())
+    if (!make_if_used())
+        return;
+    if (n_nodes() == CPPROF__TREE_NODES)
+        first_unresolved = 1; /* some may have been recycled */
+    if (first_unresolved >= n_nodes())
         return;
     if (resolve_scripts()) {
         read_maps();
@@ -403,7 +407,7 @@ cpprof__tables_stack(const struct cpprof__tables *tables, uint32_t stack,
         frames[n].mapping =
             number_of(load_acquire(&at->mapping), numbers, n_numbers);
         n++;
-        if (parent >= stack)
+        if (parent >= CPPROF__TREE_NODES)
             break;
         stack = parent;
     }

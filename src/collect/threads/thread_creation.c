@@ -119,6 +119,7 @@ creation_stack(void)
 
     if (cpprof__tables_make(NULL) == CPPROF_OK)
         stack = cpprof__hook_walk(&cpprof__tables.tree, true);
+    cpprof__tree_hold(stack); /* for good: there are few of them */
     return stack;
 }
 

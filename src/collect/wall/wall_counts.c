@@ -13,8 +13,10 @@
 #include "collect/wall/wall_counts.h"
 
 #include "arch/atomic.h"
+#include "arch/mix.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/reserve.h"
+#include "collect/signal/tables/stack_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +31,9 @@ static struct cpprof__wall_count *
 slot_of(const struct cpprof__wall_counts *counts,
         const struct cpprof__wall_count *key)
 {
-    uint64_t hash = (key->stack * UINT64_C(0x9e3779b97f4a7c15)) ^
-                    ((uint64_t)key->labels << 34 | key->state << 30);
-    uint32_t at = (uint32_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+    uint64_t which = (uint64_t)key->labels << 32 | key->state;
+    uint32_t at =
+        (uint32_t)cpprof__mix_u64(cpprof__mix_u64(which) + key->stack);
 
     for (;; at++) {
         struct cpprof__wall_count *p =
@@ -198,6 +200,8 @@ add(struct cpprof__wall_counts *counts, const struct cpprof__wall_count *key,
         *p = *key;
         p->n = p->ns = 0;
         p->number = ++counts->n;
+        cpprof__tree_hold(p->stack);
+        cpprof__tree_hold(p->labels);
     }
     p->n += n;
     p->ns += ns;
@@ -219,6 +223,12 @@ cpprof__wall_add(struct cpprof__wall_counts *counts,
 void
 cpprof__wall_counts_free(struct cpprof__wall_counts *counts)
 {
+    uint32_t i;
+
+    for (i = 0; i < counts->n_slots; i++) {
+        cpprof__tree_drop(counts->slots[i].stack);
+        cpprof__tree_drop(counts->slots[i].labels);
+    }
     free(counts->slots);
     *counts = (struct cpprof__wall_counts){0};
 }

@@ -91,16 +91,17 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
     struct cpprof__heap *heap = &cpprof__heap;
 
     cpprof__heap_seed_process();
-    cpprof__heap_walk_reserve(tree);
+    cpprof__hook_walk_reserve(tree);
     lay_out(heap, block);
     heap->tree = tree;
     heap->live_index = private_memory;
-    heap->bucket_index =
-        (void *)((char *)private_memory + cpprof__live_index_bytes());
+    cpprof__buckets_make(heap,
+                         (char *)private_memory + cpprof__live_index_bytes());
     store_release(&cpprof__heap_filter,
                   (uint8_t *)heap->bucket_index + cpprof__bucket_index_bytes());
     heap->head->n_blocks = 1;
     heap->head->n_buckets = 1;
+    cpprof__recycle_add(cpprof__buckets_recycle);
     store_relaxed(&heap->head->rate, load_relaxed(&heap_rate));
     __builtin_memcpy(heap->head->magic, MAGIC, 8);
     store_release(&is_made, 1);
@@ -119,7 +120,7 @@ cpprof__heap_reserve(void)
         return true;
     if (!cpprof__heap.tree || !cas_acq_rel(&is_making, &nobody, 1))
         return false;
-    block = cpprof__heap_walk_reserve(cpprof__heap.tree)
+    block = cpprof__hook_walk_reserve(cpprof__heap.tree)
                 ? cpprof__reserve(n + cpprof__heap_private_bytes())
                 : NULL;
     if (block)
@@ -279,6 +280,7 @@ record(const void *address, uint64_t bytes,
         follow(heap, &block);
     else
         lose(heap, block.bytes, block.weight);
+    cpprof__recycle();
 }
 
 /* The rate that an allocation is sampled with, or 0. */
@@ -403,6 +405,7 @@ cpprof__heap_forked(void)
     struct cpprof__hook_self *self = &cpprof__hook_self;
 
     store_relaxed(&is_making, 0u);
+    cpprof__recycle_forked();
     cpprof__hook_walk_forked();
     cpprof__heap_seed_process();
     self->random = cpprof__hook_seed(self);

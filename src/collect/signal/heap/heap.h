@@ -126,6 +126,8 @@ struct cpprof__heap {
     struct cpprof__tree *tree;
     void *live_index;
     uint32_t *bucket_index;
+    struct cpprof__entries entries; /* of buckets */
+    bool gives_up_stacks;           /* recycling */
 };
 
 /* Of the running thread. */

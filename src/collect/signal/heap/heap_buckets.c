@@ -15,6 +15,7 @@
 #include "collect/signal/heap/heap_buckets.h"
 
 #include "arch/clock.h"
+#include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/window_index.h"
 
@@ -22,6 +23,7 @@
 
 #define NUMBER_BITS 19
 #define LEVELS      5
+#define INDEX_BYTES (WINDOW_INDEX_SLOTS(LEVELS) * sizeof(uint32_t))
 
 _Static_assert(CPPROF__HEAP_BUCKETS == 1u << NUMBER_BITS, "numbers fit a slot");
 _Static_assert(sizeof(struct cpprof__heap_bucket) % 8 == 0, "whole words");
@@ -32,7 +34,15 @@ _Static_assert(sizeof(struct cpprof__heap_bucket) % 8 == 0, "whole words");
 size_t
 cpprof__bucket_index_bytes(void)
 {
-    return WINDOW_INDEX_SLOTS(LEVELS) * sizeof(uint32_t);
+    return INDEX_BYTES + cpprof__entries_bytes(CPPROF__HEAP_BUCKETS);
+}
+
+void
+cpprof__buckets_make(struct cpprof__heap *heap, void *index)
+{
+    heap->bucket_index = index;
+    cpprof__entries_make(&heap->entries, CPPROF__HEAP_BUCKETS,
+                         &heap->head->n_buckets, (char *)index + INDEX_BYTES);
 }
 
 uint16_t
@@ -92,29 +102,33 @@ make_bucket(void *table, const void *wanted)
     struct cpprof__heap_bucket *b;
     uint32_t number;
 
-    if (load_relaxed(&heap->head->n_buckets) >= CPPROF__HEAP_BUCKETS)
-        return 0;
-    number = add_relaxed(&heap->head->n_buckets, 1);
-    if (number >= CPPROF__HEAP_BUCKETS)
+    number = cpprof__entries_take(&heap->entries);
+    if (!number)
         return 0;
     b = &heap->buckets[number];
-    b->stack = key->stack;
     b->labels = key->labels;
     b->size_class = key->size_class;
     b->heap = key->heap;
+    store_release(&b->stack, key->stack);
+    cpprof__tree_hold(b->stack);
+    cpprof__tree_hold(b->labels);
     cpprof__mirror(&heap->head->n_blocks, 8);
     return number;
 }
+
+static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_key,
+                                        make_bucket};
 
 uint32_t
 cpprof__heap_bucket_of(struct cpprof__heap *heap,
                        const struct cpprof__heap_key *key)
 {
-    static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_key,
-                                            make_bucket};
+    uint32_t number =
+        window_find_or_make(&kind, heap->bucket_index, hash_of(key), heap, key);
 
-    return window_find_or_make(&kind, heap->bucket_index, hash_of(key), heap,
-                               key);
+    if (number)
+        cpprof__entries_use(&heap->entries, number);
+    return number;
 }
 
 void
@@ -184,6 +198,7 @@ cpprof__heap_count_use(struct cpprof__heap *heap, uint32_t bucket,
     struct cpprof__heap_peak *p =
         &heap->head->peaks[b->heap % CPPROF__HEAP_HEAPS];
 
+    cpprof__entries_use(&heap->entries, bucket);
     if (bytes < 0)
         end_peak(p);
     keep_peak(b, load_relaxed(&p->epoch));
@@ -192,4 +207,117 @@ cpprof__heap_count_use(struct cpprof__heap *heap, uint32_t bucket,
     raise_peak(p, add_relaxed(&p->now_bytes, bytes) + bytes);
     cpprof__mirror(b, sizeof *b);
     cpprof__mirror(p, sizeof *p);
+}
+
+/* ---- recycling -------------------------------------------------------- */
+
+static bool
+is_there(void *table, uint32_t number)
+{
+    return load_acquire(
+               &((struct cpprof__heap *)table)->buckets[number].stack) != 0;
+}
+
+static bool
+has_labels(const struct cpprof__heap_bucket *b)
+{
+    return b->labels && b->labels != CPPROF__LABELS_LOST;
+}
+
+/* Label sets are given up first. */
+static bool
+is_wanted(void *table, uint32_t number)
+{
+    const struct cpprof__heap *heap = table;
+    const struct cpprof__heap_bucket *b = &heap->buckets[number];
+
+    return load_acquire(&b->now_objects) || load_acquire(&b->now_bytes) ||
+           (!heap->gives_up_stacks && !has_labels(b));
+}
+
+static struct cpprof__heap_key
+key_of(const struct cpprof__heap_bucket *b)
+{
+    return (struct cpprof__heap_key){b->stack, b->labels, b->size_class,
+                                     b->heap};
+}
+
+static void
+remove_bucket(void *table, uint32_t number)
+{
+    struct cpprof__heap *heap = table;
+    const struct cpprof__heap_key key = key_of(&heap->buckets[number]);
+
+    window_remove(&kind, heap->bucket_index, hash_of(&key), number);
+}
+
+/* Nothing of it is in use. */
+static void
+add_sums(struct cpprof__heap *heap, uint32_t to,
+         const struct cpprof__heap_bucket *from)
+{
+    struct cpprof__heap_bucket *b = &heap->buckets[to];
+    uint64_t epoch =
+        load_relaxed(&heap->head->peaks[b->heap % CPPROF__HEAP_HEAPS].epoch);
+    uint32_t none = 0;
+
+    cas_acq_rel(&b->first_size, &none, from->first_size);
+    if (from->epoch == epoch && from->peak_bytes) {
+        keep_peak(b, epoch);
+        add_relaxed(&b->peak_objects, from->peak_objects);
+        add_relaxed(&b->peak_bytes, from->peak_bytes);
+    }
+    add_release(&b->n_sampled, from->n_sampled);
+    add_release(&b->bytes_sampled, from->bytes_sampled);
+    add_release(&b->alloc_objects, from->alloc_objects);
+    add_release(&b->alloc_bytes, from->alloc_bytes);
+    cpprof__mirror(b, sizeof *b);
+}
+
+static void
+lose_sums(struct cpprof__heap_head *head,
+          const struct cpprof__heap_bucket *from)
+{
+    add_relaxed(&head->n_lost, from->n_sampled);
+    add_relaxed(&head->lost_bytes, from->alloc_bytes);
+    add_relaxed(&head->lost_objects, from->alloc_objects);
+    cpprof__mirror(&head->n_lost, 3 * sizeof head->n_lost);
+}
+
+static void
+clear_bucket(void *table, uint32_t number)
+{
+    struct cpprof__heap *heap = table;
+    struct cpprof__heap_bucket *b = &heap->buckets[number], was = *b;
+    struct cpprof__heap_key key = key_of(b);
+    const size_t sums = offsetof(struct cpprof__heap_bucket, alloc_objects);
+    uint32_t to = 0;
+
+    key.labels = CPPROF__LABELS_LOST;
+    if (has_labels(b) && was.n_sampled)
+        to = cpprof__heap_bucket_of(heap, &key);
+    if (to)
+        add_sums(heap, to, &was);
+    else
+        lose_sums(heap->head, &was);
+    __builtin_memset((char *)b + sums, 0, sizeof *b - sums);
+    b->first_size = 0;
+    b->labels = 0;
+    store_release(&b->stack, 0u);
+    cpprof__mirror(b, sizeof *b);
+    cpprof__tree_drop(was.stack);
+    cpprof__tree_drop(was.labels);
+}
+
+void
+cpprof__buckets_recycle(void)
+{
+    static const struct cpprof__entries_kind buckets = {
+        is_there, is_wanted, remove_bucket, clear_bucket};
+    struct cpprof__heap *heap = &cpprof__heap;
+
+    heap->gives_up_stacks =
+        cpprof__entries_left(&heap->entries) < CPPROF__HEAP_BUCKETS / 4 ||
+        cpprof__tree_left() < CPPROF__TREE_NODES / 4;
+    cpprof__entries_sweep(&heap->entries, &buckets, heap);
 }

@@ -20,9 +20,20 @@ struct cpprof__heap_key {
     uint16_t heap;
 };
 
-/* Bytes of the index, private. */
+/* Bytes of the index, private; and use so many zeros for it. */
 size_t
 cpprof__bucket_index_bytes(void);
+void
+cpprof__buckets_make(struct cpprof__heap *heap, void *index);
+
+/*
+ * Buckets of which nothing is in use and that are cold are given up: first
+ * label sets, whose sums go to {"labels":"[lost]"} of the same stack, and where
+ * that does not make enough room stacks, whose sums become those of lost
+ * samples. For cpprof__recycle().
+ */
+void
+cpprof__buckets_recycle(void);
 
 /* Sizes that are near each other: 8 classes for each power of two. */
 uint16_t

@@ -85,11 +85,14 @@ take_buffer(void)
 }
 
 bool
-cpprof__heap_walk_reserve(struct cpprof__tree *tree)
+cpprof__hook_walk_reserve(struct cpprof__tree *tree)
 {
-    return cpprof__reserve_once((void **)&buffers,
-                                CPPROF__HOOK_BUFFERS * sizeof *buffers) &&
-           cpprof__tree_reserve(tree);
+    if (!cpprof__reserve_once((void **)&buffers,
+                              CPPROF__HOOK_BUFFERS * sizeof *buffers) ||
+        !cpprof__tree_reserve(tree))
+        return false;
+    cpprof__tree_own(tree);
+    return true;
 }
 
 void

@@ -80,7 +80,7 @@ cpprof__hook_walk_forked(void);
 /* Memory to walk in, and for the tree, at the first call; false: there is none,
  * and every walk fails. Safety: AS, lock-free. */
 bool
-cpprof__heap_walk_reserve(struct cpprof__tree *tree);
+cpprof__hook_walk_reserve(struct cpprof__tree *tree);
 
 /* Give back what this thread holds for a walk that it will never end. */
 void

@@ -31,20 +31,24 @@
 #include <unistd.h>
 
 /*
- * A word, from bit 0: stack 24, labels 16, state 2, waited 1, free 5, sequence
+ * A word, from bit 0: stack 20, labels 21, state 2, waited 1, free 4, sequence
  * 16. A wait: since, in units of 1024 ns, 40, kind 8, sequence 16. A value:
  * slot 23, user 1, sequence 16, magic 24.
  */
-#define STACK_BITS  24
-#define LABELS_BITS 16
-#define STATE_AT    40
-#define WAITED_AT   42
+#define STACK_BITS  20
+#define LABELS_BITS 21
+#define LABELS_MASK ((1u << LABELS_BITS) - 1)
+#define STATE_AT    41
+#define WAITED_AT   43
 #define SEQUENCE_AT 48
 #define MAGIC       0x637064ull /* "cpd" */
 
 /* Our own frames. ORDER: enum cpprof__own_frame (collect/encode/builder.h). */
 #define OWN_TRUNCATED 2
 #define OWN_BROKEN    3
+
+_Static_assert(CPPROF__TREE_NODES <= 1u << STACK_BITS, "stacks fit");
+_Static_assert(CPPROF__TREE_NODES < LABELS_MASK, "labels fit, and lost ones");
 
 struct buffer {
     struct cpprof__stack_view view;
@@ -122,11 +126,12 @@ struct cpprof__dump_answer
 cpprof__dump_take(struct cpprof__dump_slot *slot)
 {
     uint64_t word = load_acquire(&slot->word);
+    uint32_t labels = word >> STACK_BITS & LABELS_MASK;
 
     store_release(&slot->word, word_of(word >> SEQUENCE_AT, CPPROF__DUMP_FREE));
     return (struct cpprof__dump_answer){
         .stack = word & ((1u << STACK_BITS) - 1),
-        .labels = word >> STACK_BITS & ((1u << LABELS_BITS) - 1),
+        .labels = labels == LABELS_MASK ? CPPROF__LABELS_LOST : labels,
         .waited = word >> WAITED_AT & 1,
     };
 }
@@ -341,7 +346,7 @@ finish(struct cpprof__dump_slot *slot, uint64_t sequence, uint64_t waited,
 
     cas_acq_rel(&slot->word, &taken,
                 word_of(sequence, CPPROF__DUMP_ANSWERED) | waited << WAITED_AT |
-                    labels << STACK_BITS | stack);
+                    (labels & LABELS_MASK) << STACK_BITS | stack);
 }
 
 static uint64_t

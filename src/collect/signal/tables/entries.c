@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* A table that gives up too little is not looked at again before that. */
+/* Tunable: so often a full table is looked at. */
 #define PAUSE_NS 1000000000u
 
 /* Waiting for a recycler: it may be a thread that runs seldom. */
@@ -145,6 +145,18 @@ now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Nothing is taken that would make the entries older: the clock does. */
+static void
+note_full(void)
+{
+    uint64_t now = now_ns(), before = load_relaxed(&not_before_ns);
+
+    if (now < before || !cas_acq_rel(&not_before_ns, &before, now + PAUSE_NS))
+        return;
+    add_relaxed(&round_now, 1);
+    store_release(&is_wanted, 1u);
+}
+
 uint32_t
 cpprof__entries_take(struct cpprof__entries *entries)
 {
@@ -153,8 +165,7 @@ cpprof__entries_take(struct cpprof__entries *entries)
     if (!number)
         number = take_free(entries);
     if (!number) {
-        if (now_ns() >= load_relaxed(&not_before_ns))
-            store_release(&is_wanted, 1u);
+        note_full();
         return 0;
     }
     cpprof__entries_use(entries, number);
@@ -232,8 +243,8 @@ begin(void)
     return false;
 }
 
-void
-cpprof__recycle_now(void)
+static void
+recycle(void)
 {
     unsigned i;
 
@@ -243,7 +254,6 @@ cpprof__recycle_now(void)
     for (i = 0; i < sizeof recyclers / sizeof *recyclers; i++)
         if (load_acquire(&recyclers[i]))
             recyclers[i]();
-    store_relaxed(&not_before_ns, now_ns() + PAUSE_NS);
     store_release(&is_recycling, 0u);
 }
 
@@ -251,7 +261,7 @@ void
 cpprof__recycle(void)
 {
     if (load_acquire(&is_wanted))
-        cpprof__recycle_now();
+        recycle();
 }
 
 void

@@ -5,8 +5,8 @@
  *
  *   take     a number that was never given out, or else one of the free list.
  *   round    the age of all tables together: it goes on when an eighth of one
- *            of them was taken. An entry is cold when it was not used in this
- *            round or in the one before.
+ *            of them was taken, and each second while one is full. An entry is
+ *            cold when it was used neither in this round nor in the one before.
  *   recycle  looks at all entries, once in each round, in a table that is half
  *            full. One that is cold and not wanted is condemned: it leaves the
  *            index, so nobody finds it any more. If it still is so the next
@@ -92,9 +92,5 @@ cpprof__recycle_resume(void);
 /* In a child made by fork: those who did either are not there. */
 void
 cpprof__recycle_forked(void);
-
-/* Recycle now, whatever the time: for tests. */
-void
-cpprof__recycle_now(void);
 
 #endif

@@ -10,7 +10,7 @@
  * ones.
  *
  * Invariants: a node is complete before anybody can find its number; nodes
- * never move; parents have smaller numbers than their children.
+ * never move; one that is held, or below which one is held, stays what it is.
  */
 #include "collect/signal/tables/stack_tree.h"
 
@@ -23,6 +23,8 @@
 #define LEVELS      6
 
 #define MAGIC "cpprofT1"
+
+#define INDEX_BYTES (WINDOW_INDEX_SLOTS(LEVELS) * sizeof(uint32_t))
 
 /* The nodes begin on a page of their own. */
 #define HEAD_BYTES 4096
@@ -39,7 +41,8 @@ cpprof__tree_bytes(void)
 size_t
 cpprof__tree_index_bytes(void)
 {
-    return WINDOW_INDEX_SLOTS(LEVELS) * sizeof(uint32_t);
+    return INDEX_BYTES + cpprof__entries_bytes(CPPROF__TREE_NODES) +
+           CPPROF__TREE_NODES * (sizeof(uint32_t) + 1);
 }
 
 /* Whoever is late does the same again. */
@@ -53,6 +56,10 @@ cpprof__tree_make(struct cpprof__tree *tree, void *block, void *index)
     cas_acq_rel(&head->n_nodes, &none, 1);
     store_relaxed(&tree->nodes, (void *)((char *)block + HEAD_BYTES));
     store_relaxed(&tree->index, index);
+    tree->holds = (void *)((char *)index + INDEX_BYTES);
+    tree->marks = (uint8_t *)(tree->holds + CPPROF__TREE_NODES);
+    cpprof__entries_make(&tree->entries, CPPROF__TREE_NODES, &head->n_nodes,
+                         tree->marks + CPPROF__TREE_NODES);
     store_release(&tree->head, head);
 }
 
@@ -104,7 +111,8 @@ cpprof__tree_node(const struct cpprof__tree *tree, uint32_t number,
     node->pc = load_acquire(&from->pc);
     node->parent = load_relaxed(&from->parent);
     node->mapping = load_relaxed(&from->mapping);
-    return node->pc != 0 && node->parent < number;
+    return node->pc != 0 && node->parent != number &&
+           node->parent < CPPROF__TREE_NODES;
 }
 
 size_t
@@ -146,11 +154,8 @@ make_node(void *table, const void *key)
     struct cpprof__tree_node *node;
     uint32_t number;
 
-    /* Looked at first, so that the count stays near the bound. */
-    if (load_relaxed(&tree->head->n_nodes) >= CPPROF__TREE_NODES)
-        return 0;
-    number = add_relaxed(&tree->head->n_nodes, 1);
-    if (number >= CPPROF__TREE_NODES)
+    number = cpprof__entries_take(&tree->entries);
+    if (!number)
         return 0;
     node = &tree->nodes[number];
     store_relaxed(&node->parent, frame->parent);
@@ -161,19 +166,25 @@ make_node(void *table, const void *key)
     return number;
 }
 
+static uint64_t
+hash_of(uint32_t parent, uint64_t pc)
+{
+    return cpprof__mix_u64(pc ^ (uint64_t)parent << 40 ^
+                           parent * CPPROF__GOLDEN);
+}
+
+static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_frame,
+                                        make_node};
+
 /* The node of a frame under parent; 0: there is no room. */
 static uint32_t
 node_of(struct cpprof__tree *tree, uint32_t parent, uint64_t pc,
         uint32_t mapping)
 {
-    static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_frame,
-                                            make_node};
     const struct frame frame = {pc, parent, mapping};
 
-    return window_find_or_make(
-        &kind, tree->index,
-        cpprof__mix_u64(pc ^ (uint64_t)parent << 40 ^ parent * CPPROF__GOLDEN),
-        tree, &frame);
+    return window_find_or_make(&kind, tree->index, hash_of(parent, pc), tree,
+                               &frame);
 }
 
 uint32_t
@@ -191,6 +202,8 @@ cpprof__tree_add(struct cpprof__tree *tree, const uintptr_t *pcs, size_t n)
             return 0;
         }
     }
+    if (node)
+        cpprof__entries_use(&tree->entries, node);
     return node;
 }
 
@@ -200,7 +213,7 @@ is_stack(const struct cpprof__tree *tree, uint32_t number, const uintptr_t *pcs,
 {
     size_t i;
 
-    for (i = 0; i < n && number; i++) {
+    for (i = 0; i < n && number && number < CPPROF__TREE_NODES; i++) {
         const struct cpprof__tree_node *node = &tree->nodes[number];
 
         if (load_acquire(&node->pc) != pcs[i] ||
@@ -215,8 +228,10 @@ uint32_t
 cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
                        const uintptr_t *pcs, size_t n)
 {
-    if (maybe && maybe < CPPROF__TREE_NODES && is_stack(tree, maybe, pcs, n))
+    if (maybe && maybe < CPPROF__TREE_NODES && is_stack(tree, maybe, pcs, n)) {
+        cpprof__entries_use(&tree->entries, maybe);
         return maybe;
+    }
     return cpprof__tree_add(tree, pcs, n);
 }
 
@@ -227,7 +242,9 @@ add_one(struct cpprof__tree *tree, uint32_t parent, uint64_t pc,
 {
     uint32_t node = node_of(tree, parent, pc, mapping);
 
-    if (!node) {
+    if (node) {
+        cpprof__entries_use(&tree->entries, node);
+    } else {
         add_relaxed(&tree->head->n_refused, 1);
         cpprof__mirror(tree->head, sizeof *tree->head);
     }
@@ -245,4 +262,105 @@ cpprof__tree_add_piece(struct cpprof__tree *tree, uint32_t before,
                        uint64_t piece)
 {
     return add_one(tree, before, piece, CPPROF__TREE_NO_MAPPING);
+}
+
+/* ---- recycling -------------------------------------------------------- */
+
+static struct cpprof__tree *own;
+
+void
+cpprof__tree_hold(uint32_t number)
+{
+    struct cpprof__tree *tree = load_acquire(&own);
+
+    if (tree && number && number < CPPROF__TREE_NODES)
+        add_relaxed(&tree->holds[number], 1);
+}
+
+void
+cpprof__tree_drop(uint32_t number)
+{
+    struct cpprof__tree *tree = load_acquire(&own);
+
+    if (tree && number && number < CPPROF__TREE_NODES)
+        __atomic_fetch_sub(&tree->holds[number], 1, __ATOMIC_RELEASE);
+}
+
+uint32_t
+cpprof__tree_left(void)
+{
+    return cpprof__entries_left(&own->entries);
+}
+
+/* What ends at a node is needed: so is what it goes through. */
+static void
+mark_up(struct cpprof__tree *tree, uint32_t number)
+{
+    while (number && number < CPPROF__TREE_NODES && !tree->marks[number]) {
+        tree->marks[number] = 1;
+        number = load_relaxed(&tree->nodes[number].parent);
+    }
+}
+
+static void
+mark(struct cpprof__tree *tree)
+{
+    uint32_t i, n = cpprof__tree_n_nodes(tree);
+
+    __builtin_memset(tree->marks, 0, n);
+    for (i = 1; i < n; i++)
+        if (load_acquire(&tree->nodes[i].pc) &&
+            (load_acquire(&tree->holds[i]) ||
+             !cpprof__entries_is_cold(&tree->entries, i)))
+            mark_up(tree, i);
+}
+
+static bool
+is_there(void *table, uint32_t number)
+{
+    return load_acquire(&((struct cpprof__tree *)table)->nodes[number].pc) != 0;
+}
+
+static bool
+is_marked(void *table, uint32_t number)
+{
+    return ((struct cpprof__tree *)table)->marks[number] != 0;
+}
+
+static void
+remove_node(void *table, uint32_t number)
+{
+    struct cpprof__tree *tree = table;
+    const struct cpprof__tree_node *node = &tree->nodes[number];
+
+    window_remove(&kind, tree->index, hash_of(node->parent, node->pc), number);
+}
+
+static void
+clear_node(void *table, uint32_t number)
+{
+    struct cpprof__tree_node *node =
+        &((struct cpprof__tree *)table)->nodes[number];
+
+    store_release(&node->pc, 0u);
+    store_relaxed(&node->parent, 0u);
+    store_relaxed(&node->mapping, CPPROF__TREE_UNRESOLVED);
+    cpprof__mirror(node, sizeof *node);
+}
+
+static void
+recycle(void)
+{
+    static const struct cpprof__entries_kind nodes = {is_there, is_marked,
+                                                      remove_node, clear_node};
+
+    mark(own);
+    cpprof__entries_sweep(&own->entries, &nodes, own);
+}
+
+void
+cpprof__tree_own(struct cpprof__tree *tree)
+{
+    store_release(&own, tree);
+    cpprof__recycle_add(recycle);
 }

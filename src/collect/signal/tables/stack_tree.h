@@ -3,7 +3,8 @@
  * Stacks, each stored once: a tree that grows from the root frame, to which
  * any thread adds inside malloc, a lock call or a signal handler, without a
  * lock. Shared by the profiles that keep tables (heap, block, mutex,
- * threadcreate). Nodes are never removed.
+ * threadcreate). Nodes are recycled (entries.h) that nobody holds, below which
+ * nobody holds one, and that were not found or added of late.
  *
  * The nodes are one block of fixed layout without pointers, so that another
  * process can read a copy of it: a node is whole before a number that refers
@@ -12,6 +13,8 @@
  */
 #ifndef COLLECT_SIGNAL_STACK_TREE_H
 #define COLLECT_SIGNAL_STACK_TREE_H
+
+#include "collect/signal/tables/entries.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +30,9 @@
  * and not found again for new stacks. */
 #define CPPROF__TREE_GONE 0x80000000u
 
+/* Stacks have fewer nodes: a bound for who reads nodes that others wrote. */
+#define CPPROF__TREE_DEPTH 4096u
+
 /* .parent of a node that is the first piece of a label set (label_numbers.h).
  */
 #define CPPROF__TREE_LABELS UINT32_MAX
@@ -34,7 +40,7 @@
 /* One frame under its caller. Node 0 is the root, above all stacks. */
 struct cpprof__tree_node {
     uint64_t pc;      /* 0: not whole yet, or never used */
-    uint32_t parent;  /* lower than this node's own number */
+    uint32_t parent;  /* a node, 0, or CPPROF__TREE_LABELS */
     uint32_t mapping; /* set outside handlers, by collect/store/tables.c */
 };
 
@@ -48,8 +54,11 @@ struct cpprof__tree_head {
 struct cpprof__tree {
     struct cpprof__tree_head *head;
     struct cpprof__tree_node *nodes; /* CPPROF__TREE_NODES */
-    uint32_t *index;                 /* private */
-    void *reserved;                  /* all of it, or NULL */
+    uint32_t *index;                 /* private, as what follows */
+    struct cpprof__entries entries;
+    uint32_t *holds; /* by number */
+    uint8_t *marks;  /* by number: of recycling */
+    void *reserved;  /* all of it, or NULL */
 };
 
 /* Bytes of the block of head and nodes, and of the private index. */
@@ -93,6 +102,24 @@ cpprof__tree_add_leaf(struct cpprof__tree *tree, uint32_t stack, uintptr_t pc);
 uint32_t
 cpprof__tree_add_piece(struct cpprof__tree *tree, uint32_t before,
                        uint64_t piece);
+
+/* This is the process's own tree, which is recycled from now on. Safety: AS. */
+void
+cpprof__tree_own(struct cpprof__tree *tree);
+
+/*
+ * Hold what ends at a node of the own tree, a stack or a label set, and give it
+ * back. It may be 0 or no number of a node. What was added stays for a while
+ * without. Safety: AS, lock-free.
+ */
+void
+cpprof__tree_hold(uint32_t number);
+void
+cpprof__tree_drop(uint32_t number);
+
+/* How many nodes can be made. */
+uint32_t
+cpprof__tree_left(void);
 
 /*
  * Reading, while others add, here or in a copy of n bytes. Nothing that is

@@ -37,7 +37,10 @@ struct block {
 
 static struct reserved {
     struct block block;
-    uint32_t index[WINDOW_INDEX_SLOTS(LEVELS)]; /* private */
+    /* Private. */
+    uint32_t index[WINDOW_INDEX_SLOTS(LEVELS)];
+    struct cpprof__entries entries;
+    bool gives_up_stacks; /* recycling */
 } * reserved;
 
 struct cpprof__waits cpprof__waits;
@@ -48,16 +51,25 @@ cpprof__waits_bytes(void)
     return sizeof(struct block);
 }
 
+static void
+recycle(void);
+
 /* Whoever is late does the same again. */
 bool
 cpprof__waits_reserve(void)
 {
-    struct reserved *p =
-        cpprof__reserve_once((void **)&reserved, sizeof *reserved);
+    struct reserved *p = cpprof__reserve_once(
+        (void **)&reserved,
+        sizeof *reserved + cpprof__entries_bytes(CPPROF__WAIT_BUCKETS));
+    uint32_t none = 0;
 
     if (!p)
         return false;
     __builtin_memcpy(p->block.head.magic, MAGIC, sizeof p->block.head.magic);
+    cas_acq_rel(&p->block.head.n_buckets, &none, 1); /* 0 is none */
+    cpprof__entries_make(&p->entries, CPPROF__WAIT_BUCKETS,
+                         &p->block.head.n_buckets, p + 1);
+    cpprof__recycle_add(recycle);
     store_relaxed(&cpprof__waits.buckets, p->block.buckets);
     store_release(&cpprof__waits.head, &p->block.head);
     return true;
@@ -66,22 +78,19 @@ cpprof__waits_reserve(void)
 static uint32_t
 make_bucket(void *table, const void *wanted)
 {
-    struct block *block = table;
+    struct reserved *r = table;
     const struct cpprof__wait_bucket *key = wanted;
-    struct cpprof__wait_bucket *b;
-    uint32_t number = 0;
+    uint32_t number = cpprof__entries_take(&r->entries);
+    struct cpprof__wait_bucket *b = &r->block.buckets[number];
 
-    cas_acq_rel(&block->head.n_buckets, &number, 1); /* 0 is none */
-    if (load_relaxed(&block->head.n_buckets) >= CPPROF__WAIT_BUCKETS)
+    if (!number)
         return 0;
-    number = add_relaxed(&block->head.n_buckets, 1);
-    if (number >= CPPROF__WAIT_BUCKETS)
-        return 0;
-    b = &block->buckets[number];
-    b->stack = key->stack;
     b->labels = key->labels;
     b->profile = key->profile;
-    cpprof__mirror(&block->head, sizeof block->head);
+    store_release(&b->stack, key->stack);
+    cpprof__tree_hold(b->stack);
+    cpprof__tree_hold(b->labels);
+    cpprof__mirror(&r->block.head, sizeof r->block.head);
     return number;
 }
 
@@ -89,36 +98,62 @@ static bool
 is_key(const void *table, uint32_t number, const void *wanted)
 {
     const struct cpprof__wait_bucket *b =
-        &((const struct block *)table)->buckets[number];
+        &((const struct reserved *)table)->block.buckets[number];
     const struct cpprof__wait_bucket *key = wanted;
 
     return b->stack == key->stack && b->labels == key->labels &&
            b->profile == key->profile;
 }
 
-/* The number of a key's bucket; 0: there is no room. */
-static uint32_t
-bucket_of(const struct cpprof__wait_bucket *key)
-{
-    static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_key,
-                                            make_bucket};
-    uint64_t which = (uint64_t)key->labels << 32 | key->profile;
-    uint64_t hash = cpprof__mix_u64(cpprof__mix_u64(which) + key->stack);
+static const struct window_kind kind = {LEVELS, NUMBER_BITS, is_key,
+                                        make_bucket};
 
-    return window_find_or_make(&kind, reserved->index, hash, &reserved->block,
-                               key);
+static uint64_t
+hash_of(const struct cpprof__wait_bucket *key)
+{
+    uint64_t which = (uint64_t)key->labels << 32 | key->profile;
+
+    return cpprof__mix_u64(cpprof__mix_u64(which) + key->stack);
 }
 
-/* Release, so that who sees one of both sees the key, too. */
-void
-cpprof__wait_count_more(uint32_t bucket, uint64_t count, uint64_t delay_ns)
+/* The number of a key's bucket; 0: there is no room. */
+static uint32_t
+bucket_of(struct reserved *r, const struct cpprof__wait_bucket *key)
 {
-    struct cpprof__wait_bucket *b =
-        &load_acquire(&reserved)->block.buckets[bucket];
+    uint32_t number =
+        window_find_or_make(&kind, r->index, hash_of(key), r, key);
 
+    if (number)
+        cpprof__entries_use(&r->entries, number);
+    return number;
+}
+
+static void
+lose(struct cpprof__waits_head *head, enum cpprof__wait_profile profile,
+     uint64_t count, uint64_t delay_ns)
+{
+    add_relaxed(&head->lost_count[profile], count);
+    add_relaxed(&head->lost_ns[profile], delay_ns);
+    cpprof__mirror(head, sizeof *head);
+}
+
+static void
+count_in(struct cpprof__wait_bucket *b, uint64_t count, uint64_t delay_ns)
+{
+    /* Release, so that who sees one of both sees the key, too. */
     __atomic_fetch_add(&b->delay_ns, delay_ns, __ATOMIC_RELEASE);
     __atomic_fetch_add(&b->count, count, __ATOMIC_RELEASE);
     cpprof__mirror(b, sizeof *b);
+}
+
+/* Whoever asks for it again does so long before the bucket is given up. */
+void
+cpprof__wait_count_more(uint32_t bucket, uint64_t count, uint64_t delay_ns)
+{
+    struct reserved *r = load_acquire(&reserved);
+
+    cpprof__entries_use(&r->entries, bucket);
+    count_in(&r->block.buckets[bucket], count, delay_ns);
 }
 
 uint32_t
@@ -126,24 +161,91 @@ cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
                    uint64_t count, uint64_t delay_ns)
 {
     struct cpprof__wait_bucket key = {.stack = stack, .profile = profile};
-    struct block *block = &load_acquire(&reserved)->block;
+    struct reserved *r = load_acquire(&reserved);
     uint32_t number = 0;
 
-    if (!block)
+    if (!r || !r->entries.state)
         return 0;
     if (stack) {
         key.labels =
             cpprof__label_set_number(cpprof__heap.tree, cpprof__self.labels);
-        number = bucket_of(&key);
+        number = bucket_of(r, &key);
     }
-    if (number) {
-        cpprof__wait_count_more(number, count, delay_ns);
-        return number;
-    }
-    add_relaxed(&block->head.lost_count[profile], count);
-    add_relaxed(&block->head.lost_ns[profile], delay_ns);
-    cpprof__mirror(&block->head, sizeof block->head);
-    return 0;
+    if (number)
+        count_in(&r->block.buckets[number], count, delay_ns);
+    else
+        lose(&r->block.head, profile, count, delay_ns);
+    cpprof__recycle();
+    return number;
+}
+
+/* ---- recycling -------------------------------------------------------- */
+
+static bool
+is_there(void *table, uint32_t number)
+{
+    return load_acquire(
+               &((struct reserved *)table)->block.buckets[number].stack) != 0;
+}
+
+static bool
+has_labels(const struct cpprof__wait_bucket *b)
+{
+    return b->labels && b->labels != CPPROF__LABELS_LOST;
+}
+
+/* Label sets are given up first. */
+static bool
+is_wanted(void *table, uint32_t number)
+{
+    struct reserved *r = table;
+
+    return !r->gives_up_stacks && !has_labels(&r->block.buckets[number]);
+}
+
+static void
+remove_bucket(void *table, uint32_t number)
+{
+    struct reserved *r = table;
+
+    window_remove(&kind, r->index, hash_of(&r->block.buckets[number]), number);
+}
+
+/* Its sums go to the same stack with lost labels, or else are lost. */
+static void
+clear_bucket(void *table, uint32_t number)
+{
+    struct reserved *r = table;
+    struct cpprof__wait_bucket *b = &r->block.buckets[number], was = *b;
+    const struct cpprof__wait_bucket key = {.stack = was.stack,
+                                            .labels = CPPROF__LABELS_LOST,
+                                            .profile = was.profile};
+    uint32_t to = 0;
+
+    if (has_labels(&was) && was.count)
+        to = bucket_of(r, &key);
+    if (to)
+        count_in(&r->block.buckets[to], was.count, was.delay_ns);
+    else
+        lose(&r->block.head, was.profile, was.count, was.delay_ns);
+    b->count = b->delay_ns = 0;
+    b->labels = b->profile = 0;
+    store_release(&b->stack, 0u);
+    cpprof__mirror(b, sizeof *b);
+    cpprof__tree_drop(was.stack);
+    cpprof__tree_drop(was.labels);
+}
+
+static void
+recycle(void)
+{
+    static const struct cpprof__entries_kind buckets = {
+        is_there, is_wanted, remove_bucket, clear_bucket};
+
+    reserved->gives_up_stacks =
+        cpprof__entries_left(&reserved->entries) < CPPROF__WAIT_BUCKETS / 4 ||
+        cpprof__tree_left() < CPPROF__TREE_NODES / 4;
+    cpprof__entries_sweep(&reserved->entries, &buckets, reserved);
 }
 
 bool

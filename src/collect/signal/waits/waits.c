@@ -511,7 +511,7 @@ set(int64_t *rate, int64_t to, int64_t max)
     if (to < 0)
         return load_relaxed(rate);
     if (to && cpprof__heap.tree && cpprof__waits_reserve())
-        cpprof__heap_walk_reserve(cpprof__heap.tree);
+        cpprof__hook_walk_reserve(cpprof__heap.tree);
     before = swap_acq_rel(rate, to < max ? to : max);
     /* Another thread may set the other one. */
     do {
