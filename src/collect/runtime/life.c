@@ -224,7 +224,9 @@ cpprof__default_exit(struct cpprof__life *life, uint64_t until_ns,
 bool
 cpprof__default_runs(const struct cpprof__life *life)
 {
-    return load_acquire(&life->default_profile) != NULL;
+    const struct cpprof_capture *c = load_acquire(&life->default_profile);
+
+    return c && c->pid == (int32_t)syscall(SYS_getpid);
 }
 
 /* ---- fork ------------------------------------------------------------- */

@@ -112,7 +112,8 @@ enum cpprof_status
 cpprof__default_exit(struct cpprof__life *life, uint64_t until_ns,
                      struct cpprof_error *error);
 
-/* Is there one? Safety: AS. */
+/* Is there one of this process? A vfork child has the memory of its parent and
+ * another pid. Safety: AS. */
 bool
 cpprof__default_runs(const struct cpprof__life *life);
 
