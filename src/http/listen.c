@@ -33,7 +33,6 @@
 
 static struct cpprof__own_lock lock;
 static const struct cpprof__http_server_ops *ops; /* NULL: not loaded */
-static bool locked_for_fork;
 
 /* ---- threads --------------------------------------------------------------
  */
@@ -183,29 +182,11 @@ cpprof__http_end(void)
 }
 
 void
-cpprof__http_fork_prepare(void)
-{
-    locked_for_fork = cpprof__own_lock_take_for_fork(&lock);
-    if (ops)
-        ops->fork_prepare();
-}
-
-void
-cpprof__http_fork_parent(void)
+cpprof__http_in_child(void)
 {
     if (ops)
-        ops->fork_parent();
-    if (locked_for_fork)
-        cpprof__own_lock_give(&lock);
-}
-
-void
-cpprof__http_fork_child(void)
-{
-    if (ops)
-        ops->fork_child();
-    if (locked_for_fork)
-        cpprof__own_lock_give(&lock);
+        ops->in_child();
+    cpprof__own_lock_in_child(&lock);
 }
 
 /* ---- CPPROF=http= ---------------------------------------------------------

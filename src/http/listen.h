@@ -17,14 +17,10 @@ cpprof__http_start(void);
 void
 cpprof__http_end(void);
 
-/* Around a fork. These locks are taken before all others. begin_child is called
- * when the rest of the library works again. */
+/* In a child made by fork; begin_child comes when all of the library works
+ * again. */
 void
-cpprof__http_fork_prepare(void);
-void
-cpprof__http_fork_parent(void);
-void
-cpprof__http_fork_child(void);
+cpprof__http_in_child(void);
 void
 cpprof__http_begin_child(void);
 

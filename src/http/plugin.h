@@ -60,9 +60,7 @@ struct cpprof__http_server_ops {
 
     /* Around a fork: descriptors do not come and go, and a child closes its
      * copies. */
-    void (*fork_prepare)(void);
-    void (*fork_parent)(void);
-    void (*fork_child)(void);
+    void (*in_child)(void);
 };
 
 #endif

@@ -13,7 +13,6 @@
  * thread that is made to write the profiles may wait for the interrupted one;
  * a task that uses no more than the kernel sees to it that the process ends.
  */
-#include "interpose/exit.h"
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "arch/regs.h"
@@ -23,10 +22,8 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
-#include "http/listen.h"
+#include "interpose/parts.h"
 #include "interpose/take_over.h"
-#include "push/process.h"
-#include "vm/load/process.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -43,6 +40,22 @@
 #define HASTE_SECONDS 10
 #define SECONDS_MAX   (2 * HASTE_SECONDS + 1)
 
+/* Is there anything to write? All are asked. */
+static bool
+end_parts(bool in_haste)
+{
+    bool has = false;
+    unsigned i;
+
+    for (i = 0; i < cpprof__n_parts; i++)
+        if (cpprof__parts[i].end)
+            cpprof__parts[i].end();
+    for (i = 0; i < cpprof__n_parts; i++)
+        if (cpprof__parts[i].has_to_write)
+            has |= cpprof__parts[i].has_to_write(in_haste);
+    return has;
+}
+
 /* ---- writing ---------------------------------------------------------- */
 
 static uint64_t until_ns;   /* of CLOCK_MONOTONIC */
@@ -51,8 +64,11 @@ static uint32_t is_written; /* futex */
 static void
 write_all(void)
 {
-    cpprof__vm_write(until_ns);
-    cpprof__environment_write(until_ns);
+    unsigned i;
+
+    for (i = 0; i < cpprof__n_parts; i++)
+        if (cpprof__parts[i].write)
+            cpprof__parts[i].write(until_ns);
     store_release(&is_written, 1u);
     syscall(SYS_futex, &is_written, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
@@ -114,9 +130,7 @@ cpprof__at_exit(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    cpprof__http_end();
-    cpprof__push_end();
-    if (!cpprof__environment_has_to_write() && !cpprof__vm_has_to_write())
+    if (!end_parts(false))
         return;
     if (cpprof__environment_has_names_to_find())
         cpprof__names_load();
@@ -158,14 +172,6 @@ start_guard(int status)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, 8);
 }
 
-static bool
-has_to_write_in_haste(void)
-{
-    bool environment_has = cpprof__environment_end_in_haste();
-
-    return cpprof__vm_has_to_write() || environment_has;
-}
-
 HOOK(_exit, NULL)
 
 CPPROF_API void
@@ -185,9 +191,7 @@ _exit_first(int status)
 static void
 _exit_on(int status)
 {
-    cpprof__http_end();
-    cpprof__push_end();
-    if (has_to_write_in_haste()) {
+    if (end_parts(true)) {
         CPPROF__EXEMPT;
         CPPROF__UNCANCELLED;
 
@@ -227,8 +231,6 @@ cpprof__at_quick_exit(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    cpprof__http_end();
-    cpprof__push_end();
-    if (has_to_write_in_haste())
+    if (end_parts(true))
         write_by(HASTE_SECONDS, true);
 }

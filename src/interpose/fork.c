@@ -1,99 +1,64 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork: our locks are taken before any handler of pthread_atfork runs and the
- * child's own session is started after all of them have run, when the
- * program's allocator works again. What forks without this name (daemon,
- * forkpty) comes by the handlers that are registered in init.c.
+ * fork: what the parts of the library do about it (parts.c). The child begins
+ * anew when all handlers of the program have run; what forks without this name
+ * (daemon, forkpty) has only our own handlers for that.
  */
-#include "interpose/fork.h"
-#include "collect/dump/blocked_thread.h"
-#include "collect/dump/dump.h"
-#include "collect/encode/names.h"
-#include "collect/heap/heap_maps.h"
-#include "collect/registry/registry.h"
+#include "collect/cpu/session.h"
 #include "collect/runtime/exempt.h"
-#include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
-#include "collect/signal/waits/waits.h"
-#include "collect/store/tables.h"
-#include "collect/wall/wall.h"
 #include "http/listen.h"
+#include "interpose/parts.h"
 #include "interpose/take_over.h"
-#include "push/process.h"
-#include "vm/profile/session.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <unistd.h>
 
 static __thread bool in_fork;
 
-/* The tables' lock is inside the session's: the drainer takes both. */
-void
-cpprof__before_fork(void)
+static void
+before_fork(void)
 {
+    if (!in_fork)
+        cpprof__session_before_fork();
+}
+
+static void
+after_fork(void)
+{
+    if (!in_fork)
+        cpprof__session_after_fork();
+}
+
+static void
+begin_child(void)
+{
+    unsigned i;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (in_fork)
-        return;
-    cpprof__vm_fork_prepare();
-    cpprof__http_fork_prepare();
-    cpprof__wall_fork_prepare();
-    cpprof__dump_fork_prepare();
-    cpprof__session_fork_prepare();
-    cpprof__tables_fork_prepare();
-    cpprof__names_fork_prepare();
-    cpprof__registry_fork_prepare();
-    cpprof__thread_creation_fork_prepare();
-    cpprof__maps_fork_prepare();
+    for (i = 0; i < cpprof__n_parts; i++)
+        if (cpprof__parts[i].begin_child)
+            cpprof__parts[i].begin_child();
+}
+
+static void
+in_child(void)
+{
+    unsigned i;
+
+    for (i = 0; i < cpprof__n_parts; i++)
+        if (cpprof__parts[i].in_child)
+            cpprof__parts[i].in_child();
+    if (!in_fork)
+        begin_child();
 }
 
 void
-cpprof__after_fork_in_parent(void)
+cpprof__fork_begin(void)
 {
-    CPPROF__EXEMPT;
-    CPPROF__UNCANCELLED;
-
-    if (in_fork)
-        return;
-    cpprof__maps_fork_done();
-    cpprof__thread_creation_fork_parent();
-    cpprof__registry_fork_parent();
-    cpprof__names_fork_parent();
-    cpprof__tables_fork_parent();
-    cpprof__session_fork_parent();
-    cpprof__dump_fork_parent();
-    cpprof__wall_fork_parent();
-    cpprof__http_fork_parent();
-    cpprof__vm_fork_parent();
-}
-
-void
-cpprof__after_fork_in_child(void)
-{
-    CPPROF__EXEMPT;
-    CPPROF__UNCANCELLED;
-
-    if (in_fork)
-        return;
-    cpprof__maps_fork_done();
-    cpprof__thread_creation_fork_child();
-    cpprof__blocked_thread_note_main();
-    cpprof__own_threads_fork_child();
-    cpprof__registry_fork_child();
-    cpprof__names_fork_child();
-    cpprof__tables_fork_child();
-    cpprof__heap_forked();
-    cpprof__waits_forked();
-    cpprof__session_fork_child();
-    cpprof__dump_fork_child();
-    cpprof__wall_fork_child();
-    cpprof__http_fork_child();
-    cpprof__vm_fork_child();
-    cpprof__push_fork_child();
-    cpprof__environment_start_child();
-    cpprof__http_begin_child();
-    cpprof__push_begin_child();
+    pthread_atfork(before_fork, after_fork, in_child);
 }
 
 TAKE_OVER(fork, pid_t, (void), ())
@@ -103,14 +68,14 @@ fork_on(void)
 {
     pid_t pid;
 
-    cpprof__before_fork();
+    cpprof__session_before_fork();
     in_fork = true;
     pid = cpprof__real(fork)();
     in_fork = false;
     if (pid)
-        cpprof__after_fork_in_parent();
+        cpprof__session_after_fork();
     else
-        cpprof__after_fork_in_child();
+        begin_child();
     return pid;
 }
 

@@ -5,15 +5,13 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/next.h"
 #include "http/listen.h"
-#include "interpose/exit.h"
-#include "interpose/fork.h"
 #include "interpose/heap.h"
 #include "interpose/locks.h"
+#include "interpose/parts.h"
 #include "interpose/take_over.h"
 #include "push/process.h"
 #include "vm/load/process.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +25,7 @@ cpprof__init(void)
 static void
 first_use(void)
 {
-    pthread_atfork(cpprof__before_fork, cpprof__after_fork_in_parent,
-                   cpprof__after_fork_in_child);
+    cpprof__fork_begin();
     at_quick_exit(cpprof__at_quick_exit);
     cpprof__switch_group(CPPROF__PROCESS, true);
     cpprof__switch_group(CPPROF__UNLOAD, true);

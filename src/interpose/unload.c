@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* dlclose: after it, addresses may mean other code. */
-#include "collect/cpu/session.h"
-#include "collect/dump/blocked_thread.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
-#include "collect/store/tables.h"
+#include "interpose/parts.h"
 #include "interpose/take_over.h"
 
 #include <dlfcn.h>
@@ -12,24 +10,25 @@
 static void
 before_unload(void)
 {
+    unsigned i;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    cpprof__session_before_unload();
-    cpprof__tables_before_unload();
-    cpprof__blocked_thread_unload_begin();
+    for (i = 0; i < cpprof__n_parts; i++)
+        if (cpprof__parts[i].before_unload)
+            cpprof__parts[i].before_unload();
 }
 
 static void
 after_unload(void)
 {
+    unsigned i;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    cpprof__blocked_thread_unload_end();
-    cpprof__session_after_unload();
-    cpprof__tables_after_unload();
-    cpprof__find_operators_again();
+    for (i = cpprof__n_parts; i--;)
+        if (cpprof__parts[i].after_unload)
+            cpprof__parts[i].after_unload();
 }
 
 TAKE_OVER(dlclose, int, (void *handle), (handle))

@@ -15,7 +15,7 @@ cpprof__push_end(void);
 /* In a forked child, which has no threads: push again if CPPROF says so. Two
  * calls: the second one when the allocator and the captures work again. */
 void
-cpprof__push_fork_child(void);
+cpprof__push_in_child(void);
 void
 cpprof__push_begin_child(void);
 

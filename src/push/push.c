@@ -433,7 +433,7 @@ cpprof__push_wake_up(void)
 /* ---- CPPROF=push= ----------------------------------------------------- */
 
 void
-cpprof__push_fork_child(void)
+cpprof__push_in_child(void)
 {
     of_parent = swap_acq_rel(&current, (struct cpprof__push *)NULL);
     store_release(&is_taken, 0u);

@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -222,11 +224,65 @@ a_fork_in_the_lock_of_its_own_thread_goes_on(void **state)
 
     (void)state;
     cpprof__own_lock_take(&lock);
-    assert_false(cpprof__own_lock_take_for_fork(&lock));
+    assert_false(cpprof__own_lock_in_child(&lock));
+    assert_true(cpprof__own_lock_is_mine(&lock));
     cpprof__own_lock_give(&lock);
-    assert_true(cpprof__own_lock_take_for_fork(&lock));
-    assert_int_equal(lock.owner, (uintptr_t)&cpprof__self);
+    assert_false(cpprof__own_lock_in_child(&lock));
+}
+
+static void *
+take(void *lock)
+{
+    cpprof__own_lock_take(lock);
+    return NULL;
+}
+
+static void
+a_fork_in_the_lock_of_another_thread_frees_it(void **state)
+{
+    struct cpprof__own_lock lock = {0};
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, take, &lock), 0);
+    pthread_join(thread, NULL);
+    assert_false(cpprof__own_lock_take_until(&lock, 0));
+    assert_true(cpprof__own_lock_in_child(&lock));
+    assert_true(cpprof__own_lock_take_until(&lock, 0));
     cpprof__own_lock_give(&lock);
+}
+
+/* Whatever another thread was doing, the child can go on, and each of its
+ * shards is whole or empty. */
+static void
+a_child_has_a_set_that_it_can_use(void **state)
+{
+    struct cpprof__custom *custom = cpprof__custom_make();
+    struct job job = {custom, 0};
+    pthread_t thread;
+    int i;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, come_and_go, &job), 0);
+    for (i = 0; i < 50; i++) {
+        pid_t pid = fork();
+        int status;
+
+        if (!pid) {
+            struct job own = {custom, (uintptr_t)1 << 40};
+            size_t before;
+
+            cpprof__custom_in_child(custom);
+            before = cpprof__custom_count(custom);
+            alarm(20);
+            come_and_go(&own);
+            _exit(cpprof__custom_count(custom) != before + 100);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    pthread_join(thread, NULL);
+    cpprof__custom_free(custom);
 }
 
 int
@@ -239,6 +295,8 @@ main(void)
         cmocka_unit_test(bytes_without_memory_are_not_in),
         cmocka_unit_test(threads_add_and_remove_while_a_profile_is_written),
         cmocka_unit_test(a_fork_in_the_lock_of_its_own_thread_goes_on),
+        cmocka_unit_test(a_fork_in_the_lock_of_another_thread_frees_it),
+        cmocka_unit_test(a_child_has_a_set_that_it_can_use),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

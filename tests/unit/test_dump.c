@@ -238,7 +238,7 @@ own_threads_are_not_listed(void **state)
     cpprof__own_thread_end();
     assert_int_equal(cpprof__own_threads(), 0);
     assert_true(cpprof__is_own_thread(own_tid())); /* it lingers */
-    cpprof__own_threads_fork_child();
+    cpprof__own_threads_in_child();
     assert_false(cpprof__is_own_thread(own_tid()));
 }
 
@@ -300,7 +300,7 @@ own_threads_are_not_listed_before_they_say_so(void **state)
     assert_int_equal(n, 1);
     assert_int_equal(tids[0], own_tid());
     free(tids);
-    cpprof__own_threads_fork_child();
+    cpprof__own_threads_in_child();
 }
 
 /* ---- counts ----------------------------------------------------------- */

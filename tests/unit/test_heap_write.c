@@ -295,13 +295,8 @@ fork_once(void)
     int status;
     pid_t pid;
 
-    cpprof__tables_fork_prepare();
-    cpprof__names_fork_prepare();
     pid = fork();
-    if (pid) {
-        cpprof__names_fork_parent();
-        cpprof__tables_fork_parent();
-    } else {
+    if (!pid) {
         const struct cpprof_heap_options options = {
             .size = sizeof options,
             .heap = heap_of_test,
@@ -309,8 +304,8 @@ fork_once(void)
         };
         struct sink s = {0};
 
-        cpprof__names_fork_child();
-        cpprof__tables_fork_child();
+        cpprof__names_in_child();
+        cpprof__tables_in_child();
         alarm(20);
         _exit(cpprof_heap_write((struct cpprof_writer[]){sink_writer(&s)},
                                 &options, NULL) != CPPROF_OK);

@@ -31,7 +31,7 @@ static uint32_t n_captures;
 static struct cpprof__own_lock writing;
 
 void
-cpprof__captures_fork_child(void)
+cpprof__captures_in_child(void)
 {
     store_relaxed(&n_captures, 0u);
     cpprof__own_lock_in_child(&writing);

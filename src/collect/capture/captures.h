@@ -13,6 +13,6 @@ cpprof__capture_cancel(struct cpprof_capture *capture);
 /* A child made by fork has no captures of its own, but it may end those of the
  * parent. */
 void
-cpprof__captures_fork_child(void);
+cpprof__captures_in_child(void);
 
 #endif

@@ -62,14 +62,13 @@ cpprof__session_before_unload(void);
 void
 cpprof__session_after_unload(void);
 
-/* fork: what happens before, in the parent, in the child. The child has no
- * session. */
+/* Around a fork, in the parent; and in the child, which has no session. */
 void
-cpprof__session_fork_prepare(void);
+cpprof__session_before_fork(void);
 void
-cpprof__session_fork_parent(void);
+cpprof__session_after_fork(void);
 void
-cpprof__session_fork_child(void);
+cpprof__session_in_child(void);
 
 /* exec: nothing of ours may be pending when the new image starts. failed: the
  * program goes on after all. */

@@ -62,6 +62,14 @@ cpprof__blocked_thread_note_main(void)
     main_self = &cpprof__self;
 }
 
+void
+cpprof__blocked_thread_in_child(void)
+{
+    cpprof__own_lock_in_child(&lock);
+    is_walking = n_unloading = 0;
+    cpprof__blocked_thread_note_main();
+}
+
 const struct cpprof__thread_self *
 cpprof__blocked_thread_self(int32_t tid,
                             const struct cpprof__creation_info *creation)

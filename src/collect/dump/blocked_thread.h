@@ -68,5 +68,7 @@ cpprof__blocked_thread_unload_end(void);
 /* In the first thread, before there are others; and in a child by fork. */
 void
 cpprof__blocked_thread_note_main(void);
+void
+cpprof__blocked_thread_in_child(void);
 
 #endif

@@ -54,7 +54,6 @@
 #define MASK_TRIES 4
 
 static struct cpprof__own_lock lock; /* one dump at a time */
-static bool taken_for_fork;
 
 /* Questions being sent, and whether none may be. */
 static uint32_t n_sending;
@@ -144,25 +143,11 @@ cpprof__dump_exec_failed(void)
 }
 
 void
-cpprof__dump_fork_prepare(void)
-{
-    taken_for_fork = cpprof__own_lock_take_for_fork(&lock);
-}
-
-void
-cpprof__dump_fork_parent(void)
-{
-    if (taken_for_fork)
-        cpprof__own_lock_give(&lock);
-}
-
-void
-cpprof__dump_fork_child(void)
+cpprof__dump_in_child(void)
 {
     n_sending = 0;
     cpprof__dump_forked();
-    if (taken_for_fork)
-        cpprof__own_lock_give(&lock);
+    cpprof__own_lock_in_child(&lock);
 }
 
 /* ---- a dump ----------------------------------------------------------- */

@@ -87,10 +87,6 @@ void
 cpprof__dump_exec_failed(void);
 
 void
-cpprof__dump_fork_prepare(void);
-void
-cpprof__dump_fork_parent(void);
-void
-cpprof__dump_fork_child(void);
+cpprof__dump_in_child(void);
 
 #endif

@@ -77,7 +77,6 @@ static struct cache {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t n_alone;
-static bool locked_for_fork;
 static const struct cpprof__symbolizer_ops *inner_ops;
 
 #define NO_IMAGE UINT32_MAX
@@ -556,26 +555,13 @@ cpprof__names_held(void)
     return n;
 }
 
+/* In use by a thread that is not here: left to itself, half-changed as it may
+ * be. */
 void
-cpprof__names_fork_prepare(void)
-{
-    locked_for_fork = pthread_mutex_trylock(&lock) == 0;
-}
-
-void
-cpprof__names_fork_parent(void)
-{
-    if (locked_for_fork)
-        pthread_mutex_unlock(&lock);
-}
-
-/* A thread that this child does not have was using it, so it may be
- * half-changed: it is left as it is. */
-void
-cpprof__names_fork_child(void)
+cpprof__names_in_child(void)
 {
     store_release(&n_alone, 0);
-    if (locked_for_fork) {
+    if (!pthread_mutex_trylock(&lock)) {
         pthread_mutex_unlock(&lock);
         return;
     }

@@ -36,10 +36,6 @@ cpprof__names_held(void);
 
 /* fork: the child keeps what is remembered unless it was in use. */
 void
-cpprof__names_fork_prepare(void);
-void
-cpprof__names_fork_parent(void);
-void
-cpprof__names_fork_child(void);
+cpprof__names_in_child(void);
 
 #endif

@@ -77,6 +77,12 @@ cpprof_heap_release_in(struct cpprof_heap *heap, const void *ptr)
         cpprof__heap_remove(ptr, heap->number, NULL);
 }
 
+void
+cpprof__heaps_in_child(void)
+{
+    pthread_mutex_init(&heaps_lock, NULL);
+}
+
 uint16_t
 cpprof__heap_number(const struct cpprof_heap *heap)
 {

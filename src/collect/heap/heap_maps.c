@@ -36,7 +36,6 @@ void (*cpprof__maps_changed)(void);
 
 static struct piece *pieces; /* by address */
 static struct cpprof__own_lock lock;
-static bool locked_for_fork;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void
@@ -238,15 +237,12 @@ cpprof_heap_follow_mmap(struct cpprof_heap **heap, struct cpprof_error *error)
     return status;
 }
 
+/* Signals are blocked while pieces are put in or out: the lock is another
+ * thread's. The pieces are followed no more, since they may be half moved. */
 void
-cpprof__maps_fork_prepare(void)
+cpprof__maps_in_child(void)
 {
-    locked_for_fork = cpprof__own_lock_take_for_fork(&lock);
-}
-
-void
-cpprof__maps_fork_done(void)
-{
-    if (locked_for_fork)
-        cpprof__own_lock_give(&lock);
+    pthread_mutex_init(&start_lock, NULL);
+    if (cpprof__own_lock_in_child(&lock))
+        cpprof__maps_n = 0;
 }

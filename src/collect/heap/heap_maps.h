@@ -48,8 +48,6 @@ void
 cpprof__maps_move(uintptr_t from, size_t n, uintptr_t to, size_t n_now);
 
 void
-cpprof__maps_fork_prepare(void);
-void
-cpprof__maps_fork_done(void);
+cpprof__maps_in_child(void);
 
 #endif

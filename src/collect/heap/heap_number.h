@@ -8,4 +8,8 @@
 uint16_t
 cpprof__heap_number(const struct cpprof_heap *heap);
 
+/* In a child made by fork: another thread may have been adding one. */
+void
+cpprof__heaps_in_child(void);
+
 #endif

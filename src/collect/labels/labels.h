@@ -108,10 +108,6 @@ size_t
 cpprof__labels_in_limbo(void);
 
 void
-cpprof__labels_fork_prepare(void);
-void
-cpprof__labels_fork_parent(void);
-void
-cpprof__labels_fork_child(void);
+cpprof__labels_in_child(void);
 
 #endif

@@ -18,7 +18,6 @@
 #include <stdlib.h>
 
 static struct cpprof__own_lock lock;
-static bool taken_for_fork;
 
 /* Guarded by lock; n_readers is read without it. */
 static struct cpprof__labels_reader *readers;
@@ -156,27 +155,16 @@ cpprof__labels_in_limbo(void)
     return n;
 }
 
-void
-cpprof__labels_fork_prepare(void)
-{
-    taken_for_fork = cpprof__own_lock_take_for_fork(&lock);
-}
-
-void
-cpprof__labels_fork_parent(void)
-{
-    if (taken_for_fork)
-        cpprof__own_lock_give(&lock);
-}
-
 /* The child has none of the parent's readers. What is in limbo is freed when a
- * reader of its own ends: the allocator may not be ready yet. */
+ * reader of its own ends, because the allocator may not be ready yet; or never,
+ * when another thread was changing the list. */
 void
-cpprof__labels_fork_child(void)
+cpprof__labels_in_child(void)
 {
-    if (!taken_for_fork)
-        return;
+    if (cpprof__own_lock_in_child(&lock)) {
+        first = last = NULL;
+        n_limbo = 0;
+    }
     readers = NULL;
     store_relaxed(&n_readers, 0);
-    cpprof__own_lock_give(&lock);
 }

@@ -212,9 +212,21 @@ cpprof__environment_start_child(void)
 
 /* ---- the end ---------------------------------------------------------- */
 
-bool
-cpprof__environment_has_to_write(void)
+/* A recorder has all it needs from a process that ends by _exit(). */
+static void
+end_recorded(void)
 {
+    cpprof__session_mark_ended();
+    cpprof__environment_end_recorded(true);
+}
+
+bool
+cpprof__environment_has_to_write(bool in_haste)
+{
+    if (in_haste && is_on && *environment.directory) {
+        end_recorded();
+        return false;
+    }
     return cpprof__default_runs(&cpprof__cpu_life) ||
            cpprof__default_runs(&cpprof__wall_life) ||
            cpprof__environment_end_is_due();
@@ -249,14 +261,4 @@ cpprof__environment_write(uint64_t until_ns)
     end_default(&cpprof__cpu_life, until_ns);
     if (cpprof__environment_end(&error) != CPPROF_OK)
         cpprof__environment_complain(&error);
-}
-
-bool
-cpprof__environment_end_in_haste(void)
-{
-    if (!is_on || !*environment.directory)
-        return cpprof__environment_has_to_write();
-    cpprof__session_mark_ended();
-    cpprof__environment_end_recorded(true);
-    return false;
 }

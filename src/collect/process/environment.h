@@ -172,19 +172,15 @@ void
 cpprof__environment_start_child(void);
 
 /* Is there anything to write at the end of the process: what CPPROF asks for,
- * or a profile that the program started and did not stop? And will that ask for
- * names? */
+ * or a profile that the program started and did not stop? in_haste: it ends by
+ * _exit(), and a recorder is told; Safety: AS. And will names be asked for? */
 bool
-cpprof__environment_has_to_write(void);
+cpprof__environment_has_to_write(bool in_haste);
 bool
 cpprof__environment_has_names_to_find(void);
 /* Write it before that moment of CLOCK_MONOTONIC. What cannot be written is one
  * line on standard error. To be called on a thread of ours. */
 void
 cpprof__environment_write(uint64_t until_ns);
-/* The process ends by _exit(): tell a recorder. True: there is something to
- * write. Safety: AS. */
-bool
-cpprof__environment_end_in_haste(void);
 
 #endif

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 static struct cpprof__session_current *const current = &cpprof__session_current;
-static __thread sigset_t mask_before_fork;
+static __thread bool blocked_for_fork, unblocks_after_fork;
 
 /* ---- the loader ------------------------------------------------------- */
 
@@ -58,43 +58,58 @@ cpprof__session_after_unload(void)
 /* The signal is blocked meanwhile: fork restarts from the beginning for each
  * one that comes, which for a large process never ends. */
 void
-cpprof__session_fork_prepare(void)
+cpprof__session_before_fork(void)
+{
+    sigset_t set, before;
+
+    blocked_for_fork = false;
+    if (!cpprof__action_is_ours())
+        return;
+    cpprof__loader_before_fork();
+    sigemptyset(&set);
+    sigaddset(&set, CPPROF__SIGNAL);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    blocked_for_fork = true;
+    unblocks_after_fork = !sigismember(&before, CPPROF__SIGNAL);
+}
+
+static void
+unblock(void)
 {
     sigset_t set;
 
-    cpprof__loader_fork_prepare();
-    cpprof__threads_fork_prepare();
     sigemptyset(&set);
     sigaddset(&set, CPPROF__SIGNAL);
-    pthread_sigmask(SIG_BLOCK, &set, &mask_before_fork);
+    if (blocked_for_fork && unblocks_after_fork)
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 void
-cpprof__session_fork_parent(void)
+cpprof__session_after_fork(void)
 {
-    pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
-    cpprof__threads_fork_parent();
-    cpprof__loader_fork_parent();
+    if (blocked_for_fork)
+        cpprof__loader_after_fork();
+    unblock();
 }
 
 /* The child drops the parent's session: its thread is not here, and its memory
  * may be half-changed. */
 void
-cpprof__session_fork_child(void)
+cpprof__session_in_child(void)
 {
     cpprof__sampler.ring = NULL;
     cpprof__sampler.n_inside = 0;
     cpprof__sampler.itimer_base_ns = 0;
-    cpprof__threads_fork_child();
-    cpprof__action_fork_child();
+    cpprof__threads_in_child();
+    cpprof__action_in_child();
     if (current->session)
         cpprof__spool_free(&current->session->spool, true);
     current->session = NULL;
     cpprof__own_lock_in_child(&current->lock);
     cpprof__life_in_child(&cpprof__cpu_life);
-    cpprof__captures_fork_child();
-    cpprof__loader_fork_child();
-    pthread_sigmask(SIG_SETMASK, &mask_before_fork, NULL);
+    cpprof__captures_in_child();
+    cpprof__loader_in_child();
+    unblock();
 }
 
 /* A signal of ours that is pending, because the program blocks it, would

@@ -52,7 +52,6 @@ struct shard {
     struct entry *entries;
     uint32_t capacity;
     uint32_t n;
-    bool taken_for_fork;
 } __attribute__((aligned(64)));
 
 struct cpprof__custom {
@@ -416,22 +415,19 @@ cpprof__custom_write(struct cpprof__custom *custom, const char *name,
 
 /* ---- fork ------------------------------------------------------------- */
 
+/* A shard that another thread was changing is dropped: entries may be half
+ * moved. */
 void
-cpprof__custom_fork_prepare(struct cpprof__custom *custom)
+cpprof__custom_in_child(struct cpprof__custom *custom)
 {
-    size_t i;
+    size_t i, n = 0;
 
-    for (i = 0; i < 2 * SHARDS; i++)
-        custom->shards[i].taken_for_fork =
-            cpprof__own_lock_take_for_fork(&custom->shards[i].lock);
-}
+    for (i = 0; i < 2 * SHARDS; i++) {
+        struct shard *shard = &custom->shards[i];
 
-void
-cpprof__custom_fork_done(struct cpprof__custom *custom)
-{
-    size_t i;
-
-    for (i = 0; i < 2 * SHARDS; i++)
-        if (custom->shards[i].taken_for_fork)
-            cpprof__own_lock_give(&custom->shards[i].lock);
+        if (cpprof__own_lock_in_child(&shard->lock))
+            memset(shard, 0, sizeof *shard);
+        n += shard->n;
+    }
+    custom->n = n;
 }

@@ -71,8 +71,6 @@ cpprof__custom_write(struct cpprof__custom *custom, const char *name,
                      struct cpprof_writer writer, struct cpprof_error *error);
 
 void
-cpprof__custom_fork_prepare(struct cpprof__custom *custom);
-void
-cpprof__custom_fork_done(struct cpprof__custom *custom);
+cpprof__custom_in_child(struct cpprof__custom *custom);
 
 #endif

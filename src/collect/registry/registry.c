@@ -51,7 +51,6 @@ static const struct cpprof_profile *const builtins[] = {
 /* Profiles of the program: added at the front, never removed. */
 static struct cpprof_profile *first;
 static struct cpprof__own_lock lock; /* of those who add */
-static bool taken_for_fork;
 
 /* ---- the list --------------------------------------------------------- */
 
@@ -389,38 +388,13 @@ cpprof_profile_write(struct cpprof_profile *profile,
 
 /* ---- fork ------------------------------------------------------------- */
 
+/* A profile is whole before it is in the list. */
 void
-cpprof__registry_fork_prepare(void)
+cpprof__registry_in_child(void)
 {
     struct cpprof_profile *profile;
 
-    taken_for_fork = cpprof__own_lock_take_for_fork(&lock);
+    cpprof__own_lock_in_child(&lock);
     for (profile = first; profile; profile = profile->next)
-        cpprof__custom_fork_prepare(profile->custom);
-    cpprof__labels_fork_prepare();
-}
-
-static void
-give_all(void)
-{
-    struct cpprof_profile *profile;
-
-    for (profile = first; profile; profile = profile->next)
-        cpprof__custom_fork_done(profile->custom);
-    if (taken_for_fork)
-        cpprof__own_lock_give(&lock);
-}
-
-void
-cpprof__registry_fork_parent(void)
-{
-    cpprof__labels_fork_parent();
-    give_all();
-}
-
-void
-cpprof__registry_fork_child(void)
-{
-    cpprof__labels_fork_child();
-    give_all();
+        cpprof__custom_in_child(profile->custom);
 }

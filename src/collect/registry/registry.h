@@ -61,10 +61,6 @@ cpprof__registry_custom(const struct cpprof_profile *profile);
 
 /* Around a fork, so that names and entries are complete in the child. */
 void
-cpprof__registry_fork_prepare(void);
-void
-cpprof__registry_fork_parent(void);
-void
-cpprof__registry_fork_child(void);
+cpprof__registry_in_child(void);
 
 #endif

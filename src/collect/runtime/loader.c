@@ -3,10 +3,19 @@
 
 #include "collect/signal/unwind/unwind.h"
 
-#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Tunables. A look at the list takes microseconds; one that takes longer waits
+ * for the loader's lock itself, and does not have it. */
+#define LOOKS_MAX 200u
+#define LOOK_NS   50000
+
+static uint32_t n_asking;
+static uint32_t n_forks;
 static bool is_child; /* made by fork, with the parent's modules */
 
 void
@@ -14,26 +23,33 @@ cpprof__loader_refresh(void)
 {
     if (is_child)
         return;
-    pthread_mutex_lock(&lock);
-    cpprof__unwind_refresh_modules();
-    pthread_mutex_unlock(&lock);
+    __atomic_fetch_add(&n_asking, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&n_forks, __ATOMIC_SEQ_CST))
+        cpprof__unwind_refresh_modules();
+    __atomic_fetch_sub(&n_asking, 1, __ATOMIC_SEQ_CST);
 }
 
 void
-cpprof__loader_fork_prepare(void)
+cpprof__loader_before_fork(void)
 {
-    pthread_mutex_lock(&lock);
+    const struct timespec pause = {0, LOOK_NS};
+    uint32_t i;
+
+    __atomic_fetch_add(&n_forks, 1, __ATOMIC_SEQ_CST);
+    for (i = 0; __atomic_load_n(&n_asking, __ATOMIC_SEQ_CST) && i < LOOKS_MAX;
+         i++)
+        syscall(SYS_nanosleep, &pause, NULL);
 }
 
 void
-cpprof__loader_fork_parent(void)
+cpprof__loader_after_fork(void)
 {
-    pthread_mutex_unlock(&lock);
+    __atomic_fetch_sub(&n_forks, 1, __ATOMIC_SEQ_CST);
 }
 
 void
-cpprof__loader_fork_child(void)
+cpprof__loader_in_child(void)
 {
     is_child = true;
-    pthread_mutex_init(&lock, NULL);
+    n_asking = n_forks = 0;
 }

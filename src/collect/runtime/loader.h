@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader's list of modules, asked such that no fork happens meanwhile: the
- * loader's lock is not reset in a forked child. It must not be held by a thread
- * of ours when the program forks, and a child must not ask for it, since
- * another thread of the parent may have held it. (The unwinder needs this only
- * to notice what was unloaded behind our back.)
+ * The loader's list of modules, which the unwinder needs only to notice what
+ * was unloaded behind our back. The loader's lock is not reset in a forked
+ * child: it should not be held by a thread of ours when the program forks, and
+ * a child must not ask for it, since another thread of the parent may have held
+ * it. So nobody asks while a fork is under way, and a fork waits for who asks
+ * already; that takes microseconds, and has a limit. No lock is held meanwhile.
  */
 #ifndef COLLECT_LOADER_H
 #define COLLECT_LOADER_H
 
-/* cpprof__unwind_refresh_modules(); nothing in a child made by fork. */
+/* cpprof__unwind_refresh_modules(); nothing in a child made by fork, and while
+ * a fork is under way. */
 void
 cpprof__loader_refresh(void);
 
-/* fork: what happens before, in the parent, in the child. */
+/* Around a fork, in the parent; and in the child. */
 void
-cpprof__loader_fork_prepare(void);
+cpprof__loader_before_fork(void);
 void
-cpprof__loader_fork_parent(void);
+cpprof__loader_after_fork(void);
 void
-cpprof__loader_fork_child(void);
+cpprof__loader_in_child(void);
 
 #endif

@@ -86,14 +86,4 @@ cpprof__own_lock_in_child(struct cpprof__own_lock *lock)
     return true;
 }
 
-/* Before a fork: take it, unless this thread has it; false then. */
-static inline bool
-cpprof__own_lock_take_for_fork(struct cpprof__own_lock *lock)
-{
-    if (cpprof__own_lock_is_mine(lock))
-        return false;
-    cpprof__own_lock_take(lock);
-    return true;
-}
-
 #endif

@@ -685,7 +685,7 @@ cpprof__own_threads_resume(void)
 }
 
 void
-cpprof__own_threads_fork_child(void)
+cpprof__own_threads_in_child(void)
 {
     memset(owns, 0, sizeof owns);
     memset(&self, 0, sizeof self);

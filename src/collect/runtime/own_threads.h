@@ -137,6 +137,6 @@ cpprof__program_cpu_ns(void);
 
 /* In a forked child: none. */
 void
-cpprof__own_threads_fork_child(void);
+cpprof__own_threads_in_child(void);
 
 #endif

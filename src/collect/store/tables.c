@@ -38,9 +38,8 @@ struct cpprof__tables cpprof__tables = {.scripts = &cpprof__scripts};
 
 /* Held for as long as it takes to read /proc/self/maps, and never while the
  * loader or the program is called; signals are blocked meanwhile, so that a
- * handler that forks does not wait for its own thread. */
+ * handler of the program does not wait for its own thread. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread sigset_t mask_before_fork;
 
 /* Guarded by lock. */
 static bool is_made;
@@ -353,29 +352,21 @@ cpprof__tables_n_unloads(void)
 
 /* ---- fork ------------------------------------------------------------- */
 
+/* Signals are blocked while the lock is held: who has it is another thread,
+ * which may have been in the midst of reading the maps. They are read again,
+ * and what they were read for is done again; nodes that have a mapping keep
+ * it. */
 void
-cpprof__tables_fork_prepare(void)
+cpprof__tables_in_child(void)
 {
-    sigset_t old;
-
-    take_lock(&old);
-    mask_before_fork = old;
-}
-
-void
-cpprof__tables_fork_parent(void)
-{
-    sigset_t old = mask_before_fork;
-
-    give_lock(&old);
-}
-
-void
-cpprof__tables_fork_child(void)
-{
-    sigset_t old = mask_before_fork;
-
-    give_lock(&old);
+    if (pthread_mutex_trylock(&lock)) {
+        pthread_mutex_init(&lock, NULL);
+        n_ranges = 0;
+        first_unresolved = 1;
+        stale = true;
+    } else {
+        pthread_mutex_unlock(&lock);
+    }
 }
 
 /* ---- reading ---------------------------------------------------------- */

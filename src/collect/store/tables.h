@@ -52,11 +52,7 @@ cpprof__tables_n_unloads(void);
 
 /* Around a fork, so that the tables are complete in the child. */
 void
-cpprof__tables_fork_prepare(void);
-void
-cpprof__tables_fork_parent(void);
-void
-cpprof__tables_fork_child(void);
+cpprof__tables_in_child(void);
 
 /*
  * The frames of a stack, leaf first, with the mappings' numbers as numbers[]

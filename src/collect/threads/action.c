@@ -163,7 +163,7 @@ cpprof__action_exec_failed(void)
 }
 
 void
-cpprof__action_fork_child(void)
+cpprof__action_in_child(void)
 {
     struct cpprof__user_action *u = &cpprof__user_action;
 

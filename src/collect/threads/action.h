@@ -46,6 +46,6 @@ cpprof__action_exec_failed(void);
 
 /* In a forked child, which has the parent's handler. */
 void
-cpprof__action_fork_child(void);
+cpprof__action_in_child(void);
 
 #endif

@@ -37,7 +37,6 @@ struct cpprof__thread_creation {
 };
 
 static struct cpprof__own_lock lock;
-static bool taken_for_fork;
 
 /* Guarded by lock. */
 static struct cpprof__thread_creation *chunks[CHUNKS_MAX];
@@ -184,25 +183,25 @@ cpprof__thread_creation_changes(void)
 
 /* ---- fork ------------------------------------------------------------- */
 
-void
-cpprof__thread_creation_fork_prepare(void)
+/* Another thread was in the midst of a change: what is known is left as it is,
+ * and from here on the child knows its own. */
+static void
+start_anew(void)
 {
-    taken_for_fork = cpprof__own_lock_take_for_fork(&lock);
-}
-
-void
-cpprof__thread_creation_fork_parent(void)
-{
-    if (taken_for_fork)
-        cpprof__own_lock_give(&lock);
+    memset(chunks, 0, sizeof chunks);
+    n_slots = n_ended = 0;
+    first_ended = last_ended = NULL;
+    own = NULL;
 }
 
 /* The thread that forked goes on as the child's first, with another tid. */
 void
-cpprof__thread_creation_fork_child(void)
+cpprof__thread_creation_in_child(void)
 {
     uint32_t i;
 
+    if (cpprof__own_lock_in_child(&lock))
+        start_anew();
     for (i = 0; i < n_slots; i++) {
         struct cpprof__thread_creation *creation = slot_at(i);
 
@@ -212,8 +211,6 @@ cpprof__thread_creation_fork_child(void)
     }
     if (own)
         own->tid = (int32_t)syscall(SYS_gettid);
-    if (taken_for_fork)
-        cpprof__own_lock_give(&lock);
 }
 
 /* ---- reading ---------------------------------------------------------- */

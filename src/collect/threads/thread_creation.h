@@ -58,10 +58,6 @@ uint32_t
 cpprof__thread_creation_changes(void);
 
 void
-cpprof__thread_creation_fork_prepare(void);
-void
-cpprof__thread_creation_fork_parent(void);
-void
-cpprof__thread_creation_fork_child(void);
+cpprof__thread_creation_in_child(void);
 
 #endif

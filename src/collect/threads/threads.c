@@ -576,29 +576,17 @@ cpprof__threads_resume(void)
         cpprof__itimer_go_on(plan.period_ns);
 }
 
-void
-cpprof__threads_fork_prepare(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void
-cpprof__threads_fork_parent(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
 /* The child has one thread and none of the parent's timers. The descriptors of
- * the parent's events were copied into it. */
+ * the parent's events were copied into it. All slots are free: whoever was at
+ * work on their list is not here. */
 void
-cpprof__threads_fork_child(void)
+cpprof__threads_in_child(void)
 {
     struct cpprof__thread *t;
     uint32_t i;
 
+    first_free = 0;
     for (i = 0; (t = cpprof__thread_at(i)); i++) {
-        if (!t->tid)
-            continue;
         t->has_timer = false;
         cpprof__perf_forget(t);
         give_slot(t);

@@ -70,10 +70,6 @@ cpprof__threads_resume(void);
 
 /* fork: hold the table still, let go, and start over in the child. */
 void
-cpprof__threads_fork_prepare(void);
-void
-cpprof__threads_fork_parent(void);
-void
-cpprof__threads_fork_child(void);
+cpprof__threads_in_child(void);
 
 #endif

@@ -324,38 +324,13 @@ cpprof_wall_stop(struct cpprof_error *error)
 
 /* ---- fork ------------------------------------------------------------- */
 
-static bool busy_taken;
-
+/* The ticker's thread is not here. What it had stays where it is: the allocator
+ * may not be ready yet. */
 void
-cpprof__wall_fork_prepare(void)
+cpprof__wall_in_child(void)
 {
-    busy_taken = cpprof__own_lock_take_for_fork(&cpprof__wall_busy);
-}
-
-static bool busy_taken;
-
-static void
-give_locks(void)
-{
-    if (busy_taken)
-        cpprof__own_lock_give(&cpprof__wall_busy);
-}
-
-void
-cpprof__wall_fork_parent(void)
-{
-    give_locks();
-}
-
-/* The ticker is not in the child. The thread that forked may have been starting
- * or stopping it: it keeps what it has in hand. */
-void
-cpprof__wall_fork_child(void)
-{
-    if (ticker)
-        free_wall(ticker);
     ticker = NULL;
+    cpprof__own_lock_in_child(&cpprof__wall_busy);
     cpprof__wall_keep_forked();
     cpprof__life_in_child(&cpprof__wall_life);
-    give_locks();
 }

@@ -48,12 +48,8 @@ cpprof__wall_capture_new(const struct cpprof_wall_options *options,
                          struct cpprof_capture **out,
                          struct cpprof_error *error);
 
-/* Around a fork: the child has no wall profile. */
+/* In a child made by fork, which has no wall profile. */
 void
-cpprof__wall_fork_prepare(void);
-void
-cpprof__wall_fork_parent(void);
-void
-cpprof__wall_fork_child(void);
+cpprof__wall_in_child(void);
 
 #endif

@@ -10,6 +10,8 @@
 #include "arch/clock.h"
 #include "http/server/server.h"
 
+#include "arch/atomic.h"
+
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -42,7 +44,8 @@ cpprof__http_open(struct cpprof__http_server *s, int fd,
     c->server = s;
     cpprof__http_set_state(c, CPPROF__HTTP_HEAD,
                            s->options.header_seconds * UINT64_C(1000000000));
-    s->connections[s->n_connections++] = c;
+    s->connections[s->n_connections] = c;
+    store_release(&s->n_connections, s->n_connections + 1);
     s->comes = c;
     /* On failure it closes fd. */
     if (MHD_add_connection(s->mhd, fd, peer, n_peer) == MHD_NO && s->comes)
@@ -55,9 +58,13 @@ cpprof__http_forget(struct cpprof__http_connection *c)
 {
     struct cpprof__http_server *s = c->server;
     size_t i = 0;
+    unsigned f;
 
     while (s->connections[i] != c)
         i++;
+    f = s->n_forgotten++ % CPPROF__HTTP_FORGOTTEN;
+    s->forgotten[f].fd = c->fd;
+    s->forgotten[f].inode = c->inode;
     s->connections[i] = s->connections[--s->n_connections];
     free(c);
 }

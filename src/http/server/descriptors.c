@@ -123,6 +123,13 @@ cpprof__http_note_mhd(struct cpprof__http_server *s)
     epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->waker_fd, &none);
 }
 
+static void
+close_if_same(int fd, ino_t inode)
+{
+    if (inode && is_same(fd, inode))
+        close(fd);
+}
+
 void
 cpprof__http_close_all(struct cpprof__http_server *s)
 {
@@ -136,14 +143,9 @@ cpprof__http_close_all(struct cpprof__http_server *s)
         if (own[i] >= 0)
             close(own[i]);
     for (i = 0; i < s->n_connections; i++)
-        close(s->connections[i]->fd);
-}
-
-static void
-close_if_same(int fd, ino_t inode)
-{
-    if (inode && is_same(fd, inode))
-        close(fd);
+        close_if_same(s->connections[i]->fd, s->connections[i]->inode);
+    for (i = 0; i < CPPROF__HTTP_FORGOTTEN; i++)
+        close_if_same(s->forgotten[i].fd, s->forgotten[i].inode);
 }
 
 void

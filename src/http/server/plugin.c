@@ -326,37 +326,20 @@ wake_up(void)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void
-fork_prepare(void)
-{
-    if (server)
-        pthread_mutex_lock(&server->lock);
-}
-
-static void
-fork_parent(void)
-{
-    if (server)
-        pthread_mutex_unlock(&server->lock);
-}
-
 /* Whatever the parent's threads may have been using, above all libmicrohttpd,
  * is left as it is. */
 static void
-fork_child(void)
+in_child(void)
 {
     struct cpprof__http_server *s = server;
 
     server = NULL;
-    if (!s)
-        return;
-    cpprof__http_close_all(s);
-    pthread_mutex_unlock(&s->lock);
+    if (s)
+        cpprof__http_close_all(s);
 }
 
 extern const struct cpprof__http_server_ops cpprof__http_server;
 
 CPPROF_API const struct cpprof__http_server_ops cpprof__http_server = {
-    CPPROF__HTTP_ABI, start,       address_,   stop, wake_up, end,
-    fork_prepare,     fork_parent, fork_child,
+    CPPROF__HTTP_ABI, start, address_, stop, wake_up, end, in_child,
 };

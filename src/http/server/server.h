@@ -36,6 +36,9 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+/* Connections that are remembered when they are gone; a power of two. */
+#define CPPROF__HTTP_FORGOTTEN 32
+
 /* Descriptors that are waited for beside those of connections. */
 enum {
     CPPROF__HTTP_LISTEN,
@@ -131,6 +134,13 @@ struct cpprof__http_server {
     struct cpprof__http_connection **connections; /* max_connections */
     struct cpprof__http_connection *comes;        /* being handed over */
     size_t n_connections;
+    /* The last ones that were taken out of the table. A fork copies descriptors
+     * before memory: the child may have those without the former. */
+    struct {
+        int fd;
+        ino_t inode;
+    } forgotten[CPPROF__HTTP_FORGOTTEN];
+    unsigned n_forgotten;                      /* ever */
     struct pollfd *fds;                        /* for them and ours */
     struct cpprof__http_request *first, *last; /* wait for a worker */
     size_t n_queued, n_bodies;

@@ -48,8 +48,9 @@ cpprof__vm_thread_made(void)
 }
 
 bool
-cpprof__vm_has_to_write(void)
+cpprof__vm_has_to_write(bool in_haste)
 {
+    (void)in_haste;
     if (!cpprof__default_runs(&cpprof__vm_life))
         return false;
     cpprof__vm_charge_caller();

@@ -19,7 +19,7 @@ cpprof__vm_thread_made(void);
 /* The process ends: does a profile run? What the caller has run since its last
  * sample is charged then. */
 bool
-cpprof__vm_has_to_write(void);
+cpprof__vm_has_to_write(bool in_haste);
 
 /* Write it, by that moment of CLOCK_MONOTONIC; what cannot be written is one
  * line on standard error. On a thread of ours. */

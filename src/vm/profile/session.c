@@ -428,33 +428,16 @@ cpprof__vm_session_forget(const struct cpprof_vm *vm, const void *function)
 
 /* ---- fork ------------------------------------------------------------- */
 
-static bool threads_taken, session_taken;
-
-void
-cpprof__vm_fork_prepare(void)
-{
-    threads_taken = cpprof__own_lock_take_for_fork(&cpprof__vm_threads_lock);
-    session_taken = cpprof__own_lock_take_for_fork(&session->lock);
-}
-
-void
-cpprof__vm_fork_parent(void)
-{
-    if (session_taken)
-        cpprof__own_lock_give(&session->lock);
-    if (threads_taken)
-        cpprof__own_lock_give(&cpprof__vm_threads_lock);
-}
-
 /* The parent's writer and its memory are left alone, because its threads may
  * have been in the middle of using them. Only the thread that forked still runs
  * something. */
 void
-cpprof__vm_fork_child(void)
+cpprof__vm_in_child(void)
 {
     uint32_t epoch = now.epoch;
     struct cpprof__vm_thread *t;
 
+    cpprof__own_lock_in_child(&cpprof__vm_threads_lock);
     store_relaxed(&cpprof_vm_spans, 0u);
     store_relaxed(&cpprof_vm_ticks, 0u);
     store_relaxed(&cpprof__vm_active, 0u);
@@ -467,6 +450,4 @@ cpprof__vm_fork_child(void)
     cpprof__life_in_child(&cpprof__vm_life);
     cpprof__vm_mix_fork_child();
     cpprof__vm_timers_fork_child();
-    if (threads_taken)
-        cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }

@@ -18,12 +18,8 @@ cpprof__vm_charge_caller(void);
 void
 cpprof__vm_session_forget(const struct cpprof_vm *vm, const void *function);
 
-/* Around fork(); the child has no session. */
+/* In a child made by fork, which has no session. */
 void
-cpprof__vm_fork_prepare(void);
-void
-cpprof__vm_fork_parent(void);
-void
-cpprof__vm_fork_child(void);
+cpprof__vm_in_child(void);
 
 #endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parts of the library that have to do something when the process forks,
+ * unloads code or ends; parts.c has the table, in order, and tells the rules.
+ */
+#ifndef INTERPOSE_PARTS_H
+#define INTERPOSE_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Each function may be NULL. */
+struct cpprof__part {
+    /* In a child made by fork: forget what was the parent's. */
+    void (*in_child)(void);
+    /* The same, when the program's own handlers have run: begin anew. */
+    void (*begin_child)(void);
+
+    /* Around dlclose(). */
+    void (*before_unload)(void);
+    void (*after_unload)(void);
+
+    /* The process ends. Safety: AS. */
+    void (*end)(void);
+    /* Is there anything to write before? in_haste: by _exit(); Safety: AS. */
+    bool (*has_to_write)(bool in_haste);
+    /* Write it by that moment of CLOCK_MONOTONIC. On a thread of ours. */
+    void (*write)(uint64_t until_ns);
+};
+
+#pragma GCC visibility push(hidden)
+extern const struct cpprof__part cpprof__parts[];
+extern const unsigned cpprof__n_parts;
+#pragma GCC visibility pop
+
+/* fork.c: our handlers are registered, by the library's first step. */
+void
+cpprof__fork_begin(void);
+
+/* exit.c: the library's destructor, and for at_quick_exit(). */
+void
+cpprof__at_exit(void);
+void
+cpprof__at_quick_exit(void);
+
+#endif
