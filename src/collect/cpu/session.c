@@ -93,7 +93,7 @@ start_sampling(struct cpprof__session *s, struct cpprof_error *error)
     plan.engine = s->engine;
     plan.period_ns = s->spool.head->period_ns;
     plan.generation = last_generation;
-    cpprof__threads_begin(&plan, s->drainer_tid);
+    cpprof__threads_begin(&plan);
     store_relaxed(&s->spool.head->n_threads, cpprof__threads_seen());
     store_release(&s->started, true);
     return CPPROF_OK;

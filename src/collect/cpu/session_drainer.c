@@ -193,7 +193,6 @@ drainer(void *arg)
              scanned = cpprof__clock_ns(CLOCK_MONOTONIC);
     uint32_t n_scans = 0;
 
-    s->drainer_tid = (int32_t)syscall(SYS_gettid);
     sem_post(&s->drainer_is_up);
     while (!load_acquire(&s->finish)) {
         uint64_t now;

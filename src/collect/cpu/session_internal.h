@@ -41,7 +41,6 @@ struct cpprof__session {
     uint64_t cpu_start_ns;
     struct cpprof__own_thread drainer;
     sem_t drainer_is_up;
-    int32_t drainer_tid;
     bool finish;         /* the drainer is to end */
     void (*last)(void);  /* and to do this; or NULL */
     bool started;        /* all threads are armed */

@@ -25,9 +25,6 @@
 /* No more of the main thread's stack is taken for granted. */
 #define MAIN_STACK_MAX (64u << 20)
 
-/* Stacks learnt in one scan; the others can wait for the next. */
-#define NEEDY_MAX 256
-
 /*
  * The thread pointer stands near the top of a thread's stack, so all between
  * the two is its own. The lower end is known but for what the C library itself
@@ -92,38 +89,40 @@ needs_stack(const struct cpprof__thread *t)
             sp >= load_relaxed(&t->stack_hi));
 }
 
-/* Up to max threads whose stack is to be learnt. */
-static size_t
-find_needy(struct cpprof__thread **needy, size_t max)
+void
+cpprof__stacks_find(struct cpprof__stacks_wanted *wanted)
 {
     struct cpprof__thread *t;
-    size_t n = 0;
     uint32_t i;
 
-    for (i = 0; n < max && (t = cpprof__thread_at(i)); i++)
-        if (needs_stack(t))
-            needy[n++] = t;
-    return n;
+    wanted->n = 0;
+    for (i = 0;
+         wanted->n < CPPROF__STACKS_AT_ONCE && (t = cpprof__thread_at(i)); i++)
+        if (needs_stack(t)) {
+            wanted->threads[wanted->n] = t;
+            wanted->tids[wanted->n++] = t->tid;
+        }
+}
+
+bool
+cpprof__stacks_read(const struct cpprof__stacks_wanted *wanted,
+                    struct cpprof__buffer *maps)
+{
+    return wanted->n && cpprof__proc_maps(maps);
 }
 
 void
-cpprof__stacks_learn(void)
+cpprof__stacks_learn(const struct cpprof__stacks_wanted *wanted,
+                     const struct cpprof__buffer *maps)
 {
-    struct cpprof__thread *needy[NEEDY_MAX];
-    size_t i, n = find_needy(needy, NEEDY_MAX);
-    struct cpprof__buffer maps = {0};
     struct cpprof__map_line line;
-    const char *p;
+    const char *p = (const char *)maps->data;
+    size_t i;
 
-    if (!n || !cpprof__proc_maps(&maps)) {
-        cpprof__buffer_free(&maps);
-        return;
-    }
-    p = (char *)maps.data;
-    while (cpprof__maps_next(&p, (char *)maps.data + maps.n, &line))
-        for (i = 0; i < n; i++)
-            learn_stack(needy[i], &line);
-    cpprof__buffer_free(&maps);
+    while (cpprof__maps_next(&p, (char *)maps->data + maps->n, &line))
+        for (i = 0; i < wanted->n; i++)
+            if (wanted->threads[i]->tid == wanted->tids[i])
+                learn_stack(wanted->threads[i], &line);
 }
 
 void

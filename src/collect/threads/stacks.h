@@ -7,6 +7,7 @@
 #ifndef COLLECT_STACKS_H
 #define COLLECT_STACKS_H
 
+#include "base/buffer.h"
 #include "collect/signal/tables/thread.h"
 
 #include <stddef.h>
@@ -21,9 +22,30 @@ cpprof__stack_of_new_thread(struct cpprof__thread *t, size_t stack_bytes);
 void
 cpprof__stack_note_own(void);
 
-/* Look in /proc/self/maps for the stacks of threads that were sampled outside
- * what is known of them. */
+/*
+ * Learn the stacks of threads that were sampled outside what is known of them.
+ * /proc/self/maps is read in between, without the lock that guards the slots of
+ * threads: of a program with thousands of threads that takes long. A thread
+ * that is still in its slot then still has the stack that was found.
+ */
+#define CPPROF__STACKS_AT_ONCE 256 /* the others can wait for the next scan */
+
+struct cpprof__stacks_wanted {
+    size_t n;
+    struct cpprof__thread *threads[CPPROF__STACKS_AT_ONCE];
+    int32_t tids[CPPROF__STACKS_AT_ONCE];
+};
+
+/* With the lock. */
 void
-cpprof__stacks_learn(void);
+cpprof__stacks_find(struct cpprof__stacks_wanted *wanted);
+/* Without. False: there is nothing to learn. */
+bool
+cpprof__stacks_read(const struct cpprof__stacks_wanted *wanted,
+                    struct cpprof__buffer *maps);
+/* With it. */
+void
+cpprof__stacks_learn(const struct cpprof__stacks_wanted *wanted,
+                     const struct cpprof__buffer *maps);
 
 #endif

@@ -19,7 +19,6 @@
 #include "collect/threads/threads.h"
 
 #include "arch/atomic.h"
-#include "base/buffer.h"
 #include "collect/encode/builder.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_threads.h"
@@ -27,9 +26,10 @@
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/threads/stacks.h"
+#include "collect/threads/tasks.h"
 #include "collect/threads/thread_creation.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,10 @@
 #include <unistd.h>
 
 /* The tids of ended threads that are remembered for the next scan. */
-#define ENDED_MAX 64
+#define ENDED_MAX 1024
+
+/* Tunable: slots that a scan looks at while others wait. */
+#define LOOKS_AT_ONCE 64
 
 /* A slot that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
@@ -52,10 +55,9 @@ static struct cpprof__threads_plan plan; /* .engine NULL: no session */
 static uint32_t first_free;              /* slot + 1; 0: none */
 static uint32_t n_seen;
 static uint32_t n_armed;
-static int32_t ended[ENDED_MAX]; /* tids that ended since the last look */
+static int32_t ended[ENDED_MAX]; /* tids that may not be gone yet; 0: none */
 static uint32_t n_ended;
 static bool has_begun; /* the threads of the start are armed */
-static int32_t profiler_tid;
 static uint64_t phase_state;
 
 static pthread_key_t exit_key;
@@ -202,30 +204,6 @@ compare_tids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The tids of the process, sorted, without the profiler's own; NULL when they
- * cannot be read. */
-static int32_t *
-list_tids(size_t *n)
-{
-    struct cpprof__buffer tids = {0};
-    struct dirent *entry;
-    DIR *dir = opendir("/proc/self/task");
-
-    if (!dir)
-        return NULL;
-    while ((entry = readdir(dir))) {
-        int32_t tid = atoi(entry->d_name);
-
-        if (tid > 0 && tid != profiler_tid && !cpprof__own_thread_runs(tid))
-            cpprof__buffer_append(&tids, &tid, sizeof tid);
-    }
-    closedir(dir);
-    *n = tids.n / sizeof(int32_t);
-    if (*n)
-        qsort(tids.data, *n, sizeof(int32_t), compare_tids);
-    return (int32_t *)(void *)tids.data;
-}
-
 /* A thread that gave its slot back runs on for a moment; a scan must not take
  * it for a new one. */
 static bool
@@ -239,15 +217,36 @@ has_ended(int32_t tid)
     return false;
 }
 
-/* Adopt the tids that have no slot; forget slots whose tid is not there. */
-static void
-reconcile(void)
+static bool
+is_gone(int32_t tid)
 {
-    size_t n = 0, i;
-    int32_t *tids = list_tids(&n);
+    return syscall(SYS_tgkill, getpid(), tid, 0) && errno == ESRCH;
+}
+
+static void
+forget_ended(void)
+{
+    size_t i;
+
+    for (i = 0; i < ENDED_MAX; i++)
+        if (ended[i] && is_gone(ended[i]))
+            ended[i] = 0;
+}
+
+/*
+ * Adopt the tids that have no slot, and forget slots whose thread is gone. The
+ * list was made without the lock, so that no thread waits for that when it
+ * starts or ends: what it says is a reason to ask the kernel about one thread.
+ * A thread that lives keeps its slot whatever the list says: dropped and
+ * adopted again, its whole life would be charged twice.
+ */
+static void
+reconcile(const int32_t *tids, size_t n)
+{
     bool *known = tids ? calloc(n, 1) : NULL;
     struct cpprof__thread *t;
     uint32_t slot;
+    size_t i;
 
     for (slot = 0; known && (t = cpprof__thread_at(slot)); slot++) {
         int32_t *at;
@@ -255,22 +254,19 @@ reconcile(void)
         if (t->tid <= 0)
             continue;
         at = bsearch(&t->tid, tids, n, sizeof *tids, compare_tids);
-        if (at) {
+        if (at)
             known[at - tids] = true;
-            continue;
-        }
         /* One of our own threads, which was found before it could say so. */
-        if (cpprof__own_thread_runs(t->tid))
+        else if (cpprof__own_thread_runs(t->tid))
             add_relaxed(&n_seen, -1u);
-        drop(t);
+        if (!at && (cpprof__own_thread_runs(t->tid) || is_gone(t->tid)))
+            drop(t);
     }
     for (i = 0; known && i < n; i++)
-        if (!known[i] && !has_ended(tids[i]))
+        if (!known[i] && !has_ended(tids[i]) && !is_gone(tids[i]))
             adopt(tids[i]);
-    n_ended = 0;
-    memset(ended, 0, sizeof ended);
+    forget_ended();
     free(known);
-    free(tids);
 }
 
 /*
@@ -315,22 +311,55 @@ look_after(struct cpprof__thread *t)
     t->seen_delivered = delivered;
 }
 
+static void
+learn_stacks(void)
+{
+    struct cpprof__stacks_wanted wanted;
+    struct cpprof__buffer maps = {0};
+
+    pthread_mutex_lock(&lock);
+    cpprof__stacks_find(&wanted);
+    pthread_mutex_unlock(&lock);
+    if (cpprof__stacks_read(&wanted, &maps)) {
+        pthread_mutex_lock(&lock);
+        cpprof__stacks_learn(&wanted, &maps);
+        pthread_mutex_unlock(&lock);
+    }
+    cpprof__buffer_free(&maps);
+}
+
+/* A few at a time: threads that start or end do not wait for all. */
+static void
+look_after_all(void)
+{
+    struct cpprof__thread *t = NULL;
+    uint32_t i = 0, n;
+
+    do {
+        pthread_mutex_lock(&lock);
+        for (n = 0; n < LOOKS_AT_ONCE && (t = cpprof__thread_at(i)); i++, n++)
+            if (plan.engine && t->tid > 0)
+                look_after(t);
+        pthread_mutex_unlock(&lock);
+    } while (t);
+}
+
 void
 cpprof__threads_scan(bool full)
 {
-    struct cpprof__thread *t;
-    uint32_t i;
+    int32_t *tids = NULL;
+    size_t n = 0;
 
+    if (full || cpprof__proc_n_threads() !=
+                    load_relaxed(&n_armed) + cpprof__own_threads())
+        tids = cpprof__tasks(NULL, 0, &n);
     pthread_mutex_lock(&lock);
-    if (plan.engine) {
-        if (full || cpprof__proc_n_threads() != n_armed + cpprof__own_threads())
-            reconcile();
-        for (i = 0; (t = cpprof__thread_at(i)); i++)
-            if (t->tid > 0)
-                look_after(t);
-        cpprof__stacks_learn();
-    }
+    if (plan.engine && tids)
+        reconcile(tids, n);
     pthread_mutex_unlock(&lock);
+    free(tids);
+    look_after_all();
+    learn_stacks();
 }
 
 uint32_t
@@ -350,21 +379,41 @@ cpprof__threads_armed(void)
     return n;
 }
 
-void
-cpprof__threads_begin(const struct cpprof__threads_plan *new_plan,
-                      int32_t own_tid)
+/* Without /proc: the main thread, and the caller. */
+static void
+adopt_known(void)
 {
+    int32_t tid = (int32_t)syscall(SYS_gettid), pid = (int32_t)getpid();
+
+    if (!is_gone(pid))
+        adopt(pid);
+    if (tid != pid && !cpprof__own_thread_is_this())
+        adopt(tid);
+}
+
+/* New threads are armed while those are listed that there are. */
+void
+cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
+{
+    int32_t *tids;
+    size_t n = 0;
+
     pthread_mutex_lock(&lock);
     plan = *new_plan;
-    profiler_tid = own_tid;
     store_relaxed(&n_seen, 0u);
     n_armed = 0;
     has_begun = false;
-    reconcile();
+    pthread_mutex_unlock(&lock);
+    tids = cpprof__tasks(NULL, 0, &n);
+    pthread_mutex_lock(&lock);
+    reconcile(tids, n);
+    if (!tids)
+        adopt_known();
     has_begun = true;
     cpprof__stack_note_own();
-    cpprof__stacks_learn();
     pthread_mutex_unlock(&lock);
+    free(tids);
+    learn_stacks();
 }
 
 void

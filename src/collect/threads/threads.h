@@ -18,10 +18,10 @@ struct cpprof__threads_plan {
     uint32_t generation;
 };
 
-/* Arm every thread that there is now, except own_tid. From here on new ones
+/* Arm every thread that there is now, except our own. From here on new ones
  * are armed too. */
 void
-cpprof__threads_begin(const struct cpprof__threads_plan *plan, int32_t own_tid);
+cpprof__threads_begin(const struct cpprof__threads_plan *plan);
 /* Disarm all. */
 void
 cpprof__threads_end(void);
