@@ -82,8 +82,9 @@ heap(void)
     struct cpprof_heap_options options = {.size = sizeof options,
                                           .flags = CPPROF_FLAG_LABELS};
     struct memory m;
+    struct cpprof_writer writer = memory_writer(&m);
 
-    if (cpprof_heap_write(memory_writer(&m), &options, NULL) != CPPROF_OK)
+    if (cpprof_heap_write(&writer, &options, NULL) != CPPROF_OK)
         return NULL;
     return memory_profile(&m);
 }
@@ -94,9 +95,10 @@ block(void)
     struct cpprof_profile_options options = {.size = sizeof options,
                                              .flags = CPPROF_FLAG_LABELS};
     struct memory m;
+    struct cpprof_writer writer = memory_writer(&m);
 
-    if (cpprof_profile_write(cpprof_profile_lookup("block"), memory_writer(&m),
-                             &options, NULL) != CPPROF_OK)
+    if (cpprof_profile_write(cpprof_profile_lookup("block"), &writer, &options,
+                             NULL) != CPPROF_OK)
         return NULL;
     return memory_profile(&m);
 }
@@ -137,6 +139,7 @@ int
 main(int argc, char **argv)
 {
     struct memory wall;
+    struct cpprof_writer wall_writer = memory_writer(&wall);
     struct profile *p;
     pid_t child = -1;
     int i, status = -1;
@@ -147,7 +150,7 @@ main(int argc, char **argv)
     cpprof_heap_set_rate(1);
     cpprof_block_set_rate(1);
     session_start(0);
-    if (cpprof_wall_start(memory_writer(&wall), NULL, NULL) != CPPROF_OK)
+    if (cpprof_wall_start(&wall_writer, NULL, NULL) != CPPROF_OK)
         bail("no wall profile");
     before = resident_kb();
     for (i = 0; i < REQUESTS; i++) {
