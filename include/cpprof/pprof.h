@@ -6,6 +6,7 @@
 #ifndef CPPROF_PPROF_H
 #define CPPROF_PPROF_H
 
+#include <cpprof/pprof/build.h>
 #include <cpprof/pprof/change.h>
 #include <cpprof/pprof/profile.h>
 #include <cpprof/pprof/report.h>

@@ -28,6 +28,12 @@ struct cpprof__sample {
     uint32_t labels; /* label set */
 };
 
+/* The largest id of the first n records of a table. */
+struct cpprof__ids {
+    uint64_t max;
+    size_t n;
+};
+
 struct pprof_profile {
     struct pprof_info info; /* but its n_...: the arrays know */
     struct cpprof__strings strings;
@@ -41,6 +47,10 @@ struct pprof_profile {
     CPPROF__ARRAY(struct cpprof__sample) samples;
     CPPROF__ARRAY(int64_t) values;
     CPPROF__ARRAY(uint32_t) frames;
+    /* Of build.c. Zero bytes: not looked at. */
+    struct cpprof__ids ids_of_mappings;
+    struct cpprof__ids ids_of_functions;
+    struct cpprof__ids ids_of_locations;
 };
 
 /* An empty profile, or NULL. */
