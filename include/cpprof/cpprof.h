@@ -26,6 +26,7 @@
 #include <cpprof/push.h>
 #include <cpprof/records.h>
 #include <cpprof/status.h>
+#include <cpprof/version.h>
 #include <cpprof/wall.h>
 #include <cpprof/writer.h>
 

@@ -12,6 +12,7 @@
 #ifndef CPPROF_CPU_H
 #define CPPROF_CPU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -78,6 +79,11 @@ cpprof_cpu_start(const struct cpprof_writer *writer,
  */
 CPPROF_API enum cpprof_status
 cpprof_cpu_stop(struct cpprof_error *error);
+
+/* Has cpprof_cpu_start(), or CPPROF=cpu, begun a profile that is not stopped?
+ * Captures do not count. Safety: AS. */
+CPPROF_API bool
+cpprof_cpu_is_running(void);
 
 #ifdef __cplusplus
 }

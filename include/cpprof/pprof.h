@@ -11,5 +11,6 @@
 #include <cpprof/pprof/profile.h>
 #include <cpprof/pprof/report.h>
 #include <cpprof/pprof/symbolize.h>
+#include <cpprof/version.h>
 
 #endif

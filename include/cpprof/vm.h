@@ -373,6 +373,11 @@ cpprof_vm_start(const struct cpprof_writer *writer,
 CPPROF_API enum cpprof_status
 cpprof_vm_stop(struct cpprof_error *error);
 
+/* Has cpprof_vm_start(), or CPPROF=vm, begun a profile that is not stopped?
+ * Safety: AS. */
+CPPROF_API bool
+cpprof_vm_is_running(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@
 #ifndef CPPROF_WALL_H
 #define CPPROF_WALL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,6 +64,11 @@ cpprof_wall_start(const struct cpprof_writer *writer,
  */
 CPPROF_API enum cpprof_status
 cpprof_wall_stop(struct cpprof_error *error);
+
+/* Has cpprof_wall_start(), or CPPROF=wall, begun a profile that is not stopped?
+ * Captures do not count. Safety: AS. */
+CPPROF_API bool
+cpprof_wall_is_running(void);
 
 #ifdef __cplusplus
 }

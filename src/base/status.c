@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/status.h"
 
+#include <cpprof/version.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+uint32_t
+cpprof_version(void)
+{
+    return CPPROF_VERSION_NUMBER;
+}
 
 const char *
 cpprof_status_name(enum cpprof_status status)

@@ -6,13 +6,10 @@
 #include "cli/commands.h"
 #include "cli/messages.h"
 
+#include <cpprof/version.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifndef CPPROF_VERSION
-#define CPPROF_VERSION "0.1.0"
-#endif
 
 static int
 help(int argc, char **argv);
@@ -22,7 +19,7 @@ version(int argc, char **argv)
 {
     (void)argc;
     (void)argv;
-    puts("cpprof " CPPROF_VERSION);
+    puts("cpprof " CPPROF_VERSION_TEXT);
     return CPPROF__EXIT_OK;
 }
 

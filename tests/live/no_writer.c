@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program that goes on with a writer that could not be made: every call that
- * takes a writer refuses it, and nothing runs afterwards.
+ * takes a writer refuses it, and nothing runs afterwards. And what a program
+ * can ask: whether a profile runs, which version the library is.
  */
 #include "tap.h"
 
@@ -90,6 +91,44 @@ test_profiles_as_data(void)
     pprof_free(p);
 }
 
+static int
+drop(void *ctx, const void *data, size_t n)
+{
+    (void)ctx, (void)data, (void)n;
+    return 0;
+}
+
+/* Before a start, between start and stop, and after it. */
+static void
+test_is_running(void)
+{
+    const struct cpprof_writer writer = {sizeof writer, drop, NULL, NULL};
+    struct cpprof_capture *capture;
+
+    check(!cpprof_cpu_is_running() && !cpprof_wall_is_running() &&
+              !cpprof_vm_is_running(),
+          "none runs at first");
+    if (cpprof_capture_start_wall(&writer, NULL, &capture, &error))
+        bail("%s", error.text);
+    check(!cpprof_wall_is_running(), "a capture is not the profile");
+    cpprof_capture_stop(capture, NULL);
+    if (cpprof_cpu_start(&writer, NULL, &error) ||
+        cpprof_wall_start(&writer, NULL, &error) ||
+        cpprof_vm_start(&writer, NULL, &error))
+        bail("%s", error.text);
+    check(cpprof_cpu_is_running() && cpprof_wall_is_running() &&
+              cpprof_vm_is_running(),
+          "each says that it runs");
+    cpprof_cpu_stop(NULL);
+    check(!cpprof_cpu_is_running() && cpprof_wall_is_running(),
+          "each for itself");
+    cpprof_wall_stop(NULL);
+    cpprof_vm_stop(NULL);
+    check(!cpprof_cpu_is_running() && !cpprof_wall_is_running() &&
+              !cpprof_vm_is_running(),
+          "none runs after its stop");
+}
+
 int
 main(void)
 {
@@ -100,5 +139,8 @@ main(void)
     test_profiles_of_this_process();
     test_recordings();
     test_profiles_as_data();
+    test_is_running();
+    check_equal(cpprof_version(), CPPROF_VERSION_NUMBER,
+                "the library is of these headers");
     return check_done();
 }

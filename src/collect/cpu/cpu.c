@@ -138,3 +138,9 @@ cpprof_cpu_stop(struct cpprof_error *error)
 
     return cpprof__default_stop(&cpprof__cpu_life, error);
 }
+
+bool
+cpprof_cpu_is_running(void)
+{
+    return cpprof__default_runs(&cpprof__cpu_life);
+}

@@ -322,6 +322,12 @@ cpprof_wall_stop(struct cpprof_error *error)
     return cpprof__default_stop(&cpprof__wall_life, error);
 }
 
+bool
+cpprof_wall_is_running(void)
+{
+    return cpprof__default_runs(&cpprof__wall_life);
+}
+
 /* ---- fork ------------------------------------------------------------- */
 
 /* The ticker's thread is not here. What it had stays where it is: the allocator

@@ -69,7 +69,7 @@ static enum cpprof_status
 value_type(struct pprof_profile *p, const char *type, const char *unit,
            struct pprof_value_type *out, struct cpprof_error *error)
 {
-    struct pprof_value_type made;
+    struct pprof_value_type made = {0};
     enum cpprof_status status =
         cpprof__build_string(p, type, &made.type, error);
 

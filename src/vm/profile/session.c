@@ -412,6 +412,12 @@ cpprof_vm_stop(struct cpprof_error *error)
     return cpprof__default_stop(&cpprof__vm_life, error);
 }
 
+bool
+cpprof_vm_is_running(void)
+{
+    return cpprof__default_runs(&cpprof__vm_life);
+}
+
 /* ---- functions that go ------------------------------------------------ */
 
 void
