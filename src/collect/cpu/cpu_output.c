@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes a CPU capture: from its segments to a file. */
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/cpu/cpu_capture.h"
 
 /* Begin the profile when there is something to put in it: at a full store, or
@@ -77,6 +78,12 @@ cpprof__cpu_capture_write(struct cpprof__cpu_capture *c,
 {
     struct cpprof__cpu_output *out = &c->out;
 
+    if (c->base.needs_samples && !out->has_profile && !c->failed && !c->lost &&
+        is_empty(c)) {
+        cpprof__cpu_capture_let_go(c);
+        cpprof__writer_refuse(&c->base.writer);
+        return CPPROF_OK;
+    }
     begin_profile(c, is_empty(c), CPPROF__CPU_NAMES_REMEMBERED);
     if (out->failed == CPPROF_OK) {
         add_parts(c);

@@ -208,6 +208,8 @@ cpprof__environment_start_child(void)
     cpprof__environment_end_start_child();
     if (environment.kinds & CPPROF__KIND_CPU)
         start_cpu();
+    cpprof__default_needs_samples(&cpprof__cpu_life);
+    cpprof__default_needs_samples(&cpprof__wall_life);
 }
 
 /* ---- the end ---------------------------------------------------------- */

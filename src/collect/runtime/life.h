@@ -34,6 +34,7 @@ struct cpprof_capture {
     struct cpprof_writer writer; /* closed when the capture is freed */
     bool is_recorder;            /* writes nothing */
     bool is_path;                /* its writer is cpprof_writer_to_path()'s */
+    bool needs_samples;          /* without any there is no file */
     int32_t pid;                 /* of the process that it was begun in */
     uint32_t run;                /* of the sampler that it counts with */
 };
@@ -111,6 +112,11 @@ cpprof__default_stop(struct cpprof__life *life, struct cpprof_error *error);
 enum cpprof_status
 cpprof__default_exit(struct cpprof__life *life, uint64_t until_ns,
                      struct cpprof_error *error);
+
+/* In a child made by fork, which writes no file for what its parent is asked:
+ * only if it has samples of its own. */
+void
+cpprof__default_needs_samples(struct cpprof__life *life);
 
 /* Is there one of this process? A vfork child has the memory of its parent and
  * another pid. Safety: AS. */

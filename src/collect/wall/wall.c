@@ -259,6 +259,10 @@ write_profile(struct cpprof_capture *c, struct cpprof_error *error)
         cpprof__writer_refuse(&writer);
         return cpprof__fail_nomem(error);
     }
+    if (c->needs_samples && !wall(c)->since.n && !wall(c)->since.lost_ns) {
+        cpprof__writer_refuse(&writer);
+        return CPPROF_OK;
+    }
     return cpprof__wall_write(&wall(c)->since, &wall(c)->summary, writer,
                               error);
 }
