@@ -23,10 +23,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* ---- parts ------------------------------------------------------------ */
+/* ---- segments --------------------------------------------------------- */
 
 static struct cpprof__cpu_segment *
-last_part(struct cpprof__cpu_capture *c)
+last_segment(struct cpprof__cpu_capture *c)
 {
     return &c->segments[c->n_segments - 1];
 }
@@ -40,7 +40,7 @@ free_segment(struct cpprof__cpu_segment *segment)
 }
 
 static void
-free_parts(struct cpprof__cpu_capture *c)
+free_segments(struct cpprof__cpu_capture *c)
 {
     uint32_t i;
 
@@ -53,7 +53,7 @@ void
 cpprof__cpu_capture_let_go(struct cpprof__cpu_capture *c)
 {
     cpprof__store_view_free(&c->last);
-    free_parts(c);
+    free_segments(c);
 }
 
 /* Add a segment for the current store. There is room for it. */
@@ -141,7 +141,7 @@ cpprof__cpu_capture_end(struct cpprof__session *s,
     c->head.last_mono_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
     c->lost += cpprof__session_lost(s) - c->lost_before;
     if (c->failed || !cpprof__store_view_make(&c->last, &s->spool.store,
-                                              &last_part(c)->base))
+                                              &last_segment(c)->base))
         c->failed = true;
 }
 
@@ -160,7 +160,7 @@ fail_all(struct cpprof__session *s)
     struct cpprof__cpu_capture *c;
 
     for (c = s->captures; c; c = c->next) {
-        free_parts(c);
+        free_segments(c);
         c->failed = true;
     }
 }
@@ -222,7 +222,7 @@ forget_streamed(struct cpprof__session *s)
 
     for (c = s->captures; c; c = c->next)
         if (c->streams)
-            free_parts(c);
+            free_segments(c);
 }
 
 static bool

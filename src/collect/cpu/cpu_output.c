@@ -62,7 +62,7 @@ is_empty(const struct cpprof__cpu_capture *c)
 }
 
 static void
-add_parts(struct cpprof__cpu_capture *c)
+add_segments(struct cpprof__cpu_capture *c)
 {
     uint32_t i;
 
@@ -86,7 +86,7 @@ cpprof__cpu_capture_write(struct cpprof__cpu_capture *c,
     }
     begin_profile(c, is_empty(c), CPPROF__CPU_NAMES_REMEMBERED);
     if (out->failed == CPPROF_OK) {
-        add_parts(c);
+        add_segments(c);
         if (c->failed)
             cpprof__cpu_profile_fail_nomem(&out->profile);
         out->failed = cpprof__cpu_profile_end(&out->profile, &c->head, c->lost,

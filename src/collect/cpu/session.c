@@ -182,7 +182,7 @@ stop(void)
     store_release(&s->finish, true);
     cpprof__ring_wake(s->spool.ring);
     cpprof__own_thread_join(&s->drainer, UINT64_MAX);
-    cpprof__session_halt(s);
+    cpprof__session_end_sampling(s);
     sem_destroy(&s->drainer_is_up);
     if (__atomic_load_n(&cpprof__sampler.n_inside, __ATOMIC_SEQ_CST))
         cpprof__session_drain_free(s);
@@ -195,7 +195,7 @@ stop(void)
 /* Charge pending CPU time (blocked signals, new threads, deferred stacks)
  * before the set of captures changes. */
 static void
-settle(const struct cpprof__session *s)
+charge_pending(const struct cpprof__session *s)
 {
     if (load_acquire(&s->sampling_ended))
         return;
@@ -210,26 +210,26 @@ is_over(void)
 }
 
 static enum cpprof_status
-join(struct cpprof_capture *c, struct cpprof_error *error)
+begin_capture(struct cpprof_capture *c, struct cpprof_error *error)
 {
     struct cpprof__session *s = current->session;
-    bool joined;
+    bool begun;
 
     if (!(cpu(c)->options.flags & CPPROF_FLAG_NO_LABELS))
         store_relaxed(&cpprof__sampler.labels, true);
-    settle(s);
+    charge_pending(s);
     cpprof__own_lock_take(&s->drain_lock);
-    joined = cpprof__cpu_capture_begin(s, cpu(c), false);
+    begun = cpprof__cpu_capture_begin(s, cpu(c), false);
     cpprof__own_lock_give(&s->drain_lock);
-    return joined ? CPPROF_OK : cpprof__fail_nomem(error);
+    return begun ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
 static void
-cut(struct cpprof_capture *c)
+end_capture(struct cpprof_capture *c)
 {
     struct cpprof__session *s = current->session;
 
-    settle(s);
+    charge_pending(s);
     cpprof__own_lock_take(&s->drain_lock);
     if (cpu(c)->is_counting) {
         cpprof__session_drain_locked(s);
@@ -256,8 +256,8 @@ static const struct cpprof__sampler_ops ops = {
     .busy = "cpu profiling already in use",
     .is_over = is_over,
     .start = start,
-    .join = join,
-    .cut = cut,
+    .begin = begin_capture,
+    .end = end_capture,
     .stop = stop,
     .write = write_profile,
     .free = free_capture,

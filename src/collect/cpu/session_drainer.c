@@ -139,7 +139,7 @@ wait_until_quiet(void)
 
 /* After this no handler touches the session's memory. */
 void
-cpprof__session_halt(struct cpprof__session *s)
+cpprof__session_end_sampling(struct cpprof__session *s)
 {
     if (s->sampling_ended)
         return;
@@ -208,11 +208,11 @@ drainer(void *arg)
             scan(s, n_scans++);
         }
         if (cpprof__spool_is_stopped(&s->spool) && load_acquire(&s->started))
-            cpprof__session_halt(s);
+            cpprof__session_end_sampling(s);
         if (cpprof__own_thread_must_leave())
             return true;
     }
-    cpprof__session_halt(s);
+    cpprof__session_end_sampling(s);
     if (s->last)
         s->last();
     return false;

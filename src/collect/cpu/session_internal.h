@@ -72,10 +72,10 @@ cpprof__session_start_drainer(struct cpprof__session *s);
 uint64_t
 cpprof__session_drain_locked(struct cpprof__session *s);
 
-/* End sampling and cut all captures: by the drainer, or by who stops the
+/* End sampling and all captures: by the drainer, or by whoever stops the
  * session when that has left. Once. */
 void
-cpprof__session_halt(struct cpprof__session *s);
+cpprof__session_end_sampling(struct cpprof__session *s);
 
 /* Samples that found no room. */
 uint64_t

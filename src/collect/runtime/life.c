@@ -66,7 +66,7 @@ begin(struct cpprof__life *life, struct cpprof_capture *c,
     if (life->n_counting && c->is_recorder)
         return fail_busy(life, error);
     if (life->n_counting)
-        status = life->ops->join(c, error);
+        status = life->ops->begin(c, error);
     else
         status = life->ops->start(c, error);
     if (status != CPPROF_OK)
@@ -92,7 +92,7 @@ cpprof__capture_begin(struct cpprof_capture *c, struct cpprof_error *error)
     return status;
 }
 
-/* One of a run that is over was cut when the sampler stopped. */
+/* One of a run that is over ended when the sampler stopped. */
 void
 cpprof__capture_end(struct cpprof_capture *c)
 {
@@ -104,7 +104,7 @@ cpprof__capture_end(struct cpprof_capture *c)
             life->ops->stop();
             life->n_counting = 0;
         } else {
-            life->ops->cut(c);
+            life->ops->end(c);
             life->n_counting--;
         }
     }

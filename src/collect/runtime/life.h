@@ -5,20 +5,20 @@
  *
  *     created --begin--> counting --end--> ended --write--> written, freed
  *
- * A sampler runs for as long as somebody counts with it. Who begins first
- * starts it, who comes later joins, who leaves is cut (and has all it needs
- * from then on), and the last one who leaves stops it. A recorder reads the
- * sampler's files while they are written: it is the first or it is refused,
- * and when it ends the sampler stops, whoever else counts.
+ * A sampler runs for as long as a capture counts with it: the first one that
+ * begins starts it, and the last one that ends stops it. A capture that has
+ * ended holds all that it needs to be written. A recorder reads the sampler's
+ * files while they are written, so it must be the first or it is refused, and
+ * when it ends the sampler stops, whoever else counts.
  *
  * One capture of each sampler is the default profile, that of cpprof_..._start
  * and _stop. Its lock is held from the call of stop until the file is written.
  * So a second stop, from any thread, returns when there is a file, and a start
- * meanwhile waits and then begins a new one, as Go has it.
+ * meanwhile waits and then begins a new one, as in Go.
  *
  * Locks: that of the default profile first, then that of the life; under the
- * latter the sampler takes its own. Neither is held for a child made by fork,
- * where no sampler runs and the captures of the parent only can be freed.
+ * latter the sampler takes its own. A fork does not take them. In the child no
+ * sampler runs, and captures of the parent can only be freed.
  */
 #ifndef COLLECT_LIFE_H
 #define COLLECT_LIFE_H
@@ -28,7 +28,7 @@
 
 struct cpprof__life;
 
-/* What all captures have; the sampler's own follows. */
+/* The part that all captures have; the sampler's part follows. */
 struct cpprof_capture {
     struct cpprof__life *life;
     struct cpprof_writer writer; /* closed when the capture is freed */
@@ -39,28 +39,28 @@ struct cpprof_capture {
     uint32_t run;                /* of the sampler that it counts with */
 };
 
-/* What a sampler does. None of these is called by two threads at once, but for
- * write and free, which touch nothing but the capture. */
+/* What a sampler does. None of these is called by two threads at once, except
+ * write and free, which touch only the capture. */
 struct cpprof__sampler_ops {
     const char *name; /* "cpu" */
-    const char *busy; /* what a second default profile is told */
+    const char *busy; /* the error of a second default profile */
 
-    /* True: it samples no more, because its recorder has left; NULL: no. */
+    /* Does it sample no more, because its recorder has left? NULL: never. */
     bool (*is_over)(void);
-    /* Begin to sample, and to count for the first capture. */
+    /* Start to sample, and begin to count for the first capture. */
     enum cpprof_status (*start)(struct cpprof_capture *first,
                                 struct cpprof_error *error);
-    /* Count for one more, from here on. */
-    enum cpprof_status (*join)(struct cpprof_capture *c,
-                               struct cpprof_error *error);
-    /* Count for it no more. */
-    void (*cut)(struct cpprof_capture *c);
-    /* Cut those that are left, and sample no more. */
+    /* Count for one more capture from here on. NULL: there is only one. */
+    enum cpprof_status (*begin)(struct cpprof_capture *c,
+                                struct cpprof_error *error);
+    /* Count for it no more; others go on. */
+    void (*end)(struct cpprof_capture *c);
+    /* End the captures that are left, and sample no more. */
     void (*stop)(void);
-    /* The file of a capture that was cut. Closes the writer. */
+    /* Write the file of a capture that has ended. Closes the writer. */
     enum cpprof_status (*write)(struct cpprof_capture *c,
                                 struct cpprof_error *error);
-    /* All memory of one that is not counting. */
+    /* Free all memory of a capture that does not count. */
     void (*free)(struct cpprof_capture *c);
 };
 
@@ -75,13 +75,14 @@ struct cpprof__life {
     struct cpprof_capture *default_profile; /* counting; NULL: none is */
 };
 
-/* A capture was created: its writer, or none for a recorder, and what all of
- * them have. n_bytes: with what is the sampler's. NULL: no memory. */
+/* Make a capture with its writer, or without one for a recorder, and fill in
+ * the common part. n_bytes: its size with the sampler's part. NULL: no memory.
+ */
 void *
 cpprof__capture_new(struct cpprof__life *life, size_t n_bytes,
                     const struct cpprof_writer *writer);
 
-/* Close its writer as failed, free it. */
+/* Close its writer as failed, and free it. */
 void
 cpprof__capture_drop(struct cpprof_capture *c);
 

@@ -159,7 +159,7 @@ count_from_now(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 
 /* Count no more. To be called with busy held, or without a ticker. */
 static void
-cut_locked(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
+end_locked(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
 {
     struct cpprof__wall_capture **at = &w->captures;
     struct cpprof__wall_summary *sum = &c->summary;
@@ -203,27 +203,27 @@ start(struct cpprof_capture *first, struct cpprof_error *error)
 }
 
 static enum cpprof_status
-join(struct cpprof_capture *c, struct cpprof_error *error)
+begin_capture(struct cpprof_capture *c, struct cpprof_error *error)
 {
-    bool joined;
+    bool begun;
 
     cpprof__interp_flush();
     cpprof__own_lock_take(&cpprof__wall_busy);
     cpprof__wall_sampler_charge(&ticker->sampler);
-    joined = cpprof__wall_base_take(&wall(c)->before, &ticker->sampler.counts);
-    if (joined)
+    begun = cpprof__wall_base_take(&wall(c)->before, &ticker->sampler.counts);
+    if (begun)
         count_from_now(ticker, wall(c));
     cpprof__own_lock_give(&cpprof__wall_busy);
-    return joined ? CPPROF_OK : cpprof__fail_nomem(error);
+    return begun ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 
 static void
-cut(struct cpprof_capture *c)
+end_capture(struct cpprof_capture *c)
 {
     cpprof__interp_flush();
     cpprof__own_lock_take(&cpprof__wall_busy);
     cpprof__wall_sampler_charge(&ticker->sampler);
-    cut_locked(ticker, wall(c));
+    end_locked(ticker, wall(c));
     cpprof__own_lock_give(&cpprof__wall_busy);
 }
 
@@ -236,7 +236,7 @@ stop(void)
     cpprof__wall_ticker_stop(w);
     cpprof__wall_sampler_end(&w->sampler);
     while (w->captures)
-        cut_locked(w, w->captures);
+        end_locked(w, w->captures);
     if (w->sampler.counts.is_kept)
         cpprof__wall_ticker_keep(w);
     ticker = NULL;
@@ -278,8 +278,8 @@ static const struct cpprof__sampler_ops ops = {
     .name = "wall",
     .busy = "wall profiling already in use",
     .start = start,
-    .join = join,
-    .cut = cut,
+    .begin = begin_capture,
+    .end = end_capture,
     .stop = stop,
     .write = write_profile,
     .free = free_capture,

@@ -34,7 +34,7 @@ struct cpprof__wall_capture {
     struct cpprof__wall_base before;
     uint64_t start_ns;
 
-    /* Once it was cut. */
+    /* Set when it ends. */
     struct cpprof__wall_counts since;
     struct cpprof__wall_summary summary;
     bool failed; /* no memory */
