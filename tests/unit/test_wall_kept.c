@@ -93,6 +93,31 @@ records_that_are_not_wanted_are_left_out(void **state)
     assert_int_equal(counts.slots[2].n, 0);
 }
 
+/* Counts begin anew now and then: whoever counts adds what it has since. */
+static void
+counts_that_began_anew_add_up(void **state)
+{
+    struct cpprof__wall_counts counts = {0}, since = {0};
+    struct cpprof__wall_base base;
+    uint32_t i, round;
+
+    (void)state;
+    cpprof__wall_add(&counts, &(struct cpprof__wall_count){.stack = 7}, 5);
+    assert_true(cpprof__wall_base_take(&base, &counts));
+    for (round = 0; round < 3; round++) {
+        for (i = 0; !cpprof__wall_counts_are_full(&counts); i++)
+            cpprof__wall_add(
+                &counts, &(struct cpprof__wall_count){.stack = 7, .labels = i},
+                10);
+        assert_true(cpprof__wall_counts_since(&counts, &base, 0, &since));
+        cpprof__wall_base_free(&base);
+        cpprof__wall_counts_free(&counts);
+    }
+    assert_int_equal(since.n, CPPROF__WALL_RECORDS / 2);
+    assert_int_equal(total_ns(&since), 30 * (CPPROF__WALL_RECORDS / 2));
+    cpprof__wall_counts_free(&since);
+}
+
 /* Two captures on the counts of one ticker, with other flags. */
 static void
 counts_since_a_moment_are_what_was_added(void **state)
@@ -226,6 +251,7 @@ main(void)
         cmocka_unit_test(records_are_kept_as_they_are_counted),
         cmocka_unit_test(records_that_are_not_wanted_are_left_out),
         cmocka_unit_test(counts_since_a_moment_are_what_was_added),
+        cmocka_unit_test(counts_that_began_anew_add_up),
         cmocka_unit_test(records_survive_the_growth_of_the_table),
         cmocka_unit_test(what_finds_no_record_is_lost_time),
         cmocka_unit_test(a_forked_child_has_kept_nothing),

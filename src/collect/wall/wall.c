@@ -171,8 +171,9 @@ end_locked(struct cpprof__wall_ticker *w, struct cpprof__wall_capture *c)
     sum->n_threads = w->sampler.n_threads_max;
     sum->n_looks = w->sampler.n_looks - sum->n_looks;
     sum->n_asked = w->sampler.n_asked - sum->n_asked;
-    c->failed = !cpprof__wall_counts_since(&w->sampler.counts, &c->before,
-                                           c->options.flags, &c->since);
+    if (!cpprof__wall_counts_since(&w->sampler.counts, &c->before,
+                                   c->options.flags, &c->since))
+        c->failed = true;
 }
 
 /* ---- the sampler ------------------------------------------------------ */

@@ -14,6 +14,7 @@
 
 #include "arch/atomic.h"
 #include "arch/mix.h"
+#include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/stack_tree.h"
@@ -208,16 +209,30 @@ add(struct cpprof__wall_counts *counts, const struct cpprof__wall_count *key,
     return p;
 }
 
+/* A thread that sleeps is counted by the same numbers for as long as it does.
+ */
 void
 cpprof__wall_add(struct cpprof__wall_counts *counts,
                  const struct cpprof__wall_count *key, int64_t ns)
 {
-    const struct cpprof__wall_count *p = add(counts, key, 1, ns);
+    struct cpprof__wall_count at = *key;
+    const struct cpprof__wall_count *p;
 
+    cpprof__tree_use(at.stack);
+    cpprof__tree_use(at.labels);
+    if (counts->is_kept && at.labels && cpprof__wall_counts_are_full(counts))
+        at.labels = CPPROF__LABELS_LOST;
+    p = add(counts, &at, 1, ns);
     if (!p)
         counts->lost_ns += ns;
     else if (counts->is_kept)
         keep(p, ns);
+}
+
+bool
+cpprof__wall_counts_are_full(const struct cpprof__wall_counts *counts)
+{
+    return counts->n >= CPPROF__WALL_RECORDS / 2;
 }
 
 void

@@ -44,6 +44,11 @@ void
 cpprof__wall_add(struct cpprof__wall_counts *counts,
                  const struct cpprof__wall_count *key, int64_t ns);
 
+/* Is it time to go on with an empty table? One that is kept for a recorder has
+ * no label sets any more from then on. */
+bool
+cpprof__wall_counts_are_full(const struct cpprof__wall_counts *counts);
+
 void
 cpprof__wall_counts_free(struct cpprof__wall_counts *counts);
 

@@ -14,6 +14,7 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "collect/runtime/own_threads.h"
+#include "collect/wall/wall.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -72,6 +73,24 @@ cpprof__wall_ticker_keep(const struct cpprof__wall_ticker *w)
     cpprof__wall_keep_summary(&summary);
 }
 
+/* Whoever counts takes what there is since it began, and all go on with an
+ * empty table: so what was counted with label sets of long ago does not stay.
+ */
+static void
+roll_over(struct cpprof__wall_ticker *w)
+{
+    struct cpprof__wall_counts *counts = &w->sampler.counts;
+    struct cpprof__wall_capture *c;
+
+    for (c = w->captures; c; c = c->next) {
+        if (!cpprof__wall_counts_since(counts, &c->before, c->options.flags,
+                                       &c->since))
+            c->failed = true;
+        cpprof__wall_base_free(&c->before);
+    }
+    cpprof__wall_counts_free(counts);
+}
+
 /* Answers that are there already are taken now: they tell who sleeps without
  * being interruptible. */
 static void
@@ -84,6 +103,8 @@ tick(struct cpprof__wall_ticker *w)
     n_asked = cpprof__wall_sampler_tick(&w->sampler);
     if (w->sampler.counts.is_kept)
         cpprof__wall_ticker_keep(w);
+    else if (cpprof__wall_counts_are_full(&w->sampler.counts))
+        roll_over(w);
     cpprof__own_lock_give(&cpprof__wall_busy);
     if (!n_asked)
         return;

@@ -286,6 +286,15 @@ cpprof__tree_drop(uint32_t number)
         __atomic_fetch_sub(&tree->holds[number], 1, __ATOMIC_RELEASE);
 }
 
+void
+cpprof__tree_use(uint32_t number)
+{
+    struct cpprof__tree *tree = load_acquire(&own);
+
+    if (tree && number && number < CPPROF__TREE_NODES)
+        cpprof__entries_use(&tree->entries, number);
+}
+
 uint32_t
 cpprof__tree_left(void)
 {

@@ -117,6 +117,10 @@ cpprof__tree_hold(uint32_t number);
 void
 cpprof__tree_drop(uint32_t number);
 
+/* Without being held it stays for a while from now on. Safety: AS. */
+void
+cpprof__tree_use(uint32_t number);
+
 /* How many nodes can be made. */
 uint32_t
 cpprof__tree_left(void);
