@@ -142,7 +142,9 @@ def main():
               hooks, mode)
     check("what a coroutine runs that a C function resumes is its caller's",
           inner)
-    for name in "exited", "back", "blocked":
+    check("a state that goes on in another thread while the first is blocked "
+          "has its shares", case, "blocked", "tick")
+    for name in "exited", "back":
         check("a state that goes on in another thread has no time of another "
               "function: " + name, case, name, "tick",
               may_lack=["alpha", "beta"])
