@@ -366,16 +366,20 @@ run(void *arg)
     leave_capabilities();
     if (t->flags & CPPROF__OWN_TABLE)
         leave_descriptors();
-    while (t->run(t->arg) && !self.is_alone)
+    while (t->run(t->arg) && self.thread && !self.is_alone)
         if (enter_pause(t))
             return NULL;
-    if (t->is_detached) {
+    /* Joined by itself: its owner has freed it. */
+    if (!self.thread)
+        t = NULL;
+    if (t && t->is_detached) {
         pthread_detach(pthread_self());
         note_end((int32_t)syscall(SYS_gettid));
         free(t);
+        t = NULL;
     }
     cpprof__own_thread_end();
-    if (!t->is_detached)
+    if (t)
         tell_over(t);
     return NULL;
 }
@@ -444,8 +448,10 @@ cpprof__own_thread_start(struct cpprof__own_thread *t)
 bool
 cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns)
 {
-    if (self.thread == t)
+    if (self.thread == t) {
+        self.thread = NULL;
         return true;
+    }
     while (!load_acquire(&t->is_over)) {
         uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
         struct timespec left;

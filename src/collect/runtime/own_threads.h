@@ -53,7 +53,8 @@ int
 cpprof__own_thread_start(struct cpprof__own_thread *t);
 
 /* Wait for its end, until a moment of CLOCK_MONOTONIC: false if it has not come
- * by then. A thread does not wait for itself. */
+ * by then. A thread does not wait for itself: it is told that it has been
+ * joined, and looks at this no more. */
 bool
 cpprof__own_thread_join(struct cpprof__own_thread *t, uint64_t until_ns);
 
