@@ -91,7 +91,7 @@ join(const struct cpprof__kept *kept, uint64_t *to, const uint64_t *from)
         to[i] += from[i];
 }
 
-/* What keys stand for stays as long as they do. */
+/* Hold the stacks and label sets of the keys, so that they are not recycled. */
 static void
 hold(const struct cpprof__kept *kept)
 {

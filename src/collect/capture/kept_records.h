@@ -39,9 +39,10 @@ cpprof__kept_difference(const struct cpprof__kept *now,
                         const struct cpprof__kept *base, size_t *n);
 
 /*
- * The same in place, for those of a heap, which keep their order. A heap's
- * records never go, so each of base is among them. Without in_use, what is in
- * use is left as it is.
+ * The same in place, for records of a heap, which keep their order. If a record
+ * of base is no longer among them, its bucket was recycled: its values are part
+ * of the same stack's with lost labels, or of the lost samples, and are not
+ * subtracted there. Without in_use, the values in use are left as they are.
  */
 void
 cpprof__kept_subtract_heap(struct cpprof__heap_records *records,

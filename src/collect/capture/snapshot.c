@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second half of <cpprof/captures.h>. A snapshot is records of numbers:
- * what they refer to (stacks, label sets, mappings) is kept by the tables for
- * good, so nothing else need be, whatever is unloaded meanwhile.
+ * The second half of <cpprof/captures.h>. A snapshot is records of numbers. It
+ * holds the stacks and label sets that they refer to, and the tables keep all
+ * mappings, so nothing else is needed, whatever is unloaded meanwhile.
  *
- * The difference is written by what writes the whole profile: the heap's
- * writer or the one of records.
+ * The difference is written by what writes the whole profile: the heap's writer
+ * or the one of records.
  */
 #include <cpprof/captures.h>
 
@@ -38,7 +38,7 @@ struct cpprof_snapshot {
     struct cpprof__kept base;
 };
 
-/* What is known once a snapshot or a difference is being made. */
+/* What a snapshot or a difference needs while it is made. */
 struct moment {
     struct cpprof_profile_options options;
     uintptr_t above; /* return address of the public call */

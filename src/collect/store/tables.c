@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables behind heap, block, mutex, wall and thread profiles: made on
- * first use, and resolved, which means that every node gets its mapping and
- * every new label set its text.
+ * The tables behind heap, block, mutex, wall and thread profiles: made on first
+ * use, and resolved, which means that every node gets its mapping.
  *
- * Hooks add nodes without the lock and know no mappings. Whoever holds the
- * lock walks over the new nodes and looks their addresses up in the maps of
- * now. Before code is unloaded all nodes are resolved; after that the maps are
- * stale and are read again.
+ * Hooks add nodes without the lock and know no mappings. Whoever holds the lock
+ * walks over the new nodes and looks their addresses up in the maps of now.
+ * Before code is unloaded all nodes are resolved; after that the maps are stale
+ * and are read again.
  *
- * Invariants: `lock` is held with signals blocked and never while the loader
- * or the program is called; a node's mapping is set once; label numbers are
- * those of tables/label_numbers.h.
+ * Invariants: `lock` is held with signals blocked and never while the loader or
+ * the program is called; a node's mapping is set once, until the node is
+ * recycled.
  */
 #include "collect/store/tables.h"
 #include "collect/runtime/real.h"

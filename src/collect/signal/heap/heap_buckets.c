@@ -5,12 +5,17 @@
  *
  * A bucket is found through a window index (tables/window_index.h) from a hash
  * of its key. Sums are added with release order, so a reader that sees a sum
- * sees the key, too. Before the values in use of a bucket change, it keeps
- * what it had at the last peak, unless it has done so already: it compares its
- * epoch with that of the heap.
+ * sees the key, too. Before the values in use of a bucket change, it keeps what
+ * it had at the last peak, unless it has done so already: it compares its epoch
+ * with that of the heap.
  *
- * Invariants: a bucket never moves and never changes its key; bucket 0 is not
- * used; nothing here allocates or makes a system call.
+ * A bucket holds its stack and its label set in the tree. When it is recycled
+ * (tables/entries.h) its sums move to the same stack with lost labels, or are
+ * counted as lost, and it drops both.
+ *
+ * Invariants: a bucket never moves, and changes its key only when it is
+ * recycled; bucket 0 is not used; nothing here allocates or makes a system
+ * call.
  */
 #include "collect/signal/heap/heap_buckets.h"
 
@@ -224,7 +229,8 @@ has_labels(const struct cpprof__heap_bucket *b)
     return b->labels && b->labels != CPPROF__LABELS_LOST;
 }
 
-/* Label sets are given up first. */
+/* Is the bucket to stay? Buckets with label sets are given up first, others
+ * only if that does not make enough room. */
 static bool
 is_wanted(void *table, uint32_t number)
 {
@@ -251,7 +257,7 @@ remove_bucket(void *table, uint32_t number)
     window_remove(&kind, heap->bucket_index, hash_of(&key), number);
 }
 
-/* Nothing of it is in use. */
+/* Add the sums of a bucket of which nothing is in use. */
 static void
 add_sums(struct cpprof__heap *heap, uint32_t to,
          const struct cpprof__heap_bucket *from)

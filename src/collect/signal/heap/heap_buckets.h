@@ -27,9 +27,9 @@ void
 cpprof__buckets_make(struct cpprof__heap *heap, void *index);
 
 /*
- * Buckets of which nothing is in use and that are cold are given up: first
- * label sets, whose sums go to {"labels":"[lost]"} of the same stack, and where
- * that does not make enough room stacks, whose sums become those of lost
+ * Give up cold buckets of which nothing is in use. Those with label sets are
+ * first: their sums go to {"labels":"[lost]"} of the same stack. If that does
+ * not make enough room, stacks are next: their sums become those of lost
  * samples. For cpprof__recycle().
  */
 void

@@ -4,8 +4,8 @@
  * compare-and-swap of a word that says which array, where the range begins, and
  * where it ends. Recycling writes what it frees into the other array, puts an
  * empty range in place of the old one for a moment, copies what was left of
- * that, and hands out the whole. So a number is on one list only, and who was
- * about to take one finds that the word has changed.
+ * that, and hands out the whole. So a number is on one list only, and a thread
+ * that was about to take one finds that the word has changed.
  */
 #include "collect/signal/tables/entries.h"
 

@@ -12,11 +12,11 @@
  *            index, so nobody finds it any more. If it still is so the next
  *            time, it is cleared and its number is free.
  *
- * Nobody waits for anybody. Who has found an entry has a whole round to use it
- * or to hold it, in which it stays what it is. Whoever takes a number sees to
- * it that tables are recycled, in its own hook or handler; one thread at a
- * time does that, and others go on meanwhile. In a child made by fork in the
- * midst of it each entry is whole: cleared, or not yet.
+ * Nobody waits for anybody. A thread that has found an entry has a whole round
+ * in which to use it or hold it; in that time the entry does not change.
+ * Whoever takes a number also recycles when it is time to, in its own hook or
+ * handler. One thread at a time does that, and others go on meanwhile. If a
+ * fork comes in between, each entry of the child is either cleared or not.
  *
  * All of it is private memory.
  */
@@ -32,11 +32,11 @@ struct cpprof__entries {
     uint32_t *given; /* in the table: the first that was never given out */
     struct cpprof__entries_state *state;
     uint8_t *used;      /* by number: the round in which it was last used */
-    uint8_t *condemned; /* by number: it is not in the index */
+    uint8_t *condemned; /* by number: it was taken out of the index */
     uint32_t *lists[2]; /* of free numbers; recycling writes the other one */
 };
 
-/* What a kind of table is. */
+/* What one kind of table does with its entries. */
 struct cpprof__entries_kind {
     bool (*is_there)(void *table, uint32_t number); /* whole, not cleared */
     bool (*is_wanted)(void *table, uint32_t number);
@@ -44,25 +44,25 @@ struct cpprof__entries_kind {
     void (*clear)(void *table, uint32_t number);
 };
 
-/* Of zeroed memory for them. */
+/* The size of the zeroed memory for them. */
 size_t
 cpprof__entries_bytes(uint32_t bound);
 void
 cpprof__entries_make(struct cpprof__entries *entries, uint32_t bound,
                      uint32_t *given, void *memory);
 
-/* 0: there is none. Safety: AS, lock-free. */
+/* Take a number; 0: there is none. Safety: AS, lock-free. */
 uint32_t
 cpprof__entries_take(struct cpprof__entries *entries);
 
-/* The entry was used. Safety: AS. */
+/* Note that the entry was used in this round. Safety: AS. */
 void
 cpprof__entries_use(struct cpprof__entries *entries, uint32_t number);
 
 bool
 cpprof__entries_is_cold(const struct cpprof__entries *entries, uint32_t number);
 
-/* How many can be taken. */
+/* How many numbers can be taken. */
 uint32_t
 cpprof__entries_left(const struct cpprof__entries *entries);
 
@@ -73,8 +73,8 @@ cpprof__entries_sweep(struct cpprof__entries *entries,
 
 /* ---- all tables ------------------------------------------------------- */
 
-/* Call that whenever tables are recycled, in the order of the calls that said
- * so; once for each function. Safety: AS. */
+/* Have a function called whenever tables are recycled, in the order in which
+ * they were added. A function is added only once. Safety: AS. */
 void
 cpprof__recycle_add(void (*recycle)(void));
 
@@ -82,14 +82,14 @@ cpprof__recycle_add(void (*recycle)(void));
 void
 cpprof__recycle(void);
 
-/* Who reads tables, and wants what a number stands for to stay. Not in
- * handlers: a recycler is waited for, some milliseconds. */
+/* Between these nothing is recycled, so numbers keep their meaning for a
+ * reader. Not in handlers: pause waits for a recycler, some milliseconds. */
 void
 cpprof__recycle_pause(void);
 void
 cpprof__recycle_resume(void);
 
-/* In a child made by fork: those who did either are not there. */
+/* In a child made by fork, which has neither the recycler nor the readers. */
 void
 cpprof__recycle_forked(void);
 

@@ -301,7 +301,8 @@ cpprof__tree_left(void)
     return cpprof__entries_left(&own->entries);
 }
 
-/* What ends at a node is needed: so is what it goes through. */
+/* A stack that ends at this node is needed, and so are all nodes that it goes
+ * through. */
 static void
 mark_up(struct cpprof__tree *tree, uint32_t number)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks, each stored once: a tree that grows from the root frame, to which
- * any thread adds inside malloc, a lock call or a signal handler, without a
- * lock. Shared by the profiles that keep tables (heap, block, mutex,
- * threadcreate). Nodes are recycled (entries.h) that nobody holds, below which
- * nobody holds one, and that were not found or added of late.
+ * Stacks, each stored once: a tree that grows from the root frame, to which any
+ * thread adds inside malloc, a lock call or a signal handler, without a lock.
+ * Shared by the profiles that keep tables (heap, block, mutex, threadcreate). A
+ * node is recycled (entries.h) if nobody holds it or a node below it, and it
+ * was neither found nor added lately.
  *
  * The nodes are one block of fixed layout without pointers, so that another
- * process can read a copy of it: a node is whole before a number that refers
+ * process can read a copy of it: a node is complete before a number that refers
  * to it is given out. The index (from parent and pc to node) is this process's
  * own.
  */

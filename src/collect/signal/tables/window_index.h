@@ -32,7 +32,7 @@
 /* Slots of the first n levels together. */
 #define WINDOW_INDEX_SLOTS(n) (4096u * ((1u << 2 * (n)) - 1) / 3)
 
-/* What a kind of table is, the same for all of its calls. */
+/* What one kind of table does, the same for all calls. */
 struct window_kind {
     unsigned levels;
     unsigned number_bits; /* of the largest number */
@@ -53,7 +53,7 @@ window_slot(uint32_t *index, uint64_t hash, unsigned i)
            i % WINDOW_SLOTS;
 }
 
-/* What a slot holds whose entry was taken out: no number, but not empty. */
+/* The mark in a slot whose entry was taken out: no number, but not empty. */
 #define WINDOW_GONE 0x80000000u
 
 /*

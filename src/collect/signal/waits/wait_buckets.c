@@ -7,8 +7,10 @@
  * fractions, and the delay is added with release order, so whoever sees it sees
  * the key.
  *
- * Invariants: bucket 0 is not used; a bucket never changes its key; a forked
- * child sets all sums to 0 and keeps the keys.
+ * A bucket holds its stack and its label set in the tree, until it is recycled
+ * (tables/entries.h). Invariants: bucket 0 is not used; a bucket changes its
+ * key only when it is recycled; a forked child sets all sums to 0 and keeps the
+ * keys.
  */
 #include "collect/signal/waits/wait_buckets.h"
 
@@ -194,7 +196,8 @@ has_labels(const struct cpprof__wait_bucket *b)
     return b->labels && b->labels != CPPROF__LABELS_LOST;
 }
 
-/* Label sets are given up first. */
+/* Is the bucket to stay? Buckets with label sets are given up first, others
+ * only if that does not make enough room. */
 static bool
 is_wanted(void *table, uint32_t number)
 {
@@ -211,7 +214,8 @@ remove_bucket(void *table, uint32_t number)
     window_remove(&kind, r->index, hash_of(&r->block.buckets[number]), number);
 }
 
-/* Its sums go to the same stack with lost labels, or else are lost. */
+/* Clear a bucket. Its sums go to the same stack with lost labels, or are
+ * counted as lost. */
 static void
 clear_bucket(void *table, uint32_t number)
 {

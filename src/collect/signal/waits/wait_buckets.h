@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How often and how long threads waited: sums by (profile, stack, label set),
- * which only grow. Counts are fractions, since a sampled wait may stand for
- * 12.3 of them.
+ * which grow until their bucket is recycled. Counts are fractions, since a
+ * sampled wait may stand for 12.3 waits.
  *
  * Head and buckets are one block of fixed layout without pointers, so that
  * another process can read a copy of it (mirror.h). It is made at the first
