@@ -15,7 +15,10 @@
 #include <sys/epoll.h>
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,15 +133,45 @@ close_if_same(int fd, ino_t inode)
         close(fd);
 }
 
+static in_port_t
+port_of(const struct sockaddr_storage *name)
+{
+    if (name->ss_family == AF_INET)
+        return ((const struct sockaddr_in *)name)->sin_port;
+    return name->ss_family == AF_INET6
+               ? ((const struct sockaddr_in6 *)name)->sin6_port
+               : 0;
+}
+
+/* Is it a connection to the socket of that name? The number may have become the
+ * program's. */
+static bool
+is_accepted(int fd, const struct sockaddr_storage *listens, socklen_t n_listens)
+{
+    struct sockaddr_storage name;
+    socklen_t n = sizeof name;
+
+    if (fd <= 0 || !n_listens || getsockname(fd, (struct sockaddr *)&name, &n))
+        return false;
+    if (port_of(listens))
+        return port_of(listens) == port_of(&name);
+    return n == n_listens && !memcmp(&name, listens, n);
+}
+
 void
 cpprof__http_close_all(struct cpprof__http_server *s)
 {
     const int own[] = {s->listen_fd, s->wake_fd, s->waker_fd, s->epoll_fd,
                        s->itc_fd};
+    struct sockaddr_storage name;
+    socklen_t n_name = sizeof name;
     size_t i;
 
     if (!cpprof__http_is_intact(s))
         return;
+    if (s->listen_fd < 0 ||
+        getsockname(s->listen_fd, (struct sockaddr *)&name, &n_name))
+        n_name = 0;
     for (i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i] >= 0)
             close(own[i]);
@@ -146,6 +179,9 @@ cpprof__http_close_all(struct cpprof__http_server *s)
         close_if_same(s->connections[i]->fd, s->connections[i]->inode);
     for (i = 0; i < CPPROF__HTTP_FORGOTTEN; i++)
         close_if_same(s->forgotten[i].fd, s->forgotten[i].inode);
+    for (i = 0; i < 2; i++)
+        if (is_accepted(s->accepted[i], &name, n_name))
+            close(s->accepted[i]);
 }
 
 void

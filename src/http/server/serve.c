@@ -13,6 +13,7 @@
  */
 #include "http/server/server.h"
 
+#include "arch/atomic.h"
 #include "base/descriptor.h"
 
 #include <errno.h>
@@ -56,7 +57,9 @@ accept_one(struct cpprof__http_server *s)
         }
         return errno == ECONNABORTED || errno == EINTR;
     }
+    store_release(&s->accepted[0], fd);
     fd = cpprof__descriptor_high(fd);
+    store_release(&s->accepted[1], fd);
     if (fd >= 0)
         cpprof__http_open(s, fd, (struct sockaddr *)&peer, n);
     return true;

@@ -140,7 +140,10 @@ struct cpprof__http_server {
         int fd;
         ino_t inode;
     } forgotten[CPPROF__HTTP_FORGOTTEN];
-    unsigned n_forgotten;                      /* ever */
+    unsigned n_forgotten; /* ever */
+    /* The last one that came, before and after it was moved to a high number.
+     * It may not be in the table yet. */
+    int accepted[2];
     struct pollfd *fds;                        /* for them and ours */
     struct cpprof__http_request *first, *last; /* wait for a worker */
     size_t n_queued, n_bodies;
