@@ -147,7 +147,7 @@ ours(const struct input *in)
 
     if (pprof_read_data(in->data, in->n_bytes, NULL, &profile, &error))
         fail(error.text);
-    sink += pprof_info(profile).n_samples;
+    sink += pprof_sample_count(profile);
     pprof_free(profile);
     return cpu_seconds() - start;
 }

@@ -84,7 +84,7 @@ copy_and_compact(const struct pprof_profile *p)
     rewrite_write(copy, PPROF_FORMAT_PLAIN, &after);
     must_be_equal(&before, &after);
     expect(pprof_compact(copy, NULL) == CPPROF_OK);
-    expect(pprof_info(copy).n_samples <= pprof_info(p).n_samples);
+    expect(pprof_sample_count(copy) <= pprof_sample_count(p));
     must_survive_writing(copy);
     pprof_free(copy);
     cpprof__buffer_free(&before);
@@ -118,7 +118,7 @@ change(struct pprof_profile *p, uint8_t choice)
         expect(pprof_remove_num_label(p, "n", NULL) == CPPROF_OK);
     expect(pprof_normalize(p, p, NULL) == CPPROF_OK);
     if (pprof_find_sample_type(p, NULL, &index, NULL) == CPPROF_OK)
-        expect(index < pprof_info(p).n_sample_types);
+        expect(index < pprof_sample_type_count(p));
     pprof_has_functions(p);
     pprof_has_file_lines(p);
     filter(p, choice);

@@ -15,6 +15,7 @@
  * by five of its errors, of which chance makes one in 1.7 million. The mean
  * square of the errors of single runs must be what the variance says, too.
  */
+#include "../unit/views.h"
 #include "memory.h"
 #include "tap.h"
 
@@ -95,12 +96,12 @@ sums_of(const struct cpprof_heap *heap, const char *function,
 {
     struct pprof_profile *p = profile_of(
         heap, function ? CPPROF_SYMBOLIZE_FUNCTIONS : CPPROF_SYMBOLIZE_NONE);
-    size_t n = pprof_info(p).n_samples, i, seen = 0;
+    size_t n = pprof_sample_count(p), i, seen = 0;
     int k;
 
     memset(values, 0, N_VALUES * sizeof *values);
     for (i = 0; i < n; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+        struct pprof_sample s = sample_of(p, i);
 
         if (function && !is_in(p, &s, function))
             continue;
@@ -265,12 +266,12 @@ static void
 seen(const struct plan *plan, struct counts *said)
 {
     struct pprof_profile *p = profile_of(plan->heap, CPPROF_SYMBOLIZE_NONE);
-    size_t n = pprof_info(p).n_samples, i, k;
+    size_t n = pprof_sample_count(p), i, k;
     int v;
 
     memset(said, 0, sizeof *said);
     for (i = 0; i < n; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+        struct pprof_sample s = sample_of(p, i);
         int64_t bytes = object_bytes(p, &s);
 
         for (k = 0; k < N_SIZES && (int64_t)sizes[k] != bytes; k++)

@@ -5,6 +5,7 @@
  * rules by which Grafana Alloy does that are gone through here
  * (pyroscope.scrape, fastdelta: a sample is its addresses and labels).
  */
+#include "../unit/views.h"
 #include "command.h"
 #include "tap.h"
 #include "writers.h"
@@ -135,8 +136,8 @@ sum_under(const struct pprof_profile *p, const char *name, size_t value)
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < pprof_info(p).n_samples; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+    for (i = 0; i < pprof_sample_count(p); i++) {
+        struct pprof_sample s = sample_of(p, i);
 
         if (!name || has_function(p, &s, name))
             sum += s.values[value];
@@ -198,15 +199,15 @@ heap_differences(void)
     check_values(p, "allocate", 0, 0, -7, -700, "heap_has_what_went");
     pprof_free(p);
     p = delta(snapshot);
-    info = pprof_info(p);
-    check_equal((int64_t)info.n_samples, 0, "nothing_is_no_sample");
-    check_equal((int64_t)info.n_sample_types, 4, "and_has_its_types");
+    info = info_of(p);
+    check_equal((int64_t)pprof_sample_count(p), 0, "nothing_is_no_sample");
+    check_equal((int64_t)pprof_sample_type_count(p), 4, "and_has_its_types");
     check_text(text(p, info.period_type.type), "space", "and_period");
     check_text(text(p, info.default_sample_type), "", "heap_has_no_default");
-    check_at_least((double)info.n_comments, 1, "comments_are_kept");
+    check_at_least((double)pprof_comment_count(p), 1, "comments_are_kept");
     check_at_least((double)info.duration_ns, 1, "duration_is_said");
     check_at_least((double)info.time_ns, 1.6e18, "time_is_now");
-    check_at_least((double)info.n_mappings, 2, "mappings_are_there");
+    check_at_least((double)pprof_mapping_count(p), 2, "mappings_are_there");
     pprof_free(p);
     cpprof_snapshot_free(snapshot);
     release(n_blocks);
@@ -218,7 +219,7 @@ allocs_keeps_its_default_sample_type(void)
     struct cpprof_snapshot *snapshot = take("allocs", 0);
     struct pprof_profile *p = delta(snapshot);
 
-    check_text(text(p, pprof_info(p).default_sample_type), "alloc_space",
+    check_text(text(p, info_of(p).default_sample_type), "alloc_space",
                "allocs_keeps_its_default_sample_type");
     pprof_free(p);
     cpprof_snapshot_free(snapshot);
@@ -282,9 +283,9 @@ labels_tell_differences_apart(void)
     cpprof_labels_set_current(NULL);
     allocate(4, 700);
     p = delta(snapshot);
-    check_equal((int64_t)pprof_info(p).n_samples, 2,
+    check_equal((int64_t)pprof_sample_count(p), 2,
                 "a_sample_for_each_label_set");
-    s = pprof_sample(p, 1);
+    s = sample_of(p, 1);
     check(s.n_labels == 2 && s.values[0] == 3 &&
               strcmp(text(p, s.labels[0].text), "night") == 0,
           "with_its_label");
@@ -338,7 +339,7 @@ block_differences(void)
     pprof_free(p);
     p = delta(snapshot);
     check_equal(sum_under(p, "wait_for", 0), 0, "block_is_at_now_again");
-    check_equal((int64_t)pprof_info(p).n_sample_types, 2,
+    check_equal((int64_t)pprof_sample_type_count(p), 2,
                 "empty_block_has_its_types");
     pprof_free(p);
     cpprof_snapshot_free(snapshot);
@@ -440,7 +441,7 @@ thread_differences(void)
     p = last_delta(goroutine, 2);
     check_equal(sum_under(p, "stay", 0), 0,
                 "those_that_stay_are_no_difference");
-    check_equal((int64_t)pprof_info(p).n_samples, 0,
+    check_equal((int64_t)pprof_sample_count(p), 0,
                 "nor_is_who_asks_from_one_place");
     pprof_free(p);
     p = delta(threadcreate);
@@ -521,23 +522,22 @@ put_key(FILE *out, const struct pprof_profile *p, const struct pprof_sample *s)
 static char *
 all_of(const struct pprof_profile *p)
 {
-    struct pprof_info info = pprof_info(p);
     char *out_text = NULL;
     size_t n, i, j;
     FILE *out = open_memstream(&out_text, &n);
 
-    for (i = 0; i < info.n_sample_types; i++)
+    for (i = 0; i < pprof_sample_type_count(p); i++)
         fprintf(out, "%s/%s ", text(p, pprof_sample_types(p)[i].type),
                 text(p, pprof_sample_types(p)[i].unit));
-    for (i = 0; i < info.n_locations; i++)
+    for (i = 0; i < pprof_location_count(p); i++)
         fprintf(out, "\n%zu %llx", i,
                 (unsigned long long)location(p, (uint32_t)i)->address);
-    for (i = 0; i < info.n_samples; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+    for (i = 0; i < pprof_sample_count(p); i++) {
+        struct pprof_sample s = sample_of(p, i);
 
         fputc('\n', out);
         put_key(out, p, &s);
-        for (j = 0; j < info.n_sample_types; j++)
+        for (j = 0; j < pprof_sample_type_count(p); j++)
             fprintf(out, "%lld ", (long long)s.values[j]);
     }
     fclose(out);
@@ -553,7 +553,7 @@ two_scrapes_are_the_same(const char *name)
     snprintf(what, sizeof what, "two_scrapes_of_%s_are_the_same", name);
     check_text(second, first, what);
     snprintf(what, sizeof what, "%s_has_samples", name);
-    check_at_least((double)pprof_info(p).n_samples, 1, what);
+    check_at_least((double)pprof_sample_count(p), 1, what);
     free(first);
     free(second);
     pprof_free(p);
@@ -563,7 +563,7 @@ two_scrapes_are_the_same(const char *name)
 static char *
 key_of(const struct pprof_profile *p, size_t sample)
 {
-    struct pprof_sample s = pprof_sample(p, sample);
+    struct pprof_sample s = sample_of(p, sample);
     char *key = NULL;
     size_t n;
     FILE *out = open_memstream(&key, &n);
@@ -580,11 +580,11 @@ value_at(const struct pprof_profile *p, const char *key, size_t value)
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < pprof_info(p).n_samples; i++) {
+    for (i = 0; i < pprof_sample_count(p); i++) {
         char *other = key_of(p, i);
 
         if (strcmp(key, other) == 0)
-            sum += pprof_sample(p, i).values[value];
+            sum += sample_of(p, i).values[value];
         free(other);
     }
     return sum;
@@ -599,8 +599,8 @@ scraped_difference(const struct pprof_profile *now,
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < pprof_info(now).n_samples; i++) {
-        struct pprof_sample s = pprof_sample(now, i);
+    for (i = 0; i < pprof_sample_count(now); i++) {
+        struct pprof_sample s = sample_of(now, i);
         char *key = key_of(now, i);
 
         if (has_function(now, &s, function))

@@ -8,6 +8,7 @@
 #define TESTS_CHANGE_FIXTURE_H
 
 #include "pprof_fixture.h"
+#include "views.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -170,8 +171,8 @@ expect_labels(const struct pprof_profile *p, const char *text)
     size_t i, j;
 
     assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
-    for (i = 0; i < pprof_info(p).n_samples; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+    for (i = 0; i < pprof_sample_count(p); i++) {
+        struct pprof_sample s = sample_of(p, i);
 
         cpprof__buffer_printf(&out, "%s", i ? "; " : "");
         for (j = 0; j < s.n_labels; j++) {
@@ -189,7 +190,7 @@ static inline void
 reference_put_stack(struct cpprof__buffer *out, const struct pprof_profile *p,
                     size_t sample)
 {
-    struct pprof_sample s = pprof_sample(p, sample);
+    struct pprof_sample s = sample_of(p, sample);
     size_t i, j;
 
     for (i = 0; i < s.n_locations; i++) {
@@ -218,12 +219,12 @@ sum_of_stack(const struct pprof_profile *p, const struct pprof_profile *other,
     size_t i;
 
     reference_put_stack(&wanted, other, sample);
-    for (i = 0; i < pprof_info(p).n_samples; i++) {
+    for (i = 0; i < pprof_sample_count(p); i++) {
         struct cpprof__buffer stack = {0};
 
         reference_put_stack(&stack, p, i);
         if (strcmp((char *)stack.data, (char *)wanted.data) == 0)
-            sum += pprof_sample(p, i).values[0];
+            sum += sample_of(p, i).values[0];
         cpprof__buffer_free(&stack);
     }
     cpprof__buffer_free(&wanted);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "change_fixture.h"
+#include "views.h"
 
 #define ALL                                                                    \
     (PPROF_KEEP_INLINES | PPROF_KEEP_FUNCTIONS | PPROF_KEEP_FILES |            \
@@ -43,7 +44,7 @@ expect_flags(const struct pprof_profile *p, uint32_t keep)
     flags |= keep & PPROF_KEEP_FUNCTIONS ? PPROF_HAS_FUNCTIONS : 0;
     flags |= keep & PPROF_KEEP_FILES ? PPROF_HAS_FILENAMES : 0;
     flags |= keep & PPROF_KEEP_LINES ? PPROF_HAS_LINE_NUMBERS : 0;
-    for (i = 0; i < pprof_info(p).n_mappings; i++)
+    for (i = 0; i < pprof_mapping_count(p); i++)
         assert_int_equal(pprof_mappings(p)[i].flags, flags);
     assert_int_equal(pprof_has_functions(p),
                      (keep & PPROF_KEEP_FUNCTIONS) != 0);
@@ -56,7 +57,7 @@ expect_functions(const struct pprof_profile *p, uint32_t keep)
 {
     size_t i;
 
-    for (i = 0; i < pprof_info(p).n_functions; i++) {
+    for (i = 0; i < pprof_function_count(p); i++) {
         const struct pprof_function *f = &pprof_functions(p)[i];
         int has_name = (keep & PPROF_KEEP_FUNCTIONS) != 0;
 
@@ -71,7 +72,7 @@ expect_lines(const struct pprof_profile *p, uint32_t keep)
 {
     size_t i, j;
 
-    for (i = 0; i < pprof_info(p).n_locations; i++) {
+    for (i = 0; i < pprof_location_count(p); i++) {
         const struct pprof_location *l = &pprof_locations(p)[i];
 
         if (!(keep & PPROF_KEEP_INLINES))
@@ -93,8 +94,8 @@ total(const struct pprof_profile *p)
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < pprof_info(p).n_samples; i++)
-        sum += pprof_sample(p, i).values[0];
+    for (i = 0; i < pprof_sample_count(p); i++)
+        sum += sample_of(p, i).values[0];
     return sum;
 }
 
@@ -124,14 +125,14 @@ each_granularity_keeps_apart_what_it_should(void **state)
 
         assert_int_equal(pprof_aggregate(p, cases[i].keep, NULL), CPPROF_OK);
         assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
-        assert_int_equal(pprof_info(p).n_samples, 6);
+        assert_int_equal(pprof_sample_count(p), 6);
         assert_int_equal(total(p), TOTAL);
         expect_flags(p, cases[i].keep);
         expect_functions(p, cases[i].keep);
         expect_lines(p, cases[i].keep);
         assert_int_equal(pprof_compact(p, NULL), CPPROF_OK);
         assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
-        assert_int_equal(pprof_info(p).n_samples, cases[i].n_rows);
+        assert_int_equal(pprof_sample_count(p), cases[i].n_rows);
         assert_int_equal(total(p), TOTAL);
         pprof_free(p);
     }
@@ -153,7 +154,7 @@ steps_add_up(void **state)
         keep &= ~forget[i];
         assert_int_equal(pprof_aggregate(p, keep, NULL), CPPROF_OK);
         assert_int_equal(pprof_compact(p, NULL), CPPROF_OK);
-        assert_int_equal(pprof_info(p).n_samples, n_rows[i]);
+        assert_int_equal(pprof_sample_count(p), n_rows[i]);
         assert_int_equal(total(p), TOTAL);
     }
     pprof_free(p);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "oom.h"
+#include "views.h"
 #include "write_fixture.h"
 #include <cpprof/pprof.h>
 
@@ -137,20 +138,20 @@ profile_that_was_built_is_written_and_read(void **state)
     again = read_back(&bytes);
     text_again = must_write(again, PPROF_FORMAT_TEXT);
     assert_written(&text, text_again.bytes.data, text_again.bytes.n);
-    assert_int_equal(pprof_info(again).n_samples, 2);
-    assert_int_equal(pprof_info(again).n_lines, 2);
-    assert_int_equal(pprof_info(again).time_ns, 1700000000000000000);
-    assert_int_equal(pprof_info(again).duration_ns, 5000000000);
+    assert_int_equal(pprof_sample_count(again), 2);
+    assert_int_equal(pprof_line_count(again), 2);
+    assert_int_equal(info_of(again).time_ns, 1700000000000000000);
+    assert_int_equal(info_of(again).duration_ns, 5000000000);
     assert_int_equal(pprof_functions(again)[1].system_name,
                      pprof_functions(again)[1].name);
     assert_int_equal(pprof_locations(again)[1].flags, PPROF_FOLDED);
     assert_int_equal(pprof_locations(again)[1].mapping, PPROF_NONE);
-    assert_int_equal(pprof_sample(again, 0).n_labels, 3);
-    labels = pprof_sample(again, 0).labels;
+    assert_int_equal(sample_of(again, 0).n_labels, 3);
+    labels = sample_of(again, 0).labels;
     assert_string_equal(pprof_text(again, labels[0].text, NULL), "/cart");
     assert_int_equal(labels[1].num, -1); /* numbers are sorted by key */
     assert_string_equal(pprof_text(again, labels[2].unit, NULL), "bytes");
-    assert_int_equal(pprof_sample(again, 1).n_locations, 0);
+    assert_int_equal(sample_of(again, 1).n_locations, 0);
     written_free(&bytes);
     written_free(&text);
     written_free(&text_again);
@@ -169,18 +170,18 @@ sample_types_come_and_go_with_their_values(void **state)
     OK(build(p));
     OK(pprof_add_sample_type(p, "allocs", "count", &error));
     OK(pprof_check(p, &error));
-    assert_int_equal(pprof_sample(p, 0).values[1], 30000000);
-    assert_int_equal(pprof_sample(p, 1).values[0], 3);
-    assert_int_equal(pprof_sample(p, 1).values[1], 30000000);
-    assert_int_equal(pprof_sample(p, 1).values[2], 0);
+    assert_int_equal(sample_of(p, 0).values[1], 30000000);
+    assert_int_equal(sample_of(p, 1).values[0], 3);
+    assert_int_equal(sample_of(p, 1).values[1], 30000000);
+    assert_int_equal(sample_of(p, 1).values[2], 0);
     OK(pprof_set_sample_type(p, 2, "frees", "count", &error));
     assert_string_equal(pprof_text(p, pprof_sample_types(p)[2].type, NULL),
                         "frees");
     OK(pprof_remove_sample_type(p, 0, &error));
     OK(pprof_check(p, &error));
-    assert_int_equal(pprof_info(p).n_sample_types, 2);
-    assert_int_equal(pprof_sample(p, 1).values[0], 30000000);
-    assert_int_equal(pprof_sample(p, 1).values[1], 0);
+    assert_int_equal(pprof_sample_type_count(p), 2);
+    assert_int_equal(sample_of(p, 1).values[0], 30000000);
+    assert_int_equal(sample_of(p, 1).values[1], 0);
     OK(pprof_remove_sample_type(p, 1, &error));
     assert_int_equal(pprof_remove_sample_type(p, 0, &error), CPPROF_INVALID);
     assert_string_equal(error.text, "samples need a sample type");
@@ -225,15 +226,15 @@ records_are_replaced_in_place(void **state)
         NEW(sample, .locations = leaf, .n_locations = 1, .values = values),
         &error));
     OK(pprof_check(p, &error));
-    assert_int_equal(pprof_sample(p, 1).values[1], 6);
-    assert_int_equal(pprof_sample(p, 1).locations[0], 1);
-    assert_int_equal(pprof_sample(p, 0).values[1], 30000000);
+    assert_int_equal(sample_of(p, 1).values[1], 6);
+    assert_int_equal(sample_of(p, 1).locations[0], 1);
+    assert_int_equal(sample_of(p, 0).values[1], 30000000);
     pprof_keep_samples(p, is_odd, &n_asked);
     assert_int_equal(n_asked, 2);
-    assert_int_equal(pprof_info(p).n_samples, 1);
-    assert_int_equal(pprof_sample(p, 0).values[0], 5);
+    assert_int_equal(pprof_sample_count(p), 1);
+    assert_int_equal(sample_of(p, 0).values[0], 5);
     pprof_remove_comments(p);
-    assert_int_equal(pprof_info(p).n_comments, 0);
+    assert_int_equal(pprof_comment_count(p), 0);
     OK(pprof_check(p, &error));
     OK(pprof_compact(p, &error));
     OK(pprof_add_function(p, NEW(function, .name = "after"), NULL, &error));
@@ -309,8 +310,8 @@ indices_outside_their_tables_are_refused(void **state)
     refused(pprof_set_sample_type(p, 2, "a", "b", &error),
             "sample type 2 of 2");
     refused(pprof_remove_sample_type(p, 2, &error), "sample type 2 of 2");
-    assert_int_equal(pprof_info(p).n_samples, 2);
-    assert_int_equal(pprof_info(p).n_locations, 2);
+    assert_int_equal(pprof_sample_count(p), 2);
+    assert_int_equal(pprof_location_count(p), 2);
     OK(pprof_check(p, &error));
     pprof_free(p);
 }
@@ -339,8 +340,38 @@ flags_and_sizes_and_keys_are_looked_at(void **state)
         pprof_add_function(p, &(struct pprof_new_function){.name = "no size"},
                            NULL, &error),
         CPPROF_INVALID);
-    assert_int_equal(pprof_info(p).n_functions, 2);
+    assert_int_equal(pprof_function_count(p), 2);
     OK(pprof_check(p, &error));
+    pprof_free(p);
+}
+
+/* ---- views ------------------------------------------------------------- */
+
+/* Programs of other headers have structs of other sizes. */
+static void
+view_fills_what_the_struct_has_room_for(void **state)
+{
+    struct {
+        struct pprof_info known;
+        uint64_t later[2];
+    } longer;
+    struct pprof_info shorter;
+    struct pprof_profile *p = make();
+
+    (void)state;
+    OK(build(p));
+    memset(&shorter, 0xff, sizeof shorter);
+    shorter.size = offsetof(struct pprof_info, duration_ns);
+    pprof_get_info(p, &shorter);
+    assert_int_equal(shorter.time_ns, 1700000000000000000);
+    assert_int_equal(shorter.duration_ns, -1);
+    memset(&longer, 0xff, sizeof longer);
+    longer.known.size = sizeof longer;
+    pprof_get_info(p, &longer.known);
+    assert_int_equal(longer.known.size, sizeof longer);
+    assert_int_equal(longer.known.duration_ns, 5000000000);
+    assert_int_equal(longer.later[0], 0);
+    assert_int_equal(longer.later[1], 0);
     pprof_free(p);
 }
 
@@ -383,6 +414,7 @@ main(void)
         cmocka_unit_test(ids_of_a_file_are_not_given_again),
         cmocka_unit_test(indices_outside_their_tables_are_refused),
         cmocka_unit_test(flags_and_sizes_and_keys_are_looked_at),
+        cmocka_unit_test(view_fills_what_the_struct_has_room_for),
         cmocka_unit_test(allocation_that_fails_leaves_a_whole_profile),
     };
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "change_fixture.h"
+#include "views.h"
 
 /* Names and label keys that are hard for the expression below. */
 #define A40  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -47,8 +48,8 @@ expect_stacks(struct pprof_profile *p, const char *text)
     size_t i, j;
 
     assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
-    for (i = 0; i < pprof_info(p).n_samples; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+    for (i = 0; i < pprof_sample_count(p); i++) {
+        struct pprof_sample s = sample_of(p, i);
 
         for (j = 0; j < s.n_locations; j++) {
             cpprof__buffer_printf(&out, "%s", j ? " " : i ? "; " : "");
@@ -366,11 +367,11 @@ compact_drops_what_no_sample_needs(void **state)
 
     assert_int_equal(pprof_filter_names(p, &filter, NULL, NULL), CPPROF_OK);
     assert_int_equal(pprof_compact(p, NULL), CPPROF_OK);
-    info = pprof_info(p);
-    assert_int_equal(info.n_samples, 1);
-    assert_int_equal(info.n_locations, 2);
-    assert_int_equal(info.n_functions, 2);
-    assert_int_equal(info.n_mappings, 1);
+    info = info_of(p);
+    assert_int_equal(pprof_sample_count(p), 1);
+    assert_int_equal(pprof_location_count(p), 2);
+    assert_int_equal(pprof_function_count(p), 2);
+    assert_int_equal(pprof_mapping_count(p), 1);
     assert_int_equal(info.period, 10000000);
     for (i = 0; i < 2; i++) {
         assert_int_equal(pprof_locations(p)[i].id, i + 1);

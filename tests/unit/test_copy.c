@@ -40,7 +40,7 @@ copy_can_grow(void **state)
     struct pprof_profile *p = make_odd(), *copy = NULL;
     struct cpprof__maker m = {0};
     const int64_t values[] = {1, 2};
-    size_t n_strings = pprof_info(p).n_strings, n_sets;
+    size_t n_strings = pprof_string_count(p), n_sets;
     char text[16];
     int i;
 
@@ -51,7 +51,7 @@ copy_can_grow(void **state)
                        cpprof__make_text(&m, "y"));
     cpprof__make_sample(&m, NULL, 0, values);
     assert_int_equal(copy->labels.sets.n, n_sets);
-    assert_int_equal(pprof_info(copy).n_strings, n_strings);
+    assert_int_equal(pprof_string_count(copy), n_strings);
     for (i = 0; i < 1000; i++) {
         snprintf(text, sizeof text, "new%d", i);
         cpprof__make_label(&m, cpprof__make_text(&m, text), 1);
@@ -59,7 +59,7 @@ copy_can_grow(void **state)
     }
     assert_false(m.failed);
     assert_int_equal(copy->labels.sets.n, n_sets + 1000);
-    assert_int_equal(pprof_info(copy).n_strings, n_strings + 1000);
+    assert_int_equal(pprof_string_count(copy), n_strings + 1000);
     assert_int_equal(pprof_check(copy, NULL), CPPROF_OK);
     cpprof__maker_free(&m);
     pprof_free(p);

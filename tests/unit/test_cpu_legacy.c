@@ -4,6 +4,7 @@
 #include "write_fixture.h"
 
 #include "collect/encode/builder.h"
+#include "views.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -98,7 +99,7 @@ static void
 assert_sample(const struct pprof_profile *p, size_t i, int64_t count,
               const uint64_t *pcs, size_t n)
 {
-    struct pprof_sample sample = pprof_sample(p, i);
+    struct pprof_sample sample = sample_of(p, i);
     size_t at;
 
     assert_int_equal(sample.values[0], count);
@@ -231,7 +232,7 @@ without_decoys_readers_strip_the_caller_of_all(void **state)
     make(&m);
     ADD(&m, 5, 0x401010, 0x402000, 0x403000);
     p = read_made(&m, true, 0);
-    assert_int_equal(pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_sample_count(p), 1);
     ASSERT_SAMPLE(p, 0, 5, 0x401010);
     pprof_free(p);
 }
@@ -269,10 +270,10 @@ decoys_count_nothing_and_need_no_mapping_of_their_own(void **state)
     make(&m);
     ADD(&m, 5, 0x401010, 0x402000);
     p = read_made(&m, false, 0);
-    assert_int_equal(pprof_info(p).n_mappings, 2);
-    assert_int_equal(pprof_info(p).n_samples, 3);
+    assert_int_equal(pprof_mapping_count(p), 2);
+    assert_int_equal(pprof_sample_count(p), 3);
     for (i = 1; i < 3; i++)
-        assert_int_equal(pprof_sample(p, i).values[0], 0);
+        assert_int_equal(sample_of(p, i).values[0], 0);
     pprof_free(p);
 }
 
@@ -314,8 +315,8 @@ no_samples_are_an_empty_profile(void **state)
     (void)state;
     make(&m);
     p = read_made(&m, false, 0);
-    assert_int_equal(pprof_info(p).n_samples, 0);
-    assert_int_equal(pprof_info(p).period, PERIOD_NS);
+    assert_int_equal(pprof_sample_count(p), 0);
+    assert_int_equal(info_of(p).period, PERIOD_NS);
     pprof_free(p);
 }
 

@@ -3,6 +3,7 @@
 #include "base/gzip.h"
 #include "pprof_fixture.h"
 #include "profile/proto/decode.h"
+#include "views.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +107,7 @@ check_tables(const struct pprof_profile *p)
 static void
 check_sample(const struct pprof_profile *p)
 {
-    struct pprof_sample s = pprof_sample(p, 0);
+    struct pprof_sample s = sample_of(p, 0);
 
     assert_int_equal(s.n_locations, 2);
     assert_int_equal(s.locations[0], 0);
@@ -135,13 +136,12 @@ everything_is_read(void **state)
     p = must_read(&f);
     check_tables(p);
     check_sample(p);
-    assert_int_equal(pprof_info(p).time_ns, 1234);
-    assert_int_equal(pprof_info(p).duration_ns, 5678);
-    assert_int_equal(pprof_info(p).period, 10000000);
+    assert_int_equal(info_of(p).time_ns, 1234);
+    assert_int_equal(info_of(p).duration_ns, 5678);
+    assert_int_equal(info_of(p).period, 10000000);
     assert_string_equal(text_of(p, pprof_comments(p)[0]), "a comment");
-    assert_string_equal(text_of(p, pprof_info(p).default_sample_type),
-                        "samples");
-    assert_int_equal(pprof_info(p).n_sample_types, 2);
+    assert_string_equal(text_of(p, info_of(p).default_sample_type), "samples");
+    assert_int_equal(pprof_sample_type_count(p), 2);
     pprof_free(p);
 }
 
@@ -186,7 +186,7 @@ packed_and_unpacked_and_mixed_numbers_are_read_alike(void **state)
     cpprof__put_uint(&f.bytes, 2, 8);
     cpprof__put_end(&f.bytes, 2, mark);
     p = must_read(&f);
-    s = pprof_sample(p, 0);
+    s = sample_of(p, 0);
     assert_int_equal(s.n_locations, 13);
     for (i = 0; i < 13; i++)
         assert_int_equal(s.locations[i], (i + 1) % 2);
@@ -212,7 +212,7 @@ ids_far_apart_are_found(void **state)
     fixture_sample(&f, ids, 5, values, NULL);
     p = must_read(&f);
     for (i = 0; i < 5; i++)
-        assert_int_equal(pprof_sample(p, 0).locations[i], i);
+        assert_int_equal(sample_of(p, 0).locations[i], i);
     pprof_free(p);
 }
 
@@ -247,9 +247,9 @@ equal_strings_get_one_number(void **state)
     cpprof__put_uint(&f.bytes, 15, f.n_strings + 1);
     assert_int_equal(pprof_read_data(f.bytes.data, f.bytes.n, NULL, &p, NULL),
                      CPPROF_OK);
-    assert_int_equal(pprof_info(p).default_sample_type,
+    assert_int_equal(info_of(p).default_sample_type,
                      pprof_sample_types(p)[1].type);
-    assert_int_equal(pprof_info(p).doc_url, 0);
+    assert_int_equal(info_of(p).doc_url, 0);
     pprof_free(p);
     fixture_free(&f);
 }
@@ -266,7 +266,7 @@ label_of_zero_with_unit_stays(void **state)
     fixture_cpu(&f);
     fixture_sample(&f, NULL, 0, values, "a=0kb b=0 c=1");
     p = must_read(&f);
-    s = pprof_sample(p, 0);
+    s = sample_of(p, 0);
     assert_int_equal(s.n_labels, 2);
     assert_string_equal(text_of(p, s.labels[0].key), "a");
     assert_string_equal(text_of(p, s.labels[1].key), "c");
@@ -285,9 +285,9 @@ samples_with_equal_labels_in_any_order_share_them(void **state)
     fixture_sample(&f, NULL, 0, values, "n=1 a=y b=x b=z");
     fixture_sample(&f, NULL, 0, values, "n=1 a=y b=z b=x");
     p = must_read(&f);
-    assert_ptr_equal(pprof_sample(p, 0).labels, pprof_sample(p, 1).labels);
-    assert_ptr_not_equal(pprof_sample(p, 0).labels, pprof_sample(p, 2).labels);
-    assert_string_equal(text_of(p, pprof_sample(p, 0).labels[0].text), "y");
+    assert_ptr_equal(sample_of(p, 0).labels, sample_of(p, 1).labels);
+    assert_ptr_not_equal(sample_of(p, 0).labels, sample_of(p, 2).labels);
+    assert_string_equal(text_of(p, sample_of(p, 0).labels[0].text), "y");
     pprof_free(p);
 }
 

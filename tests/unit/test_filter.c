@@ -2,6 +2,7 @@
 /* What the filters leave of stacks and labels. */
 #include "pprof_fixture.h"
 #include "profile/filter/filter.h"
+#include "views.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -358,10 +359,10 @@ label_keys_are_shown_and_hidden(void **state)
     assert_int_equal(cpprof__filter_tag_keys(p, show, hide, matched, NULL),
                      CPPROF_OK);
     assert_true(matched[0] && matched[1]);
-    s = pprof_sample(p, 1);
+    s = sample_of(p, 1);
     assert_int_equal(s.n_labels, 1);
     assert_string_equal(pprof_text(p, s.labels[0].key, NULL), "k");
-    assert_int_equal(pprof_sample(p, 2).n_labels, 0);
+    assert_int_equal(sample_of(p, 2).n_labels, 0);
     cpprof__regexp_free(show);
     cpprof__regexp_free(hide);
     pprof_free(p);
@@ -387,13 +388,13 @@ tag_frames_are_numbered_in_the_order_of_samples(void **state)
 {
     static const char *const want[] = {"v1", "v2", ""};
     struct pprof_profile *p = make("", "");
-    size_t n = pprof_info(p).n_locations, i;
+    size_t n = pprof_location_count(p), i;
     bool matched[2];
 
     assert_int_equal(
         cpprof__add_tag_frames(p, "k", "", "minimum", matched, NULL),
         CPPROF_OK);
-    assert_int_equal(pprof_info(p).n_locations, n + 3);
+    assert_int_equal(pprof_location_count(p), n + 3);
     for (i = 0; i < 3; i++) {
         const struct pprof_location *l = &pprof_locations(p)[n + i];
         uint32_t function = pprof_lines(p)[l->first_line].function;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "change_fixture.h"
+#include "views.h"
 
 /* fun0 to fun10 in file0 to file10; the last one is in map1. */
 static void
@@ -110,8 +111,8 @@ expect_samples(struct pprof_profile *p, const char *what, const char *text)
     size_t i, j, k;
 
     assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
-    for (i = 0; i < pprof_info(p).n_samples; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+    for (i = 0; i < pprof_sample_count(p); i++) {
+        struct pprof_sample s = sample_of(p, i);
         const char *space = "";
 
         for (j = 0; j < s.n_locations; j++) {
@@ -286,8 +287,8 @@ n_keys(const struct pprof_profile *p)
     for (key = 0; key < 3; key++) {
         int found = 0;
 
-        for (i = 0; i < pprof_info(p).n_samples; i++) {
-            struct pprof_sample s = pprof_sample(p, i);
+        for (i = 0; i < pprof_sample_count(p); i++) {
+            struct pprof_sample s = sample_of(p, i);
 
             for (j = 0; j < s.n_labels; j++)
                 found |=
@@ -322,7 +323,7 @@ label_keys_are_filtered_as_in_the_reference(void **state)
                          CPPROF_OK);
         assert_int_equal(matched, cases[i].matched);
         assert_int_equal(n_keys(p), cases[i].n_keys);
-        assert_int_equal(pprof_info(p).n_samples, 5);
+        assert_int_equal(pprof_sample_count(p), 5);
         assert_int_equal(pprof_check(p, NULL), CPPROF_OK);
         pprof_free(p);
     }

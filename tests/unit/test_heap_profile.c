@@ -5,6 +5,7 @@
 #include "collect/heap/heap_hide.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/label_set.h"
+#include "views.h"
 
 #include <regex.h>
 
@@ -12,7 +13,7 @@ static void
 assert_values(const struct pprof_profile *p, size_t sample, int64_t a,
               int64_t b, int64_t c, int64_t d)
 {
-    struct pprof_sample s = pprof_sample(p, sample);
+    struct pprof_sample s = sample_of(p, sample);
 
     assert_int_equal(s.values[0], a);
     assert_int_equal(s.values[1], b);
@@ -23,7 +24,7 @@ assert_values(const struct pprof_profile *p, size_t sample, int64_t a,
 static uint64_t
 address_of(const struct pprof_profile *p, size_t sample, size_t frame)
 {
-    struct pprof_sample s = pprof_sample(p, sample);
+    struct pprof_sample s = sample_of(p, sample);
 
     assert_true(frame < s.n_locations);
     return pprof_locations(p)[s.locations[frame]].address;
@@ -33,7 +34,7 @@ address_of(const struct pprof_profile *p, size_t sample, size_t frame)
 static const char *
 name_of(const struct pprof_profile *p, size_t sample, size_t frame)
 {
-    struct pprof_sample s = pprof_sample(p, sample);
+    struct pprof_sample s = sample_of(p, sample);
     const struct pprof_location *l = &pprof_locations(p)[s.locations[frame]];
 
     assert_true(l->n_lines > 0);
@@ -44,7 +45,7 @@ name_of(const struct pprof_profile *p, size_t sample, size_t frame)
 static const char *
 comment(const struct pprof_profile *p, size_t i)
 {
-    assert_true(i < pprof_info(p).n_comments);
+    assert_true(i < pprof_comment_count(p));
     return text_of(p, pprof_comments(p)[i]);
 }
 
@@ -63,8 +64,8 @@ types_period_and_time_are_as_in_go(void **state)
 
     make(&m);
     p = written(&m, NULL);
-    info = pprof_info(p);
-    assert_int_equal(info.n_sample_types, 4);
+    info = info_of(p);
+    assert_int_equal(pprof_sample_type_count(p), 4);
     for (i = 0; i < 4; i++) {
         const struct pprof_value_type *t = &pprof_sample_types(p)[i];
 
@@ -78,8 +79,8 @@ types_period_and_time_are_as_in_go(void **state)
     assert_int_equal(info.duration_ns, 0);
     assert_string_equal(text_of(p, info.default_sample_type), "");
     assert_string_equal(text_of(p, info.drop_frames), cpprof__heap_drop_frames);
-    assert_int_equal(info.n_samples, 0);
-    assert_int_equal(info.n_mappings, 2);
+    assert_int_equal(pprof_sample_count(p), 0);
+    assert_int_equal(pprof_mapping_count(p), 2);
     pprof_free(p);
     unmake(&m);
 }
@@ -93,7 +94,7 @@ allocs_has_alloc_space_as_its_default(void **state)
 
     make(&m);
     p = written(&m, &options);
-    assert_string_equal(text_of(p, pprof_info(p).default_sample_type),
+    assert_string_equal(text_of(p, info_of(p).default_sample_type),
                         "alloc_space");
     pprof_free(p);
     unmake(&m);
@@ -110,10 +111,10 @@ samples_are_newest_first_with_nothing_in_use_included(void **state)
     add_samples(&m, PCS(0x10310, 0x10010), 4, 3, 1024, 512);
     add_samples(&m, PCS(0x10320, 0x10010), 2, 0, 64, 8192);
     p = written(&m, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 2);
+    assert_int_equal(pprof_sample_count(p), 2);
     assert_values(p, 0, 16384, 1048576, 0, 0);
     assert_values(p, 1, 2048, 2097152, 1536, 1572864);
-    s = pprof_sample(p, 1);
+    s = sample_of(p, 1);
     assert_int_equal(s.n_labels, 1);
     assert_string_equal(text_of(p, s.labels[0].key), "bytes");
     assert_string_equal(text_of(p, s.labels[0].unit), "bytes");
@@ -139,7 +140,7 @@ bytes_is_the_size_of_the_first_block_for_good(void **state)
     bucket = add_samples(&m, PCS(0x10310, 0x10010), 1, 1, 1000, 1);
     for (i = 0; i < 2; i++) {
         p = written(&m, NULL);
-        assert_int_equal(pprof_sample(p, 0).labels[0].num, 1000);
+        assert_int_equal(sample_of(p, 0).labels[0].num, 1000);
         pprof_free(p);
         cpprof__heap_count_alloc(&m.heap, bucket, 1020, FRACTION(1));
     }
@@ -176,9 +177,9 @@ records_of_fractions_add_up_to_what_they_stand_for(void **state)
     for (i = 0; i < 2000; i++)
         add_samples(&m, PCS(0x20000 + i), 1, 1, 64, 1.1);
     p = written(&m, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 2000);
+    assert_int_equal(pprof_sample_count(p), 2000);
     for (i = 0; i < 2000; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+        struct pprof_sample s = sample_of(p, i);
 
         assert_int_equal(s.values[0], s.values[2]);
         objects += s.values[0];
@@ -199,10 +200,10 @@ one_stack_of_two_size_classes_is_two_samples(void **state)
     add_samples(&m, PCS(0x10310), 1, 1, 64, 100);
     add_samples(&m, PCS(0x10310), 1, 1, 4096, 10);
     p = written(&m, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 2);
-    assert_int_equal(pprof_info(p).n_locations, 1);
-    assert_int_equal(pprof_sample(p, 0).labels[0].num, 4096);
-    assert_int_equal(pprof_sample(p, 1).labels[0].num, 64);
+    assert_int_equal(pprof_sample_count(p), 2);
+    assert_int_equal(pprof_location_count(p), 1);
+    assert_int_equal(sample_of(p, 0).labels[0].num, 4096);
+    assert_int_equal(sample_of(p, 1).labels[0].num, 64);
     pprof_free(p);
     unmake(&m);
 }
@@ -217,7 +218,7 @@ allocator_frames_at_the_leaf_are_hidden(void **state)
     add_samples(&m, PCS(0x10110, 0x10210, 0x10310, 0x10120, 0x10010), 1, 0, 8,
                 1);
     p = written(&m, NULL);
-    assert_int_equal(pprof_sample(p, 0).n_locations, 3);
+    assert_int_equal(sample_of(p, 0).n_locations, 3);
     assert_string_equal(name_of(p, 0, 0), "grow");
     assert_string_equal(name_of(p, 0, 1), "malloc"); /* not at the leaf */
     pprof_free(p);
@@ -233,7 +234,7 @@ allocator_frames_stay_when_there_are_no_others(void **state)
     make(&m);
     add_samples(&m, PCS(0x10110, 0x10210), 1, 0, 8, 1);
     p = written(&m, NULL);
-    assert_int_equal(pprof_sample(p, 0).n_locations, 2);
+    assert_int_equal(sample_of(p, 0).n_locations, 2);
     pprof_free(p);
     unmake(&m);
 }
@@ -248,7 +249,7 @@ address_with_a_function_of_the_program_stays(void **state)
     make(&m);
     add_samples(&m, PCS(INLINED_PC, 0x10010), 1, 0, 8, 1);
     p = written(&m, NULL);
-    assert_int_equal(pprof_sample(p, 0).n_locations, 2);
+    assert_int_equal(sample_of(p, 0).n_locations, 2);
     assert_int_equal(address_of(p, 0, 0), INLINED_PC);
     pprof_free(p);
     unmake(&m);
@@ -265,8 +266,8 @@ without_names_nothing_is_hidden_and_nothing_resolved(void **state)
     add_samples(&m, PCS(0x10110, 0x10310), 1, 0, 8, 1);
     n_resolved = 0;
     p = written(&m, &options);
-    assert_int_equal(pprof_sample(p, 0).n_locations, 2);
-    assert_int_equal(pprof_info(p).n_functions, 0);
+    assert_int_equal(sample_of(p, 0).n_locations, 2);
+    assert_int_equal(pprof_function_count(p), 0);
     assert_int_equal(n_resolved, 0);
     pprof_free(p);
     unmake(&m);
@@ -283,7 +284,7 @@ what_finds_no_room_becomes_a_frame(void **state)
     m.heap.head->lost_objects = FRACTION(30);
     m.heap.head->lost_bytes = FRACTION(1500001);
     p = written(&m, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_sample_count(p), 1);
     assert_values(p, 0, 30, 1500001, 0, 0);
     assert_string_equal(name_of(p, 0, 0), "[lost samples]");
     assert_string_equal(comment(p, 0), "cpprof: heap of malloc, one in 524288 "
@@ -337,12 +338,12 @@ labels_are_told_when_asked_for_and_joined_when_not(void **state)
         cpprof__label_set_number(&m.tables.tree, &set);
     add_samples(&m, PCS(0x10310), 3, 1, 64, 2);
     p = written(&m, &options);
-    assert_int_equal(pprof_info(p).n_samples, 2);
+    assert_int_equal(pprof_sample_count(p), 2);
     assert_true(pprof_has_label(p, 1, "user", "alice"));
     assert_false(pprof_has_label(p, 0, "user", "alice"));
     pprof_free(p);
     p = written(&m, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_sample_count(p), 1);
     assert_values(p, 0, 10, 640, 4, 256);
     pprof_free(p);
     unmake(&m);
@@ -360,7 +361,7 @@ heap_of_its_own_has_a_profile_of_its_own(void **state)
     m.source.number = 3;
     m.source.name = "gpu";
     p = written(&m, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_sample_count(p), 1);
     assert_int_equal(address_of(p, 0, 0), 0x10310);
     assert_string_equal(comment(p, 0), "cpprof: heap gpu, one in 524288 bytes");
     pprof_free(p);
@@ -376,7 +377,7 @@ changed_rate_is_told(void **state)
     make(&m);
     m.heap.head->n_rates = 1;
     p = written(&m, NULL);
-    assert_int_equal(pprof_info(p).n_comments, 2);
+    assert_int_equal(pprof_comment_count(p), 2);
     pprof_free(p);
     unmake(&m);
 }
@@ -395,8 +396,8 @@ unresolved_node_is_found_by_its_address(void **state)
     for (i = 1; i < m.tables.tree.head->n_nodes; i++)
         m.tables.tree.nodes[i].mapping = CPPROF__TREE_UNRESOLVED;
     p = written(&m, NULL);
-    assert_int_equal(
-        pprof_locations(p)[pprof_sample(p, 0).locations[0]].mapping, 1);
+    assert_int_equal(pprof_locations(p)[sample_of(p, 0).locations[0]].mapping,
+                     1);
     pprof_free(p);
     unmake(&m);
 }
@@ -432,7 +433,7 @@ numbers_that_point_nowhere_do_no_harm(void **state)
     pprof_free(p);
     m.source.number = 0;
     p = written(&m, &options);
-    assert_true(pprof_info(p).n_samples >= 4);
+    assert_true(pprof_sample_count(p) >= 4);
     pprof_free(p);
     free(written_text(&m, CPPROF_FLAG_LABELS));
     unmake(&m);

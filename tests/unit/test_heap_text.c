@@ -6,6 +6,7 @@
 #include "heap_fixture.h"
 
 #include "collect/encode/text_profile.h"
+#include "views.h"
 
 static size_t
 length_of_line(const char *text)
@@ -117,7 +118,7 @@ empty_profile_still_has_four_columns(void **state)
     cpprof__buffer_append(&s.bytes, text, strlen(text));
     free(text);
     p = read_back(&s);
-    assert_int_equal(pprof_info(p).n_sample_types, 4);
+    assert_int_equal(pprof_sample_type_count(p), 4);
     pprof_free(p);
     unmake(&m);
 }
@@ -200,11 +201,11 @@ static struct pprof_sample
 same_sample(const struct pprof_profile *a, size_t i,
             const struct pprof_profile *b)
 {
-    struct pprof_sample x = pprof_sample(a, i), y;
+    struct pprof_sample x = sample_of(a, i), y;
     size_t j, k;
 
-    for (j = 0; j < pprof_info(b).n_samples; j++) {
-        y = pprof_sample(b, j);
+    for (j = 0; j < pprof_sample_count(b); j++) {
+        y = sample_of(b, j);
         if (x.n_locations != y.n_locations || x.n_labels != y.n_labels ||
             x.labels[0].num != y.labels[0].num)
             continue;
@@ -237,11 +238,11 @@ text_is_read_as_the_same_profile(void **state)
     b = written(&m, &options);
     options.debug = 0;
     a = written(&m, &options);
-    assert_int_equal(pprof_info(a).n_samples, 64);
-    assert_int_equal(pprof_info(b).n_samples, 64);
-    assert_int_equal(pprof_info(b).period, 524288);
+    assert_int_equal(pprof_sample_count(a), 64);
+    assert_int_equal(pprof_sample_count(b), 64);
+    assert_int_equal(info_of(b).period, 524288);
     for (i = 0; i < 64; i++) {
-        struct pprof_sample x = pprof_sample(a, i);
+        struct pprof_sample x = sample_of(a, i);
         struct pprof_sample y = same_sample(a, i, b);
 
         for (k = 0; k < 4; k++)
@@ -267,7 +268,7 @@ lost_samples_are_read_as_their_weight(void **state)
     m.heap.head->lost_objects = FRACTION(5);
     m.heap.head->lost_bytes = FRACTION(5000000);
     p = written(&m, &options);
-    s = pprof_sample(p, 0);
+    s = sample_of(p, 0);
     if (s.values[1] < 4999990 || s.values[1] > 5000010)
         fail_msg("%lld", (long long)s.values[1]);
     pprof_free(p);

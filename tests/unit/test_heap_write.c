@@ -8,6 +8,7 @@
 
 #include "collect/encode/names.h"
 #include "collect/store/tables.h"
+#include "views.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -49,8 +50,8 @@ sum_of(const struct pprof_profile *p, size_t value)
     int64_t sum = 0;
     size_t i;
 
-    for (i = 0; i < pprof_info(p).n_samples; i++)
-        sum += pprof_sample(p, i).values[value];
+    for (i = 0; i < pprof_sample_count(p); i++)
+        sum += sample_of(p, i).values[value];
     return sum;
 }
 
@@ -334,8 +335,8 @@ writers_are_right_beside_threads_unloads_and_forks(void **state)
 
         p = profile_of(heap_of_test, 0);
         assert_true(sum_of(p, 2) <= N_THREADS * N_LIVE);
-        for (j = 0; j < pprof_info(p).n_samples; j++) {
-            struct pprof_sample s = pprof_sample(p, j);
+        for (j = 0; j < pprof_sample_count(p); j++) {
+            struct pprof_sample s = sample_of(p, j);
 
             assert_true(s.values[0] >= s.values[2]);
             /* Objects are read after bytes, while both grow. */

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "change_fixture.h"
+#include "views.h"
 
 /* Three samples of which some have the label. */
 static const char *const some[] = {
@@ -108,7 +109,7 @@ compact_merges_what_labels_kept_apart(void **state)
     pprof_set_label(p, "key1", "same", NULL);
     assert_int_equal(pprof_compact(p, NULL), CPPROF_OK);
     expect_labels(p, "key1=same");
-    assert_int_equal(pprof_sample(p, 0).values[0], 3000);
+    assert_int_equal(sample_of(p, 0).values[0], 3000);
     pprof_free(p);
 }
 

@@ -2,6 +2,7 @@
 /* CPU profiles as machine words. */
 #include "profile/legacy/legacy.h"
 #include "shared_files.h"
+#include "views.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +109,7 @@ show(const struct pprof_profile *p)
 
     out[0] = '\0';
     for (i = 0; i < p->samples.n && n < sizeof out; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+        struct pprof_sample s = sample_of(p, i);
 
         n += (size_t)snprintf(out + n, sizeof out - n,
                               "%lld:", (long long)s.values[0]);

@@ -2,6 +2,7 @@
 /* Which frames of a legacy profile are uninteresting: the kind decides. */
 #include "legacy_fixture.h"
 #include "profile/model/make.h"
+#include "views.h"
 
 /* The drop_frames that sample types, parted by spaces, get: how they begin. */
 static void
@@ -17,7 +18,7 @@ assert_drops(const char *types, const char *drop, const char *keep)
         cpprof__make_sample_type(&m, type, "unit");
     assert_false(m.failed);
     assert_int_equal(cpprof__legacy_frames(m.p, NULL), CPPROF_OK);
-    info = pprof_info(m.p);
+    info = info_of(m.p);
     assert_memory_equal(pprof_text(m.p, info.drop_frames, NULL), drop,
                         strlen(drop));
     assert_string_equal(pprof_text(m.p, info.keep_frames, NULL), keep);

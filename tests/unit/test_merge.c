@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Adding, subtracting and scaling profiles. */
 #include "pprof_fixture.h"
+#include "views.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,18 +75,18 @@ equal_profiles_add_up(void **state)
     for (i = 0; i < 10; i++)
         all[i] = make(1, 100 + i, i % 2 ? "odd" : "even");
     p = merge(all, 10, NULL);
-    info = pprof_info(p);
-    assert_int_equal(info.n_samples, 3);
-    assert_int_equal(info.n_locations, 3);
-    assert_int_equal(info.n_functions, 3);
-    assert_int_equal(info.n_mappings, 1);
-    assert_int_equal(info.n_comments, 2);
+    info = info_of(p);
+    assert_int_equal(pprof_sample_count(p), 3);
+    assert_int_equal(pprof_location_count(p), 3);
+    assert_int_equal(pprof_function_count(p), 3);
+    assert_int_equal(pprof_mapping_count(p), 1);
+    assert_int_equal(pprof_comment_count(p), 2);
     assert_int_equal(info.time_ns, 100);
     assert_int_equal(info.duration_ns, 70);
     assert_int_equal(info.period, 10000000);
-    assert_int_equal(pprof_sample(p, 0).values[0], 10);
-    assert_int_equal(pprof_sample(p, 0).values[1], 100);
-    assert_int_equal(pprof_sample(p, 2).values[1], 300);
+    assert_int_equal(sample_of(p, 0).values[0], 10);
+    assert_int_equal(sample_of(p, 0).values[1], 100);
+    assert_int_equal(sample_of(p, 2).values[1], 300);
     assert_int_equal(pprof_locations(p)[2].id, 3);
     pprof_free(p);
 }
@@ -100,11 +101,11 @@ profile_minus_itself_is_empty(void **state)
     /* One sample each, so the counts cancel out as well. */
     pprof_scale(all[1], -1);
     p = merge(all, 2, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 0);
-    assert_int_equal(pprof_info(p).n_locations, 0);
-    assert_int_equal(pprof_info(p).n_functions, 0);
-    assert_int_equal(pprof_info(p).n_mappings, 1);
-    assert_int_equal(pprof_info(p).n_sample_types, 2);
+    assert_int_equal(pprof_sample_count(p), 0);
+    assert_int_equal(pprof_location_count(p), 0);
+    assert_int_equal(pprof_function_count(p), 0);
+    assert_int_equal(pprof_mapping_count(p), 1);
+    assert_int_equal(pprof_sample_type_count(p), 2);
     pprof_free(p);
     pprof_free(all[2]);
 }
@@ -130,10 +131,10 @@ program_that_was_loaded_elsewhere_is_the_same(void **state)
         all[i] = finish(&f);
     }
     p = merge(all, 2, NULL);
-    assert_int_equal(pprof_info(p).n_mappings, 1);
-    assert_int_equal(pprof_info(p).n_locations, 2);
-    assert_int_equal(pprof_info(p).n_samples, 1);
-    assert_int_equal(pprof_sample(p, 0).values[1], 10);
+    assert_int_equal(pprof_mapping_count(p), 1);
+    assert_int_equal(pprof_location_count(p), 2);
+    assert_int_equal(pprof_sample_count(p), 1);
+    assert_int_equal(sample_of(p, 0).values[1], 10);
     assert_int_equal(pprof_locations(p)[1].address, 0x1020);
     assert_string_equal(text_of(p, pprof_mappings(p)[0].file), "/new");
     pprof_free(p);
@@ -153,10 +154,10 @@ labels_and_their_units_keep_samples_apart(void **state)
     fixture_stack(&f, "a", 16, "j=y k=x");
     p = finish(&f);
     p = merge(&p, 1, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 3);
-    assert_int_equal(pprof_sample(p, 0).values[1], 5);
-    assert_int_equal(pprof_sample(p, 1).values[1], 2);
-    assert_int_equal(pprof_sample(p, 2).values[1], 24);
+    assert_int_equal(pprof_sample_count(p), 3);
+    assert_int_equal(sample_of(p, 0).values[1], 5);
+    assert_int_equal(sample_of(p, 1).values[1], 2);
+    assert_int_equal(sample_of(p, 2).values[1], 24);
     pprof_free(p);
 }
 
@@ -189,11 +190,11 @@ common_types_are_kept_in_the_first_ones_order(void **state)
                                    typed(cb, 2, two, "")};
     struct pprof_profile *p = merge(all, 2, NULL);
 
-    assert_int_equal(pprof_info(p).n_sample_types, 2);
+    assert_int_equal(pprof_sample_type_count(p), 2);
     assert_string_equal(text_of(p, pprof_sample_types(p)[0].type), "b");
-    assert_string_equal(text_of(p, pprof_info(p).default_sample_type), "b");
-    assert_int_equal(pprof_sample(p, 0).values[0], 52);
-    assert_int_equal(pprof_sample(p, 0).values[1], 43);
+    assert_string_equal(text_of(p, info_of(p).default_sample_type), "b");
+    assert_int_equal(sample_of(p, 0).values[0], 52);
+    assert_int_equal(sample_of(p, 0).values[1], 43);
     pprof_free(p);
 }
 
@@ -212,7 +213,7 @@ units_become_the_finer_ones(void **state)
         all[i] = typed(fine, 1, &one, "");
         all[1 - i] = typed(coarse, 1, &two, "");
         p = merge(all, 2, NULL);
-        assert_int_equal(pprof_sample(p, 0).values[0], 2000001);
+        assert_int_equal(sample_of(p, 0).values[0], 2000001);
         assert_string_equal(text_of(p, pprof_sample_types(p)[0].unit),
                             "microseconds");
         pprof_free(p);
@@ -274,13 +275,13 @@ values_are_rounded_and_zeros_dropped(void **state)
     const double ratios[] = {1, 0.05};
 
     pprof_scale_types(p, ratios, 2, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 3);
-    assert_int_equal(pprof_sample(p, 0).values[0], 1);
-    assert_int_equal(pprof_sample(p, 0).values[1], 1); /* 0.5 */
-    assert_int_equal(pprof_sample(p, 2).values[1], 2); /* 1.5 */
+    assert_int_equal(pprof_sample_count(p), 3);
+    assert_int_equal(sample_of(p, 0).values[0], 1);
+    assert_int_equal(sample_of(p, 0).values[1], 1); /* 0.5 */
+    assert_int_equal(sample_of(p, 2).values[1], 2); /* 1.5 */
     pprof_scale_types(p, (const double[]){1, 0.3}, 2, NULL);
-    assert_int_equal(pprof_info(p).n_samples, 1);
-    assert_int_equal(pprof_sample(p, 0).values[1], 1);
+    assert_int_equal(pprof_sample_count(p), 1);
+    assert_int_equal(sample_of(p, 0).values[1], 1);
     pprof_free(p);
 }
 
@@ -290,9 +291,9 @@ normalized_profile_adds_up_to_its_base(void **state)
     struct pprof_profile *p = make(1, 1, "x"), *base = make(7, 1, "x");
 
     assert_int_equal(pprof_normalize(p, base, NULL), CPPROF_OK);
-    assert_int_equal(pprof_sample(p, 0).values[0], 1);
-    assert_int_equal(pprof_sample(p, 0).values[1], 70);
-    assert_int_equal(pprof_sample(p, 2).values[1], 210);
+    assert_int_equal(sample_of(p, 0).values[0], 1);
+    assert_int_equal(sample_of(p, 0).values[1], 70);
+    assert_int_equal(sample_of(p, 2).values[1], 210);
     pprof_free(p);
     pprof_free(base);
 }
@@ -305,7 +306,7 @@ label_is_set_on_every_sample(void **state)
 
     assert_int_equal(pprof_set_label(p, "k", "new", NULL), CPPROF_OK);
     for (i = 0; i < 3; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+        struct pprof_sample s = sample_of(p, i);
 
         assert_int_equal(s.n_labels, i == 0 ? 2 : 1);
         assert_string_equal(text_of(p, s.labels[0].text), "new");
@@ -340,15 +341,15 @@ types_of_one_name_are_one_when_the_other_has_one(void **state)
     struct pprof_profile *p = merge(all, 2, NULL);
 
     assert_non_null(p);
-    assert_int_equal(pprof_info(p).n_sample_types, 1);
-    assert_int_equal(pprof_sample(p, 0).values[0], 2);
+    assert_int_equal(pprof_sample_type_count(p), 1);
+    assert_int_equal(sample_of(p, 0).values[0], 2);
     pprof_free(p);
     all[0] = make_types(one, 1);
     all[1] = make_types(two, 2);
     p = merge(all, 2, NULL);
     assert_non_null(p);
-    assert_int_equal(pprof_info(p).n_sample_types, 1);
-    assert_int_equal(pprof_sample(p, 0).values[0], 2);
+    assert_int_equal(pprof_sample_type_count(p), 1);
+    assert_int_equal(sample_of(p, 0).values[0], 2);
     pprof_free(p);
 }
 
@@ -360,9 +361,9 @@ types_of_one_name_stay_when_both_have_them(void **state)
     struct pprof_profile *p = merge(all, 2, NULL);
 
     assert_non_null(p);
-    assert_int_equal(pprof_info(p).n_sample_types, 2);
-    assert_int_equal(pprof_sample(p, 0).values[0], 2);
-    assert_int_equal(pprof_sample(p, 0).values[1], 4);
+    assert_int_equal(pprof_sample_type_count(p), 2);
+    assert_int_equal(sample_of(p, 0).values[0], 2);
+    assert_int_equal(sample_of(p, 0).values[1], 4);
     pprof_free(p);
 }
 

@@ -12,6 +12,7 @@
 #include "change_fixture.h"
 #include "profile/model/id_map.h"
 #include "profile/model/model.h"
+#include "views.h"
 
 static struct pprof_profile *
 make(void)
@@ -46,8 +47,8 @@ main_mapping_stays_first(void **state)
     assert_string_equal(reference_text(p, pprof_mappings(p)[0].file),
                         "/bin/main");
     /* Only two are needed. */
-    assert_int_equal(pprof_info(p).n_mappings, 2);
-    assert_int_equal(pprof_info(p).n_locations, 5);
+    assert_int_equal(pprof_mapping_count(p), 2);
+    assert_int_equal(pprof_location_count(p), 5);
     pprof_free(p);
 }
 
@@ -60,13 +61,13 @@ twice_and_minus_twice_is_nothing(void **state)
     pprof_add_comment(all[1], "comment1", NULL);
     pprof_add_comment(minus, "comment1", NULL);
     all[0] = merge(all, 2);
-    assert_int_equal(pprof_sample(all[0], 0).values[0], 2000);
+    assert_int_equal(sample_of(all[0], 0).values[0], 2000);
     pprof_scale(minus, -2);
     all[1] = minus;
     all[0] = merge(all, 2);
-    assert_int_equal(pprof_info(all[0]).n_samples, 0);
-    assert_int_equal(pprof_info(all[0]).n_locations, 0);
-    assert_int_equal(pprof_info(all[0]).n_comments, 1);
+    assert_int_equal(pprof_sample_count(all[0]), 0);
+    assert_int_equal(pprof_location_count(all[0]), 0);
+    assert_int_equal(pprof_comment_count(all[0]), 1);
     pprof_free(all[0]);
 }
 
@@ -76,8 +77,8 @@ profile_may_be_merged_with_itself(void **state)
     struct pprof_profile *p = make(), *twice[] = {p, p}, *merged = NULL;
 
     assert_int_equal(pprof_merge(twice, 2, &merged, NULL), CPPROF_OK);
-    assert_int_equal(pprof_info(merged).n_samples, 5);
-    assert_int_equal(pprof_sample(merged, 3).values[1], 20000);
+    assert_int_equal(pprof_sample_count(merged), 5);
+    assert_int_equal(sample_of(merged, 3).values[1], 20000);
     pprof_free(merged);
     pprof_free(p);
 }
@@ -91,10 +92,10 @@ ten_profiles_add_up(void **state)
     for (i = 0; i < 10; i++)
         all[i] = make();
     p = merge(all, 10);
-    assert_int_equal(pprof_info(p).n_samples, 5);
+    assert_int_equal(pprof_sample_count(p), 5);
     for (i = 0; i < 5; i++)
         assert_int_equal(sum_of_stack(p, one, i), reference_values[i][0] * 10);
-    assert_int_equal(pprof_info(p).duration_ns, 100000000000);
+    assert_int_equal(info_of(p).duration_ns, 100000000000);
     pprof_free(p);
     pprof_free(one);
 }
@@ -116,10 +117,10 @@ folded_locations_are_kept_apart(void **state)
     struct pprof_profile *same[] = {folded(), folded()};
 
     p = merge(different, 2);
-    assert_int_equal(pprof_info(p).n_locations, 7);
+    assert_int_equal(pprof_location_count(p), 7);
     pprof_free(p);
     p = merge(same, 2);
-    assert_int_equal(pprof_info(p).n_locations, 5);
+    assert_int_equal(pprof_location_count(p), 5);
     pprof_free(p);
 }
 
@@ -134,8 +135,8 @@ units_of_labels_keep_samples_apart(void **state)
 
     expect_labels(p, "key1=10bytes key2=30bytes; "
                      "key1=10kilobytes key2=30kilobytes");
-    assert_int_equal(pprof_sample(p, 0).values[0], 2000);
-    assert_int_equal(pprof_sample(p, 1).values[0], 1000);
+    assert_int_equal(sample_of(p, 0).values[0], 2000);
+    assert_int_equal(sample_of(p, 1).values[0], 1000);
     pprof_free(p);
 }
 
@@ -149,7 +150,7 @@ profile_without_mappings_can_be_merged(void **state)
     size_t i;
 
     p = merge(all, 2);
-    assert_int_equal(pprof_info(p).n_samples, 10);
+    assert_int_equal(pprof_sample_count(p), 10);
     pprof_scale(minus, -2);
     all[0] = p;
     all[1] = minus;
@@ -212,8 +213,8 @@ mappings_are_the_same_as_in_the_reference(void **state)
                                        mapped(&cases[i].b)};
         struct pprof_profile *p = merge(all, 2);
 
-        assert_int_equal(pprof_info(p).n_mappings, cases[i].n);
-        assert_int_equal(pprof_info(p).n_samples, cases[i].n);
+        assert_int_equal(pprof_mapping_count(p), cases[i].n);
+        assert_int_equal(pprof_sample_count(p), cases[i].n);
         assert_int_equal(pprof_mappings(p)[0].start, cases[i].a.start);
         assert_int_equal(pprof_locations(p)[0].address, cases[i].a.start + 8);
         pprof_free(p);
@@ -248,8 +249,7 @@ first_doc_url_is_kept(void **state)
         for (j = 0; j < 3; j++)
             all[j] = documented(cases[i][j]);
         p = merge(all, 3);
-        assert_string_equal(reference_text(p, pprof_info(p).doc_url),
-                            cases[i][3]);
+        assert_string_equal(reference_text(p, info_of(p).doc_url), cases[i][3]);
         pprof_free(p);
     }
 }
@@ -310,19 +310,19 @@ expect_types(const struct pprof_profile *p, const char *types,
              const char *default_type, const int64_t *values)
 {
     struct cpprof__buffer out = {0};
-    size_t n = pprof_info(p).n_sample_types, i;
+    size_t n = pprof_sample_type_count(p), i;
 
     for (i = 0; i < n; i++) {
         const struct pprof_value_type *t = &pprof_sample_types(p)[i];
 
         cpprof__buffer_printf(&out, "%s%s", i ? " " : "",
                               reference_text(p, t->type));
-        assert_int_equal(pprof_sample(p, 0).values[i], values[i]);
-        assert_int_equal(pprof_sample(p, 1).values[i], values[i] * 10);
+        assert_int_equal(sample_of(p, 0).values[i], values[i]);
+        assert_int_equal(sample_of(p, 1).values[i], values[i] * 10);
     }
     cpprof__buffer_append(&out, "", 1);
     assert_string_equal((char *)out.data, types);
-    assert_string_equal(reference_text(p, pprof_info(p).default_sample_type),
+    assert_string_equal(reference_text(p, info_of(p).default_sample_type),
                         default_type);
     cpprof__buffer_free(&out);
 }
@@ -395,9 +395,9 @@ expect_values(const struct pprof_profile *p, const int64_t values[][2],
 {
     size_t i;
 
-    assert_int_equal(pprof_info(p).n_samples, n);
+    assert_int_equal(pprof_sample_count(p), n);
     for (i = 0; i < n; i++) {
-        const int64_t *v = pprof_sample(p, i).values;
+        const int64_t *v = sample_of(p, i).values;
 
         assert_int_equal(v[0], values[i][0] * factor);
         assert_int_equal(v[1], values[i][1] * factor);
@@ -460,7 +460,7 @@ scaling_rounds_and_drops_zeros(void **state)
                      CPPROF_INVALID);
     assert_string_equal(error.text, "mismatched scale ratios, got 3, want 2");
     pprof_scale(p, 0);
-    assert_int_equal(pprof_info(p).n_samples, 0);
+    assert_int_equal(pprof_sample_count(p), 0);
     pprof_free(p);
 }
 

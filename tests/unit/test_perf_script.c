@@ -10,6 +10,7 @@
 
 #include "profile/text/perf_line.h"
 #include "text_fixture.h"
+#include "views.h"
 
 static struct cpprof__text
 slice(const char *text)
@@ -179,7 +180,7 @@ static void
 samples_become_a_profile(void **state)
 {
     struct pprof_profile *p = read_it(two_samples);
-    struct pprof_sample sample = pprof_sample(p, 1);
+    struct pprof_sample sample = sample_of(p, 1);
     const struct pprof_location *l = &p->locations.at[sample.locations[0]];
 
     assert_int_equal(p->samples.n, 2);
@@ -207,7 +208,7 @@ static void
 process_becomes_labels(void **state)
 {
     struct pprof_profile *p = read_it(two_samples);
-    struct pprof_sample sample = pprof_sample(p, 1);
+    struct pprof_sample sample = sample_of(p, 1);
 
     assert_int_equal(sample.n_labels, 3);
     assert_true(pprof_has_label(p, 1, "comm", "my prog"));
@@ -292,7 +293,7 @@ source_lines_belong_to_their_frames(void **state)
                                       "  src/my g.c:42\n"
                                       "\t  12 g (/bin/a)\n"
                                       "  src/my g.c:43\n");
-    struct pprof_sample sample = pprof_sample(p, 0);
+    struct pprof_sample sample = sample_of(p, 0);
     const struct pprof_line *line =
         &p->lines.at[p->locations.at[sample.locations[2]].first_line];
 

@@ -105,7 +105,7 @@ first_mapping_can_be_named_or_made(void **state)
     p = fixture_read(&f, NULL);
     assert_int_equal(pprof_set_binary(p, "/bin/x", NULL, NULL), CPPROF_OK);
     assert_int_equal(pprof_set_binary(p, NULL, "abc", NULL), CPPROF_OK);
-    assert_int_equal(pprof_info(p).n_mappings, 1);
+    assert_int_equal(pprof_mapping_count(p), 1);
     assert_int_equal(pprof_locations(p)->mapping, 0);
     assert_string_equal(pprof_text(p, pprof_mappings(p)->file, NULL), "/bin/x");
     assert_string_equal(pprof_text(p, pprof_mappings(p)->build_id, NULL),
@@ -123,7 +123,7 @@ comment_is_added_at_the_end(void **state)
     cpprof__put_uint(&f.bytes, 13, fixture_string(&f, "first"));
     p = fixture_read(&f, NULL);
     assert_int_equal(pprof_add_comment(p, "second", NULL), CPPROF_OK);
-    assert_int_equal(pprof_info(p).n_comments, 2);
+    assert_int_equal(pprof_comment_count(p), 2);
     assert_string_equal(pprof_text(p, pprof_comments(p)[1], NULL), "second");
     pprof_free(p);
 }

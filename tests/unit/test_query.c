@@ -208,7 +208,7 @@ units_are_those_of_samples_that_are_left(void **state)
     assert_int_equal(n, 0);
     assert_int_equal(pprof_filter_labels(p, "8kb", NULL, NULL, NULL),
                      CPPROF_OK);
-    assert_int_equal(pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_sample_count(p), 1);
     pprof_free(p);
 }
 
@@ -301,7 +301,7 @@ ask_all(const struct pprof_profile *p)
     }
     if (pprof_copy(p, &copy, NULL) || pprof_check(copy, NULL))
         return 0;
-    sum += pprof_info(copy).n_samples;
+    sum += pprof_sample_count(copy);
     pprof_free(copy);
     if (pprof_find_sample_type(p, "cpu", &index, NULL))
         return 0;

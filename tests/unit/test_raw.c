@@ -5,6 +5,7 @@
  */
 #include "pprof_fixture.h"
 #include "report_fixture.h"
+#include "views.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,14 +130,14 @@ proto_keeps_all_and_divides_values(void **state)
 
     options.divide_by = 4;
     p = reread(PPROF_REPORT_PROTO, options);
-    info = pprof_info(p);
-    assert_int_equal(info.n_samples, 3);
-    assert_int_equal(info.n_locations, 2);
-    assert_int_equal(info.n_lines, 3);
+    info = info_of(p);
+    assert_int_equal(pprof_sample_count(p), 3);
+    assert_int_equal(pprof_location_count(p), 2);
+    assert_int_equal(pprof_line_count(p), 3);
     assert_int_equal(info.period, 10000000);
-    assert_int_equal(pprof_sample(p, 0).values[0], 0);
-    assert_int_equal(pprof_sample(p, 0).values[1], 7); /* cut */
-    assert_int_equal(pprof_sample(p, 2).values[1], 1);
+    assert_int_equal(sample_of(p, 0).values[0], 0);
+    assert_int_equal(sample_of(p, 0).values[1], 7); /* cut */
+    assert_int_equal(sample_of(p, 2).values[1], 1);
     pprof_free(p);
 }
 
@@ -153,13 +154,13 @@ topproto_has_a_sample_for_each_line_of_top(void **state)
 
     options.unit = "ns";
     p = reread(PPROF_REPORT_TOPPROTO, options);
-    assert_int_equal(pprof_info(p).n_samples, 3);
+    assert_int_equal(pprof_sample_count(p), 3);
     assert_string_equal(pprof_text(p, pprof_sample_types(p)[0].type, NULL),
                         "cum");
     assert_string_equal(pprof_text(p, pprof_sample_types(p)[1].unit, NULL),
                         "ns");
     for (i = 0; i < 3; i++) {
-        struct pprof_sample s = pprof_sample(p, i);
+        struct pprof_sample s = sample_of(p, i);
         const struct pprof_location *l = &pprof_locations(p)[s.locations[0]];
         const struct pprof_line *line = &pprof_lines(p)[l->first_line];
 

@@ -6,6 +6,7 @@
 #include "collect/contention/block_profile.h"
 #include "collect/dump/dump_text.h"
 #include "collect/wall/wall_counts.h"
+#include "views.h"
 
 static struct cpprof__scripts scripts;
 static void *block;
@@ -85,10 +86,10 @@ sum_values(const struct pprof_profile *p, int64_t sums[4])
     size_t i, value;
 
     memset(sums, 0, 4 * sizeof *sums);
-    assert_int_equal(pprof_info(p).n_sample_types, 4);
-    for (i = 0; i < pprof_info(p).n_samples; i++)
+    assert_int_equal(pprof_sample_type_count(p), 4);
+    for (i = 0; i < pprof_sample_count(p); i++)
         for (value = 0; value < 4; value++)
-            sums[value] += pprof_sample(p, i).values[value];
+            sums[value] += sample_of(p, i).values[value];
 }
 
 static void

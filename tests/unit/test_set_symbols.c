@@ -43,7 +43,7 @@ name_at(const struct pprof_profile *p, uint64_t address)
     const struct pprof_location *l = pprof_locations(p);
     size_t i;
 
-    for (i = 0; i < pprof_info(p).n_locations; i++) {
+    for (i = 0; i < pprof_location_count(p); i++) {
         if (l[i].address != address)
             continue;
         if (!l[i].n_lines)
@@ -69,7 +69,7 @@ symbols_name_the_locations_of_their_mapping(void **state)
     assert_string_equal(name_at(p, 0x1000), "one");
     assert_string_equal(name_at(p, 0x1100), "one");
     assert_string_equal(name_at(p, 0x2000), "");
-    assert_int_equal(pprof_info(p).n_functions, 1);
+    assert_int_equal(pprof_function_count(p), 1);
     assert_true(pprof_mappings(p)[0].flags & PPROF_HAS_FUNCTIONS);
     assert_false(pprof_mappings(p)[1].flags & PPROF_HAS_FUNCTIONS);
     assert_int_equal(pprof_check(p, NULL), CPPROF_OK);

@@ -10,6 +10,7 @@
 #include "collect/encode/names.h"
 #include "collect/store/tables.h"
 #include "oom.h"
+#include "views.h"
 
 #include <cpprof/captures.h>
 
@@ -112,7 +113,7 @@ static void
 assert_sample(const struct pprof_profile *p, size_t i, int64_t a, int64_t b,
               int64_t c, int64_t d)
 {
-    const int64_t *values = pprof_sample(p, i).values;
+    const int64_t *values = sample_of(p, i).values;
 
     assert_int_equal(values[0], a);
     assert_int_equal(values[1], b);
@@ -150,13 +151,13 @@ a_heap_has_what_came_and_what_went(void **state)
     release(&m, bucket);
     add_samples(&m, PCS(0x10330, 0x10010), 5, 1, 64, 2);
     p = difference(&m, &base, DIFFERENCE, 0);
-    assert_int_equal(pprof_info(p).n_samples, 2);
+    assert_int_equal(pprof_sample_count(p), 2);
     assert_sample(p, 0, 10, 640, 2, 128);
     assert_sample(p, 1, 0, 0, -2, -128);
-    assert_int_equal(pprof_sample(p, 1).labels[0].num, 64);
+    assert_int_equal(sample_of(p, 1).labels[0].num, 64);
     pprof_free(p);
     p = difference(&m, &base, KEEP_IN_USE, 0);
-    assert_int_equal(pprof_info(p).n_samples, 3);
+    assert_int_equal(pprof_sample_count(p), 3);
     assert_sample(p, 0, 10, 640, 2, 128);
     assert_sample(p, 1, 0, 0, 2, 256);
     assert_sample(p, 2, 0, 0, 4, 256);
@@ -178,14 +179,14 @@ nothing_is_a_whole_profile_without_samples(void **state)
     add_samples(&m, PCS(0x10310, 0x10010), 4, 3, 64, 2);
     keep(&m, &base);
     p = difference(&m, &base, DIFFERENCE, CPPROF_FLAG_ALLOCS);
-    info = pprof_info(p);
-    assert_int_equal(info.n_samples, 0);
-    assert_int_equal(info.n_sample_types, 4);
-    assert_int_equal(info.n_mappings, 2);
+    info = info_of(p);
+    assert_int_equal(pprof_sample_count(p), 0);
+    assert_int_equal(pprof_sample_type_count(p), 4);
+    assert_int_equal(pprof_mapping_count(p), 2);
     assert_int_equal(info.period, 524288);
     assert_string_equal(text_of(p, info.period_type.type), "space");
     assert_string_equal(text_of(p, info.default_sample_type), "alloc_space");
-    assert_int_equal(info.n_comments, 1);
+    assert_int_equal(pprof_comment_count(p), 1);
     assert_int_equal(info.duration_ns, 1500000000);
     assert_int_equal(info.time_ns, TIME_NS);
     pprof_free(p);
@@ -206,13 +207,13 @@ of_lost_samples_only_new_ones_are_in_it(void **state)
     m.heap.head->lost_bytes = FRACTION(300);
     keep(&m, &base);
     p = difference(&m, &base, DIFFERENCE, 0);
-    assert_int_equal(pprof_info(p).n_samples, 0);
+    assert_int_equal(pprof_sample_count(p), 0);
     pprof_free(p);
     m.heap.head->n_lost = 4;
     m.heap.head->lost_objects = FRACTION(5);
     m.heap.head->lost_bytes = FRACTION(700);
     p = difference(&m, &base, DIFFERENCE, 0);
-    assert_int_equal(pprof_info(p).n_samples, 1);
+    assert_int_equal(pprof_sample_count(p), 1);
     assert_sample(p, 0, 2, 400, 0, 0);
     pprof_free(p);
     cpprof__kept_free(&base);
@@ -288,9 +289,9 @@ sum_of(struct cpprof_snapshot *snapshot)
     int64_t sum = 0;
     size_t i;
 
-    assert_int_equal(pprof_info(p).n_sample_types, 1);
-    for (i = 0; i < pprof_info(p).n_samples; i++)
-        sum += pprof_sample(p, i).values[0];
+    assert_int_equal(pprof_sample_type_count(p), 1);
+    for (i = 0; i < pprof_sample_count(p); i++)
+        sum += sample_of(p, i).values[0];
     pprof_free(p);
     return sum;
 }
@@ -299,10 +300,10 @@ static void
 assert_no_difference(struct cpprof_snapshot *snapshot)
 {
     struct pprof_profile *p = delta_of(snapshot);
-    struct pprof_info info = pprof_info(p);
+    struct pprof_info info = info_of(p);
 
-    assert_int_equal(info.n_samples, 0);
-    assert_int_equal(info.n_sample_types, 1);
+    assert_int_equal(pprof_sample_count(p), 0);
+    assert_int_equal(pprof_sample_type_count(p), 1);
     assert_string_equal(text_of(p, info.period_type.type), "things");
     assert_int_equal(info.period, 1);
     assert_true(info.duration_ns > 0);
@@ -352,9 +353,9 @@ an_empty_snapshot_begins_with_the_whole(void **state)
     add_and_remove(2, 0);
     snapshot = snapshot_of(things, CPPROF_FLAG_SINCE_START);
     p = delta_of(snapshot);
-    assert_int_equal(pprof_info(p).n_samples, 1);
-    assert_int_equal(pprof_sample(p, 0).values[0], 2);
-    assert_int_equal(pprof_info(p).duration_ns, 0);
+    assert_int_equal(pprof_sample_count(p), 1);
+    assert_int_equal(sample_of(p, 0).values[0], 2);
+    assert_int_equal(info_of(p).duration_ns, 0);
     pprof_free(p);
     assert_no_difference(snapshot);
     add_and_remove(0, 2);

@@ -190,7 +190,7 @@ struct pprof_new_sample {
 
 /*
  * Add a sample, or put another one in the place of one that is there. What
- * pprof_sample() showed is not valid any more.
+ * pprof_get_sample() showed is not valid any more.
  *
  * index    of the new sample; may be NULL.
  *

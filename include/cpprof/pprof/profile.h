@@ -6,7 +6,7 @@
  *     struct pprof_profile *p;
  *
  *     if (pprof_read_path("cpu.pb.gz", NULL, &p, &error) == CPPROF_OK) {
- *         printf("%zu samples\n", pprof_info(p).n_samples);
+ *         printf("%zu samples\n", pprof_sample_count(p));
  *         pprof_free(p);
  *     }
  *
@@ -20,6 +20,7 @@
 #ifndef PPROF_PROFILE_H
 #define PPROF_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,8 +39,8 @@ struct pprof_profile; /* one profile */
 #define PPROF_NONE UINT32_MAX
 
 /*
- * A string is a number below info.n_strings. Equal text has the same number;
- * 0 is the empty string. pprof_text() gives the text.
+ * A string is a number below pprof_string_count(). Equal text has the same
+ * number; 0 is the empty string. pprof_text() gives the text.
  */
 typedef uint32_t pprof_string;
 
@@ -110,15 +111,17 @@ struct pprof_label {
 
 /* A view of one sample; pointers live until the profile is changed. */
 struct pprof_sample {
-    const int64_t *values;     /* info.n_sample_types of them */
+    size_t size;               /* sizeof (struct pprof_sample) */
+    const int64_t *values;     /* one for each sample type */
     const uint32_t *locations; /* indices, leaf first */
     size_t n_locations;
     const struct pprof_label *labels; /* texts first, sorted by key */
     size_t n_labels;
 };
 
-/* Everything that a profile has once, and how many it has of the rest. */
+/* Everything that a profile has once. */
 struct pprof_info {
+    size_t size;     /* sizeof (struct pprof_info) */
     int64_t time_ns; /* when it began, since 1970; 0: unknown */
     int64_t duration_ns;
     int64_t period;
@@ -127,14 +130,6 @@ struct pprof_info {
     pprof_string drop_frames; /* regular expressions, see */
     pprof_string keep_frames; /* pprof_drop_frames() */
     pprof_string doc_url;
-    size_t n_sample_types;
-    size_t n_samples;
-    size_t n_mappings;
-    size_t n_locations;
-    size_t n_lines;
-    size_t n_functions;
-    size_t n_comments;
-    size_t n_strings;
 };
 
 struct pprof_read_options {
@@ -182,16 +177,33 @@ pprof_free(struct pprof_profile *profile);
 /* ----------------------------------------------------------- inspect ---- */
 
 /*
- * Look into a profile. The tables are arrays of info.n_... elements; a string
- * or sample number must be below its count.
+ * Look into a profile. The tables are arrays of pprof_..._count() elements; a
+ * string or sample number must be below its count. A struct that is filled has
+ * its size set before; what a newer header has more is then zero.
  *
  * Owner:   the profile's; valid until it is changed or freed. Text is
  *          terminated; n_bytes, which may be NULL, tells its length, for text
  *          with zero bytes in it.
  * Safety:  MT, as long as nobody changes the profile.
  */
-CPPROF_API struct pprof_info
-pprof_info(const struct pprof_profile *profile);
+CPPROF_API void
+pprof_get_info(const struct pprof_profile *profile, struct pprof_info *info);
+CPPROF_API size_t
+pprof_sample_type_count(const struct pprof_profile *profile);
+CPPROF_API size_t
+pprof_sample_count(const struct pprof_profile *profile);
+CPPROF_API size_t
+pprof_mapping_count(const struct pprof_profile *profile);
+CPPROF_API size_t
+pprof_location_count(const struct pprof_profile *profile);
+CPPROF_API size_t
+pprof_line_count(const struct pprof_profile *profile);
+CPPROF_API size_t
+pprof_function_count(const struct pprof_profile *profile);
+CPPROF_API size_t
+pprof_comment_count(const struct pprof_profile *profile);
+CPPROF_API size_t
+pprof_string_count(const struct pprof_profile *profile);
 CPPROF_API const char *
 pprof_text(const struct pprof_profile *profile, pprof_string string,
            size_t *n_bytes);
@@ -207,8 +219,9 @@ CPPROF_API const struct pprof_function *
 pprof_functions(const struct pprof_profile *profile);
 CPPROF_API const pprof_string *
 pprof_comments(const struct pprof_profile *profile);
-CPPROF_API struct pprof_sample
-pprof_sample(const struct pprof_profile *profile, size_t sample);
+CPPROF_API void
+pprof_get_sample(const struct pprof_profile *profile, size_t index,
+                 struct pprof_sample *sample);
 
 /*
  * What can be said of a profile as a whole, or of one of its parts.
@@ -220,11 +233,11 @@ pprof_sample(const struct pprof_profile *profile, size_t sample);
  * Safety:  MT, as long as nobody changes the profile.
  * Source:  profile.HasFunctions, HasFileLines, Mapping.Unsymbolizable.
  */
-CPPROF_API int
+CPPROF_API bool
 pprof_has_functions(const struct pprof_profile *profile);
-CPPROF_API int
+CPPROF_API bool
 pprof_has_file_lines(const struct pprof_profile *profile);
-CPPROF_API int
+CPPROF_API bool
 pprof_is_unsymbolizable(const struct pprof_profile *profile, size_t mapping);
 
 /*
@@ -253,10 +266,10 @@ pprof_find_sample_type(const struct pprof_profile *profile, const char *name,
  * Safety:  MT, as long as nobody changes the profile.
  * Source:  Sample.HasLabel, Sample.DiffBaseSample.
  */
-CPPROF_API int
+CPPROF_API bool
 pprof_has_label(const struct pprof_profile *profile, size_t sample,
                 const char *key, const char *value);
-CPPROF_API int
+CPPROF_API bool
 pprof_is_diff_base(const struct pprof_profile *profile, size_t sample);
 
 /*

@@ -63,7 +63,7 @@ enum cpprof_status
 cpprof__origins_note(struct cpprof__origins *r, struct pprof_profile *p,
                      const char *url, struct cpprof_error *error)
 {
-    size_t n = pprof_info(p).n_mappings, i;
+    size_t n = pprof_mapping_count(p), i;
     enum cpprof_status status = CPPROF_OK;
     bool unnamed;
 
@@ -94,7 +94,7 @@ enum cpprof_status
 cpprof__origins_forget(const struct cpprof__origins *r, struct pprof_profile *p,
                        struct cpprof_error *error)
 {
-    size_t n = pprof_info(p).n_mappings, i;
+    size_t n = pprof_mapping_count(p), i;
     enum cpprof_status status = CPPROF_OK;
 
     for (i = 0; r->n && i < n && status == CPPROF_OK; i++) {

@@ -100,17 +100,16 @@ add_word(char name[LONGEST_NAME + 1], const char *word)
 static void
 make_name(char name[LONGEST_NAME + 1], const struct pprof_profile *p)
 {
-    struct pprof_info info = pprof_info(p);
     const char *file = "", *slash;
     size_t i;
 
     name[0] = 0;
     add_word(name, "pprof");
-    if (info.n_mappings)
+    if (pprof_mapping_count(p))
         file = pprof_text(p, pprof_mappings(p)[0].file, NULL);
     slash = strrchr(file, '/');
     add_word(name, slash ? slash + 1 : file);
-    for (i = 0; i < info.n_sample_types; i++)
+    for (i = 0; i < pprof_sample_type_count(p); i++)
         add_word(name, pprof_text(p, pprof_sample_types(p)[i].type, NULL));
 }
 

@@ -47,7 +47,7 @@ static char *
 question(const struct pprof_profile *p, size_t mapping, int64_t offset)
 {
     const struct pprof_location *locations = pprof_locations(p);
-    size_t n = pprof_info(p).n_locations, n_asked = 0, used = 0, i;
+    size_t n = pprof_location_count(p), n_asked = 0, used = 0, i;
     uint64_t address;
     char *text;
 
@@ -243,7 +243,7 @@ cpprof__origins_symbolize(void *ctx, struct pprof_profile *p, bool force,
     const struct cpprof__origins *r = ctx;
     /* The -seconds of the profile do not count for this request. */
     struct cpprof__fetch_options plain = {.seconds = 0};
-    size_t n = pprof_info(p).n_mappings, i;
+    size_t n = pprof_mapping_count(p), i;
     enum cpprof_status status = CPPROF_OK;
 
     if (r->options)

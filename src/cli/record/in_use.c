@@ -57,11 +57,11 @@ compare_bytes(const void *a, const void *b)
 static size_t
 take_stacks(const struct pprof_profile *profile, struct stack *stacks)
 {
-    size_t n = pprof_info(profile).n_samples, i, n_taken = 0;
+    struct pprof_sample sample = {.size = sizeof sample};
+    size_t n = pprof_sample_count(profile), i, n_taken = 0;
 
     for (i = 0; i < n; i++) {
-        struct pprof_sample sample = pprof_sample(profile, i);
-
+        pprof_get_sample(profile, i, &sample);
         if (sample.values[BYTES] <= 0 && sample.values[OBJECTS] <= 0)
             continue;
         stacks[n_taken++] =
@@ -248,11 +248,11 @@ cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
         cpprof__cli_fail("%s: %s", path, error.text);
         goto done;
     }
-    if (pprof_info(profile).n_sample_types != 4) {
+    if (pprof_sample_type_count(profile) != 4) {
         cpprof__cli_fail("%s: no heap profile", path);
         goto done;
     }
-    stacks = calloc(pprof_info(profile).n_samples + 1, sizeof *stacks);
+    stacks = calloc(pprof_sample_count(profile) + 1, sizeof *stacks);
     if (!stacks) {
         cpprof__cli_fail("%s: out of memory", path);
         goto done;

@@ -88,7 +88,7 @@ add_commands(struct matches *m)
 static void
 add_types(struct matches *m, const struct pprof_profile *p)
 {
-    size_t n = pprof_info(p).n_sample_types, i;
+    size_t n = pprof_sample_type_count(p), i;
 
     for (i = 0; i < n; i++)
         add(m, pprof_text(p, pprof_sample_types(p)[i].type, NULL));
@@ -112,7 +112,7 @@ static void
 add_functions(struct matches *m, const struct pprof_profile *p)
 {
     const struct pprof_function *f = pprof_functions(p);
-    size_t n = pprof_info(p).n_functions, i;
+    size_t n = pprof_function_count(p), i;
 
     for (i = 0; i < n; i++)
         add(m, pprof_text(p, f[i].name, NULL));

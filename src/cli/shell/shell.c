@@ -63,7 +63,7 @@ type_name(const struct shell *sh, size_t i)
 static size_t
 n_types(const struct shell *sh)
 {
-    return pprof_info(sh->profile).n_sample_types;
+    return pprof_sample_type_count(sh->profile);
 }
 
 /* ---------------------------------------------------------- greeting ---- */
@@ -71,15 +71,18 @@ n_types(const struct shell *sh)
 static bool
 has_values(const struct shell *sh)
 {
-    size_t n = pprof_info(sh->profile).n_samples, i, type;
+    struct pprof_sample sample = {.size = sizeof sample};
+    size_t n = pprof_sample_count(sh->profile), i, type;
 
     if (pprof_find_sample_type(sh->profile,
                                sh->settings.report.options.sample_index, &type,
                                NULL) != CPPROF_OK)
         return true;
-    for (i = 0; i < n; i++)
-        if (pprof_sample(sh->profile, i).values[type])
+    for (i = 0; i < n; i++) {
+        pprof_get_sample(sh->profile, i, &sample);
+        if (sample.values[type])
             return true;
+    }
     return false;
 }
 

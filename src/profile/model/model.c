@@ -44,20 +44,25 @@ pprof_free(struct pprof_profile *p)
     free(p);
 }
 
-struct pprof_info
-pprof_info(const struct pprof_profile *p)
+/* As much of a view as the caller's struct has room for, which begins with its
+ * size; what it has more is zero. */
+static void
+give_view(void *given, const void *view, size_t n_view)
 {
-    struct pprof_info info = p->info;
+    size_t n;
 
-    info.n_sample_types = p->sample_types.n;
-    info.n_samples = p->samples.n;
-    info.n_mappings = p->mappings.n;
-    info.n_locations = p->locations.n;
-    info.n_lines = p->lines.n;
-    info.n_functions = p->functions.n;
-    info.n_comments = p->comments.n;
-    info.n_strings = p->strings.table.n;
-    return info;
+    memcpy(&n, given, sizeof n);
+    if (n > n_view)
+        memset((char *)given + n_view, 0, n - n_view);
+    if (n > sizeof n)
+        memcpy((char *)given + sizeof n, (const char *)view + sizeof n,
+               (n < n_view ? n : n_view) - sizeof n);
+}
+
+void
+pprof_get_info(const struct pprof_profile *p, struct pprof_info *info)
+{
+    give_view(info, &p->info, sizeof p->info);
 }
 
 const char *
@@ -67,6 +72,21 @@ pprof_text(const struct pprof_profile *p, pprof_string string, size_t *n_bytes)
         *n_bytes = cpprof__strings_n(&p->strings, string);
     return cpprof__strings_text(&p->strings, string);
 }
+
+#define COUNT(name, n_name)                                                    \
+    size_t pprof_##name##_count(const struct pprof_profile *p)                 \
+    {                                                                          \
+        return n_name;                                                         \
+    }
+COUNT(sample_type, p->sample_types.n)
+COUNT(sample, p->samples.n)
+COUNT(mapping, p->mappings.n)
+COUNT(location, p->locations.n)
+COUNT(line, p->lines.n)
+COUNT(function, p->functions.n)
+COUNT(comment, p->comments.n)
+COUNT(string, p->strings.table.n)
+#undef COUNT
 
 #define TABLE(name, type)                                                      \
     const type *pprof_##name(const struct pprof_profile *p)                    \
@@ -81,17 +101,18 @@ TABLE(functions, struct pprof_function)
 TABLE(comments, pprof_string)
 #undef TABLE
 
-struct pprof_sample
-pprof_sample(const struct pprof_profile *p, size_t sample)
+void
+pprof_get_sample(const struct pprof_profile *p, size_t index,
+                 struct pprof_sample *sample)
 {
-    const struct cpprof__sample *s = &p->samples.at[sample];
+    const struct cpprof__sample *s = &p->samples.at[index];
     struct pprof_sample view = {0};
 
-    view.values = cpprof__values(p, sample);
+    view.values = cpprof__values(p, index);
     view.locations = p->frames.at + s->first_frame;
     view.n_locations = s->n_frames;
     view.labels = cpprof__label_set(&p->labels, s->labels, &view.n_labels);
-    return view;
+    give_view(sample, &view, sizeof view);
 }
 
 void

@@ -35,7 +35,7 @@ struct cpprof__ids {
 };
 
 struct pprof_profile {
-    struct pprof_info info; /* but its n_...: the arrays know */
+    struct pprof_info info;
     struct cpprof__strings strings;
     struct cpprof__label_sets labels;
     CPPROF__ARRAY(struct pprof_value_type) sample_types;

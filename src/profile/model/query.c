@@ -38,13 +38,13 @@ all_have(const struct pprof_profile *p, uint32_t flags)
     return true;
 }
 
-int
+bool
 pprof_has_functions(const struct pprof_profile *p)
 {
     return all_have(p, PPROF_HAS_FUNCTIONS);
 }
 
-int
+bool
 pprof_has_file_lines(const struct pprof_profile *p)
 {
     return all_have(p, PPROF_HAS_FILENAMES | PPROF_HAS_LINE_NUMBERS);
@@ -69,7 +69,7 @@ last_name(const char *path)
     return end;
 }
 
-int
+bool
 pprof_is_unsymbolizable(const struct pprof_profile *p, size_t mapping)
 {
     const char *path = text(p, p->mappings.at[mapping].file);
@@ -198,7 +198,7 @@ pprof_find_sample_type(const struct pprof_profile *p, const char *name,
 
 /* ------------------------------------------------------------ labels ---- */
 
-int
+bool
 pprof_has_label(const struct pprof_profile *p, size_t sample, const char *key,
                 const char *value)
 {
@@ -214,7 +214,7 @@ pprof_has_label(const struct pprof_profile *p, size_t sample, const char *key,
     return false;
 }
 
-int
+bool
 pprof_is_diff_base(const struct pprof_profile *p, size_t sample)
 {
     return pprof_has_label(p, sample, "pprof::base", "true");

@@ -377,9 +377,10 @@ put_labels(struct dump *d, const struct pprof_label *labels, size_t n)
 static bool
 put_sample(struct dump *d, size_t sample)
 {
-    struct pprof_sample s = pprof_sample(d->p, sample);
+    struct pprof_sample s = {.size = sizeof s};
     size_t n_texts = 0, i;
 
+    pprof_get_sample(d->p, sample, &s);
     for (i = 0; i < d->p->sample_types.n; i++) {
         put_char(d, ' ');
         put_number(d, s.values[i], VALUE_WIDTH);
