@@ -63,6 +63,13 @@ cpprof_cpu_start(const struct cpprof_writer *writer,
                  const struct cpprof_cpu_options *options,
                  struct cpprof_error *error);
 
+/* cpprof_cpu_start() to the file at path, in one call: with a writer of
+ * cpprof_writer_to_path(), whose errors come too. Safety: MT. Not AS. */
+CPPROF_API enum cpprof_status
+cpprof_cpu_start_to_path(const char *path,
+                         const struct cpprof_cpu_options *options,
+                         struct cpprof_error *error);
+
 /*
  * Stop the CPU profile, symbolize, write it and close its writer. Returns when
  * all is written; of several calls at once one writes, and the others return

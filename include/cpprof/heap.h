@@ -73,6 +73,13 @@ cpprof_heap_write(const struct cpprof_writer *writer,
                   const struct cpprof_heap_options *options,
                   struct cpprof_error *error);
 
+/* cpprof_heap_write() to the file at path, in one call: with a writer of
+ * cpprof_writer_to_path(), whose errors come too. Safety: MT. Not AS. */
+CPPROF_API enum cpprof_status
+cpprof_heap_write_to_path(const char *path,
+                          const struct cpprof_heap_options *options,
+                          struct cpprof_error *error);
+
 /*
  * Memory that the program hands out itself, out of an arena or a pool: as
  * malloc(size) gave ptr, and as free(ptr). Sampled like any allocation.

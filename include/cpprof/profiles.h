@@ -115,6 +115,13 @@ cpprof_profile_write(struct cpprof_profile *profile,
                      const struct cpprof_profile_options *options,
                      struct cpprof_error *error);
 
+/* cpprof_profile_write() to the file at path, in one call: with a writer of
+ * cpprof_writer_to_path(), whose errors come too. Safety: MT. Not AS. */
+CPPROF_API enum cpprof_status
+cpprof_profile_write_to_path(struct cpprof_profile *profile, const char *path,
+                             const struct cpprof_profile_options *options,
+                             struct cpprof_error *error);
+
 /*
  * block: record waits, one for each ns of waiting on average (0 off, 1 all);
  * shorter ones are sampled and scaled. Negative: changes nothing.

@@ -54,6 +54,13 @@ cpprof_wall_start(const struct cpprof_writer *writer,
                   const struct cpprof_wall_options *options,
                   struct cpprof_error *error);
 
+/* cpprof_wall_start() to the file at path, in one call: with a writer of
+ * cpprof_writer_to_path(), whose errors come too. Safety: MT. Not AS. */
+CPPROF_API enum cpprof_status
+cpprof_wall_start_to_path(const char *path,
+                          const struct cpprof_wall_options *options,
+                          struct cpprof_error *error);
+
 /*
  * Stop, symbolize, write the profile and close its writer. Returns when all is
  * written, whoever calls it, as cpprof_cpu_stop() does. Harmless when no

@@ -72,3 +72,16 @@ pprof_write(const struct pprof_profile *p, const struct cpprof_writer *writer,
         status = write_stacks(p, format, o.sample_index, &out, error);
     return cpprof__sink_end(&out, status, error);
 }
+
+enum cpprof_status
+pprof_write_to_path(const struct pprof_profile *p, const char *path,
+                    enum pprof_format format,
+                    const struct pprof_write_options *options,
+                    struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK ? pprof_write(p, &writer, format, options, error)
+                               : status;
+}

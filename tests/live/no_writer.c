@@ -11,6 +11,7 @@
 #include <cpprof/recording.h>
 #include <cpprof/vm.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,6 +92,52 @@ test_profiles_as_data(void)
     pprof_free(p);
 }
 
+#define NOWHERE "/no/such/folder/x.pb.gz"
+
+/* The same in one call, which fails with why; and a path that can be written.
+ */
+static void
+test_paths(void)
+{
+    static const char stacks[] = "main;work 1\n";
+    struct cpprof_profile *heap = cpprof_profile_lookup("heap");
+    char folder[] = "/tmp/cpprof-no-writer-XXXXXX", path[64];
+    struct pprof_profile *p, *again;
+
+    if (!mkdtemp(folder) ||
+        pprof_read_data(stacks, sizeof stacks - 1, NULL, &p, &error))
+        bail("%s", error.text);
+    check_equal(cpprof_cpu_start_to_path(NOWHERE, NULL, &error), CPPROF_SYSTEM,
+                "cpprof_cpu_start_to_path");
+    check_text(error.text, NOWHERE ": No such file or directory", "says why");
+    check_equal(cpprof_wall_start_to_path(NOWHERE, NULL, &error), CPPROF_SYSTEM,
+                "cpprof_wall_start_to_path");
+    check_equal(cpprof_heap_write_to_path(NOWHERE, NULL, &error), CPPROF_SYSTEM,
+                "cpprof_heap_write_to_path");
+    check_equal(cpprof_profile_write_to_path(heap, NOWHERE, NULL, &error),
+                CPPROF_SYSTEM, "cpprof_profile_write_to_path");
+    check_equal(
+        pprof_write_to_path(p, NOWHERE, PPROF_FORMAT_GZIP, NULL, &error),
+        CPPROF_SYSTEM, "pprof_write_to_path");
+    check(!cpprof_cpu_is_running() && !cpprof_wall_is_running(),
+          "nothing runs");
+    snprintf(path, sizeof path, "%s/p.pb.gz", folder);
+    check_equal(pprof_write_to_path(p, path, PPROF_FORMAT_GZIP, NULL, &error),
+                CPPROF_OK, "a path that can be written");
+    check_equal(pprof_read_path(path, NULL, &again, &error), CPPROF_OK,
+                "is a profile");
+    pprof_free(again);
+    check_equal(cpprof_cpu_start_to_path(path, NULL, &error), CPPROF_OK,
+                "and of this process");
+    check_equal(cpprof_cpu_stop(&error), CPPROF_OK, "is one when it stops");
+    check_equal(pprof_read_path(path, NULL, &again, &error), CPPROF_OK,
+                "that is read");
+    pprof_free(again);
+    pprof_free(p);
+    unlink(path);
+    rmdir(folder);
+}
+
 static int
 drop(void *ctx, const void *data, size_t n)
 {
@@ -139,6 +186,7 @@ main(void)
     test_profiles_of_this_process();
     test_recordings();
     test_profiles_as_data();
+    test_paths();
     test_is_running();
     check_equal(cpprof_version(), CPPROF_VERSION_NUMBER,
                 "the library is of these headers");

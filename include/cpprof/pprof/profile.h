@@ -350,6 +350,14 @@ pprof_write(const struct pprof_profile *profile,
             const struct pprof_write_options *options,
             struct cpprof_error *error);
 
+/* pprof_write() to the file at path, in one call: with a writer of
+ * cpprof_writer_to_path(), whose errors come too. Safety: MT. Not AS. */
+CPPROF_API enum cpprof_status
+pprof_write_to_path(const struct pprof_profile *profile, const char *path,
+                    enum pprof_format format,
+                    const struct pprof_write_options *options,
+                    struct cpprof_error *error);
+
 #ifdef __cplusplus
 }
 #endif

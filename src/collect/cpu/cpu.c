@@ -131,6 +131,18 @@ cpprof_cpu_start(const struct cpprof_writer *writer,
 }
 
 enum cpprof_status
+cpprof_cpu_start_to_path(const char *path,
+                         const struct cpprof_cpu_options *options,
+                         struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK ? cpprof_cpu_start(&writer, options, error)
+                               : status;
+}
+
+enum cpprof_status
 cpprof_cpu_stop(struct cpprof_error *error)
 {
     CPPROF__EXEMPT;

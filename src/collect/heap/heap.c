@@ -239,3 +239,15 @@ cpprof_heap_write(const struct cpprof_writer *given_writer,
         cpprof__writer_refuse(&writer);
     return status;
 }
+
+enum cpprof_status
+cpprof_heap_write_to_path(const char *path,
+                          const struct cpprof_heap_options *options,
+                          struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK ? cpprof_heap_write(&writer, options, error)
+                               : status;
+}

@@ -305,6 +305,18 @@ cpprof_wall_start(const struct cpprof_writer *writer,
 }
 
 enum cpprof_status
+cpprof_wall_start_to_path(const char *path,
+                          const struct cpprof_wall_options *options,
+                          struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK ? cpprof_wall_start(&writer, options, error)
+                               : status;
+}
+
+enum cpprof_status
 cpprof__wall_record(const struct cpprof_wall_options *options,
                     struct cpprof_error *error)
 {
