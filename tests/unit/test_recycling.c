@@ -49,7 +49,7 @@ static void
 a_tree_takes_five_times_as_many_stacks_as_it_has_room_for(void **state)
 {
     enum { STACKS = 5 * CPPROF__TREE_NODES, EACH = 50000 };
-    static uint32_t held[STACKS / EACH];
+    static uint32_t held[STACKS / EACH + 1];
     uint32_t i, number, before = 0;
     uintptr_t pcs[3];
 

@@ -184,7 +184,7 @@ coroutines_open(lua_State *L)
                                          {"wrap", coroutine_wrap},
                                          {NULL, NULL}};
 
-    function_of_wrap = coroutine_wrapped;
+    __atomic_store_n(&function_of_wrap, coroutine_wrapped, __ATOMIC_RELAXED);
     lua_getglobal(L, "coroutine");
     if (lua_istable(L, -1))
         set_functions(L, functions);

@@ -202,7 +202,7 @@ name_by_address(lua_CFunction function, char *name)
     void *address;
 
     memcpy(&address, &function, sizeof address);
-    if (function == function_of_wrap)
+    if (function == __atomic_load_n(&function_of_wrap, __ATOMIC_RELAXED))
         strcpy(name, "coroutine.wrap");
     else if (dladdr(address, &info) && info.dli_sname &&
              info.dli_saddr == address)

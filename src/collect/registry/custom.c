@@ -416,8 +416,8 @@ cpprof__custom_write(struct cpprof__custom *custom, const char *name,
 /* ---- fork ------------------------------------------------------------- */
 
 /* A shard that another thread was changing is dropped: entries may be half
- * moved. */
-void
+ * moved. No other thread is there any more, which TSan does not know. */
+__attribute__((no_sanitize("thread"))) void
 cpprof__custom_in_child(struct cpprof__custom *custom)
 {
     size_t i, n = 0;

@@ -184,7 +184,7 @@ adopt(int32_t tid)
         return NULL;
     arm(t);
     add_relaxed(&n_seen, 1u);
-    n_armed++;
+    add_relaxed(&n_armed, 1u);
     return t;
 }
 
@@ -193,7 +193,7 @@ drop(struct cpprof__thread *t)
 {
     disarm(t);
     give_slot(t);
-    n_armed--;
+    add_relaxed(&n_armed, -1u);
 }
 
 static int
@@ -374,7 +374,7 @@ cpprof__threads_armed(void)
     uint32_t n;
 
     pthread_mutex_lock(&lock);
-    n = n_armed;
+    n = load_relaxed(&n_armed);
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -401,7 +401,7 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
     pthread_mutex_lock(&lock);
     plan = *new_plan;
     store_relaxed(&n_seen, 0u);
-    n_armed = 0;
+    store_relaxed(&n_armed, 0u);
     has_begun = false;
     pthread_mutex_unlock(&lock);
     tids = cpprof__tasks(NULL, 0, &n);
@@ -593,7 +593,7 @@ cpprof__thread_started(struct cpprof__thread *t)
         cpprof__self.generation = t->session;
         arm(t);
         add_relaxed(&n_seen, found ? 0u : 1u);
-        n_armed++;
+        add_relaxed(&n_armed, 1u);
     } else if (t->tid == TID_ANNOUNCED) {
         give_slot(t); /* the session ended before the thread started */
     }

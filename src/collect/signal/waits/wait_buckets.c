@@ -56,15 +56,18 @@ cpprof__waits_bytes(void)
 static void
 recycle(void);
 
-/* Whoever is late does the same again. */
+/* Two that come first at once do the same; later ones find it done. */
 bool
 cpprof__waits_reserve(void)
 {
-    struct reserved *p = cpprof__reserve_once(
-        (void **)&reserved,
-        sizeof *reserved + cpprof__entries_bytes(CPPROF__WAIT_BUCKETS));
     uint32_t none = 0;
+    struct reserved *p;
 
+    if (load_acquire(&cpprof__waits.head))
+        return true;
+    p = cpprof__reserve_once((void **)&reserved,
+                             sizeof *reserved +
+                                 cpprof__entries_bytes(CPPROF__WAIT_BUCKETS));
     if (!p)
         return false;
     __builtin_memcpy(p->block.head.magic, MAGIC, sizeof p->block.head.magic);
