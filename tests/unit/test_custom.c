@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -276,7 +277,9 @@ a_child_has_a_set_that_it_can_use(void **state)
             before = cpprof__custom_count(custom);
             alarm(20);
             come_and_go(&own);
-            _exit(cpprof__custom_count(custom) != before + 100);
+            /* Past what TSan does at an end: it knows of a thread here. */
+            syscall(SYS_exit_group,
+                    cpprof__custom_count(custom) != before + 100);
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
