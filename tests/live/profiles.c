@@ -269,47 +269,91 @@ test_text(void)
     free(text);
 }
 
-/* A fork with other threads inside, and both sides go on. */
+/* A fork with other threads inside, and both sides go on. The values are in
+ * all tables, and the others' tables grow and shrink. */
+#define N_MINE   200
+#define N_OTHERS 20000
+
+static char mine[N_MINE], others[2][N_OTHERS];
+
+struct adder {
+    pthread_t thread;
+    char *values;
+    int *stop;
+};
+
 static void *
-adds(void *stop)
+adds(void *arg)
 {
     struct cpprof_profile *profile = cpprof_profile_lookup("forked");
-    char here;
+    struct adder *adder = arg;
+    int i;
 
-    while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED)) {
-        add_one(profile, &here, 0);
-        cpprof_profile_remove(profile, &here);
+    while (!__atomic_load_n(adder->stop, __ATOMIC_RELAXED)) {
+        for (i = 0; i < N_OTHERS; i++)
+            add_one(profile, &adder->values[i], 0);
+        for (i = 0; i < N_OTHERS; i++)
+            cpprof_profile_remove(profile, &adder->values[i]);
     }
     return NULL;
+}
+
+static bool
+has_all_of_mine(struct cpprof_profile *profile)
+{
+    int i;
+
+    for (i = 0; i < N_MINE; i++)
+        if (cpprof_profile_add(profile, &mine[i], 0, NULL) != CPPROF_INVALID)
+            return false;
+    return true;
+}
+
+/* What the others had in there goes by their calls, as often as not made. */
+static bool
+child_goes_on(struct cpprof_profile *profile)
+{
+    size_t i;
+
+    alarm(20);
+    if (!has_all_of_mine(profile))
+        return false;
+    for (i = 0; i < sizeof others; i++)
+        cpprof_profile_remove(profile, &others[0][i]);
+    if (cpprof_profile_count(profile) != N_MINE)
+        return false;
+    add_one(profile, "child's", 0);
+    free(text_of(profile, 1));
+    return has_all_of_mine(profile) &&
+           cpprof_profile_count(profile) == N_MINE + 1;
 }
 
 static void
 test_fork(void)
 {
     struct cpprof_profile *profile = new_profile("forked");
+    struct adder adders[2];
     int i, status, stop = 0, good = 0;
-    pthread_t threads[2];
 
-    add_one(profile, "mine", 0);
-    for (i = 0; i < 2; i++)
-        pthread_create(&threads[i], NULL, adds, &stop);
+    for (i = 0; i < N_MINE; i++)
+        add_one(profile, &mine[i], 0);
+    for (i = 0; i < 2; i++) {
+        adders[i] = (struct adder){.values = others[i], .stop = &stop};
+        pthread_create(&adders[i].thread, NULL, adds, &adders[i]);
+    }
     for (i = 0; i < 50; i++) {
         pid_t child = fork();
 
-        if (!child) {
-            alarm(20);
-            add_one(profile, "child's", 0);
-            free(text_of(profile, 1));
-            _exit(cpprof_profile_count(profile) < 2);
-        }
+        if (!child)
+            _exit(!child_goes_on(profile));
         waitpid(child, &status, 0);
         good += status == 0;
     }
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     for (i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+        pthread_join(adders[i].thread, NULL);
     check_equal(good, 50, "children have what was there, and go on");
-    check_equal((int64_t)cpprof_profile_count(profile), 1,
+    check_equal((int64_t)cpprof_profile_count(profile), N_MINE,
                 "what they add is theirs");
 }
 

@@ -2,14 +2,14 @@
 /*
  * Custom profiles: hash tables of values, sharded so that threads rarely meet.
  *
- * Pointers and byte strings have separate shards. A shard has one lock, an
- * array with open addressing that is at most 3/4 full, and deletes by moving
- * later entries up. Its memory is mmap's, so that the program's heap profile
- * does not contain it.
+ * Pointers and byte strings have separate shards. A shard has one lock and one
+ * table with open addressing that is at most 3/4 full. The table's memory is
+ * mmap's, so that the program's heap profile does not contain it.
  *
- * Protocol: an operation holds one shard's lock; writing a profile and a fork
- * take all of them in order. The locks are own_lock.h's, which a fork in a
- * handler can take back.
+ * Protocol: an operation holds one shard's lock; writing a profile takes all of
+ * them in order. Each change is made whole by one store: that of an entry's
+ * stack, or of a shard's table. So a child made by fork in the midst of a change
+ * has the table as it was before or after it, and only counts again.
  */
 #include "collect/registry/custom.h"
 
@@ -31,8 +31,10 @@
 /* Entries of a new table: a page of them. A power of two. */
 #define ENTRIES_MIN 256u
 
-/* The stack of an entry, in place of a node; 0 is a free entry. */
+/* The stack of an entry, in place of a node; 0 is a free entry. A removed one
+ * stays in the way of those that were put after it until the next resize(). */
 #define STACK_UNKNOWN UINT32_MAX
+#define STACK_REMOVED (UINT32_MAX - 1)
 
 struct entry {
     uintptr_t key; /* the pointer, or that of a struct bytes */
@@ -45,13 +47,17 @@ struct bytes {
     char at[];
 };
 
-/* Open addressing; at most 3/4 of the entries are in use. The memory is not
- * malloc's, because the program may be counting that. */
+struct table {
+    uint32_t capacity;
+    struct entry entries[];
+};
+
 struct shard {
     struct cpprof__own_lock lock;
-    struct entry *entries;
-    uint32_t capacity;
-    uint32_t n;
+    struct table *table; /* NULL: no value yet */
+    uint32_t n;          /* values */
+    uint32_t n_removed;  /* entries of STACK_REMOVED */
+    uint32_t capacity;   /* the table's, for who has not the lock */
 } __attribute__((aligned(64)));
 
 struct cpprof__custom {
@@ -65,6 +71,19 @@ struct lookup {
     uint64_t hash;
     struct shard *shard;
 };
+
+static size_t
+bytes_of(uint32_t capacity)
+{
+    return sizeof(struct table) + capacity * sizeof(struct entry);
+}
+
+static void
+unmap(struct table *table)
+{
+    if (table)
+        munmap(table, bytes_of(table->capacity));
+}
 
 struct cpprof__custom *
 cpprof__custom_make(void)
@@ -83,9 +102,7 @@ cpprof__custom_free(struct cpprof__custom *custom)
     size_t i;
 
     for (i = 0; custom && i < 2 * SHARDS; i++)
-        if (custom->shards[i].entries)
-            munmap(custom->shards[i].entries,
-                   custom->shards[i].capacity * sizeof(struct entry));
+        unmap(custom->shards[i].table);
     free(custom);
 }
 
@@ -126,97 +143,105 @@ is_at(const struct lookup *lookup, const struct entry *entry)
            (!bytes->n || memcmp(bytes->at, lookup->value.value, bytes->n) == 0);
 }
 
+static bool
+is_value(const struct entry *entry)
+{
+    return entry->stack && entry->stack != STACK_REMOVED;
+}
+
 /* The entry is hardly ever in the cache, and it is fetched while the stack is
- * walked. What is read here may be out of date. */
+ * walked. The address is a guess: another thread may be at a resize(). */
 void
 cpprof__custom_prefetch(struct cpprof__custom *custom,
                         const struct cpprof__custom_value *value)
 {
     struct lookup lookup = lookup_of(custom, value);
-    uint32_t capacity = load_relaxed(&lookup.shard->capacity);
-    uintptr_t entries = (uintptr_t)load_relaxed(&lookup.shard->entries);
-    uint32_t at = (uint32_t)lookup.hash & (capacity - 1);
+    uintptr_t table = (uintptr_t)load_relaxed(&lookup.shard->table);
+    uint32_t mask = load_relaxed(&lookup.shard->capacity) - 1;
 
-    __builtin_prefetch((void *)(entries + at * sizeof(struct entry)), 1);
+    __builtin_prefetch(
+        (void *)(table + bytes_of((uint32_t)lookup.hash & mask)), 1);
 }
 
-/* The value's entry, or the free one where it belongs. */
+/* The value's entry, or the one where it can be put: the first on its way that
+ * is free or was removed. */
 static struct entry *
 find(const struct lookup *lookup)
 {
-    const struct shard *shard = lookup->shard;
-    uint32_t mask = shard->capacity - 1, at = (uint32_t)lookup->hash & mask;
+    struct table *table = lookup->shard->table;
+    uint32_t mask = table->capacity - 1, at = (uint32_t)lookup->hash & mask;
+    struct entry *entry = &table->entries[at], *room = NULL;
 
-    while (shard->entries[at].stack && !is_at(lookup, &shard->entries[at]))
-        at = (at + 1) & mask;
-    return &shard->entries[at];
+    for (; entry->stack; entry = &table->entries[at = (at + 1) & mask]) {
+        if (is_value(entry) && is_at(lookup, entry))
+            return entry;
+        if (!room && entry->stack == STACK_REMOVED)
+            room = entry;
+    }
+    return room ? room : entry;
 }
 
 static void
-put_all(const struct shard *from, struct entry *to, uint32_t mask)
+put_all(const struct table *from, struct table *to)
 {
-    uint32_t i, at;
+    uint32_t i, at, mask = to->capacity - 1;
 
     for (i = 0; i < from->capacity; i++) {
-        if (!from->entries[i].stack)
+        if (!is_value(&from->entries[i]))
             continue;
         at = from->entries[i].hash & mask;
-        while (to[at].stack)
+        while (to->entries[at].stack)
             at = (at + 1) & mask;
-        to[at] = from->entries[i];
+        to->entries[at] = from->entries[i];
     }
 }
 
+/* A new table with the values, and without what was removed. */
 static bool
 resize(struct shard *shard, uint32_t capacity)
 {
-    struct entry *entries;
+    struct table *old = shard->table, *table;
     CPPROF__EXEMPT;
 
     if (!capacity || capacity > UINT32_MAX / 2)
         return false;
-    entries = mmap(NULL, capacity * sizeof *entries, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (entries == MAP_FAILED)
+    table = mmap(NULL, bytes_of(capacity), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (table == MAP_FAILED)
         return false;
-    put_all(shard, entries, capacity - 1);
-    if (shard->entries)
-        munmap(shard->entries, shard->capacity * sizeof *entries);
-    store_relaxed(&shard->entries, entries);
+    table->capacity = capacity;
+    if (old)
+        put_all(old, table);
+    store_release(&shard->table, table);
     store_relaxed(&shard->capacity, capacity);
+    shard->n_removed = 0;
+    unmap(old);
     return true;
 }
 
 static bool
 has_room(struct shard *shard)
 {
-    if (!shard->capacity)
+    uint32_t capacity = shard->table ? shard->table->capacity : 0;
+
+    if (!capacity)
         return resize(shard, ENTRIES_MIN);
-    return shard->n < shard->capacity / 4 * 3 ||
-           resize(shard, shard->capacity * 2);
+    if (shard->n + shard->n_removed < capacity / 4 * 3)
+        return true;
+    return resize(shard, shard->n < capacity / 8 * 3 ? capacity : capacity * 2);
 }
 
-/* Free an entry. Entries after it that belong further up move up. */
+/* A table that fails to shrink stays as it is. */
 static void
 take_out(struct shard *shard, struct entry *entry)
 {
-    uint32_t mask = shard->capacity - 1;
-    uint32_t hole = (uint32_t)(entry - shard->entries), at = hole;
+    uint32_t capacity = shard->table->capacity;
 
-    for (;;) {
-        at = (at + 1) & mask;
-        entry = &shard->entries[at];
-        if (!entry->stack)
-            break;
-        if (((at - entry->hash) & mask) >= ((at - hole) & mask)) {
-            shard->entries[hole] = *entry;
-            hole = at;
-        }
-    }
-    shard->entries[hole].stack = 0;
+    store_release(&entry->stack, STACK_REMOVED);
+    shard->n_removed++;
     shard->n--;
-    if (shard->capacity > ENTRIES_MIN && shard->n < shard->capacity / 8)
-        resize(shard, shard->capacity / 2);
+    if (capacity > ENTRIES_MIN && shard->n < capacity / 8)
+        resize(shard, capacity / 2);
 }
 
 /* ---- values ----------------------------------------------------------- */
@@ -246,9 +271,12 @@ add(const struct lookup *lookup, uintptr_t key, uint32_t stack)
     cpprof__own_lock_take(&shard->lock);
     if (has_room(shard)) {
         entry = find(lookup);
-        status = entry->stack ? CPPROF_INVALID : CPPROF_OK;
+        status = is_value(entry) ? CPPROF_INVALID : CPPROF_OK;
         if (status == CPPROF_OK) {
-            *entry = (struct entry){key, (uint32_t)lookup->hash, stack};
+            shard->n_removed -= entry->stack == STACK_REMOVED;
+            entry->key = key;
+            entry->hash = (uint32_t)lookup->hash;
+            store_release(&entry->stack, stack);
             shard->n++;
         }
     }
@@ -267,13 +295,16 @@ cpprof__custom_add(struct cpprof__custom *custom,
         value->is_bytes ? (uintptr_t)bytes : (uintptr_t)value->value;
     enum cpprof_status status = CPPROF_NOMEM;
 
+    /* A child that is forked in between may hold a stack too many, not one too
+     * few. */
+    cpprof__tree_hold(stack);
     if (bytes || !value->is_bytes)
         status = add(&lookup, key, stack ? stack : STACK_UNKNOWN);
     if (status == CPPROF_OK) {
         add_relaxed(&custom->n, (size_t)1);
-        cpprof__tree_hold(stack);
         return CPPROF_OK;
     }
+    cpprof__tree_drop(stack);
     free(bytes);
     if (status == CPPROF_NOMEM)
         return cpprof__fail_nomem(error);
@@ -290,17 +321,16 @@ cpprof__custom_remove(struct cpprof__custom *custom,
     struct entry *entry, found = {0};
 
     cpprof__own_lock_take(&shard->lock);
-    if (shard->capacity) {
-        entry = find(&lookup);
+    if (shard->table && is_value(entry = find(&lookup))) {
         found = *entry;
-        if (found.stack)
-            take_out(shard, entry);
+        take_out(shard, entry);
     }
     cpprof__own_lock_give(&shard->lock);
+    if (!found.stack)
+        return;
     cpprof__tree_drop(found.stack);
-    if (found.stack)
-        add_relaxed(&custom->n, (size_t)-1);
-    if (found.stack && value->is_bytes)
+    add_relaxed(&custom->n, (size_t)-1);
+    if (value->is_bytes)
         free((void *)found.key);
 }
 
@@ -332,12 +362,12 @@ count_all(const struct cpprof__custom *custom, uint32_t *counts, uint32_t n)
     size_t i, at;
 
     for (i = 0; i < 2 * SHARDS; i++) {
-        const struct shard *shard = &custom->shards[i];
+        const struct table *table = custom->shards[i].table;
 
-        for (at = 0; at < shard->capacity; at++) {
-            uint32_t stack = shard->entries[at].stack;
+        for (at = 0; table && at < table->capacity; at++) {
+            uint32_t stack = table->entries[at].stack;
 
-            if (stack)
+            if (is_value(&table->entries[at]))
                 counts[stack < n ? stack : n]++;
         }
     }
@@ -415,19 +445,29 @@ cpprof__custom_write(struct cpprof__custom *custom, const char *name,
 
 /* ---- fork ------------------------------------------------------------- */
 
-/* A shard that another thread was changing is dropped: entries may be half
- * moved. No other thread is there any more, which TSan does not know. */
+static void
+count_again(struct shard *shard)
+{
+    const struct table *table = shard->table;
+    uint32_t i;
+
+    shard->n = shard->n_removed = 0;
+    for (i = 0; table && i < table->capacity; i++) {
+        shard->n += is_value(&table->entries[i]);
+        shard->n_removed += table->entries[i].stack == STACK_REMOVED;
+    }
+}
+
+/* No other thread is there any more, which TSan does not know. */
 __attribute__((no_sanitize("thread"))) void
 cpprof__custom_in_child(struct cpprof__custom *custom)
 {
     size_t i, n = 0;
 
     for (i = 0; i < 2 * SHARDS; i++) {
-        struct shard *shard = &custom->shards[i];
-
-        if (cpprof__own_lock_in_child(&shard->lock))
-            memset(shard, 0, sizeof *shard);
-        n += shard->n;
+        if (cpprof__own_lock_in_child(&custom->shards[i].lock))
+            count_again(&custom->shards[i]);
+        n += custom->shards[i].n;
     }
     custom->n = n;
 }
