@@ -34,3 +34,15 @@ cpprof__writer_refuse(const struct cpprof_writer *writer)
     if (writer->close)
         writer->close(writer->ctx, 1);
 }
+
+void
+cpprof__writer_end(const struct cpprof_writer *writer,
+                   struct cpprof_error *error)
+{
+    int sys = 0;
+
+    if (writer->close)
+        sys = writer->close(writer->ctx, error->status != CPPROF_OK);
+    if (sys && error->status == CPPROF_OK)
+        cpprof__fail(error, CPPROF_SYSTEM, sys, "close: %s", strerror(sys));
+}

@@ -22,6 +22,12 @@ cpprof__writer_take(const struct cpprof_writer *given,
 void
 cpprof__writer_refuse(const struct cpprof_writer *writer);
 
+/* Close a writer after the last write; failed if *error has a status. If close
+ * fails, and nothing has before, *error says so. */
+void
+cpprof__writer_end(const struct cpprof_writer *writer,
+                   struct cpprof_error *error);
+
 /* Is it one of cpprof_writer_to_path()? It needs nothing of its maker's. */
 bool
 cpprof__writer_is_path(const struct cpprof_writer *writer);

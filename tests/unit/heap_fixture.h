@@ -185,7 +185,7 @@ add_mapping(struct made *m, uint64_t start, const char *path)
     };
 
     assert_int_not_equal(cpprof__store_add_mapping(store, &mapping),
-                         CPPROF__STORE_NO_MAPPING);
+                         CPPROF__NO_MAPPING);
 }
 
 static void

@@ -83,8 +83,8 @@ location_becomes_a_location_with_all_its_texts(void **state)
 static void
 mapping_of_scripts_stands_behind_all_others(void **state)
 {
-    static const struct cpprof__builder_mapping late = {0x5000, 0x6000, 0,
-                                                        "/lib/late.so", ""};
+    static const struct cpprof__symbolizer_mapping late = {0x5000, 0x6000, 0,
+                                                           "/lib/late.so", ""};
     struct fixture f;
     struct walk *w;
 
@@ -219,6 +219,8 @@ location_lies_in_no_mapping_and_no_maps_are_read_for_it(void **state)
     struct cpprof__mappings *m = calloc(1, sizeof *m);
     struct cpprof__store store;
     void *memory = calloc(1, cpprof__store_bytes());
+    uint32_t mapping = 0;
+    uint64_t pc;
 
     (void)state;
     assert_non_null(m);
@@ -226,9 +228,9 @@ location_lies_in_no_mapping_and_no_maps_are_read_for_it(void **state)
     assert_true(cpprof__store_make(&store, memory, NULL));
     cpprof__mappings_init(m, &store, true);
     cpprof__mappings_begin(m);
-    assert_int_equal(
-        cpprof__mappings_find(m, location("[lua]", "f", "a.lua", 1)),
-        CPPROF__STORE_NO_MAPPING);
+    pc = location("[lua]", "f", "a.lua", 1);
+    cpprof__mappings_find(m, &pc, 1, &mapping);
+    assert_int_equal(mapping, CPPROF__NO_MAPPING);
     assert_false(m->refreshed);
     assert_int_equal(store.head->n_mappings, 0);
     free(memory);

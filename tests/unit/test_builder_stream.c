@@ -130,7 +130,7 @@ make_one_profile(struct fixture *f, struct cpprof_error *error)
         return status;
     for (i = 0; i < 100; i++)
         cpprof__builder_add_mapping(
-            f->builder, &(struct cpprof__builder_mapping){
+            f->builder, &(struct cpprof__symbolizer_mapping){
                             0x1000 * i, 0x1000 * i + 0x1000, 0, "/p", "ab"});
     for (i = 0; i < 300; i++) {
         frame = (struct cpprof__builder_frame){0x1000 + i, 0};

@@ -190,7 +190,7 @@ unloaded_code_keeps_its_mapping_and_is_not_found_again(void **state)
     stack = cpprof__tree_add(&cpprof__tables.tree, pcs, 2);
     in_program = cpprof__tree_add(&cpprof__tables.tree, &pcs[1], 1);
     assert_int_equal(mapping_of(stack), CPPROF__TREE_UNRESOLVED);
-    cpprof__tables_before_unload();
+    cpprof__tables_resolve();
     assert_non_null(strstr(path_of(mapping_of(stack)), "libcrypt"));
     assert_int_equal(cpprof__tree_add(&cpprof__tables.tree, pcs, 2), stack);
     dlclose(library);
@@ -280,7 +280,7 @@ load_and_unload(void *arg)
 
         if (pc)
             cpprof__tree_add(&cpprof__tables.tree, &pc, 1);
-        cpprof__tables_before_unload();
+        cpprof__tables_resolve();
         if (library)
             dlclose(library);
         cpprof__tables_after_unload();

@@ -272,7 +272,7 @@ static void
 record_cpu(void)
 {
     struct cpprof__spool spool;
-    uint32_t mappings[] = {CPPROF__STORE_NO_MAPPING};
+    uint32_t mappings[] = {CPPROF__NO_MAPPING};
     uint64_t pc;
 
     if (cpprof__spool_make(&spool, folder, 1 << 14, NULL) != CPPROF_OK ||

@@ -4,7 +4,7 @@
 #include "heap_fixture.h"
 
 #include "collect/contention/block_profile.h"
-#include "collect/dump/dump_text.h"
+#include "collect/dump/dump.h"
 #include "collect/wall/wall_counts.h"
 #include "views.h"
 

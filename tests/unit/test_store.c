@@ -39,7 +39,7 @@ add(struct cpprof__store *store, uint64_t k, size_t n, uint32_t labels)
 
     for (i = 0; i < n; i++) {
         pcs[i] = 0x1000 + i;
-        mappings[i] = CPPROF__STORE_NO_MAPPING;
+        mappings[i] = CPPROF__NO_MAPPING;
     }
     pcs[0] = 0x100000 + k;
     return cpprof__store_add(store, pcs, mappings, n, labels, 1);

@@ -4,21 +4,63 @@
  * asked of the threads themselves, as a dump of all threads asks. They are not
  * sampled, so each counts once.
  *
- * Source: Go runtime/pprof/pprof.go (writeProfileInternal).
+ * Source: Go runtime/pprof/pprof.go (writeProfileInternal,
+ * printCountCycleProfile).
  */
 #include "collect/contention/block_profile.h"
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/dump/dump.h"
 #include "collect/registry/registry.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/store/tables.h"
+#include <cpprof/profiles.h>
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
+
+/* ---- text ------------------------------------------------------------- */
+
+/*
+ * Readers multiply a record by the period in the header, but our records have
+ * their weights in them. So the header gives the fraction of the mutex profile
+ * only if every record can be divided by it, which is so as long as the
+ * fraction was never changed. Otherwise the period is 1 and the records are
+ * printed as they are.
+ */
+static int64_t
+put_mutex_head(const struct cpprof__records_form *form,
+               struct cpprof__text_profile *text,
+               const struct cpprof__stack_record *records, size_t n)
+{
+    int64_t period = cpprof__waits_set_mutex_fraction(-1);
+    size_t i;
+
+    if (form->source || period < 2)
+        period = 1;
+    for (i = 0; i < n; i++)
+        if (records[i].values[0] % period || records[i].values[1] % period)
+            period = 1;
+    cpprof__text_printf(text,
+                        "--- mutex:\ncycles/second=1000000000\n"
+                        "sampling period=%" PRId64 "\n",
+                        period);
+    return period;
+}
+
+static int64_t
+put_block_head(const struct cpprof__records_form *form,
+               struct cpprof__text_profile *text,
+               const struct cpprof__stack_record *records, size_t n)
+{
+    cpprof__text_printf(text, "--- contention:\ncycles/second=1000000000\n");
+    return 1;
+}
 
 static const struct cpprof__value_type types[] = {{"contentions", "count"},
                                                   {"delay", "nanoseconds"}};
@@ -29,7 +71,7 @@ const struct cpprof__records_form cpprof__block_form = {
     .n_types = 2,
     .period_type = {"contentions", "count"},
     .period = 1,
-    .write_text = cpprof__contention_write,
+    .put_head = put_block_head,
 };
 
 const struct cpprof__records_form cpprof__mutex_form = {
@@ -38,7 +80,7 @@ const struct cpprof__records_form cpprof__mutex_form = {
     .n_types = 2,
     .period_type = {"contentions", "count"},
     .period = 1,
-    .write_text = cpprof__contention_write,
+    .put_head = put_mutex_head,
 };
 
 /* ---- records ---------------------------------------------------------- */
@@ -222,8 +264,8 @@ write_own(const struct cpprof__records_form *form,
     if (status == CPPROF_OK)
         status =
             cpprof__records_write(form, records, n, options, writer, error);
-    else if (writer.close)
-        writer.close(writer.ctx, 1);
+    else
+        cpprof__writer_refuse(&writer);
     free(records);
     return status;
 }
@@ -339,3 +381,55 @@ const struct cpprof__builtin cpprof__builtin_mutex = {
     .records = mutex_records,
     .child_begins_anew = true,
 };
+
+/* ---- the calls of <cpprof/profiles.h> about waits ----------------------- */
+
+#define AS_COMPILED                                                            \
+    __asm__ volatile("") /* keeps the call above from being a tail call */
+
+_Static_assert(sizeof(struct cpprof__wait) <= sizeof(struct cpprof_wait),
+               "it fits the caller's");
+
+int64_t
+cpprof_block_set_rate(int64_t ns)
+{
+    return cpprof__waits_set_block_rate(ns);
+}
+
+int
+cpprof_mutex_set_fraction(int n)
+{
+    return (int)cpprof__waits_set_mutex_fraction(n);
+}
+
+void
+cpprof_wait_begin(struct cpprof_wait *wait, const void *lock)
+{
+    cpprof__wait_begin((struct cpprof__wait *)wait, CPPROF__WAITS_OTHER_LOCK,
+                       lock, NULL);
+}
+
+CPPROF__HOOK void
+cpprof_wait_end(struct cpprof_wait *wait)
+{
+    cpprof__wait_end((struct cpprof__wait *)wait, CPPROF__WAIT_GOT);
+    AS_COMPILED;
+}
+
+CPPROF__HOOK void
+cpprof_wait_released(const void *lock)
+{
+    struct cpprof__wait_charge charge;
+
+    if (cpprof__wait_may_charge(lock) && cpprof__wait_release(lock, &charge))
+        cpprof__wait_released(lock, charge, NULL);
+    AS_COMPILED;
+}
+
+CPPROF__HOOK void
+cpprof_block_add(int64_t ns, unsigned skip)
+{
+    if (!cpprof__waits_are_off())
+        cpprof__wait_event(ns, NULL, skip);
+    AS_COMPILED;
+}

@@ -26,12 +26,4 @@ cpprof__block_records(const struct cpprof__waits *waits,
                       struct cpprof__stack_record **records, size_t *n,
                       struct cpprof_error *error);
 
-/* .write_text of both forms: records are merged; see contention_text.c. */
-enum cpprof_status
-cpprof__contention_write(const struct cpprof__records_form *form,
-                         struct cpprof__stack_record *records, size_t n,
-                         const struct cpprof_profile_options *options,
-                         struct cpprof_writer writer,
-                         struct cpprof_error *error);
-
 #endif

@@ -13,6 +13,7 @@
 #include "collect/cpu/cpu_legacy.h"
 
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/encode/builder.h"
 #include "collect/signal/sample/ring.h"
 #include "collect/signal/tables/scripts.h"
@@ -212,7 +213,6 @@ cpprof__cpu_legacy_end(struct cpprof__cpu_legacy *l, uint64_t lost,
     static const uint64_t trailer[] = {0, 1, 0};
     static const char title[] = "\nMAPPED_LIBRARIES:\n";
     const uint64_t frame = CPPROF__FRAME_LOST;
-    int sys = 0;
 
     if (lost) {
         put_record(l, lost, 1);
@@ -224,10 +224,7 @@ cpprof__cpu_legacy_end(struct cpprof__cpu_legacy *l, uint64_t lost,
     cpprof__buffer_append(&l->out, title, sizeof title - 1);
     cpprof__buffer_append(&l->out, l->maps.data, l->maps.n);
     flush(l);
-    if (l->writer.close)
-        sys = l->writer.close(l->writer.ctx, l->error.status != CPPROF_OK);
-    if (sys && l->error.status == CPPROF_OK)
-        cpprof__fail(&l->error, CPPROF_SYSTEM, sys, "close: %s", strerror(sys));
+    cpprof__writer_end(&l->writer, &l->error);
     cpprof__buffer_free(&l->out);
     cpprof__buffer_free(&l->maps);
     cpprof__buffer_free(&l->ranges);

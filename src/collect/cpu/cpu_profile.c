@@ -9,9 +9,7 @@
 #include "collect/cpu/cpu_profile.h"
 
 #include "base/status.h"
-#include "collect/encode/builder_internal.h"
 #include "collect/encode/names.h"
-#include "collect/encode/store_numbers.h"
 #include "collect/labels/labels.h"
 #include "collect/signal/sample/ring.h"
 
@@ -121,7 +119,8 @@ add_samples(struct cpprof__cpu_profile *profile,
     struct cpprof__builder_frame frames[CPPROF__RING_MAX_PCS];
     struct cpprof__label_list labels = {0};
     size_t n = 0;
-    uint32_t i, *numbers = cpprof__store_numbers(store, profile->builder, &n);
+    uint32_t i,
+        *numbers = cpprof__builder_add_store(profile->builder, store, &n);
 
     for (i = 0; numbers && i < store->head->n_samples; i++) {
         const struct cpprof__store_sample *sample = &store->samples[i];

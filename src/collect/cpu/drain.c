@@ -119,13 +119,11 @@ add_record(struct cpprof__drain *drain, bool even_so)
 {
     const struct cpprof__ring_record *record = &drain->record;
     uint32_t labels;
-    size_t i;
 
     if (!find_labels(drain, &labels) && !even_so)
         return false;
-    for (i = 0; i < record->n_pcs; i++)
-        drain->record_mappings[i] =
-            cpprof__mappings_find(&drain->mappings, record->pcs[i]);
+    cpprof__mappings_find(&drain->mappings, record->pcs, record->n_pcs,
+                          drain->record_mappings);
     return cpprof__store_add(drain->store, record->pcs, drain->record_mappings,
                              record->n_pcs, labels, record->weight);
 }

@@ -10,7 +10,7 @@
 #include "collect/signal/sample/dump.h"
 #include "collect/threads/tasks.h"
 #include "collect/threads/thread_creation.h"
-#include <cpprof/status.h>
+#include <cpprof/profiles.h>
 
 #include <stdbool.h>
 
@@ -59,6 +59,14 @@ cpprof__dump_take_all(const struct cpprof__dump_wanted *wanted,
 
 void
 cpprof__dump_free(struct cpprof__dump *dump);
+
+/* As text, in the shape of Go's; the calling thread comes first, then the
+ * others by tid. This call closes the writer. */
+enum cpprof_status
+cpprof__dump_write_text(const struct cpprof__dump *dump,
+                        enum cpprof_symbolize symbolize,
+                        struct cpprof_writer writer,
+                        struct cpprof_error *error);
 
 /* ---- asking, for the wall profile too --------------------------------- */
 

@@ -5,14 +5,13 @@
  */
 #include "collect/dump/dump.h"
 
-#include "collect/dump/dump_text.h"
+#include "base/status.h"
+#include "base/writer.h"
 #include "collect/encode/records_profile.h"
 #include "collect/registry/registry.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/store/tables.h"
 #include "collect/threads/tasks.h"
-
-#include "base/status.h"
 
 #include <stdlib.h>
 
@@ -49,8 +48,7 @@ write_records(const struct cpprof__dump *dump, struct cpprof_writer writer,
     enum cpprof_status status;
 
     if (!records) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
+        cpprof__writer_refuse(&writer);
         return cpprof__fail_nomem(error);
     }
     status =
@@ -91,8 +89,7 @@ write_profile(struct cpprof_writer writer,
     enum cpprof_status status = cpprof__dump_take_all(&wanted, &dump, error);
 
     if (status != CPPROF_OK) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
+        cpprof__writer_refuse(&writer);
         return status;
     }
     if (options->debug > 1) {

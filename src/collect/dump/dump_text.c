@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dump of all threads as text in the shape of Go's goroutine dumps.
+ * The dump of all threads as text, in the shape of Go's (goroutine, debug=2),
+ * which tools that read those accept:
  *
- * Readers of such dumps are strict about the first line of a thread and about
- * the lines of a frame, so text of the program is made plain: nothing in it
- * can end the brackets, the parentheses or the line.
+ *     goroutine TID [STATE, N minutes, ...]:
+ *     function(...)
+ *     <tab>file:line +0xoffset
+ *     created by function
+ *     <tab>file:line +0xoffset
+ *
+ * The number is the tid. What Go does not print (name, wait channel, labels,
+ * what the thread waits for) is inside the brackets, where such tools skip it.
+ * Readers are strict about the first line of a thread and about the lines of a
+ * frame, so text of the program is made plain: nothing in it can end the
+ * brackets, the parentheses or the line.
  *
  * Source: Go runtime/traceback.go (goroutineheader, traceback1).
  */
-#include "collect/dump/dump_text.h"
+#include "collect/dump/dump.h"
 
-#include "arch/atomic.h"
 #include "base/status.h"
-#include "collect/encode/builder_internal.h"
-#include "collect/encode/names.h"
-#include "collect/encode/record_labels.h"
 #include "collect/encode/source.h"
-#include "collect/encode/text_profile.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/waits/waits.h"
 
@@ -27,25 +31,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEPTH_MAX (CPPROF__MAX_DEPTH + 2)
-/* Frames of one address. names.c does not keep the names when there is less
- * room than this. */
-#define LINES 256
-
 struct work {
     const struct cpprof__dump *dump;
-    struct cpprof__source source; /* the tables, and who has names */
-    struct cpprof__text_profile text;
+    struct cpprof__source_profile *profile;
+    struct cpprof__text_profile *text; /* the profile's */
     uint64_t now_ns;
-    struct cpprof__builder_frame stack[DEPTH_MAX];
-    struct cpprof__frame lines[LINES];
-    struct cpprof__label_list labels;
 };
 
 static void
 put(struct work *w, const char *text, size_t n)
 {
-    cpprof__buffer_append(&w->text.out, text, n);
+    cpprof__buffer_append(&w->text->out, text, n);
 }
 
 /* Write text without the characters that could end the brackets or the line. */
@@ -95,16 +91,17 @@ waited_ns(const struct work *w, const struct cpprof__dump_thread *t)
 static void
 put_labels(struct work *w, uint32_t labels)
 {
+    struct cpprof__label_list *list = &w->profile->labels;
     struct cpprof__buffer text = {0};
 
     if (!labels)
         return;
-    w->labels.n = 0;
-    cpprof__record_labels(&w->source, labels, &w->labels);
-    cpprof__labels_print(&text, w->labels.at, w->labels.n);
-    if (text.failed || w->labels.failed)
-        cpprof__fail_nomem(&w->text.error);
-    cpprof__text_printf(&w->text, ", labels ");
+    list->n = 0;
+    cpprof__record_labels(&cpprof__tables, labels, list);
+    cpprof__labels_print(&text, list->at, list->n);
+    if (text.failed || list->failed)
+        cpprof__fail_nomem(&w->text->error);
+    cpprof__text_printf(w->text, ", labels ");
     put_plain(w, (const char *)text.data, text.n);
     cpprof__buffer_free(&text);
 }
@@ -112,7 +109,7 @@ put_labels(struct work *w, uint32_t labels)
 static void
 put_header(struct work *w, const struct cpprof__dump_thread *t)
 {
-    struct cpprof__text_profile *text = &w->text;
+    struct cpprof__text_profile *text = w->text;
     uint64_t waited = waited_ns(w, t);
 
     cpprof__text_printf(text, "goroutine %d [%s", t->tid, state_of(w, t));
@@ -174,7 +171,7 @@ put_location(struct work *w, const struct cpprof__frame *frame, uint64_t pc)
 
     put(w, "\t", 1);
     put(w, file, strlen(file));
-    cpprof__text_printf(&w->text, ":%" PRId64 " +0x%" PRIx64 "\n",
+    cpprof__text_printf(w->text, ":%" PRId64 " +0x%" PRIx64 "\n",
                         frame ? frame->line : 0,
                         entry && entry <= pc ? pc - entry : 0);
 }
@@ -187,22 +184,6 @@ put_function(struct work *w, const char *before, const char *name, size_t n,
     put(w, name, n);
     put(w, after, strlen(after));
     put(w, "\n", 1);
-}
-
-/* Fill w->lines with what is known of an address. Returns how many there are.
- */
-static size_t
-resolve(struct work *w, const struct cpprof__builder_frame *frame)
-{
-    size_t mapping =
-        frame->mapping == CPPROF__NO_MAPPING ? SIZE_MAX : frame->mapping;
-
-    if (cpprof__is_script(frame->pc))
-        return cpprof__text_script(&w->text, frame->pc, &w->lines[0]);
-    if (!w->text.symbolizer)
-        return 0;
-    return w->text.ops->resolve(w->text.symbolizer, mapping, frame->pc,
-                                w->lines, LINES);
 }
 
 static void
@@ -231,16 +212,16 @@ put_frame(struct work *w, const struct cpprof__builder_frame *frame)
         put_own_frame(w, frame->pc);
         return;
     }
-    n = resolve(w, frame);
+    n = cpprof__text_resolve(w->text, frame);
     for (i = 0; i < n; i++) {
-        const char *name = w->lines[i].name;
+        const char *name = w->text->frames[i].name;
 
         put_function(w, "", name, without_parameters(name), "(...)");
-        put_location(w, &w->lines[i], frame->pc);
+        put_location(w, &w->text->frames[i], frame->pc);
     }
     if (n)
         return;
-    cpprof__text_printf(&w->text,
+    cpprof__text_printf(w->text,
                         "?"
                         "?(0x%" PRIx64 ")\n",
                         frame->pc);
@@ -250,8 +231,9 @@ put_frame(struct work *w, const struct cpprof__builder_frame *frame)
 static size_t
 frames_of(struct work *w, uint32_t stack)
 {
-    return cpprof__source_stack(&w->source, stack, w->text.mappings,
-                                w->text.n_mappings, w->stack, DEPTH_MAX);
+    return cpprof__source_stack(&w->profile->source, stack, w->text->mappings,
+                                w->text->n_mappings, w->profile->stack,
+                                CPPROF__SOURCE_DEPTH);
 }
 
 /* The function that made the call: the last one of those at its address. */
@@ -262,17 +244,17 @@ put_creator(struct work *w, const struct cpprof__dump_thread *t)
         cpprof__creation_of(w->dump->creations, w->dump->n_creations, t->tid);
     size_t n = creation ? frames_of(w, creation->stack) : 0;
 
-    if (!n || w->stack[0].pc < CPPROF__FRAME_END)
+    if (!n || w->profile->stack[0].pc < CPPROF__FRAME_END)
         return;
-    if (!resolve(w, &w->stack[0])) {
-        cpprof__text_printf(&w->text, "created by 0x%" PRIx64 "\n",
-                            w->stack[0].pc);
+    if (!cpprof__text_resolve(w->text, &w->profile->stack[0])) {
+        cpprof__text_printf(w->text, "created by 0x%" PRIx64 "\n",
+                            w->profile->stack[0].pc);
         put_location(w, NULL, 0);
         return;
     }
-    put_function(w, "created by ", w->lines[0].name,
-                 without_parameters(w->lines[0].name), "");
-    put_location(w, &w->lines[0], w->stack[0].pc);
+    put_function(w, "created by ", w->text->frames[0].name,
+                 without_parameters(w->text->frames[0].name), "");
+    put_location(w, &w->text->frames[0], w->profile->stack[0].pc);
 }
 
 static void
@@ -283,9 +265,9 @@ put_thread(struct work *w, const struct cpprof__dump_thread *t)
     put_header(w, t);
     n = frames_of(w, t->stack);
     for (i = 0; i < n; i++)
-        put_frame(w, &w->stack[i]);
+        put_frame(w, &w->profile->stack[i]);
     put_creator(w, t);
-    cpprof__text_printf(&w->text, "\n");
+    cpprof__text_printf(w->text, "\n");
 }
 
 static void
@@ -296,7 +278,7 @@ put_all(struct work *w)
     size_t i;
 
     for (of_caller = 1; of_caller >= 0; of_caller--)
-        for (i = 0; i < dump->n && w->text.error.status == CPPROF_OK; i++)
+        for (i = 0; i < dump->n && w->text->error.status == CPPROF_OK; i++)
             if ((dump->threads[i].tid == dump->caller) == of_caller)
                 put_thread(w, &dump->threads[i]);
 }
@@ -306,30 +288,17 @@ cpprof__dump_write_text(const struct cpprof__dump *dump,
                         enum cpprof_symbolize symbolize,
                         struct cpprof_writer writer, struct cpprof_error *error)
 {
-    struct work *w = calloc(1, sizeof *w);
-    struct cpprof__symbolizer *symbolizer = NULL;
+    struct cpprof__source source = cpprof__source_self(symbolize);
+    struct work w = {.dump = dump, .now_ns = cpprof__clock_ns(CLOCK_MONOTONIC)};
     enum cpprof_status status;
 
-    if (!w) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
-        return cpprof__fail_nomem(error);
-    }
-    w->dump = dump;
-    w->now_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
-    w->source = (struct cpprof__source){
-        .tables = &cpprof__tables, .pid = (int32_t)getpid(), .is_self = true};
-    if (symbolize != CPPROF_SYMBOLIZE_NONE)
-        w->source.ops = cpprof__names_load();
-    if (w->source.ops)
-        symbolizer = cpprof__source_symbolizer(&w->source, symbolize);
-    cpprof__text_begin(&w->text, writer, w->source.ops, symbolizer);
-    cpprof__text_add_mappings(&w->text, &cpprof__tables);
-    put_all(w);
-    status = cpprof__text_end(&w->text, error);
-    if (symbolizer)
-        w->source.ops->free(symbolizer);
-    cpprof__label_list_free(&w->labels);
-    free(w);
+    w.profile = cpprof__source_profile_make(&source, symbolize, &writer, error);
+    if (!w.profile)
+        return CPPROF_NOMEM;
+    w.text = &w.profile->text;
+    cpprof__source_begin_text(w.profile, writer);
+    put_all(&w);
+    status = cpprof__text_end(w.text, error);
+    cpprof__source_profile_free(w.profile);
     return status;
 }

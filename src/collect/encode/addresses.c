@@ -31,10 +31,8 @@ add_mappings(struct cpprof__addresses *a, const struct cpprof__store *store)
     size_t i;
 
     for (i = 0; i < a->n_mappings; i++) {
-        const struct cpprof__store_mapping *m = &store->mappings[i];
-        struct cpprof__symbolizer_mapping mapping = {
-            m->start, m->limit, m->offset, cpprof__store_text(store, m->path),
-            cpprof__store_text(store, m->build_id)};
+        const struct cpprof__symbolizer_mapping mapping =
+            cpprof__store_mapping_at(store, i);
 
         a->numbers[i] = a->ops->add_mapping(a->symbolizer, &mapping);
     }
@@ -75,29 +73,20 @@ cpprof__addresses_open(void)
     return a;
 }
 
-/* SIZE_MAX: code that no mapping lists. */
-static size_t
-mapping_at(const struct cpprof__addresses *a, uint64_t pc)
-{
-    const struct cpprof__store *store = &cpprof__tables.store;
-    size_t i;
-
-    for (i = 0; i < a->n_mappings; i++)
-        if (pc >= store->mappings[i].start && pc < store->mappings[i].limit &&
-            !load_relaxed(&store->mappings[i].is_gone))
-            return a->numbers[i];
-    return SIZE_MAX;
-}
-
 const char *
 cpprof__addresses_name(struct cpprof__addresses *a, uint64_t pc)
 {
+    uint32_t mapping;
     size_t n;
 
     if (!a->symbolizer)
         return NULL;
-    n = a->ops->resolve(a->symbolizer, mapping_at(a, pc), pc, a->frames,
-                        FRAMES_MAX);
+    mapping =
+        cpprof__store_find_mapping(&cpprof__tables.store, pc, a->n_mappings);
+    n = a->ops->resolve(a->symbolizer,
+                        mapping == CPPROF__NO_MAPPING ? SIZE_MAX
+                                                      : a->numbers[mapping],
+                        pc, a->frames, FRAMES_MAX);
     return n ? a->frames[0].system_name : NULL;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of a profile: its head, its samples, its end. The tables are in
- * builder_tables.c, compression and the writer in builder_stream.c.
+ * The life of a profile: its head, its samples, its end, and the stream they go
+ * to: compressed a member at a time and handed to the writer. The first failure
+ * stops the stream for good. The tables are in builder_tables.c.
  *
  * Fields come in this order: sample types, period type, period, time; then
  * functions, locations and samples, each before it is first referred to; then
@@ -10,8 +11,11 @@
  */
 #include "collect/encode/builder_internal.h"
 
+#include "arch/atomic.h"
+#include "base/gzip.h"
 #include "base/proto.h"
 #include "base/status.h"
+#include "base/writer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +36,44 @@ enum {
     MAPPING_HAS_LINE_NUMBERS,
     MAPPING_HAS_INLINE_FRAMES
 };
+
+/* ---- the stream ------------------------------------------------------- */
+
+void
+cpprof__builder_fail_nomem(struct cpprof__builder *b)
+{
+    if (!cpprof__builder_failed(b))
+        cpprof__fail_nomem(&b->error);
+}
+
+void
+cpprof__builder_flush(struct cpprof__builder *b)
+{
+    int sys;
+
+    if (b->out.failed)
+        cpprof__builder_fail_nomem(b);
+    if (cpprof__builder_failed(b) || b->out.n == 0)
+        return;
+    b->packed.n = 0;
+    if (cpprof__gzip(&b->packed, b->out.data, b->out.n, CPPROF__GZIP_LEVEL,
+                     &b->error) == CPPROF_OK) {
+        sys = b->writer.write(b->writer.ctx, b->packed.data, b->packed.n);
+        if (sys)
+            cpprof__fail(&b->error, CPPROF_SYSTEM, sys, "write: %s",
+                         strerror(sys));
+    }
+    b->out.n = 0;
+}
+
+void
+cpprof__builder_flush_full(struct cpprof__builder *b)
+{
+    if (b->out.failed || b->out.n >= b->member_bytes)
+        cpprof__builder_flush(b);
+}
+
+/* ---- the head --------------------------------------------------------- */
 
 static void
 put_value_type(struct cpprof__builder *b, uint32_t field,
@@ -65,17 +107,6 @@ put_head(struct cpprof__builder *b, const struct cpprof__profile_head *head)
 }
 
 static void
-close_writer(struct cpprof_writer writer, struct cpprof_error *error)
-{
-    int sys = 0;
-
-    if (writer.close)
-        sys = writer.close(writer.ctx, error->status != CPPROF_OK);
-    if (sys && error->status == CPPROF_OK)
-        cpprof__fail(error, CPPROF_SYSTEM, sys, "close: %s", strerror(sys));
-}
-
-static void
 free_builder(struct cpprof__builder *b)
 {
     struct cpprof__builder_table *tables[] = {&b->strings, &b->functions,
@@ -96,17 +127,6 @@ free_builder(struct cpprof__builder *b)
     free(b);
 }
 
-/* Close the writer of a builder that could not be made. */
-static enum cpprof_status
-refuse(struct cpprof_writer writer, struct cpprof_error *error,
-       struct cpprof_error why)
-{
-    close_writer(writer, &why);
-    if (error)
-        *error = why;
-    return why.status;
-}
-
 enum cpprof_status
 cpprof__builder_make(const struct cpprof__profile_head *head,
                      struct cpprof_writer writer,
@@ -116,19 +136,18 @@ cpprof__builder_make(const struct cpprof__profile_head *head,
                      struct cpprof_error *error)
 {
     struct cpprof__builder *b;
-    struct cpprof_error why = {0};
 
     if (head->n_sample_types < 1 ||
         head->n_sample_types > CPPROF__SAMPLE_TYPES_MAX || !head->time_ns) {
-        cpprof__fail(&why, CPPROF_INVALID, 0,
-                     "a profile needs a time and 1 to %d sample types",
-                     CPPROF__SAMPLE_TYPES_MAX);
-        return refuse(writer, error, why);
+        cpprof__writer_refuse(&writer);
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "a profile needs a time and 1 to %d sample types",
+                            CPPROF__SAMPLE_TYPES_MAX);
     }
     b = calloc(1, sizeof *b);
     if (!b) {
-        cpprof__fail_nomem(&why);
-        return refuse(writer, error, why);
+        cpprof__writer_refuse(&writer);
+        return cpprof__fail_nomem(error);
     }
     b->writer = writer;
     b->member_bytes = CPPROF__MEMBER_BYTES;
@@ -145,6 +164,30 @@ cpprof__builder_use_scripts(struct cpprof__builder *b,
 {
     b->scripts = scripts;
 }
+
+uint32_t *
+cpprof__builder_add_store(struct cpprof__builder *b,
+                          const struct cpprof__store *store, size_t *n)
+{
+    size_t i, n_mappings = load_acquire(&store->head->n_mappings);
+    uint32_t *numbers;
+
+    if (n_mappings > CPPROF__STORE_MAPPINGS)
+        n_mappings = CPPROF__STORE_MAPPINGS;
+    numbers = calloc(n_mappings + 1, sizeof *numbers);
+    *n = numbers ? n_mappings : 0;
+    if (!numbers)
+        cpprof__builder_fail_nomem(b);
+    for (i = 0; i < *n; i++) {
+        const struct cpprof__symbolizer_mapping mapping =
+            cpprof__store_mapping_at(store, i);
+
+        numbers[i] = cpprof__builder_add_mapping(b, &mapping);
+    }
+    return numbers;
+}
+
+/* ---- samples ---------------------------------------------------------- */
 
 static void
 put_label(struct cpprof__builder *b, const struct cpprof__builder_label *label)
@@ -219,6 +262,43 @@ cpprof__builder_add_sample(struct cpprof__builder *b, const int64_t *values,
                                       b->location_ids.n / sizeof(uint64_t)},
         labels, n_labels);
 }
+
+/* Is all that a frame stands for, inlined calls too, to be hidden? */
+static bool
+is_hidden(struct cpprof__builder *b, const struct cpprof__builder_frame *frame,
+          bool (*hides)(const char *name))
+{
+    size_t mapping, i, n;
+
+    if (frame->pc < CPPROF__FRAME_END || cpprof__is_script(frame->pc) ||
+        frame->mapping == CPPROF__NO_MAPPING)
+        return false;
+    mapping = cpprof__builder_mapping_at(b, frame->mapping)->symbolizer_index;
+    if (mapping == SIZE_MAX)
+        return false;
+    n = b->ops->resolve(b->symbolizer, mapping, frame->pc, b->lines,
+                        CPPROF__LINES_MAX);
+    for (i = 0; i < n; i++)
+        if (!hides(b->lines[i].name))
+            return false;
+    return n > 0;
+}
+
+size_t
+cpprof__builder_n_hidden(struct cpprof__builder *b,
+                         const struct cpprof__builder_frame *stack, size_t n,
+                         bool (*hides)(const char *name))
+{
+    size_t i = 0;
+
+    if (!b->ops || !b->symbolizer || !hides)
+        return 0;
+    while (i < n && is_hidden(b, &stack[i], hides))
+        i++;
+    return i < n ? i : 0;
+}
+
+/* ---- the end ---------------------------------------------------------- */
 
 void
 cpprof__builder_add_comment(struct cpprof__builder *b, const char *text)
@@ -330,7 +410,7 @@ cpprof__builder_end(struct cpprof__builder *b, int64_t duration_ns,
     if (!cpprof__builder_failed(b))
         put_tail(b, duration_ns);
     cpprof__builder_flush(b);
-    close_writer(b->writer, &b->error);
+    cpprof__writer_end(&b->writer, &b->error);
     status = b->error.status;
     if (status != CPPROF_OK && error)
         *error = b->error;

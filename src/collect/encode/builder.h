@@ -11,8 +11,9 @@
 #ifndef COLLECT_BUILDER_H
 #define COLLECT_BUILDER_H
 
+#include "collect/labels/labels.h"
 #include "collect/signal/tables/scripts.h"
-#include "collect/store/frame.h"
+#include "collect/store/tables.h"
 #include "object/build_id.h"
 #include "object/symbolizer.h"
 #include <cpprof/writer.h>
@@ -65,12 +66,35 @@ void
 cpprof__builder_use_scripts(struct cpprof__builder *b,
                             const struct cpprof__scripts *scripts);
 
+/*
+ * The frame that pc, of a script, stands for, and the text of its mapping. If
+ * it has no name it gets the name of its file. If it is not in the table, or
+ * scripts is NULL, it is "[unknown]", in no mapping (""). The texts live as
+ * long as the table's block.
+ */
+void
+cpprof__script_frame(const struct cpprof__scripts *scripts, uint64_t pc,
+                     struct cpprof__frame *frame, const char **mapping);
+
+/* The name of one of our own frames, by its pc. */
+const char *
+cpprof__own_frame_name(uint64_t pc);
+
 /* Mappings are written in the order they are added, all of them, used or not;
  * the main binary first. Adding one that is there already (same start, limit,
  * offset, path and build id) gives its index. CPPROF__NO_MAPPING: no memory. */
 uint32_t
 cpprof__builder_add_mapping(struct cpprof__builder *b,
-                            const struct cpprof__builder_mapping *mapping);
+                            const struct cpprof__symbolizer_mapping *mapping);
+
+/*
+ * Add all mappings that a store has now. Entry i of the result is the builder's
+ * number of mapping i; *n is the number of entries. NULL: no memory, which is
+ * the builder's failure, too. The caller frees it.
+ */
+uint32_t *
+cpprof__builder_add_store(struct cpprof__builder *b,
+                          const struct cpprof__store *store, size_t *n);
 
 /*
  * Add one sample; stack is leaf first and may be empty (it then gets the frame

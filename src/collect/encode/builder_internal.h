@@ -172,11 +172,7 @@ cpprof__builder_location_id(struct cpprof__builder *b,
 void
 cpprof__builder_clear_tables(struct cpprof__builder *b);
 
-/* The name of one of our own frames, by its pc. */
-const char *
-cpprof__own_frame_name(uint64_t pc);
-
-/* builder_stream.c */
+/* builder.c */
 
 /* Write what is gathered as one gzip member; nothing when there is none. */
 void

@@ -7,7 +7,6 @@
 #include "collect/encode/builder_internal.h"
 
 #include "base/proto.h"
-#include "collect/encode/script_frame.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -452,6 +451,28 @@ cpprof__builder_add_location(struct cpprof__builder *b, uint32_t mapping,
     return id;
 }
 
+void
+cpprof__script_frame(const struct cpprof__scripts *scripts, uint64_t pc,
+                     struct cpprof__frame *frame, const char **mapping)
+{
+    struct cpprof__script_location location = {.mapping = ""};
+
+    *frame = (struct cpprof__frame){.name = "[unknown]"};
+    if (scripts && cpprof__scripts_read(scripts, pc, &location)) {
+        if (*location.name || *location.file)
+            frame->name = *location.name ? location.name : location.file;
+        if (*location.system_name)
+            frame->system_name = location.system_name;
+        if (*location.file)
+            frame->file = location.file;
+        frame->start_line = location.start_line;
+        frame->line = location.line > 0 ? location.line : 0;
+    }
+    if (!frame->system_name)
+        frame->system_name = frame->name;
+    *mapping = location.mapping;
+}
+
 /* The mapping is found by its text, because strings may have been forgotten. */
 static uint32_t
 script_mapping(struct cpprof__builder *b, const char *text)
@@ -530,25 +551,9 @@ cpprof__builder_clear_tables(struct cpprof__builder *b)
     cpprof__arena_free(&b->arena);
 }
 
-/* A mapping that the symbolizer has no room for is written all the same. */
-static size_t
-tell_symbolizer(struct cpprof__builder *b,
-                const struct cpprof__builder_mapping *mapping)
-{
-    struct cpprof__symbolizer_mapping m = {
-        .start = mapping->start,
-        .limit = mapping->limit,
-        .offset = mapping->offset,
-        .path = mapping->path ? mapping->path : "",
-        .build_id = mapping->build_id ? mapping->build_id : "",
-    };
-
-    return b->ops ? b->ops->add_mapping(b->symbolizer, &m) : SIZE_MAX;
-}
-
 uint32_t
 cpprof__builder_add_mapping(struct cpprof__builder *b,
-                            const struct cpprof__builder_mapping *mapping)
+                            const struct cpprof__symbolizer_mapping *mapping)
 {
     struct cpprof__builder_known_mapping m = {
         .key = {mapping->start, mapping->limit, mapping->offset,
@@ -563,8 +568,9 @@ cpprof__builder_add_mapping(struct cpprof__builder *b,
     uint32_t index =
         intern(b, &b->mappings, &m, sizeof m, sizeof m.key, &added);
 
+    /* A mapping that the symbolizer has no room for is written all the same. */
     if (added)
         cpprof__builder_mapping_at(b, index)->symbolizer_index =
-            tell_symbolizer(b, mapping);
+            b->ops ? b->ops->add_mapping(b->symbolizer, mapping) : SIZE_MAX;
     return index;
 }

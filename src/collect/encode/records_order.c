@@ -8,7 +8,6 @@
 #include "collect/encode/records_profile.h"
 
 #include "arch/atomic.h"
-#include "collect/encode/record_labels.h"
 #include "collect/store/tables.h"
 
 #include <stdlib.h>
@@ -53,6 +52,12 @@ order_of_stacks(const struct cpprof__tree *tree, uint32_t x, uint32_t y)
     return 0;
 }
 
+static const struct cpprof__tables *
+tables_of(const struct cpprof__records_form *form)
+{
+    return form->source ? form->source->tables : &cpprof__tables;
+}
+
 static void
 print_labels(struct cpprof__buffer *out,
              const struct cpprof__records_form *form,
@@ -60,7 +65,7 @@ print_labels(struct cpprof__buffer *out,
 {
     struct cpprof__label_list labels = {0};
 
-    cpprof__record_labels(form->source, record->labels, &labels);
+    cpprof__record_labels(tables_of(form), record->labels, &labels);
     cpprof__labels_print(out, labels.at, labels.n);
     cpprof__buffer_append(out, "", 1);
     out->failed |= labels.failed;
@@ -102,8 +107,6 @@ static int
 by_value(const void *a, const void *b, void *ctx)
 {
     const struct cpprof__records_form *form = ctx;
-    const struct cpprof__tables *tables =
-        form->source ? form->source->tables : &cpprof__tables;
     const struct cpprof__stack_record *x = a, *y = b;
     int64_t in_x = x->values[form->n_types - 1];
     int64_t in_y = y->values[form->n_types - 1];
@@ -111,7 +114,7 @@ by_value(const void *a, const void *b, void *ctx)
 
     if (in_x != in_y)
         return in_x < in_y ? 1 : -1;
-    stacks = order_of_stacks(&tables->tree, x->stack, y->stack);
+    stacks = order_of_stacks(&tables_of(form)->tree, x->stack, y->stack);
     if (!stacks)
         stacks = order_of_labels(form, x, y);
     return stacks ? stacks : by_key(a, b);

@@ -11,117 +11,26 @@
  */
 #include "collect/encode/records_profile.h"
 
-#include "arch/atomic.h"
-#include "arch/clock.h"
-#include "base/status.h"
-#include "collect/encode/builder_internal.h"
-#include "collect/encode/names.h"
-#include "collect/encode/record_labels.h"
 #include "collect/encode/source.h"
-#include "collect/encode/store_numbers.h"
-#include "collect/encode/text_profile.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-/* The most frames of one sample; more are cut off. */
-#define DEPTH_MAX 1024
-
-/* A profile being written, in either form. */
-struct work {
-    const struct cpprof__records_form *form;
-    struct cpprof__source source; /* the tables, and who has names */
-    struct cpprof__symbolizer *symbolizer;
-    struct cpprof__builder *builder;
-    uint32_t *numbers; /* the builder's, of the store's mappings */
-    size_t n_numbers;
-    struct cpprof__builder_frame stack[DEPTH_MAX];
-    struct cpprof__label_list labels;
-    struct cpprof__text_profile text;
-};
-
-static struct work *
-make_work(const struct cpprof__records_form *form,
-          const struct cpprof_profile_options *options,
-          const struct cpprof_writer *writer, bool names,
-          struct cpprof_error *error)
+/* The source of the form, or this process. names: whether names are wanted. */
+static struct cpprof__source_profile *
+make_profile(const struct cpprof__records_form *form,
+             const struct cpprof_profile_options *options, bool names,
+             const struct cpprof_writer *writer, struct cpprof_error *error)
 {
-    struct work *w = calloc(1, sizeof *w);
+    enum cpprof_symbolize symbolize =
+        names ? options->symbolize : CPPROF_SYMBOLIZE_NONE;
+    struct cpprof__source own;
 
-    if (!w) {
-        if (writer->close)
-            writer->close(writer->ctx, 1);
-        cpprof__fail_nomem(error);
-        return NULL;
-    }
-    w->form = form;
-    if (form->source) {
-        w->source = *form->source;
-    } else {
-        w->source.tables = &cpprof__tables;
-        w->source.pid = (int32_t)getpid();
-        w->source.is_self = true;
-        w->source.time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
-        if (names && options->symbolize != CPPROF_SYMBOLIZE_NONE)
-            w->source.ops = cpprof__names_load();
-    }
-    if (w->source.ops)
-        w->symbolizer =
-            cpprof__source_symbolizer(&w->source, options->symbolize);
-    return w;
-}
-
-static void
-free_work(struct work *w)
-{
-    if (w->symbolizer)
-        w->source.ops->free(w->symbolizer);
-    cpprof__label_list_free(&w->labels);
-    free(w->numbers);
-    free(w);
-}
-
-/* ---- protobuf --------------------------------------------------------- */
-
-static bool
-add_mappings(struct work *w)
-{
-    cpprof__builder_use_scripts(w->builder, w->source.tables->scripts);
-    w->numbers = cpprof__store_numbers(&w->source.tables->store, w->builder,
-                                       &w->n_numbers);
-    return w->numbers != NULL;
-}
-
-static void
-add_record(struct work *w, const struct cpprof__stack_record *record)
-{
-    size_t n = cpprof__source_stack(&w->source, record->stack, w->numbers,
-                                    w->n_numbers, w->stack, DEPTH_MAX);
-    size_t skip =
-        cpprof__builder_n_hidden(w->builder, w->stack, n, w->form->hides);
-
-    w->labels.n = 0;
-    cpprof__record_labels(&w->source, record->labels, &w->labels);
-    if (w->labels.failed)
-        cpprof__builder_fail_nomem(w->builder);
-    cpprof__builder_add_sample(w->builder, record->values, w->stack + skip,
-                               n - skip, w->labels.at, w->labels.n);
-}
-
-static void
-add_all(struct work *w, const struct cpprof__stack_record *records, size_t n)
-{
-    size_t i;
-
-    if (!add_mappings(w)) {
-        cpprof__builder_fail_nomem(w->builder);
-        return;
-    }
-    for (i = 0; i < n; i++)
-        add_record(w, &records[i]);
+    if (!form->source)
+        own = cpprof__source_self(symbolize);
+    return cpprof__source_profile_make(form->source ? form->source : &own,
+                                       symbolize, writer, error);
 }
 
 static enum cpprof_status
@@ -130,7 +39,8 @@ write_proto(const struct cpprof__records_form *form,
             const struct cpprof_profile_options *options,
             struct cpprof_writer writer, struct cpprof_error *error)
 {
-    struct work *w = make_work(form, options, &writer, true, error);
+    struct cpprof__source_profile *p =
+        make_profile(form, options, true, &writer, error);
     struct cpprof__profile_head head = {
         .sample_types = form->types,
         .n_sample_types = form->n_types,
@@ -139,67 +49,70 @@ write_proto(const struct cpprof__records_form *form,
         .drop_frames = form->drop_frames,
     };
     enum cpprof_status status;
+    size_t i;
 
-    if (!w)
+    if (!p)
         return CPPROF_NOMEM;
-    head.time_ns = w->source.time_ns;
-    status = cpprof__builder_make(&head, writer,
-                                  w->symbolizer ? w->source.ops : NULL,
-                                  w->symbolizer, &w->builder, error);
+    head.time_ns = p->source.time_ns;
+    status = cpprof__source_begin_proto(p, &head, writer, error);
     if (status == CPPROF_OK) {
-        add_all(w, records, n);
-        status = cpprof__builder_end(w->builder, form->duration_ns, error);
+        for (i = 0; i < n; i++)
+            cpprof__source_add_sample(p, records[i].values, records[i].stack,
+                                      records[i].labels, form->hides);
+        status = cpprof__builder_end(p->builder, form->duration_ns, error);
     }
-    free_work(w);
+    cpprof__source_profile_free(p);
     return status;
 }
 
-/* ---- text ------------------------------------------------------------- */
-
 static void
-put_count(struct work *w, const struct cpprof__stack_record *record, bool names)
+put_total(const struct cpprof__records_form *form,
+          struct cpprof__text_profile *text,
+          const struct cpprof__stack_record *records, size_t n)
 {
-    struct cpprof__text_profile *t = &w->text;
-    size_t n = cpprof__source_stack(&w->source, record->stack, t->mappings,
-                                    t->n_mappings, w->stack, DEPTH_MAX);
-
-    cpprof__text_printf(t, "%" PRId64 " @", record->values[0]);
-    if (!n)
-        w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_BROKEN,
-                                                       CPPROF__NO_MAPPING};
-    cpprof__text_addresses(t, w->stack, n);
-    cpprof__record_labels_text(t, &w->source, record->labels, &w->labels);
-    if (names)
-        cpprof__text_stack(t, w->stack, n);
-}
-
-/* The old form with debug 0 is the form with debug 1, without names. */
-enum cpprof_status
-cpprof__records_write_counts(const struct cpprof__records_form *form,
-                             struct cpprof__stack_record *records, size_t n,
-                             const struct cpprof_profile_options *options,
-                             struct cpprof_writer writer,
-                             struct cpprof_error *error)
-{
-    bool names = options->debug > 0;
-    struct work *w = make_work(form, options, &writer, names, error);
-    enum cpprof_status status;
     int64_t total = 0;
     size_t i;
 
-    if (!w)
-        return CPPROF_NOMEM;
     for (i = 0; i < n; i++)
         total += records[i].values[0];
-    cpprof__text_begin(&w->text, writer, w->source.ops, w->symbolizer);
-    w->text.hides = form->hides;
-    cpprof__text_add_mappings(&w->text, w->source.tables);
-    cpprof__buffer_append(&w->text.out, form->name, strlen(form->name));
-    cpprof__text_printf(&w->text, " profile: total %" PRId64 "\n", total);
-    for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
-        put_count(w, &records[i], names);
-    status = cpprof__text_end(&w->text, error);
-    free_work(w);
+    cpprof__buffer_append(&text->out, form->name, strlen(form->name));
+    cpprof__text_printf(text, " profile: total %" PRId64 "\n", total);
+}
+
+/* The old form with debug 0 is the form with debug 1, without names. */
+static enum cpprof_status
+write_text(const struct cpprof__records_form *form,
+           const struct cpprof__stack_record *records, size_t n,
+           const struct cpprof_profile_options *options,
+           struct cpprof_writer writer, struct cpprof_error *error)
+{
+    bool names = options->debug > 0;
+    struct cpprof__source_profile *p =
+        make_profile(form, options, names, &writer, error);
+    enum cpprof_status status;
+    int64_t period = 1;
+    size_t i;
+
+    if (!p)
+        return CPPROF_NOMEM;
+    cpprof__source_begin_text(p, writer);
+    p->text.hides = form->hides;
+    if (form->put_head)
+        period = form->put_head(form, &p->text, records, n);
+    else
+        put_total(form, &p->text, records, n);
+    for (i = 0; i < n && p->text.error.status == CPPROF_OK; i++) {
+        const int64_t *values = records[i].values;
+
+        if (form->n_types == 2)
+            cpprof__text_printf(&p->text, "%" PRId64 " ", values[1] / period);
+        cpprof__text_printf(&p->text, "%" PRId64 " @", values[0] / period);
+        cpprof__source_put_record(
+            p, cpprof__source_text_stack(p, records[i].stack),
+            records[i].labels, names);
+    }
+    status = cpprof__text_end(&p->text, error);
+    cpprof__source_profile_free(p);
     return status;
 }
 
@@ -230,13 +143,8 @@ cpprof__records_write(const struct cpprof__records_form *form,
         for_stacks(records, n, cpprof__tree_hold);
         cpprof__tables_resolve(); /* after the records: all they refer to */
     }
-    if (!is_text)
-        status = write_proto(form, records, n, options, writer, error);
-    else if (form->write_text)
-        status = form->write_text(form, records, n, options, writer, error);
-    else
-        status = cpprof__records_write_counts(form, records, n, options, writer,
-                                              error);
+    status = (is_text ? write_text : write_proto)(form, records, n, options,
+                                                  writer, error);
     if (!form->source)
         for_stacks(records, n, cpprof__tree_drop);
     return status;

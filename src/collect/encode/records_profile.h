@@ -34,12 +34,11 @@ struct cpprof__records_form {
     int64_t duration_ns;                 /* 0: not said */
     const char *drop_frames;             /* or NULL */
     const struct cpprof__source *source; /* NULL: this process */
-    /* The text of debug >= 1; NULL: cpprof__records_write_counts(). */
-    enum cpprof_status (*write_text)(
-        const struct cpprof__records_form *form,
-        struct cpprof__stack_record *records, size_t n,
-        const struct cpprof_profile_options *options,
-        struct cpprof_writer writer, struct cpprof_error *error);
+    /* Write the first lines of the text. Returns the number that all values are
+     * divided by in its lines. NULL: "NAME profile: total N" and 1. */
+    int64_t (*put_head)(const struct cpprof__records_form *form,
+                        struct cpprof__text_profile *text,
+                        const struct cpprof__stack_record *records, size_t n);
 };
 
 /*
@@ -60,13 +59,5 @@ cpprof__records_write(const struct cpprof__records_form *form,
                       struct cpprof__stack_record *records, size_t n,
                       const struct cpprof_profile_options *options,
                       struct cpprof_writer writer, struct cpprof_error *error);
-
-/* "NAME profile: total N", of records that are merged. */
-enum cpprof_status
-cpprof__records_write_counts(const struct cpprof__records_form *form,
-                             struct cpprof__stack_record *records, size_t n,
-                             const struct cpprof_profile_options *options,
-                             struct cpprof_writer writer,
-                             struct cpprof_error *error);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where a profile of tables comes from: this process, or the copy that another
- * one left. Heap, block, mutex, wall and thread profiles have a source.
+ * one left. Heap, block, mutex, wall and thread profiles have a source. And
+ * what such a profile needs while it is written, as profile.proto or as text.
  */
 #ifndef COLLECT_SOURCE_H
 #define COLLECT_SOURCE_H
 
+#include "collect/encode/text_profile.h"
+#include "collect/labels/labels.h"
 #include "collect/store/tables.h"
 #include "object/symbolizer.h"
 #include <cpprof/profiles.h>
@@ -28,6 +31,11 @@ struct cpprof__source {
     int64_t duration_ns;   /* 0: not said */
 };
 
+/* This process's tables as they are now, without a heap; with the names that
+ * are remembered (names.h), if names are wanted. */
+struct cpprof__source
+cpprof__source_self(enum cpprof_symbolize symbolize);
+
 /* NULL: no names are wanted, or there is no symbolizer. */
 struct cpprof__symbolizer *
 cpprof__source_symbolizer(const struct cpprof__source *source,
@@ -39,5 +47,73 @@ size_t
 cpprof__source_stack(const struct cpprof__source *source, uint32_t stack,
                      const uint32_t *numbers, size_t n_numbers,
                      struct cpprof__builder_frame *frames, size_t max);
+
+/*
+ * Add the labels of a record to a list. number is that of a label set
+ * (signal/tables/label_numbers.h) in the tree of these tables, or 0. A set that
+ * can no longer be found becomes one label, {"labels":"[lost]"}. The labels are
+ * valid until the next call for this list.
+ */
+void
+cpprof__record_labels(const struct cpprof__tables *tables, uint32_t number,
+                      struct cpprof__label_list *labels);
+
+/* ---- a profile that is being written ---------------------------------- */
+
+/* The most frames of one sample; more are cut off. */
+#define CPPROF__SOURCE_DEPTH 1026
+
+struct cpprof__source_profile {
+    struct cpprof__source source;
+    struct cpprof__symbolizer *symbolizer; /* or NULL: no names */
+    struct cpprof__builder_frame stack[CPPROF__SOURCE_DEPTH];
+    struct cpprof__label_list labels; /* of the sample being written */
+    /* As profile.proto: */
+    struct cpprof__builder *builder;
+    uint32_t *numbers; /* the builder's, of the store's mappings */
+    size_t n_numbers;
+    /* Or as text: */
+    struct cpprof__text_profile text;
+};
+
+/* NULL: no memory; then the writer was closed. */
+struct cpprof__source_profile *
+cpprof__source_profile_make(const struct cpprof__source *source,
+                            enum cpprof_symbolize symbolize,
+                            const struct cpprof_writer *writer,
+                            struct cpprof_error *error);
+void
+cpprof__source_profile_free(struct cpprof__source_profile *p);
+
+/* Begin it as profile.proto: make the builder, with the tables' mappings. The
+ * caller ends the builder. The writer is the profile's from here on. */
+enum cpprof_status
+cpprof__source_begin_proto(struct cpprof__source_profile *p,
+                           const struct cpprof__profile_head *head,
+                           struct cpprof_writer writer,
+                           struct cpprof_error *error);
+
+/* Add a sample, with the labels of that number behind those that are in
+ * p->labels already. hides may be NULL. */
+void
+cpprof__source_add_sample(struct cpprof__source_profile *p,
+                          const int64_t *values, uint32_t stack,
+                          uint32_t labels, bool (*hides)(const char *name));
+
+/* Begin it as text, p->text. The caller ends that. */
+void
+cpprof__source_begin_text(struct cpprof__source_profile *p,
+                          struct cpprof_writer writer);
+
+/* Put a stack of the tables into p->stack, for a text. Returns the number of
+ * frames, at least 1. */
+size_t
+cpprof__source_text_stack(struct cpprof__source_profile *p, uint32_t stack);
+
+/* What follows the values of a record: n frames of p->stack, as addresses and,
+ * if wanted, with names; and between them the labels, if there are any. */
+void
+cpprof__source_put_record(struct cpprof__source_profile *p, size_t n,
+                          uint32_t labels, bool names);
 
 #endif

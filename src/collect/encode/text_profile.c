@@ -13,8 +13,7 @@
 
 #include "arch/atomic.h"
 #include "base/status.h"
-#include "collect/encode/builder_internal.h"
-#include "collect/encode/script_frame.h"
+#include "base/writer.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -55,10 +54,8 @@ cpprof__text_add_mappings(struct cpprof__text_profile *t,
     }
     t->n_mappings = n;
     for (i = 0; i < n; i++) {
-        const struct cpprof__store_mapping *m = &store->mappings[i];
-        struct cpprof__symbolizer_mapping mapping = {
-            m->start, m->limit, m->offset, cpprof__store_text(store, m->path),
-            cpprof__store_text(store, m->build_id)};
+        const struct cpprof__symbolizer_mapping mapping =
+            cpprof__store_mapping_at(store, i);
         size_t number = t->symbolizer
                             ? t->ops->add_mapping(t->symbolizer, &mapping)
                             : SIZE_MAX;
@@ -176,10 +173,9 @@ cpprof__text_script(struct cpprof__text_profile *t, uint64_t pc,
     return 1;
 }
 
-/* What is known about a frame, in t->frames. */
-static size_t
-resolve(struct cpprof__text_profile *t,
-        const struct cpprof__builder_frame *frame)
+size_t
+cpprof__text_resolve(struct cpprof__text_profile *t,
+                     const struct cpprof__builder_frame *frame)
 {
     size_t mapping =
         frame->mapping == CPPROF__NO_MAPPING ? SIZE_MAX : frame->mapping;
@@ -189,6 +185,8 @@ resolve(struct cpprof__text_profile *t,
             .name = cpprof__own_frame_name(frame->pc), .entry = frame->pc};
         return 1;
     }
+    if (cpprof__is_script(frame->pc))
+        return cpprof__text_script(t, frame->pc, &t->frames[0]);
     if (!t->symbolizer)
         return 0;
     return t->ops->resolve(t->symbolizer, mapping, frame->pc, t->frames,
@@ -244,7 +242,7 @@ add_frame(struct cpprof__text_profile *t,
         add_script(t, frame->pc);
         return;
     }
-    n = resolve(t, frame);
+    n = cpprof__text_resolve(t, frame);
     if (!n) {
         struct cpprof__text_line line = {0};
 
@@ -347,13 +345,9 @@ enum cpprof_status
 cpprof__text_end(struct cpprof__text_profile *t, struct cpprof_error *error)
 {
     enum cpprof_status status;
-    int sys = 0;
 
     flush(t);
-    if (t->writer.close)
-        sys = t->writer.close(t->writer.ctx, t->error.status != CPPROF_OK);
-    if (sys && t->error.status == CPPROF_OK)
-        cpprof__fail(&t->error, CPPROF_SYSTEM, sys, "close: %s", strerror(sys));
+    cpprof__writer_end(&t->writer, &t->error);
     status = t->error.status;
     if (status != CPPROF_OK && error)
         *error = t->error;

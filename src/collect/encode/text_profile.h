@@ -38,8 +38,9 @@ struct cpprof__text_profile {
     struct cpprof__buffer out;
     struct cpprof__buffer cells; /* of the stack being written */
     struct cpprof__buffer lines;
-    struct cpprof__frame frames[256];
-    char script_texts[3][1024]; /* of a frame: mapping, name, file */
+    struct cpprof__frame frames[256]; /* of one address; names.c does not keep
+                                       * what has more */
+    char script_texts[3][1024];       /* of a frame: mapping, name, file */
 };
 
 /* The writer belongs to the profile from here on. symbolizer and hides may be
@@ -59,6 +60,12 @@ cpprof__text_add_mappings(struct cpprof__text_profile *t,
 size_t
 cpprof__text_script(struct cpprof__text_profile *t, uint64_t pc,
                     struct cpprof__frame *frame);
+
+/* Put what is known about a frame into t->frames. Returns how many there are:
+ * of an address one for each inlined call, too, and 0 if nothing is known. */
+size_t
+cpprof__text_resolve(struct cpprof__text_profile *t,
+                     const struct cpprof__builder_frame *frame);
 
 void
 cpprof__text_printf(struct cpprof__text_profile *t, const char *format, ...)

@@ -8,48 +8,64 @@
  *
  * Source: Go runtime/pprof/pprof.go, writeHeapInternal.
  */
-#include "arch/atomic.h"
 #include "base/status.h"
-#include "collect/encode/record_labels.h"
-#include "collect/encode/text_profile.h"
 #include "collect/heap/heap_hide.h"
 #include "collect/heap/heap_profile.h"
-#include "collect/heap/heap_stats.h"
+#include "collect/runtime/next.h"
+#include "collect/runtime/proc.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-#define DEPTH_MAX 1024
+/* ---- scaling ---------------------------------------------------------- */
 
-struct work {
-    struct cpprof__text_profile text;
-    const struct cpprof__source *source;
-    bool is_scaled;
-    bool names; /* of the frames, in comments */
-    struct cpprof__builder_frame stack[DEPTH_MAX];
-    struct cpprof__label_list labels;
-};
-
-/* A record as it is printed. */
-struct printed {
-    int64_t values[CPPROF__HEAP_VALUES];
-    const struct cpprof__heap_record *record; /* NULL: lost samples */
-};
-
-static int
-by_inuse(const void *a, const void *b)
+/* 1 - exp(-x), x >= 0, without libm: by powers of the 64th part of what is
+ * left after whole multiples of ln 2, so that nothing is lost for a small x. */
+static double
+one_minus_exp(double x)
 {
-    const struct printed *x = a, *y = b;
-    int64_t in_x = x->values[CPPROF__INUSE_BYTES];
-    int64_t in_y = y->values[CPPROF__INUSE_BYTES];
+    const double ln2 = 0x1.62e42fefa39efp-1;
+    double term, sum = 0, scale = 1;
+    int i;
 
-    if (in_x != in_y)
-        return in_x < in_y ? 1 : -1;
-    if (!x->record || !y->record)
-        return !x->record - !y->record;
-    return (y->record->bucket > x->record->bucket) -
-           (y->record->bucket < x->record->bucket);
+    if (x > 50)
+        return 1;
+    for (; x > ln2; x -= ln2)
+        scale /= 2;
+    for (i = 1, term = x; i < 24; i++) {
+        sum += term;
+        term *= -x / (i + 1);
+    }
+    return 1 - scale + scale * sum;
+}
+
+static int64_t
+whole(double x)
+{
+    return x < 0x1p63 ? (int64_t)x : INT64_MAX;
+}
+
+void
+cpprof_heap_scale_sample(int64_t count, int64_t size, int64_t rate,
+                         int64_t *scaled_count, int64_t *scaled_size)
+{
+    double scale;
+
+    *scaled_count = 0;
+    *scaled_size = 0;
+    if (count <= 0 || size <= 0)
+        return;
+    if (rate <= 1) {
+        *scaled_count = count;
+        *scaled_size = size;
+        return;
+    }
+    scale = 1 / one_minus_exp((double)size / (double)count / (double)rate);
+    *scaled_count = whole((double)count * scale);
+    *scaled_size = whole((double)size * scale);
 }
 
 /*
@@ -74,21 +90,202 @@ unscale(int64_t n, int64_t scaled, int64_t rate)
     return lo;
 }
 
-static void
-set_lost(struct printed *p, const struct work *w,
-         const struct cpprof__heap_records *records)
+/* ---- runtime.MemStats ------------------------------------------------- */
+
+/*
+ * The lines at the end: the memory of the process, under the names that Go's
+ * runtime has for it. Sizes come from glibc's mallinfo2() if its malloc is in
+ * use, else from /proc; C's malloc does not count its calls, so their counts
+ * are estimates from the records; what only a garbage collector has is 0.
+ *
+ * Source: runtime.MemStats.
+ */
+struct stats {
+    uint64_t alloc;       /* bytes in use */
+    uint64_t total_alloc; /* ever: an estimate */
+    uint64_t sys;         /* got from the kernel */
+    uint64_t mallocs;     /* estimates */
+    uint64_t frees;
+    uint64_t heap_sys;
+    uint64_t heap_idle;
+    uint64_t heap_inuse;
+    uint64_t stack; /* of the main thread */
+    uint64_t max_rss;
+};
+
+/* As glibc's since 2.33; looked up, because it is not everywhere. */
+struct libc_info {
+    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks,
+        fordblks, keepcost;
+};
+
+/* Is the malloc underneath that of the libc which has this function? */
+static bool
+is_libc_malloc(void *function)
 {
-    memset(p, 0, sizeof *p);
-    p->values[CPPROF__ALLOC_OBJECTS] =
-        w->is_scaled ? records->lost_objects : records->n_lost;
-    p->values[CPPROF__ALLOC_BYTES] =
-        w->is_scaled
-            ? records->lost_bytes
-            : unscale(records->n_lost, records->lost_bytes, records->rate);
+    Dl_info of_libc, of_malloc;
+    void *next = cpprof__next_symbol("malloc", NULL);
+
+    return next && dladdr(function, &of_libc) && dladdr(next, &of_malloc) &&
+           of_libc.dli_fbase == of_malloc.dli_fbase;
 }
 
+static bool
+take_libc(struct stats *s)
+{
+    typedef struct libc_info info_fn(void);
+    void *found = dlsym(RTLD_DEFAULT, "mallinfo2");
+    struct libc_info info;
+
+    if (!found || !is_libc_malloc(found))
+        return false;
+    info = ((info_fn *)(uintptr_t)found)();
+    s->alloc = info.uordblks + info.hblkhd;
+    s->heap_sys = info.arena + info.hblkhd;
+    s->heap_inuse = s->alloc;
+    s->heap_idle = info.fordblks;
+    return true;
+}
+
+/* The number of kB behind a key of /proc/self/status, in bytes. */
+static uint64_t
+status_bytes(const char *status, const char *key)
+{
+    const char *at = strstr(status, key);
+
+    return at ? strtoull(at + strlen(key), NULL, 10) * 1024 : 0;
+}
+
+static void
+take_proc(struct stats *s, bool has_heap)
+{
+    struct cpprof__buffer text = {0};
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        s->max_rss = (uint64_t)usage.ru_maxrss * 1024;
+    if (cpprof__proc_read("/proc/self/status", &text)) {
+        cpprof__buffer_append(&text, "", 1);
+        if (!text.failed) {
+            const char *status = (const char *)text.data;
+            uint64_t data = status_bytes(status, "\nVmData:");
+            uint64_t anonymous = status_bytes(status, "\nRssAnon:");
+
+            s->stack = status_bytes(status, "\nVmStk:");
+            s->sys = data + s->stack;
+            if (!has_heap) {
+                s->heap_sys = data;
+                s->heap_inuse = anonymous < data ? anonymous : data;
+                s->heap_idle = data - s->heap_inuse;
+            }
+        }
+    }
+    cpprof__buffer_free(&text);
+}
+
+/* is_self: this process's, of libc's malloc and /proc; else only what the
+ * records say. */
+static struct stats
+take_stats(bool is_self, const struct cpprof__heap_records *records)
+{
+    uint64_t inuse_objects = 0;
+    struct stats stats = {0};
+    size_t i;
+
+    for (i = 0; i < records->n; i++) {
+        const int64_t *values = records->records[i].values;
+
+        stats.mallocs += (uint64_t)values[CPPROF__ALLOC_OBJECTS];
+        stats.total_alloc += (uint64_t)values[CPPROF__ALLOC_BYTES];
+        inuse_objects += (uint64_t)values[CPPROF__INUSE_OBJECTS];
+        stats.alloc += (uint64_t)values[CPPROF__INUSE_BYTES];
+    }
+    stats.frees =
+        stats.mallocs > inuse_objects ? stats.mallocs - inuse_objects : 0;
+    if (is_self)
+        take_proc(&stats, take_libc(&stats));
+    return stats;
+}
+
+/* "[0 0 ... 0]", for the pauses of a garbage collector that is not there. */
+static void
+put_zeros(struct cpprof__text_profile *text, const char *name)
+{
+    int i;
+
+    cpprof__text_printf(text, "# %s = [0", name);
+    for (i = 1; i < 256; i++)
+        cpprof__text_printf(text, " 0");
+    cpprof__text_printf(text, "]\n");
+}
+
+static void
+put_stats(struct cpprof__text_profile *text, const struct stats *s)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } sizes[] = {
+        {"Alloc", s->alloc},
+        {"TotalAlloc", s->total_alloc},
+        {"Sys", s->sys},
+        {"Lookups", 0},
+        {"Mallocs", s->mallocs},
+        {"Frees", s->frees},
+        {"HeapAlloc", s->alloc},
+        {"HeapSys", s->heap_sys},
+        {"HeapIdle", s->heap_idle},
+        {"HeapInuse", s->heap_inuse},
+        {"HeapReleased", 0},
+        {"HeapObjects", s->mallocs - s->frees},
+    };
+    size_t i;
+
+    cpprof__text_printf(text, "\n# runtime.MemStats\n");
+    for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        cpprof__text_printf(text, "# %s = %" PRIu64 "\n", sizes[i].name,
+                            sizes[i].value);
+    cpprof__text_printf(text, "# Stack = %" PRIu64 " / %" PRIu64 "\n", s->stack,
+                        s->stack);
+    cpprof__text_printf(text, "# MSpan = 0 / 0\n# MCache = 0 / 0\n"
+                              "# BuckHashSys = 0\n# GCSys = 0\n"
+                              "# OtherSys = 0\n# NextGC = 0\n# LastGC = 0\n");
+    put_zeros(text, "PauseNs");
+    put_zeros(text, "PauseEnd");
+    cpprof__text_printf(text,
+                        "# NumGC = 0\n# NumForcedGC = 0\n"
+                        "# GCCPUFraction = 0\n# DebugGC = false\n"
+                        "# MaxRSS = %" PRIu64 "\n",
+                        s->max_rss);
+}
+
+/* ---- records ---------------------------------------------------------- */
+
+/* A record as it is printed. */
+struct printed {
+    int64_t values[CPPROF__HEAP_VALUES];
+    const struct cpprof__heap_record *record; /* NULL: lost samples */
+};
+
+static int
+by_inuse(const void *a, const void *b)
+{
+    const struct printed *x = a, *y = b;
+    int64_t in_x = x->values[CPPROF__INUSE_BYTES];
+    int64_t in_y = y->values[CPPROF__INUSE_BYTES];
+
+    if (in_x != in_y)
+        return in_x < in_y ? 1 : -1;
+    if (!x->record || !y->record)
+        return !x->record - !y->record;
+    return (y->record->bucket > x->record->bucket) -
+           (y->record->bucket < x->record->bucket);
+}
+
+/* The records as they are printed, sorted, and *n, how many; NULL: no memory.
+ */
 static struct printed *
-sort_records(const struct work *w, const struct cpprof__heap_records *records,
+sort_records(const struct cpprof__heap_records *records, bool is_scaled,
              size_t *n)
 {
     struct printed *all = calloc(records->n + 1, sizeof *all);
@@ -99,13 +296,21 @@ sort_records(const struct work *w, const struct cpprof__heap_records *records,
     for (i = 0; i < records->n; i++) {
         all[i].record = &records->records[i];
         memcpy(all[i].values,
-               w->is_scaled ? records->records[i].values
-                            : records->records[i].sampled,
+               is_scaled ? records->records[i].values
+                         : records->records[i].sampled,
                sizeof all[i].values);
     }
     *n = records->n;
-    if (records->n_lost)
-        set_lost(&all[(*n)++], w, records);
+    if (records->n_lost) {
+        int64_t *lost = all[(*n)++].values;
+
+        lost[CPPROF__ALLOC_OBJECTS] =
+            is_scaled ? records->lost_objects : records->n_lost;
+        lost[CPPROF__ALLOC_BYTES] =
+            is_scaled
+                ? records->lost_bytes
+                : unscale(records->n_lost, records->lost_bytes, records->rate);
+    }
     qsort(all, *n, sizeof *all, by_inuse);
     return all;
 }
@@ -115,7 +320,8 @@ sort_records(const struct work *w, const struct cpprof__heap_records *records,
  * Go then adds one byte, and so do we.
  */
 static void
-put_head(struct work *w, const struct printed *all, size_t n, int64_t rate)
+put_head(struct cpprof__text_profile *text, const struct printed *all, size_t n,
+         int64_t rate)
 {
     int64_t total[CPPROF__HEAP_VALUES] = {0};
     size_t i, value;
@@ -125,17 +331,18 @@ put_head(struct work *w, const struct printed *all, size_t n, int64_t rate)
             total[value] += all[i].values[value];
     if (total[CPPROF__INUSE_BYTES] == total[CPPROF__ALLOC_BYTES])
         total[CPPROF__ALLOC_BYTES]++;
-    cpprof__text_printf(
-        &w->text,
-        "heap profile: %" PRId64 ": %" PRId64 " [%" PRId64 ": %" PRId64
-        "] @ heap/%" PRId64 "\n",
-        total[CPPROF__INUSE_OBJECTS], total[CPPROF__INUSE_BYTES],
-        total[CPPROF__ALLOC_OBJECTS], total[CPPROF__ALLOC_BYTES],
-        2 * (w->is_scaled || rate < 1 ? 1 : rate));
+    cpprof__text_printf(text,
+                        "heap profile: %" PRId64 ": %" PRId64 " [%" PRId64
+                        ": %" PRId64 "] @ heap/%" PRId64 "\n",
+                        total[CPPROF__INUSE_OBJECTS],
+                        total[CPPROF__INUSE_BYTES],
+                        total[CPPROF__ALLOC_OBJECTS],
+                        total[CPPROF__ALLOC_BYTES], 2 * (rate < 1 ? 1 : rate));
 }
 
 static void
-put_record(struct work *w, const struct printed *p)
+put_record(struct cpprof__source_profile *w, const struct printed *p,
+           bool names)
 {
     size_t n = 1;
 
@@ -143,37 +350,12 @@ put_record(struct work *w, const struct printed *p)
         &w->text, "%" PRId64 ": %" PRId64 " [%" PRId64 ": %" PRId64 "] @",
         p->values[CPPROF__INUSE_OBJECTS], p->values[CPPROF__INUSE_BYTES],
         p->values[CPPROF__ALLOC_OBJECTS], p->values[CPPROF__ALLOC_BYTES]);
-    w->stack[0] =
-        (struct cpprof__builder_frame){CPPROF__FRAME_LOST, CPPROF__NO_MAPPING};
     if (p->record)
-        n = cpprof__source_stack(w->source, p->record->stack, w->text.mappings,
-                                 w->text.n_mappings, w->stack, DEPTH_MAX);
-    cpprof__text_addresses(&w->text, w->stack, n);
-    if (p->record)
-        cpprof__record_labels_text(&w->text, w->source, p->record->labels,
-                                   &w->labels);
-    if (w->names)
-        cpprof__text_stack(&w->text, w->stack, n);
-}
-
-static void
-put_all(struct work *w, const struct cpprof__heap_records *records,
-        const struct cpprof__heap_stats *stats)
-{
-    struct printed *all;
-    size_t i, n;
-
-    all = sort_records(w, records, &n);
-    if (!all) {
-        cpprof__fail_nomem(&w->text.error);
-        return;
-    }
-    put_head(w, all, n, records->rate);
-    cpprof__text_add_mappings(&w->text, w->source->tables);
-    for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
-        put_record(w, &all[i]);
-    cpprof__heap_stats_print(stats, &w->text);
-    free(all);
+        n = cpprof__source_text_stack(w, p->record->stack);
+    else
+        w->stack[0] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
+                                                     CPPROF__NO_MAPPING};
+    cpprof__source_put_record(w, n, p->record ? p->record->labels : 0, names);
 }
 
 enum cpprof_status
@@ -182,30 +364,32 @@ cpprof__heap_write_text(const struct cpprof__source *source,
                         const struct cpprof__heap_records *records,
                         struct cpprof_writer writer, struct cpprof_error *error)
 {
-    struct work *w = calloc(1, sizeof *w);
-    struct cpprof__symbolizer *symbolizer;
-    struct cpprof__heap_stats stats;
+    bool names = options->debug > 0, is_scaled;
+    struct cpprof__source_profile *w = cpprof__source_profile_make(
+        source, names ? options->symbolize : CPPROF_SYMBOLIZE_NONE, &writer,
+        error);
+    struct printed *all;
+    struct stats stats;
     enum cpprof_status status;
+    size_t i, n = 0;
 
-    if (!w) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
-        return cpprof__fail_nomem(error);
-    }
-    cpprof__heap_stats_take(source->is_self, records, &stats);
-    w->names = options->debug > 0;
-    symbolizer = cpprof__source_symbolizer(
-        source, w->names ? options->symbolize : CPPROF_SYMBOLIZE_NONE);
-    w->source = source;
-    w->is_scaled =
-        records->n_rates > 0 || (options->flags & CPPROF_FLAG_PEAK) != 0;
-    cpprof__text_begin(&w->text, writer, source->ops, symbolizer);
+    if (!w)
+        return CPPROF_NOMEM;
+    stats = take_stats(source->is_self, records);
+    cpprof__source_begin_text(w, writer);
     w->text.hides = cpprof__heap_hides;
-    put_all(w, records, &stats);
+    is_scaled = records->n_rates > 0 || (options->flags & CPPROF_FLAG_PEAK);
+    all = sort_records(records, is_scaled, &n);
+    if (!all)
+        cpprof__fail_nomem(&w->text.error);
+    else
+        put_head(&w->text, all, n, is_scaled ? 1 : records->rate);
+    for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
+        put_record(w, &all[i], names);
+    if (all)
+        put_stats(&w->text, &stats);
+    free(all);
     status = cpprof__text_end(&w->text, error);
-    if (symbolizer)
-        source->ops->free(symbolizer);
-    cpprof__label_list_free(&w->labels);
-    free(w);
+    cpprof__source_profile_free(w);
     return status;
 }

@@ -19,7 +19,6 @@
 
 #include "base/buffer.h"
 #include "collect/signal/tables/label_set.h"
-#include "collect/store/frame.h"
 #include <cpprof/labels.h>
 
 struct cpprof_labels {
@@ -34,6 +33,14 @@ struct cpprof_labels {
 /* Drop the reference that a thread's end or a failed start leaves. */
 void
 cpprof__labels_inherited_free(const void *labels);
+
+/* One label of a sample: text has str, a number has num and maybe a unit. */
+struct cpprof__builder_label {
+    const char *key;
+    const char *str; /* NULL: a number */
+    int64_t num;
+    const char *num_unit; /* or NULL */
+};
 
 /* Labels of a sample that is about to be written; the list is used again for
  * the next one (n = 0). */

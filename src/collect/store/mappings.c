@@ -7,8 +7,9 @@
  * program's own mapping is added first, because readers take the first one for
  * it.
  *
- * An address is looked up in a small cache, then among all live mappings. If it
- * lies in none, the maps are read again, once between two drains.
+ * An address that lies in none of the mappings that are there now makes the
+ * maps be read again, once between two drains, unless it lay in none after the
+ * last reading either.
  */
 #include "collect/store/mappings.h"
 
@@ -16,8 +17,8 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "collect/runtime/proc.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/scripts.h"
-#include "collect/store/frame.h"
 #include "object/build_id.h"
 #include "object/maps.h"
 
@@ -29,9 +30,22 @@ void
 cpprof__mappings_init(struct cpprof__mappings *m, struct cpprof__store *store,
                       bool live)
 {
+    uint32_t i, at;
+
     memset(m, 0, sizeof *m);
     m->store = store;
     m->live = live;
+    for (i = 0; i < store->head->n_mappings; i++) {
+        if (store->mappings[i].is_gone)
+            continue;
+        for (at = m->n_now++; at > 0; at--) {
+            if (store->mappings[m->now[at - 1]].start <=
+                store->mappings[i].start)
+                break;
+            m->now[at] = m->now[at - 1];
+        }
+        m->now[at] = i;
+    }
 }
 
 void
@@ -90,7 +104,7 @@ find_build_id(const char *text, const char *end,
         build_id[0] = 0;
 }
 
-static void
+static uint32_t
 add(struct cpprof__mappings *m, const char *text, const char *end,
     const struct cpprof__map_line *line)
 {
@@ -106,42 +120,35 @@ add(struct cpprof__mappings *m, const char *text, const char *end,
     mapping.path = cpprof__store_add_text(m->store, line->path, line->n_path);
     mapping.build_id =
         cpprof__store_add_text(m->store, build_id, strlen(build_id));
-    cpprof__store_add_mapping(m->store, &mapping);
+    return cpprof__store_add_mapping(m->store, &mapping);
 }
 
-static bool
-is_known(struct cpprof__mappings *m, const struct cpprof__map_line *line)
-{
-    uint32_t i;
-
-    for (i = 0; i < m->store->head->n_mappings; i++) {
-        struct cpprof__store_mapping *known = &m->store->mappings[i];
-
-        if (same(m->store, known, line)) {
-            store_relaxed(&known->is_gone, 0);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* One pass over the maps that adds what is new; the main binary in a pass of
- * its own before the others, because readers take the first mapping for it. */
+/* One pass over the maps, whose lines are in the order of addresses. The main
+ * binary is added in a pass of its own before the others, because readers take
+ * the first mapping for it. */
 static void
-add_new(struct cpprof__mappings *m, const char *text, const char *end,
-        const char *exe, bool only_exe)
+see_lines(struct cpprof__mappings *m, const struct cpprof__buffer *text,
+          const char *exe, bool only_exe)
 {
+    const char *p = (char *)text->data, *end = p + text->n;
     struct cpprof__map_line line;
-    const char *p = text;
 
     while (cpprof__maps_next(&p, end, &line)) {
         bool is_exe = strlen(exe) == line.n_path &&
                       memcmp(exe, line.path, line.n_path) == 0;
+        uint32_t i, n = m->store->head->n_mappings;
 
         if (!cpprof__map_line_is_listed(&line) || (only_exe && !is_exe))
             continue;
-        if (!is_known(m, &line))
-            add(m, text, end, &line);
+        for (i = 0; i < n && !same(m->store, &m->store->mappings[i], &line);)
+            i++;
+        if (i == n)
+            i = add(m, (char *)text->data, end, &line);
+        if (only_exe || i == CPPROF__NO_MAPPING ||
+            m->n_now == CPPROF__STORE_MAPPINGS)
+            continue;
+        store_relaxed(&m->store->mappings[i].is_gone, 0);
+        m->now[m->n_now++] = i;
     }
 }
 
@@ -158,43 +165,60 @@ cpprof__mappings_refresh(struct cpprof__mappings *m)
     cpprof__proc_exe(exe, sizeof exe);
     for (i = 0; i < m->store->head->n_mappings; i++)
         store_relaxed(&m->store->mappings[i].is_gone, 1);
-    add_new(m, (char *)text.data, (char *)text.data + text.n, exe, true);
-    add_new(m, (char *)text.data, (char *)text.data + text.n, exe, false);
+    m->n_now = 0;
+    see_lines(m, &text, exe, true);
+    see_lines(m, &text, exe, false);
     cpprof__buffer_free(&text);
-    memset(m->cache, 0, sizeof m->cache);
+    memset(m->unknown, 0, sizeof m->unknown);
 }
 
 static uint32_t
 search(const struct cpprof__mappings *m, uint64_t pc)
 {
-    uint32_t i, n = m->store->head->n_mappings;
+    uint32_t lo = 0, hi = m->n_now;
 
-    for (i = 0; i < n; i++) {
-        const struct cpprof__store_mapping *known = &m->store->mappings[i];
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        const struct cpprof__store_mapping *known =
+            &m->store->mappings[m->now[mid]];
 
-        if (pc >= known->start && pc < known->limit && !known->is_gone)
-            return i;
+        if (pc < known->start)
+            hi = mid;
+        else if (pc >= known->limit)
+            lo = mid + 1;
+        else
+            return m->now[mid];
     }
-    return CPPROF__STORE_NO_MAPPING;
+    return CPPROF__NO_MAPPING;
 }
 
-uint32_t
-cpprof__mappings_find(struct cpprof__mappings *m, uint64_t pc)
+static uint32_t
+find_one(struct cpprof__mappings *m, uint64_t pc)
 {
-    struct cpprof__mapping_cached *cached =
-        &m->cache[cpprof__mix_u64(pc) % CPPROF__MAPPING_CACHE];
+    uint64_t *unknown =
+        &m->unknown[cpprof__mix_u64(pc) % CPPROF__MAPPINGS_UNKNOWN];
     uint32_t mapping;
 
     if (pc < CPPROF__FRAME_END || cpprof__is_script(pc))
-        return CPPROF__STORE_NO_MAPPING;
-    if (cached->pc == pc)
-        return cached->mapping;
+        return CPPROF__NO_MAPPING;
     mapping = search(m, pc);
-    if (mapping == CPPROF__STORE_NO_MAPPING && m->live && !m->refreshed) {
+    if (mapping != CPPROF__NO_MAPPING || *unknown == pc)
+        return mapping;
+    if (m->live && !m->refreshed) {
         cpprof__mappings_refresh(m);
         mapping = search(m, pc);
     }
-    cached->pc = pc;
-    cached->mapping = mapping;
+    if (mapping == CPPROF__NO_MAPPING)
+        *unknown = pc;
     return mapping;
+}
+
+void
+cpprof__mappings_find(struct cpprof__mappings *m, const uint64_t *pcs, size_t n,
+                      uint32_t *mappings)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        mappings[i] = find_one(m, pcs[i]);
 }

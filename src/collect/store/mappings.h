@@ -9,17 +9,18 @@
 
 #include "collect/store/store.h"
 
-#define CPPROF__MAPPING_CACHE 1024u
+#define CPPROF__MAPPINGS_UNKNOWN 1024u
 
 struct cpprof__mappings {
     struct cpprof__store *store;
     bool live;      /* mappings of this process, which can be read again */
     bool refreshed; /* since the last cpprof__mappings_begin() */
-    /* pc -> mapping, direct-mapped; pc 0: empty. */
-    struct cpprof__mapping_cached {
-        uint64_t pc;
-        uint32_t mapping;
-    } cache[CPPROF__MAPPING_CACHE];
+    /* Numbers of the mappings that are there now, by address. */
+    uint32_t now[CPPROF__STORE_MAPPINGS];
+    uint32_t n_now;
+    /* By hash, addresses that lay in none of them when the maps were last read;
+     * 0: none. They are no reason to read the maps again. */
+    uint64_t unknown[CPPROF__MAPPINGS_UNKNOWN];
 };
 
 /* The store may be empty or hold mappings already. */
@@ -35,8 +36,9 @@ cpprof__mappings_begin(struct cpprof__mappings *m);
 void
 cpprof__mappings_refresh(struct cpprof__mappings *m);
 
-/* The mapping of pc, or CPPROF__STORE_NO_MAPPING. */
-uint32_t
-cpprof__mappings_find(struct cpprof__mappings *m, uint64_t pc);
+/* The mapping of each of n addresses, or CPPROF__NO_MAPPING. */
+void
+cpprof__mappings_find(struct cpprof__mappings *m, const uint64_t *pcs, size_t n,
+                      uint32_t *mappings);
 
 #endif

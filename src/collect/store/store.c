@@ -150,7 +150,7 @@ cpprof__store_make(struct cpprof__store *store, void *block, const char *path)
     if (!ensure(store, HEAD, sizeof *store->head) || !ensure(store, TEXT, 1) ||
         !ensure(store, NODES, sizeof *store->nodes))
         return false;
-    store->nodes[0].mapping = CPPROF__STORE_NO_MAPPING;
+    store->nodes[0].mapping = CPPROF__NO_MAPPING;
     store->head->n_nodes = 1;
     store->head->n_text = 1; /* offset 0 is "" */
     memcpy(store->head->magic, MAGIC, sizeof store->head->magic);
@@ -181,7 +181,7 @@ mend(struct cpprof__store *store)
         if (store->nodes[i].parent >= i)
             store->nodes[i].parent = 0;
         if (store->nodes[i].mapping >= n_mappings)
-            store->nodes[i].mapping = CPPROF__STORE_NO_MAPPING;
+            store->nodes[i].mapping = CPPROF__NO_MAPPING;
     }
     at_most(&head->n_samples, CPPROF__STORE_SAMPLES);
     for (i = 0; i < head->n_samples; i++) {
@@ -386,10 +386,33 @@ cpprof__store_add_mapping(struct cpprof__store *store,
 
     if (n >= CPPROF__STORE_MAPPINGS ||
         !ensure(store, MAPPINGS, (n + 1) * sizeof *mapping))
-        return CPPROF__STORE_NO_MAPPING;
+        return CPPROF__NO_MAPPING;
     store->mappings[n] = *mapping;
     store_release(&store->head->n_mappings, n + 1);
     return n;
+}
+
+struct cpprof__symbolizer_mapping
+cpprof__store_mapping_at(const struct cpprof__store *store, size_t index)
+{
+    const struct cpprof__store_mapping *m = &store->mappings[index];
+
+    return (struct cpprof__symbolizer_mapping){
+        m->start, m->limit, m->offset, cpprof__store_text(store, m->path),
+        cpprof__store_text(store, m->build_id)};
+}
+
+uint32_t
+cpprof__store_find_mapping(const struct cpprof__store *store, uint64_t pc,
+                           size_t n)
+{
+    uint32_t i;
+
+    for (i = 0; i < n; i++)
+        if (pc >= store->mappings[i].start && pc < store->mappings[i].limit &&
+            !load_relaxed(&store->mappings[i].is_gone))
+            return i;
+    return CPPROF__NO_MAPPING;
 }
 
 uint32_t

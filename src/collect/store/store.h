@@ -18,6 +18,7 @@
 #ifndef COLLECT_STORE_H
 #define COLLECT_STORE_H
 
+#include "object/symbolizer.h"
 #include <cpprof/status.h>
 
 #include <stdbool.h>
@@ -30,13 +31,14 @@
 #define CPPROF__STORE_LABEL_SETS 4096u
 #define CPPROF__STORE_TEXT       (256u * 1024)
 
-#define CPPROF__STORE_NO_MAPPING UINT32_MAX
+/* In place of the number of a mapping: none lists the address. */
+#define CPPROF__NO_MAPPING UINT32_MAX
 
 /* One frame under its caller. Node 0 is the root, above all stacks. */
 struct cpprof__store_node {
     uint64_t pc;
     uint32_t parent;  /* the caller; lower than this node's own number */
-    uint32_t mapping; /* index, or CPPROF__STORE_NO_MAPPING */
+    uint32_t mapping; /* index, or CPPROF__NO_MAPPING */
 };
 
 struct cpprof__store_sample {
@@ -133,10 +135,20 @@ cpprof__store_add(struct cpprof__store *store, const uint64_t *pcs,
 uint32_t
 cpprof__store_add_text(struct cpprof__store *store, const char *text, size_t n);
 
-/* Index of the new mapping, or CPPROF__STORE_NO_MAPPING when full. */
+/* Index of the new mapping, or CPPROF__NO_MAPPING when full. */
 uint32_t
 cpprof__store_add_mapping(struct cpprof__store *store,
                           const struct cpprof__store_mapping *mapping);
+
+/* A mapping as symbolizers and builders take it. Its texts are the store's. */
+struct cpprof__symbolizer_mapping
+cpprof__store_mapping_at(const struct cpprof__store *store, size_t index);
+
+/* The mapping of pc among the first n, without those that are gone, or
+ * CPPROF__NO_MAPPING. For who looks for few addresses: it tries them all. */
+uint32_t
+cpprof__store_find_mapping(const struct cpprof__store *store, uint64_t pc,
+                           size_t n);
 
 /* Number + 1 of a new set of encoded bytes, without an identity as yet; 0 when
  * full. */

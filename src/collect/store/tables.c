@@ -44,16 +44,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_made;
 static struct cpprof__mappings mappings;
 static uint32_t first_unresolved = 1; /* nodes before it have a mapping */
-static bool stale;                    /* code went since maps were read */
 static uint64_t last_unloads;         /* as the loader counts them */
 static uint32_t n_unloads;
-
-/* The mappings that are there now, by address. */
-static struct range {
-    uint64_t start, limit;
-    uint32_t number;
-} ranges[CPPROF__STORE_MAPPINGS];
-static size_t n_ranges;
 
 static void
 take_lock(sigset_t *old)
@@ -124,63 +116,10 @@ cpprof__tables_make(struct cpprof_error *error)
 
 /* ---- mappings of nodes ------------------------------------------------ */
 
-static int
-by_start(const void *a, const void *b)
-{
-    const struct range *x = a, *y = b;
-
-    return (x->start > y->start) - (x->start < y->start);
-}
-
-static void
-sort_ranges(void)
-{
-    const struct cpprof__store *store = &cpprof__tables.store;
-    uint32_t i;
-
-    n_ranges = 0;
-    for (i = 0; i < store->head->n_mappings; i++) {
-        const struct cpprof__store_mapping *m = &store->mappings[i];
-
-        if (!m->is_gone)
-            ranges[n_ranges++] = (struct range){m->start, m->limit, i};
-    }
-    qsort(ranges, n_ranges, sizeof *ranges, by_start);
-}
-
-static void
-read_maps(void)
-{
-    cpprof__mappings_refresh(&mappings);
-    stale = false;
-    sort_ranges();
-}
-
-/* The mapping that a node of that address gets. */
-static uint32_t
-mapping_of(uint64_t pc)
-{
-    size_t lo = 0, hi = n_ranges;
-
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-
-        if (pc < ranges[mid].start)
-            hi = mid;
-        else if (pc >= ranges[mid].limit)
-            lo = mid + 1;
-        else
-            return ranges[mid].number + 1;
-    }
-    return CPPROF__TREE_NO_MAPPING;
-}
-
 static uint32_t
 n_nodes(void)
 {
-    uint32_t n = load_acquire(&cpprof__tables.tree.head->n_nodes);
-
-    return n < CPPROF__TREE_NODES ? n : CPPROF__TREE_NODES;
+    return cpprof__tree_n_nodes(&cpprof__tables.tree);
 }
 
 /*
@@ -200,11 +139,11 @@ resolve_nodes(bool final)
 
         if (load_relaxed(&node->mapping) != CPPROF__TREE_UNRESOLVED)
             continue;
-        mapping = pc ? mapping_of(pc) : CPPROF__TREE_UNRESOLVED;
-        if (mapping == CPPROF__TREE_NO_MAPPING && !final)
-            mapping = CPPROF__TREE_UNRESOLVED;
-        if (mapping != CPPROF__TREE_UNRESOLVED)
-            store_release(&node->mapping, mapping);
+        cpprof__mappings_find(&mappings, &pc, 1, &mapping);
+        if (mapping != CPPROF__NO_MAPPING)
+            store_release(&node->mapping, mapping + 1);
+        else if (pc && final)
+            store_release(&node->mapping, CPPROF__TREE_NO_MAPPING);
         else if (i < first)
             first = i;
     }
@@ -240,7 +179,7 @@ resolve(void)
     if (first_unresolved >= n_nodes())
         return;
     if (resolve_scripts()) {
-        read_maps();
+        cpprof__mappings_refresh(&mappings);
         resolve_nodes(true);
     }
     cpprof__mirror_tables();
@@ -263,7 +202,7 @@ cpprof__tables_read_maps(void)
 
     take_lock(&old);
     if (make_if_used())
-        read_maps();
+        cpprof__mappings_refresh(&mappings);
     give_lock(&old);
 }
 
@@ -317,12 +256,6 @@ mark_gone(void)
 }
 
 void
-cpprof__tables_before_unload(void)
-{
-    cpprof__tables_resolve();
-}
-
-void
 cpprof__tables_after_unload(void)
 {
     uint64_t unloads = count_unloads();
@@ -332,10 +265,9 @@ cpprof__tables_after_unload(void)
     if (make_if_used() && (unloads != last_unloads || !unloads)) {
         last_unloads = unloads;
         n_unloads++;
-        stale = true;
         if (n_nodes() > 1) {
             resolve_nodes(false); /* as it was: added during the unload */
-            read_maps();
+            cpprof__mappings_refresh(&mappings);
             mark_gone();
             cpprof__mirror_tables();
         }
@@ -360,9 +292,8 @@ cpprof__tables_in_child(void)
 {
     if (pthread_mutex_trylock(&lock)) {
         pthread_mutex_init(&lock, NULL);
-        n_ranges = 0;
+        mappings.n_now = 0;
         first_unresolved = 1;
-        stale = true;
     } else {
         pthread_mutex_unlock(&lock);
     }

@@ -12,11 +12,21 @@
 #ifndef COLLECT_TABLES_H
 #define COLLECT_TABLES_H
 
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/stack_tree.h"
-#include "collect/store/frame.h"
 #include "collect/store/store.h"
 
 #include <stdbool.h>
+
+/*
+ * A frame of a stack: an address inside its instruction and the mapping it was
+ * in. A pc below CPPROF__FRAME_END is not an address but one of the frames of
+ * our own making; those of scripts are told by cpprof__is_script().
+ */
+struct cpprof__builder_frame {
+    uint64_t pc;
+    uint32_t mapping; /* index from add_mapping, or CPPROF__NO_MAPPING */
+};
 
 struct cpprof__tables {
     struct cpprof__tree tree;
@@ -40,8 +50,7 @@ cpprof__tables_resolve(void);
 /* Read the maps now, so that a recorder has them. Safety: MT. Not AS. */
 void
 cpprof__tables_read_maps(void);
-void
-cpprof__tables_before_unload(void);
+/* Code was unloaded: its nodes are not found again for new stacks. */
 void
 cpprof__tables_after_unload(void);
 

@@ -10,7 +10,6 @@
  * Source: fgprof (FormatFolded); flamegraph.pl.
  */
 #include "base/status.h"
-#include "collect/encode/builder_internal.h"
 #include "collect/encode/text_profile.h"
 #include "collect/wall/wall_counts.h"
 

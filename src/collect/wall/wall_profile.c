@@ -6,11 +6,8 @@
 #include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/encode/builder.h"
-#include "collect/encode/builder_internal.h"
 #include "collect/encode/names.h"
-#include "collect/encode/record_labels.h"
 #include "collect/encode/source.h"
-#include "collect/encode/store_numbers.h"
 #include "collect/wall/wall_counts.h"
 
 #include <inttypes.h>
@@ -38,8 +35,8 @@ static bool
 add_mappings(struct work *w)
 {
     cpprof__builder_use_scripts(w->builder, w->source.tables->scripts);
-    w->numbers = cpprof__store_numbers(&w->source.tables->store, w->builder,
-                                       &w->n_numbers);
+    w->numbers = cpprof__builder_add_store(w->builder, &w->source.tables->store,
+                                           &w->n_numbers);
     return w->numbers != NULL;
 }
 
@@ -56,7 +53,7 @@ add_count(struct work *w, const struct cpprof__wall_count *count)
         w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
                                                        CPPROF__NO_MAPPING};
     w->labels.n = 0;
-    cpprof__record_labels(&w->source, count->labels, &w->labels);
+    cpprof__record_labels(w->source.tables, count->labels, &w->labels);
     cpprof__label_list_add(&w->labels, &state);
     if (w->labels.failed)
         cpprof__builder_fail_nomem(w->builder);

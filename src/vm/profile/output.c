@@ -15,7 +15,6 @@
 #include "vm/profile/output.h"
 
 #include "base/status.h"
-#include "collect/encode/script_frame.h"
 #include "vm/profile/queue.h"
 #include "vm/state/vm.h"
 
@@ -110,8 +109,8 @@ static void
 note_function(struct cpprof__vm_output *output,
               const struct cpprof__vm_record_function *r)
 {
-    const struct cpprof__builder_mapping mapping = {.path = r->mapping,
-                                                    .build_id = ""};
+    const struct cpprof__symbolizer_mapping mapping = {.path = r->mapping,
+                                                       .build_id = ""};
     const char *name = (const char *)(r + 1), *system = name + r->n_name;
     const char *file = system + r->n_system_name;
     struct cpprof__frame f = {.start_line = r->start_line};
@@ -247,7 +246,7 @@ is_wanted(void *ctx, uint32_t number)
 static uint64_t
 add_told(struct cpprof__vm_output *output, uint64_t word)
 {
-    struct cpprof__builder_mapping mapping = {.build_id = ""};
+    struct cpprof__symbolizer_mapping mapping = {.build_id = ""};
     struct cpprof__frame frame;
     uint32_t number = CPPROF__NO_MAPPING;
 
