@@ -8,8 +8,8 @@
  *
  * Protocol: an operation holds one shard's lock; writing a profile takes all of
  * them in order. Each change is made whole by one store: that of an entry's
- * stack, or of a shard's table. So a child made by fork in the midst of a change
- * has the table as it was before or after it, and only counts again.
+ * stack, or of a shard's table. So a child made by fork in the midst of a
+ * change has the table as it was before or after it, and only counts again.
  */
 #include "collect/registry/custom.h"
 
@@ -159,8 +159,8 @@ cpprof__custom_prefetch(struct cpprof__custom *custom,
     uintptr_t table = (uintptr_t)load_relaxed(&lookup.shard->table);
     uint32_t mask = load_relaxed(&lookup.shard->capacity) - 1;
 
-    __builtin_prefetch(
-        (void *)(table + bytes_of((uint32_t)lookup.hash & mask)), 1);
+    __builtin_prefetch((void *)(table + bytes_of((uint32_t)lookup.hash & mask)),
+                       1);
 }
 
 /* The value's entry, or the one where it can be put: the first on its way that
