@@ -267,18 +267,19 @@ start(struct cpprof_capture *c, struct cpprof_error *error)
 
 /* Less than a quantum of each thread is left out. */
 static uint64_t
-sum_of_rests(uint32_t epoch, uint64_t now_ns)
+sum_of_rests(uint32_t epoch)
 {
     uint64_t quantum = load_relaxed(&cpprof__vm_quantum_ns), sum = 0;
     const struct cpprof_vm *only = load_relaxed(&cpprof__vm_only);
     struct cpprof__vm_thread *t;
 
     for (t = cpprof__vm_threads; t; t = t->next) {
-        uint64_t rest =
-            only && only != t->vm ? 0 : cpprof__vm_rest(t, epoch, now_ns);
+        uint64_t rest;
 
-        if (rest >= quantum)
-            sum += rest - rest % quantum;
+        if (only && only != t->vm)
+            continue;
+        rest = cpprof__vm_rest(t, epoch, cpprof__now_ns(CLOCK_MONOTONIC));
+        sum += rest - rest % quantum;
     }
     return sum;
 }
@@ -290,7 +291,13 @@ note_silent(uint64_t ns)
         session->silent_ns += ns;
 }
 
-/* After this only timers add samples. Returns the end time. */
+/*
+ * After this only timers add samples. Returns the end time.
+ *
+ * That is read after the clocks of the threads. They run on meanwhile: when
+ * this thread loses its processor in between, their clocks have time that came
+ * after it, and the profile would have more time than it lasted.
+ */
 static uint64_t
 close_session(void)
 {
@@ -298,9 +305,8 @@ close_session(void)
 
     cpprof__own_lock_take(&cpprof__vm_threads_lock);
     cpprof__own_lock_take(&session->lock);
+    session->silent_ns = sum_of_rests(now.epoch) + cpprof__vm_take_unknown();
     end_ns = cpprof__now_ns(CLOCK_MONOTONIC);
-    session->silent_ns =
-        sum_of_rests(now.epoch, end_ns) + cpprof__vm_take_unknown();
     session->epoch = 0;
     store_release(&cpprof_vm_spans, 0u);
     store_release(&cpprof_vm_ticks, 0u);
