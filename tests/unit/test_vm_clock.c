@@ -6,7 +6,7 @@
  */
 #include "trap_flag.h"
 #include "vm/profile/count.h"
-#include "vm/profile/sink.h"
+#include "vm/profile/sample.h"
 
 #include <setjmp.h>
 #include <signal.h>

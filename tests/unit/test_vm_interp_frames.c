@@ -5,7 +5,6 @@
  */
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/tables/scripts.h"
-#include "vm/stacks/code.h"
 #include "vm/stacks/interp_frames.h"
 #include "vm/state/vm.h"
 

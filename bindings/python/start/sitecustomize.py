@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Imported by an interpreter whose PYTHONPATH libcpprof.so has changed
-(src/vm/load/python_path.c): give the variable and the path back as they were, load
+(src/vm/load/modules.c): give the variable and the path back as they were, load
 the module, which joins the profile, and import the sitecustomize that would
 have been. A profiler is no reason for a program not to start."""
 import os
 import sys
 
-# ORDER: python_path.c
+# ORDER: modules.c
 FORMER_VARIABLE = "CPPROF_PYTHONPATH"
 
 

@@ -24,10 +24,8 @@ void
 cpprof__vm_begin(void)
 {
     environment = cpprof__environment_vm(&is_descendant);
-    if (!cpprof__environment_asks_for_scripts())
-        return;
-    cpprof__vm_set_lua_init();
-    cpprof__vm_set_python_path();
+    if (cpprof__environment_asks_for_scripts())
+        cpprof__vm_set_variables();
 }
 
 void

@@ -4,7 +4,6 @@
 #ifndef VM_PROCESS_H
 #define VM_PROCESS_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,19 +25,9 @@ cpprof__vm_has_to_write(bool in_haste);
 void
 cpprof__vm_write(uint64_t until_ns);
 
-/* lua_init.c: a Lua interpreter that starts in this process loads our module,
- * if it is one that reads LUA_INIT. */
+/* modules.c: Lua and CPython load our modules when they start in this
+ * process. */
 void
-cpprof__vm_set_lua_init(void);
-
-/* python_path.c: the same for CPython, which reads PYTHONPATH. */
-void
-cpprof__vm_set_python_path(void);
-
-/* beside.c: a file of ours, in the first of two folders beside the library that
- * has it: where it is installed, or was built. False: neither has. */
-bool
-cpprof__vm_find_beside(const char *const folders[2], const char *name,
-                       char path[PATH_MAX]);
+cpprof__vm_set_variables(void);
 
 #endif

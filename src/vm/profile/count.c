@@ -15,6 +15,7 @@
  */
 #include "vm/profile/count.h"
 
+#include "collect/threads/engine.h"
 #include "vm/profile/sample.h"
 #include "vm/profile/timers.h"
 #include "vm/stacks/interp_frames.h"
@@ -84,7 +85,8 @@ read_clock(const struct cpprof__vm_thread *t)
 
 /* ---- the clock -------------------------------------------------------- */
 
-/* NULL, or not among those that are profiled. */
+/* Is there nothing to be counted for t? NULL; a callback that its sample has
+ * called; or another interpreter than the one that is profiled. */
 static bool
 is_out(const struct cpprof__vm_thread *t)
 {
@@ -93,7 +95,8 @@ is_out(const struct cpprof__vm_thread *t)
     return !t || t->is_busy || (only && only != t->vm);
 }
 
-/* Of the calling native thread, as the mode has it. */
+/* The clock of the mode: CPU time of the calling native thread, or wall time.
+ */
 static uint64_t
 now_ns(void)
 {
@@ -102,23 +105,16 @@ now_ns(void)
                               : CLOCK_MONOTONIC);
 }
 
-/* The kernel's name for the CPU clock of a thread: CPUCLOCK_PERTHREAD |
- * CPUCLOCK_SCHED. */
-static clockid_t
-clock_of(int32_t tid)
-{
-    return (clockid_t)(~(uint32_t)tid << 3 | 6);
-}
-
 /* Of the native thread that t runs in; 0: that has ended. */
 static uint64_t
 now_of(const struct cpprof__vm_thread *t)
 {
     if (!t->tid || load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_CPU)
         return now_ns();
-    return cpprof__now_ns(clock_of(t->tid));
+    return cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
 }
 
+/* When the time of t begins, which has had no event in the session yet. */
 static uint64_t
 base_of(const struct cpprof__vm_thread *t, uint32_t epoch)
 {
@@ -127,6 +123,7 @@ base_of(const struct cpprof__vm_thread *t, uint32_t epoch)
     return load_relaxed(&t->base_ns);
 }
 
+/* Begin the time of t in the session, unless it has begun. */
 static inline void
 catch_up(struct cpprof__vm_thread *t, uint32_t epoch)
 {
@@ -134,7 +131,7 @@ catch_up(struct cpprof__vm_thread *t, uint32_t epoch)
         begin_epoch(t, epoch, base_of(t, epoch));
 }
 
-/* What it has run that is not charged. */
+/* What has run by that clock and is not charged. */
 static inline uint64_t
 run_until(const struct cpprof__vm_clock *clock, uint64_t now)
 {
@@ -149,6 +146,7 @@ span_until(const struct cpprof__vm_thread *t, uint64_t now)
     return run_until(cpprof__vm_clock_of(t), now);
 }
 
+/* Time that an ended thread left for the next that is charged. */
 static inline uint64_t
 take_orphan(struct cpprof_vm *vm)
 {
@@ -204,8 +202,8 @@ cpprof_vm_span_end_counted(struct cpprof_vm_thread *public)
     charge_quanta(t, epoch);
 }
 
-/* One reading of the clock for both, so that the caller's time in between
- * counts. */
+/* An end and a begin by one reading of the clock, so that the time of the
+ * caller in between counts. */
 void
 cpprof_vm_span_next_counted(struct cpprof_vm_thread *public)
 {
@@ -224,7 +222,7 @@ cpprof_vm_span_next_counted(struct cpprof_vm_thread *public)
 /* ---- safepoints ------------------------------------------------------- */
 
 /* A thread that is never entered may come from another native thread every
- * time. */
+ * time. The CPU time of that one is not known. */
 static void
 charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
 {
@@ -241,28 +239,21 @@ charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
         cpprof__vm_sample(t, epoch, span_ns);
 }
 
-/* Time for which no signal of the timer came, because the thread blocks it. */
-static void
-charge_missed(struct cpprof__vm_thread *t, uint32_t epoch, uint64_t value_ns)
-{
-    catch_up(t, epoch);
-    set_clock(t, 0, cpprof__vm_clock_of(t)->span_ns + value_ns);
-    cpprof__vm_sample(t, epoch, value_ns);
-}
-
-/* In mode CPU; true: that was all. Who comes to the safepoints of all may come
- * to those of threads that were not to be asked. */
+/* In mode CPU: has the timer of t counted, or is t not due? Who comes to the
+ * safepoints of all threads may come to those that were not to be asked. */
 static bool
 is_counted(struct cpprof__vm_thread *t, uint32_t epoch, bool was_due)
 {
     uint64_t missed_ns;
 
-    if (cpprof__vm_timer_counts(t, epoch, &missed_ns)) {
-        if (missed_ns)
-            charge_missed(t, epoch, missed_ns);
-        return true;
+    if (!cpprof__vm_timer_counts(t, epoch, &missed_ns))
+        return t->tid && !was_due && cpprof__vm_clock_of(t)->epoch == epoch;
+    if (missed_ns) {
+        catch_up(t, epoch);
+        set_clock(t, 0, cpprof__vm_clock_of(t)->span_ns + missed_ns);
+        cpprof__vm_sample(t, epoch, missed_ns);
     }
-    return t->tid && !was_due && cpprof__vm_clock_of(t)->epoch == epoch;
+    return true;
 }
 
 void
@@ -295,26 +286,22 @@ pause_clock(struct cpprof__vm_thread *t, uint64_t now)
     t->is_paused = true;
 }
 
-/* Who ran it has not left it: it has run since. CPU clocks are another for each
- * thread. */
-static bool
-runs_elsewhere(const struct cpprof__vm_thread *t)
-{
-    return load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_CPU &&
-           load_relaxed(&t->is_entered) && cpprof__vm_clock_of(t)->begun_ns;
-}
-
+/* If another native thread entered t and has not left it, t has run since, and
+ * its clock goes on. A CPU clock does not: it is another for each thread. */
 static void
 resume_clock(struct cpprof__vm_thread *t, uint64_t now)
 {
-    bool runs =
-        load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_SPAN || t->is_paused;
+    const struct cpprof__vm_clock *clock = cpprof__vm_clock_of(t);
+    uint32_t mode = load_relaxed(&cpprof__vm_mode);
+    bool runs = mode != CPPROF_VM_MODE_SPAN || t->is_paused;
+    bool runs_elsewhere = mode != CPPROF_VM_MODE_CPU &&
+                          load_relaxed(&t->is_entered) && clock->begun_ns;
 
     t->is_paused = false;
     t->native = (uintptr_t)&cpprof__self;
     store_relaxed(&t->n_asked, 0u);
-    if (runs && !runs_elsewhere(t))
-        set_clock(t, now, cpprof__vm_clock_of(t)->span_ns);
+    if (runs && !runs_elsewhere)
+        set_clock(t, now, clock->span_ns);
 }
 
 void
@@ -339,12 +326,13 @@ cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to)
         cpprof__vm_timer_begin(to, epoch);
 }
 
-/* ---- looks ------------------------------------------------------------ */
+/* ---- interpreters that poll native threads (CPPROF_VM_FINDS) ----------- */
 
-/* Tunable: ticks that go by before it is no accident that none is answered. */
+/* Tunable: after so many unanswered ticks it is no accident that a thread does
+ * not answer. */
 #define UNANSWERED 3
 
-static uint64_t unknown_ns; /* nobody can say whose it was */
+static uint64_t unknown_ns; /* time of which nobody can say whose it was */
 
 uint64_t
 cpprof__vm_take_unknown(void)
@@ -358,18 +346,6 @@ goes_by_ticks(uint32_t epoch)
     return epoch && load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_SPAN;
 }
 
-/* Takes what is not charged. */
-static uint64_t
-take_rest(struct cpprof__vm_thread *t, uint32_t epoch)
-{
-    uint64_t rest;
-
-    catch_up(t, epoch);
-    rest = span_until(t, now_ns());
-    set_clock(t, 0, 0);
-    return rest;
-}
-
 void
 cpprof_vm_thread_found(struct cpprof_vm_thread *public)
 {
@@ -381,8 +357,11 @@ cpprof_vm_thread_found(struct cpprof_vm_thread *public)
     if (from == to)
         return;
     if (goes_by_ticks(epoch) && !is_out(from) && !is_out(to) &&
-        from->vm == to->vm)
-        rest = take_rest(from, epoch);
+        from->vm == to->vm) {
+        catch_up(from, epoch);
+        rest = span_until(from, now_ns());
+        set_clock(from, 0, 0);
+    }
     cpprof_vm_thread_enter(public);
     if (rest)
         set_clock(to, cpprof__vm_clock_of(to)->begun_ns,
@@ -408,13 +387,6 @@ cpprof_vm_thread_leave_out(struct cpprof_vm_thread *public, uint64_t until_ns)
     set_clock(t, until_ns && until_ns < now ? until_ns : now, 0);
 }
 
-static bool
-is_unanswered(const struct cpprof__vm_thread *t, uint64_t span_ns)
-{
-    return load_relaxed(&t->n_asked) >= UNANSWERED &&
-           span_ns >= UNANSWERED * load_relaxed(&cpprof__vm_quantum_ns);
-}
-
 void
 cpprof_vm_thread_no_answer(struct cpprof_vm_thread *public)
 {
@@ -428,7 +400,8 @@ cpprof_vm_thread_no_answer(struct cpprof_vm_thread *public)
     catch_up(t, epoch);
     now = now_ns();
     span_ns = span_until(t, now);
-    if (!is_unanswered(t, span_ns))
+    if (load_relaxed(&t->n_asked) < UNANSWERED ||
+        span_ns < UNANSWERED * load_relaxed(&cpprof__vm_quantum_ns))
         return;
     store_relaxed(&t->n_asked, 0u);
     add_relaxed(&unknown_ns, span_ns);

@@ -18,7 +18,8 @@ cpprof__vm_charge_own(uint32_t epoch);
 uint64_t
 cpprof__vm_take_unknown(void);
 
-/* Time of t that nobody was charged with in the session that ends now. */
+/* Time of t until now that is in no sample of the session, which is to end.
+ * Any thread may ask. */
 uint64_t
 cpprof__vm_rest(const struct cpprof__vm_thread *t, uint32_t epoch,
                 uint64_t now_ns);

@@ -4,8 +4,8 @@
  *
  * The writer's thread hands in records (functions, locations, samples) that
  * name each other by numbers of the session. Functions and locations go to the
- * builder at once; samples are merged first (merged.h), since the same stack
- * comes often. When the tables of known functions and locations exceed
+ * builder at once; samples are merged first, since the same stack comes
+ * often. When the tables of known functions and locations exceed
  * TABLES_BYTES they are written out and begun anew, so that memory stays
  * bounded.
  *
@@ -33,6 +33,15 @@ struct function {
     uint32_t zero;
 };
 
+/* In a profile that is merged the labels' bytes and a terminator are behind
+ * ids; else, and before that, they are apart. */
+struct sample {
+    const uint64_t *ids; /* of locations, of the builder */
+    uint32_t n_ids;
+    uint32_t n_labels;
+    int64_t value;
+};
+
 enum cpprof_status
 cpprof__vm_output_make(struct cpprof__vm_output *output,
                        struct cpprof_writer writer,
@@ -58,8 +67,8 @@ cpprof__vm_output_make(struct cpprof__vm_output *output,
 /* ---- samples ---------------------------------------------------------- */
 
 static void
-write_sample(struct cpprof__vm_output *output,
-             const struct cpprof__vm_merged_sample *sample, const char *labels)
+write_sample(struct cpprof__vm_output *output, const struct sample *sample,
+             const char *labels)
 {
     const struct cpprof__builder_ids ids = {sample->ids, sample->n_ids};
 
@@ -70,13 +79,70 @@ write_sample(struct cpprof__vm_output *output,
     output->failed |= output->labels.failed;
 }
 
+/* What a sample is looked up by. */
+struct lookup {
+    const struct sample *all, *sample;
+    const char *labels;
+};
+
+static bool
+is_equal(void *ctx, uint32_t value)
+{
+    const struct lookup *l = ctx;
+    const struct sample *a = &l->all[value], *b = l->sample;
+
+    return a->n_ids == b->n_ids && a->n_labels == b->n_labels &&
+           memcmp(a->ids, b->ids, a->n_ids * sizeof *a->ids) == 0 &&
+           memcmp(a->ids + a->n_ids, l->labels, a->n_labels) == 0;
+}
+
+/* Copy the sample, with its labels behind its ids; false: no memory. */
+static bool
+add_new(struct cpprof__vm_output *output, uint64_t hash, struct lookup *l)
+{
+    struct sample made = *l->sample;
+    size_t n_ids = made.n_ids * sizeof *made.ids;
+    size_t n = output->samples.n / sizeof made;
+    char *copy = cpprof__arena_alloc(&output->arena, n_ids + made.n_labels + 1);
+
+    if (!copy)
+        return false;
+    memcpy(copy, made.ids, n_ids);
+    memcpy(copy + n_ids, l->labels, made.n_labels);
+    copy[n_ids + made.n_labels] = 0;
+    made.ids = (const uint64_t *)copy;
+    cpprof__buffer_append(&output->samples, &made, sizeof made);
+    return !output->samples.failed && n < CPPROF__INDEX_NONE &&
+           cpprof__index_add(&output->sample_index, hash, (uint32_t)n);
+}
+
+/* Add to the value of the equal sample, or copy it; false: no memory. */
+static bool
+merge(struct cpprof__vm_output *output, const struct sample *sample,
+      const char *labels)
+{
+    struct sample *all = (struct sample *)output->samples.data;
+    struct lookup l = {all, sample, labels};
+    uint64_t hash = cpprof__hash_bytes(
+        labels, sample->n_labels,
+        cpprof__hash_bytes(sample->ids, sample->n_ids * sizeof *sample->ids,
+                           0));
+    uint32_t found =
+        cpprof__index_find(&output->sample_index, hash, is_equal, &l);
+
+    if (found == CPPROF__INDEX_NONE)
+        return add_new(output, hash, &l);
+    all[found].value += sample->value;
+    return true;
+}
+
 static void
-add_sample(struct cpprof__vm_output *output,
-           const struct cpprof__vm_merged_sample *sample, const char *labels)
+add_sample(struct cpprof__vm_output *output, const struct sample *sample,
+           const char *labels)
 {
     if (!output->is_merging)
         write_sample(output, sample, labels);
-    else if (!cpprof__vm_merged_add(&output->merged, sample, labels))
+    else if (!merge(output, sample, labels))
         output->failed = true;
 }
 
@@ -85,7 +151,7 @@ cpprof__vm_output_own(struct cpprof__vm_output *output,
                       enum cpprof__own_frame frame, uint64_t value_ns)
 {
     uint64_t id;
-    struct cpprof__vm_merged_sample sample = {&id, 1, 0, (int64_t)value_ns};
+    struct sample sample = {&id, 1, 0, (int64_t)value_ns};
 
     if (!value_ns || output->failed)
         return;
@@ -166,7 +232,7 @@ note_sample(struct cpprof__vm_output *output,
 {
     const char *labels =
         (const char *)((const uint32_t *)(r + 1) + r->n_frames);
-    struct cpprof__vm_merged_sample sample = {
+    struct sample sample = {
         .n_labels = r->n_labels,
         .value = (int64_t)r->value_ns,
     };
@@ -284,7 +350,7 @@ void
 cpprof__vm_output_told(struct cpprof__vm_output *output,
                        const struct cpprof__vm_told *told)
 {
-    struct cpprof__vm_merged_sample sample = {
+    struct sample sample = {
         .n_labels = told->labels ? told->labels->n_encoded : 0,
         .value = (int64_t)told->value_ns,
     };
@@ -313,9 +379,8 @@ cpprof__vm_output_told(struct cpprof__vm_output *output,
 static void
 write_merged(struct cpprof__vm_output *output)
 {
-    const struct cpprof__vm_merged_sample *samples =
-        (const struct cpprof__vm_merged_sample *)output->merged.samples.data;
-    size_t n = output->merged.samples.n / sizeof *samples, i;
+    const struct sample *samples = (const struct sample *)output->samples.data;
+    size_t n = output->samples.n / sizeof *samples, i;
 
     for (i = 0; i < n && !output->failed; i++)
         write_sample(output, &samples[i],
@@ -331,7 +396,9 @@ free_rooms(struct cpprof__vm_output *output)
     cpprof__buffer_free(&output->told);
     cpprof__index_free(&output->told_index);
     cpprof__label_list_free(&output->labels);
-    cpprof__vm_merged_free(&output->merged);
+    cpprof__arena_free(&output->arena);
+    cpprof__buffer_free(&output->samples);
+    cpprof__index_free(&output->sample_index);
 }
 
 enum cpprof_status

@@ -3,9 +3,11 @@
 #ifndef VM_OUTPUT_H
 #define VM_OUTPUT_H
 
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/hash.h"
 #include "collect/encode/builder.h"
 #include "collect/labels/labels.h"
-#include "vm/profile/merged.h"
 #include <cpprof/vm.h>
 
 struct cpprof__vm_output {
@@ -21,7 +23,10 @@ struct cpprof__vm_output {
     struct cpprof__buffer told; /* struct told of output.c */
     struct cpprof__index told_index;
 
-    struct cpprof__vm_merged merged;
+    /* Samples merged by stack and labels; struct sample of output.c. */
+    struct cpprof__arena arena;
+    struct cpprof__buffer samples;
+    struct cpprof__index sample_index;
 
     /* Room for one sample. */
     struct cpprof__buffer ids;

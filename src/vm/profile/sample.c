@@ -13,7 +13,6 @@
 #include "collect/runtime/uncancelled.h"
 #include "vm/profile/count.h"
 #include "vm/profile/queue.h"
-#include "vm/profile/sink.h"
 
 #include <errno.h>
 #include <stdlib.h>

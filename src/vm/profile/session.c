@@ -14,7 +14,6 @@
  * before it takes any of them.
  */
 #include "vm/profile/session.h"
-#include "vm/profile/sink.h"
 
 #include "base/options.h"
 #include "base/status.h"
@@ -23,7 +22,7 @@
 #include "collect/runtime/uncancelled.h"
 #include "vm/profile/count.h"
 #include "vm/profile/output.h"
-#include "vm/profile/queue.h"
+#include "vm/profile/sample.h"
 #include "vm/profile/ticker.h"
 #include "vm/profile/timers.h"
 #include "vm/stacks/interp_frames.h"
@@ -33,7 +32,7 @@
 
 #define DEPTH_MAX 1024
 
-/* How often queued records are written, unless the queue fills up. */
+/* How often queued records are written; sooner when the queue fills up. */
 #define WRITE_NS 100000000u
 /* How often, in mode SPAN, interpreters check that their hooks are in place. */
 #define SPAN_TICK_NS 100000000u
@@ -46,10 +45,10 @@ struct capture {
     struct cpprof_vm_options options;
 };
 
-/* Of the profile that runs or is being written: there is one at a time, and
- * its life (life.h) sees to that. */
+/* The profile that runs or is being written. There is one at a time: life.h
+ * sees to that. */
 static struct {
-    uint32_t epoch; /* of the last */
+    uint32_t epoch; /* of this profile, or of the last one */
     uint64_t start_ns, end_ns;
     struct cpprof_vm_options options;
     struct cpprof__vm_output output; /* the writer's, while it runs */
@@ -117,26 +116,13 @@ read_options(const struct cpprof_vm_options *given,
     return check_options(options, error);
 }
 
-/* Threads that are entered now count from the start of the session. */
-static void
-note_running(uint32_t epoch)
-{
-    struct cpprof__vm_thread *t;
-
-    for (t = cpprof__vm_threads; t; t = t->next) {
-        if (!load_relaxed(&t->is_entered) ||
-            now.options.mode == CPPROF_VM_MODE_CPU)
-            continue;
-        store_relaxed(&t->base_ns, now.start_ns);
-        store_relaxed(&t->base_epoch, epoch);
-    }
-}
-
 /* From here on samples come. */
 static void
 open_session(void)
 {
+    bool is_cpu = now.options.mode == CPPROF_VM_MODE_CPU;
     uint32_t epoch = now.epoch + 1 ? now.epoch + 1 : 1;
+    struct cpprof__vm_thread *t;
 
     now.epoch = epoch;
     cpprof__vm_take_orphans();
@@ -152,9 +138,15 @@ open_session(void)
     session->silent_ns = 0;
     session->epoch = epoch;
     now.start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
-    note_running(epoch);
+    /* Threads that are entered now count from the start of the session. */
+    for (t = cpprof__vm_threads; t && !is_cpu; t = t->next) {
+        if (!load_relaxed(&t->is_entered))
+            continue;
+        store_relaxed(&t->base_ns, now.start_ns);
+        store_relaxed(&t->base_epoch, epoch);
+    }
     store_release(&cpprof__vm_active, epoch);
-    if (now.options.mode == CPPROF_VM_MODE_CPU)
+    if (is_cpu)
         cpprof__vm_timers_open(epoch);
     store_release(now.options.mode == CPPROF_VM_MODE_SPAN ? &cpprof_vm_spans
                                                           : &cpprof_vm_ticks,
@@ -227,39 +219,29 @@ free_session(void)
     session->has_to_forget = false;
 }
 
-/* The writer is the output's from here on. */
-static enum cpprof_status
-start_writing(struct cpprof_capture *c, struct cpprof_error *error)
-{
-    const struct cpprof_writer writer = c->writer;
-
-    c->writer = (struct cpprof_writer){0};
-    now.options = ((struct capture *)c)->options;
-    return cpprof__vm_output_make(&now.output, writer, &now.options, error);
-}
-
 static enum cpprof_status
 start(struct cpprof_capture *c, struct cpprof_error *error)
 {
-    enum cpprof_status status = start_writing(c, error);
-    int failed = 0;
+    const struct cpprof_writer writer = c->writer;
+    enum cpprof_status status;
+    int failed;
 
+    now.options = ((struct capture *)c)->options;
+    c->writer = (struct cpprof_writer){0}; /* from here on the output's */
+    status = cpprof__vm_output_make(&now.output, writer, &now.options, error);
     if (status != CPPROF_OK)
         return status;
-    if (!cpprof__vm_queue_make(&session->queue)) {
+    if (!cpprof__vm_queue_make(&session->queue))
         status = cpprof__fail_nomem(error);
-    } else {
-        failed = start_workers();
-        if (failed)
-            status = cpprof__fail(error, CPPROF_SYSTEM, failed, "thread: %s",
-                                  strerror(failed));
-    }
+    else if ((failed = start_workers()))
+        status = cpprof__fail(error, CPPROF_SYSTEM, failed, "thread: %s",
+                              strerror(failed));
     if (status == CPPROF_OK) {
         open_session();
-        return status;
+    } else {
+        free_session();
+        cpprof__vm_output_give_up(&now.output);
     }
-    free_session();
-    cpprof__vm_output_give_up(&now.output);
     return status;
 }
 
@@ -361,29 +343,13 @@ struct cpprof__life cpprof__vm_life = {.ops = &ops};
 
 /* ---- the public calls ------------------------------------------------- */
 
-static enum cpprof_status
-new_capture(const struct cpprof_vm_options *options,
-            const struct cpprof_writer *writer, struct capture **out,
-            struct cpprof_error *error)
-{
-    struct cpprof_vm_options checked;
-    enum cpprof_status status = read_options(options, &checked, error);
-
-    if (status != CPPROF_OK)
-        return status;
-    *out = cpprof__capture_new(&cpprof__vm_life, sizeof **out, writer);
-    if (!*out)
-        return cpprof__fail_nomem(error);
-    (*out)->options = checked;
-    return CPPROF_OK;
-}
-
 enum cpprof_status
 cpprof_vm_start(const struct cpprof_writer *given,
                 const struct cpprof_vm_options *options,
                 struct cpprof_error *error)
 {
-    struct capture *c;
+    struct capture *c = NULL;
+    struct cpprof_vm_options checked;
     struct cpprof_writer writer;
     enum cpprof_status status;
     CPPROF__EXEMPT;
@@ -391,14 +357,19 @@ cpprof_vm_start(const struct cpprof_writer *given,
 
     status = cpprof__writer_take(given, &writer, error);
     if (status == CPPROF_OK)
-        status = new_capture(options, &writer, &c, error);
-    if (status == CPPROF_OK)
-        return cpprof__default_start(&c->base, error);
-    cpprof__writer_refuse(&writer);
-    return status;
+        status = read_options(options, &checked, error);
+    if (status == CPPROF_OK &&
+        !(c = cpprof__capture_new(&cpprof__vm_life, sizeof *c, &writer)))
+        status = cpprof__fail_nomem(error);
+    if (status != CPPROF_OK) {
+        cpprof__writer_refuse(&writer);
+        return status;
+    }
+    c->options = checked;
+    return cpprof__default_start(&c->base, error);
 }
 
-/* Callbacks of the interpreter run without any lock. */
+/* No lock is held: callbacks of the interpreter run in here. */
 void
 cpprof__vm_charge_caller(void)
 {

@@ -28,7 +28,7 @@ draw(struct cpprof__vm_worker *w, uint64_t n)
     return w->random % n;
 }
 
-/* False: it is time to finish. */
+/* False: the worker is to end. */
 static bool
 sleep_until(struct cpprof__vm_worker *w, uint64_t until)
 {
@@ -44,10 +44,6 @@ sleep_until(struct cpprof__vm_worker *w, uint64_t until)
     return false;
 }
 
-/*
- * Each turn comes at a random moment of its own period, so that what the
- * program does at a steady pace is seen as often as it happens.
- */
 static bool
 run(void *arg)
 {
@@ -90,13 +86,6 @@ cpprof__vm_worker_stop(struct cpprof__vm_worker *w)
 
 /* ---- ticks ------------------------------------------------------------ */
 
-static void
-interrupt(struct cpprof__vm_thread *t)
-{
-    if (t->vm->ops.interrupt)
-        t->vm->ops.interrupt(t->thread);
-}
-
 /* CPU time is charged to the stack with which a thread answers. A sleeping
  * thread would charge it to its sleep. */
 static bool
@@ -108,6 +97,7 @@ is_asleep(struct cpprof__vm_thread *t)
            cpprof_vm_read_sleep(tid, &t->slept_cpu_ns) != CPPROF_VM_AWAKE;
 }
 
+/* Is t not asked? is_first: at the start of a session in mode SPAN. */
 static bool
 is_out(const struct cpprof__vm_thread *t, bool is_first)
 {
@@ -121,23 +111,27 @@ is_out(const struct cpprof__vm_thread *t, bool is_first)
            (!is_first && load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_SPAN);
 }
 
+/* A thread with a timer is asked by that. If it is never entered .interrupt is
+ * called nevertheless: whoever holds the interpreter's lock looks for new
+ * threads then. */
 static void
 ask(struct cpprof__vm_thread *t, bool is_first)
 {
+    bool is_timed;
+
     if (is_out(t, is_first))
         return;
     store_relaxed(&t->n_asked, load_relaxed(&t->n_asked) + 1);
-    if (cpprof__vm_is_timed(t)) {
-        if (t->tid)
-            interrupt(t); /* the thread that holds the interpreter's lock finds
-                             new threads, too */
-    } else if (!is_asleep(t)) {
+    is_timed = cpprof__vm_is_timed(t);
+    if (is_timed ? !t->tid : is_asleep(t))
+        return;
+    if (!is_timed)
         store_relaxed(&t->public.due, 1u);
-        interrupt(t);
-    }
+    if (t->vm->ops.interrupt)
+        t->vm->ops.interrupt(t->thread);
 }
 
-/* Under the list's lock: nobody is freed meanwhile. */
+/* The lock of the list is held, so that no thread is freed meanwhile. */
 void
 cpprof__vm_tick(struct cpprof__vm_worker *worker)
 {

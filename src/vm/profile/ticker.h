@@ -29,7 +29,8 @@ cpprof__vm_worker_start(struct cpprof__vm_worker *worker);
 void
 cpprof__vm_worker_stop(struct cpprof__vm_worker *worker);
 
-/* A turn: whoever runs has to come to a safepoint. */
+/* A turn: have all that run come to a safepoint. worker is NULL at the start
+ * of a session in mode SPAN, where interpreters are told of it. */
 void
 cpprof__vm_tick(struct cpprof__vm_worker *worker);
 

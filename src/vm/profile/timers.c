@@ -88,26 +88,17 @@ static __thread struct {
 } own;
 
 static uint64_t
-clock_of(int32_t tid)
+now_of(const struct cpprof__vm_timer *timer)
 {
-    return cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(tid));
+    return cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(timer->tid));
 }
 
 /* ---- slots ------------------------------------------------------------- */
 
-static void
-note_used(uint32_t n)
-{
-    uint32_t before = load_relaxed(&n_slots);
-
-    while (before < n && !cas_acq_rel(&n_slots, &before, n))
-        continue;
-}
-
 static struct cpprof__vm_timer *
 take_slot(void)
 {
-    uint32_t i;
+    uint32_t i, n = load_relaxed(&n_slots);
 
     for (i = 0; slots && i < SLOTS; i++) {
         uint32_t nobody = 0;
@@ -115,7 +106,8 @@ take_slot(void)
         if (load_relaxed(&slots[i].is_taken) ||
             !cas_acq_rel(&slots[i].is_taken, &nobody, 1u))
             continue;
-        note_used(i + 1);
+        while (n < i + 1 && !cas_acq_rel(&n_slots, &n, i + 1))
+            continue;
         return &slots[i];
     }
     return NULL;
@@ -128,7 +120,7 @@ give_slot(struct cpprof__vm_timer *timer)
     store_release(&timer->is_taken, 0u);
 }
 
-/* Who takes the number deletes it. */
+/* Delete the timer, unless another thread has taken its number and does so. */
 static void
 drop(struct cpprof__vm_timer *timer)
 {
@@ -142,7 +134,8 @@ drop(struct cpprof__vm_timer *timer)
 
 /* ---- making them ------------------------------------------------------- */
 
-/* CPU time until the first signal: as collect/threads/threads.c has it. */
+/* CPU time until the first signal. Phases are spread evenly, as those of
+ * collect/threads/threads.c. */
 static uint64_t
 draw_phase(void)
 {
@@ -175,7 +168,7 @@ value_of(const struct cpprof__vm_timer *timer)
            (uint64_t)(uint16_t)timer->serial << 24 | (uint64_t)(timer - slots);
 }
 
-/* Is it the kernel's, and does it run? */
+/* Have the kernel start it; false: it cannot. */
 static bool
 set(struct cpprof__vm_timer *timer)
 {
@@ -190,7 +183,7 @@ set(struct cpprof__vm_timer *timer)
     return true;
 }
 
-/* NULL: it cannot be, or the session is over. */
+/* A timer that runs. NULL: there can be none, or the session is over. */
 static struct cpprof__vm_timer *
 make(int32_t tid, const struct cpprof_vm *vm, uint32_t epoch)
 {
@@ -204,7 +197,7 @@ make(int32_t tid, const struct cpprof_vm *vm, uint32_t epoch)
     timer->vm = vm;
     store_relaxed(&timer->n_words, 0u);
     store_relaxed(&timer->is_silent, 0u);
-    store_relaxed(&timer->counted_ns, clock_of(tid));
+    store_relaxed(&timer->counted_ns, now_of(timer));
     store_relaxed(&timer->serial, timer->serial + 1);
     store_release(&timer->epoch, epoch);
     if (!set(timer)) {
@@ -224,7 +217,8 @@ is_of(const struct cpprof__vm_timer *timer, uint32_t epoch)
     return timer && load_relaxed(&timer->epoch) == epoch;
 }
 
-/* again: also when it could not be, before. */
+/* The timer of the calling thread; NULL: none. again: try once more if it could
+ * not be made before. */
 static struct cpprof__vm_timer *
 own_timer(uint32_t epoch, bool again)
 {
@@ -244,7 +238,7 @@ note(struct cpprof__vm_thread *t, struct cpprof__vm_timer *timer,
     store_release(&t->timed_epoch, epoch);
 }
 
-/* NULL: it has none. */
+/* The timer of t; NULL: none. */
 static struct cpprof__vm_timer *
 timer_of(const struct cpprof__vm_thread *t, uint32_t epoch)
 {
@@ -280,7 +274,7 @@ can_peek(const struct cpprof__vm_thread *t)
            cpprof__scripts.head;
 }
 
-/* What the thread has run since; now is a reading of its clock. */
+/* Take the CPU time since the last reading of the clock; now is a reading. */
 static uint64_t
 take_time(struct cpprof__vm_timer *timer, uint64_t now)
 {
@@ -309,7 +303,7 @@ cpprof__vm_timer_counts(struct cpprof__vm_thread *t, uint32_t epoch,
         note(t, timer, epoch);
     }
     if (timer && load_relaxed(&timer->is_silent))
-        *missed_ns = take_time(timer, clock_of(t->tid));
+        *missed_ns = take_time(timer, now_of(timer));
     return timer;
 }
 
@@ -428,12 +422,12 @@ on_tick(uint64_t value)
 
 /* ---- looking after them ------------------------------------------------ */
 
-/* A clock that stands at 0 is of a thread that is gone. */
+/* The clock of a thread that is gone stands at 0. */
 static void
 look_after(struct cpprof__vm_timer *timer)
 {
     uint64_t counted = load_relaxed(&timer->counted_ns);
-    uint64_t now = clock_of(timer->tid);
+    uint64_t now = now_of(timer);
 
     if (!now && !timer->vm)
         drop(timer);
@@ -498,7 +492,7 @@ cpprof__vm_timers_open(uint32_t epoch)
 static uint64_t
 end_one(struct cpprof__vm_timer *timer)
 {
-    uint64_t rest = timer->vm ? take_time(timer, clock_of(timer->tid)) : 0;
+    uint64_t rest = timer->vm ? take_time(timer, now_of(timer)) : 0;
     bool has_stack = load_relaxed(&timer->n_words);
 
     if (rest && has_stack && !swap_acq_rel(&timer->busy, 1u)) {

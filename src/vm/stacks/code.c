@@ -6,7 +6,7 @@
  * function, and the functions that lead into and out of it. The call-frame
  * information says where functions begin and end.
  */
-#include "vm/stacks/code.h"
+#include "vm/stacks/interp_frames.h"
 
 #include "arch/regs.h"
 #include "collect/signal/unwind/cfi.h"

@@ -16,7 +16,6 @@
 #include "collect/signal/tables/scripts.h"
 #include "collect/signal/tables/thread.h"
 #include "collect/store/script_file.h"
-#include "vm/stacks/code.h"
 #include "vm/stacks/deferred_stacks.h"
 
 #include <string.h>

@@ -22,4 +22,12 @@ cpprof__vm_flush_end(struct cpprof__vm_thread *t);
 void
 cpprof__vm_mix_fork_child(void);
 
+/* code.c: which native code is whose. Safety: AS. */
+bool
+cpprof__vm_is_run_loop(const struct cpprof_vm *vm, uintptr_t pc);
+bool
+cpprof__vm_is_plumbing(const struct cpprof_vm *vm, uintptr_t pc);
+bool
+cpprof__vm_is_collector(const struct cpprof_vm *vm, uintptr_t pc);
+
 #endif

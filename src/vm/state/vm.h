@@ -115,7 +115,8 @@ extern uint32_t cpprof__vm_mode;
 extern uint64_t cpprof__vm_quantum_ns;
 extern const struct cpprof_vm *cpprof__vm_only; /* NULL: all */
 
-/* register.c */
+/* ---- src/vm/threads.c */
+
 extern struct cpprof__own_lock cpprof__vm_threads_lock;
 extern struct cpprof__vm_thread *cpprof__vm_threads; /* guarded by it */
 
@@ -127,9 +128,9 @@ cpprof__vm_take_orphans(void);
 struct cpprof_vm *
 cpprof__vm_first(void);
 
-/* enter.c: what the native thread runs. */
+/* What the native thread runs; */
 extern __thread struct cpprof_vm_thread *cpprof__vm_current;
-/* ... if no other thread has entered it since; NULL: none. */
+/* ... if no other native thread has entered it since; NULL: none. */
 struct cpprof_vm_thread *
 cpprof__vm_entered(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interpreters and the list of their threads.
+ * Interpreters, the list of their threads, and which of these the calling
+ * native thread runs.
  *
  * Interpreters are never removed, so a pointer to one stays good without a
  * lock. The list of threads is guarded by cpprof__vm_threads_lock. A thread
@@ -15,6 +16,7 @@
 #include "base/status.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
+#include "vm/profile/count.h"
 #include "vm/profile/session.h"
 #include "vm/profile/timers.h"
 #include "vm/stacks/interp_frames.h"
@@ -27,6 +29,8 @@ struct cpprof__own_lock cpprof__vm_threads_lock;
 struct cpprof__vm_thread *cpprof__vm_threads;
 static struct cpprof__vm_thread *kept; /* under the same lock */
 static struct cpprof_vm *vms; /* only grows, so that it can be reached */
+
+__thread struct cpprof_vm_thread *cpprof__vm_current;
 
 struct cpprof_vm *
 cpprof__vm_first(void)
@@ -88,8 +92,7 @@ link_thread(struct cpprof__vm_thread *t)
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }
 
-/* Native threads that left a stack without our knowledge still compare pointers
- * with it. So such memory is only used again for another stack. */
+/* All of it is 0 then but for the link. */
 static bool
 keep(struct cpprof__vm_thread *t)
 {
@@ -111,8 +114,6 @@ take_kept(void)
     if (t)
         kept = t->next;
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
-    if (t)
-        memset(t, 0, sizeof *t);
     return t;
 }
 
@@ -142,6 +143,48 @@ cpprof_vm_thread_set_tid(struct cpprof_vm_thread *t, int32_t tid)
 {
     cpprof__vm_inside(t)->tid = tid;
 }
+
+/* ---- entering --------------------------------------------------------- */
+
+/* What the calling native thread entered last, if no other has since. */
+struct cpprof_vm_thread *
+cpprof__vm_entered(void)
+{
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_current);
+
+    return t && load_relaxed(&t->runner) == (uintptr_t)&cpprof__self
+               ? &t->public
+               : NULL;
+}
+
+struct cpprof_vm_thread *
+cpprof_vm_thread_enter(struct cpprof_vm_thread *public)
+{
+    struct cpprof_vm_thread *before = cpprof__vm_entered();
+    struct cpprof__vm_thread *from = cpprof__vm_inside(before);
+    struct cpprof__vm_thread *to = cpprof__vm_inside(public);
+    uintptr_t self = (uintptr_t)&cpprof__self;
+
+    if (before == public && cpprof__vm_current == public)
+        return before;
+    if (to && load_relaxed(&to->runner) && load_relaxed(&to->runner) != self)
+        to->has_moved = true;
+    cpprof__vm_current = public;
+    if (__builtin_expect(load_relaxed(&cpprof__vm_active), 0))
+        cpprof__vm_switch(from, to);
+    if (from) {
+        store_relaxed(&from->runner, (uintptr_t)0);
+        store_relaxed(&from->is_entered, 0u);
+    }
+    if (to) {
+        store_relaxed(&to->was_entered, 1u);
+        store_relaxed(&to->runner, self);
+        store_relaxed(&to->is_entered, 1u);
+    }
+    return before;
+}
+
+/* ---- the end of a thread ---------------------------------------------- */
 
 /* Its uncharged time goes to the next thread of the interpreter: threads that
  * live for less than a quantum each may together take all the time. */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * May a signal be sent to the native thread of an interpreter without cutting a
- * system call short? The kernel says which call a sleeping thread is in. Where
- * it does not, no sleep is disturbed.
+ * What modules of interpreters need to know of native threads, and to tell of
+ * them: whether a signal would cut a sleep short, and that a thread belongs to
+ * the profiler. The kernel says which call a sleeping thread is in. Where it
+ * does not, no sleep is disturbed.
  */
 #include "vm/state/vm.h"
 
 #include "collect/dump/blocked_thread.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/signal/heap/heap.h"
 #include "collect/threads/engine.h"
 
 #include <errno.h>
@@ -70,4 +73,20 @@ cpprof_vm_read_sleep(int32_t tid, uint64_t *cpu_ns)
         sleep = CPPROF_VM_ASLEEP_LIGHTLY;
     errno = saved;
     return sleep;
+}
+
+/* ---- threads that serve profiles -------------------------------------- */
+
+/* No end of a function ends what is exempt here: that is the thread's own. */
+void
+cpprof_vm_own_thread_begin(void)
+{
+    cpprof__hook_self.exempt++;
+    cpprof__own_thread_begin();
+}
+
+void
+cpprof_vm_own_thread_end(void)
+{
+    cpprof__own_thread_end();
 }
