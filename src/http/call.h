@@ -6,6 +6,7 @@
 #ifndef HTTP_CALL_H
 #define HTTP_CALL_H
 
+#include "base/buffer.h"
 #include "http/answer.h"
 #include "http/form.h"
 #include <cpprof/profiles.h>
@@ -72,12 +73,10 @@ void
 cpprof__http_profile_options(const struct cpprof__call *call,
                              struct cpprof_profile_options *options);
 
-/* Go's mux has no such path. */
+/* Append the canonical form of a path, with a NUL, as Go's ServeMux wants it:
+ * the shortest path from the root that means the same, without empty elements,
+ * "." and "..", with the '/' at its end that it has. */
 void
-cpprof__http_not_found(struct cpprof__call *call);
-
-/* To another path, not escaped, with the query that came. */
-void
-cpprof__http_redirect(struct cpprof__call *call, const char *path);
+cpprof__mux_clean(struct cpprof__buffer *b, const char *path);
 
 #endif

@@ -178,3 +178,72 @@ cpprof__form_number(const struct cpprof_http_request *request, const char *name)
     cpprof__form_int(cpprof__form_value(request, name), &number);
     return number;
 }
+
+/* ---- numbers of Go's source ------------------------------------------- */
+
+/* Letters count on from 10, whatever the base is. */
+static unsigned
+digit_in(char c)
+{
+    char lower = (char)(c | ('a' - 'A'));
+
+    if (c >= '0' && c <= '9')
+        return (unsigned)(c - '0');
+    if (lower >= 'a' && lower <= 'z')
+        return (unsigned)(lower - 'a') + 10;
+    return UINT32_MAX;
+}
+
+/* The base, and past its prefix. A 0 before octal digits counts as one. */
+static unsigned
+base_of(const char **text, size_t *n)
+{
+    unsigned base = 8;
+    char letter;
+
+    if (!*n || **text != '0')
+        return 10;
+    letter = *n > 2 ? (char)((*text)[1] | ('a' - 'A')) : 0;
+    if (letter == 'x')
+        base = 16;
+    else if (letter == 'b')
+        base = 2;
+    else if (letter != 'o') {
+        *text += 1;
+        *n -= 1;
+        return 8;
+    }
+    *text += 2;
+    *n -= 2;
+    return base;
+}
+
+static uint64_t
+add_digit(uint64_t sum, unsigned base, unsigned digit)
+{
+    if (sum > (UINT64_MAX - digit) / base)
+        return UINT64_MAX;
+    return sum * base + digit;
+}
+
+uint64_t
+cpprof__number(const char *text, size_t n)
+{
+    size_t i, n_text = n;
+    unsigned base = base_of(&text, &n);
+    bool after_digit = n < n_text; /* the prefix is one */
+    uint64_t sum = 0;
+
+    if (!n_text)
+        return 0;
+    for (i = 0; i < n; i++) {
+        unsigned digit = digit_in(text[i]);
+
+        if (text[i] == '_' ? !after_digit : digit >= base)
+            return 0;
+        after_digit = text[i] != '_';
+        if (after_digit)
+            sum = add_digit(sum, base, digit);
+    }
+    return after_digit ? sum : 0;
+}

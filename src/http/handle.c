@@ -4,13 +4,17 @@
  *
  * Three tables are asked in turn: the paths of Go and of gperftools, then the
  * profiles that the program knows by name, then paths of our own. So a program
- * that gives its profile the name of one of ours is served its own.
+ * that gives its profile the name of one of ours is served its own. Paths that
+ * are not canonical, and those that nobody knows, are answered as Go's ServeMux
+ * does.
+ *
+ * Source: Go net/http (ServeMux.Handler, Redirect, NotFound), path (Clean).
  */
 #include "base/options.h"
 #include "base/status.h"
 #include "collect/runtime/exempt.h"
 #include "http/call.h"
-#include "http/mux.h"
+#include "http/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -70,6 +74,102 @@ find(const struct route *among, size_t n, const char *path)
 
 #define FIND(among, path) find(among, sizeof(among) / sizeof *(among), path)
 
+/* ---- what Go's ServeMux answers itself ---------------------------------- */
+
+static void
+not_found(struct cpprof__call *call)
+{
+    static const char text[] = "404 page not found\n";
+    const struct cpprof__answer_head head = {.status = 404,
+                                             .content_type = CPPROF__PLAIN,
+                                             .n_body = sizeof text - 1};
+
+    cpprof__answer_begin(&call->answer, &head);
+    cpprof__answer_write(&call->answer, text, sizeof text - 1);
+}
+
+/* A header holds no byte that is not ASCII, and no end of a line. */
+static void
+make_location(struct cpprof__buffer *location, const char *path,
+              const char *query)
+{
+    cpprof__text_path(location, path);
+    if (query && *query)
+        cpprof__text_add(location, "?");
+    for (; query && *query; query++)
+        if ((unsigned char)*query < ' ' || (unsigned char)*query > '~')
+            cpprof__buffer_printf(location, "%%%02x", (unsigned char)*query);
+        else
+            cpprof__buffer_append(location, query, 1);
+    cpprof__buffer_append(location, "", 1);
+}
+
+/* Answer with a redirection to a path, which is not escaped, with the query
+ * that came. Only a GET request gets the page. */
+static void
+redirect(struct cpprof__call *call, const char *path)
+{
+    bool is_get = strcmp(call->request.method, "GET") == 0;
+    struct cpprof__answer_head head = {.status = 301, .is_sniffed = true};
+    struct cpprof__buffer location = {0}, page = {0};
+
+    make_location(&location, path, call->request.query);
+    if (!location.failed) {
+        cpprof__text_add(&page, "<a href=\"");
+        cpprof__text_html(&page, (const char *)location.data);
+        cpprof__text_add(&page, "\">Moved Permanently</a>.\n\n");
+    }
+    if (location.failed || page.failed) {
+        cpprof__answer_error(&call->answer, 500, "out of memory");
+    } else {
+        head.location = (const char *)location.data;
+        if (is_get || call->answer.is_head)
+            head.content_type = CPPROF__HTML;
+        if (is_get)
+            head.n_body = (int64_t)page.n;
+        else if (call->answer.is_head)
+            head.n_body = -1;
+        cpprof__answer_begin(&call->answer, &head);
+        if (is_get)
+            cpprof__answer_write(&call->answer, page.data, page.n);
+    }
+    cpprof__buffer_free(&location);
+    cpprof__buffer_free(&page);
+}
+
+/* Take the last element off. */
+static void
+drop_element(struct cpprof__buffer *b)
+{
+    while (b->n && b->data[b->n - 1] != '/')
+        b->n--;
+    if (b->n)
+        b->n--;
+}
+
+void
+cpprof__mux_clean(struct cpprof__buffer *b, const char *path)
+{
+    const char *at = path;
+    size_t n;
+
+    for (; *at; at += n) {
+        at += strspn(at, "/");
+        n = strcspn(at, "/");
+        if (n == 2 && at[0] == '.' && at[1] == '.') {
+            drop_element(b);
+        } else if (n && (n > 1 || at[0] != '.')) {
+            cpprof__text_add(b, "/");
+            cpprof__buffer_append(b, at, n);
+        }
+    }
+    if (!b->n || at[-1] == '/')
+        cpprof__text_add(b, "/");
+    cpprof__buffer_append(b, "", 1);
+}
+
+/* ---- who answers ------------------------------------------------------ */
+
 static void
 serve(struct cpprof__call *call)
 {
@@ -85,7 +185,7 @@ serve(struct cpprof__call *call)
     else if (is_inside)
         cpprof__http_profile(call);
     else
-        cpprof__http_not_found(call);
+        not_found(call);
 }
 
 /* Answer with a redirection if the path is not in its canonical form; false if
@@ -101,9 +201,9 @@ send_elsewhere(struct cpprof__call *call)
     if (clean.failed)
         cpprof__answer_error(&call->answer, 500, "out of memory");
     else if (!strcmp((char *)clean.data, "/debug/pprof"))
-        cpprof__http_redirect(call, folder);
+        redirect(call, folder);
     else if (strcmp((char *)clean.data, path) != 0)
-        cpprof__http_redirect(call, (char *)clean.data);
+        redirect(call, (char *)clean.data);
     cpprof__buffer_free(&clean);
     return call->answer.has_begun;
 }

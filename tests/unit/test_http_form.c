@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is read in addresses and forms, as Go's packages read it. */
+#include "http/call.h"
 #include "http/form.h"
-#include "http/mux.h"
-#include "http/number.h"
 #include "http/text.h"
 
 #include <setjmp.h>

@@ -3,8 +3,7 @@
 #include "http_fixture.h"
 
 #include "collect/store/tables.h"
-#include "http/profiles/gate.h"
-#include "http/profiles/timed.h"
+#include "http/profiles/limits.h"
 
 #include <pthread.h>
 #include <setjmp.h>

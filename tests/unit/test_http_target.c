@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a request asks for, from whatever bytes. */
-#include "http/server/target.h"
+#include "http/server/guard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,7 +11,6 @@
 #include "page/page.h"
 #include "collect/runtime/exempt.h"
 #include "http/call.h"
-#include "http/page/assets.h"
 #include "http/text.h"
 
 #include <cpprof/profiles.h>
@@ -20,6 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The files of this folder, as strings. */
+extern const char cpprof__page_css[], cpprof__page_js[], cpprof__profile_js[];
 
 #define POLICY                                                                 \
     "default-src 'none'; script-src 'self'; style-src 'self'; "                \

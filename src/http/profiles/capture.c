@@ -6,7 +6,7 @@
  */
 #include "collect/capture/captures.h"
 #include "collect/cpu/session.h"
-#include "http/profiles/timed.h"
+#include "http/profiles/limits.h"
 
 #include <string.h>
 
@@ -21,13 +21,20 @@
 
 /* What kinds of captures differ in. */
 struct kind {
-    enum cpprof_status (*begin)(struct cpprof__call *call, uint32_t rate_hz,
-                                struct cpprof_writer writer,
-                                struct cpprof_capture **capture,
-                                struct cpprof_error *error);
     const char *what;      /* "Could not enable ...: " */
     const char *file_name; /* NULL: text */
+    bool is_cpu;
+    uint32_t wall_flags; /* unless it is CPU */
 };
+
+static const struct kind cpu = {"CPU profiling", "profile", true, 0};
+static const struct kind wall = {"wall profiling", "wall", false, 0};
+static const struct kind off_cpu = {"wall profiling", "offcpu", false,
+                                    CPPROF_FLAG_OFF_CPU};
+static const struct kind fgprof = {"wall profiling", "fgprof", false,
+                                   CPPROF_FLAG_FGPROF};
+static const struct kind folded = {"wall profiling", NULL, false,
+                                   CPPROF_FLAG_COLLAPSED};
 
 /* ---- parameters ------------------------------------------------------- */
 
@@ -69,13 +76,6 @@ take_seconds(struct cpprof__call *call, int64_t *seconds)
     return false;
 }
 
-static enum cpprof_symbolize
-symbolize_of(const struct cpprof__call *call)
-{
-    return call->request.flags & CPPROF_HTTP_NO_NAMES ? CPPROF_SYMBOLIZE_NONE
-                                                      : CPPROF_SYMBOLIZE_FULL;
-}
-
 /* labels=0: without those that threads carry, which are there by default. */
 static bool
 wants_labels(const struct cpprof__call *call)
@@ -94,6 +94,32 @@ fail(struct cpprof__call *call, const struct kind *kind, const char *why)
 {
     cpprof__answer_error(&call->answer, 500, "Could not enable %s: %s",
                          kind->what, why);
+}
+
+static enum cpprof_status
+begin(struct cpprof__call *call, const struct kind *kind, uint32_t rate_hz,
+      const struct cpprof__answer_head *head, struct cpprof_capture **capture,
+      struct cpprof_error *error)
+{
+    struct cpprof_writer writer = cpprof__answer_writer(&call->answer, head);
+    enum cpprof_symbolize symbolize = call->request.flags & CPPROF_HTTP_NO_NAMES
+                                          ? CPPROF_SYMBOLIZE_NONE
+                                          : CPPROF_SYMBOLIZE_FULL;
+    uint32_t flags = wants_labels(call) ? 0 : CPPROF_FLAG_NO_LABELS;
+    const struct cpprof_cpu_options cpu_options = {.size = sizeof cpu_options,
+                                                   .rate_hz = rate_hz,
+                                                   .symbolize = symbolize,
+                                                   .flags = flags};
+    const struct cpprof_wall_options wall_options = {
+        .size = sizeof wall_options,
+        .rate_hz = rate_hz,
+        .symbolize = symbolize,
+        .flags = flags | kind->wall_flags};
+
+    return kind->is_cpu
+               ? cpprof_capture_start_cpu(&writer, &cpu_options, capture, error)
+               : cpprof_capture_start_wall(&writer, &wall_options, capture,
+                                           error);
 }
 
 /* The headers are sent when the capture runs, because a client may wait less
@@ -116,9 +142,7 @@ run(struct cpprof__call *call, const struct kind *kind, int64_t seconds,
         cpprof__answer_begin(&call->answer, &head);
         return;
     }
-    status =
-        kind->begin(call, rate_hz, cpprof__answer_writer(&call->answer, &head),
-                    &capture, &error);
+    status = begin(call, kind, rate_hz, &head, &capture, &error);
     if (status != CPPROF_OK) {
         fail(call, kind, error.text);
         return;
@@ -145,23 +169,6 @@ serve(struct cpprof__call *call, const struct kind *kind, int64_t seconds,
 /* ---- CPU -------------------------------------------------------------- */
 
 static struct cpprof__timed_count n_cpu;
-
-static enum cpprof_status
-begin_cpu(struct cpprof__call *call, uint32_t rate_hz,
-          struct cpprof_writer writer, struct cpprof_capture **capture,
-          struct cpprof_error *error)
-{
-    const struct cpprof_cpu_options options = {
-        .size = sizeof options,
-        .rate_hz = rate_hz,
-        .symbolize = symbolize_of(call),
-        .flags = wants_labels(call) ? 0 : CPPROF_FLAG_NO_LABELS,
-    };
-
-    return cpprof_capture_start_cpu(&writer, &options, capture, error);
-}
-
-static const struct kind cpu = {begin_cpu, "CPU profiling", "profile"};
 
 /* Go has one CPU profile at a time, whoever started it. */
 static bool
@@ -194,40 +201,6 @@ cpprof__http_cpu(struct cpprof__call *call)
 }
 
 /* ---- wall ------------------------------------------------------------- */
-
-static enum cpprof_status
-begin_wall(struct cpprof__call *call, uint32_t rate_hz, uint32_t flags,
-           struct cpprof_writer writer, struct cpprof_capture **capture,
-           struct cpprof_error *error)
-{
-    const struct cpprof_wall_options options = {
-        .size = sizeof options,
-        .rate_hz = rate_hz,
-        .symbolize = symbolize_of(call),
-        .flags = flags | (wants_labels(call) ? 0 : CPPROF_FLAG_NO_LABELS),
-    };
-
-    return cpprof_capture_start_wall(&writer, &options, capture, error);
-}
-
-#define WALL(name, flags)                                                      \
-    static enum cpprof_status name(                                            \
-        struct cpprof__call *call, uint32_t rate_hz,                           \
-        struct cpprof_writer writer, struct cpprof_capture **capture,          \
-        struct cpprof_error *error)                                            \
-    {                                                                          \
-        return begin_wall(call, rate_hz, flags, writer, capture, error);       \
-    }
-
-WALL(begin_all, 0)
-WALL(begin_off_cpu, CPPROF_FLAG_OFF_CPU)
-WALL(begin_fgprof, CPPROF_FLAG_FGPROF)
-WALL(begin_folded, CPPROF_FLAG_COLLAPSED)
-
-static const struct kind wall = {begin_all, "wall profiling", "wall"};
-static const struct kind off_cpu = {begin_off_cpu, "wall profiling", "offcpu"};
-static const struct kind fgprof = {begin_fgprof, "wall profiling", "fgprof"};
-static const struct kind folded = {begin_folded, "wall profiling", NULL};
 
 static void
 serve_wall(struct cpprof__call *call, const struct kind *kind)

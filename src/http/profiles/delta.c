@@ -8,8 +8,7 @@
  */
 #include "base/buffer.h"
 #include "collect/runtime/exempt.h"
-#include "http/profiles/gate.h"
-#include "http/profiles/timed.h"
+#include "http/profiles/limits.h"
 #include "http/text.h"
 
 /* In the order of Go's. False: answered. */

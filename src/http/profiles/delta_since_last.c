@@ -7,13 +7,11 @@
  * Source: grafana/pyroscope-go godeltaprof/http/pprof.
  */
 #include "arch/atomic.h"
-#include "http/profiles/gate.h"
+#include "http/profiles/limits.h"
 
 #include <cpprof/captures.h>
 
-#include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 struct since {
@@ -33,21 +31,7 @@ static struct since all[] = {
 
 /* ---- one request at a time -------------------------------------------- */
 
-#define LOOK_AGAIN_NS 5000000
-
-/* False: the client has left. */
-static bool
-wait_a_little(struct cpprof__call *call)
-{
-    const struct timespec t = {0, LOOK_AGAIN_NS};
-
-    /* A server that ends does not wait. */
-    nanosleep(&t, NULL);
-    if (call->request.wait &&
-        call->request.wait(call->request.ctx, LOOK_AGAIN_NS))
-        call->answer.sys = ECANCELED;
-    return !call->answer.sys;
-}
+#define LOOK_NS 5000000
 
 /* What a request of the parent held at the time of the fork is neither trusted
  * nor freed here. */
@@ -57,7 +41,7 @@ take(struct cpprof__call *call, struct since *since)
     uint64_t self = (uint64_t)getpid(), owner = load_relaxed(&since->owner);
 
     while (owner == self || !cas_acq_rel(&since->owner, &owner, self)) {
-        if (owner == self && !wait_a_little(call))
+        if (owner == self && !cpprof__look_again(call, LOOK_NS))
             return false;
         owner = load_relaxed(&since->owner);
     }

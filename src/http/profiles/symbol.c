@@ -11,8 +11,7 @@
 #include "base/buffer.h"
 #include "collect/encode/addresses.h"
 #include "collect/runtime/exempt.h"
-#include "http/number.h"
-#include "http/profiles/gate.h"
+#include "http/profiles/limits.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passes an answer from the worker that makes it to the connection that sends
- * it. Protocol, under the server's lock: the worker offers a piece of its
+ * Workers, which answer requests: threads that are started on demand and end
+ * after some time without work.
+ *
+ * An answer is passed from the worker that makes it to the connection that
+ * sends it. Protocol, under the server's lock: the worker offers a piece of its
  * memory and waits. libmicrohttpd asks for bytes when the socket can take some,
  * and they are copied from that piece. When the piece is used up the worker
  * goes on. A reader that does not keep a minimum pace makes the worker's write
@@ -12,8 +15,12 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
-/* ---- the worker -----------------------------------------------------------
+/* Tunable. How long a thread waits for work. */
+#define PATIENCE_SECONDS 5
+
+/* ---- one request, on a worker ---------------------------------------------
  */
 
 /* A value may come from a program's names: no line ends in there. */
@@ -67,8 +74,6 @@ begin(void *ctx, int status, const struct cpprof_http_header *headers,
     response = make_response(r, n_body);
     if (!response)
         return ENOMEM;
-    if (r->has_version_0)
-        MHD_set_response_options(response, MHD_RF_HTTP_1_0_SERVER, MHD_RO_END);
     for (i = 0; !failed && i < n_headers; i++)
         failed = add_header(response, &headers[i]);
     if (failed) {
@@ -172,8 +177,9 @@ handle(struct cpprof__http_request *r)
     return status == CPPROF_OK && (!r->has_body || r->left <= 0);
 }
 
-void
-cpprof__http_answer(struct cpprof__http_request *r)
+/* Answer the request, and give it back. */
+static void
+answer(struct cpprof__http_request *r)
 {
     struct cpprof__http_server *s = r->server;
     bool is_whole = handle(r);
@@ -187,6 +193,90 @@ cpprof__http_answer(struct cpprof__http_request *r)
     else
         cpprof__http_request_free(r);
     pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- the queue for workers -------------------------------------------------
+ */
+
+static struct cpprof__http_request *
+take_queued(struct cpprof__http_server *s)
+{
+    struct cpprof__http_request *r = s->first;
+
+    if (!r)
+        return NULL;
+    s->first = r->next;
+    if (!s->first)
+        s->last = NULL;
+    s->n_queued--;
+    r->next = NULL;
+    return r;
+}
+
+/* NULL: nothing came, or it is over. */
+static struct cpprof__http_request *
+wait_for_work(struct cpprof__http_server *s)
+{
+    struct cpprof__http_request *r = take_queued(s);
+    struct timespec until;
+    int failed = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PATIENCE_SECONDS;
+    s->n_idle_workers++;
+    while (!r && !s->stops && failed != ETIMEDOUT && !s->host->pauses()) {
+        failed = pthread_cond_timedwait(&s->work, &s->lock, &until);
+        r = take_queued(s);
+    }
+    s->n_idle_workers--;
+    return r;
+}
+
+static bool
+work(void *arg)
+{
+    struct cpprof__http_server *s = arg;
+    struct cpprof__http_request *r;
+
+    pthread_mutex_lock(&s->lock);
+    while ((r = wait_for_work(s))) {
+        pthread_mutex_unlock(&s->lock);
+        answer(r);
+        pthread_mutex_lock(&s->lock);
+    }
+    if (!s->stops && s->host->pauses()) {
+        pthread_mutex_unlock(&s->lock);
+        return true;
+    }
+    s->n_workers--;
+    s->n_threads--;
+    pthread_cond_broadcast(&s->ended);
+    pthread_mutex_unlock(&s->lock);
+    return false;
+}
+
+int
+cpprof__http_queue(struct cpprof__http_request *r)
+{
+    struct cpprof__http_server *s = r->server;
+    int failed = 0;
+
+    if (s->n_queued >= s->n_idle_workers && s->n_workers < s->max_workers) {
+        failed = s->host->start_thread(work, s);
+        s->n_workers += !failed;
+        s->n_threads += !failed;
+    }
+    if (failed && !s->n_workers)
+        return failed;
+    r->next = NULL;
+    if (s->last)
+        s->last->next = r;
+    else
+        s->first = r;
+    s->last = r;
+    s->n_queued++;
+    pthread_cond_signal(&s->work);
+    return 0;
 }
 
 /* ---- the connection -------------------------------------------------------

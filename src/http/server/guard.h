@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Access control: the token, and the host names that a local server accepts. */
+/*
+ * What a request asks for, and whether it may: its target, the token, and the
+ * host names that a local server accepts.
+ */
 #ifndef HTTP_SERVER_GUARD_H
 #define HTTP_SERVER_GUARD_H
 
 #include <stdbool.h>
+
+/* "/path?query" or "http://host/path?query". Source: RFC 9112 (3.2). */
+struct cpprof__http_target {
+    const char *path;  /* decoded */
+    const char *query; /* as it came; NULL: no '?' */
+    const char *host;  /* NULL: not in there */
+};
+
+/* The bytes of text become those in *target, which live as long. False: it is
+ * none. */
+bool
+cpprof__http_target_parse(char *text, struct cpprof__http_target *target);
 
 /* Is an "Authorization" header, or NULL, "Bearer" with this token? The time
  * depends only on the length of the token. */

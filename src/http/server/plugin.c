@@ -59,6 +59,17 @@ set_defaults(struct cpprof_http_options *o)
     o->max_seconds = or_default(o->max_seconds, 3600, UINT32_MAX);
 }
 
+void
+cpprof__http_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 static void
 free_server(struct cpprof__http_server *s)
 {
@@ -86,16 +97,12 @@ make_server(const struct cpprof_http_options *options,
             const struct cpprof__http_host *host)
 {
     struct cpprof__http_server *s = calloc(1, sizeof *s);
-    pthread_condattr_t monotonic;
 
     if (!s)
         return NULL;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->work, &monotonic);
-    pthread_cond_init(&s->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cpprof__http_condition(&s->work);
+    cpprof__http_condition(&s->ended);
     s->pid = getpid();
     s->listen_fd = s->wake_fd = s->waker_fd = s->epoll_fd = s->itc_fd = -1;
     s->host = host;

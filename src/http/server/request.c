@@ -10,13 +10,14 @@
  * Invariants: everything here runs on the server's thread, under its lock; a
  * request that a worker has is not touched until the worker gives it back.
  */
-#include "http/server/guard.h"
 #include "http/server/server.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 /* ---- its life -------------------------------------------------------------
  */
@@ -25,7 +26,6 @@ struct cpprof__http_request *
 cpprof__http_request(struct cpprof__http_connection *c, const char *target)
 {
     struct cpprof__http_request *r = calloc(1, sizeof *r);
-    pthread_condattr_t monotonic;
 
     if (!r)
         return NULL;
@@ -34,10 +34,7 @@ cpprof__http_request(struct cpprof__http_connection *c, const char *target)
         free(r);
         return NULL;
     }
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cpprof__http_condition(&r->changed);
     c->server->n_rounds = 0;
     r->server = c->server;
     r->connection = c;
@@ -77,6 +74,83 @@ cpprof__http_request_done(struct cpprof__http_request *r)
         pthread_cond_signal(&r->changed);
     else
         cpprof__http_request_free(r);
+}
+
+/* ---- refusals -------------------------------------------------------------
+ */
+
+/* Errors that Go's server reports itself have the same form here. Errors that a
+ * tool should show carry the header by which Go's handlers mark them. */
+static bool
+is_ours(unsigned status)
+{
+    return status == 401 || status == 403 || status == 503;
+}
+
+static size_t
+make_text(char *to, size_t n, unsigned status, const char *text)
+{
+    const char *words = MHD_get_reason_phrase_for(status);
+    int length;
+
+    if (is_ours(status))
+        length = snprintf(to, n, "%s\n", text ? text : words);
+    else
+        length = snprintf(to, n, "%u %s%s%s", status, words, text ? ": " : "",
+                          text ? text : "");
+    return (size_t)length;
+}
+
+/* Answer with the text of an error and "Connection: close". */
+static enum MHD_Result
+refuse(struct cpprof__http_request *r, unsigned status, const char *text)
+{
+    struct cpprof__http_connection *c = r->connection;
+    struct MHD_Response *response;
+    enum MHD_Result result;
+    char body[200];
+
+    response = MHD_create_response_from_buffer(
+        make_text(body, sizeof body, status, text), body,
+        MHD_RESPMEM_MUST_COPY);
+    if (!response)
+        return MHD_NO;
+    MHD_add_response_header(response, "Content-Type",
+                            "text/plain; charset=utf-8");
+    MHD_add_response_header(response, "Connection", "close");
+    if (status == 401)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (is_ours(status)) {
+        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        MHD_add_response_header(response, "X-Go-Pprof", "1");
+    }
+    cpprof__http_set_state(c, CPPROF__HTTP_LINGER, CPPROF__LINGER_NS);
+    result = MHD_queue_response(c->mhd, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* The same between the head and the end of a body. libmicrohttpd accepts no
+ * answer there, so the refusal is written to the socket directly: only "100
+ * Continue" may have been sent so far, and libmicrohttpd sends nothing before
+ * the end of the body.
+ */
+static void
+refuse_midway(struct cpprof__http_request *r, unsigned status)
+{
+    struct cpprof__http_connection *c = r->connection;
+    char body[64], answer[256];
+    size_t n_body = make_text(body, sizeof body, status, NULL);
+    int n = snprintf(answer, sizeof answer,
+                     "HTTP/1.1 %u %s\r\n"
+                     "Content-Type: text/plain; charset=utf-8\r\n"
+                     "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                     status, MHD_get_reason_phrase_for(status), n_body, body);
+
+    r->is_refused = true;
+    if (send(c->fd, answer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) == n)
+        cpprof__http_shut(c, SHUT_WR);
+    cpprof__http_set_state(c, CPPROF__HTTP_LINGER, CPPROF__LINGER_NS);
 }
 
 /* ---- its head -------------------------------------------------------------
@@ -198,7 +272,7 @@ take_head(struct cpprof__http_request *r, const char *method,
     if (!status)
         status = find_denial(r, &h, &why);
     if (status)
-        return cpprof__http_refuse(r, status, why);
+        return refuse(r, status, why);
     r->method = strdup(method);
     if (h.content_type)
         r->content_type = strdup(h.content_type);
@@ -239,7 +313,7 @@ add_body(struct cpprof__http_request *r, const char *data, size_t n)
     unsigned status = grow_body(r, n);
 
     if (status) {
-        cpprof__http_refuse_midway(r, status);
+        refuse_midway(r, status);
         return;
     }
     memcpy(r->body + r->n_body, data, n);
@@ -248,14 +322,6 @@ add_body(struct cpprof__http_request *r, const char *data, size_t n)
 
 /* ---- its end --------------------------------------------------------------
  */
-
-static enum MHD_Result
-suspend(struct cpprof__http_request *r)
-{
-    r->is_suspended = true;
-    MHD_suspend_connection(r->connection->mhd);
-    return MHD_YES;
-}
 
 /* Hand the request to a worker, or queue the answer that the worker has begun.
  */
@@ -269,13 +335,17 @@ serve(struct cpprof__http_request *r)
         r->is_served = r->has_worker = true;
         if (cpprof__http_queue(r)) {
             r->has_worker = false;
-            return cpprof__http_refuse(r, 503,
-                                       "Could not start: no thread for it");
+            return refuse(r, 503, "Could not start: no thread for it");
         }
         cpprof__http_set_state(r->connection, CPPROF__HTTP_SERVED, 0);
     }
-    if (!response)
-        return r->has_worker ? suspend(r) : MHD_NO;
+    if (!response && !r->has_worker)
+        return MHD_NO;
+    if (!response) {
+        r->is_suspended = true;
+        MHD_suspend_connection(r->connection->mhd);
+        return MHD_YES;
+    }
     r->response = NULL;
     cpprof__http_set_state(r->connection, CPPROF__HTTP_SENDING,
                            CPPROF__STALL_NS);

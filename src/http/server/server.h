@@ -28,7 +28,7 @@
 #include "arch/clock.h"
 #include "http/plugin.h"
 #include "http/server/address.h"
-#include "http/server/target.h"
+#include "http/server/guard.h"
 
 #include <limits.h>
 #include <microhttpd.h>
@@ -202,14 +202,13 @@ cpprof__http_close_all(struct cpprof__http_server *s);
 void
 cpprof__http_close_own(struct cpprof__http_server *s);
 
-/* ---- daemon.c: libmicrohttpd -------------------------------------------- */
+/* ---- serve.c: libmicrohttpd, and the thread that waits ------------------- */
 
 /* NULL and errno. */
 struct MHD_Daemon *
 cpprof__http_daemon(struct cpprof__http_server *s);
 
-/* ---- serve.c: the thread that waits -------------------------------------- */
-
+/* The thread. True: it is to be started again after a pause. */
 bool
 cpprof__http_serve(void *server);
 
@@ -255,24 +254,14 @@ enum MHD_Result
 cpprof__http_take(struct cpprof__http_request *r, const char *method,
                   const char *version, const char *data, size_t *n);
 
-/* ---- refuse.c; under the lock -------------------------------------------- */
+/* ---- answer.c: workers; under the lock ----------------------------------- */
 
-/* Text of an error and "Connection: close". */
-enum MHD_Result
-cpprof__http_refuse(struct cpprof__http_request *r, unsigned status,
-                    const char *text);
+/* Have a worker answer the request. 0 or an errno: there is no thread for it.
+ */
+int
+cpprof__http_queue(struct cpprof__http_request *r);
 
-/* The same while the body comes. */
-void
-cpprof__http_refuse_midway(struct cpprof__http_request *r, unsigned status);
-
-/* ---- answer.c ------------------------------------------------------------ */
-
-/* On a worker: answer the request. */
-void
-cpprof__http_answer(struct cpprof__http_request *r);
-
-/* Under the lock: has its connection something to do for it? */
+/* Has its connection something to do for it? */
 bool
 cpprof__http_answer_has_news(const struct cpprof__http_request *r);
 
@@ -280,10 +269,10 @@ cpprof__http_answer_has_news(const struct cpprof__http_request *r);
 ssize_t
 cpprof__http_answer_read(void *request, uint64_t at, char *to, size_t n);
 
-/* ---- workers.c ----------------------------------------------------------- */
+/* ---- plugin.c ------------------------------------------------------------ */
 
-/* Under the lock. 0 or an errno: there is no thread for it. */
-int
-cpprof__http_queue(struct cpprof__http_request *r);
+/* Make a condition that waits by CLOCK_MONOTONIC. */
+void
+cpprof__http_condition(pthread_cond_t *condition);
 
 #endif
