@@ -9,6 +9,7 @@
  */
 #include "push/files.h"
 
+#include "base/arena.h"
 #include "base/status.h"
 #include "collect/runtime/proc.h"
 
@@ -130,35 +131,6 @@ struct old {
     char *name;
 };
 
-struct olds {
-    struct old *all;
-    size_t n, capacity;
-    bool failed;
-};
-
-static void
-add(struct olds *olds, int64_t seconds, const char *name)
-{
-    size_t capacity = olds->capacity ? 2 * olds->capacity : 64;
-    struct old *all = olds->all;
-
-    if (olds->n == olds->capacity) {
-        all = realloc(all, capacity * sizeof *all);
-        if (!all) {
-            olds->failed = true;
-            return;
-        }
-        olds->all = all;
-        olds->capacity = capacity;
-    }
-    all[olds->n].seconds = seconds;
-    all[olds->n].name = strdup(name);
-    if (all[olds->n].name)
-        olds->n++;
-    else
-        olds->failed = true;
-}
-
 static int
 newest_first(const void *a, const void *b)
 {
@@ -170,38 +142,38 @@ newest_first(const void *a, const void *b)
 }
 
 static void
-look(DIR *dir, const char *pattern, const char *kind, struct olds *olds)
-{
-    struct dirent *entry;
-
-    while (!olds->failed && (entry = readdir(dir))) {
-        int64_t seconds = cpprof__push_file_time(pattern, entry->d_name, kind);
-
-        if (seconds >= 0)
-            add(olds, seconds, entry->d_name);
-    }
-}
-
-static void
 prune(const char *folder, const char *pattern, const char *kind, uint32_t keep)
 {
-    struct olds olds = {0};
+    struct cpprof__buffer buffer = {0}; /* struct old */
+    struct cpprof__arena names = {0};
     DIR *dir = opendir(folder);
-    size_t i;
+    struct dirent *entry;
+    struct old *olds;
+    size_t i, n;
 
-    if (!dir)
-        return;
-    look(dir, pattern, kind, &olds);
-    /* If the list is incomplete, nobody knows which files are the oldest. */
-    if (!olds.failed && olds.n > keep) {
-        qsort(olds.all, olds.n, sizeof *olds.all, newest_first);
-        for (i = keep; i < olds.n; i++)
-            unlinkat(dirfd(dir), olds.all[i].name, 0);
+    while (dir && !buffer.failed && (entry = readdir(dir))) {
+        struct old old = {cpprof__push_file_time(pattern, entry->d_name, kind),
+                          NULL};
+
+        if (old.seconds < 0)
+            continue;
+        old.name =
+            cpprof__arena_copy(&names, entry->d_name, strlen(entry->d_name));
+        buffer.failed |= !old.name;
+        cpprof__buffer_append(&buffer, &old, sizeof old);
     }
-    closedir(dir);
-    for (i = 0; i < olds.n; i++)
-        free(olds.all[i].name);
-    free(olds.all);
+    olds = (struct old *)buffer.data;
+    n = buffer.n / sizeof *olds;
+    /* If the list is incomplete, nobody knows which files are the oldest. */
+    if (!buffer.failed && n > keep) {
+        qsort(olds, n, sizeof *olds, newest_first);
+        for (i = keep; i < n; i++)
+            unlinkat(dirfd(dir), olds[i].name, 0);
+    }
+    cpprof__arena_free(&names);
+    cpprof__buffer_free(&buffer);
+    if (dir)
+        closedir(dir);
 }
 
 /* ---- one file --------------------------------------------------------- */
