@@ -42,14 +42,19 @@ clock_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* That time in units of the counter: the shortest of some measurements, because
- * the thread may lose its processor in between. */
-static inline uint64_t
+/* That time in units of the counter; 0: not known yet. */
+static uint64_t counter_look;
+
+/* Find it out, once: the shortest of some measurements, because the thread may
+ * lose its processor in between. Safety: AS. */
+static inline void
 counter_measure(void)
 {
     uint64_t least = UINT64_MAX;
     int i;
 
+    if (__atomic_load_n(&counter_look, __ATOMIC_RELAXED))
+        return;
     for (i = 0; i < 5; i++) {
         uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC), begin = counter_read(),
                  n;
@@ -60,7 +65,19 @@ counter_measure(void)
         if (n < least)
             least = n;
     }
-    return least;
+    __atomic_store_n(&counter_look, least, __ATOMIC_RELAXED);
+}
+
+/* May a quantum be full, since the counter was *looked? Then it is now. */
+static inline bool
+counter_may_be_due(uint64_t *looked)
+{
+    uint64_t now = counter_read();
+
+    if (now - *looked < __atomic_load_n(&counter_look, __ATOMIC_RELAXED))
+        return false;
+    *looked = now;
+    return true;
 }
 
 #endif

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t look; /* of the counter */
-
 /* For sys.setprofile() and getprofile(). */
 struct spans {
     PyObject_HEAD struct thread
@@ -78,17 +76,6 @@ forget_builtins(struct thread *t)
 
 /* ---- events ------------------------------------------------------------ */
 
-static inline bool
-may_be_due(struct thread *t)
-{
-    uint64_t now = counter_read();
-
-    if (now - t->looked < look)
-        return false;
-    t->looked = now;
-    return true;
-}
-
 /* The time until now is the caller's. */
 static void
 on_call(struct thread *t)
@@ -98,7 +85,7 @@ on_call(struct thread *t)
         t->looked = counter_read();
         return;
     }
-    if (!may_be_due(t))
+    if (!counter_may_be_due(&t->looked))
         return;
     t->skip = 1;
     cpprof_vm_span_next(t->vm);
@@ -112,7 +99,7 @@ on_return(struct thread *t, const PyFrameObject *frame)
         t->depth--;
     if (!t->depth)
         cpprof_vm_span_end(t->vm);
-    else if (may_be_due(t))
+    else if (counter_may_be_due(&t->looked))
         cpprof_vm_span_next(t->vm);
     pop_builtins(t, frame, UINT32_MAX);
 }
@@ -153,13 +140,13 @@ handle(struct thread *t, PyFrameObject *frame, int what, PyObject *arg)
         on_return(t, frame);
         break;
     case PyTrace_C_CALL:
-        if (may_be_due(t))
+        if (counter_may_be_due(&t->looked))
             cpprof_vm_span_next(t->vm);
         push_builtin(t, frame, arg);
         break;
     case PyTrace_C_EXCEPTION:
     case PyTrace_C_RETURN:
-        if (may_be_due(t))
+        if (counter_may_be_due(&t->looked))
             cpprof_vm_span_next(t->vm);
         pop_builtins(t, frame, 1);
         break;
@@ -188,7 +175,7 @@ spans_function_begin(struct thread *t, PyObject *function)
 {
     PyFrameObject *frame = PyThreadState_GetFrame(t->state);
 
-    if (t->is_hooked && may_be_due(t))
+    if (t->is_hooked && counter_may_be_due(&t->looked))
         cpprof_vm_span_next(t->vm);
     if (frame)
         push_builtin(t, frame, function);
@@ -198,7 +185,7 @@ spans_function_begin(struct thread *t, PyObject *function)
 void
 spans_function_end(struct thread *t, PyObject *function)
 {
-    if (t->is_hooked && may_be_due(t))
+    if (t->is_hooked && counter_may_be_due(&t->looked))
         cpprof_vm_span_next(t->vm);
     if (t->n_builtins && t->builtins[t->n_builtins - 1].function == function)
         pop_builtins(t, t->builtins[t->n_builtins - 1].caller, 1);
@@ -371,8 +358,7 @@ spans_begin(void)
     static bool is_auditing;
     PyObject *of_threading = make_spans(NULL);
 
-    if (!look)
-        look = counter_measure();
+    counter_measure();
     if (!is_auditing)
         is_auditing = !PySys_AddAuditHook(on_audit, NULL);
     PyErr_Clear();

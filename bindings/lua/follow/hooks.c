@@ -12,7 +12,7 @@
 #include "../../counter.h"
 #include "../state/programs.h"
 #include "../state/state.h"
-#include "walk.h"
+#include "stacks.h"
 
 #include <time.h>
 
@@ -32,9 +32,6 @@ static void
 on_tick(lua_State *L, lua_Debug *ar);
 static void
 on_span(lua_State *L, lua_Debug *ar);
-
-static void
-measure_counter(void);
 
 static bool
 is_ours(lua_Hook hook)
@@ -117,7 +114,7 @@ hook_for_spans(struct state *s, lua_State *L)
 
     if (!note_program(s, L, &program))
         return;
-    measure_counter();
+    counter_measure();
     if (!hook_is_for_spans(L))
         lua_sethook(L, on_span, SPAN_MASK | program.mask, program.count);
 }
@@ -354,7 +351,53 @@ stay_or_go(struct state *s, lua_State *L, const lua_Debug *ar,
 }
 
 static void
-on_tick(lua_State *L, lua_Debug *ar)
+take_tick(struct state *s, lua_State *L, const lua_Debug *ar,
+          const struct program_hook *program)
+{
+    if (__atomic_exchange_n(&s->is_armed, 0, __ATOMIC_ACQ_REL))
+        answer_tick(s, L, ar);
+    if (!(program->mask & LUA_MASKCOUNT))
+        stay_or_go(s, L, ar, program);
+    else if (!ticks_run())
+        hook_remove(s, L);
+}
+
+static void
+end_span(struct state *s, lua_State *L, const lua_Debug *ar)
+{
+    bool is_call = mask_of(ar->event) == LUA_MASKCALL;
+    bool is_last = !is_call && !has_caller(s, L);
+
+    if (!is_last && !counter_may_be_due(&s->looked))
+        return;
+    set_location(s, L, ar);
+    if (is_last) {
+        cpprof_vm_span_end_counted(s->thread);
+        s->looked = 0;
+    } else {
+        cpprof_vm_span_next_counted(s->thread);
+    }
+    s->at = NULL;
+}
+
+static void
+take_span(struct state *s, lua_State *L, const lua_Debug *ar,
+          const struct program_hook *program)
+{
+    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
+        hook_remove(s, L);
+    else if (mask_of(ar->event) & SPAN_MASK)
+        end_span(s, L, ar);
+    else if (!(program->mask & LUA_MASKCOUNT))
+        lua_sethook(L, on_span, SPAN_MASK | program->mask, program->count);
+}
+
+/* ---- the hooks --------------------------------------------------------- */
+
+static inline void
+on_event(lua_State *L, lua_Debug *ar,
+         void (*take)(struct state *s, lua_State *L, const lua_Debug *ar,
+                      const struct program_hook *program))
 {
     struct state *s = state_of(L);
     struct program_hook program;
@@ -368,78 +411,18 @@ on_tick(lua_State *L, lua_Debug *ar)
         come_back(s);
     if (is_mixed(s))
         answer_mixed(s, L, ar);
-    if (__atomic_exchange_n(&s->is_armed, 0, __ATOMIC_ACQ_REL))
-        answer_tick(s, L, ar);
-    if (!(program.mask & LUA_MASKCOUNT))
-        stay_or_go(s, L, ar, &program);
-    else if (!ticks_run())
-        hook_remove(s, L);
+    take(s, L, ar, &program);
     pass_on(&program, L, ar);
 }
 
-static uint32_t look_ticks; /* of the counter; 0: not known */
-
-/* AS, and MT: all callers find about the same. */
 static void
-measure_counter(void)
+on_tick(lua_State *L, lua_Debug *ar)
 {
-    uint64_t least;
-
-    if (__atomic_load_n(&look_ticks, __ATOMIC_RELAXED))
-        return;
-    least = counter_measure();
-    if (least > UINT32_MAX)
-        least = UINT32_MAX;
-    __atomic_store_n(&look_ticks, (uint32_t)least, __ATOMIC_RELAXED);
-}
-
-static inline bool
-may_be_due(struct state *s)
-{
-    uint64_t now = counter_read();
-
-    if (now - s->looked < __atomic_load_n(&look_ticks, __ATOMIC_RELAXED))
-        return false;
-    s->looked = now;
-    return true;
-}
-
-static void
-end_span(struct state *s, lua_State *L, const lua_Debug *ar)
-{
-    bool is_call = ar->event == LUA_HOOKCALL || ar->event == LUA_HOOKTAILCALL;
-    bool is_last = !is_call && !has_caller(s, L);
-
-    if (!is_last && !may_be_due(s))
-        return;
-    set_location(s, L, ar);
-    if (is_last) {
-        cpprof_vm_span_end_counted(s->thread);
-        s->looked = 0;
-    } else {
-        cpprof_vm_span_next_counted(s->thread);
-    }
-    s->at = NULL;
+    on_event(L, ar, take_tick);
 }
 
 static void
 on_span(lua_State *L, lua_Debug *ar)
 {
-    struct state *s = state_of(L);
-    struct program_hook program;
-
-    if (!s) {
-        lua_sethook(L, NULL, 0, 0);
-        return;
-    }
-    program = program_now(s, L);
-    if (is_mixed(s))
-        answer_mixed(s, L, ar);
-    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
-        hook_remove(s, L);
-    else if (mask_of(ar->event) & SPAN_MASK)
-        end_span(s, L, ar);
-    else if (!(program.mask & LUA_MASKCOUNT))
-        lua_sethook(L, on_span, SPAN_MASK | program.mask, program.count);
-    pass_on(&program, L, ar);
+    on_event(L, ar, take_span);
 }

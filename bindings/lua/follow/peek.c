@@ -25,7 +25,7 @@
  * Names are those that functions.c remembers. For others the hook is set, and
  * the safepoint that follows, of the same function most often, knows them.
  */
-#include "peek.h"
+#include "stacks.h"
 
 #include "../names/functions.h"
 #include "../state/state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The stack at a hook: of the coroutine that runs, then of the one that resumed
  * it, and so on. */
-#include "walk.h"
+#include "stacks.h"
 
 #include "../names/functions.h"
 #include "../state/state.h"

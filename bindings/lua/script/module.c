@@ -13,9 +13,7 @@
 #include "../follow/labels.h"
 #include "../names/functions.h"
 #include "../state/state.h"
-#include "debugging.h"
 #include "fields.h"
-#include "init.h"
 #include "profiles.h"
 
 #include <cpprof/writer.h>
@@ -23,6 +21,17 @@
 #include <stdlib.h>
 
 #define DEFAULT_OUT "lua.pb.gz"
+
+/* ORDER: modules.c */
+#define FORMER_VARIABLE "CPPROF_LUA_INIT"
+
+#if HAVE_LUA54
+#define VARIABLE "LUA_INIT_5_4"
+#else
+#define VARIABLE "LUA_INIT"
+#endif
+
+/* ---- profiles ---------------------------------------------------------- */
 
 /* A profile runs. The coroutines that resumed this one have no hook yet. */
 static void
@@ -112,6 +121,88 @@ stop(lua_State *L)
     return 1;
 }
 
+/* ---- what the program has and we replace -------------------------------- */
+
+/* Of debug.sethook or gethook, the original of which is kept as an upvalue. */
+static int
+call(lua_State *L)
+{
+    lua_CFunction *function = lua_touserdata(L, lua_upvalueindex(1));
+    lua_State *co = lua_isthread(L, 1) ? lua_tothread(L, 1) : L;
+    struct state *s = state_of(L);
+    int n;
+
+    if (!s)
+        return (*function)(L);
+    hook_remove(s, co);
+    n = (*function)(L);
+    hook_again(s, co);
+    return n;
+}
+
+/* Two functions, so that profiles show their names. */
+static int
+sethook(lua_State *L)
+{
+    return call(L);
+}
+
+static int
+gethook(lua_State *L)
+{
+    return call(L);
+}
+
+/* The table debug is on top. */
+static void
+replace(lua_State *L, const char *name, lua_CFunction own)
+{
+    lua_CFunction *kept, function;
+
+    lua_getfield(L, -1, name);
+    function = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+    if (!function || function == own)
+        return;
+    kept = lua_newuserdata(L, sizeof *kept);
+    *kept = function;
+    lua_pushcclosure(L, own, 1);
+    lua_setfield(L, -2, name);
+}
+
+/*
+ * debug.sethook and debug.gethook act on the program's hook: ours is removed
+ * during the call and set again after it. A program that keeps the original
+ * functions, or sets a hook in C, is noticed by ticks.
+ */
+static void
+replace_debug(lua_State *L)
+{
+    lua_getglobal(L, "debug");
+    if (lua_istable(L, -1)) {
+        replace(L, "sethook", sethook);
+        replace(L, "gethook", gethook);
+    }
+    lua_pop(L, 1);
+}
+
+/* Make the variable what it was before libcpprof.so changed it. */
+static void
+give_back_init(void)
+{
+    const char *former = getenv(FORMER_VARIABLE);
+
+    if (!former)
+        return;
+    if (*former == '=')
+        setenv(VARIABLE, former + 1, 1);
+    else
+        unsetenv(VARIABLE);
+    unsetenv(FORMER_VARIABLE);
+}
+
+/* ---- the module -------------------------------------------------------- */
+
 int
 luaopen_cpprof(lua_State *L)
 {
@@ -121,9 +212,9 @@ luaopen_cpprof(lua_State *L)
                                          {NULL, NULL}};
     struct state *s = interpreter_open(L);
 
-    init_give_back();
+    give_back_init();
     coroutines_open(L);
-    debugging_open(L);
+    replace_debug(L);
     push_library(L, functions);
     profiles_open(L);
     if (s) {
@@ -131,4 +222,36 @@ luaopen_cpprof(lua_State *L)
         cpprof_vm_span_begin(s->thread);
     }
     return 1;
+}
+
+/* ---- LUA_INIT ---------------------------------------------------------- */
+
+static void
+run(lua_State *L, const char *text, const char *name)
+{
+    int failed = *text == '@' ? luaL_loadfile(L, text + 1)
+                              : luaL_loadbuffer(L, text, strlen(text), name);
+
+    if (failed)
+        lua_error(L);
+    lua_call(L, 0, 0);
+}
+
+/* Called by the code that libcpprof.so put into LUA_INIT
+ * (src/vm/load/modules.c): run what the variable contained, as lua.c does. */
+int
+cpprof_lua_init(lua_State *L)
+{
+    const char *text;
+
+    give_back_init();
+    lua_pushcfunction(L, luaopen_cpprof);
+    if (lua_pcall(L, 0, 0, 0))
+        lua_pop(L, 1);
+    text = getenv(VARIABLE);
+    if (text)
+        run(L, text, "=" VARIABLE);
+    else if (strcmp(VARIABLE, "LUA_INIT") && (text = getenv("LUA_INIT")))
+        run(L, text, "=LUA_INIT");
+    return 0;
 }

@@ -8,5 +8,7 @@
 
 CPPROF_API int
 luaopen_cpprof(lua_State *L);
+CPPROF_API int
+cpprof_lua_init(lua_State *L);
 
 #endif

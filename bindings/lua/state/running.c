@@ -7,8 +7,8 @@
  * and because the answer keeps the host whole: lua_sethook goes through the
  * calls of a coroutine, and in a thread that does not run it that is a race
  * with the thread that does. Where the word is, is looked for once, in a state
- * of our own in which one word alone can be it (run_loop.c); if there is none,
- * or several, and in 5.1 and LuaJIT, it is not known who runs what.
+ * of our own in which one word alone can be it (interpreter.c); if there is
+ * none, or several, and in 5.1 and LuaJIT, it is not known who runs what.
  */
 #include "running.h"
 
