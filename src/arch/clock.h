@@ -22,6 +22,10 @@
 
 #define CPPROF__NS_PER_S 1000000000u
 
+/* The CPU clock of any thread, as clock_gettime takes it. Source: the kernel's
+ * include/linux/posix-timers_types.h, CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED. */
+#define CPPROF__THREAD_CPU_CLOCK(tid) ((int32_t)(~(uint32_t)(tid) << 3 | 6))
+
 static inline uint64_t
 cpprof__ns_of(struct timespec t)
 {

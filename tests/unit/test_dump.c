@@ -129,7 +129,7 @@ signals_of_others_are_no_questions(void **state)
     info.si_value.sival_ptr =
         (void *)(uintptr_t)cpprof__dump_value(CPPROF__DUMP_ALL, SLOT);
     assert_false(cpprof__dump_is_question(&info));
-    info.si_code = CPPROF__DUMP_CODE;
+    info.si_code = CPPROF__QUESTION_CODE;
     assert_true(cpprof__dump_is_question(&info));
     info.si_value.sival_ptr = NULL;
     assert_false(cpprof__dump_is_question(&info));

@@ -109,7 +109,7 @@ cpprof__dump_send(int32_t tid, uint64_t value)
 
     memset(&info, 0, sizeof info);
     info.si_signo = CPPROF__SIGNAL;
-    info.si_code = CPPROF__DUMP_CODE;
+    info.si_code = CPPROF__QUESTION_CODE;
     info.si_pid = getpid();
     info.si_value.sival_ptr = (void *)(uintptr_t)value;
     __atomic_add_fetch(&n_sending, 1, __ATOMIC_SEQ_CST);

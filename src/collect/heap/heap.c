@@ -18,6 +18,7 @@
 #include "collect/heap/heap_profile.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/next.h"
+#include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
 
 #include <dlfcn.h>
@@ -133,11 +134,11 @@ cpprof_heap_new(const char *name, struct cpprof_heap **heap,
                             "a heap's name has at most %d bytes",
                             NAME_BYTES - 1);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    cpprof__real_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&heaps_lock);
     status = add_heap(name, heap, error);
     pthread_mutex_unlock(&heaps_lock);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    cpprof__real_sigmask(SIG_SETMASK, &old, NULL);
     return status;
 }
 

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "collect/heap/heap_number.h"
 #include "collect/runtime/own_lock.h"
+#include "collect/runtime/real.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/heap_live.h"
 #include <cpprof/heap.h>
@@ -44,7 +45,7 @@ cpprof__maps_lock(sigset_t *old)
     sigset_t all;
 
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, old);
+    cpprof__real_sigmask(SIG_SETMASK, &all, old);
     cpprof__own_lock_take(&lock);
 }
 
@@ -52,7 +53,7 @@ void
 cpprof__maps_unlock(const sigset_t *old)
 {
     cpprof__own_lock_give(&lock);
-    pthread_sigmask(SIG_SETMASK, old, NULL);
+    cpprof__real_sigmask(SIG_SETMASK, old, NULL);
 }
 
 /* The first piece that ends above this address. */

@@ -9,6 +9,8 @@
 #include "collect/capture/captures.h"
 #include "collect/dump/dump.h"
 #include "collect/runtime/loader.h"
+#include "collect/runtime/real.h"
+#include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/action.h"
 #include "collect/threads/threads.h"
@@ -55,6 +57,16 @@ cpprof__session_after_unload(void)
 
 /* ---- fork and exec ---------------------------------------------------- */
 
+static void
+set_blocked(int how)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, CPPROF__SIGNAL);
+    cpprof__real_sigmask(how, &set, NULL);
+}
+
 /* The signal is blocked meanwhile: fork restarts from the beginning for each
  * one that comes, which for a large process never ends. */
 void
@@ -68,7 +80,7 @@ cpprof__session_before_fork(void)
     cpprof__loader_before_fork();
     sigemptyset(&set);
     sigaddset(&set, CPPROF__SIGNAL);
-    pthread_sigmask(SIG_BLOCK, &set, &before);
+    cpprof__real_sigmask(SIG_BLOCK, &set, &before);
     blocked_for_fork = true;
     unblocks_after_fork = !sigismember(&before, CPPROF__SIGNAL);
 }
@@ -76,12 +88,8 @@ cpprof__session_before_fork(void)
 static void
 unblock(void)
 {
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, CPPROF__SIGNAL);
     if (blocked_for_fork && unblocks_after_fork)
-        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+        set_blocked(SIG_UNBLOCK);
 }
 
 void
@@ -112,26 +120,6 @@ cpprof__session_in_child(void)
     unblock();
 }
 
-/* A signal of ours that is pending, because the program blocks it, would
- * survive the exec and end the new image: it is taken away. One that is not
- * ours is sent again. */
-static void
-take_pending(void)
-{
-    const struct timespec at_once = {0, 0};
-    siginfo_t info;
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, CPPROF__SIGNAL);
-    if (sigtimedwait(&set, &info, &at_once) != CPPROF__SIGNAL)
-        return;
-    if (info.si_code == SI_USER || info.si_code == SI_TKILL ||
-        info.si_code == SI_QUEUE)
-        syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid),
-                CPPROF__SIGNAL, &info);
-}
-
 void
 cpprof__session_exec_begin(void)
 {
@@ -139,9 +127,13 @@ cpprof__session_exec_begin(void)
 
     if (cpprof__session_is_ours())
         cpprof__threads_suspend();
+    if (cpprof__self.is_lent) /* the new image gets the mask that it sees */
+        set_blocked(SIG_BLOCK);
     if (cpprof__action_is_ours()) {
         cpprof__dump_exec_begin();
-        take_pending();
+        /* What is pending, because the program blocks it, would survive the
+         * exec and end the new image. */
+        cpprof__mask_take_pending();
     }
     cpprof__action_exec_begin();
     errno = saved_errno;
@@ -153,6 +145,8 @@ cpprof__session_exec_failed(void)
     int saved_errno = errno;
 
     cpprof__action_exec_failed();
+    if (cpprof__self.is_lent)
+        set_blocked(SIG_UNBLOCK);
     if (cpprof__action_is_ours())
         cpprof__dump_exec_failed();
     if (cpprof__session_is_ours())

@@ -307,7 +307,7 @@ set_program_mask(void)
 
     sigemptyset(&set);
     memcpy(&set, &mask, sizeof mask);
-    pthread_sigmask(SIG_SETMASK, &set, NULL);
+    cpprof__real_sigmask(SIG_SETMASK, &set, NULL);
 }
 
 /* If the main thread is gone, exit handlers of the program may run on this one:
@@ -403,7 +403,7 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
     int failed;
 
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__real_sigmask(SIG_SETMASK, &all, &saved);
     if (!self.is_own)
         note_program_mask(&saved);
     store_relaxed(&pid, (int32_t)getpid());
@@ -411,7 +411,7 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
     failed = cpprof__real_pthread_create(thread, attr, start, arg);
     if (failed)
         note_made();
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    cpprof__real_sigmask(SIG_SETMASK, &saved, NULL);
     return failed;
 }
 

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The names underneath, and what the library itself calls of them. The
+ * constructor looks for all at once; a name is never looked for again, but for
+ * C++'s operators, which come and go with libraries.
+ */
 #include "collect/runtime/real.h"
 
 #include "collect/runtime/next.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 void *cpprof__next[CPPROF__N_NEXT];
 
@@ -90,4 +98,13 @@ cpprof__real_sigaction(int signo, const struct sigaction *action,
 {
     be_found(CPPROF__NAME_sigaction);
     return cpprof__real(sigaction)(signo, action, old);
+}
+
+/* Of the kernel's size, 8 bytes, and not of libc's. */
+int
+cpprof__real_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    if (old)
+        sigemptyset(old);
+    return syscall(SYS_rt_sigprocmask, how, set, old, 8) ? errno : 0;
 }

@@ -116,6 +116,15 @@
     X(PROCESS, __sysv_signal)                                                  \
     X(PROCESS, sigset)                                                         \
     X(PROCESS, sigignore)                                                      \
+    X(PROCESS, pthread_sigmask)                                                \
+    X(PROCESS, sigprocmask)                                                    \
+    X(PROCESS, sigblock)                                                       \
+    X(PROCESS, sigsetmask)                                                     \
+    X(PROCESS, sighold)                                                        \
+    X(PROCESS, sigrelse)                                                       \
+    X(PROCESS, sigwait)                                                        \
+    X(PROCESS, sigwaitinfo)                                                    \
+    X(PROCESS, sigtimedwait)                                                   \
     X(PROCESS, fork)                                                           \
     X(PROCESS, execve)                                                         \
     X(PROCESS, execv)                                                          \
@@ -202,6 +211,9 @@ extern void (*cpprof__first_use)(void);
 int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                             void *(*start)(void *), void *arg);
+/* The thread's mask as the kernel has it, whatever mask.h makes of it. AS. */
+int
+cpprof__real_sigmask(int how, const sigset_t *set, sigset_t *old);
 int
 cpprof__real_sigaction(int signo, const struct sigaction *action,
                        struct sigaction *old);

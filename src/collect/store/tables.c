@@ -53,7 +53,7 @@ take_lock(sigset_t *old)
     sigset_t all;
 
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, old);
+    cpprof__real_sigmask(SIG_SETMASK, &all, old);
     pthread_mutex_lock(&lock);
     cpprof__hook_self.exempt++;
 }
@@ -63,7 +63,7 @@ give_lock(const sigset_t *old)
 {
     cpprof__hook_self.exempt--;
     pthread_mutex_unlock(&lock);
-    pthread_sigmask(SIG_SETMASK, old, NULL);
+    cpprof__real_sigmask(SIG_SETMASK, old, NULL);
 }
 
 /* ---- making ----------------------------------------------------------- */

@@ -7,7 +7,8 @@
  * Protocol: the handler reads the program's action without a lock. A writer
  * makes the version odd, writes, and makes it even, with signals blocked, so a
  * handler of its own thread never waits for it; a reader repeats until the
- * version is even and unchanged. `lock` orders writers.
+ * version is even and unchanged. `lock` orders the program's calls; a handler
+ * writes too, when a signal with SA_RESETHAND has come.
  *
  * Invariants: once installed, our handler stays; a vfork child, which shares
  * our memory but not our dispositions, is recognized by installed_pid.
@@ -16,6 +17,7 @@
 
 #include "arch/atomic.h"
 #include "collect/runtime/real.h"
+#include "collect/signal/sample/handler.h"
 #include "collect/signal/sample/sampler.h"
 
 #include <errno.h>
@@ -37,14 +39,17 @@ set_user_action(const struct sigaction *action)
 {
     struct cpprof__user_action *u = &cpprof__user_action;
     sigset_t all, saved;
+    uint32_t version;
 
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
-    store_relaxed(&u->version, u->version + 1);
+    cpprof__real_sigmask(SIG_SETMASK, &all, &saved);
+    do /* a handler of another thread may be at it (SA_RESETHAND) */
+        version = load_relaxed(&u->version) & ~1u;
+    while (!cas_acq_rel(&u->version, &version, version + 1));
     __atomic_thread_fence(__ATOMIC_RELEASE);
     u->action = *action;
-    store_release(&u->version, u->version + 1);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    store_release(&u->version, version + 2);
+    cpprof__real_sigmask(SIG_SETMASK, &saved, NULL);
 }
 
 static struct sigaction
@@ -114,13 +119,13 @@ cpprof__action_swap(int signo, const struct sigaction *action,
         return cpprof__real_sigaction(signo, action, old);
     /* A handler may call sigaction too. */
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpprof__real_sigmask(SIG_SETMASK, &all, &saved);
     pthread_mutex_lock(&lock);
     before = cpprof__user_action.action;
     if (action)
         set_user_action(action);
     pthread_mutex_unlock(&lock);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    cpprof__real_sigmask(SIG_SETMASK, &saved, NULL);
     if (old)
         *old = before;
     return 0;

@@ -6,20 +6,17 @@
 #ifndef COLLECT_ENGINE_H
 #define COLLECT_ENGINE_H
 
+#include "arch/clock.h"
 #include "collect/signal/tables/thread.h"
 #include <cpprof/cpprof.h>
-
-/* The CPU clock of any thread, as clock_gettime takes it. Source: the kernel's
- * include/linux/posix-timers_types.h, CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED. */
-#define CPPROF__THREAD_CPU_CLOCK(tid) ((int32_t)(~(uint32_t)(tid) << 3 | 6))
 
 struct cpprof__engine {
     const char *name;
 
     /* Can it be used here, at that rate? Sets up what is shared. */
     enum cpprof_status (*open)(uint64_t period_ns, struct cpprof_error *error);
-    /* Tick t from now on; 0 or an errno. t->tid, phase_ns and base_ns are
-     * set. */
+    /* Tick t from now on, or when its pause ends; 0 or an errno. t->tid,
+     * phase_ns and base_ns are set. */
     int (*arm)(struct cpprof__thread *t, uint64_t period_ns);
     /* Is t still armed? A program may close descriptors that are not its
      * own. */

@@ -7,6 +7,7 @@
  */
 #include "arch/atomic.h"
 #include "base/status.h"
+#include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/engine.h"
 
@@ -55,7 +56,7 @@ itimer_arm(struct cpprof__thread *t, uint64_t period_ns)
     store_relaxed(&s->itimer_delivered, 0u);
     store_relaxed(&s->itimer_base_ns,
                   cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID));
-    return set(period_ns);
+    return cpprof__itimer_may_run() ? set(period_ns) : 0;
 }
 
 static bool
@@ -80,7 +81,8 @@ cpprof__itimer_pause(void)
 void
 cpprof__itimer_go_on(uint64_t period_ns)
 {
-    set(period_ns);
+    if (cpprof__itimer_may_run())
+        set(period_ns);
 }
 
 static void

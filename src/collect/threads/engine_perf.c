@@ -11,6 +11,7 @@
 #include "arch/atomic.h"
 #include "base/descriptor.h"
 #include "base/status.h"
+#include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/engine.h"
 
@@ -70,13 +71,14 @@ perf_open(uint64_t period_ns, struct cpprof_error *error)
 }
 
 static int
-deliver_to(int fd, int32_t tid)
+deliver_to(int fd, const struct cpprof__thread *t)
 {
-    struct f_owner_ex owner = {F_OWNER_TID, tid};
+    struct f_owner_ex owner = {F_OWNER_TID, t->tid};
 
     if (fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) ||
         fcntl(fd, F_SETSIG, CPPROF__SIGNAL) || fcntl(fd, F_SETOWN_EX, &owner) ||
-        ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+        (load_acquire(&t->pace) == CPPROF__TICKS &&
+         ioctl(fd, PERF_EVENT_IOC_ENABLE, 0)))
         return errno;
     return 0;
 }
@@ -98,7 +100,7 @@ perf_arm(struct cpprof__thread *t, uint64_t period_ns)
         return errno;
     store_relaxed(&t->perf_fd, fd);
     store_relaxed(&cpprof__sampler.uses_perf, true);
-    failed = deliver_to(fd, t->tid);
+    failed = deliver_to(fd, t);
     if (failed) {
         close(fd);
         store_relaxed(&t->perf_fd, -1);
@@ -151,7 +153,7 @@ cpprof__perf_pause(const struct cpprof__thread *t)
 void
 cpprof__perf_go_on(const struct cpprof__thread *t)
 {
-    if (perf_is_armed(t))
+    if (perf_is_armed(t) && load_acquire(&t->pace) == CPPROF__TICKS)
         ioctl(t->perf_fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 

@@ -9,6 +9,7 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "base/status.h"
+#include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/engine.h"
 
@@ -46,21 +47,28 @@ timer_open(uint64_t period_ns, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
-int
-cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
-                    uint64_t period_ns, int32_t *timer_id)
+/* If that fails the timer is gone. */
+static int
+set(int32_t timer_id, uint64_t at_ns, uint64_t period_ns)
 {
     struct itimerspec when = {cpprof__timespec_of(period_ns),
                               cpprof__timespec_of(at_ns)};
     int failed;
 
-    if (create(tid, value, timer_id))
-        return errno;
-    if (!syscall(SYS_timer_settime, *timer_id, TIMER_ABSTIME, &when, NULL))
+    if (!syscall(SYS_timer_settime, timer_id, TIMER_ABSTIME, &when, NULL))
         return 0;
     failed = errno;
-    syscall(SYS_timer_delete, *timer_id);
+    syscall(SYS_timer_delete, timer_id);
     return failed;
+}
+
+int
+cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
+                    uint64_t period_ns, int32_t *timer_id)
+{
+    if (create(tid, value, timer_id))
+        return errno;
+    return set(*timer_id, at_ns, period_ns);
 }
 
 /* The next tick is set as a reading of the thread's clock, so that one that is
@@ -71,10 +79,14 @@ timer_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
     uint64_t at_ns =
         t->base_ns + t->phase_ns + load_relaxed(&t->delivered) * period_ns;
-    int failed = cpprof__timer_start(t->tid, cpprof__timer_value(t), at_ns,
-                                     period_ns, &t->timer_id);
+    int failed;
 
-    t->has_timer = !failed;
+    if (create(t->tid, cpprof__timer_value(t), &t->timer_id))
+        return errno;
+    failed = load_acquire(&t->pace) == CPPROF__TICKS
+                 ? set(t->timer_id, at_ns, period_ns)
+                 : 0;
+    store_release(&t->has_timer, !failed);
     return failed;
 }
 

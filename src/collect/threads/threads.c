@@ -23,6 +23,8 @@
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
+#include "collect/runtime/real.h"
+#include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/threads/stacks.h"
@@ -42,8 +44,10 @@
 /* The tids of ended threads that are remembered for the next scan. */
 #define ENDED_MAX 1024
 
-/* Tunable: slots that a scan looks at while others wait. */
+/* Tunables: slots that a scan looks at while others wait; scans that have to
+ * find that a paused thread could be sampled. */
 #define LOOKS_AT_ONCE 64
+#define OPEN_SCANS    3
 
 /* A slot that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
@@ -132,6 +136,10 @@ take_slot(int32_t tid)
     t->delivered = t->precharged_ticks = 0;
     t->seen_sp = t->seen_tp = 0;
     t->busy = 0;
+    t->n_open = 0;
+    t->is_adopted = false;
+    store_relaxed(&t->is_arming, 0u);
+    store_relaxed(&t->pace, (uint32_t)CPPROF__TICKS);
     t->session = plan.generation;
     set_tid(t, tid);
     return t;
@@ -146,20 +154,23 @@ give_slot(struct cpprof__thread *t)
     first_free = t->index + 1;
 }
 
-/*
- * Arm with the session's engine, or with the timer where that is refused for
- * this one thread (descriptors or pending signals run out). A thread that was
- * there when the session started counts from now; a later one from its birth,
- * whenever it is found.
- */
+/* A thread that was there when the session started counts from now; a later
+ * one from its birth, whenever it is found. From here on a handler may use the
+ * slot. */
 static void
-arm(struct cpprof__thread *t)
+begin_clock(struct cpprof__thread *t)
 {
     t->phase_ns = draw_phase();
     t->base_ns =
         has_begun ? 0 : cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
-    /* From here on a handler may use the slot. */
     store_release(&t->generation, plan.generation);
+}
+
+/* With the session's engine, or with the timer where that is refused for this
+ * one thread (descriptors or pending signals run out). */
+static void
+arm(struct cpprof__thread *t)
+{
     if (!plan.engine->arm(t, plan.period_ns))
         return;
     if (plan.engine == &cpprof__engine_perf)
@@ -175,17 +186,71 @@ disarm(struct cpprof__thread *t)
     cpprof__engine_perf.disarm(t);
 }
 
-static struct cpprof__thread *
+/* The kernel's word. The caller's own is had without /proc. */
+static bool
+blocks_signal(int32_t tid)
+{
+    struct cpprof__task task;
+    sigset_t mask;
+
+    if (tid != (int32_t)syscall(SYS_gettid))
+        return cpprof__task_look(CPPROF__NO_FOLDER, tid, &task) &&
+               cpprof__task_blocks(&task, CPPROF__SIGNAL);
+    cpprof__real_sigmask(SIG_BLOCK, NULL, &mask);
+    return sigismember(&mask, CPPROF__SIGNAL) == 1;
+}
+
+/* Arm a thread whose slot can be seen, unless it blocks the signal. In which
+ * order: sample/pause.h. */
+static void
+arm_other(struct cpprof__thread *t, const struct cpprof__engine *engine)
+{
+    __atomic_store_n(&t->is_arming, 1u, __ATOMIC_SEQ_CST);
+    if (load_acquire(&t->pace) == CPPROF__TICKS && blocks_signal(t->tid))
+        cpprof__thread_note_paused(t);
+    if (engine == plan.engine)
+        arm(t);
+    else
+        engine->arm(t, plan.period_ns);
+    store_release(&t->is_arming, 0u);
+}
+
+/* It is armed by arm_adopted(). */
+static void
 adopt(int32_t tid)
 {
     struct cpprof__thread *t = take_slot(tid);
 
     if (!t)
-        return NULL;
-    arm(t);
+        return;
+    begin_clock(t);
+    t->is_adopted = true;
     add_relaxed(&n_seen, 1u);
     add_relaxed(&n_armed, 1u);
-    return t;
+}
+
+/* A few at a time: threads that start or end do not wait for all. */
+static void
+for_each_thread(void (*act)(struct cpprof__thread *t))
+{
+    struct cpprof__thread *t = NULL;
+    uint32_t i = 0, n;
+
+    do {
+        pthread_mutex_lock(&lock);
+        for (n = 0; n < LOOKS_AT_ONCE && (t = cpprof__thread_at(i)); i++, n++)
+            if (plan.engine && t->tid > 0)
+                act(t);
+        pthread_mutex_unlock(&lock);
+    } while (t);
+}
+
+static void
+arm_adopted(struct cpprof__thread *t)
+{
+    if (t->is_adopted)
+        arm_other(t, plan.engine);
+    t->is_adopted = false;
 }
 
 static void
@@ -278,21 +343,45 @@ reconcile(const int32_t *tids, size_t n)
 static void
 charge_missing(struct cpprof__thread *t, bool at_stop)
 {
+    bool is_paused = load_acquire(&t->pace) != CPPROF__TICKS;
     uint64_t now = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     uint64_t due = cpprof__ticks_due(t, now, plan.period_ns);
     uint64_t had =
-        load_relaxed(&t->delivered) + load_relaxed(&t->precharged_ticks);
+        load_acquire(&t->precharged_ticks) + load_acquire(&t->delivered);
     uintptr_t frame = CPPROF__FRAME_BLOCKED;
 
     /* One may be on its way. */
-    if (due <= had + 1 || plan.engine == &cpprof__engine_itimer)
+    if (due <= had + !is_paused || plan.engine == &cpprof__engine_itimer)
         return;
-    if (!cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
+    if (!is_paused && !cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
         frame = at_stop ? CPPROF__FRAME_EXITED : 0;
-    if (!frame)
+    if (frame)
+        cpprof__thread_charge_blocked(t, due, frame);
+}
+
+/*
+ * A thread that is paused may have opened its mask in a way that is not seen:
+ * by returning from a handler, or by siglongjmp(). Or it only seems so, because
+ * it is in a ppoll() that opens the mask; there it hardly ever runs. Who was
+ * seen to block the signal, and did not say so, was perhaps in a handler.
+ */
+static void
+look_at_pause(struct cpprof__thread *t)
+{
+    uint32_t pace = load_acquire(&t->pace);
+    struct cpprof__task task;
+
+    if (pace == CPPROF__TICKS ||
+        !cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task))
         return;
-    add_relaxed(&t->precharged_ticks, due - had);
-    cpprof__sampler_charge((uint32_t)(due - had), frame, t->start);
+    if (cpprof__task_blocks(&task, CPPROF__SIGNAL))
+        t->n_open = 0;
+    else if (task.state == 'R' || pace == CPPROF__PAUSED_BY_OTHERS)
+        t->n_open++;
+    if (t->n_open < (pace == CPPROF__PAUSED_BY_OTHERS ? 1 : OPEN_SCANS))
+        return;
+    t->n_open = 0;
+    cpprof__thread_go_on(t);
 }
 
 static void
@@ -302,7 +391,8 @@ look_after(struct cpprof__thread *t)
 
     if (plan.engine == &cpprof__engine_perf && !t->has_timer &&
         !cpprof__engine_perf.is_armed(t))
-        cpprof__engine_timer.arm(t, plan.period_ns);
+        arm_other(t, &cpprof__engine_timer);
+    look_at_pause(t);
     delivered = load_relaxed(&t->delivered);
     if (delivered == t->seen_delivered) {
         cpprof__perf_end_phase(t, plan.period_ns);
@@ -328,22 +418,6 @@ learn_stacks(void)
     cpprof__buffer_free(&maps);
 }
 
-/* A few at a time: threads that start or end do not wait for all. */
-static void
-look_after_all(void)
-{
-    struct cpprof__thread *t = NULL;
-    uint32_t i = 0, n;
-
-    do {
-        pthread_mutex_lock(&lock);
-        for (n = 0; n < LOOKS_AT_ONCE && (t = cpprof__thread_at(i)); i++, n++)
-            if (plan.engine && t->tid > 0)
-                look_after(t);
-        pthread_mutex_unlock(&lock);
-    } while (t);
-}
-
 void
 cpprof__threads_scan(bool full)
 {
@@ -358,7 +432,8 @@ cpprof__threads_scan(bool full)
         reconcile(tids, n);
     pthread_mutex_unlock(&lock);
     free(tids);
-    look_after_all();
+    for_each_thread(arm_adopted);
+    for_each_thread(look_after);
     learn_stacks();
 }
 
@@ -413,6 +488,7 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
     cpprof__stack_note_own();
     pthread_mutex_unlock(&lock);
     free(tids);
+    for_each_thread(arm_adopted);
     learn_stacks();
 }
 
@@ -429,6 +505,8 @@ cpprof__threads_end(void)
         charge_missing(t, true);
         drop(t);
     }
+    if (plan.engine == &cpprof__engine_itimer && !cpprof__itimer_may_run())
+        cpprof__itimer_charge_blocked();
     if (plan.engine)
         plan.engine->close();
     plan.engine = NULL;
@@ -466,7 +544,7 @@ block_signal(void)
     sigemptyset(&set);
     sigemptyset(&before);
     sigaddset(&set, CPPROF__SIGNAL);
-    pthread_sigmask(SIG_BLOCK, &set, &before);
+    cpprof__real_sigmask(SIG_BLOCK, &set, &before);
     return sigismember(&before, CPPROF__SIGNAL) == 1;
 }
 
@@ -506,6 +584,7 @@ at_thread_exit(void *value)
     cpprof__self.thread = NULL;
     cpprof__self.generation = 0;
     pthread_mutex_unlock(&lock);
+    cpprof__mask_thread_ended();
     if (cpprof__self.labels == cpprof__self.inherited)
         cpprof_labels_set_current(NULL);
     cpprof_labels_free(cpprof__self.inherited);
@@ -548,19 +627,6 @@ cpprof__thread_cancel(struct cpprof__thread *t)
     cpprof__labels_inherited_free(labels);
 }
 
-/* A new thread may block the signal only because its creator does: unblock it,
- * so that the thread can be sampled. If it blocks the signal itself later, that
- * stays. */
-static void
-unblock_signal(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, CPPROF__SIGNAL);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-}
-
 void
 cpprof__thread_creation(uintptr_t start, const void *labels)
 {
@@ -591,6 +657,7 @@ cpprof__thread_started(struct cpprof__thread *t)
         set_tid(t, tid);
         cpprof__self.thread = t;
         cpprof__self.generation = t->session;
+        begin_clock(t);
         arm(t);
         add_relaxed(&n_seen, found ? 0u : 1u);
         add_relaxed(&n_armed, 1u);
@@ -598,7 +665,7 @@ cpprof__thread_started(struct cpprof__thread *t)
         give_slot(t); /* the session ended before the thread started */
     }
     pthread_mutex_unlock(&lock);
-    unblock_signal();
+    cpprof__mask_lend();
 }
 
 void
@@ -644,5 +711,6 @@ cpprof__threads_in_child(void)
     n_armed = n_seen = 0;
     phase_state = 0;
     memset(&cpprof__self, 0, offsetof(struct cpprof__thread_self, labels));
+    cpprof__mask_in_child();
     pthread_mutex_init(&lock, NULL);
 }

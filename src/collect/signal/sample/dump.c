@@ -33,7 +33,7 @@
 /*
  * A word, from bit 0: stack 20, labels 21, state 2, waited 1, free 4, sequence
  * 16. A wait: since, in units of 1024 ns, 40, kind 8, sequence 16. A value:
- * slot 23, user 1, sequence 16, magic 24.
+ * slot 23, user 1, sequence 16, CPPROF__QUESTION_MAGIC 24.
  */
 #define STACK_BITS  20
 #define LABELS_BITS 21
@@ -41,7 +41,6 @@
 #define STATE_AT    41
 #define WAITED_AT   43
 #define SEQUENCE_AT 48
-#define MAGIC       0x637064ull /* "cpd" */
 
 /* Our own frames. ORDER: enum cpprof__own_frame (collect/encode/builder.h). */
 #define OWN_TRUNCATED 2
@@ -92,7 +91,8 @@ cpprof__dump_value(enum cpprof__dump_user user, uint32_t index)
 {
     const struct cpprof__dump_slot *slot = cpprof__dump_slot(user, index);
 
-    return MAGIC << 40 | (load_acquire(&slot->word) >> SEQUENCE_AT) << 24 |
+    return CPPROF__QUESTION_MAGIC << 40 |
+           (load_acquire(&slot->word) >> SEQUENCE_AT) << 24 |
            (uint64_t)user << 23 | index;
 }
 
@@ -217,8 +217,7 @@ cpprof__dump_is_question(const siginfo_t *info)
 {
     if (!has_value(info))
         return is_asked();
-    return info->si_code == CPPROF__DUMP_CODE &&
-           (uint64_t)info->si_value.sival_ptr >> 40 == MAGIC;
+    return cpprof__signal_source(info) == CPPROF__FROM_QUESTION;
 }
 
 bool

@@ -76,10 +76,6 @@ extern struct cpprof__tree *cpprof__dump_tree;
 extern uint32_t cpprof__dump_depth[CPPROF__DUMP_USERS];
 #pragma GCC visibility pop
 
-/* si_code of such a signal: negative, as the kernel wants it for another
- * thread, and not one of its own. */
-#define CPPROF__DUMP_CODE (-0x63)
-
 /* The slot with that index, or NULL. Safety: AS. */
 struct cpprof__dump_slot *
 cpprof__dump_slot(enum cpprof__dump_user user, uint32_t index);

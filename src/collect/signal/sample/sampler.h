@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handler of the sampling signal, and the state it works on.
+ * The state that the handler of the sampling signal works on (handler.h).
  *
  * One session at a time. `ring` is what makes the handler sample: it is set
  * last when a session starts and cleared first when it ends, and the one who
@@ -37,14 +37,6 @@ struct cpprof__sampler {
 };
 extern struct cpprof__sampler cpprof__sampler;
 
-/* What the program itself wants to happen on the signal; guarded by version,
- * which is odd while it is being written. */
-struct cpprof__user_action {
-    uint32_t version;
-    struct sigaction action;
-};
-extern struct cpprof__user_action cpprof__user_action;
-
 /*
  * The value that our timers carry: 24 bits that recognise them, 16 bits of the
  * session and 24 bits of the thread's slot, so that a signal that was pending
@@ -59,16 +51,36 @@ cpprof__timer_value(const struct cpprof__thread *t)
            t->index;
 }
 
-/*
- * Timers of src/vm carry values that begin with this one, and this function
- * answers them. NULL: there are none. Safety of the call: AS.
- */
-#define CPPROF__SCRIPT_MAGIC 0x637076ull /* "cpv" */
-extern void (*cpprof__script_tick)(uint64_t value);
+/* Timers of src/vm carry values that begin with this one, questions of
+ * sample/dump.h with the other. */
+#define CPPROF__SCRIPT_MAGIC   0x637076ull /* "cpv" */
+#define CPPROF__QUESTION_MAGIC 0x637064ull /* "cpd" */
 
-/* The handler, for sigaction with SA_SIGINFO. Safety: AS. */
+/* si_code of a question: negative, as the kernel wants it for another thread,
+ * and not one of its own. */
+#define CPPROF__QUESTION_CODE (-0x63)
+
+enum cpprof__signal_source {
+    CPPROF__FROM_TIMER,
+    CPPROF__FROM_PERF,
+    CPPROF__FROM_ITIMER,
+    CPPROF__FROM_SCRIPT,
+    CPPROF__FROM_QUESTION,
+    CPPROF__FROM_OTHERS, /* the program's own, or kill(1) */
+};
+
+/* Where a sampling signal came from. Safety: AS. */
+enum cpprof__signal_source
+cpprof__signal_source(const siginfo_t *info);
+
+/* The calling thread's labels, if samples have any. Safety: AS. */
+uintptr_t
+cpprof__sampler_labels(void);
+
+/* Into the ring, and wake the drainer if that fills it. Safety: AS. */
 void
-cpprof__on_signal(int signo, siginfo_t *info, void *context);
+cpprof__sampler_push(struct cpprof__ring *ring, uint64_t weight, uint16_t flags,
+                     uintptr_t labels, const uintptr_t *pcs, size_t n);
 
 /*
  * Charge `weight` ticks of this session to a made-up stack of this thread:

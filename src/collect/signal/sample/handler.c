@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The handler of the sampling signal.
+ *
+ * It finds out who sent the signal (a timer or perf event of ours, an itimer,
+ * a question of a thread dump, the tick of an interpreter, or the program),
+ * passes the program's own on, and for a tick walks the stack and pushes a
+ * record into the ring. The weight of a record is the number of periods of the
+ * thread's CPU clock that it stands for.
+ *
+ * Protocol with the session: `ring` is set last and cleared first; the handler
+ * counts itself in before it reads `ring` and out when it has finished, and
+ * whoever clears it waits for that count. Protocol with the scan: `delivered`
+ * counts ticks that came, `precharged_ticks` those that the scan has charged
+ * without a sample; the handler subtracts them from its weight.
+ *
+ * Invariants: everything here is async-signal-safe and keeps errno; a slot is
+ * used by one handler at a time (`busy`).
+ */
+#include "collect/signal/sample/handler.h"
+
+#include "arch/atomic.h"
+#include "arch/regs.h"
+#include "collect/signal/heap/hook_stack.h"
+#include "collect/signal/sample/dump.h"
+#include "collect/signal/sample/pause.h"
+#include "collect/signal/sample/sampler.h"
+#include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/unwind/stack_view.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+struct cpprof__user_action cpprof__user_action;
+void (*cpprof__script_tick)(uint64_t value);
+
+/* Frames of our own are small numbers in place of a pc; ORDER: enum
+ * cpprof__own_frame in tables/own_frames.h. */
+#define OWN_TRUNCATED 2
+#define OWN_BROKEN    3
+
+/* The slot of the running thread. It is found by tid once and then remembered.
+ * It is looked up again if the event does not belong to that slot, because a
+ * bare clone() shares its creator's thread-local storage. fd is -1 when no
+ * descriptor is known. */
+static struct cpprof__thread *
+running_thread(uint32_t generation, int32_t fd)
+{
+    struct cpprof__thread_self *self = &cpprof__self;
+
+    if (self->generation != generation ||
+        (fd >= 0 && load_relaxed(&self->thread->perf_fd) != fd)) {
+        self->thread = cpprof__thread_of_tid((int32_t)syscall(SYS_gettid));
+        self->generation = self->thread ? generation : 0;
+    }
+    return self->thread;
+}
+
+static struct cpprof__thread *
+sampled_thread(enum cpprof__signal_source source, const siginfo_t *info,
+               uint32_t generation)
+{
+    uint64_t value = (uint64_t)info->si_value.sival_ptr;
+    struct cpprof__thread *t;
+
+    if (source != CPPROF__FROM_TIMER)
+        t = running_thread(generation,
+                           source == CPPROF__FROM_PERF ? info->si_fd : -1);
+    else if ((uint16_t)(value >> 24) == (uint16_t)generation)
+        t = cpprof__thread_at(value & 0xffffff);
+    else
+        return NULL;
+    if (!t || load_acquire(&t->generation) != generation)
+        return NULL;
+    return t;
+}
+
+/* The first tick of a perf event comes after a random part of the period;
+ * from then on the period holds. */
+static void
+end_perf_phase(const struct cpprof__thread *t, const siginfo_t *info)
+{
+    uint64_t period = cpprof__sampler.period_ns;
+    int32_t fd = load_relaxed(&t->perf_fd);
+
+    if (info->si_fd == fd)
+        syscall(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, &period);
+}
+
+/*
+ * How many ticks this signal stands for. A POSIX timer counts what it could
+ * not deliver; the others do not, so ask the clock that they follow.
+ */
+static uint64_t
+ticks(enum cpprof__signal_source source, const siginfo_t *info,
+      struct cpprof__thread *t)
+{
+    struct cpprof__sampler *s = &cpprof__sampler;
+    uint64_t due, before;
+
+    switch (source) {
+    case CPPROF__FROM_TIMER:
+        return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+    case CPPROF__FROM_PERF:
+        if (!t->delivered)
+            end_perf_phase(t, info);
+        due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                                s->period_ns);
+        return due > t->delivered ? due - t->delivered : 0;
+    default:
+        due = (cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID) -
+               load_relaxed(&s->itimer_base_ns)) /
+              s->period_ns;
+        before = load_relaxed(&s->itimer_delivered);
+        while (due > before)
+            if (cas_acq_rel(&s->itimer_delivered, &before, due))
+                return due - before;
+        return 0;
+    }
+}
+
+/* Ticks that the scan charged already are not charged twice. */
+static uint64_t
+without_precharged(struct cpprof__thread *t, uint64_t weight)
+{
+    uint64_t precharged_ticks = load_relaxed(&t->precharged_ticks);
+    uint64_t used = precharged_ticks < weight ? precharged_ticks : weight;
+
+    if (used)
+        add_relaxed(&t->precharged_ticks, -used);
+    return weight - used;
+}
+
+/* The main thread's stack has grown since it was learnt: all from the stack
+ * pointer up is mapped, if the stack pointer itself is. */
+static void
+grow_stack(struct cpprof__thread *t, uintptr_t sp)
+{
+    uintptr_t end = load_relaxed(&t->stack_end);
+
+    if (sp < load_relaxed(&t->stack_lo) && end && sp >= end &&
+        cpprof__stack_fetch(&t->view, sp & ~(uintptr_t)7, 8))
+        store_relaxed(&t->stack_lo, sp & ~(uintptr_t)0xfff);
+}
+
+/* pcs has room for the frame that says how the stack ends. */
+static void
+push_stack(struct cpprof__ring *ring, uint64_t weight, uintptr_t labels,
+           uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
+{
+    if (end == CPPROF__UNWIND_DEPTH)
+        pcs[n++] = OWN_TRUNCATED;
+    else if (end == CPPROF__UNWIND_BROKEN)
+        pcs[n++] = OWN_BROKEN;
+    cpprof__sampler_push(ring, weight, (uint16_t)end, labels, pcs, n);
+}
+
+/* Receives a deferred stack. Its labels are the present ones, because the set
+ * of that time may be gone. */
+static void
+take_mixed(uint64_t generation, uint64_t weight, uintptr_t *pcs, size_t n,
+           enum cpprof__unwind_end end, bool is_own)
+{
+    struct cpprof__ring *ring;
+
+    __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+    ring = __atomic_load_n(&cpprof__sampler.ring, __ATOMIC_SEQ_CST);
+    if (ring && load_relaxed(&cpprof__sampler.generation) == generation)
+        push_stack(ring, weight, is_own ? cpprof__sampler_labels() : 0, pcs, n,
+                   end);
+    __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Merge the script's frames into the stack, if the thread runs one; true: the
+ * stack comes to take_mixed() later. */
+static bool
+is_deferred(struct cpprof__thread *t, uint64_t weight, size_t *n,
+            enum cpprof__unwind_end *end)
+{
+    static const struct cpprof__deferred_sink sink = {take_mixed};
+    const struct cpprof__interp_ops *interp = load_acquire(&cpprof__interp_ops);
+    struct cpprof__deferred_stack stack = {
+        &sink, load_relaxed(&cpprof__sampler.generation), weight, t->pcs, 0, 0};
+
+    if (!interp || interp->merge(t->pcs, n, CPPROF__MAX_DEPTH, end, true) !=
+                       CPPROF__INTERP_LATER)
+        return false;
+    stack.n = *n;
+    stack.end = *end;
+    return interp->defer(&stack);
+}
+
+static void
+sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
+       const void *context)
+{
+    struct cpprof__regs regs;
+    enum cpprof__unwind_end end;
+    uintptr_t lo, hi, page;
+    bool has_hook;
+    size_t n;
+
+    cpprof__regs_from_ucontext(&regs, context);
+    t->view.lo = t->view.hi = 0;
+    t->view.window_n = 0;
+    t->view.window_at = 0;
+    grow_stack(t, regs.sp);
+    lo = load_relaxed(&t->stack_lo);
+    hi = load_relaxed(&t->stack_hi);
+    if (regs.sp >= lo && regs.sp < hi) {
+        page = regs.sp & ~(uintptr_t)0xfff;
+        t->view.lo = page > lo ? page : lo;
+        t->view.hi = hi;
+    }
+    store_relaxed(&t->seen_sp, regs.sp);
+    store_relaxed(&t->seen_tp, (uintptr_t)__builtin_thread_pointer());
+    n = cpprof__unwind(&regs, &t->view, t->pcs, cpprof__sampler.max_depth,
+                       &end);
+    if (n)
+        n = 1 + cpprof__drop_hooks(t->pcs + 1, n - 1, 0, &has_hook);
+    if (!is_deferred(t, weight, &n, &end))
+        push_stack(ring, weight, cpprof__sampler_labels(), t->pcs, n, end);
+}
+
+static void
+tick(enum cpprof__signal_source source, const siginfo_t *info,
+     const void *context)
+{
+    struct cpprof__ring *ring = load_acquire(&cpprof__sampler.ring);
+    struct cpprof__thread *t;
+    uint64_t weight;
+
+    if (!ring)
+        return;
+    t = sampled_thread(source, info, load_relaxed(&cpprof__sampler.generation));
+    if (!t)
+        return;
+    /* Threads made by a bare clone() may share a slot for a moment. */
+    if (swap_acq_rel(&t->busy, 1)) {
+        add_relaxed(&ring->lost, 1);
+        return;
+    }
+    weight = ticks(source, info, t);
+    store_relaxed(&t->delivered, t->delivered + weight);
+    weight = without_precharged(t, weight);
+    if (weight)
+        sample(ring, t, weight, context);
+    store_release(&t->busy, 0);
+}
+
+/* A copy of what the program asked for that was not torn by a writer. */
+static struct sigaction
+user_action(uint32_t *version)
+{
+    struct cpprof__user_action *u = &cpprof__user_action;
+    struct sigaction action;
+
+    do {
+        *version = load_acquire(&u->version);
+        action = u->action;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while ((*version & 1) || *version != load_relaxed(&u->version));
+    return action;
+}
+
+static bool
+is_handler(const struct sigaction *action)
+{
+    return action->sa_handler != SIG_IGN && action->sa_handler != SIG_DFL;
+}
+
+/* The same for a signal that has come. One that is to be handled only once is
+ * back at its default from then on, for all threads. */
+static struct sigaction
+take_user_action(void)
+{
+    struct cpprof__user_action *u = &cpprof__user_action;
+    struct sigaction action;
+    uint32_t version;
+
+    do {
+        action = user_action(&version);
+        if (!(action.sa_flags & (int)SA_RESETHAND) || !is_handler(&action))
+            return action;
+    } while (!cas_acq_rel(&u->version, &version, version + 1));
+    u->action.sa_handler = SIG_DFL;
+    store_release(&u->version, version + 2);
+    return action;
+}
+
+/* What the kernel would have done: the default action of SIGPROF ends the
+ * process. */
+static void
+take_default_action(int signo)
+{
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } action = {0};
+    uint64_t only = 1ull << (signo - 1);
+
+    syscall(SYS_rt_sigaction, signo, &action, NULL, sizeof only);
+    syscall(SYS_tgkill, syscall(SYS_getpid), syscall(SYS_gettid), signo);
+    syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only, NULL, sizeof only);
+}
+
+/* Run the program's own handler under the mask it asked for. A signal that may
+ * be ours never ends the process. */
+static void
+pass_on(int signo, siginfo_t *info, void *context)
+{
+    const ucontext_t *uc = context;
+    struct sigaction action;
+    uint64_t mask, saved, asked;
+
+    if (cpprof__mask_give_back(info, context))
+        return;
+    action = take_user_action();
+    if (action.sa_handler == SIG_IGN)
+        return;
+    if (action.sa_handler == SIG_DFL) {
+        if (!cpprof__dump_may_be_late(info))
+            take_default_action(signo);
+        return;
+    }
+    __builtin_memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    __builtin_memcpy(&asked, &action.sa_mask, sizeof asked);
+    mask |= asked;
+    if (!(action.sa_flags & SA_NODEFER))
+        mask |= 1ull << (signo - 1);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &saved, sizeof mask);
+    if (action.sa_flags & SA_SIGINFO)
+        action.sa_sigaction(signo, info, context);
+    else
+        action.sa_handler(signo);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof saved);
+}
+
+void
+cpprof__on_signal(int signo, siginfo_t *info, void *context)
+{
+    void (*script_tick)(uint64_t value);
+    int saved_errno = errno;
+    enum cpprof__signal_source source = cpprof__signal_source(info);
+
+    if (cpprof__dump_is_question(info)) {
+        cpprof__dump_answer(info, context);
+    } else if (source == CPPROF__FROM_SCRIPT) {
+        script_tick = load_acquire(&cpprof__script_tick);
+        if (script_tick)
+            script_tick((uint64_t)info->si_value.sival_ptr);
+    } else if (source == CPPROF__FROM_OTHERS) {
+        pass_on(signo, info, context);
+    } else {
+        __atomic_add_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+        tick(source, info, context);
+        __atomic_sub_fetch(&cpprof__sampler.n_inside, 1, __ATOMIC_SEQ_CST);
+    }
+    errno = saved_errno;
+}
