@@ -18,57 +18,22 @@ static const struct {
     {cpprof__read_collapsed, false},
 };
 
-/* *out stays NULL when the reader does not recognize the bytes. It may have
- * filled part of its profile by then, so each reader gets a new one. */
-static enum cpprof_status
-ask(cpprof__legacy_reader *read, const char *data, size_t n,
-    struct pprof_profile **out, struct cpprof_error *error)
-{
-    struct pprof_profile *p = cpprof__pprof_make();
-    enum cpprof_status status;
-    bool recognized = false;
-
-    if (!p)
-        return cpprof__fail_nomem(error);
-    status = read(data, n, p, &recognized, error);
-    if (status == CPPROF_OK && recognized) {
-        *out = p;
-        p = NULL;
-    }
-    pprof_free(p);
-    return status;
-}
-
 /* Try one reader after the other; *out stays NULL when none recognizes the
  * bytes. */
 static enum cpprof_status
-ask_all(const char *data, size_t n, struct pprof_profile **out,
+try_all(const char *data, size_t n, struct pprof_profile **out,
         struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
     size_t i;
 
     for (i = 0; i < sizeof readers / sizeof *readers; i++) {
-        status = ask(readers[i].read, data, n, out, error);
+        status = cpprof__legacy_try(readers[i].read, data, n, out, error);
         if (status != CPPROF_OK || *out)
             break;
     }
     if (*out && readers[i].has_frames_to_drop)
         status = cpprof__legacy_frames(*out, error);
-    return status;
-}
-
-/* There may be names in front of a profile. */
-static enum cpprof_status
-ask_behind_names(const char *data, size_t n, struct cpprof__legacy_names *names,
-                 struct pprof_profile **out, struct cpprof_error *error)
-{
-    enum cpprof_status status = cpprof__read_names(&data, &n, names, error);
-
-    if (status == CPPROF_OK)
-        status = ask_all(data, n, out, error);
-    if (status == CPPROF_OK && *out)
-        status = cpprof__apply_names(names, *out, error);
     return status;
 }
 
@@ -78,8 +43,12 @@ cpprof__read_legacy(const char *data, size_t n, struct pprof_profile **out,
 {
     struct cpprof__legacy_names names = {0};
     struct pprof_profile *p = NULL;
-    enum cpprof_status status = ask_behind_names(data, n, &names, &p, error);
+    enum cpprof_status status = cpprof__read_names(&data, &n, &names, error);
 
+    if (status == CPPROF_OK)
+        status = try_all(data, n, &p, error);
+    if (status == CPPROF_OK && p)
+        status = cpprof__apply_names(&names, p, error);
     CPPROF__ARRAY_FREE(&names.list);
     if (status == CPPROF_OK && !p)
         return cpprof__fail(error, CPPROF_BAD_DATA, 0, "%s",

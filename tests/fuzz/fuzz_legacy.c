@@ -28,19 +28,16 @@ mind(struct pprof_profile *p)
 static void
 ask_one(cpprof__legacy_reader *read, const char *data, size_t n)
 {
-    struct pprof_profile *p = cpprof__pprof_make();
+    struct pprof_profile *p = NULL;
     struct cpprof_error error = {0};
-    bool recognized = false;
 
-    expect(p != NULL);
-    if (read(data, n, p, &recognized, &error) == CPPROF_OK) {
+    if (cpprof__legacy_try(read, data, n, &p, &error) == CPPROF_OK)
         expect(!error.text[0]);
-        if (recognized)
-            expect(cpprof__legacy_frames(p, NULL) == CPPROF_OK);
-        if (recognized)
-            mind(p);
-    } else {
+    else
         expect(error.text[0] != 0);
+    if (p) {
+        expect(cpprof__legacy_frames(p, NULL) == CPPROF_OK);
+        mind(p);
     }
     pprof_free(p);
 }

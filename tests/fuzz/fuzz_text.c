@@ -28,18 +28,12 @@ total(const struct pprof_profile *p)
 static struct pprof_profile *
 read_as(cpprof__legacy_reader *read, const void *data, size_t n)
 {
-    struct pprof_profile *p = cpprof__pprof_make();
+    struct pprof_profile *p = NULL;
     struct cpprof_error error = {0};
-    enum cpprof_status status;
-    bool recognized = false;
+    enum cpprof_status status = cpprof__legacy_try(read, data, n, &p, &error);
 
-    expect(p != NULL);
-    status = read(data, n, p, &recognized, &error);
     expect((status == CPPROF_OK) == !error.text[0]);
-    if (status == CPPROF_OK && recognized)
-        return p;
-    pprof_free(p);
-    return NULL;
+    return p;
 }
 
 /* What is written as text reads again. */

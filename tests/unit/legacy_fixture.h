@@ -73,16 +73,15 @@ static inline enum cpprof_status
 legacy_read(cpprof__legacy_reader *reader, const char *text, size_t n,
             bool *recognized)
 {
-    struct pprof_profile *p = cpprof__pprof_make();
+    struct pprof_profile *p = NULL;
     enum cpprof_status status = CPPROF_NOMEM;
     char *copy = malloc(n + 1);
 
-    if (p && copy) {
+    if (copy) {
         memcpy(copy + 1, text, n);
-        status = reader(copy + 1, n, p, recognized, NULL);
-        if (status == CPPROF_OK && !*recognized)
-            assert_int_equal(p->samples.n + p->sample_types.n, 0);
+        status = cpprof__legacy_try(reader, copy + 1, n, &p, NULL);
     }
+    *recognized = p != NULL;
     free(copy);
     pprof_free(p);
     return status;

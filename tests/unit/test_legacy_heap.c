@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Heap, growth and fragmentation profiles as text. */
 #include "legacy_fixture.h"
-#include "profile/legacy/heap_scale.h"
+#include "profile/legacy/rows.h"
 
 static void
 heap_v2_prints_as_reference_does(void **state)

@@ -28,15 +28,12 @@ go_through(const struct format *format)
 {
     struct cpprof__sink sink = {
         .writer = {sizeof(struct cpprof_writer), take, NULL, NULL}};
-    struct pprof_profile *p = cpprof__pprof_make();
-    enum cpprof_status status = CPPROF_NOMEM;
-    bool recognized = false;
+    struct pprof_profile *p = NULL;
+    enum cpprof_status status = cpprof__legacy_try(
+        format->read, format->text, strlen(format->text), &p, NULL);
 
-    if (p)
-        status = format->read(format->text, strlen(format->text), p,
-                              &recognized, NULL);
     if (status == CPPROF_OK) {
-        assert_true(recognized);
+        assert_non_null(p);
         format->write(p, 0, &sink);
         status = cpprof__sink_end(&sink, status, NULL);
     }

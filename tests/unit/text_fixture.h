@@ -13,17 +13,13 @@ static inline struct pprof_profile *
 text_read(cpprof__legacy_reader *read, const char *text, size_t n,
           enum cpprof_status *status, struct cpprof_error *error)
 {
-    struct pprof_profile *p = cpprof__pprof_make();
+    struct pprof_profile *p = NULL;
     char *exact = malloc(n ? n : 1);
-    bool recognized = false;
 
     memcpy(exact, text, n);
-    *status = read(exact, n, p, &recognized, error);
+    *status = cpprof__legacy_try(read, exact, n, &p, error);
     free(exact);
-    if (*status == CPPROF_OK && recognized)
-        return p;
-    pprof_free(p);
-    return NULL;
+    return p;
 }
 
 /* Must succeed, and be whole. */

@@ -14,7 +14,6 @@
  */
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
-#include "profile/legacy/scan.h"
 
 struct contention {
     int64_t cycles_hz; /* 0: unknown */
@@ -114,32 +113,18 @@ unsample(const struct contention *c, int64_t *count, int64_t *cycles)
 }
 
 static enum cpprof_status
-read_number(struct cpprof__text word, struct cpprof__text line, int64_t *value,
-            struct cpprof_error *error)
-{
-    const char *wrong = cpprof__parse_int(word, 10, value);
-
-    if (!wrong)
-        return CPPROF_OK;
-    return cpprof__fail_number(
-        error, (struct cpprof__bad_number){.prefix = "malformed sample: ",
-                                           .function = "ParseInt",
-                                           .line = line,
-                                           .word = word,
-                                           .wrong = wrong});
-}
-
-static enum cpprof_status
 add_row(struct cpprof__rows *rows, const struct contention *c,
         const struct row *row, struct cpprof_error *error)
 {
+    static const char prefix[] = "malformed sample: ";
     struct cpprof__text line = cpprof__trim(rows->line);
     enum cpprof_status status;
     int64_t values[2];
 
-    status = read_number(row->cycles, line, &values[1], error);
+    status = cpprof__read_int(row->cycles, 10, &values[1], prefix, line, error);
     if (status == CPPROF_OK)
-        status = read_number(row->count, line, &values[0], error);
+        status =
+            cpprof__read_int(row->count, 10, &values[0], prefix, line, error);
     if (status == CPPROF_OK)
         status = cpprof__rows_stack(rows, row->stack, line, error);
     if (status != CPPROF_OK)
@@ -171,8 +156,9 @@ read_rows(struct cpprof__rows *rows, const struct contention *c,
     return status;
 }
 
-static enum cpprof_status
-read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
+enum cpprof_status
+cpprof__read_contention(struct cpprof__rows *rows, bool *recognized,
+                        struct cpprof_error *error)
 {
     struct contention c = {.period = 1};
     enum cpprof_status status;
@@ -193,13 +179,4 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
     status = read_rows(rows, &c, recognized, error);
     return status == CPPROF_OK && *recognized ? cpprof__rows_end(rows, error)
                                               : status;
-}
-
-enum cpprof_status
-cpprof__read_contention(const char *data, size_t n, struct pprof_profile *p,
-                        bool *recognized, struct cpprof_error *error)
-{
-    struct cpprof__text text = {data, n};
-
-    return cpprof__read_rows(read, text, p, recognized, error);
 }

@@ -15,7 +15,6 @@
 #include "base/status.h"
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
-#include "profile/legacy/scan.h"
 
 /* \S, for which a vertical tab is no space */
 static bool
@@ -78,8 +77,9 @@ make_type(struct cpprof__maker *m, struct cpprof__text name)
     m->p->info.period = 1;
 }
 
-static enum cpprof_status
-read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
+enum cpprof_status
+cpprof__read_count(struct cpprof__rows *rows, bool *recognized,
+                   struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
     struct cpprof__text name;
@@ -98,13 +98,4 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
         status = read_row(rows, error);
     }
     return status == CPPROF_OK ? cpprof__rows_end(rows, error) : status;
-}
-
-enum cpprof_status
-cpprof__read_count(const char *data, size_t n, struct pprof_profile *p,
-                   bool *recognized, struct cpprof_error *error)
-{
-    struct cpprof__text text = {data, n};
-
-    return cpprof__read_rows(read, text, p, recognized, error);
 }

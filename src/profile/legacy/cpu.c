@@ -15,9 +15,8 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "profile/legacy/java.h"
-#include "profile/legacy/legacy.h"
 #include "profile/legacy/maps.h"
-#include "profile/model/make.h"
+#include "profile/legacy/rows.h"
 
 #include <string.h>
 
@@ -306,7 +305,8 @@ is_header(struct words *w, bool *is_java, uint64_t *period)
 }
 
 static bool
-find_header(const char *data, size_t n, struct reader *r, uint64_t *period)
+find_header(const struct cpprof__legacy_lines *data, struct reader *r,
+            uint64_t *period)
 {
     static const struct {
         unsigned bytes;
@@ -315,27 +315,13 @@ find_header(const char *data, size_t n, struct reader *r, uint64_t *period)
     size_t i;
 
     for (i = 0; i < sizeof forms / sizeof *forms; i++) {
-        const uint8_t *begin = (const uint8_t *)data;
-
-        r->words = (struct words){begin, begin + n, forms[i].bytes,
+        r->words = (struct words){(const uint8_t *)data->next,
+                                  (const uint8_t *)data->end, forms[i].bytes,
                                   forms[i].is_big_endian, false};
         if (is_header(&r->words, &r->is_java, period))
             return true;
     }
     return false;
-}
-
-static bool
-describe(struct pprof_profile *p, uint64_t period_us)
-{
-    struct cpprof__maker m = {.p = p};
-
-    cpprof__make_sample_type(&m, "samples", "count");
-    cpprof__make_sample_type(&m, "cpu", "nanoseconds");
-    cpprof__make_period(&m, "cpu", "nanoseconds",
-                        (int64_t)(period_us * UINT64_C(1000)));
-    cpprof__maker_free(&m);
-    return !m.failed;
 }
 
 /* The text behind the records. */
@@ -361,17 +347,22 @@ finish(struct reader *r, struct cpprof_error *error)
 }
 
 enum cpprof_status
-cpprof__read_cpu(const char *data, size_t n, struct pprof_profile *p,
-                 bool *recognized, struct cpprof_error *error)
+cpprof__read_cpu(struct cpprof__rows *rows, bool *recognized,
+                 struct cpprof_error *error)
 {
-    struct reader r = {.p = p};
+    struct cpprof__maker *m = &rows->maker;
+    struct reader r = {.p = rows->p};
     enum record end;
-    uint64_t period;
+    uint64_t period_us;
 
-    *recognized = find_header(data, n, &r, &period);
+    *recognized = find_header(&rows->lines, &r, &period_us);
     if (!*recognized)
         return CPPROF_OK;
-    end = describe(p, period) ? read_records(&r) : RECORD_NO_MEMORY;
+    cpprof__make_sample_type(m, "samples", "count");
+    cpprof__make_sample_type(m, "cpu", "nanoseconds");
+    cpprof__make_period(m, "cpu", "nanoseconds",
+                        (int64_t)(period_us * UINT64_C(1000)));
+    end = m->failed ? RECORD_NO_MEMORY : read_records(&r);
     free(r.slots);
     *recognized = end != RECORD_BAD;
     if (end == RECORD_NO_MEMORY)

@@ -16,10 +16,8 @@
  * Source: profile/legacy_profile.go parseHeap.
  */
 #include "base/status.h"
-#include "profile/legacy/heap_scale.h"
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
-#include "profile/legacy/scan.h"
 
 enum field { IN_USE_COUNT, IN_USE_BYTES, ALLOC_COUNT, ALLOC_BYTES, N_FIELDS };
 
@@ -31,17 +29,6 @@ struct heap {
 };
 
 /* ---------------------------------------------------------- patterns ---- */
-
-/* -?\d+ */
-static struct cpprof__text
-take_signed(struct cpprof__text *text)
-{
-    struct cpprof__text taken = {text->at, 0};
-
-    taken.n = cpprof__take(text, "-");
-    taken.n += cpprof__take_digits(text).n;
-    return taken;
-}
 
 static bool
 is_number(struct cpprof__text text)
@@ -70,11 +57,11 @@ take_brackets(struct cpprof__text *at, struct cpprof__text *fields)
 static bool
 take_fields(struct cpprof__text *at, struct cpprof__text *fields)
 {
-    fields[IN_USE_COUNT] = take_signed(at);
+    fields[IN_USE_COUNT] = cpprof__take_signed(at);
     if (!is_number(fields[IN_USE_COUNT]) || !cpprof__take(at, ":"))
         return false;
     cpprof__take_spaces(at);
-    fields[IN_USE_BYTES] = take_signed(at);
+    fields[IN_USE_BYTES] = cpprof__take_signed(at);
     return is_number(fields[IN_USE_BYTES]) && take_brackets(at, fields);
 }
 
@@ -216,23 +203,6 @@ read_header(struct cpprof__text line, struct heap *h)
     return find_header(line, accept_plain, NULL);
 }
 
-static void
-make_types(struct cpprof__maker *m, struct heap *h)
-{
-    if (h->has_alloc) {
-        /* In use last, so that it is what is shown by default. */
-        cpprof__make_sample_type(m, "alloc_objects", "count");
-        cpprof__make_sample_type(m, "alloc_space", "bytes");
-        cpprof__make_sample_type(m, "inuse_objects", "count");
-        cpprof__make_sample_type(m, "inuse_space", "bytes");
-    } else {
-        cpprof__make_sample_type(m, "objects", "count");
-        cpprof__make_sample_type(m, "space", "bytes");
-    }
-    cpprof__make_period(m, "space", "bytes", h->period);
-    h->bytes_key = cpprof__make_text(m, "bytes");
-}
-
 /* -------------------------------------------------------------- rows ---- */
 
 struct row {
@@ -242,33 +212,18 @@ struct row {
     int64_t block_bytes; /* the mean size of an object */
 };
 
-static enum cpprof_status
-read_number(const struct row *row, enum field field, int64_t *value,
-            struct cpprof_error *error)
-{
-    const char *wrong = cpprof__parse_int(row->fields[field], 10, value);
-
-    if (!wrong)
-        return CPPROF_OK;
-    return cpprof__fail_number(
-        error, (struct cpprof__bad_number){.prefix = "malformed sample: ",
-                                           .function = "ParseInt",
-                                           .line = row->line,
-                                           .word = row->fields[field],
-                                           .wrong = wrong});
-}
-
 /* Objects and bytes, the fields `first` and the next. */
 static enum cpprof_status
 read_pair(const struct heap *h, struct row *row, enum field first,
           int64_t *values, struct cpprof_error *error)
 {
     const char *what = first == ALLOC_COUNT ? "allocation" : "inuse";
-    enum cpprof_status status;
+    enum cpprof_status status = CPPROF_OK;
+    int i;
 
-    status = read_number(row, first, &values[0], error);
-    if (status == CPPROF_OK)
-        status = read_number(row, first + 1, &values[1], error);
+    for (i = 0; i < 2 && status == CPPROF_OK; i++)
+        status = cpprof__read_int(row->fields[first + i], 10, &values[i],
+                                  "malformed sample: ", row->line, error);
     if (status != CPPROF_OK)
         return status;
     if (values[0] == 0 && values[1] != 0)
@@ -350,8 +305,9 @@ read_row(struct cpprof__rows *rows, const struct heap *h,
     return CPPROF_OK;
 }
 
-static enum cpprof_status
-read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
+enum cpprof_status
+cpprof__read_heap(struct cpprof__rows *rows, bool *recognized,
+                  struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
     struct cpprof__text line;
@@ -360,7 +316,7 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
     if (!cpprof__rows_next(rows) || !read_header(rows->line, &h))
         return CPPROF_OK;
     *recognized = true;
-    make_types(&rows->maker, &h);
+    h.bytes_key = cpprof__make_heap_types(&rows->maker, h.has_alloc, h.period);
     while (status == CPPROF_OK && cpprof__rows_next(rows)) {
         line = cpprof__trim(rows->line);
         if (line.n == 0 || line.at[0] == '#')
@@ -370,13 +326,4 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
         status = read_row(rows, &h, line, error);
     }
     return status == CPPROF_OK ? cpprof__rows_end(rows, error) : status;
-}
-
-enum cpprof_status
-cpprof__read_heap(const char *data, size_t n, struct pprof_profile *p,
-                  bool *recognized, struct cpprof_error *error)
-{
-    struct cpprof__text text = {data, n};
-
-    return cpprof__read_rows(read, text, p, recognized, error);
 }

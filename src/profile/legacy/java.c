@@ -22,10 +22,8 @@
 #include "profile/legacy/java.h"
 
 #include "base/status.h"
-#include "profile/legacy/heap_scale.h"
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
-#include "profile/legacy/scan.h"
 
 #define HEAP_RATE ((int64_t)512 << 10) /* bytes, whatever the file says */
 
@@ -80,23 +78,6 @@ find_attribute(struct cpprof__text line, struct cpprof__text *key,
     return false;
 }
 
-static enum cpprof_status
-read_number(struct cpprof__text word, const char *prefix,
-            struct cpprof__text line, int64_t *value,
-            struct cpprof_error *error)
-{
-    const char *wrong = cpprof__parse_int(word, 0, value);
-
-    if (!wrong)
-        return CPPROF_OK;
-    return cpprof__fail_number(
-        error, (struct cpprof__bad_number){.prefix = prefix,
-                                           .function = "ParseInt",
-                                           .line = line,
-                                           .word = word,
-                                           .wrong = wrong});
-}
-
 static void
 make_types(struct cpprof__maker *m, const struct java *j,
            struct cpprof__text unit)
@@ -121,8 +102,8 @@ read_contention(struct cpprof__rows *rows, struct cpprof__text key,
 
     if (!is_period && !cpprof__is_text(key, "ms since reset"))
         return false;
-    *status =
-        read_number(value, "failed to parse attribute ", line, &number, error);
+    *status = cpprof__read_int(value, 0, &number, "failed to parse attribute ",
+                               line, error);
     if (is_period)
         cpprof__make_period(&rows->maker, "contentions", "count", number);
     else
@@ -239,9 +220,11 @@ add_row(struct cpprof__rows *rows, const struct java *j, const struct row *row,
 
     status = cpprof__rows_stack(rows, row->stack, row->line, error);
     if (status == CPPROF_OK)
-        status = read_number(row->count, prefix, row->line, &values[0], error);
+        status = cpprof__read_int(row->count, 0, &values[0], prefix, row->line,
+                                  error);
     if (status == CPPROF_OK)
-        status = read_number(row->sum, prefix, row->line, &values[1], error);
+        status =
+            cpprof__read_int(row->sum, 0, &values[1], prefix, row->line, error);
     if (status == CPPROF_OK && j->is_heap)
         status = unsample_heap(rows, j, row, values, error);
     if (status != CPPROF_OK)
@@ -286,8 +269,9 @@ read_header(struct cpprof__rows *rows, struct java *j)
     return j->is_heap || cpprof__is_text(line, "--- contentionz 1 ---");
 }
 
-static enum cpprof_status
-read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
+enum cpprof_status
+cpprof__read_java(struct cpprof__rows *rows, bool *recognized,
+                  struct cpprof_error *error)
 {
     enum cpprof_status status;
     struct java j = {0};
@@ -303,13 +287,4 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
     if (status != CPPROF_OK || rows->maker.failed)
         return status;
     return cpprof__read_java_locations(&rows->lines, rows->p, error);
-}
-
-enum cpprof_status
-cpprof__read_java(const char *data, size_t n, struct pprof_profile *p,
-                  bool *recognized, struct cpprof_error *error)
-{
-    struct cpprof__text text = {data, n};
-
-    return cpprof__read_rows(read, text, p, recognized, error);
 }

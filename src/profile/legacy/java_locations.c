@@ -17,8 +17,8 @@
 #include "base/status.h"
 #include "profile/legacy/maps.h"
 #include "profile/legacy/numbers.h"
-#include "profile/legacy/scan.h"
 #include "profile/model/make.h"
+#include "profile/model/path.h"
 
 struct table {
     struct cpprof__maker maker;
@@ -101,24 +101,6 @@ set_line(struct pprof_profile *p, uint32_t location, struct pprof_line line,
     p->lines.at[l->first_line] = line;
 }
 
-/* Go's filepath.Base(). */
-static struct cpprof__text
-base_name(struct cpprof__text path)
-{
-    size_t n;
-
-    if (path.n == 0)
-        return (struct cpprof__text){".", 1};
-    while (path.n && path.at[path.n - 1] == '/')
-        path.n--;
-    if (path.n == 0)
-        return (struct cpprof__text){"/", 1};
-    for (n = path.n; n && path.at[n - 1] != '/'; n--)
-        ;
-    cpprof__skip(&path, n);
-    return path;
-}
-
 /* \s */
 static bool
 is_space(char c)
@@ -183,17 +165,11 @@ read_name(struct cpprof__text text)
         if (cpprof__parse_int(inner, 10, &named.line) || named.line < 0)
             named.line = 0;
     } else if (split_parenthesis(text, text.n, &named.function, &inner)) {
-        named.file = base_name(inner);
+        named.file.at = cpprof__path_base(inner.at, inner.n, &named.file.n);
     } else if (cpprof__contains(text, "generated stub/JIT")) {
         named.function = (struct cpprof__text){"STUB", 4};
     }
     return named;
-}
-
-static bool
-is_hex_of_either_case(char c)
-{
-    return cpprof__is_hex_digit(c) || (c >= 'A' && c <= 'F');
 }
 
 static enum cpprof_status
@@ -208,17 +184,13 @@ read_location(struct table *t, struct cpprof__text line,
 
     if (!cpprof__take(&at, "0x"))
         return CPPROF_OK;
-    hex = cpprof__take_while(&at, is_hex_of_either_case);
+    hex = cpprof__take_while(&at, cpprof__is_xdigit);
     if (hex.n == 0 || cpprof__take_while(&at, is_space).n == 0)
         return CPPROF_OK;
     wrong = cpprof__parse_uint(hex, 16, &wanted.address);
     if (wrong)
-        return cpprof__fail_number(
-            error, (struct cpprof__bad_number){.prefix = "parsing sample ",
-                                               .function = "ParseUint",
-                                               .line = line,
-                                               .word = hex,
-                                               .wrong = wrong});
+        return cpprof__fail_number("parsing sample ", line, "ParseUint", hex,
+                                   wrong, error);
     found = cpprof__index_find(&t->locations, cpprof__hash_u64(wanted.address),
                                has_address, &wanted);
     if (found == CPPROF__INDEX_NONE)

@@ -21,10 +21,8 @@
  * same numbers in tcmalloc's form. Source: jemalloc's prof_data.c, jeprof.
  */
 #include "base/status.h"
-#include "profile/legacy/heap_scale.h"
 #include "profile/legacy/numbers.h"
 #include "profile/legacy/rows.h"
-#include "profile/legacy/scan.h"
 
 enum { IN_USE_COUNT, IN_USE_BYTES, ALLOC_COUNT, ALLOC_BYTES, N_FIELDS };
 
@@ -81,23 +79,6 @@ read_head(struct dump *d)
     return true;
 }
 
-static void
-make_types(struct dump *d)
-{
-    struct cpprof__maker *m = &d->rows->maker;
-
-    if (d->has_alloc) {
-        cpprof__make_sample_type(m, "alloc_objects", "count");
-        cpprof__make_sample_type(m, "alloc_space", "bytes");
-    }
-    cpprof__make_sample_type(m, d->has_alloc ? "inuse_objects" : "objects",
-                             "count");
-    cpprof__make_sample_type(m, d->has_alloc ? "inuse_space" : "space",
-                             "bytes");
-    cpprof__make_period(m, "space", "bytes", d->period);
-    d->bytes_key = cpprof__make_text(m, "bytes");
-}
-
 /* A stack's counts, which are for all threads, as a sample. */
 static void
 add_sample(struct dump *d, const int64_t *counts)
@@ -141,8 +122,9 @@ read_stack(struct dump *d, struct cpprof__text line, struct cpprof_error *error)
     return CPPROF_OK;
 }
 
-static enum cpprof_status
-read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
+enum cpprof_status
+cpprof__read_jemalloc(struct cpprof__rows *rows, bool *recognized,
+                      struct cpprof_error *error)
 {
     struct dump d = {.rows = rows};
     enum cpprof_status status = CPPROF_OK;
@@ -150,7 +132,7 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
     if (!read_head(&d))
         return CPPROF_OK;
     *recognized = true;
-    make_types(&d);
+    d.bytes_key = cpprof__make_heap_types(&rows->maker, d.has_alloc, d.period);
     while (status == CPPROF_OK && cpprof__rows_next(rows)) {
         struct cpprof__text line = cpprof__trim(rows->line);
 
@@ -162,13 +144,4 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
             status = bad_line(line, error);
     }
     return status == CPPROF_OK ? cpprof__rows_end(rows, error) : status;
-}
-
-enum cpprof_status
-cpprof__read_jemalloc(const char *data, size_t n, struct pprof_profile *p,
-                      bool *recognized, struct cpprof_error *error)
-{
-    struct cpprof__text text = {data, n};
-
-    return cpprof__read_rows(read, text, p, recognized, error);
 }

@@ -3,10 +3,11 @@
  * The formats that came before profile.proto. Each family has a file with one
  * reader. The readers are tried in the order of the table in legacy.c.
  *
- * A reader that does not know the format says *recognized = false and leaves *p
- * as it is. One that does fills the empty profile *p: sample types, period,
- * samples, locations by address, then the memory map, which gives locations
- * their mappings (maps.h); or it fails, and no other reader is asked.
+ * A reader gets the bytes and an empty profile (rows.h). It may find out late
+ * that a file has another format: then it says *recognized = false, and the
+ * profile, however full, is dropped. Else it fills the profile: sample types,
+ * period, samples, locations by address, then the memory map, which gives
+ * locations their mappings (maps.h); or it fails, and no other reader is asked.
  *
  * Source: profile/legacy_profile.go, legacy_java_profile.go.
  */
@@ -15,9 +16,12 @@
 
 #include "profile/model/model.h"
 
+struct cpprof__rows;
+
+/* *recognized is false before. */
 typedef enum cpprof_status
-cpprof__legacy_reader(const char *data, size_t n, struct pprof_profile *p,
-                      bool *recognized, struct cpprof_error *error);
+cpprof__legacy_reader(struct cpprof__rows *rows, bool *recognized,
+                      struct cpprof_error *error);
 
 cpprof__legacy_reader cpprof__read_cpu;     /* cpu.c; Java's too */
 cpprof__legacy_reader cpprof__read_heap;    /* heap.c; growth, fragments */
@@ -26,6 +30,14 @@ cpprof__legacy_reader cpprof__read_threads; /* threads.c: threadz */
 cpprof__legacy_reader cpprof__read_contention; /* contention.c */
 cpprof__legacy_reader cpprof__read_java;       /* java.c: heapz, contentionz */
 cpprof__legacy_reader cpprof__read_jemalloc;   /* jemalloc.c */
+
+/*
+ * Read the bytes with one reader. *out stays NULL when it does not recognize
+ * them. Errors: the reader's; CPPROF_NOMEM.
+ */
+enum cpprof_status
+cpprof__legacy_try(cpprof__legacy_reader *reader, const char *data, size_t n,
+                   struct pprof_profile **out, struct cpprof_error *error);
 
 #define CPPROF__UNRECOGNIZED "unrecognized profile format"
 

@@ -7,7 +7,7 @@
  */
 #include "profile/legacy/lines.h"
 
-#include <string.h>
+#include "profile/legacy/numbers.h"
 
 bool
 cpprof__next_line(struct cpprof__legacy_lines *lines, struct cpprof__text *line)
@@ -72,51 +72,25 @@ cpprof__is_maps_sentinel(struct cpprof__text line)
            cpprof__contains(line, "MAPPED_LIBRARIES:");
 }
 
-/* The value of a lower-case digit, the only ones that addresses are written
- * with; 16 for anything else. */
-static unsigned
-hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
-}
-
-/* The digits at *at, which moves behind them; false when they are too many. */
-static bool
-read_hex(const char **at, const char *end, uint64_t *value)
-{
-    bool fits = true;
-    uint64_t v = 0;
-
-    for (; *at < end; ++*at) {
-        unsigned digit = hex_digit(**at);
-
-        if (digit > 15)
-            break;
-        fits = fits && v >> 60 == 0;
-        v = v << 4 | digit;
-    }
-    *value = v;
-    return fits;
-}
-
 bool
 cpprof__hex_addresses(struct cpprof__text text,
                       struct cpprof__legacy_addresses *out,
                       struct cpprof__text *failed_at)
 {
-    const char *at = text.at, *end = text.at + text.n;
-
-    while (end - at >= 3) {
-        const char *word = at++;
+    while (text.n >= 3) {
+        struct cpprof__text word = text, digits;
         uint64_t value, *added;
 
-        if (word[0] != '0' || word[1] != 'x' || hex_digit(word[2]) > 15)
+        if (!cpprof__take(&text, "0x")) {
+            cpprof__skip(&text, 1);
             continue;
-        at = word + 2;
-        if (!read_hex(&at, end, &value)) {
-            *failed_at = (struct cpprof__text){word, (size_t)(at - word)};
+        }
+        digits = cpprof__take_while(&text, cpprof__is_hex_digit);
+        if (!digits.n)
+            continue;
+        if (cpprof__parse_uint(digits, 16, &value)) {
+            word.n = digits.n + 2;
+            *failed_at = word;
             return false;
         }
         added = CPPROF__ARRAY_ADD(&out->list);

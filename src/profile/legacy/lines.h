@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of text, and the numbers in them, as the legacy formats have them. */
+/*
+ * Lines of text, and what is in them, as the legacy formats have them.
+ *
+ * The scanners take a line apart from the front: each call removes what it
+ * recognizes from the text and returns it. Where the reference searches a line
+ * for a regular expression, the caller tries every start position.
+ */
 #ifndef PROFILE_LEGACY_LINES_H
 #define PROFILE_LEGACY_LINES_H
 
 #include "base/array.h"
 
 #include <stdint.h>
+#include <string.h>
 
 /* A slice of the input, not terminated. */
 struct cpprof__text {
@@ -39,6 +46,110 @@ cpprof__begins(struct cpprof__text line, const char *text);
 /* "--- Memory map: ---" or "MAPPED_LIBRARIES:" somewhere in it. */
 bool
 cpprof__is_maps_sentinel(struct cpprof__text line);
+
+/* ----------------------------------------------------------- scanners ---- */
+
+static inline bool
+cpprof__is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* As addresses are written: in lower case. */
+static inline bool
+cpprof__is_hex_digit(char c)
+{
+    return cpprof__is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
+/* The digits of a hexadecimal number in either case. */
+static inline bool
+cpprof__is_xdigit(char c)
+{
+    return cpprof__is_hex_digit(c) || (c >= 'A' && c <= 'F');
+}
+
+/* The value of a digit of any base up to 36, in either case; 36 for any other
+ * character. */
+static inline unsigned
+cpprof__digit(char c)
+{
+    if (cpprof__is_digit(c))
+        return (unsigned)(c - '0');
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10 : 36;
+}
+
+static inline void
+cpprof__skip(struct cpprof__text *text, size_t n)
+{
+    text->at += n;
+    text->n -= n;
+}
+
+/* A terminated word, all of it or nothing. */
+static inline bool
+cpprof__take(struct cpprof__text *text, const char *word)
+{
+    if (!cpprof__begins(*text, word))
+        return false;
+    cpprof__skip(text, strlen(word));
+    return true;
+}
+
+/* As many characters as are of a kind. */
+static inline struct cpprof__text
+cpprof__take_while(struct cpprof__text *text, bool (*is)(char))
+{
+    struct cpprof__text taken = {text->at, 0};
+
+    while (taken.n < text->n && is(text->at[taken.n]))
+        taken.n++;
+    cpprof__skip(text, taken.n);
+    return taken;
+}
+
+static inline struct cpprof__text
+cpprof__take_digits(struct cpprof__text *text)
+{
+    return cpprof__take_while(text, cpprof__is_digit);
+}
+
+/* -?[0-9]*, which may be a sign alone */
+static inline struct cpprof__text
+cpprof__take_signed(struct cpprof__text *text)
+{
+    struct cpprof__text taken = {text->at, 0};
+
+    taken.n = cpprof__take(text, "-");
+    taken.n += cpprof__take_digits(text).n;
+    return taken;
+}
+
+/* Spaces only; true where there is one. */
+static inline bool
+cpprof__take_spaces(struct cpprof__text *text)
+{
+    size_t n = 0;
+
+    while (n < text->n && text->at[n] == ' ')
+        n++;
+    cpprof__skip(text, n);
+    return n != 0;
+}
+
+/* [ x0-9a-f]*: what the addresses of a stack are written with. */
+static inline bool
+cpprof__is_of_stack(char c)
+{
+    return c == ' ' || c == 'x' || cpprof__is_hex_digit(c);
+}
+
+static inline bool
+cpprof__is_text(struct cpprof__text text, const char *word)
+{
+    return text.n == strlen(word) && memcmp(text.at, word, text.n) == 0;
+}
 
 /*
  * All "0x..." numbers of a text, in lower-case digits, appended. False, with

@@ -15,8 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
-
-#include <string.h>
+#include "profile/legacy/numbers.h"
 
 /* What replacing attributes may cost, in bytes compared and inserted. Values
  * may contain attributes, so a few lines could grow without end; maps that
@@ -42,24 +41,6 @@ struct maps {
 
 /* ---------------------------------------------------------- scanning ---- */
 
-/* What is left of a line. */
-struct scan {
-    const char *at, *end;
-};
-
-static bool
-is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
-           (c >= 'A' && c <= 'F');
-}
-
-static bool
-is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool
 is_permission(char c)
 {
@@ -79,49 +60,26 @@ is_not_space(char c)
     return !is_space(c);
 }
 
-/* The characters of a class, maybe none. */
-static struct cpprof__text
-take(struct scan *s, bool (*is)(char))
-{
-    struct cpprof__text text = {s->at, 0};
-
-    while (s->at < s->end && is(*s->at))
-        s->at++;
-    text.n = (size_t)(s->at - text.at);
-    return text;
-}
-
-static bool
-take_char(struct scan *s, char c)
-{
-    if (s->at == s->end || *s->at != c)
-        return false;
-    s->at++;
-    return true;
-}
-
 /* \s+ and then the characters of a class; nothing moves if there are none. */
 static struct cpprof__text
-take_word(struct scan *s, bool (*is)(char))
+take_word(struct cpprof__text *s, bool (*is)(char))
 {
-    struct scan ahead = *s;
-    struct cpprof__text text = {s->at, 0};
+    struct cpprof__text ahead = *s, word = {s->at, 0};
 
-    if (take(&ahead, is_space).n)
-        text = take(&ahead, is);
-    if (text.n)
+    if (cpprof__take_while(&ahead, is_space).n)
+        word = cpprof__take_while(&ahead, is);
+    if (word.n)
         *s = ahead;
-    return text;
+    return word;
 }
 
 /* (0x)?X+ */
 static struct cpprof__text
-take_hex(struct scan *s)
+take_hex(struct cpprof__text *s)
 {
-    if (s->end - s->at > 2 && s->at[0] == '0' && s->at[1] == 'x' &&
-        is_hex(s->at[2]))
-        s->at += 2;
-    return take(s, is_hex);
+    if (s->n > 2 && cpprof__is_xdigit(s->at[2]))
+        cpprof__take(s, "0x");
+    return cpprof__take_while(s, cpprof__is_xdigit);
 }
 
 struct entry {
@@ -129,50 +87,52 @@ struct entry {
 };
 
 static bool
-take_range(struct scan *s, struct entry *e)
+take_range(struct cpprof__text *s, struct entry *e)
 {
-    take(s, is_space);
+    cpprof__take_while(s, is_space);
     e->start = take_hex(s);
     if (!e->start.n)
         return false;
-    take_char(s, '-');
-    take(s, is_space);
+    cpprof__take(s, "-");
+    cpprof__take_while(s, is_space);
     e->limit = take_hex(s);
-    take_char(s, ':');
+    cpprof__take(s, ":");
     return e->limit.n;
 }
 
 /* If no second number follows, the last digit of the first number counts as the
  * second. The reference's expressions match a single number that way. */
 static bool
-split_range(struct scan *s, struct entry *e)
+split_range(struct cpprof__text *s, struct entry *e)
 {
-    take(s, is_space);
+    cpprof__take_while(s, is_space);
     e->start = take_hex(s);
     if (e->start.n < 2)
         return false;
     s->at--;
+    s->n++;
     e->start.n--;
     e->limit = take_hex(s);
-    take_char(s, ':');
+    cpprof__take(s, ":");
     return true;
 }
 
 static bool
-proc_tail(struct scan s, struct entry *e)
+proc_tail(struct cpprof__text s, struct entry *e)
 {
-    struct scan ahead;
+    struct cpprof__text ahead;
 
     e->permissions = take_word(&s, is_permission);
     ahead = s;
-    e->offset = take_word(&ahead, is_hex);
-    if (ahead.at < ahead.end && *ahead.at == ':')
+    e->offset = take_word(&ahead, cpprof__is_xdigit);
+    if (cpprof__begins(ahead, ":"))
         e->offset.n = 0; /* the device */
     else
         s = ahead;
-    if (!take_word(&s, is_hex).n || !take_char(&s, ':') || !take(&s, is_hex).n)
+    if (!take_word(&s, cpprof__is_xdigit).n || !cpprof__take(&s, ":") ||
+        !cpprof__take_while(&s, cpprof__is_xdigit).n)
         return false;
-    if (!take_word(&s, is_digit).n)
+    if (!take_word(&s, cpprof__is_digit).n)
         return false;
     e->file = take_word(&s, is_not_space);
     e->build_id = (struct cpprof__text){"", 0};
@@ -180,29 +140,29 @@ proc_tail(struct scan s, struct entry *e)
 }
 
 static void
-brief_tail(struct scan s, struct entry *e)
+brief_tail(struct cpprof__text s, struct entry *e)
 {
-    struct scan ahead;
+    struct cpprof__text ahead;
 
     e->permissions = take_word(&s, is_permission);
     e->file = take_word(&s, is_not_space);
     ahead = s;
     e->offset.n = 0;
-    if (take(&ahead, is_space).n && take_char(&ahead, '(') &&
-        take_char(&ahead, '@')) {
-        e->offset = take(&ahead, is_hex);
-        if (e->offset.n && take_char(&ahead, ')'))
+    if (cpprof__take_while(&ahead, is_space).n && cpprof__take(&ahead, "(") &&
+        cpprof__take(&ahead, "@")) {
+        e->offset = cpprof__take_while(&ahead, cpprof__is_xdigit);
+        if (e->offset.n && cpprof__take(&ahead, ")"))
             s = ahead;
         else
             e->offset.n = 0;
     }
-    e->build_id = take_word(&s, is_hex);
+    e->build_id = take_word(&s, cpprof__is_xdigit);
 }
 
 static bool
 scan_entry(struct cpprof__text line, struct entry *e)
 {
-    struct scan all = {line.at, line.at + line.n}, whole = all, split = all;
+    struct cpprof__text whole = line, split = line;
     struct entry first = {0}, second = {0};
     bool is_range = take_range(&whole, &first);
     bool is_split = split_range(&split, &second);
@@ -221,24 +181,6 @@ scan_entry(struct cpprof__text line, struct entry *e)
     return is_range || is_split;
 }
 
-/* False when it does not fit. */
-static bool
-hex_value(struct cpprof__text text, uint64_t *value)
-{
-    uint64_t v = 0;
-    size_t i;
-
-    for (i = 0; i < text.n; i++) {
-        char c = text.at[i];
-
-        if (v >> 60)
-            return false;
-        v = v << 4 | (uint64_t)(is_digit(c) ? c - '0' : (c | 32) - 'a' + 10);
-    }
-    *value = v;
-    return true;
-}
-
 /* ----------------------------------------------------------- mappings ---- */
 
 enum outcome {
@@ -254,8 +196,9 @@ add_mapping(struct pprof_profile *p, const struct entry *e)
 
     if (e->permissions.n && !memchr(e->permissions.at, 'x', e->permissions.n))
         return OUTCOME_MAPPING;
-    if (!hex_value(e->start, &m.start) || !hex_value(e->limit, &m.limit) ||
-        !hex_value(e->offset, &m.offset))
+    if (cpprof__parse_uint(e->start, 16, &m.start) ||
+        cpprof__parse_uint(e->limit, 16, &m.limit) ||
+        (e->offset.n && cpprof__parse_uint(e->offset, 16, &m.offset)))
         return OUTCOME_NOTHING;
     m.file = cpprof__strings_add(&p->strings, e->file.at, e->file.n);
     m.build_id =
@@ -358,7 +301,7 @@ without_log_prefix(struct cpprof__text line)
 
     if (!bracket || bracket + 1 == end || !is_space(bracket[1]))
         return line;
-    while (at > line.at && is_digit(at[-1]))
+    while (at > line.at && cpprof__is_digit(at[-1]))
         at--;
     if (at == bracket || at - line.at < 2 || at[-1] != ':' ||
         memchr(line.at, '[', (size_t)(at - line.at)))

@@ -11,23 +11,6 @@
 static const char syntax[] = "invalid syntax";
 static const char range[] = "value out of range";
 
-/* The value of a digit, 36 for what is none. */
-static unsigned
-digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10 : 36;
-}
-
-static void
-skip(struct cpprof__text *text, size_t n)
-{
-    text->at += n;
-    text->n -= n;
-}
-
 /* The base that the prefix of a text asks for; skips the prefix. */
 static unsigned
 take_prefix(struct cpprof__text *text)
@@ -39,7 +22,7 @@ take_prefix(struct cpprof__text *text)
 
         base = c == 'x' ? 16 : c == 'o' ? 8 : c == 'b' ? 2 : 0;
     }
-    skip(text, base ? 2 : 1);
+    cpprof__skip(text, base ? 2 : 1);
     return base ? base : 8;
 }
 
@@ -70,13 +53,13 @@ cpprof__parse_uint(struct cpprof__text text, unsigned base, uint64_t *value)
     } else {
         is_behind_digit = true;
     }
-    for (; text.n && !wrong; skip(&text, 1)) {
+    for (; text.n && !wrong; cpprof__skip(&text, 1)) {
         if (may_underscore && text.at[0] == '_') {
             is_bad = is_bad || !is_behind_digit;
             is_behind_digit = false;
             continue;
         }
-        wrong = add_digit(value, base, digit_of(text.at[0]));
+        wrong = add_digit(value, base, cpprof__digit(text.at[0]));
         is_behind_digit = true;
     }
     return wrong ? wrong : is_bad || !is_behind_digit ? syntax : NULL;
@@ -90,7 +73,7 @@ cpprof__parse_int(struct cpprof__text text, unsigned base, int64_t *value)
     uint64_t u;
 
     if (is_negative || (text.n && text.at[0] == '+'))
-        skip(&text, 1);
+        cpprof__skip(&text, 1);
     wrong = cpprof__parse_uint(text, base, &u);
     if (wrong)
         return wrong;
@@ -101,10 +84,24 @@ cpprof__parse_int(struct cpprof__text text, unsigned base, int64_t *value)
 }
 
 enum cpprof_status
-cpprof__fail_number(struct cpprof_error *error, struct cpprof__bad_number bad)
+cpprof__fail_number(const char *prefix, struct cpprof__text line,
+                    const char *function, struct cpprof__text word,
+                    const char *wrong, struct cpprof_error *error)
 {
     return cpprof__fail(error, CPPROF_BAD_DATA, 0,
-                        "%s%.*s: strconv.%s: parsing \"%.*s\": %s", bad.prefix,
-                        cpprof__print_n(bad.line), bad.line.at, bad.function,
-                        cpprof__print_n(bad.word), bad.word.at, bad.wrong);
+                        "%s%.*s: strconv.%s: parsing \"%.*s\": %s", prefix,
+                        cpprof__print_n(line), line.at, function,
+                        cpprof__print_n(word), word.at, wrong);
+}
+
+enum cpprof_status
+cpprof__read_int(struct cpprof__text word, unsigned base, int64_t *value,
+                 const char *prefix, struct cpprof__text line,
+                 struct cpprof_error *error)
+{
+    const char *wrong = cpprof__parse_int(word, base, value);
+
+    return wrong ? cpprof__fail_number(prefix, line, "ParseInt", word, wrong,
+                                       error)
+                 : CPPROF_OK;
 }

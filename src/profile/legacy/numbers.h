@@ -23,17 +23,17 @@ cpprof__parse_uint(struct cpprof__text text, unsigned base, uint64_t *value);
 const char *
 cpprof__parse_int(struct cpprof__text text, unsigned base, int64_t *value);
 
-/* "PREFIXline: strconv.FUNCTION: parsing "word": WRONG" */
-struct cpprof__bad_number {
-    const char *prefix;
-    const char *function;
-    struct cpprof__text line;
-    struct cpprof__text word;
-    const char *wrong;
-};
-
+/* The error "PREFIXline: strconv.FUNCTION: parsing "word": WRONG". */
 enum cpprof_status
-cpprof__fail_number(struct cpprof_error *error, struct cpprof__bad_number bad);
+cpprof__fail_number(const char *prefix, struct cpprof__text line,
+                    const char *function, struct cpprof__text word,
+                    const char *wrong, struct cpprof_error *error);
+
+/* parse_int() of a word of a line, with that error. */
+enum cpprof_status
+cpprof__read_int(struct cpprof__text word, unsigned base, int64_t *value,
+                 const char *prefix, struct cpprof__text line,
+                 struct cpprof_error *error);
 
 /* For "%.*s", which takes an int: an error has no room for more anyway. */
 static inline int

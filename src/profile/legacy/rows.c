@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs one reader on a file, and does for the readers what rows have in common:
+ * from the addresses of a line to a sample, from sampled to real allocations,
+ * and on to the memory map.
+ *
+ * Invariants: a profile is handed out only when a reader has recognized its
+ * bytes and nothing failed; the stack is empty after each sample.
+ */
 #include "profile/legacy/rows.h"
 
 #include "base/status.h"
 #include "profile/legacy/maps.h"
 #include "profile/legacy/numbers.h"
 
-static void
-swap_profiles(struct pprof_profile *a, struct pprof_profile *b)
-{
-    struct pprof_profile c = *a;
-
-    *a = *b;
-    *b = c;
-}
+#include <math.h>
 
 enum cpprof_status
-cpprof__read_rows(cpprof__rows_reader *reader, struct cpprof__text data,
-                  struct pprof_profile *p, bool *recognized,
-                  struct cpprof_error *error)
+cpprof__legacy_try(cpprof__legacy_reader *reader, const char *data, size_t n,
+                   struct pprof_profile **out, struct cpprof_error *error)
 {
-    const char *at = data.n ? data.at : "";
-    struct cpprof__rows rows = {.lines = {at, at + data.n}, .line = {at, 0}};
+    const char *at = n ? data : "";
+    struct cpprof__rows rows = {.lines = {at, at + n}, .line = {at, 0}};
+    bool recognized = false;
     enum cpprof_status status;
 
-    *recognized = false;
     rows.p = rows.maker.p = cpprof__pprof_make();
     if (!rows.p)
         return cpprof__fail_nomem(error);
-    status = reader(&rows, recognized, error);
+    status = reader(&rows, &recognized, error);
     if (rows.maker.failed)
         status = cpprof__fail_nomem(error);
-    if (status == CPPROF_OK && *recognized)
-        swap_profiles(p, rows.p);
     if (status == CPPROF_BAD_DATA && error)
         error->offset = (uint64_t)(rows.line.at - at);
+    if (status == CPPROF_OK && recognized) {
+        *out = rows.p;
+        rows.p = NULL;
+    }
     pprof_free(rows.p);
     cpprof__maker_free(&rows.maker);
     CPPROF__ARRAY_FREE(&rows.stack.list);
@@ -97,4 +99,35 @@ cpprof__rows_end(struct cpprof__rows *rows, struct cpprof_error *error)
     if (rows->maker.failed)
         return cpprof__fail_nomem(error);
     return cpprof__read_sections(&rows->lines, rows->line, rows->p, error);
+}
+
+uint32_t
+cpprof__make_heap_types(struct cpprof__maker *m, bool has_alloc, int64_t period)
+{
+    if (has_alloc) {
+        cpprof__make_sample_type(m, "alloc_objects", "count");
+        cpprof__make_sample_type(m, "alloc_space", "bytes");
+    }
+    cpprof__make_sample_type(m, has_alloc ? "inuse_objects" : "objects",
+                             "count");
+    cpprof__make_sample_type(m, has_alloc ? "inuse_space" : "space", "bytes");
+    cpprof__make_period(m, "space", "bytes", period);
+    return cpprof__make_text(m, "bytes");
+}
+
+void
+cpprof__scale_heap_sample(int64_t *count, int64_t *size, int64_t rate)
+{
+    double mean, scale;
+
+    if (*count == 0 || *size == 0) {
+        *count = *size = 0;
+        return;
+    }
+    if (rate <= 1)
+        return;
+    mean = (double)*size / (double)*count;
+    scale = 1 / (1 - exp(-mean / (double)rate));
+    *count = cpprof__truncate((double)*count * scale);
+    *size = cpprof__truncate((double)*size * scale);
 }

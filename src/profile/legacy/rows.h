@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the readers of text formats have in common: a header, then rows of
- * numbers and the addresses of a stack, then sections of which one is the
- * memory map.
- *
- * A reader may find out late that a file has another format. So it fills a
- * profile of its own, which replaces the caller's only on success.
+ * What readers get, and what those of text formats have in common: a header,
+ * then rows of numbers and the addresses of a stack, then sections of which one
+ * is the memory map.
  */
 #ifndef PROFILE_LEGACY_ROWS_H
 #define PROFILE_LEGACY_ROWS_H
@@ -15,24 +12,13 @@
 #include "profile/model/make.h"
 
 struct cpprof__rows {
-    struct cpprof__legacy_lines lines;
+    struct cpprof__legacy_lines lines; /* at first the whole file */
     struct cpprof__text line; /* read last; empty before and behind them */
     struct pprof_profile *p;
     struct cpprof__maker maker;            /* its failure ends the reading */
     struct cpprof__legacy_addresses stack; /* of the next sample, leaf first */
     CPPROF__ARRAY(uint32_t) frames;
 };
-
-/* Sets *recognized, to false even late; see cpprof__legacy_reader. */
-typedef enum cpprof_status
-cpprof__rows_reader(struct cpprof__rows *rows, bool *recognized,
-                    struct cpprof_error *error);
-
-/* Read all of a file with one reader. */
-enum cpprof_status
-cpprof__read_rows(cpprof__rows_reader *reader, struct cpprof__text data,
-                  struct pprof_profile *p, bool *recognized,
-                  struct cpprof_error *error);
 
 /* Read the next line into rows->line; false behind the last, or when memory
  * ran out. */
@@ -60,5 +46,33 @@ cpprof__rows_sample(struct cpprof__rows *rows, enum cpprof__stack_kind kind,
 /* Read the sections from rows->line on, and give locations their mappings. */
 enum cpprof_status
 cpprof__rows_end(struct cpprof__rows *rows, struct cpprof_error *error);
+
+/* --------------------------------------------------- rows of heap profiles
+ * ----
+ */
+
+/*
+ * Make the sample types of a heap profile, allocations first so that what is in
+ * use is shown by default, and its period. Returns the key "bytes" of the mean
+ * size of an object, which each sample has as a label.
+ */
+uint32_t
+cpprof__make_heap_types(struct cpprof__maker *m, bool has_alloc,
+                        int64_t period);
+
+/*
+ * From the allocations that a heap profiler sampled to those that were made:
+ * the estimate in place of what was sampled. A profiler that samples on average
+ * every `rate` bytes, as a Poisson process, sees an allocation of s bytes with
+ * probability 1 - exp(-s / rate). A row has a count and a sum of sizes only, so
+ * the mean size stands for all of them.
+ *
+ * Zero of either is none of both; a rate of 1 means that everything was
+ * sampled, one below that it is not known: both stay as they are.
+ *
+ * Source: profile/legacy_profile.go scaleHeapSample.
+ */
+void
+cpprof__scale_heap_sample(int64_t *count, int64_t *size, int64_t rate);
 
 #endif

@@ -11,37 +11,20 @@
 #include "profile/legacy/symbolized.h"
 
 #include "base/status.h"
+#include "profile/legacy/numbers.h"
 #include "profile/model/make.h"
 
-#include <string.h>
-
-static bool
-equals(struct cpprof__text text, const char *word)
-{
-    return text.n == strlen(word) && memcmp(text.at, word, text.n) == 0;
-}
-
-/* "0x" and digits in front, or false. */
+/* "0x", at most 16 digits and a blank in front, or false. */
 static bool
 take_address(struct cpprof__text *line, uint64_t *address)
 {
-    static const char digits[] = "0123456789abcdef";
-    uint64_t v = 0;
-    size_t i = 2;
+    struct cpprof__text digits;
 
-    if (!cpprof__begins(*line, "0x"))
+    if (!cpprof__take(line, "0x"))
         return false;
-    for (; i < line->n && i < 2 + 16; i++) {
-        const char *digit = memchr(digits, line->at[i], 16);
-
-        if (!digit)
-            break;
-        v = v << 4 | (uint64_t)(digit - digits);
-    }
-    *address = v;
-    line->at += i;
-    line->n -= i;
-    return i > 2 && line->n && (line->at[0] == ' ' || line->at[0] == '\t');
+    digits = cpprof__take_while(line, cpprof__is_hex_digit);
+    return digits.n <= 16 && !cpprof__parse_uint(digits, 16, address) &&
+           line->n && (line->at[0] == ' ' || line->at[0] == '\t');
 }
 
 static bool
@@ -50,9 +33,7 @@ add_line(struct cpprof__legacy_names *names, struct cpprof__text line)
     struct cpprof__legacy_name *added;
     uint64_t address;
 
-    if (cpprof__begins(line, "binary=")) {
-        line.at += strlen("binary=");
-        line.n -= strlen("binary=");
+    if (cpprof__take(&line, "binary=")) {
         names->binary = cpprof__trim(line);
         return true;
     }
@@ -80,9 +61,11 @@ cpprof__read_names(const char **data, size_t *n,
     struct cpprof__text line;
     bool ok = true;
 
-    if (!cpprof__next_line(&lines, &line) || !equals(line, "--- symbol"))
+    if (!cpprof__next_line(&lines, &line) ||
+        !cpprof__is_text(line, "--- symbol"))
         return CPPROF_OK;
-    while (ok && cpprof__next_line(&lines, &line) && !equals(line, "---"))
+    while (ok && cpprof__next_line(&lines, &line) &&
+           !cpprof__is_text(line, "---"))
         ok = add_line(out, line);
     if (!ok)
         return cpprof__fail_nomem(error);

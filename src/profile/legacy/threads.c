@@ -18,13 +18,6 @@
  * Source: profile/legacy_profile.go parseThread.
  */
 #include "profile/legacy/rows.h"
-#include "profile/legacy/scan.h"
-
-static bool
-is_hex_of_either_case(char c)
-{
-    return cpprof__is_hex_digit(c) || (c >= 'A' && c <= 'F');
-}
 
 /* Find a word; the text goes on behind it. */
 static bool
@@ -77,7 +70,7 @@ is_thread(struct cpprof__text line)
 
         /* If the rest of the line does not contain the word, neither does any
          * part of it. */
-        if (cpprof__take_while(&at, is_hex_of_either_case).n &&
+        if (cpprof__take_while(&at, cpprof__is_xdigit).n &&
             cpprof__take(&at, " (name: "))
             return has_thread_id(at);
     }
@@ -178,8 +171,9 @@ read_header(struct cpprof__rows *rows, struct cpprof__text *line)
     return true;
 }
 
-static enum cpprof_status
-read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
+enum cpprof_status
+cpprof__read_threads(struct cpprof__rows *rows, bool *recognized,
+                     struct cpprof_error *error)
 {
     enum cpprof_status status;
     struct cpprof__text line;
@@ -195,13 +189,4 @@ read(struct cpprof__rows *rows, bool *recognized, struct cpprof_error *error)
     if (status == CPPROF_OK)
         drop_double_leaves(rows->p);
     return status;
-}
-
-enum cpprof_status
-cpprof__read_threads(const char *data, size_t n, struct pprof_profile *p,
-                     bool *recognized, struct cpprof_error *error)
-{
-    struct cpprof__text text = {data, n};
-
-    return cpprof__read_rows(read, text, p, recognized, error);
 }

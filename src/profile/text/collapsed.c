@@ -18,8 +18,8 @@
  * Source: flamegraph.pl, inferno's flamegraph/merge.rs, speedscope.
  */
 #include "base/status.h"
-#include "profile/legacy/lines.h"
-#include "profile/model/make.h"
+#include "profile/legacy/numbers.h"
+#include "profile/legacy/rows.h"
 #include "profile/text/text.h"
 
 #include <string.h>
@@ -36,40 +36,26 @@ is_blank(char c)
 static bool
 parse_fraction(struct cpprof__text text, bool *up)
 {
-    size_t i = 1;
-
     if (!text.n)
         return true;
     *up = text.n > 1 && text.at[1] >= '5' && text.at[1] <= '9';
-    while (i < text.n && text.at[i] >= '0' && text.at[i] <= '9')
-        i++;
-    return text.at[0] == '.' && i == text.n;
+    return cpprof__take(&text, ".") &&
+           (cpprof__take_digits(&text), text.n == 0);
 }
 
 /* "12", "-3", "0.50": the whole text. Rounds to the nearest. */
 static bool
 parse_count(struct cpprof__text text, int64_t *count)
 {
-    bool negative = text.n && text.at[0] == '-', up = false;
-    uint64_t max = (uint64_t)INT64_MAX + negative, v = 0;
-    size_t i;
+    struct cpprof__text whole = cpprof__take_signed(&text);
+    bool up = false;
 
-    for (i = negative; i < text.n && text.at[i] >= '0' && text.at[i] <= '9';
-         i++) {
-        uint64_t digit = (uint64_t)(text.at[i] - '0');
-
-        if (v > (max - digit) / 10)
-            return false;
-        v = v * 10 + digit;
-    }
-    if (i == negative)
+    if (cpprof__parse_int(whole, 10, count) || !parse_fraction(text, &up))
         return false;
-    text.at += i;
-    text.n -= i;
-    if (!parse_fraction(text, &up))
-        return false;
-    v += up && v < max;
-    *count = (int64_t)(negative ? -v : v);
+    if (up && whole.at[0] == '-')
+        *count -= *count > INT64_MIN;
+    else if (up)
+        *count += *count < INT64_MAX;
     return true;
 }
 
@@ -81,8 +67,7 @@ cut_count(struct cpprof__text *line, int64_t *count)
 
     while (rest.n && !is_blank(rest.at[rest.n - 1]))
         rest.n--;
-    word.at += rest.n;
-    word.n -= rest.n;
+    cpprof__skip(&word, rest.n);
     if (!parse_count(word, count))
         return false;
     while (rest.n && is_blank(rest.at[rest.n - 1]))
@@ -128,9 +113,8 @@ look_at(struct cpprof__text line, struct shape *shape)
 }
 
 static struct shape
-look(const char *data, size_t n)
+look(struct cpprof__legacy_lines lines)
 {
-    struct cpprof__legacy_lines lines = {data, data + n};
     struct shape shape = {.two_counts = true};
     uint64_t n_lines = 0, n_fit = 0;
     struct cpprof__text line;
@@ -155,18 +139,18 @@ look(const char *data, size_t n)
 /* -------------------------------------------------------- second pass ---- */
 
 struct stacks {
-    struct cpprof__maker maker;
+    struct cpprof__rows *rows;   /* its frames: of the line, root first */
+    struct cpprof__maker *maker; /* of rows */
     /* The location of a string; 0: none yet, else its index and 1. */
     CPPROF__ARRAY(uint32_t) by_string;
-    CPPROF__ARRAY(uint32_t) frames; /* of the line, root first */
 };
 
 static uint32_t
 make_frame(struct stacks *s, uint32_t name)
 {
-    uint32_t function = cpprof__make_function(&s->maker, name, name, 0);
+    uint32_t function = cpprof__make_function(s->maker, name, name, 0);
 
-    return cpprof__make_location(&s->maker, PPROF_NONE, 0, function, 0);
+    return cpprof__make_location(s->maker, PPROF_NONE, 0, function, 0);
 }
 
 /* Room for every string there is. */
@@ -188,19 +172,19 @@ know_string(struct stacks *s, uint32_t string)
 static void
 add_frame(struct stacks *s, struct cpprof__text name)
 {
-    uint32_t string = cpprof__make_string(&s->maker, name.at, name.n);
+    uint32_t string = cpprof__make_string(s->maker, name.at, name.n);
     uint32_t *frame;
 
-    if (!s->maker.failed && know_string(s, string)) {
+    if (!s->maker->failed && know_string(s, string)) {
         if (!s->by_string.at[string])
             s->by_string.at[string] = make_frame(s, string) + 1;
-        frame = CPPROF__ARRAY_ADD(&s->frames);
+        frame = CPPROF__ARRAY_ADD(&s->rows->frames);
         if (frame) {
             *frame = s->by_string.at[string] - 1;
             return;
         }
     }
-    s->maker.failed = true;
+    s->maker->failed = true;
 }
 
 static void
@@ -212,8 +196,7 @@ add_frames(struct stacks *s, struct cpprof__text stack)
 
         if (end)
             name.n = (size_t)(end - stack.at);
-        stack.at += name.n + (end != NULL);
-        stack.n -= name.n + (end != NULL);
+        cpprof__skip(&stack, name.n + (end != NULL));
         if (name.n)
             add_frame(s, name);
     }
@@ -240,23 +223,23 @@ add_line(struct stacks *s, struct cpprof__text line, bool two_counts)
     cut_count(&line, &values[two_counts]);
     if (two_counts)
         cut_count(&line, &values[0]);
-    s->frames.n = 0;
+    s->rows->frames.n = 0;
     add_frames(s, line);
-    reverse(s->frames.at, s->frames.n);
-    cpprof__make_sample(&s->maker, s->frames.at, s->frames.n, values);
+    reverse(s->rows->frames.at, s->rows->frames.n);
+    cpprof__make_sample(s->maker, s->rows->frames.at, s->rows->frames.n,
+                        values);
 }
 
 static void
-add_lines(struct stacks *s, const char *data, size_t n, bool two_counts)
+add_lines(struct stacks *s, struct cpprof__legacy_lines lines, bool two_counts)
 {
-    struct cpprof__legacy_lines lines = {data, data + n};
     struct cpprof__text line;
 
     if (two_counts)
-        cpprof__make_sample_type(&s->maker, "base", "count");
-    cpprof__make_sample_type(&s->maker, "samples", "count");
-    cpprof__make_period(&s->maker, "samples", "count", 1);
-    while (!s->maker.failed && cpprof__next_line(&lines, &line)) {
+        cpprof__make_sample_type(s->maker, "base", "count");
+    cpprof__make_sample_type(s->maker, "samples", "count");
+    cpprof__make_period(s->maker, "samples", "count", 1);
+    while (!s->maker->failed && cpprof__next_line(&lines, &line)) {
         line = cpprof__trim(line);
         if (line.n && line.at[0] != '#')
             add_line(s, line, two_counts);
@@ -264,12 +247,11 @@ add_lines(struct stacks *s, const char *data, size_t n, bool two_counts)
 }
 
 enum cpprof_status
-cpprof__read_collapsed(const char *data, size_t n, struct pprof_profile *p,
-                       bool *recognized, struct cpprof_error *error)
+cpprof__read_collapsed(struct cpprof__rows *rows, bool *recognized,
+                       struct cpprof_error *error)
 {
-    struct stacks s = {.maker.p = p};
-    struct shape shape = look(data, n);
-    bool failed;
+    struct stacks s = {.rows = rows, .maker = &rows->maker};
+    struct shape shape = look(rows->lines);
 
     *recognized = shape.recognized;
     if (!shape.recognized)
@@ -279,10 +261,7 @@ cpprof__read_collapsed(const char *data, size_t n, struct pprof_profile *p,
                             "collapsed stacks: line %llu is no stack with a "
                             "count behind it",
                             (unsigned long long)shape.bad_line);
-    add_lines(&s, data, n, shape.two_counts);
-    failed = s.maker.failed;
-    cpprof__maker_free(&s.maker);
+    add_lines(&s, rows->lines, shape.two_counts);
     CPPROF__ARRAY_FREE(&s.by_string);
-    CPPROF__ARRAY_FREE(&s.frames);
-    return failed ? cpprof__fail_nomem(error) : CPPROF_OK;
+    return CPPROF_OK;
 }

@@ -10,13 +10,7 @@
  */
 #include "profile/text/perf_line.h"
 
-#include <string.h>
-
-static bool
-is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+#include "profile/legacy/numbers.h"
 
 static bool
 is_blank(char c)
@@ -24,54 +18,24 @@ is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* The digits in front, at most `max`; false when there are none, or too many.
- */
-static bool
-cut_digits(struct cpprof__text *text, uint64_t max, uint64_t *number)
-{
-    size_t i = 0;
-    uint64_t v = 0;
-
-    for (; i < text->n && is_digit(text->at[i]); i++) {
-        uint64_t digit = (uint64_t)(text->at[i] - '0');
-
-        if (v > (max - digit) / 10)
-            return false;
-        v = v * 10 + digit;
-    }
-    text->at += i;
-    text->n -= i;
-    *number = v;
-    return i > 0;
-}
-
 static bool
 cut_number(struct cpprof__text *text, int64_t *number)
 {
-    uint64_t v;
+    return !cpprof__parse_int(cpprof__take_digits(text), 10, number);
+}
 
-    if (!cut_digits(text, INT64_MAX, &v))
-        return false;
-    *number = (int64_t)v;
-    return true;
+static bool
+is_not_blank(char c)
+{
+    return !is_blank(c);
 }
 
 /* Cut the first word off; empty at the end. */
 static struct cpprof__text
 cut_word(struct cpprof__text *text)
 {
-    struct cpprof__text word;
-
-    while (text->n && is_blank(text->at[0])) {
-        text->at++;
-        text->n--;
-    }
-    word = (struct cpprof__text){text->at, 0};
-    while (word.n < text->n && !is_blank(text->at[word.n]))
-        word.n++;
-    text->at += word.n;
-    text->n -= word.n;
-    return word;
+    cpprof__take_while(text, is_blank);
+    return cpprof__take_while(text, is_not_blank);
 }
 
 static bool
@@ -91,10 +55,8 @@ parse_ids(struct cpprof__text word, int64_t *pid, int64_t *tid)
         return false;
     if (!word.n)
         return true;
-    if (word.at[0] != '/')
+    if (!cpprof__take(&word, "/"))
         return false;
-    word.at++;
-    word.n--;
     *pid = *tid;
     return cut_number(&word, tid) && !word.n;
 }
@@ -110,7 +72,7 @@ parse_time(struct cpprof__text word, int64_t *time_ns)
         return false;
     *time_ns = seconds * 1000000000;
     for (word.at++, word.n--; word.n > 1; word.at++, word.n--) {
-        if (!is_digit(word.at[0]))
+        if (!cpprof__is_digit(word.at[0]))
             return false;
         *time_ns += (word.at[0] - '0') * unit;
         unit /= 10;
@@ -122,15 +84,7 @@ parse_time(struct cpprof__text word, int64_t *time_ns)
 static bool
 parse_period(struct cpprof__text word, int64_t *period)
 {
-    bool negative = word.n && word.at[0] == '-';
-    uint64_t size;
-
-    word.at += negative;
-    word.n -= negative;
-    if (!cut_digits(&word, (uint64_t)INT64_MAX + negative, &size) || word.n)
-        return false;
-    *period = (int64_t)(negative ? -size : size);
-    return true;
+    return !cpprof__begins(word, "+") && !cpprof__parse_int(word, 10, period);
 }
 
 /* ------------------------------------------------------------- header ---- */
@@ -218,38 +172,12 @@ cpprof__perf_header(struct cpprof__text line, struct cpprof__perf_header *h)
 
 /* -------------------------------------------------------------- frame ---- */
 
-static unsigned
-hex_digit(char c)
-{
-    if (is_digit(c))
-        return (unsigned)(c - '0');
-    if (c >= 'a' && c <= 'f')
-        return (unsigned)(c - 'a') + 10;
-    return c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 16;
-}
-
 /* A whole word, with "0x" or without. */
 static bool
 parse_address(struct cpprof__text word, uint64_t *address)
 {
-    uint64_t v = 0;
-    size_t i;
-
-    if (cpprof__begins(word, "0x")) {
-        word.at += 2;
-        word.n -= 2;
-    }
-    if (!word.n || word.n > 16)
-        return false;
-    for (i = 0; i < word.n; i++) {
-        unsigned digit = hex_digit(word.at[i]);
-
-        if (digit > 15)
-            return false;
-        v = v << 4 | digit;
-    }
-    *address = v;
-    return true;
+    cpprof__take(&word, "0x");
+    return word.n <= 16 && !cpprof__parse_uint(word, 16, address);
 }
 
 /* Without a "+0x..." at its end. */
@@ -258,7 +186,7 @@ without_offset(struct cpprof__text text)
 {
     size_t i = text.n;
 
-    while (i && hex_digit(text.at[i - 1]) < 16)
+    while (i && cpprof__is_xdigit(text.at[i - 1]))
         i--;
     if (i < text.n && i > 3 && memcmp(text.at + i - 3, "+0x", 3) == 0)
         text.n = i - 3;
@@ -286,7 +214,7 @@ find_dso(struct cpprof__text text)
 static struct cpprof__text
 known(struct cpprof__text text)
 {
-    if (text.n == 9 && cpprof__begins(text, "[unknown]"))
+    if (cpprof__is_text(text, "[unknown]"))
         text.n = 0;
     return text;
 }
@@ -305,7 +233,7 @@ cpprof__perf_frame(struct cpprof__text line, struct cpprof__perf_frame *f)
         dso = (struct cpprof__text){rest.at + at + 1, rest.n - at - 2};
         rest.n = at;
     }
-    f->inlined = dso.n == 7 && cpprof__begins(dso, "inlined");
+    f->inlined = cpprof__is_text(dso, "inlined");
     if (f->inlined)
         dso.n = 0;
     f->name = known(without_offset(cpprof__trim(rest)));
@@ -320,7 +248,7 @@ cpprof__perf_source(struct cpprof__text line, struct cpprof__text *file,
     struct cpprof__text text = cpprof__trim(line), digits;
     size_t i = text.n;
 
-    while (i && is_digit(text.at[i - 1]))
+    while (i && cpprof__is_digit(text.at[i - 1]))
         i--;
     if (i < 2 || i == text.n || text.at[i - 1] != ':')
         return false;

@@ -13,7 +13,7 @@
  * Frames are collected until the header or the empty line behind them.
  */
 #include "base/status.h"
-#include "profile/model/make.h"
+#include "profile/legacy/rows.h"
 #include "profile/text/perf_line.h"
 #include "profile/text/perf_mappings.h"
 #include "profile/text/text.h"
@@ -39,7 +39,7 @@ struct line {
 };
 
 struct script {
-    struct cpprof__maker maker;
+    struct cpprof__maker *maker;
     struct event events[MAX_EVENTS];
     size_t n_events;
     bool many_events;
@@ -71,18 +71,18 @@ file_mapping(struct script *s, struct cpprof__text file)
 
     if (!file.n)
         return PPROF_NONE;
-    string = cpprof__make_string(&s->maker, file.at, file.n);
+    string = cpprof__make_string(s->maker, file.at, file.n);
     more = string < n ? 0 : string + 1 - n;
     if (!CPPROF__ARRAY_ROOM(&s->mapping_of, more))
-        s->maker.failed = true;
-    if (s->maker.failed)
+        s->maker->failed = true;
+    if (s->maker->failed)
         return PPROF_NONE;
     if (more)
         memset(s->mapping_of.at + n, 0, more * sizeof *s->mapping_of.at);
     s->mapping_of.n += more;
     if (!s->mapping_of.at[string])
         s->mapping_of.at[string] =
-            cpprof__make_mapping(&s->maker, UINT64_MAX, 0, 0, string, 0) + 1;
+            cpprof__make_mapping(s->maker, UINT64_MAX, 0, 0, string, 0) + 1;
     return s->mapping_of.at[string] - 1;
 }
 
@@ -92,9 +92,9 @@ widen(struct script *s, uint32_t mapping, uint64_t address)
 {
     struct pprof_mapping *m;
 
-    if (mapping == PPROF_NONE || s->maker.failed)
+    if (mapping == PPROF_NONE || s->maker->failed)
         return;
-    m = &s->maker.p->mappings.at[mapping];
+    m = &s->maker->p->mappings.at[mapping];
     if (address < m->start)
         m->start = address;
     if (address > m->limit)
@@ -131,7 +131,7 @@ is_wanted(void *ctx, uint32_t value)
 static uint64_t
 add_lines(struct script *s)
 {
-    struct pprof_profile *p = s->maker.p;
+    struct pprof_profile *p = s->maker->p;
     uint64_t hash = s->lines.n;
     size_t i;
 
@@ -142,11 +142,11 @@ add_lines(struct script *s)
 
         if (!from->name)
             continue;
-        function = cpprof__make_function(&s->maker, from->name, from->name,
-                                         from->file);
+        function =
+            cpprof__make_function(s->maker, from->name, from->name, from->file);
         line = CPPROF__ARRAY_ADD(&p->lines);
         if (!line) {
-            s->maker.failed = true;
+            s->maker->failed = true;
             return 0;
         }
         *line = (struct pprof_line){from->number, 0, function};
@@ -161,7 +161,7 @@ add_lines(struct script *s)
 static uint32_t
 find_location(struct script *s, uint32_t mapping)
 {
-    struct pprof_profile *p = s->maker.p;
+    struct pprof_profile *p = s->maker->p;
     struct pprof_location l = {.id = p->locations.n + 1,
                                .address = s->frame.address,
                                .mapping = mapping,
@@ -171,7 +171,7 @@ find_location(struct script *s, uint32_t mapping)
     uint32_t found;
 
     hash = cpprof__hash_u64(hash ^ l.address);
-    if (s->maker.failed)
+    if (s->maker->failed)
         return 0;
     l.n_lines = (uint32_t)(p->lines.n - l.first_line);
     found = cpprof__index_find(&s->locations, hash, is_wanted, &wanted);
@@ -182,7 +182,7 @@ find_location(struct script *s, uint32_t mapping)
     found = (uint32_t)p->locations.n;
     if (found == PPROF_NONE || !CPPROF__ARRAY_ROOM(&p->locations, 1) ||
         !cpprof__index_add(&s->locations, hash, found)) {
-        s->maker.failed = true;
+        s->maker->failed = true;
         return 0;
     }
     p->locations.at[p->locations.n++] = l;
@@ -205,7 +205,7 @@ end_frame(struct script *s)
     if (added)
         *added = find_location(s, mapping);
     else
-        s->maker.failed = true;
+        s->maker->failed = true;
     s->lines.n = 0;
 }
 
@@ -220,10 +220,9 @@ add_frame(struct script *s, const struct cpprof__perf_frame *frame)
     line = CPPROF__ARRAY_ADD(&s->lines);
     if (line)
         *line = (struct line){
-            cpprof__make_string(&s->maker, frame->name.at, frame->name.n), 0,
-            0};
+            cpprof__make_string(s->maker, frame->name.at, frame->name.n), 0, 0};
     else
-        s->maker.failed = true;
+        s->maker->failed = true;
 }
 
 /* Is the line a source line, or another note, that belongs to the frame above
@@ -239,7 +238,7 @@ add_source(struct script *s, struct cpprof__text text)
     if (cpprof__perf_source(text, &file, &number)) {
         struct line *line = &s->lines.at[s->lines.n - 1];
 
-        line->file = cpprof__make_string(&s->maker, file.at, file.n);
+        line->file = cpprof__make_string(s->maker, file.at, file.n);
         line->number = number;
     }
     return true;
@@ -251,8 +250,8 @@ add_source(struct script *s, struct cpprof__text text)
 static uint32_t
 find_event(struct script *s, struct cpprof__text text)
 {
-    uint32_t name = text.n ? cpprof__make_string(&s->maker, text.at, text.n)
-                           : cpprof__make_text(&s->maker, "event");
+    uint32_t name = text.n ? cpprof__make_string(s->maker, text.at, text.n)
+                           : cpprof__make_text(s->maker, "event");
     size_t i;
 
     for (i = 0; i < s->n_events; i++)
@@ -283,21 +282,21 @@ count(struct script *s)
     if (added)
         *added = (struct count){h->has_period ? h->period : 1, number};
     else
-        s->maker.failed = true;
+        s->maker->failed = true;
 }
 
 static void
 label(struct script *s)
 {
     const struct cpprof__perf_header *h = &s->header;
-    uint32_t comm = cpprof__make_string(&s->maker, h->comm.at, h->comm.n);
+    uint32_t comm = cpprof__make_string(s->maker, h->comm.at, h->comm.n);
 
     if (!s->first_comm)
         s->first_comm = comm;
-    cpprof__make_label(&s->maker, s->comm_key, comm);
+    cpprof__make_label(s->maker, s->comm_key, comm);
     if (h->pid >= 0)
-        cpprof__make_number(&s->maker, s->pid_key, h->pid, 0);
-    cpprof__make_number(&s->maker, s->tid_key, h->tid, 0);
+        cpprof__make_number(s->maker, s->pid_key, h->pid, 0);
+    cpprof__make_number(s->maker, s->tid_key, h->tid, 0);
     if (h->time_ns < 0)
         return;
     if (s->first_ns < 0 || h->time_ns < s->first_ns)
@@ -330,7 +329,7 @@ end_sample(struct script *s)
     }
     count(s);
     label(s);
-    cpprof__make_sample(&s->maker, s->stack.at, s->stack.n, &one);
+    cpprof__make_sample(s->maker, s->stack.at, s->stack.n, &one);
     s->stack.n = 0;
 }
 
@@ -396,9 +395,9 @@ is_clock(const char *event, size_t n)
 static void
 add_event_type(struct script *s, const struct event *e)
 {
-    struct pprof_profile *p = s->maker.p;
+    struct pprof_profile *p = s->maker->p;
     uint32_t unit = cpprof__make_text(
-        &s->maker,
+        s->maker,
         e->all_periods && is_clock(cpprof__strings_text(&p->strings, e->name),
                                    cpprof__strings_n(&p->strings, e->name))
             ? "nanoseconds"
@@ -408,24 +407,24 @@ add_event_type(struct script *s, const struct event *e)
     if (type)
         *type = (struct pprof_value_type){e->name, unit};
     else
-        s->maker.failed = true;
+        s->maker->failed = true;
 }
 
 /* All events are known now: give each sample a value for each of them. */
 static void
 finish_values(struct script *s)
 {
-    struct pprof_profile *p = s->maker.p;
+    struct pprof_profile *p = s->maker->p;
     size_t n_types = 1 + s->n_events, i;
     int64_t *values;
 
     for (i = 0; i < s->n_events; i++)
         add_event_type(s, &s->events[i]);
-    if (s->maker.failed)
+    if (s->maker->failed)
         return;
     values = calloc(p->samples.n, n_types * sizeof *values);
     if (!values) {
-        s->maker.failed = true;
+        s->maker->failed = true;
         return;
     }
     for (i = 0; i < p->samples.n; i++) {
@@ -440,16 +439,16 @@ finish_values(struct script *s)
 static void
 finish(struct script *s)
 {
-    struct pprof_profile *p = s->maker.p;
+    struct pprof_profile *p = s->maker->p;
     const struct event *most = &s->events[0];
     size_t i;
 
     end_sample(s);
-    if (s->maker.failed || s->many_events || !s->n_events)
+    if (s->maker->failed || s->many_events || !s->n_events)
         return;
     finish_values(s);
     cpprof__perf_mappings(p, s->first_comm);
-    if (s->maker.failed)
+    if (s->maker->failed)
         return;
     for (i = 1; i < s->n_events; i++)
         if (s->events[i].n_samples > most->n_samples)
@@ -469,9 +468,8 @@ finish(struct script *s)
  * fewer with a time in them; without one, a frame has to follow.
  */
 static bool
-recognize(const char *data, size_t n)
+recognize(struct cpprof__legacy_lines lines)
 {
-    struct cpprof__legacy_lines lines = {data, data + n};
     struct cpprof__perf_header header;
     struct cpprof__perf_frame frame;
     struct cpprof__text line;
@@ -496,17 +494,16 @@ recognize(const char *data, size_t n)
 static void
 begin(struct script *s)
 {
-    cpprof__make_sample_type(&s->maker, "samples", "count");
-    s->comm_key = cpprof__make_text(&s->maker, "comm");
-    s->pid_key = cpprof__make_text(&s->maker, "pid");
-    s->tid_key = cpprof__make_text(&s->maker, "tid");
+    cpprof__make_sample_type(s->maker, "samples", "count");
+    s->comm_key = cpprof__make_text(s->maker, "comm");
+    s->pid_key = cpprof__make_text(s->maker, "pid");
+    s->tid_key = cpprof__make_text(s->maker, "tid");
     s->first_ns = s->last_ns = -1;
 }
 
 static void
 end(struct script *s)
 {
-    cpprof__maker_free(&s->maker);
     CPPROF__ARRAY_FREE(&s->counts);
     CPPROF__ARRAY_FREE(&s->mapping_of);
     CPPROF__ARRAY_FREE(&s->stack);
@@ -515,20 +512,20 @@ end(struct script *s)
 }
 
 enum cpprof_status
-cpprof__read_perf_script(const char *data, size_t n, struct pprof_profile *p,
-                         bool *recognized, struct cpprof_error *error)
+cpprof__read_perf_script(struct cpprof__rows *rows, bool *recognized,
+                         struct cpprof_error *error)
 {
-    struct cpprof__legacy_lines lines = {data, data + n};
-    struct script s = {.maker.p = p};
+    struct cpprof__legacy_lines lines = rows->lines;
+    struct script s = {.maker = &rows->maker};
     enum cpprof_status status = CPPROF_OK;
     struct cpprof__text line;
     uint64_t n_lines = 0;
 
-    *recognized = recognize(data, n);
+    *recognized = recognize(lines);
     if (!*recognized)
         return CPPROF_OK;
     begin(&s);
-    while (status == CPPROF_OK && !s.maker.failed && !s.many_events &&
+    while (status == CPPROF_OK && !s.maker->failed && !s.many_events &&
            cpprof__next_line(&lines, &line)) {
         n_lines++;
         if (!take_line(&s, line))
@@ -542,8 +539,6 @@ cpprof__read_perf_script(const char *data, size_t n, struct pprof_profile *p,
     if (status == CPPROF_OK && s.many_events)
         status = cpprof__fail(error, CPPROF_LIMIT, 0,
                               "perf script: more than %d events", MAX_EVENTS);
-    if (status == CPPROF_OK && s.maker.failed)
-        status = cpprof__fail_nomem(error);
     end(&s);
     return status;
 }
