@@ -257,13 +257,11 @@ add_line(struct work *w, const struct cpprof__frame *frame,
     uint32_t file =
         cpprof__make_text(&w->maker, frame->file ? frame->file : "");
     uint32_t function = cpprof__make_function(&w->maker, name, name, file);
-    struct pprof_line *line = CPPROF__ARRAY_ADD(&p->lines);
 
-    if (!line || w->maker.failed) {
-        w->maker.failed = true;
+    cpprof__make_line(
+        &w->maker, (struct pprof_line){frame->line, frame->column, function});
+    if (w->maker.failed)
         return;
-    }
-    *line = (struct pprof_line){frame->line, frame->column, function};
     if (!p->functions.at[function].start_line)
         p->functions.at[function].start_line = frame->start_line;
     m->flags |=
@@ -296,33 +294,15 @@ name_location(struct work *w, struct pprof_location *l)
     l->flags &= ~PPROF_FOLDED;
 }
 
-/* The maker numbers what it adds by its position in the table, which may be the
- * id that another function came with. */
-static void
-number_functions(struct pprof_profile *p, size_t n_before)
-{
-    uint64_t last = n_before;
-    size_t i;
-
-    for (i = 0; i < n_before; i++)
-        if (p->functions.at[i].id > last)
-            last = p->functions.at[i].id;
-    if (last > UINT64_MAX - p->functions.n)
-        last = n_before = 0;
-    for (i = n_before; i < p->functions.n; i++)
-        p->functions.at[i].id = ++last;
-}
-
 static void
 name_locations(struct work *w)
 {
     struct pprof_profile *p = w->p;
-    size_t n_before = p->functions.n, i;
+    size_t i;
 
     for (i = 0; i < p->locations.n && !w->maker.failed; i++)
         if (p->locations.at[i].mapping != PPROF_NONE)
             name_location(w, &p->locations.at[i]);
-    number_functions(p, n_before);
 }
 
 /* --------------------------------------------------------- everything ---- */

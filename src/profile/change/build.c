@@ -5,10 +5,6 @@
  * The idea: every call first gets all that it needs (strings, room in the
  * tables), then changes the profile, which cannot fail any more. So a call
  * that fails leaves the profile as it was.
- *
- * A new id is one above the largest. The largest is remembered with the number
- * of records that it was taken from (struct cpprof__ids), so that adding is not
- * quadratic; records that others have added since are looked at then.
  */
 #include "profile/change/build.h"
 
@@ -208,28 +204,6 @@ pprof_remove_comments(struct pprof_profile *p)
 
 /* ---- tables ------------------------------------------------------------ */
 
-/* Each record of `stride` bytes begins with its id. 0: there is none left. A
- * file may have any id: the largest of all says nothing of the others. */
-static uint64_t
-next_id(struct cpprof__ids *ids, const void *records, size_t n, size_t stride)
-{
-    const char *at = records;
-
-    if (ids->n > n)
-        *ids = (struct cpprof__ids){0};
-    for (; ids->n < n; ids->n++) {
-        uint64_t id = *(const uint64_t *)(at + ids->n * stride);
-
-        if (id > ids->max && id != UINT64_MAX)
-            ids->max = id;
-    }
-    return ids->max + 1 == UINT64_MAX ? 0 : ids->max + 1;
-}
-
-#define NEXT_ID(p, table)                                                      \
-    next_id(&(p)->ids_of_##table, (p)->table.at, (p)->table.n,                 \
-            sizeof *(p)->table.at)
-
 /* All of a mapping but its id. */
 static enum cpprof_status
 make_mapping(struct pprof_profile *p, const struct pprof_new_mapping *given,
@@ -334,7 +308,7 @@ make_location(struct pprof_profile *p, const struct pprof_new_location *given,
             status = cpprof__fail_nomem(error);                                \
         if (status != CPPROF_OK)                                               \
             return status;                                                     \
-        made.id = NEXT_ID(p, table);                                           \
+        made.id = CPPROF__NEXT_ID(p, table);                                   \
         if (!made.id)                                                          \
             return cpprof__fail(error, CPPROF_LIMIT, 0, "no id is left");      \
         extra;                                                                 \

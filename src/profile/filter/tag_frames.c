@@ -8,21 +8,20 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "profile/filter/filter.h"
+#include "profile/model/make.h"
 #include "profile/model/unit.h"
 
 #include <string.h>
 
 struct tag_frames {
     struct pprof_profile *p;
+    struct cpprof__maker maker; /* of the frames' functions and locations */
     const char *unit;
     CPPROF__ARRAY(uint32_t) keys[2]; /* root, leaf */
     bool matched[2];
     /* For each label set: the frames of its root keys, then of its leaf keys,
      * in stack order. */
     uint32_t *frames;
-    uint64_t next_location_id;
-    uint64_t next_function_id;
-    struct cpprof__index made; /* locations that were made, by name and key */
 };
 
 static enum cpprof_status
@@ -42,82 +41,6 @@ parse_keys(struct tag_frames *t, int which, const char *list,
         list += n + (list[n] == ',');
     }
     return CPPROF_OK;
-}
-
-static void
-find_next_ids(struct tag_frames *t)
-{
-    const struct pprof_profile *p = t->p;
-    size_t i;
-
-    for (i = 0; i < p->locations.n; i++)
-        if (p->locations.at[i].id > t->next_location_id)
-            t->next_location_id = p->locations.at[i].id;
-    for (i = 0; i < p->functions.n; i++)
-        if (p->functions.at[i].id > t->next_function_id)
-            t->next_function_id = p->functions.at[i].id;
-    t->next_location_id++;
-    t->next_function_id++;
-}
-
-struct wanted {
-    const struct pprof_profile *p;
-    uint32_t name, key;
-};
-
-static const struct pprof_function *
-only_function(const struct pprof_profile *p, uint32_t location)
-{
-    size_t line = p->locations.at[location].first_line;
-
-    return &p->functions.at[p->lines.at[line].function];
-}
-
-static bool
-is_wanted(void *ctx, uint32_t location)
-{
-    const struct wanted *w = ctx;
-    const struct pprof_function *f = only_function(w->p, location);
-
-    return f->name == w->name && f->file == w->key;
-}
-
-/* A location of one function, called name, in a "file" that is the key. */
-static uint32_t
-make_location(struct tag_frames *t, uint32_t name, uint32_t key)
-{
-    struct pprof_profile *p = t->p;
-    uint32_t at = (uint32_t)p->locations.n;
-
-    if (!CPPROF__ARRAY_ROOM(&p->locations, 1) ||
-        !CPPROF__ARRAY_ROOM(&p->lines, 1) ||
-        !CPPROF__ARRAY_ROOM(&p->functions, 1))
-        return PPROF_NONE;
-    p->functions.at[p->functions.n] = (struct pprof_function){
-        .id = t->next_function_id++, .name = name, .file = key};
-    p->lines.at[p->lines.n] =
-        (struct pprof_line){.function = (uint32_t)p->functions.n++};
-    p->locations.at[p->locations.n++] =
-        (struct pprof_location){.id = t->next_location_id++,
-                                .first_line = p->lines.n++,
-                                .n_lines = 1,
-                                .mapping = PPROF_NONE};
-    return at;
-}
-
-static uint32_t
-intern_location(struct tag_frames *t, uint32_t name, uint32_t key)
-{
-    struct wanted wanted = {t->p, name, key};
-    uint64_t hash = cpprof__hash_u64((uint64_t)name << 32 | key);
-    uint32_t at = cpprof__index_find(&t->made, hash, is_wanted, &wanted);
-
-    if (at != CPPROF__INDEX_NONE)
-        return at;
-    at = make_location(t, name, key);
-    if (at != PPROF_NONE && !cpprof__index_add(&t->made, hash, at))
-        return PPROF_NONE;
-    return at;
 }
 
 /* unit  of the report; "" where no number of that key has a unit. */
@@ -152,7 +75,8 @@ has_unit(const struct pprof_label *l, size_t n, uint32_t key)
     return false;
 }
 
-/* The frame of one key for one label set, or PPROF_NONE. */
+/* The frame of one key for one label set: a location of one function, which is
+ * called as the values of the key, in a "file" that is the key. */
 static uint32_t
 frame_of(struct tag_frames *t, uint32_t set, uint32_t key, bool *matched)
 {
@@ -167,32 +91,26 @@ frame_of(struct tag_frames *t, uint32_t set, uint32_t key, bool *matched)
             *matched = true;
             append_value(t, &l[i], unit, &text);
         }
-    name = 0;
-    if (text.failed)
-        name = CPPROF__NO_STRING;
-    else if (text.n)
-        name = cpprof__strings_add(&t->p->strings, (char *)text.data, text.n);
+    name =
+        text.n ? cpprof__make_string(&t->maker, (char *)text.data, text.n) : 0;
+    t->maker.failed |= text.failed;
     cpprof__buffer_free(&text);
-    return name == CPPROF__NO_STRING ? PPROF_NONE
-                                     : intern_location(t, name, key);
+    return cpprof__make_location(&t->maker, PPROF_NONE, 0,
+                                 cpprof__make_function(&t->maker, name, 0, key),
+                                 0);
 }
 
 /* All frames of one label set. */
-static enum cpprof_status
-make_set_frames(struct tag_frames *t, uint32_t set, uint32_t *frame,
-                struct cpprof_error *error)
+static void
+make_set_frames(struct tag_frames *t, uint32_t set, uint32_t *frame)
 {
     int which;
     size_t i;
 
     for (which = 0; which < 2; which++)
-        for (i = t->keys[which].n; i; i--) {
-            *frame =
+        for (i = t->keys[which].n; i; i--)
+            *frame++ =
                 frame_of(t, set, t->keys[which].at[i - 1], &t->matched[which]);
-            if (*frame++ == PPROF_NONE)
-                return cpprof__fail_nomem(error);
-        }
-    return CPPROF_OK;
 }
 
 /* Goes through the samples in their order, which becomes the order of the new
@@ -201,20 +119,18 @@ static enum cpprof_status
 make_frames(struct tag_frames *t, uint8_t *wanted, struct cpprof_error *error)
 {
     size_t n = t->keys[0].n + t->keys[1].n, i;
-    enum cpprof_status status = CPPROF_OK;
 
     t->frames = malloc((t->p->labels.sets.n + 1) * n * sizeof *t->frames);
     if (!t->frames)
         return cpprof__fail_nomem(error);
-    for (i = 0; i < t->p->samples.n && status == CPPROF_OK; i++) {
+    for (i = 0; i < t->p->samples.n && !t->maker.failed; i++) {
         uint32_t set = t->p->samples.at[i].labels;
 
-        if (!wanted[set])
-            continue;
+        if (wanted[set])
+            make_set_frames(t, set, t->frames + set * n);
         wanted[set] = 0;
-        status = make_set_frames(t, set, t->frames + set * n, error);
     }
-    return status;
+    return t->maker.failed ? cpprof__fail_nomem(error) : CPPROF_OK;
 }
 
 /* Write all stacks again, with their tag frames. */
@@ -255,7 +171,7 @@ cpprof__add_tag_frames(struct pprof_profile *p, const char *root_keys,
                        const char *leaf_keys, const char *unit, bool matched[2],
                        struct cpprof_error *error)
 {
-    struct tag_frames t = {.p = p, .unit = unit};
+    struct tag_frames t = {.p = p, .maker.p = p, .unit = unit};
     uint8_t *wanted = cpprof__used_label_sets(p);
     enum cpprof_status status = wanted ? CPPROF_OK : cpprof__fail_nomem(error);
 
@@ -264,7 +180,6 @@ cpprof__add_tag_frames(struct pprof_profile *p, const char *root_keys,
     if (status == CPPROF_OK)
         status = parse_keys(&t, 1, leaf_keys, error);
     if (status == CPPROF_OK && t.keys[0].n + t.keys[1].n) {
-        find_next_ids(&t);
         status = make_frames(&t, wanted, error);
         if (status == CPPROF_OK)
             status = extend_samples(&t, error);
@@ -275,6 +190,6 @@ cpprof__add_tag_frames(struct pprof_profile *p, const char *root_keys,
     free(t.frames);
     CPPROF__ARRAY_FREE(&t.keys[0]);
     CPPROF__ARRAY_FREE(&t.keys[1]);
-    cpprof__index_free(&t.made);
+    cpprof__maker_free(&t.maker);
     return status;
 }

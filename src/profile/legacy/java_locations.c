@@ -85,20 +85,16 @@ function_of(struct table *t, struct cpprof__text name, struct cpprof__text file)
 
 /* The one line of a location, in place of the one it may have. */
 static void
-set_line(struct pprof_profile *p, uint32_t location, struct pprof_line line,
-         bool *failed)
+set_line(struct cpprof__maker *m, struct pprof_location *l,
+         struct pprof_line line)
 {
-    struct pprof_location *l = &p->locations.at[location];
-
-    if (l->n_lines == 0) {
-        if (!CPPROF__ARRAY_ROOM(&p->lines, 1)) {
-            *failed = true;
-            return;
-        }
-        l->first_line = p->lines.n++;
-        l->n_lines = 1;
+    if (l->n_lines) {
+        m->p->lines.at[l->first_line] = line;
+        return;
     }
-    p->lines.at[l->first_line] = line;
+    l->first_line = m->p->lines.n;
+    cpprof__make_line(m, line);
+    l->n_lines = !m->failed;
 }
 
 /* \s */
@@ -198,9 +194,8 @@ read_location(struct table *t, struct cpprof__text line,
     named = read_name(at);
     function = function_of(t, named.function, named.file);
     if (!t->maker.failed)
-        set_line(t->maker.p, found,
-                 (struct pprof_line){.line = named.line, .function = function},
-                 &t->maker.failed);
+        set_line(&t->maker, &t->maker.p->locations.at[found],
+                 (struct pprof_line){.line = named.line, .function = function});
     return CPPROF_OK;
 }
 

@@ -89,46 +89,35 @@ find(const struct cpprof__legacy_names *names, uint64_t address)
                          : NULL;
 }
 
-static bool
-add_name(struct cpprof__maker *m, const char *name, size_t n,
-         struct pprof_location *l)
-{
-    uint32_t string = cpprof__make_string(m, name, n);
-    uint32_t function = cpprof__make_function(m, string, string, 0);
-    struct pprof_line *line = CPPROF__ARRAY_ADD(&m->p->lines);
-
-    if (!line || m->failed)
-        return false;
-    *line = (struct pprof_line){.function = function};
-    l->n_lines++;
-    return true;
-}
-
 /* A line for each name, the last one first: it is inlined deepest. */
-static bool
+static void
 add_names(struct cpprof__maker *m, struct cpprof__text names,
           struct pprof_location *l)
 {
     const char *end = names.at + names.n, *at = end;
-    bool ok = true;
 
     l->first_line = m->p->lines.n;
-    while (ok && end > names.at) {
+    while (!m->failed && end > names.at) {
         while (at > names.at &&
                !(at - names.at >= 2 && at[-1] == '-' && at[-2] == '-'))
             at--;
-        if (at < end)
-            ok = add_name(m, at, (size_t)(end - at), l);
+        if (at < end) {
+            uint32_t name = cpprof__make_string(m, at, (size_t)(end - at));
+
+            cpprof__make_line(
+                m, (struct pprof_line){
+                       .function = cpprof__make_function(m, name, name, 0)});
+        }
         at -= at > names.at ? 2 : 0;
         end = at;
     }
-    return ok;
+    l->n_lines = (uint32_t)(m->p->lines.n - l->first_line);
 }
 
 /* The addresses of calls were lowered by one when the names were looked up. Old
  * versions lowered them in the profile as well, so by now that has happened
  * twice. */
-static bool
+static void
 name_location(struct cpprof__maker *m, const struct cpprof__legacy_names *names,
               struct pprof_location *l)
 {
@@ -137,10 +126,10 @@ name_location(struct cpprof__maker *m, const struct cpprof__legacy_names *names,
     if (!found)
         found = find(names, l->address + 1);
     if (!found || l->n_lines)
-        return true;
+        return;
     if (l->mapping != PPROF_NONE)
         m->p->mappings.at[l->mapping].flags |= PPROF_HAS_FUNCTIONS;
-    return add_names(m, found->names, l);
+    add_names(m, found->names, l);
 }
 
 enum cpprof_status
@@ -148,15 +137,13 @@ cpprof__apply_names(const struct cpprof__legacy_names *names,
                     struct pprof_profile *p, struct cpprof_error *error)
 {
     struct cpprof__maker m = {.p = p};
-    bool ok = true;
     size_t i;
 
-    for (i = 0; i < p->locations.n && ok && names->list.n; i++)
-        ok = name_location(&m, names, &p->locations.at[i]);
-    if (ok && names->binary.n && p->mappings.n && !p->mappings.at[0].file)
+    for (i = 0; i < p->locations.n && !m.failed && names->list.n; i++)
+        name_location(&m, names, &p->locations.at[i]);
+    if (names->binary.n && p->mappings.n && !p->mappings.at[0].file)
         p->mappings.at[0].file =
             cpprof__make_string(&m, names->binary.at, names->binary.n);
-    ok = ok && !m.failed;
     cpprof__maker_free(&m);
-    return ok ? CPPROF_OK : cpprof__fail_nomem(error);
+    return m.failed ? cpprof__fail_nomem(error) : CPPROF_OK;
 }

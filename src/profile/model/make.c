@@ -8,7 +8,7 @@
  * they belong to is made.
  *
  * Invariants: every function and location of the profile made so far has a
- * line in its index; ids are positions + 1; after a failure nothing is added
+ * line in its index; after a failure nothing is added
  * any more that would break the invariants of model.h.
  */
 #include "profile/model/make.h"
@@ -55,6 +55,19 @@ cpprof__make_text(struct cpprof__maker *m, const char *text)
         added_;                                                                \
     })
 
+/* The same, with an id. */
+#define ADD_WITH_ID(m, table)                                                  \
+    ({                                                                         \
+        uint64_t id_ = CPPROF__NEXT_ID((m)->p, table);                         \
+        __typeof__((m)->p->table.at) numbered_ = id_ ? ADD(m, table) : NULL;   \
+                                                                               \
+        if (numbered_)                                                         \
+            numbered_->id = id_;                                               \
+        else                                                                   \
+            (m)->failed = true;                                                \
+        numbered_;                                                             \
+    })
+
 void
 cpprof__make_sample_type(struct cpprof__maker *m, const char *type,
                          const char *unit)
@@ -80,11 +93,10 @@ uint32_t
 cpprof__make_mapping(struct cpprof__maker *m, uint64_t start, uint64_t limit,
                      uint64_t offset, uint32_t file, uint32_t build_id)
 {
-    struct pprof_mapping *mapping = ADD(m, mappings);
+    struct pprof_mapping *mapping = ADD_WITH_ID(m, mappings);
 
     if (!mapping)
         return PPROF_NONE;
-    mapping->id = m->p->mappings.n;
     mapping->start = start;
     mapping->limit = limit;
     mapping->offset = offset;
@@ -122,10 +134,9 @@ cpprof__make_function(struct cpprof__maker *m, uint32_t name,
 
     if (found != CPPROF__INDEX_NONE)
         return found;
-    f = ADD(m, functions);
+    f = ADD_WITH_ID(m, functions);
     if (!f)
         return PPROF_NONE;
-    f->id = m->p->functions.n;
     f->name = name;
     f->system_name = system_name;
     f->file = file;
@@ -155,26 +166,30 @@ is_location(void *ctx, uint32_t value)
                       : w->function == PPROF_NONE;
 }
 
+void
+cpprof__make_line(struct cpprof__maker *m, struct pprof_line line)
+{
+    struct pprof_line *added = m->failed ? NULL : ADD(m, lines);
+
+    if (added)
+        *added = line;
+}
+
 static uint32_t
 add_location(struct cpprof__maker *m, const struct wanted_location *wanted)
 {
-    struct pprof_location *l = ADD(m, locations);
-    struct pprof_line *line;
+    struct pprof_location *l = ADD_WITH_ID(m, locations);
 
     if (!l)
         return PPROF_NONE;
-    l->id = m->p->locations.n;
     l->address = wanted->address;
     l->mapping = wanted->mapping;
     l->first_line = m->p->lines.n;
-    if (wanted->function == PPROF_NONE)
-        return (uint32_t)m->p->locations.n - 1;
-    line = ADD(m, lines);
-    if (!line)
-        return PPROF_NONE;
-    line->function = wanted->function;
-    line->line = wanted->line;
-    l->n_lines = 1;
+    if (wanted->function != PPROF_NONE) {
+        cpprof__make_line(m, (struct pprof_line){.function = wanted->function,
+                                                 .line = wanted->line});
+        l->n_lines = m->p->lines.n > l->first_line;
+    }
     return (uint32_t)m->p->locations.n - 1;
 }
 

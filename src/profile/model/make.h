@@ -50,6 +50,10 @@ uint32_t
 cpprof__make_location(struct cpprof__maker *m, uint32_t mapping,
                       uint64_t address, uint32_t function, int64_t line);
 
+/* Append a line. The lines of a location lie side by side. */
+void
+cpprof__make_line(struct cpprof__maker *m, struct pprof_line line);
+
 /* A label of the next sample. */
 void
 cpprof__make_label(struct cpprof__maker *m, uint32_t key, uint32_t text);

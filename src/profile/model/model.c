@@ -44,6 +44,22 @@ pprof_free(struct pprof_profile *p)
     free(p);
 }
 
+uint64_t
+cpprof__next_id(struct cpprof__ids *ids, const void *records, size_t n,
+                size_t stride)
+{
+    if (ids->n > n)
+        *ids = (struct cpprof__ids){0};
+    for (; ids->n < n; ids->n++) {
+        uint64_t id =
+            *(const uint64_t *)((const char *)records + ids->n * stride);
+
+        if (id > ids->max && id != UINT64_MAX)
+            ids->max = id;
+    }
+    return ids->max + 1 == UINT64_MAX ? 0 : ids->max + 1;
+}
+
 /* As much of a view as the caller's struct has room for, which begins with its
  * size; what it has more is zero. */
 static void

@@ -28,7 +28,12 @@ struct cpprof__sample {
     uint32_t labels; /* label set */
 };
 
-/* The largest id of the first n records of a table. */
+/*
+ * The largest id of the first n records of a table, UINT64_MAX aside: a file
+ * may have any id, and that one says nothing of the others. A new id is one
+ * above the largest. It is remembered so that adding is not quadratic; records
+ * that were added since are looked at then.
+ */
 struct cpprof__ids {
     uint64_t max;
     size_t n;
@@ -47,7 +52,7 @@ struct pprof_profile {
     CPPROF__ARRAY(struct cpprof__sample) samples;
     CPPROF__ARRAY(int64_t) values;
     CPPROF__ARRAY(uint32_t) frames;
-    /* Of build.c. Zero bytes: not looked at. */
+    /* Zero bytes: not looked at. */
     struct cpprof__ids ids_of_mappings;
     struct cpprof__ids ids_of_functions;
     struct cpprof__ids ids_of_locations;
@@ -56,6 +61,16 @@ struct pprof_profile {
 /* An empty profile, or NULL. */
 struct pprof_profile *
 cpprof__pprof_make(void);
+
+/* An id that no record of a table has; 0 when none is left. Each of the n
+ * records of `stride` bytes begins with its id. */
+uint64_t
+cpprof__next_id(struct cpprof__ids *ids, const void *records, size_t n,
+                size_t stride);
+
+#define CPPROF__NEXT_ID(p, table)                                              \
+    cpprof__next_id(&(p)->ids_of_##table, (p)->table.at, (p)->table.n,         \
+                    sizeof *(p)->table.at)
 
 /* The values of a sample. */
 static inline int64_t *

@@ -131,25 +131,19 @@ is_wanted(void *ctx, uint32_t value)
 static uint64_t
 add_lines(struct script *s)
 {
-    struct pprof_profile *p = s->maker->p;
     uint64_t hash = s->lines.n;
     size_t i;
 
     for (i = 0; i < s->lines.n; i++) {
         const struct line *from = &s->lines.at[i];
-        struct pprof_line *line;
         uint32_t function;
 
         if (!from->name)
             continue;
         function =
             cpprof__make_function(s->maker, from->name, from->name, from->file);
-        line = CPPROF__ARRAY_ADD(&p->lines);
-        if (!line) {
-            s->maker->failed = true;
-            return 0;
-        }
-        *line = (struct pprof_line){from->number, 0, function};
+        cpprof__make_line(s->maker,
+                          (struct pprof_line){from->number, 0, function});
         hash = cpprof__hash_u64(hash + ((uint64_t)function << 32) +
                                 (uint64_t)from->number);
     }
