@@ -1,10 +1,34 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writers: taken from the caller of a public call, and the ready ones for a
+ * descriptor, a stream, a path.
+ *
+ * A path is written under a temporary name beside it and renamed at the end.
+ * Between make and the first byte nothing is kept open: the program that is
+ * profiled may close every descriptor it has, and the number may by then be
+ * somebody's socket.
+ */
 #include "base/writer.h"
 
+#include "base/buffer.h"
 #include "base/options.h"
 #include "base/status.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+void (*cpprof__own_memory)(int by);
 
 enum cpprof_status
 cpprof__writer_take(const struct cpprof_writer *given,
@@ -45,4 +69,306 @@ cpprof__writer_end(const struct cpprof_writer *writer,
         sys = writer->close(writer->ctx, error->status != CPPROF_OK);
     if (sys && error->status == CPPROF_OK)
         cpprof__fail(error, CPPROF_SYSTEM, sys, "close: %s", strerror(sys));
+}
+
+/*
+ * write(2) without SIGPIPE: a closed pipe makes the profile fail and must not
+ * end the program. A SIGPIPE that was pending before stays pending.
+ */
+static ssize_t
+write_quietly(int fd, const void *data, size_t n)
+{
+    sigset_t pipe, before, pending;
+    struct timespec now = {0, 0};
+    ssize_t written;
+    int sys;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&pending);
+    if (sigismember(&pending, SIGPIPE))
+        return write(fd, data, n);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    written = write(fd, data, n);
+    sys = errno;
+    if (written < 0 && sys == EPIPE)
+        while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
+            ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = sys;
+    return written;
+}
+
+/* A descriptor that does not block is waited for. */
+static bool
+may_go_on(int fd)
+{
+    struct pollfd p = {fd, POLLOUT, 0};
+
+    if (errno == EINTR)
+        return true;
+    return errno == EAGAIN && (poll(&p, 1, -1) >= 0 || errno == EINTR);
+}
+
+static int
+write_all(int fd, const char *data, size_t n)
+{
+    while (n) {
+        ssize_t written = write_quietly(fd, data, n);
+
+        if (written > 0) {
+            data += written;
+            n -= (size_t)written;
+        } else if (written == 0) {
+            return EIO;
+        } else if (!may_go_on(fd)) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+static int
+fd_write(void *ctx, const void *data, size_t n_bytes)
+{
+    return write_all((int)(intptr_t)ctx, data, n_bytes);
+}
+
+void
+cpprof_writer_to_fd(int fd, struct cpprof_writer *writer)
+{
+    *writer = (struct cpprof_writer){sizeof *writer, fd_write, NULL,
+                                     (void *)(intptr_t)fd};
+}
+
+static int
+file_write(void *ctx, const void *data, size_t n_bytes)
+{
+    errno = 0;
+    if (fwrite(data, 1, n_bytes, ctx) == n_bytes)
+        return 0;
+    return errno ? errno : EIO;
+}
+
+static int
+file_close(void *ctx, int failed)
+{
+    errno = 0;
+    if (failed || fflush(ctx) == 0)
+        return 0;
+    return errno ? errno : EIO;
+}
+
+void
+cpprof_writer_to_stream(FILE *file, struct cpprof_writer *writer)
+{
+    *writer =
+        (struct cpprof_writer){sizeof *writer, file_write, file_close, file};
+}
+
+struct path_writer {
+    char *path;      /* absolute, links followed: what rename replaces */
+    char *temporary; /* beside it; NULL: none exists */
+    bool in_place;   /* a device or a pipe: written where it is */
+    int fd;          /* -1 until the first byte */
+};
+
+static void
+free_path_writer(struct path_writer *w)
+{
+    free(w->path);
+    free(w->temporary);
+    free(w);
+}
+
+static int
+forget_temporary(struct path_writer *w, int sys)
+{
+    free(w->temporary);
+    w->temporary = NULL;
+    return sys;
+}
+
+/* Create the temporary file, under a name that no other process uses; 0 or an
+ * errno. */
+static int
+create_temporary(struct path_writer *w)
+{
+    static unsigned counter;
+
+    for (;;) {
+        unsigned n = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+        struct cpprof__buffer name = {0};
+
+        forget_temporary(w, 0);
+        cpprof__buffer_printf(&name, "%s.%d-%u.tmp", w->path, (int)getpid(), n);
+        if (name.failed)
+            return ENOMEM;
+        w->temporary = (char *)name.data;
+        w->fd =
+            open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (w->fd >= 0)
+            return 0;
+        if (errno != EEXIST)
+            return forget_temporary(w, errno);
+    }
+}
+
+static int
+open_path(struct path_writer *w)
+{
+    if (!w->in_place)
+        return create_temporary(w);
+    w->fd = open(w->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    return w->fd >= 0 ? 0 : errno;
+}
+
+static int
+path_write(void *ctx, const void *data, size_t n_bytes)
+{
+    struct path_writer *w = ctx;
+    int sys = w->fd < 0 ? open_path(w) : 0;
+
+    return sys ? sys : write_all(w->fd, data, n_bytes);
+}
+
+bool
+cpprof__writer_is_path(const struct cpprof_writer *writer)
+{
+    return writer->write == path_write;
+}
+
+/* The new file is as accessible as the one it replaces. */
+static void
+copy_mode(const struct path_writer *w)
+{
+    struct stat old;
+
+    if (!w->in_place && stat(w->path, &old) == 0 &&
+        fchmod(w->fd, old.st_mode & 0777) < 0)
+        errno = 0; /* not ours: it keeps the mode it was made with */
+}
+
+static int
+path_close(void *ctx, int failed)
+{
+    struct path_writer *w = ctx;
+    int sys = 0;
+
+    if (!failed && w->fd < 0)
+        sys = open_path(w);
+    if (w->fd >= 0) {
+        copy_mode(w);
+        if (close(w->fd) < 0)
+            sys = errno;
+    }
+    if (w->temporary && !failed && !sys && rename(w->temporary, w->path) < 0)
+        sys = errno;
+    if (w->temporary && (failed || sys))
+        unlink(w->temporary);
+    free_path_writer(w);
+    return sys;
+}
+
+/* The directory of a file that is not there yet, resolved, and its name. */
+static char *
+resolve_new(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    char *parent, *directory;
+    struct cpprof__buffer whole = {0};
+
+    if (!*name) {
+        errno = *path ? EISDIR : ENOENT;
+        return NULL;
+    }
+    parent = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
+    directory = parent ? realpath(parent, NULL) : NULL;
+    if (directory)
+        cpprof__buffer_printf(&whole, "%s/%s", directory, name);
+    free(parent);
+    free(directory);
+    if (whole.failed)
+        errno = ENOMEM;
+    return (char *)whole.data;
+}
+
+static char *
+resolve_path(const char *path)
+{
+    char *whole = realpath(path, NULL);
+
+    return whole || errno != ENOENT ? whole : resolve_new(path);
+}
+
+/* Check that the file can be written later; 0 or an errno. */
+static int
+check_path(struct path_writer *w)
+{
+    struct stat st;
+    int sys;
+
+    if (stat(w->path, &st) == 0) {
+        if (S_ISDIR(st.st_mode))
+            return EISDIR;
+        if (eaccess(w->path, W_OK) < 0)
+            return errno;
+        w->in_place = !S_ISREG(st.st_mode);
+    }
+    if (w->in_place)
+        return 0;
+    sys = create_temporary(w);
+    if (!sys) {
+        close(w->fd);
+        unlink(w->temporary);
+    }
+    w->fd = -1;
+    return forget_temporary(w, sys);
+}
+
+static enum cpprof_status
+fail_path(struct cpprof_error *error, const char *path, int sys)
+{
+    if (sys == ENOMEM)
+        return cpprof__fail_nomem(error);
+    return cpprof__fail(error, CPPROF_SYSTEM, sys, "%s: %s", path,
+                        strerror(sys));
+}
+
+static enum cpprof_status
+make_path_writer(const char *path, struct cpprof_writer *writer,
+                 struct cpprof_error *error)
+{
+    struct path_writer *w = calloc(1, sizeof *w);
+    int sys;
+
+    if (!w)
+        return cpprof__fail_nomem(error);
+    w->fd = -1;
+    w->path = resolve_path(path);
+    sys = w->path ? check_path(w) : errno;
+    if (sys) {
+        free_path_writer(w);
+        return fail_path(error, path, sys);
+    }
+    *writer = (struct cpprof_writer){sizeof *writer, path_write, path_close, w};
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_writer_to_path(const char *path, struct cpprof_writer *writer,
+                      struct cpprof_error *error)
+{
+    void (*own)(int by) =
+        __atomic_load_n(&cpprof__own_memory, __ATOMIC_RELAXED);
+    enum cpprof_status status;
+
+    memset(writer, 0, sizeof *writer);
+    if (own)
+        own(1);
+    status = make_path_writer(path, writer, error);
+    if (own)
+        own(-1);
+    return status;
 }

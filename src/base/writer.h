@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What calls that are given a writer have in common, and what they may know of
- * the ready writers (writer_io.c). */
+ * the ready writers. */
 #ifndef BASE_WRITER_H
 #define BASE_WRITER_H
 
@@ -27,6 +27,14 @@ cpprof__writer_refuse(const struct cpprof_writer *writer);
 void
 cpprof__writer_end(const struct cpprof_writer *writer,
                    struct cpprof_error *error);
+
+/*
+ * Memory that cpprof allocates for itself must not appear in the program's heap
+ * profile. This folder does not know the heap profiler, which only one of the
+ * libraries contains. That library sets a function here, which exempts the
+ * calling thread (1) or ends that (-1).
+ */
+extern void (*cpprof__own_memory)(int by);
 
 /* Is it one of cpprof_writer_to_path()? It needs nothing of its maker's. */
 bool

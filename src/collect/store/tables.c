@@ -17,8 +17,8 @@
 #include "collect/signal/tables/scripts.h"
 
 #include "arch/atomic.h"
-#include "base/own.h"
 #include "base/status.h"
+#include "base/writer.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/mirror.h"

@@ -3,7 +3,6 @@
 #ifndef VM_SESSION_H
 #define VM_SESSION_H
 
-#include "base/own.h"
 #include "collect/runtime/life.h"
 #include "vm/state/vm.h"
 
