@@ -5,7 +5,7 @@
  * on top, and cuts where the best one changes. There are fewer pieces than
  * twice the number of ranges.
  */
-#include "symbol/elf/ranges.h"
+#include "base/ranges.h"
 
 #include "base/array.h"
 

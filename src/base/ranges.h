@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an address to the number of the thing that covers it. The one lookup
- * table of the symbolizer: symbols, compilation units, functions, inlined
- * calls and JIT code are all found in one of these.
+ * From an address to the number of the thing that covers it: the symbolizer
+ * finds symbols, compilation units, functions, inlined calls and JIT code in
+ * such tables, and the readers of old formats mappings.
  *
  * Fill with add, then seal, then find. Ranges may overlap; of those that cover
  * an address wins the highest rank, then the nearest start below it, then the
  * lowest value.
  */
-#ifndef SYMBOL_RANGES_H
-#define SYMBOL_RANGES_H
+#ifndef BASE_RANGES_H
+#define BASE_RANGES_H
 
 #include <stdbool.h>
 #include <stddef.h>

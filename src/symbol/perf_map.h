@@ -11,7 +11,7 @@
 #define SYMBOL_PERF_MAP_H
 
 #include "base/buffer.h"
-#include "symbol/elf/ranges.h"
+#include "base/ranges.h"
 
 #include <sys/types.h>
 #include <time.h>

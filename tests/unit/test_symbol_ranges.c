@@ -2,7 +2,7 @@
 /*
  * The table of ranges: who wins an address, against a slow search.
  */
-#include "symbol/elf/ranges.h"
+#include "base/ranges.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,12 +5,12 @@
  * write none.
  *
  * A location belongs to the first mapping, in their order, that it lies in.
- * Mappings may overlap and may be many, so that question is answered by a
- * table: the address space cut at every start and limit, and the owner of each
- * piece (struct ranges).
+ * Mappings may overlap and may be many, so a table answers that question
+ * (base/ranges.h).
  *
  * Source: profile.go massageMappings, legacy_profile.go remapMappingIDs.
  */
+#include "base/ranges.h"
 #include "base/status.h"
 #include "profile/legacy/maps.h"
 
@@ -176,150 +176,46 @@ mend_main(struct pprof_profile *p)
     }
 }
 
-/* --------------------------------------------- whose is this address? ---- */
-
-struct ranges {
-    uint64_t *bounds; /* sorted; piece i is [bounds[i], bounds[i + 1]) */
-    uint32_t *owner;  /* of each piece, or PPROF_NONE */
-    uint32_t *next;   /* the first piece from here on that nobody owns */
-    size_t n;         /* bounds */
-};
-
-static void
-ranges_free(struct ranges *r)
-{
-    free(r->bounds);
-    free(r->owner);
-    free(r->next);
-    memset(r, 0, sizeof *r);
-}
-
-static int
-compare_bounds(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* The last bound at or below an address, or SIZE_MAX. */
-static size_t
-piece_of(const struct ranges *r, uint64_t address)
-{
-    size_t low = 0, high = r->n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (r->bounds[middle] <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low - 1;
-}
-
-/* Follow and shorten the chain of owned pieces. */
-static uint32_t
-next_free(struct ranges *r, uint32_t piece)
-{
-    while (r->next[piece] != piece) {
-        r->next[piece] = r->next[r->next[piece]];
-        piece = r->next[piece];
-    }
-    return piece;
-}
-
-static void
-claim(struct ranges *r, uint64_t start, uint64_t limit, uint32_t mapping)
-{
-    uint32_t piece = next_free(r, (uint32_t)piece_of(r, start));
-
-    while (r->bounds[piece] < limit) {
-        r->owner[piece] = mapping;
-        r->next[piece] = piece + 1;
-        piece = next_free(r, piece + 1);
-    }
-}
-
-/* The addresses of a mapping; or those in front of it which its offset says
- * belong to it. False when there are none. */
-static bool
-inside(const struct pprof_mapping *m, uint64_t *start, uint64_t *limit)
-{
-    *start = m->start;
-    *limit = m->limit;
-    return m->start < m->limit;
-}
-
-static bool
-before(const struct pprof_mapping *m, uint64_t *start, uint64_t *limit)
-{
-    *start = m->start - m->offset;
-    *limit = m->start;
-    return m->offset && m->offset <= m->start;
-}
-
-typedef bool
-extent(const struct pprof_mapping *m, uint64_t *start, uint64_t *limit);
-
-static bool
-ranges_make(struct ranges *r, const struct pprof_profile *p, extent *of)
-{
-    uint64_t start, limit;
-    size_t n = p->mappings.n, i;
-
-    ranges_free(r);
-    if (n > UINT32_MAX / 4)
-        return false;
-    r->bounds = calloc(2 * n + 1, sizeof *r->bounds);
-    r->owner = malloc((2 * n + 1) * sizeof *r->owner);
-    r->next = malloc((2 * n + 1) * sizeof *r->next);
-    if (!r->bounds || !r->owner || !r->next)
-        return false;
-    for (i = 0; i < n; i++) {
-        if (!of(&p->mappings.at[i], &start, &limit))
-            continue;
-        r->bounds[r->n++] = start;
-        r->bounds[r->n++] = limit;
-    }
-    if (r->n == 0)
-        return true;
-    qsort(r->bounds, r->n, sizeof *r->bounds, compare_bounds);
-    for (i = 0; i < r->n; i++) {
-        r->owner[i] = PPROF_NONE;
-        r->next[i] = (uint32_t)i;
-    }
-    for (i = 0; i < n; i++)
-        if (of(&p->mappings.at[i], &start, &limit))
-            claim(r, start, limit, (uint32_t)i);
-    return true;
-}
-
-static uint32_t
-owner_of(const struct ranges *r, uint64_t address)
-{
-    size_t piece = piece_of(r, address);
-
-    return piece == SIZE_MAX ? PPROF_NONE : r->owner[piece];
-}
-
 /* ------------------------------------------------ the locations' mapping ----
  */
 
 struct remapping {
     struct pprof_profile *p;
-    struct ranges inside, before;
+    struct cpprof__ranges inside; /* value: mapping; what was written of it */
+    struct cpprof__ranges before; /* what its offset says lies in front */
     size_t work;
     uint32_t fake; /* mapping of addresses that lie in none */
 };
 
+/* Of several mappings the first one has an address: the highest rank. */
 static bool
 make_ranges(struct remapping *r)
 {
+    size_t i;
+
     r->work += r->p->mappings.n;
-    return ranges_make(&r->inside, r->p, inside) &&
-           ranges_make(&r->before, r->p, before);
+    cpprof__ranges_free(&r->inside);
+    cpprof__ranges_free(&r->before);
+    for (i = 0; i < r->p->mappings.n; i++) {
+        const struct pprof_mapping *m = &r->p->mappings.at[i];
+        uint32_t at = (uint32_t)i, rank = UINT32_MAX - at;
+
+        cpprof__ranges_add(
+            &r->inside, (struct cpprof__range){m->start, m->limit, at, rank});
+        if (m->offset <= m->start)
+            cpprof__ranges_add(&r->before,
+                               (struct cpprof__range){m->start - m->offset,
+                                                      m->start, at, rank});
+    }
+    return cpprof__ranges_seal(&r->inside) && cpprof__ranges_seal(&r->before);
+}
+
+static uint32_t
+owner_of(const struct cpprof__ranges *r, uint64_t address)
+{
+    const struct cpprof__range *range = cpprof__ranges_find(r, address);
+
+    return range ? range->value : PPROF_NONE;
 }
 
 /* The address lies in the part of a mapping that was not written. */
@@ -383,8 +279,8 @@ find_mappings(struct pprof_profile *p)
         if (l->mapping == PPROF_NONE && l->address)
             ok = find_mapping(&r, l);
     }
-    ranges_free(&r.inside);
-    ranges_free(&r.before);
+    cpprof__ranges_free(&r.inside);
+    cpprof__ranges_free(&r.before);
     number_mappings(p);
     return ok;
 }

@@ -12,7 +12,7 @@
 #ifndef SYMBOL_LINES_H
 #define SYMBOL_LINES_H
 
-#include "symbol/elf/ranges.h"
+#include "base/ranges.h"
 
 struct cpprof__bytes {
     const uint8_t *data;

@@ -9,8 +9,8 @@
 #define SYMBOL_SCOPES_H
 
 #include "base/hash.h"
+#include "base/ranges.h"
 #include "symbol/dwarf/names.h"
-#include "symbol/elf/ranges.h"
 
 #include <elfutils/libdw.h>
 

@@ -11,8 +11,8 @@
 #ifndef SYMBOL_ELF_FILE_H
 #define SYMBOL_ELF_FILE_H
 
+#include "base/ranges.h"
 #include "object/build_id.h"
-#include "symbol/elf/ranges.h"
 
 #include <elfutils/libdw.h>
 #include <gelf.h>
