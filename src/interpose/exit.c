@@ -191,10 +191,10 @@ _exit_first(int status)
 static void
 _exit_on(int status)
 {
-    if (end_parts(true)) {
-        CPPROF__EXEMPT;
-        CPPROF__UNCANCELLED;
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
 
+    if (end_parts(true)) {
         start_guard(status);
         write_by(HASTE_SECONDS, true);
     }

@@ -18,17 +18,33 @@
 static __thread bool in_fork;
 
 static void
+prepare(void)
+{
+    CPPROF__UNCANCELLED;
+
+    cpprof__session_before_fork();
+}
+
+static void
+go_on(void)
+{
+    CPPROF__UNCANCELLED;
+
+    cpprof__session_after_fork();
+}
+
+static void
 before_fork(void)
 {
     if (!in_fork)
-        cpprof__session_before_fork();
+        prepare();
 }
 
 static void
 after_fork(void)
 {
     if (!in_fork)
-        cpprof__session_after_fork();
+        go_on();
 }
 
 static void
@@ -47,6 +63,7 @@ static void
 in_child(void)
 {
     unsigned i;
+    CPPROF__UNCANCELLED;
 
     for (i = 0; i < cpprof__n_parts; i++)
         if (cpprof__parts[i].in_child)
@@ -68,12 +85,12 @@ fork_on(void)
 {
     pid_t pid;
 
-    cpprof__session_before_fork();
+    prepare();
     in_fork = true;
     pid = cpprof__real(fork)();
     in_fork = false;
     if (pid)
-        cpprof__session_after_fork();
+        go_on();
     else
         begin_child();
     return pid;

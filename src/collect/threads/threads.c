@@ -22,6 +22,7 @@
 #include "collect/encode/builder.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_threads.h"
+#include "collect/runtime/uncancelled.h"
 #include "collect/runtime/proc.h"
 #include "collect/runtime/real.h"
 #include "collect/signal/sample/pause.h"
@@ -568,6 +569,7 @@ at_thread_exit(void *value)
 {
     bool blocked = block_signal();
     struct cpprof__thread *t;
+    CPPROF__UNCANCELLED;
 
     (void)value;
     cpprof__waits_thread_ended();
