@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cpprof/labels.h>
 #include <cpprof/options.h>
 #include <cpprof/status.h>
 #include <cpprof/writer.h>
@@ -39,6 +40,20 @@ struct cpprof_profile; /* never freed */
 CPPROF_API enum cpprof_status
 cpprof_profile_new(const char *name, struct cpprof_profile **profile,
                    struct cpprof_error *error);
+
+/*
+ * The same of a profile whose values weigh something: memory, connections of a
+ * pool, money. It has the sample types {name, "count"} and {type, unit}.
+ *
+ *     cpprof_profile_new_weighted("buffers", "space", "bytes", &buffers, NULL);
+ *
+ * Errors:  as cpprof_profile_new(), of type and unit, too.
+ * Safety:  MT. Not AS.
+ */
+CPPROF_API enum cpprof_status
+cpprof_profile_new_weighted(const char *name, const char *type,
+                            const char *unit, struct cpprof_profile **profile,
+                            struct cpprof_error *error);
 
 /* The profile of that name, or NULL. "threads" is another name of goroutine.
  * Safety: MT. Not AS. Source: Go runtime/pprof.Lookup. */
@@ -78,6 +93,32 @@ cpprof_profile_add(struct cpprof_profile *profile, const void *value,
 CPPROF_API enum cpprof_status
 cpprof_profile_add_bytes(struct cpprof_profile *profile, const void *bytes,
                          size_t n, unsigned skip, struct cpprof_error *error);
+
+/* What is added, with a weight and labels. */
+struct cpprof_profile_entry {
+    size_t size;       /* sizeof (struct cpprof_profile_entry) */
+    const void *value; /* the pointer, or n_bytes bytes, which are copied */
+    size_t n_bytes;    /* 0: the pointer */
+    int64_t weight;    /* in the profile's unit; may be negative */
+    const struct cpprof_labels
+        *labels;   /* of its sample; NULL: none. They may be
+                    * freed when the call has returned */
+    uint32_t skip; /* as of cpprof_profile_add() */
+};
+
+/*
+ * Add the current stack with a weight and labels. Entries of one stack and
+ * equal labels are one sample, with the sum of their weights. In a profile that
+ * is not weighted the weight is not looked at; what cpprof_profile_add() adds
+ * weighs 1.
+ *
+ * Errors:  as cpprof_profile_add().
+ * Safety:  MT. Not AS.
+ */
+CPPROF_API enum cpprof_status
+cpprof_profile_add_entry(struct cpprof_profile *profile,
+                         const struct cpprof_profile_entry *entry,
+                         struct cpprof_error *error);
 
 /* Take a value out; nothing happens when it is not there. Safety: MT. Not AS.
  * Source: Go Profile.Remove. */

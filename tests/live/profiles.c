@@ -253,6 +253,115 @@ test_bytes(void)
     check_equal((int64_t)cpprof_profile_count(profile), 0, "removed");
 }
 
+__attribute__((noinline)) static void
+add_weighted(struct cpprof_profile *profile, const void *value, int64_t weight,
+             const struct cpprof_labels *labels)
+{
+    const struct cpprof_profile_entry entry = {.size = sizeof entry,
+                                               .value = value,
+                                               .weight = weight,
+                                               .labels = labels};
+
+    if (cpprof_profile_add_entry(profile, &entry, &error) != CPPROF_OK)
+        bail("%s", error.text);
+    __asm__ volatile("");
+}
+
+/* The values of the sample with that label, or without any. */
+static const struct sample *
+sample_with(const struct profile *p, const char *label)
+{
+    size_t i;
+
+    for (i = 0; i < p->n_samples; i++)
+        if (label ? p->samples[i].n_labels &&
+                        !strcmp(p->samples[i].labels[0].text, label)
+                  : !p->samples[i].n_labels)
+            return &p->samples[i];
+    bail("no sample with %s", label ? label : "no label");
+}
+
+static void
+test_weighted(void)
+{
+    struct cpprof_labels *red = cpprof_labels_new("pool", "red", NULL);
+    struct cpprof_profile *profile;
+    struct profile *p;
+    char *text;
+    volatile int n = 3; /* the loop is not to be three calls */
+    int i;
+
+    if (cpprof_profile_new_weighted("buffers", "space", "bytes", &profile,
+                                    &error) != CPPROF_OK)
+        bail("%s", error.text);
+    for (i = 0; i < n; i++) /* one stack */
+        add_weighted(profile, &"abc"[i], 1 << (10 * i), i ? red : NULL);
+    cpprof_labels_free(red);
+    p = written(profile);
+    check_equal((int64_t)p->n_types, 2, "two types");
+    check_text(p->types[0].type, "buffers", "how many");
+    check_text(p->types[1].type, "space", "and what they weigh");
+    check_text(p->types[1].unit, "bytes", "in its unit");
+    check_equal((int64_t)p->n_samples, 2, "a sample for each label set");
+    check_equal(sample_with(p, NULL)->cpu_ns, 1, "a weight");
+    check_equal(sample_with(p, "red")->count, 2, "counts are added up");
+    check_equal(sample_with(p, "red")->cpu_ns, 1024 + 1048576,
+                "and weights are");
+    check_text(p->samples[0].frames[0].name, "add_weighted",
+               "the stack is the caller's");
+    profile_free(p);
+    text = text_of(profile, 1);
+    check_has(text, "buffers profile: total 3\n# space: 1049600 bytes\n2 @ 0x",
+              "the text counts and weighs");
+    check_has(text, "\n# labels: {\"pool\":\"red\"}\n", "and has labels");
+    free(text);
+    cpprof_profile_remove(profile, &"abc"[2]);
+    p = written(profile);
+    check_equal(sample_with(p, "red")->cpu_ns, 1024,
+                "what is removed weighs nothing");
+    profile_free(p);
+}
+
+static void
+test_weighted_edges(void)
+{
+    const struct cpprof_profile_entry bytes = {
+        .size = sizeof bytes, .value = "key", .n_bytes = 3, .weight = -7};
+    struct cpprof_profile *profile, *plain = new_profile("plain");
+    struct profile *p;
+
+    check(cpprof_profile_new_weighted("w", "", "u", &profile, &error) ==
+              CPPROF_INVALID,
+          "a weight needs a type");
+    check_text(error.text, "pprof: NewProfile with empty type",
+               "which is said");
+    check(cpprof_profile_new_weighted("w", "t", "a b", &profile, &error) ==
+              CPPROF_INVALID,
+          "a unit is a word");
+    check(!cpprof_profile_new_weighted("w", "t", "u", &profile, &error),
+          "made then");
+    add_one(profile, profile, 0);
+    check(!cpprof_profile_add_entry(profile, &bytes, &error),
+          "bytes are added");
+    check(cpprof_profile_add_entry(profile, &bytes, &error) == CPPROF_INVALID,
+          "once");
+    p = written(profile);
+    check_equal(profile_cpu_ns(p), 1 - 7,
+                "a plain value weighs 1, a weight may be negative");
+    profile_free(p);
+    cpprof_profile_remove_bytes(profile, "key", 3);
+    check_equal((int64_t)cpprof_profile_count(profile), 1, "and removed");
+    check(!cpprof_profile_add_entry(plain, &bytes, &error),
+          "a profile without weights takes entries");
+    p = written(plain);
+    check_equal((int64_t)p->n_types, 1, "and has one type");
+    profile_free(p);
+    check(cpprof_profile_add_entry(plain,
+                                   &(struct cpprof_profile_entry){.size = 3},
+                                   &error) == CPPROF_INVALID,
+          "an entry without its size is refused");
+}
+
 static void
 test_text(void)
 {
@@ -550,6 +659,8 @@ main(int argc, char **argv)
     test_empty_stack();
     test_deep();
     test_bytes();
+    test_weighted();
+    test_weighted_edges();
     test_text();
     test_fork();
     test_records();

@@ -17,14 +17,22 @@
 
 #include <cmocka.h>
 
-#define STACK 1u
+static const struct cpprof__stack_record record = {.values = {1}, .stack = 1};
+
+static struct cpprof__custom *
+make(void)
+{
+    const struct cpprof__value_type type = {"x", "count"};
+
+    return cpprof__custom_make(&type, 1);
+}
 
 static enum cpprof_status
 add(struct cpprof__custom *custom, uintptr_t value)
 {
     const struct cpprof__custom_value v = {(void *)value, 0, false};
 
-    return cpprof__custom_add(custom, &v, STACK, NULL);
+    return cpprof__custom_add(custom, &v, &record, NULL);
 }
 
 static void
@@ -38,13 +46,13 @@ drop(struct cpprof__custom *custom, uintptr_t value)
 static void
 a_value_is_in_once(void **state)
 {
-    struct cpprof__custom *custom = cpprof__custom_make();
+    struct cpprof__custom *custom = make();
     const struct cpprof__custom_value one = {(void *)1, 0, false};
     struct cpprof_error error = {0};
 
     (void)state;
     assert_int_equal(add(custom, 1), CPPROF_OK);
-    assert_int_equal(cpprof__custom_add(custom, &one, STACK, &error),
+    assert_int_equal(cpprof__custom_add(custom, &one, &record, &error),
                      CPPROF_INVALID);
     assert_string_equal(error.text, "pprof: Profile.Add of duplicate value");
     assert_int_equal(add(custom, 0), CPPROF_OK); /* NULL is a value, too */
@@ -63,7 +71,7 @@ a_value_is_in_once(void **state)
 static void
 bytes_are_told_apart_by_what_they_are(void **state)
 {
-    struct cpprof__custom *custom = cpprof__custom_make();
+    struct cpprof__custom *custom = make();
     char key[] = "one";
     const struct cpprof__custom_value bytes = {key, 3, true};
     const struct cpprof__custom_value shorter = {key, 2, true};
@@ -71,18 +79,18 @@ bytes_are_told_apart_by_what_they_are(void **state)
     const struct cpprof__custom_value pointer = {key, 0, false};
 
     (void)state;
-    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+    assert_int_equal(cpprof__custom_add(custom, &bytes, &record, NULL),
                      CPPROF_OK);
-    assert_int_equal(cpprof__custom_add(custom, &shorter, STACK, NULL),
+    assert_int_equal(cpprof__custom_add(custom, &shorter, &record, NULL),
                      CPPROF_OK);
-    assert_int_equal(cpprof__custom_add(custom, &empty, STACK, NULL),
+    assert_int_equal(cpprof__custom_add(custom, &empty, &record, NULL),
                      CPPROF_OK);
-    assert_int_equal(cpprof__custom_add(custom, &pointer, STACK, NULL),
+    assert_int_equal(cpprof__custom_add(custom, &pointer, &record, NULL),
                      CPPROF_OK);
-    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+    assert_int_equal(cpprof__custom_add(custom, &bytes, &record, NULL),
                      CPPROF_INVALID);
     key[0] = 'O'; /* it was copied */
-    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+    assert_int_equal(cpprof__custom_add(custom, &bytes, &record, NULL),
                      CPPROF_OK);
     assert_int_equal(cpprof__custom_count(custom), 5);
     cpprof__custom_remove(custom, &bytes);
@@ -100,7 +108,7 @@ static void
 any_order_of_adds_and_removes_keeps_the_set(void **state)
 {
     enum { VALUES = 20000, STEPS = 400000 };
-    struct cpprof__custom *custom = cpprof__custom_make();
+    struct cpprof__custom *custom = make();
     bool *in = calloc(VALUES, sizeof *in);
     uint64_t random = 1;
     size_t i, n = 0;
@@ -136,20 +144,20 @@ any_order_of_adds_and_removes_keeps_the_set(void **state)
 static void
 bytes_without_memory_are_not_in(void **state)
 {
-    struct cpprof__custom *custom = cpprof__custom_make();
+    struct cpprof__custom *custom = make();
     const struct cpprof__custom_value bytes = {"abc", 3, true};
     struct cpprof_error error = {0};
 
     (void)state;
     oom_watch();
     oom.countdown = 0;
-    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, &error),
+    assert_int_equal(cpprof__custom_add(custom, &bytes, &record, &error),
                      CPPROF_NOMEM);
     oom.countdown = -1;
     assert_int_equal(cpprof__custom_count(custom), 0);
-    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+    assert_int_equal(cpprof__custom_add(custom, &bytes, &record, NULL),
                      CPPROF_OK);
-    assert_int_equal(cpprof__custom_add(custom, &bytes, STACK, NULL),
+    assert_int_equal(cpprof__custom_add(custom, &bytes, &record, NULL),
                      CPPROF_INVALID);
     assert_int_equal(oom.n_live, 1);
     cpprof__custom_remove(custom, &bytes);
@@ -190,7 +198,7 @@ threads_add_and_remove_while_a_profile_is_written(void **state)
 {
     const struct cpprof_profile_options options = {.symbolize =
                                                        CPPROF_SYMBOLIZE_NONE};
-    struct cpprof__custom *custom = cpprof__custom_make();
+    struct cpprof__custom *custom = make();
     struct job jobs[4];
     pthread_t threads[4];
     size_t i, n_bytes = 0;
@@ -205,7 +213,7 @@ threads_add_and_remove_while_a_profile_is_written(void **state)
     for (i = 0; i < 20; i++)
         assert_int_equal(
             cpprof__custom_write(
-                custom, "x", &options,
+                custom, &options,
                 (struct cpprof_writer){.size = sizeof(struct cpprof_writer),
                                        .write = drop_bytes,
                                        .ctx = &n_bytes},
@@ -253,12 +261,11 @@ a_fork_in_the_lock_of_another_thread_frees_it(void **state)
     cpprof__own_lock_give(&lock);
 }
 
-/* Whatever another thread was doing, the child can go on, and each of its
- * shards is whole or empty. */
+/* Whatever another thread was doing, the child can go on. */
 static void
 a_child_has_a_set_that_it_can_use(void **state)
 {
-    struct cpprof__custom *custom = cpprof__custom_make();
+    struct cpprof__custom *custom = make();
     struct job job = {custom, 0};
     pthread_t thread;
     int i;

@@ -441,7 +441,7 @@ every_allocation_of_taking_fails_once(void **state)
         assert_null(snapshot);
         assert_int_equal(oom.n_live, 0);
     }
-    assert_in_range(n, 4, 999);
+    assert_in_range(n, 3, 999);
     cpprof_snapshot_free(snapshot);
     assert_int_equal(oom.n_live, 0);
     add_and_remove(0, 2);

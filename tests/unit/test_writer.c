@@ -261,6 +261,7 @@ short_writes_and_interruptions_are_gone_on_with(void **state)
     struct sigaction act = {.sa_handler = nothing}, before;
     struct itimerval often = {{0, 1000}, {0, 1000}}, off = {{0, 0}, {0, 0}};
     struct cpprof_writer w;
+    sigset_t alarm_only;
     pthread_t thread;
     void *n;
     int fds[2];
@@ -268,8 +269,12 @@ short_writes_and_interruptions_are_gone_on_with(void **state)
     (void)state;
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
-    assert_int_equal(pthread_create(&thread, NULL, read_slowly, &fds[0]), 0);
     sigaction(SIGALRM, &act, &before);
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm_only, NULL); /* not the reader's read() */
+    assert_int_equal(pthread_create(&thread, NULL, read_slowly, &fds[0]), 0);
+    pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
     cpprof_writer_to_fd(fds[1], &w);
     assert_int_equal(w.write(w.ctx, data, sizeof data), 0);

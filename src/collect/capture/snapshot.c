@@ -91,6 +91,14 @@ take_heap(const struct cpprof_snapshot *s, struct moment *m,
     return status;
 }
 
+static struct cpprof__records_form
+form_of(const struct cpprof_snapshot *s)
+{
+    return s->builtin
+               ? *s->builtin->form
+               : cpprof__custom_form(cpprof__registry_custom(s->profile));
+}
+
 static enum cpprof_status
 take_records(const struct cpprof_snapshot *s, struct moment *m,
              struct cpprof_error *error)
@@ -106,8 +114,7 @@ take_records(const struct cpprof_snapshot *s, struct moment *m,
         status = cpprof__custom_records(cpprof__registry_custom(s->profile),
                                         &records, &n, error);
     if (status == CPPROF_OK &&
-        !cpprof__kept_records(&m->now, records, n,
-                              s->builtin ? s->builtin->form->n_types : 1))
+        !cpprof__kept_records(&m->now, records, n, form_of(s).n_types))
         status = cpprof__fail_nomem(error);
     free(records);
     return status;
@@ -261,10 +268,7 @@ write_records(const struct cpprof_snapshot *s, const struct moment *m,
               const struct cpprof__kept *base, struct cpprof_writer writer,
               struct cpprof_error *error)
 {
-    const struct cpprof__value_type type = {cpprof_profile_name(s->profile),
-                                            "count"};
-    struct cpprof__records_form form =
-        s->builtin ? *s->builtin->form : cpprof__custom_form(&type);
+    struct cpprof__records_form form = form_of(s);
     enum cpprof_status status;
     struct cpprof__stack_record *records;
     size_t n;

@@ -104,8 +104,12 @@ write_text(const struct cpprof__records_form *form,
     for (i = 0; i < n && p->text.error.status == CPPROF_OK; i++) {
         const int64_t *values = records[i].values;
 
-        if (form->n_types == 2)
+        if (form->n_types == 2 && form->put_head)
             cpprof__text_printf(&p->text, "%" PRId64 " ", values[1] / period);
+        else if (form->n_types == 2) /* readers of rows skip it */
+            cpprof__text_printf(&p->text, "# %s: %" PRId64 " %s\n",
+                                form->types[1].type, values[1],
+                                form->types[1].unit);
         cpprof__text_printf(&p->text, "%" PRId64 " @", values[0] / period);
         cpprof__source_put_record(
             p, cpprof__source_text_stack(p, records[i].stack),

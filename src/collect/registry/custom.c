@@ -28,8 +28,8 @@
  * and take a page each once they are used. */
 #define SHARDS 16
 
-/* Entries of a new table: a page of them. A power of two. */
-#define ENTRIES_MIN 256u
+/* Entries of a new table: a page of them, and its head. A power of two. */
+#define ENTRIES_MIN 128u
 
 /* The stack of an entry, in place of a node; 0 is a free entry. A removed one
  * stays in the way of those that were put after it until the next resize(). */
@@ -38,9 +38,11 @@
 
 struct entry {
     uintptr_t key; /* the pointer, or that of a struct bytes */
+    int64_t weight;
     uint32_t hash;
+    uint32_t labels;
     uint32_t stack;
-};
+} __attribute__((aligned(32)));
 
 struct bytes {
     size_t n;
@@ -63,6 +65,8 @@ struct shard {
 struct cpprof__custom {
     struct shard shards[2 * SHARDS]; /* pointers, then bytes */
     size_t n;
+    struct cpprof__value_type types[2];
+    size_t n_types;
 };
 
 /* A value, its hash and its shard. */
@@ -86,13 +90,16 @@ unmap(struct table *table)
 }
 
 struct cpprof__custom *
-cpprof__custom_make(void)
+cpprof__custom_make(const struct cpprof__value_type *types, size_t n_types)
 {
     struct cpprof__custom *custom =
         aligned_alloc(_Alignof(struct cpprof__custom), sizeof *custom);
 
-    if (custom)
-        memset(custom, 0, sizeof *custom);
+    if (!custom)
+        return NULL;
+    memset(custom, 0, sizeof *custom);
+    memcpy(custom->types, types, n_types * sizeof *types);
+    custom->n_types = n_types;
     return custom;
 }
 
@@ -262,7 +269,8 @@ copy(const struct cpprof__custom_value *value)
 }
 
 static enum cpprof_status
-add(const struct lookup *lookup, uintptr_t key, uint32_t stack)
+add(const struct lookup *lookup, uintptr_t key,
+    const struct cpprof__stack_record *record)
 {
     struct shard *shard = lookup->shard;
     enum cpprof_status status = CPPROF_NOMEM;
@@ -275,8 +283,11 @@ add(const struct lookup *lookup, uintptr_t key, uint32_t stack)
         if (status == CPPROF_OK) {
             shard->n_removed -= entry->stack == STACK_REMOVED;
             entry->key = key;
+            entry->weight = record->values[1];
             entry->hash = (uint32_t)lookup->hash;
-            store_release(&entry->stack, stack);
+            entry->labels = record->labels;
+            store_release(&entry->stack,
+                          record->stack ? record->stack : STACK_UNKNOWN);
             shard->n++;
         }
     }
@@ -286,7 +297,8 @@ add(const struct lookup *lookup, uintptr_t key, uint32_t stack)
 
 enum cpprof_status
 cpprof__custom_add(struct cpprof__custom *custom,
-                   const struct cpprof__custom_value *value, uint32_t stack,
+                   const struct cpprof__custom_value *value,
+                   const struct cpprof__stack_record *record,
                    struct cpprof_error *error)
 {
     struct lookup lookup = lookup_of(custom, value);
@@ -297,14 +309,16 @@ cpprof__custom_add(struct cpprof__custom *custom,
 
     /* A child that is forked in between may hold a stack too many, not one too
      * few. */
-    cpprof__tree_hold(stack);
+    cpprof__tree_hold(record->stack);
+    cpprof__tree_hold(record->labels);
     if (bytes || !value->is_bytes)
-        status = add(&lookup, key, stack ? stack : STACK_UNKNOWN);
+        status = add(&lookup, key, record);
     if (status == CPPROF_OK) {
         add_relaxed(&custom->n, (size_t)1);
         return CPPROF_OK;
     }
-    cpprof__tree_drop(stack);
+    cpprof__tree_drop(record->stack);
+    cpprof__tree_drop(record->labels);
     free(bytes);
     if (status == CPPROF_NOMEM)
         return cpprof__fail_nomem(error);
@@ -329,6 +343,7 @@ cpprof__custom_remove(struct cpprof__custom *custom,
     if (!found.stack)
         return;
     cpprof__tree_drop(found.stack);
+    cpprof__tree_drop(found.labels);
     add_relaxed(&custom->n, (size_t)-1);
     if (value->is_bytes)
         free((void *)found.key);
@@ -354,10 +369,19 @@ unlock_all(struct cpprof__custom *custom)
         cpprof__own_lock_give(&custom->shards[i].lock);
 }
 
-/* Count the values by stack: counts[] is by node, and the last entry is for
- * values without a stack. */
+static size_t
+count_locked(const struct cpprof__custom *custom)
+{
+    size_t i, n = 0;
+
+    for (i = 0; i < 2 * SHARDS; i++)
+        n += custom->shards[i].n;
+    return n;
+}
+
 static void
-count_all(const struct cpprof__custom *custom, uint32_t *counts, uint32_t n)
+copy_locked(const struct cpprof__custom *custom,
+            struct cpprof__stack_record *to)
 {
     size_t i, at;
 
@@ -365,70 +389,60 @@ count_all(const struct cpprof__custom *custom, uint32_t *counts, uint32_t n)
         const struct table *table = custom->shards[i].table;
 
         for (at = 0; table && at < table->capacity; at++) {
-            uint32_t stack = table->entries[at].stack;
+            const struct entry *entry = &table->entries[at];
 
-            if (is_value(&table->entries[at]))
-                counts[stack < n ? stack : n]++;
+            if (is_value(entry))
+                *to++ = (struct cpprof__stack_record){
+                    .values = {1, entry->weight},
+                    .stack = entry->stack != STACK_UNKNOWN ? entry->stack : 0,
+                    .labels = entry->labels};
         }
     }
 }
 
-static struct cpprof__stack_record *
-records_of(const uint32_t *counts, uint32_t n_nodes, size_t *n)
-{
-    struct cpprof__stack_record *records;
-    uint32_t i;
-
-    *n = 0;
-    for (i = 1; i <= n_nodes; i++)
-        *n += counts[i] != 0;
-    records = calloc(*n + 1, sizeof *records);
-    *n = 0;
-    for (i = 1; records && i <= n_nodes; i++)
-        if (counts[i])
-            records[(*n)++] = (struct cpprof__stack_record){
-                .values = {counts[i]}, .stack = i < n_nodes ? i : 0};
-    return records;
-}
-
+/* Nothing is allocated under the locks: an allocator may add what it gives. */
 enum cpprof_status
 cpprof__custom_records(struct cpprof__custom *custom,
                        struct cpprof__stack_record **records, size_t *n,
                        struct cpprof_error *error)
 {
-    const uint32_t n_nodes = CPPROF__TREE_NODES; /* also profiles that are made
-                                                    while we wait for locks */
-    uint32_t *counts = calloc(n_nodes + 1, sizeof *counts);
+    size_t room = 0;
 
-    if (!counts)
-        return cpprof__fail_nomem(error);
-    lock_all(custom);
-    count_all(custom, counts, n_nodes);
-    unlock_all(custom);
-    *records = records_of(counts, n_nodes, n);
-    free(counts);
-    return *records ? CPPROF_OK : cpprof__fail_nomem(error);
+    *records = NULL;
+    for (;;) {
+        lock_all(custom);
+        *n = count_locked(custom);
+        if (*records && *n <= room)
+            copy_locked(custom, *records);
+        unlock_all(custom);
+        if (*records && *n <= room)
+            return CPPROF_OK;
+        free(*records);
+        room = *n + *n / 8 + 16; /* some may be added meanwhile */
+        *records = calloc(room, sizeof **records);
+        if (!*records)
+            return cpprof__fail_nomem(error);
+    }
 }
 
 struct cpprof__records_form
-cpprof__custom_form(const struct cpprof__value_type *type)
+cpprof__custom_form(const struct cpprof__custom *custom)
 {
     return (struct cpprof__records_form){
-        .name = type->type,
-        .types = type,
-        .n_types = 1,
-        .period_type = *type,
+        .name = custom->types[0].type,
+        .types = custom->types,
+        .n_types = custom->n_types,
+        .period_type = custom->types[custom->n_types - 1],
         .period = 1,
     };
 }
 
 enum cpprof_status
-cpprof__custom_write(struct cpprof__custom *custom, const char *name,
+cpprof__custom_write(struct cpprof__custom *custom,
                      const struct cpprof_profile_options *options,
                      struct cpprof_writer writer, struct cpprof_error *error)
 {
-    const struct cpprof__value_type type = {name, "count"};
-    const struct cpprof__records_form form = cpprof__custom_form(&type);
+    const struct cpprof__records_form form = cpprof__custom_form(custom);
     struct cpprof__stack_record *records = NULL;
     size_t n = 0;
     enum cpprof_status status =

@@ -4,7 +4,7 @@
  * that added it. A value is a pointer, which is not followed, or some bytes; a
  * pointer never equals bytes.
  *
- * The values are in several hash tables of 16 bytes an entry. Each has its own
+ * The values are in several hash tables of 32 bytes an entry. Each has its own
  * lock, so that threads rarely meet and a table that grows delays few. All are
  * locked while a profile copies the values.
  */
@@ -24,10 +24,11 @@ struct cpprof__custom_value {
     bool is_bytes; /* n_bytes at value; else the pointer */
 };
 
-/* NULL: no memory. Only a profile without values by bytes may be freed; one
- * that has a name never is. */
+/* Types: {NAME, "count"}, and for a weighted one what it weighs. Their texts
+ * live as long as the profile. NULL: no memory. Only a profile without values
+ * by bytes may be freed; one that has a name never is. */
 struct cpprof__custom *
-cpprof__custom_make(void);
+cpprof__custom_make(const struct cpprof__value_type *types, size_t n_types);
 void
 cpprof__custom_free(struct cpprof__custom *custom);
 
@@ -37,14 +38,16 @@ cpprof__custom_prefetch(struct cpprof__custom *custom,
                         const struct cpprof__custom_value *value);
 
 /*
- * stack: node of the tables' tree, 0 when there was no room for it.
+ * record: its stack, 0 when there was no room for it; its labels, 0 for none;
+ * values 1 and the weight.
  *
  * Errors: CPPROF_NOMEM, CPPROF_INVALID ("pprof: Profile.Add of duplicate
  * value").
  */
 enum cpprof_status
 cpprof__custom_add(struct cpprof__custom *custom,
-                   const struct cpprof__custom_value *value, uint32_t stack,
+                   const struct cpprof__custom_value *value,
+                   const struct cpprof__stack_record *record,
                    struct cpprof_error *error);
 
 void
@@ -54,19 +57,18 @@ cpprof__custom_remove(struct cpprof__custom *custom,
 size_t
 cpprof__custom_count(const struct cpprof__custom *custom);
 
-/* The values that are there now, by stack, and the form to write them in; type
- * is {NAME, "count"}. Errors: CPPROF_NOMEM. Owner: *records is the caller's,
- * from malloc. */
+/* The values that are there now, a record for each, and the form to write them
+ * in. Errors: CPPROF_NOMEM. Owner: *records is the caller's, from malloc. */
 enum cpprof_status
 cpprof__custom_records(struct cpprof__custom *custom,
                        struct cpprof__stack_record **records, size_t *n,
                        struct cpprof_error *error);
 struct cpprof__records_form
-cpprof__custom_form(const struct cpprof__value_type *type);
+cpprof__custom_form(const struct cpprof__custom *custom);
 
 /* As cpprof_profile_write(), with options of full size. */
 enum cpprof_status
-cpprof__custom_write(struct cpprof__custom *custom, const char *name,
+cpprof__custom_write(struct cpprof__custom *custom,
                      const struct cpprof_profile_options *options,
                      struct cpprof_writer writer, struct cpprof_error *error);
 

@@ -19,6 +19,7 @@
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/hook_stack.h"
+#include "collect/signal/tables/label_numbers.h"
 #include "collect/store/printable.h"
 #include "collect/store/tables.h"
 
@@ -142,16 +143,29 @@ cpprof_profile_list(struct cpprof_profile **profiles, size_t n)
     return taken;
 }
 
+/* The texts are copied behind it. type: NULL when it is not weighted. */
 static struct cpprof_profile *
-make(const char *name)
+make(const char *name, const char *type, const char *unit)
 {
-    size_t n = strlen(name) + 1;
-    struct cpprof_profile *profile = malloc(sizeof *profile + n);
+    size_t n = strlen(name) + 1, n_type = type ? strlen(type) + 1 : 0;
+    size_t n_unit = unit ? strlen(unit) + 1 : 0;
+    struct cpprof_profile *profile =
+        malloc(sizeof *profile + n + n_type + n_unit);
+    char *text;
 
     if (!profile)
         return NULL;
-    *profile = (struct cpprof_profile){.custom = cpprof__custom_make()};
-    memcpy(profile->name, name, n);
+    text = profile->name;
+    memcpy(text, name, n);
+    if (type) {
+        memcpy(text + n, type, n_type);
+        memcpy(text + n + n_type, unit, n_unit);
+    }
+    *profile = (struct cpprof_profile){
+        .custom = cpprof__custom_make(
+            (struct cpprof__value_type[]){{text, "count"},
+                                          {text + n, text + n + n_type}},
+            type ? 2 : 1)};
     if (!profile->custom) {
         free(profile);
         return NULL;
@@ -175,37 +189,37 @@ put_on_list(struct cpprof_profile *profile)
     return is_new;
 }
 
-/* Readers take the name in the first line of the text up to the first space. */
+/* Readers take the name in the first line of the text up to the first space.
+ * what: "name", "type" or "unit". */
 static enum cpprof_status
-check_name(const char *name, struct cpprof_error *error)
+check_word(const char *word, const char *what, struct cpprof_error *error)
 {
     uint32_t rune;
     size_t n;
 
-    if (!name || !*name)
+    if (!word || !*word)
         return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "pprof: NewProfile with empty name");
-    for (; *name; name += n) {
-        n = cpprof__utf8_next(name, 4, &rune);
+                            "pprof: NewProfile with empty %s", what);
+    for (; *word; word += n) {
+        n = cpprof__utf8_next(word, 4, &rune);
         if (!n || rune == ' ' || !cpprof__is_printable(rune))
             return cpprof__fail(error, CPPROF_INVALID, 0,
                                 "pprof: NewProfile with a space or an "
-                                "unprintable character in the name");
+                                "unprintable character in the %s",
+                                what);
     }
     return CPPROF_OK;
 }
 
-enum cpprof_status
-cpprof_profile_new(const char *name, struct cpprof_profile **profile,
-                   struct cpprof_error *error)
+static enum cpprof_status
+add_new(const char *name, const char *type, const char *unit,
+        struct cpprof_profile **profile, struct cpprof_error *error)
 {
-    enum cpprof_status status = check_name(name, error);
     struct cpprof_profile *made;
     CPPROF__EXEMPT;
 
-    if (status != CPPROF_OK)
-        return status;
-    made = cpprof__tables_make(NULL) == CPPROF_OK ? make(name) : NULL;
+    made =
+        cpprof__tables_make(NULL) == CPPROF_OK ? make(name, type, unit) : NULL;
     if (!made)
         return cpprof__fail_nomem(error);
     if (!put_on_list(made)) {
@@ -216,6 +230,31 @@ cpprof_profile_new(const char *name, struct cpprof_profile **profile,
     }
     *profile = made;
     return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof_profile_new(const char *name, struct cpprof_profile **profile,
+                   struct cpprof_error *error)
+{
+    enum cpprof_status status = check_word(name, "name", error);
+
+    return status == CPPROF_OK ? add_new(name, NULL, NULL, profile, error)
+                               : status;
+}
+
+enum cpprof_status
+cpprof_profile_new_weighted(const char *name, const char *type,
+                            const char *unit, struct cpprof_profile **profile,
+                            struct cpprof_error *error)
+{
+    enum cpprof_status status = check_word(name, "name", error);
+
+    if (status == CPPROF_OK)
+        status = check_word(type, "type", error);
+    if (status == CPPROF_OK)
+        status = check_word(unit, "unit", error);
+    return status == CPPROF_OK ? add_new(name, type, unit, profile, error)
+                               : status;
 }
 
 size_t
@@ -292,7 +331,9 @@ cpprof_profile_add(struct cpprof_profile *profile, const void *value,
     if (status != CPPROF_OK)
         return status;
     cpprof__custom_prefetch(profile->custom, &pointer);
-    return cpprof__custom_add(profile->custom, &pointer, walk(skip), error);
+    return cpprof__custom_add(
+        profile->custom, &pointer,
+        &(struct cpprof__stack_record){{1, 1}, walk(skip), 0}, error);
 }
 
 CPPROF__HOOK enum cpprof_status
@@ -304,8 +345,36 @@ cpprof_profile_add_bytes(struct cpprof_profile *profile, const void *bytes,
     CPPROF__EXEMPT;
 
     if (status == CPPROF_OK)
-        status = cpprof__custom_add(profile->custom, &value, walk(skip), error);
+        status = cpprof__custom_add(
+            profile->custom, &value,
+            &(struct cpprof__stack_record){{1, 1}, walk(skip), 0}, error);
     return status;
+}
+
+CPPROF__HOOK enum cpprof_status
+cpprof_profile_add_entry(struct cpprof_profile *profile,
+                         const struct cpprof_profile_entry *given,
+                         struct cpprof_error *error)
+{
+    struct cpprof_profile_entry entry = {.weight = 1};
+    struct cpprof__stack_record record = {0};
+    struct cpprof__custom_value value;
+    enum cpprof_status status = check_add(profile, error);
+    CPPROF__EXEMPT;
+
+    if (status == CPPROF_OK)
+        status = cpprof__options(&entry, sizeof entry, given,
+                                 "cpprof_profile_entry", error);
+    if (status != CPPROF_OK)
+        return status;
+    value = (struct cpprof__custom_value){entry.value, entry.n_bytes,
+                                          entry.n_bytes > 0};
+    record.values[0] = 1;
+    record.values[1] = entry.weight;
+    record.stack = walk(entry.skip);
+    record.labels =
+        cpprof__label_set_number(&cpprof__tables.tree, entry.labels);
+    return cpprof__custom_add(profile->custom, &value, &record, error);
 }
 
 void
@@ -382,8 +451,7 @@ cpprof_profile_write(struct cpprof_profile *profile,
     }
     if (profile->builtin)
         return profile->builtin->write(writer, &options, error);
-    return cpprof__custom_write(profile->custom, profile->name, &options,
-                                writer, error);
+    return cpprof__custom_write(profile->custom, &options, writer, error);
 }
 
 enum cpprof_status
