@@ -89,6 +89,21 @@ def head(path):
         return file.readline()
 
 
+def memory_problems(path):
+    """Of the lines of MemStats: they tell the program's memory, not ours."""
+    with open(path) as file:
+        stats = {key: int(value) for key, value in re.findall(
+            r"^# (\w+) = (\d+)$", file.read(), re.M)}
+    rules = [
+        ("TotalAlloc < Alloc", stats["TotalAlloc"] < stats["Alloc"]),
+        ("HeapSys < HeapInuse", stats["HeapSys"] < stats["HeapInuse"]),
+        ("Sys < HeapSys", stats["Sys"] < stats["HeapSys"]),
+        ("Sys has more than the program",
+         stats["Sys"] > stats["HeapSys"] + (16 << 20)),
+    ]
+    return ["%s: %s" % (rule, stats) for rule, broken in rules if broken]
+
+
 def main():
     cpprof, writer = (os.path.abspath(p) for p in sys.argv[1:3])
     folder = tempfile.mkdtemp()
@@ -108,6 +123,8 @@ def main():
         for reader, command in readers.items():
             check("%s: %s reads the same of both forms" % (name, reader),
                   differences(raw(command, proto), raw(command, text)))
+    check("Sys is the program's memory, TotalAlloc at least Alloc",
+          memory_problems(os.path.join(folder, "one.txt")))
     check("rows are unscaled while there was one rate", [] if re.match(
         r"heap profile: \d+: \d+ \[\d+: \d+\] @ heap/8192$",
         head(os.path.join(folder, "one.txt"))) else ["other head"])

@@ -225,7 +225,7 @@ location_lies_in_no_mapping_and_no_maps_are_read_for_it(void **state)
     (void)state;
     assert_non_null(m);
     assert_non_null(memory);
-    assert_true(cpprof__store_make(&store, memory, NULL));
+    assert_true(cpprof__store_make(&store, memory));
     cpprof__mappings_init(m, &store, true);
     cpprof__mappings_begin(m);
     pc = location("[lua]", "f", "a.lua", 1);

@@ -45,7 +45,7 @@ make(struct made *m)
     memset(m, 0, sizeof *m);
     m->block = calloc(1, cpprof__store_bytes());
     assert_non_null(m->block);
-    assert_true(cpprof__store_make(&m->store, m->block, NULL));
+    assert_true(cpprof__store_make(&m->store, m->block));
     add_mapping(m, EXE, 0, "/bin/demo");
     add_mapping(m, LIBRARY, 0x1000, "/lib/l.so");
 }

@@ -51,7 +51,7 @@ new_store(struct parts *p)
     p->block = mmap(NULL, n, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(p->block, MAP_FAILED);
-    assert_true(cpprof__store_make(&p->store, p->block, NULL));
+    assert_true(cpprof__store_make(&p->store, p->block));
     cpprof__mappings_init(&p->drain.mappings, &p->store, false);
     p->n_stores++;
 }

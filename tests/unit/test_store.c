@@ -52,7 +52,7 @@ same_stack_is_counted_once(void **state)
     struct cpprof__store store;
 
     (void)state;
-    assert_true(cpprof__store_make(&store, block, NULL));
+    assert_true(cpprof__store_make(&store, block));
     assert_true(add(&store, 1, 10, 0));
     assert_true(add(&store, 1, 10, 0));
     assert_int_equal(store.head->n_samples, 1);
@@ -69,7 +69,7 @@ stacks_share_their_callers(void **state)
     struct cpprof__store store;
 
     (void)state;
-    assert_true(cpprof__store_make(&store, block, NULL));
+    assert_true(cpprof__store_make(&store, block));
     assert_true(add(&store, 1, 40, 0));
     assert_true(add(&store, 2, 40, 0));
     assert_int_equal(store.head->n_nodes, 1 + 40 + 1);
@@ -85,7 +85,7 @@ other_labels_are_another_sample(void **state)
     uint32_t first, second;
 
     (void)state;
-    assert_true(cpprof__store_make(&store, block, NULL));
+    assert_true(cpprof__store_make(&store, block));
     first = cpprof__store_add_labels(&store, "sk\0v", 5);
     second = cpprof__store_add_labels(&store, "sk\0w", 5);
     assert_int_equal(first, 1);
@@ -105,7 +105,7 @@ full_store_refuses_and_keeps_what_it_has(void **state)
     uint64_t k = 0, i, sum = 0;
 
     (void)state;
-    assert_true(cpprof__store_make(&store, block, NULL));
+    assert_true(cpprof__store_make(&store, block));
     while (add(&store, k, 8, 0))
         k++;
     assert_int_equal(k, CPPROF__STORE_SAMPLES);
@@ -130,7 +130,7 @@ large_store_of_another_process_is_indexed(void **state)
     uint64_t k;
 
     (void)state;
-    assert_true(cpprof__store_make(&store, block, NULL));
+    assert_true(cpprof__store_make(&store, block));
     for (k = 0; k < 20000; k++)
         assert_true(add(&store, k, 8, 0));
     /* The indexes are not shared with other processes. */
@@ -153,7 +153,7 @@ hostile_store_is_cut_to_what_can_be(void **state)
     uint32_t i;
 
     (void)state;
-    assert_true(cpprof__store_make(&store, block, NULL));
+    assert_true(cpprof__store_make(&store, block));
     assert_true(add(&store, 1, 8, 0));
     store.head->n_nodes = UINT32_MAX;
     store.head->n_samples = UINT32_MAX;

@@ -12,7 +12,9 @@
 #include "collect/heap/heap_hide.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/runtime/next.h"
+#include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
+#include "collect/signal/tables/reserve.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -156,6 +158,16 @@ status_bytes(const char *status, const char *key)
     return at ? strtoull(at + strlen(key), NULL, 10) * 1024 : 0;
 }
 
+/* Tables of ours, and stacks of threads of ours. */
+static uint64_t
+without_ours(uint64_t data)
+{
+    uint64_t ours = load_relaxed(&cpprof__reserved_bytes) +
+                    cpprof__own_threads() * CPPROF__OWN_STACK;
+
+    return data > ours ? data - ours : 0;
+}
+
 static void
 take_proc(struct stats *s, bool has_heap)
 {
@@ -168,7 +180,7 @@ take_proc(struct stats *s, bool has_heap)
         cpprof__buffer_append(&text, "", 1);
         if (!text.failed) {
             const char *status = (const char *)text.data;
-            uint64_t data = status_bytes(status, "\nVmData:");
+            uint64_t data = without_ours(status_bytes(status, "\nVmData:"));
             uint64_t anonymous = status_bytes(status, "\nRssAnon:");
 
             s->stack = status_bytes(status, "\nVmStk:");
@@ -204,6 +216,11 @@ take_stats(bool is_self, const struct cpprof__heap_records *records)
         stats.mallocs > inuse_objects ? stats.mallocs - inuse_objects : 0;
     if (is_self)
         take_proc(&stats, take_libc(&stats));
+    /* Each is what somebody else counted. */
+    if (stats.total_alloc < stats.alloc)
+        stats.total_alloc = stats.alloc;
+    if (stats.sys < stats.heap_sys + stats.stack)
+        stats.sys = stats.heap_sys + stats.stack;
     return stats;
 }
 

@@ -56,9 +56,6 @@
 #define PAUSE_NS      1000000000u
 #define PAUSE_LOOK_NS 100000
 
-/* For libdw, which recurses over DIEs; touched as far as it is used. */
-#define STACK (1024 * 1024)
-
 struct own {
     int32_t tid;       /* 0: free */
     uint64_t ended_ns; /* 0: it runs */
@@ -422,7 +419,7 @@ start(struct cpprof__own_thread *t)
     int failed;
 
     pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK);
+    pthread_attr_setstacksize(&attr, CPPROF__OWN_STACK);
     failed = create(&t->thread, &attr, run, t);
     pthread_attr_destroy(&attr);
     return failed;

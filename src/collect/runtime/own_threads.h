@@ -30,6 +30,10 @@
 
 enum { CPPROF__OWN_TABLE = 1 };
 
+/* Bytes of their stacks: for libdw, which recurses over DIEs; touched as far as
+ * they are used. */
+#define CPPROF__OWN_STACK (1024u * 1024)
+
 /* A thread with an owner, who keeps this until it has joined the thread. */
 struct cpprof__own_thread {
     /* Set by the owner. */

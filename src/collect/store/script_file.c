@@ -8,6 +8,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "collect/signal/tables/reserve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,13 +70,17 @@ map_private(void)
         mmap(NULL, CPPROF__SCRIPTS_BYTES + GUARD_BYTES, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    return p == MAP_FAILED ? NULL : p;
+    if (p == MAP_FAILED)
+        return NULL;
+    add_relaxed(&cpprof__reserved_bytes,
+                (uint64_t)(CPPROF__SCRIPTS_BYTES + GUARD_BYTES));
+    return p;
 }
 
 static void
 unmap(void *p)
 {
-    munmap(p, CPPROF__SCRIPTS_BYTES + GUARD_BYTES);
+    cpprof__unreserve(p, CPPROF__SCRIPTS_BYTES + GUARD_BYTES);
 }
 
 static void *

@@ -54,16 +54,16 @@ cpprof__spool_ring_words(uint32_t rate_hz, uint32_t max_depth)
 }
 
 static void *
-anonymous(size_t n)
+anonymous(size_t n, int protection)
 {
-    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+    void *p = mmap(NULL, n, protection,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     return p == MAP_FAILED ? NULL : p;
 }
 
 /* Map the first n_shared bytes of an open, empty file at the front of n bytes
- * of memory; the rest stays private. */
+ * of address space; the rest has no memory yet. */
 static void *
 map_file(int fd, size_t n_shared, size_t n)
 {
@@ -71,7 +71,7 @@ map_file(int fd, size_t n_shared, size_t n)
 
     if (ftruncate(fd, (off_t)n_shared))
         return NULL;
-    p = anonymous(n);
+    p = anonymous(n, PROT_NONE);
     if (!p)
         return NULL;
     if (mmap(p, n_shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
@@ -144,6 +144,23 @@ map_control(struct cpprof__spool *spool)
     close(fd);
 }
 
+bool
+cpprof__spool_begins_command(const char *directory)
+{
+    uint32_t words[2] = {0};
+    char path[PATH_MAX + 16];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/control", directory);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (read(fd, words, sizeof words) != sizeof words)
+        words[1] = 0;
+    close(fd);
+    return words[1] == (uint32_t)getppid();
+}
+
 static enum cpprof_status
 fail_file(struct cpprof_error *error, const char *path)
 {
@@ -162,7 +179,7 @@ map_ring(struct cpprof__spool *spool, uint32_t *image,
     int fd;
 
     if (!spool->in_files) {
-        p = anonymous(n);
+        p = anonymous(n, PROT_READ | PROT_WRITE);
         spool->head = p;
         return p ? CPPROF_OK : cpprof__fail_nomem(error);
     }
@@ -192,7 +209,7 @@ map_store(struct cpprof__spool *spool)
     int fd;
 
     if (!spool->in_files)
-        return anonymous(cpprof__store_bytes());
+        return anonymous(cpprof__store_bytes(), PROT_NONE);
     snprintf(spool->store_path, sizeof spool->store_path, "%s/%d.%u.%u",
              spool->directory, (int)head->pid, head->image, spool->n_stores);
     fd = open(spool->store_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -212,13 +229,14 @@ cpprof__spool_next_store(struct cpprof__spool *spool, void **old)
     /* Private memory is emptied and used again, which cannot fail. */
     if (!spool->in_files && spool->store_block && !old) {
         madvise(spool->store_block, cpprof__store_bytes(), MADV_DONTNEED);
-        return cpprof__store_make(&spool->store, spool->store_block, NULL);
+        return cpprof__store_make_reserved(&spool->store, spool->store_block,
+                                           NULL);
     }
     block = map_store(spool);
     if (!block)
         return false;
-    if (!cpprof__store_make(&store, block,
-                            spool->in_files ? spool->store_path : NULL)) {
+    if (!cpprof__store_make_reserved(
+            &store, block, spool->in_files ? spool->store_path : NULL)) {
         munmap(block, cpprof__store_bytes());
         return false;
     }

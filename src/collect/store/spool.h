@@ -83,6 +83,10 @@ cpprof__spool_give_store(struct cpprof__spool *spool);
 bool
 cpprof__spool_is_of_command(const struct cpprof__spool *spool);
 
+/* The same of a process that has no spool yet. */
+bool
+cpprof__spool_begins_command(const char *directory);
+
 /* Unmap; keep says whether files stay. A child made by fork drops the parent's
  * memory this way and keeps the files. */
 void

@@ -25,7 +25,7 @@
 
 #define MAGIC "cpprofS1"
 
-/* Holes in a file are filled in pieces of this size. */
+/* Holes in a file are filled, and memory is taken, in pieces of this size. */
 #define STEP (32u * 1024)
 
 /* The first size of an index; it doubles when half full. */
@@ -120,41 +120,70 @@ fill_hole(const struct cpprof__store *store, char *at, size_t n)
     return !failed;
 }
 
+/* Make [at, at + n) of reserved address space writable. */
+static bool
+take_memory(char *at, size_t n)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)at & ~(page - 1);
+    uintptr_t to = ((uintptr_t)at + n + page - 1) & ~(page - 1);
+
+    return !mprotect((void *)from, to - from, PROT_READ | PROT_WRITE);
+}
+
 /* Make sure that the first n bytes of a part may be touched. */
 static bool
 ensure(struct cpprof__store *store, enum part part, size_t n)
 {
     size_t from = store->ready[part];
     size_t to;
+    char *at;
 
     if (n > part_bytes[part])
         return false;
-    if (n <= from || !store->path)
+    if (n <= from || !store->is_reserved)
         return true;
     to = (n + STEP - 1) / STEP * STEP;
     if (to > part_bytes[part])
         to = part_bytes[part];
-    if (part < SAMPLE_INDEX &&
-        !fill_hole(store, (char *)store->head + part_offset(part) + from,
-                   to - from))
+    at = (char *)store->head + part_offset(part) + from;
+    if (!(store->path && part < SAMPLE_INDEX ? fill_hole(store, at, to - from)
+                                             : take_memory(at, to - from)))
         return false;
     store->ready[part] = to;
     return true;
 }
 
-bool
-cpprof__store_make(struct cpprof__store *store, void *block, const char *path)
+static bool
+make(struct cpprof__store *store)
 {
-    set_parts(store, block);
-    store->path = path;
     if (!ensure(store, HEAD, sizeof *store->head) || !ensure(store, TEXT, 1) ||
-        !ensure(store, NODES, sizeof *store->nodes))
+        !ensure(store, NODES, sizeof *store->nodes) ||
+        !ensure(store, SAMPLE_INDEX, FIRST_INDEX * sizeof(uint32_t)) ||
+        !ensure(store, NODE_INDEX, FIRST_INDEX * sizeof(uint32_t)))
         return false;
     store->nodes[0].mapping = CPPROF__NO_MAPPING;
     store->head->n_nodes = 1;
     store->head->n_text = 1; /* offset 0 is "" */
     memcpy(store->head->magic, MAGIC, sizeof store->head->magic);
     return true;
+}
+
+bool
+cpprof__store_make(struct cpprof__store *store, void *block)
+{
+    set_parts(store, block);
+    return make(store);
+}
+
+bool
+cpprof__store_make_reserved(struct cpprof__store *store, void *block,
+                            const char *path)
+{
+    set_parts(store, block);
+    store->path = path;
+    store->is_reserved = true;
+    return make(store);
 }
 
 static uint32_t

@@ -90,8 +90,9 @@ struct cpprof__store {
     uint32_t *node_index;
     uint32_t sample_mask; /* capacity in use - 1; doubles as it fills */
     uint32_t node_mask;
-    size_t ready[8];  /* bytes of each part that are backed by memory */
+    size_t ready[8];  /* bytes of each part that may be touched */
     const char *path; /* of the file, or NULL */
+    bool is_reserved; /* what is not in the file is address space only */
 };
 
 /* Size of the block, most of which is never touched. */
@@ -102,14 +103,22 @@ cpprof__store_bytes(void);
 size_t
 cpprof__store_shared_bytes(void);
 
+/* Make a store in a zeroed block of memory. */
+bool
+cpprof__store_make(struct cpprof__store *store, void *block);
+
 /*
- * Make a store in a zeroed block. path is the file that block is a shared
- * mapping of, or NULL for private memory; it is needed because a hole in a
- * file must be filled before it is touched (SIGBUS otherwise). The string must
- * outlive the store.
+ * The same in a block that is address space only, which becomes memory as the
+ * store grows: what is private counts under RLIMIT_DATA once it is writable,
+ * and the program may have little. Where there is no more, the store is full.
+ *
+ * path is the file that the front of the block is a shared mapping of, or NULL;
+ * it is needed because a hole in a file must be filled before it is touched
+ * (SIGBUS otherwise). The string must outlive the store.
  */
 bool
-cpprof__store_make(struct cpprof__store *store, void *block, const char *path);
+cpprof__store_make_reserved(struct cpprof__store *store, void *block,
+                            const char *path);
 
 /*
  * Open a block that another process wrote, in a private, writable copy. Its

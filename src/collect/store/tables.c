@@ -86,7 +86,7 @@ make(void)
     store = cpprof__reserve(cpprof__store_bytes());
     if (!store)
         return false;
-    cpprof__store_make(&cpprof__tables.store, store, NULL);
+    cpprof__store_make(&cpprof__tables.store, store);
     cpprof__mappings_init(&mappings, &cpprof__tables.store, false);
     __atomic_store_n(&cpprof__own_memory, own_memory, __ATOMIC_RELAXED);
     is_made = true;

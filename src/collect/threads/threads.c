@@ -27,6 +27,7 @@
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/signal/waits/waits.h"
 #include "collect/threads/stacks.h"
 #include "collect/threads/tasks.h"
@@ -36,7 +37,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -95,10 +95,8 @@ add_slots(void)
 
     if (n >= CPPROF__MAX_THREADS)
         return false;
-    chunk = mmap(NULL, CPPROF__THREADS_PER_CHUNK * sizeof *chunk,
-                 PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (chunk == MAP_FAILED)
+    chunk = cpprof__reserve(CPPROF__THREADS_PER_CHUNK * sizeof *chunk);
+    if (!chunk)
         return false;
     store_release(&cpprof__thread_chunks[n / CPPROF__THREADS_PER_CHUNK], chunk);
     for (i = CPPROF__THREADS_PER_CHUNK; i--;) {
@@ -155,15 +153,24 @@ give_slot(struct cpprof__thread *t)
     first_free = t->index + 1;
 }
 
-/* A thread that was there when the session started counts from now; a later
- * one from its birth, whenever it is found. From here on a handler may use the
- * slot. */
+/* A thread that was there when the session started counts from now, or from the
+ * birth of the process; a later one from its own, whenever it is found. */
+static uint64_t
+base_of(const struct cpprof__thread *t)
+{
+    if (has_begun)
+        return 0;
+    if (plan.birth)
+        return t->tid == plan.birth->tid ? plan.birth->thread_cpu_ns : 0;
+    return cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
+}
+
+/* From here on a handler may use the slot. */
 static void
 begin_clock(struct cpprof__thread *t)
 {
     t->phase_ns = draw_phase();
-    t->base_ns =
-        has_begun ? 0 : cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
+    t->base_ns = base_of(t);
     store_release(&t->generation, plan.generation);
 }
 
@@ -485,6 +492,9 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
     reconcile(tids, n);
     if (!tids)
         adopt_known();
+    if (plan.birth && plan.engine == &cpprof__engine_itimer)
+        store_relaxed(&cpprof__sampler.itimer_base_ns,
+                      plan.birth->process_cpu_ns);
     has_begun = true;
     cpprof__stack_note_own();
     pthread_mutex_unlock(&lock);

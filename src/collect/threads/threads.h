@@ -7,6 +7,7 @@
 #ifndef COLLECT_THREADS_H
 #define COLLECT_THREADS_H
 
+#include "collect/runtime/birth.h"
 #include "collect/threads/engine.h"
 
 #include <pthread.h>
@@ -16,6 +17,7 @@ struct cpprof__threads_plan {
     const struct cpprof__engine *engine;
     uint64_t period_ns;
     uint32_t generation;
+    const struct cpprof__birth *birth; /* time counts from there, or NULL */
 };
 
 /* Arm every thread that there is now, except our own. From here on new ones

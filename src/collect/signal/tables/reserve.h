@@ -10,26 +10,24 @@
 #define COLLECT_SIGNAL_RESERVE_H
 
 #include "arch/atomic.h"
-#include "arch/regs.h"
 
 #include <stddef.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <stdint.h>
 
-/* n bytes of zeros; NULL: there is no room. Without huge pages: a few entries
- * here and there would take megabytes. */
-static inline void *
-cpprof__reserve(size_t n)
-{
-    long p =
-        cpprof__syscall(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+#pragma GCC visibility push(hidden)
+/* Bytes that are reserved, here and by who else says so: they are in the
+ * process's data, but are not the program's. */
+extern uint64_t cpprof__reserved_bytes;
+#pragma GCC visibility pop
 
-    if (p < 0 && p > -4096)
-        return NULL;
-    cpprof__syscall(SYS_madvise, p, (long)n, MADV_NOHUGEPAGE, 0, 0, 0);
-    return (void *)p;
-}
+/* n bytes of zeros; NULL: there is no room, or they would take what the program
+ * may need: of a limit on its data a quarter is for tables, and of one on its
+ * address space half. Without huge pages: a few entries here and there would
+ * take megabytes. */
+void *
+cpprof__reserve(size_t n);
+void
+cpprof__unreserve(void *p, size_t n);
 
 /* The same, once: who finds a pointer there uses that. */
 static inline void *
@@ -42,7 +40,7 @@ cpprof__reserve_once(void **place, size_t n)
     p = cpprof__reserve(n);
     if (!p || cas_acq_rel(place, &there, p))
         return p;
-    cpprof__syscall(SYS_munmap, (long)p, (long)n, 0, 0, 0, 0);
+    cpprof__unreserve(p, n);
     return there;
 }
 
