@@ -28,6 +28,7 @@
 #include "collect/heap/heap_number.h"
 #include "collect/labels/labels.h"
 #include "collect/process/environment.h"
+#include "collect/process/late.h"
 #include "collect/registry/registry.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/heap/heap.h"
@@ -44,6 +45,7 @@
 const struct cpprof__part cpprof__parts[] = {
     /* Who we are comes first: others ask for it. */
     {.in_child = cpprof__own_threads_in_child},
+    {.in_child = cpprof__late_in_child, .end = cpprof__late_end},
     {.in_child = cpprof__thread_creation_in_child},
     {.in_child = cpprof__labels_in_child},
     {.in_child = cpprof__registry_in_child},

@@ -114,9 +114,9 @@ cpprof__cpu_recorder_new(const struct cpprof_cpu_options *options,
 }
 
 enum cpprof_status
-cpprof_cpu_start(const struct cpprof_writer *writer,
-                 const struct cpprof_cpu_options *options,
-                 struct cpprof_error *error)
+cpprof__cpu_start(const struct cpprof_writer *writer,
+                  const struct cpprof_cpu_options *options,
+                  const struct cpprof__birth *birth, struct cpprof_error *error)
 {
     struct cpprof_capture *c;
     enum cpprof_status status;
@@ -127,7 +127,17 @@ cpprof_cpu_start(const struct cpprof_writer *writer,
     if (status != CPPROF_OK)
         return status;
     ((struct cpprof__cpu_capture *)c)->streams = true;
+    c->birth = birth;
+    c->needs_samples = birth != NULL;
     return cpprof__default_start(c, error);
+}
+
+enum cpprof_status
+cpprof_cpu_start(const struct cpprof_writer *writer,
+                 const struct cpprof_cpu_options *options,
+                 struct cpprof_error *error)
+{
+    return cpprof__cpu_start(writer, options, NULL, error);
 }
 
 enum cpprof_status

@@ -53,10 +53,12 @@ fill_head(struct cpprof__session *s)
     snprintf(head->engine, sizeof head->engine, "%s", s->engine->name);
     head->user_only =
         s->engine == &cpprof__engine_perf && cpprof__perf_is_user_only();
-    head->start_ns = cpprof__clock_ns(CLOCK_REALTIME);
-    head->start_mono_ns = head->last_mono_ns =
-        cpprof__clock_ns(CLOCK_MONOTONIC);
-    s->cpu_start_ns = cpprof__program_cpu_ns();
+    head->start_ns =
+        s->birth ? s->birth->real_ns : cpprof__clock_ns(CLOCK_REALTIME);
+    head->last_mono_ns = cpprof__clock_ns(CLOCK_MONOTONIC);
+    head->start_mono_ns = s->birth ? s->birth->mono_ns : head->last_mono_ns;
+    s->cpu_start_ns =
+        s->birth ? s->birth->process_cpu_ns : cpprof__program_cpu_ns();
     store_release(&head->state, (uint32_t)CPPROF__SPOOL_RUNNING);
 }
 
@@ -93,6 +95,7 @@ start_sampling(struct cpprof__session *s, struct cpprof_error *error)
     plan.engine = s->engine;
     plan.period_ns = s->spool.head->period_ns;
     plan.generation = last_generation;
+    plan.birth = s->birth;
     cpprof__threads_begin(&plan);
     store_relaxed(&s->spool.head->n_threads, cpprof__threads_seen());
     store_release(&s->started, true);
@@ -146,6 +149,7 @@ start(struct cpprof_capture *c, struct cpprof_error *error)
         return cpprof__fail_nomem(error);
     s->options = cpu(c)->options;
     s->directory = cpu(c)->directory;
+    s->birth = c->birth;
     s->at_scan = cpu(c)->at_scan;
     status = prepare(s, cpu(c), error);
     if (status == CPPROF_OK)

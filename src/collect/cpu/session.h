@@ -27,6 +27,14 @@ cpprof__cpu_capture_new(const struct cpprof_cpu_options *options,
                         struct cpprof_capture **out,
                         struct cpprof_error *error);
 
+/* As cpprof_cpu_start(); with a birth it counts from there, and is written only
+ * if it has samples. */
+enum cpprof_status
+cpprof__cpu_start(const struct cpprof_writer *writer,
+                  const struct cpprof_cpu_options *options,
+                  const struct cpprof__birth *birth,
+                  struct cpprof_error *error);
+
 /* One of a recorder, whose files are in directory. at_scan is called now and
  * then, by a thread of ours. */
 enum cpprof_status

@@ -28,6 +28,7 @@ struct cpprof__session {
     const char *directory;
     bool (*at_scan)(void);
     const struct cpprof__engine *engine;
+    const struct cpprof__birth *birth; /* of who began it (life.h) */
     struct cpprof__spool spool;
 
     struct cpprof__own_lock drain_lock; /* guards what follows */

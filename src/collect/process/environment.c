@@ -14,24 +14,30 @@
 
 #include "base/status.h"
 #include "collect/cpu/session.h"
+#include "collect/process/late.h"
 #include "collect/recording/recorded.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
+#include "collect/store/spool.h"
 #include "collect/wall/wall.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Set to the pid of the first profiled process, so that its descendants can
  * tell that a path without %p is not theirs. */
 #define OWNER_VARIABLE "CPPROF_OWNER"
 
+#define SAMPLED_KINDS (CPPROF__KIND_CPU | CPPROF__KINDS_OF_WALL)
+
 static struct cpprof__environment environment;
-static bool is_on;         /* CPPROF was understood */
-static bool is_descendant; /* of a process profiled by the same variable */
-static bool is_child;      /* made by fork from one */
+static bool is_on;            /* CPPROF was understood */
+static bool is_descendant;    /* of a process profiled by the same variable */
+static bool is_child;         /* made by fork from one */
+static char folder[PATH_MAX]; /* for files of samplers; "": the current one */
 
 void
 cpprof__environment_complain(const struct cpprof_error *error)
@@ -54,37 +60,97 @@ is_worth_a_line(const struct cpprof_error *error)
 }
 
 static enum cpprof_status
-record_cpu(struct cpprof_error *error)
+record_cpu(const struct cpprof__birth *birth, struct cpprof_error *error)
 {
     struct cpprof_capture *c;
     enum cpprof_status status =
         cpprof__cpu_recorder_new(&environment.cpu, environment.directory,
                                  cpprof__recorded_tick, &c, error);
 
-    return status == CPPROF_OK ? cpprof__default_start(c, error) : status;
+    if (status != CPPROF_OK)
+        return status;
+    c->birth = birth;
+    return cpprof__default_start(c, error);
 }
 
 static enum cpprof_status
-sample_cpu(struct cpprof_error *error)
+sample_cpu(const struct cpprof__birth *birth, struct cpprof_error *error)
 {
     struct cpprof_writer writer;
-    enum cpprof_status status = cpprof__environment_open(
-        &environment, "cpu", NULL, is_descendant, &writer, error);
+    enum cpprof_status status =
+        cpprof__environment_open(&environment, "cpu", *folder ? folder : NULL,
+                                 is_descendant, &writer, error);
 
     return status == CPPROF_OK
-               ? cpprof_cpu_start(&writer, &environment.cpu, error)
+               ? cpprof__cpu_start(&writer, &environment.cpu, birth, error)
+               : status;
+}
+
+static enum cpprof_status
+sample_wall(const struct cpprof__birth *birth, struct cpprof_error *error)
+{
+    const char *name =
+        environment.kinds & CPPROF__KIND_WALL ? "wall" : "offcpu";
+    struct cpprof_writer writer;
+    enum cpprof_status status =
+        cpprof__environment_open(&environment, name, *folder ? folder : NULL,
+                                 is_descendant, &writer, error);
+
+    return status == CPPROF_OK
+               ? cpprof__wall_start(&writer, &environment.wall, birth, error)
                : status;
 }
 
 static void
-start_cpu(void)
+start_wall(const struct cpprof__birth *birth)
 {
     struct cpprof_error error;
 
-    if ((*environment.directory ? record_cpu(&error) : sample_cpu(&error)) !=
-            CPPROF_OK &&
+    if ((*environment.directory
+             ? cpprof__wall_record(&environment.wall, birth, &error)
+             : sample_wall(birth, &error)) != CPPROF_OK &&
         is_worth_a_line(&error))
         cpprof__environment_complain(&error);
+}
+
+static void
+start_cpu(const struct cpprof__birth *birth)
+{
+    struct cpprof_error error;
+
+    if ((*environment.directory ? record_cpu(birth, &error)
+                                : sample_cpu(birth, &error)) != CPPROF_OK &&
+        is_worth_a_line(&error))
+        cpprof__environment_complain(&error);
+}
+
+static void
+start_samplers(const struct cpprof__birth *birth)
+{
+    if (environment.kinds & CPPROF__KINDS_OF_WALL)
+        start_wall(birth);
+    if (environment.kinds & CPPROF__KIND_CPU)
+        start_cpu(birth);
+}
+
+/* Relative paths are meant for the folder of this moment. */
+static void
+start_samplers_late(void)
+{
+    if (!(environment.kinds & SAMPLED_KINDS))
+        return;
+    if (!getcwd(folder, sizeof folder))
+        strcpy(folder, "/");
+    cpprof__late_begin(start_samplers);
+}
+
+/* What a profiled process has made may end at once. */
+static bool
+starts_late(void)
+{
+    return *environment.directory
+               ? !cpprof__spool_begins_command(environment.directory)
+               : is_descendant;
 }
 
 static void
@@ -190,8 +256,10 @@ cpprof__environment_start(void)
     }
     if (environment.kinds & ~CPPROF__KIND_CPU)
         start_others();
-    if (environment.kinds & CPPROF__KIND_CPU)
-        start_cpu();
+    if (starts_late())
+        start_samplers_late();
+    else
+        start_samplers(NULL);
 }
 
 void
@@ -206,10 +274,7 @@ cpprof__environment_start_child(void)
     if (environment.serves_only)
         return;
     cpprof__environment_end_start_child();
-    if (environment.kinds & CPPROF__KIND_CPU)
-        start_cpu();
-    cpprof__default_needs_samples(&cpprof__cpu_life);
-    cpprof__default_needs_samples(&cpprof__wall_life);
+    start_samplers_late();
 }
 
 /* ---- the end ---------------------------------------------------------- */

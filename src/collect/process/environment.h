@@ -125,8 +125,9 @@ cpprof__environment_open(const struct cpprof__environment *env,
 
 /* ---------------------------------------------- environment_end.c -------- */
 
-/* Start the kinds that are written when the process ends, at its start or at
- * the fork that made it. Of several failures the first is reported. */
+/* Start the kinds that are written when the process ends, but those of wall
+ * time, at its start or at the fork that made it. Of several failures the first
+ * is reported. */
 enum cpprof_status
 cpprof__environment_end_start(const struct cpprof__environment *env,
                               bool is_descendant, struct cpprof_error *error);
@@ -135,7 +136,7 @@ cpprof__environment_end_start_child(void);
 /* Write them, or leave them to a recorder. To be called on a thread of ours. */
 enum cpprof_status
 cpprof__environment_end(struct cpprof_error *error);
-/* Were they started in this process, and not ended? */
+/* Is there anything to write of them, or to leave to a recorder? Safety: AS. */
 bool
 cpprof__environment_end_is_due(void);
 /* Leave them to a recorder. */

@@ -2,7 +2,8 @@
 /*
  * CPPROF=heap,block,...: the profiles that are written when the process ends,
  * or recorded until then. A child made by fork goes on with the tables of its
- * parent. It writes a profile only if it has added something to them.
+ * parent. What a profiled process has made, by fork or exec, writes a profile
+ * only if it has added something to its tables.
  */
 #include "collect/process/environment.h"
 
@@ -11,7 +12,8 @@
 #include "collect/recording/recorded.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/heap/heap.h"
-#include "collect/wall/wall.h"
+#include "collect/signal/tables/mirror.h"
+#include "collect/signal/waits/wait_buckets.h"
 
 #include <string.h>
 #include <time.h>
@@ -25,16 +27,17 @@
 struct end {
     uint32_t kind;
     const char *name;
-    bool (*has_own)(void); /* has a child something that its parent has not?
-                              NULL: a child writes none */
+    bool (*has_own)(void); /* has this process added something? NULL: there is
+                              always something, but a child writes none */
     struct cpprof_writer
         writer; /* how the first process writes it; .write NULL */
 };
 
 static const struct cpprof__environment *environment; /* NULL: not started */
-static char folder[PATH_MAX]; /* the current one at the start */
-static int32_t started_pid;   /* 0: ended, or not started */
-static bool is_child;
+static char folder[PATH_MAX];        /* the current one at the start */
+static int32_t started_pid;          /* 0: ended, or not started */
+static bool is_child;                /* made by fork */
+static bool is_made;                 /* so, or by exec */
 static struct cpprof_heap *mappings; /* followed with mmap=on */
 static uint64_t n_sampled_at_fork;
 
@@ -60,13 +63,13 @@ has_sampled(void)
 static bool
 has_blocked(void)
 {
-    return cpprof_profile_count(cpprof_profile_lookup("block")) > 0;
+    return cpprof__waits_have_any(CPPROF__WAIT_BLOCK);
 }
 
 static bool
 has_held(void)
 {
-    return cpprof_profile_count(cpprof_profile_lookup("mutex")) > 0;
+    return cpprof__waits_have_any(CPPROF__WAIT_MUTEX);
 }
 
 static struct end ends[] = {
@@ -81,12 +84,21 @@ static struct end ends[] = {
 
 /* ---- writing ---------------------------------------------------------- */
 
-/* A child's file gets its name when there is something to write. */
+static bool
+has_to_write(const struct end *end)
+{
+    if (!(environment->kinds & end->kind))
+        return false;
+    return !is_made || (end->has_own ? end->has_own() : !is_child);
+}
+
+/* The file of a process that was made gets its name when there is something to
+ * write. */
 static enum cpprof_status
-open_end(struct end *end, bool is_descendant, struct cpprof_error *error)
+open_end(struct end *end, struct cpprof_error *error)
 {
     return cpprof__environment_open(environment, end->name,
-                                    is_child ? folder : NULL, is_descendant,
+                                    is_made ? folder : NULL, is_made,
                                     &end->writer, error);
 }
 
@@ -102,15 +114,10 @@ write_mmap(struct cpprof_writer writer, struct cpprof_error *error)
 static enum cpprof_status
 write_end(struct end *end, struct cpprof_error *error)
 {
-    enum cpprof_status status;
+    enum cpprof_status status = is_made ? open_end(end, error) : CPPROF_OK;
 
-    if (is_child) {
-        if (!end->has_own || !end->has_own())
-            return CPPROF_OK;
-        status = open_end(end, true, error);
-        if (status != CPPROF_OK)
-            return status;
-    }
+    if (status != CPPROF_OK)
+        return status;
     if (!end->writer.write)
         return CPPROF_OK;
     if (end->kind == CPPROF__KIND_HEAP)
@@ -132,7 +139,7 @@ write_ends(struct cpprof_error *error)
     for (i = 0; i < N_ENDS; i++) {
         enum cpprof_status one;
 
-        if (!(environment->kinds & ends[i].kind))
+        if (!has_to_write(&ends[i]))
             continue;
         one = write_end(&ends[i], status == CPPROF_OK ? error : &ignored);
         if (status == CPPROF_OK)
@@ -169,43 +176,16 @@ start_looking_after(struct cpprof_error *error)
 }
 
 static enum cpprof_status
-record_wall(struct cpprof_error *error)
-{
-    if (!(environment->kinds & CPPROF__KINDS_OF_WALL))
-        return CPPROF_OK;
-    return cpprof__wall_record(&environment->wall, error);
-}
-
-static enum cpprof_status
 start_recording(struct cpprof_error *error)
 {
     char name[256];
     enum cpprof_status status = cpprof__recorded_start(
         environment->directory, cpprof__heap_owner(name, sizeof name), error);
 
-    if (status == CPPROF_OK)
-        status = record_wall(error);
     /* If there is a CPU profile, its thread looks after the tables. */
     if (status != CPPROF_OK || environment->kinds & CPPROF__KIND_CPU)
         return status;
     return start_looking_after(error);
-}
-
-static enum cpprof_status
-start_wall(bool is_descendant, struct cpprof_error *error)
-{
-    const char *name =
-        environment->kinds & CPPROF__KIND_WALL ? "wall" : "offcpu";
-    struct cpprof_writer writer;
-    enum cpprof_status status;
-
-    if (!(environment->kinds & CPPROF__KINDS_OF_WALL))
-        return CPPROF_OK;
-    status = cpprof__environment_open(environment, name, NULL, is_descendant,
-                                      &writer, error);
-    if (status == CPPROF_OK)
-        status = cpprof_wall_start(&writer, &environment->wall, error);
-    return status;
 }
 
 static void
@@ -219,7 +199,7 @@ close_all(void)
 }
 
 static enum cpprof_status
-start_writing(bool is_descendant, struct cpprof_error *error)
+start_writing(struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
     size_t i;
@@ -227,12 +207,10 @@ start_writing(bool is_descendant, struct cpprof_error *error)
     if (!getcwd(folder, sizeof folder))
         strcpy(folder, "/");
     for (i = 0; i < N_ENDS && status == CPPROF_OK; i++)
-        if (environment->kinds & ends[i].kind)
-            status = open_end(&ends[i], is_descendant, error);
+        if (environment->kinds & ends[i].kind && !is_made)
+            status = open_end(&ends[i], error);
     if (status == CPPROF_OK && environment->kinds & CPPROF__KIND_MMAP)
         status = cpprof_heap_follow_mmap(&mappings, error);
-    if (status == CPPROF_OK)
-        status = start_wall(is_descendant, error);
     if (status != CPPROF_OK)
         close_all();
     return status;
@@ -254,8 +232,8 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
     enum cpprof_status status;
 
     environment = env;
-    status = *env->directory ? start_recording(error)
-                             : start_writing(is_descendant, error);
+    is_made = is_descendant;
+    status = *env->directory ? start_recording(error) : start_writing(error);
     if (status != CPPROF_OK) {
         cpprof__heap_set_rate(0);
         return status;
@@ -265,30 +243,30 @@ cpprof__environment_end_start(const struct cpprof__environment *env,
     return CPPROF_OK;
 }
 
-/* A recorded child costs nothing until it samples: no thread is made, except
- * for a wall profile. */
 void
 cpprof__environment_end_start_child(void)
 {
-    struct cpprof_error error;
-
     if (!started_pid)
         return;
     started_pid = (int32_t)getpid();
-    is_child = true;
+    is_child = is_made = true;
     if (environment->kinds & CPPROF__KIND_HEAP)
         n_sampled_at_fork = n_sampled();
-    if (*environment->directory) {
-        record_wall(&error);
-        return;
-    }
-    start_wall(true, &error);
 }
 
 bool
 cpprof__environment_end_is_due(void)
 {
-    return started_pid && started_pid == (int32_t)getpid();
+    size_t i;
+
+    if (!started_pid || started_pid != (int32_t)getpid())
+        return false;
+    if (*environment->directory)
+        return cpprof__mirror_head() != NULL;
+    for (i = 0; i < N_ENDS; i++)
+        if (has_to_write(&ends[i]))
+            return true;
+    return false;
 }
 
 void

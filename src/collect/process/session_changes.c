@@ -8,6 +8,7 @@
 #include "arch/atomic.h"
 #include "collect/capture/captures.h"
 #include "collect/dump/dump.h"
+#include "collect/process/late.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/real.h"
 #include "collect/signal/sample/pause.h"
@@ -125,6 +126,7 @@ cpprof__session_exec_begin(void)
 {
     int saved_errno = errno;
 
+    cpprof__late_hold();
     if (cpprof__session_is_ours())
         cpprof__threads_suspend();
     if (cpprof__self.is_lent) /* the new image gets the mask that it sees */
@@ -151,5 +153,6 @@ cpprof__session_exec_failed(void)
         cpprof__dump_exec_failed();
     if (cpprof__session_is_ours())
         cpprof__threads_resume();
+    cpprof__late_release();
     errno = saved_errno;
 }

@@ -221,16 +221,6 @@ cpprof__default_exit(struct cpprof__life *life, uint64_t until_ns,
                         life->ops->name);
 }
 
-void
-cpprof__default_needs_samples(struct cpprof__life *life)
-{
-    if (!take_default(life, UINT64_MAX))
-        return;
-    if (life->default_profile)
-        life->default_profile->needs_samples = true;
-    cpprof__own_lock_give(&life->default_lock);
-}
-
 bool
 cpprof__default_runs(const struct cpprof__life *life)
 {

@@ -23,6 +23,7 @@
 #ifndef COLLECT_LIFE_H
 #define COLLECT_LIFE_H
 
+#include "collect/runtime/birth.h"
 #include "collect/runtime/own_lock.h"
 #include <cpprof/writer.h>
 
@@ -35,8 +36,10 @@ struct cpprof_capture {
     bool is_recorder;            /* writes nothing */
     bool is_path;                /* its writer is cpprof_writer_to_path()'s */
     bool needs_samples;          /* without any there is no file */
-    int32_t pid;                 /* of the process that it was begun in */
-    uint32_t run;                /* of the sampler that it counts with */
+    const struct cpprof__birth *birth; /* it counts from there; NULL: from its
+                                          own beginning */
+    int32_t pid;                       /* of the process that it was begun in */
+    uint32_t run;                      /* of the sampler that it counts with */
 };
 
 /* What a sampler does. None of these is called by two threads at once, except
@@ -113,11 +116,6 @@ cpprof__default_stop(struct cpprof__life *life, struct cpprof_error *error);
 enum cpprof_status
 cpprof__default_exit(struct cpprof__life *life, uint64_t until_ns,
                      struct cpprof_error *error);
-
-/* In a child made by fork, which writes no file for what its parent is asked:
- * only if it has samples of its own. */
-void
-cpprof__default_needs_samples(struct cpprof__life *life);
 
 /* Is there one of this process? A vfork child has the memory of its parent and
  * another pid. Safety: AS. */

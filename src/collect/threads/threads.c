@@ -492,14 +492,14 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
     reconcile(tids, n);
     if (!tids)
         adopt_known();
-    if (plan.birth && plan.engine == &cpprof__engine_itimer)
-        store_relaxed(&cpprof__sampler.itimer_base_ns,
-                      plan.birth->process_cpu_ns);
     has_begun = true;
     cpprof__stack_note_own();
     pthread_mutex_unlock(&lock);
     free(tids);
     for_each_thread(arm_adopted);
+    if (plan.birth && plan.engine == &cpprof__engine_itimer)
+        store_relaxed(&cpprof__sampler.itimer_base_ns,
+                      plan.birth->process_cpu_ns);
     learn_stacks();
 }
 

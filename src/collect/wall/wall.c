@@ -114,14 +114,16 @@ free_wall(struct cpprof__wall_ticker *w)
 }
 
 static void
-set_up(struct cpprof__wall_ticker *w)
+set_up(struct cpprof__wall_ticker *w, const struct cpprof__birth *birth)
 {
     uint32_t rate = w->options.rate_hz;
 
     w->sampler.period_ns = 1000000000u / rate;
     w->sampler.max_looks = LOOKS_HZ > rate ? LOOKS_HZ / rate : 1;
-    w->time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME);
-    w->start_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    w->time_ns =
+        (int64_t)(birth ? birth->real_ns : cpprof__now_ns(CLOCK_REALTIME));
+    w->start_ns = birth ? birth->mono_ns : cpprof__now_ns(CLOCK_MONOTONIC);
+    w->sampler.start_ns = birth ? birth->mono_ns : 0;
     w->random = w->start_ns | 1;
     store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_WALL], w->options.max_depth);
 }
@@ -189,7 +191,7 @@ start(struct cpprof_capture *first, struct cpprof_error *error)
         return cpprof__fail_nomem(error);
     w->options = wall(first)->options;
     status = cpprof__dump_start(error);
-    set_up(w);
+    set_up(w, first->birth);
     count_from_start(w, wall(first));
     if (status == CPPROF_OK)
         failed = cpprof__wall_ticker_start(w);
@@ -291,9 +293,10 @@ struct cpprof__life cpprof__wall_life = {.ops = &ops};
 /* ---- the public calls ------------------------------------------------- */
 
 enum cpprof_status
-cpprof_wall_start(const struct cpprof_writer *writer,
-                  const struct cpprof_wall_options *options,
-                  struct cpprof_error *error)
+cpprof__wall_start(const struct cpprof_writer *writer,
+                   const struct cpprof_wall_options *options,
+                   const struct cpprof__birth *birth,
+                   struct cpprof_error *error)
 {
     struct cpprof_capture *c;
     enum cpprof_status status;
@@ -301,7 +304,19 @@ cpprof_wall_start(const struct cpprof_writer *writer,
     CPPROF__UNCANCELLED;
 
     status = cpprof__wall_capture_new(options, writer, &c, error);
-    return status == CPPROF_OK ? cpprof__default_start(c, error) : status;
+    if (status != CPPROF_OK)
+        return status;
+    c->birth = birth;
+    c->needs_samples = birth != NULL;
+    return cpprof__default_start(c, error);
+}
+
+enum cpprof_status
+cpprof_wall_start(const struct cpprof_writer *writer,
+                  const struct cpprof_wall_options *options,
+                  struct cpprof_error *error)
+{
+    return cpprof__wall_start(writer, options, NULL, error);
 }
 
 enum cpprof_status
@@ -318,6 +333,7 @@ cpprof_wall_start_to_path(const char *path,
 
 enum cpprof_status
 cpprof__wall_record(const struct cpprof_wall_options *options,
+                    const struct cpprof__birth *birth,
                     struct cpprof_error *error)
 {
     struct cpprof_capture *c;
@@ -327,6 +343,7 @@ cpprof__wall_record(const struct cpprof_wall_options *options,
         return status;
     if (!(wall(c)->options.flags & CPPROF_FLAG_NO_LABELS))
         store_relaxed(&cpprof__wants_labels, 1); /* the tables' */
+    c->birth = birth;
     return cpprof__default_start(c, error);
 }
 

@@ -13,13 +13,21 @@
 #include <cpprof/profiles.h>
 #include <cpprof/wall.h>
 
+/* As cpprof_wall_start(); with a birth it counts from there, and is written
+ * only if it has samples. */
+enum cpprof_status
+cpprof__wall_start(const struct cpprof_writer *writer,
+                   const struct cpprof_wall_options *options,
+                   const struct cpprof__birth *birth,
+                   struct cpprof_error *error);
+
 /*
- * The same as cpprof_wall_start() without a writer: what is counted is
- * kept where a recorder reads it (wall_counts.h), until
- * cpprof_wall_stop().
+ * The same without a writer: what is counted is kept where a recorder reads it
+ * (wall_counts.h), until cpprof_wall_stop().
  */
 enum cpprof_status
 cpprof__wall_record(const struct cpprof_wall_options *options,
+                    const struct cpprof__birth *birth,
                     struct cpprof_error *error);
 
 /* The life of wall profiles (life.h), whose captures are these. */

@@ -216,7 +216,8 @@ list_threads(struct cpprof__wall_sampler *w, uint64_t now, bool all)
     if (tids)
         merge(w, tids, n, creations, n_creations);
     for (i = 0; is_first && i < w->n; i++) {
-        w->threads[i].looked_ns = now; /* their time begins here */
+        /* Their time begins here. */
+        w->threads[i].looked_ns = w->start_ns ? w->start_ns : now;
         w->threads[i].n_deferred = PUT_OFF;
     }
     free(tids);

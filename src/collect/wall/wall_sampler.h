@@ -26,6 +26,8 @@ struct cpprof__wall_sampler {
     /* Set before the first tick. */
     uint64_t period_ns;
     uint32_t max_looks; /* in a tick */
+    uint64_t start_ns;  /* CLOCK_MONOTONIC: the time of the first threads begins
+                           there; 0: at the first tick */
 
     struct cpprof__wall_thread *threads; /* by tid */
     size_t n;

@@ -292,6 +292,19 @@ cpprof__waits_read(const struct cpprof__waits *waits, uint32_t number,
     return bucket->profile < CPPROF__WAIT_PROFILES;
 }
 
+bool
+cpprof__waits_have_any(enum cpprof__wait_profile profile)
+{
+    uint32_t i, n = cpprof__waits_n_buckets(&cpprof__waits);
+    struct cpprof__wait_bucket bucket;
+
+    for (i = 1; i < n; i++)
+        if (cpprof__waits_read(&cpprof__waits, i, &bucket) &&
+            bucket.profile == (uint32_t)profile && bucket.count)
+            return true;
+    return n && load_relaxed(&cpprof__waits.head->lost_count[profile]);
+}
+
 void
 cpprof__wait_buckets_forked(void)
 {

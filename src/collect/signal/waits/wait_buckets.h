@@ -91,6 +91,10 @@ bool
 cpprof__waits_read(const struct cpprof__waits *waits, uint32_t number,
                    struct cpprof__wait_bucket *bucket);
 
+/* Has anything been counted in this process? Safety: AS. */
+bool
+cpprof__waits_have_any(enum cpprof__wait_profile profile);
+
 /* In a child made by fork: nobody has waited yet. */
 void
 cpprof__wait_buckets_forked(void);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starts the sampling of a process when it has lived for a moment (late.h).
+ *
+ * `state` says what becomes of it, and all changes are by compare-and-swap:
+ * from WAITING the thread goes to STARTING and then to NOTHING; an exec goes to
+ * HELD and, when it failed, back; the end of the process goes to NOTHING. The
+ * word is also the futex that the thread sleeps on. A child of vfork shares it
+ * with its parent; `pid` tells whose it is.
+ */
+#include "collect/process/late.h"
+
+#include "arch/atomic.h"
+#include "arch/clock.h"
+#include "collect/runtime/exempt.h"
+#include "collect/runtime/own_threads.h"
+#include "collect/runtime/uncancelled.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Tunable. A process that ends sooner leaves no CPU or wall profile, and costs
+ * less than a fifth of what it costs alone to make and end it. A longer time
+ * makes more of what short processes do invisible. */
+#define MOMENT_NS 10000000u
+
+/* Whoever waits for a start waits no longer, and looks so often. */
+#define PATIENCE_NS CPPROF__NS_PER_S
+#define LOOK_NS     100000
+
+enum { NOTHING, WAITING, STARTING, HELD };
+static uint32_t state;
+static int32_t pid;
+static struct cpprof__birth birth;
+static void (*start)(const struct cpprof__birth *birth);
+
+static bool
+change(uint32_t from, uint32_t to)
+{
+    return cas_acq_rel(&state, &from, to);
+}
+
+/* Not longer than it takes to see a pause of our threads soon. */
+static void
+sleep_for(uint64_t ns)
+{
+    const struct timespec timeout =
+        cpprof__timespec_of(ns < MOMENT_NS ? ns : MOMENT_NS);
+    uint32_t now = load_acquire(&state);
+
+    if (now != NOTHING)
+        syscall(SYS_futex, &state, FUTEX_WAIT_PRIVATE, now, &timeout, NULL, 0);
+}
+
+static bool
+wait_and_start(void *arg)
+{
+    uint64_t due = birth.mono_ns + MOMENT_NS;
+
+    (void)arg;
+    while (load_acquire(&state) != NOTHING) {
+        uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC);
+
+        if (cpprof__own_threads_pause_now())
+            return true;
+        if (now >= due && change(WAITING, STARTING)) {
+            start(&birth);
+            store_release(&state, (uint32_t)NOTHING);
+            break;
+        }
+        sleep_for(now < due ? due - now : MOMENT_NS);
+    }
+    return false;
+}
+
+void
+cpprof__late_begin(void (*how)(const struct cpprof__birth *birth))
+{
+    CPPROF__EXEMPT;
+    CPPROF__UNCANCELLED;
+
+    pid = (int32_t)getpid();
+    birth.tid = (int32_t)syscall(SYS_gettid);
+    birth.thread_cpu_ns = cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID);
+    birth.process_cpu_ns = cpprof__now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    birth.mono_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+    birth.real_ns = cpprof__now_ns(CLOCK_REALTIME);
+    start = how;
+    store_release(&state, (uint32_t)WAITING);
+    if (cpprof__own_thread_detached(wait_and_start, NULL, 0))
+        store_release(&state, (uint32_t)NOTHING);
+}
+
+/* From WAITING to another state; where it is starting, that is waited for. */
+static void
+stop_waiting(uint32_t to)
+{
+    const struct timespec look = {0, LOOK_NS};
+    uint64_t until = 0;
+
+    if (load_acquire(&state) == NOTHING || pid != (int32_t)syscall(SYS_getpid))
+        return;
+    if (change(WAITING, to))
+        return;
+    until = cpprof__now_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+    while (load_acquire(&state) == STARTING &&
+           cpprof__now_ns(CLOCK_MONOTONIC) < until)
+        syscall(SYS_nanosleep, &look, NULL);
+}
+
+void
+cpprof__late_end(void)
+{
+    if (!cpprof__own_thread_is_this())
+        stop_waiting(NOTHING);
+}
+
+void
+cpprof__late_hold(void)
+{
+    stop_waiting(HELD);
+}
+
+void
+cpprof__late_release(void)
+{
+    if (pid == (int32_t)syscall(SYS_getpid))
+        change(HELD, WAITING);
+}
+
+void
+cpprof__late_in_child(void)
+{
+    state = NOTHING;
+}
