@@ -5,7 +5,7 @@
  * A byte that continues another character of UTF-8 is not one. A text may come
  * in pieces, so the first of two bytes waits for the second.
  */
-#include "cli/clean_writer.h"
+#include "cli/terminal.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,12 +56,6 @@ is_control(unsigned char byte)
            (byte >= 0x7f && byte < 0xa0);
 }
 
-static unsigned
-n_continuing(unsigned char lead)
-{
-    return lead < 0xc0 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
-}
-
 static void
 take(unsigned char byte)
 {
@@ -81,7 +75,8 @@ take(unsigned char byte)
         put(byte);
         return;
     }
-    clean.n_left = n_continuing(byte);
+    /* How many bytes follow the first one of a character. */
+    clean.n_left = byte < 0xc0 ? 0 : byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
     if (byte == C1_LEAD)
         clean.waiting = true;
     else if (is_control(byte))

@@ -117,31 +117,22 @@ offer_topics(const char *word)
     offer_name(word, "report", "all on reports");
 }
 
-static bool
-has_dashes(int argc, char **argv)
-{
-    int i;
-
-    for (i = 1; i < argc - 1; i++)
-        if (strcmp(argv[i], "--") == 0)
-            return true;
-    return false;
-}
-
-/* Complete a word of a command: its flags and their values, else its arguments.
- */
+/* Complete a word of a command: its flags and their values, else its arguments,
+ * which are all that follows "--". */
 static void
 offer_of_command(int argc, char **argv, const struct cpprof__flag *table,
-                 const char *others)
+                 const char *arguments)
 {
     const char *word = argv[argc - 1], *before = argv[argc - 2];
     const struct cpprof__flag *flag = flag_of(table, before);
     const char *equals = *word == '-' ? strchr(word, '=') : NULL;
+    int i;
 
-    if (has_dashes(argc, argv)) {
-        fputs(others, stdout);
-        return;
-    }
+    for (i = 1; i < argc - 1; i++)
+        if (strcmp(argv[i], "--") == 0) {
+            fputs(arguments, stdout);
+            return;
+        }
     if (strcmp(word, "=") == 0)
         word = ""; /* bash splits "-flag=value" into three words */
     else if (strcmp(before, "=") == 0 && argc > 3)
@@ -155,7 +146,7 @@ offer_of_command(int argc, char **argv, const struct cpprof__flag *table,
     else if (*word == '-')
         offer_flags(table, word);
     else
-        fputs(others, stdout);
+        fputs(arguments, stdout);
 }
 
 int

@@ -8,8 +8,6 @@
 
 #include "cli/messages.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,32 +35,6 @@ parse_bool(const char *text, bool *value)
 }
 
 static bool
-parse_int(const char *text, int *value)
-{
-    char *end;
-    long n;
-
-    errno = 0;
-    n = strtol(text, &end, 0);
-    if (!*text || *end || errno || n < INT_MIN || n > INT_MAX)
-        return false;
-    *value = (int)n;
-    return true;
-}
-
-static bool
-parse_double(const char *text, double *value)
-{
-    char *end;
-    double d = strtod(text, &end);
-
-    if (!*text || *end)
-        return false;
-    *value = d;
-    return true;
-}
-
-static bool
 append(struct cpprof__flag_list *list, const char *text)
 {
     char **at;
@@ -80,41 +52,20 @@ append(struct cpprof__flag_list *list, const char *text)
 }
 
 static bool
-set_bool(const struct cpprof__flags *flags, const struct cpprof__flag *flag,
-         const char *text)
-{
-    char *at = (char *)flags->into + flag->offset;
-    bool value;
-
-    if (!parse_bool(text, &value))
-        return false;
-    if (flag->kind == CPPROF__FLAG_BOOL)
-        *(bool *)at = value;
-    else if (flag->kind != CPPROF__FLAG_GIVEN &&
-             value == (flag->kind == CPPROF__FLAG_BITS))
-        *(uint32_t *)at |= flag->mask;
-    else if (flag->kind != CPPROF__FLAG_GIVEN)
-        *(uint32_t *)at &= ~flag->mask;
-    if (flags->given)
-        flags->given[flag - flags->table] = value;
-    return true;
-}
-
-static bool
 set(const struct cpprof__flags *flags, const struct cpprof__flag *flag,
     const char *text)
 {
     void *at = (char *)flags->into + flag->offset;
-    bool ok = true;
+    bool ok = true, value;
 
     if (flags->given && !cpprof__flag_is_bool(flag))
         flags->given[flag - flags->table] = *text;
     switch (flag->kind) {
     case CPPROF__FLAG_INT:
-        ok = parse_int(text, at);
+        ok = cpprof__parse_int(text, 0, at);
         break;
     case CPPROF__FLAG_DOUBLE:
-        ok = parse_double(text, at);
+        ok = cpprof__parse_double(text, at);
         break;
     case CPPROF__FLAG_STRING:
     case CPPROF__FLAG_CHOICE:
@@ -123,7 +74,11 @@ set(const struct cpprof__flags *flags, const struct cpprof__flag *flag,
     case CPPROF__FLAG_LIST:
         return append(at, text);
     default:
-        ok = set_bool(flags, flag, text);
+        ok = parse_bool(text, &value);
+        if (ok)
+            cpprof__set_bool_flag(flag, flags->into, value);
+        if (ok && flags->given)
+            flags->given[flag - flags->table] = value;
     }
     if (!ok)
         cpprof__cli_fail("invalid value \"%s\" for flag -%s: parse error", text,

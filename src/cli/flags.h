@@ -7,9 +7,11 @@
 #ifndef CLI_FLAGS_H
 #define CLI_FLAGS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum cpprof__flag_kind {
@@ -83,6 +85,54 @@ cpprof__find_flag(const struct cpprof__flag *row, const char *name, size_t n)
             memcmp(row->name, name, n) == 0)
             return row;
     return NULL;
+}
+
+/* Set a flag of a kind that cpprof__flag_is_bool(). */
+static inline void
+cpprof__set_bool_flag(const struct cpprof__flag *flag, void *into, bool value)
+{
+    char *at = (char *)into + flag->offset;
+
+    if (flag->kind == CPPROF__FLAG_BOOL)
+        *(bool *)at = value;
+    else if (flag->kind != CPPROF__FLAG_GIVEN &&
+             value == (flag->kind == CPPROF__FLAG_BITS))
+        *(uint32_t *)at |= flag->mask;
+    else if (flag->kind != CPPROF__FLAG_GIVEN)
+        *(uint32_t *)at &= ~flag->mask;
+}
+
+/* A number with or without a sign, as strtol() reads it in that base. False
+ * with errno: ERANGE if it is too large, else EINVAL. */
+static inline bool
+cpprof__parse_int(const char *text, int base, int32_t *value)
+{
+    const char *digits = text + (*text == '-' || *text == '+');
+    char *end;
+    long n;
+
+    errno = 0;
+    n = strtol(text, &end, base);
+    if (*digits < '0' || *digits > '9' || *end)
+        errno = EINVAL;
+    else if (n < INT32_MIN || n > INT32_MAX)
+        errno = ERANGE;
+    if (errno)
+        return false;
+    *value = (int32_t)n;
+    return true;
+}
+
+static inline bool
+cpprof__parse_double(const char *text, double *value)
+{
+    char *end;
+    double d = strtod(text, &end);
+
+    if (!*text || *end)
+        return false;
+    *value = d;
+    return true;
 }
 
 /* A command line and its table. */

@@ -1,26 +1,117 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Messages on stderr. They end up in logs, so the passwords of URLs are not in
+ * them. A password is between the first colon after "//" and the last "@"
+ * before the next slash. If there is no "@" and no port, the slash belongs to
+ * the password, which then ends at the last "@" of the word.
+ */
 #include "cli/messages.h"
 
-#include "cli/hide_password.h"
 #include "cli/terminal.h"
 
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+/* ---------------------------------------------------------- passwords ---- */
+
+/* The password in the n bytes after "//"; NULL: there is none. */
+static const char *
+find(const char *word, size_t n, size_t *n_password)
+{
+    size_t n_authority = strcspn(word, "/?#"), n_port;
+    const char *colon, *at;
+
+    if (n_authority > n)
+        n_authority = n;
+    at = memrchr(word, '@', n_authority);
+    colon = memchr(word, ':', at ? (size_t)(at - word) : n_authority);
+    if (!colon)
+        return NULL;
+    colon++;
+    n_port = strspn(colon, "0123456789");
+    if (!at && *word != '[' && n_port < n_authority - (size_t)(colon - word))
+        at = memrchr(colon, '@', n - (size_t)(colon - word));
+    if (!at)
+        return NULL;
+    *n_password = (size_t)(at - colon);
+    return colon;
+}
+
+/* Append what fits; returns the room that is left. */
+static size_t
+append(char **out, size_t size, const char *text, size_t n)
+{
+    if (n >= size)
+        n = size - 1;
+    memcpy(*out, text, n);
+    *out += n;
+    **out = 0;
+    return size - n;
+}
+
+void
+cpprof__hide_passwords(const char *text, char *out, size_t size)
+{
+    const char *slashes, *password;
+    size_t n;
+
+    while ((slashes = strstr(text, "://"))) {
+        slashes += 3;
+        password = find(slashes, strcspn(slashes, " \t\n\"'"), &n);
+        if (!password) {
+            size = append(&out, size, text, (size_t)(slashes - text));
+            text = slashes;
+            continue;
+        }
+        size = append(&out, size, text, (size_t)(password - text));
+        size = append(&out, size, "xxxxx", 5);
+        text = password + n;
+    }
+    append(&out, size, text, strlen(text));
+}
+
+void
+cpprof__hide_password(const char *source, char *out, size_t size)
+{
+    const char *slashes = strstr(source, "://"), *password = NULL;
+    const char *word = slashes ? slashes + 3 : source;
+    size_t n = 0;
+
+    if (access(source, F_OK) != 0)
+        password = find(word, strlen(word), &n);
+    if (password) {
+        size = append(&out, size, source, (size_t)(password - source));
+        size = append(&out, size, "xxxxx", 5);
+        source = password + n;
+    }
+    append(&out, size, source, strlen(source));
+}
+
+/* ----------------------------------------------------------- messages ---- */
 
 /* In front of messages. */
 static const char *prefix = "cpprof: ";
 
+void
+cpprof__message_text(char *out, size_t size, const char *format, va_list args)
+{
+    char whole[2048];
+
+    vsnprintf(whole, sizeof whole, format, args);
+    cpprof__hide_passwords(whole, out, size);
+    for (; *out; out++)
+        if ((unsigned char)*out < ' ')
+            *out = '?';
+}
+
 static void
 print_line(const char *format, va_list args)
 {
-    char whole[2048], text[1024], *c;
+    char text[1024];
 
-    vsnprintf(whole, sizeof whole, format, args);
-    cpprof__hide_passwords(whole, text, sizeof text);
-    for (c = text; *c; c++) /* one line, even if a file name has line breaks */
-        if ((unsigned char)*c < ' ')
-            *c = '?';
+    cpprof__message_text(text, sizeof text, format, args);
     cpprof__progress_hide();
     fprintf(stderr, "%s%s%s%s\n", cpprof__color(STDERR_FILENO, "31"), prefix,
             text, cpprof__color(STDERR_FILENO, ""));

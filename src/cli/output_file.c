@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,26 +31,20 @@ note(int number)
     file.came = number;
 }
 
-static void
-listen_for_signals(void)
+/* The first write begins to listen for signals. */
+static int
+write_file(void *ctx, const void *data, size_t n_bytes)
 {
     struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
     size_t i;
 
-    for (i = 0; i < N_SIGNALS; i++) {
+    (void)ctx;
+    for (i = 0; !file.listening && i < N_SIGNALS; i++) {
         sigaction(signals[i], NULL, &file.before[i]);
         if (file.before[i].sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
     }
     file.listening = true;
-}
-
-static int
-write_file(void *ctx, const void *data, size_t n_bytes)
-{
-    (void)ctx;
-    if (!file.listening)
-        listen_for_signals();
     return file.came ? EINTR : file.to.write(file.to.ctx, data, n_bytes);
 }
 
@@ -151,4 +146,41 @@ cpprof__output_file(const char *path, struct cpprof_writer *writer,
     *writer = (struct cpprof_writer){sizeof(struct cpprof_writer), write_file,
                                      close_file, NULL};
     return status;
+}
+
+/* -------------------------------------------------------------- names ---- */
+
+int
+cpprof__numbered_file(char path[PATH_MAX], const char *front, const char *end)
+{
+    int i, fd;
+
+    for (i = 1; i < 10000; i++) {
+        if (snprintf(path, PATH_MAX, "%s%03d%s", front, i, end) >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+bool
+cpprof__make_folders_above(const char *path, mode_t mode)
+{
+    char part[PATH_MAX], *slash;
+
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    for (slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (mkdir(part, mode) != 0 && errno != EEXIST)
+            return false;
+        *slash = '/';
+    }
+    return true;
 }

@@ -4,12 +4,11 @@
  * thread prints it, so that loops that work need no calls, and no signal
  * interrupts system calls. If stderr is no terminal there is no line.
  */
-#include "cli/hide_password.h"
+#include "cli/messages.h"
 #include "cli/terminal.h"
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -108,18 +107,13 @@ void
 cpprof__progress(const char *format, ...)
 {
     va_list args;
-    char whole[1024], *c;
 
     if (!isatty(STDERR_FILENO) || cpprof__terminal_is_dumb())
         return;
     pthread_mutex_lock(&progress.lock);
     va_start(args, format);
-    vsnprintf(whole, sizeof whole, format, args);
+    cpprof__message_text(progress.what, sizeof progress.what, format, args);
     va_end(args);
-    cpprof__hide_passwords(whole, progress.what, sizeof progress.what);
-    for (c = progress.what; *c; c++)
-        if ((unsigned char)*c < ' ')
-            *c = '?';
     pthread_mutex_unlock(&progress.lock);
     if (!progress.running)
         start();

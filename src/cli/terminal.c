@@ -7,8 +7,6 @@
  */
 #include "cli/terminal.h"
 
-#include "cli/clean_writer.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,12 +68,6 @@ put(const char *text, size_t n)
         terminal.error = terminal.to.write(terminal.to.ctx, text, n);
 }
 
-static void
-put_word(const char *text)
-{
-    put(text, strlen(text));
-}
-
 /* How many bytes of text fit into the rest of the line, with one column for
  * each character of UTF-8. */
 static size_t
@@ -96,22 +88,8 @@ fitting(const char *text, size_t n)
 /* Where the names of -top begin, and how much of them is always shown. */
 #define NAME_COLUMN  50
 #define NAME_COLUMNS 40
-
-static unsigned
-columns_of_top(void)
-{
-    unsigned columns = cpprof__terminal_columns(STDOUT_FILENO);
-
-    return columns >= NAME_COLUMN + NAME_COLUMNS ? columns : 2 * columns;
-}
-
-static bool
-is_title(const char *line, size_t n)
-{
-    static const char words[] = "      flat  flat%";
-
-    return n >= sizeof words - 1 && memcmp(line, words, sizeof words - 1) == 0;
-}
+/* What the title of a table begins with. */
+#define TABLE_TITLE "      flat  flat%"
 
 static int
 write_lines(void *ctx, const void *data, size_t n_bytes)
@@ -124,13 +102,14 @@ write_lines(void *ctx, const void *data, size_t n_bytes)
         const char *end = memchr(text, '\n', n_bytes);
         size_t n = end ? (size_t)(end - text) : n_bytes;
 
-        if (terminal.color && !terminal.column && is_title(text, n)) {
+        if (terminal.color && !terminal.column && n >= sizeof TABLE_TITLE - 1 &&
+            memcmp(text, TABLE_TITLE, sizeof TABLE_TITLE - 1) == 0) {
             terminal.in_title = true;
-            put_word("\033[1m");
+            put("\033[1m", 4);
         }
         put(text, terminal.columns ? fitting(text, n) : n);
         if (end && terminal.in_title)
-            put_word("\033[0m");
+            put("\033[0m", 4);
         if (end) {
             put("\n", 1);
             terminal.column = 0;
@@ -168,10 +147,13 @@ cpprof__terminal_writer(enum pprof_report_format format)
                  format == PPROF_REPORT_PEEK;
     struct cpprof_writer writer = {sizeof writer, write_plain, close_terminal,
                                    NULL};
+    unsigned columns = cpprof__terminal_columns(STDOUT_FILENO);
 
     memset(&terminal, 0, sizeof terminal);
     cpprof_writer_to_fd(STDOUT_FILENO, &terminal.to);
-    terminal.columns = format == PPROF_REPORT_TOP ? columns_of_top() : 0;
+    if (format == PPROF_REPORT_TOP)
+        terminal.columns =
+            columns >= NAME_COLUMN + NAME_COLUMNS ? columns : 2 * columns;
     terminal.color = table && has_colors(STDOUT_FILENO);
     if (terminal.columns || terminal.color)
         writer.write = write_lines;

@@ -32,6 +32,15 @@ struct cpprof_writer
 cpprof__terminal_writer(enum pprof_report_format format);
 
 /*
+ * A writer in front of `to`, which ends at fd. If fd is a terminal, control
+ * characters are shown as "\x1b", except ends of lines and tabs, so that names
+ * of a profile cannot control it; else bytes pass as they are. There is one at
+ * a time: the next one takes the place of the last.
+ */
+struct cpprof_writer
+cpprof__clean_writer(struct cpprof_writer to, int fd);
+
+/*
  * If stderr is a terminal, print what is being done once it has taken a second:
  * `what` and the seconds so far. Calls do not nest: the latest one counts. The
  * first byte of a report ends it too.

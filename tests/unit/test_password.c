@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/hide_password.h"
+#include "cli/messages.h"
 
 static void
 expect_message(const char *text, const char *expected)

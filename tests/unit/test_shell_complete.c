@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/shell/complete.h"
+#include "cli/shell/shell.h"
 
 #include "oom.h"
 

@@ -8,6 +8,8 @@
  */
 #include "cli/fetch/fetch.h"
 
+#include "base/status.h"
+
 #include "cli/fetch/request.h"
 #include "cli/terminal.h"
 
@@ -50,44 +52,23 @@ struct cpprof__fetch {
     struct cpprof__fetch_budget budget;
 };
 
-static enum cpprof_status
-fail(struct cpprof_error *error, enum cpprof_status status, const char *text)
-{
-    *error = (struct cpprof_error){.status = status};
-    snprintf(error->text, sizeof error->text, "%s", text);
-    return status;
-}
-
-static enum cpprof_status
-fail_nomem(struct cpprof_error *error)
-{
-    return fail(error, CPPROF_NOMEM, "out of memory");
-}
-
 /* ------------------------------------------------------------- begin ---- */
 
-/* A duration as Go prints it: "1h0m30s". */
-static void
-print_duration(int seconds)
-{
-    int h = seconds / 3600, m = seconds / 60 % 60, s = seconds % 60;
-
-    fprintf(stderr, "Please wait... (");
-    if (h)
-        fprintf(stderr, "%dh%dm%ds)\n", h, m, s);
-    else if (m)
-        fprintf(stderr, "%dm%ds)\n", m, s);
-    else
-        fprintf(stderr, "%ds)\n", s);
-}
-
+/* Tell what is asked for; a duration as Go prints it, "1h0m30s". */
 static void
 say(const struct cpprof__fetch *f, const struct item *item)
 {
+    int seconds = f->options->seconds;
+    int h = seconds / 3600, m = seconds / 60 % 60, s = seconds % 60;
+
     cpprof__progress_hide();
     fprintf(stderr, "Fetching profile over HTTP from %s\n", item->url.shown);
-    if (f->options->seconds > 0)
-        print_duration(f->options->seconds);
+    if (h > 0)
+        fprintf(stderr, "Please wait... (%dh%dm%ds)\n", h, m, s);
+    else if (m > 0)
+        fprintf(stderr, "Please wait... (%dm%ds)\n", m, s);
+    else if (s > 0)
+        fprintf(stderr, "Please wait... (%ds)\n", s);
 }
 
 static void
@@ -102,7 +83,7 @@ begin_item(struct cpprof__fetch *f, struct item *item)
     if (f->curl->multi_add_handle(f->multi, item->request.easy) == CURLM_OK)
         item->stage = RUNNING;
     else
-        fail_nomem(&item->error);
+        cpprof__fail_nomem(&item->error);
 }
 
 /* Begin the requests that have come into the window. */
@@ -122,13 +103,13 @@ collect(struct cpprof__fetch *f, char *const *sources, size_t n,
 
     f->items = calloc(n ? n : 1, sizeof *f->items);
     if (!f->items)
-        return fail_nomem(error);
+        return cpprof__fail_nomem(error);
     for (i = 0; i < n; i++) {
         struct item *item = &f->items[f->n];
 
         switch (cpprof__source_url(sources[i], f->options, &item->url)) {
         case CPPROF__SOURCE_NOMEM:
-            return fail_nomem(error);
+            return cpprof__fail_nomem(error);
         case CPPROF__SOURCE_FILE:
             break;
         case CPPROF__SOURCE_URL:
@@ -140,27 +121,6 @@ collect(struct cpprof__fetch *f, char *const *sources, size_t n,
     return CPPROF_OK;
 }
 
-static enum cpprof_status
-begin(struct cpprof__fetch *f, char *const *sources, size_t n,
-      struct cpprof_error *error)
-{
-    enum cpprof_status status = collect(f, sources, n, error);
-    const char *why;
-
-    if (status == CPPROF_OK && f->n)
-        status = cpprof__fetch_check_tls(f->options, error);
-    if (status != CPPROF_OK || !f->n)
-        return status;
-    f->curl = cpprof__curl_load(&why);
-    if (!f->curl)
-        return fail(error, CPPROF_UNSUPPORTED, why);
-    f->multi = f->curl->multi_init();
-    if (!f->multi)
-        return fail_nomem(error);
-    move_window(f);
-    return CPPROF_OK;
-}
-
 enum cpprof_status
 cpprof__fetch_begin(char *const *sources, size_t n,
                     const struct cpprof__fetch_options *options,
@@ -168,19 +128,31 @@ cpprof__fetch_begin(char *const *sources, size_t n,
 {
     struct cpprof__fetch *f = calloc(1, sizeof *f);
     enum cpprof_status status;
+    const char *why;
 
+    *fetch = NULL;
     if (!f)
-        return fail_nomem(error);
+        return cpprof__fail_nomem(error);
     f->options = options;
     f->budget.max = WAITING_BYTES;
-    status = begin(f, sources, n, error);
-    if (status == CPPROF_OK && f->n) {
+    status = collect(f, sources, n, error);
+    if (status == CPPROF_OK && f->n)
+        status = cpprof__fetch_check_tls(f->options, error);
+    if (status != CPPROF_OK || !f->n) {
+        cpprof__fetch_free(f);
+        return status;
+    }
+    f->curl = cpprof__curl_load(&why);
+    if (f->curl)
+        f->multi = f->curl->multi_init();
+    if (f->multi) {
+        move_window(f);
         *fetch = f;
         return CPPROF_OK;
     }
+    status = f->curl ? cpprof__fail_nomem(error)
+                     : cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "%s", why);
     cpprof__fetch_free(f);
-    if (status == CPPROF_OK)
-        *fetch = NULL;
     return status;
 }
 
@@ -217,21 +189,6 @@ resume(struct cpprof__fetch *f, struct item *item)
     f->curl->easy_pause(item->request.easy, CURLPAUSE_CONT);
 }
 
-/* The next one may take all the memory that it needs; others only what is left.
- */
-static void
-resume_all(struct cpprof__fetch *f)
-{
-    size_t i;
-
-    if (f->next < f->begun) {
-        f->items[f->next].request.is_next = true;
-        resume(f, &f->items[f->next]);
-    }
-    for (i = f->next; i < f->begun && f->budget.used < f->budget.max; i++)
-        resume(f, &f->items[i]);
-}
-
 static void
 show_progress(const struct cpprof__fetch *f)
 {
@@ -256,8 +213,14 @@ wait_for_next(struct cpprof__fetch *f)
     struct item *item = &f->items[f->next];
     CURLMcode code;
     int n_running;
+    size_t i;
 
-    resume_all(f);
+    /* The next one may take all the memory that it needs; others only what is
+     * left. */
+    item->request.is_next = true;
+    resume(f, item);
+    for (i = f->next; i < f->begun && f->budget.used < f->budget.max; i++)
+        resume(f, &f->items[i]);
     while (item->stage == RUNNING) {
         show_progress(f);
         code = f->curl->multi_perform(f->multi, &n_running);
@@ -268,7 +231,7 @@ wait_for_next(struct cpprof__fetch *f)
             continue;
         f->curl->multi_remove_handle(f->multi, item->request.easy);
         item->stage = FAILED;
-        fail_nomem(&item->error);
+        cpprof__fail_nomem(&item->error);
     }
     cpprof__progress_end();
 }

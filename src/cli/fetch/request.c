@@ -12,9 +12,9 @@
 #include "cli/fetch/request.h"
 
 #include "arch/clock.h"
+#include "base/status.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,25 +30,6 @@
  * byte, or it is given up. Otherwise a server that sends a byte a minute would
  * hold us forever. */
 #define SLOWEST_BYTES (16 * 1024)
-
-static enum cpprof_status
-fail(struct cpprof_error *error, enum cpprof_status status, const char *format,
-     ...) __attribute__((format(printf, 3, 4)));
-
-static enum cpprof_status
-fail(struct cpprof_error *error, enum cpprof_status status, const char *format,
-     ...)
-{
-    va_list args;
-
-    error->status = status;
-    error->sys = 0;
-    error->offset = 0;
-    va_start(args, format);
-    vsnprintf(error->text, sizeof error->text, format, args);
-    va_end(args);
-    return status;
-}
 
 static int64_t
 now_ms(void)
@@ -313,7 +294,7 @@ cpprof__request_begin(struct cpprof__request *r,
     if (r->easy && set_all(r, url, options) && set_post(r, post))
         return CPPROF_OK;
     cpprof__request_free(r);
-    return fail(error, CPPROF_NOMEM, "out of memory");
+    return cpprof__fail_nomem(error);
 }
 
 void
@@ -331,41 +312,35 @@ cpprof__request_free(struct cpprof__request *r)
 
 /* ------------------------------------------------------------ errors ---- */
 
-/* The body of a failure without the blanks at its end. */
-static const char *
-error_body(struct cpprof__request *r)
-{
-    while (r->n && strchr(" \t\r\n", r->body[r->n - 1])) {
-        r->body[--r->n] = 0;
-        if (r->budget)
-            r->budget->used--;
-    }
-    return r->n ? r->body : "";
-}
-
 enum cpprof_status
-cpprof__request_result(struct cpprof__request *r, CURLcode code,
+cpprof__request_result(const struct cpprof__request *r, CURLcode code,
                        const struct cpprof__url *url,
                        struct cpprof_error *error)
 {
     const char *why = r->stopped      ? r->stopped
                       : *r->curl_text ? r->curl_text
                                       : r->curl->easy_strerror(code);
+    size_t n = r->n;
     bool answered =
         code == CURLE_OK || (code == CURLE_WRITE_ERROR && !r->stopped);
 
     if (answered && is_ok(r) && code == CURLE_OK)
         return CPPROF_OK;
-    if (answered && !is_ok(r) && r->verbose_status && r->is_text)
-        return fail(error, CPPROF_BAD_DATA, "server response: %s - %s",
-                    r->status, error_body(r));
+    if (answered && !is_ok(r) && r->verbose_status && r->is_text) {
+        while (n && strchr(" \t\r\n", r->body[n - 1]))
+            n--;
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                            "server response: %s - %.*s", r->status, (int)n,
+                            n ? r->body : "");
+    }
     if (answered && !is_ok(r))
-        return fail(error, CPPROF_BAD_DATA, "server response: %s", r->status);
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0, "server response: %s",
+                            r->status);
     if (code == CURLE_UNSUPPORTED_PROTOCOL && r->status[0] == 0)
-        return fail(error, CPPROF_BAD_DATA,
-                    "http fetch: unsupported protocol scheme \"%.*s\"",
-                    (int)strcspn(url->text, ":"), url->text);
-    return fail(error, CPPROF_BAD_DATA, "http fetch: %s", why);
+        return cpprof__fail(error, CPPROF_BAD_DATA, 0,
+                            "http fetch: unsupported protocol scheme \"%.*s\"",
+                            (int)strcspn(url->text, ":"), url->text);
+    return cpprof__fail(error, CPPROF_BAD_DATA, 0, "http fetch: %s", why);
 }
 
 /* --------------------------------------------------------------- tls ---- */
@@ -384,24 +359,25 @@ cpprof__fetch_check_tls(const struct cpprof__fetch_options *options,
     const char *missing;
 
     if (given(key) && !given(cert))
-        return fail(
-            error, CPPROF_INVALID,
+        return cpprof__fail(
+            error, CPPROF_INVALID, 0,
             "-tls_key is specified, so -tls_cert must also be specified");
     if (given(cert) && !given(key))
-        return fail(
-            error, CPPROF_INVALID,
+        return cpprof__fail(
+            error, CPPROF_INVALID, 0,
             "-tls_cert is specified, so -tls_key must also be specified");
     missing = given(cert) && !readable(cert) ? cert
               : given(key) && !readable(key) ? key
                                              : NULL;
     if (missing)
-        return fail(error, CPPROF_SYSTEM,
-                    "could not load certificate/key pair specified by "
-                    "-tls_cert and -tls_key: open %s: %s",
-                    missing, strerror(errno));
+        return cpprof__fail(error, CPPROF_SYSTEM, 0,
+                            "could not load certificate/key pair specified by "
+                            "-tls_cert and -tls_key: open %s: %s",
+                            missing, strerror(errno));
     if (given(options->tls_ca) && !readable(options->tls_ca))
-        return fail(error, CPPROF_SYSTEM,
-                    "could not load CA specified by -tls_ca: open %s: %s",
-                    options->tls_ca, strerror(errno));
+        return cpprof__fail(
+            error, CPPROF_SYSTEM, 0,
+            "could not load CA specified by -tls_ca: open %s: %s",
+            options->tls_ca, strerror(errno));
     return CPPROF_OK;
 }

@@ -60,7 +60,7 @@ cpprof__request_begin(struct cpprof__request *r,
 
 /* The result of the request: OK and a body, or an error in one line. */
 enum cpprof_status
-cpprof__request_result(struct cpprof__request *r, CURLcode code,
+cpprof__request_result(const struct cpprof__request *r, CURLcode code,
                        const struct cpprof__url *url,
                        struct cpprof_error *error);
 

@@ -4,9 +4,10 @@
  * so that two commands at once never write the same file. Source:
  * internal/driver/tempfile.go, fetch.go setTmpDir.
  */
-#include "cli/fetch/origins.h"
+#include "cli/fetch/fetch.h"
 
 #include "cli/messages.h"
+#include "cli/output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,36 +21,18 @@
 
 /* ------------------------------------------------------------- where ---- */
 
-/* mkdir -p; false with errno. */
-static bool
-make_folders(const char *path)
-{
-    char part[PATH_MAX];
-    struct stat st;
-    char *slash;
-
-    if (stat(path, &st) == 0) {
-        errno = ENOTDIR;
-        return S_ISDIR(st.st_mode);
-    }
-    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    for (slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        if (mkdir(part, 0755) != 0 && errno != EEXIST)
-            return false;
-        *slash = '/';
-    }
-    return mkdir(part, 0755) == 0 || errno == EEXIST;
-}
-
-/* Can this folder be used? Prints why not. */
+/* Can this folder be used? Makes it. Prints why not. */
 static bool
 usable(const char *folder)
 {
-    if (make_folders(folder))
+    struct stat st;
+
+    if (stat(folder, &st) == 0)
+        errno = S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    else if (cpprof__make_folders_above(folder, 0755) &&
+             (mkdir(folder, 0755) == 0 || errno == EEXIST))
+        errno = 0;
+    if (!errno)
         return true;
     cpprof__cli_warn("Could not use temp dir %s: %s", folder, strerror(errno));
     return false;
@@ -113,25 +96,6 @@ make_name(char name[LONGEST_NAME + 1], const struct pprof_profile *p)
         add_word(name, pprof_text(p, pprof_sample_types(p)[i].type, NULL));
 }
 
-/* The first file of that name and a number that is not there yet; its path. */
-static int
-open_numbered(char path[PATH_MAX], const char *folder, const char *name)
-{
-    int i, fd;
-
-    for (i = 1; i < 10000; i++) {
-        if (snprintf(path, PATH_MAX, "%s/%s%03d.pb.gz", folder, name, i) >=
-            PATH_MAX) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
-}
-
 /* An interrupt waits until the file is complete or gone. */
 static enum cpprof_status
 write_whole(int fd, const char *path, const struct pprof_profile *p,
@@ -158,14 +122,17 @@ void
 cpprof__origins_save(const struct cpprof__origins *r,
                      const struct pprof_profile *p)
 {
-    char folder[PATH_MAX], path[PATH_MAX], name[LONGEST_NAME + 1];
+    char folder[PATH_MAX + LONGEST_NAME + 2], path[PATH_MAX];
+    char name[LONGEST_NAME + 1];
     struct cpprof_error error = {0};
     int fd;
 
     if (!r->n_profiles || !find_folder(folder))
         return;
     make_name(name, p);
-    fd = open_numbered(path, folder, name);
+    strcat(folder, "/");
+    strcat(folder, name);
+    fd = cpprof__numbered_file(path, folder, ".pb.gz");
     if (fd < 0)
         cpprof__cli_warn("Could not save profile: open %s: %s", path,
                          strerror(errno));

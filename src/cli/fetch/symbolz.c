@@ -3,7 +3,10 @@
  * Names from the server that a profile came from: a list of addresses is
  * posted, "0xADDRESS NAME" lines come back. Source: internal/symbolz.
  */
-#include "cli/fetch/origins.h"
+#include "cli/fetch/fetch.h"
+
+#include "base/status.h"
+
 #include "cli/fetch/request.h"
 #include "cli/messages.h"
 #include "cli/terminal.h"
@@ -14,14 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static enum cpprof_status
-fail_nomem(struct cpprof_error *error)
-{
-    *error = (struct cpprof_error){.status = CPPROF_NOMEM};
-    snprintf(error->text, sizeof error->text, "out of memory");
-    return CPPROF_NOMEM;
-}
 
 /* Add the signed offset; false when the sum is no address. */
 static bool
@@ -103,24 +98,12 @@ compare(const void *a, const void *b)
     return x->name > y->name ? -1 : x->name < y->name;
 }
 
-static void
-sort_once(struct symbols *s)
-{
-    size_t i, kept = 0;
-
-    qsort(s->at, s->n, sizeof *s->at, compare);
-    for (i = 0; i < s->n; i++)
-        if (i == 0 || s->at[i].address != s->at[kept - 1].address)
-            s->at[kept++] = s->at[i];
-    s->n = kept;
-}
-
 /* The lines of a body, which ends with a zero byte; names stay in it. A last
  * line without an end may be cut off, and is left out. */
 static bool
 parse_answer(char *body, int64_t offset, struct symbols *s)
 {
-    size_t n_lines = 0;
+    size_t n_lines = 0, kept = 0, i;
     char *line, *end;
 
     for (line = body; (end = strchr(line, '\n')); line = end + 1)
@@ -141,7 +124,11 @@ parse_answer(char *body, int64_t offset, struct symbols *s)
         symbol->name = name;
         s->n++;
     }
-    sort_once(s);
+    qsort(s->at, s->n, sizeof *s->at, compare);
+    for (i = 0; i < s->n; i++)
+        if (i == 0 || s->at[i].address != s->at[kept - 1].address)
+            s->at[kept++] = s->at[i];
+    s->n = kept;
     return true;
 }
 
@@ -159,42 +146,15 @@ post(const struct cpprof__url *url, const char *text, int64_t offset,
 
     curl = cpprof__curl_load(&why);
     if (!curl)
-        return fail_nomem(error);
+        return cpprof__fail_nomem(error);
     status = cpprof__request_begin(r, curl, url, options, text, error);
     if (status != CPPROF_OK)
         return status;
     status = cpprof__request_result(r, curl->easy_perform(r->easy), url, error);
     if (status == CPPROF_OK && r->body &&
         !parse_answer(r->body, offset, symbols))
-        status = fail_nomem(error);
+        status = cpprof__fail_nomem(error);
     return status;
-}
-
-/* Ask one server about one mapping. */
-static enum cpprof_status
-ask(struct pprof_profile *p, size_t mapping, const char *server, int64_t offset,
-    const struct cpprof__fetch_options *options, struct cpprof_error *error)
-{
-    struct symbols symbols = {NULL, 0};
-    struct cpprof__request r = {0};
-    struct cpprof__url url = {0};
-    char *text = question(p, mapping, offset);
-    enum cpprof_status status = CPPROF_OK;
-
-    if (!text ||
-        cpprof__source_url(server, options, &url) == CPPROF__SOURCE_NOMEM)
-        status = fail_nomem(error);
-    else if (*text && url.text)
-        status = post(&url, text, offset, options, &r, &symbols, error);
-    if (status == CPPROF_OK)
-        status = pprof_set_symbols(p, mapping, symbols.at, symbols.n, error);
-    else if (status != CPPROF_NOMEM)
-        cpprof__cli_warn("http post %s: %s", url.shown, error->text);
-    free(symbols.at);
-    free(text);
-    cpprof__request_free(&r);
-    cpprof__url_free(&url);
-    return status == CPPROF_NOMEM ? status : CPPROF_OK;
 }
 
 /* Where a mapping came from, or NULL. */
@@ -206,41 +166,59 @@ find(const struct cpprof__origins *r, const struct pprof_profile *p,
     const char *build_id = pprof_text(p, m->build_id, NULL);
     size_t i;
 
-    for (i = 0; i < r->n; i++)
-        if (strcmp(r->mappings[i].key, file) == 0 ||
-            (*build_id && strcmp(r->mappings[i].key, build_id) == 0))
-            return &r->mappings[i];
+    for (i = 0; i < r->mappings.n; i++)
+        if (strcmp(r->mappings.at[i].key, file) == 0 ||
+            (*build_id && strcmp(r->mappings.at[i].key, build_id) == 0))
+            return &r->mappings.at[i];
     return NULL;
 }
 
+/* Ask the server of a mapping. Only a lack of memory is a failure; others are
+ * reported. */
 static enum cpprof_status
-symbolize_mapping(const struct cpprof__origins *r, struct pprof_profile *p,
-                  size_t mapping, const struct cpprof__fetch_options *options,
+symbolize_mapping(const struct cpprof__origins *origins,
+                  struct pprof_profile *p, size_t mapping,
+                  const struct cpprof__fetch_options *options,
                   struct cpprof_error *error)
 {
     const struct pprof_mapping *m = &pprof_mappings(p)[mapping];
-    const struct cpprof__origin *from = find(r, p, m);
-    enum cpprof_status status;
-    char *server;
+    const struct cpprof__origin *from = find(origins, p, m);
+    int64_t offset = from ? (int64_t)(from->start - m->start) : 0;
+    char *server = from ? cpprof__symbol_url(from->url) : NULL, *text = NULL;
+    struct symbols symbols = {NULL, 0};
+    struct cpprof__request r = {0};
+    struct cpprof__url url = {0};
+    enum cpprof_status status = CPPROF_OK;
 
     if (!from)
         return CPPROF_OK;
-    server = cpprof__symbol_url(from->url);
     if (!server)
-        return fail_nomem(error);
+        return cpprof__fail_nomem(error);
     cpprof__progress("asking %s for names", server);
-    status = ask(p, mapping, server, (int64_t)(from->start - m->start), options,
-                 error);
+    text = question(p, mapping, offset);
+    if (!text ||
+        cpprof__source_url(server, options, &url) == CPPROF__SOURCE_NOMEM)
+        status = cpprof__fail_nomem(error);
+    else if (*text && url.text)
+        status = post(&url, text, offset, options, &r, &symbols, error);
+    if (status == CPPROF_OK)
+        status = pprof_set_symbols(p, mapping, symbols.at, symbols.n, error);
+    else if (status != CPPROF_NOMEM)
+        cpprof__cli_warn("http post %s: %s", url.shown, error->text);
     cpprof__progress_end();
+    free(symbols.at);
+    free(text);
     free(server);
-    return status;
+    cpprof__request_free(&r);
+    cpprof__url_free(&url);
+    return status == CPPROF_NOMEM ? status : CPPROF_OK;
 }
 
 enum cpprof_status
-cpprof__origins_symbolize(void *ctx, struct pprof_profile *p, bool force,
+cpprof__origins_symbolize(const struct cpprof__origins *r,
+                          struct pprof_profile *p, bool force,
                           struct cpprof_error *error)
 {
-    const struct cpprof__origins *r = ctx;
     /* The -seconds of the profile do not count for this request. */
     struct cpprof__fetch_options plain = {.seconds = 0};
     size_t n = pprof_mapping_count(p), i;
@@ -249,7 +227,7 @@ cpprof__origins_symbolize(void *ctx, struct pprof_profile *p, bool force,
     if (r->options)
         plain = *r->options;
     plain.seconds = 0;
-    for (i = 0; r->n && i < n && status == CPPROF_OK; i++) {
+    for (i = 0; r->mappings.n && i < n && status == CPPROF_OK; i++) {
         uint32_t flags = pprof_mappings(p)[i].flags;
 
         if ((force || !(flags & PPROF_HAS_FUNCTIONS)) &&

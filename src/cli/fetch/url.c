@@ -112,13 +112,6 @@ pair_free(struct pair *pair)
     free(pair->text);
 }
 
-static void
-query_free(struct query *q)
-{
-    while (q->n)
-        pair_free(&q->pairs[--q->n]);
-}
-
 /* Are two digits behind each "%"? */
 static bool
 is_escaped(const char *text, size_t n)
@@ -188,19 +181,6 @@ add_pair(const struct cpprof__curl *curl, struct query *q, const char *text,
         return false;
     }
     q->pairs[q->n++] = pair;
-    return true;
-}
-
-static bool
-parse_query(const struct cpprof__curl *curl, struct query *q, const char *text)
-{
-    size_t n;
-
-    for (; *text; text += n + (text[n] == '&')) {
-        n = strcspn(text, "&");
-        if (!add_pair(curl, q, text, n))
-            return false;
-    }
     return true;
 }
 
@@ -277,38 +257,27 @@ static char *
 normal_query(const struct cpprof__curl *curl, const CURLU *u, int *seconds)
 {
     char *before = part_of(curl, u, CURLUPART_QUERY), *after = NULL;
+    const char *text = before ? before : "";
     struct query q = {.n = 0};
+    bool ok = true;
+    size_t n;
 
-    if (parse_query(curl, &q, before ? before : "") &&
-        (*seconds <= 0 || set_seconds(curl, &q, *seconds))) {
+    for (; ok && *text; text += n + (text[n] == '&')) {
+        n = strcspn(text, "&");
+        ok = add_pair(curl, &q, text, n);
+    }
+    if (ok && (*seconds <= 0 || set_seconds(curl, &q, *seconds))) {
         *seconds = seconds_of(&q);
         sort_query(&q);
         after = query_text(&q);
     }
     curl->free(before);
-    query_free(&q);
+    while (q.n)
+        pair_free(&q.pairs[--q.n]);
     return after;
 }
 
 /* --------------------------------------------------------------- url ---- */
-
-static bool
-is_loopback(const char *host)
-{
-    return strcmp(host, "[::1]") == 0 || strcasecmp(host, "localhost") == 0 ||
-           strncmp(host, "127.", 4) == 0;
-}
-
-/* 60 s, or one and a half times the seconds, or what the user says; and 5. */
-static int
-timeout_of(const struct cpprof__fetch_options *options, int seconds)
-{
-    double timeout = options->timeout > 0 ? options->timeout
-                     : seconds > 0        ? 1.5 * seconds
-                                          : 60;
-
-    return timeout > 1e9 ? 1000 * 1000 * 1000 : (int)timeout + 5;
-}
 
 /* The whole URL and what follows it, to be freed by free(). */
 static char *
@@ -345,11 +314,19 @@ fill(const struct cpprof__curl *curl, CURLU *u,
     char *host = part_of(curl, u, CURLUPART_HOST);
     char *password = part_of(curl, u, CURLUPART_PASSWORD);
     char *query = normal_query(curl, u, &seconds);
+    double timeout;
 
-    url->timeout_s = timeout_of(options, seconds);
+    /* 60 s, or one and a half times the seconds, or what the user says; and 5.
+     */
+    timeout = options->timeout > 0 ? options->timeout
+              : seconds > 0        ? 1.5 * seconds
+                                   : 60;
+    url->timeout_s = timeout > 1e9 ? 1000 * 1000 * 1000 : (int)timeout + 5;
     if (scheme && host && query && cut(curl, u)) {
         url->insecure = strcasecmp(scheme, "https+insecure") == 0;
-        url->loopback = is_loopback(host);
+        url->loopback = strcmp(host, "[::1]") == 0 ||
+                        strcasecmp(host, "localhost") == 0 ||
+                        strncmp(host, "127.", 4) == 0;
         url->text = whole(curl, u, query);
         if (!password ||
             curl->url_set(u, CURLUPART_PASSWORD, "xxxxx", 0) == CURLUE_OK)

@@ -9,7 +9,6 @@
 #include "arch/clock.h"
 
 #include "cli/messages.h"
-#include "cli/record/preflight.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -96,14 +96,6 @@ make_in(const char *parent, char path[PATH_MAX])
            mkdtemp(path);
 }
 
-static bool
-make_private(char path[PATH_MAX])
-{
-    return make_in(getenv("XDG_RUNTIME_DIR"), path) ||
-           make_in("/dev/shm", path) || make_in(getenv("TMPDIR"), path) ||
-           make_in("/tmp", path);
-}
-
 /* A path that LD_PRELOAD would take apart gets a plain name in our folder. */
 static bool
 make_preloadable(struct cpprof__record_folder *folder)
@@ -127,7 +119,10 @@ cpprof__record_folder_make(struct cpprof__record_folder *folder)
 
     if (!find_library(folder->library))
         return false;
-    if (!make_private(folder->path)) {
+    if (!make_in(getenv("XDG_RUNTIME_DIR"), folder->path) &&
+        !make_in("/dev/shm", folder->path) &&
+        !make_in(getenv("TMPDIR"), folder->path) &&
+        !make_in("/tmp", folder->path)) {
         cpprof__cli_fail("record: no folder for the samples in "
                          "XDG_RUNTIME_DIR, /dev/shm, TMPDIR or /tmp: %s",
                          strerror(errno));

@@ -91,7 +91,7 @@ join_stacks(struct stack *stacks, size_t n)
 }
 
 static bool
-is_systems(const struct pprof_profile *profile, uint32_t mapping)
+is_system_code(const struct pprof_profile *profile, uint32_t mapping)
 {
     static const char *const folders[] = {"/lib", "/usr/lib", "["};
     const char *file, *slash;
@@ -105,22 +105,6 @@ is_systems(const struct pprof_profile *profile, uint32_t mapping)
             return true;
     slash = strrchr(file, '/');
     return slash && !strncmp(slash + 1, "libcpprof.so", 12);
-}
-
-/* The first location, from the leaf, that says something about the program. */
-static const struct pprof_location *
-location_of(const struct pprof_profile *profile, const struct stack *stack)
-{
-    const struct pprof_location *all = pprof_locations(profile);
-    size_t i;
-
-    for (i = 0; i < stack->n; i++) {
-        const struct pprof_location *at = &all[stack->locations[i]];
-
-        if (!is_systems(profile, at->mapping))
-            return at;
-    }
-    return stack->n ? &all[stack->locations[0]] : NULL;
 }
 
 /* "libx.so+0x51", as in the file. */
@@ -147,11 +131,19 @@ static void
 describe(const struct pprof_profile *profile, const struct stack *stack,
          char *text, size_t n_text)
 {
-    const struct pprof_location *at = location_of(profile, stack);
+    const struct pprof_location *all = pprof_locations(profile), *at = NULL;
     const struct pprof_line *line;
     const struct pprof_function *function;
     const char *file;
+    size_t i;
 
+    /* The first location, from the leaf, that says something about the program.
+     */
+    for (i = 0; i < stack->n && !at; i++)
+        if (!is_system_code(profile, all[stack->locations[i]].mapping))
+            at = &all[stack->locations[i]];
+    if (!at && stack->n)
+        at = &all[stack->locations[0]];
     if (!at || !at->n_lines) {
         describe_address(profile, at, text, n_text);
         return;
@@ -211,26 +203,22 @@ print_stacks(struct cpprof__record_options *options,
 }
 
 static enum cpprof_status
-ignore(struct pprof_profile *profile, const char *expression,
-       struct cpprof_error *error)
-{
-    const struct pprof_name_filter names = {.size = sizeof names,
-                                            .ignore = expression};
-
-    return expression ? pprof_filter_names(profile, &names, NULL, error)
-                      : CPPROF_OK;
-}
-
-static enum cpprof_status
 filter(struct pprof_profile *profile,
        const struct cpprof__record_options *options, struct cpprof_error *error)
 {
+    const char *ignored[] = {options->is_verdict ? KEPT_BY_LIBC : NULL,
+                             options->ignore};
     enum cpprof_status status = CPPROF_OK;
+    size_t i;
 
-    if (options->is_verdict)
-        status = ignore(profile, KEPT_BY_LIBC, error);
-    return status == CPPROF_OK ? ignore(profile, options->ignore, error)
-                               : status;
+    for (i = 0; i < 2 && status == CPPROF_OK; i++) {
+        const struct pprof_name_filter names = {.size = sizeof names,
+                                                .ignore = ignored[i]};
+
+        if (ignored[i])
+            status = pprof_filter_names(profile, &names, NULL, error);
+    }
+    return status;
 }
 
 bool

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of one kind of profile: which image gets the file that the user
- * named, how the others are named, and what is printed about them. The kinds
- * differ only in a table of functions (struct cpprof__record_way).
+ * From a recording to files, for each kind of profile: FILE is of the command's
+ * own image, and every other image that has samples of that kind gets a file
+ * beside it. What differs between the kinds is where an image's numbers are,
+ * how it is written, and what is printed about it.
  */
-#include "cli/record/output.h"
+#include "cli/record/record.h"
 
 #include "cli/messages.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,21 +18,151 @@
  * printed. A build starts hundreds of processes. */
 #define LINES_MAX 10
 
-static struct cpprof__record_image
-image_at(const struct cpprof__record_output *out, size_t index)
+/* No image has this index. */
+#define NO_IMAGE SIZE_MAX
+
+/* The files of one kind. */
+struct output {
+    struct cpprof__record_options *options;
+    struct cpprof_recording *recording;
+    unsigned kind;      /* CPPROF__RECORD_* */
+    char *path;         /* FILE */
+    size_t n_written;   /* besides FILE */
+    uint64_t n_samples; /* in those */
+    bool failed;        /* what went wrong is printed */
+};
+
+/* An executed image, as the kind of profile sees it. */
+struct image {
+    const char *name;
+    int32_t pid;
+    uint32_t number; /* among those of this pid */
+    uint64_t n_samples;
+    uint64_t n_lost;
+    bool is_empty; /* there is nothing to write */
+};
+
+static size_t
+count_images(const struct output *out)
 {
-    return out->way->image(out, index);
+    return out->kind == CPPROF__RECORD_CPU
+               ? cpprof_recording_image_count(out->recording)
+               : cpprof_recording_heap_count(out->recording);
 }
 
-size_t
-cpprof__record_find_main(const struct cpprof__record_output *out, pid_t command)
+static struct image
+image_at(const struct output *out, size_t index)
 {
-    size_t n = out->way->n_images(out->recording), i;
-    size_t found = CPPROF__RECORD_NO_IMAGE;
+    const struct cpprof_recorded_heap *heap;
+    const struct cpprof_recorded_waits *waits;
+    struct image i;
+
+    if (out->kind == CPPROF__RECORD_CPU) {
+        const struct cpprof_recorded_image *cpu =
+            cpprof_recording_image_at(out->recording, index);
+
+        return (struct image){cpu->name,   cpu->pid,
+                              cpu->image,  cpu->n_samples,
+                              cpu->n_lost, !cpu->n_samples && !cpu->n_lost};
+    }
+    heap = cpprof_recording_heap_at(out->recording, index);
+    waits = cpprof_recording_waits_at(out->recording, index);
+    i = (struct image){.name = heap->name,
+                       .pid = heap->pid,
+                       .number = heap->image,
+                       .n_samples = waits->n_wall,
+                       .n_lost = waits->n_lost};
+    if (out->kind == CPPROF__RECORD_BLOCK)
+        i.n_samples = waits->n_block;
+    if (out->kind == CPPROF__RECORD_MUTEX)
+        i.n_samples = waits->n_mutex;
+    if (out->kind == CPPROF__RECORD_HEAP) {
+        i.n_samples = heap->n_samples;
+        i.n_lost = heap->n_lost;
+    }
+    i.is_empty = !i.n_samples;
+    return i;
+}
+
+/* ----------------------------------------------------------- messages ---- */
+
+static const char *
+plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* Print what was written to path. */
+static void
+print(const struct output *out, size_t index, const char *path)
+{
+    const struct cpprof_recorded_image *cpu;
+    const struct cpprof_recorded_heap *heap =
+        cpprof_recording_heap_at(out->recording, index);
+    const struct cpprof_recorded_waits *waits =
+        cpprof_recording_waits_at(out->recording, index);
+    struct image i = image_at(out, index);
+    const char *what = "sample";
+    char lost[48] = "none lost", more[512];
+
+    if (i.n_lost)
+        snprintf(lost, sizeof lost, "%" PRIu64 " lost", i.n_lost);
+    switch (out->kind) {
+    case CPPROF__RECORD_CPU:
+        cpu = cpprof_recording_image_at(out->recording, index);
+        snprintf(more, sizeof more, "%" PRIu64 " thread%s, %.1f s, %s (%s)",
+                 cpu->n_threads, plural(cpu->n_threads),
+                 (double)cpu->duration_ns * 1e-9, lost, cpu->engine);
+        break;
+    case CPPROF__RECORD_HEAP:
+        snprintf(more, sizeof more,
+                 "%.2f MB allocated, %.2f MB in use, %s (1 in %" PRId64
+                 " bytes)",
+                 (double)heap->alloc_bytes / 1048576,
+                 (double)heap->inuse_bytes / 1048576, lost, heap->rate);
+        break;
+    case CPPROF__RECORD_BLOCK:
+    case CPPROF__RECORD_MUTEX:
+        what = out->kind == CPPROF__RECORD_BLOCK ? "wait" : "contention";
+        snprintf(more, sizeof more, "%.3f s of waiting, %s",
+                 (double)(out->kind == CPPROF__RECORD_BLOCK ? waits->block_ns
+                                                            : waits->mutex_ns) *
+                     1e-9,
+                 lost);
+        break;
+    default:
+        snprintf(more, sizeof more, "%.3f s of threads' time",
+                 (double)waits->wall_ns * 1e-9);
+    }
+    cpprof__cli_warn("%s: %" PRIu64 " %s%s, %s", path, i.n_samples, what,
+                     plural(i.n_samples), more);
+}
+
+/* Print that n more files were written. */
+static void
+print_more(const struct output *out, size_t n)
+{
+    if (out->kind == CPPROF__RECORD_CPU)
+        cpprof__cli_warn("and %zu more files; the %zu other processes have "
+                         "%" PRIu64 " samples in all",
+                         n, out->n_written, out->n_samples);
+    else
+        cpprof__cli_warn("and %zu more %s profiles of other processes", n,
+                         cpprof__record_kind_name(out->kind));
+}
+
+/* -------------------------------------------------------------- files ---- */
+
+/* The image that FILE is about: the last of the command's pid that is not
+ * empty, or else the last. */
+static size_t
+find_main(const struct output *out, pid_t command)
+{
+    size_t n = count_images(out), found = NO_IMAGE, i;
     bool has_samples = false;
 
     for (i = 0; i < n; i++) {
-        struct cpprof__record_image image = image_at(out, i);
+        struct image image = image_at(out, i);
 
         if (image.pid != command || (has_samples && image.is_empty))
             continue;
@@ -39,9 +172,37 @@ cpprof__record_find_main(const struct cpprof__record_output *out, pid_t command)
     return found;
 }
 
-bool
-cpprof__record_write_image(const struct cpprof__record_output *out,
-                           size_t index, const char *path)
+static enum cpprof_status
+write_to(const struct output *out, size_t index,
+         const struct cpprof_writer *writer, struct cpprof_error *error)
+{
+    const struct cpprof__record_options *o = out->options;
+    uint32_t legacy = o->legacy ? CPPROF_FLAG_LEGACY : 0;
+    uint32_t labels = o->labels ? CPPROF_FLAG_LABELS : 0;
+    const struct cpprof_cpu_options cpu = {
+        .size = sizeof cpu, .symbolize = o->symbolize, .flags = legacy};
+    const struct cpprof_heap_options heap = {
+        .size = sizeof heap,
+        .symbolize = o->symbolize,
+        .flags = (o->peak ? CPPROF_FLAG_PEAK : 0) | labels | legacy};
+    const struct cpprof_profile_options waits = {.size = sizeof waits,
+                                                 .symbolize = o->symbolize,
+                                                 .flags = labels | legacy};
+
+    if (out->kind == CPPROF__RECORD_CPU)
+        return cpprof_recording_write_cpu(out->recording, index, writer, &cpu,
+                                          error);
+    if (out->kind == CPPROF__RECORD_HEAP)
+        return cpprof_recording_write_heap(out->recording, index, writer, &heap,
+                                           error);
+    return cpprof_recording_write_waits(out->recording, index,
+                                        cpprof__record_kind_name(out->kind),
+                                        writer, &waits, error);
+}
+
+/* Write an image; false after printing what went wrong. */
+static bool
+write_image(const struct output *out, size_t index, const char *path)
 {
     struct cpprof_writer writer;
     struct cpprof_error error;
@@ -50,52 +211,44 @@ cpprof__record_write_image(const struct cpprof__record_output *out,
         cpprof__cli_fail("%s", error.text);
         return false;
     }
-    if (out->way->write(out, index, writer, &error) != CPPROF_OK) {
+    if (write_to(out, index, &writer, &error) != CPPROF_OK) {
         cpprof__cli_fail("%s: %s", path, error.text);
         return false;
     }
     return true;
 }
 
-/* Is there another image of the same name and pid? Then the file's name gets
- * its number. */
-static bool
-is_one_of_many(const struct cpprof__record_output *out,
-               const struct cpprof__record_image *image)
+/* Write an image that is not the command's. If another one has its name and
+ * pid, the file's name gets its number. */
+static void
+write_beside(struct output *out, size_t index)
 {
-    size_t n = out->way->n_images(out->recording), i, n_same = 0;
+    struct image image = image_at(out, index);
+    size_t n = count_images(out), n_same = 0, i;
+    char *path;
 
     for (i = 0; i < n; i++) {
-        struct cpprof__record_image other = image_at(out, i);
+        struct image other = image_at(out, i);
 
-        n_same += other.pid == image->pid && !strcmp(other.name, image->name);
+        n_same += other.pid == image.pid && !strcmp(other.name, image.name);
     }
-    return n_same > 1;
-}
-
-static void
-write_beside(struct cpprof__record_output *out, size_t index)
-{
-    struct cpprof__record_image image = image_at(out, index);
-    char *path = cpprof__record_name_beside(
-        out->path, image.name, image.pid,
-        is_one_of_many(out, &image) ? image.image : NULL);
-
-    if (!path || !cpprof__record_write_image(out, index, path)) {
+    path = cpprof__record_name_beside(out->path, image.name, image.pid,
+                                      n_same > 1 ? &image.number : NULL);
+    if (!path || !write_image(out, index, path)) {
         out->failed = true;
     } else {
         if (out->n_written++ < LINES_MAX)
-            out->way->print(out, index, path);
+            print(out, index, path);
         out->n_samples += image.n_samples;
     }
     free(path);
 }
 
-void
-cpprof__record_write_others(struct cpprof__record_output *out,
-                            size_t main_image)
+/* Write every other image that is not empty, and print so. */
+static void
+write_others(struct output *out, size_t main_image)
 {
-    size_t n = out->way->n_images(out->recording), i, n_skipped = 0;
+    size_t n = count_images(out), n_skipped = 0, i;
     bool room = cpprof__record_has_room_beside(out->path);
 
     for (i = 0; i < n; i++) {
@@ -107,47 +260,92 @@ cpprof__record_write_others(struct cpprof__record_output *out,
             n_skipped++;
     }
     if (out->n_written > LINES_MAX)
-        out->way->print_more(out, out->n_written - LINES_MAX);
+        print_more(out, out->n_written - LINES_MAX);
     if (n_skipped)
         cpprof__cli_warn("%s is no file: %zu other process%s not written",
                          out->path, n_skipped,
                          n_skipped == 1 ? " was" : "es were");
 }
 
-void
-cpprof__record_write_main(struct cpprof__record_output *out, size_t main_image)
+/* Write FILE, or say why there is none. */
+static void
+write_main(struct output *out, size_t main_image)
 {
+    const struct cpprof_recorded_heap *heap =
+        cpprof_recording_heap_at(out->recording, main_image);
+
     out->failed = true;
-    if (main_image == CPPROF__RECORD_NO_IMAGE) {
-        cpprof__cli_fail("%s: not written: %s of %s, which %s", out->path,
-                         out->kind == CPPROF__RECORD_CPU ? "no samples"
-                                                         : "nothing",
-                         out->options->command[0], out->way->missing);
-    } else if (cpprof__record_write_image(out, main_image, out->path)) {
-        out->way->print(out, main_image, out->path);
+    if (main_image == NO_IMAGE && out->kind == CPPROF__RECORD_CPU) {
+        cpprof__cli_fail("%s: not written: no samples of %s, which used no "
+                         "CPU time or did not load libcpprof.so",
+                         out->path, out->options->command[0]);
+    } else if (main_image == NO_IMAGE) {
+        cpprof__cli_fail("%s: not written: nothing of %s, which did not load "
+                         "libcpprof.so or could not write where it is recorded",
+                         out->path, out->options->command[0]);
+    } else if (out->kind == CPPROF__RECORD_HEAP && heap->owner &&
+               !heap->n_samples) {
+        /* An empty profile would not say so. */
+        cpprof__cli_fail("%s: not written: allocations of %s do not come by "
+                         "cpprof: malloc is that of %s",
+                         out->path, heap->name, heap->owner);
+    } else if (write_image(out, main_image, out->path)) {
+        print(out, main_image, out->path);
         out->failed = false;
     }
 }
 
-bool
-cpprof__record_write_kind(const struct cpprof__record_options *options,
-                          struct cpprof_recording *recording, unsigned kind,
-                          const struct cpprof__record_way *way, pid_t command)
+/* All files of a kind, and what is in use at the end. False after printing what
+ * went wrong. */
+static bool
+write_kind(struct cpprof__record_options *options,
+           struct cpprof_recording *recording, unsigned kind, pid_t command)
 {
-    struct cpprof__record_output out = {.options = options,
-                                        .recording = recording,
-                                        .kind = kind,
-                                        .way = way,
-                                        .path =
-                                            cpprof__record_name(options, kind)};
-    size_t main_image = cpprof__record_find_main(&out, command);
+    struct output out = {.options = options,
+                         .recording = recording,
+                         .kind = kind,
+                         .path = cpprof__record_name(options, kind)};
+    size_t main_image = find_main(&out, command);
+    const struct cpprof_recorded_heap *heap;
 
     if (!out.path) {
         cpprof__cli_fail("record: out of memory");
         return false;
     }
-    cpprof__record_write_main(&out, main_image);
-    cpprof__record_write_others(&out, main_image);
+    write_main(&out, main_image);
+    if (!options->is_verdict)
+        write_others(&out, main_image);
+    if (kind == CPPROF__RECORD_HEAP && main_image != NO_IMAGE) {
+        heap = cpprof_recording_heap_at(recording, main_image);
+        options->n_lost = heap->n_lost;
+        if (!out.failed && cpprof__record_has_room_beside(out.path) &&
+            !cpprof__record_in_use(options, out.path, heap->rate != 1))
+            out.failed = true;
+    }
     free(out.path);
     return !out.failed;
+}
+
+bool
+cpprof__record_write(struct cpprof__record_options *options,
+                     const struct cpprof__record_folder *folder, pid_t command)
+{
+    struct cpprof_recording *recording;
+    struct cpprof_error error;
+    bool written = true;
+    unsigned kind;
+
+    /* Tell processes that still run to stop: nobody reads their samples any
+     * more. */
+    if (cpprof_recording_stop(folder->path, &error) != CPPROF_OK ||
+        cpprof_recording_read(folder->path, &recording, &error) != CPPROF_OK) {
+        cpprof__cli_fail("record: %s", error.text);
+        return false;
+    }
+    for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
+        if (options->kinds & kind &&
+            !write_kind(options, recording, kind, command))
+            written = false;
+    cpprof_recording_free(recording);
+    return written;
 }

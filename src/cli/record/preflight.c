@@ -8,17 +8,16 @@
  * A file that cannot be checked, because it may be executed but not read, is
  * let through.
  */
-#include "cli/record/preflight.h"
+#include "cli/record/record.h"
+
+#include "cli/messages.h"
 
 #include <elf.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/capability.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,28 +36,29 @@
 /* Where execvp(3) looks when there is no PATH. */
 #define DEFAULT_PATH "/bin:/usr/bin"
 
-struct check {
-    struct cpprof__preflight *result;
-    const char *command; /* as the user gave it: how every line begins */
-};
+/* What the checks of a file return: 0 if the command may run, the exit status
+ * if it may not, or FOLLOW if the next path has to be looked at. */
+#define FOLLOW (-1)
 
-static bool __attribute__((format(printf, 3, 4)))
-refuse(struct check *c, int exit_status, const char *format, ...)
+/* Print "COMMAND: TEXT", the command as the user gave it; returns exit_status.
+ */
+static int __attribute__((format(printf, 3, 4)))
+refuse(const char *command, int exit_status, const char *format, ...)
 {
-    struct cpprof__preflight *r = c->result;
+    char text[1024];
     va_list args;
-    int n = snprintf(r->text, sizeof r->text, "%s: ", c->command);
 
-    if (n < 0 || (size_t)n >= sizeof r->text)
-        n = 0;
     va_start(args, format);
-    vsnprintf(r->text + n, sizeof r->text - (size_t)n, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    for (n = 0; r->text[n]; n++)
-        if ((unsigned char)r->text[n] < ' ')
-            r->text[n] = '?';
-    r->exit_status = exit_status;
-    return false;
+    cpprof__cli_fail("%s: %s", command, text);
+    return exit_status;
+}
+
+static int
+exit_status_of(int sys)
+{
+    return sys == ENOENT ? CPPROF__EXIT_NOT_FOUND : CPPROF__EXIT_CANNOT_RUN;
 }
 
 /* --- where the command is --------------------------------------------------
@@ -121,20 +121,6 @@ find_command(const char *name, char path[PATH_MAX])
         return ENAMETOOLONG;
     strcpy(path, name);
     return may_run(path);
-}
-
-static bool
-locate(struct check *c, const char *name, char path[PATH_MAX])
-{
-    int sys = find_command(name, path);
-
-    if (!sys)
-        return true;
-    if (sys == ENOENT && !strchr(name, '/'))
-        return refuse(c, CPPROF__EXIT_NOT_FOUND, "command not found");
-    return refuse(
-        c, sys == ENOENT ? CPPROF__EXIT_NOT_FOUND : CPPROF__EXIT_CANNOT_RUN,
-        "%s", strerror(sys));
 }
 
 /* --- privilege -------------------------------------------------------------
@@ -214,14 +200,20 @@ own_machine(void)
     return machine;
 }
 
+/* The name in a path. */
+static const char *
+base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
 /* The command may be the loader itself, which has no PT_INTERP and is no static
  * program. */
 static bool
-is_loader(const char *path)
+is_loader(const char *name)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-
     return !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5) ||
            !strncmp(name, "ld64.so", 7);
 }
@@ -250,31 +242,31 @@ read_interpreter(int fd, const Elf64_Ehdr *e, char interpreter[PATH_MAX])
     return true;
 }
 
-static bool
-check_loader(struct check *c, const char *path, int fd, const Elf64_Ehdr *e)
+static int
+check_loader(const char *command, const char *path, int fd, const Elf64_Ehdr *e)
 {
     char loader[PATH_MAX];
-    const char *slash;
 
     if (!read_interpreter(fd, e, loader))
-        return refuse(c, CPPROF__EXIT_CANNOT_RUN, "malformed ELF binary");
+        return refuse(command, CPPROF__EXIT_CANNOT_RUN, "malformed ELF binary");
     if (!*loader)
-        return is_loader(path) ||
-               refuse(c, CPPROF__EXIT_CANNOT_RUN,
-                      "a static program; only programs with a dynamic loader "
-                      "can be recorded (link it with libcpprof.a instead)");
-    slash = strrchr(loader, '/');
-    if (!strncmp(slash ? slash + 1 : loader, "ld-musl-", 8))
-        return refuse(c, CPPROF__EXIT_CANNOT_RUN,
+        return is_loader(base_of(path))
+                   ? 0
+                   : refuse(command, CPPROF__EXIT_CANNOT_RUN,
+                            "a static program; only programs with a dynamic "
+                            "loader can be recorded (link it with libcpprof.a "
+                            "instead)");
+    if (!strncmp(base_of(loader), "ld-musl-", 8))
+        return refuse(command, CPPROF__EXIT_CANNOT_RUN,
                       "a program for musl libc, which is not supported");
     if (access(loader, F_OK) < 0)
-        return refuse(c, CPPROF__EXIT_NOT_FOUND, "its loader %s is missing",
-                      loader);
-    return true;
+        return refuse(command, CPPROF__EXIT_NOT_FOUND,
+                      "its loader %s is missing", loader);
+    return 0;
 }
 
-static bool
-check_elf(struct check *c, const char *path, int fd, const Elf64_Ehdr *e)
+static int
+check_elf(const char *command, const char *path, int fd, const Elf64_Ehdr *e)
 {
     unsigned machine = e->e_machine;
 
@@ -282,15 +274,16 @@ check_elf(struct check *c, const char *path, int fd, const Elf64_Ehdr *e)
         (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB))
         machine = __builtin_bswap16(e->e_machine);
     if (e->e_ident[EI_CLASS] == ELFCLASS32)
-        return refuse(c, CPPROF__EXIT_CANNOT_RUN,
+        return refuse(command, CPPROF__EXIT_CANNOT_RUN,
                       "a 32-bit program; only 64-bit ones can be recorded");
     if (machine && own_machine() && machine != own_machine())
-        return refuse(c, CPPROF__EXIT_CANNOT_RUN, "a program for %s, not %s",
-                      machine_name(machine), machine_name(own_machine()));
+        return refuse(command, CPPROF__EXIT_CANNOT_RUN,
+                      "a program for %s, not %s", machine_name(machine),
+                      machine_name(own_machine()));
     if ((e->e_type != ET_EXEC && e->e_type != ET_DYN) || !e->e_phnum)
-        return refuse(c, CPPROF__EXIT_CANNOT_RUN,
+        return refuse(command, CPPROF__EXIT_CANNOT_RUN,
                       "an ELF file that is no program");
-    return check_loader(c, path, fd, e);
+    return check_loader(command, path, fd, e);
 }
 
 /* --- scripts ---------------------------------------------------------------
@@ -325,71 +318,46 @@ env_command(char *text)
     return NULL;
 }
 
-/* Split "#! interpreter argument" as the kernel does (fs/binfmt_script.c). */
-static bool
-split_script(char *line, char **interpreter, char **argument)
+/* A script, "#! interpreter argument", names the next path to look at. The line
+ * is split as the kernel does (fs/binfmt_script.c). */
+static int
+follow_script(const char *command, char *line, char next[PATH_MAX])
 {
-    char *end;
-
-    line[strcspn(line, "\n")] = 0;
-    *interpreter = line + 2 + strspn(line + 2, " \t");
-    end = *interpreter + strcspn(*interpreter, " \t");
-    *argument = end + strspn(end, " \t");
-    *end = 0;
-    return **interpreter != 0;
-}
-
-static bool
-is_env(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return !strcmp(slash ? slash + 1 : path, "env");
-}
-
-/* What a file turns out to be. */
-enum kind { KIND_FINE, KIND_REFUSED, KIND_SCRIPT };
-
-/* A script names the next path to look at. */
-static enum kind
-follow_script(struct check *c, char *line, char next[PATH_MAX])
-{
-    char *interpreter, *argument;
-    const char *command;
+    char *interpreter = line + 2 + strspn(line + 2, " \t"), *end, *argument;
+    const char *of_env;
     int sys;
 
-    if (!split_script(line, &interpreter, &argument)) {
-        refuse(c, CPPROF__EXIT_CANNOT_RUN, "a script without an interpreter");
-        return KIND_REFUSED;
-    }
+    line[strcspn(line, "\n")] = 0;
+    end = interpreter + strcspn(interpreter, " \t");
+    argument = end + strspn(end, " \t");
+    *end = 0;
+    if (!*interpreter)
+        return refuse(command, CPPROF__EXIT_CANNOT_RUN,
+                      "a script without an interpreter");
     sys = may_run(interpreter);
-    if (sys) {
-        refuse(c,
-               sys == ENOENT ? CPPROF__EXIT_NOT_FOUND : CPPROF__EXIT_CANNOT_RUN,
-               "its interpreter %s: %s", interpreter, strerror(sys));
-        return KIND_REFUSED;
-    }
+    if (sys)
+        return refuse(command, exit_status_of(sys), "its interpreter %s: %s",
+                      interpreter, strerror(sys));
     strcpy(next, interpreter);
-    if (!is_env(interpreter))
-        return KIND_SCRIPT;
+    if (strcmp(base_of(interpreter), "env") != 0)
+        return FOLLOW;
     /* env passes the environment on, so its command is what matters. */
-    command = env_command(argument);
-    if (!command)
-        return KIND_FINE;
-    sys = find_command(command, next);
+    of_env = env_command(argument);
+    if (!of_env)
+        return 0;
+    sys = find_command(of_env, next);
     if (!sys)
-        return KIND_SCRIPT;
-    refuse(c, sys == ENOENT ? CPPROF__EXIT_NOT_FOUND : CPPROF__EXIT_CANNOT_RUN,
-           "its interpreter %s: %s", command,
-           sys == ENOENT ? "command not found" : strerror(sys));
-    return KIND_REFUSED;
+        return FOLLOW;
+    return refuse(command, exit_status_of(sys), "its interpreter %s: %s",
+                  of_env, sys == ENOENT ? "command not found" : strerror(sys));
 }
 
 /* --- one file --------------------------------------------------------------
  */
 
-static enum kind
-check_content(struct check *c, const char *path, int fd, char next[PATH_MAX])
+static int
+check_content(const char *command, const char *path, int fd,
+              char next[PATH_MAX])
 {
     union {
         Elf64_Ehdr elf;
@@ -402,54 +370,44 @@ check_content(struct check *c, const char *path, int fd, char next[PATH_MAX])
     memset(&head, 0, sizeof head);
     n = pread(fd, &head, FIRST_LINE_BYTES, 0);
     if (n < 0 || fstat(fd, &st) < 0)
-        return KIND_FINE;
+        return 0;
     if (!strncmp(head.line, "#!", 2))
-        return follow_script(c, head.line, next);
+        return follow_script(command, head.line, next);
     gained = privilege_gained(fd, &st);
-    if (gained) {
-        refuse(c, CPPROF__EXIT_CANNOT_RUN,
-               "gains privilege (%s), so the loader would not load "
-               "libcpprof.so",
-               gained);
-        return KIND_REFUSED;
-    }
+    if (gained)
+        return refuse(command, CPPROF__EXIT_CANNOT_RUN,
+                      "gains privilege (%s), so the loader would not load "
+                      "libcpprof.so",
+                      gained);
     if (memcmp(head.line, ELFMAG, SELFMAG) == 0 && n >= EI_NIDENT)
-        return check_elf(c, path, fd, &head.elf) ? KIND_FINE : KIND_REFUSED;
+        return check_elf(command, path, fd, &head.elf);
     /* Neither ELF nor "#!": execvp gives it to the shell. */
     strcpy(next, "/bin/sh");
-    return KIND_SCRIPT;
+    return FOLLOW;
 }
 
-static enum kind
-check_file(struct check *c, const char *path, char next[PATH_MAX])
+int
+cpprof__preflight(const char *command)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    enum kind kind = KIND_FINE;
-
-    if (fd >= 0) {
-        kind = check_content(c, path, fd, next);
-        close(fd);
-    }
-    return kind;
-}
-
-void
-cpprof__preflight(const char *command, struct cpprof__preflight *result)
-{
-    struct check c = {result, *command ? command : "\"\""};
+    const char *shown = *command ? command : "\"\"";
     char path[PATH_MAX], next[PATH_MAX];
-    int n_followed = 0;
+    int sys = find_command(command, path), n_followed, status = 0, fd;
 
-    result->exit_status = 0;
-    *result->text = 0;
-    if (!locate(&c, command, path))
-        return;
-    while (check_file(&c, path, next) == KIND_SCRIPT) {
-        if (++n_followed > INTERPRETERS_MAX) {
-            refuse(&c, CPPROF__EXIT_CANNOT_RUN,
-                   "interpreters name each other without end");
-            return;
-        }
+    if (sys)
+        return refuse(shown, exit_status_of(sys), "%s",
+                      sys == ENOENT && !strchr(command, '/')
+                          ? "command not found"
+                          : strerror(sys));
+    for (n_followed = 0; n_followed <= INTERPRETERS_MAX; n_followed++) {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+            return 0;
+        status = check_content(shown, path, fd, next);
+        close(fd);
+        if (status != FOLLOW)
+            return status;
         strcpy(path, next);
     }
+    return refuse(shown, CPPROF__EXIT_CANNOT_RUN,
+                  "interpreters name each other without end");
 }

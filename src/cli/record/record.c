@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cpprof record [-t KINDS] [-F HZ] [-o FILE] [-duration S] -- CMD ARGS
+ * cpprof leaks [-min BYTES] [-ignore RE] [-o FILE] -- CMD ARGS
  *
- * Runs a command with libcpprof.so preloaded and writes where its CPU time
- * went, where it allocated memory, or both. The library keeps the samples in
- * files that this process can read at any moment, so nothing depends on how the
- * command ends. Every error in the request is reported before the command runs.
+ * record runs a command with libcpprof.so preloaded and writes where its CPU
+ * time went, where it allocated memory, or both. The library keeps the samples
+ * in files that this process can read at any moment, so nothing depends on how
+ * the command ends. Every error in the request is reported before the command
+ * runs.
+ *
+ * leaks is `record -t heap -heap 1` with a verdict: every allocation is
+ * followed, and what is still in use when the command has ended is a leak,
+ * whether a pointer to it is left or not. There is a verdict only if the
+ * command ends by itself and successfully.
  */
 #include "cli/record/record.h"
 
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/messages.h"
-#include "cli/record/preflight.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -29,13 +35,21 @@
 
 /* Our own failure after the command ran well. */
 #define EXIT_NOT_WRITTEN 1
+/* The verdict of leaks. */
+#define EXIT_LEAKS 1
 
 /* The most stacks in the list of what is in use at the end. */
 #define LINES_MAX 10
 
+/* What is given to either command: the options, and what has to be parsed to
+ * become one. */
+struct words {
+    struct cpprof__record_options o;
+    const char *kinds, *rate, *depth, *duration, *symbolize, *min;
+};
+
 #define FLAG(of, word, member, value, can_be, help)                            \
-    CPPROF__FLAG(of, word, struct cpprof__record_flags, member, value, can_be, \
-                 help)
+    CPPROF__FLAG(of, word, struct words, member, value, can_be, help)
 #define TEXT(lines)                                                            \
     {                                                                          \
         .name = "", .kind = CPPROF__FLAG_TEXT, .text = lines                   \
@@ -45,69 +59,80 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
     FLAG(STRING, "t", kinds, " KINDS", "cpu heap block mutex wall offcpu vm",
          "of cpu, heap, block, mutex, and wall or offcpu, as in\n"
          "cpu,heap (cpu)"),
-    FLAG(STRING, "o", out, " FILE", ":files",
+    FLAG(STRING, "o", o.out, " FILE", ":files",
          "the profile (cpu.pb.gz, heap.pb.gz); of several, %k in\n"
          "it is the kind, or else it gets one: FILE.cpu"),
     FLAG(STRING, "duration", duration, " S", NULL,
          "stop and write after S seconds; CMD runs on"),
     FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
          "full, functions or none (full)"),
-    FLAG(BOOL, "legacy", legacy, NULL, NULL,
+    FLAG(BOOL, "legacy", o.legacy, NULL, NULL,
          "in the forms of 2016: of the CPU profile the binary\n"
          "one of gperftools, of others text with addresses"),
     TEXT("\nOf CPU profiles:\n"),
     FLAG(STRING, "F", rate, " HZ", NULL,
          "samples per second of CPU time, 1 to 10000 (100)"),
-    FLAG(STRING, "e", engine, " ENGINE", "auto perf timer itimer",
+    FLAG(STRING, "e", o.engine, " ENGINE", "auto perf timer itimer",
          "auto, perf, timer or itimer (auto)"),
     FLAG(STRING, "depth", depth, " N", NULL,
          "frames kept of a stack, 1 to 1024 (128)"),
     TEXT("\nOf heap profiles, which end with a line for each of the stacks "
          "that\nhold most at the end:\n"),
-    FLAG(STRING, "heap", heap, " BYTES", NULL,
+    FLAG(STRING, "heap", o.heap_rate, " BYTES", NULL,
          "sample one allocation in BYTES, as in 64k (512k); 1: all"),
-    FLAG(BOOL, "peak", peak, NULL, NULL,
+    FLAG(BOOL, "peak", o.peak, NULL, NULL,
          "in use when it was most, and not at the end"),
-    FLAG(BOOL, "labels", labels, NULL, NULL,
+    FLAG(BOOL, "labels", o.labels, NULL, NULL,
          "with the labels of threads; of waits, too"),
     TEXT("\nOf block profiles, where threads waited, and mutex profiles, who "
          "held\nthe locks that they waited for:\n"),
-    FLAG(STRING, "block", block, " NS", NULL,
+    FLAG(STRING, "block", o.block_rate, " NS", NULL,
          "sample one wait in NS nanoseconds (10000); 1: all"),
-    FLAG(STRING, "mutex", mutex, " N", NULL,
+    FLAG(STRING, "mutex", o.mutex_fraction, " N", NULL,
          "follow one wait for a lock of N (1)"),
     TEXT("\nOf wall profiles, where all threads were, and offcpu profiles, "
          "where\nthey were while they did not run:\n"),
-    FLAG(STRING, "wall", wall, " HZ", NULL,
+    FLAG(STRING, "wall", o.wall_rate, " HZ", NULL,
          "samples per second and thread, 1 to 1000 (100)"),
     TEXT("\nOf scripts of Lua 5.4, Lua 5.1 and Python 3.11, whose "
          "interpreters then\nload a module of cpprof, by LUA_INIT and "
          "PYTHONPATH; -t KINDS,vm is this,\nand vm.pb.gz or FILE.vm, which has "
          "scripts alone, by wall time:\n"),
-    FLAG(BOOL, "scripts", scripts, NULL, NULL,
+    FLAG(BOOL, "scripts", o.scripts, NULL, NULL,
          "lines of the script in these profiles, in one stack with\n"
          "the C code that they call"),
     {0},
 };
 
-static void
-print_help(void)
-{
-    puts("usage: cpprof record [flags] -- CMD ARGS\n"
-         "\n"
-         "Runs CMD, passes on its exit status, and writes where its CPU time\n"
-         "went, where it allocated memory, or where its threads waited;\n"
-         "processes that it starts get files of their own beside FILE.\n");
-    cpprof__print_flags(cpprof__record_flag_table, true);
-}
+const struct cpprof__flag cpprof__leaks_flag_table[] = {
+    FLAG(STRING, "min", min, " BYTES", NULL,
+         "stacks that hold less are passed over (1)"),
+    FLAG(STRING, "ignore", o.ignore, " RE", NULL,
+         "so are those with a function that matches"),
+    FLAG(INT, "n", o.max_lines, " LINES", NULL,
+         "lines that are printed at most (10)"),
+    FLAG(STRING, "o", o.out, " FILE", ":files", "the profile (heap.pb.gz)"),
+    FLAG(STRING, "heap", o.heap_rate, " BYTES", NULL,
+         "sample one allocation in BYTES; 1: all (1)"),
+    FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
+         "full, functions or none (full)"),
+    {0},
+};
+
+/* ------------------------------------------------------------- words ---- */
+
+/* The parsers leave the value alone where text is NULL; they return false after
+ * printing what is wrong. */
 
 static bool
 parse_number(const char *flag, const char *text, unsigned most,
              const char *unit, unsigned *number)
 {
     char *end;
-    unsigned long v = strtoul(text, &end, 10);
+    unsigned long v = text ? strtoul(text, &end, 10) : 0;
 
+    if (!text)
+        return true;
     if (*text < '0' || *text > '9' || *end || v < 1 || v > most) {
         cpprof__cli_fail("record: %s takes 1 to %u %s, not \"%s\"", flag, most,
                          unit, text);
@@ -118,11 +143,38 @@ parse_number(const char *flag, const char *text, unsigned most,
 }
 
 static bool
+parse_bytes(const char *flag, const char *text, int64_t *bytes)
+{
+    static const char units[] = "kmg";
+    const char *unit;
+    char *end;
+    unsigned long v = text ? strtoul(text, &end, 10) : 0;
+    unsigned shift = 0;
+
+    if (!text)
+        return true;
+    unit = *end ? strchr(units, *end | 0x20) : NULL;
+    if (unit) {
+        shift = 10 * (unsigned)(unit - units + 1);
+        end++;
+    }
+    if (*text < '0' || *text > '9' || *end || v < 1 || v > BYTES_MAX >> shift) {
+        cpprof__cli_fail("record: %s takes bytes, 1 to 1024g, not \"%s\"", flag,
+                         text);
+        return false;
+    }
+    *bytes = (int64_t)(v << shift);
+    return true;
+}
+
+static bool
 parse_duration(const char *text, double *seconds)
 {
     char *end;
-    double v = strtod(text, &end);
+    double v = text ? strtod(text, &end) : 0;
 
+    if (!text)
+        return true;
     if (!*text || *end || !(v > 0) || !(v <= DURATION_MAX_S)) {
         cpprof__cli_fail("record: -duration takes seconds, more than 0, not "
                          "\"%s\"",
@@ -133,34 +185,21 @@ parse_duration(const char *text, double *seconds)
     return true;
 }
 
+/* One of several words, which `are` lists for the message; its index. */
 static bool
-parse_engine(const char *text)
+parse_word(const char *flag, const char *text, const char *const *words,
+           const char *are, unsigned *index)
 {
-    if (strcmp(text, "auto") && strcmp(text, "perf") && strcmp(text, "timer") &&
-        strcmp(text, "itimer")) {
-        cpprof__cli_fail("record: -e takes auto, perf, timer or itimer, not "
-                         "\"%s\"",
-                         text);
-        return false;
-    }
-    return true;
-}
+    unsigned i;
 
-static bool
-parse_symbolize(const char *text, enum cpprof_symbolize *symbolize)
-{
-    /* ORDER: enum cpprof_symbolize */
-    static const char *const words[] = {"full", "functions", "none"};
-    size_t i;
-
-    for (i = 0; i < sizeof words / sizeof *words; i++)
+    if (!text)
+        return true;
+    for (i = 0; words[i]; i++)
         if (!strcmp(text, words[i])) {
-            *symbolize = (enum cpprof_symbolize)i;
+            *index = i;
             return true;
         }
-    cpprof__cli_fail("record: -symbolize takes full, functions or none, not "
-                     "\"%s\"",
-                     text);
+    cpprof__cli_fail("record: %s takes %s, not \"%s\"", flag, are, text);
     return false;
 }
 
@@ -172,6 +211,8 @@ parse_kinds(const char *text, struct cpprof__record_options *o)
     const char *word = text;
     bool is_known = true;
 
+    if (!text)
+        return true;
     o->kinds = 0;
     for (;;) {
         size_t n = strcspn(word, ",");
@@ -194,66 +235,40 @@ parse_kinds(const char *text, struct cpprof__record_options *o)
     return false;
 }
 
-bool
-cpprof__record_parse_bytes(const char *flag, const char *text, int64_t *bytes)
+static bool
+understand(struct words *w)
 {
-    static const char units[] = "kmg";
-    const char *unit;
-    char *end;
-    unsigned long v = strtoul(text, &end, 10);
-    unsigned shift = 0;
+    static const char *const engines[] = {"auto", "perf", "timer", "itimer",
+                                          NULL};
+    /* ORDER: enum cpprof_symbolize */
+    static const char *const symbolize[] = {"full", "functions", "none", NULL};
+    struct cpprof__record_options *o = &w->o;
+    unsigned number = 0;
+    int64_t bytes;
 
-    unit = *end ? strchr(units, *end | 0x20) : NULL;
-    if (unit) {
-        shift = 10 * (unsigned)(unit - units + 1);
-        end++;
-    }
-    if (*text < '0' || *text > '9' || *end || v < 1 || v > BYTES_MAX >> shift) {
-        cpprof__cli_fail("record: %s takes bytes, 1 to 1024g, not \"%s\"", flag,
-                         text);
+    if (!parse_kinds(w->kinds, o) ||
+        !parse_number("-F", w->rate, RATE_MAX_HZ, "Hz", &o->rate_hz) ||
+        !parse_number("-depth", w->depth, DEPTH_MAX, "frames", &o->max_depth) ||
+        !parse_duration(w->duration, &o->duration_s) ||
+        !parse_word("-e", o->engine, engines, "auto, perf, timer or itimer",
+                    &number))
         return false;
-    }
-    *bytes = (int64_t)(v << shift);
-    return true;
+    number = CPPROF_SYMBOLIZE_FULL;
+    if (!parse_word("-symbolize", w->symbolize, symbolize,
+                    "full, functions or none", &number))
+        return false;
+    o->symbolize = (enum cpprof_symbolize)number;
+    /* These are passed on as they are, once they are known to be right. */
+    return parse_bytes("-heap", o->heap_rate, &bytes) &&
+           parse_number("-block", o->block_rate, RATE_NS_MAX, "nanoseconds",
+                        &number) &&
+           parse_number("-mutex", o->mutex_fraction, INT_MAX, "waits",
+                        &number) &&
+           parse_number("-wall", o->wall_rate, WALL_HZ_MAX, "Hz", &number) &&
+           parse_bytes("-min", w->min, &o->min_bytes);
 }
 
-bool
-cpprof__record_understand(const struct cpprof__record_flags *w,
-                          struct cpprof__record_options *o)
-{
-    unsigned number;
-    int64_t heap_rate;
-
-    o->peak = w->peak;
-    o->labels = w->labels;
-    o->legacy = w->legacy;
-    o->scripts = w->scripts;
-    o->ignore = w->ignore;
-    o->engine = w->engine;
-    o->out = w->out;
-    o->heap_rate = w->heap;
-    o->block_rate = w->block;
-    o->mutex_fraction = w->mutex;
-    o->wall_rate = w->wall;
-    return (!w->kinds || parse_kinds(w->kinds, o)) &&
-           (!w->rate ||
-            parse_number("-F", w->rate, RATE_MAX_HZ, "Hz", &o->rate_hz)) &&
-           (!w->depth || parse_number("-depth", w->depth, DEPTH_MAX, "frames",
-                                      &o->max_depth)) &&
-           (!w->duration || parse_duration(w->duration, &o->duration_s)) &&
-           (!w->engine || parse_engine(w->engine)) &&
-           (!w->symbolize || parse_symbolize(w->symbolize, &o->symbolize)) &&
-           (!w->heap ||
-            cpprof__record_parse_bytes("-heap", w->heap, &heap_rate)) &&
-           (!w->block || parse_number("-block", w->block, RATE_NS_MAX,
-                                      "nanoseconds", &number)) &&
-           (!w->mutex ||
-            parse_number("-mutex", w->mutex, INT_MAX, "waits", &number)) &&
-           (!w->wall ||
-            parse_number("-wall", w->wall, WALL_HZ_MAX, "Hz", &number)) &&
-           (!w->min ||
-            cpprof__record_parse_bytes("-min", w->min, &o->min_bytes));
-}
+/* ------------------------------------------------------------ running ---- */
 
 /* Will it be possible to write the profile at the end? */
 static bool
@@ -276,88 +291,150 @@ check_file(const struct cpprof__record_options *options, unsigned kind)
     return can;
 }
 
-/* Run the command, write the files, and print what was written. */
-static struct cpprof__record_result
-run(struct cpprof__record_options *options,
-    const struct cpprof__record_folder *folder, bool pass_on)
-{
-    struct cpprof__record_result result = {0};
-    struct cpprof__record_child child;
-    time_t start = time(NULL);
-    bool ended;
+/* How a command under the recorder went. */
+struct result {
+    int exit_status; /* to be passed on; of the recorder, when not started */
+    bool is_started;
+    bool is_written;
+};
 
-    result.exit_status = cpprof__record_child_start(options, folder, &child);
-    if (result.exit_status)
-        return result;
-    result.is_started = true;
-    ended = cpprof__record_child_wait(&child, options->duration_s);
-    if (ended)
-        cpprof__record_child_ended(folder);
-    result.is_written = cpprof__record_files_write(options, folder, child.pid);
-    if (!ended)
-        cpprof__record_child_wait(&child, 0);
-    cpprof__record_vm_tell(options, start);
-    cpprof__record_folder_remove(folder);
-    result.exit_status = pass_on ? cpprof__record_child_pass_on(&child)
-                                 : cpprof__record_child_status(&child);
-    return result;
-}
-
-struct cpprof__record_result
-cpprof__record_run(struct cpprof__record_options *options, bool pass_on)
+/* Run a command as the options say, which were checked, and write the files. If
+ * a signal ended it and there is no verdict to give, that ends this program,
+ * too. */
+static struct result
+run(struct cpprof__record_options *options)
 {
-    struct cpprof__record_result result = {.exit_status = CPPROF__EXIT_ERROR};
+    struct result result = {.exit_status = CPPROF__EXIT_ERROR};
     struct cpprof__record_folder folder;
-    struct cpprof__preflight preflight;
+    struct cpprof__record_child child;
+    time_t start;
     unsigned kind;
+    int status;
+    bool ended;
 
     for (kind = 1; kind < CPPROF__RECORD_END; kind *= 2)
         if (!check_file(options, kind))
             return result;
-    cpprof__preflight(options->command[0], &preflight);
-    if (preflight.exit_status) {
-        cpprof__cli_fail("%s", preflight.text);
-        result.exit_status = preflight.exit_status;
+    status = cpprof__preflight(options->command[0]);
+    if (status) {
+        result.exit_status = status;
         return result;
     }
     if (!cpprof__record_folder_make(&folder))
         return result;
-    result = run(options, &folder, pass_on);
+    start = time(NULL);
+    result.exit_status = cpprof__record_child_start(options, &folder, &child);
+    result.is_started = !result.exit_status;
+    if (result.is_started) {
+        ended = cpprof__record_child_wait(&child, options->duration_s);
+        if (ended)
+            cpprof__record_child_ended(&folder);
+        result.is_written = cpprof__record_write(options, &folder, child.pid);
+        if (!ended)
+            cpprof__record_child_wait(&child, 0);
+        cpprof__record_vm_tell(options, start);
+    }
     cpprof__record_folder_remove(&folder);
+    if (result.is_started)
+        result.exit_status = options->is_verdict
+                                 ? cpprof__record_child_status(&child)
+                                 : cpprof__record_child_pass_on(&child);
     return result;
 }
 
-static int
-record(struct cpprof__record_options *options)
-{
-    struct cpprof__record_result result = cpprof__record_run(options, true);
-
-    if (result.exit_status || result.is_written)
-        return result.exit_status;
-    return EXIT_NOT_WRITTEN;
-}
+/* ----------------------------------------------------------- commands ---- */
 
 int
 cpprof__cli_record(int argc, char **argv)
 {
-    struct cpprof__record_options options = {
-        .kinds = CPPROF__RECORD_CPU, .min_bytes = 1, .max_lines = LINES_MAX};
-    struct cpprof__record_flags w = {0};
+    struct words w = {.o = {.kinds = CPPROF__RECORD_CPU,
+                            .min_bytes = 1,
+                            .max_lines = LINES_MAX}};
     struct cpprof__flags flags = {.table = cpprof__record_flag_table,
                                   .into = &w};
+    struct result result;
     int n_used;
 
     if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
         return CPPROF__EXIT_ERROR;
     if (flags.help) {
-        print_help();
+        puts("usage: cpprof record [flags] -- CMD ARGS\n"
+             "\n"
+             "Runs CMD, passes on its exit status, and writes where its CPU "
+             "time\n"
+             "went, where it allocated memory, or where its threads waited;\n"
+             "processes that it starts get files of their own beside FILE.\n");
+        cpprof__print_flags(flags.table, true);
         return CPPROF__EXIT_OK;
     }
-    if (!cpprof__record_understand(&w, &options))
+    if (!understand(&w))
         return CPPROF__EXIT_ERROR;
     if (n_used == argc)
         return cpprof__cli_fail("record: no command given; "
                                 "cpprof record [flags] -- CMD ARGS");
-    options.command = argv + n_used;
-    return record(&options);
+    w.o.command = argv + n_used;
+    result = run(&w.o);
+    return result.exit_status || result.is_written ? result.exit_status
+                                                   : EXIT_NOT_WRITTEN;
+}
+
+static void
+print_leaks_help(void)
+{
+    puts(
+        "usage: cpprof leaks [flags] -- CMD ARGS\n"
+        "\n"
+        "Runs CMD, writes what it allocated, and prints what of it was still\n"
+        "in use at the end, a line for each stack. Memory is not searched for\n"
+        "pointers: what is kept on purpose is printed, too. Processes that\n"
+        "CMD starts get profiles beside FILE and have no part in the "
+        "verdict.\n");
+    cpprof__print_flags(cpprof__leaks_flag_table, true);
+    puts("\nExit status: 0 nothing, 1 something was in use, 2 there is no\n"
+         "verdict: CMD could not be run, failed, or the profile not written.");
+}
+
+int
+cpprof__cli_leaks(int argc, char **argv)
+{
+    struct words w = {.o = {.kinds = CPPROF__RECORD_HEAP,
+                            .is_verdict = true,
+                            .min_bytes = 1,
+                            .max_lines = LINES_MAX,
+                            .heap_rate = "1"}};
+    struct cpprof__flags flags = {.table = cpprof__leaks_flag_table,
+                                  .into = &w};
+    struct result result;
+    int n_used;
+
+    if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
+        return CPPROF__EXIT_ERROR;
+    if (flags.help) {
+        print_leaks_help();
+        return CPPROF__EXIT_OK;
+    }
+    if (!understand(&w))
+        return CPPROF__EXIT_ERROR;
+    if (w.o.max_lines < 0)
+        return cpprof__cli_fail("leaks: -n takes 0 or more, not %d",
+                                w.o.max_lines);
+    if (w.o.out && !cpprof__record_has_room_beside(w.o.out))
+        return cpprof__cli_fail("leaks: %s is no file", w.o.out);
+    if (n_used == argc)
+        return cpprof__cli_fail("leaks: no command given; "
+                                "cpprof leaks [flags] -- CMD ARGS");
+    w.o.command = argv + n_used;
+    result = run(&w.o);
+    if (!result.is_started)
+        return CPPROF__EXIT_ERROR;
+    if (result.exit_status)
+        return cpprof__cli_fail("leaks: no verdict: %s ended with status %d",
+                                w.o.command[0], result.exit_status);
+    if (!result.is_written)
+        return CPPROF__EXIT_ERROR;
+    if (w.o.leaked_bytes)
+        return EXIT_LEAKS;
+    if (w.o.n_lost)
+        return cpprof__cli_fail("leaks: no verdict: samples were lost");
+    return CPPROF__EXIT_OK;
 }

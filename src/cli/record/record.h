@@ -146,31 +146,32 @@ void
 cpprof__record_vm_tell(const struct cpprof__record_options *options,
                        time_t since);
 
-/* ------------------------------------------------------ files.c ------- */
+/* -------------------------------------------------- preflight.c ------- */
+
+/* Exit statuses of shells and of env(1). */
+#define CPPROF__EXIT_CANNOT_RUN 126
+#define CPPROF__EXIT_NOT_FOUND  127
+
+/*
+ * Will the loader put libcpprof.so into this command, which is searched for as
+ * execvp(3) does? It is checked before anything runs, so that for a program
+ * that cannot be profiled there is a clear message and not an empty profile.
+ *
+ * Returns 0, or the exit status after printing why not.
+ */
+int
+cpprof__preflight(const char *command);
+
+/* ----------------------------------------------------- output.c ------- */
 
 /*
  * Write what was recorded of the command and of every process that it started,
- * and print so. False after printing what went wrong.
+ * and print so; of the command's heap also what is in use at the end. False
+ * after printing what went wrong.
  */
 bool
-cpprof__record_files_write(struct cpprof__record_options *options,
-                           const struct cpprof__record_folder *folder,
-                           pid_t command);
-
-/* ------------------------------------------------------- heap.c ------- */
-
-/* The same of heap profiles, and what is in use at the end. */
-bool
-cpprof__record_heap_write(struct cpprof__record_options *options,
-                          struct cpprof_recording *recording, pid_t command);
-
-/* ------------------------------------------------------ waits.c ------- */
-
-/* The same of a profile of waits, or by wall time. */
-bool
-cpprof__record_waits_write(const struct cpprof__record_options *options,
-                           struct cpprof_recording *recording, unsigned kind,
-                           pid_t command);
+cpprof__record_write(struct cpprof__record_options *options,
+                     const struct cpprof__record_folder *folder, pid_t command);
 
 /* ----------------------------------------------------- in_use.c ------- */
 
@@ -180,33 +181,5 @@ cpprof__record_waits_write(const struct cpprof__record_options *options,
 bool
 cpprof__record_in_use(struct cpprof__record_options *options, const char *path,
                       bool is_estimate);
-
-/* ----------------------------------------------------- record.c ------- */
-
-/* How a command under the recorder went. */
-struct cpprof__record_result {
-    int exit_status; /* to be passed on; of the recorder, when not started */
-    bool is_started;
-    bool is_written;
-};
-
-/* Run a command as the options say, which were checked. pass_on: a signal that
- * ended the command ends this program, too. */
-struct cpprof__record_result
-cpprof__record_run(struct cpprof__record_options *options, bool pass_on);
-
-/* The flags that `record` and `leaks` share, as they were given, and their
- * meaning; false after printing what is wrong with them. */
-struct cpprof__record_flags {
-    const char *rate, *out, *duration, *engine, *depth, *symbolize;
-    const char *kinds, *heap, *block, *mutex, *wall, *min, *ignore;
-    bool peak, labels, legacy, scripts;
-    int max_lines; /* of leaks */
-};
-bool
-cpprof__record_understand(const struct cpprof__record_flags *words,
-                          struct cpprof__record_options *options);
-bool
-cpprof__record_parse_bytes(const char *flag, const char *text, int64_t *bytes);
 
 #endif

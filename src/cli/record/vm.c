@@ -17,19 +17,13 @@
 /* A tick is a signal to the interpreter. */
 #define HZ_MAX 1000
 
-static bool
-is_wanted(const struct cpprof__record_options *o)
-{
-    return o->vm && !o->is_verdict && !o->legacy;
-}
-
 /* As the command may see it from another folder; NULL: there is none. */
 static char *
 path_of(const struct cpprof__record_options *options)
 {
     char *name, *path = NULL, folder[PATH_MAX];
 
-    if (!is_wanted(options))
+    if (!options->vm || options->is_verdict || options->legacy)
         return NULL;
     name = cpprof__record_name_vm(options);
     if (name && cpprof__record_has_room_beside(name)) {

@@ -9,7 +9,7 @@
  */
 #include "cli/report/flag_table.h"
 
-#include "cli/report/report_flags.h"
+#include "cli/report/report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,16 +2,18 @@
 /*
  * dot reads the graph from a file in memory and writes the picture into a
  * pipe; no shell is between. Edges are left out before
- * (report/dot/limit_edges.c), and dot is told not to look for the best layout
+ * (report/dot/visual.c), and dot is told not to look for the best layout
  * for long, because the time that it takes grows steeply with the edges: 80
  * nodes and 596 edges took a minute and more, and now take a second.
  */
-#include "cli/report/graphviz.h"
+#include "cli/report/report.h"
+
+#include "base/buffer.h"
+#include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,20 +27,6 @@ extern char **environ;
  * for its search for crossings. Smaller ones are faster and draw more crooked
  * edges. */
 #define LIMITS "-Gnslimit=2", "-Gnslimit1=2", "-Gmclimit=0.5"
-
-static enum cpprof_status
-fail(struct cpprof_error *error, int sys, const char *format, ...)
-{
-    va_list args;
-
-    error->status = CPPROF_SYSTEM;
-    error->sys = sys;
-    error->offset = 0;
-    va_start(args, format);
-    vsnprintf(error->text, sizeof error->text, format, args);
-    va_end(args);
-    return CPPROF_SYSTEM;
-}
 
 /* ------------------------------------------------------------- graph ---- */
 
@@ -56,12 +44,13 @@ write_graph(struct pprof_profile *profile,
     o.flags |= PPROF_REPORT_PICTURE;
     *fd = memfd_create("graph", MFD_CLOEXEC);
     if (*fd < 0)
-        return fail(error, errno, "no memory for the graph: %s",
-                    strerror(errno));
+        return cpprof__fail(error, CPPROF_SYSTEM, errno,
+                            "no memory for the graph: %s", strerror(errno));
     cpprof_writer_to_fd(*fd, &writer);
     status = pprof_report_write(profile, &writer, PPROF_REPORT_DOT, &o, error);
     if (status == CPPROF_OK && lseek(*fd, 0, SEEK_SET) != 0)
-        status = fail(error, errno, "reading the graph: %s", strerror(errno));
+        status = cpprof__fail(error, CPPROF_SYSTEM, errno,
+                              "reading the graph: %s", strerror(errno));
     return status;
 }
 
@@ -83,12 +72,13 @@ start_dot(const char *type, int graph, int picture, pid_t *pid,
     failure = posix_spawnp(pid, "dot", &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (failure == ENOENT)
-        return fail(error, failure,
-                    "failed to execute dot. Is Graphviz installed? "
-                    "(Debian: apt install graphviz; -flamegraph needs none)");
+        return cpprof__fail(
+            error, CPPROF_SYSTEM, failure,
+            "failed to execute dot. Is Graphviz installed? "
+            "(Debian: apt install graphviz; -flamegraph needs none)");
     if (failure)
-        return fail(error, failure, "failed to execute dot: %s",
-                    strerror(failure));
+        return cpprof__fail(error, CPPROF_SYSTEM, failure,
+                            "failed to execute dot: %s", strerror(failure));
     return CPPROF_OK;
 }
 
@@ -102,84 +92,141 @@ wait_for_dot(pid_t pid, struct cpprof_error *error)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return CPPROF_OK;
     if (WIFSIGNALED(status))
-        return fail(error, 0, "dot was ended by signal %d", WTERMSIG(status));
-    return fail(error, 0, "dot failed with status %d", WEXITSTATUS(status));
+        return cpprof__fail(error, CPPROF_SYSTEM, 0,
+                            "dot was ended by signal %d", WTERMSIG(status));
+    return cpprof__fail(error, CPPROF_SYSTEM, 0, "dot failed with status %d",
+                        WEXITSTATUS(status));
 }
 
-/* ----------------------------------------------------------- picture ---- */
-
-/* Where a picture goes. An SVG is collected first. */
-struct sink {
-    const struct cpprof_writer *to;
-    FILE *svg; /* or NULL */
-    char *text;
-    size_t n;
-    int failure;
-};
-
-static void
-pass_on(struct sink *sink, const void *bytes, size_t n)
-{
-    if (sink->failure)
-        return;
-    if (!sink->svg)
-        sink->failure = sink->to->write(sink->to->ctx, bytes, n);
-    else if (fwrite(bytes, 1, n, sink->svg) != n)
-        sink->failure = ENOMEM;
-}
-
-/* Read to the end even if the picture cannot be written, because dot waits for
- * that. */
-static void
-read_picture(struct sink *sink, int fd)
-{
-    char bytes[65536];
-    ssize_t n;
-
-    while ((n = read(fd, bytes, sizeof bytes)) != 0)
-        if (n > 0)
-            pass_on(sink, bytes, (size_t)n);
-        else if (errno != EINTR)
-            break;
-}
-
+/* Read the picture to its end. */
 static enum cpprof_status
-finish(struct sink *sink, enum cpprof_status status, struct cpprof_error *error)
+read_picture(int fd, struct cpprof__buffer *picture, struct cpprof_error *error)
 {
-    if (sink->svg && fclose(sink->svg) != 0 && !sink->failure)
-        sink->failure = ENOMEM;
-    if (sink->svg && status == CPPROF_OK && !sink->failure)
-        sink->failure = cpprof__write_svg(sink->text, sink->n, sink->to);
-    free(sink->text);
-    if (status == CPPROF_OK && sink->failure)
-        status = fail(error, sink->failure, "writing the picture: %s",
-                      strerror(sink->failure));
-    return status;
+    ssize_t n = 1;
+
+    while (n > 0) {
+        if (!cpprof__buffer_reserve(picture, 65536))
+            return cpprof__fail_nomem(error);
+        n = read(fd, picture->data + picture->n,
+                 picture->capacity - picture->n);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            picture->n += (size_t)n;
+    }
+    return CPPROF_OK;
 }
 
+/* If there is no memory for the picture, that is what is reported: the closed
+ * pipe ends dot. */
 static enum cpprof_status
-run_dot(int graph, const char *type, const struct cpprof_writer *to,
+run_dot(int graph, const char *type, struct cpprof__buffer *picture,
         struct cpprof_error *error)
 {
-    struct sink sink = {.to = to};
-    enum cpprof_status status;
+    enum cpprof_status status, ended;
     pid_t pid;
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC) != 0)
-        return fail(error, errno, "pipe: %s", strerror(errno));
+        return cpprof__fail(error, CPPROF_SYSTEM, errno, "pipe: %s",
+                            strerror(errno));
     status = start_dot(type, graph, fds[1], &pid, error);
     close(fds[1]);
-    if (status == CPPROF_OK) {
-        if (strcmp(type, "svg") == 0) {
-            sink.svg = open_memstream(&sink.text, &sink.n);
-            sink.failure = sink.svg ? 0 : ENOMEM;
-        }
-        read_picture(&sink, fds[0]);
-        status = finish(&sink, wait_for_dot(pid, error), error);
+    if (status != CPPROF_OK) {
+        close(fds[0]);
+        return status;
     }
+    status = read_picture(fds[0], picture, error);
     close(fds[0]);
-    return status;
+    ended = wait_for_dot(pid, status == CPPROF_OK ? error : NULL);
+    return status == CPPROF_OK ? ended : status;
+}
+
+/* ----------------------------------------------------------- picture ---- */
+
+/* Graphviz draws an SVG of a fixed size. Its <svg> tag is replaced by one that
+ * fills the window, and the drawing is put into a group that a script moves:
+ * drag, wheel, + and -, 0 for all of it. */
+static const char svg_begin[] =
+    "<svg width=\"100%\" height=\"100%\" "
+    "xmlns=\"http://www.w3.org/2000/svg\" "
+    "xmlns:xlink=\"http://www.w3.org/1999/xlink\">\n"
+    "<script type=\"text/ecmascript\"><![CDATA[\n"
+    "addEventListener('load', function () {\n"
+    "  var root = document.documentElement;\n"
+    "  var view = document.getElementById('viewport');\n"
+    "  var box = view.getBBox(), k, x, y, drag = null;\n"
+    "  function show() {\n"
+    "    view.setAttribute('transform',\n"
+    "      'translate(' + x + ',' + y + ') scale(' + k + ')');\n"
+    "  }\n"
+    "  function whole() {\n"
+    "    k = Math.min(innerWidth / box.width, innerHeight / box.height, 1);\n"
+    "    x = (innerWidth - box.width * k) / 2 - box.x * k;\n"
+    "    y = -box.y * k;\n"
+    "    show();\n"
+    "  }\n"
+    "  function enlarge(factor, px, py) {\n"
+    "    x = px - (px - x) * factor;\n"
+    "    y = py - (py - y) * factor;\n"
+    "    k *= factor;\n"
+    "    show();\n"
+    "  }\n"
+    "  root.addEventListener('wheel', function (e) {\n"
+    "    enlarge(Math.pow(1.0015, -e.deltaY), e.clientX, e.clientY);\n"
+    "    e.preventDefault();\n"
+    "  }, {passive: false});\n"
+    "  root.addEventListener('pointerdown', function (e) {\n"
+    "    drag = [e.clientX - x, e.clientY - y];\n"
+    "  });\n"
+    "  addEventListener('pointerup', function () { drag = null; });\n"
+    "  root.addEventListener('pointermove', function (e) {\n"
+    "    if (!drag) return;\n"
+    "    x = e.clientX - drag[0];\n"
+    "    y = e.clientY - drag[1];\n"
+    "    show();\n"
+    "    e.preventDefault();\n"
+    "  });\n"
+    "  addEventListener('keydown', function (e) {\n"
+    "    var f = {'+': 1.25, '=': 1.25, '-': 0.8}[e.key];\n"
+    "    if (f) enlarge(f, innerWidth / 2, innerHeight / 2);\n"
+    "    else if (e.key === '0' || e.key === 'Escape') whole();\n"
+    "  });\n"
+    "  root.style.touchAction = 'none';\n"
+    "  whole();\n"
+    "});\n"
+    "]]></script>\n"
+    "<g id=\"viewport\">\n";
+static const char svg_end[] = "</g>\n";
+
+static int
+put(const struct cpprof_writer *to, const char *text, size_t n)
+{
+    return to->write(to->ctx, text, n);
+}
+
+/* Write a picture; an SVG so that it fills the window and can be moved.
+ * Anything else is written as it is. Returns 0 or an errno. */
+static int
+write_picture(const char *svg, size_t n, const struct cpprof_writer *to)
+{
+    const char *tag = n ? memmem(svg, n, "<svg", 4) : NULL;
+    const char *end = svg + n, *body, *last;
+    int failure;
+
+    body = tag ? memchr(tag, '>', (size_t)(end - tag)) : NULL;
+    last = body ? memmem(body, (size_t)(end - body), "</svg>", 6) : NULL;
+    if (!last)
+        return put(to, svg, n);
+    body++;
+    failure = put(to, svg, (size_t)(tag - svg));
+    if (!failure)
+        failure = put(to, svg_begin, sizeof svg_begin - 1);
+    if (!failure)
+        failure = put(to, body, (size_t)(last - body));
+    if (!failure)
+        failure = put(to, svg_end, sizeof svg_end - 1);
+    return failure ? failure : put(to, last, (size_t)(end - last));
 }
 
 enum cpprof_status
@@ -187,17 +234,22 @@ cpprof__draw(struct pprof_profile *profile,
              const struct pprof_report_options *options, const char *type,
              struct cpprof_writer writer, struct cpprof_error *error)
 {
-    int graph = -1, failure = 0;
+    struct cpprof__buffer picture = {0};
+    int graph = -1, failure = 0, closing = 0;
     enum cpprof_status status = write_graph(profile, options, &graph, error);
 
     if (status == CPPROF_OK)
-        status = run_dot(graph, type, &writer, error);
+        status = run_dot(graph, type, &picture, error);
+    if (status == CPPROF_OK)
+        failure = write_picture((char *)picture.data, picture.n, &writer);
+    if (writer.close)
+        closing = writer.close(writer.ctx, status != CPPROF_OK || failure);
+    failure = failure ? failure : closing;
+    if (status == CPPROF_OK && failure)
+        status = cpprof__fail(error, CPPROF_SYSTEM, failure,
+                              "writing the picture: %s", strerror(failure));
     if (graph >= 0)
         close(graph);
-    if (writer.close)
-        failure = writer.close(writer.ctx, status != CPPROF_OK);
-    if (status == CPPROF_OK && failure)
-        status =
-            fail(error, failure, "writing the picture: %s", strerror(failure));
+    cpprof__buffer_free(&picture);
     return status;
 }

@@ -3,7 +3,7 @@
  * Help on reports: in the shell, and on the command line by topic or for one
  * flag. All of its text is in the table of flags.
  */
-#include "cli/report/help.h"
+#include "cli/report/report.h"
 
 #include "cli/commands.h"
 #include "cli/report/settings.h"
@@ -12,9 +12,9 @@
 
 /* ------------------------------------------------------------ of one ---- */
 
-/* The line that a command is, its name left out. */
+/* What can follow the name of a command. */
 static const char *
-words_of(enum cpprof__report_use use)
+arguments_of(enum cpprof__report_use use)
 {
     switch (use) {
     case CPPROF__USE_TABLE:
@@ -39,7 +39,7 @@ words_of(enum cpprof__report_use use)
 static void
 print_use(FILE *out, const char *name, enum cpprof__report_use use)
 {
-    const char *words = words_of(use);
+    const char *words = arguments_of(use);
 
     if (!*words)
         return;
@@ -71,23 +71,11 @@ print_short(FILE *out, const char *indent, const char *name, const char *text)
             text);
 }
 
-/* An option that is one of several words, and these. */
-static void
-print_group(FILE *out, const struct cpprof__flag *option)
-{
-    const struct cpprof__flag *word;
-    size_t i;
-
-    print_short(out, "", option->name, "");
-    for (i = 0; (word = cpprof__report_choice(option->name, i)) != NULL; i++)
-        print_short(out, "  ", word->name, word->text);
-}
-
 static void
 print_all(FILE *out)
 {
-    const struct cpprof__flag *row;
-    size_t i;
+    const struct cpprof__flag *row, *word;
+    size_t i, k;
 
     fputs("  Commands:\n", out);
     for (i = 0; (row = cpprof__report_flag_by_name(i)) != NULL; i++)
@@ -100,9 +88,13 @@ print_all(FILE *out)
         if (row->kind != CPPROF__FLAG_CHOICE)
             print_short(out, "", row->name, row->text);
     fputs("\n  Options that are one of several words:\n", out);
-    for (i = 0; (row = cpprof__setting(i)) != NULL; i++)
-        if (row->kind == CPPROF__FLAG_CHOICE)
-            print_group(out, row);
+    for (i = 0; (row = cpprof__setting(i)) != NULL; i++) {
+        if (row->kind != CPPROF__FLAG_CHOICE)
+            continue;
+        print_short(out, "", row->name, "");
+        for (k = 0; (word = cpprof__report_choice(row->name, k)) != NULL; k++)
+            print_short(out, "  ", word->name, word->text);
+    }
     fputs("  :   no focus, ignore, hide, tagfocus, tagignore\n\n"
           "  help WORD tells more of a command or an option\n",
           out);

@@ -5,17 +5,16 @@
  * Prepares the profile as the reference does (internal/driver/fetch.go) and
  * writes the report.
  */
+#include "cli/report/report.h"
+
+#include "base/status.h"
+
 #include "cli/commands.h"
 #include "cli/messages.h"
 #include "cli/output_file.h"
-#include "cli/report/graphviz.h"
-#include "cli/report/report_flags.h"
-#include "cli/report/source_list.h"
-#include "cli/report/viewer.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,10 +38,8 @@ static enum cpprof_status
 prepare(struct pprof_profile *p, const struct cpprof__report_flags *w,
         struct cpprof_error *error)
 {
-    const struct cpprof__remote remote = {cpprof__origins_symbolize,
-                                          w->origins};
     enum cpprof_status status =
-        cpprof__symbolize(p, &w->symbolize, &remote, error);
+        cpprof__symbolize(p, &w->symbolize, w->origins, error);
 
     if (status != CPPROF_OK)
         return status;
@@ -60,13 +57,6 @@ prepare(struct pprof_profile *p, const struct cpprof__report_flags *w,
 
 /* ------------------------------------------------------------ output ---- */
 
-/* Where a report goes. */
-struct output {
-    const char *path; /* NULL: standard output */
-    bool made;        /* the file was made here, to have its name */
-    char numbered[sizeof "profile0000.callgraph.out"];
-};
-
 /* The ending of files of a format that is not readable text; NULL: it is. */
 static const char *
 file_ending(const struct cpprof__report_flags *w)
@@ -82,84 +72,43 @@ file_ending(const struct cpprof__report_flags *w)
     return format == PPROF_REPORT_CALLGRIND ? "callgraph.out" : NULL;
 }
 
-/* The first name of profile001.pb.gz, ... that is free; makes the file. */
-static enum cpprof_status
-make_numbered(struct output *output, const char *ending,
-              struct cpprof_error *error)
-{
-    int i, fd;
-
-    for (i = 1; i < 10000; i++) {
-        snprintf(output->numbered, sizeof output->numbered, "profile%03d.%s", i,
-                 ending);
-        fd = open(output->numbered, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                  0666);
-        if (fd >= 0) {
-            close(fd);
-            output->path = output->numbered;
-            output->made = true;
-            return CPPROF_OK;
-        }
-        if (errno != EEXIST)
-            break;
-    }
-    error->status = CPPROF_SYSTEM;
-    error->sys = errno;
-    snprintf(error->text, sizeof error->text, "%s: %s", output->numbered,
-             strerror(errno));
-    return CPPROF_SYSTEM;
-}
-
-static enum cpprof_status
-open_output(struct output *output, const struct cpprof__report_flags *w,
-            struct cpprof_writer *writer, struct cpprof_error *error)
-{
-    const char *ending = file_ending(w);
-    enum cpprof_status status = CPPROF_OK;
-
-    if (w->output && *w->output)
-        output->path = w->output;
-    else if (ending && (w->interactive || isatty(STDOUT_FILENO)))
-        status = make_numbered(output, ending, error);
-    if (status != CPPROF_OK)
-        return status;
-    if (!output->path) {
-        *writer = cpprof__terminal_writer(w->format);
-        return CPPROF_OK;
-    }
-    status = cpprof__output_file(output->path, writer, error);
-    cpprof__progress_hide();
-    if (status == CPPROF_OK && !w->viewer) /* the viewer tells where it is */
-        fprintf(stderr, "Generating report in %s\n", output->path);
-    return status;
-}
-
 static enum cpprof_status
 write_report(struct pprof_profile *p, struct cpprof__report_flags *w,
              struct cpprof_error *error)
 {
-    struct output output = {NULL, false, ""};
+    const char *path = w->output && *w->output ? w->output : NULL;
+    const char *ending = file_ending(w);
+    char numbered[PATH_MAX] = "", end[32];
     struct cpprof_writer writer;
-    enum cpprof_status status = open_output(&output, w, &writer, error);
+    enum cpprof_status status = CPPROF_OK;
+    int fd;
 
+    /* Bytes do not go to a terminal, but into profile001.pb.gz. */
+    if (!path && ending && (w->interactive || isatty(STDOUT_FILENO))) {
+        snprintf(end, sizeof end, ".%s", ending);
+        fd = cpprof__numbered_file(numbered, "profile", end);
+        if (fd < 0)
+            return cpprof__fail(error, CPPROF_SYSTEM, errno, "%s: %s", numbered,
+                                strerror(errno));
+        close(fd);
+        path = numbered;
+    }
+    if (path) {
+        status = cpprof__output_file(path, &writer, error);
+        cpprof__progress_hide();
+        if (status == CPPROF_OK && !w->viewer) /* which tells where it is */
+            fprintf(stderr, "Generating report in %s\n", path);
+    } else {
+        writer = cpprof__terminal_writer(w->format);
+    }
     w->options.warn = warn;
     if (status == CPPROF_OK && w->picture)
         status = cpprof__draw(p, &w->options, w->picture, writer, error);
     else if (status == CPPROF_OK)
         status = pprof_report_write(p, &writer, w->format, &w->options, error);
-    if (status != CPPROF_OK && output.made)
-        unlink(output.path);
+    if (status != CPPROF_OK && *numbered)
+        unlink(numbered);
     return status;
-}
-
-/* A page of source and instructions is shown in a browser, unless it is written
- * somewhere else. */
-static void
-choose_viewer(struct cpprof__report_flags *w)
-{
-    if (w->format == PPROF_REPORT_WEBLIST && !(w->output && *w->output) &&
-        (w->interactive || isatty(STDOUT_FILENO)))
-        w->viewer = "web";
 }
 
 /* Write a report into a file for a viewer, and start that. */
@@ -181,36 +130,32 @@ view_report(struct pprof_profile *p, struct cpprof__report_flags *w,
     status = write_report(p, &to_file, error);
     cpprof__progress_end();
     if (status == CPPROF_OK)
-        return cpprof__view(w->viewer, path,
-                            w->interactive ? CPPROF__VIEW_A_MOMENT
-                                           : CPPROF__VIEW_TO_THE_END,
-                            error);
+        return cpprof__view(w->viewer, path, !w->interactive, error);
     unlink(path);
     return status;
-}
-
-/* Print what went wrong, and where the report was to be written. */
-static int
-fail(const struct cpprof__report_flags *w, enum cpprof_status status,
-     const struct cpprof_error *error)
-{
-    if (status == CPPROF_SYSTEM && w->output && *w->output &&
-        strncmp(error->text, "writing", strlen("writing")) == 0)
-        return cpprof__cli_fail("%s: %s", w->output, error->text);
-    return cpprof__cli_fail("%s", error->text);
 }
 
 int
 cpprof__print_report(struct pprof_profile *p, struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
+    bool has_file = w->output && *w->output;
     enum cpprof_status status;
 
     cpprof__progress("making the report");
-    choose_viewer(w);
+    /* A page of source and instructions is shown in a browser, unless it is
+     * written somewhere else. */
+    if (w->format == PPROF_REPORT_WEBLIST && !has_file &&
+        (w->interactive || isatty(STDOUT_FILENO)))
+        w->viewer = "web";
     status = w->viewer ? view_report(p, w, &error) : write_report(p, w, &error);
     cpprof__progress_end();
-    return status == CPPROF_OK ? CPPROF__EXIT_OK : fail(w, status, &error);
+    if (status == CPPROF_OK)
+        return CPPROF__EXIT_OK;
+    if (status == CPPROF_SYSTEM && has_file &&
+        strncmp(error.text, "writing", strlen("writing")) == 0)
+        return cpprof__cli_fail("%s: %s", w->output, error.text);
+    return cpprof__cli_fail("%s", error.text);
 }
 
 /* ---------------------------------------------------------- commands ---- */
@@ -228,59 +173,32 @@ free_stdin(const struct cpprof__report_flags *w)
 }
 
 static int
-report_on(struct pprof_profile *p, struct cpprof__report_flags *w)
-{
-    struct cpprof_error error = {0};
-
-    cpprof__progress("looking for symbols");
-    if (prepare(p, w, &error) != CPPROF_OK)
-        return cpprof__cli_fail("%s", error.text);
-    if (!w->interactive)
-        return cpprof__print_report(p, w);
-    if (!free_stdin(w))
-        return cpprof__cli_fail("no output format given, such as -top, and "
-                                "no terminal to read commands from");
-    return cpprof__shell(p, w);
-}
-
-static int
 read_and_report(struct cpprof__report_flags *w)
 {
     struct cpprof__origins origins = {0};
+    struct cpprof_error error = {0};
     struct pprof_profile *p;
     int status = CPPROF__EXIT_ERROR;
 
     w->origins = &origins;
     p = cpprof__read_sources(w);
     cpprof__viewer_begin();
-    if (p)
-        status = report_on(p, w);
+    if (p) {
+        cpprof__progress("looking for symbols");
+        if (prepare(p, w, &error) != CPPROF_OK)
+            cpprof__cli_fail("%s", error.text);
+        else if (!w->interactive)
+            status = cpprof__print_report(p, w);
+        else if (free_stdin(w))
+            status = cpprof__shell(p, w);
+        else
+            cpprof__cli_fail("no output format given, such as -top, and no "
+                             "terminal to read commands from");
+    }
     cpprof__viewer_end();
     cpprof__progress_end();
     pprof_free(p);
     cpprof__origins_free(&origins);
-    return status;
-}
-
-/* The same, with folders replaced by their files. */
-static int
-expand_and_report(struct cpprof__report_flags *w)
-{
-    struct cpprof__source_list sources, bases;
-    int status = CPPROF__EXIT_ERROR;
-
-    if (!cpprof__source_list_make(w->sources, w->n_sources, &sources))
-        return status;
-    if (cpprof__source_list_make(w->bases.at, w->bases.n, &bases)) {
-        struct cpprof__report_flags expanded = *w;
-
-        expanded.sources = sources.at;
-        expanded.n_sources = sources.n;
-        expanded.bases = (struct cpprof__flag_list){bases.at, bases.n};
-        status = read_and_report(&expanded);
-        cpprof__source_list_free(&bases);
-    }
-    cpprof__source_list_free(&sources);
     return status;
 }
 
@@ -295,7 +213,7 @@ report(int argc, char **argv, const char *command)
     if (flags.help)
         cpprof__cli_report_help();
     else
-        status = expand_and_report(&flags);
+        status = read_and_report(&flags);
     free(flags.bases.at);
     return status;
 }

@@ -4,7 +4,7 @@
  * several is a bool here, as in `go tool pprof`: two of them are a
  * contradiction. Source: internal/driver/cli.go, config.go.
  */
-#include "cli/report/report_flags.h"
+#include "cli/report/report.h"
 
 #include "cli/commands.h"
 #include "cli/messages.h"
@@ -14,16 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Which rows of cpprof__report_flag_table were given, as true or with a value.
- */
-struct given {
-    bool rows[CPPROF__MAX_REPORT_FLAGS];
-};
-
+/* Was the flag given, as true or with a value? `given` has a place for each row
+ * of the table. */
 static bool
-is_given(const struct given *g, const struct cpprof__flag *flag)
+is_given(const bool *given, const struct cpprof__flag *flag)
 {
-    return g->rows[flag - cpprof__report_flag_table];
+    return given[flag - cpprof__report_flag_table];
 }
 
 static bool
@@ -58,7 +54,7 @@ cpprof__cli_is_report(const char *word)
 /* The format that a command is called after, or the one among the flags.
  * Returns how many there are. */
 static int
-count_formats(struct cpprof__report_flags *w, const struct given *g,
+count_formats(struct cpprof__report_flags *w, const bool *given,
               const char *command)
 {
     const struct cpprof__flag *flag = cpprof__report_flag_table;
@@ -67,7 +63,7 @@ count_formats(struct cpprof__report_flags *w, const struct given *g,
     if (command && !cpprof__choose_format(w, command))
         w->format = PPROF_REPORT_PROTO; /* merge */
     for (; flag->name; flag++) {
-        if (!flag->format || !is_given(g, flag) ||
+        if (!flag->format || !is_given(given, flag) ||
             (command && flag->kind == CPPROF__FLAG_GIVEN &&
              strcmp(flag->name, command) == 0))
             continue;
@@ -78,10 +74,10 @@ count_formats(struct cpprof__report_flags *w, const struct given *g,
 }
 
 static bool
-choose_format(struct cpprof__report_flags *w, const struct given *g,
+choose_format(struct cpprof__report_flags *w, const bool *given,
               const char *command)
 {
-    int n = count_formats(w, g, command);
+    int n = count_formats(w, given, command);
 
     w->interactive = n == 0;
     if (n > 1)
@@ -101,50 +97,47 @@ choose_format(struct cpprof__report_flags *w, const struct given *g,
 
 /* ------------------------------------------------------------ groups ---- */
 
-static const struct cpprof__flag *
-word_of(const char *group, int i)
-{
-    return cpprof__report_choice(group, (size_t)i);
-}
-
 /* `-sort=cum` is `-cum`. */
 static bool
-take_choice(struct given *g, const char *group, const char *name)
+take_choice(bool *given, const char *group, const char *name)
 {
     const struct cpprof__flag *word;
-    int i;
+    size_t i;
 
     if (!is_set(name))
         return true;
-    for (i = 0; (word = word_of(group, i)) != NULL; i++)
+    for (i = 0; (word = cpprof__report_choice(group, i)) != NULL; i++)
         if (strcmp(word->name, name) == 0) {
-            g->rows[word - cpprof__report_flag_table] = true;
+            given[word - cpprof__report_flag_table] = true;
             return true;
         }
     cpprof__cli_fail("invalid value \"%s\" for flag -%s: it is one of %s, "
                      "%s%s",
-                     name, group, word_of(group, 0)->name,
-                     word_of(group, 1)->name, i > 2 ? ", ..." : "");
+                     name, group, cpprof__report_choice(group, 0)->name,
+                     cpprof__report_choice(group, 1)->name,
+                     i > 2 ? ", ..." : "");
     return false;
 }
 
 /* The index of the word of a group that is given, none: -1. False after
  * printing that there are several. */
 static bool
-choose_one(const struct given *g, const char *group, int *index)
+choose_one(const bool *given, const char *group, int *index)
 {
     const struct cpprof__flag *word;
-    int i, n = 0;
+    size_t i;
+    int n = 0;
 
     *index = -1;
-    for (i = 0; (word = word_of(group, i)) != NULL; i++)
-        if (is_given(g, word)) {
-            *index = i;
+    for (i = 0; (word = cpprof__report_choice(group, i)) != NULL; i++)
+        if (is_given(given, word)) {
+            *index = (int)i;
             n++;
         }
     if (n > 1)
         cpprof__cli_fail("conflicting options set: more than one of -%s, -%s%s",
-                         word_of(group, 0)->name, word_of(group, 1)->name,
+                         cpprof__report_choice(group, 0)->name,
+                         cpprof__report_choice(group, 1)->name,
                          i > 2 ? ", ..." : "");
     return n <= 1;
 }
@@ -152,16 +145,17 @@ choose_one(const struct given *g, const char *group, int *index)
 /* -inuse_space and its like are other words for -sample_index; total_delay and
  * mean_delay are of the type delay. */
 static void
-choose_type(struct cpprof__report_flags *w, const struct given *g)
+choose_type(struct cpprof__report_flags *w, const bool *given)
 {
     const struct cpprof__flag *word;
-    int i;
+    size_t i;
 
-    for (i = 0; (word = word_of("sample_index", i)) != NULL; i++) {
+    for (i = 0; (word = cpprof__report_choice("sample_index", i)) != NULL;
+         i++) {
         bool mean = strncmp(word->name, "mean_", 5) == 0;
         bool total = strncmp(word->name, "total_", 6) == 0;
 
-        if (!is_given(g, word))
+        if (!is_given(given, word))
             continue;
         if (is_set(w->options.sample_index))
             cpprof__cli_warn("Multiple value selections, ignoring -%s",
@@ -223,43 +217,36 @@ take_binary(struct cpprof__report_flags *w)
     w->n_sources--;
 }
 
-/* The first argument of a command that looks for something. */
-static void
-take_symbol(struct cpprof__report_flags *w, const char *command)
-{
-    const struct cpprof__flag *flag =
-        command ? cpprof__report_flag(command) : NULL;
-
-    if (!flag || !cpprof__report_flag_is_search(flag) || !w->n_sources)
-        return;
-    w->options.symbol = *w->sources++;
-    w->n_sources--;
-}
-
 /* ------------------------------------------------------------- words ---- */
 
 static bool
-interpret(struct cpprof__report_flags *w, struct given *g, const char *command)
+interpret(struct cpprof__report_flags *w, bool *given, const char *command)
 {
+    const struct cpprof__flag *flag =
+        command ? cpprof__report_flag(command) : NULL;
     int granularity, sort;
 
-    take_symbol(w, command);
+    /* A command that looks for something has that as its first argument. */
+    if (flag && cpprof__report_flag_is_search(flag) && w->n_sources) {
+        w->options.symbol = *w->sources++;
+        w->n_sources--;
+    }
     if (!w->n_sources) {
         cpprof__cli_fail("no profile source specified");
         return false;
     }
     take_binary(w);
-    if (!take_choice(g, "granularity", w->granularity) ||
-        !take_choice(g, "sort", w->sort) ||
-        !choose_one(g, "granularity", &granularity) ||
-        !choose_one(g, "sort", &sort) || !choose_format(w, g, command) ||
-        !choose_base(w))
+    if (!take_choice(given, "granularity", w->granularity) ||
+        !take_choice(given, "sort", w->sort) ||
+        !choose_one(given, "granularity", &granularity) ||
+        !choose_one(given, "sort", &sort) ||
+        !choose_format(w, given, command) || !choose_base(w))
         return false;
     if (granularity >= 0)
         w->options.granularity = (enum pprof_report_granularity)granularity;
     if (sort == CPPROF__CUM)
         w->options.flags |= PPROF_REPORT_CUM;
-    choose_type(w, g);
+    choose_type(w, given);
     cpprof__parse_symbolize(&w->symbolize, w->symbolize_text);
     return true;
 }
@@ -269,9 +256,9 @@ cpprof__report_flags(int argc, char **argv, const char *command,
                      struct cpprof__report_flags *words)
 {
     struct pprof_report_options defaults = PPROF_REPORT_DEFAULTS;
-    struct given given = {{false}};
+    bool given[CPPROF__MAX_REPORT_FLAGS] = {false};
     struct cpprof__flags flags = {
-        .table = cpprof__report_flag_table, .into = words, .given = given.rows};
+        .table = cpprof__report_flag_table, .into = words, .given = given};
     bool ok;
     int n_words;
 
@@ -282,7 +269,7 @@ cpprof__report_flags(int argc, char **argv, const char *command,
     words->help = flags.help;
     words->sources = argv + 1;
     words->n_sources = n_words;
-    ok = ok && (words->help || interpret(words, &given, command));
+    ok = ok && (words->help || interpret(words, given, command));
     free(words->diff_bases.at);
     words->diff_bases.at = NULL;
     if (!ok)

@@ -11,7 +11,6 @@
 #include "cli/report/settings.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,13 +42,6 @@ cpprof__setting_find(const char *name)
                     strcmp(flag->name, name) == 0)
                ? flag
                : NULL;
-}
-
-/* The words that an option is one of. */
-static const struct cpprof__flag *
-choice(const struct cpprof__flag *s, size_t i)
-{
-    return cpprof__report_choice(s->name, i);
 }
 
 static bool
@@ -114,37 +106,6 @@ parse_bool(const char *text, bool *value)
 }
 
 static bool
-set_int(int32_t *at, const char *text, char reason[CPPROF__SETTING_TEXT])
-{
-    const char *digits = text + (*text == '-' || *text == '+');
-    long n;
-
-    if (!*digits || digits[strspn(digits, "0123456789")])
-        return refuse(reason, "strconv.Atoi: parsing %s: invalid syntax", text,
-                      NULL);
-    errno = 0;
-    n = strtol(text, NULL, 10);
-    if (errno || n < INT32_MIN || n > INT32_MAX)
-        return refuse(reason, "strconv.Atoi: parsing %s: value out of range",
-                      text, NULL);
-    *at = (int32_t)n;
-    return true;
-}
-
-static bool
-set_double(double *at, const char *text, char reason[CPPROF__SETTING_TEXT])
-{
-    char *end;
-    double d = strtod(text, &end);
-
-    if (!*text || *end)
-        return refuse(reason, "strconv.ParseFloat: parsing %s: invalid syntax",
-                      text, NULL);
-    *at = d;
-    return true;
-}
-
-static bool
 set_string(struct cpprof__settings *settings, const struct cpprof__flag *s,
            const char **at, const char *text, char reason[CPPROF__SETTING_TEXT])
 {
@@ -161,28 +122,6 @@ set_string(struct cpprof__settings *settings, const struct cpprof__flag *s,
     return true;
 }
 
-/* The bits of a flag; or bool. */
-static bool
-set_bool(struct cpprof__settings *settings, const struct cpprof__flag *s,
-         void *at, const char *text, char reason[CPPROF__SETTING_TEXT])
-{
-    uint32_t *flags = &settings->report.options.flags;
-    bool value;
-
-    if (!parse_bool(text, &value)) {
-        snprintf(reason, CPPROF__SETTING_TEXT,
-                 "illegal value \"%.80s\" for bool variable", text);
-        return false;
-    }
-    if (s->kind == CPPROF__FLAG_BOOL)
-        *(bool *)at = value;
-    else if (value == (s->kind == CPPROF__FLAG_BITS))
-        *flags |= s->mask;
-    else
-        *flags &= ~s->mask;
-    return true;
-}
-
 static bool
 set_choice(struct cpprof__settings *settings, const struct cpprof__flag *s,
            const char *text, char reason[CPPROF__SETTING_TEXT])
@@ -191,7 +130,8 @@ set_choice(struct cpprof__settings *settings, const struct cpprof__flag *s,
     const struct cpprof__flag *word;
     size_t i;
 
-    for (i = 0; (word = choice(s, i)) && strcmp(word->name, text) != 0;)
+    for (i = 0; (word = cpprof__report_choice(s->name, i)) &&
+                strcmp(word->name, text) != 0;)
         i++;
     if (!word)
         return refuse(reason, "invalid %s value %s", s->name, text);
@@ -225,13 +165,27 @@ cpprof__setting_set(struct cpprof__settings *settings, const char *name,
     case CPPROF__FLAG_STRING:
         return set_string(settings, s, at, value, reason);
     case CPPROF__FLAG_INT:
-        return set_int(at, value, reason);
+        if (cpprof__parse_int(value, 10, at))
+            return true;
+        return refuse(reason,
+                      errno == ERANGE
+                          ? "strconv.Atoi: parsing %s: value out of range"
+                          : "strconv.Atoi: parsing %s: invalid syntax",
+                      value, NULL);
     case CPPROF__FLAG_DOUBLE:
-        return set_double(at, value, reason);
+        return cpprof__parse_double(value, at) ||
+               refuse(reason, "strconv.ParseFloat: parsing %s: invalid syntax",
+                      value, NULL);
     case CPPROF__FLAG_CHOICE:
         return set_choice(settings, s, value, reason);
     default:
-        return set_bool(settings, s, at, value, reason);
+        if (parse_bool(value, &on)) {
+            cpprof__set_bool_flag(s, &settings->report, on);
+            return true;
+        }
+        snprintf(reason, CPPROF__SETTING_TEXT,
+                 "illegal value \"%.80s\" for bool variable", value);
+        return false;
     }
 }
 
@@ -277,8 +231,9 @@ cpprof__setting_get(const struct cpprof__settings *settings,
         print_double(*(const double *)at, text);
         return text;
     case CPPROF__FLAG_CHOICE:
-        return choice(s, is_sort(s) ? (o->flags & PPROF_REPORT_CUM) != 0
-                                    : o->granularity)
+        return cpprof__report_choice(
+                   s->name, is_sort(s) ? (o->flags & PPROF_REPORT_CUM) != 0
+                                       : o->granularity)
             ->name;
     case CPPROF__FLAG_BOOL:
         return *(const bool *)at ? "true" : "false";

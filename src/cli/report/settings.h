@@ -7,7 +7,7 @@
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
 
-#include "cli/report/report_flags.h"
+#include "cli/report/report.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,19 +1,114 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the profiles that a command line names into one. Source:
- * internal/driver fetch.go.
+ * Reads the profiles that a command line names into one. A file of a folder
+ * that is no profile is reported and left out, as any source among others.
+ * Source: internal/driver fetch.go.
  */
-#include "cli/hide_password.h"
 #include "cli/messages.h"
-#include "cli/report/report_flags.h"
+#include "cli/report/report.h"
 #include "cli/terminal.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Of the name of a source, in messages. */
 #define SHOWN_BYTES 900
+
+/* ----------------------------------------------------------- folders ---- */
+
+/* Sources as they are to be read. */
+struct paths {
+    char **at;
+    size_t n, capacity;
+};
+
+/* Takes text over. */
+static bool
+add_path(struct paths *paths, char *text)
+{
+    if (!text || !CPPROF__ARRAY_ROOM(paths, 1)) {
+        free(text);
+        cpprof__cli_fail("out of memory");
+        return false;
+    }
+    paths->at[paths->n++] = text;
+    return true;
+}
+
+static bool
+has_mode(const char *path, mode_t mode)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && (info.st_mode & S_IFMT) == mode;
+}
+
+static int
+visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name); /* whatever the locale */
+}
+
+/* Add the files of a folder, in the order of their names: not those whose names
+ * begin with a dot, and not those of folders inside. */
+static bool
+add_folder(struct paths *paths, const char *folder)
+{
+    size_t n_folder = strlen(folder), before = paths->n;
+    const char *slash = n_folder && folder[n_folder - 1] == '/' ? "" : "/";
+    struct dirent **entries = NULL;
+    int n = scandir(folder, &entries, visible, by_name), i;
+    bool ok = true;
+
+    if (n < 0) {
+        cpprof__cli_fail("%s: %s", folder, strerror(errno));
+        return false;
+    }
+    for (i = 0; i < n; i++) {
+        char *path;
+
+        if (asprintf(&path, "%s%s%s", folder, slash, entries[i]->d_name) < 0)
+            path = NULL;
+        if (!ok || (path && !has_mode(path, S_IFREG)))
+            free(path);
+        else
+            ok = add_path(paths, path);
+        free(entries[i]);
+    }
+    free(entries);
+    if (ok && paths->n == before) {
+        cpprof__cli_fail("%s: no files in this folder", folder);
+        return false;
+    }
+    return ok;
+}
+
+/* Add copies of sources; a folder is replaced by its files. False after
+ * printing what is wrong. */
+static bool
+add_paths(struct paths *paths, char *const *sources, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (!(has_mode(sources[i], S_IFDIR)
+                  ? add_folder(paths, sources[i])
+                  : add_path(paths, strdup(sources[i]))))
+            return false;
+    return true;
+}
+
+/* -------------------------------------------------------------- files ---- */
 
 /* "-" is the standard input. *url is where it came from, or NULL. */
 static enum cpprof_status
@@ -79,36 +174,25 @@ struct sum {
     int n;
 };
 
-static enum cpprof_status
-add_to_merger(struct sum *sum, struct pprof_profile *p,
-              struct cpprof_error *error)
-{
-    enum cpprof_status status = pprof_merger_add(sum->merger, p, error);
-
-    pprof_free(p);
-    return status;
-}
-
 /* Add a profile; frees it. */
 static enum cpprof_status
 add(struct sum *sum, struct pprof_profile *p, struct cpprof_error *error)
 {
+    struct pprof_profile *only = sum->only;
     enum cpprof_status status = CPPROF_OK;
 
     if (sum->n++ == 0) {
         sum->only = p;
         return CPPROF_OK;
     }
-    if (sum->only) {
+    sum->only = NULL;
+    if (only)
         status = pprof_merger_new(&sum->merger, error);
-        if (status == CPPROF_OK)
-            status = add_to_merger(sum, sum->only, error);
-        else
-            pprof_free(sum->only);
-        sum->only = NULL;
-    }
+    if (only && status == CPPROF_OK)
+        status = pprof_merger_add(sum->merger, only, error);
     if (status == CPPROF_OK)
-        return add_to_merger(sum, p, error);
+        status = pprof_merger_add(sum->merger, p, error);
+    pprof_free(only);
     pprof_free(p);
     return status;
 }
@@ -128,47 +212,32 @@ take(struct sum *sum, enum cpprof_status status, struct pprof_profile **profile,
     return status;
 }
 
-/* Files to be added up. */
-struct group {
-    const char *what; /* "source" or "base" */
-    char **paths;
-    int n;
-};
-
-/* Tell how many files could not be read. */
-static void
-tell_missing(const struct group *group, int n_read)
-{
-    if (n_read && n_read < group->n)
-        cpprof__cli_warn("Fetched %d %s profiles out of %d", n_read,
-                         group->what, group->n);
-    if (!n_read && group->n > 1) /* of one file, all is said */
-        cpprof__cli_fail("failed to fetch any %s profiles", group->what);
-}
-
-/* One file after the other, so that no more than one is in memory. NULL after
- * printing why there is nothing. */
+/* Add up n files; `what` is "source" or "base". One after the other, so that no
+ * more than one is in memory. NULL after printing why there is nothing. */
 static struct pprof_profile *
-read_group(const struct group *group, const struct cpprof__report_flags *w)
+read_group(const char *what, char *const *paths, size_t n,
+           const struct cpprof__report_flags *w)
 {
     struct cpprof_error error = {0};
     struct pprof_profile *p, *all = NULL;
     struct sum sum = {NULL, NULL, 0};
     enum cpprof_status status = CPPROF_OK;
     char shown[SHOWN_BYTES] = "";
-    int i;
+    size_t i;
 
-    for (i = 0; i < group->n && status == CPPROF_OK; i++) {
-        cpprof__hide_password(group->paths[i], shown, sizeof shown);
-        cpprof__progress("reading %s (%d of %d)", shown, i + 1, group->n);
-        if (read_one(group->paths[i], w, &p) == CPPROF_OK)
+    for (i = 0; i < n && status == CPPROF_OK; i++) {
+        cpprof__hide_password(paths[i], shown, sizeof shown);
+        cpprof__progress("reading %s (%zu of %zu)", shown, i + 1, n);
+        if (read_one(paths[i], w, &p) == CPPROF_OK)
             status = add(&sum, p, &error);
     }
     if (status != CPPROF_OK)
-        cpprof__cli_fail("problem fetching %s profiles: %s: %s", group->what,
-                         shown, error.text);
-    else
-        tell_missing(group, sum.n);
+        cpprof__cli_fail("problem fetching %s profiles: %s: %s", what, shown,
+                         error.text);
+    else if (sum.n && (size_t)sum.n < n)
+        cpprof__cli_warn("Fetched %d %s profiles out of %zu", sum.n, what, n);
+    else if (!sum.n && n > 1) /* of one file, all is said */
+        cpprof__cli_fail("failed to fetch any %s profiles", what);
     if (take(&sum, status, &all, &error) != CPPROF_OK && status == CPPROF_OK)
         cpprof__cli_fail("%s", error.text);
     return all;
@@ -206,43 +275,45 @@ subtract(struct pprof_profile *p, struct pprof_profile *base,
     return difference;
 }
 
-/* Ask for all URLs at once: those of the base are last. False after printing
- * what is wrong. */
-static bool
-begin_fetching(const struct cpprof__report_flags *w)
+/* Read n sources, and the rest as the base of a comparison. All URLs are asked
+ * for at once. NULL after printing what is wrong. */
+static struct pprof_profile *
+read_all(const struct paths *paths, size_t n,
+         const struct cpprof__report_flags *w)
 {
-    size_t n = (size_t)w->n_sources, n_bases = (size_t)w->bases.n;
-    char **all = malloc((n + n_bases + 1) * sizeof *all);
-    struct cpprof_error error = {.text = "out of memory"};
-    enum cpprof_status status = CPPROF_NOMEM;
+    struct cpprof_error error = {0};
+    struct pprof_profile *p, *base;
 
-    if (all) {
-        memcpy(all, w->sources, n * sizeof *all);
-        if (n_bases)
-            memcpy(all + n, w->bases.at, n_bases * sizeof *all);
-        w->origins->options = &w->fetch;
-        status = cpprof__fetch_begin(all, n + n_bases, &w->fetch,
-                                     &w->origins->fetch, &error);
-    }
-    free(all);
-    if (status != CPPROF_OK)
+    w->origins->options = &w->fetch;
+    if (cpprof__fetch_begin(paths->at, paths->n, &w->fetch, &w->origins->fetch,
+                            &error) != CPPROF_OK) {
         cpprof__cli_fail("%s", error.text);
-    return status == CPPROF_OK;
+        return NULL;
+    }
+    p = read_group("source", paths->at, n, w);
+    if (!p || n == paths->n)
+        return p;
+    base = read_group("base", paths->at + n, paths->n - n, w);
+    if (base)
+        return subtract(p, base, w);
+    pprof_free(p);
+    return NULL;
 }
 
 struct pprof_profile *
 cpprof__read_sources(const struct cpprof__report_flags *w)
 {
-    struct group sources = {"source", w->sources, w->n_sources};
-    struct group bases = {"base", w->bases.at, w->bases.n};
-    struct pprof_profile *p, *base;
+    struct paths paths = {0};
+    struct pprof_profile *p = NULL;
+    size_t n, i;
 
-    p = begin_fetching(w) ? read_group(&sources, w) : NULL;
-    if (!p || !w->bases.n)
-        return p;
-    base = read_group(&bases, w);
-    if (base)
-        return subtract(p, base, w);
-    pprof_free(p);
-    return NULL;
+    if (add_paths(&paths, w->sources, w->n_sources)) {
+        n = paths.n;
+        if (add_paths(&paths, w->bases.at, w->bases.n))
+            p = read_all(&paths, n, w);
+    }
+    for (i = 0; i < paths.n; i++)
+        free(paths.at[i]);
+    CPPROF__ARRAY_FREE(&paths);
+    return p;
 }

@@ -4,7 +4,7 @@
  * profile came; and demangles them. Source: internal/symbolizer/symbolizer.go
  * Symbolize.
  */
-#include "cli/report/symbols.h"
+#include "cli/report/report.h"
 
 #include "cli/messages.h"
 
@@ -87,7 +87,6 @@ cpprof__parse_symbolize(struct cpprof__symbolize *s, const char *text)
         }
         part = part[n] ? part + n + 1 : NULL;
     }
-    s->flags = s->force ? PPROF_DEMANGLE_AGAIN : 0;
 }
 
 /* ------------------------------------------------------------- names ---- */
@@ -119,7 +118,7 @@ cpprof__find_binaries(struct pprof_profile *profile, struct cpprof_error *error)
 enum cpprof_status
 cpprof__symbolize(struct pprof_profile *profile,
                   const struct cpprof__symbolize *s,
-                  const struct cpprof__remote *remote,
+                  const struct cpprof__origins *origins,
                   struct cpprof_error *error)
 {
     struct pprof_symbolize_options options = {
@@ -134,9 +133,10 @@ cpprof__symbolize(struct pprof_profile *profile,
         return CPPROF_OK;
     if (!s->no_local)
         status = pprof_symbolize(profile, &options, error);
-    if (status == CPPROF_OK && remote && !s->no_remote)
-        status = remote->symbolize(remote->ctx, profile, s->force, error);
+    if (status == CPPROF_OK && !s->no_remote)
+        status = cpprof__origins_symbolize(origins, profile, s->force, error);
     if (status == CPPROF_OK)
-        status = pprof_demangle(profile, s->demangle, s->flags, error);
+        status = pprof_demangle(profile, s->demangle,
+                                s->force ? PPROF_DEMANGLE_AGAIN : 0, error);
     return status;
 }

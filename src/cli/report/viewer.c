@@ -3,7 +3,9 @@
  * The programs and their order are those of the reference
  * (internal/driver/commands.go). $BROWSER may have arguments.
  */
-#include "cli/report/viewer.h"
+#include "cli/report/report.h"
+
+#include "base/status.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -19,16 +21,6 @@ extern char **environ;
 
 #define MAX_PROGRAMS 8
 #define MAX_WORDS    16
-
-static enum cpprof_status
-fail(struct cpprof_error *error, int sys, const char *what, const char *why)
-{
-    error->status = CPPROF_SYSTEM;
-    error->sys = sys;
-    error->offset = 0;
-    snprintf(error->text, sizeof error->text, "%s%s", what, why);
-    return CPPROF_SYSTEM;
-}
 
 /* ------------------------------------------------------------- files ---- */
 
@@ -71,32 +63,26 @@ cpprof__viewer_end(void)
     files = NULL;
 }
 
-static void
-remember(const char *path)
-{
-    char *slot;
-
-    if (!files)
-        return;
-    slot = files->paths[files->n++ % MOST_FILES];
-    remove_file(slot);
-    snprintf(slot, PATH_MAX, "%s", path);
-}
-
 enum cpprof_status
 cpprof__viewer_file(const char *ending, char *path, struct cpprof_error *error)
 {
     const char *folder = getenv("TMPDIR");
+    char *slot;
     int fd;
 
     snprintf(path, PATH_MAX, "%s/pprofXXXXXX.%s",
              folder && *folder ? folder : "/tmp", ending);
     fd = mkstemps(path, (int)strlen(ending) + 1);
     if (fd < 0)
-        return fail(error, errno,
-                    "cannot make a temporary file: ", strerror(errno));
+        return cpprof__fail(error, CPPROF_SYSTEM, errno,
+                            "cannot make a temporary file: %s",
+                            strerror(errno));
     close(fd);
-    remember(path);
+    if (files) {
+        slot = files->paths[files->n++ % MOST_FILES];
+        remove_file(slot);
+        snprintf(slot, PATH_MAX, "%s", path);
+    }
     return CPPROF_OK;
 }
 
@@ -117,15 +103,6 @@ browsers(const char *programs[MAX_PROGRAMS])
     if (display && *display) /* of a desktop only */
         programs[n++] = "xdg-open";
     return n;
-}
-
-static size_t
-programs_of(const char *viewer, const char *programs[MAX_PROGRAMS])
-{
-    if (strcmp(viewer, "web") == 0)
-        return browsers(programs);
-    programs[0] = strcmp(viewer, "gv") == 0 ? "gv --noantialias" : viewer;
-    return 1;
 }
 
 /* Start "PROGRAM ARGUMENTS" with a file; 0 or an errno. */
@@ -150,36 +127,30 @@ start(const char *program, const char *path, pid_t *pid)
     return failure;
 }
 
-static enum cpprof_status
-wait_for(pid_t pid, const char *program, struct cpprof_error *error)
-{
-    int status = 0;
-
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return status ? fail(error, 0, "the viewer has failed: ", program)
-                  : CPPROF_OK;
-}
-
 enum cpprof_status
-cpprof__view(const char *viewer, const char *path, enum cpprof__view_wait wait,
+cpprof__view(const char *viewer, const char *path, bool to_the_end,
              struct cpprof_error *error)
 {
     enum cpprof_status status = CPPROF_OK;
+    const char *programs[MAX_PROGRAMS] = {
+        strcmp(viewer, "gv") == 0 ? "gv --noantialias" : viewer};
+    size_t n = strcmp(viewer, "web") == 0 ? browsers(programs) : 1, i;
+    int failure = ENOENT, how = 0;
     pid_t pid = 0;
-    const char *programs[MAX_PROGRAMS];
-    size_t n = programs_of(viewer, programs), i;
-    int failure = ENOENT;
 
     for (i = 0; i < n && failure; i++)
         failure = start(programs[i], path, &pid);
     if (failure && n > 1)
-        return fail(error, failure, "no browser found; set BROWSER, or open ",
-                    path);
+        return cpprof__fail(error, CPPROF_SYSTEM, failure,
+                            "no browser found; set BROWSER, or open %s", path);
     if (failure)
-        return fail(error, failure, "cannot start the viewer: ", programs[0]);
-    if (wait == CPPROF__VIEW_TO_THE_END)
-        status = wait_for(pid, programs[i - 1], error);
+        return cpprof__fail(error, CPPROF_SYSTEM, failure,
+                            "cannot start the viewer: %s", programs[0]);
+    while (to_the_end && waitpid(pid, &how, 0) < 0 && errno == EINTR)
+        continue;
+    if (how)
+        status = cpprof__fail(error, CPPROF_SYSTEM, 0,
+                              "the viewer has failed: %s", programs[i - 1]);
     /* Many viewers only tell another program to open it, and then end. */
     sleep(1);
     return status;

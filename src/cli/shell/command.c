@@ -8,47 +8,24 @@
  */
 #include "cli/shell/shell.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BLANKS " \t\n\v\f\r"
 
-/* The rest of a line, taken word by word. */
-struct words {
-    char *next;
-};
-
+/* Take the next word off the rest of a line; NULL at its end. */
 static char *
-take(struct words *words)
+take(char **rest)
 {
-    char *word = words->next + strspn(words->next, BLANKS);
+    char *word = *rest + strspn(*rest, BLANKS);
 
     if (!*word)
         return NULL;
-    words->next = word + strcspn(word, BLANKS);
-    if (*words->next)
-        *words->next++ = '\0';
+    *rest = word + strcspn(word, BLANKS);
+    if (**rest)
+        *(*rest)++ = '\0';
     return word;
-}
-
-/* strconv.ParseInt(text, 10, 32) */
-static bool
-parse_number(const char *text, int32_t *number)
-{
-    const char *digits = text + (*text == '-' || *text == '+');
-    long n;
-
-    if (!*digits || digits[strspn(digits, "0123456789")])
-        return false;
-    errno = 0;
-    n = strtol(text, NULL, 10);
-    if (errno || n < INT32_MIN || n > INT32_MAX)
-        return false;
-    *number = (int32_t)n;
-    return true;
 }
 
 /* -------------------------------------------------------------- name ---- */
@@ -61,7 +38,7 @@ split_digits(char *name, int32_t *number)
 
     while (i && name[i - 1] >= '0' && name[i - 1] <= '9')
         i--;
-    if (i == 0 || i == n || !parse_number(name + i, number))
+    if (i == 0 || i == n || !cpprof__parse_int(name + i, 10, number))
         return false;
     name[i] = '\0';
     return true;
@@ -83,9 +60,9 @@ unknown(const char *name, const char *value)
 }
 
 static bool
-take_name(struct words *words, struct cpprof__report_flags *w)
+take_name(char **rest, struct cpprof__report_flags *w)
 {
-    char *name = take(words);
+    char *name = take(rest);
     const struct cpprof__flag *word = cpprof__choose_format(w, name);
     int32_t number;
 
@@ -99,12 +76,12 @@ take_name(struct words *words, struct cpprof__report_flags *w)
         w->options.nodecount = number;
     }
     if (!word) {
-        unknown(name, take(words));
+        unknown(name, take(rest));
         return false;
     }
     if (!cpprof__report_flag_is_search(word))
         return true;
-    w->options.symbol = take(words);
+    w->options.symbol = take(rest);
     if (!w->options.symbol)
         cpprof__shell_error("command %s requires an argument", name);
     return w->options.symbol != NULL;
@@ -128,27 +105,22 @@ add_expression(char **all, const char *one)
 }
 
 static bool
-take_output(struct words *words, const char *word,
-            struct cpprof__report_flags *w)
-{
-    w->output = word[1] ? word + 1 : take(words);
-    if (!w->output)
-        cpprof__shell_error("unexpected end of line after >");
-    return w->output != NULL;
-}
-
-static bool
-take_arguments(struct words *words, struct cpprof__shell_command *c)
+take_arguments(char **rest, struct cpprof__shell_command *c)
 {
     struct cpprof__report_flags *w = &c->report;
     bool ok = true;
     char *word;
 
-    while (ok && (word = take(words)) != NULL) {
-        if (parse_number(word, &w->options.nodecount))
+    while (ok && (word = take(rest)) != NULL) {
+        if (cpprof__parse_int(word, 10, &w->options.nodecount))
             continue;
-        if (*word == '>')
-            return take_output(words, word, w) && take_arguments(words, c);
+        if (*word == '>') {
+            w->output = word[1] ? word + 1 : take(rest);
+            if (w->output)
+                continue;
+            cpprof__shell_error("unexpected end of line after >");
+            return false;
+        }
         if (strcmp(word, "-cum") == 0 || strcmp(word, "--cum") == 0)
             w->options.flags |= PPROF_REPORT_CUM;
         else if (*word == '-')
@@ -159,21 +131,6 @@ take_arguments(struct words *words, struct cpprof__shell_command *c)
     if (!ok)
         cpprof__shell_error("out of memory");
     return ok;
-}
-
-/* Options of the command, in place of the shell's. */
-static void
-apply(struct cpprof__shell_command *c)
-{
-    struct pprof_report_options *o = &c->report.options;
-    bool tags = c->report.format == PPROF_REPORT_TAGS;
-
-    if (c->focus)
-        *(tags ? &o->tagfocus : &o->focus) = c->focus;
-    if (c->ignore)
-        *(tags ? &o->tagignore : &o->ignore) = c->ignore;
-    if (o->nodecount == -1 && c->report.format == PPROF_REPORT_TOP)
-        o->nodecount = 10;
 }
 
 /* -------------------------------------------------------------- line ---- */
@@ -197,14 +154,16 @@ split_program(char *line)
 static bool
 parse(struct cpprof__shell_command *c)
 {
-    struct words words = {c->line};
+    struct pprof_report_options *o = &c->report.options;
+    char *rest = c->line;
+    bool tags;
 
     c->program = split_program(c->line);
     if (!c->line[strspn(c->line, BLANKS)]) {
         cpprof__shell_error("no command before |");
         return false;
     }
-    if (!take_name(&words, &c->report) || !take_arguments(&words, c))
+    if (!take_name(&rest, &c->report) || !take_arguments(&rest, c))
         return false;
     if (c->program && !*c->program) {
         cpprof__shell_error("unexpected end of line after |");
@@ -212,7 +171,14 @@ parse(struct cpprof__shell_command *c)
     }
     if (c->program)
         c->report.output = NULL; /* a pipe is where it goes */
-    apply(c);
+    tags = c->report.format == PPROF_REPORT_TAGS;
+    /* Options of the command, in place of the shell's. */
+    if (c->focus)
+        *(tags ? &o->tagfocus : &o->focus) = c->focus;
+    if (c->ignore)
+        *(tags ? &o->tagignore : &o->ignore) = c->ignore;
+    if (o->nodecount == -1 && c->report.format == PPROF_REPORT_TOP)
+        o->nodecount = 10;
     return true;
 }
 

@@ -5,7 +5,7 @@
  * just that text: with a backslash before what means something in expressions,
  * and "\s" for a blank, which would end the word.
  */
-#include "cli/shell/complete.h"
+#include "cli/shell/shell.h"
 
 #include "cli/report/settings.h"
 
@@ -123,25 +123,15 @@ add_functions(struct matches *m, const struct pprof_profile *p)
         add(m, pprof_text(p, f[i].name, NULL));
 }
 
-/* Is the value of an option an expression over functions? */
-static bool
-takes_functions(const char *name)
-{
-    static const char *const names[] = {"focus", "ignore",    "hide",
-                                        "show",  "show_from", "prune_from"};
-    size_t i;
-
-    for (i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* Returns whether the matches are functions. */
 static bool
 add_values(struct matches *m, const struct pprof_profile *p, const char *name)
 {
+    /* Options whose value is an expression over functions. */
+    static const char *const over_functions[] = {
+        "focus", "ignore", "hide", "show", "show_from", "prune_from"};
     const struct cpprof__flag *s = cpprof__setting_find(name);
+    size_t i;
 
     if (s && s->kind == CPPROF__FLAG_CHOICE)
         add_choices(m, s);
@@ -150,9 +140,12 @@ add_values(struct matches *m, const struct pprof_profile *p, const char *name)
     else if (s && cpprof__flag_is_bool(s)) {
         add(m, "true");
         add(m, "false");
-    } else if (takes_functions(name)) {
-        add_functions(m, p);
-        return true;
+    } else {
+        for (i = 0; i < sizeof over_functions / sizeof over_functions[0]; i++)
+            if (strcmp(over_functions[i], name) == 0) {
+                add_functions(m, p);
+                return true;
+            }
     }
     return false;
 }
@@ -234,13 +227,6 @@ find_context(struct context *context, const char *line, size_t cursor)
     return true;
 }
 
-static bool
-takes_no_functions(const char *command)
-{
-    return strcmp(command, "tags") == 0 || strcmp(command, "o") == 0 ||
-           strcmp(command, "options") == 0;
-}
-
 /* Fill matches for the word at the cursor. Returns whether they are functions.
  */
 static bool
@@ -258,23 +244,12 @@ find_matches(struct matches *m, const struct context *context,
         add_settings(m);
         return false;
     }
-    if (takes_no_functions(context->first))
+    if (strcmp(context->first, "tags") == 0 ||
+        strcmp(context->first, "o") == 0 ||
+        strcmp(context->first, "options") == 0)
         return false;
     add_functions(m, p);
     return true;
-}
-
-/* The character after a complete word: "=" after an option that needs a value.
- */
-static const char *
-ending(const struct context *context, const char *word)
-{
-    const struct cpprof__flag *s;
-
-    if (!context->is_first)
-        return context->name ? "" : " ";
-    s = cpprof__setting_find(word);
-    return s && !cpprof__setting_is_bool(s, word) ? "=" : " ";
 }
 
 bool
@@ -297,10 +272,17 @@ cpprof__complete(const struct pprof_profile *profile, const char *line,
     functions = find_matches(&m, &context, profile);
     if (c->n_matches == 1 ||
         (c->n_matches && !m.inside && m.n_common > m.n_word)) {
-        const char *name = c->listed[0];
+        const char *name = c->listed[0], *end = "";
 
-        c->text = made_text(name, m.n_common, functions,
-                            c->n_matches == 1 ? ending(&context, name) : "");
+        /* A complete word gets a blank, an option that needs a value "=". */
+        if (c->n_matches == 1 && context.is_first) {
+            const struct cpprof__flag *s = cpprof__setting_find(name);
+
+            end = s && !cpprof__setting_is_bool(s, name) ? "=" : " ";
+        } else if (c->n_matches == 1 && !context.name) {
+            end = " ";
+        }
+        c->text = made_text(name, m.n_common, functions, end);
         ok = c->text != NULL;
     }
     free(context.line);

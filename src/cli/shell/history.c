@@ -5,7 +5,9 @@
  * typed, so that a shell that is killed loses none and several at once keep
  * them all.
  */
-#include "cli/shell/history.h"
+#include "cli/shell/shell.h"
+
+#include "cli/output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,19 +35,6 @@ file_path(void)
     return n < 0 ? NULL : path;
 }
 
-/* Make the folders above a file, as far as they are missing. */
-static void
-make_folders(char *path)
-{
-    char *slash;
-
-    for (slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-}
-
 void
 cpprof__history_add(const char *line)
 {
@@ -54,7 +43,7 @@ cpprof__history_add(const char *line)
     int fd = -1;
 
     if (path && n > 0) {
-        make_folders(path);
+        cpprof__make_folders_above(path, 0700);
         fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     }
     if (fd >= 0) {

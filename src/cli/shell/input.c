@@ -14,8 +14,6 @@
  */
 #include "cli/shell/shell.h"
 
-#include "cli/shell/complete.h"
-#include "cli/shell/history.h"
 #include "cli/terminal.h"
 
 #include <dlfcn.h>
@@ -206,20 +204,6 @@ remember(void *ctx, const char *line)
     in->edit.history(in->history, &event, H_ENTER, line);
 }
 
-static void
-open_history(struct cpprof__shell_input *in)
-{
-    HistEvent event;
-
-    in->history = in->edit.history_init();
-    if (!in->history)
-        return;
-    in->edit.history(in->history, &event, H_SETSIZE, CPPROF__HISTORY_LINES);
-    in->edit.history(in->history, &event, H_SETUNIQUE, 1);
-    cpprof__history_load(remember, in);
-    in->edit.set(in->editor, EL_HIST, in->edit.history, in->history);
-}
-
 /* Names are wide characters: el_set() would leak the copies that it makes. */
 static void
 bind_key(struct cpprof__shell_input *in, const wchar_t *key,
@@ -233,6 +217,8 @@ bind_key(struct cpprof__shell_input *in, const wchar_t *key,
 static void
 open_editor(struct cpprof__shell_input *in)
 {
+    HistEvent event;
+
     setlocale(LC_CTYPE, "");
     in->editor = in->edit.init("cpprof", stdin, stderr, stderr);
     if (!in->editor)
@@ -245,7 +231,13 @@ open_editor(struct cpprof__shell_input *in)
     bind_key(in, L"^I", L"cpprof-complete", complete);
     bind_key(in, L"^@", L"cpprof-skip", skip);
     in->edit.set(in->editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
-    open_history(in);
+    in->history = in->edit.history_init();
+    if (!in->history)
+        return;
+    in->edit.history(in->history, &event, H_SETSIZE, CPPROF__HISTORY_LINES);
+    in->edit.history(in->history, &event, H_SETUNIQUE, 1);
+    cpprof__history_load(remember, in);
+    in->edit.set(in->editor, EL_HIST, in->edit.history, in->history);
 }
 
 static void
@@ -254,22 +246,11 @@ ignore_signal(int number)
     (void)number;
 }
 
-/* An interrupt that comes when no report is made, ends a plain line and not the
- * shell. A handler, not SIG_IGN, which programs would inherit. */
-static void
-survive_interrupts(struct cpprof__shell_input *in)
-{
-    struct sigaction action = {.sa_handler = ignore_signal,
-                               .sa_flags = in->editor ? SA_RESTART : 0};
-
-    if (in->is_terminal)
-        sigaction(SIGINT, &action, &in->before);
-}
-
 struct cpprof__shell_input *
 cpprof__shell_input_open(const struct pprof_profile *profile)
 {
     struct cpprof__shell_input *in = calloc(1, sizeof *in);
+    struct sigaction action = {.sa_handler = ignore_signal};
 
     if (!in)
         return NULL;
@@ -281,7 +262,11 @@ cpprof__shell_input_open(const struct pprof_profile *profile)
         current = in;
         open_editor(in);
     }
-    survive_interrupts(in);
+    /* An interrupt that comes when no report is made, ends a plain line and not
+     * the shell. A handler, not SIG_IGN, which programs would inherit. */
+    action.sa_flags = in->editor ? SA_RESTART : 0;
+    if (in->is_terminal)
+        sigaction(SIGINT, &action, &in->before);
     return in;
 }
 
@@ -307,12 +292,6 @@ cpprof__shell_input_is_terminal(const struct cpprof__shell_input *in)
 }
 
 /* -------------------------------------------------------------- line ---- */
-
-static void
-cut_end(char *line)
-{
-    line[strcspn(line, "\n")] = '\0';
-}
 
 /* Was Ctrl-D typed already? Then there is input of 0 bytes, which the editor
  * would take for a zero byte. */
@@ -346,7 +325,7 @@ edited_line(struct cpprof__shell_input *in)
         return NULL;
     free(in->line);
     in->line = copy;
-    cut_end(copy);
+    copy[strcspn(copy, "\n")] = '\0';
     if (copy[strspn(copy, " \t")]) {
         remember(in, copy);
         cpprof__history_add(copy);
@@ -388,7 +367,7 @@ plain_line(struct cpprof__shell_input *in)
         }
         fputs("\n", stdout); /* after "^C" */
     }
-    cut_end(in->line);
+    in->line[strcspn(in->line, "\n")] = '\0';
     return in->line;
 }
 

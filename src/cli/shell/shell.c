@@ -6,10 +6,9 @@
  */
 #include "cli/shell/shell.h"
 
-#include "cli/clean_writer.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
-#include "cli/report/help.h"
+#include "cli/report/report.h"
 #include "cli/terminal.h"
 
 #include <stdarg.h>
@@ -114,17 +113,6 @@ greet(const struct shell *sh)
 
 /* ----------------------------------------------------------- options ---- */
 
-/* The type that is shown when nobody chose one. */
-static const char *
-default_type(const struct shell *sh)
-{
-    size_t type;
-
-    if (pprof_find_sample_type(sh->profile, NULL, &type, NULL) != CPPROF_OK)
-        return "";
-    return type_name(sh, type);
-}
-
 static void
 print_choices(const char *group)
 {
@@ -152,31 +140,25 @@ print_type(const struct shell *sh, size_t i, const char *before)
 }
 
 static void
-print_types(const struct shell *sh)
-{
-    size_t i;
-
-    for (i = 0; i < n_types(sh); i++)
-        print_type(sh, i, i ? " | " : COMMENT " [");
-    fputs("]\n", stderr);
-}
-
-static void
 print_option(const struct shell *sh, const struct cpprof__flag *s)
 {
     char text[CPPROF__SETTING_TEXT];
     const char *value = cpprof__setting_get(&sh->settings, s, text);
     bool types = strcmp(s->name, "sample_index") == 0 && n_types(sh);
     bool none = strcmp(s->name, "nodecount") == 0 && strcmp(value, "-1") == 0;
+    size_t i;
 
-    if (types && !*value)
-        value = default_type(sh);
+    if (types && !*value && /* the type that is shown if nobody chose one */
+        pprof_find_sample_type(sh->profile, NULL, &i, NULL) == CPPROF_OK)
+        value = type_name(sh, i);
     fprintf(stderr, "  %-25s = %-20s ", s->name, *value ? value : "\"\"");
     if (s->kind == CPPROF__FLAG_CHOICE)
         print_choices(s->name);
-    else if (types)
-        print_types(sh);
-    else
+    else if (types) {
+        for (i = 0; i < n_types(sh); i++)
+            print_type(sh, i, i ? " | " : COMMENT " [");
+        fputs("]\n", stderr);
+    } else
         fputs(none ? COMMENT " default\n" : "\n", stderr);
 }
 
@@ -277,29 +259,21 @@ assign(struct shell *sh, char *line)
 
 /* -------------------------------------------------------- short words ---- */
 
-static void
-clear_filters(struct shell *sh)
-{
-    static const char *const names[] = {"focus", "ignore", "hide", "tagfocus",
-                                        "tagignore"};
-    size_t i;
-
-    for (i = 0; i < sizeof names / sizeof names[0]; i++)
-        set(sh, names[i], "");
-}
-
 /* ":" clears filters. The name of a sample type chooses it; with "total_" in
  * front as a sum, with "mean_" as a mean. */
 static bool
 is_short(struct shell *sh, const char *line)
 {
+    static const char *const filters[] = {"focus", "ignore", "hide", "tagfocus",
+                                          "tagignore"};
     bool total = strncmp(line, "total_", 6) == 0;
     bool mean = strncmp(line, "mean_", 5) == 0;
     const char *rest = line + (total ? 6 : mean ? 5 : 0);
     size_t i;
 
     if (strcmp(line, ":") == 0) {
-        clear_filters(sh);
+        for (i = 0; i < sizeof filters / sizeof filters[0]; i++)
+            set(sh, filters[i], "");
         return true;
     }
     for (i = 0; i < n_types(sh); i++) {
@@ -318,17 +292,6 @@ is_short(struct shell *sh, const char *line)
 
 /* ------------------------------------------------------------- lines ---- */
 
-static void
-run(struct shell *sh, const char *line)
-{
-    struct cpprof__shell_command command;
-
-    if (!cpprof__shell_parse(line, &sh->settings, &command))
-        return;
-    cpprof__shell_run(sh->profile, &command);
-    cpprof__shell_command_free(&command);
-}
-
 static bool
 is_word(const char *line, const char *word)
 {
@@ -341,6 +304,7 @@ is_word(const char *line, const char *word)
 static bool
 do_line(struct shell *sh, const char *text)
 {
+    struct cpprof__shell_command command;
     char *copy = strdup(text), *line;
     bool ends = false;
 
@@ -349,25 +313,21 @@ do_line(struct shell *sh, const char *text)
         return true;
     }
     line = trimmed(copy);
-    if (!*line || is_short(sh, line)) {
-        free(copy);
-        return true;
+    if (*line && !is_short(sh, line) && !assign(sh, line)) {
+        strcpy(copy, text); /* assign() cut it */
+        line = trimmed(copy);
+        if (is_word(line, "o") || is_word(line, "options"))
+            print_options(sh);
+        else if (is_word(line, "help"))
+            help(sh, line + strlen("help"));
+        else if (is_word(line, "q") || is_word(line, "quit") ||
+                 is_word(line, "exit"))
+            ends = true;
+        else if (cpprof__shell_parse(line, &sh->settings, &command)) {
+            cpprof__shell_run(sh->profile, &command);
+            cpprof__shell_command_free(&command);
+        }
     }
-    if (assign(sh, line)) {
-        free(copy);
-        return true;
-    }
-    strcpy(copy, text); /* assign() cut it */
-    line = trimmed(copy);
-    if (is_word(line, "o") || is_word(line, "options"))
-        print_options(sh);
-    else if (is_word(line, "help"))
-        help(sh, line + strlen("help"));
-    else if (is_word(line, "q") || is_word(line, "quit") ||
-             is_word(line, "exit"))
-        ends = true;
-    else
-        run(sh, line);
     free(copy);
     return !ends;
 }

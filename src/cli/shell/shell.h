@@ -6,7 +6,7 @@
 #ifndef CLI_SHELL_H
 #define CLI_SHELL_H
 
-#include "cli/report/report_flags.h"
+#include "cli/report/report.h"
 #include "cli/report/settings.h"
 
 #include <stdbool.h>
@@ -68,5 +68,46 @@ cpprof__shell_input_is_terminal(const struct cpprof__shell_input *input);
  * the next call. */
 const char *
 cpprof__shell_input_line(struct cpprof__shell_input *input);
+
+/* -------------------------------------------------------- completion ---- */
+
+/* How many possibilities are listed. */
+#define CPPROF__MAX_LISTED 60
+
+struct cpprof__completion {
+    size_t n_replaced; /* bytes before the cursor that are replaced */
+    char *text;        /* the text in their place; NULL: nothing to add */
+    size_t n_matches;
+    /* The first of them, when there are several; some are shared, so only the
+     * array is freed. */
+    const char *listed[CPPROF__MAX_LISTED];
+    size_t n_listed;
+};
+
+/*
+ * Complete line[0..cursor). The first word is a command, an option or a sample
+ * type; a later word is the name of a function, as an expression that matches
+ * it; after "help" and "=" it is what makes sense there.
+ *
+ * Returns false when memory is out. Free with cpprof__completion_free().
+ */
+bool
+cpprof__complete(const struct pprof_profile *profile, const char *line,
+                 size_t cursor, struct cpprof__completion *completion);
+void
+cpprof__completion_free(struct cpprof__completion *completion);
+
+/* ----------------------------------------------------------- history ---- */
+
+/* How many lines are kept. A file with twice as many is cut. */
+#define CPPROF__HISTORY_LINES 1000
+
+/* Call add for each line, the oldest first. Without a file there are none. */
+void
+cpprof__history_load(void (*add)(void *ctx, const char *line), void *ctx);
+
+/* Keep a line. If it cannot be written nothing is reported. */
+void
+cpprof__history_add(const char *line);
 
 #endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of a report: its command line, its sources, their names, and how it
+ * is written and shown. */
+#ifndef CLI_REPORT_REPORT_H
+#define CLI_REPORT_REPORT_H
+
+#include "cli/fetch/fetch.h"
+#include "cli/report/flag_table.h"
+
+#include <cpprof/pprof/change.h>
+#include <cpprof/pprof/report.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* ---------------------------------------------- report_flags.c ------- */
+
+/* What -symbolize says. All 0: it was not given. */
+struct cpprof__symbolize {
+    bool none;      /* leave names as they are; nothing below counts */
+    bool no_local;  /* not from binaries */
+    bool no_remote; /* not from where the profile was fetched */
+    bool fast;      /* functions only */
+    bool force;     /* also what has names */
+    enum pprof_demangle demangle;
+};
+
+struct cpprof__report_flags {
+    enum pprof_report_format format;
+    const char
+        *picture; /* the type that Graphviz converts it to, "svg"; or NULL */
+    const char *viewer; /* the viewer that shows it, "web"; or NULL */
+    struct pprof_report_options options;
+    struct cpprof__symbolize symbolize;
+    const char *output;      /* NULL: standard output */
+    const char *binary;      /* instead of the first mapping's file, or NULL */
+    const char *build_id;    /* instead of its build id, or NULL */
+    const char *add_comment; /* or NULL */
+    struct cpprof__flag_list bases;      /* what to compare with; to be freed */
+    bool diff_base;                      /* bases are of -diff_base */
+    struct cpprof__flag_list diff_bases; /* as given, until they are bases */
+    const char *symbolize_text, *granularity, *sort; /* as given */
+    const char *http;                                /* as given, and refused */
+    bool no_browser;
+    bool normalize;
+    bool all_frames;  /* ignore drop_frames */
+    bool interactive; /* no format: the shell */
+    char **sources;
+    int n_sources;
+    struct cpprof__fetch_options fetch;
+    struct cpprof__origins *origins; /* of sources that are URLs */
+    bool help;
+};
+
+/* Parse; false after printing what is wrong. words->bases.at is to be freed.
+ * `command` names the format, "raw", or is "merge"; when it is NULL a flag
+ * does. */
+bool
+cpprof__report_flags(int argc, char **argv, const char *command,
+                     struct cpprof__report_flags *words);
+
+/* Choose the format that a word names. Returns its row; NULL: it names none. */
+const struct cpprof__flag *
+cpprof__choose_format(struct cpprof__report_flags *words, const char *name);
+
+/* ---------------------------------------------------- sources.c ------- */
+
+/*
+ * Read the sources, and the base that they are compared with, into one profile.
+ * A file that cannot be read is reported on stderr and left out, as long as
+ * there are others. NULL after printing what is wrong.
+ */
+struct pprof_profile *
+cpprof__read_sources(const struct cpprof__report_flags *words);
+
+/* ---------------------------------------------------- symbols.c ------- */
+
+/* Parse "fastlocal:force:demangle=full", or NULL. Unknown parts are reported on
+ * stderr and ignored. */
+void
+cpprof__parse_symbolize(struct cpprof__symbolize *symbolize, const char *text);
+
+/*
+ * Look for the binaries of a profile in the folders of PPROF_BINARY_PATH. Part
+ * of reading it, whatever -symbolize says.
+ */
+enum cpprof_status
+cpprof__find_binaries(struct pprof_profile *profile,
+                      struct cpprof_error *error);
+
+/*
+ * Give a profile names, from binaries and from the servers that it came from,
+ * and demangle them. What is missing is reported on stderr.
+ */
+enum cpprof_status
+cpprof__symbolize(struct pprof_profile *profile,
+                  const struct cpprof__symbolize *symbolize,
+                  const struct cpprof__origins *origins,
+                  struct cpprof_error *error);
+
+/* ----------------------------------------------------- report.c ------- */
+
+/* Print a report, to words->output or standard output. Changes the profile.
+ * Returns the exit status. */
+int
+cpprof__print_report(struct pprof_profile *profile,
+                     struct cpprof__report_flags *words);
+
+/* --------------------------------------------------- graphviz.c ------- */
+
+/*
+ * Draw the graph of a profile. `type` is one that dot -T knows; svg gets a
+ * script to move and enlarge it. The writer is closed, whatever happens.
+ */
+enum cpprof_status
+cpprof__draw(struct pprof_profile *profile,
+             const struct pprof_report_options *options, const char *type,
+             struct cpprof_writer writer, struct cpprof_error *error);
+
+/* ----------------------------------------------------- viewer.c ------- */
+
+/*
+ * Make a file for a report that `viewer` is to show, "web", "gv", "evince",
+ * "eog" or "kcachegrind", in $TMPDIR; path has room for PATH_MAX bytes.
+ */
+enum cpprof_status
+cpprof__viewer_file(const char *ending, char *path, struct cpprof_error *error);
+
+/* Show the file with the first program that is there. Wait for its end, or only
+ * a moment, while it opens the file. */
+enum cpprof_status
+cpprof__view(const char *viewer, const char *path, bool to_the_end,
+             struct cpprof_error *error);
+
+/*
+ * Between these, files are remembered, also those that forked children make;
+ * the end removes them.
+ */
+void
+cpprof__viewer_begin(void);
+void
+cpprof__viewer_end(void);
+
+/* ------------------------------------------------------- help.c ------- */
+
+/* Print what a command or an option of the shell is, "" for a list of all.
+ * Returns false, and prints nothing, when there is no such word. Help for the
+ * command line is in cli/commands.h. */
+bool
+cpprof__help_word(FILE *out, const char *word);
+
+#endif
