@@ -27,14 +27,15 @@ enum {
 
 struct maker {
     struct cpprof__graph *g;
-    const struct cpprof__graph_options *options;
+    const struct pprof_report_options *options;
+    unsigned how;    /* CPPROF__GRAPH_* */
     unsigned parts;  /* NAME, ... */
     uint32_t *files; /* by function: its file as shown; CPPROF__NO_STRING: not
                       * looked at yet */
 };
 
 static unsigned
-parts_of(const struct cpprof__graph_options *options)
+parts_of(const struct pprof_report_options *options)
 {
     unsigned columns = options->flags & PPROF_REPORT_COLUMNS ? COLUMN : 0;
 
@@ -78,25 +79,19 @@ is_wanted(void *ctx, uint32_t value)
     return same_node(&w->g->nodes.at[value], w->node);
 }
 
-static uint64_t
-hash_node(const struct cpprof__node *n)
-{
-    uint64_t hash = cpprof__hash_add(n->object, n->address);
-
-    hash = cpprof__hash_add(hash, (uint64_t)n->line);
-    hash = cpprof__hash_add(hash, (uint64_t)n->column);
-    hash = cpprof__hash_add(hash, (uint64_t)n->start_line);
-    return cpprof__hash_u64(hash ^ ((uint64_t)n->name << 32 | n->file));
-}
-
 /* The number of the node, added if it is new, or CPPROF__NO_NODE. */
 static uint32_t
 intern_node(struct cpprof__graph *g, const struct cpprof__node *node)
 {
     struct wanted wanted = {g, node};
-    uint64_t hash = hash_node(node);
-    uint32_t at = cpprof__index_find(&g->index, hash, is_wanted, &wanted);
+    uint64_t hash = cpprof__hash_add(node->object, node->address);
+    uint32_t at;
 
+    hash = cpprof__hash_add(hash, (uint64_t)node->line);
+    hash = cpprof__hash_add(hash, (uint64_t)node->column);
+    hash = cpprof__hash_add(hash, (uint64_t)node->start_line);
+    hash = cpprof__hash_u64(hash ^ ((uint64_t)node->name << 32 | node->file));
+    at = cpprof__index_find(&g->index, hash, is_wanted, &wanted);
     if (at != CPPROF__INDEX_NONE)
         return at;
     at = (uint32_t)g->nodes.n;
@@ -134,25 +129,20 @@ shown_file(struct maker *m, uint32_t function)
     return m->files[function] = file;
 }
 
-/* The node of a location without functions. */
+/* The node of a line, NULL for a location without functions. */
 static uint32_t
-bare_node(struct maker *m, const struct pprof_location *l)
-{
-    struct cpprof__node node = {0};
-
-    node.object = cpprof__location_file(m->g->p, l);
-    if (m->parts & ADDRESS || m->options->bare_addresses)
-        node.address = l->address;
-    return intern_node(m->g, &node);
-}
-
-static uint32_t
-line_node(struct maker *m, const struct pprof_location *l,
+make_node(struct maker *m, const struct pprof_location *l,
           const struct pprof_line *line)
 {
     const struct pprof_profile *p = m->g->p;
     struct cpprof__node node = {0};
 
+    if (!line) {
+        node.object = cpprof__location_file(p, l);
+        if (m->parts & ADDRESS || m->how & CPPROF__GRAPH_BARE)
+            node.address = l->address;
+        return intern_node(m->g, &node);
+    }
     if (m->parts & NAME)
         node.name = p->functions.at[line->function].name;
     if (m->parts & FILE_NAME)
@@ -165,9 +155,9 @@ line_node(struct maker *m, const struct pprof_location *l,
         node.column = line->column;
     if (m->parts & ADDRESS)
         node.address = l->address;
-    if (m->options->objects || (!node.name && !node.file))
+    if (m->how & CPPROF__GRAPH_OBJECTS || (!node.name && !node.file))
         node.object = cpprof__location_file(p, l);
-    if (m->options->objects)
+    if (m->how & CPPROF__GRAPH_OBJECTS)
         node.start_line = p->functions.at[line->function].start_line;
     return intern_node(m->g, &node);
 }
@@ -183,8 +173,8 @@ add_location(struct maker *m, const struct pprof_location *l)
     if (!CPPROF__ARRAY_ROOM(&g->location_nodes, n + 1))
         return false;
     do {
-        uint32_t node = n ? line_node(m, l, &g->p->lines.at[l->first_line + i])
-                          : bare_node(m, l);
+        uint32_t node =
+            make_node(m, l, n ? &g->p->lines.at[l->first_line + i] : NULL);
 
         if (node == CPPROF__NO_NODE)
             return false;
@@ -233,10 +223,10 @@ cpprof__graph_index(struct cpprof__graph *g, struct cpprof_error *error)
 
 enum cpprof_status
 cpprof__graph_make(struct cpprof__graph *g,
-                   const struct cpprof__graph_options *options,
+                   const struct pprof_report_options *options, unsigned how,
                    struct cpprof_error *error)
 {
-    struct maker maker = {g, options, parts_of(options), NULL};
+    struct maker maker = {g, options, how, parts_of(options), NULL};
     size_t n = g->p->locations.n, n_functions = g->p->functions.n, i;
     bool ok;
 
@@ -260,12 +250,8 @@ cpprof__graph_free(struct cpprof__graph *g)
     cpprof__index_free(&g->index);
     free(g->first_node);
     free(g->only_node);
-    g->first_node = NULL;
-    g->only_node = NULL;
     free(g->several_sums);
-    g->several_sums = NULL;
     free(g->shared);
-    g->shared = NULL;
     CPPROF__ARRAY_FREE(&g->several);
     CPPROF__ARRAY_FREE(&g->location_nodes);
     CPPROF__ARRAY_FREE(&g->edges);
@@ -273,18 +259,7 @@ cpprof__graph_free(struct cpprof__graph *g)
         free(g->view->samples.at);
         free(g->view->frames.at);
         free(g->view);
-        g->view = NULL;
     }
-}
-
-static void
-append_string(const struct cpprof__graph *g, uint32_t string,
-              struct cpprof__buffer *out)
-{
-    const struct cpprof__strings *strings = &g->p->strings;
-
-    cpprof__buffer_append(out, cpprof__strings_text(strings, string),
-                          cpprof__strings_n(strings, string));
 }
 
 size_t
@@ -326,55 +301,38 @@ append_base(const struct cpprof__graph *g, uint32_t file,
         cpprof__buffer_append(out, text, n);
 }
 
-static void
-append_location(const struct cpprof__graph *g, const struct cpprof__node *node,
-                const struct cpprof__name_style *style,
-                struct cpprof__buffer *out)
-{
-    if (style->file)
-        append_base(g, node->file, style, out);
-    else
-        append_string(g, node->file, out);
-    if (node->line)
-        cpprof__buffer_printf(out, ":%" PRId64, node->line);
-    if (node->line && node->column)
-        cpprof__buffer_printf(out, ":%" PRId64, node->column);
-}
-
-static void
-append_function(const struct cpprof__graph *g, uint32_t name,
-                const struct cpprof__name_style *style,
-                struct cpprof__buffer *out)
-{
-    const struct cpprof__strings *strings = &g->p->strings;
-
-    if (style->name && name)
-        append_cut(cpprof__strings_text(strings, name),
-                   cpprof__strings_n(strings, name), style->name, style->most,
-                   out);
-    else
-        append_string(g, name, out);
-}
-
 void
 cpprof__node_name_in(const struct cpprof__graph *g,
                      const struct cpprof__node *node,
                      const struct cpprof__name_style *style,
                      struct cpprof__buffer *out)
 {
+    const struct cpprof__strings *strings = &g->p->strings;
     size_t begin = out->n, n_separator = strlen(style->separator);
 
     if (node->address)
         cpprof__buffer_printf(out, "%016" PRIx64, node->address);
     if (node->address && node->name)
         cpprof__buffer_append(out, style->separator, n_separator);
-    append_function(g, node->name, style, out);
+    if (style->name && node->name)
+        append_cut(cpprof__strings_text(strings, node->name),
+                   cpprof__strings_n(strings, node->name), style->name,
+                   style->most, out);
+    else
+        cpprof__append_string(g->p, node->name, out);
     if (node->name && !node->line && !node->file)
         return;
     if (out->n > begin)
         cpprof__buffer_append(out, style->separator, n_separator);
     if (node->line || node->file) {
-        append_location(g, node, style, out);
+        if (style->file)
+            append_base(g, node->file, style, out);
+        else
+            cpprof__append_string(g->p, node->file, out);
+        if (node->line)
+            cpprof__buffer_printf(out, ":%" PRId64, node->line);
+        if (node->line && node->column)
+            cpprof__buffer_printf(out, ":%" PRId64, node->column);
     } else if (node->object) {
         cpprof__buffer_append(out, "[", 1);
         append_base(g, node->object, style, out);
@@ -399,12 +357,12 @@ static void
 append_identity(const struct cpprof__graph *g, const struct cpprof__node *node,
                 struct cpprof__buffer *out)
 {
-    append_string(g, node->name, out);
+    cpprof__append_string(g->p, node->name, out);
     cpprof__buffer_printf(out, "  %" PRIu64 " ", node->address);
-    append_string(g, node->file, out);
+    cpprof__append_string(g->p, node->file, out);
     cpprof__buffer_printf(out, " %" PRId64 " %" PRId64 " %" PRId64 " ",
                           node->start_line, node->line, node->column);
-    append_string(g, node->object, out);
+    cpprof__append_string(g->p, node->object, out);
     cpprof__buffer_append(out, "}", 1);
 }
 
@@ -428,4 +386,75 @@ cpprof__node_compare(const struct cpprof__graph *g,
     cpprof__buffer_free(&x);
     cpprof__buffer_free(&y);
     return order;
+}
+
+/* ------------------------------------------------------ keys and lists ---- */
+
+struct wanted_key {
+    const struct cpprof__keys *keys;
+    struct cpprof__key key;
+};
+
+static bool
+is_key(void *ctx, uint32_t value)
+{
+    const struct wanted_key *w = ctx;
+
+    return memcmp(&w->keys->at.at[value], &w->key, sizeof w->key) == 0;
+}
+
+uint32_t
+cpprof__keys_number(struct cpprof__keys *keys, uint32_t a, uint32_t b,
+                    uint32_t c)
+{
+    struct wanted_key wanted = {keys, {{a, b, c}}};
+    uint64_t hash =
+        cpprof__hash_u64(cpprof__hash_add(c, (uint64_t)a << 32 | b));
+    uint32_t at = cpprof__index_find(&keys->index, hash, is_key, &wanted);
+
+    if (at != CPPROF__INDEX_NONE)
+        return at;
+    at = (uint32_t)keys->at.n;
+    if (keys->at.n >= CPPROF__INDEX_NONE || !CPPROF__ARRAY_ROOM(&keys->at, 1) ||
+        !cpprof__index_add(&keys->index, hash, at))
+        return CPPROF__INDEX_NONE;
+    keys->at.at[keys->at.n++] = wanted.key;
+    return at;
+}
+
+void
+cpprof__keys_free(struct cpprof__keys *keys)
+{
+    CPPROF__ARRAY_FREE(&keys->at);
+    cpprof__index_free(&keys->index);
+}
+
+bool
+cpprof__lists_make(struct cpprof__lists *lists, const void *records, size_t n,
+                   size_t n_bytes, size_t offset, size_t n_keys)
+{
+    size_t *first = lists->first = calloc(n_keys + 2, sizeof *first), i;
+    uint32_t key;
+
+    lists->list = malloc((n + 1) * sizeof *lists->list);
+    if (!first || !lists->list)
+        return false;
+    for (i = 0; i < n; i++) {
+        memcpy(&key, (const char *)records + i * n_bytes + offset, sizeof key);
+        first[key + 2]++;
+    }
+    for (i = 2; i < n_keys + 2; i++)
+        first[i] += first[i - 1];
+    for (i = 0; i < n; i++) {
+        memcpy(&key, (const char *)records + i * n_bytes + offset, sizeof key);
+        lists->list[first[key + 1]++] = (uint32_t)i;
+    }
+    return true;
+}
+
+void
+cpprof__lists_free(struct cpprof__lists *lists)
+{
+    free(lists->first);
+    free(lists->list);
 }

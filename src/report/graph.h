@@ -75,26 +75,24 @@ struct cpprof__graph {
 
     CPPROF__ARRAY(struct cpprof__edge) edges;
 
-    /* The graph's own p, of a tree (call_tree.h); NULL otherwise. */
+    /* The graph's own p, of a tree (call_tree.c); NULL otherwise. */
     struct pprof_profile *view;
 };
 
 #define CPPROF__NO_DIVISOR SIZE_MAX
 
-struct cpprof__graph_options {
-    enum pprof_report_granularity granularity;
-    uint32_t flags; /* PPROF_REPORT_* */
-    const char *trim_path;
-    const char *source_path;
-    bool objects; /* equal functions of different files are different nodes */
-    bool bare_addresses; /* nodes without functions are told by address */
-};
+#define CPPROF__GRAPH_OBJECTS                                                  \
+    1u /* equal functions of different files are different nodes */
+#define CPPROF__GRAPH_BARE                                                     \
+    2u /* nodes without functions are told by address                          \
+        */
 
-/* Make the nodes of all locations of g->p. g is zero bytes but for p, value
- * and divisor; free it in any case. */
+/* Make the nodes of all locations of g->p as the options say, and
+ * CPPROF__GRAPH_* besides. g is zero bytes but for p, value and divisor; free
+ * it in any case. */
 enum cpprof_status
 cpprof__graph_make(struct cpprof__graph *g,
-                   const struct cpprof__graph_options *options,
+                   const struct pprof_report_options *options, unsigned how,
                    struct cpprof_error *error);
 void
 cpprof__graph_free(struct cpprof__graph *g);
@@ -103,6 +101,16 @@ cpprof__graph_free(struct cpprof__graph *g);
  * the rest of first_node, and location_nodes. */
 enum cpprof_status
 cpprof__graph_index(struct cpprof__graph *g, struct cpprof_error *error);
+
+/*
+ * Make a tree of a graph, for -call_tree: split its nodes by their callers,
+ * before values are added up. From then on g->p is a view of the profile whose
+ * "locations" are positions in the tree. Only its samples, frames, values,
+ * labels and strings keep their meaning. No string may be added to the profile
+ * while the graph lives. Source: internal/graph/graph.go newTree.
+ */
+enum cpprof_status
+cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error);
 
 /* Add up flat and cum of all nodes. */
 enum cpprof_status
@@ -128,6 +136,48 @@ static inline int64_t
 cpprof__subtract(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+/* Numbers for triples: 0, 1, ... in the order in which they come. Zero bytes is
+ * a valid, empty table. */
+struct cpprof__keys {
+    CPPROF__ARRAY(struct cpprof__key { uint32_t part[3]; }) at;
+    struct cpprof__index index;
+};
+
+/* The number of a triple; keys->at.n grows if it is new. CPPROF__INDEX_NONE
+ * when there is no memory. */
+uint32_t
+cpprof__keys_number(struct cpprof__keys *keys, uint32_t a, uint32_t b,
+                    uint32_t c);
+void
+cpprof__keys_free(struct cpprof__keys *keys);
+
+/* Records by one of their fields, which is a number: those that have i in it
+ * are list[first[i]] up to first[i + 1], in their order. */
+struct cpprof__lists {
+    size_t *first;
+    uint32_t *list;
+};
+
+/* List n records of n_bytes each by the uint32_t at `offset` in them, which is
+ * below n_keys. False when out of memory; free it in any case. */
+bool
+cpprof__lists_make(struct cpprof__lists *lists, const void *records, size_t n,
+                   size_t n_bytes, size_t offset, size_t n_keys);
+void
+cpprof__lists_free(struct cpprof__lists *lists);
+
+/* How many frames two stacks have in common, from the root. */
+static inline size_t
+cpprof__shared_frames(const uint32_t *a, size_t n_a, const uint32_t *b,
+                      size_t n_b)
+{
+    size_t n = n_a < n_b ? n_a : n_b, i = 0;
+
+    while (i < n && a[n_a - 1 - i] == b[n_b - 1 - i])
+        i++;
+    return i;
 }
 
 /* What a sample counts for; the divisor is 0 where there is none. */
@@ -166,6 +216,15 @@ struct cpprof__name_style {
  * a half character at the end. */
 size_t
 cpprof__utf8_prefix(const char *text, size_t n, size_t most);
+
+/* Append a string of a profile. */
+static inline void
+cpprof__append_string(const struct pprof_profile *p, uint32_t string,
+                      struct cpprof__buffer *out)
+{
+    cpprof__buffer_append(out, cpprof__strings_text(&p->strings, string),
+                          cpprof__strings_n(&p->strings, string));
+}
 
 /* The name of a node as it is printed; appended without a terminator. */
 void

@@ -15,13 +15,6 @@
 
 #define LINE(r, ...) cpprof__buffer_printf(&(r)->out, __VA_ARGS__)
 
-static void
-append_string(struct cpprof__report *r, uint32_t string)
-{
-    cpprof__buffer_append(&r->out, cpprof__strings_text(&r->p->strings, string),
-                          cpprof__strings_n(&r->p->strings, string));
-}
-
 void
 cpprof__format_value(const struct cpprof__report *r, int64_t value,
                      char text[CPPROF__LABEL_TEXT])
@@ -41,6 +34,36 @@ cpprof__value_or_dot(const struct cpprof__report *r, int64_t value,
         cpprof__format_value(r, value, text);
     else
         memcpy(text, ".", 2);
+}
+
+void
+cpprof__print_row_values(struct cpprof__report *r,
+                         const struct cpprof__node *node, int64_t flat_sum)
+{
+    int64_t flat = cpprof__mean(node->flat, node->flat_div);
+    int64_t cum = cpprof__mean(node->cum, node->cum_div);
+    char flat_text[CPPROF__LABEL_TEXT], cum_text[CPPROF__LABEL_TEXT];
+    char percents[3][CPPROF__PERCENT_TEXT];
+
+    cpprof__format_value(r, flat, flat_text);
+    cpprof__format_value(r, cum, cum_text);
+    cpprof__percentage(percents[0], flat, r->total);
+    cpprof__percentage(percents[1], flat_sum, r->total);
+    cpprof__percentage(percents[2], cum, r->total);
+    LINE(r, "%10s %s %s %10s %s", flat_text, percents[0], percents[1], cum_text,
+         percents[2]);
+}
+
+void
+cpprof__print_sums(struct cpprof__report *r, int64_t flat, int64_t cum)
+{
+    char flat_text[CPPROF__LABEL_TEXT], cum_text[CPPROF__LABEL_TEXT];
+    char percent[CPPROF__PERCENT_TEXT];
+
+    cpprof__format_value(r, flat, flat_text);
+    cpprof__format_value(r, cum, cum_text);
+    cpprof__percentage(percent, cum, r->total);
+    LINE(r, "%10s %10s (flat, cum) %s", flat_text, cum_text, percent);
 }
 
 int64_t
@@ -68,38 +91,26 @@ binary_lines(struct cpprof__report *r)
     }
     if (m->build_id) {
         LINE(r, "Build ID: ");
-        append_string(r, m->build_id);
+        cpprof__append_string(r->p, m->build_id, &r->out);
         LINE(r, "\n");
     }
 }
 
-/* Comments that begin with # are for tools. */
+/* A line for each comment. In a heading those that begin with # are left out:
+ * they are for tools. */
 static void
-comment_lines(struct cpprof__report *r)
+comment_lines(struct cpprof__report *r, bool in_heading)
 {
     size_t i;
 
     for (i = 0; i < r->p->comments.n; i++) {
         uint32_t comment = r->p->comments.at[i];
 
-        if (*cpprof__strings_text(&r->p->strings, comment) == '#')
+        if (in_heading && *cpprof__strings_text(&r->p->strings, comment) == '#')
             continue;
-        append_string(r, comment);
+        cpprof__append_string(r->p, comment, &r->out);
         LINE(r, "\n");
     }
-}
-
-static void
-type_line(struct cpprof__report *r)
-{
-    uint32_t type = r->p->sample_types.at[r->value].type;
-    bool mean = r->divisor != CPPROF__NO_DIVISOR;
-
-    if (!type && !mean)
-        return;
-    LINE(r, "Type: %s", mean ? "mean_" : "");
-    append_string(r, type);
-    LINE(r, "\n");
 }
 
 static void
@@ -143,12 +154,19 @@ duration_line(struct cpprof__report *r)
 void
 cpprof__profile_heading(struct cpprof__report *r)
 {
+    uint32_t type = r->p->sample_types.at[r->value].type;
+    bool mean = r->divisor != CPPROF__NO_DIVISOR;
+
     binary_lines(r);
-    comment_lines(r);
-    type_line(r);
+    comment_lines(r, true);
+    if (type || mean) {
+        LINE(r, "Type: %s", mean ? "mean_" : "");
+        cpprof__append_string(r->p, type, &r->out);
+        LINE(r, "\n");
+    }
     if (r->p->info.doc_url) {
         LINE(r, "Doc: ");
-        append_string(r, r->p->info.doc_url);
+        cpprof__append_string(r->p, r->p->info.doc_url, &r->out);
         LINE(r, "\n");
     }
     time_line(r);
@@ -159,6 +177,13 @@ enum cpprof_status
 cpprof__heading_alone(struct cpprof__report *r)
 {
     cpprof__profile_heading(r);
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__comments(struct cpprof__report *r)
+{
+    comment_lines(r, false);
     return CPPROF_OK;
 }
 
@@ -227,15 +252,6 @@ cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown)
 {
     if (!(r->options->flags & PPROF_REPORT_COMPACT_LABELS))
         cpprof__profile_heading(r);
-    filter_lines(r);
-    shown_lines(r, shown);
-}
-
-void
-cpprof__full_heading(struct cpprof__report *r,
-                     const struct cpprof__shown *shown)
-{
-    cpprof__profile_heading(r);
     filter_lines(r);
     shown_lines(r, shown);
 }

@@ -79,83 +79,17 @@ compute_total(struct cpprof__report *r)
 
 /* ----------------------------------------------------------- filters ---- */
 
+/* The expression of a filter that is given matched nothing. */
 static void
 warn(const struct cpprof__report *r, const char *given, bool matched,
-     const char *line)
+     const char *filter)
 {
-    if (is_set(given) && !matched && r->options->warn)
-        r->options->warn(r->options->warn_ctx, line);
-}
+    char line[64];
 
-/* All expressions of a report. */
-struct expressions {
-    struct cpprof__name_filter names;
-    struct cpprof__regexp *show_from, *prune_from, *tagshow, *taghide;
-};
-
-static enum cpprof_status
-compile(const struct cpprof__report *r, struct expressions *e)
-{
-    const struct pprof_report_options *o = r->options;
-    const struct {
-        const char *what, *text;
-        struct cpprof__regexp **regexp;
-    } all[] = {
-        {"focus", o->focus, &e->names.focus},
-        {"ignore", o->ignore, &e->names.ignore},
-        {"hide", o->hide, &e->names.hide},
-        {"show", o->show, &e->names.show},
-        {"show_from", o->show_from, &e->show_from},
-        {"prune_from", o->prune_from, &e->prune_from},
-        {"tagshow", o->tagshow, &e->tagshow},
-        {"taghide", o->taghide, &e->taghide},
-    };
-    enum cpprof_status status = CPPROF_OK;
-    size_t i;
-
-    for (i = 0; i < sizeof all / sizeof all[0] && status == CPPROF_OK; i++)
-        if (is_set(all[i].text))
-            status = cpprof__regexp_make(all[i].text, all[i].what,
-                                         all[i].regexp, r->error);
-    return status;
-}
-
-static enum cpprof_status
-expressions_free(struct expressions *e, enum cpprof_status status,
-                 struct cpprof_error *error)
-{
-    struct cpprof__regexp *all[] = {
-        e->names.focus, e->names.ignore, e->names.hide, e->names.show,
-        e->show_from,   e->prune_from,   e->tagshow,    e->taghide};
-    size_t i;
-
-    for (i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (status == CPPROF_OK)
-            status = cpprof__regexp_status(all[i], error);
-        cpprof__regexp_free(all[i]);
-    }
-    return status;
-}
-
-static enum cpprof_status
-filter_names(struct cpprof__report *r, struct expressions *e)
-{
-    const struct pprof_report_options *o = r->options;
-    struct cpprof__name_matches matches;
-    enum cpprof_status status;
-    bool matched = true;
-
-    status = cpprof__filter_names(r->p, &e->names, &matches, r->error);
-    if (status == CPPROF_OK)
-        status = cpprof__show_from(r->p, e->show_from, &matched, r->error);
-    if (status != CPPROF_OK)
-        return status;
-    warn(r, o->focus, matches.focus, "Focus expression matched no samples");
-    warn(r, o->ignore, matches.ignore, "Ignore expression matched no samples");
-    warn(r, o->hide, matches.hide, "Hide expression matched no samples");
-    warn(r, o->show, matches.show, "Show expression matched no samples");
-    warn(r, o->show_from, matched, "ShowFrom expression matched no samples");
-    return CPPROF_OK;
+    if (!is_set(given) || matched || !r->options->warn)
+        return;
+    snprintf(line, sizeof line, "%s expression matched no samples", filter);
+    r->options->warn(r->options->warn_ctx, line);
 }
 
 /* Digits may also be meant as a name. */
@@ -173,42 +107,89 @@ warn_of_range(const struct cpprof__report *r, const char *name,
     r->options->warn(r->options->warn_ctx, line);
 }
 
+/* The expressions of a report; NULL where none is given. */
+enum expression {
+    FOCUS,
+    IGNORE,
+    HIDE,
+    SHOW,
+    SHOW_FROM,
+    PRUNE_FROM,
+    TAGSHOW,
+    TAGHIDE,
+    N_EXPRESSIONS,
+};
+
 static enum cpprof_status
-filter_tags(struct cpprof__report *r, struct expressions *e)
+filter(struct cpprof__report *r, struct cpprof__regexp *const *e)
 {
     const struct pprof_report_options *o = r->options;
+    const struct cpprof__name_filter names = {.focus = e[FOCUS],
+                                              .ignore = e[IGNORE],
+                                              .hide = e[HIDE],
+                                              .show = e[SHOW]};
+    struct cpprof__name_matches matches;
     enum cpprof_status status;
-    bool tags[2], keys[2];
+    bool from = true, tags[2], keys[2];
 
+    status = cpprof__filter_names(r->p, &names, &matches, r->error);
+    if (status == CPPROF_OK)
+        status = cpprof__show_from(r->p, e[SHOW_FROM], &from, r->error);
+    if (status != CPPROF_OK)
+        return status;
+    warn(r, o->focus, matches.focus, "Focus");
+    warn(r, o->ignore, matches.ignore, "Ignore");
+    warn(r, o->hide, matches.hide, "Hide");
+    warn(r, o->show, matches.show, "Show");
+    warn(r, o->show_from, from, "ShowFrom");
     warn_of_range(r, "tagfocus", o->tagfocus);
     warn_of_range(r, "tagignore", o->tagignore);
     status = cpprof__filter_tags(r->p, &r->label_units, o->tagfocus,
                                  o->tagignore, tags, r->error);
     if (status == CPPROF_OK)
-        status = cpprof__filter_tag_keys(r->p, e->tagshow, e->taghide, keys,
+        status = cpprof__filter_tag_keys(r->p, e[TAGSHOW], e[TAGHIDE], keys,
                                          r->error);
     if (status != CPPROF_OK)
         return status;
-    warn(r, o->tagfocus, tags[0], "TagFocus expression matched no samples");
-    warn(r, o->tagignore, tags[1], "TagIgnore expression matched no samples");
-    warn(r, o->tagshow, keys[0], "TagShow expression matched no samples");
-    warn(r, o->taghide, keys[1], "TagHide expression matched no samples");
-    return CPPROF_OK;
+    warn(r, o->tagfocus, tags[0], "TagFocus");
+    warn(r, o->tagignore, tags[1], "TagIgnore");
+    warn(r, o->tagshow, keys[0], "TagShow");
+    warn(r, o->taghide, keys[1], "TagHide");
+    return cpprof__prune_from(r->p, e[PRUNE_FROM], r->error);
 }
 
 static enum cpprof_status
 apply_filters(struct cpprof__report *r)
 {
-    struct expressions e = {0};
-    enum cpprof_status status = compile(r, &e);
+    const struct pprof_report_options *o = r->options;
+    const struct {
+        const char *what, *text;
+    } all[N_EXPRESSIONS] = {
+        [FOCUS] = {"focus", o->focus},
+        [IGNORE] = {"ignore", o->ignore},
+        [HIDE] = {"hide", o->hide},
+        [SHOW] = {"show", o->show},
+        [SHOW_FROM] = {"show_from", o->show_from},
+        [PRUNE_FROM] = {"prune_from", o->prune_from},
+        [TAGSHOW] = {"tagshow", o->tagshow},
+        [TAGHIDE] = {"taghide", o->taghide},
+    };
+    struct cpprof__regexp *e[N_EXPRESSIONS] = {NULL};
+    enum cpprof_status status = CPPROF_OK;
+    size_t i;
 
+    for (i = 0; i < N_EXPRESSIONS && status == CPPROF_OK; i++)
+        if (is_set(all[i].text))
+            status =
+                cpprof__regexp_make(all[i].text, all[i].what, &e[i], r->error);
     if (status == CPPROF_OK)
-        status = filter_names(r, &e);
-    if (status == CPPROF_OK)
-        status = filter_tags(r, &e);
-    if (status == CPPROF_OK)
-        status = cpprof__prune_from(r->p, e.prune_from, r->error);
-    return expressions_free(&e, status, r->error);
+        status = filter(r, e);
+    for (i = 0; i < N_EXPRESSIONS; i++) {
+        if (status == CPPROF_OK)
+            status = cpprof__regexp_status(e[i], r->error);
+        cpprof__regexp_free(e[i]);
+    }
+    return status;
 }
 
 static enum cpprof_status
@@ -224,35 +205,12 @@ add_tag_frames(struct cpprof__report *r)
                                     matched, r->error);
     if (status != CPPROF_OK)
         return status;
-    warn(r, o->tagroot, matched[0], "TagRoot expression matched no samples");
-    warn(r, o->tagleaf, matched[1], "TagLeaf expression matched no samples");
+    warn(r, o->tagroot, matched[0], "TagRoot");
+    warn(r, o->tagleaf, matched[1], "TagLeaf");
     return CPPROF_OK;
 }
 
 /* ------------------------------------------------------------ report ---- */
-
-static enum cpprof_status
-check_options(const struct cpprof__report *r)
-{
-    const struct pprof_report_options *o = r->options;
-
-    if (o->divide_by == 0)
-        return cpprof__fail(r->error, CPPROF_INVALID, 0,
-                            "zero divisor specified");
-    return CPPROF_OK;
-}
-
-/* What is counted. */
-static enum cpprof_status
-choose_type(struct cpprof__report *r)
-{
-    r->divisor = r->options->flags & PPROF_REPORT_MEAN ? 0 : CPPROF__NO_DIVISOR;
-    if (!r->p->sample_types.n)
-        return cpprof__fail(r->error, CPPROF_BAD_DATA, 0,
-                            "profile has no samples");
-    return pprof_find_sample_type(r->p, r->options->sample_index, &r->value,
-                                  r->error);
-}
 
 static enum cpprof_status
 prepare(struct cpprof__report *r)
@@ -266,8 +224,13 @@ prepare(struct cpprof__report *r)
         status = add_tag_frames(r);
     if (status == CPPROF_OK && relative)
         status = apply_filters(r);
+    r->divisor = r->options->flags & PPROF_REPORT_MEAN ? 0 : CPPROF__NO_DIVISOR;
+    if (status == CPPROF_OK && !r->p->sample_types.n)
+        status = cpprof__fail(r->error, CPPROF_BAD_DATA, 0,
+                              "profile has no samples");
     if (status == CPPROF_OK)
-        status = choose_type(r);
+        status = pprof_find_sample_type(r->p, r->options->sample_index,
+                                        &r->value, r->error);
     if (status == CPPROF_OK)
         status = compute_total(r);
     if (status == CPPROF_OK && !relative)
@@ -283,6 +246,44 @@ prepare(struct cpprof__report *r)
 
 /* ------------------------------------------------------------ formats ---- */
 
+/* -raw and -proto are the profile as the filters leave it. Both keep every
+ * address, whatever granularity is asked for; only inlined functions may go.
+ * Source: internal/driver/driver.go applyCommandOverrides, aggregate;
+ * internal/report/report.go printProto. */
+
+static enum cpprof_status
+drop_inlined(struct cpprof__report *r)
+{
+    uint32_t flags = r->options->flags;
+    uint32_t keep = PPROF_KEEP_FUNCTIONS | PPROF_KEEP_FILES | PPROF_KEEP_LINES |
+                    PPROF_KEEP_ADDRESSES;
+
+    if (!(flags & PPROF_REPORT_NO_INLINES))
+        return CPPROF_OK;
+    if (flags & PPROF_REPORT_COLUMNS)
+        keep |= PPROF_KEEP_COLUMNS;
+    return pprof_aggregate(r->p, keep, r->error);
+}
+
+static enum cpprof_status
+raw(struct cpprof__report *r)
+{
+    return drop_inlined(r);
+}
+
+static enum cpprof_status
+proto(struct cpprof__report *r)
+{
+    double ratio = 1 / r->options->divide_by;
+    size_t i;
+
+    if (ratio > 0 && ratio != 1)
+        for (i = 0; i < r->p->values.n; i++)
+            r->p->values.at[i] =
+                cpprof__to_int64((double)r->p->values.at[i] * ratio);
+    return drop_inlined(r);
+}
+
 /* How a format produces its bytes. */
 enum output {
     TEXT,    /* in `out` */
@@ -291,8 +292,8 @@ enum output {
     STREAM,  /* through `sink`, while it is made */
 };
 
-/* A new format is a line here, an enumerator, and a function in a file of its
- * name. */
+/* A new format is a line here, an enumerator, and a function, in a file of its
+ * name unless it is short. */
 static const struct format {
     enum cpprof_status (*make)(struct cpprof__report *r);
     enum output output;
@@ -301,8 +302,8 @@ static const struct format {
     {cpprof__top, TEXT},           /* TOP */
     {cpprof__tags, TEXT},          /* TAGS */
     {cpprof__comments, TEXT},      /* COMMENTS */
-    {cpprof__raw, DUMP},           /* RAW */
-    {cpprof__proto, PROFILE},      /* PROTO */
+    {raw, DUMP},                   /* RAW */
+    {proto, PROFILE},              /* PROTO */
     {cpprof__topproto, PROFILE},   /* TOPPROTO */
     {cpprof__tree, TEXT},          /* TREE */
     {cpprof__peek, TEXT},          /* PEEK */
@@ -339,25 +340,6 @@ write_text(struct cpprof__report *r, struct cpprof_writer writer,
     return status;
 }
 
-static enum cpprof_status
-write_profile(struct cpprof__report *r, enum output output,
-              struct cpprof_writer writer)
-{
-    return pprof_write(r->made ? r->made : r->p, &writer,
-                       output == DUMP ? PPROF_FORMAT_TEXT : PPROF_FORMAT_GZIP,
-                       NULL, r->error);
-}
-
-static void
-report_free(struct cpprof__report *r)
-{
-    cpprof__buffer_free(&r->out);
-    cpprof__buffer_free(&r->sink.buffer);
-    cpprof__label_units_free(&r->label_units);
-    free((char *)r->sample_unit);
-    pprof_free(r->made);
-}
-
 enum cpprof_status
 pprof_report_write(struct pprof_profile *profile,
                    const struct cpprof_writer *given,
@@ -374,8 +356,9 @@ pprof_report_write(struct pprof_profile *profile,
         return status;
     status =
         cpprof__options(&all, sizeof all, options, "report options", error);
-    if (status == CPPROF_OK)
-        status = check_options(&r);
+    if (status == CPPROF_OK && all.divide_by == 0)
+        status =
+            cpprof__fail(error, CPPROF_INVALID, 0, "zero divisor specified");
     if (status == CPPROF_OK && (size_t)format >= N_FORMATS)
         status = cpprof__fail(error, CPPROF_INVALID, 0, "no such report");
     if (status == CPPROF_OK)
@@ -386,9 +369,16 @@ pprof_report_write(struct pprof_profile *profile,
     if (status == CPPROF_OK && formats[format].output == STREAM)
         status = cpprof__sink_end(&r.sink, status, error);
     else if (status == CPPROF_OK && formats[format].output != TEXT)
-        status = write_profile(&r, formats[format].output, writer);
+        status = pprof_write(r.made ? r.made : profile, &writer,
+                             formats[format].output == DUMP ? PPROF_FORMAT_TEXT
+                                                            : PPROF_FORMAT_GZIP,
+                             NULL, error);
     else
         status = write_text(&r, writer, status);
-    report_free(&r);
+    cpprof__buffer_free(&r.out);
+    cpprof__buffer_free(&r.sink.buffer);
+    cpprof__label_units_free(&r.label_units);
+    free((char *)r.sample_unit);
+    pprof_free(r.made);
     return status;
 }

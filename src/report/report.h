@@ -14,7 +14,7 @@
 
 struct cpprof__report {
     struct pprof_profile *p;
-    const struct pprof_report_options *options;
+    struct pprof_report_options *options; /* a copy: a format may change them */
     struct cpprof_error *error;
 
     size_t value;   /* the sample type that is shown */
@@ -49,6 +49,17 @@ void
 cpprof__value_or_dot(const struct cpprof__report *r, int64_t value,
                      char text[CPPROF__LABEL_TEXT]);
 
+/* Append "FLAT FLAT% SUM% CUM CUM%", the values of a row of a table; flat_sum
+ * is that of all rows up to this one. */
+void
+cpprof__print_row_values(struct cpprof__report *r,
+                         const struct cpprof__node *node, int64_t flat_sum);
+
+/* Append "FLAT CUM (flat, cum) CUM%", the values of a function in -list and its
+ * like. */
+void
+cpprof__print_sums(struct cpprof__report *r, int64_t flat, int64_t cum);
+
 /* |v| * fraction, in whole units. */
 int64_t
 cpprof__cutoff(int64_t v, double fraction);
@@ -62,10 +73,15 @@ cpprof__profile_heading(struct cpprof__report *r);
 /* The same as a format of its own. */
 enum cpprof_status
 cpprof__heading_alone(struct cpprof__report *r);
-/* The lines above a drawing: those of a table, -compact_labels or not. */
-void
-cpprof__full_heading(struct cpprof__report *r,
-                     const struct cpprof__shown *shown);
+
+/*
+ * Append text with its cells, each ended by a tab, set to the right in
+ * columns one blank apart. A column reaches over neighbouring lines that have
+ * it; what stands behind the last tab of a line belongs to none. False when
+ * out of memory.
+ */
+bool
+cpprof__tabs_align(const uint8_t *text, size_t n, struct cpprof__buffer *out);
 
 /*
  * The formats; each fills `out`, or prepares the profile to be written.
@@ -78,10 +94,6 @@ enum cpprof_status
 cpprof__tags(struct cpprof__report *r);
 enum cpprof_status
 cpprof__comments(struct cpprof__report *r);
-enum cpprof_status
-cpprof__raw(struct cpprof__report *r);
-enum cpprof_status
-cpprof__proto(struct cpprof__report *r);
 enum cpprof_status
 cpprof__topproto(struct cpprof__report *r);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The text of -tags and of -comments, and the columns that -tags is made of. */
 #include "pprof_fixture.h"
-#include "report/text/tabs.h"
+#include "report/report.h"
 #include "report_fixture.h"
 
 #include <setjmp.h>

@@ -199,13 +199,6 @@ add_mapping(struct disasm *d, uint32_t mapping)
                                   : CPPROF_OK;
 }
 
-static bool
-is_wanted(const struct disasm *d, const struct pprof_mapping *m)
-{
-    return d->wanted[m->file] ||
-           (d->address && m->start <= d->address && d->address <= m->limit);
-}
-
 static int
 by_name(const void *x, const void *y, void *ctx)
 {
@@ -225,13 +218,15 @@ static enum cpprof_status
 find_routines(struct disasm *d)
 {
     const struct pprof_profile *p = d->t.g.p;
+    const struct pprof_mapping *m = p->mappings.at;
     enum cpprof_status status = CPPROF_OK;
     uint32_t i;
 
     if (!find_wanted(d))
         return cpprof__fail_nomem(d->t.r->error);
     for (i = 0; i < p->mappings.n && status == CPPROF_OK; i++)
-        if (is_wanted(d, &p->mappings.at[i]))
+        if (d->wanted[m[i].file] || (d->address && m[i].start <= d->address &&
+                                     d->address <= m[i].limit))
             status = add_mapping(d, i);
     if (status == CPPROF_OK)
         status = cpprof__regexp_status(d->matching, d->t.r->error);
@@ -361,8 +356,6 @@ static void
 print_heading(struct disasm *d, const struct routine *r)
 {
     const char *name = (char *)d->symbols.text.data + r->symbol.names;
-    char flat[CPPROF__LABEL_TEXT], cum[CPPROF__LABEL_TEXT];
-    char percent[CPPROF__PERCENT_TEXT];
     struct cpprof__buffer *out = &d->t.r->out;
     int64_t flat_sum = 0, cum_sum = 0;
     size_t i;
@@ -374,11 +367,8 @@ print_heading(struct disasm *d, const struct routine *r)
     for (i = 0; i < r->symbol.n_names; i++, name += strlen(name) + 1)
         cpprof__buffer_printf(out, "%s ======================== %s\n",
                               i ? "    AKA" : "ROUTINE", name);
-    cpprof__format_value(d->t.r, flat_sum, flat);
-    cpprof__format_value(d->t.r, cum_sum, cum);
-    cpprof__percentage(percent, cum_sum, d->t.r->total);
-    cpprof__buffer_printf(out, "%10s %10s (flat, cum) %s of Total\n", flat, cum,
-                          percent);
+    cpprof__print_sums(d->t.r, flat_sum, cum_sum);
+    cpprof__buffer_printf(out, " of Total\n");
 }
 
 static enum cpprof_status
@@ -407,39 +397,25 @@ print_routine(struct disasm *d, const struct routine *r)
 
 /* --------------------------------------------------------------- format -- */
 
-static enum cpprof_status
-disasm(struct disasm *d, struct cpprof__report *r)
-{
-    static const struct cpprof__trim trim = {.no_trim = true, .objects = true};
-    enum cpprof_status status = cpprof__symbol_regexp(r, &d->matching);
-    char total[CPPROF__LABEL_TEXT];
-    size_t i;
-
-    d->address = cpprof__symbol_address(r);
-    if (status == CPPROF_OK)
-        status = cpprof__trimmed_begin(&d->t, r, &trim);
-    if (status == CPPROF_OK)
-        status = find_routines(d);
-    cpprof__format_value(r, r->total, total);
-    cpprof__buffer_printf(&r->out, "Total: %s\n", total);
-    for (i = 0; i < d->routines.n && status == CPPROF_OK; i++)
-        status = print_routine(d, &d->routines.at[i]);
-    return status;
-}
-
 enum cpprof_status
 cpprof__disasm(struct cpprof__report *r)
 {
-    const struct pprof_report_options *given = r->options;
-    struct pprof_report_options options = *given;
-    struct disasm d = {0};
-    enum cpprof_status status;
+    struct disasm d = {.address = cpprof__symbol_address(r)};
+    enum cpprof_status status = cpprof__symbol_regexp(r, &d.matching);
+    char total[CPPROF__LABEL_TEXT];
+    size_t i;
 
-    options.granularity = PPROF_REPORT_ADDRESSES;
-    options.flags |= PPROF_REPORT_NO_INLINES; /* an address, a node */
-    r->options = &options;
-    status = disasm(&d, r);
-    r->options = given;
+    r->options->granularity = PPROF_REPORT_ADDRESSES;
+    /* Without inlined functions an address is one node. */
+    r->options->flags |= PPROF_REPORT_NO_INLINES | PPROF_REPORT_NO_TRIM;
+    if (status == CPPROF_OK)
+        status = cpprof__trimmed_begin(&d.t, r, CPPROF__GRAPH_OBJECTS);
+    if (status == CPPROF_OK)
+        status = find_routines(&d);
+    cpprof__format_value(r, r->total, total);
+    cpprof__buffer_printf(&r->out, "Total: %s\n", total);
+    for (i = 0; i < d.routines.n && status == CPPROF_OK; i++)
+        status = print_routine(&d, &d.routines.at[i]);
     cpprof__regexp_free(d.matching);
     cpprof__objdump_free(&d.objdump);
     cpprof__object_symbols_free(&d.symbols);

@@ -29,14 +29,6 @@ strings_of(const struct list *l)
     return &l->t.g.p->strings;
 }
 
-static void
-print_string(struct list *l, uint32_t string)
-{
-    cpprof__buffer_append(&l->t.r->out,
-                          cpprof__strings_text(strings_of(l), string),
-                          cpprof__strings_n(strings_of(l), string));
-}
-
 /* --------------------------------------------------------- what is shown -- */
 
 static int
@@ -115,26 +107,13 @@ measure(const struct list *l, struct routine *r)
         r->first_line = 1;
 }
 
-static void
-print_line(struct list *l, int64_t flat, int64_t cum, int64_t line,
-           const char *text, size_t n)
-{
-    struct cpprof__buffer *out = &l->t.r->out;
-    char flat_text[CPPROF__LABEL_TEXT], cum_text[CPPROF__LABEL_TEXT];
-
-    cpprof__value_or_dot(l->t.r, flat, flat_text);
-    cpprof__value_or_dot(l->t.r, cum, cum_text);
-    cpprof__buffer_printf(out, "%10s %10s %6" PRId64 ":", flat_text, cum_text,
-                          line);
-    cpprof__buffer_append(out, text, n);
-    cpprof__buffer_append(out, "\n", 1);
-}
-
 /* The lines of a routine; nodes are sorted by line, as these are. */
 static void
 print_lines(struct list *l, const struct routine *r, const char *path,
             size_t n_path)
 {
+    struct cpprof__buffer *out = &l->t.r->out;
+    char flat_text[CPPROF__LABEL_TEXT], cum_text[CPPROF__LABEL_TEXT];
     size_t at = r->first;
     int64_t line;
 
@@ -156,7 +135,12 @@ print_lines(struct list *l, const struct routine *r, const char *path,
             flat = cpprof__add(flat, node->flat);
             cum = cpprof__add(cum, node->cum);
         }
-        print_line(l, flat, cum, line, text, n);
+        cpprof__value_or_dot(l->t.r, flat, flat_text);
+        cpprof__value_or_dot(l->t.r, cum, cum_text);
+        cpprof__buffer_printf(out, "%10s %10s %6" PRId64 ":", flat_text,
+                              cum_text, line);
+        cpprof__buffer_append(out, text, n);
+        cpprof__buffer_append(out, "\n", 1);
     }
 }
 
@@ -168,19 +152,15 @@ print_routine(struct list *l, size_t first, size_t n)
     const char *path = cpprof__strings_text(strings_of(l), node->file), *error;
     size_t n_path = cpprof__strings_n(strings_of(l), node->file);
     struct cpprof__report *report = l->t.r;
-    char flat[CPPROF__LABEL_TEXT], cum[CPPROF__LABEL_TEXT];
-    char percent[CPPROF__PERCENT_TEXT];
 
     measure(l, &r);
-    cpprof__format_value(report, r.flat, flat);
-    cpprof__format_value(report, r.cum, cum);
-    cpprof__percentage(percent, r.cum, report->total);
     cpprof__buffer_printf(&report->out, "ROUTINE ======================== ");
-    print_string(l, node->name);
+    cpprof__append_string(l->t.g.p, node->name, &l->t.r->out);
     cpprof__buffer_printf(&report->out, " in ");
-    print_string(l, node->file);
-    cpprof__buffer_printf(&report->out, "\n%10s %10s (flat, cum) %s of Total\n",
-                          flat, cum, percent);
+    cpprof__append_string(l->t.g.p, node->file, &l->t.r->out);
+    cpprof__buffer_printf(&report->out, "\n");
+    cpprof__print_sums(report, r.flat, r.cum);
+    cpprof__buffer_printf(&report->out, " of Total\n");
     error = cpprof__source_error(&l->source, path, n_path);
     if (error)
         cpprof__buffer_printf(&report->out, " Error: %s\n", error);
@@ -199,7 +179,9 @@ print_function(struct list *l, size_t first)
         i += run_length(l, i, true);
     if (i == first + n) {
         cpprof__buffer_printf(&l->t.r->out, "No source information for ");
-        print_string(l, cpprof__report_row_node(&l->t, first)->name);
+        cpprof__append_string(l->t.g.p,
+                              cpprof__report_row_node(&l->t, first)->name,
+                              &l->t.r->out);
         cpprof__buffer_append(&l->t.r->out, "\n", 1);
     }
     while (i < first + n) {
@@ -231,37 +213,26 @@ print(struct list *l)
     return l->source.failed ? cpprof__fail_nomem(r->error) : CPPROF_OK;
 }
 
-static enum cpprof_status
-list(struct list *l, struct cpprof__report *r)
-{
-    static const struct cpprof__trim lines = {.no_trim = true, .objects = true};
-    struct cpprof__regexp *matching = NULL;
-    enum cpprof_status status = cpprof__symbol_regexp(r, &matching);
-
-    if (status == CPPROF_OK)
-        status = cpprof__trimmed_begin(&l->t, r, &lines);
-    if (status == CPPROF_OK) {
-        choose(l, matching);
-        status = cpprof__regexp_status(matching, r->error);
-    }
-    cpprof__regexp_free(matching);
-    if (status == CPPROF_OK && !l->t.rows.n)
-        status = cpprof__fail_no_match(r);
-    return status == CPPROF_OK ? print(l) : status;
-}
-
 enum cpprof_status
 cpprof__list(struct cpprof__report *r)
 {
-    const struct pprof_report_options *given = r->options;
-    struct pprof_report_options options = *given;
     struct list l = {0};
-    enum cpprof_status status;
+    struct cpprof__regexp *matching = NULL;
+    enum cpprof_status status = cpprof__symbol_regexp(r, &matching);
 
-    options.granularity = PPROF_REPORT_LINES;
-    r->options = &options;
-    status = list(&l, r);
-    r->options = given;
+    r->options->granularity = PPROF_REPORT_LINES;
+    r->options->flags |= PPROF_REPORT_NO_TRIM;
+    if (status == CPPROF_OK)
+        status = cpprof__trimmed_begin(&l.t, r, CPPROF__GRAPH_OBJECTS);
+    if (status == CPPROF_OK) {
+        choose(&l, matching);
+        status = cpprof__regexp_status(matching, r->error);
+    }
+    cpprof__regexp_free(matching);
+    if (status == CPPROF_OK && !l.t.rows.n)
+        status = cpprof__fail_no_match(r);
+    if (status == CPPROF_OK)
+        status = print(&l);
     cpprof__source_free(&l.source);
     cpprof__trimmed_free(&l.t);
     return status;

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running objdump, nm and the like: finding the program, feeding it, and
- * reading what it prints.
+ * Running objdump, nm and the like: finding the program, and reading what it
+ * prints.
  *
- * No shell is involved. Input goes through a file that has no name, so that a
- * program which prints before it has read everything cannot block us. Output
- * is bounded in bytes and in time; beyond either the child is killed and the
- * call fails.
+ * No shell is involved. Output is bounded in bytes and in time; beyond either
+ * the child is killed and the call fails.
  *
  * Source: internal/binutils/binutils.go initTools, findExe.
  */
-#include "report/code/tool.h"
+#include "report/code/binutils.h"
 
 #include "arch/clock.h"
 
@@ -23,7 +21,6 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -117,77 +114,36 @@ cpprof__tool_file(const char *path, struct cpprof__buffer *out)
 
 /* --------------------------------------------------------------- running -- */
 
-struct child {
-    pid_t pid;
-    int in, out; /* its input, and the end of its output that is read here */
-};
-
-/* A file that holds the input, or /dev/null. */
+/* Start it with its output in a pipe; 0 or what failed, and then nothing is
+ * open.
+ */
 static int
-open_input(const struct cpprof__buffer *input)
-{
-    size_t at = 0;
-    ssize_t n;
-    int fd;
-
-    if (!input || !input->n)
-        return open("/dev/null", O_RDONLY | O_CLOEXEC);
-    fd = memfd_create("input", MFD_CLOEXEC);
-    while (fd >= 0 && at < input->n) {
-        n = write(fd, input->data + at, input->n - at);
-        if (n >= 0) {
-            at += (size_t)n;
-        } else if (errno != EINTR) {
-            close(fd);
-            return -1;
-        }
-    }
-    if (fd >= 0)
-        lseek(fd, 0, SEEK_SET);
-    return fd;
-}
-
-static int
-spawn(struct child *c, const char *const *words, int out)
+start(const char *const *words, pid_t *pid, int *output)
 {
     posix_spawn_file_actions_t actions;
-    int failed = posix_spawn_file_actions_init(&actions);
-
-    if (failed)
-        return failed;
-    failed = posix_spawn_file_actions_adddup2(&actions, c->in, STDIN_FILENO);
-    if (!failed)
-        failed = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    if (!failed)
-        failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO,
-                                                  "/dev/null", O_WRONLY, 0);
-    if (!failed)
-        failed = posix_spawn(&c->pid, words[0], &actions, NULL,
-                             (char *const *)words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return failed;
-}
-
-/* Start it; 0 or what failed, and then nothing is open. */
-static int
-start(struct child *c, const struct cpprof__tool_run *run)
-{
     int ends[2], failed;
 
-    c->in = open_input(run->input);
-    if (c->in < 0)
+    if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        failed = errno;
-        close(c->in);
-        return failed;
+    failed = posix_spawn_file_actions_init(&actions);
+    if (!failed) {
+        failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO,
+                                                  "/dev/null", O_RDONLY, 0);
+        if (!failed)
+            failed = posix_spawn_file_actions_adddup2(&actions, ends[1],
+                                                      STDOUT_FILENO);
+        if (!failed)
+            failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO,
+                                                      "/dev/null", O_WRONLY, 0);
+        if (!failed)
+            failed = posix_spawn(pid, words[0], &actions, NULL,
+                                 (char *const *)words, environ);
+        posix_spawn_file_actions_destroy(&actions);
     }
-    c->out = ends[0];
-    failed = spawn(c, run->words, ends[1]);
     close(ends[1]);
-    close(c->in);
     if (failed)
-        close(c->out);
+        close(ends[0]);
+    *output = ends[0];
     return failed;
 }
 
@@ -230,19 +186,6 @@ read_output(int fd, const struct cpprof__tool_run *run,
     return 0;
 }
 
-/* Wait for its end. */
-static int
-finish(const struct child *c, bool stop)
-{
-    int how = 0;
-
-    if (stop)
-        kill(c->pid, SIGKILL);
-    while (waitpid(c->pid, &how, 0) < 0 && errno == EINTR)
-        ;
-    return how;
-}
-
 static enum cpprof_status
 fail(const struct cpprof__tool_run *run, const char *what, int number,
      struct cpprof_error *error)
@@ -264,15 +207,18 @@ enum cpprof_status
 cpprof__tool_run(const struct cpprof__tool_run *run, struct cpprof__buffer *out,
                  struct cpprof_error *error)
 {
-    struct child c = {0};
-    int failed = start(&c, run), how;
+    pid_t pid;
+    int fd = -1, failed = start(run->words, &pid, &fd), how = 0;
 
     if (failed)
         return cpprof__fail(error, CPPROF_SYSTEM, failed, "%s: %s",
                             run->words[0], strerror(failed));
-    failed = read_output(c.out, run, out);
-    close(c.out);
-    how = finish(&c, failed != 0);
+    failed = read_output(fd, run, out);
+    close(fd);
+    if (failed)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
+        ;
     if (failed == ENOMEM)
         return cpprof__fail_nomem(error);
     if (failed == ETIMEDOUT || failed == EFBIG)

@@ -163,21 +163,6 @@ find_sites(struct cpprof__weblist *w)
     return any ? CPPROF_OK : cpprof__fail_no_match(w->r);
 }
 
-static void
-weblist_free(struct cpprof__weblist *w)
-{
-    cpprof__regexp_free(w->matching);
-    CPPROF__ARRAY_FREE(&w->sites);
-    cpprof__strings_free(&w->wanted);
-    free(w->pretty);
-    cpprof__strings_free(&w->names);
-    CPPROF__ARRAY_FREE(&w->codes);
-    CPPROF__ARRAY_FREE(&w->shown);
-    CPPROF__ARRAY_FREE(&w->calls);
-    cpprof__buffer_free(&w->texts);
-    cpprof__source_free(&w->source);
-}
-
 enum cpprof_status
 cpprof__weblist(struct cpprof__report *r)
 {
@@ -197,6 +182,15 @@ cpprof__weblist(struct cpprof__report *r)
         status = cpprof__weblist_code(&w);
     if (status == CPPROF_OK)
         status = cpprof__weblist_page(&w);
-    weblist_free(&w);
+    cpprof__regexp_free(w.matching);
+    CPPROF__ARRAY_FREE(&w.sites);
+    cpprof__strings_free(&w.wanted);
+    free(w.pretty);
+    cpprof__strings_free(&w.names);
+    CPPROF__ARRAY_FREE(&w.codes);
+    CPPROF__ARRAY_FREE(&w.shown);
+    CPPROF__ARRAY_FREE(&w.calls);
+    cpprof__buffer_free(&w.texts);
+    cpprof__source_free(&w.source);
     return status;
 }

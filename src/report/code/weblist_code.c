@@ -106,30 +106,6 @@ is_wanted(const struct cpprof__weblist *w, const char *function)
            CPPROF__NO_STRING;
 }
 
-/* The name of a function as it stands in the profile. */
-static uint32_t
-pretty_name(struct maker *m, const char *system_name, const char *name)
-{
-    const struct cpprof__strings *s = &m->w->r->p->strings;
-    uint32_t at = cpprof__strings_find(s, system_name, strlen(system_name));
-
-    if (at != CPPROF__NO_STRING && m->w->pretty[at] != CPPROF__NO_STRING)
-        name = cpprof__strings_text(s, m->w->pretty[at]);
-    return intern(m, name, strlen(name));
-}
-
-/* How many of n calls are shown. */
-static size_t
-shown_calls(struct maker *m, size_t n)
-{
-    size_t n_shown = n < MOST_CALLS ? n : MOST_CALLS;
-
-    if (n_shown > MOST_ALL_CALLS - m->w->calls.n)
-        n_shown = 0;
-    m->few_calls |= n_shown < n;
-    return n_shown;
-}
-
 /* Show the last instruction under all functions it is in that are wanted. */
 static void
 show(struct maker *m, const struct frame *frames, size_t n)
@@ -142,7 +118,10 @@ show(struct maker *m, const struct frame *frames, size_t n)
 
         if (!frames[i].wanted)
             continue;
-        n_calls = shown_calls(m, i);
+        n_calls = i < MOST_CALLS ? i : MOST_CALLS;
+        if (n_calls > MOST_ALL_CALLS - w->calls.n)
+            n_calls = 0;
+        m->few_calls |= n_calls < i;
         if (!CPPROF__ARRAY_ROOM(&w->calls, n_calls) ||
             !(slot = CPPROF__ARRAY_ADD(&w->shown))) {
             m->failed = true;
@@ -331,6 +310,7 @@ static size_t
 find_frames(struct maker *m, const struct range *r,
             const struct cpprof__instruction *in, struct frame *frames)
 {
+    const struct cpprof__strings *strings = &m->w->r->p->strings;
     size_t n, i;
 
     if (m->lookup.no_library) {
@@ -347,8 +327,14 @@ find_frames(struct maker *m, const struct range *r,
                               in->address, m->found);
     for (i = 0; i < n; i++) {
         const struct cpprof__frame *f = &m->found[i];
+        const char *name = f->name;
+        uint32_t at = cpprof__strings_find(strings, f->system_name,
+                                           strlen(f->system_name));
 
-        frames[i].function = pretty_name(m, f->system_name, f->name);
+        /* As it stands in the profile. */
+        if (at != CPPROF__NO_STRING && m->w->pretty[at] != CPPROF__NO_STRING)
+            name = cpprof__strings_text(strings, m->w->pretty[at]);
+        frames[i].function = intern(m, name, strlen(name));
         frames[i].file = f->file ? intern(m, f->file, strlen(f->file)) : 0;
         frames[i].line = f->line;
         frames[i].wanted =
@@ -515,40 +501,33 @@ by_position(const void *x, const void *y, void *ctx)
                  : (a->n_calls > b->n_calls) - (a->n_calls < b->n_calls);
 }
 
-static void
-maker_free(struct maker *m)
+enum cpprof_status
+cpprof__weblist_code(struct cpprof__weblist *w)
 {
-    size_t i;
+    struct maker *m = calloc(1, sizeof *m);
+    size_t n = w->r->p->mappings.n, i;
+    bool failed;
 
-    for (i = 0; m->binaries && i < m->w->r->p->mappings.n; i++)
+    if (!m)
+        return cpprof__fail_nomem(w->r->error);
+    m->w = w;
+    m->binaries = calloc(n + 1, sizeof *m->binaries);
+    m->failed = !m->binaries;
+    if (!m->failed)
+        find_ranges(m);
+    if (!m->failed)
+        read_ranges(m);
+    if (m->few_calls)
+        warn(m, "some chains of inlined calls are too long: their "
+                "innermost calls are not shown");
+    failed = m->failed;
+    for (i = 0; m->binaries && i < n; i++)
         cpprof__image_close(&m->binaries[i].image);
     free(m->binaries);
     CPPROF__ARRAY_FREE(&m->ranges);
     cpprof__objdump_free(&m->objdump);
     cpprof__lookup_free(&m->lookup);
     free(m);
-}
-
-enum cpprof_status
-cpprof__weblist_code(struct cpprof__weblist *w)
-{
-    struct maker *m = calloc(1, sizeof *m);
-    bool failed = true;
-
-    if (m) {
-        m->w = w;
-        m->binaries = calloc(w->r->p->mappings.n + 1, sizeof *m->binaries);
-        m->failed = !m->binaries;
-        if (!m->failed)
-            find_ranges(m);
-        if (!m->failed)
-            read_ranges(m);
-        if (m->few_calls)
-            warn(m, "some chains of inlined calls are too long: their "
-                    "innermost calls are not shown");
-        failed = m->failed;
-        maker_free(m);
-    }
     if (failed)
         return cpprof__fail_nomem(w->r->error);
     add_values(w);

@@ -48,31 +48,20 @@ static const char head[] =
 static void
 escape(struct cpprof__buffer *out, const char *text, size_t n)
 {
-    size_t i;
+    static const struct {
+        char c;
+        const char *as;
+    } special[] = {{'&', "&amp;"}, {'<', "&lt;"},   {'>', "&gt;"},
+                   {'"', "&#34;"}, {'\'', "&#39;"}, {0, "\xef\xbf\xbd"}};
+    size_t i, k;
 
     for (i = 0; i < n; i++) {
-        switch (text[i]) {
-        case '&':
-            cpprof__buffer_append(out, "&amp;", 5);
-            break;
-        case '<':
-            cpprof__buffer_append(out, "&lt;", 4);
-            break;
-        case '>':
-            cpprof__buffer_append(out, "&gt;", 4);
-            break;
-        case '"':
-            cpprof__buffer_append(out, "&#34;", 5);
-            break;
-        case '\'':
-            cpprof__buffer_append(out, "&#39;", 5);
-            break;
-        case 0:
-            cpprof__buffer_append(out, "\xef\xbf\xbd", 3);
-            break;
-        default:
+        for (k = 0; k < 6 && special[k].c != text[i]; k++)
+            continue;
+        if (k < 6)
+            cpprof__buffer_append(out, special[k].as, strlen(special[k].as));
+        else
             cpprof__buffer_append(out, text + i, 1);
-        }
     }
 }
 
@@ -242,17 +231,6 @@ sum(const struct cpprof__weblist *w, size_t first, size_t end, int64_t *flat,
     }
 }
 
-/* Has the line calls or instructions to unfold? */
-static bool
-is_live(const struct cpprof__weblist *w, size_t first, size_t end)
-{
-    for (; first < end; first++)
-        if (w->shown.at[first].n_calls ||
-            w->codes.at[w->shown.at[first].code].n_text)
-            return true;
-    return false;
-}
-
 static void
 print_line(struct cpprof__weblist *w, int64_t line, struct cpprof__slice text,
            size_t first, size_t end)
@@ -260,10 +238,14 @@ print_line(struct cpprof__weblist *w, int64_t line, struct cpprof__slice text,
     struct cpprof__buffer *out = &w->r->out;
     char flat_text[CPPROF__LABEL_TEXT], cum_text[CPPROF__LABEL_TEXT];
     int64_t flat = 0, cum = 0;
-    bool live = is_live(w, first, end);
-    size_t indent = indentation(text.at, text.n);
-    const char *class = first == end ? "nop" : live ? "livesrc" : "deadsrc";
+    bool live = false; /* it has calls or instructions to unfold */
+    size_t i, indent = indentation(text.at, text.n);
+    const char *class;
 
+    for (i = first; i < end; i++)
+        live |=
+            w->shown.at[i].n_calls || w->codes.at[w->shown.at[i].code].n_text;
+    class = first == end ? "nop" : live ? "livesrc" : "deadsrc";
     sum(w, first, end, &flat, &cum);
     cpprof__value_or_dot(w->r, flat, flat_text);
     cpprof__value_or_dot(w->r, cum, cum_text);
@@ -300,15 +282,10 @@ print_piece(struct cpprof__weblist *w, const struct piece *p)
 {
     uint32_t file = w->shown.at[p->first].file;
     struct cpprof__buffer *out = &w->r->out;
-    char flat[CPPROF__LABEL_TEXT], cum[CPPROF__LABEL_TEXT];
-    char percent[CPPROF__PERCENT_TEXT];
     size_t at = p->first, end;
     struct cpprof__slice text;
     int64_t line;
 
-    cpprof__format_value(w->r, p->flat, flat);
-    cpprof__format_value(w->r, p->cum, cum);
-    cpprof__percentage(percent, p->cum, w->r->total);
     cpprof__buffer_printf(out, "<h2>");
     escape(out, cpprof__strings_text(&w->names, p->name),
            cpprof__strings_n(&w->names, p->name));
@@ -317,8 +294,9 @@ print_piece(struct cpprof__weblist *w, const struct piece *p)
            cpprof__strings_n(&w->names, file));
     cpprof__buffer_printf(out,
                           "</p>\n<pre onClick=\"pprof_toggle_asm(event)\">\n"
-                          "  Total:  %10s %10s (flat, cum) %s\n",
-                          flat, cum, percent);
+                          "  Total:  ");
+    cpprof__print_sums(w->r, p->flat, p->cum);
+    cpprof__buffer_printf(out, "\n");
     for (line = p->begin_line; line < p->end_line; line++) {
         end = at;
         if (at < p->end && w->shown.at[at].line == line)

@@ -4,11 +4,10 @@
  * internal/report/report.go printDOT.
  */
 #include "report/dot/dot_text.h"
+#include "report/dot/visual.h"
 
 #include "base/status.h"
 #include "profile/model/path.h"
-#include "report/dot/dot_tags.h"
-#include "report/dot/short_name.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,19 +23,18 @@ struct drawing {
 
 /* ------------------------------------------------------------ legend ---- */
 
-/* The program is the title. */
+/* The program is the title; `none` where it is not known. */
 static void
-append_title(struct cpprof__report *r)
+append_title(struct cpprof__report *r, const char *none)
 {
     const struct pprof_profile *p = r->p;
     uint32_t file = p->mappings.n ? p->mappings.at[0].file : 0;
-    size_t n;
-    const char *base;
+    size_t n = strlen(none);
+    const char *base = none;
 
-    if (!file)
-        return;
-    base = cpprof__path_base(cpprof__strings_text(&p->strings, file),
-                             cpprof__strings_n(&p->strings, file), &n);
+    if (file)
+        base = cpprof__path_base(cpprof__strings_text(&p->strings, file),
+                                 cpprof__strings_n(&p->strings, file), &n);
     cpprof__dot_escape(base,
                        cpprof__utf8_prefix(base, n, cpprof__dot_most(r, false)),
                        &r->out);
@@ -61,9 +59,10 @@ print_legend(struct drawing *d)
     struct cpprof__buffer text = {0};
     const uint8_t *end;
 
-    /* The heading is printed for itself. */
+    /* The heading is printed for itself, and whole. */
+    d->r->options->flags &= ~PPROF_REPORT_COMPACT_LABELS;
     *out = text;
-    cpprof__full_heading(d->r, &d->v.t.shown);
+    cpprof__heading(d->r, &d->v.t.shown);
     cpprof__buffer_printf(out, "\nSee https://git.io/JfYMW for how to read the "
                                "graph\n");
     text = *out;
@@ -82,7 +81,7 @@ print_legend(struct drawing *d)
     cpprof__buffer_printf(out, "\"");
     if (d->r->p->mappings.n && d->r->p->mappings.at[0].file) {
         cpprof__buffer_printf(out, " tooltip=\"");
-        append_title(d->r);
+        append_title(d->r, "");
         cpprof__buffer_printf(out, "\"");
     }
     cpprof__buffer_printf(out, "] }\n");
@@ -90,14 +89,6 @@ print_legend(struct drawing *d)
 }
 
 /* ------------------------------------------------------------- nodes ---- */
-
-static bool
-begins(const char *at, const char *end, const char *text)
-{
-    size_t n = strlen(text);
-
-    return (size_t)(end - at) >= n && memcmp(at, text, n) == 0;
-}
 
 /* A short name in lines: a line for each namespace and class. */
 static void
@@ -111,10 +102,10 @@ append_lines(const char *name, size_t n, struct cpprof__buffer *out)
     p = (const char *)text.data;
     end = p + text.n;
     while (text.n && p < end) {
-        if (begins(p, end, "::")) {
+        if (end - p >= 2 && memcmp(p, "::", 2) == 0) {
             cpprof__buffer_append(out, "\\n", 2);
             p += 2;
-        } else if (begins(p, end, "[...]")) {
+        } else if (end - p >= 5 && memcmp(p, "[...]", 5) == 0) {
             /* Go's type parameters stay on the line. */
             cpprof__buffer_append(out, "[\xe2\x80\xa6]", 5);
             p += 5;
@@ -224,19 +215,14 @@ print_node(struct drawing *d, uint32_t at)
 
 /* ------------------------------------------------------------- edges ---- */
 
-static int64_t
-at_most(int64_t v, int64_t most)
-{
-    return v < most ? v : most;
-}
-
 /* |value * parts / total|, at most `parts`. */
 static int
 share(const struct drawing *d, int64_t value, int64_t parts)
 {
     int64_t product = (int64_t)((uint64_t)value * (uint64_t)parts);
+    int64_t part = cpprof__abs(cpprof__mean(product, d->r->total));
 
-    return (int)at_most(cpprof__abs(cpprof__mean(product, d->r->total)), parts);
+    return (int)(part < parts ? part : parts);
 }
 
 static void
@@ -289,18 +275,6 @@ print_edge(struct drawing *d, const struct cpprof__edge *e, bool has_tags)
 
 /* ------------------------------------------------------------- graph ---- */
 
-static bool
-has_calls(const struct drawing *d, uint32_t node)
-{
-    const struct cpprof__edge_lists *out = &d->v.calls.out;
-    size_t i;
-
-    for (i = out->first[node]; i < out->first[node + 1]; i++)
-        if (!d->v.redundant[out->list[i]])
-            return true;
-    return false;
-}
-
 static void
 number_nodes(struct drawing *d)
 {
@@ -320,22 +294,23 @@ static void
 print_graph(struct drawing *d, uint8_t *has_tags, bool *failed)
 {
     const struct cpprof__graph *g = &d->v.t.g;
-    size_t i;
+    const struct cpprof__lists *out = &d->v.calls.out;
+    size_t i, k;
 
     cpprof__buffer_printf(&d->r->out, "digraph \"");
-    if (d->r->p->mappings.n && d->r->p->mappings.at[0].file)
-        append_title(d->r);
-    else
-        cpprof__buffer_printf(&d->r->out, "unnamed");
+    append_title(d->r, "unnamed");
     cpprof__buffer_printf(&d->r->out,
                           "\" {\nnode [style=filled fillcolor=\"#f8f8f8\"]\n");
     print_legend(d);
     for (i = 0; i < d->v.t.rows.n; i++) {
         uint32_t node = d->v.t.rows.at[i].node;
+        bool has_calls = false;
 
+        for (k = out->first[node]; k < out->first[node + 1]; k++)
+            has_calls |= !d->v.redundant[out->list[k]];
         print_node(d, node);
-        has_tags[node] = cpprof__dot_tags(&d->v, node, d->id[node],
-                                          has_calls(d, node), failed);
+        has_tags[node] =
+            cpprof__dot_tags(&d->v, node, d->id[node], has_calls, failed);
     }
     for (i = 0; i < g->edges.n; i++) {
         const struct cpprof__edge *e = &g->edges.at[i];
@@ -378,7 +353,7 @@ cpprof__dot(struct cpprof__report *r)
     if (status == CPPROF_OK && (!d.id || !has_tags))
         status = cpprof__fail_nomem(r->error);
     if (status == CPPROF_OK) {
-        cpprof__select_unit(&d.v.t);
+        cpprof__select_unit(&d.v.t, false);
         thin(&d);
         number_nodes(&d);
         print_graph(&d, has_tags, &failed);

@@ -4,9 +4,8 @@
  * few, else they are gathered around the largest of them into ranges. Source:
  * internal/graph/dotgraph.go addNodelets, collapsedTags.
  */
-#include "report/dot/dot_tags.h"
-
 #include "report/dot/dot_text.h"
+#include "report/dot/visual.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,12 +75,13 @@ static struct box *
 collect(const struct boxes *b, uint32_t node, const uint32_t *labels, size_t *n)
 {
     const struct cpprof__node_tags *tags = &b->v->tags;
-    size_t first = tags->first[node], last = tags->first[node + 1], i;
+    size_t first = tags->by_node.first[node],
+           last = tags->by_node.first[node + 1], i;
     struct box *boxes = malloc((last - first + 1) * sizeof *boxes);
 
     *n = 0;
     for (i = first; boxes && i < last; i++) {
-        const struct cpprof__tag *tag = &tags->all.at[tags->list[i]];
+        const struct cpprof__tag *tag = &tags->all.at[tags->by_node.list[i]];
         struct box *box = &boxes[*n];
 
         if (labels ? !tag->name || tag->labels != *labels : tag->name != 0)
@@ -190,30 +190,22 @@ collapse(const struct boxes *b, struct box *boxes, size_t n)
 
 /* ----------------------------------------------------------- drawing ---- */
 
-/* How much of an escaped text is shown: no escape is cut in two. */
-static size_t
-cut_escaped(const char *text, size_t most)
-{
-    size_t n = strlen(text), i = 0;
-
-    most = cpprof__utf8_prefix(text, n, most);
-    while (i < most)
-        i += text[i] == '\\' ? 2 : 1;
-    return i > n ? n : i;
-}
-
 static void
 append_text(const struct boxes *b, const struct box *box)
 {
-    size_t most = cpprof__dot_most(b->r, false), n;
+    size_t n, shown, i = 0;
 
     if (!box->labels) {
         cpprof__dot_escape(box->text, strlen(box->text), &b->r->out);
         return;
     }
-    n = cut_escaped(box->labels, most);
-    cpprof__buffer_append(&b->r->out, box->labels, n);
-    if (box->labels[n])
+    n = strlen(box->labels);
+    shown = cpprof__utf8_prefix(box->labels, n, cpprof__dot_most(b->r, false));
+    while (i < shown) /* no escape is cut in two */
+        i += box->labels[i] == '\\' ? 2 : 1;
+    shown = i > n ? n : i;
+    cpprof__buffer_append(&b->r->out, box->labels, shown);
+    if (shown < n)
         cpprof__buffer_printf(&b->r->out, "...");
 }
 
@@ -298,7 +290,7 @@ cpprof__dot_tags(const struct cpprof__visual *v, uint32_t node, size_t id,
     char source[32];
     size_t n;
 
-    if (v->tags.first[node] == v->tags.first[node + 1])
+    if (v->tags.by_node.first[node] == v->tags.by_node.first[node + 1])
         return false;
     snprintf(source, sizeof source, "N%zu", id);
     n = draw_texts(&b, node, id, failed);

@@ -3,7 +3,6 @@
 #ifndef REPORT_DOT_TEXT_H
 #define REPORT_DOT_TEXT_H
 
-#include "base/buffer.h"
 #include "report/report.h"
 
 /* "#rrggbb" for a part of the whole between -1 (green) and 1 (red), strong or
@@ -29,5 +28,13 @@ cpprof__dot_value(const struct cpprof__report *r, int64_t value,
  */
 size_t
 cpprof__dot_most(const struct cpprof__report *r, bool legend);
+
+/*
+ * Append the short form of a function's name: without packages, namespaces and
+ * arguments, but with the class. Source: internal/graph/graph.go
+ * ShortenFunctionName.
+ */
+void
+cpprof__short_name(const char *name, size_t n, struct cpprof__buffer *out);
 
 #endif

@@ -12,7 +12,7 @@
  * Invariants: the tags of one node lie together, in the order that the
  * reference has.
  */
-#include "report/dot/node_tags.h"
+#include "report/dot/visual.h"
 
 #include "base/status.h"
 #include "report/dot/dot_text.h"
@@ -38,9 +38,9 @@ struct maker {
     const struct cpprof__trimmed *t;
     struct set *sets;
     CPPROF__ARRAY(struct number) numbers;
-    struct cpprof__index index; /* tags by node, labels and name */
-    uint8_t *wanted;            /* by node */
-    uint32_t *seen;             /* by node: the last sample, + 1 */
+    struct cpprof__keys keys; /* of tags: node, labels, name */
+    uint8_t *wanted;          /* by node */
+    uint32_t *seen;           /* by node: the last sample, + 1 */
     bool failed;
 };
 
@@ -78,30 +78,25 @@ intern(struct maker *m, const void *text, size_t n)
     return m->failed ? 0 : string;
 }
 
-/* The label that marks the base of a comparison is not shown. */
-static bool
-is_shown(const struct maker *m, const struct pprof_label *l)
-{
-    return l->kind == PPROF_LABEL_TEXT &&
-           strcmp(cpprof__strings_text(&m->t->g.p->strings, l->key),
-                  "pprof::base") != 0;
-}
-
 /* The text labels of a set as one text, for inside of quotes. */
 static uint32_t
 join(struct maker *m, const struct pprof_label *l, size_t n)
 {
+    const struct cpprof__strings *strings = &m->t->g.p->strings;
     char **texts = calloc(n + 1, sizeof *texts);
     struct cpprof__buffer joined = {0};
     uint32_t string = 0;
     size_t n_texts = 0, i;
 
     m->failed |= !texts;
-    for (i = 0; i < n && !m->failed; i++)
-        if (is_shown(m, &l[i])) {
-            texts[n_texts] = label_text(&m->t->g.p->strings, &l[i]);
-            m->failed |= !texts[n_texts++];
-        }
+    for (i = 0; i < n && !m->failed; i++) {
+        /* The label that marks the base of a comparison is not shown. */
+        if (l[i].kind != PPROF_LABEL_TEXT ||
+            strcmp(cpprof__strings_text(strings, l[i].key), "pprof::base") == 0)
+            continue;
+        texts[n_texts] = label_text(strings, &l[i]);
+        m->failed |= !texts[n_texts++];
+    }
     if (!m->failed && n_texts) {
         qsort(texts, n_texts, sizeof *texts, compare_texts);
         for (i = 0; i < n_texts; i++) {
@@ -166,57 +161,28 @@ make_sets(struct maker *m)
 
 /* -------------------------------------------------------------- tags ---- */
 
-struct wanted {
-    const struct cpprof__node_tags *tags;
-    struct cpprof__tag tag;
-};
-
-static bool
-is_tag(void *ctx, uint32_t value)
-{
-    const struct wanted *w = ctx;
-    const struct cpprof__tag *tag = &w->tags->all.at[value];
-
-    return tag->node == w->tag.node && tag->labels == w->tag.labels &&
-           tag->name == w->tag.name;
-}
-
-/* The tag of that node, labels and name, added if it is new; or NULL. */
-static struct cpprof__tag *
-find_or_add(struct maker *m, const struct cpprof__tag *tag)
-{
-    struct cpprof__node_tags *tags = m->tags;
-    struct wanted wanted = {tags, *tag};
-    uint64_t hash = cpprof__hash_u64(
-        cpprof__hash_add(cpprof__hash_add(tag->labels, tag->name), tag->node));
-    uint32_t at = cpprof__index_find(&m->index, hash, is_tag, &wanted);
-
-    if (at != CPPROF__INDEX_NONE)
-        return &tags->all.at[at];
-    at = (uint32_t)tags->all.n;
-    if (at == CPPROF__INDEX_NONE || !CPPROF__ARRAY_ROOM(&tags->all, 1) ||
-        !cpprof__index_add(&m->index, hash, at)) {
-        m->failed = true;
-        return NULL;
-    }
-    tags->all.at[tags->all.n++] = *tag;
-    return &tags->all.at[at];
-}
-
 /* What one sample adds to the tags of its nodes. */
-struct bringing {
+struct charge {
     const struct set *set;
     int64_t value, divisor;
     bool flat;
 };
 
 static void
-bring(struct maker *m, const struct bringing *b, const struct cpprof__tag *key)
+charge(struct maker *m, const struct charge *b, const struct cpprof__tag *key)
 {
-    struct cpprof__tag *tag = find_or_add(m, key);
+    struct cpprof__node_tags *tags = m->tags;
+    uint32_t at = CPPROF__INDEX_NONE;
+    struct cpprof__tag *tag;
 
-    if (!tag)
+    if (CPPROF__ARRAY_ROOM(&tags->all, 1))
+        at = cpprof__keys_number(&m->keys, key->node, key->labels, key->name);
+    m->failed |= at == CPPROF__INDEX_NONE;
+    if (m->failed)
         return;
+    if (at == tags->all.n)
+        tags->all.at[tags->all.n++] = *key;
+    tag = &tags->all.at[at];
     if (b->flat) {
         tag->flat = cpprof__add(tag->flat, b->value);
         tag->flat_div = cpprof__add(tag->flat_div, b->divisor);
@@ -227,20 +193,20 @@ bring(struct maker *m, const struct bringing *b, const struct cpprof__tag *key)
 }
 
 static void
-add_to_node(struct maker *m, const struct bringing *b, uint32_t node)
+add_to_node(struct maker *m, const struct charge *b, uint32_t node)
 {
     struct cpprof__tag key = {.node = node, .labels = b->set->labels};
     size_t i;
 
     if (key.labels)
-        bring(m, b, &key);
+        charge(m, b, &key);
     for (i = 0; i < b->set->n_numbers; i++) {
         const struct number *n = &m->numbers.at[b->set->first_number + i];
 
         key.name = n->name;
         key.unit = n->unit;
         key.number = n->number;
-        bring(m, b, &key);
+        charge(m, b, &key);
     }
 }
 
@@ -250,7 +216,7 @@ add_sample(struct maker *m, size_t sample)
     const struct cpprof__graph *g = &m->t->g;
     const struct cpprof__sample *s = &g->p->samples.at[sample];
     const int64_t *values = cpprof__values(g->p, sample);
-    struct bringing b = {&m->sets[s->labels], values[g->value], 0, false};
+    struct charge b = {&m->sets[s->labels], values[g->value], 0, false};
     const uint32_t *frames = g->p->frames.at + s->first_frame;
     size_t i, j;
 
@@ -275,35 +241,25 @@ add_sample(struct maker *m, size_t sample)
         add_to_node(m, &b, (uint32_t)j);
 }
 
-static bool
-is_large(const struct cpprof__trimmed *t, const struct cpprof__tag *tag)
-{
-    return cpprof__abs(tag->flat) >= t->node_cutoff ||
-           cpprof__abs(tag->cum) >= t->node_cutoff;
-}
-
 /* Leave out what is too small, and list the rest by node. */
 static void
 finish(struct maker *m)
 {
     struct cpprof__node_tags *tags = m->tags;
-    size_t n = m->t->g.nodes.n, kept = 0, i;
+    size_t kept = 0, i;
 
-    for (i = 0; i < tags->all.n; i++)
-        if (is_large(m->t, &tags->all.at[i]))
-            tags->all.at[kept++] = tags->all.at[i];
+    for (i = 0; i < tags->all.n; i++) {
+        const struct cpprof__tag *tag = &tags->all.at[i];
+
+        if (cpprof__abs(tag->flat) >= m->t->node_cutoff ||
+            cpprof__abs(tag->cum) >= m->t->node_cutoff)
+            tags->all.at[kept++] = *tag;
+    }
     tags->all.n = kept;
-    tags->first = calloc(n + 2, sizeof *tags->first);
-    tags->list = malloc((kept + 1) * sizeof *tags->list);
-    m->failed |= !tags->first || !tags->list;
-    if (m->failed)
-        return;
-    for (i = 0; i < kept; i++)
-        tags->first[tags->all.at[i].node + 2]++;
-    for (i = 2; i < n + 2; i++)
-        tags->first[i] += tags->first[i - 1];
-    for (i = 0; i < kept; i++)
-        tags->list[tags->first[tags->all.at[i].node + 1]++] = (uint32_t)i;
+    if (!cpprof__lists_make(
+            &tags->by_node, tags->all.at, kept, sizeof *tags->all.at,
+            offsetof(struct cpprof__tag, node), m->t->g.nodes.n))
+        m->failed = true;
 }
 
 enum cpprof_status
@@ -326,7 +282,7 @@ cpprof__node_tags_make(struct cpprof__node_tags *tags,
         finish(&m);
     free(m.sets);
     CPPROF__ARRAY_FREE(&m.numbers);
-    cpprof__index_free(&m.index);
+    cpprof__keys_free(&m.keys);
     free(m.wanted);
     free(m.seen);
     return m.failed ? cpprof__fail_nomem(t->r->error) : CPPROF_OK;
@@ -337,8 +293,7 @@ cpprof__node_tags_free(struct cpprof__node_tags *tags)
 {
     cpprof__strings_free(&tags->texts);
     CPPROF__ARRAY_FREE(&tags->all);
-    free(tags->first);
-    free(tags->list);
+    cpprof__lists_free(&tags->by_node);
 }
 
 size_t
@@ -346,7 +301,7 @@ cpprof__node_tags_count(const struct cpprof__node_tags *tags, uint32_t node)
 {
     size_t n = 0, i;
 
-    for (i = tags->first[node]; i < tags->first[node + 1]; i++)
-        n += tags->all.at[tags->list[i]].flat != 0;
+    for (i = tags->by_node.first[node]; i < tags->by_node.first[node + 1]; i++)
+        n += tags->all.at[tags->by_node.list[i]].flat != 0;
     return n;
 }

@@ -21,32 +21,26 @@ struct collapsed {
     size_t *name; /* by node; + 1: its end */
 };
 
-/* What would end a frame or a line. */
-static void
-clean(struct cpprof__buffer *names, size_t begin)
-{
-    for (; begin < names->n; begin++) {
-        uint8_t *c = &names->data[begin];
-
-        if (*c < ' ' || *c == 0x7f)
-            *c = ' ';
-        else if (*c == ';')
-            *c = ':';
-    }
-}
-
+/* Names without what would end a frame or a line. */
 static bool
 make_names(struct collapsed *c)
 {
-    size_t i;
+    size_t i, k;
 
     c->name = calloc(c->g.nodes.n + 1, sizeof *c->name);
     if (!c->name)
         return false;
     for (i = 0; i < c->g.nodes.n; i++) {
         cpprof__stacks_name(&c->g, &c->g.nodes.at[i], &c->names);
-        clean(&c->names, c->name[i]);
         c->name[i + 1] = c->names.n;
+    }
+    for (k = 0; k < c->names.n; k++) {
+        uint8_t *byte = &c->names.data[k];
+
+        if (*byte < ' ' || *byte == 0x7f)
+            *byte = ' ';
+        else if (*byte == ';')
+            *byte = ':';
     }
     return !c->names.failed;
 }

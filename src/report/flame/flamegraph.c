@@ -7,11 +7,10 @@
  * In a comparison a box is as wide as what it had before and has now together,
  * and its colour tells which of them is more.
  */
-#include "report/flame/flamegraph.h"
+#include "report/flame/stacks.h"
 
 #include "base/status.h"
-#include "report/flame/json_text.h"
-#include "report/flame/stack_tree.h"
+#include "page/page.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,6 +22,42 @@
 /* Tunable: the most boxes. Deep recursion has a box for each call, and this
  * bounds the file at a few megabytes. The deepest boxes are left out. */
 #define MAX_BOXES 65536
+
+/* The page around the data, which is JSON in a <script> that is not run, as
+ * page/page.h tells. Style and script are inside, and nothing refers to another
+ * address. Names are inserted as text, never as HTML. */
+static const char *const page_begin[] = {
+    "<!DOCTYPE html>\n"
+    "<html lang=\"en\">\n"
+    "<head>\n"
+    "<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+    "<meta name=\"generator\" content=\"cpprof\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\"\n"
+    " content=\"default-src 'none'; script-src 'unsafe-inline';\n"
+    " style-src 'unsafe-inline'\">\n"
+    "<title>flame graph</title>\n"
+    "<style>\n",
+    cpprof__flamegraph_css,
+    "</style>\n"
+    "</head>\n"
+    "<body>\n",
+    cpprof__flamegraph_html,
+    "<script id=\"data\" type=\"application/json\">\n",
+    NULL,
+};
+
+static const char *const page_end[] = {
+    "</script>\n"
+    "<script>\n",
+    cpprof__flamegraph_js,
+    "flameGraph.show(JSON.parse("
+    "document.getElementById('data').textContent));\n"
+    "</script>\n"
+    "</body>\n"
+    "</html>\n",
+    NULL,
+};
 
 struct flame {
     struct cpprof__report *r;
@@ -165,44 +200,24 @@ print_names(struct flame *f)
     cpprof__buffer_printf(out_of(f), "]");
 }
 
-/* Print a sum, which may exceed printf's integers. The page counts in doubles.
- */
-static double
-sum_of(unsigned __int128 sum)
-{
-    return (double)sum;
-}
-
-static void
-print_box(struct flame *f, uint32_t at)
-{
-    const struct cpprof__box *b = &f->tree.boxes.at[at];
-
-    cpprof__buffer_printf(out_of(f), "%s%u,%d,%u,%.17g,%.17g", at ? "," : "\n",
-                          at ? f->name[b->node] : 0, at && b->is_inline,
-                          b->n_children, sum_of(b->positive),
-                          sum_of(b->negative));
-    cpprof__sink_mind(&f->r->sink);
-}
-
-/* The way back, while boxes are printed. */
-struct turn {
-    uint32_t next, end; /* of the children that are still to come */
+/* A box above the one that is printed. */
+struct level {
+    uint32_t next, end; /* its children that are still to be printed */
 };
 
 /* From the root on, each box before its children. */
 static bool
 print_boxes(struct flame *f)
 {
-    CPPROF__ARRAY(struct turn) way = {0};
+    CPPROF__ARRAY(struct level) way = {0};
     bool ok = true;
 
     cpprof__buffer_printf(out_of(f), ",\n\"boxes\":[");
     ok = CPPROF__ARRAY_ROOM(&way, 1);
     if (ok)
-        way.at[way.n++] = (struct turn){0, 1};
+        way.at[way.n++] = (struct level){0, 1};
     while (ok && way.n) {
-        struct turn *top = &way.at[way.n - 1];
+        struct level *top = &way.at[way.n - 1];
         const struct cpprof__box *b;
 
         if (top->next == top->end) {
@@ -210,11 +225,17 @@ print_boxes(struct flame *f)
             continue;
         }
         b = &f->tree.boxes.at[top->next];
-        print_box(f, top->next++);
+        /* Sums may exceed printf's integers, and the page counts in doubles. */
+        cpprof__buffer_printf(
+            out_of(f), "%s%u,%d,%u,%.17g,%.17g", top->next ? "," : "\n",
+            top->next ? f->name[b->node] : 0, top->next && b->is_inline,
+            b->n_children, (double)b->positive, (double)b->negative);
+        cpprof__sink_mind(&f->r->sink);
+        top->next++;
         ok = CPPROF__ARRAY_ROOM(&way, 1);
         if (ok)
             way.at[way.n++] =
-                (struct turn){b->first_child, b->first_child + b->n_children};
+                (struct level){b->first_child, b->first_child + b->n_children};
     }
     CPPROF__ARRAY_FREE(&way);
     cpprof__buffer_printf(out_of(f), "]}\n");
@@ -224,7 +245,7 @@ print_boxes(struct flame *f)
 static bool
 print(struct flame *f)
 {
-    print_page(f, cpprof__flamegraph_begin);
+    print_page(f, page_begin);
     print_title(f);
     print_heading(f);
     cpprof__buffer_printf(
@@ -235,7 +256,7 @@ print(struct flame *f)
     print_names(f);
     if (!print_boxes(f))
         return false;
-    print_page(f, cpprof__flamegraph_end);
+    print_page(f, page_end);
     return true;
 }
 

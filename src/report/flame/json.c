@@ -3,10 +3,10 @@
  * -json: what the filters leave, for other programs. docs/reports.md describes
  * the members; "schema" counts up when one of them changes its meaning.
  */
-#include "report/flame/json_text.h"
 #include "report/flame/stacks.h"
 
 #include "base/status.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 
@@ -19,6 +19,36 @@ struct json {
 };
 
 /* ------------------------------------------------------------- texts ---- */
+
+static bool
+is_escaped(uint32_t c)
+{
+    return c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' ||
+           c == '&' || c == 0x7f || c == 0x2028 || c == 0x2029;
+}
+
+void
+cpprof__json_text(struct cpprof__buffer *out, const char *text, size_t n)
+{
+    const char *end = text + n, *plain = text;
+
+    cpprof__buffer_append(out, "\"", 1);
+    while (text < end) {
+        uint32_t c;
+        size_t length = cpprof__utf8_next(text, (size_t)(end - text), &c);
+
+        if (length && !is_escaped(c)) {
+            text += length;
+            continue;
+        }
+        cpprof__buffer_append(out, plain, (size_t)(text - plain));
+        cpprof__buffer_printf(out, "\\u%04x", length ? c : 0xfffd);
+        text += length ? length : 1;
+        plain = text;
+    }
+    cpprof__buffer_append(out, plain, (size_t)(end - plain));
+    cpprof__buffer_append(out, "\"", 1);
+}
 
 static struct cpprof__buffer *
 out_of(struct json *j)
@@ -123,18 +153,6 @@ print_frame(struct json *j, const struct cpprof__node *node)
 
 /* ------------------------------------------------------------ labels ---- */
 
-static void
-print_label(struct json *j, const struct pprof_label *l)
-{
-    if (l->kind == PPROF_LABEL_TEXT) {
-        print_string(j, l->text);
-        return;
-    }
-    cpprof__buffer_printf(out_of(j), "{\"value\":%" PRId64, l->num);
-    print_member(j, "unit", l->unit);
-    cpprof__buffer_printf(out_of(j), "}");
-}
-
 /* The labels of one kind, "key":[values]; they are sorted by key. */
 static void
 print_labels(struct json *j, const char *member, uint32_t set, bool texts)
@@ -156,7 +174,13 @@ print_labels(struct json *j, const char *member, uint32_t set, bool texts)
             print_string(j, l[i].key);
             cpprof__buffer_printf(out, ":[");
         }
-        print_label(j, &l[i]);
+        if (texts) {
+            print_string(j, l[i].text);
+        } else {
+            cpprof__buffer_printf(out, "{\"value\":%" PRId64, l[i].num);
+            print_member(j, "unit", l[i].unit);
+            cpprof__buffer_printf(out, "}");
+        }
         previous = &l[i];
     }
     if (previous)

@@ -6,7 +6,7 @@
  * Large children get their part of the run. The rest moves to the end and is
  * not looked at again.
  */
-#include "report/flame/stack_tree.h"
+#include "report/flame/stacks.h"
 
 #include "base/status.h"
 
@@ -40,8 +40,6 @@ struct maker {
 
 #define NO_CHILD UINT32_MAX
 
-/* ------------------------------------------------------------- items ---- */
-
 static void
 add_value(struct cpprof__box *box, int64_t value)
 {
@@ -52,22 +50,6 @@ add_value(struct cpprof__box *box, int64_t value)
 }
 
 /* ---------------------------------------------------------- children ---- */
-
-/* The child of box `at` that is a node, or NO_CHILD when out of memory. */
-static uint32_t
-find_child(struct maker *m, uint32_t at, uint32_t node)
-{
-    struct child *child;
-
-    if (m->seen[node] == at + 1)
-        return m->child[node];
-    child = CPPROF__ARRAY_ADD(&m->children);
-    if (!child)
-        return NO_CHILD;
-    *child = (struct child){{.node = node, .is_inline = true}, false};
-    m->seen[node] = at + 1;
-    return m->child[node] = (uint32_t)m->children.n - 1;
-}
 
 /* Read the next node of all items of a box. */
 static bool
@@ -87,9 +69,15 @@ count_children(struct maker *m, uint32_t at)
         if (!cpprof__stack_next(m->g, item->sample, &item->rest, &node,
                                 &is_inline))
             continue;
-        m->child_of[i] = find_child(m, at, node);
-        if (m->child_of[i] == NO_CHILD)
-            return false;
+        if (m->seen[node] != at + 1) {
+            if (!CPPROF__ARRAY_ROOM(&m->children, 1))
+                return false;
+            m->seen[node] = at + 1;
+            m->child[node] = (uint32_t)m->children.n;
+            m->children.at[m->children.n++] =
+                (struct child){{.node = node, .is_inline = true}, false};
+        }
+        m->child_of[i] = m->child[node];
         child = &m->children.at[m->child_of[i]].box;
         child->n_items++;
         child->is_inline &= is_inline;
@@ -178,42 +166,7 @@ sort_items(struct maker *m, uint32_t at)
         memcpy(items, m->sorted, n * sizeof *items);
 }
 
-static bool
-expand(struct maker *m, uint32_t at)
-{
-    if (!count_children(m, at) || !order_children(m) || !keep_children(m, at))
-        return false;
-    sort_items(m, at);
-    return true;
-}
-
 /* -------------------------------------------------------------- tree ---- */
-
-static bool
-maker_begin(struct maker *m)
-{
-    const struct cpprof__graph *g = m->g;
-    size_t n = g->p->samples.n + 1, n_nodes = g->nodes.n + 1;
-
-    m->items = malloc(n * sizeof *m->items);
-    m->sorted = malloc(n * sizeof *m->sorted);
-    m->child_of = malloc(n * sizeof *m->child_of);
-    m->child = malloc(n_nodes * sizeof *m->child);
-    m->seen = calloc(n_nodes, sizeof *m->seen);
-    return m->items && m->sorted && m->child_of && m->child && m->seen;
-}
-
-static void
-maker_free(struct maker *m)
-{
-    free(m->items);
-    free(m->sorted);
-    free(m->child_of);
-    free(m->child);
-    free(m->seen);
-    CPPROF__ARRAY_FREE(&m->children);
-    CPPROF__ARRAY_FREE(&m->order);
-}
 
 /* The box of all samples with a value. */
 static bool
@@ -248,13 +201,34 @@ cpprof__stack_tree_make(struct cpprof__stack_tree *tree,
                         const struct cpprof__stack_cut *cut,
                         struct cpprof_error *error)
 {
-    struct maker m = {.g = g, .tree = tree, .cut = cut};
-    bool ok = maker_begin(&m) && add_root(&m);
-    size_t i;
+    size_t n = g->p->samples.n + 1, n_nodes = g->nodes.n + 1;
+    struct maker m = {
+        .g = g,
+        .tree = tree,
+        .cut = cut,
+        .items = malloc(n * sizeof *m.items),
+        .sorted = malloc(n * sizeof *m.sorted),
+        .child_of = malloc(n * sizeof *m.child_of),
+        .child = malloc(n_nodes * sizeof *m.child),
+        .seen = calloc(n_nodes, sizeof *m.seen),
+    };
+    bool ok =
+        m.items && m.sorted && m.child_of && m.child && m.seen && add_root(&m);
+    uint32_t i;
 
-    for (i = 0; ok && i < tree->boxes.n; i++)
-        ok = expand(&m, (uint32_t)i);
-    maker_free(&m);
+    for (i = 0; ok && i < tree->boxes.n; i++) {
+        ok =
+            count_children(&m, i) && order_children(&m) && keep_children(&m, i);
+        if (ok)
+            sort_items(&m, i);
+    }
+    free(m.items);
+    free(m.sorted);
+    free(m.child_of);
+    free(m.child);
+    free(m.seen);
+    CPPROF__ARRAY_FREE(&m.children);
+    CPPROF__ARRAY_FREE(&m.order);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 

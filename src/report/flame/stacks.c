@@ -17,18 +17,10 @@
 enum cpprof_status
 cpprof__stacks_graph(struct cpprof__graph *g, struct cpprof__report *r)
 {
-    struct cpprof__graph_options options = {
-        .granularity = r->options->granularity,
-        .flags = r->options->flags,
-        .trim_path = r->options->trim_path,
-        .source_path = r->options->source_path,
-        .bare_addresses = true,
-    };
-
     g->p = r->p;
     g->value = r->value;
     g->divisor = CPPROF__NO_DIVISOR;
-    return cpprof__graph_make(g, &options, r->error);
+    return cpprof__graph_make(g, r->options, CPPROF__GRAPH_BARE, r->error);
 }
 
 void
@@ -89,17 +81,6 @@ labels_of(const struct cpprof__stacks *s, size_t sample)
                : 0;
 }
 
-static uint64_t
-hash_of(const struct cpprof__stacks *s, size_t sample)
-{
-    struct reading r = begin(s, sample);
-    uint64_t hash = labels_of(s, sample), number;
-
-    while (next(&r, &number))
-        hash = cpprof__hash_add(hash, number);
-    return cpprof__hash_u64(hash);
-}
-
 struct wanted {
     const struct cpprof__stacks *s;
     size_t sample;
@@ -125,34 +106,29 @@ is_wanted(void *ctx, uint32_t value)
 }
 
 static bool
-add_stack(struct cpprof__stacks *s, size_t sample, uint64_t hash)
-{
-    size_t n_types = s->g->p->sample_types.n, i;
-
-    if (s->samples.n >= CPPROF__INDEX_NONE ||
-        !CPPROF__ARRAY_ROOM(&s->samples, 1) ||
-        !CPPROF__ARRAY_ROOM(&s->values, n_types) ||
-        !cpprof__index_add(&s->index, hash, (uint32_t)s->samples.n))
-        return false;
-    s->samples.at[s->samples.n++] = (uint32_t)sample;
-    for (i = 0; i < n_types; i++)
-        s->values.at[s->values.n++] = 0;
-    return true;
-}
-
-static bool
 add_sample(struct cpprof__stacks *s, size_t sample)
 {
     const int64_t *values = cpprof__values(s->g->p, sample);
     size_t n_types = s->g->p->sample_types.n, i;
     struct wanted wanted = {s, sample};
-    uint64_t hash = hash_of(s, sample);
-    uint32_t at = cpprof__index_find(&s->index, hash, is_wanted, &wanted);
+    struct reading r = begin(s, sample);
+    uint64_t hash = labels_of(s, sample), number;
+    uint32_t at;
 
+    while (next(&r, &number))
+        hash = cpprof__hash_add(hash, number);
+    hash = cpprof__hash_u64(hash);
+    at = cpprof__index_find(&s->index, hash, is_wanted, &wanted);
     if (at == CPPROF__INDEX_NONE) {
         at = (uint32_t)s->samples.n;
-        if (!add_stack(s, sample, hash))
+        if (s->samples.n >= CPPROF__INDEX_NONE ||
+            !CPPROF__ARRAY_ROOM(&s->samples, 1) ||
+            !CPPROF__ARRAY_ROOM(&s->values, n_types) ||
+            !cpprof__index_add(&s->index, hash, at))
             return false;
+        s->samples.at[s->samples.n++] = (uint32_t)sample;
+        for (i = 0; i < n_types; i++)
+            s->values.at[s->values.n++] = 0;
     }
     for (i = 0; i < n_types; i++) {
         int64_t *sum = &s->values.at[at * n_types + i];

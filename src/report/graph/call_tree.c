@@ -9,79 +9,23 @@
  * parents. Leaving them out on the way, as is done for graphs, comes to the
  * same: an edge's value is that of all samples through its child.
  */
-#include "report/graph/call_tree.h"
+#include "report/graph.h"
 
 #include "base/status.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A location, or a node, below a node of the tree. */
-struct position {
-    uint32_t parent; /* CPPROF__NO_NODE: a root */
-    uint32_t what;
-};
-
-struct positions {
-    CPPROF__ARRAY(struct position) at;
-    struct cpprof__index index;
-};
-
 struct planter {
-    struct cpprof__graph *g;    /* with the nodes of the graph */
-    struct cpprof__graph tree;  /* what becomes of it */
-    struct positions locations; /* of the tree */
-    struct positions nodes;     /* of the tree, by node of the graph */
+    struct cpprof__graph *g;   /* with the nodes of the graph */
+    struct cpprof__graph tree; /* what becomes of it */
+    /* Of the tree: a location, or a node, of the graph below a node of the
+     * tree; CPPROF__NO_NODE: at a root. */
+    struct cpprof__keys locations, nodes;
     CPPROF__ARRAY(size_t) ends; /* of each location in tree.location_nodes */
     uint32_t *frames;           /* as p->frames, of positions in the tree */
     uint32_t *origins; /* by node of the graph: the first one of the tree */
 };
-
-/* --------------------------------------------------------- positions ---- */
-
-struct wanted {
-    const struct positions *positions;
-    struct position position;
-};
-
-static bool
-is_wanted(void *ctx, uint32_t value)
-{
-    const struct wanted *w = ctx;
-    const struct position *position = &w->positions->at.at[value];
-
-    return position->parent == w->position.parent &&
-           position->what == w->position.what;
-}
-
-/* The number of a position; *added when it is new. CPPROF__NO_NODE when there
- * is no memory. */
-static uint32_t
-intern(struct positions *positions, uint32_t parent, uint32_t what, bool *added)
-{
-    struct wanted wanted = {positions, {parent, what}};
-    uint64_t hash = cpprof__hash_u64((uint64_t)parent << 32 | what);
-    uint32_t at =
-        cpprof__index_find(&positions->index, hash, is_wanted, &wanted);
-
-    *added = at == CPPROF__INDEX_NONE;
-    if (!*added)
-        return at;
-    at = (uint32_t)positions->at.n;
-    if (positions->at.n >= CPPROF__NO_NODE ||
-        !CPPROF__ARRAY_ROOM(&positions->at, 1))
-        return CPPROF__NO_NODE;
-    positions->at.at[positions->at.n++] = wanted.position;
-    return cpprof__index_add(&positions->index, hash, at) ? at
-                                                          : CPPROF__NO_NODE;
-}
-
-static void
-positions_free(struct positions *positions)
-{
-    CPPROF__ARRAY_FREE(&positions->at);
-    cpprof__index_free(&positions->index);
-}
 
 /* -------------------------------------------------------------- tree ---- */
 
@@ -90,10 +34,10 @@ static uint32_t
 tree_node(struct planter *p, uint32_t parent, uint32_t node)
 {
     struct cpprof__graph *tree = &p->tree;
-    bool added;
-    uint32_t at = intern(&p->nodes, parent, node, &added);
+    size_t n = p->nodes.at.n;
+    uint32_t at = cpprof__keys_number(&p->nodes, parent, node, 0);
 
-    if (!added || at == CPPROF__NO_NODE)
+    if (at < n || at == CPPROF__NO_NODE)
         return at;
     if (!CPPROF__ARRAY_ROOM(&tree->nodes, 1))
         return CPPROF__NO_NODE;
@@ -155,29 +99,17 @@ plant(struct planter *p, const struct cpprof__sample *s,
         parent = innermost(p, to[s->n_frames - shared]);
     }
     for (i = s->n_frames - shared; i; i--) {
-        bool added;
-        uint32_t at = intern(&p->locations, parent, from[i - 1], &added);
+        size_t n = p->locations.at.n;
+        uint32_t at =
+            cpprof__keys_number(&p->locations, parent, from[i - 1], 0);
 
-        if (at == CPPROF__NO_NODE ||
-            (added && !add_nodes(p, parent, from[i - 1])))
+        if (at == CPPROF__INDEX_NONE ||
+            (at == n && !add_nodes(p, parent, from[i - 1])))
             return false;
         to[i - 1] = at;
         parent = innermost(p, at);
     }
     return true;
-}
-
-static size_t
-count_shared(const uint32_t *frames, const struct cpprof__sample *a,
-             const struct cpprof__sample *b)
-{
-    const uint32_t *x = frames + a->first_frame + a->n_frames;
-    const uint32_t *y = frames + b->first_frame + b->n_frames;
-    size_t n = a->n_frames < b->n_frames ? a->n_frames : b->n_frames, i = 0;
-
-    while (i < n && *--x == *--y)
-        i++;
-    return i;
 }
 
 static bool
@@ -194,15 +126,19 @@ plant_all(struct planter *p)
 {
     const struct pprof_profile *profile = p->g->p;
     const struct cpprof__sample *before = NULL;
-    size_t i;
+    const uint32_t *frames = profile->frames.at;
+    size_t shared, i;
 
     for (i = 0; i < profile->samples.n; i++) {
         const struct cpprof__sample *s = &profile->samples.at[i];
 
         if (!counts(p->g, i))
             continue;
-        if (!plant(p, s, before,
-                   before ? count_shared(profile->frames.at, s, before) : 0))
+        shared = before ? cpprof__shared_frames(
+                              frames + s->first_frame, s->n_frames,
+                              frames + before->first_frame, before->n_frames)
+                        : 0;
+        if (!plant(p, s, before, shared))
             return false;
         before = s;
     }
@@ -211,38 +147,25 @@ plant_all(struct planter *p)
 
 /* -------------------------------------------------------------- view ---- */
 
-static bool
-list_nodes(struct planter *p)
-{
-    struct cpprof__graph *tree = &p->tree;
-    size_t n = p->locations.at.n, begin = 0, i;
-
-    tree->first_node = malloc((n + 1) * sizeof *tree->first_node);
-    if (!tree->first_node)
-        return false;
-    for (i = 0; i < n; i++) {
-        tree->first_node[i] = begin;
-        begin = p->ends.at[i];
-    }
-    return true;
-}
-
-/* Samples that count for nothing have frames of no position: they are given
- * none, so that nobody looks. */
+/* What walks over the tree see as the profile. Samples that count for nothing
+ * have frames of no position: they are given none, so that nobody looks. */
 static bool
 make_view(struct planter *p)
 {
     struct pprof_profile *view = malloc(sizeof *view);
     const struct pprof_profile *of = p->g->p;
     struct cpprof__sample *samples;
-    size_t i;
+    size_t n = p->locations.at.n, i;
 
+    p->tree.first_node = malloc((n + 1) * sizeof *p->tree.first_node);
     samples = malloc((of->samples.n + 1) * sizeof *samples);
-    if (!view || !samples) {
+    if (!view || !samples || !p->tree.first_node) {
         free(view);
         free(samples);
         return false;
     }
+    for (i = 0; i < n; i++)
+        p->tree.first_node[i] = i ? p->ends.at[i - 1] : 0;
     *view = *of;
     for (i = 0; i < of->samples.n; i++) {
         samples[i] = of->samples.at[i];
@@ -251,21 +174,10 @@ make_view(struct planter *p)
     }
     view->samples.at = samples;
     view->frames.at = p->frames;
-    view->locations.n = p->locations.at.n;
+    view->locations.n = n;
     p->frames = NULL;
     p->tree.p = p->tree.view = view;
     return true;
-}
-
-static void
-planter_free(struct planter *p)
-{
-    positions_free(&p->locations);
-    positions_free(&p->nodes);
-    CPPROF__ARRAY_FREE(&p->ends);
-    free(p->frames);
-    free(p->origins);
-    cpprof__graph_free(&p->tree);
 }
 
 enum cpprof_status
@@ -281,8 +193,7 @@ cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error)
     p.origins = malloc((g->nodes.n + 1) * sizeof *p.origins);
     if (p.origins)
         memset(p.origins, 0xff, g->nodes.n * sizeof *p.origins);
-    if (!p.frames || !p.origins || !plant_all(&p) || !list_nodes(&p) ||
-        !make_view(&p))
+    if (!p.frames || !p.origins || !plant_all(&p) || !make_view(&p))
         status = cpprof__fail_nomem(error);
     if (status == CPPROF_OK)
         status = cpprof__graph_index(&p.tree, error);
@@ -290,6 +201,11 @@ cpprof__call_tree(struct cpprof__graph *g, struct cpprof_error *error)
         *g = p.tree;
         p.tree = old;
     }
-    planter_free(&p);
+    cpprof__keys_free(&p.locations);
+    cpprof__keys_free(&p.nodes);
+    CPPROF__ARRAY_FREE(&p.ends);
+    free(p.frames);
+    free(p.origins);
+    cpprof__graph_free(&p.tree);
     return status;
 }

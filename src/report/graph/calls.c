@@ -15,23 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Edges below the cutoff go, but only those into nodes that are listed. */
-static size_t
-drop_low(struct cpprof__trimmed *t, const uint8_t *listed)
-{
-    size_t kept = 0, i;
-
-    for (i = 0; i < t->g.edges.n; i++) {
-        const struct cpprof__edge *e = &t->g.edges.at[i];
-
-        if (cpprof__abs(e->weight) >= t->edge_cutoff || !listed[e->to])
-            t->g.edges.at[kept++] = *e;
-    }
-    i = t->g.edges.n - kept;
-    t->g.edges.n = kept;
-    return i;
-}
-
 static void
 print_name(struct cpprof__calls *c, uint32_t node)
 {
@@ -80,36 +63,40 @@ by_name(const struct cpprof__calls *c, uint32_t a, uint32_t b)
                : (c->n_name[a] > c->n_name[b]) - (c->n_name[a] < c->n_name[b]);
 }
 
-/* The order of two nodes; where their names are equal, by what they are made
- * of, so that the order is the same every time. */
-static int
-by_node(struct cpprof__calls *c, uint32_t a, uint32_t b)
-{
-    const struct cpprof__node *nodes = c->t->g.nodes.at;
-
-    return a == b ? 0
-                  : cpprof__node_compare(&c->t->g, &nodes[a], &nodes[b],
-                                         &c->failed);
-}
-
+/* Where names are equal, by what the nodes are made of, so that the order is
+ * the same every time. */
 static int
 compare_nodes(const void *x, const void *y, void *ctx)
 {
+    struct cpprof__calls *c = ctx;
     uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-    int order = by_name(ctx, a, b);
+    const struct cpprof__node *nodes = c->t->g.nodes.at;
+    int order = by_name(c, a, b);
 
-    return order ? order : by_node(ctx, a, b);
+    return order || a == b ? order
+                           : cpprof__node_compare(&c->t->g, &nodes[a],
+                                                  &nodes[b], &c->failed);
 }
 
-/* Sort the n nodes that have names, but of those of a tree that are equal only
+/* Sort the nodes that have names, but of those of a tree that are equal only
  * the first, and number them: edges are many more, and are then compared by
- * numbers. */
+ * numbers.
+ */
 static bool
-rank(struct cpprof__calls *c, uint32_t *nodes, size_t n)
+make_ranks(struct cpprof__calls *c)
 {
-    uint32_t name = 0;
-    size_t i;
+    const struct cpprof__graph *g = &c->t->g;
+    size_t n = 0, i;
+    uint32_t *nodes = malloc((g->nodes.n + 1) * sizeof *nodes), name = 0;
 
+    c->ranks = calloc(g->nodes.n + 1, sizeof *c->ranks);
+    if (!nodes || !c->ranks) {
+        free(nodes);
+        return false;
+    }
+    for (i = 0; i < g->nodes.n; i++)
+        if (c->n_name[i] != UINT32_MAX && g->nodes.at[i].origin == i)
+            nodes[n++] = (uint32_t)i;
     if (n)
         qsort_r(nodes, n, sizeof *nodes, compare_nodes, c);
     for (i = 0; i < n; i++) {
@@ -117,25 +104,10 @@ rank(struct cpprof__calls *c, uint32_t *nodes, size_t n)
             name = (uint32_t)i;
         c->ranks[nodes[i]] = (struct cpprof__rank){name, (uint32_t)i};
     }
-    return !c->failed;
-}
-
-static bool
-make_ranks(struct cpprof__calls *c)
-{
-    size_t n_nodes = c->t->g.nodes.n, n = 0, i;
-    uint32_t *nodes = malloc((n_nodes + 1) * sizeof *nodes);
-    bool ok;
-
-    c->ranks = calloc(n_nodes + 1, sizeof *c->ranks);
-    for (i = 0; nodes && i < n_nodes; i++)
-        if (c->n_name[i] != UINT32_MAX && c->t->g.nodes.at[i].origin == i)
-            nodes[n++] = (uint32_t)i;
-    ok = nodes && c->ranks && rank(c, nodes, n);
-    for (i = 0; ok && i < n_nodes; i++)
-        c->ranks[i] = c->ranks[c->t->g.nodes.at[i].origin];
+    for (i = 0; i < g->nodes.n; i++)
+        c->ranks[i] = c->ranks[g->nodes.at[i].origin];
     free(nodes);
-    return ok;
+    return !c->failed;
 }
 
 static int
@@ -162,46 +134,12 @@ compare(const void *x, const void *y, void *ctx)
     return (a->to > b->to) - (a->to < b->to);
 }
 
-/* Lists of edges by one of their ends, in the order of the edges. */
-static bool
-make_lists(const struct cpprof__graph *g, size_t end,
-           struct cpprof__edge_lists *l)
-{
-    size_t n = g->nodes.n, i;
-
-    l->first = calloc(n + 2, sizeof *l->first);
-    l->list = malloc((g->edges.n + 1) * sizeof *l->list);
-    if (!l->first || !l->list)
-        return false;
-#define END(i) (*(const uint32_t *)((const char *)&g->edges.at[i] + end))
-    for (i = 0; i < g->edges.n; i++)
-        l->first[END(i) + 2]++;
-    for (i = 2; i < n + 2; i++)
-        l->first[i] += l->first[i - 1];
-    for (i = 0; i < g->edges.n; i++)
-        l->list[l->first[END(i) + 1]++] = (uint32_t)i;
-#undef END
-    return true;
-}
-
-static bool
-sort(struct cpprof__calls *c, struct cpprof__graph *g)
-{
-    if (!make_ranks(c))
-        return false;
-    if (g->edges.n)
-        qsort_r(g->edges.at, g->edges.n, sizeof *g->edges.at, compare,
-                c->ranks);
-    return make_lists(g, offsetof(struct cpprof__edge, to), &c->in) &&
-           make_lists(g, offsetof(struct cpprof__edge, from), &c->out);
-}
-
 enum cpprof_status
 cpprof__calls_make(struct cpprof__calls *c, struct cpprof__trimmed *t,
                    size_t *n_dropped)
 {
     uint8_t *listed = calloc(t->g.nodes.n + 1, 1);
-    size_t n, i;
+    size_t kept = 0, i;
     bool ok;
 
     c->t = t;
@@ -209,21 +147,36 @@ cpprof__calls_make(struct cpprof__calls *c, struct cpprof__trimmed *t,
         return cpprof__fail_nomem(t->r->error);
     for (i = 0; i < t->rows.n; i++)
         listed[t->rows.at[i].node] = 1;
-    n = drop_low(t, listed);
+    /* Edges below the cutoff go, but only those into nodes that are listed. */
+    for (i = 0; i < t->g.edges.n; i++) {
+        const struct cpprof__edge *e = &t->g.edges.at[i];
+
+        if (cpprof__abs(e->weight) >= t->edge_cutoff || !listed[e->to])
+            t->g.edges.at[kept++] = *e;
+    }
     free(listed);
     if (n_dropped)
-        *n_dropped = n;
-    ok = print_names(c) && sort(c, &t->g);
+        *n_dropped = t->g.edges.n - kept;
+    t->g.edges.n = kept;
+    ok = print_names(c) && make_ranks(c);
+    if (ok && t->g.edges.n)
+        qsort_r(t->g.edges.at, t->g.edges.n, sizeof *t->g.edges.at, compare,
+                c->ranks);
+    ok = ok &&
+         cpprof__lists_make(&c->in, t->g.edges.at, t->g.edges.n,
+                            sizeof *t->g.edges.at,
+                            offsetof(struct cpprof__edge, to), t->g.nodes.n) &&
+         cpprof__lists_make(&c->out, t->g.edges.at, t->g.edges.n,
+                            sizeof *t->g.edges.at,
+                            offsetof(struct cpprof__edge, from), t->g.nodes.n);
     return ok ? CPPROF_OK : cpprof__fail_nomem(t->r->error);
 }
 
 void
 cpprof__calls_free(struct cpprof__calls *c)
 {
-    free(c->in.first);
-    free(c->in.list);
-    free(c->out.first);
-    free(c->out.list);
+    cpprof__lists_free(&c->in);
+    cpprof__lists_free(&c->out);
     free(c->name);
     free(c->n_name);
     free(c->ranks);

@@ -8,12 +8,6 @@
 
 #include "report/graph/trimmed.h"
 
-/* Edges of one kind, by node: list[first[node]] up to first[node + 1]. */
-struct cpprof__edge_lists {
-    size_t *first;
-    uint32_t *list; /* indices into graph.edges */
-};
-
 /* Where a node stands among those with names: equal names have equal ones. */
 struct cpprof__rank {
     uint32_t name, node;
@@ -21,7 +15,8 @@ struct cpprof__rank {
 
 struct cpprof__calls {
     const struct cpprof__trimmed *t;
-    struct cpprof__edge_lists in, out;
+    struct cpprof__lists in, out; /* edges, by the node that they end in, and
+                                   * by the one that they begin in */
     /* The printed names of all nodes that have edges or a row. */
     struct cpprof__buffer names;
     size_t *name;               /* offset, by node */

@@ -12,7 +12,7 @@
  * read and one level to write. The edges of the others are listed first, which
  * prefetches their slots, and then looked up.
  */
-#include "report/graph/path.h"
+#include "report/graph.h"
 
 #include "base/status.h"
 
@@ -60,7 +60,7 @@ struct walk {
     struct slot *slots;
     size_t n_slots, n_edges;
 
-    struct cpprof__running running;
+    int64_t value, divisor; /* what the samples so far add up to, as there */
     CPPROF__ARRAY(struct level) levels; /* of the path, from the root */
     CPPROF__ARRAY(struct step) steps;
 };
@@ -122,8 +122,8 @@ leave_until(struct walk *w, size_t n_steps)
 
         if (--p->on_path)
             continue;
-        p->weight = cpprof__add(p->weight, w->running.value);
-        p->divisor = cpprof__add(p->divisor, w->running.divisor);
+        p->weight = cpprof__add(p->weight, w->value);
+        p->divisor = cpprof__add(p->divisor, w->divisor);
     }
 }
 
@@ -143,23 +143,10 @@ enter_from(struct walk *w, size_t n_steps)
         if (p->on_path++)
             continue;
         p->ends |= step->edge;
-        p->weight = cpprof__subtract(p->weight, w->running.value);
-        p->divisor = cpprof__subtract(p->divisor, w->running.divisor);
+        p->weight = cpprof__subtract(p->weight, w->value);
+        p->divisor = cpprof__subtract(p->divisor, w->divisor);
     }
     return true;
-}
-
-static void
-list_edge(struct walk *w, const struct caller *from, uint32_t node,
-          bool is_inline)
-{
-    uint64_t ends = (uint64_t)from->node << 32 | node;
-
-    __builtin_prefetch(&w->slots[slot_of(w, ends)], 1);
-    if (from->over && w->g->view && !from->over_inlined)
-        is_inline = false;
-    w->steps.at[w->steps.n++].edge =
-        ends | (is_inline ? 0 : OTHER) | (from->over ? OVER : 0);
 }
 
 /* ------------------------------------------------------------- nodes ---- */
@@ -168,6 +155,8 @@ list_edge(struct walk *w, const struct caller *from, uint32_t node,
 static inline void
 enter_node(struct walk *w, struct caller *caller, uint32_t node, bool is_inline)
 {
+    uint64_t ends = (uint64_t)caller->node << 32 | node;
+
     if (w->nodes[node] == LEFT_OUT) {
         caller->over_inlined =
             (!caller->over || caller->over_inlined) && is_inline;
@@ -175,8 +164,13 @@ enter_node(struct walk *w, struct caller *caller, uint32_t node, bool is_inline)
         return;
     }
     if (w->nodes[node] == WATCHED && caller->node != CPPROF__NO_NODE &&
-        caller->node != node)
-        list_edge(w, caller, node, is_inline);
+        caller->node != node) {
+        __builtin_prefetch(&w->slots[slot_of(w, ends)], 1);
+        if (caller->over && w->g->view && !caller->over_inlined)
+            is_inline = false;
+        w->steps.at[w->steps.n++].edge =
+            ends | (is_inline ? 0 : OTHER) | (caller->over ? OVER : 0);
+    }
     caller->node = node;
     caller->over = false;
 }
@@ -274,7 +268,8 @@ walk_all(struct walk *w)
         if (!move_to(w, p->frames.at + s->first_frame, s->n_frames,
                      w->g->shared[i]))
             return false;
-        cpprof__running_add(&w->running, value, divisor);
+        w->value = cpprof__add(w->value, value);
+        w->divisor = cpprof__add(w->divisor, divisor);
     }
     leave_until(w, 0);
     return true;
@@ -282,24 +277,11 @@ walk_all(struct walk *w)
 
 /* -------------------------------------------------------------- walk ---- */
 
-static uint8_t
-most_of(const struct walk *w, size_t location)
-{
-    const struct cpprof__graph *g = w->g;
-    uint8_t most = LEFT_OUT;
-    size_t i;
-
-    for (i = g->first_node[location]; i < g->first_node[location + 1]; i++)
-        if (w->nodes[g->location_nodes.at[i]] > most)
-            most = w->nodes[g->location_nodes.at[i]];
-    return most;
-}
-
 static bool
 walk_make(struct walk *w, const uint8_t *kept, const uint8_t *watched)
 {
     const struct cpprof__graph *g = w->g;
-    size_t i;
+    size_t i, k;
 
     w->nodes = malloc(g->nodes.n + 1);
     w->locations = malloc(g->p->locations.n + 1);
@@ -307,8 +289,15 @@ walk_make(struct walk *w, const uint8_t *kept, const uint8_t *watched)
         return false;
     for (i = 0; i < g->nodes.n; i++)
         w->nodes[i] = !kept[i] ? LEFT_OUT : watched[i] ? WATCHED : KEPT;
-    for (i = 0; i < g->p->locations.n; i++)
-        w->locations[i] = most_of(w, i);
+    for (i = 0; i < g->p->locations.n; i++) {
+        w->locations[i] = LEFT_OUT;
+        for (k = g->first_node[i]; k < g->first_node[i + 1]; k++) {
+            uint8_t class = w->nodes[g->location_nodes.at[k]];
+
+            if (class > w->locations[i])
+                w->locations[i] = class;
+        }
+    }
     return true;
 }
 

@@ -15,16 +15,9 @@
 #include "report/graph/trimmed.h"
 
 #include "base/status.h"
-#include "report/graph/call_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static bool
-is_negative(const struct cpprof__node *n)
-{
-    return n->flat < 0 || (n->flat == 0 && n->cum < 0);
-}
 
 /* All nodes with any value. */
 static enum cpprof_status
@@ -37,53 +30,36 @@ collect(struct cpprof__trimmed *t)
         return cpprof__fail_nomem(t->r->error);
     for (i = 0; i < t->g.nodes.n; i++) {
         const struct cpprof__node *n = &t->g.nodes.at[i];
+        bool is_negative = n->flat < 0 || (n->flat == 0 && n->cum < 0);
 
-        if ((n->cum || n->flat) && !(drop && is_negative(n)))
+        if ((n->cum || n->flat) && !(drop && is_negative))
             t->rows.at[t->rows.n++] =
                 (struct cpprof__report_row){.node = (uint32_t)i};
     }
     return CPPROF_OK;
 }
 
-/* Leave out what is below -nodefraction of the total. */
-static void
-drop_low(struct cpprof__trimmed *t)
-{
-    size_t kept = 0, i;
-
-    for (i = 0; i < t->rows.n; i++)
-        if (cpprof__abs(cpprof__report_row_node(t, i)->cum) >= t->node_cutoff)
-            t->rows.at[kept++] = t->rows.at[i];
-    t->shown.n_low_dropped = t->rows.n - kept;
-    t->rows.n = kept;
-}
-
-/* Equal nodes of a tree share theirs. `known` is, by node, the first row that
- * has it, + 1. */
-static void
-print_name(struct cpprof__trimmed *t, size_t i, size_t *known)
-{
-    struct cpprof__report_row *row = &t->rows.at[i];
-    uint32_t origin = t->g.nodes.at[row->node].origin;
-
-    if (known[origin]) {
-        row->name = t->rows.at[known[origin] - 1].name;
-        row->n_name = t->rows.at[known[origin] - 1].n_name;
-        return;
-    }
-    known[origin] = i + 1;
-    row->name = t->names.n;
-    cpprof__node_name(&t->g, &t->g.nodes.at[row->node], &t->names);
-    row->n_name = (uint32_t)(t->names.n - row->name);
-}
-
+/* Print the name of each row once; equal nodes of a tree share theirs. */
 static enum cpprof_status
 print_names(struct cpprof__trimmed *t)
 {
+    /* By node: the first row that has it, + 1. */
     size_t *known = calloc(t->g.nodes.n + 1, sizeof *known), i;
 
-    for (i = 0; known && i < t->rows.n; i++)
-        print_name(t, i, known);
+    for (i = 0; known && i < t->rows.n; i++) {
+        struct cpprof__report_row *row = &t->rows.at[i];
+        uint32_t origin = t->g.nodes.at[row->node].origin;
+
+        if (known[origin]) {
+            row->name = t->rows.at[known[origin] - 1].name;
+            row->n_name = t->rows.at[known[origin] - 1].n_name;
+            continue;
+        }
+        known[origin] = i + 1;
+        row->name = t->names.n;
+        cpprof__node_name(&t->g, &t->g.nodes.at[row->node], &t->names);
+        row->n_name = (uint32_t)(t->names.n - row->name);
+    }
     free(known);
     return !known || t->names.failed ? cpprof__fail_nomem(t->r->error)
                                      : CPPROF_OK;
@@ -99,20 +75,6 @@ by_size(int64_t a, int64_t b)
     return ((int64_t)x < (int64_t)y) - ((int64_t)x > (int64_t)y);
 }
 
-static int
-by_name(const struct cpprof__trimmed *t, const struct cpprof__report_row *a,
-        const struct cpprof__report_row *b)
-{
-    const uint8_t *names = t->names.data;
-    int order;
-
-    if (a->name == b->name && a->n_name == b->n_name)
-        return 0;
-    order = memcmp(names + a->name, names + b->name,
-                   a->n_name < b->n_name ? a->n_name : b->n_name);
-    return order ? order : (a->n_name > b->n_name) - (a->n_name < b->n_name);
-}
-
 /* Largest first, then by name, then by the other value. */
 static int
 compare(const void *x, const void *y, void *ctx)
@@ -121,8 +83,12 @@ compare(const void *x, const void *y, void *ctx)
     const struct cpprof__report_row *a = x, *b = y;
     int order = by_size(a->score, b->score);
 
-    if (!order)
-        order = by_name(t, a, b);
+    if (!order && (a->name != b->name || a->n_name != b->n_name)) {
+        order = memcmp(t->names.data + a->name, t->names.data + b->name,
+                       a->n_name < b->n_name ? a->n_name : b->n_name);
+        if (!order)
+            order = (a->n_name > b->n_name) - (a->n_name < b->n_name);
+    }
     if (!order)
         order = by_size(a->second_score, b->second_score);
     if (!order)
@@ -140,33 +106,35 @@ cpprof__trimmed_sort(struct cpprof__trimmed *t)
     return t->failed ? cpprof__fail_nomem(t->r->error) : CPPROF_OK;
 }
 
-/* Choose the nodes that are large enough for a row. */
+/* Leave out nodes below -nodefraction of the total. */
 static enum cpprof_status
-choose(struct cpprof__trimmed *t, const struct cpprof__trim *wanted)
+choose(struct cpprof__trimmed *t)
 {
     const struct pprof_report_options *o = t->r->options;
-    bool trim = !wanted->no_trim && !(o->flags & PPROF_REPORT_NO_TRIM);
-    int32_t nodecount = o->nodecount < 0 ? wanted->nodecount : o->nodecount;
     int64_t flat_total = 0;
-    size_t i;
+    size_t kept = 0, i;
 
     for (i = 0; i < t->rows.n; i++)
         flat_total =
             cpprof__add(flat_total, cpprof__report_row_node(t, i)->flat);
-    if (trim) {
+    if (!(o->flags & PPROF_REPORT_NO_TRIM)) {
         t->node_cutoff = cpprof__cutoff(flat_total, o->nodefraction);
         t->edge_cutoff = cpprof__cutoff(flat_total, o->edgefraction);
-        t->nodecount = nodecount > 0 ? (size_t)nodecount : 0;
+        t->nodecount = o->nodecount > 0 ? (size_t)o->nodecount : 0;
     }
-    if (t->node_cutoff > 0)
-        drop_low(t);
+    for (i = 0; i < t->rows.n; i++)
+        if (t->node_cutoff <= 0 ||
+            cpprof__abs(cpprof__report_row_node(t, i)->cum) >= t->node_cutoff)
+            t->rows.at[kept++] = t->rows.at[i];
+    t->shown.n_low_dropped = t->rows.n - kept;
+    t->rows.n = kept;
     t->rebuilt = t->shown.n_low_dropped != 0;
     t->shown.n_before = t->rows.n;
     return print_names(t);
 }
 
-static void
-select_unit(struct cpprof__trimmed *t, bool whole)
+void
+cpprof__select_unit(struct cpprof__trimmed *t, bool whole)
 {
     struct cpprof__report *r = t->r;
     double ratio = 1 / r->options->divide_by, scaled;
@@ -199,18 +167,6 @@ select_unit(struct cpprof__trimmed *t, bool whole)
     r->output_unit = *unit ? unit : r->sample_unit;
 }
 
-void
-cpprof__select_unit(struct cpprof__trimmed *t)
-{
-    select_unit(t, false);
-}
-
-void
-cpprof__select_whole_unit(struct cpprof__trimmed *t)
-{
-    select_unit(t, true);
-}
-
 uint8_t *
 cpprof__trimmed_kept(const struct cpprof__trimmed *t)
 {
@@ -241,31 +197,23 @@ cpprof__trimmed_edges(struct cpprof__trimmed *t)
 
 enum cpprof_status
 cpprof__trimmed_begin(struct cpprof__trimmed *t, struct cpprof__report *r,
-                      const struct cpprof__trim *trim)
+                      unsigned how)
 {
-    struct cpprof__graph_options options = {
-        .granularity =
-            trim->addresses ? PPROF_REPORT_ADDRESSES : r->options->granularity,
-        .flags = r->options->flags,
-        .trim_path = r->options->trim_path,
-        .source_path = r->options->source_path,
-        .objects = trim->objects,
-    };
     enum cpprof_status status;
 
     t->r = r;
     t->g.p = r->p;
     t->g.value = r->value;
     t->g.divisor = r->divisor;
-    status = cpprof__graph_make(&t->g, &options, r->error);
-    if (status == CPPROF_OK && trim->call_tree &&
+    status = cpprof__graph_make(&t->g, r->options, how, r->error);
+    if (status == CPPROF_OK && how & CPPROF__TRIM_TREE &&
         r->options->flags & PPROF_REPORT_CALL_TREE)
         status = cpprof__call_tree(&t->g, r->error);
     if (status == CPPROF_OK)
         status = cpprof__graph_add_values(&t->g, r->error);
     if (status == CPPROF_OK)
         status = collect(t);
-    return status == CPPROF_OK ? choose(t, trim) : status;
+    return status == CPPROF_OK ? choose(t) : status;
 }
 
 void
@@ -287,9 +235,9 @@ cpprof__trimmed_end(struct cpprof__trimmed *t, size_t n)
 
 enum cpprof_status
 cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
-                     const struct cpprof__trim *trim)
+                     unsigned how)
 {
-    enum cpprof_status status = cpprof__trimmed_begin(t, r, trim);
+    enum cpprof_status status = cpprof__trimmed_begin(t, r, how);
     bool cum = r->options->flags & PPROF_REPORT_CUM;
     size_t i;
 

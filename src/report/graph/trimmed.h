@@ -35,19 +35,13 @@ struct cpprof__trimmed {
     bool failed;         /* no memory for comparing */
 };
 
-/* What a format wants of its graph. */
-struct cpprof__trim {
-    int32_t nodecount; /* where -nodecount says nothing; 0: no limit */
-    bool no_trim;      /* as if the user had said so */
-    bool objects;      /* see struct cpprof__graph_options */
-    bool addresses;    /* whatever granularity is asked for */
-    bool call_tree;    /* -call_tree makes a tree of it */
-};
+#define CPPROF__TRIM_TREE 4u /* -call_tree makes a tree of it */
 
-/* Make the graph and choose its rows. t is zero bytes; free it in any case. */
+/* Make the graph and choose its rows; `how` is of CPPROF__GRAPH_* and
+ * CPPROF__TRIM_TREE. t is zero bytes; free it in any case. */
 enum cpprof_status
 cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
-                     const struct cpprof__trim *trim);
+                     unsigned how);
 
 /*
  * The same in steps, for formats that sort by something else: make the graph
@@ -56,7 +50,7 @@ cpprof__trimmed_make(struct cpprof__trimmed *t, struct cpprof__report *r,
  */
 enum cpprof_status
 cpprof__trimmed_begin(struct cpprof__trimmed *t, struct cpprof__report *r,
-                      const struct cpprof__trim *trim);
+                      unsigned how);
 enum cpprof_status
 cpprof__trimmed_sort(struct cpprof__trimmed *t);
 void
@@ -83,12 +77,10 @@ cpprof__trimmed_kept(const struct cpprof__trimmed *t);
 
 /*
  * Fix the unit of the whole report: that of its smallest value, or one that
- * lets it be 0.01 where the largest is in another unit. The second keeps the
- * smallest value a whole number.
+ * lets it be 0.01 where the largest is in another unit, unless the smallest
+ * value is to be a whole number.
  */
 void
-cpprof__select_unit(struct cpprof__trimmed *t);
-void
-cpprof__select_whole_unit(struct cpprof__trimmed *t);
+cpprof__select_unit(struct cpprof__trimmed *t, bool whole);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * Neighbouring samples mostly share their frames near the root. So this goes
  * from one stack to the next by leaving and entering only the frames in which
- * they differ (path.h). A node that a stack has more than once gets a sample
+ * they differ. A node that a stack has more than once gets a sample
  * once: a node counts how often it is on the path, and what it gets is the
  * difference of the running total between its first entry and its last exit. So
  * the order in which frames are entered does not matter, and none waits for
@@ -13,7 +13,7 @@
  * The walk touches one record for every frame that changes. These records are
  * small and lie together, and the nodes themselves are filled in at the end.
  */
-#include "report/graph/path.h"
+#include "report/graph.h"
 
 #include "base/status.h"
 
@@ -27,8 +27,12 @@ struct sum {
 
 struct walk {
     struct cpprof__graph *g;
-    struct cpprof__path path;
-    struct cpprof__running running;
+    const uint32_t *path; /* frames of the previous sample, leaf first */
+    size_t n_path;
+    /* What the samples so far add up to. A node that is entered with one sample
+     * and left before another one gets the values of the samples in between:
+     * the difference of the totals. */
+    int64_t value, divisor;
     struct sum *sums;
     int64_t *flat;
     struct { /* only with a divisor */
@@ -38,60 +42,43 @@ struct walk {
 
 /* ------------------------------------------------------------ frames ---- */
 
-static inline void
-enter_node(struct walk *w, uint32_t node)
-{
-    struct sum *sum = &w->sums[node];
+/* The functions below enter frames if `entering`, else leave them. They are
+ * inlined, so that none of them asks at run time. */
 
-    if (sum->on_path++)
-        return;
-    sum->cum = cpprof__subtract(sum->cum, w->running.value);
-    if (w->divisors.cum)
-        w->divisors.cum[node] =
-            cpprof__subtract(w->divisors.cum[node], w->running.divisor);
+/* Take the running total away at the beginning, add it at the end. */
+static inline __attribute__((always_inline)) void
+count(int64_t *sum, int64_t running, bool entering)
+{
+    *sum =
+        entering ? cpprof__subtract(*sum, running) : cpprof__add(*sum, running);
 }
 
-static inline void
-leave_node(struct walk *w, uint32_t node)
+static inline __attribute__((always_inline)) void
+pass_node(struct walk *w, uint32_t node, bool entering)
 {
     struct sum *sum = &w->sums[node];
 
-    if (--sum->on_path)
+    if (entering ? sum->on_path++ : --sum->on_path)
         return;
-    sum->cum = cpprof__add(sum->cum, w->running.value);
+    count(&sum->cum, w->value, entering);
     if (w->divisors.cum)
-        w->divisors.cum[node] =
-            cpprof__add(w->divisors.cum[node], w->running.divisor);
+        count(&w->divisors.cum[node], w->divisor, entering);
 }
 
 /* The several nodes of a location. */
-
-static void
-enter_several(struct walk *w, uint32_t begin)
+static inline __attribute__((always_inline)) void
+pass_several(struct walk *w, uint32_t begin, bool entering)
 {
     const uint32_t *node = w->g->several.at + begin;
-    int64_t *sum = &w->g->several_sums[begin / 2];
 
-    *sum = cpprof__subtract(*sum, w->running.value);
+    count(&w->g->several_sums[begin / 2], w->value, entering);
     for (; !(*node & CPPROF__OUTERMOST); node++)
-        enter_node(w, *node);
-    enter_node(w, *node & ~CPPROF__OUTERMOST);
+        pass_node(w, *node, entering);
+    pass_node(w, *node & ~CPPROF__OUTERMOST, entering);
 }
 
-static void
-leave_several(struct walk *w, uint32_t begin)
-{
-    const uint32_t *node = w->g->several.at + begin;
-    int64_t *sum = &w->g->several_sums[begin / 2];
-
-    *sum = cpprof__add(*sum, w->running.value);
-    for (; !(*node & CPPROF__OUTERMOST); node++)
-        leave_node(w, *node);
-    leave_node(w, *node & ~CPPROF__OUTERMOST);
-}
-
-static void
-enter(struct walk *w, const uint32_t *frames, size_t n)
+static inline __attribute__((always_inline)) void
+pass(struct walk *w, const uint32_t *frames, size_t n, bool entering)
 {
     const uint32_t *only_node = w->g->only_node;
     size_t i;
@@ -100,49 +87,22 @@ enter(struct walk *w, const uint32_t *frames, size_t n)
         uint32_t node = only_node[frames[i]];
 
         if (node & CPPROF__SEVERAL)
-            enter_several(w, node & ~CPPROF__SEVERAL);
+            pass_several(w, node & ~CPPROF__SEVERAL, entering);
         else
-            enter_node(w, node);
-    }
-}
-
-static void
-leave(struct walk *w, const uint32_t *frames, size_t n)
-{
-    const uint32_t *only_node = w->g->only_node;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        uint32_t node = only_node[frames[i]];
-
-        if (node & CPPROF__SEVERAL)
-            leave_several(w, node & ~CPPROF__SEVERAL);
-        else
-            leave_node(w, node);
+            pass_node(w, node, entering);
     }
 }
 
 static void
 move_to(struct walk *w, const uint32_t *frames, size_t n, size_t shared)
 {
-    leave(w, w->path.frames, w->path.n_frames - shared);
-    enter(w, frames, n - shared);
-    w->path = (struct cpprof__path){frames, n};
+    pass(w, w->path, w->n_path - shared, false);
+    pass(w, frames, n - shared, true);
+    w->path = frames;
+    w->n_path = n;
 }
 
 /* ----------------------------------------------------------- samples ---- */
-
-static void
-add_leaf(struct walk *w, uint32_t location, int64_t value, int64_t divisor)
-{
-    uint32_t leaf = w->g->only_node[location];
-
-    if (leaf & CPPROF__SEVERAL)
-        leaf = w->g->several.at[leaf & ~CPPROF__SEVERAL];
-    w->flat[leaf] = cpprof__add(w->flat[leaf], value);
-    if (w->divisors.flat)
-        w->divisors.flat[leaf] = cpprof__add(w->divisors.flat[leaf], divisor);
-}
 
 static void
 walk_all(struct walk *w)
@@ -154,19 +114,27 @@ walk_all(struct walk *w)
         const struct cpprof__sample *s = &p->samples.at[i];
         const uint32_t *frames = p->frames.at + s->first_frame;
         int64_t value, divisor;
+        uint32_t leaf;
 
         value = cpprof__sample_value(w->g, i, &divisor);
         if (value < 0)
             w->g->any_negative = true;
         if (!value && !divisor)
             continue;
-        w->g->shared[i] =
-            (uint32_t)cpprof__path_shared(&w->path, frames, s->n_frames);
+        w->g->shared[i] = (uint32_t)cpprof__shared_frames(w->path, w->n_path,
+                                                          frames, s->n_frames);
         move_to(w, frames, s->n_frames, w->g->shared[i]);
         if (!s->n_frames)
             continue;
-        cpprof__running_add(&w->running, value, divisor);
-        add_leaf(w, frames[0], value, divisor);
+        w->value = cpprof__add(w->value, value);
+        w->divisor = cpprof__add(w->divisor, divisor);
+        leaf = w->g->only_node[frames[0]];
+        if (leaf & CPPROF__SEVERAL)
+            leaf = w->g->several.at[leaf & ~CPPROF__SEVERAL];
+        w->flat[leaf] = cpprof__add(w->flat[leaf], value);
+        if (w->divisors.flat)
+            w->divisors.flat[leaf] =
+                cpprof__add(w->divisors.flat[leaf], divisor);
     }
     move_to(w, NULL, 0, 0);
 }
@@ -192,15 +160,6 @@ walk_make(struct walk *w)
     }
     return w->sums && w->flat && w->g->shared && w->g->several_sums &&
            (!divide || (w->divisors.flat && w->divisors.cum));
-}
-
-static void
-walk_free(struct walk *w)
-{
-    free(w->sums);
-    free(w->flat);
-    free(w->divisors.flat);
-    free(w->divisors.cum);
 }
 
 static void
@@ -230,6 +189,9 @@ cpprof__graph_add_values(struct cpprof__graph *g, struct cpprof_error *error)
         walk_all(&w);
         to_nodes(&w);
     }
-    walk_free(&w);
+    free(w.sums);
+    free(w.flat);
+    free(w.divisors.flat);
+    free(w.divisors.cum);
     return ok ? CPPROF_OK : cpprof__fail_nomem(error);
 }

@@ -130,83 +130,49 @@ print_string(struct writer *w, const char *key, struct numbered *in,
 
 /* ------------------------------------------------- names that repeat ---- */
 
-/* What a function is made of; its name and file alone, or all of it. */
-struct same {
-    const struct writer *w;
-    const struct cpprof__node *node;
-    bool whole;
-};
-
-static bool
-is_same(void *ctx, uint32_t value)
-{
-    const struct same *s = ctx;
-    const struct cpprof__node *n = &s->w->t.g.nodes.at[value];
-
-    return n->name == s->node->name && n->file == s->node->file &&
-           (!s->whole ||
-            (n->start_line == s->node->start_line &&
-             n->object == s->node->object && n->context == s->node->context));
-}
-
-/* The first node that is the same; it is this one where there was none. */
-static uint32_t
-first_same(struct writer *w, struct cpprof__index *index, uint32_t at,
-           bool whole)
-{
-    const struct cpprof__node *n = &w->t.g.nodes.at[at];
-    struct same same = {w, n, whole};
-    uint64_t hash = cpprof__hash_add(n->name, n->file);
-    uint32_t found;
-
-    if (whole)
-        hash = cpprof__hash_add(
-            cpprof__hash_add(cpprof__hash_add(hash, n->object), n->context),
-            (uint64_t)n->start_line);
-    hash = cpprof__hash_u64(hash);
-    found = cpprof__index_find(index, hash, is_same, &same);
-    if (found != CPPROF__INDEX_NONE)
-        return found;
-    w->failed |= !cpprof__index_add(index, hash, at);
-    return at;
-}
-
-/* Number the functions of each name and file in the order of the rows. While
- * that goes on, n_same counts at the first node of a name. */
-static void
-number_functions(struct writer *w, struct cpprof__index *names,
-                 struct cpprof__index *functions)
-{
-    size_t i;
-
-    for (i = 0; i < w->t.rows.n && !w->failed; i++) {
-        uint32_t at = w->t.rows.at[i].node;
-        uint32_t function = first_same(w, functions, at, true);
-
-        w->which[at] = function == at
-                           ? w->n_same[first_same(w, names, at, false)]++
-                           : w->which[function];
-    }
-    for (i = 0; i < w->t.rows.n && !w->failed; i++) {
-        uint32_t at = w->t.rows.at[i].node;
-
-        w->n_same[at] = w->n_same[first_same(w, names, at, false)];
-    }
-}
-
+/* Number the functions of each name and file in the order of the rows. */
 static bool
 find_same_names(struct writer *w)
 {
-    struct cpprof__index names = {0}, functions = {0};
+    size_t n_rows = w->t.rows.n, n_nodes = w->t.g.nodes.n, n_functions, i;
+    struct cpprof__keys names = {0}, callers = {0}, functions = {0};
+    uint32_t *count = calloc(n_rows + 1, sizeof *count); /* by name */
+    uint32_t *which = calloc(n_rows + 1, sizeof *which); /* by function */
 
-    w->which = calloc(w->t.g.nodes.n + 1, sizeof *w->which);
-    w->n_same = calloc(w->t.g.nodes.n + 1, sizeof *w->n_same);
-    w->callees = calloc(w->t.g.nodes.n + 1, sizeof *w->callees);
-    w->failed |= !w->which || !w->n_same || !w->callees;
-    if (!w->failed)
-        number_functions(w, &names, &functions);
-    cpprof__index_free(&names);
-    cpprof__index_free(&functions);
+    w->which = calloc(n_nodes + 1, sizeof *w->which);
+    w->n_same = calloc(n_nodes + 1, sizeof *w->n_same);
+    w->callees = calloc(n_nodes + 1, sizeof *w->callees);
+    w->failed |= !count || !which || !w->which || !w->n_same || !w->callees;
+    for (i = 0; i < n_rows && !w->failed; i++) {
+        uint32_t at = w->t.rows.at[i].node, name, caller, function;
+        const struct cpprof__node *n = &w->t.g.nodes.at[at];
+        uint64_t line = (uint64_t)n->start_line;
+
+        n_functions = functions.at.n;
+        name = cpprof__keys_number(&names, n->name, n->file, 0);
+        caller = cpprof__keys_number(&callers, name, n->object, n->context);
+        function = cpprof__keys_number(&functions, caller, (uint32_t)line,
+                                       (uint32_t)(line >> 32));
+        w->failed = name == CPPROF__INDEX_NONE ||
+                    caller == CPPROF__INDEX_NONE ||
+                    function == CPPROF__INDEX_NONE;
+        if (w->failed)
+            break;
+        if (function == n_functions)
+            which[function] = count[name]++;
+        w->which[at] = which[function];
+        w->n_same[at] = name; /* until all are counted */
+    }
+    for (i = 0; i < n_rows && !w->failed; i++) {
+        uint32_t at = w->t.rows.at[i].node;
+
+        w->n_same[at] = count[w->n_same[at]];
+    }
+    free(count);
+    free(which);
+    cpprof__keys_free(&names);
+    cpprof__keys_free(&callers);
+    cpprof__keys_free(&functions);
     return !w->failed;
 }
 
@@ -301,7 +267,7 @@ print_call(struct writer *w, const struct cpprof__edge *e)
 /* Prefetch the nodes that the calls of a node lead to, which lie anywhere in
  * memory. */
 static void
-ask_for_calls(const struct writer *w, const uint32_t *calls, size_t n)
+prefetch_calls(const struct writer *w, const uint32_t *calls, size_t n)
 {
     size_t i;
 
@@ -320,7 +286,7 @@ static void
 print_node(struct writer *w, uint32_t at)
 {
     const struct cpprof__node *n = &w->t.g.nodes.at[at], *p = w->previous;
-    const struct cpprof__edge_lists *calls = &w->calls.out;
+    const struct cpprof__lists *calls = &w->calls.out;
     size_t i;
 
     if (!p || n->object != p->object || n->file != p->file ||
@@ -334,8 +300,8 @@ print_node(struct writer *w, uint32_t at)
     cpprof__buffer_printf(&w->r->sink.buffer, " %" PRId64 " %" PRId64 "\n",
                           n->line,
                           scaled(w, cpprof__mean(n->flat, n->flat_div)));
-    ask_for_calls(w, calls->list + calls->first[at],
-                  calls->first[at + 1] - calls->first[at]);
+    prefetch_calls(w, calls->list + calls->first[at],
+                   calls->first[at + 1] - calls->first[at]);
     for (i = calls->first[at]; i < calls->first[at + 1]; i++)
         print_call(w, cpprof__edge(&w->calls, calls->list[i]));
     w->previous = n;
@@ -374,27 +340,16 @@ numbered_free(struct numbered *n)
     free(n->known);
 }
 
-static void
-writer_free(struct writer *w)
-{
-    cpprof__calls_free(&w->calls);
-    cpprof__trimmed_free(&w->t);
-    numbered_free(&w->objects);
-    numbered_free(&w->files);
-    numbered_free(&w->names);
-    free(w->which);
-    free(w->n_same);
-    free(w->callees);
-}
-
 enum cpprof_status
 cpprof__callgrind(struct cpprof__report *r)
 {
-    static const struct cpprof__trim everything = {
-        .no_trim = true, .objects = true, .addresses = true, .call_tree = true};
     struct writer w = {.r = r};
-    enum cpprof_status status = cpprof__trimmed_make(&w.t, r, &everything);
+    enum cpprof_status status;
 
+    r->options->granularity = PPROF_REPORT_ADDRESSES;
+    r->options->flags |= PPROF_REPORT_NO_TRIM;
+    status = cpprof__trimmed_make(&w.t, r,
+                                  CPPROF__GRAPH_OBJECTS | CPPROF__TRIM_TREE);
     if (status == CPPROF_OK)
         status = cpprof__trimmed_edges(&w.t);
     if (status == CPPROF_OK)
@@ -404,11 +359,18 @@ cpprof__callgrind(struct cpprof__report *r)
          !numbered_begin(&w.names, r->p) || !find_same_names(&w)))
         status = cpprof__fail_nomem(r->error);
     if (status == CPPROF_OK) {
-        cpprof__select_whole_unit(&w.t);
+        cpprof__select_unit(&w.t, true);
         print_all(&w);
     }
     if (w.failed)
         status = cpprof__fail_nomem(r->error);
-    writer_free(&w);
+    cpprof__calls_free(&w.calls);
+    cpprof__trimmed_free(&w.t);
+    numbered_free(&w.objects);
+    numbered_free(&w.files);
+    numbered_free(&w.names);
+    free(w.which);
+    free(w.n_same);
+    free(w.callees);
     return status;
 }

@@ -6,7 +6,7 @@
  * Two passes over the text: the first finds for each cell the run it is in and
  * how wide that is, the second prints. Both see the cells in the same order.
  */
-#include "report/text/tabs.h"
+#include "report/report.h"
 
 #include "base/array.h"
 #include "base/utf8.h"

@@ -7,7 +7,6 @@
 #include "report/report.h"
 
 #include "base/status.h"
-#include "report/text/tabs.h"
 
 #include <stdlib.h>
 
@@ -19,41 +18,9 @@ struct tag {
 
 struct tags {
     struct cpprof__report *r;
-    CPPROF__ARRAY(struct tag) list;
-    struct cpprof__index index; /* by key and text */
+    CPPROF__ARRAY(struct tag) list; /* until it is sorted, as `keys` */
+    struct cpprof__keys keys;       /* key and text */
 };
-
-struct wanted {
-    const struct tags *tags;
-    uint32_t key, text;
-};
-
-static bool
-is_tag(void *ctx, uint32_t at)
-{
-    const struct wanted *w = ctx;
-    const struct tag *tag = &w->tags->list.at[at];
-
-    return tag->key == w->key && tag->text == w->text;
-}
-
-static bool
-add(struct tags *t, uint32_t key, uint32_t text, int64_t value)
-{
-    struct wanted wanted = {t, key, text};
-    uint64_t hash = cpprof__hash_u64((uint64_t)key << 32 | text);
-    uint32_t at = cpprof__index_find(&t->index, hash, is_tag, &wanted);
-
-    if (at == CPPROF__INDEX_NONE) {
-        at = (uint32_t)t->list.n;
-        if (at == CPPROF__INDEX_NONE || !CPPROF__ARRAY_ROOM(&t->list, 1) ||
-            !cpprof__index_add(&t->index, hash, at))
-            return false;
-        t->list.at[t->list.n++] = (struct tag){key, text, 0};
-    }
-    t->list.at[at].sum = cpprof__add(t->list.at[at].sum, value);
-    return true;
-}
 
 /* A number as text, in the unit of its key; CPPROF__NO_STRING without memory.
  */
@@ -81,9 +48,16 @@ add_set(struct tags *t, uint32_t set, int64_t value)
         uint32_t text = l[i].kind == PPROF_LABEL_TEXT
                             ? l[i].text
                             : number_text(t->r, &l[i]);
+        uint32_t at;
 
-        if (text == CPPROF__NO_STRING || !add(t, l[i].key, text, value))
+        at = CPPROF__INDEX_NONE;
+        if (text != CPPROF__NO_STRING && CPPROF__ARRAY_ROOM(&t->list, 1))
+            at = cpprof__keys_number(&t->keys, l[i].key, text, 0);
+        if (at == CPPROF__INDEX_NONE)
             return false;
+        if (at == t->list.n)
+            t->list.at[t->list.n++] = (struct tag){l[i].key, text, 0};
+        t->list.at[at].sum = cpprof__add(t->list.at[at].sum, value);
     }
     return true;
 }
@@ -132,15 +106,6 @@ compare(const void *x, const void *y, void *ctx)
     return cpprof__strings_compare(strings, a->text, b->text);
 }
 
-static void
-append_string(const struct tags *t, uint32_t string, struct cpprof__buffer *out)
-{
-    const struct cpprof__strings *strings = &t->r->p->strings;
-
-    cpprof__buffer_append(out, cpprof__strings_text(strings, string),
-                          cpprof__strings_n(strings, string));
-}
-
 /* The tags of one key, which are n. */
 static void
 print_key(const struct tags *t, const struct tag *tags, size_t n,
@@ -156,14 +121,14 @@ print_key(const struct tags *t, const struct tag *tags, size_t n,
     cpprof__format_value(t->r, sum, text);
     cpprof__format_value(t->r, t->r->total, total);
     cpprof__percentage(percent, sum, t->r->total);
-    append_string(t, tags->key, out);
+    cpprof__append_string(t->r->p, tags->key, out);
     cpprof__buffer_printf(out, ":\t Total %s of %s (%s)\n", text, total,
                           percent);
     for (i = 0; i < n; i++) {
         cpprof__format_value(t->r, tags[i].sum, text);
         cpprof__percentage(percent, tags[i].sum, t->r->total);
         cpprof__buffer_printf(out, " \t%s (%s):\t ", text, percent);
-        append_string(t, tags[i].text, out);
+        cpprof__append_string(t->r->p, tags[i].text, out);
         cpprof__buffer_append(out, "\n", 1);
     }
     cpprof__buffer_append(out, "\n", 1);
@@ -198,6 +163,6 @@ cpprof__tags(struct cpprof__report *r)
     bool ok = collect(&t) && print(&t);
 
     CPPROF__ARRAY_FREE(&t.list);
-    cpprof__index_free(&t.index);
+    cpprof__keys_free(&t.keys);
     return ok ? CPPROF_OK : cpprof__fail_nomem(r->error);
 }

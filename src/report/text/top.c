@@ -75,19 +75,6 @@ list_calls(const struct cpprof__trimmed *t, const uint8_t *kept,
     return true;
 }
 
-static bool
-list_all_calls(const struct cpprof__trimmed *t, const uint8_t *kept,
-               struct calls *calls)
-{
-    size_t i;
-
-    for (i = 0; i < t->g.p->locations.n; i++)
-        if (t->g.only_node[i] & CPPROF__SEVERAL &&
-            !list_calls(t, kept, i, calls))
-            return false;
-    return true;
-}
-
 /* By node; those of any caller come last. */
 static int
 compare_calls(const void *x, const void *y)
@@ -155,9 +142,14 @@ find_calls(struct table *table)
     uint8_t *kept = cpprof__trimmed_kept(t), *watched = calloc(n, 1);
     enum cpprof_status status = CPPROF_OK;
     struct calls calls = {0};
+    bool ok;
 
     table->calls = calloc(n, 1);
-    if (!kept || !watched || !table->calls || !list_all_calls(t, kept, &calls))
+    ok = kept && watched && table->calls;
+    for (i = 0; ok && i < t->g.p->locations.n; i++)
+        if (t->g.only_node[i] & CPPROF__SEVERAL)
+            ok = list_calls(t, kept, i, &calls);
+    if (!ok)
         status = cpprof__fail_nomem(t->r->error);
     else if (choose_watched(t, &calls, watched))
         status = cpprof__graph_add_edges(&t->g, kept, watched, t->r->error);
@@ -173,35 +165,21 @@ find_calls(struct table *table)
     return status;
 }
 
-static const char *
-inline_text(uint8_t calls)
-{
-    if (!(calls & CALL_INLINE))
-        return "";
-    return calls & CALL_OTHER ? " (partial-inline)" : " (inline)";
-}
-
 static void
 print_row(const struct table *table, const struct cpprof__report_row *row,
           int64_t flat_sum)
 {
     const struct cpprof__trimmed *t = &table->t;
-    const struct cpprof__node *n = &t->g.nodes.at[row->node];
-    int64_t flat = cpprof__mean(n->flat, n->flat_div);
-    int64_t cum = cpprof__mean(n->cum, n->cum_div);
-    char flat_text[CPPROF__LABEL_TEXT], cum_text[CPPROF__LABEL_TEXT];
-    char percents[3][CPPROF__PERCENT_TEXT];
     struct cpprof__buffer *out = &t->r->out;
+    uint8_t calls = table->calls[row->node];
 
-    cpprof__format_value(t->r, flat, flat_text);
-    cpprof__format_value(t->r, cum, cum_text);
-    cpprof__percentage(percents[0], flat, t->r->total);
-    cpprof__percentage(percents[1], flat_sum, t->r->total);
-    cpprof__percentage(percents[2], cum, t->r->total);
-    cpprof__buffer_printf(out, "%10s %s %s %10s %s  ", flat_text, percents[0],
-                          percents[1], cum_text, percents[2]);
+    cpprof__print_row_values(t->r, &t->g.nodes.at[row->node], flat_sum);
+    cpprof__buffer_printf(out, "  ");
     cpprof__buffer_append(out, t->names.data + row->name, row->n_name);
-    cpprof__buffer_printf(out, "%s\n", inline_text(table->calls[row->node]));
+    cpprof__buffer_printf(out, "%s\n",
+                          !(calls & CALL_INLINE) ? ""
+                          : calls & CALL_OTHER   ? " (partial-inline)"
+                                                 : " (inline)");
 }
 
 static void
@@ -225,14 +203,13 @@ print(const struct table *table)
 enum cpprof_status
 cpprof__top(struct cpprof__report *r)
 {
-    static const struct cpprof__trim everything = {0};
     struct table table = {0};
-    enum cpprof_status status = cpprof__trimmed_make(&table.t, r, &everything);
+    enum cpprof_status status = cpprof__trimmed_make(&table.t, r, 0);
 
     if (status == CPPROF_OK)
         status = find_calls(&table);
     if (status == CPPROF_OK) {
-        cpprof__select_unit(&table.t);
+        cpprof__select_unit(&table.t, false);
         print(&table);
     }
     cpprof__trimmed_free(&table.t);

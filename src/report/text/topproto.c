@@ -67,18 +67,6 @@ scaled(const struct cpprof__report *r, int64_t value)
     return cpprof__to_int64(number);
 }
 
-static void
-make_sample(struct cpprof__maker *m, const struct cpprof__report *r,
-            const struct cpprof__node *n)
-{
-    uint32_t location = make_location(m, r->p, n);
-    int64_t values[2] = {scaled(r, cpprof__mean(n->cum, n->cum_div)),
-                         scaled(r, cpprof__mean(n->flat, n->flat_div))};
-
-    if (!m->failed)
-        cpprof__make_sample(m, &location, 1, values);
-}
-
 static enum cpprof_status
 make_profile(struct cpprof__report *r, const struct cpprof__trimmed *t)
 {
@@ -89,8 +77,15 @@ make_profile(struct cpprof__report *r, const struct cpprof__trimmed *t)
         return cpprof__fail_nomem(r->error);
     r->made = m.p;
     make_head(&m, r);
-    for (i = 0; i < t->rows.n && !m.failed; i++)
-        make_sample(&m, r, cpprof__report_row_node(t, i));
+    for (i = 0; i < t->rows.n && !m.failed; i++) {
+        const struct cpprof__node *n = cpprof__report_row_node(t, i);
+        uint32_t location = make_location(&m, r->p, n);
+        int64_t values[2] = {scaled(r, cpprof__mean(n->cum, n->cum_div)),
+                             scaled(r, cpprof__mean(n->flat, n->flat_div))};
+
+        if (!m.failed)
+            cpprof__make_sample(&m, &location, 1, values);
+    }
     cpprof__maker_free(&m);
     return m.failed ? cpprof__fail_nomem(r->error) : CPPROF_OK;
 }
@@ -98,12 +93,11 @@ make_profile(struct cpprof__report *r, const struct cpprof__trimmed *t)
 enum cpprof_status
 cpprof__topproto(struct cpprof__report *r)
 {
-    struct cpprof__trim trim = {0};
     struct cpprof__trimmed t = {.r = NULL};
-    enum cpprof_status status = cpprof__trimmed_make(&t, r, &trim);
+    enum cpprof_status status = cpprof__trimmed_make(&t, r, 0);
 
     if (status == CPPROF_OK) {
-        cpprof__select_unit(&t);
+        cpprof__select_unit(&t, false);
         status = make_profile(r, &t);
     }
     cpprof__trimmed_free(&t);

@@ -65,34 +65,27 @@ append_text(const struct texts *t, size_t i, struct cpprof__buffer *out)
                           t->at[i + 1] - t->at[i]);
 }
 
-/* The lines of a location's functions. */
-static void
-append_lines(struct traces *t, size_t location)
-{
-    struct cpprof__buffer *out = &t->lines.bytes;
-    size_t last = t->g.first_node[location + 1], i;
-
-    for (i = t->g.first_node[location]; i < last; i++) {
-        uint32_t node = t->g.location_nodes.at[i];
-
-        cpprof__buffer_printf(out, "%*s", N_MARGIN, "");
-        cpprof__node_name(&t->g, &t->g.nodes.at[node], out);
-        cpprof__buffer_printf(out, "%s\n", i + 1 < last ? " (inline)" : "");
-    }
-}
-
+/* The lines of each location's functions. */
 static bool
 make_lines(struct traces *t)
 {
-    size_t n = t->r->p->locations.n, i;
+    struct cpprof__buffer *out = &t->lines.bytes;
+    size_t n = t->r->p->locations.n, end, i, k;
 
     if (!texts_begin(&t->lines, n))
         return false;
     for (i = 0; i < n; i++) {
-        append_lines(t, i);
-        t->lines.at[i + 1] = t->lines.bytes.n;
+        end = t->g.first_node[i + 1];
+        for (k = t->g.first_node[i]; k < end; k++) {
+            uint32_t node = t->g.location_nodes.at[k];
+
+            cpprof__buffer_printf(out, "%*s", N_MARGIN, "");
+            cpprof__node_name(&t->g, &t->g.nodes.at[node], out);
+            cpprof__buffer_printf(out, "%s\n", k + 1 < end ? " (inline)" : "");
+        }
+        t->lines.at[i + 1] = out->n;
     }
-    return !t->lines.bytes.failed;
+    return !out->failed;
 }
 
 /* ------------------------------------------------------------ labels ---- */
@@ -277,19 +270,13 @@ print_all(struct traces *t)
 enum cpprof_status
 cpprof__traces(struct cpprof__report *r)
 {
-    struct cpprof__graph_options options = {
-        .granularity = r->options->granularity,
-        .flags = r->options->flags,
-        .trim_path = r->options->trim_path,
-        .source_path = r->options->source_path,
-    };
     struct traces t = {.r = r};
     enum cpprof_status status;
 
     t.g.p = r->p;
     t.g.value = r->value;
     t.g.divisor = r->divisor;
-    status = cpprof__graph_make(&t.g, &options, r->error);
+    status = cpprof__graph_make(&t.g, r->options, 0, r->error);
     if (status == CPPROF_OK && (!make_lines(&t) || !make_labels(&t)))
         status = cpprof__fail_nomem(r->error);
     if (status == CPPROF_OK)

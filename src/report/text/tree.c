@@ -32,29 +32,6 @@ print_edge(const struct cpprof__calls *c, const struct cpprof__edge *e,
 }
 
 static void
-print_node(const struct cpprof__calls *c, uint32_t node, int64_t flat_sum)
-{
-    const struct cpprof__report *r = c->t->r;
-    const struct cpprof__node *n = &c->t->g.nodes.at[node];
-    int64_t flat = cpprof__mean(n->flat, n->flat_div);
-    int64_t cum = cpprof__mean(n->cum, n->cum_div);
-    char flat_text[CPPROF__LABEL_TEXT], cum_text[CPPROF__LABEL_TEXT];
-    char percents[3][CPPROF__PERCENT_TEXT];
-    struct cpprof__buffer *out = &c->t->r->out;
-
-    cpprof__format_value(r, flat, flat_text);
-    cpprof__format_value(r, cum, cum_text);
-    cpprof__percentage(percents[0], flat, r->total);
-    cpprof__percentage(percents[1], flat_sum, r->total);
-    cpprof__percentage(percents[2], cum, r->total);
-    cpprof__buffer_printf(out, "%10s %s %s %10s %s                | ",
-                          flat_text, percents[0], percents[1], cum_text,
-                          percents[2]);
-    cpprof__calls_name(c, node, out);
-    cpprof__buffer_append(out, "\n", 1);
-}
-
-static void
 print_block(const struct cpprof__calls *c, uint32_t node, int64_t flat_sum)
 {
     const struct cpprof__node *n = &c->t->g.nodes.at[node];
@@ -67,7 +44,10 @@ print_block(const struct cpprof__calls *c, uint32_t node, int64_t flat_sum)
 
         print_edge(c, e, e->from, cum);
     }
-    print_node(c, node, flat_sum);
+    cpprof__print_row_values(c->t->r, n, flat_sum);
+    cpprof__buffer_printf(&c->t->r->out, "                | ");
+    cpprof__calls_name(c, node, &c->t->r->out);
+    cpprof__buffer_printf(&c->t->r->out, "\n");
     for (i = c->out.first[node]; i < c->out.first[node + 1]; i++) {
         const struct cpprof__edge *e = cpprof__edge(c, c->out.list[i]);
 
@@ -104,19 +84,19 @@ print(const struct cpprof__calls *c, struct cpprof__regexp *matching)
 }
 
 static enum cpprof_status
-print_tree(struct cpprof__report *r, const struct cpprof__trim *trim,
-           struct cpprof__regexp *matching, size_t *n_matched)
+print_tree(struct cpprof__report *r, struct cpprof__regexp *matching,
+           size_t *n_matched)
 {
     struct cpprof__trimmed t = {0};
     struct cpprof__calls c = {0};
-    enum cpprof_status status = cpprof__trimmed_make(&t, r, trim);
+    enum cpprof_status status = cpprof__trimmed_make(&t, r, 0);
 
     if (status == CPPROF_OK)
         status = cpprof__trimmed_edges(&t);
     if (status == CPPROF_OK)
         status = cpprof__calls_make(&c, &t, NULL);
     if (status == CPPROF_OK) {
-        cpprof__select_unit(&t);
+        cpprof__select_unit(&t, false);
         *n_matched = print(&c, matching);
     }
     cpprof__calls_free(&c);
@@ -127,10 +107,11 @@ print_tree(struct cpprof__report *r, const struct cpprof__trim *trim,
 enum cpprof_status
 cpprof__tree(struct cpprof__report *r)
 {
-    static const struct cpprof__trim eighty = {.nodecount = 80};
     size_t n_matched;
 
-    return print_tree(r, &eighty, NULL, &n_matched);
+    if (r->options->nodecount < 0)
+        r->options->nodecount = 80;
+    return print_tree(r, NULL, &n_matched);
 }
 
 enum cpprof_status
@@ -156,13 +137,13 @@ cpprof__fail_no_match(const struct cpprof__report *r)
 enum cpprof_status
 cpprof__peek(struct cpprof__report *r)
 {
-    static const struct cpprof__trim everything = {.no_trim = true};
     struct cpprof__regexp *matching = NULL;
     size_t n_matched = 0;
     enum cpprof_status status = cpprof__symbol_regexp(r, &matching);
 
+    r->options->flags |= PPROF_REPORT_NO_TRIM;
     if (status == CPPROF_OK)
-        status = print_tree(r, &everything, matching, &n_matched);
+        status = print_tree(r, matching, &n_matched);
     if (status == CPPROF_OK)
         status = cpprof__regexp_status(matching, r->error);
     cpprof__regexp_free(matching);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions, from what `objdump --disassemble --line-numbers` prints:
+ * Symbols, from the lines that `nm -n` prints: of a library that was stripped,
+ * as distributions ship them, those that it exports are left. And instructions,
+ * from what `objdump --disassemble --line-numbers` prints:
  *
  *     0000000000401126 <main>:
  *     main():
@@ -14,23 +16,20 @@
 #include "report/code/binutils.h"
 
 #include "base/status.h"
-#include "report/code/tool.h"
+#include "profile/change/demangle.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_BYTES ((size_t)256 << 20)
-#define TIMEOUT_S  300
+/* Of the largest binaries; a line of nm is some 80 bytes. */
+#define NM_BYTES          ((size_t)512 << 20)
+#define NM_TIMEOUT_S      120
+#define OBJDUMP_BYTES     ((size_t)256 << 20)
+#define OBJDUMP_TIMEOUT_S 300
 
-/* --------------------------------------------------------------- parsing -- */
-
-/* What the lines so far say. */
-struct where {
-    struct cpprof__slice function, file;
-    int64_t line;
-};
+/* ----------------------------------------------------------------- lines -- */
 
 static struct cpprof__slice
 trim(const char *at, const char *end)
@@ -59,6 +58,211 @@ hex(struct cpprof__slice line, uint64_t *value)
     }
     return i;
 }
+
+/* Take the next line, without the blanks at its ends; false at the end. */
+static bool
+next_line(struct cpprof__slice *rest, struct cpprof__slice *line)
+{
+    const char *end, *line_end;
+
+    if (!rest->n)
+        return false;
+    end = rest->at + rest->n;
+    line_end = memchr(rest->at, '\n', rest->n);
+    *line = trim(rest->at, line_end ? line_end : end);
+    rest->at = line_end ? line_end + 1 : end;
+    rest->n = (size_t)(end - rest->at);
+    return true;
+}
+
+/* --------------------------------------------------------------- symbols -- */
+
+struct reader {
+    struct cpprof__object_symbols *symbols;
+    struct cpprof__regexp *matching;
+    uint64_t address;
+    CPPROF__ARRAY(struct cpprof__slice) names; /* of the group */
+    struct cpprof__buffer name;                /* for demangling */
+    uint64_t start;                            /* of the group */
+    bool failed;
+};
+
+/* "0000000000401126 T main" */
+static bool
+is_symbol(struct cpprof__slice line, uint64_t *address,
+          struct cpprof__slice *name)
+{
+    size_t n = hex(line, address);
+
+    if (!n || line.n - n < 4 || !isspace((unsigned char)line.at[n]) ||
+        !isspace((unsigned char)line.at[n + 2]))
+        return false;
+    *name = trim(line.at + n + 3, line.at + line.n);
+    return true;
+}
+
+static bool
+add_name(struct cpprof__object_symbols *s, const void *name, size_t n)
+{
+    cpprof__buffer_append(&s->text, name, n);
+    cpprof__buffer_append(&s->text, "", 1);
+    return !s->text.failed;
+}
+
+/* A symbol from the group's start to `end`, whose names follow. */
+static void
+add_symbol(struct reader *r, uint64_t end, size_t n_names)
+{
+    struct cpprof__object_symbol *s = CPPROF__ARRAY_ADD(&r->symbols->at);
+
+    if (s)
+        *s = (struct cpprof__object_symbol){r->start, end, r->symbols->text.n,
+                                            n_names};
+    else
+        r->failed = true;
+}
+
+/* Does it match demangled in any way? The text is in r->name then. */
+static bool
+matches_demangled(struct reader *r, struct cpprof__slice name)
+{
+    static const enum pprof_demangle modes[] = {
+        PPROF_DEMANGLE_FULL, PPROF_DEMANGLE_TEMPLATES, PPROF_DEMANGLE_SHORT};
+    struct cpprof__buffer mangled = {0};
+    bool found = false;
+    size_t i;
+
+    if (!name.n || *name.at != '_')
+        return false;
+    cpprof__buffer_append(&mangled, name.at, name.n);
+    cpprof__buffer_append(&mangled, "", 1);
+    r->failed |= mangled.failed;
+    for (i = 0; i < 3 && !found && !r->failed; i++) {
+        r->name.n = 0;
+        if (!cpprof__demangled((char *)mangled.data, modes[i], &r->name))
+            break;
+        r->failed |= r->name.failed;
+        found = !r->failed && cpprof__regexp_matches(
+                                  r->matching, (char *)r->name.data, r->name.n);
+    }
+    cpprof__buffer_free(&mangled);
+    return found;
+}
+
+/* All names when the address is in it, else the first that matches. */
+static void
+end_group(struct reader *r, uint64_t end)
+{
+    size_t i;
+
+    if (r->names.n && r->address && r->address >= r->start &&
+        r->address <= end) {
+        add_symbol(r, end, r->names.n);
+        for (i = 0; i < r->names.n; i++)
+            r->failed |=
+                !add_name(r->symbols, r->names.at[i].at, r->names.at[i].n);
+        return;
+    }
+    for (i = 0; i < r->names.n && !r->failed; i++) {
+        struct cpprof__slice name = r->names.at[i];
+
+        if (!cpprof__regexp_matches(r->matching, name.at, name.n)) {
+            if (!matches_demangled(r, name))
+                continue;
+            name = (struct cpprof__slice){(char *)r->name.data, r->name.n};
+        }
+        add_symbol(r, end, 1);
+        r->failed |= !add_name(r->symbols, name.at, name.n);
+        return;
+    }
+}
+
+static void
+add_symbol_line(struct reader *r, struct cpprof__slice line)
+{
+    struct cpprof__slice name, *slot;
+    uint64_t address;
+
+    if (!is_symbol(line, &address, &name))
+        return;
+    if (address != r->start) {
+        end_group(r, address - 1);
+        r->names.n = 0;
+        r->start = address;
+    }
+    slot = CPPROF__ARRAY_ADD(&r->names);
+    if (slot)
+        *slot = name;
+    else
+        r->failed = true;
+}
+
+static enum cpprof_status
+run_nm(const char *tools, const char *path, const char *which,
+       struct cpprof__buffer *out, struct cpprof_error *error)
+{
+    static const char *const names[] = {"llvm-nm", "nm", NULL};
+    struct cpprof__buffer nm = {0}, file = {0};
+    enum cpprof_status status = CPPROF_OK;
+
+    if (!cpprof__tool_find(tools, "nm", names, &nm) && !nm.failed)
+        status = cpprof__fail(error, CPPROF_SYSTEM, 0,
+                              "cannot read symbols: no nm tool available");
+    cpprof__tool_file(path, &file);
+    if (status == CPPROF_OK && (nm.failed || file.failed))
+        status = cpprof__fail_nomem(error);
+    if (status == CPPROF_OK) {
+        const char *words[] = {(char *)nm.data, which, (char *)file.data, NULL};
+        struct cpprof__tool_run run = {words, NM_BYTES, NM_TIMEOUT_S};
+
+        status = cpprof__tool_run(&run, out, error);
+    }
+    cpprof__buffer_free(&nm);
+    cpprof__buffer_free(&file);
+    return status;
+}
+
+enum cpprof_status
+cpprof__object_symbols_add(struct cpprof__object_symbols *symbols,
+                           const char *tools, const char *path,
+                           struct cpprof__regexp *matching, uint64_t address,
+                           struct cpprof_error *error)
+{
+    struct reader r = {
+        .symbols = symbols, .matching = matching, .address = address};
+    struct cpprof__buffer out = {0};
+    enum cpprof_status status = run_nm(tools, path, "-n", &out, error);
+    struct cpprof__slice rest, line;
+
+    if (status == CPPROF_OK && !out.n)
+        status = run_nm(tools, path, "-nD", &out, error);
+    rest = (struct cpprof__slice){(char *)out.data, out.n};
+    while (status == CPPROF_OK && !r.failed && next_line(&rest, &line))
+        add_symbol_line(&r, line);
+    if (status == CPPROF_OK)
+        end_group(&r, UINT64_MAX);
+    if (status == CPPROF_OK && r.failed)
+        status = cpprof__fail_nomem(error);
+    CPPROF__ARRAY_FREE(&r.names);
+    cpprof__buffer_free(&r.name);
+    cpprof__buffer_free(&out);
+    return status;
+}
+
+void
+cpprof__object_symbols_free(struct cpprof__object_symbols *symbols)
+{
+    CPPROF__ARRAY_FREE(&symbols->at);
+    cpprof__buffer_free(&symbols->text);
+}
+
+/* ---------------------------------------------------------- instructions -- */
+
+/* What the lines so far say. */
+struct where {
+    struct cpprof__slice function, file;
+    int64_t line;
+};
 
 /* ^\s*([[:xdigit:]]+):\s+(.*) */
 static bool
@@ -156,23 +360,6 @@ add_line(struct cpprof__disassembly *d, struct cpprof__slice line,
     return slot != NULL;
 }
 
-static bool
-parse(struct cpprof__disassembly *d)
-{
-    const char *at = (char *)d->output.data, *end = at + d->output.n;
-    struct where where = {{"", 0}, {"", 0}, 0};
-
-    while (at < end) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-
-        line_end = line_end ? line_end : end;
-        if (!add_line(d, trim(at, line_end), &where))
-            return false;
-        at = line_end + 1;
-    }
-    return true;
-}
-
 /* --------------------------------------------------------------- running -- */
 
 /* Which program it is, from what it says; false when it is none that can be
@@ -181,7 +368,7 @@ static enum cpprof_status
 ask_version(struct cpprof__objdump *objdump)
 {
     const char *words[] = {(char *)objdump->path.data, "--version", NULL};
-    struct cpprof__tool_run run = {words, NULL, 64 << 10, 10};
+    struct cpprof__tool_run run = {words, 64 << 10, 10};
     struct cpprof__buffer out = {0};
     enum cpprof_status status = cpprof__tool_run(&run, &out, NULL);
     const char *llvm;
@@ -231,7 +418,7 @@ run(struct cpprof__disassembly *d, const struct cpprof__disassemble *what,
     const char *words[12] = {(char *)what->objdump->path.data, "--disassemble",
                              "--demangle", "--no-show-raw-insn",
                              "--line-numbers"};
-    struct cpprof__tool_run run = {words, NULL, MOST_BYTES, TIMEOUT_S};
+    struct cpprof__tool_run run = {words, OBJDUMP_BYTES, OBJDUMP_TIMEOUT_S};
     char begin[64], end[64];
     size_t n = 5;
 
@@ -254,6 +441,8 @@ cpprof__disassemble(struct cpprof__disassembly *d,
                     const struct cpprof__disassemble *what,
                     struct cpprof_error *error)
 {
+    struct where where = {{"", 0}, {"", 0}, 0};
+    struct cpprof__slice rest, line;
     struct cpprof__buffer file = {0};
     enum cpprof_status status = find(what->objdump, what->tools, error);
 
@@ -264,8 +453,10 @@ cpprof__disassemble(struct cpprof__disassembly *d,
         status = cpprof__fail_nomem(error);
     else
         status = run(d, what, (char *)file.data, error);
-    if (status == CPPROF_OK && !parse(d))
-        status = cpprof__fail_nomem(error);
+    rest = (struct cpprof__slice){(char *)d->output.data, d->output.n};
+    while (status == CPPROF_OK && next_line(&rest, &line))
+        if (!add_line(d, line, &where))
+            status = cpprof__fail_nomem(error);
     cpprof__buffer_free(&file);
     return status;
 }
