@@ -162,28 +162,14 @@ make_disjoint(struct cpprof__ranges *ranges)
     return true;
 }
 
-/* What was reserved for more. */
-static void
-give_back(struct cpprof__ranges *ranges)
-{
-    struct cpprof__range *items;
-
-    if (!ranges->n)
-        return;
-    items = realloc(ranges->items, ranges->n * sizeof *items);
-    if (items) {
-        ranges->items = items;
-        ranges->capacity = ranges->n;
-    }
-}
-
 bool
 cpprof__ranges_seal(struct cpprof__ranges *ranges)
 {
     if (ranges->n)
         qsort(ranges->items, ranges->n, sizeof *ranges->items, compare_starts);
     if (!ranges->failed && (is_disjoint(ranges) || make_disjoint(ranges))) {
-        give_back(ranges);
+        cpprof__array_trim((void **)&ranges->items, &ranges->capacity,
+                           ranges->n, sizeof *ranges->items);
         return true;
     }
     cpprof__ranges_free(ranges);

@@ -32,6 +32,17 @@
 /* Longest id that is kept, in bytes; SHA-1 has 20. */
 #define ID_MAX ((CPPROF__BUILD_ID_TEXT - 1) / 2)
 
+void
+cpprof__build_id_text(char text[CPPROF__BUILD_ID_TEXT], const void *id,
+                      size_t n)
+{
+    size_t i;
+
+    text[0] = 0;
+    for (i = 0; i < n && i < ID_MAX; i++)
+        snprintf(text + 2 * i, 3, "%02x", ((const uint8_t *)id)[i]);
+}
+
 /* Where a field is, and how wide. */
 struct field {
     uint8_t at;
@@ -271,7 +282,6 @@ cpprof__build_id_read(const struct cpprof__elf_source *source,
 {
     struct image image = {.source = source, .n_reads = READS_MAX};
     uint8_t e[sizeof(Elf64_Ehdr)];
-    size_t i;
 
     if (!read_ident(&image, e))
         return cpprof__fail(error, CPPROF_BAD_DATA, 0, "malformed ELF binary");
@@ -281,8 +291,7 @@ cpprof__build_id_read(const struct cpprof__elf_source *source,
                             image.bad
                                 ? "malformed ELF binary"
                                 : "no NT_GNU_BUILD_ID found in ELF binary");
-    for (i = 0; i < image.n_id; i++)
-        snprintf(text + 2 * i, 3, "%02x", image.id[i]);
+    cpprof__build_id_text(text, image.id, image.n_id);
     return CPPROF_OK;
 }
 

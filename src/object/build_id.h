@@ -13,6 +13,11 @@
 /* Hex digits and terminator; ids of more than 32 bytes are cut. */
 #define CPPROF__BUILD_ID_TEXT 65
 
+/* The n bytes of an id as text. */
+void
+cpprof__build_id_text(char text[CPPROF__BUILD_ID_TEXT], const void *id,
+                      size_t n);
+
 /*
  * Reads n bytes at an offset of the image into data: how many could be read.
  * The image is a file, or one that is loaded (then the note's p_vaddr is used

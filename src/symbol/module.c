@@ -15,8 +15,6 @@
 #include "symbol/module.h"
 
 #include "object/maps.h"
-#include "symbol/elf/debuginfod.h"
-#include "symbol/elf/out_of_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,19 +144,11 @@ open_image(struct cpprof__module *module,
 }
 
 static bool
-has_section(const struct cpprof__elf_file *file, const char *name)
-{
-    GElf_Shdr header;
-
-    return file->elf && cpprof__elf_section(file, name, &header);
-}
-
-static bool
 needs_debug_file(const struct cpprof__module *module, enum cpprof__elf_use use)
 {
     if (!module->image.elf)
         return *module->build_id;
-    return !has_section(&module->image, ".symtab") ||
+    return !cpprof__elf_has_section(&module->image, ".symtab") ||
            (use == CPPROF__ELF_DWARF && !module->image.dwarf);
 }
 

@@ -27,21 +27,12 @@ cpprof__perf_map_init(struct cpprof__perf_map *map, int pid)
     map->pid = pid;
 }
 
-static void
-forget(struct cpprof__perf_map *map)
-{
-    cpprof__buffer_free(&map->text);
-    cpprof__ranges_free(&map->ranges);
-    free(map->symbols);
-    map->symbols = NULL;
-    map->n_symbols = 0;
-    map->capacity = 0;
-}
-
 void
 cpprof__perf_map_free(struct cpprof__perf_map *map)
 {
-    forget(map);
+    cpprof__buffer_free(&map->text);
+    cpprof__ranges_free(&map->ranges);
+    CPPROF__ARRAY_FREE(&map->symbols);
 }
 
 /* The pid as the process itself sees it: the last one of "NSpid:" in
@@ -168,13 +159,12 @@ add_line(struct cpprof__perf_map *map, const char *line, const char *end)
     if (!read_hex(&line, end, &range.start) ||
         !read_hex(&line, end, &n_bytes) || line == end ||
         n_bytes > UINT64_MAX - range.start ||
-        !cpprof__array_room(&map->symbols, map->n_symbols, &map->capacity,
-                            sizeof *map->symbols))
+        !CPPROF__BOUNDED_ROOM(&map->symbols))
         return;
     range.limit = range.start + n_bytes;
-    range.value = map->n_symbols;
+    range.value = (uint32_t)map->symbols.n;
     range.rank = range.value;
-    map->symbols[map->n_symbols++] = (struct cpprof__perf_symbol){
+    map->symbols.at[map->symbols.n++] = (struct cpprof__perf_symbol){
         (uint32_t)(line - (const char *)map->text.data),
         (uint32_t)(end - line)};
     cpprof__ranges_add(&map->ranges, range);
@@ -206,7 +196,7 @@ is_same(const struct cpprof__perf_map *map, const struct stat *info)
 static void
 load(struct cpprof__perf_map *map, int fd, const struct stat *info)
 {
-    forget(map);
+    cpprof__perf_map_free(map);
     map->device = info->st_dev;
     map->inode = info->st_ino;
     map->n_bytes = info->st_size;
@@ -243,6 +233,6 @@ cpprof__perf_map_find(struct cpprof__perf_map *map, uint64_t pc, size_t *n)
     range = cpprof__ranges_find(&map->ranges, pc);
     if (!range)
         return NULL;
-    *n = map->symbols[range->value].n;
-    return (const char *)map->text.data + map->symbols[range->value].offset;
+    *n = map->symbols.at[range->value].n;
+    return (const char *)map->text.data + map->symbols.at[range->value].offset;
 }

@@ -10,6 +10,7 @@
 #ifndef SYMBOL_PERF_MAP_H
 #define SYMBOL_PERF_MAP_H
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/ranges.h"
 
@@ -21,12 +22,11 @@ struct cpprof__perf_map {
     /* The file as it was when read. */
     struct cpprof__buffer text;
     struct cpprof__ranges ranges; /* value: index of symbols */
-    struct cpprof__perf_symbol {
+    CPPROF__ARRAY(struct cpprof__perf_symbol {
         uint32_t offset; /* of the name in text */
         uint32_t n;
-    } * symbols;
-    uint32_t n_symbols;
-    size_t capacity;
+    })
+    symbols;
     /* What tells whether it has changed since. */
     dev_t device;
     ino_t inode;

@@ -23,12 +23,8 @@ struct cpprof__symbolizer {
     struct cpprof__symbolizer_options options;
     struct cpprof__names names;
     struct cpprof__perf_map perf_map;
-    struct mapping *mappings;
-    uint32_t n_mappings;
-    size_t mappings_capacity;
-    struct cpprof__module **modules; /* one per (path, build id) */
-    uint32_t n_modules;
-    size_t modules_capacity;
+    CPPROF__ARRAY(struct mapping) mappings;
+    CPPROF__ARRAY(struct cpprof__module *) modules; /* by path and build id */
 };
 
 static struct cpprof__symbolizer *
@@ -52,12 +48,12 @@ free_symbolizer(struct cpprof__symbolizer *s)
 
     if (!s)
         return;
-    for (i = 0; i < s->n_modules; i++) {
-        cpprof__module_close(s->modules[i]);
-        free(s->modules[i]);
+    for (i = 0; i < s->modules.n; i++) {
+        cpprof__module_close(s->modules.at[i]);
+        free(s->modules.at[i]);
     }
-    free(s->modules);
-    free(s->mappings);
+    free(s->modules.at);
+    free(s->mappings.at);
     cpprof__perf_map_free(&s->perf_map);
     cpprof__names_free(&s->names);
     free(s);
@@ -87,11 +83,11 @@ find_module(const struct cpprof__symbolizer *s,
 {
     size_t i;
 
-    for (i = 0; i < s->n_modules; i++)
-        if (strcmp(s->modules[i]->path, mapping->path) == 0 &&
-            strncmp(s->modules[i]->build_id, mapping->build_id,
+    for (i = 0; i < s->modules.n; i++)
+        if (strcmp(s->modules.at[i]->path, mapping->path) == 0 &&
+            strncmp(s->modules.at[i]->build_id, mapping->build_id,
                     CPPROF__BUILD_ID_TEXT - 1) == 0)
-            return s->modules[i];
+            return s->modules.at[i];
     return NULL;
 }
 
@@ -101,12 +97,11 @@ find_or_make_module(struct cpprof__symbolizer *s,
 {
     struct cpprof__module *module = find_module(s, mapping);
 
-    if (module || !cpprof__array_room(&s->modules, s->n_modules,
-                                      &s->modules_capacity, sizeof *s->modules))
+    if (module || !CPPROF__BOUNDED_ROOM(&s->modules))
         return module;
     module = make_module(mapping);
     if (module)
-        s->modules[s->n_modules++] = module;
+        s->modules.at[s->modules.n++] = module;
     return module;
 }
 
@@ -116,17 +111,16 @@ add_mapping(struct cpprof__symbolizer *s,
 {
     struct mapping *added;
 
-    if (!cpprof__array_room(&s->mappings, s->n_mappings, &s->mappings_capacity,
-                            sizeof *s->mappings))
+    if (!CPPROF__BOUNDED_ROOM(&s->mappings))
         return SIZE_MAX;
-    added = &s->mappings[s->n_mappings];
+    added = &s->mappings.at[s->mappings.n];
     added->module = find_or_make_module(s, mapping);
     if (!added->module)
         return SIZE_MAX;
     added->as_given = *mapping;
     added->as_given.path = added->module->path;
     added->as_given.build_id = added->module->build_id;
-    return s->n_mappings++;
+    return s->mappings.n++;
 }
 
 static size_t
@@ -152,9 +146,9 @@ resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
 
     if (!max)
         return 0;
-    if (mapping < s->n_mappings)
-        n = cpprof__module_resolve(s->mappings[mapping].module, &s->options,
-                                   &s->names, &s->mappings[mapping].as_given,
+    if (mapping < s->mappings.n)
+        n = cpprof__module_resolve(s->mappings.at[mapping].module, &s->options,
+                                   &s->names, &s->mappings.at[mapping].as_given,
                                    pc, frames, max);
     return n ? n : resolve_jit(s, pc, frames);
 }
@@ -162,8 +156,8 @@ resolve(struct cpprof__symbolizer *s, size_t mapping, uint64_t pc,
 static bool
 knows_inlines(struct cpprof__symbolizer *s, size_t mapping)
 {
-    return mapping < s->n_mappings &&
-           cpprof__module_knows_inlines(s->mappings[mapping].module,
+    return mapping < s->mappings.n &&
+           cpprof__module_knows_inlines(s->mappings.at[mapping].module,
                                         &s->options);
 }
 

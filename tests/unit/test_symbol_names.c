@@ -175,7 +175,7 @@ same_text_is_kept_once(void **state)
                             text);
     }
     assert_ptr_equal(cpprof__names_add(&names, "name 0", 6), first);
-    assert_int_equal(names.n, 10000);
+    assert_int_equal(names.items.n, 10000);
     cpprof__names_free(&names);
 }
 

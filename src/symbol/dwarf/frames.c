@@ -282,8 +282,8 @@ add_inlined(const struct cpprof__frame_source *source,
     uint32_t number = range ? range->value : UINT32_MAX;
     size_t n = 0;
 
-    while (number < inlines->n) {
-        const struct cpprof__inlined *inlined = &inlines->items[number];
+    while (number < inlines->items.n) {
+        const struct cpprof__inlined *inlined = &inlines->items.at[number];
         Dwarf_Die die;
 
         number = inlined->parent;

@@ -30,10 +30,10 @@
 void
 cpprof__lines_free(struct cpprof__lines *lines)
 {
-    free(lines->rows);
-    free(lines->sequences);
-    free(lines->directories);
-    free(lines->files);
+    free(lines->rows.at);
+    free(lines->sequences.at);
+    free(lines->directories.at);
+    free(lines->files.at);
     cpprof__ranges_free(&lines->ranges);
     memset(lines, 0, sizeof *lines);
 }
@@ -41,10 +41,10 @@ cpprof__lines_free(struct cpprof__lines *lines)
 size_t
 cpprof__lines_bytes(const struct cpprof__lines *lines)
 {
-    return lines->rows_capacity * sizeof *lines->rows +
-           lines->sequences_capacity * sizeof *lines->sequences +
-           lines->directories_capacity * sizeof *lines->directories +
-           lines->files_capacity * sizeof *lines->files +
+    return lines->rows.capacity * sizeof *lines->rows.at +
+           lines->sequences.capacity * sizeof *lines->sequences.at +
+           lines->directories.capacity * sizeof *lines->directories.at +
+           lines->files.capacity * sizeof *lines->files.at +
            lines->ranges.capacity * sizeof *lines->ranges.items;
 }
 
@@ -112,20 +112,17 @@ string_at(const struct cpprof__bytes *section, uint64_t offset)
 }
 
 static void
-add_directory(struct cpprof__lines *lines, const char *name)
+add_directory(struct cpprof__lines *lines, const char *name, uint64_t directory)
 {
-    if (cpprof__array_room(&lines->directories, lines->n_directories,
-                           &lines->directories_capacity,
-                           sizeof *lines->directories))
-        lines->directories[lines->n_directories++] = name;
+    if (CPPROF__BOUNDED_ROOM(&lines->directories))
+        lines->directories.at[lines->directories.n++] = name;
 }
 
 static void
 add_file(struct cpprof__lines *lines, const char *name, uint64_t directory)
 {
-    if (cpprof__array_room(&lines->files, lines->n_files,
-                           &lines->files_capacity, sizeof *lines->files))
-        lines->files[lines->n_files++] = (struct cpprof__line_file){
+    if (CPPROF__BOUNDED_ROOM(&lines->files))
+        lines->files.at[lines->files.n++] = (struct cpprof__line_file){
             name, directory < UINT32_MAX ? (uint32_t)directory : UINT32_MAX};
 }
 
@@ -137,7 +134,7 @@ read_old_names(struct cpprof__lines *lines, struct cpprof__reader *r)
 
     lines->counts_from_one = true;
     while (*(name = read_string(r)))
-        add_directory(lines, name);
+        add_directory(lines, name, 0);
     while (!r->bad && *(name = read_string(r))) {
         add_file(lines, name, cpprof__read_varint(r));
         cpprof__read_varint(r); /* time */
@@ -241,13 +238,6 @@ read_entries(struct cpprof__lines *lines, struct cpprof__reader *r,
     }
 }
 
-static void
-add_directory_entry(struct cpprof__lines *lines, const char *name,
-                    uint64_t directory)
-{
-    add_directory(lines, name);
-}
-
 /* Length and version; false when the rest is not what is known here. */
 static bool
 read_start(struct cpprof__reader *r, struct head *head)
@@ -301,7 +291,7 @@ struct machine {
     uint64_t file;
     uint64_t line;
     uint64_t column;
-    uint32_t first; /* row of the sequence */
+    size_t first; /* row of the sequence */
     bool is_out_of_order;
 };
 
@@ -313,7 +303,7 @@ start_sequence(struct machine *m)
     m->file = 1;
     m->line = 1;
     m->column = 0;
-    m->first = m->lines->n_rows;
+    m->first = m->lines->rows.n;
     m->is_out_of_order = false;
 }
 
@@ -342,16 +332,15 @@ add_row(struct machine *m)
     struct cpprof__lines *lines = m->lines;
     struct cpprof__line_row row = row_of(m);
     struct cpprof__line_row *last =
-        lines->n_rows > m->first ? &lines->rows[lines->n_rows - 1] : NULL;
+        lines->rows.n > m->first ? &lines->rows.at[lines->rows.n - 1] : NULL;
 
     if (last && row.address < last->address)
         m->is_out_of_order = true;
     if (last && row.address == last->address)
         *last = row;
     else if ((!last || !is_same_location(last, &row)) &&
-             cpprof__array_room(&lines->rows, lines->n_rows,
-                                &lines->rows_capacity, sizeof *lines->rows))
-        lines->rows[lines->n_rows++] = row;
+             CPPROF__BOUNDED_ROOM(&lines->rows))
+        lines->rows.at[lines->rows.n++] = row;
 }
 
 /* Keep the sequence if it is code of this image. */
@@ -359,20 +348,19 @@ static void
 end_sequence(struct machine *m)
 {
     struct cpprof__lines *lines = m->lines;
-    uint32_t n = lines->n_rows - m->first;
-    uint64_t start = n ? lines->rows[m->first].address : 0;
+    size_t n = lines->rows.n - m->first;
+    uint64_t start = n ? lines->rows.at[m->first].address : 0;
 
     if (n && !m->is_out_of_order && cpprof__ranges_find(m->code, start) &&
-        cpprof__array_room(&lines->sequences, lines->n_sequences,
-                           &lines->sequences_capacity,
-                           sizeof *lines->sequences)) {
-        cpprof__ranges_add(
-            &lines->ranges,
-            (struct cpprof__range){start, m->address, lines->n_sequences, 0});
-        lines->sequences[lines->n_sequences++] =
+        CPPROF__BOUNDED_ROOM(&lines->sequences)) {
+        cpprof__ranges_add(&lines->ranges,
+                           (struct cpprof__range){start, m->address,
+                                                  (uint32_t)lines->sequences.n,
+                                                  0});
+        lines->sequences.at[lines->sequences.n++] =
             (struct cpprof__line_sequence){m->first, n};
     } else {
-        lines->n_rows = m->first;
+        lines->rows.n = m->first;
     }
     start_sequence(m);
 }
@@ -464,22 +452,7 @@ run(struct machine *m, struct cpprof__reader *r)
         else
             run_extended(m, r);
     }
-    m->lines->n_rows = m->first; /* of a sequence without end */
-}
-
-/* What was reserved for more rows. */
-static void
-give_back(struct cpprof__lines *lines)
-{
-    struct cpprof__line_row *rows;
-
-    if (!lines->n_rows)
-        return;
-    rows = realloc(lines->rows, lines->n_rows * sizeof *rows);
-    if (rows) {
-        lines->rows = rows;
-        lines->rows_capacity = lines->n_rows;
-    }
+    m->lines->rows.n = m->first; /* of a sequence without end */
 }
 
 void
@@ -497,13 +470,13 @@ cpprof__lines_read(struct cpprof__lines *lines,
     if (!read_head(&r, &head))
         return;
     if (head.version >= 5) {
-        read_entries(lines, &r, &head, add_directory_entry);
+        read_entries(lines, &r, &head, add_directory);
         read_entries(lines, &r, &head, add_file);
     } else {
         read_old_names(lines, &r);
     }
     run(&machine, &head.program);
-    give_back(lines);
+    CPPROF__ARRAY_TRIM(&lines->rows);
     cpprof__ranges_seal(&lines->ranges);
 }
 
@@ -513,15 +486,15 @@ cpprof__lines_find(const struct cpprof__lines *lines, uint64_t address)
     const struct cpprof__range *range =
         cpprof__ranges_find(&lines->ranges, address);
     const struct cpprof__line_row *rows;
-    uint32_t low = 0;
-    uint32_t high;
+    size_t low = 0;
+    size_t high;
 
     if (!range)
         return NULL;
-    rows = lines->rows + lines->sequences[range->value].first;
-    high = lines->sequences[range->value].n;
+    rows = lines->rows.at + lines->sequences.at[range->value].first;
+    high = lines->sequences.at[range->value].n;
     while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
+        size_t middle = low + (high - low) / 2;
 
         if (rows[middle].address <= address)
             low = middle + 1;
@@ -531,23 +504,17 @@ cpprof__lines_find(const struct cpprof__lines *lines, uint64_t address)
     return low ? &rows[low - 1] : NULL;
 }
 
-static const char *
-directory_of(const struct cpprof__lines *lines, uint32_t number)
-{
-    uint32_t i = number - lines->counts_from_one;
-
-    return i < lines->n_directories ? lines->directories[i] : NULL;
-}
-
 bool
 cpprof__lines_file(const struct cpprof__lines *lines, uint64_t number,
                    const char **directory, const char **name)
 {
     uint64_t i = number - lines->counts_from_one;
+    uint32_t in;
 
-    if (i >= lines->n_files || !*lines->files[i].name)
+    if (i >= lines->files.n || !*lines->files.at[i].name)
         return false;
-    *name = lines->files[i].name;
-    *directory = directory_of(lines, lines->files[i].directory);
+    *name = lines->files.at[i].name;
+    in = lines->files.at[i].directory - lines->counts_from_one;
+    *directory = in < lines->directories.n ? lines->directories.at[in] : NULL;
     return true;
 }

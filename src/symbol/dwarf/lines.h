@@ -12,6 +12,7 @@
 #ifndef SYMBOL_LINES_H
 #define SYMBOL_LINES_H
 
+#include "base/array.h"
 #include "base/ranges.h"
 
 struct cpprof__bytes {
@@ -33,30 +34,22 @@ struct cpprof__line_row {
     uint32_t file;
 };
 
-struct cpprof__line_file {
-    const char *name; /* in a section */
-    uint32_t directory;
-};
-
 /* Zero bytes is a valid, empty table. */
 struct cpprof__lines {
     /* Rows of one sequence are adjacent and sorted by address. */
-    struct cpprof__line_row *rows;
-    uint32_t n_rows;
-    size_t rows_capacity;
-    struct cpprof__line_sequence {
-        uint32_t first; /* in rows */
-        uint32_t n;
-    } * sequences;
-    uint32_t n_sequences;
-    size_t sequences_capacity;
-    struct cpprof__ranges ranges; /* value: in sequences */
-    const char **directories;     /* in sections */
-    uint32_t n_directories;
-    size_t directories_capacity;
-    struct cpprof__line_file *files;
-    uint32_t n_files;
-    size_t files_capacity;
+    CPPROF__ARRAY(struct cpprof__line_row) rows;
+    CPPROF__ARRAY(struct cpprof__line_sequence {
+        size_t first; /* in rows */
+        size_t n;
+    })
+    sequences;
+    struct cpprof__ranges ranges;            /* value: in sequences */
+    CPPROF__ARRAY(const char *) directories; /* in sections */
+    CPPROF__ARRAY(struct cpprof__line_file {
+        const char *name; /* in a section */
+        uint32_t directory;
+    })
+    files;
     /* Files and directories count from 1 and 0 is none, before version 5. */
     bool counts_from_one;
 };

@@ -20,12 +20,6 @@
 /* More is no name that anyone reads; bounds what a hostile image can cost. */
 #define LONGEST_TEXT (64 * 1024)
 
-struct cpprof__name {
-    const char *text;
-    const char *demangled; /* NULL: not asked for yet */
-    uint32_t n;
-};
-
 struct key {
     const struct cpprof__names *names;
     const char *text;
@@ -36,7 +30,7 @@ static bool
 has_text(void *ctx, uint32_t value)
 {
     const struct key *key = ctx;
-    const struct cpprof__name *name = &key->names->items[value];
+    const struct cpprof__name *name = &key->names->items.at[value];
 
     return name->n == key->n && memcmp(name->text, key->text, key->n) == 0;
 }
@@ -47,13 +41,13 @@ append(struct cpprof__names *names, const struct key *key, uint64_t hash)
     struct cpprof__name *name;
     char *copy;
 
-    if (!cpprof__array_room(&names->items, names->n, &names->capacity,
-                            sizeof *names->items))
+    if (!CPPROF__BOUNDED_ROOM(&names->items))
         return NULL;
     copy = cpprof__arena_copy(&names->arena, key->text, key->n);
-    if (!copy || !cpprof__index_add(&names->index, hash, names->n))
+    if (!copy ||
+        !cpprof__index_add(&names->index, hash, (uint32_t)names->items.n))
         return NULL;
-    name = &names->items[names->n++];
+    name = &names->items.at[names->items.n++];
     *name = (struct cpprof__name){copy, NULL, (uint32_t)key->n};
     return name;
 }
@@ -67,7 +61,7 @@ find_or_append(struct cpprof__names *names, const char *text, size_t n)
     uint32_t value = cpprof__index_find(&names->index, hash, has_text, &key);
 
     if (value != CPPROF__INDEX_NONE)
-        return &names->items[value];
+        return &names->items.at[value];
     return append(names, &key, hash);
 }
 
@@ -141,7 +135,7 @@ cpprof__names_demangle(struct cpprof__names *names, const char *symbol,
 
     if (!name || name->demangled)
         return name ? name->demangled : NULL;
-    number = (size_t)(name - names->items);
+    number = (size_t)(name - names->items.at);
     demangled = name->text;
     n = cpprof__symbol_source_length(name->text, name->n);
     if (cpprof__demangle(&out, name->text, n))
@@ -149,7 +143,7 @@ cpprof__names_demangle(struct cpprof__names *names, const char *symbol,
     else if (n < name->n)
         demangled = cpprof__names_add(names, name->text, n);
     cpprof__buffer_free(&out);
-    names->items[number].demangled = demangled;
+    names->items.at[number].demangled = demangled;
     return demangled;
 }
 
@@ -188,6 +182,6 @@ cpprof__names_free(struct cpprof__names *names)
     cpprof__arena_free(&names->arena);
     cpprof__index_free(&names->index);
     cpprof__buffer_free(&names->scratch);
-    free(names->items);
+    free(names->items.at);
     memset(names, 0, sizeof *names);
 }

@@ -8,6 +8,7 @@
 #define SYMBOL_NAMES_H
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/hash.h"
 
@@ -15,9 +16,12 @@
 struct cpprof__names {
     struct cpprof__arena arena;
     struct cpprof__index index; /* of items, by text */
-    struct cpprof__name *items;
-    uint32_t n;
-    size_t capacity;
+    CPPROF__ARRAY(struct cpprof__name {
+        const char *text;
+        const char *demangled; /* NULL: not asked for yet */
+        uint32_t n;
+    })
+    items;
     struct cpprof__buffer scratch;
 };
 

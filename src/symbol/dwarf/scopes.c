@@ -55,12 +55,10 @@ add_scope(struct cpprof__unit_scopes *unit, Dwarf_Die *die, uint32_t parent)
 {
     struct cpprof__scope scope = describe(die, parent);
 
-    if (!scope.name ||
-        !cpprof__array_room(&unit->items, unit->n, &unit->capacity,
-                            sizeof *unit->items))
+    if (!scope.name || !CPPROF__BOUNDED_ROOM(&unit->items))
         return parent;
-    unit->items[unit->n] = scope;
-    return unit->n++;
+    unit->items.at[unit->items.n] = scope;
+    return (uint32_t)unit->items.n++;
 }
 
 /* Most functions hold no scope: those are forgotten again. */
@@ -68,8 +66,8 @@ static void
 keep_scope(struct cpprof__unit_scopes *unit, int tag,
            struct cpprof__range range)
 {
-    if (tag == DW_TAG_subprogram && range.value + 1 == unit->n)
-        unit->n--;
+    if (tag == DW_TAG_subprogram && range.value + 1 == unit->items.n)
+        unit->items.n--;
     else
         cpprof__ranges_add(&unit->ranges, range);
 }
@@ -119,7 +117,7 @@ is_unit(void *ctx, uint32_t value)
 {
     const struct key *key = ctx;
 
-    return key->scopes->units[value].unit == key->unit;
+    return key->scopes->units.at[value].unit == key->unit;
 }
 
 static struct cpprof__unit_scopes *
@@ -128,16 +126,15 @@ add_unit(struct cpprof__scopes *scopes, Dwarf_CU *unit, uint64_t hash)
     struct cpprof__unit_scopes *added;
     Dwarf_Die die;
 
-    if (!cpprof__array_room(&scopes->units, scopes->n, &scopes->capacity,
-                            sizeof *scopes->units) ||
-        !cpprof__index_add(&scopes->index, hash, scopes->n))
+    if (!CPPROF__BOUNDED_ROOM(&scopes->units) ||
+        !cpprof__index_add(&scopes->index, hash, (uint32_t)scopes->units.n))
         return NULL;
-    added = &scopes->units[scopes->n++];
+    added = &scopes->units.at[scopes->units.n++];
     *added = (struct cpprof__unit_scopes){.unit = unit};
     if (dwarf_cu_info(unit, NULL, NULL, &die, NULL, NULL, NULL, NULL) == 0)
         walk(added, &die, UINT32_MAX, UINT64_MAX, 0);
     if (!cpprof__ranges_seal(&added->ranges))
-        added->n = 0;
+        added->items.n = 0;
     return added;
 }
 
@@ -148,7 +145,7 @@ find_or_add_unit(struct cpprof__scopes *scopes, Dwarf_CU *unit)
     uint64_t hash = cpprof__hash_u64((uintptr_t)unit);
     uint32_t value = cpprof__index_find(&scopes->index, hash, is_unit, &key);
 
-    return value != CPPROF__INDEX_NONE ? &scopes->units[value]
+    return value != CPPROF__INDEX_NONE ? &scopes->units.at[value]
                                        : add_unit(scopes, unit, hash);
 }
 
@@ -198,9 +195,9 @@ append_scopes(const struct cpprof__unit_scopes *unit, Dwarf_Off offset,
 
     /* The scope of a function that is one itself is not its own. */
     if (range && range->start == offset)
-        at = unit->items[at].parent;
-    for (; at < unit->n && n < MOST_NAMES; at = unit->items[at].parent)
-        chain[n++] = &unit->items[at];
+        at = unit->items.at[at].parent;
+    for (; at < unit->items.n && n < MOST_NAMES; at = unit->items.at[at].parent)
+        chain[n++] = &unit->items.at[at];
     while (n > 0)
         append_scope(text, names, chain[--n]);
 }
@@ -229,13 +226,13 @@ cpprof__scopes_qualify(struct cpprof__scopes *scopes,
 void
 cpprof__scopes_free(struct cpprof__scopes *scopes)
 {
-    uint32_t i;
+    size_t i;
 
-    for (i = 0; i < scopes->n; i++) {
-        cpprof__ranges_free(&scopes->units[i].ranges);
-        free(scopes->units[i].items);
+    for (i = 0; i < scopes->units.n; i++) {
+        cpprof__ranges_free(&scopes->units.at[i].ranges);
+        free(scopes->units.at[i].items.at);
     }
-    free(scopes->units);
+    free(scopes->units.at);
     cpprof__index_free(&scopes->index);
     memset(scopes, 0, sizeof *scopes);
 }

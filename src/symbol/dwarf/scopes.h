@@ -16,19 +16,18 @@
 
 /* Zero bytes is a valid, empty set. */
 struct cpprof__scopes {
-    struct cpprof__unit_scopes {
+    /* Those that were asked for. */
+    CPPROF__ARRAY(struct cpprof__unit_scopes {
         Dwarf_CU *unit;
-        struct cpprof__scope {
+        CPPROF__ARRAY(struct cpprof__scope {
             const char *name; /* in the DWARF's strings */
             uint32_t parent;  /* in items, or UINT32_MAX */
             bool is_linkage;  /* name is mangled, and complete */
-        } * items;
-        uint32_t n;
-        size_t capacity;
+        })
+        items;
         struct cpprof__ranges ranges; /* of DIE offsets; value: in items */
-    } * units;                        /* those that were asked for */
-    uint32_t n;
-    size_t capacity;
+    })
+    units;
     struct cpprof__index index; /* of units, by address */
 };
 

@@ -7,7 +7,6 @@
 #include "symbol/dwarf/units.h"
 
 #include "symbol/elf/array.h"
-#include "symbol/elf/out_of_memory.h"
 
 #include <dwarf.h>
 #include <string.h>
@@ -72,7 +71,7 @@ add_line_ranges(struct cpprof__units *units, Dwarf_Die *die,
 
     read_lines(units, die, code, &lines);
     for (i = 0; i < lines.ranges.n; i++) {
-        lines.ranges.items[i].value = units->n;
+        lines.ranges.items[i].value = (uint32_t)units->items.n;
         cpprof__ranges_add(&units->ranges, lines.ranges.items[i]);
     }
     cpprof__lines_free(&lines);
@@ -84,17 +83,15 @@ add_unit(struct cpprof__units *units, Dwarf_Die *die, Dwarf_Half version,
 {
     size_t before = units->ranges.n;
 
-    if (!cpprof__array_room(&units->items, units->n, &units->capacity,
-                            sizeof *units->items))
+    if (!CPPROF__BOUNDED_ROOM(&units->items))
         return;
-    add_ranges(&units->ranges, die, units->n, 0, code);
+    add_ranges(&units->ranges, die, (uint32_t)units->items.n, 0, code);
     if (!dwarf_hasattr(die, DW_AT_ranges) &&
         (version < 3 || !dwarf_hasattr(die, DW_AT_high_pc)))
         add_line_ranges(units, die, code);
     if (units->ranges.n == before)
         return;
-    units->items[units->n] = (struct cpprof__unit){.die = *die};
-    units->n++;
+    units->items.at[units->items.n++] = (struct cpprof__unit){.die = *die};
     if (!is_assembly(die))
         units->has_inlines = true;
 }
@@ -142,27 +139,24 @@ cpprof__units_open(struct cpprof__units *units,
         if (type == DW_UT_compile || type == DW_UT_skeleton)
             add_unit(units, &die, version, code);
     if (!cpprof__ranges_seal(&units->ranges))
-        units->n = 0;
+        units->items.n = 0;
 }
 
 static void
 free_functions(struct cpprof__unit *unit)
 {
-    uint32_t i;
+    size_t i;
 
-    for (i = 0; i < unit->n_functions; i++) {
-        struct cpprof__inlines *inlines = unit->functions[i].inlines;
+    for (i = 0; i < unit->functions.n; i++) {
+        struct cpprof__inlines *inlines = unit->functions.at[i].inlines;
 
         if (inlines) {
             cpprof__ranges_free(&inlines->ranges);
-            free(inlines->items);
+            free(inlines->items.at);
             free(inlines);
         }
     }
-    free(unit->functions);
-    unit->functions = NULL;
-    unit->n_functions = 0;
-    unit->capacity = 0;
+    CPPROF__ARRAY_FREE(&unit->functions);
     cpprof__ranges_free(&unit->ranges);
 }
 
@@ -170,11 +164,11 @@ free_functions(struct cpprof__unit *unit)
 static void
 forget_lines(struct cpprof__units *units)
 {
-    uint32_t i;
+    size_t i;
 
-    for (i = 0; i < units->n; i++) {
-        cpprof__lines_free(&units->items[i].lines);
-        units->items[i].has_lines = false;
+    for (i = 0; i < units->items.n; i++) {
+        cpprof__lines_free(&units->items.at[i].lines);
+        units->items.at[i].has_lines = false;
     }
     units->n_line_bytes = 0;
 }
@@ -182,12 +176,12 @@ forget_lines(struct cpprof__units *units)
 void
 cpprof__units_close(struct cpprof__units *units)
 {
-    uint32_t i;
+    size_t i;
 
-    for (i = 0; i < units->n; i++)
-        free_functions(&units->items[i]);
+    for (i = 0; i < units->items.n; i++)
+        free_functions(&units->items.at[i]);
     forget_lines(units);
-    free(units->items);
+    free(units->items.at);
     cpprof__ranges_free(&units->ranges);
     memset(units, 0, sizeof *units);
 }
@@ -198,8 +192,9 @@ cpprof__units_find(struct cpprof__units *units, uint64_t address)
     const struct cpprof__range *range =
         cpprof__ranges_find(&units->ranges, address);
 
-    return range && range->value < units->n ? &units->items[range->value]
-                                            : NULL;
+    return range && range->value < units->items.n
+               ? &units->items.at[range->value]
+               : NULL;
 }
 
 /* A walk over the functions of a unit. */
@@ -214,13 +209,12 @@ add_function(struct walk *walk, Dwarf_Die *die)
     struct cpprof__unit *unit = walk->unit;
     size_t before = unit->ranges.n;
 
-    if (!cpprof__array_room(&unit->functions, unit->n_functions,
-                            &unit->capacity, sizeof *unit->functions))
+    if (!CPPROF__BOUNDED_ROOM(&unit->functions))
         return;
-    add_ranges(&unit->ranges, die, unit->n_functions, 0, walk->code);
+    add_ranges(&unit->ranges, die, (uint32_t)unit->functions.n, 0, walk->code);
     if (unit->ranges.n == before)
         return;
-    unit->functions[unit->n_functions++] =
+    unit->functions.at[unit->functions.n++] =
         (struct cpprof__function){dwarf_dieoffset(die), NULL};
 }
 
@@ -304,8 +298,8 @@ cpprof__unit_find(struct cpprof__unit *unit, uint64_t address,
     while (!(range = cpprof__ranges_find(&unit->ranges, address)) &&
            unit->depth != CPPROF__UNIT_DEEP)
         read_functions(unit, code);
-    return range && range->value < unit->n_functions
-               ? &unit->functions[range->value]
+    return range && range->value < unit->functions.n
+               ? &unit->functions.at[range->value]
                : NULL;
 }
 
@@ -358,13 +352,12 @@ static uint32_t
 add_inlined(struct cpprof__inlines *inlines, Dwarf_Die *die, uint32_t parent,
             uint32_t depth)
 {
-    if (!cpprof__array_room(&inlines->items, inlines->n, &inlines->capacity,
-                            sizeof *inlines->items))
+    if (!CPPROF__BOUNDED_ROOM(&inlines->items))
         return parent;
-    add_ranges(&inlines->ranges, die, inlines->n, depth, NULL);
-    inlines->items[inlines->n] =
+    add_ranges(&inlines->ranges, die, (uint32_t)inlines->items.n, depth, NULL);
+    inlines->items.at[inlines->items.n] =
         (struct cpprof__inlined){dwarf_dieoffset(die), parent};
-    return inlines->n++;
+    return (uint32_t)inlines->items.n++;
 }
 
 static bool

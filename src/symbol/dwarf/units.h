@@ -16,12 +16,11 @@
 
 /* The inlined calls of one function, as a tree. */
 struct cpprof__inlines {
-    struct cpprof__inlined {
+    CPPROF__ARRAY(struct cpprof__inlined {
         Dwarf_Off offset; /* of the DW_TAG_inlined_subroutine */
         uint32_t parent;  /* in items; UINT32_MAX: the function itself */
-    } * items;
-    uint32_t n;
-    size_t capacity;
+    })
+    items;
     struct cpprof__ranges ranges; /* value: in items; rank: depth */
 };
 
@@ -39,9 +38,7 @@ struct cpprof__unit {
         CPPROF__UNIT_OUTER, /* of the unit and its namespaces */
         CPPROF__UNIT_DEEP,  /* also those inside of others */
     } depth;
-    struct cpprof__function *functions;
-    uint32_t n_functions;
-    size_t capacity;
+    CPPROF__ARRAY(struct cpprof__function) functions;
     struct cpprof__ranges ranges; /* value: in functions */
     struct cpprof__lines lines;
     bool has_lines;     /* lines is read */
@@ -51,9 +48,7 @@ struct cpprof__unit {
 
 /* Zero bytes is a valid, empty index. */
 struct cpprof__units {
-    struct cpprof__unit *items;
-    uint32_t n;
-    size_t capacity;
+    CPPROF__ARRAY(struct cpprof__unit) items;
     struct cpprof__ranges ranges; /* value: in items */
     bool has_inlines; /* a unit of a language that has functions to inline */
     struct cpprof__line_sections sections;

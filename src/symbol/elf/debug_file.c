@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 
+#include <dlfcn.h>
 #include <elfutils/libdwelf.h>
 #include <libdeflate.h>
 #include <limits.h>
@@ -64,17 +65,6 @@ struct link {
     enum cpprof__elf_use use;
 };
 
-/* A stripped image that names itself is not. */
-static bool
-is_useful(const struct cpprof__elf_file *file)
-{
-    GElf_Shdr header;
-
-    return cpprof__elf_section(file, ".symtab", &header) ||
-           cpprof__elf_section(file, ".debug_info", &header) ||
-           cpprof__elf_section(file, ".zdebug_info", &header);
-}
-
 /* The file at path, if it is the one that was meant. */
 static bool
 open_linked(struct cpprof__elf_file *debug, const struct link *link,
@@ -85,7 +75,10 @@ open_linked(struct cpprof__elf_file *debug, const struct link *link,
 
     if (!cpprof__elf_open(&file, path, id, link->use))
         return false;
-    if (is_useful(&file) && (*id || has_crc(path, link->crc))) {
+    /* An image that is stripped itself is of no use. */
+    if ((cpprof__elf_has_section(&file, ".symtab") ||
+         cpprof__elf_has_dwarf(&file)) &&
+        (*id || has_crc(path, link->crc))) {
         *debug = file;
         return true;
     }
@@ -170,16 +163,14 @@ bool
 cpprof__debug_file_open_shared(struct cpprof__elf_file *shared,
                                const struct cpprof__elf_file *file)
 {
-    char build_id[CPPROF__BUILD_ID_TEXT] = "";
+    char build_id[CPPROF__BUILD_ID_TEXT];
     const char *name;
     const void *bytes;
     ssize_t n = dwelf_dwarf_gnu_debugaltlink(file->dwarf, &name, &bytes);
-    ssize_t i;
 
     if (n <= 0)
         return false;
-    for (i = 0; i < n && i < (CPPROF__BUILD_ID_TEXT - 1) / 2; i++)
-        snprintf(build_id + 2 * i, 3, "%02x", ((const uint8_t *)bytes)[i]);
+    cpprof__build_id_text(build_id, bytes, (size_t)n);
     if (!open_shared(shared, file->path, name, build_id))
         return false;
     if (!shared->dwarf) {
@@ -235,4 +226,64 @@ cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
         cpprof__elf_close(&file);
     close(fd);
     return mini->elf != NULL;
+}
+
+/* --------------------------------------------------------- debuginfod ---- */
+
+/* Of <elfutils/debuginfod.h>, which is not needed to build. A build id of
+ * length 0 is text in hex. */
+struct client;
+
+struct library {
+    struct client *(*begin)(void);
+    int (*find_debuginfo)(struct client *, const unsigned char *build_id,
+                          int n_bytes, char **path);
+    void (*end)(struct client *);
+};
+
+/* Stays loaded: the TLS library below it gives nothing back when unloaded. */
+static bool
+open_library(struct library *library)
+{
+    void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+
+    if (!handle)
+        return false;
+    *(void **)&library->begin = dlsym(handle, "debuginfod_begin");
+    *(void **)&library->find_debuginfo =
+        dlsym(handle, "debuginfod_find_debuginfo");
+    *(void **)&library->end = dlsym(handle, "debuginfod_end");
+    return library->begin && library->find_debuginfo && library->end;
+}
+
+static bool
+fetch(const struct library *library, const char *build_id, char **path)
+{
+    struct client *client = library->begin();
+    int fd = -1;
+
+    if (client)
+        fd = library->find_debuginfo(client, (const unsigned char *)build_id, 0,
+                                     path);
+    if (fd >= 0)
+        close(fd);
+    if (client)
+        library->end(client);
+    return fd >= 0 && *path;
+}
+
+bool
+cpprof__debuginfod_open(struct cpprof__elf_file *debug, const char *build_id,
+                        enum cpprof__elf_use use)
+{
+    struct library library = {0};
+    char *path = NULL;
+    bool is_open = false;
+
+    if (!*build_id || !getenv("DEBUGINFOD_URLS"))
+        return false;
+    if (open_library(&library) && fetch(&library, build_id, &path))
+        is_open = cpprof__elf_open(debug, path, build_id, use);
+    free(path);
+    return is_open;
 }

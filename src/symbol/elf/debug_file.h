@@ -40,4 +40,15 @@ bool
 cpprof__debug_file_open_mini(struct cpprof__elf_file *mini,
                              const struct cpprof__elf_file *image);
 
+/*
+ * Fetch the debug file from the servers of $DEBUGINFOD_URLS and open it; false
+ * when the library, the servers or the file is missing. Only for a user who
+ * asked, since a server that does not answer holds the profile up for up to
+ * 90 s a file (DEBUGINFOD_TIMEOUT). Nothing else in the plug-in goes to the
+ * network: libdwfl, which asks the servers by itself, is not used.
+ */
+bool
+cpprof__debuginfod_open(struct cpprof__elf_file *debug, const char *build_id,
+                        enum cpprof__elf_use use);
+
 #endif

@@ -11,10 +11,9 @@
  */
 #include "symbol/elf/elf_file.h"
 
-#include "symbol/elf/out_of_memory.h"
-
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +28,40 @@
  * information are all packed, threefold; the largest unpack to this. */
 #define LARGEST_UNPACKED (1ull << 30)
 
+/* Where the running cpprof__without_exit() of the thread goes on. */
+static __thread jmp_buf *way_out;
+
+void
+cpprof__out_of_memory(void)
+{
+    if (way_out)
+        longjmp(*way_out, 1);
+    abort(); /* a Dwarf is read outside cpprof__without_exit(): a bug here */
+}
+
+bool
+cpprof__without_exit(void (*function)(void *arg), void *arg)
+{
+    jmp_buf *volatile before = way_out;
+    jmp_buf here;
+    volatile bool returned = false;
+
+    if (setjmp(here) == 0) {
+        way_out = &here;
+        function(arg);
+        returned = true;
+    }
+    way_out = before;
+    return returned;
+}
+
 static void
-read_build_id(Elf *elf, char text[CPPROF__BUILD_ID_TEXT])
+read_build_id(struct cpprof__elf_file *file)
 {
     const void *bytes;
-    ssize_t n = dwelf_elf_gnu_build_id(elf, &bytes);
-    ssize_t i;
+    ssize_t n = dwelf_elf_gnu_build_id(file->elf, &bytes);
 
-    text[0] = 0;
-    if (n > (CPPROF__BUILD_ID_TEXT - 1) / 2)
-        n = (CPPROF__BUILD_ID_TEXT - 1) / 2;
-    for (i = 0; i < n; i++)
-        snprintf(text + 2 * i, 3, "%02x", ((const unsigned char *)bytes)[i]);
+    cpprof__build_id_text(file->build_id, bytes, n > 0 ? (size_t)n : 0);
 }
 
 void
@@ -71,7 +92,7 @@ open_fd(struct cpprof__elf_file *file, int fd, const char *build_id)
     file->elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
     if (!is_elf(file->elf))
         return false;
-    read_build_id(file->elf, file->build_id);
+    read_build_id(file);
     return !*build_id || strcmp(build_id, file->build_id) == 0;
 }
 
@@ -143,13 +164,9 @@ prepare_dwarf(const struct cpprof__elf_file *file)
 void
 cpprof__elf_open_dwarf(struct cpprof__elf_file *file)
 {
-    GElf_Shdr header;
-
     if (!file->elf || file->dwarf)
         return;
-    if ((cpprof__elf_section(file, ".debug_info", &header) ||
-         cpprof__elf_section(file, ".zdebug_info", &header)) &&
-        prepare_dwarf(file))
+    if (cpprof__elf_has_dwarf(file) && prepare_dwarf(file))
         file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
     if (file->dwarf)
         dwarf_new_oom_handler(file->dwarf, cpprof__out_of_memory);
@@ -192,7 +209,7 @@ cpprof__elf_open_memory(struct cpprof__elf_file *file, void *image, size_t n)
         cpprof__elf_close(&opened);
         return false;
     }
-    read_build_id(opened.elf, opened.build_id);
+    read_build_id(&opened);
     *file = opened;
     return true;
 }
@@ -216,6 +233,14 @@ cpprof__elf_section(const struct cpprof__elf_file *file, const char *name,
             return header->sh_type == SHT_NOBITS ? NULL : section;
     }
     return NULL;
+}
+
+bool
+cpprof__elf_has_section(const struct cpprof__elf_file *file, const char *name)
+{
+    GElf_Shdr header;
+
+    return file->elf && cpprof__elf_section(file, name, &header);
 }
 
 struct cpprof__segment *

@@ -59,11 +59,39 @@ cpprof__elf_open_memory(struct cpprof__elf_file *file, void *image, size_t n);
 void
 cpprof__elf_close(struct cpprof__elf_file *file);
 
+/*
+ * libdw ends the process when an allocation of its own fails, unless it is
+ * given a handler, which must not return. out_of_memory() is that of every
+ * Dwarf that is read: it jumps back to the last without_exit() of the thread.
+ */
+void
+cpprof__out_of_memory(void) __attribute__((noreturn));
+
+/*
+ * Call function(arg); false when libdw ran out of memory in it, which was then
+ * left where it stood: what it was building must be reachable from arg, and a
+ * Dwarf that it read is good for dwarf_end() only.
+ */
+bool
+cpprof__without_exit(void (*function)(void *arg), void *arg);
+
 /* The section of a name, its header in *header; NULL when there is none or it
  * is empty in this file (SHT_NOBITS, in a file of debug information). */
 Elf_Scn *
 cpprof__elf_section(const struct cpprof__elf_file *file, const char *name,
                     GElf_Shdr *header);
+
+/* Has it such a section? False for a file that is not open. */
+bool
+cpprof__elf_has_section(const struct cpprof__elf_file *file, const char *name);
+
+/* Has it debug information, packed or not? */
+static inline bool
+cpprof__elf_has_dwarf(const struct cpprof__elf_file *file)
+{
+    return cpprof__elf_has_section(file, ".debug_info") ||
+           cpprof__elf_has_section(file, ".zdebug_info");
+}
 
 /* The loaded parts, *n of them, from malloc; NULL when there are none. */
 struct cpprof__segment *

@@ -18,7 +18,7 @@
 void
 cpprof__symbols_free(struct cpprof__symbols *symbols)
 {
-    free(symbols->items);
+    free(symbols->items.at);
     free(symbols->names);
     cpprof__ranges_free(&symbols->ranges);
     memset(symbols, 0, sizeof *symbols);
@@ -60,22 +60,6 @@ preference_of(const GElf_Sym *symbol, const char *name, bool is_old)
            (uint32_t)(binding != STB_LOCAL) << 4 |
            (3 - count_underscores(name)) << 2 | (uint32_t)!is_old << 1 |
            (uint32_t)(binding == STB_GLOBAL);
-}
-
-static bool
-make_room(struct cpprof__symbols *symbols, size_t n)
-{
-    size_t capacity = symbols->n + n;
-    struct cpprof__symbol *items;
-
-    if (capacity <= symbols->capacity)
-        return true;
-    items = realloc(symbols->items, capacity * sizeof *items);
-    if (!items)
-        return false;
-    symbols->items = items;
-    symbols->capacity = capacity;
-    return true;
 }
 
 static bool
@@ -123,7 +107,7 @@ add_symbol(struct cpprof__symbols *symbols, const struct source *source,
     if (!name || is_label(name))
         return;
     is_old = is_old_version(name) || is_hidden(source, i);
-    symbols->items[symbols->n++] =
+    symbols->items.at[symbols->items.n++] =
         (struct cpprof__symbol){symbol->st_value, symbol->st_size, name,
                                 preference_of(symbol, name, is_old)};
 }
@@ -167,7 +151,7 @@ cpprof__symbols_add(struct cpprof__symbols *symbols,
         return false;
     n_entries =
         source.data->d_size / gelf_fsize(file->elf, ELF_T_SYM, 1, EV_CURRENT);
-    if (!make_room(symbols, n_entries))
+    if (!CPPROF__ARRAY_ROOM(&symbols->items, n_entries))
         return false;
     for (i = 0; i < n_entries && i <= INT32_MAX; i++)
         if (gelf_getsym(source.data, (int)i, &symbol))
@@ -199,7 +183,7 @@ static struct cpprof__range
 range_of(const struct cpprof__symbols *symbols, size_t i, uint64_t next,
          const struct cpprof__ranges *code)
 {
-    const struct cpprof__symbol *symbol = &symbols->items[i];
+    const struct cpprof__symbol *symbol = &symbols->items.at[i];
     const struct cpprof__range *section =
         cpprof__ranges_find(code, symbol->start);
     uint64_t limit = section ? section->limit : symbol->start;
@@ -217,13 +201,13 @@ add_ranges(struct cpprof__symbols *symbols, const struct cpprof__ranges *code)
 {
     uint64_t next = UINT64_MAX;
     size_t i;
+    const struct cpprof__symbol *all = symbols->items.at;
 
-    for (i = symbols->n; i-- > 0;) {
-        if (i + 1 < symbols->n &&
-            symbols->items[i + 1].start != symbols->items[i].start)
-            next = symbols->items[i + 1].start;
+    for (i = symbols->items.n; i-- > 0;) {
+        if (i + 1 < symbols->items.n && all[i + 1].start != all[i].start)
+            next = all[i + 1].start;
         cpprof__ranges_add(&symbols->ranges, range_of(symbols, i, next, code));
-        symbols->names[i] = symbols->items[i].name;
+        symbols->names[i] = all[i].name;
     }
 }
 
@@ -231,18 +215,19 @@ bool
 cpprof__symbols_seal(struct cpprof__symbols *symbols,
                      const struct cpprof__ranges *code)
 {
-    if (!symbols->n)
+    size_t n = symbols->items.n;
+
+    if (!n)
         return true;
-    qsort(symbols->items, symbols->n, sizeof *symbols->items, compare);
-    symbols->names = malloc(symbols->n * sizeof *symbols->names);
+    qsort(symbols->items.at, n, sizeof *symbols->items.at, compare);
+    symbols->names = malloc(n * sizeof *symbols->names);
     if (symbols->names)
         add_ranges(symbols, code);
     if (!symbols->names || !cpprof__ranges_seal(&symbols->ranges)) {
         cpprof__symbols_free(symbols);
         return false;
     }
-    free(symbols->items);
-    symbols->items = NULL;
+    CPPROF__ARRAY_FREE(&symbols->items);
     return true;
 }
 

@@ -12,19 +12,19 @@
 #ifndef SYMBOL_SYMBOLS_H
 #define SYMBOL_SYMBOLS_H
 
+#include "base/array.h"
 #include "symbol/elf/elf_file.h"
 
 /* Zero bytes is a valid, empty table. */
 struct cpprof__symbols {
     /* Until sealed: what was added. */
-    struct cpprof__symbol {
+    CPPROF__ARRAY(struct cpprof__symbol {
         uint64_t start;
         uint64_t size;
         const char *name;
         uint32_t preference; /* of names for one address the highest */
-    } * items;
-    size_t n;
-    size_t capacity;
+    })
+    items;
     /* Once sealed. */
     const char **names;           /* in the string tables of the images */
     struct cpprof__ranges ranges; /* value: index of names */
