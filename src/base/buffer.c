@@ -71,3 +71,19 @@ cpprof__buffer_printf(struct cpprof__buffer *b, const char *format, ...)
     }
     b->n += (size_t)n;
 }
+
+void
+cpprof__buffer_number(struct cpprof__buffer *b, const char *prefix, uint64_t v,
+                      unsigned base, size_t width)
+{
+    char digits[20];
+    size_t at = sizeof digits, n_prefix = strlen(prefix), n;
+
+    do
+        digits[--at] = "0123456789abcdef"[v % base];
+    while (v /= base);
+    for (n = n_prefix + sizeof digits - at; n < width; n++)
+        cpprof__buffer_append(b, " ", 1);
+    cpprof__buffer_append(b, prefix, n_prefix);
+    cpprof__buffer_append(b, digits + at, sizeof digits - at);
+}

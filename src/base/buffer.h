@@ -30,4 +30,10 @@ void
 cpprof__buffer_printf(struct cpprof__buffer *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Append prefix ("", "-", "0x") and the digits of v, base 10 or 16, with spaces
+ * in front up to width: much quicker than printf. */
+void
+cpprof__buffer_number(struct cpprof__buffer *b, const char *prefix, uint64_t v,
+                      unsigned base, size_t width);
+
 #endif

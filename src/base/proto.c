@@ -66,8 +66,8 @@ cpprof__proto_next(struct cpprof__reader *r, struct cpprof__field *field,
     return !r->bad;
 }
 
-static size_t
-varint(uint8_t *p, uint64_t v)
+size_t
+cpprof__varint(uint8_t *p, uint64_t v)
 {
     size_t n = 0;
 
@@ -81,7 +81,7 @@ void
 cpprof__put_varint(struct cpprof__buffer *b, uint64_t v)
 {
     if (cpprof__buffer_reserve(b, VARINT_MAX))
-        b->n += varint(b->data + b->n, v);
+        b->n += cpprof__varint(b->data + b->n, v);
 }
 
 static void
@@ -145,8 +145,8 @@ cpprof__put_end(struct cpprof__buffer *b, uint32_t field, size_t mark)
     if (b->failed)
         return;
     n_body = b->n - mark;
-    n_head = varint(head, (uint64_t)field << 3 | CPPROF__WIRE_BYTES);
-    n_head += varint(head + n_head, n_body);
+    n_head = cpprof__varint(head, (uint64_t)field << 3 | CPPROF__WIRE_BYTES);
+    n_head += cpprof__varint(head + n_head, n_body);
     if (!cpprof__buffer_reserve(b, n_head))
         return;
     memmove(b->data + mark + n_head, b->data + mark, n_body);

@@ -35,6 +35,10 @@ bool
 cpprof__proto_next(struct cpprof__reader *r, struct cpprof__field *field,
                    const char **error);
 
+/* Write v to p, which has room for ten bytes; returns how many it took. */
+size_t
+cpprof__varint(uint8_t *p, uint64_t v);
+
 void
 cpprof__put_varint(struct cpprof__buffer *b, uint64_t v);
 /* A varint field, also when v is 0. */

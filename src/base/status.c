@@ -41,11 +41,18 @@ cpprof_status_text(enum cpprof_status status)
 
 /* The text stays one line, whatever a file name contains. */
 static void
-one_line(char *text)
+fill(struct cpprof_error *error, struct cpprof_error what, const char *format,
+     va_list args)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ')
-            *text = '?';
+    char *at;
+
+    if (!error)
+        return;
+    *error = what;
+    vsnprintf(error->text, sizeof error->text, format, args);
+    for (at = error->text; *at; at++)
+        if ((unsigned char)*at < ' ')
+            *at = '?';
 }
 
 enum cpprof_status
@@ -54,15 +61,10 @@ cpprof__fail(struct cpprof_error *error, enum cpprof_status status, int sys,
 {
     va_list args;
 
-    if (!error)
-        return status;
-    memset(error, 0, sizeof *error);
-    error->status = status;
-    error->sys = sys;
     va_start(args, format);
-    vsnprintf(error->text, sizeof error->text, format, args);
+    fill(error, (struct cpprof_error){.status = status, .sys = sys}, format,
+         args);
     va_end(args);
-    one_line(error->text);
     return status;
 }
 
@@ -72,15 +74,11 @@ cpprof__fail_at(struct cpprof_error *error, uint64_t offset, const char *format,
 {
     va_list args;
 
-    if (!error)
-        return CPPROF_BAD_DATA;
-    memset(error, 0, sizeof *error);
-    error->status = CPPROF_BAD_DATA;
-    error->offset = offset;
     va_start(args, format);
-    vsnprintf(error->text, sizeof error->text, format, args);
+    fill(error,
+         (struct cpprof_error){.status = CPPROF_BAD_DATA, .offset = offset},
+         format, args);
     va_end(args);
-    one_line(error->text);
     return CPPROF_BAD_DATA;
 }
 

@@ -65,17 +65,6 @@ put_value_type(struct encoder *e, uint32_t field,
 
 /* ----------------------------------------------------------- samples ---- */
 
-static size_t
-varint_bytes(uint8_t *out, uint64_t v)
-{
-    size_t n = 0;
-
-    for (; v >= 0x80; v >>= 7)
-        out[n++] = (uint8_t)(v | 0x80);
-    out[n++] = (uint8_t)v;
-    return n;
-}
-
 static void
 put_label(struct encoder *e, const struct pprof_label *label)
 {
@@ -305,8 +294,8 @@ begin(struct encoder *e)
     e->order = calloc(n_strings, sizeof *e->order);
     e->spans = calloc(e->p->labels.sets.n, sizeof *e->spans);
     e->n_strings = 1; /* the empty one */
-    return cpprof__pieces_make(&e->pieces, e->p, varint_bytes) && e->numbers &&
-           e->order && e->spans;
+    return cpprof__pieces_make(&e->pieces, e->p, cpprof__varint) &&
+           e->numbers && e->order && e->spans;
 }
 
 static void

@@ -14,9 +14,9 @@
 #include "profile/proto/pieces.h"
 #include "profile/text/go_time.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#define DIGITS_MAX   20
 #define VALUE_WIDTH  10
 #define ID_WIDTH     6
 #define LABEL_INDENT "                "
@@ -56,66 +56,32 @@ put_string(struct dump *d, uint32_t string)
                           cpprof__strings_n(&d->p->strings, string));
 }
 
-/* The digits of v, so that they end before `end`; returns where they begin. */
-static uint8_t *
-digits(uint8_t *end, uint64_t v)
-{
-    do
-        *--end = (uint8_t)('0' + v % 10);
-    while (v /= 10);
-    return end;
-}
-
-/* %*d; width is below DIGITS_MAX. */
+/* %*d */
 static void
 put_number(struct dump *d, int64_t v, size_t width)
 {
-    uint8_t room[DIGITS_MAX + 1], *end = room + sizeof room;
-    uint8_t *begin = digits(end, v < 0 ? -(uint64_t)v : (uint64_t)v);
-
-    if (v < 0)
-        *--begin = '-';
-    while ((size_t)(end - begin) < width)
-        *--begin = ' ';
-    cpprof__buffer_append(d->out, begin, (size_t)(end - begin));
+    cpprof__buffer_number(d->out, v < 0 ? "-" : "",
+                          v < 0 ? -(uint64_t)v : (uint64_t)v, 10, width);
 }
 
 static void
 put_id(struct dump *d, uint64_t id, size_t width)
 {
-    uint8_t room[DIGITS_MAX], *end = room + sizeof room;
-    uint8_t *begin = digits(end, id);
-
-    while ((size_t)(end - begin) < width)
-        *--begin = ' ';
-    cpprof__buffer_append(d->out, begin, (size_t)(end - begin));
+    cpprof__buffer_number(d->out, "", id, 10, width);
 }
 
 /* %#x */
 static void
 put_address(struct dump *d, uint64_t v)
 {
-    uint8_t room[2 + 16], *end = room + sizeof room, *begin = end;
-
-    do
-        *--begin = (uint8_t) "0123456789abcdef"[v & 15];
-    while (v >>= 4);
-    *--begin = 'x';
-    *--begin = '0';
-    cpprof__buffer_append(d->out, begin, (size_t)(end - begin));
+    cpprof__buffer_number(d->out, "0x", v, 16, 0);
 }
 
 /* "12 ", a frame of a sample. */
 static size_t
 id_and_space(uint8_t *out, uint64_t id)
 {
-    uint8_t room[DIGITS_MAX], *end = room + sizeof room;
-    uint8_t *begin = digits(end, id);
-    size_t n = (size_t)(end - begin);
-
-    memcpy(out, begin, n);
-    out[n] = ' ';
-    return n + 1;
+    return (size_t)sprintf((char *)out, "%llu ", (unsigned long long)id);
 }
 
 /* -------------------------------------------------------------- head ---- */
