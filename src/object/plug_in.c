@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "object/plug_in.h"
 
+#include "object/symbolizer.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
@@ -58,4 +60,16 @@ cpprof__plug_in_load(const char *name)
     snprintf(path, sizeof path, "%s/%s", CPPROF_LIBDIR, name);
     plug_in = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     return plug_in ? plug_in : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+const struct cpprof__symbolizer_ops *
+cpprof__symbolizer_load(void)
+{
+    const struct cpprof__symbolizer_ops *ops;
+    void *plug_in = cpprof__plug_in_load("libcpprof-symbol.so");
+
+    if (!plug_in)
+        return NULL;
+    ops = dlsym(plug_in, CPPROF__SYMBOLIZER_SYMBOL);
+    return ops && ops->abi == CPPROF__SYMBOLIZER_ABI ? ops : NULL;
 }

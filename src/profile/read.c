@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "profile/gunzip.h"
 #include "profile/legacy/legacy.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 #include "profile/proto/decode.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
  * Information in Separate Files".
  */
 #include "base/status.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 #include "profile/model/path.h"
 #include "symbolize/image.h"
 #include "symbolize/warn.h"

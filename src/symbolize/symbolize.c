@@ -12,7 +12,7 @@
  */
 #include "base/status.h"
 #include "object/symbolizer.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 #include "profile/model/make.h"
 #include "profile/model/path.h"
 #include "symbolize/image.h"

@@ -4,7 +4,7 @@
  * that builds for debugging notice it by themselves.
  */
 #include "pprof_fixture.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  * Aggregation: clears names, files, lines or addresses in place. A merge then
  * joins what differed only in these.
  */
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 #include "profile/model/model.h"
 
 /* Each flag of mappings, and what must be kept for it to stay. */

@@ -6,11 +6,11 @@
  * tables), then changes the profile, which cannot fail any more. So a call
  * that fails leaves the profile as it was.
  */
-#include "profile/change/build.h"
+#include "profile/change/change.h"
 
 #include "base/options.h"
 #include "base/status.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 
 #include <string.h>
 

@@ -6,11 +6,11 @@
  * Frames of a sample that is replaced stay in `frames`, where nothing refers to
  * them any more; compacting drops them.
  */
-#include "profile/change/build.h"
+#include "profile/change/change.h"
 
 #include "base/options.h"
 #include "base/status.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 
 #include <string.h>
 

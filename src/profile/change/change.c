@@ -7,7 +7,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "profile/filter/filter.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 
 static bool
 is_set(const char *text)

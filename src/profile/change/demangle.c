@@ -11,10 +11,10 @@
  *
  * Source: internal/symbolizer/symbolizer.go Demangle.
  */
-#include "profile/change/demangle.h"
 #include "base/buffer.h"
 #include "base/status.h"
-#include "profile/model/debug.h"
+#include "profile/change/change.h"
+#include "profile/model/check.h"
 #include "profile/model/model.h"
 
 #include <ctype.h>

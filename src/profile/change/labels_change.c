@@ -6,7 +6,7 @@
  */
 #include "base/status.h"
 #include "profile/filter/filter.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 
 #include <string.h>
 

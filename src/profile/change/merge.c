@@ -11,10 +11,10 @@
  * added up. Only what some sample refers to gets into the result. The exception
  * is the first mapping, which is the program. Source: profile/merge.go.
  */
-#include "profile/change/merge.h"
+#include "profile/change/change.h"
 
 #include "base/status.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  * ScaleProfiles.
  */
 #include "base/status.h"
-#include "profile/change/merge.h"
-#include "profile/model/debug.h"
+#include "profile/change/change.h"
+#include "profile/model/check.h"
 #include "profile/model/unit.h"
 
 #include <string.h>

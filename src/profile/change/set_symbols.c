@@ -5,7 +5,7 @@
  * them.
  */
 #include "base/status.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 #include "profile/model/make.h"
 
 enum cpprof_status

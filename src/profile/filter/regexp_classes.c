@@ -2,9 +2,15 @@
 /*
  * Characters in an expression, and sets of them: escapes, \d and \pL, and what
  * stands in brackets.
+ *
+ * A named set is a predicate on ASCII characters. Writing one lists the ranges
+ * for which the predicate holds, folds case where (?i) asks for it, and
+ * negates. Two characters beyond ASCII fold to one of it (the long s and the
+ * Kelvin sign); they are added by hand.
+ *
+ * Source: Go's regexp/syntax (perl_groups.go).
  */
 #include "profile/filter/regexp_internal.h"
-#include "profile/filter/regexp_sets.h"
 
 #include <stdio.h>
 
@@ -12,13 +18,166 @@
  */
 #define SCRIPT "sc:"
 
-/* ------------------------------------------------------------- sets ---- */
+/* ------------------------------------------------------- named sets ---- */
 
-static void
-put_set(struct cpprof__regexp_syntax *s, cpprof__set_fn has, bool negated)
+/* A set of ASCII characters: is c one of them? */
+typedef bool (*set_fn)(uint32_t c);
+
+static bool
+is_ascii(uint32_t c)
 {
-    cpprof__put_set(s->out, has, s->flags.fold, negated);
+    return c < 0x80;
 }
+
+static bool
+is_blank(uint32_t c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static bool
+is_cntrl(uint32_t c)
+{
+    return c < 0x20 || c == 0x7f;
+}
+
+static bool
+is_graph(uint32_t c)
+{
+    return c > ' ' && c < 0x7f;
+}
+
+static bool
+is_print(uint32_t c)
+{
+    return c >= ' ' && c < 0x7f;
+}
+
+static bool
+is_punct(uint32_t c)
+{
+    return is_graph(c) && !is_alnum(c);
+}
+
+static bool
+is_space(uint32_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* As \s: without the vertical tab. */
+static bool
+is_perl_space(uint32_t c)
+{
+    return is_space(c) && c != '\v';
+}
+
+static const struct {
+    const char *name;
+    set_fn has;
+} sets[] = {
+    {"alnum", is_alnum}, {"alpha", is_alpha},   {"ascii", is_ascii},
+    {"blank", is_blank}, {"cntrl", is_cntrl},   {"digit", is_digit},
+    {"graph", is_graph}, {"lower", is_lower},   {"print", is_print},
+    {"punct", is_punct}, {"space", is_space},   {"upper", is_upper},
+    {"word", is_word},   {"xdigit", is_xdigit},
+};
+
+/* The set of [:NAME:]; NULL when there is no such one. */
+static set_fn
+posix_set_of(const char *name, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof sets / sizeof sets[0]; i++)
+        if (strlen(sets[i].name) == n && memcmp(sets[i].name, name, n) == 0)
+            return sets[i].has;
+    return NULL;
+}
+
+/* The set of \d, \s, \w; NULL when there is no such one. */
+static set_fn
+perl_set_of(char name)
+{
+    switch (name) {
+    case 'd':
+        return is_digit;
+    case 's':
+        return is_perl_space;
+    case 'w':
+        return is_word;
+    }
+    return NULL;
+}
+
+void
+cpprof__put_rune(struct cpprof__buffer *out, uint32_t rune)
+{
+    if (is_alnum(rune))
+        cpprof__buffer_printf(out, "%c", (int)rune);
+    else
+        cpprof__buffer_printf(out, "\\x{%x}", (unsigned)rune);
+}
+
+/* A range, as PCRE2 wants it between brackets. */
+static void
+put_range(struct cpprof__buffer *out, uint32_t low, uint32_t high)
+{
+    cpprof__put_rune(out, low);
+    if (high == low)
+        return;
+    cpprof__buffer_append(out, "-", 1);
+    cpprof__put_rune(out, high);
+}
+
+/* The two characters outside ASCII that fold to one of it. */
+#define LONG_S 0x17fu
+#define KELVIN 0x212au
+
+static bool
+set_has(set_fn has, bool fold, uint32_t c)
+{
+    if (fold && c == LONG_S)
+        c = 's';
+    else if (fold && c == KELVIN)
+        c = 'k';
+    if (c >= 0x80)
+        return false;
+    return has(c) || (fold && is_alpha(c) && has(c ^ 0x20));
+}
+
+/* What is not in the set beyond ASCII. */
+static void
+put_beyond(struct cpprof__buffer *out, set_fn has, bool fold)
+{
+    put_range(out, 0x80, LONG_S - 1);
+    if (!set_has(has, fold, LONG_S))
+        cpprof__put_rune(out, LONG_S);
+    put_range(out, LONG_S + 1, KELVIN - 1);
+    if (!set_has(has, fold, KELVIN))
+        cpprof__put_rune(out, KELVIN);
+    put_range(out, KELVIN + 1, 0x10ffff);
+}
+
+/* The members of a set, or all others. fold: case is folded. */
+static void
+put_members(struct cpprof__buffer *out, set_fn has, bool fold, bool negated)
+{
+    uint32_t c, start;
+
+    for (c = 0; c < 0x80; c++) {
+        if (set_has(has, fold, c) == negated)
+            continue;
+        for (start = c; c + 1 < 0x80; c++)
+            if (set_has(has, fold, c + 1) == negated)
+                break;
+        put_range(out, start, c);
+    }
+    if (negated)
+        put_beyond(out, has, fold);
+}
+
+/* --------------------------------------------- sets in expressions ---- */
 
 /* \d, \S and so on; false when there is none here. */
 static bool
@@ -26,11 +185,11 @@ perl_set(struct cpprof__regexp_syntax *s)
 {
     char c = left(s) >= 2 && *s->at == '\\' ? s->at[1] : 0;
     bool negated = is_upper((unsigned char)c);
-    cpprof__set_fn has = cpprof__perl_set(negated ? (char)(c | 0x20) : c);
+    set_fn has = perl_set_of(negated ? (char)(c | 0x20) : c);
 
     if (!has)
         return false;
-    put_set(s, has, negated);
+    put_members(s->out, has, s->flags.fold, negated);
     s->at += 2;
     return true;
 }
@@ -40,7 +199,7 @@ static bool
 posix_set(struct cpprof__regexp_syntax *s, bool *found)
 {
     const char *start = s->at, *name = start + 2, *close;
-    cpprof__set_fn has;
+    set_fn has;
     bool negated;
 
     *found = false;
@@ -52,9 +211,9 @@ posix_set(struct cpprof__regexp_syntax *s, bool *found)
     s->at = close + 2;
     negated = name < close && *name == '^';
     name += negated;
-    has = cpprof__posix_set(name, (size_t)(close - name));
+    has = posix_set_of(name, (size_t)(close - name));
     if (has) {
-        put_set(s, has, negated);
+        put_members(s->out, has, s->flags.fold, negated);
         *found = true;
         return true;
     }
@@ -285,7 +444,7 @@ class_range(struct cpprof__regexp_syntax *s, const char *class_start)
         if (high < low)
             return fail(s, "invalid character class range", start, s->at);
     }
-    cpprof__put_range(s->out, low, high);
+    put_range(s->out, low, high);
     return true;
 }
 

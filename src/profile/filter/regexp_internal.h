@@ -58,6 +58,56 @@ struct cpprof__regexp_syntax {
     bool no_memory;
 };
 
+/* Which characters are digits, letters and so on, whatever the locale. */
+
+static inline bool
+is_digit(uint32_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static inline bool
+is_octal(uint32_t c)
+{
+    return c >= '0' && c <= '7';
+}
+
+static inline bool
+is_lower(uint32_t c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+static inline bool
+is_upper(uint32_t c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static inline bool
+is_alpha(uint32_t c)
+{
+    return is_lower(c) || is_upper(c);
+}
+
+static inline bool
+is_alnum(uint32_t c)
+{
+    return is_alpha(c) || is_digit(c);
+}
+
+static inline bool
+is_word(uint32_t c)
+{
+    return is_alnum(c) || c == '_';
+}
+
+static inline bool
+is_xdigit(uint32_t c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
 static inline bool
 fail(struct cpprof__regexp_syntax *s, const char *what, const char *from,
      const char *to)
@@ -111,6 +161,10 @@ cpprof__regexp_put_assertion(struct cpprof__regexp_syntax *s, const char *text,
                              size_t n_read);
 void
 cpprof__regexp_put_literal(struct cpprof__regexp_syntax *s, uint32_t rune);
+
+/* Write a character as PCRE2 wants it, also between brackets. */
+void
+cpprof__put_rune(struct cpprof__buffer *out, uint32_t rune);
 
 /* Translate a set in brackets, or whatever a backslash begins. */
 bool

@@ -12,7 +12,6 @@
  * output contains only characters that this file has chosen.
  */
 #include "profile/filter/regexp_internal.h"
-#include "profile/filter/regexp_sets.h"
 
 #include <stdio.h>
 

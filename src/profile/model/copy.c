@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A copy of a profile: of its arrays as they are, so that all indices hold. */
 #include "base/status.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 #include "profile/model/model.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "profile/model/model.h"
 
 #include "base/status.h"
-#include "profile/model/debug.h"
+#include "profile/model/check.h"
 
 #include <string.h>
 

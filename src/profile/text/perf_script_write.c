@@ -13,7 +13,6 @@
  *
  * Source: tools/perf/builtin-script.c, util/evsel_fprintf.c of Linux.
  */
-#include "profile/text/frame_text.h"
 #include "profile/text/text.h"
 
 #include <string.h>
@@ -35,19 +34,10 @@ put(struct printer *w, const char *text)
     cpprof__buffer_append(w->out, text, strlen(text));
 }
 
-/* In front of it, spaces to `width`. */
 static void
 put_number(struct printer *w, uint64_t number, unsigned base, size_t width)
 {
-    char digits[32];
-    size_t at = sizeof digits;
-
-    do
-        digits[--at] = "0123456789abcdef"[number % base];
-    while (number /= base);
-    while (sizeof digits - at < width)
-        digits[--at] = ' ';
-    cpprof__buffer_append(w->out, digits + at, sizeof digits - at);
+    cpprof__buffer_number(w->out, "", number, base, width);
 }
 
 static uint32_t

@@ -6,6 +6,7 @@
 #ifndef PROFILE_TEXT_TEXT_H
 #define PROFILE_TEXT_TEXT_H
 
+#include "base/buffer.h"
 #include "profile/legacy/legacy.h"
 #include "profile/proto/sink.h"
 
@@ -19,5 +20,32 @@ cpprof__write_collapsed(const struct pprof_profile *p, size_t type,
 void
 cpprof__write_perf_script(const struct pprof_profile *p, size_t type,
                           struct cpprof__sink *out);
+
+/* ------------------------------------------------- names of frames ---- */
+
+/* The name of a function, or its linker name; 0 when it has none. */
+static inline uint32_t
+cpprof__function_text(const struct pprof_profile *p, uint32_t function)
+{
+    const struct pprof_function *f = &p->functions.at[function];
+
+    return f->name ? f->name : f->system_name;
+}
+
+/* Append a string of the profile; control characters, which would end or blur
+ * a line, become spaces, and semicolons `semicolon`. */
+void
+cpprof__append_clean(struct cpprof__buffer *out, const struct pprof_profile *p,
+                     uint32_t string, char semicolon);
+
+/* Change what a reader of collapsed stacks would misunderstand. The stack
+ * begins at the given offset and ends with the buffer. */
+void
+cpprof__bend_collapsed(struct cpprof__buffer *b, size_t start);
+
+/* The last element of a file name, also cleaned. */
+void
+cpprof__append_base(struct cpprof__buffer *out, const struct pprof_profile *p,
+                    uint32_t file, char semicolon);
 
 #endif

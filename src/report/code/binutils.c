@@ -16,7 +16,7 @@
 #include "report/code/binutils.h"
 
 #include "base/status.h"
-#include "profile/change/demangle.h"
+#include "profile/change/change.h"
 
 #include <ctype.h>
 #include <inttypes.h>

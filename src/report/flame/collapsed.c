@@ -5,7 +5,7 @@
  * (profile/text/collapsed_write.c). Values are those of the sample type, in its
  * own unit: they are counts to be added up by others.
  */
-#include "profile/text/frame_text.h"
+#include "profile/text/text.h"
 #include "report/flame/stacks.h"
 
 #include "base/status.h"
