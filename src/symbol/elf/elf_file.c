@@ -3,7 +3,7 @@
  * ELF files opened for libelf and libdw: the file is mapped, its build id is
  * compared with the one that is wanted, and sections that nobody needs are
  * hidden before libdw sees them, because libdw unpacks every section that it
- * knows.
+ * knows. The others are unpacked here: libelf's zlib takes three times as long.
  *
  * Invariants: no descriptor stays open; debug information that would unpack to
  * more than LARGEST_UNPACKED is left alone, so that a hostile file cannot take
@@ -13,10 +13,12 @@
 
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,8 +69,13 @@ read_build_id(struct cpprof__elf_file *file)
 void
 cpprof__elf_close(struct cpprof__elf_file *file)
 {
+    size_t i;
+
     dwarf_end(file->dwarf);
     elf_end(file->elf);
+    for (i = 0; i < file->n_unpacked; i++)
+        free(file->unpacked[i]);
+    free(file->unpacked);
     free(file->copy);
     free(file->path);
     memset(file, 0, sizeof *file);
@@ -94,6 +101,21 @@ open_fd(struct cpprof__elf_file *file, int fd, const char *build_id)
         return false;
     read_build_id(file);
     return !*build_id || strcmp(build_id, file->build_id) == 0;
+}
+
+/* The name of a section of debug information, and its header; or NULL. */
+static const char *
+debug_name(const struct cpprof__elf_file *file, size_t names, Elf_Scn *section,
+           GElf_Shdr *header)
+{
+    const char *name = gelf_getshdr(section, header)
+                           ? elf_strptr(file->elf, names, header->sh_name)
+                           : NULL;
+
+    return name && (!strncmp(name, ".debug_", 7) ||
+                    !strncmp(name, ".zdebug_", 8))
+               ? name
+               : NULL;
 }
 
 /* Sections that libdw would unpack without need. */
@@ -129,6 +151,73 @@ unpacked_bytes(Elf_Scn *section, const GElf_Shdr *header, const char *name)
     return n > 0 ? (uint64_t)n : 0;
 }
 
+/* Most of the time that unpacking takes beside libdeflate goes into faults of
+ * new pages, one for each 4 KiB. */
+static void *
+alloc_large(size_t n)
+{
+    const size_t huge = 2u << 20;
+    void *p = NULL;
+
+    if (n < huge)
+        return malloc(n);
+    if (posix_memalign(&p, huge, (n + huge - 1) & ~(huge - 1)))
+        return NULL;
+    madvise(p, n & ~(huge - 1), MADV_HUGEPAGE);
+    return p;
+}
+
+/* Unpack a section and have libelf take it for one that never was packed. Where
+ * this is not possible libdw unpacks it. */
+static void
+unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
+       Elf_Scn *section, GElf_Shdr *header)
+{
+    size_t n_head = gelf_getclass(file->elf) == ELFCLASS32 ? sizeof(Elf32_Chdr)
+                                                           : sizeof(Elf64_Chdr);
+    Elf_Data *data = elf_getdata(section, NULL);
+    Elf_Data *raw = elf_rawdata(section, NULL);
+    GElf_Chdr packed;
+    void *bytes;
+
+    if (!data || !raw || data->d_size < n_head ||
+        !gelf_getchdr(section, &packed) || packed.ch_type != ELFCOMPRESS_ZLIB ||
+        !packed.ch_size)
+        return;
+    bytes = alloc_large(packed.ch_size);
+    if (!bytes || libdeflate_zlib_decompress(
+                      reader, (char *)data->d_buf + n_head,
+                      data->d_size - n_head, bytes, packed.ch_size, NULL)) {
+        free(bytes);
+        return;
+    }
+    file->unpacked[file->n_unpacked++] = bytes;
+    data->d_buf = raw->d_buf = bytes;
+    data->d_size = raw->d_size = packed.ch_size;
+    header->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
+    header->sh_size = packed.ch_size;
+    gelf_update_shdr(section, header);
+}
+
+static void
+unpack_all(struct cpprof__elf_file *file)
+{
+    struct libdeflate_decompressor *reader = libdeflate_alloc_decompressor();
+    Elf_Scn *section = NULL;
+    GElf_Shdr header;
+    size_t n, names;
+
+    if (elf_getshdrnum(file->elf, &n) == 0 &&
+        elf_getshdrstrndx(file->elf, &names) == 0)
+        file->unpacked = calloc(n, sizeof *file->unpacked);
+    while (reader && file->unpacked &&
+           (section = elf_nextscn(file->elf, section)))
+        if (debug_name(file, names, section, &header) &&
+            header.sh_type != SHT_NOBITS && header.sh_flags & SHF_COMPRESSED)
+            unpack(file, reader, section, &header);
+    libdeflate_free_decompressor(reader);
+}
+
 /*
  * Hide the sections that are not used from libdw, which unpacks all that it
  * knows at once. False when the others would take too much memory.
@@ -144,12 +233,9 @@ prepare_dwarf(const struct cpprof__elf_file *file)
     if (elf_getshdrstrndx(file->elf, &names) != 0)
         return false;
     while ((section = elf_nextscn(file->elf, section))) {
-        const char *name = gelf_getshdr(section, &header)
-                               ? elf_strptr(file->elf, names, header.sh_name)
-                               : NULL;
+        const char *name = debug_name(file, names, section, &header);
 
-        if (!name || (strncmp(name, ".debug_", 7) != 0 &&
-                      strncmp(name, ".zdebug_", 8) != 0))
+        if (!name)
             continue;
         if (is_unused(name)) {
             header.sh_type = SHT_NOBITS;
@@ -166,8 +252,10 @@ cpprof__elf_open_dwarf(struct cpprof__elf_file *file)
 {
     if (!file->elf || file->dwarf)
         return;
-    if (cpprof__elf_has_dwarf(file) && prepare_dwarf(file))
+    if (cpprof__elf_has_dwarf(file) && prepare_dwarf(file)) {
+        unpack_all(file);
         file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+    }
     if (file->dwarf)
         dwarf_new_oom_handler(file->dwarf, cpprof__out_of_memory);
 }

@@ -27,9 +27,11 @@ struct cpprof__segment {
 /* Zero bytes is a valid image that is not open. */
 struct cpprof__elf_file {
     Elf *elf;
-    Dwarf *dwarf;                         /* NULL: none, or not asked for */
-    char *path;                           /* NULL for an image in memory */
-    void *copy;                           /* the bytes of an image in memory */
+    Dwarf *dwarf;    /* NULL: none, or not asked for */
+    char *path;      /* NULL for an image in memory */
+    void *copy;      /* the bytes of an image in memory */
+    void **unpacked; /* sections that were packed */
+    size_t n_unpacked;
     char build_id[CPPROF__BUILD_ID_TEXT]; /* "": has none */
 };
 
