@@ -60,7 +60,7 @@ struct cpprof__report_flags;
  * of the program. */
 int
 cpprof__shell(struct pprof_profile *profile,
-              const struct cpprof__report_flags *words);
+              const struct cpprof__report_flags *flags);
 
 /* The text of `cpprof help report`. */
 void

@@ -73,18 +73,6 @@ const struct cpprof__flag cpprof__convert_flag_table[] = {
     {0},
 };
 
-static void
-print_help(void)
-{
-    puts("usage: cpprof convert [flags] [FILE ...]\n"
-         "\n"
-         "FILE is a profile in pprof's format or an older one, the text of\n"
-         "`perf script`, or collapsed stacks; - or none is standard input.\n"
-         "Several are added up.\n");
-    cpprof__print_flags(cpprof__convert_flag_table, true);
-    puts("\nWithout -to and -o it is pprof, or collapsed on a terminal.");
-}
-
 /* ------------------------------------------------------------- words ---- */
 
 static bool
@@ -101,65 +89,48 @@ to_stdout(const struct words *w)
     return !w->output || strcmp(w->output, "-") == 0;
 }
 
-static bool
-format_of_name(struct words *w)
-{
-    size_t i;
-
-    for (i = 0; i < N_NAMES; i++)
-        if (strcmp(w->to, names[i].name) == 0) {
-            w->format = names[i].format;
-            if (w->format == PPROF_FORMAT_GZIP && !to_stdout(w) &&
-                ends_in(w->output, ".pb"))
-                w->format = PPROF_FORMAT_PLAIN;
-            return true;
-        }
-    cpprof__cli_fail("convert: no such format: -to=%s; it is pprof, "
-                     "collapsed, perf-script or text",
-                     w->to);
-    return false;
-}
-
-static bool
-format_of_ending(struct words *w)
-{
-    size_t i;
-
-    for (i = 0; i < N_ENDINGS; i++)
-        if (ends_in(w->output, endings[i].name)) {
-            w->format = endings[i].format;
-            return true;
-        }
-    cpprof__cli_fail("convert: %s: the ending tells no format; say -to=...",
-                     w->output);
-    return false;
-}
-
+/* The format of -to, or of the ending of -o. */
 static bool
 choose_format(struct words *w)
 {
     bool terminal = to_stdout(w) && isatty(STDOUT_FILENO);
+    size_t i = 0;
 
     if (w->to) {
-        if (!format_of_name(w))
+        while (i < N_NAMES && strcmp(w->to, names[i].name) != 0)
+            i++;
+        if (i == N_NAMES) {
+            cpprof__cli_fail("convert: no such format: -to=%s; it is pprof, "
+                             "collapsed, perf-script or text",
+                             w->to);
             return false;
+        }
+        w->format = names[i].format;
+        if (w->format == PPROF_FORMAT_GZIP && !to_stdout(w) &&
+            ends_in(w->output, ".pb"))
+            w->format = PPROF_FORMAT_PLAIN;
     } else if (!to_stdout(w)) {
-        if (!format_of_ending(w))
+        while (i < N_ENDINGS && !ends_in(w->output, endings[i].name))
+            i++;
+        if (i == N_ENDINGS) {
+            cpprof__cli_fail("convert: %s: the ending tells no format; say "
+                             "-to=...",
+                             w->output);
             return false;
+        }
+        w->format = endings[i].format;
     } else {
         w->format = terminal ? PPROF_FORMAT_COLLAPSED : PPROF_FORMAT_GZIP;
     }
-    if (terminal && w->format <= PPROF_FORMAT_PLAIN) {
+    if (terminal && w->format <= PPROF_FORMAT_PLAIN)
         cpprof__cli_fail("convert: pprof is not for terminals; say -o FILE or "
                          "-to=collapsed");
-        return false;
-    }
-    if (w->sample_index && w->format < PPROF_FORMAT_COLLAPSED) {
+    else if (w->sample_index && w->format < PPROF_FORMAT_COLLAPSED)
         cpprof__cli_fail("convert: -sample_index is for collapsed and "
                          "perf-script, the others have all sample types");
-        return false;
-    }
-    return true;
+    else
+        return true;
+    return false;
 }
 
 static bool
@@ -213,28 +184,6 @@ read_one(const char *path)
     return NULL;
 }
 
-static bool
-add_all(struct pprof_merger *merger, const struct words *w)
-{
-    struct cpprof_error error = {0};
-    int i;
-
-    for (i = 0; i < w->n_sources; i++) {
-        struct pprof_profile *p = read_one(w->sources[i]);
-        enum cpprof_status status;
-
-        if (!p)
-            return false;
-        status = pprof_merger_add(merger, p, &error);
-        pprof_free(p);
-        if (status != CPPROF_OK) {
-            cpprof__cli_fail("%s: %s", name_of(w->sources[i]), error.text);
-            return false;
-        }
-    }
-    return true;
-}
-
 /* A single profile need not be merged for a report. But a profile in pprof's
  * format has each stack once, and a text may have it several times. */
 static struct pprof_profile *
@@ -242,14 +191,27 @@ read_all(const struct words *w)
 {
     struct cpprof_error error = {0};
     struct pprof_merger *merger = NULL;
-    struct pprof_profile *merged = NULL;
+    struct pprof_profile *p, *merged = NULL;
+    enum cpprof_status status = CPPROF_OK;
+    int i;
 
     if (w->n_sources == 1 && w->format > PPROF_FORMAT_PLAIN)
         return read_one(w->sources[0]);
-    if (pprof_merger_new(&merger, &error) != CPPROF_OK)
+    if (pprof_merger_new(&merger, &error) != CPPROF_OK) {
         cpprof__cli_fail("%s", error.text);
-    else if (add_all(merger, w) &&
-             pprof_merger_finish(merger, &merged, &error) != CPPROF_OK)
+        return NULL;
+    }
+    for (i = 0; i < w->n_sources && status == CPPROF_OK; i++) {
+        p = read_one(w->sources[i]);
+        if (!p)
+            break;
+        status = pprof_merger_add(merger, p, &error);
+        pprof_free(p);
+        if (status != CPPROF_OK)
+            cpprof__cli_fail("%s: %s", name_of(w->sources[i]), error.text);
+    }
+    if (i == w->n_sources && status == CPPROF_OK &&
+        pprof_merger_finish(merger, &merged, &error) != CPPROF_OK)
         cpprof__cli_fail("%s", error.text);
     pprof_merger_free(merger);
     return merged;
@@ -290,7 +252,15 @@ cpprof__cli_convert(int argc, char **argv)
     if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
         return CPPROF__EXIT_ERROR;
     if (flags.help) {
-        print_help();
+        puts("usage: cpprof convert [flags] [FILE ...]\n"
+             "\n"
+             "FILE is a profile in pprof's format or an older one, the text "
+             "of\n"
+             "`perf script`, or collapsed stacks; - or none is standard "
+             "input.\n"
+             "Several are added up.\n");
+        cpprof__print_flags(cpprof__convert_flag_table, true);
+        puts("\nWithout -to and -o it is pprof, or collapsed on a terminal.");
         return CPPROF__EXIT_OK;
     }
     if (!choose_format(&w) || !choose_sources(&w, argc - n_used, argv + n_used))

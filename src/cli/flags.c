@@ -24,14 +24,9 @@ parse_bool(const char *text, bool *value)
     static const char *const words[] = {"1",    "t",     "T",     "TRUE",
                                         "true", "True",  "0",     "f",
                                         "F",    "FALSE", "false", "False"};
-    size_t i;
 
-    for (i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(text, words[i]) == 0) {
-            *value = i < 6;
-            return true;
-        }
-    return false;
+    return cpprof__parse_bool(text, words, sizeof words / sizeof *words, strcmp,
+                              value);
 }
 
 static bool

@@ -48,7 +48,7 @@ struct cpprof__flag {
     const char
         *text; /* the text of help, in lines; the first is the short help */
 
-    /* Of reports. */
+    /* Only rows of reports have these. */
     const char *group; /* the CHOICE that this word belongs to, or NULL */
     bool in_shell;     /* it is also a variable of the shell */
     bool is_refused;   /* shells do not complete it */
@@ -100,6 +100,21 @@ cpprof__set_bool_flag(const struct cpprof__flag *flag, void *into, bool value)
         *(uint32_t *)at |= flag->mask;
     else if (flag->kind != CPPROF__FLAG_GIVEN)
         *(uint32_t *)at &= ~flag->mask;
+}
+
+/* Is text one of n words, as compare() sees them? The first six mean true. */
+static inline bool
+cpprof__parse_bool(const char *text, const char *const *words, size_t n,
+                   int (*compare)(const char *, const char *), bool *value)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (compare(text, words[i]) == 0) {
+            *value = i < 6;
+            return true;
+        }
+    return false;
 }
 
 /* A number with or without a sign, as strtol() reads it in that base. False

@@ -21,12 +21,12 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* Under the lock. */
+    /* These are read and written under the lock. */
     char what[160];
     bool shown;
     bool ending;
     bool running;
-    /* Of the caller. */
+    /* Only the calling thread uses these. */
     pthread_t thread;
     struct timespec begin;
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER};

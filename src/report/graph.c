@@ -4,7 +4,7 @@
  * not distinguish is left out of a node's key, so that several locations share
  * a node.
  *
- * One thing is not as in the reference: a node without a name is told by its
+ * One thing is not as in the reference: a node without a name is named by its
  * file, or by its mapping where it has no file, and never by the line where its
  * function starts, which split one file into several lines of -files.
  */
@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What a node is made of, by granularity. */
+/* The parts of a node's key; granularity chooses among them. */
 enum {
     NAME = 1,
     FILE_NAME = 2,

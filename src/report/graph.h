@@ -12,7 +12,8 @@
 
 /* Sums wrap around on overflow, as the reference's do. */
 struct cpprof__node {
-    /* What makes it this node; string numbers and addresses, 0 for unknown. */
+    /* The key: no two nodes have the same. Strings are numbers; 0 is unknown.
+     */
     uint64_t address;
     int64_t line;
     int64_t column;
@@ -84,7 +85,7 @@ struct cpprof__graph {
 #define CPPROF__GRAPH_OBJECTS                                                  \
     1u /* equal functions of different files are different nodes */
 #define CPPROF__GRAPH_BARE                                                     \
-    2u /* nodes without functions are told by address                          \
+    2u /* nodes without functions are named by address                         \
         */
 
 /* Make the nodes of all locations of g->p as the options say, and
@@ -202,7 +203,7 @@ cpprof__mean(int64_t sum, int64_t divisor)
     return divisor ? sum / divisor : sum;
 }
 
-/* What a node's name is printed with instead of as it is. NULL: nothing. */
+/* How a node's name is printed. A NULL member leaves its part as it is. */
 struct cpprof__name_style {
     const char *separator; /* between the parts, instead of a blank */
     /* Append a function's name. */

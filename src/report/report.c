@@ -284,7 +284,7 @@ proto(struct cpprof__report *r)
     return drop_inlined(r);
 }
 
-/* How a format produces its bytes. */
+/* The form in which a format leaves its result. */
 enum output {
     TEXT,    /* in `out` */
     DUMP,    /* the profile as text */

@@ -30,7 +30,7 @@ struct cpprof__report {
     struct pprof_profile *made; /* freed with the report; NULL: p itself */
 };
 
-/* What a heading says about the graph. */
+/* The figures of the graph that a heading shows. */
 struct cpprof__shown {
     int64_t flat_sum;
     size_t n_nodes;
@@ -44,7 +44,7 @@ void
 cpprof__format_value(const struct cpprof__report *r, int64_t value,
                      char text[CPPROF__LABEL_TEXT]);
 
-/* The same, and "." for nothing. */
+/* Print a value of the report's sample type; "." for 0. */
 void
 cpprof__value_or_dot(const struct cpprof__report *r, int64_t value,
                      char text[CPPROF__LABEL_TEXT]);
@@ -70,7 +70,7 @@ void
 cpprof__heading(struct cpprof__report *r, const struct cpprof__shown *shown);
 void
 cpprof__profile_heading(struct cpprof__report *r);
-/* The same as a format of its own. */
+/* The format HEADING: the lines that tell of the profile, alone. */
 enum cpprof_status
 cpprof__heading_alone(struct cpprof__report *r);
 

@@ -22,7 +22,7 @@
 /* Bytes of all answers that wait. More lets servers finish earlier. */
 #define WAITING_BYTES ((size_t)256 << 20)
 
-/* How often the user is told that nothing arrives. */
+/* The time between two progress lines while nothing arrives. */
 #define POLL_MS 500
 
 enum stage {
@@ -56,7 +56,7 @@ struct cpprof__fetch {
 
 /* Tell what is asked for; a duration as Go prints it, "1h0m30s". */
 static void
-say(const struct cpprof__fetch *f, const struct item *item)
+announce(const struct cpprof__fetch *f, const struct item *item)
 {
     int seconds = f->options->seconds;
     int h = seconds / 3600, m = seconds / 60 % 60, s = seconds % 60;
@@ -74,7 +74,7 @@ say(const struct cpprof__fetch *f, const struct item *item)
 static void
 begin_item(struct cpprof__fetch *f, struct item *item)
 {
-    say(f, item);
+    announce(f, item);
     item->stage = FAILED;
     if (cpprof__request_begin(&item->request, f->curl, &item->url, f->options,
                               NULL, &item->error) != CPPROF_OK)

@@ -83,15 +83,14 @@ add_word(char name[LONGEST_NAME + 1], const char *word)
 static void
 make_name(char name[LONGEST_NAME + 1], const struct pprof_profile *p)
 {
-    const char *file = "", *slash;
+    const char *file = "";
     size_t i;
 
     name[0] = 0;
     add_word(name, "pprof");
     if (pprof_mapping_count(p))
         file = pprof_text(p, pprof_mappings(p)[0].file, NULL);
-    slash = strrchr(file, '/');
-    add_word(name, slash ? slash + 1 : file);
+    add_word(name, basename(file));
     for (i = 0; i < pprof_sample_type_count(p); i++)
         add_word(name, pprof_text(p, pprof_sample_types(p)[i].type, NULL));
 }

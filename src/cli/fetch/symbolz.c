@@ -157,7 +157,7 @@ post(const struct cpprof__url *url, const char *text, int64_t offset,
     return status;
 }
 
-/* Where a mapping came from, or NULL. */
+/* Find the server that a mapping came from; NULL if there is none. */
 static const struct cpprof__origin *
 find(const struct cpprof__origins *r, const struct pprof_profile *p,
      const struct pprof_mapping *m)

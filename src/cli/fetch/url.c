@@ -22,7 +22,7 @@
 /* Longer ones are no URLs. */
 #define LONGEST 65536
 
-/* What `go tool pprof` fetches of a host alone. */
+/* `go tool pprof` fetches this path where a URL names only a host. */
 #define DEFAULT_PATH "/debug/pprof/profile"
 
 /* https+insecure is a scheme, a path stays as it is, and what no path can have
@@ -281,7 +281,7 @@ normal_query(const struct cpprof__curl *curl, const CURLU *u, int *seconds)
 
 /* The whole URL and what follows it, to be freed by free(). */
 static char *
-whole(const struct cpprof__curl *curl, const CURLU *u, const char *query)
+url_text(const struct cpprof__curl *curl, const CURLU *u, const char *query)
 {
     char *text = part_of(curl, u, CURLUPART_URL);
     char *copy = text ? joined(text, query, "") : NULL;
@@ -293,7 +293,7 @@ whole(const struct cpprof__curl *curl, const CURLU *u, const char *query)
 /* Take the query and the fragment off, and add a path where there is none.
  * libcurl would write the hexadecimal digits of a query small. */
 static bool
-cut(const struct cpprof__curl *curl, CURLU *u)
+set_bare(const struct cpprof__curl *curl, CURLU *u)
 {
     char *path = part_of(curl, u, CURLUPART_PATH);
     bool ok = path && curl->url_set(u, CURLUPART_QUERY, NULL, 0) == CURLUE_OK &&
@@ -322,15 +322,15 @@ fill(const struct cpprof__curl *curl, CURLU *u,
               : seconds > 0        ? 1.5 * seconds
                                    : 60;
     url->timeout_s = timeout > 1e9 ? 1000 * 1000 * 1000 : (int)timeout + 5;
-    if (scheme && host && query && cut(curl, u)) {
+    if (scheme && host && query && set_bare(curl, u)) {
         url->insecure = strcasecmp(scheme, "https+insecure") == 0;
         url->loopback = strcmp(host, "[::1]") == 0 ||
                         strcasecmp(host, "localhost") == 0 ||
                         strncmp(host, "127.", 4) == 0;
-        url->text = whole(curl, u, query);
+        url->text = url_text(curl, u, query);
         if (!password ||
             curl->url_set(u, CURLUPART_PASSWORD, "xxxxx", 0) == CURLUE_OK)
-            url->shown = whole(curl, u, query);
+            url->shown = url_text(curl, u, query);
     }
     free(query);
     curl->free(scheme);
@@ -480,7 +480,7 @@ cpprof__symbol_url(const char *url)
     symbols = path ? symbol_path(path) : NULL;
     if (symbols && curl->url_set(u, CURLUPART_PATH, symbols, 0) == CURLUE_OK &&
         curl->url_set(u, CURLUPART_QUERY, NULL, 0) == CURLUE_OK)
-        made = whole(curl, u, "");
+        made = url_text(curl, u, "");
     free(symbols);
     curl->free(path);
     curl->url_cleanup(u);

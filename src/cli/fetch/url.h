@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-/* What the command line says about fetching. */
+/* The flags about fetching. */
 struct cpprof__fetch_options {
     int seconds;          /* -seconds; 0 or less: not given */
     int timeout;          /* -timeout in seconds; 0 or less: not given */

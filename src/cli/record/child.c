@@ -7,6 +7,7 @@
 #include "cli/record/record.h"
 
 #include "arch/clock.h"
+#include "base/buffer.h"
 
 #include "cli/messages.h"
 
@@ -87,43 +88,42 @@ give_back_signals(void)
     sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
 }
 
-/* ",heap" or ",heap=RATE", if the kind is wanted. */
-static void
-put_kind(char text[64], const struct cpprof__record_options *o, unsigned kind,
-         const char *rate)
-{
-    *text = 0;
-    if (o->kinds & kind)
-        snprintf(text, 64, rate ? ",%s=%s" : ",%s",
-                 cpprof__record_kind_name(kind), rate);
-}
-
-/* Set the variables that the library reads at its start. */
+/* Set the variable that the library reads at its start. */
 static bool
 set_cpprof(const struct cpprof__record_options *o, const char *folder)
 {
     /* ORDER: enum cpprof_symbolize */
     static const char *const symbolize[] = {"full", "functions", "none"};
-    char text[PATH_MAX + 400 + CPPROF__RECORD_VM_BYTES];
-    char vm[CPPROF__RECORD_VM_BYTES], cpu[32] = "", depth[32] = "";
-    char heap[64], block[64], mutex[64], wall[64], off_cpu[64];
+    /* ORDER: CPPROF__RECORD_* */
+    const char *rates[] = {NULL,          o->heap_rate,
+                           o->block_rate, o->mutex_fraction,
+                           o->wall_rate,  o->wall_rate};
+    struct cpprof__buffer text = {0};
+    unsigned i;
+    bool done;
 
-    if (o->kinds & CPPROF__RECORD_CPU)
-        snprintf(cpu, sizeof cpu, o->rate_hz ? ",cpu=%u" : ",cpu", o->rate_hz);
-    put_kind(heap, o, CPPROF__RECORD_HEAP, o->heap_rate);
-    put_kind(block, o, CPPROF__RECORD_BLOCK, o->block_rate);
-    put_kind(mutex, o, CPPROF__RECORD_MUTEX, o->mutex_fraction);
-    put_kind(wall, o, CPPROF__RECORD_WALL, o->wall_rate);
-    put_kind(off_cpu, o, CPPROF__RECORD_OFF_CPU, o->wall_rate);
-    cpprof__record_vm_flags(o, vm);
+    cpprof__buffer_printf(&text, "record=%s", folder);
+    for (i = 0; 1u << i < CPPROF__RECORD_END; i++) {
+        if (!(o->kinds & 1u << i))
+            continue;
+        cpprof__buffer_printf(&text, ",%s", cpprof__record_kind_name(1u << i));
+        if (rates[i])
+            cpprof__buffer_printf(&text, "=%s", rates[i]);
+        else if (1u << i == CPPROF__RECORD_CPU && o->rate_hz)
+            cpprof__buffer_printf(&text, "=%u", o->rate_hz);
+    }
+    cpprof__buffer_printf(&text, "%s%s", o->labels ? ",labels=on" : "",
+                          o->scripts ? ",scripts" : "");
     if (o->max_depth)
-        snprintf(depth, sizeof depth, ",depth=%u", o->max_depth);
-    snprintf(text, sizeof text,
-             "record=%s%s%s%s%s%s%s%s%s%s,engine=%s,symbolize=%s%s", folder,
-             cpu, heap, block, mutex, wall, off_cpu,
-             o->labels ? ",labels=on" : "", o->scripts ? ",scripts" : "", depth,
-             o->engine ? o->engine : "auto", symbolize[o->symbolize], vm);
-    return setenv("CPPROF", text, 1) == 0;
+        cpprof__buffer_printf(&text, ",depth=%u", o->max_depth);
+    cpprof__buffer_printf(&text, ",engine=%s,symbolize=%s",
+                          o->engine ? o->engine : "auto",
+                          symbolize[o->symbolize]);
+    cpprof__record_vm_flags(o, &text);
+    cpprof__buffer_append(&text, "", 1);
+    done = !text.failed && setenv("CPPROF", (char *)text.data, 1) == 0;
+    cpprof__buffer_free(&text);
+    return done;
 }
 
 /* Put our library in front of those that are preloaded already. */
@@ -161,19 +161,6 @@ become(const struct cpprof__record_options *options,
     _exit(CPPROF__EXIT_NOT_FOUND);
 }
 
-/* The errno with which exec failed; 0: it succeeded, which closes the pipe. */
-static int
-exec_result(int fd)
-{
-    int sys = 0;
-    ssize_t n;
-
-    do
-        n = read(fd, &sys, sizeof sys);
-    while (n < 0 && errno == EINTR);
-    return n == sizeof sys ? sys : 0;
-}
-
 static int
 cannot_run(const char *command, int sys)
 {
@@ -186,7 +173,8 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
                            const struct cpprof__record_folder *folder,
                            struct cpprof__record_child *child)
 {
-    int fds[2], sys;
+    int fds[2], sys, why = 0;
+    ssize_t n;
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return cannot_run(options->command[0], errno);
@@ -198,8 +186,13 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
         become(options, folder, fds[1]);
     sys = child->pid < 0 ? errno : 0;
     close(fds[1]);
-    if (!sys)
-        sys = exec_result(fds[0]);
+    if (!sys) {
+        /* If exec succeeds, it closes the pipe; else its errno comes. */
+        do
+            n = read(fds[0], &why, sizeof why);
+        while (n < 0 && errno == EINTR);
+        sys = n == sizeof why ? why : 0;
+    }
     close(fds[0]);
     if (!sys)
         return 0;
@@ -208,38 +201,26 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
     return cannot_run(options->command[0], sys);
 }
 
-/* The next signal for us; 0: left_ns have passed. */
-static int
-next_signal(int64_t left_ns)
-{
-    struct timespec left = {(time_t)(left_ns / NS_PER_S),
-                            (long)(left_ns % NS_PER_S)};
-    sigset_t set;
-    int signal;
-
-    fill_set(&set);
-    do
-        signal = sigtimedwait(&set, NULL, &left);
-    while (signal < 0 && errno == EINTR);
-    return signal > 0 ? signal : 0;
-}
-
 bool
 cpprof__record_child_wait(struct cpprof__record_child *child, double seconds)
 {
     int64_t end_ns = seconds > 0
                          ? child->start_ns + (int64_t)(seconds * NS_PER_S)
                          : INT64_MAX;
+    sigset_t set;
 
+    fill_set(&set);
     for (;;) {
         int64_t left_ns = end_ns - (int64_t)cpprof__now_ns(CLOCK_MONOTONIC);
+        struct timespec left = {(time_t)(left_ns / NS_PER_S),
+                                (long)(left_ns % NS_PER_S)};
         int signal;
 
         if (waitpid(child->pid, &child->status, WNOHANG) == child->pid)
             return true;
         if (left_ns <= 0)
             return false;
-        signal = next_signal(left_ns);
+        signal = sigtimedwait(&set, NULL, &left);
         if (signal == SIGTERM || signal == SIGHUP)
             kill(child->pid, signal);
     }

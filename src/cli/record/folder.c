@@ -57,34 +57,26 @@ own_folder(char *pattern, size_t n)
 }
 
 static bool
-find_at(const char *folder, const char *suffix, char library[PATH_MAX])
-{
-    char pattern[3 * PATH_MAX];
-    glob_t found;
-    bool is_found = false;
-
-    snprintf(pattern, sizeof pattern, "%s%s", folder, suffix);
-    if (glob(pattern, 0, NULL, &found) != 0)
-        return false;
-    if (found.gl_pathc)
-        is_found = realpath(found.gl_pathv[0], library) != NULL;
-    globfree(&found);
-    return is_found;
-}
-
-static bool
 find_library(char library[PATH_MAX])
 {
-    char folder[2 * PATH_MAX];
+    char folder[2 * PATH_MAX], pattern[3 * PATH_MAX];
+    bool is_found = false, has_folder = own_folder(folder, sizeof folder);
+    glob_t found;
     size_t i;
 
-    if (own_folder(folder, sizeof folder))
-        for (i = 0; i < sizeof library_suffixes / sizeof *library_suffixes; i++)
-            if (find_at(folder, library_suffixes[i], library))
-                return true;
-    cpprof__cli_fail("record: libcpprof.so is neither beside this program nor "
-                     "in ../lib");
-    return false;
+    for (i = 0; has_folder && !is_found &&
+                i < sizeof library_suffixes / sizeof *library_suffixes;
+         i++) {
+        snprintf(pattern, sizeof pattern, "%s%s", folder, library_suffixes[i]);
+        if (glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        is_found = found.gl_pathc && realpath(found.gl_pathv[0], library);
+        globfree(&found);
+    }
+    if (!is_found)
+        cpprof__cli_fail("record: libcpprof.so is neither beside this program "
+                         "nor in ../lib");
+    return is_found;
 }
 
 /* mkdtemp makes it for the user alone (0700). */

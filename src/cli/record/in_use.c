@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of heap profiles: see cpprof/heap.h. */
+/* The indices of these values in samples of heap profiles (cpprof/heap.h). */
 #define OBJECTS 2
 #define BYTES   3
 
@@ -94,7 +94,7 @@ static bool
 is_system_code(const struct pprof_profile *profile, uint32_t mapping)
 {
     static const char *const folders[] = {"/lib", "/usr/lib", "["};
-    const char *file, *slash;
+    const char *file;
     size_t i;
 
     if (mapping == PPROF_NONE)
@@ -103,8 +103,7 @@ is_system_code(const struct pprof_profile *profile, uint32_t mapping)
     for (i = 0; i < sizeof folders / sizeof *folders; i++)
         if (!strncmp(file, folders[i], strlen(folders[i])))
             return true;
-    slash = strrchr(file, '/');
-    return slash && !strncmp(slash + 1, "libcpprof.so", 12);
+    return !strncmp(basename(file), "libcpprof.so", 12);
 }
 
 /* "libx.so+0x51", as in the file. */
@@ -113,7 +112,7 @@ describe_address(const struct pprof_profile *profile,
                  const struct pprof_location *at, char *text, size_t n_text)
 {
     const struct pprof_mapping *mapping;
-    const char *file, *slash;
+    const char *file;
 
     if (!at || at->mapping == PPROF_NONE) {
         snprintf(text, n_text, "0x%" PRIx64, at ? at->address : 0);
@@ -121,8 +120,7 @@ describe_address(const struct pprof_profile *profile,
     }
     mapping = &pprof_mappings(profile)[at->mapping];
     file = pprof_text(profile, mapping->file, NULL);
-    slash = strrchr(file, '/');
-    snprintf(text, n_text, "%s+0x%" PRIx64, slash ? slash + 1 : file,
+    snprintf(text, n_text, "%s+0x%" PRIx64, basename(file),
              at->address - mapping->start + mapping->offset);
 }
 

@@ -16,8 +16,7 @@ size_t
 cpprof__record_suffix_at(const char *file)
 {
     static const char *const known[] = {".pb.gz", ".pprof.gz", ".gz", ".pb"};
-    const char *slash = strrchr(file, '/');
-    const char *name = slash ? slash + 1 : file;
+    const char *name = basename(file);
     const char *dot = strrchr(name, '.');
     size_t n = strlen(file), i;
 

@@ -30,10 +30,10 @@
 /* The most scripts in a row that the kernel follows (fs/exec.c). */
 #define INTERPRETERS_MAX 5
 
-/* How much of a script's first line counts (BINPRM_BUF_SIZE). */
+/* The kernel reads this much of a script's first line (BINPRM_BUF_SIZE). */
 #define FIRST_LINE_BYTES 256
 
-/* Where execvp(3) looks when there is no PATH. */
+/* execvp(3) looks here when there is no PATH. */
 #define DEFAULT_PATH "/bin:/usr/bin"
 
 /* What the checks of a file return: 0 if the command may run, the exit status
@@ -200,15 +200,6 @@ own_machine(void)
     return machine;
 }
 
-/* The name in a path. */
-static const char *
-base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* The command may be the loader itself, which has no PT_INTERP and is no static
  * program. */
 static bool
@@ -250,13 +241,13 @@ check_loader(const char *command, const char *path, int fd, const Elf64_Ehdr *e)
     if (!read_interpreter(fd, e, loader))
         return refuse(command, CPPROF__EXIT_CANNOT_RUN, "malformed ELF binary");
     if (!*loader)
-        return is_loader(base_of(path))
+        return is_loader(basename(path))
                    ? 0
                    : refuse(command, CPPROF__EXIT_CANNOT_RUN,
                             "a static program; only programs with a dynamic "
                             "loader can be recorded (link it with libcpprof.a "
                             "instead)");
-    if (!strncmp(base_of(loader), "ld-musl-", 8))
+    if (!strncmp(basename(loader), "ld-musl-", 8))
         return refuse(command, CPPROF__EXIT_CANNOT_RUN,
                       "a program for musl libc, which is not supported");
     if (access(loader, F_OK) < 0)
@@ -339,7 +330,7 @@ follow_script(const char *command, char *line, char next[PATH_MAX])
         return refuse(command, exit_status_of(sys), "its interpreter %s: %s",
                       interpreter, strerror(sys));
     strcpy(next, interpreter);
-    if (strcmp(base_of(interpreter), "env") != 0)
+    if (strcmp(basename(interpreter), "env") != 0)
         return FOLLOW;
     /* env passes the environment on, so its command is what matters. */
     of_env = env_command(argument);

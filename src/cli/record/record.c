@@ -291,7 +291,7 @@ check_file(const struct cpprof__record_options *options, unsigned kind)
     return can;
 }
 
-/* How a command under the recorder went. */
+/* The end of a command under the recorder. */
 struct result {
     int exit_status; /* to be passed on; of the recorder, when not started */
     bool is_started;
@@ -332,7 +332,7 @@ run(struct cpprof__record_options *options)
         result.is_written = cpprof__record_write(options, &folder, child.pid);
         if (!ended)
             cpprof__record_child_wait(&child, 0);
-        cpprof__record_vm_tell(options, start);
+        cpprof__record_vm_print(options, start);
     }
     cpprof__record_folder_remove(&folder);
     if (result.is_started)

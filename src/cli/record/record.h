@@ -3,6 +3,7 @@
 #ifndef CLI_RECORD_H
 #define CLI_RECORD_H
 
+#include "base/buffer.h"
 #include <cpprof/recording.h>
 
 #include <limits.h>
@@ -39,7 +40,7 @@ struct cpprof__record_options {
     double duration_s; /* 0: until the command ends */
     char **command;    /* NULL-terminated */
 
-    /* What is still in use at the end. */
+    /* These are for the list of what is still in use at the end. */
     bool is_verdict;    /* leaks: of the command alone, without libc's own */
     const char *ignore; /* regular expression of frames, or NULL */
     int64_t min_bytes;  /* less of one stack is not told */
@@ -62,11 +63,11 @@ char *
 cpprof__record_name(const struct cpprof__record_options *options,
                     unsigned kind);
 
-/* The same of the profile of interpreted code. */
+/* FILE of the profile of interpreted code; likewise. */
 char *
 cpprof__record_name_vm(const struct cpprof__record_options *options);
 
-/* Where the part that names the kind of file begins: ".pb.gz". */
+/* The position at which the ending of a file name begins: ".pb.gz". */
 size_t
 cpprof__record_suffix_at(const char *file);
 
@@ -81,7 +82,8 @@ cpprof__record_has_room_beside(const char *path);
 
 /* ----------------------------------------------------- folder.c ------- */
 
-/* Where the samples are while the command runs, and what it preloads. */
+/* The folder that the samples are in while the command runs, and the library
+ * that it preloads. */
 struct cpprof__record_folder {
     char path[PATH_MAX];
     char library[PATH_MAX];
@@ -135,16 +137,15 @@ cpprof__record_child_pass_on(const struct cpprof__record_child *child);
 
 /* --------------------------------------------------------- vm.c ------- */
 
-#define CPPROF__RECORD_VM_BYTES (2 * PATH_MAX + 64)
-
-/* The part of CPPROF about interpreted code, beginning with a comma, or "". */
+/* Append the part of CPPROF about interpreted code, which begins with a comma.
+ */
 void
 cpprof__record_vm_flags(const struct cpprof__record_options *options,
-                        char text[CPPROF__RECORD_VM_BYTES]);
+                        struct cpprof__buffer *text);
 /* Print the file's name if it was written. */
 void
-cpprof__record_vm_tell(const struct cpprof__record_options *options,
-                       time_t since);
+cpprof__record_vm_print(const struct cpprof__record_options *options,
+                        time_t since);
 
 /* -------------------------------------------------- preflight.c ------- */
 

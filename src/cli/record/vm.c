@@ -37,25 +37,22 @@ path_of(const struct cpprof__record_options *options)
     return path;
 }
 
-/* A comma ends a word of CPPROF, and a percent sign begins a placeholder: such
- * paths cannot be passed. */
+/* A comma ends a word of CPPROF, and a percent sign begins a placeholder: paths
+ * with the first cannot be passed. */
 void
 cpprof__record_vm_flags(const struct cpprof__record_options *options,
-                        char text[CPPROF__RECORD_VM_BYTES])
+                        struct cpprof__buffer *text)
 {
-    char *path = path_of(options), *from, *to, hz[16] = "";
+    char *path = path_of(options);
+    const char *at;
 
-    *text = 0;
     if (path && !strchr(path, ',') && strlen(path) < PATH_MAX) {
+        cpprof__buffer_printf(text, ",vm");
         if (options->rate_hz && options->rate_hz <= HZ_MAX)
-            snprintf(hz, sizeof hz, "=%u", options->rate_hz);
-        to = text + sprintf(text, ",vm%s,out=", hz);
-        for (from = path; *from; from++) {
-            *to++ = *from;
-            if (*from == '%')
-                *to++ = '%';
-        }
-        *to = 0;
+            cpprof__buffer_printf(text, "=%u", options->rate_hz);
+        cpprof__buffer_printf(text, ",out=");
+        for (at = path; *at; at++)
+            cpprof__buffer_printf(text, *at == '%' ? "%%%%" : "%c", *at);
     }
     free(path);
 }
@@ -80,8 +77,8 @@ is_of(const char *name, const char *base)
 }
 
 void
-cpprof__record_vm_tell(const struct cpprof__record_options *options,
-                       time_t since)
+cpprof__record_vm_print(const struct cpprof__record_options *options,
+                        time_t since)
 {
     char *path = path_of(options), *slash = path ? strrchr(path, '/') : NULL;
     const struct dirent *entry;

@@ -61,7 +61,7 @@
         .name = #word, KIND(of), AT(options.flags), SHELL,                     \
         .mask = PPROF_REPORT_##bits, .text = help                              \
     }
-/* Of the command line alone. */
+/* These two are flags of the command line and no variables of the shell. */
 #define FLAG(of, word, member, value, can_be, help)                            \
     CPPROF__FLAG(of, #word, struct cpprof__report_flags, member, value,        \
                  can_be, help)

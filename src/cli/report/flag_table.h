@@ -20,7 +20,7 @@ extern const struct cpprof__flag cpprof__report_flag_table[];
 /* The index of "cum" in the group "sort". */
 #define CPPROF__CUM 1
 
-/* What a command of the shell can be followed by. */
+/* The arguments that a command of the shell takes. */
 enum cpprof__report_use {
     CPPROF__USE_NOTHING,
     CPPROF__USE_TABLE,     /* number, expressions, -cum, file */

@@ -12,7 +12,7 @@
 
 /* ------------------------------------------------------------ of one ---- */
 
-/* What can follow the name of a command. */
+/* The arguments that a command of the shell takes, as help shows them. */
 static const char *
 arguments_of(enum cpprof__report_use use)
 {

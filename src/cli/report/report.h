@@ -15,7 +15,7 @@
 
 /* ---------------------------------------------- report_flags.c ------- */
 
-/* What -symbolize says. All 0: it was not given. */
+/* The value of -symbolize, parsed. All 0: it was not given. */
 struct cpprof__symbolize {
     bool none;      /* leave names as they are; nothing below counts */
     bool no_local;  /* not from binaries */
@@ -52,16 +52,16 @@ struct cpprof__report_flags {
     bool help;
 };
 
-/* Parse; false after printing what is wrong. words->bases.at is to be freed.
- * `command` names the format, "raw", or is "merge"; when it is NULL a flag
- * does. */
+/* Parse a command line; false after printing what is wrong. flags->bases.at is
+ * to be freed. `command` names the format, "raw", or is "merge"; when it is
+ * NULL a flag does. */
 bool
 cpprof__report_flags(int argc, char **argv, const char *command,
-                     struct cpprof__report_flags *words);
+                     struct cpprof__report_flags *flags);
 
 /* Choose the format that a word names. Returns its row; NULL: it names none. */
 const struct cpprof__flag *
-cpprof__choose_format(struct cpprof__report_flags *words, const char *name);
+cpprof__choose_format(struct cpprof__report_flags *flags, const char *name);
 
 /* ---------------------------------------------------- sources.c ------- */
 
@@ -71,7 +71,7 @@ cpprof__choose_format(struct cpprof__report_flags *words, const char *name);
  * there are others. NULL after printing what is wrong.
  */
 struct pprof_profile *
-cpprof__read_sources(const struct cpprof__report_flags *words);
+cpprof__read_sources(const struct cpprof__report_flags *flags);
 
 /* ---------------------------------------------------- symbols.c ------- */
 
@@ -100,11 +100,11 @@ cpprof__symbolize(struct pprof_profile *profile,
 
 /* ----------------------------------------------------- report.c ------- */
 
-/* Print a report, to words->output or standard output. Changes the profile.
+/* Print a report, to flags->output or standard output. Changes the profile.
  * Returns the exit status. */
 int
 cpprof__print_report(struct pprof_profile *profile,
-                     struct cpprof__report_flags *words);
+                     struct cpprof__report_flags *flags);
 
 /* --------------------------------------------------- graphviz.c ------- */
 

@@ -95,14 +95,9 @@ parse_bool(const char *text, bool *value)
 {
     static const char *const words[] = {"true",  "t", "yes", "y", "1", "",
                                         "false", "f", "no",  "n", "0"};
-    size_t i;
 
-    for (i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcasecmp(text, words[i]) == 0) {
-            *value = i < 6;
-            return true;
-        }
-    return false;
+    return cpprof__parse_bool(text, words, sizeof words / sizeof *words,
+                              strcasecmp, value);
 }
 
 static bool

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of the name of a source, in messages. */
+/* The name of a source is cut to this in messages. */
 #define SHOWN_BYTES 900
 
 /* ----------------------------------------------------------- folders ---- */

@@ -95,20 +95,6 @@ add_types(struct matches *m, const struct pprof_profile *p)
 }
 
 static void
-add_first_words(struct matches *m, const struct pprof_profile *p)
-{
-    static const char *const own[] = {"help", "options", "quit", "exit"};
-    size_t i;
-
-    add_commands(m);
-    add_settings(m);
-    for (i = 0; i < sizeof own / sizeof own[0]; i++)
-        add(m, own[i]);
-    if (m->n_word) /* else they would hide among the rest */
-        add_types(m, p);
-}
-
-static void
 add_functions(struct matches *m, const struct pprof_profile *p)
 {
     const struct pprof_function *f = pprof_functions(p);
@@ -191,7 +177,7 @@ made_text(const char *name, size_t n, bool escape, const char *end)
     return text;
 }
 
-/* Where the line is parted. */
+/* A line up to the cursor, cut into its parts. */
 struct context {
     char *line;  /* a copy up to the cursor */
     char *first; /* its first word, cut */
@@ -233,15 +219,18 @@ static bool
 find_matches(struct matches *m, const struct context *context,
              const struct pprof_profile *p)
 {
+    static const char *const own[] = {"help", "options", "quit", "exit"};
+    size_t i;
+
     if (context->name)
         return add_values(m, p, context->name);
-    if (context->is_first) {
-        add_first_words(m, p);
-        return false;
-    }
-    if (strcmp(context->first, "help") == 0) {
+    if (context->is_first || strcmp(context->first, "help") == 0) {
         add_commands(m);
         add_settings(m);
+        for (i = 0; context->is_first && i < sizeof own / sizeof own[0]; i++)
+            add(m, own[i]);
+        if (context->is_first && m->n_word) /* else they would hide the rest */
+            add_types(m, p);
         return false;
     }
     if (strcmp(context->first, "tags") == 0 ||

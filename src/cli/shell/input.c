@@ -32,7 +32,7 @@
 
 #define PROMPT "(pprof) "
 
-/* What is used of libedit. */
+/* The functions of libedit that are used. */
 struct library {
     void *handle;
     EditLine *(*init)(const char *, FILE *, FILE *, FILE *);

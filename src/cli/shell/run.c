@@ -114,7 +114,7 @@ wait_for(pid_t pid)
 }
 
 static void
-tell_end(int status)
+print_end(int status)
 {
     if (!WIFSIGNALED(status) || WTERMSIG(status) == SIGPIPE)
         return;
@@ -151,5 +151,5 @@ cpprof__shell_run(struct pprof_profile *profile,
     if (children.program)
         wait_for(children.program);
     listen_again(&children);
-    tell_end(status);
+    print_end(status);
 }

@@ -71,7 +71,7 @@ cpprof__shell_input_line(struct cpprof__shell_input *input);
 
 /* -------------------------------------------------------- completion ---- */
 
-/* How many possibilities are listed. */
+/* At most this many possibilities are listed. */
 #define CPPROF__MAX_LISTED 60
 
 struct cpprof__completion {
@@ -99,7 +99,7 @@ cpprof__completion_free(struct cpprof__completion *completion);
 
 /* ----------------------------------------------------------- history ---- */
 
-/* How many lines are kept. A file with twice as many is cut. */
+/* The history keeps this many lines. A file with twice as many is cut. */
 #define CPPROF__HISTORY_LINES 1000
 
 /* Call add for each line, the oldest first. Without a file there are none. */

@@ -23,7 +23,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the largest binaries; a line of nm is some 80 bytes. */
+/* Bounds that the largest binaries stay below; a line of nm is some 80 bytes.
+ */
 #define NM_BYTES          ((size_t)512 << 20)
 #define NM_TIMEOUT_S      120
 #define OBJDUMP_BYTES     ((size_t)256 << 20)
@@ -258,7 +259,7 @@ cpprof__object_symbols_free(struct cpprof__object_symbols *symbols)
 
 /* ---------------------------------------------------------- instructions -- */
 
-/* What the lines so far say. */
+/* The function, file and line that hold for the next instruction. */
 struct where {
     struct cpprof__slice function, file;
     int64_t line;

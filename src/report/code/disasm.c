@@ -158,20 +158,11 @@ add_routines(struct disasm *d, uint32_t mapping, size_t symbol, size_t placed)
     return true;
 }
 
-/* Tell why a binary is left out. */
-static void
-warn(const struct disasm *d, const struct cpprof_error *why)
-{
-    const struct pprof_report_options *o = d->t.r->options;
-
-    if (o->warn)
-        o->warn(o->warn_ctx, why->text);
-}
-
 /* Find the routines of a mapping's file. Warn if the file cannot be read. */
 static enum cpprof_status
 add_mapping(struct disasm *d, uint32_t mapping)
 {
+    const struct pprof_report_options *o = d->t.r->options;
     const struct pprof_mapping *m = &d->t.g.p->mappings.at[mapping];
     struct cpprof__mapped_range range = {m->start, m->limit, m->offset};
     size_t n_symbols = d->symbols.at.n, n_placed = d->placed.n;
@@ -188,12 +179,14 @@ add_mapping(struct disasm *d, uint32_t mapping)
     if (status == CPPROF_OK)
         status = cpprof__object_symbols_add(&d->symbols, d->t.r->options->tools,
                                             path, d->matching, address, &error);
-    if (status != CPPROF_OK && status != CPPROF_NOMEM)
-        warn(d, &error);
-    else if (status == CPPROF_OK &&
-             (!locate_nodes(d, &image, &range) ||
-              !add_routines(d, mapping, n_symbols, n_placed)))
+    if (status != CPPROF_OK && status != CPPROF_NOMEM) {
+        if (o->warn) /* why the binary is left out */
+            o->warn(o->warn_ctx, error.text);
+    } else if (status == CPPROF_OK &&
+               (!locate_nodes(d, &image, &range) ||
+                !add_routines(d, mapping, n_symbols, n_placed))) {
         status = CPPROF_NOMEM;
+    }
     cpprof__image_close(&image);
     return status == CPPROF_NOMEM ? cpprof__fail_nomem(d->t.r->error)
                                   : CPPROF_OK;
@@ -248,15 +241,6 @@ struct annotated {
 };
 
 static struct cpprof__slice
-slice_of(const struct disasm *d, uint32_t string)
-{
-    const struct cpprof__strings *s = &d->t.g.p->strings;
-
-    return (struct cpprof__slice){cpprof__strings_text(s, string),
-                                  cpprof__strings_n(s, string)};
-}
-
-static struct cpprof__slice
 base_of(struct cpprof__slice path)
 {
     if (path.n)
@@ -269,16 +253,20 @@ static void
 add_node(const struct disasm *d, struct annotated *a,
          const struct cpprof__node *n)
 {
+    const struct cpprof__strings *s = &d->t.g.p->strings;
+
     a->flat = cpprof__add(a->flat, n->flat);
     a->flat_div = cpprof__add(a->flat_div, n->flat_div);
     a->cum = cpprof__add(a->cum, n->cum);
     a->cum_div = cpprof__add(a->cum_div, n->cum_div);
     if (!a->file.n)
-        a->file = base_of(slice_of(d, n->file));
+        a->file = base_of((struct cpprof__slice){
+            cpprof__strings_text(s, n->file), cpprof__strings_n(s, n->file)});
     if (!a->line)
         a->line = n->line;
     if (!a->function.n)
-        a->function = slice_of(d, n->name);
+        a->function = (struct cpprof__slice){cpprof__strings_text(s, n->name),
+                                             cpprof__strings_n(s, n->name)};
 }
 
 static bool

@@ -70,7 +70,8 @@ struct routine {
     int64_t first_line, last_line; /* what is shown, if the file has it */
 };
 
-/* How many rows from `first` on have its function, and its file. */
+/* The number of rows from `first` on that have its function and, if same_file,
+ * its file. */
 static size_t
 run_length(const struct list *l, size_t first, bool same_file)
 {

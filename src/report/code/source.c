@@ -116,7 +116,7 @@ read_file(const char *path, struct cpprof__source_file *f)
 
 /* As Go writes it: "open PATH: no such file or directory". */
 static void
-tell(struct cpprof__source_file *f, const char *path, int failed)
+set_error(struct cpprof__source_file *f, const char *path, int failed)
 {
     const char *why = strerror(failed);
 
@@ -145,8 +145,8 @@ join(struct cpprof__buffer *name, const char *dir, size_t n_dir,
     return name->failed ? NULL : (char *)name->data;
 }
 
-/* How much of a folder's name its parent has; the same for one that has none:
- * "/", ".", "". */
+/* The length of the name of a folder's parent at the front of its own; n for a
+ * folder without one: "/", ".", "". */
 static size_t
 parent(const char *dir, size_t n)
 {
@@ -159,85 +159,49 @@ parent(const char *dir, size_t n)
     return k;
 }
 
-/* Try the folder and all above it; 0 when the file was read. */
+/* Try a path in each folder of the search path, and in all above it if `above`;
+ * 0 when the file was read. */
 static int
-search_above(const char *dir, size_t n_dir, const char *path,
-             struct cpprof__source_file *f)
+try_folders(const struct cpprof__source *s, const char *path, bool above,
+            struct cpprof__source_file *f)
 {
     struct cpprof__buffer name = {0};
+    const char *dir = s->search_path, *joined;
     int failed = ENOENT;
-    size_t up;
+    size_t n, k, up;
 
-    for (;;) {
-        const char *joined = join(&name, dir, n_dir, path);
-
-        failed = joined ? read_file(joined, f) : ENOMEM;
-        up = parent(dir, n_dir);
-        if (!failed || failed == ENOMEM || up == n_dir)
-            break;
-        n_dir = up;
-    }
-    cpprof__buffer_free(&name);
-    return failed;
-}
-
-/* Look for a name that is not absolute in all folders. */
-static int
-search(const struct cpprof__source *s, const char *path,
-       struct cpprof__source_file *f)
-{
-    const char *dir = s->search_path;
-    int failed = ENOENT;
-
-    while (*dir && failed && failed != ENOMEM) {
-        size_t n = strcspn(dir, ":");
-
-        failed = search_above(dir, n, path, f);
-        dir += n + (dir[n] == ':');
-    }
-    if (failed && failed != ENOMEM &&
-        asprintf(&f->error, "could not find file %s on path %s", path,
-                 s->search_path) < 0)
-        f->error = NULL;
-    return failed;
-}
-
-/* The path may be that of another machine. Look for its tails, the longest
- * first, in the folders that the user names. */
-static int
-search_end(const struct cpprof__source *s, const char *path,
-           struct cpprof__source_file *f)
-{
-    struct cpprof__buffer name = {0};
-    const char *dir, *joined;
-    int failed = ENOENT;
-    size_t n;
-
-    while (failed && failed != ENOMEM && (path = strchr(path, '/'))) {
-        path++;
-        for (dir = s->search_path; *dir && failed && failed != ENOMEM;
-             dir += n + (dir[n] == ':')) {
-            n = strcspn(dir, ":");
-            joined = n ? join(&name, dir, n, path) : "";
+    for (; *dir && failed && failed != ENOMEM; dir += n + (dir[n] == ':')) {
+        n = strcspn(dir, ":");
+        if (!n && !above)
+            continue;
+        for (k = n;; k = up) {
+            joined = join(&name, dir, k, path);
             failed = joined ? read_file(joined, f) : ENOMEM;
+            up = above ? parent(dir, k) : k;
+            if (!failed || failed == ENOMEM || up == k)
+                break;
         }
     }
     cpprof__buffer_free(&name);
     return failed;
 }
 
-/* The same where a file was not found as it is named. */
+/* Look for a file that was not found as it is named: its path may be that of
+ * another machine. Its tails are looked for, the longest first, in the folders
+ * that the user names. */
 static int
-search_folders(const struct cpprof__source *s, const char *path,
-               struct cpprof__source_file *f)
+search_tails(const struct cpprof__source *s, const char *path,
+             struct cpprof__source_file *f)
 {
     char *why = f->error, *whole = NULL;
-    int failed;
+    const char *tail = path;
+    int failed = ENOENT;
 
     if (s->own_path)
         return ENOENT;
     f->error = NULL;
-    failed = search_end(s, path, f);
+    while (failed && failed != ENOMEM && (tail = strchr(tail, '/')))
+        failed = try_folders(s, ++tail, false, f);
     if (failed && failed != ENOMEM && *path == '/' && why &&
         asprintf(&whole, "%s; nor found in %s", why, s->search_path) < 0)
         failed = ENOMEM;
@@ -258,16 +222,20 @@ load(struct cpprof__source *s, const char *path, size_t n,
         drop_all(s);
     if (memchr(path, 0, n)) {
         failed = EINVAL;
-        tell(f, path, failed);
+        set_error(f, path, failed);
     } else if (path[cut] == '/') {
         failed = read_file(path + cut, f);
         if (failed)
-            tell(f, path + cut, failed);
+            set_error(f, path + cut, failed);
     } else {
-        failed = search(s, path + cut, f);
+        failed = try_folders(s, path + cut, true, f);
+        if (failed && failed != ENOMEM &&
+            asprintf(&f->error, "could not find file %s on path %s", path + cut,
+                     s->search_path) < 0)
+            f->error = NULL;
     }
     if (failed && failed != ENOMEM && failed != EINVAL)
-        failed = search_folders(s, path + cut, f);
+        failed = search_tails(s, path + cut, f);
     f->held = true;
     s->n_bytes += f->text.n;
     return failed != ENOMEM && (!failed || f->error);

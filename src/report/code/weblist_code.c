@@ -217,7 +217,8 @@ open_binary(struct maker *m, uint32_t mapping)
     return b;
 }
 
-/* What to subtract from addresses near site, to have those of its binary. */
+/* Find the base: an address near the site, minus the base, is an address in its
+ * binary. False if the binary cannot be read. */
 static bool
 find_base(struct maker *m, const struct cpprof__site *site, uint32_t mapping,
           uint64_t *base)

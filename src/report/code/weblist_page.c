@@ -65,17 +65,6 @@ escape(struct cpprof__buffer *out, const char *text, size_t n)
     }
 }
 
-/* Columns of the white space at the front of a line. */
-static size_t
-indentation(const char *line, size_t n)
-{
-    size_t column = 0, i;
-
-    for (i = 0; i < n && (line[i] == ' ' || line[i] == '\t'); i++)
-        column = line[i] == ' ' ? column + 1 : (column / 8 + 1) * 8;
-    return column;
-}
-
 /* Indented text, tabs as blanks, filled up to WIDTH columns. */
 static void
 print_padded(struct cpprof__buffer *out, size_t indent, const char *text,
@@ -238,10 +227,12 @@ print_line(struct cpprof__weblist *w, int64_t line, struct cpprof__slice text,
     struct cpprof__buffer *out = &w->r->out;
     char flat_text[CPPROF__LABEL_TEXT], cum_text[CPPROF__LABEL_TEXT];
     int64_t flat = 0, cum = 0;
-    bool live = false; /* it has calls or instructions to unfold */
-    size_t i, indent = indentation(text.at, text.n);
+    bool live = false;    /* it has calls or instructions to unfold */
+    size_t i, indent = 0; /* columns of the white space at its front */
     const char *class;
 
+    for (i = 0; i < text.n && strchr(" \t", text.at[i]) && text.at[i]; i++)
+        indent = text.at[i] == ' ' ? indent + 1 : (indent / 8 + 1) * 8;
     for (i = first; i < end; i++)
         live |=
             w->shown.at[i].n_calls || w->codes.at[w->shown.at[i].code].n_text;

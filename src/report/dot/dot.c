@@ -158,17 +158,6 @@ print_values(struct drawing *d, int64_t flat, int64_t cum,
     append_percent(d, cum);
 }
 
-/* From 8 to 24 points; the area grows with the flat value. */
-static int
-font_size(const struct drawing *d, int64_t flat)
-{
-    double size = (double)cpprof__abs(flat);
-
-    if (!d->most_flat || !flat || size > d->most_flat)
-        return 8;
-    return 8 + (int)ceil(16 * sqrt(size / d->most_flat));
-}
-
 static double
 part_of_total(const struct drawing *d, int64_t value)
 {
@@ -195,6 +184,7 @@ print_node(struct drawing *d, uint32_t at)
     const struct cpprof__node *n = &d->v.t.g.nodes.at[at];
     int64_t flat = cpprof__mean(n->flat, n->flat_div);
     int64_t cum = cpprof__mean(n->cum, n->cum_div);
+    int font_size = 8;
     char value[CPPROF__DOT_VALUE];
     char strong[CPPROF__COLOR_TEXT], pale[CPPROF__COLOR_TEXT];
     struct cpprof__buffer *out = &d->r->out;
@@ -203,9 +193,12 @@ print_node(struct drawing *d, uint32_t at)
     cpprof__node_name_in(&d->v.t.g, n, &in_lines, out);
     cpprof__buffer_printf(out, "\\n");
     print_values(d, flat, cum, value);
+    /* From 8 to 24 points; the area grows with the flat value. */
+    if (d->most_flat && flat && fabs((double)flat) <= d->most_flat)
+        font_size += (int)ceil(16 * sqrt(fabs((double)flat) / d->most_flat));
     cpprof__buffer_printf(out,
                           "\" id=\"node%zu\" fontsize=%d shape=box tooltip=\"",
-                          d->id[at], font_size(d, flat));
+                          d->id[at], font_size);
     append_name(d, at);
     cpprof__dot_color(strong, part_of_total(d, cum), false);
     cpprof__dot_color(pale, part_of_total(d, cum), true);
@@ -323,7 +316,7 @@ print_graph(struct drawing *d, uint8_t *has_tags, bool *failed)
 
 /* For a picture: as many edges as can be laid out in a moment. */
 static void
-thin(struct drawing *d)
+limit_edges(struct drawing *d)
 {
     const struct pprof_report_options *o = d->r->options;
     char line[160];
@@ -354,7 +347,7 @@ cpprof__dot(struct cpprof__report *r)
         status = cpprof__fail_nomem(r->error);
     if (status == CPPROF_OK) {
         cpprof__select_unit(&d.v.t, false);
-        thin(&d);
+        limit_edges(&d);
         number_nodes(&d);
         print_graph(&d, has_tags, &failed);
     }

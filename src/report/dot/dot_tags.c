@@ -14,7 +14,7 @@
 /* A tag, or a range of them, as it is drawn. */
 struct box {
     const struct cpprof__tag *tag; /* the first one */
-    /* Of the whole range. */
+    /* Sums of the whole range. */
     int64_t flat, flat_div, cum, cum_div;
     const struct cpprof__tag *least, *most;
     const char *labels;                    /* escaped already; or NULL */

@@ -27,7 +27,7 @@
 
 /* ----------------------------------------------------------- entropy ---- */
 
-/* Of the edges at one side of a node. */
+/* The edges at one side of a node, added up. */
 struct side {
     int64_t total; /* of the positive ones, and the node itself */
     double entropy;
@@ -110,7 +110,7 @@ sort_by_entropy(struct cpprof__trimmed *t)
 
 /* --------------------------------------------------------- selection ---- */
 
-/* How many rows fit: tags count like nodes. */
+/* The number of rows that fit into -nodecount, where tags count like nodes. */
 static size_t
 rows_that_fit(const struct cpprof__visual *v)
 {
@@ -183,40 +183,32 @@ has_other_way(struct search *s, uint32_t edge)
     return false;
 }
 
-/* Only edges that lead over nodes left out, and only the lightest of a node:
- * one that is heavier than an edge that stays would be missed. */
-static void
-find_redundant(struct search *s)
-{
-    const struct cpprof__calls *c = &s->v->calls;
-    size_t i, j;
-
-    for (i = s->v->t.rows.n; i; i--) {
-        uint32_t node = s->v->t.rows.at[i - 1].node;
-
-        for (j = c->in.first[node + 1]; j > c->in.first[node]; j--) {
-            uint32_t edge = c->in.list[j - 1];
-
-            if (!cpprof__edge(c, edge)->is_residual)
-                break;
-            if (has_other_way(s, edge))
-                s->v->redundant[edge] = 1;
-        }
-    }
-}
-
+/* Drop edges to which there is another way: only those that lead over nodes
+ * left out, and only the lightest of a node: one that is heavier than an edge
+ * that stays would be missed. */
 static enum cpprof_status
 drop_redundant(struct cpprof__visual *v)
 {
-    size_t n = v->t.g.nodes.n + 1;
+    const struct cpprof__calls *c = &v->calls;
+    size_t n = v->t.g.nodes.n + 1, i, j;
     struct search s = {v, malloc(n * sizeof *s.queue),
                        calloc(n, sizeof *s.seen)};
     bool ok;
 
     v->redundant = calloc(v->t.g.edges.n + 1, 1);
     ok = s.queue && s.seen && v->redundant;
-    if (ok)
-        find_redundant(&s);
+    for (i = v->t.rows.n; ok && i; i--) {
+        uint32_t node = v->t.rows.at[i - 1].node;
+
+        for (j = c->in.first[node + 1]; j > c->in.first[node]; j--) {
+            uint32_t edge = c->in.list[j - 1];
+
+            if (!cpprof__edge(c, edge)->is_residual)
+                break;
+            if (has_other_way(&s, edge))
+                v->redundant[edge] = 1;
+        }
+    }
     free(s.queue);
     free(s.seen);
     return ok ? CPPROF_OK : cpprof__fail_nomem(v->t.r->error);

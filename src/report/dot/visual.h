@@ -40,7 +40,7 @@ cpprof__node_tags_make(struct cpprof__node_tags *tags,
 void
 cpprof__node_tags_free(struct cpprof__node_tags *tags);
 
-/* How many tags a node has of its own: that are flat. */
+/* The number of tags that a node has of its own, which have a flat value. */
 size_t
 cpprof__node_tags_count(const struct cpprof__node_tags *tags, uint32_t node);
 
@@ -64,7 +64,7 @@ cpprof__visual_free(struct cpprof__visual *v);
 size_t
 cpprof__visual_limit_edges(struct cpprof__visual *v, size_t *n_left);
 
-/* How many tags are drawn at a node. */
+/* At most this many tags are drawn at a node. */
 #define CPPROF__MOST_TAGS 4
 
 /* ----------------------------------------------------- dot_tags.c ------- */

@@ -157,10 +157,9 @@ print_title(struct flame *f)
     const struct cpprof__strings *strings = &p->strings;
     struct cpprof__buffer title = {0};
     const char *name = cpprof__strings_text(strings, file);
-    const char *slash = strrchr(name, '/');
 
-    cpprof__buffer_printf(&title, "%s%s%s", slash ? slash + 1 : name,
-                          file ? " " : "", cpprof__strings_text(strings, type));
+    cpprof__buffer_printf(&title, "%s%s%s", basename(name), file ? " " : "",
+                          cpprof__strings_text(strings, type));
     cpprof__buffer_printf(out_of(f), "{\"title\":");
     cpprof__json_text(out_of(f), title.n ? (char *)title.data : "", title.n);
     out_of(f)->failed |= title.failed;

@@ -45,7 +45,7 @@ cpprof__stacks_name(const struct cpprof__graph *g,
 
 /* ------------------------------------------------------------- equal ---- */
 
-/* What a sample's stack is, as numbers, one after the other. */
+/* A sample's stack as numbers, which next() reads one after the other. */
 struct reading {
     const struct cpprof__stacks *s;
     size_t sample;

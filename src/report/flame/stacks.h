@@ -9,7 +9,7 @@
 #include "report/graph.h"
 #include "report/report.h"
 
-/* Make the nodes of a report. What has no function is told by its address. g
+/* Make the nodes of a report. What has no function is named by its address. g
  * is zero bytes; free it in any case. */
 enum cpprof_status
 cpprof__stacks_graph(struct cpprof__graph *g, struct cpprof__report *r);
@@ -105,7 +105,7 @@ struct cpprof__stack_tree {
     bool is_cut; /* boxes were left out at the limit */
 };
 
-/* What is left out. */
+/* The limits of a tree. */
 struct cpprof__stack_cut {
     double fraction;  /* boxes below this part of all */
     size_t max_boxes; /* boxes below deeper ones, once there are as many */

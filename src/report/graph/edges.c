@@ -65,7 +65,7 @@ struct walk {
     CPPROF__ARRAY(struct step) steps;
 };
 
-/* Where we are in a stack. */
+/* The caller of the next frame of a stack. */
 struct caller {
     uint32_t node;     /* the last one that is kept, or NO_NODE */
     bool over;         /* others since then are left out */

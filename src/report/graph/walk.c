@@ -4,11 +4,10 @@
  *
  * Neighbouring samples mostly share their frames near the root. So this goes
  * from one stack to the next by leaving and entering only the frames in which
- * they differ. A node that a stack has more than once gets a sample
- * once: a node counts how often it is on the path, and what it gets is the
- * difference of the running total between its first entry and its last exit. So
- * the order in which frames are entered does not matter, and none waits for
- * another.
+ * they differ. A node that a stack has more than once gets a sample once: a
+ * node counts how often it is on the path, and what it gets is the difference
+ * of the running total between its first entry and its last exit. So the order
+ * in which frames are entered does not matter, and none waits for another.
  *
  * The walk touches one record for every frame that changes. These records are
  * small and lie together, and the nodes themselves are filled in at the end.
@@ -19,7 +18,7 @@
 
 #include <stdlib.h>
 
-/* What there is of a node while walking. */
+/* The state of a node during the walk. */
 struct sum {
     int64_t cum;
     uint64_t on_path; /* how often it is there */

@@ -17,26 +17,22 @@
 
 #include <stdlib.h>
 
-struct table {
-    struct cpprof__trimmed t;
-    /* By node: has edges of inlined calls, of others. */
-    uint8_t *calls;
-};
-
 enum {
     CALL_INLINE = 1,
     CALL_OTHER = 2,
 };
 
-/* What a call that is inlined somewhere gets at most. */
+/* A call that is inlined somewhere, and an upper bound of its value. */
 struct call {
     uint32_t to;
     uint32_t from; /* CPPROF__NO_NODE: may be any, outside of the location */
     int64_t most;
 };
 
-struct calls {
-    CPPROF__ARRAY(struct call) list;
+struct table {
+    struct cpprof__trimmed t;
+    uint8_t *found; /* by node: has edges of inlined calls, of others */
+    CPPROF__ARRAY(struct call) calls;
 };
 
 static int64_t
@@ -51,16 +47,16 @@ add_up(int64_t a, int64_t b)
 /* List the inlined calls of a location to nodes that are kept: from the next
  * one outwards that is kept. */
 static bool
-list_calls(const struct cpprof__trimmed *t, const uint8_t *kept,
-           size_t location, struct calls *calls)
+list_calls(struct table *table, const uint8_t *kept, size_t location)
 {
+    const struct cpprof__trimmed *t = &table->t;
     const uint32_t *nodes = t->g.location_nodes.at;
     size_t first = t->g.first_node[location];
     size_t i = t->g.first_node[location + 1] - 1;
     uint32_t begin = t->g.only_node[location] & ~CPPROF__SEVERAL;
     uint32_t from = CPPROF__NO_NODE;
 
-    if (!CPPROF__ARRAY_ROOM(&calls->list, i - first))
+    if (!CPPROF__ARRAY_ROOM(&table->calls, i - first))
         return false;
     if (kept[nodes[i]])
         from = nodes[i];
@@ -68,7 +64,7 @@ list_calls(const struct cpprof__trimmed *t, const uint8_t *kept,
         if (!kept[nodes[i]])
             continue;
         if (from != nodes[i])
-            calls->list.at[calls->list.n++] =
+            table->calls.at[table->calls.n++] =
                 (struct call){nodes[i], from, t->g.several_sums[begin / 2]};
         from = nodes[i];
     }
@@ -112,20 +108,20 @@ most_of(const struct call *calls, size_t n)
  * known to have none without looking at the samples again.
  */
 static bool
-choose_watched(const struct cpprof__trimmed *t, struct calls *calls,
-               uint8_t *watched)
+choose_watched(struct table *table, uint8_t *watched)
 {
+    const struct cpprof__trimmed *t = &table->t;
     bool all = t->g.any_negative || !t->edge_cutoff, any = false;
     size_t first, end;
 
-    if (calls->list.n)
-        qsort(calls->list.at, calls->list.n, sizeof *calls->list.at,
+    if (table->calls.n)
+        qsort(table->calls.at, table->calls.n, sizeof *table->calls.at,
               compare_calls);
-    for (first = 0; first < calls->list.n; first = end) {
-        const struct call *call = &calls->list.at[first];
+    for (first = 0; first < table->calls.n; first = end) {
+        const struct call *call = &table->calls.at[first];
 
-        for (end = first + 1; end < calls->list.n; end++)
-            if (calls->list.at[end].to != call->to)
+        for (end = first + 1; end < table->calls.n; end++)
+            if (table->calls.at[end].to != call->to)
                 break;
         watched[call->to] = all || most_of(call, end - first) >= t->edge_cutoff;
         any |= watched[call->to];
@@ -141,27 +137,25 @@ find_calls(struct table *table)
     size_t n = t->g.nodes.n + 1, i;
     uint8_t *kept = cpprof__trimmed_kept(t), *watched = calloc(n, 1);
     enum cpprof_status status = CPPROF_OK;
-    struct calls calls = {0};
     bool ok;
 
-    table->calls = calloc(n, 1);
-    ok = kept && watched && table->calls;
+    table->found = calloc(n, 1);
+    ok = kept && watched && table->found;
     for (i = 0; ok && i < t->g.p->locations.n; i++)
         if (t->g.only_node[i] & CPPROF__SEVERAL)
-            ok = list_calls(t, kept, i, &calls);
+            ok = list_calls(table, kept, i);
     if (!ok)
         status = cpprof__fail_nomem(t->r->error);
-    else if (choose_watched(t, &calls, watched))
+    else if (choose_watched(table, watched))
         status = cpprof__graph_add_edges(&t->g, kept, watched, t->r->error);
     for (i = 0; i < t->g.edges.n; i++) {
         const struct cpprof__edge *e = &t->g.edges.at[i];
 
         if (cpprof__abs(e->weight) >= t->edge_cutoff)
-            table->calls[e->to] |= e->is_inline ? CALL_INLINE : CALL_OTHER;
+            table->found[e->to] |= e->is_inline ? CALL_INLINE : CALL_OTHER;
     }
     free(kept);
     free(watched);
-    CPPROF__ARRAY_FREE(&calls.list);
     return status;
 }
 
@@ -171,14 +165,14 @@ print_row(const struct table *table, const struct cpprof__report_row *row,
 {
     const struct cpprof__trimmed *t = &table->t;
     struct cpprof__buffer *out = &t->r->out;
-    uint8_t calls = table->calls[row->node];
+    uint8_t found = table->found[row->node];
 
     cpprof__print_row_values(t->r, &t->g.nodes.at[row->node], flat_sum);
     cpprof__buffer_printf(out, "  ");
     cpprof__buffer_append(out, t->names.data + row->name, row->n_name);
     cpprof__buffer_printf(out, "%s\n",
-                          !(calls & CALL_INLINE) ? ""
-                          : calls & CALL_OTHER   ? " (partial-inline)"
+                          !(found & CALL_INLINE) ? ""
+                          : found & CALL_OTHER   ? " (partial-inline)"
                                                  : " (inline)");
 }
 
@@ -213,6 +207,7 @@ cpprof__top(struct cpprof__report *r)
         print(&table);
     }
     cpprof__trimmed_free(&table.t);
-    free(table.calls);
+    free(table.found);
+    CPPROF__ARRAY_FREE(&table.calls);
     return status;
 }

@@ -39,8 +39,7 @@ struct traces {
     struct value_text values[N_VALUES];
 };
 
-/* What the value of a sample is printed in; of all but its first line it is
- * blank. */
+/* The column of values. Only the first line of a sample has a value there. */
 #define N_VALUE_COLUMN 10
 #define N_MARGIN       (N_VALUE_COLUMN + 3)
 
