@@ -38,7 +38,7 @@ ticks_sample(void)
 {
     struct thread *t;
 
-    store_release(&is_asked, 0);
+    __atomic_store_n(&is_asked, 0, __ATOMIC_RELEASE);
     if (is_sampling)
         return;
     threads_update();
@@ -49,24 +49,24 @@ ticks_sample(void)
     is_sampling = false;
 }
 
-/* In mode span a tick asks for hooks. */
+/* In mode span it is asked for hooks. */
 void
 ticks_answer(void)
 {
-    if (!load_acquire(&is_asked))
+    if (!__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE))
         return;
-    if (!load_relaxed(&cpprof_vm_spans)) {
+    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
         ticks_sample();
         return;
     }
-    store_release(&is_asked, 0);
+    __atomic_store_n(&is_asked, 0, __ATOMIC_RELEASE);
     spans_hook_all();
 }
 
 static int
 on_pending(void *unused)
 {
-    store_release(&is_queued, 0);
+    __atomic_store_n(&is_queued, 0, __ATOMIC_RELEASE);
     ticks_answer();
     return 0;
 }
@@ -74,29 +74,34 @@ on_pending(void *unused)
 void
 ticks_interrupt(void *thread)
 {
-    if (swap_acq_rel(&is_asked, 1))
+    if (__atomic_exchange_n(&is_asked, 1, __ATOMIC_ACQ_REL))
         return;
-    if (!swap_acq_rel(&is_queued, 1) && Py_AddPendingCall(on_pending, NULL))
-        store_release(&is_queued, 0);
-    if (load_acquire(&helper.runs))
+    if (!__atomic_exchange_n(&is_queued, 1, __ATOMIC_ACQ_REL) &&
+        Py_AddPendingCall(on_pending, NULL))
+        __atomic_store_n(&is_queued, 0, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&helper.runs, __ATOMIC_ACQUIRE))
         sem_post(&helper.wake);
 }
 
 /* ---- the helper -------------------------------------------------------- */
 
-/* A tick, and that the main thread has had its time. False: the helper is to
- * end. */
+static void
+sleep_ns(long ns)
+{
+    struct timespec left = {0, ns};
+
+    while (nanosleep(&left, &left) && errno == EINTR)
+        continue;
+}
+
 static bool
 wait_for_tick(void)
 {
-    struct timespec left = {0, PATIENCE_NS};
-
     while (sem_wait(&helper.wake) && errno == EINTR)
         continue;
-    if (load_acquire(&helper.finish))
+    if (__atomic_load_n(&helper.finish, __ATOMIC_ACQUIRE))
         return false;
-    while (nanosleep(&left, &left) && errno == EINTR)
-        continue;
+    sleep_ns(PATIENCE_NS);
     return true;
 }
 
@@ -112,7 +117,8 @@ help(void *unused)
         bool goes_on;
 
         Py_BEGIN_ALLOW_THREADS;
-        while ((goes_on = wait_for_tick()) && !load_acquire(&is_asked))
+        while ((goes_on = wait_for_tick()) &&
+               !__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE))
             continue;
         Py_END_ALLOW_THREADS;
         if (!goes_on)
@@ -144,7 +150,7 @@ ticks_start(void)
         sem_destroy(&helper.wake);
         return false;
     }
-    store_release(&helper.runs, true);
+    __atomic_store_n(&helper.runs, true, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -154,8 +160,8 @@ ticks_stop(void)
 {
     if (!helper.runs)
         return;
-    store_release(&helper.runs, false);
-    store_release(&helper.finish, 1);
+    __atomic_store_n(&helper.runs, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&helper.finish, 1, __ATOMIC_RELEASE);
     sem_post(&helper.wake);
     Py_BEGIN_ALLOW_THREADS;
     pthread_join(helper.thread, NULL);

@@ -158,8 +158,8 @@ cpprof_http_close(void)
     give_lock(&saved);
 }
 
-/* If the server is being started or stopped, its threads look by themselves
- * when that is done. */
+/* A pause is seen by who looks; who starts or stops the server meanwhile has it
+ * looked at later. */
 void
 cpprof__http_wake_up(void)
 {

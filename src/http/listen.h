@@ -34,7 +34,7 @@ cpprof__http_daemonized(void);
 void
 cpprof__http_follow_note(bool serves);
 
-/* Listen at the address of CPPROF=http=. */
+/* As CPPROF=http= says. */
 bool
 cpprof__http_listen_as_asked(struct cpprof_error *error);
 

@@ -33,7 +33,7 @@ free_all(struct cpprof__push_item *item)
     }
 }
 
-/* Give back what was reserved and not needed. */
+/* What was reserved and not needed is given back. */
 static void
 measure(struct cpprof__push_item *item)
 {
@@ -46,7 +46,7 @@ measure(struct cpprof__push_item *item)
     item->n_bytes = sizeof *item + strlen(item->url) + 1 + item->body.capacity;
 }
 
-/* The caller holds the lock. */
+/* With the lock. */
 static struct cpprof__push_item *
 unlink_first(struct cpprof__push_queue *queue)
 {
@@ -61,7 +61,7 @@ unlink_first(struct cpprof__push_queue *queue)
     return item;
 }
 
-/* Take the oldest out until there is room. The caller holds the lock. */
+/* With the lock: the oldest go until there is room. */
 static struct cpprof__push_item *
 make_room(struct cpprof__push_queue *queue, size_t n_bytes)
 {

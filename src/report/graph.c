@@ -183,27 +183,6 @@ add_location(struct maker *m, const struct pprof_location *l)
     return true;
 }
 
-/* False when out of memory. */
-static bool
-index_location(struct cpprof__graph *g, size_t location)
-{
-    const uint32_t *nodes = g->location_nodes.at + g->first_node[location];
-    size_t n = g->first_node[location + 1] - g->first_node[location];
-
-    if (n > g->most_nodes)
-        g->most_nodes = n;
-    g->only_node[location] = nodes[0];
-    if (n == 1)
-        return true;
-    if (!CPPROF__ARRAY_ROOM(&g->several, n))
-        return false;
-    g->only_node[location] = (uint32_t)g->several.n | CPPROF__SEVERAL;
-    memcpy(g->several.at + g->several.n, nodes, n * sizeof *nodes);
-    g->several.n += n;
-    g->several.at[g->several.n - 1] |= CPPROF__OUTERMOST;
-    return true;
-}
-
 enum cpprof_status
 cpprof__graph_index(struct cpprof__graph *g, struct cpprof_error *error)
 {
@@ -215,9 +194,22 @@ cpprof__graph_index(struct cpprof__graph *g, struct cpprof_error *error)
         return cpprof__fail(error, CPPROF_LIMIT, 0, "more than %zu nodes",
                             CPPROF__MOST_NODES);
     g->only_node = malloc((n + 1) * sizeof *g->only_node);
-    for (i = 0; g->only_node && i < n; i++)
-        if (!index_location(g, i))
+    for (i = 0; g->only_node && i < n; i++) {
+        const uint32_t *nodes = g->location_nodes.at + g->first_node[i];
+        size_t n_nodes = g->first_node[i + 1] - g->first_node[i];
+
+        if (n_nodes > g->most_nodes)
+            g->most_nodes = n_nodes;
+        g->only_node[i] = nodes[0];
+        if (n_nodes == 1)
+            continue;
+        if (!CPPROF__ARRAY_ROOM(&g->several, n_nodes))
             break;
+        g->only_node[i] = (uint32_t)g->several.n | CPPROF__SEVERAL;
+        memcpy(g->several.at + g->several.n, nodes, n_nodes * sizeof *nodes);
+        g->several.n += n_nodes;
+        g->several.at[g->several.n - 1] |= CPPROF__OUTERMOST;
+    }
     return g->only_node && i == n ? CPPROF_OK : cpprof__fail_nomem(error);
 }
 

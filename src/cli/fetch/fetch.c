@@ -71,27 +71,24 @@ announce(const struct cpprof__fetch *f, const struct item *item)
         fprintf(stderr, "Please wait... (%ds)\n", s);
 }
 
-static void
-begin_item(struct cpprof__fetch *f, struct item *item)
-{
-    announce(f, item);
-    item->stage = FAILED;
-    if (cpprof__request_begin(&item->request, f->curl, &item->url, f->options,
-                              NULL, &item->error) != CPPROF_OK)
-        return;
-    item->request.budget = &f->budget;
-    if (f->curl->multi_add_handle(f->multi, item->request.easy) == CURLM_OK)
-        item->stage = RUNNING;
-    else
-        cpprof__fail_nomem(&item->error);
-}
-
 /* Begin the requests that have come into the window. */
 static void
 move_window(struct cpprof__fetch *f)
 {
-    for (; f->begun < f->n && f->begun - f->next < WINDOW; f->begun++)
-        begin_item(f, &f->items[f->begun]);
+    for (; f->begun < f->n && f->begun - f->next < WINDOW; f->begun++) {
+        struct item *item = &f->items[f->begun];
+
+        announce(f, item);
+        item->stage = FAILED;
+        if (cpprof__request_begin(&item->request, f->curl, &item->url,
+                                  f->options, NULL, &item->error) != CPPROF_OK)
+            continue;
+        item->request.budget = &f->budget;
+        if (f->curl->multi_add_handle(f->multi, item->request.easy) == CURLM_OK)
+            item->stage = RUNNING;
+        else
+            cpprof__fail_nomem(&item->error);
+    }
 }
 
 /* The URLs among the sources. */

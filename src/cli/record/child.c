@@ -77,17 +77,6 @@ take_signals(void)
     sigaction(SIGCHLD, &standard, &inherited.on_child);
 }
 
-static void
-give_back_signals(void)
-{
-    size_t i;
-
-    for (i = 0; i < N_IGNORED; i++)
-        sigaction(ignored[i], &inherited.actions[i], NULL);
-    sigaction(SIGCHLD, &inherited.on_child, NULL);
-    sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
-}
-
 /* Set the variable that the library reads at its start. */
 static bool
 set_cpprof(const struct cpprof__record_options *o, const char *folder)
@@ -148,11 +137,15 @@ static void __attribute__((noreturn))
 become(const struct cpprof__record_options *options,
        const struct cpprof__record_folder *folder, int report_fd)
 {
+    size_t i;
     int sys;
 
     unsetenv("CPPROF_OWNER");
     if (set_cpprof(options, folder->path) && set_preload(folder->library)) {
-        give_back_signals();
+        for (i = 0; i < N_IGNORED; i++)
+            sigaction(ignored[i], &inherited.actions[i], NULL);
+        sigaction(SIGCHLD, &inherited.on_child, NULL);
+        sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
         execvp(options->command[0], options->command);
     }
     sys = errno;

@@ -138,19 +138,6 @@ print(const struct output *out, size_t index, const char *path)
                      plural(i.n_samples), more);
 }
 
-/* Print that n more files were written. */
-static void
-print_more(const struct output *out, size_t n)
-{
-    if (out->kind == CPPROF__RECORD_CPU)
-        cpprof__cli_warn("and %zu more files; the %zu other processes have "
-                         "%" PRIu64 " samples in all",
-                         n, out->n_written, out->n_samples);
-    else
-        cpprof__cli_warn("and %zu more %s profiles of other processes", n,
-                         cpprof__record_kind_name(out->kind));
-}
-
 /* -------------------------------------------------------------- files ---- */
 
 /* The image that FILE is about: the last of the command's pid that is not
@@ -259,8 +246,15 @@ write_others(struct output *out, size_t main_image)
         else
             n_skipped++;
     }
-    if (out->n_written > LINES_MAX)
-        print_more(out, out->n_written - LINES_MAX);
+    if (out->n_written > LINES_MAX && out->kind == CPPROF__RECORD_CPU)
+        cpprof__cli_warn("and %zu more files; the %zu other processes have "
+                         "%" PRIu64 " samples in all",
+                         out->n_written - LINES_MAX, out->n_written,
+                         out->n_samples);
+    else if (out->n_written > LINES_MAX)
+        cpprof__cli_warn("and %zu more %s profiles of other processes",
+                         out->n_written - LINES_MAX,
+                         cpprof__record_kind_name(out->kind));
     if (n_skipped)
         cpprof__cli_warn("%s is no file: %zu other process%s not written",
                          out->path, n_skipped,

@@ -51,10 +51,10 @@ cpprof__cli_is_report(const char *word)
     return flag && flag->format;
 }
 
-/* The format that a command is called after, or the one among the flags.
- * Returns how many there are. */
-static int
-count_formats(struct cpprof__report_flags *w, const bool *given,
+/* The format that a command is called after, or the one among the flags. False
+ * after printing what is wrong. */
+static bool
+choose_format(struct cpprof__report_flags *w, const bool *given,
               const char *command)
 {
     const struct cpprof__flag *flag = cpprof__report_flag_table;
@@ -70,15 +70,6 @@ count_formats(struct cpprof__report_flags *w, const bool *given,
         cpprof__choose_format(w, flag->name);
         n++;
     }
-    return n;
-}
-
-static bool
-choose_format(struct cpprof__report_flags *w, const bool *given,
-              const char *command)
-{
-    int n = count_formats(w, given, command);
-
     w->interactive = n == 0;
     if (n > 1)
         cpprof__cli_fail("must set at most one output format");

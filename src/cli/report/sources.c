@@ -20,7 +20,7 @@
 
 /* ----------------------------------------------------------- folders ---- */
 
-/* Sources as they are to be read. */
+/* Sources as they are to be read: a CPPROF__ARRAY with a name. */
 struct paths {
     char **at;
     size_t n, capacity;

@@ -293,26 +293,18 @@ cpprof__shell_input_is_terminal(const struct cpprof__shell_input *in)
 
 /* -------------------------------------------------------------- line ---- */
 
-/* Was Ctrl-D typed already? Then there is input of 0 bytes, which the editor
- * would take for a zero byte. */
-static bool
-at_end(void)
-{
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    int n = 1;
-
-    return poll(&input, 1, 0) == 1 && ioctl(STDIN_FILENO, FIONREAD, &n) == 0 &&
-           n == 0;
-}
-
 static const char *
 edited_line(struct cpprof__shell_input *in)
 {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     const char *text = NULL;
+    int n = 0, n_ready = 1;
     char *copy;
-    int n = 0;
 
-    if (!at_end()) {
+    /* If Ctrl-D was typed already, there is input of 0 bytes, which the editor
+     * would take for a zero byte. */
+    if (poll(&input, 1, 0) != 1 ||
+        ioctl(STDIN_FILENO, FIONREAD, &n_ready) != 0 || n_ready) {
         in->edit.set(in->editor, EL_PREP_TERM, 1);
         text = in->edit.gets(in->editor, &n);
     }

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Signals that the shell ignores while it waits, and its children do not. */
+/* The shell ignores these signals while it waits; its children do not. */
 static const int signals[] = {SIGINT, SIGQUIT};
 #define N_SIGNALS (sizeof signals / sizeof signals[0])
 
@@ -113,18 +113,6 @@ wait_for(pid_t pid)
     return status;
 }
 
-static void
-print_end(int status)
-{
-    if (!WIFSIGNALED(status) || WTERMSIG(status) == SIGPIPE)
-        return;
-    if (WTERMSIG(status) == SIGINT)
-        cpprof__shell_error("interrupted");
-    else
-        cpprof__shell_error("the report was ended by a signal: %s",
-                            strsignal(WTERMSIG(status)));
-}
-
 void
 cpprof__shell_run(struct pprof_profile *profile,
                   const struct cpprof__shell_command *command)
@@ -151,5 +139,11 @@ cpprof__shell_run(struct pprof_profile *profile,
     if (children.program)
         wait_for(children.program);
     listen_again(&children);
-    print_end(status);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) == SIGPIPE)
+        return;
+    if (WTERMSIG(status) == SIGINT)
+        cpprof__shell_error("interrupted");
+    else
+        cpprof__shell_error("the report was ended by a signal: %s",
+                            strsignal(WTERMSIG(status)));
 }

@@ -195,29 +195,23 @@ help(const struct shell *sh, char *flags)
 
 /* ------------------------------------------------------- assignments ---- */
 
-/* A sample type becomes its name, so that "3" and "inuse_space" read alike. */
-static bool
-check_type(const struct shell *sh, const char **value)
-{
-    struct cpprof_error error = {0};
-    size_t type;
-
-    if (pprof_find_sample_type(sh->profile, *value, &type, &error) !=
-        CPPROF_OK) {
-        cpprof__shell_error("%s", error.text);
-        return false;
-    }
-    *value = type_name(sh, type);
-    return true;
-}
-
+/* Set an option. A sample type becomes its name, so that "3" and "inuse_space"
+ * read alike. */
 static void
 set(struct shell *sh, const char *name, const char *value)
 {
     char reason[CPPROF__SETTING_TEXT];
+    struct cpprof_error error = {0};
+    size_t type;
 
-    if (strcmp(name, "sample_index") == 0 && !check_type(sh, &value))
-        return;
+    if (strcmp(name, "sample_index") == 0) {
+        if (pprof_find_sample_type(sh->profile, value, &type, &error) !=
+            CPPROF_OK) {
+            cpprof__shell_error("%s", error.text);
+            return;
+        }
+        value = type_name(sh, type);
+    }
     if (!cpprof__setting_set(&sh->settings, name, value, reason))
         cpprof__shell_error("%s", reason);
 }

@@ -18,13 +18,19 @@
 
 #include <string.h>
 
+static bool
+is_heap(const char *name)
+{
+    return strcmp(name, "heap") == 0 || strcmp(name, "allocs") == 0;
+}
+
 /* A negative number is text to the two of the heap, and none to the others;
  * which is text/plain all the same. */
 static int32_t
 debug_of(const char *name, int64_t debug)
 {
     if (debug < 0)
-        return !strcmp(name, "heap") || !strcmp(name, "allocs");
+        return is_heap(name);
     return debug < 2 ? (int32_t)debug : 2;
 }
 
@@ -112,8 +118,7 @@ cpprof__http_pmu(struct cpprof__call *call)
                          "time");
 }
 
-/* gperftools serves the stacks that made the heap grow; we serve the heap of
- * mappings. */
+/* To gperftools, the stacks that made the heap grow. */
 void
 cpprof__http_growth(struct cpprof__call *call)
 {

@@ -157,7 +157,7 @@ note_path(struct cpprof__http_server *s)
     }
 }
 
-/* Remove the socket's file, unless it is another one by now. Safety: AS. */
+/* Unless somebody has put another one there. Safety: AS. */
 static void
 remove_path(const struct cpprof__http_server *s)
 {
@@ -215,8 +215,7 @@ open_server(struct cpprof__http_server *s, const char *text,
                         "http: pthread_create: %s", strerror(failed));
 }
 
-/* Free a server that has ended by itself, because the program has closed its
- * descriptors. */
+/* The program has closed its descriptors. */
 static void
 drop_ended(void)
 {

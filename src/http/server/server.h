@@ -97,7 +97,7 @@ struct cpprof__http_request {
     struct cpprof__http_connection *connection; /* NULL: gone */
     struct cpprof__http_request *next;          /* in the queue for a worker */
 
-    /* What the client sent. */
+    /* What came. */
     char *text; /* of the target */
     struct cpprof__http_target target;
     char *method;
@@ -132,8 +132,7 @@ struct cpprof__http_server {
 
     struct MHD_Daemon *mhd;
     struct cpprof__http_connection **connections; /* max_connections */
-    /* The one that is being handed to libmicrohttpd; else NULL. */
-    struct cpprof__http_connection *comes;
+    struct cpprof__http_connection *comes;        /* being handed over */
     size_t n_connections;
     /* The last ones that were taken out of the table. A fork copies descriptors
      * before memory: the child may have those without the former. */
@@ -171,12 +170,11 @@ struct cpprof__http_server {
 
 /* ---- descriptors.c ------------------------------------------------------- */
 
-/* Are the server's descriptors its own? A program may have closed them, and
- * have files of its own at their numbers. */
+/* Are they ours, and not the program's that closed them? */
 bool
 cpprof__http_is_intact(const struct cpprof__http_server *s);
 
-/* Make the pipe that wakes the server's thread; false and errno. */
+/* What wakes the thread that waits; false and errno. */
 bool
 cpprof__http_make_wake(struct cpprof__http_server *s);
 
@@ -191,22 +189,22 @@ cpprof__http_note_listen(struct cpprof__http_server *s);
 void
 cpprof__http_note_mhd(struct cpprof__http_server *s);
 
-/* The inode behind fd; 0: not known. */
+/* 0: not known. */
 ino_t
 cpprof__http_inode(int fd);
 
-/* In a forked child: close its copies of all. */
+/* In a forked child. */
 void
 cpprof__http_close_all(struct cpprof__http_server *s);
 
-/* The program has closed some: close those that are still ours, also those of
- * clients, which learn of the end that way. */
+/* After some were closed by the program: those that still are ours, of clients
+ * as well, and so that they are told. */
 void
 cpprof__http_close_own(struct cpprof__http_server *s);
 
 /* ---- serve.c: libmicrohttpd, and the thread that waits ------------------- */
 
-/* Start libmicrohttpd; NULL and errno. */
+/* NULL and errno. */
 struct MHD_Daemon *
 cpprof__http_daemon(struct cpprof__http_server *s);
 
@@ -216,12 +214,12 @@ cpprof__http_serve(void *server);
 
 /* ---- connections.c; under the lock -------------------------------------- */
 
-/* Serve a client. fd is closed with the connection, or here. */
+/* Takes fd. */
 void
 cpprof__http_open(struct cpprof__http_server *s, int fd,
                   const struct sockaddr *peer, socklen_t n_peer);
 
-/* Shut the socket down. libmicrohttpd closes it when it sees that. */
+/* It is closed when libmicrohttpd sees that. */
 void
 cpprof__http_shut(struct cpprof__http_connection *c, int how);
 void
@@ -230,7 +228,7 @@ void
 cpprof__http_set_state(struct cpprof__http_connection *c,
                        enum cpprof__http_state state, uint64_t ns);
 
-/* Shut the connections that are being served and whose reader takes nothing. */
+/* Of those that are being served, those whose reader takes nothing. */
 void
 cpprof__http_drop_stalled(struct cpprof__http_server *s);
 
@@ -244,8 +242,7 @@ cpprof__http_evict(struct cpprof__http_server *s);
 struct cpprof__http_request *
 cpprof__http_request(struct cpprof__http_connection *c, const char *target);
 
-/* The connection has no more use for the request, which is freed here or by its
- * worker. */
+/* The connection has done with it; it is freed when its worker has, too. */
 void
 cpprof__http_request_done(struct cpprof__http_request *r);
 void
@@ -267,6 +264,10 @@ cpprof__http_queue(struct cpprof__http_request *r);
 /* Has its connection something to do for it? */
 bool
 cpprof__http_answer_has_news(const struct cpprof__http_request *r);
+
+/* Bytes of the body, as libmicrohttpd asks for them. */
+ssize_t
+cpprof__http_answer_read(void *request, uint64_t at, char *to, size_t n);
 
 /* ---- plugin.c ------------------------------------------------------------ */
 

@@ -19,7 +19,7 @@
  *
  * Source: profile/legacy_java_profile.go.
  */
-#include "profile/legacy/maps.h"
+#include "profile/legacy/java.h"
 
 #include "base/status.h"
 #include "profile/legacy/numbers.h"

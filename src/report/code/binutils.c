@@ -88,20 +88,6 @@ struct reader {
     bool failed;
 };
 
-/* "0000000000401126 T main" */
-static bool
-is_symbol(struct cpprof__slice line, uint64_t *address,
-          struct cpprof__slice *name)
-{
-    size_t n = hex(line, address);
-
-    if (!n || line.n - n < 4 || !isspace((unsigned char)line.at[n]) ||
-        !isspace((unsigned char)line.at[n + 2]))
-        return false;
-    *name = trim(line.at + n + 3, line.at + line.n);
-    return true;
-}
-
 static bool
 add_name(struct cpprof__object_symbols *s, const void *name, size_t n)
 {
@@ -181,10 +167,13 @@ end_group(struct reader *r, uint64_t end)
 static void
 add_symbol_line(struct reader *r, struct cpprof__slice line)
 {
-    struct cpprof__slice name, *slot;
+    struct cpprof__slice *slot;
     uint64_t address;
+    size_t n = hex(line, &address);
 
-    if (!is_symbol(line, &address, &name))
+    /* "0000000000401126 T main" */
+    if (!n || line.n - n < 4 || !isspace((unsigned char)line.at[n]) ||
+        !isspace((unsigned char)line.at[n + 2]))
         return;
     if (address != r->start) {
         end_group(r, address - 1);
@@ -193,7 +182,7 @@ add_symbol_line(struct reader *r, struct cpprof__slice line)
     }
     slot = CPPROF__ARRAY_ADD(&r->names);
     if (slot)
-        *slot = name;
+        *slot = trim(line.at + n + 3, line.at + line.n);
     else
         r->failed = true;
 }

@@ -451,33 +451,25 @@ read_ranges(struct maker *m)
 
 /* ------------------------------------------------------------- values -- */
 
-/* The first site that is not before an address. */
-static size_t
-site_at(const struct cpprof__weblist *w, uint64_t address)
-{
-    size_t low = 0, high = w->sites.n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (w->sites.at[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Samples in the middle of an instruction are its own. */
 static void
 add_values(struct cpprof__weblist *w)
 {
-    size_t i, k;
+    size_t i, k, high;
 
     for (i = 0; i < w->codes.n; i++) {
         struct cpprof__code *c = &w->codes.at[i];
 
-        for (k = site_at(w, c->address);
+        /* k becomes the first site that is not before the instruction. */
+        for (k = 0, high = w->sites.n; k < high;) {
+            size_t middle = k + (high - k) / 2;
+
+            if (w->sites.at[middle].address < c->address)
+                k = middle + 1;
+            else
+                high = middle;
+        }
+        for (;
              k < w->sites.n && w->sites.at[k].address - c->address < c->length;
              k++) {
             c->flat = cpprof__add(c->flat, w->sites.at[k].flat);

@@ -138,29 +138,23 @@ add_sample(struct cpprof__stacks *s, size_t sample)
     return true;
 }
 
-static bool
-has_value(const struct pprof_profile *p, size_t sample)
-{
-    const int64_t *values = cpprof__values(p, sample);
-    size_t i;
-
-    for (i = 0; i < p->sample_types.n; i++)
-        if (values[i])
-            return true;
-    return false;
-}
-
 enum cpprof_status
 cpprof__stacks_make(struct cpprof__stacks *s, const struct cpprof__graph *g,
                     uint32_t flags, struct cpprof_error *error)
 {
-    size_t i;
+    size_t i, k;
 
     s->g = g;
     s->flags = flags;
-    for (i = 0; i < g->p->samples.n; i++)
-        if (has_value(g->p, i) && !add_sample(s, i))
+    for (i = 0; i < g->p->samples.n; i++) {
+        const int64_t *values = cpprof__values(g->p, i);
+        bool has_value = false;
+
+        for (k = 0; k < g->p->sample_types.n; k++)
+            has_value |= values[k] != 0;
+        if (has_value && !add_sample(s, i))
             return cpprof__fail_nomem(error);
+    }
     return CPPROF_OK;
 }
 

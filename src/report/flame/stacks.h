@@ -60,8 +60,10 @@ cpprof__stack_next(const struct cpprof__graph *g, size_t sample,
 
 /* ------------------------------------------------------------ equal ---- */
 
-#define CPPROF__STACKS_BY_LABELS 1u /* samples of different labels are */
-#define CPPROF__STACKS_BY_INLINE 2u /* different stacks; of inlining, too */
+/* Stacks of samples with different labels differ. */
+#define CPPROF__STACKS_BY_LABELS 1u
+/* Stacks in which different calls were inlined differ. */
+#define CPPROF__STACKS_BY_INLINE 2u
 
 /* Stacks that differ, each with the values of all of its samples. */
 struct cpprof__stacks {

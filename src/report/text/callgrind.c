@@ -40,28 +40,12 @@ text_of(const struct writer *w, uint32_t string)
 
 /* ----------------------------------------------------------- numbers ---- */
 
-#define N_DIGITS ((size_t)20)
-
-/* Most of the output are numbers, and printf is slow with them. */
-static void
-print_u64(struct cpprof__buffer *out, uint64_t value)
-{
-    char digits[N_DIGITS];
-    size_t i = N_DIGITS;
-
-    do {
-        digits[--i] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    cpprof__buffer_append(out, digits + i, N_DIGITS - i);
-}
-
 static void
 print_i64(struct cpprof__buffer *out, int64_t value)
 {
-    if (value < 0)
-        cpprof__buffer_append(out, "-", 1);
-    print_u64(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    cpprof__buffer_number(out, value < 0 ? "-" : "",
+                          value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10,
+                          0);
 }
 
 static void
@@ -76,7 +60,7 @@ print_number(struct writer *w, const char *key, uint32_t number)
 {
     print(w, key);
     print(w, "=(");
-    print_u64(&w->r->sink.buffer, number);
+    print_i64(&w->r->sink.buffer, number);
     print(w, ")\n");
 }
 
@@ -231,8 +215,7 @@ print_address(struct writer *w, uint64_t address)
     if (!by) {
         print(w, "*");
     } else if (1 + n_digits(size, 10) < 2 + n_digits(address, 16)) {
-        print(w, by < 0 ? "-" : "+");
-        print_u64(out, size);
+        cpprof__buffer_number(out, by < 0 ? "-" : "+", size, 10, 0);
     } else {
         cpprof__buffer_printf(out, "0x%" PRIx64, address);
     }

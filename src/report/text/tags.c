@@ -22,35 +22,27 @@ struct tags {
     struct cpprof__keys keys;       /* key and text */
 };
 
-/* A number as text, in the unit of its key; CPPROF__NO_STRING without memory.
- */
-static uint32_t
-number_text(struct cpprof__report *r, const struct pprof_label *l)
-{
-    const struct cpprof__label_units *units = &r->label_units;
-    char text[CPPROF__LABEL_TEXT];
-    const char *unit = "";
-
-    if (l->key < units->n && units->units[l->key] != CPPROF__NO_STRING)
-        unit = cpprof__strings_text(&r->p->strings, units->units[l->key]);
-    cpprof__scaled_label(text, l->num, unit, r->output_unit);
-    return cpprof__strings_add_text(&r->p->strings, text);
-}
-
 static bool
 add_set(struct tags *t, uint32_t set, int64_t value)
 {
+    const struct cpprof__label_units *units = &t->r->label_units;
     struct pprof_profile *p = t->r->p;
     size_t n, i;
     const struct pprof_label *l = cpprof__label_set(&p->labels, set, &n);
 
     for (i = 0; i < n; i++) {
-        uint32_t text = l[i].kind == PPROF_LABEL_TEXT
-                            ? l[i].text
-                            : number_text(t->r, &l[i]);
-        uint32_t at;
+        uint32_t text = l[i].text, at = CPPROF__INDEX_NONE;
+        char number[CPPROF__LABEL_TEXT];
+        const char *unit = "";
 
-        at = CPPROF__INDEX_NONE;
+        if (l[i].kind != PPROF_LABEL_TEXT) { /* in the unit of its key */
+            if (l[i].key < units->n &&
+                units->units[l[i].key] != CPPROF__NO_STRING)
+                unit =
+                    cpprof__strings_text(&p->strings, units->units[l[i].key]);
+            cpprof__scaled_label(number, l[i].num, unit, t->r->output_unit);
+            text = cpprof__strings_add_text(&p->strings, number);
+        }
         if (text != CPPROF__NO_STRING && CPPROF__ARRAY_ROOM(&t->list, 1))
             at = cpprof__keys_number(&t->keys, l[i].key, text, 0);
         if (at == CPPROF__INDEX_NONE)

@@ -198,29 +198,21 @@ make_labels(struct traces *t)
 
 /* ----------------------------------------------------------- samples ---- */
 
-static const struct value_text *
-text_of(struct traces *t, int64_t value)
-{
-    struct value_text *v =
-        &t->values[cpprof__mix_u64((uint64_t)value) % N_VALUES];
-
-    if (!v->n || v->value != value) {
-        v->value = value;
-        cpprof__format_value(t->r, value, v->text);
-        v->n = (uint32_t)strlen(v->text);
-    }
-    return v;
-}
-
 /* The lines of the leaf, which begin with the value; it may be longer than its
  * column. */
 static void
 print_leaf(struct traces *t, uint32_t location, int64_t value)
 {
     struct cpprof__buffer *out = &t->r->sink.buffer;
-    const struct value_text *v = text_of(t, value);
+    struct value_text *v =
+        &t->values[cpprof__mix_u64((uint64_t)value) % N_VALUES];
     size_t begin = t->lines.at[location] + N_MARGIN;
 
+    if (!v->n || v->value != value) {
+        v->value = value;
+        cpprof__format_value(t->r, value, v->text);
+        v->n = (uint32_t)strlen(v->text);
+    }
     if (v->n < N_VALUE_COLUMN)
         cpprof__buffer_append(out, "          ", N_VALUE_COLUMN - v->n);
     cpprof__buffer_append(out, v->text, v->n);

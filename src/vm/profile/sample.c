@@ -47,6 +47,12 @@ lock_session(uint32_t epoch)
     return false;
 }
 
+static void
+unlock_session(void)
+{
+    cpprof__own_lock_give(&session->lock);
+}
+
 /* ---- working memory --------------------------------------------------- */
 
 static struct cpprof__vm_scratch *
@@ -75,7 +81,7 @@ take_scratch(struct taking *taking)
     if (taking->scratch)
         session->scratches = taking->scratch->next;
     max_depth = session->max_depth;
-    cpprof__own_lock_give(&session->lock);
+    unlock_session();
     if (!taking->scratch)
         taking->scratch = make_scratch(max_depth);
     return true;
@@ -91,7 +97,7 @@ give_scratch(struct taking *taking)
     if (lock_session(taking->epoch)) {
         scratch->next = session->scratches;
         session->scratches = scratch;
-        cpprof__own_lock_give(&session->lock);
+        unlock_session();
     } else {
         free(scratch);
     }
@@ -149,40 +155,30 @@ put_text(char *out, const char *text, uint32_t n)
     return out + n;
 }
 
-/* Room for a record of what is new, which gets its number; NULL: no room. */
-static void *
-add_new(enum cpprof__vm_record_type type, size_t n_bytes,
-        struct cpprof__vm_numbers *numbers, const void *key, size_t n_key)
-{
-    size_t before = session->queue.n;
-    void *r = add_record(type, n_bytes);
-
-    if (r && !cpprof__vm_number_add(numbers, key, n_key)) {
-        session->queue.n = before;
-        clear_table();
-        r = NULL;
-    }
-    return r;
-}
-
 static bool
-queue_function(const struct cpprof__vm_function_key *key,
-               const struct cpprof_vm_function *what)
+tell_function(const struct cpprof__vm_function_key *key,
+              const struct cpprof_vm_function *what, bool is_known)
 {
     uint32_t n_name = text_bytes(what->name), n_file = text_bytes(what->file);
     uint32_t n_system = text_bytes(what->system_name);
-    struct cpprof__vm_record_function *r = add_new(
-        CPPROF__VM_RECORD_FUNCTION, sizeof *r + n_name + n_system + n_file,
-        &session->table.functions, key, sizeof *key);
+    size_t before = session->queue.n;
+    struct cpprof__vm_record_function *r = add_record(
+        CPPROF__VM_RECORD_FUNCTION, sizeof *r + n_name + n_system + n_file);
     char *out = (char *)(r + 1);
 
     if (!r)
         return false;
+    if (!cpprof__vm_table_add_function(&session->table, key)) {
+        session->queue.n = before;
+        clear_table();
+        return false;
+    }
     r->mapping = ((const struct cpprof_vm *)key->vm)->mapping;
     r->start_line = what->start_line;
     r->n_name = n_name;
     r->n_system_name = n_system;
     r->n_file = n_file;
+    r->is_known = is_known;
     out = put_text(out, what->name, n_name);
     out = put_text(out, what->system_name, n_system);
     put_text(out, what->file, n_file);
@@ -190,14 +186,19 @@ queue_function(const struct cpprof__vm_function_key *key,
 }
 
 static bool
-queue_location(const struct cpprof__vm_location_key *key, int32_t line)
+tell_location(const struct cpprof__vm_location_key *key, int32_t line)
 {
+    size_t before = session->queue.n;
     struct cpprof__vm_record_location *r =
-        add_new(CPPROF__VM_RECORD_LOCATION, sizeof *r,
-                &session->table.locations, key, sizeof *key);
+        add_record(CPPROF__VM_RECORD_LOCATION, sizeof *r);
 
     if (!r)
         return false;
+    if (!cpprof__vm_table_add_location(&session->table, key)) {
+        session->queue.n = before;
+        clear_table();
+        return false;
+    }
     r->function = key->function;
     r->line = line;
     return true;
@@ -210,7 +211,7 @@ function_of(const struct taking *taking, const struct cpprof_vm_frame *frame)
 {
     const struct cpprof__vm_function_key key = {taking->t->vm, frame->function};
 
-    return cpprof__vm_number(&session->table.functions, &key, sizeof key);
+    return cpprof__vm_table_function(&session->table, &key);
 }
 
 static uint32_t
@@ -221,7 +222,7 @@ location_of(const struct taking *taking, const struct cpprof_vm_frame *frame)
 
     if (key.function == CPPROF__VM_NONE)
         return CPPROF__VM_NONE;
-    return cpprof__vm_number(&session->table.locations, &key, sizeof key);
+    return cpprof__vm_table_location(&session->table, &key);
 }
 
 enum outcome {
@@ -236,8 +237,10 @@ learn_function(const struct taking *taking, const struct cpprof_vm_frame *frame)
 {
     const struct cpprof__vm_function_key key = {taking->t->vm, frame->function};
     struct cpprof_vm_function what = {0};
+    bool is_known =
+        taking->t->vm->ops.describe(taking->t->thread, frame->function, &what);
 
-    if (!taking->t->vm->ops.describe(taking->t->thread, frame->function, &what))
+    if (!is_known)
         memset(&what, 0, sizeof what);
     if (!lock_session(taking->epoch))
         return OVER;
@@ -245,7 +248,7 @@ learn_function(const struct taking *taking, const struct cpprof_vm_frame *frame)
         clear_table();
     if (function_of(taking, frame) != CPPROF__VM_NONE)
         return GO_ON;
-    return queue_function(&key, &what) ? GO_ON : NO_ROOM;
+    return tell_function(&key, &what, is_known) ? GO_ON : NO_ROOM;
 }
 
 static enum outcome
@@ -265,24 +268,23 @@ learn_location(const struct taking *taking, const struct cpprof_vm_frame *frame)
         clear_table();
     key.function = function_of(taking, frame);
     if (key.function == CPPROF__VM_NONE || /* cleared: learn that again */
-        cpprof__vm_number(&session->table.locations, &key, sizeof key) !=
-            CPPROF__VM_NONE)
+        cpprof__vm_table_location(&session->table, &key) != CPPROF__VM_NONE)
         return GO_ON;
-    return queue_location(&key, line > 0 ? line : 0) ? GO_ON : NO_ROOM;
+    return tell_location(&key, line > 0 ? line : 0) ? GO_ON : NO_ROOM;
 }
 
-/* The caller holds the lock, which is given and taken again. */
+/* With the lock, which is given and taken again. */
 static enum outcome
 learn(const struct taking *taking, const struct cpprof_vm_frame *frame)
 {
     bool has_function = function_of(taking, frame) != CPPROF__VM_NONE;
 
-    cpprof__own_lock_give(&session->lock);
+    unlock_session();
     return has_function ? learn_location(taking, frame)
                         : learn_function(taking, frame);
 }
 
-/* The caller holds the lock, also afterwards unless the session is over. */
+/* With the lock at the beginning, and at the end unless it is over. */
 static enum outcome
 locate(struct taking *taking)
 {
@@ -309,7 +311,7 @@ locate(struct taking *taking)
 /* ---- the record ------------------------------------------------------- */
 
 static bool
-queue_sample(const struct taking *taking)
+put_sample(const struct taking *taking)
 {
     const struct cpprof_labels *labels = taking->labels;
     uint32_t n_labels = labels ? labels->set.n_encoded : 0;
@@ -329,17 +331,17 @@ queue_sample(const struct taking *taking)
     return true;
 }
 
-/* The caller holds the lock, which is given. */
+/* With the lock, which is given. */
 static void
 commit(const struct taking *taking, bool has_room)
 {
     bool is_filling;
 
-    if (!has_room || !queue_sample(taking))
+    if (!has_room || !put_sample(taking))
         session->lost_ns += taking->value_ns;
     cpprof__vm_charged(taking->t, taking->value_ns);
-    is_filling = session->queue.n >= CPPROF__VM_QUEUE_BYTES / 4;
-    cpprof__own_lock_give(&session->lock);
+    is_filling = cpprof__vm_queue_is_filling(&session->queue);
+    unlock_session();
     if (is_filling)
         cpprof__vm_wake_writer();
 }

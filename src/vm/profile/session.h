@@ -9,7 +9,7 @@
 /* The life of profiles of interpreted code (life.h). */
 extern struct cpprof__life cpprof__vm_life;
 
-/* Charge the calling thread for what it has run since its last sample. */
+/* What the calling thread has run since its last sample is charged. */
 void
 cpprof__vm_charge_caller(void);
 
