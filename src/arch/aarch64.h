@@ -19,7 +19,13 @@
 #define CPPROF__REG_LINK 30
 #define CPPROF__REG_SP   31
 #define CPPROF__REG_PC   32
-#define CPPROF__N_REGS   33
+
+/* The registers of a system call's arguments. */
+#define CPPROF__SYSCALL_REGS                                                   \
+    {                                                                          \
+        0, 1, 2, 3, 4, 5                                                       \
+    }
+#define CPPROF__N_REGS 33
 
 /* Kept by a callee unless its rules say otherwise: x19 to x29. */
 #define CPPROF__CALLEE_SAVED (0x7ffull << 19)

@@ -7,6 +7,7 @@
  *   struct cpprof__regs               r[], also by name: fp, sp, pc; known
  *   CPPROF__REG_FP, _SP, _PC          their numbers
  *   CPPROF__REG_LINK                  holds a leaf's return address, or -1
+ *   CPPROF__SYSCALL_REGS              those of a system call's six arguments
  *   CPPROF__N_REGS                    registers in r[], pc the last
  *   CPPROF__CALLEE_SAVED              bits of those that outlive a call
  *   CPPROF__RULE_FIRST, _N_RULES      registers whose unwind rules are followed

@@ -17,6 +17,12 @@
 #define CPPROF__REG_FP 6
 #define CPPROF__REG_SP 7
 #define CPPROF__REG_PC 16
+
+/* The registers of a system call's arguments. */
+#define CPPROF__SYSCALL_REGS                                                   \
+    {                                                                          \
+        5, 4, 1, 10, 8, 9                                                      \
+    }
 #define CPPROF__N_REGS 17
 
 /* Kept by a callee unless its rules say otherwise: rbx, rbp, r12 to r15. */

@@ -45,7 +45,7 @@ look(int32_t tid)
                        task.state != 'R'
                    ? CPPROF_VM_ASLEEP_LIGHTLY
                    : CPPROF_VM_AWAKE;
-    if (!cpprof__task_call(CPPROF__NO_FOLDER, tid, &call))
+    if (cpprof__task_call(CPPROF__NO_FOLDER, tid, &call) != CPPROF__TASK_SLEEPS)
         return CPPROF_VM_AWAKE;
     return call.number >= 0 && cpprof__blocked_thread_ends_early(&call)
                ? CPPROF_VM_ASLEEP_LIGHTLY

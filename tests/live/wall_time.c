@@ -416,6 +416,18 @@ deaf(void *arg)
 }
 
 NOINLINE static void *
+deaf_worker(void *arg)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    while (!atomic_load(&enough))
+        load_sink += churn(load_sink);
+    return arg;
+}
+
+NOINLINE static void *
 vforker(void *arg)
 {
     while (!atomic_load(&enough)) {
@@ -437,22 +449,28 @@ static void
 who_cannot_be_asked_is_charged(unsigned length)
 {
     struct crowd crowd = crowd_make(1, deaf);
-    pthread_t thread;
+    pthread_t thread, running;
     struct profile *p;
 
     atomic_store(&enough, false);
     pthread_create(&thread, NULL, vforker, NULL);
+    pthread_create(&running, NULL, deaf_worker, NULL);
     start(0, 0);
     nap(2 * length);
     p = stop();
     check_near(seconds_in(p, "[signal blocked]"), (double)p->duration_ns / 1e9,
-               0.3 * length, "who_blocks_the_signal_is_charged");
-    check_at_least(seconds_in(p, "deaf"), 1.7 * length, "to_its_start_routine");
+               0.3 * length, "who_runs_and_blocks_the_signal_is_charged");
+    check_at_least(seconds_in(p, "deaf_worker"), 1.7 * length,
+                   "to_its_start_routine");
+    check_near(seconds_in_state(p, "deaf", "sleeping"),
+               (double)p->duration_ns / 1e9, 0.3 * length,
+               "who_sleeps_and_blocks_it_has_its_stack");
     check_at_least(seconds_in_state(p, "vforker", "uninterruptible"),
                    1.2 * length, "an_uninterruptible_sleep_is_said_to_be_one");
     profile_free(p);
     atomic_store(&enough, true);
     pthread_join(thread, NULL);
+    pthread_join(running, NULL);
     crowd_end(&crowd);
 }
 

@@ -3,6 +3,7 @@
 #include "arch/atomic.h"
 #include "collect/dump/dump.h"
 #include "collect/runtime/own_threads.h"
+#include "collect/signal/sample/handler.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/unwind/stack_view.h"
 #include "collect/store/tables.h"
@@ -13,9 +14,11 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -44,6 +47,34 @@ own_context(void)
     return &context;
 }
 
+/* Ask the own thread, which answers as soon as the kernel has looked at its
+ * clock. */
+static int
+ask_own(enum cpprof__dump_user user)
+{
+    const struct cpprof__blocked_thread_who who = {CPPROF__NO_FOLDER, own_tid(),
+                                                   NULL};
+    uint64_t end = cpprof__now_ns(CLOCK_MONOTONIC) + 10000000000u;
+    int failed = cpprof__dump_send(user, SLOT, &who);
+
+    while (!failed && cpprof__dump_state(slot_of(user)) == CPPROF__DUMP_ASKED &&
+           cpprof__now_ns(CLOCK_MONOTONIC) < end)
+        continue;
+    return failed;
+}
+
+/* A signal that brings the value of an older question. */
+static void
+bring(uint64_t value)
+{
+    siginfo_t info;
+
+    memset(&info, 0, sizeof info);
+    info.si_code = SI_TIMER;
+    info.si_value.sival_ptr = (void *)(uintptr_t)value;
+    cpprof__on_signal(SIGPROF, &info, (void *)own_context());
+}
+
 static int
 set_up(void **state)
 {
@@ -56,13 +87,13 @@ set_up(void **state)
 static void
 a_question_is_answered_with_a_stack(void **state)
 {
-    uint64_t value = cpprof__dump_ask(CPPROF__DUMP_ALL, SLOT, own_tid());
     struct cpprof__dump_answer answer;
 
     (void)state;
+    cpprof__dump_ask(CPPROF__DUMP_ALL, SLOT, own_tid());
     assert_int_equal(cpprof__dump_state(slot_of(CPPROF__DUMP_ALL)),
                      CPPROF__DUMP_ASKED);
-    assert_int_equal(cpprof__dump_send(own_tid(), value), 0);
+    assert_int_equal(ask_own(CPPROF__DUMP_ALL), 0);
     assert_int_equal(cpprof__dump_state(slot_of(CPPROF__DUMP_ALL)),
                      CPPROF__DUMP_ANSWERED);
     answer = cpprof__dump_take(slot_of(CPPROF__DUMP_ALL));
@@ -81,13 +112,13 @@ a_late_answer_writes_nowhere(void **state)
     (void)state;
     assert_true(cpprof__dump_give_up(slot_of(CPPROF__DUMP_ALL)));
     word = slot_of(CPPROF__DUMP_ALL)->word;
-    assert_int_equal(cpprof__dump_send(own_tid(), late), 0);
+    bring(late);
     assert_int_equal(slot_of(CPPROF__DUMP_ALL)->word, word);
 
     /* nor into the next question of the slot */
     cpprof__dump_ask(CPPROF__DUMP_ALL, SLOT, own_tid());
     word = slot_of(CPPROF__DUMP_ALL)->word;
-    assert_int_equal(cpprof__dump_send(own_tid(), late), 0);
+    bring(late);
     assert_int_equal(slot_of(CPPROF__DUMP_ALL)->word, word);
     assert_true(cpprof__dump_give_up(slot_of(CPPROF__DUMP_ALL)));
 }
@@ -95,10 +126,9 @@ a_late_answer_writes_nowhere(void **state)
 static void
 an_answer_is_not_given_up(void **state)
 {
-    uint64_t value = cpprof__dump_ask(CPPROF__DUMP_WALL, SLOT, own_tid());
-
     (void)state;
-    cpprof__dump_send(own_tid(), value);
+    cpprof__dump_ask(CPPROF__DUMP_WALL, SLOT, own_tid());
+    ask_own(CPPROF__DUMP_WALL);
     assert_false(cpprof__dump_give_up(slot_of(CPPROF__DUMP_WALL)));
     assert_int_not_equal(slot_of(CPPROF__DUMP_WALL)->cpu_ns, 0);
     cpprof__dump_take(slot_of(CPPROF__DUMP_WALL));
@@ -111,9 +141,9 @@ a_second_signal_finds_no_question(void **state)
     uint64_t word;
 
     (void)state;
-    cpprof__dump_send(own_tid(), value);
+    ask_own(CPPROF__DUMP_ALL);
     word = slot_of(CPPROF__DUMP_ALL)->word;
-    cpprof__dump_send(own_tid(), value);
+    bring(value);
     assert_int_equal(slot_of(CPPROF__DUMP_ALL)->word, word);
     cpprof__dump_take(slot_of(CPPROF__DUMP_ALL));
 }
@@ -128,32 +158,46 @@ signals_of_others_are_no_questions(void **state)
     info.si_code = SI_QUEUE;
     info.si_value.sival_ptr =
         (void *)(uintptr_t)cpprof__dump_value(CPPROF__DUMP_ALL, SLOT);
-    assert_false(cpprof__dump_is_question(&info));
-    info.si_code = CPPROF__QUESTION_CODE;
-    assert_true(cpprof__dump_is_question(&info));
+    assert_int_equal(cpprof__signal_source(&info), CPPROF__FROM_OTHERS);
+    info.si_code = SI_TIMER;
+    assert_int_equal(cpprof__signal_source(&info), CPPROF__FROM_QUESTION);
     info.si_value.sival_ptr = NULL;
-    assert_false(cpprof__dump_is_question(&info));
+    assert_int_equal(cpprof__signal_source(&info), CPPROF__FROM_OTHERS);
 }
 
-/* Where the queue of signals is full they come as if from nobody. */
+/* Then a question could never lose its value, and it does not. */
 static void
-a_signal_without_value_is_one_if_something_is_asked(void **state)
+no_question_is_sent_where_the_queue_of_signals_is_full(void **state)
 {
-    siginfo_t info;
+    struct rlimit limit, none;
 
     (void)state;
-    memset(&info, 0, sizeof info);
-    info.si_code = SI_USER;
-    assert_false(cpprof__dump_is_question(&info));
-    cpprof__dump_ask(CPPROF__DUMP_WALL, SLOT, own_tid());
-    assert_true(cpprof__dump_is_question(&info));
-    cpprof__dump_answer(&info, own_context());
-    assert_int_equal(cpprof__dump_state(slot_of(CPPROF__DUMP_WALL)),
-                     CPPROF__DUMP_ANSWERED);
-    assert_false(cpprof__dump_is_question(&info));
-    cpprof__dump_take(slot_of(CPPROF__DUMP_WALL));
-    info.si_pid = 1;
-    assert_false(cpprof__dump_may_be_late(&info));
+    assert_int_equal(getrlimit(RLIMIT_SIGPENDING, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+    cpprof__dump_ask(CPPROF__DUMP_ALL, SLOT, own_tid());
+    assert_int_equal(ask_own(CPPROF__DUMP_ALL), EAGAIN);
+    assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &limit), 0);
+    assert_int_equal(ask_own(CPPROF__DUMP_ALL), 0);
+    cpprof__dump_take(slot_of(CPPROF__DUMP_ALL));
+}
+
+static void
+who_blocks_the_signal_is_not_sent_one(void **state)
+{
+    sigset_t all, saved, pending;
+
+    (void)state;
+    cpprof__dump_ask(CPPROF__DUMP_ALL, SLOT, own_tid());
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &saved);
+    assert_int_equal(ask_own(CPPROF__DUMP_ALL), EBUSY);
+    sigpending(&pending);
+    assert_int_equal(sigismember(&pending, SIGPROF), 0);
+    sigprocmask(SIG_SETMASK, &saved, NULL);
+    assert_int_equal(ask_own(CPPROF__DUMP_ALL), 0);
+    cpprof__dump_take(slot_of(CPPROF__DUMP_ALL));
 }
 
 static void
@@ -361,7 +405,9 @@ main(void)
         cmocka_unit_test(an_answer_is_not_given_up),
         cmocka_unit_test(a_second_signal_finds_no_question),
         cmocka_unit_test(signals_of_others_are_no_questions),
-        cmocka_unit_test(a_signal_without_value_is_one_if_something_is_asked),
+        cmocka_unit_test(
+            no_question_is_sent_where_the_queue_of_signals_is_full),
+        cmocka_unit_test(who_blocks_the_signal_is_not_sent_one),
         cmocka_unit_test(slots_beyond_the_table_are_refused),
         cmocka_unit_test(a_task_is_told_from_proc),
         cmocka_unit_test(memory_is_read_after_the_first_thread_has_ended),

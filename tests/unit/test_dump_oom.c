@@ -223,7 +223,7 @@ tick(struct cpprof__wall_sampler *w)
 {
     cpprof__wall_sampler_tick(w);
     usleep(2000);
-    cpprof__wall_sampler_answers(w, true);
+    cpprof__wall_sampler_answers(w);
 }
 
 /* Ticks without memory lose threads or time, which later ones do not. */

@@ -167,6 +167,7 @@ cpprof__blocked_thread_ends_early(const struct cpprof__task_call *call)
 static bool
 fetch(const void *from, void *to, size_t n)
 {
+    scratch.view.copies_only = true;
     if (!cpprof__stack_fetch(&scratch.view, (uintptr_t)from, n))
         return false;
     memcpy(to, scratch.view.window, n);
@@ -177,8 +178,10 @@ static size_t
 walk(int32_t tid, const struct cpprof__task_call *call, uint32_t depth,
      enum cpprof__unwind_end *end)
 {
+    static const uint8_t syscall_regs[6] = CPPROF__SYSCALL_REGS;
     const struct cpprof__interp_ops *interp = load_acquire(&cpprof__interp_ops);
     size_t n;
+    unsigned i;
 
     memset(&scratch.regs, 0, sizeof scratch.regs);
     scratch.regs.pc = call->pc;
@@ -188,7 +191,12 @@ walk(int32_t tid, const struct cpprof__task_call *call, uint32_t depth,
     scratch.regs.r[CPPROF__REG_LINK] = CPPROF__UNKNOWN;
 #endif
     scratch.regs.known = 1ull << CPPROF__REG_SP | 1ull << CPPROF__REG_PC;
+    for (i = 0; call->number >= 0 && i < 6; i++) {
+        scratch.regs.r[syscall_regs[i]] = call->args[i];
+        scratch.regs.known |= 1ull << syscall_regs[i];
+    }
     scratch.view.lo = scratch.view.hi = 0;
+    scratch.view.copies_only = true;
     if (depth > CPPROF__MAX_DEPTH)
         depth = CPPROF__MAX_DEPTH;
     n = cpprof__unwind(&scratch.regs, &scratch.view, scratch.pcs, depth, end);
@@ -266,40 +274,93 @@ see_variables(int32_t tid, const struct cpprof__thread_self *self,
     return true;
 }
 
+/* A call in which a thread can be interrupted, and most of all sleep: who is in
+ * another may be stuck, which /proc tells. */
+static bool
+is_stuck(const struct cpprof__blocked_thread_who *who,
+         const struct cpprof__task_call *call)
+{
+    struct cpprof__task task;
+
+    if (call->number == SYS_futex || cpprof__blocked_thread_ends_early(call))
+        return false;
+    return cpprof__task_look(who->folder, who->tid, &task) && task.state &&
+           strchr("DTtIP", task.state);
+}
+
+/* Its labels go by its clock, so they come last: false, it ran meanwhile. */
+static bool
+read_stack(enum cpprof__dump_user user,
+           const struct cpprof__blocked_thread_who *who,
+           const struct cpprof__task_call *call,
+           struct cpprof__blocked_thread *out)
+{
+    struct cpprof__thread_self its = {.tid = 0};
+    enum cpprof__unwind_end end;
+    size_t n;
+
+    scratch.leaf = 0;
+    if (!who->self || !see_variables(who->tid, who->self, &its, &out->wait)) {
+        memset(&its, 0, sizeof its);
+        memset(&out->wait, 0, sizeof out->wait);
+    }
+    n = walk(who->tid, call, load_relaxed(&cpprof__dump_depth[user]), &end);
+    if (!cpprof__wait_is_true(out->wait.kind, scratch.has_hook) &&
+        end != CPPROF__UNWIND_BROKEN)
+        out->wait.kind = CPPROF__WAITS_NOT;
+    out->is_stuck = is_stuck(who, call);
+    if (!number_labels(&its, who->tid, out->cpu_ns, &out->answer.labels))
+        return false;
+    out->answer.stack =
+        cpprof__tree_add(load_acquire(&cpprof__dump_tree), scratch.pcs, n);
+    out->answer.waited = true;
+    return true;
+}
+
 /* *moved: it has run meanwhile. */
 static enum cpprof__blocked_thread_result
 look(enum cpprof__dump_user user, const struct cpprof__blocked_thread_who *who,
      struct cpprof__blocked_thread *out, bool *moved)
 {
-    enum cpprof__unwind_end end;
-    struct cpprof__thread_self its;
     struct cpprof__task_call call;
-    bool is_left;
-    size_t n;
 
     *moved = false;
     if (!has_stood_still(who->tid, out->cpu_ns))
         return CPPROF__BLOCKED_NOT; /* it runs */
-    if (!cpprof__task_call(who->folder, who->tid, &call)) {
+    switch (cpprof__task_call(who->folder, who->tid, &call)) {
+    case CPPROF__TASK_RUNS:
         *moved = !has_stood_still(who->tid, out->cpu_ns);
-        return CPPROF__BLOCKED_READY;
+        return CPPROF__BLOCKED_NOT;
+    case CPPROF__TASK_UNREADABLE:
+        return CPPROF__BLOCKED_UNREADABLE;
+    case CPPROF__TASK_SLEEPS:
+        break;
     }
-    is_left = call.number >= 0 && cpprof__blocked_thread_ends_early(&call);
-    if (call.number < 0 || (user == CPPROF__DUMP_WALL && !is_left) ||
-        !see_variables(who->tid, who->self, &its, &out->wait))
+    *moved = !read_stack(user, who, &call, out);
+    if (*moved)
         return CPPROF__BLOCKED_NOT;
-    n = walk(who->tid, &call, load_relaxed(&cpprof__dump_depth[user]), &end);
-    if (!cpprof__wait_is_true(out->wait.kind, scratch.has_hook) &&
-        end != CPPROF__UNWIND_BROKEN)
-        out->wait.kind = CPPROF__WAITS_NOT;
-    *moved = !number_labels(&its, who->tid, out->cpu_ns, &out->answer.labels);
-    if (*moved || !cpprof__stack_view_copies() ||
-        (end == CPPROF__UNWIND_BROKEN && !is_left))
-        return CPPROF__BLOCKED_NOT;
-    out->answer.stack =
-        cpprof__tree_add(load_acquire(&cpprof__dump_tree), scratch.pcs, n);
-    out->answer.waited = true;
-    return CPPROF__BLOCKED_READ;
+    /* It was refused in the middle: then memory was read that may go. */
+    return cpprof__stack_view_copies() ? CPPROF__BLOCKED_READ
+                                       : CPPROF__BLOCKED_UNREADABLE;
+}
+
+bool
+cpprof__blocked_thread_may_ask(int32_t tid, void *arg)
+{
+    const struct cpprof__blocked_thread_who *who = arg;
+    struct cpprof__thread_self its = {.tid = 0};
+    struct cpprof__task task;
+    bool is_read;
+
+    if (!cpprof__task_look(who->folder, tid, &task) ||
+        cpprof__task_blocks(&task, CPPROF__SIGNAL))
+        return false;
+    if (!who->self)
+        return true;
+    cpprof__own_lock_take(&lock);
+    is_read = fetch(who->self, &its, sizeof its) && its.tid == tid;
+    cpprof__own_lock_give(&lock);
+    return is_read ? !its.is_closed : cpprof__stack_view_copies();
 }
 
 /* ---- the code that it stands in --------------------------------------- */
@@ -328,8 +389,6 @@ cpprof__blocked_thread_read(enum cpprof__dump_user user,
     unsigned i;
 
     memset(out, 0, sizeof *out);
-    if (!who->self)
-        return state;
     cpprof__own_lock_take(&lock);
     __atomic_store_n(&is_walking, 1, __ATOMIC_SEQ_CST);
     for (i = 0;

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that sleeps in a system call, looked at from outside.
+ * A thread that sleeps, looked at from outside.
  *
  * nanosleep, poll, epoll_wait and some others return with EINTR after a handler
- * has run, whatever SA_RESTART says (signal(7)). A thread in one of those is
- * not asked for its stack (signal/sample/dump.h); its stack is read:
- * /proc/self/task/TID/syscall tells the call, sp and pc, and the unwinder goes
- * from there, by memory that the kernel copies. The thread may wake up
- * meanwhile. What was read is true if its CPU clock stood still all the while:
- * then it has not run.
+ * has run, whatever SA_RESTART says (signal(7)). So who sleeps is never sent a
+ * signal; its stack is read: /proc/self/task/TID/syscall tells the call, sp and
+ * pc, and the unwinder goes from there, by memory that the kernel copies. The
+ * thread may wake up meanwhile. What was read is true if its CPU clock stood
+ * still all the while: then it has not run.
  *
- * A dump of all threads reads every sleeping thread in this way: it costs half
- * as much as a question, and works for threads that block signals. But a walk
- * that begins without most registers does not always reach the root. Then a
- * thread that can be asked is asked.
+ * A walk that begins without most registers does not always reach the root.
+ * And where the kernel does not let us read (without /proc, after a change of
+ * credentials, under seccomp), the stack is not known at all, and that is said.
  */
 #ifndef COLLECT_BLOCKED_THREAD_H
 #define COLLECT_BLOCKED_THREAD_H
@@ -26,6 +24,7 @@ struct cpprof__blocked_thread {
     struct cpprof__dump_answer answer; /* waited */
     struct cpprof__dump_wait wait;
     uint64_t cpu_ns; /* its clock */
+    bool is_stuck;   /* it cannot be interrupted, or is stopped */
 };
 
 /* The thread's own variables, NULL: not known. creation may be NULL. */
@@ -36,15 +35,14 @@ cpprof__blocked_thread_self(int32_t tid,
 struct cpprof__blocked_thread_who {
     int folder; /* cpprof__tasks_folder() */
     int32_t tid;
-    const struct cpprof__thread_self *self; /* NULL: nothing can be told */
+    const struct cpprof__thread_self *self; /* NULL: its labels and waits cannot
+                                             * be told */
 };
 
 enum cpprof__blocked_thread_result {
-    CPPROF__BLOCKED_NOT, /* it does not sleep in such a call, or nothing can be
-                            told */
-    CPPROF__BLOCKED_READY, /* it waits for a processor, perhaps to find out that
-                            * its sleep is over; a signal may come first */
+    CPPROF__BLOCKED_NOT, /* it runs, or is ready to */
     CPPROF__BLOCKED_READ,
+    CPPROF__BLOCKED_UNREADABLE, /* or it is gone */
 };
 
 /* Would a signal end this sleep? signal(7), "Interruption of system calls and
@@ -57,6 +55,11 @@ enum cpprof__blocked_thread_result
 cpprof__blocked_thread_read(enum cpprof__dump_user user,
                             const struct cpprof__blocked_thread_who *who,
                             struct cpprof__blocked_thread *blocked);
+
+/* May the thread be sent the sampling signal? Not if it blocks it, or is about
+ * to, or if that cannot be told. arg is a struct cpprof__blocked_thread_who. */
+bool
+cpprof__blocked_thread_may_ask(int32_t tid, void *arg);
 
 /* Around dlclose: from begin on nobody is looked at, because the information
  * that a walk goes by may be unloaded. */

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A dump of all threads: lists them, reads the sleeping ones from outside,
- * asks the others by signal, and collects answers until all have come or time
- * is up.
- *
- * Protocol of sending: a sender counts itself in n_sending and then looks at
- * is_suspended. Whoever must not have questions on their way (fork, exec) sets
- * is_suspended and waits until n_sending is 0.
+ * asks the others by a timer that needs them to run, and collects answers until
+ * all have come or time is up. Who falls asleep meanwhile is read from outside.
  *
  * Invariants: one dump at a time; a question that was given up can still be
  * answered, into nothing (sample/dump.h); a thread that cannot be asked is
@@ -19,10 +15,10 @@
 #include "arch/atomic.h"
 #include "arch/regs.h"
 #include "base/status.h"
-#include "collect/dump/blocked_thread.h"
 #include "collect/encode/builder.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_lock.h"
+#include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/store/tables.h"
 #include "collect/threads/action.h"
@@ -50,14 +46,8 @@
 #define PAUSE_MIN_NS 20000u
 #define PAUSE_MAX_NS 2000000u
 #define AGAIN_NS     20000000u
-/* Looks at the mask of a thread that runs. */
-#define MASK_TRIES 4
 
 static struct cpprof__own_lock lock; /* one dump at a time */
-
-/* Questions being sent, and whether none may be. */
-static uint32_t n_sending;
-static uint32_t is_suspended;
 
 /* ---- asking ----------------------------------------------------------- */
 
@@ -102,22 +92,14 @@ cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n)
 }
 
 int
-cpprof__dump_send(int32_t tid, uint64_t value)
+cpprof__dump_send(enum cpprof__dump_user user, uint32_t index,
+                  const struct cpprof__blocked_thread_who *who)
 {
-    siginfo_t info;
-    long failed = 0;
+    struct cpprof__dump_slot *slot = cpprof__dump_slot(user, index);
 
-    memset(&info, 0, sizeof info);
-    info.si_signo = CPPROF__SIGNAL;
-    info.si_code = CPPROF__QUESTION_CODE;
-    info.si_pid = getpid();
-    info.si_value.sival_ptr = (void *)(uintptr_t)value;
-    __atomic_add_fetch(&n_sending, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&is_suspended, __ATOMIC_SEQ_CST))
-        failed = syscall(SYS_rt_tgsigqueueinfo, info.si_pid, tid,
-                         CPPROF__SIGNAL, &info);
-    __atomic_sub_fetch(&n_sending, 1, __ATOMIC_SEQ_CST);
-    return failed ? errno : 0;
+    return cpprof__question_send(who->tid, cpprof__dump_value(user, index),
+                                 cpprof__blocked_thread_may_ask, (void *)who,
+                                 &slot->place);
 }
 
 uint32_t
@@ -129,23 +111,9 @@ cpprof__dump_made_up(uintptr_t frame, uintptr_t start)
 }
 
 void
-cpprof__dump_exec_begin(void)
-{
-    __atomic_store_n(&is_suspended, 1, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&n_sending, __ATOMIC_SEQ_CST))
-        sched_yield();
-}
-
-void
-cpprof__dump_exec_failed(void)
-{
-    __atomic_store_n(&is_suspended, 0, __ATOMIC_SEQ_CST);
-}
-
-void
 cpprof__dump_in_child(void)
 {
-    n_sending = 0;
+    cpprof__questions_in_child();
     cpprof__dump_forked();
     cpprof__own_lock_in_child(&lock);
 }
@@ -188,27 +156,6 @@ is_dead(char state)
     return state == 'Z' || state == 'X' || state == 'x';
 }
 
-/* Must it not be asked, because it blocks the signal? Inside a handler all
- * signals are blocked, but not for long. So a running thread is looked at
- * again. */
-static bool
-must_not_ask(int folder, struct cpprof__dump_thread *t)
-{
-    const struct timespec moment = {0, PAUSE_MIN_NS};
-    unsigned tries = 0;
-
-    if (t->task.state == 'S' && cpprof__task_sigwaits(folder, t->tid))
-        return true;
-    while (cpprof__task_blocks(&t->task, CPPROF__SIGNAL)) {
-        if (t->task.state == 'S' || ++tries > MASK_TRIES)
-            return true;
-        nanosleep(&moment, NULL);
-        if (!cpprof__task_look(folder, t->tid, &t->task))
-            return true;
-    }
-    return false;
-}
-
 /* ---- one look at each ------------------------------------------------- */
 
 struct looks {
@@ -219,39 +166,44 @@ struct looks {
 };
 
 /* Does it sleep? Then it is read from outside and not disturbed. */
-static bool
-see_asleep(const struct looks *l, struct cpprof__dump_thread *t)
+static enum cpprof__blocked_thread_result
+see_asleep(struct cpprof__dump_thread *t,
+           const struct cpprof__blocked_thread_who *who)
 {
-    const struct cpprof__creation_info *creation =
-        cpprof__creation_of(l->dump->creations, l->dump->n_creations, t->tid);
-    const struct cpprof__blocked_thread_who who = {
-        l->folder, t->tid, cpprof__blocked_thread_self(t->tid, creation)};
     struct cpprof__blocked_thread blocked;
+    enum cpprof__blocked_thread_result result =
+        cpprof__blocked_thread_read(CPPROF__DUMP_ALL, who, &blocked);
 
-    if (cpprof__blocked_thread_read(CPPROF__DUMP_ALL, &who, &blocked) !=
-        CPPROF__BLOCKED_READ)
-        return false;
+    if (result != CPPROF__BLOCKED_READ)
+        return result;
+    t->how = CPPROF__DUMP_HAS_STACK;
     t->stack = blocked.answer.stack;
     t->labels = blocked.answer.labels;
     t->wait = blocked.wait;
-    return true;
+    return result;
+}
+
+static struct cpprof__blocked_thread_who
+who_is(const struct cpprof__dump *dump, int folder, int32_t tid)
+{
+    const struct cpprof__creation_info *creation =
+        cpprof__creation_of(dump->creations, dump->n_creations, tid);
+
+    return (struct cpprof__blocked_thread_who){
+        folder, tid, cpprof__blocked_thread_self(tid, creation)};
 }
 
 /* Until the answer comes a thread counts as silent. */
 static void
-ask(const struct looks *l, size_t i)
+ask(struct cpprof__dump *dump, size_t i,
+    const struct cpprof__blocked_thread_who *who)
 {
-    struct cpprof__dump_thread *t = &l->dump->threads[i];
-    uint64_t value;
-    int failed;
+    struct cpprof__dump_thread *t = &dump->threads[i];
 
-    if (must_not_ask(l->folder, t)) {
-        t->how = CPPROF__DUMP_BLOCKS;
-        return;
-    }
-    value = cpprof__dump_ask(CPPROF__DUMP_ALL, (uint32_t)i, t->tid);
-    failed = cpprof__dump_send(t->tid, value);
-    t->how = failed == ESRCH ? CPPROF__DUMP_GONE : CPPROF__DUMP_SILENT;
+    cpprof__dump_ask(CPPROF__DUMP_ALL, (uint32_t)i, t->tid);
+    t->how = CPPROF__DUMP_SILENT;
+    if (cpprof__dump_send(CPPROF__DUMP_ALL, (uint32_t)i, who) == ESRCH)
+        t->how = CPPROF__DUMP_GONE;
 }
 
 static void
@@ -270,10 +222,14 @@ static void
 look(const struct looks *l, size_t i)
 {
     struct cpprof__dump_thread *t = &l->dump->threads[i];
-    bool is_seen = t->tid == l->dump->caller || see_asleep(l, t);
+    const struct cpprof__blocked_thread_who who =
+        who_is(l->dump, l->folder, t->tid);
+    enum cpprof__blocked_thread_result result = CPPROF__BLOCKED_READ;
 
     t->how = CPPROF__DUMP_HAS_STACK;
-    if (is_seen && !l->details)
+    if (t->tid != l->dump->caller)
+        result = see_asleep(t, &who);
+    if (result == CPPROF__BLOCKED_READ && !l->details)
         return;
     if (!cpprof__task_look(l->folder, t->tid, &t->task) ||
         is_dead(t->task.state)) {
@@ -282,8 +238,10 @@ look(const struct looks *l, size_t i)
     }
     if (l->details)
         add_details(l, t);
-    if (!is_seen)
-        ask(l, i);
+    if (result == CPPROF__BLOCKED_UNREADABLE && t->task.state != 'R')
+        t->how = CPPROF__DUMP_UNREADABLE;
+    else if (result != CPPROF__BLOCKED_READ)
+        ask(l->dump, i, &who);
 }
 
 static void
@@ -327,13 +285,16 @@ take(struct cpprof__dump *dump, size_t i)
     return true;
 }
 
-/* Look again at a thread that does not answer, and repeat the question in case
- * the kernel dropped it. Returns whether it may still answer soon. */
+/* Look again at a thread that does not answer: it may have fallen asleep, or
+ * block the signal. Returns whether it may still answer soon. */
 static bool
 ask_again(struct cpprof__dump *dump, size_t i)
 {
     struct cpprof__dump_thread *t = &dump->threads[i];
+    const struct cpprof__blocked_thread_who who =
+        who_is(dump, CPPROF__NO_FOLDER, t->tid);
     struct cpprof__task task;
+    int failed;
 
     if (!cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task) ||
         is_dead(task.state)) {
@@ -341,11 +302,18 @@ ask_again(struct cpprof__dump *dump, size_t i)
         return false;
     }
     t->task.state = task.state;
-    if (cpprof__task_blocks(&task, CPPROF__SIGNAL))
+    if (see_asleep(t, &who) == CPPROF__BLOCKED_READ) {
+        if (!cpprof__dump_give_up(
+                cpprof__dump_slot(CPPROF__DUMP_ALL, (uint32_t)i)))
+            take(dump, i);
         return false;
-    if (cpprof__dump_send(t->tid, cpprof__dump_repeat(CPPROF__DUMP_ALL,
-                                                      (uint32_t)i)) == ESRCH)
+    }
+    t->task.blocked = task.blocked;
+    failed = cpprof__dump_send(CPPROF__DUMP_ALL, (uint32_t)i, &who);
+    if (failed == ESRCH)
         t->how = CPPROF__DUMP_GONE;
+    if (failed == EBUSY)
+        return false;
     return !strchr("DTtIP", task.state);
 }
 
@@ -420,6 +388,8 @@ give_up(struct cpprof__dump *dump, size_t i)
     if (is_asked(dump, i) &&
         !cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &t->task))
         t->how = CPPROF__DUMP_GONE;
+    if (is_asked(dump, i) && cpprof__task_blocks(&t->task, CPPROF__SIGNAL))
+        t->how = CPPROF__DUMP_BLOCKS;
 }
 
 static void
@@ -436,6 +406,8 @@ make_up(struct cpprof__dump *dump, size_t i)
         frame = CPPROF__FRAME_BLOCKED;
     else if (t->how == CPPROF__DUMP_SILENT)
         frame = CPPROF__FRAME_SILENT;
+    else if (t->how == CPPROF__DUMP_UNREADABLE)
+        frame = CPPROF__FRAME_UNREADABLE;
     t->stack = cpprof__dump_made_up(frame, creation ? creation->start : 0);
 }
 

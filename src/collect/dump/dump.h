@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stacks of all threads at one moment. Every thread is asked at once, by
- * the sampling signal, and answers in its handler (signal/sample/dump.h). A
- * thread that cannot answer is listed too, with what /proc says of it.
+ * The stacks of all threads at one moment. Who sleeps is read from outside
+ * (blocked_thread.h). Every other thread is asked at once, by the sampling
+ * signal, and answers in its handler (signal/sample/dump.h). A thread that
+ * cannot answer is listed too, with what /proc says of it.
  */
 #ifndef COLLECT_DUMP_H
 #define COLLECT_DUMP_H
 
+#include "collect/dump/blocked_thread.h"
 #include "collect/signal/sample/dump.h"
 #include "collect/threads/tasks.h"
 #include "collect/threads/thread_creation.h"
@@ -16,9 +18,10 @@
 
 enum cpprof__dump_how {
     CPPROF__DUMP_HAS_STACK,
-    CPPROF__DUMP_BLOCKS, /* it blocks the signal, and is not asked */
-    CPPROF__DUMP_SILENT, /* it did not answer in time */
-    CPPROF__DUMP_GONE,   /* it ended meanwhile: not in the result */
+    CPPROF__DUMP_BLOCKS,     /* it blocks the signal, and is not asked */
+    CPPROF__DUMP_UNREADABLE, /* it sleeps, and cannot be read from outside */
+    CPPROF__DUMP_SILENT,     /* it did not answer in time */
+    CPPROF__DUMP_GONE,       /* it ended meanwhile: not in the result */
 };
 
 struct cpprof__dump_thread {
@@ -78,21 +81,16 @@ cpprof__dump_start(struct cpprof_error *error);
 bool
 cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n);
 
-/* Send thread tid a question's value: 0 or an errno, ESRCH when it is gone. */
+/* Send the question of a slot, or send it again: 0 or an errno, ESRCH when the
+ * thread is gone. A thread that blocks the signal gets none. */
 int
-cpprof__dump_send(int32_t tid, uint64_t value);
+cpprof__dump_send(enum cpprof__dump_user user, uint32_t index,
+                  const struct cpprof__blocked_thread_who *who);
 
 /* The stack of a thread that does not answer: its start routine, and at the
  * leaf a frame of our own (builder.h). */
 uint32_t
 cpprof__dump_made_up(uintptr_t frame, uintptr_t start);
-
-/* Around an exec by the calling thread: after begin no question is sent, and
- * none is under way to that thread unless it blocks the signal. */
-void
-cpprof__dump_exec_begin(void);
-void
-cpprof__dump_exec_failed(void);
 
 void
 cpprof__dump_in_child(void);

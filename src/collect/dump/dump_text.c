@@ -125,6 +125,8 @@ put_header(struct work *w, const struct cpprof__dump_thread *t)
         cpprof__text_printf(text, ", signal blocked");
     else if (t->how == CPPROF__DUMP_SILENT)
         cpprof__text_printf(text, ", no answer");
+    else if (t->how == CPPROF__DUMP_UNREADABLE)
+        cpprof__text_printf(text, ", not readable");
     cpprof__text_printf(text, ", name \"");
     put_plain(w, t->task.comm, strlen(t->task.comm));
     cpprof__text_printf(text, "\"");
@@ -193,7 +195,8 @@ put_own_frame(struct work *w, uint64_t pc)
 
     if (pc == CPPROF__FRAME_TRUNCATED) {
         put_function(w, "...additional frames elided...", "", 0, "");
-    } else if (pc == CPPROF__FRAME_BLOCKED || pc == CPPROF__FRAME_SILENT) {
+    } else if (pc == CPPROF__FRAME_BLOCKED || pc == CPPROF__FRAME_SILENT ||
+               pc == CPPROF__FRAME_UNREADABLE) {
         put_function(w,
                      "\tgoroutine running on other thread; stack unavailable",
                      "", 0, "");

@@ -132,7 +132,6 @@ cpprof__session_exec_begin(void)
     if (cpprof__self.is_lent) /* the new image gets the mask that it sees */
         set_blocked(SIG_BLOCK);
     if (cpprof__action_is_ours()) {
-        cpprof__dump_exec_begin();
         /* What is pending, because the program blocks it, would survive the
          * exec and end the new image. */
         cpprof__mask_take_pending();
@@ -149,8 +148,6 @@ cpprof__session_exec_failed(void)
     cpprof__action_exec_failed();
     if (cpprof__self.is_lent)
         set_blocked(SIG_UNBLOCK);
-    if (cpprof__action_is_ours())
-        cpprof__dump_exec_failed();
     if (cpprof__session_is_ours())
         cpprof__threads_resume();
     cpprof__late_release();

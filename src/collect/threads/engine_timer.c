@@ -20,6 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A thread that runs may use this until its timer is set. */
+#define AHEAD_NS 20000u
+
 static int
 create(int32_t tid, uint64_t value, int32_t *timer_id)
 {
@@ -71,15 +74,23 @@ cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
     return set(*timer_id, at_ns, period_ns);
 }
 
-/* The next tick is set as a reading of the thread's clock, so that one that is
- * past already comes at once and counts what it missed: the time before a
- * thread was found, or since it lost its perf event. */
+/* The next tick is set as a reading of the thread's clock. One that is past
+ * already would be a signal at once, even to a thread that sleeps. So the next
+ * one counts what was missed: the time before a thread was found, or since it
+ * lost its perf event. */
 static int
 timer_arm(struct cpprof__thread *t, uint64_t period_ns)
 {
-    uint64_t at_ns =
-        t->base_ns + t->phase_ns + load_relaxed(&t->delivered) * period_ns;
+    uint64_t now = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
+    uint64_t due = cpprof__ticks_due(t, now + AHEAD_NS, period_ns);
+    uint64_t had = load_relaxed(&t->delivered), at_ns;
     int failed;
+
+    if (due > had)
+        store_release(&t->missed, due - had);
+    else
+        due = had;
+    at_ns = t->base_ns + t->phase_ns + due * period_ns;
 
     if (create(t->tid, cpprof__timer_value(t), &t->timer_id))
         return errno;

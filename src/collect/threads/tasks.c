@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* How often the list is read, at most and at least. */
@@ -169,37 +168,30 @@ cpprof__task_look(int folder, int32_t tid, struct cpprof__task *task)
     return true;
 }
 
-bool
-cpprof__task_sigwaits(int folder, int32_t tid)
-{
-    char text[128];
-
-    return read_file(folder, tid, "syscall", text, sizeof text) &&
-           atoi(text) == SYS_rt_sigtimedwait;
-}
-
-bool
+enum cpprof__task_sleep
 cpprof__task_call(int folder, int32_t tid, struct cpprof__task_call *call)
 {
     char text[256], *at = text, *end;
     uintptr_t words[8];
-    unsigned i;
+    unsigned i, n;
 
     if (!read_file(folder, tid, "syscall", text, sizeof text))
-        return false;
+        return CPPROF__TASK_UNREADABLE;
     call->number = strtol(at, &end, 10);
-    if (end == at || call->number < 0)
-        return end != at;
-    for (i = 0; i < 8; i++) {
+    if (end == at)
+        return CPPROF__TASK_RUNS;
+    n = call->number < 0 ? 2 : 8;
+    for (i = 0; i < n; i++) {
         at = end;
         words[i] = strtoul(at, &end, 16);
         if (end == at)
-            return false;
+            return CPPROF__TASK_UNREADABLE;
     }
-    memcpy(call->args, words, sizeof call->args);
-    call->sp = words[6];
-    call->pc = words[7];
-    return true;
+    memset(call->args, 0, sizeof call->args);
+    memcpy(call->args, words, (n - 2) * sizeof *words);
+    call->sp = words[n - 2];
+    call->pc = words[n - 1];
+    return CPPROF__TASK_SLEEPS;
 }
 
 void

@@ -41,21 +41,21 @@ cpprof__tasks_folder(void);
 bool
 cpprof__task_look(int folder, int32_t tid, struct cpprof__task *task);
 
-/* Does it wait in sigwait() and its like? The signals that it waits for are
- * then not blocked, and one of ours would end the wait. */
-bool
-cpprof__task_sigwaits(int folder, int32_t tid);
-
 /* A system call in which a thread sleeps. */
 struct cpprof__task_call {
-    long number; /* < 0: it sleeps, but not in a call */
+    long number; /* < 0: it sleeps, but not in a call, and args are not set */
     uintptr_t args[6];
     uintptr_t sp;
-    uintptr_t pc; /* behind the instruction */
+    uintptr_t pc; /* behind the instruction of a call */
 };
 
-/* False: it runs or is ready to, or is gone. */
-bool
+enum cpprof__task_sleep {
+    CPPROF__TASK_SLEEPS,
+    CPPROF__TASK_RUNS,       /* or is ready to */
+    CPPROF__TASK_UNREADABLE, /* by us, or it is gone */
+};
+
+enum cpprof__task_sleep
 cpprof__task_call(int folder, int32_t tid, struct cpprof__task_call *call);
 
 /* The kernel function that it sleeps in; "" when that cannot be told. */

@@ -132,7 +132,7 @@ take_slot(int32_t tid)
     t->start_arg = NULL;
     t->stack_lo = t->stack_hi = t->stack_end = 0;
     t->seen_delivered = UINT64_MAX; /* not idle before it was seen once */
-    t->delivered = t->precharged_ticks = 0;
+    t->delivered = t->precharged_ticks = t->missed = 0;
     t->seen_sp = t->seen_tp = 0;
     t->busy = 0;
     t->n_open = 0;

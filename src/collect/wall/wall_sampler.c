@@ -4,10 +4,12 @@
  * its last look, and whether it has to be asked.
  *
  * A thread whose CPU clock stood still has slept all the time and is charged
- * where it stood. A thread that sleeps in a call which a signal would end is
- * read from outside (dump/blocked_thread.h). Every other one is asked
- * (sample/dump.h) and charged when its answer comes. Each thread has a slot
- * for questions as long as it is known.
+ * where it stood. A thread that sleeps is read from outside
+ * (dump/blocked_thread.h). One that runs is asked (signal/sample/dump.h): the
+ * question comes to it when it runs, and to nobody who sleeps. So it may be
+ * open for a while, and what the thread is owed is charged to the answer, which
+ * is where it runs. Each thread has a slot for questions as long as it is
+ * known.
  *
  * Invariants: all of this runs under the ticker's `busy` lock; the list is
  * sorted by tid; what is charged to a thread adds up to the time since its
@@ -36,52 +38,29 @@
 #define COUNT_NS   1000000000u
 #define LIST_NS    10000000000u
 #define LIST_SHARE 100u
-/* Whether a thread blocks the signal is looked up this often, at most. */
-#define MASK_NS 1000000000u
-/* A running thread is believed to block the signal after it was seen so often
- * to do so. */
-#define MASK_LOOKS 10
-/* CPU time that a thread may use between the end of our handler and the sleep
- * that we interrupted. If it is larger, work as short as this is taken for
- * sleep. If it is smaller, a sleeping thread is asked once more. */
-#define RETURN_NS 30000u
-/* A thread that sleeps now and then, and has run for less than this since its
- * last look, runs only for moments: a question would find it asleep again. If
- * this is larger, more work is taken for sleep. If it is smaller, more sleeps
- * are interrupted. */
-#define MOMENT_NS 60000u
-/* A thread that sleeps now and then in a call which a signal would end may be
- * found waiting for a processor. After so many such looks in a row it is asked
- * nevertheless. */
-#define PUT_OFF 8
-/* A question is repeated after this time. */
-#define AGAIN_NS 20000000u
-
+/* A running thread that blocks the signal is believed to do so after this time
+ * in a row: in a handler it does so for a moment. */
+#define OWED_NS_MAX 1000000000
 struct cpprof__wall_thread {
     int32_t tid;
     uint32_t slot;
     uint64_t looked_ns; /* CLOCK_MONOTONIC; 0: never */
-    uint64_t cpu_ns;    /* its clock at the last look or answer */
+    uint64_t cpu_ns;    /* its clock at the last look */
     uint64_t first_ns;  /* time that its first look stands for; 0: the usual */
-    uint64_t masked_ns; /* when its mask was looked up; 0: never */
 
-    /* The last answer. */
-    bool has_answer;
-    bool is_fresh; /* it came after the last look */
+    /* Where it was at the last look, or at its last answer. */
+    bool is_known;
+    bool has_slept; /* it has stood at `at` since its clock was cpu_ns */
     struct cpprof__wall_count at;
 
     /* The question. */
     bool is_asked;
-    bool is_stuck;     /* it was seen in an uninterruptible sleep since */
-    uint64_t asked_ns; /* for the last time */
-    int64_t owed_ns;   /* to charge with the answer */
+    bool is_blocked; /* it could not be asked, because it blocks the signal */
+    int64_t owed_ns; /* to charge with the answer */
 
-    bool blocks; /* the signal, or waits for it */
-    uint8_t n_blocked;
     bool is_gone;
     uintptr_t start;                        /* routine */
     const struct cpprof__thread_self *self; /* NULL: not known yet */
-    uint32_t n_deferred;                    /* looks, which it may be */
 };
 
 static void
@@ -215,11 +194,8 @@ list_threads(struct cpprof__wall_sampler *w, uint64_t now, bool all)
     is_first = !w->n;
     if (tids)
         merge(w, tids, n, creations, n_creations);
-    for (i = 0; is_first && i < w->n; i++) {
-        /* Their time begins here. */
+    for (i = 0; is_first && i < w->n; i++) /* their time begins here */
         w->threads[i].looked_ns = w->start_ns ? w->start_ns : now;
-        w->threads[i].n_deferred = PUT_OFF;
-    }
     free(tids);
     free(creations);
     w->listed_ns = now;
@@ -254,85 +230,27 @@ take_answer(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
             struct cpprof__dump_slot *slot)
 {
     struct cpprof__dump_answer answer;
+    struct cpprof__wall_count at;
 
     /* Takes it before the slot is free for another answer. */
-    t->cpu_ns = load_relaxed(&slot->cpu_ns);
     t->self = load_relaxed(&slot->self);
     answer = cpprof__dump_take(slot);
-    t->at = (struct cpprof__wall_count){.stack = answer.stack,
-                                        .labels = answer.labels};
-    t->at.state = answer.waited ? CPPROF__WALL_SLEEPING : CPPROF__WALL_RUNNING;
-    t->has_answer = t->is_fresh = true;
-    t->is_asked = false;
-    t->n_blocked = 0;
+    at = (struct cpprof__wall_count){.stack = answer.stack,
+                                     .labels = answer.labels,
+                                     .state = CPPROF__WALL_RUNNING};
+    if (!t->has_slept) {
+        t->at = at;
+        t->is_known = true;
+    }
+    t->is_asked = t->is_blocked = false;
     w->n_open--;
-    if (t->is_stuck) {
-        struct cpprof__wall_count at = t->at;
-
-        at.state = CPPROF__WALL_UNINTERRUPTIBLE;
-        charge(w, &at, t->owed_ns);
-    } else {
-        charge(w, &t->at, t->owed_ns);
-    }
+    charge(w, &at, t->owed_ns);
     t->owed_ns = 0;
-    t->is_stuck = false;
-}
-
-/* Does it block the signal? A thread does so inside a handler, where it may
- * lose its processor. So of a thread that does not sleep this is believed only
- * after it was seen several times. */
-static bool
-note_mask(struct cpprof__wall_thread *t, const struct cpprof__task *task)
-{
-    if (!cpprof__task_blocks(task, CPPROF__SIGNAL))
-        t->n_blocked = 0;
-    else if (task->state == 'S')
-        t->n_blocked = MASK_LOOKS;
-    else if (t->n_blocked < MASK_LOOKS)
-        t->n_blocked++;
-    t->blocks = t->n_blocked == MASK_LOOKS;
-    return t->blocks;
-}
-
-/* It will not answer soon. */
-static void
-leave_alone(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t)
-{
-    if (!cpprof__dump_give_up(cpprof__dump_slot(CPPROF__DUMP_WALL, t->slot)))
-        return; /* it did */
-    charge_made_up(w, t, CPPROF__FRAME_BLOCKED, CPPROF__WALL_SLEEPING,
-                   t->owed_ns);
-    t->owed_ns = 0;
-    t->is_asked = t->has_answer = t->is_stuck = false;
-    w->n_open--;
-}
-
-/* It has not answered: why? */
-static void
-look_closer(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
-            uint64_t now)
-{
-    struct cpprof__task task;
-
-    if (!cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task)) {
-        t->is_gone = true;
-        return;
-    }
-    t->is_stuck |= task.state == 'D';
-    if (note_mask(t, &task)) {
-        leave_alone(w, t);
-        return;
-    }
-    if (now - t->asked_ns < AGAIN_NS)
-        return;
-    t->asked_ns = now;
-    cpprof__dump_send(t->tid, cpprof__dump_repeat(CPPROF__DUMP_WALL, t->slot));
 }
 
 void
-cpprof__wall_sampler_answers(struct cpprof__wall_sampler *w, bool late)
+cpprof__wall_sampler_answers(struct cpprof__wall_sampler *w)
 {
-    uint64_t now = late ? cpprof__clock_ns(CLOCK_MONOTONIC) : 0;
     size_t i;
 
     for (i = 0; w->n_open && i < w->n; i++) {
@@ -344,98 +262,109 @@ cpprof__wall_sampler_answers(struct cpprof__wall_sampler *w, bool late)
         slot = cpprof__dump_slot(CPPROF__DUMP_WALL, t->slot);
         if (cpprof__dump_state(slot) == CPPROF__DUMP_ANSWERED)
             take_answer(w, t, slot);
-        else if (late && cpprof__dump_state(slot) == CPPROF__DUMP_ASKED)
-            look_closer(w, t, now);
     }
 }
 
+/* Ask, or ask again: it may have opened its mask. */
 static void
-ask(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t, uint64_t now)
+ask(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t)
 {
-    uint64_t value = cpprof__dump_ask(CPPROF__DUMP_WALL, t->slot, t->tid);
+    const struct cpprof__blocked_thread_who who = {CPPROF__NO_FOLDER, t->tid,
+                                                   t->self};
 
-    t->is_asked = true;
-    w->n_open++;
-    t->asked_ns = now;
-    t->is_gone = cpprof__dump_send(t->tid, value) == ESRCH;
-    w->n_asked++;
+    if (!t->is_asked) {
+        cpprof__dump_ask(CPPROF__DUMP_WALL, t->slot, t->tid);
+        t->is_asked = true;
+        w->n_open++;
+        w->n_asked++;
+    }
+    t->is_blocked =
+        cpprof__dump_send(CPPROF__DUMP_WALL, t->slot, &who) == EBUSY;
 }
 
-/* May it be sent a signal? */
+/* It is not to be waited for: what it is owed is charged without an answer. */
 static void
-look_at_mask(struct cpprof__wall_thread *t, uint64_t now)
+charge_owed(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
+            int64_t ns)
 {
-    struct cpprof__task task;
+    if (t->is_blocked)
+        charge_made_up(w, t, CPPROF__FRAME_BLOCKED, CPPROF__WALL_RUNNING, ns);
+    else if (t->is_known && t->at.state == CPPROF__WALL_RUNNING)
+        charge(w, &t->at, ns);
+    else
+        charge_made_up(w, t, CPPROF__FRAME_SILENT, CPPROF__WALL_RUNNING, ns);
+}
 
-    if (t->masked_ns && now - t->masked_ns < MASK_NS)
+static void
+give_question_up(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t)
+{
+    struct cpprof__dump_slot *slot =
+        cpprof__dump_slot(CPPROF__DUMP_WALL, t->slot);
+
+    if (!t->is_asked)
         return;
-    t->masked_ns = now;
-    t->is_gone = !cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task);
-    if (!note_mask(t, &task))
-        t->blocks = task.state == 'S' &&
-                    cpprof__task_sigwaits(CPPROF__NO_FOLDER, t->tid);
+    if (!cpprof__dump_give_up(slot)) {
+        take_answer(w, t, slot);
+        return;
+    }
+    charge_owed(w, t, t->owed_ns);
+    t->owed_ns = 0;
+    t->is_asked = false;
+    w->n_open--;
 }
 
-/* It is not asked: its stack is not known, but its CPU time is. */
-static void
-charge_blocked(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
-               uint64_t cpu, int64_t ns)
-{
-    bool ran = 2 * (int64_t)(cpu - t->cpu_ns) > ns;
-
-    charge_made_up(w, t, CPPROF__FRAME_BLOCKED,
-                   ran ? CPPROF__WALL_RUNNING : CPPROF__WALL_SLEEPING, ns);
-    t->cpu_ns = cpu;
-}
-
-static bool
-has_slept(const struct cpprof__wall_thread *t, uint64_t cpu)
-{
-    return t->has_answer && t->at.state != CPPROF__WALL_RUNNING &&
-           cpu - t->cpu_ns <= (t->is_fresh ? RETURN_NS : 0);
-}
-
-/*
- * Is it in a sleep that a question would end? Then it is read from outside.
- * *later: it is not in one now, but often is, and now waits for a processor,
- * perhaps still on its way out of such a sleep, or runs only for a moment.
- */
-static bool
-see_asleep(struct cpprof__wall_thread *t, uint64_t cpu, bool *later)
+/* Where it is, if it sleeps. */
+static enum cpprof__blocked_thread_result
+see_asleep(struct cpprof__wall_thread *t)
 {
     const struct cpprof__blocked_thread_who who = {CPPROF__NO_FOLDER, t->tid,
                                                    t->self};
     struct cpprof__blocked_thread blocked;
-    enum cpprof__blocked_thread_result state =
+    enum cpprof__blocked_thread_result result =
         cpprof__blocked_thread_read(CPPROF__DUMP_WALL, &who, &blocked);
 
-    bool ran = t->has_answer && cpu - t->cpu_ns >= MOMENT_NS;
-    bool is_ready = state == CPPROF__BLOCKED_READY;
-
-    *later = t->n_deferred && !ran && (is_ready || t->has_answer);
-    if (state != CPPROF__BLOCKED_READ) {
-        t->n_deferred -= *later;
-        return false;
-    }
-    *later = false;
-    t->at = (struct cpprof__wall_count){.stack = blocked.answer.stack,
-                                        .labels = blocked.answer.labels,
-                                        .state = CPPROF__WALL_SLEEPING};
+    t->has_slept = result == CPPROF__BLOCKED_READ;
+    if (!t->has_slept)
+        return result;
+    t->at = (struct cpprof__wall_count){
+        .stack = blocked.answer.stack,
+        .labels = blocked.answer.labels,
+        .state = blocked.is_stuck ? CPPROF__WALL_UNINTERRUPTIBLE
+                                  : CPPROF__WALL_SLEEPING};
     t->cpu_ns = blocked.cpu_ns;
-    t->has_answer = true;
-    t->is_fresh = false;
-    t->n_deferred = PUT_OFF;
-    return true;
+    t->is_known = true;
+    return result;
 }
 
-/* nominal_ns: the time between two looks at a thread. True: it was asked. */
-static bool
+/* It cannot be read. If its clock stood still it slept, and otherwise its clock
+ * says for how long it did not. */
+static void
+charge_unreadable(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
+                  uint64_t cpu, int64_t ns)
+{
+    int64_t ran = t->cpu_ns ? (int64_t)(cpu - t->cpu_ns) : 0;
+
+    if (ran > ns)
+        ran = ns;
+    charge_made_up(w, t, CPPROF__FRAME_UNREADABLE, CPPROF__WALL_SLEEPING,
+                   ns - ran);
+    t->at = (struct cpprof__wall_count){
+        .stack = cpprof__dump_made_up(CPPROF__FRAME_UNREADABLE, t->start),
+        .state = CPPROF__WALL_SLEEPING};
+    t->has_slept = t->is_known = true;
+    t->cpu_ns = cpu;
+    if (ran <= 0)
+        return;
+    t->owed_ns += ran;
+    ask(w, t);
+}
+
+/* nominal_ns: the time between two looks at a thread. */
+static void
 look_at(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
         uint64_t now, uint64_t nominal_ns)
 {
     uint64_t cpu = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
-    uint64_t before = t->looked_ns;
-    bool later;
     int64_t ns;
 
     if (t->looked_ns)
@@ -444,34 +373,30 @@ look_at(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
         ns = (int64_t)(t->first_ns > nominal_ns ? t->first_ns : nominal_ns);
     w->n_looks++;
     t->looked_ns = now;
-    if (t->is_asked) {
-        t->owed_ns += ns;
-        return false;
+    t->is_gone = !cpu;
+    if (t->is_gone) {
+        give_question_up(w, t);
+        return;
     }
-    if (has_slept(t, cpu)) {
+    if (t->has_slept && cpu == t->cpu_ns) {
+        charge(w, &t->at, ns);
+        return;
+    }
+    switch (see_asleep(t)) {
+    case CPPROF__BLOCKED_READ:
+        charge(w, &t->at, ns);
+        break;
+    case CPPROF__BLOCKED_UNREADABLE:
+        charge_unreadable(w, t, cpu, ns);
+        break;
+    case CPPROF__BLOCKED_NOT:
         t->cpu_ns = cpu;
-        t->is_fresh = false;
-        charge(w, &t->at, ns);
-        return false;
+        t->owed_ns += ns;
+        ask(w, t);
+        if (t->is_blocked && t->owed_ns > OWED_NS_MAX)
+            give_question_up(w, t);
+        break;
     }
-    if (see_asleep(t, cpu, &later)) {
-        charge(w, &t->at, ns);
-        return false;
-    }
-    if (later) {
-        t->looked_ns = before;
-        return false;
-    }
-    look_at_mask(t, now);
-    if (t->is_gone)
-        return false;
-    if (t->blocks) {
-        charge_blocked(w, t, cpu, ns);
-        return false;
-    }
-    t->owed_ns = ns;
-    ask(w, t, now);
-    return true;
 }
 
 /* ---- a tick ----------------------------------------------------------- */
@@ -493,16 +418,16 @@ next_after(const struct cpprof__wall_sampler *w, int32_t tid)
     return lo < w->n ? lo : 0;
 }
 
-size_t
+void
 cpprof__wall_sampler_tick(struct cpprof__wall_sampler *w)
 {
     uint64_t now = cpprof__clock_ns(CLOCK_MONOTONIC), nominal_ns;
-    size_t i, at, n_looks, n_asked = 0;
+    size_t i, at, n_looks;
 
-    cpprof__wall_sampler_answers(w, true);
+    cpprof__wall_sampler_answers(w);
     keep_list(w, now);
     if (!w->n)
-        return 0;
+        return;
     n_looks = w->n < w->max_looks ? w->n : w->max_looks;
     nominal_ns = w->period_ns * w->n / n_looks;
     at = next_after(w, w->last_tid);
@@ -511,10 +436,9 @@ cpprof__wall_sampler_tick(struct cpprof__wall_sampler *w)
 
         w->last_tid = t->tid;
         if (!t->is_gone)
-            n_asked += look_at(w, t, now, nominal_ns);
+            look_at(w, t, now, nominal_ns);
         at = at + 1 < w->n ? at + 1 : 0;
     }
-    return n_asked;
 }
 
 /* Charge the time since the last look to the stack that the thread had then. So
@@ -528,16 +452,12 @@ charge_rest(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
     if (t->is_gone || !t->looked_ns ||
         !cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid)))
         return;
-    if (t->is_asked &&
-        cpprof__dump_give_up(cpprof__dump_slot(CPPROF__DUMP_WALL, t->slot)))
-        charge_made_up(w, t, CPPROF__FRAME_SILENT,
-                       t->is_stuck ? CPPROF__WALL_UNINTERRUPTIBLE
-                                   : CPPROF__WALL_SLEEPING,
-                       t->owed_ns + ns);
-    else if (t->blocks)
-        charge_made_up(w, t, CPPROF__FRAME_BLOCKED, CPPROF__WALL_SLEEPING, ns);
-    else if (t->has_answer)
-        charge(w, &t->at, ns);
+    if (t->has_slept || !t->is_asked) {
+        if (t->is_known)
+            charge(w, &t->at, ns);
+    } else {
+        t->owed_ns += ns;
+    }
 }
 
 void
@@ -546,12 +466,12 @@ cpprof__wall_sampler_charge(struct cpprof__wall_sampler *w)
     uint64_t now = cpprof__clock_ns(CLOCK_MONOTONIC);
     size_t i;
 
-    cpprof__wall_sampler_answers(w, false);
+    cpprof__wall_sampler_answers(w);
     for (i = 0; i < w->n; i++) {
         struct cpprof__wall_thread *t = &w->threads[i];
 
         /* A thread that has not answered keeps all its time until it does. */
-        if (t->is_asked || !(t->blocks || t->has_answer) || !t->looked_ns)
+        if (!t->is_known || !t->looked_ns)
             continue;
         charge_rest(w, t, now);
         t->looked_ns = now;
@@ -564,9 +484,11 @@ cpprof__wall_sampler_end(struct cpprof__wall_sampler *w)
     uint64_t now = cpprof__clock_ns(CLOCK_MONOTONIC);
     size_t i;
 
-    cpprof__wall_sampler_answers(w, false);
-    for (i = 0; i < w->n; i++)
+    cpprof__wall_sampler_answers(w);
+    for (i = 0; i < w->n; i++) {
         charge_rest(w, &w->threads[i], now);
+        give_question_up(w, &w->threads[i]);
+    }
 }
 
 void

@@ -3,12 +3,13 @@
  * The threads that a wall profile looks at, and what it learns of each.
  *
  * A look reads the thread's CPU clock. If the clock stood still since the last
- * look, the thread slept all the time and has the same stack: it is charged
- * without being disturbed. Else it is asked for its stack
- * (signal/sample/dump.h) and charged when the answer comes. What is charged is
- * the time since the last look, from the start of the profile to its end, and
- * for a thread that is new what a look stands for; the time after the last look
- * of a thread that ends is nobody's, which makes up for that on average.
+ * look, the thread slept all the time and has the same stack. Else its stack is
+ * read from outside if it sleeps (dump/blocked_thread.h), and if it runs it is
+ * asked for it (signal/sample/dump.h) and charged when the answer comes. What
+ * is charged is the time since the last look, from the start of the profile to
+ * its end, and for a thread that is new what a look stands for; the time after
+ * the last look of a thread that ends is nobody's, which makes up for that on
+ * average.
  *
  * A tick looks at some threads in turn, so that its cost is bounded. Which
  * ones, and when, does not depend on what they do.
@@ -53,14 +54,13 @@ struct cpprof__wall_sampler {
     uint64_t n_asked;
 };
 
-/* One tick. Returns how many threads were asked. */
-size_t
+/* One tick. */
+void
 cpprof__wall_sampler_tick(struct cpprof__wall_sampler *sampler);
 
-/* Take the answers that came. late: it is a moment after the questions, and a
- * thread that has not answered is looked up in /proc. */
+/* Take the answers that came. */
 void
-cpprof__wall_sampler_answers(struct cpprof__wall_sampler *sampler, bool late);
+cpprof__wall_sampler_answers(struct cpprof__wall_sampler *sampler);
 
 /* Charge the time since the last looks, because a capture begins or ends now.
  */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The own thread of wall profiles: each tick comes at a random moment of its
- * own period, looks at some threads, waits a moment for their answers, and
- * takes them.
+ * own period, takes answers, and looks at some threads.
  *
  * A fixed pace would see periodic work always or never. `busy` is held while
  * threads are looked at and while answers are taken, so whoever wants captures
@@ -19,9 +18,6 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* A thread that could answer has done so after this time. */
-#define ANSWER_NS 200000u
 
 struct cpprof__own_lock cpprof__wall_busy;
 
@@ -91,26 +87,15 @@ roll_over(struct cpprof__wall_ticker *w)
     cpprof__wall_counts_free(counts);
 }
 
-/* Answers that are there already are taken now: they tell who sleeps without
- * being interruptible. */
 static void
 tick(struct cpprof__wall_ticker *w)
 {
-    const struct timespec moment = {0, ANSWER_NS};
-    size_t n_asked;
-
     cpprof__own_lock_take(&cpprof__wall_busy);
-    n_asked = cpprof__wall_sampler_tick(&w->sampler);
+    cpprof__wall_sampler_tick(&w->sampler);
     if (w->sampler.counts.is_kept)
         cpprof__wall_ticker_keep(w);
     else if (cpprof__wall_counts_are_full(&w->sampler.counts))
         roll_over(w);
-    cpprof__own_lock_give(&cpprof__wall_busy);
-    if (!n_asked)
-        return;
-    nanosleep(&moment, NULL);
-    cpprof__own_lock_take(&cpprof__wall_busy);
-    cpprof__wall_sampler_answers(&w->sampler, true);
     cpprof__own_lock_give(&cpprof__wall_busy);
 }
 

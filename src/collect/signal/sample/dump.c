@@ -18,8 +18,10 @@
 
 #include "arch/atomic.h"
 #include "collect/signal/heap/hook_stack.h"
+#include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/label_numbers.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/unwind/stack_view.h"
@@ -65,8 +67,6 @@ struct cpprof__dump_slot
 uint32_t cpprof__dump_depth[CPPROF__DUMP_USERS] = {128, 128};
 
 struct cpprof__tree *cpprof__dump_tree;
-static uint32_t n_used[CPPROF__DUMP_USERS]; /* slots below were asked once */
-static uint32_t some_are_late; /* signals may come that find no question */
 
 static uint64_t
 word_of(uint64_t sequence, enum cpprof__dump_state state)
@@ -100,19 +100,13 @@ uint64_t
 cpprof__dump_ask(enum cpprof__dump_user user, uint32_t index, int32_t tid)
 {
     struct cpprof__dump_slot *slot = cpprof__dump_slot(user, index);
-    uint64_t sequence = (load_acquire(&slot->word) >> SEQUENCE_AT) + 1;
+    uint64_t sequence;
 
+    if (!slot)
+        return 0;
+    sequence = (load_acquire(&slot->word) >> SEQUENCE_AT) + 1;
     store_relaxed(&slot->tid, tid);
-    if (index >= load_relaxed(&n_used[user]))
-        store_relaxed(&n_used[user], index + 1);
     store_release(&slot->word, word_of(sequence & 0xffff, CPPROF__DUMP_ASKED));
-    return cpprof__dump_value(user, index);
-}
-
-uint64_t
-cpprof__dump_repeat(enum cpprof__dump_user user, uint32_t index)
-{
-    store_relaxed(&some_are_late, 1);
     return cpprof__dump_value(user, index);
 }
 
@@ -128,6 +122,7 @@ cpprof__dump_take(struct cpprof__dump_slot *slot)
     uint64_t word = load_acquire(&slot->word);
     uint32_t labels = word >> STACK_BITS & LABELS_MASK;
 
+    cpprof__question_end(&slot->place);
     store_release(&slot->word, word_of(word >> SEQUENCE_AT, CPPROF__DUMP_FREE));
     return (struct cpprof__dump_answer){
         .stack = word & ((1u << STACK_BITS) - 1),
@@ -169,61 +164,13 @@ cpprof__dump_give_up(struct cpprof__dump_slot *slot)
 {
     uint64_t word = load_acquire(&slot->word);
 
-    if ((word >> STATE_AT & 3) == CPPROF__DUMP_ASKED)
-        store_relaxed(&some_are_late, 1);
     while ((word >> STATE_AT & 3) != CPPROF__DUMP_ANSWERED)
         if (cas_acq_rel(&slot->word, &word,
-                        word_of(word >> SEQUENCE_AT, CPPROF__DUMP_FREE)))
+                        word_of(word >> SEQUENCE_AT, CPPROF__DUMP_FREE))) {
+            cpprof__question_end(&slot->place);
             return true;
+        }
     return false;
-}
-
-static bool
-has_value(const siginfo_t *info)
-{
-    return info->si_code != SI_USER || info->si_pid || info->si_uid;
-}
-
-/* The first question to this thread from slot *at on, or NULL. */
-static struct cpprof__dump_slot *
-next_asked(enum cpprof__dump_user user, int32_t tid, uint32_t *at)
-{
-    while (*at < load_relaxed(&n_used[user])) {
-        struct cpprof__dump_slot *slot = cpprof__dump_slot(user, (*at)++);
-
-        if (slot && load_relaxed(&slot->tid) == tid &&
-            cpprof__dump_state(slot) == CPPROF__DUMP_ASKED)
-            return slot;
-    }
-    return NULL;
-}
-
-/* If both users ask, one signal may arrive for two that were sent. */
-static bool
-is_asked(void)
-{
-    int32_t tid = (int32_t)syscall(SYS_gettid);
-    uint32_t i = 0, k = 0;
-    bool by_all = next_asked(CPPROF__DUMP_ALL, tid, &i) != NULL;
-    bool by_wall = next_asked(CPPROF__DUMP_WALL, tid, &k) != NULL;
-
-    if (by_all && by_wall)
-        store_relaxed(&some_are_late, 1);
-    return by_all || by_wall;
-}
-
-bool
-cpprof__dump_is_question(const siginfo_t *info)
-{
-    if (!has_value(info))
-        return is_asked();
-    return cpprof__signal_source(info) == CPPROF__FROM_QUESTION;
-}
-
-bool
-cpprof__dump_may_be_late(const siginfo_t *info)
-{
-    return !has_value(info) && load_relaxed(&some_are_late);
 }
 
 /* ---- in the thread that is asked -------------------------------------- */
@@ -416,9 +363,17 @@ answer(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
        uint64_t sequence, const void *context)
 {
     uint64_t taken = word_of(sequence, CPPROF__DUMP_TAKEN), waited;
-    struct buffer *p = take_buffer();
+    uintptr_t no_room = CPPROF__FRAME_NO_ROOM;
     enum cpprof__interp_result result;
+    struct buffer *p;
 
+    if (!cpprof__signal_has_room(context)) {
+        note_self(slot);
+        finish(slot, sequence, 0, 0,
+               cpprof__tree_add(load_acquire(&cpprof__dump_tree), &no_room, 1));
+        return;
+    }
+    p = take_buffer();
     if (!p) {
         cas_acq_rel(&slot->word, &taken, word_of(sequence, CPPROF__DUMP_ASKED));
         return;
@@ -448,31 +403,14 @@ answer_slot(struct cpprof__dump_slot *slot, enum cpprof__dump_user user,
         answer(slot, user, sequence, context);
 }
 
-static void
-answer_all(enum cpprof__dump_user user, const void *context)
-{
-    int32_t tid = (int32_t)syscall(SYS_gettid);
-    struct cpprof__dump_slot *slot;
-    uint32_t i = 0;
-
-    while ((slot = next_asked(user, tid, &i)))
-        answer_slot(slot, user, load_acquire(&slot->word) >> SEQUENCE_AT,
-                    context);
-}
-
 void
 cpprof__dump_answer(const siginfo_t *info, const void *context)
 {
     uint64_t value = (uint64_t)info->si_value.sival_ptr;
     enum cpprof__dump_user user = value >> 23 & 1;
 
-    if (has_value(info)) {
-        answer_slot(cpprof__dump_slot(user, value & 0x7fffff), user,
-                    value >> 24 & 0xffff, context);
-        return;
-    }
-    answer_all(CPPROF__DUMP_ALL, context);
-    answer_all(CPPROF__DUMP_WALL, context);
+    answer_slot(cpprof__dump_slot(user, value & 0x7fffff), user,
+                value >> 24 & 0xffff, context);
 }
 
 bool

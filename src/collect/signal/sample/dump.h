@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread is asked for its stack by the sampling signal with a value of ours,
- * and answers into a slot that was made before.
+ * A thread is asked for its stack by the sampling signal with a value of ours
+ * (question_timer.h), and answers into a slot that was made before.
  *
  * A slot is one word that only compare-and-swap changes:
  *
@@ -11,9 +11,7 @@
  *   any -> free        by who asks, when it has the answer or gives up
  *
  * So a handler that comes late, or is held up in the middle, finds another
- * word than it left and writes nowhere. Slots are never taken away. A signal
- * that is lost (the kernel keeps one of a kind) is sent again; the second one
- * finds no question.
+ * word than it left and writes nowhere. Slots are never taken away.
  */
 #ifndef COLLECT_SIGNAL_DUMP_H
 #define COLLECT_SIGNAL_DUMP_H
@@ -51,7 +49,8 @@ struct cpprof__dump_slot {
     uint64_t cpu_ns; /* wall: the thread's CPU clock when it answered */
     const struct cpprof__thread_self *self; /* wall: who answered */
     int32_t tid;                            /* who is asked */
-    uint64_t wait; /* dump: what it waits for, with the sequence number */
+    uint32_t place; /* of the question's timer; for who asks */
+    uint64_t wait;  /* dump: what it waits for, with the sequence number */
 };
 
 /* A wait that the hooks of locks know of (signal/waits/waits.h). */
@@ -80,18 +79,14 @@ extern uint32_t cpprof__dump_depth[CPPROF__DUMP_USERS];
 struct cpprof__dump_slot *
 cpprof__dump_slot(enum cpprof__dump_user user, uint32_t index);
 
-/* Ask thread tid, whatever was asked before; returns what the signal
- * carries. */
+/* A question to thread tid, whatever was asked before; returns what its signal
+ * carries. It is to be sent. */
 uint64_t
 cpprof__dump_ask(enum cpprof__dump_user user, uint32_t index, int32_t tid);
 
 /* The value that the last question has. */
 uint64_t
 cpprof__dump_value(enum cpprof__dump_user user, uint32_t index);
-
-/* The same, to be sent again. */
-uint64_t
-cpprof__dump_repeat(enum cpprof__dump_user user, uint32_t index);
 
 enum cpprof__dump_state
 cpprof__dump_state(const struct cpprof__dump_slot *slot);
@@ -111,16 +106,6 @@ cpprof__dump_wait(const struct cpprof__dump_slot *slot);
 /* Give up; false: the answer came meanwhile. */
 bool
 cpprof__dump_give_up(struct cpprof__dump_slot *slot);
-
-/* Is this signal a question? If the queue of signals is full
- * (RLIMIT_SIGPENDING), it arrives without its value and sender. Then it counts
- * as one if a question to this thread is open. Safety: AS. */
-bool
-cpprof__dump_is_question(const siginfo_t *info);
-
-/* A signal that is no question may be a late one that has lost its value. */
-bool
-cpprof__dump_may_be_late(const siginfo_t *info);
 
 /* The handler's part. Safety: AS. */
 void

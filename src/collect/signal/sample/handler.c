@@ -26,6 +26,7 @@
 #include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/unwind/stack_view.h"
 
 #include <errno.h>
@@ -105,7 +106,8 @@ ticks(enum cpprof__signal_source source, const siginfo_t *info,
 
     switch (source) {
     case CPPROF__FROM_TIMER:
-        return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+        return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0) +
+               swap_acq_rel(&t->missed, 0u);
     case CPPROF__FROM_PERF:
         if (!t->delivered)
             end_perf_phase(t, info);
@@ -228,6 +230,16 @@ sample(struct cpprof__ring *ring, struct cpprof__thread *t, uint64_t weight,
 }
 
 static void
+push_made_up(struct cpprof__ring *ring, const struct cpprof__thread *t,
+             uint64_t weight)
+{
+    const uintptr_t pcs[2] = {CPPROF__FRAME_NO_ROOM, t->start};
+
+    cpprof__sampler_push(ring, weight, CPPROF__UNWIND_ROOT,
+                         cpprof__sampler_labels(), pcs, t->start ? 2 : 1);
+}
+
+static void
 tick(enum cpprof__signal_source source, const siginfo_t *info,
      const void *context)
 {
@@ -248,8 +260,10 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
     weight = ticks(source, info, t);
     store_relaxed(&t->delivered, t->delivered + weight);
     weight = without_precharged(t, weight);
-    if (weight)
+    if (weight && cpprof__signal_has_room(context))
         sample(ring, t, weight, context);
+    else if (weight)
+        push_made_up(ring, t, weight);
     store_release(&t->busy, 0);
 }
 
@@ -311,8 +325,7 @@ take_default_action(int signo)
     syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only, NULL, sizeof only);
 }
 
-/* Run the program's own handler under the mask it asked for. A signal that may
- * be ours never ends the process. */
+/* Run the program's own handler under the mask it asked for. */
 static void
 pass_on(int signo, siginfo_t *info, void *context)
 {
@@ -326,8 +339,7 @@ pass_on(int signo, siginfo_t *info, void *context)
     if (action.sa_handler == SIG_IGN)
         return;
     if (action.sa_handler == SIG_DFL) {
-        if (!cpprof__dump_may_be_late(info))
-            take_default_action(signo);
+        take_default_action(signo);
         return;
     }
     __builtin_memcpy(&mask, &uc->uc_sigmask, sizeof mask);
@@ -350,7 +362,7 @@ cpprof__on_signal(int signo, siginfo_t *info, void *context)
     int saved_errno = errno;
     enum cpprof__signal_source source = cpprof__signal_source(info);
 
-    if (cpprof__dump_is_question(info)) {
+    if (source == CPPROF__FROM_QUESTION) {
         cpprof__dump_answer(info, context);
     } else if (source == CPPROF__FROM_SCRIPT) {
         script_tick = load_acquire(&cpprof__script_tick);

@@ -16,6 +16,7 @@
 
 #include "arch/atomic.h"
 #include "arch/clock.h"
+#include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/own_frames.h"
 
@@ -243,8 +244,10 @@ pause_own(void)
 {
     struct cpprof__thread *t = own_slot();
 
+    bool was_asked = cpprof__questions_stop();
+
     pause_scripts(true);
-    return t && cpprof__thread_pause(t, CPPROF__PAUSED);
+    return (t && cpprof__thread_pause(t, CPPROF__PAUSED)) || was_asked;
 }
 
 bool

@@ -9,6 +9,7 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 struct cpprof__sampler cpprof__sampler;
@@ -32,20 +33,20 @@ cpprof__ring_wake(struct cpprof__ring *ring)
 }
 
 static bool
-carries(const siginfo_t *info, int code, uint64_t magic)
+carries(const siginfo_t *info, uint64_t magic)
 {
-    return info->si_code == code &&
+    return info->si_code == SI_TIMER &&
            (uint64_t)info->si_value.sival_ptr >> 40 == magic;
 }
 
 enum cpprof__signal_source
 cpprof__signal_source(const siginfo_t *info)
 {
-    if (carries(info, SI_TIMER, CPPROF__TIMER_MAGIC))
+    if (carries(info, CPPROF__TIMER_MAGIC))
         return CPPROF__FROM_TIMER;
-    if (carries(info, SI_TIMER, CPPROF__SCRIPT_MAGIC))
+    if (carries(info, CPPROF__SCRIPT_MAGIC))
         return CPPROF__FROM_SCRIPT;
-    if (carries(info, CPPROF__QUESTION_CODE, CPPROF__QUESTION_MAGIC))
+    if (carries(info, CPPROF__QUESTION_MAGIC))
         return CPPROF__FROM_QUESTION;
     if (info->si_code >= POLL_IN && info->si_code <= POLL_HUP &&
         load_relaxed(&cpprof__sampler.uses_perf))
@@ -54,6 +55,21 @@ cpprof__signal_source(const siginfo_t *info)
         load_relaxed(&cpprof__sampler.uses_itimer))
         return CPPROF__FROM_ITIMER;
     return CPPROF__FROM_OTHERS;
+}
+
+/* What a walk and the handler above it need of a stack: tests/unit/
+ * test_unwind_stack_use.c holds the walk below 1 KiB. */
+#define ROOM_BYTES 3072u
+
+bool
+cpprof__signal_has_room(const void *context)
+{
+    const stack_t *other = &((const ucontext_t *)context)->uc_stack;
+    uintptr_t used =
+        (uintptr_t)__builtin_frame_address(0) - (uintptr_t)other->ss_sp;
+
+    return other->ss_flags & SS_DISABLE || used >= other->ss_size ||
+           used >= ROOM_BYTES;
 }
 
 uintptr_t

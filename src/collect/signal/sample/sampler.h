@@ -56,10 +56,6 @@ cpprof__timer_value(const struct cpprof__thread *t)
 #define CPPROF__SCRIPT_MAGIC   0x637076ull /* "cpv" */
 #define CPPROF__QUESTION_MAGIC 0x637064ull /* "cpd" */
 
-/* si_code of a question: negative, as the kernel wants it for another thread,
- * and not one of its own. */
-#define CPPROF__QUESTION_CODE (-0x63)
-
 enum cpprof__signal_source {
     CPPROF__FROM_TIMER,
     CPPROF__FROM_PERF,
@@ -72,6 +68,12 @@ enum cpprof__signal_source {
 /* Where a sampling signal came from. Safety: AS. */
 enum cpprof__signal_source
 cpprof__signal_source(const siginfo_t *info);
+
+/* Does the handler run where a walk has room? An alternate stack of the program
+ * may be small, and it holds a frame of the kernel already, of up to 4 KiB.
+ * Safety: AS. */
+bool
+cpprof__signal_has_room(const void *context);
 
 /* The calling thread's labels, if samples have any. Safety: AS. */
 uintptr_t

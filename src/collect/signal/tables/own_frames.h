@@ -7,17 +7,21 @@
 #define COLLECT_SIGNAL_OWN_FRAMES_H
 
 enum cpprof__own_frame {
-    CPPROF__FRAME_LOST = 1,  /* "[lost samples]": there was no room */
-    CPPROF__FRAME_TRUNCATED, /* "[truncated]": the stack goes on */
-    CPPROF__FRAME_BROKEN,    /* "[unwind failed]": it could not be followed */
-    CPPROF__FRAME_BLOCKED,   /* "[signal blocked]": CPU time of a thread that
-                              * blocks the sampling signal */
-    CPPROF__FRAME_EXITED,    /* "[short-lived thread]": CPU time a thread used
-                              * up before its first tick could come */
-    CPPROF__FRAME_SILENT,    /* "[no answer]": a thread that was asked for its
-                              * stack and did not come to answer */
-    CPPROF__FRAME_MAIN,      /* "[main thread]": which nothing created */
-    CPPROF__FRAME_ORPHAN,    /* "[unknown creator]": a bare clone() */
+    CPPROF__FRAME_LOST = 1,   /* "[lost samples]": there was no room */
+    CPPROF__FRAME_TRUNCATED,  /* "[truncated]": the stack goes on */
+    CPPROF__FRAME_BROKEN,     /* "[unwind failed]": it could not be followed */
+    CPPROF__FRAME_BLOCKED,    /* "[signal blocked]": CPU time of a thread that
+                               * blocks the sampling signal */
+    CPPROF__FRAME_EXITED,     /* "[short-lived thread]": CPU time a thread used
+                               * up before its first tick could come */
+    CPPROF__FRAME_SILENT,     /* "[no answer]": a thread that was asked for its
+                               * stack and did not come to answer */
+    CPPROF__FRAME_MAIN,       /* "[main thread]": which nothing created */
+    CPPROF__FRAME_ORPHAN,     /* "[unknown creator]": a bare clone() */
+    CPPROF__FRAME_UNREADABLE, /* "[not readable]": a thread that sleeps where
+                               * the kernel lets nobody see it */
+    CPPROF__FRAME_NO_ROOM,    /* "[no room on alternate stack]": not walked, for
+                               * that would overrun it */
     CPPROF__FRAME_END = 16
 };
 

@@ -52,8 +52,9 @@ struct cpprof__thread {
                           * 0: it does not */
 
     /* Written by the handler, read by the scan. */
-    uint32_t busy;             /* a handler is using what is below */
-    uint64_t delivered;        /* ticks that came, overruns counted */
+    uint32_t busy;      /* a handler is using what is below */
+    uint64_t delivered; /* ticks that came, overruns counted */
+    uint64_t missed; /* ticks before the timer was set, for the next signal */
     uint64_t precharged_ticks; /* ticks that the scan already charged because
                                 * the thread blocked the signal */
     uintptr_t seen_sp;         /* of the last sample */

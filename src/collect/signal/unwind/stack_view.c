@@ -7,8 +7,8 @@
  * EPERM, small kernels with ENOSYS. Then rt_sigprocmask serves as a probe:
  * asked for an unknown kind of change, it first copies the 8 bytes of the new
  * mask and returns EFAULT or EINVAL, and changes nothing. The memory may
- * disappear between that answer and the load. Only a fault handler could close
- * that gap, and only a thread that unmaps another thread's stack can open it.
+ * disappear between that answer and the load, if another thread unmaps it. So
+ * this serves for a thread's own stack only: others are not read then.
  */
 #include "collect/signal/unwind/stack_view.h"
 #include "arch/atomic.h"
@@ -102,8 +102,9 @@ cpprof__stack_fetch(struct cpprof__stack_view *view, uintptr_t at, size_t n)
         if (got == -EPERM || got == -ENOSYS)
             store_relaxed(&copy_refused, 1);
     }
-    if (got == (long)n || ((got == -EPERM || got == -ENOSYS) &&
-                           probe_and_load(view->window, at, n))) {
+    if (got == (long)n ||
+        (!view->copies_only && (got == -EPERM || got == -ENOSYS) &&
+         probe_and_load(view->window, at, n))) {
         view->window_at = at;
         view->window_n = n;
         return true;

@@ -26,6 +26,8 @@ struct cpprof__stack_view {
     uint64_t window[512];
     struct cpprof__regs base; /* the walk's own, to keep it off the stack */
     bool has_handler;         /* found by the walk: a signal handler's frames */
+    bool copies_only; /* memory of another thread, which may go at any moment:
+                       * where the kernel does not copy it, it is not read */
 };
 
 /*
