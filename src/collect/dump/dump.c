@@ -430,9 +430,12 @@ finish(struct cpprof__dump *dump)
 static enum cpprof_status
 list(struct cpprof__dump *dump, struct cpprof_error *error)
 {
+    enum cpprof_status status = cpprof__tasks_check(error);
     size_t i, n = 0;
     int32_t *tids;
 
+    if (status != CPPROF_OK)
+        return status;
     dump->creations = cpprof__creations(&dump->n_creations);
     tids = cpprof__live_threads(dump->creations, dump->n_creations, &n);
     if (tids && n > CPPROF__MAX_THREADS)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "collect/runtime/loader.h"
 
+#include "collect/runtime/proc.h"
 #include "collect/signal/unwind/unwind.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,15 +18,45 @@ static uint32_t n_asking;
 static uint32_t n_forks;
 static bool is_child; /* made by fork, with the parent's modules */
 
+/* False: not now. */
+static bool
+begin_asking(void)
+{
+    if (is_child)
+        return false;
+    __atomic_fetch_add(&n_asking, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&n_forks, __ATOMIC_SEQ_CST))
+        return true;
+    __atomic_fetch_sub(&n_asking, 1, __ATOMIC_SEQ_CST);
+    return false;
+}
+
+static void
+end_asking(void)
+{
+    __atomic_fetch_sub(&n_asking, 1, __ATOMIC_SEQ_CST);
+}
+
 void
 cpprof__loader_refresh(void)
 {
-    if (is_child)
+    if (!begin_asking())
         return;
-    __atomic_fetch_add(&n_asking, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&n_forks, __ATOMIC_SEQ_CST))
-        cpprof__unwind_refresh_modules();
-    __atomic_fetch_sub(&n_asking, 1, __ATOMIC_SEQ_CST);
+    cpprof__unwind_refresh_modules();
+    end_asking();
+    cpprof__proc_note_modules();
+}
+
+bool
+cpprof__loader_visit(int (*each)(struct dl_phdr_info *info, size_t n,
+                                 void *arg),
+                     void *arg)
+{
+    if (!begin_asking())
+        return false;
+    dl_iterate_phdr(each, arg);
+    end_asking();
+    return true;
 }
 
 void
@@ -52,4 +82,5 @@ cpprof__loader_in_child(void)
 {
     is_child = true;
     n_asking = n_forks = 0;
+    cpprof__proc_in_child();
 }

@@ -10,10 +10,19 @@
 #ifndef COLLECT_LOADER_H
 #define COLLECT_LOADER_H
 
+#include <link.h>
+#include <stdbool.h>
+
 /* cpprof__unwind_refresh_modules(); nothing in a child made by fork, and while
  * a fork is under way. */
 void
 cpprof__loader_refresh(void);
+
+/* dl_iterate_phdr(); false, and nothing is called, where nobody may ask. */
+bool
+cpprof__loader_visit(int (*each)(struct dl_phdr_info *info, size_t n,
+                                 void *arg),
+                     void *arg);
 
 /* Around a fork, in the parent; and in the child. */
 void

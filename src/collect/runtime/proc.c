@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Small reads from /proc: whole files into a buffer, and fields of status
- * files. Nothing here may be called in a handler. Where /proc is missing every
- * call fails or returns what its header says.
+ * files. Nothing here may be called in a handler. Where /proc is missing the
+ * mappings are those that the loader knows, and every other call fails or
+ * returns what its header says.
  */
 #include "collect/runtime/proc.h"
 
+#include "collect/runtime/loader.h"
+#include "collect/runtime/own_lock.h"
+
 #include <fcntl.h>
+#include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #define READ_STEP 4096
+#define PAGE      4096ul
 
 bool
 cpprof__proc_read(const char *path, struct cpprof__buffer *out)
@@ -35,12 +43,107 @@ cpprof__proc_read(const char *path, struct cpprof__buffer *out)
     return true;
 }
 
+/* ---- the mappings ----------------------------------------------------- */
+
+/* As the kernel was asked for it: where that is no absolute path, the folder
+ * may have changed since. */
+static void
+exe_without_proc(char *path, size_t n)
+{
+    const char *asked = (const char *)getauxval(AT_EXECFN);
+    char *whole = asked ? realpath(asked, NULL) : NULL;
+
+    snprintf(path, n, "%s", whole ? whole : "");
+    free(whole);
+}
+
+/* The lines that the kernel would write, without inodes. */
+static int
+add_module(struct dl_phdr_info *info, size_t n, void *arg)
+{
+    static const char vdso[] = "linux-vdso.so";
+    const char *name = info->dlpi_name;
+    struct cpprof__buffer *out = arg;
+    char path[PATH_MAX];
+    unsigned i;
+
+    (void)n;
+    if (!*name) {
+        exe_without_proc(path, sizeof path);
+        name = path;
+    } else if (!strncmp(name, vdso, sizeof vdso - 1)) {
+        name = "[vdso]";
+    }
+    for (i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + part->p_vaddr;
+
+        if (part->p_type == PT_LOAD)
+            cpprof__buffer_printf(
+                out, "%lx-%lx %c%c%cp %lx 00:00 0 %s\n",
+                (unsigned long)(start & ~(PAGE - 1)),
+                (unsigned long)((start + part->p_memsz + PAGE - 1) &
+                                ~(PAGE - 1)),
+                part->p_flags & PF_R ? 'r' : '-',
+                part->p_flags & PF_W ? 'w' : '-',
+                part->p_flags & PF_X ? 'x' : '-',
+                (unsigned long)(part->p_offset & ~(PAGE - 1)), name);
+    }
+    return 0;
+}
+
+/* Without /proc: what the loader had when it was last asked. Whoever wants the
+ * mappings may hold a lock that somebody waits for who has the loader's. */
+static struct cpprof__own_lock modules_lock;
+static struct cpprof__buffer modules;
+
+void
+cpprof__proc_note_modules(void)
+{
+    struct cpprof__buffer now = {0}, before;
+
+    if (!access("/proc/self/maps", F_OK))
+        return;
+    if (!cpprof__loader_visit(add_module, &now) || now.failed) {
+        cpprof__buffer_free(&now);
+        return;
+    }
+    cpprof__own_lock_take(&modules_lock);
+    before = modules;
+    modules = now;
+    cpprof__own_lock_give(&modules_lock);
+    cpprof__buffer_free(&before);
+}
+
+/* What another thread was about to change is dropped. */
+void
+cpprof__proc_in_child(void)
+{
+    if (cpprof__own_lock_in_child(&modules_lock))
+        modules = (struct cpprof__buffer){0};
+}
+
+static bool
+maps_of_modules(struct cpprof__buffer *out)
+{
+    bool has;
+
+    if (!load_relaxed(&modules.n))
+        cpprof__proc_note_modules();
+    cpprof__own_lock_take(&modules_lock);
+    has = modules.n > 0;
+    if (has)
+        cpprof__buffer_append(out, modules.data, modules.n);
+    cpprof__own_lock_give(&modules_lock);
+    return has && !out->failed;
+}
+
 bool
 cpprof__proc_maps(struct cpprof__buffer *out)
 {
     /* The first since Linux 3.17. */
     return cpprof__proc_read("/proc/thread-self/maps", out) ||
-           cpprof__proc_read("/proc/self/maps", out);
+           cpprof__proc_read("/proc/self/maps", out) || maps_of_modules(out);
 }
 
 void
@@ -52,8 +155,10 @@ cpprof__proc_exe(char *path, size_t n)
 
     if (got < 0)
         got = readlink("/proc/self/exe", path, n - 1);
-    if (got < 0)
-        got = 0;
+    if (got < 0) {
+        exe_without_proc(path, n);
+        return;
+    }
     path[got] = 0;
     if ((size_t)got > tail && !strcmp(path + got - tail, deleted))
         path[(size_t)got - tail] = 0;

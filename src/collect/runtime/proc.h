@@ -13,9 +13,18 @@ bool
 cpprof__proc_read(const char *path, struct cpprof__buffer *out);
 
 /* The process's mappings; a main thread that has ended has none, so they are
- * those of the calling thread. */
+ * those of the calling thread. Without /proc they are the loader's modules. */
 bool
 cpprof__proc_maps(struct cpprof__buffer *out);
+
+/* Without /proc: see which modules there are now. Asks for the loader's lock.
+ */
+void
+cpprof__proc_note_modules(void);
+
+/* In a child made by fork. */
+void
+cpprof__proc_in_child(void);
 
 /* The executable's path, " (deleted)" stripped; "" when it cannot be told. */
 void

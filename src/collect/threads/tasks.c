@@ -9,10 +9,12 @@
 #include "collect/threads/tasks.h"
 
 #include "base/buffer.h"
+#include "base/status.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +106,19 @@ cpprof__tasks(const int32_t *extra, size_t n_extra, size_t *n)
     }
     *n = tids.n / sizeof(int32_t);
     return (int32_t *)(void *)tids.data;
+}
+
+enum cpprof_status
+cpprof__tasks_check(struct cpprof_error *error)
+{
+    DIR *dir = opendir("/proc/self/task");
+
+    if (!dir)
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, errno,
+                            "the threads cannot be listed: /proc/self/task: %s",
+                            strerror(errno));
+    closedir(dir);
+    return CPPROF_OK;
 }
 
 /* ---- one thread ------------------------------------------------------- */

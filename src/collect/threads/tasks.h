@@ -6,6 +6,8 @@
 #ifndef COLLECT_TASKS_H
 #define COLLECT_TASKS_H
 
+#include <cpprof/status.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +29,10 @@ struct cpprof__task {
  */
 int32_t *
 cpprof__tasks(const int32_t *extra, size_t n_extra, size_t *n);
+
+/* What to say when there is no list; CPPROF_OK: it can be read. */
+enum cpprof_status
+cpprof__tasks_check(struct cpprof_error *error);
 
 /*
  * A descriptor of /proc/self/task, which saves the kernel a part of the way to

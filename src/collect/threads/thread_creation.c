@@ -335,6 +335,7 @@ read_records(struct cpprof__stack_record **out, size_t *n_records,
     struct cpprof__creation_info *creations = cpprof__creations(&n_creations);
     int32_t *tids = cpprof__live_threads(NULL, 0, &n);
     struct cpprof__stack_record *records = calloc(n + 1, sizeof *records);
+    enum cpprof_status status = tids ? CPPROF_OK : cpprof__tasks_check(error);
     bool ok = creations && tids && records;
 
     for (i = 0; ok && i < n; i++)
@@ -346,7 +347,7 @@ read_records(struct cpprof__stack_record **out, size_t *n_records,
     free(tids);
     if (!ok) {
         free(records);
-        return cpprof__fail_nomem(error);
+        return status == CPPROF_OK ? cpprof__fail_nomem(error) : status;
     }
     *out = records;
     *n_records = n;

@@ -15,6 +15,7 @@
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/tables/interp_frames.h"
+#include "collect/threads/tasks.h"
 #include "collect/wall/wall_ticker.h"
 
 #include <stdlib.h>
@@ -190,7 +191,9 @@ start(struct cpprof_capture *first, struct cpprof_error *error)
     if (!w)
         return cpprof__fail_nomem(error);
     w->options = wall(first)->options;
-    status = cpprof__dump_start(error);
+    status = cpprof__tasks_check(error);
+    if (status == CPPROF_OK)
+        status = cpprof__dump_start(error);
     set_up(w, first->birth);
     count_from_start(w, wall(first));
     if (status == CPPROF_OK)
