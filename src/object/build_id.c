@@ -12,12 +12,10 @@
 #include "object/build_id.h"
 
 #include "base/status.h"
+#include "object/elf_header.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,59 +41,11 @@ cpprof__build_id_text(char text[CPPROF__BUILD_ID_TEXT], const void *id,
         snprintf(text + 2 * i, 3, "%02x", ((const uint8_t *)id)[i]);
 }
 
-/* Where a field is, and how wide. */
-struct field {
-    uint8_t at;
-    uint8_t n;
-};
-
-#define FIELD(type, field)                                                     \
-    {                                                                          \
-        offsetof(type, field), sizeof(((type *)0)->field)                      \
-    }
-
-/* A run of notes, as a program or section header has it. */
-struct header_layout {
-    size_t n_bytes; /* of one header: what e_phentsize must be */
-    struct field type;
-    struct field offset;
-    struct field address;
-    struct field size;
-    struct field align;
-};
-
-/* One of the two classes of ELF. */
-struct layout {
-    size_t n_bytes;
-    struct field phoff, phentsize, phnum;
-    struct field shoff, shentsize, shnum;
-    struct header_layout program, section;
-};
-
-#define LAYOUT(E, P, S)                                                        \
-    {                                                                          \
-        sizeof(E), FIELD(E, e_phoff), FIELD(E, e_phentsize),                   \
-            FIELD(E, e_phnum), FIELD(E, e_shoff), FIELD(E, e_shentsize),       \
-            FIELD(E, e_shnum),                                                 \
-            {sizeof(P),         FIELD(P, p_type),   FIELD(P, p_offset),        \
-             FIELD(P, p_vaddr), FIELD(P, p_filesz), FIELD(P, p_align)},        \
-            {sizeof(S),         FIELD(S, sh_type), FIELD(S, sh_offset),        \
-             FIELD(S, sh_addr), FIELD(S, sh_size), FIELD(S, sh_addralign)},    \
-    }
-
-static const struct layout layout32 =
-    LAYOUT(Elf32_Ehdr, Elf32_Phdr, Elf32_Shdr);
-static const struct layout layout64 =
-    LAYOUT(Elf64_Ehdr, Elf64_Phdr, Elf64_Shdr);
-
 struct image {
-    const struct cpprof__elf_source *source;
-    const struct layout *layout;
-    bool big_endian;
-    bool bad;         /* something could not be read or makes no sense */
-    unsigned n_reads; /* left of the budget */
-    uint64_t bias;    /* of a loaded image: address of its first byte */
-    uint64_t n_file;  /* of a loaded image: file bytes that bias maps */
+    struct cpprof__elf_reader reader;
+    bool is_loaded;  /* in memory, not in a file */
+    uint64_t bias;   /* of a loaded image: address of its first byte */
+    uint64_t n_file; /* of a loaded image: file bytes that bias maps */
     uint8_t id[ID_MAX];
     size_t n_id; /* 0: not found yet */
 };
@@ -106,32 +56,53 @@ struct table {
     uint64_t n;
 };
 
-static bool
-read_exactly(struct image *image, uint64_t offset, void *data, size_t n)
-{
-    const struct cpprof__elf_source *source = image->source;
+/* What a program or section header says. */
+struct header {
+    uint64_t type, offset, address, n_bytes, align;
+};
 
-    if (image->n_reads && offset <= UINT64_MAX - n) {
-        image->n_reads--;
-        if (source->read(source->ctx, offset, data, n) == n)
+bool
+cpprof__elf_read(struct cpprof__elf_reader *r, uint64_t offset, void *data,
+                 size_t n)
+{
+    if (r->n_reads && offset <= UINT64_MAX - n) {
+        r->n_reads--;
+        if (r->source->read(r->source->ctx, offset, data, n) == n)
             return true;
     }
-    image->bad = true;
+    r->bad = true;
     return false;
 }
 
-static uint64_t
-get(const struct image *image, const uint8_t *from, struct field field)
+static bool
+read_program(struct cpprof__elf_reader *r, uint64_t at, struct header *h)
 {
-    uint64_t v = 0;
-    size_t i;
+    uint8_t raw[sizeof(Elf64_Phdr)];
 
-    for (i = 0; i < field.n; i++) {
-        size_t at = image->big_endian ? i : field.n - 1u - i;
+    if (!cpprof__elf_read(r, at, raw, CPPROF__ELF_BYTES(r, Phdr)))
+        return false;
+    *h = (struct header){.type = CPPROF__ELF_FIELD(r, raw, Phdr, p_type),
+                         .offset = CPPROF__ELF_FIELD(r, raw, Phdr, p_offset),
+                         .address = CPPROF__ELF_FIELD(r, raw, Phdr, p_vaddr),
+                         .n_bytes = CPPROF__ELF_FIELD(r, raw, Phdr, p_filesz),
+                         .align = CPPROF__ELF_FIELD(r, raw, Phdr, p_align)};
+    return true;
+}
 
-        v = v << 8 | from[field.at + at];
-    }
-    return v;
+static bool
+read_section(struct cpprof__elf_reader *r, uint64_t at, struct header *h)
+{
+    uint8_t raw[sizeof(Elf64_Shdr)];
+
+    if (!cpprof__elf_read(r, at, raw, CPPROF__ELF_BYTES(r, Shdr)))
+        return false;
+    *h =
+        (struct header){.type = CPPROF__ELF_FIELD(r, raw, Shdr, sh_type),
+                        .offset = CPPROF__ELF_FIELD(r, raw, Shdr, sh_offset),
+                        .address = CPPROF__ELF_FIELD(r, raw, Shdr, sh_addr),
+                        .n_bytes = CPPROF__ELF_FIELD(r, raw, Shdr, sh_size),
+                        .align = CPPROF__ELF_FIELD(r, raw, Shdr, sh_addralign)};
+    return true;
 }
 
 static uint64_t
@@ -144,22 +115,23 @@ align_up(uint64_t n, uint64_t align)
 static bool
 read_note(struct image *image, struct table *notes, uint64_t align)
 {
-    static const struct field n_name = {0, 4}, n_desc = {4, 4}, type = {8, 4};
+    struct cpprof__elf_reader *r = &image->reader;
+    uint64_t n_name, desc_at, n;
     uint8_t head[16];
-    uint64_t desc_at, n;
 
-    if (!read_exactly(image, notes->offset, head, sizeof head))
+    if (!cpprof__elf_read(r, notes->offset, head, sizeof head))
         return false;
-    desc_at = align_up(12 + get(image, head, n_name), align);
-    n = get(image, head, n_desc);
+    n_name = CPPROF__ELF_FIELD(r, head, Nhdr, n_namesz);
+    desc_at = align_up(12 + n_name, align);
+    n = CPPROF__ELF_FIELD(r, head, Nhdr, n_descsz);
     if (desc_at > notes->n || n > notes->n - desc_at) {
-        image->bad = true;
+        r->bad = true;
         return false;
     }
-    if (get(image, head, n_name) == 4 && memcmp(head + 12, "GNU", 4) == 0 &&
-        get(image, head, type) == NT_GNU_BUILD_ID && n) {
+    if (n_name == 4 && memcmp(head + 12, "GNU", 4) == 0 &&
+        CPPROF__ELF_FIELD(r, head, Nhdr, n_type) == NT_GNU_BUILD_ID && n) {
         n = n < ID_MAX ? n : ID_MAX;
-        if (read_exactly(image, notes->offset + desc_at, image->id, n))
+        if (cpprof__elf_read(r, notes->offset + desc_at, image->id, n))
             image->n_id = n;
         return false;
     }
@@ -179,31 +151,23 @@ read_notes(struct image *image, struct table notes, uint64_t align)
             return;
 }
 
-/* Look into the notes that one header describes. */
+/* Look into the notes that the headers of one type describe. */
 static void
-visit_header(struct image *image, const struct header_layout *h,
-             const uint8_t *header)
+scan(struct image *image, struct table table, bool is_section)
 {
-    struct table notes = {get(image, header, h->offset),
-                          get(image, header, h->size)};
+    size_t n_bytes = is_section ? CPPROF__ELF_BYTES(&image->reader, Shdr)
+                                : CPPROF__ELF_BYTES(&image->reader, Phdr);
+    struct header h;
 
-    if (image->source->loaded)
-        notes.offset = get(image, header, h->address) - image->bias;
-    read_notes(image, notes, get(image, header, h->align));
-}
-
-static void
-scan(struct image *image, const struct header_layout *h, struct table table,
-     uint64_t wanted)
-{
-    uint8_t header[sizeof(Elf64_Shdr)];
-
-    for (; table.n && !image->n_id; table.n--) {
-        if (!read_exactly(image, table.offset, header, h->n_bytes))
+    for (; table.n && !image->n_id; table.n--, table.offset += n_bytes) {
+        if (!(is_section ? read_section : read_program)(&image->reader,
+                                                        table.offset, &h))
             return;
-        if (get(image, header, h->type) == wanted)
-            visit_header(image, h, header);
-        table.offset += h->n_bytes;
+        if (h.type != (is_section ? SHT_NOTE : PT_NOTE))
+            continue;
+        if (image->is_loaded)
+            h.offset = h.address - image->bias;
+        read_notes(image, (struct table){h.offset, h.n_bytes}, h.align);
     }
 }
 
@@ -212,18 +176,17 @@ scan(struct image *image, const struct header_layout *h, struct table table,
 static void
 find_bias(struct image *image, struct table table)
 {
-    const struct header_layout *h = &image->layout->program;
-    uint8_t header[sizeof(Elf64_Phdr)];
+    struct header h;
 
-    for (; table.n; table.n--, table.offset += h->n_bytes) {
-        if (!read_exactly(image, table.offset, header, h->n_bytes))
+    for (; table.n; table.n--) {
+        if (!read_program(&image->reader, table.offset, &h))
             return;
-        if (get(image, header, h->type) != PT_LOAD ||
-            get(image, header, h->offset) != 0)
-            continue;
-        image->bias = get(image, header, h->address);
-        image->n_file = get(image, header, h->size);
-        return;
+        if (h.type == PT_LOAD && h.offset == 0) {
+            image->bias = h.address;
+            image->n_file = h.n_bytes;
+            return;
+        }
+        table.offset += CPPROF__ELF_BYTES(&image->reader, Phdr);
     }
 }
 
@@ -236,43 +199,48 @@ is_loaded(const struct image *image, struct table table, size_t n_bytes)
            table.offset <= image->n_file - table.n * n_bytes;
 }
 
+/* e: the ELF header. */
 static void
 search(struct image *image, const uint8_t *e)
 {
-    const struct layout *l = image->layout;
-    struct table program = {get(image, e, l->phoff), get(image, e, l->phnum)};
-    struct table section = {get(image, e, l->shoff), get(image, e, l->shnum)};
+    struct cpprof__elf_reader *r = &image->reader;
+    struct table program = {CPPROF__ELF_FIELD(r, e, Ehdr, e_phoff),
+                            CPPROF__ELF_FIELD(r, e, Ehdr, e_phnum)};
+    struct table section = {CPPROF__ELF_FIELD(r, e, Ehdr, e_shoff),
+                            CPPROF__ELF_FIELD(r, e, Ehdr, e_shnum)};
+    size_t n_bytes = CPPROF__ELF_BYTES(r, Shdr);
 
-    if (program.n && get(image, e, l->phentsize) == l->program.n_bytes) {
-        if (image->source->loaded)
+    if (program.n && CPPROF__ELF_FIELD(r, e, Ehdr, e_phentsize) ==
+                         CPPROF__ELF_BYTES(r, Phdr)) {
+        if (image->is_loaded)
             find_bias(image, program);
-        scan(image, &l->program, program, PT_NOTE);
+        scan(image, program, false);
     } else if (program.n) {
-        image->bad = true;
+        r->bad = true;
     }
     if (image->n_id || !section.n)
         return;
-    if (image->source->loaded && !is_loaded(image, section, l->section.n_bytes))
+    if (image->is_loaded && !is_loaded(image, section, n_bytes))
         return;
-    if (get(image, e, l->shentsize) == l->section.n_bytes)
-        scan(image, &l->section, section, SHT_NOTE);
+    if (CPPROF__ELF_FIELD(r, e, Ehdr, e_shentsize) == n_bytes)
+        scan(image, section, true);
     else
-        image->bad = true;
+        r->bad = true;
 }
 
 static bool
-read_ident(struct image *image, uint8_t *e)
+read_ident(struct cpprof__elf_reader *r, uint8_t *e)
 {
-    if (!read_exactly(image, 0, e, EI_NIDENT) ||
+    if (!cpprof__elf_read(r, 0, e, EI_NIDENT) ||
         memcmp(e, ELFMAG, SELFMAG) != 0)
         return false;
     if (e[EI_CLASS] != ELFCLASS32 && e[EI_CLASS] != ELFCLASS64)
         return false;
     if (e[EI_DATA] != ELFDATA2LSB && e[EI_DATA] != ELFDATA2MSB)
         return false;
-    image->layout = e[EI_CLASS] == ELFCLASS32 ? &layout32 : &layout64;
-    image->big_endian = e[EI_DATA] == ELFDATA2MSB;
-    return read_exactly(image, 0, e, image->layout->n_bytes);
+    r->is_64 = e[EI_CLASS] == ELFCLASS64;
+    r->is_big_endian = e[EI_DATA] == ELFDATA2MSB;
+    return cpprof__elf_read(r, 0, e, CPPROF__ELF_BYTES(r, Ehdr));
 }
 
 enum cpprof_status
@@ -280,15 +248,16 @@ cpprof__build_id_read(const struct cpprof__elf_source *source,
                       char text[CPPROF__BUILD_ID_TEXT],
                       struct cpprof_error *error)
 {
-    struct image image = {.source = source, .n_reads = READS_MAX};
+    struct image image = {.reader = {.source = source, .n_reads = READS_MAX},
+                          .is_loaded = source->loaded};
     uint8_t e[sizeof(Elf64_Ehdr)];
 
-    if (!read_ident(&image, e))
+    if (!read_ident(&image.reader, e))
         return cpprof__fail(error, CPPROF_BAD_DATA, 0, "malformed ELF binary");
     search(&image, e);
     if (!image.n_id)
         return cpprof__fail(error, CPPROF_BAD_DATA, 0,
-                            image.bad
+                            image.reader.bad
                                 ? "malformed ELF binary"
                                 : "no NT_GNU_BUILD_ID found in ELF binary");
     cpprof__build_id_text(text, image.id, image.n_id);
@@ -313,8 +282,8 @@ read_fully(int fd, uint64_t offset, uint8_t *data, size_t n)
     return done;
 }
 
-static size_t
-read_file(void *ctx, uint64_t offset, void *data, size_t n)
+size_t
+cpprof__elf_read_file(void *ctx, uint64_t offset, void *data, size_t n)
 {
     return read_fully(*(int *)ctx, offset, data, n);
 }
@@ -339,7 +308,7 @@ cpprof__build_id_of_file(const char *path, char text[CPPROF__BUILD_ID_TEXT],
                          struct cpprof_error *error)
 {
     int fd = open_regular(path);
-    struct cpprof__elf_source source = {read_file, &fd, 0};
+    struct cpprof__elf_source source = {cpprof__elf_read_file, &fd, 0};
     enum cpprof_status status;
 
     if (fd < 0)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The headers of an ELF file, read with pread() and without libelf: type,
- * loadable segments, build id. Both classes and both byte orders are read.
+ * The headers of an ELF file: type, loadable segments, build id
+ * (object/elf_header.h).
  *
- * The file is not trusted: every read is bounded, and more program headers
- * than any real image has are refused. Only regular files are opened, because
+ * The file is not trusted: more program headers than any real image has are
+ * refused. Only regular files are opened, because
  * opening a device or a pipe may block or have effects.
  */
 #include "symbolize/image.h"
 
 #include "base/status.h"
+#include "object/elf_header.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -22,50 +22,18 @@
 /* Program headers that are read; the largest known images have some 20. */
 #define LOADS_MAX 1024
 
+/* Those, the ELF header in three steps, and none besides. */
+#define READS_MAX (LOADS_MAX + 3)
+
 struct file {
+    struct cpprof__elf_reader reader;
     int fd;
     const char *path;
-    bool is_64;
-    bool big_endian;
 };
-
-/* All n bytes at offset, or false. */
-static bool
-read_at(const struct file *file, uint64_t offset, void *data, size_t n)
-{
-    size_t done = 0;
-
-    while (done < n && offset <= INT64_MAX - n) {
-        ssize_t got = pread(file->fd, (char *)data + done, n - done,
-                            (off_t)(offset + done));
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return done == n;
-}
-
-/* A number of n bytes in the byte order of the file. */
-static uint64_t
-number(const struct file *file, const uint8_t *at, size_t n)
-{
-    uint64_t value = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++)
-        value = value << 8 | at[file->big_endian ? i : n - 1 - i];
-    return value;
-}
 
 /* A field of a header, by its name in both classes. */
 #define FIELD(file, header, kind, field)                                       \
-    ((file)->is_64 ? number(file, (header) + offsetof(Elf64_##kind, field),    \
-                            sizeof((Elf64_##kind *)0)->field)                  \
-                   : number(file, (header) + offsetof(Elf32_##kind, field),    \
-                            sizeof((Elf32_##kind *)0)->field))
+    CPPROF__ELF_FIELD(&(file)->reader, header, kind, field)
 
 static enum cpprof_status
 fail_malformed(const struct file *file, struct cpprof_error *error)
@@ -91,12 +59,12 @@ take_header(struct cpprof__image *image, const struct file *file,
 }
 
 static enum cpprof_status
-read_loads(struct cpprof__image *image, const struct file *file,
-           const uint8_t *head, struct cpprof_error *error)
+read_loads(struct cpprof__image *image, struct file *file, const uint8_t *head,
+           struct cpprof_error *error)
 {
     uint64_t at = FIELD(file, head, Ehdr, e_phoff);
     uint64_t n = FIELD(file, head, Ehdr, e_phnum);
-    size_t n_bytes = file->is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+    size_t n_bytes = CPPROF__ELF_BYTES(&file->reader, Phdr);
     uint8_t header[sizeof(Elf64_Phdr)];
 
     if (n == 0)
@@ -107,7 +75,7 @@ read_loads(struct cpprof__image *image, const struct file *file,
     if (!image->loads)
         return cpprof__fail_nomem(error);
     for (; n > 0; n--, at += n_bytes) {
-        if (!read_at(file, at, header, n_bytes))
+        if (!cpprof__elf_read(&file->reader, at, header, n_bytes))
             return fail_malformed(file, error);
         take_header(image, file, header);
     }
@@ -120,19 +88,19 @@ read_headers(struct cpprof__image *image, struct file *file,
 {
     uint8_t head[sizeof(Elf64_Ehdr)];
 
-    if (!read_at(file, 0, head, SELFMAG))
+    if (!cpprof__elf_read(&file->reader, 0, head, SELFMAG))
         return cpprof__fail(error, CPPROF_BAD_DATA, 0,
                             "error reading magic number from %s: EOF",
                             file->path);
     if (memcmp(head, ELFMAG, SELFMAG) != 0)
         return cpprof__fail(error, CPPROF_BAD_DATA, 0,
                             "unrecognized binary format: %s", file->path);
-    if (!read_at(file, 0, head, EI_NIDENT))
+    if (!cpprof__elf_read(&file->reader, 0, head, EI_NIDENT))
         return fail_malformed(file, error);
-    file->is_64 = head[EI_CLASS] == ELFCLASS64;
-    file->big_endian = head[EI_DATA] == ELFDATA2MSB;
-    if (!read_at(file, 0, head,
-                 file->is_64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)))
+    file->reader.is_64 = head[EI_CLASS] == ELFCLASS64;
+    file->reader.is_big_endian = head[EI_DATA] == ELFDATA2MSB;
+    if (!cpprof__elf_read(&file->reader, 0, head,
+                          CPPROF__ELF_BYTES(&file->reader, Ehdr)))
         return fail_malformed(file, error);
     image->type = (uint16_t)FIELD(file, head, Ehdr, e_type);
     return read_loads(image, file, head, error);
@@ -162,21 +130,24 @@ cpprof__image_open(struct cpprof__image *image, const char *path,
                    struct cpprof_error *error)
 {
     struct file file = {.fd = -1, .path = path};
+    struct cpprof__elf_source source = {cpprof__elf_read_file, &file.fd, 0};
     struct cpprof__image opened = {0};
-    struct cpprof_error none;
     enum cpprof_status status = open_regular(&file, error);
 
     if (status != CPPROF_OK)
         return status;
+    file.reader =
+        (struct cpprof__elf_reader){.source = &source, .n_reads = READS_MAX};
     status = read_headers(&opened, &file, error);
+    /* Without one it is an image all the same. */
+    if (status == CPPROF_OK &&
+        cpprof__build_id_read(&source, opened.build_id, NULL) != CPPROF_OK)
+        opened.build_id[0] = 0;
     close(file.fd);
     if (status != CPPROF_OK) {
         cpprof__image_close(&opened);
         return status;
     }
-    /* Without one it is an image all the same. */
-    if (cpprof__build_id_of_file(path, opened.build_id, &none) != CPPROF_OK)
-        opened.build_id[0] = 0;
     *image = opened;
     return CPPROF_OK;
 }
