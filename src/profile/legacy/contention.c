@@ -70,8 +70,10 @@ struct row {
 /* (\d+) *(\d+) @([ x0-9a-f]*) beginning with these digits. Two numbers need
  * nothing between them: the last digit of one will do. */
 static bool
-match_row(struct cpprof__text at, struct row *row)
+match_row(struct cpprof__text at, void *out)
 {
+    struct row *row = out;
+
     row->cycles = cpprof__take_digits(&at);
     if (row->cycles.n > 1 && cpprof__begins(at, " @")) {
         row->count = row->cycles;
@@ -84,18 +86,6 @@ match_row(struct cpprof__text at, struct row *row)
         return false;
     row->stack = cpprof__take_while(&at, cpprof__is_of_stack);
     return true;
-}
-
-static bool
-find_row(struct cpprof__text line, struct row *row)
-{
-    while (line.n) {
-        if (match_row(line, row))
-            return true;
-        if (cpprof__take_digits(&line).n == 0)
-            cpprof__skip(&line, 1);
-    }
-    return false;
 }
 
 /* From what was sampled to what happened, and from cycles to nanoseconds. */
@@ -149,7 +139,7 @@ read_rows(struct cpprof__rows *rows, const struct contention *c,
             break;
         if (cpprof__is_space_or_comment(line))
             continue;
-        *recognized = find_row(line, &row);
+        *recognized = cpprof__find_row(line, match_row, &row);
         if (*recognized)
             status = add_row(rows, c, &row, error);
     } while (*recognized && status == CPPROF_OK && cpprof__rows_next(rows));

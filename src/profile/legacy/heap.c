@@ -65,24 +65,6 @@ take_fields(struct cpprof__text *at, struct cpprof__text *fields)
     return is_number(fields[IN_USE_BYTES]) && take_brackets(at, fields);
 }
 
-/* The fields wherever in the line they are, and the addresses behind them. */
-static bool
-find_row(struct cpprof__text line, struct cpprof__text *fields,
-         struct cpprof__text *stack)
-{
-    while (line.n) {
-        struct cpprof__text at = line;
-
-        if (take_fields(&at, fields) && cpprof__take(&at, " @")) {
-            *stack = cpprof__take_while(&at, cpprof__is_of_stack);
-            return true;
-        }
-        if (cpprof__take_digits(&line).n == 0)
-            cpprof__skip(&line, 1);
-    }
-    return false;
-}
-
 /* ------------------------------------------------------------ header ---- */
 
 /* Behind "heap profile:" the fields, then what follows the bracket. */
@@ -212,6 +194,18 @@ struct row {
     int64_t block_bytes; /* the mean size of an object */
 };
 
+/* The fields, and the addresses behind them. */
+static bool
+match_row(struct cpprof__text at, void *out)
+{
+    struct row *row = out;
+
+    if (!take_fields(&at, row->fields) || !cpprof__take(&at, " @"))
+        return false;
+    row->stack = cpprof__take_while(&at, cpprof__is_of_stack);
+    return true;
+}
+
 /* Objects and bytes, the fields `first` and the next. */
 static enum cpprof_status
 read_pair(const struct heap *h, struct row *row, enum field first,
@@ -286,7 +280,7 @@ read_row(struct cpprof__rows *rows, const struct heap *h,
     enum cpprof_status status = CPPROF_OK;
     int64_t values[4], *in_use = h->has_alloc ? values + 2 : values;
 
-    if (!find_row(line, row.fields, &row.stack))
+    if (!cpprof__find_row(line, match_row, &row))
         return cpprof__fail(
             error, CPPROF_BAD_DATA, 0,
             "unexpected number of sample values: got 0, want 6");

@@ -159,8 +159,10 @@ struct row {
 
 /* " *(\d+) +(\d+) +@ +([ x0-9a-f]*)" beginning with these digits */
 static bool
-match_row(struct cpprof__text at, struct row *row)
+match_row(struct cpprof__text at, void *out)
 {
+    struct row *row = out;
+
     row->sum = cpprof__take_digits(&at);
     if (!row->sum.n || !cpprof__take_spaces(&at))
         return false;
@@ -170,20 +172,6 @@ match_row(struct cpprof__text at, struct row *row)
         return false;
     row->stack = cpprof__take_while(&at, cpprof__is_of_stack);
     return true;
-}
-
-static bool
-find_row(struct row *row)
-{
-    struct cpprof__text line = row->line;
-
-    while (line.n) {
-        if (match_row(line, row))
-            return true;
-        if (cpprof__take_digits(&line).n == 0)
-            cpprof__skip(&line, 1);
-    }
-    return false;
 }
 
 static enum cpprof_status
@@ -246,7 +234,7 @@ read_rows(struct cpprof__rows *rows, const struct java *j,
 
         if (row.line.n == 0)
             continue;
-        if (!find_row(&row)) {
+        if (!cpprof__find_row(row.line, match_row, &row)) {
             put_back(rows);
             break;
         }

@@ -73,6 +73,19 @@ cpprof__is_maps_sentinel(struct cpprof__text line)
 }
 
 bool
+cpprof__find_row(struct cpprof__text line,
+                 bool (*match)(struct cpprof__text at, void *row), void *row)
+{
+    while (line.n) {
+        if (match(line, row))
+            return true;
+        if (cpprof__take_digits(&line).n == 0)
+            cpprof__skip(&line, 1);
+    }
+    return false;
+}
+
+bool
 cpprof__hex_addresses(struct cpprof__text text,
                       struct cpprof__legacy_addresses *out,
                       struct cpprof__text *failed_at)

@@ -151,6 +151,12 @@ cpprof__is_text(struct cpprof__text text, const char *word)
     return text.n == strlen(word) && memcmp(text.at, word, text.n) == 0;
 }
 
+/* Search a line for a row: match() is asked at every place at which one may
+ * begin, which is not in the middle of a number. */
+bool
+cpprof__find_row(struct cpprof__text line,
+                 bool (*match)(struct cpprof__text at, void *row), void *row);
+
 /*
  * All "0x..." numbers of a text, in lower-case digits, appended. False, with
  * *failed_at the word, when one does not fit 64 bits; true and out->nomem when
