@@ -9,9 +9,11 @@
 #ifndef BINDINGS_COUNTER_H
 #define BINDINGS_COUNTER_H
 
+#include "arch/atomic.h"
+#include "arch/clock.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 /* Tunable: how late the clock may be read, 1/5 of the least quantum. If it is
  * larger, the time of short functions goes to others. If it is smaller, the
@@ -33,15 +35,6 @@ counter_read(void)
 #endif
 }
 
-static inline uint64_t
-clock_ns(clockid_t clock)
-{
-    struct timespec t = {0, 0};
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* That time in units of the counter; 0: not known yet. */
 static uint64_t counter_look;
 
@@ -53,19 +46,19 @@ counter_measure(void)
     uint64_t least = UINT64_MAX;
     int i;
 
-    if (__atomic_load_n(&counter_look, __ATOMIC_RELAXED))
+    if (load_relaxed(&counter_look))
         return;
     for (i = 0; i < 5; i++) {
-        uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC), begin = counter_read(),
-                 n;
+        uint64_t begin_ns = cpprof__now_ns(CLOCK_MONOTONIC),
+                 begin = counter_read(), n;
 
-        while (clock_ns(CLOCK_MONOTONIC) < begin_ns + COUNTER_LOOK_NS) {
+        while (cpprof__now_ns(CLOCK_MONOTONIC) < begin_ns + COUNTER_LOOK_NS) {
         }
         n = counter_read() - begin;
         if (n < least)
             least = n;
     }
-    __atomic_store_n(&counter_look, least, __ATOMIC_RELAXED);
+    store_relaxed(&counter_look, least);
 }
 
 /* May a quantum be full, since the counter was *looked? Then it is now. */
@@ -74,7 +67,7 @@ counter_may_be_due(uint64_t *looked)
 {
     uint64_t now = counter_read();
 
-    if (now - *looked < __atomic_load_n(&counter_look, __ATOMIC_RELAXED))
+    if (now - *looked < load_relaxed(&counter_look))
         return false;
     *looked = now;
     return true;

@@ -4,6 +4,8 @@
 #ifndef LUA_COMPAT_H
 #define LUA_COMPAT_H
 
+#include "arch/atomic.h"
+
 #include <lauxlib.h>
 #include <lua.h>
 #include <stdint.h>

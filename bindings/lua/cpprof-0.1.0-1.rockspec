@@ -24,11 +24,15 @@ build = {
    modules = {
       cpprof = {
          sources = {
-            "coroutines.c", "functions.c", "hooks.c", "init.c", "labels.c",
-            "module.c", "profiles.c", "source_name.c", "state.c", "walk.c",
+            "names/functions.c", "names/source_name.c",
+            "state/programs.c", "state/running.c", "state/state.c",
+            "follow/coroutines.c", "follow/hooks.c", "follow/interpreter.c",
+            "follow/labels.c", "follow/peek.c", "follow/ticks.c",
+            "follow/walk.c",
+            "script/fields.c", "script/module.c", "script/profiles.c",
          },
          defines = {"_GNU_SOURCE"},
-         incdirs = {"$(CPPROF_INCDIR)", "."},
+         incdirs = {"$(CPPROF_INCDIR)", "../../src"},
          libdirs = {"$(CPPROF_LIBDIR)"},
          libraries = {"cpprof"},
       },

@@ -29,17 +29,14 @@ static void
 note_caller(PyThreadState *state)
 {
     if (state)
-        __atomic_store_n(&now.caller, state->cframe->current_frame,
-                         __ATOMIC_RELAXED);
-    __atomic_store_n(&now.state, state, __ATOMIC_RELEASE);
+        store_relaxed(&now.caller, state->cframe->current_frame);
+    store_release(&now.state, state);
 }
 
 const struct _PyInterpreterFrame *
 collector_caller(const PyThreadState *state)
 {
-    return __atomic_load_n(&now.state, __ATOMIC_ACQUIRE) == state
-               ? __atomic_load_n(&now.caller, __ATOMIC_RELAXED)
-               : NULL;
+    return load_acquire(&now.state) == state ? load_relaxed(&now.caller) : NULL;
 }
 
 static PyObject *
@@ -50,7 +47,7 @@ on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n)
 
     if (!t || n != 2 || !PyUnicode_Check(args[0]))
         Py_RETURN_NONE;
-    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
+    if (!load_relaxed(&cpprof_vm_spans))
         ticks_answer();
     if (!PyUnicode_CompareWithASCIIString(args[0], "start")) {
         spans_function_begin(t, callback);

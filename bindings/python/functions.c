@@ -2,11 +2,13 @@
 /*
  * What a function is: its code object, held from the first sample on, so that
  * its address is that of no other; of a C function its method definition, which
- * is static, where the object that is called may be made for the call.
+ * is static, where the object that is called may be made for the call. And what
+ * it is called in a profile.
  */
 #include "python.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Tunable: functions that are held, at 24 bytes each and the code. With more,
  * all are released, so that a program that goes on to make new code does not
@@ -133,6 +135,62 @@ functions_forget(void)
     free(old);
     Py_CLEAR(told_name);
     Py_CLEAR(told_file);
+}
+
+/* ---- names ------------------------------------------------------------- */
+
+/* A name that is put together. */
+struct text {
+    char *at;
+    size_t left; /* with the terminator */
+};
+
+static void
+add(struct text *t, const char *from, size_t n)
+{
+    if (n >= t->left)
+        n = t->left - 1;
+    memcpy(t->at, from, n);
+    t->at += n;
+    t->left -= n;
+    *t->at = 0;
+}
+
+/* "app" of "src/app.py", "[string]" of "<string>". */
+static void
+add_file(struct text *t, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    const char *base = slash ? slash + 1 : file;
+
+    if (*base != '<') {
+        add(t, base, strcspn(base, "."));
+        return;
+    }
+    add(t, "[", 1);
+    add(t, base + 1, strcspn(base + 1, ">"));
+    add(t, "]", 1);
+}
+
+/* Readers take text in <> for a C++ template and leave it out, unless the name
+ * before has a dot. */
+const char *
+name_in_profile(const char *qualified, const char *file, char out[NAME_BYTES])
+{
+    struct text t = {out, NAME_BYTES};
+
+    if (!qualified || !file || *qualified != '<')
+        return qualified;
+    if (strcmp(qualified, "<module>")) {
+        add_file(&t, file);
+        add(&t, ".", 1);
+        add(&t, qualified, strlen(qualified));
+        return out;
+    }
+    if (*file != '<')
+        return NULL;
+    add_file(&t, file);
+    return out;
 }
 
 /* ---- descriptions ------------------------------------------------------ */

@@ -301,7 +301,7 @@ text_of(PyObject *string, char *buffer)
 
 /* ---- objects of a sleeper ----------------------------------------------- */
 
-/* Of a string that is longer the begin. */
+/* A longer string is cut. */
 static PyObject *
 copy_string(const PyObject *string, char *copy)
 {
@@ -341,14 +341,6 @@ copy_bytes(const PyObject *bytes, char *copy)
     return (PyObject *)header;
 }
 
-static void
-use_copies(struct copies *copies, PyCodeObject *code)
-{
-    code->co_qualname = copy_string(code->co_qualname, copies->name);
-    code->co_filename = copy_string(code->co_filename, copies->file);
-    code->co_linetable = copy_bytes(code->co_linetable, copies->lines);
-}
-
 /* ---- the walk ---------------------------------------------------------- */
 
 static bool
@@ -361,8 +353,11 @@ tell(struct peek *p, size_t i, cpprof_vm_visit *visit, void *ctx)
     };
     const char *name;
 
-    if (p->copies)
-        use_copies(p->copies, code);
+    if (p->copies) {
+        code->co_qualname = copy_string(code->co_qualname, p->copies->name);
+        code->co_filename = copy_string(code->co_filename, p->copies->file);
+        code->co_linetable = copy_bytes(code->co_linetable, p->copies->lines);
+    }
     name = text_of(code->co_qualname, p->name);
     frame.line = line_at(code, offset_in(&p->positions[i]));
     frame.function.file = text_of(code->co_filename, p->file);
@@ -372,25 +367,19 @@ tell(struct peek *p, size_t i, cpprof_vm_visit *visit, void *ctx)
 }
 
 /* The collector's frame is above the line that made it run. */
-static bool
-tell_collector(const struct peek *p, size_t i, cpprof_vm_visit *visit,
-               void *ctx)
-{
-    const struct cpprof_vm_peek frame = {.function.name = COLLECTOR_NAME};
-
-    return p->positions[i].frame != p->collects || visit(ctx, &frame);
-}
-
 static void
 walk(struct peek *p, cpprof_vm_visit *visit, void *ctx)
 {
+    const struct cpprof_vm_peek collector = {.function.name = COLLECTOR_NAME};
     size_t n, n_good, i, sum = 0;
 
     do {
         n = read_frames(p);
         n_good = n ? read_codes(p, n) : 0;
         for (i = 0; i < n_good; i++)
-            if (!tell_collector(p, i, visit, ctx) || !tell(p, i, visit, ctx))
+            if ((p->positions[i].frame == p->collects &&
+                 !visit(ctx, &collector)) ||
+                !tell(p, i, visit, ctx))
                 return;
         sum += n;
     } while (n_good == BATCH && sum < FRAMES_MAX);

@@ -16,6 +16,8 @@
 #ifndef PYTHON_PYTHON_H
 #define PYTHON_PYTHON_H
 
+#include "arch/atomic.h"
+
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <cpprof/vm.h>
@@ -63,6 +65,9 @@ thread_of_caller(void);
 /* Does it run Python code? Then it has a vm, unless there was no memory. */
 bool
 thread_wakes(struct thread *t);
+/* ops.stack */
+size_t
+walk_stack(void *thread, struct cpprof_vm_frame *frames, size_t max);
 
 /* ------------------------------------------------------ ticks.c ---------- */
 
@@ -87,7 +92,7 @@ ticks_answer(void);
 
 /* ------------------------------------------------------ spans.c ---------- */
 
-/* Of sys.setprofile(), and of threading's for new threads. */
+/* Objects that sys.setprofile() is given, and threading's for new threads. */
 extern PyTypeObject spans_type;
 
 void
@@ -97,7 +102,9 @@ spans_end(void);
 /* Threads that nobody profiles. */
 void
 spans_hook_all(void);
-/* All C functions that run. */
+/* All C functions that run, in one thread or in all. */
+void
+forget_builtins(struct thread *t);
 void
 spans_forget(void);
 /* Around code that counts as a C function and is none. */
@@ -105,11 +112,6 @@ void
 spans_function_begin(struct thread *t, PyObject *function);
 void
 spans_function_end(struct thread *t, PyObject *function);
-
-/* ------------------------------------------------------- walk.c ---------- */
-
-size_t
-walk_stack(void *thread, struct cpprof_vm_frame *frames, size_t max);
 
 /* -------------------------------------------------- collector.c ---------- */
 
@@ -139,8 +141,6 @@ functions_forget(void);
 bool
 describe_function(void *thread, const void *function,
                   struct cpprof_vm_function *what);
-
-/* ------------------------------------------------------ names.c ---------- */
 
 /* Bytes of a name that is put together; more is cut. */
 #define NAME_BYTES 256
@@ -175,18 +175,6 @@ learn_run_loop(void);
 extern PyTypeObject labels_type, profile_type;
 const struct cpprof_labels *
 labels_of_thread(void *thread);
-
-/* ---------------------------------------------------- profile.c ---------- */
-
-PyObject *
-profile_start(PyObject *module, PyObject *args, PyObject *keywords);
-PyObject *
-profile_stop(PyObject *module, PyObject *unused);
-/* Take part in the profile that the library has started, if it has. */
-void
-profile_join(void);
-void
-profile_after_fork(void);
 
 /* ----------------------------------------------------- module.c ---------- */
 

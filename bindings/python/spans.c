@@ -67,7 +67,7 @@ pop_builtins(struct thread *t, const PyFrameObject *caller, uint32_t most)
     }
 }
 
-static void
+void
 forget_builtins(struct thread *t)
 {
     while (t->n_builtins)
@@ -158,7 +158,7 @@ on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
 {
     struct thread *t = ((struct spans *)self)->t;
 
-    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
+    if (!load_relaxed(&cpprof_vm_spans)) {
         t->is_hooked = false;
         forget_builtins(t);
         set_profile(NULL, NULL);
@@ -205,7 +205,7 @@ make_spans(struct thread *t)
     return (PyObject *)made;
 }
 
-/* In the place of what there is. Of the thread whose state is the current one.
+/* Replace the profile function of the thread whose state is the current one.
  * False: no memory, or an audit hook of the program's has refused. */
 static bool
 install(struct thread *t)
@@ -271,8 +271,7 @@ on_audit(const char *event, PyObject *args, void *unused)
 {
     struct thread *t;
 
-    if (strcmp(event, "sys.setprofile") ||
-        !__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED) ||
+    if (strcmp(event, "sys.setprofile") || !load_relaxed(&cpprof_vm_spans) ||
         setting == PyThreadState_Get())
         return 0;
     t = thread_find();
@@ -314,8 +313,7 @@ call(PyObject *self, PyObject *args, PyObject *keywords)
         Py_RETURN_NONE;
     Py_INCREF(self); /* it may be nobody's any more */
     t = thread_of_caller();
-    if (t && __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED) &&
-        thread_wakes(t) && install(t))
+    if (t && load_relaxed(&cpprof_vm_spans) && thread_wakes(t) && install(t))
         on_event(state->c_profileobj, (PyFrameObject *)frame, event_of(event),
                  arg);
     else

@@ -38,7 +38,7 @@ ticks_sample(void)
 {
     struct thread *t;
 
-    __atomic_store_n(&is_asked, 0, __ATOMIC_RELEASE);
+    store_release(&is_asked, 0);
     if (is_sampling)
         return;
     threads_update();
@@ -49,24 +49,24 @@ ticks_sample(void)
     is_sampling = false;
 }
 
-/* In mode span it is asked for hooks. */
+/* In mode span a tick asks for hooks. */
 void
 ticks_answer(void)
 {
-    if (!__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE))
+    if (!load_acquire(&is_asked))
         return;
-    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED)) {
+    if (!load_relaxed(&cpprof_vm_spans)) {
         ticks_sample();
         return;
     }
-    __atomic_store_n(&is_asked, 0, __ATOMIC_RELEASE);
+    store_release(&is_asked, 0);
     spans_hook_all();
 }
 
 static int
 on_pending(void *unused)
 {
-    __atomic_store_n(&is_queued, 0, __ATOMIC_RELEASE);
+    store_release(&is_queued, 0);
     ticks_answer();
     return 0;
 }
@@ -74,34 +74,29 @@ on_pending(void *unused)
 void
 ticks_interrupt(void *thread)
 {
-    if (__atomic_exchange_n(&is_asked, 1, __ATOMIC_ACQ_REL))
+    if (swap_acq_rel(&is_asked, 1))
         return;
-    if (!__atomic_exchange_n(&is_queued, 1, __ATOMIC_ACQ_REL) &&
-        Py_AddPendingCall(on_pending, NULL))
-        __atomic_store_n(&is_queued, 0, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&helper.runs, __ATOMIC_ACQUIRE))
+    if (!swap_acq_rel(&is_queued, 1) && Py_AddPendingCall(on_pending, NULL))
+        store_release(&is_queued, 0);
+    if (load_acquire(&helper.runs))
         sem_post(&helper.wake);
 }
 
 /* ---- the helper -------------------------------------------------------- */
 
-static void
-sleep_ns(long ns)
-{
-    struct timespec left = {0, ns};
-
-    while (nanosleep(&left, &left) && errno == EINTR)
-        continue;
-}
-
+/* A tick, and that the main thread has had its time. False: the helper is to
+ * end. */
 static bool
 wait_for_tick(void)
 {
+    struct timespec left = {0, PATIENCE_NS};
+
     while (sem_wait(&helper.wake) && errno == EINTR)
         continue;
-    if (__atomic_load_n(&helper.finish, __ATOMIC_ACQUIRE))
+    if (load_acquire(&helper.finish))
         return false;
-    sleep_ns(PATIENCE_NS);
+    while (nanosleep(&left, &left) && errno == EINTR)
+        continue;
     return true;
 }
 
@@ -117,8 +112,7 @@ help(void *unused)
         bool goes_on;
 
         Py_BEGIN_ALLOW_THREADS;
-        while ((goes_on = wait_for_tick()) &&
-               !__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE))
+        while ((goes_on = wait_for_tick()) && !load_acquire(&is_asked))
             continue;
         Py_END_ALLOW_THREADS;
         if (!goes_on)
@@ -150,7 +144,7 @@ ticks_start(void)
         sem_destroy(&helper.wake);
         return false;
     }
-    __atomic_store_n(&helper.runs, true, __ATOMIC_RELEASE);
+    store_release(&helper.runs, true);
     return true;
 }
 
@@ -160,8 +154,8 @@ ticks_stop(void)
 {
     if (!helper.runs)
         return;
-    __atomic_store_n(&helper.runs, false, __ATOMIC_RELEASE);
-    __atomic_store_n(&helper.finish, 1, __ATOMIC_RELEASE);
+    store_release(&helper.runs, false);
+    store_release(&helper.finish, 1);
     sem_post(&helper.wake);
     Py_BEGIN_ALLOW_THREADS;
     pthread_join(helper.thread, NULL);

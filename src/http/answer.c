@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Answers of an HTTP request, given through the callbacks of whoever serves
- * it: a head with at most HEADERS_MAX headers, then the body.
+ * it: a head, then the body.
  *
  * Invariants: the head is given once and before any byte of the body; after a
  * callback failed none is called any more; no header contains a line break,
@@ -15,54 +15,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEADERS_MAX 6
-
-/* Append text as part of a header, which stays one line whatever a name
- * contains. */
-static void
-add_text(struct cpprof__buffer *b, const char *text)
-{
-    for (; *text; text++) {
-        bool is_control = (unsigned char)*text < ' ' || *text == 0x7f;
-
-        cpprof__buffer_append(b, is_control ? " " : text, 1);
-    }
-}
-
+/* The header stays one line whatever the name contains. NULL: no memory. */
 static const char *
 disposition(struct cpprof__buffer *b, const char *file_name)
 {
-    static const char before[] = "attachment; filename=\"";
+    cpprof__buffer_printf(b, "attachment; filename=\"");
+    for (; *file_name; file_name++) {
+        bool is_control = (unsigned char)*file_name < ' ' || *file_name == 0x7f;
 
-    cpprof__buffer_append(b, before, sizeof before - 1);
-    add_text(b, file_name);
+        cpprof__buffer_append(b, is_control ? " " : file_name, 1);
+    }
     cpprof__buffer_append(b, "\"", 2);
     return b->failed ? NULL : (const char *)b->data;
-}
-
-static size_t
-gather(struct cpprof_http_header *headers,
-       const struct cpprof__answer_head *head, const char *content_disposition)
-{
-    size_t n = 0;
-
-    if (content_disposition)
-        headers[n++] = (struct cpprof_http_header){"Content-Disposition",
-                                                   content_disposition};
-    if (head->policy)
-        headers[n++] = (struct cpprof_http_header){"Content-Security-Policy",
-                                                   head->policy};
-    if (head->content_type)
-        headers[n++] =
-            (struct cpprof_http_header){"Content-Type", head->content_type};
-    if (head->location)
-        headers[n++] = (struct cpprof_http_header){"Location", head->location};
-    if (!head->is_sniffed)
-        headers[n++] =
-            (struct cpprof_http_header){"X-Content-Type-Options", "nosniff"};
-    if (head->go_pprof)
-        headers[n++] = (struct cpprof_http_header){"X-Go-Pprof", "1"};
-    return n;
 }
 
 /* If memory for the file name runs out, the header is left out. */
@@ -70,16 +34,26 @@ void
 cpprof__answer_begin(struct cpprof__answer *a,
                      const struct cpprof__answer_head *head)
 {
-    struct cpprof_http_header headers[HEADERS_MAX];
     struct cpprof__buffer name = {0};
-    size_t n;
+    struct cpprof_http_header headers[] = {
+        {"Content-Disposition", NULL},
+        {"Content-Security-Policy", head->policy},
+        {"Content-Type", head->content_type},
+        {"Location", head->location},
+        {"X-Content-Type-Options", head->is_sniffed ? NULL : "nosniff"},
+        {"X-Go-Pprof", head->go_pprof ? "1" : NULL},
+    };
+    size_t i, n = 0;
     CPPROF__EXEMPT;
 
     if (a->has_begun)
         return;
     a->has_begun = true;
-    n = gather(headers, head,
-               head->file_name ? disposition(&name, head->file_name) : NULL);
+    if (head->file_name)
+        headers[0].value = disposition(&name, head->file_name);
+    for (i = 0; i < sizeof headers / sizeof *headers; i++)
+        if (headers[i].value)
+            headers[n++] = headers[i];
     a->sys = a->response.begin(a->response.ctx, head->status, headers, n,
                                head->n_body);
     cpprof__buffer_free(&name);

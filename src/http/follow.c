@@ -63,8 +63,8 @@ cpprof__http_follow_note(bool serves)
     serving = serves ? getpid() : 0;
 }
 
-/* Until the parent has ended, and its address is free. A pause begins it
- * anew. */
+/* Wait until the parent has ended and its address is free, then listen there.
+ * After a pause of our threads this begins anew. */
 static bool
 follow(void *arg)
 {
@@ -93,7 +93,7 @@ follow(void *arg)
     return false;
 }
 
-/* Is the name of the socket one for each process? */
+/* Has each process a socket of its own, by %p in its name? */
 static bool
 is_for_each(void)
 {

@@ -11,16 +11,17 @@
 
 /* ---- escapes ---------------------------------------------------------- */
 
-static int
+/* Letters count on from 10, whatever the base is; UINT32_MAX: no digit. */
+static unsigned
 digit_of(char c)
 {
+    char lower = (char)(c | ('a' - 'A'));
+
     if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
+        return (unsigned)(c - '0');
+    if (lower >= 'a' && lower <= 'z')
+        return (unsigned)(lower - 'a') + 10;
+    return UINT32_MAX;
 }
 
 /* The next byte, decoded; -1 at the end, -2 for a bad escape. */
@@ -37,11 +38,11 @@ next(struct cpprof__form_value *v)
         return ' ';
     if (c != '%')
         return (unsigned char)c;
-    if (v->n < 2 || digit_of(v->at[0]) < 0 || digit_of(v->at[1]) < 0)
+    if (v->n < 2 || digit_of(v->at[0]) > 15 || digit_of(v->at[1]) > 15)
         return -2;
     v->at += 2;
     v->n -= 2;
-    return digit_of(v->at[-2]) << 4 | digit_of(v->at[-1]);
+    return (int)(digit_of(v->at[-2]) << 4 | digit_of(v->at[-1]));
 }
 
 static bool
@@ -181,19 +182,6 @@ cpprof__form_number(const struct cpprof_http_request *request, const char *name)
 
 /* ---- numbers of Go's source ------------------------------------------- */
 
-/* Letters count on from 10, whatever the base is. */
-static unsigned
-digit_in(char c)
-{
-    char lower = (char)(c | ('a' - 'A'));
-
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    if (lower >= 'a' && lower <= 'z')
-        return (unsigned)(lower - 'a') + 10;
-    return UINT32_MAX;
-}
-
 /* The base, and past its prefix. A 0 before octal digits counts as one. */
 static unsigned
 base_of(const char **text, size_t *n)
@@ -218,14 +206,6 @@ base_of(const char **text, size_t *n)
     return base;
 }
 
-static uint64_t
-add_digit(uint64_t sum, unsigned base, unsigned digit)
-{
-    if (sum > (UINT64_MAX - digit) / base)
-        return UINT64_MAX;
-    return sum * base + digit;
-}
-
 uint64_t
 cpprof__number(const char *text, size_t n)
 {
@@ -237,13 +217,14 @@ cpprof__number(const char *text, size_t n)
     if (!n_text)
         return 0;
     for (i = 0; i < n; i++) {
-        unsigned digit = digit_in(text[i]);
+        unsigned digit = digit_of(text[i]);
 
         if (text[i] == '_' ? !after_digit : digit >= base)
             return 0;
         after_digit = text[i] != '_';
         if (after_digit)
-            sum = add_digit(sum, base, digit);
+            sum = sum > (UINT64_MAX - digit) / base ? UINT64_MAX
+                                                    : sum * base + digit;
     }
     return after_digit ? sum : 0;
 }

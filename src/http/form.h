@@ -11,7 +11,7 @@
 
 #include <cpprof/http.h>
 
-/* Of n bytes, with the escapes they came with, all of which are good ones. */
+/* n bytes as they came, with their escapes, all of which are valid. */
 struct cpprof__form_value {
     const char *at;
     size_t n; /* 0: empty, or not there at all, which are the same to Go */

@@ -47,7 +47,7 @@ static const struct entry fixed[] = {
 };
 #define N_FIXED (sizeof fixed / sizeof *fixed)
 
-/* Of profiles that are there by themselves. */
+/* The predefined profiles. */
 static const struct entry described[] = {
     {"allocs", "A sampling of all past memory allocations", 0},
     {"block", "Stack traces that led to blocking on synchronization primitives",
@@ -164,31 +164,22 @@ add_description(struct cpprof__buffer *b, const struct entry *entry)
     cpprof__text_add(b, "</li>\n");
 }
 
-static void
-add_page(struct cpprof__buffer *b, const struct entry *all, size_t n)
-{
-    size_t i;
-
-    cpprof__text_add(b, head);
-    for (i = 0; i < n; i++)
-        add_record(b, &all[i]);
-    cpprof__text_add(b, middle);
-    for (i = 0; i < n; i++)
-        add_description(b, &all[i]);
-    cpprof__text_add(b, tail);
-}
-
 void
 cpprof__http_index(struct cpprof__call *call)
 {
     struct cpprof__buffer page = {0};
-    size_t n = 0;
+    size_t n = 0, i;
     struct entry *all;
     CPPROF__EXEMPT;
 
     all = entries(&n);
-    if (all)
-        add_page(&page, all, n);
+    cpprof__text_add(&page, head);
+    for (i = 0; i < n; i++)
+        add_record(&page, &all[i]);
+    cpprof__text_add(&page, middle);
+    for (i = 0; i < n; i++)
+        add_description(&page, &all[i]);
+    cpprof__text_add(&page, tail);
     if (!all || page.failed)
         cpprof__answer_error(&call->answer, 500, "out of memory");
     else

@@ -158,8 +158,8 @@ cpprof_http_close(void)
     give_lock(&saved);
 }
 
-/* A pause is seen by who looks; who starts or stops the server meanwhile has it
- * looked at later. */
+/* If the server is being started or stopped, its threads look by themselves
+ * when that is done. */
 void
 cpprof__http_wake_up(void)
 {

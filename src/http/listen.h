@@ -34,7 +34,7 @@ cpprof__http_daemonized(void);
 void
 cpprof__http_follow_note(bool serves);
 
-/* As CPPROF=http= says. */
+/* Listen at the address of CPPROF=http=. */
 bool
 cpprof__http_listen_as_asked(struct cpprof_error *error);
 

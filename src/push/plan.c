@@ -141,16 +141,6 @@ take_url(const char *url, struct cpprof__push_plan *plan,
     return CPPROF_OK;
 }
 
-static enum cpprof_status
-take_target(const char *url, struct cpprof__push_plan *plan,
-            struct cpprof_error *error)
-{
-    if (!strncmp(url, "file:///", 8))
-        url += 7;
-    return *url == '/' ? take_pattern(url, plan, error)
-                       : take_url(url, plan, error);
-}
-
 /* ---- names ------------------------------------------------------------ */
 
 static bool
@@ -332,8 +322,11 @@ cpprof__push_plan_make(const char *url,
     plan->profiles.size = sizeof plan->profiles;
     status = cpprof__options(&given, sizeof given, options,
                              "struct cpprof_push_options", error);
+    if (!strncmp(url, "file:///", 8))
+        url += 7;
     if (status == CPPROF_OK)
-        status = take_target(url, plan, error);
+        status = *url == '/' ? take_pattern(url, plan, error)
+                             : take_url(url, plan, error);
     if (status == CPPROF_OK)
         status = take_name(given.name, plan, error);
     if (status == CPPROF_OK)

@@ -55,14 +55,16 @@ cpprof__push_wait(const uint32_t *word, uint32_t value, uint64_t ns)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, NULL, 0);
 }
 
-void
-cpprof__push_wake(const uint32_t *word)
+/* Wake all that sleep on *word. */
+static void
+wake(const uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
+/* Drop a reference; the last one frees it. */
 static void
-let_go(struct cpprof__push *push)
+release(struct cpprof__push *push)
 {
     if (__atomic_sub_fetch(&push->n_users, 1u, __ATOMIC_ACQ_REL))
         return;
@@ -158,7 +160,7 @@ take_profile(void *ctx, const struct cpprof__push_profile *profile)
     }
     cpprof__push_queue_put(&push->queue, item);
     add_relaxed(&push->n_queued, 1u);
-    cpprof__push_wake(&push->n_queued);
+    wake(&push->n_queued);
 }
 
 /* False: it is to end. */
@@ -201,7 +203,7 @@ begin_rounds(struct cpprof__push *push)
     cpprof__push_rounds_begin(&push->rounds);
 }
 
-/* From the beginning of the first. False: it goes on after a pause. */
+/* Take the profiles of all rounds. False: this goes on after a pause. */
 static bool
 take_all(struct cpprof__push *push)
 {
@@ -228,8 +230,8 @@ static void
 thread_ends(struct cpprof__push *push)
 {
     __atomic_sub_fetch(&push->n_running, 1u, __ATOMIC_ACQ_REL);
-    cpprof__push_wake(&push->n_running);
-    let_go(push);
+    wake(&push->n_running);
+    release(push);
 }
 
 static bool
@@ -244,10 +246,10 @@ run_taker(void *arg)
         return true;
     /* When only threads of ours are left nobody else says so. */
     store_release(&push->stop, 1u);
-    cpprof__push_wake(&push->stop);
+    wake(&push->stop);
     store_release(&push->has_taken, 1u);
     add_relaxed(&push->n_queued, 1u);
-    cpprof__push_wake(&push->n_queued);
+    wake(&push->n_queued);
     thread_ends(push);
     return false;
 }
@@ -328,7 +330,7 @@ start(const char *url, const struct cpprof_push_options *options,
     if (status == CPPROF_OK)
         store_release(&current, push);
     else
-        let_go(push);
+        release(push);
     return status;
 }
 
@@ -361,7 +363,7 @@ cpprof_push_start(const char *url, const struct cpprof_push_options *options,
 
 /* ---- end -------------------------------------------------------------- */
 
-/* All threads end, or the time is over. */
+/* Wait for the end of all threads, for so long at most. */
 static void
 wait_for_threads(struct cpprof__push *push, uint64_t ns)
 {
@@ -377,7 +379,7 @@ static void
 finish(struct cpprof__push *push)
 {
     store_release(&push->stop, 1u);
-    cpprof__push_wake(&push->stop);
+    wake(&push->stop);
     wait_for_threads(push, END_NS);
     store_release(&push->cancelled, 1u);
     wait_for_threads(push, CANCEL_NS);
@@ -398,12 +400,13 @@ cpprof_push_stop(void)
     if (!push)
         return;
     finish(push);
-    let_go(push);
+    release(push);
     store_release(&is_taken, 0u);
 }
 
-/* Not freed: it may be a handler of a signal that ends the process. The last
- * thread may be one of ours, when nothing else is left to do. */
+/* The struct is not freed: the caller may be a handler of a signal that ends
+ * the process. The last thread may be one of ours, when nothing else is left to
+ * do. */
 void
 cpprof__push_end(void)
 {
@@ -425,8 +428,8 @@ cpprof__push_wake_up(void)
     struct cpprof__push *push = load_acquire(&current);
 
     if (push) {
-        cpprof__push_wake(&push->stop);
-        cpprof__push_wake(&push->n_queued);
+        wake(&push->stop);
+        wake(&push->n_queued);
     }
 }
 
@@ -449,7 +452,7 @@ report(void *ctx, const char *line)
     cpprof__environment_complain(&error);
 }
 
-/* What the clients of Pyroscope take from there, too. */
+/* The clients of Pyroscope read these variables, too. */
 static const char *
 or_variable(const char *word, const char *variable)
 {

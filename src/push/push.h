@@ -28,15 +28,15 @@ struct cpprof__push {
     struct cpprof__own_lock notice_lock;
     char notice[240]; /* "": none; a line that waits to be told */
 
-    /* Of who starts it, and then of the taker. */
+    /* Used by the thread that starts it, and then by the taker. */
     struct cpprof__push_rounds rounds;
     uint64_t end_ns; /* of the round that runs; 0: none has begun */
     bool has_turned; /* one has ended */
 
-    /* Of the taker, and at the end of who ends it. */
+    /* Used by the taker, and at the end by the thread that ends it. */
     uint64_t told_ns; /* when a line was told; 0: none */
 
-    /* Of the sender. */
+    /* Used by the sender. */
     const struct cpprof__push_http *http; /* NULL: not loaded */
     struct cpprof__push_item *item;       /* that it sends; NULL: none */
 };
@@ -55,10 +55,8 @@ cpprof__push_send_all(struct cpprof__push *push, void (*at_exit)(void));
 void
 cpprof__push_notice(struct cpprof__push *push, const char *line);
 
-/* Sleep on *word while it is value, for ns at most; wake all that do. */
+/* Sleep on *word while it is value, for ns at most. */
 void
 cpprof__push_wait(const uint32_t *word, uint32_t value, uint64_t ns);
-void
-cpprof__push_wake(const uint32_t *word);
 
 #endif

@@ -33,7 +33,7 @@ free_all(struct cpprof__push_item *item)
     }
 }
 
-/* What was reserved and not needed is given back. */
+/* Give back what was reserved and not needed. */
 static void
 measure(struct cpprof__push_item *item)
 {
@@ -46,7 +46,7 @@ measure(struct cpprof__push_item *item)
     item->n_bytes = sizeof *item + strlen(item->url) + 1 + item->body.capacity;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static struct cpprof__push_item *
 unlink_first(struct cpprof__push_queue *queue)
 {
@@ -61,7 +61,7 @@ unlink_first(struct cpprof__push_queue *queue)
     return item;
 }
 
-/* With the lock: the oldest go until there is room. */
+/* Take the oldest out until there is room. The caller holds the lock. */
 static struct cpprof__push_item *
 make_room(struct cpprof__push_queue *queue, size_t n_bytes)
 {

@@ -79,8 +79,8 @@ read_line(const char *path, char *line, size_t n)
     return *line && (size_t)length < n;
 }
 
-/* What a request says beside its body. */
-struct words {
+/* The headers of a request, and its secret. */
+struct request_head {
     char secret[4096]; /* the token, or the password of user */
     char type[128];
     char tenant[300];
@@ -89,33 +89,33 @@ struct words {
 };
 
 static bool
-find_words(const struct cpprof__push_plan *plan, const char *type,
-           struct words *words)
+make_head(const struct cpprof__push_plan *plan, const char *type,
+          struct request_head *head)
 {
     unsigned n = 0;
 
-    snprintf(words->secret, sizeof words->secret, "%s",
+    snprintf(head->secret, sizeof head->secret, "%s",
              *plan->user ? plan->password : plan->token);
     if (*plan->token_file &&
-        !read_line(plan->token_file, words->secret, sizeof words->secret))
+        !read_line(plan->token_file, head->secret, sizeof head->secret))
         return false;
-    snprintf(words->type, sizeof words->type, "Content-Type: %s", type);
-    words->headers[n++] = words->type;
-    words->headers[n++] = "User-Agent: cpprof";
-    words->headers[n++] = "Expect:";
+    snprintf(head->type, sizeof head->type, "Content-Type: %s", type);
+    head->headers[n++] = head->type;
+    head->headers[n++] = "User-Agent: cpprof";
+    head->headers[n++] = "Expect:";
     if (!plan->is_ingest)
-        words->headers[n++] = "Connect-Protocol-Version: 1";
+        head->headers[n++] = "Connect-Protocol-Version: 1";
     if (*plan->tenant) {
-        snprintf(words->tenant, sizeof words->tenant, "X-Scope-OrgID: %s",
+        snprintf(head->tenant, sizeof head->tenant, "X-Scope-OrgID: %s",
                  plan->tenant);
-        words->headers[n++] = words->tenant;
+        head->headers[n++] = head->tenant;
     }
-    if (!*plan->user && *words->secret) {
-        snprintf(words->bearer, sizeof words->bearer,
-                 "Authorization: Bearer %s", words->secret);
-        words->headers[n++] = words->bearer;
+    if (!*plan->user && *head->secret) {
+        snprintf(head->bearer, sizeof head->bearer, "Authorization: Bearer %s",
+                 head->secret);
+        head->headers[n++] = head->bearer;
     }
-    words->headers[n] = NULL;
+    head->headers[n] = NULL;
     return true;
 }
 
@@ -131,21 +131,21 @@ post(struct cpprof__push *push, void *connection,
         .timeout_ms = TIMEOUT_MS,
         .cancelled = &push->cancelled,
     };
-    struct words words;
+    struct request_head head;
 
     memset(reply, 0, sizeof *reply);
-    if (!find_words(plan, item->type, &words)) {
+    if (!make_head(plan, item->type, &head)) {
         snprintf(reply->text, sizeof reply->text,
                  "there is no token of one line in %.100s", plan->token_file);
         return;
     }
-    post.headers = words.headers;
+    post.headers = head.headers;
     if (*plan->user) {
         post.user = plan->user;
-        post.password = words.secret;
+        post.password = head.secret;
     }
     push->http->post(connection, &post, reply);
-    explicit_bzero(&words, sizeof words);
+    explicit_bzero(&head, sizeof head);
 }
 
 /* ---- one after the other ---------------------------------------------- */
@@ -221,7 +221,7 @@ send_one(struct cpprof__push *push, void *connection,
     return outcome;
 }
 
-/* What there is; false: there will be nothing more. */
+/* Send all that is queued; false: there will be nothing more. */
 static bool
 send_queued(struct cpprof__push *push, void *connection)
 {
@@ -259,27 +259,18 @@ wait_for_first(struct cpprof__push *push)
     return true;
 }
 
-static void *
-open_connection(struct cpprof__push *push, void (*at_exit)(void))
+void
+cpprof__push_send_all(struct cpprof__push *push, void (*at_exit)(void))
 {
     struct cpprof_error error;
     void *connection = NULL;
 
+    if (!wait_for_first(push))
+        return;
     if (!push->http && cpprof__push_load(push, &error) != CPPROF_OK)
         cpprof__push_notice(push, error.text);
     else if (!(connection = push->http->open(at_exit)))
         cpprof__push_notice(push, "push: libcurl does not start");
-    return connection;
-}
-
-void
-cpprof__push_send_all(struct cpprof__push *push, void (*at_exit)(void))
-{
-    void *connection;
-
-    if (!wait_for_first(push))
-        return;
-    connection = open_connection(push, at_exit);
     if (!connection) {
         store_release(&push->cancelled, 1u);
         return;

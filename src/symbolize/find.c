@@ -24,10 +24,9 @@
 struct search {
     const struct pprof_symbolize_options *options;
     struct cpprof__mapped_range range;
-    const char *file;     /* of the mapping, maybe "" */
-    const char *build_id; /* of the mapping, maybe "" */
-    const char *base;     /* the last element of file, of n_base bytes */
-    size_t n_base;
+    const char *file;           /* of the mapping, maybe "" */
+    const char *build_id;       /* of the mapping, maybe "" */
+    const char *base;           /* the last element of file */
     struct cpprof__buffer path; /* the one that is looked at; terminated */
     bool failed;                /* out of memory */
 };
@@ -156,29 +155,22 @@ try_folder(struct search *s, const char *folder)
            (*s->file && try_name(s, folder));
 }
 
-static void
-begin_search(struct search *s, const struct pprof_profile *p, size_t mapping)
+/* Look in every folder; what is found is the mapping's file from now on. */
+static bool
+find_binary(struct pprof_profile *p, size_t mapping, struct search *s,
+            const char *folders)
 {
     const struct pprof_mapping *m = &p->mappings.at[mapping];
+    char *list = strdup(folders), *rest = list, *folder;
     const char *slash;
+    bool found = false;
+    uint32_t file;
 
     s->range = (struct cpprof__mapped_range){m->start, m->limit, m->offset};
     s->file = cpprof__strings_text(&p->strings, m->file);
     s->build_id = cpprof__strings_text(&p->strings, m->build_id);
     slash = strrchr(s->file, '/');
     s->base = slash ? slash + 1 : s->file;
-}
-
-/* Look in every folder; what is found is the mapping's file from now on. */
-static bool
-find_binary(struct pprof_profile *p, size_t mapping, struct search *s,
-            const char *folders)
-{
-    char *list = strdup(folders), *rest = list, *folder;
-    bool found = false;
-    uint32_t file;
-
-    begin_search(s, p, mapping);
     while (list && !found && (folder = strsep(&rest, ":")))
         found = try_folder(s, *folder ? folder : ".");
     free(list);

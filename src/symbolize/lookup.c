@@ -7,8 +7,8 @@ size_t
 cpprof__lookup_binary(struct cpprof__lookup *l, const char *path,
                       const char *build_id, bool *nomem)
 {
-    static const struct cpprof__symbolizer_options options = {.addresses =
-                                                                  true};
+    const struct cpprof__symbolizer_options options = {
+        .functions_only = l->functions_only, .addresses = true};
     struct cpprof__symbolizer_mapping mapping = {
         .limit = UINT64_MAX, .path = path, .build_id = build_id};
     size_t binary;

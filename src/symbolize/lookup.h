@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions that single addresses of binaries are in, for reports that show
- * more than what was sampled. The same library answers that names profiles, so
- * a function is called the same here and there.
+ * The functions that addresses of binaries are in: of the locations of a
+ * profile without names, and of single addresses for reports that show more
+ * than what was sampled. So a function is called the same here and there.
  *
  * Threads: OBJ.
  */
@@ -16,6 +16,7 @@
 
 /* Zero bytes is a valid one that knows nothing. */
 struct cpprof__lookup {
+    bool functions_only; /* set before the first binary: no files and lines */
     const struct cpprof__symbolizer_ops *ops;
     struct cpprof__symbolizer *symbolizer;
     bool no_library; /* it cannot be loaded */

@@ -11,20 +11,18 @@
  * Source: internal/symbolizer/symbolizer.go doLocalSymbolize, newMapping.
  */
 #include "base/status.h"
-#include "object/symbolizer.h"
 #include "profile/model/check.h"
 #include "profile/model/make.h"
 #include "profile/model/path.h"
 #include "symbolize/image.h"
+#include "symbolize/lookup.h"
 #include "symbolize/warn.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-/* Functions at one address; the deepest known have some 60. */
-#define MOST_FRAMES 256
 
 #define DEBUG_FOLDER "/usr/lib/debug/.build-id"
 
@@ -32,7 +30,7 @@
 struct source {
     bool is_used; /* by a location */
     bool is_open;
-    size_t number; /* the symbolizer's */
+    size_t number; /* of the lookup */
     struct cpprof__mapped_range range;
     struct cpprof__image image;
 };
@@ -44,11 +42,40 @@ struct work {
     struct source *sources; /* one per mapping */
     bool is_missing;        /* the file of some mapping */
 
-    const struct cpprof__symbolizer_ops *ops;
-    struct cpprof__symbolizer *symbolizer;
+    struct cpprof__lookup lookup;
     struct cpprof__maker maker;
-    struct cpprof__frame frames[MOST_FRAMES];
+    struct cpprof__frame frames[CPPROF__LOOKUP_FRAMES];
 };
+
+/* ------------------------------------------------ options, warnings ---- */
+
+#define LONGEST_WARNING 2048
+
+enum cpprof_status
+cpprof__symbolize_check(const struct pprof_symbolize_options *options,
+                        struct cpprof_error *error)
+{
+    if (!options || options->size == sizeof *options)
+        return CPPROF_OK;
+    return cpprof__fail(error, CPPROF_INVALID, 0,
+                        "symbolize options of %zu bytes, not %zu",
+                        options->size, sizeof *options);
+}
+
+void
+cpprof__symbolize_warn(const struct pprof_symbolize_options *options,
+                       const char *format, ...)
+{
+    char text[LONGEST_WARNING];
+    va_list args;
+
+    if (!options || !options->warn)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    options->warn(options->ctx, text);
+}
 
 /* ---------------------------------------------------- what is missing ---- */
 
@@ -183,41 +210,20 @@ open_source(struct work *w, size_t mapping, char path[PATH_MAX])
     return status;
 }
 
-static bool
-load_symbolizer(struct work *w)
-{
-    struct cpprof__symbolizer_options options = {
-        .functions_only = w->flags & PPROF_SYMBOLIZE_FAST,
-        .addresses = true,
-    };
-
-    w->ops = cpprof__symbolizer_load();
-    if (!w->ops) {
-        cpprof__symbolize_warn(w->options,
-                               "local symbolization: libcpprof-symbol.so "
-                               "cannot be loaded");
-        return false;
-    }
-    w->symbolizer = w->ops->make(&options);
-    w->maker.failed |= !w->symbolizer;
-    return w->symbolizer;
-}
-
-/* Tell the symbolizer of a mapping's image; loads it for the first one. */
+/* Tell the library of a mapping's image; loads it for the first one. */
 static bool
 add_image(struct work *w, struct source *source, const char *path)
 {
-    struct cpprof__symbolizer_mapping mapping = {
-        .limit = UINT64_MAX,
-        .path = path,
-        .build_id = source->image.build_id,
-    };
+    bool nomem;
 
-    if (!w->symbolizer && !load_symbolizer(w))
-        return false;
-    source->number = w->ops->add_mapping(w->symbolizer, &mapping);
+    source->number =
+        cpprof__lookup_binary(&w->lookup, path, source->image.build_id, &nomem);
     source->is_open = source->number != SIZE_MAX;
-    w->maker.failed |= !source->is_open;
+    w->maker.failed |= nomem;
+    if (w->lookup.no_library)
+        cpprof__symbolize_warn(w->options,
+                               "local symbolization: libcpprof-symbol.so "
+                               "cannot be loaded");
     return source->is_open;
 }
 
@@ -281,8 +287,7 @@ name_location(struct work *w, struct pprof_location *l)
         !cpprof__image_address(&source->image, &source->range, l->address,
                                &address))
         return;
-    n = w->ops->resolve(w->symbolizer, source->number, address, w->frames,
-                        MOST_FRAMES);
+    n = cpprof__lookup_frames(&w->lookup, source->number, address, w->frames);
     for (i = 0; i < n && !w->maker.failed; i++)
         add_line(w, &w->frames[i], &p->mappings.at[l->mapping]);
     if (n == 0 || w->maker.failed) {
@@ -315,8 +320,7 @@ close_all(struct work *w)
     for (i = 0; w->sources && i < w->p->mappings.n; i++)
         cpprof__image_close(&w->sources[i].image);
     free(w->sources);
-    if (w->symbolizer)
-        w->ops->free(w->symbolizer);
+    cpprof__lookup_free(&w->lookup);
     cpprof__maker_free(&w->maker);
 }
 
@@ -352,9 +356,10 @@ pprof_symbolize(struct pprof_profile *p,
     w->p = p;
     w->options = options;
     w->flags = options ? options->flags : 0;
+    w->lookup.functions_only = w->flags & PPROF_SYMBOLIZE_FAST;
     if (begin(w)) {
         open_sources(w);
-        if (w->symbolizer)
+        if (w->lookup.symbolizer)
             name_locations(w);
     } else {
         w->maker.failed = true;

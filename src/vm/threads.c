@@ -92,18 +92,6 @@ link_thread(struct cpprof__vm_thread *t)
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
 }
 
-/* All of it is 0 then but for the link. */
-static bool
-keep(struct cpprof__vm_thread *t)
-{
-    if (!t->has_moved && !load_relaxed(&t->runner))
-        return false;
-    memset(t, 0, sizeof *t);
-    t->next = kept;
-    kept = t;
-    return true;
-}
-
 static struct cpprof__vm_thread *
 take_kept(void)
 {
@@ -146,7 +134,7 @@ cpprof_vm_thread_set_tid(struct cpprof_vm_thread *t, int32_t tid)
 
 /* ---- entering --------------------------------------------------------- */
 
-/* What the calling native thread entered last, if no other has since. */
+/* Who entered it last is its runner: another native thread may have since. */
 struct cpprof_vm_thread *
 cpprof__vm_entered(void)
 {
@@ -186,8 +174,8 @@ cpprof_vm_thread_enter(struct cpprof_vm_thread *public)
 
 /* ---- the end of a thread ---------------------------------------------- */
 
-/* Its uncharged time goes to the next thread of the interpreter: threads that
- * live for less than a quantum each may together take all the time. */
+/* The uncharged time of t goes to the next thread of the interpreter: threads
+ * that live for less than a quantum each may together take all the time. */
 static void
 leave_rest(struct cpprof__vm_thread *t)
 {
@@ -219,7 +207,12 @@ cpprof_vm_thread_free(struct cpprof_vm_thread *public)
         t->next->at = t->at;
     leave_rest(t);
     cpprof__vm_timer_end(t);
-    is_kept = keep(t);
+    is_kept = t->has_moved || load_relaxed(&t->runner);
+    if (is_kept) {
+        memset(t, 0, sizeof *t);
+        t->next = kept;
+        kept = t;
+    }
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
     if (!is_kept)
         free(t);

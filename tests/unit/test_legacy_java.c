@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Java's heap and contention profiles, and its table of locations. */
 #include "legacy_fixture.h"
-#include "profile/legacy/java.h"
+#include "profile/legacy/maps.h"
 
 static void
 contention_prints_as_reference_does(void **state)

@@ -15,13 +15,6 @@
 #include <cpprof/labels.h>
 
 #if HAVE_LUA54
-static lua_State *
-coroutine_at(lua_State *L, int index)
-{
-    luaL_checktype(L, index, LUA_TTHREAD);
-    return lua_tothread(L, index);
-}
-
 /* co on top of L. Its own stack may be full. */
 static void
 push_coroutine(lua_State *L, lua_State *co)
@@ -35,19 +28,6 @@ push_coroutine(lua_State *L, lua_State *co)
     lua_xmove(co, L, 1);
 }
 
-static int
-resume_known(lua_State *L, struct state *s, lua_State *co, int n_arguments,
-             int *n_results)
-{
-    lua_State *was = s->running;
-    int status;
-
-    __atomic_store_n(&s->running, co, __ATOMIC_RELEASE);
-    status = lua_resume(co, L, n_arguments, n_results);
-    __atomic_store_n(&s->running, was, __ATOMIC_RELEASE);
-    return status;
-}
-
 /* lua_resume, and what goes with it. A coroutine from before the profile has
  * no hook, nor has one that it goes back to. */
 static int
@@ -56,10 +36,12 @@ switch_to(lua_State *L, lua_State *co, int n_arguments, int *n_results)
     struct state *s = state_of(L);
     struct resumption back = {L, NULL, cpprof_labels_current()};
     const struct cpprof_labels *outer;
+    lua_State *was;
     int status;
 
     if (!s)
         return lua_resume(co, L, n_arguments, n_results);
+    was = s->running;
     outer = s->own_labels;
     s->own_labels = NULL;
     if (s->uses_labels) {
@@ -68,9 +50,11 @@ switch_to(lua_State *L, lua_State *co, int n_arguments, int *n_results)
     }
     hook_for_switch(s, co);
     back.up = s->resumed;
-    __atomic_store_n(&s->resumed, &back, __ATOMIC_RELAXED);
-    status = resume_known(L, s, co, n_arguments, n_results);
-    __atomic_store_n(&s->resumed, back.up, __ATOMIC_RELAXED);
+    store_relaxed(&s->resumed, &back);
+    store_release(&s->running, co);
+    status = lua_resume(co, L, n_arguments, n_results);
+    store_release(&s->running, was);
+    store_relaxed(&s->resumed, back.up);
     s->own_labels = outer;
     hook_for_switch(s, L);
     if (s->uses_labels)
@@ -106,9 +90,10 @@ resume(lua_State *L, lua_State *co, int n_arguments)
 static int
 coroutine_resume(lua_State *L)
 {
-    lua_State *co = coroutine_at(L, 1);
-    int n = resume(L, co, lua_gettop(L) - 1);
+    int n;
 
+    luaL_checktype(L, 1, LUA_TTHREAD);
+    n = resume(L, lua_tothread(L, 1), lua_gettop(L) - 1);
     lua_pushboolean(L, n >= 0);
     if (n < 0) {
         lua_insert(L, -2);
@@ -146,7 +131,7 @@ coroutine_wrapped(lua_State *L)
     return n < 0 ? raise(L, co) : n;
 }
 
-/* Of the function that is the first argument, on top. */
+/* Push a coroutine of the function that is the first argument. */
 static void
 new_coroutine(lua_State *L)
 {
@@ -184,7 +169,7 @@ coroutines_open(lua_State *L)
                                          {"wrap", coroutine_wrap},
                                          {NULL, NULL}};
 
-    __atomic_store_n(&function_of_wrap, coroutine_wrapped, __ATOMIC_RELAXED);
+    store_relaxed(&function_of_wrap, coroutine_wrapped);
     lua_getglobal(L, "coroutine");
     if (lua_istable(L, -1))
         set_functions(L, functions);

@@ -135,7 +135,7 @@ hook_for_instruction(struct state *s, lua_State *L)
 static bool
 ticks_run(void)
 {
-    return __atomic_load_n(&cpprof_vm_ticks, __ATOMIC_RELAXED);
+    return load_relaxed(&cpprof_vm_ticks);
 }
 
 /* Sets it only if it is not set, because setting takes time in proportion to
@@ -149,8 +149,7 @@ hook_to_stay(lua_State *L, const struct program_hook *program)
 static bool
 has_to_stay(struct state *s)
 {
-    return ticks_run() &&
-           (s->stays || __atomic_load_n(&s->is_deaf, __ATOMIC_RELAXED));
+    return ticks_run() && (s->stays || load_relaxed(&s->is_deaf));
 }
 
 void
@@ -165,7 +164,7 @@ hook_for_switch(struct state *s, lua_State *L)
     struct program_hook program;
 
     programs_grow(s);
-    if (__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
+    if (load_relaxed(&cpprof_vm_spans))
         hook_for_spans(s, L);
     else if (has_to_stay(s) && note_program(s, L, &program) &&
              !(program.mask & LUA_MASKCOUNT))
@@ -187,7 +186,7 @@ hook_remove(struct state *s, lua_State *L)
 void
 hook_again(struct state *s, lua_State *L)
 {
-    if (ticks_run() && __atomic_load_n(&s->is_armed, __ATOMIC_ACQUIRE))
+    if (ticks_run() && load_acquire(&s->is_armed))
         hook_for_tick(s, L);
     else
         hook_for_switch(s, L);
@@ -218,14 +217,6 @@ mask_of(int event)
     }
 }
 
-/* Done last, because it may raise an error or yield. */
-static void
-pass_on(const struct program_hook *program, lua_State *L, lua_Debug *ar)
-{
-    if (program->hook && program->mask & mask_of(ar->event))
-        program->hook(L, ar);
-}
-
 /* Is there something below the function that returns? */
 static bool
 has_caller(struct state *s, lua_State *L)
@@ -252,25 +243,13 @@ set_location(struct state *s, lua_State *L, const lua_Debug *ar)
     s->after_tail_call = ar->event == LUA_HOOKTAILCALL;
 }
 
-/* The host's time does not count until the hook sees the next call. */
-static void
-leave(struct state *s)
-{
-    struct cpprof_vm_thread *was = cpprof_vm_thread_enter(NULL);
-
-    if (was == s->thread)
-        s->is_left = true;
-    else
-        cpprof_vm_thread_enter(was);
-}
-
 /* No tick is answered while the host is at work. */
 static void
 come_back(struct state *s)
 {
     s->is_left = false;
     cpprof_vm_thread_enter(s->thread);
-    if (clock_ns(CLOCK_MONOTONIC) - s->left_ns >= AWAY_NS)
+    if (cpprof__now_ns(CLOCK_MONOTONIC) - s->left_ns >= AWAY_NS)
         hook_for_sleeps(s);
 }
 
@@ -290,8 +269,7 @@ answer_mixed(struct state *s, lua_State *L, const lua_Debug *ar)
 static bool
 is_mixed(struct state *s)
 {
-    return __atomic_load_n(&s->is_mixed, __ATOMIC_RELAXED) &&
-           __atomic_exchange_n(&s->is_mixed, 0, __ATOMIC_ACQ_REL);
+    return load_relaxed(&s->is_mixed) && swap_acq_rel(&s->is_mixed, 0);
 }
 
 /* A function that the host called has just begun: the time before was the
@@ -303,25 +281,19 @@ is_first_call(struct state *s, lua_State *L, const lua_Debug *ar)
            (L == s->running || !runs_function(s->running));
 }
 
-/* Up to when the host is known to have been at work. */
-static void
-leave_out_host(struct state *s)
-{
-    uint64_t until = __atomic_exchange_n(&s->host_ns, 0, __ATOMIC_ACQ_REL);
-
-    if (until)
-        cpprof_vm_thread_leave_out(s->thread, until);
-}
-
 static void
 answer_tick(struct state *s, lua_State *L, const lua_Debug *ar)
 {
-    if (__atomic_exchange_n(&s->has_slept, 0, __ATOMIC_ACQ_REL))
+    /* Up to then the host is known to have been at work. */
+    uint64_t host_ns = swap_acq_rel(&s->host_ns, 0);
+
+    if (swap_acq_rel(&s->has_slept, 0))
         s->stays = STAYS;
     else if (s->stays)
         s->stays -= (s->stays + (1u << STAYS_SHIFT) - 1) >> STAYS_SHIFT;
-    leave_out_host(s);
-    if (__atomic_exchange_n(&s->was_elsewhere, 0, __ATOMIC_ACQ_REL))
+    if (host_ns)
+        cpprof_vm_thread_leave_out(s->thread, host_ns);
+    if (swap_acq_rel(&s->was_elsewhere, 0))
         cpprof_vm_thread_no_answer(s->thread);
     if (is_first_call(s, L, ar))
         cpprof_vm_thread_leave_out(s->thread, 0);
@@ -336,6 +308,8 @@ static void
 stay_or_go(struct state *s, lua_State *L, const lua_Debug *ar,
            const struct program_hook *program)
 {
+    struct cpprof_vm_thread *was;
+
     if (s->stays)
         s->stays--;
     if (!has_to_stay(s)) {
@@ -345,8 +319,12 @@ stay_or_go(struct state *s, lua_State *L, const lua_Debug *ar,
     hook_to_stay(L, program);
     if (mask_of(ar->event) == LUA_MASKRET && L == s->running &&
         !has_caller(s, L)) {
-        s->left_ns = clock_ns(CLOCK_MONOTONIC);
-        leave(s);
+        /* The host's time does not count until the hook sees the next call. */
+        s->left_ns = cpprof__now_ns(CLOCK_MONOTONIC);
+        was = cpprof_vm_thread_enter(NULL);
+        s->is_left = was == s->thread;
+        if (!s->is_left)
+            cpprof_vm_thread_enter(was);
     }
 }
 
@@ -354,7 +332,7 @@ static void
 take_tick(struct state *s, lua_State *L, const lua_Debug *ar,
           const struct program_hook *program)
 {
-    if (__atomic_exchange_n(&s->is_armed, 0, __ATOMIC_ACQ_REL))
+    if (swap_acq_rel(&s->is_armed, 0))
         answer_tick(s, L, ar);
     if (!(program->mask & LUA_MASKCOUNT))
         stay_or_go(s, L, ar, program);
@@ -384,7 +362,7 @@ static void
 take_span(struct state *s, lua_State *L, const lua_Debug *ar,
           const struct program_hook *program)
 {
-    if (!__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED))
+    if (!load_relaxed(&cpprof_vm_spans))
         hook_remove(s, L);
     else if (mask_of(ar->event) & SPAN_MASK)
         end_span(s, L, ar);
@@ -412,7 +390,9 @@ on_event(lua_State *L, lua_Debug *ar,
     if (is_mixed(s))
         answer_mixed(s, L, ar);
     take(s, L, ar, &program);
-    pass_on(&program, L, ar);
+    /* Last, because it may raise an error or yield. */
+    if (program.hook && program.mask & mask_of(ar->event))
+        program.hook(L, ar);
 }
 
 static void

@@ -66,7 +66,7 @@ static const char script[] =
 #endif
     ;
 
-/* Of the one thread that learns. */
+/* Used by the one thread that learns. */
 static const void *high; /* on the C stack, above all of it */
 static bool has_looked;
 static bool has_collected;

@@ -198,24 +198,23 @@ labels_call(lua_State *L)
 
 /* ---- coroutines -------------------------------------------------------- */
 
-/* Only one that yielded is in a call still. */
-static const struct cpprof_labels *
-set_of(lua_State *co, const struct scope *scope)
-{
-    return co && scope && lua_status(co) == LUA_YIELD ? scope->set : NULL;
-}
-
-/* The own set of co, which is on top of the stack of L. */
+/* Only a coroutine that yielded is in a call still. */
 void
 labels_enter(lua_State *L, struct state *s)
 {
+    const struct scope *scope;
+    lua_State *co;
+
     if (!lua_isthread(L, -1) || !push_scopes(L)) {
         lua_pop(L, 1);
         return;
     }
     lua_pushvalue(L, -2);
     lua_rawget(L, -2);
-    s->own_labels = set_of(lua_tothread(L, -3), lua_touserdata(L, -1));
+    co = lua_tothread(L, -3);
+    scope = lua_touserdata(L, -1);
+    s->own_labels =
+        co && scope && lua_status(co) == LUA_YIELD ? scope->set : NULL;
     lua_pop(L, 3);
     if (s->own_labels)
         cpprof_labels_set_current(s->own_labels);

@@ -105,20 +105,6 @@ is_entry(lua_State *L, struct level *level, const struct level *below)
     return false;
 }
 
-/* At a safepoint values can be pushed. Elsewhere the function is known by its
- * name alone. */
-static lua_CFunction
-c_function_of(const struct telling *t, lua_State *L, struct level *level)
-{
-    return is_c(level) && t->s->at ? c_function_at(L, &level->ar) : NULL;
-}
-
-static void
-use_known(struct cpprof_vm_peek *frame, const struct function *known)
-{
-    describe_function(NULL, known, &frame->function);
-}
-
 /* The best name that needs no look-up. */
 static void
 use_location(lua_State *L, struct cpprof_vm_peek *frame, lua_Debug *ar,
@@ -143,16 +129,20 @@ tell(struct telling *t, lua_State *L, struct level *level,
      const struct level *below)
 {
     struct cpprof_vm_peek frame = {.flags = 0};
-    lua_CFunction c_function = c_function_of(t, L, level);
+    lua_CFunction c_function = NULL;
     const struct function *known;
     char name[FUNCTION_NAME_MAX] = "";
 
+    /* At a safepoint values can be pushed. Elsewhere a C function is known by
+     * its name alone. */
+    if (is_c(level) && t->s->at)
+        c_function = c_function_at(L, &level->ar);
     known =
         function_known(&t->s->functions, L, &level->ar, c_function, &frame.key);
     if (is_c(level) && !c_function)
         frame.key = 0;
     if (known)
-        use_known(&frame, known);
+        describe_function(NULL, known, &frame.function);
     else
         use_location(L, &frame, &level->ar, name);
     if (level->ar.currentline > 0)
@@ -169,31 +159,24 @@ tell_tail_call(struct telling *t)
 {
     struct cpprof_vm_peek frame = {.key = TAIL_CALLED_KEY};
 
-    use_known(&frame, &tail_called);
+    describe_function(NULL, &tail_called, &frame.function);
     return t->visit(t->ctx, &frame);
-}
-
-/* False: that was enough. */
-static bool
-tell_cut(struct telling *t)
-{
-    const struct cpprof_vm_peek frame = {.function.name = "[truncated]"};
-
-    t->visit(t->ctx, &frame);
-    return false;
 }
 
 /* False: that was enough. */
 static bool
 tell_levels(struct telling *t, lua_State *L, int number)
 {
+    static const struct cpprof_vm_peek cut = {.function.name = "[truncated]"};
     struct level levels[2], *level = &levels[0], *below = &levels[1], *spare;
     bool goes_on = true;
 
     look_at(L, number, level);
     while (goes_on && level->is_there) {
-        if (t->n_levels++ == LEVELS_MAX)
-            return tell_cut(t);
+        if (t->n_levels++ == LEVELS_MAX) {
+            t->visit(t->ctx, &cut);
+            return false;
+        }
         look_at(L, ++number, below);
         if (*level->ar.what == 't') /* "tail" of Lua 5.1 */
             goes_on = tell_tail_call(t);

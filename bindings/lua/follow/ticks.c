@@ -48,140 +48,89 @@
 #define LOST  100
 #define DOUBT 5
 
-/* Of /proc/self/task/TID/status, in bytes. */
+/* Bytes of /proc/self/task/TID/status that are read. */
 #define STATUS_MAX 4096
 
 static bool
 spans_run(void)
 {
-    return __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED);
+    return load_relaxed(&cpprof_vm_spans);
 }
 
 static bool
 is_profiled(void)
 {
-    return __atomic_load_n(&cpprof_vm_ticks, __ATOMIC_RELAXED) || spans_run();
+    return load_relaxed(&cpprof_vm_ticks) || spans_run();
 }
 
 /* ---- what runs --------------------------------------------------------- */
 
-enum situation {
-    ELSEWHERE, /* another thread runs it, or it is not known that this one does
-                */
-    IDLE,      /* none of its functions runs: the host does something else */
-    HERE,
-};
-
+/* Does one of its functions run, or has one resumed another coroutine? */
 static bool
 has_frames(struct state *s, lua_State *L)
 {
     lua_Debug ar;
 
-    return __atomic_load_n(&s->resumed, __ATOMIC_RELAXED) ||
-           lua_getstack(L, 0, &ar);
+    return load_relaxed(&s->resumed) || lua_getstack(L, 0, &ar);
 }
 
-/* Held, in the thread self. */
-static enum situation
-situation_of(struct state *s, lua_State *L, int self)
+/* Set the hook of s, which is held, if the calling thread `self` runs it. Where
+ * Lua does not tell, s is where it was last. True: a function of s runs, and a
+ * tick has asked it. */
+static bool
+look_at(struct state *s, lua_State *L, int self)
 {
-    bool is_known = running_at_all(L) > 0;
+    bool was_here = load_acquire(&s->tid) == self;
+    bool is_here = running_at_all(L) > 0 ? running_depth(L) > 0 : was_here;
 
-    if (is_known && !running_depth(L))
-        return ELSEWHERE;
-    if (!is_known && __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self)
-        return ELSEWHERE;
-    return has_frames(s, L) ? HERE : IDLE;
-}
-
-struct look {
-    int self;
-    struct state *deepest; /* NULL: the host runs */
-    uintptr_t depth;       /* 0: it is not known */
-};
-
-static void
-note_deepest(struct look *look, struct state *s, uintptr_t depth)
-{
-    if (look->deepest && (!depth || (look->depth && look->depth < depth)))
-        return;
-    look->deepest = s;
-    look->depth = depth;
-}
-
-static void
-look_for_ticks(struct look *look, struct state *s, lua_State *L)
-{
-    __atomic_store_n(&s->is_armed, ARMED, __ATOMIC_RELEASE);
-    hook_for_tick(s, L);
-    note_deepest(look, s, running_depth(L));
-}
-
-static void
-look_for_spans(struct state *s, lua_State *L)
-{
-    __atomic_store_n(&s->is_armed, 0, __ATOMIC_RELAXED);
-    hook_for_spans(s, L);
-}
-
-/* Held. */
-static void
-look_at(struct look *look, struct state *s, lua_State *L)
-{
-    enum situation situation = situation_of(s, L, look->self);
-    bool is_known = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == look->self;
-
-    if (situation == ELSEWHERE) {
-        if (is_known)
-            __atomic_store_n(&s->was_elsewhere, 1, __ATOMIC_RELEASE);
-        return;
-    }
-    if (!is_known)
+    if (!is_here && was_here)
+        store_release(&s->was_elsewhere, 1);
+    if (!is_here)
+        return false;
+    if (!was_here)
         state_move_here(s);
-    if (spans_run())
-        look_for_spans(s, L);
-    else if (situation == HERE)
-        look_for_ticks(look, s, L);
+    if (spans_run()) {
+        store_relaxed(&s->is_armed, 0);
+        hook_for_spans(s, L);
+        return false;
+    }
+    if (!has_frames(s, L))
+        return false;
+    store_release(&s->is_armed, ARMED);
+    hook_for_tick(s, L);
+    return true;
 }
 
+/* Find the state that runs in this thread: the one whose protected call is the
+ * deepest on its stack. It is charged for the time since the last look; if
+ * there is none, nobody is. */
 static void
-look_at_all(struct look *look)
+look_around(void)
 {
-    struct state *s;
+    struct state *s, *deepest = NULL;
+    uintptr_t depth, least = 0; /* 0: not known */
+    int self = own_thread();
     lua_State *L;
 
     for (s = states_first(); s; s = s->next) {
         if (!(L = state_hold(s)))
             continue;
-        look_at(look, s, L);
-        state_let_go(s);
+        if (look_at(s, L, self)) {
+            depth = running_depth(L);
+            if (!deepest || (depth && (!least || depth < least))) {
+                deepest = s;
+                least = depth;
+            }
+        }
+        state_drop(s);
     }
-}
-
-/* The time since the last look is charged to whoever runs now. */
-static void
-give_time(const struct look *look)
-{
-    struct state *s;
-
-    if (look->deepest && !look->deepest->is_left) {
-        cpprof_vm_thread_found(look->deepest->thread);
+    if (spans_run())
         return;
-    }
-    for (s = states_first(); s && !look->deepest; s = s->next)
-        if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == look->self &&
-            s->thread)
+    if (deepest && !deepest->is_left)
+        cpprof_vm_thread_found(deepest->thread);
+    for (s = states_first(); s && !deepest; s = s->next)
+        if (load_acquire(&s->tid) == self && s->thread)
             cpprof_vm_thread_leave_out(s->thread, 0);
-}
-
-static void
-look_around(void)
-{
-    struct look look = {.self = own_thread()};
-
-    look_at_all(&look);
-    if (!spans_run())
-        give_time(&look);
 }
 
 /* ---- the signal -------------------------------------------------------- */
@@ -190,19 +139,19 @@ static void
 on_tick(int number)
 {
     int saved = errno, self = own_thread();
-    uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), rest;
+    uint64_t begin = cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID), rest;
     struct state *s;
 
     if (is_profiled())
         look_around();
-    rest = REST * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) +
-           clock_ns(CLOCK_MONOTONIC);
+    rest = REST * (cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID) - begin) +
+           cpprof__now_ns(CLOCK_MONOTONIC);
     for (s = states_first(); s; s = s->next) {
-        if (__atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) != self)
+        if (load_acquire(&s->tid) != self)
             continue;
-        __atomic_store_n(&s->rest_until_ns, rest, __ATOMIC_RELAXED);
-        __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
-        __atomic_store_n(&s->is_deaf, 0, __ATOMIC_RELAXED);
+        store_relaxed(&s->rest_until_ns, rest);
+        store_release(&s->n_waiting, 0);
+        store_relaxed(&s->is_deaf, 0);
     }
     errno = saved;
 }
@@ -251,18 +200,12 @@ blocks_tick(int thread)
     return found && strtoull(found + 8, NULL, 16) >> (tick_signal - 1) & 1;
 }
 
-/* Also where a handler of ours is slow: that says otherwise when it is done, or
- * the next look does. */
+/* A slow handler of ours looks like a blocked signal. It clears the note when
+ * it is done, or the next look does. */
 static void
 note_deaf(struct state *s, int thread)
 {
-    __atomic_store_n(&s->is_deaf, blocks_tick(thread), __ATOMIC_RELAXED);
-}
-
-static bool
-is_deaf(struct state *s)
-{
-    return __atomic_load_n(&s->is_deaf, __ATOMIC_RELAXED);
+    store_relaxed(&s->is_deaf, blocks_tick(thread));
 }
 
 /* Is the last signal still on its way, so that another would only queue behind
@@ -270,16 +213,15 @@ is_deaf(struct state *s)
 static bool
 has_enough(struct state *s, int thread)
 {
-    uint32_t n = __atomic_load_n(&s->n_waiting, __ATOMIC_ACQUIRE);
+    uint32_t n = load_acquire(&s->n_waiting);
 
     if (n && n < LOST) {
         if (n == DOUBT)
             note_deaf(s, thread);
-        __atomic_store_n(&s->n_waiting, n + 1, __ATOMIC_RELAXED);
+        store_relaxed(&s->n_waiting, n + 1);
         return true;
     }
-    return clock_ns(CLOCK_MONOTONIC) <
-           __atomic_load_n(&s->rest_until_ns, __ATOMIC_RELAXED);
+    return cpprof__now_ns(CLOCK_MONOTONIC) < load_relaxed(&s->rest_until_ns);
 }
 
 static void
@@ -287,41 +229,33 @@ send_tick(struct state *s, int thread)
 {
     if (thread <= 0 || !tick_signal)
         return;
-    __atomic_store_n(&s->n_waiting, 1, __ATOMIC_RELEASE);
+    store_release(&s->n_waiting, 1);
     /* EAGAIN: the user's other processes have all signals that may be queued;
      * the next tick tries again. */
     if (!syscall(SYS_tgkill, getpid(), thread, tick_signal))
         return;
     if (errno == ESRCH)
-        __atomic_compare_exchange_n(&s->tid, &thread, NOWHERE, false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-    __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&s->is_armed, ARMED_QUIETLY, __ATOMIC_RELEASE);
+        cas_acq_rel(&s->tid, &thread, NOWHERE);
+    store_release(&s->n_waiting, 0);
+    store_release(&s->is_armed, ARMED_QUIETLY);
 }
 
 /* ---- asking ------------------------------------------------------------ */
 
-/* The sample is taken after the sleep, if the hook is set, else at a tick that
- * finds the thread awake. */
-static void
-arm_quietly(struct state *s)
-{
-    uint32_t none = 0;
-
-    __atomic_store_n(&s->has_slept, 1, __ATOMIC_RELEASE);
-    __atomic_compare_exchange_n(&s->is_armed, &none, ARMED_QUIETLY, false,
-                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
-/* The thread sleeps in a call that a signal would end. */
+/* The thread sleeps in a call that a signal would end. The sample is taken
+ * after the sleep, if the hook is set, else at a tick that finds the thread
+ * awake. */
 static void
 ask_sleeper(struct state *s, lua_State *L)
 {
-    if (running_at_all(L) == 0 && !has_frames(s, L))
-        __atomic_store_n(&s->host_ns, clock_ns(CLOCK_MONOTONIC),
-                         __ATOMIC_RELEASE);
-    else
-        arm_quietly(s);
+    uint32_t none = 0;
+
+    if (running_at_all(L) == 0 && !has_frames(s, L)) {
+        store_release(&s->host_ns, cpprof__now_ns(CLOCK_MONOTONIC));
+        return;
+    }
+    store_release(&s->has_slept, 1);
+    cas_acq_rel(&s->is_armed, &none, ARMED_QUIETLY);
 }
 
 /* One signal for one answer: a thread that sleeps in a C function is not woken
@@ -334,15 +268,14 @@ ask(struct state *s, lua_State *L, int thread)
 
     if (thread < 0 || has_enough(s, thread))
         return;
-    if (is_deaf(s))
+    if (load_relaxed(&s->is_deaf))
         note_deaf(s, thread);
     sleep = cpprof_vm_read_sleep(thread, &s->slept_cpu_ns);
     if (sleep == CPPROF_VM_ASLEEP_LIGHTLY)
         ask_sleeper(s, L);
-    else if ((__atomic_exchange_n(&s->is_armed, ARMED, __ATOMIC_ACQ_REL) !=
-                  ARMED ||
+    else if ((swap_acq_rel(&s->is_armed, ARMED) != ARMED ||
               sleep == CPPROF_VM_AWAKE) &&
-             !is_deaf(s))
+             !load_relaxed(&s->is_deaf))
         send_tick(s, thread);
 }
 
@@ -352,7 +285,7 @@ ask(struct state *s, lua_State *L, int thread)
 static void
 ask_for_spans(struct state *s, lua_State *L, int thread)
 {
-    uint32_t epoch = __atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED);
+    uint32_t epoch = load_relaxed(&cpprof_vm_spans);
     bool is_first = s->span_epoch != epoch;
 
     s->span_epoch = epoch;
@@ -378,14 +311,12 @@ find_deepest(void)
 
         if (!L)
             continue;
-        depth = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == self
-                    ? running_depth(L)
-                    : 0;
+        depth = load_acquire(&s->tid) == self ? running_depth(L) : 0;
         if (depth && (!found || depth < least)) {
             found = s;
             least = depth;
         }
-        state_let_go(s);
+        state_drop(s);
     }
     return found;
 }
@@ -393,32 +324,30 @@ find_deepest(void)
 struct state *
 state_here(struct state *s)
 {
-    lua_State *L = __atomic_load_n(&s->running, __ATOMIC_ACQUIRE);
+    lua_State *L = load_acquire(&s->running);
     struct state *deepest = find_deepest();
 
     if (deepest)
         return deepest;
-    return L && __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE) == own_thread() &&
-                   running_here(L)
-               ? s
-               : NULL;
+    return L && load_acquire(&s->tid) == own_thread() && running_here(L) ? s
+                                                                         : NULL;
 }
 
 bool
 state_arm(struct state *s)
 {
-    uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), took;
+    uint64_t begin = cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID), took;
 
-    if (clock_ns(CLOCK_MONOTONIC) < s->mixed_rest_until_ns)
+    if (cpprof__now_ns(CLOCK_MONOTONIC) < s->mixed_rest_until_ns)
         return false;
-    __atomic_store_n(&s->is_mixed, 1, __ATOMIC_RELEASE);
+    store_release(&s->is_mixed, 1);
     if (spans_run())
         hook_for_instruction(s, s->running);
     else
         hook_for_tick(s, s->running);
-    took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+    took = cpprof__now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     if (took > HOOK_BUDGET_NS)
-        s->mixed_rest_until_ns = clock_ns(CLOCK_MONOTONIC) + REST * took;
+        s->mixed_rest_until_ns = cpprof__now_ns(CLOCK_MONOTONIC) + REST * took;
     return true;
 }
 
@@ -430,7 +359,7 @@ interrupt_here(struct state *s)
 {
     struct state *runs;
 
-    if (__atomic_load_n(&cpprof_vm_ticks, __ATOMIC_RELAXED))
+    if (load_relaxed(&cpprof_vm_ticks))
         look_around();
     runs = state_here(s);
     if (!runs || !has_frames(runs, runs->running)) {
@@ -452,7 +381,7 @@ void
 tick_interrupt(void *state)
 {
     struct state *s = state;
-    int thread = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
+    int thread = load_acquire(&s->tid);
     lua_State *L;
 
     if (!thread || thread == TAKEN)
@@ -467,5 +396,5 @@ tick_interrupt(void *state)
         ask_for_spans(s, L, thread);
     else
         ask(s, L, thread);
-    state_let_go(s);
+    state_drop(s);
 }

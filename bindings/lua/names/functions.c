@@ -202,7 +202,7 @@ name_by_address(lua_CFunction function, char *name)
     void *address;
 
     memcpy(&address, &function, sizeof address);
-    if (function == __atomic_load_n(&function_of_wrap, __ATOMIC_RELAXED))
+    if (function == load_relaxed(&function_of_wrap))
         strcpy(name, "coroutine.wrap");
     else if (dladdr(address, &info) && info.dli_sname &&
              info.dli_saddr == address)
@@ -210,14 +210,6 @@ name_by_address(lua_CFunction function, char *name)
     else
         return false;
     return true;
-}
-
-static void
-name_of_c(lua_State *L, lua_Debug *ar, lua_CFunction function, char *name)
-{
-    if (!name_by_library(L, ar, name) && !name_by_address(function, name) &&
-        !name_by_call(L, ar, name))
-        strcpy(name, "[C]");
 }
 
 static bool
@@ -235,24 +227,22 @@ name_by_own(lua_State *L, lua_Debug *ar, char *name)
     return source == SOURCE_NAMED || (source == SOURCE_UNKNOWN && *called);
 }
 
-/* Not in <>: readers take that for a C++ template and leave it out. */
-static void
-name_of_lua(lua_State *L, lua_Debug *ar, const struct function *key, char *name)
-{
-    if (!key->is_crowded && name_by_own(L, ar, name))
-        return;
-    snprintf(name, FUNCTION_NAME_MAX, "function %s:%d", ar->short_src,
-             ar->linedefined);
-}
-
+/* A place is not in <>: readers take that for a C++ template and leave it out.
+ */
 static void
 find_name(lua_State *L, lua_Debug *ar, const struct function *key, char *name)
 {
     *name = 0;
-    if (key->c_function)
-        name_of_c(L, ar, key->c_function, name);
-    else if (!key->is_main)
-        name_of_lua(L, ar, key, name);
+    if (key->c_function) {
+        if (!name_by_library(L, ar, name) &&
+            !name_by_address(key->c_function, name) &&
+            !name_by_call(L, ar, name))
+            strcpy(name, "[C]");
+    } else if (!key->is_main &&
+               (key->is_crowded || !name_by_own(L, ar, name))) {
+        snprintf(name, FUNCTION_NAME_MAX, "function %s:%d", ar->short_src,
+                 ar->linedefined);
+    }
 }
 
 /* ---- the table --------------------------------------------------------- */

@@ -24,7 +24,7 @@ struct functions {
 
 #define FUNCTION_NAME_MAX 160
 
-/* Of a level of C; pushes and pops a value. */
+/* The C function at a level; pushes and pops a value. */
 lua_CFunction
 c_function_at(lua_State *L, lua_Debug *ar);
 /* As function_of(), but only finds what is remembered; nothing is changed or
@@ -39,7 +39,8 @@ name_by_call(lua_State *L, lua_Debug *ar, char *name);
 const char *
 file_of(const lua_Debug *ar);
 
-/* Of a level that lua_getinfo has answered "Slu" for. Never NULL. */
+/* The function at a level for which lua_getinfo has answered "Slu". Never NULL.
+ */
 const struct function *
 function_of(struct functions *known, lua_State *L, lua_Debug *ar);
 /* The frame that a tail call has replaced. */

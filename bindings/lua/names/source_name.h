@@ -10,7 +10,7 @@
 
 enum source_name { SOURCE_UNKNOWN, SOURCE_ANONYMOUS, SOURCE_NAMED };
 
-/* Of a level that lua_getinfo has answered "S" for. called: what its caller
+/* Find the name; lua_getinfo has answered "S" for ar. called: what its caller
  * calls it, which decides where the line defines several, or "". */
 enum source_name
 name_by_source(const lua_Debug *ar, const char *called, char *name, size_t n);

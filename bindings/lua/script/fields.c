@@ -14,23 +14,19 @@ refuse(lua_State *L, int index, const char *name, const char *why)
     luaL_argerror(L, index, lua_pushfstring(L, "%s %s", name, why));
 }
 
-static bool
-is_one_of(const char *name, const char *const *names)
-{
-    while (*names && strcmp(*names, name))
-        names++;
-    return *names;
-}
-
 void
 fields_check(lua_State *L, int index, const char *const *names)
 {
+    size_t i;
+
     if (!lua_istable(L, index))
         return;
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING)
             luaL_argerror(L, index, "a field has no name");
-        if (!is_one_of(lua_tostring(L, -2), names))
+        for (i = 0; names[i] && strcmp(names[i], lua_tostring(L, -2)); i++) {
+        }
+        if (!names[i])
             refuse(L, index, lua_tostring(L, -2), "is no field");
     }
 }
@@ -45,31 +41,24 @@ push_field(lua_State *L, int index, const char *name)
         lua_pushnil(L);
 }
 
-static void
-refuse_number(lua_State *L, int index, const char *name,
-              const struct whole *bounds)
-{
-    char why[80];
-
-    snprintf(why, sizeof why, "is not a whole number from %lld to %lld",
-             (long long)bounds->least, (long long)bounds->most);
-    refuse(L, index, name, why);
-}
-
 int64_t
 field_whole(lua_State *L, int index, const char *name, int64_t otherwise,
             const struct whole *bounds)
 {
     int64_t value = otherwise;
     lua_Number number;
+    char why[80];
 
     push_field(L, index, name);
     if (!lua_isnil(L, -1)) {
         number = lua_tonumber(L, -1);
         if (!lua_isnumber(L, -1) || !(number >= (lua_Number)bounds->least) ||
             !(number <= (lua_Number)bounds->most) ||
-            number != (lua_Number)(int64_t)number)
-            refuse_number(L, index, name, bounds);
+            number != (lua_Number)(int64_t)number) {
+            snprintf(why, sizeof why, "is not a whole number from %lld to %lld",
+                     (long long)bounds->least, (long long)bounds->most);
+            refuse(L, index, name, why);
+        }
         value = (int64_t)number;
     }
     lua_pop(L, 1);

@@ -93,7 +93,7 @@ start(lua_State *L)
 static void
 begin_stop(struct state *s, lua_State *L)
 {
-    uint64_t host_ns = __atomic_exchange_n(&s->host_ns, 0, __ATOMIC_ACQ_REL);
+    uint64_t host_ns = swap_acq_rel(&s->host_ns, 0);
 
     if (host_ns)
         cpprof_vm_thread_leave_out(s->thread, host_ns);
@@ -123,7 +123,7 @@ stop(lua_State *L)
 
 /* ---- what the program has and we replace -------------------------------- */
 
-/* Of debug.sethook or gethook, the original of which is kept as an upvalue. */
+/* Call the original of debug.sethook or gethook, which is an upvalue. */
 static int
 call(lua_State *L)
 {

@@ -24,10 +24,6 @@
 /* Frames of this file in front of a stack: the method. */
 #define OWN_FRAMES 1
 
-struct object {
-    struct cpprof_profile *profile;
-};
-
 int
 push_failure(lua_State *L, const struct cpprof_error *error)
 {
@@ -61,13 +57,16 @@ done(lua_State *L, enum cpprof_status status, const struct cpprof_error *error)
 
 /* ---- profiles ---------------------------------------------------------- */
 
-static struct object *
-check_object(lua_State *L)
+static struct cpprof_profile *
+check_profile(lua_State *L)
 {
-    return luaL_checkudata(L, 1, TYPE);
+    struct cpprof_profile **object = luaL_checkudata(L, 1, TYPE);
+
+    return *object;
 }
 
-/* Of the registry: profile -> its values; false, once the state closes. */
+/* A key of the registry: a table of the values by profile; false, once the
+ * state closes. */
 static const char all_key;
 
 /* value -> its byte, of one profile; false: the state closes, and nothing is
@@ -80,25 +79,17 @@ push_values(lua_State *L)
         lua_pop(L, 1);
         return false;
     }
-    lua_pushlightuserdata(L, check_object(L)->profile);
+    lua_pushlightuserdata(L, check_profile(L));
     lua_rawget(L, -2);
     if (!lua_istable(L, -1)) {
         lua_pop(L, 1);
         lua_newtable(L);
-        lua_pushlightuserdata(L, check_object(L)->profile);
+        lua_pushlightuserdata(L, check_profile(L));
         lua_pushvalue(L, -2);
         lua_rawset(L, -4);
     }
     lua_remove(L, -2);
     return true;
-}
-
-/* Take the values on top out of profile. */
-static void
-remove_values(lua_State *L, struct cpprof_profile *profile)
-{
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
-        cpprof_profile_remove(profile, lua_touserdata(L, -1));
 }
 
 /* The finalizer of a value that lives as long as the state. Finalizers of older
@@ -109,9 +100,14 @@ close_values(lua_State *L)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &all_key);
     if (!lua_istable(L, -1))
         return 0;
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
-        if (lua_istable(L, -1))
-            remove_values(L, lua_touserdata(L, -2));
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        struct cpprof_profile *profile = lua_touserdata(L, -2);
+
+        if (!lua_istable(L, -1))
+            continue;
+        for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+            cpprof_profile_remove(profile, lua_touserdata(L, -1));
+    }
     lua_pushboolean(L, 0);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &all_key);
     return 0;
@@ -139,9 +135,9 @@ open_values(lua_State *L)
 static int
 push_object(lua_State *L, struct cpprof_profile *profile)
 {
-    struct object *object = lua_newuserdata(L, sizeof *object);
+    struct cpprof_profile **object = lua_newuserdata(L, sizeof *object);
 
-    object->profile = profile;
+    *object = profile;
     luaL_getmetatable(L, TYPE);
     lua_setmetatable(L, -2);
     return 1;
@@ -199,7 +195,7 @@ forget(lua_State *L)
 static int
 profile_add(lua_State *L)
 {
-    struct object *object = check_object(L);
+    struct cpprof_profile *profile = check_profile(L);
     struct cpprof_error error;
     enum cpprof_status status;
     const void *address;
@@ -213,7 +209,7 @@ profile_add(lua_State *L)
         return 2;
     }
     is_new = find_or_make(L, &address);
-    status = cpprof_profile_add(object->profile, address, OWN_FRAMES, &error);
+    status = cpprof_profile_add(profile, address, OWN_FRAMES, &error);
     if (status != CPPROF_OK && is_new)
         forget(L);
     return done(L, status, &error);
@@ -222,7 +218,7 @@ profile_add(lua_State *L)
 static int
 profile_remove(lua_State *L)
 {
-    struct object *object = check_object(L);
+    struct cpprof_profile *profile = check_profile(L);
 
     luaL_checkany(L, 2);
     if (!push_values(L))
@@ -230,7 +226,7 @@ profile_remove(lua_State *L)
     lua_pushvalue(L, 2);
     lua_rawget(L, -2);
     if (lua_isuserdata(L, -1)) {
-        cpprof_profile_remove(object->profile, lua_touserdata(L, -1));
+        cpprof_profile_remove(profile, lua_touserdata(L, -1));
         lua_pop(L, 1);
         forget(L);
     }
@@ -240,15 +236,14 @@ profile_remove(lua_State *L)
 static int
 profile_count(lua_State *L)
 {
-    lua_pushinteger(
-        L, (lua_Integer)cpprof_profile_count(check_object(L)->profile));
+    lua_pushinteger(L, (lua_Integer)cpprof_profile_count(check_profile(L)));
     return 1;
 }
 
 static int
 profile_name(lua_State *L)
 {
-    lua_pushstring(L, cpprof_profile_name(check_object(L)->profile));
+    lua_pushstring(L, cpprof_profile_name(check_profile(L)));
     return 1;
 }
 
@@ -259,7 +254,7 @@ static int
 profile_write(lua_State *L)
 {
     static const char *const names[] = {"out", "debug", "labels", NULL};
-    struct object *object = check_object(L);
+    struct cpprof_profile *profile = check_profile(L);
     struct cpprof_profile_options options = {.size = sizeof options};
     struct cpprof_writer writer;
     struct cpprof_error error;
@@ -269,13 +264,12 @@ profile_write(lua_State *L)
     options.debug = (int32_t)field_whole(L, 2, "debug", 0, &debug_levels);
     if (field_flag(L, 2, "labels", false))
         options.flags |= CPPROF_FLAG_LABELS;
-    snprintf(path, sizeof path, "%s.%s", cpprof_profile_name(object->profile),
+    snprintf(path, sizeof path, "%s.%s", cpprof_profile_name(profile),
              options.debug ? "txt" : "pb.gz");
     if (!writer_of(L, 2, path, &writer, &error))
         return push_failure(L, &error);
-    return done(
-        L, cpprof_profile_write(object->profile, &writer, &options, &error),
-        &error);
+    return done(L, cpprof_profile_write(profile, &writer, &options, &error),
+                &error);
 }
 
 /* heap{rate = bytes} sets the rate, heap{out = path, ...} writes the profile.

@@ -65,13 +65,13 @@ put(struct programs *programs, const struct program_hook *program)
 static bool
 begin_change(struct programs *programs)
 {
-    return !__atomic_exchange_n(&programs->is_changing, 1, __ATOMIC_ACQUIRE);
+    return !swap_acq_rel(&programs->is_changing, 1);
 }
 
 static void
 end_change(struct programs *programs)
 {
-    __atomic_store_n(&programs->is_changing, 0, __ATOMIC_RELEASE);
+    store_release(&programs->is_changing, 0);
 }
 
 bool
@@ -91,13 +91,6 @@ program_put(struct state *s, const struct program_hook *program)
     return is_put;
 }
 
-static void
-drop_free_end(struct programs *programs)
-{
-    while (programs->n_used && !slots_of(programs)[programs->n_used - 1].of)
-        programs->n_used--;
-}
-
 void
 program_remove(struct state *s, lua_State *L)
 {
@@ -109,7 +102,8 @@ program_remove(struct state *s, lua_State *L)
     i = find(programs, L);
     if (i < programs->n_used)
         slots_of(programs)[i].of = NULL;
-    drop_free_end(programs);
+    while (programs->n_used && !slots_of(programs)[programs->n_used - 1].of)
+        programs->n_used--;
     end_change(programs);
 }
 

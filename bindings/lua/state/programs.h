@@ -27,8 +27,8 @@ struct programs {
 
 struct state;
 
-/* Of L, while ours is there; hook NULL: it has none. Safety: AS, in handlers
- * that interrupted the thread of s; so have all of these. */
+/* The program's hook of L, while ours is set; hook NULL: none. Safety: AS, in
+ * handlers that interrupted the thread of s; so have all of these. */
 struct program_hook
 program_of(const struct state *s, lua_State *L);
 /* False: there is no room now, or L is being changed. */

@@ -14,14 +14,14 @@
 
 #include <pthread.h>
 
-/* Of a lua_State, which is some 200 bytes. */
+/* Words of a lua_State that are looked at; it has some 200 bytes. */
 #define N_WORDS 25
 
 static uint32_t jump_at; /* in words; 0: not known */
 
-/* Between here and where the stack of this thread ends. What glibc knows of a
- * thread stands at the end of its stack, but for the main thread's, above
- * which no other stack is. */
+/* Is the address between here and the end of this thread's stack? What glibc
+ * knows of a thread stands at the end of its stack, but for the main thread's,
+ * above which no other stack is. */
 static bool
 is_on_this_stack(uintptr_t at)
 {
@@ -35,9 +35,9 @@ is_on_this_stack(uintptr_t at)
 __attribute__((no_sanitize("thread", "address"))) static uintptr_t
 jump_of(lua_State *L)
 {
-    uint32_t at = __atomic_load_n(&jump_at, __ATOMIC_RELAXED);
+    uint32_t at = load_relaxed(&jump_at);
 
-    return at ? __atomic_load_n((uintptr_t *)L + at, __ATOMIC_RELAXED) : 0;
+    return at ? load_relaxed((uintptr_t *)L + at) : 0;
 }
 
 bool
@@ -51,7 +51,7 @@ running_here(lua_State *L)
 int
 running_at_all(lua_State *L)
 {
-    if (!__atomic_load_n(&jump_at, __ATOMIC_RELAXED))
+    if (!load_relaxed(&jump_at))
         return -1;
     return jump_of(L) != 0;
 }
@@ -79,6 +79,6 @@ running_learn(lua_State *L, const void *high)
         found = i;
         n_found++;
     }
-    __atomic_store_n(&jump_at, n_found == 1 ? found : 0, __ATOMIC_RELAXED);
+    store_relaxed(&jump_at, n_found == 1 ? found : 0);
 #endif
 }

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -55,7 +56,7 @@ tick_is_blocked(void)
 struct state *
 states_first(void)
 {
-    return __atomic_load_n(&states, __ATOMIC_ACQUIRE);
+    return load_acquire(&states);
 }
 
 lua_State *
@@ -66,12 +67,12 @@ state_hold(struct state *s)
     __atomic_add_fetch(&s->n_holders, 1, __ATOMIC_SEQ_CST);
     L = __atomic_load_n(&s->running, __ATOMIC_SEQ_CST);
     if (!L)
-        state_let_go(s);
+        state_drop(s);
     return L;
 }
 
 void
-state_let_go(struct state *s)
+state_drop(struct state *s)
 {
     __atomic_sub_fetch(&s->n_holders, 1, __ATOMIC_SEQ_CST);
 }
@@ -102,36 +103,17 @@ take_state(void)
     struct state *s;
 
     pthread_mutex_lock(&lock);
-    for (s = states; s && __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
-         s = s->next) {
+    for (s = states; s && load_acquire(&s->tid); s = s->next) {
     }
     if (!s && (s = calloc(1, sizeof *s))) {
         s->next = states;
-        __atomic_store_n(&states, s, __ATOMIC_RELEASE);
+        store_release(&states, s);
     }
     if (s) {
-        __atomic_store_n(&s->tid, TAKEN, __ATOMIC_RELAXED);
+        store_relaxed(&s->tid, TAKEN);
         s->serial++;
-        __atomic_store_n(&s->running, NULL, __ATOMIC_RELEASE);
-        s->is_armed = 0;
-        s->has_slept = 0;
-        s->n_waiting = 0;
-        s->rest_until_ns = 0;
-        s->mixed_rest_until_ns = 0;
-        s->is_mixed = 0;
-        s->slept_cpu_ns = 0;
-        s->stays = 0;
-        s->is_deaf = 0;
-        s->was_elsewhere = 0;
-        s->host_ns = 0;
-        s->span_epoch = 0;
-        s->resumed = NULL;
-        s->uses_labels = false;
-        s->is_left = false;
-        s->looked = 0;
-        s->is_not_it = false;
-        s->waiting = NULL;
-        s->own_labels = NULL;
+        store_release(&s->running, NULL);
+        memset(&s->is_armed, 0, sizeof *s - offsetof(struct state, is_armed));
         programs_clear(&s->programs);
     }
     pthread_mutex_unlock(&lock);
@@ -146,7 +128,7 @@ close_state(struct state *s)
 
     if (was != s->thread)
         cpprof_vm_thread_enter(was);
-    __atomic_store_n(&s->is_armed, 0, __ATOMIC_RELEASE);
+    store_release(&s->is_armed, 0);
     __atomic_store_n(&s->running, NULL, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&s->n_holders, __ATOMIC_SEQ_CST))
         sched_yield();
@@ -155,8 +137,8 @@ close_state(struct state *s)
     functions_free(&s->functions);
     if (last == s)
         last_L = NULL;
-    __atomic_store_n(&s->serial, s->serial + 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&s->tid, 0, __ATOMIC_RELEASE);
+    store_release(&s->serial, s->serial + 1);
+    store_release(&s->tid, 0);
 }
 
 static int
@@ -173,8 +155,8 @@ close_guard(lua_State *L)
     return 0;
 }
 
-/* What closes it when the state does. Finalizers that run after that find none,
- * and make none: nobody would close it again. */
+/* Push what closes it when Lua closes the state. Finalizers that run after that
+ * find none, and make none: nobody would close it again. */
 static struct state **
 push_guard(lua_State *L)
 {
@@ -206,7 +188,7 @@ main_of(lua_State *L)
     return kept ? kept : L;
 }
 
-/* Of the registry; NULL: there is none. */
+/* The struct that the registry has; NULL: none. */
 static struct state *
 find(lua_State *L, bool *closes)
 {
@@ -227,7 +209,7 @@ make(lua_State *L)
     if (s && cpprof_vm_thread_new(lua_vm, s, &s->thread, NULL) == CPPROF_OK)
         return s;
     if (s)
-        __atomic_store_n(&s->tid, 0, __ATOMIC_RELEASE);
+        store_release(&s->tid, 0);
     luaL_error(L, "cpprof: out of memory");
     return NULL;
 }
@@ -246,9 +228,9 @@ state_open(lua_State *L)
     s = make(L);
     s->main = main_L;
     s->registry = lua_topointer(L, LUA_REGISTRYINDEX);
-    __atomic_store_n(&s->running, main_L, __ATOMIC_RELEASE);
-    __atomic_store_n(&s->is_deaf, tick_is_blocked(), __ATOMIC_RELAXED);
-    __atomic_store_n(&s->tid, own_thread(), __ATOMIC_RELEASE);
+    store_release(&s->running, main_L);
+    store_relaxed(&s->is_deaf, tick_is_blocked());
+    store_release(&s->tid, own_thread());
     *guard = s;
     lua_rawsetp(L, LUA_REGISTRYINDEX, &guard_key);
     lua_pushlightuserdata(L, s);
@@ -263,10 +245,10 @@ void
 state_move_here(struct state *s)
 {
     cpprof_vm_thread_no_answer(s->thread);
-    __atomic_store_n(&s->tid, own_thread(), __ATOMIC_RELEASE);
-    __atomic_store_n(&s->n_waiting, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&s->is_deaf, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&s->was_elsewhere, 0, __ATOMIC_RELAXED);
+    store_release(&s->tid, own_thread());
+    store_release(&s->n_waiting, 0);
+    store_relaxed(&s->is_deaf, 0);
+    store_relaxed(&s->was_elsewhere, 0);
 }
 
 static struct state *
@@ -279,7 +261,7 @@ look_up(lua_State *L)
         return NULL;
     if (s->tid != own_thread()) {
         state_move_here(s);
-        __atomic_store_n(&s->is_deaf, tick_is_blocked(), __ATOMIC_RELAXED);
+        store_relaxed(&s->is_deaf, tick_is_blocked());
     }
     last_L = L;
     last = s;
@@ -295,8 +277,8 @@ is_last(lua_State *L)
 {
     return last_L == L &&
            lua_topointer(L, LUA_REGISTRYINDEX) == last->registry &&
-           last_serial == __atomic_load_n(&last->serial, __ATOMIC_RELAXED) &&
-           __atomic_load_n(&last->tid, __ATOMIC_RELAXED) == own_thread();
+           last_serial == load_relaxed(&last->serial) &&
+           load_relaxed(&last->tid) == own_thread();
 }
 
 struct state *

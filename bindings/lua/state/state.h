@@ -45,32 +45,34 @@ enum {
 #define NOWHERE (-2) /* it is not known which thread runs it */
 
 struct state {
-    struct state *next; /* of all; fixed once it is in the list */
+    struct state *next;   /* of all; fixed once it is in the list */
+    uint32_t serial;      /* of its life */
+    int tid;              /* of the native thread that runs it; 0: closed */
+    lua_State *running;   /* coroutine whose hook a tick sets: alive */
+    uint32_t n_holders;   /* who look at running: it is not freed meanwhile */
+    const void *registry; /* tells it from all other states */
+    struct programs programs;
 
-    /* Read by handlers and by the ticking thread. */
-    int tid;                /* of the native thread that runs it; 0: closed */
+    /* From here on all is 0 at the beginning of a life.
+     *
+     * Read by handlers and by the ticking thread. */
     uint32_t is_armed;      /* a sample is due: one of below, or 0 */
     uint32_t has_slept;     /* at a tick since the last sample, lightly */
     uint32_t is_mixed;      /* the next event is a safepoint of mixed stacks */
     uint32_t n_waiting;     /* ticks since a signal that was not taken yet; 0:
                              * none is on its way */
-    uint32_t serial;        /* of its life */
     uint64_t rest_until_ns; /* no tick before; CLOCK_MONOTONIC */
     uint64_t slept_cpu_ns;  /* of the ticking thread: cpprof_vm_read_sleep() */
-    lua_State *running;     /* coroutine whose hook a tick sets: alive */
-    uint32_t n_holders;     /* who look at running: it is not freed meanwhile */
     uint32_t was_elsewhere; /* at a tick another thread than tid ran it */
     uint32_t is_deaf;       /* tid blocks the signal */
     uint32_t span_epoch;    /* the profile whose hook was asked for */
     uint64_t host_ns;       /* no function of it was there; 0: not seen */
 
-    /* Of the native thread that runs it. */
+    /* Used by the native thread that runs it. */
     struct cpprof_vm_thread *thread;
     struct resumption *resumed;
-    struct programs programs;
     struct functions functions;
     lua_State *main;              /* one coroutine as long as it is there */
-    const void *registry;         /* tells it from all other states */
     uint64_t mixed_rest_until_ns; /* as rest_until_ns, for mixed stacks */
     uint64_t looked;  /* at the clock in mode SPAN, by the counter; 0: never */
     uint32_t stays;   /* events until the hook of a tick goes */
@@ -91,7 +93,7 @@ struct state {
  * closed. lua_vm has been made. */
 struct state *
 state_open(lua_State *L);
-/* In a forked child. */
+/* In a forked child, whose one thread runs the states that it ran before. */
 void
 states_forked(void);
 
@@ -107,12 +109,12 @@ own_thread(void);
 struct state *
 states_first(void);
 
-/* Its running coroutine, which is there until it is let go; NULL: it is closed,
- * and not held. Safety: MT, AS. */
+/* Its running coroutine, which is there until the state is dropped; NULL: it is
+ * closed, and not held. Safety: MT, AS. */
 lua_State *
 state_hold(struct state *s);
 void
-state_let_go(struct state *s);
+state_drop(struct state *s);
 
 /* The calling thread runs it, and was not known to. Safety: AS. */
 void

@@ -11,7 +11,7 @@
 #include "http/profiles/limits.h"
 #include "http/text.h"
 
-/* In the order of Go's. False: answered. */
+/* Checks are in Go's order. False: an error was answered. */
 static bool
 take_seconds(struct cpprof__call *call, struct cpprof__form_value value,
              int64_t *seconds)
@@ -32,43 +32,35 @@ take_seconds(struct cpprof__call *call, struct cpprof__form_value value,
 /* The headers are sent when the time begins. A later failure leaves the answer
  * incomplete. */
 static void
-answer_delta(struct cpprof__call *call, struct cpprof_snapshot *snapshot,
-             const struct cpprof_profile_options *options,
-             const struct cpprof__answer_head *head, int64_t seconds)
-{
-    struct cpprof_error error;
-    enum cpprof_status status;
-    struct cpprof_writer writer;
-    struct cpprof__gate gate;
-
-    cpprof__answer_begin(&call->answer, head);
-    if (call->answer.sys || !cpprof__timed_wait(call, seconds))
-        return;
-    if (!cpprof__gate_begin(&gate, call, head))
-        return;
-    writer = cpprof__gate_writer(&gate);
-    status = cpprof_snapshot_write_delta(snapshot, &writer, options, &error);
-    cpprof__gate_end(&gate, status, &error);
-}
-
-static void
 run(struct cpprof__call *call, struct cpprof_profile *profile,
     const struct cpprof__answer_head *head, int64_t seconds)
 {
     struct cpprof_profile_options options;
     struct cpprof_snapshot *snapshot;
+    struct cpprof_writer writer;
+    enum cpprof_status status;
     struct cpprof_error error;
+    struct cpprof__gate gate;
 
-    cpprof__http_profile_options(call, &options);
     if (call->answer.is_head) {
         cpprof__answer_begin(&call->answer, head);
-    } else if (cpprof_snapshot_new(profile, &options, &snapshot, &error) !=
-               CPPROF_OK) {
-        cpprof__answer_error(&call->answer, 500, "failed to collect profile");
-    } else {
-        answer_delta(call, snapshot, &options, head, seconds);
-        cpprof_snapshot_free(snapshot);
+        return;
     }
+    cpprof__http_profile_options(call, &options);
+    status = cpprof_snapshot_new(profile, &options, &snapshot, &error);
+    if (status != CPPROF_OK) {
+        cpprof__answer_error(&call->answer, 500, "failed to collect profile");
+        return;
+    }
+    cpprof__answer_begin(&call->answer, head);
+    if (!call->answer.sys && cpprof__timed_wait(call, seconds) &&
+        cpprof__gate_begin(&gate, call, head)) {
+        writer = cpprof__gate_writer(&gate);
+        status =
+            cpprof_snapshot_write_delta(snapshot, &writer, &options, &error);
+        cpprof__gate_end(&gate, status, &error);
+    }
+    cpprof_snapshot_free(snapshot);
 }
 
 void

@@ -22,7 +22,7 @@
 
 #define CAPTURES_MAX 128u
 
-/* Between two looks, longer the more of them there were. */
+/* How long a request sleeps between two looks: twice as long each time. */
 #define LOOK_NS     1000000u
 #define LOOK_MAX_NS 32000000u
 

@@ -52,7 +52,7 @@ cpprof__timed_end(void);
 bool
 cpprof__timed_wait(struct cpprof__call *call, int64_t seconds);
 
-/* Between two looks at something that another request has, for ns. False: the
+/* Sleep for ns before looking again whether another request is done. False: the
  * client has left, and the answer has failed. */
 bool
 cpprof__look_again(struct cpprof__call *call, uint64_t ns);
@@ -82,7 +82,7 @@ bool
 cpprof__gate_begin(struct cpprof__gate *gate, struct cpprof__call *call,
                    const struct cpprof__answer_head *head);
 
-/* Where the profile is written to. */
+/* The profile is to be written to this. */
 struct cpprof_writer
 cpprof__gate_writer(struct cpprof__gate *gate);
 

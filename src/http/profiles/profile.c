@@ -18,19 +18,13 @@
 
 #include <string.h>
 
-static bool
-is_heap(const char *name)
-{
-    return strcmp(name, "heap") == 0 || strcmp(name, "allocs") == 0;
-}
-
 /* A negative number is text to the two of the heap, and none to the others;
  * which is text/plain all the same. */
 static int32_t
 debug_of(const char *name, int64_t debug)
 {
     if (debug < 0)
-        return is_heap(name);
+        return !strcmp(name, "heap") || !strcmp(name, "allocs");
     return debug < 2 ? (int32_t)debug : 2;
 }
 
@@ -118,7 +112,8 @@ cpprof__http_pmu(struct cpprof__call *call)
                          "time");
 }
 
-/* To gperftools, the stacks that made the heap grow. */
+/* gperftools serves the stacks that made the heap grow; we serve the heap of
+ * mappings. */
 void
 cpprof__http_growth(struct cpprof__call *call)
 {

@@ -32,7 +32,7 @@ struct words {
 };
 
 static struct words
-words_of(const struct cpprof_http_request *request)
+read_words(const struct cpprof_http_request *request)
 {
     const char *query = request->query ? request->query : "";
 
@@ -62,7 +62,7 @@ next_word(struct words *w, size_t *n)
     return word;
 }
 
-/* Of the next words, until that is a chunk. */
+/* Add the names of the next words, until there is a chunk. */
 static void
 add_names(struct cpprof__addresses *addresses, struct words *words,
           struct cpprof__buffer *b)
@@ -116,7 +116,7 @@ send_chunk(struct cpprof__answer *a, const struct words *words,
 void
 cpprof__http_symbol(struct cpprof__call *call)
 {
-    struct words words = words_of(&call->request);
+    struct words words = read_words(&call->request);
     struct cpprof__answer *a = &call->answer;
     struct cpprof__buffer b = {0};
     CPPROF__EXEMPT;

@@ -23,6 +23,10 @@
 /* ---- one request, on a worker ---------------------------------------------
  */
 
+/* Bytes of the body, as libmicrohttpd asks for them. */
+static ssize_t
+read_body(void *request, uint64_t at, char *to, size_t n);
+
 /* A value may come from a program's names: no line ends in there. */
 static int
 add_header(struct MHD_Response *response, const struct cpprof_http_header *h)
@@ -46,8 +50,7 @@ make_response(struct cpprof__http_request *r, int64_t n_body)
     bool is_short = n_body >= 0 && n_body < CPPROF__POOL;
     struct MHD_Response *response = MHD_create_response_from_callback(
         n_body < 0 ? MHD_SIZE_UNKNOWN : (uint64_t)n_body,
-        is_short ? (size_t)n_body + 1 : CPPROF__POOL, cpprof__http_answer_read,
-        r, NULL);
+        is_short ? (size_t)n_body + 1 : CPPROF__POOL, read_body, r, NULL);
 
     if (response && r->has_version_0)
         MHD_set_response_options(response, MHD_RF_HTTP_1_0_SERVER, MHD_RO_END);
@@ -328,8 +331,8 @@ end(struct cpprof__http_request *r)
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-ssize_t
-cpprof__http_answer_read(void *request, uint64_t at, char *to, size_t n)
+static ssize_t
+read_body(void *request, uint64_t at, char *to, size_t n)
 {
     struct cpprof__http_request *r = request;
     struct cpprof__http_connection *c = r->connection;

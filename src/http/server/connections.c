@@ -92,7 +92,7 @@ rank(const struct cpprof__http_connection *c)
                : ranks[c->state];
 }
 
-/* Their workers will see it. */
+/* The workers see it by a failed write. */
 void
 cpprof__http_drop_stalled(struct cpprof__http_server *s)
 {

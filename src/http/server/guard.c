@@ -103,15 +103,6 @@ cpprof__http_token_is(const char *authorization, const char *token)
     return !*(volatile unsigned char *)&differs;
 }
 
-static bool
-is_address(const char *name)
-{
-    unsigned char bytes[16];
-
-    return inet_pton(AF_INET, name, bytes) == 1 ||
-           inet_pton(AF_INET6, name, bytes) == 1;
-}
-
 bool
 cpprof__http_site_may_ask(const char *fetch_site, const char *path)
 {
@@ -128,6 +119,7 @@ cpprof__http_site_may_ask(const char *fetch_site, const char *path)
 bool
 cpprof__http_host_is_here(const char *host)
 {
+    unsigned char bytes[16];
     char name[64];
     size_t n;
 
@@ -146,5 +138,7 @@ cpprof__http_host_is_here(const char *host)
     name[n] = 0;
     if (n && name[n - 1] == '.')
         name[n - 1] = 0;
-    return !strcasecmp(name, "localhost") || is_address(name);
+    return !strcasecmp(name, "localhost") ||
+           inet_pton(AF_INET, name, bytes) == 1 ||
+           inet_pton(AF_INET6, name, bytes) == 1;
 }

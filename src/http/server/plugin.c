@@ -157,7 +157,7 @@ note_path(struct cpprof__http_server *s)
     }
 }
 
-/* Unless somebody has put another one there. Safety: AS. */
+/* Remove the socket's file, unless it is another one by now. Safety: AS. */
 static void
 remove_path(const struct cpprof__http_server *s)
 {
@@ -215,7 +215,8 @@ open_server(struct cpprof__http_server *s, const char *text,
                         "http: pthread_create: %s", strerror(failed));
 }
 
-/* The program has closed its descriptors. */
+/* Free a server that has ended by itself, because the program has closed its
+ * descriptors. */
 static void
 drop_ended(void)
 {

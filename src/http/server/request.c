@@ -156,7 +156,7 @@ refuse_midway(struct cpprof__http_request *r, unsigned status)
 /* ---- its head -------------------------------------------------------------
  */
 
-/* What is looked at, and what is wrong with it. */
+/* The headers that are looked at. */
 struct headers {
     const char *host;
     const char *authorization; /* several are an error */
@@ -235,7 +235,7 @@ find_fault(struct cpprof__http_request *r, const char *version,
     return 0;
 }
 
-/* May it ask at all? 0: yes, or a status. */
+/* May the client ask at all? 0, or the status that denies it. */
 static unsigned
 find_denial(struct cpprof__http_request *r, const struct headers *h,
             const char **why)

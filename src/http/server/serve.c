@@ -38,13 +38,6 @@
 /* ---- libmicrohttpd --------------------------------------------------------
  */
 
-static struct cpprof__http_connection *
-connection_of(struct MHD_Connection *mhd)
-{
-    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-        ->socket_context;
-}
-
 static void
 on_connection(void *server, struct MHD_Connection *mhd, void **context,
               enum MHD_ConnectionNotificationCode what)
@@ -66,7 +59,10 @@ static void *
 on_target(void *server, const char *target, struct MHD_Connection *mhd)
 {
     (void)server;
-    return cpprof__http_request(connection_of(mhd), target);
+    return cpprof__http_request(
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+            ->socket_context,
+        target);
 }
 
 static enum MHD_Result
@@ -121,7 +117,7 @@ cpprof__http_daemon(struct cpprof__http_server *s)
 /* ---- accepting ------------------------------------------------------------
  */
 
-/* False: no more now. */
+/* False: there are no more now. */
 static bool
 accept_one(struct cpprof__http_server *s)
 {
@@ -192,15 +188,7 @@ may_leave(const struct cpprof__http_connection *c)
     return c->request && c->request->is_suspended && !c->request->has_left;
 }
 
-static bool
-wants_a_round(struct cpprof__http_server *s)
-{
-    MHD_UNSIGNED_LONG_LONG ms;
-
-    return MHD_get_timeout(s->mhd, &ms) == MHD_YES && !ms;
-}
-
-/* What to wait for, at each connection's place; returns for how many
+/* Fill in what to wait for, at each connection's index; returns for how many
  * milliseconds. */
 static int
 prepare(struct cpprof__http_server *s, struct pollfd *fds)
@@ -208,6 +196,7 @@ prepare(struct cpprof__http_server *s, struct pollfd *fds)
     uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC),
              until = now + LOOK_MS * 1000000u;
     bool can_accept = s->accept_ns <= now;
+    MHD_UNSIGNED_LONG_LONG ms;
     size_t i;
 
     fds[CPPROF__HTTP_LISTEN] =
@@ -216,7 +205,7 @@ prepare(struct cpprof__http_server *s, struct pollfd *fds)
     fds[CPPROF__HTTP_EPOLL] = (struct pollfd){s->epoll_fd, POLLIN, 0};
     if (!can_accept)
         until = earlier(until, s->accept_ns);
-    if (wants_a_round(s))
+    if (MHD_get_timeout(s->mhd, &ms) == MHD_YES && !ms)
         until =
             s->n_rounds < CPPROF__ROUNDS ? 0 : now + CPPROF__LULL_MS * 1000000u;
     for (i = 0; i < s->n_connections; i++) {
@@ -230,7 +219,8 @@ prepare(struct cpprof__http_server *s, struct pollfd *fds)
     return until > now ? (int)((until - now + 999999) / 1000000) : 0;
 }
 
-/* The worker's news, to the connection; the client's, to the worker. */
+/* Tell the worker that its client has left, and the connection that its worker
+ * has something for it. */
 static void
 look_at(struct cpprof__http_connection *c, const struct pollfd *fd)
 {
@@ -344,7 +334,8 @@ abandon(struct cpprof__http_server *s)
         pthread_cond_wait(&s->ended, &s->lock);
 }
 
-/* Finish the answers in progress; captures end now. */
+/* Finish the answers in progress; captures end now. False: the descriptors are
+ * not ours any more. */
 static bool
 wind_up(struct cpprof__http_server *s)
 {

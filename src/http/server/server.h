@@ -97,7 +97,7 @@ struct cpprof__http_request {
     struct cpprof__http_connection *connection; /* NULL: gone */
     struct cpprof__http_request *next;          /* in the queue for a worker */
 
-    /* What came. */
+    /* What the client sent. */
     char *text; /* of the target */
     struct cpprof__http_target target;
     char *method;
@@ -132,7 +132,8 @@ struct cpprof__http_server {
 
     struct MHD_Daemon *mhd;
     struct cpprof__http_connection **connections; /* max_connections */
-    struct cpprof__http_connection *comes;        /* being handed over */
+    /* The one that is being handed to libmicrohttpd; else NULL. */
+    struct cpprof__http_connection *comes;
     size_t n_connections;
     /* The last ones that were taken out of the table. A fork copies descriptors
      * before memory: the child may have those without the former. */
@@ -170,11 +171,12 @@ struct cpprof__http_server {
 
 /* ---- descriptors.c ------------------------------------------------------- */
 
-/* Are they ours, and not the program's that closed them? */
+/* Are the server's descriptors its own? A program may have closed them, and
+ * have files of its own at their numbers. */
 bool
 cpprof__http_is_intact(const struct cpprof__http_server *s);
 
-/* What wakes the thread that waits; false and errno. */
+/* Make the pipe that wakes the server's thread; false and errno. */
 bool
 cpprof__http_make_wake(struct cpprof__http_server *s);
 
@@ -189,22 +191,22 @@ cpprof__http_note_listen(struct cpprof__http_server *s);
 void
 cpprof__http_note_mhd(struct cpprof__http_server *s);
 
-/* 0: not known. */
+/* The inode behind fd; 0: not known. */
 ino_t
 cpprof__http_inode(int fd);
 
-/* In a forked child. */
+/* In a forked child: close its copies of all. */
 void
 cpprof__http_close_all(struct cpprof__http_server *s);
 
-/* After some were closed by the program: those that still are ours, of clients
- * as well, and so that they are told. */
+/* The program has closed some: close those that are still ours, also those of
+ * clients, which learn of the end that way. */
 void
 cpprof__http_close_own(struct cpprof__http_server *s);
 
 /* ---- serve.c: libmicrohttpd, and the thread that waits ------------------- */
 
-/* NULL and errno. */
+/* Start libmicrohttpd; NULL and errno. */
 struct MHD_Daemon *
 cpprof__http_daemon(struct cpprof__http_server *s);
 
@@ -214,12 +216,12 @@ cpprof__http_serve(void *server);
 
 /* ---- connections.c; under the lock -------------------------------------- */
 
-/* Takes fd. */
+/* Serve a client. fd is closed with the connection, or here. */
 void
 cpprof__http_open(struct cpprof__http_server *s, int fd,
                   const struct sockaddr *peer, socklen_t n_peer);
 
-/* It is closed when libmicrohttpd sees that. */
+/* Shut the socket down. libmicrohttpd closes it when it sees that. */
 void
 cpprof__http_shut(struct cpprof__http_connection *c, int how);
 void
@@ -228,7 +230,7 @@ void
 cpprof__http_set_state(struct cpprof__http_connection *c,
                        enum cpprof__http_state state, uint64_t ns);
 
-/* Of those that are being served, those whose reader takes nothing. */
+/* Shut the connections that are being served and whose reader takes nothing. */
 void
 cpprof__http_drop_stalled(struct cpprof__http_server *s);
 
@@ -242,7 +244,8 @@ cpprof__http_evict(struct cpprof__http_server *s);
 struct cpprof__http_request *
 cpprof__http_request(struct cpprof__http_connection *c, const char *target);
 
-/* The connection has done with it; it is freed when its worker has, too. */
+/* The connection has no more use for the request, which is freed here or by its
+ * worker. */
 void
 cpprof__http_request_done(struct cpprof__http_request *r);
 void
@@ -264,10 +267,6 @@ cpprof__http_queue(struct cpprof__http_request *r);
 /* Has its connection something to do for it? */
 bool
 cpprof__http_answer_has_news(const struct cpprof__http_request *r);
-
-/* Bytes of the body, as libmicrohttpd asks for them. */
-ssize_t
-cpprof__http_answer_read(void *request, uint64_t at, char *to, size_t n);
 
 /* ---- plugin.c ------------------------------------------------------------ */
 

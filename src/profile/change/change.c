@@ -25,7 +25,8 @@ compile(const char *text, const char *what, struct cpprof__regexp **regexp,
 
 /* Report as bits which of two kinds of expressions matched. */
 static void
-tell(uint32_t *matched, uint32_t first, uint32_t second, const bool both[2])
+set_matched(uint32_t *matched, uint32_t first, uint32_t second,
+            const bool both[2])
 {
     if (matched)
         *matched = (both[0] ? first : 0) | (both[1] ? second : 0);
@@ -128,7 +129,7 @@ pprof_filter_labels(struct pprof_profile *p, const char *focus,
     if (status == CPPROF_OK)
         status = cpprof__filter_tags(p, &units, focus, ignore, both, error);
     if (status == CPPROF_OK)
-        tell(matched, PPROF_MATCHED_FOCUS, PPROF_MATCHED_IGNORE, both);
+        set_matched(matched, PPROF_MATCHED_FOCUS, PPROF_MATCHED_IGNORE, both);
     cpprof__label_units_free(&units);
     cpprof__debug_check(p);
     return status;
@@ -148,7 +149,7 @@ pprof_filter_label_keys(struct pprof_profile *p, const char *show,
     if (status == CPPROF_OK)
         status = cpprof__filter_tag_keys(p, shown, hidden, both, error);
     if (status == CPPROF_OK)
-        tell(matched, PPROF_MATCHED_SHOW, PPROF_MATCHED_HIDE, both);
+        set_matched(matched, PPROF_MATCHED_SHOW, PPROF_MATCHED_HIDE, both);
     cpprof__regexp_free(shown);
     cpprof__regexp_free(hidden);
     cpprof__debug_check(p);
@@ -165,7 +166,7 @@ pprof_add_label_frames(struct pprof_profile *p, const char *root_keys,
         p, root_keys, leaf_keys, unit ? unit : "minimum", both, error);
 
     if (status == CPPROF_OK)
-        tell(matched, PPROF_MATCHED_FOCUS, PPROF_MATCHED_IGNORE, both);
+        set_matched(matched, PPROF_MATCHED_FOCUS, PPROF_MATCHED_IGNORE, both);
     cpprof__debug_check(p);
     return status;
 }

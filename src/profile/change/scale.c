@@ -83,8 +83,10 @@ pprof_scale_types(struct pprof_profile *p, const double *ratios,
     return CPPROF_OK;
 }
 
+/* Have both the same types in the same order, maybe in other units? */
 static bool
-same_types(const struct pprof_profile *a, const struct pprof_profile *b)
+same_types(const struct pprof_profile *a, const struct pprof_profile *b,
+           bool any_unit)
 {
     size_t i;
 
@@ -95,7 +97,7 @@ same_types(const struct pprof_profile *a, const struct pprof_profile *b)
         const struct pprof_value_type *y = &b->sample_types.at[i];
 
         if (strcmp(text(a, x->type), text(b, y->type)) != 0 ||
-            strcmp(text(a, x->unit), text(b, y->unit)) != 0)
+            (!any_unit && strcmp(text(a, x->unit), text(b, y->unit)) != 0))
             return false;
     }
     return true;
@@ -122,7 +124,7 @@ check_types(const struct pprof_profile *a, const struct pprof_profile *b,
                             text(a, a->info.period_type.unit),
                             text(b, b->info.period_type.type),
                             text(b, b->info.period_type.unit));
-    if (!same_types(a, b))
+    if (!same_types(a, b, false))
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "incompatible sample types");
     return CPPROF_OK;
@@ -164,18 +166,6 @@ pprof_normalize(struct pprof_profile *p, const struct pprof_profile *base,
 }
 
 /* ------------------------------------------------------ common types ---- */
-
-/* The index of the type in p, or n_sample_types. */
-static size_t
-find_type(const struct pprof_profile *p, const char *type)
-{
-    size_t i;
-
-    for (i = 0; i < p->sample_types.n; i++)
-        if (strcmp(text(p, p->sample_types.at[i].type), type) == 0)
-            break;
-    return i;
-}
 
 /* If the default type is gone, the first type becomes the default. */
 static void
@@ -231,20 +221,6 @@ is_identity(const size_t *columns, size_t n)
  * with the square, and no profile has more than a dozen. */
 #define MOST_TYPES 256
 
-static bool
-same_names(const struct pprof_profile *a, const struct pprof_profile *b)
-{
-    size_t i;
-
-    if (a->sample_types.n != b->sample_types.n)
-        return false;
-    for (i = 0; i < a->sample_types.n; i++)
-        if (strcmp(text(a, a->sample_types.at[i].type),
-                   text(b, b->sample_types.at[i].type)) != 0)
-            return false;
-    return true;
-}
-
 /* Keep the types that both have, in the order of a; of several of one name
  * the first. */
 static enum cpprof_status
@@ -255,15 +231,15 @@ keep_common_types(struct pprof_profile *a, struct pprof_profile *b,
     size_t *in_a, *in_b;
     enum cpprof_status status = CPPROF_OK;
 
-    if (same_names(a, b))
+    if (same_types(a, b, true))
         return CPPROF_OK;
     in_a = malloc((n_a + 1) * sizeof *in_a);
     in_b = malloc((n_a + 1) * sizeof *in_b);
     for (i = 0; in_a && in_b && i < n_a && n_a + n_b <= 2 * MOST_TYPES; i++) {
         const char *name = text(a, a->sample_types.at[i].type);
-        size_t at = find_type(b, name);
+        size_t at = cpprof__find_type(b, name);
 
-        if (at < n_b && find_type(a, name) == i) {
+        if (at < n_b && cpprof__find_type(a, name) == i) {
             in_a[n] = i;
             in_b[n++] = at;
         }

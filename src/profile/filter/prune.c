@@ -126,63 +126,6 @@ prune_sample(const struct pprof_profile *p, struct cpprof__sample *sample,
     }
 }
 
-enum cpprof_status
-cpprof__prune(struct pprof_profile *p, struct cpprof__regexp *drop,
-              struct cpprof__regexp *keep, struct cpprof_error *error)
-{
-    uint8_t *dropped = find_dropped(p, drop, keep);
-    uint8_t *what = calloc(p->locations.n + 1, 1);
-    enum cpprof_status status;
-    size_t i;
-
-    if (!dropped || !what) {
-        free(dropped);
-        free(what);
-        return cpprof__fail_nomem(error);
-    }
-    status = cpprof__regexp_status(drop, error);
-    if (status == CPPROF_OK)
-        status = cpprof__regexp_status(keep, error);
-    if (status == CPPROF_OK) {
-        for (i = 0; i < p->locations.n; i++)
-            what[i] = prune_location(p, &p->locations.at[i], dropped);
-        for (i = 0; i < p->samples.n; i++)
-            prune_sample(p, &p->samples.at[i], what);
-    }
-    free(dropped);
-    free(what);
-    return status;
-}
-
-enum cpprof_status
-pprof_prune(struct pprof_profile *p, const char *drop_text,
-            const char *keep_text, struct cpprof_error *error)
-{
-    struct cpprof__regexp *drop = NULL, *keep = NULL;
-    enum cpprof_status status;
-
-    if (!drop_text || !*drop_text)
-        return CPPROF_OK;
-    status = cpprof__regexp_make_whole(drop_text, "drop_frames", &drop, error);
-    if (status == CPPROF_OK && keep_text && *keep_text)
-        status =
-            cpprof__regexp_make_whole(keep_text, "keep_frames", &keep, error);
-    if (status == CPPROF_OK)
-        status = cpprof__prune(p, drop, keep, error);
-    cpprof__regexp_free(drop);
-    cpprof__regexp_free(keep);
-    cpprof__debug_check(p);
-    return status;
-}
-
-enum cpprof_status
-pprof_drop_frames(struct pprof_profile *p, struct cpprof_error *error)
-{
-    return pprof_prune(
-        p, cpprof__strings_text(&p->strings, p->info.drop_frames),
-        cpprof__strings_text(&p->strings, p->info.keep_frames), error);
-}
-
 /* Cut a location below the innermost function that matches. */
 static uint8_t
 prune_location_from(const struct pprof_profile *p, struct pprof_location *l,
@@ -218,27 +161,71 @@ prune_sample_from(const struct pprof_profile *p, struct cpprof__sample *sample,
         }
 }
 
+/* Match all functions, then cut locations and samples. */
+static enum cpprof_status
+prune(struct pprof_profile *p, struct cpprof__regexp *drop,
+      struct cpprof__regexp *keep, bool is_from, struct cpprof_error *error)
+{
+    uint8_t *dropped = find_dropped(p, drop, keep);
+    uint8_t *what = calloc(p->locations.n + 1, 1);
+    enum cpprof_status status =
+        dropped && what ? CPPROF_OK : cpprof__fail_nomem(error);
+    size_t i;
+
+    if (status == CPPROF_OK)
+        status = cpprof__regexp_status(drop, error);
+    if (status == CPPROF_OK)
+        status = cpprof__regexp_status(keep, error);
+    for (i = 0; i < p->locations.n && status == CPPROF_OK; i++)
+        what[i] = (is_from ? prune_location_from
+                           : prune_location)(p, &p->locations.at[i], dropped);
+    for (i = 0; i < p->samples.n && status == CPPROF_OK; i++)
+        (is_from ? prune_sample_from : prune_sample)(p, &p->samples.at[i],
+                                                     what);
+    free(dropped);
+    free(what);
+    return status;
+}
+
+enum cpprof_status
+cpprof__prune(struct pprof_profile *p, struct cpprof__regexp *drop,
+              struct cpprof__regexp *keep, struct cpprof_error *error)
+{
+    return prune(p, drop, keep, false, error);
+}
+
 enum cpprof_status
 cpprof__prune_from(struct pprof_profile *p, struct cpprof__regexp *prune_from,
                    struct cpprof_error *error)
 {
-    enum cpprof_status status;
-    uint8_t *dropped, *what;
-    size_t i;
+    return prune_from ? prune(p, prune_from, NULL, true, error) : CPPROF_OK;
+}
 
-    if (!prune_from)
+enum cpprof_status
+pprof_prune(struct pprof_profile *p, const char *drop_text,
+            const char *keep_text, struct cpprof_error *error)
+{
+    struct cpprof__regexp *drop = NULL, *keep = NULL;
+    enum cpprof_status status;
+
+    if (!drop_text || !*drop_text)
         return CPPROF_OK;
-    dropped = find_dropped(p, prune_from, NULL);
-    what = calloc(p->locations.n + 1, 1);
-    status = dropped && what ? cpprof__regexp_status(prune_from, error)
-                             : cpprof__fail_nomem(error);
-    if (status == CPPROF_OK) {
-        for (i = 0; i < p->locations.n; i++)
-            what[i] = prune_location_from(p, &p->locations.at[i], dropped);
-        for (i = 0; i < p->samples.n; i++)
-            prune_sample_from(p, &p->samples.at[i], what);
-    }
-    free(dropped);
-    free(what);
+    status = cpprof__regexp_make_whole(drop_text, "drop_frames", &drop, error);
+    if (status == CPPROF_OK && keep_text && *keep_text)
+        status =
+            cpprof__regexp_make_whole(keep_text, "keep_frames", &keep, error);
+    if (status == CPPROF_OK)
+        status = cpprof__prune(p, drop, keep, error);
+    cpprof__regexp_free(drop);
+    cpprof__regexp_free(keep);
+    cpprof__debug_check(p);
     return status;
+}
+
+enum cpprof_status
+pprof_drop_frames(struct pprof_profile *p, struct cpprof_error *error)
+{
+    return pprof_prune(
+        p, cpprof__strings_text(&p->strings, p->info.drop_frames),
+        cpprof__strings_text(&p->strings, p->info.keep_frames), error);
 }

@@ -15,17 +15,6 @@
 
 /* ------------------------------------------------------------- units ---- */
 
-/* What a key without units suggests. */
-static uint32_t
-suggested_unit(struct pprof_profile *p, uint32_t key)
-{
-    const char *text = cpprof__strings_text(&p->strings, key);
-
-    if (strcmp(text, "alignment") == 0 || strcmp(text, "request") == 0)
-        return cpprof__strings_add_text(&p->strings, "bytes");
-    return key;
-}
-
 uint8_t *
 cpprof__used_label_sets(const struct pprof_profile *p)
 {
@@ -88,7 +77,9 @@ cpprof__label_units_make(struct pprof_profile *p,
         return cpprof__fail_nomem(error);
     for (i = 0; i < units->n; i++)
         if (!units->units[i]) {
-            units->units[i] = suggested_unit(p, (uint32_t)i);
+            units->units[i] = cpprof__strings_add_text(
+                &p->strings, cpprof__suggested_unit(cpprof__strings_text(
+                                 &p->strings, (uint32_t)i)));
             if (units->units[i] == CPPROF__NO_STRING)
                 return cpprof__fail_nomem(error);
         }

@@ -14,7 +14,6 @@
  */
 #include "base/hash.h"
 #include "base/status.h"
-#include "profile/legacy/java.h"
 #include "profile/legacy/maps.h"
 #include "profile/legacy/rows.h"
 

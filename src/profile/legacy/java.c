@@ -19,7 +19,7 @@
  *
  * Source: profile/legacy_java_profile.go.
  */
-#include "profile/legacy/java.h"
+#include "profile/legacy/maps.h"
 
 #include "base/status.h"
 #include "profile/legacy/numbers.h"

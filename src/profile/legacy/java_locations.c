@@ -12,7 +12,6 @@
  *
  * Source: profile/legacy_java_profile.go parseJavaLocations.
  */
-#include "profile/legacy/java.h"
 
 #include "base/status.h"
 #include "profile/legacy/maps.h"

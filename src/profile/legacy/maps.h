@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory map at the end of a legacy profile, in all its forms:
- * /proc/PID/maps, brief "start-end: file (@offset) buildid", with "0x" or
- * without, behind log prefixes, with "$attribute" replaced by its value.
+ * The end of a legacy profile: the names of Java's locations
+ * (java_locations.c), and else the memory map (maps.c, remap.c) in all its
+ * forms: /proc/PID/maps, brief "start-end: file (@offset) buildid", with "0x"
+ * or without, behind log prefixes, with "$attribute" replaced by its value.
  *
  * Source: profile/legacy_profile.go ParseProcMaps, ParseMemoryMap,
  * profile.go massageMappings, setMain.
@@ -48,5 +49,20 @@ enum cpprof_status
 cpprof__read_sections(struct cpprof__legacy_lines *lines,
                       struct cpprof__text line, struct pprof_profile *p,
                       struct cpprof_error *error);
+
+/*
+ * Read the table "0xADDRESS function (file:line)" to its end, and finish the
+ * profile: its locations, which so far are addresses and no two the same, get
+ * functions, order and mappings as cpprof__remap() gives them, and lose their
+ * addresses, which mean nothing outside the process.
+ *
+ * Errors: CPPROF_BAD_DATA "parsing sample LINE: ...", "missing sample type
+ *         information"; CPPROF_NOMEM.
+ * Source: legacy_java_profile.go parseJavaLocations.
+ */
+enum cpprof_status
+cpprof__read_java_locations(struct cpprof__legacy_lines *lines,
+                            struct pprof_profile *p,
+                            struct cpprof_error *error);
 
 #endif

@@ -72,6 +72,14 @@ cpprof__next_id(struct cpprof__ids *ids, const void *records, size_t n,
     cpprof__next_id(&(p)->ids_of_##table, (p)->table.at, (p)->table.n,         \
                     sizeof *(p)->table.at)
 
+/* The index of the sample type of that name, or n_sample_types. */
+size_t
+cpprof__find_type(const struct pprof_profile *p, const char *name);
+
+/* The unit that the name of a numeric label suggests. */
+const char *
+cpprof__suggested_unit(const char *key);
+
 /* The values of a sample. */
 static inline int64_t *
 cpprof__values(const struct pprof_profile *p, size_t sample)

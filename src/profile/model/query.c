@@ -82,9 +82,8 @@ pprof_is_unsymbolizable(const struct pprof_profile *p, size_t mapping)
 
 /* ------------------------------------------------------ sample types ---- */
 
-/* The index of the type of that name, or n_sample_types. */
-static size_t
-find_type(const struct pprof_profile *p, const char *name)
+size_t
+cpprof__find_type(const struct pprof_profile *p, const char *name)
 {
     size_t i;
 
@@ -98,10 +97,11 @@ find_type(const struct pprof_profile *p, const char *name)
 static size_t
 find_asked_type(const struct pprof_profile *p, const char *name)
 {
-    size_t without_prefix = p->sample_types.n, exact = find_type(p, name);
+    size_t without_prefix = p->sample_types.n,
+           exact = cpprof__find_type(p, name);
 
     if (begins(name, "inuse_"))
-        without_prefix = find_type(p, name + strlen("inuse_"));
+        without_prefix = cpprof__find_type(p, name + strlen("inuse_"));
     return exact < without_prefix ? exact : without_prefix;
 }
 
@@ -111,7 +111,7 @@ default_type(const struct pprof_profile *p)
     size_t n = p->sample_types.n, found = n;
 
     if (p->info.default_sample_type)
-        found = find_type(p, text(p, p->info.default_sample_type));
+        found = cpprof__find_type(p, text(p, p->info.default_sample_type));
     return found < n ? found : n - 1;
 }
 
@@ -255,6 +255,14 @@ add_units(struct units *u, const struct pprof_profile *p, uint32_t set)
 }
 
 const char *
+cpprof__suggested_unit(const char *key)
+{
+    return strcmp(key, "alignment") == 0 || strcmp(key, "request") == 0
+               ? "bytes"
+               : key;
+}
+
+const char *
 pprof_label_unit(const struct pprof_profile *p, const char *key,
                  size_t *n_others)
 {
@@ -270,7 +278,5 @@ pprof_label_unit(const struct pprof_profile *p, const char *key,
         return text(p, u.units[0]);
     if (!u.has_key)
         return NULL;
-    return strcmp(key, "alignment") == 0 || strcmp(key, "request") == 0
-               ? "bytes"
-               : key;
+    return cpprof__suggested_unit(key);
 }

@@ -53,10 +53,6 @@ cpprof__link_string(const struct decoder *d, uint32_t *string)
     return true;
 }
 
-/* Replace the file's string numbers and ids in all tables. */
-enum cpprof_status
-cpprof__decode_link(struct decoder *d);
-
 /* The second walk. */
 enum cpprof_status
 cpprof__decode_samples(struct decoder *d);

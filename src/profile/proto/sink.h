@@ -24,7 +24,7 @@ struct cpprof__sink {
 void
 cpprof__sink_mind(struct cpprof__sink *sink);
 
-/* Is there no use in going on? */
+/* Did the writer or an allocation fail? Then nothing more is written. */
 static inline bool
 cpprof__sink_broken(const struct cpprof__sink *sink)
 {

@@ -100,7 +100,7 @@ struct shape {
 
 /* Look at a line that is neither empty nor a comment. */
 static bool
-look_at(struct cpprof__text line, struct shape *shape)
+check_line(struct cpprof__text line, struct shape *shape)
 {
     int64_t count;
 
@@ -113,7 +113,7 @@ look_at(struct cpprof__text line, struct shape *shape)
 }
 
 static struct shape
-look(struct cpprof__legacy_lines lines)
+find_shape(struct cpprof__legacy_lines lines)
 {
     struct shape shape = {.two_counts = true};
     uint64_t n_lines = 0, n_fit = 0;
@@ -124,7 +124,7 @@ look(struct cpprof__legacy_lines lines)
         line = cpprof__trim(line);
         if (!line.n || line.at[0] == '#')
             continue;
-        if (look_at(line, &shape)) {
+        if (check_line(line, &shape)) {
             n_fit++;
         } else {
             shape.bad_line = n_lines;
@@ -155,7 +155,7 @@ make_frame(struct stacks *s, uint32_t name)
 
 /* Room for every string there is. */
 static bool
-know_string(struct stacks *s, uint32_t string)
+make_room_for(struct stacks *s, uint32_t string)
 {
     size_t more;
 
@@ -175,7 +175,7 @@ add_frame(struct stacks *s, struct cpprof__text name)
     uint32_t string = cpprof__make_string(s->maker, name.at, name.n);
     uint32_t *frame;
 
-    if (!s->maker->failed && know_string(s, string)) {
+    if (!s->maker->failed && make_room_for(s, string)) {
         if (!s->by_string.at[string])
             s->by_string.at[string] = make_frame(s, string) + 1;
         frame = CPPROF__ARRAY_ADD(&s->rows->frames);
@@ -251,7 +251,7 @@ cpprof__read_collapsed(struct cpprof__rows *rows, bool *recognized,
                        struct cpprof_error *error)
 {
     struct stacks s = {.rows = rows, .maker = &rows->maker};
-    struct shape shape = look(rows->lines);
+    struct shape shape = find_shape(rows->lines);
 
     *recognized = shape.recognized;
     if (!shape.recognized)

@@ -276,7 +276,7 @@ space_before_digits(const uint8_t *text, size_t n)
 }
 
 void
-cpprof__bend_collapsed(struct cpprof__buffer *b, size_t start)
+cpprof__escape_collapsed(struct cpprof__buffer *b, size_t start)
 {
     size_t space, first = start;
 
@@ -307,7 +307,7 @@ write_stack(const struct folder *f, const struct stack *s,
         cpprof__buffer_append(b, cpprof__strings_text(&f->names, frame),
                               cpprof__strings_n(&f->names, frame));
     }
-    cpprof__bend_collapsed(b, start);
+    cpprof__escape_collapsed(b, start);
     cpprof__buffer_printf(b, " %lld\n", (long long)s->value);
     cpprof__sink_mind(out);
 }

@@ -41,7 +41,7 @@ cpprof__append_clean(struct cpprof__buffer *out, const struct pprof_profile *p,
 /* Change what a reader of collapsed stacks would misunderstand. The stack
  * begins at the given offset and ends with the buffer. */
 void
-cpprof__bend_collapsed(struct cpprof__buffer *b, size_t start);
+cpprof__escape_collapsed(struct cpprof__buffer *b, size_t start);
 
 /* The last element of a file name, also cleaned. */
 void

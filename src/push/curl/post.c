@@ -81,23 +81,16 @@ note_text(char *data, size_t one, size_t n, void *arg)
 }
 
 static void
-trim(char *text)
-{
-    size_t n = strlen(text);
-
-    while (n && text[n - 1] == ' ')
-        text[--n] = 0;
-}
-
-static void
 note_status(CURL *easy, struct cpprof__push_reply *reply)
 {
+    size_t n = strlen(reply->text);
     curl_off_t seconds = 0;
     long status = 0;
 
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;
-    trim(reply->text);
+    while (n && reply->text[n - 1] == ' ')
+        reply->text[--n] = 0;
     if (!curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) && seconds > 0)
         reply->retry_after_s =
             seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
@@ -111,15 +104,6 @@ note_failure(struct cpprof__push_reply *reply, const char *why)
 }
 
 /* ---- one request ------------------------------------------------------ */
-
-/* The trusted certificates, chosen as the command curl does. */
-static const char *
-authorities(void)
-{
-    const char *path = secure_getenv("CURL_CA_BUNDLE");
-
-    return path && *path ? path : secure_getenv("SSL_CERT_FILE");
-}
 
 static struct curl_slist *
 make_headers(const char *const *headers)
@@ -141,9 +125,12 @@ static void
 set_up(CURL *easy, const struct cpprof__push_post *post,
        struct curl_slist *headers, struct cpprof__push_reply *reply)
 {
-    const char *path = authorities();
+    const char *path = secure_getenv("CURL_CA_BUNDLE");
 
     curl_easy_reset(easy);
+    /* The trusted certificates, chosen as the command curl does. */
+    if (!path || !*path)
+        path = secure_getenv("SSL_CERT_FILE");
     if (path && *path)
         curl_easy_setopt(easy, CURLOPT_CAINFO, path);
     curl_easy_setopt(easy, CURLOPT_URL, post->url);
@@ -165,7 +152,7 @@ set_up(CURL *easy, const struct cpprof__push_post *post,
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, reply);
 }
 
-/* Until it is done; *result is its end. False: given up. */
+/* Wait until the request is done, with *result. False: it was given up. */
 static bool
 wait_for(struct connection *c, const uint32_t *cancelled, CURLcode *result)
 {

@@ -67,7 +67,7 @@ print_stack(struct collapsed *c, size_t at)
     }
     if (out->n == begin)
         cpprof__buffer_append(out, "[unknown]", 9);
-    cpprof__bend_collapsed(out, begin);
+    cpprof__escape_collapsed(out, begin);
     cpprof__buffer_printf(out, " %" PRId64 "\n", value);
     cpprof__sink_mind(&c->r->sink);
 }

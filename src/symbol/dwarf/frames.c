@@ -157,9 +157,9 @@ system_name_of(const struct cpprof__frame_source *source, Dwarf_Die *die,
                : known;
 }
 
-/* Is DW_AT_name what to call the function by? */
+/* Is DW_AT_name the name to show? Not for a mangled or a foreign symbol. */
 static bool
-goes_by(const char *name, const char *system_name, const char *linkage)
+is_display_name(const char *name, const char *system_name, const char *linkage)
 {
     if (!name || is_mangled(system_name))
         return false;
@@ -199,7 +199,7 @@ name_frame(const struct cpprof__frame_source *source,
     if (!system_name ||
         !cpprof__frame_of_symbol(source->names, system_name, frame))
         return false;
-    if (goes_by(name, system_name, linkage))
+    if (is_display_name(name, system_name, linkage))
         frame->name = source_name_of(source, unit, die, name);
     frame->start_line = start_line_of(die);
     return frame->name != NULL;

@@ -105,7 +105,7 @@ now_ns(void)
                               : CLOCK_MONOTONIC);
 }
 
-/* Of the native thread that t runs in; 0: that has ended. */
+/* The clock of the native thread that t runs in; 0: that has ended. */
 static uint64_t
 now_of(const struct cpprof__vm_thread *t)
 {
@@ -239,8 +239,9 @@ charge_all(struct cpprof__vm_thread *t, uint32_t epoch)
         cpprof__vm_sample(t, epoch, span_ns);
 }
 
-/* In mode CPU: has the timer of t counted, or is t not due? Who comes to the
- * safepoints of all threads may come to those that were not to be asked. */
+/* In mode CPU: has the timer of t counted, or is t not due? A thread that comes
+ * to the safepoints of all also comes to those of threads that were not asked.
+ */
 static bool
 is_counted(struct cpprof__vm_thread *t, uint32_t epoch, bool was_due)
 {
@@ -277,15 +278,6 @@ cpprof_vm_thread_safepoint(struct cpprof_vm_thread *public)
 
 /* ---- resume and yield ------------------------------------------------- */
 
-static void
-pause_clock(struct cpprof__vm_thread *t, uint64_t now)
-{
-    if (!cpprof__vm_clock_of(t)->begun_ns)
-        return;
-    set_clock(t, 0, span_until(t, now));
-    t->is_paused = true;
-}
-
 /* If another native thread entered t and has not left it, t has run since, and
  * its clock goes on. A CPU clock does not: it is another for each thread. */
 static void
@@ -315,7 +307,10 @@ cpprof__vm_switch(struct cpprof__vm_thread *from, struct cpprof__vm_thread *to)
     now = now_ns();
     if (!is_out(from)) {
         catch_up(from, epoch);
-        pause_clock(from, now);
+        if (cpprof__vm_clock_of(from)->begun_ns) {
+            set_clock(from, 0, span_until(from, now));
+            from->is_paused = true;
+        }
     }
     if (is_out(to))
         return;
@@ -417,17 +412,14 @@ cpprof__vm_charge_own(uint32_t epoch)
 
     if (is_out(t))
         return;
-    catch_up(t, epoch);
-    if (load_relaxed(&cpprof__vm_mode) != CPPROF_VM_MODE_SPAN) {
-        if (t->vm->ops.flags & CPPROF_VM_FINDS)
-            cpprof_vm_thread_no_answer(&t->public);
-        charge_all(t, epoch);
+    if (load_relaxed(&cpprof__vm_mode) == CPPROF_VM_MODE_SPAN) {
+        cpprof_vm_span_end_counted(&t->public);
         return;
     }
-    set_clock(t, 0,
-              span_until(t, cpprof__now_ns(CLOCK_MONOTONIC)) +
-                  take_orphan(t->vm));
-    charge_quanta(t, epoch);
+    catch_up(t, epoch);
+    if (t->vm->ops.flags & CPPROF_VM_FINDS)
+        cpprof_vm_thread_no_answer(&t->public);
+    charge_all(t, epoch);
 }
 
 /* The CPU clock of another thread is not to be had, and what a thread that is

@@ -245,26 +245,6 @@ note_sample(struct cpprof__vm_output *output,
 }
 
 static void
-note(struct cpprof__vm_output *output, const struct cpprof__vm_record *r)
-{
-    switch ((enum cpprof__vm_record_type)r->type) {
-    case CPPROF__VM_RECORD_FUNCTION:
-        note_function(output, (const struct cpprof__vm_record_function *)r);
-        break;
-    case CPPROF__VM_RECORD_LOCATION:
-        note_location(output, (const struct cpprof__vm_record_location *)r);
-        break;
-    case CPPROF__VM_RECORD_SAMPLE:
-        note_sample(output, (const struct cpprof__vm_record_sample *)r);
-        break;
-    case CPPROF__VM_RECORD_FORGET:
-        output->functions.n = 0;
-        output->locations.n = 0;
-        break;
-    }
-}
-
-static void
 bound_tables(struct cpprof__vm_output *output)
 {
     if (cpprof__builder_in_tables(output->builder) > TABLES_BYTES)
@@ -283,7 +263,21 @@ cpprof__vm_output_records(struct cpprof__vm_output *output, const uint8_t *data,
         const struct cpprof__vm_record *r =
             (const struct cpprof__vm_record *)data;
 
-        note(output, r);
+        switch ((enum cpprof__vm_record_type)r->type) {
+        case CPPROF__VM_RECORD_FUNCTION:
+            note_function(output, (const struct cpprof__vm_record_function *)r);
+            break;
+        case CPPROF__VM_RECORD_LOCATION:
+            note_location(output, (const struct cpprof__vm_record_location *)r);
+            break;
+        case CPPROF__VM_RECORD_SAMPLE:
+            note_sample(output, (const struct cpprof__vm_record_sample *)r);
+            break;
+        case CPPROF__VM_RECORD_FORGET:
+            output->functions.n = 0;
+            output->locations.n = 0;
+            break;
+        }
         data += r->n_bytes;
         bound_tables(output);
     }
@@ -291,13 +285,13 @@ cpprof__vm_output_records(struct cpprof__vm_output *output, const uint8_t *data,
 
 /* ---- stacks of words -------------------------------------------------- */
 
-struct told {
+struct known_word {
     uint64_t word;
     uint64_t location; /* of the builder */
 };
 
 struct wanted {
-    const struct told *all;
+    const struct known_word *all;
     uint64_t word;
 };
 
@@ -310,7 +304,7 @@ is_wanted(void *ctx, uint32_t number)
 }
 
 static uint64_t
-add_told(struct cpprof__vm_output *output, uint64_t word)
+add_word(struct cpprof__vm_output *output, uint64_t word)
 {
     struct cpprof__symbolizer_mapping mapping = {.build_id = ""};
     struct cpprof__frame frame;
@@ -328,41 +322,42 @@ add_told(struct cpprof__vm_output *output, uint64_t word)
 static uint64_t
 location_of_word(struct cpprof__vm_output *output, uint64_t word)
 {
-    const struct told *all = (const struct told *)output->told.data;
+    const struct known_word *all =
+        (const struct known_word *)output->words.data;
     struct wanted wanted = {all, word};
     uint64_t hash = cpprof__hash_u64(word);
     uint32_t number =
-        cpprof__index_find(&output->told_index, hash, is_wanted, &wanted);
-    struct told made = {word, 0};
+        cpprof__index_find(&output->word_index, hash, is_wanted, &wanted);
+    struct known_word made = {word, 0};
 
     if (number != CPPROF__INDEX_NONE)
         return all[number].location;
-    number = (uint32_t)(output->told.n / sizeof made);
-    made.location = add_told(output, word);
-    keep(output, &output->told, &made, sizeof made);
+    number = (uint32_t)(output->words.n / sizeof made);
+    made.location = add_word(output, word);
+    keep(output, &output->words, &made, sizeof made);
     if (!output->failed &&
-        !cpprof__index_add(&output->told_index, hash, number))
+        !cpprof__index_add(&output->word_index, hash, number))
         output->failed = true;
     return made.location;
 }
 
 void
-cpprof__vm_output_told(struct cpprof__vm_output *output,
-                       const struct cpprof__vm_told *told)
+cpprof__vm_output_stack(struct cpprof__vm_output *output,
+                        const struct cpprof__vm_word_stack *stack)
 {
     struct sample sample = {
-        .n_labels = told->labels ? told->labels->n_encoded : 0,
-        .value = (int64_t)told->value_ns,
+        .n_labels = stack->labels ? stack->labels->n_encoded : 0,
+        .value = (int64_t)stack->value_ns,
     };
     uint64_t id;
     uint32_t i;
 
     output->ids.n = 0;
-    for (i = 0; i < told->n && !output->failed; i++) {
-        id = location_of_word(output, told->words[i]);
+    for (i = 0; i < stack->n && !output->failed; i++) {
+        id = location_of_word(output, stack->words[i]);
         keep(output, &output->ids, &id, sizeof id);
     }
-    if (told->is_truncated) {
+    if (stack->is_truncated) {
         id = cpprof__builder_own_location(output->builder,
                                           CPPROF__FRAME_TRUNCATED);
         keep(output, &output->ids, &id, sizeof id);
@@ -370,22 +365,12 @@ cpprof__vm_output_told(struct cpprof__vm_output *output,
     sample.ids = (const uint64_t *)output->ids.data;
     sample.n_ids = (uint32_t)(output->ids.n / sizeof id);
     if (!output->failed)
-        add_sample(output, &sample, told->labels ? told->labels->encoded : "");
+        add_sample(output, &sample,
+                   stack->labels ? stack->labels->encoded : "");
     bound_tables(output);
 }
 
 /* ---- the end ---------------------------------------------------------- */
-
-static void
-write_merged(struct cpprof__vm_output *output)
-{
-    const struct sample *samples = (const struct sample *)output->samples.data;
-    size_t n = output->samples.n / sizeof *samples, i;
-
-    for (i = 0; i < n && !output->failed; i++)
-        write_sample(output, &samples[i],
-                     (const char *)(samples[i].ids + samples[i].n_ids));
-}
 
 static void
 free_rooms(struct cpprof__vm_output *output)
@@ -393,8 +378,8 @@ free_rooms(struct cpprof__vm_output *output)
     cpprof__buffer_free(&output->functions);
     cpprof__buffer_free(&output->locations);
     cpprof__buffer_free(&output->ids);
-    cpprof__buffer_free(&output->told);
-    cpprof__index_free(&output->told_index);
+    cpprof__buffer_free(&output->words);
+    cpprof__index_free(&output->word_index);
     cpprof__label_list_free(&output->labels);
     cpprof__arena_free(&output->arena);
     cpprof__buffer_free(&output->samples);
@@ -405,9 +390,13 @@ enum cpprof_status
 cpprof__vm_output_end(struct cpprof__vm_output *output, int64_t duration_ns,
                       struct cpprof_error *error)
 {
+    const struct sample *samples = (const struct sample *)output->samples.data;
+    size_t n = output->samples.n / sizeof *samples, i;
     enum cpprof_status status;
 
-    write_merged(output);
+    for (i = 0; i < n && !output->failed; i++)
+        write_sample(output, &samples[i],
+                     (const char *)(samples[i].ids + samples[i].n_ids));
     if (output->failed)
         cpprof__builder_fail_nomem(output->builder);
     status = cpprof__builder_end(output->builder, duration_ns, error);

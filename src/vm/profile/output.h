@@ -15,13 +15,13 @@ struct cpprof__vm_output {
     bool is_merging;
     bool failed; /* no memory, for what is not the builder's */
 
-    /* By the numbers of the records since they were forgotten. */
+    /* Indexed by the numbers that records have had since the last `forget`. */
     struct cpprof__buffer functions; /* struct function of output.c */
     struct cpprof__buffer locations; /* uint64_t, numbers of the builder */
 
     /* Locations by script word (cpprof__scripts). */
-    struct cpprof__buffer told; /* struct told of output.c */
-    struct cpprof__index told_index;
+    struct cpprof__buffer words; /* struct known_word of output.c */
+    struct cpprof__index word_index;
 
     /* Samples merged by stack and labels; struct sample of output.c. */
     struct cpprof__arena arena;
@@ -45,7 +45,7 @@ cpprof__vm_output_records(struct cpprof__vm_output *output, const uint8_t *data,
                           size_t n_bytes);
 
 /* A stack of words of cpprof__scripts. */
-struct cpprof__vm_told {
+struct cpprof__vm_word_stack {
     uint64_t value_ns;
     const uint64_t *words; /* leaf first */
     uint32_t n;
@@ -53,8 +53,8 @@ struct cpprof__vm_told {
     const struct cpprof__label_set *labels; /* NULL: none */
 };
 void
-cpprof__vm_output_told(struct cpprof__vm_output *output,
-                       const struct cpprof__vm_told *told);
+cpprof__vm_output_stack(struct cpprof__vm_output *output,
+                        const struct cpprof__vm_word_stack *stack);
 
 /* Time without a stack; nothing when there is none. */
 void

@@ -40,7 +40,6 @@ struct cpprof__vm_record_function {
     const char *mapping;
     int64_t start_line;
     uint32_t n_name, n_system_name, n_file; /* with the terminator; 0: none */
-    uint32_t is_known;
 };
 
 struct cpprof__vm_record_location {
@@ -80,13 +79,6 @@ cpprof__vm_queue_add(struct cpprof__vm_queue *queue,
 /* Take the block of records. It belongs to the caller until the next call. */
 const uint8_t *
 cpprof__vm_queue_take(struct cpprof__vm_queue *queue, size_t *n_bytes);
-
-/* Is it time to wake the writer? */
-static inline bool
-cpprof__vm_queue_is_filling(const struct cpprof__vm_queue *queue)
-{
-    return queue->n >= CPPROF__VM_QUEUE_BYTES / 4;
-}
 
 /* A futex of the writer: 1, there is something to do. */
 extern uint32_t cpprof__vm_writer_wake;

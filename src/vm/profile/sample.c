@@ -47,12 +47,6 @@ lock_session(uint32_t epoch)
     return false;
 }
 
-static void
-unlock_session(void)
-{
-    cpprof__own_lock_give(&session->lock);
-}
-
 /* ---- working memory --------------------------------------------------- */
 
 static struct cpprof__vm_scratch *
@@ -81,7 +75,7 @@ take_scratch(struct taking *taking)
     if (taking->scratch)
         session->scratches = taking->scratch->next;
     max_depth = session->max_depth;
-    unlock_session();
+    cpprof__own_lock_give(&session->lock);
     if (!taking->scratch)
         taking->scratch = make_scratch(max_depth);
     return true;
@@ -97,7 +91,7 @@ give_scratch(struct taking *taking)
     if (lock_session(taking->epoch)) {
         scratch->next = session->scratches;
         session->scratches = scratch;
-        unlock_session();
+        cpprof__own_lock_give(&session->lock);
     } else {
         free(scratch);
     }
@@ -155,30 +149,40 @@ put_text(char *out, const char *text, uint32_t n)
     return out + n;
 }
 
+/* Room for a record of what is new, which gets its number; NULL: no room. */
+static void *
+add_new(enum cpprof__vm_record_type type, size_t n_bytes,
+        struct cpprof__vm_numbers *numbers, const void *key, size_t n_key)
+{
+    size_t before = session->queue.n;
+    void *r = add_record(type, n_bytes);
+
+    if (r && !cpprof__vm_number_add(numbers, key, n_key)) {
+        session->queue.n = before;
+        clear_table();
+        r = NULL;
+    }
+    return r;
+}
+
 static bool
-tell_function(const struct cpprof__vm_function_key *key,
-              const struct cpprof_vm_function *what, bool is_known)
+queue_function(const struct cpprof__vm_function_key *key,
+               const struct cpprof_vm_function *what)
 {
     uint32_t n_name = text_bytes(what->name), n_file = text_bytes(what->file);
     uint32_t n_system = text_bytes(what->system_name);
-    size_t before = session->queue.n;
-    struct cpprof__vm_record_function *r = add_record(
-        CPPROF__VM_RECORD_FUNCTION, sizeof *r + n_name + n_system + n_file);
+    struct cpprof__vm_record_function *r = add_new(
+        CPPROF__VM_RECORD_FUNCTION, sizeof *r + n_name + n_system + n_file,
+        &session->table.functions, key, sizeof *key);
     char *out = (char *)(r + 1);
 
     if (!r)
         return false;
-    if (!cpprof__vm_table_add_function(&session->table, key)) {
-        session->queue.n = before;
-        clear_table();
-        return false;
-    }
     r->mapping = ((const struct cpprof_vm *)key->vm)->mapping;
     r->start_line = what->start_line;
     r->n_name = n_name;
     r->n_system_name = n_system;
     r->n_file = n_file;
-    r->is_known = is_known;
     out = put_text(out, what->name, n_name);
     out = put_text(out, what->system_name, n_system);
     put_text(out, what->file, n_file);
@@ -186,19 +190,14 @@ tell_function(const struct cpprof__vm_function_key *key,
 }
 
 static bool
-tell_location(const struct cpprof__vm_location_key *key, int32_t line)
+queue_location(const struct cpprof__vm_location_key *key, int32_t line)
 {
-    size_t before = session->queue.n;
     struct cpprof__vm_record_location *r =
-        add_record(CPPROF__VM_RECORD_LOCATION, sizeof *r);
+        add_new(CPPROF__VM_RECORD_LOCATION, sizeof *r,
+                &session->table.locations, key, sizeof *key);
 
     if (!r)
         return false;
-    if (!cpprof__vm_table_add_location(&session->table, key)) {
-        session->queue.n = before;
-        clear_table();
-        return false;
-    }
     r->function = key->function;
     r->line = line;
     return true;
@@ -211,7 +210,7 @@ function_of(const struct taking *taking, const struct cpprof_vm_frame *frame)
 {
     const struct cpprof__vm_function_key key = {taking->t->vm, frame->function};
 
-    return cpprof__vm_table_function(&session->table, &key);
+    return cpprof__vm_number(&session->table.functions, &key, sizeof key);
 }
 
 static uint32_t
@@ -222,7 +221,7 @@ location_of(const struct taking *taking, const struct cpprof_vm_frame *frame)
 
     if (key.function == CPPROF__VM_NONE)
         return CPPROF__VM_NONE;
-    return cpprof__vm_table_location(&session->table, &key);
+    return cpprof__vm_number(&session->table.locations, &key, sizeof key);
 }
 
 enum outcome {
@@ -237,10 +236,8 @@ learn_function(const struct taking *taking, const struct cpprof_vm_frame *frame)
 {
     const struct cpprof__vm_function_key key = {taking->t->vm, frame->function};
     struct cpprof_vm_function what = {0};
-    bool is_known =
-        taking->t->vm->ops.describe(taking->t->thread, frame->function, &what);
 
-    if (!is_known)
+    if (!taking->t->vm->ops.describe(taking->t->thread, frame->function, &what))
         memset(&what, 0, sizeof what);
     if (!lock_session(taking->epoch))
         return OVER;
@@ -248,7 +245,7 @@ learn_function(const struct taking *taking, const struct cpprof_vm_frame *frame)
         clear_table();
     if (function_of(taking, frame) != CPPROF__VM_NONE)
         return GO_ON;
-    return tell_function(&key, &what, is_known) ? GO_ON : NO_ROOM;
+    return queue_function(&key, &what) ? GO_ON : NO_ROOM;
 }
 
 static enum outcome
@@ -268,23 +265,24 @@ learn_location(const struct taking *taking, const struct cpprof_vm_frame *frame)
         clear_table();
     key.function = function_of(taking, frame);
     if (key.function == CPPROF__VM_NONE || /* cleared: learn that again */
-        cpprof__vm_table_location(&session->table, &key) != CPPROF__VM_NONE)
+        cpprof__vm_number(&session->table.locations, &key, sizeof key) !=
+            CPPROF__VM_NONE)
         return GO_ON;
-    return tell_location(&key, line > 0 ? line : 0) ? GO_ON : NO_ROOM;
+    return queue_location(&key, line > 0 ? line : 0) ? GO_ON : NO_ROOM;
 }
 
-/* With the lock, which is given and taken again. */
+/* The caller holds the lock, which is given and taken again. */
 static enum outcome
 learn(const struct taking *taking, const struct cpprof_vm_frame *frame)
 {
     bool has_function = function_of(taking, frame) != CPPROF__VM_NONE;
 
-    unlock_session();
+    cpprof__own_lock_give(&session->lock);
     return has_function ? learn_location(taking, frame)
                         : learn_function(taking, frame);
 }
 
-/* With the lock at the beginning, and at the end unless it is over. */
+/* The caller holds the lock, also afterwards unless the session is over. */
 static enum outcome
 locate(struct taking *taking)
 {
@@ -311,7 +309,7 @@ locate(struct taking *taking)
 /* ---- the record ------------------------------------------------------- */
 
 static bool
-put_sample(const struct taking *taking)
+queue_sample(const struct taking *taking)
 {
     const struct cpprof_labels *labels = taking->labels;
     uint32_t n_labels = labels ? labels->set.n_encoded : 0;
@@ -331,17 +329,17 @@ put_sample(const struct taking *taking)
     return true;
 }
 
-/* With the lock, which is given. */
+/* The caller holds the lock, which is given. */
 static void
 commit(const struct taking *taking, bool has_room)
 {
     bool is_filling;
 
-    if (!has_room || !put_sample(taking))
+    if (!has_room || !queue_sample(taking))
         session->lost_ns += taking->value_ns;
     cpprof__vm_charged(taking->t, taking->value_ns);
-    is_filling = cpprof__vm_queue_is_filling(&session->queue);
-    unlock_session();
+    is_filling = session->queue.n >= CPPROF__VM_QUEUE_BYTES / 4;
+    cpprof__own_lock_give(&session->lock);
     if (is_filling)
         cpprof__vm_wake_writer();
 }

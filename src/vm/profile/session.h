@@ -9,7 +9,7 @@
 /* The life of profiles of interpreted code (life.h). */
 extern struct cpprof__life cpprof__vm_life;
 
-/* What the calling thread has run since its last sample is charged. */
+/* Charge the calling thread for what it has run since its last sample. */
 void
 cpprof__vm_charge_caller(void);
 

@@ -1,11 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Numbers of functions and locations: an index over an array of keys, twice.
- *
- * A function that is gone is taken out of the index only: its number stays
- * valid for samples that already have it, and the same address may get a new
- * number. A table that is full is cleared, and everything is told anew.
- */
 #include "vm/profile/table.h"
 
 #include <string.h>
@@ -17,102 +10,64 @@ struct lookup {
 };
 
 static bool
-equal(void *ctx, uint32_t value)
+is_equal(void *ctx, uint32_t number)
 {
     const struct lookup *l = ctx;
 
-    return memcmp(l->keys->data + value * l->n_bytes, l->key, l->n_bytes) == 0;
-}
-
-static uint64_t
-hash_of_function(const struct cpprof__vm_function_key *key)
-{
-    return cpprof__hash_u64(
-        cpprof__hash_add((uintptr_t)key->vm, (uintptr_t)key->function));
-}
-
-static uint64_t
-hash_of_location(const struct cpprof__vm_location_key *key)
-{
-    return cpprof__hash_u64(cpprof__hash_add(
-        key->function, (uint64_t)key->pc << 32 | (uint32_t)key->line));
+    return memcmp(l->keys->data + number * l->n_bytes, l->key, l->n_bytes) == 0;
 }
 
 uint32_t
-cpprof__vm_table_function(const struct cpprof__vm_table *table,
-                          const struct cpprof__vm_function_key *key)
+cpprof__vm_number(const struct cpprof__vm_numbers *numbers, const void *key,
+                  size_t n_bytes)
 {
-    struct lookup l = {&table->functions, key, sizeof *key};
+    struct lookup l = {&numbers->keys, key, n_bytes};
 
-    return cpprof__index_find(&table->function_index, hash_of_function(key),
-                              equal, &l);
-}
-
-uint32_t
-cpprof__vm_table_location(const struct cpprof__vm_table *table,
-                          const struct cpprof__vm_location_key *key)
-{
-    struct lookup l = {&table->locations, key, sizeof *key};
-
-    return cpprof__index_find(&table->location_index, hash_of_location(key),
-                              equal, &l);
-}
-
-static bool
-add(struct cpprof__buffer *keys, struct cpprof__index *index, uint64_t hash,
-    const struct lookup *l)
-{
-    size_t n = keys->n / l->n_bytes;
-
-    cpprof__buffer_append(keys, l->key, l->n_bytes);
-    return !keys->failed && cpprof__index_add(index, hash, (uint32_t)n);
+    return cpprof__index_find(
+        &numbers->index, cpprof__hash_bytes(key, n_bytes, 0), is_equal, &l);
 }
 
 bool
-cpprof__vm_table_add_function(struct cpprof__vm_table *table,
-                              const struct cpprof__vm_function_key *key)
+cpprof__vm_number_add(struct cpprof__vm_numbers *numbers, const void *key,
+                      size_t n_bytes)
 {
-    const struct lookup l = {NULL, key, sizeof *key};
+    size_t n = numbers->keys.n / n_bytes;
 
-    return add(&table->functions, &table->function_index, hash_of_function(key),
-               &l);
+    cpprof__buffer_append(&numbers->keys, key, n_bytes);
+    return !numbers->keys.failed &&
+           cpprof__index_add(&numbers->index,
+                             cpprof__hash_bytes(key, n_bytes, 0), (uint32_t)n);
 }
 
-bool
-cpprof__vm_table_add_location(struct cpprof__vm_table *table,
-                              const struct cpprof__vm_location_key *key)
-{
-    const struct lookup l = {NULL, key, sizeof *key};
-
-    return add(&table->locations, &table->location_index, hash_of_location(key),
-               &l);
-}
-
+/* Its key becomes one that no function has. */
 void
 cpprof__vm_table_gone(struct cpprof__vm_table *table,
                       const struct cpprof__vm_function_key *key)
 {
-    uint32_t found = cpprof__vm_table_function(table, key);
+    uint32_t found = cpprof__vm_number(&table->functions, key, sizeof *key);
 
     if (found != CPPROF__VM_NONE)
-        memset(table->functions.data + found * sizeof *key, 0, sizeof *key);
+        memset(table->functions.keys.data + found * sizeof *key, 0,
+               sizeof *key);
 }
 
 bool
 cpprof__vm_table_is_full(const struct cpprof__vm_table *table)
 {
-    return table->functions.n / sizeof(struct cpprof__vm_function_key) >=
-               CPPROF__VM_FUNCTIONS_MAX ||
-           table->locations.n / sizeof(struct cpprof__vm_location_key) >=
-               CPPROF__VM_LOCATIONS_MAX;
+    return table->functions.keys.n >=
+               CPPROF__VM_FUNCTIONS_MAX *
+                   sizeof(struct cpprof__vm_function_key) ||
+           table->locations.keys.n >=
+               CPPROF__VM_LOCATIONS_MAX *
+                   sizeof(struct cpprof__vm_location_key);
 }
 
 void
 cpprof__vm_table_clear(struct cpprof__vm_table *table)
 {
-    cpprof__buffer_free(&table->functions);
-    cpprof__buffer_free(&table->locations);
-    cpprof__index_free(&table->function_index);
-    cpprof__index_free(&table->location_index);
+    cpprof__buffer_free(&table->functions.keys);
+    cpprof__buffer_free(&table->locations.keys);
+    cpprof__index_free(&table->functions.index);
+    cpprof__index_free(&table->locations.index);
     table->generation++;
 }

@@ -2,7 +2,8 @@
 /*
  * Numbers of functions and of locations in them: dense, in the order in which
  * they were met, found by hash. A function that is gone is not found any more,
- * but keeps its number and its locations for samples that have them.
+ * but keeps its number and its locations for samples that have them; the same
+ * address may get a new number.
  *
  * Memory is bounded: a full table is cleared, which begins a new generation,
  * and what is met again is described again.
@@ -21,8 +22,9 @@
 #define CPPROF__VM_FUNCTIONS_MAX 32768u
 #define CPPROF__VM_LOCATIONS_MAX 65536u
 
-#define CPPROF__VM_NONE UINT32_MAX
+#define CPPROF__VM_NONE CPPROF__INDEX_NONE
 
+/* Keys have no padding: they are hashed and compared as bytes. */
 struct cpprof__vm_function_key {
     const void *vm;       /* NULL: gone */
     const void *function; /* as the interpreter has it */
@@ -34,30 +36,28 @@ struct cpprof__vm_location_key {
     int32_t line; /* as the interpreter has it: -1 is asked for once */
 };
 
+/* The numbers of one kind. */
+struct cpprof__vm_numbers {
+    struct cpprof__buffer keys; /* by number */
+    struct cpprof__index index;
+};
+
 struct cpprof__vm_table {
-    struct cpprof__buffer functions; /* keys, by number */
-    struct cpprof__buffer locations;
-    struct cpprof__index function_index;
-    struct cpprof__index location_index;
+    struct cpprof__vm_numbers functions; /* struct cpprof__vm_function_key */
+    struct cpprof__vm_numbers locations; /* struct cpprof__vm_location_key */
     uint32_t generation;
 };
 
-/* Their numbers, CPPROF__VM_NONE: unknown. */
+/* The number of a key, CPPROF__VM_NONE: unknown. */
 uint32_t
-cpprof__vm_table_function(const struct cpprof__vm_table *table,
-                          const struct cpprof__vm_function_key *key);
-uint32_t
-cpprof__vm_table_location(const struct cpprof__vm_table *table,
-                          const struct cpprof__vm_location_key *key);
+cpprof__vm_number(const struct cpprof__vm_numbers *numbers, const void *key,
+                  size_t n_bytes);
 
 /* Add what is not there yet; false without memory: the table has to be cleared
  * then. */
 bool
-cpprof__vm_table_add_function(struct cpprof__vm_table *table,
-                              const struct cpprof__vm_function_key *key);
-bool
-cpprof__vm_table_add_location(struct cpprof__vm_table *table,
-                              const struct cpprof__vm_location_key *key);
+cpprof__vm_number_add(struct cpprof__vm_numbers *numbers, const void *key,
+                      size_t n_bytes);
 
 void
 cpprof__vm_table_gone(struct cpprof__vm_table *table,

@@ -147,22 +147,6 @@ draw_phase(void)
     return 1 + (uint64_t)((unsigned __int128)phase * all.period_ns >> 64);
 }
 
-static bool
-has_words(struct cpprof__vm_timer *timer)
-{
-    void *block;
-
-    if (!timer->vm || timer->words)
-        return true;
-    block = (void *)syscall(
-        SYS_mmap, NULL, CPPROF__RING_MAX_PCS * sizeof *timer->words,
-        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED)
-        return false;
-    timer->words = block;
-    return true;
-}
-
 static uint64_t
 value_of(const struct cpprof__vm_timer *timer)
 {
@@ -176,8 +160,16 @@ set(struct cpprof__vm_timer *timer)
 {
     int32_t id;
 
-    if (!has_words(timer) ||
-        cpprof__timer_start(timer->tid, value_of(timer),
+    if (timer->vm && !timer->words) {
+        void *block = (void *)syscall(
+            SYS_mmap, NULL, CPPROF__RING_MAX_PCS * sizeof *timer->words,
+            PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (block == MAP_FAILED)
+            return false;
+        timer->words = block;
+    }
+    if (cpprof__timer_start(timer->tid, value_of(timer),
                             timer->counted_ns + draw_phase(), all.period_ns,
                             &id))
         return false;
@@ -396,19 +388,6 @@ ask_own(struct cpprof__vm_timer *timer)
 }
 
 static void
-tick(struct cpprof__vm_timer *timer)
-{
-    if (swap_acq_rel(&timer->busy, 1u))
-        return;
-    store_relaxed(&timer->is_silent, 0u);
-    if (timer->vm)
-        take_stack(timer);
-    else
-        ask_own(timer);
-    store_release(&timer->busy, 0u);
-}
-
-static void
 on_tick(uint64_t value)
 {
     uint32_t index = value & 0xffffff, epoch;
@@ -417,8 +396,15 @@ on_tick(uint64_t value)
     __atomic_add_fetch(&all.n_inside, 1, __ATOMIC_SEQ_CST);
     epoch = __atomic_load_n(&all.epoch, __ATOMIC_SEQ_CST);
     if (epoch && load_acquire(&timer->epoch) == epoch &&
-        (uint16_t)(value >> 24) == (uint16_t)load_relaxed(&timer->serial))
-        tick(timer);
+        (uint16_t)(value >> 24) == (uint16_t)load_relaxed(&timer->serial) &&
+        !swap_acq_rel(&timer->busy, 1u)) {
+        store_relaxed(&timer->is_silent, 0u);
+        if (timer->vm)
+            take_stack(timer);
+        else
+            ask_own(timer);
+        store_release(&timer->busy, 0u);
+    }
     __atomic_sub_fetch(&all.n_inside, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -564,20 +550,6 @@ cpprof__vm_timers_end(void)
     return rest;
 }
 
-static void
-drain(struct cpprof__vm_output *output, struct cpprof__ring_record *record)
-{
-    struct cpprof__vm_told told = {
-        .value_ns = record->pcs[0],
-        .words = record->pcs + 1,
-        .n = record->n_pcs - 1u,
-        .is_truncated = record->flags,
-        .labels = (const void *)(uintptr_t)record->labels,
-    };
-
-    cpprof__vm_output_told(output, &told);
-}
-
 void
 cpprof__vm_timers_drain(struct cpprof__vm_output *output)
 {
@@ -588,8 +560,17 @@ cpprof__vm_timers_drain(struct cpprof__vm_output *output)
         return;
     clock = cpprof__labels_clock();
     head = load_acquire(&all.ring->head);
-    while (cpprof__ring_pop(all.ring, &record))
-        drain(output, &record);
+    while (cpprof__ring_pop(all.ring, &record)) {
+        const struct cpprof__vm_word_stack stack = {
+            .value_ns = record.pcs[0],
+            .words = record.pcs + 1,
+            .n = record.n_pcs - 1u,
+            .is_truncated = record.flags,
+            .labels = (const void *)(uintptr_t)record.labels,
+        };
+
+        cpprof__vm_output_stack(output, &stack);
+    }
     if (load_relaxed(&all.ring->tail) >= head)
         cpprof__labels_reader_passed(&all.labels_reader, clock);
     cpprof__vm_output_own(output, CPPROF__FRAME_LOST,

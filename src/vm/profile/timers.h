@@ -31,7 +31,8 @@ cpprof__vm_timers_open(uint32_t epoch);
 /* All are gone, and no handler is inside. Returns time that is in no stack. */
 uint64_t
 cpprof__vm_timers_end(void);
-/* What handlers took goes into output. Safety: one thread at a time. */
+/* Write the stacks that handlers took to output. Safety: one thread at a time.
+ */
 void
 cpprof__vm_timers_drain(struct cpprof__vm_output *output);
 /* After the last drain. */

@@ -190,7 +190,7 @@ cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *inner,
     return n > 0;
 }
 
-/* What the innermost frame of the run loop has called. */
+/* The function that the innermost frame of the run loop has called. */
 bool
 cpprof_vm_learn_collector(struct cpprof_vm *vm)
 {

@@ -34,7 +34,8 @@ struct cpprof__vm_deferred_stacks {
     uint64_t words[WORDS];
 };
 
-/* In a handler: the kernel is asked, and not an mmap that is another's. */
+/* This runs in a handler, so it asks the kernel and not an mmap that the
+ * program may have taken over. */
 static struct cpprof__vm_deferred_stacks *
 make(struct cpprof__vm_thread *t)
 {

@@ -42,7 +42,7 @@ cpprof__vm_deferred_stacks_next(const struct cpprof__vm_deferred_stacks *taken,
 void
 cpprof__vm_deferred_stacks_free(struct cpprof__vm_thread *t);
 
-/* In a forked child. */
+/* In a forked child: drop what the parent deferred. */
 void
 cpprof__vm_deferred_stacks_forked(struct cpprof__vm_thread *t);
 

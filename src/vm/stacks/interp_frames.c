@@ -20,7 +20,8 @@
 
 #include <string.h>
 
-/* In a script's word, while it is not in a stack yet. */
+/* A bit that marks an entry in a script's word, until that goes into a stack.
+ */
 #define ENTRY ((uintptr_t)1 << 62)
 
 /* Tunable: working buffers, because the stack of a signal handler or a
@@ -115,15 +116,6 @@ peek(struct peeking *p, const struct cpprof_vm *vm, struct cpprof__vm_thread *t,
     vm->ops.peek(t ? t->thread : NULL, add_frame, p);
 }
 
-/* The interpreter tells the names at a safepoint, to which it comes by itself
- * in that case. */
-static void
-ask_for_names(struct cpprof__vm_thread *t)
-{
-    store_relaxed(&t->wants_names, 1u);
-    store_relaxed(&t->public.due, 1u);
-}
-
 /* ---- both together ---------------------------------------------------- */
 
 struct mixing {
@@ -214,7 +206,7 @@ count_loops(const struct cpprof_vm *vm, const uintptr_t *pcs, size_t n)
     return n_loops;
 }
 
-/* Of a copy of the native stack, into pcs. */
+/* Put both together into pcs; native is a copy of what is there. */
 static void
 splice(const struct peeking *script, const uintptr_t *native, size_t *n,
        uintptr_t *pcs, size_t max, enum cpprof__unwind_end *end)
@@ -230,15 +222,6 @@ splice(const struct peeking *script, const uintptr_t *native, size_t *n,
 
 /* ---- samplers and allocations ----------------------------------------- */
 
-/* What the calling thread runs of vm, if that is known. */
-static struct cpprof__vm_thread *
-current_of(const struct cpprof_vm *vm)
-{
-    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_entered());
-
-    return t && t->vm == vm ? t : NULL;
-}
-
 static enum cpprof__interp_result
 put_together(const struct peeking *script, struct buffer *buffer,
              uintptr_t *pcs, size_t *n, size_t max,
@@ -250,21 +233,6 @@ put_together(const struct peeking *script, struct buffer *buffer,
     }
     give_buffer(buffer);
     return script->n ? CPPROF__INTERP_MERGED : CPPROF__INTERP_NONE;
-}
-
-static enum cpprof__interp_result
-mix_now(const struct cpprof_vm *vm, struct cpprof__vm_thread *t, uintptr_t *pcs,
-        size_t *n, size_t max, enum cpprof__unwind_end *end)
-{
-    struct buffer *buffer = take_buffer();
-    struct peeking script;
-
-    if (!buffer)
-        return CPPROF__INTERP_NONE;
-    peek(&script, vm, t, buffer->script, max);
-    if (script.has_unnamed && t)
-        ask_for_names(t);
-    return put_together(&script, buffer, pcs, n, max, end);
 }
 
 static enum cpprof__interp_result
@@ -290,13 +258,27 @@ mix_one(const struct cpprof_vm *vm, uintptr_t *pcs, size_t *n, size_t max,
         enum cpprof__unwind_end *end, bool is_handler)
 {
     bool is_safe = vm->ops.flags & CPPROF_VM_SIGNAL_SAFE;
-    struct cpprof__vm_thread *t = current_of(vm);
+    struct cpprof__vm_thread *t = cpprof__vm_inside(cpprof__vm_entered());
+    struct peeking script;
+    struct buffer *buffer;
 
+    if (t && t->vm != vm)
+        t = NULL; /* what the calling thread runs of vm is not known */
     if ((!t && !is_safe) || (t && t->is_busy) || !count_loops(vm, pcs, *n))
         return CPPROF__INTERP_NONE;
     if (is_handler && !is_safe)
         return CPPROF__INTERP_LATER;
-    return mix_now(vm, t, pcs, n, max, end);
+    buffer = take_buffer();
+    if (!buffer)
+        return CPPROF__INTERP_NONE;
+    peek(&script, vm, t, buffer->script, max);
+    /* The interpreter tells the names at a safepoint, to which it comes by
+     * itself in that case. */
+    if (script.has_unnamed && t) {
+        store_relaxed(&t->wants_names, 1u);
+        store_relaxed(&t->public.due, 1u);
+    }
+    return put_together(&script, buffer, pcs, n, max, end);
 }
 
 static enum cpprof__interp_result
@@ -331,7 +313,8 @@ defer(const struct cpprof__deferred_stack *stack)
 
 /* ---- safepoints ------------------------------------------------------- */
 
-/* NULL: as they are. */
+/* Give a deferred stack to its sink, with the frames of script; NULL: as it is.
+ */
 static void
 give(const struct cpprof__deferred_stack *stack, const struct peeking *script,
      uintptr_t *pcs, bool is_own)
@@ -369,7 +352,7 @@ flush(struct cpprof__vm_thread *t, bool is_own)
     cpprof__vm_deferred_stacks_give(t, taken);
 }
 
-/* Only to have their names in the table. */
+/* Peek only to have the functions' names in the table. */
 static void
 learn_names(struct cpprof__vm_thread *t)
 {

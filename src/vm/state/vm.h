@@ -67,9 +67,10 @@ struct cpprof__vm_thread {
     /* Fixed. */
     struct cpprof_vm *vm;
     void *thread; /* as ops know it */
-    int32_t tid;  /* whose CPU clock counts; 0: of who comes */
+    int32_t tid;  /* the native thread whose CPU clock counts; 0: that of
+                   * whichever comes to a safepoint */
 
-    /* In the list, under its lock. */
+    /* Guarded by the lock of the list. */
     struct cpprof__vm_thread *next, **at;
 
     /* Written by whoever runs it. */
@@ -77,9 +78,10 @@ struct cpprof__vm_thread {
     uint32_t was_entered; /* ever */
     bool is_busy;         /* a sample of it is being taken */
     bool is_paused;       /* a span runs, but another thread is entered */
-    uintptr_t native;     /* whose CPU clock begun_ns is of */
+    uintptr_t native;     /* the native thread whose CPU clock begun_ns is of */
     uintptr_t runner;     /* the native thread that entered it; 0: none */
-    bool has_moved;       /* another than left it, which may still point here */
+    bool has_moved;       /* entered by one native thread, and not left by the
+                           * one before, which may still point here */
 
     /* Ticks since the last safepoint. */
     uint32_t n_asked;
@@ -95,15 +97,16 @@ struct cpprof__vm_thread {
     struct cpprof__vm_deferred_stacks *spare;
     void *deferred_block;
     uint32_t is_flushing;
-    uint32_t wants_names; /* of functions that were peeked at */
+    uint32_t wants_names; /* functions that were peeked at have none yet */
 
     /* Mode CPU, in the session timed_epoch; timers.h. */
     struct cpprof__vm_timer *timer; /* that of its native thread; NULL: none */
     uint32_t timed_epoch;
-    int32_t entered_in;    /* the tid, where there is none */
+    int32_t entered_in;    /* the native thread that entered it */
     uint64_t slept_cpu_ns; /* of the ticker: cpprof_vm_read_sleep() */
 
-    /* Written by start, if it was entered then: it runs since base_ns. */
+    /* Written at the start of session base_epoch if t was entered then: it has
+     * run since base_ns. */
     uint32_t base_epoch;
     uint64_t base_ns;
 };
@@ -128,7 +131,7 @@ cpprof__vm_take_orphans(void);
 struct cpprof_vm *
 cpprof__vm_first(void);
 
-/* What the native thread runs; */
+/* What the calling native thread entered last, NULL: nothing; */
 extern __thread struct cpprof_vm_thread *cpprof__vm_current;
 /* ... if no other native thread has entered it since; NULL: none. */
 struct cpprof_vm_thread *
@@ -140,7 +143,8 @@ cpprof__vm_inside(struct cpprof_vm_thread *t)
     return (struct cpprof__vm_thread *)t;
 }
 
-/* For who runs t, and where nobody does. */
+/* The current clock of t. Only the thread that runs t may call this, or any
+ * where none does. */
 static inline const struct cpprof__vm_clock *
 cpprof__vm_clock_of(const struct cpprof__vm_thread *t)
 {
