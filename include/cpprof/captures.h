@@ -45,11 +45,27 @@ cpprof_capture_start_cpu(const struct cpprof_writer *writer,
                          const struct cpprof_cpu_options *options,
                          struct cpprof_capture **capture,
                          struct cpprof_error *error);
+
+/* cpprof_capture_start_cpu() to the file at path, in one call: with a writer of
+ * cpprof_writer_to_path(), whose errors come too. Safety: as that. */
+CPPROF_API enum cpprof_status
+cpprof_capture_start_cpu_to_path(const char *path,
+                                 const struct cpprof_cpu_options *options,
+                                 struct cpprof_capture **capture,
+                                 struct cpprof_error *error);
 CPPROF_API enum cpprof_status
 cpprof_capture_start_wall(const struct cpprof_writer *writer,
                           const struct cpprof_wall_options *options,
                           struct cpprof_capture **capture,
                           struct cpprof_error *error);
+
+/* cpprof_capture_start_wall() to the file at path, in one call: with a writer
+ * of cpprof_writer_to_path(), whose errors come too. Safety: as that. */
+CPPROF_API enum cpprof_status
+cpprof_capture_start_wall_to_path(const char *path,
+                                  const struct cpprof_wall_options *options,
+                                  struct cpprof_capture **capture,
+                                  struct cpprof_error *error);
 
 /*
  * End a capture, write it, close its writer and free it. Files are made by one
@@ -109,6 +125,13 @@ cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
                             const struct cpprof_writer *writer,
                             const struct cpprof_profile_options *options,
                             struct cpprof_error *error);
+
+/* cpprof_snapshot_write_delta() to the file at path, in one call: with a writer
+ * of cpprof_writer_to_path(), whose errors come too. Safety: as that. */
+CPPROF_API enum cpprof_status
+cpprof_snapshot_write_delta_to_path(
+    struct cpprof_snapshot *snapshot, const char *path,
+    const struct cpprof_profile_options *options, struct cpprof_error *error);
 CPPROF_API void
 cpprof_snapshot_free(struct cpprof_snapshot *snapshot);
 

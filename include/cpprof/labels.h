@@ -103,7 +103,7 @@ CPPROF_API int
 cpprof_labels_keep(int on);
 
 /*
- * Call fn(arg) with the current labels and those of set over them, and restore
+ * Call fn(ctx) with the current labels and those of set over them, and restore
  * the current ones, also when fn ends by a C++ exception or pthread_exit().
  *
  * Without memory fn runs under the labels of set alone.
@@ -111,18 +111,22 @@ cpprof_labels_keep(int on);
  * Source:  Go runtime/pprof.Do.
  */
 CPPROF_API void
-cpprof_labels_do(const struct cpprof_labels *set, void (*fn)(void *arg),
-                 void *arg);
+cpprof_labels_do(const struct cpprof_labels *set, void (*fn)(void *ctx),
+                 void *ctx);
 
 /* The rest of the enclosing block runs under these text labels over the
  * current ones: CPPROF_LABELS_SCOPE("route", path); C++ has
  * <cpprof/labels.hpp>. */
 struct cpprof_labels_scope {
+    size_t
+        size; /* sizeof (struct cpprof_labels_scope); the rest is not yours */
     const struct cpprof_labels *before;
     struct cpprof_labels *set;
 };
-CPPROF_API struct cpprof_labels_scope
-cpprof_labels_scope_begin(struct cpprof_labels *set);
+/* Owner: the set, which may be NULL, is the scope's. Safety: MT. Not AS. */
+CPPROF_API void
+cpprof_labels_scope_begin(struct cpprof_labels_scope *scope,
+                          struct cpprof_labels *set);
 CPPROF_API void
 cpprof_labels_scope_end(struct cpprof_labels_scope *scope);
 
@@ -130,8 +134,10 @@ cpprof_labels_scope_end(struct cpprof_labels_scope *scope);
 #define CPPROF_LABELS_SCOPE_(n, ...) CPPROF_LABELS_SCOPE__(n, __VA_ARGS__)
 #define CPPROF_LABELS_SCOPE__(n, ...)                                          \
     struct cpprof_labels_scope cpprof_labels_scope_##n                         \
-        __attribute__((cleanup(cpprof_labels_scope_end), unused)) =            \
-            cpprof_labels_scope_begin(cpprof_labels_new(__VA_ARGS__, NULL))
+        __attribute__((cleanup(cpprof_labels_scope_end), unused)) = {          \
+            sizeof(struct cpprof_labels_scope), NULL, NULL};                   \
+    cpprof_labels_scope_begin(&cpprof_labels_scope_##n,                        \
+                              cpprof_labels_new(__VA_ARGS__, NULL))
 
 #ifdef __cplusplus
 }

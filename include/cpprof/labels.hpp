@@ -9,7 +9,7 @@
  *
  *     static const cpprof::labels idle{{"state", "idle"}};
  *
- *     cpprof::labels_scope scope{idle};
+ *     cpprof::labels_scope idle_scope{idle};
  *
  * Nothing here throws; without memory the labels are left out.
  */
@@ -114,13 +114,13 @@ class labels_scope
 {
   public:
     labels_scope(std::initializer_list<label> list) noexcept
-        : scope_(cpprof_labels_scope_begin(labels(list).release()))
     {
+        cpprof_labels_scope_begin(&scope_, labels(list).release());
     }
 
     explicit labels_scope(const labels &set) noexcept
-        : scope_(cpprof_labels_scope_begin(cpprof_labels_ref(set.get())))
     {
+        cpprof_labels_scope_begin(&scope_, cpprof_labels_ref(set.get()));
     }
 
     labels_scope(const labels_scope &) = delete;
@@ -133,7 +133,8 @@ class labels_scope
     }
 
   private:
-    cpprof_labels_scope scope_;
+    cpprof_labels_scope scope_ = {sizeof(struct cpprof_labels_scope), nullptr,
+                                  nullptr};
 };
 
 } // namespace cpprof

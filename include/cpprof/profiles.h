@@ -7,8 +7,8 @@
  *     struct cpprof_profile *files;
  *
  *     cpprof_profile_new("files", &files, NULL);
- *     cpprof_profile_add(files, file, 0, NULL);      at fopen
- *     cpprof_profile_remove(files, file);            at fclose
+ *     cpprof_profile_add(files, file, 0, NULL);      // at fopen
+ *     cpprof_profile_remove(files, file);            // at fclose
  */
 #ifndef CPPROF_PROFILES_H
 #define CPPROF_PROFILES_H

@@ -85,6 +85,14 @@ cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
                            const struct cpprof_cpu_options *options,
                            struct cpprof_error *error);
 
+/* cpprof_recording_write_cpu() to the file at path, in one call: with a writer
+ * of cpprof_writer_to_path(), whose errors come too. Safety: as that. */
+CPPROF_API enum cpprof_status
+cpprof_recording_write_cpu_to_path(struct cpprof_recording *recording,
+                                   size_t index, const char *path,
+                                   const struct cpprof_cpu_options *options,
+                                   struct cpprof_error *error);
+
 /* The heap of one executed image; a forked child that sampled an allocation is
  * one of its own, which goes on from what its parent had. */
 struct cpprof_recorded_heap {
@@ -127,6 +135,14 @@ cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
                             const struct cpprof_heap_options *options,
                             struct cpprof_error *error);
 
+/* cpprof_recording_write_heap() to the file at path, in one call: with a writer
+ * of cpprof_writer_to_path(), whose errors come too. Safety: as that. */
+CPPROF_API enum cpprof_status
+cpprof_recording_write_heap_to_path(struct cpprof_recording *recording,
+                                    size_t index, const char *path,
+                                    const struct cpprof_heap_options *options,
+                                    struct cpprof_error *error);
+
 /* What threads waited for in the same process image, and index, as a heap. */
 struct cpprof_recorded_waits {
     uint64_t n_block; /* waits, estimated */
@@ -160,6 +176,14 @@ cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
                              const struct cpprof_writer *writer,
                              const struct cpprof_profile_options *options,
                              struct cpprof_error *error);
+
+/* cpprof_recording_write_waits() to the file at path, in one call: with a
+ * writer of cpprof_writer_to_path(), whose errors come too. Safety: as that. */
+CPPROF_API enum cpprof_status
+cpprof_recording_write_waits_to_path(
+    struct cpprof_recording *recording, size_t index, const char *name,
+    const char *path, const struct cpprof_profile_options *options,
+    struct cpprof_error *error);
 
 /*
  * Tell every process that records into directory to stop sampling; they do so

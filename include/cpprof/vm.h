@@ -10,12 +10,12 @@
  *     cpprof_vm_new(&ops, &vm, NULL);
  *     cpprof_vm_thread_new(vm, state, &t, NULL);
  *
- *     before = cpprof_vm_thread_enter(t);  the host calls into the interpreter
+ *     before = cpprof_vm_thread_enter(t); // the host calls the interpreter
  *     cpprof_vm_span_begin(t);
- *     ... interpret, cpprof_vm_thread_poll(t) in loops ...
- *     cpprof_vm_span_next(t);       a call: before the callee's frame is there
+ *     interpret(t);                 // cpprof_vm_thread_poll(t) in its loops
+ *     cpprof_vm_span_next(t);       // a call: before the callee has a frame
  *     ...
- *     cpprof_vm_span_next(t);       its return: while its frame is there
+ *     cpprof_vm_span_next(t);       // its return: while its frame is there
  *     ...
  *     cpprof_vm_span_end(t);
  *     cpprof_vm_thread_enter(before);
@@ -356,6 +356,13 @@ CPPROF_API enum cpprof_status
 cpprof_vm_start(const struct cpprof_writer *writer,
                 const struct cpprof_vm_options *options,
                 struct cpprof_error *error);
+
+/* cpprof_vm_start() to the file at path, in one call: with a writer of
+ * cpprof_writer_to_path(), whose errors come too. Safety: as that. */
+CPPROF_API enum cpprof_status
+cpprof_vm_start_to_path(const char *path,
+                        const struct cpprof_vm_options *options,
+                        struct cpprof_error *error);
 
 /*
  * Write what is left and close the writer. Returns when that is done, whoever

@@ -89,7 +89,7 @@ warn(const struct cpprof__report *r, const char *given, bool matched,
     if (!is_set(given) || matched || !r->options->warn)
         return;
     snprintf(line, sizeof line, "%s expression matched no samples", filter);
-    r->options->warn(r->options->warn_ctx, line);
+    r->options->warn(r->options->ctx, line);
 }
 
 /* Digits may also be meant as a name. */
@@ -104,7 +104,7 @@ warn_of_range(const struct cpprof__report *r, const char *name,
         return;
     snprintf(line, sizeof line, "%s:Interpreted '%s' as range, not regexp",
              name, range);
-    r->options->warn(r->options->warn_ctx, line);
+    r->options->warn(r->options->ctx, line);
 }
 
 /* The expressions of a report; NULL where none is given. */
@@ -381,4 +381,18 @@ pprof_report_write(struct pprof_profile *profile,
     free((char *)r.sample_unit);
     pprof_free(r.made);
     return status;
+}
+
+enum cpprof_status
+pprof_report_write_to_path(struct pprof_profile *profile, const char *path,
+                           enum pprof_report_format format,
+                           const struct pprof_report_options *options,
+                           struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK
+               ? pprof_report_write(profile, &writer, format, options, error)
+               : status;
 }

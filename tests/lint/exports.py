@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What libcpprof.so gives to the program it is loaded into: the cpprof_* names
-of exports.txt, and the names that are taken over, which stand in the table of
-src/collect/runtime/real.h.
+"""What the libraries give to the program they are loaded into: the names of
+exports.txt, in a section for each, and from libcpprof.so the names that are
+taken over, which stand in the table of src/collect/runtime/real.h.
 
-    exports.py LIBRARY            compare
-    exports.py --update LIBRARY   write exports.txt anew
+    exports.py LIBRARY...            compare
+    exports.py --update LIBRARY...   write exports.txt anew
     exports.py --self-test
 """
 import os
@@ -40,9 +40,16 @@ def exported(library):
 
 
 def read_list(path):
+    """Library -> names."""
+    sections = {}
     with open(path, encoding="ascii") as lines:
-        stripped = [line.split("#")[0].strip() for line in lines]
-    return {line for line in stripped if line}
+        for line in filter(None, (line.split("#")[0].strip()
+                                  for line in lines)):
+            if line.endswith(":"):
+                names = sections[line[:-1]] = set()
+            else:
+                names.add(line)
+    return sections
 
 
 def compare(found, listed, table):
@@ -51,9 +58,9 @@ def compare(found, listed, table):
              for name in sorted(found - wanted)]
     wrong += ["%s is in exports.txt or taken over, and not exported" % name
               for name in sorted(wanted - found)]
-    wrong += ["%s: exports.txt has cpprof_* alone" % name
+    wrong += ["%s: exports.txt has cpprof_* and pprof_* alone" % name
               for name in sorted(listed)
-              if not re.match(r"cpprof_[^_]", name)]
+              if not re.match(r"c?pprof_[^_]", name)]
     if not found:
         wrong.append("the library exports nothing at all")
     return wrong
@@ -93,13 +100,23 @@ def main():
         return self_test()
     with open(TABLE, encoding="ascii") as text:
         table = taken_over(text.read())
+    libraries = sys.argv[2:] if sys.argv[1] == "--update" else sys.argv[1:]
+    tables = {path: table if os.path.basename(path) == "libcpprof.so" else set()
+              for path in libraries}
     if sys.argv[1] == "--update":
-        names = exported(sys.argv[2]) - table
         with open(LIST, "w", encoding="ascii") as out:
-            out.write("# What libcpprof.so exports of its own; made by\n"
-                      "#     tests/lint/exports.py --update LIBRARY\n")
-            out.writelines(name + "\n" for name in sorted(names))
-    found = compare(exported(sys.argv[-1]), read_list(LIST), table)
+            out.write("# What the libraries export of their own; made by\n"
+                      "#     tests/lint/exports.py --update LIBRARY...\n")
+            for path, taken in tables.items():
+                out.write("%s:\n" % os.path.basename(path))
+                out.writelines(name + "\n"
+                               for name in sorted(exported(path) - taken))
+    lists = read_list(LIST)
+    found = ["%s: %s" % (os.path.basename(path), line)
+             for path, taken in tables.items()
+             for line in compare(exported(path),
+                                 lists.get(os.path.basename(path), set()),
+                                 taken)]
     print("\n".join(found))
     return 1 if found else 0
 

@@ -67,7 +67,7 @@ report_text_of(struct pprof_profile *p, enum pprof_report_format format,
     enum cpprof_status status;
 
     options.warn = report_text_warn;
-    options.warn_ctx = t;
+    options.ctx = t;
     status = pprof_report_write(p, &writer, format, &options, error);
     cpprof__buffer_append(&t->bytes, "", 1);
     cpprof__buffer_append(&t->warnings, "", 1);

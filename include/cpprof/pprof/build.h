@@ -3,6 +3,7 @@
  * Making a profile, and editing one that was read: all that Go's
  * profile.Profile allows with its public fields.
  *
+ *     struct pprof_profile *p;
  *     uint32_t function, location;
  *     int64_t values[] = {12};
  *

@@ -101,7 +101,7 @@ struct pprof_report_options {
     /* Told of what the user may want to know: an expression that matched
      * nothing. May be NULL. */
     void (*warn)(void *ctx, const char *line);
-    void *warn_ctx;
+    void *ctx; /* of warn */
 };
 
 #define PPROF_REPORT_DEFAULTS                                                  \
@@ -146,6 +146,14 @@ pprof_report_write(struct pprof_profile *profile,
                    enum pprof_report_format format,
                    const struct pprof_report_options *options,
                    struct cpprof_error *error);
+
+/* pprof_report_write() to the file at path, in one call: with a writer of
+ * cpprof_writer_to_path(), whose errors come too. Safety: as that. */
+CPPROF_API enum cpprof_status
+pprof_report_write_to_path(struct pprof_profile *profile, const char *path,
+                           enum pprof_report_format format,
+                           const struct pprof_report_options *options,
+                           struct cpprof_error *error);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,8 @@
  * write such. The binaries are looked for on this machine, and read by
  * libcpprof-symbol.so, which is loaded when there is something to read.
  *
+ *     struct pprof_symbolize_options options = {.size = sizeof options};
+ *
  *     pprof_find_binaries(p, NULL, &options, &error);
  *     pprof_symbolize(p, &options, &error);
  *     pprof_demangle(p, PPROF_DEMANGLE_SHORT, 0, &error);

@@ -90,6 +90,20 @@ cpprof_capture_start_cpu(const struct cpprof_writer *writer,
 }
 
 enum cpprof_status
+cpprof_capture_start_cpu_to_path(const char *path,
+                                 const struct cpprof_cpu_options *options,
+                                 struct cpprof_capture **capture,
+                                 struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK
+               ? cpprof_capture_start_cpu(&writer, options, capture, error)
+               : status;
+}
+
+enum cpprof_status
 cpprof_capture_start_wall(const struct cpprof_writer *writer,
                           const struct cpprof_wall_options *options,
                           struct cpprof_capture **out,
@@ -102,6 +116,20 @@ cpprof_capture_start_wall(const struct cpprof_writer *writer,
 
     status = cpprof__wall_capture_new(options, writer, &c, error);
     return status == CPPROF_OK ? begin(c, out, error) : status;
+}
+
+enum cpprof_status
+cpprof_capture_start_wall_to_path(const char *path,
+                                  const struct cpprof_wall_options *options,
+                                  struct cpprof_capture **capture,
+                                  struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK
+               ? cpprof_capture_start_wall(&writer, options, capture, error)
+               : status;
 }
 
 /* ---- end -------------------------------------------------------------- */

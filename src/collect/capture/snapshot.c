@@ -309,13 +309,13 @@ stand_at(struct cpprof_snapshot *s, struct moment *m)
     s->pid = getpid();
 }
 
-enum cpprof_status
-cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
-                            const struct cpprof_writer *given_writer,
-                            const struct cpprof_profile_options *given,
-                            struct cpprof_error *error)
+static enum cpprof_status
+write_delta(struct cpprof_snapshot *snapshot,
+            const struct cpprof_writer *given_writer,
+            const struct cpprof_profile_options *given, uintptr_t above,
+            struct cpprof_error *error)
 {
-    struct moment m = {.above = (uintptr_t)__builtin_return_address(0)};
+    struct moment m = {.above = above};
     struct cpprof_writer writer;
     enum cpprof_status status =
         cpprof__writer_take(given_writer, &writer, error);
@@ -334,4 +334,28 @@ cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
         stand_at(snapshot, &m);
     free_moment(&m);
     return status;
+}
+
+enum cpprof_status
+cpprof_snapshot_write_delta(struct cpprof_snapshot *snapshot,
+                            const struct cpprof_writer *writer,
+                            const struct cpprof_profile_options *options,
+                            struct cpprof_error *error)
+{
+    return write_delta(snapshot, writer, options,
+                       (uintptr_t)__builtin_return_address(0), error);
+}
+
+enum cpprof_status
+cpprof_snapshot_write_delta_to_path(
+    struct cpprof_snapshot *snapshot, const char *path,
+    const struct cpprof_profile_options *options, struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK
+               ? write_delta(snapshot, &writer, options,
+                             (uintptr_t)__builtin_return_address(0), error)
+               : status;
 }

@@ -46,19 +46,18 @@ cpprof_labels_current(void)
 
 /* ---- scopes ----------------------------------------------------------- */
 
-/* set is the scope's. */
-struct cpprof_labels_scope
-cpprof_labels_scope_begin(struct cpprof_labels *set)
+void
+cpprof_labels_scope_begin(struct cpprof_labels_scope *scope,
+                          struct cpprof_labels *set)
 {
-    struct cpprof_labels_scope scope = {cpprof__self.labels, set};
-
-    if (set && scope.before &&
-        cpprof_labels_merge(scope.before, set->labels, set->n, &scope.set,
+    scope->before = cpprof__self.labels;
+    scope->set = set;
+    if (set && scope->before &&
+        cpprof_labels_merge(scope->before, set->labels, set->n, &scope->set,
                             NULL) == CPPROF_OK)
         cpprof_labels_free(set);
-    if (scope.set)
-        set_current(scope.set);
-    return scope;
+    if (scope->set)
+        set_current(scope->set);
 }
 
 void
@@ -130,9 +129,9 @@ void
 cpprof_labels_do(const struct cpprof_labels *set, void (*fn)(void *arg),
                  void *arg)
 {
-    struct cpprof_labels_scope scope =
-        cpprof_labels_scope_begin(cpprof_labels_ref(set));
+    struct cpprof_labels_scope scope = {.size = sizeof scope};
 
+    cpprof_labels_scope_begin(&scope, cpprof_labels_ref(set));
     cpprof__call_under(&scope, fn, arg);
     cpprof_labels_scope_end(&scope);
 }

@@ -458,6 +458,20 @@ cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
 }
 
 enum cpprof_status
+cpprof_recording_write_cpu_to_path(struct cpprof_recording *recording,
+                                   size_t index, const char *path,
+                                   const struct cpprof_cpu_options *options,
+                                   struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK ? cpprof_recording_write_cpu(
+                                     recording, index, &writer, options, error)
+                               : status;
+}
+
+enum cpprof_status
 cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
                             const struct cpprof_writer *given_writer,
                             const struct cpprof_heap_options *given,
@@ -476,6 +490,20 @@ cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
                                           &options, error);
     cpprof__writer_refuse(&writer);
     return status;
+}
+
+enum cpprof_status
+cpprof_recording_write_heap_to_path(struct cpprof_recording *recording,
+                                    size_t index, const char *path,
+                                    const struct cpprof_heap_options *options,
+                                    struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK ? cpprof_recording_write_heap(
+                                     recording, index, &writer, options, error)
+                               : status;
 }
 
 const struct cpprof_recorded_waits *
@@ -505,6 +533,21 @@ cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
                                                 writer, &options, error);
     cpprof__writer_refuse(&writer);
     return status;
+}
+
+enum cpprof_status
+cpprof_recording_write_waits_to_path(
+    struct cpprof_recording *recording, size_t index, const char *name,
+    const char *path, const struct cpprof_profile_options *options,
+    struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK
+               ? cpprof_recording_write_waits(recording, index, name, &writer,
+                                              options, error)
+               : status;
 }
 
 /* The words of DIR/control; n of them are written. */

@@ -181,7 +181,7 @@ add_mapping(struct disasm *d, uint32_t mapping)
                                             path, d->matching, address, &error);
     if (status != CPPROF_OK && status != CPPROF_NOMEM) {
         if (o->warn) /* why the binary is left out */
-            o->warn(o->warn_ctx, error.text);
+            o->warn(o->ctx, error.text);
     } else if (status == CPPROF_OK &&
                (!locate_nodes(d, &image, &range) ||
                 !add_routines(d, mapping, n_symbols, n_placed))) {

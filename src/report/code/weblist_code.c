@@ -398,7 +398,7 @@ warn(const struct maker *m, const char *text)
     const struct pprof_report_options *o = m->w->r->options;
 
     if (o->warn)
-        o->warn(o->warn_ctx, text);
+        o->warn(o->ctx, text);
 }
 
 /* A range that cannot be disassembled is left out, as in the reference, but

@@ -331,7 +331,7 @@ limit_edges(struct drawing *d)
              "Left out %zu of %zu edges, the lightest ones, to draw the graph "
              "in a moment; -trim=false draws all",
              n, n + n_left);
-    o->warn(o->warn_ctx, line);
+    o->warn(o->ctx, line);
 }
 
 enum cpprof_status

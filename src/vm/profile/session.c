@@ -369,6 +369,18 @@ cpprof_vm_start(const struct cpprof_writer *given,
     return cpprof__default_start(&c->base, error);
 }
 
+enum cpprof_status
+cpprof_vm_start_to_path(const char *path,
+                        const struct cpprof_vm_options *options,
+                        struct cpprof_error *error)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
+
+    return status == CPPROF_OK ? cpprof_vm_start(&writer, options, error)
+                               : status;
+}
+
 /* No lock is held: callbacks of the interpreter run in here. */
 void
 cpprof__vm_charge_caller(void)
