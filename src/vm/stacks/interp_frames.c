@@ -13,12 +13,15 @@
 #include "vm/stacks/interp_frames.h"
 
 #include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/scripts.h"
 #include "collect/signal/tables/thread.h"
 #include "collect/store/script_file.h"
 #include "vm/stacks/deferred_stacks.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* A bit that marks an entry in a script's word, until that goes into a stack.
  */
@@ -26,8 +29,10 @@
 
 /* Tunable: working buffers, because the stack of a signal handler or a
  * coroutine may be small. It bounds how many stacks are merged at the same
- * time; others stay native. */
+ * time: a hook waits a moment for one, and others say that the script was not
+ * read. */
 #define BUFFERS 16u
+#define TURNS   100u /* of the processor, which who has a buffer may need */
 
 struct buffer {
     uintptr_t native[CPPROF__MAX_DEPTH + 2];
@@ -49,6 +54,20 @@ take_buffer(void)
             return &buffers[i];
     }
     return NULL;
+}
+
+/* The same in a hook, which may wait. */
+static struct buffer *
+wait_for_buffer(void)
+{
+    struct buffer *buffer = take_buffer();
+    unsigned i;
+
+    for (i = 0; !buffer && i < TURNS; i++) {
+        syscall(SYS_sched_yield);
+        buffer = take_buffer();
+    }
+    return buffer;
 }
 
 static void
@@ -235,6 +254,18 @@ put_together(const struct peeking *script, struct buffer *buffer,
     return script->n ? CPPROF__INTERP_MERGED : CPPROF__INTERP_NONE;
 }
 
+/* The run loops say where the script's frames would be. */
+static enum cpprof__interp_result
+leave_unread(const struct cpprof_vm *vm, uintptr_t *pcs, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (cpprof__vm_is_run_loop(vm, pcs[i]))
+            pcs[i] = CPPROF__FRAME_NO_SCRIPT;
+    return CPPROF__INTERP_MERGED;
+}
+
 static enum cpprof__interp_result
 merge_blocked(int32_t tid, uintptr_t *pcs, size_t *n, size_t max,
               enum cpprof__unwind_end *end)
@@ -268,9 +299,9 @@ mix_one(const struct cpprof_vm *vm, uintptr_t *pcs, size_t *n, size_t max,
         return CPPROF__INTERP_NONE;
     if (is_handler && !is_safe)
         return CPPROF__INTERP_LATER;
-    buffer = take_buffer();
+    buffer = is_handler ? take_buffer() : wait_for_buffer();
     if (!buffer)
-        return CPPROF__INTERP_NONE;
+        return leave_unread(vm, pcs, *n);
     peek(&script, vm, t, buffer->script, max);
     /* The interpreter tells the names at a safepoint, to which it comes by
      * itself in that case. */

@@ -22,6 +22,8 @@ enum cpprof__own_frame {
                                * the kernel lets nobody see it */
     CPPROF__FRAME_NO_ROOM,    /* "[no room on alternate stack]": not walked, for
                                * that would overrun it */
+    CPPROF__FRAME_NO_SCRIPT,  /* "[script not read]": where its frames would be;
+                               * too many stacks were read at once */
     CPPROF__FRAME_END = 16
 };
 
