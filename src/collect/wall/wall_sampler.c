@@ -379,9 +379,11 @@ look_at(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
         return;
     }
     if (t->has_slept && cpu == t->cpu_ns) {
+        w->n_quiet++;
         charge(w, &t->at, ns);
         return;
     }
+    w->n_quiet = 0;
     switch (see_asleep(t)) {
     case CPPROF__BLOCKED_READ:
         charge(w, &t->at, ns);

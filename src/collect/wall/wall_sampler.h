@@ -37,7 +37,8 @@ struct cpprof__wall_sampler {
     uint32_t *free_slots;
     uint32_t n_free_slots;
 
-    size_t n_open; /* questions */
+    size_t n_open;  /* questions */
+    size_t n_quiet; /* looks in a row at threads that had not run */
 
     /* When the list of threads was made, what it took, and of what. */
     uint64_t counted_ns;

@@ -19,6 +19,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Tunable: the periods that are one while nobody runs, a power of 2. More of
+ * them cost less, and see the first moments of work after a pause less often.
+ */
+#define QUIET_PERIODS 4u
+
 struct cpprof__own_lock cpprof__wall_busy;
 
 /* Below n. */
@@ -101,21 +106,29 @@ tick(struct cpprof__wall_ticker *w)
 
 /*
  * Each tick comes at a random moment of its own period, so that what the
- * program does at a steady pace is seen as often as it happens.
+ * program does at a steady pace is seen as often as it happens. When a look at
+ * each thread has found nobody who ran, the periods grow: most of the cost is
+ * to wake up. A look is charged with the time since the one before, so the
+ * estimate stays what it is.
  */
 static bool
 run(void *arg)
 {
     struct cpprof__wall_ticker *w = arg;
-    uint64_t period = w->sampler.period_ns, begin = w->start_ns;
+    uint64_t begin = w->start_ns, period = w->sampler.period_ns;
+    unsigned n_periods = 1;
 
-    while (sleep_until(w, begin + draw(w, period))) {
+    while (sleep_until(w, begin + draw(w, n_periods * period))) {
         uint64_t now;
 
         tick(w);
         if (cpprof__own_thread_must_leave())
             return true;
-        begin += period;
+        begin += n_periods * period;
+        if (w->sampler.n_quiet < w->sampler.n || !w->sampler.n)
+            n_periods = 1;
+        else if (n_periods < QUIET_PERIODS)
+            n_periods *= 2;
         now = cpprof__now_ns(CLOCK_MONOTONIC);
         if (now > begin + 2 * period)
             begin = now; /* the process was stopped, or has no processor */
