@@ -705,16 +705,22 @@ cpprof__threads_resume(void)
 }
 
 /* The child has one thread and none of the parent's timers. The descriptors of
- * the parent's events were copied into it. All slots are free: whoever was at
- * work on their list is not here. */
+ * the parent's events were copied into it. All slots are free. If somebody was
+ * at work on their list, who is not here, it is made anew. */
 void
 cpprof__threads_in_child(void)
 {
+    /* Nobody was at work on the list, so only what is taken is given back: each
+     * slot that is touched is a page that is copied. */
+    bool is_whole = !pthread_mutex_trylock(&lock);
     struct cpprof__thread *t;
     uint32_t i;
 
-    first_free = 0;
+    if (!is_whole)
+        first_free = 0;
     for (i = 0; (t = cpprof__thread_at(i)); i++) {
+        if (is_whole && !load_relaxed(&cpprof__thread_tids[i]))
+            continue;
         t->has_timer = false;
         cpprof__perf_forget(t);
         give_slot(t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* guest: 2. exit() never waits for us without a bound: called by a handler that
  * interrupted pthread_create or a lock, it ends the process in the 30 s that
- * docs/cpu.md tells. */
+ * docs/design.md tells. */
 #include "host.h"
 #include <sys/time.h>
 
