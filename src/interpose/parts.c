@@ -25,7 +25,7 @@
 #include "collect/dump/dump.h"
 #include "collect/encode/names.h"
 #include "collect/heap/heap_maps.h"
-#include "collect/heap/heap_number.h"
+#include "collect/heap/heap_profile.h"
 #include "collect/labels/labels.h"
 #include "collect/process/environment.h"
 #include "collect/process/late.h"

@@ -7,7 +7,7 @@
 
 #include "collect/heap/heap_maps.h"
 #include "collect/signal/heap/heap.h"
-#include "collect/signal/heap/heap_read.h"
+#include "collect/signal/heap/heap_tables.h"
 #include <cpprof/heap.h>
 
 #include <errno.h>

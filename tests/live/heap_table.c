@@ -6,7 +6,7 @@
 #include "heap_table.h"
 
 #include "collect/runtime/next.h"
-#include "collect/signal/heap/heap_read.h"
+#include "collect/signal/heap/heap_tables.h"
 #include "tap.h"
 
 #include <dlfcn.h>

@@ -5,7 +5,7 @@
 #define TESTS_HEAP_CORE_FIXTURE_H
 
 #include "collect/signal/heap/heap.h"
-#include "collect/signal/heap/heap_read.h"
+#include "collect/signal/heap/heap_tables.h"
 #include "collect/signal/heap/hook_stack.h"
 
 #include <setjmp.h>

@@ -8,7 +8,7 @@
 
 #include "collect/heap/heap_profile.h"
 #include "collect/signal/heap/heap_buckets.h"
-#include "collect/signal/heap/heap_read.h"
+#include "collect/signal/heap/heap_tables.h"
 
 #include <cpprof/pprof/profile.h>
 

@@ -2,7 +2,6 @@
 /* Buckets: what tells them apart, the peak, and reading bytes of any kind. */
 #include "collect/signal/heap/heap_buckets.h"
 #include "collect/signal/tables/label_numbers.h"
-#include "collect/signal/tables/label_set.h"
 #include "collect/signal/tables/thread.h"
 
 #include "heap_core_fixture.h"

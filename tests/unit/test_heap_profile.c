@@ -2,9 +2,7 @@
 /* A heap's tables as a pprof file: what the reader finds in it. */
 #include "heap_fixture.h"
 
-#include "collect/heap/heap_hide.h"
 #include "collect/signal/tables/label_numbers.h"
-#include "collect/signal/tables/label_set.h"
 #include "views.h"
 
 #include <regex.h>

@@ -5,7 +5,6 @@
  * stay exact.
  */
 #include "collect/signal/tables/label_numbers.h"
-#include "collect/signal/tables/label_set.h"
 #include "collect/signal/tables/thread.h"
 #include "collect/signal/waits/wait_buckets.h"
 #include "heap_core_fixture.h"

@@ -4,6 +4,8 @@
  * memory, engine, handler, drainer thread, threads; and stops them in the
  * opposite one.
  */
+#include "collect/cpu/session.h"
+
 #include "collect/cpu/session_internal.h"
 
 #include "arch/atomic.h"

@@ -14,7 +14,6 @@
 
 #include "collect/cpu/cpu_capture.h"
 #include "collect/cpu/drain.h"
-#include "collect/cpu/session.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/store/spool.h"

@@ -10,7 +10,6 @@
  */
 #include "collect/dump/dump.h"
 #include "arch/clock.h"
-#include "collect/runtime/exempt.h"
 
 #include "arch/atomic.h"
 #include "arch/regs.h"
@@ -20,6 +19,7 @@
 #include "collect/runtime/own_lock.h"
 #include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/store/tables.h"
 #include "collect/threads/action.h"
 
@@ -28,7 +28,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,22 +71,14 @@ bool
 cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n)
 {
     uint32_t i;
-    CPPROF__EXEMPT;
 
     if (n > CPPROF__MAX_THREADS)
         return false;
-    for (i = 0; i * CPPROF__DUMP_PER_CHUNK < n; i++) {
-        void *chunk;
-
-        if (load_relaxed(&cpprof__dump_slots[user][i]))
-            continue;
-        chunk = mmap(
-            NULL, CPPROF__DUMP_PER_CHUNK * sizeof(struct cpprof__dump_slot),
-            PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (chunk == MAP_FAILED)
+    for (i = 0; i * CPPROF__DUMP_PER_CHUNK < n; i++)
+        if (!cpprof__reserve_once((void **)&cpprof__dump_slots[user][i],
+                                  CPPROF__DUMP_PER_CHUNK *
+                                      sizeof(struct cpprof__dump_slot)))
             return false;
-        store_release(&cpprof__dump_slots[user][i], chunk);
-    }
     return true;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The public calls of <cpprof/heap.h>: rates, heaps of the program's own, and
- * writing.
+ * writing; and the heap's entries in the registry, `heap` and `allocs`, the
+ * same profile with different default values.
  *
  * Heaps are numbered and never removed. A heap is complete before n_heaps
  * counts it, so readers need no lock; heaps_lock guards adding.
@@ -13,9 +14,9 @@
 #include "base/status.h"
 #include "base/writer.h"
 #include "collect/encode/names.h"
-#include "collect/heap/heap_number.h"
 #include "collect/heap/heap_owner.h"
 #include "collect/heap/heap_profile.h"
+#include "collect/registry/registry.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/next.h"
 #include "collect/runtime/real.h"
@@ -25,6 +26,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -153,13 +155,14 @@ take_options(const struct cpprof_heap_options *given,
                            "cpprof_heap_options", error);
 }
 
+/* Is there something to be written? Of a heap of the program's own there is
+ * whatever malloc is in use. */
 static enum cpprof_status
-check_heap(const struct cpprof_heap_options *options,
-           struct cpprof_error *error)
+check_heap(const struct cpprof_heap *heap, struct cpprof_error *error)
 {
     char owner[256];
 
-    if (!options->heap && cpprof__heap_owner(owner, sizeof owner))
+    if (!heap && cpprof__heap_owner(owner, sizeof owner))
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "allocations do not come by cpprof: malloc is "
                             "that of %s",
@@ -193,7 +196,7 @@ cpprof__heap_own_source(const struct cpprof_heap_options *options,
                         struct cpprof__source *source,
                         struct cpprof_error *error)
 {
-    enum cpprof_status status = check_heap(options, error);
+    enum cpprof_status status = check_heap(options->heap, error);
 
     if (status != CPPROF_OK)
         return status;
@@ -252,3 +255,97 @@ cpprof_heap_write_to_path(const char *path,
     return status == CPPROF_OK ? cpprof_heap_write(&writer, options, error)
                                : status;
 }
+
+/* ---- the registry ----------------------------------------------------- */
+
+static size_t
+count(void)
+{
+    struct cpprof__heap_records records;
+    size_t n;
+
+    if (!cpprof__heap.head ||
+        cpprof__heap_records_take(&cpprof__heap, 0, 0, &records, NULL) !=
+            CPPROF_OK)
+        return 0;
+    n = records.n;
+    free(records.records);
+    return n;
+}
+
+static enum cpprof_status
+write_as(uint32_t flags, struct cpprof_writer writer,
+         const struct cpprof_profile_options *options,
+         struct cpprof_error *error)
+{
+    const uint32_t kept =
+        CPPROF_FLAG_LABELS | CPPROF_FLAG_PEAK | CPPROF_FLAG_LEGACY;
+    struct cpprof_heap_options heap = {
+        .size = sizeof heap,
+        .debug = options->debug,
+        .symbolize = options->symbolize,
+        .flags = flags | (options->flags & kept),
+    };
+
+    return cpprof_heap_write(&writer, &heap, error);
+}
+
+static enum cpprof_status
+write_heap(struct cpprof_writer writer,
+           const struct cpprof_profile_options *options,
+           struct cpprof_error *error)
+{
+    return write_as(0, writer, options, error);
+}
+
+static enum cpprof_status
+write_allocs(struct cpprof_writer writer,
+             const struct cpprof_profile_options *options,
+             struct cpprof_error *error)
+{
+    return write_as(CPPROF_FLAG_ALLOCS, writer, options, error);
+}
+
+/* Unscaled, as Go's are; there is another call for estimates. */
+static enum cpprof_status
+all_records(struct cpprof__records *all_records, struct cpprof_error *error)
+{
+    struct cpprof__heap_records records;
+    enum cpprof_status status;
+    size_t i;
+
+    status = check_heap(NULL, error);
+    if (status != CPPROF_OK)
+        return status;
+    status = cpprof__heap_records_take(&cpprof__heap, 0, 0, &records, error);
+    if (status != CPPROF_OK)
+        return status;
+    for (i = 0; i < records.n; i++) {
+        const int64_t *n = records.records[i].sampled;
+        const int64_t values[CPPROF__RECORD_VALUES] = {
+            n[CPPROF__ALLOC_BYTES],
+            n[CPPROF__ALLOC_BYTES] - n[CPPROF__INUSE_BYTES],
+            n[CPPROF__ALLOC_OBJECTS],
+            n[CPPROF__ALLOC_OBJECTS] - n[CPPROF__INUSE_OBJECTS]};
+
+        if (all_records->not_in_use || n[CPPROF__INUSE_OBJECTS])
+            cpprof__records_add_stack(all_records, values,
+                                      records.records[i].stack);
+    }
+    free(records.records);
+    return CPPROF_OK;
+}
+
+const struct cpprof__builtin cpprof__builtin_heap = {
+    .name = "heap",
+    .count = count,
+    .write = write_heap,
+    .all_records = all_records,
+};
+
+const struct cpprof__builtin cpprof__builtin_allocs = {
+    .name = "allocs",
+    .count = count,
+    .write = write_allocs,
+    .all_records = all_records,
+};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "collect/heap/heap_hide.h"
+#include "collect/heap/heap_profile.h"
 
-#include <stddef.h>
 #include <string.h>
 
 /* clang-format off */

@@ -14,7 +14,7 @@
 #include "collect/heap/heap_maps.h"
 
 #include "base/status.h"
-#include "collect/heap/heap_number.h"
+#include "collect/heap/heap_profile.h"
 #include "collect/runtime/own_lock.h"
 #include "collect/runtime/real.h"
 #include "collect/signal/heap/heap.h"

@@ -10,7 +10,6 @@
 #include "collect/heap/heap_profile.h"
 
 #include "base/writer.h"
-#include "collect/heap/heap_hide.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,6 +9,29 @@
 #include "collect/encode/source.h"
 #include "collect/heap/heap_records.h"
 
+/* What a struct cpprof_heap is in the tables. */
+uint16_t
+cpprof__heap_number(const struct cpprof_heap *heap);
+
+/* In a child made by fork: another thread may have been adding a heap. */
+void
+cpprof__heaps_in_child(void);
+
+/*
+ * The functions that an allocation passes through on its way from the program:
+ * they are at the leaf of every stack and tell nothing. For drop_frames of
+ * profile.proto, and: is it one of them? name is demangled, with its
+ * parameters. ORDER: both know the same functions.
+ *
+ * They are those that google/pprof drops from profiles in the old formats,
+ * without its `allocate`, which programs use as a name, and without Go's; and
+ * those that C libraries, jemalloc, mimalloc and the standard C++ library have
+ * today.
+ */
+extern const char cpprof__heap_drop_frames[];
+bool
+cpprof__heap_hides(const char *name);
+
 /*
  * This process's heap as it is to be written now: of options heap, symbolize
  * and CPPROF_FLAG_LABELS are looked at, the last from now on.

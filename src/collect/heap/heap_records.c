@@ -13,7 +13,7 @@
 #include "arch/mix.h"
 #include "base/status.h"
 #include "collect/signal/heap/heap_buckets.h"
-#include "collect/signal/heap/heap_read.h"
+#include "collect/signal/heap/heap_tables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,20 +68,15 @@ read_buckets(const struct reading *r, struct cpprof__heap_records *records)
 }
 
 static int
-compare_keys(const struct cpprof__heap_record *x,
-             const struct cpprof__heap_record *y)
+by_key(const void *a, const void *b)
 {
+    const struct cpprof__heap_record *x = a, *y = b;
+
     if (x->stack != y->stack)
         return x->stack < y->stack ? -1 : 1;
     if (x->size_class != y->size_class)
         return x->size_class < y->size_class ? -1 : 1;
     return (x->labels > y->labels) - (x->labels < y->labels);
-}
-
-static int
-by_key(const void *a, const void *b)
-{
-    return compare_keys(a, b);
 }
 
 static int
@@ -121,7 +116,7 @@ join_records(struct cpprof__heap_records *records)
         return;
     qsort(all, records->n, sizeof *all, by_key);
     for (i = 1; i < records->n; i++) {
-        if (compare_keys(&all[n], &all[i]) == 0)
+        if (by_key(&all[n], &all[i]) == 0)
             add_record(&all[n], &all[i]);
         else
             all[++n] = all[i];

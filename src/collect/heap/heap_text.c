@@ -9,7 +9,6 @@
  * Source: Go runtime/pprof/pprof.go, writeHeapInternal.
  */
 #include "base/status.h"
-#include "collect/heap/heap_hide.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/runtime/next.h"
 #include "collect/runtime/own_threads.h"

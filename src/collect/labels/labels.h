@@ -18,7 +18,7 @@
 #define COLLECT_LABELS_H
 
 #include "base/buffer.h"
-#include "collect/signal/tables/label_set.h"
+#include "collect/signal/tables/label_numbers.h"
 #include <cpprof/labels.h>
 
 struct cpprof_labels {
@@ -84,6 +84,11 @@ cpprof__labels_encode(struct cpprof__buffer *out,
 void
 cpprof__labels_print(struct cpprof__buffer *out,
                      const struct cpprof__builder_label *labels, size_t n);
+
+/* Does Go print this character as it is, and not escaped, in a quoted string?
+ */
+bool
+cpprof__is_printable(uint32_t rune);
 
 /* ---- readers ---------------------------------------------------------- */
 

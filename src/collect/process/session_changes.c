@@ -3,6 +3,7 @@
  * What a CPU session does when the process changes: modules are unloaded, it
  * forks, it execs.
  */
+#include "collect/cpu/session.h"
 #include "collect/cpu/session_internal.h"
 
 #include "arch/atomic.h"

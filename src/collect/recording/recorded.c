@@ -69,80 +69,38 @@ cpprof__recorded_offset(enum cpprof__mirror_part part)
 
 /* ---- what is copied --------------------------------------------------- */
 
+/* Copy [from, from + n_bytes) of a part that begins at part_start. If it is a
+ * table, *n_used entries of `each` bytes are in use; else n_used is NULL. */
 static void
 add_area(enum cpprof__mirror_part part, const void *part_start,
-         const void *from, size_t n_bytes)
+         const void *from, size_t n_bytes, const uint32_t *n_used,
+         uint32_t each)
 {
     struct cpprof__mirror *plan = &cpprof__mirror_plan;
-    struct cpprof__mirror_area *area = &plan->areas[plan->n_areas++];
 
-    area->part = part;
-    area->from = from;
-    area->n_bytes = n_bytes;
-    area->offset = cpprof__recorded_offset(part) +
-                   (uint64_t)((const char *)from - (const char *)part_start);
+    plan->areas[plan->n_areas++] = (struct cpprof__mirror_area){
+        .from = from,
+        .n_bytes = n_bytes,
+        .n_used = n_used,
+        .each = each,
+        .part = part,
+        .offset = cpprof__recorded_offset(part) +
+                  (uint64_t)((const char *)from - (const char *)part_start),
+    };
 }
 
+static void
+add_head(enum cpprof__mirror_part part, const void *head, size_t n_bytes)
+{
+    add_area(part, head, head, n_bytes, NULL, 0);
+}
+
+/* A table that is a part of its own. */
 static void
 add_table(enum cpprof__mirror_part part, const void *from,
           const uint32_t *n_used, uint32_t each)
 {
-    add_area(part, from, from, part_bytes(part));
-    cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].n_used = n_used;
-    cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].each = each;
-}
-
-/* The area of one table of the store. */
-static void
-add_stored(const void *from, const uint32_t *n_used, uint32_t each, uint32_t n)
-{
-    add_area(CPPROF__MIRROR_STORE, cpprof__tables.store.head, from,
-             (size_t)each * n);
-    cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].n_used = n_used;
-    cpprof__mirror_plan.areas[cpprof__mirror_plan.n_areas - 1].each = each;
-}
-
-/* The area of a head and the records behind it. Record 0 is not used, and not
- * counted. */
-static void
-add_records(enum cpprof__mirror_part part, const void *head, size_t n_head,
-            const void *records, const struct cpprof__mirror_area *table)
-{
-    struct cpprof__mirror *plan = &cpprof__mirror_plan;
-
-    add_area(part, head, (const char *)records + table->each,
-             table->n_bytes - table->each);
-    plan->areas[plan->n_areas - 1].n_used = table->n_used;
-    plan->areas[plan->n_areas - 1].each = table->each;
-    add_area(part, head, head, n_head);
-}
-
-static void
-add_waits(void)
-{
-    const struct cpprof__waits *waits = &cpprof__waits;
-    const struct cpprof__mirror_area table = {
-        .n_bytes = CPPROF__WAIT_BUCKETS * sizeof *waits->buckets,
-        .n_used = &waits->head->n_buckets,
-        .each = sizeof *waits->buckets,
-    };
-
-    add_records(CPPROF__MIRROR_WAITS, waits->head, sizeof *waits->head,
-                waits->buckets, &table);
-}
-
-static void
-add_wall(void)
-{
-    const struct cpprof__wall_kept *kept = cpprof__wall_kept;
-    const struct cpprof__mirror_area table = {
-        .n_bytes = sizeof kept->records,
-        .n_used = &kept->head.n_records,
-        .each = sizeof kept->records[0],
-    };
-
-    add_records(CPPROF__MIRROR_WALL, kept, sizeof kept->head, kept->records,
-                &table);
+    add_area(part, from, from, part_bytes(part), n_used, each);
 }
 
 static void
@@ -151,23 +109,33 @@ plan_areas(void)
     const struct cpprof__store *store = &cpprof__tables.store;
     const struct cpprof__tree *tree = &cpprof__tables.tree;
     const struct cpprof__heap *heap = &cpprof__heap;
+    const struct cpprof__waits *waits = &cpprof__waits;
+    const struct cpprof__wall_kept *wall = cpprof__wall_kept;
 
-    /* The tables of the store before the head that counts them. */
-    add_stored(store->text, &store->head->n_text, 1, CPPROF__STORE_TEXT);
-    add_stored(store->mappings, &store->head->n_mappings,
-               sizeof *store->mappings, CPPROF__STORE_MAPPINGS);
-    add_area(CPPROF__MIRROR_STORE, store->head, store->head,
-             sizeof *store->head);
+    /* Tables come before the heads that count them. */
+    add_area(CPPROF__MIRROR_STORE, store->head, store->text, CPPROF__STORE_TEXT,
+             &store->head->n_text, 1);
+    add_area(CPPROF__MIRROR_STORE, store->head, store->mappings,
+             CPPROF__STORE_MAPPINGS * sizeof *store->mappings,
+             &store->head->n_mappings, sizeof *store->mappings);
+    add_head(CPPROF__MIRROR_STORE, store->head, sizeof *store->head);
     add_table(CPPROF__MIRROR_NODES, tree->nodes, &tree->head->n_nodes,
               sizeof *tree->nodes);
-    add_area(CPPROF__MIRROR_TREE, tree->head, tree->head, sizeof *tree->head);
+    add_head(CPPROF__MIRROR_TREE, tree->head, sizeof *tree->head);
     add_table(CPPROF__MIRROR_BUCKETS, heap->buckets, &heap->head->n_buckets,
               sizeof *heap->buckets);
     add_table(CPPROF__MIRROR_BLOCKS, heap->blocks, &heap->head->n_blocks,
               sizeof *heap->blocks);
-    add_area(CPPROF__MIRROR_HEAP, heap->head, heap->head, sizeof *heap->head);
-    add_waits();
-    add_wall();
+    add_head(CPPROF__MIRROR_HEAP, heap->head, sizeof *heap->head);
+    /* Record 0 of these two is not used, and not counted. */
+    add_area(CPPROF__MIRROR_WAITS, waits->head, waits->buckets + 1,
+             (CPPROF__WAIT_BUCKETS - 1) * sizeof *waits->buckets,
+             &waits->head->n_buckets, sizeof *waits->buckets);
+    add_head(CPPROF__MIRROR_WAITS, waits->head, sizeof *waits->head);
+    add_area(CPPROF__MIRROR_WALL, wall, wall->records + 1,
+             sizeof wall->records - sizeof *wall->records,
+             &wall->head.n_records, sizeof *wall->records);
+    add_head(CPPROF__MIRROR_WALL, wall, sizeof wall->head);
 }
 
 _Static_assert(sizeof(struct cpprof__tree_head) % 8 == 0, "copied by words");
@@ -182,23 +150,6 @@ _Static_assert(sizeof(struct cpprof__store_head) % 8 == 0, "copied by words");
 _Static_assert(sizeof(struct cpprof__mirror_head) <= PAGE, "one page");
 
 /* ---- start ------------------------------------------------------------ */
-
-static void
-map_control(const char *directory)
-{
-    char path[PATH_MAX + 16];
-    void *p;
-    int fd;
-
-    snprintf(path, sizeof path, "%s/control", directory);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
-    if (p != MAP_FAILED)
-        cpprof__mirror_plan.control = p;
-    close(fd);
-}
 
 static bool
 reads_zero(int fd, uint64_t offset, size_t n)
@@ -276,7 +227,7 @@ cpprof__recorded_start(const char *directory, const char *owner,
     plan->first_pid = (int32_t)getpid();
     plan->scripts = cpprof__script_file_record(directory);
     plan_areas();
-    map_control(directory);
+    plan->control = cpprof__spool_control(directory);
     remove_empty(directory);
     cpprof__tables_read_maps();
     if (cpprof__mirror_start())

@@ -28,8 +28,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAGIC "cpprofR1"
-
 /* Live processes are given this long to end their sampling. */
 #define END_TRIES    150
 #define END_PAUSE_NS 10000000
@@ -48,21 +46,13 @@ struct image {
     char engine[160];
 };
 
-struct cpprof_recording {
-    char directory[PATH_MAX];
-    struct image *images;
-    size_t n;
-    size_t capacity;
-    struct cpprof__recorded_set set;
-};
-
 /* A private, writable copy of a file, at least n bytes long, zero behind its
  * end; NULL when it cannot be read. */
 static void *
 map_copy(const char *path, size_t n, size_t *n_file)
 {
     struct stat st;
-    char *p = MAP_FAILED;
+    char *p = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
@@ -71,16 +61,15 @@ map_copy(const char *path, size_t n, size_t *n_file)
         *n_file = (size_t)st.st_size < n || !n ? (size_t)st.st_size : n;
         if (!n)
             n = *n_file;
-        p = mmap(NULL, n, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        p = cpprof__map_file(-1, 0, n, PROT_READ | PROT_WRITE);
     }
-    if (p != MAP_FAILED && mmap(p, *n_file, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    if (p && mmap(p, *n_file, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+                  fd, 0) == MAP_FAILED) {
         munmap(p, n);
-        p = MAP_FAILED;
+        p = NULL;
     }
     close(fd);
-    return p == MAP_FAILED ? NULL : p;
+    return p;
 }
 
 static bool
@@ -89,7 +78,7 @@ head_makes_sense(const struct cpprof__spool_head *head, size_t n_file)
     uint64_t words;
 
     if (n_file < CPPROF__SPOOL_RING_OFFSET + sizeof(struct cpprof__ring) ||
-        memcmp(head->magic, MAGIC, sizeof head->magic))
+        memcmp(head->magic, CPPROF__SPOOL_MAGIC, sizeof head->magic))
         return false;
     words = head->ring_words;
     return words && !(words & (words - 1)) && words < 1u << 24 &&
@@ -391,18 +380,6 @@ cpprof_recording_image_at(const struct cpprof_recording *recording,
     return index < recording->n ? &recording->images[index].public : NULL;
 }
 
-size_t
-cpprof_recording_heap_count(const struct cpprof_recording *recording)
-{
-    return recording->set.n;
-}
-
-const struct cpprof_recorded_heap *
-cpprof_recording_heap_at(const struct cpprof_recording *recording, size_t index)
-{
-    return cpprof__recorded_set_heap(&recording->set, index);
-}
-
 /* ---- writing ---------------------------------------------------------- */
 
 static enum cpprof_status
@@ -472,27 +449,6 @@ cpprof_recording_write_cpu_to_path(struct cpprof_recording *recording,
 }
 
 enum cpprof_status
-cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
-                            const struct cpprof_writer *given_writer,
-                            const struct cpprof_heap_options *given,
-                            struct cpprof_error *error)
-{
-    struct cpprof_heap_options options = {.size = sizeof options};
-    struct cpprof_writer writer;
-    enum cpprof_status status;
-
-    status = cpprof__writer_take(given_writer, &writer, error);
-    if (status == CPPROF_OK)
-        status = cpprof__options(&options, sizeof options, given,
-                                 "cpprof_heap_options", error);
-    if (status == CPPROF_OK)
-        return cpprof__recorded_set_write(&recording->set, index, writer,
-                                          &options, error);
-    cpprof__writer_refuse(&writer);
-    return status;
-}
-
-enum cpprof_status
 cpprof_recording_write_heap_to_path(struct cpprof_recording *recording,
                                     size_t index, const char *path,
                                     const struct cpprof_heap_options *options,
@@ -504,35 +460,6 @@ cpprof_recording_write_heap_to_path(struct cpprof_recording *recording,
     return status == CPPROF_OK ? cpprof_recording_write_heap(
                                      recording, index, &writer, options, error)
                                : status;
-}
-
-const struct cpprof_recorded_waits *
-cpprof_recording_waits_at(const struct cpprof_recording *recording,
-                          size_t index)
-{
-    return cpprof__recorded_set_waits(&recording->set, index);
-}
-
-enum cpprof_status
-cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
-                             const char *name,
-                             const struct cpprof_writer *given_writer,
-                             const struct cpprof_profile_options *given,
-                             struct cpprof_error *error)
-{
-    struct cpprof_profile_options options = {.size = sizeof options};
-    struct cpprof_writer writer;
-    enum cpprof_status status;
-
-    status = cpprof__writer_take(given_writer, &writer, error);
-    if (status == CPPROF_OK)
-        status = cpprof__options(&options, sizeof options, given,
-                                 "cpprof_profile_options", error);
-    if (status == CPPROF_OK)
-        return cpprof__recorded_set_write_waits(&recording->set, index, name,
-                                                writer, &options, error);
-    cpprof__writer_refuse(&writer);
-    return status;
 }
 
 enum cpprof_status

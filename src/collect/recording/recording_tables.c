@@ -11,12 +11,14 @@
 #include "collect/recording/recording_tables.h"
 
 #include "arch/clock.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "base/writer.h"
 #include "collect/contention/block_profile.h"
 #include "collect/heap/heap_profile.h"
 #include "collect/recording/recorded.h"
 #include "collect/store/script_file.h"
+#include "collect/store/spool.h"
 #include "collect/wall/wall_counts.h"
 
 #include <errno.h>
@@ -145,9 +147,9 @@ load(const char *path, struct loaded *l)
     if (fd < 0)
         return false;
     l->n_bytes = cpprof__recorded_offset(CPPROF__MIRROR_END);
-    p = mmap(NULL, memory_bytes(l->n_bytes), PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) {
+    p = cpprof__map_file(-1, 0, memory_bytes(l->n_bytes),
+                         PROT_READ | PROT_WRITE);
+    if (!p) {
         close(fd);
         errno = ENOMEM;
         return false;
@@ -329,16 +331,25 @@ cpprof__recorded_set_sort(struct cpprof__recorded_set *set)
     }
 }
 
-const struct cpprof_recorded_heap *
-cpprof__recorded_set_heap(const struct cpprof__recorded_set *set, size_t index)
+size_t
+cpprof_recording_heap_count(const struct cpprof_recording *recording)
 {
-    return index < set->n ? &set->tables[index].public : NULL;
+    return recording->set.n;
+}
+
+const struct cpprof_recorded_heap *
+cpprof_recording_heap_at(const struct cpprof_recording *recording, size_t index)
+{
+    return index < recording->set.n ? &recording->set.tables[index].public
+                                    : NULL;
 }
 
 const struct cpprof_recorded_waits *
-cpprof__recorded_set_waits(const struct cpprof__recorded_set *set, size_t index)
+cpprof_recording_waits_at(const struct cpprof_recording *recording,
+                          size_t index)
 {
-    return index < set->n ? &set->tables[index].waits : NULL;
+    return index < recording->set.n ? &recording->set.tables[index].waits
+                                    : NULL;
 }
 
 void
@@ -444,44 +455,58 @@ write_wall(struct loaded *l, struct cpprof_writer writer,
 }
 
 enum cpprof_status
-cpprof__recorded_set_write_waits(const struct cpprof__recorded_set *set,
-                                 size_t index, const char *name,
-                                 struct cpprof_writer writer,
-                                 const struct cpprof_profile_options *options,
-                                 struct cpprof_error *error)
+cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
+                             const char *name,
+                             const struct cpprof_writer *given_writer,
+                             const struct cpprof_profile_options *given,
+                             struct cpprof_error *error)
 {
-    enum cpprof_status status;
-    struct loaded l;
+    struct cpprof_profile_options options = {.size = sizeof options};
     bool is_wall = !strcmp(name, "wall") || !strcmp(name, "offcpu");
+    bool is_mutex = !strcmp(name, "mutex");
+    struct cpprof_writer writer;
+    struct loaded l;
+    enum cpprof_status status =
+        cpprof__writer_take(given_writer, &writer, error);
 
-    if (strcmp(name, "block") && strcmp(name, "mutex") && !is_wall)
-        return fail(writer, cpprof__fail(error, CPPROF_INVALID, 0,
-                                         "no waits are called %s", name));
-    status = load_one(set, index, &l, error);
+    if (status == CPPROF_OK)
+        status = cpprof__options(&options, sizeof options, given,
+                                 "cpprof_profile_options", error);
+    if (status == CPPROF_OK && strcmp(name, "block") && !is_mutex && !is_wall)
+        status = cpprof__fail(error, CPPROF_INVALID, 0,
+                              "no waits are called %s", name);
+    if (status == CPPROF_OK)
+        status = load_one(&recording->set, index, &l, error);
     if (status != CPPROF_OK)
         return fail(writer, status);
-    status = is_wall ? write_wall(&l, writer, options, error)
-                     : write_waits(&l, !strcmp(name, "mutex"), writer, options,
-                                   error);
+    status = is_wall ? write_wall(&l, writer, &options, error)
+                     : write_waits(&l, is_mutex, writer, &options, error);
     unload(&l);
     return status;
 }
 
 enum cpprof_status
-cpprof__recorded_set_write(const struct cpprof__recorded_set *set, size_t index,
-                           struct cpprof_writer writer,
-                           const struct cpprof_heap_options *options,
-                           struct cpprof_error *error)
+cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
+                            const struct cpprof_writer *given_writer,
+                            const struct cpprof_heap_options *given,
+                            struct cpprof_error *error)
 {
+    struct cpprof_heap_options options = {.size = sizeof options};
     struct cpprof__source source = {0};
-    enum cpprof_status status;
+    struct cpprof_writer writer;
     struct loaded l;
+    enum cpprof_status status =
+        cpprof__writer_take(given_writer, &writer, error);
 
-    status = load_one(set, index, &l, error);
+    if (status == CPPROF_OK)
+        status = cpprof__options(&options, sizeof options, given,
+                                 "cpprof_heap_options", error);
+    if (status == CPPROF_OK)
+        status = load_one(&recording->set, index, &l, error);
     if (status != CPPROF_OK)
         return fail(writer, status);
-    set_source(&source, &l, options->symbolize);
-    status = cpprof__heap_profile_write(&source, options, writer, error);
+    set_source(&source, &l, options.symbolize);
+    status = cpprof__heap_profile_write(&source, &options, writer, error);
     unload(&l);
     return status;
 }

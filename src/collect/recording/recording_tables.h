@@ -10,14 +10,24 @@
 
 #include <cpprof/recording.h>
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+struct image;                   /* of recording.c */
 struct cpprof__recorded_tables; /* of one image */
 
 struct cpprof__recorded_set {
     struct cpprof__recorded_tables *tables;
     size_t n;
+};
+
+struct cpprof_recording {
+    char directory[PATH_MAX];
+    struct image *images;
+    size_t n;
+    size_t capacity;
+    struct cpprof__recorded_set set;
 };
 
 /* PID.IMAGE.tables? */
@@ -34,28 +44,6 @@ cpprof__recorded_set_add(struct cpprof__recorded_set *set,
 /* All files were added: sort them by pid and then by time. */
 void
 cpprof__recorded_set_sort(struct cpprof__recorded_set *set);
-
-const struct cpprof_recorded_heap *
-cpprof__recorded_set_heap(const struct cpprof__recorded_set *set, size_t index);
-
-/* The writer is closed by this call. */
-enum cpprof_status
-cpprof__recorded_set_write(const struct cpprof__recorded_set *set, size_t index,
-                           struct cpprof_writer writer,
-                           const struct cpprof_heap_options *options,
-                           struct cpprof_error *error);
-
-const struct cpprof_recorded_waits *
-cpprof__recorded_set_waits(const struct cpprof__recorded_set *set,
-                           size_t index);
-
-/* name: block or mutex. This call closes the writer. */
-enum cpprof_status
-cpprof__recorded_set_write_waits(const struct cpprof__recorded_set *set,
-                                 size_t index, const char *name,
-                                 struct cpprof_writer writer,
-                                 const struct cpprof_profile_options *options,
-                                 struct cpprof_error *error);
 
 void
 cpprof__recorded_set_free(struct cpprof__recorded_set *set);

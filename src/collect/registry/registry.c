@@ -20,7 +20,6 @@
 #include "collect/runtime/uncancelled.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/label_numbers.h"
-#include "collect/store/printable.h"
 #include "collect/store/tables.h"
 
 #include <stdlib.h>

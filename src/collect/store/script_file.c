@@ -9,6 +9,7 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "collect/signal/tables/reserve.h"
+#include "collect/store/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,16 +64,15 @@ cpprof__script_file_record(const char *directory)
 /* ---- memory ----------------------------------------------------------- */
 
 static void *
-map_private(void)
+map(int fd)
 {
-    void *p =
-        mmap(NULL, CPPROF__SCRIPTS_BYTES + GUARD_BYTES, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = cpprof__map_file(fd, CPPROF__SCRIPTS_BYTES,
+                               CPPROF__SCRIPTS_BYTES + GUARD_BYTES,
+                               PROT_READ | PROT_WRITE);
 
-    if (p == MAP_FAILED)
-        return NULL;
-    add_relaxed(&cpprof__reserved_bytes,
-                (uint64_t)(CPPROF__SCRIPTS_BYTES + GUARD_BYTES));
+    if (p)
+        add_relaxed(&cpprof__reserved_bytes,
+                    (uint64_t)(CPPROF__SCRIPTS_BYTES + GUARD_BYTES));
     return p;
 }
 
@@ -81,30 +80,6 @@ static void
 unmap(void *p)
 {
     cpprof__unreserve(p, CPPROF__SCRIPTS_BYTES + GUARD_BYTES);
-}
-
-static void *
-map_file(int fd)
-{
-    void *p = map_private();
-
-    if (p && mmap(p, CPPROF__SCRIPTS_BYTES, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
-        unmap(p);
-        p = NULL;
-    }
-    return p;
-}
-
-/* Is it longer than a process may make a file? Then the kernel would send
- * SIGXFSZ. */
-static bool
-is_too_long(void)
-{
-    struct rlimit limit;
-
-    return !getrlimit(RLIMIT_FSIZE, &limit) &&
-           limit.rlim_cur < CPPROF__SCRIPTS_BYTES;
 }
 
 /* ---- making ----------------------------------------------------------- */
@@ -119,7 +94,7 @@ make_new(struct cpprof__scripts *made, const char *temporary)
     if (fd < 0)
         return false;
     if (!ftruncate(fd, CPPROF__SCRIPTS_BYTES))
-        p = map_file(fd);
+        p = map(fd);
     close(fd);
     if (p && cpprof__scripts_make(made, p, temporary)) {
         made->path = path;
@@ -142,7 +117,7 @@ join(struct cpprof__scripts *made)
     if (fd < 0)
         return false;
     if (!fstat(fd, &st) && st.st_size == CPPROF__SCRIPTS_BYTES)
-        p = map_file(fd);
+        p = map(fd);
     close(fd);
     if (p && cpprof__scripts_open_shared(made, p, path))
         return true;
@@ -157,7 +132,7 @@ make_shared(struct cpprof__scripts *made)
     char temporary[PATH_BYTES + 16];
     int failed;
 
-    if (is_too_long())
+    if (cpprof__is_too_long(CPPROF__SCRIPTS_BYTES))
         return false;
     file_path(path, folder, number);
     if (join(made))
@@ -171,14 +146,6 @@ make_shared(struct cpprof__scripts *made)
         return true;
     unmap(made->head);
     return failed == EEXIST && join(made);
-}
-
-static bool
-make_private(struct cpprof__scripts *made)
-{
-    void *p = map_private();
-
-    return p && cpprof__scripts_make(made, p, NULL);
 }
 
 /* One thread makes it at a time. A maker that a fork left in the parent does
@@ -205,12 +172,15 @@ cpprof__script_file_make(void)
 {
     struct cpprof__scripts made;
     bool is_made;
+    void *block;
 
     if (!begin())
         return true;
     is_made = load_acquire(&cpprof__scripts.head) != NULL;
     if (!is_made) {
-        is_made = (*folder && make_shared(&made)) || make_private(&made);
+        is_made = *folder && make_shared(&made);
+        if (!is_made && (block = map(-1)))
+            is_made = cpprof__scripts_make(&made, block, NULL);
         if (is_made)
             cpprof__scripts_set(&cpprof__scripts, &made);
     }
@@ -262,7 +232,7 @@ cpprof__script_file_read(struct cpprof__scripts *scripts, const char *directory,
     fd = of ? open(name, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return false;
-    p = map_private();
+    p = map(-1);
     if (p)
         is_read = read_table(scripts, fd, p);
     close(fd);

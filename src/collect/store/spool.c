@@ -27,8 +27,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC "cpprofR1"
-
 /* Words of the ring. More: fewer samples are lost while the drainer waits for a
  * processor. They take 8 bytes each, are private to the process, and are
  * touched only as they are used. */
@@ -53,33 +51,36 @@ cpprof__spool_ring_words(uint32_t rate_hz, uint32_t max_depth)
     return words;
 }
 
-static void *
-anonymous(size_t n, int protection)
+void *
+cpprof__map_file(int fd, size_t n_file, size_t n, int protection)
 {
-    void *p = mmap(NULL, n, protection,
+    char *p = mmap(NULL, n, protection,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    return p == MAP_FAILED ? NULL : p;
-}
-
-/* Map the first n_shared bytes of an open, empty file at the front of n bytes
- * of address space; the rest has no memory yet. */
-static void *
-map_file(int fd, size_t n_shared, size_t n)
-{
-    char *p;
-
-    if (ftruncate(fd, (off_t)n_shared))
+    if (p == MAP_FAILED)
         return NULL;
-    p = anonymous(n, PROT_NONE);
-    if (!p)
-        return NULL;
-    if (mmap(p, n_shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-             0) == MAP_FAILED) {
+    if (fd >= 0 && mmap(p, n_file, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
         munmap(p, n);
         return NULL;
     }
     return p;
+}
+
+const uint32_t *
+cpprof__spool_control(const char *directory)
+{
+    char path[PATH_MAX + 16];
+    void *p;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/control", directory);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    p = mmap(NULL, CPPROF__SPOOL_CONTROL_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    return p == MAP_FAILED ? NULL : p;
 }
 
 /* Remove the file of an earlier image of this pid that was never sampled: a
@@ -98,7 +99,7 @@ remove_if_empty(const char *path)
     is_empty = read(fd, &head, sizeof head) == sizeof head &&
                pread(fd, &ring, sizeof ring, CPPROF__SPOOL_RING_OFFSET) ==
                    sizeof ring &&
-               !memcmp(head.magic, MAGIC, sizeof head.magic) &&
+               !memcmp(head.magic, CPPROF__SPOOL_MAGIC, sizeof head.magic) &&
                head.n_records == 0 && ring.head == 0 && ring.lost == 0;
     close(fd);
     if (!is_empty)
@@ -127,38 +128,17 @@ create_image(const char *directory, uint32_t *image, char *path, size_t n)
     return fd;
 }
 
-static void
-map_control(struct cpprof__spool *spool)
-{
-    char path[PATH_MAX + 16];
-    void *p;
-    int fd;
-
-    snprintf(path, sizeof path, "%s/control", spool->directory);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-    if (p != MAP_FAILED)
-        spool->control = p;
-    close(fd);
-}
-
 bool
 cpprof__spool_begins_command(const char *directory)
 {
-    uint32_t words[2] = {0};
-    char path[PATH_MAX + 16];
-    int fd;
+    const uint32_t *control = cpprof__spool_control(directory);
+    bool begins;
 
-    snprintf(path, sizeof path, "%s/control", directory);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!control)
         return false;
-    if (read(fd, words, sizeof words) != sizeof words)
-        words[1] = 0;
-    close(fd);
-    return words[1] == (uint32_t)getppid();
+    begins = load_acquire(control + 1) == (uint32_t)getppid();
+    munmap((void *)(uintptr_t)control, CPPROF__SPOOL_CONTROL_BYTES);
+    return begins;
 }
 
 static enum cpprof_status
@@ -179,7 +159,7 @@ map_ring(struct cpprof__spool *spool, uint32_t *image,
     int fd;
 
     if (!spool->in_files) {
-        p = anonymous(n, PROT_READ | PROT_WRITE);
+        p = cpprof__map_file(-1, 0, n, PROT_READ | PROT_WRITE);
         spool->head = p;
         return p ? CPPROF_OK : cpprof__fail_nomem(error);
     }
@@ -188,7 +168,7 @@ map_ring(struct cpprof__spool *spool, uint32_t *image,
         return fail_file(error, path);
     errno = fallocate(fd, 0, 0, (off_t)n) ? errno : 0;
     if (!errno)
-        p = map_file(fd, n, n);
+        p = cpprof__map_file(fd, n, n, PROT_READ | PROT_WRITE);
     if (!p) {
         enum cpprof_status status = fail_file(error, path);
 
@@ -205,17 +185,19 @@ static void *
 map_store(struct cpprof__spool *spool)
 {
     const struct cpprof__spool_head *head = spool->head;
-    void *p;
+    size_t n = cpprof__store_shared_bytes();
+    void *p = NULL;
     int fd;
 
     if (!spool->in_files)
-        return anonymous(cpprof__store_bytes(), PROT_NONE);
+        return cpprof__map_file(-1, 0, cpprof__store_bytes(), PROT_NONE);
     snprintf(spool->store_path, sizeof spool->store_path, "%s/%d.%u.%u",
              spool->directory, (int)head->pid, head->image, spool->n_stores);
     fd = open(spool->store_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return NULL;
-    p = map_file(fd, cpprof__store_shared_bytes(), cpprof__store_bytes());
+    if (!ftruncate(fd, (off_t)n))
+        p = cpprof__map_file(fd, n, cpprof__store_bytes(), PROT_NONE);
     close(fd);
     return p;
 }
@@ -283,9 +265,9 @@ cpprof__spool_make(struct cpprof__spool *spool, const char *directory,
     cpprof__proc_name(spool->head->name, sizeof spool->head->name);
     if (spool->in_files)
         spool->head->scripts = cpprof__script_file_record(directory);
-    memcpy(spool->head->magic, MAGIC, sizeof spool->head->magic);
+    memcpy(spool->head->magic, CPPROF__SPOOL_MAGIC, sizeof spool->head->magic);
     if (spool->in_files)
-        map_control(spool);
+        spool->control = cpprof__spool_control(directory);
     if (!cpprof__spool_next_store(spool, NULL)) {
         status = cpprof__fail(error, CPPROF_SYSTEM, errno,
                               "no memory for samples: %s", strerror(errno));
@@ -322,7 +304,7 @@ cpprof__spool_free(struct cpprof__spool *spool, bool keep)
     if (spool->store_block)
         munmap(spool->store_block, cpprof__store_bytes());
     if (spool->control)
-        munmap((void *)(uintptr_t)spool->control, 4096);
+        munmap((void *)(uintptr_t)spool->control, CPPROF__SPOOL_CONTROL_BYTES);
     memset(spool, 0, sizeof *spool);
 }
 

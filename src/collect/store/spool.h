@@ -20,7 +20,9 @@
 
 #include <limits.h>
 
-#define CPPROF__SPOOL_RING_OFFSET 4096u
+#define CPPROF__SPOOL_MAGIC         "cpprofR1"
+#define CPPROF__SPOOL_RING_OFFSET   4096u
+#define CPPROF__SPOOL_CONTROL_BYTES 4096u
 
 enum cpprof__spool_state {
     CPPROF__SPOOL_RUNNING = 1,
@@ -59,6 +61,16 @@ struct cpprof__spool {
     uint32_t n_stores;
     bool in_files;
 };
+
+/* n bytes of address space, of which the first n_file are those of a file,
+ * shared, and the rest private memory with this protection. fd -1: all is
+ * private. NULL: errno says why. */
+void *
+cpprof__map_file(int fd, size_t n_file, size_t n, int protection);
+
+/* The words of DIRECTORY/control, mapped, or NULL. */
+const uint32_t *
+cpprof__spool_control(const char *directory);
 
 /* Words of a ring at that rate: room for what all processors can sample between
  * a few drains. */

@@ -16,9 +16,9 @@
 
 #include "arch/atomic.h"
 #include "base/hash.h"
+#include "collect/signal/tables/reserve.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -97,29 +97,6 @@ set_parts(struct cpprof__store *store, void *block)
     store->node_mask = FIRST_INDEX - 1;
 }
 
-/*
- * Back [at, at + n) of a shared mapping with memory, so that touching it
- * cannot fault on a full file system. Older kernels (before 5.14) have no
- * MADV_POPULATE_WRITE; there the file is extended by name, because a program
- * may have closed any descriptor that was kept.
- */
-static bool
-fill_hole(const struct cpprof__store *store, char *at, size_t n)
-{
-    int fd, failed;
-
-    if (!madvise(at, n, MADV_POPULATE_WRITE))
-        return true;
-    if (errno != EINVAL)
-        return false;
-    fd = open(store->path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    failed = fallocate(fd, 0, at - (char *)store->head, (off_t)n);
-    close(fd);
-    return !failed;
-}
-
 /* Make [at, at + n) of reserved address space writable. */
 static bool
 take_memory(char *at, size_t n)
@@ -136,8 +113,7 @@ static bool
 ensure(struct cpprof__store *store, enum part part, size_t n)
 {
     size_t from = store->ready[part];
-    size_t to;
-    char *at;
+    size_t at, to;
 
     if (n > part_bytes[part])
         return false;
@@ -146,10 +122,16 @@ ensure(struct cpprof__store *store, enum part part, size_t n)
     to = (n + STEP - 1) / STEP * STEP;
     if (to > part_bytes[part])
         to = part_bytes[part];
-    at = (char *)store->head + part_offset(part) + from;
-    if (!(store->path && part < SAMPLE_INDEX ? fill_hole(store, at, to - from)
-                                             : take_memory(at, to - from)))
-        return false;
+    at = part_offset(part) + from;
+    if (!store->path || part >= SAMPLE_INDEX) {
+        if (!take_memory((char *)store->head + at, to - from))
+            return false;
+    } else {
+        errno =
+            cpprof__fill_hole((char *)store->head, at, to - from, store->path);
+        if (errno)
+            return false;
+    }
     store->ready[part] = to;
     return true;
 }

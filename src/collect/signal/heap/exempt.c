@@ -11,13 +11,16 @@
  *
  * Source: sigaltstack(2).
  */
+#include "collect/signal/heap/exempt.h"
+
 #include "arch/regs.h"
-#include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/interp_frames.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
+
+__thread struct cpprof__hook_self cpprof__hook_self;
 
 /* A smaller value is no address: somebody raised it from 0 without a frame. */
 #define FIRST_FRAME 4096

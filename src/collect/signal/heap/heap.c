@@ -12,16 +12,12 @@
 #include "collect/signal/heap/heap.h"
 
 #include "collect/signal/heap/heap_buckets.h"
-#include "collect/signal/heap/heap_live.h"
 #include "collect/signal/heap/heap_random.h"
-#include "collect/signal/heap/heap_read.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/thread.h"
-
-#define MAGIC "cpprofH1"
 
 /* FAR: bytes to the next check of a thread that is not sampled. STEP: how much
  * a change of the rate raises the floor. A thread that sleeps through 2^29
@@ -32,21 +28,7 @@
 /* Where the count-down itself may have wrapped. */
 #define HUGE_BYTES ((uint64_t)1 << 62)
 
-/* Each part begins on a page of its own. */
-#define HEAD_BYTES 4096
-_Static_assert(sizeof(struct cpprof__heap_head) <= HEAD_BYTES, "one page");
-_Static_assert(sizeof(struct cpprof__heap_block) == 32, "two to a cache line");
-
-#define BLOCKS_BYTES                                                           \
-    ((size_t)CPPROF__HEAP_LIVE * sizeof(struct cpprof__heap_block))
-#define BUCKETS_BYTES                                                          \
-    ((size_t)CPPROF__HEAP_BUCKETS * sizeof(struct cpprof__heap_bucket))
-
-struct cpprof__heap cpprof__heap;
-__thread struct cpprof__hook_self cpprof__hook_self;
 int64_t cpprof__heap_floor = INT64_MIN / 4;
-uint8_t *cpprof__heap_filter;
-uint32_t cpprof__wants_labels;
 void (*cpprof__heap_rate_changed)(void);
 
 /* What cpprof__heap_set_rate() was told; also in the head, once that is there.
@@ -55,34 +37,10 @@ static int64_t heap_rate = CPPROF__HEAP_RATE;
 static uint32_t is_making, is_made;
 
 size_t
-cpprof__heap_bytes(void)
-{
-    return HEAD_BYTES + BLOCKS_BYTES + BUCKETS_BYTES;
-}
-
-size_t
 cpprof__heap_private_bytes(void)
 {
     return cpprof__live_index_bytes() + cpprof__bucket_index_bytes() +
            CPPROF__HEAP_FILTER;
-}
-
-static void
-lay_out(struct cpprof__heap *heap, void *block)
-{
-    heap->head = block;
-    heap->blocks = (void *)((char *)block + HEAD_BYTES);
-    heap->buckets = (void *)((char *)block + HEAD_BYTES + BLOCKS_BYTES);
-}
-
-bool
-cpprof__heap_open(struct cpprof__heap *heap, void *block, size_t n)
-{
-    if (n < cpprof__heap_bytes() || __builtin_memcmp(block, MAGIC, 8) != 0)
-        return false;
-    __builtin_memset(heap, 0, sizeof *heap);
-    lay_out(heap, block);
-    return true;
 }
 
 void
@@ -92,7 +50,7 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
 
     cpprof__heap_seed_process();
     cpprof__hook_walk_reserve(tree);
-    lay_out(heap, block);
+    cpprof__heap_lay_out(heap, block);
     heap->tree = tree;
     heap->live_index = private_memory;
     cpprof__buckets_make(heap,
@@ -103,7 +61,7 @@ cpprof__heap_make(void *block, void *private_memory, struct cpprof__tree *tree)
     heap->head->n_buckets = 1;
     cpprof__recycle_add(cpprof__buckets_recycle);
     store_relaxed(&heap->head->rate, load_relaxed(&heap_rate));
-    __builtin_memcpy(heap->head->magic, MAGIC, 8);
+    __builtin_memcpy(heap->head->magic, CPPROF__HEAP_MAGIC, 8);
     store_release(&is_made, 1);
     store_release(&cpprof__heap_floor, (int64_t)STEP);
 }

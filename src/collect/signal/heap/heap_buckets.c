@@ -20,6 +20,7 @@
 #include "collect/signal/heap/heap_buckets.h"
 
 #include "arch/clock.h"
+#include "collect/signal/heap/exempt.h"
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/tables/mirror.h"
 #include "collect/signal/tables/window_index.h"

@@ -11,7 +11,7 @@
 #ifndef COLLECT_SIGNAL_HEAP_BUCKETS_H
 #define COLLECT_SIGNAL_HEAP_BUCKETS_H
 
-#include "collect/signal/heap/heap.h"
+#include "collect/signal/heap/heap_tables.h"
 
 struct cpprof__heap_key {
     uint32_t stack;

@@ -70,6 +70,8 @@ struct index {
 _Static_assert(sizeof(struct line) == 64, "one cache line");
 _Static_assert(offsetof(struct index, small) == 64, "lines are aligned");
 
+uint8_t *cpprof__heap_filter;
+
 size_t
 cpprof__live_index_bytes(void)
 {

@@ -17,7 +17,36 @@
 #ifndef COLLECT_SIGNAL_HEAP_LIVE_H
 #define COLLECT_SIGNAL_HEAP_LIVE_H
 
-#include "collect/signal/heap/heap.h"
+#include "collect/signal/heap/heap_tables.h"
+
+/* Bytes of the filter, a power of two: 4 GiB of addresses before it begins
+ * anew. Pages without a sampled block stay the kernel's page of zeros. */
+#define CPPROF__HEAP_FILTER (1u << 22)
+
+#pragma GCC visibility push(hidden)
+/* CPPROF__HEAP_FILTER bytes: how many sampled blocks have an address that falls
+ * here; 255: many. NULL: nothing was ever sampled. */
+extern uint8_t *cpprof__heap_filter;
+#pragma GCC visibility pop
+
+/* One byte for each KiB of addresses. At one sample in 512 KiB few of them are
+ * not 0, and the bytes of a whole heap stay in the cache. */
+static inline uint8_t *
+cpprof__heap_filter_of(uintptr_t address)
+{
+    return load_relaxed(&cpprof__heap_filter) +
+           ((address >> 10) & (CPPROF__HEAP_FILTER - 1));
+}
+
+/* May address be a sampled block? */
+static inline bool
+cpprof__heap_may_be_sampled(const void *address)
+{
+    return load_relaxed(&cpprof__heap_filter) &&
+           __builtin_expect(
+               load_relaxed(cpprof__heap_filter_of((uintptr_t)address)) != 0,
+               0);
+}
 
 /* Bytes of the index, private. */
 size_t

@@ -16,7 +16,7 @@
 #include "arch/clock.h"
 #include "arch/mix.h"
 #include "arch/regs.h"
-#include "collect/signal/heap/heap.h"
+#include "collect/signal/heap/heap_tables.h"
 
 #include <string.h>
 #include <sys/syscall.h>

@@ -22,14 +22,9 @@
 #include "arch/mix.h"
 #include "arch/regs.h"
 #include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/unwind/unwind.h"
-
-/* Frames of our own are small numbers in place of a pc; ORDER: enum
- * cpprof__own_frame in tables/own_frames.h. */
-#define OWN_LOST      1
-#define OWN_TRUNCATED 2
-#define OWN_BROKEN    3
 
 /* Where scripts run, most native frames may be those of an interpreter, several
  * for one frame of the script. So more frames are walked than will remain. */
@@ -228,7 +223,7 @@ finish(struct cpprof__heap_stack *stack, size_t first)
     bool has_hook;
 
     if (first && first >= stack->n) {
-        stack->pcs[0] = OWN_LOST;
+        stack->pcs[0] = CPPROF__FRAME_LOST;
         stack->n = 1;
         return 0;
     }
@@ -242,9 +237,9 @@ finish(struct cpprof__heap_stack *stack, size_t first)
         stack->end = CPPROF__UNWIND_DEPTH;
     }
     if (stack->end == CPPROF__UNWIND_DEPTH)
-        stack->pcs[first + stack->n++] = OWN_TRUNCATED;
+        stack->pcs[first + stack->n++] = CPPROF__FRAME_TRUNCATED;
     else if (stack->end == CPPROF__UNWIND_BROKEN)
-        stack->pcs[first + stack->n++] = OWN_BROKEN;
+        stack->pcs[first + stack->n++] = CPPROF__FRAME_BROKEN;
     return first;
 }
 

@@ -12,7 +12,8 @@
 #ifndef COLLECT_SIGNAL_HOOK_STACK_H
 #define COLLECT_SIGNAL_HOOK_STACK_H
 
-#include "collect/signal/heap/heap.h"
+#include "collect/signal/heap/exempt.h"
+#include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/unwind/unwind.h"
 
 #include <stdint.h>

@@ -10,6 +10,7 @@
 #include "collect/signal/tables/entries.h"
 
 #include "arch/atomic.h"
+#include "arch/clock.h"
 #include "arch/regs.h"
 
 #include <sys/syscall.h>
@@ -136,20 +137,12 @@ take_free(struct cpprof__entries *entries)
     return 0;
 }
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec t = {0, 0};
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Nothing is taken that would make the entries older: the clock does. */
 static void
 note_full(void)
 {
-    uint64_t now = now_ns(), before = load_relaxed(&not_before_ns);
+    uint64_t now = cpprof__now_ns(CLOCK_MONOTONIC_COARSE),
+             before = load_relaxed(&not_before_ns);
 
     if (now < before || !cas_acq_rel(&not_before_ns, &before, now + PAUSE_NS))
         return;

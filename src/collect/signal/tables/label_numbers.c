@@ -2,7 +2,6 @@
 #include "collect/signal/tables/label_numbers.h"
 
 #include "arch/atomic.h"
-#include "collect/signal/tables/label_set.h"
 
 /* A node's pc is up to 7 bytes, the first lowest, and how many above them: so
  * it is never 0. */

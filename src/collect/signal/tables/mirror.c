@@ -19,14 +19,14 @@
 #include "collect/signal/tables/mirror.h"
 
 #include "arch/clock.h"
-
 #include "arch/regs.h"
+#include "collect/signal/tables/reserve.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
+
 #include <time.h>
 
 /* The file is filled this much at a time. More: fewer system calls at the
@@ -103,18 +103,6 @@ cpprof__mirror_path(char *path, const char *directory, int32_t pid,
 
 /* ---- the file --------------------------------------------------------- */
 
-/* Is the file longer than RLIMIT_FSIZE allows? The kernel would send a signal.
- */
-static bool
-is_too_long(void)
-{
-    struct rlimit limit;
-
-    return !cpprof__syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0,
-                            0) &&
-           limit.rlim_cur < cpprof__mirror_plan.n_bytes;
-}
-
 static long
 create(int32_t pid, uint32_t *image)
 {
@@ -145,41 +133,18 @@ map(long fd)
     return base;
 }
 
-/*
- * Back a step of the file with memory. Before Linux 5.14 that is not known to
- * madvise, and the file is extended by its name, because a program may have
- * closed any descriptor that was kept.
- */
-static bool
-fill_step(char *base, size_t step)
-{
-    size_t at = step * STEP, n = STEP;
-    long failed, fd;
-
-    if (n > cpprof__mirror_plan.n_bytes - at)
-        n = cpprof__mirror_plan.n_bytes - at;
-    failed =
-        call3(SYS_madvise, (long)(base + at), (long)n, MADV_POPULATE_WRITE);
-    if (failed != -EINVAL || !step)
-        return !failed;
-    fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)known->path,
-                         O_RDWR | O_CLOEXEC, 0, 0, 0);
-    if (fd < 0)
-        return false;
-    failed = cpprof__syscall(SYS_fallocate, fd, 0, (long)at, (long)n, 0, 0);
-    call3(SYS_close, fd, 0, 0);
-    return !failed;
-}
-
+/* Back the steps that hold these bytes with memory. */
 static bool
 fill(char *base, uint64_t at, size_t n)
 {
-    size_t step;
+    size_t step, left;
 
     for (step = at / STEP; step * STEP < at + n; step++) {
         if (load_acquire(&known->filled[step]))
             continue;
-        if (!fill_step(base, step))
+        left = cpprof__mirror_plan.n_bytes - step * STEP;
+        if (cpprof__fill_hole(base, step * STEP, left < STEP ? left : STEP,
+                              known->path))
             return false;
         store_release(&known->filled[step], 1);
     }
@@ -214,17 +179,6 @@ fill_head(char *base, int32_t pid, uint32_t image)
     head->state = CPPROF__MIRROR_RUNNING;
     for (i = 0; i < sizeof head->magic; i++)
         head->magic[i] = magic[i];
-}
-
-/* There is no name to find it by yet. */
-static bool
-fill_first(long fd, char *base)
-{
-    if (!fill_step(base, 0) &&
-        cpprof__syscall(SYS_fallocate, fd, 0, 0, STEP, 0, 0))
-        return false;
-    store_release(&known->filled[0], 1);
-    return true;
 }
 
 /* ---- copying ---------------------------------------------------------- */
@@ -299,13 +253,13 @@ open_file(int32_t pid)
     uint32_t image = 0;
     long fd, base;
 
-    if (is_too_long())
+    if (cpprof__is_too_long(cpprof__mirror_plan.n_bytes))
         return -EFBIG;
     fd = create(pid, &image);
     if (fd < 0)
         return fd;
     base = map(fd);
-    if (!is_errno(base) && !fill_first(fd, (char *)base)) {
+    if (!is_errno(base) && !fill((char *)base, 0, STEP)) {
         call3(SYS_munmap, base, (long)cpprof__mirror_plan.n_bytes, 0);
         base = -ENOSPC;
     }

@@ -3,7 +3,8 @@
 
 #include "arch/regs.h"
 
-#include <stdbool.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -41,4 +42,32 @@ cpprof__unreserve(void *p, size_t n)
 {
     cpprof__syscall(SYS_munmap, (long)p, (long)n, 0, 0, 0, 0);
     add_relaxed(&cpprof__reserved_bytes, -n);
+}
+
+int
+cpprof__fill_hole(char *base, size_t at, size_t n, const char *path)
+{
+    long failed, fd;
+
+    failed = cpprof__syscall(SYS_madvise, (long)(base + at), (long)n,
+                             MADV_POPULATE_WRITE, 0, 0, 0);
+    if (failed != -EINVAL)
+        return (int)-failed;
+    fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC,
+                         0, 0, 0);
+    if (fd < 0)
+        return (int)-fd;
+    failed = cpprof__syscall(SYS_fallocate, fd, 0, (long)at, (long)n, 0, 0);
+    cpprof__syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+    return (int)-failed;
+}
+
+bool
+cpprof__is_too_long(uint64_t n)
+{
+    struct rlimit limit;
+
+    return !cpprof__syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0,
+                            0) &&
+           limit.rlim_cur < n;
 }

@@ -2,7 +2,7 @@
 /*
  * Memory for tables of a fixed size: address space at the first profile that
  * needs them, and memory page by page as they are touched. A process in which
- * nothing is profiled has none of it.
+ * nothing is profiled has none of it. And what tables in a file need.
  *
  * Safety: AS, lock-free; also in a child made by fork at any moment.
  */
@@ -11,6 +11,7 @@
 
 #include "arch/atomic.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,5 +44,20 @@ cpprof__reserve_once(void **place, size_t n)
     cpprof__unreserve(p, n);
     return there;
 }
+
+/*
+ * Back the n bytes at offset `at` of a file, which is mapped shared at base,
+ * with memory, so that touching them cannot fault on a full file system. Before
+ * Linux 5.14 madvise does not know that, and the file is extended by its name:
+ * a program may have closed any descriptor that was kept. Returns 0 or an
+ * errno.
+ */
+int
+cpprof__fill_hole(char *base, size_t at, size_t n, const char *path);
+
+/* Is that longer than this process may make a file? Then the kernel would send
+ * SIGXFSZ. */
+bool
+cpprof__is_too_long(uint64_t n);
 
 #endif

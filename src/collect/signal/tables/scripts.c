@@ -16,12 +16,8 @@
 
 #include "arch/atomic.h"
 #include "arch/mix.h"
-#include "arch/regs.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include "collect/signal/tables/interp_frames.h"
+#include "collect/signal/tables/reserve.h"
 
 #define MAGIC "cpprofP1"
 
@@ -82,6 +78,7 @@ _Static_assert(sizeof(struct function) == 40, "no padding");
 _Static_assert(sizeof(struct location) == 24, "no padding");
 
 struct cpprof__scripts cpprof__scripts;
+const struct cpprof__interp_ops *cpprof__interp_ops;
 
 /* ---- bounds ----------------------------------------------------------- */
 
@@ -117,30 +114,6 @@ text_at(const struct cpprof__scripts *s, uint32_t at)
 
 /* ---- room ------------------------------------------------------------- */
 
-/*
- * Back a part of the file with memory, so that touching it cannot fault on a
- * full file system. Before Linux 5.14 madvise does not know that, and the file
- * is extended by its name: a program may have closed any descriptor that was
- * kept.
- */
-static bool
-fill_hole(const struct cpprof__scripts *s, uint32_t at, uint32_t n)
-{
-    long failed, fd;
-
-    failed = cpprof__syscall(SYS_madvise, (long)((char *)s->head + at), (long)n,
-                             MADV_POPULATE_WRITE, 0, 0, 0);
-    if (failed != -EINVAL)
-        return !failed;
-    fd = cpprof__syscall(SYS_openat, AT_FDCWD, (long)s->path,
-                         O_RDWR | O_CLOEXEC, 0, 0, 0);
-    if (fd < 0)
-        return false;
-    failed = cpprof__syscall(SYS_fallocate, fd, 0, (long)at, (long)n, 0, 0);
-    cpprof__syscall(SYS_close, fd, 0, 0, 0, 0, 0);
-    return !failed;
-}
-
 /* May the first n bytes be touched? Filling the same hole twice does no harm.
  */
 static bool
@@ -151,7 +124,7 @@ is_ready(struct cpprof__scripts *s, uint32_t n)
 
     if (!s->path || n <= ready)
         return true;
-    if (!fill_hole(s, ready, to - ready))
+    if (cpprof__fill_hole((char *)s->head, ready, to - ready, s->path))
         return false;
     while (ready < to && !cas_acq_rel(&s->n_ready, &ready, to))
         ;

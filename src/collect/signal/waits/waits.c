@@ -22,6 +22,7 @@
 #include "collect/signal/heap/heap_random.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/mirror.h"
+#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/waits/wait_buckets.h"
 
@@ -40,10 +41,6 @@
 #define WAIT_MAX ((uint64_t)1 << 52)
 
 #define ONE ((uint64_t)1 << CPPROF__WAIT_FRACTION_BITS)
-
-/* A frame in place of a stack that has fewer than were to be skipped; ORDER:
- * enum cpprof__own_frame in collect/encode/builder.h. */
-#define OWN_LOST 1
 
 __thread struct cpprof__wait_self cpprof__wait_self;
 uint32_t cpprof__waits_on;
@@ -100,7 +97,7 @@ cpprof__wait_kind_name(uint32_t kind)
 static uint32_t
 skip_frames(struct cpprof__tree *tree, uint32_t stack, unsigned skip)
 {
-    static const uintptr_t lost[] = {OWN_LOST};
+    static const uintptr_t lost[] = {CPPROF__FRAME_LOST};
     struct cpprof__tree_node node;
 
     while (stack && skip-- && cpprof__tree_node(tree, stack, &node)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads blocks and buckets of a heap while threads change them, or of a copy.
+ * The block that holds a heap's tables, and reading its blocks and buckets
+ * while threads change them, or those of a copy.
  *
  * A block is copied field by field and counts only if its address and its use
  * counter are the same afterwards. The sums of a bucket are read in the reverse
@@ -10,7 +11,45 @@
  * Invariants: every number that is read is checked against the bounds of the
  * table; nothing is written.
  */
-#include "collect/signal/heap/heap_read.h"
+#include "collect/signal/heap/heap_tables.h"
+
+/* Each part begins on a page of its own. */
+#define HEAD_BYTES 4096
+_Static_assert(sizeof(struct cpprof__heap_head) <= HEAD_BYTES, "one page");
+_Static_assert(sizeof(struct cpprof__heap_block) == 32, "two to a cache line");
+
+#define BLOCKS_BYTES                                                           \
+    ((size_t)CPPROF__HEAP_LIVE * sizeof(struct cpprof__heap_block))
+#define BUCKETS_BYTES                                                          \
+    ((size_t)CPPROF__HEAP_BUCKETS * sizeof(struct cpprof__heap_bucket))
+
+struct cpprof__heap cpprof__heap;
+uint32_t cpprof__wants_labels;
+
+size_t
+cpprof__heap_bytes(void)
+{
+    return HEAD_BYTES + BLOCKS_BYTES + BUCKETS_BYTES;
+}
+
+void
+cpprof__heap_lay_out(struct cpprof__heap *heap, void *block)
+{
+    heap->head = block;
+    heap->blocks = (void *)((char *)block + HEAD_BYTES);
+    heap->buckets = (void *)((char *)block + HEAD_BYTES + BLOCKS_BYTES);
+}
+
+bool
+cpprof__heap_open(struct cpprof__heap *heap, void *block, size_t n)
+{
+    if (n < cpprof__heap_bytes() ||
+        __builtin_memcmp(block, CPPROF__HEAP_MAGIC, 8) != 0)
+        return false;
+    __builtin_memset(heap, 0, sizeof *heap);
+    cpprof__heap_lay_out(heap, block);
+    return true;
+}
 
 static uint32_t
 at_most(uint32_t n, uint32_t max)
