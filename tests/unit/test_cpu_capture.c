@@ -96,15 +96,15 @@ join(struct by_hand *h)
 static uint64_t
 total(const struct cpprof__cpu_capture *c)
 {
-    uint64_t sum = c->last.store.head ? c->last.store.head->total : 0;
+    uint64_t sum = c->last.head ? c->last.head->total : 0;
     uint32_t i;
 
     for (i = 0; i + 1 < c->n_segments; i++) {
-        struct cpprof__store_view view;
+        struct cpprof__store view;
 
         assert_true(cpprof__store_view_make(
             &view, &c->segments[i].shared->store, &c->segments[i].base));
-        sum += view.store.head->total;
+        sum += view.head->total;
         cpprof__store_view_free(&view);
     }
     return sum;
@@ -142,7 +142,7 @@ each_has_what_came_between_its_beginning_and_its_end(void **state)
     push_same(h, 100, NULL);
     assert_int_equal(cut(h, b), 127);
     assert_int_equal(total(a), 32);
-    assert_int_equal(a->last.store.head->n_samples, 21);
+    assert_int_equal(a->last.head->n_samples, 21);
     assert_int_equal(a->head.n_records, 22);
     done(a);
     done(b);
@@ -159,7 +159,7 @@ what_nobody_added_is_no_sample(void **state)
     push_new(h, 100, 3);
     c = join(h);
     assert_int_equal(cut(h, c), 0);
-    assert_int_equal(c->last.store.head->n_samples, 0);
+    assert_int_equal(c->last.head->n_samples, 0);
     done(c);
     unmake(h);
 }
@@ -208,7 +208,7 @@ a_capture_that_was_cut_outlives_the_session(void **state)
                                 cpprof__spool_give_store(&h->s.spool));
     unmake(h);
     assert_int_equal(total(c), CPPROF__STORE_SAMPLES + 100);
-    assert_int_equal(c->last.store.nodes[0].pc, 0);
+    assert_int_equal(c->last.nodes[0].pc, 0);
     done(c);
 }
 
@@ -269,12 +269,11 @@ without_labels_samples_of_one_stack_are_one(void **state)
     push_new(h, 1, 3);
     push_same(h, 4, NULL);
     assert_int_equal(cut(h, c), 8);
-    assert_int_equal(c->last.store.head->n_samples, 4);
+    assert_int_equal(c->last.head->n_samples, 4);
     cpprof__store_view_drop_labels(&c->last);
-    assert_int_equal(c->last.store.head->n_samples, 2);
-    assert_int_equal(
-        c->last.store.samples[0].count + c->last.store.samples[1].count, 8);
-    assert_int_equal(c->last.store.samples[0].labels, 0);
+    assert_int_equal(c->last.head->n_samples, 2);
+    assert_int_equal(c->last.samples[0].count + c->last.samples[1].count, 8);
+    assert_int_equal(c->last.samples[0].labels, 0);
     done(c);
     unmake(h);
     cpprof_labels_free(a);

@@ -62,14 +62,11 @@ heap_options(const struct cpprof_snapshot *s,
     struct cpprof_heap_options heap = {
         .size = sizeof heap,
         .symbolize = options->symbolize,
+        .flags = s->flags & (CPPROF_FLAG_LABELS | CPPROF_FLAG_PEAK),
     };
 
     if (s->builtin == &cpprof__builtin_allocs)
         heap.flags |= CPPROF_FLAG_ALLOCS;
-    if (s->flags & CPPROF_FLAG_LABELS)
-        heap.flags |= CPPROF_FLAG_LABELS;
-    if (s->flags & CPPROF_FLAG_PEAK)
-        heap.flags |= CPPROF_FLAG_PEAK;
     return heap;
 }
 
@@ -108,8 +105,8 @@ take_records(const struct cpprof_snapshot *s, struct moment *m,
     size_t n = 0;
 
     if (s->builtin)
-        status =
-            s->builtin->records(&m->options, m->above, &records, &n, error);
+        status = s->builtin->records(s->builtin, &m->options, m->above,
+                                     &records, &n, error);
     else
         status = cpprof__custom_records(cpprof__registry_custom(s->profile),
                                         &records, &n, error);
@@ -252,8 +249,7 @@ write_heap(const struct cpprof_snapshot *s, struct moment *m,
         cpprof__heap_own_source(&options, &source, error);
 
     if (status != CPPROF_OK) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
+        cpprof__writer_refuse(&writer);
         return status;
     }
     source.duration_ns = duration_ns(s, m);
@@ -275,8 +271,7 @@ write_records(const struct cpprof_snapshot *s, const struct moment *m,
 
     records = cpprof__kept_difference(&m->now, base, &n);
     if (!records) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
+        cpprof__writer_refuse(&writer);
         return cpprof__fail_nomem(error);
     }
     form.duration_ns = duration_ns(s, m);
@@ -299,8 +294,9 @@ write_difference(const struct cpprof_snapshot *s, struct moment *m,
                       : write_records(s, m, base, writer, error);
 }
 
+/* Make this moment the one that the next difference begins at. */
 static void
-stand_at(struct cpprof_snapshot *s, struct moment *m)
+move_base(struct cpprof_snapshot *s, struct moment *m)
 {
     cpprof__kept_free(&s->base);
     s->base = m->now;
@@ -331,7 +327,7 @@ write_delta(struct cpprof_snapshot *snapshot,
     else
         cpprof__writer_refuse(&writer);
     if (status == CPPROF_OK)
-        stand_at(snapshot, &m);
+        move_base(snapshot, &m);
     free_moment(&m);
     return status;
 }

@@ -12,7 +12,6 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "base/status.h"
-#include "base/writer.h"
 #include "collect/dump/dump.h"
 #include "collect/registry/registry.h"
 #include "collect/signal/heap/heap.h"
@@ -215,9 +214,16 @@ own_records(enum cpprof__wait_profile profile,
                                  n, error);
 }
 
+static enum cpprof__wait_profile
+profile_of(const struct cpprof__builtin *self)
+{
+    return self == &cpprof__builtin_block ? CPPROF__WAIT_BLOCK
+                                          : CPPROF__WAIT_MUTEX;
+}
+
 static enum cpprof_status
-asked_records(enum cpprof__wait_profile profile,
-              const struct cpprof_profile_options *options,
+asked_records(const struct cpprof__builtin *self,
+              const struct cpprof_profile_options *options, uintptr_t above,
               struct cpprof__stack_record **records, size_t *n,
               struct cpprof_error *error)
 {
@@ -225,8 +231,8 @@ asked_records(enum cpprof__wait_profile profile,
     enum cpprof_status status;
     size_t i;
 
-    status = own_records(profile, records, n, error);
-    if (status == CPPROF_OK && profile == CPPROF__WAIT_BLOCK &&
+    status = own_records(profile_of(self), records, n, error);
+    if (status == CPPROF_OK && self == &cpprof__builtin_block &&
         options->flags & CPPROF_FLAG_IN_PROGRESS)
         status = add_waiting(labels, records, n, error);
     for (i = 0; i < *n && !labels; i++)
@@ -234,113 +240,45 @@ asked_records(enum cpprof__wait_profile profile,
     return status;
 }
 
+/* One record for each stack, as Go counts: label sets are not told apart. */
 static enum cpprof_status
-block_records(const struct cpprof_profile_options *options, uintptr_t above,
-              struct cpprof__stack_record **records, size_t *n,
-              struct cpprof_error *error)
-{
-    return asked_records(CPPROF__WAIT_BLOCK, options, records, n, error);
-}
-
-static enum cpprof_status
-mutex_records(const struct cpprof_profile_options *options, uintptr_t above,
-              struct cpprof__stack_record **records, size_t *n,
-              struct cpprof_error *error)
-{
-    return asked_records(CPPROF__WAIT_MUTEX, options, records, n, error);
-}
-
-static enum cpprof_status
-write_own(const struct cpprof__records_form *form,
-          enum cpprof__wait_profile profile, struct cpprof_writer writer,
-          const struct cpprof_profile_options *options,
-          struct cpprof_error *error)
-{
-    struct cpprof__stack_record *records = NULL;
-    size_t n = 0;
-    enum cpprof_status status =
-        asked_records(profile, options, &records, &n, error);
-
-    if (status == CPPROF_OK)
-        status =
-            cpprof__records_write(form, records, n, options, writer, error);
-    else
-        cpprof__writer_refuse(&writer);
-    free(records);
-    return status;
-}
-
-static enum cpprof_status
-write_block(struct cpprof_writer writer,
-            const struct cpprof_profile_options *options,
-            struct cpprof_error *error)
-{
-    return write_own(&cpprof__block_form, CPPROF__WAIT_BLOCK, writer, options,
-                     error);
-}
-
-static enum cpprof_status
-write_mutex(struct cpprof_writer writer,
-            const struct cpprof_profile_options *options,
-            struct cpprof_error *error)
-{
-    return write_own(&cpprof__mutex_form, CPPROF__WAIT_MUTEX, writer, options,
-                     error);
-}
-
-/* The number of stacks, as Go counts: label sets are not told apart. */
-static enum cpprof_status
-merged_records(enum cpprof__wait_profile profile,
+merged_records(const struct cpprof__builtin *self,
                struct cpprof__stack_record **records, size_t *n,
                struct cpprof_error *error)
 {
-    enum cpprof_status status = own_records(profile, records, n, error);
+    enum cpprof_status status =
+        own_records(profile_of(self), records, n, error);
     size_t i;
 
     if (status != CPPROF_OK)
         return status;
     for (i = 0; i < *n; i++)
         (*records)[i].labels = 0;
-    *n = cpprof__records_merge(profile == CPPROF__WAIT_BLOCK
-                                   ? &cpprof__block_form
-                                   : &cpprof__mutex_form,
-                               *records, *n);
+    *n = cpprof__records_merge(self->form, *records, *n);
     return status;
 }
 
 static size_t
-count(enum cpprof__wait_profile profile)
+count(const struct cpprof__builtin *self)
 {
     struct cpprof__stack_record *records = NULL;
     size_t n = 0;
 
-    if (merged_records(profile, &records, &n, NULL) != CPPROF_OK)
+    if (merged_records(self, &records, &n, NULL) != CPPROF_OK)
         n = 0;
     free(records);
     return n;
 }
 
-static size_t
-count_block(void)
-{
-    return count(CPPROF__WAIT_BLOCK);
-}
-
-static size_t
-count_mutex(void)
-{
-    return count(CPPROF__WAIT_MUTEX);
-}
-
 static enum cpprof_status
-add_all_records(enum cpprof__wait_profile profile,
+add_all_records(const struct cpprof__builtin *self,
                 struct cpprof__records *all_records, struct cpprof_error *error)
 {
     struct cpprof__stack_record *records = NULL;
     enum cpprof_status status;
     size_t i, n = 0;
 
-    status = merged_records(profile, &records, &n, error);
+    status = merged_records(self, &records, &n, error);
     for (i = 0; i < n; i++)
         cpprof__records_add_stack(all_records, records[i].values,
                                   records[i].stack);
@@ -348,37 +286,21 @@ add_all_records(enum cpprof__wait_profile profile,
     return status;
 }
 
-static enum cpprof_status
-all_block_records(struct cpprof__records *all_records,
-                  struct cpprof_error *error)
-{
-    return add_all_records(CPPROF__WAIT_BLOCK, all_records, error);
-}
-
-static enum cpprof_status
-all_mutex_records(struct cpprof__records *all_records,
-                  struct cpprof_error *error)
-{
-    return add_all_records(CPPROF__WAIT_MUTEX, all_records, error);
-}
-
 const struct cpprof__builtin cpprof__builtin_block = {
     .name = "block",
-    .count = count_block,
-    .write = write_block,
-    .all_records = all_block_records,
+    .count = count,
+    .all_records = add_all_records,
     .form = &cpprof__block_form,
-    .records = block_records,
+    .records = asked_records,
     .child_begins_anew = true,
 };
 
 const struct cpprof__builtin cpprof__builtin_mutex = {
     .name = "mutex",
-    .count = count_mutex,
-    .write = write_mutex,
-    .all_records = all_mutex_records,
+    .count = count,
+    .all_records = add_all_records,
     .form = &cpprof__mutex_form,
-    .records = mutex_records,
+    .records = asked_records,
     .child_begins_anew = true,
 };
 

@@ -57,7 +57,7 @@ struct cpprof__cpu_capture {
     uint32_t n_segments;
     struct cpprof__cpu_segment
         segments[CPPROF__CAPTURE_SEGMENTS]; /* oldest first */
-    struct cpprof__store_view last;         /* of the last segment */
+    struct cpprof__store last;              /* of the last segment */
 
     /* Of the session when it began. */
     uint64_t lost_before, records_before;

@@ -25,11 +25,11 @@ begin_profile(struct cpprof__cpu_capture *c, bool is_empty,
 }
 
 static void
-add_view(struct cpprof__cpu_capture *c, struct cpprof__store_view *view)
+add_view(struct cpprof__cpu_capture *c, struct cpprof__store *view)
 {
     if (c->options.flags & CPPROF_FLAG_NO_LABELS)
         cpprof__store_view_drop_labels(view);
-    cpprof__cpu_profile_add(&c->out.profile, &view->store);
+    cpprof__cpu_profile_add(&c->out.profile, view);
     cpprof__store_view_free(view);
 }
 
@@ -37,7 +37,7 @@ static void
 add_segment(struct cpprof__cpu_capture *c,
             const struct cpprof__cpu_segment *segment)
 {
-    struct cpprof__store_view view;
+    struct cpprof__store view;
 
     if (cpprof__store_view_make(&view, &segment->shared->store, &segment->base))
         add_view(c, &view);
@@ -58,7 +58,7 @@ cpprof__cpu_capture_stream(struct cpprof__cpu_capture *c)
 static bool
 is_empty(const struct cpprof__cpu_capture *c)
 {
-    return c->failed || (c->n_segments <= 1 && !c->last.store.head->total);
+    return c->failed || (c->n_segments <= 1 && !c->last.head->total);
 }
 
 static void
@@ -68,7 +68,7 @@ add_segments(struct cpprof__cpu_capture *c)
 
     for (i = 0; i + 1 < c->n_segments && !c->failed; i++)
         add_segment(c, &c->segments[i]);
-    if (c->last.store.head)
+    if (c->last.head)
         add_view(c, &c->last);
 }
 

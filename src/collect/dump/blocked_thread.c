@@ -79,7 +79,7 @@ cpprof__blocked_thread_self(int32_t tid,
     return tid == getpid() ? main_self : NULL;
 }
 
-/* ---- which sleeps ----------------------------------------------------- */
+/* ---- sleeps that a signal ends ---------------------------------------- */
 
 /* Calls on a socket with a timeout (SO_RCVTIMEO) are not restarted. */
 static bool
@@ -161,7 +161,7 @@ cpprof__blocked_thread_ends_early(const struct cpprof__task_call *call)
     return false;
 }
 
-/* ---- what is read ----------------------------------------------------- */
+/* ---- reading a thread ------------------------------------------------- */
 
 /* Read memory of this process that may not be there. */
 static bool
@@ -274,8 +274,8 @@ see_variables(int32_t tid, const struct cpprof__thread_self *self,
     return true;
 }
 
-/* A call in which a thread can be interrupted, and most of all sleep: who is in
- * another may be stuck, which /proc tells. */
+/* A call in which a thread can be interrupted, and most of all sleep: one that is
+ * in another may be stuck, which /proc tells. */
 static bool
 is_stuck(const struct cpprof__blocked_thread_who *who,
          const struct cpprof__task_call *call)
@@ -288,7 +288,8 @@ is_stuck(const struct cpprof__blocked_thread_who *who,
            strchr("DTtIP", task.state);
 }
 
-/* Its labels go by its clock, so they come last: false, it ran meanwhile. */
+/* Read the stack and variables of a sleeping thread. False: it ran meanwhile.
+ * Its labels are true as long as its clock stands still, so they come last. */
 static bool
 read_stack(enum cpprof__dump_user user,
            const struct cpprof__blocked_thread_who *who,
@@ -317,7 +318,7 @@ read_stack(enum cpprof__dump_user user,
     return true;
 }
 
-/* *moved: it has run meanwhile. */
+/* Try once. *moved: the thread has run meanwhile, so the result is not true. */
 static enum cpprof__blocked_thread_result
 look(enum cpprof__dump_user user, const struct cpprof__blocked_thread_who *who,
      struct cpprof__blocked_thread *out, bool *moved)
@@ -363,7 +364,7 @@ cpprof__blocked_thread_may_ask(int32_t tid, void *arg)
     return is_read ? !its.is_closed : cpprof__stack_view_copies();
 }
 
-/* ---- the code that it stands in --------------------------------------- */
+/* ---- unloading -------------------------------------------------------- */
 
 void
 cpprof__blocked_thread_unload_begin(void)

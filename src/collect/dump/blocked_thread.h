@@ -27,7 +27,8 @@ struct cpprof__blocked_thread {
     bool is_stuck;   /* it cannot be interrupted, or is stopped */
 };
 
-/* The thread's own variables, NULL: not known. creation may be NULL. */
+/* The variables of a thread, or NULL if they are not known. creation may be
+ * NULL. */
 const struct cpprof__thread_self *
 cpprof__blocked_thread_self(int32_t tid,
                             const struct cpprof__creation_info *creation);

@@ -58,7 +58,8 @@ write_records(const struct cpprof__dump *dump, struct cpprof_writer writer,
 }
 
 static enum cpprof_status
-take_records(const struct cpprof_profile_options *options, uintptr_t above,
+take_records(const struct cpprof__builtin *self,
+             const struct cpprof_profile_options *options, uintptr_t above,
              struct cpprof__stack_record **records, size_t *n,
              struct cpprof_error *error)
 {
@@ -76,7 +77,7 @@ take_records(const struct cpprof_profile_options *options, uintptr_t above,
 }
 
 static enum cpprof_status
-write_profile(struct cpprof_writer writer,
+write_profile(const struct cpprof__builtin *self, struct cpprof_writer writer,
               const struct cpprof_profile_options *options,
               struct cpprof_error *error)
 {
@@ -105,7 +106,7 @@ write_profile(struct cpprof_writer writer,
 
 /* The kernel counts also own threads that are just beginning or ending. */
 static size_t
-count(void)
+count(const struct cpprof__builtin *self)
 {
     size_t n = 0;
 
@@ -114,7 +115,8 @@ count(void)
 }
 
 static enum cpprof_status
-add_all_records(struct cpprof__records *all_records, struct cpprof_error *error)
+add_all_records(const struct cpprof__builtin *self,
+                struct cpprof__records *all_records, struct cpprof_error *error)
 {
     const struct cpprof__dump_wanted wanted = {
         .depth = CPPROF_RECORD_DEPTH,

@@ -177,7 +177,7 @@ cpprof__builder_clear_tables(struct cpprof__builder *b);
 /* Write what is gathered as one gzip member; nothing when there is none. */
 void
 cpprof__builder_flush(struct cpprof__builder *b);
-/* The same, once a member is full. Call between messages. */
+/* Write it once it fills a member. To be called between messages. */
 void
 cpprof__builder_flush_full(struct cpprof__builder *b);
 

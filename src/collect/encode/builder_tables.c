@@ -25,7 +25,7 @@ enum { LINE_FUNCTION_ID = 1, LINE_LINE, LINE_COLUMN };
 /* Mapping of an entry in the table of locations that has no key. */
 #define GIVEN (CPPROF__NO_MAPPING - 1)
 
-/* What is looked for while an index is searched. */
+/* The key that a search of an index compares entries with. */
 struct lookup {
     const struct cpprof__buffer *entries;
     size_t n_entry;
@@ -117,7 +117,7 @@ cpprof__builder_string(struct cpprof__builder *b, const char *text)
     return found != CPPROF__INDEX_NONE ? found + b->n_forgotten.strings : 0;
 }
 
-/* ---- guesses ---------------------------------------------------------- */
+/* ---- recent entries --------------------------------------------------- */
 
 struct recent_location {
     uint64_t pc;
@@ -131,8 +131,8 @@ struct recent_function {
     uint64_t id; /* 0: none */
 };
 
-/* Make a cache with four slots for each of n entries; old guesses are dropped.
- * False: there is no cache. */
+/* Make a cache with four slots for each of n entries, which is empty. False:
+ * there is no cache. */
 static bool
 make_room(struct cpprof__builder_recent *recent, size_t slot_bytes, uint64_t n)
 {
@@ -298,7 +298,8 @@ note_known(struct cpprof__builder *b, uint32_t mapping, size_t n_lines)
     }
 }
 
-/* Its lines and their functions are in b. */
+/* Write a location. Its lines are in b->lines, the numbers of their functions
+ * in b->function_ids. */
 static void
 put_location(struct cpprof__builder *b, uint64_t id,
              struct cpprof__builder_location frame, size_t n_lines)
@@ -402,7 +403,7 @@ cpprof__builder_location_id(struct cpprof__builder *b,
     return find_or_put_location(b, l);
 }
 
-/* ---- what is given, not looked up ------------------------------------- */
+/* ---- functions and locations that the caller knows -------------------- */
 
 uint64_t
 cpprof__builder_own_location(struct cpprof__builder *b,
@@ -431,7 +432,8 @@ cpprof__builder_add_function(struct cpprof__builder *b, uint32_t mapping,
     return intern_function(b, function);
 }
 
-/* Takes an entry of the table that equals no other, to get a number. */
+/* The location takes an entry of the table that equals no other, so that it has
+ * a number. */
 uint64_t
 cpprof__builder_add_location(struct cpprof__builder *b, uint32_t mapping,
                              uint64_t function, int64_t line)
@@ -531,7 +533,7 @@ clear_table(struct cpprof__builder_table *table)
 }
 
 static void
-clear_guesses(struct cpprof__builder_recent *recent)
+clear_recent(struct cpprof__builder_recent *recent)
 {
     free(recent->slots);
     memset(recent, 0, sizeof *recent);
@@ -549,8 +551,8 @@ cpprof__builder_clear_tables(struct cpprof__builder *b)
     clear_table(&b->strings);
     clear_table(&b->functions);
     clear_table(&b->locations);
-    clear_guesses(&b->recent_functions);
-    clear_guesses(&b->recent_locations);
+    clear_recent(&b->recent_functions);
+    clear_recent(&b->recent_locations);
     cpprof__arena_free(&b->arena);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Invariants: `cache` is used by who holds `lock`, from make() to free(), and
- * only grows between; so strings live as long as the symbolizer does. Nothing
- * here is called by a thread that must not wait: whoever finds the lock taken
- * for WAIT_NS goes on with a symbolizer of its own. That also unties the knot
- * of a writer that waits for the loader's lock while a constructor, which
- * holds that, waits to write. Such a symbolizer reads all files again, so there
- * are few of them at a time.
+ * Remembers names. Invariants: only the holder of `lock` uses `cache`, from
+ * make() to free(). The cache only grows meanwhile, so its strings live as long
+ * as the symbolizer does. No thread waits here for long: one that does not get
+ * the lock within WAIT_NS goes on with a symbolizer of its own. That also ends
+ * the deadlock of a writer that waits for the loader's lock and a constructor
+ * that holds this lock and waits to write. A symbolizer of its own reads all
+ * files again, so there are few of them at a time.
  */
 #include "collect/encode/names.h"
 
@@ -334,7 +334,7 @@ come_back(void)
         ;
 }
 
-/* False: alone. */
+/* Get the cache. False: the caller goes on without it. */
 static bool
 take_cache(void)
 {
@@ -534,7 +534,7 @@ cpprof__names_load(void)
     return cpprof__names_over(found);
 }
 
-/* ---- the rest --------------------------------------------------------- */
+/* ---- forgetting, and fork --------------------------------------------- */
 
 void
 cpprof__names_forget(void)
@@ -555,8 +555,8 @@ cpprof__names_held(void)
     return n;
 }
 
-/* In use by a thread that is not here: left to itself, half-changed as it may
- * be. */
+/* If a thread that the child does not have was using the cache, it may be half
+ * changed. Then its memory is given up, and an empty cache takes its place. */
 void
 cpprof__names_in_child(void)
 {

@@ -39,7 +39,6 @@ struct cpprof_heap {
     char name[NAME_BYTES];
 };
 
-/* A heap is never removed, and is complete before n_heaps counts it. */
 static struct cpprof_heap heaps[HEAPS_MAX];
 static uint32_t n_heaps;
 static pthread_mutex_t heaps_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -259,7 +258,7 @@ cpprof_heap_write_to_path(const char *path,
 /* ---- the registry ----------------------------------------------------- */
 
 static size_t
-count(void)
+count(const struct cpprof__builtin *self)
 {
     struct cpprof__heap_records records;
     size_t n;
@@ -274,9 +273,9 @@ count(void)
 }
 
 static enum cpprof_status
-write_as(uint32_t flags, struct cpprof_writer writer,
-         const struct cpprof_profile_options *options,
-         struct cpprof_error *error)
+write_builtin(const struct cpprof__builtin *self, struct cpprof_writer writer,
+              const struct cpprof_profile_options *options,
+              struct cpprof_error *error)
 {
     const uint32_t kept =
         CPPROF_FLAG_LABELS | CPPROF_FLAG_PEAK | CPPROF_FLAG_LEGACY;
@@ -284,31 +283,18 @@ write_as(uint32_t flags, struct cpprof_writer writer,
         .size = sizeof heap,
         .debug = options->debug,
         .symbolize = options->symbolize,
-        .flags = flags | (options->flags & kept),
+        .flags = options->flags & kept,
     };
 
+    if (self == &cpprof__builtin_allocs)
+        heap.flags |= CPPROF_FLAG_ALLOCS;
     return cpprof_heap_write(&writer, &heap, error);
-}
-
-static enum cpprof_status
-write_heap(struct cpprof_writer writer,
-           const struct cpprof_profile_options *options,
-           struct cpprof_error *error)
-{
-    return write_as(0, writer, options, error);
-}
-
-static enum cpprof_status
-write_allocs(struct cpprof_writer writer,
-             const struct cpprof_profile_options *options,
-             struct cpprof_error *error)
-{
-    return write_as(CPPROF_FLAG_ALLOCS, writer, options, error);
 }
 
 /* Unscaled, as Go's are; there is another call for estimates. */
 static enum cpprof_status
-all_records(struct cpprof__records *all_records, struct cpprof_error *error)
+all_records(const struct cpprof__builtin *self,
+            struct cpprof__records *all_records, struct cpprof_error *error)
 {
     struct cpprof__heap_records records;
     enum cpprof_status status;
@@ -339,13 +325,13 @@ all_records(struct cpprof__records *all_records, struct cpprof_error *error)
 const struct cpprof__builtin cpprof__builtin_heap = {
     .name = "heap",
     .count = count,
-    .write = write_heap,
+    .write = write_builtin,
     .all_records = all_records,
 };
 
 const struct cpprof__builtin cpprof__builtin_allocs = {
     .name = "allocs",
     .count = count,
-    .write = write_allocs,
+    .write = write_builtin,
     .all_records = all_records,
 };

@@ -197,7 +197,7 @@ cpprof__maps_move(uintptr_t from, size_t n, uintptr_t to, size_t n_now)
     cpprof__maps_remove(to, n_now);
 }
 
-/* ---- the rest --------------------------------------------------------- */
+/* ---- start and fork --------------------------------------------------- */
 
 static enum cpprof_status
 start(struct cpprof_heap **heap, struct cpprof_error *error)
@@ -238,8 +238,9 @@ cpprof_heap_follow_mmap(struct cpprof_heap **heap, struct cpprof_error *error)
     return status;
 }
 
-/* Signals are blocked while pieces are put in or out: the lock is another
- * thread's. The pieces are followed no more, since they may be half moved. */
+/* A thread blocks signals while it changes pieces, so the one that forked did
+ * not hold the lock. If another thread did, the pieces may be half moved, and
+ * the child follows them no more. */
 void
 cpprof__maps_in_child(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the loader gives to everyone who asks for malloc decides, unless the
- * program has a malloc of its own that it shows to nobody (hidden visibility);
- * that one stands in its symbol table, if it was not stripped.
+ * The definition of malloc that the loader finds first decides, unless the
+ * program has one of its own with hidden visibility, which no library sees.
+ * That one is in the program's symbol table, if it was not stripped.
  */
 #include "collect/heap/heap_owner.h"
 #include "collect/runtime/next.h"

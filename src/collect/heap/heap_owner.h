@@ -15,8 +15,9 @@
 extern uintptr_t cpprof__heap_our_malloc;
 
 /*
- * NULL when it is ours, else who has it: a library's path, or "the program" and
- * its path. Points to name. Safety: MT. Not AS: reads the program's file.
+ * NULL when malloc is ours, else whose it is: a library's path, or "the
+ * program" and its path. Points to name. Safety: MT. Not AS: reads the
+ * program's file.
  */
 const char *
 cpprof__heap_owner(char *name, size_t size);

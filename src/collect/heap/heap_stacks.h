@@ -9,12 +9,13 @@
 
 #include <stddef.h>
 
-/* The main thread's. Before the heap's tables are made. Safety: ONCE. */
+/* Note the main thread's stack. To be called before the heap's tables are made.
+ * Safety: ONCE. */
 void
 cpprof__main_stack_find(void);
 
-/* Of the running thread, which has just started, on a stack of so many bytes
- * (0: not known, does nothing). Safety: MT. */
+/* Note the stack of the running thread, which has just started on one of so
+ * many bytes. 0, which is not known, does nothing. Safety: MT. */
 void
 cpprof__thread_stack_known(size_t stack_bytes);
 

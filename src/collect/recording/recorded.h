@@ -29,7 +29,8 @@ bool
 cpprof__recorded_tick(void);
 
 /* The process ends. The copy goes on, because destructors may still free
- * memory. hastily: by _exit(), maybe in a handler. */
+ * memory. with_timeout: by _exit(), maybe in a handler, where nothing may wait
+ * for long. */
 void
 cpprof__recorded_end(bool with_timeout);
 

@@ -103,7 +103,7 @@ gather(struct cpprof__records *r, const struct request *request,
     if (!builtin || !builtin->all_records)
         return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
                             "there are no records of %s", request->name);
-    status = builtin->all_records(r, error);
+    status = builtin->all_records(builtin, r, error);
     if (status == CPPROF_OK && (r->heads.failed || r->pcs.failed))
         status = cpprof__fail_nomem(error);
     return status;

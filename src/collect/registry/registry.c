@@ -264,7 +264,7 @@ cpprof_profile_count(const struct cpprof_profile *profile)
 
     if (!profile)
         return 0;
-    return profile->builtin ? profile->builtin->count()
+    return profile->builtin ? profile->builtin->count(profile->builtin)
                             : cpprof__custom_count(profile->custom);
 }
 
@@ -429,6 +429,28 @@ check_write(const struct cpprof_profile *profile,
     return CPPROF_OK;
 }
 
+static enum cpprof_status
+write_builtin(const struct cpprof__builtin *builtin,
+              struct cpprof_writer writer,
+              const struct cpprof_profile_options *options,
+              struct cpprof_error *error)
+{
+    struct cpprof__stack_record *records = NULL;
+    enum cpprof_status status;
+    size_t n = 0;
+
+    if (builtin->write)
+        return builtin->write(builtin, writer, options, error);
+    status = builtin->records(builtin, options, 0, &records, &n, error);
+    if (status == CPPROF_OK)
+        status = cpprof__records_write(builtin->form, records, n, options,
+                                       writer, error);
+    else
+        cpprof__writer_refuse(&writer);
+    free(records);
+    return status;
+}
+
 enum cpprof_status
 cpprof_profile_write(struct cpprof_profile *profile,
                      const struct cpprof_writer *given_writer,
@@ -449,7 +471,7 @@ cpprof_profile_write(struct cpprof_profile *profile,
         return status;
     }
     if (profile->builtin)
-        return profile->builtin->write(writer, &options, error);
+        return write_builtin(profile->builtin, writer, &options, error);
     return cpprof__custom_write(profile->custom, &options, writer, error);
 }
 

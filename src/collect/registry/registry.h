@@ -12,31 +12,36 @@
 #include "collect/registry/records.h"
 #include <cpprof/profiles.h>
 
-/* A built-in profile. */
+/* A built-in profile. Each function is given the profile that it is called
+ * for. */
 struct cpprof__builtin {
     const char *name;
 
     /* As Go's Profile.Count: threads, buckets. */
-    size_t (*count)(void);
+    size_t (*count)(const struct cpprof__builtin *self);
 
     /*
      * options have their full size and are in range, and the writer has a write
      * function. This call closes the writer. The thread is exempt (exempt.h).
-     * debug: 0, 1, or more, which is for most profiles the same as 1.
+     * debug: 0, 1, or more, which is for most profiles the same as 1. NULL:
+     * .records are written in .form.
      */
-    enum cpprof_status (*write)(struct cpprof_writer writer,
+    enum cpprof_status (*write)(const struct cpprof__builtin *self,
+                                struct cpprof_writer writer,
                                 const struct cpprof_profile_options *options,
                                 struct cpprof_error *error);
 
     /* Add all records (records.h). */
-    enum cpprof_status (*all_records)(struct cpprof__records *all_records,
+    enum cpprof_status (*all_records)(const struct cpprof__builtin *self,
+                                      struct cpprof__records *all_records,
                                       struct cpprof_error *error);
 
-    /* For snapshots: the records that there are now and their form, in any
-     * order, from malloc. The calling thread's own stack begins at the return
-     * address above. NULL: a heap, which has records of its own. */
+    /* The records that there are now and their form, in any order, from malloc.
+     * The calling thread's own stack begins at the return address above. NULL:
+     * a heap, which has records of its own. */
     const struct cpprof__records_form *form;
-    enum cpprof_status (*records)(const struct cpprof_profile_options *options,
+    enum cpprof_status (*records)(const struct cpprof__builtin *self,
+                                  const struct cpprof_profile_options *options,
                                   uintptr_t above,
                                   struct cpprof__stack_record **records,
                                   size_t *n, struct cpprof_error *error);

@@ -17,8 +17,8 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "collect/runtime/proc.h"
-#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/scripts.h"
+#include "collect/signal/tables/stack_tree.h"
 #include "object/build_id.h"
 #include "object/maps.h"
 

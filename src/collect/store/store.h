@@ -154,7 +154,7 @@ struct cpprof__symbolizer_mapping
 cpprof__store_mapping_at(const struct cpprof__store *store, size_t index);
 
 /* The mapping of pc among the first n, without those that are gone, or
- * CPPROF__NO_MAPPING. For who looks for few addresses: it tries them all. */
+ * CPPROF__NO_MAPPING. It tries them all, so it is for few addresses. */
 uint32_t
 cpprof__store_find_mapping(const struct cpprof__store *store, uint64_t pc,
                            size_t n);

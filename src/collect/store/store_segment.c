@@ -109,7 +109,7 @@ n_since(const struct cpprof__store *store,
 
 /* The head and the samples are one block. */
 bool
-cpprof__store_view_make(struct cpprof__store_view *view,
+cpprof__store_view_make(struct cpprof__store *view,
                         const struct cpprof__store *store,
                         const struct cpprof__store_base *base)
 {
@@ -118,8 +118,8 @@ cpprof__store_view_make(struct cpprof__store_view *view,
     struct cpprof__store_head *head =
         malloc(sizeof *head + room * sizeof *samples);
 
-    view->store = *store;
-    view->store.head = head;
+    *view = *store;
+    view->head = head;
     if (!head)
         return false;
     *head = *store->head;
@@ -135,15 +135,15 @@ cpprof__store_view_make(struct cpprof__store_view *view,
         head->total += count;
     }
     head->n_samples = n;
-    view->store.samples = samples;
+    view->samples = samples;
     return true;
 }
 
 void
-cpprof__store_view_free(struct cpprof__store_view *view)
+cpprof__store_view_free(struct cpprof__store *view)
 {
-    free(view->store.head);
-    view->store.head = NULL;
+    free(view->head);
+    view->head = NULL;
 }
 
 static int
@@ -155,10 +155,10 @@ by_node(const void *a, const void *b)
 }
 
 void
-cpprof__store_view_drop_labels(struct cpprof__store_view *view)
+cpprof__store_view_drop_labels(struct cpprof__store *view)
 {
-    struct cpprof__store_sample *samples = view->store.samples;
-    uint32_t i, kept = 0, n = view->store.head->n_samples;
+    struct cpprof__store_sample *samples = view->samples;
+    uint32_t i, kept = 0, n = view->head->n_samples;
 
     if (n)
         qsort(samples, n, sizeof *samples, by_node);
@@ -169,5 +169,5 @@ cpprof__store_view_drop_labels(struct cpprof__store_view *view)
             samples[kept++] = samples[i];
         samples[kept - 1].labels = 0;
     }
-    view->store.head->n_samples = kept;
+    view->head->n_samples = kept;
 }

@@ -50,18 +50,16 @@ cpprof__store_base_take(struct cpprof__store_base *base,
  * A store for reading: the samples of another one that changed since base, with
  * their counts since then. What they refer to is the other store's.
  */
-struct cpprof__store_view {
-    struct cpprof__store store; /* .head NULL: there is none */
-};
 bool
-cpprof__store_view_make(struct cpprof__store_view *view,
+cpprof__store_view_make(struct cpprof__store *view,
                         const struct cpprof__store *store,
                         const struct cpprof__store_base *base);
+/* Nothing happens if there is none, .head NULL. */
 void
-cpprof__store_view_free(struct cpprof__store_view *view);
+cpprof__store_view_free(struct cpprof__store *view);
 
 /* One sample for each stack, without labels. */
 void
-cpprof__store_view_drop_labels(struct cpprof__store_view *view);
+cpprof__store_view_drop_labels(struct cpprof__store *view);
 
 #endif

@@ -8,9 +8,7 @@
  * Before code is unloaded all nodes are resolved; after that the maps are stale
  * and are read again.
  *
- * Invariants: `lock` is held with signals blocked and never while the loader or
- * the program is called; a node's mapping is set once, until the node is
- * recycled.
+ * Invariant: a node's mapping is set once, until the node is recycled.
  */
 #include "collect/store/tables.h"
 #include "collect/runtime/real.h"
@@ -283,10 +281,10 @@ cpprof__tables_n_unloads(void)
 
 /* ---- fork ------------------------------------------------------------- */
 
-/* Signals are blocked while the lock is held: who has it is another thread,
- * which may have been in the midst of reading the maps. They are read again,
- * and what they were read for is done again; nodes that have a mapping keep
- * it. */
+/* A thread blocks signals while it holds the lock, so the one that forked did
+ * not hold it. If another thread did, it may have been reading the maps: the
+ * child reads them again and resolves all nodes again. Nodes that have a
+ * mapping keep it. */
 void
 cpprof__tables_in_child(void)
 {

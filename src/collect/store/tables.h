@@ -12,7 +12,6 @@
 #ifndef COLLECT_TABLES_H
 #define COLLECT_TABLES_H
 
-#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/store/store.h"
 

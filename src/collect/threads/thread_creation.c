@@ -356,7 +356,8 @@ read_records(struct cpprof__stack_record **out, size_t *n_records,
 
 /* A record for each thread that lives; from malloc. */
 static enum cpprof_status
-take_records(const struct cpprof_profile_options *options, uintptr_t above,
+take_records(const struct cpprof__builtin *self,
+             const struct cpprof_profile_options *options, uintptr_t above,
              struct cpprof__stack_record **records, size_t *n,
              struct cpprof_error *error)
 {
@@ -365,26 +366,8 @@ take_records(const struct cpprof_profile_options *options, uintptr_t above,
     return status == CPPROF_OK ? read_records(records, n, error) : status;
 }
 
-static enum cpprof_status
-write_profile(struct cpprof_writer writer,
-              const struct cpprof_profile_options *options,
-              struct cpprof_error *error)
-{
-    struct cpprof__stack_record *records = NULL;
-    size_t n = 0;
-    enum cpprof_status status = take_records(options, 0, &records, &n, error);
-
-    if (status == CPPROF_OK)
-        status =
-            cpprof__records_write(&form, records, n, options, writer, error);
-    else if (writer.close)
-        writer.close(writer.ctx, 1);
-    free(records);
-    return status;
-}
-
 static size_t
-count(void)
+count(const struct cpprof__builtin *self)
 {
     size_t n = 0;
 
@@ -393,11 +376,13 @@ count(void)
 }
 
 static enum cpprof_status
-add_all_records(struct cpprof__records *all_records, struct cpprof_error *error)
+add_all_records(const struct cpprof__builtin *self,
+                struct cpprof__records *all_records, struct cpprof_error *error)
 {
     struct cpprof__stack_record *records = NULL;
     size_t i, n = 0;
-    enum cpprof_status status = take_records(NULL, 0, &records, &n, error);
+    enum cpprof_status status =
+        take_records(self, NULL, 0, &records, &n, error);
 
     for (i = 0; i < n; i++)
         cpprof__records_add_stack(all_records, NULL, records[i].stack);
@@ -408,7 +393,6 @@ add_all_records(struct cpprof__records *all_records, struct cpprof_error *error)
 const struct cpprof__builtin cpprof__builtin_threadcreate = {
     .name = "threadcreate",
     .count = count,
-    .write = write_profile,
     .all_records = add_all_records,
     .form = &form,
     .records = take_records,

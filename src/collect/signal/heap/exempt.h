@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the running thread. */
+/* The state of the running thread. */
 struct cpprof__hook_self {
     int64_t left; /* floor + bytes to the next sample */
     /* Not 0: the thread is exempt and nothing is sampled. The value is the

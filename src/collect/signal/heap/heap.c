@@ -367,7 +367,8 @@ cpprof__heap_forked(void)
     cpprof__hook_walk_forked();
     cpprof__heap_seed_process();
     self->random = cpprof__hook_seed(self);
-    /* As a thread that has not drawn yet. */
+    /* The thread draws at its next allocation, as one that has not drawn yet.
+     */
     self->floor = 0;
     self->left = 0;
 }

@@ -80,9 +80,10 @@ cpprof__heap_due(size_t n)
 void
 cpprof__heap_sample(const void *address, size_t n, uint16_t heap);
 
-/* The same for an allocator of the program's own, which reports a call only
- * afterwards. It may have freed memory that an interpreter still uses, so only
- * interpreters that can be asked in a handler are asked for their frames. */
+/* Sample an allocation that the program reports, of an allocator of its own. It
+ * reports a call only afterwards. It may have freed memory that an interpreter
+ * still uses, so only interpreters that can be asked in a handler are asked for
+ * their frames. */
 void
 cpprof__heap_sample_anywhere(const void *address, size_t n, uint16_t heap);
 
@@ -111,7 +112,7 @@ cpprof__heap_remove(const void *address, uint16_t heap,
 void
 cpprof__heap_restore(const struct cpprof__heap_removed *removed);
 
-/* Or, instead, as another block of the same stack and weight. */
+/* Put it back as another block, of the same stack and weight. */
 void
 cpprof__heap_resize(const struct cpprof__heap_removed *removed,
                     const void *address, size_t n);

@@ -34,7 +34,7 @@
 _Static_assert(CPPROF__HEAP_BUCKETS == 1u << NUMBER_BITS, "numbers fit a slot");
 _Static_assert(sizeof(struct cpprof__heap_bucket) % 8 == 0, "whole words");
 
-/* Release, so that who sees the sum sees the key, too. */
+/* Release, so that a thread that sees the sum sees the key, too. */
 #define add_release(p, v) __atomic_fetch_add(p, v, __ATOMIC_RELEASE)
 
 size_t

@@ -202,7 +202,7 @@ next_line(struct index *index, struct line *line)
         made = add_relaxed(&index->n_more, 1) + 1;
         if (made >= MORE_LINES)
             return NULL;
-        /* Who loses wastes a line. */
+        /* The thread that loses this race wastes a line. */
         if (cas_acq_rel(&line->next, &next, made))
             next = made;
     }

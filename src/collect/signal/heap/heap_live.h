@@ -65,7 +65,7 @@ bool
 cpprof__live_remove(struct cpprof__heap *heap, uintptr_t address,
                     uint16_t which, struct cpprof__heap_block *block);
 
-/* Is it there? For measuring; who frees it calls remove. */
+/* Is the block at an address there? It may be freed before the answer comes. */
 bool
 cpprof__live_has(const struct cpprof__heap *heap, uintptr_t address,
                  uint16_t which);

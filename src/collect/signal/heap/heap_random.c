@@ -27,9 +27,6 @@
 #define ONE_BITS 0x3ff0000000000000u
 #define MANTISSA 52
 
-/* Steps of a sequence that visits every state. Source: Steele, Lea, Flood
- * 2014, "Fast splittable pseudorandom number generators". */
-
 static uint64_t
 bits_of(double x)
 {
@@ -99,13 +96,16 @@ cpprof__one_minus_exp(double x)
                    double_of(ONE_BITS - ((uint64_t)k << MANTISSA));
 }
 
+/* Source: Steele, Lea, Flood 2014, "Fast splittable pseudorandom number
+ * generators". */
 uint64_t
 cpprof__hook_random(uint64_t *state)
 {
     return cpprof__mix_u64(*state += CPPROF__GOLDEN);
 }
 
-/* Of the process; what its threads make of it needs no system call. */
+/* Differs from process to process. Threads derive their seeds from it without a
+ * system call. */
 static uint64_t process_seed;
 
 void

@@ -22,7 +22,6 @@
 #include "arch/mix.h"
 #include "arch/regs.h"
 #include "collect/signal/tables/interp_frames.h"
-#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/unwind/unwind.h"
 
@@ -186,8 +185,9 @@ add(struct cpprof__tree *tree, uint32_t last[LAST_STACKS], const uintptr_t *pcs,
     return *number;
 }
 
-/* The same, of the next hooks, and of what they have called; n: there are
- * none. */
+/* The number of frames to leave out up to the end of the next hooks further up:
+ * leading hooks, what the outer hooks have called, and those. n: there are no
+ * outer hooks. */
 static size_t
 up_to_outer_hooks(const uintptr_t *pcs, size_t n)
 {
@@ -266,7 +266,7 @@ frames_to_walk(unsigned skip)
                : skip + CPPROF__HEAP_HOOKS + CPPROF__HEAP_DEPTH;
 }
 
-/* outside: what is inside of a hook is left out. */
+/* outside: frames below the outer hooks, and these, are left out. */
 static inline __attribute__((always_inline)) uint32_t
 walk(struct cpprof__tree *tree, unsigned skip, bool outside, bool is_at_rest)
 {

@@ -21,7 +21,6 @@
 #include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/label_numbers.h"
-#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/unwind/stack_view.h"

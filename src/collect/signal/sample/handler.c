@@ -26,7 +26,7 @@
 #include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/interp_frames.h"
-#include "collect/signal/tables/own_frames.h"
+#include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/unwind/stack_view.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ struct cpprof__user_action cpprof__user_action;
 void (*cpprof__script_tick)(uint64_t value);
 
 /* Frames of our own are small numbers in place of a pc; ORDER: enum
- * cpprof__own_frame in tables/own_frames.h. */
+ * cpprof__own_frame in tables/stack_tree.h. */
 #define OWN_TRUNCATED 2
 #define OWN_BROKEN    3
 

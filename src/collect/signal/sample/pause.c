@@ -18,7 +18,7 @@
 #include "arch/clock.h"
 #include "collect/signal/sample/question_timer.h"
 #include "collect/signal/sample/sampler.h"
-#include "collect/signal/tables/own_frames.h"
+#include "collect/signal/tables/stack_tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -19,7 +19,8 @@
 /* Tunable: so often a full table is looked at. */
 #define PAUSE_NS 1000000000u
 
-/* Waiting for a recycler: it may be a thread that runs seldom. */
+/* The most looks at a recycler that is being waited for: it may be a thread
+ * that runs seldom. */
 #define WAITS_MAX 100000u
 
 struct cpprof__entries_state {
@@ -54,7 +55,7 @@ list_of(uint64_t free)
     return (uint32_t)(free >> 63);
 }
 
-/* Of all tables. */
+/* The clock of all tables, and who recycles. */
 static uint32_t round_now, is_wanted, is_recycling, n_paused;
 static uint64_t not_before_ns;
 
@@ -137,7 +138,8 @@ take_free(struct cpprof__entries *entries)
     return 0;
 }
 
-/* Nothing is taken that would make the entries older: the clock does. */
+/* A full table gives out no entries, which would make the others older. So the
+ * round goes on by time. */
 static void
 note_full(void)
 {

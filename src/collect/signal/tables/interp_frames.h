@@ -31,7 +31,7 @@ struct cpprof__deferred_sink {
                  enum cpprof__unwind_end end, bool is_own);
 };
 
-/* A stack to be put off. */
+/* A stack to be deferred. */
 struct cpprof__deferred_stack {
     const struct cpprof__deferred_sink *sink;
     uint64_t cookie;

@@ -24,16 +24,16 @@ struct cpprof__label_set {
     uint32_t refs;
     uint32_t n_encoded;
     uint64_t hash;       /* of the encoded bytes */
-    const char *encoded; /* all there is to know, in one form: equal sets have
-                          * equal bytes */
+    const char *encoded; /* the labels in one form: equal sets have equal
+                          * bytes */
 };
 
 /* In place of the number of a set that found no room, or that nobody needed
  * any more. */
 #define CPPROF__LABELS_LOST UINT32_MAX
 
-/* Of a struct cpprof__label_set that is not freed meanwhile; 0 for no set and
- * for one without labels. Safety: AS, lock-free. */
+/* The number of a struct cpprof__label_set that is not freed meanwhile; 0 for
+ * no set and for one without labels. Safety: AS, lock-free. */
 uint32_t
 cpprof__label_set_number(struct cpprof__tree *tree, const void *set);
 

@@ -38,7 +38,7 @@
 
 #define IMAGES_MAX 100000u
 
-/* Of copying a piece, which others change meanwhile. */
+/* The most rounds of copying a piece that others change meanwhile. */
 #define ROUNDS_MAX 256u
 
 enum making { NOT_MADE, MAKING, MADE, FAILED };
@@ -352,7 +352,7 @@ cpprof__mirror_copy(const void *p, size_t n)
         cpprof__mirror_make(); /* copies everything */
 }
 
-/* Of the file, if there is one that is to be kept up to date. */
+/* The mapping of the file, if there is one that is to be kept up to date. */
 static char *
 wanted_base(void)
 {

@@ -92,7 +92,8 @@ extern struct cpprof__mirror cpprof__mirror_plan;
 void
 cpprof__mirror_copy(const void *p, size_t n);
 
-/* The same: nothing but a load when nobody records. Safety: AS, lock-free. */
+/* Report such a change. It costs one load when there is no recorder. Safety:
+ * AS, lock-free. */
 static inline void
 cpprof__mirror(const void *p, size_t n)
 {

@@ -30,7 +30,7 @@ cpprof__reserve(size_t n);
 void
 cpprof__unreserve(void *p, size_t n);
 
-/* The same, once: who finds a pointer there uses that. */
+/* Reserve it once: a thread that finds a pointer there uses that. */
 static inline void *
 cpprof__reserve_once(void **place, size_t n)
 {

@@ -156,8 +156,8 @@ reserve(struct cpprof__scripts *s, size_t n, enum kind kind)
 
 /* ---- chains ----------------------------------------------------------- */
 
-/* What is looked for, and how it is made when it is not there: its offset, or
- * 0 without room. */
+/* An entry that is looked for. make() adds it if it is not there, and returns
+ * its offset, or 0 without room. */
 struct wanted {
     bool (*is)(const struct cpprof__scripts *s, uint32_t at, const void *ctx);
     uint32_t (*make)(struct cpprof__scripts *s, const void *ctx);
@@ -228,7 +228,7 @@ goes_on(char byte)
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* Of a longer text whole characters stay, if it is UTF-8. */
+/* A text that is too long is cut, between two characters if it is UTF-8. */
 static struct piece
 piece_of(const char *text)
 {
@@ -296,7 +296,7 @@ intern_text(struct cpprof__scripts *s, const char *text, uint32_t *at)
 
 /* ---- functions -------------------------------------------------------- */
 
-/* By its key, or by all of it. */
+/* A function with a key is compared by that, another one by all that it has. */
 static bool
 is_function(const struct cpprof__scripts *s, uint32_t at, const void *ctx)
 {

@@ -36,7 +36,7 @@ struct cpprof__scripts {
     uint32_t n_ready; /* of a file: bytes of the front that may be touched */
 };
 
-/* What is known of a location; texts "" where nothing is. */
+/* What is known of a location. A text that is not known is "". */
 struct cpprof__script_location {
     const char *mapping; /* "[lua]" */
     const char *name;    /* "": as its file */
@@ -67,7 +67,7 @@ cpprof__scripts_make(struct cpprof__scripts *scripts, void *block,
 bool
 cpprof__scripts_open_shared(struct cpprof__scripts *scripts, void *block,
                             const char *path);
-/* Give a table to others, who look at the head first. */
+/* Publish a table: other threads look at the head first. */
 void
 cpprof__scripts_set(struct cpprof__scripts *scripts,
                     const struct cpprof__scripts *made);
@@ -78,8 +78,8 @@ uint64_t
 cpprof__scripts_add(struct cpprof__scripts *scripts,
                     const struct cpprof__script_location *location);
 
-/* Look at a block that may be a copy of another process's, and anything;
- * false: it is no table. */
+/* Open a block that may be a copy of another process's, or anything. False: it
+ * is no table. */
 bool
 cpprof__scripts_open(struct cpprof__scripts *scripts, void *block, size_t n);
 

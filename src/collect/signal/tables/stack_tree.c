@@ -45,7 +45,7 @@ cpprof__tree_index_bytes(void)
            CPPROF__TREE_NODES * (sizeof(uint32_t) + 1);
 }
 
-/* Whoever is late does the same again. */
+/* Threads that make the tree at the same time all do the same. */
 void
 cpprof__tree_make(struct cpprof__tree *tree, void *block, void *index)
 {
@@ -235,7 +235,7 @@ cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
     return cpprof__tree_add(tree, pcs, n);
 }
 
-/* For who asks for one node: what finds no room is counted. */
+/* Add one node. If it finds no room that is counted. */
 static uint32_t
 add_one(struct cpprof__tree *tree, uint32_t parent, uint64_t pc,
         uint32_t mapping)

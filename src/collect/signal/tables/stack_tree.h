@@ -15,6 +15,7 @@
 #define COLLECT_SIGNAL_STACK_TREE_H
 
 #include "collect/signal/tables/entries.h"
+#include "collect/signal/tables/own_frames.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +31,8 @@
  * and not found again for new stacks. */
 #define CPPROF__TREE_GONE 0x80000000u
 
-/* Stacks have fewer nodes: a bound for who reads nodes that others wrote. */
+/* Stacks have fewer nodes: a bound for readers of a tree that is not trusted.
+ */
 #define CPPROF__TREE_DEPTH 4096u
 
 /* .parent of a node that is the first piece of a label set (label_numbers.h).
@@ -85,9 +87,9 @@ uint32_t
 cpprof__tree_add(struct cpprof__tree *tree, const uintptr_t *pcs, size_t n);
 
 /*
- * The same for a stack that may be the one with this number, whatever that
- * is: quicker when it is. Looked at from its leaf, node by node, where adding
- * asks the index for each frame.
+ * The number of a stack that may be the one with this number, which may be
+ * anything. It is quicker if it is: then the nodes are compared from the leaf
+ * on, where adding asks the index for each frame.
  */
 uint32_t
 cpprof__tree_add_again(struct cpprof__tree *tree, uint32_t maybe,
@@ -117,7 +119,7 @@ cpprof__tree_hold(uint32_t number);
 void
 cpprof__tree_drop(uint32_t number);
 
-/* Without being held it stays for a while from now on. Safety: AS. */
+/* Note that it is used: it stays for a while without being held. Safety: AS. */
 void
 cpprof__tree_use(uint32_t number);
 

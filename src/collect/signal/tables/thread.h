@@ -65,7 +65,7 @@ struct cpprof__thread {
     uintptr_t pcs[CPPROF__MAX_DEPTH + 2];
 };
 
-/* Of the running thread; see thread.c. */
+/* What the running thread knows of itself. */
 struct cpprof__thread_self {
     struct cpprof__thread *thread;
     uint32_t generation; /* session for which .thread was found */

@@ -145,13 +145,14 @@ lose(struct cpprof__waits_head *head, enum cpprof__wait_profile profile,
 static void
 count_in(struct cpprof__wait_bucket *b, uint64_t count, uint64_t delay_ns)
 {
-    /* Release, so that who sees one of both sees the key, too. */
+    /* Release, so that a thread that sees either sees the key, too. */
     __atomic_fetch_add(&b->delay_ns, delay_ns, __ATOMIC_RELEASE);
     __atomic_fetch_add(&b->count, count, __ATOMIC_RELEASE);
     cpprof__mirror(b, sizeof *b);
 }
 
-/* Whoever asks for it again does so long before the bucket is given up. */
+/* The caller got the number so lately that the bucket was not recycled since.
+ */
 void
 cpprof__wait_count_more(uint32_t bucket, uint64_t count, uint64_t delay_ns)
 {

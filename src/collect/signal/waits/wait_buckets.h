@@ -71,7 +71,7 @@ uint32_t
 cpprof__wait_count(enum cpprof__wait_profile profile, uint32_t stack,
                    uint64_t count, uint64_t delay_ns);
 
-/* The same, to a bucket that has this number. */
+/* Add to the sums of the bucket that has this number. */
 void
 cpprof__wait_count_more(uint32_t bucket, uint64_t count, uint64_t delay_ns);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slot is taken for another lock when nobody waits in it. Its count says
- * CLAIMED meanwhile; and who has counted itself in looks once more whether the
- * slot is still the lock's, after which it cannot be taken away. What has been
- * charged bears the number of the claim, so that a charge which began before a
- * claim changes nothing after it.
+ * A slot without waiters may be claimed for another lock. Its count says
+ * CLAIMED meanwhile. A thread that has counted itself in looks once more
+ * whether the slot is still the lock's. After that the slot cannot be claimed.
+ * .charged has the number of the claim in it, so that a charge that began
+ * before a claim changes nothing after it.
  *
  * Two threads may claim a slot each for the same lock at the same moment. Then
  * the lock has two slots, which are charged together.
@@ -29,18 +29,19 @@ struct slot {
     uint64_t state;
     uint64_t charged; /* what n t - S was at the last charge, modulo 2^50;
                        * above it the number of the claim */
-    uint32_t who;     /* gave the lock up last; 0: not known, or long ago */
+    uint32_t who;     /* number of the thread that gave the lock up last; 0: not
+                       * known, or long ago */
     uint32_t n_ended; /* waits that are to be charged; each is still counted
                        * by its stripe */
     uint64_t ns;      /* what is to be charged with them, apart from .charged */
 };
 
-/* .who: about to say its number. */
+/* .who while a thread has given the lock up and not yet stored its number. */
 #define SOON UINT32_MAX
 
 uint32_t cpprof__wait_stripes[CPPROF__WAIT_STRIPES];
 static struct slot *slots; /* of each stripe; NULL: nobody ever waited */
-static struct slot nobody[CPPROF__WAIT_SLOTS]; /* instead, for who looks */
+static struct slot nobody[CPPROF__WAIT_SLOTS]; /* read while .slots is NULL */
 
 static uint64_t
 ticks_of(uint64_t ns)
@@ -69,8 +70,9 @@ waiter(uint64_t ticks)
     return (ticks << COUNT_BITS) + 1;
 }
 
-/* Count a thread in, if the slot is that lock's. Until it is seen that it is
- * not it is another's waiter, which has waited for next to nothing. */
+/* Count a thread in, if the slot is that lock's. If the slot was claimed for
+ * another lock meanwhile, the thread counts as a waiter of that one until it
+ * finds out, which is next to no time. */
 static bool
 add_waiter(struct slot *s, uintptr_t lock, uint64_t ticks)
 {
@@ -108,8 +110,8 @@ take_ended(struct slot *s)
     return charge;
 }
 
-/* Take a slot that nobody waits in. Who is still to be charged for the lock
- * that it was is not. */
+/* Claim a slot without waiters. Waits for its former lock that are not charged
+ * yet are lost. */
 static bool
 claim(struct slot *s, uintptr_t lock, uint64_t ticks)
 {
@@ -152,7 +154,7 @@ cpprof__wait_table_add(const void *lock, uint64_t now_ns)
 
 /* ---- charging --------------------------------------------------------- */
 
-/* What is left of a difference when its sign is taken from its highest bit. */
+/* A difference modulo 2^50 if it is positive as a signed number, else 0. */
 static uint64_t
 positive(uint64_t difference)
 {
@@ -202,10 +204,11 @@ add_charge(struct cpprof__wait_charge *sum, struct slot *s, uintptr_t lock,
     sum->n += ended.n;
 }
 
-/* A wait that ended is to be charged before anybody looks who is there for
- * that, and the other way round in cpprof__wait_table_released(): one of both
- * sees the other. Who is about to say its number may take longer for that than
- * the waiter for all that it does with the lock. */
+/* This stores .n_ended and then reads .who; cpprof__wait_table_released()
+ * stores .who and then reads .n_ended. So at least one of both sees the other's
+ * store, and charges the wait. While .who is SOON the growth goes to .ns,
+ * because the waiter may be done with the lock before the other has stored its
+ * number. */
 struct cpprof__wait_charge
 cpprof__wait_table_remove(uint32_t slot, enum cpprof__wait_result result,
                           uint64_t start_ns, uint64_t now_ns, uint32_t *who)

@@ -11,8 +11,9 @@
  * because n and S share a word.
  *
  * Between the giving up of a lock and the moment when a waiter has it, the
- * waiters wait on. That is charged, too, to who gave the lock up: by the waiter
- * when it leaves, under the number that the other has left in the slot. So the
+ * waiters wait on. That is charged to the thread that gave the lock up, too: by
+ * the waiter when it leaves, under the number that the other has left in the
+ * slot. So the
  * sum of all charges is the sum of all waits. A waiter that leaves before the
  * other has left its number, or without the lock, is kept in the slot as one
  * that ended, and is charged to the next who leaves a number there.
@@ -70,19 +71,20 @@ enum cpprof__wait_result {
     CPPROF__WAIT_NONE,    /* it did not wait: an error */
 };
 
-/* What somebody is charged with. */
+/* What a thread that gives a lock up is charged with. */
 struct cpprof__wait_charge {
-    uint64_t ns; /* that others have waited, since somebody was last charged */
+    uint64_t ns; /* that others have waited since the last charge */
     uint32_t n;  /* waits that ended */
 };
 
-/* A wait ends. *who: the number of who gave the lock up, and is charged with
- * what is returned; 0: nobody, now. Safety: AS, lock-free. */
+/* A wait ends. *who is the number of the thread that gave the lock up and is
+ * charged with what is returned; 0: none is charged now. Safety: AS, lock-free.
+ */
 struct cpprof__wait_charge
 cpprof__wait_table_remove(uint32_t slot, enum cpprof__wait_result result,
                           uint64_t start_ns, uint64_t now_ns, uint32_t *who);
 
-/* Does somebody wait, or is not charged for yet? Safety: AS. */
+/* Has the lock waiters, or waits that are not charged yet? Safety: AS. */
 bool
 cpprof__wait_is_followed(const void *lock);
 
@@ -90,12 +92,12 @@ cpprof__wait_is_followed(const void *lock);
 struct cpprof__wait_charge
 cpprof__wait_table_release(const void *lock, uint64_t now_ns);
 
-/* It was, by who has this number (0: nobody is charged); returned is what came
- * in between. */
+/* The lock was given up by the thread that has this number; 0: none is charged.
+ * Returns what there is to be charged since the call before. */
 struct cpprof__wait_charge
 cpprof__wait_table_released(const void *lock, uint32_t who, uint64_t now_ns);
 
-/* It could not be given up. */
+/* The lock could not be given up: take the charge back. */
 void
 cpprof__wait_unrelease(const void *lock, struct cpprof__wait_charge charge);
 

@@ -22,7 +22,6 @@
 #include "collect/signal/heap/heap_random.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/mirror.h"
-#include "collect/signal/tables/own_frames.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/waits/wait_buckets.h"
 
@@ -89,8 +88,7 @@ cpprof__wait_kind_name(uint32_t kind)
 
 /* ---- recording -------------------------------------------------------- */
 
-/* In place of a number of frames: the caller was called from what a hook has
- * called. */
+/* In place of a number of frames: leave out all below the next outer hook. */
 #define INSIDE UINT_MAX
 
 /* The stack without its first frames. */
@@ -161,14 +159,14 @@ cpprof__wait_event(int64_t ns, const void *leaf, unsigned skip)
     __asm__ volatile("");
 }
 
-/* What a charge of followed waits stands for: each for one in n. */
+/* The time that a charge stands for, since one wait in n is followed. */
 static uint64_t
 weighted_ns(struct cpprof__wait_charge charge, uint64_t n)
 {
     return n * (charge.ns < WAIT_MAX / n ? charge.ns : WAIT_MAX / n);
 }
 
-/* More of what a bucket was charged with. */
+/* Add a charge to a bucket that was charged before. */
 static void
 charge_more(uint32_t bucket, struct cpprof__wait_charge charge)
 {
@@ -179,8 +177,8 @@ charge_more(uint32_t bucket, struct cpprof__wait_charge charge)
                                 weighted_ns(charge, n));
 }
 
-/* Each wait is one contention, of who gave the lock up last before it ended;
- * as in Go, where it is the one that takes it out of the queue. */
+/* Each wait is one contention of the thread that gave the lock up last before
+ * it ended. In Go it is that of the thread which takes it out of the queue. */
 CPPROF__HOOK void
 cpprof__wait_released(const void *lock, struct cpprof__wait_charge charge,
                       const void *leaf)
@@ -198,7 +196,7 @@ cpprof__wait_released(const void *lock, struct cpprof__wait_charge charge,
     __asm__ volatile("");
 }
 
-/* ---- those that have not ended ---------------------------------------- */
+/* ---- waits in progress ------------------------------------------------ */
 
 static bool
 is_in_own_stack(uintptr_t at)
@@ -253,7 +251,7 @@ is_interrupted(const struct cpprof__wait_entry *e)
            e->frame - (uintptr_t)other.ss_sp >= other.ss_size;
 }
 
-/* Out of the table of waiters; what was not charged yet is. */
+/* Leave the table of waiters, and charge what was not charged yet. */
 static void
 leave_slot(uint32_t slot, enum cpprof__wait_result result, uint64_t start_ns,
            uint64_t end_ns)
@@ -288,7 +286,7 @@ drop_from(uint32_t first, enum cpprof__wait_result result, uint64_t end_ns)
         struct cpprof__wait_entry *e = &self->entries[self->n - 1], was = *e;
 
         take_out(self, e);
-        /* Nobody knows when those were left: as if they had not waited. */
+        /* When the others were left is not known: they count as no waits. */
         if (was.slot)
             leave_slot(was.slot, self->n == first ? result : CPPROF__WAIT_NONE,
                        was.now.start_ns, end_ns);
@@ -315,7 +313,7 @@ cpprof__waits_thread_ended(void)
         drop_from(0, CPPROF__WAIT_GAVE_UP, now_ns());
 }
 
-/* What calls the hook, or cpprof_wait_begin(), has its frame above. */
+/* The caller of the hook, or of cpprof_wait_begin(), has its frame above. */
 #define OWN_FRAMES 64
 
 static inline __attribute__((always_inline)) struct cpprof__wait_entry *
@@ -347,7 +345,8 @@ add_entry(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
     return e;
 }
 
-/* Unless it was found to be left, or belongs to another thread. */
+/* End the entry of a wait, unless it was found to be left, or belongs to
+ * another thread. */
 static inline void
 end_entry(const struct cpprof__wait *wait, enum cpprof__wait_result result,
           uint64_t end_ns)

@@ -30,7 +30,7 @@ enum cpprof__wait_kind {
     CPPROF__WAITS_READ_LOCK,
     CPPROF__WAITS_WRITE_LOCK,
     CPPROF__WAITS_OTHER_LOCK, /* cpprof_wait_begin() */
-    /* What follows is held by nobody. */
+    /* No thread holds what the following wait for. */
     CPPROF__WAITS_CONDITION,
     CPPROF__WAITS_SEMAPHORE,
     CPPROF__WAITS_BARRIER,
@@ -73,7 +73,7 @@ struct cpprof__wait_entry {
     uint32_t serial;  /* the same as in the wait */
 };
 
-/* Of the running thread. What a wait touches is one cache line. */
+/* The waits of the running thread. A wait touches one cache line of it. */
 struct cpprof__wait_self {
     uint32_t n; /* entries in use, the outermost first */
     uint32_t serial;
@@ -81,8 +81,8 @@ struct cpprof__wait_self {
     uint64_t random; /* 0: not seeded */
 } __attribute__((aligned(64)));
 
-/* The innermost of the thread whose that is, or a copy of it. A handler in the
- * same thread may ask at any time. */
+/* The innermost wait of a thread, by its waits or a copy of them. A handler in
+ * the same thread may ask at any time. */
 static inline struct cpprof__wait_now
 cpprof__wait_now(const struct cpprof__wait_self *self)
 {
@@ -116,7 +116,7 @@ cpprof__waits_are_off(void)
 const char *
 cpprof__wait_kind_name(uint32_t kind);
 
-/* Of one wait; lies in the frame that waits. */
+/* One wait. It lies in the frame that waits. */
 struct cpprof__wait {
     uint64_t start_ns;
     uintptr_t leaf;   /* function that waits, or 0: as hooks are in no stack */
@@ -135,8 +135,8 @@ cpprof__wait_begin(struct cpprof__wait *wait, enum cpprof__wait_kind kind,
 void
 cpprof__wait_end(struct cpprof__wait *wait, enum cpprof__wait_result result);
 
-/* It ends because its thread is unwound: called, by a hook, from within the
- * call that waits. */
+/* The wait ends because its thread is unwound. A hook calls this from within
+ * the call that waits. */
 void
 cpprof__wait_unwound(struct cpprof__wait *wait);
 
