@@ -304,7 +304,7 @@ const struct cpprof__builtin cpprof__builtin_mutex = {
     .child_begins_anew = true,
 };
 
-/* ---- the calls of <cpprof/profiles.h> about waits ----------------------- */
+/* ---- the calls of <cpprof/profiles.h> about waits --------------------- */
 
 #define AS_COMPILED                                                            \
     __asm__ volatile("") /* keeps the call above from being a tail call */

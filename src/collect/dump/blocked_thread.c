@@ -274,8 +274,8 @@ see_variables(int32_t tid, const struct cpprof__thread_self *self,
     return true;
 }
 
-/* A call in which a thread can be interrupted, and most of all sleep: one that is
- * in another may be stuck, which /proc tells. */
+/* A call in which a thread can be interrupted, and most of all sleep: one that
+ * is in another may be stuck, which /proc tells. */
 static bool
 is_stuck(const struct cpprof__blocked_thread_who *who,
          const struct cpprof__task_call *call)

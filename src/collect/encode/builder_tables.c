@@ -197,35 +197,28 @@ intern_function(struct cpprof__builder *b, const struct cpprof__frame *frame)
     return id;
 }
 
-static uint64_t
-find_or_put_function(struct cpprof__builder *b,
-                     const struct cpprof__frame *frame)
-{
-    uint64_t id = intern_function(b, frame);
-
-    if (id && make_room(&b->recent_functions, sizeof(struct recent_function),
-                        id - b->n_forgotten.functions))
-        *recent_function(b, frame) =
-            (struct recent_function){frame->name, frame->system_name,
-                                     frame->file, frame->start_line, id};
-    return id;
-}
-
 /* Id of the function of a frame, which is written if it is new. */
 static uint64_t
 function_id(struct cpprof__builder *b, const struct cpprof__frame *frame)
 {
-    const struct recent_function *recent;
+    uint64_t id;
 
     if (b->recent_functions.n) {
-        recent = recent_function(b, frame);
+        const struct recent_function *recent = recent_function(b, frame);
+
         if (recent->id && recent->name == frame->name &&
             recent->system_name == frame->system_name &&
             recent->file == frame->file &&
             recent->start_line == frame->start_line)
             return recent->id;
     }
-    return find_or_put_function(b, frame);
+    id = intern_function(b, frame);
+    if (id && make_room(&b->recent_functions, sizeof(struct recent_function),
+                        id - b->n_forgotten.functions))
+        *recent_function(b, frame) =
+            (struct recent_function){frame->name, frame->system_name,
+                                     frame->file, frame->start_line, id};
+    return id;
 }
 
 const char *
@@ -343,16 +336,6 @@ cpprof__builder_prefetch(const struct cpprof__builder *b,
 }
 
 static void
-remember_location(struct cpprof__builder *b,
-                  const struct cpprof__builder_location *l, uint64_t id)
-{
-    if (make_room(&b->recent_locations, sizeof(struct recent_location),
-                  id - b->n_forgotten.locations))
-        *recent_location(b, l->pc) =
-            (struct recent_location){l->pc, l->mapping, (uint32_t)id};
-}
-
-static void
 put_script(struct cpprof__builder *b, uint64_t id, uint64_t pc);
 
 static uint64_t
@@ -376,7 +359,10 @@ find_or_put_location(struct cpprof__builder *b,
             b->function_ids[i] = function_id(b, &b->lines[i]);
         put_location(b, id, l, n_lines);
     }
-    remember_location(b, &l, id);
+    if (make_room(&b->recent_locations, sizeof(struct recent_location),
+                  id - b->n_forgotten.locations))
+        *recent_location(b, l.pc) =
+            (struct recent_location){l.pc, l.mapping, (uint32_t)id};
     return id;
 }
 

@@ -106,7 +106,7 @@ cpprof__labels_decode(const char *data, size_t n,
     }
 }
 
-/* ---- which characters are printable ------------------------------------ */
+/* ---- printable characters --------------------------------------------- */
 
 /* clang-format off */
 
