@@ -21,6 +21,7 @@
 #include <cpprof/heap.h>
 #include <cpprof/http.h>
 #include <cpprof/labels.h>
+#include <cpprof/object.h>
 #include <cpprof/options.h>
 #include <cpprof/profiles.h>
 #include <cpprof/push.h>

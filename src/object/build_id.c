@@ -28,11 +28,10 @@
 #define READS_MAX 20000
 
 /* Longest id that is kept, in bytes; SHA-1 has 20. */
-#define ID_MAX ((CPPROF__BUILD_ID_TEXT - 1) / 2)
+#define ID_MAX ((CPPROF_BUILD_ID_MAX - 1) / 2)
 
 void
-cpprof__build_id_text(char text[CPPROF__BUILD_ID_TEXT], const void *id,
-                      size_t n)
+cpprof__build_id_text(char text[CPPROF_BUILD_ID_MAX], const void *id, size_t n)
 {
     size_t i;
 
@@ -245,7 +244,7 @@ read_ident(struct cpprof__elf_reader *r, uint8_t *e)
 
 enum cpprof_status
 cpprof__build_id_read(const struct cpprof__elf_source *source,
-                      char text[CPPROF__BUILD_ID_TEXT],
+                      char text[CPPROF_BUILD_ID_MAX],
                       struct cpprof_error *error)
 {
     struct image image = {.reader = {.source = source, .n_reads = READS_MAX},
@@ -304,8 +303,8 @@ open_regular(const char *path)
 }
 
 enum cpprof_status
-cpprof__build_id_of_file(const char *path, char text[CPPROF__BUILD_ID_TEXT],
-                         struct cpprof_error *error)
+cpprof_build_id_of_file(const char *path, char *text,
+                        struct cpprof_error *error)
 {
     int fd = open_regular(path);
     struct cpprof__elf_source source = {cpprof__elf_read_file, &fd, 0};
@@ -367,7 +366,7 @@ read_memory(void *ctx, uint64_t offset, void *data, size_t n)
 }
 
 enum cpprof_status
-cpprof__build_id_of_memory(uintptr_t address, char text[CPPROF__BUILD_ID_TEXT],
+cpprof__build_id_of_memory(uintptr_t address, char text[CPPROF_BUILD_ID_MAX],
                            struct cpprof_error *error)
 {
     struct loaded image = {.base = address};

@@ -6,17 +6,13 @@
 #ifndef OBJECT_BUILD_ID_H
 #define OBJECT_BUILD_ID_H
 
-#include <cpprof/status.h>
+#include <cpprof/object.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Hex digits and terminator; ids of more than 32 bytes are cut. */
-#define CPPROF__BUILD_ID_TEXT 65
-
 /* The n bytes of an id as text. */
 void
-cpprof__build_id_text(char text[CPPROF__BUILD_ID_TEXT], const void *id,
-                      size_t n);
+cpprof__build_id_text(char text[CPPROF_BUILD_ID_MAX], const void *id, size_t n);
 
 /*
  * Reads n bytes at an offset of the image into data: how many could be read.
@@ -35,20 +31,15 @@ struct cpprof__elf_source {
  */
 enum cpprof_status
 cpprof__build_id_read(const struct cpprof__elf_source *source,
-                      char text[CPPROF__BUILD_ID_TEXT],
+                      char text[CPPROF_BUILD_ID_MAX],
                       struct cpprof_error *error);
-
-/* Of the file at path. */
-enum cpprof_status
-cpprof__build_id_of_file(const char *path, char text[CPPROF__BUILD_ID_TEXT],
-                         struct cpprof_error *error);
 
 /*
  * Of an image loaded at address of this process; memory is read through the
  * kernel, so an image that goes away meanwhile is an error and not a fault.
  */
 enum cpprof_status
-cpprof__build_id_of_memory(uintptr_t address, char text[CPPROF__BUILD_ID_TEXT],
+cpprof__build_id_of_memory(uintptr_t address, char text[CPPROF_BUILD_ID_MAX],
                            struct cpprof_error *error);
 
 #endif

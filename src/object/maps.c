@@ -8,8 +8,8 @@
  * behind the inode and goes to the end of the line, so it may hold spaces
  * itself; a newline in a file name is printed as "\012".
  */
-#include "object/maps.h"
 
+#include <cpprof/object.h>
 #include <string.h>
 
 #define DELETED " (deleted)"
@@ -82,7 +82,7 @@ perms(struct line_reader *r, char out[4])
 }
 
 static void
-path(struct line_reader *r, struct cpprof__map_line *line)
+path(struct line_reader *r, struct cpprof_map *line)
 {
     size_t n = sizeof DELETED - 1;
 
@@ -98,7 +98,7 @@ path(struct line_reader *r, struct cpprof__map_line *line)
 }
 
 static bool
-parse(struct line_reader *r, struct cpprof__map_line *line)
+parse(struct line_reader *r, struct cpprof_map *line)
 {
     memset(line, 0, sizeof *line);
     line->start = number(r, 16);
@@ -119,22 +119,27 @@ parse(struct line_reader *r, struct cpprof__map_line *line)
 }
 
 bool
-cpprof__maps_next(const char **text, const char *end,
-                  struct cpprof__map_line *line)
+cpprof_maps_next(const char **text, const char *end, struct cpprof_map *map)
 {
-    while (*text < end) {
+    const size_t size = map->size;
+    struct cpprof_map line;
+
+    while (size >= sizeof size && *text < end) {
         const char *newline = memchr(*text, '\n', (size_t)(end - *text));
         struct line_reader r = {*text, newline ? newline : end, false};
 
         *text = newline ? newline + 1 : end;
-        if (parse(&r, line))
-            return true;
+        if (!parse(&r, &line))
+            continue;
+        line.size = size;
+        memcpy(map, &line, size < sizeof line ? size : sizeof line);
+        return true;
     }
     return false;
 }
 
 bool
-cpprof__map_line_is_listed(const struct cpprof__map_line *line)
+cpprof_map_is_listed(const struct cpprof_map *line)
 {
     return line->perms[2] == 'x' && (line->inode || line->n_path);
 }

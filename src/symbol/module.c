@@ -13,8 +13,7 @@
  * that happened is broken and gives no answers any more.
  */
 #include "symbol/module.h"
-
-#include "object/maps.h"
+#include <cpprof/object.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +84,7 @@ open_from_path(struct cpprof__module *module, int pid, enum cpprof__elf_use use)
 
 /* The line of /proc/self/maps that is the vdso. */
 static bool
-find_vdso(struct cpprof__map_line *line)
+find_vdso(struct cpprof_map *line)
 {
     struct cpprof__buffer text = {0};
     /* That of the process is empty once its main thread has ended. */
@@ -103,7 +102,7 @@ find_vdso(struct cpprof__map_line *line)
         fclose(file);
     at = (const char *)text.data;
     while (!found && text.n &&
-           cpprof__maps_next(&at, (const char *)text.data + text.n, line))
+           cpprof_maps_next(&at, (const char *)text.data + text.n, line))
         found = line->n_path == 6 && !memcmp(line->path, "[vdso]", 6);
     cpprof__buffer_free(&text);
     return found;
@@ -113,7 +112,7 @@ find_vdso(struct cpprof__map_line *line)
 static bool
 open_vdso(struct cpprof__module *module)
 {
-    struct cpprof__map_line line;
+    struct cpprof_map line = {.size = sizeof line};
     void *copy;
 
     if (!find_vdso(&line) || line.limit - line.start > LARGEST_VDSO)

@@ -71,7 +71,7 @@ make_module(const struct cpprof__symbolizer_mapping *mapping)
         free(module);
         return NULL;
     }
-    strncat(module->build_id, mapping->build_id, CPPROF__BUILD_ID_TEXT - 1);
+    strncat(module->build_id, mapping->build_id, CPPROF_BUILD_ID_MAX - 1);
     module->map_start = mapping->start;
     module->map_limit = mapping->limit;
     return module;
@@ -86,7 +86,7 @@ find_module(const struct cpprof__symbolizer *s,
     for (i = 0; i < s->modules.n; i++)
         if (strcmp(s->modules.at[i]->path, mapping->path) == 0 &&
             strncmp(s->modules.at[i]->build_id, mapping->build_id,
-                    CPPROF__BUILD_ID_TEXT - 1) == 0)
+                    CPPROF_BUILD_ID_MAX - 1) == 0)
             return s->modules.at[i];
     return NULL;
 }

@@ -39,7 +39,7 @@ is_wanted(struct search *s, const struct cpprof__image *image, const char *path)
     if (cpprof__image_fits(image, path, &s->range, &error) != CPPROF_OK)
         return false;
     if (!*s->build_id ||
-        strncmp(s->build_id, image->build_id, CPPROF__BUILD_ID_TEXT - 1) == 0)
+        strncmp(s->build_id, image->build_id, CPPROF_BUILD_ID_MAX - 1) == 0)
         return true;
     cpprof__symbolize_warn(
         s->options, "Ignoring local file %s: build-id mismatch (%s != %s)",
@@ -112,12 +112,12 @@ try_build_id(struct search *s, const char *folder)
 {
     const char *id = s->build_id;
     char first[3] = {id[0], id[0] ? id[1] : 0, 0};
-    char rest[CPPROF__BUILD_ID_TEXT + sizeof ".debug"] = "";
+    char rest[CPPROF_BUILD_ID_MAX + sizeof ".debug"] = "";
 
     if (TRY(s, folder, id, s->base) || try_all(s, folder) ||
         TRY(s, folder, s->file, id))
         return true;
-    if (strlen(id) < 3 || strlen(id) >= CPPROF__BUILD_ID_TEXT)
+    if (strlen(id) < 3 || strlen(id) >= CPPROF_BUILD_ID_MAX)
         return false;
     strcat(strcpy(rest, id + 2), ".debug");
     return TRY(s, folder, first, rest);

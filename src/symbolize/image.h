@@ -29,7 +29,7 @@ struct cpprof__image {
     uint16_t type; /* ET_* */
     struct cpprof__load *loads;
     size_t n_loads;
-    char build_id[CPPROF__BUILD_ID_TEXT]; /* "": none */
+    char build_id[CPPROF_BUILD_ID_MAX]; /* "": none */
 };
 
 /* Where a process had an image. */

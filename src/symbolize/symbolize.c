@@ -144,7 +144,7 @@ open_checked(struct source *source, const char *path, const char *build_id,
         return status;
     status = cpprof__image_fits(&source->image, path, &source->range, error);
     if (status == CPPROF_OK && *build_id && *id &&
-        strncmp(id, build_id, CPPROF__BUILD_ID_TEXT - 1) != 0)
+        strncmp(id, build_id, CPPROF_BUILD_ID_MAX - 1) != 0)
         status = cpprof__fail(error, CPPROF_BAD_DATA, 0,
                               "build ID mismatch, the file has %s", id);
     if (status != CPPROF_OK)
@@ -160,7 +160,7 @@ open_debug_file(struct source *source, const char *build_id, char *path,
     struct cpprof_error none;
     size_t n = strlen(build_id);
 
-    if (n < 4 || n >= CPPROF__BUILD_ID_TEXT || strchr(build_id, '/'))
+    if (n < 4 || n >= CPPROF_BUILD_ID_MAX || strchr(build_id, '/'))
         return CPPROF_BAD_DATA;
     snprintf(path, n_path, "%s/%.2s/%s.debug", DEBUG_FOLDER, build_id,
              build_id + 2);

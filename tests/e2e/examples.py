@@ -45,6 +45,7 @@ static struct pprof_profile *p;
 static struct cpprof_vm *vm;
 static struct cpprof_vm_thread *t, *before;
 static char object[64], request[] = "r", path[] = "/cart";
+static char text[] = "55d0c0-55d0d0 r-xp 0 08:01 7 /bin/true\n";
 static char *const ptr = object, *const lock = object, *const b = object,
                    *const c = object, *const file = object;
 static void *state = object;
@@ -81,7 +82,7 @@ static void use(void)
 {
     (void)&error, (void)&connections, (void)&buffers, (void)&snapshot,
         (void)&heap, (void)&parent, (void)&set, (void)&p, (void)&vm, (void)&t,
-        (void)&before, (void)request, (void)path, (void)ptr, (void)lock,
+        (void)&before, (void)request, (void)path, (void)text, (void)ptr, (void)lock,
         (void)b, (void)c, (void)file, (void)state, (void)n, (void)size,
         (void)serve, (void)wait_for, (void)interpret;
     cpprof_writer_to_path("out.pb.gz", &out, NULL);

@@ -11,8 +11,8 @@
 #define TESTS_SYMBOL_FIXTURE_H
 
 #include "object/build_id.h"
-#include "object/maps.h"
 #include "object/symbolizer.h"
+#include <cpprof/object.h>
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -117,7 +117,7 @@ struct loaded {
     struct cpprof__symbolizer_mapping mapping;
     size_t index;
     char path[PATH_MAX];
-    char build_id[CPPROF__BUILD_ID_TEXT];
+    char build_id[CPPROF_BUILD_ID_MAX];
 };
 
 /* Fill in the mapping of this process that address lies in. */
@@ -128,10 +128,10 @@ find_mapping(struct loaded *l, uint64_t address)
     FILE *file = fopen("/proc/self/maps", "r");
     size_t n = fread(text, 1, sizeof text, file);
     const char *at = text;
-    struct cpprof__map_line line;
+    struct cpprof_map line = {.size = sizeof line};
 
     fclose(file);
-    while (cpprof__maps_next(&at, text + n, &line))
+    while (cpprof_maps_next(&at, text + n, &line))
         if (address >= line.start && address < line.limit) {
             snprintf(l->path, sizeof l->path, "%.*s", (int)line.n_path,
                      line.path);

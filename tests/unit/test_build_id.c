@@ -229,7 +229,7 @@ read_bytes(void *ctx, uint64_t offset, void *data, size_t n)
 static const char *
 id_of(const uint8_t *data, size_t n, int loaded)
 {
-    static char text[CPPROF__BUILD_ID_TEXT];
+    static char text[CPPROF_BUILD_ID_MAX];
     static struct cpprof_error error;
     struct bytes bytes = {data, n, 0};
     struct cpprof__elf_source source = {read_bytes, &bytes, loaded};
@@ -524,14 +524,14 @@ find_libc(struct dl_phdr_info *info, size_t size, void *ctx)
 static void
 file_and_memory_of_libc_agree(void **state)
 {
-    char of_file[CPPROF__BUILD_ID_TEXT], of_memory[CPPROF__BUILD_ID_TEXT];
+    char of_file[CPPROF_BUILD_ID_MAX], of_memory[CPPROF_BUILD_ID_MAX];
     struct loaded libc = {0};
     struct cpprof_error error;
 
     (void)state;
     if (!dl_iterate_phdr(find_libc, &libc))
         return;
-    assert_int_equal(cpprof__build_id_of_file(libc.path, of_file, &error),
+    assert_int_equal(cpprof_build_id_of_file(libc.path, of_file, &error),
                      CPPROF_OK);
     assert_int_equal(
         cpprof__build_id_of_memory(libc.address, of_memory, &error), CPPROF_OK);
@@ -542,7 +542,7 @@ file_and_memory_of_libc_agree(void **state)
 static void
 vdso_has_an_id_in_memory(void **state)
 {
-    char text[CPPROF__BUILD_ID_TEXT];
+    char text[CPPROF_BUILD_ID_MAX];
     uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
 
     (void)state;
@@ -555,7 +555,7 @@ vdso_has_an_id_in_memory(void **state)
 static void
 memory_that_went_away_is_an_error_and_no_fault(void **state)
 {
-    char text[CPPROF__BUILD_ID_TEXT] = "unchanged";
+    char text[CPPROF_BUILD_ID_MAX] = "unchanged";
     struct cpprof_error error;
     void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -571,19 +571,17 @@ memory_that_went_away_is_an_error_and_no_fault(void **state)
 static void
 file_that_cannot_be_read_is_a_system_error(void **state)
 {
-    char text[CPPROF__BUILD_ID_TEXT];
+    char text[CPPROF_BUILD_ID_MAX];
     struct cpprof_error error;
 
     (void)state;
-    assert_int_equal(
-        cpprof__build_id_of_file("/nonexistent/file", text, &error),
-        CPPROF_SYSTEM);
+    assert_int_equal(cpprof_build_id_of_file("/nonexistent/file", text, &error),
+                     CPPROF_SYSTEM);
     assert_string_equal(error.text,
                         "/nonexistent/file: No such file or directory");
     /* Neither opened nor waited for: */
-    assert_int_equal(cpprof__build_id_of_file("/", text, &error),
-                     CPPROF_SYSTEM);
-    assert_int_equal(cpprof__build_id_of_file("/dev/zero", text, &error),
+    assert_int_equal(cpprof_build_id_of_file("/", text, &error), CPPROF_SYSTEM);
+    assert_int_equal(cpprof_build_id_of_file("/dev/zero", text, &error),
                      CPPROF_SYSTEM);
 }
 

@@ -3,8 +3,8 @@
  * The table is that of Go's TestProcSelfMaps (runtime/pprof proto_test.go):
  * normal, deleted, with spaces, huge pages.
  */
-#include "object/maps.h"
 
+#include <cpprof/object.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,12 +51,12 @@ static void
 list(const char *text, size_t n, char *out, size_t n_out)
 {
     const char *next = text, *end = text + n;
-    struct cpprof__map_line line;
+    struct cpprof_map line = {.size = sizeof line};
     size_t at = 0;
 
     *out = 0;
-    while (cpprof__maps_next(&next, end, &line))
-        if (cpprof__map_line_is_listed(&line) && at < n_out)
+    while (cpprof_maps_next(&next, end, &line))
+        if (cpprof_map_is_listed(&line) && at < n_out)
             at += (size_t)snprintf(
                 out + at, n_out - at, "%08llx %08llx %08llx %.*s\n",
                 (unsigned long long)line.start, (unsigned long long)line.limit,
@@ -128,10 +128,10 @@ all_fields_of_a_line_are_read(void **state)
     static const char text[] = "7f0000001000-7f0000002000 rw-s 0000a000 "
                                "fc:1f 787766   /a b (deleted)";
     const char *next = text;
-    struct cpprof__map_line line;
+    struct cpprof_map line = {.size = sizeof line};
 
     (void)state;
-    assert_true(cpprof__maps_next(&next, text + sizeof text - 1, &line));
+    assert_true(cpprof_maps_next(&next, text + sizeof text - 1, &line));
     assert_true(line.start == 0x7f0000001000);
     assert_true(line.limit == 0x7f0000002000);
     assert_int_equal(line.offset, 0xa000);
@@ -142,8 +142,8 @@ all_fields_of_a_line_are_read(void **state)
     assert_true(line.deleted);
     assert_int_equal(line.n_path, 4);
     assert_memory_equal(line.path, "/a b", 4);
-    assert_false(cpprof__map_line_is_listed(&line));
-    assert_false(cpprof__maps_next(&next, text + sizeof text - 1, &line));
+    assert_false(cpprof_map_is_listed(&line));
+    assert_false(cpprof_maps_next(&next, text + sizeof text - 1, &line));
 }
 
 static void
@@ -192,7 +192,7 @@ this_process_is_understood(void **state)
 {
     static char text[1 << 20];
     const char *next = text;
-    struct cpprof__map_line line;
+    struct cpprof_map line = {.size = sizeof line};
     uintptr_t here = (uintptr_t)this_process_is_understood;
     FILE *f = fopen("/proc/self/maps", "r");
     int n_found = 0;
@@ -202,11 +202,11 @@ this_process_is_understood(void **state)
     assert_non_null(f);
     n = fread(text, 1, sizeof text, f);
     fclose(f);
-    while (cpprof__maps_next(&next, text + n, &line)) {
+    while (cpprof_maps_next(&next, text + n, &line)) {
         if (here < line.start || here >= line.limit)
             continue;
         n_found++;
-        assert_true(cpprof__map_line_is_listed(&line));
+        assert_true(cpprof_map_is_listed(&line));
         assert_int_equal(line.path[0], '/');
         assert_int_equal(line.path[line.n_path], '\n');
     }

@@ -243,7 +243,7 @@ damaged_headers_are_survived(void **state)
 /* ---------------------------------------------------------- searching ---- */
 
 static char self_path[PATH_MAX];
-static char self_id[CPPROF__BUILD_ID_TEXT];
+static char self_id[CPPROF_BUILD_ID_MAX];
 static char warnings[4096];
 
 static void
@@ -294,7 +294,7 @@ make_links(void **state)
     if (n < 0 || make_folder(state))
         return -1;
     self_path[n] = 0;
-    return cpprof__build_id_of_file(self_path, self_id, &error) != CPPROF_OK;
+    return cpprof_build_id_of_file(self_path, self_id, &error) != CPPROF_OK;
 }
 
 /* Put this program at that path, made with all folders. */

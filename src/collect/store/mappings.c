@@ -20,7 +20,7 @@
 #include "collect/signal/tables/scripts.h"
 #include "collect/signal/tables/stack_tree.h"
 #include "object/build_id.h"
-#include "object/maps.h"
+#include <cpprof/object.h>
 
 #include <limits.h>
 #include <string.h>
@@ -56,8 +56,7 @@ cpprof__mappings_begin(struct cpprof__mappings *m)
 
 static bool
 same(const struct cpprof__store *store,
-     const struct cpprof__store_mapping *known,
-     const struct cpprof__map_line *line)
+     const struct cpprof__store_mapping *known, const struct cpprof_map *line)
 {
     const char *path = cpprof__store_text(store, known->path);
 
@@ -70,13 +69,12 @@ same(const struct cpprof__store *store,
 /* Where the image that line is a part of begins: the mapping of its first
  * page, which comes before it in the same file. */
 static uint64_t
-image_base(const char *text, const char *end,
-           const struct cpprof__map_line *line)
+image_base(const char *text, const char *end, const struct cpprof_map *line)
 {
-    struct cpprof__map_line other;
+    struct cpprof_map other = {.size = sizeof other};
     uint64_t base = line->offset ? 0 : line->start;
 
-    while (cpprof__maps_next(&text, end, &other) && other.start < line->start)
+    while (cpprof_maps_next(&text, end, &other) && other.start < line->start)
         if (other.offset == 0 && other.inode == line->inode &&
             other.n_path == line->n_path &&
             memcmp(other.path, line->path, line->n_path) == 0)
@@ -85,9 +83,8 @@ image_base(const char *text, const char *end,
 }
 
 static void
-find_build_id(const char *text, const char *end,
-              const struct cpprof__map_line *line,
-              char build_id[CPPROF__BUILD_ID_TEXT])
+find_build_id(const char *text, const char *end, const struct cpprof_map *line,
+              char build_id[CPPROF_BUILD_ID_MAX])
 {
     uint64_t base = image_base(text, end, line);
     char path[PATH_MAX];
@@ -100,13 +97,13 @@ find_build_id(const char *text, const char *end,
         return;
     memcpy(path, line->path, line->n_path);
     path[line->n_path] = 0;
-    if (cpprof__build_id_of_file(path, build_id, NULL) != CPPROF_OK)
+    if (cpprof_build_id_of_file(path, build_id, NULL) != CPPROF_OK)
         build_id[0] = 0;
 }
 
 static uint32_t
 add(struct cpprof__mappings *m, const char *text, const char *end,
-    const struct cpprof__map_line *line)
+    const struct cpprof_map *line)
 {
     struct cpprof__store_mapping mapping = {
         .start = line->start,
@@ -114,7 +111,7 @@ add(struct cpprof__mappings *m, const char *text, const char *end,
         .offset = line->offset,
         .inode = line->inode,
     };
-    char build_id[CPPROF__BUILD_ID_TEXT];
+    char build_id[CPPROF_BUILD_ID_MAX];
 
     find_build_id(text, end, line, build_id);
     mapping.path = cpprof__store_add_text(m->store, line->path, line->n_path);
@@ -131,14 +128,14 @@ see_lines(struct cpprof__mappings *m, const struct cpprof__buffer *text,
           const char *exe, bool only_exe)
 {
     const char *p = (char *)text->data, *end = p + text->n;
-    struct cpprof__map_line line;
+    struct cpprof_map line = {.size = sizeof line};
 
-    while (cpprof__maps_next(&p, end, &line)) {
+    while (cpprof_maps_next(&p, end, &line)) {
         bool is_exe = strlen(exe) == line.n_path &&
                       memcmp(exe, line.path, line.n_path) == 0;
         uint32_t i, n = m->store->head->n_mappings;
 
-        if (!cpprof__map_line_is_listed(&line) || (only_exe && !is_exe))
+        if (!cpprof_map_is_listed(&line) || (only_exe && !is_exe))
             continue;
         for (i = 0; i < n && !same(m->store, &m->store->mappings[i], &line);)
             i++;

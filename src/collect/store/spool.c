@@ -134,8 +134,8 @@ cpprof__spool_begins_command(const char *directory)
     const uint32_t *control = cpprof__spool_control(directory);
     bool begins;
 
-    if (!control)
-        return false;
+    if (!control) /* what is wrong with the directory is said at once */
+        return true;
     begins = load_acquire(control + 1) == (uint32_t)getppid();
     munmap((void *)(uintptr_t)control, CPPROF__SPOOL_CONTROL_BYTES);
     return begins;

@@ -13,7 +13,7 @@
 #include "arch/atomic.h"
 #include "base/buffer.h"
 #include "collect/runtime/proc.h"
-#include "object/maps.h"
+#include <cpprof/object.h>
 
 #include <string.h>
 #include <sys/resource.h>
@@ -63,7 +63,7 @@ growth_limit(uintptr_t hi)
  * holds the thread's control block.
  */
 static void
-learn_stack(struct cpprof__thread *t, const struct cpprof__map_line *line)
+learn_stack(struct cpprof__thread *t, const struct cpprof_map *line)
 {
     uintptr_t sp = load_relaxed(&t->seen_sp);
     uintptr_t tp = load_relaxed(&t->seen_tp);
@@ -115,11 +115,11 @@ void
 cpprof__stacks_learn(const struct cpprof__stacks_wanted *wanted,
                      const struct cpprof__buffer *maps)
 {
-    struct cpprof__map_line line;
+    struct cpprof_map line = {.size = sizeof line};
     const char *p = (const char *)maps->data;
     size_t i;
 
-    while (cpprof__maps_next(&p, (char *)maps->data + maps->n, &line))
+    while (cpprof_maps_next(&p, (char *)maps->data + maps->n, &line))
         for (i = 0; i < wanted->n; i++)
             if (wanted->threads[i]->tid == wanted->tids[i])
                 learn_stack(wanted->threads[i], &line);

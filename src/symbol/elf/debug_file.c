@@ -163,7 +163,7 @@ bool
 cpprof__debug_file_open_shared(struct cpprof__elf_file *shared,
                                const struct cpprof__elf_file *file)
 {
-    char build_id[CPPROF__BUILD_ID_TEXT];
+    char build_id[CPPROF_BUILD_ID_MAX];
     const char *name;
     const void *bytes;
     ssize_t n = dwelf_dwarf_gnu_debugaltlink(file->dwarf, &name, &bytes);

@@ -32,7 +32,7 @@ struct cpprof__elf_file {
     void *copy;      /* the bytes of an image in memory */
     void **unpacked; /* sections that were packed */
     size_t n_unpacked;
-    char build_id[CPPROF__BUILD_ID_TEXT]; /* "": has none */
+    char build_id[CPPROF_BUILD_ID_MAX]; /* "": has none */
 };
 
 /* What to read of a file beside its headers. */
