@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/time.h>
 
 /* To take a deprecated name over is not to use it. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -218,6 +219,22 @@ static int
 sigprocmask_on(int how, const sigset_t *restrict set, sigset_t *restrict old)
 {
     return change(cpprof__real(sigprocmask), how, set, old);
+}
+
+/* ---- the process's timer ---------------------------------------------- */
+
+TAKE_OVER(setitimer, int,
+          (__itimer_which_t which, const struct itimerval *restrict timer,
+           struct itimerval *restrict old),
+          (which, timer, old))
+
+static int
+setitimer_on(__itimer_which_t which, const struct itimerval *restrict timer,
+             struct itimerval *restrict old)
+{
+    if (which == ITIMER_PROF)
+        cpprof__itimer_give_up();
+    return cpprof__real(setitimer)(which, timer, old);
 }
 
 /* ---- older names ------------------------------------------------------ */

@@ -49,6 +49,18 @@ cpprof__environment_complain(const struct cpprof_error *error)
         return;
 }
 
+/* Errors of files name the file; one of memory says nothing but that. */
+static void
+complain_of(const char *profile, const struct cpprof_error *error)
+{
+    struct cpprof_error named = *error;
+
+    if (error->status == CPPROF_NOMEM)
+        snprintf(named.text, sizeof named.text, "no profile of %s: %s", profile,
+                 "out of memory");
+    cpprof__environment_complain(&named);
+}
+
 /* A child is not recorded if its recorder is gone or it cannot reach the folder
  * any more. There is nobody to tell. */
 static bool
@@ -110,7 +122,7 @@ start_wall(const struct cpprof__birth *birth)
              ? cpprof__wall_record(&environment.wall, birth, &error)
              : sample_wall(birth, &error)) != CPPROF_OK &&
         is_worth_a_line(&error))
-        cpprof__environment_complain(&error);
+        complain_of("wall time", &error);
 }
 
 static void
@@ -121,7 +133,7 @@ start_cpu(const struct cpprof__birth *birth)
     if ((*environment.directory ? record_cpu(birth, &error)
                                 : sample_cpu(birth, &error)) != CPPROF_OK &&
         is_worth_a_line(&error))
-        cpprof__environment_complain(&error);
+        complain_of("CPU time", &error);
 }
 
 static void
@@ -161,7 +173,7 @@ start_others(void)
     if (cpprof__environment_end_start(&environment, is_descendant, &error) !=
             CPPROF_OK &&
         is_worth_a_line(&error))
-        cpprof__environment_complain(&error);
+        complain_of("heap or waits", &error);
 }
 
 static void

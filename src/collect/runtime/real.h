@@ -118,6 +118,7 @@
     X(PROCESS, sigignore)                                                      \
     X(PROCESS, pthread_sigmask)                                                \
     X(PROCESS, sigprocmask)                                                    \
+    X(PROCESS, setitimer)                                                      \
     X(PROCESS, sigblock)                                                       \
     X(PROCESS, sigsetmask)                                                     \
     X(PROCESS, sighold)                                                        \

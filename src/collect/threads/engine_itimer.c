@@ -4,6 +4,9 @@
  * some running thread. The last resort: its share between threads is skewed,
  * and it survives an exec, where the signal would kill the new image
  * (session_changes.c takes it away before).
+ *
+ * A program that sets the timer itself has it from then on (pause.h): the rest
+ * of the CPU time is [signal blocked].
  */
 #include "arch/atomic.h"
 #include "base/status.h"
@@ -15,18 +18,6 @@
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
-
-static int
-set(uint64_t period_ns)
-{
-    uint64_t us = period_ns / 1000;
-    struct itimerval when = {
-        .it_interval = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)},
-        .it_value = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)},
-    };
-
-    return setitimer(ITIMER_PROF, &when, NULL) ? errno : 0;
-}
 
 static enum cpprof_status
 itimer_open(uint64_t period_ns, struct cpprof_error *error)
@@ -52,11 +43,11 @@ itimer_arm(struct cpprof__thread *t, uint64_t period_ns)
     (void)t;
     if (s->itimer_base_ns)
         return 0;
-    store_relaxed(&s->uses_itimer, true);
+    cpprof__itimer_take();
     store_relaxed(&s->itimer_delivered, 0u);
     store_relaxed(&s->itimer_base_ns,
                   cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID));
-    return cpprof__itimer_may_run() ? set(period_ns) : 0;
+    return cpprof__itimer_may_run() ? cpprof__itimer_set(period_ns) : 0;
 }
 
 static bool
@@ -75,20 +66,22 @@ itimer_disarm(struct cpprof__thread *t)
 void
 cpprof__itimer_pause(void)
 {
-    set(0);
+    cpprof__itimer_set(0);
 }
 
 void
 cpprof__itimer_go_on(uint64_t period_ns)
 {
     if (cpprof__itimer_may_run())
-        set(period_ns);
+        cpprof__itimer_set(period_ns);
 }
 
 static void
 itimer_close(void)
 {
-    set(0);
+    if (!cpprof__itimer_may_run())
+        cpprof__itimer_charge_blocked();
+    cpprof__itimer_set(0);
     store_relaxed(&cpprof__sampler.itimer_base_ns, 0u);
 }
 

@@ -153,10 +153,46 @@ cpprof__thread_go_on(struct cpprof__thread *t)
 
 /* ---- the process's timer ---------------------------------------------- */
 
+/* The program has set the timer since the session began. */
+static bool is_the_programs;
+
 bool
 cpprof__itimer_may_run(void)
 {
-    return !__atomic_load_n(&n_closed, __ATOMIC_SEQ_CST);
+    return !load_acquire(&is_the_programs) &&
+           !__atomic_load_n(&n_closed, __ATOMIC_SEQ_CST);
+}
+
+int
+cpprof__itimer_set(uint64_t period_ns)
+{
+    uint64_t us = period_ns / 1000;
+    const struct itimerval when = {
+        .it_interval = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)},
+        .it_value = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)},
+    };
+
+    if (load_acquire(&is_the_programs))
+        return 0;
+    return syscall(SYS_setitimer, ITIMER_PROF, &when, NULL) ? errno : 0;
+}
+
+void
+cpprof__itimer_take(void)
+{
+    store_release(&is_the_programs, false);
+    store_release(&cpprof__sampler.uses_itimer, true);
+}
+
+void
+cpprof__itimer_give_up(void)
+{
+    if (!load_acquire(&cpprof__sampler.uses_itimer))
+        return;
+    if (load_relaxed(&cpprof__sampler.itimer_base_ns))
+        cpprof__itimer_set(0);
+    store_release(&is_the_programs, true);
+    store_release(&cpprof__sampler.uses_itimer, false);
 }
 
 void
@@ -178,19 +214,11 @@ cpprof__itimer_charge_blocked(void)
 static void
 set_itimer(void)
 {
-    uint64_t us = cpprof__sampler.period_ns / 1000;
     bool runs;
 
     do {
-        struct itimerval when = {{0, 0}, {0, 0}};
-
         runs = cpprof__itimer_may_run();
-        if (runs) {
-            when.it_interval.tv_sec = (time_t)(us / 1000000);
-            when.it_interval.tv_usec = (suseconds_t)(us % 1000000);
-            when.it_value = when.it_interval;
-        }
-        syscall(SYS_setitimer, ITIMER_PROF, &when, NULL);
+        cpprof__itimer_set(runs ? cpprof__sampler.period_ns : 0);
     } while (runs != cpprof__itimer_may_run());
 }
 

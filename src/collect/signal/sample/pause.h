@@ -94,6 +94,18 @@ extern void (*cpprof__script_pause)(bool pauses);
  * the process's. May it run? */
 bool
 cpprof__itimer_may_run(void);
+
+/* Whose ITIMER_PROF is: a session takes it, and the program has it from its own
+ * setitimer() on. Until the next session its signals are the program's, too. */
+void
+cpprof__itimer_take(void);
+void
+cpprof__itimer_give_up(void);
+
+/* Set or stop it, unless it is the program's: an errno. */
+int
+cpprof__itimer_set(uint64_t period_ns);
+
 /* Time that was not sampled because it stood still is charged. */
 void
 cpprof__itimer_charge_blocked(void);
