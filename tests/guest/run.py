@@ -65,8 +65,8 @@ KNOWN = {
         "tables; cpprof record says so and exits with 1"),
     "lowest_descriptor": (
         {mode for mode, (how, words) in MODES.items()
-         if words and "cpu" in words},
-        "the CPU session's thread reads /proc in the program's table"),
+         if words and re.search("cpu|wall", words)},
+        "our threads read /proc in the program's table of descriptors"),
 }
 
 

@@ -139,11 +139,8 @@ run(void *arg)
 int
 cpprof__wall_ticker_start(struct cpprof__wall_ticker *w)
 {
-    w->thread = (struct cpprof__own_thread){.name = "cpprof-wall",
-                                            .run = run,
-                                            .arg = w,
-                                            .wake = &w->finish,
-                                            .flags = CPPROF__OWN_TABLE};
+    w->thread = (struct cpprof__own_thread){
+        .name = "cpprof-wall", .run = run, .arg = w, .wake = &w->finish};
     return cpprof__own_thread_start(&w->thread);
 }
 
