@@ -36,9 +36,10 @@
 
 /* How long exit() and _exit() wait for what is written; and more than all that
  * may take its time in _exit(). */
-#define EXIT_SECONDS  30
-#define HASTE_SECONDS 10
-#define SECONDS_MAX   (2 * HASTE_SECONDS + 1)
+#define EXIT_SECONDS        30
+#define HASTE_SECONDS       10
+#define INTERRUPTED_SECONDS 1
+#define SECONDS_MAX         (2 * HASTE_SECONDS + 1)
 
 /* Is there anything to write? All are asked. */
 static bool
@@ -116,6 +117,9 @@ write_by(unsigned seconds, bool with_timeout)
     const struct cpprof_error late = {
         .text = "the profiles take too long: not written"};
 
+    /* A handler ends the process: libc has locks that whoever writes wants. */
+    if (cpprof__in_thread_creation())
+        seconds = INTERRUPTED_SECONDS;
     is_written = 0;
     until_ns = cpprof__clock_ns(CLOCK_MONOTONIC) +
                (uint64_t)seconds * CPPROF__NS_PER_S;

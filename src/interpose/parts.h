@@ -43,4 +43,10 @@ cpprof__at_exit(void);
 void
 cpprof__at_quick_exit(void);
 
+/* Is the caller a handler that interrupted the creation of a thread? Safety:
+ * AS.
+ */
+bool
+cpprof__in_thread_creation(void);
+
 #endif

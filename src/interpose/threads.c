@@ -11,6 +11,7 @@
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/threads/thread_creation.h"
+#include "interpose/parts.h"
 #include "interpose/take_over.h"
 
 #include <errno.h>
@@ -19,6 +20,27 @@
 #include <sys/syscall.h>
 #include <threads.h>
 #include <unistd.h>
+
+/* The thread is in pthread_create() or thrd_create(), ours or libc's: it may
+ * have their locks. */
+static __thread volatile bool in_creation;
+
+static void
+end_creation(const bool *unused)
+{
+    (void)unused;
+    in_creation = false;
+}
+
+#define IN_CREATION                                                            \
+    bool creates __attribute__((cleanup(end_creation), unused)) =              \
+        in_creation = true
+
+bool
+cpprof__in_thread_creation(void)
+{
+    return in_creation;
+}
 
 /* POSIX has no word for the default stack size but an attribute object. */
 static size_t
@@ -147,6 +169,7 @@ pthread_create_on(pthread_t *restrict thread,
     struct note *note;
     struct cpprof__thread_creation *creation;
     int failed;
+    IN_CREATION;
 
     /* A library on a thread of ours: the resolver, for instance. */
     if (cpprof__own_thread_is_this())
@@ -156,13 +179,11 @@ pthread_create_on(pthread_t *restrict thread,
     note = t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
     creation = cpprof__thread_creation_announce((uintptr_t)start);
     set_creation(t, note, creation);
-    if (t)
-        failed = cpprof__real(pthread_create)(thread, attr, run_pthread, t);
-    else if (note)
-        failed =
-            cpprof__real(pthread_create)(thread, attr, run_pthread_later, note);
-    else
+    if (!t && !note)
         return EAGAIN;
+    failed = cpprof__real(pthread_create)(thread, attr,
+                                          t ? run_pthread : run_pthread_later,
+                                          t ? (void *)t : (void *)note);
     if (failed)
         cpprof__thread_creation_cancel(creation);
     if (failed && t)
@@ -200,6 +221,7 @@ CPPROF__HOOK static int
 thrd_create_on(thrd_t *thread, thrd_start_t start, void *arg)
 {
     size_t stack_bytes = stack_bytes_of(NULL);
+    IN_CREATION;
     struct cpprof__thread *t = announce((uintptr_t)start, arg, stack_bytes);
     struct note *note =
         t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
@@ -208,12 +230,10 @@ thrd_create_on(thrd_t *thread, thrd_start_t start, void *arg)
     int failed;
 
     set_creation(t, note, creation);
-    if (t)
-        failed = cpprof__real(thrd_create)(thread, run_thrd, t);
-    else if (note)
-        failed = cpprof__real(thrd_create)(thread, run_thrd_later, note);
-    else
+    if (!t && !note)
         return thrd_nomem;
+    failed = cpprof__real(thrd_create)(thread, t ? run_thrd : run_thrd_later,
+                                       t ? (void *)t : (void *)note);
     if (failed != thrd_success)
         cpprof__thread_creation_cancel(creation);
     if (failed != thrd_success && t)

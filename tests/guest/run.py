@@ -18,6 +18,7 @@ of the contract that it stands for is its first comment; words in that comment:
 A new host is a new file, nothing else.
 """
 import concurrent.futures
+import fcntl
 import os
 import re
 import shutil
@@ -70,8 +71,13 @@ KNOWN = {
 }
 
 
-def is_known(host, mode):
-    return host.name in KNOWN and mode in KNOWN[host.name][0]
+# A perf event may come in the moment before a sleep, and cut it short.
+LIGHT_SLEEP = b"Interrupted system call"
+
+
+def is_known(host, mode, out):
+    return host.name in KNOWN and mode in KNOWN[host.name][0] or \
+        mode == "cpu perf" and LIGHT_SLEEP in out
 
 
 def head_of(path):
@@ -102,7 +108,7 @@ class Host:
                 map(os.path.getmtime, self.sources)):
             return
         subprocess.run(words + ["-o", result + ".new"], check=True)
-        os.replace(result + ".new", result)
+        os.replace(result + ".new", result)  # a run of the old one goes on
 
     def why_not(self):
         if "needs: root" in self.head and os.geteuid() != 0:
@@ -162,7 +168,10 @@ def main():
                    for name in os.listdir(os.path.join(HERE, "hosts"))
                    if not names or name[:-2] in names)
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        hosts = list(pool.map(lambda path: Host(build, folder, path), paths))
+        with open(os.path.join(folder, "lock"), "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # other modes run beside this
+            hosts = list(pool.map(lambda path: Host(build, folder, path),
+                                  paths))
         for host in hosts:
             if host.why_not():
                 tap.skip(host.name, host.why_not())
@@ -178,8 +187,9 @@ def main():
                 got = cells[host, mode].result()
                 name = "%s under %s" % (host.name, mode)
                 good = got[:2] == wanted[:2]
-                if not good and is_known(host, mode):
-                    tap.skip(name, "known: " + KNOWN[host.name][1])
+                if not good and is_known(host, mode, got[1]):
+                    tap.skip(name, "known: " + KNOWN.get(
+                        host.name, ((), "perf cuts a sleep short"))[1])
                     continue
                 tap.ok(name, good, "host: " + host.head,
                        "mode: %s, %s" % (mode, MODES[mode][1]),

@@ -383,7 +383,7 @@ test_text(void)
 #define N_MINE   200
 #define N_OTHERS 20000
 
-static char mine[N_MINE], others[2][N_OTHERS];
+static char mine[N_MINE], others[2 * N_OTHERS];
 
 struct adder {
     pthread_t thread;
@@ -428,7 +428,7 @@ child_goes_on(struct cpprof_profile *profile)
     if (!has_all_of_mine(profile))
         return false;
     for (i = 0; i < sizeof others; i++)
-        cpprof_profile_remove(profile, &others[0][i]);
+        cpprof_profile_remove(profile, &others[i]);
     if (cpprof_profile_count(profile) != N_MINE)
         return false;
     add_one(profile, "child's", 0);
@@ -447,7 +447,8 @@ test_fork(void)
     for (i = 0; i < N_MINE; i++)
         add_one(profile, &mine[i], 0);
     for (i = 0; i < 2; i++) {
-        adders[i] = (struct adder){.values = others[i], .stop = &stop};
+        adders[i] =
+            (struct adder){.values = &others[i * N_OTHERS], .stop = &stop};
         pthread_create(&adders[i].thread, NULL, adds, &adders[i]);
     }
     for (i = 0; i < 50; i++) {

@@ -102,18 +102,18 @@ ticks(enum cpprof__signal_source source, const siginfo_t *info,
       struct cpprof__thread *t)
 {
     struct cpprof__sampler *s = &cpprof__sampler;
-    uint64_t due, before;
+    uint64_t due, before, had = load_relaxed(&t->delivered);
 
     switch (source) {
     case CPPROF__FROM_TIMER:
         return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0) +
                swap_acq_rel(&t->missed, 0u);
     case CPPROF__FROM_PERF:
-        if (!t->delivered)
+        if (!had)
             end_perf_phase(t, info);
         due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
                                 s->period_ns);
-        return due > t->delivered ? due - t->delivered : 0;
+        return due > had ? due - had : 0;
     default:
         due = (cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID) -
                load_relaxed(&s->itimer_base_ns)) /
@@ -258,7 +258,7 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
         return;
     }
     weight = ticks(source, info, t);
-    store_relaxed(&t->delivered, t->delivered + weight);
+    store_relaxed(&t->delivered, load_relaxed(&t->delivered) + weight);
     weight = without_precharged(t, weight);
     if (weight && cpprof__signal_has_room(context))
         sample(ring, t, weight, context);

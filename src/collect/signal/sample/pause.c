@@ -133,13 +133,15 @@ cpprof__thread_go_on(struct cpprof__thread *t)
         CPPROF__FRAME_BLOCKED);
     /* A scan that reads both in between finds that nothing is missing. */
     precharged = load_acquire(&t->precharged_ticks);
-    store_release(&t->delivered, t->delivered + precharged);
+    store_release(&t->delivered, load_relaxed(&t->delivered) + precharged);
     add_relaxed(&t->precharged_ticks, -precharged);
     before = CPPROF__TICKS_AGAIN;
     if (!cas_acq_rel(&t->pace, &before, (uint32_t)CPPROF__TICKS))
         return;
     if (load_relaxed(&t->has_timer))
-        set_timer(t, t->base_ns + t->phase_ns + t->delivered * s->period_ns,
+        set_timer(t,
+                  t->base_ns + t->phase_ns +
+                      load_relaxed(&t->delivered) * s->period_ns,
                   s->period_ns);
     set_event(t, PERF_EVENT_IOC_ENABLE);
     /* It may have been paused again: a handler of the program did that, or the
