@@ -195,6 +195,8 @@ change(mask_call *real, int how, const sigset_t *set, sigset_t *old)
 {
     if (cpprof__own_thread_is_this())
         return real(how, set, old);
+    if (!cpprof__mask_is_ours())
+        return seen(real(how, set, old), old, cpprof__self.is_lent);
     if (has_ours(set) && (how == SIG_BLOCK || how == SIG_SETMASK))
         return do_close(real, how, set, old);
     if (set && (has_ours(set) ? how == SIG_UNBLOCK : how == SIG_SETMASK))

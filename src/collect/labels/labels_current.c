@@ -50,6 +50,10 @@ void
 cpprof_labels_scope_begin(struct cpprof_labels_scope *scope,
                           struct cpprof_labels *set)
 {
+    if (scope->size < sizeof *scope) {
+        cpprof_labels_free(set);
+        return;
+    }
     scope->before = cpprof__self.labels;
     scope->set = set;
     if (set && scope->before &&
@@ -63,6 +67,8 @@ cpprof_labels_scope_begin(struct cpprof_labels_scope *scope,
 void
 cpprof_labels_scope_end(struct cpprof_labels_scope *scope)
 {
+    if (scope->size < sizeof *scope)
+        return;
     set_current(scope->before);
     cpprof_labels_free(scope->set);
     scope->set = NULL;

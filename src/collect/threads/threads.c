@@ -655,6 +655,7 @@ cpprof__thread_started(struct cpprof__thread *t)
 {
     int32_t tid = (int32_t)syscall(SYS_gettid);
     struct cpprof__thread *found;
+    bool is_armed = false;
 
     cpprof__stack_of_new_thread(t, t->stack_bytes);
     cpprof__thread_creation(t->start, t->start_labels);
@@ -671,13 +672,15 @@ cpprof__thread_started(struct cpprof__thread *t)
         cpprof__self.generation = t->session;
         begin_clock(t);
         arm(t);
+        is_armed = true;
         add_relaxed(&n_seen, found ? 0u : 1u);
         add_relaxed(&n_armed, 1u);
     } else if (t->tid == TID_ANNOUNCED) {
         give_slot(t); /* the session ended before the thread started */
     }
     pthread_mutex_unlock(&lock);
-    cpprof__mask_lend();
+    if (is_armed)
+        cpprof__mask_lend();
 }
 
 void

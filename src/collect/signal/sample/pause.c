@@ -337,11 +337,22 @@ cpprof__mask_opened(void)
     errno = saved_errno;
 }
 
+/* The process whose threads these are. A child of vfork() has their memory and
+ * masks of its own. */
+static long process;
+
+bool
+cpprof__mask_is_ours(void)
+{
+    return process == syscall(SYS_getpid);
+}
+
 void
 cpprof__mask_note_own(void)
 {
     uint64_t mask = 0;
 
+    process = syscall(SYS_getpid);
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8);
     count_closed(mask & only_ours);
 }
@@ -355,6 +366,7 @@ cpprof__mask_thread_ended(void)
 void
 cpprof__mask_in_child(void)
 {
+    process = syscall(SYS_getpid);
     n_closed = cpprof__self.is_closed;
 }
 
@@ -363,10 +375,13 @@ cpprof__mask_in_child(void)
 void
 cpprof__mask_lend(void)
 {
-    uint64_t before = 0;
+    uint64_t mask = 0;
 
-    syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only_ours, &before, 8);
-    cpprof__self.is_lent = before & only_ours;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8);
+    cpprof__self.is_lent = mask & only_ours;
+    /* What is pending comes now, and is given back. */
+    if (cpprof__self.is_lent)
+        syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only_ours, NULL, 8);
 }
 
 void

@@ -50,6 +50,10 @@ cpprof__thread_charge_blocked(struct cpprof__thread *t, uint64_t due,
 
 /* ---- of the calling thread -------------------------------------------- */
 
+/* Is it a thread of this process, and not a child of vfork() that has its
+ * memory? */
+bool
+cpprof__mask_is_ours(void);
 /* Its mask as it is, before any change was seen. */
 void
 cpprof__mask_note_own(void);
@@ -71,9 +75,10 @@ cpprof__mask_take_pending(void);
 
 /*
  * A new thread blocks the signal because its creator does, and not because it
- * wants to. In the kernel it does not: it is sampled. It sees the mask that it
- * was given; and when a signal comes that is not ours, it blocks it after all
- * and gives it back, so that it goes where it would have gone.
+ * wants to. In the kernel it does not while a session runs, whose handler is
+ * there: it is sampled. It sees the mask that it was given; and when a signal
+ * comes that is not ours, it blocks it after all and gives it back, so that it
+ * goes where it would have gone.
  */
 void
 cpprof__mask_lend(void);

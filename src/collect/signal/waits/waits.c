@@ -506,8 +506,11 @@ set(int64_t *rate, int64_t to, int64_t max)
 
     if (to < 0)
         return load_relaxed(rate);
-    if (to && cpprof__heap.tree && cpprof__waits_reserve())
-        cpprof__hook_walk_reserve(cpprof__heap.tree);
+    /* Without room for the tables nothing is recorded. */
+    if (to && cpprof__heap.tree &&
+        (!cpprof__waits_reserve() ||
+         !cpprof__hook_walk_reserve(cpprof__heap.tree)))
+        to = 0;
     before = swap_acq_rel(rate, to < max ? to : max);
     /* Another thread may set the other one. */
     do {
