@@ -250,7 +250,7 @@ prepare_dwarf(const struct cpprof__elf_file *file)
 void
 cpprof__elf_open_dwarf(struct cpprof__elf_file *file)
 {
-    if (!file->elf || file->dwarf)
+    if (!file->elf || file->dwarf || file->unpacked) /* libdw refused it */
         return;
     if (cpprof__elf_has_dwarf(file) && prepare_dwarf(file)) {
         unpack_all(file);
