@@ -233,8 +233,8 @@ block_mutex(void)
         usleep(100);
     usleep(50000);
     pthread_mutex_unlock(&go_mutex);
+    pthread_join(thread, NULL); /* it waited until it had the lock */
     go_mutex_ns = now_ns() - before;
-    pthread_join(thread, NULL);
 }
 
 /* Go's TestMutexProfile: the first six lines. */
