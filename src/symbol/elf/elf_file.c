@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -168,8 +169,9 @@ alloc_large(size_t n)
 }
 
 /* Unpack a section and have libelf take it for one that never was packed. Where
- * this is not possible libdw unpacks it. */
-static void
+ * this is not possible libdw unpacks it. False: there is no memory; libdw would
+ * do without the section, and read address 0 for what others say of it. */
+static bool
 unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
        Elf_Scn *section, GElf_Shdr *header)
 {
@@ -180,16 +182,19 @@ unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
     GElf_Chdr packed;
     void *bytes;
 
-    if (!data || !raw || data->d_size < n_head ||
-        !gelf_getchdr(section, &packed) || packed.ch_type != ELFCOMPRESS_ZLIB ||
-        !packed.ch_size)
-        return;
+    if (!data || !raw)
+        return false;
+    if (data->d_size < n_head || !gelf_getchdr(section, &packed) ||
+        packed.ch_type != ELFCOMPRESS_ZLIB || !packed.ch_size)
+        return true;
     bytes = alloc_large(packed.ch_size);
-    if (!bytes || libdeflate_zlib_decompress(
-                      reader, (char *)data->d_buf + n_head,
-                      data->d_size - n_head, bytes, packed.ch_size, NULL)) {
+    if (!bytes)
+        return false;
+    if (libdeflate_zlib_decompress(reader, (char *)data->d_buf + n_head,
+                                   data->d_size - n_head, bytes, packed.ch_size,
+                                   NULL)) {
         free(bytes);
-        return;
+        return true;
     }
     file->unpacked[file->n_unpacked++] = bytes;
     data->d_buf = raw->d_buf = bytes;
@@ -197,25 +202,38 @@ unpack(struct cpprof__elf_file *file, struct libdeflate_decompressor *reader,
     header->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
     header->sh_size = packed.ch_size;
     gelf_update_shdr(section, header);
+    return true;
 }
 
-static void
+static bool
 unpack_all(struct cpprof__elf_file *file)
 {
     struct libdeflate_decompressor *reader = libdeflate_alloc_decompressor();
     Elf_Scn *section = NULL;
     GElf_Shdr header;
+    bool has_memory = reader != NULL;
     size_t n, names;
 
     if (elf_getshdrnum(file->elf, &n) == 0 &&
         elf_getshdrstrndx(file->elf, &names) == 0)
         file->unpacked = calloc(n, sizeof *file->unpacked);
-    while (reader && file->unpacked &&
+    while (has_memory && file->unpacked &&
            (section = elf_nextscn(file->elf, section)))
         if (debug_name(file, names, section, &header) &&
             header.sh_type != SHT_NOBITS && header.sh_flags & SHF_COMPRESSED)
-            unpack(file, reader, section, &header);
+            has_memory = unpack(file, reader, section, &header);
     libdeflate_free_decompressor(reader);
+    return has_memory && file->unpacked;
+}
+
+/* What may be unpacked under a limit on memory. libdw goes on without a section
+ * for which there is no memory, and then reads address 0. */
+static uint64_t
+room(int resource)
+{
+    struct rlimit limit;
+
+    return getrlimit(resource, &limit) ? UINT64_MAX : limit.rlim_cur / 8;
 }
 
 /*
@@ -244,7 +262,8 @@ prepare_dwarf(const struct cpprof__elf_file *file)
             n_bytes += unpacked_bytes(section, &header, name);
         }
     }
-    return n_bytes <= LARGEST_UNPACKED;
+    return n_bytes <= LARGEST_UNPACKED && n_bytes <= room(RLIMIT_DATA) &&
+           n_bytes <= room(RLIMIT_AS);
 }
 
 void
@@ -253,8 +272,8 @@ cpprof__elf_open_dwarf(struct cpprof__elf_file *file)
     if (!file->elf || file->dwarf || file->unpacked) /* libdw refused it */
         return;
     if (cpprof__elf_has_dwarf(file) && prepare_dwarf(file)) {
-        unpack_all(file);
-        file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+        if (unpack_all(file))
+            file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
     }
     if (file->dwarf)
         dwarf_new_oom_handler(file->dwarf, cpprof__out_of_memory);
