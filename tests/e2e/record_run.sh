@@ -184,8 +184,7 @@ run "$cpprof" record -- ./no-such-command
 check "nothing recorded: the old profile stays" same "$(cat cpu.pb.gz)" old
 
 # --- a time limit -----------------------------------------------------------
-rm -f ./*.gz
-rm -f go
+rm -f ./*.gz go err
 "$cpprof" record -duration 0.5 -- \
     sh -c "i=0; until [ -e go ]; do i=\$((i + 1)); done; echo done; exit 5" \
     >out 2>err </dev/null &
