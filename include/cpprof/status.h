@@ -5,6 +5,13 @@
  * A fallible function returns an enum cpprof_status and takes a
  * struct cpprof_error as its last argument, which may be NULL. Outputs are
  * untouched on failure. The library never prints, exits or aborts.
+ *
+ * A pointer that is NULL crashes no call. Where the comment of a call says what
+ * NULL stands for, it does. Elsewhere a call that can fail returns
+ * CPPROF_INVALID and closes its writer; one that cannot does nothing, and
+ * returns 0, false, NULL or "". (The inline functions of <cpprof/vm.h> are a
+ * part of the interpreter, and look at no pointer.) Of a pointer and a number
+ * of elements, NULL and 0 are none.
  */
 #ifndef CPPROF_STATUS_H
 #define CPPROF_STATUS_H

@@ -87,3 +87,10 @@ cpprof__fail_nomem(struct cpprof_error *error)
 {
     return cpprof__fail(error, CPPROF_NOMEM, 0, "out of memory");
 }
+
+enum cpprof_status
+cpprof__fail_null(struct cpprof_error *error, const char *call)
+{
+    return cpprof__fail(error, CPPROF_INVALID, 0, "%s: an argument is NULL",
+                        call);
+}

@@ -19,4 +19,15 @@ cpprof__fail_at(struct cpprof_error *error, uint64_t offset, const char *format,
 enum cpprof_status
 cpprof__fail_nomem(struct cpprof_error *error);
 
+/* A pointer that a public call needs is NULL. */
+enum cpprof_status
+cpprof__fail_null(struct cpprof_error *error, const char *call);
+
+/* The first line of such a call; `there` says that no pointer is missing. */
+#define CPPROF__NEED(error, there)                                             \
+    do {                                                                       \
+        if (!(there))                                                          \
+            return cpprof__fail_null(error, __func__);                         \
+    } while (0)
+
 #endif

@@ -59,6 +59,17 @@ cpprof__writer_refuse(const struct cpprof_writer *writer)
         writer->close(writer->ctx, 1);
 }
 
+enum cpprof_status
+cpprof__writer_refuse_call(const struct cpprof_writer *given,
+                           struct cpprof_error *error, const char *call)
+{
+    struct cpprof_writer writer;
+    enum cpprof_status status = cpprof__writer_take(given, &writer, error);
+
+    cpprof__writer_refuse(&writer);
+    return status == CPPROF_OK ? cpprof__fail_null(error, call) : status;
+}
+
 void
 cpprof__writer_end(const struct cpprof_writer *writer,
                    struct cpprof_error *error)
@@ -137,8 +148,9 @@ fd_write(void *ctx, const void *data, size_t n_bytes)
 void
 cpprof_writer_to_fd(int fd, struct cpprof_writer *writer)
 {
-    *writer = (struct cpprof_writer){sizeof *writer, fd_write, NULL,
-                                     (void *)(intptr_t)fd};
+    if (writer)
+        *writer = (struct cpprof_writer){sizeof *writer, fd_write, NULL,
+                                         (void *)(intptr_t)fd};
 }
 
 static int
@@ -162,8 +174,9 @@ file_close(void *ctx, int failed)
 void
 cpprof_writer_to_stream(FILE *file, struct cpprof_writer *writer)
 {
-    *writer =
-        (struct cpprof_writer){sizeof *writer, file_write, file_close, file};
+    if (writer)
+        *writer = (struct cpprof_writer){sizeof *writer, file_write, file_close,
+                                         file};
 }
 
 struct path_writer {
@@ -360,6 +373,8 @@ enum cpprof_status
 cpprof_writer_to_path(const char *path, struct cpprof_writer *writer,
                       struct cpprof_error *error)
 {
+    CPPROF__NEED(error, path && writer);
+
     void (*own)(int by) =
         __atomic_load_n(&cpprof__own_memory, __ATOMIC_RELAXED);
     enum cpprof_status status;

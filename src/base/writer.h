@@ -22,6 +22,16 @@ cpprof__writer_take(const struct cpprof_writer *given,
 void
 cpprof__writer_refuse(const struct cpprof_writer *writer);
 
+/* CPPROF__NEED() of a call with a writer, which is closed then. */
+#define CPPROF__NEED_BESIDES(given, error, there)                              \
+    do {                                                                       \
+        if (!(there))                                                          \
+            return cpprof__writer_refuse_call(given, error, __func__);         \
+    } while (0)
+enum cpprof_status
+cpprof__writer_refuse_call(const struct cpprof_writer *given,
+                           struct cpprof_error *error, const char *call);
+
 /* Close a writer after the last write; failed if *error has a status. If close
  * fails, and nothing has before, *error says so. */
 void

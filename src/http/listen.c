@@ -132,6 +132,8 @@ cpprof_http_address(char *address, size_t n)
     size_t length = 0;
     sigset_t saved;
 
+    if (!address)
+        n = 0;
     if (n)
         *address = 0;
     take_lock(&saved);

@@ -306,6 +306,8 @@ enum cpprof_status
 cpprof_build_id_of_file(const char *path, char *text,
                         struct cpprof_error *error)
 {
+    CPPROF__NEED(error, path && text);
+
     int fd = open_regular(path);
     struct cpprof__elf_source source = {cpprof__elf_read_file, &fd, 0};
     enum cpprof_status status;

@@ -121,7 +121,7 @@ parse(struct line_reader *r, struct cpprof_map *line)
 bool
 cpprof_maps_next(const char **text, const char *end, struct cpprof_map *map)
 {
-    const size_t size = map->size;
+    const size_t size = map && text && *text ? map->size : 0;
     struct cpprof_map line;
 
     while (size >= sizeof size && *text < end) {
@@ -141,5 +141,5 @@ cpprof_maps_next(const char **text, const char *end, struct cpprof_map *map)
 bool
 cpprof_map_is_listed(const struct cpprof_map *line)
 {
-    return line->perms[2] == 'x' && (line->inode || line->n_path);
+    return line && line->perms[2] == 'x' && (line->inode || line->n_path);
 }

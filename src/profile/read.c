@@ -130,6 +130,8 @@ pprof_read_data(const void *data, size_t n,
                 const struct pprof_read_options *options,
                 struct pprof_profile **profile, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, (data || !n) && profile);
+
     struct cpprof__buffer unpacked = {0};
     enum cpprof_status status;
     size_t max_bytes;
@@ -180,6 +182,8 @@ enum cpprof_status
 pprof_read_fd(int fd, const struct pprof_read_options *options,
               struct pprof_profile **profile, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, profile);
+
     struct cpprof__buffer file = {0}, unpacked = {0}, *bytes = &file;
     enum cpprof_status status;
     size_t max_bytes;
@@ -203,6 +207,8 @@ enum cpprof_status
 pprof_read_path(const char *path, const struct pprof_read_options *options,
                 struct pprof_profile **profile, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, path && profile);
+
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     enum cpprof_status status;
 

@@ -53,8 +53,10 @@ pprof_write(const struct pprof_profile *p, const struct cpprof_writer *writer,
 {
     struct pprof_write_options o = {sizeof o, 0, SIZE_MAX};
     struct cpprof__sink out = {0};
-    enum cpprof_status status = cpprof__writer_take(writer, &out.writer, error);
+    enum cpprof_status status;
 
+    CPPROF__NEED_BESIDES(writer, error, p);
+    status = cpprof__writer_take(writer, &out.writer, error);
     if (status != CPPROF_OK)
         return status;
     status = cpprof__options(&o, sizeof o, options, "write options", error);

@@ -350,8 +350,10 @@ pprof_report_write(struct pprof_profile *profile,
     struct pprof_report_options all = PPROF_REPORT_DEFAULTS;
     struct cpprof__report r = {.p = profile, .options = &all, .error = error};
     struct cpprof_writer writer;
-    enum cpprof_status status = cpprof__writer_take(given, &writer, error);
+    enum cpprof_status status;
 
+    CPPROF__NEED_BESIDES(given, error, profile);
+    status = cpprof__writer_take(given, &writer, error);
     if (status != CPPROF_OK)
         return status;
     status =

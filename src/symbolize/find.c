@@ -204,6 +204,8 @@ pprof_find_binaries(struct pprof_profile *p, const char *folders,
                     const struct pprof_symbolize_options *options,
                     struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     enum cpprof_status status = cpprof__symbolize_check(options, error);
     char *list = folders ? strdup(folders) : default_folders();
     struct search search = {.options = options};

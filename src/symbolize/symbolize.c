@@ -345,6 +345,8 @@ pprof_symbolize(struct pprof_profile *p,
                 const struct pprof_symbolize_options *options,
                 struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     enum cpprof_status status = cpprof__symbolize_check(options, error);
     struct work *w;
 

@@ -64,9 +64,11 @@ enum cpprof_vm_sleep
 cpprof_vm_read_sleep(int32_t tid, uint64_t *cpu_ns)
 {
     int saved = errno;
-    uint64_t before = cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(tid));
+    uint64_t before = cpprof__now_ns(CPPROF__THREAD_CPU_CLOCK(tid)), none = 0;
     enum cpprof_vm_sleep sleep = look(tid);
 
+    if (!cpu_ns)
+        cpu_ns = &none;
     if (sleep == CPPROF_VM_ASLEEP_LIGHTLY)
         *cpu_ns = before;
     else if (sleep == CPPROF_VM_AWAKE && is_waking(tid, before, *cpu_ns))

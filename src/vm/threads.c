@@ -56,6 +56,8 @@ enum cpprof_status
 cpprof_vm_new(const struct cpprof_vm_ops *ops, struct cpprof_vm **vm,
               struct cpprof_error *error)
 {
+    CPPROF__NEED(error, ops && vm);
+
     struct cpprof_vm *made;
     struct cpprof_vm_ops all = {0};
     enum cpprof_status status = read_ops(ops, &all, error);
@@ -109,6 +111,8 @@ enum cpprof_status
 cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
                      struct cpprof_vm_thread **t, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, vm && t);
+
     struct cpprof__vm_thread *made;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
@@ -129,7 +133,8 @@ cpprof_vm_thread_new(struct cpprof_vm *vm, void *thread,
 void
 cpprof_vm_thread_set_tid(struct cpprof_vm_thread *t, int32_t tid)
 {
-    cpprof__vm_inside(t)->tid = tid;
+    if (t)
+        cpprof__vm_inside(t)->tid = tid;
 }
 
 /* ---- entering --------------------------------------------------------- */
@@ -232,6 +237,6 @@ cpprof__vm_take_orphans(void)
 void
 cpprof_vm_forget_function(struct cpprof_vm *vm, const void *function)
 {
-    if (__builtin_expect(load_relaxed(&cpprof__vm_active), 0))
+    if (__builtin_expect(load_relaxed(&cpprof__vm_active), 0) && vm)
         cpprof__vm_session_forget(vm, function);
 }

@@ -85,6 +85,7 @@ cpprof_capture_start_cpu(const struct cpprof_writer *writer,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
+    CPPROF__NEED_BESIDES(writer, error, out);
     status = cpprof__cpu_capture_new(options, writer, &c, error);
     return status == CPPROF_OK ? begin(c, out, error) : status;
 }
@@ -114,6 +115,7 @@ cpprof_capture_start_wall(const struct cpprof_writer *writer,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
+    CPPROF__NEED_BESIDES(writer, error, out);
     status = cpprof__wall_capture_new(options, writer, &c, error);
     return status == CPPROF_OK ? begin(c, out, error) : status;
 }

@@ -183,6 +183,8 @@ cpprof_snapshot_new(struct cpprof_profile *profile,
                     struct cpprof_snapshot **snapshot,
                     struct cpprof_error *error)
 {
+    CPPROF__NEED(error, snapshot);
+
     struct cpprof_snapshot *made = NULL;
     enum cpprof_status status;
     struct moment m = {.above = (uintptr_t)__builtin_return_address(0)};
@@ -313,11 +315,12 @@ write_delta(struct cpprof_snapshot *snapshot,
 {
     struct moment m = {.above = above};
     struct cpprof_writer writer;
-    enum cpprof_status status =
-        cpprof__writer_take(given_writer, &writer, error);
+    enum cpprof_status status;
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
+    CPPROF__NEED_BESIDES(given_writer, error, snapshot);
+    status = cpprof__writer_take(given_writer, &writer, error);
     if (status == CPPROF_OK)
         status = check_write(snapshot, given, &m.options, error);
     if (status == CPPROF_OK)

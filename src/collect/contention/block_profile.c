@@ -327,14 +327,16 @@ cpprof_mutex_set_fraction(int n)
 void
 cpprof_wait_begin(struct cpprof_wait *wait, const void *lock)
 {
-    cpprof__wait_begin((struct cpprof__wait *)wait, CPPROF__WAITS_OTHER_LOCK,
-                       lock, NULL);
+    if (wait)
+        cpprof__wait_begin((struct cpprof__wait *)wait,
+                           CPPROF__WAITS_OTHER_LOCK, lock, NULL);
 }
 
 CPPROF__HOOK void
 cpprof_wait_end(struct cpprof_wait *wait)
 {
-    cpprof__wait_end((struct cpprof__wait *)wait, CPPROF__WAIT_GOT);
+    if (wait)
+        cpprof__wait_end((struct cpprof__wait *)wait, CPPROF__WAIT_GOT);
     AS_COMPILED;
 }
 

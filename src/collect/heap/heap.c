@@ -61,7 +61,7 @@ cpprof_heap_record(const void *ptr, size_t size)
 CPPROF__HOOK void
 cpprof_heap_record_in(struct cpprof_heap *heap, const void *ptr, size_t size)
 {
-    if (cpprof__heap_due(size) && ptr)
+    if (cpprof__heap_due(size) && ptr && heap)
         cpprof__heap_sample_anywhere(ptr, size, heap->number);
 }
 
@@ -75,7 +75,7 @@ cpprof_heap_release(const void *ptr)
 void
 cpprof_heap_release_in(struct cpprof_heap *heap, const void *ptr)
 {
-    if (cpprof__heap_may_be_sampled(ptr))
+    if (cpprof__heap_may_be_sampled(ptr) && heap)
         cpprof__heap_remove(ptr, heap->number, NULL);
 }
 
@@ -125,6 +125,8 @@ enum cpprof_status
 cpprof_heap_new(const char *name, struct cpprof_heap **heap,
                 struct cpprof_error *error)
 {
+    CPPROF__NEED(error, heap);
+
     enum cpprof_status status;
     sigset_t all, old;
 

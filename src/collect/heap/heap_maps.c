@@ -227,6 +227,8 @@ start(struct cpprof_heap **heap, struct cpprof_error *error)
 enum cpprof_status
 cpprof_heap_follow_mmap(struct cpprof_heap **heap, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, heap);
+
     static struct cpprof_heap *made;
     enum cpprof_status status = CPPROF_OK;
 

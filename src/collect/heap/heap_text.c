@@ -55,6 +55,8 @@ cpprof_heap_scale_sample(int64_t count, int64_t size, int64_t rate,
 {
     double scale;
 
+    if (!scaled_count || !scaled_size)
+        return;
     *scaled_count = 0;
     *scaled_size = 0;
     if (count <= 0 || size <= 0)

@@ -50,7 +50,7 @@ void
 cpprof_labels_scope_begin(struct cpprof_labels_scope *scope,
                           struct cpprof_labels *set)
 {
-    if (scope->size < sizeof *scope) {
+    if (!scope || scope->size < sizeof *scope) {
         cpprof_labels_free(set);
         return;
     }
@@ -67,7 +67,7 @@ cpprof_labels_scope_begin(struct cpprof_labels_scope *scope,
 void
 cpprof_labels_scope_end(struct cpprof_labels_scope *scope)
 {
-    if (scope->size < sizeof *scope)
+    if (!scope || scope->size < sizeof *scope)
         return;
     set_current(scope->before);
     cpprof_labels_free(scope->set);
@@ -137,6 +137,8 @@ cpprof_labels_do(const struct cpprof_labels *set, void (*fn)(void *arg),
 {
     struct cpprof_labels_scope scope = {.size = sizeof scope};
 
+    if (!fn)
+        return;
     cpprof_labels_scope_begin(&scope, cpprof_labels_ref(set));
     cpprof__call_under(&scope, fn, arg);
     cpprof_labels_scope_end(&scope);

@@ -155,6 +155,8 @@ cpprof_labels_merge(const struct cpprof_labels *parent,
                     const struct cpprof_label *labels, size_t n,
                     struct cpprof_labels **set, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, (labels || !n) && set);
+
     struct cpprof_labels *made;
     size_t i;
     CPPROF__EXEMPT;
@@ -256,7 +258,7 @@ cpprof_labels_at(const struct cpprof_labels *set, size_t index)
 const struct cpprof_label *
 cpprof_labels_find(const struct cpprof_labels *set, const char *key)
 {
-    size_t lo = 0, hi = set ? set->n : 0;
+    size_t lo = 0, hi = set && key ? set->n : 0;
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;

@@ -313,6 +313,8 @@ cpprof_recording_read(const char *directory,
                       struct cpprof_recording **recording,
                       struct cpprof_error *error)
 {
+    CPPROF__NEED(error, directory && recording);
+
     struct cpprof_recording *made;
     enum cpprof_status status = CPPROF_OK;
     struct dirent *entry;
@@ -370,14 +372,15 @@ cpprof_recording_free(struct cpprof_recording *recording)
 size_t
 cpprof_recording_image_count(const struct cpprof_recording *recording)
 {
-    return recording->n;
+    return recording ? recording->n : 0;
 }
 
 const struct cpprof_recorded_image *
 cpprof_recording_image_at(const struct cpprof_recording *recording,
                           size_t index)
 {
-    return index < recording->n ? &recording->images[index].public : NULL;
+    return recording && index < recording->n ? &recording->images[index].public
+                                             : NULL;
 }
 
 /* ---- writing ---------------------------------------------------------- */
@@ -419,6 +422,7 @@ cpprof_recording_write_cpu(struct cpprof_recording *recording, size_t index,
     struct cpprof_writer writer;
     enum cpprof_status status;
 
+    CPPROF__NEED_BESIDES(given_writer, error, recording);
     status = cpprof__writer_take(given_writer, &writer, error);
     if (status == CPPROF_OK)
         status = cpprof__options(&options, sizeof options, given,
@@ -503,6 +507,8 @@ write_control(const char *directory, int flags, const uint32_t *words,
 enum cpprof_status
 cpprof_recording_prepare(const char *directory, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, directory);
+
     const uint32_t words[] = {0, (uint32_t)getpid()};
 
     return write_control(directory, O_CREAT | O_EXCL, words, 2, error);
@@ -511,6 +517,8 @@ cpprof_recording_prepare(const char *directory, struct cpprof_error *error)
 enum cpprof_status
 cpprof_recording_stop(const char *directory, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, directory);
+
     const uint32_t stop = 1;
 
     return write_control(directory, 0, &stop, 1, error);

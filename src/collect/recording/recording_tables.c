@@ -334,22 +334,24 @@ cpprof__recorded_set_sort(struct cpprof__recorded_set *set)
 size_t
 cpprof_recording_heap_count(const struct cpprof_recording *recording)
 {
-    return recording->set.n;
+    return recording ? recording->set.n : 0;
 }
 
 const struct cpprof_recorded_heap *
 cpprof_recording_heap_at(const struct cpprof_recording *recording, size_t index)
 {
-    return index < recording->set.n ? &recording->set.tables[index].public
-                                    : NULL;
+    return recording && index < recording->set.n
+               ? &recording->set.tables[index].public
+               : NULL;
 }
 
 const struct cpprof_recorded_waits *
 cpprof_recording_waits_at(const struct cpprof_recording *recording,
                           size_t index)
 {
-    return index < recording->set.n ? &recording->set.tables[index].waits
-                                    : NULL;
+    return recording && index < recording->set.n
+               ? &recording->set.tables[index].waits
+               : NULL;
 }
 
 void
@@ -462,13 +464,15 @@ cpprof_recording_write_waits(struct cpprof_recording *recording, size_t index,
                              struct cpprof_error *error)
 {
     struct cpprof_profile_options options = {.size = sizeof options};
-    bool is_wall = !strcmp(name, "wall") || !strcmp(name, "offcpu");
-    bool is_mutex = !strcmp(name, "mutex");
+    bool is_wall, is_mutex;
     struct cpprof_writer writer;
+    enum cpprof_status status;
     struct loaded l;
-    enum cpprof_status status =
-        cpprof__writer_take(given_writer, &writer, error);
 
+    CPPROF__NEED_BESIDES(given_writer, error, recording && name);
+    is_wall = !strcmp(name, "wall") || !strcmp(name, "offcpu");
+    is_mutex = !strcmp(name, "mutex");
+    status = cpprof__writer_take(given_writer, &writer, error);
     if (status == CPPROF_OK)
         status = cpprof__options(&options, sizeof options, given,
                                  "cpprof_profile_options", error);
@@ -494,10 +498,11 @@ cpprof_recording_write_heap(struct cpprof_recording *recording, size_t index,
     struct cpprof_heap_options options = {.size = sizeof options};
     struct cpprof__source source = {0};
     struct cpprof_writer writer;
+    enum cpprof_status status;
     struct loaded l;
-    enum cpprof_status status =
-        cpprof__writer_take(given_writer, &writer, error);
 
+    CPPROF__NEED_BESIDES(given_writer, error, recording);
+    status = cpprof__writer_take(given_writer, &writer, error);
     if (status == CPPROF_OK)
         status = cpprof__options(&options, sizeof options, given,
                                  "cpprof_heap_options", error);

@@ -118,6 +118,7 @@ all_records(const struct request *request, void *out, size_t n,
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
+    CPPROF__NEED(error, n_records && (out || !n));
     status = gather(&r, request, error);
     if (status == CPPROF_OK) {
         *n_records = r.n;

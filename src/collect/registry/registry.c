@@ -128,7 +128,7 @@ cpprof_profile_list(struct cpprof_profile **profiles, size_t n)
     struct cpprof_profile **all;
     CPPROF__EXEMPT;
 
-    if (!n)
+    if (!n || !profiles)
         return there;
     all = calloc(there, sizeof(struct cpprof_profile *));
     if (!all) /* unsorted is better than nothing */
@@ -235,6 +235,8 @@ enum cpprof_status
 cpprof_profile_new(const char *name, struct cpprof_profile **profile,
                    struct cpprof_error *error)
 {
+    CPPROF__NEED(error, profile);
+
     enum cpprof_status status = check_word(name, "name", error);
 
     return status == CPPROF_OK ? add_new(name, NULL, NULL, profile, error)
@@ -246,6 +248,8 @@ cpprof_profile_new_weighted(const char *name, const char *type,
                             const char *unit, struct cpprof_profile **profile,
                             struct cpprof_error *error)
 {
+    CPPROF__NEED(error, profile);
+
     enum cpprof_status status = check_word(name, "name", error);
 
     if (status == CPPROF_OK)
@@ -306,8 +310,10 @@ walk(unsigned skip)
     return walk_deep(skip < SKIP_MAX ? skip : SKIP_MAX);
 }
 
+/* n bytes at value, or with 0 a pointer, which may be any. */
 static enum cpprof_status
-check_add(const struct cpprof_profile *profile, struct cpprof_error *error)
+check_add(const struct cpprof_profile *profile, const void *value, size_t n,
+          struct cpprof_error *error)
 {
     if (!profile)
         return cpprof__fail(error, CPPROF_INVALID, 0,
@@ -316,6 +322,7 @@ check_add(const struct cpprof_profile *profile, struct cpprof_error *error)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "pprof: Add called on built-in Profile %s",
                             profile->builtin->name);
+    CPPROF__NEED(error, value || !n);
     return CPPROF_OK;
 }
 
@@ -324,7 +331,7 @@ cpprof_profile_add(struct cpprof_profile *profile, const void *value,
                    unsigned skip, struct cpprof_error *error)
 {
     const struct cpprof__custom_value pointer = {value, 0, false};
-    enum cpprof_status status = check_add(profile, error);
+    enum cpprof_status status = check_add(profile, NULL, 0, error);
     CPPROF__EXEMPT;
 
     if (status != CPPROF_OK)
@@ -340,7 +347,7 @@ cpprof_profile_add_bytes(struct cpprof_profile *profile, const void *bytes,
                          size_t n, unsigned skip, struct cpprof_error *error)
 {
     const struct cpprof__custom_value value = {bytes, n, true};
-    enum cpprof_status status = check_add(profile, error);
+    enum cpprof_status status = check_add(profile, bytes, n, error);
     CPPROF__EXEMPT;
 
     if (status == CPPROF_OK)
@@ -358,12 +365,12 @@ cpprof_profile_add_entry(struct cpprof_profile *profile,
     struct cpprof_profile_entry entry = {.weight = 1};
     struct cpprof__stack_record record = {0};
     struct cpprof__custom_value value;
-    enum cpprof_status status = check_add(profile, error);
+    enum cpprof_status status = cpprof__options(&entry, sizeof entry, given,
+                                                "cpprof_profile_entry", error);
     CPPROF__EXEMPT;
 
     if (status == CPPROF_OK)
-        status = cpprof__options(&entry, sizeof entry, given,
-                                 "cpprof_profile_entry", error);
+        status = check_add(profile, entry.value, entry.n_bytes, error);
     if (status != CPPROF_OK)
         return status;
     value = (struct cpprof__custom_value){entry.value, entry.n_bytes,
@@ -393,7 +400,7 @@ cpprof_profile_remove_bytes(struct cpprof_profile *profile, const void *bytes,
     const struct cpprof__custom_value value = {bytes, n, true};
     CPPROF__EXEMPT;
 
-    if (profile && profile->custom)
+    if (profile && profile->custom && (bytes || !n))
         cpprof__custom_remove(profile->custom, &value);
 }
 

@@ -3,6 +3,7 @@
  * Aggregation: clears names, files, lines or addresses in place. A merge then
  * joins what differed only in these.
  */
+#include "base/status.h"
 #include "profile/model/check.h"
 #include "profile/model/model.h"
 
@@ -65,6 +66,8 @@ enum cpprof_status
 pprof_aggregate(struct pprof_profile *p, uint32_t keep,
                 struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     size_t i;
 
     forget_flags(p, keep);

@@ -21,6 +21,8 @@
 enum cpprof_status
 pprof_new(struct pprof_profile **profile, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, profile);
+
     struct pprof_profile *p = cpprof__pprof_make();
 
     if (!p)
@@ -95,6 +97,8 @@ enum cpprof_status
 pprof_add_sample_type(struct pprof_profile *p, const char *type,
                       const char *unit, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct pprof_value_type made = {0};
     enum cpprof_status status = value_type(p, type, unit, &made, error);
 
@@ -113,6 +117,8 @@ enum cpprof_status
 pprof_set_sample_type(struct pprof_profile *p, size_t index, const char *type,
                       const char *unit, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     enum cpprof_status status =
         cpprof__build_index("sample type", index, p->sample_types.n, error);
 
@@ -126,6 +132,8 @@ enum cpprof_status
 pprof_remove_sample_type(struct pprof_profile *p, size_t index,
                          struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     enum cpprof_status status =
         cpprof__build_index("sample type", index, p->sample_types.n, error);
     size_t n = p->sample_types.n, kept = 0, i;
@@ -150,6 +158,8 @@ enum cpprof_status
 pprof_set_period(struct pprof_profile *p, const char *type, const char *unit,
                  int64_t period, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     enum cpprof_status status =
         value_type(p, type, unit, &p->info.period_type, error);
 
@@ -161,6 +171,8 @@ pprof_set_period(struct pprof_profile *p, const char *type, const char *unit,
 void
 pprof_set_time(struct pprof_profile *p, int64_t time_ns, int64_t duration_ns)
 {
+    if (!p)
+        return;
     p->info.time_ns = time_ns;
     p->info.duration_ns = duration_ns;
 }
@@ -169,6 +181,8 @@ enum cpprof_status
 pprof_set_default_sample_type(struct pprof_profile *p, const char *type,
                               struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     return cpprof__build_string(p, type, &p->info.default_sample_type, error);
 }
 
@@ -176,6 +190,8 @@ enum cpprof_status
 pprof_set_doc_url(struct pprof_profile *p, const char *url,
                   struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     return cpprof__build_string(p, url, &p->info.doc_url, error);
 }
 
@@ -183,6 +199,8 @@ enum cpprof_status
 pprof_set_frames(struct pprof_profile *p, const char *drop, const char *keep,
                  struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     uint32_t drop_string = 0, keep_string = 0;
     enum cpprof_status status =
         cpprof__build_string(p, drop, &drop_string, error);
@@ -199,7 +217,8 @@ pprof_set_frames(struct pprof_profile *p, const char *drop, const char *keep,
 void
 pprof_remove_comments(struct pprof_profile *p)
 {
-    p->comments.n = 0;
+    if (p)
+        p->comments.n = 0;
 }
 
 /* ---- tables ------------------------------------------------------------ */
@@ -299,9 +318,10 @@ make_location(struct pprof_profile *p, const struct pprof_new_location *given,
         uint32_t *index, struct cpprof_error *error)                           \
     {                                                                          \
         struct pprof_##name made;                                              \
-        enum cpprof_status status =                                            \
-            cpprof__build_room(#name, p->table.n, error);                      \
+        enum cpprof_status status;                                             \
                                                                                \
+        CPPROF__NEED(error, p);                                                \
+        status = cpprof__build_room(#name, p->table.n, error);                 \
         if (status == CPPROF_OK)                                               \
             status = make_##name(p, given, &made, error);                      \
         if (status == CPPROF_OK && !CPPROF__ARRAY_ROOM(&p->table, 1))          \
@@ -323,9 +343,10 @@ make_location(struct pprof_profile *p, const struct pprof_new_location *given,
                                         struct cpprof_error *error)            \
     {                                                                          \
         struct pprof_##name made;                                              \
-        enum cpprof_status status =                                            \
-            cpprof__build_index(#name, index, p->table.n, error);              \
+        enum cpprof_status status;                                             \
                                                                                \
+        CPPROF__NEED(error, p);                                                \
+        status = cpprof__build_index(#name, index, p->table.n, error);         \
         if (status == CPPROF_OK)                                               \
             status = make_##name(p, given, &made, error);                      \
         if (status != CPPROF_OK)                                               \

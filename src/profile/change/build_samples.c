@@ -122,6 +122,8 @@ enum cpprof_status
 pprof_add_sample(struct pprof_profile *p, const struct pprof_new_sample *given,
                  size_t *index, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct pprof_new_sample s;
     struct cpprof__sample made;
     enum cpprof_status status = make_sample(p, given, &s, &made, error);
@@ -144,6 +146,8 @@ pprof_set_sample(struct pprof_profile *p, size_t index,
                  const struct pprof_new_sample *given,
                  struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct pprof_new_sample s;
     struct cpprof__sample made;
     enum cpprof_status status =
@@ -179,6 +183,8 @@ pprof_keep_samples(struct pprof_profile *p,
 {
     struct filter k = {.keep = keep, .ctx = ctx};
 
+    if (!p || !keep)
+        return;
     cpprof__keep_samples(p, keep_one, &k);
     cpprof__debug_check(p);
 }

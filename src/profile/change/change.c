@@ -64,6 +64,8 @@ pprof_filter_names(struct pprof_profile *p,
                    const struct pprof_name_filter *texts, uint32_t *matched,
                    struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct pprof_name_filter all = {.size = sizeof all};
     struct cpprof__name_filter filter = {0};
     struct cpprof__name_matches matches;
@@ -88,6 +90,8 @@ enum cpprof_status
 pprof_show_from(struct pprof_profile *p, const char *show_from,
                 uint32_t *matched, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct cpprof__regexp *r = NULL;
     enum cpprof_status status = compile(show_from, "show_from", &r, error);
     bool any = false;
@@ -105,6 +109,8 @@ enum cpprof_status
 pprof_prune_from(struct pprof_profile *p, const char *prune_from,
                  struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct cpprof__regexp *r = NULL;
     enum cpprof_status status = compile(prune_from, "prune_from", &r, error);
 
@@ -122,6 +128,8 @@ pprof_filter_labels(struct pprof_profile *p, const char *focus,
                     const char *ignore, uint32_t *matched,
                     struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct cpprof__label_units units = {0};
     enum cpprof_status status = cpprof__label_units_make(p, &units, error);
     bool both[2];
@@ -140,6 +148,8 @@ pprof_filter_label_keys(struct pprof_profile *p, const char *show,
                         const char *hide, uint32_t *matched,
                         struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct cpprof__regexp *shown = NULL, *hidden = NULL;
     enum cpprof_status status = compile(show, "tagshow", &shown, error);
     bool both[2];
@@ -161,6 +171,8 @@ pprof_add_label_frames(struct pprof_profile *p, const char *root_keys,
                        const char *leaf_keys, const char *unit,
                        uint32_t *matched, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     bool both[2];
     enum cpprof_status status = cpprof__add_tag_frames(
         p, root_keys, leaf_keys, unit ? unit : "minimum", both, error);
@@ -177,6 +189,8 @@ enum cpprof_status
 pprof_merge(struct pprof_profile *const *profiles, size_t n,
             struct pprof_profile **result, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, profiles && result);
+
     struct pprof_merger *merger = NULL;
     enum cpprof_status status = pprof_merger_new(&merger, error);
     size_t i;
@@ -192,6 +206,8 @@ pprof_merge(struct pprof_profile *const *profiles, size_t n,
 enum cpprof_status
 pprof_compact(struct pprof_profile *p, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct pprof_profile *merged = NULL, old;
     enum cpprof_status status = pprof_merge(&p, 1, &merged, error);
 

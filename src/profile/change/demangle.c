@@ -248,6 +248,8 @@ enum cpprof_status
 pprof_demangle(struct pprof_profile *p, enum pprof_demangle mode,
                uint32_t flags, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     enum cpprof_status status = CPPROF_OK;
     size_t i;
 

@@ -100,6 +100,8 @@ enum cpprof_status
 pprof_set_label(struct pprof_profile *p, const char *key, const char *value,
                 struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && key && value);
+
     struct pprof_label label = {
         .key = cpprof__strings_add_text(&p->strings, key),
         .text = cpprof__strings_add_text(&p->strings, value),
@@ -112,6 +114,8 @@ enum cpprof_status
 pprof_remove_label(struct pprof_profile *p, const char *key,
                    struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && key);
+
     return remove_labels(p, PPROF_LABEL_TEXT, key, error);
 }
 
@@ -119,6 +123,8 @@ enum cpprof_status
 pprof_set_num_label(struct pprof_profile *p, const char *key, int64_t number,
                     const char *unit, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && key);
+
     struct pprof_label label = {
         .key = cpprof__strings_add_text(&p->strings, key),
         .num = number,
@@ -132,5 +138,7 @@ enum cpprof_status
 pprof_remove_num_label(struct pprof_profile *p, const char *key,
                        struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && key);
+
     return remove_labels(p, PPROF_LABEL_NUMBER, key, error);
 }

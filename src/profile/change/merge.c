@@ -547,6 +547,8 @@ add_head(struct pprof_merger *m)
 enum cpprof_status
 pprof_merger_new(struct pprof_merger **merger, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, merger);
+
     struct pprof_merger *m = calloc(1, sizeof *m);
 
     if (m)
@@ -645,6 +647,8 @@ enum cpprof_status
 pprof_merger_add(struct pprof_merger *m, struct pprof_profile *p,
                  struct cpprof_error *error)
 {
+    CPPROF__NEED(error, m && p);
+
     enum cpprof_status status = CPPROF_OK;
 
     if (!m->out)
@@ -677,6 +681,8 @@ enum cpprof_status
 pprof_merger_finish(struct pprof_merger *m, struct pprof_profile **profile,
                     struct cpprof_error *error)
 {
+    CPPROF__NEED(error, m && profile);
+
     struct pprof_merger *again = NULL;
     enum cpprof_status status;
 

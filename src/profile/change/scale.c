@@ -68,13 +68,16 @@ scale(struct scaler *s)
 void
 pprof_scale(struct pprof_profile *p, double ratio)
 {
-    scale(&(struct scaler){p, NULL, ratio, 0});
+    if (p)
+        scale(&(struct scaler){p, NULL, ratio, 0});
 }
 
 enum cpprof_status
 pprof_scale_types(struct pprof_profile *p, const double *ratios,
                   size_t n_ratios, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && ratios);
+
     if (n_ratios != p->sample_types.n)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "mismatched scale ratios, got %zu, want %zu",
@@ -146,6 +149,8 @@ enum cpprof_status
 pprof_normalize(struct pprof_profile *p, const struct pprof_profile *base,
                 struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && base);
+
     enum cpprof_status status = check_types(p, base, error);
     double *ratios;
     size_t i;

@@ -12,6 +12,8 @@ enum cpprof_status
 pprof_set_mapping_file(struct pprof_profile *p, size_t mapping,
                        const char *file, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && file);
+
     uint32_t string = cpprof__strings_add_text(&p->strings, file);
 
     if (string == CPPROF__NO_STRING)
@@ -57,6 +59,8 @@ pprof_set_symbols(struct pprof_profile *p, size_t mapping,
                   const struct pprof_symbol *symbols, size_t n,
                   struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && (symbols || !n));
+
     struct cpprof__maker m = {.p = p};
     size_t i;
 

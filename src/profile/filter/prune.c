@@ -205,6 +205,8 @@ enum cpprof_status
 pprof_prune(struct pprof_profile *p, const char *drop_text,
             const char *keep_text, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     struct cpprof__regexp *drop = NULL, *keep = NULL;
     enum cpprof_status status;
 
@@ -225,6 +227,8 @@ pprof_prune(struct pprof_profile *p, const char *drop_text,
 enum cpprof_status
 pprof_drop_frames(struct pprof_profile *p, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     return pprof_prune(
         p, cpprof__strings_text(&p->strings, p->info.drop_frames),
         cpprof__strings_text(&p->strings, p->info.keep_frames), error);

@@ -334,6 +334,8 @@ check_layout(const struct pprof_profile *p, struct cpprof_error *error)
 enum cpprof_status
 pprof_check(const struct pprof_profile *p, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     enum cpprof_status status = check_samples(p, error);
 
     if (status == CPPROF_OK)

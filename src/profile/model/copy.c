@@ -67,6 +67,8 @@ enum cpprof_status
 pprof_copy(const struct pprof_profile *profile, struct pprof_profile **copy,
            struct cpprof_error *error)
 {
+    CPPROF__NEED(error, profile && copy);
+
     struct pprof_profile *made = calloc(1, sizeof *made);
 
     if (!made || !copy_names(made, profile) || !copy_tables(made, profile)) {

@@ -78,21 +78,22 @@ give_view(void *given, const void *view, size_t n_view)
 void
 pprof_get_info(const struct pprof_profile *p, struct pprof_info *info)
 {
-    give_view(info, &p->info, sizeof p->info);
+    if (p && info)
+        give_view(info, &p->info, sizeof p->info);
 }
 
 const char *
 pprof_text(const struct pprof_profile *p, pprof_string string, size_t *n_bytes)
 {
     if (n_bytes)
-        *n_bytes = cpprof__strings_n(&p->strings, string);
-    return cpprof__strings_text(&p->strings, string);
+        *n_bytes = p ? cpprof__strings_n(&p->strings, string) : 0;
+    return p ? cpprof__strings_text(&p->strings, string) : "";
 }
 
 #define COUNT(name, n_name)                                                    \
     size_t pprof_##name##_count(const struct pprof_profile *p)                 \
     {                                                                          \
-        return n_name;                                                         \
+        return p ? n_name : 0;                                                 \
     }
 COUNT(sample_type, p->sample_types.n)
 COUNT(sample, p->samples.n)
@@ -107,7 +108,7 @@ COUNT(string, p->strings.table.n)
 #define TABLE(name, type)                                                      \
     const type *pprof_##name(const struct pprof_profile *p)                    \
     {                                                                          \
-        return p->name.at;                                                     \
+        return p ? p->name.at : NULL;                                          \
     }
 TABLE(sample_types, struct pprof_value_type)
 TABLE(mappings, struct pprof_mapping)
@@ -121,9 +122,12 @@ void
 pprof_get_sample(const struct pprof_profile *p, size_t index,
                  struct pprof_sample *sample)
 {
-    const struct cpprof__sample *s = &p->samples.at[index];
     struct pprof_sample view = {0};
+    const struct cpprof__sample *s;
 
+    if (!p || !sample)
+        return;
+    s = &p->samples.at[index];
     view.values = cpprof__values(p, index);
     view.locations = p->frames.at + s->first_frame;
     view.n_locations = s->n_frames;
@@ -175,6 +179,8 @@ enum cpprof_status
 pprof_set_binary(struct pprof_profile *p, const char *file,
                  const char *build_id, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p);
+
     uint32_t file_id = cpprof__strings_add_text(&p->strings, file ? file : "");
     uint32_t id_id =
         cpprof__strings_add_text(&p->strings, build_id ? build_id : "");
@@ -194,6 +200,8 @@ enum cpprof_status
 pprof_add_comment(struct pprof_profile *p, const char *text,
                   struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && text);
+
     uint32_t string = cpprof__strings_add_text(&p->strings, text);
 
     if (string == CPPROF__NO_STRING || !CPPROF__ARRAY_ROOM(&p->comments, 1))

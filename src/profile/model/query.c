@@ -41,13 +41,13 @@ all_have(const struct pprof_profile *p, uint32_t flags)
 bool
 pprof_has_functions(const struct pprof_profile *p)
 {
-    return all_have(p, PPROF_HAS_FUNCTIONS);
+    return p && all_have(p, PPROF_HAS_FUNCTIONS);
 }
 
 bool
 pprof_has_file_lines(const struct pprof_profile *p)
 {
-    return all_have(p, PPROF_HAS_FILENAMES | PPROF_HAS_LINE_NUMBERS);
+    return p && all_have(p, PPROF_HAS_FILENAMES | PPROF_HAS_LINE_NUMBERS);
 }
 
 static bool
@@ -72,7 +72,7 @@ last_name(const char *path)
 bool
 pprof_is_unsymbolizable(const struct pprof_profile *p, size_t mapping)
 {
-    const char *path = text(p, p->mappings.at[mapping].file);
+    const char *path = p ? text(p, p->mappings.at[mapping].file) : "";
     const char *name = last_name(path);
 
     return !*path || *name == '[' || begins(name, "linux-vdso") ||
@@ -171,6 +171,8 @@ enum cpprof_status
 pprof_find_sample_type(const struct pprof_profile *p, const char *name,
                        size_t *index, struct cpprof_error *error)
 {
+    CPPROF__NEED(error, p && index);
+
     size_t n = p->sample_types.n, found;
     long long number;
 
@@ -202,10 +204,12 @@ bool
 pprof_has_label(const struct pprof_profile *p, size_t sample, const char *key,
                 const char *value)
 {
+    const struct pprof_label *l;
     size_t n, i;
-    const struct pprof_label *l =
-        cpprof__label_set(&p->labels, p->samples.at[sample].labels, &n);
 
+    if (!p || !key || !value)
+        return false;
+    l = cpprof__label_set(&p->labels, p->samples.at[sample].labels, &n);
     for (i = 0; i < n; i++)
         if (l[i].kind == PPROF_LABEL_TEXT &&
             strcmp(text(p, l[i].key), key) == 0 &&
@@ -266,10 +270,12 @@ const char *
 pprof_label_unit(const struct pprof_profile *p, const char *key,
                  size_t *n_others)
 {
-    struct units u = {.key =
-                          cpprof__strings_find(&p->strings, key, strlen(key))};
+    struct units u = {0};
     size_t i;
 
+    if (!p || !key)
+        return NULL;
+    u.key = cpprof__strings_find(&p->strings, key, strlen(key));
     for (i = 0; u.key != CPPROF__NO_STRING && i < p->samples.n; i++)
         add_units(&u, p, p->samples.at[i].labels);
     if (n_others)

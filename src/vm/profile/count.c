@@ -262,8 +262,11 @@ cpprof_vm_thread_safepoint(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
     uint32_t epoch = load_acquire(&cpprof__vm_active);
-    bool was_due = swap_acq_rel(&public->due, 0u);
+    bool was_due;
 
+    if (!t)
+        return;
+    was_due = swap_acq_rel(&public->due, 0u);
     store_relaxed(&t->n_asked, 0u);
     cpprof__vm_flush(t);
     if (!epoch || is_out(t) ||

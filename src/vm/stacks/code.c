@@ -104,6 +104,8 @@ add_named(struct cpprof_vm *vm, const void *start, size_t n_bytes,
     uintptr_t at = (uintptr_t)start;
     struct cpprof__vm_code code = {at, at + n_bytes};
 
+    if (!vm)
+        return false;
     if (n_bytes)
         return add_code(vm, code, is_run_loop);
     cpprof__unwind_refresh_modules();
@@ -175,6 +177,8 @@ cpprof_vm_learn_run_loop(struct cpprof_vm *vm, const void *inner,
     uintptr_t pcs[DEPTH];
     size_t i, n, largest, skipped = 1; /* this function */
 
+    if (!vm)
+        return false;
     cpprof__unwind_refresh_modules();
     cpprof__regs_here(&regs);
     n = cpprof__unwind(&regs, &view, pcs, DEPTH, &end);
@@ -201,6 +205,8 @@ cpprof_vm_learn_collector(struct cpprof_vm *vm)
     uintptr_t pcs[DEPTH];
     size_t i, n;
 
+    if (!vm)
+        return false;
     cpprof__regs_here(&regs);
     n = cpprof__unwind(&regs, &view, pcs, DEPTH, &end);
     for (i = 0; i < n && !cpprof__vm_is_run_loop(vm, pcs[i]); i++) {
