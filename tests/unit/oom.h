@@ -29,6 +29,8 @@ void *
 __real_calloc(size_t n, size_t size);
 void *
 __real_realloc(void *p, size_t n);
+void *
+__real_aligned_alloc(size_t alignment, size_t n);
 void
 __real_free(void *p);
 char *
@@ -40,6 +42,8 @@ void *
 __wrap_calloc(size_t n, size_t size);
 void *
 __wrap_realloc(void *p, size_t n);
+void *
+__wrap_aligned_alloc(size_t alignment, size_t n);
 void
 __wrap_free(void *p);
 char *
@@ -104,6 +108,12 @@ __wrap_realloc(void *p, size_t n)
         return NULL;
     oom_died(p);
     return oom_born(__real_realloc(p, n));
+}
+
+void *
+__wrap_aligned_alloc(size_t alignment, size_t n)
+{
+    return oom_now() ? NULL : oom_born(__real_aligned_alloc(alignment, n));
 }
 
 void

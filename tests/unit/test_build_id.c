@@ -4,6 +4,7 @@
  * orders: System V gABI, chapters 4 and 5.
  */
 #include "object/build_id.h"
+#include "oom.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -539,6 +540,30 @@ file_and_memory_of_libc_agree(void **state)
     assert_in_range(strlen(of_file), 16, 64);
 }
 
+/* Nor does the parser of maps. */
+static void
+reading_a_file_needs_no_memory(void **state)
+{
+    static const char maps[] = "1000-2000 r-xp 00000000 08:01 7 /bin/prog\n";
+    struct cpprof_map map = {.size = sizeof map};
+    char text[CPPROF_BUILD_ID_MAX];
+    const char *at = maps;
+    struct loaded libc = {0};
+    enum cpprof_status status;
+    bool is_line;
+
+    (void)state;
+    if (!dl_iterate_phdr(find_libc, &libc))
+        return;
+    oom_watch();
+    oom.countdown = 0;
+    status = cpprof_build_id_of_file(libc.path, text, NULL);
+    is_line = cpprof_maps_next(&at, maps + sizeof maps - 1, &map);
+    oom.countdown = -1;
+    assert_int_equal(status, CPPROF_OK);
+    assert_true(is_line && cpprof_map_is_listed(&map));
+}
+
 static void
 vdso_has_an_id_in_memory(void **state)
 {
@@ -605,6 +630,7 @@ main(void)
         cmocka_unit_test(
             loaded_image_does_not_trust_sections_that_are_not_loaded),
         cmocka_unit_test(file_and_memory_of_libc_agree),
+        cmocka_unit_test(reading_a_file_needs_no_memory),
         cmocka_unit_test(vdso_has_an_id_in_memory),
         cmocka_unit_test(memory_that_went_away_is_an_error_and_no_fault),
         cmocka_unit_test(file_that_cannot_be_read_is_a_system_error),

@@ -165,6 +165,91 @@ bytes_without_memory_are_not_in(void **state)
     cpprof__custom_free(custom);
 }
 
+/* ---- public calls without memory -------------------------------------- */
+
+static struct cpprof_profile *buffers;
+static struct cpprof_labels *labels;
+static char path[64];
+
+static enum cpprof_status
+make_weighted(struct cpprof_error *error)
+{
+    return cpprof_profile_new_weighted("buffers", "space", "bytes", &buffers,
+                                       error);
+}
+
+static enum cpprof_status
+make_labels(struct cpprof_error *error)
+{
+    const struct cpprof_label label = {.key = "key", .str = "value"};
+
+    return cpprof_labels_merge(NULL, &label, 1, &labels, error);
+}
+
+static enum cpprof_status
+add_entry(struct cpprof_error *error)
+{
+    const struct cpprof_profile_entry entry = {.size = sizeof entry,
+                                               .value = "bytes",
+                                               .n_bytes = 5,
+                                               .weight = 7,
+                                               .labels = labels};
+    enum cpprof_status status =
+        cpprof_profile_add_entry(buffers, &entry, error);
+
+    assert_int_equal(cpprof_profile_count(buffers), status == CPPROF_OK);
+    return status;
+}
+
+static enum cpprof_status
+write_to_path(struct cpprof_error *error)
+{
+    const struct cpprof_profile_options options = {
+        .size = sizeof options, .symbolize = CPPROF_SYMBOLIZE_NONE};
+    enum cpprof_status status =
+        cpprof_profile_write_to_path(buffers, path, &options, error);
+
+    assert_int_equal(unlink(path) == 0, status == CPPROF_OK);
+    return status;
+}
+
+/* Allocation 1, 2, ... fails, until the call needs no more of them. */
+static void
+survives(enum cpprof_status (*call)(struct cpprof_error *error), long n_least)
+{
+    enum cpprof_status status;
+    long n = -1;
+
+    do {
+        struct cpprof_error error = {0};
+
+        oom_watch();
+        oom.countdown = ++n;
+        status = call(&error);
+        oom.countdown = -1;
+        if (status == CPPROF_OK)
+            break;
+        /* what a writer has no memory for is a write that failed */
+        if (status != CPPROF_SYSTEM || error.sys != ENOMEM)
+            assert_int_equal(status, CPPROF_NOMEM);
+        assert_int_equal(oom.n_live, 0);
+    } while (n < 1000);
+    assert_in_range(n, n_least, 999);
+}
+
+static void
+weighted_profile_survives_want_of_memory(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/cpprof-custom-%d", getpid());
+    survives(make_weighted, 2);
+    survives(make_labels, 1);
+    survives(add_entry, 1);
+    survives(write_to_path, 10);
+    assert_int_equal(oom.n_live, 0);
+    cpprof_labels_free(labels);
+}
+
 /* ---- threads ---------------------------------------------------------- */
 
 struct job {
@@ -303,6 +388,7 @@ main(void)
         cmocka_unit_test(bytes_are_told_apart_by_what_they_are),
         cmocka_unit_test(any_order_of_adds_and_removes_keeps_the_set),
         cmocka_unit_test(bytes_without_memory_are_not_in),
+        cmocka_unit_test(weighted_profile_survives_want_of_memory),
         cmocka_unit_test(threads_add_and_remove_while_a_profile_is_written),
         cmocka_unit_test(a_fork_in_the_lock_of_its_own_thread_goes_on),
         cmocka_unit_test(a_fork_in_the_lock_of_another_thread_frees_it),
