@@ -47,7 +47,7 @@ on_collection(PyObject *self, PyObject *const *args, Py_ssize_t n)
 
     if (!t || n != 2 || !PyUnicode_Check(args[0]))
         Py_RETURN_NONE;
-    if (!load_relaxed(&cpprof_vm_spans))
+    if (!load_relaxed(&cpprof_vm_running->spans))
         ticks_answer();
     if (!PyUnicode_CompareWithASCIIString(args[0], "start")) {
         spans_function_begin(t, callback);

@@ -157,7 +157,7 @@ read_number(PyObject *given, const char *error, uint32_t max, uint32_t *number)
 static bool
 counts_spans(void)
 {
-    return load_relaxed(&cpprof_vm_spans);
+    return load_relaxed(&cpprof_vm_running->spans);
 }
 
 /* The clock of each thread begins now. */
@@ -328,7 +328,8 @@ join_environment(void)
 
     if (!getenv("CPPROF") || !t || !thread_wakes(t))
         return;
-    if ((!counts_spans() && !load_relaxed(&cpprof_vm_ticks)) || !take_control())
+    if ((!counts_spans() && !load_relaxed(&cpprof_vm_running->ticks)) ||
+        !take_control())
         return;
     ticks_start();
     begin();

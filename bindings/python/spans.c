@@ -158,7 +158,7 @@ on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
 {
     struct thread *t = ((struct spans *)self)->t;
 
-    if (!load_relaxed(&cpprof_vm_spans)) {
+    if (!load_relaxed(&cpprof_vm_running->spans)) {
         t->is_hooked = false;
         forget_builtins(t);
         set_profile(NULL, NULL);
@@ -271,7 +271,8 @@ on_audit(const char *event, PyObject *args, void *unused)
 {
     struct thread *t;
 
-    if (strcmp(event, "sys.setprofile") || !load_relaxed(&cpprof_vm_spans) ||
+    if (strcmp(event, "sys.setprofile") ||
+        !load_relaxed(&cpprof_vm_running->spans) ||
         setting == PyThreadState_Get())
         return 0;
     t = thread_find();
@@ -313,7 +314,8 @@ call(PyObject *self, PyObject *args, PyObject *keywords)
         Py_RETURN_NONE;
     Py_INCREF(self); /* it may be nobody's any more */
     t = thread_of_caller();
-    if (t && load_relaxed(&cpprof_vm_spans) && thread_wakes(t) && install(t))
+    if (t && load_relaxed(&cpprof_vm_running->spans) && thread_wakes(t) &&
+        install(t))
         on_event(state->c_profileobj, (PyFrameObject *)frame, event_of(event),
                  arg);
     else

@@ -55,7 +55,7 @@ ticks_answer(void)
 {
     if (!load_acquire(&is_asked))
         return;
-    if (!load_relaxed(&cpprof_vm_spans)) {
+    if (!load_relaxed(&cpprof_vm_running->spans)) {
         ticks_sample();
         return;
     }

@@ -269,11 +269,13 @@ cpprof_vm_own_thread_begin(void);
 CPPROF_API void
 cpprof_vm_own_thread_end(void);
 
-/* Number of the profile that runs and goes by ticks; 0: none. */
-CPPROF_API extern uint32_t cpprof_vm_ticks;
-
-/* Number of the profile that runs and counts spans; 0: none. */
-CPPROF_API extern uint32_t cpprof_vm_spans;
+/* The profile that runs, by its number; 0: none. For who wants to know at every
+ * call: it is two loads. Only cpprof changes it. */
+struct cpprof_vm_running {
+    uint32_t ticks; /* that goes by ticks */
+    uint32_t spans; /* that counts spans */
+};
+CPPROF_API extern const struct cpprof_vm_running *const cpprof_vm_running;
 
 CPPROF_API void
 cpprof_vm_span_begin_counted(struct cpprof_vm_thread *t);
@@ -289,8 +291,8 @@ cpprof_vm_thread_safepoint(struct cpprof_vm_thread *t);
 static inline void
 cpprof_vm_span_begin(struct cpprof_vm_thread *t)
 {
-    if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
-                         0))
+    if (__builtin_expect(
+            __atomic_load_n(&cpprof_vm_running->spans, __ATOMIC_RELAXED), 0))
         cpprof_vm_span_begin_counted(t);
 }
 
@@ -299,16 +301,16 @@ cpprof_vm_span_begin(struct cpprof_vm_thread *t)
 static inline void
 cpprof_vm_span_next(struct cpprof_vm_thread *t)
 {
-    if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
-                         0))
+    if (__builtin_expect(
+            __atomic_load_n(&cpprof_vm_running->spans, __ATOMIC_RELAXED), 0))
         cpprof_vm_span_next_counted(t);
 }
 
 static inline void
 cpprof_vm_span_end(struct cpprof_vm_thread *t)
 {
-    if (__builtin_expect(__atomic_load_n(&cpprof_vm_spans, __ATOMIC_RELAXED),
-                         0))
+    if (__builtin_expect(
+            __atomic_load_n(&cpprof_vm_running->spans, __ATOMIC_RELAXED), 0))
         cpprof_vm_span_end_counted(t);
 }
 

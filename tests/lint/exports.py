@@ -27,16 +27,33 @@ def taken_over(text):
     return {name for group, name in ROW.findall(text) if group != "BENEATH"}
 
 
-def exported(library):
-    """Dynamic symbols that are defined, without their version. The linker
+def readelf(what, library):
+    text = subprocess.run(["readelf", what, "-W", library],
+                          capture_output=True, text=True, check=True).stdout
+    return text.split("\n")
+
+
+def symbols(library):
+    """Dynamic symbols that are defined, as readelf's columns. The linker
     lists its own names for the ends of a section too, as hidden ones, which
     nobody can bind to."""
-    text = subprocess.run(["readelf", "--dyn-syms", "-W", library],
-                          capture_output=True, text=True, check=True).stdout
-    rows = [line.split() for line in text.split("\n")]
-    return {row[7].split("@")[0] for row in rows
+    rows = [line.split() for line in readelf("--dyn-syms", library)]
+    return [row for row in rows
             if len(row) > 7 and row[0][:-1].isdigit() and row[6] != "UND"
-            and row[5] in ("DEFAULT", "PROTECTED")}
+            and row[5] in ("DEFAULT", "PROTECTED")]
+
+
+def exported(library):
+    """Their names, without their version."""
+    return {row[7].split("@")[0] for row in symbols(library)}
+
+
+def writable(library):
+    """Names of data that a program can write to: in .data or .bss."""
+    sections = [re.match(r" *\[ *(\d+)\] (\.t?data|\.t?bss) ", line)
+                for line in readelf("-S", library)]
+    numbers = {found.group(1) for found in sections if found}
+    return {row[7] for row in symbols(library) if row[6] in numbers}
 
 
 def read_list(path):
@@ -87,10 +104,13 @@ def self_test():
         library = os.path.join(folder, "x.so")
         subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o",
                         library], input="int f(void){return 1;}"
-                       "static int g; int *h(void){return &g;}",
+                       "static int g; int *h(void){return &g;}"
+                       "int w, x = 1; int *const r = &w;",
                        text=True, check=True)
-        if exported(library) != {"f", "h"}:
-            print("read wrongly: %s" % exported(library))
+        if (exported(library) != {"f", "h", "w", "x", "r"} or
+                writable(library) != {"w", "x"}):
+            print("read wrongly: %s, %s" % (exported(library),
+                                            writable(library)))
             bad.append(library)
     return 1 if bad else 0
 
@@ -116,7 +136,9 @@ def main():
              for path, taken in tables.items()
              for line in compare(exported(path),
                                  lists.get(os.path.basename(path), set()),
-                                 taken)]
+                                 taken) +
+             ["%s can be written to" % name
+              for name in sorted(writable(path))]]
     print("\n".join(found))
     return 1 if found else 0
 

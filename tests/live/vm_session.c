@@ -423,7 +423,7 @@ child(struct toy *toy)
     struct profile *p;
     bool ok;
 
-    if (cpprof_vm_spans || cpprof_vm_stop(NULL))
+    if (cpprof_vm_running->spans || cpprof_vm_stop(NULL))
         return 1;
     toy_run(toy, &napper);
     toy_start(CPPROF_VM_MODE_TICK, 0);

@@ -135,7 +135,7 @@ hook_for_instruction(struct state *s, lua_State *L)
 static bool
 ticks_run(void)
 {
-    return load_relaxed(&cpprof_vm_ticks);
+    return load_relaxed(&cpprof_vm_running->ticks);
 }
 
 /* Sets it only if it is not set, because setting takes time in proportion to
@@ -164,7 +164,7 @@ hook_for_switch(struct state *s, lua_State *L)
     struct program_hook program;
 
     programs_grow(s);
-    if (load_relaxed(&cpprof_vm_spans))
+    if (load_relaxed(&cpprof_vm_running->spans))
         hook_for_spans(s, L);
     else if (has_to_stay(s) && note_program(s, L, &program) &&
              !(program.mask & LUA_MASKCOUNT))
@@ -362,7 +362,7 @@ static void
 take_span(struct state *s, lua_State *L, const lua_Debug *ar,
           const struct program_hook *program)
 {
-    if (!load_relaxed(&cpprof_vm_spans))
+    if (!load_relaxed(&cpprof_vm_running->spans))
         hook_remove(s, L);
     else if (mask_of(ar->event) & SPAN_MASK)
         end_span(s, L, ar);

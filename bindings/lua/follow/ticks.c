@@ -54,13 +54,13 @@
 static bool
 spans_run(void)
 {
-    return load_relaxed(&cpprof_vm_spans);
+    return load_relaxed(&cpprof_vm_running->spans);
 }
 
 static bool
 is_profiled(void)
 {
-    return load_relaxed(&cpprof_vm_ticks) || spans_run();
+    return load_relaxed(&cpprof_vm_running->ticks) || spans_run();
 }
 
 /* ---- what runs --------------------------------------------------------- */
@@ -285,7 +285,7 @@ ask(struct state *s, lua_State *L, int thread)
 static void
 ask_for_spans(struct state *s, lua_State *L, int thread)
 {
-    uint32_t epoch = load_relaxed(&cpprof_vm_spans);
+    uint32_t epoch = load_relaxed(&cpprof_vm_running->spans);
     bool is_first = s->span_epoch != epoch;
 
     s->span_epoch = epoch;
@@ -359,7 +359,7 @@ interrupt_here(struct state *s)
 {
     struct state *runs;
 
-    if (load_relaxed(&cpprof_vm_ticks))
+    if (load_relaxed(&cpprof_vm_running->ticks))
         look_around();
     runs = state_here(s);
     if (!runs || !has_frames(runs, runs->running)) {

@@ -20,8 +20,8 @@
 #include "vm/profile/timers.h"
 #include "vm/stacks/interp_frames.h"
 
-uint32_t cpprof_vm_spans;
-uint32_t cpprof_vm_ticks;
+struct cpprof_vm_running cpprof__vm_running;
+const struct cpprof_vm_running *const cpprof_vm_running = &cpprof__vm_running;
 uint32_t cpprof__vm_active;
 uint32_t cpprof__vm_mode;
 uint64_t cpprof__vm_quantum_ns;
@@ -163,7 +163,7 @@ void
 cpprof_vm_span_begin_counted(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
-    uint32_t epoch = load_acquire(&cpprof_vm_spans);
+    uint32_t epoch = load_acquire(&cpprof__vm_running.spans);
     uint64_t now;
 
     if (!epoch || is_out(t))
@@ -189,7 +189,7 @@ void
 cpprof_vm_span_end_counted(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
-    uint32_t epoch = load_acquire(&cpprof_vm_spans);
+    uint32_t epoch = load_acquire(&cpprof__vm_running.spans);
 
     if (!epoch || is_out(t))
         return;
@@ -208,7 +208,7 @@ void
 cpprof_vm_span_next_counted(struct cpprof_vm_thread *public)
 {
     struct cpprof__vm_thread *t = cpprof__vm_inside(public);
-    uint32_t epoch = load_acquire(&cpprof_vm_spans);
+    uint32_t epoch = load_acquire(&cpprof__vm_running.spans);
     uint64_t now;
 
     if (!epoch || is_out(t))

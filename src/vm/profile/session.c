@@ -148,8 +148,9 @@ open_session(void)
     store_release(&cpprof__vm_active, epoch);
     if (is_cpu)
         cpprof__vm_timers_open(epoch);
-    store_release(now.options.mode == CPPROF_VM_MODE_SPAN ? &cpprof_vm_spans
-                                                          : &cpprof_vm_ticks,
+    store_release(now.options.mode == CPPROF_VM_MODE_SPAN
+                      ? &cpprof__vm_running.spans
+                      : &cpprof__vm_running.ticks,
                   epoch);
     cpprof__own_lock_give(&session->lock);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
@@ -290,8 +291,8 @@ close_session(void)
     session->silent_ns = sum_of_rests(now.epoch) + cpprof__vm_take_unknown();
     end_ns = cpprof__now_ns(CLOCK_MONOTONIC);
     session->epoch = 0;
-    store_release(&cpprof_vm_spans, 0u);
-    store_release(&cpprof_vm_ticks, 0u);
+    store_release(&cpprof__vm_running.spans, 0u);
+    store_release(&cpprof__vm_running.ticks, 0u);
     store_release(&cpprof__vm_active, 0u);
     cpprof__own_lock_give(&session->lock);
     cpprof__own_lock_give(&cpprof__vm_threads_lock);
@@ -433,8 +434,8 @@ cpprof__vm_in_child(void)
     struct cpprof__vm_thread *t;
 
     cpprof__own_lock_in_child(&cpprof__vm_threads_lock);
-    store_relaxed(&cpprof_vm_spans, 0u);
-    store_relaxed(&cpprof_vm_ticks, 0u);
+    store_relaxed(&cpprof__vm_running.spans, 0u);
+    store_relaxed(&cpprof__vm_running.ticks, 0u);
     store_relaxed(&cpprof__vm_active, 0u);
     for (t = cpprof__vm_threads; t; t = t->next)
         if (&t->public != cpprof__vm_current)

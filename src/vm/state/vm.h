@@ -116,7 +116,8 @@ struct cpprof__vm_thread {
 extern uint32_t cpprof__vm_active; /* epoch; 0: none */
 extern uint32_t cpprof__vm_mode;
 extern uint64_t cpprof__vm_quantum_ns;
-extern const struct cpprof_vm *cpprof__vm_only; /* NULL: all */
+extern const struct cpprof_vm *cpprof__vm_only;     /* NULL: all */
+extern struct cpprof_vm_running cpprof__vm_running; /* what users may read */
 
 /* ---- src/vm/threads.c */
 
