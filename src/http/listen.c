@@ -21,7 +21,6 @@
 #include "http/plugin.h"
 #include "object/plug_in.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -54,33 +53,6 @@ static const struct cpprof__http_host host = {
 /* ---- the plug-in ----------------------------------------------------------
  */
 
-/* Not under the lock, because the loader runs other people's code. Done once,
- * so that a forked child needs no lock of the loader. */
-static enum cpprof_status
-load(const struct cpprof__http_server_ops **loaded, struct cpprof_error *error)
-{
-    const struct cpprof__http_server_ops *found = load_acquire(&ops);
-    const char *why;
-    void *plug_in;
-
-    if (found) {
-        *loaded = found;
-        return CPPROF_OK;
-    }
-    plug_in = cpprof__plug_in_load("libcpprof-http.so");
-    if (!plug_in) {
-        why = dlerror();
-        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "http: %s",
-                            why ? why : "libcpprof-http.so is not there");
-    }
-    found = dlsym(plug_in, CPPROF__HTTP_SYMBOL);
-    if (!found || found->abi != CPPROF__HTTP_ABI)
-        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "http: libcpprof-http.so is of another version");
-    *loaded = found;
-    return CPPROF_OK;
-}
-
 /* A handler of the program that forks must not find the locks taken by the
  * thread that it interrupted. */
 static void
@@ -105,7 +77,7 @@ cpprof_http_listen(const char *address, const struct cpprof_http_options *given,
                    struct cpprof_error *error)
 {
     struct cpprof_http_options options = {.size = sizeof options};
-    const struct cpprof__http_server_ops *loaded = NULL;
+    const struct cpprof__http_server_ops *loaded = load_acquire(&ops);
     enum cpprof_status status;
     sigset_t saved;
     CPPROF__EXEMPT;
@@ -115,10 +87,15 @@ cpprof_http_listen(const char *address, const struct cpprof_http_options *given,
         return cpprof__fail(error, CPPROF_INVALID, 0, "http: no address");
     status = cpprof__options(&options, sizeof options, given,
                              "struct cpprof_http_options", error);
-    if (status == CPPROF_OK)
-        status = load(&loaded, error);
     if (status != CPPROF_OK)
         return status;
+    /* Not under the lock, because the loader runs other people's code. Done
+     * once, so that a forked child needs no lock of the loader. */
+    if (!loaded)
+        loaded = cpprof__plug_in_load("http", CPPROF__HTTP_SYMBOL,
+                                      CPPROF__HTTP_ABI, error);
+    if (!loaded)
+        return CPPROF_UNSUPPORTED;
     take_lock(&saved);
     store_release(&ops, loaded);
     status = ops->start(address, &options, &host, error);

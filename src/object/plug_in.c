@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "object/plug_in.h"
 
+#include "base/status.h"
 #include "object/symbolizer.h"
 
 #include <dlfcn.h>
@@ -49,8 +50,8 @@ load_beside_us(const char *name)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-void *
-cpprof__plug_in_load(const char *name)
+static void *
+load_file(const char *name)
 {
     void *plug_in = load_beside_us(name);
     char path[PATH_MAX];
@@ -62,14 +63,34 @@ cpprof__plug_in_load(const char *name)
     return plug_in ? plug_in : dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
+const void *
+cpprof__plug_in_load(const char *name, const char *symbol, uint32_t version,
+                     struct cpprof_error *error)
+{
+    char file[NAME_MAX];
+    const uint32_t *ops;
+    const char *why;
+    void *plug_in;
+
+    snprintf(file, sizeof file, "libcpprof-%s.so", name);
+    plug_in = load_file(file);
+    if (!plug_in) {
+        why = dlerror();
+        cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "%s: %s%s", name,
+                     why ? why : file, why ? "" : " is not there");
+        return NULL;
+    }
+    ops = dlsym(plug_in, symbol);
+    if (ops && *ops == version)
+        return ops;
+    cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "%s: %s is of another version",
+                 name, file);
+    return NULL;
+}
+
 const struct cpprof__symbolizer_ops *
 cpprof__symbolizer_load(void)
 {
-    const struct cpprof__symbolizer_ops *ops;
-    void *plug_in = cpprof__plug_in_load("libcpprof-symbol.so");
-
-    if (!plug_in)
-        return NULL;
-    ops = dlsym(plug_in, CPPROF__SYMBOLIZER_SYMBOL);
-    return ops && ops->abi == CPPROF__SYMBOLIZER_ABI ? ops : NULL;
+    return cpprof__plug_in_load("symbol", CPPROF__SYMBOLIZER_SYMBOL,
+                                CPPROF__SYMBOLIZER_ABI, NULL);
 }

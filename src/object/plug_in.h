@@ -3,15 +3,20 @@
 #ifndef OBJECT_PLUG_IN_H
 #define OBJECT_PLUG_IN_H
 
+#include <cpprof/status.h>
+
 /*
- * Load a plug-in. It is looked for beside the file that this code is in (a
- * build folder, or an installation outside the loader's path), then where it
- * was installed, then where the loader looks. name is that of a file,
- * "libcpprof-symbol.so".
+ * Load libcpprof-NAME.so and return its table of functions, `symbol`, which
+ * begins with the version of their contract, a uint32_t. The file is looked for
+ * beside the one that this code is in (a build folder, or an installation
+ * outside the loader's path), then where it was installed, then where the
+ * loader looks.
  *
- * Errors: NULL; dlerror() tells of the last place. Safety: MT. Not AS.
+ * Errors:  NULL with CPPROF_UNSUPPORTED: it is not there, or another version.
+ * Safety:  MT. Not AS.
  */
-void *
-cpprof__plug_in_load(const char *name);
+const void *
+cpprof__plug_in_load(const char *name, const char *symbol, uint32_t version,
+                     struct cpprof_error *error);
 
 #endif

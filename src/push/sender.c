@@ -14,7 +14,6 @@
 #include "collect/runtime/own_threads.h"
 #include "object/plug_in.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,21 +37,9 @@
 enum cpprof_status
 cpprof__push_load(struct cpprof__push *push, struct cpprof_error *error)
 {
-    void *plug_in = cpprof__plug_in_load("libcpprof-push.so");
-    const struct cpprof__push_http *found;
-    const char *why;
-
-    if (!plug_in) {
-        why = dlerror();
-        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0, "push: %s",
-                            why ? why : "libcpprof-push.so is not there");
-    }
-    found = dlsym(plug_in, CPPROF__PUSH_SYMBOL);
-    if (!found || found->abi != CPPROF__PUSH_ABI)
-        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
-                            "push: libcpprof-push.so is of another version");
-    push->http = found;
-    return CPPROF_OK;
+    push->http = cpprof__plug_in_load("push", CPPROF__PUSH_SYMBOL,
+                                      CPPROF__PUSH_ABI, error);
+    return push->http ? CPPROF_OK : CPPROF_UNSUPPORTED;
 }
 
 /* ---- one request ------------------------------------------------------ */

@@ -291,11 +291,10 @@ cpprof__dump_write_text(const struct cpprof__dump *dump,
                         enum cpprof_symbolize symbolize,
                         struct cpprof_writer writer, struct cpprof_error *error)
 {
-    struct cpprof__source source = cpprof__source_self(symbolize);
     struct work w = {.dump = dump, .now_ns = cpprof__clock_ns(CLOCK_MONOTONIC)};
     enum cpprof_status status;
 
-    w.profile = cpprof__source_profile_make(&source, symbolize, &writer, error);
+    w.profile = cpprof__source_profile_make(NULL, symbolize, &writer, error);
     if (!w.profile)
         return CPPROF_NOMEM;
     w.text = &w.profile->text;

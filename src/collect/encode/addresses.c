@@ -18,19 +18,18 @@ struct cpprof__addresses *
 cpprof__addresses_open(void)
 {
     const struct cpprof_writer nowhere = {0};
-    struct cpprof__source source;
     struct cpprof__source_profile *p;
 
     if (cpprof__tables_make(NULL) != CPPROF_OK)
         return NULL;
     cpprof__tables_read_maps();
-    source = cpprof__source_self(CPPROF_SYMBOLIZE_FULL);
-    p = cpprof__source_profile_make(&source, CPPROF_SYMBOLIZE_FULL, &nowhere,
+    p = cpprof__source_profile_make(NULL, CPPROF_SYMBOLIZE_FULL, &nowhere,
                                     NULL);
     if (!p)
         return NULL;
     cpprof__source_begin_text(p, nowhere);
-    if (p->text.error.status != CPPROF_OK || (source.ops && !p->symbolizer)) {
+    if (p->text.error.status != CPPROF_OK ||
+        (p->source.ops && !p->symbolizer)) {
         cpprof__addresses_close((struct cpprof__addresses *)p);
         return NULL;
     }

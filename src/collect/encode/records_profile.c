@@ -25,12 +25,8 @@ make_profile(const struct cpprof__records_form *form,
 {
     enum cpprof_symbolize symbolize =
         names ? options->symbolize : CPPROF_SYMBOLIZE_NONE;
-    struct cpprof__source own;
 
-    if (!form->source)
-        own = cpprof__source_self(symbolize);
-    return cpprof__source_profile_make(form->source ? form->source : &own,
-                                       symbolize, writer, error);
+    return cpprof__source_profile_make(form->source, symbolize, writer, error);
 }
 
 static enum cpprof_status

@@ -19,40 +19,20 @@
 #include <time.h>
 #include <unistd.h>
 
-struct cpprof__source
-cpprof__source_self(enum cpprof_symbolize symbolize)
-{
-    return (struct cpprof__source){
-        .tables = &cpprof__tables,
-        .ops = symbolize == CPPROF_SYMBOLIZE_NONE ? NULL : cpprof__names_load(),
-        .pid = (int32_t)getpid(),
-        .is_self = true,
-        .time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME),
-    };
-}
-
-struct cpprof__symbolizer *
-cpprof__source_symbolizer(const struct cpprof__source *source,
-                          enum cpprof_symbolize symbolize)
-{
-    struct cpprof__symbolizer_options options = {
-        .functions_only = symbolize == CPPROF_SYMBOLIZE_FUNCTIONS,
-        .pid = source->pid,
-    };
-
-    if (symbolize == CPPROF_SYMBOLIZE_NONE || !source->ops)
-        return NULL;
-    return source->ops->make(&options);
-}
-
 size_t
 cpprof__source_stack(const struct cpprof__source *source, uint32_t stack,
                      const uint32_t *numbers, size_t n_numbers,
                      struct cpprof__builder_frame *frames, size_t max)
 {
-    size_t i, n = cpprof__tables_stack(source->tables, stack, numbers,
-                                       n_numbers, frames, max);
+    size_t i, n;
 
+    if (stack == CPPROF__SOURCE_LOST) {
+        frames[0] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
+                                                   CPPROF__NO_MAPPING};
+        return 1;
+    }
+    n = cpprof__tables_stack(source->tables, stack, numbers, n_numbers, frames,
+                             max);
     for (i = 0; i < n; i++) {
         uint32_t found;
 
@@ -119,6 +99,33 @@ cpprof_labels_keep(int on)
 
 /* ---- a profile that is being written ---------------------------------- */
 
+static struct cpprof__source
+source_self(enum cpprof_symbolize symbolize)
+{
+    return (struct cpprof__source){
+        .tables = &cpprof__tables,
+        .ops = symbolize == CPPROF_SYMBOLIZE_NONE ? NULL : cpprof__names_load(),
+        .pid = (int32_t)getpid(),
+        .is_self = true,
+        .time_ns = (int64_t)cpprof__now_ns(CLOCK_REALTIME),
+    };
+}
+
+/* NULL: no names are wanted, or there is no symbolizer. */
+static struct cpprof__symbolizer *
+make_symbolizer(const struct cpprof__source *source,
+                enum cpprof_symbolize symbolize)
+{
+    struct cpprof__symbolizer_options options = {
+        .functions_only = symbolize == CPPROF_SYMBOLIZE_FUNCTIONS,
+        .pid = source->pid,
+    };
+
+    if (symbolize == CPPROF_SYMBOLIZE_NONE || !source->ops)
+        return NULL;
+    return source->ops->make(&options);
+}
+
 struct cpprof__source_profile *
 cpprof__source_profile_make(const struct cpprof__source *source,
                             enum cpprof_symbolize symbolize,
@@ -132,8 +139,8 @@ cpprof__source_profile_make(const struct cpprof__source *source,
         cpprof__fail_nomem(error);
         return NULL;
     }
-    p->source = *source;
-    p->symbolizer = cpprof__source_symbolizer(source, symbolize);
+    p->source = source ? *source : source_self(symbolize);
+    p->symbolizer = make_symbolizer(&p->source, symbolize);
     return p;
 }
 

@@ -31,15 +31,8 @@ struct cpprof__source {
     int64_t duration_ns;   /* 0: not said */
 };
 
-/* This process's tables as they are now, without a heap; with the names that
- * are remembered (names.h), if names are wanted. */
-struct cpprof__source
-cpprof__source_self(enum cpprof_symbolize symbolize);
-
-/* NULL: no names are wanted, or there is no symbolizer. */
-struct cpprof__symbolizer *
-cpprof__source_symbolizer(const struct cpprof__source *source,
-                          enum cpprof_symbolize symbolize);
+/* In place of a stack's number: "[lost samples]". */
+#define CPPROF__SOURCE_LOST UINT32_MAX
 
 /* As cpprof__tables_stack(), but a node whose mapping's number is not known is
  * looked up by its address among the mappings that are there now. */
@@ -76,7 +69,9 @@ struct cpprof__source_profile {
     struct cpprof__text_profile text;
 };
 
-/* NULL: no memory; then the writer was closed. */
+/* Of a source, or NULL: this process's tables as they are now, without a heap;
+ * with the names that are remembered (names.h), if names are wanted. Returns
+ * NULL when there is no memory; then the writer was closed. */
 struct cpprof__source_profile *
 cpprof__source_profile_make(const struct cpprof__source *source,
                             enum cpprof_symbolize symbolize,

@@ -159,9 +159,11 @@ plain(char to[1024], const char *text)
     return to;
 }
 
-size_t
-cpprof__text_script(struct cpprof__text_profile *t, uint64_t pc,
-                    struct cpprof__frame *frame)
+/* The one frame of a script's pc, in the form of a symbolizer's; returns 1. Its
+ * texts live until the next call and have no line break in them. */
+static size_t
+script_frame(struct cpprof__text_profile *t, uint64_t pc,
+             struct cpprof__frame *frame)
 {
     const char *mapping;
 
@@ -186,7 +188,7 @@ cpprof__text_resolve(struct cpprof__text_profile *t,
         return 1;
     }
     if (cpprof__is_script(frame->pc))
-        return cpprof__text_script(t, frame->pc, &t->frames[0]);
+        return script_frame(t, frame->pc, &t->frames[0]);
     if (!t->symbolizer)
         return 0;
     return t->ops->resolve(t->symbolizer, mapping, frame->pc, t->frames,
@@ -221,7 +223,7 @@ add_script(struct cpprof__text_profile *t, uint64_t pc)
     struct cpprof__text_line line = {0};
     struct cpprof__frame frame;
 
-    cpprof__text_script(t, pc, &frame);
+    script_frame(t, pc, &frame);
     add_cell(t, &line, "%s", t->script_texts[0]);
     add_cell(t, &line, "%s", frame.name);
     add_cell(t, &line, "%s:%" PRId64, frame.file ? frame.file : "?",

@@ -55,12 +55,6 @@ void
 cpprof__text_add_mappings(struct cpprof__text_profile *t,
                           const struct cpprof__tables *tables);
 
-/* The one frame of a script's pc, in the form of a symbolizer's; returns 1. Its
- * texts live until the next call and have no line break in them. */
-size_t
-cpprof__text_script(struct cpprof__text_profile *t, uint64_t pc,
-                    struct cpprof__frame *frame);
-
 /* Put what is known about a frame into t->frames. Returns how many there are:
  * of an address one for each inlined call, too, and 0 if nothing is known. */
 size_t

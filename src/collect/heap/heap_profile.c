@@ -21,8 +21,6 @@ static void
 add_records(struct cpprof__source_profile *p,
             const struct cpprof__heap_records *records)
 {
-    const struct cpprof__builder_frame lost = {CPPROF__FRAME_LOST,
-                                               CPPROF__NO_MAPPING};
     const int64_t lost_values[CPPROF__HEAP_VALUES] = {records->lost_objects,
                                                       records->lost_bytes};
     size_t i;
@@ -37,7 +35,7 @@ add_records(struct cpprof__source_profile *p,
                                   record->labels, cpprof__heap_hides);
     }
     if (records->n_lost)
-        cpprof__builder_add_sample(p->builder, lost_values, &lost, 1, NULL, 0);
+        cpprof__source_add_sample(p, lost_values, CPPROF__SOURCE_LOST, 0, NULL);
 }
 
 static void

@@ -362,18 +362,17 @@ static void
 put_record(struct cpprof__source_profile *w, const struct printed *p,
            bool names)
 {
-    size_t n = 1;
+    const struct cpprof__heap_record *record = p->record;
 
     cpprof__text_printf(
         &w->text, "%" PRId64 ": %" PRId64 " [%" PRId64 ": %" PRId64 "] @",
         p->values[CPPROF__INUSE_OBJECTS], p->values[CPPROF__INUSE_BYTES],
         p->values[CPPROF__ALLOC_OBJECTS], p->values[CPPROF__ALLOC_BYTES]);
-    if (p->record)
-        n = cpprof__source_text_stack(w, p->record->stack);
-    else
-        w->stack[0] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
-                                                     CPPROF__NO_MAPPING};
-    cpprof__source_put_record(w, n, p->record ? p->record->labels : 0, names);
+    cpprof__source_put_record(
+        w,
+        cpprof__source_text_stack(w,
+                                  record ? record->stack : CPPROF__SOURCE_LOST),
+        record ? record->labels : 0, names);
 }
 
 enum cpprof_status

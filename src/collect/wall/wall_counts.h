@@ -150,11 +150,9 @@ cpprof__wall_write(const struct cpprof__wall_counts *counts,
                    const struct cpprof__wall_summary *summary,
                    struct cpprof_writer writer, struct cpprof_error *error);
 
-/* The same as folded stacks; the source's mappings are added to the symbolizer,
- * which may be NULL. */
+/* The same as folded stacks. */
 enum cpprof_status
-cpprof__wall_write_folded(const struct cpprof__source *source,
-                          struct cpprof__symbolizer *symbolizer,
+cpprof__wall_write_folded(struct cpprof__source_profile *p,
                           const struct cpprof__wall_counts *counts,
                           struct cpprof_writer writer,
                           struct cpprof_error *error);

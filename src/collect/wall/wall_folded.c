@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 1026
-
 /* Tunable: memory for lines that are gathered before they are written. */
 #define LINES_BYTES (4u << 20)
 
@@ -30,8 +28,7 @@ struct line {
 };
 
 struct work {
-    struct cpprof__text_profile text;
-    struct cpprof__builder_frame stack[DEPTH_MAX];
+    struct cpprof__source_profile *p;
     struct cpprof__buffer names;
     struct cpprof__buffer lines; /* struct line */
     bool is_first;               /* name of a line */
@@ -98,7 +95,7 @@ put_lines(struct work *w)
     int64_t sum = 0;
 
     if (w->names.failed || w->lines.failed) {
-        cpprof__fail_nomem(&w->text.error);
+        cpprof__fail_nomem(&w->p->text.error);
         n = 0;
     }
     for (i = 0; i < n; i++)
@@ -109,9 +106,9 @@ put_lines(struct work *w)
         sum += lines[i].n;
         if (i + 1 < n && !by_names(&lines[i], &lines[i + 1]))
             continue;
-        cpprof__buffer_append(&w->text.out, lines[i].names,
+        cpprof__buffer_append(&w->p->text.out, lines[i].names,
                               strlen(lines[i].names));
-        cpprof__text_printf(&w->text, " %" PRId64 "\n", sum);
+        cpprof__text_printf(&w->p->text, " %" PRId64 "\n", sum);
         sum = 0;
     }
     w->names.n = 0;
@@ -136,46 +133,28 @@ put_name(struct work *w, const char *name)
 static void
 put_frame(struct work *w, const struct cpprof__builder_frame *frame)
 {
-    struct cpprof__text_profile *t = &w->text;
-    size_t mapping =
-        frame->mapping == CPPROF__NO_MAPPING ? SIZE_MAX : frame->mapping;
+    struct cpprof__text_profile *text = &w->p->text;
+    size_t n = cpprof__text_resolve(text, frame);
     char address[24];
-    size_t n = 0;
 
-    if (frame->pc < CPPROF__FRAME_END) {
-        put_name(w, cpprof__own_frame_name(frame->pc));
-        return;
-    }
-    if (cpprof__is_script(frame->pc))
-        n = cpprof__text_script(t, frame->pc, &t->frames[0]);
-    else if (t->symbolizer)
-        n = t->ops->resolve(t->symbolizer, mapping, frame->pc, t->frames,
-                            sizeof t->frames / sizeof *t->frames);
     if (!n) {
         snprintf(address, sizeof address, "0x%" PRIx64, frame->pc);
         put_name(w, address);
     }
     while (n--)
-        put_name(w, t->frames[n].name);
+        put_name(w, text->frames[n].name);
 }
 
 static void
-put_record(struct work *w, const struct cpprof__source *source,
-           const struct cpprof__wall_count *record)
+put_record(struct work *w, const struct cpprof__wall_count *record)
 {
-    size_t n = cpprof__source_stack(source, record->stack, w->text.mappings,
-                                    w->text.n_mappings, w->stack, DEPTH_MAX);
+    size_t n = cpprof__source_text_stack(
+        w->p, record->stack ? record->stack : CPPROF__SOURCE_LOST);
     const struct line line = {w->names.n, NULL, record->n};
 
-    if (!record->stack)
-        w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_LOST,
-                                                       CPPROF__NO_MAPPING};
-    else if (!n)
-        w->stack[n++] = (struct cpprof__builder_frame){CPPROF__FRAME_BROKEN,
-                                                       CPPROF__NO_MAPPING};
     w->is_first = true;
     while (n--)
-        put_frame(w, &w->stack[n]);
+        put_frame(w, &w->p->stack[n]);
     cpprof__buffer_append(&w->names, "", 1);
     cpprof__buffer_append(&w->lines, &line, sizeof line);
     if (w->names.n >= LINES_BYTES || w->names.failed || w->lines.failed)
@@ -183,32 +162,24 @@ put_record(struct work *w, const struct cpprof__source *source,
 }
 
 enum cpprof_status
-cpprof__wall_write_folded(const struct cpprof__source *source,
-                          struct cpprof__symbolizer *symbolizer,
+cpprof__wall_write_folded(struct cpprof__source_profile *p,
                           const struct cpprof__wall_counts *counts,
                           struct cpprof_writer writer,
                           struct cpprof_error *error)
 {
-    struct work *w = calloc(1, sizeof *w);
-    uint32_t i, n;
+    struct work w = {.p = p};
     enum cpprof_status status;
+    uint32_t i, n;
 
-    if (!w) {
-        if (writer.close)
-            writer.close(writer.ctx, 1);
-        return cpprof__fail_nomem(error);
-    }
-    cpprof__text_begin(&w->text, writer, source->ops, symbolizer);
-    cpprof__text_add_mappings(&w->text, source->tables);
+    cpprof__source_begin_text(p, writer);
     n = merge(counts);
-    for (i = 0; i < n && w->text.error.status == CPPROF_OK; i++)
-        put_record(w, source, &counts->slots[i]);
+    for (i = 0; i < n && p->text.error.status == CPPROF_OK; i++)
+        put_record(&w, &counts->slots[i]);
     if (counts->lost_ns)
-        put_record(w, source, &(struct cpprof__wall_count){.n = 1});
-    put_lines(w);
-    status = cpprof__text_end(&w->text, error);
-    cpprof__buffer_free(&w->names);
-    cpprof__buffer_free(&w->lines);
-    free(w);
+        put_record(&w, &(struct cpprof__wall_count){.n = 1});
+    put_lines(&w);
+    status = cpprof__text_end(&p->text, error);
+    cpprof__buffer_free(&w.names);
+    cpprof__buffer_free(&w.lines);
     return status;
 }
