@@ -36,3 +36,36 @@ cpprof__options(void *options, size_t n_options, const void *given,
     memcpy(options, &n_options, sizeof n_options);
     return CPPROF_OK;
 }
+
+enum cpprof_status
+cpprof__options_sampling(uint32_t *rate_hz, uint32_t most_hz,
+                         uint32_t *max_depth, uint32_t most_frames,
+                         struct cpprof_error *error)
+{
+    if (!*rate_hz)
+        *rate_hz = 100;
+    if (!*max_depth)
+        *max_depth = 128;
+    if (*rate_hz > most_hz)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "rate %u Hz is outside 1 to %u", *rate_hz, most_hz);
+    if (*max_depth > most_frames)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "depth %u is outside 1 to %u", *max_depth,
+                            most_frames);
+    return CPPROF_OK;
+}
+
+enum cpprof_status
+cpprof__options_flags(uint32_t flags, uint32_t known,
+                      enum cpprof_symbolize symbolize,
+                      struct cpprof_error *error)
+{
+    if ((unsigned)symbolize > CPPROF_SYMBOLIZE_NONE)
+        return cpprof__fail(error, CPPROF_INVALID, 0,
+                            "unknown symbolization %d", (int)symbolize);
+    if (flags & ~known)
+        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags %#x",
+                            flags & ~known);
+    return CPPROF_OK;
+}

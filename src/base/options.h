@@ -6,6 +6,7 @@
 #ifndef BASE_OPTIONS_H
 #define BASE_OPTIONS_H
 
+#include <cpprof/options.h>
 #include <cpprof/status.h>
 #include <stddef.h>
 
@@ -20,5 +21,22 @@
 enum cpprof_status
 cpprof__options(void *options, size_t n_options, const void *given,
                 const char *what, struct cpprof_error *error);
+
+/*
+ * The rate and the depth of a sampler: 0 becomes 100 Hz, and 128 frames.
+ *
+ * Errors: CPPROF_INVALID (more than the most).
+ */
+enum cpprof_status
+cpprof__options_sampling(uint32_t *rate_hz, uint32_t most_hz,
+                         uint32_t *max_depth, uint32_t most_frames,
+                         struct cpprof_error *error);
+
+/* Errors: CPPROF_INVALID (flags that are not known, no enum cpprof_symbolize).
+ */
+enum cpprof_status
+cpprof__options_flags(uint32_t flags, uint32_t known,
+                      enum cpprof_symbolize symbolize,
+                      struct cpprof_error *error);
 
 #endif

@@ -56,6 +56,11 @@ struct words {
     }
 
 const struct cpprof__flag cpprof__record_flag_table[] = {
+    TEXT("usage: cpprof record [flags] -- CMD ARGS\n"
+         "\n"
+         "Runs CMD, passes on its exit status, and writes where its CPU time\n"
+         "went, where it allocated memory, or where its threads waited;\n"
+         "processes that it starts get files of their own beside FILE.\n\n"),
     FLAG(STRING, "t", kinds, " KINDS", "cpu heap block mutex wall offcpu vm",
          "of cpu, heap, block, mutex, and wall or offcpu, as in\n"
          "cpu,heap (cpu)"),
@@ -105,6 +110,14 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
 };
 
 const struct cpprof__flag cpprof__leaks_flag_table[] = {
+    TEXT(
+        "usage: cpprof leaks [flags] -- CMD ARGS\n"
+        "\n"
+        "Runs CMD, writes what it allocated, and prints what of it was still\n"
+        "in use at the end, a line for each stack. Memory is not searched for\n"
+        "pointers: what is kept on purpose is printed, too. Processes that\n"
+        "CMD starts get profiles beside FILE and have no part in the "
+        "verdict.\n\n"),
     FLAG(STRING, "min", min, " BYTES", NULL,
          "stacks that hold less are passed over (1)"),
     FLAG(STRING, "ignore", o.ignore, " RE", NULL,
@@ -116,6 +129,9 @@ const struct cpprof__flag cpprof__leaks_flag_table[] = {
          "sample one allocation in BYTES; 1: all (1)"),
     FLAG(STRING, "symbolize", symbolize, " HOW", "full functions none",
          "full, functions or none (full)"),
+    TEXT(
+        "\nExit status: 0 nothing, 1 something was in use, 2 there is no\n"
+        "verdict: CMD could not be run, failed, or the profile not written.\n"),
     {0},
 };
 
@@ -344,54 +360,47 @@ run(struct cpprof__record_options *options)
 
 /* ----------------------------------------------------------- commands ---- */
 
+/* No exit status: the command is to be run. */
+#define GO_ON (-1)
+
+/* The command line of either, argv[0]: fills *w, or returns the exit status. */
+static int
+take_words(int argc, char **argv, const struct cpprof__flag *table,
+           struct words *w)
+{
+    struct cpprof__flags flags = {.table = table, .into = w};
+    int n_used;
+
+    if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
+        return CPPROF__EXIT_ERROR;
+    if (flags.help) {
+        cpprof__print_flags(table, true);
+        return CPPROF__EXIT_OK;
+    }
+    if (!understand(w))
+        return CPPROF__EXIT_ERROR;
+    if (n_used == argc)
+        return cpprof__cli_fail("%s: no command given; "
+                                "cpprof %s [flags] -- CMD ARGS",
+                                argv[0], argv[0]);
+    w->o.command = argv + n_used;
+    return GO_ON;
+}
+
 int
 cpprof__cli_record(int argc, char **argv)
 {
     struct words w = {.o = {.kinds = CPPROF__RECORD_CPU,
                             .min_bytes = 1,
                             .max_lines = LINES_MAX}};
-    struct cpprof__flags flags = {.table = cpprof__record_flag_table,
-                                  .into = &w};
     struct result result;
-    int n_used;
+    int status = take_words(argc, argv, cpprof__record_flag_table, &w);
 
-    if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
-        return CPPROF__EXIT_ERROR;
-    if (flags.help) {
-        puts("usage: cpprof record [flags] -- CMD ARGS\n"
-             "\n"
-             "Runs CMD, passes on its exit status, and writes where its CPU "
-             "time\n"
-             "went, where it allocated memory, or where its threads waited;\n"
-             "processes that it starts get files of their own beside FILE.\n");
-        cpprof__print_flags(flags.table, true);
-        return CPPROF__EXIT_OK;
-    }
-    if (!understand(&w))
-        return CPPROF__EXIT_ERROR;
-    if (n_used == argc)
-        return cpprof__cli_fail("record: no command given; "
-                                "cpprof record [flags] -- CMD ARGS");
-    w.o.command = argv + n_used;
+    if (status != GO_ON)
+        return status;
     result = run(&w.o);
     return result.exit_status || result.is_written ? result.exit_status
                                                    : EXIT_NOT_WRITTEN;
-}
-
-static void
-print_leaks_help(void)
-{
-    puts(
-        "usage: cpprof leaks [flags] -- CMD ARGS\n"
-        "\n"
-        "Runs CMD, writes what it allocated, and prints what of it was still\n"
-        "in use at the end, a line for each stack. Memory is not searched for\n"
-        "pointers: what is kept on purpose is printed, too. Processes that\n"
-        "CMD starts get profiles beside FILE and have no part in the "
-        "verdict.\n");
-    cpprof__print_flags(cpprof__leaks_flag_table, true);
-    puts("\nExit status: 0 nothing, 1 something was in use, 2 there is no\n"
-         "verdict: CMD could not be run, failed, or the profile not written.");
 }
 
 int
@@ -402,28 +411,16 @@ cpprof__cli_leaks(int argc, char **argv)
                             .min_bytes = 1,
                             .max_lines = LINES_MAX,
                             .heap_rate = "1"}};
-    struct cpprof__flags flags = {.table = cpprof__leaks_flag_table,
-                                  .into = &w};
     struct result result;
-    int n_used;
+    int status = take_words(argc, argv, cpprof__leaks_flag_table, &w);
 
-    if (!cpprof__cli_flags(argc, argv, &flags, &n_used))
-        return CPPROF__EXIT_ERROR;
-    if (flags.help) {
-        print_leaks_help();
-        return CPPROF__EXIT_OK;
-    }
-    if (!understand(&w))
-        return CPPROF__EXIT_ERROR;
+    if (status != GO_ON)
+        return status;
     if (w.o.max_lines < 0)
         return cpprof__cli_fail("leaks: -n takes 0 or more, not %d",
                                 w.o.max_lines);
     if (w.o.out && !cpprof__record_has_room_beside(w.o.out))
         return cpprof__cli_fail("leaks: %s is no file", w.o.out);
-    if (n_used == argc)
-        return cpprof__cli_fail("leaks: no command given; "
-                                "cpprof leaks [flags] -- CMD ARGS");
-    w.o.command = argv + n_used;
     result = run(&w.o);
     if (!result.is_started)
         return CPPROF__EXIT_ERROR;

@@ -151,13 +151,8 @@ check_options(const struct cpprof_profile_options *given,
     if (options->debug)
         return cpprof__fail(error, CPPROF_INVALID, 0,
                             "a difference has no text form");
-    if ((unsigned)options->symbolize > CPPROF_SYMBOLIZE_NONE)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "symbolize is outside its range");
-    if (options->flags & ~FLAGS)
-        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
-                            options->flags & ~FLAGS);
-    return CPPROF_OK;
+    return cpprof__options_flags(options->flags, FLAGS, options->symbolize,
+                                 error);
 }
 
 static enum cpprof_status

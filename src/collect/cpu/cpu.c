@@ -15,35 +15,8 @@
 
 #include <string.h>
 
-/* Fills in defaults. */
-static enum cpprof_status
-check_options(struct cpprof_cpu_options *checked, struct cpprof_error *error)
-{
-    if (!checked->rate_hz)
-        checked->rate_hz = 100;
-    if (!checked->max_depth)
-        checked->max_depth = 128;
-    if (checked->rate_hz > 10000)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "rate %u Hz is outside 1 to 10000",
-                            checked->rate_hz);
-    if (checked->max_depth > CPPROF__MAX_DEPTH)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "stack depth %u is outside 1 to %u",
-                            checked->max_depth, CPPROF__MAX_DEPTH);
-    if ((unsigned)checked->engine > CPPROF_ENGINE_ITIMER)
-        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown engine %d",
-                            (int)checked->engine);
-    if ((unsigned)checked->symbolize > CPPROF_SYMBOLIZE_NONE)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "unknown symbolization %d",
-                            (int)checked->symbolize);
-    if (checked->flags &
-        ~(CPPROF_FLAG_NO_LABELS | CPPROF_FLAG_LEGACY | CPPROF_FLAG_NO_DECOYS))
-        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
-                            checked->flags);
-    return CPPROF_OK;
-}
+#define CPU_FLAGS                                                              \
+    (CPPROF_FLAG_NO_LABELS | CPPROF_FLAG_LEGACY | CPPROF_FLAG_NO_DECOYS)
 
 static struct cpprof__cpu_capture *
 new_capture(const struct cpprof_cpu_options *options,
@@ -71,7 +44,15 @@ make(const struct cpprof_cpu_options *given, const struct cpprof_writer *writer,
     status = cpprof__options(&options, sizeof options, given,
                              "cpprof_cpu_options", error);
     if (status == CPPROF_OK)
-        status = check_options(&options, error);
+        status = cpprof__options_sampling(&options.rate_hz, 10000,
+                                          &options.max_depth, CPPROF__MAX_DEPTH,
+                                          error);
+    if (status == CPPROF_OK && (unsigned)options.engine > CPPROF_ENGINE_ITIMER)
+        status = cpprof__fail(error, CPPROF_INVALID, 0, "unknown engine %d",
+                              (int)options.engine);
+    if (status == CPPROF_OK)
+        status = cpprof__options_flags(options.flags, CPU_FLAGS,
+                                       options.symbolize, error);
     if (status != CPPROF_OK)
         return status;
     *out = new_capture(&options, writer);

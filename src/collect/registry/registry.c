@@ -427,13 +427,8 @@ check_write(const struct cpprof_profile *profile,
         return status;
     if (options->debug < 0)
         return cpprof__fail(error, CPPROF_INVALID, 0, "debug is negative");
-    if ((unsigned)options->symbolize > CPPROF_SYMBOLIZE_NONE)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "symbolize is outside its range");
-    if (options->flags & ~FLAGS)
-        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
-                            options->flags & ~FLAGS);
-    return CPPROF_OK;
+    return cpprof__options_flags(options->flags, FLAGS, options->symbolize,
+                                 error);
 }
 
 static enum cpprof_status

@@ -48,28 +48,14 @@ read_options(const struct cpprof_wall_options *given,
     memset(options, 0, sizeof *options);
     status = cpprof__options(options, sizeof *options, given,
                              "cpprof_wall_options", error);
-    if (status != CPPROF_OK)
-        return status;
-    if (!options->rate_hz)
-        options->rate_hz = 100;
-    if (!options->max_depth)
-        options->max_depth = 128;
-    if (options->rate_hz > 1000)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "rate %u Hz is outside 1 to 1000",
-                            options->rate_hz);
-    if (options->max_depth > CPPROF__MAX_DEPTH)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "stack depth %u is outside 1 to %u",
-                            options->max_depth, CPPROF__MAX_DEPTH);
-    if ((unsigned)options->symbolize > CPPROF_SYMBOLIZE_NONE)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "unknown symbolization %d",
-                            (int)options->symbolize);
-    if (options->flags & ~WALL_FLAGS)
-        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags 0x%x",
-                            options->flags);
-    return CPPROF_OK;
+    if (status == CPPROF_OK)
+        status = cpprof__options_sampling(&options->rate_hz, 1000,
+                                          &options->max_depth,
+                                          CPPROF__MAX_DEPTH, error);
+    return status == CPPROF_OK
+               ? cpprof__options_flags(options->flags, WALL_FLAGS,
+                                       options->symbolize, error)
+               : status;
 }
 
 static enum cpprof_status

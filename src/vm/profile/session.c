@@ -30,8 +30,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 1024
-
 /* How often queued records are written; sooner when the queue fills up. */
 #define WRITE_NS 100000000u
 /* How often, in mode SPAN, interpreters check that their hooks are in place. */
@@ -80,25 +78,6 @@ write_some(struct cpprof__vm_worker *worker)
 /* ---- start ------------------------------------------------------------ */
 
 static enum cpprof_status
-check_options(const struct cpprof_vm_options *o, struct cpprof_error *error)
-{
-    if ((unsigned)o->mode > CPPROF_VM_MODE_CPU)
-        return cpprof__fail(error, CPPROF_INVALID, 0, "no such mode: %d",
-                            (int)o->mode);
-    if (o->rate_hz > 10000)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "rate %u Hz is outside 1 to 10000", o->rate_hz);
-    if (o->max_depth > DEPTH_MAX)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "depth %u is outside 1 to %d", o->max_depth,
-                            DEPTH_MAX);
-    if (o->flags & ~CPPROF_FLAG_MERGE)
-        return cpprof__fail(error, CPPROF_INVALID, 0, "unknown flags %#x",
-                            o->flags);
-    return CPPROF_OK;
-}
-
-static enum cpprof_status
 read_options(const struct cpprof_vm_options *given,
              struct cpprof_vm_options *options, struct cpprof_error *error)
 {
@@ -107,13 +86,17 @@ read_options(const struct cpprof_vm_options *given,
     memset(options, 0, sizeof *options);
     status = cpprof__options(options, sizeof *options, given,
                              "cpprof_vm_options", error);
-    if (status != CPPROF_OK)
-        return status;
-    if (!options->rate_hz)
-        options->rate_hz = 100;
-    if (!options->max_depth)
-        options->max_depth = 128;
-    return check_options(options, error);
+    if (status == CPPROF_OK && (unsigned)options->mode > CPPROF_VM_MODE_CPU)
+        status = cpprof__fail(error, CPPROF_INVALID, 0, "no such mode: %d",
+                              (int)options->mode);
+    if (status == CPPROF_OK)
+        status = cpprof__options_sampling(&options->rate_hz, 10000,
+                                          &options->max_depth,
+                                          CPPROF__MAX_DEPTH, error);
+    return status == CPPROF_OK
+               ? cpprof__options_flags(options->flags, CPPROF_FLAG_MERGE,
+                                       CPPROF_SYMBOLIZE_FULL, error)
+               : status;
 }
 
 /* From here on samples come. */
