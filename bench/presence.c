@@ -3,16 +3,19 @@
  * What a library costs by being there. presence START_NS N says on one line
  *
  *     address space and resident memory in KB, in main()
- *     microseconds: from START_NS on the monotonic clock to main(); then of a
- *     fork whose child ends at once, of a fork and an exec of /bin/true, of a
- *     thread that does nothing, the median of N each
- *     the monotonic clock in nanoseconds when main() ends
+ *     microseconds, of CPU time and then elapsed: until main(), the latter from
+ *     START_NS on the monotonic clock; of a fork whose child ends at once; of a
+ *     fork and an exec of /bin/true; of a thread that does nothing. Of the last
+ *     three the median of N; a child's CPU time is in it
+ *     when main() ends: the CPU time of the process and its children in
+ *     microseconds, the monotonic clock in nanoseconds
  */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,12 +23,29 @@
 #define N_MAX 1000
 
 static int64_t
-now_ns(void)
+clock_ns(clockid_t clock)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static double
+microseconds(const struct timeval *t)
+{
+    return (double)t->tv_sec * 1e6 + (double)t->tv_usec;
+}
+
+/* Of this process and of the children that it has waited for. */
+static double
+cpu_us(void)
+{
+    struct rusage children;
+
+    getrusage(RUSAGE_CHILDREN, &children);
+    return (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e3 +
+           microseconds(&children.ru_utime) + microseconds(&children.ru_stime);
 }
 
 static long
@@ -94,36 +114,44 @@ by_size(const void *a, const void *b)
 }
 
 static double
-median_us(void (*run)(void), int n)
+median(double *values, int n)
 {
-    static double us[N_MAX];
+    qsort(values, (size_t)n, sizeof *values, by_size);
+    return values[n / 2];
+}
+
+static void
+print_medians(void (*run)(void), int n)
+{
+    static double cpu[N_MAX], elapsed[N_MAX];
     int i;
 
     for (i = 0; i < n; i++) {
-        int64_t start = now_ns();
+        int64_t start = clock_ns(CLOCK_MONOTONIC);
+        double used = cpu_us();
 
         run();
-        us[i] = (double)(now_ns() - start) / 1e3;
+        cpu[i] = cpu_us() - used;
+        elapsed[i] = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e3;
     }
-    qsort(us, (size_t)n, sizeof *us, by_size);
-    return us[n / 2];
+    printf("%.1f %.1f ", median(cpu, n), median(elapsed, n));
 }
 
 int
 main(int argc, char **argv)
 {
-    int64_t at_main = now_ns();
-    long size = status_kb("VmSize:"), rss = status_kb("VmRSS:");
+    double cpu = (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e3;
+    int64_t now = clock_ns(CLOCK_MONOTONIC);
     int n = argc > 2 ? atoi(argv[2]) : 0;
-    double fork_us, exec_us, thread_us;
 
     if (n < 1 || n > N_MAX)
         return 2;
-    fork_us = median_us(run_fork, n);
-    exec_us = median_us(run_exec, n);
-    thread_us = median_us(run_thread, n);
-    printf("%ld %ld %.1f %.1f %.1f %.1f %lld\n", size, rss,
-           (double)(at_main - atoll(argv[1])) / 1e3, fork_us, exec_us,
-           thread_us, (long long)now_ns());
+    printf("%ld %ld ", status_kb("VmSize:"), status_kb("VmRSS:"));
+    printf("%.1f %.1f ", cpu, (double)(now - atoll(argv[1])) / 1e3);
+    print_medians(run_fork, n);
+    print_medians(run_exec, n);
+    print_medians(run_thread, n);
+    printf("%.1f ", cpu_us());
+    printf("%lld\n", (long long)clock_ns(CLOCK_MONOTONIC));
     return 0;
 }
