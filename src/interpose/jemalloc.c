@@ -33,7 +33,7 @@ sdallocx(void *block, size_t n, int flags);
 static void *
 find(const char *name)
 {
-    void *f = cpprof__next_symbol(name, NULL);
+    void *f = cpprof__next_symbol(name);
 
     if (!f)
         abort();
@@ -69,12 +69,12 @@ static void *mallocx_next, *rallocx_next, *xallocx_next, *sallocx_next,
 __attribute__((constructor)) static void
 find_all(void)
 {
-    store_relaxed(&mallocx_next, cpprof__next_symbol("mallocx", NULL));
-    store_relaxed(&rallocx_next, cpprof__next_symbol("rallocx", NULL));
-    store_relaxed(&xallocx_next, cpprof__next_symbol("xallocx", NULL));
-    store_relaxed(&sallocx_next, cpprof__next_symbol("sallocx", NULL));
-    store_relaxed(&dallocx_next, cpprof__next_symbol("dallocx", NULL));
-    store_relaxed(&sdallocx_next, cpprof__next_symbol("sdallocx", NULL));
+    store_relaxed(&mallocx_next, cpprof__next_symbol("mallocx"));
+    store_relaxed(&rallocx_next, cpprof__next_symbol("rallocx"));
+    store_relaxed(&xallocx_next, cpprof__next_symbol("xallocx"));
+    store_relaxed(&sallocx_next, cpprof__next_symbol("sallocx"));
+    store_relaxed(&dallocx_next, cpprof__next_symbol("dallocx"));
+    store_relaxed(&sdallocx_next, cpprof__next_symbol("sdallocx"));
 }
 
 void *

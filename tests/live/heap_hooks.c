@@ -193,8 +193,7 @@ static void
 test_errno_and_sizes(void)
 {
     typedef size_t usable_fn(void *);
-    usable_fn *next =
-        (usable_fn *)cpprof__next_symbol("malloc_usable_size", NULL);
+    usable_fn *next = (usable_fn *)cpprof__next_symbol("malloc_usable_size");
     size_t n, n_wrong = 0, n_errno = 0;
 
     for (n = 0; n < 5000; n += 7) {

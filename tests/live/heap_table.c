@@ -131,15 +131,15 @@ base_of(void *f)
 bool
 heap_has(const char *function)
 {
-    return base_of(cpprof__next_symbol(function, NULL)) ==
-           base_of(cpprof__next_symbol("malloc", NULL));
+    return base_of(cpprof__next_symbol(function)) ==
+           base_of(cpprof__next_symbol("malloc"));
 }
 
 bool
 heap_is_glibc(void)
 {
-    return base_of(cpprof__next_symbol("malloc", NULL)) ==
-           base_of(cpprof__next_symbol("gnu_get_libc_version", NULL));
+    return base_of(cpprof__next_symbol("malloc")) ==
+           base_of(cpprof__next_symbol("gnu_get_libc_version"));
 }
 
 bool
@@ -149,6 +149,6 @@ heap_is_on(int argc, char **argv)
 
     if (argc < 2 || strcmp(argv[1], "glibc") == 0)
         return heap_is_glibc();
-    return dladdr(cpprof__next_symbol("malloc", NULL), &info) &&
+    return dladdr(cpprof__next_symbol("malloc"), &info) &&
            strstr(info.dli_fname, argv[1]);
 }

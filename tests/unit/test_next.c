@@ -44,7 +44,7 @@ next_definition_is_that_of_the_loader(void **state)
     size_t i, n_found = 0;
 
     for (i = 0; i < N_NAMES; i++) {
-        void *found = cpprof__next_symbol(names[i], NULL);
+        void *found = cpprof__next_symbol(names[i]);
 
         if (found != dlsym(RTLD_NEXT, names[i]))
             print_error("%s\n", names[i]);
@@ -78,8 +78,8 @@ own_definition_is_first_and_not_next(void **state)
 
     assert_ptr_equal(cpprof__first_symbol("pause", &module), pause);
     assert_ptr_equal(module, cpprof__own_module());
-    assert_ptr_not_equal(cpprof__next_symbol("pause", NULL), pause);
-    assert_non_null(cpprof__next_symbol("pause", NULL));
+    assert_ptr_not_equal(cpprof__next_symbol("pause"), pause);
+    assert_non_null(cpprof__next_symbol("pause"));
 }
 
 static void
@@ -87,11 +87,11 @@ name_that_nobody_defines_is_not_found(void **state)
 {
     const struct link_map *module = NULL;
 
-    assert_null(cpprof__next_symbol("no_such_function_anywhere", NULL));
-    assert_null(cpprof__next_symbol("", NULL));
+    assert_null(cpprof__next_symbol("no_such_function_anywhere"));
+    assert_null(cpprof__next_symbol(""));
     assert_null(cpprof__first_symbol("no_such_function_anywhere", &module));
     /* Data is no function. */
-    assert_null(cpprof__next_symbol("environ", NULL));
+    assert_null(cpprof__next_symbol("environ"));
 }
 
 static void
@@ -104,10 +104,10 @@ library_that_is_loaded_later_is_found_until_it_goes(void **state)
         skip();
     assert_non_null(found);
     /* libc's comes before it. */
-    assert_ptr_equal(cpprof__next_symbol("__ctype_get_mb_cur_max", NULL),
+    assert_ptr_equal(cpprof__next_symbol("__ctype_get_mb_cur_max"),
                      dlsym(RTLD_NEXT, "__ctype_get_mb_cur_max"));
     dlclose(library);
-    assert_non_null(cpprof__next_symbol("__ctype_get_mb_cur_max", NULL));
+    assert_non_null(cpprof__next_symbol("__ctype_get_mb_cur_max"));
 }
 
 static void

@@ -181,7 +181,7 @@ static pthread_once_t allocator_once = PTHREAD_ONCE_INIT;
 static void
 find_allocator(void)
 {
-    void *next = cpprof__next_symbol("malloc", NULL);
+    void *next = cpprof__next_symbol("malloc");
     const char *slash;
     Dl_info info;
 

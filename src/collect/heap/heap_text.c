@@ -127,7 +127,7 @@ static bool
 is_libc_malloc(void *function)
 {
     Dl_info of_libc, of_malloc;
-    void *next = cpprof__next_symbol("malloc", NULL);
+    void *next = cpprof__next_symbol("malloc");
 
     return next && dladdr(function, &of_libc) && dladdr(next, &of_malloc) &&
            of_libc.dli_fbase == of_malloc.dli_fbase;

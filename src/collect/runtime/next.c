@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Looks names up in the modules of the process without the loader: walks the
- * loader's list of modules and their hash tables.
+ * loader's list of modules and their hash tables, once for all names that are
+ * asked for together.
  *
  * It must work inside malloc, before any constructor and in a handler, so it
  * takes no lock and calls nothing. A symbol counts if it is defined, of the
@@ -78,8 +79,18 @@ is_it(const struct names *names, uint32_t i, const char *name)
            strcmp(names->strings + s->st_name, name) == 0;
 }
 
+static uint32_t
+gnu_hash_of(const char *name)
+{
+    uint32_t h = 5381;
+
+    for (; *name; name++)
+        h = h * 33 + (unsigned char)*name;
+    return h;
+}
+
 static const ElfW(Sym) *
-    find_by_gnu_hash(const struct names *names, const char *name)
+    find_by_gnu_hash(const struct names *names, const char *name, uint32_t h)
 {
     const uint32_t *t = names->gnu_hash;
     uint32_t n_buckets = t[0], first = t[1], n_words = t[2], shift = t[3];
@@ -87,12 +98,9 @@ static const ElfW(Sym) *
     const uint32_t *buckets = (const uint32_t *)(bloom + n_words);
     const uint32_t *chain = buckets + n_buckets;
     const unsigned bits = 8 * sizeof *bloom;
-    uint32_t h = 5381, i;
+    uint32_t i;
     ElfW(Addr) word;
-    const char *c;
 
-    for (c = name; *c; c++)
-        h = h * 33 + (unsigned char)*c;
     if (!n_buckets || !n_words)
         return NULL;
     word = bloom[(h / bits) & (n_words - 1)];
@@ -132,22 +140,11 @@ static const ElfW(Sym) *
 }
 
 static void *
-symbol_in(const struct link_map *m, const char *name)
+address_of(const struct link_map *m, const ElfW(Sym) * s)
 {
     typedef void *resolver_fn(void);
-    const ElfW(Sym) *s = NULL;
-    struct names names;
-    uintptr_t at;
+    uintptr_t at = m->l_addr + s->st_value;
 
-    if (!read_names(m, &names))
-        return NULL;
-    if (names.gnu_hash)
-        s = find_by_gnu_hash(&names, name);
-    else if (names.hash)
-        s = find_by_hash(&names, name);
-    if (!s)
-        return NULL;
-    at = m->l_addr + s->st_value;
     if (ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC)
         return ((resolver_fn *)at)();
     return (void *)at;
@@ -171,35 +168,82 @@ first_of(const struct link_map *m)
     return m;
 }
 
-/* The first definition in the modules from `from` on, and before `end`. */
-static void *
-find(const char *name, const struct link_map *from, const struct link_map *end,
-     const struct link_map **module)
+static void
+find_in(const struct link_map *m, const struct names *names,
+        struct cpprof__definition *d)
+{
+    const ElfW(Sym) *s = names->gnu_hash
+                             ? find_by_gnu_hash(names, d->name, d->hash)
+                         : names->hash ? find_by_hash(names, d->name)
+                                       : NULL;
+
+    if (!s)
+        return;
+    d->address = address_of(m, s);
+    d->module = m;
+}
+
+/* The first definitions in the modules from `from` on, and before `end`, of
+ * those that have none yet. */
+static void
+find(struct cpprof__definition *d, unsigned n, const struct link_map *from,
+     const struct link_map *end)
 {
     const struct link_map *m;
-    void *found = NULL;
+    struct names names;
+    unsigned i;
 
-    for (m = from; m && m != end && !found; m = m->l_next) {
-        found = symbol_in(m, name);
-        if (found && module)
-            *module = m;
+    for (m = from; m && m != end; m = m->l_next) {
+        if (!read_names(m, &names))
+            continue;
+        for (i = 0; i < n; i++)
+            if (!d[i].address)
+                find_in(m, &names, &d[i]);
     }
-    return found;
+}
+
+static void
+begin(struct cpprof__definition *d, const char *name)
+{
+    d->name = name;
+    d->hash = gnu_hash_of(name);
+    d->address = NULL;
+    d->module = NULL;
+}
+
+void
+cpprof__next_symbols(const char *names, struct cpprof__definition *d,
+                     unsigned n)
+{
+    const struct link_map *own = cpprof__own_module();
+    unsigned i;
+
+    for (i = 0; i < n; i++, names += strlen(names) + 1)
+        begin(&d[i], names);
+    if (own)
+        find(d, n, own->l_next, NULL);
+    find(d, n, first_of(own), own);
 }
 
 void *
-cpprof__next_symbol(const char *name, const struct link_map **module)
+cpprof__next_symbol(const char *name)
 {
-    const struct link_map *own = cpprof__own_module();
-    void *found = own ? find(name, own->l_next, NULL, module) : NULL;
+    struct cpprof__definition d;
 
-    return found ? found : find(name, first_of(own), own, module);
+    cpprof__next_symbols(name, &d, 1);
+    return d.address;
 }
 
 void *
 cpprof__first_symbol(const char *name, const struct link_map **module)
 {
-    return find(name, first_of(cpprof__own_module()), NULL, module);
+    struct cpprof__definition d;
+
+    begin(&d, name);
+    find(&d, 1, first_of(cpprof__own_module()), NULL);
+    if (d.address)
+        *module = d.module;
+    return d.address;
 }
 
 /* ---- who was linked with whom ----------------------------------------- */

@@ -12,17 +12,30 @@
 
 #include <link.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+struct cpprof__definition {
+    const char *name;
+    uint32_t hash;
+    void *address;                 /* NULL: nobody else defines it */
+    const struct link_map *module; /* that it is in */
+};
 
 /*
- * The next definition after this library, as dlsym(RTLD_NEXT) finds it; when
- * there is none (this library was loaded late) the first one in front of it;
- * and the module that it is in, unless module is NULL. NULL: nobody else
- * defines it. Safety: AS, unless a module is being unloaded.
+ * The next definitions after this library, as dlsym(RTLD_NEXT) finds them; when
+ * there is none (this library was loaded late) the first one in front of it.
+ * names: n of them, each with the 0 that ends it. Safety: AS, unless a module
+ * is being unloaded.
  */
+void
+cpprof__next_symbols(const char *names, struct cpprof__definition *definitions,
+                     unsigned n);
+/* The same of one, or NULL. */
 void *
-cpprof__next_symbol(const char *name, const struct link_map **module);
+cpprof__next_symbol(const char *name);
 
-/* The definition that the program gets, whose module may be this one. */
+/* The definition that the program gets, whose module may be this one; or NULL,
+ * and the module is as it was. */
 void *
 cpprof__first_symbol(const char *name, const struct link_map **module);
 

@@ -19,29 +19,39 @@ void *cpprof__next[CPPROF__N_NEXT];
  * not the allocator's. */
 static const struct link_map *modules[CPPROF__N_NEXT];
 
-static void
-find(enum cpprof__name name, const char *symbol)
-{
-    const struct link_map *module = NULL;
-    void *next = cpprof__next_symbol(symbol, &module);
+#define TEXT(group, name) #name "\0"
 
-    store_relaxed(&modules[name], module);
-    store_release(&cpprof__next[name], next);
+/* Number `first` and the n - 1 that follow it. */
+static void
+find(const char *names, unsigned first, struct cpprof__definition *found,
+     unsigned n)
+{
+    unsigned i;
+
+    cpprof__next_symbols(names, found, n);
+    for (i = 0; i < n; i++) {
+        store_relaxed(&modules[first + i], found[i].module);
+        store_release(&cpprof__next[first + i], found[i].address);
+    }
 }
 
 void
 cpprof__names_find(void)
 {
-#define FIND(group, name) find(CPPROF__NAME_##name, #name);
-    CPPROF__NAMES(FIND)
-    CPPROF__NAMES_BENEATH(FIND)
+    struct cpprof__definition found[CPPROF__N_NEXT];
+
+    find(CPPROF__NAMES(TEXT) CPPROF__NAMES_BENEATH(TEXT), 0, found,
+         CPPROF__N_NEXT);
 }
 
 void
 cpprof__names_find_operators(void)
 {
 #if CPPROF__HAS_ALLOCATOR
-    CPPROF__CXX_NAMES(FIND)
+    struct cpprof__definition found[CPPROF__N_CXX_NAMES];
+
+    find(CPPROF__CXX_NAMES(TEXT), CPPROF__FIRST_CXX_NAME, found,
+         CPPROF__N_CXX_NAMES);
 #endif
 }
 

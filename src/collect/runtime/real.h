@@ -173,6 +173,15 @@ enum cpprof__name {
 #undef CPPROF__NUMBER
 };
 
+#if CPPROF__HAS_ALLOCATOR
+#define CPPROF__ONE(group, name) +1
+enum {
+    CPPROF__FIRST_CXX_NAME = CPPROF__NAME__Znwm,
+    CPPROF__N_CXX_NAMES = CPPROF__CXX_NAMES(CPPROF__ONE)
+};
+#undef CPPROF__ONE
+#endif
+
 #pragma GCC visibility push(hidden)
 /* The next definitions; NULL: not looked for, or nobody has one. */
 extern void *cpprof__next[CPPROF__N_NEXT];
