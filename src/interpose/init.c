@@ -23,9 +23,12 @@ cpprof__init(void)
 {
 }
 
+static bool is_used;
+
 static void
 first_use(void)
 {
+    store_release(&is_used, true);
     cpprof__fork_begin();
     cpprof__mask_note_own();
     at_quick_exit(cpprof__at_quick_exit);
@@ -46,18 +49,22 @@ is_idle(void)
 __attribute__((constructor)) static void
 first(void)
 {
+    bool idle = is_idle();
     CPPROF__EXEMPT;
 
     cpprof__take_over();
     store_release(&cpprof__first_use, first_use);
-    if (is_idle())
+    if (idle)
         cpprof__heap_set_rate(0);
     else
         cpprof__use();
     cpprof__blocked_thread_note_main();
-    cpprof__environment_read();
+    if (!idle)
+        cpprof__environment_read();
     cpprof__heap_start();
     cpprof__waits_start();
+    if (idle)
+        return;
     cpprof__environment_start();
     cpprof__vm_begin();
     cpprof__http_start();
@@ -67,5 +74,6 @@ first(void)
 __attribute__((destructor)) static void
 last(void)
 {
-    cpprof__at_exit();
+    if (load_acquire(&is_used))
+        cpprof__at_exit();
 }
