@@ -12,6 +12,14 @@
 
 #include <cmocka.h>
 
+static enum cpprof_status
+parse(const char *text, struct cpprof__environment *env,
+      struct cpprof_error *error)
+{
+    memset(env, 0, sizeof *env);
+    return cpprof__environment_parse(text, env, error);
+}
+
 static struct cpprof__environment env;
 static struct cpprof_error error;
 
@@ -19,11 +27,10 @@ static void
 all_words_are_understood(void **state)
 {
     (void)state;
-    assert_int_equal(
-        cpprof__environment_parse("cpu=250,out=/tmp/%e.%p,engine=perf,"
-                                  "depth=1024,symbolize=functions,labels=off",
-                                  &env, &error),
-        CPPROF_OK);
+    assert_int_equal(parse("cpu=250,out=/tmp/%e.%p,engine=perf,"
+                           "depth=1024,symbolize=functions,labels=off",
+                           &env, &error),
+                     CPPROF_OK);
     assert_int_equal(env.cpu.rate_hz, 250);
     assert_int_equal(env.cpu.max_depth, 1024);
     assert_int_equal(env.cpu.engine, CPPROF_ENGINE_PERF);
@@ -37,17 +44,14 @@ static void
 what_is_not_said_has_a_default(void **state)
 {
     (void)state;
-    assert_int_equal(cpprof__environment_parse("cpu", &env, &error), CPPROF_OK);
+    assert_int_equal(parse("cpu", &env, &error), CPPROF_OK);
     assert_int_equal(env.cpu.rate_hz, 0);
     assert_int_equal(env.cpu.engine, CPPROF_ENGINE_AUTO);
     assert_int_equal(env.kinds, CPPROF__KIND_CPU);
     assert_string_equal(env.out, "%k.%p.pb.gz");
-    assert_int_equal(cpprof__environment_parse("depth=9", &env, &error),
-                     CPPROF_OK);
+    assert_int_equal(parse("depth=9", &env, &error), CPPROF_OK);
     assert_int_equal(env.kinds, CPPROF__KIND_CPU);
-    assert_int_equal(
-        cpprof__environment_parse("record=/x,,cpu=1,", &env, &error),
-        CPPROF_OK);
+    assert_int_equal(parse("record=/x,,cpu=1,", &env, &error), CPPROF_OK);
     assert_string_equal(env.directory, "/x");
 }
 
@@ -73,8 +77,7 @@ kinds_are_those_that_are_named(void **state)
 
     (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(cpprof__environment_parse(cases[i].text, &env, &error),
-                         CPPROF_OK);
+        assert_int_equal(parse(cases[i].text, &env, &error), CPPROF_OK);
         assert_int_equal(env.kinds, cases[i].kinds);
         assert_int_equal(env.heap_rate, cases[i].rate);
     }
@@ -84,15 +87,14 @@ static void
 heap_words_are_understood(void **state)
 {
     (void)state;
-    assert_int_equal(cpprof__environment_parse("heap,peak=on,labels=on,debug=1,"
-                                               "symbolize=none",
-                                               &env, &error),
+    assert_int_equal(parse("heap,peak=on,labels=on,debug=1,"
+                           "symbolize=none",
+                           &env, &error),
                      CPPROF_OK);
     assert_int_equal(env.heap.flags, CPPROF_FLAG_PEAK | CPPROF_FLAG_LABELS);
     assert_int_equal(env.heap.debug, 1);
     assert_int_equal(env.heap.symbolize, CPPROF_SYMBOLIZE_NONE);
-    assert_int_equal(cpprof__environment_parse("heap", &env, &error),
-                     CPPROF_OK);
+    assert_int_equal(parse("heap", &env, &error), CPPROF_OK);
     assert_int_equal(env.heap.flags, 0);
     assert_int_equal(env.cpu.flags, 0);
 }
@@ -101,12 +103,9 @@ static void
 waits_in_progress_come_when_asked_for(void **state)
 {
     (void)state;
-    assert_int_equal(
-        cpprof__environment_parse("block,inprogress=on", &env, &error),
-        CPPROF_OK);
+    assert_int_equal(parse("block,inprogress=on", &env, &error), CPPROF_OK);
     assert_int_equal(env.others.flags, CPPROF_FLAG_IN_PROGRESS);
-    assert_int_equal(cpprof__environment_parse(
-                         "block,inprogress=on,inprogress=off", &env, &error),
+    assert_int_equal(parse("block,inprogress=on,inprogress=off", &env, &error),
                      CPPROF_OK);
     assert_int_equal(env.others.flags, 0);
 }
@@ -139,8 +138,7 @@ kinds_of_waits_have_rates(void **state)
 
     (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(cpprof__environment_parse(cases[i].text, &env, &error),
-                         CPPROF_OK);
+        assert_int_equal(parse(cases[i].text, &env, &error), CPPROF_OK);
         assert_int_equal(env.kinds, cases[i].kinds);
         assert_int_equal(env.block_rate, cases[i].block);
         assert_int_equal(env.mutex_fraction, cases[i].mutex);
@@ -152,11 +150,10 @@ static void
 words_of_all_kinds_reach_all_of_them(void **state)
 {
     (void)state;
-    assert_int_equal(
-        cpprof__environment_parse("block,offcpu,labels=on,legacy=on,debug=2,"
-                                  "depth=7,symbolize=functions",
-                                  &env, &error),
-        CPPROF_OK);
+    assert_int_equal(parse("block,offcpu,labels=on,legacy=on,debug=2,"
+                           "depth=7,symbolize=functions",
+                           &env, &error),
+                     CPPROF_OK);
     assert_int_equal(env.others.flags, CPPROF_FLAG_LABELS | CPPROF_FLAG_LEGACY);
     assert_int_equal(env.others.debug, 2);
     assert_int_equal(env.others.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
@@ -165,9 +162,8 @@ words_of_all_kinds_reach_all_of_them(void **state)
     assert_int_equal(env.wall.flags, CPPROF_FLAG_OFF_CPU);
     assert_int_equal(env.wall.max_depth, 7);
     assert_int_equal(env.wall.symbolize, CPPROF_SYMBOLIZE_FUNCTIONS);
-    assert_int_equal(
-        cpprof__environment_parse("wall,labels=off,legacy=off", &env, &error),
-        CPPROF_OK);
+    assert_int_equal(parse("wall,labels=off,legacy=off", &env, &error),
+                     CPPROF_OK);
     assert_int_equal(env.wall.flags, CPPROF_FLAG_NO_LABELS);
     assert_int_equal(env.cpu.flags, CPPROF_FLAG_NO_LABELS);
     assert_int_equal(env.others.flags, 0);
@@ -215,8 +211,7 @@ wrong_word_is_named_in_the_error(void **state)
     (void)state;
     for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         memset(&error, 0, sizeof error);
-        assert_int_equal(cpprof__environment_parse(wrong[i][0], &env, &error),
-                         CPPROF_INVALID);
+        assert_int_equal(parse(wrong[i][0], &env, &error), CPPROF_INVALID);
         assert_non_null(strstr(error.text, wrong[i][1]));
         assert_null(strchr(error.text, '\n'));
     }
@@ -229,8 +224,7 @@ endless_text_is_refused(void **state)
 
     (void)state;
     memset(text, 'x', sizeof text - 1);
-    assert_int_equal(cpprof__environment_parse(text, &env, &error),
-                     CPPROF_INVALID);
+    assert_int_equal(parse(text, &env, &error), CPPROF_INVALID);
 }
 
 static void
@@ -254,7 +248,7 @@ expect_pattern(const char *text, const char *kind, const char *expected)
 {
     char pattern[PATH_MAX];
 
-    assert_int_equal(cpprof__environment_parse(text, &env, &error), CPPROF_OK);
+    assert_int_equal(parse(text, &env, &error), CPPROF_OK);
     assert_true(
         cpprof__environment_pattern(&env, kind, pattern, sizeof pattern));
     assert_string_equal(pattern, expected);
@@ -302,8 +296,7 @@ what_serves_only_writes_nothing(void **state)
 
     (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(cpprof__environment_parse(cases[i].text, &env, &error),
-                         CPPROF_OK);
+        assert_int_equal(parse(cases[i].text, &env, &error), CPPROF_OK);
         assert_int_equal(env.kinds, cases[i].kinds);
         assert_int_equal(env.serves_only, cases[i].serves_only);
     }
@@ -313,14 +306,12 @@ static void
 words_of_the_server_are_understood(void **state)
 {
     (void)state;
-    assert_int_equal(cpprof__environment_parse(
-                         "http=unix:/tmp/%p,http-token=s3cret", &env, &error),
+    assert_int_equal(parse("http=unix:/tmp/%p,http-token=s3cret", &env, &error),
                      CPPROF_OK);
     assert_string_equal(env.http, "unix:/tmp/%p");
     assert_string_equal(env.http_token, "s3cret");
     assert_false(env.http_insecure);
-    assert_int_equal(cpprof__environment_parse(
-                         "http=:1,http-token-file=/t,insecure", &env, &error),
+    assert_int_equal(parse("http=:1,http-token-file=/t,insecure", &env, &error),
                      CPPROF_OK);
     assert_string_equal(env.http_token_file, "/t");
     assert_true(env.http_insecure);
@@ -344,8 +335,7 @@ wrong_words_of_the_server_are_named(void **state)
 
     (void)state;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(cpprof__environment_parse(cases[i].text, &env, &error),
-                         CPPROF_INVALID);
+        assert_int_equal(parse(cases[i].text, &env, &error), CPPROF_INVALID);
         assert_non_null(strstr(error.text, cases[i].part));
     }
 }
@@ -354,21 +344,17 @@ static void
 interpreters_are_profiled_when_named(void **state)
 {
     (void)state;
-    assert_int_equal(cpprof__environment_parse("vm=span,depth=9", &env, &error),
-                     CPPROF_OK);
+    assert_int_equal(parse("vm=span,depth=9", &env, &error), CPPROF_OK);
     assert_true(env.has_vm);
     assert_int_equal(env.vm.mode, CPPROF_VM_MODE_SPAN);
     assert_int_equal(env.vm.max_depth, 9);
     assert_int_equal(env.kinds, 0);
-    assert_int_equal(cpprof__environment_parse("cpu,vm=250", &env, &error),
-                     CPPROF_OK);
+    assert_int_equal(parse("cpu,vm=250", &env, &error), CPPROF_OK);
     assert_int_equal(env.vm.rate_hz, 250);
     assert_int_equal(env.kinds, CPPROF__KIND_CPU);
-    assert_int_equal(cpprof__environment_parse("cpu,vm=0", &env, &error),
-                     CPPROF_OK);
+    assert_int_equal(parse("cpu,vm=0", &env, &error), CPPROF_OK);
     assert_false(env.has_vm);
-    assert_int_equal(cpprof__environment_parse("vm=fast", &env, &error),
-                     CPPROF_INVALID);
+    assert_int_equal(parse("vm=fast", &env, &error), CPPROF_INVALID);
     assert_non_null(strstr(error.text, "vm=fast is not tick, span, cpu"));
 }
 
@@ -377,11 +363,10 @@ push_words_are_understood(void **state)
 {
     (void)state;
     assert_int_equal(
-        cpprof__environment_parse(
-            "push=http://a:1,push-name=n,push-label=a=b,push-label=c=d=e,"
-            "push-interval=5,push-user=u,push-token-file=/t,push-tenant=x,"
-            "push-protocol=ingest,push-keep=3",
-            &env, &error),
+        parse("push=http://a:1,push-name=n,push-label=a=b,push-label=c=d=e,"
+              "push-interval=5,push-user=u,push-token-file=/t,push-tenant=x,"
+              "push-protocol=ingest,push-keep=3",
+              &env, &error),
         CPPROF_OK);
     assert_string_equal(env.push.url, "http://a:1");
     assert_string_equal(env.push.name, "n");
@@ -403,12 +388,10 @@ static void
 push_beside_kinds_or_files_takes_those(void **state)
 {
     (void)state;
-    assert_int_equal(cpprof__environment_parse("push=/x,wall=5", &env, &error),
-                     CPPROF_OK);
+    assert_int_equal(parse("push=/x,wall=5", &env, &error), CPPROF_OK);
     assert_int_equal(env.kinds, CPPROF__KIND_WALL);
     assert_int_equal(env.block_rate, 0);
-    assert_int_equal(cpprof__environment_parse("push=/x,out=/y", &env, &error),
-                     CPPROF_OK);
+    assert_int_equal(parse("push=/x,out=/y", &env, &error), CPPROF_OK);
     assert_int_equal(env.kinds, CPPROF__KIND_CPU);
     assert_false(env.serves_only);
 }
@@ -434,7 +417,7 @@ push_words_that_say_nothing_are_refused(void **state)
 
     (void)state;
     for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (cpprof__environment_parse(wrong[i], &env, &error) != CPPROF_INVALID)
+        if (parse(wrong[i], &env, &error) != CPPROF_INVALID)
             fail_msg("taken: %s", wrong[i]);
 }
 
@@ -448,8 +431,7 @@ push_labels_that_are_too_long_are_refused(void **state)
     (void)state;
     for (i = 0; i < 60; i++)
         strcat(text, word);
-    assert_int_equal(cpprof__environment_parse(text, &env, &error),
-                     CPPROF_INVALID);
+    assert_int_equal(parse(text, &env, &error), CPPROF_INVALID);
     assert_true(strlen(env.push.labels) < sizeof env.push.labels);
 }
 

@@ -542,7 +542,6 @@ cpprof__environment_parse(const char *text, struct cpprof__environment *env,
     char copy[2 * PATH_MAX], *rest = copy, *word;
     bool named = false;
 
-    memset(env, 0, sizeof *env);
     env->heap_rate = CPPROF__HEAP_RATE;
     env->cpu.size = sizeof env->cpu;
     env->heap.size = sizeof env->heap;

@@ -65,7 +65,7 @@ struct own {
 static struct own owns[OWN_MAX];
 static uint32_t n_making;     /* that have not said yet that they began */
 static uint64_t own_tasks_ns; /* CPU time of those */
-static uint32_t n_used;       /* entries from the first that ever were taken */
+static uint32_t n_used;       /* entries from the first that may be taken */
 static int32_t pid;           /* of the process that they are in */
 
 static struct cpprof__own_lock change;
@@ -132,12 +132,12 @@ note_tid(int32_t tid, const struct cpprof__own_thread *t)
 
         if (found && !is_over(&owns[i]))
             continue;
+        note_used(i + 1); /* before: a child clears what is in use */
         if (!cas_acq_rel(&owns[i].tid, &found, tid))
             continue;
         store_release(&owns[i].wake, t ? t->wake : NULL);
         store_release(&owns[i].pauses, t != NULL);
         store_release(&owns[i].ended_ns, (uint64_t)0);
-        note_used(i + 1);
         return;
     }
 }
@@ -690,7 +690,8 @@ cpprof__own_threads_resume(void)
 void
 cpprof__own_threads_in_child(void)
 {
-    memset(owns, 0, sizeof owns);
+    memset(owns, 0, n_used * sizeof *owns);
+    n_used = 0;
     memset(&self, 0, sizeof self);
     n_making = 0;
     own_tasks_ns = 0; /* its clock begins anew */

@@ -305,7 +305,8 @@ cpprof__spool_free(struct cpprof__spool *spool, bool keep)
         munmap(spool->store_block, cpprof__store_bytes());
     if (spool->control)
         munmap((void *)(uintptr_t)spool->control, CPPROF__SPOOL_CONTROL_BYTES);
-    memset(spool, 0, sizeof *spool);
+    /* Paths are left, whose pages a child would have to copy. */
+    memset(spool, 0, offsetof(struct cpprof__spool, directory));
 }
 
 bool

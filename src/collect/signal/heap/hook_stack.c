@@ -96,7 +96,7 @@ cpprof__hook_walk_forked(void)
 
     /* A store would copy the page that is shared with the parent, so store only
      * where necessary. */
-    for (i = 0; i < CPPROF__HOOK_BUFFERS; i++) {
+    for (i = 0; load_relaxed(&buffers) && i < CPPROF__HOOK_BUFFERS; i++) {
         const void *owner = load_relaxed(&owners[i].self);
 
         if (owner && owner != &cpprof__hook_self)

@@ -34,7 +34,7 @@ static struct place {
     uint32_t timer; /* the kernel's number, and one; 0: none */
     uint32_t is_set;
 } places[CPPROF__QUESTIONS_MAX];
-static uint32_t n_places; /* that were ever in use */
+static uint32_t n_places; /* that may be or have been in use */
 
 static struct place *
 take_place(int32_t tid, uint32_t *number)
@@ -44,11 +44,12 @@ take_place(int32_t tid, uint32_t *number)
     for (i = 0; i < CPPROF__QUESTIONS_MAX; i++) {
         uint32_t nobody = 0;
 
-        if (load_relaxed(&places[i].word) ||
-            !cas_acq_rel(&places[i].word, &nobody, (uint32_t)tid | IS_SETTING))
+        if (load_relaxed(&places[i].word))
             continue;
-        n = load_relaxed(&n_places);
+        n = load_relaxed(&n_places); /* first: a child clears so many */
         while (n <= i && !cas_acq_rel(&n_places, &n, i + 1))
+            continue;
+        if (!cas_acq_rel(&places[i].word, &nobody, (uint32_t)tid | IS_SETTING))
             continue;
         *number = i + 1;
         return &places[i];
@@ -151,6 +152,6 @@ cpprof__questions_stop(void)
 void
 cpprof__questions_in_child(void)
 {
-    __builtin_memset(places, 0, sizeof places);
+    __builtin_memset(places, 0, n_places * sizeof *places);
     n_places = 0;
 }

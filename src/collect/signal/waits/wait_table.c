@@ -316,7 +316,7 @@ cpprof__wait_table_forked(void)
     uint32_t i, k;
 
     /* A store copies the page that the parent has: only where need be. */
-    for (i = 0; i < CPPROF__WAIT_STRIPES; i++) {
+    for (i = 0; load_relaxed(&slots) && i < CPPROF__WAIT_STRIPES; i++) {
         if (!load_relaxed(&cpprof__wait_stripes[i]))
             continue;
         store_relaxed(&cpprof__wait_stripes[i], 0);
