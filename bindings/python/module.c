@@ -336,6 +336,7 @@ join_environment(void)
     give_control();
 }
 
+/* Called once for each start of the main interpreter. */
 PyMODINIT_FUNC
 PyInit_cpprof(void)
 {
@@ -343,6 +344,9 @@ PyInit_cpprof(void)
 
     if (!module)
         return NULL;
+    if (PyThreadState_GetInterpreter(PyThreadState_Get()) ==
+        PyInterpreterState_Main())
+        threads_forget();
     if (PyModule_AddType(module, &labels_type) ||
         PyModule_AddType(module, &profile_type) || PyType_Ready(&spans_type) ||
         !register_vm() || !stop_at_exit(module)) {

@@ -56,6 +56,9 @@ extern struct thread *threads;
 /* Bring the list up to date with the interpreter's. */
 void
 threads_update(void);
+/* The interpreter was started again: none of those known is left. */
+void
+threads_forget(void);
 /* NULL: not in the list yet. */
 struct thread *
 thread_find(void);

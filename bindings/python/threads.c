@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The threads of the interpreter that imported the module. Its list has the
- * newest in front, with numbers that fall: so does ours, and both are gone
- * through at once. And the stack of each, which whoever holds the GIL may walk.
+ * newest in front, with numbers that fall and are never given again: so does
+ * ours, and both are gone through at once. An interpreter that is started again
+ * begins with 1: ours is emptied then. And the stack of each, which whoever
+ * holds the GIL may walk.
  */
 #include "python.h"
 
@@ -38,24 +40,26 @@ make_thread(PyThreadState *state, struct thread *next)
 
 /* A thread of C code makes its state without the GIL, under the lock of the
  * list, and is in it before all is set. Any function that takes that lock comes
- * back when it is; this one looks for a thread that there is not. */
+ * back when it is; this one looks for a thread that there is not. That address
+ * and number are known says nothing: they may have been another's. */
 static PyThreadState *
 complete_head(PyInterpreterState *interpreter)
 {
     PyThreadState *state = PyInterpreterState_ThreadHead(interpreter);
 
-    if (!threads || threads->state != state ||
-        threads->id != PyThreadState_GetID(state))
-        PyThreadState_SetAsyncExc(ULONG_MAX, NULL);
+    PyThreadState_SetAsyncExc(ULONG_MAX, NULL);
     return state;
 }
 
-/* An interpreter that is started again numbers its threads from the beginning.
- */
-static bool
-is_gone(const struct thread *t, const PyThreadState *state, uint64_t id)
+void
+threads_forget(void)
 {
-    return t->id > id || (t->id == id && t->state != state);
+    struct thread *t;
+
+    while ((t = threads)) {
+        threads = t->next;
+        free_thread(t);
+    }
 }
 
 void
@@ -71,7 +75,7 @@ threads_update(void)
     while (state || *at) {
         uint64_t id = state ? PyThreadState_GetID(state) : 0;
 
-        if (*at && is_gone(*at, state, id)) {
+        if (*at && (*at)->id > id) {
             gone = *at;
             *at = gone->next;
             free_thread(gone);

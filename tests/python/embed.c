@@ -76,6 +76,17 @@ main(int argc, char **argv)
 {
     int i, n = argc > 1 ? atoi(argv[1]) : 3;
 
+    /* New threads have the addresses and numbers of those before. */
+    for (i = 0; i < 10 * n; i++) {
+        Py_Initialize();
+        run("import cpprof\n"
+            "try:\n"
+            "    cpprof.start(hz=1000, out='/dev/null')\n"
+            "except RuntimeError:\n"
+            "    pass\n");
+        if (Py_FinalizeEx())
+            return 2;
+    }
     for (i = 0; i < n; i++) {
         Py_Initialize();
         run(profile);
