@@ -19,7 +19,6 @@
 
 #if LUA_VERSION_NUM < 502
 #define LUA_HOOKTAILCALL (-1) /* no such event */
-#define lua_rawlen       lua_objlen
 
 static inline void
 lua_rawgetp(lua_State *L, int index, const void *key)

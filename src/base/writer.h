@@ -32,6 +32,16 @@ enum cpprof_status
 cpprof__writer_refuse_call(const struct cpprof_writer *given,
                            struct cpprof_error *error, const char *call);
 
+/* call(&writer) with a writer to the file at path; or why there is none. */
+#define CPPROF__TO_PATH(path, error, call)                                     \
+    ({                                                                         \
+        struct cpprof_writer writer;                                           \
+        enum cpprof_status status_ =                                           \
+            cpprof_writer_to_path(path, &writer, error);                       \
+                                                                               \
+        status_ == CPPROF_OK ? (call) : status_;                               \
+    })
+
 /* Close a writer after the last write; failed if *error has a status. If close
  * fails, and nothing has before, *error says so. */
 void

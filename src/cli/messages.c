@@ -9,7 +9,6 @@
 
 #include "cli/terminal.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -11,7 +11,6 @@
  */
 #include "http/listen.h"
 
-#include "arch/atomic.h"
 #include "arch/clock.h"
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <sched.h>
 #include <sys/types.h>
 #include <unistd.h>
 

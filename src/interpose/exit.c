@@ -15,7 +15,6 @@
  */
 #include "arch/atomic.h"
 #include "arch/clock.h"
-#include "arch/regs.h"
 #include "collect/cpu/session.h"
 #include "collect/encode/names.h"
 #include "collect/process/environment.h"

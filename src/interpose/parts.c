@@ -19,7 +19,6 @@
  */
 #include "interpose/parts.h"
 
-#include "collect/capture/captures.h"
 #include "collect/cpu/session.h"
 #include "collect/dump/blocked_thread.h"
 #include "collect/dump/dump.h"

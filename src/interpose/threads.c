@@ -17,9 +17,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <threads.h>
-#include <unistd.h>
 
 /* The thread is in pthread_create() or thrd_create(), ours or libc's: it may
  * have their locks. */

@@ -81,9 +81,6 @@ pprof_write_to_path(const struct pprof_profile *p, const char *path,
                     const struct pprof_write_options *options,
                     struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK ? pprof_write(p, &writer, format, options, error)
-                               : status;
+    return CPPROF__TO_PATH(path, error,
+                           pprof_write(p, &writer, format, options, error));
 }

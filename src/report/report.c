@@ -391,10 +391,7 @@ pprof_report_write_to_path(struct pprof_profile *profile, const char *path,
                            const struct pprof_report_options *options,
                            struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK
-               ? pprof_report_write(profile, &writer, format, options, error)
-               : status;
+    return CPPROF__TO_PATH(
+        path, error,
+        pprof_report_write(profile, &writer, format, options, error));
 }

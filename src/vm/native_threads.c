@@ -10,7 +10,6 @@
 #include "collect/dump/blocked_thread.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/heap/heap.h"
-#include "collect/threads/engine.h"
 
 #include <errno.h>
 #include <unistd.h>

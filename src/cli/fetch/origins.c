@@ -12,7 +12,6 @@
 
 #include <cpprof/pprof/change.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 
 #include "cli/report/settings.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,7 +14,6 @@
 #include "collect/cpu/cpu_capture.h"
 #include "collect/cpu/session.h"
 #include "collect/runtime/exempt.h"
-#include "collect/runtime/own_threads.h"
 #include "collect/runtime/uncancelled.h"
 #include "collect/wall/wall.h"
 #include <cpprof/captures.h>
@@ -96,12 +95,9 @@ cpprof_capture_start_cpu_to_path(const char *path,
                                  struct cpprof_capture **capture,
                                  struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK
-               ? cpprof_capture_start_cpu(&writer, options, capture, error)
-               : status;
+    return CPPROF__TO_PATH(
+        path, error,
+        cpprof_capture_start_cpu(&writer, options, capture, error));
 }
 
 enum cpprof_status
@@ -126,12 +122,9 @@ cpprof_capture_start_wall_to_path(const char *path,
                                   struct cpprof_capture **capture,
                                   struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK
-               ? cpprof_capture_start_wall(&writer, options, capture, error)
-               : status;
+    return CPPROF__TO_PATH(
+        path, error,
+        cpprof_capture_start_wall(&writer, options, capture, error));
 }
 
 /* ---- end -------------------------------------------------------------- */

@@ -345,11 +345,8 @@ cpprof_snapshot_write_delta_to_path(
     struct cpprof_snapshot *snapshot, const char *path,
     const struct cpprof_profile_options *options, struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK
-               ? write_delta(snapshot, &writer, options,
-                             (uintptr_t)__builtin_return_address(0), error)
-               : status;
+    return CPPROF__TO_PATH(path, error,
+                           write_delta(snapshot, &writer, options,
+                                       (uintptr_t)__builtin_return_address(0),
+                                       error));
 }

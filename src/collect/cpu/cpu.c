@@ -126,11 +126,8 @@ cpprof_cpu_start_to_path(const char *path,
                          const struct cpprof_cpu_options *options,
                          struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK ? cpprof_cpu_start(&writer, options, error)
-                               : status;
+    return CPPROF__TO_PATH(path, error,
+                           cpprof_cpu_start(&writer, options, error));
 }
 
 enum cpprof_status

@@ -17,7 +17,6 @@
 #include "arch/atomic.h"
 #include "collect/cpu/session_internal.h"
 #include "collect/runtime/own_threads.h"
-#include "collect/signal/sample/sampler.h"
 #include "collect/threads/threads.h"
 
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include "collect/cpu/session_internal.h"
 
 #include "arch/atomic.h"
-#include "collect/runtime/exempt.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/signal/sample/sampler.h"

@@ -24,7 +24,6 @@
 #include "collect/signal/tables/label_numbers.h"
 #include "collect/signal/unwind/stack_view.h"
 #include "collect/signal/waits/waits.h"
-#include "collect/threads/engine.h"
 #include "collect/threads/tasks.h"
 
 #include <linux/futex.h>

@@ -12,7 +12,6 @@
 #include "arch/clock.h"
 
 #include "arch/atomic.h"
-#include "arch/regs.h"
 #include "base/status.h"
 #include "collect/encode/builder.h"
 #include "collect/runtime/loader.h"
@@ -25,7 +24,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>

@@ -46,8 +46,9 @@ cpprof__builder_fail_nomem(struct cpprof__builder *b)
         cpprof__fail_nomem(&b->error);
 }
 
-void
-cpprof__builder_flush(struct cpprof__builder *b)
+/* Write what is gathered as one gzip member; nothing when there is none. */
+static void
+flush(struct cpprof__builder *b)
 {
     int sys;
 
@@ -66,11 +67,12 @@ cpprof__builder_flush(struct cpprof__builder *b)
     b->out.n = 0;
 }
 
-void
-cpprof__builder_flush_full(struct cpprof__builder *b)
+/* Write it once it fills a member. To be called between messages. */
+static void
+flush_full(struct cpprof__builder *b)
 {
     if (b->out.failed || b->out.n >= b->member_bytes)
-        cpprof__builder_flush(b);
+        flush(b);
 }
 
 /* ---- the head --------------------------------------------------------- */
@@ -241,7 +243,7 @@ cpprof__builder_add_located(struct cpprof__builder *b, const int64_t *values,
     for (i = 0; i < n_labels; i++)
         put_label(b, &labels[i]);
     cpprof__put_end(&b->out, PROFILE_SAMPLE, mark);
-    cpprof__builder_flush_full(b);
+    flush_full(b);
 }
 
 void
@@ -344,7 +346,7 @@ put_strings(struct cpprof__builder *b)
 
     for (i = 0; i < n; i++) {
         cpprof__put_bytes(&b->out, PROFILE_STRING_TABLE, s[i].text, s[i].n);
-        cpprof__builder_flush_full(b);
+        flush_full(b);
     }
 }
 
@@ -377,7 +379,7 @@ put_mappings(struct cpprof__builder *b, bool of_scripts)
         if (cpprof__builder_mapping_at(b, i)->is_script != of_scripts)
             continue;
         put_mapping(&b->out, i + 1, cpprof__builder_mapping_at(b, i));
-        cpprof__builder_flush_full(b);
+        flush_full(b);
     }
 }
 
@@ -409,7 +411,7 @@ cpprof__builder_end(struct cpprof__builder *b, int64_t duration_ns,
 
     if (!cpprof__builder_failed(b))
         put_tail(b, duration_ns);
-    cpprof__builder_flush(b);
+    flush(b);
     cpprof__writer_end(&b->writer, &b->error);
     status = b->error.status;
     if (status != CPPROF_OK && error)

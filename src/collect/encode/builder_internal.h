@@ -174,13 +174,6 @@ cpprof__builder_clear_tables(struct cpprof__builder *b);
 
 /* builder.c */
 
-/* Write what is gathered as one gzip member; nothing when there is none. */
-void
-cpprof__builder_flush(struct cpprof__builder *b);
-/* Write it once it fills a member. To be called between messages. */
-void
-cpprof__builder_flush_full(struct cpprof__builder *b);
-
 static inline bool
 cpprof__builder_failed(const struct cpprof__builder *b)
 {

@@ -7,7 +7,6 @@
  */
 #include "collect/encode/records_profile.h"
 
-#include "arch/atomic.h"
 #include "collect/store/tables.h"
 
 #include <stdlib.h>

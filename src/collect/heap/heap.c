@@ -250,11 +250,8 @@ cpprof_heap_write_to_path(const char *path,
                           const struct cpprof_heap_options *options,
                           struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK ? cpprof_heap_write(&writer, options, error)
-                               : status;
+    return CPPROF__TO_PATH(path, error,
+                           cpprof_heap_write(&writer, options, error));
 }
 
 /* ---- the registry ----------------------------------------------------- */

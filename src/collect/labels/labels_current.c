@@ -13,7 +13,6 @@
 #include "collect/labels/labels.h"
 
 #include "arch/atomic.h"
-#include "arch/regs.h"
 #include "collect/signal/tables/thread.h"
 
 #include <dlfcn.h>

@@ -8,7 +8,6 @@
 
 #include "arch/atomic.h"
 #include "collect/capture/captures.h"
-#include "collect/dump/dump.h"
 #include "collect/process/late.h"
 #include "collect/runtime/loader.h"
 #include "collect/runtime/real.h"
@@ -19,9 +18,7 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 static struct cpprof__session_current *const current = &cpprof__session_current;
 static __thread bool blocked_for_fork, unblocks_after_fork;

@@ -5,7 +5,6 @@
  * image as a profile. Nothing in the files is trusted to make sense: a program
  * that runs wild may have written into them.
  */
-#include "arch/atomic.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "base/writer.h"
@@ -444,12 +443,9 @@ cpprof_recording_write_cpu_to_path(struct cpprof_recording *recording,
                                    const struct cpprof_cpu_options *options,
                                    struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK ? cpprof_recording_write_cpu(
-                                     recording, index, &writer, options, error)
-                               : status;
+    return CPPROF__TO_PATH(
+        path, error,
+        cpprof_recording_write_cpu(recording, index, &writer, options, error));
 }
 
 enum cpprof_status
@@ -458,12 +454,9 @@ cpprof_recording_write_heap_to_path(struct cpprof_recording *recording,
                                     const struct cpprof_heap_options *options,
                                     struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK ? cpprof_recording_write_heap(
-                                     recording, index, &writer, options, error)
-                               : status;
+    return CPPROF__TO_PATH(
+        path, error,
+        cpprof_recording_write_heap(recording, index, &writer, options, error));
 }
 
 enum cpprof_status
@@ -472,13 +465,10 @@ cpprof_recording_write_waits_to_path(
     const char *path, const struct cpprof_profile_options *options,
     struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK
-               ? cpprof_recording_write_waits(recording, index, name, &writer,
-                                              options, error)
-               : status;
+    return CPPROF__TO_PATH(path, error,
+                           cpprof_recording_write_waits(recording, index, name,
+                                                        &writer, options,
+                                                        error));
 }
 
 /* The words of DIR/control; n of them are written. */

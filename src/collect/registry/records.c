@@ -24,37 +24,23 @@ struct head {
 };
 
 void
-cpprof__records_add(struct cpprof__records *r, const int64_t *values,
-                    const uint64_t *pcs, size_t n)
-{
-    struct head head = {0};
-    size_t i;
-
-    n = n < CPPROF_RECORD_DEPTH ? n : CPPROF_RECORD_DEPTH;
-    head.n_pcs = (uint32_t)n;
-    if (values)
-        memcpy(head.values, values, sizeof head.values);
-    cpprof__buffer_append(&r->heads, &head, sizeof head);
-    for (i = 0; i < n; i++) {
-        uintptr_t pc = (uintptr_t)pcs[i] + 1; /* where the call returns to */
-
-        cpprof__buffer_append(&r->pcs, &pc, sizeof pc);
-    }
-    r->n++;
-}
-
-void
 cpprof__records_add_stack(struct cpprof__records *r, const int64_t *values,
                           uint32_t stack)
 {
     struct cpprof__tree_node nodes[CPPROF_RECORD_DEPTH];
-    uint64_t pcs[CPPROF_RECORD_DEPTH];
     size_t i, n = cpprof__tree_stack(&cpprof__tables.tree, stack, nodes,
                                      CPPROF_RECORD_DEPTH);
+    struct head head = {.n_pcs = (uint32_t)n};
 
-    for (i = 0; i < n; i++)
-        pcs[i] = nodes[i].pc;
-    cpprof__records_add(r, values, pcs, n);
+    if (values)
+        memcpy(head.values, values, sizeof head.values);
+    cpprof__buffer_append(&r->heads, &head, sizeof head);
+    for (i = 0; i < n; i++) {
+        uintptr_t pc = nodes[i].pc + 1; /* where the call returns to */
+
+        cpprof__buffer_append(&r->pcs, &pc, sizeof pc);
+    }
+    r->n++;
 }
 
 /* ---- into the caller's array ------------------------------------------ */

@@ -20,15 +20,9 @@ struct cpprof__records {
 
 /*
  * values: so many numbers, or NULL for none: of heap alloc_bytes, free_bytes,
- * alloc_objects, free_objects; of block and mutex count, delay_ns, 0, 0. pcs:
- * leaf first, each an address inside its instruction, or a frame of our own
- * (builder.h). Failures are sticky, in the buffers.
+ * alloc_objects, free_objects; of block and mutex count, delay_ns, 0, 0. stack:
+ * of cpprof__tables.tree. Failures are sticky, in the buffers.
  */
-void
-cpprof__records_add(struct cpprof__records *r, const int64_t *values,
-                    const uint64_t *pcs, size_t n);
-
-/* The same for a stack of cpprof__tables.tree. */
 void
 cpprof__records_add_stack(struct cpprof__records *r, const int64_t *values,
                           uint32_t stack);

@@ -482,12 +482,8 @@ cpprof_profile_write_to_path(struct cpprof_profile *profile, const char *path,
                              const struct cpprof_profile_options *options,
                              struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK
-               ? cpprof_profile_write(profile, &writer, options, error)
-               : status;
+    return CPPROF__TO_PATH(
+        path, error, cpprof_profile_write(profile, &writer, options, error));
 }
 
 /* ---- fork ------------------------------------------------------------- */

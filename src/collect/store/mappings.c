@@ -24,7 +24,6 @@
 
 #include <limits.h>
 #include <string.h>
-#include <unistd.h>
 
 void
 cpprof__mappings_init(struct cpprof__mappings *m, struct cpprof__store *store,

@@ -9,10 +9,7 @@
  */
 #include "collect/store/store_segment.h"
 
-#include "arch/atomic.h"
-
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* ---- holding a store -------------------------------------------------- */

@@ -28,7 +28,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 struct cpprof__tables cpprof__tables = {.scripts = &cpprof__scripts};

@@ -5,8 +5,9 @@
 
 #include <time.h>
 
-uint32_t
-cpprof__kernel_hz(void)
+/* CONFIG_HZ of the running kernel: what a CPU timer can deliver at most. */
+static uint32_t
+kernel_hz(void)
 {
     struct timespec tick;
 
@@ -26,7 +27,7 @@ choose_automatically(uint32_t rate_hz, const struct cpprof__engine **engine,
     enum cpprof_status status = CPPROF_OK;
     int i;
 
-    if (rate_hz > cpprof__kernel_hz() / 2) {
+    if (rate_hz > kernel_hz() / 2) {
         order[0] = &cpprof__engine_perf;
         order[1] = &cpprof__engine_timer;
     }

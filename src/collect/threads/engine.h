@@ -36,10 +36,6 @@ int
 cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
                     uint64_t period_ns, int32_t *timer_id);
 
-/* CONFIG_HZ of the running kernel: what a CPU timer can deliver at most. */
-uint32_t
-cpprof__kernel_hz(void);
-
 /*
  * The engine for a request, opened. Automatic: the timer up to half of
  * CONFIG_HZ; above it perf, or the timer where perf is refused; the process

@@ -19,7 +19,6 @@
 #include "collect/threads/threads.h"
 
 #include "arch/atomic.h"
-#include "collect/encode/builder.h"
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"

@@ -8,8 +8,6 @@
 #include "collect/cpu/session.h"
 #include "http/profiles/limits.h"
 
-#include <string.h>
-
 #define DEFAULT_SECONDS 30
 
 /* The highest rate. Go and fgprof offer no choice; above this the program

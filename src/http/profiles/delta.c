@@ -7,7 +7,6 @@
  * Source: Go net/http/pprof (serveDeltaProfile).
  */
 #include "base/buffer.h"
-#include "collect/runtime/exempt.h"
 #include "http/profiles/limits.h"
 #include "http/text.h"
 

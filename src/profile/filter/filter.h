@@ -38,12 +38,6 @@ enum cpprof_status
 cpprof__show_from(struct pprof_profile *p, struct cpprof__regexp *show_from,
                   bool *matched, struct cpprof_error *error);
 
-/* Drop all frames below the caller of a function that matches drop and not
- * keep, which may be NULL. */
-enum cpprof_status
-cpprof__prune(struct pprof_profile *p, struct cpprof__regexp *drop,
-              struct cpprof__regexp *keep, struct cpprof_error *error);
-
 /* Drop all frames below the lowest matching one. */
 enum cpprof_status
 cpprof__prune_from(struct pprof_profile *p, struct cpprof__regexp *prune_from,

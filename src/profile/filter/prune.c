@@ -188,13 +188,6 @@ prune(struct pprof_profile *p, struct cpprof__regexp *drop,
 }
 
 enum cpprof_status
-cpprof__prune(struct pprof_profile *p, struct cpprof__regexp *drop,
-              struct cpprof__regexp *keep, struct cpprof_error *error)
-{
-    return prune(p, drop, keep, false, error);
-}
-
-enum cpprof_status
 cpprof__prune_from(struct pprof_profile *p, struct cpprof__regexp *prune_from,
                    struct cpprof_error *error)
 {
@@ -217,7 +210,7 @@ pprof_prune(struct pprof_profile *p, const char *drop_text,
         status =
             cpprof__regexp_make_whole(keep_text, "keep_frames", &keep, error);
     if (status == CPPROF_OK)
-        status = cpprof__prune(p, drop, keep, error);
+        status = prune(p, drop, keep, false, error);
     cpprof__regexp_free(drop);
     cpprof__regexp_free(keep);
     cpprof__debug_check(p);

@@ -9,7 +9,6 @@
 #include "profile/model/id_map.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define BAD(...)                                                               \
     cpprof__fail(error, CPPROF_BAD_DATA, 0, "malformed profile: " __VA_ARGS__)

@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "profile/proto/varints.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 /* Bytes to read before giving them back: seldom enough that the system calls

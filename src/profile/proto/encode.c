@@ -22,8 +22,6 @@
 #include "base/status.h"
 #include "profile/proto/pieces.h"
 
-#include <string.h>
-
 struct encoder {
     const struct pprof_profile *p;
     struct cpprof__sink *sink;

@@ -17,7 +17,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Tunable: edges for each node. More makes pictures that nobody can read and
  * Graphviz slow: with 80 nodes, 200 edges take a second, 300 ten, 600 a minute.

@@ -10,8 +10,6 @@
  */
 #include "symbol/elf/debug_file.h"
 
-#include "base/buffer.h"
-
 #include <dlfcn.h>
 #include <elfutils/libdwelf.h>
 #include <libdeflate.h>

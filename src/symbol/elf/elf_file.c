@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <libdeflate.h>
 #include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -13,7 +13,6 @@
  */
 #include "collect/signal/heap/exempt.h"
 
-#include "arch/regs.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/tables/interp_frames.h"
 

@@ -114,10 +114,8 @@ cpprof__hook_walk_abandoned(void)
             store_release(&owners[i].self, NULL);
 }
 
-/* What can be read without asking the kernel: from sp up to the end of the
- * stack that it is in. */
-static void
-see_stack(struct cpprof__stack_view *view, uintptr_t sp)
+void
+cpprof__hook_see_stack(struct cpprof__stack_view *view, uintptr_t sp)
 {
     const struct cpprof__hook_self *self = &cpprof__hook_self;
 
@@ -279,7 +277,7 @@ walk(struct cpprof__tree *tree, unsigned skip, bool outside, bool is_at_rest)
     if (!p)
         return 0;
     cpprof__regs_here(&regs);
-    see_stack(&p->view, regs.sp);
+    cpprof__hook_see_stack(&p->view, regs.sp);
     stack.pcs = p->pcs;
     stack.n = cpprof__unwind(&regs, &p->view, p->pcs, frames_to_walk(skip),
                              &stack.end);

@@ -53,6 +53,11 @@ cpprof__hook_walk_skip(struct cpprof__tree *tree, unsigned skip,
 uint32_t
 cpprof__hook_walk_outside(struct cpprof__tree *tree);
 
+/* What can be read without asking the kernel: from sp up to the end of the
+ * calling thread's stack that it is in. Safety: AS. */
+void
+cpprof__hook_see_stack(struct cpprof__stack_view *view, uintptr_t sp);
+
 /* A stack that was walked, here. */
 struct cpprof__heap_stack {
     uintptr_t *pcs;

@@ -209,24 +209,6 @@ cpprof__dump_forked(void)
             owners[i] = NULL;
 }
 
-/* What is known to be readable from sp up: the stack that it is in. */
-static void
-see_stack(struct cpprof__stack_view *view, uintptr_t sp)
-{
-    const struct cpprof__hook_self *self = &cpprof__hook_self;
-
-    view->window_at = 0;
-    view->window_n = 0;
-    view->lo = view->hi = 0;
-    if (sp - self->stack_lo < self->stack_hi - self->stack_lo)
-        view->hi = self->stack_hi;
-    else if (sp - cpprof__main_stack_lo <
-             cpprof__main_stack_hi - cpprof__main_stack_lo)
-        view->hi = cpprof__main_stack_hi;
-    if (view->hi)
-        view->lo = sp;
-}
-
 size_t
 cpprof__dump_end_stack(uintptr_t *pcs, size_t n, enum cpprof__unwind_end end)
 {
@@ -244,7 +226,9 @@ walk(struct buffer *p, size_t depth)
     const struct cpprof__wait_now now = cpprof__wait_now(&cpprof__wait_self);
     const struct cpprof__interp_ops *interp = load_acquire(&cpprof__interp_ops);
 
-    see_stack(&p->view, p->regs.sp);
+    p->view.window_at = 0;
+    p->view.window_n = 0;
+    cpprof__hook_see_stack(&p->view, p->regs.sp);
     if (depth > CPPROF__MAX_DEPTH)
         depth = CPPROF__MAX_DEPTH;
     p->n = cpprof__unwind(&p->regs, &p->view, p->pcs, depth, &p->end);

@@ -26,7 +26,6 @@
 #include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/interp_frames.h"
-#include "collect/signal/tables/stack_tree.h"
 #include "collect/signal/unwind/stack_view.h"
 
 #include <errno.h>

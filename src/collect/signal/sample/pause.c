@@ -79,8 +79,9 @@ set_event(const struct cpprof__thread *t, unsigned long how)
 
 /* ---- one thread ------------------------------------------------------- */
 
-bool
-cpprof__thread_pause(struct cpprof__thread *t, enum cpprof__pace why)
+/* No ticks for t from here on. False: it was paused already. */
+static bool
+pause_thread(struct cpprof__thread *t, enum cpprof__pace why)
 {
     uint32_t before = load_relaxed(&t->pace);
     unsigned looks = 0;
@@ -277,7 +278,7 @@ pause_own(void)
     bool was_asked = cpprof__questions_stop();
 
     pause_scripts(true);
-    return (t && cpprof__thread_pause(t, CPPROF__PAUSED)) || was_asked;
+    return (t && pause_thread(t, CPPROF__PAUSED)) || was_asked;
 }
 
 bool

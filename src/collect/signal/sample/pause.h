@@ -32,9 +32,6 @@ enum cpprof__pace {
     CPPROF__TICKS_AGAIN,      /* soon: somebody is at it */
 };
 
-/* No ticks for t from here on. False: it was paused already. */
-bool
-cpprof__thread_pause(struct cpprof__thread *t, enum cpprof__pace why);
 /* For who is arming it: it has not begun to tick. */
 void
 cpprof__thread_note_paused(struct cpprof__thread *t);

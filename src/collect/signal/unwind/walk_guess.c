@@ -9,7 +9,6 @@
  * call put it, or in the words above, where a leaf of assembly has pushed a few
  * registers.
  */
-#include "collect/signal/unwind/module.h"
 #include "collect/signal/unwind/walk.h"
 
 /* Bytes from a frame's sp to its frame record. A frame of run-time-made code

@@ -17,7 +17,6 @@
 
 #include "arch/clock.h"
 
-#include "arch/regs.h"
 #include "collect/signal/heap/heap.h"
 #include "collect/signal/heap/heap_random.h"
 #include "collect/signal/heap/hook_stack.h"
