@@ -111,7 +111,6 @@ set_up(struct cpprof__wall_ticker *w, const struct cpprof__birth *birth)
         (int64_t)(birth ? birth->real_ns : cpprof__now_ns(CLOCK_REALTIME));
     w->start_ns = birth ? birth->mono_ns : cpprof__now_ns(CLOCK_MONOTONIC);
     w->sampler.start_ns = birth ? birth->mono_ns : 0;
-    w->random = w->start_ns | 1;
     store_relaxed(&cpprof__dump_depth[CPPROF__DUMP_WALL], w->options.max_depth);
 }
 
@@ -225,7 +224,7 @@ stop(void)
     struct cpprof__wall_ticker *w = ticker;
 
     cpprof__interp_flush();
-    cpprof__wall_ticker_stop(w);
+    cpprof__periodic_stop(&w->periodic);
     cpprof__wall_sampler_end(&w->sampler);
     while (w->captures)
         end_locked(w, w->captures);
@@ -313,11 +312,8 @@ cpprof_wall_start_to_path(const char *path,
                           const struct cpprof_wall_options *options,
                           struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK ? cpprof_wall_start(&writer, options, error)
-                               : status;
+    return CPPROF__TO_PATH(path, error,
+                           cpprof_wall_start(&writer, options, error));
 }
 
 enum cpprof_status

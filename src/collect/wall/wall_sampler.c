@@ -21,11 +21,8 @@
 #include "arch/clock.h"
 #include "collect/dump/blocked_thread.h"
 #include "collect/dump/dump.h"
-#include "collect/encode/builder.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
-#include "collect/signal/sample/sampler.h"
-#include "collect/threads/engine.h"
 
 #include <errno.h>
 #include <stdlib.h>

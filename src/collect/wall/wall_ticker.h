@@ -7,7 +7,7 @@
 #define COLLECT_WALL_TICKER_H
 
 #include "collect/runtime/own_lock.h"
-#include "collect/runtime/own_threads.h"
+#include "collect/runtime/periodic.h"
 #include "collect/wall/wall_sampler.h"
 
 #include <time.h>
@@ -15,14 +15,12 @@
 struct cpprof__wall_capture;
 
 struct cpprof__wall_ticker {
+    struct cpprof__periodic periodic;      /* first: its turn() gets this */
     struct cpprof_wall_options options;    /* whose rate and depth they are */
     struct cpprof__wall_sampler sampler;   /* guarded by busy, */
     struct cpprof__wall_capture *captures; /* as they are */
     int64_t time_ns;
     uint64_t start_ns;
-    uint64_t random;
-    struct cpprof__own_thread thread;
-    uint32_t finish; /* futex */
 };
 
 /* Held while a tick is being done. */
@@ -31,9 +29,6 @@ extern struct cpprof__own_lock cpprof__wall_busy;
 /* Start the thread; all other fields must be set. 0 or an errno. */
 int
 cpprof__wall_ticker_start(struct cpprof__wall_ticker *w);
-/* Returns when it is over. */
-void
-cpprof__wall_ticker_stop(struct cpprof__wall_ticker *w);
 
 /* What it has done until now. */
 struct cpprof__wall_summary

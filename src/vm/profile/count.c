@@ -15,7 +15,6 @@
  */
 #include "vm/profile/count.h"
 
-#include "collect/threads/engine.h"
 #include "vm/profile/sample.h"
 #include "vm/profile/timers.h"
 #include "vm/stacks/interp_frames.h"

@@ -50,15 +50,15 @@ static struct {
     uint64_t start_ns, end_ns;
     struct cpprof_vm_options options;
     struct cpprof__vm_output output; /* the writer's, while it runs */
-    struct cpprof__vm_worker writer;
-    struct cpprof__vm_worker ticker;
+    struct cpprof__periodic writer;
+    struct cpprof__periodic ticker;
     bool has_ticker;
 } now;
 
 /* ---- the writer ------------------------------------------------------- */
 
 static void
-write_some(struct cpprof__vm_worker *worker)
+write_some(struct cpprof__periodic *worker)
 {
     const uint8_t *data;
     uint64_t lost_ns;
@@ -163,25 +163,25 @@ start_workers(void)
 {
     int failed;
 
-    now.writer = (struct cpprof__vm_worker){.name = "cpprof-vm-out",
-                                            .turn = write_some,
-                                            .period_ns = WRITE_NS,
-                                            .wake = &cpprof__vm_writer_wake};
-    now.ticker = (struct cpprof__vm_worker){.name = "cpprof-vm-tick",
-                                            .turn = cpprof__vm_tick,
-                                            .period_ns = 1000000000u /
-                                                         now.options.rate_hz};
+    now.writer = (struct cpprof__periodic){.name = "cpprof-vm-out",
+                                           .turn = write_some,
+                                           .period_ns = WRITE_NS,
+                                           .wake = &cpprof__vm_writer_wake};
+    now.ticker = (struct cpprof__periodic){.name = "cpprof-vm-tick",
+                                           .turn = cpprof__vm_tick,
+                                           .period_ns = 1000000000u /
+                                                        now.options.rate_hz};
     if (now.options.mode == CPPROF_VM_MODE_CPU)
         cpprof__vm_timers_begin(now.ticker.period_ns, now.options.max_depth);
     if (now.options.mode == CPPROF_VM_MODE_SPAN)
         now.ticker.period_ns = SPAN_TICK_NS;
-    failed = cpprof__vm_worker_start(&now.writer);
+    failed = cpprof__periodic_start(&now.writer);
     now.has_ticker = !failed && wants_ticks();
     if (!now.has_ticker)
         return failed;
-    failed = cpprof__vm_worker_start(&now.ticker);
+    failed = cpprof__periodic_start(&now.ticker);
     if (failed)
-        cpprof__vm_worker_stop(&now.writer);
+        cpprof__periodic_stop(&now.writer);
     return failed;
 }
 
@@ -288,9 +288,9 @@ stop(void)
 {
     now.end_ns = close_session();
     if (now.has_ticker)
-        cpprof__vm_worker_stop(&now.ticker);
+        cpprof__periodic_stop(&now.ticker);
     note_silent(cpprof__vm_timers_end());
-    cpprof__vm_worker_stop(&now.writer);
+    cpprof__periodic_stop(&now.writer);
 }
 
 static enum cpprof_status
@@ -358,11 +358,8 @@ cpprof_vm_start_to_path(const char *path,
                         const struct cpprof_vm_options *options,
                         struct cpprof_error *error)
 {
-    struct cpprof_writer writer;
-    enum cpprof_status status = cpprof_writer_to_path(path, &writer, error);
-
-    return status == CPPROF_OK ? cpprof_vm_start(&writer, options, error)
-                               : status;
+    return CPPROF__TO_PATH(path, error,
+                           cpprof_vm_start(&writer, options, error));
 }
 
 /* No lock is held: callbacks of the interpreter run in here. */
