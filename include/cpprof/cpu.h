@@ -29,7 +29,6 @@ enum cpprof_engine {
     CPPROF_ENGINE_AUTO = 0, /* timer up to half of CONFIG_HZ, perf above */
     CPPROF_ENGINE_PERF,     /* perf_event_open, CPU clock, one per thread */
     CPPROF_ENGINE_TIMER,    /* timer_create on each thread's CPU clock */
-    CPPROF_ENGINE_ITIMER,   /* setitimer(ITIMER_PROF), one for the process */
 };
 
 struct cpprof_cpu_options {

@@ -326,7 +326,7 @@ enum cpprof_vm_mode {
                               * weighed by the wall time since the last */
     CPPROF_VM_MODE_SPAN,     /* every span is timed: wall time, exact */
     CPPROF_VM_MODE_CPU, /* as TICK, of each thread's CPU clock: the timer's, by
-                         * SIGPROF, and the time's */
+                         * a signal, and the time's */
 };
 
 struct cpprof_vm_options {

@@ -4,7 +4,6 @@
 #include "collect/process/environment.h"
 #include "collect/runtime/exempt.h"
 #include "collect/runtime/next.h"
-#include "collect/signal/sample/pause.h"
 #include "http/listen.h"
 #include "interpose/heap.h"
 #include "interpose/locks.h"
@@ -30,7 +29,6 @@ first_use(void)
 {
     store_release(&is_used, true);
     cpprof__fork_begin();
-    cpprof__mask_note_own();
     at_quick_exit(cpprof__at_quick_exit);
     cpprof__switch_group(CPPROF__PROCESS, true);
     cpprof__switch_group(CPPROF__UNLOAD, true);

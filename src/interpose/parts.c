@@ -4,8 +4,8 @@
  * ends: one table, and the order of its rows is the order of things. After an
  * unload it runs from the last row to the first.
  *
- * Fork. Nothing is done before a fork but to block our signal and to keep the
- * loader's lock free of our threads (session_changes.c), and no lock of ours is
+ * Fork. Nothing is done before a fork but to keep the loader's lock free of our
+ * threads (session_changes.c), and no lock of ours is
  * held while handlers of pthread_atfork run: they may wait for threads that
  * need one. The child has the memory of one moment of its parent, and one
  * thread. in_child() runs there as early as our own handler does, and makes

@@ -10,7 +10,7 @@
  *     exec        the words that follow are those of a new image
  *     ready=FILE  makes FILE;  sleep=MS
  *     exit=N _exit=N quick_exit=N kill=SIGNAL abort
- *     signals     prints 1 when SIGPROF has a handler, else 0
+ *     signals     prints 1 when the sampling signal has a handler, else 0
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -54,7 +54,7 @@ run_thread(int n)
         pthread_join(thread, NULL);
 }
 
-/* As the kernel knows it, whatever sigaction() says. */
+/* As the kernel knows it: sigaction() does not tell of libc's own. */
 static void
 print_signals(void)
 {
@@ -65,7 +65,7 @@ print_signals(void)
     while (status && fgets(line, sizeof line, status))
         if (!strncmp(line, "SigCgt:", 7))
             caught = strtoull(line + 7, NULL, 16);
-    printf("%llu\n", caught >> (SIGPROF - 1) & 1);
+    printf("%llu\n", caught >> (33 - 1) & 1);
     if (status)
         fclose(status);
 }

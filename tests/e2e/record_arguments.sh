@@ -27,7 +27,7 @@ for seconds in 0 -1 x "" nan inf 1e99 1s; do
 done
 refused 'record: -depth takes 1 to 1024 frames, not "1025"' \
     -depth 1025 -- touch ran
-refused 'record: -e takes auto, perf, timer or itimer, not "tick"' \
+refused 'record: -e takes auto, perf or timer, not "tick"' \
     -e tick -- touch ran
 refused 'record: -symbolize takes full, functions or none, not "all"' \
     -symbolize all -- touch ran

@@ -137,7 +137,7 @@ check "debug=1: text" grep -q '^heap profile: ' x.txt
 preloaded heap=0 keep=8
 check "heap=0: nothing is written" none '*.gz'
 preloaded cpu,heap=1,out=x.pb.gz signals
-check "SIGPROF is cpu's" same "$(($(cat out) & 1))" 1
+check "the signal is cpu's" same "$(($(cat out) & 1))" 1
 preloaded heap=1,out=x.pb.gz signals
 check "CPPROF=heap takes no signal" same "$(($(cat out) & 1))" 0
 for word in heap=5x heap= heap=-1 peak=1 debug=9 heat; do

@@ -44,7 +44,6 @@ MODES = {
     "off": ("preload", None),
     "cpu timer": ("preload", "cpu,engine=timer," + OUT),
     "cpu perf": ("preload", "cpu,engine=perf," + OUT),
-    "cpu itimer": ("preload", "cpu,engine=itimer," + OUT),
     "heap": ("preload", "heap=64k," + OUT),
     "locks": ("preload", "block=1,mutex=1," + OUT),
     "wall": ("preload", "wall," + OUT),
@@ -72,14 +71,13 @@ KNOWN = {
 }
 
 
-# A perf event, or the process's timer, may come in the moment before a sleep,
-# and cut it short.
+# A perf event may come in the moment before a sleep, and cut it short.
 LIGHT_SLEEP = b"Interrupted system call"
 
 
 def is_known(host, mode, out):
     return host.name in KNOWN and mode in KNOWN[host.name][0] or \
-        mode in ("cpu perf", "cpu itimer") and LIGHT_SLEEP in out
+        mode == "cpu perf" and LIGHT_SLEEP in out
 
 
 def head_of(path):

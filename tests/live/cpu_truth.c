@@ -75,19 +75,6 @@ shares_agree(const struct profile *p)
     return shares_within(p, 2);
 }
 
-/*
- * Among threads that run at the same time. ITIMER_PROF is one timer for all of
- * them: it runs out between two ticks of the kernel, and the processor whose
- * tick comes next is the one that is asked, often the same for a long time. No
- * number of samples makes up for that; it is why this engine is the last
- * resort.
- */
-static bool
-threads_agree(const struct profile *p)
-{
-    return shares_within(p, engine == CPPROF_ENGINE_ITIMER ? 5 : 2);
-}
-
 static void
 check_shares(const struct profile *p, bool ok, const char *name)
 {
@@ -276,11 +263,9 @@ main(int argc, char **argv)
     p = session_until(1000, 3, 12, work_slices, shares_agree);
     check_shares(p, shares_agree(p), "the same in slices of some milliseconds");
     profile_free(p);
-    p = session_until(0, 1.5, 12, work_unequal, threads_agree);
-    check_shares(p, threads_agree(p),
-                 engine == CPPROF_ENGINE_ITIMER
-                     ? "four threads of unequal load within 5 points"
-                     : "four threads of unequal load within 2 points");
+    p = session_until(0, 1.5, 12, work_unequal, shares_agree);
+    check_shares(p, shares_agree(p),
+                 "four threads of unequal load within 2 points");
     profile_free(p);
     test_sum(work_serial, 1, "one thread: the sum is what getrusage says");
     test_sum(work_parallel, 1, "four threads: the sum is right");

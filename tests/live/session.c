@@ -157,7 +157,6 @@ session_engine(int argc, char **argv)
         [CPPROF_ENGINE_AUTO] = "auto",
         [CPPROF_ENGINE_PERF] = "perf",
         [CPPROF_ENGINE_TIMER] = "timer",
-        [CPPROF_ENGINE_ITIMER] = "itimer",
     };
     size_t i;
 

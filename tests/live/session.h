@@ -10,7 +10,7 @@
 #include <cpprof/cpprof.h>
 
 /* The engine that this run of the program is about, from argv[1]: "auto",
- * "perf", "timer" or "itimer". Ends the program with a skip where the engine
+ * "perf" or "timer". Ends the program with a skip where the engine
  * is not allowed. */
 void
 session_engine(int argc, char **argv);

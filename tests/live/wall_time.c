@@ -402,7 +402,7 @@ short_threads_count_on_average(unsigned length)
     profile_free(p);
 }
 
-/* ---- who cannot be asked ---------------------------------------------- */
+/* ---- who blocks all signals --------------------------------------------- */
 
 NOINLINE static void *
 deaf(void *arg)
@@ -446,7 +446,7 @@ vforker(void *arg)
 }
 
 static void
-who_cannot_be_asked_is_charged(unsigned length)
+who_blocks_all_signals_is_sampled(unsigned length)
 {
     struct crowd crowd = crowd_make(1, deaf);
     pthread_t thread, running;
@@ -458,13 +458,13 @@ who_cannot_be_asked_is_charged(unsigned length)
     start(0, 0);
     nap(2 * length);
     p = stop();
-    check_near(seconds_in(p, "[signal blocked]"), (double)p->duration_ns / 1e9,
-               0.3 * length, "who_runs_and_blocks_the_signal_is_charged");
+    check_near(seconds_in(p, "churn"), (double)p->duration_ns / 1e9,
+               0.3 * length, "who_runs_and_blocks_all_signals_has_its_stack");
     check_at_least(seconds_in(p, "deaf_worker"), 1.7 * length,
-                   "to_its_start_routine");
+                   "from_its_start_routine_on");
     check_near(seconds_in_state(p, "deaf", "sleeping"),
                (double)p->duration_ns / 1e9, 0.3 * length,
-               "who_sleeps_and_blocks_it_has_its_stack");
+               "and_so_has_who_sleeps");
     check_at_least(seconds_in_state(p, "vforker", "uninterruptible"),
                    1.2 * length, "an_uninterruptible_sleep_is_said_to_be_one");
     profile_free(p);
@@ -586,7 +586,7 @@ main(void)
     check_tries(TRIES, time_is_split_by_state);
     check_tries(TRIES, off_cpu_is_without_who_runs);
     check_tries(TRIES, short_threads_count_on_average);
-    check_tries(TRIES, who_cannot_be_asked_is_charged);
+    check_tries(TRIES, who_blocks_all_signals_is_sampled);
     labels_come_along();
     one_at_a_time();
     children_have_none();

@@ -77,8 +77,8 @@ const struct cpprof__flag cpprof__record_flag_table[] = {
     TEXT("\nOf CPU profiles:\n"),
     FLAG(STRING, "F", rate, " HZ", NULL,
          "samples per second of CPU time, 1 to 10000 (100)"),
-    FLAG(STRING, "e", o.engine, " ENGINE", "auto perf timer itimer",
-         "auto, perf, timer or itimer (auto)"),
+    FLAG(STRING, "e", o.engine, " ENGINE", "auto perf timer",
+         "auto, perf or timer (auto)"),
     FLAG(STRING, "depth", depth, " N", NULL,
          "frames kept of a stack, 1 to 1024 (128)"),
     TEXT("\nOf heap profiles, which end with a line for each of the stacks "
@@ -254,8 +254,7 @@ parse_kinds(const char *text, struct cpprof__record_options *o)
 static bool
 understand(struct words *w)
 {
-    static const char *const engines[] = {"auto", "perf", "timer", "itimer",
-                                          NULL};
+    static const char *const engines[] = {"auto", "perf", "timer", NULL};
     /* ORDER: enum cpprof_symbolize */
     static const char *const symbolize[] = {"full", "functions", "none", NULL};
     struct cpprof__record_options *o = &w->o;
@@ -266,8 +265,7 @@ understand(struct words *w)
         !parse_number("-F", w->rate, RATE_MAX_HZ, "Hz", &o->rate_hz) ||
         !parse_number("-depth", w->depth, DEPTH_MAX, "frames", &o->max_depth) ||
         !parse_duration(w->duration, &o->duration_s) ||
-        !parse_word("-e", o->engine, engines, "auto, perf, timer or itimer",
-                    &number))
+        !parse_word("-e", o->engine, engines, "auto, perf or timer", &number))
         return false;
     number = CPPROF_SYMBOLIZE_FULL;
     if (!parse_word("-symbolize", w->symbolize, symbolize,

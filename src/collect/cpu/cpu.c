@@ -47,7 +47,7 @@ make(const struct cpprof_cpu_options *given, const struct cpprof_writer *writer,
         status = cpprof__options_sampling(&options.rate_hz, 10000,
                                           &options.max_depth, CPPROF__MAX_DEPTH,
                                           error);
-    if (status == CPPROF_OK && (unsigned)options.engine > CPPROF_ENGINE_ITIMER)
+    if (status == CPPROF_OK && (unsigned)options.engine > CPPROF_ENGINE_TIMER)
         status = cpprof__fail(error, CPPROF_INVALID, 0, "unknown engine %d",
                               (int)options.engine);
     if (status == CPPROF_OK)

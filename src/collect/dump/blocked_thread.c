@@ -344,25 +344,6 @@ look(enum cpprof__dump_user user, const struct cpprof__blocked_thread_who *who,
                                        : CPPROF__BLOCKED_UNREADABLE;
 }
 
-bool
-cpprof__blocked_thread_may_ask(int32_t tid, void *arg)
-{
-    const struct cpprof__blocked_thread_who *who = arg;
-    struct cpprof__thread_self its = {.tid = 0};
-    struct cpprof__task task;
-    bool is_read;
-
-    if (!cpprof__task_look(who->folder, tid, &task) ||
-        cpprof__task_blocks(&task, CPPROF__SIGNAL))
-        return false;
-    if (!who->self)
-        return true;
-    cpprof__own_lock_take(&lock);
-    is_read = fetch(who->self, &its, sizeof its) && its.tid == tid;
-    cpprof__own_lock_give(&lock);
-    return is_read ? !its.is_closed : cpprof__stack_view_copies();
-}
-
 /* ---- unloading -------------------------------------------------------- */
 
 void

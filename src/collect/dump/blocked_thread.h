@@ -51,16 +51,11 @@ enum cpprof__blocked_thread_result {
 bool
 cpprof__blocked_thread_ends_early(const struct cpprof__task_call *call);
 
-/* Whether SIGPROF is blocked does not matter. Not in handlers. */
+/* Not in handlers. */
 enum cpprof__blocked_thread_result
 cpprof__blocked_thread_read(enum cpprof__dump_user user,
                             const struct cpprof__blocked_thread_who *who,
                             struct cpprof__blocked_thread *blocked);
-
-/* May the thread be sent the sampling signal? Not if it blocks it, or is about
- * to, or if that cannot be told. arg is a struct cpprof__blocked_thread_who. */
-bool
-cpprof__blocked_thread_may_ask(int32_t tid, void *arg);
 
 /* Around dlclose: from begin on nobody is looked at, because the information
  * that a walk goes by may be unloaded. */

@@ -81,13 +81,11 @@ cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n)
 }
 
 int
-cpprof__dump_send(enum cpprof__dump_user user, uint32_t index,
-                  const struct cpprof__blocked_thread_who *who)
+cpprof__dump_send(enum cpprof__dump_user user, uint32_t index, int32_t tid)
 {
     struct cpprof__dump_slot *slot = cpprof__dump_slot(user, index);
 
-    return cpprof__question_send(who->tid, cpprof__dump_value(user, index),
-                                 cpprof__blocked_thread_may_ask, (void *)who,
+    return cpprof__question_send(tid, cpprof__dump_value(user, index),
                                  &slot->place);
 }
 
@@ -184,14 +182,13 @@ who_is(const struct cpprof__dump *dump, int folder, int32_t tid)
 
 /* Until the answer comes a thread counts as silent. */
 static void
-ask(struct cpprof__dump *dump, size_t i,
-    const struct cpprof__blocked_thread_who *who)
+ask(struct cpprof__dump *dump, size_t i)
 {
     struct cpprof__dump_thread *t = &dump->threads[i];
 
     cpprof__dump_ask(CPPROF__DUMP_ALL, (uint32_t)i, t->tid);
     t->how = CPPROF__DUMP_SILENT;
-    if (cpprof__dump_send(CPPROF__DUMP_ALL, (uint32_t)i, who) == ESRCH)
+    if (cpprof__dump_send(CPPROF__DUMP_ALL, (uint32_t)i, t->tid) == ESRCH)
         t->how = CPPROF__DUMP_GONE;
 }
 
@@ -230,7 +227,7 @@ look(const struct looks *l, size_t i)
     if (result == CPPROF__BLOCKED_UNREADABLE && t->task.state != 'R')
         t->how = CPPROF__DUMP_UNREADABLE;
     else if (result != CPPROF__BLOCKED_READ)
-        ask(l->dump, i, &who);
+        ask(l->dump, i);
 }
 
 static void
@@ -274,8 +271,8 @@ take(struct cpprof__dump *dump, size_t i)
     return true;
 }
 
-/* Look again at a thread that does not answer: it may have fallen asleep, or
- * block the signal. Returns whether it may still answer soon. */
+/* Look again at a thread that does not answer: it may have fallen asleep.
+ * Returns whether it may still answer soon. */
 static bool
 ask_again(struct cpprof__dump *dump, size_t i)
 {
@@ -283,7 +280,6 @@ ask_again(struct cpprof__dump *dump, size_t i)
     const struct cpprof__blocked_thread_who who =
         who_is(dump, CPPROF__NO_FOLDER, t->tid);
     struct cpprof__task task;
-    int failed;
 
     if (!cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task) ||
         is_dead(task.state)) {
@@ -297,12 +293,8 @@ ask_again(struct cpprof__dump *dump, size_t i)
             take(dump, i);
         return false;
     }
-    t->task.blocked = task.blocked;
-    failed = cpprof__dump_send(CPPROF__DUMP_ALL, (uint32_t)i, &who);
-    if (failed == ESRCH)
+    if (cpprof__dump_send(CPPROF__DUMP_ALL, (uint32_t)i, t->tid) == ESRCH)
         t->how = CPPROF__DUMP_GONE;
-    if (failed == EBUSY)
-        return false;
     return !strchr("DTtIP", task.state);
 }
 
@@ -377,8 +369,6 @@ give_up(struct cpprof__dump *dump, size_t i)
     if (is_asked(dump, i) &&
         !cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &t->task))
         t->how = CPPROF__DUMP_GONE;
-    if (is_asked(dump, i) && cpprof__task_blocks(&t->task, CPPROF__SIGNAL))
-        t->how = CPPROF__DUMP_BLOCKS;
 }
 
 static void
@@ -391,9 +381,7 @@ make_up(struct cpprof__dump *dump, size_t i)
 
     if (t->how == CPPROF__DUMP_HAS_STACK && t->stack)
         return;
-    if (t->how == CPPROF__DUMP_BLOCKS)
-        frame = CPPROF__FRAME_BLOCKED;
-    else if (t->how == CPPROF__DUMP_SILENT)
+    if (t->how == CPPROF__DUMP_SILENT)
         frame = CPPROF__FRAME_SILENT;
     else if (t->how == CPPROF__DUMP_UNREADABLE)
         frame = CPPROF__FRAME_UNREADABLE;

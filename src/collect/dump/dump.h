@@ -18,7 +18,6 @@
 
 enum cpprof__dump_how {
     CPPROF__DUMP_HAS_STACK,
-    CPPROF__DUMP_BLOCKS,     /* it blocks the signal, and is not asked */
     CPPROF__DUMP_UNREADABLE, /* it sleeps, and cannot be read from outside */
     CPPROF__DUMP_SILENT,     /* it did not answer in time */
     CPPROF__DUMP_GONE,       /* it ended meanwhile: not in the result */
@@ -82,10 +81,9 @@ bool
 cpprof__dump_make_slots(enum cpprof__dump_user user, uint32_t n);
 
 /* Send the question of a slot, or send it again: 0 or an errno, ESRCH when the
- * thread is gone. A thread that blocks the signal gets none. */
+ * thread is gone. */
 int
-cpprof__dump_send(enum cpprof__dump_user user, uint32_t index,
-                  const struct cpprof__blocked_thread_who *who);
+cpprof__dump_send(enum cpprof__dump_user user, uint32_t index, int32_t tid);
 
 /* The stack of a thread that does not answer: its start routine, and at the
  * leaf a frame of our own (builder.h). */

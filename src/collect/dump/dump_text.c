@@ -120,9 +120,7 @@ put_header(struct work *w, const struct cpprof__dump_thread *t)
     if (t->wait.kind)
         cpprof__text_printf(text, ", waits for %s",
                             cpprof__wait_kind_name(t->wait.kind));
-    if (t->how == CPPROF__DUMP_BLOCKS)
-        cpprof__text_printf(text, ", signal blocked");
-    else if (t->how == CPPROF__DUMP_SILENT)
+    if (t->how == CPPROF__DUMP_SILENT)
         cpprof__text_printf(text, ", no answer");
     else if (t->how == CPPROF__DUMP_UNREADABLE)
         cpprof__text_printf(text, ", not readable");
@@ -194,8 +192,7 @@ put_own_frame(struct work *w, uint64_t pc)
 
     if (pc == CPPROF__FRAME_TRUNCATED) {
         put_function(w, "...additional frames elided...", "", 0, "");
-    } else if (pc == CPPROF__FRAME_BLOCKED || pc == CPPROF__FRAME_SILENT ||
-               pc == CPPROF__FRAME_UNREADABLE) {
+    } else if (pc == CPPROF__FRAME_SILENT || pc == CPPROF__FRAME_UNREADABLE) {
         put_function(w,
                      "\tgoroutine running on other thread; stack unavailable",
                      "", 0, "");

@@ -137,11 +137,11 @@ cpprof_heap_new(const char *name, struct cpprof_heap **heap,
                             "a heap's name has at most %d bytes",
                             NAME_BYTES - 1);
     sigfillset(&all);
-    cpprof__real_sigmask(SIG_SETMASK, &all, &old);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_mutex_lock(&heaps_lock);
     status = add_heap(name, heap, error);
     pthread_mutex_unlock(&heaps_lock);
-    cpprof__real_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return status;
 }
 

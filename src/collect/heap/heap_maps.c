@@ -45,7 +45,7 @@ cpprof__maps_lock(sigset_t *old)
     sigset_t all;
 
     sigfillset(&all);
-    cpprof__real_sigmask(SIG_SETMASK, &all, old);
+    pthread_sigmask(SIG_SETMASK, &all, old);
     cpprof__own_lock_take(&lock);
 }
 
@@ -53,7 +53,7 @@ void
 cpprof__maps_unlock(const sigset_t *old)
 {
     cpprof__own_lock_give(&lock);
-    cpprof__real_sigmask(SIG_SETMASK, old, NULL);
+    pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
 /* The first piece that ends above this address. */

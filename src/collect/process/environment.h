@@ -9,7 +9,7 @@
  *
  * The kinds are cpu=HZ, heap=BYTES, block=NS, mutex=N, wall=HZ or offcpu=HZ,
  * goroutine (or threads) and threadcreate; without any of these words it is
- * cpu. In all of them engine=auto|perf|timer|itimer, depth=N,
+ * cpu. In all of them engine=auto|perf|timer, depth=N,
  * symbolize=full|functions|none, labels=on|off, debug=0|1|2 (not of cpu and
  * wall), legacy=on|off (not of wall); of block inprogress=on|off; of the heap
  * also peak=on|off, and mmap=on|off, which is a profile of its own (both

@@ -278,15 +278,14 @@ parse_choice(struct cpprof_cpu_options *options, const char *key,
              const char *value, struct cpprof_error *error)
 {
     /* ORDER: enum cpprof_engine, enum cpprof_symbolize */
-    static const char *const engines[] = {"auto", "perf", "timer", "itimer",
-                                          NULL};
+    static const char *const engines[] = {"auto", "perf", "timer", NULL};
     static const char *const symbols[] = {"full", "functions", "none", NULL};
     int choice;
 
     if (!strcmp(key, "engine")) {
         choice = parse_word(value, engines);
         if (choice < 0)
-            return bad_value(error, key, value, "auto, perf, timer or itimer");
+            return bad_value(error, key, value, "auto, perf or timer");
         options->engine = (enum cpprof_engine)choice;
     } else if (!strcmp(key, "symbolize")) {
         choice = parse_word(value, symbols);

@@ -304,7 +304,7 @@ set_program_mask(void)
 
     sigemptyset(&set);
     memcpy(&set, &mask, sizeof mask);
-    cpprof__real_sigmask(SIG_SETMASK, &set, NULL);
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
 }
 
 /* If the main thread is gone, exit handlers of the program may run on this one:
@@ -400,7 +400,7 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
     int failed;
 
     sigfillset(&all);
-    cpprof__real_sigmask(SIG_SETMASK, &all, &saved);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
     if (!self.is_own)
         note_program_mask(&saved);
     store_relaxed(&pid, (int32_t)getpid());
@@ -408,7 +408,7 @@ create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
     failed = cpprof__real_pthread_create(thread, attr, start, arg);
     if (failed)
         note_made();
-    cpprof__real_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
     return failed;
 }
 

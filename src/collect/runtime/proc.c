@@ -201,6 +201,24 @@ cpprof__proc_n_threads(void)
     return n;
 }
 
+double
+cpprof__proc_signals_queued(void)
+{
+    struct cpprof__buffer status = {0};
+    const char *at = NULL;
+    double queued = 0, limit = 0;
+    char *end;
+
+    if (cpprof__proc_read("/proc/self/status", &status))
+        at = status_field(&status, "SigQ");
+    if (at) {
+        queued = (double)strtoull(at, &end, 10);
+        limit = *end == '/' ? (double)strtoull(end + 1, NULL, 10) : 0;
+    }
+    cpprof__buffer_free(&status);
+    return limit > 0 ? queued / limit : 0;
+}
+
 bool
 cpprof__proc_blocks(int32_t tid, int signo)
 {

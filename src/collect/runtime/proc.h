@@ -38,6 +38,11 @@ cpprof__proc_name(char *name, size_t n);
 uint32_t
 cpprof__proc_n_threads(void);
 
+/* How much of the user's limit on queued signals is used, 0 to 1; 0 when it
+ * cannot be told. */
+double
+cpprof__proc_signals_queued(void);
+
 /* Does thread tid block signal signo? */
 bool
 cpprof__proc_blocks(int32_t tid, int signo);

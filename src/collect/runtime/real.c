@@ -101,20 +101,3 @@ cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
     cpprof__use();
     return cpprof__real(pthread_create)(thread, attr, start, arg);
 }
-
-int
-cpprof__real_sigaction(int signo, const struct sigaction *action,
-                       struct sigaction *old)
-{
-    be_found(CPPROF__NAME_sigaction);
-    return cpprof__real(sigaction)(signo, action, old);
-}
-
-/* Of the kernel's size, 8 bytes, and not of libc's. */
-int
-cpprof__real_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-    if (old)
-        sigemptyset(old);
-    return syscall(SYS_rt_sigprocmask, how, set, old, 8) ? errno : 0;
-}

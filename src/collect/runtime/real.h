@@ -109,23 +109,6 @@
     X(WAITS, thrd_join)                                                        \
     X(PROCESS, pthread_create)                                                 \
     X(PROCESS, thrd_create)                                                    \
-    X(PROCESS, sigaction)                                                      \
-    X(PROCESS, signal)                                                         \
-    X(PROCESS, bsd_signal)                                                     \
-    X(PROCESS, sysv_signal)                                                    \
-    X(PROCESS, __sysv_signal)                                                  \
-    X(PROCESS, sigset)                                                         \
-    X(PROCESS, sigignore)                                                      \
-    X(PROCESS, pthread_sigmask)                                                \
-    X(PROCESS, sigprocmask)                                                    \
-    X(PROCESS, setitimer)                                                      \
-    X(PROCESS, sigblock)                                                       \
-    X(PROCESS, sigsetmask)                                                     \
-    X(PROCESS, sighold)                                                        \
-    X(PROCESS, sigrelse)                                                       \
-    X(PROCESS, sigwait)                                                        \
-    X(PROCESS, sigwaitinfo)                                                    \
-    X(PROCESS, sigtimedwait)                                                   \
     X(PROCESS, fork)                                                           \
     X(PROCESS, execve)                                                         \
     X(PROCESS, execv)                                                          \
@@ -136,6 +119,10 @@
     X(PROCESS, _exit)                                                          \
     X(PROCESS, _Exit)                                                          \
     X(UNLOAD, dlclose)                                                         \
+    X(PROCESS, setrlimit)                                                      \
+    X(PROCESS, setrlimit64)                                                    \
+    X(PROCESS, prlimit)                                                        \
+    X(PROCESS, prlimit64)                                                      \
     X(PROCESS, setsid)                                                         \
     X(PROCESS, daemon)                                                         \
     X(PROCESS, setuid)                                                         \
@@ -221,11 +208,5 @@ extern void (*cpprof__first_use)(void);
 int
 cpprof__real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
                             void *(*start)(void *), void *arg);
-/* The thread's mask as the kernel has it, whatever mask.h makes of it. AS. */
-int
-cpprof__real_sigmask(int how, const sigset_t *set, sigset_t *old);
-int
-cpprof__real_sigaction(int signo, const struct sigaction *action,
-                       struct sigaction *old);
 
 #endif

@@ -50,7 +50,7 @@ take_lock(sigset_t *old)
     sigset_t all;
 
     sigfillset(&all);
-    cpprof__real_sigmask(SIG_SETMASK, &all, old);
+    pthread_sigmask(SIG_SETMASK, &all, old);
     pthread_mutex_lock(&lock);
     cpprof__hook_self.exempt++;
 }
@@ -60,7 +60,7 @@ give_lock(const sigset_t *old)
 {
     cpprof__hook_self.exempt--;
     pthread_mutex_unlock(&lock);
-    cpprof__real_sigmask(SIG_SETMASK, old, NULL);
+    pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
 /* ---- making ----------------------------------------------------------- */

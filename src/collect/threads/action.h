@@ -1,51 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The disposition of the sampling signal: ours in the kernel, the program's
- * own on paper, so that both believe they have it.
+ * The sampling signal and its handler.
+ *
+ * It is signal 33, by which libc changes credentials in all threads (SIGSETXID
+ * of glibc), and no signal of the program's: libc's calls neither block it nor
+ * wait for it nor set its action, sigfillset() leaves it out, and so a program
+ * sees nothing of it. SIGPROF and the program's masks are left alone, and a
+ * thread that blocks all signals, as workers of servers do, is sampled as any
+ * other. What is not ours is handed on to libc's handler.
  */
 #ifndef COLLECT_ACTION_H
 #define COLLECT_ACTION_H
 
-#include <signal.h>
 #include <stdbool.h>
 
-/* Install our handler, for good; the program's becomes the one to pass foreign
- * signals on to. 0 or an errno. */
+/* Install our handler, for good. 0 or an errno: ENOTSUP where libc has none. */
 int
 cpprof__action_install(void);
 
-/* Is our handler installed in this process, which a vfork child is not? */
 bool
-cpprof__action_is_ours(void);
+cpprof__action_is_installed(void);
 
-/* Is signo the sampling signal? */
-bool
-cpprof__action_concerns(int signo);
-
-/*
- * sigaction(2) as the program sees it. For every other signal, and before our
- * handler is installed, the real one.
- */
-int
-cpprof__action_swap(int signo, const struct sigaction *action,
-                    struct sigaction *old);
-
-/* A program can change the disposition by ways that are not taken over, such
- * as a bare system call: take the signal back, and what it wanted over. */
+/* A program can change it by a bare system call: take the signal back. */
 void
 cpprof__action_check(void);
-
-/*
- * Around an exec, which resets handlers but lets an ignored signal stay
- * ignored: what the program ignores on paper is ignored in the kernel too.
- */
-void
-cpprof__action_exec_begin(void);
-void
-cpprof__action_exec_failed(void);
-
-/* In a forked child, which has the parent's handler. */
-void
-cpprof__action_in_child(void);
 
 #endif

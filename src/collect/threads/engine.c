@@ -21,8 +21,8 @@ static enum cpprof_status
 choose_automatically(uint32_t rate_hz, const struct cpprof__engine **engine,
                      struct cpprof_error *error)
 {
-    const struct cpprof__engine *order[] = {
-        &cpprof__engine_timer, &cpprof__engine_perf, &cpprof__engine_itimer};
+    const struct cpprof__engine *order[] = {&cpprof__engine_timer,
+                                            &cpprof__engine_perf};
     uint64_t period_ns = 1000000000u / rate_hz;
     enum cpprof_status status = CPPROF_OK;
     int i;
@@ -31,7 +31,7 @@ choose_automatically(uint32_t rate_hz, const struct cpprof__engine **engine,
         order[0] = &cpprof__engine_perf;
         order[1] = &cpprof__engine_timer;
     }
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 2; i++) {
         status = order[i]->open(period_ns, error);
         if (status == CPPROF_OK) {
             *engine = order[i];
@@ -57,9 +57,6 @@ cpprof__engine_choose(enum cpprof_engine wanted, uint32_t rate_hz,
         break;
     case CPPROF_ENGINE_TIMER:
         one = &cpprof__engine_timer;
-        break;
-    case CPPROF_ENGINE_ITIMER:
-        one = &cpprof__engine_itimer;
         break;
     default:
         return cpprof__fail(error, CPPROF_INVALID, 0, "unknown engine %d",

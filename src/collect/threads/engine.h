@@ -15,8 +15,8 @@ struct cpprof__engine {
 
     /* Can it be used here, at that rate? Sets up what is shared. */
     enum cpprof_status (*open)(uint64_t period_ns, struct cpprof_error *error);
-    /* Tick t from now on, or when its pause ends; 0 or an errno. t->tid,
-     * phase_ns and base_ns are set. */
+    /* Tick t from now on; 0 or an errno. t->tid, phase_ns and base_ns are
+     * set. */
     int (*arm)(struct cpprof__thread *t, uint64_t period_ns);
     /* Is t still armed? A program may close descriptors that are not its
      * own. */
@@ -28,7 +28,6 @@ struct cpprof__engine {
 
 extern const struct cpprof__engine cpprof__engine_timer;
 extern const struct cpprof__engine cpprof__engine_perf;
-extern const struct cpprof__engine cpprof__engine_itimer;
 
 /* A timer of the kernel on that clock, whose signal brings value to the thread;
  * first at a reading of the clock. 0 or an errno. Safety: AS. */
@@ -38,13 +37,23 @@ cpprof__timer_start(int32_t tid, uint64_t value, uint64_t at_ns,
 
 /*
  * The engine for a request, opened. Automatic: the timer up to half of
- * CONFIG_HZ; above it perf, or the timer where perf is refused; the process
- * timer where nothing else is left.
+ * CONFIG_HZ; above it perf, or the timer where perf is refused.
  */
 enum cpprof_status
 cpprof__engine_choose(enum cpprof_engine wanted, uint32_t rate_hz,
                       const struct cpprof__engine **engine,
                       struct cpprof_error *error);
+
+/*
+ * Where the kernel finds no room to queue a perf event's signal it sends SIGIO
+ * (fcntl(2), F_SETSIG). So there are none in a process with a low limit on
+ * queued signals, or whose user has queued so much of it.
+ */
+#define CPPROF__PERF_QUEUED_MAX 0.5
+
+/* No thread gets an event any more, until the engine is opened again. */
+void
+cpprof__perf_refuse(void);
 
 /* In a forked child: close the copy of the parent's event, which goes on. */
 void
@@ -60,10 +69,6 @@ void
 cpprof__perf_pause(const struct cpprof__thread *t);
 void
 cpprof__perf_go_on(const struct cpprof__thread *t);
-void
-cpprof__itimer_pause(void);
-void
-cpprof__itimer_go_on(uint64_t period_ns);
 
 /* Does perf skip the time in the kernel (perf_event_paranoid 2)? */
 bool

@@ -2,7 +2,8 @@
 /*
  * perf_event_open with the CPU clock of each thread: a timer interrupt of its
  * own, exact at any rate, delivered as a signal by the descriptor (F_SETSIG,
- * F_SETOWN_EX) without a buffer and without a call per sample. Containers
+ * F_SETOWN_EX) without a buffer. It stops with each signal until the handler
+ * lets it go on, so there is never more than one in the queue. Containers
  * refuse it. Descriptors are moved high, out of the way of programs that count
  * theirs, and are never touched before it is clear that they are still ours.
  *
@@ -11,7 +12,7 @@
 #include "arch/atomic.h"
 #include "base/descriptor.h"
 #include "base/status.h"
-#include "collect/signal/sample/pause.h"
+#include "collect/runtime/proc.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/engine.h"
 
@@ -20,6 +21,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,7 +30,11 @@
  * leaves the processor no time for anything else, not even to stop it. */
 #define PERIOD_NS_MIN 100000u
 
+/* A limit on queued signals has to be above that. */
+#define QUEUE_MIN 1024u
+
 static bool user_only;
+static bool is_refused;
 
 bool
 cpprof__perf_is_user_only(void)
@@ -54,12 +60,33 @@ open_event(int32_t tid, uint64_t period_ns, bool exclude_kernel)
                         PERF_FLAG_FD_CLOEXEC);
 }
 
+void
+cpprof__perf_refuse(void)
+{
+    store_release(&is_refused, true);
+}
+
+static bool
+has_queue(void)
+{
+    struct rlimit limit;
+
+    return !load_acquire(&is_refused) &&
+           !getrlimit(RLIMIT_SIGPENDING, &limit) && limit.rlim_cur > QUEUE_MIN;
+}
+
 /* Time in the kernel is sampled where that is allowed. */
 static enum cpprof_status
 perf_open(uint64_t period_ns, struct cpprof_error *error)
 {
-    int fd = open_event(0, period_ns, false);
+    int fd;
 
+    store_release(&is_refused,
+                  cpprof__proc_signals_queued() > CPPROF__PERF_QUEUED_MAX);
+    if (!has_queue())
+        return cpprof__fail(error, CPPROF_UNSUPPORTED, 0,
+                            "too few signals can be queued (ulimit -i)");
+    fd = open_event(0, period_ns, false);
     user_only = fd < 0;
     if (fd < 0)
         fd = open_event(0, period_ns, true);
@@ -77,8 +104,7 @@ deliver_to(int fd, const struct cpprof__thread *t)
 
     if (fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) ||
         fcntl(fd, F_SETSIG, CPPROF__SIGNAL) || fcntl(fd, F_SETOWN_EX, &owner) ||
-        (load_acquire(&t->pace) == CPPROF__TICKS &&
-         ioctl(fd, PERF_EVENT_IOC_ENABLE, 0)))
+        ioctl(fd, PERF_EVENT_IOC_REFRESH, 1))
         return errno;
     return 0;
 }
@@ -91,6 +117,8 @@ perf_arm(struct cpprof__thread *t, uint64_t period_ns)
     int failed, fd;
 
     (void)period_ns; /* the handler sets it with the first tick */
+    if (!has_queue())
+        return EAGAIN;
     first = first > used + PERIOD_NS_MIN ? first - used : PERIOD_NS_MIN;
     fd = open_event(t->tid, first, user_only);
     if (fd < 0)
@@ -153,8 +181,8 @@ cpprof__perf_pause(const struct cpprof__thread *t)
 void
 cpprof__perf_go_on(const struct cpprof__thread *t)
 {
-    if (perf_is_armed(t) && load_acquire(&t->pace) == CPPROF__TICKS)
-        ioctl(t->perf_fd, PERF_EVENT_IOC_ENABLE, 0);
+    if (perf_is_armed(t))
+        ioctl(t->perf_fd, PERF_EVENT_IOC_REFRESH, 1);
 }
 
 static void

@@ -9,7 +9,6 @@
 #include "arch/atomic.h"
 #include "arch/clock.h"
 #include "base/status.h"
-#include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/threads/engine.h"
 
@@ -94,9 +93,7 @@ timer_arm(struct cpprof__thread *t, uint64_t period_ns)
 
     if (create(t->tid, cpprof__timer_value(t), &t->timer_id))
         return errno;
-    failed = load_acquire(&t->pace) == CPPROF__TICKS
-                 ? set(t->timer_id, at_ns, period_ns)
-                 : 0;
+    failed = set(t->timer_id, at_ns, period_ns);
     store_release(&t->has_timer, !failed);
     return failed;
 }

@@ -148,22 +148,11 @@ read_file(int folder, int32_t tid, const char *name, char *text, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* The n-th field after the one at `at`. */
-static const char *
-skip_fields(const char *at, unsigned n)
-{
-    while (at && n--) {
-        at = strchr(at, ' ');
-        at = at ? at + 1 : NULL;
-    }
-    return at;
-}
-
 bool
 cpprof__task_look(int folder, int32_t tid, struct cpprof__task *task)
 {
     char text[1024];
-    const char *open, *end, *blocked;
+    const char *open, *end;
     size_t n;
 
     memset(task, 0, sizeof *task);
@@ -177,9 +166,6 @@ cpprof__task_look(int folder, int32_t tid, struct cpprof__task *task)
     n = n < sizeof task->comm ? n : sizeof task->comm - 1;
     memcpy(task->comm, open + 1, n);
     task->state = end[2];
-    /* state is field 3, blocked field 32; proc(5) */
-    blocked = skip_fields(end + 2, 29);
-    task->blocked = blocked ? (uint32_t)strtoul(blocked, NULL, 10) : 0;
     return true;
 }
 

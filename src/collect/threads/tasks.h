@@ -15,8 +15,7 @@
 /* What the kernel says of a thread. */
 struct cpprof__task {
     char comm[17];
-    char state;       /* R, S, D, T, t, Z, X, ...; 0: not known */
-    uint32_t blocked; /* signals 1 to 31, as bits */
+    char state; /* R, S, D, T, t, Z, X, ...; 0: not known */
 };
 
 /*
@@ -71,11 +70,5 @@ cpprof__task_wchan(int folder, int32_t tid, char *name, size_t n);
 /* When it last ran, in the clock of the scheduler, in ns; 0: not known. */
 uint64_t
 cpprof__task_last_ran_ns(int folder, int32_t tid);
-
-static inline bool
-cpprof__task_blocks(const struct cpprof__task *task, int signo)
-{
-    return task->blocked >> (signo - 1) & 1;
-}
 
 #endif

@@ -22,9 +22,7 @@
 #include "collect/labels/labels.h"
 #include "collect/runtime/own_threads.h"
 #include "collect/runtime/proc.h"
-#include "collect/runtime/real.h"
 #include "collect/runtime/uncancelled.h"
-#include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/reserve.h"
 #include "collect/signal/waits/waits.h"
@@ -44,10 +42,8 @@
 /* The tids of ended threads that are remembered for the next scan. */
 #define ENDED_MAX 1024
 
-/* Tunables: slots that a scan looks at while others wait; scans that have to
- * find that a paused thread could be sampled. */
+/* Tunable: slots that a scan looks at while others wait. */
 #define LOOKS_AT_ONCE 64
-#define OPEN_SCANS    3
 
 /* A slot that is announced but whose thread has not started yet. */
 #define TID_ANNOUNCED (-1)
@@ -134,10 +130,7 @@ take_slot(int32_t tid)
     t->delivered = t->precharged_ticks = t->missed = 0;
     t->seen_sp = t->seen_tp = 0;
     t->busy = 0;
-    t->n_open = 0;
     t->is_adopted = false;
-    store_relaxed(&t->is_arming, 0u);
-    store_relaxed(&t->pace, (uint32_t)CPPROF__TICKS);
     t->session = plan.generation;
     set_tid(t, tid);
     return t;
@@ -193,35 +186,6 @@ disarm(struct cpprof__thread *t)
     cpprof__engine_perf.disarm(t);
 }
 
-/* The kernel's word. The caller's own is had without /proc. */
-static bool
-blocks_signal(int32_t tid)
-{
-    struct cpprof__task task;
-    sigset_t mask;
-
-    if (tid != (int32_t)syscall(SYS_gettid))
-        return cpprof__task_look(CPPROF__NO_FOLDER, tid, &task) &&
-               cpprof__task_blocks(&task, CPPROF__SIGNAL);
-    cpprof__real_sigmask(SIG_BLOCK, NULL, &mask);
-    return sigismember(&mask, CPPROF__SIGNAL) == 1;
-}
-
-/* Arm a thread whose slot can be seen, unless it blocks the signal. In which
- * order: sample/pause.h. */
-static void
-arm_other(struct cpprof__thread *t, const struct cpprof__engine *engine)
-{
-    __atomic_store_n(&t->is_arming, 1u, __ATOMIC_SEQ_CST);
-    if (load_acquire(&t->pace) == CPPROF__TICKS && blocks_signal(t->tid))
-        cpprof__thread_note_paused(t);
-    if (engine == plan.engine)
-        arm(t);
-    else
-        engine->arm(t, plan.period_ns);
-    store_release(&t->is_arming, 0u);
-}
-
 /* It is armed by arm_adopted(). */
 static void
 adopt(int32_t tid)
@@ -256,7 +220,7 @@ static void
 arm_adopted(struct cpprof__thread *t)
 {
     if (t->is_adopted)
-        arm_other(t, plan.engine);
+        arm(t);
     t->is_adopted = false;
 }
 
@@ -343,52 +307,26 @@ reconcile(const int32_t *tids, size_t n)
 
 /*
  * CPU time that a thread used without a tick since the last scan, because it
- * blocks the signal, is charged to a frame that says so. If the ticks come
- * later after all, the handler subtracts what was charged here. At stop all
- * time without a tick is charged, whatever the reason.
+ * blocks the signal by a bare system call, is charged to a frame that says so.
+ * If the ticks come later after all, the handler subtracts what was charged
+ * here. At stop all time without a tick is charged, whatever the reason.
  */
 static void
 charge_missing(struct cpprof__thread *t, bool at_stop)
 {
-    bool is_paused = load_acquire(&t->pace) != CPPROF__TICKS;
     uint64_t now = cpprof__clock_ns(CPPROF__THREAD_CPU_CLOCK(t->tid));
     uint64_t due = cpprof__ticks_due(t, now, plan.period_ns);
-    uint64_t had =
-        load_acquire(&t->precharged_ticks) + load_acquire(&t->delivered);
+    uint64_t precharged = load_acquire(&t->precharged_ticks);
+    uint64_t had = precharged + load_acquire(&t->delivered);
     uintptr_t frame = CPPROF__FRAME_BLOCKED;
 
-    /* One may be on its way. */
-    if (due <= had + !is_paused || plan.engine == &cpprof__engine_itimer)
+    if (due <= had + 1) /* one may be on its way */
         return;
-    if (!is_paused && !cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
+    if (!cpprof__proc_blocks(t->tid, CPPROF__SIGNAL))
         frame = at_stop ? CPPROF__FRAME_EXITED : 0;
-    if (frame)
-        cpprof__thread_charge_blocked(t, due, frame);
-}
-
-/*
- * A thread that is paused may have opened its mask in a way that is not seen:
- * by returning from a handler, or by siglongjmp(). Or it only seems so, because
- * it is in a ppoll() that opens the mask; there it hardly ever runs. Who was
- * seen to block the signal, and did not say so, was perhaps in a handler.
- */
-static void
-look_at_pause(struct cpprof__thread *t)
-{
-    uint32_t pace = load_acquire(&t->pace);
-    struct cpprof__task task;
-
-    if (pace == CPPROF__TICKS ||
-        !cpprof__task_look(CPPROF__NO_FOLDER, t->tid, &task))
-        return;
-    if (cpprof__task_blocks(&task, CPPROF__SIGNAL))
-        t->n_open = 0;
-    else if (task.state == 'R' || pace == CPPROF__PAUSED_BY_OTHERS)
-        t->n_open++;
-    if (t->n_open < (pace == CPPROF__PAUSED_BY_OTHERS ? 1 : OPEN_SCANS))
-        return;
-    t->n_open = 0;
-    cpprof__thread_go_on(t);
+    if (frame &&
+        cas_acq_rel(&t->precharged_ticks, &precharged, precharged + due - had))
+        cpprof__sampler_charge((uint32_t)(due - had), frame, t->start);
 }
 
 static void
@@ -398,8 +336,7 @@ look_after(struct cpprof__thread *t)
 
     if (plan.engine == &cpprof__engine_perf && !t->has_timer &&
         !cpprof__engine_perf.is_armed(t))
-        arm_other(t, &cpprof__engine_timer);
-    look_at_pause(t);
+        cpprof__engine_timer.arm(t, plan.period_ns);
     delivered = load_relaxed(&t->delivered);
     if (delivered == t->seen_delivered) {
         cpprof__perf_end_phase(t, plan.period_ns);
@@ -426,11 +363,33 @@ learn_stacks(void)
 }
 
 void
+cpprof__threads_leave_perf(void)
+{
+    struct cpprof__thread *t;
+    uint32_t i;
+
+    if (!load_relaxed(&cpprof__sampler.uses_perf))
+        return;
+    pthread_mutex_lock(&lock);
+    cpprof__perf_refuse();
+    for (i = 0; plan.engine && (t = cpprof__thread_at(i)); i++) {
+        if (t->tid <= 0 || t->perf_fd < 0)
+            continue;
+        cpprof__engine_perf.disarm(t);
+        cpprof__engine_timer.arm(t, plan.period_ns);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void
 cpprof__threads_scan(bool full)
 {
     int32_t *tids = NULL;
     size_t n = 0;
 
+    if (load_relaxed(&cpprof__sampler.uses_perf) &&
+        cpprof__proc_signals_queued() > CPPROF__PERF_QUEUED_MAX)
+        cpprof__threads_leave_perf();
     if (full || cpprof__proc_n_threads() !=
                     load_relaxed(&n_armed) + cpprof__own_threads())
         tids = cpprof__tasks(NULL, 0, &n);
@@ -496,9 +455,6 @@ cpprof__threads_begin(const struct cpprof__threads_plan *new_plan)
     pthread_mutex_unlock(&lock);
     free(tids);
     for_each_thread(arm_adopted);
-    if (plan.birth && plan.engine == &cpprof__engine_itimer)
-        store_relaxed(&cpprof__sampler.itimer_base_ns,
-                      plan.birth->process_cpu_ns);
     learn_stacks();
 }
 
@@ -515,8 +471,6 @@ cpprof__threads_end(void)
         charge_missing(t, true);
         drop(t);
     }
-    if (plan.engine == &cpprof__engine_itimer && !cpprof__itimer_may_run())
-        cpprof__itimer_charge_blocked();
     if (plan.engine)
         plan.engine->close();
     plan.engine = NULL;
@@ -530,32 +484,22 @@ cpprof__threads_end(void)
  * thread's CPU clock says how many there were.
  */
 static void
-charge_rest(struct cpprof__thread *t, bool blocked)
+charge_rest(struct cpprof__thread *t)
 {
-    uint64_t due, had;
+    uint64_t due = cpprof__ticks_due(
+        t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID), plan.period_ns);
+    uint64_t had =
+        load_relaxed(&t->delivered) + load_relaxed(&t->precharged_ticks);
+    uint64_t mask = 0;
 
-    if (plan.engine == &cpprof__engine_itimer)
+    if (due <= had)
         return;
-    due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
-                            plan.period_ns);
-    had = load_relaxed(&t->delivered) + load_relaxed(&t->precharged_ticks);
-    if (due > had)
-        cpprof__sampler_charge(
-            (uint32_t)(due - had),
-            blocked ? CPPROF__FRAME_BLOCKED : CPPROF__FRAME_EXITED, t->start);
-}
-
-/* Was it blocked already? */
-static bool
-block_signal(void)
-{
-    sigset_t set, before;
-
-    sigemptyset(&set);
-    sigemptyset(&before);
-    sigaddset(&set, CPPROF__SIGNAL);
-    cpprof__real_sigmask(SIG_BLOCK, &set, &before);
-    return sigismember(&before, CPPROF__SIGNAL) == 1;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof mask);
+    cpprof__sampler_charge((uint32_t)(due - had),
+                           mask >> (CPPROF__SIGNAL - 1) & 1
+                               ? CPPROF__FRAME_BLOCKED
+                               : CPPROF__FRAME_EXITED,
+                           t->start);
 }
 
 /* The slot of the calling thread in this session, or NULL. */
@@ -576,7 +520,6 @@ own_slot(void)
 static void
 at_thread_exit(void *value)
 {
-    bool blocked = block_signal();
     struct cpprof__thread *t;
     CPPROF__UNCANCELLED;
 
@@ -588,14 +531,13 @@ at_thread_exit(void *value)
     if (t) {
         t->start = cpprof__self.start;
         disarm(t);
-        charge_rest(t, blocked);
+        charge_rest(t);
         ended[n_ended++ % ENDED_MAX] = t->tid;
         drop(t);
     }
     cpprof__self.thread = NULL;
     cpprof__self.generation = 0;
     pthread_mutex_unlock(&lock);
-    cpprof__mask_thread_ended();
     if (cpprof__self.labels == cpprof__self.inherited)
         cpprof_labels_set_current(NULL);
     cpprof_labels_free(cpprof__self.inherited);
@@ -654,7 +596,6 @@ cpprof__thread_started(struct cpprof__thread *t)
 {
     int32_t tid = (int32_t)syscall(SYS_gettid);
     struct cpprof__thread *found;
-    bool is_armed = false;
 
     cpprof__stack_of_new_thread(t, t->stack_bytes);
     cpprof__thread_creation(t->start, t->start_labels);
@@ -671,15 +612,12 @@ cpprof__thread_started(struct cpprof__thread *t)
         cpprof__self.generation = t->session;
         begin_clock(t);
         arm(t);
-        is_armed = true;
         add_relaxed(&n_seen, found ? 0u : 1u);
         add_relaxed(&n_armed, 1u);
     } else if (t->tid == TID_ANNOUNCED) {
         give_slot(t); /* the session ended before the thread started */
     }
     pthread_mutex_unlock(&lock);
-    if (is_armed)
-        cpprof__mask_lend();
 }
 
 void
@@ -690,8 +628,6 @@ cpprof__threads_suspend(void)
 
     if (t)
         cpprof__perf_pause(t);
-    if (plan.engine == &cpprof__engine_itimer)
-        cpprof__itimer_pause();
 }
 
 void
@@ -702,8 +638,6 @@ cpprof__threads_resume(void)
 
     if (t)
         cpprof__perf_go_on(t);
-    if (plan.engine == &cpprof__engine_itimer)
-        cpprof__itimer_go_on(plan.period_ns);
 }
 
 /* The child has one thread and none of the parent's timers. The descriptors of
@@ -731,6 +665,5 @@ cpprof__threads_in_child(void)
     n_armed = n_seen = 0;
     phase_state = 0;
     memset(&cpprof__self, 0, offsetof(struct cpprof__thread_self, labels));
-    cpprof__mask_in_child();
     pthread_mutex_init(&lock, NULL);
 }

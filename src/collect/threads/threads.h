@@ -31,7 +31,7 @@ cpprof__threads_end(void);
 /*
  * Look at /proc/self/task: arm what is new, forget what is gone, re-arm what
  * lost its descriptor, learn the stacks of threads that were sampled, and
- * charge CPU time of threads that block the signal. Cheap when the number of
+ * charge CPU time that comes without a tick. Cheap when the number of
  * threads is as expected and full is false.
  */
 void
@@ -61,14 +61,18 @@ void
 cpprof__thread_creation(uintptr_t start, const void *labels);
 
 /*
- * Around an exec by the calling thread: its perf event and the process timer
- * are off, because a signal of theirs would meet the new image without a
- * handler; POSIX timers and what they sent are taken away by the kernel.
+ * Around an exec by the calling thread: its perf event is off,
+ * because its signal would meet the new image without a handler; POSIX timers
+ * and what they sent are taken away by the kernel.
  */
 void
 cpprof__threads_suspend(void);
 void
 cpprof__threads_resume(void);
+
+/* No thread has a perf event from here on: signals can hardly be queued. */
+void
+cpprof__threads_leave_perf(void);
 
 /* fork: hold the table still, let go, and start over in the child. */
 void

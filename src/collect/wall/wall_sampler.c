@@ -35,9 +35,6 @@
 #define COUNT_NS   1000000000u
 #define LIST_NS    10000000000u
 #define LIST_SHARE 100u
-/* A running thread that blocks the signal is believed to do so after this time
- * in a row: in a handler it does so for a moment. */
-#define OWED_NS_MAX 1000000000
 struct cpprof__wall_thread {
     int32_t tid;
     uint32_t slot;
@@ -52,7 +49,6 @@ struct cpprof__wall_thread {
 
     /* The question. */
     bool is_asked;
-    bool is_blocked; /* it could not be asked, because it blocks the signal */
     int64_t owed_ns; /* to charge with the answer */
 
     bool is_gone;
@@ -204,10 +200,13 @@ static void
 keep_list(struct cpprof__wall_sampler *w, uint64_t now)
 {
     bool differs = !w->n;
+    size_t i;
 
     if (now - w->counted_ns > COUNT_NS) {
         w->counted_ns = now;
         differs |= cpprof__proc_n_threads() != w->n + cpprof__own_threads();
+        for (i = 0; i < w->n; i++) /* another may have come in its stead */
+            differs |= w->threads[i].is_gone;
     }
     if (differs || now - w->all_listed_ns >= LIST_NS) {
         w->all_listed_ns = now;
@@ -239,7 +238,7 @@ take_answer(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
         t->at = at;
         t->is_known = true;
     }
-    t->is_asked = t->is_blocked = false;
+    t->is_asked = false;
     w->n_open--;
     charge(w, &at, t->owed_ns);
     t->owed_ns = 0;
@@ -262,21 +261,17 @@ cpprof__wall_sampler_answers(struct cpprof__wall_sampler *w)
     }
 }
 
-/* Ask, or ask again: it may have opened its mask. */
+/* Ask, or ask again. */
 static void
 ask(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t)
 {
-    const struct cpprof__blocked_thread_who who = {CPPROF__NO_FOLDER, t->tid,
-                                                   t->self};
-
     if (!t->is_asked) {
         cpprof__dump_ask(CPPROF__DUMP_WALL, t->slot, t->tid);
         t->is_asked = true;
         w->n_open++;
         w->n_asked++;
     }
-    t->is_blocked =
-        cpprof__dump_send(CPPROF__DUMP_WALL, t->slot, &who) == EBUSY;
+    cpprof__dump_send(CPPROF__DUMP_WALL, t->slot, t->tid);
 }
 
 /* It is not to be waited for: what it is owed is charged without an answer. */
@@ -284,9 +279,7 @@ static void
 charge_owed(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
             int64_t ns)
 {
-    if (t->is_blocked)
-        charge_made_up(w, t, CPPROF__FRAME_BLOCKED, CPPROF__WALL_RUNNING, ns);
-    else if (t->is_known && t->at.state == CPPROF__WALL_RUNNING)
+    if (t->is_known && t->at.state == CPPROF__WALL_RUNNING)
         charge(w, &t->at, ns);
     else
         charge_made_up(w, t, CPPROF__FRAME_SILENT, CPPROF__WALL_RUNNING, ns);
@@ -392,8 +385,6 @@ look_at(struct cpprof__wall_sampler *w, struct cpprof__wall_thread *t,
         t->cpu_ns = cpu;
         t->owed_ns += ns;
         ask(w, t);
-        if (t->is_blocked && t->owed_ns > OWED_NS_MAX)
-            give_question_up(w, t);
         break;
     }
 }

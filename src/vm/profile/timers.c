@@ -21,7 +21,6 @@
 #include "collect/labels/labels.h"
 #include "collect/runtime/proc.h"
 #include "collect/signal/sample/handler.h"
-#include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/ring.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/reserve.h"
@@ -408,32 +407,6 @@ on_tick(uint64_t value)
     __atomic_sub_fetch(&all.n_inside, 1, __ATOMIC_SEQ_CST);
 }
 
-/* ---- threads that block the signal ------------------------------------- */
-
-/* signal/sample/pause.h. Its time is charged as that of a silent thread, by
- * who looks after it. */
-static void
-pause_own(bool pauses)
-{
-    uint32_t epoch = load_relaxed(&all.epoch), i, n = load_acquire(&n_slots);
-    int32_t tid = epoch ? (int32_t)syscall(SYS_gettid) : 0;
-
-    for (i = 0; epoch && i < n; i++) {
-        int32_t id = load_acquire(&slots[i].id);
-        struct itimerspec when = {{0, 0}, {0, 0}};
-
-        if (load_relaxed(&slots[i].tid) != tid ||
-            load_acquire(&slots[i].epoch) != epoch || !id)
-            continue;
-        if (!pauses) {
-            when.it_interval = cpprof__timespec_of(all.period_ns);
-            when.it_value = cpprof__timespec_of(
-                cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID) + draw_phase());
-        }
-        syscall(SYS_timer_settime, id - 1, TIMER_ABSTIME, &when, NULL);
-    }
-}
-
 /* ---- looking after them ------------------------------------------------ */
 
 /* The clock of a thread that is gone stands at 0. */
@@ -484,7 +457,6 @@ void
 cpprof__vm_timers_begin(uint64_t period_ns, uint32_t max_depth)
 {
     store_release(&cpprof__script_tick, on_tick);
-    store_release(&cpprof__script_pause, pause_own);
     if (!cpprof__reserve_once((void **)&slots, SLOTS * sizeof *slots) ||
         cpprof__action_install() || !(all.ring = make_ring()))
         return;

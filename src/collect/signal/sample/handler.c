@@ -2,11 +2,11 @@
 /*
  * The handler of the sampling signal.
  *
- * It finds out who sent the signal (a timer or perf event of ours, an itimer,
- * a question of a thread dump, the tick of an interpreter, or the program),
- * passes the program's own on, and for a tick walks the stack and pushes a
- * record into the ring. The weight of a record is the number of periods of the
- * thread's CPU clock that it stands for.
+ * It finds out who sent the signal (a timer or perf event of ours, a question
+ * of a thread dump, the tick of an interpreter, or libc), passes libc's own on,
+ * and for a tick walks the stack and pushes a record into the ring. The weight
+ * of a record is the number of periods of the thread's CPU clock that it stands
+ * for.
  *
  * Protocol with the session: `ring` is set last and cleared first; the handler
  * counts itself in before it reads `ring` and out when it has finished, and
@@ -23,7 +23,6 @@
 #include "arch/regs.h"
 #include "collect/signal/heap/hook_stack.h"
 #include "collect/signal/sample/dump.h"
-#include "collect/signal/sample/pause.h"
 #include "collect/signal/sample/sampler.h"
 #include "collect/signal/tables/interp_frames.h"
 #include "collect/signal/unwind/stack_view.h"
@@ -36,7 +35,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-struct cpprof__user_action cpprof__user_action;
+void (*cpprof__libc_handler)(int signo, siginfo_t *info, void *context);
 void (*cpprof__script_tick)(uint64_t value);
 
 /* Frames of our own are small numbers in place of a pc; ORDER: enum
@@ -92,37 +91,35 @@ end_perf_phase(const struct cpprof__thread *t, const siginfo_t *info)
         syscall(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, &period);
 }
 
+/* An event stops when it has sent its signal, so that there is never more than
+ * one in the queue: signals of this number are all kept. */
+static void
+let_perf_go_on(const struct cpprof__thread *t, const siginfo_t *info)
+{
+    int32_t fd = load_relaxed(&t->perf_fd);
+
+    if (info->si_fd == fd)
+        syscall(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
+}
+
 /*
  * How many ticks this signal stands for. A POSIX timer counts what it could
- * not deliver; the others do not, so ask the clock that they follow.
+ * not deliver; a perf event does not, so ask the clock that it follows.
  */
 static uint64_t
 ticks(enum cpprof__signal_source source, const siginfo_t *info,
       struct cpprof__thread *t)
 {
-    struct cpprof__sampler *s = &cpprof__sampler;
-    uint64_t due, before, had = load_relaxed(&t->delivered);
+    uint64_t due, had = load_relaxed(&t->delivered);
 
-    switch (source) {
-    case CPPROF__FROM_TIMER:
+    if (source == CPPROF__FROM_TIMER)
         return 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0) +
                swap_acq_rel(&t->missed, 0u);
-    case CPPROF__FROM_PERF:
-        if (!had)
-            end_perf_phase(t, info);
-        due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
-                                s->period_ns);
-        return due > had ? due - had : 0;
-    default:
-        due = (cpprof__clock_ns(CLOCK_PROCESS_CPUTIME_ID) -
-               load_relaxed(&s->itimer_base_ns)) /
-              s->period_ns;
-        before = load_relaxed(&s->itimer_delivered);
-        while (due > before)
-            if (cas_acq_rel(&s->itimer_delivered, &before, due))
-                return due - before;
-        return 0;
-    }
+    if (!had)
+        end_perf_phase(t, info);
+    due = cpprof__ticks_due(t, cpprof__clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                            cpprof__sampler.period_ns);
+    return due > had ? due - had : 0;
 }
 
 /* Ticks that the scan charged already are not charged twice. */
@@ -251,6 +248,8 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
     t = sampled_thread(source, info, load_relaxed(&cpprof__sampler.generation));
     if (!t)
         return;
+    if (source == CPPROF__FROM_PERF)
+        let_perf_go_on(t, info);
     /* Threads made by a bare clone() may share a slot for a moment. */
     if (swap_acq_rel(&t->busy, 1)) {
         add_relaxed(&ring->lost, 1);
@@ -266,92 +265,14 @@ tick(enum cpprof__signal_source source, const siginfo_t *info,
     store_release(&t->busy, 0);
 }
 
-/* A copy of what the program asked for that was not torn by a writer. */
-static struct sigaction
-user_action(uint32_t *version)
-{
-    struct cpprof__user_action *u = &cpprof__user_action;
-    struct sigaction action;
-
-    do {
-        *version = load_acquire(&u->version);
-        action = u->action;
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    } while ((*version & 1) || *version != load_relaxed(&u->version));
-    return action;
-}
-
-static bool
-is_handler(const struct sigaction *action)
-{
-    return action->sa_handler != SIG_IGN && action->sa_handler != SIG_DFL;
-}
-
-/* The same for a signal that has come. One that is to be handled only once is
- * back at its default from then on, for all threads. */
-static struct sigaction
-take_user_action(void)
-{
-    struct cpprof__user_action *u = &cpprof__user_action;
-    struct sigaction action;
-    uint32_t version;
-
-    do {
-        action = user_action(&version);
-        if (!(action.sa_flags & (int)SA_RESETHAND) || !is_handler(&action))
-            return action;
-    } while (!cas_acq_rel(&u->version, &version, version + 1));
-    u->action.sa_handler = SIG_DFL;
-    store_release(&u->version, version + 2);
-    return action;
-}
-
-/* What the kernel would have done: the default action of SIGPROF ends the
- * process. */
-static void
-take_default_action(int signo)
-{
-    struct {
-        void *handler;
-        unsigned long flags;
-        void *restorer;
-        uint64_t mask;
-    } action = {0};
-    uint64_t only = 1ull << (signo - 1);
-
-    syscall(SYS_rt_sigaction, signo, &action, NULL, sizeof only);
-    syscall(SYS_tgkill, syscall(SYS_getpid), syscall(SYS_gettid), signo);
-    syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only, NULL, sizeof only);
-}
-
-/* Run the program's own handler under the mask it asked for. */
 static void
 pass_on(int signo, siginfo_t *info, void *context)
 {
-    const ucontext_t *uc = context;
-    struct sigaction action;
-    uint64_t mask, saved, asked;
+    void (*libc_handler)(int, siginfo_t *, void *) =
+        load_acquire(&cpprof__libc_handler);
 
-    if (cpprof__mask_give_back(info, context))
-        return;
-    action = take_user_action();
-    if (action.sa_handler == SIG_IGN)
-        return;
-    if (action.sa_handler == SIG_DFL) {
-        take_default_action(signo);
-        return;
-    }
-    __builtin_memcpy(&mask, &uc->uc_sigmask, sizeof mask);
-    __builtin_memcpy(&asked, &action.sa_mask, sizeof asked);
-    mask |= asked;
-    if (!(action.sa_flags & SA_NODEFER))
-        mask |= 1ull << (signo - 1);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &saved, sizeof mask);
-    if (action.sa_flags & SA_SIGINFO)
-        action.sa_sigaction(signo, info, context);
-    else
-        action.sa_handler(signo);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof saved);
+    if (libc_handler)
+        libc_handler(signo, info, context);
 }
 
 void

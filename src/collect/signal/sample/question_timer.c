@@ -3,10 +3,7 @@
  * Timers that bring questions; question_timer.h has the idea.
  *
  * A place is free, or belongs to one question from its first sending to its
- * end. Its word says whose it is and what is going on: the tid, and whether
- * somebody is setting the timer now. A thread that is about to block the signal
- * stops the timers of all places with its tid, after it has waited for who is
- * setting one, but not for ever.
+ * end; a timer on one thread's clock belongs to it.
  *
  * Invariants: numbers of timers are not used again soon by the kernel, so one
  * that was deleted meanwhile cannot be met.
@@ -23,16 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Tunable: looks at a place that is being set. More waits longer for who has
- * lost its processor; less may leave a signal pending. */
-#define LOOKS_MAX 1000
-
-#define IS_SETTING 0x80000000u
-
 static struct place {
-    uint32_t word;  /* tid, and IS_SETTING; 0: free */
+    int32_t tid;    /* 0: free */
     uint32_t timer; /* the kernel's number, and one; 0: none */
-    uint32_t is_set;
 } places[CPPROF__QUESTIONS_MAX];
 static uint32_t n_places; /* that may be or have been in use */
 
@@ -42,14 +32,14 @@ take_place(int32_t tid, uint32_t *number)
     uint32_t i, n;
 
     for (i = 0; i < CPPROF__QUESTIONS_MAX; i++) {
-        uint32_t nobody = 0;
+        int32_t nobody = 0;
 
-        if (load_relaxed(&places[i].word))
+        if (load_relaxed(&places[i].tid))
             continue;
         n = load_relaxed(&n_places); /* first: a child clears so many */
         while (n <= i && !cas_acq_rel(&n_places, &n, i + 1))
             continue;
-        if (!cas_acq_rel(&places[i].word, &nobody, (uint32_t)tid | IS_SETTING))
+        if (!cas_acq_rel(&places[i].tid, &nobody, tid))
             continue;
         *number = i + 1;
         return &places[i];
@@ -74,12 +64,12 @@ create(int32_t tid, uint64_t value, struct place *p)
     return 0;
 }
 
-/* ns: of the thread's CPU time, from now on; 0: stop. A moment that is past
- * already would be a signal at once, even to who sleeps. */
+/* At the next moment of the thread's CPU time: one that is past already would
+ * be a signal at once, even to who sleeps. */
 static void
-set(const struct place *p, long ns)
+set(const struct place *p)
 {
-    const struct itimerspec when = {{0, 0}, {0, ns}};
+    const struct itimerspec when = {{0, 0}, {0, 1}};
     uint32_t timer = load_acquire(&p->timer);
 
     if (timer)
@@ -87,26 +77,19 @@ set(const struct place *p, long ns)
 }
 
 int
-cpprof__question_send(int32_t tid, uint64_t value, cpprof__may_ask *may,
-                      void *arg, uint32_t *place)
+cpprof__question_send(int32_t tid, uint64_t value, uint32_t *place)
 {
     struct place *p = *place ? &places[*place - 1] : take_place(tid, place);
     int failed = 0;
 
     if (!p)
         return EAGAIN;
-    __atomic_store_n(&p->word, (uint32_t)tid | IS_SETTING, __ATOMIC_SEQ_CST);
-    if (!may(tid, arg)) {
-        failed = EBUSY;
-    } else {
-        if (!p->timer)
-            failed = create(tid, value, p);
-        store_relaxed(&p->is_set, 1u);
-        set(p, 1);
-    }
-    store_release(&p->word, (uint32_t)tid);
-    if (failed && failed != EBUSY)
+    if (!p->timer)
+        failed = create(tid, value, p);
+    if (failed)
         cpprof__question_end(place);
+    else
+        set(p);
     return failed;
 }
 
@@ -122,31 +105,7 @@ cpprof__question_end(uint32_t *place)
     if (p->timer)
         syscall(SYS_timer_delete, p->timer - 1);
     store_relaxed(&p->timer, 0u);
-    store_relaxed(&p->is_set, 0u);
-    store_release(&p->word, 0u);
-}
-
-bool
-cpprof__questions_stop(void)
-{
-    uint32_t i, n = __atomic_load_n(&n_places, __ATOMIC_SEQ_CST), word;
-    uint32_t tid = n ? (uint32_t)syscall(SYS_gettid) : 0;
-    bool had_some = false;
-
-    for (i = 0; i < n; i++) {
-        unsigned looks = 0;
-
-        word = __atomic_load_n(&places[i].word, __ATOMIC_SEQ_CST);
-        if ((word & ~IS_SETTING) != tid)
-            continue;
-        while (word & IS_SETTING && ++looks < LOOKS_MAX) {
-            syscall(SYS_sched_yield);
-            word = load_acquire(&places[i].word);
-        }
-        set(&places[i], 0);
-        had_some |= swap_acq_rel(&places[i].is_set, 0u);
-    }
-    return had_some;
+    store_release(&p->tid, 0);
 }
 
 void

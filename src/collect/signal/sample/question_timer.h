@@ -7,41 +7,25 @@
  * to user mode (CONFIG_POSIX_CPU_TIMERS_TASK_WORK, Linux 5.10 and later; before
  * that a tick may come in the moments between a system call's begin and its
  * sleep). A thread that does not run keeps its question until it does.
- *
- * A thread that blocks the signal must have none: it ends the questions that
- * are under way to it before (pause.h), and who asks looks whether it blocks
- * the signal after everybody can see that a question is being made.
  */
 #ifndef COLLECT_SIGNAL_QUESTION_TIMER_H
 #define COLLECT_SIGNAL_QUESTION_TIMER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Questions under way at a time; who asks more is told EAGAIN. */
 #define CPPROF__QUESTIONS_MAX 1024u
 
-/* Says whether the thread may get a signal. */
-typedef bool
-cpprof__may_ask(int32_t tid, void *arg);
-
 /*
- * Send a question's value to thread tid, unless `may` says no: then the
- * question waits for the next call. *place is 0 for the first time, and the
- * question's place after it. 0 or an errno: EBUSY, it may not; ESRCH, it is
- * gone; EAGAIN, no room, or no timers.
+ * Send a question's value to thread tid. *place is 0 for the first time, and
+ * the question's place after it. 0 or an errno: ESRCH, it is gone; EAGAIN, no
+ * room, or no timers.
  */
 int
-cpprof__question_send(int32_t tid, uint64_t value, cpprof__may_ask *may,
-                      void *arg, uint32_t *place);
+cpprof__question_send(int32_t tid, uint64_t value, uint32_t *place);
 /* It was answered or given up. */
 void
 cpprof__question_end(uint32_t *place);
-
-/* In the thread: nothing that was asked until now comes to it. True: something
- * was on its way. Safety: AS. */
-bool
-cpprof__questions_stop(void);
 
 void
 cpprof__questions_in_child(void);

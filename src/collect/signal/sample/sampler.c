@@ -51,9 +51,6 @@ cpprof__signal_source(const siginfo_t *info)
     if (info->si_code >= POLL_IN && info->si_code <= POLL_HUP &&
         load_relaxed(&cpprof__sampler.uses_perf))
         return CPPROF__FROM_PERF;
-    if (info->si_code == SI_KERNEL &&
-        load_relaxed(&cpprof__sampler.uses_itimer))
-        return CPPROF__FROM_ITIMER;
     return CPPROF__FROM_OTHERS;
 }
 

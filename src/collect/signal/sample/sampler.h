@@ -18,7 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CPPROF__SIGNAL SIGPROF
+/* threads/action.h tells why this one. */
+#define CPPROF__SIGNAL 33
 
 struct cpprof__sampler {
     /* Written by start and stop, read by handlers. */
@@ -27,13 +28,10 @@ struct cpprof__sampler {
     uint32_t max_depth;
     uint64_t period_ns;
     bool labels;
-    bool uses_itimer; /* this or an earlier session did */
-    bool uses_perf;
+    bool uses_perf; /* this or an earlier session did */
 
     /* Written by handlers. */
     uint32_t n_inside;
-    uint64_t itimer_base_ns; /* process CPU time when ITIMER_PROF was set */
-    uint64_t itimer_delivered;
 };
 extern struct cpprof__sampler cpprof__sampler;
 
@@ -59,10 +57,9 @@ cpprof__timer_value(const struct cpprof__thread *t)
 enum cpprof__signal_source {
     CPPROF__FROM_TIMER,
     CPPROF__FROM_PERF,
-    CPPROF__FROM_ITIMER,
     CPPROF__FROM_SCRIPT,
     CPPROF__FROM_QUESTION,
-    CPPROF__FROM_OTHERS, /* the program's own, or kill(1) */
+    CPPROF__FROM_OTHERS, /* libc, or kill(1) */
 };
 
 /* Where a sampling signal came from. Safety: AS. */

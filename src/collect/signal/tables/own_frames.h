@@ -11,7 +11,8 @@ enum cpprof__own_frame {
     CPPROF__FRAME_TRUNCATED,  /* "[truncated]": the stack goes on */
     CPPROF__FRAME_BROKEN,     /* "[unwind failed]": it could not be followed */
     CPPROF__FRAME_BLOCKED,    /* "[signal blocked]": CPU time of a thread that
-                               * blocks the sampling signal */
+                               * blocks the sampling signal, which libc's
+                               * calls do not do */
     CPPROF__FRAME_EXITED,     /* "[short-lived thread]": CPU time a thread used
                                * up before its first tick could come */
     CPPROF__FRAME_SILENT,     /* "[no answer]": a thread that was asked for its

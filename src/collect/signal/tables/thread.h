@@ -26,10 +26,6 @@ struct cpprof__thread {
     uint32_t generation; /* the same, stored with release order when all that
                           * a handler reads is set; a signal of another
                           * session is stale */
-    uint32_t pace;       /* enum cpprof__pace (sample/pause.h) */
-    uint32_t is_arming;  /* somebody makes it tick right now */
-    uint32_t n_open;     /* scans that found a paused thread running and its
-                          * mask open */
     bool is_adopted;     /* to be armed by who found it */
     bool has_timer;
     int32_t timer_id;        /* kernel's id, when has_timer */
@@ -74,8 +70,6 @@ struct cpprof__thread_self {
     void *inherited;     /* the set that it was born with, on which it has a
                           * hold, or NULL */
     int32_t tid; /* set while others may look at this; dump/blocked_thread.h */
-    bool is_closed; /* it blocks our signal; sample/pause.h */
-    bool is_lent;   /* it sees our signal as blocked, which it is not */
 };
 extern __thread struct cpprof__thread_self cpprof__self;
 
