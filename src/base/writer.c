@@ -372,13 +372,14 @@ enum cpprof_status
 cpprof_writer_to_path(const char *path, struct cpprof_writer *writer,
                       struct cpprof_error *error)
 {
-    CPPROF__NEED(error, path && writer);
+    CPPROF__NEED(error, writer);
 
     void (*own)(int by) =
         __atomic_load_n(&cpprof__own_memory, __ATOMIC_RELAXED);
     enum cpprof_status status;
 
     memset(writer, 0, sizeof *writer);
+    CPPROF__NEED(error, path);
     if (own)
         own(1);
     status = make_path_writer(path, writer, error);

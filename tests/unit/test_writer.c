@@ -168,6 +168,9 @@ writer_that_is_none_is_refused(void **state)
     assert_memory_equal(&taken, &good, sizeof taken);
     cpprof__writer_refuse(&taken);
     assert_int_equal(n_refused, 2);
+    assert_int_equal(cpprof_writer_to_path(NULL, &taken, &error),
+                     CPPROF_INVALID);
+    assert_memory_equal(&taken, &zero, sizeof taken);
 }
 
 /* --- a descriptor ----------------------------------------------------------
