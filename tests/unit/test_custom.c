@@ -248,6 +248,7 @@ weighted_profile_survives_want_of_memory(void **state)
     survives(write_to_path, 10);
     assert_int_equal(oom.n_live, 0);
     cpprof_labels_free(labels);
+    cpprof_profile_remove_bytes(buffers, "bytes", 5);
 }
 
 /* ---- threads ---------------------------------------------------------- */

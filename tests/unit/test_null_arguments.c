@@ -95,6 +95,8 @@ static const struct cpprof_writer a_writer = {sizeof a_writer, take,
                                               count_close, NULL};
 static const struct cpprof_vm_ops ops = {
     .size = sizeof ops, .name = "vm", .stack = no_stack, .describe = no_name};
+static const char maps[] = "1000-2000 r-xp 00000000 08:01 7 /bin/prog\n";
+static const char *rest_of_maps = maps;
 static const struct pprof_symbol symbol = {.name = "f"};
 static const struct cpprof_http_request request = {
     .size = sizeof request, .method = "GET", .path = "/debug/pprof/block"};
@@ -219,6 +221,10 @@ good(const char *declared)
         return (uintptr_t)path;
     if (IS("const char *directory"))
         return (uintptr_t)directory;
+    if (IS("const char **text"))
+        return (uintptr_t)&rest_of_maps;
+    if (IS("const char *end"))
+        return (uintptr_t)(maps + sizeof maps - 1);
     if (IS("const char *"))
         return (uintptr_t) "text";
     if (IS("void (*") || IS("bool (*"))
