@@ -7,7 +7,8 @@
  * stays alive is no daemon and does not take over.
  *
  * Workers: where each process has a socket of its own ("unix:/run/%p.sock"), a
- * child that lives for a second serves, too.
+ * child that lives for a second serves, too, and so does a program that one of
+ * them started.
  */
 #include "http/listen.h"
 
@@ -138,6 +139,16 @@ begin(bool (*how)(void *arg))
     serving = getpid();
     if (cpprof__http_thread(how, NULL))
         serving = 0;
+}
+
+bool
+cpprof__http_serve_later(void)
+{
+    if (!is_for_each())
+        return false;
+    self = getpid();
+    begin(serve_beside);
+    return true;
 }
 
 void

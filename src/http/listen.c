@@ -237,7 +237,8 @@ cpprof__http_start(void)
     CPPROF__EXEMPT;
     CPPROF__UNCANCELLED;
 
-    if (!cpprof__environment_http(&is_descendant))
+    if (!cpprof__environment_http(&is_descendant) ||
+        (is_descendant && cpprof__http_serve_later()))
         return;
     if (cpprof__http_listen_as_asked(&error))
         cpprof__http_follow_note(true);

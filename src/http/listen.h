@@ -34,6 +34,11 @@ cpprof__http_daemonized(void);
 void
 cpprof__http_follow_note(bool serves);
 
+/* Where each process has a socket of its own: listen when this one has lived
+ * for a second. False: they have one together. */
+bool
+cpprof__http_serve_later(void);
+
 /* Listen at the address of CPPROF=http=. */
 bool
 cpprof__http_listen_as_asked(struct cpprof_error *error);

@@ -712,14 +712,21 @@ def environment():
     TAP.same("where it answers", ask(p.address, CMDLINE)[0], 200)
     before = set(os.listdir(FOLDER))
     p.tell("fork")
+    other = Program("-", env={"CPPROF": "http=" + path,
+                              "CPPROF_OWNER": str(p.process.pid)})
+    new = []
     until = time.time() + 10 * SLOW
-    while set(os.listdir(FOLDER)) == before and time.time() < until:
+    while len(new) < 2 and time.time() < until:
         time.sleep(0.05)
-    new = [name for name in set(os.listdir(FOLDER)) - before if name.isdigit()]
-    TAP.ok("a forked child that stays has its own", len(new) == 1, new)
+        new = [name for name in set(os.listdir(FOLDER)) - before
+               if name.isdigit()]
+    TAP.ok("a forked child that stays has its own, and so has a program that "
+           "was started", len(new) == 2 and other.said == "nowhere" and
+           str(other.process.pid) in new, new, other.said)
     time.sleep(0.2)
-    TAP.same("and answers there", [ask("unix:" + os.path.join(
-        FOLDER, name), CMDLINE)[0] for name in new], [200])
+    TAP.same("and they answer there", [ask("unix:" + os.path.join(
+        FOLDER, name), CMDLINE)[0] for name in new], [200, 200])
+    other.end()
     TAP.same("beside its parent", ask(p.address, CMDLINE)[0], 200)
     p.tell("reap")
     p.end()
