@@ -15,6 +15,8 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+
 static void
 about_to_set(__rlimit_resource_t resource)
 {
@@ -55,3 +57,5 @@ SETS_LIMIT(setrlimit, rlimit)
 SETS_LIMIT(setrlimit64, rlimit64)
 SETS_LIMIT_OF(prlimit, rlimit)
 SETS_LIMIT_OF(prlimit64, rlimit64)
+
+#endif

@@ -69,6 +69,17 @@
     CPPROF__CXX_NAMES(X)
 #endif
 
+/* Sanitizers set a limit before anything can run that is built with them. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CPPROF__LIMIT_NAMES(X)
+#else
+#define CPPROF__LIMIT_NAMES(X)                                                 \
+    X(PROCESS, setrlimit)                                                      \
+    X(PROCESS, setrlimit64)                                                    \
+    X(PROCESS, prlimit)                                                        \
+    X(PROCESS, prlimit64)
+#endif
+
 /*
  * X(group, symbol): names of one group do what they do here while the group is
  * on, and are a jump to the next definition while it is off
@@ -119,10 +130,7 @@
     X(PROCESS, _exit)                                                          \
     X(PROCESS, _Exit)                                                          \
     X(UNLOAD, dlclose)                                                         \
-    X(PROCESS, setrlimit)                                                      \
-    X(PROCESS, setrlimit64)                                                    \
-    X(PROCESS, prlimit)                                                        \
-    X(PROCESS, prlimit64)                                                      \
+    CPPROF__LIMIT_NAMES(X)                                                     \
     X(PROCESS, setsid)                                                         \
     X(PROCESS, daemon)                                                         \
     X(PROCESS, setuid)                                                         \
