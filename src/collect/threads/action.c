@@ -22,6 +22,18 @@ struct kernel_action {
 
 static bool is_installed;
 
+#ifdef __SANITIZE_THREAD__
+int
+cpprof__action_install(void)
+{
+    struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+
+    ours.sa_sigaction = cpprof__on_signal;
+    sigfillset(&ours.sa_mask);
+    store_release(&is_installed, true);
+    return sigaction(CPPROF__SIGNAL, &ours, NULL) ? errno : 0;
+}
+#else
 static int
 swap_action(const struct kernel_action *action, struct kernel_action *old)
 {
@@ -79,6 +91,7 @@ cpprof__action_install(void)
         store_release(&is_installed, true);
     return failed;
 }
+#endif
 
 bool
 cpprof__action_is_installed(void)

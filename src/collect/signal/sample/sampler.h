@@ -18,8 +18,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* threads/action.h tells why this one. */
+/* threads/action.h tells why this one. TSan lets handlers run when it can, if
+ * they were installed by way of libc. */
+#ifdef __SANITIZE_THREAD__
+#define CPPROF__SIGNAL SIGPROF
+#else
 #define CPPROF__SIGNAL 33
+#endif
 
 struct cpprof__sampler {
     /* Written by start and stop, read by handlers. */
