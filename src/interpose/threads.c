@@ -177,8 +177,8 @@ pthread_create_on(pthread_t *restrict thread,
     note = t ? NULL : make_note((uintptr_t)start, arg, stack_bytes);
     creation = cpprof__thread_creation_announce((uintptr_t)start);
     set_creation(t, note, creation);
-    if (!t && !note)
-        return EAGAIN;
+    if (!t && !note) /* no memory: a scan will find it */
+        return cpprof__real(pthread_create)(thread, attr, start, arg);
     failed = cpprof__real(pthread_create)(thread, attr,
                                           t ? run_pthread : run_pthread_later,
                                           t ? (void *)t : (void *)note);
@@ -229,7 +229,7 @@ thrd_create_on(thrd_t *thread, thrd_start_t start, void *arg)
 
     set_creation(t, note, creation);
     if (!t && !note)
-        return thrd_nomem;
+        return cpprof__real(thrd_create)(thread, start, arg);
     failed = cpprof__real(thrd_create)(thread, t ? run_thrd : run_thrd_later,
                                        t ? (void *)t : (void *)note);
     if (failed != thrd_success)
