@@ -82,28 +82,33 @@ cpprof__writer_end(const struct cpprof_writer *writer,
 }
 
 /*
- * write(2) without SIGPIPE: a closed pipe makes the profile fail and must not
- * end the program. A SIGPIPE that was pending before stays pending.
+ * write(2) without SIGPIPE and SIGXFSZ: a closed pipe, or RLIMIT_FSIZE, makes
+ * the profile fail and must not end the program. What was pending before stays
+ * pending.
  */
 static ssize_t
 write_quietly(int fd, const void *data, size_t n)
 {
-    sigset_t pipe, before, pending;
+    sigset_t quiet, before, pending;
     struct timespec now = {0, 0};
     ssize_t written;
-    int sys;
+    int sys, signal;
 
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
+    sigemptyset(&quiet);
+    sigaddset(&quiet, SIGPIPE);
+    sigaddset(&quiet, SIGXFSZ);
     sigpending(&pending);
-    if (sigismember(&pending, SIGPIPE))
-        return write(fd, data, n);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    pthread_sigmask(SIG_BLOCK, &quiet, &before);
     written = write(fd, data, n);
     sys = errno;
-    if (written < 0 && sys == EPIPE)
-        while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
+    signal = written >= 0 ? 0 : sys == EPIPE ? SIGPIPE : SIGXFSZ;
+    if (signal && (sys == EPIPE || sys == EFBIG) &&
+        !sigismember(&pending, signal)) {
+        sigemptyset(&quiet);
+        sigaddset(&quiet, signal);
+        while (sigtimedwait(&quiet, NULL, &now) < 0 && errno == EINTR)
             ;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = sys;
     return written;

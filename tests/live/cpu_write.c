@@ -7,12 +7,15 @@
 #include "tap.h"
 #include "writers.h"
 
+#include <cpprof/profiles.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,6 +53,27 @@ test_device_full(void)
     check_equal(profile_into(stream_writer(file), &error), CPPROF_SYSTEM,
                 "so with a stream");
     check_equal(error.sys, ENOSPC, "with its errno");
+    fclose(file);
+}
+
+static void
+test_file_too_large(void)
+{
+    struct cpprof_error error = {0};
+    struct rlimit before, few;
+    FILE *file = tmpfile();
+    struct cpprof_writer writer = fd_writer(fileno(file));
+    sigset_t pending;
+
+    getrlimit(RLIMIT_FSIZE, &before);
+    few = (struct rlimit){100, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &few);
+    cpprof_profile_write(cpprof_profile_lookup("goroutine"), &writer, NULL,
+                         &error);
+    setrlimit(RLIMIT_FSIZE, &before);
+    check_equal(error.sys, EFBIG, "RLIMIT_FSIZE is an error of a write");
+    sigpending(&pending);
+    check(!sigismember(&pending, SIGXFSZ), "and no signal");
     fclose(file);
 }
 
@@ -206,6 +230,7 @@ main(int argc, char **argv)
     session_engine(argc, argv);
     scratch();
     test_device_full();
+    test_file_too_large();
     test_closed_descriptor();
     test_path();
     test_path_that_fails();

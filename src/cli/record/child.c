@@ -30,8 +30,9 @@
 static const int waited_for[] = {SIGCHLD, SIGTERM, SIGHUP};
 
 /* SIGINT and SIGQUIT come from the terminal to the command as well, and it
- * alone decides what they mean; a closed stderr is no reason to die. */
-static const int ignored[] = {SIGINT, SIGQUIT, SIGPIPE};
+ * alone decides what they mean; a closed stderr and a limit on the size of
+ * files are no reasons to die. */
+static const int ignored[] = {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ};
 #define N_IGNORED (sizeof ignored / sizeof *ignored)
 
 /* A signal to a process group reaches the command and us; by the time the
@@ -60,8 +61,8 @@ fill_set(sigset_t *set)
         sigaddset(set, waited_for[i]);
 }
 
-static void
-take_signals(void)
+void
+cpprof__record_take_signals(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -171,7 +172,6 @@ cpprof__record_child_start(const struct cpprof__record_options *options,
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return cannot_run(options->command[0], errno);
-    take_signals();
     child->start_ns = (int64_t)cpprof__now_ns(CLOCK_MONOTONIC);
     child->status = 0;
     child->pid = fork();

@@ -334,6 +334,7 @@ run(struct cpprof__record_options *options)
         result.exit_status = status;
         return result;
     }
+    cpprof__record_take_signals();
     if (!cpprof__record_folder_make(&folder))
         return result;
     start = time(NULL);

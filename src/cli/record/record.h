@@ -104,9 +104,13 @@ struct cpprof__record_child {
     int64_t start_ns; /* CLOCK_MONOTONIC */
 };
 
+/* From here on SIGINT and SIGQUIT are the command's alone, SIGTERM and SIGHUP
+ * wait for it, and no write ends this program. */
+void
+cpprof__record_take_signals(void);
+
 /*
- * Start the command under the library. From here on SIGINT and SIGQUIT are the
- * command's alone, and SIGTERM and SIGHUP are passed on to it.
+ * Start the command under the library. SIGTERM and SIGHUP are passed on to it.
  *
  * Returns 0, or the exit status after printing why it could not be run.
  */

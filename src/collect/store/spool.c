@@ -17,6 +17,7 @@
 #include "arch/atomic.h"
 #include "base/status.h"
 #include "collect/runtime/proc.h"
+#include "collect/signal/tables/reserve.h"
 #include "collect/store/script_file.h"
 
 #include <errno.h>
@@ -166,8 +167,9 @@ map_ring(struct cpprof__spool *spool, uint32_t *image,
     fd = create_image(spool->directory, image, path, sizeof path);
     if (fd < 0)
         return fail_file(error, path);
-    errno = fallocate(fd, 0, 0, (off_t)n) ? errno : 0;
-    if (!errno)
+    if (cpprof__is_too_long(n))
+        errno = EFBIG;
+    else if (!fallocate(fd, 0, 0, (off_t)n))
         p = cpprof__map_file(fd, n, n, PROT_READ | PROT_WRITE);
     if (!p) {
         enum cpprof_status status = fail_file(error, path);
@@ -196,7 +198,7 @@ map_store(struct cpprof__spool *spool)
     fd = open(spool->store_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return NULL;
-    if (!ftruncate(fd, (off_t)n))
+    if (!cpprof__is_too_long(n) && !ftruncate(fd, (off_t)n))
         p = cpprof__map_file(fd, n, cpprof__store_bytes(), PROT_NONE);
     close(fd);
     return p;
