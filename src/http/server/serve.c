@@ -18,6 +18,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -98,11 +101,30 @@ leave_as_it_is(void *server, struct MHD_Connection *mhd, char *text)
     return strlen(text);
 }
 
+/* libmicrohttpd ends the process where it thinks that a call cannot fail: that
+ * which takes a descriptor out of its epoll set does when the program has just
+ * closed it. What happens on our thread ends the server only. */
+static jmp_buf panicked;
+static pthread_t serving;
+static bool is_serving;
+
+static void
+on_panic(void *none, const char *file, unsigned line, const char *why)
+{
+    (void)none;
+    if (is_serving && pthread_equal(serving, pthread_self()))
+        longjmp(panicked, 1);
+    fprintf(stderr, "Fatal error in GNU libmicrohttpd %s:%u: %s\n", file, line,
+            why);
+    abort();
+}
+
 /* It has no threads, signals, output and socket of its own. It calls back only
  * inside cpprof__http_serve(), under the lock. */
 struct MHD_Daemon *
 cpprof__http_daemon(struct cpprof__http_server *s)
 {
+    MHD_set_panic_func(on_panic, NULL);
     return MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
         NULL, NULL, on_request, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
@@ -311,8 +333,8 @@ is_sending(const struct cpprof__http_server *s)
     return false;
 }
 
-/* Abandon what libmicrohttpd holds: it would abort on a descriptor that it
- * cannot close. */
+/* Abandon what libmicrohttpd holds, and call it no more: it cannot close a
+ * descriptor that is not there, and may have a lock of its own. */
 static void
 abandon(struct cpprof__http_server *s)
 {
@@ -360,20 +382,28 @@ bool
 cpprof__http_serve(void *server)
 {
     struct cpprof__http_server *s = server;
-    bool is_intact = true;
+    volatile bool is_intact = true;
 
     prctl(PR_SET_NAME, "cpprof-http");
     pthread_mutex_lock(&s->lock);
+    serving = pthread_self();
+    is_serving = true;
+    if (setjmp(panicked)) {
+        is_intact = false;
+        s->stops = true;
+    }
     while (!s->stops) {
         is_intact = round_(s);
         s->stops |= !is_intact || s->host->is_alone();
         if (!s->stops && s->host->pauses()) {
+            is_serving = false;
             pthread_mutex_unlock(&s->lock);
             return true;
         }
     }
     if (!is_intact || !wind_up(s))
         abandon(s);
+    is_serving = false;
     s->n_threads--;
     pthread_cond_broadcast(&s->ended);
     pthread_mutex_unlock(&s->lock);
