@@ -249,8 +249,9 @@ expect_pattern(const char *text, const char *kind, const char *expected)
     char pattern[PATH_MAX];
 
     assert_int_equal(parse(text, &env, &error), CPPROF_OK);
-    assert_true(
-        cpprof__environment_pattern(&env, kind, pattern, sizeof pattern));
+    assert_int_equal(
+        cpprof__environment_pattern(&env, kind, pattern, sizeof pattern, NULL),
+        CPPROF_OK);
     assert_string_equal(pattern, expected);
 }
 
@@ -269,8 +270,9 @@ kinds_get_files_of_their_own(void **state)
     expect_pattern("cpu,heap,out=%e.%p.%k.pb.gz", "heap", "%e.%p.heap.pb.gz");
     expect_pattern("cpu,out=%k%%k%k", "cpu", "cpu%%kcpu");
     expect_pattern("cpu,heap,out=/dev/null", "heap", "/dev/null");
-    assert_false(
-        cpprof__environment_pattern(&env, "heap", pattern, sizeof pattern));
+    assert_int_equal(cpprof__environment_pattern(&env, "heap", pattern,
+                                                 sizeof pattern, NULL),
+                     CPPROF_INVALID);
     assert_string_equal(pattern, "");
 }
 

@@ -110,10 +110,11 @@ bool
 cpprof__environment_path(const char *pattern, char *path, size_t n);
 
 /* The pattern of one kind: its name for %k, or in front of the suffix when
- * there are several kinds and no %k. False when the result does not fit. */
-bool
+ * there are several kinds and no %k. It may be too long. */
+enum cpprof_status
 cpprof__environment_pattern(const struct cpprof__environment *env,
-                            const char *kind, char *pattern, size_t n);
+                            const char *kind, char *pattern, size_t n,
+                            struct cpprof_error *error);
 
 /* Where this process writes: as asked, and kept apart from the ancestor that
  * writes there too when the pattern does not say the pid. A relative path is

@@ -74,6 +74,13 @@ suffix_at(const char *pattern)
     return n;
 }
 
+static enum cpprof_status
+too_long(struct cpprof_error *error)
+{
+    return cpprof__fail(error, CPPROF_INVALID, 0,
+                        "CPPROF: out= is too long; not profiling");
+}
+
 /* The next %k, but not that of %%k. */
 static const char *
 find_kind(const char *pattern)
@@ -88,9 +95,10 @@ find_kind(const char *pattern)
     return NULL;
 }
 
-bool
+enum cpprof_status
 cpprof__environment_pattern(const struct cpprof__environment *env,
-                            const char *kind, char *pattern, size_t n)
+                            const char *kind, char *pattern, size_t n,
+                            struct cpprof_error *error)
 {
     /* Under a recorder only the profile of interpreted code is written here. */
     bool is_one =
@@ -98,7 +106,7 @@ cpprof__environment_pattern(const struct cpprof__environment *env,
         *env->directory;
     struct cpprof__buffer out = {0};
     const char *from = env->out, *at = find_kind(from);
-    bool fits;
+    enum cpprof_status status = CPPROF_OK;
 
     if (!at && !is_one && !is_special(from)) {
         size_t n_front = suffix_at(from);
@@ -109,12 +117,15 @@ cpprof__environment_pattern(const struct cpprof__environment *env,
     for (; at; from = at + 2, at = find_kind(from))
         cpprof__buffer_printf(&out, "%.*s%s", (int)(at - from), from, kind);
     cpprof__buffer_printf(&out, "%s", from);
-    fits = !out.failed && out.n < n;
-    if (fits)
+    if (out.failed)
+        status = cpprof__fail_nomem(error);
+    else if (out.n >= n)
+        status = too_long(error);
+    else
         memcpy(pattern, out.data, out.n);
-    pattern[fits ? out.n : 0] = 0;
+    pattern[status == CPPROF_OK ? out.n : 0] = 0;
     cpprof__buffer_free(&out);
-    return fits;
+    return status;
 }
 
 /* A process that another one started. Beside a recorder its files are named as
@@ -144,13 +155,15 @@ cpprof__environment_open(const struct cpprof__environment *env,
 {
     char pattern[PATH_MAX + 8], path[PATH_MAX], whole[2 * PATH_MAX];
 
-    if (!cpprof__environment_pattern(env, kind, pattern, PATH_MAX))
-        *pattern = 0;
+    enum cpprof_status status;
+
+    status = cpprof__environment_pattern(env, kind, pattern, PATH_MAX, error);
+    if (status != CPPROF_OK)
+        return status;
     if (is_descendant && !strstr(pattern, "%p") && !is_special(pattern))
         keep_apart(env, pattern);
     if (!cpprof__environment_path(pattern, path, sizeof path) || !*pattern)
-        return cpprof__fail(error, CPPROF_INVALID, 0,
-                            "CPPROF: out= is too long; not profiling");
+        return too_long(error);
     if (!folder || *path == '/')
         return cpprof_writer_to_path(path, writer, error);
     snprintf(whole, sizeof whole, "%s/%s", folder, path);
