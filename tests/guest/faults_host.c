@@ -67,6 +67,7 @@ children(void)
 {
     char *const again[] = {"faults_host", "again", NULL};
     pid_t pid = fork();
+    int status;
 
     EXPECT(pid >= 0, "fork: %s", strerror(errno));
     if (pid == 0) {
@@ -75,14 +76,16 @@ children(void)
         free(malloc(100000));
         exit(3);
     }
-    EXPECT(status_of(pid) == 3, "a child ended otherwise");
+    status = status_of(pid);
+    EXPECT(status == 3, "a child ended with %d", status);
     pid = fork();
     EXPECT(pid >= 0, "fork: %s", strerror(errno));
     if (pid == 0) {
         execv("/proc/self/exe", again);
         _exit(4);
     }
-    EXPECT(status_of(pid) == 5, "a program ended otherwise");
+    status = status_of(pid);
+    EXPECT(status == 5, "a program ended with %d", status);
 }
 
 static void

@@ -34,8 +34,16 @@ close_connection(void *arg)
     free(c);
 }
 
-/* Registered after libcurl was initialized, so that it runs before OpenSSL's
- * exit handler. */
+/* libcrypto's, where libcurl uses that one; OPENSSL_init_crypto(3). */
+extern int
+OPENSSL_init_crypto(uint64_t options, const void *settings)
+    __attribute__((weak));
+#define NO_ATEXIT 0x80000u
+
+/* OpenSSL's exit handler frees what a thread of ours may be using, for instance
+ * while it reads its tables. So it gets none by us; where the program has begun
+ * with it, at_exit is registered later, and runs before. It may be called
+ * twice. */
 static bool
 start_once(void (*at_exit)(void))
 {
@@ -43,6 +51,10 @@ start_once(void (*at_exit)(void))
 
     if (started)
         return true;
+    if (OPENSSL_init_crypto)
+        OPENSSL_init_crypto(NO_ATEXIT, NULL);
+    if (atexit(at_exit))
+        return false;
     if (curl_global_init(CURL_GLOBAL_DEFAULT))
         return false;
     started = !atexit(at_exit);
